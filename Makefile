@@ -1,0 +1,154 @@
+# Chunkmill.  `make help` lists the targets.
+#
+# Knobs (make NAME=VALUE):
+#   CC, CFLAGS, LDFLAGS   the compiler and its flags (added to what is needed)
+#   BUILD                 where everything is made                 (build)
+#   PREFIX, DESTDIR       where `make install` puts things         (/usr/local)
+#   SAN                   address or thread: build with sanitizers (none)
+#   QUICK                 1: shorter `make bench`
+#   NODEPS                1: do not look for missing packages first
+
+CC      ?= cc
+BUILD   ?= build
+PREFIX  ?= /usr/local
+CFLAGS  ?= -O3 -g
+SAN     ?=
+NODEPS  ?=
+
+VERSION := $(shell cat VERSION)
+
+# ---- libraries ---------------------------------------------------------------------------------
+
+PKGS   := netcdf hdf5 libzstd blosc libdeflate json-c liblz4
+NOPC   := -lbz2 -laec
+# Expanded only when something is compiled, so that `make help` and the first
+# `make demo` work before anything is installed.
+PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS))
+PKG_LIBS   = $(shell pkg-config --libs $(PKGS)) $(NOPC)
+
+comma := ,
+SAN_FLAGS := $(if $(filter address,$(SAN)),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)$(if $(filter thread,$(SAN)),-fsanitize=thread)
+
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DCM_VERSION='"$(VERSION)"' \
+             -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+             -Iinclude -Ilib -pthread $(PKG_CFLAGS) $(SAN_FLAGS) $(CFLAGS)
+ALL_LIBS   = $(PKG_LIBS) -lm -ldl -pthread $(SAN_FLAGS) $(LDFLAGS)
+
+# ---- sources: a layer is a folder, and a unit test links only what lies below it ---------------
+
+LAYERS := base model codec store plan format exec job
+UNDER_base   := base
+UNDER_model  := model base
+UNDER_codec  := codec model base
+UNDER_store  := store base
+UNDER_plan   := plan model base
+UNDER_format := format codec store model base
+UNDER_exec   := exec format codec store plan model base
+UNDER_job    := job exec format codec store plan model base
+
+layer_src = $(wildcard lib/$(1)/*.c lib/$(1)/*/*.c)
+layer_obj = $(patsubst %.c,$(BUILD)/%.o,$(call layer_src,$(1)))
+layer_lib = $(BUILD)/lib/libcm_$(1).a
+
+TOOLS    := $(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c))
+TOOL_BIN := $(TOOLS:%=$(BUILD)/bin/%)
+COMMON_TOOL_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/common/*.c))
+
+UNIT_SRC := $(wildcard tests/unit/*/test_*.c)
+UNIT_BIN := $(UNIT_SRC:%.c=$(BUILD)/%)
+SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
+SAMPLE_BIN := $(patsubst scripts/%.c,$(BUILD)/bin/%,$(wildcard scripts/*.c))
+
+.PHONY: all lib tools demo check unit bench asan tsan fuzz lint format install uninstall deps clean help
+.SECONDARY:
+.DEFAULT_GOAL := all
+
+all: tools ## build the programs
+tools: $(TOOL_BIN)
+lib: $(foreach l,$(LAYERS),$(call layer_lib,$(l)))
+
+deps: ## install what is missing from the distribution
+	@$(if $(NODEPS),:,scripts/install-deps.sh)
+
+$(BUILD)/%.o: %.c VERSION
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	@$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# An archive is made afresh, so that a source that is gone leaves no member behind.
+define layer_rule
+$(call layer_lib,$(1)): $(call layer_obj,$(1))
+	@mkdir -p $$(@D)
+	@rm -f $$@
+	@$(AR) rcs $$@ $$^
+endef
+$(foreach l,$(LAYERS),$(eval $(call layer_rule,$(l))))
+
+define tool_rule
+$(BUILD)/bin/$(1): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/$(1)/*.c)) $(COMMON_TOOL_OBJ) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+	@mkdir -p $$(@D)
+	@echo "  LINK    $$@"
+	@$(CC) -o $$@ $$^ $$(ALL_LIBS)
+endef
+$(foreach t,$(TOOLS),$(eval $(call tool_rule,$(t))))
+
+define unit_rule
+$(BUILD)/tests/unit/$(1)/test_%: $(BUILD)/tests/unit/$(1)/test_%.o $(SUPPORT_OBJ) $(foreach l,$(UNDER_$(1)),$(call layer_lib,$(l)))
+	@echo "  LINK    $$@"
+	@$(CC) -o $$@ $$^ $$(shell pkg-config --libs cmocka) $$(ALL_LIBS)
+endef
+$(foreach l,$(LAYERS),$(eval $(call unit_rule,$(l))))
+
+unit-%: ## unit-LAYER: build and run the unit tests of one layer
+	@$(MAKE) --no-print-directory $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/$*/test_*.c))
+	@for t in $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/$*/test_*.c)); do $$t || exit 1; done
+unit: $(UNIT_BIN)
+
+$(BUILD)/bin/%: $(BUILD)/scripts/%.o
+	@mkdir -p $(@D)
+	@$(CC) -o $@ $^ $(ALL_LIBS)
+
+demo: deps ## a sample file made, converted and looked at: start here
+	@$(MAKE) --no-print-directory all $(SAMPLE_BIN)
+	@scripts/demo.sh $(BUILD)
+
+check: deps ## build and run every test; the last line counts them
+	@$(MAKE) --no-print-directory all unit $(SAMPLE_BIN)
+	@tests/run.sh $(BUILD)
+
+asan: ## the tests under AddressSanitizer and UBSan
+	@$(MAKE) --no-print-directory SAN=address BUILD=$(BUILD)/asan CFLAGS="-O1 -g" check
+
+tsan: ## the engine's tests under ThreadSanitizer
+	@$(MAKE) --no-print-directory SAN=thread BUILD=$(BUILD)/tsan CFLAGS="-O1 -g" check-tsan
+check-tsan: all unit
+	@tests/run.sh $(BUILD) tsan
+
+fuzz: ## build the fuzzers (clang) and run each for a minute
+	@tests/fuzz/run.sh $(BUILD)
+
+bench: deps ## measure against peers and the roofline; writes build/bench/report.md
+	@$(MAKE) --no-print-directory all $(SAMPLE_BIN)
+	@tests/bench/run.sh $(BUILD) $(QUICK)
+
+lint: ## includes go down only, third-party headers in their place, sources formatted
+	@scripts/lint.sh
+
+format: ## clang-format over every source
+	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
+
+install: all ## programs, man pages and completion into PREFIX
+	@scripts/install.sh $(BUILD) "$(DESTDIR)$(PREFIX)"
+uninstall: ## remove what install put there
+	@scripts/install.sh --remove $(BUILD) "$(DESTDIR)$(PREFIX)"
+
+clean: ## remove what was built
+	rm -rf $(BUILD)
+
+help: ## this list
+	@sed -n 's/^#   /  /p' Makefile
+	@echo
+	@grep -hE '^[a-z%-]+:.*## ' Makefile | sed -E 's/^([^:]+):.*## (.*)/\1|\2/' | \
+	    while IFS='|' read -r t d; do printf '  %-12s %s\n' "$$t" "$$d"; done
+
+-include $(shell find $(BUILD) -name '*.d' -not -path '$(BUILD)/asan/*' -not -path '$(BUILD)/tsan/*' 2>/dev/null)

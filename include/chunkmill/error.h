@@ -1,0 +1,57 @@
+/*
+ * Errors: a code to branch on and a sentence fit to print.
+ *
+ * Every call of the library that can fail returns a cm_status as int (0 is
+ * success) and, when its cm_error argument is not NULL, leaves there one
+ * sentence that names what failed: file, variable, chunk, reason, in that
+ * order, without a final full stop.  The leaf states the fact; a caller adds
+ * context in front only when it knows more (cm_error_prefix).
+ *
+ * A cm_error is owned by the caller, lives on its stack, needs no release and
+ * must not be shared between threads.
+ */
+#ifndef CHUNKMILL_ERROR_H
+#define CHUNKMILL_ERROR_H
+
+#include <stdarg.h>
+
+typedef enum cm_status {
+    CM_OK = 0,
+    CM_EINVAL,       /* the caller asked for something that has no meaning */
+    CM_ENOMEM,       /* the system gave no memory */
+    CM_EIO,          /* reading or writing failed */
+    CM_ENOSPC,       /* no space, or no quota, is left where output goes */
+    CM_ENOTFOUND,    /* a file, key, variable or dimension is not there */
+    CM_EEXIST,       /* the output exists */
+    CM_EFORMAT,      /* the input breaks its own format: corrupt or hostile */
+    CM_EUNSUPPORTED, /* well-formed, but not something that this build handles */
+    CM_EBUDGET,      /* does not fit the memory that the user set */
+    CM_ECANCELED,    /* stopped by request */
+    CM_EDIFFER,      /* verification found a difference */
+    CM_EINTERNAL     /* our own fault */
+} cm_status;
+
+typedef struct cm_error {
+    cm_status status;
+    char text[1024];
+} cm_error;
+
+/* Fills ERR (which may be NULL) and returns STATUS. */
+int cm_fail(cm_error *err, cm_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/*
+ * The same for a failed system call: appends ": " and the text of ERRNUM, and
+ * picks the status from it (ENOENT, EEXIST, ENOSPC and EDQUOT, ENOMEM; CM_EIO
+ * for everything else).
+ */
+int cm_fail_errno(cm_error *err, int errnum, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Puts "CONTEXT: " in front of the text.  Does nothing when ERR is NULL. */
+void cm_error_prefix(cm_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A short name of STATUS for machines: "not-found", "format", ... */
+const char *cm_status_name(cm_status status);
+
+#endif

@@ -1,0 +1,11 @@
+/* Time that only goes forward, and what this process has used. */
+#ifndef CM_BASE_CLOCK_H
+#define CM_BASE_CLOCK_H
+
+#include <stdint.h>
+
+uint64_t cm_now_ns(void);        /* CLOCK_MONOTONIC */
+uint64_t cm_thread_cpu_ns(void); /* CPU time of the calling thread */
+uint64_t cm_peak_rss(void); /* high-water mark of this process's resident memory, bytes (VmHWM) */
+
+#endif

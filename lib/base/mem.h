@@ -1,0 +1,65 @@
+/*
+ * Memory: overflow-checked sizes, aligned blocks, and the one growing buffer.
+ */
+#ifndef CM_BASE_MEM_H
+#define CM_BASE_MEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <chunkmill/error.h>
+
+/* *out = a * b, or a + b; false, and *out untouched, when that overflows. */
+bool cm_mul_size(size_t a, size_t b, size_t *out);
+bool cm_add_size(size_t a, size_t b, size_t *out);
+bool cm_mul_u64(uint64_t a, uint64_t b, uint64_t *out);
+
+/* Product of N factors (1 for none); false when it overflows. */
+bool cm_product_u64(size_t n, const uint64_t *factor, uint64_t *out);
+
+/* COUNT zeroed elements of SIZE bytes; NULL and an error when there is no memory.  free() releases it. */
+void *cm_calloc(size_t count, size_t size, cm_error *err);
+
+/* A copy of TEXT, NULL and an error when there is no memory.  free() releases it. */
+char *cm_strdup(const char *text, cm_error *err);
+
+/* printf into a new string; NULL and an error when there is no memory.  free() releases it. */
+char *cm_asprintf(cm_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * A buffer that grows up to a declared maximum.  Zero-initialise it, or call
+ * cm_buf_init to set the maximum (0: no limit but the address space).  Its data
+ * is aligned to 64 bytes.  Not for concurrent use.
+ */
+typedef struct cm_buf {
+    uint8_t *data;
+    size_t nbytes;     /* in use */
+    size_t capacity;   /* allocated */
+    size_t max_nbytes; /* growing past this is CM_EBUDGET; 0: unlimited */
+} cm_buf;
+
+void cm_buf_init(cm_buf *buf, size_t max_nbytes);
+/* Makes room for CAPACITY bytes in all; contents are kept. */
+int cm_buf_reserve(cm_buf *buf, size_t capacity, cm_error *err);
+/* Sets nbytes to NBYTES, growing where needed; new bytes are undefined. */
+int cm_buf_resize(cm_buf *buf, size_t nbytes, cm_error *err);
+int cm_buf_append(cm_buf *buf, const void *data, size_t nbytes, cm_error *err);
+int cm_buf_printf(cm_buf *buf, cm_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Frees the data and leaves an empty buffer with the same maximum.  NULL is accepted. */
+void cm_buf_release(cm_buf *buf);
+
+/* Unaligned little- and big-endian loads and stores. */
+uint16_t cm_load_le16(const void *p);
+uint32_t cm_load_le32(const void *p);
+uint64_t cm_load_le64(const void *p);
+uint16_t cm_load_be16(const void *p);
+uint32_t cm_load_be32(const void *p);
+uint64_t cm_load_be64(const void *p);
+void cm_store_le32(void *p, uint32_t v);
+void cm_store_le64(void *p, uint64_t v);
+void cm_store_be32(void *p, uint32_t v);
+void cm_store_be64(void *p, uint64_t v);
+
+#endif

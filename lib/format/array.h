@@ -1,0 +1,65 @@
+/*
+ * An opened array, whatever holds it: NetCDF, HDF5 or Zarr.
+ *
+ * A chunked array has a grid and a codec chain and gives stored bytes by chunk
+ * number (fetch); the caller decodes.  A sliceable one (contiguous, classic, or
+ * readable only through its own library) gives any box (read_box).  One of
+ * variable-length elements gives boxes of strings (read_strings).  An array may
+ * offer both fetch and read_box; `chunked` says which is meant for bulk work.
+ *
+ * All three calls may come from many threads at once; what needs a lock takes
+ * it inside.
+ */
+#ifndef CM_FORMAT_ARRAY_H
+#define CM_FORMAT_ARRAY_H
+
+#include "base/json.h"
+#include "codec/codec.h"
+#include "model/box.h"
+#include "model/strings.h"
+
+typedef struct cm_array cm_array;
+
+typedef struct cm_fetch {
+    bool present;   /* false: nothing is stored, every element is the fill value */
+    uint32_t skip;  /* filter mask: bytes->bytes codecs that were not applied */
+    uint64_t io_ns; /* time spent waiting for storage */
+} cm_fetch;
+
+typedef struct cm_array_ops {
+    /* Stored bytes of chunk NUMBER into BUF (resized; its capacity is reused). */
+    int (*fetch)(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out, cm_error *err);
+    /* True when the chunk is known, without I/O on data, to hold only fill values. */
+    bool (*is_absent)(cm_array *a, uint64_t number);
+    /* BOX as little-endian elements in C order. */
+    int (*read_box)(cm_array *a, const cm_box *box, void *dst, cm_error *err);
+    /* BOX of a variable-length array in C order; OUT is reset. */
+    int (*read_strings)(cm_array *a, const cm_box *box, cm_strings *out, cm_error *err);
+    void (*free)(cm_array *a);
+} cm_array_ops;
+
+struct cm_array {
+    const cm_array_ops *ops;
+    char *name; /* full path in its file or store, without a leading '/': "group/tas" */
+    cm_dtype dtype;
+    unsigned rank;
+    uint64_t shape[CM_MAX_RANK];
+    char *dim_name[CM_MAX_RANK]; /* NULL where it has none */
+    uint8_t *fill;   /* dtype.nbytes bytes: what unwritten elements are; NULL: undefined */
+    char *fill_text; /* the same for variable-length types */
+    cm_json *attrs;  /* user attributes, an object; never NULL */
+
+    bool chunked; /* fetch and chain are valid */
+    cm_grid
+        grid; /* the stored chunks; for sliceable arrays one chunk, the array, or the chunks that its library reads at once */
+    cm_chain *chain;
+    size_t max_stored_nbytes; /* no stored chunk is longer; 0 when not known */
+    bool serial;              /* read_box runs under a lock: more threads do not help */
+};
+
+/* Convenience: the elements of any BOX through whichever way A has; decodes with CTX, allocating.  For small reads, verification and tests. */
+int cm_array_read(cm_array *a, cm_codec_ctx *ctx, const cm_box *box, void *dst, cm_error *err);
+int cm_array_read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_error *err);
+void cm_array_free(cm_array *a); /* NULL accepted */
+
+#endif

@@ -1,0 +1,93 @@
+/*
+ * Opening NetCDF (classic CDF-1, 2, 5; NetCDF-4) and HDF5 that netCDF-C opens.
+ *
+ * netCDF-C gives names, dimensions, types and attributes; HDF5, or arithmetic
+ * on the classic header, gives where the bytes lie and through which filters
+ * they went.  Only this folder calls netCDF-C or HDF5, and never two calls at
+ * once: one lock of the process guards both libraries (they share HDF5).
+ */
+#ifndef CM_FORMAT_NC_NC_H
+#define CM_FORMAT_NC_NC_H
+
+#include "format/array.h"
+
+typedef struct cm_nc_file cm_nc_file;
+
+typedef enum cm_nc_access { /* how an array's bytes are reached; for -v and for tests */
+    CM_NC_CHUNK_INDEX,      /* stored chunks at addresses known beforehand, decoded by the caller */
+    CM_NC_CHUNK_LOCKED, /* stored chunks through H5Dread_chunk under the lock, decoded by the caller */
+    CM_NC_ARITHMETIC, /* boxes by pread at computed offsets */
+    CM_NC_LIBRARY     /* boxes through netCDF-C under the lock */
+} cm_nc_access;
+
+/* A variable: an array and what NetCDF says besides. */
+typedef struct cm_nc_var {
+    cm_array array; /* first; attrs without _FillValue, and by the rules of attributes below */
+    cm_nc_access access;
+    char *access_reason; /* why CM_NC_LIBRARY or CM_NC_CHUNK_LOCKED; NULL otherwise */
+    char *
+        unsupported; /* "compound type obs_t", ...: cannot be converted; ops must not be called.  NULL: fine */
+    bool is_char;        /* NC_CHAR: dtype is BYTES of 1 */
+    bool has_fill_value; /* a _FillValue attribute of the variable's own type, or converted to it */
+    uint8_t fill_value[16]; /* little-endian; also the HDF5 fill when set through nc_def_var_fill */
+    bool is_coordinate;     /* one dimension, named like itself */
+    bool unlimited[CM_MAX_RANK];
+    uint64_t stored_nbytes; /* on disk, where it is known; else 0 */
+    bool has_source_chunks; /* stored in chunks: array.grid is theirs */
+    uint64_t source_chunk[CM_MAX_RANK];
+} cm_nc_var;
+
+typedef struct cm_nc_dim {
+    char *name;
+    uint64_t length;
+    bool unlimited;
+} cm_nc_dim;
+
+typedef struct cm_nc_group {
+    char *path; /* "" for the root */
+    cm_json *attrs;
+    cm_nc_dim *dim; /* defined in this group */
+    size_t ndims;
+} cm_nc_group;
+
+typedef struct cm_nc_options {
+    bool library_only; /* every array through netCDF-C: the independent reader for verification */
+} cm_nc_options;
+
+/*
+ * Opens PATH read-only and reads all metadata.  Errors are one sentence: not
+ * there, a folder, empty, no permission, not NetCDF, truncated (NAME: the header
+ * promises N bytes, the file has M).
+ */
+int cm_nc_open(const char *path, const cm_nc_options *options, cm_nc_file **out, cm_error *err);
+void cm_nc_close(cm_nc_file *file); /* NULL accepted; closes arrays too */
+
+const char *
+cm_nc_format_name(const cm_nc_file *file); /* "NetCDF-4", "NetCDF classic (CDF-2)", ... */
+uint64_t cm_nc_file_nbytes(const cm_nc_file *file);
+size_t cm_nc_ngroups(const cm_nc_file *file); /* parents before children; 0 is the root */
+const cm_nc_group *cm_nc_group_at(const cm_nc_file *file, size_t i);
+size_t cm_nc_nvars(const cm_nc_file *file); /* all groups, in file order */
+cm_nc_var *cm_nc_var_at(cm_nc_file *file, size_t i);
+/* Things a user should know: attributes dropped because of their type, a _FillValue converted, names.  One sentence each, "variable x: ...". */
+size_t cm_nc_nwarnings(const cm_nc_file *file);
+const char *cm_nc_warning_at(const cm_nc_file *file, size_t i);
+
+/*
+ * Reads the chunk index or prepares the arithmetic of VAR, filling in its grid,
+ * chain, access and ops; cheap when done before.  cm_nc_open leaves this to the
+ * caller so that variables that are not wanted cost nothing.
+ */
+int cm_nc_var_prepare(cm_nc_file *file, cm_nc_var *var, cm_error *err);
+
+/* BOX of VAR through libnetcdf alone, whatever its access: for verification.  Locks. */
+int cm_nc_read_library(cm_nc_file *file, cm_nc_var *var, const cm_box *box, void *dst,
+                       cm_error *err);
+int cm_nc_read_library_strings(cm_nc_file *file, cm_nc_var *var, const cm_box *box, cm_strings *out,
+                               cm_error *err);
+
+/* "4.9.0" and "1.10.8". */
+const char *cm_nc_netcdf_version(void);
+void cm_nc_hdf5_version(char *buf, size_t size);
+
+#endif

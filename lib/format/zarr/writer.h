@@ -1,0 +1,73 @@
+/*
+ * Writing Zarr: chunks and shards of one array, then the metadata of all.
+ *
+ * Data first, metadata last: until cm_zarr_hierarchy_write has returned, no
+ * reader finds an array where chunks are missing.
+ */
+#ifndef CM_FORMAT_ZARR_WRITER_H
+#define CM_FORMAT_ZARR_WRITER_H
+
+#include "format/zarr/meta.h"
+#include "store/store.h"
+
+typedef struct cm_zarr_writer cm_zarr_writer;
+
+/*
+ * Writes the chunks of META (borrowed; must outlive the writer) at PATH.  Where
+ * META's chain is sharding_indexed alone, chunks are inner chunks and shards are
+ * assembled on the way: each inner chunk is written at an offset reserved
+ * atomically, and the last one writes the index and gives the shard its name.
+ */
+int cm_zarr_writer_create(cm_store *store, const char *path, const cm_zarr_meta *meta,
+                          cm_zarr_writer **out, cm_error *err);
+/* Aborts shards that are not whole. */
+void cm_zarr_writer_free(cm_zarr_writer *w);
+
+/* The grid in whose chunks PUT and SKIP count: inner chunks where there are shards. */
+const cm_grid *cm_zarr_writer_grid(const cm_zarr_writer *w);
+/* The chain that encodes such a chunk. */
+const cm_chain *cm_zarr_writer_chain(const cm_zarr_writer *w);
+/* The shard grid; the same as the grid where there are no shards. */
+const cm_grid *cm_zarr_writer_outer_grid(const cm_zarr_writer *w);
+/* Bytes that one shard in assembly holds in memory (0 without shards). */
+size_t cm_zarr_writer_shard_memory(const cm_zarr_writer *w);
+
+/* Chunk NUMBER is DATA, encoded.  Each chunk is put or skipped exactly once.  Any thread. */
+int cm_zarr_writer_put(cm_zarr_writer *w, uint64_t number, const void *data, size_t nbytes,
+                       cm_error *err);
+/* Chunk NUMBER holds only the fill value and is left out. */
+int cm_zarr_writer_skip(cm_zarr_writer *w, uint64_t number, cm_error *err);
+/* CM_EINTERNAL, naming one, when a chunk was neither put nor skipped. */
+int cm_zarr_writer_finish(cm_zarr_writer *w, cm_error *err);
+
+typedef struct cm_zarr_written {
+    uint64_t nchunks;  /* put */
+    uint64_t nskipped; /* left out */
+    uint64_t nobjects; /* files made */
+    uint64_t nbytes;   /* of those, indices counted */
+} cm_zarr_written;
+cm_zarr_written cm_zarr_writer_counts(const cm_zarr_writer *w);
+
+/* One node of the hierarchy to describe; META's attrs are complete. */
+typedef struct cm_zarr_entry {
+    const char *path;
+    const cm_zarr_meta *meta;
+} cm_zarr_entry;
+
+/*
+ * Writes the metadata of all nodes, arrays first, then groups from the deepest
+ * up, the root last, with CONSOLIDATED metadata as zarr-python writes it (v3:
+ * inline in the root and in nested groups; v2: .zmetadata).  Groups that are
+ * missing between the root and a node are added.
+ */
+int cm_zarr_hierarchy_write(cm_store *store, int zarr_format, const cm_zarr_entry *entry, size_t n,
+                            bool consolidated, cm_error *err);
+
+/*
+ * Removes what a Zarr store holds at the root of STORE: the metadata and chunk
+ * files of every node, and nothing else.  CM_EFORMAT when it is no Zarr store.
+ * *foreign counts the files that were left because they are not the store's.
+ */
+int cm_zarr_erase(cm_store *store, uint64_t *foreign, cm_error *err);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * Boxes and regular chunk grids over N-dimensional arrays.  Pure arithmetic.
+ */
+#ifndef CM_MODEL_BOX_H
+#define CM_MODEL_BOX_H
+
+#include "model/dtype.h"
+
+/* The elements start[j] <= i_j < start[j] + shape[j].  Rank 0 holds one element. */
+typedef struct cm_box {
+    unsigned rank;
+    uint64_t start[CM_MAX_RANK];
+    uint64_t shape[CM_MAX_RANK];
+} cm_box;
+
+uint64_t cm_box_nelem(const cm_box *box); /* the caller guarantees that it fits 64 bits */
+/* The part that A and B share; false, and *out undefined, when they share nothing. */
+bool cm_box_intersect(const cm_box *a, const cm_box *b, cm_box *out);
+bool cm_box_equal(const cm_box *a, const cm_box *b);
+
+/*
+ * An array cut into chunks of one shape, the last ones clipped at the edge.
+ * Chunks are numbered in C order.
+ */
+typedef struct cm_grid {
+    unsigned rank;
+    uint64_t shape[CM_MAX_RANK]; /* of the array, elements */
+    uint64_t chunk[CM_MAX_RANK]; /* of a chunk, elements, >= 1 */
+    uint64_t count[CM_MAX_RANK]; /* chunks along each dimension; 0 where shape is 0 */
+    uint64_t nchunks;
+    uint64_t chunk_nelem;
+} cm_grid;
+
+/* CM_EFORMAT when a chunk length is zero, the rank exceeds CM_MAX_RANK, or a product overflows 64 bits. */
+int cm_grid_init(cm_grid *grid, unsigned rank, const uint64_t *shape, const uint64_t *chunk,
+                 cm_error *err);
+void cm_grid_coord(const cm_grid *grid, uint64_t number, uint64_t *coord);
+uint64_t cm_grid_number(const cm_grid *grid, const uint64_t *coord);
+/* The part of the array that chunk COORD covers, clipped to the array. */
+void cm_grid_box(const cm_grid *grid, const uint64_t *coord, cm_box *out);
+/* True when COORD's chunk reaches past the array's edge. */
+bool cm_grid_is_edge(const cm_grid *grid, const uint64_t *coord);
+/* First chunk and number of chunks in each dimension that meet BOX (none of whose lengths is 0). */
+void cm_grid_cover(const cm_grid *grid, const cm_box *box, uint64_t *first, uint64_t *count);
+
+/* "3/0/1" ("" for rank 0 becomes "0"); for messages. */
+char *cm_coord_text(unsigned rank, const uint64_t *coord, char *buf, size_t size);
+/* "16x128x128"; "scalar" for rank 0. */
+char *cm_shape_text(unsigned rank, const uint64_t *shape, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * Changing element values, only ever at the user's request: casts, CF packing,
+ * and rounding of mantissas.  All work on contiguous little-endian elements,
+ * allocate nothing and may run in any thread.
+ */
+#ifndef CM_MODEL_CONVERT_H
+#define CM_MODEL_CONVERT_H
+
+#include "model/dtype.h"
+
+/*
+ * What happens to each element, in this order: unpack, cast, round.  Zeroed
+ * memory is "nothing".  Values equal to NODATA (given in the source type) skip
+ * unpacking and the cast and become DST_NODATA.
+ */
+typedef struct cm_conversion {
+    cm_dtype src;
+    cm_dtype dst;
+    bool unpack; /* value * scale + offset, computed in double */
+    double scale;
+    double offset;
+    unsigned
+        keepbits; /* 0: keep all; else mantissa bits of float16, float32 or float64 kept, round to even */
+    bool has_nodata;
+    uint8_t nodata[16];
+    uint8_t dst_nodata[16];
+} cm_conversion;
+
+/* Refuses what cannot work (types that are no numbers, keepbits on integers or above the mantissa's width). */
+int cm_conversion_check(const cm_conversion *c, cm_error *err);
+/* True when elements pass unchanged. */
+bool cm_conversion_is_identity(const cm_conversion *c);
+
+/*
+ * NELEM elements from SRC to DST (which may be SRC when both types are as
+ * large).  A value that DST cannot hold (NaN or out of range to an integer) is
+ * CM_EINVAL and *bad is the index of the first; a fraction lost in a cast to
+ * integer is rounded to the nearest, ties to even, and a float64 too large for
+ * float32 is refused likewise.
+ */
+int cm_convert(const cm_conversion *c, void *dst, const void *src, uint64_t nelem, uint64_t *bad,
+               cm_error *err);
+
+/* One number of any numeric type as double, and back; false where it cannot be held exactly. */
+double cm_element_to_double(const cm_dtype *t, const void *element);
+bool cm_element_from_double(const cm_dtype *t, double value, void *element);
+
+/* Rounds the mantissa to KEEPBITS, ties to even; NaN and infinities stay.  (Kouznetsov 2021, and the bitround codec.) */
+void cm_bitround(const cm_dtype *t, unsigned keepbits, void *data, uint64_t nelem);
+
+#endif

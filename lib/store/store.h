@@ -1,0 +1,86 @@
+/*
+ * A store: keys ("a/b/zarr.json") to objects (bytes).  Knows nothing of arrays.
+ *
+ * Keys are relative, with '/' between names; a key with an empty name, ".",
+ * "..", a leading '/' or a NUL is CM_EFORMAT before anything is touched, so a
+ * key read from hostile metadata cannot climb out.  Symbolic links that exist
+ * in a user's store are followed.
+ *
+ * All calls but open and free may come from many threads at once.  Objects
+ * appear whole or not at all: they are written under a temporary name in the
+ * same folder and renamed.
+ */
+#ifndef CM_STORE_STORE_H
+#define CM_STORE_STORE_H
+
+#include "base/mem.h"
+
+typedef struct cm_store cm_store;
+typedef struct cm_object_writer cm_object_writer;
+typedef struct cm_object_reader cm_object_reader;
+
+/*
+ * A directory, or "file://" and one.  CREATE makes it and its missing parents.
+ * Opening what is no directory is CM_ENOTFOUND or CM_EFORMAT with a sentence.
+ */
+int cm_store_open_dir(const char *path, bool create, cm_store **out, cm_error *err);
+/* In memory; for tests and for measuring everything but the disk. */
+int cm_store_open_memory(cm_store **out, cm_error *err);
+void cm_store_free(cm_store *store);
+
+/* What the user calls it; for messages. */
+const char *cm_store_name(const cm_store *store);
+
+/* The whole object into BUF (replacing its contents); larger than MAX_NBYTES is CM_EFORMAT.  CM_ENOTFOUND when absent. */
+int cm_store_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err);
+/* CM_ENOTFOUND when absent; NBYTES may be NULL. */
+int cm_store_size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err);
+int cm_store_put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err);
+/* No error when absent. */
+int cm_store_delete(cm_store *store, const char *key, cm_error *err);
+
+/* An object open for reading ranges by many threads. */
+int cm_object_open(cm_store *store, const char *key, cm_object_reader **out, cm_error *err);
+uint64_t cm_object_nbytes(const cm_object_reader *reader);
+/* All NBYTES, or an error: a short object is CM_EFORMAT. */
+int cm_object_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
+                   cm_error *err);
+void cm_object_close(cm_object_reader *reader);
+
+/*
+ * An object that many threads write piece by piece, at offsets that do not
+ * overlap; it takes its name on commit.  Abort, or free before commit, leaves
+ * nothing.
+ */
+int cm_object_create(cm_store *store, const char *key, cm_object_writer **out, cm_error *err);
+int cm_object_write(cm_object_writer *writer, uint64_t offset, const void *src, size_t nbytes,
+                    cm_error *err);
+int cm_object_commit(cm_object_writer *writer,
+                     cm_error *err);            /* frees WRITER, also when it fails */
+void cm_object_abort(cm_object_writer *writer); /* NULL accepted */
+
+/*
+ * The names directly below PREFIX ("" is the root), sorted, one call each;
+ * IS_PREFIX tells a folder from an object.  A VISIT that returns non-zero stops
+ * and passes its value on.  Temporary names are not shown.
+ */
+typedef int cm_store_visit(void *context, const char *name, bool is_prefix, cm_error *err);
+int cm_store_list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
+                  cm_error *err);
+
+/* Waits until everything written so far, names included, is on the disk. */
+int cm_store_sync(cm_store *store, cm_error *err);
+
+/* Removes folders below and including PREFIX that are empty; and left-over temporary names of a killed run. */
+int cm_store_prune(cm_store *store, const char *prefix, cm_error *err);
+
+/* Objects and bytes read and written through STORE so far. */
+typedef struct cm_store_counts {
+    uint64_t nget, get_nbytes, nput, put_nbytes;
+} cm_store_counts;
+cm_store_counts cm_store_count(const cm_store *store);
+
+/* CM_OK when KEY is well-formed; callers that build keys from hostile text check them early. */
+int cm_key_check(const char *key, cm_error *err);
+
+#endif

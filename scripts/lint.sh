@@ -1,0 +1,74 @@
+#!/bin/sh
+# Checks that the layers hold and the sources are formatted.
+#
+# The table below is the architecture: a file in the folder on the left may
+# include headers only from the folders on the right (and its own).
+set -eu
+cd "$(dirname "$0")/.."
+
+fail=0
+complain() {
+    echo "lint: $*" >&2
+    fail=1
+}
+
+allowed() {
+    case $1 in
+    base) echo "base" ;;
+    model) echo "model base" ;;
+    codec) echo "codec model base" ;;
+    store) echo "store base" ;;
+    plan) echo "plan model base" ;;
+    format) echo "format codec store model base" ;;
+    exec) echo "exec format codec store plan model base" ;;
+    job) echo "job exec format codec store plan model base" ;;
+    esac
+}
+
+# Third-party headers and the only folders that may include them.
+third_party() {
+    case $1 in
+    netcdf*.h | hdf5.h | H5*.h) echo "lib/format/nc/" ;;
+    json-c/* | json.h) echo "lib/base/json.c" ;;
+    zstd.h | blosc.h | libdeflate.h | lz4.h | lz4hc.h | bzlib.h | libaec.h | szlib.h) echo "lib/codec/" ;;
+    esac
+}
+
+for file in $(git ls-files -co --exclude-standard 'lib/*.c' 'lib/*.h' 'include/*.h'); do
+    layer=$(echo "$file" | cut -d/ -f2)
+    for header in $(sed -n 's/^#include [<"]\([^>"]*\)[>"].*/\1/p' "$file"); do
+        top=${header%%/*}
+        case $top in
+        base | model | codec | store | plan | format | exec | job)
+            [ "$layer" != chunkmill ] || complain "$file includes $header: public headers stand alone"
+            case " $(allowed "$layer") " in
+            *" $top "*) ;;
+            *) complain "$file includes $header: $layer lies below $top or beside it" ;;
+            esac
+            ;;
+        esac
+        home=$(third_party "$header")
+        case $home in
+        "") ;;
+        *) case $file in "$home"*) ;; *) complain "$file includes $header, which belongs in $home" ;; esac ;;
+        esac
+    done
+done
+
+for word in 'printf(' 'fprintf(' 'exit(' 'getenv(' 'setenv(' 'abort('; do
+    git grep -nwF -- "$word" -- 'lib/*.c' | grep -vE '(sn|vsn|as|vas|buf_)printf\(|_exit\(|object_abort|://' |
+        grep -vE '^[^:]+:[0-9]+: *\*' >&2 && complain "the library calls $word" || :
+done
+
+for file in $(git ls-files 'lib/*.[ch]' 'tools/*.[ch]' 'include/*.h'); do
+    [ "$(wc -l <"$file")" -le 600 ] || complain "$file has more than 600 lines"
+done
+
+if command -v clang-format >/dev/null; then
+    git ls-files '*.c' '*.h' | xargs clang-format --dry-run -Werror || complain "run make format"
+else
+    echo "lint: clang-format is not installed, formatting not checked" >&2
+fi
+
+[ $fail -eq 0 ] && echo "lint: clean"
+exit $fail
