@@ -1,0 +1,44 @@
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+
+static uint64_t read_clock(clockid_t id)
+{
+    struct timespec t;
+    if (clock_gettime(id, &t))
+        return 0;
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t cm_now_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t cm_thread_cpu_ns(void)
+{
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+uint64_t cm_peak_rss(void)
+{
+    /* VmHWM starts anew at exec; ru_maxrss is inherited from the process that forked us. */
+    FILE *f = fopen("/proc/self/status", "re");
+    if (f) {
+        char line[256];
+        unsigned long long kib;
+        while (fgets(line, sizeof line, f)) {
+            if (sscanf(line, "VmHWM: %llu kB", &kib) == 1) {
+                fclose(f);
+                return (uint64_t)kib * 1024;
+            }
+        }
+        fclose(f);
+    }
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage))
+        return 0;
+    return (uint64_t)usage.ru_maxrss * 1024;
+}
