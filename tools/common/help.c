@@ -1,0 +1,183 @@
+/* --help and the man page, from the option table. */
+#include "options.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <chunkmill/version.h>
+
+enum {
+    WIDTH = 80,      /* of --help, in columns */
+    TEXT_COLUMN = 30 /* where the help texts of --help begin */
+};
+
+/* "-j, --threads N" or "    --variable, --variables A,B". */
+static void label(const cm_option *o, char *buf, size_t size)
+{
+    int n = o->letter ? snprintf(buf, size, "-%c, --%s", o->letter, o->name)
+                      : snprintf(buf, size, "    --%s", o->name);
+    if (o->alias && n > 0 && (size_t)n < size)
+        n += snprintf(buf + n, size - (size_t)n, ", --%s", o->alias);
+    if (o->value && n > 0 && (size_t)n < size)
+        snprintf(buf + n, size - (size_t)n, " %s", o->value);
+}
+
+/* TEXT from column AT on, broken between words so that lines end before WIDTH. */
+static void print_wrapped(const char *text, int at, FILE *to)
+{
+    int column = at;
+    bool first = true;
+    while (*text) {
+        int n = (int)strcspn(text, " ");
+        if (!first && column + 1 + n > WIDTH) {
+            fprintf(to, "\n%*s", at, "");
+            column = at;
+        } else if (!first) {
+            putc(' ', to);
+            column++;
+        }
+        fprintf(to, "%.*s", n, text);
+        column += n;
+        first = false;
+        text += n;
+        while (*text == ' ')
+            text++;
+    }
+    putc('\n', to);
+}
+
+static void print_option(const cm_option *o, FILE *to)
+{
+    char left[128];
+    label(o, left, sizeof(left));
+    int n = fprintf(to, "  %s", left);
+    if (n + 2 > TEXT_COLUMN)
+        fprintf(to, "\n%*s", TEXT_COLUMN, "");
+    else
+        fprintf(to, "%*s", TEXT_COLUMN - n, "");
+    print_wrapped(o->help, TEXT_COLUMN, to);
+}
+
+void cm_tool_print_help(const cm_tool *tool, FILE *to)
+{
+    fprintf(to, "%s: %s\n\nUsage:\n", tool->name, tool->summary);
+    for (size_t i = 0; tool->usage[i]; i++)
+        fprintf(to, "  %s %s\n", tool->name, tool->usage[i]);
+    const cm_option *o;
+    for (size_t i = 0; (o = cm_tool_option(tool, i, NULL)); i++) {
+        if (o->section)
+            fprintf(to, "\n%s:\n", o->section);
+        if (!o->hidden)
+            print_option(o, to);
+    }
+    if (tool->example)
+        fprintf(to, "\nExamples:\n");
+    for (const cm_example *e = tool->example; e && e->command; e++)
+        fprintf(to, "  %s:\n      %s\n", e->what, e->command);
+    fprintf(to,
+            "\nExit status: 0 done; 1 failed; 2 the command line is wrong, or asks for what is\n"
+            "not built; 3 done, but verification found a difference; 128+n ended by signal n.\n");
+}
+
+/* ---- the man page --------------------------------------------------------------------------- */
+
+/* TEXT as roff prints it literally. */
+static void print_roff(const char *text, FILE *to)
+{
+    if (*text == '.' || *text == '\'')
+        fputs("\\&", to);
+    for (; *text; text++) {
+        if (*text == '-')
+            fputs("\\-", to);
+        else if (*text == '\\')
+            fputs("\\e", to);
+        else
+            putc(*text, to);
+    }
+}
+
+static void print_man_option(const cm_option *o, FILE *to)
+{
+    fputs(".TP\n", to);
+    if (o->letter)
+        fprintf(to, "\\fB\\-%c\\fR, ", o->letter);
+    fputs("\\fB\\-\\-", to);
+    print_roff(o->name, to);
+    fputs("\\fR", to);
+    if (o->alias) {
+        fputs(", \\fB\\-\\-", to);
+        print_roff(o->alias, to);
+        fputs("\\fR", to);
+    }
+    if (o->value) {
+        fputs(" \\fI", to);
+        print_roff(o->value, to);
+        fputs("\\fR", to);
+    }
+    putc('\n', to);
+    print_roff(o->help, to);
+    putc('\n', to);
+}
+
+static void print_man_options(const cm_tool *tool, FILE *to)
+{
+    fputs(".SH OPTIONS\n", to);
+    const cm_option *o;
+    for (size_t i = 0; (o = cm_tool_option(tool, i, NULL)); i++) {
+        if (o->section)
+            fprintf(to, ".SS %s\n", o->section);
+        if (!o->hidden)
+            print_man_option(o, to);
+    }
+}
+
+static void print_man_examples(const cm_tool *tool, FILE *to)
+{
+    if (!tool->example)
+        return;
+    fputs(".SH EXAMPLES\n", to);
+    for (const cm_example *e = tool->example; e->command; e++) {
+        fputs(".PP\n", to);
+        print_roff(e->what, to);
+        fputs(":\n.PP\n.RS 4\n.EX\n", to);
+        print_roff(e->command, to);
+        fputs("\n.EE\n.RE\n", to);
+    }
+}
+
+void cm_tool_print_man(const cm_tool *tool, FILE *prose, FILE *to)
+{
+    fputs(".TH ", to);
+    for (const char *c = tool->name; *c; c++)
+        putc(toupper((unsigned char)*c), to);
+    fprintf(to, " 1 \"\" \"Chunkmill %s\" \"Chunkmill manual\"\n.SH NAME\n%s \\- %s\n",
+            cm_version(), tool->name, tool->summary);
+    fputs(".SH SYNOPSIS\n.nf\n", to);
+    for (size_t i = 0; tool->usage[i]; i++) {
+        fprintf(to, "\\fB%s\\fR ", tool->name);
+        print_roff(tool->usage[i], to);
+        putc('\n', to);
+    }
+    fputs(".fi\n", to);
+
+    char *line = NULL;
+    size_t capacity = 0;
+    bool options = false, examples = false;
+    while (prose && getline(&line, &capacity, prose) > 0) {
+        if (strcmp(line, ".OPTIONS\n") == 0) {
+            print_man_options(tool, to);
+            options = true;
+        } else if (strcmp(line, ".EXAMPLES\n") == 0) {
+            print_man_examples(tool, to);
+            examples = true;
+        } else {
+            fputs(line, to);
+        }
+    }
+    free(line);
+    if (!options)
+        print_man_options(tool, to);
+    if (!examples)
+        print_man_examples(tool, to);
+}

@@ -1,0 +1,174 @@
+/*
+ * The command line: one table per tool drives parsing, --help, the OPTIONS of
+ * the man page and the completion of three shells.
+ *
+ * A tool describes itself in a constant cm_tool.  Its option rows say where the
+ * value goes as an offset into the tool's own struct of values, which the caller
+ * fills with defaults before parsing.  The rows that all tools share are added by
+ * this file and fill a cm_common_options.
+ *
+ *     typedef struct values {
+ *         cm_list chunks;
+ *         const char *sample;
+ *         int verify;
+ *     } values;
+ *
+ *     static const cm_option OPTIONS[] = {
+ *         {.section = "Layout", .name = "chunks", .value = "SHAPE", .kind = CM_OPTION_LIST,
+ *          .offset = offsetof(values, chunks), .words = "auto|source", .help = "..."},
+ *         {.name = "verify", .value = "none|sample|full", .kind = CM_OPTION_CHOICE,
+ *          .offset = offsetof(values, verify), .words = "none|sample|full", .help = "..."},
+ *         {0}};
+ *
+ *     int main(int argc, char **argv)
+ *     {
+ *         values v = {.verify = 1};
+ *         cm_common_options common;
+ *         cm_list paths;
+ *         int status = cm_tool_parse(&TOOL, argc, argv, &v, &common, &paths);
+ *         if (status == CM_TOOL_RUN)
+ *             status = run(&v, &common, &paths);
+ *         cm_tool_release(&TOOL, &v, &paths);
+ *         return cm_tool_finish(&TOOL, status);
+ *     }
+ *
+ * Grammar: --name VALUE and --name=VALUE; -j N and -jN; flags may be bundled
+ * (-vq).  Long names are given in full.  Options may stand anywhere, "--" ends
+ * them, and "-" alone is a path.  An option that takes a value always takes the
+ * next argument, whatever it looks like.  Where an option is given twice, the
+ * later wins; a CM_OPTION_LIST keeps all, in order.
+ */
+#ifndef CM_TOOLS_OPTIONS_H
+#define CM_TOOLS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <chunkmill/error.h>
+
+typedef enum cm_option_kind {
+    CM_OPTION_FLAG,   /* bool, set to true; takes no value */
+    CM_OPTION_SET,    /* int, set to the row's number; takes no value */
+    CM_OPTION_TEXT,   /* const char *, into argv */
+    CM_OPTION_LIST,   /* cm_list, the texts in the order given */
+    CM_OPTION_UINT,   /* unsigned, min to max */
+    CM_OPTION_U64,    /* uint64_t, min to max */
+    CM_OPTION_DOUBLE, /* double, finite */
+    CM_OPTION_SIZE,   /* uint64_t bytes, min to max: "512MiB" */
+    CM_OPTION_TIME,   /* double seconds: "30ms" */
+    CM_OPTION_RATE,   /* double bytes a second: "1.2GB/s" */
+    CM_OPTION_CHOICE, /* int, the position of the value in words */
+    CM_OPTION_ACTION  /* of this file: --help and the like */
+} cm_option_kind;
+
+typedef enum cm_operand { /* what a shell completes after an option */
+    CM_OPERAND_ANY,
+    CM_OPERAND_FILE,
+    CM_OPERAND_FOLDER
+} cm_operand;
+
+typedef struct cm_list {
+    const char **text; /* points into argv */
+    size_t n;
+} cm_list;
+
+typedef struct cm_option {
+    const char *section; /* a heading that starts here; NULL: the section goes on */
+    char letter;         /* the short form, or 0 */
+    const char *name;    /* the long form without dashes; NULL ends the table */
+    const char *alias;   /* another long form with the same meaning, or NULL */
+    const char *value;   /* placeholder; NULL for FLAG and SET */
+    cm_option_kind kind;
+    size_t offset;     /* of the field in the struct of values */
+    const char *words; /* "a|b|c": all values of a CHOICE; suggestions for other kinds */
+    cm_operand operand;
+    int number;        /* what SET stores */
+    uint64_t min, max; /* of UINT, U64 and SIZE; max 0: no upper limit */
+    bool hidden;       /* parsed, but shown nowhere */
+    const char *help;  /* sentences; the first one alone is what completion shows */
+} cm_option;
+
+typedef struct cm_example {
+    const char *what;
+    const char *command;
+} cm_example;
+
+typedef struct cm_tool {
+    const char *name;
+    const char *summary;       /* one line without a full stop */
+    const char *const *usage;  /* what follows the name, one line each; NULL ends */
+    const cm_option *options;  /* a row without a name ends */
+    const cm_example *example; /* a row without a command ends; or NULL */
+} cm_tool;
+
+typedef enum cm_progress_mode {
+    CM_PROGRESS_AUTO,
+    CM_PROGRESS_ALWAYS,
+    CM_PROGRESS_NEVER
+} cm_progress_mode;
+
+typedef struct cm_common_options {
+    unsigned nthreads; /* 0: not given */
+    uint64_t memory;   /* bytes; 0: not given */
+    int progress;      /* cm_progress_mode */
+    int verbosity;     /* 1 after -v, -1 after -q */
+    bool json;
+} cm_common_options;
+
+enum {
+    CM_TOOL_RUN = -1,
+    CM_EXIT_DONE = 0,
+    CM_EXIT_FAILED = 1,
+    CM_EXIT_USAGE = 2,
+    CM_EXIT_DIFFER = 3
+};
+
+/*
+ * Parses ARGV into VALUES, COMMON and PATHS, which is whatever is no option.
+ * Returns CM_TOOL_RUN when the tool has work to do, otherwise the exit status to
+ * end with: --help, --version and --generate were answered on standard output,
+ * or a sentence about the command line was printed to standard error.
+ */
+int cm_tool_parse(const cm_tool *tool, int argc, char **argv, void *values,
+                  cm_common_options *common, cm_list *paths);
+
+/* Releases what parsing allocated: the lists in VALUES, and PATHS. */
+void cm_tool_release(const cm_tool *tool, void *values, cm_list *paths);
+
+/* Flushes standard output.  Returns STATUS, or CM_EXIT_FAILED, with a sentence, when that failed. */
+int cm_tool_finish(const cm_tool *tool, int status);
+
+/* The sentence of a wrong command line, pointing to --help.  Returns CM_EXIT_USAGE. */
+int cm_tool_usage_error(const cm_tool *tool, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The exit status for a cm_status; CM_ECANCELED gives CM_EXIT_FAILED, see signals.h. */
+int cm_tool_exit_status(int status);
+
+/*
+ * Row I of the tool's own options and, after those, of the common ones; NULL past
+ * the end.  *COMMON, which may be NULL, says to which they belong.
+ */
+const cm_option *cm_tool_option(const cm_tool *tool, size_t i, bool *common);
+
+/* Word I of "a|b|c" as a pointer and a length; false past the end.  NULL has no words. */
+bool cm_option_word(const char *words, size_t i, const char **word, size_t *nbytes);
+
+/* Where the first sentence of HELP ends, its full stop not counted. */
+size_t cm_option_first_sentence(const char *help);
+
+void cm_tool_print_help(const cm_tool *tool, FILE *to);
+
+/*
+ * The man page: NAME and SYNOPSIS, then PROSE (roff text, read to its end) in
+ * which the lines ".OPTIONS" and ".EXAMPLES" stand for those sections; they come
+ * last where it has no such line.
+ */
+void cm_tool_print_man(const cm_tool *tool, FILE *prose, FILE *to);
+
+/* Completion for SHELL, which is "bash", "zsh" or "fish"; false for another. */
+bool cm_tool_print_completion(const cm_tool *tool, const char *shell, FILE *to);
+
+#endif
