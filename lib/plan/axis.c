@@ -1,0 +1,68 @@
+#include "plan/axis.h"
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The first position whose source element is at or past SOURCE. */
+static uint64_t position_of(const cm_axis *axis, uint64_t source)
+{
+    if (source <= axis->start)
+        return 0;
+    return (source - axis->start - 1) / axis->step + 1;
+}
+
+cm_range cm_axis_pieces(const cm_axis *axis, cm_range block, cm_range r)
+{
+    cm_range pieces = r;
+    switch (axis->kind) {
+    case CM_PIECE_CHUNK:
+        pieces.lo = (axis->start + r.lo * axis->step) / axis->source;
+        pieces.hi = (axis->start + (r.hi - 1) * axis->step) / axis->source + 1;
+        break;
+    case CM_PIECE_POINT:
+        break;
+    case CM_PIECE_RUN:
+        pieces.lo = (r.lo - block.lo) / axis->source;
+        pieces.hi = (r.hi - 1 - block.lo) / axis->source + 1;
+        break;
+    }
+    return pieces;
+}
+
+cm_range cm_axis_piece_span(const cm_axis *axis, cm_range block, uint64_t k)
+{
+    cm_range span = {k, k + 1};
+    switch (axis->kind) {
+    case CM_PIECE_CHUNK:
+        span.lo = position_of(axis, k * axis->source);
+        span.hi = position_of(axis, (k + 1) * axis->source);
+        break;
+    case CM_PIECE_POINT:
+        break;
+    case CM_PIECE_RUN:
+        span.lo = block.lo + k * axis->source;
+        span.hi = span.lo + axis->source;
+        break;
+    }
+    if (span.lo < block.lo)
+        span.lo = block.lo;
+    span.hi = min_u64(span.hi, block.hi);
+    return span;
+}
+
+cm_range cm_axis_targets(const cm_axis *axis, cm_range r)
+{
+    return (cm_range){r.lo / axis->target, (r.hi - 1) / axis->target + 1};
+}
+
+cm_range cm_axis_target_span(const cm_axis *axis, uint64_t q)
+{
+    return (cm_range){q * axis->target, min_u64(axis->n, (q + 1) * axis->target)};
+}
+
+uint64_t cm_axis_source_chunk(const cm_axis *axis, uint64_t k)
+{
+    return axis->kind == CM_PIECE_POINT ? (axis->start + k * axis->step) / axis->source : k;
+}

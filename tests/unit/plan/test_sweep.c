@@ -1,0 +1,218 @@
+/*
+ * The sweep's promises, held against a simulation that does every piece in the
+ * plan's order and counts the target chunks that are held.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/number.h"
+#include "plan/sweep.h"
+
+typedef struct row {
+    const char *name;
+    unsigned rank;
+    uint64_t shape[3], source[3], target[3];
+    uint64_t max_slots;
+    uint64_t slots;  /* expected */
+    uint64_t pieces; /* expected */
+} row;
+
+static const row rows[] = {
+    {"same chunks", 2, {8, 8}, {4, 4}, {4, 4}, 0, 1, 4},
+    {"maps to cubes", 3, {32, 64, 64}, {1, 64, 64}, {16, 16, 16}, 0, 16, 32},
+    {"series to maps", 3, {32, 64, 64}, {32, 16, 16}, {1, 64, 64}, 0, 32, 16},
+    {"one chunk to many", 2, {16, 16}, {16, 16}, {4, 4}, 0, 16, 1},
+    {"many chunks to one", 2, {16, 16}, {4, 4}, {16, 16}, 0, 1, 16},
+    {"transposed order saves", 2, {1000, 10}, {10, 10}, {1000, 1}, 0, 10, 100},
+    {"columns in stored order", 2, {10, 1000}, {10, 10}, {1, 1000}, 0, 10, 100},
+    {"maps to cubes, a quarter of the slots",
+     3,
+     {32, 64, 64},
+     {1, 64, 64},
+     {16, 16, 16},
+     4,
+     4,
+     128},
+};
+
+static void request_init(cm_sweep_request *r, unsigned rank, const uint64_t *shape,
+                         const uint64_t *source, const uint64_t *target)
+{
+    memset(r, 0, sizeof(*r));
+    r->rank = rank;
+    r->itemsize = 4;
+    r->piece_nbytes = 256;
+    for (unsigned j = 0; j < rank; j++) {
+        r->shape[j] = shape[j];
+        r->source[j] = source[j];
+        r->target[j] = target[j];
+        r->step[j] = 1;
+    }
+}
+
+static void test_known_plans(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        cm_sweep_request r;
+        cm_sweep s;
+        request_init(&r, rows[i].rank, rows[i].shape, rows[i].source, rows[i].target);
+        r.max_slots = rows[i].max_slots;
+        cm_sweep_plan(&r, &s);
+        if (s.slots != rows[i].slots || s.total_pieces != rows[i].pieces)
+            fail_msg("%s: %llu slots, %llu pieces", rows[i].name, (unsigned long long)s.slots,
+                     (unsigned long long)s.total_pieces);
+    }
+}
+
+/* Elements of the target chunks, counted as pieces bring them. */
+typedef struct simulation {
+    uint64_t seen[4096];
+    uint64_t left[4096];
+    uint64_t held, peak, pieces, touched;
+} simulation;
+
+static void touch_targets(const cm_sweep *s, const cm_sweep_cursor *c, simulation *sim)
+{
+    cm_range span[CM_MAX_RANK], targets[CM_MAX_RANK];
+    uint64_t coord[CM_MAX_RANK], n = 1;
+    for (unsigned j = 0; j < s->rank; j++) {
+        span[j] = cm_axis_piece_span(&s->axis[j], c->span[j], c->piece[j]);
+        assert_true(span[j].lo < span[j].hi);
+        targets[j] = cm_axis_targets(&s->axis[j], span[j]);
+        n *= targets[j].hi - targets[j].lo;
+    }
+    sim->touched = n > sim->touched ? n : sim->touched;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t rest = i, number = 0, volume = 1;
+        for (unsigned j = s->rank; j-- > 0;) {
+            coord[j] = targets[j].lo + rest % (targets[j].hi - targets[j].lo);
+            rest /= targets[j].hi - targets[j].lo;
+        }
+        for (unsigned j = 0; j < s->rank; j++) {
+            cm_range t = cm_axis_target_span(&s->axis[j], coord[j]);
+            uint64_t lo = t.lo > span[j].lo ? t.lo : span[j].lo;
+            uint64_t hi = t.hi < span[j].hi ? t.hi : span[j].hi;
+            assert_true(lo < hi);
+            volume *= hi - lo;
+            number = number * cm_div_ceil(s->axis[j].n, s->axis[j].target) + coord[j];
+        }
+        assert_true(number < 4096);
+        if (sim->seen[number] == 0) {
+            sim->left[number] = cm_sweep_pieces_of(s, c, coord);
+            sim->held++;
+        }
+        sim->seen[number] += volume;
+        assert_true(sim->left[number] > 0);
+        sim->left[number]--;
+    }
+    sim->peak = sim->held > sim->peak ? sim->held : sim->peak;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t rest = i, number = 0;
+        for (unsigned j = s->rank; j-- > 0;) {
+            coord[j] = targets[j].lo + rest % (targets[j].hi - targets[j].lo);
+            rest /= targets[j].hi - targets[j].lo;
+        }
+        for (unsigned j = 0; j < s->rank; j++)
+            number = number * cm_div_ceil(s->axis[j].n, s->axis[j].target) + coord[j];
+        if (sim->left[number] == 0)
+            sim->held--;
+    }
+}
+
+static void simulate(const cm_sweep *s, simulation *sim)
+{
+    cm_sweep_cursor c;
+    memset(sim, 0, sizeof(*sim));
+    for (cm_sweep_begin(s, &c); !c.done; cm_sweep_next(s, &c)) {
+        sim->pieces++;
+        touch_targets(s, &c, sim);
+    }
+    assert_int_equal(sim->held, 0);
+}
+
+static uint64_t elements(const uint64_t *seen)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < 4096; i++)
+        n += seen[i];
+    return n;
+}
+
+static void test_promises_hold(void **state)
+{
+    (void)state;
+    unsigned exact = 0, cases = 0;
+    srand(7);
+    for (int trial = 0; trial < 20000; trial++) {
+        cm_sweep_request r;
+        cm_sweep s;
+        simulation sim;
+        uint64_t shape[3], source[3], target[3], volume = 1;
+        unsigned rank = (unsigned)(rand() % 4);
+        for (unsigned j = 0; j < rank; j++) {
+            shape[j] = 1 + (uint64_t)(rand() % 14);
+            source[j] = 1 + (uint64_t)(rand() % 16);
+            target[j] = 1 + (uint64_t)(rand() % 16);
+        }
+        request_init(&r, rank, shape, source, target);
+        r.sliceable = rand() % 4 == 0;
+        r.max_slots = rand() % 2 ? 0 : 1 + (uint64_t)(rand() % 12);
+        for (unsigned j = 0; j < rank; j++) {
+            r.start[j] = rand() % 3 ? 0 : (uint64_t)(rand() % 20);
+            r.step[j] = rand() % 3 ? 1 : 1 + (uint64_t)(rand() % 5);
+            volume *= shape[j];
+        }
+        cm_sweep_plan(&r, &s);
+        simulate(&s, &sim);
+        cases++;
+        exact += sim.peak == s.slots;
+        assert_true(sim.peak <= s.slots);
+        assert_true(r.max_slots == 0 || s.slots <= r.max_slots);
+        assert_int_equal(sim.pieces, s.total_pieces);
+        assert_int_equal(elements(sim.seen), volume);
+        assert_true(sim.touched <= s.touched);
+        if (r.max_slots == 0)
+            assert_int_equal(s.total_pieces, s.source_chunks);
+    }
+    assert_true(exact > cases / 2); /* the bound is a bound, and mostly the truth */
+}
+
+static void test_one_slot_is_always_enough(void **state)
+{
+    (void)state;
+    cm_sweep_request r;
+    cm_sweep s;
+    request_init(&r, 1, (uint64_t[]){10}, (uint64_t[]){3}, (uint64_t[]){2});
+    r.max_slots = 1;
+    cm_sweep_plan(&r, &s);
+    assert_int_equal(s.slots, 1);
+    assert_int_equal(s.total_pieces, 7);
+}
+
+static void test_long_dimensions_are_quick(void **state)
+{
+    (void)state;
+    cm_sweep_request r;
+    cm_sweep s;
+    request_init(&r, 1, (uint64_t[]){UINT64_C(1) << 50}, (uint64_t[]){7}, (uint64_t[]){3});
+    cm_sweep_plan(&r, &s);
+    assert_true(s.slots <= 8);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_known_plans),
+        cmocka_unit_test(test_promises_hold),
+        cmocka_unit_test(test_one_slot_is_always_enough),
+        cmocka_unit_test(test_long_dimensions_are_quick),
+    };
+    return cmocka_run_group_tests_name("plan/sweep", tests, NULL, NULL);
+}
