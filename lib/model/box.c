@@ -1,0 +1,132 @@
+#include "model/box.h"
+
+#include <stdio.h>
+
+uint64_t cm_box_nelem(const cm_box *box)
+{
+    uint64_t nelem = 1;
+    for (unsigned j = 0; j < box->rank; j++)
+        nelem *= box->shape[j];
+    return nelem;
+}
+
+bool cm_box_intersect(const cm_box *a, const cm_box *b, cm_box *out)
+{
+    out->rank = a->rank;
+    for (unsigned j = 0; j < a->rank; j++) {
+        const uint64_t start = a->start[j] > b->start[j] ? a->start[j] : b->start[j];
+        /* What is left of each behind START: ends are not formed, so nothing overflows. */
+        const uint64_t skip_a = start - a->start[j], skip_b = start - b->start[j];
+        if (skip_a >= a->shape[j] || skip_b >= b->shape[j])
+            return false;
+        const uint64_t left_a = a->shape[j] - skip_a, left_b = b->shape[j] - skip_b;
+        out->start[j] = start;
+        out->shape[j] = left_a < left_b ? left_a : left_b;
+    }
+    return true;
+}
+
+bool cm_box_equal(const cm_box *a, const cm_box *b)
+{
+    if (a->rank != b->rank)
+        return false;
+    for (unsigned j = 0; j < a->rank; j++) {
+        if (a->start[j] != b->start[j] || a->shape[j] != b->shape[j])
+            return false;
+    }
+    return true;
+}
+
+int cm_grid_init(cm_grid *grid, unsigned rank, const uint64_t *shape, const uint64_t *chunk,
+                 cm_error *err)
+{
+    if (rank > CM_MAX_RANK)
+        return cm_fail(err, CM_EFORMAT, "%u dimensions, at most %d are handled", rank, CM_MAX_RANK);
+    *grid = (cm_grid){.rank = rank};
+    for (unsigned j = 0; j < rank; j++) {
+        if (chunk[j] == 0)
+            return cm_fail(err, CM_EFORMAT, "the chunk length of dimension %u is zero", j);
+        grid->shape[j] = shape[j];
+        grid->chunk[j] = chunk[j];
+        grid->count[j] = shape[j] / chunk[j] + (shape[j] % chunk[j] != 0);
+    }
+    uint64_t nelem;
+    if (!cm_product_u64(rank, shape, &nelem))
+        return cm_fail(err, CM_EFORMAT, "the array has more than 2^64 elements");
+    if (!cm_product_u64(rank, chunk, &grid->chunk_nelem))
+        return cm_fail(err, CM_EFORMAT, "a chunk has more than 2^64 elements");
+    if (!cm_product_u64(rank, grid->count, &grid->nchunks))
+        return cm_fail(err, CM_EFORMAT, "the array has more than 2^64 chunks");
+    return CM_OK;
+}
+
+void cm_grid_coord(const cm_grid *grid, uint64_t number, uint64_t *coord)
+{
+    for (unsigned j = grid->rank; j-- > 0;) {
+        coord[j] = number % grid->count[j];
+        number /= grid->count[j];
+    }
+}
+
+uint64_t cm_grid_number(const cm_grid *grid, const uint64_t *coord)
+{
+    uint64_t number = 0;
+    for (unsigned j = 0; j < grid->rank; j++)
+        number = number * grid->count[j] + coord[j];
+    return number;
+}
+
+void cm_grid_box(const cm_grid *grid, const uint64_t *coord, cm_box *out)
+{
+    out->rank = grid->rank;
+    for (unsigned j = 0; j < grid->rank; j++) {
+        const uint64_t start = coord[j] * grid->chunk[j];
+        const uint64_t left = grid->shape[j] - start;
+        out->start[j] = start;
+        out->shape[j] = left < grid->chunk[j] ? left : grid->chunk[j];
+    }
+}
+
+bool cm_grid_is_edge(const cm_grid *grid, const uint64_t *coord)
+{
+    for (unsigned j = 0; j < grid->rank; j++) {
+        if (grid->shape[j] - coord[j] * grid->chunk[j] < grid->chunk[j])
+            return true;
+    }
+    return false;
+}
+
+void cm_grid_cover(const cm_grid *grid, const cm_box *box, uint64_t *first, uint64_t *count)
+{
+    for (unsigned j = 0; j < grid->rank; j++) {
+        const uint64_t last = (box->start[j] + box->shape[j] - 1) / grid->chunk[j];
+        first[j] = box->start[j] / grid->chunk[j];
+        count[j] = last - first[j] + 1;
+    }
+}
+
+static char *join(unsigned rank, const uint64_t *value, char separator, const char *none, char *buf,
+                  size_t size)
+{
+    if (rank == 0)
+        snprintf(buf, size, "%s", none);
+    size_t used = 0;
+    for (unsigned j = 0; j < rank; j++) {
+        const char between[2] = {j ? separator : 0, 0};
+        int n = snprintf(buf + used, size - used, "%s%llu", between, (unsigned long long)value[j]);
+        if (n < 0 || (size_t)n >= size - used)
+            break;
+        used += (size_t)n;
+    }
+    return buf;
+}
+
+char *cm_coord_text(unsigned rank, const uint64_t *coord, char *buf, size_t size)
+{
+    return join(rank, coord, '/', "0", buf, size);
+}
+
+char *cm_shape_text(unsigned rank, const uint64_t *shape, char *buf, size_t size)
+{
+    return join(rank, shape, 'x', "scalar", buf, size);
+}
