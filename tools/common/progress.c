@@ -1,0 +1,273 @@
+#include "progress.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/number.h"
+#include "print.h"
+#include "say.h"
+
+#define SECOND 1000000000ull
+
+enum {
+    POLL_MS = 100,
+    NSAMPLES = 64, /* 6.4 s at one each poll: long enough to be steady, short enough to follow */
+    LINE_S = 10,   /* between plain lines */
+    STALL_S = 60,
+    BAR_MIN = 10 /* columns; a narrower bar says nothing */
+};
+
+typedef struct sample {
+    uint64_t at_ns;
+    uint64_t done_nbytes;
+} sample;
+
+struct cm_progress {
+    const char *tool;
+    cm_monitor *monitor;
+    bool bar;    /* redraw one line of a terminal */
+    bool always; /* plain lines also at the beginning and the end */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool stop;
+
+    /* Of the thread alone. */
+    sample window[NSAMPLES]; /* a ring of the present phase */
+    size_t nsamples;         /* ever taken in this phase */
+    cm_phase phase;
+    uint64_t line_ns;  /* when the last plain line was printed */
+    uint64_t stalls;   /* minutes of the present stall that were reported */
+    bool line_printed; /* any at all */
+    bool drawn;        /* a bar stands on the terminal */
+};
+
+static void take_sample(cm_progress *p, const cm_snapshot *s, uint64_t now)
+{
+    if (s->phase != p->phase) {
+        p->phase = s->phase;
+        p->nsamples = 0;
+    }
+    p->window[p->nsamples++ % NSAMPLES] = (sample){now, s->done_nbytes};
+}
+
+/* Bytes a second over the window; 0 while it is too short to tell. */
+static double recent_rate(const cm_progress *p)
+{
+    if (p->nsamples < 2)
+        return 0;
+    size_t n = p->nsamples < NSAMPLES ? p->nsamples : NSAMPLES;
+    const sample *last = &p->window[(p->nsamples - 1) % NSAMPLES];
+    const sample *first = &p->window[(p->nsamples - n) % NSAMPLES];
+    double seconds = (double)(last->at_ns - first->at_ns) / 1e9;
+    if (seconds < 0.25 || last->done_nbytes <= first->done_nbytes)
+        return 0;
+    return (double)(last->done_nbytes - first->done_nbytes) / seconds;
+}
+
+static void format_left(double seconds, char *buf, size_t size)
+{
+    unsigned long long s = (unsigned long long)(seconds + 1);
+    if (seconds > 1e9)
+        snprintf(buf, size, "years left");
+    else if (s < 60)
+        snprintf(buf, size, "%llu s left", s);
+    else if (s < 3600)
+        snprintf(buf, size, "%llu min %02llu s left", s / 60, s % 60);
+    else
+        snprintf(buf, size, "%llu h %02llu min left", s / 3600, s % 3600 / 60);
+}
+
+static bool counts(const cm_snapshot *s)
+{
+    return s->total_nbytes > 0 && (s->phase == CM_PHASE_WORKING || s->phase == CM_PHASE_VERIFYING);
+}
+
+static uint64_t stalled_s(const cm_snapshot *s)
+{
+    uint64_t seconds = s->since_change_ns / SECOND;
+    return s->phase != CM_PHASE_DONE && seconds >= STALL_S ? seconds : 0;
+}
+
+/* "converting: 41.2 MiB of 1.00 GiB (4 %), 312 MB/s, 3 s left". */
+static void format_state(const cm_progress *p, const cm_snapshot *s, char *buf, size_t size)
+{
+    char done[32], total[32], percent[16], rate[32], left[48];
+    if (!counts(s)) {
+        bool what = s->what[0] && s->phase != CM_PHASE_DONE;
+        snprintf(buf, size, "%s%s%.200s", cm_phase_name(s->phase), what ? ": " : "",
+                 what ? s->what : "");
+        return;
+    }
+    int n = snprintf(buf, size, "%s: %s of %s (%s)", cm_phase_name(s->phase),
+                     cm_format_size(s->done_nbytes, done, sizeof(done)),
+                     cm_format_size(s->total_nbytes, total, sizeof(total)),
+                     cm_format_percent((double)s->done_nbytes, (double)s->total_nbytes, percent,
+                                       sizeof(percent)));
+    double r = recent_rate(p);
+    if (r <= 0 || n < 0 || (size_t)n >= size)
+        return;
+    uint64_t rest = s->total_nbytes > s->done_nbytes ? s->total_nbytes - s->done_nbytes : 0;
+    format_left((double)rest / r, left, sizeof(left));
+    /* A first second says nothing about the rest: caches are cold, workers start. */
+    bool tell = s->phase_ns > SECOND && rest > 0;
+    snprintf(buf + n, size - (size_t)n, ", %s%s%s", cm_format_rate(r, rate, sizeof(rate)),
+             tell ? ", " : "", tell ? left : "");
+}
+
+static void print_line(cm_progress *p, const cm_snapshot *s, uint64_t now)
+{
+    char text[512];
+    format_state(p, s, text, sizeof(text));
+    cm_say(p->tool, "%s", text);
+    p->line_ns = now;
+    p->line_printed = true;
+}
+
+/* ---- the bar -------------------------------------------------------------------------------- */
+
+static void erase_bar(cm_progress *p)
+{
+    if (p->drawn)
+        fputs("\r\033[K", stderr);
+    p->drawn = false;
+}
+
+static void draw_bar(cm_progress *p, const cm_snapshot *s)
+{
+    char text[512];
+    struct winsize w = {0};
+    int columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+    if (stalled_s(s))
+        snprintf(text, sizeof(text), "no progress for %llu s: %.200s",
+                 (unsigned long long)stalled_s(s), s->what);
+    else
+        format_state(p, s, text, sizeof(text));
+    for (char *c = text; *c; c++) /* a line that is redrawn shows no escapes */
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    int n = (int)strlen(text);
+    int bar = columns - n - 4; /* a space, two brackets, and the last column, which may wrap */
+    bool with_bar = counts(s) && bar >= BAR_MIN;
+    flockfile(stderr);
+    fprintf(stderr, "\r%.*s", columns - 1, text);
+    if (with_bar) {
+        double share = (double)s->done_nbytes / (double)s->total_nbytes;
+        int full = (int)((double)bar * (share > 1 ? 1 : share));
+        fputs(" [", stderr);
+        for (int i = 0; i < bar; i++)
+            putc(i < full ? '=' : i == full ? '>' : ' ', stderr);
+        putc(']', stderr);
+    }
+    fputs("\033[K", stderr);
+    fflush(stderr);
+    funlockfile(stderr);
+    p->drawn = true;
+}
+
+static void report(cm_progress *p, const cm_snapshot *s, uint64_t now)
+{
+    if (p->bar) {
+        draw_bar(p, s);
+        return;
+    }
+    uint64_t stall = stalled_s(s) / STALL_S;
+    if (stall > p->stalls)
+        cm_say(p->tool, "no progress for %llu s; waiting for: %s", (unsigned long long)stalled_s(s),
+               s->what[0] ? s->what : cm_phase_name(s->phase));
+    p->stalls = stall;
+    bool first = p->always && !p->line_printed && counts(s);
+    if (first || now - p->line_ns >= LINE_S * SECOND)
+        print_line(p, s, now);
+}
+
+static void *watch(void *arg)
+{
+    cm_progress *p = arg;
+    pthread_mutex_lock(&p->lock);
+    while (!p->stop) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += POLL_MS * 1000000L;
+        if (until.tv_nsec >= 1000000000L) {
+            until.tv_nsec -= 1000000000L;
+            until.tv_sec++;
+        }
+        pthread_cond_timedwait(&p->wake, &p->lock, &until);
+        if (p->stop)
+            break;
+        cm_snapshot s;
+        cm_monitor_snapshot(p->monitor, &s);
+        uint64_t now = cm_now_ns();
+        take_sample(p, &s, now);
+        report(p, &s, now);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+/* A thread that takes no signals: they are for the one that runs the job. */
+static bool start_thread(cm_progress *p)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = pthread_create(&p->thread, NULL, watch, p) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+cm_progress *cm_progress_start(const char *tool, cm_monitor *monitor, cm_progress_mode mode)
+{
+    if (mode == CM_PROGRESS_NEVER)
+        return NULL;
+    cm_progress *p = calloc(1, sizeof(*p));
+    if (!p)
+        return NULL;
+    const char *term = getenv("TERM");
+    p->tool = tool;
+    p->monitor = monitor;
+    p->bar = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+    p->always = mode == CM_PROGRESS_ALWAYS;
+    p->line_ns = cm_now_ns();
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    if (!start_thread(p)) {
+        pthread_cond_destroy(&p->wake);
+        pthread_mutex_destroy(&p->lock);
+        free(p);
+        return NULL;
+    }
+    return p;
+}
+
+void cm_progress_stop(cm_progress *progress)
+{
+    if (!progress)
+        return;
+    pthread_mutex_lock(&progress->lock);
+    progress->stop = true;
+    pthread_cond_signal(&progress->wake);
+    pthread_mutex_unlock(&progress->lock);
+    pthread_join(progress->thread, NULL);
+    erase_bar(progress);
+    if (progress->always && !progress->bar) {
+        cm_snapshot s;
+        cm_monitor_snapshot(progress->monitor, &s);
+        print_line(progress, &s, cm_now_ns());
+    }
+    fflush(stderr);
+    pthread_cond_destroy(&progress->wake);
+    pthread_mutex_destroy(&progress->lock);
+    free(progress);
+}
