@@ -62,16 +62,24 @@ void cm_object_abort(cm_object_writer *writer); /* NULL accepted */
 /*
  * The names directly below PREFIX ("" is the root), sorted, one call each;
  * IS_PREFIX tells a folder from an object.  A VISIT that returns non-zero stops
- * and passes its value on.  Temporary names are not shown.
+ * and passes its value on.  Temporary names are not shown.  CM_ENOTFOUND when
+ * PREFIX is no folder; the root is always one.
  */
 typedef int cm_store_visit(void *context, const char *name, bool is_prefix, cm_error *err);
 int cm_store_list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
                   cm_error *err);
 
+/* True when the last name of KEY is a symbolic link; what erases asks, so that it stays inside the store. */
+int cm_store_is_link(cm_store *store, const char *key, bool *out, cm_error *err);
+
 /* Waits until everything written so far, names included, is on the disk. */
 int cm_store_sync(cm_store *store, cm_error *err);
 
-/* Removes folders below and including PREFIX that are empty; and left-over temporary names of a killed run. */
+/*
+ * Removes folders below and including PREFIX that are empty, the root excepted,
+ * and left-over temporary names of a killed run: only while nothing is written
+ * below PREFIX.  Symbolic links are left alone.
+ */
 int cm_store_prune(cm_store *store, const char *prefix, cm_error *err);
 
 /* Objects and bytes read and written through STORE so far. */

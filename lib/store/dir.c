@@ -1,0 +1,389 @@
+/*
+ * Objects as files under one folder.
+ *
+ * An object costs four system calls to write (open a temporary name beside it,
+ * write, close, rename) and four to read (open, stat, pread, close).  A missing
+ * folder is noticed by the open that fails and made then, so that folders are
+ * not asked for again with every chunk.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/dir.h"
+
+typedef struct dir_reader {
+    cm_object_reader base;
+    int fd;
+} dir_reader;
+
+typedef struct dir_writer {
+    cm_object_writer base;
+    int fd;
+    char temporary[]; /* path */
+} dir_writer;
+
+static int root_of(const cm_store *store)
+{
+    return ((const cm_dir_store *)store)->root;
+}
+
+/* ---- reading ---- */
+
+/* Opens KEY, which must be a regular file. */
+static int open_object(cm_store *store, const char *key, int *out, uint64_t *nbytes, cm_error *err)
+{
+    /* O_NONBLOCK: a FIFO in a hostile store must not stop us; files do not care. */
+    int fd = openat(root_of(store), key, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        if (errno == ENOENT || errno == ENOTDIR)
+            return cm_fail(err, CM_ENOTFOUND, "%s: no such object", key);
+        return cm_fail_errno(err, errno, "%s", key);
+    }
+    struct stat st;
+    int rc = CM_OK;
+    if (fstat(fd, &st) != 0)
+        rc = cm_fail_errno(err, errno, "%s", key);
+    else if (S_ISDIR(st.st_mode))
+        rc = cm_fail(err, CM_ENOTFOUND, "%s: a folder, not an object", key);
+    else if (!S_ISREG(st.st_mode))
+        rc = cm_fail(err, CM_EFORMAT, "%s: not a regular file", key);
+    if (rc) {
+        close(fd);
+        return rc;
+    }
+    *out = fd;
+    *nbytes = (uint64_t)st.st_size;
+    return CM_OK;
+}
+
+static int read_all(int fd, const char *key, uint64_t offset, void *dst, size_t nbytes,
+                    cm_error *err)
+{
+    uint8_t *p = dst;
+    while (nbytes > 0) {
+        ssize_t n = pread(fd, p, nbytes, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return cm_fail_errno(err, errno, "%s", key);
+        if (n == 0)
+            return cm_fail(err, CM_EFORMAT, "%s: ends at %llu, %zu bytes short", key,
+                           (unsigned long long)offset, nbytes);
+        p += n;
+        offset += (uint64_t)n;
+        nbytes -= (size_t)n;
+    }
+    return CM_OK;
+}
+
+static int dir_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf,
+                   cm_error *err)
+{
+    int fd = -1;
+    uint64_t nbytes = 0;
+    int rc = open_object(store, key, &fd, &nbytes, err);
+    if (rc)
+        return rc;
+    if (nbytes > max_nbytes)
+        rc = cm_fail(err, CM_EFORMAT, "%s: has %llu bytes, more than the %llu that it may have",
+                     key, (unsigned long long)nbytes, (unsigned long long)max_nbytes);
+    if (rc == CM_OK)
+        rc = cm_buf_resize(buf, (size_t)nbytes, err);
+    if (rc == CM_OK)
+        rc = read_all(fd, key, 0, buf->data, (size_t)nbytes, err);
+    close(fd);
+    return rc;
+}
+
+static int dir_size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err)
+{
+    struct stat st;
+    if (fstatat(root_of(store), key, &st, 0) != 0) {
+        if (errno == ENOENT || errno == ENOTDIR)
+            return cm_fail(err, CM_ENOTFOUND, "%s: no such object", key);
+        return cm_fail_errno(err, errno, "%s", key);
+    }
+    if (S_ISDIR(st.st_mode))
+        return cm_fail(err, CM_ENOTFOUND, "%s: a folder, not an object", key);
+    if (!S_ISREG(st.st_mode))
+        return cm_fail(err, CM_EFORMAT, "%s: not a regular file", key);
+    *nbytes = (uint64_t)st.st_size;
+    return CM_OK;
+}
+
+static int dir_reader_open(cm_store *store, const char *key, cm_object_reader **out, cm_error *err)
+{
+    dir_reader *r = cm_calloc(1, sizeof *r, err);
+    if (!r)
+        return CM_ENOMEM;
+    r->base.store = store;
+    r->base.key = cm_strdup(key, err);
+    int rc = r->base.key ? open_object(store, key, &r->fd, &r->base.nbytes, err) : CM_ENOMEM;
+    if (rc) {
+        free(r->base.key);
+        free(r);
+        return rc;
+    }
+    *out = &r->base;
+    return CM_OK;
+}
+
+static int dir_reader_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
+                           cm_error *err)
+{
+    return read_all(((dir_reader *)reader)->fd, reader->key, offset, dst, nbytes, err);
+}
+
+static void dir_reader_close(cm_object_reader *reader)
+{
+    close(((dir_reader *)reader)->fd);
+    free(reader->key);
+    free(reader);
+}
+
+/* ---- writing ---- */
+
+/*
+ * Makes the folder of PATH and what is missing above it: upwards to the first
+ * folder whose parent exists, then down again.
+ */
+static int make_folder(int root, const char *path, const char *key, cm_error *err)
+{
+    char folder[PATH_MAX];
+    size_t nbytes = cm_key_folder(path);
+    if (nbytes >= sizeof folder)
+        return cm_fail_errno(err, ENAMETOOLONG, "%s", key);
+    memcpy(folder, path, nbytes);
+    folder[nbytes] = '\0';
+    size_t end = nbytes;
+    while (end > 0 && mkdirat(root, folder, 0777) != 0 && errno != EEXIST) {
+        size_t above = cm_key_folder(folder);
+        if (errno != ENOENT || above == 0)
+            return cm_fail_errno(err, errno, "%s: cannot make the folder %s", key, folder);
+        folder[above] = '\0';
+        end = above;
+    }
+    while (end < nbytes) {
+        folder[end] = '/';
+        end = strlen(folder);
+        if (mkdirat(root, folder, 0777) != 0 && errno != EEXIST)
+            return cm_fail_errno(err, errno, "%s: cannot make the folder %s", key, folder);
+    }
+    return CM_OK;
+}
+
+/* Creates a temporary file beside KEY, leaving its path in PATH (PATH_MAX). */
+static int create_temporary(cm_store *store, const char *key, char *path, int *out, cm_error *err)
+{
+    cm_dir_store *dir = (cm_dir_store *)store;
+    size_t folder = cm_key_folder(key);
+    bool made_folder = false;
+    for (;;) {
+        unsigned long long number = atomic_fetch_add(&dir->temporary, 1);
+        int n = snprintf(path, PATH_MAX, "%.*s%s.chunkmill-%ld-%llu.tmp", (int)folder, key,
+                         folder ? "/" : "", (long)getpid(), number);
+        if (n < 0 || n >= PATH_MAX)
+            return cm_fail_errno(err, ENAMETOOLONG, "%s", key);
+        int fd = openat(dir->root, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0) {
+            *out = fd;
+            return CM_OK;
+        }
+        if (errno == EEXIST) /* left by a killed process that had our number */
+            continue;
+        if (errno != ENOENT || made_folder)
+            return cm_fail_errno(err, errno, "%s", key);
+        int rc = make_folder(dir->root, path, key, err);
+        if (rc)
+            return rc;
+        made_folder = true;
+    }
+}
+
+static int write_all(int fd, const char *key, uint64_t offset, const void *src, size_t nbytes,
+                     cm_error *err)
+{
+    const uint8_t *p = src;
+    while (nbytes > 0) {
+        ssize_t n = pwrite(fd, p, nbytes, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return cm_fail_errno(err, errno, "%s", key);
+        p += n;
+        offset += (uint64_t)n;
+        nbytes -= (size_t)n;
+    }
+    return CM_OK;
+}
+
+/* Closes FD and, unless RC tells of a failure, gives the file its name; else removes it. */
+static int finish_file(int root, int fd, const char *path, const char *key, int rc, cm_error *err)
+{
+    /* Network file systems report a full disk only here. */
+    if (close(fd) != 0 && errno != EINTR && rc == CM_OK)
+        rc = cm_fail_errno(err, errno, "%s", key);
+    if (rc == CM_OK && renameat(root, path, root, key) != 0)
+        rc = cm_fail_errno(err, errno, "%s", key);
+    if (rc)
+        unlinkat(root, path, 0);
+    return rc;
+}
+
+static int dir_put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err)
+{
+    char path[PATH_MAX];
+    int fd = -1;
+    int rc = create_temporary(store, key, path, &fd, err);
+    if (rc)
+        return rc;
+    rc = write_all(fd, key, 0, data, nbytes, err);
+    return finish_file(root_of(store), fd, path, key, rc, err);
+}
+
+static int dir_remove(cm_store *store, const char *key, cm_error *err)
+{
+    if (unlinkat(root_of(store), key, 0) == 0 || errno == ENOENT || errno == ENOTDIR ||
+        errno == EISDIR)
+        return CM_OK;
+    return cm_fail_errno(err, errno, "%s", key);
+}
+
+static int dir_writer_create(cm_store *store, const char *key, cm_object_writer **out,
+                             cm_error *err)
+{
+    char path[PATH_MAX];
+    int fd = -1;
+    int rc = create_temporary(store, key, path, &fd, err);
+    if (rc)
+        return rc;
+    size_t path_nbytes = strlen(path) + 1;
+    dir_writer *w = cm_calloc(1, sizeof *w + path_nbytes, err);
+    char *name = w ? cm_strdup(key, err) : NULL;
+    if (!name) {
+        free(w);
+        return finish_file(root_of(store), fd, path, key, CM_ENOMEM, err);
+    }
+    w->base.store = store;
+    w->base.key = name;
+    w->fd = fd;
+    memcpy(w->temporary, path, path_nbytes);
+    *out = &w->base;
+    return CM_OK;
+}
+
+static int dir_writer_write(cm_object_writer *writer, uint64_t offset, const void *src,
+                            size_t nbytes, cm_error *err)
+{
+    return write_all(((dir_writer *)writer)->fd, writer->key, offset, src, nbytes, err);
+}
+
+static int end_writer(cm_object_writer *writer, int rc, cm_error *err)
+{
+    dir_writer *w = (dir_writer *)writer;
+    rc = finish_file(root_of(writer->store), w->fd, w->temporary, writer->key, rc, err);
+    free(writer->key);
+    free(w);
+    return rc;
+}
+
+static int dir_writer_commit(cm_object_writer *writer, cm_error *err)
+{
+    return end_writer(writer, CM_OK, err);
+}
+
+static void dir_writer_abort(cm_object_writer *writer)
+{
+    end_writer(writer, CM_ECANCELED, NULL);
+}
+
+static int dir_sync(cm_store *store, cm_error *err)
+{
+    if (syncfs(root_of(store)) != 0)
+        return cm_fail_errno(err, errno, "%s: cannot sync to disk", store->name);
+    return CM_OK;
+}
+
+/* ---- opening ---- */
+
+static void dir_free(cm_store *store)
+{
+    close(root_of(store));
+    free(store->name);
+    free(store);
+}
+
+static const cm_store_ops dir_ops = {
+    .free = dir_free,
+    .get = dir_get,
+    .size = dir_size,
+    .put = dir_put,
+    .remove = dir_remove,
+    .list = cm_dir_list,
+    .is_link = cm_dir_is_link,
+    .sync = dir_sync,
+    .prune = cm_dir_prune,
+    .reader_open = dir_reader_open,
+    .reader_read = dir_reader_read,
+    .reader_close = dir_reader_close,
+    .writer_create = dir_writer_create,
+    .writer_write = dir_writer_write,
+    .writer_commit = dir_writer_commit,
+    .writer_abort = dir_writer_abort,
+};
+
+static int open_root(const char *path, bool create, int *out, cm_error *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT && create) {
+        int rc = make_folder(AT_FDCWD, path, path, err);
+        if (rc)
+            return rc;
+        if (mkdir(path, 0777) != 0 && errno != EEXIST)
+            return cm_fail_errno(err, errno, "%s: cannot make this folder", path);
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    if (fd >= 0) {
+        *out = fd;
+        return CM_OK;
+    }
+    if (errno == ENOTDIR)
+        return cm_fail(err, CM_EFORMAT, "%s: not a folder", path);
+    if (errno == ENOENT)
+        return cm_fail(err, CM_ENOTFOUND, "%s: no such folder", path);
+    return cm_fail_errno(err, errno, "%s", path);
+}
+
+int cm_store_open_dir(const char *path, bool create, cm_store **out, cm_error *err)
+{
+    *out = NULL;
+    if (strncmp(path, "file://", 7) == 0)
+        path += strncmp(path, "file://localhost/", 17) == 0 ? 16 : 7;
+    if (path[0] == '\0')
+        return cm_fail(err, CM_EINVAL, "the path of a store is empty");
+    cm_dir_store *dir = cm_calloc(1, sizeof *dir, err);
+    if (!dir)
+        return CM_ENOMEM;
+    dir->base.ops = &dir_ops;
+    dir->base.name = cm_strdup(path, err);
+    int rc = dir->base.name ? CM_OK : CM_ENOMEM;
+    if (rc == CM_OK) {
+        /* A trailing '/' would hide the parent from make_folder. */
+        for (size_t n = strlen(path); n > 1 && dir->base.name[n - 1] == '/'; n--)
+            dir->base.name[n - 1] = '\0';
+        rc = open_root(dir->base.name, create, &dir->root, err);
+    }
+    if (rc) {
+        free(dir->base.name);
+        free(dir);
+        return rc;
+    }
+    *out = &dir->base;
+    return CM_OK;
+}

@@ -1,0 +1,76 @@
+/*
+ * What a kind of store implements.  store.c checks keys, counts, and calls
+ * these; a kind never sees a malformed key.
+ */
+#ifndef CM_STORE_IMPL_H
+#define CM_STORE_IMPL_H
+
+#include <stdatomic.h>
+
+#include "store/store.h"
+
+typedef struct cm_store_ops {
+    void (*free)(cm_store *store);
+    int (*get)(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err);
+    int (*size)(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err);
+    int (*put)(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err);
+    int (*remove)(cm_store *store, const char *key, cm_error *err);
+    int (*list)(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
+                cm_error *err);
+    int (*is_link)(cm_store *store, const char *key, bool *out, cm_error *err);
+    int (*sync)(cm_store *store, cm_error *err);
+    int (*prune)(cm_store *store, const char *prefix, cm_error *err);
+
+    int (*reader_open)(cm_store *store, const char *key, cm_object_reader **out, cm_error *err);
+    int (*reader_read)(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
+                       cm_error *err);
+    void (*reader_close)(cm_object_reader *reader);
+
+    int (*writer_create)(cm_store *store, const char *key, cm_object_writer **out, cm_error *err);
+    int (*writer_write)(cm_object_writer *writer, uint64_t offset, const void *src, size_t nbytes,
+                        cm_error *err);
+    int (*writer_commit)(cm_object_writer *writer, cm_error *err); /* frees WRITER in any case */
+    void (*writer_abort)(cm_object_writer *writer);
+} cm_store_ops;
+
+/* The first member of every kind of store. */
+struct cm_store {
+    const cm_store_ops *ops;
+    char *name;
+    atomic_uint_fast64_t nget, get_nbytes, nput, put_nbytes;
+};
+
+/* The first member of every kind of reader; the kind sets nbytes. */
+struct cm_object_reader {
+    cm_store *store;
+    char *key;
+    uint64_t nbytes;
+};
+
+/* The first member of every kind of writer. */
+struct cm_object_writer {
+    cm_store *store;
+    char *key;
+    atomic_uint_fast64_t written; /* bytes */
+};
+
+/* Folder F of a key "F/name": its length, 0 at the root. */
+size_t cm_key_folder(const char *key);
+
+/* Names collected for a listing, then sorted and handed out. */
+typedef struct cm_name_list {
+    struct cm_name_item {
+        size_t offset; /* of the name in text */
+        bool is_prefix;
+    } * item;
+    size_t n, capacity;
+    cm_buf text;
+} cm_name_list;
+
+int cm_name_list_add(cm_name_list *list, const char *name, size_t nbytes, bool is_prefix,
+                     cm_error *err);
+/* Sorts, leaves out repetitions, visits.  Stops at the first non-zero answer and returns it. */
+int cm_name_list_visit(cm_name_list *list, cm_store_visit *visit, void *context, cm_error *err);
+void cm_name_list_release(cm_name_list *list);
+
+#endif

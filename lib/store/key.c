@@ -1,0 +1,91 @@
+/* Keys: which are well-formed, and sorted lists of the names in them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/impl.h"
+
+enum {
+    /* Leaves room for a temporary name in a path of PATH_MAX (4096) bytes. */
+    MAX_KEY_NBYTES = 3900
+};
+
+int cm_key_check(const char *key, cm_error *err)
+{
+    if (key[0] == '\0')
+        return cm_fail(err, CM_EFORMAT, "a key is empty");
+    size_t length = strnlen(key, MAX_KEY_NBYTES + 1);
+    if (length > MAX_KEY_NBYTES)
+        return cm_fail(err, CM_EFORMAT, "a key is longer than %d bytes: %.60s...", MAX_KEY_NBYTES,
+                       key);
+    if (key[0] == '/')
+        return cm_fail(err, CM_EFORMAT, "key '%s' begins with '/'", key);
+    for (const char *name = key;;) {
+        size_t nbytes = strcspn(name, "/");
+        if (nbytes == 0)
+            return cm_fail(err, CM_EFORMAT, "key '%s' has an empty name", key);
+        if (name[0] == '.' && (nbytes == 1 || (nbytes == 2 && name[1] == '.')))
+            return cm_fail(err, CM_EFORMAT, "key '%s' has the name '%.*s'", key, (int)nbytes, name);
+        if (name[nbytes] == '\0')
+            return CM_OK;
+        name += nbytes + 1;
+    }
+}
+
+size_t cm_key_folder(const char *key)
+{
+    const char *slash = strrchr(key, '/');
+    return slash ? (size_t)(slash - key) : 0;
+}
+
+int cm_name_list_add(cm_name_list *list, const char *name, size_t nbytes, bool is_prefix,
+                     cm_error *err)
+{
+    if (list->n == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 64;
+        struct cm_name_item *grown = realloc(list->item, capacity * sizeof *grown);
+        if (!grown)
+            return cm_fail(err, CM_ENOMEM, "no memory for a list of %zu names", capacity);
+        list->item = grown;
+        list->capacity = capacity;
+    }
+    struct cm_name_item item = {list->text.nbytes, is_prefix};
+    int rc = cm_buf_append(&list->text, name, nbytes, err);
+    if (rc == CM_OK)
+        rc = cm_buf_append(&list->text, "", 1, err);
+    if (rc == CM_OK)
+        list->item[list->n++] = item;
+    return rc;
+}
+
+static int compare_items(const void *a, const void *b, void *text)
+{
+    const struct cm_name_item *x = a, *y = b;
+    int order = strcmp((const char *)text + x->offset, (const char *)text + y->offset);
+    return order ? order : (int)y->is_prefix - (int)x->is_prefix;
+}
+
+int cm_name_list_visit(cm_name_list *list, cm_store_visit *visit, void *context, cm_error *err)
+{
+    if (list->n == 0)
+        return CM_OK;
+    const char *text = (const char *)list->text.data;
+    qsort_r(list->item, list->n, sizeof *list->item, compare_items, list->text.data);
+    const char *last = NULL;
+    for (size_t i = 0; i < list->n; i++) {
+        const char *name = text + list->item[i].offset;
+        if (last && strcmp(last, name) == 0)
+            continue;
+        last = name;
+        int rc = visit(context, name, list->item[i].is_prefix, err);
+        if (rc)
+            return rc;
+    }
+    return CM_OK;
+}
+
+void cm_name_list_release(cm_name_list *list)
+{
+    free(list->item);
+    cm_buf_release(&list->text);
+    memset(list, 0, sizeof *list);
+}

@@ -1,0 +1,168 @@
+/* The calls of store.h: keys checked, work counted, the kind called. */
+#include <stdlib.h>
+
+#include "store/impl.h"
+
+static void count_get(cm_store *store, uint64_t nbytes)
+{
+    atomic_fetch_add_explicit(&store->nget, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&store->get_nbytes, nbytes, memory_order_relaxed);
+}
+
+static void count_put(cm_store *store, uint64_t nbytes)
+{
+    atomic_fetch_add_explicit(&store->nput, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&store->put_nbytes, nbytes, memory_order_relaxed);
+}
+
+void cm_store_free(cm_store *store)
+{
+    if (store)
+        store->ops->free(store);
+}
+
+const char *cm_store_name(const cm_store *store)
+{
+    return store->name;
+}
+
+int cm_store_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err)
+{
+    int rc = cm_key_check(key, err);
+    if (rc == CM_OK)
+        rc = store->ops->get(store, key, max_nbytes, buf, err);
+    if (rc == CM_OK)
+        count_get(store, buf->nbytes);
+    return rc;
+}
+
+int cm_store_size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err)
+{
+    int rc = cm_key_check(key, err);
+    if (rc)
+        return rc;
+    uint64_t size = 0;
+    rc = store->ops->size(store, key, &size, err);
+    if (rc == CM_OK && nbytes)
+        *nbytes = size;
+    return rc;
+}
+
+int cm_store_put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err)
+{
+    int rc = cm_key_check(key, err);
+    if (rc == CM_OK)
+        rc = store->ops->put(store, key, data, nbytes, err);
+    if (rc == CM_OK)
+        count_put(store, nbytes);
+    return rc;
+}
+
+int cm_store_delete(cm_store *store, const char *key, cm_error *err)
+{
+    int rc = cm_key_check(key, err);
+    return rc ? rc : store->ops->remove(store, key, err);
+}
+
+int cm_object_open(cm_store *store, const char *key, cm_object_reader **out, cm_error *err)
+{
+    *out = NULL;
+    int rc = cm_key_check(key, err);
+    return rc ? rc : store->ops->reader_open(store, key, out, err);
+}
+
+uint64_t cm_object_nbytes(const cm_object_reader *reader)
+{
+    return reader->nbytes;
+}
+
+int cm_object_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
+                   cm_error *err)
+{
+    if (offset > reader->nbytes || nbytes > reader->nbytes - offset)
+        return cm_fail(err, CM_EFORMAT,
+                       "%s: %zu bytes wanted at %llu, but the object has %llu bytes", reader->key,
+                       nbytes, (unsigned long long)offset, (unsigned long long)reader->nbytes);
+    int rc = nbytes ? reader->store->ops->reader_read(reader, offset, dst, nbytes, err) : CM_OK;
+    if (rc == CM_OK)
+        count_get(reader->store, nbytes);
+    return rc;
+}
+
+void cm_object_close(cm_object_reader *reader)
+{
+    if (reader)
+        reader->store->ops->reader_close(reader);
+}
+
+int cm_object_create(cm_store *store, const char *key, cm_object_writer **out, cm_error *err)
+{
+    *out = NULL;
+    int rc = cm_key_check(key, err);
+    return rc ? rc : store->ops->writer_create(store, key, out, err);
+}
+
+int cm_object_write(cm_object_writer *writer, uint64_t offset, const void *src, size_t nbytes,
+                    cm_error *err)
+{
+    if (nbytes == 0)
+        return CM_OK;
+    if (offset > INT64_MAX || nbytes > (uint64_t)INT64_MAX - offset)
+        return cm_fail(err, CM_EINVAL, "%s: an object cannot reach %llu + %zu bytes", writer->key,
+                       (unsigned long long)offset, nbytes);
+    int rc = writer->store->ops->writer_write(writer, offset, src, nbytes, err);
+    if (rc == CM_OK)
+        atomic_fetch_add_explicit(&writer->written, nbytes, memory_order_relaxed);
+    return rc;
+}
+
+int cm_object_commit(cm_object_writer *writer, cm_error *err)
+{
+    cm_store *store = writer->store;
+    uint64_t nbytes = atomic_load(&writer->written);
+    int rc = store->ops->writer_commit(writer, err);
+    if (rc == CM_OK)
+        count_put(store, nbytes);
+    return rc;
+}
+
+void cm_object_abort(cm_object_writer *writer)
+{
+    if (writer)
+        writer->store->ops->writer_abort(writer);
+}
+
+int cm_store_list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
+                  cm_error *err)
+{
+    int rc = prefix[0] ? cm_key_check(prefix, err) : CM_OK;
+    return rc ? rc : store->ops->list(store, prefix, visit, context, err);
+}
+
+int cm_store_is_link(cm_store *store, const char *key, bool *out, cm_error *err)
+{
+    *out = false;
+    int rc = cm_key_check(key, err);
+    return rc ? rc : store->ops->is_link(store, key, out, err);
+}
+
+int cm_store_sync(cm_store *store, cm_error *err)
+{
+    return store->ops->sync(store, err);
+}
+
+int cm_store_prune(cm_store *store, const char *prefix, cm_error *err)
+{
+    int rc = prefix[0] ? cm_key_check(prefix, err) : CM_OK;
+    return rc ? rc : store->ops->prune(store, prefix, err);
+}
+
+cm_store_counts cm_store_count(const cm_store *store)
+{
+    return (cm_store_counts){
+        .nget = atomic_load(&store->nget),
+        .get_nbytes = atomic_load(&store->get_nbytes),
+        .nput = atomic_load(&store->nput),
+        .put_nbytes = atomic_load(&store->put_nbytes),
+    };
+}
