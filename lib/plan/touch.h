@@ -1,0 +1,101 @@
+/*
+ * How many chunks one read meets: the exact distribution, in closed form.
+ *
+ * In one dimension a sample takes S elements, STEP apart, at an offset that is
+ * uniform over those where the sample fits.  Where STEP is at most the chunk
+ * length C, it meets the chunks of a window of W = (S-1)*STEP + 1 elements; with
+ * W-1 = a*C + b that is a+1 chunks, or a+2 where offset mod C >= C - b.  Where
+ * STEP is larger every element lies in a chunk of its own.  Counting the offsets
+ * of the second kind is a division when offsets are consecutive, and a sum of
+ * floors (in O(log C)) when they are EVERY elements apart.
+ *
+ * Dimensions are independent, so chunks multiply; the bytes read are the chunks
+ * met times a chunk's bytes, edge chunks being stored whole.  A sharded read
+ * asks once for each shard's index and once for each inner chunk.  Neither
+ * neighbouring ranges nor cached indices are assumed: this counts requests of a
+ * cold reader of shards whose inner chunks lie in any order.
+ *
+ * Counts are integers and exact; only probabilities are rounded.  Pure
+ * arithmetic, any thread.
+ */
+#ifndef CM_PLAN_TOUCH_H
+#define CM_PLAN_TOUCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/dtype.h"
+
+typedef enum cm_align {
+    CM_ALIGN_RANDOM, /* samples start anywhere */
+    CM_ALIGN_CHUNK,  /* on chunk boundaries */
+    CM_ALIGN_EVERY   /* at multiples of EVERY elements */
+} cm_align;
+
+/* One dimension of a read.  All lengths in elements. */
+typedef struct cm_touch_axis {
+    uint64_t length; /* of the array; 0: endless */
+    uint64_t sample; /* elements taken, at least 1 */
+    uint64_t step;   /* from one to the next, at least 1 */
+    uint64_t chunk;  /* at least 1 */
+    uint64_t shard;  /* a multiple of chunk; 0: not sharded */
+    cm_align align;
+    uint64_t every; /* CM_ALIGN_EVERY: at least 1 */
+} cm_touch_axis;
+
+/*
+ * What the read meets along one dimension: CHUNKS + i chunks and SHARDS + j
+ * shards at WEIGHT[i][j] of TOTAL offsets.  SHARDS is 0 when not sharded.
+ */
+typedef struct cm_touch_count {
+    uint64_t chunks;
+    uint64_t shards;
+    uint64_t weight[2][2];
+    uint64_t total;
+} cm_touch_count;
+
+/*
+ * CM_EINVAL: a length is 0 or exceeds 2^62, the sample does not fit the array, or
+ * SHARD is no multiple; CM_EUNSUPPORTED: a shard whose offsets would take more
+ * than 2^24 steps to count (CM_ALIGN_EVERY on a bounded array only).
+ */
+int cm_touch_count_axis(const cm_touch_axis *axis, cm_touch_count *out, cm_error *err);
+
+/* The mean number of chunks alone: what an optimiser asks for, often. */
+double cm_touch_mean(const cm_touch_axis *axis);
+
+/* floor((a*0 + b) / m) + ... + floor((a*(n-1) + b) / m) modulo 2^128, in O(log m); all below 2^63. */
+unsigned __int128 cm_floor_sum(uint64_t n, uint64_t m, uint64_t a, uint64_t b);
+
+typedef struct cm_touch_stat {
+    uint64_t min, max; /* reached by some offset */
+    double mean;
+    uint64_t p50, p95; /* the least value that at least 50 % (95 %) of the reads do not exceed */
+} cm_touch_stat;
+
+typedef struct cm_touch_stats {
+    cm_touch_stat chunks;
+    cm_touch_stat shards;   /* all 0 when not sharded */
+    cm_touch_stat bytes;    /* decoded */
+    cm_touch_stat requests; /* chunks, and one for the index of each shard */
+} cm_touch_stats;
+
+/*
+ * A read of RANK dimensions, sharded in all of them or in none.  CM_EINVAL also
+ * when a count of chunks or bytes exceeds 64 bits; CM_EUNSUPPORTED when the
+ * distribution has more than 2^20 distinct values.
+ */
+int cm_touch_read(unsigned rank, const cm_touch_axis *axis, uint64_t itemsize, cm_touch_stats *out,
+                  cm_error *err);
+
+/*
+ * The mean number of distinct chunks that BATCH independent reads meet together:
+ * the sum of 1 - (1 - p)^BATCH over all chunks, p being the probability that one
+ * read meets the chunk.  In an endless array no two reads meet: BATCH times the
+ * mean.  Chunks with equal p are counted together; CM_EUNSUPPORTED when more than
+ * 2^22 groups, or 2^22 chunks along a dimension that need counting one by one.
+ */
+int cm_touch_batch(unsigned rank, const cm_touch_axis *axis, uint64_t batch, double *nchunks,
+                   cm_error *err);
+
+#endif
