@@ -1,0 +1,353 @@
+/*
+ * The queue: which piece or target chunk a worker does next.
+ *
+ * One lock guards the cursor, the slots and the list of target chunks that are
+ * ready.  A worker takes a ready target chunk before it begins a piece, because
+ * encoding frees memory; it begins a piece only when all slots that the piece
+ * needs can be had.  That cannot come to a standstill: the slots that are held
+ * when every begun piece is done and every ready chunk is written are what the
+ * sweep counted, and the options leave room for those.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "exec/threads.h"
+#include "exec/worker.h"
+
+typedef struct engine {
+    const cm_transfer *transfer;
+    size_t n;
+    const cm_engine_options *options;
+    cm_worker *worker;
+
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    size_t at; /* transfer under the cursor */
+    cm_sweep_cursor cursor;
+    cm_slots slots;
+    cm_buffers buffers;
+    cm_slot *ready;
+    unsigned busy; /* workers at a piece or a target chunk */
+    cm_error error;
+} engine;
+
+typedef enum take {
+    TAKE_NOTHING,
+    TAKE_PIECE,
+    TAKE_TARGET
+} take;
+
+static size_t max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+size_t cm_transfer_slot_nbytes(const cm_transfer *t)
+{
+    return cm_zarr_writer_grid(t->target)->chunk_nelem * t->source->dtype.nbytes;
+}
+
+static bool has_absent_chunks(cm_array *a)
+{
+    if (!a->chunked || a->ops->is_absent == NULL)
+        return false;
+    for (uint64_t i = 0; i < a->grid.nchunks; i++)
+        if (a->ops->is_absent(a, i))
+            return true;
+    return false;
+}
+
+/* Sliceable: the source can be cut anywhere, because nothing is decoded in larger units. */
+static bool is_sliceable(const cm_array *a)
+{
+    return !a->chunked && a->grid.nchunks <= 1;
+}
+
+size_t cm_transfer_worker_nbytes(const cm_transfer *t, size_t piece_nbytes)
+{
+    const cm_array *source = t->source;
+    const cm_chain *chain = cm_zarr_writer_chain(t->target);
+    size_t scratch = piece_nbytes;
+    if (source->chunked) {
+        size_t stored = source->max_stored_nbytes;
+        scratch = cm_chain_decoded_nbytes(source->chain) + cm_chain_decode_memory(source->chain);
+        scratch += stored != 0 ? stored : cm_chain_encoded_bound(source->chain);
+    } else if (!is_sliceable(source)) {
+        scratch = source->grid.chunk_nelem * source->dtype.nbytes;
+    }
+    if (!cm_chain_is_raw(chain))
+        scratch += cm_chain_encoded_bound(chain) + cm_chain_encode_memory(chain);
+    if (t->conversion != NULL)
+        scratch += cm_zarr_writer_grid(t->target)->chunk_nelem * t->target_type.nbytes;
+    return scratch;
+}
+
+void cm_transfer_plan(cm_transfer *t, uint64_t max_slots, size_t piece_nbytes)
+{
+    const cm_grid *grid = cm_zarr_writer_grid(t->target);
+    cm_sweep_request r = {
+        .rank = grid->rank,
+        .sliceable = is_sliceable(t->source),
+        .itemsize = t->source->dtype.nbytes,
+        .piece_nbytes = piece_nbytes,
+        .max_slots = max_slots,
+    };
+    memcpy(r.shape, grid->shape, sizeof(r.shape));
+    memcpy(r.target, grid->chunk, sizeof(r.target));
+    memcpy(r.source, t->source->grid.chunk, sizeof(r.source));
+    memcpy(r.start, t->start, sizeof(r.start));
+    memcpy(r.step, t->step, sizeof(r.step));
+    cm_sweep_plan(&r, &t->sweep);
+    t->slot_nbytes = cm_transfer_slot_nbytes(t);
+    t->worker_nbytes = cm_transfer_worker_nbytes(t, t->sweep.piece_nelem * r.itemsize);
+    t->may_be_absent = has_absent_chunks(t->source);
+}
+
+/* Describes the piece under the cursor, without its slots. */
+static void describe_piece(const engine *e, cm_piece *p)
+{
+    const cm_transfer *t = &e->transfer[e->at];
+    const cm_sweep_cursor *c = &e->cursor;
+    p->transfer = t;
+    p->nslots = 1;
+    p->number = 0;
+    for (unsigned j = 0; j < t->sweep.rank; j++) {
+        const cm_axis *axis = &t->sweep.axis[j];
+        p->span[j] = cm_axis_piece_span(axis, c->span[j], c->piece[j]);
+        p->targets[j] = cm_axis_targets(axis, p->span[j]);
+        p->nslots *= p->targets[j].hi - p->targets[j].lo;
+        p->coord[j] = cm_axis_source_chunk(axis, c->piece[j]);
+        if (axis->kind == CM_PIECE_RUN)
+            p->coord[j] = p->targets[j].lo;
+    }
+    const cm_array *source = t->source;
+    bool runs = t->sweep.rank > 0 && t->sweep.axis[0].kind == CM_PIECE_RUN;
+    p->number = cm_grid_number(runs ? cm_zarr_writer_grid(t->target) : &source->grid, p->coord);
+    p->absent = t->may_be_absent && source->ops->is_absent(t->source, p->number);
+}
+
+static bool advance_coord(const cm_range *within, unsigned rank, uint64_t *coord)
+{
+    for (unsigned j = rank; j-- > 0;) {
+        if (++coord[j] < within[j].hi)
+            return true;
+        coord[j] = within[j].lo;
+    }
+    return false;
+}
+
+/* True when every piece that meets target chunk COORD is unallocated; *first says whether P is the first of them. */
+static bool all_absent(const engine *e, const cm_piece *p, const uint64_t *coord, bool *first)
+{
+    const cm_transfer *t = p->transfer;
+    const cm_sweep *s = &t->sweep;
+    cm_range pieces[CM_MAX_RANK];
+    uint64_t piece[CM_MAX_RANK], chunk[CM_MAX_RANK];
+    *first = true;
+    for (unsigned j = 0; j < s->rank; j++) {
+        pieces[j] = cm_axis_pieces(&s->axis[j], e->cursor.span[j],
+                                   cm_axis_target_span(&s->axis[j], coord[j]));
+        piece[j] = pieces[j].lo;
+        *first = *first && piece[j] == e->cursor.piece[j];
+    }
+    do {
+        for (unsigned j = 0; j < s->rank; j++)
+            chunk[j] = cm_axis_source_chunk(&s->axis[j], piece[j]);
+        if (!t->source->ops->is_absent(t->source, cm_grid_number(&t->source->grid, chunk)))
+            return false;
+    } while (advance_coord(pieces, s->rank, piece));
+    return true;
+}
+
+static int skip_target(engine *e, const cm_transfer *t, uint64_t number, const uint64_t *coord)
+{
+    cm_box valid;
+    cm_grid_box(cm_zarr_writer_grid(t->target), coord, &valid);
+    cm_monitor_add(e->options->monitor, cm_box_nelem(&valid) * t->source->dtype.nbytes);
+    return cm_zarr_writer_skip(t->target, number, &e->error);
+}
+
+/*
+ * Finds the slots of P; a target chunk that nothing was ever written to needs
+ * none and is skipped here, when its first piece comes by.  False when more
+ * buffers are needed than can be had now.
+ */
+static bool claim_slots(engine *e, cm_piece *p, int *rc)
+{
+    const cm_transfer *t = p->transfer;
+    const cm_grid *grid = cm_zarr_writer_grid(t->target);
+    uint64_t coord[CM_MAX_RANK], missing = 0, i = 0;
+    for (uint64_t k = 0; k < p->nslots; k++)
+        p->slot[k] = NULL;
+    for (unsigned j = 0; j < grid->rank; j++)
+        coord[j] = p->targets[j].lo;
+    do {
+        p->slot[i] = cm_slots_find(&e->slots, t, cm_grid_number(grid, coord));
+        missing += p->slot[i++] == NULL;
+    } while (advance_coord(p->targets, grid->rank, coord));
+    if (missing > 0 && !cm_buffers_have(&e->buffers, t->slot_nbytes, missing))
+        return false;
+    i = 0;
+    do {
+        bool first;
+        cm_slot **slot = &p->slot[i++];
+        if (*slot != NULL)
+            continue;
+        uint64_t number = cm_grid_number(grid, coord);
+        if (p->absent && t->absent_is_empty && all_absent(e, p, coord, &first)) {
+            if (first)
+                *rc = skip_target(e, t, number, coord);
+        } else {
+            uint64_t left = cm_sweep_pieces_of(&t->sweep, &e->cursor, coord);
+            *slot = cm_slots_add(&e->slots, &e->buffers, t, number, left, &e->error);
+            if (*slot == NULL)
+                *rc = e->error.status;
+        }
+    } while (*rc == CM_OK && advance_coord(p->targets, grid->rank, coord));
+    return true;
+}
+
+static bool at_end(const engine *e)
+{
+    return e->at == e->n;
+}
+
+static void enter_transfer(engine *e)
+{
+    while (e->at < e->n && cm_zarr_writer_grid(e->transfer[e->at].target)->nchunks == 0)
+        e->at++;
+    if (e->at < e->n)
+        cm_sweep_begin(&e->transfer[e->at].sweep, &e->cursor);
+}
+
+static void advance(engine *e)
+{
+    cm_sweep_next(&e->transfer[e->at].sweep, &e->cursor);
+    if (e->cursor.done) {
+        e->at++;
+        enter_transfer(e);
+    }
+}
+
+/* Waits for work.  Called, and returns, with the lock held. */
+static take take_work(engine *e, cm_worker *w, cm_slot **slot)
+{
+    for (;;) {
+        if (e->error.status != CM_OK)
+            return TAKE_NOTHING;
+        if (cm_monitor_canceled(e->options->monitor)) {
+            cm_fail(&e->error, CM_ECANCELED, "stopped by request");
+            return TAKE_NOTHING;
+        }
+        if (e->ready != NULL) {
+            *slot = e->ready;
+            e->ready = e->ready->next_ready;
+            return TAKE_TARGET;
+        }
+        if (!at_end(e)) {
+            int rc = CM_OK;
+            describe_piece(e, &w->piece);
+            if (claim_slots(e, &w->piece, &rc)) {
+                if (rc != CM_OK)
+                    return TAKE_NOTHING;
+                advance(e);
+                return TAKE_PIECE;
+            }
+        }
+        if (e->busy == 0) {
+            if (!at_end(e))
+                cm_fail(&e->error, CM_EINTERNAL, "variable %s: the plan's blocks do not fit",
+                        e->transfer[e->at].source->name);
+            return TAKE_NOTHING;
+        }
+        uint64_t start = cm_now_ns();
+        pthread_cond_wait(&e->wake, &e->lock);
+        cm_worker_stage(w, CM_STAGE_WAIT, NULL, 0, start);
+    }
+}
+
+/* Target chunks whose last piece W has brought become ready.  With the lock held. */
+static void release_piece(engine *e, cm_worker *w)
+{
+    for (uint64_t i = 0; i < w->piece.nslots; i++) {
+        cm_slot *slot = w->piece.slot[i];
+        if (slot != NULL && atomic_fetch_sub(&slot->left, 1) == 1) {
+            slot->next_ready = e->ready;
+            e->ready = slot;
+        }
+    }
+}
+
+static void worker_main(void *context, unsigned index)
+{
+    engine *e = context;
+    cm_worker *w = &e->worker[index];
+    cm_slot *slot = NULL;
+    cm_error err = {0};
+    take what;
+    pthread_mutex_lock(&e->lock);
+    while ((what = take_work(e, w, &slot)) != TAKE_NOTHING) {
+        e->busy++;
+        pthread_mutex_unlock(&e->lock);
+        int rc = what == TAKE_PIECE ? cm_worker_piece(w, &err) : cm_worker_target(w, slot, &err);
+        pthread_mutex_lock(&e->lock);
+        e->busy--;
+        if (rc != CM_OK && e->error.status == CM_OK)
+            e->error = err;
+        if (what == TAKE_TARGET)
+            cm_slots_remove(&e->slots, &e->buffers, slot);
+        else if (rc == CM_OK)
+            release_piece(e, w);
+        pthread_cond_broadcast(&e->wake);
+    }
+    pthread_cond_broadcast(&e->wake);
+    pthread_mutex_unlock(&e->lock);
+}
+
+static void add_stats(cm_engine_stats *sum, const cm_engine_stats *one)
+{
+    for (int i = 0; i < CM_NSTAGES; i++) {
+        sum->stage_ns[i] += one->stage_ns[i];
+        sum->stage_calls[i] += one->stage_calls[i];
+    }
+    sum->pieces += one->pieces;
+    sum->read_nbytes += one->read_nbytes;
+}
+
+int cm_engine_run(const cm_transfer *transfer, size_t n, const cm_engine_options *options,
+                  cm_engine_stats *stats, cm_error *err)
+{
+    engine e = {.transfer = transfer, .n = n, .options = options};
+    unsigned nworkers = options->nthreads, made = 0;
+    memset(stats, 0, sizeof(*stats));
+    pthread_mutex_init(&e.lock, NULL);
+    pthread_cond_init(&e.wake, NULL);
+    size_t limit = options->slots_nbytes;
+    for (size_t i = 0; i < n; i++)
+        limit = max_size(limit, transfer[i].slot_nbytes);
+    cm_buffers_init(&e.buffers, limit);
+    enter_transfer(&e);
+    int rc = cm_slots_init(&e.slots, err);
+    if (rc == CM_OK && (e.worker = cm_calloc(nworkers, sizeof(e.worker[0]), err)) == NULL)
+        rc = CM_ENOMEM;
+    for (; rc == CM_OK && made < nworkers; made++)
+        rc = cm_worker_init(&e.worker[made], made, transfer, n, options, err);
+    if (rc == CM_OK) {
+        cm_threads_run(nworkers, worker_main, &e);
+        rc = e.error.status;
+        if (rc != CM_OK && err != NULL)
+            *err = e.error;
+    }
+    for (unsigned i = 0; i < made; i++) {
+        add_stats(stats, &e.worker[i].stats);
+        cm_worker_release(&e.worker[i]);
+    }
+    free(e.worker);
+    cm_slots_release(&e.slots, &e.buffers);
+    cm_buffers_release(&e.buffers);
+    pthread_cond_destroy(&e.wake);
+    pthread_mutex_destroy(&e.lock);
+    return rc;
+}

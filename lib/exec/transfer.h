@@ -1,0 +1,87 @@
+/*
+ * A transfer: all elements of one array on their way into another.
+ *
+ * The engine moves any number of transfers with one set of workers, one after
+ * the other but without a pause between them.  Work is a source piece (fetch,
+ * decode, scatter into the target chunks that it meets) or a target chunk whose
+ * last piece has come (convert, pad, encode, put).
+ */
+#ifndef CM_EXEC_TRANSFER_H
+#define CM_EXEC_TRANSFER_H
+
+#include <stdatomic.h>
+
+#include "exec/monitor.h"
+#include "exec/trace.h"
+#include "format/array.h"
+#include "format/zarr/writer.h"
+#include "model/convert.h"
+#include "plan/sweep.h"
+
+typedef struct cm_transfer {
+    /* Set by the caller; borrowed, and unchanged until the engine has returned. */
+    cm_array *source;            /* of fixed-size elements */
+    uint64_t start[CM_MAX_RANK]; /* target element i is source element start + step * i */
+    uint64_t step[CM_MAX_RANK];
+    cm_zarr_writer *target;
+    cm_dtype target_type;
+    const cm_conversion *conversion; /* NULL: elements are carried over bit for bit */
+    const uint8_t *target_fill;      /* one element: pads edge chunks; NULL: zeros do */
+    bool skip_empty;                 /* chunks that hold only target_fill may be left out */
+    bool
+        absent_is_empty; /* an unallocated source chunk becomes target_fill: skip_empty holds without looking */
+    atomic_bool *found_fill; /* set when a written element equals target_fill; NULL: nobody asks */
+
+    /* Set by cm_transfer_plan. */
+    cm_sweep sweep;
+    size_t slot_nbytes;   /* one target chunk, in the source's type */
+    size_t worker_nbytes; /* scratch of one worker */
+    bool may_be_absent;   /* some source chunks are known to be unallocated */
+} cm_transfer;
+
+/* Bytes of scratch that a worker needs for T, before any plan: for budgeting. */
+size_t cm_transfer_worker_nbytes(const cm_transfer *t, size_t piece_nbytes);
+/* Bytes of one slot. */
+size_t cm_transfer_slot_nbytes(const cm_transfer *t);
+
+/*
+ * Chooses blocks and order so that at most MAX_SLOTS target chunks are held (0:
+ * no limit).  PIECE_NBYTES is about what one read of a sliceable source takes.
+ */
+void cm_transfer_plan(cm_transfer *t, uint64_t max_slots, size_t piece_nbytes);
+
+enum {
+    CM_STAGE_READ,
+    CM_STAGE_DECODE,
+    CM_STAGE_SCATTER,
+    CM_STAGE_ENCODE,
+    CM_STAGE_WRITE,
+    CM_STAGE_WAIT,
+    CM_NSTAGES
+};
+extern const char *const cm_stage_names[CM_NSTAGES];
+
+typedef struct cm_engine_stats {
+    uint64_t stage_ns[CM_NSTAGES]; /* of all workers together */
+    uint64_t stage_calls[CM_NSTAGES];
+    uint64_t pieces;      /* source pieces read */
+    uint64_t read_nbytes; /* stored bytes */
+} cm_engine_stats;
+
+typedef struct cm_engine_options {
+    unsigned nthreads; /* >= 1 */
+    size_t
+        slots_nbytes; /* all slots together stay below; at least slots * slot_nbytes of every transfer */
+    cm_monitor *monitor; /* or NULL */
+    cm_trace *trace;     /* or NULL */
+} cm_engine_options;
+
+/*
+ * Moves everything; the first error stops all workers and is returned, with the
+ * array and the chunk in front.  CM_ECANCELED when the monitor says so.  Each
+ * chunk of each target is put or skipped, once.
+ */
+int cm_engine_run(const cm_transfer *transfer, size_t n, const cm_engine_options *options,
+                  cm_engine_stats *stats, cm_error *err);
+
+#endif
