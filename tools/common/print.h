@@ -42,7 +42,7 @@ char *cm_format_count(uint64_t n, char *buf, size_t size);
 /* TEXT as one word of a shell: bare where that is safe, otherwise in single quotes. */
 void cm_print_shell_word(const char *text, FILE *to);
 
-/* J as one indented document and a newline. */
+/* J as one indented document and a newline.  Whether TO took it, cm_tool_finish asks. */
 int cm_print_json(const cm_json *j, FILE *to, cm_error *err);
 
 #endif

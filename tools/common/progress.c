@@ -20,7 +20,9 @@ enum {
     NSAMPLES = 64, /* 6.4 s at one each poll: long enough to be steady, short enough to follow */
     LINE_S = 10,   /* between plain lines */
     STALL_S = 60,
-    BAR_MIN = 10 /* columns; a narrower bar says nothing */
+    BAR_MIN = 8, /* columns; a narrower bar says nothing */
+    BAR_MAX = 30,
+    TEXT_COLUMNS = 70 /* that the text beside the bar may need */
 };
 
 typedef struct sample {
@@ -152,19 +154,22 @@ static void draw_bar(cm_progress *p, const cm_snapshot *s)
     for (char *c = text; *c; c++) /* a line that is redrawn shows no escapes */
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
-    int n = (int)strlen(text);
-    int bar = columns - n - 4; /* a space, two brackets, and the last column, which may wrap */
-    bool with_bar = counts(s) && bar >= BAR_MIN;
+    /* The bar comes first and keeps its width, so that it does not jump as the text changes. */
+    int bar = columns - TEXT_COLUMNS < BAR_MAX ? columns - TEXT_COLUMNS : BAR_MAX;
+    if (!counts(s) || stalled_s(s) || bar < BAR_MIN)
+        bar = 0;
     flockfile(stderr);
-    fprintf(stderr, "\r%.*s", columns - 1, text);
-    if (with_bar) {
+    putc('\r', stderr);
+    if (bar) {
         double share = (double)s->done_nbytes / (double)s->total_nbytes;
         int full = (int)((double)bar * (share > 1 ? 1 : share));
-        fputs(" [", stderr);
+        putc('[', stderr);
         for (int i = 0; i < bar; i++)
             putc(i < full ? '=' : i == full ? '>' : ' ', stderr);
-        putc(']', stderr);
+        fputs("] ", stderr);
     }
+    /* The last column stays free: writing there makes some terminals wrap. */
+    fprintf(stderr, "%.*s", columns - 1 - (bar ? bar + 3 : 0), text);
     fputs("\033[K", stderr);
     fflush(stderr);
     funlockfile(stderr);

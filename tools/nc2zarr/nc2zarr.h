@@ -1,0 +1,42 @@
+/* The parts of the nc2zarr program. */
+#ifndef CM_TOOLS_NC2ZARR_H
+#define CM_TOOLS_NC2ZARR_H
+
+#include <stdio.h>
+
+#include <chunkmill/convert.h>
+
+#include "../common/options.h"
+
+typedef struct nc2zarr_values {
+    int zarr_format; /* position in "3|2" */
+    cm_list chunks, shards, codec;
+    const char *sample;
+    cm_list variable, exclude, rename, subset;
+    cm_list dtype, unpack, keepbits, fill_value;
+    int char_mode; /* cm_char_mode */
+    bool skip_unsupported;
+    bool overwrite, resume, check, dry_run, durable, no_consolidate;
+    const char *append;
+    int verify; /* cm_verify */
+    const char *certificate;
+    const char *trace;
+} nc2zarr_values;
+
+extern const cm_tool NC2ZARR;
+
+/*
+ * Refuses what the command line may ask for but this build does not do, with a
+ * sentence.  Returns CM_TOOL_RUN when there is nothing to refuse.
+ */
+int nc2zarr_refuse(const nc2zarr_values *v, const cm_list *paths);
+
+/* The summary for people, of what was made or under --dry-run would be, on standard output. */
+void nc2zarr_print_summary(const cm_convert_options *options, const cm_convert_report *report,
+                           const cm_common_options *common);
+
+/* The one JSON document of --json, described by tools/schema/nc2zarr.json.  FAILURE may be NULL. */
+int nc2zarr_print_json(const cm_convert_options *options, const cm_convert_report *report,
+                       const cm_error *failure, cm_error *err);
+
+#endif

@@ -1,0 +1,90 @@
+/* What nc2zarr's contract names and this build does not do yet. */
+#include "nc2zarr.h"
+
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "../common/say.h"
+
+static int __attribute__((format(printf, 1, 2))) refuse(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    cm_vsay(NC2ZARR.name, format, args);
+    va_end(args);
+    return CM_EXIT_USAGE;
+}
+
+static bool starts(const char *text, const char *prefix)
+{
+    return strncasecmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static bool is_keep(const char *spec)
+{
+    const char *colon = strstr(spec, "keep");
+    return colon && (colon == spec || colon[-1] == ':') && (colon[4] == '\0' || colon[4] == ':');
+}
+
+static int refuse_options(const nc2zarr_values *v)
+{
+    const struct {
+        bool given;
+        const char *name;
+    } rows[] = {
+        {v->resume, "--resume"},
+        {v->append != NULL, "--append"},
+        {v->check, "--check"},
+        {v->certificate != NULL, "--certificate"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].given)
+            return refuse("%s is not built yet", rows[i].name);
+    for (size_t i = 0; i < v->codec.n; i++)
+        if (is_keep(v->codec.text[i]))
+            return refuse("--codec %s is not built yet; --codec gzip recompresses the data",
+                          v->codec.text[i]);
+    return CM_TOOL_RUN;
+}
+
+/* Inputs of an archive.  What exists under its literal name is a file, whatever the name holds. */
+static int refuse_input(const char *path)
+{
+    struct stat st;
+    bool exists = stat(path, &st) == 0;
+    if (strcmp(path, "-") == 0)
+        return refuse("reading names from standard input is not built yet; name one file");
+    if (exists && S_ISDIR(st.st_mode))
+        return refuse("%s: is a folder; converting folders is not built yet, name one file", path);
+    if (!exists && path[0] == '@')
+        return refuse("%s: lists of inputs are not built yet; name one file", path);
+    if (!exists && strpbrk(path, "*?["))
+        return refuse("%s: patterns are not built yet; name one file", path);
+    return CM_TOOL_RUN;
+}
+
+int nc2zarr_refuse(const nc2zarr_values *v, const cm_list *paths)
+{
+    int status = refuse_options(v);
+    if (status != CM_TOOL_RUN)
+        return status;
+    if (paths->n == 0)
+        return cm_tool_usage_error(&NC2ZARR, "no input file");
+    for (size_t i = 0; i + 1 < paths->n || i == 0; i++) {
+        status = refuse_input(paths->text[i]);
+        if (status != CM_TOOL_RUN)
+            return status;
+    }
+    if (paths->n > 2)
+        return refuse("several inputs are not built yet; name one input "
+                      "file and one output");
+    const char *const remote[] = {"s3://", "https://", "http://"};
+    for (size_t i = 0; i < paths->n; i++)
+        for (size_t k = 0; k < sizeof(remote) / sizeof(remote[0]); k++)
+            if (starts(paths->text[i], remote[k]))
+                return refuse("%s: stores other than folders are not built "
+                              "yet",
+                              paths->text[i]);
+    return CM_TOOL_RUN;
+}

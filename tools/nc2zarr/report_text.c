@@ -1,0 +1,309 @@
+/* The summary that ends a conversion, and the plan of --dry-run, for people. */
+#include "nc2zarr.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../common/print.h"
+#include "../common/say.h"
+#include "base/number.h"
+
+enum {
+    SHAPE_TEXT = 96 /* bytes; a shape of 32 long dimensions is cut */
+};
+
+static void size_cell(cm_table *t, uint64_t nbytes)
+{
+    char text[32];
+    cm_table_cell(t, "%s", cm_format_size(nbytes, text, sizeof(text)));
+}
+
+static void shape_cell(cm_table *t, unsigned rank, const uint64_t *shape)
+{
+    char text[SHAPE_TEXT];
+    cm_table_cell(t, "%s", cm_format_shape(rank, shape, text, sizeof(text)));
+}
+
+static bool sharded(const cm_convert_variable *v)
+{
+    for (unsigned d = 0; d < v->rank; d++)
+        if (v->shard[d] != 0)
+            return true;
+    return false;
+}
+
+static bool any_sharded(const cm_convert_report *r)
+{
+    for (size_t i = 0; i < r->nvariables; i++)
+        if (sharded(&r->variable[i]))
+            return true;
+    return false;
+}
+
+/* What happens to one variable: the columns that the plan and the result share. */
+static void layout_cells(cm_table *t, const cm_convert_variable *v, bool shards)
+{
+    cm_table_cell(t, "%s", v->name);
+    cm_table_cell(t, "%s", v->type);
+    shape_cell(t, v->rank, v->shape);
+    if (v->rank == 0)
+        cm_table_cell(t, "-");
+    else
+        shape_cell(t, v->rank, v->chunk);
+    if (shards && sharded(v))
+        shape_cell(t, v->rank, v->shard);
+    else if (shards)
+        cm_table_cell(t, "-");
+    cm_table_cell(t, "%s", v->codec ? v->codec : "-");
+    if (v->source_nbytes)
+        size_cell(t, v->source_nbytes);
+    else
+        cm_table_cell(t, "-");
+    size_cell(t, v->stored_nbytes);
+}
+
+static void print_variables(const cm_convert_report *r, bool plan)
+{
+    static const char *const NAMES[] = {"variable", "type", "shape", "chunks", "shards", "codec"};
+    bool shards = any_sharded(r);
+    cm_table t = {0};
+    t.ncolumns = (shards ? 8 : 7) + (plan ? 3 : 0);
+    for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++)
+        if (shards || strcmp(NAMES[i], "shards") != 0)
+            cm_table_cell(&t, "%s", NAMES[i]);
+    cm_table_cell(&t, "before");
+    cm_table_cell(&t, plan ? "expected" : "after");
+    if (plan) {
+        cm_table_cell(&t, "objects");
+        cm_table_cell(&t, "memory");
+        cm_table_cell(&t, "decodes");
+    }
+    for (size_t c = shards ? 6 : 5; c < t.ncolumns; c++)
+        t.right[c] = true;
+    for (size_t i = 0; i < r->nvariables; i++) {
+        const cm_convert_variable *v = &r->variable[i];
+        char count[32];
+        layout_cells(&t, v, shards);
+        if (!plan)
+            continue;
+        cm_table_cell(&t, "%s", cm_format_count(v->nobjects, count, sizeof(count)));
+        size_cell(&t, v->memory_nbytes);
+        if (v->decodes_per_chunk > 0)
+            cm_table_cell(&t, "%.2f", v->decodes_per_chunk);
+        else
+            cm_table_cell(&t, "-");
+    }
+    if (!cm_table_print(&t, 2, stdout))
+        cm_say(NC2ZARR.name, "no memory for the table of variables");
+    cm_table_release(&t);
+}
+
+/* "  LABEL: TEXT", TEXT coming from a file. */
+static void print_text(const char *label, const char *text)
+{
+    printf("  %s: ", label);
+    cm_print_clean(text, stdout);
+    putchar('\n');
+}
+
+/* True when an earlier variable has dimension D of variable I, unlimited, under the same name. */
+static bool dimension_seen(const cm_convert_report *r, size_t i, unsigned d)
+{
+    const cm_convert_variable *v = &r->variable[i];
+    for (size_t k = 0; k <= i; k++) {
+        const cm_convert_variable *u = &r->variable[k];
+        for (unsigned e = 0; e < (k < i ? u->rank : d); e++)
+            if (u->unlimited[e] && u->dim_name[e] && strcmp(u->dim_name[e], v->dim_name[d]) == 0 &&
+                u->shape[e] == v->shape[d])
+                return true;
+    }
+    return false;
+}
+
+static void print_unlimited(const cm_convert_report *r)
+{
+    for (size_t i = 0; i < r->nvariables; i++) {
+        const cm_convert_variable *v = &r->variable[i];
+        for (unsigned d = 0; d < v->rank; d++) {
+            if (!v->unlimited[d] || !v->dim_name[d] || dimension_seen(r, i, d))
+                continue;
+            char count[32];
+            fputs("  Unlimited in the file: ", stdout);
+            cm_print_clean(v->dim_name[d], stdout);
+            printf(", %s now\n", cm_format_count(v->shape[d], count, sizeof(count)));
+        }
+    }
+}
+
+/* One line for each distinct remark on readers, with the variables that it is about. */
+static void print_readers(const cm_convert_report *r)
+{
+    for (size_t i = 0; i < r->nvariables; i++) {
+        const char *readers = r->variable[i].readers;
+        bool seen = false;
+        for (size_t k = 0; k < i && readers; k++)
+            seen |= r->variable[k].readers && strcmp(r->variable[k].readers, readers) == 0;
+        if (!readers || seen)
+            continue;
+        fputs("  Readers of ", stdout);
+        for (size_t k = i, n = 0; k < r->nvariables; k++) {
+            if (!r->variable[k].readers || strcmp(r->variable[k].readers, readers) != 0)
+                continue;
+            fputs(n++ ? ", " : "", stdout);
+            cm_print_clean(r->variable[k].name, stdout);
+        }
+        fputs(": ", stdout);
+        cm_print_clean(readers, stdout);
+        putchar('\n');
+    }
+}
+
+static void print_verification(const cm_convert_options *options, const cm_convert_report *r)
+{
+    char count[32], time[32];
+    if (options->verify == CM_VERIFY_NONE) {
+        puts("  Not verified (--verify none)");
+        return;
+    }
+    printf("  Verified against libnetcdf (%s): %s elements in %s, ",
+           options->verify == CM_VERIFY_FULL ? "everything" : "a sample",
+           cm_format_count(r->nverified, count, sizeof(count)),
+           cm_format_time(r->verify_seconds, time, sizeof(time)));
+    if (r->ndifferences)
+        printf("%s differences, listed above\n",
+               cm_format_count(r->ndifferences, count, sizeof(count)));
+    else
+        puts("no difference");
+}
+
+static void print_totals(const cm_convert_report *r, bool plan)
+{
+    char objects[32], stored[32], input[32], decoded[32], memory[32];
+    printf("  %s files, %s%s; input %s, decoded %s\n",
+           cm_format_count(r->nobjects, objects, sizeof(objects)), plan ? "about " : "",
+           cm_format_size(r->stored_nbytes, stored, sizeof(stored)),
+           cm_format_size(r->input_nbytes, input, sizeof(input)),
+           cm_format_size(r->decoded_nbytes, decoded, sizeof(decoded)));
+    if (plan) {
+        char limit[32];
+        printf("  Memory: at most %s of %s, %u thread%s\n",
+               cm_format_size(r->memory_planned, memory, sizeof(memory)),
+               cm_format_size(r->memory_limit, limit, sizeof(limit)), r->nthreads,
+               r->nthreads == 1 ? "" : "s");
+        return;
+    }
+    char time[32], rate[32];
+    double per_s = r->seconds > 0 ? (double)r->decoded_nbytes / r->seconds : 0;
+    printf("  %s, %s decoded, %u thread%s, at most %s of memory\n",
+           cm_format_time(r->seconds, time, sizeof(time)),
+           cm_format_rate(per_s, rate, sizeof(rate)), r->nthreads, r->nthreads == 1 ? "" : "s",
+           cm_format_size(r->memory_peak, memory, sizeof(memory)));
+}
+
+/* -v: how each variable is read, remarks, and where the threads spent their time. */
+static void print_details(const cm_convert_report *r)
+{
+    for (size_t i = 0; i < r->nvariables; i++)
+        if (r->variable[i].access)
+            print_text(r->variable[i].name, r->variable[i].access);
+    for (size_t i = 0; i < r->nnotes; i++)
+        print_text("Note", r->note[i]);
+    if (r->nstages == 0)
+        return;
+    puts("\n  Where the time went, all threads together:");
+    cm_table t = {.ncolumns = 3, .right = {false, true, true}};
+    for (size_t i = 0; i < r->nstages; i++) {
+        char count[32];
+        cm_table_cell(&t, "%s", r->stage[i].name);
+        cm_table_cell(&t, "%.3f s", r->stage[i].seconds);
+        cm_table_cell(&t, "%s calls", cm_format_count(r->stage[i].calls, count, sizeof(count)));
+    }
+    if (!cm_table_print(&t, 4, stdout))
+        cm_say(NC2ZARR.name, "no memory for the table of stages");
+    cm_table_release(&t);
+}
+
+/* The first NBYTES of TEXT between double quotes as a string of Python. */
+static void print_python_string(const char *text, size_t nbytes, FILE *to)
+{
+    putc('"', to);
+    for (const unsigned char *c = (const unsigned char *)text; nbytes > 0; c++, nbytes--) {
+        if (*c == '"' || *c == '\\')
+            fprintf(to, "\\%c", *c);
+        else if (*c < 0x20 || *c == 0x7f)
+            fprintf(to, "\\x%02x", *c);
+        else
+            putc(*c, to);
+    }
+    putc('"', to);
+}
+
+/* The line that opens GROUP (NULL: the root) of the store in xarray, quoted for a shell. */
+static void print_open(const char *store, const char *group, size_t group_nbytes, bool consolidated)
+{
+    char *code = NULL;
+    size_t nbytes = 0;
+    FILE *f = open_memstream(&code, &nbytes);
+    if (!f)
+        return;
+    fputs("import xarray; print(xarray.open_zarr(", f);
+    print_python_string(store, strlen(store), f);
+    if (group) {
+        fputs(", group=", f);
+        print_python_string(group, group_nbytes, f);
+    }
+    fputs(consolidated ? "))" : ", consolidated=False))", f);
+    if (fclose(f) == 0) {
+        fputs("  python3 -c ", stdout);
+        cm_print_shell_word(code, stdout);
+        putchar('\n');
+    }
+    free(code);
+}
+
+static void print_how_to_open(const cm_convert_options *options, const cm_convert_report *r)
+{
+    const char *store = r->output ? r->output : options->output;
+    if (strncmp(store, "file://", 7) == 0)
+        store += 7;
+    const char *group = NULL; /* of the first variable, where none lies in the root */
+    size_t group_nbytes = 0;
+    for (size_t i = 0; i < r->nvariables; i++) {
+        const char *name = r->variable[i].name;
+        const char *slash = strrchr(name, '/');
+        if (!slash || slash == name) {
+            group = NULL;
+            break;
+        }
+        if (!group) {
+            group = name;
+            group_nbytes = (size_t)(slash - name);
+        }
+    }
+    puts("\nOpen it:");
+    print_open(store, group, group_nbytes, !options->no_consolidate);
+}
+
+void nc2zarr_print_summary(const cm_convert_options *options, const cm_convert_report *report,
+                           const cm_common_options *common)
+{
+    bool plan = options->dry_run;
+    cm_print_clean(report->output ? report->output : options->output, stdout);
+    printf(": Zarr %d from ", options->zarr_format);
+    cm_print_clean(options->input, stdout);
+    printf(" (%s)%s\n\n", report->input_format ? report->input_format : "NetCDF",
+           plan ? ", planned: nothing is written" : "");
+    print_variables(report, plan);
+    putchar('\n');
+    for (size_t i = 0; i < report->nskipped; i++)
+        print_text("Left out", report->skipped[i]);
+    print_unlimited(report);
+    print_readers(report);
+    if (!plan)
+        print_verification(options, report);
+    print_totals(report, plan);
+    if (common->verbosity > 0)
+        print_details(report);
+    if (!plan)
+        print_how_to_open(options, report);
+}
