@@ -7,7 +7,24 @@
  * the same for NetCDF, Zarr v2 and v3, any chunks and any codec.  It guards
  * against accident, not against an adversary.
  *
- * The definition, with test vectors, is in the man page chunkmill-digest(7).
+ * With all arithmetic modulo 2^64, >> filling with zeros, and i the index:
+ *
+ *     A = 0x9e3779b97f4a7c15                      B = 0xc2b2ae3d27d4eb4f
+ *     f(x): x = (x ^ x >> 33) * 0xff51afd7ed558ccd
+ *           x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53
+ *           f = x ^ x >> 33
+ *     g(x): x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9
+ *           x = (x ^ x >> 27) * 0x94d049bb133111eb
+ *           g = x ^ x >> 31
+ *
+ * Elements of a fixed length of at most 8 bytes: v is the element's bytes as a
+ * little-endian number, zero-extended; lo = f(v + (i + 1) A), hi = g(v + (i + 1) B).
+ * All others, strings of any length included, are n bytes: lo = (i + 1) A and
+ * hi = (i + 1) B at first; for each 8 bytes w, the last ones filled up with
+ * zeros, lo = f(lo + w) and hi = g(hi + w); at the end lo = f(lo + n) and
+ * hi = g(hi + n).  The element's mix is hi * 2^64 + lo.
+ *
+ * The same definition, with test vectors, is in the man page chunkmill-digest(7).
  */
 #ifndef CM_MODEL_DIGEST_H
 #define CM_MODEL_DIGEST_H

@@ -1,0 +1,408 @@
+#include "model/convert.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "model/half.h"
+
+/*
+ * Elements pass in blocks that stay in the first-level cache, through one of
+ * two wide types: double, or 64-bit integers where a double would lose digits.
+ */
+enum {
+    BLOCK = 512
+};
+
+static unsigned mantissa_bits(const cm_dtype *t)
+{
+    return t->nbytes == 2 ? 10 : t->nbytes == 4 ? 23 : 52;
+}
+
+static bool is_integer(const cm_dtype *t)
+{
+    return t->kind == CM_KIND_INT || t->kind == CM_KIND_UINT;
+}
+
+int cm_conversion_check(const cm_conversion *c, cm_error *err)
+{
+    char src[32], dst[32];
+    cm_dtype_name(&c->src, src, sizeof src);
+    cm_dtype_name(&c->dst, dst, sizeof dst);
+    const bool same = cm_dtype_equal(&c->src, &c->dst);
+    if (!same && (!cm_dtype_is_number(&c->src) || !cm_dtype_is_number(&c->dst)))
+        return cm_fail(err, CM_EINVAL, "%s cannot be cast to %s: both must be numbers", src, dst);
+    if (c->unpack && !cm_dtype_is_number(&c->src))
+        return cm_fail(err, CM_EINVAL, "%s has no scale and offset: it is no number", src);
+    if (c->unpack && (!isfinite(c->scale) || !isfinite(c->offset)))
+        return cm_fail(err, CM_EINVAL, "scale and offset must be finite");
+    if (c->keepbits && c->dst.kind != CM_KIND_FLOAT)
+        return cm_fail(err, CM_EINVAL, "keepbits is for floating point, not for %s", dst);
+    if (c->keepbits && c->keepbits > mantissa_bits(&c->dst))
+        return cm_fail(err, CM_EINVAL, "keepbits is %u, but %s has %u mantissa bits", c->keepbits,
+                       dst, mantissa_bits(&c->dst));
+    if (c->has_nodata && c->src.nbytes > sizeof c->nodata)
+        return cm_fail(err, CM_EINVAL, "a missing value of type %s is too long", src);
+    return CM_OK;
+}
+
+bool cm_conversion_is_identity(const cm_conversion *c)
+{
+    if (c->unpack || !cm_dtype_equal(&c->src, &c->dst))
+        return false;
+    if (c->keepbits && c->keepbits < mantissa_bits(&c->dst))
+        return false;
+    return !c->has_nodata || !memcmp(c->nodata, c->dst_nodata, c->src.nbytes);
+}
+
+/* ---- loading -------------------------------------------------------------------------------- */
+
+#define LOAD_LOOP(type, wide)                                                                      \
+    for (size_t i = 0; i < n; i++) {                                                               \
+        type v;                                                                                    \
+        memcpy(&v, s + i * sizeof v, sizeof v);                                                    \
+        out[i] = (wide)v;                                                                          \
+    }                                                                                              \
+    return
+
+static void load_float(unsigned nbytes, const uint8_t *s, size_t n, double *out)
+{
+    if (nbytes == 8) {
+        LOAD_LOOP(double, double);
+    }
+    if (nbytes == 4) {
+        LOAD_LOOP(float, double);
+    }
+    for (size_t i = 0; i < n; i++)
+        out[i] = cm_half_to_double(cm_load_le16(s + i * 2));
+}
+
+static void load_doubles(const cm_dtype *t, const uint8_t *s, size_t n, double *out)
+{
+    const bool sign = t->kind == CM_KIND_INT;
+    if (t->kind == CM_KIND_FLOAT) {
+        load_float(t->nbytes, s, n, out);
+        return;
+    }
+    switch (t->nbytes) {
+    case 1:
+        if (sign) {
+            LOAD_LOOP(int8_t, double);
+        }
+        LOAD_LOOP(uint8_t, double);
+    case 2:
+        if (sign) {
+            LOAD_LOOP(int16_t, double);
+        }
+        LOAD_LOOP(uint16_t, double);
+    case 4:
+        if (sign) {
+            LOAD_LOOP(int32_t, double);
+        }
+        LOAD_LOOP(uint32_t, double);
+    default:
+        if (sign) {
+            LOAD_LOOP(int64_t, double);
+        }
+        LOAD_LOOP(uint64_t, double);
+    }
+}
+
+/* Integers, extended to 64 bits by their own sign. */
+static void load_integers(const cm_dtype *t, const uint8_t *s, size_t n, uint64_t *out)
+{
+    const bool sign = t->kind == CM_KIND_INT;
+    switch (t->nbytes) {
+    case 1:
+        if (sign) {
+            LOAD_LOOP(int8_t, uint64_t);
+        }
+        LOAD_LOOP(uint8_t, uint64_t);
+    case 2:
+        if (sign) {
+            LOAD_LOOP(int16_t, uint64_t);
+        }
+        LOAD_LOOP(uint16_t, uint64_t);
+    case 4:
+        if (sign) {
+            LOAD_LOOP(int32_t, uint64_t);
+        }
+        LOAD_LOOP(uint32_t, uint64_t);
+    default:
+        LOAD_LOOP(uint64_t, uint64_t);
+    }
+}
+
+/* ---- checking and storing ------------------------------------------------------------------- */
+
+/* Range of the integer type T as [low, high]. */
+static void integer_range(const cm_dtype *t, int64_t *low, uint64_t *high)
+{
+    const unsigned bits = t->nbytes * 8;
+    const bool sign = t->kind == CM_KIND_INT;
+    *high = UINT64_MAX >> (64 - bits + sign);
+    *low = sign ? -(int64_t)*high - 1 : 0;
+}
+
+/*
+ * Each check returns the index of the first element that T cannot hold and that
+ * is not skipped, or N.  Nothing is stored before, so that work in place leaves
+ * the element for the message.
+ */
+static size_t first_bad(const uint8_t *bad, const uint8_t *skip, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (bad[i] && !skip[i])
+            return i;
+    }
+    return n;
+}
+
+static size_t check_integers(const cm_dtype *t, bool src_signed, const uint64_t *v,
+                             const uint8_t *skip, size_t n)
+{
+    uint8_t bad[BLOCK];
+    int64_t low;
+    uint64_t high;
+    integer_range(t, &low, &high);
+    for (size_t i = 0; i < n; i++) {
+        const bool negative = src_signed && (int64_t)v[i] < 0;
+        bad[i] = negative ? (int64_t)v[i] < low : v[i] > high;
+    }
+    return first_bad(bad, skip, n);
+}
+
+/* Rounds to 64-bit integers as well; V and U may be one memory. */
+static size_t check_rounded(const cm_dtype *t, const double *v, const uint8_t *skip, size_t n,
+                            uint64_t *u)
+{
+    uint8_t bad[BLOCK];
+    int64_t low;
+    uint64_t high;
+    integer_range(t, &low, &high);
+    /* HIGH + 1 is a power of two and exact as a double; HIGH itself, of 64 bits, is not. */
+    const double first = (double)low, end = 2 * (double)(high / 2 + 1);
+    for (size_t i = 0; i < n; i++) {
+        const double r = rint(v[i]);
+        const bool fits = r >= first && r < end;
+        bad[i] = !fits;
+        u[i] = !fits ? 0 : r < 0 ? (uint64_t)(int64_t)r : (uint64_t)r;
+    }
+    return first_bad(bad, skip, n);
+}
+
+static size_t check_float(unsigned nbytes, const double *v, const uint8_t *skip, size_t n)
+{
+    if (nbytes == 8)
+        return n;
+    /* Half a place above the largest number: the tie goes to the even neighbour, infinity. */
+    const double limit = nbytes == 4 ? 0x1.ffffffp+127 : 65520;
+    uint8_t bad[BLOCK];
+    for (size_t i = 0; i < n; i++)
+        bad[i] = fabs(v[i]) >= limit && fabs(v[i]) <= DBL_MAX;
+    return first_bad(bad, skip, n);
+}
+
+#define STORE_LOOP(type)                                                                           \
+    for (size_t i = 0; i < n; i++) {                                                               \
+        const type x = (type)v[i];                                                                 \
+        memcpy(d + i * sizeof x, &x, sizeof x);                                                    \
+    }                                                                                              \
+    return
+
+static void store_integers(unsigned nbytes, const uint64_t *v, size_t n, uint8_t *d)
+{
+    switch (nbytes) {
+    case 1:
+        STORE_LOOP(uint8_t);
+    case 2:
+        STORE_LOOP(uint16_t);
+    case 4:
+        STORE_LOOP(uint32_t);
+    default:
+        STORE_LOOP(uint64_t);
+    }
+}
+
+static void store_float(unsigned nbytes, const double *v, size_t n, uint8_t *d)
+{
+    if (nbytes == 8) {
+        STORE_LOOP(double);
+    }
+    if (nbytes == 4) {
+        STORE_LOOP(float);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const uint16_t half = cm_half_from_double(v[i]);
+        memcpy(d + i * 2, &half, 2);
+    }
+}
+
+/* 64-bit integers to float32 at one stroke: by way of double they would be rounded twice. */
+static void store_float32(bool src_signed, const uint64_t *v, size_t n, uint8_t *d)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float f = src_signed ? (float)(int64_t)v[i] : (float)v[i];
+        memcpy(d + i * 4, &f, 4);
+    }
+}
+
+/* ---- blocks --------------------------------------------------------------------------------- */
+
+typedef union wide {
+    double d[BLOCK];
+    uint64_t u[BLOCK];
+} wide;
+
+static bool is_nodata_float(double v, double nodata)
+{
+    return v == nodata || (isnan(v) && isnan(nodata));
+}
+
+/* skip[i] = 1 where the source holds the missing value; true when there is one. */
+static bool find_nodata(const cm_conversion *c, const uint8_t *s, size_t n, uint8_t *skip)
+{
+    wide w;
+    bool any = false;
+    memset(skip, 0, n);
+    if (!c->has_nodata)
+        return false;
+    if (c->src.kind == CM_KIND_FLOAT) {
+        double nodata;
+        load_float(c->src.nbytes, c->nodata, 1, &nodata);
+        load_float(c->src.nbytes, s, n, w.d);
+        for (size_t i = 0; i < n; i++)
+            any |= skip[i] = is_nodata_float(w.d[i], nodata);
+    } else if (is_integer(&c->src)) {
+        uint64_t nodata;
+        load_integers(&c->src, c->nodata, 1, &nodata);
+        load_integers(&c->src, s, n, w.u);
+        for (size_t i = 0; i < n; i++)
+            any |= skip[i] = w.u[i] == nodata;
+    } else {
+        for (size_t i = 0; i < n; i++)
+            any |= skip[i] = !memcmp(s + i * c->src.nbytes, c->nodata, c->src.nbytes);
+    }
+    return any;
+}
+
+/* Unpacks and casts; the index of the first element that does not fit, or N. */
+static size_t cast_block(const cm_conversion *c, uint8_t *d, const uint8_t *s, const uint8_t *skip,
+                         size_t n)
+{
+    const bool src_signed = c->src.kind == CM_KIND_INT;
+    const bool exact = is_integer(&c->src) && !c->unpack;
+    wide w;
+    size_t done = n;
+    if (exact && is_integer(&c->dst)) {
+        load_integers(&c->src, s, n, w.u);
+        done = check_integers(&c->dst, src_signed, w.u, skip, n);
+        store_integers(c->dst.nbytes, w.u, done, d);
+        return done;
+    }
+    if (exact && c->src.nbytes == 8 && c->dst.nbytes == 4) {
+        load_integers(&c->src, s, n, w.u);
+        store_float32(src_signed, w.u, n, d);
+        return n;
+    }
+    load_doubles(&c->src, s, n, w.d);
+    for (size_t i = 0; c->unpack && i < n; i++)
+        w.d[i] = w.d[i] * c->scale + c->offset;
+    if (is_integer(&c->dst)) {
+        done = check_rounded(&c->dst, w.d, skip, n, w.u);
+        store_integers(c->dst.nbytes, w.u, done, d);
+    } else {
+        done = check_float(c->dst.nbytes, w.d, skip, n);
+        store_float(c->dst.nbytes, w.d, done, d);
+    }
+    return done;
+}
+
+static size_t convert_block(const cm_conversion *c, uint8_t *d, const uint8_t *s, size_t n)
+{
+    uint8_t skip[BLOCK];
+    const bool any_skip = find_nodata(c, s, n, skip);
+    size_t done = n;
+    if (c->unpack || !cm_dtype_equal(&c->src, &c->dst))
+        done = cast_block(c, d, s, skip, n);
+    else if (d != s)
+        memcpy(d, s, n * c->src.nbytes);
+    if (c->keepbits)
+        cm_bitround(&c->dst, c->keepbits, d, done);
+    /* Last, so that a missing value is neither rounded nor refused. */
+    for (size_t i = 0; any_skip && i < done; i++) {
+        if (skip[i])
+            memcpy(d + i * c->dst.nbytes, c->dst_nodata, c->dst.nbytes);
+    }
+    return done;
+}
+
+static int refuse(const cm_conversion *c, const uint8_t *element, uint64_t index, cm_error *err)
+{
+    char type[32], number[32];
+    double value = cm_element_to_double(&c->src, element);
+    if (c->unpack)
+        value = value * c->scale + c->offset;
+    return cm_fail(err, CM_EINVAL, "element %llu: %s does not fit %s", (unsigned long long)index,
+                   cm_format_double(value, number, sizeof number),
+                   cm_dtype_name(&c->dst, type, sizeof type));
+}
+
+int cm_convert(const cm_conversion *c, void *dst, const void *src, uint64_t nelem, uint64_t *bad,
+               cm_error *err)
+{
+    const uint8_t *s = src;
+    uint8_t *d = dst;
+    if (cm_conversion_is_identity(c)) {
+        if (dst != src && nelem)
+            memcpy(dst, src, nelem * c->src.nbytes);
+        return CM_OK;
+    }
+    for (uint64_t i = 0; i < nelem; i += BLOCK) {
+        const size_t n = nelem - i < BLOCK ? (size_t)(nelem - i) : BLOCK;
+        const size_t done = convert_block(c, d, s, n);
+        if (done < n) {
+            if (bad)
+                *bad = i + done;
+            return refuse(c, s + done * c->src.nbytes, i + done, err);
+        }
+        s += n * c->src.nbytes;
+        d += n * c->dst.nbytes;
+    }
+    return CM_OK;
+}
+
+/* ---- single elements ------------------------------------------------------------------------ */
+
+double cm_element_to_double(const cm_dtype *t, const void *element)
+{
+    double value = NAN;
+    if (t->kind == CM_KIND_BOOL)
+        value = *(const uint8_t *)element != 0;
+    else if (cm_dtype_is_number(t))
+        load_doubles(t, element, 1, &value);
+    return value;
+}
+
+bool cm_element_from_double(const cm_dtype *t, double value, void *element)
+{
+    const uint8_t no_skip = 0;
+    uint64_t bits = 0;
+    uint8_t bytes[8];
+    if (t->kind == CM_KIND_BOOL) {
+        bytes[0] = value == 1;
+    } else if (t->kind == CM_KIND_FLOAT) {
+        store_float(t->nbytes, &value, 1, bytes);
+    } else if (is_integer(t) && check_rounded(t, &value, &no_skip, 1, &bits)) {
+        store_integers(t->nbytes, &bits, 1, bytes);
+    } else {
+        return false;
+    }
+    const double back = cm_element_to_double(t, bytes);
+    if (back != value && !(isnan(back) && isnan(value)))
+        return false;
+    memcpy(element, bytes, t->nbytes);
+    return true;
+}
