@@ -1,0 +1,59 @@
+/*
+ * What a layout costs: the time of a read by a simple model, and what a whole
+ * array takes on the storage.
+ *
+ *     seconds = (latency * requests + stored / bandwidth + decoded / decode) / concurrency
+ *
+ * with stored = decoded / ratio.  A request of an empty object costs the latency,
+ * each stream moves and decodes at its own rate, and CONCURRENCY of them run side
+ * by side without slowing each other.
+ */
+#ifndef CM_PLAN_COST_H
+#define CM_PLAN_COST_H
+
+#include <stddef.h>
+
+#include "model/dtype.h"
+
+typedef struct cm_cost_model {
+    double latency;     /* seconds a request */
+    double bandwidth;   /* stored bytes a second, of one stream */
+    double decode;      /* decoded bytes a second, of one thread */
+    double concurrency; /* requests at a time */
+    double ratio;       /* decoded bytes a stored byte */
+} cm_cost_model;
+
+typedef struct cm_cost_preset {
+    const char *name;
+    cm_cost_model model;
+    const char *source; /* where the numbers come from, sentences without a final full stop */
+} cm_cost_preset;
+
+/* "local", "nfs", "s3"; NULL past the end and for unknown names. */
+const cm_cost_preset *cm_cost_preset_at(size_t i);
+const cm_cost_preset *cm_cost_preset_find(const char *name);
+
+/* CM_EINVAL unless latency >= 0 and everything else > 0, all finite. */
+int cm_cost_model_check(const cm_cost_model *model, cm_error *err);
+
+/* Seconds of a read of REQUESTS requests that decodes DECODED bytes. */
+double cm_cost_seconds(const cm_cost_model *model, double requests, double decoded);
+
+/* What an array takes as a whole, every chunk written. */
+typedef struct cm_footprint {
+    uint64_t nchunks;
+    uint64_t nobjects; /* shards, or chunks without them */
+    uint64_t array_nbytes;
+    uint64_t chunk_nbytes;   /* one, decoded */
+    uint64_t decoded_nbytes; /* all chunks, edges whole */
+    uint64_t padding_nbytes; /* of those, outside the array */
+    uint64_t index_nbytes;   /* of all shards: 16 a chunk and 4 for the checksum */
+    double stored_nbytes;    /* decoded_nbytes / ratio and the indices */
+} cm_footprint;
+
+/* SHARD may be NULL.  CM_EINVAL when a number exceeds 64 bits or a length is 0 or no multiple. */
+int cm_footprint_count(unsigned rank, const uint64_t *shape, const uint64_t *chunk,
+                       const uint64_t *shard, uint64_t itemsize, double ratio, cm_footprint *out,
+                       cm_error *err);
+
+#endif

@@ -1,0 +1,90 @@
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plan/cost.h"
+
+static void presets_are_complete(void **context)
+{
+    size_t n = 0;
+
+    (void)context;
+    for (; cm_cost_preset_at(n) != NULL; n++) {
+        const cm_cost_preset *p = cm_cost_preset_at(n);
+        assert_ptr_equal(cm_cost_preset_find(p->name), p);
+        assert_int_equal(cm_cost_model_check(&p->model, NULL), 0);
+        assert_true(strlen(p->source) > 20);
+    }
+    assert_int_equal(n, 3);
+    assert_null(cm_cost_preset_find("floppy"));
+}
+
+static void the_formula_holds(void **context)
+{
+    cm_cost_model m = {0.1, 100, 50, 4, 2};
+
+    (void)context;
+    /* (0.1 * 3 + 400/2/100 + 400/50) / 4 */
+    assert_true(fabs(cm_cost_seconds(&m, 3, 400) - 2.575) < 1e-12);
+}
+
+static const struct {
+    const char *name;
+    cm_cost_model model;
+    int want;
+} model_rows[] = {
+    {"zero latency", {0, 1, 1, 1, 1}, CM_OK},
+    {"negative latency", {-1, 1, 1, 1, 1}, CM_EINVAL},
+    {"no bandwidth", {0, 0, 1, 1, 1}, CM_EINVAL},
+    {"infinite decode", {0, 1, INFINITY, 1, 1}, CM_EINVAL},
+    {"not a number", {0, 1, 1, NAN, 1}, CM_EINVAL},
+    {"no ratio", {0, 1, 1, 1, 0}, CM_EINVAL},
+};
+
+static void senseless_models_are_refused(void **context)
+{
+    (void)context;
+    for (size_t i = 0; i < sizeof model_rows / sizeof *model_rows; i++)
+        if (cm_cost_model_check(&model_rows[i].model, NULL) != model_rows[i].want)
+            fail_msg("%s", model_rows[i].name);
+}
+
+static void footprints_count_what_is_stored(void **context)
+{
+    uint64_t shape[] = {10, 100}, chunk[] = {4, 25}, shard[] = {8, 50}, odd[] = {8, 30};
+    cm_footprint f;
+
+    (void)context;
+    assert_int_equal(cm_footprint_count(2, shape, chunk, NULL, 4, 2, &f, NULL), 0);
+    assert_int_equal(f.nchunks, 12);
+    assert_int_equal(f.nobjects, 12);
+    assert_int_equal(f.chunk_nbytes, 400);
+    assert_int_equal(f.array_nbytes, 4000);
+    assert_int_equal(f.decoded_nbytes, 4800);
+    assert_int_equal(f.padding_nbytes, 800);
+    assert_int_equal(f.index_nbytes, 0);
+    assert_true(f.stored_nbytes == 2400);
+    assert_int_equal(cm_footprint_count(2, shape, chunk, shard, 4, 1, &f, NULL), 0);
+    assert_int_equal(f.nobjects, 4);
+    assert_int_equal(f.index_nbytes, 4 * (16 * 4 + 4));
+    assert_int_equal(cm_footprint_count(2, shape, chunk, odd, 4, 1, &f, NULL), CM_EINVAL);
+    assert_int_equal(cm_footprint_count(0, NULL, NULL, NULL, 8, 1, &f, NULL), 0);
+    assert_int_equal(f.decoded_nbytes, 8);
+    uint64_t huge[] = {UINT64_MAX, UINT64_MAX}, one[] = {1, 1};
+    assert_int_equal(cm_footprint_count(2, huge, one, NULL, 1, 1, &f, NULL), CM_EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(presets_are_complete),
+        cmocka_unit_test(the_formula_holds),
+        cmocka_unit_test(senseless_models_are_refused),
+        cmocka_unit_test(footprints_count_what_is_stored),
+    };
+    return cmocka_run_group_tests_name("cost", tests, NULL, NULL);
+}
