@@ -282,7 +282,7 @@ static int finish_elements(cm_worker *w, cm_slot *slot, const cm_grid *grid, con
     if (edge)
         pad(grid, valid, slot->data, t->source->dtype.nbytes, NULL);
     *data = w->converted.data;
-    int rc = cm_convert(t->conversion, *data, slot->data, grid->chunk_nelem, &bad, err);
+    int rc = cm_conversion_run(t->conversion, *data, slot->data, grid->chunk_nelem, &bad, err);
     if (rc == CM_OK && edge)
         pad(grid, valid, *data, t->target_type.nbytes, t->target_fill);
     return rc;

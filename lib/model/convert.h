@@ -38,8 +38,8 @@ bool cm_conversion_is_identity(const cm_conversion *c);
  * integer is rounded to the nearest, ties to even, and a float64 too large for
  * float32 is refused likewise.
  */
-int cm_convert(const cm_conversion *c, void *dst, const void *src, uint64_t nelem, uint64_t *bad,
-               cm_error *err);
+int cm_conversion_run(const cm_conversion *c, void *dst, const void *src, uint64_t nelem,
+                      uint64_t *bad, cm_error *err);
 
 /* One number of any numeric type as double, and back; false where it cannot be held exactly. */
 double cm_element_to_double(const cm_dtype *t, const void *element);
