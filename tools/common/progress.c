@@ -187,15 +187,26 @@ static void report(cm_progress *p, const cm_snapshot *s, uint64_t now)
         cm_say(p->tool, "no progress for %llu s; waiting for: %s", (unsigned long long)stalled_s(s),
                s->what[0] ? s->what : cm_phase_name(s->phase));
     p->stalls = stall;
-    bool first = p->always && !p->line_printed && counts(s);
+    bool first = p->always && !p->line_printed;
     if (first || now - p->line_ns >= LINE_S * SECOND)
         print_line(p, s, now);
+}
+
+static void look(cm_progress *p)
+{
+    cm_snapshot s;
+    cm_monitor_snapshot(p->monitor, &s);
+    uint64_t now = cm_now_ns();
+    take_sample(p, &s, now);
+    report(p, &s, now);
 }
 
 static void *watch(void *arg)
 {
     cm_progress *p = arg;
     pthread_mutex_lock(&p->lock);
+    if (p->always)
+        look(p);
     while (!p->stop) {
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
@@ -205,13 +216,8 @@ static void *watch(void *arg)
             until.tv_sec++;
         }
         pthread_cond_timedwait(&p->wake, &p->lock, &until);
-        if (p->stop)
-            break;
-        cm_snapshot s;
-        cm_monitor_snapshot(p->monitor, &s);
-        uint64_t now = cm_now_ns();
-        take_sample(p, &s, now);
-        report(p, &s, now);
+        if (!p->stop)
+            look(p);
     }
     pthread_mutex_unlock(&p->lock);
     return NULL;

@@ -15,7 +15,8 @@ typedef struct cm_progress cm_progress;
 /*
  * Starts watching MONITOR, which must outlive the result.  Returns NULL when nothing
  * is to be shown, also for lack of a thread: a job does not fail for that.
- * CM_PROGRESS_ALWAYS without a terminal adds a line at once and one at the end.
+ * CM_PROGRESS_ALWAYS
+ * draws at once, however short the job; without a terminal it ends with a line, too.
  */
 cm_progress *cm_progress_start(const char *tool, cm_monitor *monitor, cm_progress_mode mode);
 

@@ -15,11 +15,12 @@ static const cm_option OPTIONS[] = {
      .value = "[VAR:]SHAPE",
      .kind = CM_OPTION_LIST,
      .offset = VALUE(chunks),
-     .words = "auto|auto:4MiB|source",
-     .help = "Chunk shape, by name (time=24,lat=64,lon=full) or in order (24x64x64); auto, "
-             "auto:SIZE, or source. Dimensions not named are chosen. source keeps the file's "
-             "chunks. Default: auto, about 4 MiB decoded a chunk. Repeatable, the later wins; "
-             "VAR may be a pattern, and without it coordinates stay whole."},
+     .words = "auto|source",
+     .help =
+         "Chunk shape, auto, auto:SIZE or source. A shape goes by name (time=24,lat=64,lon=full) "
+         "or in order (24x64x64); dimensions that it does not name are chosen. source keeps "
+         "the file's chunks. Default: auto, about 4 MiB decoded a chunk. Repeatable, the later "
+         "wins; VAR may be a pattern, and without it coordinates stay whole."},
     {.name = "sample",
      .value = "SHAPE",
      .kind = CM_OPTION_TEXT,
@@ -29,15 +30,15 @@ static const cm_option OPTIONS[] = {
      .value = "[VAR:]SHAPE",
      .kind = CM_OPTION_LIST,
      .offset = VALUE(shards),
-     .words = "auto|auto:256MiB|none",
-     .help = "Shard shape, auto, auto:SIZE or none; version 3 only. Default: none up to 10,000 "
+     .words = "auto|none",
+     .help = "Shard shape, auto, auto:SIZE or none. Version 3 only. Default: none up to 10,000 "
              "objects a store, above that auto (256 MiB), and the summary says so."},
     {.name = "codec",
      .value = "[VAR:]SPEC",
      .kind = CM_OPTION_LIST,
      .offset = VALUE(codec),
-     .words = "none|zstd|gzip|blosc|blosc:zstd:2:shuffle|blosc:lz4:5:shuffle",
-     .help = "Compression: none, zstd[:LEVEL], gzip[:LEVEL] or "
+     .words = "none|zstd|gzip|blosc",
+     .help = "Compression. SPEC is none, zstd[:LEVEL], gzip[:LEVEL] or "
              "blosc[:CNAME[:LEVEL[:shuffle|bitshuffle|noshuffle]]]. Default for numbers: "
              "blosc:zstd:2:shuffle."},
     {.name = "no-consolidate",
@@ -51,7 +52,8 @@ static const cm_option OPTIONS[] = {
      .value = "A,B",
      .kind = CM_OPTION_LIST,
      .offset = VALUE(variable),
-     .help = "Convert these variables and what they need: coordinates, bounds, grid mappings."},
+     .help = "Convert these variables only. What they need comes along: coordinates, bounds, grid "
+             "mappings."},
     {.name = "exclude",
      .value = "A,B",
      .kind = CM_OPTION_LIST,
@@ -66,13 +68,14 @@ static const cm_option OPTIONS[] = {
      .value = "DIM=START:STOP[:STEP]",
      .kind = CM_OPTION_LIST,
      .offset = VALUE(subset),
-     .help = "Take a part of a dimension, by index (time=0:12) or by the value of its coordinate "
+     .help = "Take a part of a dimension. By index (time=0:12) or by the value of its coordinate "
              "(time=2000-01-01..2009-12-31, dates by the file's own calendar)."},
     {.name = "skip-unsupported",
      .kind = CM_OPTION_FLAG,
      .offset = VALUE(skip_unsupported),
-     .help = "Leave out variables of types that Zarr readers do not share (compound, opaque, "
-             "variable-length) and list them. Otherwise the conversion stops before it writes."},
+     .help = "Leave out variables of types that Zarr readers do not share. Those are compound, "
+             "opaque and variable-length; they are listed. Otherwise the conversion stops before "
+             "it writes."},
 
     {.section = "Changes to the data (none by default)",
      .name = "dtype",
@@ -84,12 +87,12 @@ static const cm_option OPTIONS[] = {
      .value = "VAR|all",
      .kind = CM_OPTION_LIST,
      .offset = VALUE(unpack),
-     .help = "Apply scale_factor and add_offset, so that the store holds plain values."},
+     .help = "Apply scale_factor and add_offset. The store then holds plain values."},
     {.name = "keepbits",
      .value = "[VAR:]N",
      .kind = CM_OPTION_LIST,
      .offset = VALUE(keepbits),
-     .help = "Round floats to N bits of mantissa, which compresses better."},
+     .help = "Round floats to N bits of mantissa. They compress better."},
     {.name = "fill-value",
      .value = "VAR:X",
      .kind = CM_OPTION_LIST,
@@ -100,8 +103,9 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_CHOICE,
      .offset = VALUE(char_mode),
      .words = "keep|join|uint8",
-     .help = "Characters: keep one by one as xarray expects them, join the last dimension into "
-             "strings, or store numbers for readers that know neither. Default: keep."},
+     .help = "How characters are stored. keep: one by one, as xarray expects them. join: the last "
+             "dimension makes strings. uint8: numbers, for readers that know neither. Default: "
+             "keep."},
 
     {.section = "Output",
      .name = "overwrite",
@@ -120,13 +124,14 @@ static const cm_option OPTIONS[] = {
     {.name = "dry-run",
      .kind = CM_OPTION_FLAG,
      .offset = VALUE(dry_run),
-     .help = "Print the plan and write nothing: chunks, shards, codec, objects, bytes before and "
-             "after, memory, and how often each source chunk is decoded."},
+     .help =
+         "Print the plan and write nothing. For every variable: chunks, shards, codec, objects, "
+         "bytes before and after, memory, and how often each source chunk is decoded."},
     {.name = "durable",
      .kind = CM_OPTION_FLAG,
      .offset = VALUE(durable),
-     .help = "Sync to disk before metadata is written, so that the store survives a crash of the "
-             "machine and not only of the process."},
+     .help = "Sync to disk before metadata is written. The store then survives a crash of the "
+             "machine, not only of the process."},
     {.name = "trace",
      .value = "FILE",
      .kind = CM_OPTION_TEXT,
