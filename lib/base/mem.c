@@ -60,8 +60,11 @@ bool cm_product_u64(size_t n, const uint64_t *factor, uint64_t *out)
 
 void *cm_calloc(size_t count, size_t size, cm_error *err)
 {
+    size_t nbytes;
+    void *p = NULL;
     /* A size of zero still gives a block, so that NULL always means failure. */
-    void *p = calloc(count ? count : 1, size ? size : 1);
+    if (cm_mul_size(count, size, &nbytes))
+        p = calloc(1, nbytes ? nbytes : 1);
     if (!p)
         cm_fail(err, CM_ENOMEM, "no memory for %zu elements of %zu bytes", count, size);
     return p;
