@@ -59,7 +59,8 @@ static int refuse_input(const char *path)
         return refuse("%s: is a folder; converting folders is not built yet, name one file", path);
     if (!exists && path[0] == '@')
         return refuse("%s: lists of inputs are not built yet; name one file", path);
-    if (!exists && strpbrk(path, "*?["))
+    const char *bracket = strchr(path, '[');
+    if (!exists && (strpbrk(path, "*?") || (bracket && strchr(bracket, ']'))))
         return refuse("%s: patterns are not built yet; name one file", path);
     return CM_TOOL_RUN;
 }
