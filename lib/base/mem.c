@@ -99,11 +99,12 @@ void cm_buf_init(cm_buf *buf, size_t max_nbytes)
 
 int cm_buf_reserve(cm_buf *buf, size_t capacity, cm_error *err)
 {
-    if (capacity <= buf->capacity)
-        return CM_OK;
+    /* First, because what is allocated is rounded up and may pass the maximum by a little. */
     if (buf->max_nbytes && capacity > buf->max_nbytes)
         return cm_fail(err, CM_EBUDGET, "%zu bytes are needed where %zu are allowed", capacity,
                        buf->max_nbytes);
+    if (capacity <= buf->capacity)
+        return CM_OK;
     if (capacity > SIZE_MAX - ALIGNMENT)
         return cm_fail(err, CM_ENOMEM, "no memory for %zu bytes", capacity);
     size_t rounded = (capacity + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -122,7 +123,7 @@ int cm_buf_reserve(cm_buf *buf, size_t capacity, cm_error *err)
 static int grow(cm_buf *buf, size_t nbytes, cm_error *err)
 {
     if (nbytes <= buf->capacity)
-        return CM_OK;
+        return cm_buf_reserve(buf, nbytes, err);
     /* A quarter, not double: chunk-sized buffers count against the memory budget. */
     size_t better = buf->capacity + buf->capacity / 4;
     if (better < FIRST_CAPACITY)

@@ -111,7 +111,7 @@ static void test_buffer_respects_its_maximum(void **state)
     cm_buf_init(&buf, 100);
     assert_int_equal(cm_buf_append(&buf, data, 64, &err), CM_OK);
     assert_int_equal(cm_buf_append(&buf, data, 36, &err), CM_OK);
-    assert_int_equal(cm_buf_append(&buf, data, 64, &err), CM_EBUDGET);
+    assert_int_equal(cm_buf_append(&buf, data, 1, &err), CM_EBUDGET);
     assert_int_equal(buf.nbytes, 100);
     assert_int_equal(cm_buf_resize(&buf, 1000, &err), CM_EBUDGET);
     cm_buf_release(&buf);
