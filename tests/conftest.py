@@ -1,0 +1,25 @@
+"""Fixtures for every suite, and the corpus made before tests are collected."""
+import os
+import subprocess
+import sys
+
+import hdf5plugin
+import pytest
+
+# netCDF4 finds the filters that it lacks there; it looks once, when it is imported.
+os.environ["HDF5_PLUGIN_PATH"] = hdf5plugin.PLUGIN_PATH
+
+from support import paths, tool  # noqa: E402
+
+
+def pytest_configure(config):
+    if hasattr(config, "workerinput"):
+        return
+    maker = paths.TESTS / "interop" / "make_corpus.py"
+    subprocess.run([sys.executable, "-W", "ignore", str(maker), str(paths.CORPUS)], env=tool.environment(), check=True)
+
+
+@pytest.fixture
+def out(tmp_path):
+    """Where a test's store goes."""
+    return tmp_path / "out.zarr"

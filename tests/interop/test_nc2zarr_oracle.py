@@ -1,0 +1,135 @@
+"""Stores of nc2zarr, read back by everything else and held against their files."""
+import importlib.util
+import itertools
+import json
+import sys
+
+import pytest
+
+from support import nc_equals_zarr, paths, readers, store_lint, tool
+
+OPTIONS = {
+    "default": [],
+    "v2": ["--zarr-format", "2"],
+    "shards": ["--shards", "auto"],
+    "small_chunks": ["--chunks", "auto:8KiB", "-j", "4"],
+    "source_chunks": ["--chunks", "source"],
+    "gzip": ["--codec", "gzip"],
+    "zstd": ["--codec", "zstd", "-j", "1"],
+    "none": ["--codec", "none"],
+    "v2_gzip": ["--zarr-format", "2", "--codec", "gzip:1", "--chunks", "auto:32KiB"],
+    "v2_zstd": ["--zarr-format", "2", "--codec", "zstd:7", "-j", "2"],
+    "v2_none": ["--zarr-format", "2", "--codec", "none", "--chunks", "source"],
+    "small_shards": ["--chunks", "auto:4KiB", "--shards", "auto:64KiB", "-j", "4"],
+    "bitshuffle": ["--codec", "blosc:lz4:5:bitshuffle"],
+    "noshuffle": ["--codec", "blosc:zlib:1:noshuffle", "--chunks", "auto:100KiB"],
+    "tight": ["--memory", "96MiB", "-j", "2"],
+    "sharded_gzip": ["--codec", "gzip:9", "--chunks", "auto:16KiB", "--shards", "auto"],
+    "verified": ["--verify", "full"],
+}
+# These hold types that semantics.md refuses.
+SHARED_UNSUPPORTED = {"ref_tst_compounds.nc", "ref_tst_irish_rover.nc", "vlen.h5", "ref_tst_interops4.nc"}
+
+
+def shared_oracle():
+    source = paths.SHARED / "oracle" / "nc_equals_zarr.py"
+    if not source.exists():
+        return None
+    spec = importlib.util.spec_from_file_location("shared_oracle", source)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+ORACLE = shared_oracle()
+
+
+def oracle_differences(path, store):
+    """What the independent oracle prints, where it is there."""
+    import netCDF4
+    import zarr
+    ORACLE.problems.clear()
+    with netCDF4.Dataset(str(path)) as nc:
+        ORACLE.compare_group("", nc, zarr.open_group(str(store), mode="r"), {})
+    ORACLE.compare_decoded(str(path), str(store))
+    return [f"oracle: {p}" for p in ORACLE.problems]
+
+
+def xarray_opens(path):
+    """Whether xarray shows the file itself; a store cannot do better."""
+    import xarray
+    try:
+        xarray.open_dataset(path, decode_cf=False).close()
+        return True
+    except Exception:
+        return False
+
+
+def problems_of(path, store, known_to_netcdf4=True):
+    found = store_lint.lint(store)
+    if known_to_netcdf4:
+        found += nc_equals_zarr.differences(path, store)
+        if ORACLE:
+            found += oracle_differences(path, store)
+    return found + readers.disagreements(store, xarray_opens(path))
+
+
+def check(path, store, options, entry):
+    done = tool.nc2zarr(*options, *entry["args"], path, store)
+    if entry["expect"] == "refused" or entry["expect"] == "unsupported" or entry["expect"] == "either" and done.status:
+        done.fails(1, path.name, *([entry["word"]] if entry["word"] else []))
+        assert not tool.opens_as_store(store), str(done)
+        if entry["expect"] != "unsupported":
+            return
+        done = tool.nc2zarr("--skip-unsupported", *options, path, store)
+        assert entry["word"] in done.out + done.err, f"what was left out is not named:\n{done}"
+    done.ok()
+    if entry["warns"]:
+        assert any(entry["warns"] in w for w in done.warnings), f"no warning names {entry['warns']!r}:\n{done}"
+    found = problems_of(path, store, entry["oracle"])
+    assert not found, "\n".join(found[:20]) + f"\n{done}"
+
+
+# ---- the corpus: each file with two sets of options, all sets in turn ----
+
+def corpus():
+    entries = json.loads(paths.MANIFEST.read_text())["files"] if paths.MANIFEST.exists() else []
+    turn = itertools.cycle(OPTIONS)
+    return [pytest.param(e, kind, id=f"{e['file']}-{kind}",
+                         marks=[pytest.mark.engine] if i % 25 == 0 else [])
+            for i, e in enumerate(entries) for kind in (next(turn), next(turn))]
+
+
+@pytest.mark.parametrize("entry, kind", corpus())
+def test_corpus(entry, kind, out):
+    check(paths.CORPUS / entry["file"], out, OPTIONS[kind], entry)
+
+
+# ---- real files, where they are: each with every set of options ----
+
+@pytest.mark.parametrize("kind", OPTIONS)
+@pytest.mark.parametrize("path", paths.shared_files("netcdf", "hdf5"))
+def test_shared(path, kind, out):
+    entry = {"expect": "unsupported" if path.name in SHARED_UNSUPPORTED else "converts", "word": "", "warns": None,
+             "oracle": True, "args": []}
+    check(path, out, OPTIONS[kind], entry)
+
+
+# ---- GDAL ----
+
+def numeric_v2():
+    names = ["type_cdf5_i2.nc", "type_nc4_f4.nc", "type_nc4_u4.nc", "type_cdf1_f8.nc", "era5_nc4.nc", "packed_f4_nc4.nc"]
+    return [pytest.param(paths.CORPUS / n, id=n) for n in names] + paths.shared_files("netcdf")
+
+
+@pytest.mark.skipif(not readers.have_gdal(), reason="gdalmdiminfo is not installed")
+@pytest.mark.parametrize("codec", ["blosc:zstd:2:shuffle", "gzip", "zstd", "none"])
+@pytest.mark.parametrize("path", numeric_v2())
+def test_gdal(path, codec, out):
+    tool.nc2zarr("--zarr-format", "2", "--skip-unsupported", "--codec", codec, path, out).ok()
+    found = readers.gdal_disagreements(out)
+    assert not found, "\n".join(found)
+
+
+if __name__ == "__main__":  # one file by hand: test_nc2zarr_oracle.py FILE STORE
+    print("\n".join(problems_of(*sys.argv[1:3])) or "no differences")

@@ -1,0 +1,149 @@
+#!/usr/bin/env bash
+# Runs every test and counts.
+#
+#     tests/run.sh BUILD          all unit test binaries, then all pytest suites
+#     tests/run.sh BUILD tsan     the engine's unit tests and a few conversions
+#
+# The last line is `N passed, N failed, N skipped`; the exit status is 1 when
+# anything failed.  Logs are kept in BUILD/tests/logs.  CHUNKMILL_VENV names a
+# virtual environment to use (or to make) instead of BUILD/venv.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+build=${1:?usage: tests/run.sh BUILD [tsan]}
+mode=${2:-all}
+logs=$build/tests/logs
+mkdir -p "$logs"
+rm -f "$logs"/*
+passed=0 failed=0 skipped=0
+
+# Exit status 99 is a sanitizer's alone, so that no expected failure hides one.
+export ASAN_OPTIONS="exitcode=99:detect_leaks=1:allocator_may_return_null=1${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
+export UBSAN_OPTIONS="exitcode=99:print_stacktrace=1:halt_on_error=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
+export TSAN_OPTIONS="exitcode=99${TSAN_OPTIONS:+:$TSAN_OPTIONS}"
+export LSAN_OPTIONS="suppressions=$PWD/tests/support/lsan.supp:print_suppressions=0${LSAN_OPTIONS:+:$LSAN_OPTIONS}"
+export CHUNKMILL_BUILD CHUNKMILL_TSAN=
+case $build in /*) CHUNKMILL_BUILD=$build ;; *) CHUNKMILL_BUILD=$PWD/$build ;; esac
+
+# ThreadSanitizer cannot place its shadow under the wider address randomisation
+# of new kernels.
+wrap=()
+if [ "$mode" = tsan ]; then
+    CHUNKMILL_TSAN=1
+    if setarch "$(uname -m)" -R true 2>/dev/null; then wrap=(setarch "$(uname -m)" -R); fi
+fi
+
+# ---- unit tests: cmocka speaks TAP --------------------------------------------------------------
+
+# LOG -> "passed failed skipped"; tests that were announced and never reported count as failed.
+count_tap() {
+    awk '/^1\.\.[0-9]+/ { split($0, p, /\.\./); plan += p[2] }
+         /^(not )?ok .*# ?SKIP/ { s++; next }
+         /^ok / { ok++ }
+         /^not ok / { bad++ }
+         END { lost = plan - ok - bad - s; print ok + 0, bad + (lost > 0 ? lost : 0), s + 0 }' "$1"
+}
+
+run_unit() {
+    local bin=$1 name log status p f s
+    name=${bin#"$build"/tests/unit/}
+    log=$logs/unit-${name//\//-}.log
+    CMOCKA_MESSAGE_OUTPUT=tap timeout 300 ${wrap[@]+"${wrap[@]}"} "$bin" >"$log" 2>&1
+    status=$?
+    read -r p f s < <(count_tap "$log")
+    # A binary that crashed, leaked or printed no result is a failure of its own.
+    if [ $((p + f + s)) -eq 0 ] || { [ $status -ne 0 ] && [ "$f" -eq 0 ]; }; then f=$((f + 1)); fi
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    if [ "$f" -gt 0 ]; then
+        printf '\nFAILED unit %s (exit status %d, log %s)\n' "$name" "$status" "$log"
+        grep -vE '^(ok |1\.\.)' "$log" | head -n 60
+    fi
+    grep -E '^(not )?ok .*# ?SKIP' "$log" | sed "s|^|skipped unit $name: |"
+}
+
+if [ "$mode" = tsan ]; then layers="exec job"; else layers="base model codec store plan format exec job gpu"; fi
+for layer in $layers; do
+    for source in tests/unit/"$layer"/test_*.c; do
+        [ -e "$source" ] || continue
+        bin=$build/${source%.c}
+        if [ -x "$bin" ]; then
+            run_unit "$bin"
+        else
+            echo "FAILED unit $layer: $bin was not built"
+            failed=$((failed + 1))
+        fi
+    done
+done
+printf 'unit tests: %d passed, %d failed, %d skipped\n' $passed $failed $skipped
+
+# ---- pytest: in a virtual environment that is made here -----------------------------------------
+
+venv=${CHUNKMILL_VENV:-$build/venv}
+requirements=tests/interop/requirements.txt
+
+# Fills $venv, or says in $reason why not.  The stamp is a hash of what was asked for.
+make_venv() {
+    local log=$logs/venv.log stamp
+    if ! command -v python3 >/dev/null; then reason="python3 is not installed"; return 1; fi
+    stamp=$({ python3 -c 'import sys; print(sys.version)'; cat $requirements; } | sha256sum | cut -c1-64)
+    [ "$(cat "$venv/chunkmill-stamp" 2>/dev/null)" = "$stamp" ] && return 0
+    if [ ! -x "$venv/bin/python" ] || ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+        rm -f "$venv/chunkmill-stamp"
+        python3 -m venv --clear "$venv" >"$log" 2>&1 || { reason="python3 -m venv failed, see $log"; return 1; }
+    fi
+    echo "filling the virtual environment $venv (once)"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r $requirements >>"$log" 2>&1 ||
+        { reason="pip could not install $requirements, see $log"; return 1; }
+    echo "$stamp" >"$venv/chunkmill-stamp"
+}
+
+# A sanitizer's build lies inside another's, whose environment serves it too.
+if [ -z "${CHUNKMILL_VENV:-}" ] && [ -f "$build/../venv/chunkmill-stamp" ]; then venv=$build/../venv; fi
+mkdir -p "$(dirname "$venv")"
+reason=
+exec 9>"$(dirname "$venv")/.venv.lock"
+flock 9
+make_venv
+have_venv=$?
+flock -u 9
+
+mapfile -t suites < <(find tests -name 'test_*.py' | sort)
+if [ ${#suites[@]} -eq 0 ]; then
+    :
+elif [ $have_venv -ne 0 ]; then
+    n=$(cat "${suites[@]}" | grep -cE '^ *def test_')
+    echo "skipped: all pytest suites ($n tests): $reason"
+    skipped=$((skipped + n))
+else
+    log=$logs/pytest.log junit=$logs/pytest.xml
+    select=()
+    if [ "$mode" = tsan ]; then select=(-m engine); fi
+    rm -rf "$build/tests/tmp"
+    ${wrap[@]+"${wrap[@]}"} "$venv/bin/python" -m pytest -n 2 --dist worksteal -q --no-header --tb=short -rsfE \
+        --basetemp="$build/tests/tmp" --durations=15 --junitxml="$junit" -o junit_family=xunit1 \
+        ${select[@]+"${select[@]}"} tests >"$log" 2>&1
+    status=$?
+    rm -rf "$build/tests/tmp"
+    read -r p f s < <("$venv/bin/python" - "$junit" <<'PY'
+import sys, xml.etree.ElementTree as tree
+try:
+    suite = tree.parse(sys.argv[1]).getroot().find("testsuite")
+    bad, skip = (sum(int(suite.get(k)) for k in keys) for keys in (("failures", "errors"), ("skipped",)))
+    print(int(suite.get("tests")) - bad - skip, bad, skip)
+except Exception:
+    print(0, 1, 0)
+PY
+    )
+    if [ $status -gt 1 ] && [ "$f" -eq 0 ]; then f=1; fi
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    if [ "$f" -gt 0 ]; then
+        sed -n '/^=\+ \(FAILURES\|ERRORS\)/,/^=\+ \(slowest\|short test\)/p' "$log" | head -n 300
+        grep -E '^(FAILED|ERROR)' "$log"
+        [ "$p" -gt 0 ] || tail -n 40 "$log"
+        echo "the whole log: $log"
+    fi
+    grep '^SKIPPED' "$log" | sed 's/^SKIPPED/skipped/'
+    printf 'pytest: %d passed, %d failed, %d skipped\n' "$p" "$f" "$s"
+fi
+
+printf '%d passed, %d failed, %d skipped\n' $passed $failed $skipped
+[ $failed -eq 0 ]

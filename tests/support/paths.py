@@ -1,0 +1,21 @@
+"""Where things are."""
+import os
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent.parent
+ROOT = TESTS.parent
+BUILD = Path(os.environ.get("CHUNKMILL_BUILD") or ROOT / "build").resolve()
+CORPUS = BUILD / "corpus"
+MANIFEST = CORPUS / "manifest.json"
+SHARED = ROOT.parent / "shared"
+SANITIZED = BUILD.name in ("asan", "tsan") or BUILD.name.endswith(("-asan", "-tsan"))
+
+
+def shared_files(*folders, suffixes=(".nc", ".nc4", ".h5", ".hdf5")):
+    """Test parameters: the real files in shared/data, or one that skips visibly."""
+    found = [p for f in folders for p in sorted((SHARED / "data" / f).glob("*")) if p.suffix in suffixes]
+    if found:
+        return [pytest.param(p, id=p.name) for p in found]
+    return [pytest.param(None, id="absent", marks=pytest.mark.skip(reason="no ../shared/data beside this checkout"))]

@@ -1,0 +1,92 @@
+"""Other readers of a store, held against zarr-python."""
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import tensorstore
+import xarray as xr
+import zarr
+
+from .store_lint import strict_json
+
+
+def arrays(store):
+    """{path: zarr array} of the whole store."""
+    group = zarr.open_group(str(store), mode="r")
+    return {name: node for name, node in group.members(max_depth=None) if isinstance(node, zarr.Array)}
+
+
+def same_bits(a, b):
+    a, b = (np.ascontiguousarray(x).astype(x.dtype.newbyteorder("<"), copy=False) for x in (a, b))
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+def tensorstore_problem(store, name, version, want):
+    spec = {"driver": "zarr3" if version == 3 else "zarr", "kvstore": {"driver": "file", "path": str(Path(store, name)) + "/"}}
+    try:
+        got = tensorstore.open(spec, open=True, read=True).result().read().result()
+    except Exception as e:
+        return f"tensorstore: {name}: {str(e)[:300]}"
+    return None if same_bits(np.asarray(got), want) else f"tensorstore: {name}: values differ"
+
+
+def xarray_problems(store, group, names, values):
+    try:
+        ds = xr.open_zarr(str(store), group=group or None, chunks=None, decode_cf=False)
+    except Exception as e:
+        return [f"xarray: group {group or '/'}: {type(e).__name__}: {str(e)[:300]}"]
+    found = []
+    for name in names:
+        key = name.rsplit("/", 1)[-1]
+        if key not in ds.variables:
+            found.append(f"xarray: {name} is missing")
+        elif not same_bits(ds.variables[key].values, values[name]):
+            found.append(f"xarray: {name}: values differ")
+    return found
+
+
+def disagreements(store, xarray=True):
+    """Numeric arrays through tensorstore and xarray, bit for bit against zarr-python."""
+    version = 3 if Path(store, "zarr.json").exists() else 2
+    values = {name: np.asarray(a[...]) for name, a in arrays(store).items() if a.dtype.kind in "iuf"}
+    found = [tensorstore_problem(store, name, version, a) for name, a in values.items()]
+    groups = {}
+    for name in values:
+        groups.setdefault(name.rpartition("/")[0], []).append(name)
+    if xarray:
+        for group, names in groups.items():
+            found += xarray_problems(store, group, names, values)
+    return [f for f in found if f]
+
+
+def flatten(values):
+    return [x for v in values for x in flatten(v)] if isinstance(values, list) else [values]
+
+
+def have_gdal():
+    return shutil.which("gdalmdiminfo") is not None
+
+
+def gdal_disagreements(store):
+    """Numeric arrays of a version 2 store of at most 5000 elements, as gdalmdiminfo prints them."""
+    found = []
+    for name, array in arrays(store).items():
+        if array.dtype.kind not in "iuf" or array.dtype == np.float16 or not 0 < array.size <= 5000 or not array.ndim:
+            continue
+        done = subprocess.run(["gdalmdiminfo", "-detailed", f'ZARR:"{Path(store, name)}"'], capture_output=True)
+        try:
+            got = json.loads(done.stdout.decode("utf-8", "replace"))["arrays"]
+            got = flatten(next(iter(got.values()))["values"])
+        except (ValueError, KeyError, StopIteration) as e:
+            found.append(f"gdal: {name}: {type(e).__name__} {e}: {done.stderr.decode('utf-8', 'replace')[:200]}")
+            continue
+        want = np.asarray(array[...])
+        if not np.array_equal(np.array(got, want.dtype if want.dtype.kind in "iu" else "f8").astype(want.dtype), want.ravel(), equal_nan=want.dtype.kind == "f"):
+            found.append(f"gdal: {name}: values differ")
+    return found
+
+
+def zarr_json(store, name=""):
+    return strict_json(Path(store, name, "zarr.json"))

@@ -1,0 +1,112 @@
+"""Runs the project's programs and judges how they end."""
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import paths
+
+# A program starts from a small process: the peak of a child counts what its
+# parent held when it was forked, and pytest holds much.
+LAUNCHER = r"""
+import os, resource, sys
+report = int(sys.argv[1])
+pid = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ)
+status = os.wait4(pid, 0)
+os.write(report, str(status[2].ru_maxrss).encode())
+code = os.waitstatus_to_exitcode(status[1])
+os._exit(code if code >= 0 else 128 - code)
+"""
+
+
+@dataclass
+class Result:
+    argv: list
+    status: int
+    out: str
+    err: str
+    peak: int = 0  # bytes, where asked for
+
+    def __str__(self):
+        return f"{' '.join(map(str, self.argv))}\nstatus {self.status}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+    @property
+    def warnings(self):
+        return [line for line in self.err.splitlines() if "warning" in line.lower()]
+
+    def ok(self):
+        assert self.status == 0, str(self)
+        return self
+
+    def json(self):
+        self.ok()
+        return json.loads(self.out)
+
+    def fails(self, status, *words):
+        """Ended with STATUS, nothing on standard output, and one sentence that holds WORDS."""
+        assert self.status == status, str(self)
+        assert self.out == "", str(self)
+        lines = [line for line in self.err.splitlines() if "warning" not in line.lower()]
+        assert len(lines) == 1, f"not one sentence:\n{self}"
+        sentence = lines[0]
+        assert sentence.startswith(f"{Path(self.argv[0]).name}: "), str(self)
+        assert len(sentence) > 20, str(self)
+        for word in words:
+            assert str(word).lower() in sentence.lower(), f"{word!r} is not in the sentence:\n{self}"
+        return self
+
+
+def environment(extra=None):
+    env = {k: v for k, v in os.environ.items() if k not in ("HDF5_PLUGIN_PATH", "COLUMNS", "LD_PRELOAD")}
+    env.update(extra or {})
+    return env
+
+
+def program(name):
+    return str(paths.BUILD / "bin" / name)
+
+
+def run(name, *args, cwd=None, env=None, timeout=300, peak=False, before=None, wrap=(), stdin=subprocess.DEVNULL):
+    argv = [*wrap, program(name), *map(str, args)]
+    fds, command, read = (), argv, None
+    if peak:
+        read, write = os.pipe()
+        fds, command = (write,), [sys.executable, "-I", "-S", "-c", LAUNCHER, str(write), *argv]
+    try:
+        done = subprocess.run(command, cwd=cwd, env=environment(env), timeout=timeout, capture_output=True, stdin=stdin,
+                              pass_fds=fds, preexec_fn=before)
+    finally:
+        for fd in fds:
+            os.close(fd)
+    most = 0
+    if peak:
+        with os.fdopen(read) as pipe:
+            most = int(pipe.read() or 0) * 1024
+    result = Result([program(name), *map(str, args)], done.returncode, done.stdout.decode("utf-8", "replace"),
+                    done.stderr.decode("utf-8", "replace"), most)
+    assert done.returncode != 99 and "Sanitizer" not in result.err and "runtime error:" not in result.err, str(result)
+    crashed = done.returncode < 0 or done.returncode in (128 + signal.SIGSEGV, 128 + signal.SIGABRT, 128 + signal.SIGBUS)
+    assert not crashed, f"crashed:\n{result}"
+    return result
+
+
+def nc2zarr(*args, **kw):
+    return run("nc2zarr", *args, **kw)
+
+
+def file_size_limit(nbytes):
+    """For `before`: writes past NBYTES fail as on a full disk, without a signal."""
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, nbytes))
+    return limit
+
+
+def opens_as_store(path):
+    """True where anything at PATH would open as a complete store."""
+    path = Path(path)
+    return path.is_dir() and any((path / key).exists() for key in ("zarr.json", ".zgroup", ".zarray", ".zmetadata"))
