@@ -1,0 +1,86 @@
+/*
+ * An open NetCDF or HDF5 file from inside: what the parts of this folder share.
+ */
+#ifndef CM_FORMAT_NC_FILE_H
+#define CM_FORMAT_NC_FILE_H
+
+#include "format/nc/chunk_index.h"
+#include "format/nc/classic_header.h"
+#include "format/nc/h5_dataset.h"
+#include "format/nc/h5_super.h"
+#include "format/nc/nc.h"
+#include "format/nc/slab.h"
+
+typedef struct cm_nc_node { /* a variable */
+    cm_nc_var var;          /* first, so that a cm_nc_var or its cm_array leads here */
+    cm_nc_file *file;
+    int ncid; /* its group */
+    int varid;
+    char *h5_path;         /* HDF5 files */
+    cm_h5_dataset dataset; /* HDF5 files */
+    uint8_t nc_fill[16];   /* netCDF's fill: what lies past the records of an HDF5 dataset */
+    bool has_nc_fill;
+    char *refusal; /* why it cannot be prepared; NULL: it can */
+    bool prepared;
+    bool cache_off; /* netCDF-C keeps no chunks of it */
+    cm_chunk_index index;
+    hid_t locked_dataset; /* CM_NC_CHUNK_LOCKED; -1 otherwise */
+    cm_slab slab;
+} cm_nc_node;
+
+typedef struct cm_nc_dim_info { /* by netCDF-C's dimension id */
+    char *name;                 /* borrowed from its group */
+    uint64_t length;
+    bool unlimited;
+} cm_nc_dim_info;
+
+struct cm_nc_file {
+    char *path; /* as the user gave it; for messages */
+    char format_name[32];
+    bool library_only;
+    cm_source source; /* the file, opened by us; its size when it was opened */
+    int ncid;
+    hid_t h5; /* -1: not an HDF5 file */
+    cm_h5_super super;
+    cm_classic_header classic; /* version 0: not a classic file */
+    cm_nc_group *group;
+    int *group_ncid;
+    size_t ngroups;
+    cm_nc_dim_info *dim;
+    size_t ndims;
+    cm_nc_node *node;
+    size_t nnodes;
+    char **warning;
+    size_t nwarnings;
+};
+
+/* Remembers a warning; the arguments are a complete sentence. */
+int cm_nc_warn(cm_nc_file *file, cm_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/*
+ * The attributes of VARID (NC_GLOBAL: of the group NCID) by the rules of nc.h;
+ * NODE is NULL for groups, and gets its _FillValue otherwise.  WHERE names the
+ * owner in warnings, H5_PATH is the object in an HDF5 file (NULL otherwise).  The
+ * caller holds the lock.
+ */
+int cm_nc_attributes_read(cm_nc_file *file, int ncid, int varid, cm_nc_node *node,
+                          const char *where, const char *h5_path, cm_json **out, cm_error *err);
+
+/* The hierarchy: groups, dimensions, then all variables.  The caller holds the lock. */
+int cm_nc_groups_read(cm_nc_file *file, cm_error *err);
+int cm_nc_variables_read(cm_nc_file *file, cm_error *err);
+
+/* Fails where netCDF-C would not return: groups that contain themselves.  The caller holds the lock. */
+int cm_h5_check_groups(hid_t file, cm_error *err);
+
+/* The three ways to an array's bytes; each sets ops, chunked, serial. */
+void cm_nc_use_library(cm_nc_node *node);
+void cm_nc_use_slab(cm_nc_node *node);
+void cm_nc_use_chunks(cm_nc_node *node);
+
+/* Fills the chunk index of a node with a chunked dataset, or explains in WHY why that
+   cannot be done (CM_EUNSUPPORTED; other codes are errors).  The caller holds the lock. */
+int cm_nc_chunks_locate(cm_nc_node *node, const cm_grid *grid, cm_error *why);
+
+#endif

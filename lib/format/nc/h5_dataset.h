@@ -1,0 +1,46 @@
+/*
+ * What HDF5 knows of a dataset and netCDF-C does not tell: its layout, its fill
+ * value, its filters, and whether its elements may be read without HDF5.
+ */
+#ifndef CM_FORMAT_NC_H5_DATASET_H
+#define CM_FORMAT_NC_H5_DATASET_H
+
+#include "codec/codec.h"
+#include "format/nc/h5.h"
+
+typedef enum cm_h5_fill {
+    CM_H5_FILL_UNDEFINED, /* unwritten elements have no value */
+    CM_H5_FILL_ZERO,
+    CM_H5_FILL_VALUE
+} cm_h5_fill;
+
+typedef struct cm_h5_dataset {
+    bool known; /* HDF5 could describe it; nothing below is set otherwise */
+    H5D_layout_t layout;
+    unsigned rank;
+    uint64_t extent[CM_MAX_RANK]; /* now; netCDF-C's dimension may be longer */
+    uint64_t chunk[CM_MAX_RANK];  /* chunked layout */
+    uint64_t header;              /* address of the object header, from the file's base */
+    bool elsewhere;               /* an external link leads to another file */
+    bool external;                /* its bytes lie in other files */
+    bool plain; /* elements are two's complement integers, IEEE numbers or single characters */
+    bool big_endian;
+    bool edges_unfiltered; /* chunks that reach past the edge did not go through the filters */
+    cm_h5_fill fill;
+    uint8_t fill_value[16]; /* CM_H5_FILL_VALUE of fixed-size types */
+    char *fill_text;        /* CM_H5_FILL_VALUE of strings; owned */
+    cm_codec_spec *codec;   /* NULL when a filter has no codec here; owned */
+    size_t ncodecs;
+    char *codec_reason; /* why; owned */
+} cm_h5_dataset;
+
+/*
+ * Describes the dataset at PATH, whose elements netCDF-C gives as TYPE.  What
+ * HDF5 cannot say leaves OUT->known false; only missing memory is an error.
+ * The caller holds the lock.
+ */
+int cm_h5_dataset_describe(hid_t file, const char *path, const cm_dtype *type, cm_h5_dataset *out,
+                           cm_error *err);
+void cm_h5_dataset_release(cm_h5_dataset *d);
+
+#endif

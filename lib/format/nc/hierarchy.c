@@ -1,0 +1,148 @@
+#include <netcdf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/nc/file.h"
+
+static int failed(const cm_nc_file *file, const char *path, const char *what, int rc, cm_error *err)
+{
+    return cm_fail(err, CM_EFORMAT, "%s: group /%s: %s cannot be read: %s", file->path, path, what,
+                   nc_strerror(rc));
+}
+
+static int add_group(cm_nc_file *file, int ncid, const char *parent, const char *name,
+                     cm_error *err)
+{
+    size_t n = file->ngroups + 1;
+    cm_nc_group *group = realloc(file->group, n * sizeof *group);
+    if (group)
+        file->group = group;
+    int *id = realloc(file->group_ncid, n * sizeof *id);
+    if (id)
+        file->group_ncid = id;
+    if (!group || !id)
+        return cm_fail(err, CM_ENOMEM, "no memory for %zu groups", n);
+    group[file->ngroups] =
+        (cm_nc_group){.path = cm_asprintf(err, "%s%s%s", parent, *parent ? "/" : "", name)};
+    if (!group[file->ngroups].path)
+        return CM_ENOMEM;
+    id[file->ngroups] = ncid;
+    file->ngroups = n;
+    return CM_OK;
+}
+
+/* Adds the group NCID and everything below it; the depth was bounded by cm_h5_check_groups. */
+static int add_tree(cm_nc_file *file, int ncid, const char *parent, const char *name, cm_error *err)
+{
+    int rc = add_group(file, ncid, parent, name, err);
+    if (rc)
+        return rc;
+    size_t own = file->ngroups - 1;
+    int n = 0;
+    rc = nc_inq_grps(ncid, &n, NULL);
+    if (rc || n == 0)
+        return rc ? failed(file, file->group[own].path, "its groups", rc, err) : CM_OK;
+    int *child = cm_calloc((size_t)n, sizeof *child, err);
+    if (!child)
+        return CM_ENOMEM;
+    rc = nc_inq_grps(ncid, &n, child);
+    if (rc)
+        rc = failed(file, file->group[own].path, "its groups", rc, err);
+    for (int i = 0; i < n && !rc; i++) {
+        char text[NC_MAX_NAME + 1] = "";
+        rc = nc_inq_grpname(child[i], text);
+        rc = rc ? failed(file, file->group[own].path, "a group's name", rc, err)
+                : add_tree(file, child[i], file->group[own].path, text, err);
+    }
+    free(child);
+    return rc;
+}
+
+/* netCDF-C numbers dimensions through the whole file. */
+static int remember_dim(cm_nc_file *file, int id, const cm_nc_dim *dim, cm_error *err)
+{
+    size_t need = (size_t)id + 1;
+    if (need > file->ndims) {
+        cm_nc_dim_info *more = realloc(file->dim, need * sizeof *more);
+        if (!more)
+            return cm_fail(err, CM_ENOMEM, "no memory for %zu dimensions", need);
+        memset(more + file->ndims, 0, (need - file->ndims) * sizeof *more);
+        file->dim = more;
+        file->ndims = need;
+    }
+    file->dim[id] = (cm_nc_dim_info){dim->name, dim->length, dim->unlimited};
+    return CM_OK;
+}
+
+static int read_dim(cm_nc_file *file, int ncid, int id, const int *unlimited, int nunlimited,
+                    cm_nc_group *group, cm_error *err)
+{
+    char name[NC_MAX_NAME + 1] = "";
+    size_t length = 0;
+    int rc = nc_inq_dim(ncid, id, name, &length);
+    if (rc)
+        return failed(file, group->path, "a dimension", rc, err);
+    cm_nc_dim *dim = &group->dim[group->ndims];
+    *dim = (cm_nc_dim){.name = cm_strdup(name, err), .length = length};
+    if (!dim->name)
+        return CM_ENOMEM;
+    group->ndims++;
+    for (int i = 0; i < nunlimited; i++)
+        dim->unlimited |= unlimited[i] == id;
+    /* Where the count of records was not written, netCDF-C takes its absence for a number. */
+    if (dim->unlimited && file->classic.version)
+        dim->length = file->classic.nrecords;
+    return remember_dim(file, id, dim, err);
+}
+
+static int read_dims(cm_nc_file *file, size_t i, cm_error *err)
+{
+    cm_nc_group *group = &file->group[i];
+    int ncid = file->group_ncid[i];
+    int n = 0, nunlimited = 0;
+    int rc = nc_inq_dimids(ncid, &n, NULL, 0);
+    if (!rc)
+        rc = nc_inq_unlimdims(ncid, &nunlimited, NULL);
+    if (rc)
+        return failed(file, group->path, "its dimensions", rc, err);
+    int *id = cm_calloc((size_t)n + (size_t)nunlimited + 1, sizeof *id, err);
+    group->dim = cm_calloc((size_t)n + 1, sizeof *group->dim, err);
+    if (!id || !group->dim) {
+        free(id);
+        return CM_ENOMEM;
+    }
+    int *unlimited = id + n;
+    rc = nc_inq_dimids(ncid, &n, id, 0);
+    if (!rc && nunlimited)
+        rc = nc_inq_unlimdims(ncid, &nunlimited, unlimited);
+    if (rc)
+        rc = failed(file, group->path, "its dimensions", rc, err);
+    for (int k = 0; k < n && !rc; k++)
+        rc = read_dim(file, ncid, id[k], unlimited, nunlimited, group, err);
+    free(id);
+    return rc;
+}
+
+static int read_group_attributes(cm_nc_file *file, size_t i, cm_error *err)
+{
+    cm_nc_group *group = &file->group[i];
+    char *where = cm_asprintf(err, "group /%s", group->path);
+    char *h5_path = cm_asprintf(err, "/%s", group->path);
+    int rc = where && h5_path ? cm_nc_attributes_read(file, file->group_ncid[i], NC_GLOBAL, NULL,
+                                                      where, h5_path, &group->attrs, err)
+                              : CM_ENOMEM;
+    free(where);
+    free(h5_path);
+    return rc;
+}
+
+int cm_nc_groups_read(cm_nc_file *file, cm_error *err)
+{
+    int rc = add_tree(file, file->ncid, "", "", err);
+    for (size_t i = 0; i < file->ngroups && !rc; i++) {
+        rc = read_dims(file, i, err);
+        if (!rc)
+            rc = read_group_attributes(file, i, err);
+    }
+    return rc;
+}

@@ -1,0 +1,152 @@
+#include <inttypes.h>
+#include <netcdf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/nc/file.h"
+#include "format/nc/lock.h"
+
+static int failed(const cm_nc_node *node, const cm_box *box, int rc, cm_error *err)
+{
+    char start[256], shape[256];
+    return cm_fail(err, rc == NC_ENOMEM ? CM_ENOMEM : CM_EFORMAT,
+                   "%s: variable %s: box %s at %s cannot be read through netCDF-C: %s",
+                   node->file->path, node->var.array.name,
+                   cm_shape_text(box->rank, box->shape, shape, sizeof shape),
+                   cm_coord_text(box->rank, box->start, start, sizeof start), nc_strerror(rc));
+}
+
+static void set_ranges(const cm_box *box, size_t *start, size_t *count)
+{
+    for (unsigned j = 0; j < box->rank; j++) {
+        start[j] = box->start[j];
+        count[j] = box->shape[j];
+    }
+}
+
+/*
+ * netCDF-C gives every variable a chunk cache that it keeps until the file is
+ * closed; boxes are read whole, so that a cache would only hold memory (60
+ * variables of 4 MB held 267 MB, 24 MB without).
+ */
+static void turn_cache_off(cm_nc_node *node)
+{
+    if (node->cache_off || node->file->h5 < 0)
+        return;
+    node->cache_off = true;
+    /* Only a cache that is already off, or a layout that has none, makes this fail. */
+    (void)nc_set_var_chunk_cache(node->ncid, node->varid, 0, 0, 0);
+}
+
+static int read_box_locked(cm_nc_node *node, const cm_box *box, void *dst, cm_error *err)
+{
+    const cm_array *a = &node->var.array;
+    size_t start[CM_MAX_RANK + 1] = {0}, count[CM_MAX_RANK + 1] = {0};
+    set_ranges(box, start, count);
+    turn_cache_off(node);
+    /* HDF5 leaves elements alone that were never written and have no fill value. */
+    if (!a->fill)
+        memset(dst, 0, (size_t)cm_box_nelem(box) * a->dtype.nbytes);
+    int rc = nc_get_vara(node->ncid, node->varid, start, count, dst);
+    return rc ? failed(node, box, rc, err) : CM_OK;
+}
+
+static int read_node(cm_nc_node *node, const cm_box *box, void *dst, cm_error *err)
+{
+    if (cm_dtype_is_vlen(&node->var.array.dtype) || node->var.unsupported)
+        return cm_fail(err, CM_EINTERNAL,
+                       "%s: variable %s: read as numbers, which it does not hold", node->file->path,
+                       node->var.array.name);
+    if (cm_box_nelem(box) == 0)
+        return CM_OK;
+    cm_nc_lock();
+    int rc = read_box_locked(node, box, dst, err);
+    cm_nc_unlock();
+    return rc;
+}
+
+static int read_strings_locked(cm_nc_node *node, const cm_box *box, char **text, cm_strings *out,
+                               cm_error *err)
+{
+    size_t start[CM_MAX_RANK + 1] = {0}, count[CM_MAX_RANK + 1] = {0};
+    set_ranges(box, start, count);
+    turn_cache_off(node);
+    int nc = nc_get_vara_string(node->ncid, node->varid, start, count, text);
+    if (nc)
+        return failed(node, box, nc, err);
+    int rc = CM_OK;
+    for (size_t i = 0; i < out->nelem && !rc; i++)
+        if (text[i]) /* NULL: never written, and the same as "" */
+            rc = cm_strings_set(out, i, text[i], strlen(text[i]), err);
+    nc_free_string(out->nelem, text);
+    return rc;
+}
+
+static int read_node_strings(cm_nc_node *node, const cm_box *box, cm_strings *out, cm_error *err)
+{
+    if (!cm_dtype_is_vlen(&node->var.array.dtype))
+        return cm_fail(err, CM_EINTERNAL,
+                       "%s: variable %s: read as strings, which it does not hold", node->file->path,
+                       node->var.array.name);
+    size_t nelem = (size_t)cm_box_nelem(box);
+    int rc = cm_strings_reset(out, nelem, err);
+    if (rc || nelem == 0)
+        return rc;
+    char **text = cm_calloc(nelem, sizeof *text, err);
+    if (!text)
+        return CM_ENOMEM;
+    cm_nc_lock();
+    rc = read_strings_locked(node, box, text, out, err);
+    cm_nc_unlock();
+    free(text);
+    return rc;
+}
+
+static int read_box(cm_array *a, const cm_box *box, void *dst, cm_error *err)
+{
+    return read_node((cm_nc_node *)a, box, dst, err);
+}
+
+static int read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_error *err)
+{
+    return read_node_strings((cm_nc_node *)a, box, out, err);
+}
+
+void cm_nc_use_library(cm_nc_node *node)
+{
+    static const cm_array_ops fixed = {.read_box = read_box};
+    static const cm_array_ops strings = {.read_strings = read_strings};
+    cm_array *a = &node->var.array;
+    a->ops = cm_dtype_is_vlen(&a->dtype) ? &strings : &fixed;
+    a->chunked = false;
+    a->serial = true;
+    node->var.access = CM_NC_LIBRARY;
+}
+
+int cm_nc_read_library(cm_nc_file *file, cm_nc_var *var, const cm_box *box, void *dst,
+                       cm_error *err)
+{
+    (void)file;
+    return read_node((cm_nc_node *)var, box, dst, err);
+}
+
+int cm_nc_read_library_strings(cm_nc_file *file, cm_nc_var *var, const cm_box *box, cm_strings *out,
+                               cm_error *err)
+{
+    (void)file;
+    return read_node_strings((cm_nc_node *)var, box, out, err);
+}
+
+/* nc_inq_libvers says "4.9.0 of Jun  2 2023 01:44:39 $"; both need no lock, they read constants. */
+const char *cm_nc_netcdf_version(void)
+{
+    return nc_inq_libvers();
+}
+
+void cm_nc_hdf5_version(char *buf, size_t size)
+{
+    unsigned major = 0, minor = 0, release = 0;
+    H5get_libversion(&major, &minor, &release);
+    snprintf(buf, size, "%u.%u.%u", major, minor, release);
+}

@@ -1,0 +1,15 @@
+/*
+ * The lock of netCDF-C and HDF5.
+ *
+ * Neither library may be entered by two threads at once, and they share HDF5's
+ * state, so one mutex of the process guards both.  It is the one mutable global
+ * of this project: what it guards is global itself.
+ */
+#ifndef CM_FORMAT_NC_LOCK_H
+#define CM_FORMAT_NC_LOCK_H
+
+/* Not recursive.  Inside, HDF5 prints no error stacks; the caller's handler is put back on unlock. */
+void cm_nc_lock(void);
+void cm_nc_unlock(void);
+
+#endif

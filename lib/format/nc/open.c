@@ -1,0 +1,284 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netcdf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "format/nc/file.h"
+#include "format/nc/lock.h"
+
+int cm_nc_warn(cm_nc_file *file, cm_error *err, const char *format, ...)
+{
+    char **more = realloc(file->warning, (file->nwarnings + 1) * sizeof *more);
+    if (!more)
+        return cm_fail(err, CM_ENOMEM, "no memory for a warning");
+    file->warning = more;
+    va_list args;
+    va_start(args, format);
+    int n = vasprintf(&more[file->nwarnings], format, args);
+    va_end(args);
+    if (n < 0)
+        return cm_fail(err, CM_ENOMEM, "no memory for a warning");
+    file->nwarnings++;
+    return CM_OK;
+}
+
+/* Opens PATH and learns its size; O_NONBLOCK so that a pipe is refused, not waited for. */
+static int open_source(cm_nc_file *file, cm_error *err)
+{
+    int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return cm_fail_errno(err, errno, "%s", file->path);
+    file->source = cm_source_of_fd(fd, 0);
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return cm_fail_errno(err, errno, "%s", file->path);
+    if (S_ISDIR(st.st_mode))
+        return cm_fail(err, CM_EFORMAT, "%s: is a folder, not a NetCDF file", file->path);
+    if (!S_ISREG(st.st_mode))
+        return cm_fail(err, CM_EFORMAT, "%s: is not a regular file", file->path);
+    if (st.st_size == 0)
+        return cm_fail(err, CM_EFORMAT, "%s: is empty", file->path);
+    file->source.nbytes = (uint64_t)st.st_size;
+    return CM_OK;
+}
+
+static int check_end(const cm_nc_file *file, uint64_t promised, cm_error *err)
+{
+    if (promised <= file->source.nbytes)
+        return CM_OK;
+    return cm_fail(err, CM_EFORMAT,
+                   "%s: truncated: the header promises %" PRIu64 " bytes, the file has %" PRIu64,
+                   file->path, promised, file->source.nbytes);
+}
+
+/* Finds out what the file is, and whether all of it is there, before a library sees it. */
+static int classify(cm_nc_file *file, bool *is_hdf5, cm_error *err)
+{
+    *is_hdf5 = false;
+    int rc = cm_classic_header_read(&file->source, &file->classic, err);
+    if (!rc)
+        return check_end(file, file->classic.data_end, err);
+    if (rc != CM_ENOTFOUND) {
+        cm_error_prefix(err, "%s", file->path);
+        return rc;
+    }
+    rc = cm_h5_super_read(&file->source, &file->super, err);
+    if (rc == CM_ENOTFOUND)
+        return cm_fail(err, CM_EFORMAT, "%s: is neither NetCDF nor HDF5", file->path);
+    if (rc) {
+        cm_error_prefix(err, "%s", file->path);
+        return rc;
+    }
+    *is_hdf5 = true;
+    return check_end(file, file->super.end, err);
+}
+
+/* netCDF-C opens with H5F_CLOSE_WEAK, and HDF5 refuses to open a file twice with
+   different degrees. */
+static int open_hdf5(cm_nc_file *file, const char *real_path, cm_error *err)
+{
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    if (access >= 0 && H5Pset_fclose_degree(access, H5F_CLOSE_WEAK) >= 0)
+        file->h5 = H5Fopen(real_path, H5F_ACC_RDONLY, access);
+    if (access >= 0)
+        H5Pclose(access);
+    if (file->h5 < 0 && file->super.writing)
+        return cm_fail(err, CM_EFORMAT,
+                       "%s: is open for writing elsewhere, or its writer died; if it died, "
+                       "h5clear -s makes the file readable",
+                       file->path);
+    if (file->h5 < 0)
+        return cm_fail(err, CM_EFORMAT, "%s: HDF5 cannot open it, it is corrupt", file->path);
+    int rc = cm_h5_check_groups(file->h5, err);
+    if (rc)
+        cm_error_prefix(err, "%s", file->path);
+    return rc;
+}
+
+static void set_format_name(cm_nc_file *file)
+{
+    int format = 0;
+    const char *name = "NetCDF-4";
+    if (file->classic.version) {
+        snprintf(file->format_name, sizeof file->format_name, "NetCDF classic (CDF-%d)",
+                 file->classic.version);
+        return;
+    }
+    if (nc_inq_format(file->ncid, &format) == NC_NOERR && format == NC_FORMAT_NETCDF4_CLASSIC)
+        name = "NetCDF-4 classic model";
+    /* netCDF-C makes up names for dimensions only where a file has none. */
+    for (size_t i = 0; i < file->ndims; i++)
+        if (file->dim[i].name && strncmp(file->dim[i].name, "phony_dim_", 10) == 0)
+            name = "HDF5";
+    snprintf(file->format_name, sizeof file->format_name, "%s", name);
+}
+
+/* Everything that needs the lock. */
+static int open_libraries(cm_nc_file *file, bool is_hdf5, const char *real_path, cm_error *err)
+{
+    int rc = is_hdf5 ? open_hdf5(file, real_path, err) : CM_OK;
+    if (rc)
+        return rc;
+    rc = nc_open(real_path, NC_NOWRITE, &file->ncid);
+    if (rc) {
+        file->ncid = -1;
+        return cm_fail(err, CM_EFORMAT, "%s: netCDF-C cannot open it: %s", file->path,
+                       nc_strerror(rc));
+    }
+    rc = cm_nc_groups_read(file, err);
+    if (!rc)
+        rc = cm_nc_variables_read(file, err);
+    if (!rc)
+        set_format_name(file);
+    return rc;
+}
+
+int cm_nc_open(const char *path, const cm_nc_options *options, cm_nc_file **out, cm_error *err)
+{
+    *out = NULL;
+    cm_nc_file *file = cm_calloc(1, sizeof *file, err);
+    if (!file)
+        return CM_ENOMEM;
+    file->source.fd = -1;
+    file->ncid = -1;
+    file->h5 = -1;
+    file->library_only = options && options->library_only;
+    char *real_path = NULL;
+    bool is_hdf5 = false;
+    int rc = CM_ENOMEM;
+    file->path = cm_strdup(path, err);
+    if (!file->path || (rc = open_source(file, err)) || (rc = classify(file, &is_hdf5, err)))
+        goto out;
+    /* A resolved path has no "//", so that netCDF-C cannot take it for a URL. */
+    real_path = realpath(path, NULL);
+    if (!real_path) {
+        rc = cm_fail_errno(err, errno, "%s", path);
+        goto out;
+    }
+    cm_nc_lock();
+    rc = open_libraries(file, is_hdf5, real_path, err);
+    cm_nc_unlock();
+
+out:
+    free(real_path);
+    if (rc)
+        cm_nc_close(file);
+    else
+        *out = file;
+    return rc;
+}
+
+static void release_array(cm_array *a)
+{
+    free(a->name);
+    for (unsigned j = 0; j < CM_MAX_RANK; j++)
+        free(a->dim_name[j]);
+    free(a->fill);
+    free(a->fill_text);
+    cm_json_free(a->attrs);
+    cm_chain_free(a->chain);
+}
+
+static void release_node(cm_nc_node *node)
+{
+    release_array(&node->var.array);
+    free(node->var.access_reason);
+    free(node->var.unsupported);
+    free(node->h5_path);
+    free(node->refusal);
+    cm_h5_dataset_release(&node->dataset);
+    cm_chunk_index_release(&node->index);
+}
+
+static void release_group(cm_nc_group *group)
+{
+    free(group->path);
+    cm_json_free(group->attrs);
+    for (size_t i = 0; i < group->ndims; i++)
+        free(group->dim[i].name);
+    free(group->dim);
+}
+
+static void close_libraries(cm_nc_file *file)
+{
+    if (file->ncid < 0 && file->h5 < 0)
+        return;
+    cm_nc_lock();
+    for (size_t i = 0; i < file->nnodes; i++)
+        if (file->node[i].locked_dataset >= 0)
+            H5Dclose(file->node[i].locked_dataset);
+    /* Nothing was written, so that closing has nothing to lose. */
+    if (file->ncid >= 0)
+        (void)nc_close(file->ncid);
+    if (file->h5 >= 0)
+        H5Fclose(file->h5);
+    cm_nc_unlock();
+}
+
+void cm_nc_close(cm_nc_file *file)
+{
+    if (!file)
+        return;
+    close_libraries(file);
+    for (size_t i = 0; i < file->nnodes; i++)
+        release_node(&file->node[i]);
+    for (size_t i = 0; i < file->ngroups; i++)
+        release_group(&file->group[i]);
+    for (size_t i = 0; i < file->nwarnings; i++)
+        free(file->warning[i]);
+    free(file->node);
+    free(file->group);
+    free(file->group_ncid);
+    free(file->dim);
+    free(file->warning);
+    cm_classic_header_release(&file->classic);
+    if (file->source.fd >= 0)
+        close(file->source.fd);
+    free(file->path);
+    free(file);
+}
+
+const char *cm_nc_format_name(const cm_nc_file *file)
+{
+    return file->format_name;
+}
+
+uint64_t cm_nc_file_nbytes(const cm_nc_file *file)
+{
+    return file->source.nbytes;
+}
+
+size_t cm_nc_ngroups(const cm_nc_file *file)
+{
+    return file->ngroups;
+}
+
+const cm_nc_group *cm_nc_group_at(const cm_nc_file *file, size_t i)
+{
+    return i < file->ngroups ? &file->group[i] : NULL;
+}
+
+size_t cm_nc_nvars(const cm_nc_file *file)
+{
+    return file->nnodes;
+}
+
+cm_nc_var *cm_nc_var_at(cm_nc_file *file, size_t i)
+{
+    return i < file->nnodes ? &file->node[i].var : NULL;
+}
+
+size_t cm_nc_nwarnings(const cm_nc_file *file)
+{
+    return file->nwarnings;
+}
+
+const char *cm_nc_warning_at(const cm_nc_file *file, size_t i)
+{
+    return i < file->nwarnings ? file->warning[i] : NULL;
+}

@@ -1,0 +1,245 @@
+#include <inttypes.h>
+#include <netcdf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/nc/file.h"
+#include "format/nc/lock.h"
+#include "model/copy.h"
+
+static int read_box(cm_array *a, const cm_box *box, void *dst, cm_error *err)
+{
+    cm_nc_node *node = (cm_nc_node *)a;
+    int rc = cm_slab_read(&node->slab, a->shape, box, dst, err);
+    if (rc)
+        cm_error_prefix(err, "%s: variable %s", node->file->path, a->name);
+    return rc;
+}
+
+/* A contiguous dataset that was never written has no bytes. */
+static int read_fill(cm_array *a, const cm_box *box, void *dst, cm_error *err)
+{
+    (void)err;
+    static const uint8_t zero[16];
+    uint64_t nelem = cm_box_nelem(box);
+    if (nelem)
+        cm_fill(dst, nelem, a->dtype.nbytes, a->fill ? a->fill : zero);
+    return CM_OK;
+}
+
+void cm_nc_use_slab(cm_nc_node *node)
+{
+    static const cm_array_ops stored = {.read_box = read_box};
+    static const cm_array_ops unwritten = {.read_box = read_fill};
+    node->var.array.ops = node->slab.itemsize ? &stored : &unwritten;
+    node->var.access = CM_NC_ARITHMETIC;
+}
+
+static uint64_t array_nbytes(const cm_array *a)
+{
+    uint64_t nbytes = a->dtype.nbytes; /* checked not to overflow when the shape was read */
+    for (unsigned j = 0; j < a->rank; j++)
+        nbytes *= a->shape[j];
+    return nbytes;
+}
+
+/* One chunk, the array; or the chunks of the file. */
+static int make_grid(cm_nc_node *node, bool chunks, cm_error *err)
+{
+    cm_array *a = &node->var.array;
+    uint64_t chunk[CM_MAX_RANK];
+    for (unsigned j = 0; j < a->rank; j++)
+        chunk[j] = chunks ? node->var.source_chunk[j] : a->shape[j] ? a->shape[j] : 1;
+    int rc = cm_grid_init(&a->grid, a->rank, a->shape, chunk, err);
+    if (rc)
+        cm_error_prefix(err, "%s: variable %s", node->file->path, a->name);
+    return rc;
+}
+
+static int use_library(cm_nc_node *node, const char *reason, cm_error *err)
+{
+    cm_nc_var *v = &node->var;
+    free(v->access_reason);
+    v->access_reason = cm_strdup(reason, err);
+    if (!v->access_reason)
+        return CM_ENOMEM;
+    if (node->file->h5 >= 0 && node->dataset.known && !cm_dtype_is_vlen(&v->array.dtype)) {
+        hid_t dataset = H5Dopen2(node->file->h5, node->h5_path, H5P_DEFAULT);
+        if (dataset >= 0) {
+            v->stored_nbytes = H5Dget_storage_size(dataset);
+            H5Dclose(dataset);
+        }
+    }
+    cm_nc_use_library(node);
+    return make_grid(node, v->has_source_chunks, err);
+}
+
+static uint32_t swap_unit(const cm_dtype *t, bool big_endian)
+{
+    return big_endian ? cm_dtype_swap_nbytes(t) : 1;
+}
+
+/* Bytes from one index of the first dimension to the next, where all lie together. */
+static uint64_t row_nbytes(const cm_array *a)
+{
+    uint64_t nbytes = a->dtype.nbytes;
+    for (unsigned j = 1; j < a->rank; j++)
+        nbytes *= a->shape[j];
+    return nbytes;
+}
+
+static int prepare_classic(cm_nc_node *node, cm_error *err)
+{
+    cm_array *a = &node->var.array;
+    const cm_classic_header *h = &node->file->classic;
+    const cm_classic_var *c = (size_t)node->varid < h->nvars ? &h->var[node->varid] : NULL;
+    uint64_t row = row_nbytes(a);
+    if (!c || c->itemsize != a->dtype.nbytes || c->rank != a->rank ||
+        c->nbytes != (c->is_record ? row : array_nbytes(a)))
+        return cm_fail(err, CM_EINTERNAL,
+                       "%s: variable %s: netCDF-C and the header disagree about its shape",
+                       node->file->path, a->name);
+    node->slab = (cm_slab){.source = node->file->source,
+                           .begin = c->begin,
+                           .row_stride = c->is_record ? h->record_nbytes : row,
+                           .itemsize = c->itemsize,
+                           .swap = swap_unit(&a->dtype, true)};
+    node->var.stored_nbytes = array_nbytes(a);
+    cm_nc_use_slab(node);
+    return make_grid(node, false, err);
+}
+
+static int prepare_contiguous(cm_nc_node *node, cm_error *err)
+{
+    cm_array *a = &node->var.array;
+    hid_t dataset = H5Dopen2(node->file->h5, node->h5_path, H5P_DEFAULT);
+    if (dataset < 0)
+        return use_library(node, "HDF5 cannot open the dataset again", err);
+    haddr_t begin = H5Dget_offset(dataset); /* the user block is counted in */
+    H5Dclose(dataset);
+    uint64_t nbytes = array_nbytes(a), file_nbytes = node->file->source.nbytes;
+    if (begin != HADDR_UNDEF && (begin > file_nbytes || nbytes > file_nbytes - begin))
+        return cm_fail(err, CM_EFORMAT,
+                       "%s: variable %s: %" PRIu64 " bytes are said to lie at %" PRIu64
+                       ", but the file ends at %" PRIu64,
+                       node->file->path, a->name, nbytes, (uint64_t)begin, file_nbytes);
+    if (begin != HADDR_UNDEF) {
+        node->slab = (cm_slab){.source = node->file->source,
+                               .begin = begin,
+                               .row_stride = row_nbytes(a),
+                               .itemsize = a->dtype.nbytes,
+                               .swap = swap_unit(&a->dtype, node->dataset.big_endian)};
+        node->var.stored_nbytes = nbytes;
+    }
+    cm_nc_use_slab(node);
+    return make_grid(node, false, err);
+}
+
+static int prepare_chunked(cm_nc_node *node, cm_error *err)
+{
+    cm_array *a = &node->var.array;
+    cm_h5_dataset *d = &node->dataset;
+    cm_error why;
+    int rc = make_grid(node, true, err);
+    if (rc)
+        return rc;
+    rc = cm_chain_create(d->codec, d->ncodecs, &a->dtype, a->rank, a->grid.chunk, &a->chain, &why);
+    if (rc == CM_ENOMEM)
+        return cm_fail(err, rc, "%s", why.text);
+    if (rc)
+        return use_library(node, why.text, err);
+    rc = cm_nc_chunks_locate(node, &a->grid, &why);
+    if (rc == CM_ENOMEM || rc == CM_EIO)
+        return cm_fail(err, rc, "%s: variable %s: %s", node->file->path, a->name, why.text);
+    if (rc) {
+        /* HDF5 reads what our own parser does not understand, or finds it corrupt as well. */
+        cm_chunk_index_release(&node->index);
+        node->var.access_reason = cm_strdup(why.text, err);
+        if (!node->var.access_reason)
+            return CM_ENOMEM;
+        node->locked_dataset = H5Dopen2(node->file->h5, node->h5_path, H5P_DEFAULT);
+        if (node->locked_dataset < 0)
+            return cm_fail(err, CM_EFORMAT, "%s: variable %s: HDF5 cannot open the dataset again",
+                           node->file->path, a->name);
+    }
+    cm_nc_use_chunks(node);
+    return CM_OK;
+}
+
+/*
+ * netCDF-C gives a dimension the length of its longest dataset, and its own fill
+ * value past the end of shorter ones.  Chunks say the same when the dataset ends
+ * with a whole chunk and HDF5's fill value is netCDF-C's.
+ */
+static bool short_of_dimension(const cm_nc_node *node)
+{
+    const cm_array *a = &node->var.array;
+    const cm_h5_dataset *d = &node->dataset;
+    for (unsigned j = 0; j < a->rank; j++) {
+        if (d->extent[j] == a->shape[j])
+            continue;
+        if (d->extent[j] > a->shape[j] || d->layout != H5D_CHUNKED ||
+            d->extent[j] % d->chunk[j] != 0 || !node->has_nc_fill || !a->fill ||
+            memcmp(a->fill, node->nc_fill, a->dtype.nbytes) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* Why the elements must come from netCDF-C; NULL when they need not. */
+static const char *need_of_library(const cm_nc_node *node)
+{
+    const cm_h5_dataset *d = &node->dataset;
+    if (node->file->library_only)
+        return "as asked for";
+    if (cm_dtype_is_vlen(&node->var.array.dtype))
+        return "strings of variable length lie outside their chunks";
+    if (node->file->classic.version)
+        return NULL;
+    if (!d->known)
+        return "HDF5 does not tell how it is stored";
+    if (d->elsewhere)
+        return "it is a link into another file";
+    if (d->external)
+        return "its bytes lie in external files";
+    if (d->layout == H5D_VIRTUAL)
+        return "it is a virtual dataset";
+    if (d->layout == H5D_COMPACT)
+        return "it is stored in its object header";
+    if (!d->plain)
+        return "its HDF5 type is stored in another form than it is read in";
+    if (short_of_dimension(node))
+        return "it is shorter than its unlimited dimension";
+    if (d->layout == H5D_CHUNKED && !d->codec)
+        return d->codec_reason;
+    return NULL;
+}
+
+static int prepare_locked(cm_nc_node *node, cm_error *err)
+{
+    const char *reason = need_of_library(node);
+    if (reason)
+        return use_library(node, reason, err);
+    if (node->file->classic.version)
+        return prepare_classic(node, err);
+    return node->dataset.layout == H5D_CHUNKED ? prepare_chunked(node, err)
+                                               : prepare_contiguous(node, err);
+}
+
+int cm_nc_var_prepare(cm_nc_file *file, cm_nc_var *var, cm_error *err)
+{
+    cm_nc_node *node = (cm_nc_node *)var;
+    if (node->prepared)
+        return CM_OK;
+    if (var->unsupported)
+        return cm_fail(err, CM_EUNSUPPORTED, "%s: variable %s: %s is not convertible", file->path,
+                       var->array.name, var->unsupported);
+    if (node->refusal)
+        return cm_fail(err, CM_EFORMAT, "%s: variable %s: %s", file->path, var->array.name,
+                       node->refusal);
+    cm_nc_lock();
+    int rc = prepare_locked(node, err);
+    cm_nc_unlock();
+    node->prepared = !rc;
+    return rc;
+}

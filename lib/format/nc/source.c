@@ -1,0 +1,54 @@
+#include "format/nc/source.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+static int read_fd(const cm_source *s, uint64_t offset, void *dst, size_t nbytes, cm_error *err)
+{
+    uint8_t *to = dst;
+    size_t done = 0;
+    while (done < nbytes) {
+        ssize_t n = pread(s->fd, to + done, nbytes - done, (off_t)(offset + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return cm_fail_errno(err, errno, "cannot read %zu bytes at %" PRIu64, nbytes, offset);
+        if (n == 0)
+            return cm_fail(err, CM_EFORMAT,
+                           "%zu bytes wanted at %" PRIu64
+                           ", but the file, which has become shorter, ends at %" PRIu64,
+                           nbytes, offset, offset + done);
+        done += (size_t)n;
+    }
+    return CM_OK;
+}
+
+static int read_memory(const cm_source *s, uint64_t offset, void *dst, size_t nbytes, cm_error *err)
+{
+    (void)err;
+    memcpy(dst, s->memory + offset, nbytes);
+    return CM_OK;
+}
+
+cm_source cm_source_of_fd(int fd, uint64_t nbytes)
+{
+    return (cm_source){.read = read_fd, .fd = fd, .nbytes = nbytes};
+}
+
+cm_source cm_source_of_memory(const void *data, size_t nbytes)
+{
+    return (cm_source){.read = read_memory, .memory = data, .fd = -1, .nbytes = nbytes};
+}
+
+int cm_source_read(const cm_source *s, uint64_t offset, void *dst, size_t nbytes, cm_error *err)
+{
+    if (offset > s->nbytes || nbytes > s->nbytes - offset)
+        return cm_fail(err, CM_EFORMAT,
+                       "%zu bytes wanted at %" PRIu64 ", but the file ends at %" PRIu64, nbytes,
+                       offset, s->nbytes);
+    if (nbytes == 0)
+        return CM_OK;
+    return s->read(s, offset, dst, nbytes, err);
+}

@@ -1,0 +1,24 @@
+/*
+ * Bytes that can be read at an offset: what the parsers of this folder know of
+ * a file.  Tests and fuzzers put memory in its place.
+ */
+#ifndef CM_FORMAT_NC_SOURCE_H
+#define CM_FORMAT_NC_SOURCE_H
+
+#include "base/mem.h"
+
+typedef struct cm_source {
+    int (*read)(const struct cm_source *s, uint64_t offset, void *dst, size_t nbytes,
+                cm_error *err);
+    const uint8_t *memory; /* of a source in memory */
+    int fd;                /* of a source that is a file */
+    uint64_t nbytes;       /* in all */
+} cm_source;
+
+cm_source cm_source_of_fd(int fd, uint64_t nbytes);
+cm_source cm_source_of_memory(const void *data, size_t nbytes);
+
+/* All NBYTES or an error; CM_EFORMAT when they do not lie within the source.  Any thread. */
+int cm_source_read(const cm_source *s, uint64_t offset, void *dst, size_t nbytes, cm_error *err);
+
+#endif

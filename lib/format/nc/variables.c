@@ -1,0 +1,259 @@
+#include <inttypes.h>
+#include <netcdf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/nc/file.h"
+#include "format/nc/types.h"
+
+/* netCDF-C's prefix for a variable that is named like a dimension and is not its coordinate. */
+static const char non_coordinate[] = "_nc4_non_coord_";
+
+static int failed(const cm_nc_file *file, const char *name, const char *what, int rc, cm_error *err)
+{
+    return cm_fail(err, CM_EFORMAT, "%s: variable %s: %s cannot be read: %s", file->path, name,
+                   what, nc_strerror(rc));
+}
+
+static int set_unsupported(cm_nc_node *node, const char *text, cm_error *err)
+{
+    node->var.unsupported = cm_strdup(text, err);
+    return node->var.unsupported ? CM_OK : CM_ENOMEM;
+}
+
+/* Names and HDF5's path; netCDF-C gives the name with or without the prefix, by version. */
+static int set_names(cm_nc_node *node, const char *group, const char *name, cm_error *err)
+{
+    cm_nc_file *file = node->file;
+    const char *bare = name;
+    if (file->h5 >= 0 && strncmp(name, non_coordinate, sizeof non_coordinate - 1) == 0)
+        bare = name + sizeof non_coordinate - 1;
+    const char *slash = *group ? "/" : "";
+    node->var.array.name = cm_asprintf(err, "%s%s%s", group, slash, bare);
+    if (!node->var.array.name)
+        return CM_ENOMEM;
+    if (file->h5 < 0)
+        return CM_OK;
+    node->h5_path = cm_asprintf(err, "/%s%s%s%s", group, slash, non_coordinate, bare);
+    if (!node->h5_path)
+        return CM_ENOMEM;
+    if (H5Lexists(file->h5, node->h5_path, H5P_DEFAULT) > 0)
+        return CM_OK;
+    free(node->h5_path);
+    node->h5_path = cm_asprintf(err, "/%s%s%s", group, slash, bare);
+    return node->h5_path ? CM_OK : CM_ENOMEM;
+}
+
+static int set_shape(cm_nc_node *node, cm_error *err)
+{
+    cm_array *a = &node->var.array;
+    int ndims = 0;
+    int id[NC_MAX_VAR_DIMS];
+    int rc = nc_inq_varndims(node->ncid, node->varid, &ndims);
+    if (!rc && ndims > CM_MAX_RANK) {
+        char text[64];
+        snprintf(text, sizeof text, "%d dimensions, more than %d", ndims, CM_MAX_RANK);
+        return set_unsupported(node, text, err);
+    }
+    if (!rc)
+        rc = nc_inq_vardimid(node->ncid, node->varid, id);
+    if (rc)
+        return failed(node->file, a->name, "its shape", rc, err);
+    uint64_t nbytes = a->dtype.nbytes ? a->dtype.nbytes : 1;
+    for (int j = 0; j < ndims; j++) {
+        if (id[j] < 0 || (size_t)id[j] >= node->file->ndims || !node->file->dim[id[j]].name)
+            return cm_fail(err, CM_EFORMAT, "%s: variable %s: dimension %d is not there",
+                           node->file->path, a->name, id[j]);
+        const cm_nc_dim_info *dim = &node->file->dim[id[j]];
+        a->dim_name[j] = cm_strdup(dim->name, err);
+        if (!a->dim_name[j])
+            return CM_ENOMEM;
+        a->shape[j] = dim->length;
+        a->rank = (unsigned)j + 1;
+        node->var.unlimited[j] = dim->unlimited;
+        /* A zero elsewhere makes the array empty, but its strides are computed all the same. */
+        if (!cm_mul_u64(nbytes, dim->length ? dim->length : 1, &nbytes) || nbytes > INT64_MAX)
+            return cm_fail(err, CM_EFORMAT, "%s: variable %s: its size does not fit 64 bits",
+                           node->file->path, a->name);
+    }
+    return CM_OK;
+}
+
+static bool is_coordinate(const cm_nc_node *node)
+{
+    const cm_array *a = &node->var.array;
+    const char *slash = strrchr(a->name, '/');
+    return a->rank == 1 && strcmp(a->dim_name[0], slash ? slash + 1 : a->name) == 0;
+}
+
+/* What netCDF-C gives for elements past the end of an HDF5 dataset, and everywhere in classic files. */
+static void set_nc_fill(cm_nc_node *node)
+{
+    cm_dtype *t = &node->var.array.dtype;
+    int no_fill = 0;
+    if (t->nbytes == 0 || t->nbytes > 8)
+        return;
+    node->has_nc_fill =
+        nc_inq_var_fill(node->ncid, node->varid, &no_fill, node->nc_fill) == NC_NOERR;
+}
+
+static int set_fill(cm_nc_node *node, cm_error *err)
+{
+    cm_array *a = &node->var.array;
+    const cm_h5_dataset *d = &node->dataset;
+    if (cm_dtype_is_vlen(&a->dtype)) {
+        if (d->fill_text)
+            a->fill_text = cm_strdup(d->fill_text, err);
+        return a->fill_text || !d->fill_text ? CM_OK : CM_ENOMEM;
+    }
+    set_nc_fill(node);
+    if (d->known ? d->fill == CM_H5_FILL_UNDEFINED : !node->has_nc_fill)
+        return CM_OK;
+    a->fill = cm_calloc(a->dtype.nbytes, 1, err);
+    if (!a->fill)
+        return CM_ENOMEM;
+    if (!d->known)
+        memcpy(a->fill, node->nc_fill, a->dtype.nbytes);
+    else if (d->fill == CM_H5_FILL_VALUE)
+        memcpy(a->fill, d->fill_value, a->dtype.nbytes);
+    return CM_OK;
+}
+
+/* CF's words for an enumeration: flag_values and flag_meanings, blanks in names as underscores. */
+static int add_flags(cm_nc_node *node, nc_type type, const cm_nc_type *t, cm_error *err)
+{
+    cm_json *attrs = node->var.array.attrs;
+    if (cm_json_has(attrs, "flag_values") || cm_json_has(attrs, "flag_meanings"))
+        return CM_OK;
+    cm_json *values = cm_json_array();
+    if (!values)
+        return cm_fail(err, CM_ENOMEM, "no memory for flag_values");
+    cm_buf meanings;
+    cm_buf_init(&meanings, 0);
+    int rc = CM_OK;
+    for (size_t i = 0; i < t->nmembers && !rc; i++) {
+        char name[NC_MAX_NAME + 1] = "";
+        uint64_t bits = 0;
+        rc = nc_inq_enum_member(node->ncid, type, (int)i, name, &bits);
+        if (rc) {
+            rc = failed(node->file, node->var.array.name, "its enumeration", rc, err);
+            break;
+        }
+        for (char *c = name; *c; c++)
+            if (*c == ' ' || *c == '\t')
+                *c = '_';
+        unsigned unused = 64 - 8 * t->dtype.nbytes;
+        cm_json *value = t->dtype.kind == CM_KIND_INT
+                             ? cm_json_i64((int64_t)(bits << unused) >> unused)
+                             : cm_json_u64(bits);
+        rc = cm_json_append(values, value, err);
+        if (!rc)
+            rc = cm_buf_printf(&meanings, err, "%s%s", i ? " " : "", name);
+    }
+    if (rc) {
+        cm_json_free(values);
+    } else {
+        rc = cm_json_set(attrs, "flag_values", values, err);
+        if (!rc)
+            rc = cm_json_set(attrs, "flag_meanings",
+                             cm_json_string_n((const char *)meanings.data, meanings.nbytes), err);
+    }
+    cm_buf_release(&meanings);
+    return rc;
+}
+
+static int describe_dataset(cm_nc_node *node, cm_error *err)
+{
+    cm_nc_var *v = &node->var;
+    if (node->file->h5 < 0 || v->unsupported)
+        return CM_OK;
+    int rc =
+        cm_h5_dataset_describe(node->file->h5, node->h5_path, &v->array.dtype, &node->dataset, err);
+    cm_h5_dataset *d = &node->dataset;
+    if (rc || !d->known)
+        return rc;
+    if (d->rank != v->array.rank) { /* never seen; then only netCDF-C knows what this is */
+        cm_h5_dataset_release(d);
+        return CM_OK;
+    }
+    v->has_source_chunks = d->layout == H5D_CHUNKED;
+    if (v->has_source_chunks)
+        memcpy(v->source_chunk, d->chunk, sizeof v->source_chunk);
+    return CM_OK;
+}
+
+static int read_variable(cm_nc_node *node, const char *group, cm_error *err)
+{
+    cm_nc_file *file = node->file;
+    cm_nc_var *v = &node->var;
+    char name[NC_MAX_NAME + 1] = "";
+    nc_type type = NC_NAT;
+    int rc = nc_inq_varname(node->ncid, node->varid, name);
+    if (!rc)
+        rc = nc_inq_vartype(node->ncid, node->varid, &type);
+    if (rc)
+        return cm_fail(err, CM_EFORMAT, "%s: group /%s: variable %d cannot be read: %s", file->path,
+                       group, node->varid, nc_strerror(rc));
+    cm_nc_type t;
+    if ((rc = set_names(node, group, name, err)) ||
+        (rc = cm_nc_type_inquire(node->ncid, type, &t, err)))
+        return rc;
+    v->array.dtype = t.dtype;
+    v->is_char = t.base == NC_CHAR;
+    if (t.unsupported[0] && (rc = set_unsupported(node, t.unsupported, err)))
+        return rc;
+    if ((rc = set_shape(node, err)) || (rc = describe_dataset(node, err)) ||
+        (rc = set_fill(node, err)))
+        return rc;
+    v->is_coordinate = is_coordinate(node);
+    char *where = cm_asprintf(err, "variable %s", v->array.name);
+    rc = where ? cm_nc_attributes_read(file, node->ncid, node->varid, node, where, node->h5_path,
+                                       &v->array.attrs, err)
+               : CM_ENOMEM;
+    free(where);
+    if (!rc && t.is_enum)
+        rc = add_flags(node, type, &t, err);
+    if (!rc && cm_dtype_is_vlen(&t.dtype) && !v->array.fill_text) {
+        v->array.fill_text = cm_strdup("", err);
+        rc = v->array.fill_text ? CM_OK : CM_ENOMEM;
+    }
+    return rc;
+}
+
+static int count_variables(const cm_nc_file *file, size_t *out, cm_error *err)
+{
+    *out = 0;
+    for (size_t i = 0; i < file->ngroups; i++) {
+        int n = 0;
+        int rc = nc_inq_nvars(file->group_ncid[i], &n);
+        if (rc)
+            return cm_fail(err, CM_EFORMAT, "%s: group /%s: its variables cannot be read: %s",
+                           file->path, file->group[i].path, nc_strerror(rc));
+        *out += (size_t)n;
+    }
+    return CM_OK;
+}
+
+int cm_nc_variables_read(cm_nc_file *file, cm_error *err)
+{
+    size_t n = 0;
+    int rc = count_variables(file, &n, err);
+    if (rc || n == 0)
+        return rc;
+    file->node = cm_calloc(n, sizeof *file->node, err);
+    if (!file->node)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < file->ngroups && !rc; i++) {
+        int nvars = 0;
+        rc = nc_inq_nvars(file->group_ncid[i], &nvars);
+        for (int varid = 0; varid < nvars && file->nnodes < n && !rc; varid++) {
+            cm_nc_node *node = &file->node[file->nnodes++];
+            node->file = file;
+            node->ncid = file->group_ncid[i];
+            node->varid = varid;
+            node->locked_dataset = -1;
+            rc = read_variable(node, file->group[i].path, err);
+        }
+    }
+    return rc;
+}
