@@ -350,8 +350,8 @@ static int refuse(const cm_conversion *c, const uint8_t *element, uint64_t index
                    cm_dtype_name(&c->dst, type, sizeof type));
 }
 
-int cm_convert(const cm_conversion *c, void *dst, const void *src, uint64_t nelem, uint64_t *bad,
-               cm_error *err)
+int cm_conversion_run(const cm_conversion *c, void *dst, const void *src, uint64_t nelem,
+                      uint64_t *bad, cm_error *err)
 {
     const uint8_t *s = src;
     uint8_t *d = dst;
