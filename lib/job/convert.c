@@ -1,0 +1,334 @@
+/*
+ * nc2zarr's verb, from the options to the report: the steps of job.h in order.
+ */
+#include <chunkmill/convert.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "job/job.h"
+#include "job/output.h"
+
+void cm_convert_options_init(cm_convert_options *options)
+{
+    *options = (cm_convert_options){.zarr_format = 3, .verify = CM_VERIFY_SAMPLE};
+}
+
+/* "file.nc::group" names a group; a path that exists literally wins. */
+static int split_input(const char *input, char **path, const char **group, cm_error *err)
+{
+    struct stat st;
+    if ((*path = cm_strdup(input, err)) == NULL)
+        return CM_ENOMEM;
+    char *mark = strstr(*path, "::");
+    *group = "";
+    if (mark != NULL && stat(input, &st) != 0) {
+        *mark = '\0';
+        mark += 2;
+        mark += strspn(mark, "/");
+        size_t n = strlen(mark);
+        while (n > 0 && mark[n - 1] == '/')
+            mark[--n] = '\0';
+        *group = mark;
+    }
+    return CM_OK;
+}
+
+static bool has_prefix_path(const char *path, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return n == 0 || (strncmp(path, prefix, n) == 0 && (path[n] == '\0' || path[n] == '/'));
+}
+
+/* The node after "::" is a group, or one variable, which is then converted with what it needs. */
+static int check_group(cm_job *job, cm_convert_options *effective, cm_error *err)
+{
+    for (size_t i = 0; i < cm_nc_ngroups(job->file); i++)
+        if (strcmp(cm_nc_group_at(job->file, i)->path, job->group) == 0)
+            return CM_OK;
+    for (size_t i = 0; i < cm_nc_nvars(job->file); i++) {
+        if (strcmp(cm_nc_var_at(job->file, i)->array.name, job->group) == 0) {
+            effective->variable = (cm_texts){&job->group, 1};
+            return CM_OK;
+        }
+    }
+    return cm_fail(err, CM_ENOTFOUND, "the file has no group or variable %s", job->group);
+}
+
+static int open_file(cm_job *job, const char *path, cm_error *err)
+{
+    cm_convert_report *r = job->report;
+    int rc = cm_nc_open(path, &(cm_nc_options){0}, &job->file, err);
+    if (rc != CM_OK)
+        return rc;
+    r->input_nbytes = cm_nc_file_nbytes(job->file);
+    if ((r->input_format = cm_strdup(cm_nc_format_name(job->file), err)) == NULL)
+        return CM_ENOMEM;
+    return CM_OK;
+}
+
+static int prepare_variables(cm_job *job, cm_error *err)
+{
+    for (size_t i = 0; i < job->nvars; i++) {
+        int rc = cm_nc_var_prepare(job->file, job->var[i].source, err);
+        if (rc != CM_OK)
+            return rc;
+    }
+    for (size_t i = 0; i < cm_nc_nwarnings(job->file); i++) {
+        int rc = cm_job_warn(job, err, "%s", cm_nc_warning_at(job->file, i));
+        if (rc != CM_OK)
+            return rc;
+    }
+    return CM_OK;
+}
+
+static uint64_t total_nbytes(const cm_job *job)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < job->ntransfers; i++) {
+        const cm_grid *grid = cm_zarr_writer_grid(job->transfer[i].target);
+        uint64_t nbytes = job->transfer[i].source->dtype.nbytes;
+        for (unsigned j = 0; j < grid->rank; j++)
+            nbytes *= grid->shape[j];
+        total += nbytes;
+    }
+    return total;
+}
+
+static int move_all(cm_job *job, cm_error *err)
+{
+    cm_convert_report *r = job->report;
+    cm_engine_options engine = {
+        .nthreads = job->nthreads,
+        .slots_nbytes = job->slots_nbytes,
+        .monitor = job->options->monitor,
+    };
+    cm_engine_stats stats = {0};
+    cm_monitor_phase(job->options->monitor, CM_PHASE_WORKING, total_nbytes(job));
+    int rc = job->options->trace == NULL ? CM_OK
+                                         : cm_trace_open(job->options->trace, &engine.trace, err);
+    if (rc == CM_OK)
+        rc = cm_job_move_strings(job, err);
+    if (rc == CM_OK)
+        rc = cm_engine_run(job->transfer, job->ntransfers, &engine, &stats, err);
+    int closed = cm_trace_close(engine.trace, rc == CM_OK ? err : NULL);
+    for (int i = 0; i < CM_NSTAGES; i++)
+        r->stage[r->nstages++] = (cm_stage_time){
+            cm_stage_names[i], (double)stats.stage_ns[i] * 1e-9, stats.stage_calls[i]};
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        rc = cm_zarr_writer_finish(job->var[i].writer, err);
+    return rc == CM_OK ? closed : rc;
+}
+
+/* Groups that are described: those below the converted one; with a choice of variables, only those that hold some. */
+static bool wants_group(const cm_job *job, const char *path)
+{
+    if (!has_prefix_path(path, job->group))
+        return false;
+    if (job->options->variable.n == 0)
+        return true;
+    for (size_t i = 0; i < job->nvars; i++)
+        if (has_prefix_path(job->var[i].source->array.name, path))
+            return true;
+    return strcmp(path, job->group) == 0;
+}
+
+static int write_metadata(cm_job *job, cm_store *store, cm_error *err)
+{
+    size_t ngroups = cm_nc_ngroups(job->file), n = 0;
+    cm_zarr_entry *entry = cm_calloc(ngroups + job->nvars, sizeof(entry[0]), err);
+    cm_zarr_meta *group = cm_calloc(ngroups, sizeof(group[0]), err);
+    int rc = entry == NULL || group == NULL ? CM_ENOMEM : CM_OK;
+    cm_monitor_phase(job->options->monitor, CM_PHASE_FINISHING, 0);
+    for (size_t i = 0; rc == CM_OK && i < ngroups; i++) {
+        const cm_nc_group *g = cm_nc_group_at(job->file, i);
+        if (!wants_group(job, g->path))
+            continue;
+        const char *path = g->path + strlen(job->group);
+        group[i] = (cm_zarr_meta){
+            .zarr_format = job->options->zarr_format, .is_group = true, .attrs = g->attrs};
+        entry[n++] = (cm_zarr_entry){path + (*path == '/'), &group[i]};
+    }
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        entry[n++] = (cm_zarr_entry){job->var[i].name, &job->var[i].meta};
+    if (rc == CM_OK && job->options->durable)
+        rc = cm_store_sync(store, err);
+    if (rc == CM_OK)
+        rc = cm_zarr_hierarchy_write(store, job->options->zarr_format, entry, n,
+                                     !job->options->no_consolidate, err);
+    if (rc == CM_OK && job->options->durable)
+        rc = cm_store_sync(store, err);
+    free(entry);
+    free(group);
+    return rc;
+}
+
+static int warn_of_fill_values(cm_job *job, cm_error *err)
+{
+    for (size_t i = 0; i < job->nvars; i++) {
+        cm_job_var *v = &job->var[i];
+        if (!v->found_fill)
+            continue;
+        int rc =
+            cm_job_warn(job, err,
+                        "variable %s: its data hold the value that unwritten elements have "
+                        "(%.17g), which GDAL takes for NoData; --fill-value %s:X chooses another",
+                        v->name, cm_element_to_double(&v->type, v->meta.fill), v->name);
+        if (rc != CM_OK)
+            return rc;
+    }
+    return CM_OK;
+}
+
+static int write_store(cm_job *job, cm_output *out, cm_error *err)
+{
+    uint64_t foreign;
+    int rc = cm_output_begin(out, &foreign, err);
+    if (rc == CM_OK && foreign > 0)
+        rc = cm_job_warn(job, err, "%llu files in %s are not the old store's and were left",
+                         (unsigned long long)foreign, out->path);
+    if (rc == CM_OK)
+        rc = cm_job_plan(job, out->store, err);
+    if (rc == CM_OK)
+        rc = move_all(job, err);
+    uint64_t chunks = 0;
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
+        cm_zarr_written counts = cm_zarr_writer_counts(job->var[i].writer);
+        chunks += counts.nobjects;
+        job->report->stored_nbytes += counts.nbytes;
+    }
+    cm_store_counts before = cm_store_count(out->store);
+    if (rc == CM_OK)
+        rc = write_metadata(job, out->store, err);
+    cm_store_counts after = cm_store_count(out->store);
+    job->report->nobjects = chunks + after.nput - before.nput;
+    job->report->stored_nbytes += after.put_nbytes - before.put_nbytes;
+    if (rc == CM_OK)
+        rc = warn_of_fill_values(job, err);
+    return rc;
+}
+
+static void discard(cm_job *job, cm_output *out)
+{
+    const char **prefix = cm_calloc(job->nvars + 1, sizeof(prefix[0]), NULL);
+    if (prefix == NULL)
+        return;
+    for (size_t i = 0; i < job->nvars; i++)
+        prefix[i] = job->var[i].name;
+    cm_output_discard(out, prefix, job->nvars);
+    free(prefix);
+}
+
+static int dry_run(cm_job *job, cm_error *err)
+{
+    cm_store *nowhere = NULL;
+    int rc = cm_store_open_memory(&nowhere, err);
+    if (rc == CM_OK)
+        rc = cm_job_plan(job, nowhere, err);
+    if (rc == CM_OK)
+        rc = cm_job_report(job, false, err);
+    if (rc == CM_OK)
+        rc = cm_job_estimate(job, err);
+    for (size_t i = 0; i < job->nvars; i++) {
+        cm_zarr_writer_free(job->var[i].writer);
+        job->var[i].writer = NULL;
+    }
+    cm_store_free(nowhere);
+    return rc;
+}
+
+static int convert(cm_job *job, cm_output *out, cm_error *err)
+{
+    uint64_t start = cm_now_ns();
+    int rc = cm_job_describe(job, err);
+    if (rc == CM_OK && job->options->dry_run)
+        return dry_run(job, err);
+    if (rc == CM_OK)
+        rc = write_store(job, out, err);
+    if (rc != CM_OK) {
+        discard(job, out);
+        return rc;
+    }
+    cm_convert_report *r = job->report;
+    r->written = true;
+    r->seconds += (double)(cm_now_ns() - start) * 1e-9;
+    rc = cm_job_report(job, true, err);
+    start = cm_now_ns();
+    if (rc == CM_OK && job->options->verify != CM_VERIFY_NONE)
+        rc = cm_job_verify(job, out->store, err);
+    r->verify_seconds = (double)(cm_now_ns() - start) * 1e-9;
+    return rc;
+}
+
+static int refuse_unbuilt(const cm_convert_options *o, cm_error *err)
+{
+    const char *what = o->resume        ? "--resume"
+                       : o->check       ? "--check"
+                       : o->certificate ? "--certificate"
+                                        : NULL;
+    if (what != NULL)
+        return cm_fail(err, CM_EINVAL, "%s is not built yet", what);
+    if (o->zarr_format != 2 && o->zarr_format != 3)
+        return cm_fail(err, CM_EINVAL, "there is Zarr format 2 and 3, no %d", o->zarr_format);
+    return CM_OK;
+}
+
+static void release(cm_job *job)
+{
+    for (size_t i = 0; i < job->nvars; i++) {
+        cm_zarr_writer_free(job->var[i].writer);
+        cm_zarr_meta_release(&job->var[i].meta);
+        free(job->var[i].name);
+    }
+    free(job->var);
+    free(job->transfer);
+    cm_nc_close(job->file);
+}
+
+int cm_convert(const cm_convert_options *options, cm_convert_report *report, cm_error *err)
+{
+    cm_convert_options effective = *options;
+    cm_job job = {.options = &effective, .report = report};
+    cm_output out = {0};
+    char *path = NULL;
+    uint64_t start = cm_now_ns();
+    memset(report, 0, sizeof(*report));
+    cm_monitor_phase(options->monitor, CM_PHASE_OPENING, 0);
+    int rc = refuse_unbuilt(options, err);
+    if (rc == CM_OK && !options->dry_run)
+        rc = cm_output_check(options->output, options->overwrite, &out, err);
+    if (rc == CM_OK && (report->output = cm_strdup(options->output, err)) == NULL)
+        rc = CM_ENOMEM;
+    bool input_blamed = rc == CM_OK;
+    if (rc == CM_OK)
+        rc = split_input(options->input, &path, &job.group, err);
+    if (rc == CM_OK)
+        rc = open_file(&job, path, err);
+    bool opened = rc == CM_OK;
+    cm_monitor_phase(options->monitor, CM_PHASE_PLANNING, 0);
+    if (rc == CM_OK)
+        rc = check_group(&job, &effective, err);
+    if (rc == CM_OK)
+        rc = cm_job_select(&job, err);
+    if (rc == CM_OK)
+        rc = prepare_variables(&job, err);
+    if (rc == CM_OK)
+        rc = cm_job_view(&job, err);
+    if (rc == CM_OK)
+        rc = cm_job_layout(&job, err);
+    report->seconds = (double)(cm_now_ns() - start) * 1e-9;
+    if (rc == CM_OK)
+        rc = convert(&job, &out, err);
+    if (input_blamed && opened && rc != CM_OK && rc != CM_EINVAL && rc != CM_ECANCELED)
+        cm_error_prefix(err, "%s", path);
+    report->nthreads = job.nthreads;
+    report->memory_limit = job.memory_limit;
+    report->memory_peak = cm_peak_rss();
+    cm_monitor_phase(options->monitor, CM_PHASE_DONE, 0);
+    release(&job);
+    cm_output_release(&out);
+    free(path);
+    return rc;
+}

@@ -1,0 +1,92 @@
+/*
+ * The state of one conversion, passed from step to step:
+ *
+ *     open -> select -> view (subset, type) -> layout -> plan -> write -> verify
+ *
+ * Each step is a file of this folder and fills in its part of every cm_job_var.
+ */
+#ifndef CM_JOB_JOB_H
+#define CM_JOB_JOB_H
+
+#include <chunkmill/convert.h>
+
+#include "exec/transfer.h"
+#include "format/nc/nc.h"
+#include "job/codec_option.h"
+
+typedef struct cm_job_var {
+    cm_nc_var *source;
+    char *name; /* in the store, with its groups */
+
+    /* view.c: the target's elements */
+    cm_dtype type;
+    bool as_strings; /* variable-length text: moved by strings.c */
+    bool join;       /* NC_CHAR whose last dimension becomes the text */
+    bool converts;
+    cm_conversion conversion;
+    unsigned rank;
+    uint64_t shape[CM_MAX_RANK];
+    uint64_t start[CM_MAX_RANK]; /* target element i is source element start + step * i */
+    uint64_t step[CM_MAX_RANK];
+
+    /* layout.c */
+    uint64_t chunk[CM_MAX_RANK];
+    uint64_t shard[CM_MAX_RANK];
+    bool sharded;
+    cm_codec_choice codec;
+
+    /* zarr_rules.c */
+    cm_zarr_meta meta;
+    cm_zarr_writer *writer;
+
+    atomic_bool found_fill; /* a stored element is what readers take for NoData */
+} cm_job_var;
+
+typedef struct cm_job {
+    const cm_convert_options *options;
+    cm_convert_report *report;
+    cm_nc_file *file;
+    const char *group; /* of the file, what is converted: "" or "a/b" */
+    cm_job_var *var;
+    size_t nvars;
+    cm_transfer *transfer; /* of the fixed-size ones */
+    size_t ntransfers;
+    unsigned nthreads;
+    uint64_t memory_limit;
+    size_t slots_nbytes;
+} cm_job;
+
+/* report.c.  Sentences for the user; out of memory is an error like any other. */
+int cm_job_warn(cm_job *job, cm_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int cm_job_note(cm_job *job, cm_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int cm_job_skip(cm_job *job, cm_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int cm_job_differ(cm_job *job, cm_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Fills the report's variables from what is planned, or, WRITTEN, from what was made. */
+int cm_job_report(cm_job *job, bool written, cm_error *err);
+
+/* select.c: which variables, under which names. */
+int cm_job_select(cm_job *job, cm_error *err);
+/* subset.c and view.c: which elements, of which type. */
+int cm_job_view(cm_job *job, cm_error *err);
+int cm_job_subset(cm_job *job, cm_error *err);
+/* layout.c: chunks, shards, codecs. */
+int cm_job_layout(cm_job *job, cm_error *err);
+/* zarr_rules.c: metadata by the rules of semantics.md. */
+int cm_job_describe(cm_job *job, cm_error *err);
+/* budget.c: writers, transfers and their plans within the memory. */
+int cm_job_plan(cm_job *job, cm_store *store, cm_error *err);
+/* strings.c: moves variables of variable-length text. */
+int cm_job_move_strings(cm_job *job, cm_error *err);
+/* A box of V (positions of the target) as text, from the file, by whichever way; LIBRARY: through libnetcdf alone. */
+int cm_job_read_strings(cm_job *job, cm_job_var *v, const cm_box *box, bool library,
+                        cm_strings *out, cm_error *err);
+/* estimate.c: the bytes that each variable of the report will take. */
+int cm_job_estimate(cm_job *job, cm_error *err);
+/* verify.c: compares STORE with the file read through libnetcdf; CM_EDIFFER when they differ. */
+int cm_job_verify(cm_job *job, cm_store *store, cm_error *err);
+
+#endif

@@ -1,0 +1,112 @@
+#include "job/output.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "format/zarr/writer.h"
+
+static bool is_zarr(cm_store *store)
+{
+    static const char *const marks[] = {"zarr.json", ".zgroup", ".zarray", ".zmetadata"};
+    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+        if (cm_store_size(store, marks[i], NULL, NULL) == CM_OK)
+            return true;
+    return false;
+}
+
+static int is_there(void *context, const char *name, bool is_prefix, cm_error *err)
+{
+    (void)name;
+    (void)is_prefix;
+    (void)err;
+    *(bool *)context = true;
+    return CM_ECANCELED;
+}
+
+static bool is_empty(cm_store *store)
+{
+    bool any = false;
+    cm_store_list(store, "", is_there, &any, NULL);
+    return !any;
+}
+
+int cm_output_check(const char *path, bool overwrite, cm_output *out, cm_error *err)
+{
+    struct stat st;
+    *out = (cm_output){0};
+    if (strncmp(path, "file://", 7) == 0)
+        path += 7;
+    if ((out->path = cm_strdup(path, err)) == NULL)
+        return CM_ENOMEM;
+    if (stat(path, &st) != 0)
+        return errno == ENOENT ? CM_OK : cm_fail_errno(err, errno, "%s", path);
+    if (!S_ISDIR(st.st_mode))
+        return cm_fail(err, CM_EEXIST, "%s: is a file, and files are never overwritten", path);
+    if (!overwrite)
+        return cm_fail(err, CM_EEXIST, "%s: exists; --overwrite replaces it", path);
+    int rc = cm_store_open_dir(path, false, &out->store, err);
+    if (rc == CM_OK && !is_zarr(out->store) && !is_empty(out->store))
+        rc =
+            cm_fail(err, CM_EEXIST, "%s: is no Zarr store, so --overwrite does not touch it", path);
+    return rc;
+}
+
+int cm_output_begin(cm_output *out, uint64_t *foreign, cm_error *err)
+{
+    *foreign = 0;
+    if (out->store != NULL)
+        return is_empty(out->store) ? CM_OK : cm_zarr_erase(out->store, foreign, err);
+    int rc = cm_store_open_dir(out->path, true, &out->store, err);
+    out->made = rc == CM_OK;
+    return rc;
+}
+
+typedef struct removal {
+    cm_store *store;
+    const char *prefix;
+} removal;
+
+static int remove_entry(void *context, const char *name, bool is_prefix, cm_error *err);
+
+static void remove_below(cm_store *store, const char *prefix)
+{
+    removal r = {store, prefix};
+    cm_store_list(store, prefix, remove_entry, &r, NULL);
+}
+
+static int remove_entry(void *context, const char *name, bool is_prefix, cm_error *err)
+{
+    const removal *r = context;
+    char *key = cm_asprintf(err, "%s%s%s", r->prefix, *r->prefix != '\0' ? "/" : "", name);
+    if (key == NULL)
+        return CM_ENOMEM;
+    if (is_prefix)
+        remove_below(r->store, key);
+    else
+        cm_store_delete(r->store, key, NULL);
+    free(key);
+    return CM_OK;
+}
+
+void cm_output_discard(cm_output *out, const char *const *prefix, size_t n)
+{
+    if (out->store == NULL)
+        return;
+    if (out->made)
+        remove_below(out->store, "");
+    for (size_t i = 0; i < n && !out->made; i++)
+        remove_below(out->store, prefix[i]);
+    cm_store_prune(out->store, "", NULL);
+    if (out->made)
+        rmdir(out->path);
+}
+
+void cm_output_release(cm_output *out)
+{
+    cm_store_free(out->store);
+    free(out->path);
+    *out = (cm_output){0};
+}

@@ -1,0 +1,173 @@
+/* The report: sentences collected on the way, and the table of variables. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/job.h"
+
+static int add_text(char ***list, size_t *n, const char *format, va_list args, cm_error *err)
+{
+    char **bigger = realloc(*list, (*n + 1) * sizeof(bigger[0]));
+    if (bigger == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for the report");
+    *list = bigger;
+    if (vasprintf(&bigger[*n], format, args) < 0)
+        return cm_fail(err, CM_ENOMEM, "no memory for the report");
+    (*n)++;
+    return CM_OK;
+}
+
+#define DEFINE_ADD(function, list, count)                                                          \
+    int function(cm_job *job, cm_error *err, const char *format, ...)                              \
+    {                                                                                              \
+        va_list args;                                                                              \
+        va_start(args, format);                                                                    \
+        int rc = add_text(&job->report->list, &job->report->count, format, args, err);             \
+        va_end(args);                                                                              \
+        return rc;                                                                                 \
+    }
+
+DEFINE_ADD(cm_job_warn, warning, nwarnings)
+DEFINE_ADD(cm_job_note, note, nnotes)
+DEFINE_ADD(cm_job_skip, skipped, nskipped)
+DEFINE_ADD(cm_job_differ, difference, ndifferences)
+
+static const char *access_name(cm_nc_access access)
+{
+    switch (access) {
+    case CM_NC_CHUNK_INDEX:
+        return "chunks read at their addresses";
+    case CM_NC_CHUNK_LOCKED:
+        return "chunks read through HDF5, decoded here";
+    case CM_NC_ARITHMETIC:
+        return "read at computed offsets";
+    case CM_NC_LIBRARY:
+        return "read through netCDF-C";
+    }
+    return "";
+}
+
+/* Who does not open it: semantics.md and the reader matrix. */
+static const char *readers_of(const cm_job_var *v, int zarr_format)
+{
+    if (v->as_strings)
+        return zarr_format == 3 ? "zarr-python, xarray, zarrs, GDAL; not tensorstore"
+                                : "zarr-python, xarray, zarrs, GDAL; not tensorstore, not netCDF-C";
+    if (v->type.kind == CM_KIND_BYTES)
+        return zarr_format == 3 ? "zarr-python, xarray, GDAL; not tensorstore, not zarrs"
+                                : "zarr-python, xarray, tensorstore, GDAL; not zarrs";
+    return NULL;
+}
+
+static double decodes_per_chunk(const cm_job *job, const cm_job_var *v)
+{
+    for (size_t i = 0; i < job->ntransfers; i++) {
+        const cm_transfer *t = &job->transfer[i];
+        if (t->target == v->writer && t->source->chunked && t->sweep.source_chunks > 0)
+            return (double)t->sweep.total_pieces / (double)t->sweep.source_chunks;
+    }
+    return 0;
+}
+
+static uint64_t memory_of(const cm_job *job, const cm_job_var *v)
+{
+    for (size_t i = 0; i < job->ntransfers; i++) {
+        const cm_transfer *t = &job->transfer[i];
+        if (t->target == v->writer)
+            return t->sweep.slots * t->slot_nbytes + job->nthreads * t->worker_nbytes;
+    }
+    return 0;
+}
+
+static int describe(const cm_job *job, cm_job_var *v, bool written, cm_convert_variable *out,
+                    cm_error *err)
+{
+    char text[64];
+    const cm_grid *grid = cm_zarr_writer_grid(v->writer);
+    const char *readers = readers_of(v, job->options->zarr_format);
+    out->name = cm_strdup(v->name, err);
+    out->source = cm_strdup(v->source->array.name, err);
+    out->type = cm_strdup(cm_dtype_name(&v->type, text, sizeof(text)), err);
+    out->codec = cm_strdup(cm_codec_choice_text(&v->codec, text, sizeof(text)), err);
+    out->access =
+        v->source->access_reason == NULL
+            ? cm_strdup(access_name(v->source->access), err)
+            : cm_asprintf(err, "%s: %s", access_name(v->source->access), v->source->access_reason);
+    if (!out->name || !out->source || !out->type || !out->codec || !out->access)
+        return CM_ENOMEM;
+    if (readers != NULL && (out->readers = cm_strdup(readers, err)) == NULL)
+        return CM_ENOMEM;
+    out->rank = v->rank;
+    uint64_t nelem = 1;
+    for (unsigned j = 0; j < v->rank; j++) {
+        out->shape[j] = v->shape[j];
+        out->chunk[j] = v->chunk[j];
+        out->shard[j] = v->sharded ? v->shard[j] : 0;
+        out->unlimited[j] = v->source->unlimited[j];
+        nelem *= v->shape[j];
+        if (v->meta.dim_name[j] != NULL &&
+            (out->dim_name[j] = cm_strdup(v->meta.dim_name[j], err)) == NULL)
+            return CM_ENOMEM;
+    }
+    cm_zarr_written counts = cm_zarr_writer_counts(v->writer);
+    out->nchunks = grid->nchunks;
+    out->nobjects = written ? counts.nobjects : cm_zarr_writer_outer_grid(v->writer)->nchunks;
+    out->nskipped = counts.nskipped;
+    out->source_nbytes = v->source->stored_nbytes;
+    out->decoded_nbytes = nelem * v->type.nbytes;
+    if (written)
+        out->stored_nbytes = counts.nbytes;
+    out->memory_nbytes = memory_of(job, v);
+    out->decodes_per_chunk = decodes_per_chunk(job, v);
+    return CM_OK;
+}
+
+int cm_job_report(cm_job *job, bool written, cm_error *err)
+{
+    cm_convert_report *r = job->report;
+    r->variable = cm_calloc(job->nvars > 0 ? job->nvars : 1, sizeof(r->variable[0]), err);
+    if (r->variable == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < job->nvars; i++) {
+        r->nvariables++;
+        int rc = describe(job, &job->var[i], written, &r->variable[i], err);
+        if (rc != CM_OK)
+            return rc;
+        r->decoded_nbytes += r->variable[i].decoded_nbytes;
+        if (r->variable[i].memory_nbytes > r->memory_planned)
+            r->memory_planned = r->variable[i].memory_nbytes;
+    }
+    return CM_OK;
+}
+
+static void free_texts(char **list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(list[i]);
+    free(list);
+}
+
+void cm_convert_report_release(cm_convert_report *r)
+{
+    for (size_t i = 0; i < r->nvariables; i++) {
+        cm_convert_variable *v = &r->variable[i];
+        free(v->name);
+        free(v->source);
+        free(v->type);
+        free(v->codec);
+        free(v->access);
+        free(v->digest);
+        free(v->readers);
+        for (unsigned j = 0; j < v->rank; j++)
+            free(v->dim_name[j]);
+    }
+    free(r->variable);
+    free_texts(r->warning, r->nwarnings);
+    free_texts(r->note, r->nnotes);
+    free_texts(r->skipped, r->nskipped);
+    free_texts(r->difference, r->ndifferences);
+    free(r->input_format);
+    free(r->output);
+    memset(r, 0, sizeof(*r));
+}

@@ -1,0 +1,265 @@
+/*
+ * Which variables are converted: those asked for and what they need, without
+ * those excluded, under the names they get.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/job.h"
+#include "job/varopt.h"
+
+typedef struct selection {
+    cm_job *job;
+    bool *chosen; /* one for each variable of the file */
+    bool found;
+    bool value; /* what visit_name sets */
+    const char *option;
+} selection;
+
+/* The variable's path below the group that is converted; NULL when it lies elsewhere. */
+static const char *path_in_group(const cm_job *job, const cm_nc_var *v)
+{
+    size_t n = strlen(job->group);
+    const char *name = v->array.name;
+    if (n == 0)
+        return name;
+    return strncmp(name, job->group, n) == 0 && name[n] == '/' ? name + n + 1 : NULL;
+}
+
+static int visit_name(void *context, char *pattern, cm_error *err)
+{
+    selection *s = context;
+    bool found = false;
+    for (size_t i = 0; i < cm_nc_nvars(s->job->file); i++) {
+        const char *path = path_in_group(s->job, cm_nc_var_at(s->job->file, i));
+        if (path != NULL && cm_name_matches(pattern, path)) {
+            s->chosen[i] = s->value;
+            found = true;
+        }
+    }
+    if (!found)
+        return cm_fail(err, CM_EINVAL, "%s %s: the file has no such variable", s->option, pattern);
+    return CM_OK;
+}
+
+/* The group part of a variable's path: "a/b" of "a/b/tas". */
+static size_t group_length(const char *name)
+{
+    const char *last = strrchr(name, '/');
+    return last == NULL ? 0 : (size_t)(last - name);
+}
+
+/* The variable that NAME means when it is said in the group of FROM: there, or in the nearest parent. */
+static bool find_from(const cm_job *job, const cm_nc_var *from, const char *name, size_t nname,
+                      size_t *index)
+{
+    const char *path = from->array.name;
+    for (size_t depth = group_length(path);;) {
+        size_t skip = depth > 0 ? depth + 1 : 0;
+        for (size_t i = 0; i < cm_nc_nvars(job->file); i++) {
+            const char *other = cm_nc_var_at(job->file, i)->array.name;
+            if (strlen(other) == skip + nname && strncmp(other, path, skip) == 0 &&
+                strncmp(other + skip, name, nname) == 0) {
+                *index = i;
+                return true;
+            }
+        }
+        if (depth == 0)
+            return false;
+        while (depth > 0 && path[--depth] != '/') {
+        }
+    }
+}
+
+static bool choose(selection *s, const cm_nc_var *from, const char *name, size_t nname)
+{
+    size_t i;
+    if (nname == 0 || !find_from(s->job, from, name, nname, &i) || s->chosen[i])
+        return false;
+    s->chosen[i] = true;
+    return true;
+}
+
+/*
+ * CF attributes whose words name other variables.  In some of them words that
+ * end in ':' say what the next one is ("area: areacella", "b: orog").
+ */
+static const char *const referring[] = {"coordinates",  "bounds",        "climatology",
+                                        "grid_mapping", "formula_terms", NULL};
+
+static bool choose_needed(selection *s, const cm_nc_var *v)
+{
+    bool any = false;
+    for (unsigned j = 0; j < v->array.rank; j++)
+        if (v->array.dim_name[j] != NULL)
+            any |= choose(s, v, v->array.dim_name[j], strlen(v->array.dim_name[j]));
+    for (size_t k = 0; referring[k] != NULL; k++) {
+        const char *text = cm_json_text(cm_json_member(v->array.attrs, referring[k]), NULL);
+        while (text != NULL && *text != '\0') {
+            size_t n = strcspn(text, " \t\n,");
+            size_t name = n > 0 && text[n - 1] == ':' ? n - 1 : n;
+            any |= choose(s, v, text, name);
+            text += n + strspn(text + n, " \t\n,");
+        }
+    }
+    return any;
+}
+
+static void choose_all_needed(selection *s)
+{
+    bool more = true;
+    while (more) {
+        more = false;
+        for (size_t i = 0; i < cm_nc_nvars(s->job->file); i++)
+            if (s->chosen[i])
+                more |= choose_needed(s, cm_nc_var_at(s->job->file, i));
+    }
+}
+
+static int apply_list(selection *s, const char *option, const cm_texts *texts, bool value,
+                      cm_error *err)
+{
+    s->option = option;
+    s->value = value;
+    for (size_t i = 0; i < texts->n; i++) {
+        int rc = cm_split(texts->text[i], ',', visit_name, s, err);
+        if (rc != CM_OK)
+            return rc;
+    }
+    return CM_OK;
+}
+
+/* Variables of types that have no place in Zarr stop the conversion, or are listed and left out. */
+static int drop_unsupported(selection *s, cm_error *err)
+{
+    cm_job *job = s->job;
+    for (size_t i = 0; i < cm_nc_nvars(job->file); i++) {
+        const cm_nc_var *v = cm_nc_var_at(job->file, i);
+        if (!s->chosen[i] || v->unsupported == NULL)
+            continue;
+        if (!job->options->skip_unsupported)
+            return cm_fail(err, CM_EUNSUPPORTED,
+                           "variable %s: %s; --skip-unsupported leaves it out", v->array.name,
+                           v->unsupported);
+        s->chosen[i] = false;
+        int rc = cm_job_skip(job, err, "%s: %s", v->array.name, v->unsupported);
+        if (rc != CM_OK)
+            return rc;
+    }
+    return CM_OK;
+}
+
+static int rename_one(cm_job *job, const char *text, cm_error *err)
+{
+    char *copy = cm_strdup(text, err);
+    if (copy == NULL)
+        return CM_ENOMEM;
+    char *equals = cm_find_unescaped(copy, '=');
+    int rc = CM_OK;
+    bool found = false;
+    if (equals == NULL || equals == copy || equals[1] == '\0')
+        rc = cm_fail(err, CM_EINVAL, "--rename %s: not of the form OLD=NEW", text);
+    else
+        *equals = '\0';
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
+        cm_job_var *v = &job->var[i];
+        const char *path = path_in_group(job, v->source);
+        char *old = copy;
+        cm_unescape(old);
+        if (strcmp(path, old) != 0)
+            continue;
+        found = true;
+        char *to = equals + 1;
+        cm_unescape(to);
+        size_t depth = strchr(to, '/') == NULL ? group_length(path) : 0;
+        free(v->name);
+        v->name = cm_asprintf(err, "%.*s%s%s", (int)depth, path, depth > 0 ? "/" : "", to);
+        if (v->name == NULL)
+            rc = CM_ENOMEM;
+    }
+    if (rc == CM_OK && !found)
+        rc = cm_fail(err, CM_EINVAL, "--rename %s: no chosen variable is named %s", text, copy);
+    free(copy);
+    return rc;
+}
+
+static int check_names(cm_job *job, cm_error *err)
+{
+    for (size_t i = 0; i < job->nvars; i++) {
+        const char *name = job->var[i].name;
+        char part[256];
+        for (const char *p = name; *p != '\0';) {
+            size_t n = strcspn(p, "/");
+            bool warn = false;
+            int rc = CM_OK;
+            if (n >= sizeof(part))
+                rc = cm_fail(err, CM_EUNSUPPORTED, "a name of more than 255 bytes");
+            memcpy(part, p, n < sizeof(part) ? n : 0);
+            part[n < sizeof(part) ? n : 0] = '\0';
+            if (rc == CM_OK)
+                rc = cm_zarr_name_check(part, &warn, err);
+            if (rc != CM_OK) {
+                cm_error_prefix(err, "variable %.300s", job->var[i].source->array.name);
+                return cm_fail(err, CM_EUNSUPPORTED, "%.800s; --rename gives it another name",
+                               err == NULL ? "" : err->text);
+            }
+            if (warn && (rc = cm_job_warn(job, err,
+                                          "variable %s: names that begin with \"__\" are reserved "
+                                          "in Zarr, some readers may refuse it",
+                                          name)) != CM_OK)
+                return rc;
+            p += n + (p[n] == '/');
+        }
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(job->var[k].name, name) == 0)
+                return cm_fail(err, CM_EINVAL, "two variables would be named %s", name);
+    }
+    return CM_OK;
+}
+
+static int collect(selection *s, cm_error *err)
+{
+    cm_job *job = s->job;
+    size_t n = 0;
+    for (size_t i = 0; i < cm_nc_nvars(job->file); i++)
+        n += s->chosen[i];
+    if ((job->var = cm_calloc(n > 0 ? n : 1, sizeof(job->var[0]), err)) == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < cm_nc_nvars(job->file); i++) {
+        if (!s->chosen[i])
+            continue;
+        cm_job_var *v = &job->var[job->nvars++];
+        v->source = cm_nc_var_at(job->file, i);
+        if ((v->name = cm_strdup(path_in_group(job, v->source), err)) == NULL)
+            return CM_ENOMEM;
+    }
+    return CM_OK;
+}
+
+int cm_job_select(cm_job *job, cm_error *err)
+{
+    const cm_convert_options *o = job->options;
+    size_t nvars = cm_nc_nvars(job->file);
+    selection s = {.job = job, .chosen = cm_calloc(nvars > 0 ? nvars : 1, sizeof(bool), err)};
+    if (s.chosen == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < nvars && o->variable.n == 0; i++)
+        s.chosen[i] = path_in_group(job, cm_nc_var_at(job->file, i)) != NULL;
+    int rc = apply_list(&s, "--variable", &o->variable, true, err);
+    if (rc == CM_OK && o->variable.n > 0)
+        choose_all_needed(&s);
+    for (size_t i = 0; i < nvars; i++)
+        s.chosen[i] = s.chosen[i] && path_in_group(job, cm_nc_var_at(job->file, i)) != NULL;
+    if (rc == CM_OK)
+        rc = apply_list(&s, "--exclude", &o->exclude, false, err);
+    if (rc == CM_OK)
+        rc = drop_unsupported(&s, err);
+    if (rc == CM_OK)
+        rc = collect(&s, err);
+    for (size_t i = 0; rc == CM_OK && i < o->rename.n; i++)
+        rc = rename_one(job, o->rename.text[i], err);
+    if (rc == CM_OK)
+        rc = check_names(job, err);
+    free(s.chosen);
+    return rc;
+}

@@ -1,0 +1,240 @@
+/*
+ * --subset: a part of the array along named dimensions, by index (START:STOP
+ * and an optional STEP, as Python slices) or by coordinate value (FROM..TO, both
+ * included; dates by the coordinate's own calendar).
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "job/job.h"
+#include "job/varopt.h"
+#include "model/calendar.h"
+
+typedef struct subset {
+    const char *text; /* as typed */
+    char *dim;        /* points into a copy of it */
+    char *range;
+    bool by_value;
+    bool used;
+} subset;
+
+/* What a subset means for a dimension of one length. */
+typedef struct slice {
+    uint64_t start, step, count;
+} slice;
+
+/* One side of START:STOP: empty is DEFAULT_VALUE, negative counts from the end. */
+static int parse_index(const subset *s, const char *text, uint64_t length, uint64_t default_value,
+                       uint64_t *out, cm_error *err)
+{
+    int64_t value;
+    if (*text == '\0') {
+        *out = default_value;
+        return CM_OK;
+    }
+    if (cm_parse_i64(text, &value, NULL) != CM_OK)
+        return cm_fail(err, CM_EINVAL, "--subset %s: \"%s\" is no whole number", s->text, text);
+    if (value < 0)
+        value = (uint64_t)-value > length ? 0 : (int64_t)(length - (uint64_t)-value);
+    *out = (uint64_t)value > length ? length : (uint64_t)value;
+    return CM_OK;
+}
+
+static int slice_by_index(const subset *s, uint64_t length, slice *out, cm_error *err)
+{
+    char copy[128], *stop, *step;
+    uint64_t hi = length;
+    if (strlen(s->range) >= sizeof(copy))
+        return cm_fail(err, CM_EINVAL, "--subset %s: too long to be a range", s->text);
+    memcpy(copy, s->range, strlen(s->range) + 1);
+    out->step = 1;
+    if ((stop = strchr(copy, ':')) == NULL)
+        return cm_fail(err, CM_EINVAL,
+                       "--subset %s: neither START:STOP nor FROM..TO stands after the '='",
+                       s->text);
+    *stop++ = '\0';
+    if ((step = strchr(stop, ':')) != NULL) {
+        *step++ = '\0';
+        if (cm_parse_u64(step, &out->step, NULL) != CM_OK || out->step == 0)
+            return cm_fail(err, CM_EINVAL, "--subset %s: the step must be a positive whole number",
+                           s->text);
+    }
+    int rc = parse_index(s, copy, length, 0, &out->start, err);
+    if (rc == CM_OK)
+        rc = parse_index(s, stop, length, length, &hi, err);
+    if (rc != CM_OK)
+        return rc;
+    out->count = hi > out->start ? cm_div_ceil(hi - out->start, out->step) : 0;
+    if (out->count == 0 && length > 0)
+        return cm_fail(err, CM_EINVAL, "--subset %s: nothing of the dimension's %llu is left",
+                       s->text, (unsigned long long)length);
+    return CM_OK;
+}
+
+static const cm_nc_var *find_coordinate(cm_job *job, const cm_job_var *v, const char *dim,
+                                        uint64_t length)
+{
+    const cm_nc_var *found = NULL;
+    for (size_t i = 0; i < cm_nc_nvars(job->file); i++) {
+        cm_nc_var *c = cm_nc_var_at(job->file, i);
+        const char *last = strrchr(c->array.name, '/');
+        if (!c->is_coordinate || c->unsupported != NULL || c->array.shape[0] != length ||
+            strcmp(last == NULL ? c->array.name : last + 1, dim) != 0)
+            continue;
+        /* The nearest one: in a group that the variable lies in, the deeper the better. */
+        size_t depth = last == NULL ? 0 : (size_t)(last - c->array.name);
+        if (depth > 0 && strncmp(v->source->array.name, c->array.name, depth + 1) != 0)
+            continue;
+        if (found == NULL || strlen(c->array.name) > strlen(found->array.name))
+            found = c;
+    }
+    return found;
+}
+
+/* The bound as a number on the coordinate's axis; UPPER: a partial date means its last moment. */
+static int parse_bound(const subset *s, const char *text, const cm_nc_var *c, bool upper,
+                       double *out, cm_error *err)
+{
+    const char *units = cm_json_text(cm_json_member(c->array.attrs, "units"), NULL);
+    const char *calendar = cm_json_text(cm_json_member(c->array.attrs, "calendar"), NULL);
+    if (*text == '\0') {
+        *out = upper ? INFINITY : -INFINITY;
+        return CM_OK;
+    }
+    if (units != NULL && strstr(units, " since ") != NULL) {
+        cm_time_axis axis;
+        int rc = cm_time_axis_parse(units, calendar, &axis, err);
+        if (rc == CM_OK)
+            rc = cm_time_axis_bound(&axis, text, upper, out, err);
+        if (rc != CM_OK)
+            cm_error_prefix(err, "--subset %s", s->text);
+        return rc == CM_OK ? CM_OK : CM_EINVAL;
+    }
+    if (cm_parse_double(text, out, NULL) != CM_OK)
+        return cm_fail(err, CM_EINVAL, "--subset %s: \"%s\" is no number", s->text, text);
+    return CM_OK;
+}
+
+static int read_coordinate(cm_job *job, cm_nc_var *c, double **out, cm_error *err)
+{
+    uint64_t n = c->array.shape[0];
+    cm_box box = {.rank = 1, .shape = {n}};
+    double *value = cm_calloc(n > 0 ? n : 1, sizeof(value[0]), err);
+    uint8_t *raw = cm_calloc(n > 0 ? n : 1, c->array.dtype.nbytes, err);
+    int rc =
+        value == NULL || raw == NULL ? CM_ENOMEM : cm_nc_read_library(job->file, c, &box, raw, err);
+    for (uint64_t i = 0; rc == CM_OK && i < n; i++)
+        value[i] = cm_element_to_double(&c->array.dtype, raw + i * c->array.dtype.nbytes);
+    free(raw);
+    if (rc == CM_OK)
+        *out = value;
+    else
+        free(value);
+    return rc;
+}
+
+/* The elements between LO and HI must lie side by side. */
+static int find_between(const subset *s, const double *value, uint64_t n, double lo, double hi,
+                        slice *out, cm_error *err)
+{
+    uint64_t first = n, last = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        if (!(value[i] >= lo && value[i] <= hi))
+            continue;
+        first = first == n ? i : first;
+        last = i;
+    }
+    if (first == n)
+        return cm_fail(err, CM_EINVAL, "--subset %s: no coordinate lies in that range", s->text);
+    for (uint64_t i = first; i <= last; i++)
+        if (!(value[i] >= lo && value[i] <= hi))
+            return cm_fail(err, CM_EINVAL,
+                           "--subset %s: the coordinates in that range do not lie side by side; "
+                           "choose by index",
+                           s->text);
+    *out = (slice){.start = first, .step = 1, .count = last - first + 1};
+    return CM_OK;
+}
+
+static int slice_by_value(cm_job *job, const subset *s, const cm_job_var *v, uint64_t length,
+                          slice *out, cm_error *err)
+{
+    const cm_nc_var *c = find_coordinate(job, v, s->dim, length);
+    double lo, hi, *value = NULL;
+    if (c == NULL || (!cm_dtype_is_number(&c->array.dtype)))
+        return cm_fail(err, CM_EINVAL,
+                       "--subset %s: dimension %s has no numeric coordinate variable", s->text,
+                       s->dim);
+    char *copy = cm_strdup(s->range, err);
+    if (copy == NULL)
+        return CM_ENOMEM;
+    char *dots = strstr(copy, "..");
+    *dots = '\0';
+    int rc = parse_bound(s, copy, c, false, &lo, err);
+    if (rc == CM_OK)
+        rc = parse_bound(s, dots + 2, c, true, &hi, err);
+    if (rc == CM_OK)
+        rc = read_coordinate(job, (cm_nc_var *)c, &value, err);
+    if (rc == CM_OK)
+        rc = find_between(s, value, length, lo, hi, out, err);
+    free(value);
+    free(copy);
+    return rc;
+}
+
+static int apply(cm_job *job, subset *s, cm_job_var *v, cm_error *err)
+{
+    for (unsigned j = 0; j < v->rank; j++) {
+        const char *dim = v->source->array.dim_name[j];
+        slice cut;
+        if (dim == NULL || strcmp(dim, s->dim) != 0)
+            continue;
+        s->used = true;
+        uint64_t length = v->source->array.shape[j];
+        int rc = s->by_value ? slice_by_value(job, s, v, length, &cut, err)
+                             : slice_by_index(s, length, &cut, err);
+        if (rc != CM_OK)
+            return rc;
+        v->start[j] = cut.start;
+        v->step[j] = cut.step;
+        v->shape[j] = cut.count;
+    }
+    return CM_OK;
+}
+
+static int apply_text(cm_job *job, const char *text, cm_error *err)
+{
+    char *copy = cm_strdup(text, err);
+    if (copy == NULL)
+        return CM_ENOMEM;
+    char *equals = cm_find_unescaped(copy, '=');
+    int rc = CM_OK;
+    if (equals == NULL || equals == copy || equals[1] == '\0') {
+        rc = cm_fail(err, CM_EINVAL, "--subset %s: not of the form DIM=RANGE", text);
+    } else {
+        *equals = '\0';
+        subset s = {.text = text, .dim = copy, .range = equals + 1};
+        cm_unescape(s.dim);
+        s.by_value = strstr(s.range, "..") != NULL;
+        for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+            rc = apply(job, &s, &job->var[i], err);
+        if (rc == CM_OK && !s.used)
+            rc = cm_fail(err, CM_EINVAL, "--subset %s: no chosen variable has a dimension %s", text,
+                         s.dim);
+    }
+    free(copy);
+    return rc;
+}
+
+int cm_job_subset(cm_job *job, cm_error *err)
+{
+    const cm_texts *texts = &job->options->subset;
+    for (size_t i = 0; i < texts->n; i++) {
+        int rc = apply_text(job, texts->text[i], err);
+        if (rc != CM_OK)
+            return rc;
+    }
+    return CM_OK;
+}

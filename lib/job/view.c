@@ -1,0 +1,168 @@
+/*
+ * Which elements of which type each variable gives: the file's own, unless the
+ * user asked for a cast, unpacking, rounding, another way with characters, or a
+ * part of the array.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/number.h"
+#include "job/job.h"
+#include "job/varopt.h"
+
+static const char *const unpack_keywords[] = {"all", NULL};
+
+typedef struct changes {
+    cm_varopts dtype, keepbits;
+    const cm_texts *unpack;
+    bool *unpack_used;
+} changes;
+
+/* True when --unpack names V; "all" means those with scale_factor or add_offset. */
+static bool wants_unpack(const changes *c, const cm_job_var *v, bool packed)
+{
+    bool wanted = false;
+    for (size_t i = 0; i < c->unpack->n; i++) {
+        bool all = strcmp(c->unpack->text[i], unpack_keywords[0]) == 0;
+        bool match = all ? packed : cm_name_matches(c->unpack->text[i], v->name);
+        c->unpack_used[i] |= match || all;
+        wanted |= match;
+    }
+    return wanted;
+}
+
+static bool number_attribute(const cm_job_var *v, const char *name, double *out)
+{
+    return cm_json_get_double(cm_json_member(v->source->array.attrs, name), out);
+}
+
+static int set_unpack(cm_job_var *v, cm_conversion *k, bool packed, cm_error *err)
+{
+    if (!packed || !cm_dtype_is_number(&k->src))
+        return cm_fail(err, CM_EINVAL,
+                       "--unpack %s: the variable has neither scale_factor nor add_offset",
+                       v->name);
+    k->unpack = true;
+    k->scale = 1;
+    k->offset = 0;
+    number_attribute(v, "scale_factor", &k->scale);
+    number_attribute(v, "add_offset", &k->offset);
+    const char *is_unsigned =
+        cm_json_text(cm_json_member(v->source->array.attrs, "_Unsigned"), NULL);
+    if (is_unsigned != NULL && strcasecmp(is_unsigned, "true") == 0 && k->src.kind == CM_KIND_INT)
+        k->src.kind = CM_KIND_UINT;
+    /* The product of the packed number and a double scale; --dtype asks for less. */
+    k->dst = cm_dtype_make(CM_KIND_FLOAT, 8);
+    return CM_OK;
+}
+
+/* Missing values stay missing: they become the same value, or NaN where that does not fit or means nothing. */
+static void set_nodata(cm_job_var *v, cm_conversion *k)
+{
+    if (!v->source->has_fill_value)
+        return;
+    k->has_nodata = true;
+    memcpy(k->nodata, v->source->fill_value, k->src.nbytes);
+    double value = cm_element_to_double(&k->src, k->nodata);
+    bool to_float = k->dst.kind == CM_KIND_FLOAT;
+    if (k->unpack || !cm_element_from_double(&k->dst, value, k->dst_nodata))
+        cm_element_from_double(&k->dst, to_float ? (double)__builtin_nanf("") : 0, k->dst_nodata);
+}
+
+static int set_conversion(changes *c, cm_job_var *v, cm_error *err)
+{
+    double ignored;
+    cm_conversion *k = &v->conversion;
+    bool named, packed = number_attribute(v, "scale_factor", &ignored) ||
+                         number_attribute(v, "add_offset", &ignored);
+    k->src = k->dst = v->source->array.dtype;
+    int rc = wants_unpack(c, v, packed) ? set_unpack(v, k, packed, err) : CM_OK;
+    const char *type = cm_varopts_get(&c->dtype, v->name, v->rank >= 2, &named);
+    if (rc == CM_OK && type != NULL && (named || cm_dtype_is_number(&k->src))) {
+        if (cm_dtype_parse(type, &k->dst, err) != CM_OK) {
+            cm_error_prefix(err, "--dtype %s", type);
+            return CM_EINVAL;
+        }
+    }
+    const char *bits = cm_varopts_get(&c->keepbits, v->name, v->rank >= 2, &named);
+    if (rc == CM_OK && bits != NULL && (named || k->dst.kind == CM_KIND_FLOAT)) {
+        uint64_t keep;
+        if (cm_parse_u64(bits, &keep, err) != CM_OK || keep == 0 || keep > 52)
+            return cm_fail(err, CM_EINVAL, "--keepbits %s: a number from 1 to 52 is wanted", bits);
+        k->keepbits = (unsigned)keep;
+    }
+    if (rc != CM_OK)
+        return rc;
+    v->converts = !cm_conversion_is_identity(k);
+    if (!v->converts)
+        return CM_OK;
+    set_nodata(v, k);
+    v->type = k->dst;
+    if (cm_conversion_check(k, err) != CM_OK) {
+        cm_error_prefix(err, "variable %s", v->name);
+        return CM_EINVAL;
+    }
+    return CM_OK;
+}
+
+static int set_characters(cm_job *job, cm_job_var *v, cm_error *err)
+{
+    if (!v->source->is_char)
+        return CM_OK;
+    if (job->options->char_mode == CM_CHAR_UINT8)
+        v->type = cm_dtype_make(CM_KIND_UINT, 1);
+    if (job->options->char_mode == CM_CHAR_JOIN && v->rank > 0) {
+        v->join = v->as_strings = true;
+        v->type = cm_dtype_make(CM_KIND_STRING, 0);
+        v->rank--;
+    }
+    if (job->options->char_mode == CM_CHAR_KEEP && job->options->zarr_format == 3)
+        return cm_job_note(job, err,
+                           "variable %s: characters as null_terminated_bytes, which tensorstore "
+                           "and zarrs do not open; --char join or uint8 are for them",
+                           v->name);
+    return CM_OK;
+}
+
+static int view_one(cm_job *job, changes *c, cm_job_var *v, cm_error *err)
+{
+    const cm_array *a = &v->source->array;
+    v->type = a->dtype;
+    v->as_strings = a->dtype.kind == CM_KIND_STRING;
+    v->rank = a->rank;
+    for (unsigned j = 0; j < a->rank; j++) {
+        v->shape[j] = a->shape[j];
+        v->step[j] = 1;
+    }
+    int rc = set_characters(job, v, err);
+    if (rc == CM_OK && !v->as_strings && !v->source->is_char)
+        rc = set_conversion(c, v, err);
+    return rc;
+}
+
+int cm_job_view(cm_job *job, cm_error *err)
+{
+    const cm_convert_options *o = job->options;
+    changes c = {.unpack = &o->unpack};
+    int rc = cm_varopts_parse("--dtype", &o->dtype, NULL, &c.dtype, err);
+    if (rc == CM_OK)
+        rc = cm_varopts_parse("--keepbits", &o->keepbits, NULL, &c.keepbits, err);
+    c.unpack_used = cm_calloc(o->unpack.n > 0 ? o->unpack.n : 1, sizeof(bool), err);
+    if (rc == CM_OK && c.unpack_used == NULL)
+        rc = CM_ENOMEM;
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        rc = view_one(job, &c, &job->var[i], err);
+    for (size_t i = 0; rc == CM_OK && i < o->unpack.n; i++)
+        if (!c.unpack_used[i])
+            rc = cm_fail(err, CM_EINVAL, "--unpack %s: no chosen variable has that name",
+                         o->unpack.text[i]);
+    if (rc == CM_OK)
+        rc = cm_varopts_check_used(&c.dtype, err);
+    if (rc == CM_OK)
+        rc = cm_varopts_check_used(&c.keepbits, err);
+    free(c.unpack_used);
+    cm_varopts_release(&c.dtype);
+    cm_varopts_release(&c.keepbits);
+    return rc == CM_OK ? cm_job_subset(job, err) : rc;
+}

@@ -1,0 +1,222 @@
+/*
+ * The metadata of every array, by the rules of semantics.md: what stands for
+ * "nothing was written here", what a reader takes for missing, and the
+ * attributes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "job/job.h"
+#include "job/varopt.h"
+
+/* xarray reads the _FillValue of a float in Zarr v3 as base64 of the little-endian float64. */
+static cm_json *float_fill_json(double value)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    uint8_t bytes[9] = {0};
+    char text[13];
+    memcpy(bytes, &value, 8);
+    for (int i = 0; i < 3; i++) {
+        uint32_t three =
+            (uint32_t)bytes[3 * i] << 16 | (uint32_t)bytes[3 * i + 1] << 8 | bytes[3 * i + 2];
+        for (int k = 0; k < 4; k++)
+            text[4 * i + k] = digits[three >> (18 - 6 * k) & 63];
+    }
+    text[11] = '=';
+    text[12] = '\0';
+    return cm_json_string(text);
+}
+
+static cm_json *integer_json(const cm_dtype *type, const uint8_t *element)
+{
+    uint64_t raw = 0;
+    memcpy(&raw, element, type->nbytes);
+    if (type->kind == CM_KIND_UINT)
+        return cm_json_u64(raw);
+    unsigned shift = 64 - 8 * type->nbytes;
+    return cm_json_i64((int64_t)(raw << shift) >> shift);
+}
+
+static int set_missing_attribute(cm_json *attrs, const cm_dtype *type, const uint8_t *element,
+                                 cm_error *err)
+{
+    cm_json *value = type->kind == CM_KIND_FLOAT
+                         ? float_fill_json(cm_element_to_double(type, element))
+                         : integer_json(type, element);
+    return cm_json_set(attrs, "_FillValue", value, err);
+}
+
+/* What packed units said has no meaning once values are unpacked. */
+static const char *const packed_attributes[] = {"scale_factor", "add_offset",  "valid_min",
+                                                "valid_max",    "valid_range", "missing_value",
+                                                "_Unsigned",    NULL};
+
+static int set_attributes(cm_job *job, cm_job_var *v, const uint8_t *missing, cm_error *err)
+{
+    cm_zarr_meta *m = &v->meta;
+    if ((m->attrs = cm_json_copy(v->source->array.attrs)) == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for attributes");
+    for (size_t i = 0; v->conversion.unpack && packed_attributes[i] != NULL; i++)
+        cm_json_remove(m->attrs, packed_attributes[i]);
+    if (job->options->zarr_format == 3 && missing != NULL && cm_dtype_is_number(&v->type))
+        return set_missing_attribute(m->attrs, &v->type, missing, err);
+    return CM_OK;
+}
+
+static int set_dimensions(cm_job_var *v, cm_error *err)
+{
+    cm_zarr_meta *m = &v->meta;
+    m->has_dim_names = true;
+    m->rank = v->rank;
+    for (unsigned j = 0; j < v->rank; j++) {
+        const char *name = v->source->array.dim_name[j];
+        m->shape[j] = v->shape[j];
+        m->chunk[j] = v->sharded ? v->shard[j] : v->chunk[j];
+        if (name != NULL && (m->dim_name[j] = cm_strdup(name, err)) == NULL)
+            return CM_ENOMEM;
+    }
+    return CM_OK;
+}
+
+/* An element of the source's type as the target's. */
+static int convert_element(const cm_job_var *v, const uint8_t *from, uint8_t *to, cm_error *err)
+{
+    uint64_t bad;
+    if (v->converts)
+        return cm_conversion_run(&v->conversion, to, from, 1, &bad, err);
+    memcpy(to, from, v->type.nbytes);
+    return CM_OK;
+}
+
+static int parse_fill(const cm_job_var *v, const char *text, uint8_t *out, cm_error *err)
+{
+    double number;
+    int64_t i;
+    uint64_t u;
+    bool ok = false;
+    if (v->type.kind == CM_KIND_UINT && cm_parse_u64(text, &u, NULL) == CM_OK) {
+        ok = v->type.nbytes == 8 || u >> (8 * v->type.nbytes) == 0;
+        memcpy(out, &u, v->type.nbytes);
+    } else if (v->type.kind == CM_KIND_INT && cm_parse_i64(text, &i, NULL) == CM_OK) {
+        unsigned shift = 64 - 8 * v->type.nbytes;
+        ok = (int64_t)((uint64_t)i << shift) >> shift == i;
+        memcpy(out, &i, v->type.nbytes);
+    } else if (v->type.kind == CM_KIND_FLOAT) {
+        bool nan = strcmp(text, "NaN") == 0 || strcmp(text, "nan") == 0;
+        ok = nan || cm_parse_double(text, &number, NULL) == CM_OK;
+        if (ok &&
+            !cm_element_from_double(&v->type, nan ? (double)__builtin_nanf("") : number, out)) {
+            /* 0.1 is no float32, its nearest neighbour is meant. */
+            float nearest = (float)number;
+            ok = v->type.nbytes == 4;
+            memcpy(out, &nearest, v->type.nbytes == 4 ? 4 : 0);
+        }
+    }
+    if (!ok)
+        return cm_fail(err, CM_EINVAL, "--fill-value %s:%s: not a value of its type", v->name,
+                       text);
+    return CM_OK;
+}
+
+/*
+ * v3: fill_value is what unwritten elements are; v2: it is what readers mask, so
+ * it is the file's _FillValue or nothing.
+ */
+static int set_fill(cm_job *job, cm_job_var *v, const char *asked, const uint8_t *missing,
+                    cm_error *err)
+{
+    cm_zarr_meta *m = &v->meta;
+    const cm_array *a = &v->source->array;
+    bool v3 = job->options->zarr_format == 3;
+    if (v->as_strings) {
+        m->has_fill = v3;
+        m->fill_text = cm_strdup("", err);
+        return m->fill_text == NULL ? CM_ENOMEM : CM_OK;
+    }
+    if ((m->fill = cm_calloc(1, v->type.nbytes, err)) == NULL)
+        return CM_ENOMEM;
+    m->has_fill = true;
+    if (asked != NULL)
+        return parse_fill(v, asked, m->fill, err);
+    if (!v3) {
+        m->has_fill = missing != NULL && !v->source->is_char;
+        if (m->has_fill)
+            memcpy(m->fill, missing, v->type.nbytes);
+        return CM_OK;
+    }
+    if (a->fill == NULL)
+        return CM_OK;
+    if (v->converts && missing == NULL) {
+        /* The default fill may not fit the new type; then zero stands for it, and every chunk is looked at. */
+        if (convert_element(v, a->fill, m->fill, NULL) != CM_OK)
+            memset(m->fill, 0, v->type.nbytes);
+        return CM_OK;
+    }
+    if (v->converts)
+        memcpy(m->fill, missing, v->type.nbytes);
+    else
+        memcpy(m->fill, a->fill, v->type.nbytes);
+    return CM_OK;
+}
+
+static int set_codecs(cm_job_var *v, cm_error *err)
+{
+    cm_zarr_meta *m = &v->meta;
+    cm_codec_spec *inner;
+    size_t ninner;
+    int rc = cm_codec_choice_specs(&v->codec, &v->type, &inner, &ninner, err);
+    if (rc != CM_OK || !v->sharded) {
+        m->codecs = rc == CM_OK ? inner : NULL;
+        m->ncodecs = rc == CM_OK ? ninner : 0;
+        return rc;
+    }
+    cm_codec_spec index[2] = {{.id = CM_CODEC_BYTES}, {.id = CM_CODEC_CRC32C}};
+    cm_shard_spec shard = {.rank = v->rank,
+                           .codecs = inner,
+                           .ncodecs = ninner,
+                           .index_codecs = index,
+                           .nindex_codecs = 2};
+    memcpy(shard.chunk, v->chunk, sizeof(shard.chunk));
+    cm_codec_spec outer = {.id = CM_CODEC_SHARDING, .shard = &shard};
+    rc = cm_codec_specs_copy(&outer, 1, &m->codecs, err);
+    m->ncodecs = rc == CM_OK ? 1 : 0;
+    cm_codec_specs_free(inner, ninner);
+    return rc;
+}
+
+static int describe(cm_job *job, cm_job_var *v, cm_varopts *fills, cm_error *err)
+{
+    uint8_t missing[16];
+    bool has_missing = v->source->has_fill_value && !v->source->is_char && !v->as_strings;
+    v->meta.zarr_format = job->options->zarr_format;
+    v->meta.dtype = v->type;
+    v->meta.separator = job->options->zarr_format == 3 ? '/' : '.';
+    int rc = has_missing ? convert_element(v, v->source->fill_value, missing, err) : CM_OK;
+    if (rc == CM_OK)
+        rc = set_dimensions(v, err);
+    if (rc == CM_OK)
+        rc = set_attributes(job, v, has_missing ? missing : NULL, err);
+    if (rc == CM_OK)
+        rc = set_fill(job, v, cm_varopts_get(fills, v->name, false, NULL),
+                      has_missing ? missing : NULL, err);
+    if (rc == CM_OK)
+        rc = set_codecs(v, err);
+    return rc;
+}
+
+int cm_job_describe(cm_job *job, cm_error *err)
+{
+    cm_varopts fills;
+    int rc = cm_varopts_parse("--fill-value", &job->options->fill_value, NULL, &fills, err);
+    for (size_t i = 0; rc == CM_OK && i < fills.n; i++)
+        if (fills.item[i].pattern == NULL)
+            rc = cm_fail(err, CM_EINVAL, "--fill-value %s: not of the form VAR:VALUE",
+                         fills.item[i].value);
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        rc = describe(job, &job->var[i], &fills, err);
+    if (rc == CM_OK)
+        rc = cm_varopts_check_used(&fills, err);
+    cm_varopts_release(&fills);
+    return rc;
+}
