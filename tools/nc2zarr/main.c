@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -121,6 +122,20 @@ static void say_findings(const cm_convert_report *r, const cm_common_options *co
         cm_say(NC2ZARR.name, "difference: %s", r->difference[i]);
 }
 
+/* Why it ended, in what state it left the output, and how to go on. */
+static void say_stopped(const cm_convert_options *options, const cm_convert_report *r)
+{
+    const char *name = cm_signals_caught() == SIGINT ? "SIGINT" : "SIGTERM";
+    if (r->written)
+        cm_say(NC2ZARR.name, "%s: complete, but not verified: stopped by %s", options->output,
+               name);
+    else
+        cm_say(NC2ZARR.name,
+               "%s: stopped by %s, what was written is removed; run the same "
+               "command again",
+               options->output, name);
+}
+
 /* STATUS is what cm_convert returned, with its sentence in ERR.  Returns the exit status. */
 static int report(int status, const cm_convert_options *options, const cm_convert_report *r,
                   const cm_common_options *common, const cm_error *err)
@@ -137,7 +152,9 @@ static int report(int status, const cm_convert_options *options, const cm_conver
     } else if (whole && common->verbosity >= 0) {
         nc2zarr_print_summary(options, r, common);
     }
-    if (status != CM_OK)
+    if (status == CM_ECANCELED && cm_signals_caught())
+        say_stopped(options, r);
+    else if (status != CM_OK)
         cm_say(NC2ZARR.name, "%s", err->text);
     return exit_status;
 }

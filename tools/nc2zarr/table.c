@@ -63,7 +63,7 @@ static const cm_option OPTIONS[] = {
      .value = "OLD=NEW",
      .kind = CM_OPTION_LIST,
      .offset = VALUE(rename),
-     .help = "Give a variable, dimension or group another name in the store."},
+     .help = "Give a variable another name in the store."},
     {.name = "subset",
      .value = "DIM=START:STOP[:STEP]",
      .kind = CM_OPTION_LIST,
