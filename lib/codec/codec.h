@@ -81,6 +81,10 @@ typedef struct cm_shard_spec {
     cm_codec_spec *index_codecs; /* of the index: bytes, usually crc32c */
     size_t nindex_codecs;
     bool index_at_start;
+    /* One element of the type of the chain's array, for inner chunks that are missing; NULL: zeros.
+     * Only decoding a whole shard through a chain reads it.  Nested shards take the outer one's. */
+    uint8_t *fill;
+    size_t fill_nbytes;
 } cm_shard_spec;
 
 typedef struct cm_cast_pair { /* one entry of a cast_value scalar_map */
@@ -128,7 +132,7 @@ struct cm_codec_spec {
     uint8_t exact_offset[16];
     cm_dtype dtype,
         astype; /* delta, fixedscaleoffset, quantize, astype: decoded and encoded type */
-    bool dtype_big_endian, astype_big_endian;
+    bool dtype_big_endian, astype_big_endian; /* as written; the stored order is that of `bytes` */
     uint32_t szip[4];       /* options mask, pixels a block, bits a pixel, pixels a scanline */
     uint32_t bitshuffle[3]; /* element size, block (0: automatic), 0 none | 2 lz4 | 3 zstd */
     cm_cast_spec *cast;     /* cast_value, owned */

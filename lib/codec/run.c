@@ -1,0 +1,134 @@
+/*
+ * Running a chain over one chunk.
+ *
+ * Data go from step to step through two scratch buffers in turn; the first step
+ * reads the caller's source where it lies and the last one that writes does so
+ * into the caller's destination.
+ */
+#include <string.h>
+
+#include "codec/impl.h"
+
+bool cm_chain_skips(const cm_chain *chain, size_t i, uint32_t skip)
+{
+    size_t bit = i - chain->nfirst;
+    return i >= chain->nfirst && bit < 32 && (skip >> bit & 1);
+}
+
+size_t cm_chain_decode_target(const cm_chain *chain, uint32_t skip)
+{
+    for (size_t i = 0; i < chain->nsteps; i++) {
+        const cm_codec_step *step = &chain->step[i];
+        if (cm_chain_skips(chain, i, skip))
+            continue;
+        if (!step->decode_is_view)
+            return i;
+        if (step->decode_trims)
+            break; /* the data carry a checksum still and do not fit the caller's buffer */
+    }
+    return chain->nsteps;
+}
+
+/* The room for one step's result: the caller's buffer, or the scratch that is not being read. */
+static int find_room(cm_codec_ctx *ctx, bool to_caller, void *dst, size_t dst_nbytes,
+                     size_t scratch_nbytes, unsigned *turn, cm_room *room, cm_error *err)
+{
+    if (to_caller) {
+        *room = (cm_room){.data = dst, .capacity = dst_nbytes};
+        return CM_OK;
+    }
+    cm_buf *buf = &ctx->scratch[*turn];
+    *turn ^= 1;
+    int rc = cm_buf_reserve(buf, scratch_nbytes, err);
+    if (!rc)
+        *room = (cm_room){.data = buf->data, .capacity = scratch_nbytes};
+    return rc;
+}
+
+static int blame(const cm_codec_step *step, int rc, cm_error *err)
+{
+    if (rc == CM_EBUDGET) {
+        rc = CM_EFORMAT; /* the size is known, so it is the data that are wrong */
+        if (err)
+            err->status = CM_EFORMAT;
+    }
+    cm_error_prefix(err, "%s", step->ops->name);
+    return rc;
+}
+
+int cm_chain_decode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, size_t src_nbytes,
+                    uint32_t skip, void *dst, cm_error *err)
+{
+    if (cm_dtype_is_vlen(&chain->step[0].in.type))
+        return cm_fail(err, CM_EINTERNAL, "elements of variable length in a fixed buffer");
+    size_t target = cm_chain_decode_target(chain, skip);
+    cm_span data = {src, src_nbytes};
+    unsigned turn = 0;
+    for (size_t i = chain->nsteps; i-- > 0;) {
+        const cm_codec_step *step = &chain->step[i];
+        if (cm_chain_skips(chain, i, skip))
+            continue;
+        int rc;
+        if (step->decode_is_view) {
+            rc = step->ops->decode_view(step, &data, err);
+        } else {
+            cm_room room;
+            rc = find_room(ctx, i == target, dst, chain->decoded_nbytes, chain->decode_scratch,
+                           &turn, &room, err);
+            if (rc)
+                return rc;
+            rc = step->ops->decode(step, ctx, data, &room, err);
+            data = (cm_span){room.data, room.nbytes};
+        }
+        if (rc)
+            return blame(step, rc, err);
+    }
+    if (data.nbytes != chain->decoded_nbytes) {
+        return cm_fail(err, CM_EINTERNAL, "a chunk of %zu bytes became %zu", chain->decoded_nbytes,
+                       data.nbytes);
+    }
+    if (target == chain->nsteps && data.nbytes > 0)
+        memcpy(dst, data.data, data.nbytes);
+    return CM_OK;
+}
+
+int cm_chain_encode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, void *dst,
+                    size_t *dst_nbytes, cm_error *err)
+{
+    if (cm_dtype_is_vlen(&chain->step[0].in.type))
+        return cm_fail(err, CM_EINTERNAL, "elements of variable length in a fixed buffer");
+    int rc = cm_chain_can_encode(chain, err);
+    if (rc)
+        return rc;
+    cm_span data = {src, chain->decoded_nbytes};
+    cm_room room = {0};
+    unsigned turn = 0;
+    for (size_t i = 0; i < chain->nsteps; i++) {
+        const cm_codec_step *step = &chain->step[i];
+        if (step->encode_is_view)
+            continue;
+        if (step->encode_writes) {
+            rc = find_room(ctx, i == chain->encode_target, dst, chain->encoded_bound,
+                           chain->encode_scratch, &turn, &room, err);
+            if (rc)
+                return rc;
+        }
+        if (!step->encode_appends) {
+            rc = step->ops->encode(step, ctx, data, &room, err);
+        } else {
+            if (step->encode_writes && data.nbytes > 0)
+                memcpy(room.data, data.data, data.nbytes);
+            room.nbytes = data.nbytes;
+            rc = step->ops->append(step, &room, err);
+        }
+        if (rc) {
+            cm_error_prefix(err, "%s", step->ops->name);
+            return rc;
+        }
+        data = (cm_span){room.data, room.nbytes};
+    }
+    if (chain->encode_target == chain->nsteps && data.nbytes > 0)
+        memcpy(dst, data.data, data.nbytes);
+    *dst_nbytes = data.nbytes;
+    return CM_OK;
+}
