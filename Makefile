@@ -5,6 +5,7 @@
 #   BUILD                 where everything is made                 (build)
 #   PREFIX, DESTDIR       where `make install` puts things         (/usr/local)
 #   SAN                   address or thread: build with sanitizers (none)
+#   JOBS                  compilers at once                        (the CPUs)
 #   QUICK                 1: shorter `make bench`
 #   NODEPS                1: do not look for missing packages first
 
@@ -14,6 +15,7 @@ PREFIX  ?= /usr/local
 CFLAGS  ?= -O3 -g
 SAN     ?=
 NODEPS  ?=
+JOBS    ?= $(shell nproc)
 
 VERSION := $(shell cat VERSION)
 
@@ -57,9 +59,11 @@ COMMON_TOOL_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/common/*.c))
 UNIT_SRC := $(wildcard tests/unit/*/test_*.c)
 UNIT_BIN := $(UNIT_SRC:%.c=$(BUILD)/%)
 SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
+SUPPORT_BIN := $(patsubst tests/support/bin/%.c,$(BUILD)/tests/bin/%,$(wildcard tests/support/bin/*.c))
 SAMPLE_BIN := $(patsubst scripts/%.c,$(BUILD)/bin/%,$(wildcard scripts/*.c))
 
-.PHONY: all lib tools demo check unit bench asan tsan fuzz lint format install uninstall deps clean help
+.PHONY: all lib tools demo check check-tsan test-programs unit bench asan tsan fuzz lint format \
+        install uninstall deps clean help
 .SECONDARY:
 .DEFAULT_GOAL := all
 
@@ -103,17 +107,23 @@ unit-%: ## unit-LAYER: build and run the unit tests of one layer
 	@$(MAKE) --no-print-directory $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/$*/test_*.c))
 	@for t in $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/$*/test_*.c)); do $$t || exit 1; done
 unit: $(UNIT_BIN)
+test-programs: all unit $(SUPPORT_BIN) $(SAMPLE_BIN)
+
+$(BUILD)/tests/bin/%: $(BUILD)/tests/support/bin/%.o $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+	@mkdir -p $(@D)
+	@echo "  LINK    $@"
+	@$(CC) -o $@ $^ $(ALL_LIBS)
 
 $(BUILD)/bin/%: $(BUILD)/scripts/%.o
 	@mkdir -p $(@D)
 	@$(CC) -o $@ $^ $(ALL_LIBS)
 
 demo: deps ## a sample file made, converted and looked at: start here
-	@$(MAKE) --no-print-directory all $(SAMPLE_BIN)
+	@$(MAKE) --no-print-directory -j$(JOBS) all $(SAMPLE_BIN)
 	@scripts/demo.sh $(BUILD)
 
 check: deps ## build and run every test; the last line counts them
-	@$(MAKE) --no-print-directory all unit $(SAMPLE_BIN)
+	@$(MAKE) --no-print-directory -j$(JOBS) test-programs
 	@tests/run.sh $(BUILD)
 
 asan: ## the tests under AddressSanitizer and UBSan
@@ -121,14 +131,14 @@ asan: ## the tests under AddressSanitizer and UBSan
 
 tsan: ## the engine's tests under ThreadSanitizer
 	@$(MAKE) --no-print-directory SAN=thread BUILD=$(BUILD)/tsan CFLAGS="-O1 -g" check-tsan
-check-tsan: all unit
+check-tsan: test-programs
 	@tests/run.sh $(BUILD) tsan
 
 fuzz: ## build the fuzzers (clang) and run each for a minute
 	@tests/fuzz/run.sh $(BUILD)
 
 bench: deps ## measure against peers and the roofline; writes build/bench/report.md
-	@$(MAKE) --no-print-directory all $(SAMPLE_BIN)
+	@$(MAKE) --no-print-directory -j$(JOBS) all $(SAMPLE_BIN)
 	@tests/bench/run.sh $(BUILD) $(QUICK)
 
 lint: ## includes go down only, third-party headers in their place, sources formatted
