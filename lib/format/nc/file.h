@@ -74,6 +74,14 @@ int cm_nc_variables_read(cm_nc_file *file, cm_error *err);
 /* Fails where netCDF-C would not return: groups that contain themselves.  The caller holds the lock. */
 int cm_h5_check_groups(hid_t file, cm_error *err);
 
+/*
+ * Turns off the chunk cache that netCDF-C gives NODE and keeps until the file is
+ * closed: boxes are read whole, so that it would only hold memory (60 variables of
+ * 4 MB held 267 MB, 24 MB without).  HDF5 shares a cache among all that have the
+ * dataset open, so this comes before we open it.  The caller holds the lock.
+ */
+void cm_nc_cache_off(cm_nc_node *node);
+
 /* The three ways to an array's bytes; each sets ops, chunked, serial. */
 void cm_nc_use_library(cm_nc_node *node);
 void cm_nc_use_slab(cm_nc_node *node);

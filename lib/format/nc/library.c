@@ -25,18 +25,26 @@ static void set_ranges(const cm_box *box, size_t *start, size_t *count)
     }
 }
 
-/*
- * netCDF-C gives every variable a chunk cache that it keeps until the file is
- * closed; boxes are read whole, so that a cache would only hold memory (60
- * variables of 4 MB held 267 MB, 24 MB without).
- */
-static void turn_cache_off(cm_nc_node *node)
+void cm_nc_cache_off(cm_nc_node *node)
 {
     if (node->cache_off || node->file->h5 < 0)
         return;
     node->cache_off = true;
-    /* Only a cache that is already off, or a layout that has none, makes this fail. */
+    /* Only a layout that has no chunks makes this fail. */
     (void)nc_set_var_chunk_cache(node->ncid, node->varid, 0, 0, 0);
+}
+
+/* HDF5 refuses to read a dataset that has neither data nor a fill value. */
+static bool is_unwritten(const cm_nc_node *node)
+{
+    if (!node->dataset.known)
+        return false;
+    hid_t dataset = H5Dopen2(node->file->h5, node->h5_path, H5P_DEFAULT);
+    if (dataset < 0)
+        return false;
+    bool unwritten = H5Dget_storage_size(dataset) == 0;
+    H5Dclose(dataset);
+    return unwritten;
 }
 
 static int read_box_locked(cm_nc_node *node, const cm_box *box, void *dst, cm_error *err)
@@ -44,10 +52,13 @@ static int read_box_locked(cm_nc_node *node, const cm_box *box, void *dst, cm_er
     const cm_array *a = &node->var.array;
     size_t start[CM_MAX_RANK + 1] = {0}, count[CM_MAX_RANK + 1] = {0};
     set_ranges(box, start, count);
-    turn_cache_off(node);
+    cm_nc_cache_off(node);
     /* HDF5 leaves elements alone that were never written and have no fill value. */
-    if (!a->fill)
+    if (!a->fill) {
         memset(dst, 0, (size_t)cm_box_nelem(box) * a->dtype.nbytes);
+        if (is_unwritten(node))
+            return CM_OK;
+    }
     int rc = nc_get_vara(node->ncid, node->varid, start, count, dst);
     return rc ? failed(node, box, rc, err) : CM_OK;
 }
@@ -71,7 +82,7 @@ static int read_strings_locked(cm_nc_node *node, const cm_box *box, char **text,
 {
     size_t start[CM_MAX_RANK + 1] = {0}, count[CM_MAX_RANK + 1] = {0};
     set_ranges(box, start, count);
-    turn_cache_off(node);
+    cm_nc_cache_off(node);
     int nc = nc_get_vara_string(node->ncid, node->varid, start, count, text);
     if (nc)
         return failed(node, box, nc, err);
