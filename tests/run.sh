@@ -137,7 +137,7 @@ PY
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
     if [ "$f" -gt 0 ]; then
         sed -n '/^=\+ \(FAILURES\|ERRORS\)/,/^=\+ \(slowest\|short test\)/p' "$log" | head -n 300
-        grep -E '^(FAILED|ERROR)' "$log"
+        grep -E '^(FAILED|ERROR)' "$log" | head -n 100
         [ "$p" -gt 0 ] || tail -n 40 "$log"
         echo "the whole log: $log"
     fi

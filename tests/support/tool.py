@@ -23,6 +23,10 @@ os._exit(code if code >= 0 else 128 - code)
 """
 
 
+CRASHES = {sign * n + base for n in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+           for sign, base in ((-1, 0), (1, 128))}
+
+
 @dataclass
 class Result:
     argv: list
@@ -89,8 +93,7 @@ def run(name, *args, cwd=None, env=None, timeout=300, peak=False, before=None, w
     result = Result([program(name), *map(str, args)], done.returncode, done.stdout.decode("utf-8", "replace"),
                     done.stderr.decode("utf-8", "replace"), most)
     assert done.returncode != 99 and "Sanitizer" not in result.err and "runtime error:" not in result.err, str(result)
-    crashed = done.returncode < 0 or done.returncode in (128 + signal.SIGSEGV, 128 + signal.SIGABRT, 128 + signal.SIGBUS)
-    assert not crashed, f"crashed:\n{result}"
+    assert done.returncode not in CRASHES, f"crashed:\n{result}"
     return result
 
 

@@ -1,0 +1,18 @@
+"""Input that takes long to convert."""
+import netCDF4
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="session")
+def noise(tmp_path_factory):
+    """48 MiB that nothing compresses, in many chunks."""
+    path = tmp_path_factory.mktemp("noise") / "noise.nc"
+    rng = np.random.default_rng(5)
+    with netCDF4.Dataset(path, "w") as ds:
+        for d, n in (("t", 48), ("y", 512), ("x", 512)):
+            ds.createDimension(d, n)
+        for name, n in (("v", 32), ("w", 16)):
+            v = ds.createVariable(name, "f4", ("t", "y", "x"), contiguous=name == "w", chunksizes=None if name == "w" else (1, 256, 512))
+            v[:n] = rng.random((n, 512, 512), "f4")
+    return path

@@ -1,0 +1,61 @@
+"""Memory that is refused: every allocation of the program fails once, and each time it ends in order."""
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from support import paths, tool
+
+pytestmark = pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer has its own allocator")
+
+CASES = {
+    "zarr 3": ("cmip_nc4_z.nc", []),
+    "zarr 2": ("groups_nested.nc", ["--zarr-format", "2"]),
+    "classic and shards": ("interleaved_cdf5.nc", ["--shards", "auto", "--codec", "gzip"]),
+    "strings": ("strings_shapes.nc", ["--codec", "zstd"]),
+    "filters": ("plugin_lzf_shuffle.h5", ["--chunks", "auto:1KiB", "-j", "2"]),
+    "choices": ("cmip_nc4.nc", ["--variable", "tas", "--subset", "time=2:9", "--dtype", "tas:float64", "--rename", "tas=t"]),
+}
+MOST = 60  # failures tried for each case, spread over all allocations
+
+
+@pytest.fixture(scope="session")
+def failmalloc():
+    source = paths.TESTS / "fault" / "failmalloc.c"
+    library = paths.BUILD / "tests" / "failmalloc.so"
+    compiler = os.environ.get("CC") or "cc"
+    if not shutil.which(compiler):
+        pytest.skip("no C compiler")
+    library.parent.mkdir(parents=True, exist_ok=True)
+    mine = library.with_name(f"failmalloc-{os.getpid()}.so")
+    subprocess.run([compiler, "-O1", "-fPIC", "-shared", "-fno-builtin", "-o", mine, source, "-ldl"], check=True)
+    mine.replace(library)
+    return library
+
+
+def attempt(library, nth, folder, path, options):
+    reached, out = folder / f"reached{nth}", folder / f"out{nth}.zarr"
+    env = {"LD_PRELOAD": str(library), "FAILMALLOC_NTH": str(nth), "FAILMALLOC_REACHED": str(reached)}
+    done = tool.nc2zarr(*options, path, out, env=env, timeout=60)
+    return done, reached.exists(), out
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_allocation_fails_once(failmalloc, tmp_path, case):
+    name, options = CASES[case]
+    path = paths.CORPUS / name
+    last = 1
+    while attempt(failmalloc, last, tmp_path, path, options)[1] and last < 1 << 20:
+        last *= 2
+    failures = 0
+    for nth in sorted({1 + i * (last - 1) // MOST for i in range(MOST)}):
+        done, reached, out = attempt(failmalloc, nth, tmp_path, path, options)
+        if not reached:
+            continue
+        if done.status:
+            failures += 1
+            done.fails(1)
+            assert not tool.opens_as_store(out), f"allocation {nth}:\n{done}"
+        shutil.rmtree(out, ignore_errors=True)
+    assert failures > 3, "the failures never reached the program"

@@ -1,0 +1,245 @@
+"""Input that is no input: every refusal is one sentence that names the file, and leaves nothing."""
+import os
+import shutil
+import struct
+import tempfile
+import zlib
+from pathlib import Path
+
+import h5py
+import hdf5plugin
+import numpy as np
+import pytest
+
+from support import paths, tool
+from support.cdf import Cdf
+
+NOBODY = 65534
+
+
+def refused(path, out, *words, options=(), **kw):
+    done = tool.nc2zarr(*options, path, out, **kw)
+    done.fails(1, Path(path).name, *words)
+    assert not tool.opens_as_store(out), str(done)
+    return done
+
+
+def must_be_right_or_refused(path, out, **kw):
+    done = tool.nc2zarr(path, out, **kw)
+    if done.status:
+        done.fails(1, Path(path).name)
+        assert not tool.opens_as_store(out), str(done)
+
+
+# ---- not a file of ours -----------------------------------------------------------------------------
+
+NOT_NETCDF = {
+    "empty": b"", "one byte": b"C", "magic alone": b"CDF\1", "HDF5 magic alone": b"\x89HDF\r\n\x1a\n", "text": b"lon,lat\n1,2\n" * 100,
+    "zeros": bytes(5000), "gzip": zlib.compress(b"x" * 1000), "HDF4": b"\x0e\x03\x13\x01" + bytes(500), "GRIB": b"GRIB" + bytes(500),
+    "CDF-3": b"CDF\3" + bytes(500), "CDF-9": b"CDF\x09" + bytes(500), "magic after zeros": bytes(512) + b"\x89HDF\r\n\x1a\n" + bytes(100),
+    "HTML": b"<!DOCTYPE html><html>not found</html>",
+}
+
+
+@pytest.mark.parametrize("kind", NOT_NETCDF)
+def test_no_netcdf(tmp_path, out, kind):
+    path = tmp_path / "input.nc"
+    path.write_bytes(NOT_NETCDF[kind])
+    refused(path, out)
+
+
+def test_absent(tmp_path, out):
+    refused(tmp_path / "absent.nc", out, "no such file")
+
+
+def test_device_and_pipe(tmp_path, out):
+    refused("/dev/null", out)
+    os.mkfifo(tmp_path / "pipe.nc")
+    refused(tmp_path / "pipe.nc", out, timeout=20)
+
+
+def test_folder(tmp_path, out):
+    (tmp_path / "folder.nc").mkdir()
+    done = tool.nc2zarr(tmp_path / "folder.nc", out)
+    assert done.status in (1, 2), str(done)  # folders of files are for the archive, which is not built
+    done.fails(done.status, "folder.nc")
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("path", paths.shared_files("bad"))
+def test_shared_bad(path, out):
+    refused(path, out)
+
+
+@pytest.fixture
+def as_nobody():
+    """(folder, run): a place and a way to run there without privileges."""
+    folder = Path(tempfile.mkdtemp(prefix="chunkmill-"))
+    before = None
+    if os.geteuid() == 0:
+        folder.chmod(0o755)
+        def before():
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+    copy = folder / "nc2zarr"
+    shutil.copy(tool.program("nc2zarr"), copy)
+    copy.chmod(0o755)
+
+    def run(*args):
+        done = tool.subprocess.run([str(copy), *map(str, args)], capture_output=True, text=True, preexec_fn=before, cwd=folder)
+        return tool.Result([str(copy), *args], done.returncode, done.stdout, done.stderr)
+
+    yield folder, run
+    shutil.rmtree(folder)
+
+
+def test_no_permission_to_read(as_nobody):
+    folder, run = as_nobody
+    shutil.copy(paths.CORPUS / "type_nc4_f4.nc", folder / "secret.nc")
+    (folder / "secret.nc").chmod(0o000)
+    run(folder / "secret.nc", folder / "out.zarr").fails(1, "secret.nc", "permission denied")
+
+
+def test_no_permission_to_write(as_nobody):
+    folder, run = as_nobody
+    shutil.copy(paths.CORPUS / "type_nc4_f4.nc", folder / "in.nc")
+    (folder / "in.nc").chmod(0o644)
+    (folder / "locked").mkdir(mode=0o555)
+    run(folder / "in.nc", folder / "locked" / "out.zarr").fails(1, "out.zarr", "permission denied")
+    assert not any((folder / "locked").iterdir())
+
+
+# ---- cut off ----------------------------------------------------------------------------------------
+
+FAMILIES = ["type_cdf1_f8.nc", "type_cdf2_f4.nc", "type_cdf5_i8.nc", "cdf1_one_record_f8.nc", "type_nc4_f4.nc", "filter_zshuf_1.nc",
+            "index_v110_gzip.h5", "index_v108_raw.h5", "strings_shapes.nc", "groups_nested.nc", "chars_nc4.nc"]
+PLACES = [0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1.0]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_truncated(tmp_path, out, family, place):
+    whole = (paths.CORPUS / family).read_bytes()
+    path = tmp_path / "cut.nc"
+    path.write_bytes(whole[: min(int(len(whole) * place), len(whole) - 1)])
+    refused(path, out)
+    assert not out.exists()
+
+
+def test_truncated_says_how_much_is_missing(tmp_path, out):
+    whole = (paths.CORPUS / "type_cdf2_f4.nc").read_bytes()
+    path = tmp_path / "cut.nc"
+    path.write_bytes(whole[:-8])
+    refused(path, out, str(len(whole)), str(len(whole) - 8))
+
+
+# ---- headers that lie -------------------------------------------------------------------------------
+
+LIES = {
+    "dimension of 2^31-1": dict(dim_length=2**31 - 1), "dimension below zero": dict(dim_length=-1), "rank of a million": dict(rank=10**6),
+    "rank below zero": dict(rank=-3), "rank of 2^31-1": dict(rank=2**31 - 1), "dimension that is not there": dict(dimid=7),
+    "dimension below the first": dict(dimid=-1), "name of 2^31-1": dict(name_length=2**31 - 1), "name below zero": dict(name_length=-4),
+    "attribute of 2^31-1": dict(att_length=2**31 - 1), "attribute below zero": dict(att_length=-1), "type 99": dict(type=99), "type 0": dict(type=0),
+    "data far away": dict(begin=2**31 - 1), "data before the file": dict(begin=-400), "records of 2^31-2": dict(numrecs=2**31 - 2),
+}
+LIES_64 = {"dimension of 2^62": dict(dim_length=2**62), "product beyond 64 bits": dict(dim_length=2**40), "data at 2^62": dict(begin=2**62),
+           "records of 2^62": dict(numrecs=2**62), "rank of 2^40": dict(rank=2**40), "attribute of 2^60": dict(att_length=2**60), "name of 2^60": dict(name_length=2**60)}
+
+
+@pytest.mark.parametrize("version, lie", [(v, k) for v in (1, 2, 5) for k in LIES] + [(5, k) for k in LIES_64])
+def test_false_header(tmp_path, out, version, lie):
+    fields = {**LIES, **LIES_64}[lie]
+    variables = [("x", "i4", ("x",), np.arange(5)), ("v", "i2", ("t", "x", "x"), np.zeros((3, 5, 5)), {"units": "K"})]
+    path = tmp_path / "false.nc"
+    path.write_bytes(Cdf(version, {"t": None, "x": 5}, variables, {"title": "t"}, **fields).build())
+    refused(path, out, timeout=30)
+
+
+def test_rank_beyond_32(tmp_path, out):
+    dims = {f"d{i}": 1 for i in range(40)}
+    path = tmp_path / "deep.nc"
+    path.write_bytes(Cdf(2, dims, [("v", "i2", tuple(dims), np.zeros((1,) * 32).reshape((1,) * 32))]).build())
+    must_be_right_or_refused(path, out, timeout=30)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_noise_in_a_classic_header(tmp_path, out, seed):
+    """Bytes changed at random: refused or converted, never a crash, never without end."""
+    rng = np.random.default_rng(seed)
+    name = ["cmip_cdf1.nc", "interleaved_cdf5.nc", "attr_numbers_cdf2.nc", "era5_cdf2.nc"][seed % 4]
+    data = bytearray((paths.CORPUS / name).read_bytes())
+    for _ in range(rng.integers(1, 6)):
+        data[rng.integers(4, 600)] = rng.integers(0, 256)
+    path = tmp_path / "noise.nc"
+    path.write_bytes(data)
+    must_be_right_or_refused(path, out, timeout=60)
+
+
+# ---- chunks that are broken -------------------------------------------------------------------------
+
+def chunked(path, data, chunk, **storage):
+    with h5py.File(path, "w", libver=("earliest", "v108")) as f:
+        d = f.create_dataset("psl", data=data, chunks=chunk, maxshape=(None,) * data.ndim, **storage)
+        info = [d.id.get_chunk_info(i) for i in range(d.id.get_num_chunks())]
+    return {tuple(o // c for o, c in zip(i.chunk_offset, chunk)): (i.byte_offset, i.size) for i in info}
+
+
+FLIPS = {  # storage, and where in the chunk
+    "gzip": (dict(compression="gzip"), 0.5), "gzip and shuffle": (dict(compression="gzip", shuffle=True), 0.3),
+    "gzip's checksum": (dict(compression="gzip"), 0.9999), "fletcher32": (dict(fletcher32=True), 0.5),
+    "everything": (dict(compression="gzip", shuffle=True, fletcher32=True), 0.6), "zstd's header": (hdf5plugin.Zstd(), 0),
+    "blosc's header": (hdf5plugin.Blosc(cname="zstd"), 0), "bzip2": (hdf5plugin.BZip2(), 0.5), "lz4's header": (hdf5plugin.LZ4(), 0.0),
+}
+
+
+@pytest.mark.parametrize("options", [[], ["--verify", "none", "-j", "1"]], ids=["default", "unverified"])
+@pytest.mark.parametrize("kind", FLIPS)
+def test_flipped_byte(tmp_path, out, kind, options):
+    storage, place = FLIPS[kind]
+    path = tmp_path / "flipped.nc"
+    chunks = chunked(path, (np.arange(4000).reshape(40, 100) % 700).astype("i4"), (10, 50), **storage)
+    offset, size = chunks[2, 1]
+    with open(path, "r+b") as f:
+        f.seek(offset + int(size * place))
+        byte = f.read(1)[0]
+        f.seek(-1, 1)
+        f.write(bytes([byte ^ 0x55]))
+    refused(path, out, "psl", "chunk 2/1", options=options)
+
+
+CLAIMS = {  # filter, and a chunk that says it decodes to about 2^60 bytes
+    "zstd": (hdf5plugin.Zstd(), bytes([0x28, 0xB5, 0x2F, 0xFD, 0xE0]) + struct.pack("<Q", 1 << 60) + bytes([1, 0, 0])),
+    "lz4": (hdf5plugin.LZ4(), struct.pack(">QI", 1 << 60, 1 << 30) + bytes(20)),
+    "bitshuffle": (hdf5plugin.Bitshuffle(cname="lz4"), struct.pack(">QI", 1 << 60, 8192) + bytes(20)),
+    "blosc": (hdf5plugin.Blosc(), bytes([2, 1, 1, 4]) + struct.pack("<III", 2**31 - 16, 2**20, 40) + bytes(24)),
+    "szip": (dict(compression="szip"), struct.pack("<I", 2**32 - 1) + bytes(30)),
+    "deflate bomb": (dict(compression="gzip"), zlib.compress(bytes(50_000_000), 9)),
+    "deflate too short": (dict(compression="gzip"), zlib.compress(bytes(10))),
+    "nothing at all": (dict(compression="gzip"), b"\0"),
+}
+
+
+@pytest.mark.parametrize("kind", CLAIMS)
+def test_chunk_that_claims_too_much(tmp_path, out, kind):
+    storage, raw = CLAIMS[kind]
+    path = tmp_path / "claims.nc"
+    with h5py.File(path, "w", libver=("earliest", "v108")) as f:
+        d = f.create_dataset("psl", (40, 100), "i4", chunks=(10, 50), **storage)
+        d.id.write_direct_chunk((20, 50), raw)
+    done = refused(path, out, "psl", "chunk 2/1", peak=True)
+    assert paths.SANITIZED or done.peak < 150 << 20, done.peak
+
+
+def test_contiguous_data_beyond_the_end(tmp_path, out):
+    """HDF5's own header says that all is there; the data's address does not."""
+    path = tmp_path / "beyond.nc"
+    with h5py.File(path, "w", libver=("earliest", "v108")) as f:
+        d = f.create_dataset("psl", data=np.arange(1000, dtype="i4"))
+        where = d.id.get_offset()
+    data = bytearray(path.read_bytes())
+    at = data.find(struct.pack("<QQ", where, 4000))
+    assert at > 0
+    data[at : at + 8] = struct.pack("<Q", 1 << 40)
+    path.write_bytes(data)
+    refused(path, out, "psl")
