@@ -37,6 +37,12 @@ static bool good_width(unsigned nbytes)
     return nbytes == 2 || nbytes == 4 || nbytes == 8;
 }
 
+static int cut_off(const cm_source *source, cm_error *err)
+{
+    return cm_fail(err, CM_EFORMAT, "the HDF5 superblock is cut off: the file ends at %" PRIu64,
+                   source->nbytes);
+}
+
 int cm_h5_super_read(const cm_source *source, cm_h5_super *out, cm_error *err)
 {
     *out = (cm_h5_super){0};
@@ -51,7 +57,9 @@ int cm_h5_super_read(const cm_source *source, cm_h5_super *out, cm_error *err)
     if (rc)
         return rc;
 
-    size_t addresses, which; /* where they begin, and which one is the end of the file */
+    if (n < 16)
+        return cut_off(source, err);
+    size_t addresses; /* base, another, end of the file, another */
     out->version = b[8];
     switch (out->version) {
     case 0:
@@ -59,7 +67,6 @@ int cm_h5_super_read(const cm_source *source, cm_h5_super *out, cm_error *err)
         out->offset_nbytes = b[13];
         out->length_nbytes = b[14];
         addresses = out->version == 0 ? 24 : 28;
-        which = 2;
         break;
     case 2:
     case 3:
@@ -67,7 +74,6 @@ int cm_h5_super_read(const cm_source *source, cm_h5_super *out, cm_error *err)
         out->length_nbytes = b[10];
         out->writing = out->version == 3 && (b[11] & 1);
         addresses = 12;
-        which = 2;
         break;
     default:
         return cm_fail(err, CM_EFORMAT, "HDF5 superblock version %u is not known", out->version);
@@ -78,10 +84,9 @@ int cm_h5_super_read(const cm_source *source, cm_h5_super *out, cm_error *err)
                        out->offset_nbytes, out->length_nbytes);
     size_t nbytes = addresses + 4 * out->offset_nbytes;
     if (n < nbytes)
-        return cm_fail(err, CM_EFORMAT, "the HDF5 superblock is cut off: the file ends at %" PRIu64,
-                       source->nbytes);
+        return cut_off(source, err);
     uint64_t base = cm_h5_load(b + addresses, out->offset_nbytes);
-    uint64_t end = cm_h5_load(b + addresses + which * out->offset_nbytes, out->offset_nbytes);
+    uint64_t end = cm_h5_load(b + addresses + 2 * (size_t)out->offset_nbytes, out->offset_nbytes);
     if (base == CM_H5_UNDEFINED || end == CM_H5_UNDEFINED || end < base ||
         end - base > INT64_MAX - out->base)
         return cm_fail(err, CM_EFORMAT,
