@@ -22,7 +22,6 @@ typedef struct cm_nc_node { /* a variable */
     bool has_nc_fill;
     char *refusal; /* why it cannot be prepared; NULL: it can */
     bool prepared;
-    bool cache_off; /* netCDF-C keeps no chunks of it */
     cm_chunk_index index;
     hid_t locked_dataset; /* CM_NC_CHUNK_LOCKED; -1 otherwise */
     cm_slab slab;
@@ -73,14 +72,6 @@ int cm_nc_variables_read(cm_nc_file *file, cm_error *err);
 
 /* Fails where netCDF-C would not return: groups that contain themselves.  The caller holds the lock. */
 int cm_h5_check_groups(hid_t file, cm_error *err);
-
-/*
- * Turns off the chunk cache that netCDF-C gives NODE and keeps until the file is
- * closed: boxes are read whole, so that it would only hold memory (60 variables of
- * 4 MB held 267 MB, 24 MB without).  HDF5 shares a cache among all that have the
- * dataset open, so this comes before we open it.  The caller holds the lock.
- */
-void cm_nc_cache_off(cm_nc_node *node);
 
 /* The three ways to an array's bytes; each sets ops, chunked, serial. */
 void cm_nc_use_library(cm_nc_node *node);

@@ -25,15 +25,6 @@ static void set_ranges(const cm_box *box, size_t *start, size_t *count)
     }
 }
 
-void cm_nc_cache_off(cm_nc_node *node)
-{
-    if (node->cache_off || node->file->h5 < 0)
-        return;
-    node->cache_off = true;
-    /* Only a layout that has no chunks makes this fail. */
-    (void)nc_set_var_chunk_cache(node->ncid, node->varid, 0, 0, 0);
-}
-
 /* HDF5 refuses to read a dataset that has neither data nor a fill value. */
 static bool is_unwritten(const cm_nc_node *node)
 {
@@ -52,7 +43,6 @@ static int read_box_locked(cm_nc_node *node, const cm_box *box, void *dst, cm_er
     const cm_array *a = &node->var.array;
     size_t start[CM_MAX_RANK + 1] = {0}, count[CM_MAX_RANK + 1] = {0};
     set_ranges(box, start, count);
-    cm_nc_cache_off(node);
     /* HDF5 leaves elements alone that were never written and have no fill value. */
     if (!a->fill) {
         memset(dst, 0, (size_t)cm_box_nelem(box) * a->dtype.nbytes);
@@ -82,7 +72,6 @@ static int read_strings_locked(cm_nc_node *node, const cm_box *box, char **text,
 {
     size_t start[CM_MAX_RANK + 1] = {0}, count[CM_MAX_RANK + 1] = {0};
     set_ranges(box, start, count);
-    cm_nc_cache_off(node);
     int nc = nc_get_vara_string(node->ncid, node->varid, start, count, text);
     if (nc)
         return failed(node, box, nc, err);

@@ -154,7 +154,6 @@ static int prepare_chunked(cm_nc_node *node, cm_error *err)
     if (rc) {
         /* HDF5 reads what our own parser does not understand, or finds it corrupt as well. */
         cm_chunk_index_release(&node->index);
-        cm_nc_cache_off(node); /* or HDF5 would take a cached fill value for a stored chunk */
         node->var.access_reason = cm_strdup(why.text, err);
         if (!node->var.access_reason)
             return CM_ENOMEM;
