@@ -123,7 +123,7 @@ static int move_all(cm_job *job, cm_error *err)
 }
 
 /* Groups that are described: those below the converted one; with a choice of variables, only those that hold some. */
-static bool wants_group(const cm_job *job, const char *path)
+bool cm_job_wants_group(const cm_job *job, const char *path)
 {
     if (!has_prefix_path(path, job->group))
         return false;
@@ -144,7 +144,7 @@ static int write_metadata(cm_job *job, cm_store *store, cm_error *err)
     cm_monitor_phase(job->options->monitor, CM_PHASE_FINISHING, 0);
     for (size_t i = 0; rc == CM_OK && i < ngroups; i++) {
         const cm_nc_group *g = cm_nc_group_at(job->file, i);
-        if (!wants_group(job, g->path))
+        if (!cm_job_wants_group(job, g->path))
             continue;
         const char *path = g->path + strlen(job->group);
         group[i] = (cm_zarr_meta){
@@ -262,14 +262,12 @@ static int convert(cm_job *job, cm_output *out, cm_error *err)
     return rc;
 }
 
-static int refuse_unbuilt(const cm_convert_options *o, cm_error *err)
+static int check_options(const cm_convert_options *o, cm_error *err)
 {
-    const char *what = o->resume        ? "--resume"
-                       : o->check       ? "--check"
-                       : o->certificate ? "--certificate"
-                                        : NULL;
-    if (what != NULL)
-        return cm_fail(err, CM_EINVAL, "%s is not built yet", what);
+    if (o->resume)
+        return cm_fail(err, CM_EINVAL, "--resume is not built yet");
+    if (o->certificate != NULL && o->verify != CM_VERIFY_FULL && !o->check)
+        return cm_fail(err, CM_EINVAL, "--certificate needs --verify full, or --check");
     if (o->zarr_format != 2 && o->zarr_format != 3)
         return cm_fail(err, CM_EINVAL, "there is Zarr format 2 and 3, no %d", o->zarr_format);
     return CM_OK;
@@ -296,8 +294,8 @@ int cm_convert(const cm_convert_options *options, cm_convert_report *report, cm_
     uint64_t start = cm_now_ns();
     memset(report, 0, sizeof(*report));
     cm_monitor_phase(options->monitor, CM_PHASE_OPENING, 0);
-    int rc = refuse_unbuilt(options, err);
-    if (rc == CM_OK && !options->dry_run)
+    int rc = check_options(options, err);
+    if (rc == CM_OK && !options->dry_run && !options->check)
         rc = cm_output_check(options->output, options->overwrite, &out, err);
     if (rc == CM_OK && (report->output = cm_strdup(options->output, err)) == NULL)
         rc = CM_ENOMEM;
@@ -320,7 +318,11 @@ int cm_convert(const cm_convert_options *options, cm_convert_report *report, cm_
         rc = cm_job_layout(&job, err);
     report->seconds = (double)(cm_now_ns() - start) * 1e-9;
     if (rc == CM_OK)
-        rc = convert(&job, &out, err);
+        rc = options->check ? cm_job_check(&job, err) : convert(&job, &out, err);
+    if ((rc == CM_OK || rc == CM_EDIFFER) && options->certificate != NULL && !options->dry_run) {
+        int certified = cm_job_certify(&job, path, err);
+        rc = certified == CM_OK ? rc : certified;
+    }
     if (input_blamed && opened && rc != CM_OK && rc != CM_EINVAL && rc != CM_ECANCELED)
         cm_error_prefix(err, "%s", path);
     report->nthreads = job.nthreads;

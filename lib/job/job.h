@@ -12,6 +12,7 @@
 
 #include "exec/transfer.h"
 #include "format/nc/nc.h"
+#include "format/zarr/open.h"
 #include "job/codec_option.h"
 
 typedef struct cm_job_var {
@@ -86,7 +87,15 @@ int cm_job_read_strings(cm_job *job, cm_job_var *v, const cm_box *box, bool libr
                         cm_strings *out, cm_error *err);
 /* estimate.c: the bytes that each variable of the report will take. */
 int cm_job_estimate(cm_job *job, cm_error *err);
+/* convert.c: whether the file's group PATH is described in the store. */
+bool cm_job_wants_group(const cm_job *job, const char *path);
+/* compare_meta.c: adds to the report's differences where TREE says something else than the file. */
+int cm_job_compare_meta(cm_job *job, const cm_zarr_tree *tree, cm_error *err);
 /* verify.c: compares STORE with the file read through libnetcdf; CM_EDIFFER when they differ. */
 int cm_job_verify(cm_job *job, cm_store *store, cm_error *err);
+/* check.c: the same against a store that is already there. */
+int cm_job_check(cm_job *job, cm_error *err);
+/* certificate.c: writes options->certificate about the input at PATH. */
+int cm_job_certify(const cm_job *job, const char *path, cm_error *err);
 
 #endif

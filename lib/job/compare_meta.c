@@ -1,0 +1,130 @@
+/*
+ * Does the store say of every array and group what the rules of semantics.md
+ * make of the file?  Names, types, shapes, dimensions, fill values, attributes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/job.h"
+
+/* The text of J for a message, on the heap; never NULL but without memory. */
+static char *json_text(const cm_json *j, cm_error *err)
+{
+    cm_buf text = {0};
+    if (cm_json_write(j, false, &text, err) != CM_OK || cm_buf_append(&text, "", 1, err) != CM_OK) {
+        cm_buf_release(&text);
+        return NULL;
+    }
+    char *copy = cm_asprintf(err, "%.60s%s", (char *)text.data, text.nbytes > 61 ? "..." : "");
+    cm_buf_release(&text);
+    return copy;
+}
+
+static int attribute_differs(cm_job *job, const char *where, const char *name, const cm_json *want,
+                             const cm_json *got, cm_error *err)
+{
+    char *a = json_text(want, err), *b = json_text(got, err);
+    int rc = a == NULL || b == NULL
+                 ? CM_ENOMEM
+                 : cm_job_differ(job, err, "%s: attribute %s: %s became %s", where, name, a, b);
+    free(a);
+    free(b);
+    return rc;
+}
+
+static int compare_attributes(cm_job *job, const char *where, const cm_json *want,
+                              const cm_json *got, cm_error *err)
+{
+    int rc = CM_OK;
+    cm_json_iter it = cm_json_begin(want);
+    while (rc == CM_OK && cm_json_next(&it)) {
+        if (!cm_json_has(got, it.name))
+            rc = cm_job_differ(job, err, "%s: attribute %s is missing", where, it.name);
+        else if (!cm_json_equal(it.value, cm_json_member(got, it.name)))
+            rc =
+                attribute_differs(job, where, it.name, it.value, cm_json_member(got, it.name), err);
+    }
+    it = cm_json_begin(got);
+    while (rc == CM_OK && cm_json_next(&it))
+        if (!cm_json_has(want, it.name))
+            rc = cm_job_differ(job, err, "%s: attribute %s is not in the file", where, it.name);
+    return rc;
+}
+
+static bool same_dimensions(const cm_zarr_meta *a, const cm_zarr_meta *b)
+{
+    for (unsigned j = 0; j < a->rank; j++) {
+        const char *x = a->dim_name[j], *y = b->dim_name[j];
+        if ((x == NULL) != (y == NULL) || (x != NULL && strcmp(x, y) != 0))
+            return false;
+    }
+    return true;
+}
+
+static int compare_array(cm_job *job, const cm_job_var *v, const cm_zarr_node *node, cm_error *err)
+{
+    const cm_zarr_meta *want = &v->meta, *got = &node->meta;
+    char a[CM_MAX_RANK * 21], b[CM_MAX_RANK * 21];
+    int rc = CM_OK;
+    if (got->is_group)
+        return cm_job_differ(job, err, "%s: is a group, not an array", v->name);
+    if (got->rank != want->rank ||
+        memcmp(got->shape, want->shape, want->rank * sizeof(want->shape[0])) != 0)
+        return cm_job_differ(job, err, "%s: shape %s became %s", v->name,
+                             cm_shape_text(want->rank, want->shape, a, sizeof(a)),
+                             cm_shape_text(got->rank, got->shape, b, sizeof(b)));
+    if (!cm_dtype_equal(&want->dtype, &got->dtype))
+        return cm_job_differ(job, err, "%s: type %s became %s", v->name,
+                             cm_dtype_name(&want->dtype, a, sizeof(a)),
+                             cm_dtype_name(&got->dtype, b, sizeof(b)));
+    if (!same_dimensions(want, got))
+        rc = cm_job_differ(job, err, "%s: its dimensions have other names", v->name);
+    bool same_format = got->zarr_format == want->zarr_format;
+    bool same_fill = want->has_fill == got->has_fill &&
+                     (!want->has_fill || want->fill == NULL || got->fill == NULL ||
+                      memcmp(want->fill, got->fill, want->dtype.nbytes) == 0);
+    if (rc == CM_OK && same_format && !same_fill)
+        rc = cm_job_differ(job, err, "%s: the fill value is another", v->name);
+    return rc == CM_OK ? compare_attributes(job, v->name, want->attrs, got->attrs, err) : rc;
+}
+
+static int compare_groups(cm_job *job, const cm_zarr_tree *tree, cm_error *err)
+{
+    size_t skip = strlen(job->group);
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < cm_nc_ngroups(job->file); i++) {
+        const cm_nc_group *g = cm_nc_group_at(job->file, i);
+        if (!cm_job_wants_group(job, g->path))
+            continue;
+        const char *path = g->path + skip + (g->path[skip] == '/');
+        const cm_zarr_node *node = cm_zarr_find(tree, path);
+        if (node == NULL || !node->meta.is_group)
+            rc = cm_job_differ(job, err, "/%s: the group is missing", path);
+        else
+            rc = compare_attributes(job, *path == '\0' ? "/" : path, g->attrs, node->meta.attrs,
+                                    err);
+    }
+    return rc;
+}
+
+static bool is_expected(const cm_job *job, const char *path)
+{
+    for (size_t i = 0; i < job->nvars; i++)
+        if (strcmp(job->var[i].name, path) == 0)
+            return true;
+    return false;
+}
+
+int cm_job_compare_meta(cm_job *job, const cm_zarr_tree *tree, cm_error *err)
+{
+    int rc = compare_groups(job, tree, err);
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
+        const cm_zarr_node *node = cm_zarr_find(tree, job->var[i].name);
+        rc = node == NULL ? cm_job_differ(job, err, "%s: the array is missing", job->var[i].name)
+                          : compare_array(job, &job->var[i], node, err);
+    }
+    for (size_t i = 0; rc == CM_OK && i < tree->nnodes; i++)
+        if (!tree->node[i].meta.is_group && !is_expected(job, tree->node[i].path))
+            rc = cm_job_differ(job, err, "%s: the file has no such variable", tree->node[i].path);
+    return rc;
+}
