@@ -1,18 +1,19 @@
 /*
- * Blosc frames, version 1, by c-blosc's context functions, which share nothing
- * between threads.
+ * The codec `blosc`: frames of c-blosc 1.
  *
- * The header is 16 bytes: version, version of the inner format, flags, element
- * size, then u32 LE decoded bytes, block size and encoded bytes (c-blosc,
- * README_CHUNK_FORMAT.rst).
+ * The usual ones are decoded, and one block of zstd is encoded, by
+ * blosc_frame.c; all others by c-blosc's context functions, which share nothing
+ * between threads.
  */
 #include <blosc.h>
 #include <string.h>
 
+#include "codec/blosc_frame.h"
 #include "codec/impl.h"
 
+/* c-blosc stores what is shorter. */
 enum {
-    HEADER_NBYTES = 16
+    MIN_NBYTES = 128
 };
 
 static uint32_t typesize_of(const cm_codec_step *step)
@@ -26,6 +27,35 @@ static const char *cname_of(const cm_codec_step *step)
     return step->spec->blosc.cname[0] ? step->spec->blosc.cname : BLOSC_LZ4_COMPNAME;
 }
 
+/* True when encoding is one block of zstd, which needs no c-blosc. */
+static bool is_own_block(const cm_codec_step *step, size_t nbytes)
+{
+    const cm_codec_spec *spec = step->spec;
+    return spec->level > 0 && strcmp(cname_of(step), BLOSC_ZSTD_COMPNAME) == 0 &&
+           spec->blosc.shuffle != CM_BLOSC_BITSHUFFLE &&
+           spec->blosc.blocksize == CM_BLOSC_ONE_BLOCK && nbytes >= MIN_NBYTES &&
+           nbytes <= BLOSC_MAX_BLOCKSIZE && nbytes % typesize_of(step) == 0;
+}
+
+/* A block is shuffled beside the data, and c-blosc takes up to three for each call. */
+static void estimate(cm_codec_step *step)
+{
+    const char *cname = cname_of(step);
+    bool is_zstd = strcmp(cname, BLOSC_ZSTD_COMPNAME) == 0;
+    bool is_own = is_zstd || strncmp(cname, BLOSC_LZ4_COMPNAME, 3) == 0 ||
+                  strcmp(cname, BLOSC_ZLIB_COMPNAME) == 0;
+    is_own =
+        is_own && step->spec->blosc.cname[0] && step->spec->blosc.shuffle != CM_BLOSC_BITSHUFFLE;
+    size_t block = step->in_bound + 4 * BLOSC_MAX_TYPESIZE;
+    step->decode_memory = (is_own ? 1 : 3) * block + cm_zstd_decode_memory();
+    step->encode_memory = (is_own_block(step, step->in_bound) ? 1 : 3) * block;
+    if (is_zstd)
+        step->encode_memory +=
+            cm_zstd_encode_memory(cm_blosc_zstd_level(step->spec->level), step->in_bound);
+    else
+        step->encode_memory += 512 << 10; /* zlib's deflate takes 268 KB, LZ4 HC 256 KB */
+}
+
 static int prepare(cm_codec_step *step, cm_error *err)
 {
     if (step->spec->level < 0 || step->spec->level > 9)
@@ -33,20 +63,11 @@ static int prepare(cm_codec_step *step, cm_error *err)
     step->varying = true;
     if (step->in_bound == CM_CODEC_UNBOUNDED)
         return CM_OK;
-    if (step->in_bound > BLOSC_MAX_BUFFERSIZE) {
+    if (step->in_bound > BLOSC_MAX_BUFFERSIZE)
         return cm_fail(err, CM_EUNSUPPORTED,
                        "a chunk of %zu bytes, and %d is the most that blosc can hold",
                        step->in_bound, BLOSC_MAX_BUFFERSIZE);
-    }
-    /* For each call c-blosc takes up to three blocks and a library context, and gives them back. */
-    size_t blocks = 3 * step->in_bound + 4 * BLOSC_MAX_TYPESIZE;
-    int zstd_level = step->spec->level < 9 ? 2 * step->spec->level - 1 : 22;
-    step->decode_memory = blocks + cm_zstd_decode_memory();
-    step->encode_memory = blocks;
-    if (strcmp(cname_of(step), BLOSC_ZSTD_COMPNAME) == 0)
-        step->encode_memory += cm_zstd_encode_memory(zstd_level, step->in_bound);
-    else
-        step->encode_memory += 512 << 10; /* zlib's deflate takes 268 KB, LZ4 HC 256 KB */
+    estimate(step);
     return CM_OK;
 }
 
@@ -59,26 +80,24 @@ static bool bound(const cm_codec_step *step, size_t nbytes, size_t *out)
 static int decode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_room *dst,
                   cm_error *err)
 {
-    (void)step;
-    (void)ctx;
-    if (src.nbytes < HEADER_NBYTES)
+    if (src.nbytes < CM_BLOSC_HEADER_NBYTES)
         return cm_fail(err, CM_EFORMAT, "%zu bytes cannot be a frame", src.nbytes);
-    uint32_t nbytes = cm_load_le32(src.data + 4);
-    uint32_t blocksize = cm_load_le32(src.data + 8);
-    uint32_t cbytes = cm_load_le32(src.data + 12);
-    if (cbytes != src.nbytes)
-        return cm_fail(err, CM_EFORMAT, "%zu bytes, but the frame says %u", src.nbytes, cbytes);
-    if (nbytes > dst->capacity)
-        return cm_codec_no_room(dst, nbytes, err);
-    size_t valid;
-    if (blosc_cbuffer_validate(src.data, src.nbytes, &valid) < 0 || valid != nbytes ||
-        (blocksize > nbytes && nbytes > 0))
-        return cm_fail(err, CM_EFORMAT, "the frame's header is damaged");
-    dst->nbytes = nbytes;
-    if (nbytes == 0)
+    cm_blosc_header h = cm_blosc_read_header(src.data);
+    if (h.cbytes != src.nbytes)
+        return cm_fail(err, CM_EFORMAT, "%zu bytes, but the frame says %u", src.nbytes, h.cbytes);
+    if (h.nbytes > dst->capacity)
+        return cm_codec_no_room(dst, h.nbytes, err);
+    dst->nbytes = h.nbytes;
+    if (h.nbytes == 0)
         return CM_OK;
-    int made = blosc_decompress_ctx(src.data, dst->data, nbytes, 1);
-    if (made <= 0 || (uint32_t)made != nbytes)
+    if (cm_blosc_takes(&h))
+        return cm_blosc_decode_frame(step, ctx, &h, src, dst, err);
+    size_t valid;
+    if (blosc_cbuffer_validate(src.data, src.nbytes, &valid) < 0 || valid != h.nbytes ||
+        h.blocksize > h.nbytes)
+        return cm_fail(err, CM_EFORMAT, "the frame's header is damaged");
+    int made = blosc_decompress_ctx(src.data, dst->data, h.nbytes, 1);
+    if (made <= 0 || (uint32_t)made != h.nbytes)
         return cm_fail(err, CM_EFORMAT, "the frame is damaged, or its compressor is unknown");
     return CM_OK;
 }
@@ -95,7 +114,8 @@ static int can_encode(const cm_codec_step *step, cm_error *err)
 static int encode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_room *dst,
                   cm_error *err)
 {
-    (void)ctx;
+    if (is_own_block(step, src.nbytes))
+        return cm_blosc_encode_block(step, ctx, typesize_of(step), src, dst, err);
     if (src.nbytes > BLOSC_MAX_BUFFERSIZE) {
         return cm_fail(err, CM_EUNSUPPORTED,
                        "a chunk of %zu bytes, and %d is the most that blosc can hold", src.nbytes,

@@ -40,7 +40,7 @@ uint32_t cm_fletcher32(const void *data, size_t nbytes)
         size_t n = left < 360 ? left : 360;
         left -= n;
         for (; n > 0; n--, p += 2) {
-            sum1 += cm_load_be16(p);
+            sum1 += (uint32_t)p[0] << 8 | p[1];
             sum2 += sum1;
         }
         sum1 = (sum1 & 0xffff) + (sum1 >> 16);
