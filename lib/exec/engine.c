@@ -313,6 +313,7 @@ static void add_stats(cm_engine_stats *sum, const cm_engine_stats *one)
         sum->stage_calls[i] += one->stage_calls[i];
     }
     sum->pieces += one->pieces;
+    sum->passed += one->passed;
     sum->read_nbytes += one->read_nbytes;
 }
 

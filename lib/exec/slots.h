@@ -15,6 +15,7 @@ typedef struct cm_slot {
     const cm_transfer *transfer;
     uint64_t number;            /* of the target chunk */
     _Atomic uint64_t left;      /* pieces that have not come yet */
+    bool delivered;             /* its stored bytes were passed on: nothing to encode */
     uint8_t *data;              /* transfer->slot_nbytes */
     struct cm_slot *next;       /* in its hash chain, or in the list of unused slots */
     struct cm_slot *next_ready; /* in the list of those whose pieces have all come */

@@ -18,6 +18,13 @@
 #include "model/convert.h"
 #include "plan/sweep.h"
 
+/* What happens to stored bytes where source and target have the same chunks. */
+typedef enum cm_pass {
+    CM_PASS_NOTHING, /* every chunk is decoded and encoded */
+    CM_PASS_BYTES,   /* the target's codecs are the source's: stored bytes go through unchanged */
+    CM_PASS_GZIP     /* zlib streams become gzip streams around the same deflate data */
+} cm_pass;
+
 typedef struct cm_transfer {
     /* Set by the caller; borrowed, and unchanged until the engine has returned. */
     cm_array *source;            /* of fixed-size elements */
@@ -25,6 +32,7 @@ typedef struct cm_transfer {
     uint64_t step[CM_MAX_RANK];
     cm_zarr_writer *target;
     cm_dtype target_type;
+    cm_pass pass;
     const cm_conversion *conversion; /* NULL: elements are carried over bit for bit */
     const uint8_t *target_fill;      /* one element: pads edge chunks; NULL: zeros do */
     bool skip_empty;                 /* chunks that hold only target_fill may be left out */
@@ -65,6 +73,7 @@ typedef struct cm_engine_stats {
     uint64_t stage_ns[CM_NSTAGES]; /* of all workers together */
     uint64_t stage_calls[CM_NSTAGES];
     uint64_t pieces;      /* source pieces read */
+    uint64_t passed;      /* chunks whose stored bytes were passed on */
     uint64_t read_nbytes; /* stored bytes */
 } cm_engine_stats;
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "codec/rewrap.h"
 #include "model/copy.h"
 
 const char *const cm_stage_names[CM_NSTAGES] = {"read",   "decode", "scatter",
@@ -38,6 +39,8 @@ int cm_worker_init(cm_worker *w, unsigned index, const cm_transfer *transfer, si
         decoded = piece > decoded ? piece : decoded;
         stored = t->source->max_stored_nbytes > stored ? t->source->max_stored_nbytes : stored;
         size_t bound = cm_chain_is_raw(chain) ? 0 : cm_chain_encoded_bound(chain);
+        if (t->pass == CM_PASS_GZIP && bound < stored + CM_GZIP_OVERHEAD)
+            bound = stored + CM_GZIP_OVERHEAD;
         encoded = bound > encoded ? bound : encoded;
         size_t target = t->conversion == NULL ? 0 : grid->chunk_nelem * t->target_type.nbytes;
         converted = target > converted ? target : converted;
@@ -118,17 +121,10 @@ static int load_box(cm_worker *w, loaded *out, cm_error *err)
     return rc;
 }
 
-static int load_chunk(cm_worker *w, loaded *out, cm_error *err)
+static int decode_chunk(cm_worker *w, uint32_t skip, loaded *out, cm_error *err)
 {
     const cm_piece *p = &w->piece;
     cm_array *source = p->transfer->source;
-    cm_fetch fetch = {0};
-    uint64_t start = cm_now_ns();
-    int rc = source->ops->fetch(source, p->number, &w->stored, &fetch, err);
-    if (rc != CM_OK || !fetch.present)
-        return rc;
-    start = cm_worker_stage(w, CM_STAGE_READ, p->transfer, p->number, start);
-    w->stats.read_nbytes += w->stored.nbytes;
     for (unsigned j = 0; j < source->rank; j++) {
         out->shape[j] = source->grid.chunk[j];
         out->origin[j] = p->coord[j] * source->grid.chunk[j];
@@ -140,8 +136,9 @@ static int load_chunk(cm_worker *w, loaded *out, cm_error *err)
             out->in_place && out->origin[j] == p->transfer->sweep.axis[j].start + p->span[j].lo;
     uint8_t *dst = out->in_place ? p->slot[0]->data : w->decoded.data;
     out->data = dst;
-    rc = cm_chain_decode(source->chain, w->ctx, w->stored.data, w->stored.nbytes, fetch.skip, dst,
-                         err);
+    uint64_t start = cm_now_ns();
+    int rc =
+        cm_chain_decode(source->chain, w->ctx, w->stored.data, w->stored.nbytes, skip, dst, err);
     cm_worker_stage(w, CM_STAGE_DECODE, p->transfer, p->number, start);
     if (rc != CM_OK) {
         char coord[CM_MAX_RANK * 21];
@@ -149,6 +146,46 @@ static int load_chunk(cm_worker *w, loaded *out, cm_error *err)
                         cm_coord_text(source->rank, p->coord, coord, sizeof(coord)));
     }
     return rc;
+}
+
+/* The stored bytes go to the output as they are, or as the gzip stream around the same deflate data. */
+static int pass_on(cm_worker *w, cm_error *err)
+{
+    const cm_piece *p = &w->piece;
+    const cm_transfer *t = p->transfer;
+    const cm_buf *bytes = &w->stored;
+    int rc = CM_OK;
+    if (t->pass == CM_PASS_GZIP) {
+        loaded ignored;
+        rc = decode_chunk(w, 0, &ignored, err);
+        if (rc == CM_OK)
+            rc = cm_zlib_to_gzip(&w->stored, ignored.data, t->slot_nbytes, &w->encoded, err);
+        bytes = &w->encoded;
+    }
+    uint64_t start = cm_now_ns();
+    if (rc == CM_OK)
+        rc = cm_zarr_writer_put(t->target, p->slot[0]->number, bytes->data, bytes->nbytes, err);
+    cm_worker_stage(w, CM_STAGE_WRITE, t, p->number, start);
+    p->slot[0]->delivered = true;
+    w->stats.passed++;
+    return rc;
+}
+
+static int load_chunk(cm_worker *w, loaded *out, cm_error *err)
+{
+    const cm_piece *p = &w->piece;
+    cm_array *source = p->transfer->source;
+    cm_fetch fetch = {0};
+    uint64_t start = cm_now_ns();
+    int rc = source->ops->fetch(source, p->number, &w->stored, &fetch, err);
+    if (rc != CM_OK || !fetch.present)
+        return rc;
+    cm_worker_stage(w, CM_STAGE_READ, p->transfer, p->number, start);
+    w->stats.read_nbytes += w->stored.nbytes;
+    /* A chunk that skipped a filter is not what the output's metadata says: it is recoded. */
+    if (p->transfer->pass != CM_PASS_NOTHING && fetch.skip == 0)
+        return pass_on(w, err);
+    return decode_chunk(w, fetch.skip, out, err);
 }
 
 /* Copies what PIECE and the target chunk COORD share. */
@@ -212,7 +249,9 @@ int cm_worker_piece(cm_worker *w, cm_error *err)
     w->stats.pieces++;
     if (!w->piece.absent)
         rc = t->source->chunked ? load_chunk(w, &from, err) : load_box(w, &from, err);
-    if (rc == CM_OK && !from.in_place) {
+    bool delivered =
+        t->pass != CM_PASS_NOTHING && w->piece.slot[0] != NULL && w->piece.slot[0]->delivered;
+    if (rc == CM_OK && !from.in_place && !delivered) {
         uint64_t start = cm_now_ns();
         scatter(&w->piece, &from);
         cm_worker_stage(w, CM_STAGE_SCATTER, t, w->piece.number, start);
@@ -318,8 +357,8 @@ int cm_worker_target(cm_worker *w, cm_slot *slot, cm_error *err)
     cm_grid_coord(grid, slot->number, coord);
     cm_grid_box(grid, coord, &valid);
     cm_monitor_at(w->monitor, slot->transfer->source->name, slot->number, "writing");
-    int rc = finish_elements(w, slot, grid, coord, &valid, &data, err);
-    if (rc == CM_OK)
+    int rc = slot->delivered ? CM_OK : finish_elements(w, slot, grid, coord, &valid, &data, err);
+    if (rc == CM_OK && !slot->delivered)
         rc = put(w, slot, grid, data, err);
     if (rc != CM_OK) {
         char text[CM_MAX_RANK * 21];

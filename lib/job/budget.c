@@ -47,6 +47,7 @@ static int prepare(cm_job *job, cm_store *store, cm_error *err)
         t->source = a;
         t->target = v->writer;
         t->target_type = v->type;
+        t->pass = v->pass;
         t->conversion = v->converts ? &v->conversion : NULL;
         memcpy(t->start, v->start, sizeof(t->start));
         memcpy(t->step, v->step, sizeof(t->step));

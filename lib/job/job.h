@@ -35,6 +35,7 @@ typedef struct cm_job_var {
     uint64_t shard[CM_MAX_RANK];
     bool sharded;
     cm_codec_choice codec;
+    cm_pass pass; /* keep.c: stored bytes go through */
 
     /* zarr_rules.c */
     cm_zarr_meta meta;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "job/job.h"
+#include "job/keep.h"
 #include "job/shape_option.h"
 #include "job/varopt.h"
 #include "plan/autochunk.h"
@@ -128,6 +128,20 @@ static const uint64_t *source_chunks(const cm_job_var *v, uint64_t *chunk)
     return chunk;
 }
 
+/* Stored bytes can go through only in the file's own chunks. */
+static int keep_chunks(layout *l, cm_job_var *v, cm_error *err)
+{
+    const char *value = cm_varopts_get(&l->chunks, v->name, v->rank >= 2, NULL);
+    if (kind_of(value) == CUT_SHAPE || kind_of(value) == CUT_AUTO)
+        return cm_fail(err, CM_EINVAL,
+                       "--chunks %s: --codec keep keeps the file's chunks as well, for variable %s "
+                       "too",
+                       value, v->name);
+    if (v->source->has_source_chunks)
+        memcpy(v->chunk, v->source->source_chunk, sizeof(v->chunk));
+    return cm_job_keep(l->job, v, err);
+}
+
 static int choose_chunks(layout *l, cm_job_var *v, cm_error *err)
 {
     bool named, general = v->rank >= 2;
@@ -174,9 +188,6 @@ static int choose_codec(layout *l, cm_job_var *v, cm_error *err)
         cm_error_prefix(err, "--codec");
         return rc;
     }
-    if (v->codec.keep)
-        return cm_fail(err, CM_EINVAL, "--codec %s: passing stored bytes through is not built yet",
-                       value);
     if (v->codec.compressor.id == CM_CODEC_BLOSC && v->type.nbytes == 1 &&
         v->codec.compressor.blosc.shuffle == CM_BLOSC_SHUFFLE)
         v->codec.compressor.blosc.shuffle = CM_BLOSC_NOSHUFFLE;
@@ -245,9 +256,12 @@ static int choose_all(layout *l, cm_error *err)
     cm_job *job = l->job;
     uint64_t objects = 0;
     for (size_t i = 0; i < job->nvars; i++) {
-        int rc = choose_chunks(l, &job->var[i], err);
-        if (rc == CM_OK)
-            rc = choose_codec(l, &job->var[i], err);
+        cm_job_var *v = &job->var[i];
+        int rc = choose_codec(l, v, err);
+        if (rc == CM_OK && v->codec.keep)
+            rc = keep_chunks(l, v, err);
+        if (rc == CM_OK && v->pass == CM_PASS_NOTHING)
+            rc = choose_chunks(l, v, err);
         if (rc != CM_OK)
             return rc;
         objects += count_chunks(&job->var[i], job->var[i].chunk);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/job.h"
+#include "job/keep.h"
 
 static int add_text(char ***list, size_t *n, const char *format, va_list args, cm_error *err)
 {
@@ -51,6 +51,8 @@ static const char *access_name(cm_nc_access access)
 /* Who does not open it: semantics.md and the reader matrix. */
 static const char *readers_of(const cm_job_var *v, int zarr_format)
 {
+    if (v->pass != CM_PASS_NOTHING)
+        return cm_job_kept_readers(v, zarr_format);
     if (v->as_strings)
         return zarr_format == 3 ? "zarr-python, xarray, zarrs, GDAL; not tensorstore"
                                 : "zarr-python, xarray, zarrs, GDAL; not tensorstore, not netCDF-C";
@@ -119,6 +121,7 @@ static int describe(const cm_job *job, cm_job_var *v, bool written, cm_convert_v
     if (written)
         out->stored_nbytes = counts.nbytes;
     out->memory_nbytes = memory_of(job, v);
+    out->passed_through = v->pass != CM_PASS_NOTHING;
     out->decodes_per_chunk = decodes_per_chunk(job, v);
     return CM_OK;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "job/job.h"
+#include "job/keep.h"
 #include "job/varopt.h"
 
 /* xarray reads the _FillValue of a float in Zarr v3 as base64 of the little-endian float64. */
@@ -165,7 +165,9 @@ static int set_codecs(cm_job_var *v, cm_error *err)
     cm_zarr_meta *m = &v->meta;
     cm_codec_spec *inner;
     size_t ninner;
-    int rc = cm_codec_choice_specs(&v->codec, &v->type, &inner, &ninner, err);
+    int rc = v->pass != CM_PASS_NOTHING
+                 ? cm_job_kept_codecs(v, &inner, &ninner, err)
+                 : cm_codec_choice_specs(&v->codec, &v->type, &inner, &ninner, err);
     if (rc != CM_OK || !v->sharded) {
         m->codecs = rc == CM_OK ? inner : NULL;
         m->ncodecs = rc == CM_OK ? ninner : 0;

@@ -80,6 +80,12 @@ const char *cm_nc_warning_at(const cm_nc_file *file, size_t i);
  */
 int cm_nc_var_prepare(cm_nc_file *file, cm_nc_var *var, cm_error *err);
 
+/*
+ * The codecs of VAR's stored chunks, in encoding order, borrowed; NULL when they
+ * are not known: VAR is not prepared, or not read chunk by chunk.
+ */
+const cm_codec_spec *cm_nc_var_codecs(const cm_nc_var *var, size_t *n);
+
 /* BOX of VAR through libnetcdf alone, whatever its access: for verification.  Locks. */
 int cm_nc_read_library(cm_nc_file *file, cm_nc_var *var, const cm_box *box, void *dst,
                        cm_error *err);

@@ -243,3 +243,10 @@ int cm_nc_var_prepare(cm_nc_file *file, cm_nc_var *var, cm_error *err)
     node->prepared = !rc;
     return rc;
 }
+
+const cm_codec_spec *cm_nc_var_codecs(const cm_nc_var *var, size_t *n)
+{
+    const cm_nc_node *node = (const cm_nc_node *)var;
+    *n = var->array.chunked ? node->dataset.ncodecs : 0;
+    return var->array.chunked ? node->dataset.codec : NULL;
+}

@@ -1,0 +1,29 @@
+#include "codec/rewrap.h"
+
+#include <libdeflate.h>
+#include <string.h>
+
+enum {
+    ZLIB_HEADER = 2,
+    ZLIB_TRAILER = 4, /* Adler-32 */
+    ZLIB_FDICT = 0x20,
+    GZIP_HEADER = 10
+};
+
+int cm_zlib_to_gzip(const cm_buf *zlib, const void *decoded, size_t decoded_nbytes, cm_buf *out,
+                    cm_error *err)
+{
+    /* ID1 ID2, deflate, no flags, no time, no hint of the level, unknown system. */
+    static const uint8_t header[GZIP_HEADER] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255};
+    if (zlib->nbytes < ZLIB_HEADER + ZLIB_TRAILER || (zlib->data[1] & ZLIB_FDICT) != 0)
+        return cm_fail(err, CM_EFORMAT, "zlib: no stream that gzip can hold");
+    size_t body = zlib->nbytes - ZLIB_HEADER - ZLIB_TRAILER;
+    int rc = cm_buf_resize(out, GZIP_HEADER + body + 8, err);
+    if (rc != CM_OK)
+        return rc;
+    memcpy(out->data, header, GZIP_HEADER);
+    memcpy(out->data + GZIP_HEADER, zlib->data + ZLIB_HEADER, body);
+    cm_store_le32(out->data + GZIP_HEADER + body, libdeflate_crc32(0, decoded, decoded_nbytes));
+    cm_store_le32(out->data + GZIP_HEADER + body + 4, (uint32_t)decoded_nbytes);
+    return CM_OK;
+}
