@@ -29,6 +29,7 @@ const char *cm_store_name(const cm_store *store)
 int cm_store_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err)
 {
     int rc = cm_key_check(key, err);
+    buf->nbytes = 0; /* so that growing copies nothing */
     if (rc == CM_OK)
         rc = store->ops->get(store, key, max_nbytes, buf, err);
     if (rc == CM_OK)

@@ -33,15 +33,38 @@ typedef struct cm_zarr_meta {
     bool key_v2;           /* v3 arrays with chunk_key_encoding "v2" */
     cm_codec_spec *codecs; /* in encoding order; v2: order, filters, bytes, compressor */
     size_t ncodecs;
+    bool raw_bits; /* v3: a RAW type is named r<N>, not raw_bytes */
+
+    cm_json
+        *raw; /* the zarr.json or .zarray that was read, without consolidated metadata; or NULL */
+    bool verbatim; /* to be written as RAW has it, because it is not understood */
 } cm_zarr_meta;
 
-void cm_zarr_meta_release(cm_zarr_meta *meta);
+void cm_zarr_meta_release(cm_zarr_meta *meta); /* zeroed memory is fine */
+int cm_zarr_meta_copy(const cm_zarr_meta *meta, cm_zarr_meta *out, cm_error *err);
 
+/*
+ * Makes META one of ZARR_FORMAT, with that format's usual chunk keys.
+ * CM_EUNSUPPORTED when the format cannot express its type or codecs; META is
+ * then as it was.
+ */
+int cm_zarr_meta_set_format(cm_zarr_meta *meta, int zarr_format, cm_error *err);
+
+/*
+ * Readers.  CM_EFORMAT: broken; nothing is in *OUT.  CM_EUNSUPPORTED: a type,
+ * codec, chunk grid or extension that is not known; *OUT then holds what was
+ * understood (to be released), RAW always and `verbatim` set, so that the node
+ * can be listed and carried over.
+ */
 /* One zarr.json, array or group.  Consolidated metadata of a group is in J still; see open.h. */
 int cm_zarr_meta_from_v3(const cm_json *j, cm_zarr_meta *out, cm_error *err);
 /* .zarray or .zgroup, and .zattrs (NULL when absent). */
 int cm_zarr_meta_from_v2(const cm_json *j, const cm_json *attrs, cm_zarr_meta *out, cm_error *err);
 
+/*
+ * Writers; META's zarr_format must be the one in the name.  A V2 `has_fill` of
+ * false is null; v3 must have a value and gets zero or "".
+ */
 /* A complete zarr.json, without consolidated metadata. */
 int cm_zarr_meta_to_v3(const cm_zarr_meta *meta, cm_json **out, cm_error *err);
 /* .zarray or .zgroup into *OUT and .zattrs into *ATTRS (NULL when there is nothing to say). */

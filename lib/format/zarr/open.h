@@ -11,6 +11,7 @@
 typedef struct cm_zarr_node {
     char *path; /* "" for the root, "a/b" below it */
     cm_zarr_meta meta;
+    char *unsupported; /* why this node can be listed and carried over but not read; NULL: it can */
 } cm_zarr_node;
 
 /* All groups and arrays of a store, parents before children, else sorted by path.  Borrows the store. */
@@ -18,14 +19,18 @@ typedef struct cm_zarr_tree {
     cm_store *store;
     int zarr_format;
     bool consolidated; /* read from consolidated metadata */
+    bool implied;      /* the root has no metadata of its own */
     cm_zarr_node *node;
     size_t nnodes;
 } cm_zarr_tree;
 
 /*
  * Reads consolidated metadata where it is there and valid, and walks the
- * folders otherwise.  The root may be an array.  CM_EFORMAT "no Zarr store" when
- * neither zarr.json, .zgroup, .zarray nor .zmetadata is there.
+ * folders otherwise.  The root may be an array.  A root without metadata above
+ * nodes that have some is taken for a group (`implied`); groups missing between
+ * consolidated nodes are added.  CM_EFORMAT "no Zarr store" when neither
+ * zarr.json, .zgroup, .zarray nor .zmetadata is there or directly below.  Errors
+ * name the key, not the store.
  */
 int cm_zarr_open(cm_store *store, cm_zarr_tree *out, cm_error *err);
 void cm_zarr_tree_release(cm_zarr_tree *tree);

@@ -37,12 +37,19 @@ int cm_zarr_writer_put(cm_zarr_writer *w, uint64_t number, const void *data, siz
                        cm_error *err);
 /* Chunk NUMBER holds only the fill value and is left out. */
 int cm_zarr_writer_skip(cm_zarr_writer *w, uint64_t number, cm_error *err);
-/* CM_EINTERNAL, naming one, when a chunk was neither put nor skipped. */
+/*
+ * For going on after an interruption: where the object of OUTER (a number in the
+ * outer grid) is there already, all its chunks count as delivered and *kept is
+ * true.  Before any of them is put.
+ */
+int cm_zarr_writer_keep(cm_zarr_writer *w, uint64_t outer, bool *kept, cm_error *err);
+/* CM_EINTERNAL, naming one, when a chunk was neither put, skipped nor kept. */
 int cm_zarr_writer_finish(cm_zarr_writer *w, cm_error *err);
 
 typedef struct cm_zarr_written {
     uint64_t nchunks;  /* put */
     uint64_t nskipped; /* left out */
+    uint64_t nkept;    /* there already */
     uint64_t nobjects; /* files made */
     uint64_t nbytes;   /* of those, indices counted */
 } cm_zarr_written;
@@ -58,14 +65,26 @@ typedef struct cm_zarr_entry {
  * Writes the metadata of all nodes, arrays first, then groups from the deepest
  * up, the root last, with CONSOLIDATED metadata as zarr-python writes it (v3:
  * inline in the root and in nested groups; v2: .zmetadata).  Groups that are
- * missing between the root and a node are added.
+ * missing between the root and a node are added.  `verbatim` metadata is written
+ * as it was read.  CM_EINVAL: a name that Zarr does not allow, two nodes of one
+ * path, or a node below an array.
  */
 int cm_zarr_hierarchy_write(cm_store *store, int zarr_format, const cm_zarr_entry *entry, size_t n,
                             bool consolidated, cm_error *err);
 
 /*
+ * Copies the objects below the array at FROM_PATH, its metadata apart, under
+ * TO_PATH: for arrays that are carried over without being understood.  Holds
+ * 1 MiB, whatever the objects' sizes.  *nobjects and *nbytes (NULL accepted)
+ * are increased.
+ */
+int cm_zarr_objects_copy(cm_store *from, const char *from_path, cm_store *to, const char *to_path,
+                         uint64_t *nobjects, uint64_t *nbytes, cm_error *err);
+
+/*
  * Removes what a Zarr store holds at the root of STORE: the metadata and chunk
- * files of every node, and nothing else.  CM_EFORMAT when it is no Zarr store.
+ * files of every node, left-over temporary files and emptied folders, and nothing
+ * else.  Symbolic links are not followed.  CM_EFORMAT when it is no Zarr store.
  * *foreign counts the files that were left because they are not the store's.
  */
 int cm_zarr_erase(cm_store *store, uint64_t *foreign, cm_error *err);

@@ -1,0 +1,133 @@
+/* Reading boxes of an array, however it stores them. */
+#include "format/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/copy.h"
+
+static int check_box(const cm_array *a, const cm_box *box, cm_error *err)
+{
+    bool inside = box->rank == a->rank;
+    for (unsigned i = 0; inside && i < a->rank; i++)
+        inside = box->start[i] <= a->shape[i] && box->shape[i] <= a->shape[i] - box->start[i];
+    if (inside)
+        return CM_OK;
+    return cm_fail(err, CM_EINVAL, "array %s: a read reaches outside of it", a->name);
+}
+
+/* What reading chunk after chunk carries along. */
+typedef struct chunk_read {
+    cm_array *array;
+    cm_codec_ctx *ctx;
+    const cm_box *box;
+    uint8_t *dst;
+    int64_t dst_stride[CM_MAX_RANK];
+    int64_t chunk_stride[CM_MAX_RANK];
+    cm_buf stored, decoded;
+} chunk_read;
+
+static int decode(chunk_read *r, const uint64_t *coord, const cm_fetch *fetch, cm_error *err)
+{
+    cm_array *a = r->array;
+    int rc = cm_buf_resize(&r->decoded, cm_chain_decoded_nbytes(a->chain), err);
+    if (rc == CM_OK)
+        rc = cm_chain_decode(a->chain, r->ctx, r->stored.data, r->stored.nbytes, fetch->skip,
+                             r->decoded.data, err);
+    if (rc) {
+        char text[CM_MAX_RANK * 21 + 2];
+        cm_error_prefix(err, "array %s: chunk %s", a->name[0] ? a->name : "/",
+                        cm_coord_text(a->rank, coord, text, sizeof text));
+    }
+    return rc;
+}
+
+static int read_chunk(chunk_read *r, const uint64_t *coord, cm_error *err)
+{
+    cm_array *a = r->array;
+    cm_box covered, part;
+    cm_grid_box(&a->grid, coord, &covered);
+    if (!cm_box_intersect(&covered, r->box, &part))
+        return CM_OK;
+    size_t itemsize = a->dtype.nbytes;
+    int64_t to = 0, from = 0;
+    for (unsigned i = 0; i < a->rank; i++) {
+        to += (int64_t)(part.start[i] - r->box->start[i]) * r->dst_stride[i];
+        from += (int64_t)(part.start[i] - covered.start[i]) * r->chunk_stride[i];
+    }
+    cm_fetch fetch = {0};
+    int rc = a->ops->fetch(a, cm_grid_number(&a->grid, coord), &r->stored, &fetch, err);
+    if (rc)
+        return rc;
+    if (!fetch.present) {
+        uint8_t *zero = a->fill ? NULL : cm_calloc(itemsize, 1, err);
+        if (!a->fill && !zero)
+            return CM_ENOMEM;
+        cm_fill_nd(a->rank, part.shape, itemsize, r->dst + to, r->dst_stride,
+                   a->fill ? a->fill : zero);
+        free(zero);
+        return CM_OK;
+    }
+    rc = decode(r, coord, &fetch, err);
+    if (rc == CM_OK)
+        cm_copy_nd(a->rank, part.shape, itemsize, r->dst + to, r->dst_stride,
+                   r->decoded.data + from, r->chunk_stride);
+    return rc;
+}
+
+static int read_chunks(chunk_read *r, cm_error *err)
+{
+    cm_array *a = r->array;
+    uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK], coord[CM_MAX_RANK], left = 1;
+    cm_grid_cover(&a->grid, r->box, first, count);
+    for (unsigned i = 0; i < a->rank; i++) {
+        coord[i] = first[i];
+        left *= count[i];
+    }
+    for (; left > 0; left--) {
+        int rc = read_chunk(r, coord, err);
+        if (rc)
+            return rc;
+        for (unsigned i = a->rank; i-- > 0 && ++coord[i] == first[i] + count[i];)
+            coord[i] = first[i];
+    }
+    return CM_OK;
+}
+
+int cm_array_read(cm_array *a, cm_codec_ctx *ctx, const cm_box *box, void *dst, cm_error *err)
+{
+    int rc = check_box(a, box, err);
+    if (rc || cm_box_nelem(box) == 0)
+        return rc;
+    if (cm_dtype_is_vlen(&a->dtype))
+        return cm_fail(err, CM_EINVAL, "array %s: its elements have no fixed size", a->name);
+    if (!a->chunked)
+        return a->ops->read_box(a, box, dst, err);
+    chunk_read r = {.array = a, .ctx = ctx, .box = box, .dst = dst};
+    if (!ctx && !(r.ctx = cm_codec_ctx_create(err)))
+        return CM_ENOMEM;
+    cm_strides_c(a->rank, box->shape, a->dtype.nbytes, r.dst_stride);
+    cm_strides_c(a->rank, a->grid.chunk, a->dtype.nbytes, r.chunk_stride);
+    rc = read_chunks(&r, err);
+    cm_buf_release(&r.stored);
+    cm_buf_release(&r.decoded);
+    if (!ctx)
+        cm_codec_ctx_free(r.ctx);
+    return rc;
+}
+
+int cm_array_read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_error *err)
+{
+    int rc = check_box(a, box, err);
+    if (rc)
+        return rc;
+    if (!a->ops->read_strings)
+        return cm_fail(err, CM_EINVAL, "array %s: its elements have a fixed size", a->name);
+    return a->ops->read_strings(a, box, out, err);
+}
+
+void cm_array_free(cm_array *a)
+{
+    if (a)
+        a->ops->free(a);
+}

@@ -1,0 +1,37 @@
+/* Lists of codecs while they are read, and what each codec sees. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/zarr/internal.h"
+
+int cm_spec_list_add(cm_spec_list *list, const cm_codec_spec *spec, cm_error *err)
+{
+    cm_codec_spec *grown = realloc(list->spec, (list->n + 1) * sizeof *grown);
+    if (!grown)
+        return cm_fail(err, CM_ENOMEM, "no memory for a list of %zu codecs", list->n + 1);
+    list->spec = grown;
+    list->spec[list->n++] = *spec;
+    return CM_OK;
+}
+
+void cm_codec_scene_pass(cm_codec_scene *scene, const cm_codec_spec *spec)
+{
+    switch (spec->id) {
+    case CM_CODEC_DELTA:
+    case CM_CODEC_FIXEDSCALEOFFSET:
+    case CM_CODEC_QUANTIZE:
+    case CM_CODEC_ASTYPE:
+        scene->type = spec->astype;
+        break;
+    case CM_CODEC_CAST_VALUE:
+        scene->type = spec->cast->to;
+        break;
+    case CM_CODEC_PACKBITS:
+        scene->type = cm_dtype_make(CM_KIND_UINT, 1);
+        break;
+    default:
+        if (cm_codec_class_of(spec->id) != CM_CODEC_ARRAY_ARRAY)
+            scene->is_bytes = true;
+        break;
+    }
+}

@@ -1,0 +1,353 @@
+/*
+ * Fill values of every type, from JSON.
+ *
+ * Zarr v3 core, "fill value representation", the data types of zarr-extensions,
+ * and zarr.readthedocs.io "Zarr storage specification 2", "Fill value encoding".
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/zarr/internal.h"
+
+#define COUNT(table) (sizeof(table) / sizeof *(table))
+
+static int bad(const char *what, const cm_dtype *t, cm_error *err)
+{
+    char name[32];
+    return cm_fail(err, CM_EFORMAT, "fill_value %s %s", what, cm_dtype_name(t, name, sizeof name));
+}
+
+/* ---- numbers ---- */
+
+/* IEEE 754 binary16 from binary64, ties to even; what is too large becomes infinite. */
+static uint16_t half_from_double(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    uint16_t sign = (uint16_t)(bits >> 48 & 0x8000);
+    int exponent = (int)(bits >> 52 & 0x7ff) - 1023;
+    uint64_t mantissa = bits & 0xfffffffffffffu;
+    if (exponent == 1024)
+        return sign | 0x7c00 | (mantissa ? 0x200 : 0);
+    if (exponent > 15)
+        return sign | 0x7c00;
+    if (exponent < -25)
+        return sign;
+    uint64_t whole = mantissa | (uint64_t)1 << 52;
+    int shift = exponent < -14 ? 42 + (-14 - exponent) : 42; /* subnormals lose more bits */
+    uint64_t kept = whole >> shift;
+    uint64_t rest = whole & (((uint64_t)1 << shift) - 1);
+    uint64_t half = (uint64_t)1 << (shift - 1);
+    if (rest > half || (rest == half && (kept & 1)))
+        kept++;
+    /* The hidden bit, and a carry out of the mantissa, add to the exponent by themselves. */
+    uint64_t biased = exponent < -14 ? 0 : (uint64_t)(exponent + 14) << 10;
+    return sign | (uint16_t)(biased + kept);
+}
+
+/* Bits of one float of NBYTES. */
+static void store_bits(uint64_t bits, uint32_t nbytes, uint8_t *dst)
+{
+    for (uint32_t i = 0; i < nbytes; i++)
+        dst[i] = (uint8_t)(bits >> 8 * i);
+}
+
+/* "0x7fc00001": the bits, most significant first.  False when TEXT is no such thing. */
+static bool parse_hex_bits(const char *text, uint32_t nbytes, uint8_t *dst)
+{
+    if (strncmp(text, "0x", 2) != 0 || strlen(text) != 2 + 2 * (size_t)nbytes ||
+        strspn(text + 2, "0123456789abcdefABCDEF") != 2 * (size_t)nbytes)
+        return false;
+    store_bits(strtoull(text + 2, NULL, 16), nbytes, dst);
+    return true;
+}
+
+static int float_from_json(const cm_json *j, const cm_dtype *t, uint32_t nbytes, uint8_t *dst,
+                           cm_error *err)
+{
+    static const struct {
+        const char *text;
+        uint64_t bits[3]; /* float16, float32, float64; "NaN" is this very NaN (v3 core) */
+    } special[] = {
+        {"NaN", {0x7e00, 0x7fc00000, 0x7ff8000000000000}},
+        {"Infinity", {0x7c00, 0x7f800000, 0x7ff0000000000000}},
+        {"+Infinity", {0x7c00, 0x7f800000, 0x7ff0000000000000}},
+        {"-Infinity", {0xfc00, 0xff800000, 0xfff0000000000000}},
+    };
+    unsigned column = nbytes == 2 ? 0 : nbytes == 4 ? 1 : 2;
+    const char *text = cm_json_text(j, NULL);
+    if (text) {
+        for (size_t i = 0; i < COUNT(special); i++) {
+            if (strcmp(text, special[i].text) == 0) {
+                store_bits(special[i].bits[column], nbytes, dst);
+                return CM_OK;
+            }
+        }
+        return parse_hex_bits(text, nbytes, dst) ? CM_OK : bad("is text that is no", t, err);
+    }
+    double value;
+    if (!cm_json_get_double(j, &value))
+        return bad("is no", t, err);
+    if (isnan(value)) {
+        store_bits(special[0].bits[column], nbytes, dst);
+    } else if (nbytes == 8) {
+        memcpy(dst, &value, 8);
+    } else if (nbytes == 4) {
+        /* Halfway between the largest float and the next would-be one. */
+        if (isfinite(value) && fabs(value) >= 0x1.ffffffp127)
+            return bad("is too large for", t, err);
+        float single = (float)value;
+        memcpy(dst, &single, 4);
+    } else {
+        uint16_t half = half_from_double(value);
+        if (isfinite(value) && (half & 0x7fff) == 0x7c00)
+            return bad("is too large for", t, err);
+        memcpy(dst, &half, 2);
+    }
+    return CM_OK;
+}
+
+static int int_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst, cm_error *err)
+{
+    uint32_t bits = 8 * t->nbytes;
+    int64_t i;
+    uint64_t u;
+    double d;
+    if (cm_json_is(j, CM_JSON_DOUBLE) && cm_json_get_double(j, &d)) {
+        /* Some writers print whole numbers with a point; below 2^53 that loses nothing. */
+        if (!(fabs(d) <= 0x1p53) || d != floor(d))
+            return bad("is no", t, err);
+        i = (int64_t)d;
+        u = (uint64_t)i;
+    } else if (cm_json_get_i64(j, &i)) {
+        u = (uint64_t)i;
+    } else if (cm_json_get_u64(j, &u)) {
+        i = INT64_MAX;
+        if (t->kind != CM_KIND_UINT || bits < 64)
+            return bad("is too large for", t, err);
+    } else {
+        return bad("is no", t, err);
+    }
+    if (t->kind == CM_KIND_UINT) {
+        if (i < 0)
+            return bad("is negative, unlike", t, err);
+        if (bits < 64 && u >> bits)
+            return bad("is too large for", t, err);
+    } else if (bits < 64 && (i < -((int64_t)1 << (bits - 1)) || i >= (int64_t)1 << (bits - 1))) {
+        return bad("is too large for", t, err);
+    }
+    store_bits(u, t->nbytes, dst);
+    return CM_OK;
+}
+
+static int bool_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst, cm_error *err)
+{
+    bool value;
+    double number;
+    if (cm_json_get_bool(j, &value))
+        *dst = value;
+    else if (cm_json_get_double(j, &number) && (number == 0 || number == 1))
+        *dst = number == 1;
+    else
+        return bad("is no", t, err);
+    return CM_OK;
+}
+
+static int time_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst, cm_error *err)
+{
+    const char *text = cm_json_text(j, NULL);
+    int64_t value = INT64_MIN; /* numpy's NaT */
+    if ((!text || strcmp(text, "NaT") != 0) && !cm_json_get_i64(j, &value))
+        return bad("is no", t, err);
+    store_bits((uint64_t)value, 8, dst);
+    return CM_OK;
+}
+
+/* ---- fixed-length bytes and text ---- */
+
+static bool is_zero(const cm_json *j)
+{
+    double number;
+    return cm_json_get_double(j, &number) && number == 0;
+}
+
+/* Bytes of a base64 text or a list of numbers, on the heap. */
+static int bytes_from_json(const cm_json *j, const cm_dtype *t, uint8_t **data, size_t *nbytes,
+                           cm_error *err)
+{
+    size_t length;
+    const char *text = cm_json_text(j, &length);
+    if (text)
+        return cm_base64_decode(text, length, data, nbytes) ? CM_OK
+                                                            : bad("is no base64 of", t, err);
+    if (!cm_json_is(j, CM_JSON_ARRAY))
+        return bad("is no", t, err);
+    length = cm_json_length(j);
+    uint8_t *list = cm_calloc(length, 1, err);
+    if (!list)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < length; i++) {
+        uint64_t byte;
+        if (!cm_json_get_u64(cm_json_at(j, i), &byte) || byte > 255) {
+            free(list);
+            return bad("is a list that holds more than bytes, for", t, err);
+        }
+        list[i] = (uint8_t)byte;
+    }
+    *data = list;
+    *nbytes = length;
+    return CM_OK;
+}
+
+static int fixed_bytes_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst, cm_error *err)
+{
+    memset(dst, 0, t->nbytes);
+    if (is_zero(j)) /* older writers: an empty element */
+        return CM_OK;
+    uint8_t *data;
+    size_t nbytes;
+    int rc = bytes_from_json(j, t, &data, &nbytes, err);
+    const char *text = cm_json_text(j, NULL);
+    if (rc == CM_EFORMAT && text && t->kind == CM_KIND_BYTES && strlen(text) <= t->nbytes) {
+        memcpy(dst, text, strlen(text)); /* NCZarr: the characters themselves */
+        return CM_OK;
+    }
+    if (rc)
+        return rc;
+    if (nbytes > t->nbytes)
+        rc = bad("is longer than", t, err);
+    else
+        memcpy(dst, data, nbytes);
+    free(data);
+    return rc;
+}
+
+/* One character of valid UTF-8 at P; its length, or 0. */
+static size_t decode_utf8(const uint8_t *p, size_t left, uint32_t *out)
+{
+    uint8_t c = p[0];
+    size_t n = c < 0x80                ? 1
+               : c >= 0xc2 && c < 0xe0 ? 2
+               : c >= 0xe0 && c < 0xf0 ? 3
+               : c >= 0xf0 && c < 0xf5 ? 4
+                                       : 0;
+    if (n == 0 || n > left)
+        return 0;
+    uint32_t code = n == 1 ? c : c & (0x7f >> n);
+    for (size_t i = 1; i < n; i++) {
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (p[i] & 0x3f);
+    }
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    if (code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+        return 0;
+    *out = code;
+    return n;
+}
+
+static int utf32_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst, cm_error *err)
+{
+    memset(dst, 0, t->nbytes);
+    if (is_zero(j))
+        return CM_OK;
+    size_t left;
+    const char *text = cm_json_text(j, &left);
+    if (!text)
+        return bad("is no", t, err);
+    for (uint32_t at = 0; left > 0; at += 4) {
+        uint32_t code;
+        size_t n = decode_utf8((const uint8_t *)text, left, &code);
+        if (n == 0)
+            return bad("is not UTF-8, as is needed for", t, err);
+        if (at + 4 > t->nbytes)
+            return bad("is longer than", t, err);
+        cm_store_le32(dst + at, code);
+        text += n;
+        left -= n;
+    }
+    return CM_OK;
+}
+
+int cm_zarr_element_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst, cm_error *err)
+{
+    switch (t->kind) {
+    case CM_KIND_BOOL:
+        return bool_from_json(j, t, dst, err);
+    case CM_KIND_INT:
+    case CM_KIND_UINT:
+        return int_from_json(j, t, dst, err);
+    case CM_KIND_FLOAT:
+        return float_from_json(j, t, t->nbytes, dst, err);
+    case CM_KIND_COMPLEX: {
+        uint32_t half = t->nbytes / 2;
+        if (!cm_json_is(j, CM_JSON_ARRAY)) { /* a real number */
+            memset(dst + half, 0, half);
+            return float_from_json(j, t, half, dst, err);
+        }
+        if (cm_json_length(j) != 2)
+            return bad("is no", t, err);
+        int rc = float_from_json(cm_json_at(j, 0), t, half, dst, err);
+        return rc ? rc : float_from_json(cm_json_at(j, 1), t, half, dst + half, err);
+    }
+    case CM_KIND_BYTES:
+    case CM_KIND_RAW:
+        return fixed_bytes_from_json(j, t, dst, err);
+    case CM_KIND_UTF32:
+        return utf32_from_json(j, t, dst, err);
+    case CM_KIND_DATETIME:
+    case CM_KIND_TIMEDELTA:
+        return time_from_json(j, t, dst, err);
+    case CM_KIND_STRING:
+    case CM_KIND_VLEN_BYTES:
+        break;
+    }
+    return cm_fail(err, CM_EINTERNAL, "an element of variable length has no fixed bytes");
+}
+
+static int text_from_json(const cm_json *j, const cm_dtype *t, char **out, cm_error *err)
+{
+    if (is_zero(j)) {
+        *out = cm_strdup("", err);
+        return *out ? CM_OK : CM_ENOMEM;
+    }
+    size_t nbytes;
+    const char *text = cm_json_text(j, &nbytes);
+    uint8_t *data = NULL;
+    if (t->kind == CM_KIND_VLEN_BYTES) {
+        int rc = bytes_from_json(j, t, &data, &nbytes, err);
+        if (rc)
+            return rc;
+        text = (const char *)data;
+    }
+    if (!text)
+        return bad("is no", t, err);
+    int rc = CM_OK;
+    if (memchr(text, '\0', nbytes))
+        rc = cm_fail(err, CM_EUNSUPPORTED, "a fill_value with a NUL in it");
+    else if (!(*out = cm_calloc(nbytes + 1, 1, err)))
+        rc = CM_ENOMEM;
+    else
+        memcpy(*out, text, nbytes);
+    free(data);
+    return rc;
+}
+
+int cm_zarr_fill_from_json(const cm_json *j, const cm_dtype *t, uint8_t **fill, char **text,
+                           cm_error *err)
+{
+    *fill = NULL;
+    *text = NULL;
+    if (cm_dtype_is_vlen(t))
+        return text_from_json(j, t, text, err);
+    *fill = cm_calloc(t->nbytes, 1, err);
+    if (!*fill)
+        return CM_ENOMEM;
+    int rc = cm_zarr_element_from_json(j, t, *fill, err);
+    if (rc) {
+        free(*fill);
+        *fill = NULL;
+    }
+    return rc;
+}

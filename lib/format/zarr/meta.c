@@ -1,0 +1,180 @@
+/* Array and group metadata: lifetime, copies, names and chunk keys. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/zarr/internal.h"
+
+void cm_zarr_meta_release(cm_zarr_meta *meta)
+{
+    cm_json_free(meta->attrs);
+    cm_json_free(meta->raw);
+    for (unsigned i = 0; i < CM_MAX_RANK; i++)
+        free(meta->dim_name[i]);
+    free(meta->fill);
+    free(meta->fill_text);
+    cm_codec_specs_free(meta->codecs, meta->ncodecs);
+    memset(meta, 0, sizeof *meta);
+}
+
+static int copy_text(char **text, cm_error *err)
+{
+    if (*text && !(*text = cm_strdup(*text, err)))
+        return CM_ENOMEM;
+    return CM_OK;
+}
+
+static int copy_json(cm_json **j, cm_error *err)
+{
+    if (*j && !(*j = cm_json_copy(*j)))
+        return cm_fail(err, CM_ENOMEM, "no memory for a copy of metadata");
+    return CM_OK;
+}
+
+int cm_zarr_meta_copy(const cm_zarr_meta *meta, cm_zarr_meta *out, cm_error *err)
+{
+    cm_zarr_meta copy = *meta;
+    /* Emptied first, so that a copy that fails half-way owns only what is its own. */
+    copy.attrs = NULL;
+    copy.raw = NULL;
+    memset(copy.dim_name, 0, sizeof copy.dim_name);
+    copy.fill = NULL;
+    copy.fill_text = NULL;
+    copy.codecs = NULL;
+    copy.ncodecs = 0;
+    cm_json *attrs = meta->attrs, *raw = meta->raw;
+    int rc = copy_json(&attrs, err);
+    copy.attrs = rc ? NULL : attrs;
+    if (rc == CM_OK && (rc = copy_json(&raw, err)) == CM_OK)
+        copy.raw = raw;
+    for (unsigned i = 0; i < CM_MAX_RANK && rc == CM_OK; i++) {
+        char *name = meta->dim_name[i];
+        rc = copy_text(&name, err);
+        copy.dim_name[i] = rc ? NULL : name;
+    }
+    if (rc == CM_OK && meta->fill) {
+        copy.fill = cm_calloc(meta->dtype.nbytes, 1, err);
+        rc = copy.fill ? CM_OK : CM_ENOMEM;
+        if (rc == CM_OK)
+            memcpy(copy.fill, meta->fill, meta->dtype.nbytes);
+    }
+    if (rc == CM_OK) {
+        char *text = meta->fill_text;
+        rc = copy_text(&text, err);
+        copy.fill_text = rc ? NULL : text;
+    }
+    if (rc == CM_OK && meta->ncodecs) {
+        rc = cm_codec_specs_copy(meta->codecs, meta->ncodecs, &copy.codecs, err);
+        copy.ncodecs = rc ? 0 : meta->ncodecs;
+    }
+    if (rc) {
+        cm_zarr_meta_release(&copy);
+        return rc;
+    }
+    *out = copy;
+    return CM_OK;
+}
+
+int cm_zarr_meta_set_format(cm_zarr_meta *meta, int zarr_format, cm_error *err)
+{
+    if (meta->zarr_format == zarr_format)
+        return CM_OK;
+    if (zarr_format != 2 && zarr_format != 3)
+        return cm_fail(err, CM_EINVAL, "there is no Zarr format %d", zarr_format);
+    if (meta->verbatim)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "metadata that is not understood cannot become Zarr v%d", zarr_format);
+    cm_zarr_meta old = *meta;
+    meta->zarr_format = zarr_format;
+    meta->separator = zarr_format == 3 ? '/' : '.';
+    meta->key_v2 = false;
+    /* Writing it tells whether the format can say it. */
+    cm_json *j = NULL, *attrs = NULL;
+    int rc = zarr_format == 3 ? cm_zarr_meta_to_v3(meta, &j, err)
+                              : cm_zarr_meta_to_v2(meta, &j, &attrs, err);
+    if (rc) {
+        *meta = old;
+        return rc;
+    }
+    cm_json_free(j);
+    cm_json_free(attrs);
+    cm_json_free(meta->raw);
+    meta->raw = NULL;
+    return CM_OK;
+}
+
+/* Decimal digits of V at P; the end. */
+static char *put_number(char *p, uint64_t v)
+{
+    char digits[20];
+    unsigned n = 0;
+    do
+        digits[n++] = (char)('0' + v % 10);
+    while (v /= 10);
+    while (n > 0)
+        *p++ = digits[--n];
+    return p;
+}
+
+char *cm_zarr_chunk_key(const cm_zarr_meta *meta, const uint64_t *coord, char *buf, size_t size)
+{
+    if (size < CM_CHUNK_KEY_SIZE) {
+        if (size)
+            buf[0] = '\0';
+        return buf;
+    }
+    bool is_default = meta->zarr_format == 3 && !meta->key_v2;
+    char *p = buf;
+    if (is_default)
+        *p++ = 'c';
+    else if (meta->rank == 0)
+        *p++ = '0';
+    for (unsigned i = 0; i < meta->rank; i++) {
+        if (is_default || i > 0)
+            *p++ = meta->separator;
+        p = put_number(p, coord[i]);
+    }
+    *p = '\0';
+    return buf;
+}
+
+/* True when TEXT is UTF-8 without overlong forms and surrogates. */
+static bool is_utf8(const char *text)
+{
+    const uint8_t *p = (const uint8_t *)text;
+    while (*p) {
+        uint8_t c = *p++;
+        unsigned n = c < 0x80 ? 0 : c < 0xc2 ? 9 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : c < 0xf5 ? 3 : 9;
+        if (n == 9)
+            return false;
+        uint8_t low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
+        uint8_t high = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
+        for (; n > 0; n--, p++) {
+            if (*p < low || *p > high)
+                return false;
+            low = 0x80;
+            high = 0xbf;
+        }
+    }
+    return true;
+}
+
+int cm_zarr_name_check(const char *name, bool *warn, cm_error *err)
+{
+    if (warn)
+        *warn = false;
+    if (name[0] == '\0')
+        return cm_fail(err, CM_EINVAL, "an empty name cannot be written to Zarr");
+    if (strchr(name, '/'))
+        return cm_fail(err, CM_EINVAL, "name '%s' holds a '/'", name);
+    if (strspn(name, ".") == strlen(name))
+        return cm_fail(err, CM_EINVAL, "name '%s' is only dots", name);
+    if (strcmp(name, "zarr.json") == 0 || strncmp(name, ".z", 2) == 0)
+        return cm_fail(err, CM_EINVAL, "name '%s' is one of Zarr's own", name);
+    if (strlen(name) > 255)
+        return cm_fail(err, CM_EINVAL, "name '%.40s...' is longer than 255 bytes", name);
+    if (!is_utf8(name))
+        return cm_fail(err, CM_EINVAL, "name '%s' is not UTF-8", name);
+    if (warn)
+        *warn = strncmp(name, "__", 2) == 0;
+    return CM_OK;
+}

@@ -1,0 +1,89 @@
+/* What both metadata formats read and write alike. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/zarr/internal.h"
+
+int cm_zarr_check_grid(cm_zarr_meta *meta, unsigned chunk_rank, const char *what, cm_error *err)
+{
+    if (chunk_rank != meta->rank)
+        return cm_fail(err, CM_EFORMAT, "%s has %u dimensions, the array %u", what, chunk_rank,
+                       meta->rank);
+    for (unsigned i = 0; i < meta->rank; i++) {
+        /* Some writers cut an empty dimension into chunks of nothing; there are none of them. */
+        if (meta->chunk[i] == 0 && meta->shape[i] == 0)
+            meta->chunk[i] = 1;
+        if (meta->chunk[i] == 0)
+            return cm_fail(err, CM_EFORMAT, "%s has a zero", what);
+    }
+    cm_grid grid;
+    return cm_grid_init(&grid, meta->rank, meta->shape, meta->chunk, err);
+}
+
+int cm_zarr_read_dim_names(const cm_json *names, cm_zarr_meta *out, cm_error *err)
+{
+    out->has_dim_names = true;
+    for (unsigned i = 0; i < out->rank; i++) {
+        const cm_json *j = cm_json_at(names, i);
+        const char *name = cm_json_text(j, NULL);
+        if (j && !name)
+            return cm_fail(err, CM_EFORMAT, "the name of dimension %u is no text", i);
+        if (name && !(out->dim_name[i] = cm_strdup(name, err)))
+            return CM_ENOMEM;
+    }
+    return CM_OK;
+}
+
+int cm_zarr_dim_names(const cm_zarr_meta *meta, cm_json **out, cm_error *err)
+{
+    cm_json *names = cm_json_array();
+    int rc = CM_OK;
+    for (unsigned i = 0; i < meta->rank && rc == CM_OK; i++)
+        rc = meta->dim_name[i] ? cm_json_append(names, cm_json_string(meta->dim_name[i]), err)
+                               : cm_json_append_null(names, err);
+    if (rc == CM_OK && !names)
+        rc = cm_fail(err, CM_ENOMEM, "no memory for the names of dimensions");
+    if (rc) {
+        cm_json_free(names);
+        return rc;
+    }
+    *out = names;
+    return CM_OK;
+}
+
+const cm_shard_spec *cm_zarr_sharding(const cm_zarr_meta *meta)
+{
+    bool alone = meta->ncodecs == 1 && meta->codecs[0].id == CM_CODEC_SHARDING;
+    return alone ? meta->codecs[0].shard : NULL;
+}
+
+/* J without consolidated metadata, which may be far larger than the rest. */
+static cm_json *copy_raw(const cm_json *j)
+{
+    cm_json *copy = cm_json_object();
+    int rc = CM_OK;
+    for (cm_json_iter it = cm_json_begin(j); rc == CM_OK && cm_json_next(&it);) {
+        if (strcmp(it.name, "consolidated_metadata") == 0)
+            continue;
+        rc = it.value ? cm_json_set(copy, it.name, cm_json_copy(it.value), NULL)
+                      : cm_json_set_null(copy, it.name, NULL);
+    }
+    if (rc) {
+        cm_json_free(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+int cm_zarr_keep_raw(int rc, const cm_json *j, cm_zarr_meta *out, cm_error *err)
+{
+    if (rc == CM_OK || rc == CM_EUNSUPPORTED) {
+        out->verbatim = rc == CM_EUNSUPPORTED;
+        out->raw = copy_raw(j);
+        if (!out->raw)
+            rc = cm_fail(err, CM_ENOMEM, "no memory for metadata");
+    }
+    if (rc != CM_OK && rc != CM_EUNSUPPORTED)
+        cm_zarr_meta_release(out);
+    return rc;
+}

@@ -1,0 +1,141 @@
+/* Small pieces that all metadata is made of. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/zarr/internal.h"
+
+int cm_zarr_read_lengths(const cm_json *list, const char *what, uint64_t at_least, unsigned *rank,
+                         uint64_t *out, cm_error *err)
+{
+    if (!cm_json_is(list, CM_JSON_ARRAY))
+        return cm_fail(err, CM_EFORMAT, "%s is not a list", what);
+    size_t n = cm_json_length(list);
+    if (n > CM_MAX_RANK)
+        return cm_fail(err, CM_EFORMAT, "%s has %zu dimensions, more than %d", what, n,
+                       CM_MAX_RANK);
+    for (size_t i = 0; i < n; i++) {
+        /* Lengths above int64 are nonsense and would overflow signed offsets. */
+        if (!cm_json_get_u64(cm_json_at(list, i), &out[i]) || out[i] > INT64_MAX)
+            return cm_fail(err, CM_EFORMAT, "%s holds something that is no length", what);
+        if (out[i] < at_least)
+            return cm_fail(err, CM_EFORMAT, "%s has a zero", what);
+    }
+    *rank = (unsigned)n;
+    return CM_OK;
+}
+
+cm_json *cm_zarr_lengths(unsigned rank, const uint64_t *length)
+{
+    cm_json *list = cm_json_array();
+    for (unsigned i = 0; i < rank; i++) {
+        if (cm_json_append(list, cm_json_u64(length[i]), NULL) != CM_OK) {
+            cm_json_free(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+void cm_zarr_set(int *rc, cm_json *object, const char *name, cm_json *value, cm_error *err)
+{
+    int failed = cm_json_set(object, name, value, *rc ? NULL : err);
+    if (*rc == CM_OK)
+        *rc = failed;
+}
+
+cm_json *cm_zarr_named_json(const char *name, cm_json *config)
+{
+    int rc = CM_OK;
+    cm_json *j = cm_json_object();
+    cm_zarr_set(&rc, j, "name", cm_json_string(name), NULL);
+    if (config)
+        cm_zarr_set(&rc, j, "configuration", config, NULL);
+    if (rc) {
+        cm_json_free(j);
+        return NULL;
+    }
+    return j;
+}
+
+int cm_zarr_named(const cm_json *j, const char *what, const char **name, const cm_json **config,
+                  cm_error *err)
+{
+    *config = NULL;
+    *name = cm_json_text(j, NULL);
+    if (*name)
+        return CM_OK;
+    *name = cm_json_text(cm_json_member(j, "name"), NULL);
+    if (!*name)
+        return cm_fail(err, CM_EFORMAT, "%s is missing or has no name", what);
+    *config = cm_json_member(j, "configuration");
+    if (*config && !cm_json_is(*config, CM_JSON_OBJECT))
+        return cm_fail(err, CM_EFORMAT, "%s '%s': its configuration is no object", what, *name);
+    return CM_OK;
+}
+
+/* ---- base64 ---- */
+
+static const char DIGITS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static int digit_value(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+bool cm_base64_decode(const char *text, size_t text_nbytes, uint8_t **data, size_t *nbytes)
+{
+    if (text_nbytes % 4 != 0)
+        return false;
+    uint8_t *out = malloc(text_nbytes / 4 * 3 + 1);
+    if (!out)
+        return false;
+    size_t n = 0;
+    for (size_t i = 0; i < text_nbytes; i += 4) {
+        int padding = 0;
+        uint32_t bits = 0;
+        for (size_t k = 0; k < 4; k++) {
+            bool last = i + 4 == text_nbytes;
+            int value = digit_value(text[i + k]);
+            if (text[i + k] == '=' && last && k >= 2)
+                padding++;
+            else if (value < 0 || padding > 0)
+                goto bad;
+            bits = bits << 6 | (uint32_t)(value < 0 ? 0 : value);
+        }
+        for (int k = 0; k < 3 - padding; k++)
+            out[n++] = (uint8_t)(bits >> (16 - 8 * k));
+    }
+    *data = out;
+    *nbytes = n;
+    return true;
+bad:
+    free(out);
+    return false;
+}
+
+char *cm_base64_encode(const uint8_t *data, size_t nbytes, cm_error *err)
+{
+    char *text = cm_calloc((nbytes + 2) / 3 * 4 + 1, 1, err);
+    if (!text)
+        return NULL;
+    char *p = text;
+    for (size_t i = 0; i < nbytes; i += 3, p += 4) {
+        size_t left = nbytes - i;
+        uint32_t bits = (uint32_t)data[i] << 16;
+        bits |= left > 1 ? (uint32_t)data[i + 1] << 8 : 0;
+        bits |= left > 2 ? data[i + 2] : 0;
+        for (int k = 0; k < 4; k++)
+            p[k] = DIGITS[bits >> (18 - 6 * k) & 63];
+        if (left < 3)
+            p[3] = '=';
+        if (left < 2)
+            p[2] = '=';
+    }
+    return text;
+}

@@ -1,0 +1,379 @@
+/*
+ * A Zarr array for reading: stored chunks by number.
+ *
+ * Where the chain is sharding_indexed alone, the chunks are the inner ones and
+ * come from ranges of the shards' objects; elsewhere a chunk is an object.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "format/zarr/internal.h"
+#include "format/zarr/open.h"
+#include "format/zarr/shard_cache.h"
+
+enum {
+    /* A foreign encoder may need more than ours at worst: twice that, and headers. */
+    STORED_SLACK = 64 << 10
+};
+/* Chunks of variable-length elements, whose size nothing bounds beforehand. */
+#define MAX_VLEN_STORED  ((uint64_t)1 << 32)
+#define MAX_VLEN_DECODED ((size_t)1 << 30)
+
+typedef struct zarr_array {
+    cm_array base;
+    cm_store *store;
+    char *prefix;      /* of chunk keys: "" or "a/b/" */
+    cm_zarr_meta keys; /* only what cm_zarr_chunk_key needs */
+    cm_grid outer;     /* of objects: shards, or the chunks themselves */
+    cm_shard_layout *layout;
+    cm_shard_cache *cache; /* NULL: not sharded */
+
+    pthread_mutex_t lock; /* guards idle */
+    cm_codec_ctx *idle;   /* one context kept between calls of read_strings */
+} zarr_array;
+
+static const char *display_name(const zarr_array *z)
+{
+    return z->base.name[0] ? z->base.name : "/";
+}
+
+/* "array a/b: chunk 3/0/1: " in front of ERR. */
+static int prefix_chunk(cm_error *err, const zarr_array *z, uint64_t number, int rc)
+{
+    if (rc == CM_OK || !err)
+        return rc;
+    uint64_t coord[CM_MAX_RANK];
+    char text[CM_MAX_RANK * 21 + 2];
+    cm_grid_coord(&z->base.grid, number, coord);
+    cm_error_prefix(err, "array %s: chunk %s", display_name(z),
+                    cm_coord_text(z->base.rank, coord, text, sizeof text));
+    return rc;
+}
+
+/* The key of outer chunk COORD. */
+static int make_key(const zarr_array *z, const uint64_t *coord, char *buf, size_t size,
+                    cm_error *err)
+{
+    char name[CM_CHUNK_KEY_SIZE];
+    cm_zarr_chunk_key(&z->keys, coord, name, sizeof name);
+    int n = snprintf(buf, size, "%s%s", z->prefix, name);
+    if (n < 0 || (size_t)n >= size)
+        return cm_fail(err, CM_EFORMAT, "the key of a chunk is too long");
+    return CM_OK;
+}
+
+/* ---- chunks as objects ---- */
+
+static int fetch_object(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out, cm_error *err)
+{
+    zarr_array *z = (zarr_array *)a;
+    uint64_t coord[CM_MAX_RANK];
+    char key[4096];
+    *out = (cm_fetch){0};
+    cm_grid_coord(&a->grid, number, coord);
+    int rc = make_key(z, coord, key, sizeof key, err);
+    if (rc == CM_OK) {
+        uint64_t start = cm_now_ns();
+        uint64_t most = a->max_stored_nbytes ? a->max_stored_nbytes : MAX_VLEN_STORED;
+        rc = cm_store_get(z->store, key, most, buf, err);
+        out->io_ns = cm_now_ns() - start;
+    }
+    if (rc == CM_ENOTFOUND)
+        return CM_OK;
+    out->present = rc == CM_OK;
+    return prefix_chunk(err, z, number, rc);
+}
+
+/* ---- chunks in shards ---- */
+
+/* Splits inner chunk NUMBER of the array into its shard and its number within. */
+static void locate(const zarr_array *z, uint64_t number, uint64_t *shard_coord, uint64_t *local)
+{
+    const cm_grid *within = cm_shard_grid(z->layout);
+    uint64_t coord[CM_MAX_RANK], rest[CM_MAX_RANK];
+    cm_grid_coord(&z->base.grid, number, coord);
+    for (unsigned i = 0; i < z->base.rank; i++) {
+        shard_coord[i] = coord[i] / within->count[i];
+        rest[i] = coord[i] % within->count[i];
+    }
+    *local = cm_grid_number(within, rest);
+}
+
+static int read_inner(zarr_array *z, const cm_shard *shard, uint64_t local, cm_buf *buf,
+                      cm_fetch *out, cm_error *err)
+{
+    if (!shard->entry)
+        return CM_OK;
+    cm_shard_entry e = shard->entry[local];
+    if (e.offset == CM_SHARD_MISSING && e.nbytes == CM_SHARD_MISSING)
+        return CM_OK;
+    uint64_t most = z->base.max_stored_nbytes ? z->base.max_stored_nbytes : MAX_VLEN_STORED;
+    if (e.nbytes > most)
+        return cm_fail(err, CM_EFORMAT, "has %llu bytes, more than the %llu that it may have",
+                       (unsigned long long)e.nbytes, (unsigned long long)most);
+    buf->nbytes = 0;
+    int rc = cm_buf_resize(buf, (size_t)e.nbytes, err);
+    if (rc == CM_OK)
+        rc = cm_object_read(shard->object, e.offset, buf->data, (size_t)e.nbytes, err);
+    out->present = rc == CM_OK;
+    return rc;
+}
+
+static int fetch_inner(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out, cm_error *err)
+{
+    zarr_array *z = (zarr_array *)a;
+    uint64_t coord[CM_MAX_RANK], local;
+    char key[4096];
+    *out = (cm_fetch){0};
+    locate(z, number, coord, &local);
+    int rc = make_key(z, coord, key, sizeof key, err);
+    if (rc == CM_OK) {
+        uint64_t start = cm_now_ns();
+        const cm_shard *shard;
+        rc = cm_shard_cache_acquire(z->cache, cm_grid_number(&z->outer, coord), key, &shard, err);
+        if (rc == CM_OK) {
+            rc = read_inner(z, shard, local, buf, out, err);
+            cm_shard_cache_release(z->cache, shard);
+        }
+        out->io_ns = cm_now_ns() - start;
+    }
+    return prefix_chunk(err, z, number, rc);
+}
+
+static bool is_absent(cm_array *a, uint64_t number)
+{
+    zarr_array *z = (zarr_array *)a;
+    if (!z->cache)
+        return false; /* only the store can tell */
+    uint64_t coord[CM_MAX_RANK], local;
+    locate(z, number, coord, &local);
+    return cm_shard_cache_knows_missing(z->cache, cm_grid_number(&z->outer, coord), local);
+}
+
+/* ---- variable-length elements ---- */
+
+static cm_codec_ctx *take_ctx(zarr_array *z, cm_error *err)
+{
+    pthread_mutex_lock(&z->lock);
+    cm_codec_ctx *ctx = z->idle;
+    z->idle = NULL;
+    pthread_mutex_unlock(&z->lock);
+    return ctx ? ctx : cm_codec_ctx_create(err);
+}
+
+static void give_ctx(zarr_array *z, cm_codec_ctx *ctx)
+{
+    pthread_mutex_lock(&z->lock);
+    cm_codec_ctx *extra = z->idle ? ctx : NULL;
+    if (!extra)
+        z->idle = ctx;
+    pthread_mutex_unlock(&z->lock);
+    cm_codec_ctx_free(extra);
+}
+
+typedef struct string_read {
+    zarr_array *z;
+    const cm_box *box;
+    cm_codec_ctx *ctx;
+    cm_buf stored;
+    cm_strings chunk;
+    cm_strings *out;
+} string_read;
+
+/* Copies the part that chunk COORD shares with the box; CHUNK NULL: fill values. */
+static int scatter_strings(string_read *r, const uint64_t *coord, const cm_strings *chunk,
+                           cm_error *err)
+{
+    const cm_array *a = &r->z->base;
+    cm_box covered, part;
+    cm_grid_box(&a->grid, coord, &covered);
+    if (!cm_box_intersect(&covered, r->box, &part))
+        return CM_OK;
+    const char *fill = a->fill_text ? a->fill_text : "";
+    uint64_t n = cm_box_nelem(&part), at[CM_MAX_RANK] = {0};
+    for (uint64_t k = 0; k < n; k++) {
+        uint64_t from = 0, to = 0;
+        for (unsigned i = 0; i < a->rank; i++) {
+            uint64_t index = part.start[i] + at[i];
+            from = from * a->grid.chunk[i] + (index - covered.start[i]);
+            to = to * r->box->shape[i] + (index - r->box->start[i]);
+        }
+        size_t nbytes = strlen(fill);
+        const char *text = chunk ? cm_strings_get(chunk, from, &nbytes) : fill;
+        int rc = cm_strings_set(r->out, to, text, nbytes, err);
+        if (rc)
+            return rc;
+        for (unsigned i = a->rank; i-- > 0 && ++at[i] == part.shape[i];)
+            at[i] = 0;
+    }
+    return CM_OK;
+}
+
+static int read_string_chunk(string_read *r, const uint64_t *coord, cm_error *err)
+{
+    cm_array *a = &r->z->base;
+    uint64_t number = cm_grid_number(&a->grid, coord);
+    cm_fetch fetch;
+    int rc = a->ops->fetch(a, number, &r->stored, &fetch, err);
+    if (rc)
+        return rc;
+    if (!fetch.present)
+        return scatter_strings(r, coord, NULL, err);
+    rc =
+        cm_chain_decode_strings(a->chain, r->ctx, r->stored.data, r->stored.nbytes, &r->chunk, err);
+    if (rc == CM_OK && r->chunk.nelem != a->grid.chunk_nelem)
+        rc = cm_fail(err, CM_EFORMAT, "has %zu elements instead of %llu", r->chunk.nelem,
+                     (unsigned long long)a->grid.chunk_nelem);
+    if (rc == CM_OK)
+        rc = scatter_strings(r, coord, &r->chunk, err);
+    return prefix_chunk(err, r->z, number, rc);
+}
+
+static int read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_error *err)
+{
+    uint64_t nelem = cm_box_nelem(box);
+    int rc = cm_strings_reset(out, nelem, err);
+    if (rc || nelem == 0)
+        return rc;
+    zarr_array *z = (zarr_array *)a;
+    string_read r = {.z = z, .box = box, .out = out, .ctx = take_ctx(z, err)};
+    if (!r.ctx)
+        return CM_ENOMEM;
+    cm_strings_init(&r.chunk, MAX_VLEN_DECODED);
+    uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK], coord[CM_MAX_RANK], left = 1;
+    cm_grid_cover(&a->grid, box, first, count);
+    memcpy(coord, first, sizeof coord);
+    for (unsigned i = 0; i < a->rank; i++)
+        left *= count[i];
+    for (; left > 0 && rc == CM_OK; left--) {
+        rc = read_string_chunk(&r, coord, err);
+        for (unsigned i = a->rank; i-- > 0 && ++coord[i] == first[i] + count[i];)
+            coord[i] = first[i];
+    }
+    cm_strings_release(&r.chunk);
+    cm_buf_release(&r.stored);
+    give_ctx(z, r.ctx);
+    return rc;
+}
+
+/* ---- opening ---- */
+
+static void free_array(cm_array *a)
+{
+    zarr_array *z = (zarr_array *)a;
+    cm_shard_cache_free(z->cache);
+    cm_shard_layout_free(z->layout);
+    cm_codec_ctx_free(z->idle);
+    pthread_mutex_destroy(&z->lock);
+    cm_chain_free(a->chain);
+    cm_json_free(a->attrs);
+    for (unsigned i = 0; i < CM_MAX_RANK; i++)
+        free(a->dim_name[i]);
+    free(a->fill);
+    free(a->fill_text);
+    free(a->name);
+    free(z->prefix);
+    free(z);
+}
+
+static const cm_array_ops fixed_ops = {
+    .fetch = fetch_object, .is_absent = is_absent, .free = free_array};
+static const cm_array_ops fixed_shard_ops = {
+    .fetch = fetch_inner, .is_absent = is_absent, .free = free_array};
+static const cm_array_ops vlen_ops = {.fetch = fetch_object,
+                                      .is_absent = is_absent,
+                                      .read_strings = read_strings,
+                                      .free = free_array};
+static const cm_array_ops vlen_shard_ops = {
+    .fetch = fetch_inner, .is_absent = is_absent, .read_strings = read_strings, .free = free_array};
+
+/* Copies of what the caller may release. */
+static int copy_description(zarr_array *z, const cm_zarr_node *node, cm_error *err)
+{
+    const cm_zarr_meta *m = &node->meta;
+    cm_array *a = &z->base;
+    cm_zarr_meta copy;
+    int rc = cm_zarr_meta_copy(m, &copy, err);
+    if (rc)
+        return rc;
+    a->dtype = m->dtype;
+    a->rank = m->rank;
+    memcpy(a->shape, m->shape, sizeof a->shape);
+    memcpy(a->dim_name, copy.dim_name, sizeof a->dim_name);
+    memset(copy.dim_name, 0, sizeof copy.dim_name);
+    a->attrs = copy.attrs;
+    a->fill = copy.fill;
+    a->fill_text = copy.fill_text;
+    copy.attrs = NULL;
+    copy.fill = NULL;
+    copy.fill_text = NULL;
+    cm_zarr_meta_release(&copy);
+    z->keys.zarr_format = m->zarr_format;
+    z->keys.key_v2 = m->key_v2;
+    z->keys.separator = m->separator;
+    z->keys.rank = m->rank;
+    a->name = cm_strdup(node->path, err);
+    z->prefix = cm_asprintf(err, "%s%s", node->path, node->path[0] ? "/" : "");
+    return a->name && z->prefix ? CM_OK : CM_ENOMEM;
+}
+
+static int prepare(zarr_array *z, const cm_zarr_meta *m, size_t index_cache_nbytes, cm_error *err)
+{
+    cm_array *a = &z->base;
+    bool is_vlen = cm_dtype_is_vlen(&m->dtype);
+    const cm_shard_spec *shard = cm_zarr_sharding(m);
+    a->ops = is_vlen ? &vlen_ops : &fixed_ops;
+    int rc = cm_grid_init(&z->outer, m->rank, m->shape, m->chunk, err);
+    if (rc == CM_OK && shard) {
+        a->ops = is_vlen ? &vlen_shard_ops : &fixed_shard_ops;
+        rc = cm_shard_layout_create(shard, m->rank, m->chunk, &z->layout, err);
+        if (rc == CM_OK)
+            rc = cm_shard_cache_create(z->store, z->layout, index_cache_nbytes, &z->cache, err);
+    }
+    const uint64_t *chunk = shard ? shard->chunk : m->chunk;
+    if (rc == CM_OK)
+        rc = cm_grid_init(&a->grid, m->rank, m->shape, chunk, err);
+    if (rc == CM_OK)
+        rc = cm_chain_create(shard ? shard->codecs : m->codecs, shard ? shard->ncodecs : m->ncodecs,
+                             &m->dtype, m->rank, chunk, &a->chain, err);
+    if (rc)
+        return rc;
+    a->chunked = true;
+    size_t bound = cm_chain_encoded_bound(a->chain);
+    if (!is_vlen && (!cm_mul_size(bound, 2, &bound) ||
+                     !cm_add_size(bound, STORED_SLACK, &a->max_stored_nbytes)))
+        rc = cm_fail(err, CM_EBUDGET, "chunks are too large to address");
+    return rc;
+}
+
+int cm_zarr_array_open(const cm_zarr_tree *tree, const cm_zarr_node *node,
+                       size_t index_cache_nbytes, cm_array **out, cm_error *err)
+{
+    *out = NULL;
+    const char *name = node->path[0] ? node->path : "/";
+    if (node->meta.is_group)
+        return cm_fail(err, CM_EINVAL, "%s is a group, not an array", name);
+    if (node->unsupported || node->meta.verbatim)
+        return cm_fail(err, CM_EUNSUPPORTED, "array %s: %s", name,
+                       node->unsupported ? node->unsupported : "its metadata is not understood");
+    zarr_array *z = cm_calloc(1, sizeof *z, err);
+    if (!z)
+        return CM_ENOMEM;
+    z->base.ops = &fixed_ops;
+    z->store = tree->store;
+    pthread_mutex_init(&z->lock, NULL);
+    int rc = copy_description(z, node, err);
+    if (rc == CM_OK)
+        rc = prepare(z, &node->meta, index_cache_nbytes, err);
+    if (rc) {
+        cm_error_prefix(err, "array %s", name);
+        free_array(&z->base);
+        return rc;
+    }
+    *out = &z->base;
+    return CM_OK;
+}

@@ -1,0 +1,287 @@
+#include "format/zarr/shard_cache.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+enum {
+    MAX_OPEN = 16, /* of one array: arrays read side by side share 1024 descriptors, as a rule */
+    NBUCKETS = 1024
+};
+
+typedef enum slot_state {
+    SLOT_LOADING, /* one thread reads the index or opens the object */
+    SLOT_READY,
+    SLOT_FAILED /* already out of the table; the waiters take the error */
+} slot_state;
+
+typedef struct slot {
+    cm_shard shard; /* first: what callers hold */
+    uint64_t number;
+    slot_state state;
+    unsigned users;
+    cm_error error;
+    cm_shard_entry *entry;
+    struct slot *next;        /* in its bucket */
+    TAILQ_ENTRY(slot) recent; /* all slots, the latest used first */
+    TAILQ_ENTRY(slot) opened; /* those with an open object, likewise */
+} slot;
+
+TAILQ_HEAD(slot_list, slot);
+
+struct cm_shard_cache {
+    cm_store *store;
+    const cm_shard_layout *layout;
+    size_t max_nbytes;
+    pthread_mutex_t lock; /* guards all below */
+    pthread_cond_t loaded;
+    slot *bucket[NBUCKETS];
+    struct slot_list recent, opened;
+    size_t nbytes; /* of all slots */
+    unsigned nopen;
+};
+
+int cm_shard_cache_create(cm_store *store, const cm_shard_layout *layout, size_t max_nbytes,
+                          cm_shard_cache **out, cm_error *err)
+{
+    cm_shard_cache *cache = cm_calloc(1, sizeof *cache, err);
+    if (!cache)
+        return CM_ENOMEM;
+    cache->store = store;
+    cache->layout = layout;
+    cache->max_nbytes = max_nbytes;
+    pthread_mutex_init(&cache->lock, NULL);
+    pthread_cond_init(&cache->loaded, NULL);
+    TAILQ_INIT(&cache->recent);
+    TAILQ_INIT(&cache->opened);
+    *out = cache;
+    return CM_OK;
+}
+
+static size_t slot_nbytes(const cm_shard_cache *cache, const slot *s)
+{
+    return sizeof *s + (s->entry ? (size_t)cm_shard_nchunks(cache->layout) * sizeof *s->entry : 0);
+}
+
+static void slot_free(slot *s)
+{
+    cm_object_close(s->shard.object);
+    free(s->entry);
+    free(s);
+}
+
+void cm_shard_cache_free(cm_shard_cache *cache)
+{
+    if (!cache)
+        return;
+    for (slot *s = TAILQ_FIRST(&cache->recent), *next; s; s = next) {
+        next = TAILQ_NEXT(s, recent);
+        slot_free(s);
+    }
+    pthread_mutex_destroy(&cache->lock);
+    pthread_cond_destroy(&cache->loaded);
+    free(cache);
+}
+
+static slot **place_of(cm_shard_cache *cache, uint64_t number)
+{
+    slot **p = &cache->bucket[number * 0x9e3779b97f4a7c15u >> 54];
+    while (*p && (*p)->number != number)
+        p = &(*p)->next;
+    return p;
+}
+
+static void close_object(cm_shard_cache *cache, slot *s)
+{
+    TAILQ_REMOVE(&cache->opened, s, opened);
+    cache->nopen--;
+    cm_object_close(s->shard.object);
+    s->shard.object = NULL;
+}
+
+/* Takes S out of the table and the lists. */
+static void forget(cm_shard_cache *cache, slot *s)
+{
+    if (s->shard.object)
+        close_object(cache, s);
+    *place_of(cache, s->number) = s->next;
+    TAILQ_REMOVE(&cache->recent, s, recent);
+    cache->nbytes -= slot_nbytes(cache, s);
+}
+
+/* Lets go of what was not used for longest and is not in use. */
+static void evict(cm_shard_cache *cache)
+{
+    slot *before;
+    for (slot *s = TAILQ_LAST(&cache->opened, slot_list); s && cache->nopen > MAX_OPEN;
+         s = before) {
+        before = TAILQ_PREV(s, slot_list, opened);
+        if (s->users == 0)
+            close_object(cache, s);
+    }
+    for (slot *s = TAILQ_LAST(&cache->recent, slot_list); s && cache->nbytes > cache->max_nbytes;
+         s = before) {
+        before = TAILQ_PREV(s, slot_list, recent);
+        if (s->users == 0) {
+            forget(cache, s);
+            slot_free(s);
+        }
+    }
+}
+
+/* ---- without the lock ---- */
+
+static int read_index(const cm_shard_cache *cache, cm_object_reader *object, const char *key,
+                      cm_shard_entry **out, cm_error *err)
+{
+    size_t nbytes = cm_shard_index_nbytes(cache->layout);
+    uint64_t total = cm_object_nbytes(object);
+    if (total < nbytes)
+        return cm_fail(err, CM_EFORMAT,
+                       "%s: the shard has %llu bytes, and its index alone needs %zu", key,
+                       (unsigned long long)total, nbytes);
+    /* The object is as large as the index, so that these sizes are no mere claims. */
+    cm_shard_entry *entry = cm_calloc(cm_shard_nchunks(cache->layout), sizeof *entry, err);
+    uint8_t *encoded = entry ? cm_calloc(nbytes, 1, err) : NULL;
+    int rc = encoded ? CM_OK : CM_ENOMEM;
+    uint64_t offset = cm_shard_index_at_start(cache->layout) ? 0 : total - nbytes;
+    if (rc == CM_OK)
+        rc = cm_object_read(object, offset, encoded, nbytes, err);
+    if (rc == CM_OK) {
+        rc = cm_shard_index_decode(cache->layout, encoded, nbytes, total, entry, err);
+        if (rc)
+            cm_error_prefix(err, "%s", key);
+    }
+    free(encoded);
+    if (rc) {
+        free(entry);
+        return rc;
+    }
+    *out = entry;
+    return CM_OK;
+}
+
+/* Opens KEY and reads its index unless ENTRY has it already.  An absent object leaves both NULL. */
+static int load(const cm_shard_cache *cache, const char *key, cm_object_reader **object,
+                cm_shard_entry **entry, cm_error *err)
+{
+    int rc = cm_object_open(cache->store, key, object, err);
+    if (rc == CM_ENOTFOUND && !*entry)
+        return CM_OK;
+    if (rc == CM_OK && !*entry) {
+        rc = read_index(cache, *object, key, entry, err);
+        if (rc) {
+            cm_object_close(*object);
+            *object = NULL;
+        }
+    }
+    return rc;
+}
+
+/* ---- acquire and release ---- */
+
+static slot *new_slot(cm_shard_cache *cache, uint64_t number, cm_error *err)
+{
+    slot *s = cm_calloc(1, sizeof *s, err);
+    if (!s)
+        return NULL;
+    s->number = number;
+    s->state = SLOT_LOADING;
+    *place_of(cache, number) = s;
+    TAILQ_INSERT_HEAD(&cache->recent, s, recent);
+    cache->nbytes += slot_nbytes(cache, s);
+    return s;
+}
+
+static void touch(cm_shard_cache *cache, slot *s)
+{
+    TAILQ_REMOVE(&cache->recent, s, recent);
+    TAILQ_INSERT_HEAD(&cache->recent, s, recent);
+    if (s->shard.object) {
+        TAILQ_REMOVE(&cache->opened, s, opened);
+        TAILQ_INSERT_HEAD(&cache->opened, s, opened);
+    }
+}
+
+/* S is in state LOADING, and this thread is the one that loads.  Lock held, and let go meanwhile. */
+static void load_slot(cm_shard_cache *cache, slot *s, const char *key)
+{
+    cm_object_reader *object = NULL;
+    cm_shard_entry *entry = s->entry;
+    bool had_entry = entry != NULL;
+    cm_error error = {0};
+    pthread_mutex_unlock(&cache->lock);
+    int rc = load(cache, key, &object, &entry, &error);
+    pthread_mutex_lock(&cache->lock);
+    if (rc) {
+        forget(cache, s);
+        s->state = SLOT_FAILED;
+        s->error = error;
+    } else {
+        s->state = SLOT_READY;
+        s->entry = entry;
+        s->shard.entry = entry;
+        if (!had_entry && entry)
+            cache->nbytes += (size_t)cm_shard_nchunks(cache->layout) * sizeof *entry;
+        if (object) {
+            s->shard.object = object;
+            TAILQ_INSERT_HEAD(&cache->opened, s, opened);
+            cache->nopen++;
+        }
+        evict(cache);
+    }
+    pthread_cond_broadcast(&cache->loaded);
+}
+
+int cm_shard_cache_acquire(cm_shard_cache *cache, uint64_t number, const char *key,
+                           const cm_shard **out, cm_error *err)
+{
+    pthread_mutex_lock(&cache->lock);
+    slot *s = *place_of(cache, number);
+    if (s) {
+        s->users++;
+        while (s->state == SLOT_LOADING)
+            pthread_cond_wait(&cache->loaded, &cache->lock);
+        if (s->state == SLOT_READY) {
+            touch(cache, s);
+            if (s->entry && !s->shard.object) { /* the object was closed to make room */
+                s->state = SLOT_LOADING;
+                load_slot(cache, s, key);
+            }
+        }
+    } else if ((s = new_slot(cache, number, err)) != NULL) {
+        s->users++;
+        load_slot(cache, s, key);
+    }
+    int rc = s ? CM_OK : CM_ENOMEM;
+    if (s && s->state == SLOT_FAILED) {
+        rc = cm_fail(err, s->error.status, "%s", s->error.text);
+        if (--s->users == 0)
+            slot_free(s);
+    } else if (s) {
+        *out = &s->shard;
+    }
+    pthread_mutex_unlock(&cache->lock);
+    return rc;
+}
+
+void cm_shard_cache_release(cm_shard_cache *cache, const cm_shard *shard)
+{
+    slot *s = (slot *)(uintptr_t)shard;
+    pthread_mutex_lock(&cache->lock);
+    s->users--;
+    evict(cache);
+    pthread_mutex_unlock(&cache->lock);
+}
+
+bool cm_shard_cache_knows_missing(cm_shard_cache *cache, uint64_t number, uint64_t local)
+{
+    pthread_mutex_lock(&cache->lock);
+    const slot *s = *place_of(cache, number);
+    bool missing = s && s->state == SLOT_READY &&
+                   (!s->entry || (s->entry[local].offset == CM_SHARD_MISSING &&
+                                  s->entry[local].nbytes == CM_SHARD_MISSING));
+    pthread_mutex_unlock(&cache->lock);
+    return missing;
+}

@@ -1,0 +1,36 @@
+/*
+ * The indices of shards that were read lately, and a few shards held open.
+ *
+ * Bounded by the bytes of the indices and the number of open objects.  One
+ * thread reads an index, others that want it wait for that one.  All calls but
+ * create and free may come from many threads at once.
+ */
+#ifndef CM_FORMAT_ZARR_SHARD_CACHE_H
+#define CM_FORMAT_ZARR_SHARD_CACHE_H
+
+#include "codec/shard.h"
+#include "store/store.h"
+
+typedef struct cm_shard_cache cm_shard_cache;
+
+/* Borrows STORE and LAYOUT. */
+int cm_shard_cache_create(cm_store *store, const cm_shard_layout *layout, size_t max_nbytes,
+                          cm_shard_cache **out, cm_error *err);
+/* No shard may be in use.  NULL accepted. */
+void cm_shard_cache_free(cm_shard_cache *cache);
+
+/* A shard in use: its index stays, and its object stays open, until it is released. */
+typedef struct cm_shard {
+    const cm_shard_entry *entry; /* one for each inner chunk; NULL: the shard is absent */
+    cm_object_reader *object;
+} cm_shard;
+
+/* Shard NUMBER, whose object is KEY.  An absent shard is no error. */
+int cm_shard_cache_acquire(cm_shard_cache *cache, uint64_t number, const char *key,
+                           const cm_shard **out, cm_error *err);
+void cm_shard_cache_release(cm_shard_cache *cache, const cm_shard *shard);
+
+/* True when the index of shard NUMBER is at hand and says that inner chunk LOCAL is missing.  No I/O. */
+bool cm_shard_cache_knows_missing(cm_shard_cache *cache, uint64_t number, uint64_t local);
+
+#endif

@@ -1,0 +1,200 @@
+#include "format/zarr/shard_writer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NLOCKS = 16 /* more than threads that start a shard in the same moment */
+};
+
+typedef struct shard {
+    pthread_mutex_t lock; /* guards the making of object and entry */
+    cm_object_writer *object;
+    cm_shard_entry *entry;
+    atomic_uint_fast64_t end;  /* the next inner chunk goes here */
+    atomic_uint_fast64_t left; /* chunks to come */
+} shard;
+
+struct cm_shard_set {
+    cm_store *store;
+    const char *prefix;
+    const cm_zarr_meta *meta;
+    const cm_grid *grid, *outer;
+    cm_shard_layout *layout;
+    _Atomic(shard *) *slot; /* one for each shard; NULL before its first chunk and after its last */
+    pthread_mutex_t lock[NLOCKS];
+};
+
+int cm_shard_set_create(cm_store *store, const char *prefix, const cm_zarr_meta *meta,
+                        const cm_shard_spec *spec, const cm_grid *grid, const cm_grid *outer,
+                        cm_shard_set **out, cm_error *err)
+{
+    *out = NULL;
+    cm_shard_set *set = cm_calloc(1, sizeof *set, err);
+    if (!set)
+        return CM_ENOMEM;
+    set->store = store;
+    set->prefix = prefix;
+    set->meta = meta;
+    set->grid = grid;
+    set->outer = outer;
+    for (int i = 0; i < NLOCKS; i++)
+        pthread_mutex_init(&set->lock[i], NULL);
+    int rc = cm_shard_layout_create(spec, meta->rank, meta->chunk, &set->layout, err);
+    if (rc == CM_OK && !(set->slot = cm_calloc(outer->nchunks, sizeof *set->slot, err)))
+        rc = CM_ENOMEM;
+    if (rc) {
+        cm_shard_set_free(set);
+        return rc;
+    }
+    *out = set;
+    return CM_OK;
+}
+
+static void shard_free(shard *s)
+{
+    if (!s)
+        return;
+    cm_object_abort(s->object);
+    free(s->entry);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+void cm_shard_set_free(cm_shard_set *set)
+{
+    if (!set)
+        return;
+    for (uint64_t i = 0; set->slot && i < set->outer->nchunks; i++)
+        shard_free(atomic_load(&set->slot[i]));
+    for (int i = 0; i < NLOCKS; i++)
+        pthread_mutex_destroy(&set->lock[i]);
+    free(set->slot);
+    cm_shard_layout_free(set->layout);
+    free(set);
+}
+
+size_t cm_shard_set_memory(const cm_shard_set *set)
+{
+    enum {
+        WRITER_NBYTES = 1024 /* of the store, with the names of the object */
+    };
+    return sizeof(shard) + WRITER_NBYTES +
+           (size_t)cm_shard_nchunks(set->layout) * sizeof(cm_shard_entry) +
+           cm_shard_index_nbytes(set->layout);
+}
+
+/* How many chunks of the array lie in shard COORD; those outside of the array never come. */
+static uint64_t count_inside(const cm_shard_set *set, const uint64_t *coord)
+{
+    const uint64_t *within = cm_shard_grid(set->layout)->count;
+    uint64_t n = 1;
+    for (unsigned i = 0; i < set->grid->rank; i++) {
+        uint64_t rest = set->grid->count[i] - coord[i] * within[i];
+        n *= rest < within[i] ? rest : within[i];
+    }
+    return n;
+}
+
+static int get_shard(cm_shard_set *set, uint64_t number, const uint64_t *coord, shard **out,
+                     cm_error *err)
+{
+    shard *s = atomic_load(&set->slot[number]);
+    if (s) {
+        *out = s;
+        return CM_OK;
+    }
+    pthread_mutex_t *lock = &set->lock[number % NLOCKS];
+    pthread_mutex_lock(lock);
+    s = atomic_load(&set->slot[number]);
+    if (!s && (s = cm_calloc(1, sizeof *s, err)) != NULL) {
+        pthread_mutex_init(&s->lock, NULL);
+        atomic_init(&s->left, count_inside(set, coord));
+        size_t head = cm_shard_index_at_start(set->layout) ? cm_shard_index_nbytes(set->layout) : 0;
+        atomic_init(&s->end, head);
+        atomic_store(&set->slot[number], s);
+    }
+    pthread_mutex_unlock(lock);
+    *out = s;
+    return s ? CM_OK : CM_ENOMEM;
+}
+
+/* Creates the object and an empty index before the first chunk that has bytes. */
+static int open_shard(const cm_shard_set *set, shard *s, const uint64_t *coord, cm_error *err)
+{
+    int rc = CM_OK;
+    pthread_mutex_lock(&s->lock);
+    if (!s->entry) {
+        size_t nbytes = (size_t)cm_shard_nchunks(set->layout) * sizeof *s->entry;
+        s->entry = cm_calloc(nbytes, 1, err);
+        if (s->entry)
+            memset(s->entry, 0xff, nbytes); /* CM_SHARD_MISSING, all of them */
+        else
+            rc = CM_ENOMEM;
+    }
+    if (rc == CM_OK && !s->object) {
+        char name[CM_CHUNK_KEY_SIZE];
+        cm_zarr_chunk_key(set->meta, coord, name, sizeof name);
+        char *key = cm_asprintf(err, "%s%s", set->prefix, name);
+        rc = key ? cm_object_create(set->store, key, &s->object, err) : CM_ENOMEM;
+        free(key);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+/* Writes the index and gives the object its name. */
+static int finish_shard(const cm_shard_set *set, shard *s, cm_shard_done *done, cm_error *err)
+{
+    if (!s->object)
+        return CM_OK;
+    size_t nbytes = cm_shard_index_nbytes(set->layout);
+    uint8_t *index = cm_calloc(nbytes, 1, err);
+    int rc = index ? cm_shard_index_encode(set->layout, s->entry, index, err) : CM_ENOMEM;
+    uint64_t offset = cm_shard_index_at_start(set->layout) ? 0 : atomic_load(&s->end);
+    if (rc == CM_OK)
+        rc = cm_object_write(s->object, offset, index, nbytes, err);
+    free(index);
+    if (rc)
+        return rc;
+    cm_object_writer *object = s->object;
+    s->object = NULL; /* commit frees it in any case */
+    rc = cm_object_commit(object, err);
+    if (rc == CM_OK)
+        *done = (cm_shard_done){.made = true, .nbytes = nbytes};
+    return rc;
+}
+
+int cm_shard_set_deliver(cm_shard_set *set, uint64_t number, const void *data, size_t nbytes,
+                         cm_shard_done *done, cm_error *err)
+{
+    const cm_grid *within = cm_shard_grid(set->layout);
+    uint64_t coord[CM_MAX_RANK], shard_coord[CM_MAX_RANK], rest[CM_MAX_RANK];
+    *done = (cm_shard_done){0};
+    cm_grid_coord(set->grid, number, coord);
+    for (unsigned i = 0; i < set->grid->rank; i++) {
+        shard_coord[i] = coord[i] / within->count[i];
+        rest[i] = coord[i] % within->count[i];
+    }
+    uint64_t shard_number = cm_grid_number(set->outer, shard_coord);
+    shard *s;
+    int rc = get_shard(set, shard_number, shard_coord, &s, err);
+    if (rc == CM_OK && data) {
+        rc = open_shard(set, s, shard_coord, err);
+        if (rc == CM_OK) {
+            uint64_t offset = atomic_fetch_add(&s->end, nbytes);
+            rc = cm_object_write(s->object, offset, data, nbytes, err);
+            s->entry[cm_grid_number(within, rest)] = (cm_shard_entry){offset, nbytes};
+        }
+    }
+    /* What failed is never counted down, so that the shard cannot become whole. */
+    if (rc || atomic_fetch_sub(&s->left, 1) != 1)
+        return rc;
+    atomic_store(&set->slot[shard_number], NULL);
+    rc = finish_shard(set, s, done, err);
+    shard_free(s);
+    return rc;
+}

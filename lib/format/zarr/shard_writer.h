@@ -1,0 +1,35 @@
+/*
+ * The shards of one array while they are put together.
+ *
+ * Inner chunks come in any order from any thread.  A shard exists in memory from
+ * its first chunk to its last; the last one writes the index and gives the
+ * object its name.  A shard in which every chunk was left out makes no object.
+ */
+#ifndef CM_FORMAT_ZARR_SHARD_WRITER_H
+#define CM_FORMAT_ZARR_SHARD_WRITER_H
+
+#include "codec/shard.h"
+#include "format/zarr/meta.h"
+#include "store/store.h"
+
+typedef struct cm_shard_set cm_shard_set;
+
+/* What became of a delivery that was a shard's last. */
+typedef struct cm_shard_done {
+    bool made;       /* an object */
+    uint64_t nbytes; /* of its index */
+} cm_shard_done;
+
+/* Shards of META's outer grid OUTER at PREFIX ("a/b/"), for chunks of the array's GRID.  All borrowed. */
+int cm_shard_set_create(cm_store *store, const char *prefix, const cm_zarr_meta *meta,
+                        const cm_shard_spec *spec, const cm_grid *grid, const cm_grid *outer,
+                        cm_shard_set **out, cm_error *err);
+/* Aborts what is not whole.  NULL accepted. */
+void cm_shard_set_free(cm_shard_set *set);
+size_t cm_shard_set_memory(const cm_shard_set *set); /* of one shard */
+
+/* Chunk NUMBER of the array's grid is DATA; DATA NULL: it is left out. */
+int cm_shard_set_deliver(cm_shard_set *set, uint64_t number, const void *data, size_t nbytes,
+                         cm_shard_done *done, cm_error *err);
+
+#endif

@@ -1,0 +1,416 @@
+/*
+ * Opening a hierarchy: from consolidated metadata, or folder by folder.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/zarr/internal.h"
+#include "format/zarr/open.h"
+
+enum {
+    MAX_DEPTH = 128,     /* of groups; deeper is a loop of links */
+    MAX_NODES = 1 << 22, /* as is more */
+};
+
+/* ---- nodes ---- */
+
+static void node_release(cm_zarr_node *node)
+{
+    free(node->path);
+    free(node->unsupported);
+    cm_zarr_meta_release(&node->meta);
+}
+
+void cm_zarr_tree_release(cm_zarr_tree *tree)
+{
+    for (size_t i = 0; i < tree->nnodes; i++)
+        node_release(&tree->node[i]);
+    free(tree->node);
+    memset(tree, 0, sizeof *tree);
+}
+
+/* Takes what META owns, also when it fails. */
+static int add_node(cm_zarr_tree *tree, const char *path, size_t path_nbytes, cm_zarr_meta *meta,
+                    const char *unsupported, cm_error *err)
+{
+    size_t n = tree->nnodes;
+    cm_zarr_node node = {.meta = *meta};
+    memset(meta, 0, sizeof *meta);
+    int rc = CM_OK;
+    if (n == MAX_NODES)
+        rc = cm_fail(err, CM_EFORMAT, "more than %d nodes, or links that form a loop", MAX_NODES);
+    if (rc == CM_OK && (n & (n - 1)) == 0) { /* full at every power of two */
+        cm_zarr_node *grown = realloc(tree->node, (n ? 2 * n : 1) * sizeof *grown);
+        if (!grown)
+            rc = cm_fail(err, CM_ENOMEM, "no memory for %zu nodes", n);
+        else
+            tree->node = grown;
+    }
+    if (rc == CM_OK && !(node.path = cm_asprintf(err, "%.*s", (int)path_nbytes, path)))
+        rc = CM_ENOMEM;
+    if (rc == CM_OK && unsupported && !(node.unsupported = cm_strdup(unsupported, err)))
+        rc = CM_ENOMEM;
+    if (rc) {
+        node_release(&node);
+        return rc;
+    }
+    tree->node[tree->nnodes++] = node;
+    return CM_OK;
+}
+
+/* Adds the node that J (and in v2 ATTRS) describes.  *is_group may be NULL. */
+static int add_parsed(cm_zarr_tree *tree, const char *path, size_t path_nbytes, const cm_json *j,
+                      const cm_json *attrs, bool *is_group, cm_error *err)
+{
+    cm_zarr_meta meta;
+    cm_error why = {0};
+    int rc = tree->zarr_format == 3 ? cm_zarr_meta_from_v3(j, &meta, &why)
+                                    : cm_zarr_meta_from_v2(j, attrs, &meta, &why);
+    if (rc && rc != CM_EUNSUPPORTED)
+        return cm_fail(err, (cm_status)rc, "%s", why.text);
+    if (is_group)
+        *is_group = meta.is_group;
+    return add_node(tree, path, path_nbytes, &meta, rc ? why.text : NULL, err);
+}
+
+static int add_group(cm_zarr_tree *tree, const char *path, size_t path_nbytes, cm_error *err)
+{
+    cm_zarr_meta meta = {
+        .zarr_format = tree->zarr_format, .is_group = true, .attrs = cm_json_object()};
+    if (!meta.attrs)
+        return cm_fail(err, CM_ENOMEM, "no memory for attributes");
+    return add_node(tree, path, path_nbytes, &meta, NULL, err);
+}
+
+static int compare_nodes(const void *a, const void *b)
+{
+    const cm_zarr_node *x = a, *y = b;
+    return strcmp(x->path, y->path);
+}
+
+static void sort_nodes(cm_zarr_tree *tree)
+{
+    if (tree->nnodes)
+        qsort(tree->node, tree->nnodes, sizeof *tree->node, compare_nodes);
+}
+
+static const cm_zarr_node *find(const cm_zarr_node *node, size_t n, const char *path)
+{
+    cm_zarr_node key = {.path = (char *)(uintptr_t)path};
+    return n ? bsearch(&key, node, n, sizeof *node, compare_nodes) : NULL;
+}
+
+const cm_zarr_node *cm_zarr_find(const cm_zarr_tree *tree, const char *path)
+{
+    return find(tree->node, tree->nnodes, path);
+}
+
+/*
+ * Consolidated metadata may leave out groups: adds those above every node.
+ * Sorted, the nodes below a group stand together, so that each missing group is
+ * met once: at the first node whose predecessor does not lie below it.
+ */
+static int add_missing_groups(cm_zarr_tree *tree, cm_error *err)
+{
+    sort_nodes(tree);
+    size_t n = tree->nnodes;
+    int rc = find(tree->node, n, "") ? CM_OK : add_group(tree, "", 0, err);
+    const char *before = "";
+    for (size_t i = 0; i < n && rc == CM_OK; i++) {
+        const char *path = tree->node[i].path;
+        unsigned depth = 0;
+        for (const char *p = path; rc == CM_OK && (p = strchr(p, '/')) != NULL; p++) {
+            size_t nbytes = (size_t)(p - path);
+            if (++depth > MAX_DEPTH)
+                return cm_fail(err, CM_EFORMAT, "groups are nested deeper than %d", MAX_DEPTH);
+            if (strncmp(before, path, nbytes + 1) == 0)
+                continue;
+            char *parent = cm_asprintf(err, "%.*s", (int)nbytes, path);
+            if (!parent)
+                return CM_ENOMEM;
+            if (!find(tree->node, n, parent))
+                rc = add_group(tree, parent, nbytes, err);
+            free(parent);
+        }
+        before = path;
+    }
+    sort_nodes(tree);
+    return rc;
+}
+
+/* ---- one object of metadata ---- */
+
+/* PATH/NAME as JSON; CM_ENOTFOUND when absent, errors of content name the key. */
+static int get_json(cm_store *store, const char *path, const char *name, cm_json **out,
+                    cm_error *err)
+{
+    *out = NULL;
+    char *key = cm_asprintf(err, "%s%s%s", path, path[0] ? "/" : "", name);
+    if (!key)
+        return CM_ENOMEM;
+    cm_buf buf = {0};
+    int rc = cm_store_get(store, key, CM_ZARR_MAX_META_NBYTES, &buf, err);
+    if (rc == CM_OK) {
+        rc = cm_json_parse(buf.data, buf.nbytes, out, err);
+        if (rc)
+            cm_error_prefix(err, "%s", key);
+    }
+    cm_buf_release(&buf);
+    free(key);
+    return rc;
+}
+
+/* ---- folder by folder ---- */
+
+typedef struct walk {
+    cm_zarr_tree *tree;
+    const char *path;
+    unsigned depth;
+} walk;
+
+static int walk_below(cm_zarr_tree *tree, const char *path, unsigned depth, cm_error *err);
+
+static int prefix_key(cm_error *err, int rc, const char *path, const char *name)
+{
+    if (rc)
+        cm_error_prefix(err, "%s%s%s", path, path[0] ? "/" : "", name);
+    return rc;
+}
+
+/* Reads the node at PATH.  CM_ENOTFOUND when there is none. */
+static int read_node(cm_zarr_tree *tree, const char *path, bool *is_group, cm_error *err)
+{
+    cm_json *j, *attrs = NULL;
+    if (tree->zarr_format == 3) {
+        int rc = get_json(tree->store, path, "zarr.json", &j, err);
+        if (rc)
+            return rc;
+        rc = prefix_key(err, add_parsed(tree, path, strlen(path), j, NULL, is_group, err), path,
+                        "zarr.json");
+        cm_json_free(j);
+        return rc;
+    }
+    const char *name = ".zarray";
+    int rc = get_json(tree->store, path, name, &j, err);
+    if (rc == CM_ENOTFOUND) {
+        name = ".zgroup";
+        rc = get_json(tree->store, path, name, &j, err);
+    }
+    if (rc)
+        return rc;
+    rc = get_json(tree->store, path, ".zattrs", &attrs, err);
+    if (rc == CM_OK || rc == CM_ENOTFOUND)
+        rc = prefix_key(err, add_parsed(tree, path, strlen(path), j, attrs, is_group, err), path,
+                        name);
+    cm_json_free(j);
+    cm_json_free(attrs);
+    return rc;
+}
+
+static int visit_child(void *context, const char *name, bool is_prefix, cm_error *err)
+{
+    const walk *w = context;
+    if (!is_prefix)
+        return CM_OK;
+    char *path = cm_asprintf(err, "%s%s%s", w->path, w->path[0] ? "/" : "", name);
+    if (!path)
+        return CM_ENOMEM;
+    bool is_group = false;
+    int rc = read_node(w->tree, path, &is_group, err);
+    if (rc == CM_ENOTFOUND)
+        rc = CM_OK; /* a folder without metadata is no node */
+    else if (rc == CM_OK && is_group)
+        rc = walk_below(w->tree, path, w->depth + 1, err);
+    free(path);
+    return rc;
+}
+
+static int walk_below(cm_zarr_tree *tree, const char *path, unsigned depth, cm_error *err)
+{
+    if (depth > MAX_DEPTH)
+        return cm_fail(err, CM_EFORMAT, "%s: groups are nested deeper than %d", path, MAX_DEPTH);
+    walk w = {tree, path, depth};
+    return cm_store_list(tree->store, path, visit_child, &w, err);
+}
+
+static int walk_all(cm_zarr_tree *tree, cm_error *err)
+{
+    bool is_group = false;
+    int rc = read_node(tree, "", &is_group, err);
+    if (rc == CM_OK && is_group)
+        rc = walk_below(tree, "", 0, err);
+    sort_nodes(tree);
+    return rc;
+}
+
+/* ---- consolidated ---- */
+
+/* The member "metadata" of a group's consolidated metadata, when there is something in it. */
+static const cm_json *consolidated_v3(const cm_json *root)
+{
+    const cm_json *c = cm_json_member(root, "consolidated_metadata");
+    const char *kind = cm_json_text(cm_json_member(c, "kind"), NULL);
+    const cm_json *nodes = cm_json_member(c, "metadata");
+    return kind && strcmp(kind, "inline") == 0 && cm_json_length(nodes) ? nodes : NULL;
+}
+
+static int load_v3(cm_zarr_tree *tree, const cm_json *root, const cm_json *nodes, cm_error *err)
+{
+    int rc = add_parsed(tree, "", 0, root, NULL, NULL, err);
+    for (cm_json_iter it = cm_json_begin(nodes); rc == CM_OK && cm_json_next(&it);) {
+        rc = cm_key_check(it.name, err);
+        if (rc == CM_OK)
+            rc = add_parsed(tree, it.name, strlen(it.name), it.value, NULL, NULL, err);
+    }
+    return rc ? rc : add_missing_groups(tree, err);
+}
+
+/* One object of a .zmetadata: "a/b/.zarray". */
+typedef struct document {
+    const char *key;
+    size_t path_nbytes;
+    const cm_json *j;
+} document;
+
+static int compare_documents(const void *a, const void *b)
+{
+    const document *x = a, *y = b;
+    size_t n = x->path_nbytes < y->path_nbytes ? x->path_nbytes : y->path_nbytes;
+    int order = memcmp(x->key, y->key, n);
+    return order ? order : (x->path_nbytes > y->path_nbytes) - (x->path_nbytes < y->path_nbytes);
+}
+
+static bool same_path(const document *a, const document *b)
+{
+    return compare_documents(a, b) == 0;
+}
+
+static int read_documents(const cm_json *nodes, document *out, size_t *n, cm_error *err)
+{
+    *n = 0;
+    for (cm_json_iter it = cm_json_begin(nodes); cm_json_next(&it);) {
+        int rc = cm_key_check(it.name, err);
+        if (rc)
+            return rc;
+        const char *slash = strrchr(it.name, '/');
+        out[(*n)++] = (document){it.name, slash ? (size_t)(slash - it.name) : 0, it.value};
+    }
+    qsort(out, *n, sizeof *out, compare_documents);
+    return CM_OK;
+}
+
+static int add_documents(cm_zarr_tree *tree, const document *first, size_t n, cm_error *err)
+{
+    const cm_json *zarray = NULL, *zgroup = NULL, *zattrs = NULL;
+    for (size_t i = 0; i < n; i++) {
+        size_t skip = first[i].path_nbytes;
+        const char *name = first[i].key + skip + (skip != 0);
+        if (strcmp(name, ".zarray") == 0)
+            zarray = first[i].j;
+        else if (strcmp(name, ".zgroup") == 0)
+            zgroup = first[i].j;
+        else if (strcmp(name, ".zattrs") == 0)
+            zattrs = first[i].j;
+    }
+    if (!zarray && !zgroup)
+        return CM_OK;
+    return add_parsed(tree, first->key, first->path_nbytes, zarray ? zarray : zgroup, zattrs, NULL,
+                      err);
+}
+
+static int load_v2(cm_zarr_tree *tree, const cm_json *zmetadata, cm_error *err)
+{
+    uint64_t format = 0;
+    const cm_json *nodes = cm_json_member(zmetadata, "metadata");
+    if (!cm_json_get_u64(cm_json_member(zmetadata, "zarr_consolidated_format"), &format) ||
+        format != 1 || cm_json_length(nodes) == 0)
+        return cm_fail(err, CM_EFORMAT, ".zmetadata is no consolidated metadata");
+    document *doc = cm_calloc(cm_json_length(nodes), sizeof *doc, err);
+    if (!doc)
+        return CM_ENOMEM;
+    size_t n;
+    int rc = read_documents(nodes, doc, &n, err);
+    for (size_t i = 0, end; i < n && rc == CM_OK; i = end) {
+        for (end = i + 1; end < n && same_path(&doc[i], &doc[end]);)
+            end++;
+        rc = add_documents(tree, doc + i, end - i, err);
+    }
+    free(doc);
+    return rc ? rc : add_missing_groups(tree, err);
+}
+
+/* ---- opening ---- */
+
+static void empty(cm_zarr_tree *tree, int zarr_format)
+{
+    cm_store *store = tree->store;
+    cm_zarr_tree_release(tree);
+    tree->store = store;
+    tree->zarr_format = zarr_format;
+}
+
+static int open_v3(cm_zarr_tree *tree, const cm_json *root, cm_error *err)
+{
+    empty(tree, 3);
+    const cm_json *nodes = consolidated_v3(root);
+    if (nodes && load_v3(tree, root, nodes, NULL) == CM_OK) {
+        tree->consolidated = true;
+        return CM_OK;
+    }
+    empty(tree, 3);
+    return walk_all(tree, err);
+}
+
+/* CM_ENOTFOUND when there is no v2 store. */
+static int open_v2(cm_zarr_tree *tree, cm_error *err)
+{
+    empty(tree, 2);
+    cm_json *zmetadata = NULL;
+    int rc = get_json(tree->store, "", ".zmetadata", &zmetadata, NULL);
+    if (rc == CM_OK)
+        rc = load_v2(tree, zmetadata, NULL);
+    cm_json_free(zmetadata);
+    if (rc == CM_OK) {
+        tree->consolidated = true;
+        return CM_OK;
+    }
+    empty(tree, 2);
+    return walk_all(tree, err);
+}
+
+/* A root without metadata: draft v3 knew no groups but folders. */
+static int open_implied(cm_zarr_tree *tree, cm_error *err)
+{
+    for (int format = 3; format >= 2; format--) {
+        empty(tree, format);
+        int rc = walk_below(tree, "", 0, err);
+        if (rc)
+            return rc;
+        if (tree->nnodes) {
+            tree->implied = true;
+            rc = add_group(tree, "", 0, err);
+            sort_nodes(tree);
+            return rc;
+        }
+    }
+    return cm_fail(err, CM_EFORMAT,
+                   "no Zarr store: neither zarr.json, .zgroup, .zarray nor .zmetadata is there");
+}
+
+int cm_zarr_open(cm_store *store, cm_zarr_tree *out, cm_error *err)
+{
+    *out = (cm_zarr_tree){.store = store};
+    cm_json *root;
+    int rc = get_json(store, "", "zarr.json", &root, err);
+    if (rc == CM_OK) {
+        rc = open_v3(out, root, err);
+        cm_json_free(root);
+    } else if (rc == CM_ENOTFOUND) {
+        rc = open_v2(out, err);
+        if (rc == CM_ENOTFOUND)
+            rc = open_implied(out, err);
+    }
+    if (rc)
+        cm_zarr_tree_release(out);
+    return rc;
+}

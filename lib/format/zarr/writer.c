@@ -1,0 +1,266 @@
+/*
+ * The chunks of one array on their way into a store.
+ */
+#include "format/zarr/writer.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/zarr/internal.h"
+#include "format/zarr/shard_writer.h"
+
+struct cm_zarr_writer {
+    cm_store *store;
+    const cm_zarr_meta *meta;
+    char *path;
+    char *prefix; /* of chunk keys: "" or "path/" */
+    cm_grid grid; /* of chunks: the inner ones where there are shards */
+    cm_grid outer;
+    cm_chain *chain;
+    cm_shard_set *shards;            /* NULL: none */
+    atomic_uint_fast64_t *delivered; /* one bit for each chunk */
+    atomic_uint_fast64_t nchunks, nskipped, nkept, nobjects, nbytes;
+};
+
+static const char *display_name(const cm_zarr_writer *w)
+{
+    return w->path[0] ? w->path : "/";
+}
+
+static int prefix_chunk(cm_error *err, const cm_zarr_writer *w, uint64_t number, int rc)
+{
+    if (rc == CM_OK || !err)
+        return rc;
+    uint64_t coord[CM_MAX_RANK];
+    char text[CM_MAX_RANK * 21 + 2];
+    cm_grid_coord(&w->grid, number, coord);
+    cm_error_prefix(err, "array %s: chunk %s", display_name(w),
+                    cm_coord_text(w->grid.rank, coord, text, sizeof text));
+    return rc;
+}
+
+static int prepare(cm_zarr_writer *w, const char *path, cm_error *err)
+{
+    const cm_zarr_meta *m = w->meta;
+    const cm_shard_spec *shard = cm_zarr_sharding(m);
+    const uint64_t *chunk = shard ? shard->chunk : m->chunk;
+    w->path = cm_strdup(path, err);
+    w->prefix = cm_asprintf(err, "%s%s", path, path[0] ? "/" : "");
+    if (!w->path || !w->prefix)
+        return CM_ENOMEM;
+    if (m->is_group || m->verbatim)
+        return cm_fail(err, CM_EINVAL, "there is nothing to write chunks by");
+    int rc = path[0] ? cm_key_check(path, err) : CM_OK;
+    if (rc == CM_OK)
+        rc = cm_grid_init(&w->outer, m->rank, m->shape, m->chunk, err);
+    if (rc == CM_OK && shard && shard->rank != m->rank)
+        rc = cm_fail(err, CM_EINVAL, "inner chunks of %u dimensions in an array of %u", shard->rank,
+                     m->rank);
+    if (rc == CM_OK)
+        rc = cm_grid_init(&w->grid, m->rank, m->shape, chunk, err);
+    if (rc == CM_OK)
+        rc = cm_chain_create(shard ? shard->codecs : m->codecs, shard ? shard->ncodecs : m->ncodecs,
+                             &m->dtype, m->rank, chunk, &w->chain, err);
+    if (rc == CM_OK && shard)
+        rc = cm_shard_set_create(w->store, w->prefix, m, shard, &w->grid, &w->outer, &w->shards,
+                                 err);
+    if (rc == CM_OK) {
+        w->delivered = cm_calloc(w->grid.nchunks / 64 + 1, sizeof *w->delivered, err);
+        rc = w->delivered ? CM_OK : CM_ENOMEM;
+    }
+    return rc;
+}
+
+int cm_zarr_writer_create(cm_store *store, const char *path, const cm_zarr_meta *meta,
+                          cm_zarr_writer **out, cm_error *err)
+{
+    *out = NULL;
+    cm_zarr_writer *w = cm_calloc(1, sizeof *w, err);
+    if (!w)
+        return CM_ENOMEM;
+    w->store = store;
+    w->meta = meta;
+    int rc = prepare(w, path, err);
+    if (rc) {
+        cm_error_prefix(err, "array %s", path[0] ? path : "/");
+        cm_zarr_writer_free(w);
+        return rc;
+    }
+    *out = w;
+    return CM_OK;
+}
+
+void cm_zarr_writer_free(cm_zarr_writer *w)
+{
+    if (!w)
+        return;
+    cm_shard_set_free(w->shards);
+    cm_chain_free(w->chain);
+    free(w->delivered);
+    free(w->prefix);
+    free(w->path);
+    free(w);
+}
+
+const cm_grid *cm_zarr_writer_grid(const cm_zarr_writer *w)
+{
+    return &w->grid;
+}
+
+const cm_chain *cm_zarr_writer_chain(const cm_zarr_writer *w)
+{
+    return w->chain;
+}
+
+const cm_grid *cm_zarr_writer_outer_grid(const cm_zarr_writer *w)
+{
+    return &w->outer;
+}
+
+size_t cm_zarr_writer_shard_memory(const cm_zarr_writer *w)
+{
+    return w->shards ? cm_shard_set_memory(w->shards) : 0;
+}
+
+/* ---- delivering ---- */
+
+/* Notes that chunk NUMBER has come; a second time is a fault of the caller. */
+static int mark(cm_zarr_writer *w, uint64_t number, cm_error *err)
+{
+    if (number >= w->grid.nchunks)
+        return cm_fail(err, CM_EINTERNAL, "array %s: there is no chunk number %llu",
+                       display_name(w), (unsigned long long)number);
+    uint64_t bit = (uint64_t)1 << number % 64;
+    if (atomic_fetch_or(&w->delivered[number / 64], bit) & bit)
+        return prefix_chunk(err, w, number,
+                            cm_fail(err, CM_EINTERNAL, "was delivered a second time"));
+    return CM_OK;
+}
+
+static int outer_key(const cm_zarr_writer *w, uint64_t outer, char **out, cm_error *err)
+{
+    uint64_t coord[CM_MAX_RANK];
+    char name[CM_CHUNK_KEY_SIZE];
+    cm_grid_coord(&w->outer, outer, coord);
+    cm_zarr_chunk_key(w->meta, coord, name, sizeof name);
+    *out = cm_asprintf(err, "%s%s", w->prefix, name);
+    return *out ? CM_OK : CM_ENOMEM;
+}
+
+/* DATA NULL: the chunk is left out. */
+static int deliver(cm_zarr_writer *w, uint64_t number, const void *data, size_t nbytes,
+                   cm_error *err)
+{
+    if (w->shards) {
+        cm_shard_done done;
+        int rc = cm_shard_set_deliver(w->shards, number, data, nbytes, &done, err);
+        if (rc == CM_OK && done.made) {
+            atomic_fetch_add(&w->nobjects, 1);
+            atomic_fetch_add(&w->nbytes, done.nbytes);
+        }
+        return rc;
+    }
+    if (!data)
+        return CM_OK;
+    char *key;
+    int rc = outer_key(w, number, &key, err);
+    if (rc)
+        return rc;
+    rc = cm_store_put(w->store, key, data, nbytes, err);
+    free(key);
+    if (rc == CM_OK)
+        atomic_fetch_add(&w->nobjects, 1);
+    return rc;
+}
+
+int cm_zarr_writer_put(cm_zarr_writer *w, uint64_t number, const void *data, size_t nbytes,
+                       cm_error *err)
+{
+    int rc = mark(w, number, err);
+    if (rc)
+        return rc;
+    rc = prefix_chunk(err, w, number, deliver(w, number, data ? data : "", nbytes, err));
+    if (rc == CM_OK) {
+        atomic_fetch_add(&w->nchunks, 1);
+        atomic_fetch_add(&w->nbytes, nbytes);
+    }
+    return rc;
+}
+
+int cm_zarr_writer_skip(cm_zarr_writer *w, uint64_t number, cm_error *err)
+{
+    int rc = mark(w, number, err);
+    if (rc)
+        return rc;
+    rc = prefix_chunk(err, w, number, deliver(w, number, NULL, 0, err));
+    if (rc == CM_OK)
+        atomic_fetch_add(&w->nskipped, 1);
+    return rc;
+}
+
+/* Marks the chunks of the grid that lie in outer chunk OUTER. */
+static int mark_outer(cm_zarr_writer *w, uint64_t outer, cm_error *err)
+{
+    uint64_t coord[CM_MAX_RANK], first[CM_MAX_RANK], count[CM_MAX_RANK], left = 1;
+    cm_box box;
+    cm_grid_coord(&w->outer, outer, coord);
+    cm_grid_box(&w->outer, coord, &box);
+    cm_grid_cover(&w->grid, &box, first, count);
+    for (unsigned i = 0; i < w->grid.rank; i++) {
+        coord[i] = first[i];
+        left *= count[i];
+    }
+    for (; left > 0; left--) {
+        int rc = mark(w, cm_grid_number(&w->grid, coord), err);
+        if (rc)
+            return rc;
+        atomic_fetch_add(&w->nkept, 1);
+        for (unsigned i = w->grid.rank; i-- > 0 && ++coord[i] == first[i] + count[i];)
+            coord[i] = first[i];
+    }
+    return CM_OK;
+}
+
+int cm_zarr_writer_keep(cm_zarr_writer *w, uint64_t outer, bool *kept, cm_error *err)
+{
+    *kept = false;
+    if (outer >= w->outer.nchunks)
+        return cm_fail(err, CM_EINTERNAL, "array %s: there is no object number %llu",
+                       display_name(w), (unsigned long long)outer);
+    char *key;
+    int rc = outer_key(w, outer, &key, err);
+    if (rc)
+        return rc;
+    rc = cm_store_size(w->store, key, NULL, err);
+    free(key);
+    if (rc == CM_ENOTFOUND)
+        return CM_OK;
+    if (rc == CM_OK)
+        rc = mark_outer(w, outer, err);
+    *kept = rc == CM_OK;
+    return rc;
+}
+
+int cm_zarr_writer_finish(cm_zarr_writer *w, cm_error *err)
+{
+    cm_zarr_written c = cm_zarr_writer_counts(w);
+    if (c.nchunks + c.nskipped + c.nkept == w->grid.nchunks)
+        return CM_OK;
+    for (uint64_t number = 0; number < w->grid.nchunks; number++)
+        if (!(atomic_load(&w->delivered[number / 64]) >> number % 64 & 1))
+            return prefix_chunk(err, w, number, cm_fail(err, CM_EINTERNAL, "was never delivered"));
+    return cm_fail(err, CM_EINTERNAL, "array %s: a chunk could not be written", display_name(w));
+}
+
+cm_zarr_written cm_zarr_writer_counts(const cm_zarr_writer *w)
+{
+    return (cm_zarr_written){
+        .nchunks = atomic_load(&w->nchunks),
+        .nskipped = atomic_load(&w->nskipped),
+        .nkept = atomic_load(&w->nkept),
+        .nobjects = atomic_load(&w->nobjects),
+        .nbytes = atomic_load(&w->nbytes),
+    };
+}
