@@ -41,7 +41,7 @@ static const cm_option COMMON_OPTIONS[] = {
      .offset = COMMON(progress),
      .words = "auto|always|never",
      .help = "Show progress on standard error. auto: a bar on a terminal, elsewhere a plain line "
-             "every 10 s. always: the plain lines from the first moment, too."},
+             "every 10 s. always: there also a line when a phase begins."},
     {.letter = 'v',
      .name = "verbose",
      .kind = CM_OPTION_SET,

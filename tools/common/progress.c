@@ -34,7 +34,7 @@ struct cm_progress {
     const char *tool;
     cm_monitor *monitor;
     bool bar;    /* redraw one line of a terminal */
-    bool always; /* plain lines also at the beginning and the end */
+    bool always; /* plain lines also when a phase begins, and at the end */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -44,10 +44,11 @@ struct cm_progress {
     sample window[NSAMPLES]; /* a ring of the present phase */
     size_t nsamples;         /* ever taken in this phase */
     cm_phase phase;
-    uint64_t line_ns;  /* when the last plain line was printed */
-    uint64_t stalls;   /* minutes of the present stall that were reported */
-    bool line_printed; /* any at all */
-    bool drawn;        /* a bar stands on the terminal */
+    uint64_t line_ns;    /* when the last plain line was printed */
+    cm_phase line_phase; /* what it was about */
+    uint64_t stalls;     /* minutes of the present stall that were reported */
+    bool line_printed;   /* any at all */
+    bool drawn;          /* a bar stands on the terminal */
 };
 
 static void take_sample(cm_progress *p, const cm_snapshot *s, uint64_t now)
@@ -129,6 +130,7 @@ static void print_line(cm_progress *p, const cm_snapshot *s, uint64_t now)
     format_state(p, s, text, sizeof(text));
     cm_say(p->tool, "%s", text);
     p->line_ns = now;
+    p->line_phase = s->phase;
     p->line_printed = true;
 }
 
@@ -187,8 +189,8 @@ static void report(cm_progress *p, const cm_snapshot *s, uint64_t now)
         cm_say(p->tool, "no progress for %llu s; waiting for: %s", (unsigned long long)stalled_s(s),
                s->what[0] ? s->what : cm_phase_name(s->phase));
     p->stalls = stall;
-    bool first = p->always && !p->line_printed;
-    if (first || now - p->line_ns >= LINE_S * SECOND)
+    bool begins = p->always && (!p->line_printed || s->phase != p->line_phase);
+    if (begins || now - p->line_ns >= LINE_S * SECOND)
         print_line(p, s, now);
 }
 

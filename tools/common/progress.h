@@ -16,7 +16,8 @@ typedef struct cm_progress cm_progress;
  * Starts watching MONITOR, which must outlive the result.  Returns NULL when nothing
  * is to be shown, also for lack of a thread: a job does not fail for that.
  * CM_PROGRESS_ALWAYS
- * draws at once, however short the job; without a terminal it ends with a line, too.
+ * draws at once, however short the job; without a terminal it adds a line when a
+ * phase begins, and one at the end.
  */
 cm_progress *cm_progress_start(const char *tool, cm_monitor *monitor, cm_progress_mode mode);
 

@@ -113,7 +113,7 @@ static void fill_options(cm_convert_options *o, const nc2zarr_values *v,
     o->memory = common->memory;
 }
 
-/* Sentences for people: they go to standard error, so that results stay alone on standard output. */
+/* About a store that is there.  On standard error, so that results stay alone on standard output. */
 static void say_findings(const cm_convert_report *r, const cm_common_options *common)
 {
     for (size_t i = 0; i < r->nwarnings && common->verbosity >= 0; i++)
@@ -142,7 +142,8 @@ static int report(int status, const cm_convert_options *options, const cm_conver
 {
     bool whole = status == CM_OK || status == CM_EDIFFER;
     int exit_status = cm_tool_exit_status(status);
-    say_findings(r, common);
+    if (whole)
+        say_findings(r, common);
     if (common->json) {
         cm_error print_err = {0};
         if (nc2zarr_print_json(options, r, status == CM_OK ? NULL : err, &print_err) != CM_OK) {

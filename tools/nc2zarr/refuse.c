@@ -21,12 +21,6 @@ static bool starts(const char *text, const char *prefix)
     return strncasecmp(text, prefix, strlen(prefix)) == 0;
 }
 
-static bool is_keep(const char *spec)
-{
-    const char *colon = strstr(spec, "keep");
-    return colon && (colon == spec || colon[-1] == ':') && (colon[4] == '\0' || colon[4] == ':');
-}
-
 static int refuse_options(const nc2zarr_values *v)
 {
     const struct {
@@ -35,16 +29,10 @@ static int refuse_options(const nc2zarr_values *v)
     } rows[] = {
         {v->resume, "--resume"},
         {v->append != NULL, "--append"},
-        {v->check, "--check"},
-        {v->certificate != NULL, "--certificate"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].given)
             return refuse("%s is not built yet", rows[i].name);
-    for (size_t i = 0; i < v->codec.n; i++)
-        if (is_keep(v->codec.text[i]))
-            return refuse("--codec %s is not built yet; --codec gzip recompresses the data",
-                          v->codec.text[i]);
     return CM_TOOL_RUN;
 }
 
