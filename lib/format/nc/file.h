@@ -73,6 +73,12 @@ int cm_nc_variables_read(cm_nc_file *file, cm_error *err);
 /* Fails where netCDF-C would not return: groups that contain themselves.  The caller holds the lock. */
 int cm_h5_check_groups(hid_t file, cm_error *err);
 
+/* Warns of the datasets that netCDF-C left out.  The caller holds the lock. */
+int cm_h5_warn_unseen(cm_nc_file *file, cm_error *err);
+
+/* ops->free of every array here: it belongs to its file, and cm_nc_close frees it. */
+void cm_nc_array_keep(cm_array *a);
+
 /* The three ways to an array's bytes; each sets ops, chunked, serial. */
 void cm_nc_use_library(cm_nc_node *node);
 void cm_nc_use_slab(cm_nc_node *node);

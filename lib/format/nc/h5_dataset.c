@@ -111,8 +111,8 @@ static bool read_shape(hid_t dataset, cm_h5_dataset *out)
     if (space < 0)
         return false;
     hsize_t extent[H5S_MAX_RANK];
-    int rank =
-        H5Sget_simple_extent_type(space) == H5S_NULL ? -1 : H5Sget_simple_extent_ndims(space);
+    out->no_elements = H5Sget_simple_extent_type(space) == H5S_NULL;
+    int rank = out->no_elements ? -1 : H5Sget_simple_extent_ndims(space);
     bool good =
         rank >= 0 && rank <= CM_MAX_RANK && H5Sget_simple_extent_dims(space, extent, NULL) == rank;
     for (int j = 0; good && j < rank; j++)

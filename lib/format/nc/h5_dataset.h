@@ -15,7 +15,8 @@ typedef enum cm_h5_fill {
 } cm_h5_fill;
 
 typedef struct cm_h5_dataset {
-    bool known; /* HDF5 could describe it; nothing below is set otherwise */
+    bool known;       /* HDF5 could describe it; nothing below but no_elements is set otherwise */
+    bool no_elements; /* its dataspace is H5S_NULL, which no array is like */
     H5D_layout_t layout;
     unsigned rank;
     uint64_t extent[CM_MAX_RANK]; /* now; netCDF-C's dimension may be longer */

@@ -10,8 +10,10 @@
 static int failed(const cm_nc_node *node, const cm_box *box, int rc, cm_error *err)
 {
     char start[256], shape[256];
-    return cm_fail(err, rc == NC_ENOMEM ? CM_ENOMEM : CM_EFORMAT,
-                   "%s: variable %s: box %s at %s cannot be read through netCDF-C: %s",
+    cm_status status = rc == NC_ENOMEM                          ? CM_ENOMEM
+                       : rc == NC_EFILTER || rc == NC_ENOFILTER ? CM_EUNSUPPORTED
+                                                                : CM_EFORMAT;
+    return cm_fail(err, status, "%s: variable %s: box %s at %s cannot be read through netCDF-C: %s",
                    node->file->path, node->var.array.name,
                    cm_shape_text(box->rank, box->shape, shape, sizeof shape),
                    cm_coord_text(box->rank, box->start, start, sizeof start), nc_strerror(rc));
@@ -115,8 +117,8 @@ static int read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_erro
 
 void cm_nc_use_library(cm_nc_node *node)
 {
-    static const cm_array_ops fixed = {.read_box = read_box};
-    static const cm_array_ops strings = {.read_strings = read_strings};
+    static const cm_array_ops fixed = {.read_box = read_box, .free = cm_nc_array_keep};
+    static const cm_array_ops strings = {.read_strings = read_strings, .free = cm_nc_array_keep};
     cm_array *a = &node->var.array;
     a->ops = cm_dtype_is_vlen(&a->dtype) ? &strings : &fixed;
     a->chunked = false;

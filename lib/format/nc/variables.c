@@ -170,6 +170,8 @@ static int describe_dataset(cm_nc_node *node, cm_error *err)
     int rc =
         cm_h5_dataset_describe(node->file->h5, node->h5_path, &v->array.dtype, &node->dataset, err);
     cm_h5_dataset *d = &node->dataset;
+    if (!rc && d->no_elements)
+        return set_unsupported(node, "a dataspace without elements", err);
     if (rc || !d->known)
         return rc;
     if (d->rank != v->array.rank) { /* never seen; then only netCDF-C knows what this is */

@@ -346,6 +346,7 @@ static void test_hierarchy(void **state)
     assert_int_equal(cm_nc_group_at(file, 1)->ndims, 1);
     assert_json(cm_nc_group_at(file, 2)->attrs, "{\"title\":\"down\"}");
     assert_int_equal(cm_nc_nvars(file), 3); /* t and y have no coordinate variable */
+    assert_int_equal(cm_nc_nwarnings(file), 0);
 
     cm_nc_var *var = find_var(file, "x");
     assert_true(var->is_coordinate);
@@ -406,8 +407,8 @@ static void test_strings(void **state)
     unlink(path);
 }
 
-/* Attributes that netCDF-C does not show are named, not lost in silence. */
-static void test_unseen_attribute(void **state)
+/* What netCDF-C does not show is named, not lost in silence. */
+static void test_unseen(void **state)
 {
     (void)state;
     const char *path = temp_path("unseen.h5");
@@ -420,9 +421,21 @@ static void test_unseen_attribute(void **state)
     assert_true(H5Awrite(a, H5T_STD_REF_OBJ, &ref) >= 0);
     H5Aclose(a);
     H5Dclose(d);
+    hid_t boolean = H5Tenum_create(H5T_STD_I8LE);
+    signed char no = 0, yes = 1;
+    H5Tenum_insert(boolean, "FALSE", &no);
+    H5Tenum_insert(boolean, "TRUE", &yes);
+    H5Dclose(H5Dcreate2(file, "flag", boolean, scalar, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    H5Tclose(boolean);
+    hid_t null = H5Screate(H5S_NULL);
+    H5Dclose(H5Dcreate2(file, "null", H5T_STD_I32LE, null, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    H5Sclose(null);
     H5Sclose(scalar);
     H5Fclose(file);
     cm_nc_file *nc = open_file(path);
+    assert_int_equal(cm_nc_nwarnings(nc), 2);
+    assert_warned(nc, "variable flag is left out, netCDF-C does not read its type");
+    assert_string_equal(find_var(nc, "null")->unsupported, "a dataspace without elements");
     assert_json(find_var(nc, "v")->array.attrs, "{}");
     assert_warned(nc, "variable v: attribute where is left out, netCDF-C does not read its type");
     cm_nc_close(nc);
@@ -439,7 +452,7 @@ int main(void)
         cmocka_unit_test(test_user_types),
         cmocka_unit_test(test_hierarchy),
         cmocka_unit_test(test_strings),
-        cmocka_unit_test(test_unseen_attribute),
+        cmocka_unit_test(test_unseen),
     };
     return cmocka_run_group_tests_name("nc_attributes", tests, NULL, NULL);
 }
