@@ -5,26 +5,7 @@
 #include <string.h>
 
 #include "base/number.h"
-
-/* Length of the valid UTF-8 sequence at P (of N bytes, N > 0); 0: it is none. */
-static size_t utf8_length(const uint8_t *p, size_t n)
-{
-    const uint8_t c = p[0];
-    if (c < 0x80)
-        return 1;
-    size_t length = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
-    if (c < 0xC2 || c > 0xF4 || n < length)
-        return 0;
-    for (size_t i = 1; i < length; i++) {
-        if ((p[i] & 0xC0) != 0x80)
-            return 0;
-    }
-    /* Overlong forms, surrogates, and what lies above U+10FFFF (RFC 3629, section 4). */
-    if ((c == 0xE0 && p[1] < 0xA0) || (c == 0xED && p[1] > 0x9F) || (c == 0xF0 && p[1] < 0x90) ||
-        (c == 0xF4 && p[1] > 0x8F))
-        return 0;
-    return length;
-}
+#include "base/utf8.h"
 
 static int write_escape(cm_buf *out, uint8_t c, cm_error *err)
 {
@@ -42,7 +23,7 @@ static int write_string(cm_buf *out, const char *text, size_t n, cm_error *err)
     int rc = cm_buf_append(out, "\"", 1, err);
     size_t plain = 0; /* first byte that was not written yet */
     for (size_t i = 0; i < n && !rc;) {
-        size_t length = utf8_length(p + i, n - i);
+        size_t length = cm_utf8_length(p + i, n - i);
         const bool special = length == 0 || p[i] < 0x20 || p[i] == '"' || p[i] == '\\';
         if (!special) {
             i += length;
@@ -51,7 +32,7 @@ static int write_string(cm_buf *out, const char *text, size_t n, cm_error *err)
         if (i > plain)
             rc = cm_buf_append(out, p + plain, i - plain, err);
         if (!rc)
-            rc = length == 0 ? cm_buf_append(out, "\xEF\xBF\xBD", 3, err)
+            rc = length == 0 ? cm_buf_append(out, CM_UTF8_REPLACEMENT, 3, err)
                              : write_escape(out, p[i], err);
         plain = ++i;
     }

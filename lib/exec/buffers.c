@@ -13,7 +13,7 @@ enum {
     PAGE = 4096
 };
 
-static size_t rounded(size_t nbytes)
+size_t cm_buffers_nbytes(size_t nbytes)
 {
     return nbytes == 0 ? PAGE : (nbytes + PAGE - 1) / PAGE * PAGE;
 }
@@ -34,7 +34,7 @@ static size_t idle_nbytes(const cm_buffers *b)
 bool cm_buffers_have(const cm_buffers *b, size_t nbytes, uint64_t count)
 {
     uint64_t in_use = b->held - idle_nbytes(b);
-    return in_use <= b->limit && count <= (b->limit - in_use) / rounded(nbytes);
+    return in_use <= b->limit && count <= (b->limit - in_use) / cm_buffers_nbytes(nbytes);
 }
 
 static void unmap_idle(cm_buffers *b, size_t room)
@@ -49,7 +49,7 @@ static void unmap_idle(cm_buffers *b, size_t room)
 
 void *cm_buffers_get(cm_buffers *b, size_t nbytes, cm_error *err)
 {
-    size_t size = rounded(nbytes);
+    size_t size = cm_buffers_nbytes(nbytes);
     for (idle_buffer **link = &b->idle; *link != NULL; link = &(*link)->next) {
         if ((*link)->nbytes == size) {
             idle_buffer *found = *link;
@@ -70,7 +70,7 @@ void *cm_buffers_get(cm_buffers *b, size_t nbytes, cm_error *err)
 void cm_buffers_put(cm_buffers *b, void *data, size_t nbytes)
 {
     idle_buffer *buffer = data;
-    buffer->nbytes = rounded(nbytes);
+    buffer->nbytes = cm_buffers_nbytes(nbytes);
     buffer->next = b->idle;
     b->idle = buffer;
 }

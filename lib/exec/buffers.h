@@ -16,6 +16,9 @@ typedef struct cm_buffers {
     struct cm_idle_buffer *idle;
 } cm_buffers;
 
+/* What a buffer of NBYTES really takes: whole pages. */
+size_t cm_buffers_nbytes(size_t nbytes);
+
 void cm_buffers_init(cm_buffers *b, size_t limit);
 /* True when COUNT more buffers of NBYTES can be had. */
 bool cm_buffers_have(const cm_buffers *b, size_t nbytes, uint64_t count);

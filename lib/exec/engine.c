@@ -46,7 +46,7 @@ static size_t max_size(size_t a, size_t b)
 
 size_t cm_transfer_slot_nbytes(const cm_transfer *t)
 {
-    return cm_zarr_writer_grid(t->target)->chunk_nelem * t->source->dtype.nbytes;
+    return cm_buffers_nbytes(cm_zarr_writer_grid(t->target)->chunk_nelem * t->source->dtype.nbytes);
 }
 
 static bool has_absent_chunks(cm_array *a)

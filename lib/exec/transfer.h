@@ -42,14 +42,14 @@ typedef struct cm_transfer {
 
     /* Set by cm_transfer_plan. */
     cm_sweep sweep;
-    size_t slot_nbytes;   /* one target chunk, in the source's type */
+    size_t slot_nbytes;   /* one target chunk, in the source's type, in whole pages */
     size_t worker_nbytes; /* scratch of one worker */
     bool may_be_absent;   /* some source chunks are known to be unallocated */
 } cm_transfer;
 
 /* Bytes of scratch that a worker needs for T, before any plan: for budgeting. */
 size_t cm_transfer_worker_nbytes(const cm_transfer *t, size_t piece_nbytes);
-/* Bytes of one slot. */
+/* Bytes of one slot, whole pages. */
 size_t cm_transfer_slot_nbytes(const cm_transfer *t);
 
 /*

@@ -159,7 +159,8 @@ static int pass_on(cm_worker *w, cm_error *err)
         loaded ignored;
         rc = decode_chunk(w, 0, &ignored, err);
         if (rc == CM_OK)
-            rc = cm_zlib_to_gzip(&w->stored, ignored.data, t->slot_nbytes, &w->encoded, err);
+            rc = cm_zlib_to_gzip(&w->stored, ignored.data,
+                                 cm_chain_decoded_nbytes(t->source->chain), &w->encoded, err);
         bytes = &w->encoded;
     }
     uint64_t start = cm_now_ns();

@@ -165,21 +165,23 @@ static int write_metadata(cm_job *job, cm_store *store, cm_error *err)
     return rc;
 }
 
-static int warn_of_fill_values(cm_job *job, cm_error *err)
+/* What only the data could tell. */
+static int warn_of_data(cm_job *job, cm_error *err)
 {
-    for (size_t i = 0; i < job->nvars; i++) {
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
-        if (!v->found_fill)
-            continue;
-        int rc =
-            cm_job_warn(job, err,
-                        "variable %s: its data hold the value that unwritten elements have "
-                        "(%.17g), which GDAL takes for NoData; --fill-value %s:X chooses another",
-                        v->name, cm_element_to_double(&v->type, v->meta.fill), v->name);
-        if (rc != CM_OK)
-            return rc;
+        if (v->repaired)
+            rc = cm_job_warn(job, err, "variable %s: text that is not UTF-8 has become U+FFFD",
+                             v->name);
+        if (rc == CM_OK && v->found_fill)
+            rc = cm_job_warn(
+                job, err,
+                "variable %s: its data hold the value that unwritten elements have (%.17g), which "
+                "GDAL takes for NoData; --fill-value %s:X chooses another",
+                v->name, cm_element_to_double(&v->type, v->meta.fill), v->name);
     }
-    return CM_OK;
+    return rc;
 }
 
 static int write_store(cm_job *job, cm_output *out, cm_error *err)
@@ -206,7 +208,7 @@ static int write_store(cm_job *job, cm_output *out, cm_error *err)
     job->report->nobjects = chunks + after.nput - before.nput;
     job->report->stored_nbytes += after.put_nbytes - before.put_nbytes;
     if (rc == CM_OK)
-        rc = warn_of_fill_values(job, err);
+        rc = warn_of_data(job, err);
     return rc;
 }
 
@@ -299,7 +301,6 @@ int cm_convert(const cm_convert_options *options, cm_convert_report *report, cm_
         rc = cm_output_check(options->output, options->overwrite, &out, err);
     if (rc == CM_OK && (report->output = cm_strdup(options->output, err)) == NULL)
         rc = CM_ENOMEM;
-    bool input_blamed = rc == CM_OK;
     if (rc == CM_OK)
         rc = split_input(options->input, &path, &job.group, err);
     if (rc == CM_OK)
@@ -323,7 +324,8 @@ int cm_convert(const cm_convert_options *options, cm_convert_report *report, cm_
         int certified = cm_job_certify(&job, path, err);
         rc = certified == CM_OK ? rc : certified;
     }
-    if (input_blamed && opened && rc != CM_OK && rc != CM_EINVAL && rc != CM_ECANCELED)
+    bool names_file = err == NULL || path == NULL || strstr(err->text, path) != NULL;
+    if (opened && !names_file && rc != CM_OK && rc != CM_EINVAL && rc != CM_ECANCELED)
         cm_error_prefix(err, "%s", path);
     report->nthreads = job.nthreads;
     report->memory_limit = job.memory_limit;

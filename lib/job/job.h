@@ -41,6 +41,7 @@ typedef struct cm_job_var {
     cm_zarr_meta meta;
     cm_zarr_writer *writer;
 
+    atomic_bool repaired;   /* text that was no UTF-8 has become U+FFFD */
     atomic_bool found_fill; /* a stored element is what readers take for NoData */
 } cm_job_var;
 

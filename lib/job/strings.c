@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "job/job.h"
 
 /* The characters of BOX joined along the last dimension of the source; NULs at the end are padding. */
@@ -62,6 +63,40 @@ static int thin_out(const cm_job_var *v, const cm_box *box, const cm_box *dense,
     return rc;
 }
 
+/* Zarr's strings are UTF-8: what is none becomes U+FFFD, and a warning says so. */
+static int repair(cm_job_var *v, cm_strings *text, cm_error *err)
+{
+    cm_strings good;
+    cm_buf one = {0};
+    bool valid = true;
+    for (uint64_t i = 0; i < text->nelem && valid; i++) {
+        size_t nbytes;
+        const char *p = cm_strings_get(text, i, &nbytes);
+        valid = cm_utf8_is_valid(p, nbytes);
+    }
+    if (valid)
+        return CM_OK;
+    v->repaired = true;
+    cm_strings_init(&good, text->arena.max_nbytes);
+    int rc = cm_strings_reset(&good, text->nelem, err);
+    for (uint64_t i = 0; rc == CM_OK && i < text->nelem; i++) {
+        size_t nbytes;
+        const char *p = cm_strings_get(text, i, &nbytes);
+        one.nbytes = 0;
+        rc = cm_utf8_repair(p, nbytes, &one, err);
+        if (rc == CM_OK)
+            rc = cm_strings_set(&good, i, one.data, one.nbytes, err);
+    }
+    cm_buf_release(&one);
+    if (rc == CM_OK) {
+        cm_strings_release(text);
+        *text = good;
+    } else {
+        cm_strings_release(&good);
+    }
+    return rc;
+}
+
 int cm_job_read_strings(cm_job *job, cm_job_var *v, const cm_box *box, bool library,
                         cm_strings *out, cm_error *err)
 {
@@ -86,7 +121,7 @@ int cm_job_read_strings(cm_job *job, cm_job_var *v, const cm_box *box, bool libr
     if (rc == CM_OK && gaps)
         rc = thin_out(v, box, &dense, &all, out, err);
     cm_strings_release(&all);
-    return rc;
+    return rc == CM_OK ? repair(v, out, err) : rc;
 }
 
 /* Full chunks are stored: past the array's edge strings are empty. */

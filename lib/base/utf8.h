@@ -1,0 +1,16 @@
+/* UTF-8 (RFC 3629): what is valid, and repairing what is not. */
+#ifndef CM_BASE_UTF8_H
+#define CM_BASE_UTF8_H
+
+#include "base/mem.h"
+
+/* What stands for a byte that is no UTF-8: U+FFFD. */
+#define CM_UTF8_REPLACEMENT "\xEF\xBF\xBD"
+
+/* Length of the valid sequence at P (of N bytes, N > 0); 0: it is none. */
+size_t cm_utf8_length(const uint8_t *p, size_t n);
+bool cm_utf8_is_valid(const void *text, size_t nbytes);
+/* Appends TEXT with every bad byte replaced. */
+int cm_utf8_repair(const void *text, size_t nbytes, cm_buf *out, cm_error *err);
+
+#endif
