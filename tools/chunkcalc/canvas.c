@@ -1,0 +1,294 @@
+#include "canvas.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The part of cairo's interface (cairo.h, stable since 1.0) that is used. */
+typedef struct cairo_api {
+    void *(*image_surface_create)(int format, int width, int height);
+    int (*surface_write_to_png)(void *surface, const char *path);
+    void (*surface_destroy)(void *surface);
+    void *(*create)(void *surface);
+    int (*status)(void *cr);
+    void (*destroy)(void *cr);
+    void (*set_source_rgba)(void *cr, double r, double g, double b, double a);
+    void (*paint)(void *cr);
+    void (*move_to)(void *cr, double x, double y);
+    void (*line_to)(void *cr, double x, double y);
+    void (*close_path)(void *cr);
+    void (*set_line_width)(void *cr, double width);
+    void (*set_line_join)(void *cr, int join);
+    void (*set_dash)(void *cr, const double *dash, int n, double offset);
+    void (*stroke)(void *cr);
+    void (*fill)(void *cr);
+    void (*save)(void *cr);
+    void (*restore)(void *cr);
+    void (*translate)(void *cr, double x, double y);
+    void (*rotate)(void *cr, double radians);
+    void (*scale)(void *cr, double x, double y);
+    void (*select_font_face)(void *cr, const char *family, int slant, int weight);
+    void (*set_font_size)(void *cr, double size);
+    void (*text_extents)(void *cr, const char *text, double extents[6]);
+    void (*show_text)(void *cr, const char *text);
+    const char *(*status_to_string)(int status);
+} cairo_api;
+
+static const struct {
+    const char *name;
+    size_t offset;
+} SYMBOLS[] = {
+#define SYMBOL(member)                                                                             \
+    {                                                                                              \
+        "cairo_" #member, offsetof(cairo_api, member)                                              \
+    }
+    SYMBOL(image_surface_create),
+    SYMBOL(surface_write_to_png),
+    SYMBOL(surface_destroy),
+    SYMBOL(create),
+    SYMBOL(status),
+    SYMBOL(destroy),
+    SYMBOL(set_source_rgba),
+    SYMBOL(paint),
+    SYMBOL(move_to),
+    SYMBOL(line_to),
+    SYMBOL(close_path),
+    SYMBOL(set_line_width),
+    SYMBOL(set_line_join),
+    SYMBOL(set_dash),
+    SYMBOL(stroke),
+    SYMBOL(fill),
+    SYMBOL(save),
+    SYMBOL(restore),
+    SYMBOL(translate),
+    SYMBOL(rotate),
+    SYMBOL(scale),
+    SYMBOL(select_font_face),
+    SYMBOL(set_font_size),
+    SYMBOL(text_extents),
+    SYMBOL(show_text),
+    SYMBOL(status_to_string),
+#undef SYMBOL
+};
+
+enum {
+    CAIRO_RGB24 = 1, /* cairo_format_t */
+    CAIRO_JOIN_ROUND = 1,
+    CAIRO_BOLD = 1,
+    PNG_SCALE = 2 /* pixels a unit, so that print is sharp */
+};
+
+struct canvas {
+    char *path;
+    FILE *svg; /* NULL: PNG */
+    void *library;
+    cairo_api cairo;
+    void *surface, *cr;
+};
+
+/* ---- PNG ----------------------------------------------------------------------------------- */
+
+static int open_cairo(canvas *c, unsigned width, unsigned height, cm_error *err)
+{
+    c->library = dlopen("libcairo.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (c->library == NULL)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "%s: PNG needs the cairo library (Debian package libcairo2), which is not "
+                       "installed; an .svg needs nothing",
+                       c->path);
+    for (size_t i = 0; i < sizeof(SYMBOLS) / sizeof(SYMBOLS[0]); i++) {
+        void *symbol = dlsym(c->library, SYMBOLS[i].name);
+        if (symbol == NULL)
+            return cm_fail(err, CM_EUNSUPPORTED, "%s: the cairo library has no %s", c->path,
+                           SYMBOLS[i].name);
+        memcpy((char *)&c->cairo + SYMBOLS[i].offset, &symbol, sizeof(symbol));
+    }
+    c->surface =
+        c->cairo.image_surface_create(CAIRO_RGB24, (int)width * PNG_SCALE, (int)height * PNG_SCALE);
+    c->cr = c->cairo.create(c->surface);
+    if (c->cairo.status(c->cr) != 0)
+        return cm_fail(err, CM_ENOMEM, "%s: no memory for the picture", c->path);
+    c->cairo.set_source_rgba(c->cr, 1, 1, 1, 1);
+    c->cairo.paint(c->cr);
+    c->cairo.scale(c->cr, PNG_SCALE, PNG_SCALE);
+    c->cairo.set_line_join(c->cr, CAIRO_JOIN_ROUND);
+    return CM_OK;
+}
+
+static void set_colour(canvas *c, unsigned colour, double opacity)
+{
+    c->cairo.set_source_rgba(c->cr, (colour >> 16 & 255) / 255.0, (colour >> 8 & 255) / 255.0,
+                             (colour & 255) / 255.0, opacity);
+}
+
+static void trace(canvas *c, const canvas_point *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0)
+            c->cairo.move_to(c->cr, p[i].x, p[i].y);
+        else
+            c->cairo.line_to(c->cr, p[i].x, p[i].y);
+    }
+}
+
+static void write_cairo(canvas *c, const canvas_text *s, const char *text)
+{
+    double extents[6]; /* x_bearing, y_bearing, width, height, x_advance, y_advance */
+
+    c->cairo.save(c->cr);
+    c->cairo.select_font_face(c->cr, "sans-serif", 0, s->bold ? CAIRO_BOLD : 0);
+    c->cairo.set_font_size(c->cr, s->size);
+    set_colour(c, s->colour, 1);
+    c->cairo.translate(c->cr, s->x, s->y);
+    c->cairo.rotate(c->cr, s->angle * M_PI / 180);
+    c->cairo.text_extents(c->cr, text, extents);
+    c->cairo.move_to(c->cr, -extents[4] * s->anchor / 2, 0);
+    c->cairo.show_text(c->cr, text);
+    c->cairo.restore(c->cr);
+}
+
+/* ---- SVG ----------------------------------------------------------------------------------- */
+
+static void open_svg(canvas *c, unsigned width, unsigned height)
+{
+    fprintf(c->svg,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
+            "viewBox=\"0 0 %u %u\" font-family=\"Helvetica, Arial, sans-serif\">\n"
+            "<rect width=\"%u\" height=\"%u\" fill=\"#ffffff\"/>\n",
+            width, height, width, height, width, height);
+}
+
+static void points_svg(canvas *c, const char *element, const canvas_point *p, size_t n)
+{
+    fprintf(c->svg, "<%s points=\"", element);
+    for (size_t i = 0; i < n; i++)
+        fprintf(c->svg, "%s%.2f,%.2f", i > 0 ? " " : "", p[i].x, p[i].y);
+    fputs("\"", c->svg);
+}
+
+static void write_svg(canvas *c, const canvas_text *s, const char *text)
+{
+    static const char *const ANCHORS[] = {"start", "middle", "end"};
+
+    fprintf(c->svg,
+            "<text x=\"%.2f\" y=\"%.2f\" font-size=\"%.4g\" fill=\"#%06x\" text-anchor=\"%s\"",
+            s->x, s->y, s->size, s->colour, ANCHORS[s->anchor]);
+    if (s->bold)
+        fputs(" font-weight=\"bold\"", c->svg);
+    if (s->angle != 0)
+        fprintf(c->svg, " transform=\"rotate(%.4g %.2f %.2f)\"", s->angle, s->x, s->y);
+    putc('>', c->svg);
+    for (const char *p = text; *p != '\0'; p++) {
+        if (*p == '&')
+            fputs("&amp;", c->svg);
+        else if (*p == '<')
+            fputs("&lt;", c->svg);
+        else if ((unsigned char)*p >= ' ')
+            putc(*p, c->svg);
+    }
+    fputs("</text>\n", c->svg);
+}
+
+/* ---- both ---------------------------------------------------------------------------------- */
+
+static int release(canvas *c, int rc)
+{
+    if (c->cr != NULL)
+        c->cairo.destroy(c->cr);
+    if (c->surface != NULL)
+        c->cairo.surface_destroy(c->surface);
+    /* The library stays loaded: font caches of its own live until the process ends. */
+    if (c->svg != NULL)
+        fclose(c->svg);
+    free(c->path);
+    free(c);
+    return rc;
+}
+
+int canvas_create(const char *path, unsigned width, unsigned height, canvas **out, cm_error *err)
+{
+    canvas *c = calloc(1, sizeof(*c));
+    size_t n = strlen(path);
+    int rc = CM_OK;
+
+    if (c == NULL || (c->path = strdup(path)) == NULL) {
+        free(c);
+        return cm_fail(err, CM_ENOMEM, "%s: no memory for the picture", path);
+    }
+    if (n > 4 && strcmp(path + n - 4, ".png") == 0) {
+        rc = open_cairo(c, width, height, err);
+    } else {
+        c->svg = fopen(path, "we");
+        if (c->svg != NULL)
+            open_svg(c, width, height);
+        else
+            rc = cm_fail_errno(err, errno, "%s: cannot be written", path);
+    }
+    if (rc != CM_OK)
+        return release(c, rc);
+    *out = c;
+    return CM_OK;
+}
+
+void canvas_line(canvas *c, const canvas_point *p, size_t n, double width, double dash,
+                 unsigned colour)
+{
+    if (c->svg != NULL) {
+        points_svg(c, "polyline", p, n);
+        fprintf(c->svg, " fill=\"none\" stroke=\"#%06x\" stroke-width=\"%.4g\"", colour, width);
+        if (dash > 0)
+            fprintf(c->svg, " stroke-dasharray=\"%.4g\"", dash);
+        fputs(" stroke-linejoin=\"round\"/>\n", c->svg);
+        return;
+    }
+    set_colour(c, colour, 1);
+    c->cairo.set_line_width(c->cr, width);
+    c->cairo.set_dash(c->cr, &dash, dash > 0 ? 1 : 0, 0);
+    trace(c, p, n);
+    c->cairo.stroke(c->cr);
+}
+
+void canvas_area(canvas *c, const canvas_point *p, size_t n, double opacity, unsigned colour)
+{
+    if (c->svg != NULL) {
+        points_svg(c, "polygon", p, n);
+        fprintf(c->svg, " fill=\"#%06x\" fill-opacity=\"%.4g\"/>\n", colour, opacity);
+        return;
+    }
+    set_colour(c, colour, opacity);
+    trace(c, p, n);
+    c->cairo.close_path(c->cr);
+    c->cairo.fill(c->cr);
+}
+
+void canvas_write(canvas *c, const canvas_text *style, const char *text)
+{
+    if (c->svg != NULL)
+        write_svg(c, style, text);
+    else
+        write_cairo(c, style, text);
+}
+
+int canvas_finish(canvas *c, cm_error *err)
+{
+    int rc = CM_OK;
+
+    if (c->svg != NULL) {
+        fputs("</svg>\n", c->svg);
+        bool bad = ferror(c->svg) != 0;
+        int status = fclose(c->svg);
+        c->svg = NULL;
+        if (bad || status != 0)
+            rc = cm_fail_errno(err, errno, "%s: cannot be written", c->path);
+    } else {
+        int status = c->cairo.surface_write_to_png(c->surface, c->path);
+        if (status != 0)
+            rc = cm_fail(err, CM_EIO, "%s: cannot be written: %s", c->path,
+                         c->cairo.status_to_string(status));
+    }
+    return release(c, rc);
+}
