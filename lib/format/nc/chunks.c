@@ -147,7 +147,11 @@ void cm_nc_use_chunks(cm_nc_node *node)
     a->ops = has_index ? &indexed : &locked;
     a->chunked = true;
     a->serial = false;
-    a->max_stored_nbytes = has_index ? node->index.max_nbytes : 0;
+    /* A longer chunk is only claimed; fetch refuses it. */
+    uint64_t file_nbytes = node->file->source.nbytes;
+    a->max_stored_nbytes = !has_index                              ? 0
+                           : node->index.max_nbytes <= file_nbytes ? node->index.max_nbytes
+                                                                   : (size_t)file_nbytes;
     node->var.access = has_index ? CM_NC_CHUNK_INDEX : CM_NC_CHUNK_LOCKED;
     node->var.stored_nbytes =
         has_index ? node->index.stored_nbytes : H5Dget_storage_size(node->locked_dataset);

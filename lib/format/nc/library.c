@@ -1,5 +1,6 @@
 #include <inttypes.h>
 #include <netcdf.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,10 +141,20 @@ int cm_nc_read_library_strings(cm_nc_file *file, cm_nc_var *var, const cm_box *b
     return read_node_strings((cm_nc_node *)var, box, out, err);
 }
 
-/* nc_inq_libvers says "4.9.0 of Jun  2 2023 01:44:39 $"; both need no lock, they read constants. */
+/* Written once, from "4.9.0 of Jun  2 2023 01:44:39 $". */
+static char netcdf_version[32];
+
+static void set_netcdf_version(void)
+{
+    const char *text = nc_inq_libvers();
+    snprintf(netcdf_version, sizeof netcdf_version, "%.*s", (int)strcspn(text, " "), text);
+}
+
 const char *cm_nc_netcdf_version(void)
 {
-    return nc_inq_libvers();
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, set_netcdf_version);
+    return netcdf_version;
 }
 
 void cm_nc_hdf5_version(char *buf, size_t size)

@@ -354,6 +354,62 @@ static void test_short_of_dimension(void **state)
     }
 }
 
+/* What netCDF-C gives for elements that no one wrote, for every type and way to fill. */
+static void make_unwritten(const char *path)
+{
+    static const nc_type types[] = {NC_BYTE,  NC_CHAR,   NC_SHORT, NC_INT,   NC_FLOAT, NC_DOUBLE,
+                                    NC_UBYTE, NC_USHORT, NC_UINT,  NC_INT64, NC_UINT64};
+    static const uint8_t own[8] = {'x', 2, 3, 4, 5, 6, 7, 0x40};
+    size_t chunk = 3;
+    int id, dim, varid;
+    nc_type colour;
+    signed char member = 4;
+    assert_int_equal(nc_create(path, NC_NETCDF4 | NC_CLOBBER, &id), 0);
+    assert_int_equal(nc_def_enum(id, NC_BYTE, "colour", &colour), 0);
+    assert_int_equal(nc_insert_enum(id, colour, "red", &member), 0);
+    assert_int_equal(nc_def_dim(id, "x", 10, &dim), 0);
+    for (size_t i = 0; i <= sizeof types / sizeof *types; i++)
+        for (int how = 0; how < 6; how++) {
+            nc_type type = i < sizeof types / sizeof *types ? types[i] : colour;
+            char name[32];
+            snprintf(name, sizeof name, "v%zu_%d", i, how);
+            if (type == colour && how % 3 == 1)
+                continue;
+            assert_int_equal(nc_def_var(id, name, type, 1, &dim, &varid), 0);
+            if (how >= 3)
+                assert_int_equal(nc_def_var_chunking(id, varid, NC_CHUNKED, &chunk), 0);
+            if (how % 3 == 1)
+                assert_int_equal(nc_def_var_fill(id, varid, 0, own), 0);
+            if (how % 3 == 2)
+                assert_int_equal(nc_def_var_fill(id, varid, 1, NULL), 0);
+        }
+    assert_int_equal(nc_close(id), 0);
+}
+
+static void test_unwritten(void **state)
+{
+    (void)state;
+    const char *path = temp_path("unwritten.nc");
+    cm_error err;
+    cm_nc_file *file;
+    make_unwritten(path);
+    ASSERT_OK(cm_nc_open(path, NULL, &file, &err), err);
+    assert_int_equal(cm_nc_nvars(file), 12 * 6 - 2);
+    for (size_t i = 0; i < cm_nc_nvars(file); i++) {
+        cm_nc_var *var = cm_nc_var_at(file, i);
+        int how = atoi(strchr(var->array.name, '_') + 1);
+        ASSERT_OK(cm_nc_var_prepare(file, var, &err), err);
+        assert_int_equal(var->access, how >= 3 ? CM_NC_CHUNK_INDEX : CM_NC_ARITHMETIC);
+        if (var->has_fill_value != (how % 3 == 1))
+            fail_msg("%s: has_fill_value %d", var->array.name, var->has_fill_value);
+        if (how % 3 == 1)
+            assert_memory_equal(var->fill_value, var->array.fill, var->array.dtype.nbytes);
+        assert_same_as_library(file, var);
+    }
+    cm_nc_close(file);
+    unlink(path);
+}
+
 static void test_library_only(void **state)
 {
     (void)state;
@@ -433,6 +489,7 @@ int main(void)
         cmocka_unit_test(test_filter_mask),
         cmocka_unit_test(test_short_of_dimension),
         cmocka_unit_test(test_library_only),
+        cmocka_unit_test(test_unwritten),
         cmocka_unit_test(test_elsewhere),
     };
     return cmocka_run_group_tests_name("nc_hdf5", tests, NULL, NULL);

@@ -285,6 +285,17 @@ static void test_streaming(void **state)
     unlink(path);
 }
 
+static void test_versions(void **state)
+{
+    (void)state;
+    char text[32];
+    unsigned n[3];
+    char rest;
+    assert_int_equal(sscanf(cm_nc_netcdf_version(), "%u.%u.%u%c", &n[0], &n[1], &n[2], &rest), 3);
+    cm_nc_hdf5_version(text, sizeof text);
+    assert_int_equal(sscanf(text, "%u.%u.%u%c", &n[0], &n[1], &n[2], &rest), 3);
+}
+
 static void test_shared_bad(void **state)
 {
     (void)state;
@@ -306,6 +317,7 @@ int main(void)
         cmocka_unit_test(test_user_block_put_in_front),
         cmocka_unit_test(test_groups_refused),
         cmocka_unit_test(test_streaming),
+        cmocka_unit_test(test_versions),
         cmocka_unit_test(test_shared_bad),
     };
     return cmocka_run_group_tests_name("nc_open", tests, NULL, NULL);
