@@ -102,7 +102,8 @@ typedef struct cm_stage_time { /* seconds of all workers together */
 typedef struct cm_convert_report {
     char *input_format; /* "NetCDF-4", ... */
     char *output;
-    bool written; /* false: dry run or check */
+    bool resumable; /* stopped half-way: resume finishes what is there */
+    bool written;   /* false: dry run or check */
     cm_convert_variable *variable;
     size_t nvariables;
     char **warning; /* sentences a user should read */

@@ -49,6 +49,14 @@ size_t cm_transfer_slot_nbytes(const cm_transfer *t)
     return cm_buffers_nbytes(cm_zarr_writer_grid(t->target)->chunk_nelem * t->source->dtype.nbytes);
 }
 
+int cm_transfer_skip(const cm_transfer *t, uint64_t chunk, cm_error *err)
+{
+    int rc = cm_zarr_writer_skip(t->target, chunk, err);
+    if (rc == CM_OK && t->on_skip != NULL)
+        rc = t->on_skip(t->on_skip_context, chunk, err);
+    return rc;
+}
+
 static bool has_absent_chunks(cm_array *a)
 {
     if (!a->chunked || a->ops->is_absent == NULL)
@@ -138,19 +146,17 @@ static bool advance_coord(const cm_range *within, unsigned rank, uint64_t *coord
     return false;
 }
 
-/* True when every piece that meets target chunk COORD is unallocated; *first says whether P is the first of them. */
-static bool all_absent(const engine *e, const cm_piece *p, const uint64_t *coord, bool *first)
+/* True when every piece that meets target chunk COORD is unallocated. */
+static bool all_absent(const engine *e, const cm_piece *p, const uint64_t *coord)
 {
     const cm_transfer *t = p->transfer;
     const cm_sweep *s = &t->sweep;
     cm_range pieces[CM_MAX_RANK];
     uint64_t piece[CM_MAX_RANK], chunk[CM_MAX_RANK];
-    *first = true;
     for (unsigned j = 0; j < s->rank; j++) {
         pieces[j] = cm_axis_pieces(&s->axis[j], e->cursor.span[j],
                                    cm_axis_target_span(&s->axis[j], coord[j]));
         piece[j] = pieces[j].lo;
-        *first = *first && piece[j] == e->cursor.piece[j];
     }
     do {
         for (unsigned j = 0; j < s->rank; j++)
@@ -166,46 +172,68 @@ static int skip_target(engine *e, const cm_transfer *t, uint64_t number, const u
     cm_box valid;
     cm_grid_box(cm_zarr_writer_grid(t->target), coord, &valid);
     cm_monitor_add(e->options->monitor, cm_box_nelem(&valid) * t->source->dtype.nbytes);
-    return cm_zarr_writer_skip(t->target, number, &e->error);
+    return cm_transfer_skip(t, number, &e->error);
 }
 
 /*
- * Finds the slots of P; a target chunk that nothing was ever written to needs
- * none and is skipped here, when its first piece comes by.  False when more
- * buffers are needed than can be had now.
+ * The slots that are there already, NULL where one is missing or the chunk has
+ * been delivered; returns how many are missing.
  */
-static bool claim_slots(engine *e, cm_piece *p, int *rc)
+static uint64_t find_slots(const engine *e, cm_piece *p)
 {
     const cm_transfer *t = p->transfer;
     const cm_grid *grid = cm_zarr_writer_grid(t->target);
     uint64_t coord[CM_MAX_RANK], missing = 0, i = 0;
-    for (uint64_t k = 0; k < p->nslots; k++)
-        p->slot[k] = NULL;
     for (unsigned j = 0; j < grid->rank; j++)
         coord[j] = p->targets[j].lo;
     do {
-        p->slot[i] = cm_slots_find(&e->slots, t, cm_grid_number(grid, coord));
-        missing += p->slot[i++] == NULL;
-    } while (advance_coord(p->targets, grid->rank, coord));
-    if (missing > 0 && !cm_buffers_have(&e->buffers, t->slot_nbytes, missing))
-        return false;
-    i = 0;
-    do {
-        bool first;
-        cm_slot **slot = &p->slot[i++];
-        if (*slot != NULL)
-            continue;
         uint64_t number = cm_grid_number(grid, coord);
-        if (p->absent && t->absent_is_empty && all_absent(e, p, coord, &first)) {
-            if (first)
-                *rc = skip_target(e, t, number, coord);
+        p->slot[i] = cm_slots_find(&e->slots, t, number);
+        missing += p->slot[i] == NULL && !cm_zarr_writer_is_delivered(t->target, number);
+        i++;
+    } while (advance_coord(p->targets, grid->rank, coord));
+    return missing;
+}
+
+/* Makes the slots that are missing; a target chunk that nothing was ever written to needs none and is left out. */
+static int make_slots(engine *e, cm_piece *p)
+{
+    const cm_transfer *t = p->transfer;
+    const cm_grid *grid = cm_zarr_writer_grid(t->target);
+    uint64_t coord[CM_MAX_RANK], i = 0;
+    int rc = CM_OK;
+    for (unsigned j = 0; j < grid->rank; j++)
+        coord[j] = p->targets[j].lo;
+    do {
+        cm_slot **slot = &p->slot[i++];
+        uint64_t number = cm_grid_number(grid, coord);
+        if (*slot != NULL || cm_zarr_writer_is_delivered(t->target, number))
+            continue;
+        if (p->absent && t->absent_is_empty && all_absent(e, p, coord)) {
+            rc = skip_target(e, t, number, coord);
         } else {
             uint64_t left = cm_sweep_pieces_of(&t->sweep, &e->cursor, coord);
             *slot = cm_slots_add(&e->slots, &e->buffers, t, number, left, &e->error);
-            if (*slot == NULL)
-                *rc = e->error.status;
+            rc = *slot == NULL ? (int)e->error.status : CM_OK;
         }
-    } while (*rc == CM_OK && advance_coord(p->targets, grid->rank, coord));
+    } while (rc == CM_OK && advance_coord(p->targets, grid->rank, coord));
+    return rc;
+}
+
+/*
+ * Finds or makes the slots of P.  False when more buffers are needed than can be
+ * had now; *idle: nothing needs P, and it need not be read.
+ */
+static bool claim_slots(engine *e, cm_piece *p, bool *idle, int *rc)
+{
+    uint64_t missing = find_slots(e, p);
+    if (missing > 0 && !cm_buffers_have(&e->buffers, p->transfer->slot_nbytes, missing))
+        return false;
+    if (missing > 0)
+        *rc = make_slots(e, p);
+    *idle = true;
+    for (uint64_t i = 0; i < p->nslots && *idle; i++)
+        *idle = p->slot[i] == NULL;
     return true;
 }
 
@@ -248,11 +276,14 @@ static take take_work(engine *e, cm_worker *w, cm_slot **slot)
         }
         if (!at_end(e)) {
             int rc = CM_OK;
+            bool idle;
             describe_piece(e, &w->piece);
-            if (claim_slots(e, &w->piece, &rc)) {
+            if (claim_slots(e, &w->piece, &idle, &rc)) {
                 if (rc != CM_OK)
                     return TAKE_NOTHING;
                 advance(e);
+                if (idle)
+                    continue;
                 return TAKE_PIECE;
             }
         }

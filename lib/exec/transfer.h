@@ -38,6 +38,9 @@ typedef struct cm_transfer {
     bool skip_empty;                 /* chunks that hold only target_fill may be left out */
     bool
         absent_is_empty; /* an unallocated source chunk becomes target_fill: skip_empty holds without looking */
+    int (*on_skip)(void *context, uint64_t chunk,
+                   cm_error *err); /* a chunk was left out; or NULL */
+    void *on_skip_context;
     atomic_bool *found_fill; /* set when a written element equals target_fill; NULL: nobody asks */
 
     /* Set by cm_transfer_plan. */
@@ -57,6 +60,9 @@ size_t cm_transfer_slot_nbytes(const cm_transfer *t);
  * no limit).  PIECE_NBYTES is about what one read of a sliceable source takes.
  */
 void cm_transfer_plan(cm_transfer *t, uint64_t max_slots, size_t piece_nbytes);
+
+/* Leaves target chunk CHUNK out, and tells on_skip. */
+int cm_transfer_skip(const cm_transfer *t, uint64_t chunk, cm_error *err);
 
 enum {
     CM_STAGE_READ,
@@ -88,7 +94,7 @@ typedef struct cm_engine_options {
 /*
  * Moves everything; the first error stops all workers and is returned, with the
  * array and the chunk in front.  CM_ECANCELED when the monitor says so.  Each
- * chunk of each target is put or skipped, once.
+ * chunk of each target that its writer does not have yet is put or skipped, once.
  */
 int cm_engine_run(const cm_transfer *transfer, size_t n, const cm_engine_options *options,
                   cm_engine_stats *stats, cm_error *err);

@@ -335,7 +335,7 @@ static int put(cm_worker *w, cm_slot *slot, const cm_grid *grid, uint8_t *data, 
     uint64_t start = cm_now_ns();
     if (t->skip_empty &&
         cm_all_equal(data, grid->chunk_nelem, t->target_type.nbytes, t->target_fill))
-        return cm_zarr_writer_skip(t->target, slot->number, err);
+        return cm_transfer_skip(t, slot->number, err);
     size_t nbytes = grid->chunk_nelem * t->target_type.nbytes;
     if (!cm_chain_is_raw(chain)) {
         int rc = cm_chain_encode(chain, w->ctx, data, w->encoded.data, &nbytes, err);

@@ -49,8 +49,11 @@ int cm_calc_warn(cm_calc *calc, cm_error *err, const char *format, ...)
 int cm_calc_note(cm_calc *calc, cm_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* chunkcalc_store.c: opens, describes, chooses the variable and, MEASURE, samples its chunks. */
-int cm_calc_open(cm_calc *calc, bool measure, cm_error *err);
+/*
+ * chunkcalc_store.c: opens, describes, and samples chunks: with CHOOSE those of the
+ * variable that reads are meant for, which gives the dimensions; otherwise of all.
+ */
+int cm_calc_open(cm_calc *calc, bool choose, cm_error *err);
 
 /* chunkcalc_dims.c: what the texts mean. */
 int cm_calc_parse(cm_calc *calc, cm_error *err);

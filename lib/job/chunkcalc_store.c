@@ -176,6 +176,7 @@ static int describe_nc(cm_calc *c, const input *in, cm_error *err)
             continue;
         rc = describe(c, a->name, &a->dtype, a->rank, a->shape, a->dim_name,
                       v->has_source_chunks ? v->source_chunk : NULL, NULL, err);
+        r->array[r->narrays - 1].nobjects = 1; /* the file */
     }
     return rc;
 }
@@ -183,14 +184,14 @@ static int describe_nc(cm_calc *c, const input *in, cm_error *err)
 /* ---- choosing ------------------------------------------------------------------------------ */
 
 /* The array that --variable names, or the largest. */
-static int choose(const cm_calc *c, const input *in, const cm_chunkcalc_array **out, cm_error *err)
+static int choose(const cm_calc *c, const input *in, cm_chunkcalc_array **out, cm_error *err)
 {
     const cm_chunkcalc_report *r = c->report;
     const char *want = c->options->variable;
-    const cm_chunkcalc_array *best = NULL;
+    cm_chunkcalc_array *best = NULL;
 
     for (size_t i = 0; i < r->narrays; i++) {
-        const cm_chunkcalc_array *a = &r->array[i];
+        cm_chunkcalc_array *a = &r->array[i];
         if (want != NULL && !cm_name_matches(want, a->name))
             continue;
         if (best == NULL || a->decoded_nbytes > best->decoded_nbytes)
@@ -238,7 +239,8 @@ static int take(cm_calc *c, const cm_chunkcalc_array *a, cm_error *err)
 
 /* ---- measuring ----------------------------------------------------------------------------- */
 
-static int measure_chunks(cm_calc *c, cm_array *a, cm_codec_ctx *ctx, void *dst, cm_error *err)
+static int measure_chunks(cm_array *a, cm_codec_ctx *ctx, void *dst, cm_chunkcalc_array *out,
+                          cm_error *err)
 {
     uint64_t nbytes = cm_chain_decoded_nbytes(a->chain), stored = 0, decoded = 0, cpu = 0;
     uint64_t start = cm_now_ns(), n = a->grid.nchunks;
@@ -260,17 +262,17 @@ static int measure_chunks(cm_calc *c, cm_array *a, cm_codec_ctx *ctx, void *dst,
         cpu += cm_thread_cpu_ns() - from;
         stored += buf.nbytes;
         decoded += nbytes;
-        c->report->measured_chunks++;
+        out->measured_chunks++;
     }
     cm_buf_release(&buf);
     if (rc == CM_OK && stored > 0)
-        c->measured_ratio = (double)decoded / (double)stored;
+        out->ratio = (double)decoded / (double)stored;
     if (rc == CM_OK && cpu > 0 && !cm_chain_is_raw(a->chain))
-        c->measured_decode = (double)decoded * 1e9 / (double)cpu;
+        out->decode = (double)decoded * 1e9 / (double)cpu;
     return rc;
 }
 
-static int measure(cm_calc *c, cm_array *a, cm_error *err)
+static int measure_array(cm_array *a, cm_chunkcalc_array *out, cm_error *err)
 {
     cm_codec_ctx *ctx = NULL;
     void *dst = NULL;
@@ -282,35 +284,63 @@ static int measure(cm_calc *c, cm_array *a, cm_error *err)
     if (nbytes == 0 || nbytes > MEASURED_CHUNK)
         return CM_OK;
     ctx = cm_codec_ctx_create(err);
-    dst = cm_calloc(1, nbytes, err);
-    if (ctx != NULL && dst != NULL)
-        rc = measure_chunks(c, a, ctx, dst, err);
+    if (ctx != NULL)
+        dst = cm_calloc(1, nbytes, err);
+    if (dst != NULL)
+        rc = measure_chunks(a, ctx, dst, out, err);
     cm_codec_ctx_free(ctx);
     free(dst);
-    if (rc != CM_OK)
-        cm_error_prefix(err, "%s: %s", c->options->store, a->name);
     return rc;
 }
 
-static int measure_zarr(cm_calc *c, const input *in, cm_error *err)
+static int measure_zarr(const input *in, cm_chunkcalc_array *out, cm_error *err)
 {
     cm_array *a = NULL;
-    int rc = cm_zarr_array_open(&in->tree, cm_zarr_find(&in->tree, c->report->variable),
-                                INDEX_CACHE, &a, err);
+    int rc =
+        cm_zarr_array_open(&in->tree, cm_zarr_find(&in->tree, out->name), INDEX_CACHE, &a, err);
+
     if (rc == CM_OK)
-        rc = measure(c, a, err);
+        rc = measure_array(a, out, err);
     cm_array_free(a);
     return rc;
 }
 
-static int measure_nc(cm_calc *c, const input *in, cm_error *err)
+static int measure_nc(const input *in, cm_chunkcalc_array *out, cm_error *err)
 {
     for (size_t i = 0; i < cm_nc_nvars(in->file); i++) {
         cm_nc_var *v = cm_nc_var_at(in->file, i);
-        if (strcmp(v->array.name, c->report->variable) != 0)
+        if (strcmp(v->array.name, out->name) != 0)
             continue;
         int rc = cm_nc_var_prepare(in->file, v, err);
-        return rc == CM_OK ? measure(c, &v->array, err) : rc;
+        return rc == CM_OK ? measure_array(&v->array, out, err) : rc;
+    }
+    return CM_OK;
+}
+
+static int measure(const input *in, cm_chunkcalc_array *out, cm_error *err)
+{
+    int rc = out->chunked ? (in->is_nc ? measure_nc : measure_zarr)(in, out, err) : CM_OK;
+
+    if (rc != CM_OK)
+        cm_error_prefix(err, "%s: %s", in->path, out->name);
+    return rc;
+}
+
+/* A description is worth having also where chunks cannot be read: that becomes a warning. */
+static int measure_all(cm_calc *c, const input *in, cm_error *err)
+{
+    cm_chunkcalc_report *r = c->report;
+    uint64_t start = cm_now_ns();
+
+    for (size_t i = 0; i < r->narrays && cm_now_ns() - start < MEASURED_NS; i++) {
+        cm_error inner = {0};
+        int rc = measure(in, &r->array[i], &inner);
+        if (rc == CM_ENOMEM)
+            return cm_fail(err, CM_ENOMEM, "%s", inner.text);
+        if (rc != CM_OK)
+            rc = cm_calc_warn(c, err, "%s", inner.text);
+        if (rc != CM_OK)
+            return rc;
     }
     return CM_OK;
 }
@@ -335,18 +365,24 @@ static int open_input(cm_calc *c, input *in, cm_error *err)
     return rc == CM_OK ? describe_zarr(c, in, err) : rc;
 }
 
-int cm_calc_open(cm_calc *c, bool measured, cm_error *err)
+int cm_calc_open(cm_calc *c, bool choose_one, cm_error *err)
 {
     input in = {.path = NULL};
-    const cm_chunkcalc_array *a = NULL;
+    cm_chunkcalc_array *a = NULL;
     int rc = open_input(c, &in, err);
 
     if (rc == CM_OK)
         rc = choose(c, &in, &a, err);
-    if (rc == CM_OK && measured)
+    if (rc == CM_OK && choose_one) {
         rc = take(c, a, err);
-    if (rc == CM_OK && measured)
-        rc = in.is_nc ? measure_nc(c, &in, err) : measure_zarr(c, &in, err);
+        if (rc == CM_OK)
+            rc = measure(&in, a, err);
+        c->measured_ratio = a->ratio;
+        c->measured_decode = a->decode;
+        c->report->measured_chunks = a->measured_chunks;
+    } else if (rc == CM_OK) {
+        rc = measure_all(c, &in, err);
+    }
     release(&in);
     return rc;
 }

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "job/job.h"
+#include "job/journal.h"
 #include "job/output.h"
 
 void cm_convert_options_init(cm_convert_options *options)
@@ -184,8 +184,54 @@ static int warn_of_data(cm_job *job, cm_error *err)
     return rc;
 }
 
+static uint64_t written_nbytes(const cm_job *job)
+{
+    uint64_t nbytes = 0;
+    for (size_t i = 0; i < job->nvars; i++)
+        nbytes += cm_zarr_writer_counts(job->var[i].writer).nbytes;
+    return nbytes;
+}
+
+static uint64_t written_objects(const cm_job *job)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < job->nvars; i++)
+        n += cm_zarr_writer_counts(job->var[i].writer).nobjects;
+    return n;
+}
+
+static int on_skip(void *context, uint64_t chunk, cm_error *err)
+{
+    const cm_job_var *v = context;
+    return cm_journal_skip(v->journal, v->index, chunk, err);
+}
+
+/* A run that was stopped goes on where its journal says; any other begins one. */
+static int open_journal(cm_job *job, cm_output *out, cm_journal **journal, cm_error *err)
+{
+    uint64_t done = 0;
+    int rc = out->resumes ? cm_journal_resume(out->path, job, job->path, journal, &done, err)
+                          : cm_journal_begin(out->path, job, job->path, out->made, journal, err);
+    if (rc == CM_OK && out->resumes)
+        rc = cm_job_note(job, err, "resumed: %llu chunks and shards were done already",
+                         (unsigned long long)done);
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
+        job->var[i].journal = *journal;
+        job->var[i].index = i;
+    }
+    for (size_t i = 0, k = 0; rc == CM_OK && i < job->nvars; i++) {
+        if (job->var[i].as_strings)
+            continue;
+        job->transfer[k].on_skip = on_skip;
+        job->transfer[k++].on_skip_context = &job->var[i];
+    }
+    return rc;
+}
+
 static int write_store(cm_job *job, cm_output *out, cm_error *err)
 {
+    cm_convert_report *r = job->report;
+    cm_journal *journal = NULL;
     uint64_t foreign;
     int rc = cm_output_begin(out, &foreign, err);
     if (rc == CM_OK && foreign > 0)
@@ -194,22 +240,19 @@ static int write_store(cm_job *job, cm_output *out, cm_error *err)
     if (rc == CM_OK)
         rc = cm_job_plan(job, out->store, err);
     if (rc == CM_OK)
+        rc = open_journal(job, out, &journal, err);
+    if (rc == CM_OK)
         rc = move_all(job, err);
-    uint64_t chunks = 0;
-    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
-        cm_zarr_written counts = cm_zarr_writer_counts(job->var[i].writer);
-        chunks += counts.nobjects;
-        job->report->stored_nbytes += counts.nbytes;
-    }
     cm_store_counts before = cm_store_count(out->store);
     if (rc == CM_OK)
         rc = write_metadata(job, out->store, err);
     cm_store_counts after = cm_store_count(out->store);
-    job->report->nobjects = chunks + after.nput - before.nput;
-    job->report->stored_nbytes += after.put_nbytes - before.put_nbytes;
-    if (rc == CM_OK)
-        rc = warn_of_data(job, err);
-    return rc;
+    cm_journal_close(journal, rc == CM_OK);
+    if (rc != CM_OK)
+        return rc;
+    r->nobjects = written_objects(job) + after.nput - before.nput;
+    r->stored_nbytes = written_nbytes(job) + after.put_nbytes - before.put_nbytes;
+    return warn_of_data(job, err);
 }
 
 static void discard(cm_job *job, cm_output *out)
@@ -249,11 +292,15 @@ static int convert(cm_job *job, cm_output *out, cm_error *err)
         return dry_run(job, err);
     if (rc == CM_OK)
         rc = write_store(job, out, err);
-    if (rc != CM_OK) {
-        discard(job, out);
-        return rc;
-    }
     cm_convert_report *r = job->report;
+    /* What can be finished is left to be finished; everything else is removed. */
+    r->resumable = (rc == CM_ECANCELED || rc == CM_ENOSPC) && cm_journal_exists(out->path);
+    if (rc == CM_ENOSPC && r->resumable)
+        cm_fail(err, rc, "%s; --resume goes on when there is room", err == NULL ? "" : err->text);
+    if (rc != CM_OK && !r->resumable && !out->resumes)
+        discard(job, out);
+    if (rc != CM_OK)
+        return rc;
     r->written = true;
     r->seconds += (double)(cm_now_ns() - start) * 1e-9;
     rc = cm_job_report(job, true, err);
@@ -266,8 +313,8 @@ static int convert(cm_job *job, cm_output *out, cm_error *err)
 
 static int check_options(const cm_convert_options *o, cm_error *err)
 {
-    if (o->resume)
-        return cm_fail(err, CM_EINVAL, "--resume is not built yet");
+    if (o->resume && o->overwrite)
+        return cm_fail(err, CM_EINVAL, "--resume and --overwrite exclude each other");
     if (o->certificate != NULL && o->verify != CM_VERIFY_FULL && !o->check)
         return cm_fail(err, CM_EINVAL, "--certificate needs --verify full, or --check");
     if (o->zarr_format != 2 && o->zarr_format != 3)
@@ -298,11 +345,12 @@ int cm_convert(const cm_convert_options *options, cm_convert_report *report, cm_
     cm_monitor_phase(options->monitor, CM_PHASE_OPENING, 0);
     int rc = check_options(options, err);
     if (rc == CM_OK && !options->dry_run && !options->check)
-        rc = cm_output_check(options->output, options->overwrite, &out, err);
+        rc = cm_output_check(options->output, options->overwrite, options->resume, &out, err);
     if (rc == CM_OK && (report->output = cm_strdup(options->output, err)) == NULL)
         rc = CM_ENOMEM;
     if (rc == CM_OK)
         rc = split_input(options->input, &path, &job.group, err);
+    job.path = path;
     if (rc == CM_OK)
         rc = open_file(&job, path, err);
     bool opened = rc == CM_OK;

@@ -40,6 +40,8 @@ typedef struct cm_job_var {
     /* zarr_rules.c */
     cm_zarr_meta meta;
     cm_zarr_writer *writer;
+    struct cm_journal *journal; /* of the job */
+    size_t index;               /* in the job */
 
     atomic_bool repaired;   /* text that was no UTF-8 has become U+FFFD */
     atomic_bool found_fill; /* a stored element is what readers take for NoData */
@@ -49,6 +51,7 @@ typedef struct cm_job {
     const cm_convert_options *options;
     cm_convert_report *report;
     cm_nc_file *file;
+    const char *path;  /* of the file */
     const char *group; /* of the file, what is converted: "" or "a/b" */
     cm_job_var *var;
     size_t nvars;

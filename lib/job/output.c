@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "format/zarr/writer.h"
+#include "job/journal.h"
 
 static bool is_zarr(cm_store *store)
 {
@@ -33,7 +34,7 @@ static bool is_empty(cm_store *store)
     return !any;
 }
 
-int cm_output_check(const char *path, bool overwrite, cm_output *out, cm_error *err)
+int cm_output_check(const char *path, bool overwrite, bool resume, cm_output *out, cm_error *err)
 {
     struct stat st;
     *out = (cm_output){0};
@@ -45,10 +46,17 @@ int cm_output_check(const char *path, bool overwrite, cm_output *out, cm_error *
         return errno == ENOENT ? CM_OK : cm_fail_errno(err, errno, "%s", path);
     if (!S_ISDIR(st.st_mode))
         return cm_fail(err, CM_EEXIST, "%s: is a file, and files are never overwritten", path);
-    if (!overwrite)
-        return cm_fail(err, CM_EEXIST, "%s: exists; --overwrite replaces it", path);
+    bool begun = cm_journal_exists(path);
+    if (resume && !begun)
+        return cm_fail(err, CM_EEXIST, "%s: exists, and is nothing that --resume could finish",
+                       path);
+    if (!overwrite && !resume)
+        return cm_fail(err, CM_EEXIST, "%s: exists; %s", path,
+                       begun ? "--resume finishes it, --overwrite begins again"
+                             : "--overwrite replaces it");
     int rc = cm_store_open_dir(path, false, &out->store, err);
-    if (rc == CM_OK && !is_zarr(out->store) && !is_empty(out->store))
+    out->resumes = resume;
+    if (rc == CM_OK && !begun && !is_zarr(out->store) && !is_empty(out->store))
         rc =
             cm_fail(err, CM_EEXIST, "%s: is no Zarr store, so --overwrite does not touch it", path);
     return rc;
@@ -57,6 +65,13 @@ int cm_output_check(const char *path, bool overwrite, cm_output *out, cm_error *
 int cm_output_begin(cm_output *out, uint64_t *foreign, cm_error *err)
 {
     *foreign = 0;
+    if (out->resumes)
+        return cm_store_prune(out->store, "", err);
+    if (out->store != NULL && cm_journal_exists(out->path)) {
+        int rc = cm_journal_give_up(out->path, out->store, err);
+        if (rc != CM_OK || !is_zarr(out->store))
+            return rc;
+    }
     if (out->store != NULL)
         return is_empty(out->store) ? CM_OK : cm_zarr_erase(out->store, foreign, err);
     int rc = cm_store_open_dir(out->path, true, &out->store, err);
@@ -71,7 +86,7 @@ typedef struct removal {
 
 static int remove_entry(void *context, const char *name, bool is_prefix, cm_error *err);
 
-static void remove_below(cm_store *store, const char *prefix)
+void cm_output_remove_below(cm_store *store, const char *prefix)
 {
     removal r = {store, prefix};
     cm_store_list(store, prefix, remove_entry, &r, NULL);
@@ -84,7 +99,7 @@ static int remove_entry(void *context, const char *name, bool is_prefix, cm_erro
     if (key == NULL)
         return CM_ENOMEM;
     if (is_prefix)
-        remove_below(r->store, key);
+        cm_output_remove_below(r->store, key);
     else
         cm_store_delete(r->store, key, NULL);
     free(key);
@@ -96,9 +111,9 @@ void cm_output_discard(cm_output *out, const char *const *prefix, size_t n)
     if (out->store == NULL)
         return;
     if (out->made)
-        remove_below(out->store, "");
+        cm_output_remove_below(out->store, "");
     for (size_t i = 0; i < n && !out->made; i++)
-        remove_below(out->store, prefix[i]);
+        cm_output_remove_below(out->store, prefix[i]);
     cm_store_prune(out->store, "", NULL);
     if (out->made)
         rmdir(out->path);

@@ -192,7 +192,7 @@ int cm_job_move_strings(cm_job *job, cm_error *err)
         for (uint64_t n = 0; rc == CM_OK && n < cm_zarr_writer_grid(v->writer)->nchunks; n++) {
             if (cm_monitor_canceled(job->options->monitor))
                 rc = cm_fail(err, CM_ECANCELED, "stopped by request");
-            else
+            else if (!cm_zarr_writer_is_delivered(v->writer, n))
                 rc = move_chunk(job, v, n, &m, err);
         }
     }

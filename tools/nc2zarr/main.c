@@ -127,6 +127,9 @@ static void say_stopped(const cm_convert_options *options, const cm_convert_repo
     if (r->written)
         cm_say(NC2ZARR.name, "%s: complete, but not verified: stopped by %s", options->output,
                name);
+    else if (r->resumable)
+        cm_say(NC2ZARR.name, "%s: stopped by %s; the same command with --resume finishes it",
+               options->output, name);
     else
         cm_say(NC2ZARR.name,
                "%s: stopped by %s, what was written is removed; run the same "

@@ -27,7 +27,6 @@ static int refuse_options(const nc2zarr_values *v)
         bool given;
         const char *name;
     } rows[] = {
-        {v->resume, "--resume"},
         {v->append != NULL, "--append"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)

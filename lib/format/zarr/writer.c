@@ -243,13 +243,18 @@ int cm_zarr_writer_keep(cm_zarr_writer *w, uint64_t outer, bool *kept, cm_error 
     return rc;
 }
 
+bool cm_zarr_writer_is_delivered(const cm_zarr_writer *w, uint64_t number)
+{
+    return atomic_load(&w->delivered[number / 64]) >> number % 64 & 1;
+}
+
 int cm_zarr_writer_finish(cm_zarr_writer *w, cm_error *err)
 {
     cm_zarr_written c = cm_zarr_writer_counts(w);
     if (c.nchunks + c.nskipped + c.nkept == w->grid.nchunks)
         return CM_OK;
     for (uint64_t number = 0; number < w->grid.nchunks; number++)
-        if (!(atomic_load(&w->delivered[number / 64]) >> number % 64 & 1))
+        if (!cm_zarr_writer_is_delivered(w, number))
             return prefix_chunk(err, w, number, cm_fail(err, CM_EINTERNAL, "was never delivered"));
     return cm_fail(err, CM_EINTERNAL, "array %s: a chunk could not be written", display_name(w));
 }

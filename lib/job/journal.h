@@ -1,0 +1,43 @@
+/*
+ * The journal of a conversion that is under way: a file in the output's folder
+ * that says what is being made, and which chunks were left out on purpose.
+ *
+ * Chunks and shards themselves appear whole or not at all, so those that are
+ * there are done.  The first line is a JSON object, the fingerprint of source,
+ * options and version; --resume refuses to go on under another one.  Each
+ * further line, "VARIABLE CHUNK", is a chunk that holds only the fill value and
+ * so has no object.  Metadata is written when all chunks are there; then the
+ * journal is removed.
+ */
+#ifndef CM_JOB_JOURNAL_H
+#define CM_JOB_JOURNAL_H
+
+#include "job/job.h"
+
+typedef struct cm_journal cm_journal;
+
+/* True when FOLDER holds a journal. */
+bool cm_journal_exists(const char *folder);
+
+/* Begins one for JOB, whose input is PATH.  MADE: the folder is ours. */
+int cm_journal_begin(const char *folder, const cm_job *job, const char *path, bool made,
+                     cm_journal **out, cm_error *err);
+
+/*
+ * Goes on with the one that is there: CM_EEXIST, saying what differs, when its
+ * fingerprint is another.  Tells the writers of JOB's variables which chunks are
+ * done; *nchunks counts them.
+ */
+int cm_journal_resume(const char *folder, cm_job *job, const char *path, cm_journal **out,
+                      uint64_t *nchunks, cm_error *err);
+
+/* Chunk CHUNK of variable INDEX was left out.  Any thread. */
+int cm_journal_skip(cm_journal *journal, size_t index, uint64_t chunk, cm_error *err);
+
+/* Closes, and with DONE removes, the file.  NULL accepted. */
+void cm_journal_close(cm_journal *journal, bool done);
+
+/* Removes from FOLDER, whose run is given up, what its journal says is ours. */
+int cm_journal_give_up(const char *folder, cm_store *store, cm_error *err);
+
+#endif
