@@ -98,6 +98,9 @@ typedef struct cm_chunkcalc_array { /* an array of the store, described */
     char *dim_name[32];
     bool chunked, sharded;
     uint64_t chunk_nbytes, nchunks, nobjects, decoded_nbytes, padding_nbytes;
+    uint64_t measured_chunks; /* looked at for the next two; 0: not measured */
+    double ratio;             /* decoded bytes a stored byte; 0: nothing is stored */
+    double decode;            /* decoded bytes a second of one thread; 0: stored raw */
 } cm_chunkcalc_array;
 
 typedef struct cm_chunkcalc_report {

@@ -231,6 +231,9 @@ static cm_json *stored_array_json(writer *w, const cm_chunkcalc_array *a)
     put_u64(w, o, "nobjects", a->nobjects);
     put_u64(w, o, "decoded_nbytes", a->decoded_nbytes);
     put_u64(w, o, "padding_nbytes", a->padding_nbytes);
+    put_u64(w, o, "measured_chunks", a->measured_chunks);
+    put_double(w, o, "ratio", a->ratio, a->ratio > 0);
+    put_double(w, o, "decode_bytes_per_s", a->decode, a->decode > 0);
     return o;
 }
 

@@ -279,6 +279,22 @@ static int print_batches(const printer *p, cm_error *err)
 
 /* ---- the layout of a store ----------------------------------------------------------------- */
 
+/* What was measured on a sample of the chunks; nothing in CSV and "-" elsewhere where it was not. */
+static void measured_cells(const printer *p, const cm_chunkcalc_array *a, grid *g)
+{
+    const char *none = p->format == FORMAT_CSV ? "" : "-";
+    char rate[32];
+
+    if (a->ratio > 0)
+        grid_cell(g, "%.3g", a->ratio);
+    else
+        grid_cell(g, "%s", none);
+    if (a->decode > 0 && p->format == FORMAT_CSV)
+        grid_cell(g, "%.0f", a->decode);
+    else
+        grid_cell(g, "%s", a->decode > 0 ? cm_format_rate(a->decode, rate, sizeof(rate)) : none);
+}
+
 static int print_arrays(const printer *p, cm_error *err)
 {
     grid g = {.ncolumns = 0};
@@ -294,6 +310,8 @@ static int print_arrays(const printer *p, cm_error *err)
     grid_column(&g, "objects", false);
     grid_column(&g, p->format == FORMAT_CSV ? "array_bytes" : "decoded", false);
     grid_column(&g, p->format == FORMAT_CSV ? "padding_bytes" : "padding", false);
+    grid_column(&g, "ratio", false);
+    grid_column(&g, p->format == FORMAT_CSV ? "decode_bytes_per_s" : "decodes at", false);
     for (size_t i = 0; i < p->r->narrays; i++) {
         const cm_chunkcalc_array *a = &p->r->array[i];
         grid_cell(&g, "%s", a->name[0] != '\0' ? a->name : "/");
@@ -314,13 +332,14 @@ static int print_arrays(const printer *p, cm_error *err)
             grid_cell(&g, "%" PRIu64, a->nobjects);
             grid_cell(&g, "%" PRIu64, a->decoded_nbytes);
             grid_cell(&g, "%" PRIu64, a->padding_nbytes);
-            continue;
+        } else {
+            size_cell(&g, (double)a->chunk_nbytes);
+            grid_cell(&g, "%" PRIu64, a->nchunks);
+            grid_cell(&g, "%" PRIu64, a->nobjects);
+            size_cell(&g, (double)a->decoded_nbytes);
+            size_cell(&g, (double)a->padding_nbytes);
         }
-        size_cell(&g, (double)a->chunk_nbytes);
-        grid_cell(&g, "%" PRIu64, a->nchunks);
-        grid_cell(&g, "%" PRIu64, a->nobjects);
-        size_cell(&g, (double)a->decoded_nbytes);
-        size_cell(&g, (double)a->padding_nbytes);
+        measured_cells(p, a, &g);
     }
     int rc = grid_print(&g, p->format, stdout, err);
     grid_release(&g);

@@ -1,0 +1,400 @@
+"""chunkcalc: the table of its contract, other people's arithmetic, advice, audits, plots and refusals."""
+import csv
+import io
+import itertools
+import json
+import math
+import re
+import shlex
+import xml.etree.ElementTree as xml
+
+import jsonschema
+import pytest
+
+from support import paths, tool
+
+SCHEMA = json.loads((paths.ROOT / "tools" / "schema" / "chunkcalc.json").read_text())
+PROSE = paths.ROOT / "man" / "chunkcalc.inc"
+
+ERA5 = ["--shape", "time=87600,lat=721,lon=1440", "--dtype", "float32"]
+
+
+def run(*args, **kw):
+    return tool.run("chunkcalc", *args, **kw)
+
+
+def document(*args, **kw):
+    result = run("--json", *args, **kw)
+    doc = json.loads(result.out)
+    jsonschema.Draft202012Validator(SCHEMA).validate(doc)
+    result.ok()
+    return doc
+
+
+def layout(doc, rule):
+    return next(entry for entry in doc["layouts"] if entry["rule"] == rule)
+
+
+# ---- the table ------------------------------------------------------------------------------------
+
+TABLE = """\
+chunk_size  minimal_chunks  maximal_chunks  minimal_bytes  maximal_bytes
+8x8                     64              81           4096           5184
+16x16                   16              25           4096           6400
+32x32                    4               9           4096           9216
+64x64                    1               4           4096          16384
+128x128                  1               4          16384          65536
+256x256                  1               4          65536         262144
+512x512                  1               4         262144        1048576
+1024x1024                1               4        1048576        4194304
+"""
+
+
+def test_the_table_of_the_contract():
+    result = run("--sample", "64x64").ok()
+    assert result.out == TABLE
+    assert re.fullmatch(r"chunkcalc: one byte an element.*\n", result.err)
+
+
+def test_an_itemsize_multiplies_bytes_and_is_not_remarked():
+    result = run("--sample", "64x64", "--dtype", "float32", "--chunks", "32x32").ok()
+    assert result.out.split("\n")[1].split() == ["32x32", "4", "9", "16384", "36864"]
+    assert result.err == ""
+    assert run("--sample", "64x64", "--itemsize", 4, "--chunks", "32x32").ok().out == result.out
+
+
+def test_defaults_in_three_dimensions_are_multiples_of_the_sample():
+    doc = document("--sample", "4x40x400")
+    assert [entry["chunks"] for entry in doc["layouts"]] == [
+        [1, 10, 100], [2, 20, 200], [4, 40, 400], [8, 80, 800], [16, 160, 1600]]
+
+
+def test_defaults_are_clipped_to_the_array():
+    doc = document("--sample", "10x10", "--shape", "100x20")
+    assert [entry["chunks"] for entry in doc["layouts"]] == [
+        [8, 8], [16, 16], [32, 20], [64, 20], [100, 20]]
+
+
+def touched(sample, step, offset, chunk):
+    return len({(offset + i * step) // chunk for i in range(sample)})
+
+
+def percentile(values, share):
+    ordered = sorted(values)
+    return ordered[math.ceil(share * len(ordered)) - 1]
+
+
+CASES = {
+    "anywhere": ("3x5", "20x17", "4x3", "random"),
+    "strided": ("4:3x3:5", "25x30", "4x3", "random"),
+    "on boundaries": ("5x4", "23x19", "4x3", "chunk"),
+    "every 6": ("5x4", "40x33", "4x7", "6"),
+    "all of it": ("fullx1", "12x9", "5x2", "random"),
+    "chunks beyond the array": ("2x2", "6x6", "10x4", "random"),
+}
+
+
+@pytest.mark.parametrize("sample, shape, chunks, align", CASES.values(), ids=CASES)
+def test_statistics_equal_brute_force(sample, shape, chunks, align):
+    doc = document("--sample", sample, "--shape", shape, "--chunks", chunks, "--align", align, "--itemsize", 2)
+    lengths = [int(n) for n in shape.split("x")]
+    cut = [int(n) for n in chunks.split("x")]
+    per_dim = []
+    for text, n, c in zip(sample.split("x"), lengths, cut):
+        count, _, step = text.replace("full", str(n)).partition(":")
+        count, step = int(count), int(step or 1)
+        every = {"random": 1, "chunk": c}.get(align) or int(align)
+        offsets = range(0, n - (count - 1) * step, every)
+        per_dim.append([touched(count, step, o, c) for o in offsets])
+    values = [math.prod(v) for v in itertools.product(*per_dim)]
+    got = doc["layouts"][0]["reads"][0]
+    want = {"min": min(values), "max": max(values), "p50": percentile(values, .5), "p95": percentile(values, .95)}
+    assert {k: v for k, v in got["chunks"].items() if k != "mean"} == want
+    assert got["chunks"]["mean"] == pytest.approx(sum(values) / len(values), rel=1e-12)
+    assert got["bytes"]["max"] == max(values) * math.prod(cut) * 2
+
+
+def test_shards_add_a_request_each():
+    doc = document("--sample", "10x10", "--shape", "100x100", "--chunks", "5x5", "--shards", "20x25",
+                   "--align", "100")
+    got = doc["layouts"][0]
+    assert got["reads"][0]["requests"] == {"min": 5, "mean": 5.0, "p50": 5, "p95": 5, "max": 5}
+    assert got["array"]["nobjects"] == 20
+    assert got["array"]["index_nbytes"] == 20 * (16 * 20 + 4)
+
+
+def test_a_chunk_without_all_lengths_is_completed():
+    doc = document("--sample", "time=3,lat=48,lon=48", *ERA5, "--chunks", "time=24")
+    assert doc["layouts"][0]["chunks"][0] == 24
+    assert all(n >= 1 for n in doc["layouts"][0]["chunks"])
+
+
+def test_a_batch_counts_shared_chunks_once():
+    doc = document("--sample", "2x2", "--shape", "4x4", "--chunks", "2x2", "--batch", 1000, "--step-time", "1s",
+                   "--itemsize", 1)
+    batch = doc["layouts"][0]["batch"]
+    assert batch["distinct_chunks"] == pytest.approx(4)
+    assert batch["bytes_per_s"] == pytest.approx(16)
+    alone = document("--sample", "2x2", "--chunks", "2x2", "--batch", 1000)["layouts"][0]["batch"]
+    assert alone["distinct_chunks"] == pytest.approx(1000 * 1.5 ** 2)
+
+
+# ---- forms of output ------------------------------------------------------------------------------
+
+def test_csv_holds_the_table():
+    rows = list(csv.reader(io.StringIO(run("--sample", "64x64", "--format", "csv").ok().out)))
+    assert rows == [line.split() for line in TABLE.splitlines()]
+
+
+def test_csv_quotes_names():
+    out = run("--sample", "lat=4,lon=4", "--read", "2@lat=1,lon=8", "--format", "csv", "--stats").ok().out
+    rows = list(csv.reader(io.StringIO(out)))
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert rows[2][0] == "lat=1,lon=8"
+
+
+def test_markdown_is_a_table():
+    lines = run("--sample", "64x64", "--format", "markdown").ok().out.splitlines()
+    assert len(lines) == 10 and all(line.startswith("| ") and line.endswith(" |") for line in lines)
+    assert re.fullmatch(r"[| :-]+", lines[1])
+
+
+def test_json_twice_is_the_same():
+    a, b = (run("--sample", "64x64", flag, *rest).ok().out for flag, *rest in (("--json",), ("--format", "json")))
+    assert a == b
+
+
+def test_quiet_is_quiet():
+    assert run("-q", "--sample", "64x64").ok().err == ""
+
+
+@pytest.mark.parametrize("name", ["plot.svg", "plot.png"])
+def test_plots(tmp_path, name):
+    path = tmp_path / name
+    result = run("--sample", "64x64", "--recommend", "--plot", path)
+    if name.endswith(".png") and result.status == 1 and "libcairo2" in result.err:
+        pytest.skip("cairo is not installed")
+    result.ok()
+    if name.endswith(".svg"):
+        texts = ["".join(t.itertext()) for t in xml.parse(path).iter("{http://www.w3.org/2000/svg}text")]
+        assert {"Reads of 64x64", "chunks met", "bytes read", "recommended", "8x8", "1024x1024"} <= set(texts)
+    else:
+        assert path.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+
+
+def test_a_plot_that_cannot_be_written(tmp_path):
+    result = run("--sample", "64x64", "--plot", tmp_path / "absent" / "x.svg")
+    assert result.status == 1
+    assert "x.svg: cannot be written" in result.err
+
+
+# ---- advice ---------------------------------------------------------------------------------------
+
+READS = ["--read", "10@time=1", "--read", "lat=1,lon=1", "--read", "3@time=24,lat=64,lon=64"]
+
+
+@pytest.mark.parametrize("objective, key", [("cost", "seconds"), ("bytes", "bytes"), ("requests", "requests"),
+                                            ("regret", "regret")])
+@pytest.mark.parametrize("storage", ["local", "nfs", "s3"])
+def test_nothing_listed_beats_the_recommendation(objective, key, storage):
+    doc = document(*READS, *ERA5, "--recommend", "--objective", objective, "--storage", storage)
+    best = layout(doc, "recommended")
+    bounds = doc["recommendation"]
+    for entry in doc["layouts"]:
+        if bounds["min_nbytes"] <= entry["chunk_nbytes"] <= bounds["max_nbytes"]:
+            assert best[key] <= entry[key] * (1 + 1e-9), entry["rule"]
+    assert bounds["min_nbytes"] <= best["chunk_nbytes"] <= bounds["max_nbytes"]
+    assert doc["layouts"][bounds["layout"]]["rule"] == "recommended"
+
+
+def test_rules_of_others_are_theirs():
+    doc = document("--sample", "1x1x1", "--shape", "98128x277x349", "--dtype", "float32", "--recommend",
+                   "--max-bytes", "1MiB")
+    assert layout(doc, "rew")["chunks"] == [516, 20, 25]
+    assert layout(doc, "zarr-python")["chunks"] == [3067, 18, 22]
+
+
+def test_bounds_are_kept():
+    doc = document("--sample", "3x48x48", "--shape", "87600x721x1440", "--dtype", "float32", "--recommend",
+                   "--min-bytes", "1MiB", "--max-bytes", "2MiB")
+    assert 1 << 20 <= layout(doc, "recommended")["chunk_nbytes"] <= 2 << 20
+
+
+def test_the_front_is_a_front():
+    front = document(*READS, *ERA5, "--recommend")["recommendation"]["front"]
+    assert len(front) > 3
+    for a, b in itertools.pairwise(front):
+        assert a["bytes"] < b["bytes"] and a["requests"] > b["requests"]
+
+
+def test_options_can_be_pasted():
+    doc = document("--sample", "time=3,lat=48,lon=48", *ERA5, "--recommend")
+    advice = doc["recommendation"]
+    again = document("--sample", "time=3,lat=48,lon=48", *ERA5, "--chunks", advice["chunks_option"],
+                     "--shards", advice["shards_option"])
+    assert again["layouts"][0]["chunks"] == layout(doc, "recommended")["chunks"]
+    assert again["layouts"][0]["array"]["nobjects"] == advice["sharded_objects"]
+
+
+def test_more_weight_costs_less():
+    def pays(weight):
+        doc = document("--read", f"{weight}@time=1", "--read", "lat=1,lon=1", *ERA5, "--recommend")
+        return layout(doc, "recommended")["reads"][0]["pays"]
+
+    assert pays(100) < pays(1) < pays(0.01)
+
+
+def test_presets_print_their_sources():
+    for storage in ("local", "nfs", "s3"):
+        out = run("--sample", "64x64", "--stats", "--storage", storage).ok().out
+        assert re.search(rf"\n{storage}: .*\nSource: .{{40,}}\n", out)
+
+
+def test_own_numbers_replace_the_preset():
+    doc = document("--sample", "64x64", "--latency", "30ms", "--bandwidth", "1GB/s", "--decode", "2GB/s",
+                   "--concurrency", "4", "--ratio", "2", "--chunks", "64x64")
+    got = doc["layouts"][0]
+    mean = (1 + 63 / 64) ** 2
+    assert got["seconds"] == pytest.approx((0.03 * mean + mean * 4096 / 2 / 1e9 + mean * 4096 / 2e9) / 4)
+    assert got["bytes"] == pytest.approx(mean * 2048)
+    assert "given instead" in doc["cost"]["source"]
+
+
+def test_warnings():
+    def warnings(*args):
+        return " ".join(document(*args)["warnings"])
+
+    assert "a million or more objects" in warnings("--sample", "1x1", "--shape", "10000x10000", "--chunks", "8x8")
+    assert "2^21" in warnings("--sample", "1", "--shape", "300000000", "--chunks", "100")
+    assert "blosc" in warnings("--sample", "1", "--shape", "3000000000", "--chunks", "3000000000")
+    assert "a worker has" in warnings("--sample", "1", "--shape", "3000000", "--chunks", "3000000", "--memory", "1MiB")
+
+
+def test_it_takes_no_time():
+    doc = document("--shape", "time=87600,level=37,lat=721,lon=1440", "--dtype", "float32", "--recommend",
+                   "--objective", "regret", "--read", "time=1", "--read", "level=1,lat=1,lon=1", "--read",
+                   "time=3,level=1,lat=64,lon=64", "--read", "time=24,lat=1,lon=1", "--read",
+                   "time=365:24,level=1,lat=48,lon=48", timeout=20)
+    assert doc["recommendation"]["evaluated"] > 1000
+
+
+# ---- stores ---------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    zarr = pytest.importorskip("zarr")
+    numpy = pytest.importorskip("numpy")
+    path = tmp_path_factory.mktemp("store") / "a.zarr"
+    group = zarr.open_group(str(path), mode="w")
+    field = numpy.arange(60 * 40 * 50, dtype="f4").reshape(60, 40, 50) // 1000
+    for name, cut in (("g/tas", {"chunks": (1, 40, 50)}), ("cut", {"chunks": (10, 10, 10), "shards": (30, 20, 50)})):
+        array = group.create_array(name, shape=field.shape, dtype="f4", dimension_names=["time", "lat", "lon"], **cut)
+        array[:] = field
+    group.create_array("empty", shape=(0, 3), chunks=(1, 3), dtype="i2")
+    return path
+
+
+def test_a_store_is_described(store):
+    arrays = {a["name"]: a for a in document(store)["arrays"]}
+    assert set(arrays) == {"g/tas", "cut", "empty"}
+    assert arrays["cut"]["chunks"] == [10, 10, 10] and arrays["cut"]["shards"] == [30, 20, 50]
+    assert arrays["cut"]["nchunks"] == 120 and arrays["cut"]["nobjects"] == 4
+    assert arrays["g/tas"]["shards"] is None and arrays["g/tas"]["ratio"] > 2
+    assert run(store).ok().out.count("\n") == 4
+
+
+def test_a_store_gives_shape_type_and_ratio(store):
+    doc = document(f"{store}::g/tas", "--sample", "time=1")
+    assert (doc["shape"], doc["type"], doc["dimensions"]) == ([60, 40, 50], "float32", ["time", "lat", "lon"])
+    assert doc["cost"]["measured_chunks"] > 0 and doc["cost"]["ratio"] > 2
+
+
+def test_an_audit_judges(store):
+    bad = document(f"{store}::g/tas", "--read", "lat=1,lon=1", "--audit")
+    assert bad["audit"]["verdict"] == "poor" and bad["audit"]["gain"] > 2
+    assert layout(bad, "present")["chunks"] == [1, 40, 50]
+    good = document(f"{store}::g/tas", "--read", "time=1", "--audit")
+    assert good["audit"]["verdict"] == "good"
+    assert "Audit\npoor: " in run(store, "--variable", "g/tas", "--read", "lat=1,lon=1", "--audit").ok().out
+
+
+def test_a_netcdf_file_is_described(tmp_path):
+    sample = tmp_path / "weather.nc"
+    tool.subprocess.run([tool.program("make_sample"), sample], check=True)
+    arrays = document(sample)["arrays"]
+    assert len(arrays) > 1 and any(a["chunks"] for a in arrays)
+    largest = max(arrays, key=lambda a: a["decoded_nbytes"])
+    doc = document(sample, "--sample", ",".join(f"{d}=1" for d in largest["dimensions"]), "--audit")
+    assert doc["variable"] == largest["name"] and doc["audit"]["sentence"]
+
+
+# ---- refusals -------------------------------------------------------------------------------------
+
+WRONG = {
+    "nothing": ([], "no --sample and no store"),
+    "zero": (["--sample", "0x64"], "--sample 0x64: a length of 0"),
+    "negative": (["--sample", "64x-1"], "'-1' is no whole number"),
+    "no number": (["--sample", "64xabc"], "'abc' is no whole number"),
+    "empty": (["--sample", ""], "is no whole number"),
+    "a part missing": (["--sample", "64x"], "is no whole number"),
+    "thirty digits": (["--sample", "1" * 30], "is larger than"),
+    "too large to index": (["--sample", "9" * 19 + "x2"], "exceeds 2^62"),
+    "over 64 bits together": (["--sample", "4000000000000x4000000000000", "--chunks", "1x1"], "2^64 chunks"),
+    "bytes over 64 bits": (["--sample", "1", "--chunks", "4000000000000000000", "--itemsize", "8"], "2^64 bytes"),
+    "over the array": (["--sample", "64x64", "--shape", "100x63"], "the array has only 63"),
+    "stride over the array": (["--sample", "5:30", "--shape", "100"], "spans 121 elements"),
+    "unknown name": (["--sample", "lat=1", "--shape", "lat=9,lon=9", "--chunks", "lta=3"],
+                     "no dimension lta; there are lat, lon"),
+    "names where there are none": (["--sample", "lat=1", "--shape", "9x9"], "no names"),
+    "name twice": (["--sample", "lat=1,lat=2"], "lat is given twice"),
+    "ranks differ": (["--sample", "64x64", "--chunks", "8x8x8"], "3 lengths for 2 dimensions"),
+    "too many dimensions": (["--sample", "x".join("1" * 33)], "more than 32 dimensions"),
+    "full of what": (["--sample", "lat=full"], "give --shape"),
+    "type": (["--sample", "64", "--dtype", "floaty"], "'floaty' is no type"),
+    "type without size": (["--sample", "64", "--dtype", "string"], "--itemsize"),
+    "align": (["--sample", "64", "--align", "0"], "--align 0"),
+    "weight": (["--read", "-1@64"], "'-1' is no weight"),
+    "objective": (["--sample", "64", "--recommend", "--objective", "luck"], "--objective takes"),
+    "bounds": (["--sample", "64", "--recommend", "--min-bytes", "2MiB", "--max-bytes", "1MiB"], "exceeds the largest"),
+    "latency": (["--sample", "64", "--ratio", "0"], "ratio must be more than 0"),
+    "shards": (["--sample", "64", "--chunks", "10", "--shards", "25", "--shape", "100"], "no multiple"),
+    "step without batch": (["--sample", "64", "--step-time", "1s"], "--step-time needs --batch"),
+    "audit without a store": (["--sample", "64", "--audit"], "--audit needs a store"),
+    "plot": (["--sample", "64", "--plot", "x.gif"], "must end in .svg or .png"),
+    "two stores": (["a.zarr", "b.zarr"], "one store at a time"),
+    "remote": (["s3://bucket/a.zarr"], "not built yet"),
+    "stride in chunks": (["--sample", "64", "--chunks", "8:2"], "no meaning"),
+}
+
+
+@pytest.mark.parametrize("args, sentence", WRONG.values(), ids=WRONG)
+def test_wrong_input_is_one_sentence(args, sentence):
+    run(*args).fails(2, sentence)
+
+
+def test_wrong_input_with_a_store(store):
+    run(store, "--sample", "lat=41", "--variable", "g/tas").fails(2, "the array has only 40")
+    run(store, "--sample", "lat=1", "--variable", "nothing").fails(2, "no such array")
+    run(store, "--sample", "1x1", "--variable", "empty").fails(2, "is empty")
+    run(store, "--audit").fails(2, "say what is read")
+    run(store, "--sample", "1x1x1", "--shape", "9x9x9").fails(2, "--shape")
+    run(str(store) + "x", "--sample", "1").fails(1, "no such file")
+
+
+# ---- the man page ---------------------------------------------------------------------------------
+
+def examples():
+    with open(PROSE) as prose:
+        page = tool.subprocess.run([tool.program("chunkcalc"), "--generate", "man"], stdin=prose, capture_output=True,
+                                   text=True, check=True).stdout
+    text = page.replace("\\-", "-").replace("\\(aq", "'").replace("\\&", "").replace("\\e", "\\")
+    section = text.split(".SH EXAMPLES")[1].split(".SH ")[0]
+    return [line for line in section.splitlines() if line.startswith("chunkcalc ")]
+
+
+def test_the_examples_of_the_man_page_run(tmp_path):
+    lines = examples()
+    assert len(lines) >= 5
+    for line in lines:
+        result = run(*shlex.split(line)[1:], cwd=tmp_path).ok()
+        assert result.out
