@@ -525,7 +525,7 @@ static void test_long_delta(void **state)
     for (size_t k = 0; k < 2; k++) {
         for (int i = 0; i < NELEM; i++)
             if (k == 0)
-                data.i[i] = i * i * 3000;
+                data.i[i] = (int32_t)((uint32_t)i * (uint32_t)i * 3000u);
             else
                 data.f[i] = (float)(i * 7 % 1000) * 0.25f;
         uint64_t nelem = NELEM;
