@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 import math
+import os
 import re
 import shlex
 import xml.etree.ElementTree as xml
@@ -171,7 +172,10 @@ def test_quiet_is_quiet():
 @pytest.mark.parametrize("name", ["plot.svg", "plot.png"])
 def test_plots(tmp_path, name):
     path = tmp_path / name
-    result = run("--sample", "64x64", "--recommend", "--plot", path)
+    # Font libraries keep what they found until the process ends, which a leak checker reports.
+    leaks = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0" if name.endswith(".png") else None
+    env = {"ASAN_OPTIONS": leaks.lstrip(":")} if leaks else None
+    result = run("--sample", "64x64", "--recommend", "--plot", path, env=env)
     if name.endswith(".png") and result.status == 1 and "libcairo2" in result.err:
         pytest.skip("cairo is not installed")
     result.ok()
