@@ -187,6 +187,8 @@ static void place(cm_chain *chain)
     }
     size_t target = cm_chain_decode_target(chain, 0);
     size_t ndecode = 0, nencode = 0;
+    /* The context itself, and its four buffers, each rounded up to a line of the cache. */
+    chain->decode_memory = chain->encode_memory = sizeof(cm_codec_ctx) + 4 * 64;
     for (size_t i = 0; i < chain->nsteps; i++) {
         const cm_codec_step *step = &chain->step[i];
         chain->decode_memory = add_memory(chain->decode_memory, step->decode_memory);

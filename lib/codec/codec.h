@@ -119,7 +119,7 @@ struct cm_codec_spec {
     bool checksum;               /* zstd */
     bool big_endian;             /* bytes */
     bool at_start;               /* crc32c and friends: checksum in front of the data */
-    uint32_t elementsize;        /* shuffle; blosc: typesize */
+    uint32_t elementsize;        /* shuffle; blosc: typesize, 0: that of the elements */
     uint32_t keepbits;           /* bitround; quantize: digits */
     unsigned order[CM_MAX_RANK]; /* transpose: encoded dimension i is decoded dimension order[i] */
     struct {
@@ -128,7 +128,7 @@ struct cm_codec_spec {
         uint32_t blocksize; /* 0: automatic; CM_BLOSC_ONE_BLOCK: the whole chunk */
     } blosc;
     double scale, offset;    /* fixedscaleoffset */
-    uint8_t exact_scale[16]; /* scale_offset: in the array's own type */
+    uint8_t exact_scale[16]; /* scale_offset: in the array's own type, 1 where none is given */
     uint8_t exact_offset[16];
     cm_dtype dtype,
         astype; /* delta, fixedscaleoffset, quantize, astype: decoded and encoded type */

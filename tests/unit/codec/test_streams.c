@@ -137,6 +137,27 @@ static void test_zstd_frames(void **state)
     expect(CM_CODEC_ZSTD, stream, n, NULL);
 }
 
+/* HDF5 before 1.6.3 swapped the bytes of both halves; no other order is right. */
+static void test_old_fletcher32(void **state)
+{
+    (void)state;
+    uint8_t stream[NBYTES + 4], sum[4];
+    size_t n = encode(CM_CODEC_FLETCHER32, 0, NBYTES, stream);
+    memcpy(sum, stream + NBYTES, 4);
+    static const struct {
+        uint8_t order[4];
+        const char *says;
+    } rows[] = {{{0, 1, 2, 3}, NULL},
+                {{1, 0, 3, 2}, NULL},
+                {{3, 2, 1, 0}, "checksum"},
+                {{2, 3, 0, 1}, "checksum"}};
+    for (size_t i = 0; i < 4; i++) {
+        for (size_t k = 0; k < 4; k++)
+            stream[NBYTES + k] = sum[rows[i].order[k]];
+        expect(CM_CODEC_FLETCHER32, stream, n, rows[i].says);
+    }
+}
+
 /* A few bytes that claim 2^60 or 2^31 decoded bytes cost nothing but a message. */
 static void test_claims(void **state)
 {
@@ -161,7 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_several_streams), cmocka_unit_test(test_padding),
         cmocka_unit_test(test_gzip_header),     cmocka_unit_test(test_zstd_frames),
-        cmocka_unit_test(test_claims),
+        cmocka_unit_test(test_old_fletcher32),  cmocka_unit_test(test_claims),
     };
     return cmocka_run_group_tests_name("codec streams", tests, set_up, tear_down);
 }

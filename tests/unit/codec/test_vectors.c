@@ -66,7 +66,7 @@ static double number(const cm_json *config, const char *name)
 
 static cm_codec_spec read_config(const char *folder, bool *repeatable)
 {
-    char path[4096];
+    char path[4200];
     uint8_t *text;
     size_t nbytes;
     cm_error err = {0};
