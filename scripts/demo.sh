@@ -27,5 +27,7 @@ cat <<END
   $nc2zarr --overwrite --variable t2m --chunks time=full,lat=16,lon=16 $demo/weather.nc $demo/series.zarr
   $nc2zarr --overwrite --zarr-format 2 --codec zstd $demo/weather.nc $demo/weather-v2.zarr
   $nc2zarr --overwrite --chunks z:time=4,lat=64,lon=64 --shards auto --verify full $demo/weather.nc $demo/sharded.zarr
+  $build/bin/chunkcalc --sample 64x64
+  $build/bin/chunkcalc --sample time=4,lat=32,lon=32 --variable z --recommend $demo/weather.zarr
   make check
 END

@@ -135,25 +135,42 @@ static void print_unlimited(const cm_convert_report *r)
     }
 }
 
-/* One line for each distinct remark on readers, with the variables that it is about. */
-static void print_readers(const cm_convert_report *r)
+typedef const char *(*remark_of)(const cm_convert_variable *v);
+
+static const char *readers_of(const cm_convert_variable *v)
 {
+    return v->readers;
+}
+
+static const char *access_of(const cm_convert_variable *v)
+{
+    return v->access;
+}
+
+static bool same_remark(const cm_convert_variable *a, const cm_convert_variable *b, remark_of of)
+{
+    return of(a) && of(b) && strcmp(of(a), of(b)) == 0;
+}
+
+/* One line for each distinct remark, with the variables that it is about: "  LABEL a, b: REMARK". */
+static void print_remarks(const cm_convert_report *r, const char *label, remark_of of)
+{
+    const cm_convert_variable *v = r->variable;
     for (size_t i = 0; i < r->nvariables; i++) {
-        const char *readers = r->variable[i].readers;
         bool seen = false;
-        for (size_t k = 0; k < i && readers; k++)
-            seen |= r->variable[k].readers && strcmp(r->variable[k].readers, readers) == 0;
-        if (!readers || seen)
+        for (size_t k = 0; k < i; k++)
+            seen |= same_remark(&v[k], &v[i], of);
+        if (!of(&v[i]) || seen)
             continue;
-        fputs("  Readers of ", stdout);
-        for (size_t k = i, n = 0; k < r->nvariables; k++) {
-            if (!r->variable[k].readers || strcmp(r->variable[k].readers, readers) != 0)
+        printf("  %s ", label);
+        for (size_t k = i; k < r->nvariables; k++) {
+            if (!same_remark(&v[k], &v[i], of))
                 continue;
-            fputs(n++ ? ", " : "", stdout);
-            cm_print_clean(r->variable[k].name, stdout);
+            fputs(k > i ? ", " : "", stdout);
+            cm_print_clean(v[k].name, stdout);
         }
         fputs(": ", stdout);
-        cm_print_clean(readers, stdout);
+        cm_print_clean(of(&v[i]), stdout);
         putchar('\n');
     }
 }
@@ -203,9 +220,7 @@ static void print_totals(const cm_convert_report *r, bool plan)
 /* -v: how each variable is read, remarks, and where the threads spent their time. */
 static void print_details(const cm_convert_report *r)
 {
-    for (size_t i = 0; i < r->nvariables; i++)
-        if (r->variable[i].access)
-            print_text(r->variable[i].name, r->variable[i].access);
+    print_remarks(r, "Access to", access_of);
     for (size_t i = 0; i < r->nnotes; i++)
         print_text("Note", r->note[i]);
     if (r->nstages == 0)
@@ -298,7 +313,7 @@ void nc2zarr_print_summary(const cm_convert_options *options, const cm_convert_r
     for (size_t i = 0; i < report->nskipped; i++)
         print_text("Left out", report->skipped[i]);
     print_unlimited(report);
-    print_readers(report);
+    print_remarks(report, "Readers of", readers_of);
     if (!plan)
         print_verification(options, report);
     print_totals(report, plan);
