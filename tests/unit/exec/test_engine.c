@@ -1,0 +1,356 @@
+/*
+ * The engine moves arrays whose elements are their own index, from a source in
+ * memory to a store in memory, over random geometries, and everything is read
+ * back.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "exec/transfer.h"
+#include "format/zarr/open.h"
+
+/* ---- a source in memory ---- */
+
+typedef struct source {
+    cm_array array; /* first */
+    _Atomic uint64_t reads;
+    uint64_t fail_at;    /* fetching this chunk fails; UINT64_MAX: none */
+    unsigned absent_of;  /* every absent_of-th chunk was never written; 0: all were */
+    cm_monitor *stop_at; /* canceled by the third read; or NULL */
+} source;
+
+enum {
+    FILL = -7
+};
+
+static int32_t value_at(const cm_array *a, const uint64_t *at)
+{
+    const source *s = (const source *)a;
+    uint64_t coord[CM_MAX_RANK], index = 0;
+    for (unsigned j = 0; j < a->rank; j++) {
+        index = index * a->shape[j] + at[j];
+        coord[j] = at[j] / a->grid.chunk[j];
+    }
+    bool absent =
+        a->chunked && s->absent_of > 0 && cm_grid_number(&a->grid, coord) % s->absent_of == 0;
+    return absent ? FILL : (int32_t)index;
+}
+
+static void fill_box(const cm_array *a, const uint64_t *start, const uint64_t *shape, int32_t *dst)
+{
+    uint64_t n = 1, at[CM_MAX_RANK];
+    for (unsigned j = 0; j < a->rank; j++)
+        n *= shape[j];
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t rest = i;
+        bool inside = true;
+        for (unsigned j = a->rank; j-- > 0;) {
+            at[j] = start[j] + rest % shape[j];
+            rest /= shape[j];
+            inside = inside && at[j] < a->shape[j];
+        }
+        dst[i] = inside ? value_at(a, at) : -1;
+    }
+}
+
+static bool is_absent(cm_array *a, uint64_t number)
+{
+    const source *s = (const source *)a;
+    return s->absent_of > 0 && number % s->absent_of == 0;
+}
+
+static int fetch(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out, cm_error *err)
+{
+    source *s = (source *)a;
+    uint64_t coord[CM_MAX_RANK], start[CM_MAX_RANK];
+    if (++s->reads == 3 && s->stop_at != NULL)
+        cm_monitor_cancel(s->stop_at);
+    if (number == s->fail_at)
+        return cm_fail(err, CM_EIO, "chunk %d cannot be read", (int)number);
+    out->present = !is_absent(a, number);
+    cm_grid_coord(&a->grid, number, coord);
+    for (unsigned j = 0; j < a->rank; j++)
+        start[j] = coord[j] * a->grid.chunk[j];
+    int rc = cm_buf_resize(buf, a->grid.chunk_nelem * 4, err);
+    if (rc == CM_OK)
+        fill_box(a, start, a->grid.chunk, (int32_t *)buf->data);
+    return rc;
+}
+
+static int read_box(cm_array *a, const cm_box *box, void *dst, cm_error *err)
+{
+    (void)err;
+    ((source *)a)->reads++;
+    fill_box(a, box->start, box->shape, dst);
+    return CM_OK;
+}
+
+static const cm_array_ops chunk_ops = {.fetch = fetch, .is_absent = is_absent};
+static const cm_array_ops box_ops = {.read_box = read_box};
+static const int32_t fill_value = FILL;
+
+static void source_init(source *s, unsigned rank, const uint64_t *shape, const uint64_t *chunk)
+{
+    memset(s, 0, sizeof(*s));
+    cm_array *a = &s->array;
+    s->fail_at = UINT64_MAX;
+    a->name = (char *)"x";
+    a->dtype = cm_dtype_make(CM_KIND_INT, 4);
+    a->rank = rank;
+    memcpy(a->shape, shape, rank * sizeof(shape[0]));
+    a->fill = (uint8_t *)&fill_value;
+    a->chunked = chunk != NULL;
+    a->ops = chunk == NULL ? &box_ops : &chunk_ops;
+    uint64_t whole[CM_MAX_RANK];
+    for (unsigned j = 0; j < rank; j++)
+        whole[j] = shape[j] > 0 ? shape[j] : 1;
+    assert_int_equal(cm_grid_init(&a->grid, rank, shape, chunk == NULL ? whole : chunk, NULL),
+                     CM_OK);
+    cm_codec_spec bytes = {.id = CM_CODEC_BYTES};
+    assert_int_equal(cm_chain_create(&bytes, 1, &a->dtype, rank, a->grid.chunk, &a->chain, NULL),
+                     CM_OK);
+}
+
+/* ---- one transfer, from the source to a store and back ---- */
+
+typedef struct run {
+    source src;
+    cm_store *store;
+    cm_zarr_meta meta;
+    cm_zarr_writer *writer;
+    cm_transfer transfer;
+    cm_engine_stats stats;
+} run;
+
+static void run_init(run *r, unsigned rank, const uint64_t *shape, const uint64_t *source_chunk,
+                     const uint64_t *target_chunk)
+{
+    memset(r, 0, sizeof(*r));
+    source_init(&r->src, rank, shape, source_chunk);
+    assert_int_equal(cm_store_open_memory(&r->store, NULL), CM_OK);
+    cm_zarr_meta *m = &r->meta;
+    m->zarr_format = 3;
+    m->attrs = cm_json_object();
+    m->dtype = r->src.array.dtype;
+    m->rank = rank;
+    m->separator = '/';
+    m->has_fill = true;
+    m->fill = (uint8_t *)&fill_value;
+    for (unsigned j = 0; j < rank; j++) {
+        m->shape[j] = shape[j];
+        m->chunk[j] = target_chunk[j];
+        r->transfer.step[j] = 1;
+    }
+    cm_codec_spec codecs[2] = {{.id = CM_CODEC_BYTES}, {.id = CM_CODEC_ZSTD, .level = 1}};
+    assert_int_equal(cm_codec_specs_copy(codecs, 2, &m->codecs, NULL), CM_OK);
+    m->ncodecs = 2;
+    r->transfer.source = &r->src.array;
+    r->transfer.target_type = m->dtype;
+    r->transfer.target_fill = m->fill;
+    r->transfer.skip_empty = r->transfer.absent_is_empty = true;
+}
+
+/* The subset start + step * i, COUNT elements of it. */
+static void run_subset(run *r, unsigned j, uint64_t start, uint64_t step, uint64_t count)
+{
+    r->transfer.start[j] = start;
+    r->transfer.step[j] = step;
+    r->meta.shape[j] = count;
+}
+
+static int run_go(run *r, unsigned nthreads, uint64_t max_slots, cm_monitor *monitor, cm_error *err)
+{
+    if (r->writer == NULL)
+        assert_int_equal(cm_zarr_writer_create(r->store, "x", &r->meta, &r->writer, err), CM_OK);
+    r->transfer.target = r->writer;
+    if (cm_zarr_writer_grid(r->writer)->nchunks > 0)
+        cm_transfer_plan(&r->transfer, max_slots, 64);
+    cm_engine_options o = {.nthreads = nthreads,
+                           .slots_nbytes = r->transfer.sweep.slots * r->transfer.slot_nbytes,
+                           .monitor = monitor};
+    int rc = cm_engine_run(&r->transfer, 1, &o, &r->stats, err);
+    return rc == CM_OK ? cm_zarr_writer_finish(r->writer, err) : rc;
+}
+
+static void run_release(run *r)
+{
+    cm_zarr_writer_free(r->writer);
+    cm_store_free(r->store);
+    cm_codec_specs_free(r->meta.codecs, r->meta.ncodecs);
+    cm_json_free(r->meta.attrs);
+    cm_chain_free(r->src.array.chain);
+}
+
+/* Every element of the store is the source's. */
+static void check_store(run *r)
+{
+    cm_zarr_entry entry = {"x", &r->meta};
+    cm_zarr_tree tree;
+    cm_array *a = NULL;
+    cm_error err = {0};
+    cm_box box = {.rank = r->meta.rank};
+    if (cm_zarr_hierarchy_write(r->store, 3, &entry, 1, true, &err) != CM_OK ||
+        cm_zarr_open(r->store, &tree, &err) != CM_OK ||
+        cm_zarr_array_open(&tree, cm_zarr_find(&tree, "x"), 1 << 16, &a, &err) != CM_OK)
+        fail_msg("%s", err.text);
+    cm_codec_ctx *ctx = cm_codec_ctx_create(NULL);
+    memcpy(box.shape, r->meta.shape, sizeof(box.shape));
+    uint64_t n = cm_box_nelem(&box), at[CM_MAX_RANK];
+    int32_t *got = malloc(n * 4 + 4);
+    if (cm_array_read(a, ctx, &box, got, &err) != CM_OK)
+        fail_msg("%s", err.text);
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t rest = i;
+        for (unsigned j = box.rank; j-- > 0;) {
+            at[j] = r->transfer.start[j] + rest % box.shape[j] * r->transfer.step[j];
+            rest /= box.shape[j];
+        }
+        assert_int_equal(got[i], value_at(&r->src.array, at));
+    }
+    free(got);
+    cm_codec_ctx_free(ctx);
+    cm_array_free(a);
+    cm_zarr_tree_release(&tree);
+}
+
+static void random_run(run *r, unsigned *max_slots)
+{
+    uint64_t shape[4], from[4], to[4];
+    unsigned rank = (unsigned)(rand() % 5);
+    for (unsigned j = 0; j < rank; j++) {
+        shape[j] = (uint64_t)(rand() % 13) + (rand() % 20 > 0);
+        from[j] = 1 + (uint64_t)(rand() % 15);
+        to[j] = 1 + (uint64_t)(rand() % 15);
+    }
+    bool chunked = rand() % 4 > 0;
+    run_init(r, rank, shape, chunked ? from : NULL, to);
+    r->src.absent_of = rand() % 3 == 0 ? 1 + (unsigned)(rand() % 3) : 0;
+    for (unsigned j = 0; j < rank; j++) {
+        if (rand() % 4 > 0 || shape[j] < 3)
+            continue;
+        uint64_t start = (uint64_t)(rand() % 3), step = 1 + (uint64_t)(rand() % 4);
+        run_subset(r, j, start, step, (shape[j] - start - 1) / step + 1);
+    }
+    *max_slots = rand() % 2 ? 0 : 1 + (unsigned)(rand() % 5);
+}
+
+static void test_random_geometries(void **state)
+{
+    (void)state;
+    srand(11);
+    for (int trial = 0; trial < 1500; trial++) {
+        run r;
+        unsigned max_slots;
+        cm_error err = {0};
+        random_run(&r, &max_slots);
+        unsigned nthreads = 1 + (unsigned)(trial % 4);
+        if (run_go(&r, nthreads, max_slots, NULL, &err) != CM_OK)
+            fail_msg("trial %d: %s", trial, err.text);
+        check_store(&r);
+        if (r.src.absent_of == 0)
+            assert_int_equal(r.stats.pieces, r.src.reads);
+        if (r.src.absent_of == 0 && cm_zarr_writer_grid(r.writer)->nchunks > 0)
+            assert_int_equal(r.stats.pieces, r.transfer.sweep.total_pieces);
+        run_release(&r);
+    }
+}
+
+static void test_nothing_is_read_for_chunks_that_were_never_written(void **state)
+{
+    (void)state;
+    run r;
+    cm_error err = {0};
+    run_init(&r, 2, (uint64_t[]){20, 20}, (uint64_t[]){5, 5}, (uint64_t[]){10, 10});
+    r.src.absent_of = 1;
+    assert_int_equal(run_go(&r, 2, 0, NULL, &err), CM_OK);
+    assert_int_equal(r.src.reads, 0);
+    assert_int_equal(cm_zarr_writer_counts(r.writer).nskipped, 4);
+    assert_int_equal(cm_zarr_writer_counts(r.writer).nobjects, 0);
+    check_store(&r);
+    run_release(&r);
+}
+
+static void test_first_error_stops_all(void **state)
+{
+    (void)state;
+    for (unsigned nthreads = 1; nthreads <= 4; nthreads++) {
+        run r;
+        cm_error err = {0};
+        run_init(&r, 2, (uint64_t[]){40, 40}, (uint64_t[]){4, 4}, (uint64_t[]){8, 40});
+        r.src.fail_at = 17;
+        assert_int_equal(run_go(&r, nthreads, 0, NULL, &err), CM_EIO);
+        assert_non_null(strstr(err.text, "chunk 17 cannot be read"));
+        assert_true(r.src.reads < 100);
+        run_release(&r);
+    }
+}
+
+static void test_canceled_between_chunks(void **state)
+{
+    (void)state;
+    run r;
+    cm_error err = {0};
+    cm_monitor *monitor = cm_monitor_create(NULL);
+    run_init(&r, 1, (uint64_t[]){1000}, (uint64_t[]){10}, (uint64_t[]){10});
+    r.src.stop_at = monitor;
+    assert_int_equal(run_go(&r, 2, 0, monitor, &err), CM_ECANCELED);
+    assert_true(r.src.reads < 10);
+    run_release(&r);
+    cm_monitor_free(monitor);
+}
+
+static void test_what_is_delivered_is_left_alone(void **state)
+{
+    (void)state;
+    run r;
+    cm_error err = {0};
+    cm_monitor *monitor = cm_monitor_create(NULL);
+    run_init(&r, 1, (uint64_t[]){1000}, (uint64_t[]){10}, (uint64_t[]){20});
+    r.src.stop_at = monitor;
+    assert_int_equal(run_go(&r, 1, 0, monitor, &err), CM_ECANCELED);
+    uint64_t before = r.src.reads, done = cm_zarr_writer_counts(r.writer).nchunks;
+    assert_true(done >= 1);
+    r.src.stop_at = NULL;
+    assert_int_equal(run_go(&r, 1, 0, NULL, &err), CM_OK);
+    assert_int_equal(r.src.reads - before, 2 * (50 - done));
+    check_store(&r);
+    run_release(&r);
+    cm_monitor_free(monitor);
+}
+
+static void test_stored_bytes_pass_through(void **state)
+{
+    (void)state;
+    run r;
+    cm_error err = {0};
+    run_init(&r, 2, (uint64_t[]){30, 30}, (uint64_t[]){7, 9}, (uint64_t[]){7, 9});
+    r.meta.ncodecs = 1; /* the source's: bytes alone */
+    r.transfer.pass = CM_PASS_BYTES;
+    r.src.absent_of = 4;
+    assert_int_equal(run_go(&r, 3, 0, NULL, &err), CM_OK);
+    assert_int_equal(r.stats.stage_calls[CM_STAGE_DECODE], 0);
+    assert_int_equal(r.stats.passed, r.src.reads);
+    r.meta.ncodecs = 1;
+    check_store(&r);
+    r.meta.ncodecs = 2;
+    run_release(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_geometries),
+        cmocka_unit_test(test_nothing_is_read_for_chunks_that_were_never_written),
+        cmocka_unit_test(test_first_error_stops_all),
+        cmocka_unit_test(test_canceled_between_chunks),
+        cmocka_unit_test(test_what_is_delivered_is_left_alone),
+        cmocka_unit_test(test_stored_bytes_pass_through),
+    };
+    return cmocka_run_group_tests_name("exec/engine", tests, NULL, NULL);
+}

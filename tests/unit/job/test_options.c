@@ -1,0 +1,202 @@
+/* What a user types for one variable: names, shapes and codecs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "job/codec_option.h"
+#include "job/shape_option.h"
+#include "job/varopt.h"
+
+static void test_values_for_variables(void **state)
+{
+    static const char *const text[] = {"24x64x64",  "tas:1x2x3", "pr*:source",
+                                       "auto:8MiB", "a\\:b:4x4", "g/deep:full"};
+    static const struct {
+        const char *variable;
+        bool general;
+        const char *value;
+        bool named;
+    } rows[] = {
+        {"tas", true, "1x2x3", true},       {"tas", false, "1x2x3", true},
+        {"prw", true, "source", true},      {"hus", true, "auto:8MiB", false},
+        {"hus", false, NULL, false},        {"a:b", true, "4x4", true},
+        {"g/deep", true, "full", true},     {"h/deep", true, "auto:8MiB", false},
+        {"group/tas", true, "1x2x3", true},
+    };
+    static const char *const keywords[] = {"auto", "source", NULL};
+    (void)state;
+    cm_varopts opts;
+    cm_texts texts = {text, sizeof(text) / sizeof(text[0])};
+    assert_int_equal(cm_varopts_parse("--chunks", &texts, keywords, &opts, NULL), CM_OK);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        bool named;
+        const char *value = cm_varopts_get(&opts, rows[i].variable, rows[i].general, &named);
+        if (rows[i].value == NULL)
+            assert_null(value);
+        else
+            assert_string_equal(value, rows[i].value);
+        assert_int_equal(named, rows[i].named);
+    }
+    assert_int_equal(cm_varopts_check_used(&opts, NULL), CM_OK);
+    cm_varopts_release(&opts);
+}
+
+static void test_a_name_that_no_variable_has(void **state)
+{
+    static const char *const text[] = {"tsa:4x4"};
+    (void)state;
+    cm_varopts opts;
+    cm_error err;
+    cm_texts texts = {text, 1};
+    assert_int_equal(cm_varopts_parse("--chunks", &texts, NULL, &opts, NULL), CM_OK);
+    assert_null(cm_varopts_get(&opts, "tas", true, NULL));
+    assert_int_equal(cm_varopts_check_used(&opts, &err), CM_EINVAL);
+    assert_non_null(strstr(err.text, "tsa"));
+    cm_varopts_release(&opts);
+}
+
+static void test_shapes(void **state)
+{
+    static char *dims[] = {"time", "lat", "lon"};
+    static const uint64_t shape[] = {100, 50, 7};
+    static const struct {
+        const char *text;
+        bool fits;
+        uint64_t length[3];
+    } rows[] = {
+        {"24x64x3", true, {24, 50, 3}},  {"full x1x1", false, {0}},
+        {"fullx1x1", true, {100, 1, 1}}, {"24x64", false, {24, 50, 0}},
+        {"lat=8", true, {0, 8, 0}},      {"lon=full,time=1000", true, {100, 0, 7}},
+        {"level=3", false, {0, 0, 0}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        cm_shape_option option;
+        uint64_t length[3];
+        if (cm_shape_option_parse(rows[i].text, &option, NULL) != CM_OK) {
+            assert_false(rows[i].fits);
+            continue;
+        }
+        if (cm_shape_option_fits(&option, 3, dims) != rows[i].fits)
+            fail_msg("%s", rows[i].text);
+        cm_shape_option_apply(&option, 3, shape, dims, length);
+        for (unsigned j = 0; j < 3; j++)
+            if (length[j] != rows[i].length[j])
+                fail_msg("%s: %llu along %s", rows[i].text, (unsigned long long)length[j], dims[j]);
+        cm_shape_option_release(&option);
+    }
+}
+
+static void test_shapes_that_are_none(void **state)
+{
+    static const char *const rows[] = {
+        "",
+        "0x4",
+        "-3",
+        "4x",
+        "x4",
+        "time=",
+        "=4",
+        "4x4x?",
+        "time=0",
+        "1.5",
+        "time=4,4",
+        "time=1,time=2",
+        "999999999999999999999999999999",
+        "1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        cm_shape_option option;
+        cm_error err = {0};
+        if (cm_shape_option_parse(rows[i], &option, &err) != CM_EINVAL)
+            fail_msg("\"%s\" was taken for a shape", rows[i]);
+        assert_true(strlen(err.text) > 10);
+    }
+}
+
+static void test_codecs(void **state)
+{
+    static const struct {
+        const char *text, *meaning; /* NULL: refused */
+    } rows[] = {
+        {"none", "none"},
+        {"zstd", "zstd:3"},
+        {"zstd:9", "zstd:9"},
+        {"zstd:23", NULL},
+        {"gzip", "gzip:5"},
+        {"gzip:10", NULL},
+        {"gzip:1:2", NULL},
+        {"blosc", "blosc:zstd:2:shuffle"},
+        {"blosc:lz4", "blosc:lz4:2:shuffle"},
+        {"blosc:lz4:5:bitshuffle", "blosc:lz4:5:bitshuffle"},
+        {"blosc:lz4:5:bitshuffle:1", NULL},
+        {"blosc:lz5", NULL},
+        {"blosc:zstd:two", NULL},
+        {"keep", "keep"},
+        {"keep:gzip", "keep:gzip"},
+        {"keep:zstd", NULL},
+        {"", NULL},
+        {"zip", NULL},
+        {"none:1", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        cm_codec_choice choice;
+        char text[64];
+        int rc = cm_codec_choice_parse(rows[i].text, &choice, NULL);
+        if (rc != (rows[i].meaning == NULL ? CM_EINVAL : CM_OK))
+            fail_msg("%s: %d", rows[i].text, rc);
+        if (rc == CM_OK)
+            assert_string_equal(cm_codec_choice_text(&choice, text, sizeof(text)), rows[i].meaning);
+    }
+}
+
+static void test_codecs_fit_the_type(void **state)
+{
+    static const struct {
+        cm_kind kind;
+        uint32_t nbytes;
+        cm_codec_id first;
+        uint32_t elementsize;
+        cm_blosc_shuffle shuffle;
+    } rows[] = {
+        {CM_KIND_FLOAT, 4, CM_CODEC_BYTES, 4, CM_BLOSC_SHUFFLE},
+        {CM_KIND_INT, 2, CM_CODEC_BYTES, 2, CM_BLOSC_SHUFFLE},
+        {CM_KIND_UINT, 1, CM_CODEC_BYTES, 1, CM_BLOSC_NOSHUFFLE},
+        {CM_KIND_BYTES, 1, CM_CODEC_BYTES, 1, CM_BLOSC_NOSHUFFLE},
+        {CM_KIND_STRING, 0, CM_CODEC_VLEN_UTF8, 1, CM_BLOSC_NOSHUFFLE},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        cm_dtype type = cm_dtype_make(rows[i].kind, rows[i].nbytes);
+        cm_codec_choice choice;
+        cm_codec_spec *spec;
+        size_t n;
+        assert_int_equal(cm_codec_choice_parse("blosc", &choice, NULL), CM_OK);
+        assert_int_equal(cm_codec_choice_specs(&choice, &type, &spec, &n, NULL), CM_OK);
+        assert_int_equal(n, 2);
+        assert_int_equal(spec[0].id, rows[i].first);
+        assert_int_equal(spec[1].elementsize, rows[i].elementsize);
+        assert_int_equal(spec[1].blosc.shuffle, rows[i].shuffle);
+        cm_codec_specs_free(spec, n);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values_for_variables),
+        cmocka_unit_test(test_a_name_that_no_variable_has),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_shapes_that_are_none),
+        cmocka_unit_test(test_codecs),
+        cmocka_unit_test(test_codecs_fit_the_type),
+    };
+    return cmocka_run_group_tests_name("job/options", tests, NULL, NULL);
+}
