@@ -101,21 +101,16 @@ static int check_order(cm_chain *chain, cm_error *err)
 
 /*
  * The fill value as it enters the array->bytes codec: the array->array codecs
- * encode it too (sharding-indexed and scale_offset say so).  All but transpose
- * work element by element, or start with the first element as it is (delta).
+ * encode it too (sharding-indexed and scale_offset say so).  They work element
+ * by element, or start with the first as it is (delta), so an array of rank 0
+ * goes through them, which `transpose` leaves alone.
  */
 static int prepare_fill(cm_chain *chain, const cm_dtype *type, const uint8_t *fill, cm_error *err)
 {
-    cm_codec_spec *specs = cm_calloc(chain->nfirst, sizeof *specs, err);
-    if (!specs)
-        return CM_ENOMEM;
-    size_t n = 0;
-    for (size_t i = 0; i + 1 < chain->nfirst; i++)
-        if (chain->specs[i].id != CM_CODEC_TRANSPOSE)
-            specs[n++] = chain->specs[i];
     cm_chain *one = NULL;
     cm_codec_ctx *ctx = NULL;
-    int rc = cm_chain_create_filled(specs, n, type, 0, NULL, NULL, &one, err);
+    int rc =
+        cm_chain_create_filled(chain->specs, chain->nfirst - 1, type, 0, NULL, NULL, &one, err);
     if (!rc) {
         ctx = cm_codec_ctx_create(err);
         chain->fill = cm_calloc(1, one->encoded_bound + 1, err);
@@ -127,7 +122,6 @@ static int prepare_fill(cm_chain *chain, const cm_dtype *type, const uint8_t *fi
     }
     cm_codec_ctx_free(ctx);
     cm_chain_free(one);
-    free(specs);
     if (rc)
         cm_error_prefix(err, "fill value");
     return rc;

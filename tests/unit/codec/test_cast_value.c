@@ -166,7 +166,7 @@ static const struct cast_row {
 static int run(const cm_codec_spec *spec, const cm_dtype *type, bool decode, const uint8_t *in,
                uint8_t out[8], cm_error *err)
 {
-    cm_chain *chain;
+    cm_chain *chain = NULL;
     cm_codec_ctx *ctx = cm_codec_ctx_create(err);
     if (!ctx || cm_chain_create(spec, 1, type, 0, NULL, &chain, err))
         fail_msg("%s", err->text);

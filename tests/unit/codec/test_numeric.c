@@ -485,7 +485,7 @@ static void test_row(void **state)
     uint8_t *encoded = parse_hex(row->encoded, &nencoded);
     uint8_t *decoded = parse_hex(row->decoded ? row->decoded : row->plain, &ndecoded);
     cm_error err = {0};
-    cm_chain *chain;
+    cm_chain *chain = NULL;
     cm_codec_ctx *ctx = cm_codec_ctx_create(&err);
     if (!ctx || cm_chain_create(&row->spec, 1, &row->type, 1, &row->nelem, &chain, &err))
         fail_msg("%s", err.text);
@@ -531,7 +531,7 @@ static void test_long_delta(void **state)
         uint64_t nelem = NELEM;
         size_t n;
         cm_error err = {0};
-        cm_chain *chain;
+        cm_chain *chain = NULL;
         cm_codec_ctx *ctx = cm_codec_ctx_create(&err);
         assert_int_equal(cm_chain_create(&specs[k], 1, &types[k], 1, &nelem, &chain, &err), CM_OK);
         assert_int_equal(cm_chain_encode(chain, ctx, &data, &encoded, &n, &err), CM_OK);
@@ -548,12 +548,33 @@ static void test_long_delta(void **state)
     }
 }
 
+/* The count of padding bits must be that of the chunk. */
+static void test_packbits_padding(void **state)
+{
+    (void)state;
+    cm_codec_spec spec = {.id = CM_CODEC_PACKBITS};
+    cm_dtype type = B1;
+    uint64_t nelem = 11;
+    cm_error err = {0};
+    cm_chain *chain = NULL;
+    cm_codec_ctx *ctx = cm_codec_ctx_create(&err);
+    assert_int_equal(cm_chain_create(&spec, 1, &type, 1, &nelem, &chain, &err), CM_OK);
+    for (unsigned padding = 0; padding < 256; padding++) {
+        uint8_t encoded[3] = {(uint8_t)padding, 0xff, 0xe0}, data[11];
+        assert_int_equal(cm_chain_decode(chain, ctx, encoded, 3, 0, data, &err),
+                         padding == 5 ? CM_OK : CM_EFORMAT);
+    }
+    cm_chain_free(chain);
+    cm_codec_ctx_free(ctx);
+}
+
 int main(void)
 {
     enum {
         NROWS = sizeof rows / sizeof rows[0]
     };
-    struct CMUnitTest tests[NROWS + 1] = {[NROWS] = cmocka_unit_test(test_long_delta)};
+    struct CMUnitTest tests[NROWS + 2] = {[NROWS] = cmocka_unit_test(test_long_delta),
+                                          [NROWS + 1] = cmocka_unit_test(test_packbits_padding)};
     for (size_t i = 0; i < NROWS; i++)
         tests[i] = (struct CMUnitTest){.name = rows[i].name,
                                        .test_func = test_row,

@@ -125,22 +125,23 @@ static void test_missing_chunks(void **state)
     cm_cast_spec cast = {.to = {.kind = CM_KIND_INT, .nbytes = 2}};
     float fill = -7;
     for (int given = 0; given < 2; given++) {
-        cm_shard_spec shard = {.rank = 1,
-                               .chunk = {2},
+        cm_shard_spec shard = {.rank = 2,
+                               .chunk = {2, 1},
                                .codecs = inner,
                                .ncodecs = 1,
                                .index_codecs = checked,
                                .nindex_codecs = 2,
                                .fill = given ? (uint8_t *)&fill : NULL,
                                .fill_nbytes = 4};
-        cm_codec_spec specs[] = {{.id = CM_CODEC_CAST_VALUE, .cast = &cast},
+        cm_codec_spec specs[] = {{.id = CM_CODEC_TRANSPOSE, .order = {1, 0}},
+                                 {.id = CM_CODEC_CAST_VALUE, .cast = &cast},
                                  {.id = CM_CODEC_SHARDING, .shard = &shard}};
         cm_dtype f4 = cm_dtype_make(CM_KIND_FLOAT, 4);
-        uint64_t nelem = 6;
+        uint64_t shape[] = {1, 6};
         cm_chain *chain;
         cm_error err = {0};
         cm_codec_ctx *ctx = cm_codec_ctx_create(&err);
-        if (!ctx || cm_chain_create(specs, 2, &f4, 1, &nelem, &chain, &err))
+        if (!ctx || cm_chain_create(specs, 3, &f4, 2, shape, &chain, &err))
             fail_msg("%s", err.text);
         float data[6] = {1, 2, -7, -7, 0, 0}, back[6];
         uint8_t out[200];
@@ -153,8 +154,8 @@ static void test_missing_chunks(void **state)
 
         /* A shard with nothing but its index. */
         static const cm_shard_entry none[3] = {{M, M}, {M, M}, {M, M}};
-        uint64_t whole = 6;
-        cm_shard_layout *layout = make(&shard, &whole);
+        uint64_t whole[] = {6, 1};
+        cm_shard_layout *layout = make(&shard, whole);
         assert_int_equal(cm_shard_index_encode(layout, none, out, &err), CM_OK);
         assert_int_equal(
             cm_chain_decode(chain, ctx, out, cm_shard_index_nbytes(layout), 0, back, &err), CM_OK);

@@ -131,7 +131,7 @@ static void check_vector(const cm_codec_spec *spec, bool repeatable, const cm_np
     if (cm_read_file(path, &encoded, &nbytes, &err))
         fail_msg("%s", err.text);
     cm_dtype type = numpy_type(npy->descr);
-    cm_chain *chain;
+    cm_chain *chain = NULL;
     cm_codec_ctx *ctx = cm_codec_ctx_create(&err);
     /* numcodecs flattens an array in the order in which it lies, C or Fortran. */
     if (!ctx || cm_chain_create(spec, 1, &type, 1, &npy->nelem, &chain, &err))
