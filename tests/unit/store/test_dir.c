@@ -34,7 +34,7 @@ static int make_root(void **state)
 static int remove_root(void **state)
 {
     (void)state;
-    char command[128];
+    char command[400];
     snprintf(command, sizeof command, "chmod -R u+rwx %s; rm -rf %s", root, root);
     return system(command);
 }
