@@ -39,7 +39,7 @@ const cm_zarr_node *cm_zarr_find(const cm_zarr_tree *tree, const char *path);
 /*
  * The array at NODE for reading.  Sharded arrays (sharding_indexed alone in the
  * chain) appear with their inner chunks as grid; shard indices and open shards
- * are cached inside, up to INDEX_CACHE_NBYTES.  Other nestings are decoded
+ * are cached inside, up to INDEX_CACHE_NBYTES (the latest in any case).  Other nestings are decoded
  * through the chain.  Keeps what it needs: TREE may be released before the
  * array, the store not.
  */

@@ -110,7 +110,11 @@ static void forget(cm_shard_cache *cache, slot *s)
     cache->nbytes -= slot_nbytes(cache, s);
 }
 
-/* Lets go of what was not used for longest and is not in use. */
+/*
+ * Lets go of what was not used for longest and is not in use.  The latest slot
+ * stays whatever it holds: reading the chunks of one shard in turn must not read
+ * its index every time.
+ */
 static void evict(cm_shard_cache *cache)
 {
     slot *before;
@@ -123,7 +127,7 @@ static void evict(cm_shard_cache *cache)
     for (slot *s = TAILQ_LAST(&cache->recent, slot_list); s && cache->nbytes > cache->max_nbytes;
          s = before) {
         before = TAILQ_PREV(s, slot_list, recent);
-        if (s->users == 0) {
+        if (s->users == 0 && s != TAILQ_FIRST(&cache->recent)) {
             forget(cache, s);
             slot_free(s);
         }

@@ -1,7 +1,8 @@
 /*
  * The indices of shards that were read lately, and a few shards held open.
  *
- * Bounded by the bytes of the indices and the number of open objects.  One
+ * Bounded by the bytes of the indices (the latest one is kept in any case) and
+ * the number of open objects.  One
  * thread reads an index, others that want it wait for that one.  All calls but
  * create and free may come from many threads at once.
  */

@@ -196,8 +196,18 @@ static void test_known_absence(void **state)
     OK(a->ops->fetch(a, 0, &buf, &f, &err));
     assert_false(f.present);
     assert_int_equal(cm_store_count(s).nget, before); /* the index is at hand */
-    cm_buf_release(&buf);
     cm_array_free(a);
+
+    a = open_array(s, 0); /* no room for an index: the latest is kept nevertheless */
+    before = cm_store_count(s).nget;
+    static const uint64_t in_one_shard[] = {1, 2, 10, 11};
+    for (size_t i = 0; i < COUNT(in_one_shard); i++)
+        OK(a->ops->fetch(a, in_one_shard[i], &buf, &f, &err));
+    assert_int_equal(cm_store_count(s).nget - before, 1 + COUNT(in_one_shard));
+    OK(a->ops->fetch(a, 5, &buf, &f, &err)); /* another shard: the first is forgotten */
+    assert_false(a->ops->is_absent(a, 0));
+    cm_array_free(a);
+    cm_buf_release(&buf);
     cm_zarr_meta_release(&m);
     cm_store_free(s);
 }
