@@ -24,8 +24,8 @@ def run(*args, cwd=None, stdin=subprocess.DEVNULL):
                           timeout=120, env=env)
 
 
-def classic_file():
-    """A CDF-1 file by hand: float v(y=2, x=3), 0 to 5."""
+def classic_file(first=0.0):
+    """A CDF-1 file by hand: float v(y=2, x=3), FIRST and then 1 to 5."""
     def name(s):
         return struct.pack(">i", len(s)) + s.encode() + b"\0" * (-len(s) % 4)
 
@@ -35,7 +35,7 @@ def classic_file():
     var = struct.pack(">ii", 11, 1) + name("v") + struct.pack(">iii", 2, 0, 1) + struct.pack(">ii", 0, 0)
     var += struct.pack(">ii", 5, 24)
     begin = len(head) + len(var) + 4
-    return head + var + struct.pack(">i", begin) + struct.pack(">6f", *range(6))
+    return head + var + struct.pack(">i", begin) + struct.pack(">6f", first, *range(1, 6))
 
 
 @pytest.fixture
@@ -73,6 +73,7 @@ WRONG = {
     "size of nothing": (["--memory=0", "in.nc"], "--memory: '0' is not between 1 and"),
     "a value is swallowed": (["--sample", "in.nc"], "no input file"),
     "nothing": ([], "no input file"),
+    "nothing to check": (["--check", "in.nc"], "--check compares INPUT with OUTPUT; name both"),
     "only options": (["-v"], "no input file"),
 }
 
@@ -306,6 +307,24 @@ def test_json_holds_against_the_schema(work, args, outcome, status):
     check_against_schema(done.stdout)
 
 
+def test_json_of_a_check(work):
+    (work / "other.nc").write_bytes(classic_file(first=9.0))
+    assert run("-q", "in.nc", "out.zarr", cwd=work).returncode == 0
+    before = sorted(p.name for p in work.rglob("*"))
+    for name, outcome, status in ("in.nc", "same", 0), ("other.nc", "differs", 3):
+        done = run("--json", "--check", name, "out.zarr", cwd=work)
+        assert done.returncode == status, done.stderr
+        document = json.loads(done.stdout)
+        assert document["outcome"] == outcome
+        assert document["output"]["written"] is False
+        assert bool(document["verification"]["differences"]) == (status == 3)
+        check_against_schema(done.stdout)
+    assert sorted(p.name for p in work.rglob("*")) == before
+    plain = run("--check", "other.nc", "out.zarr", cwd=work)
+    assert plain.returncode == 3
+    assert "difference: " in plain.stderr and "xarray" not in plain.stdout
+
+
 def test_schema_describes_every_field():
     def walk(node):
         if isinstance(node, dict):
@@ -380,7 +399,7 @@ def test_no_bar_on_a_terminal_when_told(work):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
-def test_a_signal_stops_and_leaves_nothing_that_opens(sample, tmp_path, number):
+def test_a_signal_stops_says_how_to_go_on_and_leaves_nothing_that_opens(sample, tmp_path, number):
     process = subprocess.Popen([NC2ZARR, "-j1", "--codec", "zstd:19", sample, "out.zarr"], cwd=tmp_path,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     time.sleep(1)
@@ -388,5 +407,5 @@ def test_a_signal_stops_and_leaves_nothing_that_opens(sample, tmp_path, number):
     out, err = process.communicate(timeout=60)
     assert process.returncode == -number, err
     assert out == ""
-    assert err.startswith("nc2zarr: ") and "out.zarr" in err
+    assert re.fullmatch(r"nc2zarr: out\.zarr: stopped by SIG\w+; the same command with --resume goes on\n", err)
     assert not (tmp_path / "out.zarr" / "zarr.json").exists()

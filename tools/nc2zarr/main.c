@@ -124,17 +124,13 @@ static void say_findings(const cm_convert_report *r, const cm_common_options *co
 static void say_stopped(const cm_convert_options *options, const cm_convert_report *r)
 {
     const char *name = cm_signals_caught() == SIGINT ? "SIGINT" : "SIGTERM";
-    if (r->written)
-        cm_say(NC2ZARR.name, "%s: complete, but not verified: stopped by %s", options->output,
-               name);
-    else if (r->resumable)
-        cm_say(NC2ZARR.name, "%s: stopped by %s; the same command with --resume finishes it",
-               options->output, name);
-    else
-        cm_say(NC2ZARR.name,
-               "%s: stopped by %s, what was written is removed; run the same "
-               "command again",
-               options->output, name);
+    const char *state = options->check || options->dry_run ? "nothing was changed"
+                        : r->written   ? "the store is complete, but not verified"
+                        : r->resumable ? "the same command with --resume goes on"
+                                       : "run the same command again";
+    if (r->resumable && options->overwrite)
+        state = "the same command with --resume in place of --overwrite goes on";
+    cm_say(NC2ZARR.name, "%s: stopped by %s; %s", options->output, name, state);
 }
 
 /* STATUS is what cm_convert returned, with its sentence in ERR.  Returns the exit status. */

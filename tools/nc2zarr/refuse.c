@@ -21,20 +21,6 @@ static bool starts(const char *text, const char *prefix)
     return strncasecmp(text, prefix, strlen(prefix)) == 0;
 }
 
-static int refuse_options(const nc2zarr_values *v)
-{
-    const struct {
-        bool given;
-        const char *name;
-    } rows[] = {
-        {v->append != NULL, "--append"},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (rows[i].given)
-            return refuse("%s is not built yet", rows[i].name);
-    return CM_TOOL_RUN;
-}
-
 /* Inputs of an archive.  What exists under its literal name is a file, whatever the name holds. */
 static int refuse_input(const char *path)
 {
@@ -54,25 +40,23 @@ static int refuse_input(const char *path)
 
 int nc2zarr_refuse(const nc2zarr_values *v, const cm_list *paths)
 {
-    int status = refuse_options(v);
-    if (status != CM_TOOL_RUN)
-        return status;
+    if (v->append)
+        return refuse("--append is not built yet");
     if (paths->n == 0)
         return cm_tool_usage_error(&NC2ZARR, "no input file");
+    if (v->check && paths->n == 1)
+        return cm_tool_usage_error(&NC2ZARR, "--check compares INPUT with OUTPUT; name both");
     for (size_t i = 0; i + 1 < paths->n || i == 0; i++) {
-        status = refuse_input(paths->text[i]);
+        int status = refuse_input(paths->text[i]);
         if (status != CM_TOOL_RUN)
             return status;
     }
     if (paths->n > 2)
-        return refuse("several inputs are not built yet; name one input "
-                      "file and one output");
+        return refuse("several inputs are not built yet; name one file and one output");
     const char *const remote[] = {"s3://", "https://", "http://"};
     for (size_t i = 0; i < paths->n; i++)
         for (size_t k = 0; k < sizeof(remote) / sizeof(remote[0]); k++)
             if (starts(paths->text[i], remote[k]))
-                return refuse("%s: stores other than folders are not built "
-                              "yet",
-                              paths->text[i]);
+                return refuse("%s: stores other than folders are not built yet", paths->text[i]);
     return CM_TOOL_RUN;
 }

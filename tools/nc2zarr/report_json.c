@@ -85,7 +85,8 @@ static void put_dimensions(writer *w, cm_json *object, const cm_convert_variable
     put(w, object, "dimensions", array);
 }
 
-static cm_json *variable_json(writer *w, const cm_convert_variable *v)
+/* CHECKED: the store was there before, and its codecs and format are not the options'. */
+static cm_json *variable_json(writer *w, const cm_convert_variable *v, bool checked)
 {
     cm_json *o = cm_json_object();
     put_text(w, o, "name", v->name);
@@ -98,7 +99,7 @@ static cm_json *variable_json(writer *w, const cm_convert_variable *v)
         put_shape(w, o, "shards", v->rank, v->shard);
     else
         put_null(w, o, "shards");
-    put_text(w, o, "codec", v->codec);
+    put_text(w, o, "codec", checked ? NULL : v->codec);
     put_text(w, o, "access", v->access);
     put_u64(w, o, "nchunks", v->nchunks);
     put_u64(w, o, "nobjects", v->nobjects);
@@ -117,22 +118,24 @@ static cm_json *variable_json(writer *w, const cm_convert_variable *v)
     return o;
 }
 
-static const char *outcome(const cm_convert_report *r, const cm_error *failure)
+static const char *outcome(const cm_convert_options *options, const cm_convert_report *r,
+                           const cm_error *failure)
 {
     if (failure && failure->status == CM_EDIFFER)
         return "differs";
     if (failure)
         return failure->status == CM_ECANCELED ? "canceled" : "failed";
-    return r->written ? "done" : "planned";
+    return r->written ? "done" : options->check ? "same" : "planned";
 }
 
-static void put_head(writer *w, cm_json *o, const cm_convert_report *r, const cm_error *failure)
+static void put_head(writer *w, cm_json *o, const cm_convert_options *options,
+                     const cm_convert_report *r, const cm_error *failure)
 {
     char libraries[512];
     put_text(w, o, "schema", "nc2zarr/1");
     put_text(w, o, "version", cm_version());
     put_text(w, o, "libraries", cm_library_versions(libraries, sizeof(libraries)));
-    put_text(w, o, "outcome", outcome(r, failure));
+    put_text(w, o, "outcome", outcome(options, r, failure));
     if (failure) {
         cm_json *e = cm_json_object();
         put_text(w, e, "status", cm_status_name(failure->status));
@@ -151,8 +154,12 @@ static void put_ends(writer *w, cm_json *o, const cm_convert_options *options,
     put_text(w, in, "format", r->input_format);
     put_u64(w, in, "nbytes", r->input_nbytes);
     put_text(w, out, "path", r->output ? r->output : options->output);
-    put_u64(w, out, "zarr_format", (uint64_t)options->zarr_format);
+    if (options->check)
+        put_null(w, out, "zarr_format");
+    else
+        put_u64(w, out, "zarr_format", (uint64_t)options->zarr_format);
     put(w, out, "written", cm_json_bool(r->written));
+    put(w, out, "resumable", cm_json_bool(r->resumable));
     put_u64(w, out, "nobjects", r->nobjects);
     put_u64(w, out, "nbytes", r->stored_nbytes);
     put(w, o, "input", in);
@@ -164,7 +171,8 @@ static void put_verification(writer *w, cm_json *o, const cm_convert_options *op
 {
     static const char *const MODE[] = {"none", "sample", "full"};
     cm_json *v = cm_json_object();
-    put_text(w, v, "mode", options->dry_run ? "none" : MODE[options->verify]);
+    cm_verify mode = options->check ? CM_VERIFY_FULL : options->verify;
+    put_text(w, v, "mode", MODE[options->dry_run ? CM_VERIFY_NONE : mode]);
     put_u64(w, v, "nelements", r->nverified);
     put(w, v, "seconds", cm_json_double(r->verify_seconds));
     put_texts(w, v, "differences", r->difference, r->ndifferences);
@@ -196,10 +204,10 @@ int nc2zarr_print_json(const cm_convert_options *options, const cm_convert_repor
 {
     writer w = {CM_OK, err};
     cm_json *o = cm_json_object(), *variables = cm_json_array();
-    put_head(&w, o, report, failure);
+    put_head(&w, o, options, report, failure);
     put_ends(&w, o, options, report);
     for (size_t i = 0; i < report->nvariables; i++)
-        add(&w, variables, variable_json(&w, &report->variable[i]));
+        add(&w, variables, variable_json(&w, &report->variable[i], options->check));
     put(&w, o, "variables", variables);
     put_texts(&w, o, "skipped", report->skipped, report->nskipped);
     put_texts(&w, o, "warnings", report->warning, report->nwarnings);

@@ -12,6 +12,12 @@ enum {
     SHAPE_TEXT = 96 /* bytes; a shape of 32 long dimensions is cut */
 };
 
+typedef enum mode {
+    MADE,
+    PLANNED,
+    CHECKED
+} mode;
+
 static void size_cell(cm_table *t, uint64_t nbytes)
 {
     char text[32];
@@ -41,7 +47,7 @@ static bool any_sharded(const cm_convert_report *r)
 }
 
 /* What happens to one variable: the columns that the plan and the result share. */
-static void layout_cells(cm_table *t, const cm_convert_variable *v, bool shards)
+static void layout_cells(cm_table *t, const cm_convert_variable *v, bool shards, mode m)
 {
     cm_table_cell(t, "%s", v->name);
     cm_table_cell(t, "%s", v->type);
@@ -54,37 +60,42 @@ static void layout_cells(cm_table *t, const cm_convert_variable *v, bool shards)
         shape_cell(t, v->rank, v->shard);
     else if (shards)
         cm_table_cell(t, "-");
-    cm_table_cell(t, "%s", v->codec ? v->codec : "-");
+    if (m != CHECKED)
+        cm_table_cell(t, "%s", v->codec ? v->codec : "-");
     if (v->source_nbytes)
         size_cell(t, v->source_nbytes);
     else
         cm_table_cell(t, "-");
-    size_cell(t, v->stored_nbytes);
+    if (m != CHECKED)
+        size_cell(t, v->stored_nbytes);
 }
 
-static void print_variables(const cm_convert_report *r, bool plan)
+static void print_variables(const cm_convert_report *r, mode m)
 {
     static const char *const NAMES[] = {"variable", "type", "shape", "chunks", "shards", "codec"};
     bool shards = any_sharded(r);
     cm_table t = {0};
-    t.ncolumns = (shards ? 8 : 7) + (plan ? 3 : 0);
+    size_t words = (shards ? 6 : 5) - (m == CHECKED ? 1 : 0);
+    t.ncolumns = words + (m == PLANNED ? 5 : m == MADE ? 2 : 1);
     for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++)
-        if (shards || strcmp(NAMES[i], "shards") != 0)
+        if ((shards || strcmp(NAMES[i], "shards") != 0) &&
+            (m != CHECKED || strcmp(NAMES[i], "codec") != 0))
             cm_table_cell(&t, "%s", NAMES[i]);
-    cm_table_cell(&t, "before");
-    cm_table_cell(&t, plan ? "expected" : "after");
-    if (plan) {
+    cm_table_cell(&t, m == CHECKED ? "in the file" : "before");
+    if (m != CHECKED)
+        cm_table_cell(&t, m == PLANNED ? "expected" : "after");
+    if (m == PLANNED) {
         cm_table_cell(&t, "objects");
         cm_table_cell(&t, "memory");
         cm_table_cell(&t, "decodes");
     }
-    for (size_t c = shards ? 6 : 5; c < t.ncolumns; c++)
+    for (size_t c = words; c < t.ncolumns; c++)
         t.right[c] = true;
     for (size_t i = 0; i < r->nvariables; i++) {
         const cm_convert_variable *v = &r->variable[i];
         char count[32];
-        layout_cells(&t, v, shards);
-        if (!plan)
+        layout_cells(&t, v, shards, m);
+        if (m != PLANNED)
             continue;
         cm_table_cell(&t, "%s", cm_format_count(v->nobjects, count, sizeof(count)));
         size_cell(&t, v->memory_nbytes);
@@ -147,6 +158,11 @@ static const char *access_of(const cm_convert_variable *v)
     return v->access;
 }
 
+static const char *digest_of(const cm_convert_variable *v)
+{
+    return v->digest;
+}
+
 static bool same_remark(const cm_convert_variable *a, const cm_convert_variable *b, remark_of of)
 {
     return of(a) && of(b) && strcmp(of(a), of(b)) == 0;
@@ -178,52 +194,64 @@ static void print_remarks(const cm_convert_report *r, const char *label, remark_
 static void print_verification(const cm_convert_options *options, const cm_convert_report *r)
 {
     char count[32], time[32];
-    if (options->verify == CM_VERIFY_NONE) {
+    bool full = options->check || options->verify == CM_VERIFY_FULL;
+    if (!options->check && options->verify == CM_VERIFY_NONE) {
         puts("  Not verified (--verify none)");
         return;
     }
-    printf("  Verified against libnetcdf (%s): %s elements in %s, ",
-           options->verify == CM_VERIFY_FULL ? "everything" : "a sample",
-           cm_format_count(r->nverified, count, sizeof(count)),
-           cm_format_time(r->verify_seconds, time, sizeof(time)));
+    printf("  %s against libnetcdf (%s): %s elements", options->check ? "Compared" : "Verified",
+           full ? "everything" : "a sample", cm_format_count(r->nverified, count, sizeof(count)));
+    if (r->verify_seconds > 0)
+        printf(" in %s", cm_format_time(r->verify_seconds, time, sizeof(time)));
     if (r->ndifferences)
-        printf("%s differences, listed above\n",
+        printf(", %s differences, listed above\n",
                cm_format_count(r->ndifferences, count, sizeof(count)));
     else
-        puts("no difference");
+        puts(", no difference");
 }
 
-static void print_totals(const cm_convert_report *r, bool plan)
+static const char *plural(uint64_t n)
 {
-    char objects[32], stored[32], input[32], decoded[32], memory[32];
-    printf("  %s files, %s%s; input %s, decoded %s\n",
-           cm_format_count(r->nobjects, objects, sizeof(objects)), plan ? "about " : "",
-           cm_format_size(r->stored_nbytes, stored, sizeof(stored)),
-           cm_format_size(r->input_nbytes, input, sizeof(input)),
+    return n == 1 ? "" : "s";
+}
+
+static void print_sizes(const cm_convert_report *r, mode m)
+{
+    char objects[32], stored[32], input[32], decoded[32];
+    if (m != CHECKED)
+        printf("  %s file%s, %s%s; ", cm_format_count(r->nobjects, objects, sizeof(objects)),
+               plural(r->nobjects), m == PLANNED ? "about " : "",
+               cm_format_size(r->stored_nbytes, stored, sizeof(stored)));
+    else
+        fputs("  ", stdout);
+    printf("input %s, decoded %s\n", cm_format_size(r->input_nbytes, input, sizeof(input)),
            cm_format_size(r->decoded_nbytes, decoded, sizeof(decoded)));
-    if (plan) {
-        char limit[32];
-        printf("  Memory: at most %s of %s, %u thread%s\n",
-               cm_format_size(r->memory_planned, memory, sizeof(memory)),
-               cm_format_size(r->memory_limit, limit, sizeof(limit)), r->nthreads,
-               r->nthreads == 1 ? "" : "s");
-        return;
-    }
-    char time[32], rate[32];
+}
+
+static void print_cost(const cm_convert_report *r, mode m)
+{
+    char planned[32], limit[32], peak[32], time[32], rate[32];
     double per_s = r->seconds > 0 ? (double)r->decoded_nbytes / r->seconds : 0;
-    printf("  %s, %s decoded, %u thread%s, at most %s of memory\n",
-           cm_format_time(r->seconds, time, sizeof(time)),
-           cm_format_rate(per_s, rate, sizeof(rate)), r->nthreads, r->nthreads == 1 ? "" : "s",
-           cm_format_size(r->memory_peak, memory, sizeof(memory)));
+    if (m == PLANNED)
+        printf("  Memory: at most %s of %s, %u thread%s\n",
+               cm_format_size(r->memory_planned, planned, sizeof(planned)),
+               cm_format_size(r->memory_limit, limit, sizeof(limit)), r->nthreads,
+               plural(r->nthreads));
+    if (m == MADE)
+        printf("  %s, %s decoded, %u thread%s, at most %s of memory\n",
+               cm_format_time(r->seconds, time, sizeof(time)),
+               cm_format_rate(per_s, rate, sizeof(rate)), r->nthreads, plural(r->nthreads),
+               cm_format_size(r->memory_peak, peak, sizeof(peak)));
 }
 
 /* -v: how each variable is read, remarks, and where the threads spent their time. */
 static void print_details(const cm_convert_report *r)
 {
     print_remarks(r, "Access to", access_of);
+    print_remarks(r, "Digest of", digest_of);
     for (size_t i = 0; i < r->nnotes; i++)
         print_text("Note", r->note[i]);
-    if (r->nstages == 0)
+    if (r->nstages == 0 || !r->written)
         return;
     puts("\n  Where the time went, all threads together:");
     cm_table t = {.ncolumns = 3, .right = {false, true, true}};
@@ -302,23 +330,29 @@ static void print_how_to_open(const cm_convert_options *options, const cm_conver
 void nc2zarr_print_summary(const cm_convert_options *options, const cm_convert_report *report,
                            const cm_common_options *common)
 {
-    bool plan = options->dry_run;
+    mode m = options->check ? CHECKED : options->dry_run ? PLANNED : MADE;
     cm_print_clean(report->output ? report->output : options->output, stdout);
-    printf(": Zarr %d from ", options->zarr_format);
+    if (m == CHECKED)
+        fputs(": compared with ", stdout);
+    else
+        printf(": Zarr %d from ", options->zarr_format);
     cm_print_clean(options->input, stdout);
     printf(" (%s)%s\n\n", report->input_format ? report->input_format : "NetCDF",
-           plan ? ", planned: nothing is written" : "");
-    print_variables(report, plan);
+           m == MADE      ? ""
+           : m == PLANNED ? ", planned: nothing is written"
+                          : ", nothing is written");
+    print_variables(report, m);
     putchar('\n');
     for (size_t i = 0; i < report->nskipped; i++)
         print_text("Left out", report->skipped[i]);
     print_unlimited(report);
     print_remarks(report, "Readers of", readers_of);
-    if (!plan)
+    if (m != PLANNED)
         print_verification(options, report);
-    print_totals(report, plan);
+    print_sizes(report, m);
+    print_cost(report, m);
     if (common->verbosity > 0)
         print_details(report);
-    if (!plan)
+    if (m == MADE)
         print_how_to_open(options, report);
 }

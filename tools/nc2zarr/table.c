@@ -37,9 +37,10 @@ static const cm_option OPTIONS[] = {
      .value = "[VAR:]SPEC",
      .kind = CM_OPTION_LIST,
      .offset = VALUE(codec),
-     .words = "none|zstd|gzip|blosc",
-     .help = "Compression. SPEC is none, zstd[:LEVEL], gzip[:LEVEL] or "
-             "blosc[:CNAME[:LEVEL[:shuffle|bitshuffle|noshuffle]]]. Default for numbers: "
+     .words = "none|zstd|gzip|blosc|keep",
+     .help = "Compression. SPEC is none, zstd[:LEVEL], gzip[:LEVEL], "
+             "blosc[:CNAME[:LEVEL[:shuffle|bitshuffle|noshuffle]]], or keep[:gzip], the file's "
+             "compressed bytes and chunks as they are. Default for numbers: "
              "blosc:zstd:2:shuffle."},
     {.name = "no-consolidate",
      .kind = CM_OPTION_FLAG,
@@ -115,7 +116,8 @@ static const cm_option OPTIONS[] = {
     {.name = "resume",
      .kind = CM_OPTION_FLAG,
      .offset = VALUE(resume),
-     .help = "Finish a store that was interrupted. To come: refused until then."},
+     .help = "Finish a store whose conversion was stopped. The command is otherwise the same; what "
+             "is complete is kept."},
     {.name = "append",
      .value = "DIM",
      .kind = CM_OPTION_TEXT,
@@ -149,20 +151,22 @@ static const cm_option OPTIONS[] = {
     {.name = "check",
      .kind = CM_OPTION_FLAG,
      .offset = VALUE(check),
-     .help = "Compare INPUT with an OUTPUT that is there and write nothing. To come: refused "
-             "until then."},
+     .help = "Compare INPUT with an OUTPUT that is there, in full, and write nothing. Options that "
+             "choose, rename or change variables say what OUTPUT should hold."},
     {.name = "certificate",
      .value = "FILE",
      .kind = CM_OPTION_TEXT,
      .offset = VALUE(certificate),
      .operand = CM_OPERAND_FILE,
-     .help = "Write what was verified. To come: refused until then."},
+     .help = "With --verify full or --check, write what was verified. Digests, elements, versions, "
+             "the command, and whether the original could be reproduced."},
     {0},
 };
 
 static const char *const USAGE[] = {
     "[OPTIONS] INPUT.nc OUTPUT.zarr",
     "[OPTIONS] INPUT.nc",
+    "--check [OPTIONS] INPUT.nc OUTPUT.zarr",
     NULL,
 };
 
