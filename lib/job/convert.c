@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "job/fingerprint.h"
 #include "job/journal.h"
 #include "job/output.h"
 
@@ -210,8 +211,19 @@ static int on_skip(void *context, uint64_t chunk, cm_error *err)
 static int open_journal(cm_job *job, cm_output *out, cm_journal **journal, cm_error *err)
 {
     uint64_t done = 0;
-    int rc = out->resumes ? cm_journal_resume(out->path, job, job->path, journal, &done, err)
-                          : cm_journal_begin(out->path, job, job->path, out->made, journal, err);
+    cm_json *fingerprint = NULL;
+    cm_journal_list list = {.n = job->nvars};
+    list.item = cm_calloc(job->nvars > 0 ? job->nvars : 1, sizeof(list.item[0]), err);
+    int rc = list.item == NULL ? CM_ENOMEM
+                               : cm_fingerprint_conversion(job, job->path, &fingerprint, err);
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        list.item[i] = (cm_journal_item){job->var[i].name, job->var[i].writer};
+    if (rc == CM_OK && out->resumes)
+        rc = cm_journal_resume(out->path, fingerprint, &list, journal, &done, err);
+    else if (rc == CM_OK)
+        rc = cm_journal_begin(out->path, fingerprint, &list, out->made, journal, err);
+    cm_json_free(fingerprint);
+    free(list.item);
     if (rc == CM_OK && out->resumes)
         rc = cm_job_note(job, err, "resumed: %llu chunks and shards were done already",
                          (unsigned long long)done);
@@ -367,7 +379,8 @@ int cm_convert(const cm_convert_options *options, cm_convert_report *report, cm_
         rc = cm_job_layout(&job, err);
     report->seconds = (double)(cm_now_ns() - start) * 1e-9;
     if (rc == CM_OK)
-        rc = options->check ? cm_job_check(&job, err) : convert(&job, &out, err);
+        rc = options->check ? cm_job_check(&job, &effective.zarr_format, err)
+                            : convert(&job, &out, err);
     if ((rc == CM_OK || rc == CM_EDIFFER) && options->certificate != NULL && !options->dry_run) {
         int certified = cm_job_certify(&job, path, err);
         rc = certified == CM_OK ? rc : certified;

@@ -9,8 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chunkmill/version.h>
-
 #include "job/output.h"
 
 #define FILE_NAME "/.chunkmill-journal"
@@ -32,76 +30,6 @@ bool cm_journal_exists(const char *folder)
     bool exists = path != NULL && stat(path, &st) == 0 && S_ISREG(st.st_mode);
     free(path);
     return exists;
-}
-
-/* ---- the fingerprint ---- */
-
-static int set_texts(cm_json *j, const char *name, const cm_texts *texts, cm_error *err)
-{
-    cm_json *list = cm_json_array();
-    for (size_t i = 0; i < texts->n; i++) {
-        if (cm_json_append(list, cm_json_string(texts->text[i]), err) != CM_OK) {
-            cm_json_free(list);
-            return CM_ENOMEM;
-        }
-    }
-    return cm_json_set(j, name, list, err);
-}
-
-/* Every option that changes what is stored, and no other. */
-static int set_options(cm_json *j, const cm_convert_options *o, cm_error *err)
-{
-    const struct {
-        const char *name;
-        const cm_texts *texts;
-    } list[] = {
-        {"--chunks", &o->chunks},     {"--shards", &o->shards},         {"--codec", &o->codec},
-        {"--variable", &o->variable}, {"--exclude", &o->exclude},       {"--rename", &o->rename},
-        {"--subset", &o->subset},     {"--dtype", &o->dtype},           {"--unpack", &o->unpack},
-        {"--keepbits", &o->keepbits}, {"--fill-value", &o->fill_value},
-    };
-    int rc = cm_json_set(j, "--zarr-format", cm_json_i64(o->zarr_format), err);
-    for (size_t i = 0; rc == CM_OK && i < sizeof(list) / sizeof(list[0]); i++)
-        rc = set_texts(j, list[i].name, list[i].texts, err);
-    if (rc == CM_OK)
-        rc = cm_json_set(j, "--sample", cm_json_string(o->sample == NULL ? "" : o->sample), err);
-    if (rc == CM_OK)
-        rc = cm_json_set(j, "--char", cm_json_i64(o->char_mode), err);
-    if (rc == CM_OK)
-        rc = cm_json_set(j, "--skip-unsupported", cm_json_bool(o->skip_unsupported), err);
-    return rc;
-}
-
-static int set_source(cm_json *j, const cm_job *job, const char *path, cm_error *err)
-{
-    struct stat st;
-    if (stat(path, &st) != 0)
-        return cm_fail_errno(err, errno, "%s", path);
-    char *full = realpath(path, NULL);
-    int64_t modified = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-    int rc = cm_json_set(j, "input", cm_json_string(full == NULL ? path : full), err);
-    free(full);
-    if (rc == CM_OK)
-        rc = cm_json_set(j, "input's group", cm_json_string(job->group), err);
-    if (rc == CM_OK)
-        rc = cm_json_set(j, "input's size", cm_json_i64(st.st_size), err);
-    if (rc == CM_OK)
-        rc = cm_json_set(j, "input's time of change", cm_json_i64(modified), err);
-    return rc;
-}
-
-static cm_json *fingerprint(const cm_job *job, const char *path, cm_error *err)
-{
-    cm_json *j = cm_json_object();
-    int rc = cm_json_set(j, "version", cm_json_string(cm_version()), err);
-    if (rc == CM_OK)
-        rc = set_source(j, job, path, err);
-    if (rc == CM_OK)
-        rc = set_options(j, job->options, err);
-    if (rc == CM_OK)
-        return j;
-    cm_json_free(j);
-    return NULL;
 }
 
 static int refuse_other(const cm_json *was, const cm_json *is, cm_error *err)
@@ -153,12 +81,13 @@ static int open_file(const char *folder, int flags, cm_journal **out, cm_error *
     return CM_OK;
 }
 
-static int header(const cm_job *job, const char *path, bool made, cm_json **out, cm_error *err)
+static int header(const cm_json *fingerprint, const cm_journal_list *list, bool made, cm_json **out,
+                  cm_error *err)
 {
-    cm_json *arrays = cm_json_array(), *j = fingerprint(job, path, err);
-    int rc = j == NULL ? CM_ENOMEM : CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
-        rc = cm_json_append(arrays, cm_json_string(job->var[i].name), err);
+    cm_json *arrays = cm_json_array(), *j = cm_json_copy(fingerprint);
+    int rc = j == NULL ? cm_fail(err, CM_ENOMEM, "no memory for the journal") : CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < list->n; i++)
+        rc = cm_json_append(arrays, cm_json_string(list->item[i].name), err);
     if (rc == CM_OK)
         rc = cm_json_set(j, "made", cm_json_bool(made), err);
     if (rc == CM_OK) {
@@ -173,12 +102,12 @@ static int header(const cm_job *job, const char *path, bool made, cm_json **out,
     return rc;
 }
 
-int cm_journal_begin(const char *folder, const cm_job *job, const char *path, bool made,
-                     cm_journal **out, cm_error *err)
+int cm_journal_begin(const char *folder, const cm_json *fingerprint, const cm_journal_list *list,
+                     bool made, cm_journal **out, cm_error *err)
 {
     cm_json *j = NULL;
     cm_buf text = {0};
-    int rc = header(job, path, made, &j, err);
+    int rc = header(fingerprint, list, made, &j, err);
     if (rc == CM_OK)
         rc = cm_json_write(j, false, &text, err);
     if (rc == CM_OK)
@@ -224,18 +153,20 @@ static int read_file(const char *folder, cm_buf *text, cm_json **head, char **re
 }
 
 /* Lines "VARIABLE CHUNK"; a last one without its newline was cut off by a crash and does not count. */
-static int adopt_skipped(cm_job *job, char *text, uint64_t *nchunks, cm_error *err)
+static int adopt_skipped(const cm_journal_list *list, char *text, uint64_t *nchunks, cm_error *err)
 {
     for (char *end; (end = strchr(text, '\n')) != NULL; text = end + 1) {
         size_t index;
         uint64_t chunk;
         *end = '\0';
-        if (sscanf(text, "%zu %" SCNu64, &index, &chunk) != 2 || index >= job->nvars ||
-            chunk >= cm_zarr_writer_grid(job->var[index].writer)->nchunks)
+        if (sscanf(text, "%zu %" SCNu64, &index, &chunk) != 2 || index >= list->n ||
+            list->item[index].writer == NULL ||
+            chunk >= cm_zarr_writer_grid(list->item[index].writer)->nchunks)
             return cm_fail(err, CM_EFORMAT, "the journal holds a line that is none: %.60s", text);
-        if (cm_zarr_writer_is_delivered(job->var[index].writer, chunk))
+        cm_zarr_writer *w = list->item[index].writer;
+        if (cm_zarr_writer_is_delivered(w, chunk))
             continue;
-        int rc = cm_zarr_writer_skip(job->var[index].writer, chunk, err);
+        int rc = cm_zarr_writer_skip(w, chunk, err);
         if (rc != CM_OK)
             return rc;
         ++*nchunks;
@@ -243,11 +174,11 @@ static int adopt_skipped(cm_job *job, char *text, uint64_t *nchunks, cm_error *e
     return CM_OK;
 }
 
-static int adopt_objects(cm_job *job, uint64_t *nchunks, cm_error *err)
+static int adopt_objects(const cm_journal_list *list, uint64_t *nchunks, cm_error *err)
 {
-    for (size_t i = 0; i < job->nvars; i++) {
-        cm_zarr_writer *w = job->var[i].writer;
-        for (uint64_t k = 0; k < cm_zarr_writer_outer_grid(w)->nchunks; k++) {
+    for (size_t i = 0; i < list->n; i++) {
+        cm_zarr_writer *w = list->item[i].writer;
+        for (uint64_t k = 0; w != NULL && k < cm_zarr_writer_outer_grid(w)->nchunks; k++) {
             bool kept;
             int rc = cm_zarr_writer_keep(w, k, &kept, err);
             if (rc != CM_OK)
@@ -258,26 +189,25 @@ static int adopt_objects(cm_job *job, uint64_t *nchunks, cm_error *err)
     return CM_OK;
 }
 
-int cm_journal_resume(const char *folder, cm_job *job, const char *path, cm_journal **out,
-                      uint64_t *nchunks, cm_error *err)
+int cm_journal_resume(const char *folder, const cm_json *fingerprint, const cm_journal_list *list,
+                      cm_journal **out, uint64_t *nchunks, cm_error *err)
 {
-    cm_json *was = NULL, *is = fingerprint(job, path, err);
+    cm_json *was = NULL;
     cm_buf text = {0};
     char *rest = NULL;
     *nchunks = 0;
-    int rc = is == NULL ? CM_ENOMEM : read_file(folder, &text, &was, &rest, err);
+    int rc = read_file(folder, &text, &was, &rest, err);
     if (rc == CM_OK)
-        rc = refuse_other(was, is, err);
+        rc = refuse_other(was, fingerprint, err);
     /* Objects first: a chunk of a shard that is whole may also have a line. */
     if (rc == CM_OK)
-        rc = adopt_objects(job, nchunks, err);
+        rc = adopt_objects(list, nchunks, err);
     if (rc == CM_OK)
-        rc = adopt_skipped(job, rest, nchunks, err);
+        rc = adopt_skipped(list, rest, nchunks, err);
     if (rc == CM_OK)
         rc = open_file(folder, O_WRONLY, out, err);
     cm_buf_release(&text);
     cm_json_free(was);
-    cm_json_free(is);
     return rc;
 }
 

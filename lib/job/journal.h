@@ -1,5 +1,5 @@
 /*
- * The journal of a conversion that is under way: a file in the output's folder
+ * The journal of a conversion or rechunking that is under way: a file in the output's folder
  * that says what is being made, and which chunks were left out on purpose.
  *
  * Chunks and shards themselves appear whole or not at all, so those that are
@@ -12,26 +12,38 @@
 #ifndef CM_JOB_JOURNAL_H
 #define CM_JOB_JOURNAL_H
 
-#include "job/job.h"
+#include "base/json.h"
+#include "format/zarr/writer.h"
 
 typedef struct cm_journal cm_journal;
+
+/* What is being made: its arrays, in an order that the same options give again. */
+typedef struct cm_journal_item {
+    const char *name;
+    cm_zarr_writer *writer; /* NULL: not resumed chunk by chunk */
+} cm_journal_item;
+
+typedef struct cm_journal_list {
+    cm_journal_item *item;
+    size_t n;
+} cm_journal_list;
 
 /* True when FOLDER holds a journal. */
 bool cm_journal_exists(const char *folder);
 
-/* Begins one for JOB, whose input is PATH.  MADE: the folder is ours. */
-int cm_journal_begin(const char *folder, const cm_job *job, const char *path, bool made,
-                     cm_journal **out, cm_error *err);
+/* Begins one.  FINGERPRINT is an object, the LIST what the folder will hold.  MADE: the folder is ours. */
+int cm_journal_begin(const char *folder, const cm_json *fingerprint, const cm_journal_list *list,
+                     bool made, cm_journal **out, cm_error *err);
 
 /*
  * Goes on with the one that is there: CM_EEXIST, saying what differs, when its
- * fingerprint is another.  Tells the writers of JOB's variables which chunks are
- * done; *nchunks counts them.
+ * fingerprint is another.  Tells the writers of LIST which chunks are done;
+ * *nchunks counts them.
  */
-int cm_journal_resume(const char *folder, cm_job *job, const char *path, cm_journal **out,
-                      uint64_t *nchunks, cm_error *err);
+int cm_journal_resume(const char *folder, const cm_json *fingerprint, const cm_journal_list *list,
+                      cm_journal **out, uint64_t *nchunks, cm_error *err);
 
-/* Chunk CHUNK of variable INDEX was left out.  Any thread. */
+/* Chunk CHUNK of item INDEX was left out.  Any thread. */
 int cm_journal_skip(cm_journal *journal, size_t index, uint64_t chunk, cm_error *err);
 
 /* Closes, and with DONE removes, the file.  NULL accepted. */
