@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/clock.h"
 #include "job/job.h"
 #include "job/output.h"
 
@@ -23,12 +24,13 @@ static void adopt_layout(cm_job_var *v, const cm_zarr_node *node)
     }
 }
 
-static int adopt_layouts(cm_job *job, cm_store *store, cm_error *err)
+static int adopt_layouts(cm_job *job, cm_store *store, int *zarr_format, cm_error *err)
 {
     cm_zarr_tree tree;
     int rc = cm_zarr_open(store, &tree, err);
     if (rc != CM_OK)
         return rc;
+    *zarr_format = tree.zarr_format;
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_zarr_node *node = cm_zarr_find(&tree, job->var[i].name);
         if (node != NULL)
@@ -38,7 +40,7 @@ static int adopt_layouts(cm_job *job, cm_store *store, cm_error *err)
     return CM_OK;
 }
 
-int cm_job_check(cm_job *job, cm_error *err)
+int cm_job_check(cm_job *job, int *zarr_format, cm_error *err)
 {
     const char *path = job->options->output;
     cm_store *store = NULL, *nowhere = NULL;
@@ -46,7 +48,7 @@ int cm_job_check(cm_job *job, cm_error *err)
         path += 7;
     int rc = cm_store_open_dir(path, false, &store, err);
     if (rc == CM_OK)
-        rc = adopt_layouts(job, store, err);
+        rc = adopt_layouts(job, store, zarr_format, err);
     if (rc != CM_OK)
         cm_error_prefix(err, "%s", path);
     if (rc == CM_OK)
@@ -57,8 +59,10 @@ int cm_job_check(cm_job *job, cm_error *err)
         rc = cm_job_plan(job, nowhere, err);
     if (rc == CM_OK)
         rc = cm_job_report(job, false, err);
+    uint64_t start = cm_now_ns();
     if (rc == CM_OK)
         rc = cm_job_verify(job, store, err);
+    job->report->verify_seconds = (double)(cm_now_ns() - start) * 1e-9;
     for (size_t i = 0; i < job->nvars; i++) {
         cm_zarr_writer_free(job->var[i].writer);
         job->var[i].writer = NULL;

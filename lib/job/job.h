@@ -98,8 +98,8 @@ bool cm_job_wants_group(const cm_job *job, const char *path);
 int cm_job_compare_meta(cm_job *job, const cm_zarr_tree *tree, cm_error *err);
 /* verify.c: compares STORE with the file read through libnetcdf; CM_EDIFFER when they differ. */
 int cm_job_verify(cm_job *job, cm_store *store, cm_error *err);
-/* check.c: the same against a store that is already there. */
-int cm_job_check(cm_job *job, cm_error *err);
+/* check.c: the same against a store that is already there, whose format *ZARR_FORMAT, the options' own, becomes. */
+int cm_job_check(cm_job *job, int *zarr_format, cm_error *err);
 /* certificate.c: writes options->certificate about the input at PATH. */
 int cm_job_certify(const cm_job *job, const char *path, cm_error *err);
 

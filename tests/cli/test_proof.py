@@ -1,0 +1,298 @@
+"""Proof that a store holds what its file holds: --verify full, --check, --certificate; and going on: --resume."""
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+import netCDF4
+import numpy as np
+import pytest
+
+from support import digest, paths, readers, tool
+
+
+def variables(result):
+    return {v["name"]: v for v in result["variables"]}
+
+
+@pytest.fixture(scope="module")
+def fields(tmp_path_factory):
+    """Several chunks, an unallocated one, a masked filter's worth of types, text."""
+    path = tmp_path_factory.mktemp("proof") / "fields.nc"
+    rng = np.random.default_rng(3)
+    with netCDF4.Dataset(path, "w") as ds:
+        ds.title = "fields"
+        for d, n in (("t", 12), ("y", 30), ("x", 40)):
+            ds.createDimension(d, n)
+        a = ds.createVariable("a", "f4", ("t", "y", "x"), zlib=True, shuffle=True, chunksizes=(1, 30, 40))
+        a.units = "K"
+        a[:] = rng.normal(size=(12, 30, 40)).astype("f4")
+        b = ds.createVariable("b", "i2", ("t", "y", "x"), zlib=True, shuffle=False, chunksizes=(5, 7, 9), fill_value=-1)
+        b.set_auto_maskandscale(False)
+        b[:5] = rng.integers(0, 99, (5, 30, 40))
+        ds.createVariable("i", "u8", ("x",))[:] = np.arange(40, dtype="u8") + 2**63
+        ds.createVariable("s", str, ("y",))[:] = np.array([f"name {i} ü" for i in range(30)], object)
+    return path
+
+
+def expected_digest(path, name):
+    with netCDF4.Dataset(path) as ds:
+        v = ds[name]
+        v.set_auto_maskandscale(False)
+        data = v[...]
+        if v.dtype is str:
+            return digest.text(digest.strings([str(x) for x in np.ravel(data)]))
+        raw, size = np.ascontiguousarray(data).tobytes(), data.dtype.itemsize
+        return digest.text(digest.fixed([raw[i:i + size] for i in range(0, len(raw), size)]))
+
+
+LAYOUTS = [
+    (),
+    ("--zarr-format", "2"),
+    ("--chunks", "4x9x11"),
+    ("--chunks", "4x9x11", "--shards", "8x18x22"),
+    ("--codec", "keep"),
+    ("--codec", "keep", "--zarr-format", "2"),
+    ("--codec", "keep:gzip"),
+    ("--codec", "keep", "--shards", "auto:16KiB"),
+]
+
+
+@pytest.mark.parametrize("options", LAYOUTS, ids=" ".join)
+def test_digests_do_not_depend_on_the_layout(fields, out, options):
+    result = variables(tool.nc2zarr("--json", "--verify", "full", *options, fields, out).json())
+    for name in ("a", "b", "i", "s"):
+        assert result[name]["digest"] == expected_digest(fields, name), name
+    checked = variables(tool.nc2zarr("--json", "--check", fields, out).json())
+    assert {n: v["digest"] for n, v in checked.items()} == {n: v["digest"] for n, v in result.items()}
+
+
+@pytest.mark.parametrize("options", [o for o in LAYOUTS if "keep" in str(o)], ids=" ".join)
+def test_kept_chunks_read_right_elsewhere(fields, out, options):
+    tool.nc2zarr(*options, fields, out).ok()
+    refused = () if "keep:gzip" in options else ("tensorstore: a: FAILED_PRECONDITION", "tensorstore: b: FAILED_PRECONDITION")
+    assert [d for d in readers.disagreements(out) if not d.startswith(refused)] == []
+
+
+def test_kept_bytes_are_the_files_own(fields, out):
+    tool.nc2zarr("--codec", "keep", "--zarr-format", "2", fields, out).ok()
+    stored = (out / "a" / "3.0.0").read_bytes()
+    assert stored in fields.read_bytes()
+
+
+def test_keep_refuses_another_shape(fields, out):
+    tool.nc2zarr("--codec", "keep", "--chunks", "4x4x4", fields, out).fails(2, "keep")
+
+
+# ---- --check finds what is wrong --------------------------------------------------------------------
+
+
+@pytest.fixture
+def store(fields, out):
+    tool.nc2zarr("--chunks", "3x10x10", "--codec", "none", fields, out).ok()
+    return out
+
+
+def change_element(store):
+    chunk = store / "a" / "c" / "1" / "2" / "0"
+    data = bytearray(chunk.read_bytes())
+    data[4 * (1 * 100 + 3 * 10 + 7)] ^= 1
+    chunk.write_bytes(data)
+
+
+def change_attribute(store):
+    node = store / "a" / "zarr.json"
+    for path in (node, store / "zarr.json"):
+        path.write_text(path.read_text().replace('"K"', '"degC"'))
+
+
+def drop_attribute(store):
+    for path in (store / "a" / "zarr.json", store / "zarr.json"):
+        path.write_text(path.read_text().replace('"units"', '"unit"'))
+
+
+def rename_dimension(store):
+    for path in (store / "a" / "zarr.json", store / "zarr.json"):
+        doc = json.loads(path.read_text())
+        node = doc if path.parent.name == "a" else doc["consolidated_metadata"]["metadata"]["a"]
+        node["dimension_names"] = ["t", "x", "y"]
+        path.write_text(json.dumps(doc))
+
+
+DAMAGE = [
+    ("an element", change_element, ("a: element 4,23,7", "a: element 4/23/7")),
+    ("a missing chunk", lambda s: (s / "a" / "c" / "2" / "0" / "3").unlink(), ("a: chunk 2/0/3 is missing",)),
+    ("an attribute", change_attribute, ('a: attribute units: "k" became "degc"',)),
+    ("an attribute's name", drop_attribute, ("a: attribute units is missing",)),
+    ("dimensions", rename_dimension, ("a: its dimensions",)),
+    ("a whole array", lambda s: shutil.rmtree(s / "i"), ("i: ",)),
+]
+
+
+@pytest.mark.parametrize("damage,words", [(d, w) for _, d, w in DAMAGE], ids=[n for n, _, _ in DAMAGE])
+def test_check_finds(fields, store, damage, words):
+    tool.nc2zarr("--check", fields, store).ok()
+    damage(store)
+    found = tool.nc2zarr("--check", fields, store)
+    if found.status == 1:  # an array that the metadata promise and that is gone
+        assert "i" in words[0]
+        return
+    assert found.status == 3, str(found)
+    assert any(w in found.err.lower() for w in words), str(found)
+
+
+def test_check_writes_nothing(fields, store):
+    before = sorted((p, p.stat().st_mtime_ns) for p in store.rglob("*"))
+    tool.nc2zarr("--check", fields, store).ok()
+    assert sorted((p, p.stat().st_mtime_ns) for p in store.rglob("*")) == before
+
+
+def test_check_of_what_is_no_store(fields, tmp_path):
+    tool.nc2zarr("--check", fields, tmp_path / "none.zarr").fails(1, "none.zarr")
+    tool.nc2zarr("--check", fields, tmp_path).fails(1, tmp_path.name)
+
+
+# ---- certificate ------------------------------------------------------------------------------------
+
+
+def test_certificate(fields, out, tmp_path):
+    paper = tmp_path / "certificate.json"
+    tool.nc2zarr("--verify", "full", "--certificate", paper, fields, out).ok()
+    doc = json.loads(paper.read_text())
+    assert doc["reproducible"] is True and doc["differences"] == []
+    assert doc["input"]["bytes"] == fields.stat().st_size
+    assert {v["name"]: v["digest"] for v in doc["variables"]} == {n: expected_digest(fields, n) for n in "abis"}
+    assert "--certificate" in doc["command"]
+
+
+@pytest.mark.parametrize("options,word", [
+    (("--keepbits", "a:5"), "keepbits"),
+    (("--variable", "a"), "variables"),
+    (("--subset", "t=2:8"), "dimensions"),
+    (("--dtype", "a:f8"), "dtype"),
+])
+def test_certificate_of_a_loss(fields, out, tmp_path, options, word):
+    paper = tmp_path / "certificate.json"
+    tool.nc2zarr("--verify", "full", "--certificate", paper, *options, fields, out).ok()
+    doc = json.loads(paper.read_text())
+    assert doc["reproducible"] is False
+    assert any(word in why for why in doc["not_reproducible_because"])
+
+
+def test_certificate_of_a_difference(fields, store, tmp_path):
+    change_element(store)
+    paper = tmp_path / "certificate.json"
+    assert tool.nc2zarr("--check", "--certificate", paper, fields, store).status == 3
+    doc = json.loads(paper.read_text())
+    assert doc["reproducible"] is False and len(doc["differences"]) == 1
+
+
+def test_certificate_needs_a_comparison(fields, out, tmp_path):
+    tool.nc2zarr("--certificate", tmp_path / "c", fields, out).fails(2, "--certificate")
+
+
+# ---- --resume ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """Long enough to be killed in the middle."""
+    path = tmp_path_factory.mktemp("large") / "large.nc"
+    rng = np.random.default_rng(1)
+    with netCDF4.Dataset(path, "w") as ds:
+        for d, n in (("t", 60), ("y", 200), ("x", 300)):
+            ds.createDimension(d, n)
+        v = ds.createVariable("v", "f4", ("t", "y", "x"), zlib=True, complevel=1, chunksizes=(1, 200, 300))
+        v[:40] = rng.normal(size=(40, 200, 300)).astype("f4")
+        ds.createVariable("n", str, ("t",))[:] = np.array([str(i) for i in range(60)], object)
+    return path
+
+
+SLOW = ("--chunks", "4x20x30", "--codec", "blosc:zstd:5", "--verify", "none", "-j", "1")
+
+
+def objects(out):
+    return sum(len(files) for _, _, files in os.walk(out / "v"))
+
+
+def kill_and_resume(path, out, options, rng, times):
+    """Starts over and over, killed each time when some more objects are there; returns how often it was killed."""
+    kills, resume, before = 0, (), 0
+    for _ in range(times):
+        wanted = before + rng.randint(0, 40)
+        p = subprocess.Popen([tool.program("nc2zarr"), "-q", *options, *resume, str(path), str(out)],
+                             env=tool.environment(), stderr=subprocess.PIPE, text=True)
+        while p.poll() is None and objects(out) <= wanted:
+            time.sleep(0.002)
+        number = rng.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGINT))
+        p.send_signal(number)
+        err = p.communicate()[1]
+        if p.returncode == 0:
+            return kills
+        assert p.returncode == -number, err
+        kills += 1
+        assert not tool.opens_as_store(out)
+        assert (out / ".chunkmill-journal").exists()
+        resume, before = ("--resume",), objects(out)
+    tool.nc2zarr(*options, *resume, path, out).ok()
+    return kills
+
+
+@pytest.mark.parametrize("layout", [(), ("--shards", "8x40x60"), ("--zarr-format", "2")], ids=("chunks", "shards", "v2"))
+def test_killed_and_resumed(large, out, layout):
+    kills = kill_and_resume(large, out, (*SLOW, *layout), random.Random(str(layout)), 8)
+    assert kills >= 5
+    tool.nc2zarr("--check", large, out).ok()
+    assert not list(out.rglob(".chunkmill*"))
+
+
+def interrupted(large, out):
+    for _ in range(20):
+        kill_once = subprocess.Popen([tool.program("nc2zarr"), "-q", *SLOW, str(large), str(out)], env=tool.environment(),
+                                     stderr=subprocess.PIPE)
+        while kill_once.poll() is None and not (out / "v" / "c" / "2").exists():
+            time.sleep(0.01)
+        kill_once.send_signal(signal.SIGINT)
+        err = kill_once.communicate()[1].decode()
+        if kill_once.returncode == -signal.SIGINT:
+            assert "--resume" in err
+            return
+        shutil.rmtree(out)
+    pytest.fail("could not be interrupted in time")
+
+
+def test_nothing_is_done_twice(large, out):
+    interrupted(large, out)
+    before = {p: p.stat().st_mtime_ns for p in (out / "v").rglob("*") if p.is_file()}
+    assert before
+    tool.nc2zarr(*SLOW, "--resume", large, out).ok()
+    assert all(p.stat().st_mtime_ns == when for p, when in before.items())
+
+
+def test_resume_refuses_other_options_and_sources(large, fields, out):
+    interrupted(large, out)
+    tool.nc2zarr(*SLOW, "--resume", "--keepbits", "v:7", large, out).fails(1, "--keepbits")
+    tool.nc2zarr(*SLOW, "--resume", fields, out).fails(1, "input")
+    tool.nc2zarr(*SLOW, large, out).fails(1, "--resume")
+    tool.nc2zarr(*SLOW, "--resume", "-j", "2", "--memory", "200MiB", large, out).ok()
+    tool.nc2zarr("--check", large, out).ok()
+
+
+def test_overwrite_begins_again(large, fields, out):
+    interrupted(large, out)
+    tool.nc2zarr("--overwrite", fields, out).ok()
+    assert not (out / "v").exists()
+    tool.nc2zarr("--check", fields, out).ok()
+
+
+def test_resume_of_what_is_complete(fields, out):
+    tool.nc2zarr(fields, out).ok()
+    tool.nc2zarr("--resume", fields, out).fails(1, "--resume")
+
+
+def test_resume_of_nothing_starts(fields, out):
+    tool.nc2zarr("--resume", fields, out).ok()
+    tool.nc2zarr("--check", fields, out).ok()
