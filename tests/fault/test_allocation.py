@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from support import paths, tool
+from support import nc_equals_zarr, paths, tool
 
 pytestmark = pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer has its own allocator")
 
@@ -35,7 +35,8 @@ def failmalloc():
 
 
 def attempt(library, nth, folder, path, options):
-    reached, out = folder / f"reached{nth}", folder / f"out{nth}.zarr"
+    reached, out = folder / f"reached{nth}", folder / "out.zarr"
+    shutil.rmtree(out, ignore_errors=True)
     env = {"LD_PRELOAD": str(library), "FAILMALLOC_NTH": str(nth), "FAILMALLOC_REACHED": str(reached)}
     done = tool.nc2zarr(*options, path, out, env=env, timeout=60)
     return done, reached.exists(), out
@@ -48,14 +49,17 @@ def test_each_allocation_fails_once(failmalloc, tmp_path, case):
     last = 1
     while attempt(failmalloc, last, tmp_path, path, options)[1] and last < 1 << 20:
         last *= 2
-    failures = 0
+    failures, problems = 0, []
     for nth in sorted({1 + i * (last - 1) // MOST for i in range(MOST)}):
         done, reached, out = attempt(failmalloc, nth, tmp_path, path, options)
         if not reached:
             continue
         if done.status:
             failures += 1
-            done.fails(1)
-            assert not tool.opens_as_store(out), f"allocation {nth}:\n{done}"
-        shutil.rmtree(out, ignore_errors=True)
+            sentences = [line for line in done.err.splitlines() if "warning" not in line]
+            # What opens was finished before: then it was the verification that could not be done.
+            whole = not tool.opens_as_store(out) or "choices" in case or nc_equals_zarr.differences(path, out, decoded=False) == []
+            if done.status != 1 or len(sentences) != 1 or not whole:
+                problems.append(f"allocation {nth}: {done}")
+    assert not problems, "\n".join(problems)
     assert failures > 3, "the failures never reached the program"

@@ -19,7 +19,7 @@ FILES = {
 CASES = [
     ("4 GB decoded", 256, []), ("4 GB decoded", 256, ["--shards", "auto"]), ("4 GB decoded", 128, ["--chunks", "v00:8x512x512", "-j", "2"]),
     ("series to maps", 128, []), ("series to maps", 256, ["--chunks", "v00:1x256x256"]), ("series to maps", 256, ["-j", "8"]),
-    ("large chunks", 256, ["--chunks", "source"]), ("60 variables", 128, []), ("60 variables", 128, ["--zarr-format", "2", "--chunks", "auto:1MiB"]),
+    ("large chunks", 384, ["--chunks", "source"]), ("60 variables", 128, []), ("60 variables", 128, ["--zarr-format", "2", "--chunks", "auto:1MiB"]),
     ("60 variables of small chunks", 128, ["-j", "4"]), ("many small chunks", 96, ["--chunks", "v00:64x32", "--shards", "v00:6400x32"]),
 ]
 

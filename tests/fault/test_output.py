@@ -52,7 +52,7 @@ def test_disk_full_while_metadata_is_written(small_disk, size):
 @pytest.mark.parametrize("inodes", [3, 6, 12, 20])
 def test_no_inodes_left(small_disk, inodes):
     out = small_disk(f"size=50m,nr_inodes={inodes}") / "out.zarr"
-    tool.nc2zarr(paths.CORPUS / "cmip_nc4.nc", out).fails(1, "out.zarr", "no space left")
+    tool.nc2zarr(paths.CORPUS / "cmip_nc4.nc", out).fails(1, "no space left")
     assert not tool.opens_as_store(out)
 
 

@@ -126,17 +126,16 @@ def test_v2_zero_fill_is_found(source, tmp_path):
     assert any("fill_value is 0" in f for f in found) and any("decoded: i differs" in f for f in found), found
 
 
-def test_readers_disagree_on_a_changed_chunk(source, tmp_path, monkeypatch):
-    """xarray and tensorstore are asked, not assumed."""
-    store = source / "v3"
-    real = readers.arrays
-
-    def shifted(path):
-        return {k: np.asarray(a[...]) + 1 for k, a in real(path).items()}
-
-    monkeypatch.setattr(readers, "arrays", shifted)
-    found = readers.disagreements(store)
-    assert sum(f.startswith("tensorstore") for f in found) == 3 and sum(f.startswith("xarray") for f in found) == 3, found
+def test_readers_are_asked(source, tmp_path, monkeypatch):
+    """What only one of them reads differently, or cannot open, is told."""
+    store = tmp_path / "broken.zarr"
+    shutil.copytree(source / "v3", store)
+    real = readers.through_xarray
+    monkeypatch.setattr(readers, "through_xarray", lambda *a: {k: v + 1 for k, v in real(*a).items()})
+    assert sorted(readers.disagreements(store)) == [f"tensorstore: {n}: values differ" for n in ("i", "v", "y")]
+    monkeypatch.undo()
+    edit_node(store, "v", lambda n: n.pop("dimension_names"))
+    assert any(f.startswith("xarray: group /: KeyError") for f in readers.disagreements(store))
 
 
 def test_xarray_sees_the_stores(source):

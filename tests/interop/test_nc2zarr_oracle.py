@@ -28,7 +28,7 @@ OPTIONS = {
     "verified": ["--verify", "full"],
 }
 # These hold types that semantics.md refuses.
-SHARED_UNSUPPORTED = {"ref_tst_compounds.nc", "ref_tst_irish_rover.nc", "vlen.h5", "ref_tst_interops4.nc"}
+SHARED_UNSUPPORTED = {"ref_tst_compounds.nc"}
 
 
 def shared_oracle():
@@ -44,14 +44,15 @@ def shared_oracle():
 ORACLE = shared_oracle()
 
 
-def oracle_differences(path, store):
+def oracle_differences(path, store, decoded):
     """What the independent oracle prints, where it is there."""
     import netCDF4
     import zarr
     ORACLE.problems.clear()
     with netCDF4.Dataset(str(path)) as nc:
         ORACLE.compare_group("", nc, zarr.open_group(str(store), mode="r"), {})
-    ORACLE.compare_decoded(str(path), str(store))
+    if decoded:
+        ORACLE.compare_decoded(str(path), str(store))
     return [f"oracle: {p}" for p in ORACLE.problems]
 
 
@@ -65,12 +66,13 @@ def xarray_opens(path):
         return False
 
 
-def problems_of(path, store, known_to_netcdf4=True):
+def problems_of(path, store, oracle=True, complete=True):
     found = store_lint.lint(store)
-    if known_to_netcdf4:
-        found += nc_equals_zarr.differences(path, store)
-        if ORACLE:
-            found += oracle_differences(path, store)
+    independent = ORACLE and oracle is True  # then it compares the values
+    if oracle:
+        found += nc_equals_zarr.differences(path, store, values=not independent, decoded=not independent)
+    if independent:
+        found += oracle_differences(path, store, decoded=complete)
     return found + readers.disagreements(store, xarray_opens(path))
 
 
@@ -83,10 +85,14 @@ def check(path, store, options, entry):
             return
         done = tool.nc2zarr("--skip-unsupported", *options, path, store)
         assert entry["word"] in done.out + done.err, f"what was left out is not named:\n{done}"
-    done.ok()
-    if entry["warns"]:
+    if done.status == 1 and "full" in options and "through netCDF-C" in done.err:
+        # What libnetcdf has no filter for cannot be verified through it.  The store is there.
+        done.fails(1, path.name, "filter")
+    else:
+        done.ok()
+    if entry["warns"] and "2" not in options:
         assert any(entry["warns"] in w for w in done.warnings), f"no warning names {entry['warns']!r}:\n{done}"
-    found = problems_of(path, store, entry["oracle"])
+    found = problems_of(path, store, entry["oracle"], complete=entry["expect"] != "unsupported")
     assert not found, "\n".join(found[:20]) + f"\n{done}"
 
 

@@ -45,12 +45,15 @@ def is_text(var):
 
 
 def convertible(var):
-    return not isinstance(var.datatype, (netCDF4.VLType, netCDF4.CompoundType))
+    return var.dtype is str or not isinstance(var.datatype, (netCDF4.VLType, netCDF4.CompoundType))
 
 
 def stored_fill(var):
-    """The `_FillValue` attribute in the variable's type, or None."""
-    return np.asarray(var.getncattr("_FillValue")).astype(var.dtype) if "_FillValue" in var.ncattrs() else None
+    """The `_FillValue` attribute in the variable's type, or None: an integer cannot be NaN."""
+    if "_FillValue" not in var.ncattrs():
+        return None
+    fill, kind = np.asarray(var.getncattr("_FillValue")), np.dtype(var.dtype).kind
+    return None if kind in "iu" and fill.dtype.kind == "f" and not np.isfinite(fill) else fill.astype(var.dtype)
 
 
 def number(x, as_attribute=False):
@@ -80,7 +83,8 @@ def same_number(got, x):
 
 
 class Comparison:
-    def __init__(self, path, store, rename=None):
+    def __init__(self, path, store, rename=None, values=True):
+        self.compare_values = values
         self.path, self.store, self.rename = str(path), Path(store), rename or {}
         self.version = 3 if (self.store / "zarr.json").exists() else 2
         self.problems = []
@@ -141,8 +145,8 @@ class Comparison:
         if self.version == 2:
             got = meta["fill_value"]
             if is_text(var):
-                if "_FillValue" not in var.ncattrs() and got is not None:
-                    self.say(where, f"fill_value is {got!r}, the file has no _FillValue")
+                if ("_FillValue" in var.ncattrs()) != (got is not None):
+                    self.say(where, f"fill_value is {got!r}, the file's attributes are {var.ncattrs()}")
             elif own is None and got is not None or own is not None and not same_number(got, own):
                 self.say(where, f"fill_value is {got!r}, the file's _FillValue is {own!r}")
             return
@@ -152,22 +156,34 @@ class Comparison:
                 self.say(where, f"_FillValue {attribute!r} appeared from nowhere")
         elif not same(attribute, number(own, as_attribute=True)):
             self.say(where, f"_FillValue {own!r} became {attribute!r}")
-        if own is not None and self.hdf5_fill(where) in (None, own) and not same_number(meta["fill_value"], own):
+        dataset = self.dataset(where)  # HDF5's own fill value may be another than the attribute
+        if own is not None and (dataset is None or np.array_equal(dataset.fillvalue, own, equal_nan=True)) and not same_number(meta["fill_value"], own):
             self.say(where, f"fill_value is {meta['fill_value']!r}, the file's _FillValue is {own!r}")
 
-    def hdf5_fill(self, where):
-        """HDF5's own fill where it is another than the attribute; None where it says nothing else."""
-        if self.hdf5 is None or where not in self.hdf5:
+    def dataset(self, where):
+        """The HDF5 dataset of a variable, or None.  netCDF hides a name that a dimension has taken."""
+        if self.hdf5 is None:
             return None
-        return self.hdf5[where].fillvalue
+        group, name = where.rsplit("/", 1)
+        for key in (f"{group}/_nc4_non_coord_{name}", where):
+            if key in self.hdf5:
+                return self.hdf5[key]
+        return None
 
     # ---- values ----
 
     def values(self, where, var):
+        """All elements.  Where a variable is shorter than its unlimited dimensions, netCDF-C 4.9 and
+        4.10 read nonsense, and HDF5 says what is there."""
+        there = self.dataset(where)
+        if there is not None and var.ndim and there.shape != var.shape and var.dtype is not str:
+            want = np.full(var.shape, there.fillvalue, there.dtype)
+            want[tuple(slice(n) for n in there.shape)] = there[...]
+            return want
         try:
             return np.asarray(var[...])
         except RuntimeError:
-            return np.asarray(self.hdf5[where][...])
+            return np.asarray(there[...])
 
     def data(self, where, var, array):
         want, got = self.values(where, var), np.asarray(array[...])
@@ -207,7 +223,8 @@ class Comparison:
         self.dimensions(where, var, meta, attrs)
         self.attrs(where, var, attrs, var)
         self.fill(where, var, meta, attrs)
-        self.data(where, var, group[key])
+        if self.compare_values:
+            self.data(where, var, group[key])
 
     def group(self, where, nc):
         node = self.node(where)
@@ -255,17 +272,26 @@ def same_decoded(a, b):
     return [str(x) for x in np.ravel(a)] == [str(x) for x in np.ravel(b)]
 
 
+def not_shown_alike(path, store):
+    """Variables that are left out, and text with a fill value: no Zarr 3 attribute can carry that one."""
+    version3 = Path(store, "zarr.json").exists()
+    with netCDF4.Dataset(str(path)) as nc:
+        return {n for n, v in nc.variables.items()
+                if not convertible(v) or version3 and is_text(v) and "_FillValue" in v.ncattrs()}
+
+
 def decoded_differences(path, store):
     """What xarray shows of the root group, file against store."""
     try:
         want = xr.open_dataset(path, engine="netcdf4", decode_timedelta=True)
-        want.load()
+        want = want.drop_vars(not_shown_alike(path, store) & set(want.variables)).load()
     except Exception:
         return []  # xarray cannot show this file to anyone
     try:
         got = xr.open_zarr(str(store), chunks=None, decode_timedelta=True).load()
     except Exception as e:
         return [f"xarray cannot open the store: {type(e).__name__}: {e}"]
+    got = got.drop_vars(set(got.variables) & not_shown_alike(path, store))
     problems = []
     if set(want.variables) != set(got.variables):
         problems.append(f"decoded: variables {sorted(want.variables)} became {sorted(got.variables)}")
@@ -277,8 +303,8 @@ def decoded_differences(path, store):
     return problems
 
 
-def differences(path, store, rename=None, decoded=True):
-    problems = Comparison(path, store, rename).run()
+def differences(path, store, rename=None, values=True, decoded=True):
+    problems = Comparison(path, store, rename, values).run()
     if decoded and not rename:
         problems += decoded_differences(path, store)
     return problems

@@ -23,6 +23,12 @@ def same_bits(a, b):
     return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
 
 
+def names_repeat(array):
+    """Tensorstore opens no array whose dimension names repeat."""
+    names = getattr(array.metadata, "dimension_names", None) or ()
+    return len(set(names)) < len(names)
+
+
 def tensorstore_problem(store, name, version, want):
     spec = {"driver": "zarr3" if version == 3 else "zarr", "kvstore": {"driver": "file", "path": str(Path(store, name)) + "/"}}
     try:
@@ -32,32 +38,32 @@ def tensorstore_problem(store, name, version, want):
     return None if same_bits(np.asarray(got), want) else f"tensorstore: {name}: values differ"
 
 
-def xarray_problems(store, group, names, values):
-    try:
-        ds = xr.open_zarr(str(store), group=group or None, chunks=None, decode_cf=False)
-    except Exception as e:
-        return [f"xarray: group {group or '/'}: {type(e).__name__}: {str(e)[:300]}"]
-    found = []
+def through_xarray(store, names, found):
+    """{name: values} as xarray has them, undecoded; what it cannot open goes to FOUND."""
+    groups, values = {}, {}
     for name in names:
-        key = name.rsplit("/", 1)[-1]
-        if key not in ds.variables:
-            found.append(f"xarray: {name} is missing")
-        elif not same_bits(ds.variables[key].values, values[name]):
-            found.append(f"xarray: {name}: values differ")
-    return found
+        groups.setdefault(name.rpartition("/")[0], []).append(name)
+    for group, members in groups.items():
+        try:
+            ds = xr.open_zarr(str(store), group=group or None, chunks=None, decode_cf=False)
+            values.update({name: ds.variables[name.rpartition("/")[2]].values for name in members})
+        except Exception as e:
+            found.append(f"xarray: group {group or '/'}: {type(e).__name__}: {str(e)[:300]}")
+    return values
 
 
 def disagreements(store, xarray=True):
-    """Numeric arrays through tensorstore and xarray, bit for bit against zarr-python."""
-    version = 3 if Path(store, "zarr.json").exists() else 2
-    values = {name: np.asarray(a[...]) for name, a in arrays(store).items() if a.dtype.kind in "iuf"}
-    found = [tensorstore_problem(store, name, version, a) for name, a in values.items()]
-    groups = {}
-    for name in values:
-        groups.setdefault(name.rpartition("/")[0], []).append(name)
-    if xarray:
-        for group, names in groups.items():
-            found += xarray_problems(store, group, names, values)
+    """Numeric arrays through xarray (which reads with zarr-python) and tensorstore, bit for bit.
+
+    Without XARRAY, for files that xarray cannot show, zarr-python stands in its place.
+    """
+    version, found = 3 if Path(store, "zarr.json").exists() else 2, []
+    numeric = {name: a for name, a in arrays(store).items() if a.dtype.kind in "iuf"}
+    values = through_xarray(store, numeric, found) if xarray else {name: np.asarray(a[...]) for name, a in numeric.items()}
+    for name, array in numeric.items():
+        if name in values and not names_repeat(array):
+            # xarray shows `dtype: "bool"` as what it says, always.
+            found.append(tensorstore_problem(store, name, version, values[name].astype(array.dtype)))
     return [f for f in found if f]
 
 
@@ -75,11 +81,10 @@ def gdal_disagreements(store):
     for name, array in arrays(store).items():
         if array.dtype.kind not in "iuf" or array.dtype == np.float16 or not 0 < array.size <= 5000 or not array.ndim:
             continue
-        done = subprocess.run(["gdalmdiminfo", "-detailed", f'ZARR:"{Path(store, name)}"'], capture_output=True)
+        done = subprocess.run(["gdalmdiminfo", "-detailed", "-array", f"/{name}", f'ZARR:"{store}"'], capture_output=True)
         try:
-            got = json.loads(done.stdout.decode("utf-8", "replace"))["arrays"]
-            got = flatten(next(iter(got.values()))["values"])
-        except (ValueError, KeyError, StopIteration) as e:
+            got = flatten(json.loads(done.stdout.decode("utf-8", "replace"))["values"])
+        except (ValueError, KeyError) as e:
             found.append(f"gdal: {name}: {type(e).__name__} {e}: {done.stderr.decode('utf-8', 'replace')[:200]}")
             continue
         want = np.asarray(array[...])

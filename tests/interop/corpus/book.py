@@ -24,8 +24,9 @@ class Book:
              (the same, but --skip-unsupported converts the rest), or "either"
              (converted right, or refused in one sentence)
     word     what the sentence of a refusal names
-    warns    what a warning must name
-    oracle   False where netCDF4-python cannot say what is in the file
+    warns    what a warning must name, where Zarr 3 is written
+    oracle   False where netCDF4-python cannot say what is in the file; "own" where only
+             support/nc_equals_zarr.py can, which asks h5py too
     args     options that the file needs
     """
 

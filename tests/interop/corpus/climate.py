@@ -81,7 +81,7 @@ def calendars(book):
             ds.createDimension("time", 5)
             variable(ds, "time", "f4" if i % 2 else "i8", ("time",), np.arange(5), {"units": units})
             variable(ds, "v", "f4", ("time",), smooth((5,)))
-    with book.nc("time_masked.nc") as ds:
+    with book.nc("time_masked.nc", oracle="own") as ds:
         ds.createDimension("time", 5)
         variable(ds, "time", "f8", ("time",), [0, 1, 1e36, 3, 4], {"units": "days since 2000-01-01"}, fill_value=1e36)
         variable(ds, "lead", "i4", ("time",), np.arange(5), {"units": "hours"})

@@ -111,13 +111,20 @@ def unlimited(book):
                 ds.createDimension(d, None)
             ds.createDimension("x", 6)
             variable(ds, "t", "f8", ("t",), np.arange(11), {"units": "hours since 1990-01-01"}, **FILTERS[kind])
-            variable(ds, "two", "f4", ("t", "level"), values("f4", (11, 4), rng), **FILTERS[kind])
-            variable(ds, "last", "i2", ("x", "t"), values("i2", (6, 11), rng), **FILTERS[kind])
+            variable(ds, "two", "f4", ("obs", "level"), values("f4", (11, 4), rng), **FILTERS[kind])
             # Shorter than its dimension now is: the tail was never written.
             v = variable(ds, "short", "i4", ("t", "x"), **FILTERS[kind])
             v[:3] = 7
             variable(ds, "unwritten", "f4", ("t", "obs"), **FILTERS[kind])
-            ds.variables["t"][11:14] = [20, 21, 22]
+        name = f"unlimited_tail_{kind}.nc"  # the same along a later dimension, where netCDF-C reads nonsense
+        with book.nc(name, oracle="own") as ds:
+            ds.createDimension("t", None)
+            ds.createDimension("level", None)
+            ds.createDimension("x", 6)
+            variable(ds, "two", "f4", ("t", "level"), values("f4", (11, 4), rng), **FILTERS[kind])
+            variable(ds, "last", "i2", ("x", "t"), values("i2", (6, 11), rng), **FILTERS[kind])
+            variable(ds, "t", "f8", ("t",), np.arange(14), **FILTERS[kind])
+            variable(ds, "level", "f8", ("level",), np.arange(7), **FILTERS[kind])
 
 
 def many_chunks(book):

@@ -57,7 +57,7 @@ def filters(book):
         "szip": dict(compression="szip"), "all_deflate": dict(compression="gzip", shuffle=True, fletcher32=True),
     }
     for kind, storage in plugins.items():
-        with book.h5(f"plugin_{kind}.h5") as f:
+        with book.h5(f"plugin_{kind}.h5", oracle="own" if kind.startswith("lzf") else True) as f:
             for t in ("u1", "i2", "f4", "f8"):
                 with_scales(f, smooth((50, 41), t), f"s_{t}", chunks=(16, 16), **storage)
                 d = with_scales(f, values(t, (130,), random(kind + t)), f"r_{t}", chunks=(33,), **storage)
@@ -161,7 +161,7 @@ def kinds(book):
         f["ascii"] = np.array(["a", "b"], h5py.string_dtype("ascii"))
         f["scalar"] = "a single text"
         f["one_char"] = np.array([b"x", b"y"], "S1")
-    with book.h5("text_fixed.h5", expect="either") as f:
+    with book.h5("text_fixed.h5", expect="either", oracle="own") as f:  # netCDF-C 4.9.0 reads its second text wrongly
         f["fixed"] = np.array([b"abc", b"defgh"], "S8")
     with book.h5("strange_types.h5", **EITHER) as f:
         f["half"] = np.arange(4, dtype="f2")
