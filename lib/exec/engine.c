@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "exec/spill.h"
 #include "exec/threads.h"
 #include "exec/worker.h"
 
@@ -57,12 +58,20 @@ int cm_transfer_skip(const cm_transfer *t, uint64_t chunk, cm_error *err)
     return rc;
 }
 
-static bool has_absent_chunks(cm_array *a)
+bool cm_transfer_is_absent(const cm_transfer *t, uint64_t number)
 {
-    if (!a->chunked || a->ops->is_absent == NULL)
+    if (t->present != NULL)
+        return (t->present[number / 64] >> number % 64 & 1) == 0;
+    return t->source->chunked && t->source->ops->is_absent != NULL &&
+           t->source->ops->is_absent(t->source, number);
+}
+
+static bool has_absent_chunks(const cm_transfer *t)
+{
+    if (t->present == NULL && (!t->source->chunked || t->source->ops->is_absent == NULL))
         return false;
-    for (uint64_t i = 0; i < a->grid.nchunks; i++)
-        if (a->ops->is_absent(a, i))
+    for (uint64_t i = 0; i < t->source->grid.nchunks; i++)
+        if (cm_transfer_is_absent(t, i))
             return true;
     return false;
 }
@@ -110,7 +119,7 @@ void cm_transfer_plan(cm_transfer *t, uint64_t max_slots, size_t piece_nbytes)
     cm_sweep_plan(&r, &t->sweep);
     t->slot_nbytes = cm_transfer_slot_nbytes(t);
     t->worker_nbytes = cm_transfer_worker_nbytes(t, t->sweep.piece_nelem * r.itemsize);
-    t->may_be_absent = has_absent_chunks(t->source);
+    t->may_be_absent = has_absent_chunks(t);
 }
 
 /* Describes the piece under the cursor, without its slots. */
@@ -133,7 +142,7 @@ static void describe_piece(const engine *e, cm_piece *p)
     const cm_array *source = t->source;
     bool runs = t->sweep.rank > 0 && t->sweep.axis[0].kind == CM_PIECE_RUN;
     p->number = cm_grid_number(runs ? cm_zarr_writer_grid(t->target) : &source->grid, p->coord);
-    p->absent = t->may_be_absent && source->ops->is_absent(t->source, p->number);
+    p->absent = t->may_be_absent && cm_transfer_is_absent(t, p->number);
 }
 
 static bool advance_coord(const cm_range *within, unsigned rank, uint64_t *coord)
@@ -161,7 +170,7 @@ static bool all_absent(const engine *e, const cm_piece *p, const uint64_t *coord
     do {
         for (unsigned j = 0; j < s->rank; j++)
             chunk[j] = cm_axis_source_chunk(&s->axis[j], piece[j]);
-        if (!t->source->ops->is_absent(t->source, cm_grid_number(&t->source->grid, chunk)))
+        if (!cm_transfer_is_absent(t, cm_grid_number(&t->source->grid, chunk)))
             return false;
     } while (advance_coord(pieces, s->rank, piece));
     return true;
@@ -172,7 +181,15 @@ static int skip_target(engine *e, const cm_transfer *t, uint64_t number, const u
     cm_box valid;
     cm_grid_box(cm_zarr_writer_grid(t->target), coord, &valid);
     cm_monitor_add(e->options->monitor, cm_box_nelem(&valid) * t->source->dtype.nbytes);
+    cm_transfer_count_delivered(t, &valid);
     return cm_transfer_skip(t, number, &e->error);
+}
+
+/* True when target chunk COORD is to be filled by this pass. */
+static bool is_wanted(const cm_transfer *t, const uint64_t *coord, uint64_t number)
+{
+    return (t->spill == NULL || cm_spill_is_resident(t->spill, coord)) &&
+           !cm_zarr_writer_is_delivered(t->target, number);
 }
 
 /*
@@ -189,7 +206,7 @@ static uint64_t find_slots(const engine *e, cm_piece *p)
     do {
         uint64_t number = cm_grid_number(grid, coord);
         p->slot[i] = cm_slots_find(&e->slots, t, number);
-        missing += p->slot[i] == NULL && !cm_zarr_writer_is_delivered(t->target, number);
+        missing += p->slot[i] == NULL && is_wanted(t, coord, number);
         i++;
     } while (advance_coord(p->targets, grid->rank, coord));
     return missing;
@@ -207,7 +224,7 @@ static int make_slots(engine *e, cm_piece *p)
     do {
         cm_slot **slot = &p->slot[i++];
         uint64_t number = cm_grid_number(grid, coord);
-        if (*slot != NULL || cm_zarr_writer_is_delivered(t->target, number))
+        if (*slot != NULL || !is_wanted(t, coord, number))
             continue;
         if (p->absent && t->absent_is_empty && all_absent(e, p, coord)) {
             rc = skip_target(e, t, number, coord);
@@ -231,7 +248,8 @@ static bool claim_slots(engine *e, cm_piece *p, bool *idle, int *rc)
         return false;
     if (missing > 0)
         *rc = make_slots(e, p);
-    *idle = true;
+    *idle =
+        p->transfer->spill == NULL || p->absent || !cm_spill_wants(p->transfer->spill, p->targets);
     for (uint64_t i = 0; i < p->nslots && *idle; i++)
         *idle = p->slot[i] == NULL;
     return true;
@@ -247,13 +265,14 @@ static void enter_transfer(engine *e)
     while (e->at < e->n && cm_zarr_writer_grid(e->transfer[e->at].target)->nchunks == 0)
         e->at++;
     if (e->at < e->n)
-        cm_sweep_begin(&e->transfer[e->at].sweep, &e->cursor);
+        cm_sweep_begin(&e->transfer[e->at].sweep, e->transfer[e->at].first_block, &e->cursor);
 }
 
 static void advance(engine *e)
 {
-    cm_sweep_next(&e->transfer[e->at].sweep, &e->cursor);
-    if (e->cursor.done) {
+    const cm_transfer *t = &e->transfer[e->at];
+    cm_sweep_next(&t->sweep, &e->cursor);
+    if (e->cursor.done || (t->end_block > 0 && e->cursor.block >= t->end_block)) {
         e->at++;
         enter_transfer(e);
     }

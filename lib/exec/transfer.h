@@ -25,6 +25,17 @@ typedef enum cm_pass {
     CM_PASS_GZIP     /* zlib streams become gzip streams around the same deflate data */
 } cm_pass;
 
+/* What was done for a transfer, or for several that belong together. */
+typedef struct cm_transfer_counts {
+    _Atomic uint64_t fetched;       /* stored chunks asked for */
+    _Atomic uint64_t decoded;       /* of those, decoded */
+    _Atomic uint64_t nelem_read;    /* inside the array, of chunks that were there */
+    _Atomic uint64_t delivered;     /* target chunks put or skipped */
+    _Atomic uint64_t nelem_written; /* of those, inside the array */
+    _Atomic uint64_t spilled;       /* bytes written to scratch */
+    _Atomic uint64_t returned;      /* bytes read from scratch */
+} cm_transfer_counts;
+
 typedef struct cm_transfer {
     /* Set by the caller; borrowed, and unchanged until the engine has returned. */
     cm_array *source;            /* of fixed-size elements */
@@ -41,6 +52,11 @@ typedef struct cm_transfer {
     int (*on_skip)(void *context, uint64_t chunk,
                    cm_error *err); /* a chunk was left out; or NULL */
     void *on_skip_context;
+    const uint64_t
+        *present; /* one bit for each source chunk: it is stored; NULL: the source is asked */
+    cm_transfer_counts *counts;      /* or NULL */
+    const struct cm_spill *spill;    /* target chunks that go to scratch first; NULL: none */
+    uint64_t first_block, end_block; /* of the sweep; end_block 0: all of them */
     atomic_bool *found_fill; /* set when a written element equals target_fill; NULL: nobody asks */
 
     /* Set by cm_transfer_plan. */
@@ -49,6 +65,9 @@ typedef struct cm_transfer {
     size_t worker_nbytes; /* scratch of one worker */
     bool may_be_absent;   /* some source chunks are known to be unallocated */
 } cm_transfer;
+
+/* True when source chunk NUMBER is known to be unallocated. */
+bool cm_transfer_is_absent(const cm_transfer *t, uint64_t number);
 
 /* Bytes of scratch that a worker needs for T, before any plan: for budgeting. */
 size_t cm_transfer_worker_nbytes(const cm_transfer *t, size_t piece_nbytes);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "codec/rewrap.h"
+#include "exec/spill.h"
 #include "model/copy.h"
 
 const char *const cm_stage_names[CM_NSTAGES] = {"read",   "decode", "scatter",
@@ -26,6 +27,7 @@ int cm_worker_init(cm_worker *w, unsigned index, const cm_transfer *transfer, si
                    const cm_engine_options *options, cm_error *err)
 {
     size_t stored = 0, decoded = 0, converted = 0, encoded = 0, touched = 1;
+    size_t spilled = 0;
     memset(w, 0, sizeof(*w));
     w->index = index;
     w->monitor = options->monitor;
@@ -44,6 +46,8 @@ int cm_worker_init(cm_worker *w, unsigned index, const cm_transfer *transfer, si
         encoded = bound > encoded ? bound : encoded;
         size_t target = t->conversion == NULL ? 0 : grid->chunk_nelem * t->target_type.nbytes;
         converted = target > converted ? target : converted;
+        if (t->spill != NULL && piece > spilled)
+            spilled = piece;
         touched = t->sweep.touched > touched ? t->sweep.touched : touched;
     }
     if ((w->ctx = cm_codec_ctx_create(err)) == NULL ||
@@ -56,6 +60,8 @@ int cm_worker_init(cm_worker *w, unsigned index, const cm_transfer *transfer, si
         rc = cm_buf_reserve(&w->converted, converted, err);
     if (rc == CM_OK)
         rc = cm_buf_reserve(&w->encoded, encoded, err);
+    if (rc == CM_OK)
+        rc = cm_buf_reserve(&w->spilled, spilled, err);
     return rc;
 }
 
@@ -66,16 +72,9 @@ void cm_worker_release(cm_worker *w)
     cm_buf_release(&w->decoded);
     cm_buf_release(&w->converted);
     cm_buf_release(&w->encoded);
+    cm_buf_release(&w->spilled);
     free(w->piece.slot);
 }
-
-/* Where the elements of a piece lie once they are decoded. */
-typedef struct loaded {
-    const uint8_t *data;          /* NULL: every element is the fill value */
-    uint64_t origin[CM_MAX_RANK]; /* source element of data's first element */
-    uint64_t shape[CM_MAX_RANK];  /* of data, C order */
-    bool in_place;                /* already in the one slot it goes to */
-} loaded;
 
 /* True when PIECE, laid out as SHAPE, is exactly the one target chunk that it goes to. */
 static bool fits_slot(const cm_piece *p, const uint64_t *shape)
@@ -103,7 +102,7 @@ static void source_box(const cm_piece *p, cm_box *box)
     }
 }
 
-static int load_box(cm_worker *w, loaded *out, cm_error *err)
+static int load_box(cm_worker *w, cm_loaded *out, cm_error *err)
 {
     const cm_piece *p = &w->piece;
     cm_array *source = p->transfer->source;
@@ -121,7 +120,7 @@ static int load_box(cm_worker *w, loaded *out, cm_error *err)
     return rc;
 }
 
-static int decode_chunk(cm_worker *w, uint32_t skip, loaded *out, cm_error *err)
+static int decode_chunk(cm_worker *w, uint32_t skip, cm_loaded *out, cm_error *err)
 {
     const cm_piece *p = &w->piece;
     cm_array *source = p->transfer->source;
@@ -156,7 +155,7 @@ static int pass_on(cm_worker *w, cm_error *err)
     const cm_buf *bytes = &w->stored;
     int rc = CM_OK;
     if (t->pass == CM_PASS_GZIP) {
-        loaded ignored;
+        cm_loaded ignored;
         rc = decode_chunk(w, 0, &ignored, err);
         if (rc == CM_OK)
             rc = cm_zlib_to_gzip(&w->stored, ignored.data,
@@ -172,25 +171,38 @@ static int pass_on(cm_worker *w, cm_error *err)
     return rc;
 }
 
-static int load_chunk(cm_worker *w, loaded *out, cm_error *err)
+static void count_read(const cm_transfer *t, const uint64_t *coord, bool decoded)
+{
+    cm_box box;
+    cm_grid_box(&t->source->grid, coord, &box);
+    atomic_fetch_add(&t->counts->nelem_read, cm_box_nelem(&box));
+    atomic_fetch_add(&t->counts->decoded, decoded);
+}
+
+static int load_chunk(cm_worker *w, cm_loaded *out, cm_error *err)
 {
     const cm_piece *p = &w->piece;
     cm_array *source = p->transfer->source;
     cm_fetch fetch = {0};
     uint64_t start = cm_now_ns();
     int rc = source->ops->fetch(source, p->number, &w->stored, &fetch, err);
+    if (p->transfer->counts != NULL)
+        atomic_fetch_add(&p->transfer->counts->fetched, 1);
     if (rc != CM_OK || !fetch.present)
         return rc;
+    bool pass = p->transfer->pass != CM_PASS_NOTHING && fetch.skip == 0;
+    if (p->transfer->counts != NULL)
+        count_read(p->transfer, p->coord, !pass);
     cm_worker_stage(w, CM_STAGE_READ, p->transfer, p->number, start);
     w->stats.read_nbytes += w->stored.nbytes;
     /* A chunk that skipped a filter is not what the output's metadata says: it is recoded. */
-    if (p->transfer->pass != CM_PASS_NOTHING && fetch.skip == 0)
+    if (pass)
         return pass_on(w, err);
     return decode_chunk(w, fetch.skip, out, err);
 }
 
 /* Copies what PIECE and the target chunk COORD share. */
-static void scatter_to(const cm_piece *p, const loaded *from, const int64_t *from_stride,
+static void scatter_to(const cm_piece *p, const cm_loaded *from, const int64_t *from_stride,
                        const uint64_t *coord, uint8_t *slot)
 {
     const cm_transfer *t = p->transfer;
@@ -222,7 +234,7 @@ static void scatter_to(const cm_piece *p, const loaded *from, const int64_t *fro
         cm_fill_nd(s->rank, shape, itemsize, slot, dst_stride, fill);
 }
 
-static void scatter(const cm_piece *p, const loaded *from)
+static void scatter(const cm_piece *p, const cm_loaded *from)
 {
     unsigned rank = p->transfer->sweep.rank;
     int64_t stride[CM_MAX_RANK];
@@ -244,7 +256,7 @@ static void scatter(const cm_piece *p, const loaded *from)
 int cm_worker_piece(cm_worker *w, cm_error *err)
 {
     const cm_transfer *t = w->piece.transfer;
-    loaded from = {0};
+    cm_loaded from = {0};
     int rc = CM_OK;
     cm_monitor_at(w->monitor, t->source->name, w->piece.number, "reading");
     w->stats.pieces++;
@@ -257,6 +269,8 @@ int cm_worker_piece(cm_worker *w, cm_error *err)
         scatter(&w->piece, &from);
         cm_worker_stage(w, CM_STAGE_SCATTER, t, w->piece.number, start);
     }
+    if (rc == CM_OK && t->spill != NULL && !w->piece.absent)
+        rc = cm_spill_piece(w, &from, err);
     return rc;
 }
 
@@ -349,6 +363,14 @@ static int put(cm_worker *w, cm_slot *slot, const cm_grid *grid, uint8_t *data, 
     return rc;
 }
 
+void cm_transfer_count_delivered(const cm_transfer *t, const cm_box *valid)
+{
+    if (t->counts == NULL)
+        return;
+    atomic_fetch_add(&t->counts->delivered, 1);
+    atomic_fetch_add(&t->counts->nelem_written, cm_box_nelem(valid));
+}
+
 int cm_worker_target(cm_worker *w, cm_slot *slot, cm_error *err)
 {
     const cm_grid *grid = cm_zarr_writer_grid(slot->transfer->target);
@@ -368,5 +390,6 @@ int cm_worker_target(cm_worker *w, cm_slot *slot, cm_error *err)
         return rc;
     }
     cm_monitor_add(w->monitor, cm_box_nelem(&valid) * slot->transfer->source->dtype.nbytes);
+    cm_transfer_count_delivered(slot->transfer, &valid);
     return CM_OK;
 }

@@ -26,6 +26,7 @@ typedef struct cm_worker {
     cm_buf decoded;   /* a source chunk, or a box of the source */
     cm_buf converted; /* a target chunk in the target's type */
     cm_buf encoded;
+    cm_buf spilled; /* what one source chunk has for one tile */
     cm_piece piece;
     cm_monitor *monitor;
     cm_trace *trace;
@@ -41,6 +42,17 @@ void cm_worker_release(cm_worker *w);
 int cm_worker_piece(cm_worker *w, cm_error *err);
 /* Converts, pads, encodes and puts the target chunk in SLOT, or skips it. */
 int cm_worker_target(cm_worker *w, cm_slot *slot, cm_error *err);
+
+/* Where the elements of a piece lie once they are decoded. */
+typedef struct cm_loaded {
+    const uint8_t *data;          /* NULL: every element is the fill value */
+    uint64_t origin[CM_MAX_RANK]; /* source element of data's first element */
+    uint64_t shape[CM_MAX_RANK];  /* of data, C order */
+    bool in_place;                /* already in the one slot it goes to */
+} cm_loaded;
+
+/* Counts target chunk VALID of T as put or left out. */
+void cm_transfer_count_delivered(const cm_transfer *t, const cm_box *valid);
 
 /* Books the time since START for STAGE and returns now. */
 uint64_t cm_worker_stage(cm_worker *w, int stage, const cm_transfer *t, uint64_t chunk,

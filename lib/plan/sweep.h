@@ -49,6 +49,10 @@ typedef struct cm_sweep {
 /* Always finds a plan: blocks of one target chunk take one slot.  The array has no zero-length dimension. */
 void cm_sweep_plan(const cm_sweep_request *request, cm_sweep *out);
 
+/* The sweep with blocks of BLOCK target chunks in ORDER; max_slots is ignored.  Not for sliceable sources. */
+void cm_sweep_with(const cm_sweep_request *request, const uint64_t *block, const unsigned *order,
+                   cm_sweep *out);
+
 /* Slots that the same order and blocks would take with target chunks of TARGET (multiples of the sweep's): shards being assembled. */
 uint64_t cm_sweep_slots_for(const cm_sweep *sweep, const uint64_t *target);
 
@@ -61,7 +65,8 @@ typedef struct cm_sweep_cursor {
     bool done;
 } cm_sweep_cursor;
 
-void cm_sweep_begin(const cm_sweep *sweep, cm_sweep_cursor *cursor);
+/* At the first piece of BLOCK. */
+void cm_sweep_begin(const cm_sweep *sweep, uint64_t block, cm_sweep_cursor *cursor);
 void cm_sweep_next(const cm_sweep *sweep, cm_sweep_cursor *cursor);
 
 /* Pieces of the cursor's block that meet target chunk COORD: one product per dimension. */

@@ -130,7 +130,7 @@ static void simulate(const cm_sweep *s, simulation *sim)
 {
     cm_sweep_cursor c;
     memset(sim, 0, sizeof(*sim));
-    for (cm_sweep_begin(s, &c); !c.done; cm_sweep_next(s, &c)) {
+    for (cm_sweep_begin(s, 0, &c); !c.done; cm_sweep_next(s, &c)) {
         sim->pieces++;
         touch_targets(s, &c, sim);
     }

@@ -1,0 +1,150 @@
+#include "plan/meetings.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/number.h"
+
+enum {
+    MAX_SCAN = 1 << 17 /* pieces looked at; longer dimensions get the worst case added */
+};
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Products of counts saturate: such a plan never fits. */
+uint64_t cm_mul_sat(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return cm_mul_u64(a, b, &product) ? product : UINT64_MAX;
+}
+
+uint64_t cm_add_sat(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+cm_range cm_axis_block_span(const cm_axis *axis, uint64_t block, uint64_t b)
+{
+    return (cm_range){b * block * axis->target, min_u64(axis->n, (b + 1) * block * axis->target)};
+}
+
+static void meetings_add(cm_meetings *m, cm_meeting item)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (memcmp(&m->item[i], &item, sizeof(item)) == 0)
+            return;
+    if (m->n < CM_MAX_MEETINGS) {
+        m->item[m->n++] = item;
+        return;
+    }
+    /* Too many kinds: the last one becomes an upper bound of the rest. */
+    cm_meeting *last = &m->item[CM_MAX_MEETINGS - 1];
+    last->mid = max_u64(last->mid, item.mid);
+    last->opening = max_u64(last->opening, item.opening);
+    last->closing = max_u64(last->closing, item.closing);
+    last->nested = max_u64(last->nested, item.nested);
+}
+
+static cm_meeting meet(const cm_axis *axis, cm_range block, uint64_t piece, uint64_t *touched)
+{
+    cm_meeting m = {0};
+    cm_range targets = cm_axis_targets(axis, cm_axis_piece_span(axis, block, piece));
+    *touched = targets.hi - targets.lo;
+    /* Only the outermost targets can reach past the piece. */
+    m.nested = *touched;
+    for (int side = 0; side < (*touched > 1 ? 2 : 1); side++) {
+        cm_range span = cm_axis_target_span(axis, side == 0 ? targets.lo : targets.hi - 1);
+        cm_range pieces = cm_axis_pieces(axis, block, span);
+        bool before = pieces.lo<piece, after = pieces.hi - 1> piece;
+        if (!before && !after)
+            continue;
+        m.nested--;
+        m.mid += before && after;
+        m.opening += !before && after;
+        m.closing += before && !after;
+    }
+    return m;
+}
+
+void cm_meetings_find(const cm_axis *axis, uint64_t block, cm_meetings *out)
+{
+    memset(out, 0, sizeof(*out));
+    uint64_t ntargets = cm_div_ceil(axis->n, axis->target);
+    uint64_t nblocks = cm_div_ceil(ntargets, block), scanned = 0;
+    out->targets = min_u64(block, ntargets);
+    for (uint64_t b = 0; b < nblocks; b++) {
+        if (b == MAX_SCAN) {
+            out->pieces = cm_mul_sat(out->pieces / MAX_SCAN + 1, nblocks);
+            break;
+        }
+        cm_range span = cm_axis_block_span(axis, block, b);
+        cm_range pieces = cm_axis_pieces(axis, span, span);
+        out->pieces += pieces.hi - pieces.lo;
+        for (uint64_t k = pieces.lo; k < pieces.hi && scanned < MAX_SCAN; k++, scanned++) {
+            uint64_t touched;
+            meetings_add(out, meet(axis, span, k, &touched));
+            out->touched = max_u64(out->touched, touched);
+        }
+    }
+    if (scanned == MAX_SCAN) {
+        uint64_t most = axis->source / axis->target + 2;
+        meetings_add(out, (cm_meeting){1, 1, 1, most});
+        out->touched = max_u64(out->touched, most);
+    }
+}
+
+/*
+ * Slots held at most when pieces come in lexicographic order of ORDER.  Looking
+ * at the dimension ORDER[0] and the product `rest` of the targets along the
+ * others: a target that is mid holds all of `rest`; of those opening, the ones
+ * that the inner position has passed are held, of those closing the ones that
+ * it has not, together at most `rest` and once more what is held at the inner
+ * position; a nested one holds only the latter.
+ */
+uint64_t cm_meetings_slots(const cm_meetings *m, const unsigned *order, unsigned rank)
+{
+    uint64_t inner = 1, rest = 1;
+    for (unsigned i = rank; i-- > 0;) {
+        const cm_meetings *along = &m[order[i]];
+        uint64_t most = 0;
+        for (size_t k = 0; k < along->n; k++) {
+            const cm_meeting *at = &along->item[k];
+            uint64_t pairs = min_u64(at->opening, at->closing);
+            uint64_t held = cm_mul_sat(at->mid + max_u64(at->opening, at->closing), rest);
+            held = cm_add_sat(held, cm_mul_sat(pairs + at->nested, inner));
+            most = max_u64(most, held);
+        }
+        inner = most;
+        rest = cm_mul_sat(rest, along->targets);
+    }
+    return inner;
+}
+
+bool cm_next_permutation(unsigned *order, unsigned n)
+{
+    unsigned i = n;
+    while (i > 1 && order[i - 2] > order[i - 1])
+        i--;
+    if (i <= 1)
+        return false;
+    unsigned j = n - 1;
+    while (order[j] < order[i - 2])
+        j--;
+    unsigned swap = order[i - 2];
+    order[i - 2] = order[j];
+    order[j] = swap;
+    for (unsigned lo = i - 1, hi = n - 1; lo < hi; lo++, hi--) {
+        swap = order[lo];
+        order[lo] = order[hi];
+        order[hi] = swap;
+    }
+    return true;
+}
