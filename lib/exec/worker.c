@@ -380,15 +380,17 @@ int cm_worker_target(cm_worker *w, cm_slot *slot, cm_error *err)
     cm_grid_coord(grid, slot->number, coord);
     cm_grid_box(grid, coord, &valid);
     cm_monitor_at(w->monitor, slot->transfer->source->name, slot->number, "writing");
-    int rc = slot->delivered ? CM_OK : finish_elements(w, slot, grid, coord, &valid, &data, err);
-    if (rc == CM_OK && !slot->delivered)
-        rc = put(w, slot, grid, data, err);
-    if (rc != CM_OK) {
+    int rc = CM_OK;
+    if (!slot->delivered &&
+        (rc = finish_elements(w, slot, grid, coord, &valid, &data, err)) != CM_OK) {
         char text[CM_MAX_RANK * 21];
         cm_error_prefix(err, "variable %s: chunk %s of the output", slot->transfer->source->name,
                         cm_coord_text(grid->rank, coord, text, sizeof(text)));
         return rc;
     }
+    /* The writer's errors say where. */
+    if (!slot->delivered && (rc = put(w, slot, grid, data, err)) != CM_OK)
+        return rc;
     cm_monitor_add(w->monitor, cm_box_nelem(&valid) * slot->transfer->source->dtype.nbytes);
     cm_transfer_count_delivered(slot->transfer, &valid);
     return CM_OK;

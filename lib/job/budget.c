@@ -58,8 +58,8 @@ static int prepare(cm_job *job, cm_store *store, cm_error *err)
                                  memcmp(a->fill, v->meta.fill, v->type.nbytes) == 0;
         }
         bool integer = v->type.kind == CM_KIND_INT || v->type.kind == CM_KIND_UINT;
-        if (job->options->zarr_format == 3 && integer && !v->source->has_fill_value &&
-            !v->source->is_char)
+        if (job->options->zarr_format == 3 && integer && v->rank >= 2 &&
+            !v->source->has_fill_value && !v->source->is_char)
             t->found_fill = &v->found_fill;
     }
     return CM_OK;

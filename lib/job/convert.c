@@ -51,7 +51,9 @@ static int check_group(cm_job *job, cm_convert_options *effective, cm_error *err
             return CM_OK;
     for (size_t i = 0; i < cm_nc_nvars(job->file); i++) {
         if (strcmp(cm_nc_var_at(job->file, i)->array.name, job->group) == 0) {
-            effective->variable = (cm_texts){&job->group, 1};
+            job->chosen = job->group;
+            effective->variable = (cm_texts){&job->chosen, 1};
+            job->group = "";
             return CM_OK;
         }
     }
@@ -240,9 +242,20 @@ static int open_journal(cm_job *job, cm_output *out, cm_journal **journal, cm_er
     return rc;
 }
 
+static int write_described(cm_job *job, cm_output *out, cm_error *err)
+{
+    cm_store_counts before = cm_store_count(out->store);
+    int rc = write_metadata(job, out->store, err);
+    cm_store_counts after = cm_store_count(out->store);
+    if (rc != CM_OK)
+        cm_error_prefix(err, "%s", out->path);
+    job->report->nobjects = written_objects(job) + after.nput - before.nput;
+    job->report->stored_nbytes = written_nbytes(job) + after.put_nbytes - before.put_nbytes;
+    return rc;
+}
+
 static int write_store(cm_job *job, cm_output *out, cm_error *err)
 {
-    cm_convert_report *r = job->report;
     cm_journal *journal = NULL;
     uint64_t foreign;
     int rc = cm_output_begin(out, &foreign, err);
@@ -255,16 +268,10 @@ static int write_store(cm_job *job, cm_output *out, cm_error *err)
         rc = open_journal(job, out, &journal, err);
     if (rc == CM_OK)
         rc = move_all(job, err);
-    cm_store_counts before = cm_store_count(out->store);
     if (rc == CM_OK)
-        rc = write_metadata(job, out->store, err);
-    cm_store_counts after = cm_store_count(out->store);
+        rc = write_described(job, out, err);
     cm_journal_close(journal, rc == CM_OK);
-    if (rc != CM_OK)
-        return rc;
-    r->nobjects = written_objects(job) + after.nput - before.nput;
-    r->stored_nbytes = written_nbytes(job) + after.put_nbytes - before.put_nbytes;
-    return warn_of_data(job, err);
+    return rc == CM_OK ? warn_of_data(job, err) : rc;
 }
 
 static void discard(cm_job *job, cm_output *out)
@@ -288,12 +295,27 @@ static int dry_run(cm_job *job, cm_error *err)
         rc = cm_job_report(job, false, err);
     if (rc == CM_OK)
         rc = cm_job_estimate(job, err);
+    for (size_t i = 0; rc == CM_OK && i < job->report->nvariables; i++)
+        job->report->nobjects += job->report->variable[i].nobjects;
+    if (rc == CM_OK)
+        rc = write_metadata(job, nowhere, err);
+    if (rc == CM_OK)
+        job->report->nobjects += cm_store_count(nowhere).nput;
     for (size_t i = 0; i < job->nvars; i++) {
         cm_zarr_writer_free(job->var[i].writer);
         job->var[i].writer = NULL;
     }
     cm_store_free(nowhere);
     return rc;
+}
+
+/* What went wrong on the way in is the input's; what already names a file is left alone. */
+static void name_file(cm_error *err, const char *input, const char *output)
+{
+    if (err == NULL || strstr(err->text, input) != NULL ||
+        (output != NULL && strstr(err->text, output) != NULL))
+        return;
+    cm_error_prefix(err, "%s", input);
 }
 
 static int convert(cm_job *job, cm_output *out, cm_error *err)
@@ -304,6 +326,8 @@ static int convert(cm_job *job, cm_output *out, cm_error *err)
         return dry_run(job, err);
     if (rc == CM_OK)
         rc = write_store(job, out, err);
+    if (rc == CM_EINVAL)
+        name_file(err, job->path, out->path);
     cm_convert_report *r = job->report;
     /* What can be finished is left to be finished; everything else is removed. */
     r->resumable = (rc == CM_ECANCELED || rc == CM_ENOSPC) && cm_journal_exists(out->path);
@@ -385,9 +409,8 @@ int cm_convert(const cm_convert_options *options, cm_convert_report *report, cm_
         int certified = cm_job_certify(&job, path, err);
         rc = certified == CM_OK ? rc : certified;
     }
-    bool names_file = err == NULL || path == NULL || strstr(err->text, path) != NULL;
-    if (opened && !names_file && rc != CM_OK && rc != CM_EINVAL && rc != CM_ECANCELED)
-        cm_error_prefix(err, "%s", path);
+    if (opened && rc != CM_OK && rc != CM_EINVAL && rc != CM_ECANCELED)
+        name_file(err, path, out.path);
     report->nthreads = job.nthreads;
     report->memory_limit = job.memory_limit;
     report->memory_peak = cm_peak_rss();

@@ -51,8 +51,9 @@ typedef struct cm_job {
     const cm_convert_options *options;
     cm_convert_report *report;
     cm_nc_file *file;
-    const char *path;  /* of the file */
-    const char *group; /* of the file, what is converted: "" or "a/b" */
+    const char *path;   /* of the file */
+    const char *group;  /* of the file, what is converted: "" or "a/b" */
+    const char *chosen; /* the variable that the input's name ends in, or NULL */
     cm_job_var *var;
     size_t nvars;
     cm_transfer *transfer; /* of the fixed-size ones */

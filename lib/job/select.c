@@ -199,8 +199,10 @@ static int check_names(cm_job *job, cm_error *err)
             if (rc == CM_OK)
                 rc = cm_zarr_name_check(part, &warn, err);
             if (rc != CM_OK) {
+                bool chosen = strcmp(name, path_in_group(job, job->var[i].source)) != 0;
                 cm_error_prefix(err, "variable %.300s", job->var[i].source->array.name);
-                return cm_fail(err, CM_EUNSUPPORTED, "%.800s; --rename gives it another name",
+                return cm_fail(err, chosen ? CM_EINVAL : CM_EUNSUPPORTED,
+                               "%.800s; --rename gives it another name",
                                err == NULL ? "" : err->text);
             }
             if (warn && (rc = cm_job_warn(job, err,

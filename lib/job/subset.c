@@ -93,6 +93,12 @@ static const cm_nc_var *find_coordinate(cm_job *job, const cm_job_var *v, const 
     return found;
 }
 
+static bool is_time(const cm_nc_var *c)
+{
+    const char *units = cm_json_text(cm_json_member(c->array.attrs, "units"), NULL);
+    return units != NULL && cm_time_axis_is(units);
+}
+
 /* The bound as a number on the coordinate's axis; UPPER: a partial date means its last moment. */
 static int parse_bound(const subset *s, const char *text, const cm_nc_var *c, bool upper,
                        double *out, cm_error *err)
@@ -103,7 +109,7 @@ static int parse_bound(const subset *s, const char *text, const cm_nc_var *c, bo
         *out = upper ? INFINITY : -INFINITY;
         return CM_OK;
     }
-    if (units != NULL && strstr(units, " since ") != NULL) {
+    if (is_time(c)) {
         cm_time_axis axis;
         int rc = cm_time_axis_parse(units, calendar, &axis, err);
         if (rc == CM_OK)
@@ -175,6 +181,12 @@ static int slice_by_value(cm_job *job, const subset *s, const cm_job_var *v, uin
     int rc = parse_bound(s, copy, c, false, &lo, err);
     if (rc == CM_OK)
         rc = parse_bound(s, dots + 2, c, true, &hi, err);
+    /* A range of numbers may run the way that the coordinate does: lat=60..30. */
+    if (rc == CM_OK && lo > hi && !is_time(c)) {
+        double swap = lo;
+        lo = hi;
+        hi = swap;
+    }
     if (rc == CM_OK)
         rc = read_coordinate(job, (cm_nc_var *)c, &value, err);
     if (rc == CM_OK)

@@ -201,6 +201,18 @@ static int tell_unverified(verification *ver, subject *s, cm_error *err)
     return rc;
 }
 
+/* The store cannot be read where the file can: a difference like another. */
+static int tell_damaged(verification *ver, subject *s, const cm_error *err)
+{
+    int rc = CM_OK;
+    pthread_mutex_lock(&ver->lock);
+    if (s->told++ < MAX_DIFFERENCES)
+        rc = cm_job_differ(ver->job, NULL, "%s: cannot be read from the store: %s", s->var->name,
+                           err->text);
+    pthread_mutex_unlock(&ver->lock);
+    return rc;
+}
+
 static int run_task(verification *ver, uint64_t task, cm_bench *b, cm_error *err)
 {
     size_t i = 0;
@@ -218,6 +230,8 @@ static int run_task(verification *ver, uint64_t task, cm_bench *b, cm_error *err
                             err);
     if (rc == CM_EUNSUPPORTED)
         return tell_unverified(ver, s, err);
+    if (rc == CM_EFORMAT && strstr(err->text, ver->job->path) == NULL)
+        return tell_damaged(ver, s, err);
     if (rc != CM_OK)
         return rc;
     if (found.ndiffer > 0)

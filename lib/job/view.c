@@ -70,22 +70,40 @@ static void set_nodata(cm_job_var *v, cm_conversion *k)
         cm_element_from_double(&k->dst, to_float ? (double)__builtin_nanf("") : 0, k->dst_nodata);
 }
 
-static int set_conversion(changes *c, cm_job_var *v, cm_error *err)
+/* True when another chosen variable says that V holds its bounds: coordinates, which stay as they are. */
+static bool is_bounds(const cm_job *job, const cm_job_var *v)
+{
+    static const char *const attribute[] = {"bounds", "climatology"};
+    const char *last = strrchr(v->source->array.name, '/');
+    last = last == NULL ? v->source->array.name : last + 1;
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_json *attrs = job->var[i].source->array.attrs;
+        for (size_t k = 0; k < sizeof(attribute) / sizeof(attribute[0]); k++) {
+            const char *text = cm_json_text(cm_json_member(attrs, attribute[k]), NULL);
+            if (text != NULL && strcmp(text, last) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+static int set_conversion(const cm_job *job, changes *c, cm_job_var *v, cm_error *err)
 {
     double ignored;
     cm_conversion *k = &v->conversion;
+    bool general = v->rank >= 2 && !is_bounds(job, v);
     bool named, packed = number_attribute(v, "scale_factor", &ignored) ||
                          number_attribute(v, "add_offset", &ignored);
     k->src = k->dst = v->source->array.dtype;
     int rc = wants_unpack(c, v, packed) ? set_unpack(v, k, packed, err) : CM_OK;
-    const char *type = cm_varopts_get(&c->dtype, v->name, v->rank >= 2, &named);
+    const char *type = cm_varopts_get(&c->dtype, v->name, general, &named);
     if (rc == CM_OK && type != NULL && (named || cm_dtype_is_number(&k->src))) {
         if (cm_dtype_parse(type, &k->dst, err) != CM_OK) {
             cm_error_prefix(err, "--dtype %s", type);
             return CM_EINVAL;
         }
     }
-    const char *bits = cm_varopts_get(&c->keepbits, v->name, v->rank >= 2, &named);
+    const char *bits = cm_varopts_get(&c->keepbits, v->name, general, &named);
     if (rc == CM_OK && bits != NULL && (named || k->dst.kind == CM_KIND_FLOAT)) {
         uint64_t keep;
         if (cm_parse_u64(bits, &keep, err) != CM_OK || keep == 0 || keep > 52)
@@ -94,15 +112,14 @@ static int set_conversion(changes *c, cm_job_var *v, cm_error *err)
     }
     if (rc != CM_OK)
         return rc;
-    v->converts = !cm_conversion_is_identity(k);
-    if (!v->converts)
-        return CM_OK;
-    set_nodata(v, k);
-    v->type = k->dst;
     if (cm_conversion_check(k, err) != CM_OK) {
         cm_error_prefix(err, "variable %s", v->name);
         return CM_EINVAL;
     }
+    v->converts = !cm_conversion_is_identity(k);
+    v->type = k->dst;
+    if (v->converts)
+        set_nodata(v, k);
     return CM_OK;
 }
 
@@ -137,7 +154,7 @@ static int view_one(cm_job *job, changes *c, cm_job_var *v, cm_error *err)
     }
     int rc = set_characters(job, v, err);
     if (rc == CM_OK && !v->as_strings && !v->source->is_char)
-        rc = set_conversion(c, v, err);
+        rc = set_conversion(job, c, v, err);
     return rc;
 }
 
