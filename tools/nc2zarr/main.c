@@ -2,29 +2,13 @@
 #include "nc2zarr.h"
 
 #include <limits.h>
-#include <malloc.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
-#include "../common/print.h"
-#include "../common/progress.h"
+#include "../common/run.h"
 #include "../common/say.h"
-#include "../common/signals.h"
-
-/*
- * Each arena of glibc keeps what its busiest moment held, and there would be one a
- * thread; --memory is a promise about the process.  Four cost no time with 2 to 16
- * threads.  The thresholds stay as they are: with large ones, so that what codec
- * libraries allocate at every call is kept, the sample conversion took the same
- * time and 62 instead of 50 MiB.
- */
-static void tune_allocator(void)
-{
-    mallopt(M_ARENA_MAX, 4);
-}
 
 static bool ends_in(const char *name, size_t nbytes, const char *ending)
 {
@@ -53,26 +37,6 @@ static char *default_output(const char *input)
     if (n > INT_MAX || asprintf(&output, "%.*s.zarr", (int)n, name) < 0)
         return NULL;
     return output;
-}
-
-/* ARGV as one could type it again; NULL: no memory. */
-static char *command_line(int argc, char **argv)
-{
-    char *text = NULL;
-    size_t nbytes = 0;
-    FILE *f = open_memstream(&text, &nbytes);
-    if (!f)
-        return NULL;
-    for (int i = 0; i < argc; i++) {
-        if (i > 0)
-            putc(' ', f);
-        cm_print_shell_word(argv[i], f);
-    }
-    if (fclose(f) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
 }
 
 static cm_texts texts(const cm_list *list)
@@ -114,23 +78,9 @@ static void fill_options(cm_convert_options *o, const nc2zarr_values *v,
 /* About a store that is there.  On standard error, so that results stay alone on standard output. */
 static void say_findings(const cm_convert_report *r, const cm_common_options *common)
 {
-    for (size_t i = 0; i < r->nwarnings && common->verbosity >= 0; i++)
-        cm_say(NC2ZARR.name, "warning: %s", r->warning[i]);
-    for (size_t i = 0; i < r->ndifferences; i++)
-        cm_say(NC2ZARR.name, "difference: %s", r->difference[i]);
-}
-
-/* Why it ended, in what state it left the output, and how to go on. */
-static void say_stopped(const cm_convert_options *options, const cm_convert_report *r)
-{
-    const char *name = cm_signals_caught() == SIGINT ? "SIGINT" : "SIGTERM";
-    const char *state = options->check || options->dry_run ? "nothing was changed"
-                        : r->written   ? "the store is complete, but not verified"
-                        : r->resumable ? "the same command with --resume goes on"
-                                       : "run the same command again";
-    if (r->resumable && options->overwrite)
-        state = "the same command with --resume in place of --overwrite goes on";
-    cm_say(NC2ZARR.name, "%s: stopped by %s; %s", options->output, name, state);
+    if (common->verbosity >= 0)
+        cm_run_say_all(&NC2ZARR, "warning", r->warning, r->nwarnings);
+    cm_run_say_all(&NC2ZARR, "difference", r->difference, r->ndifferences);
 }
 
 /* STATUS is what cm_convert returned, with its sentence in ERR.  Returns the exit status. */
@@ -150,30 +100,36 @@ static int report(int status, const cm_convert_options *options, const cm_conver
     } else if (whole && common->verbosity >= 0) {
         nc2zarr_print_summary(options, r, common);
     }
-    if (status == CM_ECANCELED && cm_signals_caught())
-        say_stopped(options, r);
+    cm_run_state state = {.untouched = options->check || options->dry_run,
+                          .complete = r->written,
+                          .resumable = r->resumable,
+                          .overwrite = options->overwrite};
+    if (cm_run_stopped(status))
+        cm_run_say_stopped(&NC2ZARR, options->output, &state);
     else if (status != CM_OK)
         cm_say(NC2ZARR.name, "%s", err->text);
     return exit_status;
 }
 
+typedef struct conversion {
+    const cm_convert_options *options;
+    cm_convert_report report;
+} conversion;
+
+static int convert(void *context, cm_error *err)
+{
+    conversion *c = context;
+    return cm_convert(c->options, &c->report, err);
+}
+
 static int run(const cm_convert_options *options, const cm_common_options *common)
 {
     cm_error err = {0};
-    cm_convert_report r;
-    memset(&r, 0, sizeof(r));
-    cm_progress_mode mode = common->verbosity < 0 && common->progress == CM_PROGRESS_AUTO
-                                ? CM_PROGRESS_NEVER
-                                : (cm_progress_mode)common->progress;
-    cm_signals_catch(options->monitor);
-    cm_progress *progress = cm_progress_start(NC2ZARR.name, options->monitor, mode);
-    int status = cm_convert(options, &r, &err);
-    cm_progress_stop(progress);
-    cm_signals_release();
-    int exit_status = report(status, options, &r, common, &err);
-    cm_convert_report_release(&r);
-    if (status == CM_ECANCELED && cm_signals_caught())
-        cm_signals_end();
+    conversion c = {.options = options};
+    int status = cm_run(&NC2ZARR, common, options->monitor, convert, &c, &err);
+    int exit_status = report(status, options, &c.report, common, &err);
+    cm_convert_report_release(&c.report);
+    cm_run_end(status);
     return exit_status;
 }
 
@@ -186,7 +142,7 @@ static int prepare_and_run(int argc, char **argv, const nc2zarr_values *v,
     cm_convert_options_init(&options);
     fill_options(&options, v, common);
     char *output = paths->n == 2 ? strdup(paths->text[1]) : default_output(paths->text[0]);
-    char *command = command_line(argc, argv);
+    char *command = cm_run_command_line(argc, argv);
     cm_monitor *monitor = cm_monitor_create(&err);
     if (!output || !command)
         cm_fail(&err, CM_ENOMEM, "no memory to begin");
@@ -207,9 +163,7 @@ static int prepare_and_run(int argc, char **argv, const nc2zarr_values *v,
 
 int main(int argc, char **argv)
 {
-    /* Archives lie on file systems that are read-only or have no locks; a user's own choice stands. */
-    setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
-    tune_allocator();
+    cm_run_prepare();
 
     nc2zarr_values v = {.char_mode = CM_CHAR_KEEP, .verify = CM_VERIFY_SAMPLE};
     cm_common_options common;

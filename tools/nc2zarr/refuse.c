@@ -2,24 +2,9 @@
 #include "nc2zarr.h"
 
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
-#include "../common/say.h"
-
-static int __attribute__((format(printf, 1, 2))) refuse(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    cm_vsay(NC2ZARR.name, format, args);
-    va_end(args);
-    return CM_EXIT_USAGE;
-}
-
-static bool starts(const char *text, const char *prefix)
-{
-    return strncasecmp(text, prefix, strlen(prefix)) == 0;
-}
+#include "../common/run.h"
 
 /* Inputs of an archive.  What exists under its literal name is a file, whatever the name holds. */
 static int refuse_input(const char *path)
@@ -27,21 +12,24 @@ static int refuse_input(const char *path)
     struct stat st;
     bool exists = stat(path, &st) == 0;
     if (strcmp(path, "-") == 0)
-        return refuse("reading names from standard input is not built yet; name one file");
+        return cm_run_refuse(&NC2ZARR,
+                             "reading names from standard input is not built yet; name one file");
     if (exists && S_ISDIR(st.st_mode))
-        return refuse("%s: is a folder; converting folders is not built yet, name one file", path);
+        return cm_run_refuse(
+            &NC2ZARR, "%s: is a folder; converting folders is not built yet, name one file", path);
     if (!exists && path[0] == '@')
-        return refuse("%s: lists of inputs are not built yet; name one file", path);
+        return cm_run_refuse(&NC2ZARR, "%s: lists of inputs are not built yet; name one file",
+                             path);
     const char *bracket = strchr(path, '[');
     if (!exists && (strpbrk(path, "*?") || (bracket && strchr(bracket, ']'))))
-        return refuse("%s: patterns are not built yet; name one file", path);
+        return cm_run_refuse(&NC2ZARR, "%s: patterns are not built yet; name one file", path);
     return CM_TOOL_RUN;
 }
 
 int nc2zarr_refuse(const nc2zarr_values *v, const cm_list *paths)
 {
     if (v->append)
-        return refuse("--append is not built yet");
+        return cm_run_refuse(&NC2ZARR, "--append is not built yet");
     if (paths->n == 0)
         return cm_tool_usage_error(&NC2ZARR, "no input file");
     if (v->check && paths->n == 1)
@@ -52,11 +40,7 @@ int nc2zarr_refuse(const nc2zarr_values *v, const cm_list *paths)
             return status;
     }
     if (paths->n > 2)
-        return refuse("several inputs are not built yet; name one file and one output");
-    const char *const remote[] = {"s3://", "https://", "http://"};
-    for (size_t i = 0; i < paths->n; i++)
-        for (size_t k = 0; k < sizeof(remote) / sizeof(remote[0]); k++)
-            if (starts(paths->text[i], remote[k]))
-                return refuse("%s: stores other than folders are not built yet", paths->text[i]);
-    return CM_TOOL_RUN;
+        return cm_run_refuse(&NC2ZARR,
+                             "several inputs are not built yet; name one file and one output");
+    return cm_run_refuse_remote(&NC2ZARR, paths);
 }
