@@ -1,0 +1,162 @@
+/* `rechunk --digest STORE...`: a digest for each array, whatever its layout. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../common/document.h"
+#include "../common/print.h"
+#include "../common/run.h"
+#include "../common/say.h"
+#include "rechunk.h"
+
+typedef struct entry {
+    char *store, *name, *type, *digest;
+    uint64_t nelem;
+} entry;
+
+typedef struct digests {
+    const cm_list *paths;
+    const cm_common_options *common;
+    cm_monitor *monitor;
+    entry *entry;
+    size_t n, capacity;
+    const char *store; /* the one that is read now */
+} digests;
+
+static int take(void *context, const char *name, const char *type, uint64_t nelem,
+                const char *digest, cm_error *err)
+{
+    digests *d = context;
+    if (d->n == d->capacity) {
+        size_t capacity = d->capacity ? 2 * d->capacity : 16;
+        entry *e = reallocarray(d->entry, capacity, sizeof(*e));
+        if (!e)
+            return cm_fail(err, CM_ENOMEM, "%s: no memory for another digest", d->store);
+        d->entry = e;
+        d->capacity = capacity;
+    }
+    entry *e = &d->entry[d->n++];
+    *e = (entry){strdup(d->store), strdup(name[0] ? name : "/"), strdup(type), strdup(digest),
+                 nelem};
+    if (!e->store || !e->name || !e->type || !e->digest)
+        return cm_fail(err, CM_ENOMEM, "%s: no memory for another digest", d->store);
+    return CM_OK;
+}
+
+static void release(digests *d)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        free(d->entry[i].store);
+        free(d->entry[i].name);
+        free(d->entry[i].type);
+        free(d->entry[i].digest);
+    }
+    free(d->entry);
+}
+
+static int digest_stores(void *context, cm_error *err)
+{
+    digests *d = context;
+    int status = CM_OK;
+    for (size_t i = 0; i < d->paths->n && status == CM_OK; i++) {
+        d->store = d->paths->text[i];
+        status = cm_digest_store(d->store, d->common->nthreads, d->common->memory, d->monitor, take,
+                                 d, err);
+    }
+    return status;
+}
+
+/* "DIGEST  NAME  TYPE", under a line "STORE:" each where there are several. */
+static void print_text(const digests *d)
+{
+    for (size_t s = 0; s < d->paths->n; s++) {
+        cm_table t = {.ncolumns = 3};
+        if (d->paths->n > 1) {
+            cm_print_clean(d->paths->text[s], stdout);
+            puts(":");
+        }
+        for (size_t i = 0; i < d->n; i++) {
+            if (strcmp(d->entry[i].store, d->paths->text[s]) != 0)
+                continue;
+            cm_table_cell(&t, "%s", d->entry[i].digest);
+            cm_table_cell(&t, "%s", d->entry[i].name);
+            cm_table_cell(&t, "%s", d->entry[i].type);
+        }
+        if (!cm_table_print(&t, d->paths->n > 1 ? 2 : 0, stdout))
+            cm_say(RECHUNK.name, "no memory for the table of digests");
+        cm_table_release(&t);
+    }
+}
+
+static int print_json(const digests *d, const cm_error *failure, cm_error *err)
+{
+    cm_document doc = {CM_OK, err};
+    cm_json *o = cm_json_object(), *rows = cm_json_array();
+    bool canceled = failure && failure->status == CM_ECANCELED;
+    cm_document_head(&doc, o, "rechunk-digest/1",
+                     !failure   ? "done"
+                     : canceled ? "canceled"
+                                : "failed",
+                     failure);
+    for (size_t i = 0; i < d->n; i++) {
+        cm_json *row = cm_json_object();
+        cm_document_text(&doc, row, "store", d->entry[i].store);
+        cm_document_text(&doc, row, "name", d->entry[i].name);
+        cm_document_text(&doc, row, "type", d->entry[i].type);
+        cm_document_u64(&doc, row, "nelements", d->entry[i].nelem);
+        cm_document_text(&doc, row, "digest", d->entry[i].digest);
+        cm_document_append(&doc, rows, row);
+    }
+    cm_document_put(&doc, o, "digests", rows);
+    return cm_document_print(&doc, o, stdout);
+}
+
+/* Options that have a meaning only where a target is made; NULL: none was given. */
+static const char *out_of_place(const rechunk_values *v)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } rows[] = {
+        {"chunks", v->chunks.n > 0},     {"shards", v->shards.n > 0},
+        {"codec", v->codec.n > 0},       {"zarr-format", v->zarr_format != RECHUNK_NOT_GIVEN},
+        {"variable", v->variable.n > 0}, {"dry-run", v->dry_run},
+        {"overwrite", v->overwrite},     {"resume", v->resume},
+        {"scratch", v->scratch != NULL}, {"durable", v->durable},
+        {"trace", v->trace != NULL},     {"verify", v->verify != RECHUNK_NOT_GIVEN},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].given)
+            return rows[i].name;
+    return NULL;
+}
+
+int rechunk_digest(const rechunk_values *values, const cm_common_options *common,
+                   const cm_list *paths)
+{
+    const char *wrong = out_of_place(values);
+    if (wrong)
+        return cm_tool_usage_error(&RECHUNK, "--digest makes nothing; --%s has no place beside it",
+                                   wrong);
+    if (paths->n == 0)
+        return cm_tool_usage_error(&RECHUNK, "no store");
+    cm_error err = {0}, print_err = {0};
+    digests d = {.paths = paths, .common = common, .monitor = cm_monitor_create(&err)};
+    int status =
+        d.monitor ? cm_run(&RECHUNK, common, d.monitor, digest_stores, &d, &err) : (int)err.status;
+    int printed = CM_OK;
+    if (common->json)
+        printed = print_json(&d, status == CM_OK ? NULL : &err, &print_err);
+    else if (status == CM_OK)
+        print_text(&d);
+    const char *store = d.store ? d.store : paths->text[0];
+    if (cm_run_stopped(status))
+        cm_run_say_stopped(&RECHUNK, store, &(cm_run_state){.untouched = true});
+    else if (status != CM_OK)
+        cm_say(RECHUNK.name, "%s", err.text);
+    if (printed != CM_OK)
+        cm_say(RECHUNK.name, "%s", print_err.text);
+    release(&d);
+    cm_monitor_free(d.monitor);
+    cm_run_end(status);
+    return cm_tool_exit_status(status != CM_OK ? status : printed);
+}

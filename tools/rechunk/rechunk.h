@@ -1,0 +1,49 @@
+/* The parts of the rechunk program. */
+#ifndef CM_TOOLS_RECHUNK_H
+#define CM_TOOLS_RECHUNK_H
+
+#include <chunkmill/rechunk.h>
+
+#include "../common/options.h"
+
+enum {
+    RECHUNK_NOT_GIVEN = -1
+};
+
+typedef struct rechunk_values {
+    bool digest;
+    int zarr_format; /* position in "3|2", or RECHUNK_NOT_GIVEN */
+    cm_list chunks, shards, codec;
+    cm_list variable;
+    bool overwrite, resume, dry_run, durable;
+    int verify; /* cm_verify, or RECHUNK_NOT_GIVEN */
+    const char *scratch;
+    const char *trace;
+} rechunk_values;
+
+extern const cm_tool RECHUNK;
+
+/* What was made, or under --dry-run the plan, for people, on standard output. */
+void rechunk_print_summary(const cm_rechunk_options *options, const cm_rechunk_report *report,
+                           const cm_common_options *common);
+/* The part of it that compares plan and bound: one row an array. */
+void rechunk_print_plan(const cm_rechunk_report *report);
+/* -v after a run: what was counted against what was planned. */
+void rechunk_print_counts(const cm_rechunk_report *report);
+
+/* A plan's name as it is printed: "copy", "sweep", ... */
+const char *rechunk_plan_name(cm_rechunk_plan plan);
+/* Whether N lengths are a shard's: an array without shards has zeros there. */
+bool rechunk_sharded(unsigned rank, const uint64_t *shard);
+/* Whether every count came out as planned. */
+bool rechunk_as_planned(const cm_rechunk_array *array);
+
+/* The one JSON document of --json, described by tools/schema/rechunk.json.  FAILURE may be NULL. */
+int rechunk_print_json(const cm_rechunk_options *options, const cm_rechunk_report *report,
+                       const cm_error *failure, cm_error *err);
+
+/* `rechunk --digest STORE...`.  Returns the exit status. */
+int rechunk_digest(const rechunk_values *values, const cm_common_options *common,
+                   const cm_list *paths);
+
+#endif

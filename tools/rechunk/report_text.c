@@ -1,0 +1,242 @@
+/* The summary that ends a rechunk, for people. */
+#include <string.h>
+
+#include "../common/print.h"
+#include "../common/say.h"
+#include "base/number.h"
+#include "rechunk.h"
+
+enum {
+    SHAPE_TEXT = 96 /* bytes; a shape of 32 long dimensions is cut */
+};
+
+bool rechunk_sharded(unsigned rank, const uint64_t *shard)
+{
+    for (unsigned d = 0; d < rank; d++)
+        if (shard[d] != 0)
+            return true;
+    return false;
+}
+
+static void size_cell(cm_table *t, uint64_t nbytes, bool known)
+{
+    char text[32];
+    cm_table_cell(t, "%s", known ? cm_format_size(nbytes, text, sizeof(text)) : "-");
+}
+
+static char *shape_text(unsigned rank, const uint64_t *shape, bool known, char *text)
+{
+    if (!known || rank == 0)
+        return strcpy(text, "-");
+    return cm_format_shape(rank, shape, text, SHAPE_TEXT);
+}
+
+/* "BEFORE", or "BEFORE to AFTER" where they differ. */
+static void change_cell(cm_table *t, const char *before, const char *after)
+{
+    if (strcmp(before, after) == 0)
+        cm_table_cell(t, "%s", before);
+    else
+        cm_table_cell(t, "%s to %s", before, after);
+}
+
+static void shape_change_cell(cm_table *t, unsigned rank, const uint64_t *before,
+                              const uint64_t *after, bool known_before, bool known_after)
+{
+    char a[SHAPE_TEXT], b[SHAPE_TEXT];
+    change_cell(t, shape_text(rank, before, known_before, a),
+                shape_text(rank, after, known_after, b));
+}
+
+static bool any_sharded(const cm_rechunk_report *r)
+{
+    for (size_t i = 0; i < r->narrays; i++) {
+        const cm_rechunk_array *a = &r->array[i];
+        if (rechunk_sharded(a->rank, a->shard_before) || rechunk_sharded(a->rank, a->shard_after))
+            return true;
+    }
+    return false;
+}
+
+static void array_cells(cm_table *t, const cm_rechunk_array *a, bool shards, bool plan)
+{
+    char text[SHAPE_TEXT];
+    cm_table_cell(t, "%s", a->name[0] ? a->name : "/");
+    cm_table_cell(t, "%s", a->type);
+    cm_table_cell(t, "%s", cm_format_shape(a->rank, a->shape, text, sizeof(text)));
+    shape_change_cell(t, a->rank, a->chunk_before, a->chunk_after, true, true);
+    if (shards)
+        shape_change_cell(t, a->rank, a->shard_before, a->shard_after,
+                          rechunk_sharded(a->rank, a->shard_before),
+                          rechunk_sharded(a->rank, a->shard_after));
+    change_cell(t, a->codec_before ? a->codec_before : "unknown",
+                a->codec_after ? a->codec_after : "unknown");
+    cm_table_cell(t, "%s", rechunk_plan_name(a->plan));
+    size_cell(t, a->decoded_nbytes, true);
+    size_cell(t, a->stored_before, a->stored_before != 0);
+    if (!plan)
+        size_cell(t, a->stored_after, true);
+    cm_table_cell(t, "%s", cm_format_count(a->objects_after, text, sizeof(text)));
+}
+
+static void print_arrays(const cm_rechunk_report *r, bool plan)
+{
+    static const char *const NAMES[] = {"array", "type",    "shape",  "chunks", "shards", "codec",
+                                        "plan",  "decoded", "before", "after",  "files"};
+    bool shards = any_sharded(r);
+    cm_table t = {0};
+    for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
+        if ((strcmp(NAMES[i], "shards") == 0 && !shards) ||
+            (strcmp(NAMES[i], "after") == 0 && plan))
+            continue;
+        t.right[t.ncolumns++] = i >= 7;
+        cm_table_cell(&t, "%s", NAMES[i]);
+    }
+    for (size_t i = 0; i < r->narrays; i++)
+        array_cells(&t, &r->array[i], shards, plan);
+    if (!cm_table_print(&t, 2, stdout))
+        cm_say(RECHUNK.name, "no memory for the table of arrays");
+    cm_table_release(&t);
+}
+
+/* "  LABEL: TEXT", TEXT coming from a store. */
+static void print_text(const char *label, const char *text)
+{
+    printf("  %s: ", label);
+    cm_print_clean(text, stdout);
+    putchar('\n');
+}
+
+static void print_verification(const cm_rechunk_options *options, const cm_rechunk_report *r)
+{
+    char count[32], time[32];
+    if (options->verify == CM_VERIFY_NONE) {
+        puts("  Not verified (--verify none)");
+        return;
+    }
+    printf("  Verified against the source (%s): %s elements",
+           options->verify == CM_VERIFY_FULL ? "everything" : "a sample",
+           cm_format_count(r->nverified, count, sizeof(count)));
+    if (r->verify_seconds > 0)
+        printf(" in %s", cm_format_time(r->verify_seconds, time, sizeof(time)));
+    if (r->ndifferences)
+        printf(", %s differences, listed above\n",
+               cm_format_count(r->ndifferences, count, sizeof(count)));
+    else
+        puts(", no difference");
+}
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* Chunks that nobody stores, for they hold only the fill value: known from missing ones. */
+static void print_empty(const cm_rechunk_report *r)
+{
+    uint64_t before = 0, after = 0;
+    char count[32];
+    for (size_t i = 0; i < r->narrays; i++) {
+        before += r->array[i].missing_before;
+        after += r->array[i].nskipped;
+    }
+    if (before)
+        printf("  %s chunk%s of the source not stored: fill value\n",
+               cm_format_count(before, count, sizeof(count)), plural(before));
+    if (after)
+        printf("  %s chunk%s of the target left out: fill value only\n",
+               cm_format_count(after, count, sizeof(count)), plural(after));
+}
+
+static void print_totals(const cm_rechunk_report *r, bool plan)
+{
+    char objects[32], stored[32], decoded[32], memory[32], limit[32], time[32], rate[32];
+    printf("  %s file%s, ", cm_format_count(r->nobjects, objects, sizeof(objects)),
+           plural(r->nobjects));
+    if (!plan)
+        printf("%s stored, ", cm_format_size(r->stored_nbytes, stored, sizeof(stored)));
+    printf("%s decoded\n", cm_format_size(r->decoded_nbytes, decoded, sizeof(decoded)));
+    if (plan) {
+        printf("  Memory: at most %s of %s, %u thread%s\n",
+               cm_format_size(r->memory_planned, memory, sizeof(memory)),
+               cm_format_size(r->memory_limit, limit, sizeof(limit)), r->nthreads,
+               plural(r->nthreads));
+        return;
+    }
+    double per_s = r->seconds > 0 ? (double)r->decoded_nbytes / r->seconds : 0;
+    printf("  %s, %s decoded, %u thread%s, at most %s of memory\n",
+           cm_format_time(r->seconds, time, sizeof(time)),
+           cm_format_rate(per_s, rate, sizeof(rate)), r->nthreads, plural(r->nthreads),
+           cm_format_size(r->memory_peak, memory, sizeof(memory)));
+}
+
+/* After --verify full. */
+static void print_digests(const cm_rechunk_report *r)
+{
+    for (size_t i = 0; i < r->narrays; i++) {
+        const cm_rechunk_array *a = &r->array[i];
+        if (!a->digest)
+            continue;
+        printf("  Digest of ");
+        cm_print_clean(a->name[0] ? a->name : "/", stdout);
+        printf(": %s\n", a->digest);
+    }
+}
+
+/* -v: remarks, counts, and where the threads spent their time. */
+static void print_details(const cm_rechunk_report *r)
+{
+    for (size_t i = 0; i < r->nnotes; i++)
+        print_text("Note", r->note[i]);
+    if (!r->written)
+        return;
+    rechunk_print_counts(r);
+    if (r->nstages == 0)
+        return;
+    puts("\n  Where the time went, all threads together:");
+    cm_table t = {.ncolumns = 3, .right = {false, true, true}};
+    for (size_t i = 0; i < r->nstages; i++) {
+        char count[32];
+        cm_table_cell(&t, "%s", r->stage[i].name);
+        cm_table_cell(&t, "%.3f s", r->stage[i].seconds);
+        cm_table_cell(&t, "%s calls", cm_format_count(r->stage[i].calls, count, sizeof(count)));
+    }
+    if (!cm_table_print(&t, 4, stdout))
+        cm_say(RECHUNK.name, "no memory for the table of stages");
+    cm_table_release(&t);
+}
+
+/* Nobody should have to ask for it: a count that is not the plan's is a fault of ours. */
+static void print_surprises(const cm_rechunk_report *r)
+{
+    for (size_t i = 0; i < r->narrays; i++)
+        if (!rechunk_as_planned(&r->array[i]))
+            print_text("Not as planned, see -v", r->array[i].name);
+}
+
+void rechunk_print_summary(const cm_rechunk_options *options, const cm_rechunk_report *report,
+                           const cm_common_options *common)
+{
+    bool plan = options->dry_run;
+    cm_print_clean(report->target ? report->target : options->target, stdout);
+    printf(": Zarr %d from ", report->zarr_format_after);
+    cm_print_clean(options->source, stdout);
+    printf(" (Zarr %d)%s\n", report->zarr_format_before,
+           plan ? ", planned: nothing is written" : "");
+    if (report->narrays > 0) {
+        putchar('\n');
+        print_arrays(report, plan);
+    }
+    if (plan && report->narrays > 0)
+        rechunk_print_plan(report);
+    putchar('\n');
+    if (!plan)
+        print_verification(options, report);
+    print_digests(report);
+    print_empty(report);
+    print_totals(report, plan);
+    if (!plan)
+        print_surprises(report);
+    if (common->verbosity > 0)
+        print_details(report);
+}

@@ -1,0 +1,123 @@
+/* The option table of rechunk: parsing, --help, man page and completion follow from it. */
+#include "rechunk.h"
+
+#define VALUE(field) offsetof(rechunk_values, field)
+
+static const cm_option OPTIONS[] = {
+    {.section = "Layout of the target (what is not named stays as it is)",
+     .name = "chunks",
+     .value = "[VAR:]SHAPE",
+     .kind = CM_OPTION_LIST,
+     .offset = VALUE(chunks),
+     .words = "auto|source",
+     .help = "Chunk shape, auto, auto:SIZE or source. A shape goes by name "
+             "(time=24,lat=64,lon=full) or in order (24x64x64); dimensions that it does not name "
+             "are chosen. Default: source, the chunks that each array has. Repeatable, the later "
+             "wins; VAR may be a pattern, and without it coordinates stay whole."},
+    {.name = "shards",
+     .value = "[VAR:]SHAPE",
+     .kind = CM_OPTION_LIST,
+     .offset = VALUE(shards),
+     .words = "auto|none",
+     .help = "Shard shape, auto, auto:SIZE or none. Version 3 only. Default: the source's where "
+             "the chunks stay, otherwise none."},
+    {.name = "codec",
+     .value = "[VAR:]SPEC",
+     .kind = CM_OPTION_LIST,
+     .offset = VALUE(codec),
+     .words = "same|none|zstd|gzip|blosc",
+     .help = "Compression. SPEC is same, none, zstd[:LEVEL], gzip[:LEVEL] or "
+             "blosc[:CNAME[:LEVEL[:shuffle|bitshuffle|noshuffle]]]. Default: same, the codecs that "
+             "each array has."},
+    {.name = "zarr-format",
+     .value = "3|2",
+     .kind = CM_OPTION_CHOICE,
+     .offset = VALUE(zarr_format),
+     .words = "3|2",
+     .help = "Write Zarr version 3 or 2. Default: the source's."},
+
+    {.section = "What is rechunked",
+     .name = "variable",
+     .alias = "variables",
+     .value = "A,B",
+     .kind = CM_OPTION_LIST,
+     .offset = VALUE(variable),
+     .help = "Take these arrays and the groups that hold them only. Default: everything, arrays "
+             "that no option names included."},
+    {.name = "digest",
+     .kind = CM_OPTION_FLAG,
+     .offset = VALUE(digest),
+     .help = "Print the digest of every array of each STORE and make nothing. A STORE is Zarr or "
+             "NetCDF; equal values in any layout have equal digests."},
+
+    {.section = "Output",
+     .name = "dry-run",
+     .kind = CM_OPTION_FLAG,
+     .offset = VALUE(dry_run),
+     .help = "Print the plan and write nothing. For every array the exact reads, decodes and "
+             "writes, the peak memory, the least traffic that this memory allows, and the gap."},
+    {.name = "overwrite",
+     .kind = CM_OPTION_FLAG,
+     .offset = VALUE(overwrite),
+     .help = "Replace a store that is there. Only what the store itself holds is removed."},
+    {.name = "resume",
+     .kind = CM_OPTION_FLAG,
+     .offset = VALUE(resume),
+     .help = "Finish a store whose making was stopped. The command is otherwise the same; what is "
+             "complete is kept."},
+    {.name = "scratch",
+     .value = "DIR",
+     .kind = CM_OPTION_TEXT,
+     .offset = VALUE(scratch),
+     .operand = CM_OPERAND_FOLDER,
+     .help = "Folder for intermediate bytes, where a plan needs them. Default: beside the target."},
+    {.name = "durable",
+     .kind = CM_OPTION_FLAG,
+     .offset = VALUE(durable),
+     .help = "Sync to disk before metadata is written. The store then survives a crash of the "
+             "machine, not only of the process."},
+    {.name = "trace",
+     .value = "FILE",
+     .kind = CM_OPTION_TEXT,
+     .offset = VALUE(trace),
+     .operand = CM_OPERAND_FILE,
+     .help = "Write what each thread did when, as a Chrome trace."},
+
+    {.section = "Verification",
+     .name = "verify",
+     .value = "none|sample|full",
+     .kind = CM_OPTION_CHOICE,
+     .offset = VALUE(verify),
+     .words = "none|sample|full",
+     .help = "Afterwards compare the target with the source. full compares every element and "
+             "prints the digests. Default: sample."},
+    {0},
+};
+
+static const char *const USAGE[] = {
+    "[OPTIONS] SOURCE.zarr TARGET.zarr",
+    "--digest STORE...",
+    NULL,
+};
+
+static const cm_example EXAMPLES[] = {
+    {"See first what would be done, in 2 GiB",
+     "rechunk --dry-run --memory 2GiB --chunks time=full,lat=16,lon=16 weather.zarr series.zarr"},
+    {"Maps to time series",
+     "rechunk --memory 2GiB --chunks time=full,lat=16,lon=16 weather.zarr series.zarr"},
+    {"One array only, into shards",
+     "rechunk --variable z --chunks time=4,lat=64,lon=64 --shards auto weather.zarr z.zarr"},
+    {"Another codec and version 2, chunks as they are",
+     "rechunk --codec zstd:9 --zarr-format 2 weather.zarr weather-v2.zarr"},
+    {"Hold a store against the one that it was made from",
+     "rechunk --digest weather.zarr series.zarr"},
+    {0},
+};
+
+const cm_tool RECHUNK = {
+    .name = "rechunk",
+    .summary = "rewrite a Zarr store in other chunks, shards or codecs, within a given memory",
+    .usage = USAGE,
+    .options = OPTIONS,
+    .example = EXAMPLES,
+};
