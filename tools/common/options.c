@@ -222,15 +222,17 @@ typedef struct parser {
     cm_list *paths;
     const cm_option *action; /* the first --help or the like, which ends parsing */
     const char *action_value;
+    bool no_memory; /* the system's fault, not the command line's */
 } parser;
 
 /* No list can hold more than the whole command line, so it is allocated once at that size. */
-static bool append(const parser *p, cm_list *list, const char *text)
+static bool append(parser *p, cm_list *list, const char *text)
 {
     if (!list->text)
         list->text = calloc((size_t)p->argc + 1, sizeof(*list->text));
     if (!list->text) {
         cm_say(p->tool->name, "no memory for the command line");
+        p->no_memory = true;
         return false;
     }
     list->text[list->n++] = text;
@@ -408,7 +410,12 @@ static int act(const parser *p)
 int cm_tool_parse(const cm_tool *tool, int argc, char **argv, void *values,
                   cm_common_options *common, cm_list *paths)
 {
-    parser p = {tool, argc, argv, values, common, paths, NULL, NULL};
+    parser p = {.tool = tool,
+                .argc = argc,
+                .argv = argv,
+                .values = values,
+                .common = common,
+                .paths = paths};
     memset(common, 0, sizeof(*common));
     memset(paths, 0, sizeof(*paths));
     bool ended = false;
@@ -422,7 +429,7 @@ int cm_tool_parse(const cm_tool *tool, int argc, char **argv, void *values,
         else
             good = arg[1] == '-' ? long_option(&p, arg, &i) : short_options(&p, arg, &i);
         if (!good)
-            return CM_EXIT_USAGE;
+            return p.no_memory ? CM_EXIT_FAILED : CM_EXIT_USAGE;
     }
     return p.action ? act(&p) : CM_TOOL_RUN;
 }
