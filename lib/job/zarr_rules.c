@@ -140,9 +140,9 @@ static int set_fill(cm_job *job, cm_job_var *v, const char *asked, const uint8_t
     if (asked != NULL)
         return parse_fill(v, asked, m->fill, err);
     if (!v3) {
-        m->has_fill = missing != NULL && !v->source->is_char;
+        m->has_fill = v->source->has_fill_value;
         if (m->has_fill)
-            memcpy(m->fill, missing, v->type.nbytes);
+            memcpy(m->fill, missing != NULL ? missing : v->source->fill_value, v->type.nbytes);
         return CM_OK;
     }
     if (a->fill == NULL)

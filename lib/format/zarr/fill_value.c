@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "format/zarr/internal.h"
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
@@ -226,24 +227,12 @@ static int fixed_bytes_from_json(const cm_json *j, const cm_dtype *t, uint8_t *d
 /* One character of valid UTF-8 at P; its length, or 0. */
 static size_t decode_utf8(const uint8_t *p, size_t left, uint32_t *out)
 {
-    uint8_t c = p[0];
-    size_t n = c < 0x80                ? 1
-               : c >= 0xc2 && c < 0xe0 ? 2
-               : c >= 0xe0 && c < 0xf0 ? 3
-               : c >= 0xf0 && c < 0xf5 ? 4
-                                       : 0;
-    if (n == 0 || n > left)
+    size_t n = cm_utf8_length(p, left);
+    if (n == 0)
         return 0;
-    uint32_t code = n == 1 ? c : c & (0x7f >> n);
-    for (size_t i = 1; i < n; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (p[i] & 0x3f);
-    }
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
-        return 0;
-    *out = code;
+    *out = n == 1 ? p[0] : p[0] & (0x7f >> n);
+    for (size_t i = 1; i < n; i++)
+        *out = *out << 6 | (p[i] & 0x3f);
     return n;
 }
 

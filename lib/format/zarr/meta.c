@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "format/zarr/internal.h"
 
 void cm_zarr_meta_release(cm_zarr_meta *meta)
@@ -137,27 +138,6 @@ char *cm_zarr_chunk_key(const cm_zarr_meta *meta, const uint64_t *coord, char *b
     return buf;
 }
 
-/* True when TEXT is UTF-8 without overlong forms and surrogates. */
-static bool is_utf8(const char *text)
-{
-    const uint8_t *p = (const uint8_t *)text;
-    while (*p) {
-        uint8_t c = *p++;
-        unsigned n = c < 0x80 ? 0 : c < 0xc2 ? 9 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : c < 0xf5 ? 3 : 9;
-        if (n == 9)
-            return false;
-        uint8_t low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
-        uint8_t high = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
-        for (; n > 0; n--, p++) {
-            if (*p < low || *p > high)
-                return false;
-            low = 0x80;
-            high = 0xbf;
-        }
-    }
-    return true;
-}
-
 int cm_zarr_name_check(const char *name, bool *warn, cm_error *err)
 {
     if (warn)
@@ -166,13 +146,16 @@ int cm_zarr_name_check(const char *name, bool *warn, cm_error *err)
         return cm_fail(err, CM_EINVAL, "an empty name cannot be written to Zarr");
     if (strchr(name, '/'))
         return cm_fail(err, CM_EINVAL, "name '%s' holds a '/'", name);
+    /* zarr-python takes it for a '/'. */
+    if (strchr(name, '\\'))
+        return cm_fail(err, CM_EINVAL, "name '%s' holds a path separator, '\\'", name);
     if (strspn(name, ".") == strlen(name))
         return cm_fail(err, CM_EINVAL, "name '%s' is only dots", name);
     if (strcmp(name, "zarr.json") == 0 || strncmp(name, ".z", 2) == 0)
         return cm_fail(err, CM_EINVAL, "name '%s' is one of Zarr's own", name);
     if (strlen(name) > 255)
         return cm_fail(err, CM_EINVAL, "name '%.40s...' is longer than 255 bytes", name);
-    if (!is_utf8(name))
+    if (!cm_utf8_is_valid(name, strlen(name)))
         return cm_fail(err, CM_EINVAL, "name '%s' is not UTF-8", name);
     if (warn)
         *warn = strncmp(name, "__", 2) == 0;
