@@ -111,10 +111,18 @@ def test_corpus(entry, kind, out):
     check(paths.CORPUS / entry["file"], out, OPTIONS[kind], entry)
 
 
-# ---- real files, where they are: each with every set of options ----
+# ---- real files, where they are: each with what users ask for most, and one or two sets more ----
 
-@pytest.mark.parametrize("kind", OPTIONS)
-@pytest.mark.parametrize("path", paths.shared_files("netcdf", "hdf5"))
+FREQUENT = ["default", "v2", "shards", "small_chunks", "gzip", "zstd", "none"]
+
+
+def shared():
+    turn = itertools.cycle(k for k in OPTIONS if k not in FREQUENT)
+    return [pytest.param(*p.values, kind, id=f"{p.id}-{kind}", marks=p.marks)
+            for p in paths.shared_files("netcdf", "hdf5") for kind in (*FREQUENT, next(turn), next(turn))]
+
+
+@pytest.mark.parametrize("path, kind", shared())
 def test_shared(path, kind, out):
     entry = {"expect": "unsupported" if path.name in SHARED_UNSUPPORTED else "converts", "word": "", "warns": None,
              "oracle": True, "args": []}
@@ -125,12 +133,13 @@ def test_shared(path, kind, out):
 
 def numeric_v2():
     names = ["type_cdf5_i2.nc", "type_nc4_f4.nc", "type_nc4_u4.nc", "type_cdf1_f8.nc", "era5_nc4.nc", "packed_f4_nc4.nc"]
-    return [pytest.param(paths.CORPUS / n, id=n) for n in names] + paths.shared_files("netcdf")
+    turn = itertools.cycle(["blosc:zstd:2:shuffle", "gzip", "zstd", "none"])
+    files = [pytest.param(paths.CORPUS / n, id=n) for n in names] + paths.shared_files("netcdf")
+    return [pytest.param(*f.values, next(turn), id=f.id, marks=f.marks) for f in files]
 
 
 @pytest.mark.skipif(not readers.have_gdal(), reason="gdalmdiminfo is not installed")
-@pytest.mark.parametrize("codec", ["blosc:zstd:2:shuffle", "gzip", "zstd", "none"])
-@pytest.mark.parametrize("path", numeric_v2())
+@pytest.mark.parametrize("path, codec", numeric_v2())
 def test_gdal(path, codec, out):
     tool.nc2zarr("--zarr-format", "2", "--skip-unsupported", "--codec", codec, path, out).ok()
     found = readers.gdal_disagreements(out)

@@ -128,7 +128,7 @@ class Comparison:
         if var is not None and isinstance(var.datatype, netCDF4.EnumType) and not {"flag_values", "flag_meanings"} & set(want):
             members = var.datatype.enum_dict
             want["flag_values"] = list(members.values()) if len(members) > 1 else next(iter(members.values()))
-            want["flag_meanings"] = " ".join(members)
+            want["flag_meanings"] = " ".join("_".join(m.split()) for m in members)  # CF: one word for each value
         got = {k: v for k, v in got.items() if k not in ("_ARRAY_DIMENSIONS", "_FillValue")}
         for name in want:
             if name not in got:
