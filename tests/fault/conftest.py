@@ -1,4 +1,6 @@
-"""Input that takes long to convert."""
+"""Input that takes long to convert, and disks that are soon full."""
+import subprocess
+
 import netCDF4
 import numpy as np
 import pytest
@@ -16,3 +18,22 @@ def noise(tmp_path_factory):
             v = ds.createVariable(name, "f4", ("t", "y", "x"), contiguous=name == "w", chunksizes=None if name == "w" else (1, 256, 512))
             v[:n] = rng.random((n, 512, 512), "f4")
     return path
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """mount(options) -> a folder on a tmpfs of its own."""
+    mounted = []
+
+    def mount(options):
+        folder = tmp_path / "disk"
+        folder.mkdir()
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(folder)], capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"no tmpfs can be mounted here: {done.stderr.strip()}")
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    for folder in mounted:
+        subprocess.run(["umount", str(folder)], check=True)

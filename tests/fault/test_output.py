@@ -14,25 +14,6 @@ def files_in(folder):
     return sum(len(files) for _, _, files in os.walk(folder))
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """mount(options) -> a folder on a tmpfs of its own."""
-    mounted = []
-
-    def mount(options):
-        folder = tmp_path / "disk"
-        folder.mkdir()
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(folder)], capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"no tmpfs can be mounted here: {done.stderr.strip()}")
-        mounted.append(folder)
-        return folder
-
-    yield mount
-    for folder in mounted:
-        subprocess.run(["umount", str(folder)], check=True)
-
-
 @pytest.mark.parametrize("options", [[], ["--shards", "auto"], ["--zarr-format", "2"], ["-j", "1", "--codec", "none"], ["--durable"]], ids=" ".join)
 def test_full_disk(noise, small_disk, options):
     out = small_disk("size=8m") / "out.zarr"
