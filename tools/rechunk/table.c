@@ -102,15 +102,13 @@ static const char *const USAGE[] = {
 
 static const cm_example EXAMPLES[] = {
     {"See first what would be done, in 2 GiB",
-     "rechunk --dry-run --memory 2GiB --chunks time=full,lat=16,lon=16 weather.zarr series.zarr"},
-    {"Maps to time series",
-     "rechunk --memory 2GiB --chunks time=full,lat=16,lon=16 weather.zarr series.zarr"},
+     "rechunk --dry-run --memory 2GiB --chunks time=full,lat=16,lon=16 a.zarr b.zarr"},
+    {"Maps to time series", "rechunk --memory 2GiB --chunks time=full,lat=16,lon=16 a.zarr b.zarr"},
     {"One array only, into shards",
-     "rechunk --variable z --chunks time=4,lat=64,lon=64 --shards auto weather.zarr z.zarr"},
+     "rechunk --variable z --chunks time=4,lat=64,lon=64 --shards auto a.zarr z.zarr"},
     {"Another codec and version 2, chunks as they are",
-     "rechunk --codec zstd:9 --zarr-format 2 weather.zarr weather-v2.zarr"},
-    {"Hold a store against the one that it was made from",
-     "rechunk --digest weather.zarr series.zarr"},
+     "rechunk --codec zstd:9 --zarr-format 2 a.zarr a-v2.zarr"},
+    {"Hold a store against the one that it was made from", "rechunk --digest a.zarr b.zarr"},
     {0},
 };
 
