@@ -305,8 +305,7 @@ int cm_spill_leave(cm_spill *s, cm_error *err)
 
 /* ---- opening ---- */
 
-/* A file without a name; where the file system cannot make one, its name is taken away at once. */
-static int open_nameless(const char *folder, int *fd, cm_error *err)
+int cm_scratch_open(const char *folder, int *fd, cm_error *err)
 {
     *fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (*fd >= 0)
@@ -345,7 +344,7 @@ int cm_spill_create(const char *folder, const cm_array *source, const cm_sweep *
     memcpy(s->tile, tile, sweep->rank * sizeof(tile[0]));
     for (unsigned j = 0; j < sweep->rank; j++)
         s->ntiles[j] = cm_div_ceil(cm_div_ceil(sweep->axis[j].n, sweep->axis[j].target), tile[j]);
-    int rc = open_nameless(folder, &s->fd, err);
+    int rc = cm_scratch_open(folder, &s->fd, err);
     if (rc != CM_OK) {
         free(s);
         return rc;

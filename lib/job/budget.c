@@ -15,12 +15,10 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/number.h"
+#include "job/budget.h"
 #include "job/job.h"
 
 enum {
-    /* Thread stacks, small allocations, and what libraries keep between calls. */
-    RESERVE = 16 << 20,
-    RESERVE_PER_THREAD = 1 << 20,
     MAX_PIECE = 4 << 20,
     MIN_PIECE = 64 << 10
 };
@@ -72,7 +70,7 @@ static size_t max_worker(const cm_job *job, size_t piece_nbytes)
         size_t n = cm_transfer_worker_nbytes(&job->transfer[i], piece_nbytes);
         most = n > most ? n : most;
     }
-    return most + RESERVE_PER_THREAD;
+    return most + CM_BUDGET_PER_THREAD;
 }
 
 static size_t max_slot(const cm_job *job)
@@ -151,7 +149,7 @@ int cm_job_plan(cm_job *job, cm_store *store, cm_error *err)
     int rc = prepare(job, store, err);
     if (rc != CM_OK)
         return rc;
-    size_t held = resident() + RESERVE;
+    size_t held = resident() + CM_BUDGET_RESERVE;
     job->memory_limit = o->memory > 0 ? o->memory : cm_memory_available() / 2 + resident();
     if (job->memory_limit <= held)
         return refuse(job, held, err);

@@ -1,0 +1,380 @@
+/*
+ * rechunk's verb, from the options to the report: the steps of job/rechunk.h in
+ * order.
+ */
+#include <chunkmill/rechunk.h>
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <chunkmill/version.h>
+
+#include "base/clock.h"
+#include "job/fingerprint.h"
+#include "job/rechunk.h"
+#include "model/digest.h"
+
+void cm_rechunk_options_init(cm_rechunk_options *options)
+{
+    *options = (cm_rechunk_options){.verify = CM_VERIFY_SAMPLE};
+}
+
+static int check_options(const cm_rechunk_options *o, cm_error *err)
+{
+    if (o->source == NULL || (o->target == NULL && !o->dry_run))
+        return cm_fail(err, CM_EINVAL, "a source and a target are needed");
+    if (o->resume && o->overwrite)
+        return cm_fail(err, CM_EINVAL, "--resume and --overwrite exclude each other");
+    if (o->zarr_format != 0 && o->zarr_format != 2 && o->zarr_format != 3)
+        return cm_fail(err, CM_EINVAL, "there is Zarr format 2 and 3, no %d", o->zarr_format);
+    return CM_OK;
+}
+
+static const char *plain_path(const char *path)
+{
+    return strncmp(path, "file://", 7) == 0 ? path + 7 : path;
+}
+
+/* The nearest folder above PATH that is there. */
+static char *folder_above(const char *path, cm_error *err)
+{
+    struct stat st;
+    char *folder = cm_strdup(path, err);
+    while (folder != NULL) {
+        size_t n = strlen(folder);
+        while (n > 1 && folder[n - 1] == '/')
+            folder[--n] = '\0';
+        char *slash = strrchr(folder, '/');
+        if (slash == NULL)
+            strcpy(folder, ".");
+        else
+            slash[slash == folder] = '\0';
+        if (stat(folder, &st) == 0 || strcmp(folder, ".") == 0 || strcmp(folder, "/") == 0)
+            break;
+    }
+    return folder;
+}
+
+static bool is_inside(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+    return strncmp(path, folder, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+/* The target is neither the source, nor in it, nor around it: overwriting would take the source away. */
+static int check_apart(const cm_re_job *job, cm_error *err)
+{
+    const char *target = plain_path(job->options->target);
+    char *source = realpath(job->path, NULL), *there = realpath(target, NULL);
+    int rc = CM_OK;
+    if (there == NULL) {
+        char *above = folder_above(target, err);
+        there = above == NULL ? NULL : realpath(above, NULL);
+        free(above);
+        /* A target that is not there yet can only lie in the source. */
+        if (source != NULL && there != NULL && is_inside(there, source))
+            rc = cm_fail(err, CM_EINVAL, "%s: lies inside the source", target);
+    } else if (source != NULL && (is_inside(there, source) || is_inside(source, there))) {
+        rc = cm_fail(err, CM_EINVAL, "%s: is the source, or lies in it or around it", target);
+    }
+    free(source);
+    free(there);
+    return rc;
+}
+
+/* ---- the journal ---- */
+
+/* The source by its place and by what its metadata say. */
+static int set_source(cm_json *j, const cm_re_job *job, cm_error *err)
+{
+    cm_digest digest = {0};
+    char text[33];
+    int rc = cm_fingerprint_path(j, "source", job->path, err);
+    for (size_t i = 0; rc == CM_OK && i < job->tree.nnodes; i++) {
+        const cm_zarr_node *node = &job->tree.node[i];
+        cm_buf raw = {0};
+        cm_digest_element(&digest, 2 * i, node->path, strlen(node->path));
+        if (node->meta.raw != NULL)
+            rc = cm_json_write(node->meta.raw, false, &raw, err);
+        cm_digest_element(&digest, 2 * i + 1, raw.data, raw.nbytes);
+        cm_buf_release(&raw);
+    }
+    if (rc == CM_OK)
+        rc =
+            cm_json_set(j, "source's metadata", cm_json_string(cm_digest_text(&digest, text)), err);
+    return rc;
+}
+
+static int fingerprint(const cm_re_job *job, cm_json **out, cm_error *err)
+{
+    const cm_rechunk_options *o = job->options;
+    cm_json *j = cm_json_object();
+    int rc = cm_json_set(j, "version", cm_json_string(cm_version()), err);
+    if (rc == CM_OK)
+        rc = set_source(j, job, err);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "--zarr-format", cm_json_i64(job->zarr_format), err);
+    if (rc == CM_OK)
+        rc = cm_fingerprint_texts(j, "--chunks", &o->chunks, err);
+    if (rc == CM_OK)
+        rc = cm_fingerprint_texts(j, "--shards", &o->shards, err);
+    if (rc == CM_OK)
+        rc = cm_fingerprint_texts(j, "--codec", &o->codec, err);
+    if (rc == CM_OK)
+        rc = cm_fingerprint_texts(j, "--variable", &o->variable, err);
+    if (rc == CM_OK)
+        *out = j;
+    else
+        cm_json_free(j);
+    return rc;
+}
+
+static int on_skip(void *context, uint64_t chunk, cm_error *err)
+{
+    const cm_re_array *a = context;
+    return cm_journal_skip(a->journal, a->index, chunk, err);
+}
+
+static int open_journal(cm_re_job *job, cm_output *out, cm_journal **journal, cm_error *err)
+{
+    uint64_t done = 0;
+    cm_json *j = NULL;
+    cm_journal_list list = {.n = job->narrays};
+    list.item = cm_calloc(job->narrays > 0 ? job->narrays : 1, sizeof(list.item[0]), err);
+    int rc = list.item == NULL ? CM_ENOMEM : fingerprint(job, &j, err);
+    for (size_t i = 0; rc == CM_OK && i < job->narrays; i++)
+        list.item[i] = (cm_journal_item){job->array[i].node->path, job->array[i].writer};
+    if (rc == CM_OK && out->resumes)
+        rc = cm_journal_resume(out->path, j, &list, journal, &done, err);
+    else if (rc == CM_OK)
+        rc = cm_journal_begin(out->path, j, &list, out->made, journal, err);
+    cm_json_free(j);
+    free(list.item);
+    if (rc == CM_OK && out->resumes)
+        rc = cm_re_note(job, err, "resumed: %llu chunks and shards were done already",
+                        (unsigned long long)done);
+    for (size_t i = 0; rc == CM_OK && i < job->narrays; i++) {
+        cm_re_array *a = &job->array[i];
+        a->journal = *journal;
+        a->transfer.on_skip = on_skip;
+        a->transfer.on_skip_context = a;
+    }
+    return rc;
+}
+
+/* ---- writing ---- */
+
+static int write_metadata(cm_re_job *job, cm_store *store, cm_error *err)
+{
+    size_t n = 0;
+    cm_zarr_entry *entry = cm_calloc(job->tree.nnodes + 1, sizeof(entry[0]), err);
+    cm_zarr_meta *group = cm_calloc(job->tree.nnodes + 1, sizeof(group[0]), err);
+    int rc = entry == NULL || group == NULL ? CM_ENOMEM : CM_OK;
+    cm_monitor_phase(job->options->monitor, CM_PHASE_FINISHING, 0);
+    for (size_t i = 0; rc == CM_OK && i < job->tree.nnodes; i++) {
+        const cm_zarr_node *node = &job->tree.node[i];
+        if (!node->meta.is_group || !cm_re_wants_group(job, node->path))
+            continue;
+        rc = cm_zarr_meta_copy(&node->meta, &group[i], err);
+        if (rc == CM_OK && !(node->meta.verbatim && node->meta.zarr_format == job->zarr_format))
+            rc = cm_zarr_meta_set_format(&group[i], job->zarr_format, err);
+        entry[n++] = (cm_zarr_entry){node->path, &group[i]};
+    }
+    for (size_t i = 0; rc == CM_OK && i < job->narrays; i++)
+        entry[n++] = (cm_zarr_entry){job->array[i].node->path, &job->array[i].meta};
+    if (rc == CM_OK && job->options->durable)
+        rc = cm_store_sync(store, err);
+    if (rc == CM_OK)
+        rc =
+            cm_zarr_hierarchy_write(store, job->zarr_format, entry, n, job->tree.consolidated, err);
+    if (rc == CM_OK && job->options->durable)
+        rc = cm_store_sync(store, err);
+    for (size_t i = 0; group != NULL && i < job->tree.nnodes; i++)
+        cm_zarr_meta_release(&group[i]);
+    free(entry);
+    free(group);
+    return rc;
+}
+
+static void sum_written(cm_re_job *job)
+{
+    for (size_t i = 0; i < job->narrays; i++) {
+        const cm_re_array *a = &job->array[i];
+        job->report->nobjects += a->ncopied;
+        job->report->stored_nbytes += a->copied_nbytes;
+        if (a->writer == NULL)
+            continue;
+        cm_zarr_written counts = cm_zarr_writer_counts(a->writer);
+        job->report->nobjects += counts.nobjects;
+        job->report->stored_nbytes += counts.nbytes;
+    }
+}
+
+static int write_store(cm_re_job *job, cm_output *out, cm_error *err)
+{
+    cm_rechunk_report *r = job->report;
+    cm_journal *journal = NULL;
+    uint64_t foreign;
+    int rc = cm_output_begin(out, &foreign, err);
+    if (rc == CM_OK && foreign > 0)
+        rc = cm_re_warn(job, err, "%llu files in %s are not the old store's and were left",
+                        (unsigned long long)foreign, out->path);
+    if (rc == CM_OK)
+        rc = cm_re_plan(job, out->store, err);
+    if (rc == CM_OK)
+        rc = open_journal(job, out, &journal, err);
+    if (rc == CM_OK)
+        rc = cm_re_run(job, out->store, err);
+    cm_store_counts before = cm_store_count(out->store);
+    if (rc == CM_OK)
+        rc = write_metadata(job, out->store, err);
+    cm_store_counts after = cm_store_count(out->store);
+    cm_journal_close(journal, rc == CM_OK);
+    if (rc != CM_OK)
+        return rc;
+    sum_written(job);
+    r->nobjects += after.nput - before.nput;
+    r->stored_nbytes += after.put_nbytes - before.put_nbytes;
+    return CM_OK;
+}
+
+static void discard(cm_re_job *job, cm_output *out)
+{
+    const char **prefix = cm_calloc(job->narrays + 1, sizeof(prefix[0]), NULL);
+    if (prefix == NULL)
+        return;
+    /* An array that is the root has its chunks in "c"; nothing else in a folder that was there is ours. */
+    for (size_t i = 0; i < job->narrays; i++)
+        prefix[i] = job->array[i].node->path[0] != '\0' ? job->array[i].node->path : "c";
+    cm_output_discard(out, prefix, job->narrays);
+    free(prefix);
+}
+
+/* Writers are gone before the store that they write into. */
+static void release_writers(cm_re_job *job)
+{
+    for (size_t i = 0; i < job->narrays; i++) {
+        cm_zarr_writer_free(job->array[i].writer);
+        job->array[i].writer = NULL;
+    }
+}
+
+static int dry_run(cm_re_job *job, cm_error *err)
+{
+    cm_store *nowhere = NULL;
+    int rc = cm_store_open_memory(&nowhere, err);
+    if (rc == CM_OK)
+        rc = cm_re_plan(job, nowhere, err);
+    if (rc == CM_OK)
+        rc = cm_re_report(job, false, err);
+    release_writers(job);
+    cm_store_free(nowhere);
+    return rc;
+}
+
+static int write_and_verify(cm_re_job *job, cm_output *out, cm_error *err)
+{
+    cm_rechunk_report *r = job->report;
+    uint64_t start = cm_now_ns();
+    int rc = write_store(job, out, err);
+    /* What can be finished is left to be finished; everything else is removed. */
+    r->resumable = (rc == CM_ECANCELED || rc == CM_ENOSPC) && cm_journal_exists(out->path);
+    if (rc == CM_ENOSPC && r->resumable)
+        cm_fail(err, rc, "%s; --resume goes on when there is room", err == NULL ? "" : err->text);
+    if (rc != CM_OK && !r->resumable && !out->resumes) {
+        release_writers(job);
+        discard(job, out);
+    }
+    if (rc != CM_OK)
+        return rc;
+    r->written = true;
+    r->seconds += (double)(cm_now_ns() - start) * 1e-9;
+    rc = cm_re_report(job, true, err);
+    start = cm_now_ns();
+    if (rc == CM_OK && job->options->verify != CM_VERIFY_NONE)
+        rc = cm_re_verify(job, out->store, err);
+    r->verify_seconds = (double)(cm_now_ns() - start) * 1e-9;
+    return rc;
+}
+
+static void release(cm_re_job *job)
+{
+    release_writers(job);
+    for (size_t i = 0; i < job->narrays; i++) {
+        cm_re_array *a = &job->array[i];
+        cm_array_free(a->source);
+        cm_presence_release(&a->presence);
+        cm_zarr_meta_release(&a->meta);
+    }
+    free(job->array);
+    cm_zarr_tree_release(&job->tree);
+    cm_store_free(job->store);
+    free(job->path);
+    free(job->scratch);
+}
+
+static int find_scratch(cm_re_job *job, cm_error *err)
+{
+    const cm_rechunk_options *o = job->options;
+    struct stat st;
+    if (o->scratch == NULL) {
+        job->scratch = folder_above(plain_path(o->target != NULL ? o->target : "./x"), err);
+        return job->scratch == NULL ? CM_ENOMEM : CM_OK;
+    }
+    if (stat(o->scratch, &st) != 0 || !S_ISDIR(st.st_mode))
+        return cm_fail(err, CM_EINVAL, "--scratch %s: is no folder", o->scratch);
+    job->scratch = cm_strdup(o->scratch, err);
+    return job->scratch == NULL ? CM_ENOMEM : CM_OK;
+}
+
+/* From the options to a layout: nothing is touched. */
+static int prepare(cm_re_job *job, cm_error *err)
+{
+    int rc = cm_re_open(job, err);
+    if (rc == CM_OK && job->options->target != NULL)
+        rc = check_apart(job, err);
+    cm_monitor_phase(job->options->monitor, CM_PHASE_PLANNING, 0);
+    if (rc == CM_OK)
+        rc = find_scratch(job, err);
+    if (rc == CM_OK)
+        rc = cm_re_select(job, err);
+    if (rc == CM_OK)
+        rc = cm_re_layout(job, err);
+    return rc;
+}
+
+int cm_rechunk(const cm_rechunk_options *options, cm_rechunk_report *report, cm_error *err)
+{
+    cm_re_job job = {.options = options, .report = report};
+    cm_output out = {0};
+    uint64_t start = cm_now_ns();
+    memset(report, 0, sizeof(*report));
+    cm_monitor_phase(options->monitor, CM_PHASE_OPENING, 0);
+    int rc = check_options(options, err);
+    if (rc == CM_OK && !options->dry_run)
+        rc = cm_output_check(options->target, options->overwrite, options->resume, &out, err);
+    if (rc == CM_OK && options->target != NULL &&
+        (report->target = cm_strdup(options->target, err)) == NULL)
+        rc = CM_ENOMEM;
+    bool in_source = rc == CM_OK;
+    if (rc == CM_OK)
+        rc = prepare(&job, err);
+    report->zarr_format_before = job.tree.zarr_format;
+    report->zarr_format_after = job.zarr_format;
+    report->seconds = (double)(cm_now_ns() - start) * 1e-9;
+    if (rc == CM_OK)
+        rc = options->dry_run ? dry_run(&job, err) : write_and_verify(&job, &out, err);
+    bool names_it = err == NULL || job.path == NULL || strstr(err->text, job.path) != NULL ||
+                    (options->target != NULL && strstr(err->text, options->target) != NULL);
+    if (in_source && !names_it && (rc == CM_EFORMAT || rc == CM_EUNSUPPORTED || rc == CM_EIO))
+        cm_error_prefix(err, "%s", job.path);
+    report->nthreads = job.nthreads;
+    report->memory_limit = job.memory_limit;
+    report->memory_peak = cm_peak_rss();
+    cm_monitor_phase(options->monitor, CM_PHASE_DONE, 0);
+    release(&job);
+    cm_output_release(&out);
+    return rc;
+}

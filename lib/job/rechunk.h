@@ -1,0 +1,106 @@
+/*
+ * The state of one rechunking, passed from step to step:
+ *
+ *     open -> select -> layout -> plan -> write -> verify
+ */
+#ifndef CM_JOB_RECHUNK_H
+#define CM_JOB_RECHUNK_H
+
+#include <chunkmill/rechunk.h>
+
+#include "exec/transfer.h"
+#include "format/zarr/open.h"
+#include "job/codec_option.h"
+#include "job/journal.h"
+#include "job/output.h"
+#include "job/presence.h"
+#include "plan/rechunk.h"
+
+typedef enum cm_re_how {
+    CM_RE_ELEMENTS, /* through the engine, as elements or as stored bytes */
+    CM_RE_STRINGS,  /* variable-length elements, chunk by chunk */
+    CM_RE_OBJECTS   /* not understood: its objects are copied */
+} cm_re_how;
+
+typedef struct cm_re_array {
+    const cm_zarr_node *node; /* of the source */
+    cm_array *source;         /* NULL where objects are copied */
+    cm_presence presence;     /* of the source's chunks */
+
+    /* rechunk_layout.c */
+    cm_re_how how;
+    bool passes; /* chunks and codecs stay: stored bytes go through */
+    uint64_t chunk[CM_MAX_RANK];
+    uint64_t shard[CM_MAX_RANK];
+    bool sharded;
+    bool same_codec;
+    cm_codec_choice codec; /* where it does not stay */
+    cm_zarr_meta meta;     /* of the target */
+
+    /* rechunk_plan.c */
+    cm_zarr_writer *writer;
+    cm_transfer transfer;
+    cm_route route;
+    bool routed; /* false: nothing to plan */
+    cm_transfer_counts counts;
+    cm_rechunk_counts planned;
+
+    cm_journal *journal;             /* of the job */
+    size_t index;                    /* in the job */
+    uint64_t ncopied, copied_nbytes; /* objects, where they are copied */
+    char *digest;
+} cm_re_array;
+
+typedef struct cm_re_job {
+    const cm_rechunk_options *options;
+    cm_rechunk_report *report;
+    char *path; /* of the source, with the node in it */
+    cm_store *store;
+    cm_zarr_tree tree;
+    int zarr_format; /* of the target */
+    cm_re_array *array;
+    size_t narrays;
+
+    cm_rates rates;
+    unsigned nthreads;
+    uint64_t memory_limit;
+    size_t slots_nbytes;
+    size_t worker_nbytes; /* of one */
+    char *scratch;        /* folder */
+} cm_re_job;
+
+/* rechunk_report.c.  Sentences for the user; out of memory is an error like any other. */
+int cm_re_warn(cm_re_job *job, cm_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int cm_re_note(cm_re_job *job, cm_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int cm_re_differ(cm_re_job *job, cm_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int cm_re_report(cm_re_job *job, bool written, cm_error *err);
+/* "blosc:zstd:2:shuffle", "transpose+gzip:5": the chain that encodes chunks; NULL: no memory. */
+char *cm_re_codec_text(const cm_zarr_meta *meta, cm_error *err);
+
+/* rechunk_open.c: the source, and which of its arrays. */
+int cm_re_open(cm_re_job *job, cm_error *err);
+int cm_re_select(cm_re_job *job, cm_error *err);
+/* True for a group that the target has too. */
+bool cm_re_wants_group(const cm_re_job *job, const char *path);
+const cm_shard_spec *cm_re_sharding(const cm_zarr_meta *meta); /* NULL: no shards */
+
+/* rechunk_layout.c: chunks, shards, codecs and metadata of the target. */
+int cm_re_layout(cm_re_job *job, cm_error *err);
+
+/* rechunk_plan.c: writers into STORE, and the routes of all arrays within the memory. */
+int cm_re_plan(cm_re_job *job, cm_store *store, cm_error *err);
+/* rechunk_probe.c: how quickly this machine reads, decodes, encodes and writes A's chunks. */
+int cm_re_probe(cm_re_job *job, cm_re_array *a, const char *folder, cm_error *err);
+
+/* rechunk_run.c */
+int cm_re_run(cm_re_job *job, cm_store *store, cm_error *err);
+/* rechunk_strings.c */
+int cm_re_move_strings(cm_re_job *job, cm_re_array *a, cm_error *err);
+
+/* rechunk_verify.c: CM_EDIFFER when the target, in STORE, differs. */
+int cm_re_verify(cm_re_job *job, cm_store *store, cm_error *err);
+
+#endif

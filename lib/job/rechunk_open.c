@@ -1,0 +1,136 @@
+/* The source of a rechunking, and which of its arrays are meant. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "job/rechunk.h"
+#include "job/varopt.h"
+
+enum {
+    INDEX_CACHE = 1 << 20 /* of each array */
+};
+
+/* "store::group/array" is that folder of the store; a path that exists literally wins. */
+static int locate(const char *source, char **out, cm_error *err)
+{
+    struct stat st;
+    if (strncmp(source, "file://", 7) == 0)
+        source += 7;
+    const char *mark = strstr(source, "::");
+    if (mark == NULL || stat(source, &st) == 0) {
+        *out = cm_strdup(source, err);
+        return *out == NULL ? CM_ENOMEM : CM_OK;
+    }
+    const char *node = mark + 2 + strspn(mark + 2, "/");
+    size_t n = strlen(node);
+    while (n > 0 && node[n - 1] == '/')
+        n--;
+    *out = cm_asprintf(err, "%.*s%s%.*s", (int)(mark - source), source, n > 0 ? "/" : "", (int)n,
+                       node);
+    if (*out == NULL)
+        return CM_ENOMEM;
+    int rc = n > 0 ? cm_key_check(*out + (mark - source) + 1, err) : CM_OK;
+    if (rc == CM_OK && stat(*out, &st) != 0)
+        rc = cm_fail(err, CM_ENOTFOUND, "%.*s: has no group or array %.*s", (int)(mark - source),
+                     source, (int)n, node);
+    return rc;
+}
+
+int cm_re_open(cm_re_job *job, cm_error *err)
+{
+    int rc = locate(job->options->source, &job->path, err);
+    if (rc == CM_OK)
+        rc = cm_store_open_dir(job->path, false, &job->store, err);
+    if (rc == CM_OK)
+        rc = cm_zarr_open(job->store, &job->tree, err);
+    if (rc == CM_OK && job->options->zarr_format == 0)
+        job->zarr_format = job->tree.zarr_format;
+    else
+        job->zarr_format = job->options->zarr_format;
+    return rc;
+}
+
+const cm_shard_spec *cm_re_sharding(const cm_zarr_meta *m)
+{
+    return m->ncodecs == 1 && m->codecs[0].id == CM_CODEC_SHARDING ? m->codecs[0].shard : NULL;
+}
+
+/* ---- the choice ---- */
+
+typedef struct choice {
+    const cm_zarr_tree *tree;
+    bool *chosen; /* one for each node */
+} choice;
+
+static int choose(void *context, char *part, cm_error *err)
+{
+    choice *c = context;
+    bool any = false;
+    for (size_t i = 0; i < c->tree->nnodes; i++) {
+        const cm_zarr_node *node = &c->tree->node[i];
+        if (node->meta.is_group || !cm_name_matches(part, node->path))
+            continue;
+        c->chosen[i] = any = true;
+    }
+    if (any)
+        return CM_OK;
+    return cm_fail(err, CM_EINVAL, "--variable %s: the store has no such array", part);
+}
+
+static int open_array(cm_re_job *job, cm_re_array *a, cm_error *err)
+{
+    const cm_zarr_node *node = a->node;
+    if (node->unsupported != NULL || node->meta.verbatim) {
+        a->how = CM_RE_OBJECTS;
+        return CM_OK;
+    }
+    int rc = cm_zarr_array_open(&job->tree, node, INDEX_CACHE, &a->source, err);
+    if (rc == CM_EUNSUPPORTED) {
+        a->how = CM_RE_OBJECTS;
+        return CM_OK;
+    }
+    if (rc == CM_OK)
+        rc = cm_presence_find(job->store, node, &a->presence, err);
+    if (rc != CM_OK)
+        return rc;
+    a->how = cm_dtype_is_vlen(&node->meta.dtype) ? CM_RE_STRINGS : CM_RE_ELEMENTS;
+    /* What is there is known: no more room than that for stored bytes. */
+    if (a->presence.bit != NULL && a->how == CM_RE_ELEMENTS)
+        a->source->max_stored_nbytes = a->presence.max_nbytes > 0 ? a->presence.max_nbytes : 1;
+    return CM_OK;
+}
+
+int cm_re_select(cm_re_job *job, cm_error *err)
+{
+    const cm_texts *names = &job->options->variable;
+    size_t n = job->tree.nnodes;
+    choice c = {.tree = &job->tree, .chosen = cm_calloc(n > 0 ? n : 1, sizeof(bool), err)};
+    job->array = cm_calloc(n > 0 ? n : 1, sizeof(job->array[0]), err);
+    int rc = c.chosen == NULL || job->array == NULL ? CM_ENOMEM : CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < names->n; i++)
+        rc = cm_split(names->text[i], ',', choose, &c, err);
+    for (size_t i = 0; rc == CM_OK && i < n; i++) {
+        const cm_zarr_node *node = &job->tree.node[i];
+        if (node->meta.is_group || (names->n > 0 && !c.chosen[i]))
+            continue;
+        cm_re_array *a = &job->array[job->narrays];
+        a->node = node;
+        a->index = job->narrays++;
+        rc = open_array(job, a, err);
+    }
+    free(c.chosen);
+    return rc;
+}
+
+bool cm_re_wants_group(const cm_re_job *job, const char *path)
+{
+    size_t n = strlen(path);
+    if (job->options->variable.n == 0 || n == 0)
+        return true;
+    for (size_t i = 0; i < job->narrays; i++) {
+        const char *name = job->array[i].node->path;
+        if (strncmp(name, path, n) == 0 && name[n] == '/')
+            return true;
+    }
+    return false;
+}

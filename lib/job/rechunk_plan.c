@@ -1,0 +1,383 @@
+/*
+ * The routes of all arrays within the memory.
+ *
+ *     limit = what the process holds already + reserve
+ *           + workers x scratch + target chunks in flight + shards in assembly
+ *
+ * Fewer workers leave more room for target chunks, and so for fewer bytes: the
+ * number of workers is halved where that makes the whole quicker.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/number.h"
+#include "exec/buffers.h"
+#include "job/budget.h"
+#include "job/rechunk.h"
+
+enum {
+    SAME_FOLDER_SPARE = 64 << 20 /* scratch leaves this much of a disk free */
+};
+
+/* ---- writers and transfers ---- */
+
+static bool fill_stays(const cm_re_array *a)
+{
+    static const uint8_t zeros[64];
+    const cm_zarr_meta *m = &a->meta;
+    const uint8_t *fill = a->source->fill;
+    if (fill == NULL)
+        fill = m->dtype.nbytes <= sizeof(zeros) ? zeros : NULL;
+    /* Without a fill value absent chunks are undefined, and stay so. */
+    if (!m->has_fill)
+        return true;
+    return fill != NULL && memcmp(fill, m->fill, m->dtype.nbytes) == 0;
+}
+
+static int prepare_array(cm_re_array *a, cm_store *store, cm_error *err)
+{
+    int rc = a->how == CM_RE_OBJECTS
+                 ? CM_OK
+                 : cm_zarr_writer_create(store, a->node->path, &a->meta, &a->writer, err);
+    if (rc != CM_OK || a->how == CM_RE_OBJECTS)
+        return rc;
+    if (!a->passes)
+        rc = cm_chain_can_encode(cm_zarr_writer_chain(a->writer), err);
+    if (rc != CM_OK) {
+        cm_error_prefix(err, "array %s", a->node->path[0] ? a->node->path : "/");
+        return rc;
+    }
+    if (a->how == CM_RE_STRINGS)
+        return CM_OK;
+    cm_transfer *t = &a->transfer;
+    t->source = a->source;
+    t->target = a->writer;
+    t->target_type = a->meta.dtype;
+    t->pass = a->passes ? CM_PASS_BYTES : CM_PASS_NOTHING;
+    t->present = a->presence.bit;
+    t->counts = &a->counts;
+    t->absent_is_empty = fill_stays(a);
+    if (a->meta.has_fill) {
+        t->target_fill = a->meta.fill;
+        t->skip_empty = true;
+    }
+    for (unsigned j = 0; j < a->meta.rank; j++)
+        t->step[j] = 1;
+    return CM_OK;
+}
+
+static bool has_chunks(const cm_re_array *a)
+{
+    return a->how == CM_RE_ELEMENTS && cm_zarr_writer_grid(a->writer)->nchunks > 0;
+}
+
+/* ---- sizes ---- */
+
+/* SPILLS: with the buffer in which records for scratch are put together. */
+static size_t worker_of(const cm_re_array *a, bool spills)
+{
+    size_t n = cm_transfer_worker_nbytes(&a->transfer, 0);
+    return n + (spills ? cm_chain_decoded_nbytes(a->source->chain) : 0);
+}
+
+static size_t max_worker(const cm_re_job *job)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < job->narrays; i++) {
+        const cm_re_array *a = &job->array[i];
+        size_t n = has_chunks(a) ? worker_of(a, a->routed && a->route.spills) : 0;
+        most = n > most ? n : most;
+    }
+    return most + CM_BUDGET_PER_THREAD;
+}
+
+/* The least that any plan needs: one worker, one target chunk, one shard. */
+static size_t least_room(const cm_re_job *job)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < job->narrays; i++) {
+        const cm_re_array *a = &job->array[i];
+        if (!has_chunks(a))
+            continue;
+        size_t n = worker_of(a, false) + cm_transfer_slot_nbytes(&a->transfer) +
+                   cm_zarr_writer_shard_memory(a->writer);
+        most = n > most ? n : most;
+    }
+    return most + CM_BUDGET_PER_THREAD;
+}
+
+static int refuse(const cm_re_job *job, size_t held, cm_error *err)
+{
+    char limit[32], least[32];
+    return cm_fail(err, CM_EBUDGET,
+                   "%s of memory do not suffice: these chunks need at least %s; give more with "
+                   "--memory, or choose smaller --chunks",
+                   cm_format_size(job->memory_limit, limit, sizeof(limit)),
+                   cm_format_size(held + least_room(job) + (1 << 20), least, sizeof(least)));
+}
+
+/* ---- routes ---- */
+
+/* Bytes of scratch that may be used, or UINT64_MAX where the disk does not say. */
+static uint64_t scratch_available(const cm_re_job *job)
+{
+    struct statvfs fs;
+    if (statvfs(job->scratch, &fs) != 0)
+        return UINT64_MAX;
+    uint64_t nbytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+    return nbytes > SAME_FOLDER_SPARE ? nbytes - SAME_FOLDER_SPARE : 0;
+}
+
+static void fill_request(const cm_re_job *job, const cm_re_array *a, cm_route_request *r)
+{
+    const cm_grid *grid = cm_zarr_writer_grid(a->writer);
+    *r = (cm_route_request){
+        .rank = grid->rank, .itemsize = a->meta.dtype.nbytes, .rates = job->rates};
+    memcpy(r->shape, grid->shape, sizeof(r->shape));
+    memcpy(r->target, grid->chunk, sizeof(r->target));
+    memcpy(r->source, a->source->grid.chunk, sizeof(r->source));
+}
+
+/* A route in ROOM bytes for target chunks; *shards gets what shards in assembly hold of it.  False: no room. */
+static int route_in(const cm_re_job *job, cm_re_array *a, size_t room, uint64_t memory,
+                    bool may_spill, size_t *shards, bool *fits, cm_error *err)
+{
+    size_t slot = cm_transfer_slot_nbytes(&a->transfer);
+    size_t shard = cm_zarr_writer_shard_memory(a->writer);
+    cm_route_request r;
+    fill_request(job, a, &r);
+    r.may_spill = may_spill;
+    r.scratch_nbytes = scratch_available(job);
+    r.memory_nelem = memory / r.itemsize;
+    *shards = 0;
+    *fits = false;
+    for (int pass = 0; pass < 3; pass++) {
+        if (*shards > room || room - *shards < slot)
+            return CM_OK;
+        r.max_slots = (room - *shards) / slot;
+        int rc = cm_route_plan(&r, &a->route, err);
+        if (rc != CM_OK)
+            return rc;
+        uint64_t open =
+            cm_sweep_slots_for(&a->route.tiled, cm_zarr_writer_outer_grid(a->writer)->chunk);
+        *fits = shard == 0 || open * shard <= *shards;
+        if (*fits)
+            break;
+        *shards = open * shard;
+    }
+    a->routed = *fits;
+    return CM_OK;
+}
+
+/* What a route costs beside others: bytes, where no rate is known. */
+static double cost_of(const cm_re_array *a)
+{
+    const cm_route *r = &a->route;
+    return r->seconds > 0 ? r->seconds : (double)r->traffic * a->meta.dtype.nbytes * 1e-9;
+}
+
+/* Routes for NTHREADS workers in FREE bytes, with or without scratch. */
+static int plan_with(cm_re_job *job, size_t free, unsigned nthreads, bool may_spill, double *cost,
+                     bool *fits, cm_error *err)
+{
+    size_t worker = CM_BUDGET_PER_THREAD;
+    for (size_t i = 0; i < job->narrays; i++)
+        if (has_chunks(&job->array[i])) {
+            size_t n = worker_of(&job->array[i], may_spill) + CM_BUDGET_PER_THREAD;
+            worker = n > worker ? n : worker;
+        }
+    *cost = 0;
+    *fits = free / nthreads >= worker;
+    job->slots_nbytes = 0;
+    size_t room = *fits ? free - nthreads * worker : 0;
+    for (size_t i = 0; *fits && i < job->narrays; i++) {
+        cm_re_array *a = &job->array[i];
+        size_t shards;
+        if (!has_chunks(a))
+            continue;
+        int rc = route_in(job, a, room, free, may_spill, &shards, fits, err);
+        if (rc != CM_OK || !*fits)
+            return rc;
+        /* One more for each worker, so that one can fill while another empties. */
+        size_t slot = cm_transfer_slot_nbytes(&a->transfer);
+        size_t want = (a->route.slots + nthreads) * slot;
+        want = want > room - shards ? room - shards : want;
+        job->slots_nbytes = want > job->slots_nbytes ? want : job->slots_nbytes;
+        *cost += cost_of(a);
+    }
+    *cost /= nthreads;
+    job->worker_nbytes = worker;
+    return CM_OK;
+}
+
+typedef struct option {
+    unsigned nthreads;
+    bool may_spill;
+    double cost;
+} option;
+
+static int plan_best(cm_re_job *job, size_t free, unsigned most, cm_error *err)
+{
+    option best = {0};
+    double cost;
+    bool fits;
+    for (unsigned n = most; n > 0; n /= 2) {
+        for (int spill = 0; spill < 2; spill++) {
+            int rc = plan_with(job, free, n, spill != 0, &cost, &fits, err);
+            if (rc != CM_OK)
+                return rc;
+            if (fits && (best.nthreads == 0 || cost < best.cost))
+                best = (option){n, spill != 0, cost};
+        }
+    }
+    job->nthreads = best.nthreads;
+    if (best.nthreads == 0)
+        return CM_OK;
+    return plan_with(job, free, best.nthreads, best.may_spill, &cost, &fits, err);
+}
+
+/* ---- what the engine will count ---- */
+
+static bool is_present(const cm_re_array *a, uint64_t number)
+{
+    return a->presence.bit == NULL || (a->presence.bit[number / 64] >> number % 64 & 1) != 0;
+}
+
+/* Pieces whose chunk is absent are neither read nor spilled; they are counted one by one. */
+static void predict_with_gaps(cm_re_array *a)
+{
+    const cm_sweep *s = &a->route.sweep;
+    const cm_grid *grid = &a->source->grid;
+    size_t itemsize = a->meta.dtype.nbytes;
+    cm_rechunk_counts *p = &a->planned;
+    cm_sweep_cursor c;
+    for (cm_sweep_begin(s, 0, &c); !c.done; cm_sweep_next(s, &c)) {
+        cm_box box;
+        uint64_t spilled = 1, resident = 1;
+        if (!is_present(a, cm_grid_number(grid, c.piece)))
+            continue;
+        cm_grid_box(grid, c.piece, &box);
+        p->chunk_reads++;
+        p->element_nbytes_read += cm_box_nelem(&box) * itemsize;
+        for (unsigned j = 0; j < s->rank; j++) {
+            cm_range span = cm_axis_piece_span(&s->axis[j], c.span[j], c.piece[j]);
+            uint64_t end = c.span[j].lo + a->route.tile[j] * s->axis[j].target;
+            spilled *= span.hi - span.lo;
+            resident *= span.lo >= end ? 0 : (span.hi < end ? span.hi : end) - span.lo;
+        }
+        if (a->route.spills)
+            p->scratch_nbytes += (spilled - resident) * itemsize;
+    }
+}
+
+static void predict(cm_re_array *a)
+{
+    cm_rechunk_counts *p = &a->planned;
+    const cm_route *r = &a->route;
+    uint64_t nelem = 1;
+    memset(p, 0, sizeof(*p));
+    for (unsigned j = 0; j < a->node->meta.rank; j++)
+        nelem *= a->node->meta.shape[j];
+    if (a->how == CM_RE_OBJECTS || nelem == 0)
+        return;
+    p->chunk_writes = cm_zarr_writer_grid(a->writer)->nchunks;
+    p->element_nbytes_written = nelem * a->meta.dtype.nbytes;
+    if (a->how != CM_RE_ELEMENTS)
+        return;
+    if (a->presence.bit != NULL && a->presence.npresent < a->presence.nchunks) {
+        predict_with_gaps(a);
+    } else {
+        p->chunk_reads = r->chunk_reads;
+        p->element_nbytes_read = r->nelem_read * a->meta.dtype.nbytes;
+        p->scratch_nbytes = r->nelem_spilled * a->meta.dtype.nbytes;
+    }
+    p->chunk_decodes = a->passes ? 0 : p->chunk_reads;
+}
+
+/* ---- the plan ---- */
+
+static void adopt(cm_re_array *a)
+{
+    cm_transfer *t = &a->transfer;
+    if (!has_chunks(a))
+        return;
+    t->sweep = a->route.sweep;
+    t->slot_nbytes = cm_transfer_slot_nbytes(t);
+    t->worker_nbytes = worker_of(a, a->route.spills);
+    t->may_be_absent = a->presence.bit != NULL && a->presence.npresent < a->presence.nchunks;
+}
+
+/* The array that costs most is the one worth probing for. */
+static cm_re_array *largest(const cm_re_job *job)
+{
+    cm_re_array *found = NULL;
+    double most = 0;
+    for (size_t i = 0; i < job->narrays; i++) {
+        cm_re_array *a = &job->array[i];
+        if (!has_chunks(a) || a->passes)
+            continue;
+        double nbytes = (double)a->source->grid.chunk_nelem * (double)a->presence.npresent *
+                        a->meta.dtype.nbytes;
+        if (nbytes > most) {
+            most = nbytes;
+            found = a;
+        }
+    }
+    return found;
+}
+
+static int check_scratch(cm_re_job *job, cm_error *err)
+{
+    uint64_t most = 0, free = scratch_available(job);
+    char need[32], have[32];
+    for (size_t i = 0; i < job->narrays; i++) {
+        const cm_re_array *a = &job->array[i];
+        uint64_t n = a->routed ? a->route.scratch_nelem * a->meta.dtype.nbytes : 0;
+        most = n > most ? n : most;
+    }
+    job->report->scratch_needed = most;
+    if (most <= free)
+        return CM_OK;
+    return cm_fail(err, CM_ENOSPC, "%s: %s of scratch space are needed, and %s are free",
+                   job->scratch, cm_format_size(most, need, sizeof(need)),
+                   cm_format_size(free, have, sizeof(have)));
+}
+
+int cm_re_plan(cm_re_job *job, cm_store *store, cm_error *err)
+{
+    const cm_rechunk_options *o = job->options;
+    unsigned most = o->nthreads > 0 ? o->nthreads : cm_cpu_count();
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < job->narrays; i++)
+        rc = prepare_array(&job->array[i], store, err);
+    if (rc != CM_OK)
+        return rc;
+    size_t resident = (size_t)cm_peak_rss(), held = resident + CM_BUDGET_RESERVE;
+    job->memory_limit = o->memory > 0 ? o->memory : cm_memory_available() / 2 + resident;
+    if (job->memory_limit <= held)
+        return refuse(job, held, err);
+    size_t free = (size_t)(job->memory_limit - held);
+    cm_re_array *a = largest(job);
+    if (a != NULL && free >= least_room(job))
+        rc = cm_re_probe(job, a, job->scratch, err);
+    if (rc == CM_OK)
+        rc = plan_best(job, free, most, err);
+    if (rc != CM_OK)
+        return rc;
+    if (job->nthreads == 0)
+        return refuse(job, held, err);
+    if (o->memory == 0)
+        job->memory_limit = held + job->nthreads * job->worker_nbytes + job->slots_nbytes;
+    job->report->memory_planned = held + job->nthreads * max_worker(job) + job->slots_nbytes;
+    for (size_t i = 0; i < job->narrays; i++) {
+        adopt(&job->array[i]);
+        predict(&job->array[i]);
+    }
+    if (job->nthreads < most)
+        rc = cm_re_note(job, err, "%u of %u threads are used, to stay below the memory limit",
+                        job->nthreads, most);
+    return rc == CM_OK ? check_scratch(job, err) : rc;
+}

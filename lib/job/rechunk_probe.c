@@ -1,0 +1,161 @@
+/*
+ * A short probe of this machine with the array's own chunks: what reading,
+ * decoding, encoding and writing one decoded byte takes, and what scratch does.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "exec/spill.h"
+#include "job/rechunk.h"
+
+enum {
+    MAX_CHUNKS = 8,
+    MAX_NS = 25 * 1000 * 1000, /* of reading; writing takes about as long again */
+    WORTH_NBYTES = 64 << 20    /* a smaller array is done before a plan could pay */
+};
+
+typedef struct probe {
+    cm_re_array *a;
+    cm_codec_ctx *ctx;
+    cm_buf stored, decoded, target, encoded;
+    uint64_t read_ns, decode_ns, nread; /* decoded bytes */
+    uint64_t encode_ns, write_ns, nwritten;
+    uint64_t scratch_ns, nscratch;
+} probe;
+
+/* The I-th chunk to look at: present ones, spread over the array. */
+static bool pick(const cm_re_array *a, uint64_t i, uint64_t *number)
+{
+    uint64_t n = a->presence.nchunks;
+    uint64_t from = (uint64_t)((unsigned __int128)n * i / MAX_CHUNKS);
+    uint64_t to = (uint64_t)((unsigned __int128)n * (i + 1) / MAX_CHUNKS);
+    for (*number = from; *number < to; ++*number)
+        if (a->presence.bit[*number / 64] >> *number % 64 & 1)
+            return true;
+    return false;
+}
+
+static int read_chunk(probe *p, uint64_t number, cm_error *err)
+{
+    cm_array *s = p->a->source;
+    cm_fetch fetch = {0};
+    uint64_t start = cm_now_ns();
+    int rc = s->ops->fetch(s, number, &p->stored, &fetch, err);
+    uint64_t fetched = cm_now_ns();
+    if (rc != CM_OK || !fetch.present)
+        return rc;
+    rc = cm_chain_decode(s->chain, p->ctx, p->stored.data, p->stored.nbytes, fetch.skip,
+                         p->decoded.data, err);
+    p->read_ns += fetched - start;
+    p->decode_ns += cm_now_ns() - fetched;
+    p->nread += p->decoded.nbytes;
+    return rc;
+}
+
+static int write_at(int fd, const cm_buf *buf, size_t nbytes, cm_error *err)
+{
+    for (size_t done = 0; done < nbytes;) {
+        ssize_t n = pwrite(fd, buf->data + done, nbytes - done, (off_t)done);
+        if (n < 0 && errno != EINTR)
+            return cm_fail_errno(err, errno, "cannot write to the scratch file");
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return CM_OK;
+}
+
+/* A target chunk of the array's own values, encoded and written where scratch goes. */
+static int write_chunk(probe *p, int fd, cm_error *err)
+{
+    const cm_chain *chain = cm_zarr_writer_chain(p->a->writer);
+    size_t nbytes = p->target.nbytes;
+    for (size_t at = 0; at < p->target.nbytes; at += p->decoded.nbytes) {
+        size_t rest = p->target.nbytes - at;
+        memcpy(p->target.data + at, p->decoded.data,
+               rest < p->decoded.nbytes ? rest : p->decoded.nbytes);
+    }
+    const cm_buf *from = &p->target;
+    uint64_t start = cm_now_ns();
+    int rc = CM_OK;
+    if (!cm_chain_is_raw(chain)) {
+        rc = cm_chain_encode(chain, p->ctx, p->target.data, p->encoded.data, &nbytes, err);
+        from = &p->encoded;
+    }
+    uint64_t encoded = cm_now_ns();
+    if (rc == CM_OK)
+        rc = write_at(fd, from, nbytes, err);
+    uint64_t written = cm_now_ns();
+    p->encode_ns = encoded - start;
+    p->write_ns = written - encoded;
+    p->nwritten = p->target.nbytes;
+    if (rc == CM_OK)
+        rc = write_at(fd, &p->target, p->target.nbytes, err);
+    p->scratch_ns = cm_now_ns() - written;
+    p->nscratch = p->target.nbytes;
+    return rc;
+}
+
+static double rate(uint64_t nbytes, uint64_t ns)
+{
+    return (double)nbytes / ((double)(ns > 0 ? ns : 1) * 1e-9);
+}
+
+static void report(cm_re_job *job, const probe *p)
+{
+    cm_rechunk_report *r = job->report;
+    unsigned n = job->options->nthreads > 0 ? job->options->nthreads : cm_cpu_count();
+    r->probe_read_rate = rate(p->nread, p->read_ns);
+    r->probe_decode_rate = rate(p->nread, p->decode_ns) * n;
+    r->probe_encode_rate = rate(p->nwritten, p->encode_ns) * n;
+    r->probe_write_rate = rate(p->nwritten, p->write_ns);
+    job->rates.read = 1 / (1 / r->probe_read_rate + 1 / r->probe_decode_rate);
+    job->rates.write = 1 / (1 / r->probe_encode_rate + 1 / r->probe_write_rate);
+    job->rates.scratch = rate(p->nscratch, p->scratch_ns);
+}
+
+static int prepare(probe *p, cm_error *err)
+{
+    const cm_grid *grid = cm_zarr_writer_grid(p->a->writer);
+    int rc = (p->ctx = cm_codec_ctx_create(err)) == NULL ? CM_ENOMEM : CM_OK;
+    if (rc == CM_OK)
+        rc = cm_buf_resize(&p->decoded, cm_chain_decoded_nbytes(p->a->source->chain), err);
+    if (rc == CM_OK)
+        rc = cm_buf_resize(&p->target, grid->chunk_nelem * p->a->meta.dtype.nbytes, err);
+    if (rc == CM_OK)
+        rc = cm_buf_resize(&p->encoded, cm_chain_encoded_bound(cm_zarr_writer_chain(p->a->writer)),
+                           err);
+    return rc;
+}
+
+int cm_re_probe(cm_re_job *job, cm_re_array *a, const char *folder, cm_error *err)
+{
+    probe p = {.a = a};
+    uint64_t number, nbytes = a->source->grid.chunk_nelem * a->meta.dtype.nbytes;
+    int fd = -1;
+    if (a->presence.bit == NULL || a->presence.npresent * nbytes < WORTH_NBYTES)
+        return CM_OK;
+    int rc = prepare(&p, err);
+    if (rc == CM_OK)
+        rc = cm_scratch_open(folder, &fd, err);
+    for (uint64_t i = 0; rc == CM_OK && i < MAX_CHUNKS; i++) {
+        if (p.read_ns + p.decode_ns > MAX_NS)
+            break;
+        if (pick(a, i, &number))
+            rc = read_chunk(&p, number, err);
+    }
+    if (rc == CM_OK && p.nread > 0) {
+        rc = write_chunk(&p, fd, err);
+        report(job, &p);
+    }
+    if (fd >= 0)
+        close(fd);
+    cm_codec_ctx_free(p.ctx);
+    cm_buf_release(&p.stored);
+    cm_buf_release(&p.decoded);
+    cm_buf_release(&p.target);
+    cm_buf_release(&p.encoded);
+    return rc;
+}

@@ -1,0 +1,133 @@
+/*
+ * After the run: every chunk that must be there is there, and source and target
+ * hold the same elements, bit for bit.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/pairs.h"
+#include "job/rechunk.h"
+
+enum {
+    INDEX_CACHE = 1 << 20
+};
+
+typedef struct verification {
+    cm_re_job *job;
+    cm_zarr_tree tree; /* of the target */
+    cm_pair *pair;
+    cm_re_array **of; /* the array of each pair */
+    size_t n;
+} verification;
+
+static const char *name_of(const cm_re_array *a)
+{
+    return a->node->path[0] ? a->node->path : "/";
+}
+
+/*
+ * Chunks that are absent must have been left out on purpose.  Which ones were
+ * inside shards that an earlier run finished is not known; the comparison of
+ * elements tells there.
+ */
+static int check_complete(verification *v, cm_re_array *a, const cm_zarr_node *node, cm_error *err)
+{
+    cm_presence there;
+    cm_zarr_written counts = cm_zarr_writer_counts(a->writer);
+    int rc = cm_presence_find(v->tree.store, node, &there, err);
+    if (rc != CM_OK)
+        return rc;
+    uint64_t expected = there.nchunks - counts.nskipped;
+    bool counted = there.bit != NULL && (counts.nkept == 0 || cm_re_sharding(&a->meta) == NULL);
+    if (counted && there.npresent != expected)
+        rc = cm_re_differ(v->job, err, "%s: %llu chunks are there where %llu are expected",
+                          name_of(a), (unsigned long long)there.npresent,
+                          (unsigned long long)expected);
+    cm_presence_release(&there);
+    return rc;
+}
+
+static int add_pair(verification *v, cm_re_array *a, cm_error *err)
+{
+    const cm_zarr_node *node = cm_zarr_find(&v->tree, a->node->path);
+    if (node == NULL || node->meta.is_group)
+        return cm_re_differ(v->job, err, "%s: is missing in the target", name_of(a));
+    if (a->how == CM_RE_OBJECTS)
+        return cm_re_warn(v->job, err,
+                          "array %s is not verified, only copied: its codecs or type are not known",
+                          name_of(a));
+    if (node->meta.rank != a->meta.rank || !cm_dtype_equal(&node->meta.dtype, &a->meta.dtype) ||
+        memcmp(node->meta.shape, a->meta.shape, a->meta.rank * sizeof(a->meta.shape[0])) != 0)
+        return cm_re_differ(v->job, err, "%s: has another type or shape", name_of(a));
+    if (!cm_json_equal(node->meta.attrs, a->node->meta.attrs)) {
+        int rc = cm_re_differ(v->job, err, "%s: its attributes differ", name_of(a));
+        if (rc != CM_OK)
+            return rc;
+    }
+    int rc = check_complete(v, a, node, err);
+    cm_pair *p = &v->pair[v->n];
+    if (rc == CM_OK)
+        rc = cm_zarr_array_open(&v->tree, node, INDEX_CACHE, &p->got, err);
+    if (rc != CM_OK)
+        return rc;
+    p->want = a->source;
+    p->sample = v->job->options->verify != CM_VERIFY_FULL;
+    v->of[v->n++] = a;
+    return CM_OK;
+}
+
+static int tell(verification *v, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < v->n; i++) {
+        cm_pair *p = &v->pair[i];
+        char want[33], got[33];
+        v->job->report->nverified += p->nverified;
+        for (unsigned k = 0; rc == CM_OK && k < p->ndifferences; k++)
+            rc = cm_re_differ(v->job, err, "%s: %s", name_of(v->of[i]), p->difference[k]);
+        if (rc != CM_OK || v->job->options->verify != CM_VERIFY_FULL)
+            continue;
+        cm_digest_text(&p->want_digest, want);
+        cm_digest_text(&p->got_digest, got);
+        char **digest = &v->job->report->array[v->of[i]->index].digest;
+        if ((*digest = cm_strdup(got, err)) == NULL)
+            return CM_ENOMEM;
+        if (strcmp(want, got) != 0 && p->ndifferences == 0)
+            rc = cm_re_differ(v->job, err, "%s: digest %s became %s", name_of(v->of[i]), want, got);
+    }
+    return rc;
+}
+
+/* What the workers may hold beside what the process has anyway. */
+static uint64_t room(const cm_re_job *job)
+{
+    uint64_t moved = job->slots_nbytes + job->nthreads * (uint64_t)job->worker_nbytes;
+    return moved > 1 << 20 ? moved : 1 << 20;
+}
+
+int cm_re_verify(cm_re_job *job, cm_store *store, cm_error *err)
+{
+    verification v = {.job = job};
+    int rc = cm_zarr_open(store, &v.tree, err);
+    v.pair = cm_calloc(job->narrays + 1, sizeof(v.pair[0]), err);
+    v.of = cm_calloc(job->narrays + 1, sizeof(v.of[0]), err);
+    if (rc == CM_OK && (v.pair == NULL || v.of == NULL))
+        rc = CM_ENOMEM;
+    for (size_t i = 0; rc == CM_OK && i < job->narrays; i++)
+        rc = add_pair(&v, &job->array[i], err);
+    if (rc == CM_OK && v.n > 0)
+        rc = cm_pairs_run(v.pair, v.n, job->nthreads, room(job), job->options->monitor, err);
+    if (rc == CM_OK)
+        rc = tell(&v, err);
+    for (size_t i = 0; i < v.n; i++) {
+        cm_array_free(v.pair[i].got);
+        cm_pair_release(&v.pair[i]);
+    }
+    free(v.pair);
+    free(v.of);
+    cm_zarr_tree_release(&v.tree);
+    if (rc == CM_OK && job->report->ndifferences > 0)
+        rc = cm_fail(err, CM_EDIFFER, "the target differs from the source: %s",
+                     job->report->difference[0]);
+    return rc;
+}

@@ -1,0 +1,457 @@
+/*
+ * The search: for each shape of a tile whose target chunks fit the memory, and
+ * for each way of widening it to a block, the traffic in closed form.
+ *
+ * A block as large as its tile is swept with nothing spilled; source chunks
+ * that its seams cut are read again.  A wider block has fewer seams, but what
+ * lies outside of its first tile is spilled.  Along a dimension whose tile ends
+ * where source chunks end, neither happens.
+ */
+#include "plan/rechunk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "plan/meetings.h"
+
+enum {
+    MAX_LENGTHS = 24,  /* tile lengths looked at along one dimension */
+    MAX_WIDTHS = 6,    /* blocks for each */
+    MAX_TILES = 20000, /* tile shapes in all */
+    MAX_PERMUTED = 6,  /* dimensions of which all orders are tried: 720 */
+    MAX_RAGGED = 12    /* dimensions whose last box counts in the bound: 4096 sums */
+};
+
+/* A block length along one dimension and what follows from it. */
+typedef struct width {
+    uint64_t block;    /* target chunks */
+    uint64_t pieces;   /* read, of all blocks */
+    uint64_t read;     /* elements along this dimension that those cover */
+    uint64_t resident; /* positions in the first tile of a block, of all blocks */
+} width;
+
+typedef struct length {
+    uint64_t tile; /* target chunks */
+    width width[MAX_WIDTHS];
+    unsigned nwidths; /* the first is the tile itself */
+    cm_meetings meetings;
+} length;
+
+typedef struct dimension {
+    unsigned index; /* of the array */
+    length *length; /* longest first */
+    unsigned n;
+} dimension;
+
+typedef struct search {
+    const cm_route_request *request;
+    cm_axis axis[CM_MAX_RANK];
+    dimension dim[CM_MAX_RANK]; /* those along which anything is cut */
+    unsigned ndims;
+    double nelem;
+    bool by_time;
+    double most_traffic;
+
+    /* the best so far */
+    bool found;
+    double cost;
+    unsigned at[CM_MAX_RANK], wide[CM_MAX_RANK];
+    unsigned order[CM_MAX_RANK]; /* positions in dim, outermost first */
+} search;
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t ntargets(const cm_axis *axis)
+{
+    return cm_div_ceil(axis->n, axis->target);
+}
+
+/* Seams between blocks that do not fall between source chunks make the chunk that they cut be read once more. */
+static width make_width(const cm_axis *axis, uint64_t block, uint64_t tile)
+{
+    uint64_t step = block * axis->target, nblocks = cm_div_ceil(ntargets(axis), block);
+    uint64_t seams = nblocks - 1, per = axis->source / cm_gcd_u64(axis->source, step);
+    uint64_t cut = seams - seams / per;
+    uint64_t last = (axis->n - 1) / axis->source * axis->source;
+    uint64_t cut_last = seams - min_u64(seams, last / step);
+    width w = {.block = block};
+    w.pieces = cm_div_ceil(axis->n, axis->source) + cut;
+    w.read = axis->n + (cut - cut_last) * axis->source + cut_last * (axis->n - last);
+    w.resident = seams * min_u64(tile * axis->target, step) +
+                 min_u64(tile * axis->target, axis->n - seams * step);
+    return w;
+}
+
+static void add_width(const cm_axis *axis, length *l, uint64_t block)
+{
+    for (unsigned i = 0; i < l->nwidths; i++)
+        if (l->width[i].block == block)
+            return;
+    if (l->nwidths < MAX_WIDTHS)
+        l->width[l->nwidths++] = make_width(axis, block, l->tile);
+}
+
+/* Target chunks after which both kinds of chunks end together. */
+static uint64_t period(const cm_axis *axis)
+{
+    return axis->source / cm_gcd_u64(axis->source, axis->target);
+}
+
+static void fill_length(const cm_axis *axis, uint64_t tile, bool may_spill, length *l)
+{
+    uint64_t all = ntargets(axis), whole = period(axis);
+    l->tile = tile;
+    add_width(axis, l, tile);
+    /* Tiles that end where source chunks end have no seams to avoid. */
+    if (may_spill && l->width[0].read > axis->n) {
+        uint64_t closed = cm_mul_sat(tile, whole / cm_gcd_u64(whole, tile));
+        add_width(axis, l, min_u64(closed, all));
+        for (uint64_t k = 8; k >= 2; k /= 2)
+            if (tile * k < min_u64(closed, all))
+                add_width(axis, l, tile * k);
+    }
+    cm_meetings_find(axis, tile, &l->meetings);
+}
+
+static void add_length(uint64_t *list, unsigned *n, unsigned most, uint64_t all, uint64_t tile)
+{
+    tile = tile > all ? all : tile < 1 ? 1 : tile;
+    for (unsigned i = 0; i < *n; i++)
+        if (list[i] == tile)
+            return;
+    if (*n < most)
+        list[(*n)++] = tile;
+}
+
+static int longer_first(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* The whole, periods, fractions and powers of two: few enough for all combinations. */
+static unsigned choose_lengths(const cm_axis *axis, unsigned most, uint64_t *list)
+{
+    uint64_t all = ntargets(axis), p = period(axis);
+    unsigned n = 0;
+    add_length(list, &n, most, all, all);
+    add_length(list, &n, most, all, 1);
+    if (p < all)
+        add_length(list, &n, most, all, p);
+    for (uint64_t k = 2; k <= 4; k++)
+        add_length(list, &n, most, all, cm_div_ceil(all, k));
+    for (uint64_t k = 2; k <= all / p / 2 && n < most / 2; k *= 2)
+        add_length(list, &n, most, all, p * k);
+    for (uint64_t k = 2; k < all && n < most; k = all <= most ? k + 1 : 2 * k)
+        add_length(list, &n, most, all, k);
+    for (uint64_t k = 5; k < 32 && n < most; k++)
+        add_length(list, &n, most, all, cm_div_ceil(all, k));
+    qsort(list, n, sizeof(list[0]), longer_first);
+    return n;
+}
+
+static bool is_cut(const cm_axis *axis)
+{
+    return axis->n > axis->target || axis->n > axis->source;
+}
+
+static int prepare(search *s, cm_error *err)
+{
+    const cm_route_request *r = s->request;
+    unsigned most = MAX_LENGTHS;
+    s->nelem = 1;
+    for (unsigned j = 0; j < r->rank; j++) {
+        s->axis[j] = (cm_axis){.kind = CM_PIECE_CHUNK,
+                               .n = r->shape[j],
+                               .target = r->target[j],
+                               .source = r->source[j],
+                               .step = 1};
+        s->nelem *= (double)r->shape[j];
+        if (is_cut(&s->axis[j]))
+            s->dim[s->ndims++].index = j;
+    }
+    for (double total = MAX_TILES + 1; most > 2 && total > MAX_TILES; most--) {
+        total = 1;
+        for (unsigned i = 0; i < s->ndims; i++)
+            total *= (double)min_u64(most, ntargets(&s->axis[s->dim[i].index]));
+    }
+    for (unsigned i = 0; i < s->ndims; i++) {
+        const cm_axis *axis = &s->axis[s->dim[i].index];
+        uint64_t list[MAX_LENGTHS];
+        s->dim[i].n = choose_lengths(axis, most, list);
+        if ((s->dim[i].length = cm_calloc(s->dim[i].n, sizeof(length), err)) == NULL)
+            return CM_ENOMEM;
+        for (unsigned k = 0; k < s->dim[i].n; k++)
+            fill_length(axis, list[k], r->may_spill, &s->dim[i].length[k]);
+    }
+    return CM_OK;
+}
+
+/* ---- one candidate ---- */
+
+static const length *length_at(const search *s, const unsigned *at, unsigned i)
+{
+    return &s->dim[i].length[at[i]];
+}
+
+/* Traffic, or seconds, of tile AT with blocks WIDE; infinite when it may not be. */
+static double cost_of(const search *s, const unsigned *at, const unsigned *wide)
+{
+    const cm_route_request *r = s->request;
+    double read = s->nelem, resident = s->nelem, block = 1, tile = 1;
+    bool spills = false;
+    for (unsigned i = 0; i < s->ndims; i++) {
+        const length *l = length_at(s, at, i);
+        const width *w = &l->width[wide[i]];
+        const cm_axis *axis = &s->axis[s->dim[i].index];
+        read *= (double)w->read / (double)axis->n;
+        resident *= (double)w->resident / (double)axis->n;
+        block *= (double)min_u64(axis->n, w->block * axis->target);
+        tile *= (double)min_u64(axis->n, l->tile * axis->target);
+        spills |= wide[i] != 0;
+    }
+    for (unsigned j = 0; j < r->rank; j++)
+        if (!is_cut(&s->axis[j])) {
+            block *= (double)s->axis[j].n;
+            tile *= (double)s->axis[j].n;
+        }
+    double spilled = spills ? s->nelem - resident : 0, traffic = read + s->nelem + 2 * spilled;
+    double scratch = spills ? (block - tile) * (double)r->itemsize : 0;
+    if (r->scratch_nbytes != UINT64_MAX && scratch > (double)r->scratch_nbytes)
+        return -1;
+    if (!s->by_time)
+        return traffic;
+    if (traffic > s->most_traffic)
+        return -1;
+    return ((read / r->rates.read) + (s->nelem / r->rates.write) +
+            (2 * spilled / r->rates.scratch)) *
+           (double)r->itemsize;
+}
+
+/* The stored order where it fits, else the one that holds the fewest; its slots. */
+static uint64_t choose_order(const search *s, const unsigned *at, unsigned *order)
+{
+    cm_meetings m[CM_MAX_RANK];
+    unsigned trial[CM_MAX_RANK];
+    for (unsigned i = 0; i < s->ndims; i++) {
+        m[i] = length_at(s, at, i)->meetings;
+        order[i] = trial[i] = i;
+    }
+    uint64_t best = cm_meetings_slots(m, order, s->ndims);
+    if (s->ndims > MAX_PERMUTED || best <= s->request->max_slots)
+        return best;
+    while (cm_next_permutation(trial, s->ndims)) {
+        uint64_t slots = cm_meetings_slots(m, trial, s->ndims);
+        if (slots < best) {
+            best = slots;
+            memcpy(order, trial, sizeof(trial));
+        }
+    }
+    return best;
+}
+
+static void keep(search *s, const unsigned *at, const unsigned *wide, const unsigned *order,
+                 double cost)
+{
+    s->found = true;
+    s->cost = cost;
+    memcpy(s->at, at, sizeof(s->at));
+    memcpy(s->wide, wide, sizeof(s->wide));
+    memcpy(s->order, order, sizeof(s->order));
+}
+
+static bool next_wide(const search *s, const unsigned *at, unsigned *wide)
+{
+    for (unsigned i = s->ndims; i-- > 0;) {
+        if (++wide[i] < length_at(s, at, i)->nwidths)
+            return true;
+        wide[i] = 0;
+    }
+    return false;
+}
+
+static bool next_tile(const search *s, unsigned *at)
+{
+    for (unsigned i = s->ndims; i-- > 0;) {
+        if (++at[i] < s->dim[i].n)
+            return true;
+        at[i] = 0;
+    }
+    return false;
+}
+
+static void try_tile(search *s, const unsigned *at)
+{
+    unsigned wide[CM_MAX_RANK] = {0}, best[CM_MAX_RANK] = {0}, order[CM_MAX_RANK];
+    double least = -1;
+    do {
+        double cost = cost_of(s, at, wide);
+        if (cost >= 0 && (least < 0 || cost < least)) {
+            least = cost;
+            memcpy(best, wide, sizeof(best));
+        }
+    } while (next_wide(s, at, wide));
+    if (least < 0 || (s->found && least >= s->cost))
+        return;
+    if (choose_order(s, at, order) <= s->request->max_slots)
+        keep(s, at, best, order, least);
+}
+
+static void look(search *s)
+{
+    unsigned at[CM_MAX_RANK] = {0};
+    s->found = false;
+    do {
+        try_tile(s, at);
+        /* Nothing is less than reading and writing everything once. */
+        if (s->found && !s->by_time && s->cost <= 2 * s->nelem)
+            return;
+    } while (next_tile(s, at));
+}
+
+/* ---- the route ---- */
+
+static void fill_request(const cm_route_request *r, cm_sweep_request *out)
+{
+    *out = (cm_sweep_request){.rank = r->rank, .itemsize = r->itemsize};
+    memcpy(out->shape, r->shape, sizeof(out->shape));
+    memcpy(out->target, r->target, sizeof(out->target));
+    memcpy(out->source, r->source, sizeof(out->source));
+    for (unsigned j = 0; j < r->rank; j++)
+        out->step[j] = 1;
+}
+
+static void classify(const search *s, cm_route *out)
+{
+    uint64_t n = out->nelem_written;
+    bool once = out->chunk_reads == out->sweep.source_chunks;
+    out->kind = out->spills               ? CM_ROUTE_SPILL
+                : once                    ? CM_ROUTE_SWEEP
+                : out->nelem_read / 2 < n ? CM_ROUTE_COLUMN
+                                          : CM_ROUTE_REREAD;
+    const cm_rates *rate = &s->request->rates;
+    out->traffic = cm_add_sat(cm_add_sat(out->nelem_read, n), cm_mul_sat(2, out->nelem_spilled));
+    out->seconds = 0;
+    if (rate->read > 0 && rate->write > 0 && rate->scratch > 0)
+        out->seconds = ((double)out->nelem_read / rate->read + (double)n / rate->write +
+                        2 * (double)out->nelem_spilled / rate->scratch) *
+                       (double)s->request->itemsize;
+}
+
+static void build(const search *s, cm_route *out)
+{
+    const cm_route_request *r = s->request;
+    cm_sweep_request request;
+    uint64_t block[CM_MAX_RANK], resident = 1, block_nelem = 1, tile_nelem = 1;
+    unsigned order[CM_MAX_RANK], n = 0;
+    memset(out, 0, sizeof(*out));
+    out->chunk_reads = out->nelem_read = out->nelem_written = 1;
+    for (unsigned i = 0; i < s->ndims; i++)
+        order[n++] = s->dim[s->order[i]].index;
+    for (unsigned j = 0, i = 0; j < r->rank; j++) {
+        const cm_axis *axis = &s->axis[j];
+        width w = {.block = 1, .pieces = 1, .read = axis->n, .resident = axis->n};
+        out->tile[j] = 1;
+        if (is_cut(axis)) {
+            const length *l = length_at(s, s->at, i);
+            w = l->width[s->wide[i]];
+            out->tile[j] = l->tile;
+            out->spills |= s->wide[i++] != 0;
+        } else {
+            order[n++] = j;
+        }
+        block[j] = w.block;
+        out->chunk_reads = cm_mul_sat(out->chunk_reads, w.pieces);
+        out->nelem_read = cm_mul_sat(out->nelem_read, w.read);
+        out->nelem_written *= axis->n;
+        resident *= w.resident;
+        block_nelem *= min_u64(axis->n, w.block * axis->target);
+        tile_nelem *= min_u64(axis->n, out->tile[j] * axis->target);
+    }
+    fill_request(r, &request);
+    cm_sweep_with(&request, block, order, &out->sweep);
+    cm_sweep_with(&request, out->tile, order, &out->tiled);
+    out->slots = out->tiled.slots;
+    out->nelem_spilled = out->spills ? out->nelem_written - resident : 0;
+    out->scratch_nelem = out->spills ? block_nelem - tile_nelem : 0;
+    classify(s, out);
+}
+
+static bool rates_known(const cm_route_request *r)
+{
+    return r->rates.read > 0 && r->rates.write > 0 && r->rates.scratch > 0;
+}
+
+int cm_route_plan(const cm_route_request *request, cm_route *out, cm_error *err)
+{
+    search s = {.request = request};
+    int rc = prepare(&s, err);
+    if (rc == CM_OK) {
+        look(&s);
+        double least = s.cost, four = 4 * s.nelem;
+        if (least > 2 * s.nelem && rates_known(request)) {
+            s.by_time = true;
+            s.most_traffic = 1.5 * least > four ? four : 1.5 * least;
+            s.most_traffic = s.most_traffic < least ? least : s.most_traffic;
+            look(&s);
+        }
+        build(&s, out);
+        out->bound = cm_route_bound(request);
+    }
+    for (unsigned i = 0; i < s.ndims; i++)
+        free(s.dim[i].length);
+    return rc;
+}
+
+/* ---- the bound ---- */
+
+/* The boxes along one dimension: COUNT of LENGTH and, where REST > 0, one of that. */
+typedef struct boxes {
+    uint64_t length, count, rest;
+} boxes;
+
+static bool boxes_along(const cm_route_request *r, unsigned j, boxes *out)
+{
+    uint64_t n = r->shape[j], s = min_u64(r->source[j], n), t = min_u64(r->target[j], n);
+    uint64_t longer = s > t ? s : t, shorter = s > t ? t : s;
+    *out = (boxes){.length = longer, .count = n / longer, .rest = n % longer};
+    return longer == n || longer % shorter == 0;
+}
+
+uint64_t cm_route_bound(const cm_route_request *r)
+{
+    boxes along[CM_MAX_RANK];
+    unsigned ragged[MAX_RAGGED], nragged = 0;
+    uint64_t total = 1, extra = 0;
+    bool nested = true;
+    for (unsigned j = 0; j < r->rank; j++) {
+        total *= r->shape[j];
+        nested = boxes_along(r, j, &along[j]) && nested;
+        if (along[j].rest > 0 && nragged < MAX_RAGGED)
+            ragged[nragged++] = j;
+    }
+    total = cm_mul_sat(2, total);
+    if (!nested)
+        return total;
+    for (unsigned which = 0; which < 1u << nragged; which++) {
+        uint64_t count = 1, volume = 1;
+        for (unsigned j = 0; j < r->rank; j++)
+            volume = cm_mul_sat(volume, along[j].length);
+        for (unsigned j = 0, k = 0; j < r->rank; j++) {
+            bool is_ragged = k < nragged && ragged[k] == j;
+            bool rest = is_ragged && (which >> k & 1) != 0;
+            k += is_ragged;
+            if (rest)
+                volume = volume / along[j].length * along[j].rest;
+            else
+                count = cm_mul_sat(count, along[j].count);
+        }
+        if (volume > r->memory_nelem)
+            extra = cm_add_sat(extra, cm_mul_sat(count, 2 * (volume - r->memory_nelem)));
+    }
+    return cm_add_sat(total, extra);
+}
