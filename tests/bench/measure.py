@@ -10,11 +10,10 @@ import os
 import shutil
 import statistics
 import subprocess
+import sys
+import tempfile
 import time
 from dataclasses import dataclass
-
-TIMEOUT = 600  # seconds
-
 
 @dataclass
 class Run:
@@ -23,27 +22,41 @@ class Run:
     wall: float
     cpu: float
     peak_nbytes: int
-    inblock_nbytes: int  # read from the disk
+    disk_nbytes: int  # read from the disk
     output: str
+    errors: str
+
+    def why(self):
+        """Why it failed, in one line."""
+        return f"exit status {self.status}: {' '.join((self.errors or self.output).split())[-300:]}"
 
 
-def run(argv, env=None):
+def run(argv):
     """Runs ARGV to its end.  A last line `{"seconds": ...}` is the program's own time."""
-    start = time.perf_counter()
-    child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                             env={**os.environ, **(env or {})})  # fmt: skip
-    with child.stdout:
-        output = child.stdout.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    wall = time.perf_counter() - start
-    child.returncode = os.waitstatus_to_exitcode(status)
-    seconds = wall
+    with tempfile.TemporaryFile("w+") as errors:
+        start = time.perf_counter()
+        child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=errors, text=True)
+        with child.stdout:
+            output = child.stdout.read()
+        _, status, usage = os.wait4(child.pid, 0)
+        wall = time.perf_counter() - start
+        child.returncode = os.waitstatus_to_exitcode(status)
+        errors.seek(0)
+        said = errors.read()
     try:
         seconds = json.loads(output.strip().splitlines()[-1])["seconds"]
     except (IndexError, ValueError, KeyError, TypeError):
-        pass
+        seconds = wall
     return Run(child.returncode, seconds, wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024,
-               usage.ru_inblock * 512, output)  # fmt: skip
+               usage.ru_inblock * 512, output, said)  # fmt: skip
+
+
+def touch_memory(nbytes):
+    """
+    Uses memory once, in a child, and gives it back.  Under a hypervisor the first
+    use of a page is many times slower than the next; whoever came first would pay.
+    """
+    subprocess.run([sys.executable, "-c", f"b'x' * {nbytes}"], check=False)
 
 
 # ---- page cache ----
@@ -124,16 +137,22 @@ def first_line(argv):
         return None
 
 
-def machine(path):
-    cpu = memory = "unknown"
-    with open("/proc/cpuinfo") as f:
+def value_of(path, name, separator):
+    """What stands behind NAME in a file of `name: value` lines."""
+    with open(path) as f:
         for line in f:
-            if line.startswith("model name"):
-                cpu = line.split(":", 1)[1].strip()
-                break
-    with open("/proc/meminfo") as f:
-        memory = f"{int(f.readline().split()[1]) / (1 << 20):.0f} GiB"
-    with open("/etc/os-release") as f:
-        system = next((line.split("=")[1].strip().strip('"') for line in f if line.startswith("PRETTY_NAME")), "")
-    return {"cpu": cpu, "cpus": len(os.sched_getaffinity(0)), "memory": memory, "system": system,
+            if line.startswith(name):
+                return line.split(separator, 1)[1].strip().strip('"')
+    return "unknown"
+
+
+def memory_nbytes():
+    return int(value_of("/proc/meminfo", "MemAvailable", ":").split()[0]) * 1024
+
+
+def machine(path):
+    cpu = value_of("/proc/cpuinfo", "model name", ":")
+    memory = f"{int(value_of('/proc/meminfo', 'MemTotal', ':').split()[0]) / (1 << 20):.0f} GiB"
+    system = value_of("/etc/os-release", "PRETTY_NAME", "=")
+    return {"cpu": cpu, "cpus": os.cpu_count(), "memory": memory, "system": system,
             "kernel": os.uname().release, "file system": first_line(["stat", "-f", "-c", "%T", path])}  # fmt: skip
