@@ -34,7 +34,8 @@ static int write_string(cm_buf *out, const char *text, size_t n, cm_error *err)
         if (!rc)
             rc = length == 0 ? cm_buf_append(out, CM_UTF8_REPLACEMENT, 3, err)
                              : write_escape(out, p[i], err);
-        plain = ++i;
+        i += length == 0 ? cm_utf8_bad_length(p + i, n - i) : 1;
+        plain = i;
     }
     if (!rc && n > plain)
         rc = cm_buf_append(out, p + plain, n - plain, err);

@@ -19,6 +19,21 @@ size_t cm_utf8_length(const uint8_t *p, size_t n)
     return length;
 }
 
+size_t cm_utf8_bad_length(const uint8_t *p, size_t n)
+{
+    const uint8_t c = p[0];
+    const size_t length = c < 0xC2 || c > 0xF4 ? 1 : c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
+    uint8_t low = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80;
+    uint8_t high = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
+    size_t i = 1;
+    while (i < length && i < n && p[i] >= low && p[i] <= high) {
+        low = 0x80;
+        high = 0xBF;
+        i++;
+    }
+    return i;
+}
+
 bool cm_utf8_is_valid(const void *text, size_t nbytes)
 {
     const uint8_t *p = text;
@@ -40,7 +55,7 @@ int cm_utf8_repair(const void *text, size_t nbytes, cm_buf *out, cm_error *err)
                              : cm_buf_append(out, p + i, length, err);
         if (rc != CM_OK)
             return rc;
-        i += length == 0 ? 1 : length;
+        i += length == 0 ? cm_utf8_bad_length(p + i, nbytes - i) : length;
     }
     return CM_OK;
 }

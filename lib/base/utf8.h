@@ -4,13 +4,20 @@
 
 #include "base/mem.h"
 
-/* What stands for a byte that is no UTF-8: U+FFFD. */
+/* What stands for bytes that are no UTF-8: U+FFFD. */
 #define CM_UTF8_REPLACEMENT "\xEF\xBF\xBD"
 
 /* Length of the valid sequence at P (of N bytes, N > 0); 0: it is none. */
 size_t cm_utf8_length(const uint8_t *p, size_t n);
+/*
+ * Of bytes at P (N > 0) that are no valid sequence: how many one U+FFFD stands
+ * for, the longest start of a sequence that could have become valid and at least
+ * one (Unicode 15, chapter 3, "U+FFFD Substitution of Maximal Subparts"; Python's
+ * decoder does the same).
+ */
+size_t cm_utf8_bad_length(const uint8_t *p, size_t n);
 bool cm_utf8_is_valid(const void *text, size_t nbytes);
-/* Appends TEXT with every bad byte replaced. */
+/* Appends TEXT with what is bad replaced. */
 int cm_utf8_repair(const void *text, size_t nbytes, cm_buf *out, cm_error *err);
 
 #endif
