@@ -170,7 +170,7 @@ static void test_bad_utf8_is_replaced(void **state)
         const char *name, *in, *out;
     } ROW[] = {
         {"Latin-1", "caf\xE9!", "caf" FFFD "!"},
-        {"cut at the end", "x\xE2\x82", "x" FFFD FFFD},
+        {"cut at the end", "x\xE2\x82", "x" FFFD},
         {"overlong", "\xC0\xAF", FFFD FFFD},
         {"overlong of three", "\xE0\x80\xAF", FFFD FFFD FFFD},
         {"surrogate", "\xED\xA0\x80", FFFD FFFD FFFD},
