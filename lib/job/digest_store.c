@@ -46,7 +46,7 @@ static int digest_one(walk *w, cm_array *a, cm_error *err)
     if (rc != CM_OK)
         return rc;
     return w->visit(w->context, a->name, cm_dtype_name(&a->dtype, type, sizeof(type)), nelem,
-                    cm_digest_text(&pair.want_digest, text), err);
+                    cm_digest_text(&pair.digest, text), err);
 }
 
 static int walk_zarr(walk *w, cm_error *err)

@@ -50,7 +50,10 @@ static uint64_t clip(uint64_t length, uint64_t whole)
     return length == 0 ? 1 : length;
 }
 
-/* The larger of both chunks, so that neither is decoded more often than need be, halved until it fits. */
+/*
+ * The larger of both chunks, so that neither is decoded more often than need be,
+ * halved until it fits; whole chunks of the one, since each is decoded whole.
+ */
 static void full_boxes(const cm_pair *p, size_t share, uint64_t *shape)
 {
     uint64_t nbytes = itemsize_of(p);
@@ -60,7 +63,7 @@ static void full_boxes(const cm_pair *p, size_t share, uint64_t *shape)
         if (!cm_mul_u64(nbytes, shape[j], &nbytes))
             nbytes = UINT64_MAX;
     }
-    for (unsigned j = 0; j < p->want->rank; j++)
+    for (unsigned j = 0; j < p->want->rank && !(p->got == NULL && p->want->chunked); j++)
         while (nbytes > share && shape[j] > 1) {
             nbytes -= nbytes / shape[j] * (shape[j] / 2);
             shape[j] -= shape[j] / 2;
@@ -131,7 +134,7 @@ static void element_text(const cm_dtype *type, const uint8_t *element, char *buf
 typedef struct finding {
     uint64_t ndiffer, first; /* elements of the box; index of the first */
     char want[64], got[64];
-    cm_digest want_digest, got_digest;
+    cm_digest digest;
 } finding;
 
 static int compare_numbers(const cm_pair *p, const cm_box *box, bench *b, finding *f, cm_error *err)
@@ -141,15 +144,13 @@ static int compare_numbers(const cm_pair *p, const cm_box *box, bench *b, findin
     int rc = cm_buf_resize(&b->want, nelem * itemsize, err);
     if (rc == CM_OK)
         rc = cm_array_read(p->want, b->ctx, box, b->want.data, err);
-    if (rc == CM_OK && !p->sample)
-        cm_digest_box(&f->want_digest, p->want->shape, box, b->want.data, itemsize);
+    if (rc == CM_OK && p->got == NULL)
+        cm_digest_box(&f->digest, p->want->shape, box, b->want.data, itemsize);
     if (rc != CM_OK || p->got == NULL)
         return rc;
     rc = cm_buf_resize(&b->got, nelem * itemsize, err);
     if (rc == CM_OK)
         rc = cm_array_read(p->got, b->ctx, box, b->got.data, err);
-    if (rc == CM_OK && !p->sample)
-        cm_digest_box(&f->got_digest, p->want->shape, box, b->got.data, itemsize);
     if (rc != CM_OK || memcmp(b->want.data, b->got.data, nelem * itemsize) == 0)
         return rc;
     for (uint64_t i = nelem; i-- > 0;)
@@ -170,11 +171,11 @@ static int compare_strings(const cm_pair *p, const cm_box *box, bench *b, findin
     for (uint64_t i = 0; rc == CM_OK && i < cm_box_nelem(box); i++) {
         size_t nwant, ngot;
         const char *want = cm_strings_get(&b->want_text, i, &nwant);
-        cm_digest_element(&f->want_digest, linear_index(p, box, i), want, nwant);
-        if (p->got == NULL)
+        if (p->got == NULL) {
+            cm_digest_element(&f->digest, linear_index(p, box, i), want, nwant);
             continue;
+        }
         const char *got = cm_strings_get(&b->got_text, i, &ngot);
-        cm_digest_element(&f->got_digest, linear_index(p, box, i), got, ngot);
         if ((nwant == ngot && (nwant == 0 || memcmp(want, got, nwant) == 0)) || f->ndiffer++ > 0)
             continue;
         f->first = i;
@@ -219,8 +220,7 @@ static int run_task(work *w, uint64_t task, bench *b, cm_error *err)
     if (rc != CM_OK)
         return rc;
     pthread_mutex_lock(&w->lock);
-    cm_digest_add(&p->want_digest, &f.want_digest);
-    cm_digest_add(&p->got_digest, &f.got_digest);
+    cm_digest_add(&p->digest, &f.digest);
     p->nverified += cm_box_nelem(&box);
     if (f.ndiffer > 0)
         tell(p, &box, &f);

@@ -1,6 +1,6 @@
 /*
  * Arrays read box by box by many threads: two against each other, or one for its
- * digest.
+ * digest, which needs each of its chunks once, however another is cut.
  */
 #ifndef CM_JOB_PAIRS_H
 #define CM_JOB_PAIRS_H
@@ -18,7 +18,7 @@ typedef struct cm_pair {
     bool sample;          /* a few boxes, where the array is large */
 
     /* set by cm_pairs_run */
-    cm_digest want_digest, got_digest; /* unless a sample */
+    cm_digest digest; /* of WANT, where GOT is NULL */
     uint64_t nverified;
     unsigned ndifferences;
     char *difference[CM_PAIR_DIFFERENCES]; /* "element 3,4: 1.5 became 2.5; ..." */

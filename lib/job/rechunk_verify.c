@@ -1,6 +1,8 @@
 /*
  * After the run: every chunk that must be there is there, and source and target
- * hold the same elements, bit for bit.
+ * hold the same elements, bit for bit.  In full this is told by the digests of
+ * both, for which each chunk is decoded once; only where they differ are the
+ * elements compared side by side, to say which.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -71,30 +73,17 @@ static int add_pair(verification *v, cm_re_array *a, cm_error *err)
     if (rc != CM_OK)
         return rc;
     p->want = a->source;
-    p->sample = v->job->options->verify != CM_VERIFY_FULL;
+    p->sample = true;
     v->of[v->n++] = a;
     return CM_OK;
 }
 
-static int tell(verification *v, cm_error *err)
+static int tell(verification *v, size_t i, cm_error *err)
 {
+    const cm_pair *p = &v->pair[i];
     int rc = CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < v->n; i++) {
-        cm_pair *p = &v->pair[i];
-        char want[33], got[33];
-        v->job->report->nverified += p->nverified;
-        for (unsigned k = 0; rc == CM_OK && k < p->ndifferences; k++)
-            rc = cm_re_differ(v->job, err, "%s: %s", name_of(v->of[i]), p->difference[k]);
-        if (rc != CM_OK || v->job->options->verify != CM_VERIFY_FULL)
-            continue;
-        cm_digest_text(&p->want_digest, want);
-        cm_digest_text(&p->got_digest, got);
-        char **digest = &v->job->report->array[v->of[i]->index].digest;
-        if ((*digest = cm_strdup(got, err)) == NULL)
-            return CM_ENOMEM;
-        if (strcmp(want, got) != 0 && p->ndifferences == 0)
-            rc = cm_re_differ(v->job, err, "%s: digest %s became %s", name_of(v->of[i]), want, got);
-    }
+    for (unsigned k = 0; rc == CM_OK && k < p->ndifferences; k++)
+        rc = cm_re_differ(v->job, err, "%s: %s", name_of(v->of[i]), p->difference[k]);
     return rc;
 }
 
@@ -103,6 +92,60 @@ static uint64_t room(const cm_re_job *job)
 {
     uint64_t moved = job->slots_nbytes + job->nthreads * (uint64_t)job->worker_nbytes;
     return moved > 1 << 20 ? moved : 1 << 20;
+}
+
+static int run(verification *v, cm_pair *pair, size_t n, cm_error *err)
+{
+    return n == 0 ? CM_OK
+                  : cm_pairs_run(pair, n, v->job->nthreads, room(v->job), v->job->options->monitor,
+                                 err);
+}
+
+static int verify_sample(verification *v, cm_error *err)
+{
+    int rc = run(v, v->pair, v->n, err);
+    for (size_t i = 0; rc == CM_OK && i < v->n; i++) {
+        v->job->report->nverified += v->pair[i].nverified;
+        rc = tell(v, i, err);
+    }
+    return rc;
+}
+
+/* Source and target of pair I have other digests: which elements? */
+static int find_difference(verification *v, size_t i, const char *want, const char *got,
+                           cm_error *err)
+{
+    cm_pair *p = &v->pair[i];
+    p->sample = false;
+    int rc = cm_re_differ(v->job, err, "%s: digest %s became %s", name_of(v->of[i]), want, got);
+    if (rc == CM_OK)
+        rc = run(v, p, 1, err);
+    return rc == CM_OK ? tell(v, i, err) : rc;
+}
+
+static int verify_full(verification *v, cm_error *err)
+{
+    cm_pair *side = cm_calloc(2 * v->n + 1, sizeof(side[0]), err);
+    if (side == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < v->n; i++) {
+        side[2 * i].want = v->pair[i].want;
+        side[2 * i + 1].want = v->pair[i].got;
+    }
+    int rc = run(v, side, 2 * v->n, err);
+    for (size_t i = 0; rc == CM_OK && i < v->n; i++) {
+        char want[33], got[33];
+        char **digest = &v->job->report->array[v->of[i]->index].digest;
+        cm_digest_text(&side[2 * i].digest, want);
+        cm_digest_text(&side[2 * i + 1].digest, got);
+        v->job->report->nverified += side[2 * i].nverified;
+        if ((*digest = cm_strdup(got, err)) == NULL)
+            rc = CM_ENOMEM;
+        else if (strcmp(want, got) != 0)
+            rc = find_difference(v, i, want, got, err);
+    }
+    free(side);
+    return rc;
 }
 
 int cm_re_verify(cm_re_job *job, cm_store *store, cm_error *err)
@@ -115,10 +158,8 @@ int cm_re_verify(cm_re_job *job, cm_store *store, cm_error *err)
         rc = CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < job->narrays; i++)
         rc = add_pair(&v, &job->array[i], err);
-    if (rc == CM_OK && v.n > 0)
-        rc = cm_pairs_run(v.pair, v.n, job->nthreads, room(job), job->options->monitor, err);
     if (rc == CM_OK)
-        rc = tell(&v, err);
+        rc = job->options->verify == CM_VERIFY_FULL ? verify_full(&v, err) : verify_sample(&v, err);
     for (size_t i = 0; i < v.n; i++) {
         cm_array_free(v.pair[i].got);
         cm_pair_release(&v.pair[i]);
