@@ -158,6 +158,30 @@ static bool shrink(const cm_sweep_request *r, cm_sweep *s, cm_meetings *m, uint6
     return found;
 }
 
+/*
+ * Halves overshoot, up to twice as many reads as the slots would allow: blocks
+ * grow again, along one dimension after the other, where that saves reads.
+ */
+static void grow(const cm_sweep_request *r, cm_sweep *s, cm_meetings *m)
+{
+    evaluate(r, s, m);
+    uint64_t pieces = pieces_total(m, s->rank);
+    for (unsigned j = 0; j < s->rank; j++) {
+        uint64_t most = cm_div_ceil(s->axis[j].n, s->axis[j].target);
+        for (uint64_t step = s->block[j]; step > 0; step /= 2) {
+            cm_sweep trial = *s;
+            trial.block[j] += step;
+            if (trial.block[j] > most || evaluate(r, &trial, m) > r->max_slots)
+                continue;
+            uint64_t trial_pieces = pieces_total(m, s->rank);
+            if (trial_pieces < pieces) {
+                *s = trial;
+                pieces = trial_pieces;
+            }
+        }
+    }
+}
+
 static void summarise(const cm_sweep_request *r, cm_sweep *s)
 {
     cm_meetings m[CM_MAX_RANK];
@@ -187,8 +211,11 @@ void cm_sweep_plan(const cm_sweep_request *r, cm_sweep *out)
     out->rank = r->rank;
     axes_init(r, out);
     uint64_t slots = evaluate(r, out, m);
-    while (r->max_slots > 0 && slots > r->max_slots && shrink(r, out, m, &slots)) {
+    bool fits = r->max_slots == 0 || slots <= r->max_slots;
+    while (!fits && slots > r->max_slots && shrink(r, out, m, &slots)) {
     }
+    if (!fits)
+        grow(r, out, m);
     summarise(r, out);
 }
 
