@@ -62,7 +62,7 @@ INPUTS = [
     Input("classic", "NetCDF classic, 64-bit offsets, two record variables of float32", "classic",
           (64, 721, 1440), (16, 721, 1440), (1, 128, 1440), (16, 128, 128), ("f4", "f4")),
     Input("tiny", "chunks of 4x4x8 float32, deflate 4 and shuffle", "tiny",
-          (800, 200, 400), (80, 200, 400), (4, 4, 8), (16, 128, 128)),
+          (800, 200, 400), (240, 200, 400), (4, 4, 8), (16, 128, 128)),
     Input("sixty", "60 variables, float32 and int16, one time step a chunk, deflate 4 and shuffle", "deflate",
           (24, 181, 360), (12, 181, 360), (1, 181, 360), (12, 91, 120), ("f4", "i2") * 30),
 ]  # fmt: skip
