@@ -79,6 +79,7 @@ def test_killed_then_done_again(noise, out):
     assert nc_equals_zarr.differences(noise, out, decoded=False) == []
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 def test_stopped(noise, out, number):
     process = start_and_wait([*SLOW, noise], out, 3)

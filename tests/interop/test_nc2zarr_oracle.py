@@ -26,6 +26,10 @@ OPTIONS = {
     "tight": ["--memory", "96MiB", "-j", "2"],
     "sharded_gzip": ["--codec", "gzip:9", "--chunks", "auto:16KiB", "--shards", "auto"],
     "verified": ["--verify", "full"],
+    "keep": ["--codec", "keep"],
+    "keep_v2": ["--codec", "keep", "--zarr-format", "2"],
+    "keep_gzip": ["--codec", "keep:gzip", "-j", "2"],
+    "keep_shards": ["--codec", "keep", "--shards", "auto"],
 }
 # These hold types that semantics.md refuses.
 SHARED_UNSUPPORTED = {"ref_tst_compounds.nc"}
@@ -66,14 +70,14 @@ def xarray_opens(path):
         return False
 
 
-def problems_of(path, store, oracle=True, complete=True):
+def problems_of(path, store, oracle=True, complete=True, kept=False):
     found = store_lint.lint(store)
     independent = ORACLE and oracle is True  # then it compares the values
     if oracle:
         found += nc_equals_zarr.differences(path, store, values=not independent, decoded=not independent)
     if independent:
         found += oracle_differences(path, store, decoded=complete)
-    return found + readers.disagreements(store, xarray_opens(path))
+    return found + readers.disagreements(store, xarray_opens(path), kept)
 
 
 def check(path, store, options, entry):
@@ -92,7 +96,8 @@ def check(path, store, options, entry):
         done.ok()
     if entry["warns"] and "2" not in options:
         assert any(entry["warns"] in w for w in done.warnings), f"no warning names {entry['warns']!r}:\n{done}"
-    found = problems_of(path, store, entry["oracle"], complete=entry["expect"] != "unsupported")
+    found = problems_of(path, store, entry["oracle"], complete=entry["expect"] != "unsupported",
+                        kept=any(o.startswith("keep") for o in options))
     assert not found, "\n".join(found[:20]) + f"\n{done}"
 
 
@@ -109,6 +114,14 @@ def corpus():
 @pytest.mark.parametrize("entry, kind", corpus())
 def test_corpus(entry, kind, out):
     check(paths.CORPUS / entry["file"], out, OPTIONS[kind], entry)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("options", [["-j", "8", "--chunks", "auto:2KiB", "--shards", "auto:64KiB"], ["-j", "8", "--codec", "gzip", "--chunks", "auto:4KiB"],
+                                     ["-j", "3", "--chunks", "source", "--verify", "full"]], ids=" ".join)
+@pytest.mark.parametrize("file", ["chunks_default.nc", "chunks_many.nc", "chunks_series.nc", "interleaved_cdf5.nc", "masks_v110.h5", "strings_shapes.nc"])
+def test_many_threads(file, options, out):
+    check(paths.CORPUS / file, out, options, {"expect": "converts", "word": None, "warns": None, "oracle": True, "args": []})
 
 
 # ---- real files, where they are: each with what users ask for most, and one or two sets more ----

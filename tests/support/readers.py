@@ -29,6 +29,15 @@ def names_repeat(array):
     return len(set(names)) < len(names)
 
 
+def known_to_tensorstore(array):
+    """Whether its codecs are those of the specifications; numcodecs' own and version 2's filters are not."""
+    meta = array.metadata
+    if meta.zarr_format == 2:
+        return meta.filters is None and (meta.compressor is None or meta.compressor.codec_id in ("blosc", "zlib", "gzip", "zstd", "bz2"))
+    codecs = [c for codec in meta.codecs for c in (codec, *getattr(codec, "codecs", ()))]
+    return not any(c.to_dict()["name"].startswith("numcodecs.") for c in codecs)
+
+
 def tensorstore_problem(store, name, version, want):
     spec = {"driver": "zarr3" if version == 3 else "zarr", "kvstore": {"driver": "file", "path": str(Path(store, name)) + "/"}}
     try:
@@ -52,16 +61,17 @@ def through_xarray(store, names, found):
     return values
 
 
-def disagreements(store, xarray=True):
+def disagreements(store, xarray=True, kept=False):
     """Numeric arrays through xarray (which reads with zarr-python) and tensorstore, bit for bit.
 
-    Without XARRAY, for files that xarray cannot show, zarr-python stands in its place.
+    Without XARRAY, for files that xarray cannot show, zarr-python stands in its place.  With
+    KEPT codecs, those that came from the file, tensorstore is asked where it knows them.
     """
     version, found = 3 if Path(store, "zarr.json").exists() else 2, []
     numeric = {name: a for name, a in arrays(store).items() if a.dtype.kind in "iuf"}
     values = through_xarray(store, numeric, found) if xarray else {name: np.asarray(a[...]) for name, a in numeric.items()}
     for name, array in numeric.items():
-        if name in values and not names_repeat(array):
+        if name in values and not names_repeat(array) and (not kept or known_to_tensorstore(array)):
             # xarray shows `dtype: "bool"` as what it says, always.
             found.append(tensorstore_problem(store, name, version, values[name].astype(array.dtype)))
     return [f for f in found if f]
