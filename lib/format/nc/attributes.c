@@ -205,10 +205,8 @@ static int read_fill_text(reader *r, const attribute *a)
         free(text);
         return failed(r, a->name, rc);
     }
-    if (!array->fill_text) {
-        array->fill_text = cm_strdup(text[0] ? text[0] : "", r->err);
-        rc = array->fill_text ? CM_OK : CM_ENOMEM;
-    }
+    array->fill_text = cm_strdup(text[0] ? text[0] : "", r->err);
+    rc = array->fill_text ? CM_OK : CM_ENOMEM;
     nc_free_string(a->nelem, text);
     free(text);
     return rc;

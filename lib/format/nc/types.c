@@ -1,6 +1,7 @@
 #include "format/nc/types.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static bool atomic(nc_type type, cm_dtype *out)
 {
@@ -18,6 +19,36 @@ static bool atomic(nc_type type, cm_dtype *out)
         if (table[i].type != type)
             continue;
         *out = cm_dtype_make(table[i].kind, table[i].nbytes);
+        return true;
+    }
+    return false;
+}
+
+bool cm_nc_default_fill(nc_type type, void *out)
+{
+    static const int8_t i8 = NC_FILL_BYTE;
+    static const uint8_t u8 = NC_FILL_UBYTE;
+    static const char text = NC_FILL_CHAR;
+    static const int16_t i16 = NC_FILL_SHORT;
+    static const uint16_t u16 = NC_FILL_USHORT;
+    static const int32_t i32 = NC_FILL_INT;
+    static const uint32_t u32 = NC_FILL_UINT;
+    static const int64_t i64 = NC_FILL_INT64;
+    static const uint64_t u64 = NC_FILL_UINT64;
+    static const float f32 = NC_FILL_FLOAT;
+    static const double f64 = NC_FILL_DOUBLE;
+    static const struct {
+        nc_type type;
+        uint32_t nbytes;
+        const void *value;
+    } table[] = {{NC_BYTE, 1, &i8},   {NC_UBYTE, 1, &u8},   {NC_CHAR, 1, &text},
+                 {NC_SHORT, 2, &i16}, {NC_USHORT, 2, &u16}, {NC_INT, 4, &i32},
+                 {NC_UINT, 4, &u32},  {NC_INT64, 8, &i64},  {NC_UINT64, 8, &u64},
+                 {NC_FLOAT, 4, &f32}, {NC_DOUBLE, 8, &f64}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        if (table[i].type != type)
+            continue;
+        memcpy(out, table[i].value, table[i].nbytes);
         return true;
     }
     return false;

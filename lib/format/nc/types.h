@@ -16,6 +16,9 @@ typedef struct cm_nc_type {
     char unsupported[NC_MAX_NAME + 32]; /* "compound type obs_t"; "" where it is supported */
 } cm_nc_type;
 
+/* netCDF's default fill of an atomic type of fixed size; false for others. */
+bool cm_nc_default_fill(nc_type type, void *out);
+
 /* The caller holds the lock. */
 int cm_nc_type_inquire(int ncid, nc_type type, cm_nc_type *out, cm_error *err);
 

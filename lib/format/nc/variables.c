@@ -86,27 +86,44 @@ static bool is_coordinate(const cm_nc_node *node)
     return a->rank == 1 && strcmp(a->dim_name[0], slash ? slash + 1 : a->name) == 0;
 }
 
-/* What netCDF-C gives for elements past the end of an HDF5 dataset, and everywhere in classic files. */
-static void set_nc_fill(cm_nc_node *node)
+/*
+ * What netCDF-C gives for elements past the end of an HDF5 dataset, and in classic
+ * files for all that was not written.  nc_inq_var_fill tells it only of HDF5
+ * datasets with a fill value of their own: it leaves the value alone in no-fill
+ * mode, and in classic files copies _FillValue whatever its type and length.
+ */
+static void set_nc_fill(cm_nc_node *node, nc_type type)
 {
-    cm_dtype *t = &node->var.array.dtype;
-    int no_fill = 0;
+    const cm_nc_var *v = &node->var;
+    const cm_dtype *t = &v->array.dtype;
+    int no_fill = 1;
     if (t->nbytes == 0 || t->nbytes > 8)
         return;
-    node->has_nc_fill =
-        nc_inq_var_fill(node->ncid, node->varid, &no_fill, node->nc_fill) == NC_NOERR;
+    if (node->file->classic.version && v->has_fill_value) {
+        memcpy(node->nc_fill, v->fill_value, t->nbytes);
+        node->has_nc_fill = true;
+    } else if (!node->file->classic.version) {
+        node->has_nc_fill =
+            nc_inq_var_fill(node->ncid, node->varid, &no_fill, node->nc_fill) == NC_NOERR &&
+            !no_fill;
+    }
+    if (!node->has_nc_fill)
+        node->has_nc_fill = cm_nc_default_fill(type, node->nc_fill);
 }
 
-static int set_fill(cm_nc_node *node, cm_error *err)
+/* TYPE is the variable's, of an enumeration its base.  The attributes were read. */
+static int set_fill(cm_nc_node *node, nc_type type, cm_error *err)
 {
     cm_array *a = &node->var.array;
     const cm_h5_dataset *d = &node->dataset;
     if (cm_dtype_is_vlen(&a->dtype)) {
-        if (d->fill_text)
-            a->fill_text = cm_strdup(d->fill_text, err);
-        return a->fill_text || !d->fill_text ? CM_OK : CM_ENOMEM;
+        if (a->fill_text && !d->fill_text) /* only an attribute tells */
+            return CM_OK;
+        free(a->fill_text);
+        a->fill_text = cm_strdup(d->fill_text ? d->fill_text : "", err);
+        return a->fill_text ? CM_OK : CM_ENOMEM;
     }
-    set_nc_fill(node);
+    set_nc_fill(node, type);
     if (d->known ? d->fill == CM_H5_FILL_UNDEFINED : !node->has_nc_fill)
         return CM_OK;
     a->fill = cm_calloc(a->dtype.nbytes, 1, err);
@@ -204,8 +221,7 @@ static int read_variable(cm_nc_node *node, const char *group, cm_error *err)
     v->is_char = t.base == NC_CHAR;
     if (t.unsupported[0] && (rc = set_unsupported(node, t.unsupported, err)))
         return rc;
-    if ((rc = set_shape(node, err)) || (rc = describe_dataset(node, err)) ||
-        (rc = set_fill(node, err)))
+    if ((rc = set_shape(node, err)) || (rc = describe_dataset(node, err)))
         return rc;
     v->is_coordinate = is_coordinate(node);
     char *where = cm_asprintf(err, "variable %s", v->array.name);
@@ -215,11 +231,7 @@ static int read_variable(cm_nc_node *node, const char *group, cm_error *err)
     free(where);
     if (!rc && t.is_enum)
         rc = add_flags(node, type, &t, err);
-    if (!rc && cm_dtype_is_vlen(&t.dtype) && !v->array.fill_text) {
-        v->array.fill_text = cm_strdup("", err);
-        rc = v->array.fill_text ? CM_OK : CM_ENOMEM;
-    }
-    return rc;
+    return rc || v->unsupported ? rc : set_fill(node, t.base, err);
 }
 
 static int count_variables(const cm_nc_file *file, size_t *out, cm_error *err)

@@ -1,4 +1,5 @@
 /* NetCDF classic by arithmetic: any box of any type is what netCDF-C reads. */
+#include <math.h>
 #include <netcdf.h>
 
 #include "nc_support.h"
@@ -172,36 +173,102 @@ static void test_no_records(void **state)
     unlink(path);
 }
 
-/* The fill is the _FillValue, or netCDF's default for the type. */
+static const float f_nan = NAN, f_big = 1e20f, f_default = NC_FILL_FLOAT;
+static const double d_nan = NAN, d_big = 1e20, d_default = NC_FILL_DOUBLE;
+static const short s_own = -9, s_default = NC_FILL_SHORT;
+static const int i_own = -9, i_default = NC_FILL_INT;
+static const signed char b_own = 0, b_default = NC_FILL_BYTE;
+static char long_text[900];
+
+/* A variable, its _FillValue (which old libraries wrote of any type and length), and its fill. */
+static const struct {
+    const char *name;
+    nc_type type, fill_type;
+    size_t nelem; /* of _FillValue */
+    const void *fill;
+    const void *becomes;
+    bool has;
+} fills[] = {
+    {"float", NC_FLOAT, NC_FLOAT, 1, &f_big, &f_big, true},
+    {"float_nan", NC_FLOAT, NC_FLOAT, 1, &f_nan, &f_nan, true},
+    {"float_of_double", NC_FLOAT, NC_DOUBLE, 1, &d_big, &f_big, true},
+    {"float_nan_of_double", NC_FLOAT, NC_DOUBLE, 1, &d_nan, &f_nan, true},
+    {"float_of_text", NC_FLOAT, NC_CHAR, sizeof long_text, long_text, &f_default, false},
+    {"float_default", NC_FLOAT, NC_NAT, 0, NULL, &f_default, false},
+    {"double_nan", NC_DOUBLE, NC_DOUBLE, 1, &d_nan, &d_nan, true},
+    {"double_of_float", NC_DOUBLE, NC_FLOAT, 1, &f_nan, &d_nan, true},
+    {"double_default", NC_DOUBLE, NC_NAT, 0, NULL, &d_default, false},
+    {"short", NC_SHORT, NC_SHORT, 1, &s_own, &s_own, true},
+    {"short_of_nan", NC_SHORT, NC_DOUBLE, 1, &d_nan, &s_default, false},
+    {"short_of_int", NC_SHORT, NC_INT, 1, &i_own, &s_own, true},
+    {"short_empty", NC_SHORT, NC_SHORT, 0, &s_own, &s_default, false},
+    {"short_default", NC_SHORT, NC_NAT, 0, NULL, &s_default, false},
+    {"int_of_short", NC_INT, NC_SHORT, 1, &s_own, &i_own, true},
+    {"int_default", NC_INT, NC_NAT, 0, NULL, &i_default, false},
+    {"byte_zero", NC_BYTE, NC_BYTE, 1, &b_own, &b_own, true},
+    {"byte_default", NC_BYTE, NC_NAT, 0, NULL, &b_default, false},
+    {"char", NC_CHAR, NC_CHAR, 1, "x", "x", true},
+    {"char_default", NC_CHAR, NC_NAT, 0, NULL, "", false},
+};
+
+/* netCDF-C takes no _FillValue of another type, so that another name of its length is replaced. */
+static void rename_fills(const char *path)
+{
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    fseek(f, 0, SEEK_END);
+    long n = ftell(f);
+    char *data = malloc((size_t)n);
+    rewind(f);
+    assert_int_equal(fread(data, 1, (size_t)n, f), (size_t)n);
+    for (long i = 0; i + 10 <= n; i++)
+        if (memcmp(data + i, "_FillOther", 10) == 0)
+            memcpy(data + i, "_FillValue", 10);
+    rewind(f);
+    assert_int_equal(fwrite(data, 1, (size_t)n, f), (size_t)n);
+    free(data);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* What was not written is the _FillValue, any value of it, or netCDF's default for the type. */
 static void test_fill(void **state)
 {
     (void)state;
-    int id, dim, a, b, c;
-    short own = -9;
-    const char *path = temp_path("fill.nc");
-    assert_int_equal(nc_create(path, NC_CLOBBER, &id), 0);
-    assert_int_equal(nc_def_dim(id, "x", 2, &dim), 0);
-    assert_int_equal(nc_def_var(id, "own", NC_SHORT, 1, &dim, &a), 0);
-    assert_int_equal(nc_def_var(id, "float", NC_FLOAT, 1, &dim, &b), 0);
-    assert_int_equal(nc_def_var(id, "char", NC_CHAR, 1, &dim, &c), 0);
-    assert_int_equal(nc_put_att_short(id, a, "_FillValue", NC_SHORT, 1, &own), 0);
-    assert_int_equal(nc_close(id), 0);
-    cm_nc_file *file;
-    cm_error err;
-    ASSERT_OK(cm_nc_open(path, NULL, &file, &err), err);
-    cm_nc_var *var = find_var(file, "own");
-    assert_memory_equal(var->array.fill, &own, 2);
-    assert_true(var->has_fill_value);
-    assert_memory_equal(var->fill_value, &own, 2);
-    float fill = NC_FILL_FLOAT;
-    var = find_var(file, "float");
-    assert_memory_equal(var->array.fill, &fill, 4);
-    assert_false(var->has_fill_value);
-    var = find_var(file, "char");
-    assert_int_equal(var->array.fill[0], 0);
-    assert_true(var->is_char);
-    cm_nc_close(file);
-    unlink(path);
+    enum {
+        N = sizeof fills / sizeof *fills
+    };
+    memset(long_text, 'x', sizeof long_text);
+    for (size_t m = 0; m < 3; m++) {
+        int id, dim, varid;
+        const char *path = temp_path("fill.nc");
+        assert_int_equal(nc_create(path, modes[m].mode | NC_CLOBBER, &id), 0);
+        assert_int_equal(nc_def_dim(id, "x", 2, &dim), 0);
+        for (int i = 0; i < N; i++) {
+            assert_int_equal(nc_def_var(id, fills[i].name, fills[i].type, 1, &dim, &varid), 0);
+            if (fills[i].fill)
+                assert_int_equal(nc_put_att(id, varid, "_FillOther", fills[i].fill_type,
+                                            fills[i].nelem, fills[i].fill),
+                                 0);
+        }
+        assert_int_equal(nc_close(id), 0);
+        rename_fills(path);
+        cm_nc_file *file;
+        cm_error err;
+        ASSERT_OK(cm_nc_open(path, NULL, &file, &err), err);
+        for (int i = 0; i < N; i++) {
+            const cm_nc_var *var = find_var(file, fills[i].name);
+            size_t nbytes = var->array.dtype.nbytes;
+            if (var->has_fill_value != fills[i].has)
+                fail_msg("%s: has_fill_value is %d", fills[i].name, var->has_fill_value);
+            if (!var->array.fill || memcmp(var->array.fill, fills[i].becomes, nbytes) != 0)
+                fail_msg("%s: another fill", fills[i].name);
+            if (fills[i].has)
+                assert_memory_equal(var->fill_value, fills[i].becomes, nbytes);
+        }
+        assert_true(find_var(file, "char")->is_char);
+        cm_nc_close(file);
+        unlink(path);
+    }
 }
 
 int main(void)
