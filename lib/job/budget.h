@@ -4,7 +4,7 @@
 
 enum {
     /* Thread stacks, small allocations, and what libraries keep between calls. */
-    CM_BUDGET_RESERVE = 16 << 20,
+    CM_BUDGET_RESERVE = 10 << 20,
     CM_BUDGET_PER_THREAD = 1 << 20
 };
 
