@@ -1,0 +1,621 @@
+"""rechunk: options, wording, exit statuses, what is carried over, plans, and what is already there."""
+import json
+import os
+import pty
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+
+import jsonschema
+import numcodecs
+import numpy as np
+import pytest
+import zarr
+import zarr.codecs.numcodecs as nc
+from zarr.codecs import BloscCodec, ZstdCodec
+
+from support import digest, paths, readers, rechunked, store_lint, tool
+
+PROSE = paths.ROOT / "man" / "rechunk.inc"
+
+
+def run(*args, **kw):
+    return tool.run("rechunk", *args, **kw)
+
+
+def field(shape, dtype="f4"):
+    values = (280 + 10 * np.sin(np.arange(np.prod(shape)) / 50)).reshape(shape).astype(dtype)
+    values[3 % shape[0], 2 % shape[1]] = np.nan if values.dtype.kind == "f" else 0
+    return values
+
+
+def make_store(path, fmt):
+    """A hierarchy with something of everything; coordinates named so that xarray opens it."""
+    root = zarr.create_group(str(path), zarr_format=fmt, attributes={"title": "T", "n": 2**60, "x": 0.1, "list": [1, "ü", None]})
+
+    def add(group, name, values, chunks, dims, **kw):
+        attributes = kw.pop("attributes", {})
+        if fmt == 3:
+            kw["dimension_names"] = dims
+        else:
+            attributes = {"_ARRAY_DIMENSIONS": list(dims), **attributes}
+        a = group.create_array(name, shape=values.shape, chunks=chunks, dtype=values.dtype, attributes=attributes, **kw)
+        a[...] = values
+        return a
+
+    add(root, "time", np.arange(40.0), (40,), ["time"], attributes={"units": "days since 2000-01-01"})
+    add(root, "lat", np.linspace(80, -80, 9), (9,), ["lat"])
+    add(root, "lon", np.arange(12, dtype="f4") * 30, (12,), ["lon"])
+    add(root, "height", np.array(2.0), (), [])
+    tas = add(root, "tas", field((40, 9, 12)), (7, 4, 5), ["time", "lat", "lon"], fill_value=np.float32(1e20),
+              attributes={"units": "K", "coordinates": "height"}, compressors=BloscCodec(cname="lz4", clevel=3, shuffle="shuffle")
+              if fmt == 3 else numcodecs.Blosc("lz4", 3, 1))
+    tas[14:21] = np.float32(1e20)  # chunks that are not stored
+    deep = root.create_group("model/run", attributes={"note": "deep"})
+    add(deep, "count", (np.arange(108) % 50).reshape(9, 12).astype("i2"), (4, 4), ["lat", "lon"])
+    add(deep, "flags", np.arange(108).reshape(9, 12) % 3 == 0, (9, 5), ["lat", "lon"])
+    root.create_group("empty", attributes={"nothing": "inside"})
+    zarr.consolidate_metadata(str(path))
+    return path
+
+
+@pytest.fixture(scope="module", params=[3, 2], ids=["v3", "v2"])
+def either(request, tmp_path_factory):
+    return make_store(tmp_path_factory.mktemp(f"v{request.param}") / "in.zarr", request.param)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return make_store(tmp_path_factory.mktemp("store") / "in.zarr", 3)
+
+
+@pytest.fixture
+def work(tmp_path):
+    """A working folder with a small store in it."""
+    make_store(tmp_path / "in.zarr", 3)
+    return tmp_path
+
+
+# ---- wrong command lines --------------------------------------------------------------------------
+
+WRONG = {
+    "nothing": ([], "no source"),
+    "no target": (["in.zarr"], "no target"),
+    "too many": (["in.zarr", "b.zarr", "c.zarr"], "one source and one target, not 3 paths"),
+    "unknown": (["--qqqqqq", "in.zarr", "b.zarr"], "unknown option --qqqqqq"),
+    "near": (["--chunk", "3", "in.zarr", "b.zarr"], "did you mean --chunks?"),
+    "choice": (["--zarr-format", "4", "in.zarr", "b.zarr"], "--zarr-format takes 3|2, not '4'"),
+    "unknown dimension": (["--chunks", "nosuch=3", "in.zarr", "b.zarr"], "nosuch"),
+    "unknown array": (["--chunks", "nosuch:time=3", "in.zarr", "b.zarr"], "nosuch"),
+    "unknown codec": (["--codec", "tas:lzw", "in.zarr", "b.zarr"], "lzw"),
+    "bad level": (["--codec", "zstd:99", "in.zarr", "b.zarr"], "99"),
+    "chunk of nothing": (["--chunks", "tas:0x4x4", "in.zarr", "b.zarr"], "0"),
+    "too many lengths": (["--chunks", "tas:1x2x3x4", "in.zarr", "b.zarr"], "tas"),
+    "no such variable": (["--variable", "nosuch", "in.zarr", "b.zarr"], "nosuch"),
+    "shards in version 2": (["--zarr-format", "2", "--shards", "auto", "in.zarr", "b.zarr"], "--shards"),
+    "shard no multiple": (["--chunks", "tas:7x4x5", "--shards", "tas:8x8x10", "in.zarr", "b.zarr"], "tas"),
+    "digest of nothing": (["--digest"], "no store"),
+    "digest and layout": (["--digest", "--chunks", "time=3", "in.zarr"], "--chunks has no place beside it"),
+    "digest and verify": (["--digest", "--verify", "full", "in.zarr"], "--verify has no place beside it"),
+    "s3": (["in.zarr", "s3://bucket/b.zarr"], "s3://bucket/b.zarr: stores other than folders are not built yet"),
+    "https": (["https://host/in.zarr", "b.zarr"], "not built yet"),
+}
+
+
+@pytest.mark.parametrize("args, sentence", WRONG.values(), ids=WRONG)
+def test_wrong_command_line(work, args, sentence):
+    before = rechunked.files(work)
+    run(*args, cwd=work).fails(2, sentence)
+    assert rechunked.files(work) == before
+
+
+FAILS = {
+    "absent source": (["nosuch.zarr", "b.zarr"], "nosuch.zarr"),
+    "a folder of nothing": (["empty", "b.zarr"], "empty"),
+    "a file": (["notes.txt", "b.zarr"], "notes.txt"),
+    "a file as target": (["in.zarr", "notes.txt"], "notes.txt"),
+    "a file as target, overwritten": (["--overwrite", "in.zarr", "notes.txt"], "notes.txt"),
+    "a target that is there": (["in.zarr", "there.zarr"], "there.zarr"),
+    "the source as target": (["in.zarr", "in.zarr"], "in.zarr"),
+    "the source, overwritten": (["--overwrite", "in.zarr", "in.zarr"], "in.zarr"),
+    "the source by another name": (["--overwrite", "in.zarr", "link.zarr"], "link.zarr"),
+    "inside the source": (["in.zarr", "in.zarr/new"], "in.zarr"),
+    "inside the source, overwritten": (["--overwrite", "in.zarr", "in.zarr/model"], "in.zarr"),
+    "around the source": (["--overwrite", "in.zarr/model", "in.zarr"], "in.zarr"),
+    "no such node": (["in.zarr::nosuch", "b.zarr"], "nosuch"),
+    "scratch is no folder": (["--scratch", "notes.txt", "--chunks", "tas:40x1x1", "in.zarr", "b.zarr"], "notes.txt"),
+    "too little memory": (["--memory", "100KiB", "--chunks", "tas:40x1x1", "in.zarr", "b.zarr"], "iB"),
+}
+
+
+@pytest.mark.parametrize("args, word", FAILS.values(), ids=FAILS)
+def test_refusals_change_nothing(work, args, word):
+    (work / "empty").mkdir()
+    (work / "notes.txt").write_text("mine")
+    (work / "there.zarr").mkdir()
+    (work / "there.zarr" / "thesis.tex").write_text("years of work")
+    (work / "link.zarr").symlink_to("in.zarr")
+    before = rechunked.files(work)
+    done = run(*args, cwd=work)
+    assert done.status in (1, 2), str(done)
+    done.fails(done.status, word)
+    assert rechunked.files(work) == before
+
+
+def test_too_little_memory_says_what_would_do(work):
+    done = run("--memory", "1MiB", "--chunks", "tas:40x9x1", work / "in.zarr", work / "b.zarr").fails(1, "--memory")
+    least = re.findall(r"([\d.]+) ?(KiB|MiB|GiB)", done.err)[-1]
+    assert not (work / "b.zarr").exists()
+    run("--memory", f"{least[0]}{least[1]}", "--chunks", "tas:40x9x1", work / "in.zarr", work / "b.zarr").ok()
+
+
+# ---- what is carried over -------------------------------------------------------------------------
+
+def node_document(text):
+    return {k: v for k, v in json.loads(text).items() if k != "consolidated_metadata"}
+
+
+def test_without_options_bytes_pass_through(either, out):
+    document = rechunked.run(either, out)
+    assert {a["plan"]["kind"] for a in document["arrays"]} == {"copy"}
+    a, b = ({k: v for k, v in rechunked.files(s).items() if v.strip() != b"{}"} for s in (either, out))
+    assert set(a) == set(b)
+    for key in set(a) - {".zmetadata"}:
+        if os.path.basename(key) in ("zarr.json", ".zarray", ".zattrs", ".zgroup"):
+            assert node_document(a[key]) == node_document(b[key]), key
+        else:
+            assert a[key] == b[key], key
+
+
+GEOMETRIES = {
+    "series": ["--chunks", "time=full,lat=2,lon=2"], "maps": ["--chunks", "tas:1x9x12"], "prime": ["--chunks", "tas:11x5x7"],
+    "in order": ["--chunks", "tas:40x1x12", "--chunks", "model/run/*:3x5"], "auto": ["--chunks", "auto:1KiB"],
+    "larger than the array": ["--chunks", "tas:64x16x16"], "codec": ["--codec", "zstd:1"], "none": ["--codec", "none"],
+    "blosc": ["--codec", "tas:blosc:zstd:5:bitshuffle"], "gzip": ["--codec", "gzip:1", "--chunks", "tas:8x9x4"],
+}
+
+
+@pytest.mark.parametrize("fmt", ["same", "3", "2"])
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+def test_everything_is_carried_over(either, out, geometry, fmt):
+    options = GEOMETRIES[geometry] + ([] if fmt == "same" else ["--zarr-format", fmt])
+    document = rechunked.run(either, out, *options)
+    version = 3 if (either / "zarr.json").exists() else 2
+    assert document["source"]["zarr_format"] == version
+    assert document["target"]["zarr_format"] == (version if fmt == "same" else int(fmt))
+    want, got = rechunked.listing(either), rechunked.listing(out)
+    if document["target"]["zarr_format"] != version:  # where dimension names lie is the version's
+        for node in [*want.values(), *got.values()]:
+            node.pop("names", None)
+            node["attributes"].pop("_ARRAY_DIMENSIONS", None)
+    assert got == want
+    assert readers.disagreements(out) == []
+    assert store_lint.lint(out) == []
+    assert document["target"]["nobjects"] == sum(len(files) for _, _, files in os.walk(out))
+    assert rechunked.digests(out) == rechunked.digests(either)
+
+
+def test_dimension_names_cross_versions(either, out):
+    fmt = "2" if (either / "zarr.json").exists() else "3"
+    rechunked.run(either, out, "--zarr-format", fmt, "--chunks", "tas:5x9x12")
+    import xarray as xr
+    a, b = (xr.open_zarr(str(p), chunks=None, decode_cf=False) for p in (either, out))
+    assert a.sizes == b.sizes and set(a.variables) == set(b.variables)
+    assert a["tas"].dims == b["tas"].dims == ("time", "lat", "lon")
+
+
+def test_coordinates_stay_as_they_are(store, out):
+    found = rechunked.arrays(rechunked.run(store, out, "--chunks", "time=5"))
+    assert found["time"]["plan"]["kind"] == "copy" and found["time"]["after"]["chunks"] == [40]
+    assert found["tas"]["after"]["chunks"][0] == 5
+    assert found["model/run/count"]["after"]["chunks"] == [4, 4]
+
+
+def test_codecs_stay_unless_others_are_asked_for(store, out):
+    rechunked.run(store, out, "--chunks", "tas:40x3x4", "--codec", "model/run/count:gzip:2")
+    assert readers.zarr_json(out, "tas")["codecs"] == readers.zarr_json(store, "tas")["codecs"]
+    assert [c["name"] for c in readers.zarr_json(out, "model/run/count")["codecs"]] == ["bytes", "gzip"]
+    assert readers.zarr_json(out, "model/run/flags")["codecs"] == readers.zarr_json(store, "model/run/flags")["codecs"]
+
+
+def test_the_later_option_wins(store, out):
+    found = rechunked.arrays(rechunked.run(store, out, "--chunks", "tas:1x1x1", "--chunks", "t*s:10x9x12", "--codec", "zstd:9",
+                                           "--codec", "tas:same"))
+    assert found["tas"]["after"]["chunks"] == [10, 9, 12]
+    assert found["tas"]["after"]["codec"] == found["tas"]["before"]["codec"]
+    assert found["model/run/count"]["after"]["codec"] == "zstd:9"
+
+
+def test_shards_and_back(store, tmp_path):
+    one, two, three = (tmp_path / f"{n}.zarr" for n in ("one", "two", "three"))
+    found = rechunked.arrays(rechunked.run(store, one, "--shards", "tas:14x8x15"))
+    assert found["tas"]["after"]["shards"] == [14, 8, 15] and found["tas"]["after"]["chunks"] == [7, 4, 5]
+    assert zarr.open_array(str(one / "tas"), mode="r").shards == (14, 8, 15)
+    again = rechunked.arrays(rechunked.run(one, two))  # the source's shards stay
+    assert again["tas"]["plan"]["kind"] == "copy" and again["tas"]["after"]["shards"] == [14, 8, 15]
+    rechunked.run(one, three, "--shards", "none", "--chunks", "tas:9x9x9")
+    assert zarr.open_array(str(three / "tas"), mode="r").shards is None
+    for made in (one, two, three):
+        assert rechunked.listing(made) == rechunked.listing(store)
+        assert store_lint.lint(made) == []
+
+
+@pytest.mark.parametrize("spec", ["auto", "auto:4KiB"])
+def test_shards_auto(store, out, spec):
+    found = rechunked.arrays(rechunked.run(store, out, "--chunks", "tas:4x4x4", "--shards", spec))
+    assert found["tas"]["after"]["shards"] and found["tas"]["after"]["chunks"] == [4, 4, 4]
+    assert rechunked.listing(out) == rechunked.listing(store)
+
+
+def test_variable_takes_arrays_and_their_groups(either, out):
+    document = rechunked.run(either, out, "--variable", "tas,model/run/flags")
+    want = rechunked.listing(either)
+    assert set(rechunked.arrays(document)) == {"tas", "model/run/flags"}
+    assert rechunked.listing(out) == {k: want[k] for k in ("", "tas", "model", "model/run", "model/run/flags")}
+
+
+@pytest.mark.parametrize("how", ["::", "folder", "url"])
+def test_a_node_of_a_store(either, out, how):
+    source = {"::": f"{either}::model/run", "folder": either / "model" / "run", "url": f"file://{either}::model/run"}[how]
+    rechunked.run(source, f"file://{out}" if how == "url" else out, "--chunks", "2x12")
+    want = rechunked.listing(either / "model" / "run")
+    assert rechunked.listing(out) == want and set(want) == {"", "count", "flags"}
+    assert zarr.open_array(str(out / "flags"), mode="r").chunks == (2, 12)
+
+
+def test_a_store_that_is_one_array(either, out):
+    document = rechunked.run(f"{either}::tas", out, "--chunks", "5x5x5", "--codec", "gzip")
+    assert len(document["arrays"]) == 1
+    assert rechunked.listing(out) == rechunked.listing(either / "tas")
+    assert list(rechunked.digests(out).values()) == [rechunked.digests(either)["tas"]]
+
+
+def strange(path, fmt=3):
+    """An array whose codec nobody here knows, beside one that all know."""
+    make_store(path, fmt)
+    root = zarr.open_group(str(path), mode="a")
+    codec = dict(compressors=nc.LZMA()) if fmt == 3 else dict(compressors=numcodecs.LZMA())
+    a = root.create_array("strange", shape=(6, 8), chunks=(3, 3), dtype="i4", **codec)
+    a[...] = np.arange(48).reshape(6, 8)
+    a.attrs["of"] = "another world"
+    zarr.consolidate_metadata(str(path))
+    return path
+
+
+@pytest.mark.parametrize("fmt", [3, 2])
+def test_an_unknown_codec_passes_through(tmp_path, out, fmt):
+    source = strange(tmp_path / "in.zarr", fmt)
+    found = rechunked.arrays(rechunked.run(source, out, "--chunks", "tas:5x5x5"))
+    assert found["strange"]["plan"]["kind"] == "copy"
+    assert rechunked.listing(out) == rechunked.listing(source)
+    chunks = {k: v for k, v in rechunked.files(source / "strange").items() if "z" not in k}
+    assert chunks and chunks == {k: v for k, v in rechunked.files(out / "strange").items() if "z" not in k}
+
+
+@pytest.mark.parametrize("options", [["--chunks", "strange:2x8"], ["--codec", "zstd"], ["--zarr-format", "2"]], ids=" ".join)
+def test_an_unknown_codec_is_refused_by_name_where_it_matters(tmp_path, out, options):
+    source = strange(tmp_path / "in.zarr")
+    run(*options, source, out).fails(1, "strange", "lzma")
+    assert not out.exists()
+
+
+def test_an_unknown_codec_can_be_left_out(tmp_path, out):
+    source = strange(tmp_path / "in.zarr")
+    rechunked.run(source, out, "--variable", "tas", "--chunks", "4x4x4", "--codec", "zstd")
+
+
+def test_an_unknown_type_passes_through(tmp_path, out):
+    a = zarr.create_array(str(tmp_path / "in.zarr" / "table"), shape=(7,), chunks=(3,), dtype=np.dtype([("a", "<i4"), ("b", "<f8")]),
+                          zarr_format=2, fill_value=None)
+    a[...] = np.array([(i, i / 2) for i in range(7)], a.dtype)
+    (tmp_path / "in.zarr" / ".zgroup").write_text('{"zarr_format": 2}')
+    rechunked.run(tmp_path / "in.zarr", out)
+    b = zarr.open_array(str(out / "table"), mode="r", zarr_format=2)
+    assert b[...].tobytes() == a[...].tobytes()
+
+
+# ---- plans ----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("options", GEOMETRIES.values(), ids=GEOMETRIES)
+def test_the_plan_is_what_is_done(store, out, options):
+    before = rechunked.names_below(out.parent)
+    plan = rechunked.run(store, out, "--dry-run", *options)
+    assert rechunked.names_below(out.parent) == before
+    assert plan["target"]["written"] is False and all(a["counted"] is None for a in plan["arrays"])
+    done = rechunked.arrays(rechunked.run(store, out, *options))
+    for name, a in rechunked.arrays(plan).items():
+        b = done[name]
+        for key in ("type", "shape", "dimensions", "before", "planned", "decoded_nbytes"):
+            assert a[key] == b[key], (name, key)
+        for key in ("chunks", "shards", "codec", "nchunks"):
+            assert a["after"][key] == b["after"][key], (name, key)
+        assert a["after"]["nobjects"] >= b["after"]["nobjects"], name
+        assert {k: v for k, v in a["plan"].items() if k != "seconds"} == {k: v for k, v in b["plan"].items() if k != "seconds"}
+
+
+def test_a_plan_for_people(store, out):
+    done = run("--dry-run", "--chunks", "tas:40x2x2", store, out).ok()
+    assert "planned: nothing is written" in done.out and "7x4x5 to 40x2x2" in done.out
+    header = next(line for line in done.out.splitlines() if "bound" in line and "gap" in line and "reads" in line).split()
+    row = next(line for line in done.out.splitlines() if line.split()[:1] == ["tas"] and "%" in line).split()
+    assert header[:4] == ["array", "reads", "decodes", "writes"]
+    document = rechunked.arrays(rechunked.run(store, out, "--dry-run", "--chunks", "tas:40x2x2"))
+    planned = document["tas"]["planned"]
+    assert row[1:4] == [str(planned[k]) for k in ("chunk_reads", "chunk_decodes", "chunk_writes")]
+    assert document["tas"]["plan"]["reason"] in done.out
+    assert "Memory: at most" in done.out and not out.exists()
+
+
+def test_traffic_is_what_is_counted(tmp_path, out):
+    """With every chunk there, traffic is reading, writing, and scratch twice; a sweep that reads once meets the bound."""
+    a = zarr.create_array(str(tmp_path / "in.zarr"), shape=(30, 40, 50), chunks=(1, 40, 50), dtype="f8", compressors=ZstdCodec())
+    a[...] = np.random.default_rng(0).random((30, 40, 50))
+    (found,) = rechunked.run(tmp_path / "in.zarr", out, "--chunks", "30x4x5")["arrays"]
+    counted = found["counted"]
+    assert counted["chunk_reads"] == counted["chunk_decodes"] == 30 and counted["chunk_writes"] == 100
+    assert counted["element_nbytes_read"] == counted["element_nbytes_written"] == a.nbytes
+    assert found["plan"]["traffic_nbytes"] == 2 * a.nbytes == found["plan"]["bound_nbytes"] and found["plan"]["gap"] == 0
+    assert found["plan"]["kind"] == "sweep"
+
+
+def test_missing_chunks_are_known_from_empty_ones(store, out):
+    found = rechunked.arrays(rechunked.run(store, out, "--chunks", "tas:7x9x12"))["tas"]
+    assert found["before"]["missing"] == 9 and found["before"]["nchunks"] == 54
+    assert found["counted"]["chunk_reads"] == 45
+    assert found["after"]["nchunks"] == 6 and found["after"]["nskipped"] == 1 and found["after"]["nobjects"] == 5
+    assert not (out / "tas" / "c" / "2" / "0" / "0").exists()
+
+
+# ---- results --------------------------------------------------------------------------------------
+
+def test_full_verification_prints_digests(either, out):
+    document = rechunked.run(either, out, "--verify", "full", "--chunks", "tas:9x9x2")
+    assert document["verification"]["mode"] == "full" and document["verification"]["differences"] == []
+    assert document["verification"]["nelements"] == sum(int(np.prod(a["shape"], dtype=int)) for a in document["arrays"])
+    values = zarr.open_array(str(either / "tas"), mode="r")[...]
+    want = digest.text(digest.fixed([v.tobytes() for v in values.ravel()]))
+    assert rechunked.arrays(document)["tas"]["digest"] == want == rechunked.digests(out)["tas"][1]
+    shown = run("--verify", "full", either, out.with_name("b.zarr")).ok()
+    assert want in shown.out
+
+
+def test_verify_none_compares_nothing(store, out):
+    document = rechunked.run(store, out, "--verify", "none", "--chunks", "tas:9x9x2")
+    assert document["verification"]["nelements"] == 0 and all(a["digest"] is None for a in document["arrays"])
+
+
+def test_a_sample_is_the_default(store, out):
+    document = rechunked.run(store, out, "--chunks", "tas:9x9x2")
+    assert document["verification"]["mode"] == "sample" and document["verification"]["nelements"] > 0
+
+
+def test_summary(store, out):
+    done = run("--chunks", "tas:9x9x2", store, out).ok()
+    assert done.err == "" and f"{out}: Zarr 3 from {store} (Zarr 3)" in done.out
+    assert "no difference" in done.out and "7x4x5 to 9x9x2" in done.out and "Not as planned" not in done.out
+    verbose = run("-v", "--chunks", "tas:9x9x2", store, out.with_name("b.zarr")).ok()
+    assert "Counted, beside what was planned" in verbose.out and "Where the time went" in verbose.out
+
+
+def test_quiet_says_nothing(store, out):
+    done = run("-q", "--chunks", "tas:9x9x2", store, out).ok()
+    assert (done.out, done.err) == ("", "")
+
+
+@pytest.mark.parametrize("options", [["--durable"], ["-j", "3"], ["--memory", "200MB"], ["--progress", "always"], ["--scratch", "."]],
+                         ids=" ".join)
+def test_harmless_options_change_nothing(store, out, options):
+    rechunked.run(store, out, "--chunks", "tas:9x9x2", *options, cwd=out.parent)
+    assert rechunked.listing(out) == rechunked.listing(store)
+    assert sorted(os.listdir(out.parent)) == [out.name]
+
+
+def test_trace_is_a_chrome_trace(store, out, tmp_path):
+    rechunked.run(store, out, "--chunks", "tas:9x9x2", "--trace", tmp_path / "trace.json")
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    events = trace["traceEvents"] if isinstance(trace, dict) else trace
+    assert any(e["ph"] == "X" for e in events)
+
+
+@pytest.mark.parametrize("args, outcome, status", [
+    (["in.zarr", "b.zarr"], "done", 0), (["--dry-run", "in.zarr", "b.zarr"], "planned", 0), (["absent.zarr", "b.zarr"], "failed", 1),
+    (["--chunks", "nosuch=3", "in.zarr", "b.zarr"], "failed", 2), (["--digest", "in.zarr"], "done", 0), (["--digest", "absent.zarr"], "failed", 1),
+], ids=lambda v: " ".join(v) if isinstance(v, list) else str(v))
+def test_json_holds_against_the_schema(work, args, outcome, status):
+    done = run("--json", *args, cwd=work)
+    assert done.status == status, str(done)
+    document = rechunked.check_document(done.out)
+    assert document["outcome"] == outcome and (document["error"] is None) == (status == 0)
+    if status:
+        assert done.err == f"rechunk: {document['error']['message']}\n"
+
+
+# ---- digests --------------------------------------------------------------------------------------
+
+def test_digests_for_people(store, out):
+    rechunked.run(store, out, "--chunks", "tas:9x9x2")
+    one, two = run("--digest", store).ok(), run("--digest", out).ok()
+    assert one.out == two.out and one.err == ""
+    rows = [line.split() for line in one.out.splitlines()]
+    assert {name: (dtype, found) for found, name, dtype in rows} == rechunked.digests(store)
+    assert all(re.fullmatch("[0-9a-f]{32}", row[0]) for row in rows)
+    both = run("--digest", store, out).ok().out
+    assert both.count(f"{store}:\n") == both.count(f"{out}:\n") == 1
+    assert run("--digest", f"{store}::model/run/count").ok().out.split()[0] == rechunked.digests(store)["model/run/count"][1]
+
+
+def test_digest_of_what_cannot_be_decoded(tmp_path):
+    source = strange(tmp_path / "in.zarr")
+    run("--digest", source).fails(1, "strange", "lzma")
+
+
+# ---- what is already there ------------------------------------------------------------------------
+
+def test_overwrite_replaces_the_store_and_keeps_what_is_not_its_own(store, out):
+    rechunked.run(store, out, "--chunks", "tas:2x2x2")
+    (out / "notes.txt").write_text("mine")
+    (out / "tas" / "README").write_text("mine too")
+    run("--chunks", "tas:4x4x4", store, out).fails(1, "out.zarr", "--overwrite")
+    rechunked.run(store, out, "--overwrite", "--variable", "model/run/count", "--zarr-format", "2")
+    assert (out / "notes.txt").read_text() == "mine" and (out / "tas" / "README").read_text() == "mine too"
+    left = [p for p in rechunked.files(out) if not p.startswith("model") and not p.startswith(".z")]
+    assert sorted(left) == ["notes.txt", "tas/README"]
+    assert set(rechunked.listing(out)) == {"", "model", "model/run", "model/run/count"}
+
+
+def test_overwrite_that_fails_early_loses_nothing(store, out, tmp_path):
+    rechunked.run(store, out)
+    before = rechunked.files(out)
+    run("--overwrite", tmp_path / "absent.zarr", out).fails(1, "absent.zarr")
+    run("--overwrite", "--chunks", "nosuch=3", store, out).fails(2, "nosuch")
+    assert rechunked.files(out) == before
+
+
+def test_a_folder_of_other_things_is_kept(store, out):
+    out.mkdir()
+    (out / "thesis.tex").write_text("years of work")
+    run(store, out).fails(1, "out.zarr")
+    run("--overwrite", store, out)
+    assert (out / "thesis.tex").read_text() == "years of work"
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory):
+    """Noise in many chunks: long enough to be stopped in the middle."""
+    path = tmp_path_factory.mktemp("slow") / "in.zarr"
+    rng = np.random.default_rng(5)
+    root = zarr.create_group(str(path))
+    for name, n in (("v", 24), ("w", 8)):
+        a = root.create_array(name, shape=(n, 256, 256), chunks=(1, 256, 256), dtype="f4", compressors=ZstdCodec(level=1))
+        a[...] = rng.random((n, 256, 256), "f4")
+    return path
+
+
+SLOW = ["-j", "1", "--codec", "zstd:19", "--chunks", "4x64x64"]
+
+
+def stopped(source, out, number, *options, objects=5):
+    """Stopped by signal NUMBER once some chunks are there; returns what it said."""
+    process = subprocess.Popen([tool.program("rechunk"), *SLOW, *options, str(source), str(out)], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, env=tool.environment())
+    end = time.monotonic() + 60
+    while sum(len(f) for _, _, f in os.walk(out)) < objects and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.002)
+    process.send_signal(number)
+    printed, said = process.communicate(timeout=60)
+    assert process.returncode == -number, f"too fast to be stopped: {said}"
+    assert printed == ""
+    return said
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_stopped_and_resumed(slow, out, number):
+    said = stopped(slow, out, number)
+    name = signal.Signals(number).name
+    assert said == f"rechunk: {out}: stopped by {name}; the same command with --resume goes on\n"
+    assert not tool.opens_as_store(out)
+    before = {p: p.stat().st_mtime_ns for p in out.rglob("*") if p.is_file() and not p.name.startswith(".")}
+    run(*SLOW, slow, out).fails(1, "out.zarr", "--resume")
+    run(*SLOW, "--codec", "zstd:18", "--resume", slow, out).fails(1, "--codec")
+    rechunked.run(slow, out, *SLOW, "--resume", "--verify", "full", "-j", "2", "--memory", "300MiB")
+    after = {p: p.stat().st_mtime_ns for p in out.rglob("*") if p in before}
+    assert after == before or any("shard" in str(p) for p in before)
+    assert rechunked.listing(out) == rechunked.listing(slow)
+    assert not list(out.rglob(".chunkmill*")) and os.listdir(out.parent) == [out.name]
+
+
+def test_resume_of_nothing_starts_and_of_what_is_complete_is_refused(store, out):
+    rechunked.run(store, out, "--resume")
+    run("--resume", store, out).fails(1, "--resume")
+
+
+def test_overwrite_begins_again(slow, store, out):
+    stopped(slow, out, signal.SIGINT)
+    rechunked.run(store, out, "--overwrite")
+    assert rechunked.listing(out) == rechunked.listing(store)
+
+
+def test_resume_with_another_source_is_refused(slow, store, out):
+    stopped(slow, out, signal.SIGINT)
+    run(*SLOW, "--resume", store, out).fails(1, "out.zarr")
+
+
+# ---- progress -------------------------------------------------------------------------------------
+
+def test_progress_is_a_bar_on_a_terminal(slow, out):
+    controller, terminal = pty.openpty()
+    process = subprocess.Popen([tool.program("rechunk"), "--progress", "always", *SLOW, "--variable", "w", str(slow), str(out)],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=terminal, env={**os.environ, "TERM": "xterm"})
+    os.close(terminal)
+    seen = b""
+    while True:
+        try:
+            part = os.read(controller, 65536)
+        except OSError:  # EIO: the program has ended
+            break
+        if not part:
+            break
+        seen += part
+    os.close(controller)
+    assert process.wait(timeout=60) == 0
+    assert re.search(r"\[=*>? *\] \w+: [\d.]+ \w+ of [\d.]+ \w+ \([\d.]+ %\)", seen.decode()), seen
+    assert seen.decode().endswith("\r\033[K")
+
+
+# ---- one table: help, man page, completion --------------------------------------------------------
+
+CONTRACT = set("""--chunks --shards --codec --zarr-format --variable --variables --digest --dry-run --overwrite --resume --scratch
+    --durable --trace --verify -j --threads --memory --progress -v -q --json --help --version -h --verbose --quiet""".split())
+
+
+def man_page():
+    with open(PROSE) as prose:
+        return subprocess.run([tool.program("rechunk"), "--generate", "man"], stdin=prose, capture_output=True, text=True, check=True).stdout
+
+
+def test_help_names_the_contract():
+    text = run("--help").ok().out
+    shown = set()
+    for letter, name, alias in re.findall(r"^  (?:-(\w), |    )--([a-z-]+)(?:, --([a-z-]+))?", text, re.M):
+        shown.update(filter(None, ["-" + letter if letter else "", "--" + name, "--" + alias if alias else ""]))
+    assert shown == CONTRACT
+    assert max(map(len, text.splitlines())) <= 88
+
+
+def test_man_page_holds_every_option():
+    page = man_page()
+    assert page.startswith(".TH RECHUNK 1") and ".OPTIONS" not in page and ".EXAMPLES" not in page
+    plain = re.sub(r"\\f[BIR]", "", page).replace("\\-", "-")
+    entries = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", " ".join(re.findall(r"^\.TP\n(-.*)$", plain, re.M))))
+    assert entries == CONTRACT
+
+
+def test_the_examples_of_the_man_page_run(tmp_path):
+    tool.subprocess.run([tool.program("make_sample"), "weather.nc"], cwd=tmp_path, check=True)
+    tool.nc2zarr("-q", "--variable", "z", "--verify", "none", "weather.nc", "a.zarr", cwd=tmp_path).ok()
+    text = man_page().replace("\\-", "-").replace("\\(aq", "'").replace("\\&", "").replace("\\e", "\\")
+    section = text.split(".SH EXAMPLES")[1].split(".SH ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("rechunk ")]
+    assert len(lines) >= 5
+    for line in lines:
+        assert run(*shlex.split(line)[1:], cwd=tmp_path).ok().out
+    shutil.rmtree(tmp_path)
+
+
+def test_schema_describes_every_field():
+    jsonschema.Draft202012Validator.check_schema(rechunked.SCHEMA)
+
+    def walk(node):
+        if isinstance(node, dict):
+            for name, entry in node.get("properties", {}).items():
+                assert entry.get("description"), name
+            for child in node.values():
+                walk(child)
+        elif isinstance(node, list):
+            for child in node:
+                walk(child)
+
+    walk(rechunked.SCHEMA)

@@ -1,0 +1,312 @@
+"""rechunk when things go wrong: killed, out of space, corrupt sources, and memory that is enforced."""
+import os
+import random
+import shutil
+import subprocess
+import time
+
+import numpy as np
+import pytest
+import zarr
+from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec, ZstdCodec
+
+from support import paths, rechunked, tool
+from support.cgroup import Limited
+
+MIB = 1 << 20
+
+
+def run(*args, **kw):
+    return tool.run("rechunk", *args, **kw)
+
+
+@pytest.fixture(scope="session")
+def source(tmp_path_factory):
+    """6 MiB of noise in a group, as maps; and its digests."""
+    path = tmp_path_factory.mktemp("source") / "in.zarr"
+    rng = np.random.default_rng(5)
+    root = zarr.create_group(str(path), attributes={"title": "noise"})
+    for name, n in (("v", 32), ("g/w", 16)):
+        a = root.create_array(name, shape=(n, 180, 170), chunks=(1, 180, 170), dtype="f4", compressors=ZstdCodec(level=1))
+        a[...] = rng.random((n, 180, 170), "f4")
+    return path
+
+
+@pytest.fixture(scope="session")
+def truth(source):
+    return rechunked.digests(source)
+
+
+def state(folder):
+    """What is there, by name, size and time: enough to see a change."""
+    return sorted((str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in folder.rglob("*") if p.is_file())
+
+
+# ---- killed -----------------------------------------------------------------------------------------
+
+SLOW = ["-j", "1", "--codec", "zstd:15", "--verify", "none"]
+LAYOUTS = {
+    "chunks": ["--chunks", "32x30x34"],
+    "shards": ["--chunks", "32x10x34", "--shards", "32x60x34"],
+    "version 2": ["--zarr-format", "2", "--chunks", "5x64x64"],
+    "recompressed": [],
+}
+
+
+def duration(source, folder, options):
+    start = time.monotonic()
+    run(*SLOW, *options, source, folder / "timed.zarr").ok()
+    shutil.rmtree(folder / "timed.zarr")
+    return time.monotonic() - start
+
+
+def kill_at(moment, source, out, *options):
+    """Killed after MOMENT seconds; False when it was done before."""
+    process = subprocess.Popen([tool.program("rechunk"), "-q", *SLOW, *options, str(source), str(out)], stderr=subprocess.PIPE,
+                               text=True, env=tool.environment())
+    try:
+        err = process.communicate(timeout=moment)[1]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return True
+    assert process.returncode == 0, err
+    return False
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_killed_and_resumed(source, truth, tmp_path, out, layout):
+    """Five of each layout: twenty kills."""
+    options, rng = LAYOUTS[layout], random.Random(layout)
+    whole = duration(source, tmp_path, options)
+    kills = 0
+    for attempt in range(15):
+        if not kill_at(rng.uniform(0, whole), source, out, *options):
+            shutil.rmtree(out)
+            continue
+        kills += 1
+        assert not tool.opens_as_store(out)
+        if kills % 2:  # once more while it resumes
+            kill_at(rng.uniform(0, whole / 2), source, out, *options, "--resume")
+        if not tool.opens_as_store(out):
+            run(*SLOW, *options, "--resume", source, out).ok()
+        assert rechunked.digests(out) == truth
+        assert os.listdir(tmp_path) == [out.name] and not list(out.rglob(".chunkmill*"))
+        if kills == 5:
+            return
+        shutil.rmtree(out)
+    pytest.fail(f"only {kills} kills in 15 attempts")
+
+
+def large(path, shape, chunk):
+    """An array too large for small memories, of three distinct chunks that compress well."""
+    a = zarr.create_array(str(path), shape=shape, chunks=chunk, dtype="f4", compressors=ZstdCodec(level=1))
+    raw = []
+    for i in range(3):
+        part = ((np.arange(np.prod(chunk)) // 1000 + i) % 100).astype("f4").reshape(chunk)
+        a[tuple(slice(0, c) for c in chunk)] = part
+        raw.append((path / "c" / "/".join("0" * len(chunk))).read_bytes())
+    for n, at in enumerate(np.ndindex(*(-(-n // c) for n, c in zip(shape, chunk)))):
+        key = path / "c" / "/".join(map(str, at))
+        key.parent.mkdir(parents=True, exist_ok=True)
+        key.write_bytes(raw[n % 3])
+    return path
+
+
+TIGHT = ["--memory", "48MiB", "-j", "1", "--chunks", "100x32x32", "--verify", "none"]
+
+
+def test_killed_with_scratch_files(tmp_path, out):
+    """A plan with scratch files, killed in its passes: resumed it ends right, and scratch space is as empty as before."""
+    source, scratch = large(tmp_path / "in.zarr", (100, 512, 512), (1, 512, 512)), tmp_path / "scratch"
+    scratch.mkdir()
+    options = [*TIGHT, "--scratch", scratch]
+    plan = rechunked.run(source, out, *options, "--dry-run")
+    if not plan["scratch_nbytes"]:
+        pytest.fail("the plan needs no scratch space: " + str(plan["arrays"][0]["plan"]))
+    start = time.monotonic()
+    rechunked.run(source, out, *options)
+    whole = time.monotonic() - start
+    want = rechunked.digests(source)
+    assert rechunked.digests(out) == want and os.listdir(scratch) == []
+    shutil.rmtree(out)
+    process = subprocess.Popen([tool.program("rechunk"), "-q", *map(str, options), str(source), str(out)], env=tool.environment())
+    time.sleep(whole * 0.5)
+    process.kill()
+    process.wait()
+    assert not tool.opens_as_store(out)
+    run(*options, "--resume", source, out).ok()
+    assert rechunked.digests(out) == want
+    assert os.listdir(scratch) == [] and sorted(os.listdir(tmp_path)) == ["in.zarr", out.name, "scratch"]
+
+
+# ---- no space ---------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("options", [[], ["--shards", "32x180x170"], ["--zarr-format", "2"], ["-j", "1", "--codec", "none"], ["--durable"]], ids=" ".join)
+def test_full_disk_and_then_more(source, truth, small_disk, options):
+    before = state(source)
+    disk = small_disk("size=2m")
+    options = ["--chunks", "v:32x18x17", *options]
+    run(*options, source, disk / "out.zarr").fails(1, "out.zarr", "no space left")
+    assert not tool.opens_as_store(disk / "out.zarr") and state(source) == before
+    subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+    run(*options, "--resume", source, disk / "out.zarr").ok()
+    assert rechunked.digests(disk / "out.zarr") == truth
+
+
+@pytest.mark.parametrize("size", ["4k", "8k", "16k", "32k"])
+def test_disk_full_while_metadata_are_written(tmp_path, small_disk, size):
+    root = zarr.create_group(str(tmp_path / "in.zarr"), attributes={"long": "x" * 3000})
+    for i in range(6):
+        root.create_array(f"a{i}", shape=(4,), chunks=(2,), dtype="i2")[...] = np.arange(4)
+    out = small_disk(f"size={size}") / "out.zarr"
+    done = run("--codec", "none", tmp_path / "in.zarr", out)
+    if done.status:
+        done.fails(1, "out.zarr", "no space left")
+        assert not tool.opens_as_store(out)
+
+
+def test_scratch_that_does_not_fit_is_known_before(tmp_path, out, small_disk):
+    """Another plan or a refusal that names the folder; never a run that dies half-way."""
+    source = large(tmp_path / "in.zarr", (100, 512, 512), (1, 512, 512))
+    disk = small_disk("size=8m")
+    done = run("--json", *TIGHT, "--scratch", disk, source, out)
+    if done.status:
+        assert done.status == 1 and str(disk) in done.err and not out.exists(), str(done)
+        return
+    (found,) = rechunked.check_document(done.out)["arrays"]
+    assert found["counted"]["scratch_nbytes"] <= 8 * MIB
+    assert rechunked.digests(out) == rechunked.digests(source) and os.listdir(disk) == []
+
+
+@pytest.mark.parametrize("limit", [0, 100, 1000, 60_000])
+def test_file_size_limit(source, out, limit):
+    run("--chunks", "v:32x60x60", source, out, before=tool.file_size_limit(limit)).fails(1, "out.zarr")
+    assert not tool.opens_as_store(out)
+
+
+# ---- corrupt sources --------------------------------------------------------------------------------
+
+def corrupt_store(path, kind):
+    """A store whose chunk 2/1 of g/v is damaged; the key of the damaged file."""
+    root = zarr.create_group(str(path), zarr_format=2 if kind.startswith("v2") else 3)
+    codecs = dict(compressors=[ZstdCodec(level=3), Crc32cCodec()])
+    if kind.startswith("shard"):
+        inner = ShardingCodec(chunk_shape=(10, 20), codecs=[BytesCodec(), ZstdCodec(checksum=True)])
+        codecs = dict(serializer=inner, compressors=None)
+    elif kind.startswith("v2"):
+        codecs = {}
+    chunks = (20, 40) if kind.startswith("shard") else (10, 20)
+    a = root.create_group("g").create_array("v", shape=(40, 80), chunks=chunks, dtype="i4", **codecs)
+    a[...] = np.random.default_rng(1).integers(0, 1 << 30, (40, 80))
+    return path / "g" / "v" / ("2.1" if kind.startswith("v2") else "c/1/0" if kind.startswith("shard") else "c/2/1")
+
+
+def damage(chunk, how):
+    data = bytearray(chunk.read_bytes())
+    if how == "flipped":
+        data[len(data) // 3] ^= 0x55
+    elif how == "cut":
+        del data[len(data) // 2 :]
+    elif how == "empty":
+        data.clear()
+    elif how == "index":
+        data[-10] ^= 0x55
+    elif how == "garbage":
+        data[:] = os.urandom(len(data))
+    chunk.write_bytes(data)
+
+
+CORRUPT = [("v3", "flipped"), ("v3", "cut"), ("v3", "empty"), ("v3", "garbage"), ("v2", "cut"), ("v2", "empty"), ("v2", "garbage"),
+           ("shard", "index"), ("shard", "cut"), ("shard", "empty"), ("shard", "garbage")]
+
+
+@pytest.mark.parametrize("options", [["--chunks", "g/v:40x8"], ["--codec", "gzip", "-j", "1", "--verify", "none"]], ids=["other chunks", "other codec"])
+@pytest.mark.parametrize("kind, how", CORRUPT)
+def test_corrupt_source(tmp_path, out, kind, how, options):
+    damage(corrupt_store(tmp_path / "in.zarr", kind), how)
+    before = state(tmp_path / "in.zarr")
+    where = ("1/0",) if kind == "shard" else ("2/1",)
+    if kind == "shard" and "--chunks" in options:
+        options = [*options, "--shards", "none"]
+    run(*options, tmp_path / "in.zarr", out).fails(1, "in.zarr", "g/v", *where)
+    assert not tool.opens_as_store(out) and state(tmp_path / "in.zarr") == before
+
+
+def test_corrupt_source_is_no_digest(tmp_path):
+    damage(corrupt_store(tmp_path / "in.zarr", "v3"), "cut")
+    run("--digest", tmp_path / "in.zarr").fails(1, "in.zarr", "g/v", "2/1")
+
+
+METADATA = {
+    "not JSON": '{"zarr_format": 3,', "no shape": '{"zarr_format": 3, "node_type": "array"}', "empty": "", "binary": "\0\1\2",
+    "huge chunks": '{"zarr_format":3,"node_type":"array","shape":[4],"data_type":"int32","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[4611686018427387904]}},'
+                   '"chunk_key_encoding":{"name":"default"},"fill_value":0,"codecs":[{"name":"bytes","configuration":{"endian":"little"}}]}',
+    "no chunks": '{"zarr_format":3,"node_type":"array","shape":[4],"data_type":"int32","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[0]}},'
+                 '"chunk_key_encoding":{"name":"default"},"fill_value":0,"codecs":[{"name":"bytes","configuration":{"endian":"little"}}]}',
+    "deep": "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("what", METADATA)
+def test_corrupt_metadata(tmp_path, out, what):
+    corrupt_store(tmp_path / "in.zarr", "v3")
+    (tmp_path / "in.zarr" / "g" / "v" / "zarr.json").write_text(METADATA[what])
+    done = run("--chunks", "g/v:3", tmp_path / "in.zarr", out, timeout=30)
+    assert done.status in (1, 2), str(done)
+    done.fails(done.status, "g/v")
+    assert not out.exists()
+
+
+# ---- memory -----------------------------------------------------------------------------------------
+
+needs_own_memory = pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's own memory would be counted")
+
+
+def on_disk(folder):
+    kind = subprocess.run(["stat", "-f", "-c", "%T", str(folder)], capture_output=True, text=True).stdout.strip()
+    if kind in ("tmpfs", "ramfs"):
+        pytest.skip(f"{folder} is a {kind}: what lies there is memory")
+
+
+@pytest.fixture
+def limited():
+    made = []
+
+    def limit(nbytes):
+        made.append(Limited(nbytes))
+        return made[0].enter
+
+    yield limit
+    for group in made:
+        group.close()
+
+
+@needs_own_memory
+def test_twenty_times_the_memory(tmp_path, out, limited):
+    """1.9 GB through 96 MiB, in a cgroup of 128 MiB that counts page cache, too."""
+    on_disk(tmp_path)
+    source = large(tmp_path / "in.zarr", (480, 1024, 1024), (1, 1024, 1024))
+    done = run("--json", "--memory", "96MiB", "--chunks", "480x32x32", "--verify", "full", source, out, before=limited(128 * MIB), peak=True).ok()
+    document = rechunked.check_document(done.out)
+    rechunked.check_counts(document)
+    assert document["verification"]["nelements"] == 480 << 20 and document["verification"]["differences"] == []
+    assert done.peak <= 96 * MIB and document["memory"]["peak_nbytes"] <= 96 * MIB
+    assert sorted(os.listdir(tmp_path)) == ["in.zarr", out.name]
+
+
+PEAKS = {  # shape, chunks before, chunks after, MiB, more
+    "maps to series": ((256, 512, 512), (1, 512, 512), "256x32x32", 64, []), "series to maps": ((256, 512, 512), (256, 32, 32), "1x512x512", 64, ["-j", "4"]),
+    "cubes": ((256, 256, 256), (50, 50, 50), "64x64x64", 64, []), "shards": ((256, 512, 512), (4, 512, 512), "4x64x64", 96, ["--shards", "16x512x512"]),
+    "recompressed": ((32, 1024, 1024), (4, 1024, 1024), "4x1024x1024", 128, ["--codec", "gzip:1"]), "many small chunks": ((4096, 2048), (4, 2048), "64x64", 64, ["-j", "8"]),
+}
+
+
+@needs_own_memory
+@pytest.mark.parametrize("case", PEAKS)
+def test_peak_stays_below_the_limit(tmp_path, out, case):
+    shape, chunk, after, limit, options = PEAKS[case]
+    source = large(tmp_path / "in.zarr", shape, chunk)
+    done = run("--memory", f"{limit}MiB", "--chunks", after, *options, source, out, peak=True).ok()
+    assert done.peak <= limit * MIB, f"peak {done.peak / MIB:.0f} MiB, limit {limit} MiB\n{done}"
+    assert list(rechunked.digests(out).values()) == list(rechunked.digests(source).values())
