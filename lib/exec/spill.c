@@ -172,6 +172,7 @@ static int write_tile(cm_spill *s, cm_worker *w, const cm_loaded *from, const ui
     gather(s, w, from, record);
     if (s->counts != NULL)
         atomic_fetch_add(&s->counts->spilled, nelem * s->itemsize);
+    cm_monitor_add(w->monitor, nelem * s->itemsize);
     return write_record(s, w->spilled.data, nelem * s->itemsize, record_offset(s, coord, record),
                         err);
 }

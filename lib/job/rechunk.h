@@ -61,7 +61,10 @@ typedef struct cm_re_job {
     cm_re_array *array;
     size_t narrays;
 
-    cm_rates rates;
+    struct { /* of this machine, decoded bytes a second; 0: not probed */
+        double read, decode, encode, write, scratch; /* decode and encode: by one thread */
+    } probed;
+    cm_rates rates; /* of the workers that are planned for */
     unsigned nthreads;
     uint64_t memory_limit;
     size_t slots_nbytes;

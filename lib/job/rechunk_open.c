@@ -93,11 +93,18 @@ static int open_array(cm_re_job *job, cm_re_array *a, cm_error *err)
         rc = cm_presence_find(job->store, node, &a->presence, err);
     if (rc != CM_OK)
         return rc;
+    uint64_t missing = a->presence.nchunks - a->presence.npresent;
+    if (a->presence.bit != NULL && missing > 0 && !node->meta.has_fill)
+        rc = cm_re_warn(job, err,
+                        "array %s: %llu of %llu chunks are missing and it has no fill value, so "
+                        "what they held is undefined; they are taken for zero",
+                        node->path[0] ? node->path : "/", (unsigned long long)missing,
+                        (unsigned long long)a->presence.nchunks);
     a->how = cm_dtype_is_vlen(&node->meta.dtype) ? CM_RE_STRINGS : CM_RE_ELEMENTS;
     /* What is there is known: no more room than that for stored bytes. */
     if (a->presence.bit != NULL && a->how == CM_RE_ELEMENTS)
         a->source->max_stored_nbytes = a->presence.max_nbytes > 0 ? a->presence.max_nbytes : 1;
-    return CM_OK;
+    return rc;
 }
 
 int cm_re_select(cm_re_job *job, cm_error *err)

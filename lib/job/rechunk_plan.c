@@ -179,11 +179,27 @@ static double cost_of(const cm_re_array *a)
     return r->seconds > 0 ? r->seconds : (double)r->traffic * a->meta.dtype.nbytes * 1e-9;
 }
 
+/* Decoding and encoding grow with the workers, storage does not. */
+static void set_rates(cm_re_job *job, unsigned nthreads)
+{
+    cm_rechunk_report *r = job->report;
+    if (job->probed.read <= 0)
+        return;
+    r->probe_read_rate = job->probed.read;
+    r->probe_decode_rate = job->probed.decode * nthreads;
+    r->probe_encode_rate = job->probed.encode * nthreads;
+    r->probe_write_rate = job->probed.write;
+    job->rates.read = 1 / (1 / r->probe_read_rate + 1 / r->probe_decode_rate);
+    job->rates.write = 1 / (1 / r->probe_encode_rate + 1 / r->probe_write_rate);
+    job->rates.scratch = job->probed.scratch;
+}
+
 /* Routes for NTHREADS workers in FREE bytes, with or without scratch. */
 static int plan_with(cm_re_job *job, size_t free, unsigned nthreads, bool may_spill, double *cost,
                      bool *fits, cm_error *err)
 {
     size_t worker = CM_BUDGET_PER_THREAD;
+    set_rates(job, nthreads);
     for (size_t i = 0; i < job->narrays; i++)
         if (has_chunks(&job->array[i])) {
             size_t n = worker_of(&job->array[i], may_spill) + CM_BUDGET_PER_THREAD;
@@ -208,7 +224,8 @@ static int plan_with(cm_re_job *job, size_t free, unsigned nthreads, bool may_sp
         job->slots_nbytes = want > job->slots_nbytes ? want : job->slots_nbytes;
         *cost += cost_of(a);
     }
-    *cost /= nthreads;
+    if (job->probed.read <= 0)
+        *cost /= nthreads;
     job->worker_nbytes = worker;
     return CM_OK;
 }

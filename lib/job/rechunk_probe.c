@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/cpu.h"
 #include "exec/spill.h"
 #include "job/rechunk.h"
 
@@ -103,17 +102,13 @@ static double rate(uint64_t nbytes, uint64_t ns)
     return (double)nbytes / ((double)(ns > 0 ? ns : 1) * 1e-9);
 }
 
-static void report(cm_re_job *job, const probe *p)
+static void keep(cm_re_job *job, const probe *p)
 {
-    cm_rechunk_report *r = job->report;
-    unsigned n = job->options->nthreads > 0 ? job->options->nthreads : cm_cpu_count();
-    r->probe_read_rate = rate(p->nread, p->read_ns);
-    r->probe_decode_rate = rate(p->nread, p->decode_ns) * n;
-    r->probe_encode_rate = rate(p->nwritten, p->encode_ns) * n;
-    r->probe_write_rate = rate(p->nwritten, p->write_ns);
-    job->rates.read = 1 / (1 / r->probe_read_rate + 1 / r->probe_decode_rate);
-    job->rates.write = 1 / (1 / r->probe_encode_rate + 1 / r->probe_write_rate);
-    job->rates.scratch = rate(p->nscratch, p->scratch_ns);
+    job->probed.read = rate(p->nread, p->read_ns);
+    job->probed.decode = rate(p->nread, p->decode_ns);
+    job->probed.encode = rate(p->nwritten, p->encode_ns);
+    job->probed.write = rate(p->nwritten, p->write_ns);
+    job->probed.scratch = rate(p->nscratch, p->scratch_ns);
 }
 
 static int prepare(probe *p, cm_error *err)
@@ -148,7 +143,7 @@ int cm_re_probe(cm_re_job *job, cm_re_array *a, const char *folder, cm_error *er
     }
     if (rc == CM_OK && p.nread > 0) {
         rc = write_chunk(&p, fd, err);
-        report(job, &p);
+        keep(job, &p);
     }
     if (fd >= 0)
         close(fd);

@@ -95,7 +95,8 @@ static uint64_t total_nbytes(const cm_re_job *job)
     uint64_t total = 0;
     for (size_t i = 0; i < job->narrays; i++)
         if (job->array[i].how == CM_RE_ELEMENTS)
-            total += job->array[i].planned.element_nbytes_written;
+            total +=
+                job->array[i].planned.element_nbytes_written + job->array[i].planned.scratch_nbytes;
     return total;
 }
 

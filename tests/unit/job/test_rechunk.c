@@ -245,7 +245,7 @@ static void small_memory(void **state)
     (void)state;
     unsigned taken[5] = {0};
     seed = 5;
-    for (int i = 0; i < 30; i++) {
+    for (int i = 0; i < 12; i++) {
         made a = {.absent_of = below(4) == 0 ? 3 : 0};
         char chunks[64];
         const char *const chunk_list[] = {chunks};
@@ -254,8 +254,10 @@ static void small_memory(void **state)
         /* Maps to series, on the whole: long target chunks across many source chunks. */
         a.meta.shape[0] = 40 + below(20);
         a.meta.chunk[0] = 1 + below(4);
-        a.meta.shape[1] = 40 + below(20);
+        a.meta.shape[1] = 200 + below(100);
         a.meta.chunk[1] = a.meta.shape[1] - below(10);
+        if (a.meta.rank == 3)
+            a.meta.shape[2] = a.meta.chunk[2] = 3;
         make_source(&a);
         snprintf(chunks, sizeof(chunks), "%dx%d%s", (int)(a.meta.shape[0] - below(20)),
                  1 + (int)below(3), a.meta.rank == 3 ? "x2" : "");
