@@ -3,116 +3,114 @@
 #include "../common/say.h"
 #include "rechunk.h"
 
-static cm_texts texts(const cm_list *list) {
-  return (cm_texts){list->text, list->n};
+static cm_texts texts(const cm_list *list)
+{
+    return (cm_texts){list->text, list->n};
 }
 
 static void fill_options(cm_rechunk_options *o, const rechunk_values *v,
-                         const cm_common_options *common,
-                         const cm_list *paths) {
-  static const int FORMAT[] = {3, 2};
-  cm_rechunk_options_init(o);
-  o->source = paths->text[0];
-  o->target = paths->text[1];
-  o->zarr_format =
-      v->zarr_format == RECHUNK_NOT_GIVEN ? 0 : FORMAT[v->zarr_format];
-  o->chunks = texts(&v->chunks);
-  o->shards = texts(&v->shards);
-  o->codec = texts(&v->codec);
-  o->variable = texts(&v->variable);
-  o->overwrite = v->overwrite;
-  o->resume = v->resume;
-  o->dry_run = v->dry_run;
-  o->durable = v->durable;
-  if (v->verify != RECHUNK_NOT_GIVEN)
-    o->verify = (cm_verify)v->verify;
-  o->scratch = v->scratch;
-  o->trace = v->trace;
-  o->nthreads = common->nthreads;
-  o->memory = common->memory;
+                         const cm_common_options *common, const cm_list *paths)
+{
+    static const int FORMAT[] = {3, 2};
+    cm_rechunk_options_init(o);
+    o->source = paths->text[0];
+    o->target = paths->text[1];
+    o->zarr_format = v->zarr_format == RECHUNK_NOT_GIVEN ? 0 : FORMAT[v->zarr_format];
+    o->chunks = texts(&v->chunks);
+    o->shards = texts(&v->shards);
+    o->codec = texts(&v->codec);
+    o->variable = texts(&v->variable);
+    o->overwrite = v->overwrite;
+    o->resume = v->resume;
+    o->dry_run = v->dry_run;
+    o->durable = v->durable;
+    if (v->verify != RECHUNK_NOT_GIVEN)
+        o->verify = (cm_verify)v->verify;
+    o->scratch = v->scratch;
+    o->trace = v->trace;
+    o->nthreads = common->nthreads;
+    o->memory = common->memory;
 }
 
 /* STATUS is what cm_rechunk returned, with its sentence in ERR.  Returns the
  * exit status. */
-static int report(int status, const cm_rechunk_options *options,
-                  const cm_rechunk_report *r, const cm_common_options *common,
-                  const cm_error *err) {
-  bool whole = status == CM_OK || status == CM_EDIFFER;
-  int exit_status = cm_tool_exit_status(status);
-  if (whole && common->verbosity >= 0)
-    cm_run_say_all(&RECHUNK, "warning", r->warning, r->nwarnings);
-  if (whole)
-    cm_run_say_all(&RECHUNK, "difference", r->difference, r->ndifferences);
-  if (common->json) {
-    cm_error print_err = {0};
-    if (rechunk_print_json(options, r, status == CM_OK ? NULL : err,
-                           &print_err) != CM_OK) {
-      cm_say(RECHUNK.name, "%s", print_err.text);
-      exit_status = CM_EXIT_FAILED;
+static int report(int status, const cm_rechunk_options *options, const cm_rechunk_report *r,
+                  const cm_common_options *common, const cm_error *err)
+{
+    bool whole = status == CM_OK || status == CM_EDIFFER;
+    int exit_status = cm_tool_exit_status(status);
+    if (whole && common->verbosity >= 0)
+        cm_run_say_all(&RECHUNK, "warning", r->warning, r->nwarnings);
+    if (whole)
+        cm_run_say_all(&RECHUNK, "difference", r->difference, r->ndifferences);
+    if (common->json) {
+        cm_error print_err = {0};
+        if (rechunk_print_json(options, r, status == CM_OK ? NULL : err, &print_err) != CM_OK) {
+            cm_say(RECHUNK.name, "%s", print_err.text);
+            exit_status = CM_EXIT_FAILED;
+        }
+    } else if (whole && common->verbosity >= 0) {
+        rechunk_print_summary(options, r, common);
     }
-  } else if (whole && common->verbosity >= 0) {
-    rechunk_print_summary(options, r, common);
-  }
-  cm_run_state state = {.untouched = options->dry_run,
-                        .complete = r->written,
-                        .resumable = r->resumable,
-                        .overwrite = options->overwrite};
-  if (cm_run_stopped(status))
-    cm_run_say_stopped(&RECHUNK, options->target, &state);
-  else if (status != CM_OK)
-    cm_say(RECHUNK.name, "%s", err->text);
-  return exit_status;
+    cm_run_state state = {.untouched = options->dry_run,
+                          .complete = r->written,
+                          .resumable = r->resumable,
+                          .overwrite = options->overwrite};
+    if (cm_run_stopped(status))
+        cm_run_say_stopped(&RECHUNK, options->target, &state);
+    else if (status != CM_OK)
+        cm_say(RECHUNK.name, "%s", err->text);
+    return exit_status;
 }
 
 typedef struct job {
-  const cm_rechunk_options *options;
-  cm_rechunk_report report;
+    const cm_rechunk_options *options;
+    cm_rechunk_report report;
 } job;
 
-static int rechunk(void *context, cm_error *err) {
-  job *j = context;
-  return cm_rechunk(j->options, &j->report, err);
+static int rechunk(void *context, cm_error *err)
+{
+    job *j = context;
+    return cm_rechunk(j->options, &j->report, err);
 }
 
-static int run(const rechunk_values *v, const cm_common_options *common,
-               const cm_list *paths) {
-  if (v->digest)
-    return rechunk_digest(v, common, paths);
-  if (paths->n < 2)
-    return cm_tool_usage_error(&RECHUNK,
-                               paths->n == 0 ? "no source" : "no target");
-  if (paths->n > 2)
-    return cm_tool_usage_error(
-        &RECHUNK, "one source and one target, not %zu paths", paths->n);
-  cm_error err = {0};
-  cm_rechunk_options options;
-  fill_options(&options, v, common, paths);
-  options.monitor = cm_monitor_create(&err);
-  if (!options.monitor) {
-    cm_say(RECHUNK.name, "%s", err.text);
-    return CM_EXIT_FAILED;
-  }
-  job j = {.options = &options};
-  int status = cm_run(&RECHUNK, common, options.monitor, rechunk, &j, &err);
-  int exit_status = report(status, &options, &j.report, common, &err);
-  cm_rechunk_report_release(&j.report);
-  cm_monitor_free(options.monitor);
-  cm_run_end(status);
-  return exit_status;
+static int run(const rechunk_values *v, const cm_common_options *common, const cm_list *paths)
+{
+    if (v->digest)
+        return rechunk_digest(v, common, paths);
+    if (paths->n < 2)
+        return cm_tool_usage_error(&RECHUNK, paths->n == 0 ? "no source" : "no target");
+    if (paths->n > 2)
+        return cm_tool_usage_error(&RECHUNK, "one source and one target, not %zu paths", paths->n);
+    cm_error err = {0};
+    cm_rechunk_options options;
+    fill_options(&options, v, common, paths);
+    options.monitor = cm_monitor_create(&err);
+    if (!options.monitor) {
+        cm_say(RECHUNK.name, "%s", err.text);
+        return CM_EXIT_FAILED;
+    }
+    job j = {.options = &options};
+    int status = cm_run(&RECHUNK, common, options.monitor, rechunk, &j, &err);
+    int exit_status = report(status, &options, &j.report, common, &err);
+    cm_rechunk_report_release(&j.report);
+    cm_monitor_free(options.monitor);
+    cm_run_end(status);
+    return exit_status;
 }
 
-int main(int argc, char **argv) {
-  cm_run_prepare();
+int main(int argc, char **argv)
+{
+    cm_run_prepare();
 
-  rechunk_values v = {.zarr_format = RECHUNK_NOT_GIVEN,
-                      .verify = RECHUNK_NOT_GIVEN};
-  cm_common_options common;
-  cm_list paths;
-  int status = cm_tool_parse(&RECHUNK, argc, argv, &v, &common, &paths);
-  if (status == CM_TOOL_RUN)
-    status = cm_run_refuse_remote(&RECHUNK, &paths);
-  if (status == CM_TOOL_RUN)
-    status = run(&v, &common, &paths);
-  cm_tool_release(&RECHUNK, &v, &paths);
-  return cm_tool_finish(&RECHUNK, status);
+    rechunk_values v = {.zarr_format = RECHUNK_NOT_GIVEN, .verify = RECHUNK_NOT_GIVEN};
+    cm_common_options common;
+    cm_list paths;
+    int status = cm_tool_parse(&RECHUNK, argc, argv, &v, &common, &paths);
+    if (status == CM_TOOL_RUN)
+        status = cm_run_refuse_remote(&RECHUNK, &paths);
+    if (status == CM_TOOL_RUN)
+        status = run(&v, &common, &paths);
+    cm_tool_release(&RECHUNK, &v, &paths);
+    return cm_tool_finish(&RECHUNK, status);
 }
