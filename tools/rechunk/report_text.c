@@ -235,7 +235,7 @@ void rechunk_print_summary(const cm_rechunk_options *options, const cm_rechunk_r
     print_digests(report);
     print_empty(report);
     print_totals(report, plan);
-    if (!plan)
+    if (!plan && !options->resume) /* a part was counted by the run that was stopped */
         print_surprises(report);
     if (common->verbosity > 0)
         print_details(report);
