@@ -26,6 +26,7 @@ typedef struct cm_re_array {
     const cm_zarr_node *node; /* of the source */
     cm_array *source;         /* NULL where objects are copied */
     cm_presence presence;     /* of the source's chunks */
+    size_t cache_nbytes;      /* of the source's shard indices */
 
     /* rechunk_layout.c */
     cm_re_how how;

@@ -3,12 +3,33 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "codec/shard.h"
 #include "job/rechunk.h"
 #include "job/varopt.h"
 
 enum {
-    INDEX_CACHE = 1 << 20 /* of each array */
+    CACHED_SHARDS = 8 /* at least: one for each worker, and those that a sweep comes back to */
 };
+#define MIN_CACHE ((size_t)256 << 10)
+#define MAX_CACHE ((size_t)16 << 20)
+
+const cm_shard_spec *cm_re_sharding(const cm_zarr_meta *m)
+{
+    return m->ncodecs == 1 && m->codecs[0].id == CM_CODEC_SHARDING ? m->codecs[0].shard : NULL;
+}
+
+/* Room for the indices of a few shards; none is needed where there are none. */
+static size_t cache_of(const cm_zarr_meta *m)
+{
+    const cm_shard_spec *shard = cm_re_sharding(m);
+    uint64_t nbytes = CACHED_SHARDS * sizeof(cm_shard_entry);
+    if (shard == NULL)
+        return 0;
+    for (unsigned j = 0; j < m->rank && j < shard->rank; j++)
+        if (shard->chunk[j] == 0 || !cm_mul_u64(nbytes, m->chunk[j] / shard->chunk[j], &nbytes))
+            return MIN_CACHE;
+    return nbytes < MIN_CACHE ? MIN_CACHE : nbytes > MAX_CACHE ? MAX_CACHE : (size_t)nbytes;
+}
 
 /* "store::group/array" is that folder of the store; a path that exists literally wins. */
 static int locate(const char *source, char **out, cm_error *err)
@@ -50,11 +71,6 @@ int cm_re_open(cm_re_job *job, cm_error *err)
     return rc;
 }
 
-const cm_shard_spec *cm_re_sharding(const cm_zarr_meta *m)
-{
-    return m->ncodecs == 1 && m->codecs[0].id == CM_CODEC_SHARDING ? m->codecs[0].shard : NULL;
-}
-
 /* ---- the choice ---- */
 
 typedef struct choice {
@@ -84,7 +100,8 @@ static int open_array(cm_re_job *job, cm_re_array *a, cm_error *err)
         a->how = CM_RE_OBJECTS;
         return CM_OK;
     }
-    int rc = cm_zarr_array_open(&job->tree, node, INDEX_CACHE, &a->source, err);
+    a->cache_nbytes = cache_of(&node->meta);
+    int rc = cm_zarr_array_open(&job->tree, node, a->cache_nbytes, &a->source, err);
     if (rc == CM_EUNSUPPORTED) {
         a->how = CM_RE_OBJECTS;
         return CM_OK;

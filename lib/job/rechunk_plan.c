@@ -373,6 +373,8 @@ int cm_re_plan(cm_re_job *job, cm_store *store, cm_error *err)
     if (rc != CM_OK)
         return rc;
     size_t resident = (size_t)cm_peak_rss(), held = resident + CM_BUDGET_RESERVE;
+    for (size_t i = 0; i < job->narrays; i++)
+        held += job->array[i].cache_nbytes;
     job->memory_limit = o->memory > 0 ? o->memory : cm_memory_available() / 2 + resident;
     if (job->memory_limit <= held)
         return refuse(job, held, err);
