@@ -1,4 +1,5 @@
 """Fixtures for every suite, and the corpus made before tests are collected."""
+
 import os
 import subprocess
 import sys

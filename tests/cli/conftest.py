@@ -1,4 +1,5 @@
 """A file with a bit of everything that options choose from."""
+
 import netCDF4
 import numpy as np
 import pytest

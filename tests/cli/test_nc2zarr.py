@@ -1,4 +1,5 @@
 """What the options of nc2zarr do to a store, held against numpy, xarray and netCDF4."""
+
 import json
 import os
 
@@ -68,8 +69,19 @@ def make(path, variables, fmt="NETCDF4"):
 
 # ---- plan and result --------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("options", [[], ["--shards", "auto"], ["--zarr-format", "2"], ["--chunks", "auto:1KiB"],
-                                     ["--chunks", "source"], ["--chunks", "auto:512B", "--shards", "auto:8KiB"]], ids=" ".join)
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--shards", "auto"],
+        ["--zarr-format", "2"],
+        ["--chunks", "auto:1KiB"],
+        ["--chunks", "source"],
+        ["--chunks", "auto:512B", "--shards", "auto:8KiB"],
+    ],
+    ids=" ".join,
+)
 def test_the_plan_is_what_is_made(grid, out, options):
     plan = convert(grid, out, "--dry-run", *options)
     assert plan["outcome"] == "planned" and not out.exists()
@@ -120,7 +132,9 @@ def test_no_consolidate(grid, out):
     assert not (out.with_name("two.zarr") / ".zmetadata").exists()
 
 
-@pytest.mark.parametrize("options", [["--durable"], ["-j", "3"], ["--memory", "200MB"], ["--progress", "always"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "options", [["--durable"], ["-j", "3"], ["--memory", "200MB"], ["--progress", "always"]], ids=" ".join
+)
 def test_harmless_options_change_nothing(grid, out, options):
     convert(grid, out, *options)
     assert nc_equals_zarr.differences(grid, out) == []
@@ -138,6 +152,7 @@ def test_too_little_memory_is_refused_with_what_would_do(grid, out):
 
 
 # ---- what is already there --------------------------------------------------------------------------
+
 
 def test_overwrite_replaces_the_store_and_keeps_what_is_not_its_own(grid, out):
     convert(grid, out, "--chunks", "auto:1KiB")
@@ -195,6 +210,7 @@ def test_the_folder_above_is_missing(grid, tmp_path):
 
 # ---- choice -----------------------------------------------------------------------------------------
 
+
 def test_variable_brings_what_it_needs(grid, out):
     names = set(layout(convert(grid, out, "--variable", "tas")))
     assert names == {"tas", "time", "lat", "lon", "time_bnds", "height", "crs"}
@@ -212,7 +228,9 @@ def test_rename(grid, out, new):
     assert nc_equals_zarr.differences(grid, out, rename={"tas": new}) == []
 
 
-@pytest.mark.parametrize("file, old", [("name_zarr_json_nc4.nc", "zarr.json"), ("name_dotz.h5", ".zattrs"), ("name_climb.h5", "..")])
+@pytest.mark.parametrize(
+    "file, old", [("name_zarr_json_nc4.nc", "zarr.json"), ("name_dotz.h5", ".zattrs"), ("name_climb.h5", "..")]
+)
 def test_rename_helps_a_name_that_zarr_refuses(file, old, out):
     document = convert(paths.CORPUS / file, out, "--rename", f"{old}=allowed")
     assert "allowed" in layout(document)
@@ -220,9 +238,16 @@ def test_rename_helps_a_name_that_zarr_refuses(file, old, out):
 
 # ---- subset -----------------------------------------------------------------------------------------
 
-SLICES = {"time=5:12": {"time": slice(5, 12)}, "time=3:40:7": {"time": slice(3, 40, 7)}, "time=0:1": {"time": slice(0, 1)},
-          "lat=2:9:3": {"lat": slice(2, 9, 3)}, "lon=11:12": {"lon": slice(11, 12)}, "station=1:3": {"station": slice(1, 3)},
-          "time=6:36,lat=1:8:2": {"time": slice(6, 36), "lat": slice(1, 8, 2)}, "bnds=1:2": {"bnds": slice(1, 2)}}
+SLICES = {
+    "time=5:12": {"time": slice(5, 12)},
+    "time=3:40:7": {"time": slice(3, 40, 7)},
+    "time=0:1": {"time": slice(0, 1)},
+    "lat=2:9:3": {"lat": slice(2, 9, 3)},
+    "lon=11:12": {"lon": slice(11, 12)},
+    "station=1:3": {"station": slice(1, 3)},
+    "time=6:36,lat=1:8:2": {"time": slice(6, 36), "lat": slice(1, 8, 2)},
+    "bnds=1:2": {"bnds": slice(1, 2)},
+}
 
 
 @pytest.mark.parametrize("version", ["3", "2"])
@@ -233,16 +258,32 @@ def test_subset_by_index(grid, out, spec, version):
     equal(raw(grid).isel(SLICES[spec]), store(out), raw(grid).variables)
 
 
-@pytest.mark.parametrize("spec, dim, low, high", [
-    ("lat=-35..45", "lat", 45, -35), ("lat=-40..40", "lat", 40, -40), ("lon=30..100", "lon", 30, 100), ("lon=0..0", "lon", 0, 0),
-    ("lon=89.5..1000", "lon", 89.5, 1000)])
+@pytest.mark.parametrize(
+    "spec, dim, low, high",
+    [
+        ("lat=-35..45", "lat", 45, -35),
+        ("lat=-40..40", "lat", 40, -40),
+        ("lon=30..100", "lon", 30, 100),
+        ("lon=0..0", "lon", 0, 0),
+        ("lon=89.5..1000", "lon", 89.5, 1000),
+    ],
+)
 def test_subset_by_value(grid, out, spec, dim, low, high):
     convert(grid, out, "--subset", spec)
     equal(raw(grid).sel({dim: slice(low, high)}), store(out), raw(grid).variables)
 
 
-CALENDARS = [e["file"] for e in json.loads(paths.MANIFEST.read_text())["files"] if e["file"].startswith("calendar_")] if paths.MANIFEST.exists() else []
-DATES = [("2000-01-10", "2000-02-20"), ("1999-12-31", "2000-01-01"), ("2000-02-28", "2000-02-28"), ("1999-06-01", "2000-03-30")]
+CALENDARS = (
+    [e["file"] for e in json.loads(paths.MANIFEST.read_text())["files"] if e["file"].startswith("calendar_")]
+    if paths.MANIFEST.exists()
+    else []
+)
+DATES = [
+    ("2000-01-10", "2000-02-20"),
+    ("1999-12-31", "2000-01-01"),
+    ("2000-02-28", "2000-02-28"),
+    ("1999-06-01", "2000-03-30"),
+]
 
 
 @pytest.mark.parametrize("first, last", DATES)
@@ -261,7 +302,11 @@ def test_subset_by_date(file, first, last, out):
 
 # ---- options that change values ---------------------------------------------------------------------
 
-@pytest.mark.parametrize("spec, want", [("tas:float64", "f8"), ("mask:int32", "i4"), ("mask:float32", "f4"), ("pr:int32", "i4"), ("a*:float32", "f4")])
+
+@pytest.mark.parametrize(
+    "spec, want",
+    [("tas:float64", "f8"), ("mask:int32", "i4"), ("mask:float32", "f4"), ("pr:int32", "i4"), ("a*:float32", "f4")],
+)
 def test_dtype(grid, out, spec, want):
     convert(grid, out, "--dtype", spec)
     name = {"tas": "tas", "mask": "mask", "pr": "pr", "a*": "a:b"}[spec.split(":")[0]]
@@ -404,9 +449,17 @@ CODECS = {
     "gzip of one": (["tas:gzip:1"], "tas", [("gzip", {"level": 1})]),
     "not of others": (["tas:gzip:1"], "pr", [("blosc", {"cname": "zstd"})]),
     "glob": (["t?s:none"], "tas", []),
-    "blosc": (["blosc:lz4:7:bitshuffle"], "tas", [("blosc", {"cname": "lz4", "clevel": 7, "shuffle": "bitshuffle", "typesize": 4})]),
+    "blosc": (
+        ["blosc:lz4:7:bitshuffle"],
+        "tas",
+        [("blosc", {"cname": "lz4", "clevel": 7, "shuffle": "bitshuffle", "typesize": 4})],
+    ),
     "blosc name": (["blosc:lz4hc"], "pr", [("blosc", {"cname": "lz4hc", "shuffle": "shuffle", "typesize": 2})]),
-    "no shuffle": (["blosc:zlib:1:noshuffle"], "tas", [("blosc", {"cname": "zlib", "clevel": 1, "shuffle": "noshuffle"})]),
+    "no shuffle": (
+        ["blosc:zlib:1:noshuffle"],
+        "tas",
+        [("blosc", {"cname": "zlib", "clevel": 1, "shuffle": "noshuffle"})],
+    ),
     "later wins": (["gzip", "tas:zstd"], "tas", [("zstd", {"level": 3})]),
     "escaped": (["a\\:b:gzip"], "a:b", [("gzip", {"level": 5})]),
 }
@@ -424,36 +477,80 @@ def test_codec(grid, out, case):
 
 
 def test_a_variable_named_like_a_codec(tmp_path, out):
-    path = make(tmp_path / "named.nc", {"gzip": ("f4", ("x", "y"), np.ones((3, 4)), {}), "v": ("f4", ("x", "y"), np.ones((3, 4)), {})})
+    path = make(
+        tmp_path / "named.nc",
+        {"gzip": ("f4", ("x", "y"), np.ones((3, 4)), {}), "v": ("f4", ("x", "y"), np.ones((3, 4)), {})},
+    )
     convert(path, out, "--codec", "gzip:7")
     assert codecs(out, "v")[-1]["configuration"]["level"] == 7
 
 
 WRONG = {
-    "unknown dimension": ["--chunks", "nosuch=3"], "unknown variable": ["--chunks", "nosuch:3x3"], "zero": ["--chunks", "tas:0x1x1"],
-    "words": ["--chunks", "tas:axbxc"], "rank": ["--chunks", "tas:3x3"], "rank above": ["--chunks", "tas:1x2x3x4"],
-    "negative": ["--chunks", "tas:-1x2x3"], "no length": ["--chunks", "time="], "empty": ["--chunks", ""],
-    "beyond 64 bits": ["--chunks", "tas:99999999999999999999x1x1"], "twice": ["--chunks", "tas:time=3,time=4"],
-    "auto of nothing": ["--chunks", "auto:0"], "auto of what": ["--chunks", "auto:big"], "glob of none": ["--chunks", "zz*:3x3"],
-    "shards and v2": ["--zarr-format", "2", "--shards", "auto"], "shard no multiple": ["--chunks", "tas:5x3x4", "--shards", "tas:7x9x12"],
-    "shards of an unknown": ["--shards", "nosuch:3x3"], "codec": ["--codec", "zip"], "gzip level": ["--codec", "gzip:10"],
-    "zstd level": ["--codec", "zstd:99"], "blosc name": ["--codec", "blosc:foo"], "blosc level": ["--codec", "blosc:lz4:10"],
-    "blosc shuffle": ["--codec", "blosc:lz4:5:weird"], "level of words": ["--codec", "gzip:x"], "none with a level": ["--codec", "none:3"],
-    "codec of an unknown": ["--codec", "nosuch:gzip"], "empty codec": ["--codec", ""], "too many parts": ["--codec", "zstd:3:4"],
-    "variable": ["--variable", "nosuch"], "one of several": ["--variable", "tas,nosuch"], "exclude": ["--exclude", "nosuch"],
-    "rename": ["--rename", "nosuch=x"], "rename onto another": ["--rename", "tas=pr"], "rename to nothing": ["--rename", "tas="],
-    "rename without": ["--rename", "tas"], "rename to zarr.json": ["--rename", "tas=zarr.json"], "rename out": ["--rename", "tas=../x"],
+    "unknown dimension": ["--chunks", "nosuch=3"],
+    "unknown variable": ["--chunks", "nosuch:3x3"],
+    "zero": ["--chunks", "tas:0x1x1"],
+    "words": ["--chunks", "tas:axbxc"],
+    "rank": ["--chunks", "tas:3x3"],
+    "rank above": ["--chunks", "tas:1x2x3x4"],
+    "negative": ["--chunks", "tas:-1x2x3"],
+    "no length": ["--chunks", "time="],
+    "empty": ["--chunks", ""],
+    "beyond 64 bits": ["--chunks", "tas:99999999999999999999x1x1"],
+    "twice": ["--chunks", "tas:time=3,time=4"],
+    "auto of nothing": ["--chunks", "auto:0"],
+    "auto of what": ["--chunks", "auto:big"],
+    "glob of none": ["--chunks", "zz*:3x3"],
+    "shards and v2": ["--zarr-format", "2", "--shards", "auto"],
+    "shard no multiple": ["--chunks", "tas:5x3x4", "--shards", "tas:7x9x12"],
+    "shards of an unknown": ["--shards", "nosuch:3x3"],
+    "codec": ["--codec", "zip"],
+    "gzip level": ["--codec", "gzip:10"],
+    "zstd level": ["--codec", "zstd:99"],
+    "blosc name": ["--codec", "blosc:foo"],
+    "blosc level": ["--codec", "blosc:lz4:10"],
+    "blosc shuffle": ["--codec", "blosc:lz4:5:weird"],
+    "level of words": ["--codec", "gzip:x"],
+    "none with a level": ["--codec", "none:3"],
+    "codec of an unknown": ["--codec", "nosuch:gzip"],
+    "empty codec": ["--codec", ""],
+    "too many parts": ["--codec", "zstd:3:4"],
+    "variable": ["--variable", "nosuch"],
+    "one of several": ["--variable", "tas,nosuch"],
+    "exclude": ["--exclude", "nosuch"],
+    "rename": ["--rename", "nosuch=x"],
+    "rename onto another": ["--rename", "tas=pr"],
+    "rename to nothing": ["--rename", "tas="],
+    "rename without": ["--rename", "tas"],
+    "rename to zarr.json": ["--rename", "tas=zarr.json"],
+    "rename out": ["--rename", "tas=../x"],
     "rename two to one": ["--rename", "tas=x", "--rename", "pr=x"],
-    "subset dimension": ["--subset", "nosuch=1:2"], "subset words": ["--subset", "time=a:b"], "subset step": ["--subset", "time=0:5:0"],
-    "subset beyond": ["--subset", "time=50:60"], "subset backwards": ["--subset", "time=9:3"], "subset without": ["--subset", "time"],
-    "subset date": ["--subset", "time=2000-13-01..2000-14-01"], "subset no such day": ["--subset", "time=2000-02-29..2000-03-01"],
-    "subset nothing there": ["--subset", "time=1900-01-01..1900-12-31"], "subset no coordinate": ["--subset", "bnds=1.5..2.5"],
-    "dtype": ["--dtype", "tas:float99"], "dtype variable": ["--dtype", "nosuch:float32"], "dtype of text": ["--dtype", "name:float32"],
-    "unpack": ["--unpack", "nosuch"], "keepbits": ["--keepbits", "tas:24"], "keepbits zero": ["--keepbits", "tas:0"],
-    "keepbits words": ["--keepbits", "tas:x"], "keepbits of integers": ["--keepbits", "mask:3"], "keepbits variable": ["--keepbits", "nosuch:3"],
-    "fill": ["--fill-value", "mask"], "fill variable": ["--fill-value", "nosuch:3"], "fill words": ["--fill-value", "mask:x"],
-    "fill range": ["--fill-value", "mask:1000"], "format": ["--zarr-format", "4"], "char": ["--char", "utf8"],
-    "sample": ["--sample", "nosuch=3"], "keep and a shape": ["--codec", "keep", "--chunks", "tas:1x1x1"],
+    "subset dimension": ["--subset", "nosuch=1:2"],
+    "subset words": ["--subset", "time=a:b"],
+    "subset step": ["--subset", "time=0:5:0"],
+    "subset beyond": ["--subset", "time=50:60"],
+    "subset backwards": ["--subset", "time=9:3"],
+    "subset without": ["--subset", "time"],
+    "subset date": ["--subset", "time=2000-13-01..2000-14-01"],
+    "subset no such day": ["--subset", "time=2000-02-29..2000-03-01"],
+    "subset nothing there": ["--subset", "time=1900-01-01..1900-12-31"],
+    "subset no coordinate": ["--subset", "bnds=1.5..2.5"],
+    "dtype": ["--dtype", "tas:float99"],
+    "dtype variable": ["--dtype", "nosuch:float32"],
+    "dtype of text": ["--dtype", "name:float32"],
+    "unpack": ["--unpack", "nosuch"],
+    "keepbits": ["--keepbits", "tas:24"],
+    "keepbits zero": ["--keepbits", "tas:0"],
+    "keepbits words": ["--keepbits", "tas:x"],
+    "keepbits of integers": ["--keepbits", "mask:3"],
+    "keepbits variable": ["--keepbits", "nosuch:3"],
+    "fill": ["--fill-value", "mask"],
+    "fill variable": ["--fill-value", "nosuch:3"],
+    "fill words": ["--fill-value", "mask:x"],
+    "fill range": ["--fill-value", "mask:1000"],
+    "format": ["--zarr-format", "4"],
+    "char": ["--char", "utf8"],
+    "sample": ["--sample", "nosuch=3"],
+    "keep and a shape": ["--codec", "keep", "--chunks", "tas:1x1x1"],
     "certificate without full": ["--certificate", "c.json", "--verify", "none"],
 }
 
@@ -465,6 +562,7 @@ def test_wrong_values_exit_2(grid, out, tmp_path, case):
 
 
 # ---- groups -----------------------------------------------------------------------------------------
+
 
 def test_a_group_of_a_file(out):
     path = paths.CORPUS / "groups_nested.nc"

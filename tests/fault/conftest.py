@@ -1,4 +1,5 @@
 """Input that takes long to convert, and disks that are soon full."""
+
 import subprocess
 
 import netCDF4
@@ -15,7 +16,9 @@ def noise(tmp_path_factory):
         for d, n in (("t", 48), ("y", 512), ("x", 512)):
             ds.createDimension(d, n)
         for name, n in (("v", 32), ("w", 16)):
-            v = ds.createVariable(name, "f4", ("t", "y", "x"), contiguous=name == "w", chunksizes=None if name == "w" else (1, 256, 512))
+            v = ds.createVariable(
+                name, "f4", ("t", "y", "x"), contiguous=name == "w", chunksizes=None if name == "w" else (1, 256, 512)
+            )
             v[:n] = rng.random((n, 512, 512), "f4")
     return path
 
@@ -28,7 +31,9 @@ def small_disk(tmp_path):
     def mount(options):
         folder = tmp_path / "disk"
         folder.mkdir()
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(folder)], capture_output=True, text=True)
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", options, "none", str(folder)], capture_output=True, text=True
+        )
         if done.returncode:
             pytest.skip(f"no tmpfs can be mounted here: {done.stderr.strip()}")
         mounted.append(folder)

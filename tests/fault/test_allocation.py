@@ -1,4 +1,5 @@
 """Memory that is refused: every allocation of the program fails once, and each time it ends in order."""
+
 import os
 import shutil
 import subprocess
@@ -15,7 +16,10 @@ CASES = {
     "classic and shards": ("interleaved_cdf5.nc", ["--shards", "auto", "--codec", "gzip"]),
     "strings": ("strings_shapes.nc", ["--codec", "zstd"]),
     "filters": ("plugin_lzf_shuffle.h5", ["--chunks", "auto:1KiB", "-j", "2"]),
-    "choices": ("cmip_nc4.nc", ["--variable", "tas", "--subset", "time=2:9", "--dtype", "tas:float64", "--rename", "tas=t"]),
+    "choices": (
+        "cmip_nc4.nc",
+        ["--variable", "tas", "--subset", "time=2:9", "--dtype", "tas:float64", "--rename", "tas=t"],
+    ),
 }
 MOST = 60  # failures tried for each case, spread over all allocations
 
@@ -58,7 +62,11 @@ def test_each_allocation_fails_once(failmalloc, tmp_path, case):
             failures += 1
             sentences = [line for line in done.err.splitlines() if "warning" not in line]
             # What opens was finished before: then it was the verification that could not be done.
-            whole = not tool.opens_as_store(out) or "choices" in case or nc_equals_zarr.differences(path, out, decoded=False) == []
+            whole = (
+                not tool.opens_as_store(out)
+                or "choices" in case
+                or nc_equals_zarr.differences(path, out, decoded=False) == []
+            )
             if done.status != 1 or len(sentences) != 1 or not whole:
                 problems.append(f"allocation {nth}: {done}")
     assert not problems, "\n".join(problems)

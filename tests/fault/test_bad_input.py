@@ -1,4 +1,5 @@
 """Input that is no input: every refusal is one sentence that names the file, and leaves nothing."""
+
 import os
 import shutil
 import struct
@@ -36,9 +37,18 @@ def must_be_right_or_refused(path, out, **kw):
 # ---- not a file of ours -----------------------------------------------------------------------------
 
 NOT_NETCDF = {
-    "empty": b"", "one byte": b"C", "magic alone": b"CDF\1", "HDF5 magic alone": b"\x89HDF\r\n\x1a\n", "text": b"lon,lat\n1,2\n" * 100,
-    "zeros": bytes(5000), "gzip": zlib.compress(b"x" * 1000), "HDF4": b"\x0e\x03\x13\x01" + bytes(500), "GRIB": b"GRIB" + bytes(500),
-    "CDF-3": b"CDF\3" + bytes(500), "CDF-9": b"CDF\x09" + bytes(500), "magic after zeros": bytes(512) + b"\x89HDF\r\n\x1a\n" + bytes(100),
+    "empty": b"",
+    "one byte": b"C",
+    "magic alone": b"CDF\1",
+    "HDF5 magic alone": b"\x89HDF\r\n\x1a\n",
+    "text": b"lon,lat\n1,2\n" * 100,
+    "zeros": bytes(5000),
+    "gzip": zlib.compress(b"x" * 1000),
+    "HDF4": b"\x0e\x03\x13\x01" + bytes(500),
+    "GRIB": b"GRIB" + bytes(500),
+    "CDF-3": b"CDF\3" + bytes(500),
+    "CDF-9": b"CDF\x09" + bytes(500),
+    "magic after zeros": bytes(512) + b"\x89HDF\r\n\x1a\n" + bytes(100),
     "HTML": b"<!DOCTYPE html><html>not found</html>",
 }
 
@@ -80,16 +90,20 @@ def as_nobody():
     before = None
     if os.geteuid() == 0:
         folder.chmod(0o755)
+
         def before():
             os.setgroups([])
             os.setgid(NOBODY)
             os.setuid(NOBODY)
+
     copy = folder / "nc2zarr"
     shutil.copy(tool.program("nc2zarr"), copy)
     copy.chmod(0o755)
 
     def run(*args):
-        done = tool.subprocess.run([str(copy), *map(str, args)], capture_output=True, text=True, preexec_fn=before, cwd=folder)
+        done = tool.subprocess.run(
+            [str(copy), *map(str, args)], capture_output=True, text=True, preexec_fn=before, cwd=folder
+        )
         return tool.Result([str(copy), *args], done.returncode, done.stdout, done.stderr)
 
     yield folder, run
@@ -114,8 +128,19 @@ def test_no_permission_to_write(as_nobody):
 
 # ---- cut off ----------------------------------------------------------------------------------------
 
-FAMILIES = ["type_cdf1_f8.nc", "type_cdf2_f4.nc", "type_cdf5_i8.nc", "cdf1_one_record_f8.nc", "type_nc4_f4.nc", "filter_zshuf_1.nc",
-            "index_v110_gzip.h5", "index_v108_raw.h5", "strings_shapes.nc", "groups_nested.nc", "chars_nc4.nc"]
+FAMILIES = [
+    "type_cdf1_f8.nc",
+    "type_cdf2_f4.nc",
+    "type_cdf5_i8.nc",
+    "cdf1_one_record_f8.nc",
+    "type_nc4_f4.nc",
+    "filter_zshuf_1.nc",
+    "index_v110_gzip.h5",
+    "index_v108_raw.h5",
+    "strings_shapes.nc",
+    "groups_nested.nc",
+    "chars_nc4.nc",
+]
 PLACES = [0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1.0]
 
 
@@ -139,14 +164,32 @@ def test_truncated_says_how_much_is_missing(tmp_path, out):
 # ---- headers that lie -------------------------------------------------------------------------------
 
 LIES = {
-    "dimension of 2^31-1": dict(dim_length=2**31 - 1), "dimension below zero": dict(dim_length=-1), "rank of a million": dict(rank=10**6),
-    "rank below zero": dict(rank=-3), "rank of 2^31-1": dict(rank=2**31 - 1), "dimension that is not there": dict(dimid=7),
-    "dimension below the first": dict(dimid=-1), "name of 2^31-1": dict(name_length=2**31 - 1), "name below zero": dict(name_length=-4),
-    "attribute of 2^31-1": dict(att_length=2**31 - 1), "attribute below zero": dict(att_length=-1), "type 99": dict(type=99), "type 0": dict(type=0),
-    "data far away": dict(begin=2**31 - 1), "data before the file": dict(begin=-400), "records of 2^31-2": dict(numrecs=2**31 - 2),
+    "dimension of 2^31-1": dict(dim_length=2**31 - 1),
+    "dimension below zero": dict(dim_length=-1),
+    "rank of a million": dict(rank=10**6),
+    "rank below zero": dict(rank=-3),
+    "rank of 2^31-1": dict(rank=2**31 - 1),
+    "dimension that is not there": dict(dimid=7),
+    "dimension below the first": dict(dimid=-1),
+    "name of 2^31-1": dict(name_length=2**31 - 1),
+    "name below zero": dict(name_length=-4),
+    "attribute of 2^31-1": dict(att_length=2**31 - 1),
+    "attribute below zero": dict(att_length=-1),
+    "type 99": dict(type=99),
+    "type 0": dict(type=0),
+    "data far away": dict(begin=2**31 - 1),
+    "data before the file": dict(begin=-400),
+    "records of 2^31-2": dict(numrecs=2**31 - 2),
 }
-LIES_64 = {"dimension of 2^62": dict(dim_length=2**62), "product beyond 64 bits": dict(dim_length=2**40), "data at 2^62": dict(begin=2**62),
-           "records of 2^62": dict(numrecs=2**62), "rank of 2^40": dict(rank=2**40), "attribute of 2^60": dict(att_length=2**60), "name of 2^60": dict(name_length=2**60)}
+LIES_64 = {
+    "dimension of 2^62": dict(dim_length=2**62),
+    "product beyond 64 bits": dict(dim_length=2**40),
+    "data at 2^62": dict(begin=2**62),
+    "records of 2^62": dict(numrecs=2**62),
+    "rank of 2^40": dict(rank=2**40),
+    "attribute of 2^60": dict(att_length=2**60),
+    "name of 2^60": dict(name_length=2**60),
+}
 
 
 @pytest.mark.parametrize("version, lie", [(v, k) for v in (1, 2, 5) for k in LIES] + [(5, k) for k in LIES_64])
@@ -184,11 +227,20 @@ def test_noise_in_a_classic_header(tmp_path, out, seed):
 # ---- chunks that are broken -------------------------------------------------------------------------
 
 FILES = {  # a file of the corpus for each filter, and a variable of two dimensions in it
-    "gzip": ("index_v108_gzip.h5", "fixed"), "gzip, new index": ("index_v110_gzip.h5", "fixed"), "netCDF's gzip": ("filter_zlib9_1.nc", "v1_"),
-    "fletcher32": ("filter_flet_1.nc", "v1_"), "shuffle and fletcher32": ("filter_zshufflet_1.nc", "v1_"),
-    "all of HDF5's": ("plugin_all_deflate.h5", "s_f4"), "szip": ("plugin_szip.h5", "s_f4"), "zstd": ("plugin_zstd.h5", "s_f4"),
-    "blosc": ("plugin_blosc_lz4_1.h5", "s_f8"), "bzip2": ("plugin_bzip2.h5", "s_f8"), "lz4": ("plugin_lz4.h5", "s_f4"),
-    "lzf": ("plugin_lzf.h5", "s_f4"), "bitshuffle": ("plugin_bitshuffle_lz4.h5", "s_f4"), "bitshuffle zstd": ("plugin_bitshuffle_zstd.h5", "s_f4"),
+    "gzip": ("index_v108_gzip.h5", "fixed"),
+    "gzip, new index": ("index_v110_gzip.h5", "fixed"),
+    "netCDF's gzip": ("filter_zlib9_1.nc", "v1_"),
+    "fletcher32": ("filter_flet_1.nc", "v1_"),
+    "shuffle and fletcher32": ("filter_zshufflet_1.nc", "v1_"),
+    "all of HDF5's": ("plugin_all_deflate.h5", "s_f4"),
+    "szip": ("plugin_szip.h5", "s_f4"),
+    "zstd": ("plugin_zstd.h5", "s_f4"),
+    "blosc": ("plugin_blosc_lz4_1.h5", "s_f8"),
+    "bzip2": ("plugin_bzip2.h5", "s_f8"),
+    "lz4": ("plugin_lz4.h5", "s_f4"),
+    "lzf": ("plugin_lzf.h5", "s_f4"),
+    "bitshuffle": ("plugin_bitshuffle_lz4.h5", "s_f4"),
+    "bitshuffle zstd": ("plugin_bitshuffle_zstd.h5", "s_f4"),
 }
 
 
@@ -207,14 +259,27 @@ def broken_file(tmp_path, kind, change):
 
 def flip(place):
     """PLACE: a byte's number, or a part of the chunk's length."""
+
     def change(raw):
         raw[place if isinstance(place, int) else int(len(raw) * place)] ^= 0x55
         return bytes(raw)
+
     return change
 
 
-FLIPS = [("gzip", 0.5), ("gzip, new index", 0.9999), ("netCDF's gzip", 0.5), ("fletcher32", 0.5), ("shuffle and fletcher32", 0.6), ("all of HDF5's", 0.6),
-         ("zstd", 0), ("blosc", 5), ("bzip2", 0.5), ("lz4", 0), ("bitshuffle", 0)]
+FLIPS = [
+    ("gzip", 0.5),
+    ("gzip, new index", 0.9999),
+    ("netCDF's gzip", 0.5),
+    ("fletcher32", 0.5),
+    ("shuffle and fletcher32", 0.6),
+    ("all of HDF5's", 0.6),
+    ("zstd", 0),
+    ("blosc", 5),
+    ("bzip2", 0.5),
+    ("lz4", 0),
+    ("bitshuffle", 0),
+]
 
 
 @pytest.mark.parametrize("options", [[], ["--verify", "none", "-j", "1"]], ids=["default", "unverified"])
@@ -249,6 +314,36 @@ def test_chunk_that_claims_too_much(tmp_path, out, claim):
     path, name = broken_file(tmp_path, kind, lambda _: raw)
     done = refused(path, out, f"variable {name}: chunk 2/1: ", peak=True)
     assert paths.SANITIZED or done.peak < 150 << 20, done.peak
+
+
+# Blocks of HDF5 metadata that carry a checksum, by their signature: a byte changed in one is noticed.
+METADATA = [
+    ("cmip_nc4_z.nc", b"OHDR", 1),
+    ("groups_nested.nc", b"OHDR", 3),
+    ("chars_nc4.nc", b"OHDR", 0),
+    ("index_v110_gzip.h5", b"OHDR", 2),
+    ("index_v110_gzip.h5", b"FAHD", 0),
+    ("index_v110_gzip.h5", b"FADB", 0),
+    ("index_v110_raw.h5", b"EAHD", 0),
+    ("index_v110_raw.h5", b"EAIB", 0),
+    ("index_v110_raw.h5", b"BTHD", 0),
+    ("index_v110_gzip.h5", b"BTLF", 0),
+    ("attr_many.nc", b"FRHP", 0),
+]
+
+
+@pytest.mark.parametrize(
+    "name, signature, which", METADATA, ids=lambda v: v.decode() if isinstance(v, bytes) else str(v)
+)
+def test_changed_byte_in_metadata(tmp_path, out, name, signature, which):
+    data = bytearray((paths.CORPUS / name).read_bytes())
+    at = -1
+    for _ in range(which + 1):
+        at = data.index(signature, at + 1)
+    data[at + 9] ^= 0x10
+    path = tmp_path / "changed.nc"
+    path.write_bytes(data)
+    refused(path, out, timeout=30)
 
 
 def test_contiguous_data_beyond_the_end(tmp_path, out):

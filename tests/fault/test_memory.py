@@ -1,4 +1,5 @@
 """--memory is a promise about the process: its peak, as the system counts it."""
+
 import pytest
 
 from support import paths, tool
@@ -17,10 +18,17 @@ FILES = {
     "many small chunks": dict(shape=(100_000, 32), chunk=(2, 32), unlimited=True),
 }
 CASES = [
-    ("4 GB decoded", 256, []), ("4 GB decoded", 256, ["--shards", "auto"]), ("4 GB decoded", 128, ["--chunks", "v00:8x512x512", "-j", "2"]),
-    ("series to maps", 128, []), ("series to maps", 256, ["--chunks", "v00:1x256x256"]), ("series to maps", 256, ["-j", "8"]),
-    ("large chunks", 384, ["--chunks", "source"]), ("60 variables", 128, []), ("60 variables", 128, ["--zarr-format", "2", "--chunks", "auto:1MiB"]),
-    ("60 variables of small chunks", 128, ["-j", "4"]), ("many small chunks", 96, ["--chunks", "v00:64x32", "--shards", "v00:6400x32"]),
+    ("4 GB decoded", 256, []),
+    ("4 GB decoded", 256, ["--shards", "auto"]),
+    ("4 GB decoded", 128, ["--chunks", "v00:8x512x512", "-j", "2"]),
+    ("series to maps", 128, []),
+    ("series to maps", 256, ["--chunks", "v00:1x256x256"]),
+    ("series to maps", 256, ["-j", "8"]),
+    ("large chunks", 384, ["--chunks", "source"]),
+    ("60 variables", 128, []),
+    ("60 variables", 128, ["--zarr-format", "2", "--chunks", "auto:1MiB"]),
+    ("60 variables of small chunks", 128, ["-j", "4"]),
+    ("many small chunks", 96, ["--chunks", "v00:64x32", "--shards", "v00:6400x32"]),
 ]
 
 
@@ -46,6 +54,8 @@ def test_the_peak_is_measured(files, out):
     """The same file under a larger limit uses more: what is measured is the program."""
     plan = {}
     for limit in (96, 1024):
-        done = tool.nc2zarr("--memory", f"{limit}MiB", "-j", "2", files("series to maps"), out.with_name(f"{limit}.zarr"), peak=True).ok()
+        done = tool.nc2zarr(
+            "--memory", f"{limit}MiB", "-j", "2", files("series to maps"), out.with_name(f"{limit}.zarr"), peak=True
+        ).ok()
         plan[limit] = done.peak
     assert 10 * MIB < plan[96] < plan[1024]

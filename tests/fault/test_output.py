@@ -1,4 +1,5 @@
 """Output that cannot be written, or is cut short: nothing opens as a complete store."""
+
 import itertools
 import os
 import signal
@@ -14,7 +15,11 @@ def files_in(folder):
     return sum(len(files) for _, _, files in os.walk(folder))
 
 
-@pytest.mark.parametrize("options", [[], ["--shards", "auto"], ["--zarr-format", "2"], ["-j", "1", "--codec", "none"], ["--durable"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--shards", "auto"], ["--zarr-format", "2"], ["-j", "1", "--codec", "none"], ["--durable"]],
+    ids=" ".join,
+)
 def test_full_disk(noise, small_disk, options):
     out = small_disk("size=8m") / "out.zarr"
     tool.nc2zarr(*options, noise, out).fails(1, "out.zarr", "no space left")
@@ -50,8 +55,13 @@ def test_trace_that_cannot_be_written(tmp_path, out):
 
 def start_and_wait(args, out, objects):
     """Starts a conversion and comes back when it has written some objects."""
-    process = subprocess.Popen([tool.program("nc2zarr"), *map(str, args), str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True, env=tool.environment())
+    process = subprocess.Popen(
+        [tool.program("nc2zarr"), *map(str, args), str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=tool.environment(),
+    )
     end = time.monotonic() + 60
     while files_in(out) < objects and process.poll() is None and time.monotonic() < end:
         time.sleep(0.002)
@@ -62,8 +72,11 @@ def start_and_wait(args, out, objects):
 SLOW = ["-j", "1", "--codec", "zstd:15", "--chunks", "auto:512KiB"]
 
 
-@pytest.mark.parametrize("objects, options", list(itertools.product((0, 1, 7, 30), ([], ["--zarr-format", "2"], ["--shards", "auto:4MiB"])))[:-1],
-                         ids=lambda v: " ".join(v) if isinstance(v, list) else str(v))
+@pytest.mark.parametrize(
+    "objects, options",
+    list(itertools.product((0, 1, 7, 30), ([], ["--zarr-format", "2"], ["--shards", "auto:4MiB"])))[:-1],
+    ids=lambda v: " ".join(v) if isinstance(v, list) else str(v),
+)
 def test_killed(noise, out, objects, options):
     process = start_and_wait([*SLOW, *options, noise], out, min(objects, 5) if "--shards" in options else objects)
     process.kill()

@@ -7,6 +7,7 @@ FOLDER/manifest.json says of every file what a converter must do with it (see
 corpus/book.py).  The same program makes the same files; a folder that this
 version has filled already is left as it is.
 """
+
 import hashlib
 import json
 import shutil
@@ -21,8 +22,11 @@ from corpus import attributes, book, classic, climate, layouts, metadata, plain_
 
 def fingerprint():
     h = hashlib.sha256()
-    for source in sorted(HERE.glob("corpus/*.py")) + [HERE / "make_corpus.py", HERE / "requirements.txt",
-                                                        HERE.parent / "support" / "cdf.py"]:
+    for source in sorted(HERE.glob("corpus/*.py")) + [
+        HERE / "make_corpus.py",
+        HERE / "requirements.txt",
+        HERE.parent / "support" / "cdf.py",
+    ]:
         h.update(source.read_bytes())
     return h.hexdigest()
 

@@ -1,4 +1,5 @@
 """The checkers themselves: a right store passes, and each single fault is found."""
+
 import json
 import shutil
 
@@ -46,10 +47,21 @@ def build(path, store, version):
                 attrs["_ARRAY_DIMENSIONS"] = list(var.dimensions)
             elif fill is not None:
                 attrs["_FillValue"] = nc_equals_zarr.number(fill, as_attribute=True)
-            value = fill if fill is not None else None if version == 2 else var.dtype.type(netCDF4.default_fillvals[var.dtype.str[1:]])
+            value = (
+                fill
+                if fill is not None
+                else None if version == 2 else var.dtype.type(netCDF4.default_fillvals[var.dtype.str[1:]])
+            )
             kw = dict(dimension_names=var.dimensions) if version == 3 else {}
-            a = root.create_array(name, shape=var.shape, chunks=tuple(min(3, n) for n in var.shape), dtype=var.dtype,
-                                  fill_value=value, attributes=attrs, **kw)
+            a = root.create_array(
+                name,
+                shape=var.shape,
+                chunks=tuple(min(3, n) for n in var.shape),
+                dtype=var.dtype,
+                fill_value=value,
+                attributes=attrs,
+                **kw,
+            )
             a[...] = var[...]
     zarr.consolidate_metadata(str(store), zarr_format=version)
 
@@ -81,7 +93,10 @@ FAULTS = {
     "float for int": (lambda s: edit_node(s, "v", lambda n: attributes(n).update(flags=[1.0, 2])), "attribute flags"),
     "lost attribute": (lambda s: edit_node(s, "v", lambda n: attributes(n).pop("units")), "units is missing"),
     "new attribute": (lambda s: edit_node(s, "v", lambda n: attributes(n).update(new=1)), "from nowhere"),
-    "order": (lambda s: edit_node(s, "v", lambda n: attributes(n).update(units=attributes(n).pop("units"))), "order of attributes"),
+    "order": (
+        lambda s: edit_node(s, "v", lambda n: attributes(n).update(units=attributes(n).pop("units"))),
+        "order of attributes",
+    ),
     "lost fill": (lambda s: edit_node(s, "v", lambda n: attributes(n).pop("_FillValue")), "_FillValue"),
     "plain fill": (lambda s: edit_node(s, "v", lambda n: attributes(n).update(_FillValue=-9.0)), "_FillValue"),
     "other fill": (lambda s: edit_node(s, "v", lambda n: n.update(fill_value=0.0)), "fill_value"),
@@ -89,7 +104,10 @@ FAULTS = {
     "lost variable": (lambda s: shutil.rmtree(s / "i"), "variable is missing"),
     "stray variable": (lambda s: shutil.copytree(s / "i", s / "j"), "j appeared from nowhere"),
     "bare NaN": (lambda s: edit(s / "v/zarr.json", lambda n: attributes(n).update(x=float("nan"))), "is not JSON"),
-    "stale copy": (lambda s: edit(s / "v/zarr.json", lambda n: attributes(n).update(units="C")), "differs from the node's own"),
+    "stale copy": (
+        lambda s: edit(s / "v/zarr.json", lambda n: attributes(n).update(units="C")),
+        "differs from the node's own",
+    ),
     "stray file": (lambda s: (s / "v/c/9").mkdir() or (s / "v/c/9/0").write_bytes(b""), "is no chunk"),
     "temporary": (lambda s: (s / "v/c/0/.0.tmp").write_bytes(b""), "is no chunk"),
     "implicit group": (lambda s: (s / "g/h").mkdir(parents=True), "belongs to no node"),

@@ -1,4 +1,5 @@
 """Stores of nc2zarr, read back by everything else and held against their files."""
+
 import importlib.util
 import itertools
 import json
@@ -52,6 +53,7 @@ def oracle_differences(path, store, decoded):
     """What the independent oracle prints, where it is there."""
     import netCDF4
     import zarr
+
     ORACLE.problems.clear()
     with netCDF4.Dataset(str(path)) as nc:
         ORACLE.compare_group("", nc, zarr.open_group(str(store), mode="r"), {})
@@ -63,6 +65,7 @@ def oracle_differences(path, store, decoded):
 def xarray_opens(path):
     """Whether xarray shows the file itself; a store cannot do better."""
     import xarray
+
     try:
         xarray.open_dataset(path, decode_cf=False).close()
         return True
@@ -96,19 +99,27 @@ def check(path, store, options, entry):
         done.ok()
     if entry["warns"] and "2" not in options:
         assert any(entry["warns"] in w for w in done.warnings), f"no warning names {entry['warns']!r}:\n{done}"
-    found = problems_of(path, store, entry["oracle"], complete=entry["expect"] != "unsupported",
-                        kept=any(o.startswith("keep") for o in options))
+    found = problems_of(
+        path,
+        store,
+        entry["oracle"],
+        complete=entry["expect"] != "unsupported",
+        kept=any(o.startswith("keep") for o in options),
+    )
     assert not found, "\n".join(found[:20]) + f"\n{done}"
 
 
 # ---- the corpus: each file with two sets of options, all sets in turn ----
 
+
 def corpus():
     entries = json.loads(paths.MANIFEST.read_text())["files"] if paths.MANIFEST.exists() else []
     turn = itertools.cycle(OPTIONS)
-    return [pytest.param(e, kind, id=f"{e['file']}-{kind}",
-                         marks=[pytest.mark.engine] if i % 25 == 0 else [])
-            for i, e in enumerate(entries) for kind in (next(turn), next(turn))]
+    return [
+        pytest.param(e, kind, id=f"{e['file']}-{kind}", marks=[pytest.mark.engine] if i % 25 == 0 else [])
+        for i, e in enumerate(entries)
+        for kind in (next(turn), next(turn))
+    ]
 
 
 @pytest.mark.parametrize("entry, kind", corpus())
@@ -117,11 +128,33 @@ def test_corpus(entry, kind, out):
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("options", [["-j", "8", "--chunks", "auto:2KiB", "--shards", "auto:64KiB"], ["-j", "8", "--codec", "gzip", "--chunks", "auto:4KiB"],
-                                     ["-j", "3", "--chunks", "source", "--verify", "full"]], ids=" ".join)
-@pytest.mark.parametrize("file", ["chunks_default.nc", "chunks_many.nc", "chunks_series.nc", "interleaved_cdf5.nc", "masks_v110.h5", "strings_shapes.nc"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-j", "8", "--chunks", "auto:2KiB", "--shards", "auto:64KiB"],
+        ["-j", "8", "--codec", "gzip", "--chunks", "auto:4KiB"],
+        ["-j", "3", "--chunks", "source", "--verify", "full"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize(
+    "file",
+    [
+        "chunks_default.nc",
+        "chunks_many.nc",
+        "chunks_series.nc",
+        "interleaved_cdf5.nc",
+        "masks_v110.h5",
+        "strings_shapes.nc",
+    ],
+)
 def test_many_threads(file, options, out):
-    check(paths.CORPUS / file, out, options, {"expect": "converts", "word": None, "warns": None, "oracle": True, "args": []})
+    check(
+        paths.CORPUS / file,
+        out,
+        options,
+        {"expect": "converts", "word": None, "warns": None, "oracle": True, "args": []},
+    )
 
 
 # ---- real files, where they are: each with what users ask for most, and one or two sets more ----
@@ -131,21 +164,37 @@ FREQUENT = ["default", "v2", "shards", "small_chunks", "gzip", "zstd", "none"]
 
 def shared():
     turn = itertools.cycle(k for k in OPTIONS if k not in FREQUENT)
-    return [pytest.param(*p.values, kind, id=f"{p.id}-{kind}", marks=p.marks)
-            for p in paths.shared_files("netcdf", "hdf5") for kind in (*FREQUENT, next(turn), next(turn))]
+    return [
+        pytest.param(*p.values, kind, id=f"{p.id}-{kind}", marks=p.marks)
+        for p in paths.shared_files("netcdf", "hdf5")
+        for kind in (*FREQUENT, next(turn), next(turn))
+    ]
 
 
 @pytest.mark.parametrize("path, kind", shared())
 def test_shared(path, kind, out):
-    entry = {"expect": "unsupported" if path.name in SHARED_UNSUPPORTED else "converts", "word": "", "warns": None,
-             "oracle": True, "args": []}
+    entry = {
+        "expect": "unsupported" if path.name in SHARED_UNSUPPORTED else "converts",
+        "word": "",
+        "warns": None,
+        "oracle": True,
+        "args": [],
+    }
     check(path, out, OPTIONS[kind], entry)
 
 
 # ---- GDAL ----
 
+
 def numeric_v2():
-    names = ["type_cdf5_i2.nc", "type_nc4_f4.nc", "type_nc4_u4.nc", "type_cdf1_f8.nc", "era5_nc4.nc", "packed_f4_nc4.nc"]
+    names = [
+        "type_cdf5_i2.nc",
+        "type_nc4_f4.nc",
+        "type_nc4_u4.nc",
+        "type_cdf1_f8.nc",
+        "era5_nc4.nc",
+        "packed_f4_nc4.nc",
+    ]
     turn = itertools.cycle(["blosc:zstd:2:shuffle", "gzip", "zstd", "none"])
     files = [pytest.param(paths.CORPUS / n, id=n) for n in names] + paths.shared_files("netcdf")
     return [pytest.param(*f.values, next(turn), id=f.id, marks=f.marks) for f in files]

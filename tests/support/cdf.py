@@ -3,6 +3,7 @@
 The layout is that of the NetCDF classic format specification: CDF-1 (version
 1), CDF-2 (2: 64-bit offsets) and CDF-5 (5: 64-bit sizes as well).
 """
+
 import struct
 
 import numpy as np
@@ -60,8 +61,9 @@ class Cdf:
     def header(self, begins):
         ids = {d: i for i, d in enumerate(self.dims)}
         parts = [b"CDF" + bytes([self.lie.get("magic_version", self.version)]), self.size(self.numrecs)]
-        dims = [self.name(d) + self.size(0 if n is None else self.lie.get("dim_length", n))
-                for d, n in self.dims.items()]
+        dims = [
+            self.name(d) + self.size(0 if n is None else self.lie.get("dim_length", n)) for d, n in self.dims.items()
+        ]
         parts.append(self.listing(10, dims))
         parts.append(self.listing(12, [self.att(*a) for a in self.atts.items()]))
         variables = []
@@ -69,11 +71,14 @@ class Cdf:
             atts = v[4] if len(v) > 4 else {}
             vsize = min(len(pad4(bytes(self.item(v)))), 2**31 - 1) if self.item(v) < 2**20 else 2**31 - 1
             variables.append(
-                self.name(v[0]) + self.size(self.lie.get("rank", len(v[2])))
+                self.name(v[0])
+                + self.size(self.lie.get("rank", len(v[2])))
                 + b"".join(self.size(self.lie.get("dimid", ids[d])) for d in v[2])
                 + self.listing(12, [self.att(*a) for a in atts.items()])
                 + struct.pack(">i", self.lie.get("type", TYPES[v[1]]))
-                + self.size(self.lie.get("vsize", vsize)) + self.offset(self.lie.get("begin", begin)))
+                + self.size(self.lie.get("vsize", vsize))
+                + self.offset(self.lie.get("begin", begin))
+            )
         parts.append(self.listing(11, variables))
         return b"".join(parts)
 

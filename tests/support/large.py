@@ -1,4 +1,5 @@
 """Files that decode to gigabytes and are made in a moment."""
+
 import zlib
 
 import h5py
@@ -11,8 +12,14 @@ def large(path, shape, chunk, dtype="f4", variables=1, unlimited=False):
         plain = (np.arange(np.prod(chunk)) // 1000 % 100).astype(dtype).reshape(chunk)
         raw = zlib.compress(plain.tobytes(), 1)
         for i in range(variables):
-            d = f.create_dataset(f"v{i:02}", shape, dtype, chunks=chunk, compression="gzip",
-                                 maxshape=(None, *shape[1:]) if unlimited else None)
+            d = f.create_dataset(
+                f"v{i:02}",
+                shape,
+                dtype,
+                chunks=chunk,
+                compression="gzip",
+                maxshape=(None, *shape[1:]) if unlimited else None,
+            )
             for at in np.ndindex(*(n // c for n, c in zip(shape, chunk))):
                 d.id.write_direct_chunk(tuple(a * c for a, c in zip(at, chunk)), raw)
     return path

@@ -4,6 +4,7 @@ The file is read with netCDF4-python (h5py where netCDF lacks a filter), the
 store's metadata as JSON and its values with zarr-python, the decoded view with
 xarray; nothing of this project takes part.  `differences` returns sentences.
 """
+
 import base64
 import math
 import struct
@@ -18,7 +19,14 @@ import zarr
 
 from .store_lint import same, strict_json
 
-NETCDF_OWN = {"_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "DIMENSION_LIST", "REFERENCE_LIST"}
+NETCDF_OWN = {
+    "_NCProperties",
+    "_Netcdf4Dimid",
+    "_Netcdf4Coordinates",
+    "_nc3_strict",
+    "DIMENSION_LIST",
+    "REFERENCE_LIST",
+}
 
 
 def to_json(value):
@@ -125,7 +133,11 @@ class Comparison:
 
     def attrs(self, where, nc, got, var=None):
         want = self.expected_attrs(nc, var is not None and not is_text(var) and np.dtype(var.dtype).kind in "iu")
-        if var is not None and isinstance(var.datatype, netCDF4.EnumType) and not {"flag_values", "flag_meanings"} & set(want):
+        if (
+            var is not None
+            and isinstance(var.datatype, netCDF4.EnumType)
+            and not {"flag_values", "flag_meanings"} & set(want)
+        ):
             members = var.datatype.enum_dict
             want["flag_values"] = list(members.values()) if len(members) > 1 else next(iter(members.values()))
             want["flag_meanings"] = " ".join("_".join(m.split()) for m in members)  # CF: one word for each value
@@ -133,7 +145,9 @@ class Comparison:
         for name in want:
             if name not in got:
                 self.say(where, f"attribute {name} is missing")
-            elif not same(to_json(got[name]) if isinstance(got[name], list) and len(got[name]) == 1 else got[name], want[name]):
+            elif not same(
+                to_json(got[name]) if isinstance(got[name], list) and len(got[name]) == 1 else got[name], want[name]
+            ):
                 self.say(where, f"attribute {name}: {want[name]!r:.200} became {got[name]!r:.200}")
         for name in set(got) - set(want):
             self.say(where, f"attribute {name} appeared from nowhere")
@@ -157,7 +171,11 @@ class Comparison:
         elif not same(attribute, number(own, as_attribute=True)):
             self.say(where, f"_FillValue {own!r} became {attribute!r}")
         dataset = self.dataset(where)  # HDF5's own fill value may be another than the attribute
-        if own is not None and (dataset is None or np.array_equal(dataset.fillvalue, own, equal_nan=True)) and not same_number(meta["fill_value"], own):
+        if (
+            own is not None
+            and (dataset is None or np.array_equal(dataset.fillvalue, own, equal_nan=True))
+            and not same_number(meta["fill_value"], own)
+        ):
             self.say(where, f"fill_value is {meta['fill_value']!r}, the file's _FillValue is {own!r}")
 
     def dataset(self, where):
@@ -205,8 +223,11 @@ class Comparison:
         if w != g:
             size = little.itemsize
             bad = np.flatnonzero(np.frombuffer(w, f"V{size}") != np.frombuffer(g, f"V{size}"))
-            self.say(where, f"{bad.size} of {want.size} elements differ, first at {np.unravel_index(bad[0], want.shape)}: "
-                            f"{want.ravel()[bad[0]]!r} became {got.ravel()[bad[0]]!r}")
+            self.say(
+                where,
+                f"{bad.size} of {want.size} elements differ, first at {np.unravel_index(bad[0], want.shape)}: "
+                f"{want.ravel()[bad[0]]!r} became {got.ravel()[bad[0]]!r}",
+            )
 
     def dimensions(self, where, var, meta, attrs):
         got = meta.get("dimension_names") if self.version == 3 else attrs.get("_ARRAY_DIMENSIONS")
@@ -276,8 +297,11 @@ def not_shown_alike(path, store):
     """Variables that are left out, and text with a fill value: no Zarr 3 attribute can carry that one."""
     version3 = Path(store, "zarr.json").exists()
     with netCDF4.Dataset(str(path)) as nc:
-        return {n for n, v in nc.variables.items()
-                if not convertible(v) or version3 and is_text(v) and "_FillValue" in v.ncattrs()}
+        return {
+            n
+            for n, v in nc.variables.items()
+            if not convertible(v) or version3 and is_text(v) and "_FillValue" in v.ncattrs()
+        }
 
 
 def decoded_differences(path, store):

@@ -1,4 +1,5 @@
 """Where things are."""
+
 import os
 from pathlib import Path
 

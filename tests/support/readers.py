@@ -1,4 +1,5 @@
 """Other readers of a store, held against zarr-python."""
+
 import json
 import shutil
 import subprocess
@@ -33,13 +34,18 @@ def known_to_tensorstore(array):
     """Whether its codecs are those of the specifications; numcodecs' own and version 2's filters are not."""
     meta = array.metadata
     if meta.zarr_format == 2:
-        return meta.filters is None and (meta.compressor is None or meta.compressor.codec_id in ("blosc", "zlib", "gzip", "zstd", "bz2"))
+        return meta.filters is None and (
+            meta.compressor is None or meta.compressor.codec_id in ("blosc", "zlib", "gzip", "zstd", "bz2")
+        )
     codecs = [c for codec in meta.codecs for c in (codec, *getattr(codec, "codecs", ()))]
     return not any(c.to_dict()["name"].startswith("numcodecs.") for c in codecs)
 
 
 def tensorstore_problem(store, name, version, want):
-    spec = {"driver": "zarr3" if version == 3 else "zarr", "kvstore": {"driver": "file", "path": str(Path(store, name)) + "/"}}
+    spec = {
+        "driver": "zarr3" if version == 3 else "zarr",
+        "kvstore": {"driver": "file", "path": str(Path(store, name)) + "/"},
+    }
     try:
         got = tensorstore.open(spec, open=True, read=True).result().read().result()
     except Exception as e:
@@ -69,7 +75,9 @@ def disagreements(store, xarray=True, kept=False):
     """
     version, found = 3 if Path(store, "zarr.json").exists() else 2, []
     numeric = {name: a for name, a in arrays(store).items() if a.dtype.kind in "iuf"}
-    values = through_xarray(store, numeric, found) if xarray else {name: np.asarray(a[...]) for name, a in numeric.items()}
+    values = (
+        through_xarray(store, numeric, found) if xarray else {name: np.asarray(a[...]) for name, a in numeric.items()}
+    )
     for name, array in numeric.items():
         if name in values and not names_repeat(array) and (not kept or known_to_tensorstore(array)):
             # xarray shows `dtype: "bool"` as what it says, always.
@@ -91,14 +99,20 @@ def gdal_disagreements(store):
     for name, array in arrays(store).items():
         if array.dtype.kind not in "iuf" or array.dtype == np.float16 or not 0 < array.size <= 5000 or not array.ndim:
             continue
-        done = subprocess.run(["gdalmdiminfo", "-detailed", "-array", f"/{name}", f'ZARR:"{store}"'], capture_output=True)
+        done = subprocess.run(
+            ["gdalmdiminfo", "-detailed", "-array", f"/{name}", f'ZARR:"{store}"'], capture_output=True
+        )
         try:
             got = flatten(json.loads(done.stdout.decode("utf-8", "replace"))["values"])
         except (ValueError, KeyError) as e:
             found.append(f"gdal: {name}: {type(e).__name__} {e}: {done.stderr.decode('utf-8', 'replace')[:200]}")
             continue
         want = np.asarray(array[...])
-        if not np.array_equal(np.array(got, want.dtype if want.dtype.kind in "iu" else "f8").astype(want.dtype), want.ravel(), equal_nan=want.dtype.kind == "f"):
+        if not np.array_equal(
+            np.array(got, want.dtype if want.dtype.kind in "iu" else "f8").astype(want.dtype),
+            want.ravel(),
+            equal_nan=want.dtype.kind == "f",
+        ):
             found.append(f"gdal: {name}: values differ")
     return found
 

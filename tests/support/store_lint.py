@@ -2,13 +2,35 @@
 
 Works on the files alone, without any reader: readers forgive what others fail on.
 """
+
 import json
 import math
 from pathlib import Path
 
-V3_ARRAY = {"zarr_format", "node_type", "shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs",
-            "attributes", "storage_transformers", "dimension_names"}
-V2_ARRAY = {"zarr_format", "shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters", "dimension_separator"}
+V3_ARRAY = {
+    "zarr_format",
+    "node_type",
+    "shape",
+    "data_type",
+    "chunk_grid",
+    "chunk_key_encoding",
+    "fill_value",
+    "codecs",
+    "attributes",
+    "storage_transformers",
+    "dimension_names",
+}
+V2_ARRAY = {
+    "zarr_format",
+    "shape",
+    "chunks",
+    "dtype",
+    "compressor",
+    "fill_value",
+    "order",
+    "filters",
+    "dimension_separator",
+}
 
 
 def strict_json(path):
@@ -67,7 +89,8 @@ class Lint:
             elif not shape:
                 parts = [] if parts == ["0"] else parts
             inside = len(parts) == len(grid) and all(
-                p.isdecimal() and str(int(p)) == p and int(p) < g for p, g in zip(parts, grid))
+                p.isdecimal() and str(int(p)) == p and int(p) < g for p, g in zip(parts, grid)
+            )
             if not inside:
                 self.say(where, f"{key} is no chunk of a {grid} grid")
 

@@ -1,4 +1,5 @@
 """Runs the project's programs and judges how they end."""
+
 import json
 import os
 import resource
@@ -23,8 +24,11 @@ os._exit(code if code >= 0 else 128 - code)
 """
 
 
-CRASHES = {sign * n + base for n in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
-           for sign, base in ((-1, 0), (1, 128))}
+CRASHES = {
+    sign * n + base
+    for n in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+    for sign, base in ((-1, 0), (1, 128))
+}
 
 
 @dataclass
@@ -81,8 +85,16 @@ def run(name, *args, cwd=None, env=None, timeout=300, peak=False, before=None, w
         read, write = os.pipe()
         fds, command = (write,), [sys.executable, "-I", "-S", "-c", LAUNCHER, str(write), *argv]
     try:
-        done = subprocess.run(command, cwd=cwd, env=environment(env), timeout=timeout, capture_output=True, stdin=stdin,
-                              pass_fds=fds, preexec_fn=before)
+        done = subprocess.run(
+            command,
+            cwd=cwd,
+            env=environment(env),
+            timeout=timeout,
+            capture_output=True,
+            stdin=stdin,
+            pass_fds=fds,
+            preexec_fn=before,
+        )
     finally:
         for fd in fds:
             os.close(fd)
@@ -90,8 +102,13 @@ def run(name, *args, cwd=None, env=None, timeout=300, peak=False, before=None, w
     if peak:
         with os.fdopen(read) as pipe:
             most = int(pipe.read() or 0) * 1024
-    result = Result([program(name), *map(str, args)], done.returncode, done.stdout.decode("utf-8", "replace"),
-                    done.stderr.decode("utf-8", "replace"), most)
+    result = Result(
+        [program(name), *map(str, args)],
+        done.returncode,
+        done.stdout.decode("utf-8", "replace"),
+        done.stderr.decode("utf-8", "replace"),
+        most,
+    )
     assert done.returncode != 99 and "Sanitizer" not in result.err and "runtime error:" not in result.err, str(result)
     assert done.returncode not in CRASHES, f"crashed:\n{result}"
     return result
@@ -103,9 +120,11 @@ def nc2zarr(*args, **kw):
 
 def file_size_limit(nbytes):
     """For `before`: writes past NBYTES fail as on a full disk, without a signal."""
+
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, nbytes))
+
     return limit
 
 

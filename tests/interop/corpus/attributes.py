@@ -1,18 +1,49 @@
 """Attributes of every type and value that JSON makes hard."""
+
 import numpy as np
 
 from .book import FORMATS, SHORT, types_of, variable
 
 NUMBERS = {
-    "i1": [-128, 127], "u1": [255, 0], "i2": [-32768, 32767], "u2": [65535], "i4": [-(2**31), 2**31 - 1], "u4": [2**32 - 1],
-    "i8": [-(2**63), 2**63 - 1, 2**53 + 1, 0], "u8": [2**64 - 1, 2**63, 2**53 + 1],
-    "f4": [1.0, 0.1, 1e20, -0.0, 3.4028235e38, 1e-45, 16777217], "f8": [1.0, 0.1, 1e300, -0.0, 5e-324, 1 / 3, 2.0**63, 1e16],
+    "i1": [-128, 127],
+    "u1": [255, 0],
+    "i2": [-32768, 32767],
+    "u2": [65535],
+    "i4": [-(2**31), 2**31 - 1],
+    "u4": [2**32 - 1],
+    "i8": [-(2**63), 2**63 - 1, 2**53 + 1, 0],
+    "u8": [2**64 - 1, 2**63, 2**53 + 1],
+    "f4": [1.0, 0.1, 1e20, -0.0, 3.4028235e38, 1e-45, 16777217],
+    "f8": [1.0, 0.1, 1e300, -0.0, 5e-324, 1 / 3, 2.0**63, 1e16],
 }
 SPECIAL = [np.nan, np.inf, -np.inf]
-TEXTS = {"empty": "", "space": " ", "unicode": "Größe 温度 😀", "quotes": '"\\/\b\f\n\r\t', "control": "\x01\x1f\x7f",
-         "json": '{"a": [1, NaN]}', "number": "1e5", "nan": "NaN", "long": "x" * 70_000 + "end"}
-NAMES = ["UPPER", "with space", "with.dot", "Größe", "a-b", "x@y", "dtype", "_Unsigned", "shape",
-         "zarr_format", "_ARRAY", "0digit", "coordinates2", "__dunder"]
+TEXTS = {
+    "empty": "",
+    "space": " ",
+    "unicode": "Größe 温度 😀",
+    "quotes": '"\\/\b\f\n\r\t',
+    "control": "\x01\x1f\x7f",
+    "json": '{"a": [1, NaN]}',
+    "number": "1e5",
+    "nan": "NaN",
+    "long": "x" * 70_000 + "end",
+}
+NAMES = [
+    "UPPER",
+    "with space",
+    "with.dot",
+    "Größe",
+    "a-b",
+    "x@y",
+    "dtype",
+    "_Unsigned",
+    "shape",
+    "zarr_format",
+    "_ARRAY",
+    "0digit",
+    "coordinates2",
+    "__dunder",
+]
 
 
 def numbers(book, fmt):
@@ -80,9 +111,24 @@ def missing(book):
             variable(ds, "nan_on_int", "i2", ("x",), range(4), {"missing_value": np.nan, "valid_min": np.int16(0)})
             variable(ds, "nan_on_float", "f4", ("x",), range(4), {"missing_value": np.float32(np.nan)})
             variable(ds, "both", "f4", ("x",), range(4), {"missing_value": np.float32(1e20)}, fill_value=1e20)
-            variable(ds, "lists", "f4", ("x",), range(4), {"missing_value": np.array([1e20, 2], "f4"), "valid_range": np.array([-5, 5], "f4")})
+            variable(
+                ds,
+                "lists",
+                "f4",
+                ("x",),
+                range(4),
+                {"missing_value": np.array([1e20, 2], "f4"), "valid_range": np.array([-5, 5], "f4")},
+            )
             variable(ds, "double", "f4", ("x",), range(4), {"missing_value": 1e20})
-            variable(ds, "flags", "i1", ("x",), range(4), {"flag_values": np.array([0, 1, 2], "i1"), "flag_meanings": "a b c", "_Unsigned": "true"}, fill_value=-1)
+            variable(
+                ds,
+                "flags",
+                "i1",
+                ("x",),
+                range(4),
+                {"flag_values": np.array([0, 1, 2], "i1"), "flag_meanings": "a b c", "_Unsigned": "true"},
+                fill_value=-1,
+            )
             variable(ds, "masks", "i1", ("x",), range(4), {"flag_masks": np.array([1, 2, -128], "i1")})
 
 

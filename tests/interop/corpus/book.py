@@ -1,4 +1,5 @@
 """The files made so far and what each must become."""
+
 import zlib
 from contextlib import contextmanager
 
@@ -35,8 +36,9 @@ class Book:
 
     def path(self, name, expect="converts", word=None, warns=None, oracle=True, args=()):
         assert all(e["file"] != name for e in self.entries), name
-        self.entries.append({"file": name, "expect": expect, "word": word, "warns": warns, "oracle": oracle,
-                             "args": list(args)})
+        self.entries.append(
+            {"file": name, "expect": expect, "word": word, "warns": warns, "oracle": oracle, "args": list(args)}
+        )
         return self.folder / name
 
     @contextmanager
@@ -74,8 +76,10 @@ def values(dtype, shape, rng):
         special = [limits.max, limits.min, 0, 1, limits.max - 1, limits.min + 1]
     else:
         a = rng.normal(0, 1, n).astype(t)
-        bits = {4: [0x7fc00001, 0xffa00000, 0x00000001, 0x7f800000, 0xff800000, 0x80000000],
-                8: [0x7ff8000000000123, 0xfff4000000000000, 1, 0x7ff0000000000000, 0xfff0000000000000, 1 << 63]}
+        bits = {
+            4: [0x7FC00001, 0xFFA00000, 0x00000001, 0x7F800000, 0xFF800000, 0x80000000],
+            8: [0x7FF8000000000123, 0xFFF4000000000000, 1, 0x7FF0000000000000, 0xFFF0000000000000, 1 << 63],
+        }
         special = np.array(bits[t.itemsize], f"u{t.itemsize}").view(f"f{t.itemsize}").astype(t, copy=False)
     special = np.array(special, t)[:n]
     a[rng.permutation(n)[: len(special)]] = special

@@ -1,13 +1,27 @@
 """How NetCDF-4 stores: chunk shapes, filters, byte order, fill and no fill, dimensions without end."""
+
 import itertools
 
 import numpy as np
 
 from .book import random, smooth, values, variable
 
-SHAPES = [((7,), (3,)), ((1000,), (1000,)), ((1000,), (1,)), ((1025,), (256,)), ((13, 17), (4, 5)), ((64, 64), (64, 64)),
-          ((64, 64), (1, 64)), ((64, 64), (64, 1)), ((100, 3), (33, 3)), ((5, 6, 7), (2, 3, 4)), ((30, 4, 5), (1, 4, 5)),
-          ((2, 3, 4, 5), (1, 2, 3, 4)), ((40, 1, 9), (7, 1, 2)), ((3, 2, 2, 3, 2), (2, 1, 2, 2, 1))]
+SHAPES = [
+    ((7,), (3,)),
+    ((1000,), (1000,)),
+    ((1000,), (1,)),
+    ((1025,), (256,)),
+    ((13, 17), (4, 5)),
+    ((64, 64), (64, 64)),
+    ((64, 64), (1, 64)),
+    ((64, 64), (64, 1)),
+    ((100, 3), (33, 3)),
+    ((5, 6, 7), (2, 3, 4)),
+    ((30, 4, 5), (1, 4, 5)),
+    ((2, 3, 4, 5), (1, 2, 3, 4)),
+    ((40, 1, 9), (7, 1, 2)),
+    ((3, 2, 2, 3, 2), (2, 1, 2, 2, 1)),
+]
 FILTERS = {
     "raw": {},
     "zlib1": dict(zlib=True, complevel=1, shuffle=False),
@@ -73,8 +87,26 @@ def big_endian(book):
             ds.createDimension("y", 21)
             ds.createDimension("x", 10)
             for t in ("i2", "u4", "i8", "f4", "f8"):
-                variable(ds, f"b_{t}", t, ("y", "x"), values(t, (21, 10), rng), endian="big", chunksizes=(8, 4), **FILTERS[kind])
-                variable(ds, f"l_{t}", t, ("y", "x"), values(t, (21, 10), rng), endian="little", chunksizes=(8, 4), **FILTERS[kind])
+                variable(
+                    ds,
+                    f"b_{t}",
+                    t,
+                    ("y", "x"),
+                    values(t, (21, 10), rng),
+                    endian="big",
+                    chunksizes=(8, 4),
+                    **FILTERS[kind],
+                )
+                variable(
+                    ds,
+                    f"l_{t}",
+                    t,
+                    ("y", "x"),
+                    values(t, (21, 10), rng),
+                    endian="little",
+                    chunksizes=(8, 4),
+                    **FILTERS[kind],
+                )
                 variable(ds, f"f_{t}", t, ("y",), endian="big", fill_value=77)[3:5] = 5
             variable(ds, "contiguous", ">f8", ("y",), values("f8", (21,), rng), contiguous=True)
 
@@ -86,8 +118,12 @@ def fills(book):
             ds.createDimension("y", 20)
             ds.createDimension("x", 30)
             top = np.finfo(t).max if t[0] == "f" else np.iinfo(t).max
-            for name, kw in {"default": {}, "own": dict(fill_value=42), "zero": dict(fill_value=0),
-                             "top": dict(fill_value=top)}.items():
+            for name, kw in {
+                "default": {},
+                "own": dict(fill_value=42),
+                "zero": dict(fill_value=0),
+                "top": dict(fill_value=top),
+            }.items():
                 v = variable(ds, name, t, ("y", "x"), chunksizes=(7, 8), zlib=name != "zero", **kw)
                 v[3:9, 5:21] = smooth((6, 16), t)
             variable(ds, "nothing", t, ("y", "x"), fill_value=9, chunksizes=(7, 8), zlib=True)
@@ -97,7 +133,13 @@ def fills(book):
     for t in ("f4", "f8"):
         with book.nc(f"fill_nan_{t}.nc") as ds:
             ds.createDimension("x", 10)
-            for name, x in (("nan", np.nan), ("inf", np.inf), ("minus_inf", -np.inf), ("minus_zero", -0.0), ("tiny", 1e-40)):
+            for name, x in (
+                ("nan", np.nan),
+                ("inf", np.inf),
+                ("minus_inf", -np.inf),
+                ("minus_zero", -0.0),
+                ("tiny", 1e-40),
+            ):
                 v = variable(ds, name, t, ("x",), fill_value=np.array(x, t), chunksizes=(4,))
                 v[5] = 1.5
 

@@ -1,13 +1,38 @@
 """Names, groups and dimensions."""
+
 import numpy as np
 
 from .book import FORMATS, SHORT, random, smooth, values, variable
 
 NAMES = {
-    "space": "two words", "dot": "a.b.c", "colon": "a:b", "comma": "a,b", "equals": "a=b", "star": "a*b", "unicode": "température",
-    "cjk": "温度", "emoji": "t😀", "plus": "a+b", "at": "a@b", "paren": "f(x)", "bracket": "f[0]", "percent": "100%",
-    "hash": "a#b", "quote": "it's", "dquote": 'say"hi"', "c": "c", "zero": "0", "digits": "0.0", "long255": "n" * 255, "dashes": "a-b-c",
-    "zarr": "zarr", "zarray": "zarray", "json": "x.json", "nan": "NaN", "true": "true", "single_under": "_x",
+    "space": "two words",
+    "dot": "a.b.c",
+    "colon": "a:b",
+    "comma": "a,b",
+    "equals": "a=b",
+    "star": "a*b",
+    "unicode": "température",
+    "cjk": "温度",
+    "emoji": "t😀",
+    "plus": "a+b",
+    "at": "a@b",
+    "paren": "f(x)",
+    "bracket": "f[0]",
+    "percent": "100%",
+    "hash": "a#b",
+    "quote": "it's",
+    "dquote": 'say"hi"',
+    "c": "c",
+    "zero": "0",
+    "digits": "0.0",
+    "long255": "n" * 255,
+    "dashes": "a-b-c",
+    "zarr": "zarr",
+    "zarray": "zarray",
+    "json": "x.json",
+    "nan": "NaN",
+    "true": "true",
+    "single_under": "_x",
 }
 REFUSED = {"backslash": "a\\b", "zarr_json": "zarr.json", "long256": "n" * 256}
 

@@ -1,4 +1,5 @@
 """HDF5 that netCDF did not write: its chunk indexes, filters, masks, blocks and types."""
+
 import ctypes
 import glob
 import os
@@ -37,7 +38,9 @@ def indexes(book):
                     with_scales(f, smooth(shape, "f4"), kind, chunks=chunks, maxshape=maximal, **filters)
                 with_scales(f, smooth((9, 8), "i2"), "single", chunks=(9, 8), **filters)
                 with_scales(f, smooth((2000,), "i4"), "many", chunks=(3,), maxshape=(None,), **filters)
-                d = f.create_dataset("sparse", (40, 40), "f8", chunks=(8, 8), maxshape=(None, None), fillvalue=-7.5, **filters)
+                d = f.create_dataset(
+                    "sparse", (40, 40), "f8", chunks=(8, 8), maxshape=(None, None), fillvalue=-7.5, **filters
+                )
                 d[9:12, 20:39] = 1.25
     with book.h5("index_implicit.h5", ("v110", "v110")) as f:
         plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
@@ -49,12 +52,22 @@ def indexes(book):
 
 def filters(book):
     plugins = {
-        "lzf": dict(compression="lzf"), "lzf_shuffle": dict(compression="lzf", shuffle=True),
-        "lz4": hdf5plugin.LZ4(), "lz4_block": hdf5plugin.LZ4(nbytes=256), "bzip2": hdf5plugin.BZip2(),
-        "zstd": hdf5plugin.Zstd(5), "bitshuffle_none": hdf5plugin.Bitshuffle(cname="none"),
-        "bitshuffle_lz4": hdf5plugin.Bitshuffle(cname="lz4"), "bitshuffle_zstd": hdf5plugin.Bitshuffle(cname="zstd"),
-        **{f"blosc_{c}_{s}": hdf5plugin.Blosc(cname=c, shuffle=s) for c in ("blosclz", "lz4", "lz4hc", "zlib", "zstd") for s in (0, 1, 2)},
-        "szip": dict(compression="szip"), "all_deflate": dict(compression="gzip", shuffle=True, fletcher32=True),
+        "lzf": dict(compression="lzf"),
+        "lzf_shuffle": dict(compression="lzf", shuffle=True),
+        "lz4": hdf5plugin.LZ4(),
+        "lz4_block": hdf5plugin.LZ4(nbytes=256),
+        "bzip2": hdf5plugin.BZip2(),
+        "zstd": hdf5plugin.Zstd(5),
+        "bitshuffle_none": hdf5plugin.Bitshuffle(cname="none"),
+        "bitshuffle_lz4": hdf5plugin.Bitshuffle(cname="lz4"),
+        "bitshuffle_zstd": hdf5plugin.Bitshuffle(cname="zstd"),
+        **{
+            f"blosc_{c}_{s}": hdf5plugin.Blosc(cname=c, shuffle=s)
+            for c in ("blosclz", "lz4", "lz4hc", "zlib", "zstd")
+            for s in (0, 1, 2)
+        },
+        "szip": dict(compression="szip"),
+        "all_deflate": dict(compression="gzip", shuffle=True, fletcher32=True),
     }
     for kind, storage in plugins.items():
         with book.h5(f"plugin_{kind}.h5", oracle="own" if kind.startswith("lzf") else True) as f:
@@ -82,7 +95,9 @@ def masks(book):
     for libver in (("earliest", "v108"), ("v110", "v110")):
         with book.h5(f"masks_{libver[1]}.h5", libver) as f:
             data = smooth((12, 10), "i4")
-            d = with_scales(f, np.zeros_like(data), chunks=(4, 10), maxshape=(None, 10), shuffle=True, compression="gzip")
+            d = with_scales(
+                f, np.zeros_like(data), chunks=(4, 10), maxshape=(None, 10), shuffle=True, compression="gzip"
+            )
             for i, mask in enumerate((0b00, 0b10, 0b11)):
                 raw = data[4 * i : 4 * i + 4].tobytes()
                 if not mask & 1:

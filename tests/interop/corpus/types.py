@@ -1,4 +1,5 @@
 """Every type in every format, ranks 0 to 7, lengths of zero."""
+
 import numpy as np
 
 from .book import FORMATS, SHORT, random, types_of, values, variable
@@ -58,7 +59,13 @@ def characters(book, fmt):
             ds.createDimension(d, n)
         names = np.array([b"Karlsruhe", "Zürich".encode(), b""], "S12").view("S1").reshape(3, 12)
         variable(ds, "name", "S1", ("station", "name_len"), names, {"long_name": "station name"})
-        variable(ds, "code", "S1", ("station", "code"), np.array([b"ab  ", b"\xff\x00zz", b"1234"], "S4").view("S1").reshape(3, 4))
+        variable(
+            ds,
+            "code",
+            "S1",
+            ("station", "code"),
+            np.array([b"ab  ", b"\xff\x00zz", b"1234"], "S4").view("S1").reshape(3, 4),
+        )
         variable(ds, "flag", "S1", ("station",), np.array([b"y", b"\0", b"n"]))
         variable(ds, "crs", "S1", (), np.array(b"x"), {"grid_mapping_name": "latitude_longitude"})
         variable(ds, "blank", "S1", ("name_len",))
@@ -89,7 +96,9 @@ def strings(book):
         variable(ds, "records", str, ("t", "x"), values(str, (5, 4), rng))
         variable(ds, "packed", str, ("y", "x"), values(str, (3, 4), rng), zlib=True, shuffle=False)
         variable(ds, "scalar", str, (), np.array("", object))
-    with book.nc("strings_part.nc", expect="either", word="part") as ds:  # HDF5 1.10 cannot read chunks of strings that are not there
+    with book.nc(
+        "strings_part.nc", expect="either", word="part"
+    ) as ds:  # HDF5 1.10 cannot read chunks of strings that are not there
         ds.createDimension("long", 500)
         v = variable(ds, "part", str, ("long",), chunksizes=(100,))
         v[10] = "ten"
