@@ -221,6 +221,12 @@ static int write_store(cm_re_job *job, cm_output *out, cm_error *err)
     if (rc == CM_OK && foreign > 0)
         rc = cm_re_warn(job, err, "%llu files in %s are not the old store's and were left",
                         (unsigned long long)foreign, out->path);
+    if (rc == CM_OK && job->options->scratch == NULL) {
+        /* The target's folder is there now, and surely on the target's disk. */
+        free(job->scratch);
+        job->scratch = cm_strdup(out->path, err);
+        rc = job->scratch == NULL ? CM_ENOMEM : CM_OK;
+    }
     if (rc == CM_OK)
         rc = cm_re_plan(job, out->store, err);
     if (rc == CM_OK)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/cpu.h"
@@ -121,10 +122,12 @@ static int refuse(const cm_re_job *job, size_t held, cm_error *err)
 
 /* ---- routes ---- */
 
-/* Bytes of scratch that may be used, or UINT64_MAX where the disk does not say. */
+/* Bytes of scratch that may be used: none where no file can be made, UINT64_MAX where the disk does not say. */
 static uint64_t scratch_available(const cm_re_job *job)
 {
     struct statvfs fs;
+    if (access(job->scratch, W_OK) != 0)
+        return 0;
     if (statvfs(job->scratch, &fs) != 0)
         return UINT64_MAX;
     uint64_t nbytes = (uint64_t)fs.f_bavail * fs.f_frsize;

@@ -125,28 +125,34 @@ static int prepare(probe *p, cm_error *err)
     return rc;
 }
 
+/* What goes wrong here is said by whoever needs it: a chunk that is broken, a folder that is full. */
+static bool measure(probe *p, const char *folder)
+{
+    uint64_t number;
+    int fd = -1;
+    int rc = cm_scratch_open(folder, &fd, NULL);
+    for (uint64_t i = 0; rc == CM_OK && i < MAX_CHUNKS; i++) {
+        if (p->read_ns + p->decode_ns > MAX_NS)
+            break;
+        if (pick(p->a, i, &number))
+            rc = read_chunk(p, number, NULL);
+    }
+    if (rc == CM_OK && p->nread > 0)
+        rc = write_chunk(p, fd, NULL);
+    if (fd >= 0)
+        close(fd);
+    return rc == CM_OK && p->nread > 0;
+}
+
 int cm_re_probe(cm_re_job *job, cm_re_array *a, const char *folder, cm_error *err)
 {
     probe p = {.a = a};
-    uint64_t number, nbytes = a->source->grid.chunk_nelem * a->meta.dtype.nbytes;
-    int fd = -1;
+    uint64_t nbytes = a->source->grid.chunk_nelem * a->meta.dtype.nbytes;
     if (a->presence.bit == NULL || a->presence.npresent * nbytes < WORTH_NBYTES)
         return CM_OK;
     int rc = prepare(&p, err);
-    if (rc == CM_OK)
-        rc = cm_scratch_open(folder, &fd, err);
-    for (uint64_t i = 0; rc == CM_OK && i < MAX_CHUNKS; i++) {
-        if (p.read_ns + p.decode_ns > MAX_NS)
-            break;
-        if (pick(a, i, &number))
-            rc = read_chunk(&p, number, err);
-    }
-    if (rc == CM_OK && p.nread > 0) {
-        rc = write_chunk(&p, fd, err);
+    if (rc == CM_OK && measure(&p, folder))
         keep(job, &p);
-    }
-    if (fd >= 0)
-        close(fd);
     cm_codec_ctx_free(p.ctx);
     cm_buf_release(&p.stored);
     cm_buf_release(&p.decoded);
