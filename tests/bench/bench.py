@@ -16,6 +16,7 @@ import time
 import contenders
 import inputs
 import measure
+import rechunk
 import report
 from contenders import CONTENDERS, NC2ZARR, ROOFLINE, Job
 
@@ -249,7 +250,7 @@ def parse():
     p.add_argument("--rounds", type=int, help="9, or 3 if quick; 11 pairs against cp")
     p.add_argument("--threads", type=int, default=min(2, len(os.sched_getaffinity(0))))
     p.add_argument("--who", help="comma-separated contenders, by the names in contenders.py")
-    p.add_argument("--only", help="comma-separated parts: names of inputs, cold, keep, index, memory")
+    p.add_argument("--only", help="comma-separated parts: names of inputs, cold, keep, index, memory, rechunk")
     return p.parse_args()
 
 
@@ -284,17 +285,19 @@ def main():
             bench.memory(inputs.find("standard"), [64 * MIB, 96 * MIB, 128 * MIB])
             for name in ("chunked", "contiguous", "classic", "tiny", "sixty"):
                 bench.memory(inputs.find(name), [])
+        if wanted("rechunk"):
+            bench.result["rechunk"] = rechunk.run(bench, say)
     finally:
         measure.remove(bench.work)
         bench.result["elapsed"] = time.time() - start
-        report.write(bench.result, bench.root)
+        report.write(bench.result, bench.root, [rechunk])
     say(f"{bench.root}/report.md")
 
 
 def versions(bench):
     asked = {"nc2zarr": [f"{bench.build}/bin/nc2zarr", "--version"], "GDAL": ["gdalmdimtranslate", "--version"]}
     found = {name: measure.first_line(argv) for name, argv in asked.items()}
-    for package in ("xarray", "dask", "zarr", "zarrs"):
+    for package in ("xarray", "dask", "zarr", "zarrs", "tensorstore"):
         code = f"import importlib.metadata as m; print(m.version('{package}'))"
         found[package] = measure.first_line([bench.python, "-c", code])
     return found

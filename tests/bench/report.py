@@ -64,7 +64,7 @@ def judge(rows, what, target, figure, unit, holds):
     rows.append((what, target, text + unit, "reached" if holds(middle) else "**not reached**"))
 
 
-def targets(result):
+def targets(result, more):
     rows = []
     for row in result["conversions"]:
         name = row["input"] + (", cold" if row["cache"] == "cold" else "")
@@ -89,6 +89,8 @@ def targets(result):
             rows.append((f"peak memory {how}: {p['input']}", f"at most {p['bound'] // MIB} MiB", p["refused"], "-"))
         else:
             at_most(rows, f"peak memory {how}: {p['input']}", p["bound"] // MIB, p["peak_nbytes"] / MIB, " MiB")
+    for module in more:
+        module.targets(result, rows)
     return rows
 
 
@@ -163,15 +165,15 @@ def peaks(rows):
     return "## Memory\n\n" + note + "\n\n" + table(head, body)
 
 
-def page(result):
+def page(result, more):
     m = result["machine"]
     size = "quick: small inputs, few rounds; for trends, not for judging" if result["quick"] else "full"
-    lines = ["# nc2zarr, its peers and the roofline", ""]
+    lines = ["# nc2zarr and rechunk, their peers and the roofline", ""]
     lines.append(f"{m['cpu']}, {result['threads']} of {m['cpus']} CPUs for everyone, {m['memory']}, {m['system']}, "
                  f"kernel {m['kernel']}, {m['file system']}. Run: {size}; {result['elapsed']:.0f} s.")  # fmt: skip
     lines.append("")
     lines.append(", ".join(f"{k}: {v}" for k, v in result["versions"].items() if v) + ".")
-    lines += ["", METHOD, "", "## Targets", "", table(("what", "target", "measured", ""), targets(result)), ""]
+    lines += ["", METHOD, "", "## Targets", "", table(("what", "target", "measured", ""), targets(result, more)), ""]
     for row in result["conversions"]:
         lines += [conversion(row), ""]
     if result.get("keep"):
@@ -180,6 +182,9 @@ def page(result):
         lines += [index(result["index"]), ""]
     if result["peaks"]:
         lines += [peaks(result["peaks"]), ""]
+    for module in more:
+        for text in module.sections(result):
+            lines += [text, ""]
     return "\n".join(lines)
 
 
@@ -192,9 +197,10 @@ exit; the xarray contenders count without their imports, which is in their favou
 cold ones do not; both are checked before each run. Peak memory is the process's high-water mark."""
 
 
-def write(result, folder):
-    result["targets"] = [dict(zip(("what", "target", "measured", "verdict"), row)) for row in targets(result)]
+def write(result, folder, more=()):
+    """MORE: modules with targets(result, rows) and sections(result) of their own."""
+    result["targets"] = [dict(zip(("what", "target", "measured", "verdict"), row)) for row in targets(result, more)]
     with open(f"{folder}/report.json", "w") as f:
         json.dump(result, f, indent=1)
     with open(f"{folder}/report.md", "w") as f:
-        f.write(page(result))
+        f.write(page(result, more))

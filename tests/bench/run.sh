@@ -23,15 +23,24 @@ build=$(cd "$build" && pwd)
 "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O3 -march=native -Wall -Wextra -pthread -o "$build/bench/roofline" \
     tests/bench/roofline.c tests/bench/loops.c $(pkg-config --cflags --libs libdeflate libzstd)
 
+# fill FOLDER REQUIREMENTS: a virtual environment that has them, made once.
+fill() {
+    local stamp
+    stamp=$({ python3 -c 'import sys; print(sys.version)'; cat "$2"; } | sha256sum)
+    [ "$(cat "$1/chunkmill-stamp" 2>/dev/null)" != "$stamp" ] || return 0
+    echo "bench: filling the virtual environment $1 (once)"
+    python3 -m venv --clear "$1" &&
+        "$1/bin/python" -m pip install --quiet --disable-pip-version-check -r "$2" &&
+        echo "$stamp" >"$1/chunkmill-stamp"
+}
+
 venv=${CHUNKMILL_VENV:-$build/bench/venv}
-if [ -z "${CHUNKMILL_VENV:-}" ]; then
-    stamp=$({ python3 -c 'import sys; print(sys.version)'; cat tests/bench/requirements.txt; } | sha256sum)
-    if [ "$(cat "$venv/chunkmill-stamp" 2>/dev/null)" != "$stamp" ]; then
-        echo "bench: filling the virtual environment $venv (once)"
-        python3 -m venv --clear "$venv"
-        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r tests/bench/requirements.txt
-        echo "$stamp" >"$venv/chunkmill-stamp"
-    fi
+[ -n "${CHUNKMILL_VENV:-}" ] || fill "$venv" tests/bench/requirements.txt
+# rechunker knows Zarr version 2 only, and needs an older zarr-python; without it one contender is missing.
+if fill "$build/bench/venv-rechunker" tests/bench/requirements-rechunker.txt; then
+    export BENCH_RECHUNKER_PYTHON="$build/bench/venv-rechunker/bin/python"
+else
+    echo "bench: rechunker could not be installed"
 fi
 
 export BENCH_PYTHON="$venv/bin/python"
