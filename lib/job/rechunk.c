@@ -152,6 +152,8 @@ static int open_journal(cm_re_job *job, cm_output *out, cm_journal **journal, cm
         rc = cm_journal_begin(out->path, j, &list, out->made, journal, err);
     cm_json_free(j);
     free(list.item);
+    if (rc != CM_OK && err != NULL && strstr(err->text, out->path) == NULL)
+        cm_error_prefix(err, "%s", out->path);
     if (rc == CM_OK && out->resumes)
         rc = cm_re_note(job, err, "resumed: %llu chunks and shards were done already",
                         (unsigned long long)done);
