@@ -258,11 +258,12 @@ static int write_store(cm_job *job, cm_output *out, cm_error *err)
 {
     cm_journal *journal = NULL;
     uint64_t foreign;
+    bool planned = out->store != NULL;
     int rc = cm_output_begin(out, &foreign, err);
     if (rc == CM_OK && foreign > 0)
         rc = cm_job_warn(job, err, "%llu files in %s are not the old store's and were left",
                          (unsigned long long)foreign, out->path);
-    if (rc == CM_OK)
+    if (rc == CM_OK && !planned)
         rc = cm_job_plan(job, out->store, err);
     if (rc == CM_OK)
         rc = open_journal(job, out, &journal, err);
@@ -324,6 +325,10 @@ static int convert(cm_job *job, cm_output *out, cm_error *err)
     int rc = cm_job_describe(job, err);
     if (rc == CM_OK && job->options->dry_run)
         return dry_run(job, err);
+    /* What is refused must not cost the store that is there: it is erased when the plan stands. */
+    if (rc == CM_OK && out->store != NULL)
+        rc = cm_job_plan(job, out->store, err);
+    bool begun = rc == CM_OK;
     if (rc == CM_OK)
         rc = write_store(job, out, err);
     if (rc == CM_EINVAL)
@@ -333,7 +338,7 @@ static int convert(cm_job *job, cm_output *out, cm_error *err)
     r->resumable = (rc == CM_ECANCELED || rc == CM_ENOSPC) && cm_journal_exists(out->path);
     if (rc == CM_ENOSPC && r->resumable)
         cm_fail(err, rc, "%s; --resume goes on when there is room", err == NULL ? "" : err->text);
-    if (rc != CM_OK && !r->resumable && !out->resumes)
+    if (rc != CM_OK && begun && !r->resumable && !out->resumes)
         discard(job, out);
     if (rc != CM_OK)
         return rc;
