@@ -112,7 +112,7 @@ static void keep_whole(cm_job_var *v)
 static bool is_small_coordinate(const cm_job_var *v)
 {
     return v->source->is_coordinate && v->rank == 1 &&
-           v->shape[0] * itemsize_of(v) <= WHOLE_COORDINATE;
+           v->shape[0] <= WHOLE_COORDINATE / itemsize_of(v);
 }
 
 /* The file's chunks in terms of the target: divided by the step of a subset. */
@@ -284,16 +284,13 @@ static int choose_all(layout *l, cm_error *err)
 }
 
 /* A name in a shape for all variables that none of them has, or a rank that none has, is a mistake. */
-static int check_general(layout *l, const char *option, const cm_varopts *opts,
-                         const char *const *words, cm_error *err)
+static int check_general(layout *l, const char *option, const cm_varopts *opts, bool has_words,
+                         cm_error *err)
 {
     for (size_t k = 0; k < opts->n; k++) {
         const char *value = opts->item[k].value;
-        bool keyword = false;
-        for (size_t w = 0; words[w] != NULL; w++)
-            keyword |= strncmp(value, words[w], strlen(words[w])) == 0;
         cm_shape_option shape;
-        if (opts->item[k].pattern != NULL || keyword)
+        if (opts->item[k].pattern != NULL || (has_words && kind_of(value) != CUT_SHAPE))
             continue;
         int rc = cm_shape_option_parse(value, &shape, err);
         if (rc != CM_OK) {
@@ -338,11 +335,11 @@ int cm_job_layout(cm_job *job, cm_error *err)
     }
     cm_varopts sample = {.item = &(cm_varopt){.value = (char *)o->sample}, .n = l.has_sample};
     if (rc == CM_OK)
-        rc = check_general(&l, "--sample", &sample, chunk_keywords + 2, err);
+        rc = check_general(&l, "--sample", &sample, false, err);
     if (rc == CM_OK)
-        rc = check_general(&l, "--chunks", &l.chunks, chunk_keywords, err);
+        rc = check_general(&l, "--chunks", &l.chunks, true, err);
     if (rc == CM_OK)
-        rc = check_general(&l, "--shards", &l.shards, shard_keywords, err);
+        rc = check_general(&l, "--shards", &l.shards, true, err);
     if (rc == CM_OK)
         rc = choose_all(&l, err);
     const cm_varopts *all[] = {&l.chunks, &l.shards, &l.codec};

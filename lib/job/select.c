@@ -30,6 +30,8 @@ static int visit_name(void *context, char *pattern, cm_error *err)
 {
     selection *s = context;
     bool found = false;
+    if (*pattern == '\0')
+        return cm_fail(err, CM_EINVAL, "%s: an empty name stands in the list", s->option);
     for (size_t i = 0; i < cm_nc_nvars(s->job->file); i++) {
         const char *path = path_in_group(s->job, cm_nc_var_at(s->job->file, i));
         if (path != NULL && cm_name_matches(pattern, path)) {
@@ -154,23 +156,22 @@ static int rename_one(cm_job *job, const char *text, cm_error *err)
     char *copy = cm_strdup(text, err);
     if (copy == NULL)
         return CM_ENOMEM;
-    char *equals = cm_find_unescaped(copy, '=');
+    char *to = cm_find_unescaped(copy, '=');
     int rc = CM_OK;
     bool found = false;
-    if (equals == NULL || equals == copy || equals[1] == '\0')
+    if (to == NULL || to == copy || to[1] == '\0') {
         rc = cm_fail(err, CM_EINVAL, "--rename %s: not of the form OLD=NEW", text);
-    else
-        *equals = '\0';
+    } else {
+        *to++ = '\0';
+        cm_unescape(copy);
+        cm_unescape(to);
+    }
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
         const char *path = path_in_group(job, v->source);
-        char *old = copy;
-        cm_unescape(old);
-        if (strcmp(path, old) != 0)
+        if (strcmp(path, copy) != 0)
             continue;
         found = true;
-        char *to = equals + 1;
-        cm_unescape(to);
         size_t depth = strchr(to, '/') == NULL ? group_length(path) : 0;
         free(v->name);
         v->name = cm_asprintf(err, "%.*s%s%s", (int)depth, path, depth > 0 ? "/" : "", to);
@@ -183,40 +184,77 @@ static int rename_one(cm_job *job, const char *text, cm_error *err)
     return rc;
 }
 
-static int check_names(cm_job *job, cm_error *err)
+/* One name of V's path in the store. */
+static int check_part(cm_job *job, const cm_job_var *v, const char *name, size_t nbytes,
+                      cm_error *err)
 {
+    char part[256];
+    bool warn = false;
+    int rc = CM_OK;
+    if (nbytes >= sizeof(part)) {
+        rc = cm_fail(err, CM_EUNSUPPORTED, "a name of more than 255 bytes");
+    } else {
+        memcpy(part, name, nbytes);
+        part[nbytes] = '\0';
+        rc = cm_zarr_name_check(part, &warn, err);
+    }
+    if (rc != CM_OK) {
+        bool renamed = strcmp(v->name, path_in_group(job, v->source)) != 0;
+        cm_error_prefix(err, "variable %.300s", v->source->array.name);
+        return cm_fail(err, renamed ? CM_EINVAL : CM_EUNSUPPORTED,
+                       "%.800s; --rename gives it another name", err == NULL ? "" : err->text);
+    }
+    if (!warn)
+        return CM_OK;
+    return cm_job_warn(job, err,
+                       "variable %s: names that begin with \"__\" are reserved in Zarr, some "
+                       "readers may refuse it",
+                       v->name);
+}
+
+static int check_path(cm_job *job, const cm_job_var *v, cm_error *err)
+{
+    for (const char *p = v->name;; p++) {
+        size_t n = strcspn(p, "/");
+        int rc = check_part(job, v, p, n, err);
+        if (rc != CM_OK || p[n] == '\0')
+            return rc;
+        p += n;
+    }
+}
+
+/* An array stands where nothing else does, and nothing lies below it. */
+static int check_place(const cm_job *job, const cm_job_var *v, cm_error *err)
+{
+    size_t n = strlen(v->name), skip = strlen(job->group);
     for (size_t i = 0; i < job->nvars; i++) {
-        const char *name = job->var[i].name;
-        char part[256];
-        for (const char *p = name; *p != '\0';) {
-            size_t n = strcspn(p, "/");
-            bool warn = false;
-            int rc = CM_OK;
-            if (n >= sizeof(part))
-                rc = cm_fail(err, CM_EUNSUPPORTED, "a name of more than 255 bytes");
-            memcpy(part, p, n < sizeof(part) ? n : 0);
-            part[n < sizeof(part) ? n : 0] = '\0';
-            if (rc == CM_OK)
-                rc = cm_zarr_name_check(part, &warn, err);
-            if (rc != CM_OK) {
-                bool chosen = strcmp(name, path_in_group(job, job->var[i].source)) != 0;
-                cm_error_prefix(err, "variable %.300s", job->var[i].source->array.name);
-                return cm_fail(err, chosen ? CM_EINVAL : CM_EUNSUPPORTED,
-                               "%.800s; --rename gives it another name",
-                               err == NULL ? "" : err->text);
-            }
-            if (warn && (rc = cm_job_warn(job, err,
-                                          "variable %s: names that begin with \"__\" are reserved "
-                                          "in Zarr, some readers may refuse it",
-                                          name)) != CM_OK)
-                return rc;
-            p += n + (p[n] == '/');
-        }
-        for (size_t k = 0; k < i; k++)
-            if (strcmp(job->var[k].name, name) == 0)
-                return cm_fail(err, CM_EINVAL, "two variables would be named %s", name);
+        const cm_job_var *other = &job->var[i];
+        if (other < v && strcmp(other->name, v->name) == 0)
+            return cm_fail(err, CM_EINVAL, "two variables would be named %s", v->name);
+        if (strncmp(other->name, v->name, n) == 0 && other->name[n] == '/')
+            return cm_fail(err, CM_EINVAL, "%s would lie below %s, which is an array", other->name,
+                           v->name);
+    }
+    for (size_t i = 0; i < cm_nc_ngroups(job->file); i++) {
+        const char *path = cm_nc_group_at(job->file, i)->path;
+        if (cm_job_wants_group(job, path) && path[skip] != '\0' &&
+            strcmp(path + skip + (path[skip] == '/'), v->name) == 0)
+            return cm_fail(err, CM_EINVAL,
+                           "variable %s: a group is named %s; --rename gives it another name",
+                           v->source->array.name, v->name);
     }
     return CM_OK;
+}
+
+static int check_names(cm_job *job, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
+        rc = check_path(job, &job->var[i], err);
+        if (rc == CM_OK)
+            rc = check_place(job, &job->var[i], err);
+    }
+    return rc;
 }
 
 static int collect(selection *s, cm_error *err)

@@ -45,13 +45,18 @@ int cm_split(const char *text, char separator, cm_part_visit *visit, void *conte
     return rc;
 }
 
+/* '\' quotes in fnmatch what it escapes here.  A name like "flux[1]" means itself too. */
+static bool matches(const char *pattern, const char *text)
+{
+    return strcmp(pattern, text) == 0 || fnmatch(pattern, text, 0) == 0;
+}
+
 bool cm_name_matches(const char *pattern, const char *name)
 {
-    /* '\' quotes in fnmatch what it escapes here. */
-    if (fnmatch(pattern, name, 0) == 0)
-        return true;
     const char *last = strrchr(name, '/');
-    return last != NULL && strchr(pattern, '/') == NULL && fnmatch(pattern, last + 1, 0) == 0;
+    if (matches(pattern, name))
+        return true;
+    return last != NULL && strchr(pattern, '/') == NULL && matches(pattern, last + 1);
 }
 
 static bool is_keyword(const char *text, size_t n, const char *const *keywords)
