@@ -223,7 +223,7 @@ static void scatter_to(const cm_piece *p, const cm_loaded *from, const int64_t *
         slot += (int64_t)(lo - span.lo) * dst_stride[j];
         if (src != NULL)
             src += (int64_t)(axis->start + lo * axis->step - from->origin[j]) * from_stride[j];
-        src_stride[j] = from_stride[j] * (int64_t)axis->step;
+        src_stride[j] = shape[j] > 1 ? from_stride[j] * (int64_t)axis->step : 0;
     }
     static const uint8_t zeros[64];
     const uint8_t *fill =

@@ -35,7 +35,7 @@ static int read_source(cm_job *job, cm_job_var *v, const cm_box *box, cm_bench *
     cm_strides_c(v->rank, dense.shape, itemsize, from);
     cm_strides_c(v->rank, box->shape, itemsize, to);
     for (unsigned j = 0; j < v->rank; j++)
-        from[j] *= (int64_t)v->step[j];
+        from[j] = box->shape[j] > 1 ? from[j] * (int64_t)v->step[j] : 0;
     cm_copy_nd(v->rank, box->shape, itemsize, b->want.data, to, b->dense.data, from);
     return CM_OK;
 }

@@ -12,18 +12,20 @@
 #include "job/varopt.h"
 #include "model/calendar.h"
 
+/* What a subset means for a dimension of one length. */
+typedef struct slice {
+    uint64_t start, step, count;
+} slice;
+
 typedef struct subset {
     const char *text; /* as typed */
     char *dim;        /* points into a copy of it */
     char *range;
     bool by_value;
     bool used;
+    const cm_nc_var *coordinate; /* the last one that was searched, and what was found */
+    slice found;
 } subset;
-
-/* What a subset means for a dimension of one length. */
-typedef struct slice {
-    uint64_t start, step, count;
-} slice;
 
 /* One side of START:STOP: empty is DEFAULT_VALUE, negative counts from the end. */
 static int parse_index(const subset *s, const char *text, uint64_t length, uint64_t default_value,
@@ -36,9 +38,9 @@ static int parse_index(const subset *s, const char *text, uint64_t length, uint6
     }
     if (cm_parse_i64(text, &value, NULL) != CM_OK)
         return cm_fail(err, CM_EINVAL, "--subset %s: \"%s\" is no whole number", s->text, text);
-    if (value < 0)
-        value = (uint64_t)-value > length ? 0 : (int64_t)(length - (uint64_t)-value);
-    *out = (uint64_t)value > length ? length : (uint64_t)value;
+    uint64_t distance = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    distance = distance > length ? length : distance;
+    *out = value < 0 ? length - distance : distance;
     return CM_OK;
 }
 
@@ -67,16 +69,19 @@ static int slice_by_index(const subset *s, uint64_t length, slice *out, cm_error
     if (rc != CM_OK)
         return rc;
     out->count = hi > out->start ? cm_div_ceil(hi - out->start, out->step) : 0;
+    /* A single element has no step, however large: strides are products of it. */
+    if (out->count <= 1)
+        out->step = 1;
     if (out->count == 0 && length > 0)
         return cm_fail(err, CM_EINVAL, "--subset %s: nothing of the dimension's %llu is left",
                        s->text, (unsigned long long)length);
     return CM_OK;
 }
 
-static const cm_nc_var *find_coordinate(cm_job *job, const cm_job_var *v, const char *dim,
-                                        uint64_t length)
+static cm_nc_var *find_coordinate(cm_job *job, const cm_job_var *v, const char *dim,
+                                  uint64_t length)
 {
-    const cm_nc_var *found = NULL;
+    cm_nc_var *found = NULL;
     for (size_t i = 0; i < cm_nc_nvars(job->file); i++) {
         cm_nc_var *c = cm_nc_var_at(job->file, i);
         const char *last = strrchr(c->array.name, '/');
@@ -123,56 +128,82 @@ static int parse_bound(const subset *s, const char *text, const cm_nc_var *c, bo
     return CM_OK;
 }
 
-static int read_coordinate(cm_job *job, cm_nc_var *c, double **out, cm_error *err)
+/* What has been seen of the elements between LO and HI, which must lie side by side. */
+typedef struct search {
+    double lo, hi;
+    uint64_t first, end; /* elements first <= i < end; none: first == end */
+    bool gap;
+} search;
+
+static void search_block(search *f, const cm_dtype *type, const uint8_t *raw, uint64_t start,
+                         uint64_t n)
 {
-    uint64_t n = c->array.shape[0];
-    cm_box box = {.rank = 1, .shape = {n}};
-    double *value = cm_calloc(n > 0 ? n : 1, sizeof(value[0]), err);
-    uint8_t *raw = cm_calloc(n > 0 ? n : 1, c->array.dtype.nbytes, err);
-    int rc =
-        value == NULL || raw == NULL ? CM_ENOMEM : cm_nc_read_library(job->file, c, &box, raw, err);
-    for (uint64_t i = 0; rc == CM_OK && i < n; i++)
-        value[i] = cm_element_to_double(&c->array.dtype, raw + i * c->array.dtype.nbytes);
+    for (uint64_t i = 0; i < n; i++) {
+        double value = cm_element_to_double(type, raw + i * type->nbytes);
+        if (!(value >= f->lo && value <= f->hi))
+            continue;
+        if (f->first == f->end)
+            f->first = f->end = start + i;
+        f->gap |= f->end != start + i;
+        f->end = start + i + 1;
+    }
+}
+
+/* Block by block: a coordinate may be longer than the memory allows. */
+static int search_coordinate(cm_job *job, cm_nc_var *c, search *f, cm_error *err)
+{
+    enum {
+        BLOCK = 64 * 1024,
+        MAX_CHUNKS = 1024 /* HDF5 takes some KiB for each stored chunk that a read meets */
+    };
+    uint64_t n = c->array.shape[0], block = BLOCK;
+    if (c->has_source_chunks && c->source_chunk[0] < BLOCK / MAX_CHUNKS)
+        block = c->source_chunk[0] * MAX_CHUNKS;
+    block = block < n ? block : n;
+    uint8_t *raw = cm_calloc(block > 0 ? block : 1, c->array.dtype.nbytes, err);
+    int rc = raw == NULL ? CM_ENOMEM : CM_OK;
+    for (uint64_t start = 0; rc == CM_OK && start < n; start += block) {
+        cm_box box = {.rank = 1, .start = {start}};
+        box.shape[0] = n - start < block ? n - start : block;
+        rc = cm_nc_read_library(job->file, c, &box, raw, err);
+        if (rc == CM_OK)
+            search_block(f, &c->array.dtype, raw, start, box.shape[0]);
+    }
     free(raw);
-    if (rc == CM_OK)
-        *out = value;
-    else
-        free(value);
     return rc;
 }
 
-/* The elements between LO and HI must lie side by side. */
-static int find_between(const subset *s, const double *value, uint64_t n, double lo, double hi,
+static int find_between(cm_job *job, const subset *s, cm_nc_var *c, double lo, double hi,
                         slice *out, cm_error *err)
 {
-    uint64_t first = n, last = 0;
-    for (uint64_t i = 0; i < n; i++) {
-        if (!(value[i] >= lo && value[i] <= hi))
-            continue;
-        first = first == n ? i : first;
-        last = i;
-    }
-    if (first == n)
+    search f = {.lo = lo, .hi = hi};
+    int rc = search_coordinate(job, c, &f, err);
+    if (rc != CM_OK)
+        return rc;
+    if (f.first == f.end)
         return cm_fail(err, CM_EINVAL, "--subset %s: no coordinate lies in that range", s->text);
-    for (uint64_t i = first; i <= last; i++)
-        if (!(value[i] >= lo && value[i] <= hi))
-            return cm_fail(err, CM_EINVAL,
-                           "--subset %s: the coordinates in that range do not lie side by side; "
-                           "choose by index",
-                           s->text);
-    *out = (slice){.start = first, .step = 1, .count = last - first + 1};
+    if (f.gap)
+        return cm_fail(err, CM_EINVAL,
+                       "--subset %s: the coordinates in that range do not lie side by side; "
+                       "choose by index",
+                       s->text);
+    *out = (slice){.start = f.first, .step = 1, .count = f.end - f.first};
     return CM_OK;
 }
 
-static int slice_by_value(cm_job *job, const subset *s, const cm_job_var *v, uint64_t length,
-                          slice *out, cm_error *err)
+static int slice_by_value(cm_job *job, subset *s, const cm_job_var *v, uint64_t length, slice *out,
+                          cm_error *err)
 {
-    const cm_nc_var *c = find_coordinate(job, v, s->dim, length);
-    double lo, hi, *value = NULL;
+    cm_nc_var *c = find_coordinate(job, v, s->dim, length);
+    double lo, hi;
     if (c == NULL || (!cm_dtype_is_number(&c->array.dtype)))
         return cm_fail(err, CM_EINVAL,
                        "--subset %s: dimension %s has no numeric coordinate variable", s->text,
                        s->dim);
+    /* Most variables have the same coordinate. */
+    *out = s->found;
+    if (c == s->coordinate)
+        return CM_OK;
     char *copy = cm_strdup(s->range, err);
     if (copy == NULL)
         return CM_ENOMEM;
@@ -188,10 +219,11 @@ static int slice_by_value(cm_job *job, const subset *s, const cm_job_var *v, uin
         hi = swap;
     }
     if (rc == CM_OK)
-        rc = read_coordinate(job, (cm_nc_var *)c, &value, err);
-    if (rc == CM_OK)
-        rc = find_between(s, value, length, lo, hi, out, err);
-    free(value);
+        rc = find_between(job, s, c, lo, hi, out, err);
+    if (rc == CM_OK) {
+        s->coordinate = c;
+        s->found = *out;
+    }
     free(copy);
     return rc;
 }
