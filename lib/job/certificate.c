@@ -104,8 +104,13 @@ static cm_json *losses(const cm_job *job, cm_error *err)
         {o->rename.n > 0, "--rename changed names"},
         {o->char_mode != CM_CHAR_KEEP, "--char changed character variables"},
     };
+    bool repaired = false;
+    for (size_t i = 0; i < job->nvars; i++)
+        repaired |= job->var[i].repaired;
     cm_json *list = cm_json_array();
     int rc = CM_OK;
+    if (repaired)
+        rc = cm_json_append(list, cm_json_string("text that is not UTF-8 has become U+FFFD"), err);
     for (size_t i = 0; rc == CM_OK && i < sizeof(row) / sizeof(row[0]); i++)
         if (row[i].lost)
             rc = cm_json_append(list, cm_json_string(row[i].why), err);

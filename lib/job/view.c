@@ -57,17 +57,28 @@ static int set_unpack(cm_job_var *v, cm_conversion *k, bool packed, cm_error *er
     return CM_OK;
 }
 
-/* Missing values stay missing: they become the same value, or NaN where that does not fit or means nothing. */
-static void set_nodata(cm_job_var *v, cm_conversion *k)
+/*
+ * Missing values stay missing: they become the same value, or NaN where that does
+ * not fit or means nothing.  Integers have no NaN, and any number instead would
+ * make real values missing.
+ */
+static int set_nodata(cm_job_var *v, cm_conversion *k, cm_error *err)
 {
+    char type[32], number[32];
     if (!v->source->has_fill_value)
-        return;
+        return CM_OK;
     k->has_nodata = true;
     memcpy(k->nodata, v->source->fill_value, k->src.nbytes);
     double value = cm_element_to_double(&k->src, k->nodata);
-    bool to_float = k->dst.kind == CM_KIND_FLOAT;
-    if (k->unpack || !cm_element_from_double(&k->dst, value, k->dst_nodata))
-        cm_element_from_double(&k->dst, to_float ? (double)__builtin_nanf("") : 0, k->dst_nodata);
+    if (!k->unpack && cm_element_from_double(&k->dst, value, k->dst_nodata))
+        return CM_OK;
+    if (cm_element_from_double(&k->dst, (double)__builtin_nanf(""), k->dst_nodata))
+        return CM_OK;
+    return cm_fail(err, CM_EINVAL,
+                   "variable %s: %s has nothing to stand for its missing value %s; a floating "
+                   "point --dtype has",
+                   v->name, cm_dtype_name(&k->dst, type, sizeof(type)),
+                   cm_format_double(value, number, sizeof(number)));
 }
 
 /* True when another chosen variable says that V holds its bounds: coordinates, which stay as they are. */
@@ -118,9 +129,7 @@ static int set_conversion(const cm_job *job, changes *c, cm_job_var *v, cm_error
     }
     v->converts = !cm_conversion_is_identity(k);
     v->type = k->dst;
-    if (v->converts)
-        set_nodata(v, k);
-    return CM_OK;
+    return v->converts ? set_nodata(v, k, err) : CM_OK;
 }
 
 static int set_characters(cm_job *job, cm_job_var *v, cm_error *err)
@@ -158,6 +167,25 @@ static int view_one(cm_job *job, changes *c, cm_job_var *v, cm_error *err)
     return rc;
 }
 
+/* OPTION, which changes numbers, was given for PATTERN, and no variable of numbers has that name. */
+static int refuse_unused(const cm_job *job, const char *option, const char *pattern, cm_error *err)
+{
+    for (size_t i = 0; i < job->nvars; i++)
+        if (cm_name_matches(pattern, job->var[i].name))
+            return cm_fail(err, CM_EINVAL, "%s %s: variable %s holds text, not numbers", option,
+                           pattern, job->var[i].name);
+    return cm_fail(err, CM_EINVAL, "%s %s: no chosen variable is named %s", option, pattern,
+                   pattern);
+}
+
+static int check_used(const cm_job *job, const cm_varopts *opts, cm_error *err)
+{
+    for (size_t i = 0; i < opts->n; i++)
+        if (opts->item[i].pattern != NULL && !opts->item[i].used)
+            return refuse_unused(job, opts->option, opts->item[i].pattern, err);
+    return CM_OK;
+}
+
 int cm_job_view(cm_job *job, cm_error *err)
 {
     const cm_convert_options *o = job->options;
@@ -172,12 +200,11 @@ int cm_job_view(cm_job *job, cm_error *err)
         rc = view_one(job, &c, &job->var[i], err);
     for (size_t i = 0; rc == CM_OK && i < o->unpack.n; i++)
         if (!c.unpack_used[i])
-            rc = cm_fail(err, CM_EINVAL, "--unpack %s: no chosen variable has that name",
-                         o->unpack.text[i]);
+            rc = refuse_unused(job, "--unpack", o->unpack.text[i], err);
     if (rc == CM_OK)
-        rc = cm_varopts_check_used(&c.dtype, err);
+        rc = check_used(job, &c.dtype, err);
     if (rc == CM_OK)
-        rc = cm_varopts_check_used(&c.keepbits, err);
+        rc = check_used(job, &c.keepbits, err);
     free(c.unpack_used);
     cm_varopts_release(&c.dtype);
     cm_varopts_release(&c.keepbits);

@@ -3,6 +3,7 @@
  * "nothing was written here", what a reader takes for missing, and the
  * attributes.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,13 +110,14 @@ static int parse_fill(const cm_job_var *v, const char *text, uint8_t *out, cm_er
             !cm_element_from_double(&v->type, nan ? (double)__builtin_nanf("") : number, out)) {
             /* 0.1 is no float32, its nearest neighbour is meant. */
             float nearest = (float)number;
-            ok = v->type.nbytes == 4;
-            memcpy(out, &nearest, v->type.nbytes == 4 ? 4 : 0);
+            ok = v->type.nbytes == 4 && isfinite(nearest);
+            memcpy(out, &nearest, ok ? sizeof(nearest) : 0);
         }
     }
+    char type[32];
     if (!ok)
-        return cm_fail(err, CM_EINVAL, "--fill-value %s:%s: not a value of its type", v->name,
-                       text);
+        return cm_fail(err, CM_EINVAL, "--fill-value %s:%s: not a value of type %s", v->name, text,
+                       cm_dtype_name(&v->type, type, sizeof(type)));
     return CM_OK;
 }
 
@@ -129,6 +131,9 @@ static int set_fill(cm_job *job, cm_job_var *v, const char *asked, const uint8_t
     cm_zarr_meta *m = &v->meta;
     const cm_array *a = &v->source->array;
     bool v3 = job->options->zarr_format == 3;
+    if (v->as_strings && asked != NULL)
+        return cm_fail(err, CM_EINVAL, "--fill-value %s:%s: text has no other than the empty one",
+                       v->name, asked);
     if (v->as_strings) {
         m->has_fill = v3;
         m->fill_text = cm_strdup("", err);

@@ -1,0 +1,105 @@
+"""What is refused is refused before anything is written, erased or changed in meaning."""
+import netCDF4
+import numpy as np
+import pytest
+import zarr
+
+from support import tool
+
+
+@pytest.fixture
+def fields(tmp_path):
+    path = tmp_path / "fields.nc"
+    with netCDF4.Dataset(path, "w") as ds:
+        ds.createDimension("x", 100)
+        ds.createDimension("y", 30)
+        data = np.arange(3000).reshape(100, 30)
+        ds.createVariable("x", "f8", ("x",))[:] = np.arange(100)
+        ds.createVariable("chunked", "i4", ("x", "y"), chunksizes=(7, 8), zlib=True)[:] = data
+        ds.createVariable("plain", "i4", ("x", "y"), contiguous=True)[:] = data
+        far = ds.createVariable("far", "f4", ("x", "y"), fill_value=9.96921e36)
+        far.set_auto_mask(False)
+        far[:] = data % 3
+        near = ds.createVariable("near", "f4", ("x", "y"), fill_value=-1)
+        near.set_auto_mask(False)
+        near[:] = data % 3 - 1
+        packed = ds.createVariable("packed", "i1", ("x", "y"), fill_value=-1)
+        packed.set_auto_maskandscale(False)
+        packed.setncatts({"scale_factor": 0.5, "add_offset": 1.0, "_Unsigned": "true"})
+        packed[:] = data.astype("i1")
+        ds.createVariable("text", str, ("x",))[:] = np.array([str(i) for i in range(100)], object)
+    return path
+
+
+# ---- an old store outlives a refusal ----------------------------------------------------------------
+
+@pytest.mark.parametrize("options", [
+    ["--memory", "1MiB"], ["--fill-value", "near:words"], ["--rename", "near=far/near"], ["--dtype", "far:int16"],
+    ["--chunks", "near:0x1"], ["--fill-value", "text:x"],
+], ids=" ".join)
+def test_overwrite_erases_nothing_that_it_cannot_replace(fields, out, options):
+    tool.nc2zarr(fields, out).ok()
+    before = {p: p.read_bytes() for p in out.rglob("*") if p.is_file()}
+    tool.nc2zarr("--overwrite", *options, fields, out).fails(1 if "--memory" in options else 2)
+    assert {p: p.read_bytes() for p in out.rglob("*") if p.is_file()} == before
+
+
+# ---- missing values ---------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("options", [["--dtype", "far:int16"], ["--dtype", "far:uint8"], ["--unpack", "packed", "--dtype", "packed:int16"]],
+                         ids=" ".join)
+def test_integers_that_cannot_say_missing(fields, out, options):
+    """Zero instead would make every real zero missing."""
+    tool.nc2zarr(*options, fields, out).fails(2, "missing value")
+    assert not out.exists()
+
+
+def test_integers_that_can(fields, out):
+    tool.nc2zarr("--dtype", "near:int8", "--verify", "full", fields, out).ok()
+    near = zarr.open(str(out))["near"]
+    assert near.dtype == "int8" and near.attrs["_FillValue"] == -1
+    assert np.array_equal(near[:], np.arange(3000).reshape(100, 30) % 3 - 1)
+
+
+def test_unpack_unsigned(fields, out):
+    tool.nc2zarr("--unpack", "packed", "--verify", "full", fields, out).ok()
+    stored = np.arange(3000).astype("u1").reshape(100, 30)
+    want = np.where(stored == 255, np.nan, stored * 0.5 + 1.0)
+    assert np.array_equal(zarr.open(str(out))["packed"][:], want, equal_nan=True)
+
+
+@pytest.mark.parametrize("value", ["1e300", "-1e39"])
+def test_a_fill_value_beyond_its_type(fields, out, value):
+    tool.nc2zarr("--fill-value", f"near:{value}", fields, out).fails(2, "near", "float32")
+
+
+@pytest.mark.parametrize("options", [["--fill-value", "text:x"], ["--dtype", "text:float32"], ["--keepbits", "text:3"], ["--unpack", "text"]],
+                         ids=" ".join)
+def test_options_for_numbers_and_a_variable_of_text(fields, out, options):
+    said = tool.nc2zarr(*options, fields, out).fails(2, options[0], "text")
+    assert "no chosen variable" not in said.err
+
+
+@pytest.mark.parametrize("dtype", ["bool", "string", "complex64"])
+def test_types_that_no_number_becomes(fields, out, dtype):
+    tool.nc2zarr("--dtype", f"near:{dtype}", fields, out).fails(2, "near", f"cast to {dtype}")
+
+
+# ---- subsets ----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("spec, want", [
+    ("-9223372036854775808:", slice(None)), (":9223372036854775807", slice(None)), ("-5:", slice(95, None)), (":-97", slice(3)),
+    ("::9223372036854775808", slice(0, 1)), ("7::18446744073709551615", slice(7, 8)), ("::4611686018427387904", slice(0, 1)),
+    ("3:90:40", slice(3, 90, 40)), ("::99", slice(None, None, 99)), ("95..1000", slice(95, None)), ("20..10", slice(10, 21)),
+])
+def test_odd_bounds_and_steps(fields, out, spec, want):
+    tool.nc2zarr("--subset", f"x={spec}", "--verify", "full", fields, out).ok()
+    whole = np.arange(3000).reshape(100, 30)
+    for name in ("chunked", "plain"):
+        assert np.array_equal(zarr.open(str(out))[name][:], whole[want])
+    assert list(zarr.open(str(out))["text"][:]) == [str(i) for i in range(100)][want]
+
+
+@pytest.mark.parametrize("spec", ["-9223372036854775809:", ":18446744073709551616", "::-1", "::0", "nan..5", "..inf", "5", "1:2:3:4"])
+def test_bounds_that_mean_nothing(fields, out, spec):
+    tool.nc2zarr("--subset", f"x={spec}", fields, out).fails(2, f"--subset x={spec}")
