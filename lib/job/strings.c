@@ -162,16 +162,15 @@ static int move_chunk(cm_job *job, cm_job_var *v, uint64_t number, mover *m, cm_
     if (rc == CM_OK && cm_grid_is_edge(grid, coord))
         rc = pad_chunk(grid, &box, &m->read, &m->padded, err);
     const cm_strings *whole = cm_grid_is_edge(grid, coord) ? &m->padded : &m->read;
+    if (rc != CM_OK)
+        return rc;
+    rc = cm_chain_encode_strings(cm_zarr_writer_chain(v->writer), m->ctx, whole, &m->encoded, err);
     if (rc == CM_OK)
-        rc = cm_chain_encode_strings(cm_zarr_writer_chain(v->writer), m->ctx, whole, &m->encoded,
-                                     err);
-    if (rc == CM_OK)
-        rc = cm_zarr_writer_put(v->writer, number, m->encoded.data, m->encoded.nbytes, err);
-    if (rc != CM_OK) {
-        char text[CM_MAX_RANK * 21];
-        cm_error_prefix(err, "variable %s: chunk %s", v->source->array.name,
-                        cm_coord_text(grid->rank, coord, text, sizeof(text)));
-    }
+        return cm_zarr_writer_put(v->writer, number, m->encoded.data, m->encoded.nbytes, err);
+    /* Readers and writers say where; an encoder cannot. */
+    char text[CM_MAX_RANK * 21];
+    cm_error_prefix(err, "variable %s: chunk %s", v->source->array.name,
+                    cm_coord_text(grid->rank, coord, text, sizeof(text)));
     return rc;
 }
 

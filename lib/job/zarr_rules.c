@@ -135,8 +135,9 @@ static int set_fill(cm_job *job, cm_job_var *v, const char *asked, const uint8_t
         return cm_fail(err, CM_EINVAL, "--fill-value %s:%s: text has no other than the empty one",
                        v->name, asked);
     if (v->as_strings) {
-        m->has_fill = v3;
-        m->fill_text = cm_strdup("", err);
+        const char *text = v->join ? NULL : a->fill_text;
+        m->has_fill = v3 || (text != NULL && *text != '\0');
+        m->fill_text = cm_strdup(text == NULL ? "" : text, err);
         return m->fill_text == NULL ? CM_ENOMEM : CM_OK;
     }
     if ((m->fill = cm_calloc(1, v->type.nbytes, err)) == NULL)
