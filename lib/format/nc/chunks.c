@@ -162,13 +162,25 @@ void cm_nc_use_chunks(cm_nc_node *node)
 typedef struct adder {
     cm_chunk_index *index;
     const cm_grid *grid;
+    const uint64_t
+        *extent; /* of the dataset, which may end before the grid: what lies past it is no data */
     int rc;
     cm_error *err;
 } adder;
 
+static bool is_outside(const adder *a, const uint64_t *offset)
+{
+    for (unsigned j = 0; j < a->grid->rank; j++)
+        if (offset[j] >= a->extent[j])
+            return true;
+    return false;
+}
+
 static int add_chunk(void *context, const cm_h5_chunk *chunk, cm_error *err)
 {
     adder *a = context;
+    if (is_outside(a, chunk->offset))
+        return CM_OK;
     return cm_chunk_index_add(a->index, a->grid, chunk->offset, chunk->address, chunk->nbytes,
                               chunk->mask, err);
 }
@@ -181,6 +193,8 @@ static int add_iterated(const hsize_t *offset, unsigned mask, haddr_t address, h
     uint64_t at[CM_MAX_RANK];
     for (unsigned j = 0; j < a->grid->rank; j++)
         at[j] = offset[j];
+    if (is_outside(a, at))
+        return H5_ITER_CONT;
     a->rc = cm_chunk_index_add(a->index, a->grid, at, address, nbytes, mask, a->err);
     return a->rc ? H5_ITER_ERROR : H5_ITER_CONT;
 }
@@ -220,7 +234,7 @@ int cm_nc_chunks_locate(cm_nc_node *node, const cm_grid *grid, cm_error *why)
 {
     const cm_nc_file *file = node->file;
     cm_h5_layout_message layout;
-    adder a = {.index = &node->index, .grid = grid, .err = why};
+    adder a = {.index = &node->index, .grid = grid, .extent = node->dataset.extent, .err = why};
     int rc = cm_h5_layout_read(&file->source, &file->super, node->dataset.header, &layout, why);
     if (!rc && (layout.index == CM_H5_INDEX_NONE || layout.rank != grid->rank))
         rc = cm_fail(why, CM_EUNSUPPORTED, "its object header and HDF5 disagree");

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/nc/extent.h"
 #include "format/nc/file.h"
 #include "format/nc/lock.h"
 
@@ -41,7 +42,16 @@ static bool is_unwritten(const cm_nc_node *node)
     return unwritten;
 }
 
-static int read_box_locked(cm_nc_node *node, const cm_box *box, void *dst, cm_error *err)
+/* The part of BOX that lies in the dataset, as far as that is known. */
+static bool clip(const cm_nc_node *node, const cm_box *box, cm_box *inside)
+{
+    if (node->dataset.known)
+        return cm_extent_clip(box, node->dataset.extent, inside);
+    *inside = *box;
+    return true;
+}
+
+static int read_inside(cm_nc_node *node, const cm_box *box, void *dst, cm_error *err)
 {
     const cm_array *a = &node->var.array;
     size_t start[CM_MAX_RANK + 1] = {0}, count[CM_MAX_RANK + 1] = {0};
@@ -54,6 +64,15 @@ static int read_box_locked(cm_nc_node *node, const cm_box *box, void *dst, cm_er
     }
     int rc = nc_get_vara(node->ncid, node->varid, start, count, dst);
     return rc ? failed(node, box, rc, err) : CM_OK;
+}
+
+static int read_box_locked(cm_nc_node *node, const cm_box *box, void *dst, cm_error *err)
+{
+    cm_box inside;
+    int rc = clip(node, box, &inside) ? read_inside(node, &inside, dst, err) : CM_OK;
+    if (!rc && !cm_box_equal(box, &inside))
+        cm_extent_spread(box, &inside, node->var.array.dtype.nbytes, node->nc_fill, dst);
+    return rc;
 }
 
 static int read_node(cm_nc_node *node, const cm_box *box, void *dst, cm_error *err)
@@ -70,19 +89,57 @@ static int read_node(cm_nc_node *node, const cm_box *box, void *dst, cm_error *e
     return rc;
 }
 
-static int read_strings_locked(cm_nc_node *node, const cm_box *box, char **text, cm_strings *out,
-                               cm_error *err)
+/* The strings of INSIDE, which is a part of BOX, to their places in OUT. */
+static int read_strings_inside(cm_nc_node *node, const cm_box *box, const cm_box *inside,
+                               cm_strings *out, cm_error *err)
 {
     size_t start[CM_MAX_RANK + 1] = {0}, count[CM_MAX_RANK + 1] = {0};
-    set_ranges(box, start, count);
+    size_t nelem = (size_t)cm_box_nelem(inside);
+    char **text = cm_calloc(nelem, sizeof *text, err);
+    if (!text)
+        return CM_ENOMEM;
+    set_ranges(inside, start, count);
     int nc = nc_get_vara_string(node->ncid, node->varid, start, count, text);
-    if (nc)
-        return failed(node, box, nc, err);
+    if (nc) {
+        free(text);
+        return failed(node, inside, nc, err);
+    }
     int rc = CM_OK;
-    for (size_t i = 0; i < out->nelem && !rc; i++)
+    for (size_t i = 0; i < nelem && !rc; i++)
         if (text[i]) /* NULL: never written, and the same as "" */
-            rc = cm_strings_set(out, i, text[i], strlen(text[i]), err);
-    nc_free_string(out->nelem, text);
+            rc = cm_strings_set(out, (size_t)cm_extent_place(box, inside, i), text[i],
+                                strlen(text[i]), err);
+    nc_free_string(nelem, text);
+    free(text);
+    return rc;
+}
+
+/* What lies past the end of the dataset. */
+static int fill_strings_outside(const cm_nc_node *node, const cm_box *box, const cm_box *inside,
+                                cm_strings *out, cm_error *err)
+{
+    const char *fill = node->var.array.fill_text;
+    size_t nbytes = strlen(fill);
+    uint64_t inner = cm_box_nelem(inside), i = 0;
+    uint64_t next = inner ? 0 : UINT64_MAX; /* place of element I of INSIDE, which begins BOX */
+    int rc = CM_OK;
+    for (size_t place = 0; place < out->nelem && nbytes && !rc; place++) {
+        if (place != next)
+            rc = cm_strings_set(out, place, fill, nbytes, err);
+        else
+            next = ++i < inner ? cm_extent_place(box, inside, i) : UINT64_MAX;
+    }
+    return rc;
+}
+
+static int read_strings_locked(cm_nc_node *node, const cm_box *box, cm_strings *out, cm_error *err)
+{
+    cm_box inside;
+    int rc = CM_OK;
+    if (clip(node, box, &inside))
+        rc = read_strings_inside(node, box, &inside, out, err);
+    if (!rc && !cm_box_equal(box, &inside))
+        rc = fill_strings_outside(node, box, &inside, out, err);
     return rc;
 }
 
@@ -96,13 +153,9 @@ static int read_node_strings(cm_nc_node *node, const cm_box *box, cm_strings *ou
     int rc = cm_strings_reset(out, nelem, err);
     if (rc || nelem == 0)
         return rc;
-    char **text = cm_calloc(nelem, sizeof *text, err);
-    if (!text)
-        return CM_ENOMEM;
     cm_nc_lock();
-    rc = read_strings_locked(node, box, text, out, err);
+    rc = read_strings_locked(node, box, out, err);
     cm_nc_unlock();
-    free(text);
     return rc;
 }
 
