@@ -26,6 +26,7 @@ typedef struct cm_h5_dataset {
     bool external;                /* its bytes lie in other files */
     bool plain; /* elements are two's complement integers, IEEE numbers or single characters */
     bool big_endian;
+    size_t text_nbytes;    /* of each string, where strings are of one length; else 0 */
     bool edges_unfiltered; /* chunks that reach past the edge did not go through the filters */
     cm_h5_fill fill;
     uint8_t fill_value[16]; /* CM_H5_FILL_VALUE of fixed-size types */

@@ -7,6 +7,7 @@
 
 #include "format/nc/extent.h"
 #include "format/nc/file.h"
+#include "format/nc/fixed_text.h"
 #include "format/nc/lock.h"
 
 static int failed(const cm_nc_node *node, const cm_box *box, int rc, cm_error *err)
@@ -137,7 +138,8 @@ static int read_strings_locked(cm_nc_node *node, const cm_box *box, cm_strings *
     cm_box inside;
     int rc = CM_OK;
     if (clip(node, box, &inside))
-        rc = read_strings_inside(node, box, &inside, out, err);
+        rc = node->dataset.text_nbytes ? cm_fixed_text_read(node, box, &inside, out, err)
+                                       : read_strings_inside(node, box, &inside, out, err);
     if (!rc && !cm_box_equal(box, &inside))
         rc = fill_strings_outside(node, box, &inside, out, err);
     return rc;

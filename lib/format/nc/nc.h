@@ -86,7 +86,11 @@ int cm_nc_var_prepare(cm_nc_file *file, cm_nc_var *var, cm_error *err);
  */
 const cm_codec_spec *cm_nc_var_codecs(const cm_nc_var *var, size_t *n);
 
-/* BOX of VAR through libnetcdf alone, whatever its access: for verification.  Locks. */
+/*
+ * BOX of VAR through libnetcdf alone, whatever its access: for verification.
+ * What lies past the end of an HDF5 dataset is set here, and strings of one
+ * length come from HDF5, for netCDF-C does both wrongly.  Locks.
+ */
 int cm_nc_read_library(cm_nc_file *file, cm_nc_var *var, const cm_box *box, void *dst,
                        cm_error *err);
 int cm_nc_read_library_strings(cm_nc_file *file, cm_nc_var *var, const cm_box *box, cm_strings *out,

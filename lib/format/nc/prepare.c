@@ -193,7 +193,8 @@ static const char *need_of_library(const cm_nc_node *node)
     if (node->file->library_only)
         return "as asked for";
     if (cm_dtype_is_vlen(&node->var.array.dtype))
-        return "strings of variable length lie outside their chunks";
+        return d->text_nbytes ? "it holds strings"
+                              : "strings of variable length lie outside their chunks";
     if (node->file->classic.version)
         return NULL;
     if (!d->known)

@@ -15,6 +15,12 @@ static int failed(const cm_nc_file *file, const char *name, const char *what, in
                    what, nc_strerror(rc));
 }
 
+static int variables_failed(const cm_nc_file *file, size_t group, int rc, cm_error *err)
+{
+    return cm_fail(err, CM_EFORMAT, "%s: group /%s: its variables cannot be read: %s", file->path,
+                   file->group[group].path, nc_strerror(rc));
+}
+
 static int set_unsupported(cm_nc_node *node, const char *text, cm_error *err)
 {
     node->var.unsupported = cm_strdup(text, err);
@@ -234,6 +240,46 @@ static int read_variable(cm_nc_node *node, const char *group, cm_error *err)
     return rc || v->unsupported ? rc : set_fill(node, t.base, err);
 }
 
+/* One that netCDF-C must not be asked about: its name is all that there is. */
+static int read_hazard(cm_nc_node *node, const char *group, const char *name, cm_error *err)
+{
+    int rc = set_names(node, group, name, err);
+    if (rc)
+        return rc;
+    node->var.array.dtype = cm_dtype_make(CM_KIND_STRING, 0);
+    node->var.array.attrs = cm_json_object();
+    if (!node->var.array.attrs)
+        return cm_fail(err, CM_ENOMEM, "no memory for attributes");
+    return set_unsupported(
+        node, "a fill value for strings of one length, on which netCDF-C crashes,", err);
+}
+
+static int read_group_variables(cm_nc_file *file, size_t group, size_t most, cm_error *err)
+{
+    const char *path = file->group[group].path;
+    int nvars = 0;
+    int rc = nc_inq_nvars(file->group_ncid[group], &nvars);
+    if (rc)
+        return variables_failed(file, group, rc, err);
+    char **hazard = cm_calloc((size_t)nvars + 1, sizeof *hazard, err);
+    if (!hazard)
+        return CM_ENOMEM;
+    rc = cm_h5_find_hazards(file, group, nvars, hazard, err);
+    for (int varid = 0; varid < nvars && file->nnodes < most && !rc; varid++) {
+        cm_nc_node *node = &file->node[file->nnodes++];
+        node->file = file;
+        node->ncid = file->group_ncid[group];
+        node->varid = varid;
+        node->locked_dataset = -1;
+        rc = hazard[varid] ? read_hazard(node, path, hazard[varid], err)
+                           : read_variable(node, path, err);
+    }
+    for (int varid = 0; varid < nvars; varid++)
+        free(hazard[varid]);
+    free(hazard);
+    return rc;
+}
+
 static int count_variables(const cm_nc_file *file, size_t *out, cm_error *err)
 {
     *out = 0;
@@ -241,8 +287,7 @@ static int count_variables(const cm_nc_file *file, size_t *out, cm_error *err)
         int n = 0;
         int rc = nc_inq_nvars(file->group_ncid[i], &n);
         if (rc)
-            return cm_fail(err, CM_EFORMAT, "%s: group /%s: its variables cannot be read: %s",
-                           file->path, file->group[i].path, nc_strerror(rc));
+            return variables_failed(file, i, rc, err);
         *out += (size_t)n;
     }
     return CM_OK;
@@ -257,17 +302,7 @@ int cm_nc_variables_read(cm_nc_file *file, cm_error *err)
     file->node = cm_calloc(n, sizeof *file->node, err);
     if (!file->node)
         return CM_ENOMEM;
-    for (size_t i = 0; i < file->ngroups && !rc; i++) {
-        int nvars = 0;
-        rc = nc_inq_nvars(file->group_ncid[i], &nvars);
-        for (int varid = 0; varid < nvars && file->nnodes < n && !rc; varid++) {
-            cm_nc_node *node = &file->node[file->nnodes++];
-            node->file = file;
-            node->ncid = file->group_ncid[i];
-            node->varid = varid;
-            node->locked_dataset = -1;
-            rc = read_variable(node, file->group[i].path, err);
-        }
-    }
+    for (size_t i = 0; i < file->ngroups && !rc; i++)
+        rc = read_group_variables(file, i, n, err);
     return rc;
 }

@@ -1,0 +1,71 @@
+#include <netcdf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/nc/file.h"
+
+/* Set by the walk over the links of a group. */
+typedef struct walker {
+    int ncid;
+    int nvars;
+    char **name; /* by variable */
+    int rc;
+    cm_error *err;
+} walker;
+
+/*
+ * For the fill value of a string netCDF-C (up to and including 4.10.1) makes room
+ * for a pointer, has HDF5 write it there, and frees what it then points to.  Of
+ * strings of one length HDF5 writes the characters (get_fill_info in hdf5open.c).
+ */
+static bool is_hazard(hid_t dataset)
+{
+    hid_t type = H5Dget_type(dataset), dcpl = H5Dget_create_plist(dataset);
+    H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
+    bool hazard = type >= 0 && dcpl >= 0 && H5Tget_class(type) == H5T_STRING &&
+                  H5Tget_size(type) > 1 && H5Tis_variable_str(type) == 0 &&
+                  H5Pfill_value_defined(dcpl, &defined) >= 0 &&
+                  defined == H5D_FILL_VALUE_USER_DEFINED;
+    if (dcpl >= 0)
+        H5Pclose(dcpl);
+    if (type >= 0)
+        H5Tclose(type);
+    return hazard;
+}
+
+static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, void *context)
+{
+    walker *w = context;
+    H5O_info_t info;
+    int varid = 0;
+    (void)link;
+    /* nc_inq_varid compares names alone; all other inquiries would read the fill value. */
+    if (H5Oget_info_by_name2(group, name, &info, H5O_INFO_BASIC, H5P_DEFAULT) < 0 ||
+        info.type != H5O_TYPE_DATASET || nc_inq_varid(w->ncid, name, &varid) != NC_NOERR ||
+        varid < 0 || varid >= w->nvars || w->name[varid])
+        return 0;
+    hid_t dataset = H5Dopen2(group, name, H5P_DEFAULT);
+    if (dataset >= 0 && is_hazard(dataset)) {
+        w->name[varid] = cm_strdup(name, w->err);
+        w->rc = w->name[varid] ? CM_OK : CM_ENOMEM;
+    }
+    if (dataset >= 0)
+        H5Dclose(dataset);
+    return w->rc ? -1 : 0;
+}
+
+int cm_h5_find_hazards(const cm_nc_file *file, size_t group, int nvars, char **name, cm_error *err)
+{
+    if (file->h5 < 0 || nvars == 0)
+        return CM_OK;
+    walker w = {.ncid = file->group_ncid[group], .nvars = nvars, .name = name, .err = err};
+    char *path = cm_asprintf(err, "/%s", file->group[group].path);
+    if (!path)
+        return CM_ENOMEM;
+    hsize_t at = 0;
+    /* What HDF5 cannot walk it cannot read either, and says so later. */
+    (void)H5Literate_by_name(file->h5, path, H5_INDEX_NAME, H5_ITER_NATIVE, &at, visit_link, &w,
+                             H5P_DEFAULT);
+    free(path);
+    return w.rc;
+}
