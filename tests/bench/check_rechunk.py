@@ -4,6 +4,7 @@
 All are read by zarr-python with the codecs of zarrs.  Prints one JSON object: for
 each target null, or what differs.
 """
+
 import hashlib
 import json
 import sys

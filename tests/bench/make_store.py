@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """make_store.py NAME OUT.zarr 3|2 [quick]: writes one of the stores that stores.py lists, array v in a group."""
+
 import os
 import sys
 
@@ -24,8 +25,12 @@ def main():
     shape, chunk = work.dims(quick), work.lengths(work.chunk, quick)
     field = Field(shape, "f4", 1)
     group = zarr.create_group(out + ".part", zarr_format=version)
-    names = {"dimension_names": ["z", "y", "x"]} if version == 3 else {"attributes": {"_ARRAY_DIMENSIONS": ["z", "y", "x"]}}
-    a = group.create_array("v", shape=shape, chunks=chunk, dtype="f4", compressors=compressor(work.codec, version), fill_value=0, **names)
+    names = (
+        {"dimension_names": ["z", "y", "x"]} if version == 3 else {"attributes": {"_ARRAY_DIMENSIONS": ["z", "y", "x"]}}
+    )
+    a = group.create_array(
+        "v", shape=shape, chunks=chunk, dtype="f4", compressors=compressor(work.codec, version), fill_value=0, **names
+    )
     depth = -(-16 // chunk[0]) * chunk[0]
     for lo in range(0, shape[0], depth):
         a[lo : lo + depth] = field.maps(lo, min(lo + depth, shape[0]))

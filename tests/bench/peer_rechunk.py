@@ -6,6 +6,7 @@ zarr-python, zarrs or rechunker; MEMORY in bytes is for those that can be told.
 Everyone writes blosc zstd 2 with byte shuffle.  The last line is the time from
 opening to the end, without the imports.
 """
+
 import json
 import sys
 import time
@@ -58,8 +59,9 @@ def zarr_python(source, target, chunks, shards, threads, memory, pipeline=None):
 
     def work():
         a = zarr.open_group(source, mode="r")["v"]
-        b = zarr.create_group(target).create_array("v", shape=a.shape, chunks=chunks, shards=shards, dtype=a.dtype,
-                                                   compressors=blosc(), fill_value=0)  # fmt: skip
+        b = zarr.create_group(target).create_array(
+            "v", shape=a.shape, chunks=chunks, shards=shards, dtype=a.dtype, compressors=blosc(), fill_value=0
+        )
         b[...] = a[...]
 
     return work
@@ -76,14 +78,29 @@ def tensorstore(source, target, chunks, shards, threads, memory, sync=False):
     import tensorstore as ts
     import zarr
 
-    context = ts.Context({"cache_pool": {"total_bytes_limit": 8 << 30}, "data_copy_concurrency": {"limit": threads},
-                          "file_io_concurrency": {"limit": threads}, "file_io_sync": sync})  # fmt: skip
-    codecs = [{"name": "bytes", "configuration": {"endian": "little"}},
-              {"name": "blosc", "configuration": {"cname": "zstd", "clevel": 2, "shuffle": "shuffle", "typesize": 4}}]  # fmt: skip
+    context = ts.Context(
+        {
+            "cache_pool": {"total_bytes_limit": 8 << 30},
+            "data_copy_concurrency": {"limit": threads},
+            "file_io_concurrency": {"limit": threads},
+            "file_io_sync": sync,
+        }
+    )
+    codecs = [
+        {"name": "bytes", "configuration": {"endian": "little"}},
+        {"name": "blosc", "configuration": {"cname": "zstd", "clevel": 2, "shuffle": "shuffle", "typesize": 4}},
+    ]
     if shards:
-        codecs = [{"name": "sharding_indexed", "configuration": {
-            "chunk_shape": chunks, "codecs": codecs,
-            "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]}}]  # fmt: skip
+        codecs = [
+            {
+                "name": "sharding_indexed",
+                "configuration": {
+                    "chunk_shape": chunks,
+                    "codecs": codecs,
+                    "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
+                },
+            }
+        ]
 
     def spec(path):
         return {"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{path}/v/"}}
@@ -92,7 +109,13 @@ def tensorstore(source, target, chunks, shards, threads, memory, sync=False):
         zarr.create_group(target)
         a = ts.open(spec(source), open=True, read=True, context=context).result()
         grid = {"name": "regular", "configuration": {"chunk_shape": shards or chunks}}
-        metadata = {"shape": list(a.shape), "data_type": "float32", "fill_value": 0, "chunk_grid": grid, "codecs": codecs}
+        metadata = {
+            "shape": list(a.shape),
+            "data_type": "float32",
+            "fill_value": 0,
+            "chunk_grid": grid,
+            "codecs": codecs,
+        }
         b = ts.open({**spec(target), "metadata": metadata}, create=True, context=context).result()
         b.write(a).result()
 
@@ -116,15 +139,28 @@ def rechunker(source, target, chunks, shards, threads, memory):
     def work():
         options = {"compressor": numcodecs.Blosc("zstd", 2, numcodecs.Blosc.SHUFFLE)}
         zarr.open_group(target, mode="w")
-        plan = rechunk(zarr.open_group(source, mode="r")["v"], chunks, memory // threads, f"{target}/v", target_options=options,
-                       temp_store=f"{target}.temp", executor="dask")  # fmt: skip
+        plan = rechunk(
+            zarr.open_group(source, mode="r")["v"],
+            chunks,
+            memory // threads,
+            f"{target}/v",
+            target_options=options,
+            temp_store=f"{target}.temp",
+            executor="dask",
+        )
         plan.execute()
 
     return work
 
 
-WHO = {"dask": dask, "zarr-python": zarr_python, "zarrs": zarrs, "tensorstore": tensorstore, "tensorstore-sync": tensorstore_sync,
-       "rechunker": rechunker}  # fmt: skip
+WHO = {
+    "dask": dask,
+    "zarr-python": zarr_python,
+    "zarrs": zarrs,
+    "tensorstore": tensorstore,
+    "tensorstore-sync": tensorstore_sync,
+    "rechunker": rechunker,
+}
 
 
 def main():

@@ -4,6 +4,7 @@ As bench.py does it: in each round everyone rechunks the same store once, in tur
 each target is compared with the source before anything counts; nobody syncs but
 those whose name says so.
 """
+
 import json
 import os
 
@@ -43,7 +44,9 @@ class Rechunks:
             self.say(f"making {os.path.basename(path)}")
             measure.remove(path)
             measure.remove(path + ".part")
-            self.bench.helper("make_store.py", work.source(), path, str(version), *(["quick"] if self.bench.quick else []))
+            self.bench.helper(
+                "make_store.py", work.source(), path, str(version), *(["quick"] if self.bench.quick else [])
+            )
             with open(path + ".made", "w") as f:
                 f.write(stamp)
         return path
@@ -56,8 +59,24 @@ class Rechunks:
         if who.startswith(RECHUNK) and who != "rechunker":
             limit = ["--memory", str(memory)] if memory else []
             durable = ["--durable"] if who.endswith("durable") else []
-            return [f"{self.bench.build}/bin/rechunk", "-q", "-j", threads, "--verify", "none", "--codec", "blosc:zstd:2:shuffle",
-                    "--chunks", chunks, "--shards", shards, *limit, *durable, self.prepare(work, 3), target]  # fmt: skip
+            return [
+                f"{self.bench.build}/bin/rechunk",
+                "-q",
+                "-j",
+                threads,
+                "--verify",
+                "none",
+                "--codec",
+                "blosc:zstd:2:shuffle",
+                "--chunks",
+                chunks,
+                "--shards",
+                shards,
+                *limit,
+                *durable,
+                self.prepare(work, 3),
+                target,
+            ]
         python = os.environ.get("BENCH_RECHUNKER_PYTHON", "") if who == "rechunker" else self.bench.python
         source = self.prepare(work, 2 if who == "rechunker" else 3)
         return [python, f"{HERE}/peer_rechunk.py", who, source, target, chunks, shards, threads, str(memory or ROOM)]
@@ -89,7 +108,9 @@ class Rechunks:
             entry["files"], entry["stored_nbytes"] = measure.measure_tree(target)
             chunks = "x".join(map(str, work.lengths(work.target, quick)))
             shards = "x".join(map(str, work.shards)) or "none"
-            verdict = json.loads(self.bench.helper("check_rechunk.py", self.prepare(work, 3), chunks, shards, target))[target]
+            verdict = json.loads(self.bench.helper("check_rechunk.py", self.prepare(work, 3), chunks, shards, target))[
+                target
+            ]
             measure.remove(target)
             measure.remove(f"{target}.temp")
             if verdict:
@@ -113,9 +134,17 @@ class Rechunks:
         return {"plan": array["plan"], "planned": array["planned"], "memory": document["memory"]}
 
     def measure(self, work):
-        row = {"work": work.name, "title": work.title, "shape": work.dims(self.bench.quick), "memory": work.memory(self.bench.quick),
-               "chunk": work.lengths(work.chunk, self.bench.quick), "target": work.lengths(work.target, self.bench.quick),
-               "shards": work.shards, "decoded_nbytes": work.nbytes(self.bench.quick), "contenders": {}}  # fmt: skip
+        row = {
+            "work": work.name,
+            "title": work.title,
+            "shape": work.dims(self.bench.quick),
+            "memory": work.memory(self.bench.quick),
+            "chunk": work.lengths(work.chunk, self.bench.quick),
+            "target": work.lengths(work.target, self.bench.quick),
+            "shards": work.shards,
+            "decoded_nbytes": work.nbytes(self.bench.quick),
+            "contenders": {},
+        }
         good = self.qualify(row, work)
         for r in range(self.rounds):
             os.sync()
@@ -133,7 +162,11 @@ class Rechunks:
                 measure.remove(target)
                 measure.remove(f"{target}.temp")
         row["plan"] = self.plan(work)
-        parts = [f"{who} {measure.summary(e['seconds'].values())['median']:.2f} s" for who, e in row["contenders"].items() if e["seconds"]]
+        parts = [
+            f"{who} {measure.summary(e['seconds'].values())['median']:.2f} s"
+            for who, e in row["contenders"].items()
+            if e["seconds"]
+        ]
         self.say(f"rechunk, {work.name}: " + ", ".join(parts))
         return row
 
@@ -151,18 +184,21 @@ def targets(result, rows):
     for row in result.get("rechunk", []):
         for who, factor in (("dask", 2.5), ("tensorstore", 1.3), ("rechunker", 5)):
             if who in row["contenders"]:
-                report.at_least(rows, f"rechunk, times faster than {TITLES[who]}: {row['work']}", factor, report.against(row, who, RECHUNK))
-        plan, ours = row["plan"], row["contenders"][RECHUNK]
-        if plan and plan["plan"]["kind"] == "sweep" and plan["plan"]["bound_nbytes"]:
-            figure = plan["plan"]["traffic_nbytes"] / plan["plan"]["bound_nbytes"]
-            report.at_most(rows, f"rechunk, bytes over the lower bound: {row['work']}", 1, figure)
-        if row["memory"] and ours["seconds"]:
-            report.at_most(rows, f"rechunk, peak memory under --memory: {row['work']}", row["memory"] // report.MIB, ours["peak_nbytes"] / report.MIB, " MiB")
+                name = f"rechunk, times faster than {TITLES[who]}: {row['work']}"
+                report.at_least(rows, name, factor, report.against(row, who, RECHUNK))
+        plan = row["plan"]["plan"] if row["plan"] else {}
+        if plan.get("kind") == "sweep" and plan["bound_nbytes"]:
+            name = f"rechunk, bytes over the lower bound: {row['work']}"
+            report.at_most(rows, name, 1, plan["traffic_nbytes"] / plan["bound_nbytes"])
+        peak = row["contenders"][RECHUNK]["peak_nbytes"]
+        if row["memory"] and peak:
+            name = f"rechunk, peak memory under --memory: {row['work']}"
+            report.at_most(rows, name, row["memory"] // report.MIB, peak / report.MIB, " MiB")
 
 
-METHOD = """As above, but with stores for input. Before its time counts, each target was compared with its source, both read
-by zarr-python with the codecs of zarrs; chunks and shards, too. Who is said to sync does, nobody else. In quick runs most
-peers are measured on the first work only."""
+METHOD = """As above, but with stores for input. Before its time counts, each target was compared with its source,
+chunks and shards included, both read by zarr-python with the codecs of zarrs. Who is said to sync does, nobody else.
+In quick runs most peers are measured on the first work only."""
 
 
 def sections(result):
@@ -170,27 +206,41 @@ def sections(result):
     return ["# rechunk\n\n" + METHOD, *(section(row) for row in rows)] if rows else []
 
 
-def section(row):
-    def text(lengths):
-        return "x".join(map(str, lengths))
+def text_of(lengths):
+    return "x".join(map(str, lengths))
 
-    shards = f" in shards of {text(row['shards'])}" if row["shards"] else ""
-    lines = [f"## rechunk, {row['work']}: {row['title']}", ""]
-    lines.append(f"{text(row['shape'])} float32, {row['decoded_nbytes'] / 1e6:.0f} MB decoded, chunks of {text(row['chunk'])} to "
-                 f"{text(row['target'])}{shards}" + (f", --memory {row['memory'] / report.MIB:.0f} MiB" if row["memory"] else "") + ".")  # fmt: skip
+
+def what(row):
+    shards = f" in shards of {text_of(row['shards'])}" if row["shards"] else ""
+    memory = f", --memory {row['memory'] / report.MIB:.0f} MiB" if row["memory"] else ""
+    size = f"{text_of(row['shape'])} float32, {row['decoded_nbytes'] / 1e6:.0f} MB decoded"
+    return f"{size}, chunks of {text_of(row['chunk'])} to {text_of(row['target'])}{shards}{memory}."
+
+
+def plan_of(row):
+    plan, planned = row["plan"]["plan"], row["plan"]["planned"]
+    counts = ", ".join(f"{planned[f'chunk_{key}']:,} {key}" for key in ("reads", "decodes", "writes"))
+    scratch, traffic, bound = (
+        n / 1e6 for n in (planned["scratch_nbytes"], plan["traffic_nbytes"], plan["bound_nbytes"])
+    )
+    return (
+        f"Plan: {plan['kind']}, chunk {counts}, {scratch:.0f} MB by scratch files, "
+        f"traffic {traffic:.0f} MB over a bound of {bound:.0f} MB."
+    )
+
+
+def section(row):
+    lines = [f"## rechunk, {row['work']}: {row['title']}", "", what(row)]
     if row["plan"]:
-        plan, planned = row["plan"]["plan"], row["plan"]["planned"]
-        lines.append(f"Plan: {plan['kind']}, {planned['chunk_reads']:,} chunks read, {planned['chunk_decodes']:,} decoded, "
-                     f"{planned['chunk_writes']:,} written, {planned['scratch_nbytes'] / 1e6:.0f} MB by scratch files, traffic "
-                     f"{plan['traffic_nbytes'] / 1e6:.0f} MB over a bound of {plan['bound_nbytes'] / 1e6:.0f} MB.")  # fmt: skip
+        lines.append(plan_of(row))
     body, refused = [], []
     for who, entry in row["contenders"].items():
         if not entry["seconds"]:
             refused.append(f"- {entry['title']}: {entry.get('refused', 'not measured')}")
             continue
-        ours = "1" if who == RECHUNK else report.spread(report.against(row, who, RECHUNK))
-        body.append((entry["title"], report.spread(measure.summary(entry["seconds"].values())), ours,
-                     f"{measure.summary(entry['cpu'])['median']:.2f}", f"{entry['peak_nbytes'] / report.MIB:.0f}", entry["files"],
-                     f"{entry['stored_nbytes'] / 1e6:.1f}"))  # fmt: skip
+        cells = [entry["title"], report.spread(measure.summary(entry["seconds"].values()))]
+        cells.append("1" if who == RECHUNK else report.spread(report.against(row, who, RECHUNK)))
+        cells += [f"{measure.summary(entry['cpu'])['median']:.2f}", f"{entry['peak_nbytes'] / report.MIB:.0f}"]
+        body.append((*cells, entry["files"], f"{entry['stored_nbytes'] / 1e6:.1f}"))
     head = ("contender", "seconds", "over rechunk", "CPU s", "peak MiB", "files", "MB stored")
     return "\n".join([*lines, "", report.table(head, body), *refused])

@@ -1,4 +1,5 @@
 """rechunk: options, wording, exit statuses, what is carried over, plans, and what is already there."""
+
 import json
 import os
 import pty
@@ -34,7 +35,9 @@ def field(shape, dtype="f4"):
 
 def make_store(path, fmt):
     """A hierarchy with something of everything; coordinates named so that xarray opens it."""
-    root = zarr.create_group(str(path), zarr_format=fmt, attributes={"title": "T", "n": 2**60, "x": 0.1, "list": [1, "ü", None]})
+    root = zarr.create_group(
+        str(path), zarr_format=fmt, attributes={"title": "T", "n": 2**60, "x": 0.1, "list": [1, "ü", None]}
+    )
 
     def add(group, name, values, chunks, dims, **kw):
         attributes = kw.pop("attributes", {})
@@ -50,9 +53,16 @@ def make_store(path, fmt):
     add(root, "lat", np.linspace(80, -80, 9), (9,), ["lat"])
     add(root, "lon", np.arange(12, dtype="f4") * 30, (12,), ["lon"])
     add(root, "height", np.array(2.0), (), [])
-    tas = add(root, "tas", field((40, 9, 12)), (7, 4, 5), ["time", "lat", "lon"], fill_value=np.float32(1e20),
-              attributes={"units": "K", "coordinates": "height"}, compressors=BloscCodec(cname="lz4", clevel=3, shuffle="shuffle")
-              if fmt == 3 else numcodecs.Blosc("lz4", 3, 1))
+    tas = add(
+        root,
+        "tas",
+        field((40, 9, 12)),
+        (7, 4, 5),
+        ["time", "lat", "lon"],
+        fill_value=np.float32(1e20),
+        attributes={"units": "K", "coordinates": "height"},
+        compressors=BloscCodec(cname="lz4", clevel=3, shuffle="shuffle") if fmt == 3 else numcodecs.Blosc("lz4", 3, 1),
+    )
     tas[14:21] = np.float32(1e20)  # chunks that are not stored
     deep = root.create_group("model/run", attributes={"note": "deep"})
     add(deep, "count", (np.arange(108) % 50).reshape(9, 12).astype("i2"), (4, 4), ["lat", "lon"])
@@ -154,6 +164,7 @@ def test_too_little_memory_says_what_would_do(work):
 
 # ---- what is carried over -------------------------------------------------------------------------
 
+
 def node_document(text):
     return {k: v for k, v in json.loads(text).items() if k != "consolidated_metadata"}
 
@@ -171,10 +182,16 @@ def test_without_options_bytes_pass_through(either, out):
 
 
 GEOMETRIES = {
-    "series": ["--chunks", "time=full,lat=2,lon=2"], "maps": ["--chunks", "tas:1x9x12"], "prime": ["--chunks", "tas:11x5x7"],
-    "in order": ["--chunks", "tas:40x1x12", "--chunks", "model/run/*:3x5"], "auto": ["--chunks", "auto:1KiB"],
-    "larger than the array": ["--chunks", "tas:64x16x16"], "codec": ["--codec", "zstd:1"], "none": ["--codec", "none"],
-    "blosc": ["--codec", "tas:blosc:zstd:5:bitshuffle"], "gzip": ["--codec", "gzip:1", "--chunks", "tas:8x9x4"],
+    "series": ["--chunks", "time=full,lat=2,lon=2"],
+    "maps": ["--chunks", "tas:1x9x12"],
+    "prime": ["--chunks", "tas:11x5x7"],
+    "in order": ["--chunks", "tas:40x1x12", "--chunks", "model/run/*:3x5"],
+    "auto": ["--chunks", "auto:1KiB"],
+    "larger than the array": ["--chunks", "tas:64x16x16"],
+    "codec": ["--codec", "zstd:1"],
+    "none": ["--codec", "none"],
+    "blosc": ["--codec", "tas:blosc:zstd:5:bitshuffle"],
+    "gzip": ["--codec", "gzip:1", "--chunks", "tas:8x9x4"],
 }
 
 
@@ -202,6 +219,7 @@ def test_dimension_names_cross_versions(either, out):
     fmt = "2" if (either / "zarr.json").exists() else "3"
     rechunked.run(either, out, "--zarr-format", fmt, "--chunks", "tas:5x9x12")
     import xarray as xr
+
     a, b = (xr.open_zarr(str(p), chunks=None, decode_cf=False) for p in (either, out))
     assert a.sizes == b.sizes and set(a.variables) == set(b.variables)
     assert a["tas"].dims == b["tas"].dims == ("time", "lat", "lon")
@@ -222,8 +240,11 @@ def test_codecs_stay_unless_others_are_asked_for(store, out):
 
 
 def test_the_later_option_wins(store, out):
-    found = rechunked.arrays(rechunked.run(store, out, "--chunks", "tas:1x1x1", "--chunks", "t*s:10x9x12", "--codec", "zstd:9",
-                                           "--codec", "tas:same"))
+    found = rechunked.arrays(
+        rechunked.run(
+            store, out, "--chunks", "tas:1x1x1", "--chunks", "t*s:10x9x12", "--codec", "zstd:9", "--codec", "tas:same"
+        )
+    )
     assert found["tas"]["after"]["chunks"] == [10, 9, 12]
     assert found["tas"]["after"]["codec"] == found["tas"]["before"]["codec"]
     assert found["model/run/count"]["after"]["codec"] == "zstd:9"
@@ -259,7 +280,9 @@ def test_variable_takes_arrays_and_their_groups(either, out):
 
 @pytest.mark.parametrize("how", ["::", "folder", "url"])
 def test_a_node_of_a_store(either, out, how):
-    source = {"::": f"{either}::model/run", "folder": either / "model" / "run", "url": f"file://{either}::model/run"}[how]
+    source = {"::": f"{either}::model/run", "folder": either / "model" / "run", "url": f"file://{either}::model/run"}[
+        how
+    ]
     rechunked.run(source, f"file://{out}" if how == "url" else out, "--chunks", "2x12")
     want = rechunked.listing(either / "model" / "run")
     assert rechunked.listing(out) == want and set(want) == {"", "count", "flags"}
@@ -295,7 +318,9 @@ def test_an_unknown_codec_passes_through(tmp_path, out, fmt):
     assert chunks and chunks == {k: v for k, v in rechunked.files(out / "strange").items() if "z" not in k}
 
 
-@pytest.mark.parametrize("options", [["--chunks", "strange:2x8"], ["--codec", "zstd"], ["--zarr-format", "2"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "options", [["--chunks", "strange:2x8"], ["--codec", "zstd"], ["--zarr-format", "2"]], ids=" ".join
+)
 def test_an_unknown_codec_is_refused_by_name_where_it_matters(tmp_path, out, options):
     source = strange(tmp_path / "in.zarr")
     run(*options, source, out).fails(1, "strange", "lzma")
@@ -308,8 +333,14 @@ def test_an_unknown_codec_can_be_left_out(tmp_path, out):
 
 
 def test_an_unknown_type_passes_through(tmp_path, out):
-    a = zarr.create_array(str(tmp_path / "in.zarr" / "table"), shape=(7,), chunks=(3,), dtype=np.dtype([("a", "<i4"), ("b", "<f8")]),
-                          zarr_format=2, fill_value=None)
+    a = zarr.create_array(
+        str(tmp_path / "in.zarr" / "table"),
+        shape=(7,),
+        chunks=(3,),
+        dtype=np.dtype([("a", "<i4"), ("b", "<f8")]),
+        zarr_format=2,
+        fill_value=None,
+    )
     a[...] = np.array([(i, i / 2) for i in range(7)], a.dtype)
     (tmp_path / "in.zarr" / ".zgroup").write_text('{"zarr_format": 2}')
     rechunked.run(tmp_path / "in.zarr", out)
@@ -318,6 +349,7 @@ def test_an_unknown_type_passes_through(tmp_path, out):
 
 
 # ---- plans ----------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("options", GEOMETRIES.values(), ids=GEOMETRIES)
 def test_the_plan_is_what_is_done(store, out, options):
@@ -333,13 +365,17 @@ def test_the_plan_is_what_is_done(store, out, options):
         for key in ("chunks", "shards", "codec", "nchunks"):
             assert a["after"][key] == b["after"][key], (name, key)
         assert a["after"]["nobjects"] >= b["after"]["nobjects"], name
-        assert {k: v for k, v in a["plan"].items() if k != "seconds"} == {k: v for k, v in b["plan"].items() if k != "seconds"}
+        assert {k: v for k, v in a["plan"].items() if k != "seconds"} == {
+            k: v for k, v in b["plan"].items() if k != "seconds"
+        }
 
 
 def test_a_plan_for_people(store, out):
     done = run("--dry-run", "--chunks", "tas:40x2x2", store, out).ok()
     assert "planned: nothing is written" in done.out and "7x4x5 to 40x2x2" in done.out
-    header = next(line for line in done.out.splitlines() if "bound" in line and "gap" in line and "reads" in line).split()
+    header = next(
+        line for line in done.out.splitlines() if "bound" in line and "gap" in line and "reads" in line
+    ).split()
     row = next(line for line in done.out.splitlines() if line.split()[:1] == ["tas"] and "%" in line).split()
     assert header[:4] == ["array", "reads", "decodes", "writes"]
     document = rechunked.arrays(rechunked.run(store, out, "--dry-run", "--chunks", "tas:40x2x2"))
@@ -350,14 +386,18 @@ def test_a_plan_for_people(store, out):
 
 
 def test_traffic_is_what_is_counted(tmp_path, out):
-    """With every chunk there, traffic is reading, writing, and scratch twice; a sweep that reads once meets the bound."""
-    a = zarr.create_array(str(tmp_path / "in.zarr"), shape=(30, 40, 50), chunks=(1, 40, 50), dtype="f8", compressors=ZstdCodec())
+    """With every chunk there; and a sweep, which reads once, meets the bound."""
+    a = zarr.create_array(
+        str(tmp_path / "in.zarr"), shape=(30, 40, 50), chunks=(1, 40, 50), dtype="f8", compressors=ZstdCodec()
+    )
     a[...] = np.random.default_rng(0).random((30, 40, 50))
     (found,) = rechunked.run(tmp_path / "in.zarr", out, "--chunks", "30x4x5")["arrays"]
     counted = found["counted"]
     assert counted["chunk_reads"] == counted["chunk_decodes"] == 30 and counted["chunk_writes"] == 100
     assert counted["element_nbytes_read"] == counted["element_nbytes_written"] == a.nbytes
-    assert found["plan"]["traffic_nbytes"] == 2 * a.nbytes == found["plan"]["bound_nbytes"] and found["plan"]["gap"] == 0
+    assert (
+        found["plan"]["traffic_nbytes"] == 2 * a.nbytes == found["plan"]["bound_nbytes"] and found["plan"]["gap"] == 0
+    )
     assert found["plan"]["kind"] == "sweep"
 
 
@@ -370,6 +410,7 @@ def test_missing_chunks_are_known_from_empty_ones(store, out):
 
 
 # ---- results --------------------------------------------------------------------------------------
+
 
 def test_full_verification_prints_digests(either, out):
     document = rechunked.run(either, out, "--verify", "full", "--chunks", "tas:9x9x2")
@@ -405,8 +446,11 @@ def test_quiet_says_nothing(store, out):
     assert (done.out, done.err) == ("", "")
 
 
-@pytest.mark.parametrize("options", [["--durable"], ["-j", "3"], ["--memory", "200MB"], ["--progress", "always"], ["--scratch", "."]],
-                         ids=" ".join)
+@pytest.mark.parametrize(
+    "options",
+    [["--durable"], ["-j", "3"], ["--memory", "200MB"], ["--progress", "always"], ["--scratch", "."]],
+    ids=" ".join,
+)
 def test_harmless_options_change_nothing(store, out, options):
     rechunked.run(store, out, "--chunks", "tas:9x9x2", *options, cwd=out.parent)
     assert rechunked.listing(out) == rechunked.listing(store)
@@ -420,10 +464,18 @@ def test_trace_is_a_chrome_trace(store, out, tmp_path):
     assert any(e["ph"] == "X" for e in events)
 
 
-@pytest.mark.parametrize("args, outcome, status", [
-    (["in.zarr", "b.zarr"], "done", 0), (["--dry-run", "in.zarr", "b.zarr"], "planned", 0), (["absent.zarr", "b.zarr"], "failed", 1),
-    (["--chunks", "nosuch=3", "in.zarr", "b.zarr"], "failed", 2), (["--digest", "in.zarr"], "done", 0), (["--digest", "absent.zarr"], "failed", 1),
-], ids=lambda v: " ".join(v) if isinstance(v, list) else str(v))
+@pytest.mark.parametrize(
+    "args, outcome, status",
+    [
+        (["in.zarr", "b.zarr"], "done", 0),
+        (["--dry-run", "in.zarr", "b.zarr"], "planned", 0),
+        (["absent.zarr", "b.zarr"], "failed", 1),
+        (["--chunks", "nosuch=3", "in.zarr", "b.zarr"], "failed", 2),
+        (["--digest", "in.zarr"], "done", 0),
+        (["--digest", "absent.zarr"], "failed", 1),
+    ],
+    ids=lambda v: " ".join(v) if isinstance(v, list) else str(v),
+)
 def test_json_holds_against_the_schema(work, args, outcome, status):
     done = run("--json", *args, cwd=work)
     assert done.status == status, str(done)
@@ -435,6 +487,7 @@ def test_json_holds_against_the_schema(work, args, outcome, status):
 
 # ---- digests --------------------------------------------------------------------------------------
 
+
 def test_digests_for_people(store, out):
     rechunked.run(store, out, "--chunks", "tas:9x9x2")
     one, two = run("--digest", store).ok(), run("--digest", out).ok()
@@ -444,7 +497,10 @@ def test_digests_for_people(store, out):
     assert all(re.fullmatch("[0-9a-f]{32}", row[0]) for row in rows)
     both = run("--digest", store, out).ok().out
     assert both.count(f"{store}:\n") == both.count(f"{out}:\n") == 1
-    assert run("--digest", f"{store}::model/run/count").ok().out.split()[0] == rechunked.digests(store)["model/run/count"][1]
+    assert (
+        run("--digest", f"{store}::model/run/count").ok().out.split()[0]
+        == rechunked.digests(store)["model/run/count"][1]
+    )
 
 
 def test_digest_of_what_cannot_be_decoded(tmp_path):
@@ -453,6 +509,7 @@ def test_digest_of_what_cannot_be_decoded(tmp_path):
 
 
 # ---- what is already there ------------------------------------------------------------------------
+
 
 def test_overwrite_replaces_the_store_and_keeps_what_is_not_its_own(store, out):
     rechunked.run(store, out, "--chunks", "tas:2x2x2")
@@ -489,7 +546,9 @@ def slow(tmp_path_factory):
     rng = np.random.default_rng(5)
     root = zarr.create_group(str(path))
     for name, n in (("v", 24), ("w", 8)):
-        a = root.create_array(name, shape=(n, 256, 256), chunks=(1, 256, 256), dtype="f4", compressors=ZstdCodec(level=1))
+        a = root.create_array(
+            name, shape=(n, 256, 256), chunks=(1, 256, 256), dtype="f4", compressors=ZstdCodec(level=1)
+        )
         a[...] = rng.random((n, 256, 256), "f4")
     return path
 
@@ -499,8 +558,13 @@ SLOW = ["-j", "1", "--codec", "zstd:19", "--chunks", "4x64x64"]
 
 def stopped(source, out, number, *options, objects=5):
     """Stopped by signal NUMBER once some chunks are there; returns what it said."""
-    process = subprocess.Popen([tool.program("rechunk"), *SLOW, *options, str(source), str(out)], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, env=tool.environment())
+    process = subprocess.Popen(
+        [tool.program("rechunk"), *SLOW, *options, str(source), str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=tool.environment(),
+    )
     end = time.monotonic() + 60
     while sum(len(f) for _, _, f in os.walk(out)) < objects and process.poll() is None and time.monotonic() < end:
         time.sleep(0.002)
@@ -545,10 +609,16 @@ def test_resume_with_another_source_is_refused(slow, store, out):
 
 # ---- progress -------------------------------------------------------------------------------------
 
+
 def test_progress_is_a_bar_on_a_terminal(slow, out):
     controller, terminal = pty.openpty()
-    process = subprocess.Popen([tool.program("rechunk"), "--progress", "always", *SLOW, "--variable", "w", str(slow), str(out)],
-                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=terminal, env={**os.environ, "TERM": "xterm"})
+    process = subprocess.Popen(
+        [tool.program("rechunk"), "--progress", "always", *SLOW, "--variable", "w", str(slow), str(out)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=terminal,
+        env={**os.environ, "TERM": "xterm"},
+    )
     os.close(terminal)
     seen = b""
     while True:
@@ -567,13 +637,18 @@ def test_progress_is_a_bar_on_a_terminal(slow, out):
 
 # ---- one table: help, man page, completion --------------------------------------------------------
 
-CONTRACT = set("""--chunks --shards --codec --zarr-format --variable --variables --digest --dry-run --overwrite --resume --scratch
-    --durable --trace --verify -j --threads --memory --progress -v -q --json --help --version -h --verbose --quiet""".split())
+CONTRACT = set(
+    """--chunks --shards --codec --zarr-format --variable --variables --digest --dry-run --overwrite --resume --scratch
+    --durable --trace --verify -j --threads --memory --progress -v -q --json --help --version -h
+    --verbose --quiet""".split()
+)
 
 
 def man_page():
     with open(PROSE) as prose:
-        return subprocess.run([tool.program("rechunk"), "--generate", "man"], stdin=prose, capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            [tool.program("rechunk"), "--generate", "man"], stdin=prose, capture_output=True, text=True, check=True
+        ).stdout
 
 
 def test_help_names_the_contract():

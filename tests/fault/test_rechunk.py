@@ -1,4 +1,6 @@
 """rechunk when things go wrong: killed, out of space, corrupt sources, and memory that is enforced."""
+
+import json
 import os
 import random
 import shutil
@@ -27,7 +29,9 @@ def source(tmp_path_factory):
     rng = np.random.default_rng(5)
     root = zarr.create_group(str(path), attributes={"title": "noise"})
     for name, n in (("v", 32), ("g/w", 16)):
-        a = root.create_array(name, shape=(n, 180, 170), chunks=(1, 180, 170), dtype="f4", compressors=ZstdCodec(level=1))
+        a = root.create_array(
+            name, shape=(n, 180, 170), chunks=(1, 180, 170), dtype="f4", compressors=ZstdCodec(level=1)
+        )
         a[...] = rng.random((n, 180, 170), "f4")
     return path
 
@@ -62,8 +66,12 @@ def duration(source, folder, options):
 
 def kill_at(moment, source, out, *options):
     """Killed after MOMENT seconds; False when it was done before."""
-    process = subprocess.Popen([tool.program("rechunk"), "-q", *SLOW, *options, str(source), str(out)], stderr=subprocess.PIPE,
-                               text=True, env=tool.environment())
+    process = subprocess.Popen(
+        [tool.program("rechunk"), "-q", *SLOW, *options, str(source), str(out)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=tool.environment(),
+    )
     try:
         err = process.communicate(timeout=moment)[1]
     except subprocess.TimeoutExpired:
@@ -117,7 +125,7 @@ TIGHT = ["--memory", "48MiB", "-j", "1", "--chunks", "100x32x32", "--verify", "n
 
 
 def test_killed_with_scratch_files(tmp_path, out):
-    """A plan with scratch files, killed in its passes: resumed it ends right, and scratch space is as empty as before."""
+    """Killed in the passes of such a plan, resumed it ends right, and scratch space is as empty as before."""
     source, scratch = large(tmp_path / "in.zarr", (100, 512, 512), (1, 512, 512)), tmp_path / "scratch"
     scratch.mkdir()
     options = [*TIGHT, "--scratch", scratch]
@@ -130,7 +138,9 @@ def test_killed_with_scratch_files(tmp_path, out):
     want = rechunked.digests(source)
     assert rechunked.digests(out) == want and os.listdir(scratch) == []
     shutil.rmtree(out)
-    process = subprocess.Popen([tool.program("rechunk"), "-q", *map(str, options), str(source), str(out)], env=tool.environment())
+    process = subprocess.Popen(
+        [tool.program("rechunk"), "-q", *map(str, options), str(source), str(out)], env=tool.environment()
+    )
     time.sleep(whole * 0.5)
     process.kill()
     process.wait()
@@ -142,7 +152,12 @@ def test_killed_with_scratch_files(tmp_path, out):
 
 # ---- no space ---------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("options", [[], ["--shards", "32x180x170"], ["--zarr-format", "2"], ["-j", "1", "--codec", "none"], ["--durable"]], ids=" ".join)
+
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--shards", "32x180x170"], ["--zarr-format", "2"], ["-j", "1", "--codec", "none"], ["--durable"]],
+    ids=" ".join,
+)
 def test_full_disk_and_then_more(source, truth, small_disk, options):
     before = state(source)
     disk = small_disk("size=2m")
@@ -187,6 +202,7 @@ def test_file_size_limit(source, out, limit):
 
 # ---- corrupt sources --------------------------------------------------------------------------------
 
+
 def corrupt_store(path, kind):
     """A store whose chunk 2/1 of g/v is damaged; the key of the damaged file."""
     root = zarr.create_group(str(path), zarr_format=2 if kind.startswith("v2") else 3)
@@ -217,11 +233,26 @@ def damage(chunk, how):
     chunk.write_bytes(data)
 
 
-CORRUPT = [("v3", "flipped"), ("v3", "cut"), ("v3", "empty"), ("v3", "garbage"), ("v2", "cut"), ("v2", "empty"), ("v2", "garbage"),
-           ("shard", "index"), ("shard", "cut"), ("shard", "empty"), ("shard", "garbage")]
+CORRUPT = [
+    ("v3", "flipped"),
+    ("v3", "cut"),
+    ("v3", "empty"),
+    ("v3", "garbage"),
+    ("v2", "cut"),
+    ("v2", "empty"),
+    ("v2", "garbage"),
+    ("shard", "index"),
+    ("shard", "cut"),
+    ("shard", "empty"),
+    ("shard", "garbage"),
+]
 
 
-@pytest.mark.parametrize("options", [["--chunks", "g/v:40x8"], ["--codec", "gzip", "-j", "1", "--verify", "none"]], ids=["other chunks", "other codec"])
+@pytest.mark.parametrize(
+    "options",
+    [["--chunks", "g/v:40x8"], ["--codec", "gzip", "-j", "1", "--verify", "none"]],
+    ids=["other chunks", "other codec"],
+)
 @pytest.mark.parametrize("kind, how", CORRUPT)
 def test_corrupt_source(tmp_path, out, kind, how, options):
     damage(corrupt_store(tmp_path / "in.zarr", kind), how)
@@ -238,12 +269,20 @@ def test_corrupt_source_is_no_digest(tmp_path):
     run("--digest", tmp_path / "in.zarr").fails(1, "in.zarr", "g/v", "2/1")
 
 
+def array_of_four(chunk):
+    little = {"name": "bytes", "configuration": {"endian": "little"}}
+    grid = {"name": "regular", "configuration": {"chunk_shape": [chunk]}}
+    head = {"zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "int32", "fill_value": 0}
+    return json.dumps({**head, "chunk_grid": grid, "chunk_key_encoding": {"name": "default"}, "codecs": [little]})
+
+
 METADATA = {
-    "not JSON": '{"zarr_format": 3,', "no shape": '{"zarr_format": 3, "node_type": "array"}', "empty": "", "binary": "\0\1\2",
-    "huge chunks": '{"zarr_format":3,"node_type":"array","shape":[4],"data_type":"int32","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[4611686018427387904]}},'
-                   '"chunk_key_encoding":{"name":"default"},"fill_value":0,"codecs":[{"name":"bytes","configuration":{"endian":"little"}}]}',
-    "no chunks": '{"zarr_format":3,"node_type":"array","shape":[4],"data_type":"int32","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[0]}},'
-                 '"chunk_key_encoding":{"name":"default"},"fill_value":0,"codecs":[{"name":"bytes","configuration":{"endian":"little"}}]}',
+    "not JSON": '{"zarr_format": 3,',
+    "no shape": '{"zarr_format": 3, "node_type": "array"}',
+    "empty": "",
+    "binary": "\0\1\2",
+    "huge chunks": array_of_four(1 << 62),
+    "no chunks": array_of_four(0),
     "deep": "[" * 100_000,
 }
 
@@ -287,7 +326,19 @@ def test_twenty_times_the_memory(tmp_path, out, limited):
     """1.9 GB through 96 MiB, in a cgroup of 128 MiB that counts page cache, too."""
     on_disk(tmp_path)
     source = large(tmp_path / "in.zarr", (480, 1024, 1024), (1, 1024, 1024))
-    done = run("--json", "--memory", "96MiB", "--chunks", "480x32x32", "--verify", "full", source, out, before=limited(128 * MIB), peak=True).ok()
+    done = run(
+        "--json",
+        "--memory",
+        "96MiB",
+        "--chunks",
+        "480x32x32",
+        "--verify",
+        "full",
+        source,
+        out,
+        before=limited(128 * MIB),
+        peak=True,
+    ).ok()
     document = rechunked.check_document(done.out)
     rechunked.check_counts(document)
     assert document["verification"]["nelements"] == 480 << 20 and document["verification"]["differences"] == []
@@ -296,9 +347,12 @@ def test_twenty_times_the_memory(tmp_path, out, limited):
 
 
 PEAKS = {  # shape, chunks before, chunks after, MiB, more
-    "maps to series": ((256, 512, 512), (1, 512, 512), "256x32x32", 64, []), "series to maps": ((256, 512, 512), (256, 32, 32), "1x512x512", 64, ["-j", "4"]),
-    "cubes": ((256, 256, 256), (50, 50, 50), "64x64x64", 64, []), "shards": ((256, 512, 512), (4, 512, 512), "4x64x64", 96, ["--shards", "16x512x512"]),
-    "recompressed": ((32, 1024, 1024), (4, 1024, 1024), "4x1024x1024", 128, ["--codec", "gzip:1"]), "many small chunks": ((4096, 2048), (4, 2048), "64x64", 64, ["-j", "8"]),
+    "maps to series": ((256, 512, 512), (1, 512, 512), "256x32x32", 64, []),
+    "series to maps": ((256, 512, 512), (256, 32, 32), "1x512x512", 64, ["-j", "4"]),
+    "cubes": ((256, 256, 256), (50, 50, 50), "64x64x64", 64, []),
+    "shards": ((256, 512, 512), (4, 512, 512), "4x64x64", 96, ["--shards", "16x512x512"]),
+    "recompressed": ((32, 1024, 1024), (4, 1024, 1024), "4x1024x1024", 128, ["--codec", "gzip:1"]),
+    "many small chunks": ((4096, 2048), (4, 2048), "64x64", 64, ["-j", "8"]),
 }
 
 

@@ -1,4 +1,5 @@
 """Stores of zarr-python and tensorstore, rechunked, and read by them again: the same bits in every layout."""
+
 import json
 import math
 import random
@@ -15,7 +16,28 @@ from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec, GzipCodec, Sharding
 from support import digest, paths, rechunked, tool
 
 RNG = np.random.default_rng(11)
-TYPES = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16", "S5", "U3", "V7", "M8[s]", "m8[10ns]", "str"]
+TYPES = [
+    "?",
+    "i1",
+    "u1",
+    "i2",
+    "u2",
+    "i4",
+    "u4",
+    "i8",
+    "u8",
+    "f2",
+    "f4",
+    "f8",
+    "c8",
+    "c16",
+    "S5",
+    "U3",
+    "V7",
+    "M8[s]",
+    "m8[10ns]",
+    "str",
+]
 
 
 def sample(dtype, shape):
@@ -49,7 +71,9 @@ def write(path, values, chunks, fmt=3, **kw):
     kind = values.dtype.kind
     if kind == "V" and "fill_value" not in kw:
         kw["fill_value"] = np.zeros((), values.dtype)[()]
-    z = zarr.create_array(str(path), shape=values.shape, chunks=chunks, dtype=str if kind == "O" else values.dtype, zarr_format=fmt, **kw)
+    z = zarr.create_array(
+        str(path), shape=values.shape, chunks=chunks, dtype=str if kind == "O" else values.dtype, zarr_format=fmt, **kw
+    )
     z[...] = values
     return z
 
@@ -85,12 +109,17 @@ def through_tensorstore(path, fmt):
 
 # ---- types ------------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("fmt", [2, 3])
 def test_every_type(tmp_path, dtype, fmt):
     a = sample(dtype, (9, 11))
     write(tmp_path / "0", a, (4, 5), fmt)
-    steps = [["--chunks", "9x2"], ["--chunks", "2x11", "--codec", "gzip:1"], ["--zarr-format", str(5 - fmt), "--chunks", "5x7"]]
+    steps = [
+        ["--chunks", "9x2"],
+        ["--chunks", "2x11", "--codec", "gzip:1"],
+        ["--zarr-format", str(5 - fmt), "--chunks", "5x7"],
+    ]
     if fmt == 3 and not dtype.startswith("V"):  # zarr-python reads no raw bytes from shards
         steps.insert(1, ["--chunks", "3x2", "--shards", "6x6"])
     want = expected_digest(a)
@@ -103,14 +132,29 @@ def test_every_type(tmp_path, dtype, fmt):
     assert {d for s in range(len(steps) + 1) for _, d in rechunked.digests(tmp_path / str(s)).values()} == {want}
 
 
-FILLS = [("f4", np.nan), ("f8", -np.inf), ("f4", 1e20), ("f2", 0.1), ("f4", -0.0), ("i8", -(2**63)), ("u8", 2**64 - 1), ("?", True),
-         ("c16", complex(np.nan, 3)), ("S5", b"ab"), ("U3", "zß"), ("M8[s]", np.datetime64("NaT")), ("m8[ns]", 5)]
+FILLS = [
+    ("f4", np.nan),
+    ("f8", -np.inf),
+    ("f4", 1e20),
+    ("f2", 0.1),
+    ("f4", -0.0),
+    ("i8", -(2**63)),
+    ("u8", 2**64 - 1),
+    ("?", True),
+    ("c16", complex(np.nan, 3)),
+    ("S5", b"ab"),
+    ("U3", "zß"),
+    ("M8[s]", np.datetime64("NaT")),
+    ("m8[ns]", 5),
+]
 
 
 @pytest.mark.parametrize("fmt", [2, 3])
 @pytest.mark.parametrize("dtype, fill", FILLS, ids=lambda v: str(v))
 def test_fill_values_of_chunks_that_are_not_there(tmp_path, out, dtype, fill, fmt):
-    z = zarr.create_array(str(tmp_path / "in"), shape=(10, 7), chunks=(2, 3), dtype=dtype, fill_value=fill, zarr_format=fmt)
+    z = zarr.create_array(
+        str(tmp_path / "in"), shape=(10, 7), chunks=(2, 3), dtype=dtype, fill_value=fill, zarr_format=fmt
+    )
     z[4:6] = np.zeros((), dtype)
     for i, options in enumerate((["--chunks", "5x5"], ["--zarr-format", str(5 - fmt), "--chunks", "3x7"])):
         made = out.with_name(f"out{i}")
@@ -134,7 +178,10 @@ V3 = {
     "blosclz": dict(compressors=BloscCodec(cname="blosclz", shuffle="noshuffle")),
     "dots": dict(chunk_key_encoding={"name": "default", "separator": "."}),
     "v2 keys": dict(chunk_key_encoding={"name": "v2", "separator": "/"}),
-    **{f"numcodecs.{type(c).__name__.lower()}": dict(compressors=c) for c in (nc.Zlib(level=4), nc.BZ2(level=4), nc.LZ4(), nc.CRC32(), nc.Adler32())},
+    **{
+        f"numcodecs.{type(c).__name__.lower()}": dict(compressors=c)
+        for c in (nc.Zlib(level=4), nc.BZ2(level=4), nc.LZ4(), nc.CRC32(), nc.Adler32())
+    },
     "numcodecs.shuffle": dict(compressors=[nc.Shuffle(elementsize=4), nc.Zlib()]),
 }
 
@@ -157,21 +204,47 @@ def test_a_chain_stays_as_it_is(tmp_path, out, codec):
 SHARDED = {
     "sharded": dict(chunks=(2, 5), shards=(4, 10)),
     "edges": dict(chunks=(2, 3), shards=(8, 6), compressors=BloscCodec()),
-    "index at the start": dict(chunks=(8, 10), serializer=ShardingCodec(chunk_shape=(2, 5), codecs=[BytesCodec(), ZstdCodec()], index_location="start"),
-                               compressors=None),
-    "bare index": dict(chunks=(4, 4), serializer=ShardingCodec(chunk_shape=(4, 1), index_codecs=[BytesCodec(endian="big")]), compressors=None),
+    "index at the start": dict(
+        chunks=(8, 10),
+        serializer=ShardingCodec(chunk_shape=(2, 5), codecs=[BytesCodec(), ZstdCodec()], index_location="start"),
+        compressors=None,
+    ),
+    "bare index": dict(
+        chunks=(4, 4),
+        serializer=ShardingCodec(chunk_shape=(4, 1), index_codecs=[BytesCodec(endian="big")]),
+        compressors=None,
+    ),
     "compressed shards": dict(chunks=(4, 10), serializer=ShardingCodec(chunk_shape=(2, 5)), compressors=GzipCodec()),
-    "transposed shards": dict(chunks=(4, 4), filters=TransposeCodec(order=(1, 0)), serializer=ShardingCodec(chunk_shape=(2, 4)), compressors=None),
-    "shards of shards": dict(chunks=(8, 10), serializer=ShardingCodec(
-        chunk_shape=(4, 5), codecs=[ShardingCodec(chunk_shape=(2, 1), codecs=[BytesCodec(), GzipCodec()])]), compressors=None),
+    "transposed shards": dict(
+        chunks=(4, 4),
+        filters=TransposeCodec(order=(1, 0)),
+        serializer=ShardingCodec(chunk_shape=(2, 4)),
+        compressors=None,
+    ),
+    "shards of shards": dict(
+        chunks=(8, 10),
+        serializer=ShardingCodec(
+            chunk_shape=(4, 5), codecs=[ShardingCodec(chunk_shape=(2, 1), codecs=[BytesCodec(), GzipCodec()])]
+        ),
+        compressors=None,
+    ),
 }
 
 
 WRAPPED = ["compressed shards", "transposed shards", "shards of shards"]  # shards inside other codecs have no other cut
 
 
-@pytest.mark.parametrize("options", [[], ["--shards", "none", "--chunks", "3x11"], ["--chunks", "3x2", "--shards", "9x4"],
-                                     ["--codec", "zstd"], ["--shards", "none"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--shards", "none", "--chunks", "3x11"],
+        ["--chunks", "3x2", "--shards", "9x4"],
+        ["--codec", "zstd"],
+        ["--shards", "none"],
+    ],
+    ids=" ".join,
+)
 @pytest.mark.parametrize("layout", SHARDED)
 def test_shards(tmp_path, out, layout, options):
     a = sample("i4", (9, 11))
@@ -185,8 +258,12 @@ def test_shards(tmp_path, out, layout, options):
     assert bits(got[...]) == bits(a)
     if not options:
         before, after = rechunked.files(tmp_path / "in"), rechunked.files(out)
-        assert found["plan"]["kind"] == "copy" and json.loads(before.pop("zarr.json")) == json.loads(after.pop("zarr.json"))
-        assert {k: len(v) for k, v in after.items()} == {k: len(v) for k, v in before.items()}  # in any order inside a shard
+        assert found["plan"]["kind"] == "copy" and json.loads(before.pop("zarr.json")) == json.loads(
+            after.pop("zarr.json")
+        )
+        assert {k: len(v) for k, v in after.items()} == {
+            k: len(v) for k, v in before.items()
+        }  # in any order inside a shard
     if "none" in options and (layout not in WRAPPED or "--codec" in options):
         assert got.shards is None
     if "9x4" in options:
@@ -194,10 +271,15 @@ def test_shards(tmp_path, out, layout, options):
 
 
 FILTERS = {
-    "delta": ("i4", lambda d: numcodecs.Delta(d)), "delta, narrow": ("i4", lambda d: numcodecs.Delta(d, "i2")),
-    "delta of floats": ("f8", lambda d: numcodecs.Delta(d)), "scale": ("f8", lambda d: numcodecs.FixedScaleOffset(offset=2, scale=8, dtype=d, astype="u2")),
-    "quantize": ("f4", lambda d: numcodecs.Quantize(3, d)), "astype": ("i4", lambda d: numcodecs.AsType("i2", d)),
-    "packbits": ("?", lambda d: numcodecs.PackBits()), "shuffle": ("i4", lambda d: numcodecs.Shuffle(4)), "fletcher32": ("i4", lambda d: numcodecs.Fletcher32()),
+    "delta": ("i4", lambda d: numcodecs.Delta(d)),
+    "delta, narrow": ("i4", lambda d: numcodecs.Delta(d, "i2")),
+    "delta of floats": ("f8", lambda d: numcodecs.Delta(d)),
+    "scale": ("f8", lambda d: numcodecs.FixedScaleOffset(offset=2, scale=8, dtype=d, astype="u2")),
+    "quantize": ("f4", lambda d: numcodecs.Quantize(3, d)),
+    "astype": ("i4", lambda d: numcodecs.AsType("i2", d)),
+    "packbits": ("?", lambda d: numcodecs.PackBits()),
+    "shuffle": ("i4", lambda d: numcodecs.Shuffle(4)),
+    "fletcher32": ("i4", lambda d: numcodecs.Fletcher32()),
 }
 
 
@@ -208,7 +290,9 @@ def test_version_2_filters(tmp_path, out, name, endian, order):
     dtype, make = FILTERS[name]
     dtype = np.dtype(endian + dtype)
     a = np.nan_to_num(sample(dtype.str, (9, 12))).astype(dtype)
-    z = write(tmp_path / "in", a, (4, 4), 2, filters=[make(dtype)], compressors=numcodecs.Zlib(), order=order, fill_value=0)
+    z = write(
+        tmp_path / "in", a, (4, 4), 2, filters=[make(dtype)], compressors=numcodecs.Zlib(), order=order, fill_value=0
+    )
     want = z[...]  # what a lossy filter made of it
     done = tool.run("rechunk", "--chunks", "9x5", tmp_path / "in", out)
     if done.status:  # an encoder is there, or the codec is named
@@ -222,10 +306,22 @@ def test_version_2_filters(tmp_path, out, name, endian, order):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", ["<i2", ">f8", "|u1", ">U2", ">M8[ms]"])
-@pytest.mark.parametrize("compressor", [None, numcodecs.Zstd(3), numcodecs.Blosc("zstd", 3, -1), numcodecs.LZ4(), numcodecs.BZ2()], ids=lambda c: getattr(c, "codec_id", "none"))
+@pytest.mark.parametrize(
+    "compressor",
+    [None, numcodecs.Zstd(3), numcodecs.Blosc("zstd", 3, -1), numcodecs.LZ4(), numcodecs.BZ2()],
+    ids=lambda c: getattr(c, "codec_id", "none"),
+)
 def test_version_2_compressors(tmp_path, out, compressor, dtype, order):
     a = sample(dtype, (7, 6, 5))
-    write(tmp_path / "in", a, (3, 4, 2), 2, compressors=compressor, order=order, chunk_key_encoding={"name": "v2", "separator": "/"})
+    write(
+        tmp_path / "in",
+        a,
+        (3, 4, 2),
+        2,
+        compressors=compressor,
+        order=order,
+        chunk_key_encoding={"name": "v2", "separator": "/"},
+    )
     rechunk(tmp_path / "in", out, "--chunks", "2x6x3")
     before, after = (json.loads((s / ".zarray").read_text()) for s in (tmp_path / "in", out))
     for meta in (before, after):  # an automatic shuffle may be spelled out
@@ -241,24 +337,58 @@ def test_version_2_compressors(tmp_path, out, compressor, dtype, order):
 
 # ---- tensorstore ------------------------------------------------------------------------------------
 
+
 def tensorstore_spec(path, dtype, shape, chunk, layout):
     little = {"name": "bytes", "configuration": {"endian": "little"}}
     if layout.startswith("v2"):
         order = "F" if layout == "v2 F" else "C"
-        return {"driver": "zarr", "kvstore": {"driver": "file", "path": f"{path}/"}, "metadata": {
-            "shape": list(shape), "chunks": list(chunk), "dtype": np.dtype(dtype).str, "order": order, "fill_value": None, "filters": None,
-            "compressor": {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1}, "dimension_separator": "."}}
+        return {
+            "driver": "zarr",
+            "kvstore": {"driver": "file", "path": f"{path}/"},
+            "metadata": {
+                "shape": list(shape),
+                "chunks": list(chunk),
+                "dtype": np.dtype(dtype).str,
+                "order": order,
+                "fill_value": None,
+                "filters": None,
+                "compressor": {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1},
+                "dimension_separator": ".",
+            },
+        }
     codecs = {
         "plain": [little],
         "gzip": [little, {"name": "gzip", "configuration": {"level": 3}}],
-        "transposed": [{"name": "transpose", "configuration": {"order": [2, 0, 1]}}, little, {"name": "zstd", "configuration": {"level": 3}}],
-        "sharded": [{"name": "sharding_indexed", "configuration": {
-            "chunk_shape": [2, 3, 2], "codecs": [little, {"name": "blosc", "configuration": {"cname": "zstd", "clevel": 2, "shuffle": "shuffle"}}],
-            "index_codecs": [little, {"name": "crc32c"}]}}],
+        "transposed": [
+            {"name": "transpose", "configuration": {"order": [2, 0, 1]}},
+            little,
+            {"name": "zstd", "configuration": {"level": 3}},
+        ],
+        "sharded": [
+            {
+                "name": "sharding_indexed",
+                "configuration": {
+                    "chunk_shape": [2, 3, 2],
+                    "codecs": [
+                        little,
+                        {"name": "blosc", "configuration": {"cname": "zstd", "clevel": 2, "shuffle": "shuffle"}},
+                    ],
+                    "index_codecs": [little, {"name": "crc32c"}],
+                },
+            }
+        ],
     }[layout]
-    return {"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{path}/"}, "metadata": {
-        "shape": list(shape), "data_type": dtype, "codecs": codecs, "chunk_key_encoding": {"name": "default"},
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunk)}}}}
+    return {
+        "driver": "zarr3",
+        "kvstore": {"driver": "file", "path": f"{path}/"},
+        "metadata": {
+            "shape": list(shape),
+            "data_type": dtype,
+            "codecs": codecs,
+            "chunk_key_encoding": {"name": "default"},
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunk)}},
+        },
+    }
 
 
 @pytest.mark.parametrize("layout", ["plain", "gzip", "transposed", "sharded", "v2 C", "v2 F"])
@@ -268,7 +398,9 @@ def test_tensorstore(tmp_path, dtype, layout):
     ts = tensorstore.open(tensorstore_spec(tmp_path / "0", dtype, a.shape, (4, 6, 4), layout), create=True).result()
     ts.write(a).result()
     fmt, digests = 2 if layout.startswith("v2") else 3, {expected_digest(a)}
-    for i, options in enumerate((["--shards", "none", "--chunks", "9x2x5"] if fmt == 3 else ["--chunks", "9x2x5"], ["--chunks", "2x11x1"])):
+    for i, options in enumerate(
+        (["--shards", "none", "--chunks", "9x2x5"] if fmt == 3 else ["--chunks", "9x2x5"], ["--chunks", "2x11x1"])
+    ):
         rechunk(tmp_path / str(i), tmp_path / str(i + 1), *options, "-j", "2")
         assert bits(through_tensorstore(tmp_path / str(i + 1), fmt)) == bits(a)
         digests |= {d for _, d in rechunked.digests(tmp_path / str(i + 1)).values()}
@@ -276,6 +408,7 @@ def test_tensorstore(tmp_path, dtype, layout):
 
 
 # ---- any geometry -----------------------------------------------------------------------------------
+
 
 def geometry(seed):
     """A random array and what to do to it: rank 0 to 6, edges, empty dimensions, chunks beyond the array."""
@@ -287,7 +420,10 @@ def geometry(seed):
         shape[r.randrange(rank)] = 0
 
     def chunk():
-        return [r.choice([1, r.randint(1, most + 3), max(1, n), r.randint(1, max(1, n)), r.choice([2, 3, 5, 7])]) for n in shape]
+        return [
+            r.choice([1, r.randint(1, most + 3), max(1, n), r.randint(1, max(1, n)), r.choice([2, 3, 5, 7])])
+            for n in shape
+        ]
 
     before, after = chunk(), chunk()
     for side in (before, after):  # not thousands of files
@@ -327,8 +463,10 @@ def test_any_geometry(tmp_path, out, seed):
 
 
 TIGHT = {  # shape, chunks before and after
-    "maps to series": ((64, 512, 512), (1, 512, 512), (64, 32, 32)), "series to maps": ((64, 512, 512), (64, 32, 32), (1, 512, 512)),
-    "relatively prime": ((150, 300, 320), (50, 80, 70), (64, 77, 101)), "long to wide": ((3000, 4000), (3000, 11), (13, 4000)),
+    "maps to series": ((64, 512, 512), (1, 512, 512), (64, 32, 32)),
+    "series to maps": ((64, 512, 512), (64, 32, 32), (1, 512, 512)),
+    "relatively prime": ((150, 300, 320), (50, 80, 70), (64, 77, 101)),
+    "long to wide": ((3000, 4000), (3000, 11), (13, 4000)),
 }
 
 
@@ -348,7 +486,16 @@ def test_in_little_memory(tmp_path, out, case):
 
 # ---- NetCDF -----------------------------------------------------------------------------------------
 
-NETCDF = ["cmip_nc4_z.nc", "groups_nested.nc", "strings_shapes.nc", "interleaved_cdf5.nc", "chars_nc4.nc", "type_cdf1_f8.nc", "plugin_lzf_shuffle.h5", "era5_cdf2.nc"]
+NETCDF = [
+    "cmip_nc4_z.nc",
+    "groups_nested.nc",
+    "strings_shapes.nc",
+    "interleaved_cdf5.nc",
+    "chars_nc4.nc",
+    "type_cdf1_f8.nc",
+    "plugin_lzf_shuffle.h5",
+    "era5_cdf2.nc",
+]
 
 
 @pytest.mark.parametrize("name", NETCDF)
@@ -361,7 +508,14 @@ def test_digests_of_a_file_its_store_and_its_rechunk_are_one(out, name):
     assert {n: d for n, (_, d) in want.items()} == {n: d for n, (_, d) in rechunked.digests(out).items()}
 
 
-SAMPLES = ["v2_blosc_F.zarr", "v2_zstd_C.zarr", "v2_none_C.zarr", "v3_gzip.zarr", "v3_sharded.zarr", "v3_hierarchy.zarr"]
+SAMPLES = [
+    "v2_blosc_F.zarr",
+    "v2_zstd_C.zarr",
+    "v2_none_C.zarr",
+    "v3_gzip.zarr",
+    "v3_sharded.zarr",
+    "v3_hierarchy.zarr",
+]
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -1,4 +1,5 @@
 """A memory limit that the system enforces, in whichever version of cgroups there is."""
+
 import os
 from pathlib import Path
 

@@ -1,4 +1,5 @@
 """Runs rechunk and holds what it says of itself against its contract and against zarr-python."""
+
 import json
 import math
 import os
@@ -71,7 +72,10 @@ def plain(value):
     if isinstance(value, np.ndarray):
         if value.dtype.kind in "OT":
             return [str(x) for x in value.ravel()]
-        return (value.dtype.newbyteorder("<").str, np.ascontiguousarray(value).astype(value.dtype.newbyteorder("<")).tobytes())
+        return (
+            value.dtype.newbyteorder("<").str,
+            np.ascontiguousarray(value).astype(value.dtype.newbyteorder("<")).tobytes(),
+        )
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}
     return repr(value)
@@ -82,8 +86,12 @@ def node_of(node):
         return {"attributes": plain(dict(node.attrs))}
     meta = node.metadata
     names = getattr(meta, "dimension_names", None)
-    found = {"attributes": plain(dict(node.attrs)), "shape": node.shape, "fill": plain(np.asarray(node.fill_value)),
-             "values": plain(np.asarray(node[...], node.dtype))}
+    found = {
+        "attributes": plain(dict(node.attrs)),
+        "shape": node.shape,
+        "fill": plain(np.asarray(node.fill_value)),
+        "values": plain(np.asarray(node[...], node.dtype)),
+    }
     if names and any(names):
         found["names"] = tuple(names)
     return found
@@ -105,4 +113,6 @@ def files(folder):
 
 
 def names_below(folder):
-    return sorted(os.path.relpath(os.path.join(at, name), folder) for at, dirs, found in os.walk(folder) for name in dirs + found)
+    return sorted(
+        os.path.relpath(os.path.join(at, name), folder) for at, dirs, found in os.walk(folder) for name in dirs + found
+    )
