@@ -75,8 +75,7 @@ char *cm_re_codec_text(const cm_zarr_meta *m, cm_error *err)
     }
     if (text != NULL && *text == '\0') {
         free(text);
-        text = cm_strdup(
-            m->verbatim || (n == 0 && m->raw != NULL && m->rank == 0) ? "not known" : "none", err);
+        text = cm_strdup(m->verbatim ? "not known" : "none", err);
     }
     return text;
 }

@@ -86,12 +86,12 @@ static width make_width(const cm_axis *axis, uint64_t block, uint64_t tile)
     return w;
 }
 
-static void add_width(const cm_axis *axis, length *l, uint64_t block)
+static void add_width(const cm_axis *axis, length *l, unsigned most, uint64_t block)
 {
     for (unsigned i = 0; i < l->nwidths; i++)
         if (l->width[i].block == block)
             return;
-    if (l->nwidths < MAX_WIDTHS)
+    if (l->nwidths < most)
         l->width[l->nwidths++] = make_width(axis, block, l->tile);
 }
 
@@ -101,18 +101,19 @@ static uint64_t period(const cm_axis *axis)
     return axis->source / cm_gcd_u64(axis->source, axis->target);
 }
 
-static void fill_length(const cm_axis *axis, uint64_t tile, bool may_spill, length *l)
+/* The tile itself, with MOST > 1 also wider blocks. */
+static void fill_length(const cm_axis *axis, uint64_t tile, unsigned most, length *l)
 {
     uint64_t all = ntargets(axis), whole = period(axis);
     l->tile = tile;
-    add_width(axis, l, tile);
+    add_width(axis, l, most, tile);
     /* Tiles that end where source chunks end have no seams to avoid. */
-    if (may_spill && l->width[0].read > axis->n) {
+    if (most > 1 && l->width[0].read > axis->n) {
         uint64_t closed = cm_mul_sat(tile, whole / cm_gcd_u64(whole, tile));
-        add_width(axis, l, min_u64(closed, all));
+        add_width(axis, l, most, min_u64(closed, all));
         for (uint64_t k = 8; k >= 2; k /= 2)
             if (tile * k < min_u64(closed, all))
-                add_width(axis, l, tile * k);
+                add_width(axis, l, most, tile * k);
     }
     cm_meetings_find(axis, tile, &l->meetings);
 }
@@ -159,10 +160,24 @@ static bool is_cut(const cm_axis *axis)
     return axis->n > axis->target || axis->n > axis->source;
 }
 
+/* Lengths along each dimension, so that all combinations stay below MAX_TILES. */
+static unsigned lengths_each(const search *s)
+{
+    /* More dimensions have more orders and more blocks for each tile. */
+    double tiles = s->ndims <= 5 ? MAX_TILES : MAX_TILES / 4;
+    for (unsigned most = MAX_LENGTHS; most > 2; most--) {
+        double total = 1;
+        for (unsigned i = 0; i < s->ndims; i++)
+            total *= (double)min_u64(most, ntargets(&s->axis[s->dim[i].index]));
+        if (total <= tiles)
+            return most;
+    }
+    return 2;
+}
+
 static int prepare(search *s, cm_error *err)
 {
     const cm_route_request *r = s->request;
-    unsigned most = MAX_LENGTHS;
     s->nelem = 1;
     for (unsigned j = 0; j < r->rank; j++) {
         s->axis[j] = (cm_axis){.kind = CM_PIECE_CHUNK,
@@ -174,11 +189,9 @@ static int prepare(search *s, cm_error *err)
         if (is_cut(&s->axis[j]))
             s->dim[s->ndims++].index = j;
     }
-    for (double total = MAX_TILES + 1; most > 2 && total > MAX_TILES; most--) {
-        total = 1;
-        for (unsigned i = 0; i < s->ndims; i++)
-            total *= (double)min_u64(most, ntargets(&s->axis[s->dim[i].index]));
-    }
+    unsigned most = lengths_each(s);
+    /* All combinations of these too are looked at, for each tile. */
+    unsigned wide = s->ndims <= 3 ? MAX_WIDTHS : s->ndims <= 4 ? 4 : s->ndims <= 6 ? 3 : 2;
     for (unsigned i = 0; i < s->ndims; i++) {
         const cm_axis *axis = &s->axis[s->dim[i].index];
         uint64_t list[MAX_LENGTHS];
@@ -186,7 +199,7 @@ static int prepare(search *s, cm_error *err)
         if ((s->dim[i].length = cm_calloc(s->dim[i].n, sizeof(length), err)) == NULL)
             return CM_ENOMEM;
         for (unsigned k = 0; k < s->dim[i].n; k++)
-            fill_length(axis, list[k], r->may_spill, &s->dim[i].length[k]);
+            fill_length(axis, list[k], r->may_spill ? wide : 1, &s->dim[i].length[k]);
     }
     return CM_OK;
 }
