@@ -25,12 +25,18 @@ typedef struct chunk_read {
     int64_t dst_stride[CM_MAX_RANK];
     int64_t chunk_stride[CM_MAX_RANK];
     cm_buf stored, decoded;
+    const uint8_t *elements; /* of the chunk: decoded, or stored where that is the same */
 } chunk_read;
 
 static int decode(chunk_read *r, const uint64_t *coord, const cm_fetch *fetch, cm_error *err)
 {
     cm_array *a = r->array;
-    int rc = cm_buf_resize(&r->decoded, cm_chain_decoded_nbytes(a->chain), err);
+    size_t nbytes = cm_chain_decoded_nbytes(a->chain);
+    r->elements = r->stored.data;
+    if (cm_chain_is_raw(a->chain) && r->stored.nbytes == nbytes)
+        return CM_OK;
+    int rc = cm_buf_resize(&r->decoded, nbytes, err);
+    r->elements = r->decoded.data;
     if (rc == CM_OK)
         rc = cm_chain_decode(a->chain, r->ctx, r->stored.data, r->stored.nbytes, fetch->skip,
                              r->decoded.data, err);
@@ -70,8 +76,8 @@ static int read_chunk(chunk_read *r, const uint64_t *coord, cm_error *err)
     }
     rc = decode(r, coord, &fetch, err);
     if (rc == CM_OK)
-        cm_copy_nd(a->rank, part.shape, itemsize, r->dst + to, r->dst_stride,
-                   r->decoded.data + from, r->chunk_stride);
+        cm_copy_nd(a->rank, part.shape, itemsize, r->dst + to, r->dst_stride, r->elements + from,
+                   r->chunk_stride);
     return rc;
 }
 
