@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "job/job.h"
+#include "job/span.h"
 
 /* The characters of BOX joined along the last dimension of the source; NULs at the end are padding. */
 static int read_joined(cm_job *job, cm_job_var *v, const cm_box *box, cm_strings *out,
@@ -40,26 +40,6 @@ static int read_joined(cm_job *job, cm_job_var *v, const cm_box *box, cm_strings
         rc = cm_strings_set(out, i, from, length, err);
     }
     cm_buf_release(&text);
-    return rc;
-}
-
-/* Keeps every step-th string of what was read without gaps. */
-static int thin_out(const cm_job_var *v, const cm_box *box, const cm_box *dense,
-                    const cm_strings *from, cm_strings *out, cm_error *err)
-{
-    uint64_t n = cm_box_nelem(box);
-    int rc = cm_strings_reset(out, n, err);
-    for (uint64_t i = 0; rc == CM_OK && i < n; i++) {
-        uint64_t rest = i, index = 0, stride = 1;
-        for (unsigned j = v->rank; j-- > 0;) {
-            index += rest % box->shape[j] * v->step[j] * stride;
-            rest /= box->shape[j];
-            stride *= dense->shape[j];
-        }
-        size_t nbytes;
-        const char *text = cm_strings_get(from, index, &nbytes);
-        rc = cm_strings_set(out, i, text, nbytes, err);
-    }
     return rc;
 }
 
@@ -97,30 +77,96 @@ static int repair(cm_job_var *v, cm_strings *text, cm_error *err)
     return rc;
 }
 
+/* The strings of V's source from the first to the last of BOX, gaps of a subset included. */
+static int read_dense(cm_job *job, cm_job_var *v, const cm_box *dense, bool library,
+                      cm_strings *out, cm_error *err)
+{
+    cm_array *a = &v->source->array;
+    if (v->join)
+        return read_joined(job, v, dense, out, err);
+    if (library)
+        return cm_nc_read_library_strings(job->file, v->source, dense, out, err);
+    return a->ops->read_strings(a, dense, out, err);
+}
+
+/* Sets those strings of BOX in OUT that lie in PART (from BOX's origin); FROM holds PART with its gaps. */
+static int place(const cm_job_var *v, const cm_box *box, const cm_box *part, const cm_box *dense,
+                 const cm_strings *from, cm_strings *out, cm_error *err)
+{
+    uint64_t n = cm_box_nelem(part);
+    int rc = CM_OK;
+    for (uint64_t i = 0; rc == CM_OK && i < n; i++) {
+        uint64_t rest = i, read = 0, read_stride = 1, index = 0, stride = 1;
+        for (unsigned j = v->rank; j-- > 0;) {
+            uint64_t at = rest % part->shape[j];
+            rest /= part->shape[j];
+            read += at * v->step[j] * read_stride;
+            read_stride *= dense->shape[j];
+            index += (part->start[j] + at) * stride;
+            stride *= box->shape[j];
+        }
+        size_t nbytes;
+        const char *text = cm_strings_get(from, read, &nbytes);
+        rc = cm_strings_set(out, index, text, nbytes, err);
+    }
+    return rc;
+}
+
+/* The shape in which BOX is read: parts of bounded gaps and stored chunks. */
+static void choose_parts(const cm_job_var *v, const cm_box *box, uint64_t *shape)
+{
+    enum {
+        MAX_WITH_GAPS = 64 * 1024 /* elements */
+    };
+    bool more = true;
+    memcpy(shape, box->shape, sizeof(box->shape));
+    while (more) {
+        cm_box part = {.rank = v->rank};
+        memcpy(part.shape, shape, sizeof(part.shape));
+        double span = cm_span_nelem(v, shape);
+        bool gaps = span > MAX_WITH_GAPS && span >= 2 * (double)cm_box_nelem(&part);
+        more = (gaps || cm_span_nchunks(v, shape) > CM_SPAN_MAX_CHUNKS) && cm_span_halve(v, shape);
+    }
+}
+
+static void dense_box(const cm_job_var *v, const cm_box *box, const cm_box *part, cm_box *dense)
+{
+    dense->rank = v->rank;
+    for (unsigned j = 0; j < v->rank; j++) {
+        dense->start[j] = v->start[j] + (box->start[j] + part->start[j]) * v->step[j];
+        dense->shape[j] = (part->shape[j] - 1) * v->step[j] + 1;
+    }
+}
+
 int cm_job_read_strings(cm_job *job, cm_job_var *v, const cm_box *box, bool library,
                         cm_strings *out, cm_error *err)
 {
-    cm_box dense = {.rank = v->rank};
-    bool gaps = false;
-    for (unsigned j = 0; j < v->rank; j++) {
-        dense.start[j] = v->start[j] + box->start[j] * v->step[j];
-        dense.shape[j] = (box->shape[j] - 1) * v->step[j] + 1;
-        gaps |= v->step[j] > 1 && box->shape[j] > 1;
+    uint64_t shape[CM_MAX_RANK], coord[CM_MAX_RANK];
+    cm_grid parts;
+    cm_box part, dense;
+    cm_strings read;
+    choose_parts(v, box, shape);
+    int rc = cm_grid_init(&parts, v->rank, box->shape, shape, err);
+    if (rc != CM_OK)
+        return rc;
+    cm_grid_coord(&parts, 0, coord);
+    cm_grid_box(&parts, coord, &part);
+    dense_box(v, box, &part, &dense);
+    if (cm_box_nelem(&dense) == cm_box_nelem(box)) {
+        rc = read_dense(job, v, &dense, library, out, err);
+        return rc == CM_OK ? repair(v, out, err) : rc;
     }
-    cm_strings all;
-    cm_strings_init(&all, out->arena.max_nbytes);
-    cm_strings *into = gaps ? &all : out;
-    cm_array *a = &v->source->array;
-    int rc;
-    if (v->join)
-        rc = read_joined(job, v, &dense, into, err);
-    else if (library)
-        rc = cm_nc_read_library_strings(job->file, v->source, &dense, into, err);
-    else
-        rc = a->ops->read_strings(a, &dense, into, err);
-    if (rc == CM_OK && gaps)
-        rc = thin_out(v, box, &dense, &all, out, err);
-    cm_strings_release(&all);
+    cm_strings_init(&read, out->arena.max_nbytes);
+    rc = cm_strings_reset(out, cm_box_nelem(box), err);
+    for (uint64_t i = 0; rc == CM_OK && i < parts.nchunks; i++) {
+        cm_grid_coord(&parts, i, coord);
+        cm_grid_box(&parts, coord, &part);
+        dense_box(v, box, &part, &dense);
+        rc = read_dense(job, v, &dense, library, &read, err);
+        if (rc == CM_OK)
+            rc = place(v, box, &part, &dense, &read, out, err);
+    }
+    cm_strings_release(&read);
     return rc == CM_OK ? repair(v, out, err) : rc;
 }
 

@@ -15,11 +15,15 @@
 #include <string.h>
 
 #include "exec/threads.h"
+#include "job/budget.h"
 #include "job/compare.h"
+#include "job/span.h"
 
 enum {
     SAMPLE_BOXES = 3,
     SMALL_ARRAY = 1 << 20, /* compared whole, also by a sample */
+    MIN_SHARE = 1 << 20,   /* of one thread */
+    STRING_ESTIMATE = 64,  /* bytes a variable-length element is taken for */
     MAX_DIFFERENCES = 10,  /* told of one variable */
     INDEX_CACHE = 4 << 20
 };
@@ -40,6 +44,8 @@ typedef struct verification {
     subject *subject;
     size_t nsubjects;
     bool full;
+    unsigned nthreads;
+    double share; /* bytes that the boxes of one thread may take */
     uint64_t ntasks;
     _Atomic uint64_t next;
     _Atomic uint64_t nverified;
@@ -49,7 +55,7 @@ typedef struct verification {
 
 static size_t itemsize_of(const subject *s)
 {
-    return s->var->as_strings ? 1 : s->var->source->array.dtype.nbytes;
+    return s->var->as_strings ? STRING_ESTIMATE : s->var->source->array.dtype.nbytes;
 }
 
 static uint64_t source_chunk(const cm_job_var *v, unsigned j)
@@ -64,32 +70,31 @@ static uint64_t clip(uint64_t length, uint64_t whole)
     return length == 0 ? 1 : length;
 }
 
-/* Box shape for a full comparison: the larger of both chunks, halved from the front until it fits SHARE. */
-static void full_boxes(const subject *s, size_t share, uint64_t *shape)
+/* What comparing a box of SHAPE holds: the file's elements, with and without gaps, and the store's. */
+static double box_nbytes(const subject *s, const uint64_t *shape)
 {
     const cm_job_var *v = s->var;
-    uint64_t nbytes = itemsize_of(s);
-    for (unsigned j = 0; j < v->rank; j++) {
-        uint64_t source = source_chunk(v, j), target = s->array->grid.chunk[j];
-        shape[j] = clip(source > target ? source : target, v->shape[j]);
-        if (!cm_mul_u64(nbytes, shape[j], &nbytes))
-            nbytes = UINT64_MAX;
-    }
+    double source = (double)itemsize_of(s), target = v->as_strings ? source : v->type.nbytes;
+    double wider = source > target ? source : target, nelem = 1;
     for (unsigned j = 0; j < v->rank; j++)
-        while (nbytes > share && shape[j] > 1) {
-            nbytes -= nbytes / shape[j] * (shape[j] / 2);
-            shape[j] -= shape[j] / 2;
-        }
+        nelem *= (double)shape[j];
+    return cm_span_nelem(v, shape) * wider + nelem * (wider + target);
 }
 
-/* Where one source chunk and one output chunk meet; a contiguous source counts as an output chunk. */
-static void sample_boxes(const subject *s, uint64_t *shape)
+/* A box as large as both kinds of chunks, in a full comparison; where one of each meet, in a sample. */
+static void choose_boxes(const subject *s, bool sample, double share, uint64_t *shape)
 {
     const cm_job_var *v = s->var;
     for (unsigned j = 0; j < v->rank; j++) {
         uint64_t target = s->array->grid.chunk[j];
-        uint64_t source = v->source->has_source_chunks ? source_chunk(v, j) : target;
-        shape[j] = clip(source < target ? source : target, v->shape[j]);
+        /* In a sample a contiguous source counts as an output chunk. */
+        uint64_t source = sample && !v->source->has_source_chunks ? target : source_chunk(v, j);
+        uint64_t larger = source > target ? source : target;
+        uint64_t smaller = source > target ? target : source;
+        shape[j] = clip(sample ? smaller : larger, v->shape[j]);
+    }
+    while ((box_nbytes(s, shape) > share || cm_span_nchunks(v, shape) > CM_SPAN_MAX_CHUNKS) &&
+           cm_span_halve(v, shape)) {
     }
 }
 
@@ -101,10 +106,7 @@ static int cut(verification *ver, subject *s, cm_error *err)
         if (!cm_mul_u64(nbytes, v->shape[j], &nbytes))
             nbytes = UINT64_MAX;
     bool sample = !ver->full && nbytes > SMALL_ARRAY;
-    if (sample)
-        sample_boxes(s, shape);
-    else
-        full_boxes(s, ver->job->memory_limit / (6 * (size_t)ver->job->nthreads), shape);
+    choose_boxes(s, sample, ver->share, shape);
     int rc = cm_grid_init(&s->boxes, v->rank, v->shape, shape, err);
     s->nboxes = s->boxes.nchunks;
     if (sample && s->nboxes > SAMPLE_BOXES)
@@ -112,6 +114,52 @@ static int cut(verification *ver, subject *s, cm_error *err)
     s->first = ver->ntasks;
     ver->ntasks += s->nboxes;
     return rc;
+}
+
+/* What a thread holds while it reads from the store, whatever the box. */
+static double reader_nbytes(const subject *s)
+{
+    const cm_array *a = s->array;
+    if (!a->chunked || s->var->as_strings)
+        return (double)a->grid.chunk_nelem * (double)itemsize_of(s);
+    double stored = (double)cm_chain_encoded_bound(a->chain);
+    if (cm_chain_is_raw(a->chain))
+        return stored;
+    return stored + (double)cm_chain_decoded_nbytes(a->chain) +
+           (double)cm_chain_decode_memory(a->chain);
+}
+
+/* What libnetcdf holds of the file, in one thread at a time: a chunk, stored and decoded. */
+static double library_nbytes(const subject *s)
+{
+    const cm_nc_var *v = s->var->source;
+    double nbytes = 2 * (double)itemsize_of(s);
+    for (unsigned j = 0; j < v->array.rank; j++)
+        nbytes *= v->has_source_chunks ? (double)v->source_chunk[j] : 1;
+    return nbytes;
+}
+
+/*
+ * How many threads, and how large a box each may hold.  Where chunks are so large
+ * that even one thread does not fit, boxes are a part of what they take anyway:
+ * smaller ones would only decode every chunk more often.
+ */
+static void share_memory(verification *ver)
+{
+    double reader = 0, library = 0;
+    for (size_t i = 0; i < ver->nsubjects; i++) {
+        double one = reader_nbytes(&ver->subject[i]), two = library_nbytes(&ver->subject[i]);
+        reader = one > reader ? one : reader;
+        library = two > library ? two : library;
+    }
+    double least = reader / 4 > MIN_SHARE ? reader / 4 : MIN_SHARE;
+    double room = (double)ver->job->memory_limit - 2.0 * CM_BUDGET_RESERVE - library;
+    ver->nthreads = ver->job->nthreads;
+    while (ver->nthreads > 1 && room / ver->nthreads < reader + CM_BUDGET_PER_THREAD + least)
+        ver->nthreads--;
+    ver->share = room / ver->nthreads - reader - CM_BUDGET_PER_THREAD;
+    if (ver->share < least)
+        ver->share = least;
 }
 
 /* A variable whose array is not there, or is another one, has been told of by compare_meta.c. */
@@ -131,8 +179,7 @@ static int add_subject(verification *ver, cm_job_var *v, const cm_zarr_tree *tre
     if (!comparable(s, node))
         return CM_OK;
     ver->nsubjects++;
-    int rc = cm_zarr_array_open(tree, node, INDEX_CACHE, &s->array, err);
-    return rc == CM_OK ? cut(ver, s, err) : rc;
+    return cm_zarr_array_open(tree, node, INDEX_CACHE, &s->array, err);
 }
 
 /* The I-th box of a sample: the first, the last, and others in between, the same every time. */
@@ -302,10 +349,13 @@ static int compare_data(verification *ver, const cm_zarr_tree *tree, cm_error *e
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         rc = add_subject(ver, &job->var[i], tree, err);
+    share_memory(ver);
+    for (size_t i = 0; rc == CM_OK && i < ver->nsubjects; i++)
+        rc = cut(ver, &ver->subject[i], err);
     if (rc != CM_OK || ver->ntasks == 0)
         return rc;
     cm_monitor_phase(job->options->monitor, CM_PHASE_VERIFYING, work_nbytes(ver));
-    cm_threads_run(job->nthreads, worker_main, ver);
+    cm_threads_run(ver->nthreads, worker_main, ver);
     if (ver->error.status != CM_OK && err != NULL)
         *err = ver->error;
     return ver->error.status;
