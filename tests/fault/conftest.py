@@ -1,10 +1,14 @@
-"""Input that takes long to convert, and disks that are soon full."""
+"""Input that takes long to convert, disks that are soon full, memory that is refused."""
 
+import os
+import shutil
 import subprocess
 
 import netCDF4
 import numpy as np
 import pytest
+
+from support import paths
 
 
 @pytest.fixture(scope="session")
@@ -42,3 +46,18 @@ def small_disk(tmp_path):
     yield mount
     for folder in mounted:
         subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.fixture(scope="session")
+def failmalloc():
+    """The library that makes one allocation of a program fail."""
+    source = paths.TESTS / "fault" / "failmalloc.c"
+    library = paths.BUILD / "tests" / "failmalloc.so"
+    compiler = os.environ.get("CC") or "cc"
+    if not shutil.which(compiler):
+        pytest.skip("no C compiler")
+    library.parent.mkdir(parents=True, exist_ok=True)
+    mine = library.with_name(f"failmalloc-{os.getpid()}.so")
+    subprocess.run([compiler, "-O1", "-fPIC", "-shared", "-fno-builtin", "-o", mine, source, "-ldl"], check=True)
+    mine.replace(library)
+    return library

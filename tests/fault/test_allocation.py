@@ -1,8 +1,6 @@
 """Memory that is refused: every allocation of the program fails once, and each time it ends in order."""
 
-import os
 import shutil
-import subprocess
 
 import pytest
 
@@ -22,20 +20,6 @@ CASES = {
     ),
 }
 MOST = 60  # failures tried for each case, spread over all allocations
-
-
-@pytest.fixture(scope="session")
-def failmalloc():
-    source = paths.TESTS / "fault" / "failmalloc.c"
-    library = paths.BUILD / "tests" / "failmalloc.so"
-    compiler = os.environ.get("CC") or "cc"
-    if not shutil.which(compiler):
-        pytest.skip("no C compiler")
-    library.parent.mkdir(parents=True, exist_ok=True)
-    mine = library.with_name(f"failmalloc-{os.getpid()}.so")
-    subprocess.run([compiler, "-O1", "-fPIC", "-shared", "-fno-builtin", "-o", mine, source, "-ldl"], check=True)
-    mine.replace(library)
-    return library
 
 
 def attempt(library, nth, folder, path, options):

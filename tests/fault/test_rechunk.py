@@ -364,3 +364,44 @@ def test_peak_stays_below_the_limit(tmp_path, out, case):
     done = run("--memory", f"{limit}MiB", "--chunks", after, *options, source, out, peak=True).ok()
     assert done.peak <= limit * MIB, f"peak {done.peak / MIB:.0f} MiB, limit {limit} MiB\n{done}"
     assert list(rechunked.digests(out).values()) == list(rechunked.digests(source).values())
+
+
+ALLOCATIONS = {
+    "series": ["--chunks", "3x20x40"],
+    "shards": ["--chunks", "1x20x20", "--shards", "2x40x40", "-j", "2"],
+    "version 2": ["--zarr-format", "2", "--codec", "gzip"],
+    "copy": [],
+    "scarce": ["--chunks", "6x8x8", "--memory", "40MiB", "--verify", "full"],
+}
+
+
+@needs_own_memory
+@pytest.mark.parametrize("case", ALLOCATIONS)
+def test_each_allocation_fails_once(failmalloc, tmp_path, out, case):
+    """Refused memory ends a run in one sentence; what then opens is whole."""
+    root = zarr.create_group(str(tmp_path / "in.zarr"), attributes={"title": "t"})
+    values = np.arange(9600, dtype="f4").reshape(6, 40, 40)
+    root.create_array("g/v", shape=values.shape, chunks=(1, 40, 40), dtype="f4")[...] = values
+    root.create_array("s", shape=(5,), chunks=(2,), dtype=str)[...] = np.array(["a", "", "ü", "d", "e"], object)
+    want = rechunked.listing(tmp_path / "in.zarr")
+
+    def attempt(nth):
+        shutil.rmtree(out, ignore_errors=True)
+        reached = tmp_path / f"reached{nth}"
+        env = {"LD_PRELOAD": str(failmalloc), "FAILMALLOC_NTH": str(nth), "FAILMALLOC_REACHED": str(reached)}
+        return run(*ALLOCATIONS[case], tmp_path / "in.zarr", out, env=env, timeout=60), reached.exists()
+
+    last, failures, problems = 1, 0, []
+    while attempt(last)[1] and last < 1 << 20:
+        last *= 2
+    for nth in sorted({1 + i * (last - 1) // 40 for i in range(40)}):
+        done, reached = attempt(nth)
+        if not reached or not done.status:
+            continue
+        failures += 1
+        sentences = [line for line in done.err.splitlines() if "warning" not in line]
+        whole = not tool.opens_as_store(out) or rechunked.listing(out) == want
+        if done.status != 1 or len(sentences) != 1 or not whole:
+            problems.append(f"allocation {nth}: {done}")
+    assert not problems, "\n".join(problems)
+    assert failures > 3, "the failures never reached the program"
