@@ -59,24 +59,11 @@ class Rechunks:
         if who.startswith(RECHUNK) and who != "rechunker":
             limit = ["--memory", str(memory)] if memory else []
             durable = ["--durable"] if who.endswith("durable") else []
-            return [
-                f"{self.bench.build}/bin/rechunk",
-                "-q",
-                "-j",
-                threads,
-                "--verify",
-                "none",
-                "--codec",
-                "blosc:zstd:2:shuffle",
-                "--chunks",
-                chunks,
-                "--shards",
-                shards,
-                *limit,
-                *durable,
-                self.prepare(work, 3),
-                target,
-            ]
+            # The same codec by name would do as well, but then its chunks are coded anew.
+            codec = ["--codec", "blosc:zstd:2:shuffle"] if work.codec != "blosc" else []
+            argv = [f"{self.bench.build}/bin/rechunk", "-q", "-j", threads, "--verify", "none", *codec]
+            layout = ["--chunks", chunks, "--shards", shards]
+            return [*argv, *layout, *limit, *durable, self.prepare(work, 3), target]
         python = os.environ.get("BENCH_RECHUNKER_PYTHON", "") if who == "rechunker" else self.bench.python
         source = self.prepare(work, 2 if who == "rechunker" else 3)
         return [python, f"{HERE}/peer_rechunk.py", who, source, target, chunks, shards, threads, str(memory or ROOM)]
