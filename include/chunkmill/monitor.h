@@ -29,7 +29,7 @@ typedef struct cm_snapshot {
     uint64_t total_nbytes;
     uint64_t phase_ns;        /* since this phase began */
     uint64_t since_change_ns; /* since done_nbytes last grew */
-    char what[256]; /* what is being worked on or waited for: "tas: chunk 3/0/1: reading" */
+    char what[256];           /* what is being worked on or waited for: "tas: reading chunk 17" */
 } cm_snapshot;
 
 cm_monitor *cm_monitor_create(cm_error *err);

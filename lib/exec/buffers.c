@@ -1,6 +1,5 @@
 #include "exec/buffers.h"
 
-#include <errno.h>
 #include <sys/mman.h>
 
 /* An idle buffer keeps its own link in its first bytes. */
@@ -23,41 +22,35 @@ void cm_buffers_init(cm_buffers *b, size_t limit)
     *b = (cm_buffers){.limit = limit};
 }
 
-static size_t idle_nbytes(const cm_buffers *b)
-{
-    size_t total = 0;
-    for (const idle_buffer *i = b->idle; i != NULL; i = i->next)
-        total += i->nbytes;
-    return total;
-}
-
 bool cm_buffers_have(const cm_buffers *b, size_t nbytes, uint64_t count)
 {
-    uint64_t in_use = b->held - idle_nbytes(b);
+    size_t in_use = b->held - b->idle_nbytes;
     return in_use <= b->limit && count <= (b->limit - in_use) / cm_buffers_nbytes(nbytes);
 }
 
-static void unmap_idle(cm_buffers *b, size_t room)
+static idle_buffer *take_idle(cm_buffers *b)
 {
-    while (b->idle != NULL && b->held + room > b->limit) {
-        idle_buffer *first = b->idle;
-        b->idle = first->next;
-        b->held -= first->nbytes;
-        munmap(first, first->nbytes);
-    }
+    idle_buffer *first = b->idle;
+    b->idle = first->next;
+    b->idle_nbytes -= first->nbytes;
+    return first;
+}
+
+static void unmap_idle(cm_buffers *b)
+{
+    idle_buffer *first = take_idle(b);
+    b->held -= first->nbytes;
+    munmap(first, first->nbytes);
 }
 
 void *cm_buffers_get(cm_buffers *b, size_t nbytes, cm_error *err)
 {
     size_t size = cm_buffers_nbytes(nbytes);
-    for (idle_buffer **link = &b->idle; *link != NULL; link = &(*link)->next) {
-        if ((*link)->nbytes == size) {
-            idle_buffer *found = *link;
-            *link = found->next;
-            return found;
-        }
-    }
-    unmap_idle(b, size);
+    /* Transfers follow each other: another size than the one wanted now is not wanted again soon. */
+    while (b->idle != NULL && b->idle->nbytes != size)
+        unmap_idle(b);
+    if (b->idle != NULL)
+        return take_idle(b);
     void *data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) {
         cm_fail(err, CM_ENOMEM, "no memory for a block of %zu bytes", size);
@@ -73,14 +66,11 @@ void cm_buffers_put(cm_buffers *b, void *data, size_t nbytes)
     buffer->nbytes = cm_buffers_nbytes(nbytes);
     buffer->next = b->idle;
     b->idle = buffer;
+    b->idle_nbytes += buffer->nbytes;
 }
 
 void cm_buffers_release(cm_buffers *b)
 {
-    while (b->idle != NULL) {
-        idle_buffer *first = b->idle;
-        b->idle = first->next;
-        b->held -= first->nbytes;
-        munmap(first, first->nbytes);
-    }
+    while (b->idle != NULL)
+        unmap_idle(b);
 }

@@ -13,6 +13,7 @@
 typedef struct cm_buffers {
     size_t limit; /* bytes, handed out and kept for reuse together */
     size_t held;
+    size_t idle_nbytes; /* of those held, kept for reuse */
     struct cm_idle_buffer *idle;
 } cm_buffers;
 

@@ -15,6 +15,7 @@ enum {
 
 struct cm_trace {
     int fd;
+    char *path;
     uint64_t start_ns;
     pthread_mutex_t lock;
     bool any;
@@ -27,11 +28,14 @@ int cm_trace_open(const char *path, cm_trace **out, cm_error *err)
     cm_trace *t = cm_calloc(1, sizeof(*t), err);
     if (t == NULL)
         return CM_ENOMEM;
-    t->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    t->path = cm_strdup(path, err);
+    t->fd = t->path == NULL ? -1 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (t->fd < 0) {
-        int errnum = errno;
+        int rc = t->path == NULL ? CM_ENOMEM
+                                 : cm_fail_errno(err, errno, "cannot write the trace %s", path);
+        free(t->path);
         free(t);
-        return cm_fail_errno(err, errnum, "cannot write the trace %s", path);
+        return rc;
     }
     t->start_ns = cm_now_ns();
     pthread_mutex_init(&t->lock, NULL);
@@ -51,7 +55,7 @@ static void flush(cm_trace *t)
         if (n >= 0)
             done += (size_t)n;
         else if (errno != EINTR)
-            cm_fail_errno(&t->error, errno, "cannot write the trace");
+            cm_fail_errno(&t->error, errno, "cannot write the trace %s", t->path);
     }
     t->text.nbytes = 0;
 }
@@ -86,12 +90,13 @@ int cm_trace_close(cm_trace *t, cm_error *err)
         cm_buf_printf(&t->text, &t->error, "\n],\"displayTimeUnit\":\"ms\"}\n");
     flush(t);
     if (close(t->fd) != 0 && t->error.status == CM_OK)
-        cm_fail_errno(&t->error, errno, "cannot write the trace");
+        cm_fail_errno(&t->error, errno, "cannot write the trace %s", t->path);
     int rc = t->error.status;
     if (rc != CM_OK && err != NULL)
         *err = t->error;
     pthread_mutex_destroy(&t->lock);
     cm_buf_release(&t->text);
+    free(t->path);
     free(t);
     return rc;
 }
