@@ -73,12 +73,18 @@ int cm_nc_variables_read(cm_nc_file *file, cm_error *err);
 /* Fails where netCDF-C would not return: groups that contain themselves.  The caller holds the lock. */
 int cm_h5_check_groups(hid_t file, cm_error *err);
 
+typedef struct cm_nc_hazard {
+    char *name;         /* of the link; the caller frees it */
+    const char *reason; /* NULL: none */
+} cm_nc_hazard;
+
 /*
  * Finds the variables of group number GROUP that netCDF-C must not be asked about
- * because its memory would be overrun: NAME, one entry for each of its NVARS
- * variables, is set for these (the caller frees it).  The caller holds the lock.
+ * because its memory would be overrun: HAZARD has one entry for each of its NVARS
+ * variables.  The caller holds the lock.
  */
-int cm_h5_find_hazards(const cm_nc_file *file, size_t group, int nvars, char **name, cm_error *err);
+int cm_h5_find_hazards(const cm_nc_file *file, size_t group, int nvars, cm_nc_hazard *hazard,
+                       cm_error *err);
 
 /* Warns of the datasets that netCDF-C left out.  The caller holds the lock. */
 int cm_h5_warn_unseen(cm_nc_file *file, cm_error *err);

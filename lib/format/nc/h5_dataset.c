@@ -26,6 +26,8 @@ static void check_type(hid_t type, const cm_dtype *want, cm_h5_dataset *out)
 {
     if (cm_dtype_is_vlen(want) && H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0)
         out->text_nbytes = H5Tget_size(type);
+    if (cm_dtype_is_vlen(want) && H5Tget_class(type) == H5T_FLOAT)
+        out->small_float = H5Tget_size(type) <= CM_H5_SMALL_FLOAT_NBYTES;
     if (cm_dtype_is_vlen(want) || H5Tget_size(type) != want->nbytes)
         return;
     H5T_order_t order = H5T_ORDER_LE;

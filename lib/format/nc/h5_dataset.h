@@ -8,6 +8,11 @@
 #include "codec/codec.h"
 #include "format/nc/h5.h"
 
+/* Of floats up to here HDF5 has the exact value as float32. */
+enum {
+    CM_H5_SMALL_FLOAT_NBYTES = 2
+};
+
 typedef enum cm_h5_fill {
     CM_H5_FILL_UNDEFINED, /* unwritten elements have no value */
     CM_H5_FILL_ZERO,
@@ -26,6 +31,7 @@ typedef struct cm_h5_dataset {
     bool external;                /* its bytes lie in other files */
     bool plain; /* elements are two's complement integers, IEEE numbers or single characters */
     bool big_endian;
+    bool small_float;      /* floats of at most 16 bits that netCDF-C takes for text */
     size_t text_nbytes;    /* of each string, where strings are of one length; else 0 */
     bool edges_unfiltered; /* chunks that reach past the edge did not go through the filters */
     cm_h5_fill fill;

@@ -8,29 +8,52 @@
 typedef struct walker {
     int ncid;
     int nvars;
-    char **name; /* by variable */
+    cm_nc_hazard *hazard; /* by variable */
     int rc;
     cm_error *err;
 } walker;
 
+/* netCDF-C knows float and double; all other floats it takes for text. */
+static bool is_other_float(hid_t type)
+{
+    hid_t native = H5Tget_native_type(type, H5T_DIR_DEFAULT);
+    bool other = native >= 0 && H5Tequal(native, H5T_NATIVE_FLOAT) <= 0 &&
+                 H5Tequal(native, H5T_NATIVE_DOUBLE) <= 0;
+    if (native >= 0)
+        H5Tclose(native);
+    return other;
+}
+
 /*
  * For the fill value of a string netCDF-C (up to and including 4.10.1) makes room
  * for a pointer, has HDF5 write it there, and frees what it then points to.  Of
- * strings of one length HDF5 writes the characters (get_fill_info in hdf5open.c).
+ * strings of one length HDF5 writes the characters, of floats that netCDF-C takes
+ * for text the number (get_fill_info in hdf5open.c).
  */
-static bool is_hazard(hid_t dataset)
+static const char *reason_of(hid_t type, bool has_fill)
+{
+    H5T_class_t class = H5Tget_class(type);
+    if (class == H5T_STRING && has_fill && H5Tget_size(type) > 1 && H5Tis_variable_str(type) == 0)
+        return "a fill value for strings of one length, on which netCDF-C crashes,";
+    if (class != H5T_FLOAT || !is_other_float(type))
+        return NULL;
+    if (H5Tget_size(type) > CM_H5_SMALL_FLOAT_NBYTES)
+        return "a floating-point type of more than 64 bits";
+    return has_fill ? "a fill value for small floats, on which netCDF-C crashes," : NULL;
+}
+
+static const char *find_reason(hid_t dataset)
 {
     hid_t type = H5Dget_type(dataset), dcpl = H5Dget_create_plist(dataset);
     H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
-    bool hazard = type >= 0 && dcpl >= 0 && H5Tget_class(type) == H5T_STRING &&
-                  H5Tget_size(type) > 1 && H5Tis_variable_str(type) == 0 &&
-                  H5Pfill_value_defined(dcpl, &defined) >= 0 &&
-                  defined == H5D_FILL_VALUE_USER_DEFINED;
+    const char *reason = NULL;
+    if (type >= 0 && dcpl >= 0 && H5Pfill_value_defined(dcpl, &defined) >= 0)
+        reason = reason_of(type, defined == H5D_FILL_VALUE_USER_DEFINED);
     if (dcpl >= 0)
         H5Pclose(dcpl);
     if (type >= 0)
         H5Tclose(type);
-    return hazard;
+    return reason;
 }
 
 static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, void *context)
@@ -42,23 +65,25 @@ static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, 
     /* nc_inq_varid compares names alone; all other inquiries would read the fill value. */
     if (H5Oget_info_by_name2(group, name, &info, H5O_INFO_BASIC, H5P_DEFAULT) < 0 ||
         info.type != H5O_TYPE_DATASET || nc_inq_varid(w->ncid, name, &varid) != NC_NOERR ||
-        varid < 0 || varid >= w->nvars || w->name[varid])
+        varid < 0 || varid >= w->nvars || w->hazard[varid].reason)
         return 0;
     hid_t dataset = H5Dopen2(group, name, H5P_DEFAULT);
-    if (dataset >= 0 && is_hazard(dataset)) {
-        w->name[varid] = cm_strdup(name, w->err);
-        w->rc = w->name[varid] ? CM_OK : CM_ENOMEM;
-    }
-    if (dataset >= 0)
-        H5Dclose(dataset);
+    if (dataset < 0)
+        return 0;
+    cm_nc_hazard *h = &w->hazard[varid];
+    h->reason = find_reason(dataset);
+    H5Dclose(dataset);
+    if (h->reason && !(h->name = cm_strdup(name, w->err)))
+        w->rc = CM_ENOMEM;
     return w->rc ? -1 : 0;
 }
 
-int cm_h5_find_hazards(const cm_nc_file *file, size_t group, int nvars, char **name, cm_error *err)
+int cm_h5_find_hazards(const cm_nc_file *file, size_t group, int nvars, cm_nc_hazard *hazard,
+                       cm_error *err)
 {
     if (file->h5 < 0 || nvars == 0)
         return CM_OK;
-    walker w = {.ncid = file->group_ncid[group], .nvars = nvars, .name = name, .err = err};
+    walker w = {.ncid = file->group_ncid[group], .nvars = nvars, .hazard = hazard, .err = err};
     char *path = cm_asprintf(err, "/%s", file->group[group].path);
     if (!path)
         return CM_ENOMEM;

@@ -8,6 +8,7 @@
 #include "format/nc/extent.h"
 #include "format/nc/file.h"
 #include "format/nc/fixed_text.h"
+#include "format/nc/h5_read.h"
 #include "format/nc/lock.h"
 
 static int failed(const cm_nc_node *node, const cm_box *box, int rc, cm_error *err)
@@ -52,6 +53,17 @@ static bool clip(const cm_nc_node *node, const cm_box *box, cm_box *inside)
     return true;
 }
 
+/* HDF5 since 1.14.4 has a native type for them, which netCDF-C (4.9.3) takes for text. */
+static int read_small_floats(cm_nc_node *node, const cm_box *box, void *dst, cm_error *err)
+{
+    hid_t dataset = H5Dopen2(node->file->h5, node->h5_path, H5P_DEFAULT);
+    if (dataset < 0)
+        return failed(node, box, NC_EHDFERR, err);
+    int rc = cm_h5_read(node, dataset, H5T_NATIVE_FLOAT, box, dst, err);
+    H5Dclose(dataset);
+    return rc;
+}
+
 static int read_inside(cm_nc_node *node, const cm_box *box, void *dst, cm_error *err)
 {
     const cm_array *a = &node->var.array;
@@ -63,6 +75,8 @@ static int read_inside(cm_nc_node *node, const cm_box *box, void *dst, cm_error 
         if (is_unwritten(node))
             return CM_OK;
     }
+    if (node->dataset.small_float)
+        return read_small_floats(node, box, dst, err);
     int rc = nc_get_vara(node->ncid, node->varid, start, count, dst);
     return rc ? failed(node, box, rc, err) : CM_OK;
 }

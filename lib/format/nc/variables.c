@@ -23,6 +23,7 @@ static int variables_failed(const cm_nc_file *file, size_t group, int rc, cm_err
 
 static int set_unsupported(cm_nc_node *node, const char *text, cm_error *err)
 {
+    free(node->var.unsupported);
     node->var.unsupported = cm_strdup(text, err);
     return node->var.unsupported ? CM_OK : CM_ENOMEM;
 }
@@ -185,7 +186,8 @@ static int add_flags(cm_nc_node *node, nc_type type, const cm_nc_type *t, cm_err
     return rc;
 }
 
-static int describe_dataset(cm_nc_node *node, cm_error *err)
+/* Of small floats that netCDF-C takes for text, sets the type that they are read as. */
+static int describe_dataset(cm_nc_node *node, nc_type *base, cm_error *err)
 {
     cm_nc_var *v = &node->var;
     if (node->file->h5 < 0 || v->unsupported)
@@ -195,16 +197,23 @@ static int describe_dataset(cm_nc_node *node, cm_error *err)
     cm_h5_dataset *d = &node->dataset;
     if (!rc && d->no_elements)
         return set_unsupported(node, "a dataspace without elements", err);
-    if (rc || !d->known)
-        return rc;
-    if (d->rank != v->array.rank) { /* never seen; then only netCDF-C knows what this is */
-        cm_h5_dataset_release(d);
-        return CM_OK;
+    if (d->known && d->small_float) {
+        v->array.dtype = cm_dtype_make(CM_KIND_FLOAT, 4);
+        *base = NC_FLOAT;
     }
-    v->has_source_chunks = d->layout == H5D_CHUNKED;
+    return rc;
+}
+
+/* Holds the dataset against the shape. */
+static void match_dataset(cm_nc_node *node)
+{
+    cm_nc_var *v = &node->var;
+    cm_h5_dataset *d = &node->dataset;
+    if (d->known && d->rank != v->array.rank) /* never seen; only netCDF-C knows what this is */
+        cm_h5_dataset_release(d);
+    v->has_source_chunks = d->known && d->layout == H5D_CHUNKED;
     if (v->has_source_chunks)
         memcpy(v->source_chunk, d->chunk, sizeof v->source_chunk);
-    return CM_OK;
 }
 
 static int read_variable(cm_nc_node *node, const char *group, cm_error *err)
@@ -227,8 +236,9 @@ static int read_variable(cm_nc_node *node, const char *group, cm_error *err)
     v->is_char = t.base == NC_CHAR;
     if (t.unsupported[0] && (rc = set_unsupported(node, t.unsupported, err)))
         return rc;
-    if ((rc = set_shape(node, err)) || (rc = describe_dataset(node, err)))
+    if ((rc = describe_dataset(node, &t.base, err)) || (rc = set_shape(node, err)))
         return rc;
+    match_dataset(node);
     v->is_coordinate = is_coordinate(node);
     char *where = cm_asprintf(err, "variable %s", v->array.name);
     rc = where ? cm_nc_attributes_read(file, node->ncid, node->varid, node, where, node->h5_path,
@@ -241,17 +251,17 @@ static int read_variable(cm_nc_node *node, const char *group, cm_error *err)
 }
 
 /* One that netCDF-C must not be asked about: its name is all that there is. */
-static int read_hazard(cm_nc_node *node, const char *group, const char *name, cm_error *err)
+static int read_hazard(cm_nc_node *node, const char *group, const cm_nc_hazard *hazard,
+                       cm_error *err)
 {
-    int rc = set_names(node, group, name, err);
+    int rc = set_names(node, group, hazard->name, err);
     if (rc)
         return rc;
     node->var.array.dtype = cm_dtype_make(CM_KIND_STRING, 0);
     node->var.array.attrs = cm_json_object();
     if (!node->var.array.attrs)
         return cm_fail(err, CM_ENOMEM, "no memory for attributes");
-    return set_unsupported(
-        node, "a fill value for strings of one length, on which netCDF-C crashes,", err);
+    return set_unsupported(node, hazard->reason, err);
 }
 
 static int read_group_variables(cm_nc_file *file, size_t group, size_t most, cm_error *err)
@@ -261,7 +271,7 @@ static int read_group_variables(cm_nc_file *file, size_t group, size_t most, cm_
     int rc = nc_inq_nvars(file->group_ncid[group], &nvars);
     if (rc)
         return variables_failed(file, group, rc, err);
-    char **hazard = cm_calloc((size_t)nvars + 1, sizeof *hazard, err);
+    cm_nc_hazard *hazard = cm_calloc((size_t)nvars + 1, sizeof *hazard, err);
     if (!hazard)
         return CM_ENOMEM;
     rc = cm_h5_find_hazards(file, group, nvars, hazard, err);
@@ -271,11 +281,11 @@ static int read_group_variables(cm_nc_file *file, size_t group, size_t most, cm_
         node->ncid = file->group_ncid[group];
         node->varid = varid;
         node->locked_dataset = -1;
-        rc = hazard[varid] ? read_hazard(node, path, hazard[varid], err)
-                           : read_variable(node, path, err);
+        rc = hazard[varid].reason ? read_hazard(node, path, &hazard[varid], err)
+                                  : read_variable(node, path, err);
     }
     for (int varid = 0; varid < nvars; varid++)
-        free(hazard[varid]);
+        free(hazard[varid].name);
     free(hazard);
     return rc;
 }

@@ -482,6 +482,62 @@ static void test_elsewhere(void **state)
     unlink(other);
 }
 
+/* Floats that are no netCDF type: netCDF-C takes some for text, and would crash over those. */
+static void test_other_floats(void **state)
+{
+    (void)state;
+    const char *path = temp_path("floats.h5");
+    hid_t file = create_file(path, false, 0);
+    hsize_t n = 5, chunk = 2;
+    float data[5] = {0, -1.5f, 2, 65504, 6.1035156e-05f}, got[5];
+    const float fill = 3;
+    hid_t space = H5Screate_simple(1, &n, NULL), half = make_type(F16);
+    hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(dcpl, 1, &chunk);
+    hid_t d = H5Dcreate2(file, "half", half, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
+    assert_true(H5Dwrite(d, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+    H5Dclose(d);
+    H5Dclose(H5Dcreate2(file, "unwritten", half, space, H5P_DEFAULT, dcpl, H5P_DEFAULT));
+    H5Dclose(H5Dcreate2(file, "long", H5T_NATIVE_LDOUBLE, space, H5P_DEFAULT, dcpl, H5P_DEFAULT));
+    H5Pset_fill_value(dcpl, H5T_NATIVE_FLOAT, &fill);
+    H5Dclose(
+        H5Dcreate2(file, "long_fill", H5T_NATIVE_LDOUBLE, space, H5P_DEFAULT, dcpl, H5P_DEFAULT));
+    H5Dclose(H5Dcreate2(file, "half_fill", half, space, H5P_DEFAULT, dcpl, H5P_DEFAULT));
+    H5Pclose(dcpl);
+    H5Tclose(half);
+    H5Sclose(space);
+    H5Fclose(file);
+
+    cm_error err;
+    cm_nc_file *nc;
+    ASSERT_OK(cm_nc_open(path, NULL, &nc, &err), err);
+    cm_nc_var *var = find_var(nc, "half");
+    ASSERT_OK(cm_nc_var_prepare(nc, var, &err), err);
+    assert_int_equal(var->access, CM_NC_LIBRARY);
+    assert_int_equal(var->array.dtype.kind, CM_KIND_FLOAT);
+    ASSERT_OK(read_all(&var->array, got, &err), err);
+    assert_memory_equal(got, data, sizeof data);
+    var = find_var(nc, "unwritten");
+    ASSERT_OK(cm_nc_var_prepare(nc, var, &err), err);
+    ASSERT_OK(read_all(&var->array, got, &err), err);
+    assert_memory_equal(got, (float[5]){0}, sizeof got);
+    static const char *const names[] = {"long", "long_fill"};
+    for (size_t i = 0; i < 2; i++) {
+        var = find_var(nc, names[i]);
+        assert_string_equal(var->unsupported, "a floating-point type of more than 64 bits");
+        assert_int_equal(cm_nc_var_prepare(nc, var, &err), CM_EUNSUPPORTED);
+    }
+    /* Before HDF5 1.14.4 netCDF-C reads these as float32. */
+    var = find_var(nc, "half_fill");
+    if (!var->unsupported) {
+        ASSERT_OK(cm_nc_var_prepare(nc, var, &err), err);
+        ASSERT_OK(read_all(&var->array, got, &err), err);
+        assert_memory_equal(got, ((float[5]){3, 3, 3, 3, 3}), sizeof got);
+    }
+    cm_nc_close(nc);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -491,6 +547,7 @@ int main(void)
         cmocka_unit_test(test_library_only),
         cmocka_unit_test(test_unwritten),
         cmocka_unit_test(test_elsewhere),
+        cmocka_unit_test(test_other_floats),
     };
     return cmocka_run_group_tests_name("nc_hdf5", tests, NULL, NULL);
 }
