@@ -164,7 +164,7 @@ int cm_touch_read(unsigned rank, const cm_touch_axis *axis, uint64_t itemsize, c
 {
     bool sharded = rank > 0 && axis[0].shard != 0;
     double mean_chunks = 1, mean_shards = sharded ? 1 : 0;
-    outcome *list = cm_calloc(1, sizeof *list, err), *next;
+    outcome *list = cm_calloc(1, sizeof *list, err), *next = NULL;
     size_t n = 1;
     u128 nbytes;
     int rc = CM_OK;
