@@ -225,13 +225,10 @@ static void scatter_to(const cm_piece *p, const cm_loaded *from, const int64_t *
             src += (int64_t)(axis->start + lo * axis->step - from->origin[j]) * from_stride[j];
         src_stride[j] = shape[j] > 1 ? from_stride[j] * (int64_t)axis->step : 0;
     }
-    static const uint8_t zeros[64];
-    const uint8_t *fill =
-        t->source->fill != NULL || itemsize > sizeof(zeros) ? t->source->fill : zeros;
     if (src != NULL)
         cm_copy_nd(s->rank, shape, itemsize, slot, dst_stride, src, src_stride);
     else
-        cm_fill_nd(s->rank, shape, itemsize, slot, dst_stride, fill);
+        cm_fill_nd(s->rank, shape, itemsize, slot, dst_stride, t->source->fill);
 }
 
 static void scatter(const cm_piece *p, const cm_loaded *from)
@@ -274,15 +271,12 @@ int cm_worker_piece(cm_worker *w, cm_error *err)
     return rc;
 }
 
-/* Sets what lies outside VALID (from the chunk's origin) to FILL. */
+/* Sets what lies outside VALID (from the chunk's origin) to FILL; NULL: to zeros. */
 static void pad(const cm_grid *grid, const cm_box *valid, uint8_t *data, size_t itemsize,
                 const uint8_t *fill)
 {
-    static const uint8_t zeros[64];
     int64_t stride[CM_MAX_RANK];
     uint64_t shape[CM_MAX_RANK];
-    if (fill == NULL && itemsize <= sizeof(zeros))
-        fill = zeros;
     cm_strides_c(grid->rank, grid->chunk, itemsize, stride);
     /* Dimension by dimension: past the end along j, inside the valid part before j, all of the chunk after. */
     memcpy(shape, grid->chunk, sizeof(shape));

@@ -66,12 +66,7 @@ static int read_chunk(chunk_read *r, const uint64_t *coord, cm_error *err)
     if (rc)
         return rc;
     if (!fetch.present) {
-        uint8_t *zero = a->fill ? NULL : cm_calloc(itemsize, 1, err);
-        if (!a->fill && !zero)
-            return CM_ENOMEM;
-        cm_fill_nd(a->rank, part.shape, itemsize, r->dst + to, r->dst_stride,
-                   a->fill ? a->fill : zero);
-        free(zero);
+        cm_fill_nd(a->rank, part.shape, itemsize, r->dst + to, r->dst_stride, a->fill);
         return CM_OK;
     }
     rc = decode(r, coord, &fetch, err);

@@ -235,8 +235,8 @@ void cm_fill(void *dst, uint64_t nelem, size_t itemsize, const void *value)
     const size_t nbytes = nelem * itemsize;
     if (nbytes == 0)
         return;
-    if (itemsize == 1 || !memcmp(v, v + 1, itemsize - 1)) {
-        memset(d, v[0], nbytes);
+    if (v == NULL || itemsize == 1 || !memcmp(v, v + 1, itemsize - 1)) {
+        memset(d, v == NULL ? 0 : v[0], nbytes);
         return;
     }
     /* What is filled doubles while it is small, then is copied out of the first-level cache. */
@@ -265,7 +265,7 @@ void cm_fill_nd(unsigned rank, const uint64_t *shape, size_t itemsize, void *dst
         row = l.axis[--nouter];
     uint64_t at[CM_MAX_RANK] = {0};
     uint8_t *d = dst;
-    const uint8_t *unused = value;
+    const uint8_t *unused = dst;
     do
         cm_fill(d, row.length, itemsize, value);
     while (step(&l, nouter, at, &d, &unused));

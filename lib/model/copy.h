@@ -20,11 +20,11 @@ void cm_strides_f(unsigned rank, const uint64_t *shape, size_t itemsize, int64_t
 void cm_copy_nd(unsigned rank, const uint64_t *shape, size_t itemsize, void *dst,
                 const int64_t *dst_stride, const void *src, const int64_t *src_stride);
 
-/* Sets SHAPE elements at DST to the ITEMSIZE bytes at VALUE. */
+/* Sets SHAPE elements at DST to the ITEMSIZE bytes at VALUE; NULL: to zero bytes. */
 void cm_fill_nd(unsigned rank, const uint64_t *shape, size_t itemsize, void *dst,
                 const int64_t *dst_stride, const void *value);
 
-/* Sets NELEM contiguous elements to VALUE. */
+/* Sets NELEM contiguous elements to VALUE; NULL: to zero bytes. */
 void cm_fill(void *dst, uint64_t nelem, size_t itemsize, const void *value);
 
 /* True when all NELEM contiguous elements are VALUE, byte for byte.  Stops at the first that is not. */

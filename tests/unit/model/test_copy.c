@@ -135,9 +135,10 @@ static void test_fills(void **state)
         random_shape(&seed, &rank, shape, &itemsize);
         view_init(&dst, &seed, rank, shape, itemsize);
         for (size_t i = 0; i < sizeof value; i++)
-            value[i] = round % 3 ? (uint8_t)random_next(&seed) : 7;
+            value[i] = round % 3 ? (uint8_t)random_next(&seed) : round % 2 ? 7 : 0;
+        bool no_value = round % 6 == 0; /* zero bytes */
         uint8_t *expected = expected_memory(&dst, NULL, value, rank, shape, itemsize);
-        cm_fill_nd(rank, shape, itemsize, dst.first, dst.stride, value);
+        cm_fill_nd(rank, shape, itemsize, dst.first, dst.stride, no_value ? NULL : value);
         if (memcmp(dst.memory, expected, dst.nbytes))
             fail_msg("round %d: rank %u, items of %zu bytes", round, rank, itemsize);
         free(expected);
