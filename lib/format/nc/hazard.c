@@ -34,12 +34,12 @@ static const char *reason_of(hid_t type, bool has_fill)
 {
     H5T_class_t class = H5Tget_class(type);
     if (class == H5T_STRING && has_fill && H5Tget_size(type) > 1 && H5Tis_variable_str(type) == 0)
-        return "a fill value for strings of one length, on which netCDF-C crashes,";
+        return "strings of one length with a fill value (netCDF-C crashes on it)";
     if (class != H5T_FLOAT || !is_other_float(type))
         return NULL;
     if (H5Tget_size(type) > CM_H5_SMALL_FLOAT_NBYTES)
         return "a floating-point type of more than 64 bits";
-    return has_fill ? "a fill value for small floats, on which netCDF-C crashes," : NULL;
+    return has_fill ? "floats of 16 bits with a fill value (netCDF-C crashes on it)" : NULL;
 }
 
 static const char *find_reason(hid_t dataset)

@@ -194,7 +194,7 @@ static void test_fill_value(void **state)
     assert_int_equal(cm_nc_nwarnings(nc), 0);
     cm_nc_var *var = find_var(nc, "g/v");
     assert_int_equal(cm_nc_var_prepare(nc, var, &err), CM_EUNSUPPORTED);
-    assert_non_null(strstr(err.text, "variable g/v: a fill value for strings of one length"));
+    assert_non_null(strstr(err.text, "variable g/v: strings of one length with a fill value"));
     var = find_var(nc, "g/plain");
     ASSERT_OK(cm_nc_var_prepare(nc, var, &err), err);
     assert_same_as_library(nc, var);
