@@ -19,6 +19,8 @@ enum {
     MANY_OBJECTS = 10000
 };
 
+#define MAX_CHUNKS (UINT64_C(1) << 32) /* of a variable, where --memory does not say */
+
 static const char *const chunk_keywords[] = {"auto", "source", NULL};
 static const char *const shard_keywords[] = {"auto", "none", NULL};
 
@@ -254,7 +256,9 @@ static int choose_shards(layout *l, cm_job_var *v, bool many, cm_error *err)
 static int choose_all(layout *l, cm_error *err)
 {
     cm_job *job = l->job;
-    uint64_t objects = 0;
+    /* Each chunk has a bit that says that it was written: an eighth of the memory at most. */
+    uint64_t objects = 0, most = job->options->memory > 0 ? job->options->memory : MAX_CHUNKS;
+    most = most > MANY_OBJECTS ? most : MANY_OBJECTS;
     for (size_t i = 0; i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
         int rc = choose_codec(l, v, err);
@@ -264,7 +268,13 @@ static int choose_all(layout *l, cm_error *err)
             rc = choose_chunks(l, v, err);
         if (rc != CM_OK)
             return rc;
-        objects += count_chunks(&job->var[i], job->var[i].chunk);
+        uint64_t nchunks = count_chunks(v, v->chunk);
+        if (nchunks > most)
+            return cm_fail(err, CM_EBUDGET,
+                           "variable %s: %llu chunks are more than the memory can keep account "
+                           "of; choose larger --chunks",
+                           v->name, (unsigned long long)nchunks);
+        objects += nchunks;
     }
     bool many = objects > MANY_OBJECTS && job->options->zarr_format == 3;
     if (many && l->shards.n == 0) {
