@@ -1,75 +1,25 @@
-"""rechunk: options, wording, exit statuses, what is carried over, plans, and what is already there."""
+"""rechunk: what is carried over, plans and counts, results, and what is already there."""
 
 import json
 import os
-import pty
 import re
-import shlex
-import shutil
 import signal
 import subprocess
 import time
 
-import jsonschema
 import numcodecs
 import numpy as np
 import pytest
 import zarr
 import zarr.codecs.numcodecs as nc
-from zarr.codecs import BloscCodec, ZstdCodec
+from zarr.codecs import ZstdCodec
 
-from support import digest, paths, readers, rechunked, store_lint, tool
-
-PROSE = paths.ROOT / "man" / "rechunk.inc"
+from support import digest, readers, rechunked, store_lint, tool
+from support.rechunk_stores import SLOW, make_noise, make_store
 
 
 def run(*args, **kw):
     return tool.run("rechunk", *args, **kw)
-
-
-def field(shape, dtype="f4"):
-    values = (280 + 10 * np.sin(np.arange(np.prod(shape)) / 50)).reshape(shape).astype(dtype)
-    values[3 % shape[0], 2 % shape[1]] = np.nan if values.dtype.kind == "f" else 0
-    return values
-
-
-def make_store(path, fmt):
-    """A hierarchy with something of everything; coordinates named so that xarray opens it."""
-    root = zarr.create_group(
-        str(path), zarr_format=fmt, attributes={"title": "T", "n": 2**60, "x": 0.1, "list": [1, "ü", None]}
-    )
-
-    def add(group, name, values, chunks, dims, **kw):
-        attributes = kw.pop("attributes", {})
-        if fmt == 3:
-            kw["dimension_names"] = dims
-        else:
-            attributes = {"_ARRAY_DIMENSIONS": list(dims), **attributes}
-        a = group.create_array(name, shape=values.shape, chunks=chunks, dtype=values.dtype, attributes=attributes, **kw)
-        a[...] = values
-        return a
-
-    add(root, "time", np.arange(40.0), (40,), ["time"], attributes={"units": "days since 2000-01-01"})
-    add(root, "lat", np.linspace(80, -80, 9), (9,), ["lat"])
-    add(root, "lon", np.arange(12, dtype="f4") * 30, (12,), ["lon"])
-    add(root, "height", np.array(2.0), (), [])
-    tas = add(
-        root,
-        "tas",
-        field((40, 9, 12)),
-        (7, 4, 5),
-        ["time", "lat", "lon"],
-        fill_value=np.float32(1e20),
-        attributes={"units": "K", "coordinates": "height"},
-        compressors=BloscCodec(cname="lz4", clevel=3, shuffle="shuffle") if fmt == 3 else numcodecs.Blosc("lz4", 3, 1),
-    )
-    tas[14:21] = np.float32(1e20)  # chunks that are not stored
-    deep = root.create_group("model/run", attributes={"note": "deep"})
-    add(deep, "count", (np.arange(108) % 50).reshape(9, 12).astype("i2"), (4, 4), ["lat", "lon"])
-    add(deep, "flags", np.arange(108).reshape(9, 12) % 3 == 0, (9, 5), ["lat", "lon"])
-    root.create_group("empty", attributes={"nothing": "inside"})
-    zarr.consolidate_metadata(str(path))
-    return path
 
 
 @pytest.fixture(scope="module", params=[3, 2], ids=["v3", "v2"])
@@ -80,86 +30,6 @@ def either(request, tmp_path_factory):
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     return make_store(tmp_path_factory.mktemp("store") / "in.zarr", 3)
-
-
-@pytest.fixture
-def work(tmp_path):
-    """A working folder with a small store in it."""
-    make_store(tmp_path / "in.zarr", 3)
-    return tmp_path
-
-
-# ---- wrong command lines --------------------------------------------------------------------------
-
-WRONG = {
-    "nothing": ([], "no source"),
-    "no target": (["in.zarr"], "no target"),
-    "too many": (["in.zarr", "b.zarr", "c.zarr"], "one source and one target, not 3 paths"),
-    "unknown": (["--qqqqqq", "in.zarr", "b.zarr"], "unknown option --qqqqqq"),
-    "near": (["--chunk", "3", "in.zarr", "b.zarr"], "did you mean --chunks?"),
-    "choice": (["--zarr-format", "4", "in.zarr", "b.zarr"], "--zarr-format takes 3|2, not '4'"),
-    "unknown dimension": (["--chunks", "nosuch=3", "in.zarr", "b.zarr"], "nosuch"),
-    "unknown array": (["--chunks", "nosuch:time=3", "in.zarr", "b.zarr"], "nosuch"),
-    "unknown codec": (["--codec", "tas:lzw", "in.zarr", "b.zarr"], "lzw"),
-    "bad level": (["--codec", "zstd:99", "in.zarr", "b.zarr"], "99"),
-    "chunk of nothing": (["--chunks", "tas:0x4x4", "in.zarr", "b.zarr"], "0"),
-    "too many lengths": (["--chunks", "tas:1x2x3x4", "in.zarr", "b.zarr"], "tas"),
-    "no such variable": (["--variable", "nosuch", "in.zarr", "b.zarr"], "nosuch"),
-    "shards in version 2": (["--zarr-format", "2", "--shards", "auto", "in.zarr", "b.zarr"], "--shards"),
-    "shard no multiple": (["--chunks", "tas:7x4x5", "--shards", "tas:8x8x10", "in.zarr", "b.zarr"], "tas"),
-    "digest of nothing": (["--digest"], "no store"),
-    "digest and layout": (["--digest", "--chunks", "time=3", "in.zarr"], "--chunks has no place beside it"),
-    "digest and verify": (["--digest", "--verify", "full", "in.zarr"], "--verify has no place beside it"),
-    "s3": (["in.zarr", "s3://bucket/b.zarr"], "s3://bucket/b.zarr: stores other than folders are not built yet"),
-    "https": (["https://host/in.zarr", "b.zarr"], "not built yet"),
-}
-
-
-@pytest.mark.parametrize("args, sentence", WRONG.values(), ids=WRONG)
-def test_wrong_command_line(work, args, sentence):
-    before = rechunked.files(work)
-    run(*args, cwd=work).fails(2, sentence)
-    assert rechunked.files(work) == before
-
-
-FAILS = {
-    "absent source": (["nosuch.zarr", "b.zarr"], "nosuch.zarr"),
-    "a folder of nothing": (["empty", "b.zarr"], "empty"),
-    "a file": (["notes.txt", "b.zarr"], "notes.txt"),
-    "a file as target": (["in.zarr", "notes.txt"], "notes.txt"),
-    "a file as target, overwritten": (["--overwrite", "in.zarr", "notes.txt"], "notes.txt"),
-    "a target that is there": (["in.zarr", "there.zarr"], "there.zarr"),
-    "the source as target": (["in.zarr", "in.zarr"], "in.zarr"),
-    "the source, overwritten": (["--overwrite", "in.zarr", "in.zarr"], "in.zarr"),
-    "the source by another name": (["--overwrite", "in.zarr", "link.zarr"], "link.zarr"),
-    "inside the source": (["in.zarr", "in.zarr/new"], "in.zarr"),
-    "inside the source, overwritten": (["--overwrite", "in.zarr", "in.zarr/model"], "in.zarr"),
-    "around the source": (["--overwrite", "in.zarr/model", "in.zarr"], "in.zarr"),
-    "no such node": (["in.zarr::nosuch", "b.zarr"], "nosuch"),
-    "scratch is no folder": (["--scratch", "notes.txt", "--chunks", "tas:40x1x1", "in.zarr", "b.zarr"], "notes.txt"),
-    "too little memory": (["--memory", "100KiB", "--chunks", "tas:40x1x1", "in.zarr", "b.zarr"], "iB"),
-}
-
-
-@pytest.mark.parametrize("args, word", FAILS.values(), ids=FAILS)
-def test_refusals_change_nothing(work, args, word):
-    (work / "empty").mkdir()
-    (work / "notes.txt").write_text("mine")
-    (work / "there.zarr").mkdir()
-    (work / "there.zarr" / "thesis.tex").write_text("years of work")
-    (work / "link.zarr").symlink_to("in.zarr")
-    before = rechunked.files(work)
-    done = run(*args, cwd=work)
-    assert done.status in (1, 2), str(done)
-    done.fails(done.status, word)
-    assert rechunked.files(work) == before
-
-
-def test_too_little_memory_says_what_would_do(work):
-    done = run("--memory", "1MiB", "--chunks", "tas:40x9x1", work / "in.zarr", work / "b.zarr").fails(1, "--memory")
-    least = re.findall(r"([\d.]+) ?(KiB|MiB|GiB)", done.err)[-1]
-    assert not (work / "b.zarr").exists()
-    run("--memory", f"{least[0]}{least[1]}", "--chunks", "tas:40x9x1", work / "in.zarr", work / "b.zarr").ok()
 
 
 # ---- what is carried over -------------------------------------------------------------------------
@@ -464,27 +334,6 @@ def test_trace_is_a_chrome_trace(store, out, tmp_path):
     assert any(e["ph"] == "X" for e in events)
 
 
-@pytest.mark.parametrize(
-    "args, outcome, status",
-    [
-        (["in.zarr", "b.zarr"], "done", 0),
-        (["--dry-run", "in.zarr", "b.zarr"], "planned", 0),
-        (["absent.zarr", "b.zarr"], "failed", 1),
-        (["--chunks", "nosuch=3", "in.zarr", "b.zarr"], "failed", 2),
-        (["--digest", "in.zarr"], "done", 0),
-        (["--digest", "absent.zarr"], "failed", 1),
-    ],
-    ids=lambda v: " ".join(v) if isinstance(v, list) else str(v),
-)
-def test_json_holds_against_the_schema(work, args, outcome, status):
-    done = run("--json", *args, cwd=work)
-    assert done.status == status, str(done)
-    document = rechunked.check_document(done.out)
-    assert document["outcome"] == outcome and (document["error"] is None) == (status == 0)
-    if status:
-        assert done.err == f"rechunk: {document['error']['message']}\n"
-
-
 # ---- digests --------------------------------------------------------------------------------------
 
 
@@ -541,19 +390,7 @@ def test_a_folder_of_other_things_is_kept(store, out):
 
 @pytest.fixture(scope="module")
 def slow(tmp_path_factory):
-    """Noise in many chunks: long enough to be stopped in the middle."""
-    path = tmp_path_factory.mktemp("slow") / "in.zarr"
-    rng = np.random.default_rng(5)
-    root = zarr.create_group(str(path))
-    for name, n in (("v", 24), ("w", 8)):
-        a = root.create_array(
-            name, shape=(n, 256, 256), chunks=(1, 256, 256), dtype="f4", compressors=ZstdCodec(level=1)
-        )
-        a[...] = rng.random((n, 256, 256), "f4")
-    return path
-
-
-SLOW = ["-j", "1", "--codec", "zstd:19", "--chunks", "4x64x64"]
+    return make_noise(tmp_path_factory.mktemp("slow") / "in.zarr")
 
 
 def stopped(source, out, number, *options, objects=5):
@@ -605,92 +442,3 @@ def test_overwrite_begins_again(slow, store, out):
 def test_resume_with_another_source_is_refused(slow, store, out):
     stopped(slow, out, signal.SIGINT)
     run(*SLOW, "--resume", store, out).fails(1, "out.zarr")
-
-
-# ---- progress -------------------------------------------------------------------------------------
-
-
-def test_progress_is_a_bar_on_a_terminal(slow, out):
-    controller, terminal = pty.openpty()
-    process = subprocess.Popen(
-        [tool.program("rechunk"), "--progress", "always", *SLOW, "--variable", "w", str(slow), str(out)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=terminal,
-        env={**os.environ, "TERM": "xterm"},
-    )
-    os.close(terminal)
-    seen = b""
-    while True:
-        try:
-            part = os.read(controller, 65536)
-        except OSError:  # EIO: the program has ended
-            break
-        if not part:
-            break
-        seen += part
-    os.close(controller)
-    assert process.wait(timeout=60) == 0
-    assert re.search(r"\[=*>? *\] \w+: [\d.]+ \w+ of [\d.]+ \w+ \([\d.]+ %\)", seen.decode()), seen
-    assert seen.decode().endswith("\r\033[K")
-
-
-# ---- one table: help, man page, completion --------------------------------------------------------
-
-CONTRACT = set(
-    """--chunks --shards --codec --zarr-format --variable --variables --digest --dry-run --overwrite --resume --scratch
-    --durable --trace --verify -j --threads --memory --progress -v -q --json --help --version -h
-    --verbose --quiet""".split()
-)
-
-
-def man_page():
-    with open(PROSE) as prose:
-        return subprocess.run(
-            [tool.program("rechunk"), "--generate", "man"], stdin=prose, capture_output=True, text=True, check=True
-        ).stdout
-
-
-def test_help_names_the_contract():
-    text = run("--help").ok().out
-    shown = set()
-    for letter, name, alias in re.findall(r"^  (?:-(\w), |    )--([a-z-]+)(?:, --([a-z-]+))?", text, re.M):
-        shown.update(filter(None, ["-" + letter if letter else "", "--" + name, "--" + alias if alias else ""]))
-    assert shown == CONTRACT
-    assert max(map(len, text.splitlines())) <= 88
-
-
-def test_man_page_holds_every_option():
-    page = man_page()
-    assert page.startswith(".TH RECHUNK 1") and ".OPTIONS" not in page and ".EXAMPLES" not in page
-    plain = re.sub(r"\\f[BIR]", "", page).replace("\\-", "-")
-    entries = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", " ".join(re.findall(r"^\.TP\n(-.*)$", plain, re.M))))
-    assert entries == CONTRACT
-
-
-def test_the_examples_of_the_man_page_run(tmp_path):
-    tool.subprocess.run([tool.program("make_sample"), "weather.nc"], cwd=tmp_path, check=True)
-    tool.nc2zarr("-q", "--variable", "z", "--verify", "none", "weather.nc", "a.zarr", cwd=tmp_path).ok()
-    text = man_page().replace("\\-", "-").replace("\\(aq", "'").replace("\\&", "").replace("\\e", "\\")
-    section = text.split(".SH EXAMPLES")[1].split(".SH ")[0]
-    lines = [line for line in section.splitlines() if line.startswith("rechunk ")]
-    assert len(lines) >= 5
-    for line in lines:
-        assert run(*shlex.split(line)[1:], cwd=tmp_path).ok().out
-    shutil.rmtree(tmp_path)
-
-
-def test_schema_describes_every_field():
-    jsonschema.Draft202012Validator.check_schema(rechunked.SCHEMA)
-
-    def walk(node):
-        if isinstance(node, dict):
-            for name, entry in node.get("properties", {}).items():
-                assert entry.get("description"), name
-            for child in node.values():
-                walk(child)
-        elif isinstance(node, list):
-            for child in node:
-                walk(child)
-
-    walk(rechunked.SCHEMA)
