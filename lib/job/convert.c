@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "job/fingerprint.h"
@@ -319,6 +320,21 @@ static void name_file(cm_error *err, const char *input, const char *output)
     cm_error_prefix(err, "%s", input);
 }
 
+/* An input that libnetcdf cannot read is damaged where this project saw nothing: its store is not left to be trusted. */
+static int verify_written(cm_job *job, cm_output *out, cm_error *err)
+{
+    uint64_t start = cm_now_ns(), foreign;
+    int rc = cm_job_verify(job, out->store, err);
+    job->report->verify_seconds = (double)(cm_now_ns() - start) * 1e-9;
+    if (rc != CM_EFORMAT && rc != CM_EIO)
+        return rc;
+    cm_zarr_erase(out->store, &foreign, NULL);
+    if (out->made)
+        rmdir(out->path);
+    job->report->written = false;
+    return cm_fail(err, rc, "%s; what was made of it is removed", err == NULL ? "" : err->text);
+}
+
 static int convert(cm_job *job, cm_output *out, cm_error *err)
 {
     uint64_t start = cm_now_ns();
@@ -345,11 +361,8 @@ static int convert(cm_job *job, cm_output *out, cm_error *err)
     r->written = true;
     r->seconds += (double)(cm_now_ns() - start) * 1e-9;
     rc = cm_job_report(job, true, err);
-    start = cm_now_ns();
-    if (rc == CM_OK && job->options->verify != CM_VERIFY_NONE)
-        rc = cm_job_verify(job, out->store, err);
-    r->verify_seconds = (double)(cm_now_ns() - start) * 1e-9;
-    return rc;
+    return rc == CM_OK && job->options->verify != CM_VERIFY_NONE ? verify_written(job, out, err)
+                                                                 : rc;
 }
 
 static int check_options(const cm_convert_options *o, cm_error *err)

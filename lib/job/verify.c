@@ -349,6 +349,8 @@ static int compare_data(verification *ver, const cm_zarr_tree *tree, cm_error *e
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         rc = add_subject(ver, &job->var[i], tree, err);
+    if (rc != CM_OK)
+        return rc;
     share_memory(ver);
     for (size_t i = 0; rc == CM_OK && i < ver->nsubjects; i++)
         rc = cut(ver, &ver->subject[i], err);

@@ -13,6 +13,11 @@ static void *outer_data;
 void cm_nc_lock(void)
 {
     pthread_mutex_lock(&mutex);
+    /*
+     * Before HDF5's first call: its clean-up at exit finds what a corrupt file left
+     * open, and prints a page about it.  Nothing is open for writing.
+     */
+    H5dont_atexit();
     if (H5Eget_auto2(H5E_DEFAULT, &outer_handler, &outer_data) < 0)
         outer_handler = NULL;
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
