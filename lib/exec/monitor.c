@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -16,7 +17,7 @@ struct cm_monitor {
     cm_phase phase;
     uint64_t phase_start_ns;
     uint64_t total_nbytes;
-    const char *name;
+    char name[192]; /* "": nothing to tell */
     const char *stage;
     uint64_t chunk;
 };
@@ -58,7 +59,7 @@ void cm_monitor_phase(cm_monitor *m, cm_phase phase, uint64_t total_nbytes)
     m->phase = phase;
     m->phase_start_ns = cm_now_ns();
     m->total_nbytes = total_nbytes;
-    m->name = NULL;
+    m->name[0] = '\0';
     atomic_store(&m->done_nbytes, 0);
     atomic_store(&m->changed_ns, m->phase_start_ns);
     pthread_mutex_unlock(&m->lock);
@@ -77,7 +78,7 @@ void cm_monitor_at(cm_monitor *m, const char *name, uint64_t chunk, const char *
     /* A snapshot shows one worker's doing; one that finds the lock taken need not be that worker. */
     if (m == NULL || pthread_mutex_trylock(&m->lock) != 0)
         return;
-    m->name = name;
+    strncpy(m->name, name, sizeof(m->name) - 1);
     m->chunk = chunk;
     m->stage = stage;
     pthread_mutex_unlock(&m->lock);
@@ -93,7 +94,7 @@ void cm_monitor_snapshot(cm_monitor *m, cm_snapshot *out)
     out->phase_ns = now - m->phase_start_ns;
     out->since_change_ns = now > changed ? now - changed : 0;
     out->what[0] = '\0';
-    if (m->name != NULL)
+    if (m->name[0] != '\0')
         snprintf(out->what, sizeof(out->what), "%s: %s chunk %llu", m->name, m->stage,
                  (unsigned long long)m->chunk);
     pthread_mutex_unlock(&m->lock);

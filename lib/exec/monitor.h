@@ -9,7 +9,7 @@
 /* Begins PHASE, of TOTAL bytes of work (0: not known). */
 void cm_monitor_phase(cm_monitor *m, cm_phase phase, uint64_t total_nbytes);
 void cm_monitor_add(cm_monitor *m, uint64_t nbytes);
-/* What is being done: NAME and STAGE must outlive the monitor's phase; CHUNK is its number. */
+/* What is being done.  NAME is copied; STAGE is a literal; CHUNK is a number. */
 void cm_monitor_at(cm_monitor *m, const char *name, uint64_t chunk, const char *stage);
 bool cm_monitor_canceled(const cm_monitor *m);
 

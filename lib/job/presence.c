@@ -52,6 +52,11 @@ static int read_index(finder *f, const char *key, const uint64_t *shard, cm_erro
     cm_object_close(object);
     if (rc == CM_OK)
         rc = cm_shard_index_decode(f->layout, f->index.data, nbytes, total, f->entry, err);
+    if (rc != CM_OK) {
+        char text[CM_MAX_RANK * 21];
+        cm_error_prefix(err, "array %s: shard %s", f->node->path,
+                        cm_coord_text(f->grid.rank, shard, text, sizeof(text)));
+    }
     for (uint64_t i = 0; rc == CM_OK && i < cm_shard_nchunks(f->layout); i++) {
         uint64_t coord[CM_MAX_RANK];
         bool inside = true;

@@ -245,7 +245,9 @@ static int plan_best(cm_re_job *job, size_t free, unsigned most, cm_error *err)
     double cost;
     bool fits;
     for (unsigned n = most; n > 0; n /= 2) {
-        for (int spill = 0; spill < 2; spill++) {
+        /* With scratch files allowed the routes are judged by their bytes too; without them only where those do not fit. */
+        fits = false;
+        for (int spill = 1; spill >= 0 && !fits; spill--) {
             int rc = plan_with(job, free, n, spill != 0, &cost, &fits, err);
             if (rc != CM_OK)
                 return rc;
