@@ -27,7 +27,8 @@ class Book:
     word     what the sentence of a refusal names
     warns    what a warning must name, where Zarr 3 is written
     oracle   False where netCDF4-python cannot say what is in the file; "own" where only
-             support/nc_equals_zarr.py can, which asks h5py too
+             support/nc_equals_zarr.py can, which asks h5py too; "raw" where xarray is
+             shown nonsense as well, because it opens the file through netCDF-C
     args     options that the file needs
     """
 

@@ -159,7 +159,7 @@ def unlimited(book):
             v[:3] = 7
             variable(ds, "unwritten", "f4", ("t", "obs"), **FILTERS[kind])
         name = f"unlimited_tail_{kind}.nc"  # the same along a later dimension, where netCDF-C reads nonsense
-        with book.nc(name, oracle="own") as ds:
+        with book.nc(name, oracle="raw") as ds:
             ds.createDimension("t", None)
             ds.createDimension("level", None)
             ds.createDimension("x", 6)
