@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "job/sentences.h"
 
 void cm_chunkcalc_options_init(cm_chunkcalc_options *o)
 {
@@ -227,13 +228,6 @@ int cm_chunkcalc(const cm_chunkcalc_options *options, cm_chunkcalc_report *repor
 
 /* ---- releasing ----------------------------------------------------------------------------- */
 
-static void free_texts(char **text, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        free(text[i]);
-    free(text);
-}
-
 void cm_chunkcalc_report_release(cm_chunkcalc_report *r)
 {
     if (r == NULL)
@@ -265,7 +259,7 @@ void cm_chunkcalc_report_release(cm_chunkcalc_report *r)
     free(r->shards_option);
     free(r->verdict);
     free(r->audit);
-    free_texts(r->warning, r->nwarnings);
-    free_texts(r->note, r->nnotes);
+    cm_sentences_free(r->warning, r->nwarnings);
+    cm_sentences_free(r->note, r->nnotes);
     memset(r, 0, sizeof(*r));
 }

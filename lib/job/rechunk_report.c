@@ -1,37 +1,15 @@
 /* The report of a rechunking: sentences collected on the way, and the table of arrays. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
 #include "job/rechunk.h"
+#include "job/sentences.h"
 
-static int add_text(char ***list, size_t *n, const char *format, va_list args, cm_error *err)
-{
-    char **bigger = realloc(*list, (*n + 1) * sizeof(bigger[0]));
-    if (bigger == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for the report");
-    *list = bigger;
-    if (vasprintf(&bigger[*n], format, args) < 0)
-        return cm_fail(err, CM_ENOMEM, "no memory for the report");
-    (*n)++;
-    return CM_OK;
-}
-
-#define DEFINE_ADD(function, list, count)                                                          \
-    int function(cm_re_job *job, cm_error *err, const char *format, ...)                           \
-    {                                                                                              \
-        va_list args;                                                                              \
-        va_start(args, format);                                                                    \
-        int rc = add_text(&job->report->list, &job->report->count, format, args, err);             \
-        va_end(args);                                                                              \
-        return rc;                                                                                 \
-    }
-
-DEFINE_ADD(cm_re_warn, warning, nwarnings)
-DEFINE_ADD(cm_re_note, note, nnotes)
-DEFINE_ADD(cm_re_differ, difference, ndifferences)
+CM_DEFINE_SENTENCE(cm_re_warn, cm_re_job, warning, nwarnings)
+CM_DEFINE_SENTENCE(cm_re_note, cm_re_job, note, nnotes)
+CM_DEFINE_SENTENCE(cm_re_differ, cm_re_job, difference, ndifferences)
 
 /* ---- codecs ---- */
 
@@ -232,13 +210,6 @@ int cm_re_report(cm_re_job *job, bool written, cm_error *err)
     return CM_OK;
 }
 
-static void free_texts(char **list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        free(list[i]);
-    free(list);
-}
-
 void cm_rechunk_report_release(cm_rechunk_report *r)
 {
     for (size_t i = 0; i < r->narrays; i++) {
@@ -254,8 +225,8 @@ void cm_rechunk_report_release(cm_rechunk_report *r)
     }
     free(r->array);
     free(r->target);
-    free_texts(r->warning, r->nwarnings);
-    free_texts(r->note, r->nnotes);
-    free_texts(r->difference, r->ndifferences);
+    cm_sentences_free(r->warning, r->nwarnings);
+    cm_sentences_free(r->note, r->nnotes);
+    cm_sentences_free(r->difference, r->ndifferences);
     memset(r, 0, sizeof(*r));
 }

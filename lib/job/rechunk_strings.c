@@ -12,26 +12,6 @@ typedef struct mover {
     cm_buf bytes;
 } mover;
 
-/* Full chunks are stored: past the array's edge strings are empty. */
-static int pad_chunk(const cm_grid *grid, const cm_box *box, const cm_strings *from,
-                     cm_strings *out, cm_error *err)
-{
-    int rc = cm_strings_reset(out, grid->chunk_nelem, err);
-    uint64_t n = cm_box_nelem(box);
-    for (uint64_t i = 0; rc == CM_OK && i < n; i++) {
-        uint64_t rest = i, index = 0, stride = 1;
-        for (unsigned j = grid->rank; j-- > 0;) {
-            index += rest % box->shape[j] * stride;
-            rest /= box->shape[j];
-            stride *= grid->chunk[j];
-        }
-        size_t nbytes;
-        const char *text = cm_strings_get(from, i, &nbytes);
-        rc = cm_strings_set(out, index, text, nbytes, err);
-    }
-    return rc;
-}
-
 /* True when every element is the fill value, so that the chunk need not be there. */
 static bool is_empty(const cm_re_array *a, const cm_strings *text)
 {
@@ -71,7 +51,7 @@ static int recode_chunk(cm_re_array *a, uint64_t number, const uint64_t *coord, 
     if (rc == CM_OK && is_empty(a, &m->read))
         return skip(a, number, err);
     if (rc == CM_OK && cm_grid_is_edge(grid, coord))
-        rc = pad_chunk(grid, box, &m->read, &m->padded, err);
+        rc = cm_strings_pad(grid, box, &m->read, &m->padded, err);
     const cm_strings *whole = cm_grid_is_edge(grid, coord) ? &m->padded : &m->read;
     if (rc == CM_OK)
         rc =

@@ -1,37 +1,15 @@
 /* The report: sentences collected on the way, and the table of variables. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "job/keep.h"
+#include "job/sentences.h"
 
-static int add_text(char ***list, size_t *n, const char *format, va_list args, cm_error *err)
-{
-    char **bigger = realloc(*list, (*n + 1) * sizeof(bigger[0]));
-    if (bigger == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for the report");
-    *list = bigger;
-    if (vasprintf(&bigger[*n], format, args) < 0)
-        return cm_fail(err, CM_ENOMEM, "no memory for the report");
-    (*n)++;
-    return CM_OK;
-}
-
-#define DEFINE_ADD(function, list, count)                                                          \
-    int function(cm_job *job, cm_error *err, const char *format, ...)                              \
-    {                                                                                              \
-        va_list args;                                                                              \
-        va_start(args, format);                                                                    \
-        int rc = add_text(&job->report->list, &job->report->count, format, args, err);             \
-        va_end(args);                                                                              \
-        return rc;                                                                                 \
-    }
-
-DEFINE_ADD(cm_job_warn, warning, nwarnings)
-DEFINE_ADD(cm_job_note, note, nnotes)
-DEFINE_ADD(cm_job_skip, skipped, nskipped)
-DEFINE_ADD(cm_job_differ, difference, ndifferences)
+CM_DEFINE_SENTENCE(cm_job_warn, cm_job, warning, nwarnings)
+CM_DEFINE_SENTENCE(cm_job_note, cm_job, note, nnotes)
+CM_DEFINE_SENTENCE(cm_job_skip, cm_job, skipped, nskipped)
+CM_DEFINE_SENTENCE(cm_job_differ, cm_job, difference, ndifferences)
 
 static const char *access_name(cm_nc_access access)
 {
@@ -144,13 +122,6 @@ int cm_job_report(cm_job *job, bool written, cm_error *err)
     return CM_OK;
 }
 
-static void free_texts(char **list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        free(list[i]);
-    free(list);
-}
-
 void cm_convert_report_release(cm_convert_report *r)
 {
     for (size_t i = 0; i < r->nvariables; i++) {
@@ -166,10 +137,10 @@ void cm_convert_report_release(cm_convert_report *r)
             free(v->dim_name[j]);
     }
     free(r->variable);
-    free_texts(r->warning, r->nwarnings);
-    free_texts(r->note, r->nnotes);
-    free_texts(r->skipped, r->nskipped);
-    free_texts(r->difference, r->ndifferences);
+    cm_sentences_free(r->warning, r->nwarnings);
+    cm_sentences_free(r->note, r->nnotes);
+    cm_sentences_free(r->skipped, r->nskipped);
+    cm_sentences_free(r->difference, r->ndifferences);
     free(r->input_format);
     free(r->output);
     memset(r, 0, sizeof(*r));

@@ -170,26 +170,6 @@ int cm_job_read_strings(cm_job *job, cm_job_var *v, const cm_box *box, bool libr
     return rc == CM_OK ? repair(v, out, err) : rc;
 }
 
-/* Full chunks are stored: past the array's edge strings are empty. */
-static int pad_chunk(const cm_grid *grid, const cm_box *box, const cm_strings *from,
-                     cm_strings *out, cm_error *err)
-{
-    int rc = cm_strings_reset(out, grid->chunk_nelem, err);
-    uint64_t n = cm_box_nelem(box);
-    for (uint64_t i = 0; rc == CM_OK && i < n; i++) {
-        uint64_t rest = i, index = 0, stride = 1;
-        for (unsigned j = grid->rank; j-- > 0;) {
-            index += rest % box->shape[j] * stride;
-            rest /= box->shape[j];
-            stride *= grid->chunk[j];
-        }
-        size_t nbytes;
-        const char *text = cm_strings_get(from, i, &nbytes);
-        rc = cm_strings_set(out, index, text, nbytes, err);
-    }
-    return rc;
-}
-
 typedef struct mover {
     cm_codec_ctx *ctx;
     cm_strings read, padded;
@@ -206,7 +186,7 @@ static int move_chunk(cm_job *job, cm_job_var *v, uint64_t number, mover *m, cm_
     cm_monitor_at(job->options->monitor, v->name, number, "reading");
     int rc = cm_job_read_strings(job, v, &box, false, &m->read, err);
     if (rc == CM_OK && cm_grid_is_edge(grid, coord))
-        rc = pad_chunk(grid, &box, &m->read, &m->padded, err);
+        rc = cm_strings_pad(grid, &box, &m->read, &m->padded, err);
     const cm_strings *whole = cm_grid_is_edge(grid, coord) ? &m->padded : &m->read;
     if (rc != CM_OK)
         return rc;

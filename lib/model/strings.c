@@ -60,3 +60,22 @@ void cm_strings_release(cm_strings *s)
     s->nelem = s->capacity = 0;
     cm_buf_release(&s->arena);
 }
+
+int cm_strings_pad(const cm_grid *grid, const cm_box *box, const cm_strings *from, cm_strings *out,
+                   cm_error *err)
+{
+    int rc = cm_strings_reset(out, grid->chunk_nelem, err);
+    uint64_t n = cm_box_nelem(box);
+    for (uint64_t i = 0; rc == CM_OK && i < n; i++) {
+        uint64_t rest = i, index = 0, stride = 1;
+        for (unsigned j = grid->rank; j-- > 0;) {
+            index += rest % box->shape[j] * stride;
+            rest /= box->shape[j];
+            stride *= grid->chunk[j];
+        }
+        size_t nbytes;
+        const char *text = cm_strings_get(from, i, &nbytes);
+        rc = cm_strings_set(out, index, text, nbytes, err);
+    }
+    return rc;
+}

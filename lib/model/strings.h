@@ -4,7 +4,7 @@
 #ifndef CM_MODEL_STRINGS_H
 #define CM_MODEL_STRINGS_H
 
-#include "base/mem.h"
+#include "model/box.h"
 
 typedef struct cm_string_ref {
     size_t offset; /* into the arena */
@@ -25,6 +25,12 @@ int cm_strings_reset(cm_strings *s, size_t nelem, cm_error *err);
 /* Sets element I, which was empty, to a copy of TEXT. */
 int cm_strings_set(cm_strings *s, size_t i, const void *text, size_t nbytes, cm_error *err);
 const char *cm_strings_get(const cm_strings *s, size_t i, size_t *nbytes);
+/*
+ * FROM holds the strings of BOX, the part of a chunk of GRID that lies inside the
+ * array; OUT gets the whole chunk, with empty strings past the array's edge.
+ */
+int cm_strings_pad(const cm_grid *grid, const cm_box *box, const cm_strings *from, cm_strings *out,
+                   cm_error *err);
 size_t cm_strings_memory(const cm_strings *s); /* bytes held */
 void cm_strings_release(cm_strings *s);
 
