@@ -92,8 +92,11 @@ def test_killed_and_resumed(source, truth, tmp_path, out, layout):
         if not kill_at(rng.uniform(0, whole), source, out, *options):
             shutil.rmtree(out)
             continue
+        if tool.opens_as_store(out):  # then it was killed after its last step, and is whole
+            assert rechunked.digests(out) == truth
+            shutil.rmtree(out)
+            continue
         kills += 1
-        assert not tool.opens_as_store(out)
         if kills % 2:  # once more while it resumes
             kill_at(rng.uniform(0, whole / 2), source, out, *options, "--resume")
         if not tool.opens_as_store(out):
