@@ -102,6 +102,7 @@ static cm_json *losses(const cm_job *job, cm_error *err)
         {o->unpack.n > 0, "--unpack applied scale and offset"},
         {o->keepbits.n > 0, "--keepbits rounded values"},
         {o->rename.n > 0, "--rename changed names"},
+        {o->fill_value.n > 0, "--fill-value changed what unwritten elements are"},
         {o->char_mode != CM_CHAR_KEEP, "--char changed character variables"},
     };
     bool repaired = false;

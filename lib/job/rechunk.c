@@ -21,6 +21,11 @@ void cm_rechunk_options_init(cm_rechunk_options *options)
     *options = (cm_rechunk_options){.verify = CM_VERIFY_SAMPLE};
 }
 
+static const char *plain_path(const char *path)
+{
+    return strncmp(path, "file://", 7) == 0 ? path + 7 : path;
+}
+
 static int check_options(const cm_rechunk_options *o, cm_error *err)
 {
     if (o->source == NULL || (o->target == NULL && !o->dry_run))
@@ -29,12 +34,12 @@ static int check_options(const cm_rechunk_options *o, cm_error *err)
         return cm_fail(err, CM_EINVAL, "--resume and --overwrite exclude each other");
     if (o->zarr_format != 0 && o->zarr_format != 2 && o->zarr_format != 3)
         return cm_fail(err, CM_EINVAL, "there is Zarr format 2 and 3, no %d", o->zarr_format);
+    struct stat st;
+    if (o->target != NULL && strstr(o->target, "::") != NULL &&
+        stat(plain_path(o->target), &st) != 0)
+        return cm_fail(err, CM_EINVAL, "%s: writing into a store that is there is not built yet",
+                       o->target);
     return CM_OK;
-}
-
-static const char *plain_path(const char *path)
-{
-    return strncmp(path, "file://", 7) == 0 ? path + 7 : path;
 }
 
 /* The nearest folder above PATH that is there. */

@@ -173,6 +173,7 @@ def test_certificate(fields, out, tmp_path):
     (("--variable", "a"), "variables"),
     (("--subset", "t=2:8"), "dimensions"),
     (("--dtype", "a:f8"), "dtype"),
+    (("--fill-value", "a:0"), "fill-value"),
 ])
 def test_certificate_of_a_loss(fields, out, tmp_path, options, word):
     paper = tmp_path / "certificate.json"
