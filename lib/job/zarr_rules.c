@@ -7,26 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/number.h"
 #include "job/keep.h"
 #include "job/varopt.h"
 
 /* xarray reads the _FillValue of a float in Zarr v3 as base64 of the little-endian float64. */
-static cm_json *float_fill_json(double value)
+static cm_json *float_fill_json(double value, cm_error *err)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    uint8_t bytes[9] = {0};
-    char text[13];
-    memcpy(bytes, &value, 8);
-    for (int i = 0; i < 3; i++) {
-        uint32_t three =
-            (uint32_t)bytes[3 * i] << 16 | (uint32_t)bytes[3 * i + 1] << 8 | bytes[3 * i + 2];
-        for (int k = 0; k < 4; k++)
-            text[4 * i + k] = digits[three >> (18 - 6 * k) & 63];
-    }
-    text[11] = '=';
-    text[12] = '\0';
-    return cm_json_string(text);
+    char *text = cm_base64_encode((const uint8_t *)&value, sizeof(value), err);
+    cm_json *j = text == NULL ? NULL : cm_json_string(text);
+    free(text);
+    return j;
 }
 
 static cm_json *integer_json(const cm_dtype *type, const uint8_t *element)
@@ -43,7 +35,7 @@ static int set_missing_attribute(cm_json *attrs, const cm_dtype *type, const uin
                                  cm_error *err)
 {
     cm_json *value = type->kind == CM_KIND_FLOAT
-                         ? float_fill_json(cm_element_to_double(type, element))
+                         ? float_fill_json(cm_element_to_double(type, element), err)
                          : integer_json(type, element);
     return cm_json_set(attrs, "_FillValue", value, err);
 }

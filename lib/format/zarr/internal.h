@@ -2,6 +2,7 @@
 #ifndef CM_FORMAT_ZARR_INTERNAL_H
 #define CM_FORMAT_ZARR_INTERNAL_H
 
+#include "base/base64.h"
 #include "format/zarr/meta.h"
 
 enum {
@@ -33,12 +34,6 @@ int cm_zarr_element_to_json(const cm_dtype *t, const uint8_t *element, int zarr_
                             cm_json **out, cm_error *err);
 int cm_zarr_fill_to_json(const cm_dtype *t, const uint8_t *fill, const char *text, int zarr_format,
                          cm_json **out, cm_error *err);
-
-/* ---- base64 (RFC 4648) ---- */
-
-/* False when TEXT is no base64; *data is on the heap. */
-bool cm_base64_decode(const char *text, size_t text_nbytes, uint8_t **data, size_t *nbytes);
-char *cm_base64_encode(const uint8_t *data, size_t nbytes, cm_error *err);
 
 /* ---- codecs ---- */
 
