@@ -24,11 +24,40 @@ typedef struct cm_fetch {
     bool present;   /* false: nothing is stored, every element is the fill value */
     uint32_t skip;  /* filter mask: bytes->bytes codecs that were not applied */
     uint64_t io_ns; /* time spent waiting for storage */
+    uint32_t
+        nrequests; /* reads and opens that storage was asked for: a shard's index is one of its own */
+    uint64_t nbytes; /* that storage gave, indices counted */
 } cm_fetch;
+
+/* Several chunks read at once: chunks that lie side by side in one object come with one request. */
+typedef struct cm_fetch_item {
+    uint64_t number; /* set by the caller */
+    bool present;
+    uint32_t skip;
+    const uint8_t
+        *data; /* the stored bytes, valid until the next fetch into the same cm_fetch_many */
+    size_t nbytes;
+} cm_fetch_item;
+
+typedef struct cm_fetch_many {
+    cm_fetch_item *item; /* the caller's, any order */
+    size_t n;
+    uint64_t io_ns;
+    uint64_t nrequests;
+    uint64_t nbytes;
+    cm_buf buf;  /* zero-initialised once, reused from call to call, released by the caller */
+    void *state; /* of the array's kind, reused too; released by cm_fetch_many_release */
+    void (*release_state)(void *state);
+} cm_fetch_many;
 
 typedef struct cm_array_ops {
     /* Stored bytes of chunk NUMBER into BUF (resized; its capacity is reused). */
     int (*fetch)(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out, cm_error *err);
+    /*
+     * The stored bytes of all items; NULL where a kind has none: cm_array_fetch_many
+     * then fetches one by one.  An error says which chunk; nothing is valid then.
+     */
+    int (*fetch_many)(cm_array *a, cm_fetch_many *many, cm_error *err);
     /* True when the chunk is known, without I/O on data, to hold only fill values. */
     bool (*is_absent)(cm_array *a, uint64_t number);
     /* BOX as little-endian elements in C order. */
@@ -60,6 +89,9 @@ struct cm_array {
 /* Convenience: the elements of any BOX through whichever way A has; decodes with CTX, allocating.  For small reads, verification and tests. */
 int cm_array_read(cm_array *a, cm_codec_ctx *ctx, const cm_box *box, void *dst, cm_error *err);
 int cm_array_read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_error *err);
-void cm_array_free(cm_array *a); /* NULL accepted */
+/* fetch_many through whichever way A has.  Any thread, each with its own MANY. */
+int cm_array_fetch_many(cm_array *a, cm_fetch_many *many, cm_error *err);
+void cm_fetch_many_release(cm_fetch_many *many); /* NULL accepted */
+void cm_array_free(cm_array *a);                 /* NULL accepted */
 
 #endif

@@ -1,0 +1,329 @@
+/*
+ * readbench's verb: will this storage feed the training?
+ *
+ * A *session* measures one store under one setting: it starts a loader, takes
+ * batches as a training would, and records when each was wanted and when it came.
+ * cm_readbench runs one or more of them, in turn or one for each point of a sweep.
+ *
+ * Texts in the options are what a user types (cli.md).  CM_EINVAL means that the
+ * options are wrong: one sentence names the option.  All times are nanoseconds of
+ * CLOCK_MONOTONIC since the run began, unless a name says otherwise.
+ */
+#ifndef CHUNKMILL_READBENCH_H
+#define CHUNKMILL_READBENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <chunkmill/convert.h>
+#include <chunkmill/error.h>
+#include <chunkmill/monitor.h>
+
+enum {
+    CM_READBENCH_STAGES = 4 /* of a worker: storage, decode, assemble, convert */
+};
+
+typedef enum cm_readbench_validate {
+    CM_VALIDATE_DEFAULT, /* full with a device, none without */
+    CM_VALIDATE_NONE,
+    CM_VALIDATE_CHECKSUM,
+    CM_VALIDATE_FULL
+} cm_readbench_validate;
+
+typedef struct cm_readbench_options {
+    cm_texts store;     /* Zarr or NetCDF, PATH or PATH::NODE */
+    cm_texts variables; /* names or globs; none: the largest */
+    const char *lags;   /* "0,6"; NULL: 0 */
+    const char *sample; /* SHAPE; NULL: only with orders that say it */
+    uint64_t batch;     /* 32 */
+    uint64_t batches;   /* an epoch; 0: 50, or all of them with --order all */
+    uint64_t epochs;    /* 2 */
+    uint64_t seed;
+    bool drop_last;
+    const char *order;       /* "random", "strided:4", ...; NULL: random */
+    const char *loader;      /* "map", "planned"; NULL: map */
+    uint64_t window;         /* of the planned loader, chunks; 0: chosen, and reported */
+    const char *mode;        /* "sync", "threads", "processes"; NULL: threads */
+    unsigned workers;        /* a rank; 0: by advice */
+    unsigned worker_threads; /* 1 */
+    unsigned prefetch;       /* 2 */
+    bool unordered;
+    bool no_persistent;
+    const char *context; /* "fork", "spawn", "forkserver"; NULL: fork */
+    uint64_t worker_memory;
+    const char *pool;    /* "rank", "shared"; NULL: rank */
+    uint64_t world_size; /* 1 */
+    uint64_t rank;
+    unsigned accelerators; /* ranks that run at once here; 1 */
+    unsigned reserve;      /* CPUs kept for each of them by the advice; 2 */
+    double step_forward, step_backward, step_other; /* seconds a step; all negative: 100 ms */
+    double step_per_sample;                         /* seconds, added for each sample */
+    const char *engine; /* "native", "netcdf", "exec:CMD"; NULL: native */
+    const char *io;     /* "auto", "pread", "mmap", "uring", "direct"; NULL: auto */
+    bool cold, warm;
+    uint64_t cache_nbytes;
+    const char *cache_policy; /* "lru", "fifo"; NULL: lru */
+    const char *cache_dir;
+    uint64_t cache_dir_nbytes; /* 0: half of what is free there */
+    const char *emulate;       /* "local", "nfs", "s3", "latency=T,bandwidth=R,concurrency=N" */
+    const char *device;        /* "none", "host", "cuda[:N]"; NULL: none */
+    const char *staging;       /* "pinned", "pageable"; NULL: pinned */
+    bool no_overlap;      /* copy, then step; otherwise the next batch is copied during the step */
+    bool device_step;     /* the step is a kernel that keeps the device busy */
+    unsigned slots;       /* 0: 4, or what the batches under way need */
+    uint64_t slot_nbytes; /* 0: 16 MiB */
+    const char *cast;     /* "float32", "float16", "bfloat16"; NULL: none */
+    bool unpack;
+    bool fill_to_nan;
+    cm_readbench_validate validate;
+    bool log_samples; /* keep where each delivered sample lies and its bytes' CRC32C */
+    cm_texts sweep;   /* "KEY=V1,V2": several keys make every combination */
+    bool tune;
+    uint64_t memory;   /* limit; 0: chosen */
+    unsigned nthreads; /* limit of workers x worker threads; 0: none */
+    const char *trace; /* file of a Chrome trace of the first session, or NULL */
+    const char *const
+        *self; /* how a worker process begins anew: program and arguments, NULL-terminated */
+    unsigned sample_ms;             /* between two looks at CPUs and memory; 0: 100 */
+    struct cm_readbench_hook *hook; /* of tests; NULL */
+} cm_readbench_options;
+
+void cm_readbench_options_init(cm_readbench_options *options);
+
+/* ---- what is recorded ---- */
+
+typedef struct cm_readbench_batch {
+    uint32_t epoch, rank, number, nsamples;
+    int64_t worker;                       /* of its pool; -1: planned loader, made by several */
+    uint64_t queued_ns, begin_ns, end_ns; /* handed out, begun and ready in the loader */
+    uint64_t want_ns;                     /* when the step before ended: late from here on */
+    uint64_t got_ns;                      /* when the loader gave it */
+    uint64_t ready_ns;                    /* when it was on the device; got_ns without one */
+    uint64_t done_ns;                     /* when its step ended */
+    uint64_t stage_ns[CM_READBENCH_STAGES];
+    uint64_t copy_ns; /* to the device, by the device's clock */
+    uint64_t chunks, decoded, requests;
+    uint64_t stored_nbytes, decoded_nbytes, logical_nbytes;
+    uint64_t cache_hits, cache_misses, missing_chunks, failed_chunks;
+    uint64_t rss_nbytes; /* of the worker's process */
+    uint32_t deaths;     /* workers that died on it */
+    bool failed;
+} cm_readbench_batch;
+
+typedef enum cm_readbench_event_kind { /* names in events.log, in this order */
+    CM_EVENT_RUN,                      /* "run" */
+    CM_EVENT_SETUP,                    /* "setup": opening, starting workers */
+    CM_EVENT_EPOCH,                    /* "epoch" */
+    CM_EVENT_TRAINING,                 /* "training": one step */
+    CM_EVENT_GET_BATCH,                /* "get-batch": waiting for one */
+    CM_EVENT_WORKER,    /* "worker": the life of a worker; in events_workers.log, like the next */
+    CM_EVENT_MAKE_BATCH /* "make-batch": a worker at work on one */
+} cm_readbench_event_kind;
+
+typedef struct cm_readbench_event {
+    cm_readbench_event_kind kind;
+    uint32_t epoch, rank, batch; /* UINT32_MAX: of none */
+    int64_t worker;              /* -1: none */
+    int64_t pid;                 /* of a worker process; 0 otherwise */
+    uint64_t start_ns, end_ns;
+} cm_readbench_event;
+
+typedef struct cm_readbench_look { /* at the machine, every sample_ms */
+    uint64_t at_ns;
+    uint64_t rss_nbytes;   /* of this process and its workers */
+    float process_cpu;     /* CPUs that they used since the look before */
+    float gpu, gpu_memory; /* 0 to 1; negative: not known */
+    float *cpu;            /* 0 to 1, one for each of `ncpus` */
+} cm_readbench_look;
+
+typedef struct cm_readbench_sample { /* delivered, in order; with log_samples */
+    uint32_t epoch, rank, batch, place;
+    uint64_t number; /* in the epoch */
+    uint32_t part;   /* of the sample: a variable at a lag */
+    uint64_t start[32];
+    uint64_t shape[32];
+    uint32_t crc32c; /* of its bytes as delivered */
+} cm_readbench_sample;
+
+/* ---- numbers ---- */
+
+typedef struct cm_readbench_times { /* seconds */
+    uint64_t n;
+    double total, mean, p50, p95, p99, p999, max;
+} cm_readbench_times;
+
+typedef struct cm_readbench_part {
+    char *variable;
+    char *type; /* as delivered */
+    char *stored_type;
+    unsigned rank;
+    char *dim_name[32];
+    uint64_t shape[32]; /* of the array */
+    uint64_t sample[32];
+    uint64_t chunk[32], shard[32];
+    bool chunked, sharded;
+    uint64_t lag;
+    bool is_static;  /* read once by each worker */
+    uint64_t nbytes; /* of one sample, as delivered */
+} cm_readbench_part;
+
+typedef struct cm_readbench_predicted { /* for one sample, by chunkcalc's arithmetic, all parts */
+    bool known;                         /* false: not chunked, or an order that is not uniform */
+    double chunks, decoded_nbytes, requests; /* means over all offsets */
+    uint64_t planned_chunks,
+        planned_decoded_nbytes; /* of the samples that were drawn, all epochs: exact */
+} cm_readbench_predicted;
+
+typedef struct cm_readbench_counts {
+    uint64_t batches, samples, failed_batches;
+    uint64_t chunks, decoded, requests;
+    uint64_t distinct_chunks; /* planned loader: of all epochs; 0: not counted */
+    uint64_t stored_nbytes, decoded_nbytes, logical_nbytes;
+    uint64_t cache_hits, cache_misses, cache_evictions;
+    uint64_t disk_hits, disk_misses, disk_evictions;
+    uint64_t missing_chunks, missing_nbytes, failed_chunks;
+    uint64_t deaths;
+} cm_readbench_counts;
+
+typedef struct cm_readbench_rates {    /* bytes a second */
+    double logical, decoded, physical; /* of the loader, while it was at work */
+    double
+        storage; /* the same chunks read without decoding, by as many threads, in this run; 0: not probed */
+    double memory;     /* memory copied by one thread */
+    double efficiency; /* physical over storage; 0: not known */
+    double samples;    /* a second, over the epochs without first steps */
+    double capacity;   /* logical bytes a second that the loader can give: see readbench's manual */
+} cm_readbench_rates;
+
+typedef struct cm_readbench_device {
+    bool used;
+    char *kind, *name, *driver, *link; /* link: "PCIe 5.0 x16", or NULL */
+    double lock_seconds, locked_nbytes;
+    double link_pinned, link_pageable; /* bytes a second of plain copies in this run */
+    double copied;                     /* bytes a second of batches, by the device's clock */
+    double overlap;                    /* share of the copying during steps */
+    cm_readbench_times wait; /* for copies that were not there when the step wanted them */
+    uint64_t validated_batches, validated_nbytes, mismatches;
+    double validated_rate;
+} cm_readbench_device;
+
+typedef struct cm_readbench_accelerators {
+    unsigned n;
+    unsigned fed;       /* of them at 90 % */
+    double needed, got; /* logical bytes a second of all together */
+} cm_readbench_accelerators;
+
+typedef struct cm_readbench_finding {
+    char *
+        rule; /* "loader-waits", "io-bound", "one-core", "cpu-bound", "saturated", "memory-grows", "amplification", "fits-in-memory", ... */
+    char *sentence;
+} cm_readbench_finding;
+
+typedef struct cm_readbench_setting { /* as it was run, chosen values included */
+    char *name, *value;
+} cm_readbench_setting;
+
+/* One store under one setting. */
+typedef struct cm_readbench_session {
+    char *label; /* unique in the report, fit for a folder's name: "era5.zarr", "workers=4" */
+    char *store, *format, *engine, *io, *order, *loader, *mode, *context, *pool;
+    bool emulated;
+    char *emulation; /* "s3: 30 ms a request, 90 MB/s a stream, 64 at a time"; or NULL */
+    cm_readbench_setting *setting;
+    size_t nsettings;
+    cm_readbench_part *part;
+    size_t nparts;
+    unsigned workers, worker_threads, prefetch, ranks;
+    uint64_t batch, batch_nbytes, window;
+    unsigned batches_in_flight; /* at most, all ranks */
+    uint64_t in_flight_nbytes;
+    unsigned cpus;
+    uint64_t memory_limit, memory_planned;
+
+    double setup_seconds;       /* opening and starting workers */
+    double first_batch_seconds; /* from the beginning of the first epoch */
+    double first_step_seconds;  /* from want to done of the first step */
+    double epoch_seconds[2];    /* the first and the mean of the others; 0: none */
+    double wall_seconds;        /* of all epochs */
+    cm_readbench_times wait;    /* of all steps but the first of each rank */
+    cm_readbench_times step;
+    cm_readbench_times batch_time;                 /* from want to done */
+    cm_readbench_times stage[CM_READBENCH_STAGES]; /* of all batches */
+    double wait_share;  /* of waiting and stepping, first steps left out */
+    double utilisation; /* of the accelerator: 1 - wait_share */
+    cm_readbench_predicted predicted;
+    cm_readbench_counts counts;
+    double amplification
+        [3]; /* decoded bytes over logical ones; chunks over the fewest that would do; requests over chunks */
+    cm_readbench_rates rates;
+    double cpu_seconds,
+        cpu_seconds_per_gb; /* of this process and its workers, a GB of logical bytes */
+    uint64_t peak_nbytes;   /* resident, this process and its workers */
+    double resident_before,
+        resident_after;  /* share of the store in the page cache; negative: not known */
+    char *temperature;   /* "cold", "warm", "as found" */
+    double displacement; /* of the order, or of the planned loader's delivery */
+    char *chunk_order;   /* planned loader: "random", "runs", "sequential"; or NULL */
+    cm_readbench_device device;
+    cm_readbench_accelerators accelerators;
+    cm_readbench_finding *finding;
+    size_t nfindings;
+    char *sentence;      /* the bottleneck, and what to try */
+    char *first_failure; /* of a batch; or NULL */
+
+    cm_readbench_batch *record;
+    size_t nrecords;
+    cm_readbench_event *event;
+    size_t nevents;
+    cm_readbench_look *look;
+    size_t nlooks;
+    unsigned ncpus; /* of each look */
+    cm_readbench_sample *logged;
+    size_t nlogged;
+} cm_readbench_session;
+
+typedef struct cm_readbench_advice {
+    unsigned cpus, accelerators, reserve;
+    unsigned workers; /* for each accelerator */
+    unsigned threads; /* each */
+    char *warning;    /* or NULL */
+} cm_readbench_advice;
+
+typedef struct cm_readbench_report {
+    cm_readbench_session *session; /* in the order in which they were begun */
+    size_t nsessions;
+    double *ratio; /* of each session's samples/s to the first one's, median over pairs of epochs */
+    cm_readbench_advice advice;
+    size_t best;       /* after a sweep or tuning; SIZE_MAX: none */
+    size_t baseline;   /* of tuning; SIZE_MAX: none */
+    char *reason;      /* why the best is the best */
+    char *data_loader; /* "DataLoader(num_workers=4, ...)"; or NULL */
+    char **warning;
+    size_t nwarnings;
+    char **note;
+    size_t nnotes;
+} cm_readbench_report;
+
+/*
+ * CM_EDIFFER: validation found a difference, or what was delivered differs; CM_EFORMAT
+ * or CM_EIO when batches failed: the report is complete all the same.  REPORT is
+ * valid, and to be released, whatever is returned.  MONITOR may be NULL.
+ */
+int cm_readbench(const cm_readbench_options *options, cm_monitor *monitor,
+                 cm_readbench_report *report, cm_error *err);
+void cm_readbench_report_release(cm_readbench_report *report);
+
+/*
+ * Workers for each accelerator: (CPUS - RESERVE x ACCELERATORS) / ACCELERATORS, at
+ * least 1; where that is less than 2 the worker gets 2 threads, with a warning.
+ * CPUS 0: those this process may use.
+ */
+int cm_readbench_advise(unsigned cpus, unsigned accelerators, unsigned reserve,
+                        cm_readbench_advice *out, cm_error *err);
+void cm_readbench_advice_release(cm_readbench_advice *advice);
+
+/* What a process that was begun as a worker does: FD is its last argument. */
+int cm_readbench_serve(int fd, cm_error *err);
+
+#endif

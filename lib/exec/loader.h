@@ -1,0 +1,84 @@
+/*
+ * One rank's loader: gives batches of an epoch one after the other, while the
+ * pool's workers make the next ones.
+ *
+ * Map loader, in PyTorch's terms: batch b belongs to worker b mod W, each worker
+ * has up to PREFETCH batches under way, a worker gets its next one when one of
+ * its batches is taken; batches come in order, or with `unordered` whichever is
+ * ready.  Planned loader (plan/epoch.h): chunks are handed out in the order of
+ * the plan, as many as the slots allow; a batch is ready when its samples are
+ * complete, and batches come in order.
+ *
+ * Batches lie in slots of the arena.  One thread a loader.
+ */
+#ifndef CM_EXEC_LOADER_H
+#define CM_EXEC_LOADER_H
+
+#include "exec/pool.h"
+#include "plan/epoch.h"
+
+typedef struct cm_loader cm_loader;
+
+typedef struct cm_loader_options {
+    unsigned client; /* of the pool */
+    unsigned
+        first_worker; /* workers first_worker .. + nworkers - 1 of the pool are this loader's */
+    unsigned nworkers;
+    unsigned prefetch; /* batches a worker, >= 1 */
+    bool unordered;
+    size_t arena_offset; /* of this loader's share of the arena */
+    unsigned nslots;     /* batches that can be held, >= 1; those handed out are among them */
+    size_t slot_nbytes;  /* one batch, >= what a source delivers */
+    size_t
+        sample_nbytes; /* one sample, as delivered: the planned loader's stash is counted in these */
+    size_t nstash;     /* samples that fit behind the slots (planned loader) */
+    /*
+     * Where part p of the sample at PLACE of a batch of N lies in its slot, and how
+     * many bytes: batches are laid out part after part, each [batch, ...].
+     */
+    size_t nparts;
+    const size_t *part_nbytes; /* of one sample */
+} cm_loader_options;
+
+typedef struct cm_batch {
+    uint64_t number; /* of the epoch, of this rank */
+    uint64_t nsamples;
+    const uint64_t *sample; /* their numbers in the epoch, valid until release */
+    uint8_t *data;
+    size_t nbytes;
+    unsigned slot;
+    int status; /* a batch that failed has a sentence and no data that counts */
+    char error[CM_LOAD_ERROR_SIZE];
+    uint32_t worker; /* map loader: who made it */
+    uint32_t deaths;
+    uint32_t crc32c;           /* map loader, where asked for */
+    uint64_t queued_ns;        /* handed to a worker; planned: the first of its chunks */
+    uint64_t begin_ns, end_ns; /* begun and ready */
+    uint64_t rss_nbytes;
+    /* Map: of this batch.  Planned: of the chunks that came in since the batch before was ready. */
+    cm_load_counts counts;
+} cm_batch;
+
+int cm_loader_create(cm_pool *pool, cm_arena *arena, const cm_loader_options *options,
+                     cm_loader **out, cm_error *err);
+/* Waits for tasks under way, then frees.  NULL accepted. */
+void cm_loader_free(cm_loader *loader);
+
+/* Begins an epoch; what is left of the one before is dropped.  SHARE and PLAN (NULL: map loader) are borrowed until the next begin. */
+int cm_loader_begin(cm_loader *loader, const cm_epoch_share *share, uint64_t epoch,
+                    const cm_epoch_plan *plan, cm_error *err);
+
+/*
+ * The next batch, waiting for it.  CM_OK with *more false at the epoch's end;
+ * CM_ECANCELED when STOP, asked every 100 ms, says so (NULL: never).  A batch that
+ * failed is CM_OK with batch->status set.
+ */
+int cm_loader_next(cm_loader *loader, bool (*stop)(void *context), void *context, cm_batch *batch,
+                   bool *more, cm_error *err);
+/* Gives the batch's slot back. */
+void cm_loader_release(cm_loader *loader, const cm_batch *batch);
+
+/* Batches queued or under way, and ready but not taken: for reports. */
+void cm_loader_in_flight(const cm_loader *loader, unsigned *underway, unsigned *ready);
+
+#endif

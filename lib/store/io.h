@@ -1,0 +1,70 @@
+/*
+ * How a store in a directory reads, and what of it lies in the page cache.
+ */
+#ifndef CM_STORE_IO_H
+#define CM_STORE_IO_H
+
+#include "store/store.h"
+
+typedef enum cm_io {
+    CM_IO_PREAD,
+    CM_IO_MMAP,  /* a mapping for each read: the copy is the kernel's page fault */
+    CM_IO_URING, /* several requests at once through io_uring */
+    CM_IO_DIRECT /* O_DIRECT: past the page cache, aligned buffers */
+} cm_io;
+
+/*
+ * cm_store_open_dir for reading with IO.  CM_EUNSUPPORTED, with a sentence, where
+ * the kernel or the file system does not have it; nothing else is taken instead.
+ */
+int cm_store_open_dir_io(const char *path, cm_io io, cm_store **out, cm_error *err);
+
+/* Several reads that may go to storage at once. */
+typedef struct cm_read {
+    const char *key; /* an object, whole (OFFSET 0, NBYTES UINT64_MAX), when READER is NULL */
+    cm_object_reader *reader; /* or a range of an open one */
+    uint64_t offset;
+    uint64_t nbytes;
+    uint64_t max_nbytes; /* of a whole object: more is CM_EFORMAT */
+    /* Set by the call. */
+    bool absent; /* of a whole object: it is not there */
+    size_t at;   /* where it lies in the buffer */
+    size_t got_nbytes;
+} cm_read;
+
+/* Reads all N into BUF, resized, one after the other at `at`.  *nrequests: what storage was asked for (opens not counted). */
+int cm_store_read_many(cm_store *store, cm_read *read, size_t n, cm_buf *buf, uint64_t *nrequests,
+                       cm_error *err);
+
+/*
+ * A store over SLOW (borrowed) that keeps the objects it has read, whole, in the
+ * directory PATH, up to NBYTES of them; the least lately used go first.  Several
+ * processes may share the directory, and a crash leaves it usable: an object appears
+ * there whole or not at all, with its size and the identity (path, size, time of
+ * change) of what it is a copy of, so that a store that changed is read anew.
+ * Reads only; ranges of objects are read from the copy.
+ */
+int cm_store_open_disk_cache(cm_store *slow, const char *path, uint64_t nbytes, cm_store **out,
+                             cm_error *err);
+typedef struct cm_disk_cache_counts {
+    uint64_t hits, misses, evictions;
+} cm_disk_cache_counts;
+/* All zero for a store of another kind. */
+cm_disk_cache_counts cm_store_disk_cache_counts(const cm_store *store);
+
+/* ---- the page cache ---- */
+
+/* Bytes of the file or of all files below the folder PATH, and how many of them lie in the page cache. */
+typedef struct cm_residency {
+    uint64_t nbytes;
+    uint64_t resident_nbytes;
+    uint64_t nfiles;
+} cm_residency;
+
+int cm_residency_measure(const char *path, cm_residency *out, cm_error *err);
+/* Asks the kernel to forget what it holds of PATH (written back first); measure says what came of it. */
+int cm_residency_evict(const char *path, cm_error *err);
+/* Reads everything once. */
+int cm_residency_warm(const char *path, cm_error *err);
+
+#endif
