@@ -38,15 +38,16 @@ ALL_LIBS   = $(PKG_LIBS) -lm -ldl -pthread $(SAN_FLAGS) $(LDFLAGS)
 
 # ---- sources: a layer is a folder, and a unit test links only what lies below it ---------------
 
-LAYERS := base model codec store plan format exec job
+LAYERS := base model codec store plan format gpu exec job
 UNDER_base   := base
 UNDER_model  := model base
 UNDER_codec  := codec model base
 UNDER_store  := store base
 UNDER_plan   := plan model base
 UNDER_format := format codec store model base
-UNDER_exec   := exec format codec store plan model base
-UNDER_job    := job exec format codec store plan model base
+UNDER_gpu    := gpu model base
+UNDER_exec   := exec gpu format codec store plan model base
+UNDER_job    := job exec gpu format codec store plan model base
 
 layer_src = $(wildcard lib/$(1)/*.c lib/$(1)/*/*.c)
 layer_obj = $(patsubst %.c,$(BUILD)/%.o,$(call layer_src,$(1)))

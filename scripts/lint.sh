@@ -20,8 +20,9 @@ allowed() {
     store) echo "store base" ;;
     plan) echo "plan model base" ;;
     format) echo "format codec store model base" ;;
-    exec) echo "exec format codec store plan model base" ;;
-    job) echo "job exec format codec store plan model base" ;;
+    gpu) echo "gpu model base" ;;
+    exec) echo "exec gpu format codec store plan model base" ;;
+    job) echo "job exec gpu format codec store plan model base" ;;
     esac
 }
 
@@ -39,7 +40,7 @@ for file in $(git ls-files -co --exclude-standard 'lib/*.c' 'lib/*.h' 'include/*
     for header in $(sed -n 's/^#include [<"]\([^>"]*\)[>"].*/\1/p' "$file"); do
         top=${header%%/*}
         case $top in
-        base | model | codec | store | plan | format | exec | job)
+        base | model | codec | store | plan | format | gpu | exec | job)
             [ "$layer" != chunkmill ] || complain "$file includes $header: public headers stand alone"
             case " $(allowed "$layer") " in
             *" $top "*) ;;
