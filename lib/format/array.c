@@ -127,6 +127,78 @@ int cm_array_read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_er
     return a->ops->read_strings(a, box, out, err);
 }
 
+/* ---- several chunks, one after the other ---- */
+
+static void release_scratch(void *state)
+{
+    cm_buf_release(state);
+    free(state);
+}
+
+/* One stored chunk at a time lands here before its place behind the others is known. */
+static cm_buf *scratch_of(cm_fetch_many *many, cm_error *err)
+{
+    if (many->release_state == release_scratch)
+        return many->state;
+    cm_fetch_many_drop_state(many);
+    many->state = cm_calloc(1, sizeof(cm_buf), err);
+    many->release_state = many->state ? release_scratch : NULL;
+    return many->state;
+}
+
+static int fetch_each(cm_array *a, cm_fetch_many *many, cm_error *err)
+{
+    cm_buf *scratch = scratch_of(many, err);
+    int rc = scratch ? CM_OK : CM_ENOMEM;
+    for (size_t i = 0; i < many->n && rc == CM_OK; i++) {
+        cm_fetch_item *item = &many->item[i];
+        cm_fetch one = {0};
+        rc = a->ops->fetch(a, item->number, scratch, &one, err);
+        many->io_ns += one.io_ns;
+        many->nrequests += one.nrequests;
+        many->nbytes += one.nbytes;
+        item->present = one.present;
+        item->skip = one.skip;
+        item->nbytes = one.present ? scratch->nbytes : 0;
+        if (rc == CM_OK && one.present)
+            rc = cm_buf_append(&many->buf, scratch->data, scratch->nbytes, err);
+    }
+    if (rc)
+        return rc;
+    /* Only now: the buffer moved while it grew. */
+    size_t at = 0;
+    for (size_t i = 0; i < many->n; i++) {
+        many->item[i].data = many->item[i].present ? many->buf.data + at : NULL;
+        at += many->item[i].nbytes;
+    }
+    return CM_OK;
+}
+
+int cm_array_fetch_many(cm_array *a, cm_fetch_many *many, cm_error *err)
+{
+    many->io_ns = many->nrequests = many->nbytes = 0;
+    many->buf.nbytes = 0; /* so that growing copies nothing */
+    if (!a->ops->fetch)
+        return cm_fail(err, CM_EINVAL, "array %s: is not stored in chunks", a->name);
+    return a->ops->fetch_many ? a->ops->fetch_many(a, many, err) : fetch_each(a, many, err);
+}
+
+void cm_fetch_many_drop_state(cm_fetch_many *many)
+{
+    if (many->release_state)
+        many->release_state(many->state);
+    many->state = NULL;
+    many->release_state = NULL;
+}
+
+void cm_fetch_many_release(cm_fetch_many *many)
+{
+    if (!many)
+        return;
+    cm_fetch_many_drop_state(many);
+    cm_buf_release(&many->buf);
+}
+
 void cm_array_free(cm_array *a)
 {
     if (a)

@@ -21,21 +21,24 @@
 typedef struct cm_array cm_array;
 
 typedef struct cm_fetch {
-    bool present;   /* false: nothing is stored, every element is the fill value */
-    uint32_t skip;  /* filter mask: bytes->bytes codecs that were not applied */
-    uint64_t io_ns; /* time spent waiting for storage */
-    uint32_t
-        nrequests; /* reads and opens that storage was asked for: a shard's index is one of its own */
-    uint64_t nbytes; /* that storage gave, indices counted */
+    bool present;       /* false: nothing is stored, every element is the fill value */
+    uint32_t skip;      /* filter mask: bytes->bytes codecs that were not applied */
+    uint64_t io_ns;     /* time spent waiting for storage */
+    uint32_t nrequests; /* to storage: an object or a part of one is one, present or not; a
+                           shard's index is one more where it was not at hand */
+    uint64_t nbytes;    /* that storage gave, indices counted */
 } cm_fetch;
 
-/* Several chunks read at once: chunks that lie side by side in one object come with one request. */
+/*
+ * Several chunks read at once: chunks that lie side by side in one object come
+ * with one request.  One MANY may go from array to array; it belongs to one thread.
+ */
 typedef struct cm_fetch_item {
     uint64_t number; /* set by the caller */
     bool present;
     uint32_t skip;
-    const uint8_t
-        *data; /* the stored bytes, valid until the next fetch into the same cm_fetch_many */
+    const uint8_t *data; /* the stored bytes, not aligned, valid until the next fetch into the
+                            same cm_fetch_many; NULL where nothing is stored */
     size_t nbytes;
 } cm_fetch_item;
 
@@ -44,9 +47,9 @@ typedef struct cm_fetch_many {
     size_t n;
     uint64_t io_ns;
     uint64_t nrequests;
-    uint64_t nbytes;
-    cm_buf buf;  /* zero-initialised once, reused from call to call, released by the caller */
-    void *state; /* of the array's kind, reused too; released by cm_fetch_many_release */
+    uint64_t nbytes; /* that storage gave, with what lies between merged chunks */
+    cm_buf buf;      /* zero-initialised once, reused from call to call */
+    void *state;     /* of the array's kind, reused too: whose, release_state tells */
     void (*release_state)(void *state);
 } cm_fetch_many;
 
@@ -91,7 +94,9 @@ int cm_array_read(cm_array *a, cm_codec_ctx *ctx, const cm_box *box, void *dst, 
 int cm_array_read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_error *err);
 /* fetch_many through whichever way A has.  Any thread, each with its own MANY. */
 int cm_array_fetch_many(cm_array *a, cm_fetch_many *many, cm_error *err);
-void cm_fetch_many_release(cm_fetch_many *many); /* NULL accepted */
-void cm_array_free(cm_array *a);                 /* NULL accepted */
+void cm_fetch_many_release(cm_fetch_many *many); /* NULL accepted; the items are the caller's */
+/* For a kind of array that finds the state of another one there. */
+void cm_fetch_many_drop_state(cm_fetch_many *many);
+void cm_array_free(cm_array *a); /* NULL accepted */
 
 #endif

@@ -63,6 +63,8 @@ static int fetch_indexed(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *ou
     if (!rc)
         rc = cm_source_read(source, place.address, buf->data, place.nbytes, err);
     out->io_ns = cm_now_ns() - start;
+    out->nrequests = 1;
+    out->nbytes = place.nbytes;
     if (rc)
         explain(node, number, err);
     return rc;
@@ -109,6 +111,8 @@ static int read_locked(cm_nc_node *node, uint64_t number, cm_buf *buf, cm_fetch 
         return cm_fail(err, CM_EFORMAT, "HDF5 cannot read its %" PRIu64 " stored bytes", nbytes);
     out->present = true;
     out->skip = skip_of(node, number, mask);
+    out->nrequests = 1;
+    out->nbytes = nbytes;
     return CM_OK;
 }
 

@@ -81,10 +81,12 @@ static int fetch_object(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out
         uint64_t most = a->max_stored_nbytes ? a->max_stored_nbytes : MAX_VLEN_STORED;
         rc = cm_store_get(z->store, key, most, buf, err);
         out->io_ns = cm_now_ns() - start;
+        out->nrequests = 1;
     }
     if (rc == CM_ENOTFOUND)
         return CM_OK;
     out->present = rc == CM_OK;
+    out->nbytes = rc ? 0 : buf->nbytes;
     return prefix_chunk(err, z, number, rc);
 }
 
@@ -120,6 +122,8 @@ static int read_inner(zarr_array *z, const cm_shard *shard, uint64_t local, cm_b
     if (rc == CM_OK)
         rc = cm_object_read(shard->object, e.offset, buf->data, (size_t)e.nbytes, err);
     out->present = rc == CM_OK;
+    out->nrequests++;
+    out->nbytes += rc ? 0 : e.nbytes;
     return rc;
 }
 
@@ -134,7 +138,11 @@ static int fetch_inner(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out,
     if (rc == CM_OK) {
         uint64_t start = cm_now_ns();
         const cm_shard *shard;
-        rc = cm_shard_cache_acquire(z->cache, cm_grid_number(&z->outer, coord), key, &shard, err);
+        cm_shard_cost cost;
+        rc = cm_shard_cache_acquire(z->cache, cm_grid_number(&z->outer, coord), key, &shard, &cost,
+                                    err);
+        out->nrequests = cost.nrequests;
+        out->nbytes = cost.nbytes;
         if (rc == CM_OK) {
             rc = read_inner(z, shard, local, buf, out, err);
             cm_shard_cache_release(z->cache, shard);

@@ -168,13 +168,16 @@ static int read_index(const cm_shard_cache *cache, cm_object_reader *object, con
 
 /* Opens KEY and reads its index unless ENTRY has it already.  An absent object leaves both NULL. */
 static int load(const cm_shard_cache *cache, const char *key, cm_object_reader **object,
-                cm_shard_entry **entry, cm_error *err)
+                cm_shard_entry **entry, cm_shard_cost *cost, cm_error *err)
 {
     int rc = cm_object_open(cache->store, key, object, err);
+    if (!*entry) /* opening alone is part of the read that follows */
+        cost->nrequests = 1;
     if (rc == CM_ENOTFOUND && !*entry)
         return CM_OK;
     if (rc == CM_OK && !*entry) {
         rc = read_index(cache, *object, key, entry, err);
+        cost->nbytes = rc ? 0 : cm_shard_index_nbytes(cache->layout);
         if (rc) {
             cm_object_close(*object);
             *object = NULL;
@@ -209,14 +212,14 @@ static void touch(cm_shard_cache *cache, slot *s)
 }
 
 /* S is in state LOADING, and this thread is the one that loads.  Lock held, and let go meanwhile. */
-static void load_slot(cm_shard_cache *cache, slot *s, const char *key)
+static void load_slot(cm_shard_cache *cache, slot *s, const char *key, cm_shard_cost *cost)
 {
     cm_object_reader *object = NULL;
     cm_shard_entry *entry = s->entry;
     bool had_entry = entry != NULL;
     cm_error error = {0};
     pthread_mutex_unlock(&cache->lock);
-    int rc = load(cache, key, &object, &entry, &error);
+    int rc = load(cache, key, &object, &entry, cost, &error);
     pthread_mutex_lock(&cache->lock);
     if (rc) {
         forget(cache, s);
@@ -239,8 +242,9 @@ static void load_slot(cm_shard_cache *cache, slot *s, const char *key)
 }
 
 int cm_shard_cache_acquire(cm_shard_cache *cache, uint64_t number, const char *key,
-                           const cm_shard **out, cm_error *err)
+                           const cm_shard **out, cm_shard_cost *cost, cm_error *err)
 {
+    *cost = (cm_shard_cost){0};
     pthread_mutex_lock(&cache->lock);
     slot *s = *place_of(cache, number);
     if (s) {
@@ -251,12 +255,12 @@ int cm_shard_cache_acquire(cm_shard_cache *cache, uint64_t number, const char *k
             touch(cache, s);
             if (s->entry && !s->shard.object) { /* the object was closed to make room */
                 s->state = SLOT_LOADING;
-                load_slot(cache, s, key);
+                load_slot(cache, s, key, cost);
             }
         }
     } else if ((s = new_slot(cache, number, err)) != NULL) {
         s->users++;
-        load_slot(cache, s, key);
+        load_slot(cache, s, key, cost);
     }
     int rc = s ? CM_OK : CM_ENOMEM;
     if (s && s->state == SLOT_FAILED) {

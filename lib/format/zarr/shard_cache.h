@@ -26,9 +26,15 @@ typedef struct cm_shard {
     cm_object_reader *object;
 } cm_shard;
 
+/* What a call asked of storage. */
+typedef struct cm_shard_cost {
+    uint32_t nrequests; /* 1: the index was read, or the shard found absent */
+    uint64_t nbytes;
+} cm_shard_cost;
+
 /* Shard NUMBER, whose object is KEY.  An absent shard is no error. */
 int cm_shard_cache_acquire(cm_shard_cache *cache, uint64_t number, const char *key,
-                           const cm_shard **out, cm_error *err);
+                           const cm_shard **out, cm_shard_cost *cost, cm_error *err);
 void cm_shard_cache_release(cm_shard_cache *cache, const cm_shard *shard);
 
 /* True when the index of shard NUMBER is at hand and says that inner chunk LOCAL is missing.  No I/O. */
