@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/canvas.h"
 #include "../common/print.h"
 #include "base/number.h"
-#include "canvas.h"
 #include "chunkcalc.h"
 
 enum {

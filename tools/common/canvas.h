@@ -1,13 +1,16 @@
 /*
- * A drawing surface with two ways out: SVG, written here, and PNG through the
- * cairo library, which is looked up at run time so that nothing else needs it.
- * Coordinates are pixels from the upper left corner; colours are 0xRRGGBB.
+ * A drawing surface with three ways out: SVG files, written here, SVG inside a page,
+ * and PNG through the cairo library, which is looked up at run time so that nothing
+ * else needs it.  Coordinates are pixels from the upper left corner; colours are
+ * 0xRRGGBB.  Inside a page a colour is a class, fRRGGBB or sRRGGBB for filling and
+ * stroking, so that the page's style can hold a dark counterpart for each.
  */
-#ifndef CM_TOOLS_CHUNKCALC_CANVAS_H
-#define CM_TOOLS_CHUNKCALC_CANVAS_H
+#ifndef CM_TOOLS_CANVAS_H
+#define CM_TOOLS_CANVAS_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include <chunkmill/error.h>
 
@@ -16,6 +19,10 @@ typedef struct canvas canvas;
 typedef struct canvas_point {
     double x, y;
 } canvas_point;
+
+typedef struct canvas_box {
+    double x, y, width, height;
+} canvas_box;
 
 typedef enum canvas_anchor {
     CANVAS_START,
@@ -35,10 +42,19 @@ typedef struct canvas_text {
 /* PATH ends in .svg or .png.  CM_EUNSUPPORTED for .png where cairo is not installed. */
 int canvas_create(const char *path, unsigned width, unsigned height, canvas **out, cm_error *err);
 
+/*
+ * An element of a page, written to TO, which stays open.  ATTRIBUTES are the page's
+ * own, LABEL is what a screen reader says.
+ */
+int canvas_create_inline(FILE *to, unsigned width, unsigned height, const char *attributes,
+                         const char *label, canvas **out, cm_error *err);
+
 /* DASH is the length of dashes and gaps, 0 for a solid line. */
 void canvas_line(canvas *c, const canvas_point *p, size_t n, double width, double dash,
                  unsigned colour);
 void canvas_area(canvas *c, const canvas_point *p, size_t n, double opacity, unsigned colour);
+/* N boxes of one colour: one element, however many. */
+void canvas_boxes(canvas *c, const canvas_box *box, size_t n, double opacity, unsigned colour);
 void canvas_write(canvas *c, const canvas_text *style, const char *text);
 
 /* Writes the file and frees C, also when it fails. */

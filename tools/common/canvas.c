@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 /* The part of cairo's interface (cairo.h, stable since 1.0) that is used. */
 typedef struct cairo_api {
     void *(*image_surface_create)(int format, int width, int height);
@@ -83,7 +85,8 @@ enum {
 
 struct canvas {
     char *path;
-    FILE *svg; /* NULL: PNG */
+    FILE *svg;    /* NULL: PNG */
+    bool inlined; /* in a page: SVG is not ours to close, and colours are classes */
     void *library;
     cairo_api cairo;
     void *surface, *cr;
@@ -152,6 +155,20 @@ static void write_cairo(canvas *c, const canvas_text *s, const char *text)
 
 /* ---- SVG ----------------------------------------------------------------------------------- */
 
+static void escape_svg(const char *text, FILE *to)
+{
+    for (const char *p = text; *p != '\0'; p++) {
+        if (*p == '&')
+            fputs("&amp;", to);
+        else if (*p == '<')
+            fputs("&lt;", to);
+        else if (*p == '"')
+            fputs("&quot;", to);
+        else if ((unsigned char)*p >= ' ')
+            putc(*p, to);
+    }
+}
+
 static void open_svg(canvas *c, unsigned width, unsigned height)
 {
     fprintf(c->svg,
@@ -162,6 +179,23 @@ static void open_svg(canvas *c, unsigned width, unsigned height)
             width, height, width, height, width, height);
 }
 
+static void open_inline(const canvas *c, unsigned width, unsigned height, const char *attributes,
+                        const char *label)
+{
+    fprintf(c->svg, "<svg viewBox=\"0 0 %u %u\" role=\"img\" %s aria-label=\"", width, height,
+            attributes);
+    escape_svg(label, c->svg);
+    fputs("\">\n", c->svg);
+}
+
+static void colour_svg(const canvas *c, bool stroke, unsigned colour)
+{
+    if (c->inlined)
+        fprintf(c->svg, " class=\"%c%06x\"", stroke ? 's' : 'f', colour);
+    else
+        fprintf(c->svg, stroke ? " fill=\"none\" stroke=\"#%06x\"" : " fill=\"#%06x\"", colour);
+}
+
 static void points_svg(canvas *c, const char *element, const canvas_point *p, size_t n)
 {
     fprintf(c->svg, "<%s points=\"", element);
@@ -170,26 +204,33 @@ static void points_svg(canvas *c, const char *element, const canvas_point *p, si
     fputs("\"", c->svg);
 }
 
+static void boxes_svg(canvas *c, const canvas_box *box, size_t n, double opacity, unsigned colour)
+{
+    fputs("<path d=\"", c->svg);
+    for (size_t i = 0; i < n; i++)
+        fprintf(c->svg, "M%.1f %.1fh%.1fv%.1fh%.1fz", box[i].x, box[i].y, box[i].width,
+                box[i].height, -box[i].width);
+    putc('"', c->svg);
+    colour_svg(c, false, colour);
+    if (opacity < 1)
+        fprintf(c->svg, " fill-opacity=\"%.4g\"", opacity);
+    fputs("/>\n", c->svg);
+}
+
 static void write_svg(canvas *c, const canvas_text *s, const char *text)
 {
     static const char *const ANCHORS[] = {"start", "middle", "end"};
 
-    fprintf(c->svg,
-            "<text x=\"%.2f\" y=\"%.2f\" font-size=\"%.4g\" fill=\"#%06x\" text-anchor=\"%s\"",
-            s->x, s->y, s->size, s->colour, ANCHORS[s->anchor]);
+    fprintf(c->svg, "<text x=\"%.2f\" y=\"%.2f\" font-size=\"%.4g\"", s->x, s->y, s->size);
+    colour_svg(c, false, s->colour);
+    if (s->anchor != CANVAS_START)
+        fprintf(c->svg, " text-anchor=\"%s\"", ANCHORS[s->anchor]);
     if (s->bold)
         fputs(" font-weight=\"bold\"", c->svg);
     if (s->angle != 0)
         fprintf(c->svg, " transform=\"rotate(%.4g %.2f %.2f)\"", s->angle, s->x, s->y);
     putc('>', c->svg);
-    for (const char *p = text; *p != '\0'; p++) {
-        if (*p == '&')
-            fputs("&amp;", c->svg);
-        else if (*p == '<')
-            fputs("&lt;", c->svg);
-        else if ((unsigned char)*p >= ' ')
-            putc(*p, c->svg);
-    }
+    escape_svg(text, c->svg);
     fputs("</text>\n", c->svg);
 }
 
@@ -202,7 +243,7 @@ static int release(canvas *c, int rc)
     if (c->surface != NULL)
         c->cairo.surface_destroy(c->surface);
     /* The library stays loaded: font caches of its own live until the process ends. */
-    if (c->svg != NULL)
+    if (c->svg != NULL && !c->inlined)
         fclose(c->svg);
     free(c->path);
     free(c);
@@ -234,12 +275,27 @@ int canvas_create(const char *path, unsigned width, unsigned height, canvas **ou
     return CM_OK;
 }
 
+int canvas_create_inline(FILE *to, unsigned width, unsigned height, const char *attributes,
+                         const char *label, canvas **out, cm_error *err)
+{
+    canvas *c = cm_calloc(1, sizeof(*c), err);
+
+    if (c == NULL)
+        return CM_ENOMEM;
+    c->svg = to;
+    c->inlined = true;
+    open_inline(c, width, height, attributes, label);
+    *out = c;
+    return CM_OK;
+}
+
 void canvas_line(canvas *c, const canvas_point *p, size_t n, double width, double dash,
                  unsigned colour)
 {
     if (c->svg != NULL) {
         points_svg(c, "polyline", p, n);
-        fprintf(c->svg, " fill=\"none\" stroke=\"#%06x\" stroke-width=\"%.4g\"", colour, width);
+        colour_svg(c, true, colour);
+        fprintf(c->svg, " stroke-width=\"%.4g\"", width);
         if (dash > 0)
             fprintf(c->svg, " stroke-dasharray=\"%.4g\"", dash);
         fputs(" stroke-linejoin=\"round\"/>\n", c->svg);
@@ -256,12 +312,32 @@ void canvas_area(canvas *c, const canvas_point *p, size_t n, double opacity, uns
 {
     if (c->svg != NULL) {
         points_svg(c, "polygon", p, n);
-        fprintf(c->svg, " fill=\"#%06x\" fill-opacity=\"%.4g\"/>\n", colour, opacity);
+        colour_svg(c, false, colour);
+        fprintf(c->svg, " fill-opacity=\"%.4g\"/>\n", opacity);
         return;
     }
     set_colour(c, colour, opacity);
     trace(c, p, n);
     c->cairo.close_path(c->cr);
+    c->cairo.fill(c->cr);
+}
+
+void canvas_boxes(canvas *c, const canvas_box *box, size_t n, double opacity, unsigned colour)
+{
+    if (n == 0)
+        return;
+    if (c->svg != NULL) {
+        boxes_svg(c, box, n, opacity, colour);
+        return;
+    }
+    set_colour(c, colour, opacity);
+    for (size_t i = 0; i < n; i++) {
+        double right = box[i].x + box[i].width, bottom = box[i].y + box[i].height;
+        canvas_point p[] = {
+            {box[i].x, box[i].y}, {right, box[i].y}, {right, bottom}, {box[i].x, bottom}};
+        trace(c, p, 4);
+        c->cairo.close_path(c->cr);
+    }
     c->cairo.fill(c->cr);
 }
 
@@ -279,6 +355,8 @@ int canvas_finish(canvas *c, cm_error *err)
 
     if (c->svg != NULL) {
         fputs("</svg>\n", c->svg);
+        if (c->inlined)
+            return release(c, CM_OK);
         bool bad = ferror(c->svg) != 0;
         int status = fclose(c->svg);
         c->svg = NULL;
