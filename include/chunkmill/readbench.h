@@ -105,7 +105,9 @@ typedef struct cm_readbench_batch {
     uint64_t copy_ns; /* to the device, by the device's clock */
     uint64_t chunks, decoded, requests;
     uint64_t stored_nbytes, decoded_nbytes, logical_nbytes;
-    uint64_t cache_hits, cache_misses, missing_chunks, failed_chunks;
+    uint64_t cache_hits, cache_misses, cache_evictions;
+    uint64_t disk_hits, disk_misses, disk_evictions;
+    uint64_t missing_chunks, missing_nbytes, failed_chunks;
     uint64_t rss_nbytes; /* of the worker's process */
     uint32_t deaths;     /* workers that died on it */
     bool failed;
@@ -168,11 +170,12 @@ typedef struct cm_readbench_part {
     uint64_t nbytes; /* of one sample, as delivered */
 } cm_readbench_part;
 
-typedef struct cm_readbench_predicted { /* for one sample, by chunkcalc's arithmetic, all parts */
-    bool known;                         /* false: not chunked, or an order that is not uniform */
-    double chunks, decoded_nbytes, requests; /* means over all offsets */
+typedef struct cm_readbench_predicted { /* by chunkcalc's arithmetic, all parts together */
+    bool known; /* the means: false where an array has no chunks, or offsets are not uniform */
+    double chunks, decoded_nbytes, requests; /* of one sample: means over all offsets */
+    double fewest_chunks;                    /* that one sample of this shape could do with */
     uint64_t planned_chunks,
-        planned_decoded_nbytes; /* of the samples that were drawn, all epochs: exact */
+        planned_decoded_nbytes; /* of the samples drawn, all epochs; 0: too many to count */
 } cm_readbench_predicted;
 
 typedef struct cm_readbench_counts {
@@ -186,14 +189,20 @@ typedef struct cm_readbench_counts {
     uint64_t deaths;
 } cm_readbench_counts;
 
-typedef struct cm_readbench_rates {    /* bytes a second */
-    double logical, decoded, physical; /* of the loader, while it was at work */
+typedef struct cm_readbench_rates { /* bytes a second, but for `samples` and `efficiency` */
+    double
+        logical; /* of samples delivered, over all epochs; without what missing chunks stand for */
+    double decoded;  /* of whole chunks, over all epochs */
+    double physical; /* that storage gave, over all epochs */
+    double
+        asked; /* the same over the time that was spent asking for it, times the threads that asked */
     double
         storage; /* the same chunks read without decoding, by as many threads, in this run; 0: not probed */
     double memory;     /* memory copied by one thread */
-    double efficiency; /* physical over storage; 0: not known */
-    double samples;    /* a second, over the epochs without first steps */
-    double capacity;   /* logical bytes a second that the loader can give: see readbench's manual */
+    double efficiency; /* asked over storage; 0: not known */
+    double
+        capacity; /* logical bytes over the time at work, times the threads: what the loader gives when it need not wait */
+    double samples; /* a second, without the first step of each rank */
 } cm_readbench_rates;
 
 typedef struct cm_readbench_device {
@@ -234,7 +243,9 @@ typedef struct cm_readbench_session {
     size_t nsettings;
     cm_readbench_part *part;
     size_t nparts;
-    unsigned workers, worker_threads, prefetch, ranks;
+    unsigned workers;      /* of each pool; 1 with "sync" */
+    unsigned pool_workers; /* of all pools together */
+    unsigned worker_threads, prefetch, ranks;
     uint64_t batch, batch_nbytes, window;
     unsigned batches_in_flight; /* at most, all ranks */
     uint64_t in_flight_nbytes;
