@@ -45,9 +45,25 @@ static size_t max_size(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/* A whole target chunk in the source's type. */
+static size_t whole_nbytes(const cm_transfer *t)
+{
+    return cm_zarr_writer_grid(t->target)->chunk_nelem * t->source->dtype.nbytes;
+}
+
 size_t cm_transfer_slot_nbytes(const cm_transfer *t)
 {
-    return cm_buffers_nbytes(cm_zarr_writer_grid(t->target)->chunk_nelem * t->source->dtype.nbytes);
+    return cm_buffers_nbytes(whole_nbytes(t));
+}
+
+/* What the slot of target chunk COORD takes. */
+static size_t slot_nbytes_at(const cm_transfer *t, const uint64_t *coord)
+{
+    cm_box valid;
+    if (!t->clips)
+        return t->slot_nbytes;
+    cm_grid_box(cm_zarr_writer_grid(t->target), coord, &valid);
+    return cm_buffers_nbytes(cm_box_nelem(&valid) * t->source->dtype.nbytes);
 }
 
 int cm_transfer_skip(const cm_transfer *t, uint64_t chunk, cm_error *err)
@@ -87,12 +103,17 @@ size_t cm_transfer_worker_nbytes(const cm_transfer *t, size_t piece_nbytes)
     const cm_array *source = t->source;
     const cm_chain *chain = cm_zarr_writer_chain(t->target);
     size_t scratch = piece_nbytes;
+    if (source->chunked)
+        scratch = cm_chain_decoded_nbytes(source->chain);
+    else if (!is_sliceable(source))
+        scratch = source->grid.chunk_nelem * source->dtype.nbytes;
+    /* What is clipped is padded where source chunks are decoded. */
+    if (t->clips)
+        scratch = max_size(scratch, whole_nbytes(t));
     if (source->chunked) {
         size_t stored = source->max_stored_nbytes;
-        scratch = cm_chain_decoded_nbytes(source->chain) + cm_chain_decode_memory(source->chain);
+        scratch += cm_chain_decode_memory(source->chain);
         scratch += stored != 0 ? stored : cm_chain_encoded_bound(source->chain);
-    } else if (!is_sliceable(source)) {
-        scratch = source->grid.chunk_nelem * source->dtype.nbytes;
     }
     if (!cm_chain_is_raw(chain))
         scratch += cm_chain_encoded_bound(chain) + cm_chain_encode_memory(chain);
@@ -194,19 +215,21 @@ static bool is_wanted(const cm_transfer *t, const uint64_t *coord, uint64_t numb
 
 /*
  * The slots that are there already, NULL where one is missing or the chunk has
- * been delivered; returns how many are missing.
+ * been delivered; returns the bytes of those that are missing.
  */
-static uint64_t find_slots(const engine *e, cm_piece *p)
+static size_t find_slots(const engine *e, cm_piece *p)
 {
     const cm_transfer *t = p->transfer;
     const cm_grid *grid = cm_zarr_writer_grid(t->target);
-    uint64_t coord[CM_MAX_RANK], missing = 0, i = 0;
+    uint64_t coord[CM_MAX_RANK], i = 0;
+    size_t missing = 0;
     for (unsigned j = 0; j < grid->rank; j++)
         coord[j] = p->targets[j].lo;
     do {
         uint64_t number = cm_grid_number(grid, coord);
         p->slot[i] = cm_slots_find(&e->slots, t, number);
-        missing += p->slot[i] == NULL && is_wanted(t, coord, number);
+        if (p->slot[i] == NULL && is_wanted(t, coord, number))
+            missing += slot_nbytes_at(t, coord);
         i++;
     } while (advance_coord(p->targets, grid->rank, coord));
     return missing;
@@ -230,7 +253,8 @@ static int make_slots(engine *e, cm_piece *p)
             rc = skip_target(e, t, number, coord);
         } else {
             uint64_t left = cm_sweep_pieces_of(&t->sweep, &e->cursor, coord);
-            *slot = cm_slots_add(&e->slots, &e->buffers, t, number, left, &e->error);
+            *slot = cm_slots_add(&e->slots, &e->buffers, t, number, slot_nbytes_at(t, coord), left,
+                                 &e->error);
             rc = *slot == NULL ? (int)e->error.status : CM_OK;
         }
     } while (rc == CM_OK && advance_coord(p->targets, grid->rank, coord));
@@ -243,8 +267,8 @@ static int make_slots(engine *e, cm_piece *p)
  */
 static bool claim_slots(engine *e, cm_piece *p, bool *idle, int *rc)
 {
-    uint64_t missing = find_slots(e, p);
-    if (missing > 0 && !cm_buffers_have(&e->buffers, p->transfer->slot_nbytes, missing))
+    size_t missing = find_slots(e, p);
+    if (missing > 0 && !cm_buffers_have(&e->buffers, missing, 1))
         return false;
     if (missing > 0)
         *rc = make_slots(e, p);

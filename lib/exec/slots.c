@@ -63,7 +63,7 @@ static int grow(cm_slots *s, cm_error *err)
 }
 
 cm_slot *cm_slots_add(cm_slots *s, cm_buffers *buffers, const cm_transfer *t, uint64_t number,
-                      uint64_t left, cm_error *err)
+                      size_t nbytes, uint64_t left, cm_error *err)
 {
     if (s->count >= s->nbuckets && grow(s, err) != CM_OK)
         return NULL;
@@ -72,7 +72,7 @@ cm_slot *cm_slots_add(cm_slots *s, cm_buffers *buffers, const cm_transfer *t, ui
         s->unused = slot->next;
     else if ((slot = cm_calloc(1, sizeof(*slot), err)) == NULL)
         return NULL;
-    slot->data = cm_buffers_get(buffers, t->slot_nbytes, err);
+    slot->data = cm_buffers_get(buffers, nbytes, err);
     if (slot->data == NULL) {
         slot->next = s->unused;
         s->unused = slot;
@@ -80,6 +80,7 @@ cm_slot *cm_slots_add(cm_slots *s, cm_buffers *buffers, const cm_transfer *t, ui
     }
     slot->transfer = t;
     slot->number = number;
+    slot->nbytes = nbytes;
     slot->delivered = false;
     atomic_store(&slot->left, left);
     size_t h = hash(s, t, number);
@@ -96,7 +97,7 @@ void cm_slots_remove(cm_slots *s, cm_buffers *buffers, cm_slot *slot)
         link = &(*link)->next;
     *link = slot->next;
     s->count--;
-    cm_buffers_put(buffers, slot->data, slot->transfer->slot_nbytes);
+    cm_buffers_put(buffers, slot->data, slot->nbytes);
     slot->data = NULL;
     slot->next = s->unused;
     s->unused = slot;

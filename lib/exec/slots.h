@@ -13,10 +13,11 @@
 
 typedef struct cm_slot {
     const cm_transfer *transfer;
-    uint64_t number;            /* of the target chunk */
-    _Atomic uint64_t left;      /* pieces that have not come yet */
-    bool delivered;             /* its stored bytes were passed on: nothing to encode */
-    uint8_t *data;              /* transfer->slot_nbytes */
+    uint64_t number;       /* of the target chunk */
+    _Atomic uint64_t left; /* pieces that have not come yet */
+    bool delivered;        /* its stored bytes were passed on: nothing to encode */
+    size_t nbytes;         /* of data */
+    uint8_t *data;
     struct cm_slot *next;       /* in its hash chain, or in the list of unused slots */
     struct cm_slot *next_ready; /* in the list of those whose pieces have all come */
 } cm_slot;
@@ -32,9 +33,9 @@ int cm_slots_init(cm_slots *s, cm_error *err);
 void cm_slots_release(cm_slots *s, cm_buffers *buffers);
 
 cm_slot *cm_slots_find(const cm_slots *s, const cm_transfer *t, uint64_t number);
-/* A new slot with a buffer; LEFT pieces are to come. */
+/* A new slot with a buffer of NBYTES; LEFT pieces are to come. */
 cm_slot *cm_slots_add(cm_slots *s, cm_buffers *buffers, const cm_transfer *t, uint64_t number,
-                      uint64_t left, cm_error *err);
+                      size_t nbytes, uint64_t left, cm_error *err);
 /* Takes SLOT out and gives its buffer back. */
 void cm_slots_remove(cm_slots *s, cm_buffers *buffers, cm_slot *slot);
 

@@ -57,11 +57,12 @@ typedef struct cm_transfer {
     cm_transfer_counts *counts;      /* or NULL */
     const struct cm_spill *spill;    /* target chunks that go to scratch first; NULL: none */
     uint64_t first_block, end_block; /* of the sweep; end_block 0: all of them */
+    bool clips;              /* slots hold only what lies inside the array; else whole chunks */
     atomic_bool *found_fill; /* set when a written element equals target_fill; NULL: nobody asks */
 
     /* Set by cm_transfer_plan. */
     cm_sweep sweep;
-    size_t slot_nbytes;   /* one target chunk, in the source's type, in whole pages */
+    size_t slot_nbytes;   /* one whole target chunk, in the source's type, in whole pages */
     size_t worker_nbytes; /* scratch of one worker */
     bool may_be_absent;   /* some source chunks are known to be unallocated */
 } cm_transfer;
@@ -71,7 +72,7 @@ bool cm_transfer_is_absent(const cm_transfer *t, uint64_t number);
 
 /* Bytes of scratch that a worker needs for T, before any plan: for budgeting. */
 size_t cm_transfer_worker_nbytes(const cm_transfer *t, size_t piece_nbytes);
-/* Bytes of one slot, whole pages. */
+/* Bytes of one slot for a whole target chunk, whole pages. */
 size_t cm_transfer_slot_nbytes(const cm_transfer *t);
 
 /*
@@ -105,7 +106,7 @@ typedef struct cm_engine_stats {
 typedef struct cm_engine_options {
     unsigned nthreads; /* >= 1 */
     size_t
-        slots_nbytes; /* all slots together stay below; at least slots * slot_nbytes of every transfer */
+        slots_nbytes; /* all slots together stay below; at least what the sweep of every transfer holds */
     cm_monitor *monitor; /* or NULL */
     cm_trace *trace;     /* or NULL */
 } cm_engine_options;

@@ -38,7 +38,9 @@ int cm_worker_init(cm_worker *w, unsigned index, const cm_transfer *transfer, si
         const cm_grid *grid = cm_zarr_writer_grid(t->target);
         size_t piece = t->source->chunked ? cm_chain_decoded_nbytes(t->source->chain)
                                           : t->sweep.piece_nelem * t->source->dtype.nbytes;
+        size_t padded = t->clips ? grid->chunk_nelem * t->source->dtype.nbytes : 0;
         decoded = piece > decoded ? piece : decoded;
+        decoded = padded > decoded ? padded : decoded;
         stored = t->source->max_stored_nbytes > stored ? t->source->max_stored_nbytes : stored;
         size_t bound = cm_chain_is_raw(chain) ? 0 : cm_chain_encoded_bound(chain);
         if (t->pass == CM_PASS_GZIP && bound < stored + CM_GZIP_OVERHEAD)
@@ -76,15 +78,28 @@ void cm_worker_release(cm_worker *w)
     free(w->piece.slot);
 }
 
-/* True when PIECE, laid out as SHAPE, is exactly the one target chunk that it goes to. */
+/* How the slot of target chunk COORD is laid out. */
+static void slot_shape(const cm_transfer *t, const uint64_t *coord, uint64_t *shape)
+{
+    for (unsigned j = 0; j < t->sweep.rank; j++) {
+        cm_range span = cm_axis_target_span(&t->sweep.axis[j], coord[j]);
+        shape[j] = t->clips ? span.hi - span.lo : t->sweep.axis[j].target;
+    }
+}
+
+/* True when PIECE, laid out as SHAPE, is exactly the slot of the one target chunk that it goes to. */
 static bool fits_slot(const cm_piece *p, const uint64_t *shape)
 {
     const cm_sweep *s = &p->transfer->sweep;
     if (p->nslots != 1 || p->slot[0] == NULL)
         return false;
+    uint64_t coord[CM_MAX_RANK], slot[CM_MAX_RANK];
+    for (unsigned j = 0; j < s->rank; j++)
+        coord[j] = p->targets[j].lo;
+    slot_shape(p->transfer, coord, slot);
     for (unsigned j = 0; j < s->rank; j++) {
-        cm_range target = cm_axis_target_span(&s->axis[j], p->targets[j].lo);
-        if (s->axis[j].step != 1 || shape[j] != s->axis[j].target || p->span[j].lo != target.lo ||
+        cm_range target = cm_axis_target_span(&s->axis[j], coord[j]);
+        if (s->axis[j].step != 1 || shape[j] != slot[j] || p->span[j].lo != target.lo ||
             p->span[j].hi != target.hi)
             return false;
     }
@@ -211,8 +226,7 @@ static void scatter_to(const cm_piece *p, const cm_loaded *from, const int64_t *
     uint64_t shape[CM_MAX_RANK], target[CM_MAX_RANK];
     int64_t src_stride[CM_MAX_RANK], dst_stride[CM_MAX_RANK];
     const uint8_t *src = from->data;
-    for (unsigned j = 0; j < s->rank; j++)
-        target[j] = s->axis[j].target;
+    slot_shape(t, coord, target);
     cm_strides_c(s->rank, target, itemsize, dst_stride);
     for (unsigned j = 0; j < s->rank; j++) {
         const cm_axis *axis = &s->axis[j];
@@ -313,24 +327,39 @@ static void watch_for_fill(const cm_transfer *t, const cm_grid *grid, const cm_b
         atomic_store(t->found_fill, true);
 }
 
-/* The target chunk as the target's type has it, padded; *data is the slot's or w->converted's. */
+/* The elements VALID of SLOT where a whole chunk has them: in the slot, or in W's own buffer. */
+static uint8_t *place_in_chunk(cm_worker *w, const cm_slot *slot, const cm_grid *grid,
+                               const cm_box *valid)
+{
+    int64_t from[CM_MAX_RANK], to[CM_MAX_RANK];
+    size_t itemsize = slot->transfer->source->dtype.nbytes;
+    if (!slot->transfer->clips || cm_box_nelem(valid) == grid->chunk_nelem)
+        return slot->data;
+    cm_strides_c(grid->rank, valid->shape, itemsize, from);
+    cm_strides_c(grid->rank, grid->chunk, itemsize, to);
+    cm_copy_nd(grid->rank, valid->shape, itemsize, w->decoded.data, to, slot->data, from);
+    return w->decoded.data;
+}
+
+/* The target chunk as the target's type has it, padded; *data is the slot's or one of W's. */
 static int finish_elements(cm_worker *w, cm_slot *slot, const cm_grid *grid, const uint64_t *coord,
                            const cm_box *valid, uint8_t **data, cm_error *err)
 {
     const cm_transfer *t = slot->transfer;
     bool edge = cm_grid_is_edge(grid, coord);
-    *data = slot->data;
+    uint8_t *elements = place_in_chunk(w, slot, grid, valid);
+    *data = elements;
     if (t->conversion == NULL) {
-        watch_for_fill(t, grid, valid, slot->data);
+        watch_for_fill(t, grid, valid, elements);
         if (edge)
-            pad(grid, valid, slot->data, t->target_type.nbytes, t->target_fill);
+            pad(grid, valid, elements, t->target_type.nbytes, t->target_fill);
         return CM_OK;
     }
     uint64_t bad = 0;
     if (edge)
-        pad(grid, valid, slot->data, t->source->dtype.nbytes, NULL);
+        pad(grid, valid, elements, t->source->dtype.nbytes, NULL);
     *data = w->converted.data;
-    int rc = cm_conversion_run(t->conversion, *data, slot->data, grid->chunk_nelem, &bad, err);
+    int rc = cm_conversion_run(t->conversion, *data, elements, grid->chunk_nelem, &bad, err);
     if (rc == CM_OK && edge)
         pad(grid, valid, *data, t->target_type.nbytes, t->target_fill);
     return rc;

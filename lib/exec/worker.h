@@ -23,7 +23,7 @@ typedef struct cm_worker {
     unsigned index;
     cm_codec_ctx *ctx;
     cm_buf stored;    /* as fetched */
-    cm_buf decoded;   /* a source chunk, or a box of the source */
+    cm_buf decoded;   /* a source chunk, a box of the source, or a clipped target chunk padded */
     cm_buf converted; /* a target chunk in the target's type */
     cm_buf encoded;
     cm_buf spilled; /* what one source chunk has for one tile */

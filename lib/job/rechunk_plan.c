@@ -18,6 +18,7 @@
 #include "exec/buffers.h"
 #include "job/budget.h"
 #include "job/rechunk.h"
+#include "plan/meetings.h"
 
 enum {
     SAME_FOLDER_SPARE = 64 << 20 /* scratch leaves this much of a disk free */
@@ -75,12 +76,24 @@ static bool has_chunks(const cm_re_array *a)
     return a->how == CM_RE_ELEMENTS && cm_zarr_writer_grid(a->writer)->nchunks > 0;
 }
 
+/* Some target chunks reach past the array's end. */
+static bool is_ragged(const cm_re_array *a)
+{
+    const cm_grid *grid = cm_zarr_writer_grid(a->writer);
+    for (unsigned j = 0; j < grid->rank; j++)
+        if (grid->shape[j] % grid->chunk[j] != 0)
+            return true;
+    return false;
+}
+
 /* ---- sizes ---- */
 
-/* SPILLS: with the buffer in which records for scratch are put together. */
-static size_t worker_of(const cm_re_array *a, bool spills)
+/* SPILLS: with the buffer in which records for scratch are put together; CLIPS: for clipped slots. */
+static size_t worker_of(const cm_re_array *a, bool spills, bool clips)
 {
-    size_t n = cm_transfer_worker_nbytes(&a->transfer, 0);
+    cm_transfer t = a->transfer;
+    t.clips = clips;
+    size_t n = cm_transfer_worker_nbytes(&t, 0);
     return n + (spills ? cm_chain_decoded_nbytes(a->source->chain) : 0);
 }
 
@@ -89,7 +102,8 @@ static size_t max_worker(const cm_re_job *job)
     size_t most = 0;
     for (size_t i = 0; i < job->narrays; i++) {
         const cm_re_array *a = &job->array[i];
-        size_t n = has_chunks(a) ? worker_of(a, a->routed && a->route.spills) : 0;
+        const cm_route *r = &a->route;
+        size_t n = has_chunks(a) ? worker_of(a, a->routed && r->spills, a->routed && r->clips) : 0;
         most = n > most ? n : most;
     }
     return most + CM_BUDGET_PER_THREAD;
@@ -103,7 +117,7 @@ static size_t least_room(const cm_re_job *job)
         const cm_re_array *a = &job->array[i];
         if (!has_chunks(a))
             continue;
-        size_t n = worker_of(a, false) + cm_transfer_slot_nbytes(&a->transfer) +
+        size_t n = worker_of(a, false, false) + cm_transfer_slot_nbytes(&a->transfer) +
                    cm_zarr_writer_shard_memory(a->writer);
         most = n > most ? n : most;
     }
@@ -144,15 +158,25 @@ static void fill_request(const cm_re_job *job, const cm_re_array *a, cm_route_re
     memcpy(r->source, a->source->grid.chunk, sizeof(r->source));
 }
 
+/* What a plan may do, and with how many workers. */
+typedef struct option {
+    unsigned nthreads;
+    bool may_spill, may_clip;
+    double cost;
+} option;
+
 /* A route in ROOM bytes for target chunks; *shards gets what shards in assembly hold of it.  False: no room. */
 static int route_in(const cm_re_job *job, cm_re_array *a, size_t room, uint64_t memory,
-                    bool may_spill, size_t *shards, bool *fits, cm_error *err)
+                    const option *o, size_t *shards, bool *fits, cm_error *err)
 {
     size_t slot = cm_transfer_slot_nbytes(&a->transfer);
     size_t shard = cm_zarr_writer_shard_memory(a->writer);
     cm_route_request r;
     fill_request(job, a, &r);
-    r.may_spill = may_spill;
+    r.may_spill = o->may_spill;
+    r.may_clip = o->may_clip;
+    r.slot_nbytes = slot;
+    r.clip_spare = cm_buffers_nbytes(1) - 1;
     r.scratch_nbytes = scratch_available(job);
     r.memory_nelem = memory / r.itemsize;
     *shards = 0;
@@ -160,7 +184,7 @@ static int route_in(const cm_re_job *job, cm_re_array *a, size_t room, uint64_t 
     for (int pass = 0; pass < 3; pass++) {
         if (*shards > room || room - *shards < slot)
             return CM_OK;
-        r.max_slots = (room - *shards) / slot;
+        r.room_nbytes = room - *shards;
         int rc = cm_route_plan(&r, &a->route, err);
         if (rc != CM_OK)
             return rc;
@@ -197,18 +221,20 @@ static void set_rates(cm_re_job *job, unsigned nthreads)
     job->rates.scratch = job->probed.scratch;
 }
 
-/* Routes for NTHREADS workers in FREE bytes, with or without scratch. */
-static int plan_with(cm_re_job *job, size_t free, unsigned nthreads, bool may_spill, double *cost,
-                     bool *fits, cm_error *err)
+/* Routes in FREE bytes by option O, whose cost is set. */
+static int plan_with(cm_re_job *job, size_t free, option *o, bool *fits, cm_error *err)
 {
+    unsigned nthreads = o->nthreads;
     size_t worker = CM_BUDGET_PER_THREAD;
     set_rates(job, nthreads);
     for (size_t i = 0; i < job->narrays; i++)
         if (has_chunks(&job->array[i])) {
-            size_t n = worker_of(&job->array[i], may_spill) + CM_BUDGET_PER_THREAD;
+            const cm_re_array *a = &job->array[i];
+            bool clips = o->may_clip && is_ragged(a);
+            size_t n = worker_of(a, o->may_spill, clips) + CM_BUDGET_PER_THREAD;
             worker = n > worker ? n : worker;
         }
-    *cost = 0;
+    o->cost = 0;
     *fits = free / nthreads >= worker;
     job->slots_nbytes = 0;
     size_t room = *fits ? free - nthreads * worker : 0;
@@ -217,48 +243,65 @@ static int plan_with(cm_re_job *job, size_t free, unsigned nthreads, bool may_sp
         size_t shards;
         if (!has_chunks(a))
             continue;
-        int rc = route_in(job, a, room, free, may_spill, &shards, fits, err);
+        int rc = route_in(job, a, room, free, o, &shards, fits, err);
         if (rc != CM_OK || !*fits)
             return rc;
         /* One more for each worker, so that one can fill while another empties. */
-        size_t slot = cm_transfer_slot_nbytes(&a->transfer);
-        size_t want = (a->route.slots + nthreads) * slot;
+        size_t want = a->route.held_nbytes + nthreads * cm_transfer_slot_nbytes(&a->transfer);
         want = want > room - shards ? room - shards : want;
         job->slots_nbytes = want > job->slots_nbytes ? want : job->slots_nbytes;
-        *cost += cost_of(a);
+        o->cost += cost_of(a);
     }
     if (job->probed.read <= 0)
-        *cost /= nthreads;
+        o->cost /= nthreads;
     job->worker_nbytes = worker;
     return CM_OK;
 }
 
-typedef struct option {
-    unsigned nthreads;
-    bool may_spill;
-    double cost;
-} option;
+/* True when clipped target chunks might make a route read or write less. */
+static bool clipping_may_help(const cm_re_job *job)
+{
+    for (size_t i = 0; i < job->narrays; i++) {
+        const cm_re_array *a = &job->array[i];
+        if (has_chunks(a) && is_ragged(a) &&
+            !(a->routed && a->route.traffic <= cm_mul_sat(2, a->route.nelem_written)))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * With scratch files allowed the routes are judged by their bytes too; without
+ * them only where those do not fit.
+ */
+static int try_option(cm_re_job *job, size_t free, unsigned nthreads, bool may_clip, option *best,
+                      cm_error *err)
+{
+    bool fits = false;
+    int rc = CM_OK;
+    for (int spill = 1; spill >= 0 && !fits && rc == CM_OK; spill--) {
+        option o = {nthreads, spill != 0, may_clip, 0};
+        rc = plan_with(job, free, &o, &fits, err);
+        if (rc == CM_OK && fits && (best->nthreads == 0 || o.cost < best->cost))
+            *best = o;
+    }
+    return rc;
+}
 
 static int plan_best(cm_re_job *job, size_t free, unsigned most, cm_error *err)
 {
     option best = {0};
-    double cost;
     bool fits;
-    for (unsigned n = most; n > 0; n /= 2) {
-        /* With scratch files allowed the routes are judged by their bytes too; without them only where those do not fit. */
-        fits = false;
-        for (int spill = 1; spill >= 0 && !fits; spill--) {
-            int rc = plan_with(job, free, n, spill != 0, &cost, &fits, err);
-            if (rc != CM_OK)
-                return rc;
-            if (fits && (best.nthreads == 0 || cost < best.cost))
-                best = (option){n, spill != 0, cost};
-        }
+    int rc = CM_OK;
+    for (unsigned n = most; n > 0 && rc == CM_OK; n /= 2) {
+        rc = try_option(job, free, n, false, &best, err);
+        if (rc == CM_OK && clipping_may_help(job))
+            rc = try_option(job, free, n, true, &best, err);
     }
     job->nthreads = best.nthreads;
-    if (best.nthreads == 0)
-        return CM_OK;
-    return plan_with(job, free, best.nthreads, best.may_spill, &cost, &fits, err);
+    if (best.nthreads == 0 || rc != CM_OK)
+        return rc;
+    return plan_with(job, free, &best, &fits, err);
 }
 
 /* ---- what the engine will count ---- */
@@ -327,8 +370,9 @@ static void adopt(cm_re_array *a)
     if (!has_chunks(a))
         return;
     t->sweep = a->route.sweep;
+    t->clips = a->route.clips;
     t->slot_nbytes = cm_transfer_slot_nbytes(t);
-    t->worker_nbytes = worker_of(a, a->route.spills);
+    t->worker_nbytes = worker_of(a, a->route.spills, a->route.clips);
     t->may_be_absent = a->presence.bit != NULL && a->presence.npresent < a->presence.nchunks;
 }
 

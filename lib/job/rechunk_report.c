@@ -139,8 +139,7 @@ static void set_plan(const cm_re_job *job, const cm_re_array *a, cm_rechunk_arra
     out->bound_nbytes = out->planned_nbytes;
     if (!a->routed)
         return;
-    out->memory_nbytes =
-        a->route.slots * a->transfer.slot_nbytes + job->nthreads * a->transfer.worker_nbytes;
+    out->memory_nbytes = a->route.held_nbytes + job->nthreads * a->transfer.worker_nbytes;
     /* What is absent need not be read; without gaps, the bound of the geometry. */
     bool gaps = a->presence.bit == NULL || a->presence.npresent < a->presence.nchunks;
     uint64_t bound = a->route.bound * itemsize;

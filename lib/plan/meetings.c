@@ -53,33 +53,43 @@ static void meetings_add(cm_meetings *m, cm_meeting item)
     last->nested = max_u64(last->nested, item.nested);
 }
 
-static cm_meeting meet(const cm_axis *axis, cm_range block, uint64_t piece, uint64_t *touched)
+static uint64_t size_of(const cm_axis *axis, cm_measure measure, cm_range targets)
+{
+    if (measure == CM_MEASURE_CHUNKS)
+        return targets.hi - targets.lo;
+    return cm_axis_target_span(axis, targets.hi - 1).hi - cm_axis_target_span(axis, targets.lo).lo;
+}
+
+static cm_meeting meet(const cm_axis *axis, cm_measure measure, cm_range block, uint64_t piece,
+                       uint64_t *touched)
 {
     cm_meeting m = {0};
     cm_range targets = cm_axis_targets(axis, cm_axis_piece_span(axis, block, piece));
     *touched = targets.hi - targets.lo;
     /* Only the outermost targets can reach past the piece. */
-    m.nested = *touched;
+    m.nested = size_of(axis, measure, targets);
     for (int side = 0; side < (*touched > 1 ? 2 : 1); side++) {
-        cm_range span = cm_axis_target_span(axis, side == 0 ? targets.lo : targets.hi - 1);
-        cm_range pieces = cm_axis_pieces(axis, block, span);
+        uint64_t at = side == 0 ? targets.lo : targets.hi - 1;
+        uint64_t size = size_of(axis, measure, (cm_range){at, at + 1});
+        cm_range pieces = cm_axis_pieces(axis, block, cm_axis_target_span(axis, at));
         bool before = pieces.lo<piece, after = pieces.hi - 1> piece;
         if (!before && !after)
             continue;
-        m.nested--;
-        m.mid += before && after;
-        m.opening += !before && after;
-        m.closing += before && !after;
+        m.nested -= size;
+        m.mid += before && after ? size : 0;
+        m.opening += !before && after ? size : 0;
+        m.closing += before && !after ? size : 0;
     }
     return m;
 }
 
-void cm_meetings_find(const cm_axis *axis, uint64_t block, cm_meetings *out)
+void cm_meetings_find(const cm_axis *axis, uint64_t block, cm_measure measure, cm_meetings *out)
 {
     memset(out, 0, sizeof(*out));
     uint64_t ntargets = cm_div_ceil(axis->n, axis->target);
     uint64_t nblocks = cm_div_ceil(ntargets, block), scanned = 0;
-    out->targets = min_u64(block, ntargets);
+    uint64_t each = measure == CM_MEASURE_CHUNKS ? 1 : min_u64(axis->target, axis->n);
+    out->targets = size_of(axis, measure, (cm_range){0, min_u64(block, ntargets)});
     for (uint64_t b = 0; b < nblocks; b++) {
         if (b == MAX_SCAN) {
             out->pieces = cm_mul_sat(out->pieces / MAX_SCAN + 1, nblocks);
@@ -90,26 +100,26 @@ void cm_meetings_find(const cm_axis *axis, uint64_t block, cm_meetings *out)
         out->pieces += pieces.hi - pieces.lo;
         for (uint64_t k = pieces.lo; k < pieces.hi && scanned < MAX_SCAN; k++, scanned++) {
             uint64_t touched;
-            meetings_add(out, meet(axis, span, k, &touched));
+            meetings_add(out, meet(axis, measure, span, k, &touched));
             out->touched = max_u64(out->touched, touched);
         }
     }
     if (scanned == MAX_SCAN) {
         uint64_t most = axis->source / axis->target + 2;
-        meetings_add(out, (cm_meeting){1, 1, 1, most});
+        meetings_add(out, (cm_meeting){each, each, each, cm_mul_sat(most, each)});
         out->touched = max_u64(out->touched, most);
     }
 }
 
 /*
- * Slots held at most when pieces come in lexicographic order of ORDER.  Looking
- * at the dimension ORDER[0] and the product `rest` of the targets along the
+ * Held at most when pieces come in lexicographic order of ORDER.  Looking at
+ * the dimension ORDER[0] and the product `rest` of the targets along the
  * others: a target that is mid holds all of `rest`; of those opening, the ones
  * that the inner position has passed are held, of those closing the ones that
  * it has not, together at most `rest` and once more what is held at the inner
  * position; a nested one holds only the latter.
  */
-uint64_t cm_meetings_slots(const cm_meetings *m, const unsigned *order, unsigned rank)
+uint64_t cm_meetings_held(const cm_meetings *m, const unsigned *order, unsigned rank)
 {
     uint64_t inner = 1, rest = 1;
     for (unsigned i = rank; i-- > 0;) {

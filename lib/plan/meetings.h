@@ -22,20 +22,26 @@ typedef struct cm_meeting {
     uint64_t mid, opening, closing, nested;
 } cm_meeting;
 
+/* What is counted of target chunks. */
+typedef enum cm_measure {
+    CM_MEASURE_CHUNKS, /* each is one */
+    CM_MEASURE_LENGTHS /* elements along the dimension, inside the array */
+} cm_measure;
+
 /* The distinct meetings along one dimension, for one block length. */
 typedef struct cm_meetings {
     cm_meeting item[CM_MAX_MEETINGS];
     size_t n;
     uint64_t targets; /* of the longest block */
     uint64_t pieces;  /* of all blocks together */
-    uint64_t touched; /* targets that one piece meets at most */
+    uint64_t touched; /* target chunks that one piece meets at most, whatever is measured */
 } cm_meetings;
 
-/* For blocks of BLOCK target chunks. */
-void cm_meetings_find(const cm_axis *axis, uint64_t block, cm_meetings *out);
+/* For blocks of BLOCK target chunks, of which MEASURE is counted. */
+void cm_meetings_find(const cm_axis *axis, uint64_t block, cm_measure measure, cm_meetings *out);
 
-/* Target chunks held at most when pieces come in lexicographic order of ORDER. */
-uint64_t cm_meetings_slots(const cm_meetings *m, const unsigned *order, unsigned rank);
+/* Target chunks, or their elements, held at most when pieces come in lexicographic order of ORDER. */
+uint64_t cm_meetings_held(const cm_meetings *m, const unsigned *order, unsigned rank);
 
 /* Positions of block B of BLOCK target chunks each. */
 cm_range cm_axis_block_span(const cm_axis *axis, uint64_t block, uint64_t b);

@@ -34,8 +34,9 @@ typedef struct width {
 typedef struct length {
     uint64_t tile; /* target chunks */
     width width[MAX_WIDTHS];
-    unsigned nwidths; /* the first is the tile itself */
-    cm_meetings meetings;
+    unsigned nwidths;    /* the first is the tile itself */
+    cm_meetings chunks;  /* target chunks counted */
+    cm_meetings lengths; /* their elements */
 } length;
 
 typedef struct dimension {
@@ -50,12 +51,16 @@ typedef struct search {
     dimension dim[CM_MAX_RANK]; /* those along which anything is cut */
     unsigned ndims;
     double nelem;
+    uint64_t uncut; /* elements of the array along the dimensions that are not in dim */
+    bool may_clip;  /* and something is saved by that */
     bool by_time;
     double most_traffic;
+    bool clips; /* how target chunks are held in what is looked at */
 
     /* the best so far */
     bool found;
     double cost;
+    bool best_clips;
     unsigned at[CM_MAX_RANK], wide[CM_MAX_RANK];
     unsigned order[CM_MAX_RANK]; /* positions in dim, outermost first */
 } search;
@@ -115,7 +120,8 @@ static void fill_length(const cm_axis *axis, uint64_t tile, unsigned most, lengt
             if (tile * k < min_u64(closed, all))
                 add_width(axis, l, most, tile * k);
     }
-    cm_meetings_find(axis, tile, &l->meetings);
+    cm_meetings_find(axis, tile, CM_MEASURE_CHUNKS, &l->chunks);
+    cm_meetings_find(axis, tile, CM_MEASURE_LENGTHS, &l->lengths);
 }
 
 static void add_length(uint64_t *list, unsigned *n, unsigned most, uint64_t all, uint64_t tile)
@@ -179,6 +185,8 @@ static int prepare(search *s, cm_error *err)
 {
     const cm_route_request *r = s->request;
     s->nelem = 1;
+    s->uncut = 1;
+    s->may_clip = false;
     for (unsigned j = 0; j < r->rank; j++) {
         s->axis[j] = (cm_axis){.kind = CM_PIECE_CHUNK,
                                .n = r->shape[j],
@@ -186,8 +194,11 @@ static int prepare(search *s, cm_error *err)
                                .source = r->source[j],
                                .step = 1};
         s->nelem *= (double)r->shape[j];
+        s->may_clip |= r->may_clip && r->shape[j] % r->target[j] != 0;
         if (is_cut(&s->axis[j]))
             s->dim[s->ndims++].index = j;
+        else
+            s->uncut = cm_mul_sat(s->uncut, r->shape[j]);
     }
     unsigned most = lengths_each(s);
     /* All combinations of these too are looked at, for each tile. */
@@ -245,22 +256,35 @@ static double cost_of(const search *s, const unsigned *at, const unsigned *wide)
            (double)r->itemsize;
 }
 
-/* The stored order where it fits, else the one that holds the fewest; its slots. */
+/* Bytes that the target chunks of a tile take in ORDER. */
+static uint64_t room_of(const search *s, const cm_meetings *chunks, const cm_meetings *lengths,
+                        const unsigned *order)
+{
+    const cm_route_request *r = s->request;
+    uint64_t slots = cm_meetings_held(chunks, order, s->ndims);
+    if (!s->clips)
+        return cm_mul_sat(slots, r->slot_nbytes);
+    uint64_t nelem = cm_mul_sat(cm_meetings_held(lengths, order, s->ndims), s->uncut);
+    return cm_add_sat(cm_mul_sat(nelem, r->itemsize), cm_mul_sat(slots, r->clip_spare));
+}
+
+/* The stored order where it fits, else the one that takes the least room; its room. */
 static uint64_t choose_order(const search *s, const unsigned *at, unsigned *order)
 {
-    cm_meetings m[CM_MAX_RANK];
+    cm_meetings chunks[CM_MAX_RANK], lengths[CM_MAX_RANK];
     unsigned trial[CM_MAX_RANK];
     for (unsigned i = 0; i < s->ndims; i++) {
-        m[i] = length_at(s, at, i)->meetings;
+        chunks[i] = length_at(s, at, i)->chunks;
+        lengths[i] = length_at(s, at, i)->lengths;
         order[i] = trial[i] = i;
     }
-    uint64_t best = cm_meetings_slots(m, order, s->ndims);
-    if (s->ndims > MAX_PERMUTED || best <= s->request->max_slots)
+    uint64_t best = room_of(s, chunks, lengths, order);
+    if (s->ndims > MAX_PERMUTED || best <= s->request->room_nbytes)
         return best;
     while (cm_next_permutation(trial, s->ndims)) {
-        uint64_t slots = cm_meetings_slots(m, trial, s->ndims);
-        if (slots < best) {
-            best = slots;
+        uint64_t room = room_of(s, chunks, lengths, trial);
+        if (room < best) {
+            best = room;
             memcpy(order, trial, sizeof(trial));
         }
     }
@@ -272,6 +296,7 @@ static void keep(search *s, const unsigned *at, const unsigned *wide, const unsi
 {
     s->found = true;
     s->cost = cost;
+    s->best_clips = s->clips;
     memcpy(s->at, at, sizeof(s->at));
     memcpy(s->wide, wide, sizeof(s->wide));
     memcpy(s->order, order, sizeof(s->order));
@@ -310,20 +335,29 @@ static void try_tile(search *s, const unsigned *at)
     } while (next_wide(s, at, wide));
     if (least < 0 || (s->found && least >= s->cost))
         return;
-    if (choose_order(s, at, order) <= s->request->max_slots)
+    if (choose_order(s, at, order) <= s->request->room_nbytes)
         keep(s, at, best, order, least);
 }
 
-static void look(search *s)
+static void look_at_all(search *s)
 {
     unsigned at[CM_MAX_RANK] = {0};
-    s->found = false;
     do {
         try_tile(s, at);
         /* Nothing is less than reading and writing everything once. */
         if (s->found && !s->by_time && s->cost <= 2 * s->nelem)
             return;
     } while (next_tile(s, at));
+}
+
+/* Whole target chunks are encoded where they lie: they are clipped only where that saves traffic. */
+static void look(search *s)
+{
+    s->found = s->clips = false;
+    look_at_all(s);
+    s->clips = s->may_clip;
+    if (s->may_clip && !(s->found && s->cost <= 2 * s->nelem && !s->by_time))
+        look_at_all(s);
 }
 
 /* ---- the route ---- */
@@ -353,6 +387,18 @@ static void classify(const search *s, cm_route *out)
         out->seconds = ((double)out->nelem_read / rate->read + (double)n / rate->write +
                         2 * (double)out->nelem_spilled / rate->scratch) *
                        (double)s->request->itemsize;
+}
+
+static uint64_t held_nbytes(const search *s, const cm_route *out)
+{
+    const cm_route_request *r = s->request;
+    cm_meetings lengths[CM_MAX_RANK];
+    if (!out->clips)
+        return cm_mul_sat(out->slots, r->slot_nbytes);
+    for (unsigned j = 0; j < r->rank; j++)
+        cm_meetings_find(&out->tiled.axis[j], out->tile[j], CM_MEASURE_LENGTHS, &lengths[j]);
+    uint64_t nelem = cm_meetings_held(lengths, out->tiled.order, r->rank);
+    return cm_add_sat(cm_mul_sat(nelem, r->itemsize), cm_mul_sat(out->slots, r->clip_spare));
 }
 
 static void build(const search *s, cm_route *out)
@@ -389,6 +435,8 @@ static void build(const search *s, cm_route *out)
     cm_sweep_with(&request, block, order, &out->sweep);
     cm_sweep_with(&request, out->tile, order, &out->tiled);
     out->slots = out->tiled.slots;
+    out->clips = s->best_clips;
+    out->held_nbytes = held_nbytes(s, out);
     out->nelem_spilled = out->spills ? out->nelem_written - resident : 0;
     out->scratch_nelem = out->spills ? block_nelem - tile_nelem : 0;
     classify(s, out);

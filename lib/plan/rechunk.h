@@ -27,7 +27,15 @@ typedef struct cm_route_request {
     uint64_t source[CM_MAX_RANK]; /* chunk */
     uint64_t target[CM_MAX_RANK];
     size_t itemsize;
-    uint64_t max_slots;      /* target chunks that memory holds, >= 1 */
+    /*
+     * Target chunks are held whole or, where they may be and that saves
+     * traffic, clipped: only what lies inside the array, and up to CLIP_SPARE
+     * bytes more for each.
+     */
+    size_t slot_nbytes;   /* one whole target chunk in memory, >= 1 */
+    uint64_t room_nbytes; /* for target chunks, >= slot_nbytes */
+    bool may_clip;
+    size_t clip_spare;
     bool may_spill;          /* there is scratch space */
     uint64_t scratch_nbytes; /* of it; UINT64_MAX: not known */
     uint64_t memory_nelem;   /* elements that all of the memory would hold: for the bound */
@@ -48,6 +56,8 @@ typedef struct cm_route {
     uint64_t tile[CM_MAX_RANK]; /* target chunks; of SPILL */
     cm_sweep tiled;             /* with blocks of TILE: how what was spilled is finished */
     uint64_t slots;             /* target chunks held at most */
+    bool clips;                 /* they are held clipped */
+    uint64_t held_nbytes;       /* what they take of the room */
 
     uint64_t chunk_reads;
     uint64_t nelem_read;    /* of source chunks, inside the array */

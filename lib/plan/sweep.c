@@ -34,11 +34,11 @@ static uint64_t best_order(const cm_meetings *m, unsigned rank, unsigned *order)
     }
     memcpy(matter + nmatter, idle, nidle * sizeof(idle[0]));
     memcpy(order, matter, rank * sizeof(order[0]));
-    uint64_t stored = cm_meetings_slots(m, order, rank), best = stored;
+    uint64_t stored = cm_meetings_held(m, order, rank), best = stored;
     if (nmatter > MAX_PERMUTED)
         return stored;
     while (cm_next_permutation(matter, nmatter)) {
-        uint64_t slots = cm_meetings_slots(m, matter, rank);
+        uint64_t slots = cm_meetings_held(m, matter, rank);
         if (slots < best && slots <= stored / 2) {
             best = slots;
             memcpy(order, matter, rank * sizeof(order[0]));
@@ -99,7 +99,7 @@ static uint64_t evaluate(const cm_sweep_request *r, cm_sweep *s, cm_meetings *m)
     if (r->sliceable)
         choose_runs(r, s);
     for (unsigned j = 0; j < s->rank; j++)
-        cm_meetings_find(&s->axis[j], s->block[j], &m[j]);
+        cm_meetings_find(&s->axis[j], s->block[j], CM_MEASURE_CHUNKS, &m[j]);
     return best_order(m, s->rank, s->order);
 }
 
@@ -229,9 +229,9 @@ void cm_sweep_with(const cm_sweep_request *r, const uint64_t *block, const unsig
     memcpy(out->block, block, r->rank * sizeof(block[0]));
     summarise(r, out);
     for (unsigned j = 0; j < r->rank; j++)
-        cm_meetings_find(&out->axis[j], out->block[j], &m[j]);
+        cm_meetings_find(&out->axis[j], out->block[j], CM_MEASURE_CHUNKS, &m[j]);
     memcpy(out->order, order, r->rank * sizeof(order[0]));
-    out->slots = cm_meetings_slots(m, order, r->rank);
+    out->slots = cm_meetings_held(m, order, r->rank);
 }
 
 uint64_t cm_sweep_slots_for(const cm_sweep *sweep, const uint64_t *target)
@@ -246,10 +246,10 @@ uint64_t cm_sweep_slots_for(const cm_sweep *sweep, const uint64_t *target)
         axis.target = target[j];
         if (block == 0)
             block = cm_div_ceil(axis.n, axis.target);
-        cm_meetings_find(&axis, block, &m[j]);
+        cm_meetings_find(&axis, block, CM_MEASURE_CHUNKS, &m[j]);
         across = cm_mul_sat(across, cm_div_ceil(axis.n, axis.target));
     }
-    return sweep->total_blocks > 1 ? across : cm_meetings_slots(m, sweep->order, sweep->rank);
+    return sweep->total_blocks > 1 ? across : cm_meetings_held(m, sweep->order, sweep->rank);
 }
 
 static void enter_block(const cm_sweep *s, cm_sweep_cursor *c)

@@ -237,6 +237,7 @@ static void random_run(run *r, unsigned *max_slots)
         uint64_t start = (uint64_t)(rand() % 3), step = 1 + (uint64_t)(rand() % 4);
         run_subset(r, j, start, step, (shape[j] - start - 1) / step + 1);
     }
+    r->transfer.clips = rand() % 2 == 0;
     *max_slots = rand() % 2 ? 0 : 1 + (unsigned)(rand() % 5);
 }
 

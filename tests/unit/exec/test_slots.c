@@ -61,10 +61,45 @@ static void test_idle_buffers_make_room(void **state)
     assert_int_equal(b.held, 8 * PAGE);
     void *large = cm_buffers_get(&b, 4 * PAGE, NULL);
     assert_non_null(large);
-    assert_int_equal(b.held, 5 * PAGE);
+    assert_int_equal(b.held, 8 * PAGE);
+    assert_int_equal(b.idle_nbytes, 3 * PAGE);
     memset(large, 1, 4 * PAGE);
     cm_buffers_put(&b, large, 4 * PAGE);
     cm_buffers_put(&b, held[7], PAGE);
+    cm_buffers_release(&b);
+    assert_int_equal(b.held, 0);
+}
+
+/* Buffers of many sizes come back for the size they have, whatever else is idle. */
+static void test_sizes_are_kept_apart(void **state)
+{
+    (void)state;
+    enum {
+        SIZES = 40
+    };
+    cm_buffers b;
+    uint8_t *held[SIZES];
+    size_t sum = 0;
+    cm_buffers_init(&b, SIZE_MAX);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < SIZES; i++) {
+            held[i] = cm_buffers_get(&b, (size_t)(i / 2 + 1) * PAGE, NULL);
+            memset(held[i], i, (size_t)(i / 2 + 1) * PAGE);
+            sum += round == 0 ? (size_t)(i / 2 + 1) * PAGE : 0;
+        }
+        assert_int_equal(b.held, sum);
+        assert_int_equal(b.idle_nbytes, 0);
+        for (int i = 0; i < SIZES; i++) {
+            assert_int_equal(held[i][(i / 2 + 1) * PAGE - 1], i);
+            cm_buffers_put(&b, held[i], (size_t)(i / 2 + 1) * PAGE);
+        }
+        assert_int_equal(b.idle_nbytes, sum);
+    }
+    /* Of a hundred sizes not all stay. */
+    for (size_t i = 1; i <= 100; i++)
+        cm_buffers_put(&b, cm_buffers_get(&b, i * PAGE, NULL), i * PAGE);
+    assert_true(b.held < 100 * 101 / 2 * PAGE);
+    assert_int_equal(b.held, b.idle_nbytes);
     cm_buffers_release(&b);
     assert_int_equal(b.held, 0);
 }
@@ -95,7 +130,7 @@ static void test_slots_are_found_until_they_are_removed(void **state)
     assert_int_equal(cm_slots_init(&slots, NULL), CM_OK);
     for (uint64_t i = 0; i < 2 * N; i++) {
         uint64_t number = i / 2 * UINT64_C(0x100000001);
-        cm_slot *slot = cm_slots_add(&slots, &b, &t[i % 2], number, i, NULL);
+        cm_slot *slot = cm_slots_add(&slots, &b, &t[i % 2], number, PAGE << i % 2, i, NULL);
         assert_non_null(slot);
         assert_ptr_equal(cm_slots_find(&slots, &t[i % 2], number), slot);
     }
@@ -124,10 +159,10 @@ static void test_a_slot_that_is_used_again_is_new(void **state)
     cm_buffers b;
     cm_buffers_init(&b, PAGE);
     assert_int_equal(cm_slots_init(&slots, NULL), CM_OK);
-    cm_slot *first = cm_slots_add(&slots, &b, &t, 5, 1, NULL);
+    cm_slot *first = cm_slots_add(&slots, &b, &t, 5, PAGE, 1, NULL);
     first->delivered = true;
     cm_slots_remove(&slots, &b, first);
-    cm_slot *second = cm_slots_add(&slots, &b, &t, 6, 3, NULL);
+    cm_slot *second = cm_slots_add(&slots, &b, &t, 6, PAGE, 3, NULL);
     assert_ptr_equal(first, second);
     assert_false(second->delivered);
     assert_int_equal(second->number, 6);
@@ -142,6 +177,7 @@ int main(void)
         cmocka_unit_test(test_whole_pages),
         cmocka_unit_test(test_have_counts_what_is_in_use),
         cmocka_unit_test(test_idle_buffers_make_room),
+        cmocka_unit_test(test_sizes_are_kept_apart),
         cmocka_unit_test(test_no_memory_is_an_error),
         cmocka_unit_test(test_slots_are_found_until_they_are_removed),
         cmocka_unit_test(test_a_slot_that_is_used_again_is_new),

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/number.h"
+#include "plan/meetings.h"
 #include "plan/sweep.h"
 
 typedef struct row {
@@ -76,7 +77,18 @@ typedef struct simulation {
     uint64_t seen[4096];
     uint64_t left[4096];
     uint64_t held, peak, pieces, touched;
+    uint64_t held_nelem, peak_nelem; /* inside the array */
 } simulation;
+
+static uint64_t nelem_of(const cm_sweep *s, const uint64_t *coord)
+{
+    uint64_t n = 1;
+    for (unsigned j = 0; j < s->rank; j++) {
+        cm_range span = cm_axis_target_span(&s->axis[j], coord[j]);
+        n *= span.hi - span.lo;
+    }
+    return n;
+}
 
 static void touch_targets(const cm_sweep *s, const cm_sweep_cursor *c, simulation *sim)
 {
@@ -107,12 +119,14 @@ static void touch_targets(const cm_sweep *s, const cm_sweep_cursor *c, simulatio
         if (sim->seen[number] == 0) {
             sim->left[number] = cm_sweep_pieces_of(s, c, coord);
             sim->held++;
+            sim->held_nelem += nelem_of(s, coord);
         }
         sim->seen[number] += volume;
         assert_true(sim->left[number] > 0);
         sim->left[number]--;
     }
     sim->peak = sim->held > sim->peak ? sim->held : sim->peak;
+    sim->peak_nelem = sim->held_nelem > sim->peak_nelem ? sim->held_nelem : sim->peak_nelem;
     for (uint64_t i = 0; i < n; i++) {
         uint64_t rest = i, number = 0;
         for (unsigned j = s->rank; j-- > 0;) {
@@ -121,8 +135,10 @@ static void touch_targets(const cm_sweep *s, const cm_sweep_cursor *c, simulatio
         }
         for (unsigned j = 0; j < s->rank; j++)
             number = number * cm_div_ceil(s->axis[j].n, s->axis[j].target) + coord[j];
-        if (sim->left[number] == 0)
+        if (sim->left[number] == 0) {
             sim->held--;
+            sim->held_nelem -= nelem_of(s, coord);
+        }
     }
 }
 
@@ -137,6 +153,15 @@ static void simulate(const cm_sweep *s, simulation *sim)
     assert_int_equal(sim->held, 0);
 }
 
+/* Elements inside the array that the target chunks held have at most. */
+static uint64_t most_nelem(const cm_sweep *s)
+{
+    cm_meetings m[CM_MAX_RANK];
+    for (unsigned j = 0; j < s->rank; j++)
+        cm_meetings_find(&s->axis[j], s->block[j], CM_MEASURE_LENGTHS, &m[j]);
+    return cm_meetings_held(m, s->order, s->rank);
+}
+
 static uint64_t elements(const uint64_t *seen)
 {
     uint64_t n = 0;
@@ -148,7 +173,7 @@ static uint64_t elements(const uint64_t *seen)
 static void test_promises_hold(void **state)
 {
     (void)state;
-    unsigned exact = 0, cases = 0;
+    unsigned exact = 0, exact_nelem = 0, cases = 0;
     srand(7);
     for (int trial = 0; trial < 20000; trial++) {
         cm_sweep_request r;
@@ -173,7 +198,9 @@ static void test_promises_hold(void **state)
         simulate(&s, &sim);
         cases++;
         exact += sim.peak == s.slots;
+        exact_nelem += sim.peak_nelem == most_nelem(&s);
         assert_true(sim.peak <= s.slots);
+        assert_true(sim.peak_nelem <= most_nelem(&s));
         assert_true(r.max_slots == 0 || s.slots <= r.max_slots);
         assert_int_equal(sim.pieces, s.total_pieces);
         assert_int_equal(elements(sim.seen), volume);
@@ -181,7 +208,8 @@ static void test_promises_hold(void **state)
         if (r.max_slots == 0)
             assert_int_equal(s.total_pieces, s.source_chunks);
     }
-    assert_true(exact > cases / 2); /* the bound is a bound, and mostly the truth */
+    /* The bounds are bounds, and mostly the truth. */
+    assert_true(exact > cases / 2 && exact_nelem > cases / 2);
 }
 
 static void test_one_slot_is_always_enough(void **state)
