@@ -52,6 +52,9 @@ int cm_sample_space_init(cm_sample_space *space, char *const *name, cm_error *er
 /* The first element and the lengths of sample I (below nsamples) of EPOCH.  Lengths are `sample`, clipped only with CM_ORDER_ALL. */
 void cm_sample_at(const cm_sample_space *space, uint64_t epoch, uint64_t i, cm_box *out);
 
+/* The number of the same sample when all (of an epoch that takes all) are counted in C order of their first elements. */
+uint64_t cm_sample_number(const cm_sample_space *space, uint64_t epoch, uint64_t i);
+
 /*
  * One array's share of every sample.  Dimension d of the array is dimension
  * axis[d] of the space, or -1: taken whole.
@@ -71,7 +74,8 @@ void cm_sample_part_box(const cm_sample_part *part, const cm_box *sample, cm_box
  * How an epoch is shared: NSAMPLES of it (at most the space's) among WORLD ranks
  * in batches, as DataLoader and DistributedSampler do it.  Rank r takes samples
  * r, r + WORLD, ...; where they do not come out even the first ones are taken
- * again, or with DROP_LAST the last ones left out.
+ * again, or with DROP_LAST the last ones left out, and so is a last batch that is
+ * not full.
  */
 typedef struct cm_epoch_share {
     uint64_t nsamples; /* of the epoch, all ranks */
@@ -81,10 +85,11 @@ typedef struct cm_epoch_share {
     bool drop_last;
 
     /* Set by init. */
-    uint64_t per_rank;
+    uint64_t per_rank; /* samples that this rank delivers */
     uint64_t nbatches; /* of this rank */
 } cm_epoch_share;
 
+/* CM_EINVAL: a number is 0 or exceeds 2^62, RANK is not below WORLD, or nothing is left to deliver. */
 int cm_epoch_share_init(cm_epoch_share *share, cm_error *err);
 /* Number in the epoch of sample K (0 <= K < per_rank) of this rank. */
 uint64_t cm_epoch_share_sample(const cm_epoch_share *share, uint64_t k);
@@ -94,7 +99,8 @@ uint64_t cm_epoch_share_batch(const cm_epoch_share *share, uint64_t b);
 /*
  * How far EPOCH's order (its first N samples; at most 2^20 are looked at, evenly)
  * is from reading in C order: the mean of |place delivered - place in C order| / N.
- * 0 is sequential, 1/3 what a full shuffle gives.
+ * 0 is sequential, 1/3 what a full shuffle gives.  Negative: there was no memory
+ * to sort them.
  */
 double cm_sample_displacement(const cm_sample_space *space, uint64_t epoch, uint64_t n);
 
