@@ -1,8 +1,8 @@
 /*
- * Objects as files under one folder.
+ * Objects as files under one folder: writing and opening.
  *
  * An object costs four system calls to write (open a temporary name beside it,
- * write, close, rename) and four to read (open, stat, pread, close).  A missing
+ * write, close, rename), and what dir_read.c says to read.  A missing
  * folder is noticed by the open that fails and made then, so that folders are
  * not asked for again with every chunk.
  */
@@ -17,11 +17,6 @@
 
 #include "store/dir.h"
 
-typedef struct dir_reader {
-    cm_object_reader base;
-    int fd;
-} dir_reader;
-
 typedef struct dir_writer {
     cm_object_writer base;
     int fd;
@@ -31,120 +26,6 @@ typedef struct dir_writer {
 static int root_of(const cm_store *store)
 {
     return ((const cm_dir_store *)store)->root;
-}
-
-/* ---- reading ---- */
-
-/* Opens KEY, which must be a regular file. */
-static int open_object(cm_store *store, const char *key, int *out, uint64_t *nbytes, cm_error *err)
-{
-    /* O_NONBLOCK: a FIFO in a hostile store must not stop us; files do not care. */
-    int fd = openat(root_of(store), key, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        if (errno == ENOENT || errno == ENOTDIR)
-            return cm_fail(err, CM_ENOTFOUND, "%s: no such object", key);
-        return cm_fail_errno(err, errno, "%s", key);
-    }
-    struct stat st;
-    int rc = CM_OK;
-    if (fstat(fd, &st) != 0)
-        rc = cm_fail_errno(err, errno, "%s", key);
-    else if (S_ISDIR(st.st_mode))
-        rc = cm_fail(err, CM_ENOTFOUND, "%s: a folder, not an object", key);
-    else if (!S_ISREG(st.st_mode))
-        rc = cm_fail(err, CM_EFORMAT, "%s: not a regular file", key);
-    if (rc) {
-        close(fd);
-        return rc;
-    }
-    *out = fd;
-    *nbytes = (uint64_t)st.st_size;
-    return CM_OK;
-}
-
-static int read_all(int fd, const char *key, uint64_t offset, void *dst, size_t nbytes,
-                    cm_error *err)
-{
-    uint8_t *p = dst;
-    while (nbytes > 0) {
-        ssize_t n = pread(fd, p, nbytes, (off_t)offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return cm_fail_errno(err, errno, "%s", key);
-        if (n == 0)
-            return cm_fail(err, CM_EFORMAT, "%s: ends at %llu, %zu bytes short", key,
-                           (unsigned long long)offset, nbytes);
-        p += n;
-        offset += (uint64_t)n;
-        nbytes -= (size_t)n;
-    }
-    return CM_OK;
-}
-
-static int dir_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf,
-                   cm_error *err)
-{
-    int fd = -1;
-    uint64_t nbytes = 0;
-    int rc = open_object(store, key, &fd, &nbytes, err);
-    if (rc)
-        return rc;
-    if (nbytes > max_nbytes)
-        rc = cm_fail(err, CM_EFORMAT, "%s: has %llu bytes, more than the %llu that it may have",
-                     key, (unsigned long long)nbytes, (unsigned long long)max_nbytes);
-    if (rc == CM_OK)
-        rc = cm_buf_resize(buf, (size_t)nbytes, err);
-    if (rc == CM_OK)
-        rc = read_all(fd, key, 0, buf->data, (size_t)nbytes, err);
-    close(fd);
-    return rc;
-}
-
-static int dir_size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err)
-{
-    struct stat st;
-    if (fstatat(root_of(store), key, &st, 0) != 0) {
-        if (errno == ENOENT || errno == ENOTDIR)
-            return cm_fail(err, CM_ENOTFOUND, "%s: no such object", key);
-        return cm_fail_errno(err, errno, "%s", key);
-    }
-    if (S_ISDIR(st.st_mode))
-        return cm_fail(err, CM_ENOTFOUND, "%s: a folder, not an object", key);
-    if (!S_ISREG(st.st_mode))
-        return cm_fail(err, CM_EFORMAT, "%s: not a regular file", key);
-    *nbytes = (uint64_t)st.st_size;
-    return CM_OK;
-}
-
-static int dir_reader_open(cm_store *store, const char *key, cm_object_reader **out, cm_error *err)
-{
-    dir_reader *r = cm_calloc(1, sizeof *r, err);
-    if (!r)
-        return CM_ENOMEM;
-    r->base.store = store;
-    r->base.key = cm_strdup(key, err);
-    int rc = r->base.key ? open_object(store, key, &r->fd, &r->base.nbytes, err) : CM_ENOMEM;
-    if (rc) {
-        free(r->base.key);
-        free(r);
-        return rc;
-    }
-    *out = &r->base;
-    return CM_OK;
-}
-
-static int dir_reader_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
-                           cm_error *err)
-{
-    return read_all(((dir_reader *)reader)->fd, reader->key, offset, dst, nbytes, err);
-}
-
-static void dir_reader_close(cm_object_reader *reader)
-{
-    close(((dir_reader *)reader)->fd);
-    free(reader->key);
-    free(reader);
 }
 
 /* ---- writing ---- */
@@ -314,6 +195,8 @@ static int dir_sync(cm_store *store, cm_error *err)
 
 static void dir_free(cm_store *store)
 {
+    cm_direct_free(((cm_dir_store *)store)->direct);
+    cm_rings_free(((cm_dir_store *)store)->rings);
     close(root_of(store));
     free(store->name);
     free(store);
@@ -321,17 +204,19 @@ static void dir_free(cm_store *store)
 
 static const cm_store_ops dir_ops = {
     .free = dir_free,
-    .get = dir_get,
-    .size = dir_size,
+    .get = cm_dir_get,
+    .size = cm_dir_size,
+    .read_many = cm_dir_read_many,
+    .identity = cm_dir_identity,
     .put = dir_put,
     .remove = dir_remove,
     .list = cm_dir_list,
     .is_link = cm_dir_is_link,
     .sync = dir_sync,
     .prune = cm_dir_prune,
-    .reader_open = dir_reader_open,
-    .reader_read = dir_reader_read,
-    .reader_close = dir_reader_close,
+    .reader_open = cm_dir_reader_open,
+    .reader_read = cm_dir_reader_read,
+    .reader_close = cm_dir_reader_close,
     .writer_create = dir_writer_create,
     .writer_write = dir_writer_write,
     .writer_commit = dir_writer_commit,
@@ -386,4 +271,25 @@ int cm_store_open_dir(const char *path, bool create, cm_store **out, cm_error *e
     }
     *out = &dir->base;
     return CM_OK;
+}
+
+int cm_store_open_dir_io(const char *path, cm_io io, cm_store **out, cm_error *err)
+{
+    int rc = cm_store_open_dir(path, false, out, err);
+    if (rc)
+        return rc;
+    cm_dir_store *dir = (cm_dir_store *)*out;
+    dir->io = io;
+    if (io == CM_IO_DIRECT)
+        rc = cm_direct_create(&dir->direct, err);
+    else if (io == CM_IO_URING)
+        rc = cm_rings_create(&dir->rings, err);
+    if (rc == CM_OK)
+        rc = cm_dir_probe_io(dir, err);
+    if (rc) {
+        cm_error_prefix(err, "%s", dir->base.name);
+        cm_store_free(*out);
+        *out = NULL;
+    }
+    return rc;
 }

@@ -1,14 +1,34 @@
-/* A directory as a store: what dir.c (objects) and dir_tree.c (folders) share. */
+/*
+ * A directory as a store: what dir.c (writing, opening), dir_read.c and dir_tree.c
+ * (folders) share.
+ */
 #ifndef CM_STORE_DIR_H
 #define CM_STORE_DIR_H
 
+#include "store/direct.h"
 #include "store/impl.h"
+#include "store/uring.h"
 
 typedef struct cm_dir_store {
     cm_store base;
     int root;                       /* every path is relative to this descriptor */
     atomic_uint_fast64_t temporary; /* numbers the temporary names of this process */
+    cm_io io;
+    cm_direct *direct; /* CM_IO_DIRECT */
+    cm_rings *rings;   /* CM_IO_URING */
 } cm_dir_store;
+
+int cm_dir_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err);
+int cm_dir_size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err);
+int cm_dir_identity(cm_store *store, const char *key, cm_identity *out, cm_error *err);
+int cm_dir_read_many(cm_store *store, cm_read *read, size_t n, cm_buf *buf, cm_error *err);
+int cm_dir_reader_open(cm_store *store, const char *key, cm_object_reader **out, cm_error *err);
+int cm_dir_reader_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
+                       cm_error *err);
+void cm_dir_reader_close(cm_object_reader *reader);
+
+/* Whether the folder's file system can do what DIR->io asks for. */
+int cm_dir_probe_io(cm_dir_store *dir, cm_error *err);
 
 /* True for ".chunkmill-<process>-<number>.tmp". */
 bool cm_dir_is_temporary(const char *name);

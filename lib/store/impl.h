@@ -7,12 +7,23 @@
 
 #include <stdatomic.h>
 
-#include "store/store.h"
+#include "store/io.h"
+
+/* What tells an object from the one that took its name. */
+typedef struct cm_identity {
+    uint64_t nbytes;
+    int64_t changed_ns; /* status change; 0 where a kind of store does not know */
+    uint64_t inode;
+} cm_identity;
 
 typedef struct cm_store_ops {
     void (*free)(cm_store *store);
     int (*get)(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err);
     int (*size)(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err);
+    /* NULL: read one by one.  Behind what BUF holds; the keys and ranges were checked. */
+    int (*read_many)(cm_store *store, cm_read *read, size_t n, cm_buf *buf, cm_error *err);
+    /* NULL: the size has to do. */
+    int (*identity)(cm_store *store, const char *key, cm_identity *out, cm_error *err);
     int (*put)(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err);
     int (*remove)(cm_store *store, const char *key, cm_error *err);
     int (*list)(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
@@ -53,6 +64,15 @@ struct cm_object_writer {
     char *key;
     atomic_uint_fast64_t written; /* bytes */
 };
+
+/* CM_ENOTFOUND when absent.  KEY is well-formed. */
+int cm_store_identity(cm_store *store, const char *key, cm_identity *out, cm_error *err);
+
+/*
+ * Makes BUF longer by NBYTES with room to spare, so that what appends many objects
+ * does not copy all of them again and again.
+ */
+int cm_buf_extend(cm_buf *buf, uint64_t nbytes, cm_error *err);
 
 /* Folder F of a key "F/name": its length, 0 at the root. */
 size_t cm_key_folder(const char *key);

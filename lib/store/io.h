@@ -8,14 +8,22 @@
 
 typedef enum cm_io {
     CM_IO_PREAD,
-    CM_IO_MMAP,  /* a mapping for each read: the copy is the kernel's page fault */
+    CM_IO_MMAP,  /* a mapping for each read, copied out of by the kernel: a file that
+                    shrinks is an error then, not a signal */
     CM_IO_URING, /* several requests at once through io_uring */
     CM_IO_DIRECT /* O_DIRECT: past the page cache, aligned buffers */
 } cm_io;
 
 /*
- * cm_store_open_dir for reading with IO.  CM_EUNSUPPORTED, with a sentence, where
- * the kernel or the file system does not have it; nothing else is taken instead.
+ * cm_store_open_dir whose objects are read with IO; writing is as ever.
+ * CM_EUNSUPPORTED, with a sentence, where the kernel or the file system does not
+ * have it; nothing else is taken instead.  A folder without a file at its root is
+ * found out about O_DIRECT only when an object is opened.
+ *
+ * System calls for an object read whole: open, fstat, read, close; with MMAP mmap,
+ * copy and munmap in place of the read; with URING the opens and the reads of many
+ * go in with one call each, and every file costs an fstat, an fcntl and a close.
+ * For a range of an open object: the read alone.
  */
 int cm_store_open_dir_io(const char *path, cm_io io, cm_store **out, cm_error *err);
 
@@ -32,8 +40,15 @@ typedef struct cm_read {
     size_t got_nbytes;
 } cm_read;
 
-/* Reads all N into BUF, resized, one after the other at `at`.  *nrequests: what storage was asked for (opens not counted). */
+/*
+ * Reads all N into BUF, in place of what it held, one after the other at `at`.
+ * *nrequests: what storage was asked for, one for each read, absent or not.  When
+ * one fails, none is valid.
+ */
 int cm_store_read_many(cm_store *store, cm_read *read, size_t n, cm_buf *buf, uint64_t *nrequests,
+                       cm_error *err);
+/* The same behind what BUF holds; adds to *nrequests. */
+int cm_store_read_more(cm_store *store, cm_read *read, size_t n, cm_buf *buf, uint64_t *nrequests,
                        cm_error *err);
 
 /*

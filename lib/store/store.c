@@ -77,14 +77,24 @@ uint64_t cm_object_nbytes(const cm_object_reader *reader)
     return reader->nbytes;
 }
 
+static int check_range(const cm_object_reader *reader, uint64_t offset, uint64_t nbytes,
+                       cm_error *err)
+{
+    if (offset <= reader->nbytes && nbytes <= reader->nbytes - offset)
+        return CM_OK;
+    return cm_fail(err, CM_EFORMAT, "%s: %llu bytes wanted at %llu, but the object has %llu bytes",
+                   reader->key, (unsigned long long)nbytes, (unsigned long long)offset,
+                   (unsigned long long)reader->nbytes);
+}
+
 int cm_object_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
                    cm_error *err)
 {
-    if (offset > reader->nbytes || nbytes > reader->nbytes - offset)
-        return cm_fail(err, CM_EFORMAT,
-                       "%s: %zu bytes wanted at %llu, but the object has %llu bytes", reader->key,
-                       nbytes, (unsigned long long)offset, (unsigned long long)reader->nbytes);
-    int rc = nbytes ? reader->store->ops->reader_read(reader, offset, dst, nbytes, err) : CM_OK;
+    int rc = check_range(reader, offset, nbytes, err);
+    if (rc)
+        return rc;
+    if (nbytes)
+        rc = reader->store->ops->reader_read(reader, offset, dst, nbytes, err);
     if (rc == CM_OK)
         count_get(reader->store, nbytes);
     return rc;
@@ -94,6 +104,115 @@ void cm_object_close(cm_object_reader *reader)
 {
     if (reader)
         reader->store->ops->reader_close(reader);
+}
+
+/* One whole object behind what BUF holds, for kinds that have no way of their own. */
+static int append_object(cm_store *store, cm_read *read, cm_buf *buf, cm_error *err)
+{
+    cm_object_reader *reader;
+    int rc = store->ops->reader_open(store, read->key, &reader, err);
+    if (rc)
+        return rc;
+    uint64_t nbytes = reader->nbytes;
+    size_t at = buf->nbytes;
+    if (nbytes > read->max_nbytes)
+        rc = cm_fail(err, CM_EFORMAT, "%s: has %llu bytes, more than the %llu that it may have",
+                     read->key, (unsigned long long)nbytes, (unsigned long long)read->max_nbytes);
+    if (rc == CM_OK)
+        rc = cm_buf_extend(buf, nbytes, err);
+    if (rc == CM_OK && nbytes)
+        rc = store->ops->reader_read(reader, 0, buf->data + at, (size_t)nbytes, err);
+    cm_object_close(reader);
+    read->got_nbytes = rc ? 0 : (size_t)nbytes;
+    return rc;
+}
+
+static int append_range(cm_store *store, cm_read *read, cm_buf *buf, cm_error *err)
+{
+    size_t at = buf->nbytes;
+    int rc = cm_buf_extend(buf, read->nbytes, err);
+    if (rc == CM_OK && read->nbytes)
+        rc = store->ops->reader_read(read->reader, read->offset, buf->data + at,
+                                     (size_t)read->nbytes, err);
+    read->got_nbytes = rc ? 0 : (size_t)read->nbytes;
+    return rc;
+}
+
+static int read_each(cm_store *store, cm_read *read, size_t n, cm_buf *buf, cm_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        read[i].at = buf->nbytes;
+        int rc = read[i].reader ? append_range(store, &read[i], buf, err)
+                                : append_object(store, &read[i], buf, err);
+        read[i].absent = rc == CM_ENOTFOUND && !read[i].reader;
+        if (rc && !read[i].absent)
+            return rc;
+    }
+    return CM_OK;
+}
+
+static int check_reads(const cm_store *store, cm_read *read, size_t n, cm_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        cm_read *r = &read[i];
+        r->absent = false;
+        r->at = r->got_nbytes = 0;
+        if (!r->reader && (r->offset != 0 || r->nbytes != UINT64_MAX))
+            return cm_fail(err, CM_EINVAL, "%s: only whole objects are read by key", r->key);
+        if (r->reader && r->reader->store != store)
+            return cm_fail(err, CM_EINTERNAL, "%s: was opened in another store", r->reader->key);
+        int rc = r->reader ? check_range(r->reader, r->offset, r->nbytes, err)
+                           : cm_key_check(r->key, err);
+        if (rc)
+            return rc;
+    }
+    return CM_OK;
+}
+
+int cm_store_read_more(cm_store *store, cm_read *read, size_t n, cm_buf *buf, uint64_t *nrequests,
+                       cm_error *err)
+{
+    int rc = check_reads(store, read, n, err);
+    if (rc)
+        return rc;
+    *nrequests += n;
+    rc = store->ops->read_many ? store->ops->read_many(store, read, n, buf, err)
+                               : read_each(store, read, n, buf, err);
+    for (size_t i = 0; i < n && rc == CM_OK; i++)
+        if (!read[i].absent)
+            count_get(store, read[i].got_nbytes);
+    return rc;
+}
+
+int cm_store_read_many(cm_store *store, cm_read *read, size_t n, cm_buf *buf, uint64_t *nrequests,
+                       cm_error *err)
+{
+    *nrequests = 0;
+    buf->nbytes = 0; /* so that growing copies nothing */
+    return cm_store_read_more(store, read, n, buf, nrequests, err);
+}
+
+int cm_store_identity(cm_store *store, const char *key, cm_identity *out, cm_error *err)
+{
+    *out = (cm_identity){0};
+    return store->ops->identity ? store->ops->identity(store, key, out, err)
+                                : store->ops->size(store, key, &out->nbytes, err);
+}
+
+int cm_buf_extend(cm_buf *buf, uint64_t nbytes, cm_error *err)
+{
+    size_t total;
+    if (nbytes > SIZE_MAX || !cm_add_size(buf->nbytes, (size_t)nbytes, &total))
+        return cm_fail(err, CM_ENOMEM, "no memory for %llu bytes more", (unsigned long long)nbytes);
+    size_t spare = total < SIZE_MAX / 2 ? total + total / 4 : total;
+    /* Alone in its buffer an object gets what it needs: chunk-sized buffers count. */
+    if (total > buf->capacity && buf->nbytes > 0 &&
+        (!buf->max_nbytes || spare <= buf->max_nbytes)) {
+        int rc = cm_buf_reserve(buf, spare, err);
+        if (rc)
+            return rc;
+    }
+    return cm_buf_resize(buf, total, err);
 }
 
 int cm_object_create(cm_store *store, const char *key, cm_object_writer **out, cm_error *err)

@@ -5,32 +5,50 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "store/store.h"
+#include "store/io.h"
+
+typedef struct kind {
+    const char *name;
+    bool is_dir, has_io;
+    cm_io io;
+} kind;
 
 typedef struct fixture {
     cm_store *store;
-    char folder[64]; /* "" for the store in memory */
+    char folder[64];   /* "" for the store in memory */
+    char reason[1024]; /* why this machine does not have STORE, which is NULL then */
 } fixture;
 
-static int open_memory(void **state)
+static int open_store(void **state)
 {
+    const kind *k = *state;
     fixture *f = calloc(1, sizeof *f);
+    cm_error err = {0};
     *state = f;
-    return cm_store_open_memory(&f->store, NULL);
-}
-
-static int open_dir(void **state)
-{
-    fixture *f = calloc(1, sizeof *f);
-    *state = f;
+    if (!k->is_dir)
+        return cm_store_open_memory(&f->store, NULL);
     strcpy(f->folder, "/tmp/cm-store-XXXXXX");
     if (!mkdtemp(f->folder))
         return -1;
-    return cm_store_open_dir(f->folder, true, &f->store, NULL);
+    int rc = k->has_io ? cm_store_open_dir_io(f->folder, k->io, &f->store, &err)
+                       : cm_store_open_dir(f->folder, true, &f->store, &err);
+    strcpy(f->reason, err.text);
+    return rc == CM_EUNSUPPORTED ? 0 : rc;
+}
+
+static cm_store *store_of(void **state)
+{
+    const fixture *f = *state;
+    if (!f->store) {
+        print_message("%s\n", f->reason);
+        skip();
+    }
+    return f->store;
 }
 
 static int close_store(void **state)
@@ -68,7 +86,7 @@ static void assert_text(cm_store *s, const char *key, const char *text)
 
 static void test_put_and_get(void **state)
 {
-    cm_store *s = ((fixture *)*state)->store;
+    cm_store *s = store_of(state);
     cm_buf buf = {0};
     cm_error err = {0};
     assert_int_equal(cm_store_get(s, "a", 10, &buf, &err), CM_ENOTFOUND);
@@ -98,7 +116,7 @@ static void test_put_and_get(void **state)
 
 static void test_delete(void **state)
 {
-    cm_store *s = ((fixture *)*state)->store;
+    cm_store *s = store_of(state);
     put_text(s, "x/y", "1");
     assert_int_equal(cm_store_delete(s, "x/y", NULL), CM_OK);
     assert_int_equal(cm_store_size(s, "x/y", NULL, NULL), CM_ENOTFOUND);
@@ -108,7 +126,7 @@ static void test_delete(void **state)
 
 static void test_bad_keys(void **state)
 {
-    cm_store *s = ((fixture *)*state)->store;
+    cm_store *s = store_of(state);
     static char long_key[5000];
     memset(long_key, 'k', sizeof long_key - 1);
     static const char *const bad[] = {"",          "/",   "/a",    "a/",    "a//b",
@@ -152,7 +170,7 @@ static int stop_at_once(void *context, const char *name, bool is_prefix, cm_erro
 
 static void test_list(void **state)
 {
-    cm_store *s = ((fixture *)*state)->store;
+    cm_store *s = store_of(state);
     char names[200] = "";
     assert_int_equal(cm_store_list(s, "", join_names, names, NULL), CM_OK);
     assert_string_equal(names, "");
@@ -184,7 +202,7 @@ static void test_list(void **state)
 
 static void test_read_ranges(void **state)
 {
-    cm_store *s = ((fixture *)*state)->store;
+    cm_store *s = store_of(state);
     put_text(s, "o", "0123456789");
     cm_object_reader *r;
     cm_error err = {0};
@@ -221,7 +239,7 @@ static void test_read_ranges(void **state)
 
 static void test_piecewise_write(void **state)
 {
-    cm_store *s = ((fixture *)*state)->store;
+    cm_store *s = store_of(state);
     cm_object_writer *w;
     cm_error err = {0};
     assert_int_equal(cm_object_create(s, "new/shard", &w, &err), CM_OK);
@@ -275,7 +293,7 @@ static void *write_many(void *argument)
 
 static void test_concurrent_writers(void **state)
 {
-    cm_store *s = ((fixture *)*state)->store;
+    cm_store *s = store_of(state);
     cm_object_writer *shared;
     assert_int_equal(cm_object_create(s, "shared", &shared, NULL), CM_OK);
     pthread_t thread[NTHREADS];
@@ -308,7 +326,7 @@ static void test_concurrent_writers(void **state)
 
 static void test_buffer_limit(void **state)
 {
-    cm_store *s = ((fixture *)*state)->store;
+    cm_store *s = store_of(state);
     put_text(s, "o", "0123456789");
     cm_buf buf;
     cm_buf_init(&buf, 4);
@@ -316,19 +334,237 @@ static void test_buffer_limit(void **state)
     cm_buf_release(&buf);
 }
 
-#define BOTH(test)                                                                                 \
-    {#test " (memory)", test, open_memory, close_store, NULL},                                     \
-    {                                                                                              \
-#test " (folder)", test, open_dir, close_store, NULL                                       \
+/* ---- many at once ---- */
+
+enum {
+    NMANY = 150 /* more than go to the kernel together */
+};
+
+/* The bytes of object I: none, few, or more than a page; object NMANY is where ranges come from. */
+static size_t make_object(int i, uint8_t *bytes)
+{
+    size_t nbytes = i < NMANY && i % 5 == 0 ? 0 : (size_t)i * 61;
+    for (size_t k = 0; k < nbytes; k++)
+        bytes[k] = (uint8_t)((size_t)i * 7 + k * 13 + k / 256);
+    return nbytes;
+}
+
+static void check_many(cm_store *s, cm_object_reader *reader, cm_read *read, cm_buf *buf)
+{
+    static char key[NMANY][16];
+    uint8_t bytes[NMANY * 61];
+    cm_error err = {0};
+    for (int i = 0; i < NMANY; i++) {
+        snprintf(key[i], sizeof key[i], "m/%d", i);
+        read[i] = (cm_read){.key = key[i], .nbytes = UINT64_MAX, .max_nbytes = sizeof bytes};
+        if (i % 3 == 1)
+            read[i] =
+                (cm_read){.reader = reader, .offset = (uint64_t)i, .nbytes = (uint64_t)i * 50};
     }
+    uint64_t nrequests = 77;
+    cm_store_counts before = cm_store_count(s);
+    if (cm_store_read_many(s, read, NMANY, buf, &nrequests, &err) != CM_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(nrequests, NMANY);
+    size_t at = 0;
+    uint64_t nabsent = 0;
+    for (int i = 0; i < NMANY; i++) {
+        bool absent = i % 3 != 1 && i % 7 == 0;
+        size_t nbytes = make_object(i % 3 == 1 ? NMANY : i, bytes);
+        const uint8_t *expected = bytes;
+        if (i % 3 == 1) {
+            expected += i;
+            nbytes = (size_t)i * 50;
+        }
+        assert_int_equal(read[i].absent, absent);
+        assert_int_equal(read[i].at, at);
+        assert_int_equal(read[i].got_nbytes, absent ? 0 : nbytes);
+        if (!absent && nbytes)
+            assert_memory_equal(buf->data + at, expected, nbytes);
+        at += read[i].got_nbytes;
+        nabsent += absent;
+    }
+    assert_int_equal(buf->nbytes, at);
+    assert_int_equal(cm_store_count(s).nget - before.nget, NMANY - nabsent);
+    assert_int_equal(cm_store_count(s).get_nbytes - before.get_nbytes, at);
+}
+
+static void test_read_many(void **state)
+{
+    cm_store *s = store_of(state);
+    uint8_t bytes[NMANY * 61];
+    char key[16];
+    for (int i = 0; i < NMANY; i++) {
+        snprintf(key, sizeof key, "m/%d", i);
+        if (i % 7)
+            assert_int_equal(cm_store_put(s, key, bytes, make_object(i, bytes), NULL), CM_OK);
+    }
+    cm_object_reader *reader;
+    assert_int_equal(cm_store_put(s, "ranges", bytes, make_object(NMANY, bytes), NULL), CM_OK);
+    assert_int_equal(cm_object_open(s, "ranges", &reader, NULL), CM_OK);
+    cm_read read[NMANY];
+    cm_buf buf = {0};
+    check_many(s, reader, read, &buf);
+    const uint8_t *data = buf.data;
+    check_many(s, reader, read, &buf);
+    assert_ptr_equal(buf.data, data); /* grown once, it is used again */
+
+    /* Behind what is there. */
+    uint64_t nrequests = 3;
+    size_t before = buf.nbytes;
+    read[0] = (cm_read){.reader = reader, .offset = 5, .nbytes = 5};
+    assert_int_equal(cm_store_read_more(s, read, 1, &buf, &nrequests, NULL), CM_OK);
+    assert_int_equal(nrequests, 4);
+    assert_int_equal(read[0].at, before);
+    assert_memory_equal(buf.data + before, bytes + 5, 5);
+    cm_buf_release(&buf);
+    cm_object_close(reader);
+}
+
+static void test_read_many_refuses(void **state)
+{
+    cm_store *s = store_of(state);
+    put_text(s, "o", "0123456789");
+    put_text(s, "f/o", "0123456789");
+    cm_object_reader *reader;
+    assert_int_equal(cm_object_open(s, "o", &reader, NULL), CM_OK);
+    const struct {
+        cm_read read;
+        int rc;
+    } row[] = {
+        {{.key = "o", .nbytes = UINT64_MAX, .max_nbytes = 10}, CM_OK},
+        {{.key = "o", .nbytes = UINT64_MAX, .max_nbytes = 9}, CM_EFORMAT},
+        {{.key = "f", .nbytes = UINT64_MAX, .max_nbytes = 9}, CM_OK}, /* a folder: no object */
+        {{.key = "../o", .nbytes = UINT64_MAX, .max_nbytes = 10}, CM_EFORMAT},
+        {{.key = "o", .offset = 1, .nbytes = UINT64_MAX, .max_nbytes = 10}, CM_EINVAL},
+        {{.key = "o", .nbytes = 10, .max_nbytes = 10}, CM_EINVAL},
+        {{.reader = reader, .offset = 9, .nbytes = 2}, CM_EFORMAT},
+        {{.reader = reader, .offset = 11, .nbytes = 0}, CM_EFORMAT},
+        {{.reader = reader, .offset = 2, .nbytes = UINT64_MAX}, CM_EFORMAT},
+    };
+    cm_buf buf = {0};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        /* In the middle of others that are fine. */
+        cm_read read[3] = {{.key = "o", .nbytes = UINT64_MAX, .max_nbytes = 10},
+                           row[i].read,
+                           {.key = "f/o", .nbytes = UINT64_MAX, .max_nbytes = 10}};
+        uint64_t nrequests;
+        cm_error err = {0};
+        assert_int_equal(cm_store_read_many(s, read, 3, &buf, &nrequests, &err), row[i].rc);
+        assert_true(row[i].rc == CM_OK || err.text[0] != '\0');
+    }
+    cm_buf_release(&buf);
+    cm_buf_init(&buf, 15);
+    cm_read twice[2] = {{.key = "o", .nbytes = UINT64_MAX, .max_nbytes = 10},
+                        {.key = "o", .nbytes = UINT64_MAX, .max_nbytes = 10}};
+    uint64_t nrequests;
+    assert_int_equal(cm_store_read_many(s, twice, 2, &buf, &nrequests, NULL), CM_EBUDGET);
+    cm_buf_release(&buf);
+    cm_object_close(reader);
+}
+
+static void *read_many_often(void *argument)
+{
+    worker *w = argument;
+    char key[NTHREADS * 4][16];
+    cm_read read[NTHREADS * 4];
+    cm_buf buf = {0};
+    for (int turn = 0; turn < NOBJECTS; turn++) {
+        for (int i = 0; i < NTHREADS * 4; i++) {
+            snprintf(key[i], sizeof key[i], "r/%d", (turn + i) % NOBJECTS);
+            read[i] = (cm_read){.key = key[i], .nbytes = UINT64_MAX, .max_nbytes = PIECE};
+        }
+        uint64_t nrequests;
+        w->failures +=
+            cm_store_read_many(w->store, read, NTHREADS * 4, &buf, &nrequests, NULL) != 0;
+        for (int i = 0; i < NTHREADS * 4; i++)
+            for (size_t k = 0; k < read[i].got_nbytes; k++)
+                w->failures += buf.data[read[i].at + k] != 'A' + (turn + i) % NOBJECTS;
+    }
+    cm_buf_release(&buf);
+    return NULL;
+}
+
+static void test_concurrent_readers(void **state)
+{
+    cm_store *s = store_of(state);
+    for (int i = 0; i < NOBJECTS; i++) {
+        uint8_t piece[PIECE];
+        char key[16];
+        memset(piece, 'A' + i, sizeof piece);
+        snprintf(key, sizeof key, "r/%d", i);
+        assert_int_equal(cm_store_put(s, key, piece, sizeof piece, NULL), CM_OK);
+    }
+    pthread_t thread[NTHREADS];
+    worker w[NTHREADS];
+    for (int t = 0; t < NTHREADS; t++) {
+        w[t] = (worker){.store = s};
+        assert_int_equal(pthread_create(&thread[t], NULL, read_many_often, &w[t]), 0);
+    }
+    for (int t = 0; t < NTHREADS; t++) {
+        pthread_join(thread[t], NULL);
+        assert_int_equal(w[t].failures, 0);
+    }
+}
+
+/* A child goes on with a store that its parent had open, and both read. */
+static void test_fork(void **state)
+{
+    cm_store *s = store_of(state);
+    for (int i = 0; i < NOBJECTS; i++) {
+        uint8_t piece[PIECE];
+        char key[16];
+        memset(piece, 'A' + i, sizeof piece);
+        snprintf(key, sizeof key, "r/%d", i);
+        assert_int_equal(cm_store_put(s, key, piece, sizeof piece, NULL), CM_OK);
+    }
+    worker w = {.store = s};
+    read_many_often(&w);
+    pid_t child = fork();
+    read_many_often(&w);
+    if (child == 0)
+        _exit(w.failures != 0);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(w.failures, 0);
+}
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        BOTH(test_put_and_get),        BOTH(test_delete),
-        BOTH(test_bad_keys),           BOTH(test_list),
-        BOTH(test_read_ranges),        BOTH(test_piecewise_write),
-        BOTH(test_concurrent_writers), BOTH(test_buffer_limit),
+    static const kind kinds[] = {
+        {"memory", false, false, CM_IO_PREAD},      {"folder", true, false, CM_IO_PREAD},
+        {"folder, pread", true, true, CM_IO_PREAD}, {"folder, mmap", true, true, CM_IO_MMAP},
+        {"folder, uring", true, true, CM_IO_URING}, {"folder, direct", true, true, CM_IO_DIRECT},
     };
+    static const struct {
+        const char *name;
+        CMUnitTestFunction run;
+    } suite[] = {
+        {"put_and_get", test_put_and_get},
+        {"delete", test_delete},
+        {"bad_keys", test_bad_keys},
+        {"list", test_list},
+        {"read_ranges", test_read_ranges},
+        {"piecewise_write", test_piecewise_write},
+        {"concurrent_writers", test_concurrent_writers},
+        {"buffer_limit", test_buffer_limit},
+        {"read_many", test_read_many},
+        {"read_many_refuses", test_read_many_refuses},
+        {"concurrent_readers", test_concurrent_readers},
+        {"fork", test_fork},
+    };
+    enum {
+        NKINDS = sizeof kinds / sizeof *kinds,
+        NTESTS = sizeof suite / sizeof *suite
+    };
+    static char name[NKINDS * NTESTS][64];
+    struct CMUnitTest tests[NKINDS * NTESTS];
+    for (size_t i = 0; i < NKINDS * NTESTS; i++) {
+        const kind *k = &kinds[i % NKINDS];
+        snprintf(name[i], sizeof name[i], "%s (%s)", suite[i / NKINDS].name, k->name);
+        tests[i] = (struct CMUnitTest){name[i], suite[i / NKINDS].run, open_store, close_store,
+                                       (void *)(uintptr_t)k};
+    }
     return cmocka_run_group_tests_name("store", tests, NULL, NULL);
 }
