@@ -173,38 +173,6 @@ static int open_journal(cm_re_job *job, cm_output *out, cm_journal **journal, cm
 
 /* ---- writing ---- */
 
-static int write_metadata(cm_re_job *job, cm_store *store, cm_error *err)
-{
-    size_t n = 0;
-    cm_zarr_entry *entry = cm_calloc(job->tree.nnodes + 1, sizeof(entry[0]), err);
-    cm_zarr_meta *group = cm_calloc(job->tree.nnodes + 1, sizeof(group[0]), err);
-    int rc = entry == NULL || group == NULL ? CM_ENOMEM : CM_OK;
-    cm_monitor_phase(job->options->monitor, CM_PHASE_FINISHING, 0);
-    for (size_t i = 0; rc == CM_OK && i < job->tree.nnodes; i++) {
-        const cm_zarr_node *node = &job->tree.node[i];
-        if (!node->meta.is_group || !cm_re_wants_group(job, node->path))
-            continue;
-        rc = cm_zarr_meta_copy(&node->meta, &group[i], err);
-        if (rc == CM_OK && !(node->meta.verbatim && node->meta.zarr_format == job->zarr_format))
-            rc = cm_zarr_meta_set_format(&group[i], job->zarr_format, err);
-        entry[n++] = (cm_zarr_entry){node->path, &group[i]};
-    }
-    for (size_t i = 0; rc == CM_OK && i < job->narrays; i++)
-        entry[n++] = (cm_zarr_entry){job->array[i].node->path, &job->array[i].meta};
-    if (rc == CM_OK && job->options->durable)
-        rc = cm_store_sync(store, err);
-    if (rc == CM_OK)
-        rc =
-            cm_zarr_hierarchy_write(store, job->zarr_format, entry, n, job->tree.consolidated, err);
-    if (rc == CM_OK && job->options->durable)
-        rc = cm_store_sync(store, err);
-    for (size_t i = 0; group != NULL && i < job->tree.nnodes; i++)
-        cm_zarr_meta_release(&group[i]);
-    free(entry);
-    free(group);
-    return rc;
-}
-
 static void sum_written(cm_re_job *job)
 {
     for (size_t i = 0; i < job->narrays; i++) {
@@ -242,7 +210,7 @@ static int write_store(cm_re_job *job, cm_output *out, cm_error *err)
         rc = cm_re_run(job, out->store, err);
     cm_store_counts before = cm_store_count(out->store);
     if (rc == CM_OK)
-        rc = write_metadata(job, out->store, err);
+        rc = cm_re_write_metadata(job, out->store, err);
     cm_store_counts after = cm_store_count(out->store);
     cm_journal_close(journal, rc == CM_OK);
     if (rc != CM_OK)

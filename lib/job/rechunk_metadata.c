@@ -1,0 +1,145 @@
+/*
+ * The metadata of the target, written when all chunks are there.  Codecs that
+ * stay are written in the words that the source has for them: what it leaves to
+ * a default, and members that are not known here, are for other readers too.
+ */
+#include <stdlib.h>
+
+#include "job/rechunk.h"
+
+/* ---- codecs as the source has them ---- */
+
+/* The configuration of the one sharding codec in LIST; NULL: there is none. */
+static const cm_json *sharding_of(const cm_json *list)
+{
+    return cm_json_member(cm_json_at(list, 0), "configuration");
+}
+
+/* Sets MEMBER in the configuration of the one codec in *LIST, which is made anew. */
+static int set_in_sharding(cm_json **list, const char *member, const cm_json *value, cm_error *err)
+{
+    cm_json *made = cm_json_array(), *codec = cm_json_copy(cm_json_at(*list, 0));
+    cm_json *configuration = cm_json_copy(sharding_of(*list));
+    int rc = cm_json_set(configuration, member, cm_json_copy(value), err);
+    if (rc == CM_OK) {
+        rc = cm_json_set(codec, "configuration", configuration, err);
+        configuration = NULL;
+    }
+    if (rc == CM_OK) {
+        rc = cm_json_append(made, codec, err);
+        codec = NULL;
+    }
+    cm_json_free(configuration);
+    cm_json_free(codec);
+    cm_json_free(rc == CM_OK ? *list : made);
+    if (rc == CM_OK)
+        *list = made;
+    return rc;
+}
+
+/* Chunks and shards are the target's; the codecs inside of them, and those of a shard's index, the source's. */
+static int keep_v3(const cm_re_array *a, cm_json *doc, cm_error *err)
+{
+    const cm_zarr_meta *was = &a->node->meta;
+    const cm_json *inner = cm_json_member(was->raw, "codecs"), *index = NULL;
+    if (cm_re_sharding(was) != NULL) {
+        const cm_json *configuration = sharding_of(inner);
+        inner = cm_json_member(configuration, "codecs");
+        index = cm_json_member(configuration, "index_codecs");
+    }
+    if (!a->sharded)
+        return cm_json_set(doc, "codecs", cm_json_copy(inner), err);
+    cm_json *codecs = cm_json_copy(cm_json_member(doc, "codecs"));
+    int rc = set_in_sharding(&codecs, "codecs", inner, err);
+    if (rc == CM_OK && index != NULL)
+        rc = set_in_sharding(&codecs, "index_codecs", index, err);
+    if (rc == CM_OK)
+        return cm_json_set(doc, "codecs", codecs, err);
+    cm_json_free(codecs);
+    return rc;
+}
+
+static int keep_v2(const cm_re_array *a, cm_json *doc, cm_error *err)
+{
+    const cm_json *compressor = cm_json_member(a->node->meta.raw, "compressor");
+    const cm_json *filters = cm_json_member(a->node->meta.raw, "filters");
+    int rc = CM_OK;
+    if (compressor != NULL)
+        rc = cm_json_set(doc, "compressor", cm_json_copy(compressor), err);
+    if (rc == CM_OK && cm_json_length(filters) > 0)
+        rc = cm_json_set(doc, "filters", cm_json_copy(filters), err);
+    return rc;
+}
+
+/* A's metadata into *OUT, which borrows all of it but, where that is another, RAW. */
+static int keep_codecs(const cm_re_array *a, cm_zarr_meta *out, cm_error *err)
+{
+    cm_json *doc = NULL, *attrs = NULL;
+    bool v3 = a->meta.zarr_format == 3;
+    *out = a->meta;
+    if (a->how == CM_RE_OBJECTS || !a->same_codec || a->node->meta.raw == NULL ||
+        a->node->meta.zarr_format != a->meta.zarr_format)
+        return CM_OK;
+    int rc = v3 ? cm_zarr_meta_to_v3(&a->meta, &doc, err)
+                : cm_zarr_meta_to_v2(&a->meta, &doc, &attrs, err);
+    cm_json_free(attrs);
+    if (rc == CM_OK)
+        rc = v3 ? keep_v3(a, doc, err) : keep_v2(a, doc, err);
+    if (rc != CM_OK) {
+        cm_json_free(doc);
+        return rc;
+    }
+    out->raw = doc;
+    out->verbatim = true;
+    return CM_OK;
+}
+
+/* ---- the hierarchy ---- */
+
+static int add_groups(const cm_re_job *job, cm_zarr_meta *group, cm_zarr_entry *entry, size_t *n,
+                      cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < job->tree.nnodes; i++) {
+        const cm_zarr_node *node = &job->tree.node[i];
+        if (!node->meta.is_group || !cm_re_wants_group(job, node->path))
+            continue;
+        rc = cm_zarr_meta_copy(&node->meta, &group[i], err);
+        if (rc == CM_OK && !(node->meta.verbatim && node->meta.zarr_format == job->zarr_format))
+            rc = cm_zarr_meta_set_format(&group[i], job->zarr_format, err);
+        entry[(*n)++] = (cm_zarr_entry){node->path, &group[i]};
+    }
+    return rc;
+}
+
+int cm_re_write_metadata(cm_re_job *job, cm_store *store, cm_error *err)
+{
+    size_t n = 0;
+    cm_zarr_entry *entry = cm_calloc(job->tree.nnodes + job->narrays + 1, sizeof(entry[0]), err);
+    cm_zarr_meta *group = cm_calloc(job->tree.nnodes + 1, sizeof(group[0]), err);
+    cm_zarr_meta *array = cm_calloc(job->narrays + 1, sizeof(array[0]), err);
+    int rc = entry == NULL || group == NULL || array == NULL ? CM_ENOMEM : CM_OK;
+    cm_monitor_phase(job->options->monitor, CM_PHASE_FINISHING, 0);
+    if (rc == CM_OK)
+        rc = add_groups(job, group, entry, &n, err);
+    for (size_t i = 0; rc == CM_OK && i < job->narrays; i++) {
+        rc = keep_codecs(&job->array[i], &array[i], err);
+        entry[n++] = (cm_zarr_entry){job->array[i].node->path, &array[i]};
+    }
+    if (rc == CM_OK && job->options->durable)
+        rc = cm_store_sync(store, err);
+    if (rc == CM_OK)
+        rc =
+            cm_zarr_hierarchy_write(store, job->zarr_format, entry, n, job->tree.consolidated, err);
+    if (rc == CM_OK && job->options->durable)
+        rc = cm_store_sync(store, err);
+    for (size_t i = 0; group != NULL && i < job->tree.nnodes; i++)
+        cm_zarr_meta_release(&group[i]);
+    for (size_t i = 0; array != NULL && i < job->narrays; i++)
+        if (array[i].raw != job->array[i].meta.raw)
+            cm_json_free(array[i].raw);
+    free(entry);
+    free(group);
+    free(array);
+    return rc;
+}

@@ -1,0 +1,112 @@
+"""rechunk: ragged edges in a small memory, and codecs in the words that the source has for them."""
+
+import json
+
+import numcodecs
+import numpy as np
+import pytest
+import zarr
+
+from support import rechunked
+
+MIB = 1 << 20
+
+
+# ---- target chunks that reach past the array's end ------------------------------------------------
+
+
+def test_only_what_lies_inside_the_array_is_held(tmp_path, out):
+    """Four target chunks of 8 MiB whole, of 8 MiB together inside the array."""
+    data = np.random.default_rng(1).random((26, 201, 401), dtype="f4")
+    source = tmp_path / "in.zarr"
+    zarr.create_array(source, data=data, chunks=(1, 201, 401), compressors=None, fill_value=0.5)
+    options = ["--chunks", "26x200x400", "--memory", f"{52 * MIB}", "--threads", "1", "--verify", "full"]
+    (a,) = rechunked.run(source, out, *options)["arrays"]
+    assert a["plan"]["kind"] == "sweep" and a["planned"]["chunk_decodes"] == 26
+    assert a["plan"]["memory_nbytes"] < 4 * 26 * 200 * 400 * 4
+    assert np.array_equal(zarr.open_array(out, mode="r")[...], data)
+    # What pads the last chunk is the fill value.
+    last = np.frombuffer((out / "c" / "0" / "1" / "1").read_bytes(), "<f4").reshape(26, 200, 400)
+    assert np.array_equal(last[:, :1, :1], data[:, 200:, 400:])
+    assert (last[:, 1:] == 0.5).all() and (last[:, :, 1:] == 0.5).all()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("memory", [30, 33, 36, 40, 48, 64])
+def test_ragged_in_any_memory(tmp_path, out, memory, threads):
+    data = np.random.default_rng(2).random((3, 1030, 1050), dtype="f4")
+    source = tmp_path / "in.zarr"
+    zarr.create_array(source, data=data, chunks=(1, 300, 1050), compressors=None)
+    document = rechunked.run(source, out, "--chunks", "3x512x512", "--memory", f"{memory}MiB",
+                             "--threads", str(threads), "--verify", "full")
+    assert document["memory"]["limit_nbytes"] == memory * MIB
+    assert np.array_equal(zarr.open_array(out, mode="r")[...], data)
+
+
+# ---- codecs that stay -----------------------------------------------------------------------------
+
+DATA = np.arange(600, dtype="i4").reshape(20, 30)
+V2 = {
+    "blosc chooses its shuffle": {"compressor": {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": -1, "blocksize": 0}},
+    "levels by default": {"compressor": {"id": "zstd"}, "filters": [{"id": "delta", "dtype": "<i4"}]},
+    "zlib": {"compressor": {"id": "zlib", "level": 1}, "filters": None},
+    "nothing": {"compressor": None, "filters": None},
+}
+BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
+V3 = {
+    "defaults left out": [BYTES, {"name": "zstd", "configuration": {"level": 1}}],
+    "spelled out": [BYTES, {"name": "zstd", "configuration": {"level": 1, "checksum": False}}],
+    "checked": [BYTES, {"name": "gzip", "configuration": {"level": 1}}, {"name": "crc32c"}],
+}
+
+
+def source_v2(path, members):
+    kept = {k: v for k, v in members.items() if v is not None}
+    compressor = numcodecs.get_codec(dict(kept["compressor"])) if "compressor" in kept else None
+    filters = [numcodecs.get_codec(dict(f)) for f in kept.get("filters", [])] or None
+    zarr.create_array(path, data=DATA, chunks=(7, 8), zarr_format=2, compressors=compressor, filters=filters)
+    document = json.loads((path / ".zarray").read_text()) | members
+    (path / ".zarray").write_text(json.dumps(document))
+
+
+def source_v3(path, codecs, shards=None):
+    make = {"zstd": zarr.codecs.ZstdCodec(level=1), "gzip": zarr.codecs.GzipCodec(level=1), "crc32c": zarr.codecs.Crc32cCodec()}
+    compressors = [make[c["name"]] for c in codecs[1:]]
+    zarr.create_array(path, data=DATA, chunks=(7, 8), shards=shards, compressors=compressors)
+    document = json.loads((path / "zarr.json").read_text())
+    if shards:
+        document["codecs"][0]["configuration"]["codecs"] = codecs
+    else:
+        document["codecs"] = codecs
+    (path / "zarr.json").write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("members", V2.values(), ids=V2)
+def test_codecs_of_version_2_stay_as_written(tmp_path, out, members):
+    source_v2(tmp_path / "in.zarr", members)
+    rechunked.run(tmp_path / "in.zarr", out, "--chunks", "10x11", "--verify", "full")
+    document = json.loads((out / ".zarray").read_text())
+    assert {k: document[k] for k in members} == members
+    assert document["chunks"] == [10, 11]
+    assert np.array_equal(zarr.open_array(out, mode="r")[...], DATA)
+
+
+@pytest.mark.parametrize("before", [None, (14, 16)], ids=["unsharded", "sharded"])
+@pytest.mark.parametrize("after", [None, (20, 22)], ids=["to chunks", "to shards"])
+@pytest.mark.parametrize("codecs", V3.values(), ids=V3)
+def test_codecs_of_version_3_stay_as_written(tmp_path, out, codecs, before, after):
+    source_v3(tmp_path / "in.zarr", codecs, before)
+    shards = "x".join(map(str, after)) if after else "none"
+    rechunked.run(tmp_path / "in.zarr", out, "--chunks", "10x11", "--shards", shards, "--verify", "full")
+    written = json.loads((out / "zarr.json").read_text())["codecs"]
+    if after:
+        assert written[0]["configuration"]["chunk_shape"] == [10, 11]
+        written = written[0]["configuration"]["codecs"]
+    assert written == codecs
+    assert np.array_equal(zarr.open_array(out, mode="r")[...], DATA)
+
+
+def test_another_codec_is_written_whole(tmp_path, out):
+    source_v3(tmp_path / "in.zarr", V3["defaults left out"])
+    rechunked.run(tmp_path / "in.zarr", out, "--codec", "zstd:1", "--verify", "full")
+    assert json.loads((out / "zarr.json").read_text())["codecs"] == V3["spelled out"]
