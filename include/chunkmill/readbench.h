@@ -271,6 +271,7 @@ typedef struct cm_readbench_session {
     double cpu_seconds,
         cpu_seconds_per_gb; /* of this process and its workers, a GB of logical bytes */
     uint64_t peak_nbytes;   /* resident, this process and its workers */
+    uint64_t store_nbytes; /* of all its files */
     double resident_before,
         resident_after;  /* share of the store in the page cache; negative: not known */
     char *temperature;   /* "cold", "warm", "as found" */
