@@ -18,6 +18,7 @@ import inputs
 import measure
 import rechunk
 import report
+import zarr_metadata
 from contenders import CONTENDERS, NC2ZARR, ROOFLINE, Job
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -70,7 +71,7 @@ class Bench:
             raise RuntimeError(f"{job.source} could not be made {cache}")
         r = measure.run(contender.argv(job))
         if r.status == 0 and contender.name.startswith(ROOFLINE):
-            write_metadata(job)
+            zarr_metadata.write(job.output, job.spec.variables(), job.spec.dims(job.quick), job.spec.target)
         return r
 
     def qualify(self, names, job_of, row):
@@ -223,26 +224,6 @@ class Bench:
             self.result["peaks"].append(row)
 
 
-def write_metadata(job):
-    """Makes the roofline's chunks a store, so that they can be compared."""
-    with open(f"{job.output}/zarr.json", "w") as f:
-        json.dump({"zarr_format": 3, "node_type": "group", "attributes": {}}, f)
-    types = {"f4": "float32", "i2": "int16"}
-    for name, dtype in job.spec.variables():
-        target = list(job.spec.target)
-        blosc = {"cname": "zstd", "clevel": 2, "shuffle": "shuffle", "typesize": int(dtype[1]), "blocksize": 0}
-        meta = {
-            "zarr_format": 3, "node_type": "array", "shape": list(job.spec.dims(job.quick)),
-            "data_type": types[dtype], "fill_value": 0, "attributes": {},
-            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": target}},
-            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-            "codecs": [{"name": "bytes", "configuration": {"endian": "little"}},
-                       {"name": "blosc", "configuration": blosc}],
-        }  # fmt: skip
-        with open(f"{job.output}/{name}/zarr.json", "w") as f:
-            json.dump(meta, f)
-
-
 def parse():
     p = argparse.ArgumentParser()
     p.add_argument("build")
@@ -250,7 +231,8 @@ def parse():
     p.add_argument("--rounds", type=int, help="9, or 3 if quick; 11 pairs against cp")
     p.add_argument("--threads", type=int, default=min(2, len(os.sched_getaffinity(0))))
     p.add_argument("--who", help="comma-separated contenders, by the names in contenders.py")
-    p.add_argument("--only", help="comma-separated parts: names of inputs, cold, keep, index, memory, rechunk")
+    p.add_argument("--only", help="comma-separated parts: names of inputs, cold, keep, index, memory, rechunk, or of "
+                   "that rechunk:WORK")
     return p.parse_args()
 
 
@@ -285,8 +267,9 @@ def main():
             bench.memory(inputs.find("standard"), [64 * MIB, 96 * MIB, 128 * MIB])
             for name in ("chunked", "contiguous", "classic", "tiny", "sixty"):
                 bench.memory(inputs.find(name), [])
-        if wanted("rechunk"):
-            bench.result["rechunk"] = rechunk.run(bench, say)
+        works = [part.split(":")[1] for part in only or [] if part.startswith("rechunk:")]
+        if wanted("rechunk") or works:
+            bench.result["rechunk"] = rechunk.run(bench, say, works)
     finally:
         measure.remove(bench.work)
         bench.result["elapsed"] = time.time() - start

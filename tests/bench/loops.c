@@ -1,13 +1,14 @@
 /* The compiler vectorises these for the machine at hand: run.sh compiles them with -march=native. */
 #include "loops.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 enum {
     ZSTD_LEVEL = 3, /* what c-blosc asks for at level 2 */
     FRAME_HEADER = 16,
-    BLOCK_HEADER = 8 /* where the only block begins, and its length */
+    MAX_STREAMS = 16, /* of a block, one for each byte of an element, */
+    MIN_STREAM = 128, /* and of at least so many bytes */
+    BLOCK_HEADER = 8  /* where the only block begins, and its length */
 };
 
 static void unshuffle2(uint8_t *restrict out, const uint8_t *restrict in, size_t n)
@@ -122,4 +123,62 @@ size_t loop_frame(ZSTD_CCtx *zstd, uint8_t *out, const uint8_t *data, size_t n, 
     put32(out + 8, n);
     put32(out + 12, made);
     return made;
+}
+
+static uint32_t get32(const uint8_t *p)
+{
+    uint32_t v;
+    memcpy(&v, p, 4);
+    return v;
+}
+
+/* One block of N bytes at P: streams, each with its length before it. */
+static bool read_block(ZSTD_DCtx *zstd, uint8_t *out, size_t n, const uint8_t *p, size_t nstreams)
+{
+    for (size_t i = 0, length = n / nstreams; i < nstreams; i++, out += length) {
+        uint32_t stored = get32(p);
+        p += 4;
+        if (stored == length)
+            memcpy(out, p, length);
+        else if (ZSTD_decompressDCtx(zstd, out, length, p, stored) != length)
+            return false;
+        p += stored;
+    }
+    return true;
+}
+
+bool loop_unframe(ZSTD_DCtx *zstd, uint8_t *out, size_t n, const uint8_t *frame, uint8_t *scratch)
+{
+    unsigned flags = frame[2];
+    size_t itemsize = frame[3], block = get32(frame + 8);
+    if (get32(frame + 4) != n || flags >> 5 != 4)
+        return false;
+    if (flags & 2) {
+        memcpy(out, frame + FRAME_HEADER, n);
+        return true;
+    }
+    for (size_t at = 0, i = 0; at < n; at += block, i++) {
+        size_t length = n - at < block ? n - at : block;
+        bool split = !(flags & 0x10) && itemsize <= MAX_STREAMS && length == block &&
+                     block / itemsize >= MIN_STREAM;
+        uint8_t *to = flags & 1 ? scratch : out + at;
+        if (!read_block(zstd, to, length, frame + get32(frame + FRAME_HEADER + 4 * i),
+                        split ? itemsize : 1))
+            return false;
+        if (flags & 1)
+            loop_unshuffle(out + at, scratch, length / itemsize, itemsize);
+    }
+    return true;
+}
+
+uint32_t loop_crc32c(const void *data, size_t n)
+{
+    const uint8_t *p = data;
+    uint32_t sum = ~0u;
+    for (size_t i = 0; i < n; i++) {
+        sum ^= p[i];
+        for (int bit = 0; bit < 8; bit++)
+            sum = sum >> 1 ^ (sum & 1 ? 0x82f63b78u : 0);
+    }
+    return ~sum;
 }

@@ -2,6 +2,7 @@
 #ifndef BENCH_LOOPS_H
 #define BENCH_LOOPS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <zstd.h>
@@ -20,5 +21,14 @@ void loop_swap(uint8_t *data, size_t n, size_t itemsize);
 size_t loop_frame(ZSTD_CCtx *zstd, uint8_t *out, const uint8_t *data, size_t n, size_t itemsize,
                   uint8_t *scratch);
 size_t loop_frame_bound(size_t n);
+
+/*
+ * Decodes a frame of c-blosc that holds N bytes in blocks of zstd.  SCRATCH has
+ * room for N bytes.  False: it is something else.
+ */
+bool loop_unframe(ZSTD_DCtx *zstd, uint8_t *out, size_t n, const uint8_t *frame, uint8_t *scratch);
+
+/* The checksum behind a shard's index. */
+uint32_t loop_crc32c(const void *data, size_t n);
 
 #endif

@@ -1,40 +1,55 @@
-"""rechunk beside its peers, on the works of stores.py.
+"""rechunk beside its peers and the roofline, on the works of stores.py.
 
-As bench.py does it: in each round everyone rechunks the same store once, in turn;
-each target is compared with the source before anything counts; nobody syncs but
-those whose name says so.
+A pair is one run of a peer and one of rechunk, one right after the other, now this
+one first and now that one; ratios are taken within pairs.  Each target is compared
+with the source before anything counts.  Nobody syncs but those whose name says so,
+and these are paired with each other.
 """
 
 import json
 import os
+from dataclasses import dataclass
 
 import measure
 import report
+import store_plan
 import stores
+import zarr_metadata
+from contenders import ROOFLINE
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-RECHUNK = "rechunk"
+RECHUNK, DURABLE, DEFAULT = "rechunk", "rechunk-durable", "rechunk-default"
+OURS = (RECHUNK, DURABLE, DEFAULT)
 ROOM = 1 << 30  # bytes for peers that must be told a memory, where the work does not say one
+FEW = 3  # pairs of those that no target names
 
-TITLES = {
-    RECHUNK: "rechunk --verify none",
-    "rechunk-durable": "rechunk --verify none --durable",
-    "dask": "dask's rechunk, with xarray, no bound on memory",
-    "tensorstore": "tensorstore, without fsync",
-    "tensorstore-sync": "tensorstore, with fsync",
-    "zarr-python": "zarr-python 3, all in memory",
-    "zarrs": "the same with the zarrs pipeline",
-    "rechunker": "rechunker, version 2, by an intermediate store",
+
+@dataclass(frozen=True)
+class Contender:
+    title: str
+    partner: str = RECHUNK
+    judged: bool = True  # a target names it
+
+
+CONTENDERS = {
+    RECHUNK: Contender("rechunk --verify none"),
+    DEFAULT: Contender("rechunk, its sample verification included", judged=False),
+    DURABLE: Contender("rechunk --verify none --durable", judged=False),
+    ROOFLINE: Contender("roofline, bare loops, no bound on memory"),
+    "dask": Contender("dask's rechunk, with xarray, no bound on memory"),
+    "tensorstore": Contender("tensorstore, without fsync"),
+    "tensorstore-sync": Contender("tensorstore, with fsync", partner=DURABLE, judged=False),
+    "zarr-python": Contender("zarr-python 3, all in memory", judged=False),
+    "zarrs": Contender("the same with the zarrs pipeline", judged=False),
+    "rechunker": Contender("rechunker, version 2, by an intermediate store"),
 }
-SLOW = ("rechunker",)  # measured in a few rounds
 
 
 class Rechunks:
     def __init__(self, bench, say):
         self.bench, self.say = bench, say
-        self.rounds = bench.rounds if bench.quick else min(bench.rounds, 5)
 
-    def prepare(self, work, version):
+    def prepare(self, work, version=3):
         """The store, made if it is not there."""
         folder = f"{self.bench.root}/inputs"
         os.makedirs(folder, exist_ok=True)
@@ -51,65 +66,112 @@ class Rechunks:
                 f.write(stamp)
         return path
 
-    def argv(self, who, work, target):
-        quick, threads = self.bench.quick, str(self.bench.threads)
-        chunks = "x".join(map(str, work.lengths(work.target, quick)))
-        shards = "x".join(map(str, work.shards)) or "none"
-        memory = work.memory(quick)
-        if who.startswith(RECHUNK) and who != "rechunker":
-            limit = ["--memory", str(memory)] if memory else []
-            durable = ["--durable"] if who.endswith("durable") else []
-            # The same codec by name would do as well, but then its chunks are coded anew.
-            codec = ["--codec", "blosc:zstd:2:shuffle"] if work.codec != "blosc" else []
-            argv = [f"{self.bench.build}/bin/rechunk", "-q", "-j", threads, "--verify", "none", *codec]
-            layout = ["--chunks", chunks, "--shards", shards]
-            return [*argv, *layout, *limit, *durable, self.prepare(work, 3), target]
-        python = os.environ.get("BENCH_RECHUNKER_PYTHON", "") if who == "rechunker" else self.bench.python
-        source = self.prepare(work, 2 if who == "rechunker" else 3)
-        return [python, f"{HERE}/peer_rechunk.py", who, source, target, chunks, shards, threads, str(memory or ROOM)]
+    def source(self, who, work):
+        return self.prepare(work, 2 if who == "rechunker" else 3)
 
-    def once(self, who, work, target):
+    def layout(self, work):
+        chunks = "x".join(map(str, work.lengths(work.target, self.bench.quick)))
+        return chunks, "x".join(map(str, work.shards)) or "none"
+
+    def plan_path(self, work):
+        return f"{self.bench.work}/{work.name}.plan"
+
+    def ours(self, who, work, target):
+        chunks, shards = self.layout(work)
+        memory = work.memory(self.bench.quick)
+        options = ["--chunks", chunks, "--shards", shards]
+        # The same codec by name would do as well, but then its chunks are coded anew.
+        options += ["--codec", "blosc:zstd:2:shuffle"] if work.codec != "blosc" else []
+        options += ["--memory", str(memory)] if memory else []
+        options += ["--verify", "none"] if who != DEFAULT else []
+        options += ["--durable"] if who == DURABLE else []
+        program = [f"{self.bench.build}/bin/rechunk", "-q", "-j", str(self.bench.threads)]
+        return [*program, *options, self.prepare(work), target]
+
+    def argv(self, who, work, target):
+        if who in OURS:
+            return self.ours(who, work, target)
+        if who == ROOFLINE:
+            return [f"{self.bench.build}/bench/roofline", "-j", str(self.bench.threads), self.plan_path(work), target]
+        python = os.environ.get("BENCH_RECHUNKER_PYTHON", "") if who == "rechunker" else self.bench.python
+        memory = work.memory(self.bench.quick) or ROOM
+        told = [*self.layout(work), str(self.bench.threads), str(memory)]
+        return [python, f"{HERE}/peer_rechunk.py", who, self.source(who, work), target, *told]
+
+    def clear(self, target):
         measure.remove(target)
         measure.remove(f"{target}.temp")
-        argv = self.argv(who, work, target)
-        for folder, _, names in os.walk(self.prepare(work, 2 if who == "rechunker" else 3)):
+
+    def once(self, who, work, target):
+        self.clear(target)
+        for folder, _, names in os.walk(self.source(who, work)):
             for name in names:
                 measure.warm(os.path.join(folder, name))
-        return measure.run(argv)
+        # A hypervisor takes back what was free for a while, and what runs next would pay for it.
+        measure.touch_memory(min(2 * work.nbytes(self.bench.quick), measure.memory_nbytes() // 2))
+        return measure.run(self.argv(who, work, target))
+
+    def refusal(self, who, work, entry, target):
+        """Warm-up: why WHO cannot take part; None: it made the right thing."""
+        quick = self.bench.quick
+        if who == "rechunker" and not os.environ.get("BENCH_RECHUNKER_PYTHON"):
+            return "could not be installed"
+        run = self.once(who, work, target)
+        if run.status != 0:
+            return run.why()
+        if who == ROOFLINE:
+            chunks = work.lengths(work.target, quick)
+            zarr_metadata.write(target, [("v", "f4")], work.dims(quick), chunks, work.shards)
+        entry["files"], entry["stored_nbytes"] = measure.measure_tree(target)
+        verdict = json.loads(self.bench.helper("check_rechunk.py", self.prepare(work), *self.layout(work), target))
+        return f"wrong target: {verdict[target]}" if verdict[target] else None
 
     def qualify(self, row, work):
         """Who rechunks, and rechunks right."""
-        good, quick = [], self.bench.quick
-        peers = work.contenders(quick)
-        names = [RECHUNK, *(["rechunk-durable"] if "tensorstore-sync" in peers else []), *peers]
+        good, peers = [], work.contenders(self.bench.quick)
+        names = [RECHUNK, DEFAULT, *([DURABLE] if "tensorstore-sync" in peers else []), ROOFLINE, *peers]
         for who in names:
-            entry = row["contenders"][who] = {"title": TITLES[who], "seconds": {}, "peak_nbytes": 0}
-            if who == "rechunker" and not os.environ.get("BENCH_RECHUNKER_PYTHON"):
-                entry["refused"] = "could not be installed"
+            if self.bench.who is not None and who not in (RECHUNK, CONTENDERS[who].partner, *self.bench.who):
                 continue
-            target = f"{self.bench.work}/{work.name}-{who}.zarr"
-            run = self.once(who, work, target)
-            if run.status != 0:
-                entry["refused"] = run.why()
-                continue
-            entry["files"], entry["stored_nbytes"] = measure.measure_tree(target)
-            chunks = "x".join(map(str, work.lengths(work.target, quick)))
-            shards = "x".join(map(str, work.shards)) or "none"
-            verdict = json.loads(self.bench.helper("check_rechunk.py", self.prepare(work, 3), chunks, shards, target))[
-                target
-            ]
-            measure.remove(target)
-            measure.remove(f"{target}.temp")
-            if verdict:
-                entry["refused"] = f"wrong target: {verdict}"
+            entry = row["contenders"][who] = {"title": CONTENDERS[who].title, "peak_nbytes": 0}
+            entry.update(seconds={}, partner={}, cpu=[])
+            target = self.target(who, work)
+            why = self.refusal(who, work, entry, target)
+            self.clear(target)
+            if why:
+                entry["refused"] = why
+                self.say(f"{work.name}: {who}: {why}")
             else:
                 good.append(who)
-        for who, entry in row["contenders"].items():
-            if "refused" in entry:
-                self.say(f"{work.name}: {who}: {entry['refused']}")
         return good
 
-    def plan(self, work):
+    def target(self, who, work):
+        return f"{self.bench.work}/{work.name}-{who}.zarr"
+
+    def count(self, row, work, who):
+        """One more run of WHO; returns its seconds."""
+        target, entry = self.target(who, work), row["contenders"][who]
+        run = self.once(who, work, target)
+        if run.status != 0:
+            raise RuntimeError(f"{work.name}: {who}: {run.why()}")
+        self.clear(target)
+        # Like rechunk, the roofline counts from start to exit; it has as much memory to give back.
+        seconds = run.wall if who == ROOFLINE else run.seconds
+        entry["seconds"][len(entry["seconds"])] = seconds
+        entry["peak_nbytes"] = max(entry["peak_nbytes"], run.peak_nbytes)
+        entry["cpu"].append(run.cpu)
+        return seconds
+
+    def pair(self, row, work, who, r):
+        partner = CONTENDERS[who].partner
+        order = (who, partner) if r % 2 else (partner, who)
+        seconds = {name: self.count(row, work, name) for name in order}
+        row["contenders"][who]["partner"][len(row["contenders"][who]["seconds"]) - 1] = seconds[partner]
+
+    def rounds(self, who):
+        return self.bench.rounds if CONTENDERS[who].judged else min(self.bench.rounds, FEW)
+
+    def dry_run(self, work):
         """What rechunk itself says of bytes and bound."""
         argv = self.argv(RECHUNK, work, f"{self.bench.work}/plan.zarr")
         argv[1] = "--json"
@@ -120,59 +182,73 @@ class Rechunks:
         (array,) = document["arrays"]
         return {"plan": array["plan"], "planned": array["planned"], "memory": document["memory"]}
 
+    def stages(self, work):
+        """What kind of work takes how long, in the roofline and in rechunk; one run each."""
+        found = {}
+        for who, option in ((ROOFLINE, "-s"), (RECHUNK, "--json")):
+            target = self.target(who, work)
+            program, *rest = self.argv(who, work, target)
+            run = measure.run([program, option, *rest])
+            self.clear(target)
+            if run.status != 0:
+                raise RuntimeError(f"{work.name}: stages: {run.why()}")
+            found[who] = json.loads(run.output)["stages"]
+        found[RECHUNK] = {s["name"]: s["seconds"] for s in found[RECHUNK]}
+        return found
+
     def measure(self, work):
+        quick = self.bench.quick
         row = {
             "work": work.name,
             "title": work.title,
-            "shape": work.dims(self.bench.quick),
-            "memory": work.memory(self.bench.quick),
-            "chunk": work.lengths(work.chunk, self.bench.quick),
-            "target": work.lengths(work.target, self.bench.quick),
+            "shape": work.dims(quick),
+            "memory": work.memory(quick),
+            "chunk": work.lengths(work.chunk, quick),
+            "target": work.lengths(work.target, quick),
             "shards": work.shards,
-            "decoded_nbytes": work.nbytes(self.bench.quick),
+            "decoded_nbytes": work.nbytes(quick),
             "contenders": {},
         }
+        store_plan.write(self.plan_path(work), self.prepare(work), work, quick)
         good = self.qualify(row, work)
-        for r in range(self.rounds):
+        for r in range(self.bench.rounds):
             os.sync()
-            for i in range(len(good)):
-                who = good[(i + r) % len(good)]
-                if who in SLOW and r >= 3:
-                    continue
-                target, entry = f"{self.bench.work}/{work.name}-{who}.zarr", row["contenders"][who]
-                run = self.once(who, work, target)
-                if run.status != 0:
-                    raise RuntimeError(f"{work.name}: {who}: {run.why()}")
-                entry["seconds"][r] = run.seconds
-                entry["peak_nbytes"] = max(entry["peak_nbytes"], run.peak_nbytes)
-                entry.setdefault("cpu", []).append(run.cpu)
-                measure.remove(target)
-                measure.remove(f"{target}.temp")
-        row["plan"] = self.plan(work)
-        parts = [
-            f"{who} {measure.summary(e['seconds'].values())['median']:.2f} s"
-            for who, e in row["contenders"].items()
-            if e["seconds"]
-        ]
-        self.say(f"rechunk, {work.name}: " + ", ".join(parts))
+            for who in good:
+                if who not in (RECHUNK, DURABLE) and CONTENDERS[who].partner in good and r < self.rounds(who):
+                    self.pair(row, work, who, r)
+        row["plan"] = self.dry_run(work)
+        if {ROOFLINE, RECHUNK} <= set(good):
+            row["stages"] = self.stages(work)
+        times = {who: measure.summary(e["seconds"].values()) for who, e in row["contenders"].items() if e["seconds"]}
+        self.say(f"rechunk, {work.name}: " + ", ".join(f"{who} {s['median']:.2f} s" for who, s in times.items()))
         return row
 
 
-def run(bench, say):
-    """The rows of `rechunk` in the report."""
+def run(bench, say, only=()):
+    """The rows of `rechunk` in the report; ONLY: names of works."""
     every = Rechunks(bench, say)
-    return [every.measure(work) for work in stores.WORKS]
+    return [every.measure(work) for work in stores.WORKS if not only or work.name in only]
 
 
 # ---- the report ----
 
 
+def ratio(row, who):
+    """WHO's time over that of its partner, pair by pair; None where it was not measured."""
+    entry = row["contenders"].get(who)
+    return measure.ratios(entry["seconds"], entry["partner"]) if entry and entry["partner"] else None
+
+
 def targets(result, rows):
     for row in result.get("rechunk", []):
+        entry = row["contenders"].get(ROOFLINE)
+        if entry and not row["memory"]:
+            over = measure.ratios(entry["partner"], entry["seconds"]) if entry["partner"] else None
+            report.at_most(rows, f"rechunk over roofline: {row['work']}", 1.2, over)
         for who, factor in (("dask", 2.5), ("tensorstore", 1.3), ("rechunker", 5)):
             if who in row["contenders"]:
-                name = f"rechunk, times faster than {TITLES[who]}: {row['work']}"
-                report.at_least(rows, name, factor, report.against(row, who, RECHUNK))
+                name = f"rechunk, times faster than {CONTENDERS[who].title}: {row['work']}"
+                report.at_least(rows, name, factor, ratio(row, who))
         plan = row["plan"]["plan"] if row["plan"] else {}
         if plan.get("kind") == "sweep" and plan["bound_nbytes"]:
             name = f"rechunk, bytes over the lower bound: {row['work']}"
@@ -183,9 +259,12 @@ def targets(result, rows):
             report.at_most(rows, name, row["memory"] // report.MIB, peak / report.MIB, " MiB")
 
 
-METHOD = """As above, but with stores for input. Before its time counts, each target was compared with its source,
-chunks and shards included, both read by zarr-python with the codecs of zarrs. Who is said to sync does, nobody else.
-In quick runs most peers are measured on the first work only."""
+METHOD = """As above, but with stores for input, and in pairs: one run of a contender and one of rechunk right
+beside it, in turn this one first and that one. Those who sync are paired with each other, nobody else syncs. Before its
+time counts, each target was compared with its source, chunks and shards included, both read by zarr-python with the
+codecs of zarrs. All write blosc zstd level 2 with byte shuffle; where chunks and codec stay, rechunk and the roofline
+move stored bytes. rechunk and the roofline count from start to exit, peers without their imports; CPU seconds and peak
+memory are those of the whole process. In quick runs most peers are measured on the first work only."""
 
 
 def sections(result):
@@ -225,9 +304,15 @@ def section(row):
         if not entry["seconds"]:
             refused.append(f"- {entry['title']}: {entry.get('refused', 'not measured')}")
             continue
+        partner = CONTENDERS[who].partner
+        over = ratio(row, who)
         cells = [entry["title"], report.spread(measure.summary(entry["seconds"].values()))]
-        cells.append("1" if who == RECHUNK else report.spread(report.against(row, who, RECHUNK)))
+        cells.append("1" if over is None else report.spread(over) + (", durable" if partner == DURABLE else ""))
+        cells.append(len(entry["partner"]) or len(entry["seconds"]))
         cells += [f"{measure.summary(entry['cpu'])['median']:.2f}", f"{entry['peak_nbytes'] / report.MIB:.0f}"]
         body.append((*cells, entry["files"], f"{entry['stored_nbytes'] / 1e6:.1f}"))
-    head = ("contender", "seconds", "over rechunk", "CPU s", "peak MiB", "files", "MB stored")
-    return "\n".join([*lines, "", report.table(head, body), *refused])
+    head = ("contender", "seconds", "over rechunk", "pairs", "CPU s", "peak MiB", "files", "MB stored")
+    lines += ["", report.table(head, body), *refused]
+    if "stages" in row:
+        lines += ["", report.stages(row["stages"], RECHUNK)]
+    return "\n".join(lines)

@@ -120,16 +120,16 @@ def conversion(row):
     return "\n".join(lines)
 
 
-def stages(row):
-    """Seconds of all threads; the roofline's finer stages under the names that nc2zarr has."""
+def stages(row, ours=NC2ZARR):
+    """Seconds of all threads; the roofline's finer stages under the names that OURS has."""
     same = {"read": ["read"], "decode": ["inflate", "unshuffle"], "scatter": ["scatter"], "encode": ["compress"],
             "write": ["write"], "wait": ["wait"]}  # fmt: skip
     body = []
     for name, parts in same.items():
-        least, ours = sum(row[ROOFLINE][p] for p in parts), row[NC2ZARR].get(name, 0)
-        body.append((name, f"{least:.3f}", f"{ours:.3f}"))
+        least, took = sum(row[ROOFLINE][p] for p in parts), row[ours].get(name, 0)
+        body.append((name, f"{least:.3f}", f"{took:.3f}"))
     title = "Thread seconds by kind of work, one run each with the clock read at every step:"
-    return title + "\n\n" + table(("work", "roofline", "nc2zarr"), body)
+    return title + "\n\n" + table(("work", "roofline", ours), body)
 
 
 def keep(rows):

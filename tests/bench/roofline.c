@@ -1,28 +1,23 @@
 /*
- * roofline: the least time in which this machine does the work of a conversion.
+ * roofline: the least time in which this machine does the work of a conversion,
+ * or of rechunking.
  *
  *     roofline [-j THREADS] [-s] PLAN OUTPUT
  *
- * Threads in bare loops read the stored chunks of PLAN, inflate, unshuffle or
- * swap bytes, scatter into target chunks, shuffle and compress these with zstd
- * into frames of c-blosc (level 2, one block: zstd's level 3), and write each as
- * a file of OUTPUT: temporary name, write, close, rename.  It is given the
- * addresses, checks little, and shares no code with the project.  What it leaves,
- * with a zarr.json beside it, is a store whose values the benchmark compares like
- * those of every other contender.
+ * Threads in bare loops read the stored chunks of PLAN (roofline_plan.c), decode
+ * them, scatter into target chunks, shuffle and compress these with zstd into
+ * frames of c-blosc (level 2, one block: zstd's level 3), and write each as a
+ * file of OUTPUT: temporary name, write, close, rename.  Where chunks stay as
+ * they are stored, they are gathered in shards.  It is given the addresses,
+ * checks little, and shares no code with the project.  What it leaves, with a
+ * zarr.json beside it, is a store whose values the benchmark compares like those
+ * of every other contender.
  *
  * Sources are taken in an order that completes targets early: the first dimension
  * is cut into blocks that hold whole source and whole target chunks, and within a
  * block it runs fastest.  A target chunk gets memory when its first source comes
  * and is written by the thread that finds it complete; its memory then serves
  * another, so that few pages are touched.  Nobody waits but at the very end.
- *
- * PLAN is text: `input PATH`, then for each array, with rank 3 (1 in front where
- * there are fewer dimensions) and its chunks in C order,
- *
- *     array NAME ITEMSIZE deflate|raw shuffle|plain swap|native
- *           SHAPE{3} SOURCE_CHUNK{3} TARGET_CHUNK{3} NCHUNKS
- *     ADDRESS NBYTES        (NCHUNKS lines)
  *
  * -s adds seconds of all threads together for each kind of work; taking the
  * time costs time where chunks are tiny.
@@ -43,11 +38,11 @@
 #include <unistd.h>
 
 #include "loops.h"
+#include "roofline.h"
 
 enum {
-    RANK = 3,
-    BATCH_NBYTES = 64 << 10, /* decoded sources taken at once */
-    MAX_THREADS = 256
+    MAX_THREADS = 256,
+    PATH_NBYTES = 512
 };
 
 enum {
@@ -63,70 +58,24 @@ enum {
 static const char *const stage_names[NSTAGES] = {"read",     "inflate", "unshuffle", "scatter",
                                                  "compress", "write",   "wait"};
 
-typedef struct chunk {
-    uint64_t address;
-    uint64_t nbytes;
-} chunk;
-
-typedef struct target {
-    uint8_t *data; /* NULL before its first source and after it is written */
-    uint64_t left; /* sources to come */
-} target;
-
-typedef struct array {
-    char name[256];
-    size_t itemsize;
-    bool deflate, shuffle, swap;
-    uint64_t shape[RANK], source[RANK], target[RANK];
-    uint64_t nsource[RANK], ntarget[RANK];
-    uint64_t depth; /* of a block, in source chunks along the first dimension */
-    size_t source_nbytes, target_nbytes;
-    uint64_t batch; /* sources taken at once */
-    chunk *chunk;
-    target *out;
-} array;
-
-/* A target chunk that is complete. */
-typedef struct ready {
-    const array *a;
-    uint64_t t[RANK];
-} ready;
-
 typedef struct worker {
     struct job *job;
     unsigned index;
     struct libdeflate_decompressor *inflate;
     ZSTD_CCtx *zstd;
+    ZSTD_DCtx *unzstd;
     uint8_t *stored, *inflated, *decoded, *encoded;
     uint64_t ntemporary, nfolders, nfiles, read_nbytes, written_nbytes;
     uint64_t stage_ns[NSTAGES], since;
 } worker;
 
-typedef struct job {
-    array *array;
-    size_t narrays;
-    int input, output;
-    size_t max_source, max_target, max_stored;
-    unsigned nthreads;
-    bool timed;
-
-    pthread_mutex_t lock;
-    size_t at; /* array whose sources are taken */
-    uint64_t item;
-    uint64_t ntargets; /* not written yet */
-    ready *ready;
-    size_t nready, ready_capacity;
-    uint8_t **unused; /* memory of targets */
-    size_t nunused, unused_capacity;
-} job;
-
-static void die(const char *what)
+void die(const char *what)
 {
     fprintf(stderr, "roofline: %s: %s\n", what, errno ? strerror(errno) : "wrong");
     exit(1);
 }
 
-static void *must(void *p)
+void *must(void *p)
 {
     if (p == NULL)
         die("memory");
@@ -140,14 +89,9 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
-}
-
-static uint64_t ceil_div(uint64_t a, uint64_t b)
-{
-    return (a + b - 1) / b;
 }
 
 /* Books the time since the last call for STAGE. */
@@ -215,9 +159,10 @@ static void write_all(int fd, const uint8_t *data, size_t nbytes)
     }
 }
 
-static void write_file(worker *w, const array *a, const uint64_t *t, size_t nbytes)
+static void write_file(worker *w, const array *a, const uint64_t *t, const uint8_t *data,
+                       size_t nbytes)
 {
-    char path[512], temporary[512];
+    char path[PATH_NBYTES], temporary[PATH_NBYTES];
     int out = w->job->output;
     snprintf(path, sizeof(path), "%s/c/%" PRIu64 "/%" PRIu64 "/%" PRIu64, a->name, t[0], t[1],
              t[2]);
@@ -234,7 +179,7 @@ static void write_file(worker *w, const array *a, const uint64_t *t, size_t nbyt
     }
     if (fd < 0)
         die(temporary);
-    write_all(fd, w->encoded, nbytes);
+    write_all(fd, data, nbytes);
     if (close(fd) != 0 || renameat(out, temporary, out, path) != 0)
         die(path);
     w->nfiles++;
@@ -243,7 +188,7 @@ static void write_file(worker *w, const array *a, const uint64_t *t, size_t nbyt
 
 /* ---- one source, one target ---- */
 
-static void find_source(const array *a, uint64_t item, uint64_t *s)
+void find_source(const array *a, uint64_t item, uint64_t *s)
 {
     uint64_t across = a->nsource[1] * a->nsource[2], block = item / (a->depth * across);
     uint64_t depth = least(a->depth, a->nsource[0] - block * a->depth);
@@ -263,21 +208,31 @@ static void meets(const array *a, const uint64_t *s, uint64_t *lo, uint64_t *hi)
     }
 }
 
-static target *find_target(const array *a, const uint64_t *t)
+/* The stored bytes of source chunk S into OUT. */
+static void read_chunk(worker *w, const array *a, const uint64_t *s, const chunk *c, uint8_t *out)
 {
-    return &a->out[(t[0] * a->ntarget[1] + t[1]) * a->ntarget[2] + t[2]];
+    const job *job = w->job;
+    int fd = job->input;
+    uint64_t address = c->address;
+    if (job->is_folder) {
+        char path[PATH_NBYTES];
+        snprintf(path, sizeof(path), "%s/c/%" PRIu64 "/%" PRIu64 "/%" PRIu64, a->name, s[0], s[1],
+                 s[2]);
+        if ((fd = openat(job->input, path, O_RDONLY | O_CLOEXEC)) < 0)
+            die(path);
+        address = 0;
+    }
+    if (pread(fd, out, c->nbytes, (off_t)address) != (ssize_t)c->nbytes)
+        die("read");
+    if (job->is_folder)
+        close(fd);
+    w->read_nbytes += c->nbytes;
 }
 
-static void do_source(worker *w, const array *a, const uint64_t *s)
+/* HDF5's filters; returns where the elements are. */
+static uint8_t *decode_filtered(worker *w, const array *a, uint8_t *data, size_t nbytes)
 {
-    const chunk *c = &a->chunk[(s[0] * a->nsource[1] + s[1]) * a->nsource[2] + s[2]];
-    uint8_t *data = w->stored;
-    size_t nbytes = c->nbytes;
-    if (pread(w->job->input, data, nbytes, (off_t)c->address) != (ssize_t)nbytes)
-        die("read");
-    w->read_nbytes += nbytes;
-    book(w, READ);
-    if (a->deflate) {
+    if (a->coding == CODING_DEFLATE) {
         uint8_t *out = a->shuffle ? w->inflated : w->decoded;
         if (libdeflate_zlib_decompress(w->inflate, data, nbytes, out, a->source_nbytes, NULL) != 0)
             die("inflate");
@@ -292,18 +247,81 @@ static void do_source(worker *w, const array *a, const uint64_t *s)
     if (a->swap)
         loop_swap(data, nbytes / a->itemsize, a->itemsize);
     book(w, UNSHUFFLE);
-    scatter(a, s, data);
+    return data;
+}
+
+static void do_source(worker *w, const array *a, const uint64_t *s)
+{
+    const chunk *c = find_chunk(a, s);
+    uint8_t *data = w->stored, *out = a->in_place ? find_target(a, s)->data : w->decoded;
+    uint64_t shard[RANK];
+    if (a->coding == CODING_COPY) {
+        for (int d = 0; d < RANK; d++)
+            shard[d] = s[d] * a->source[d] / a->target[d];
+        read_chunk(w, a, s, c, find_target(a, shard)->data + c->address);
+        book(w, READ);
+        return;
+    }
+    read_chunk(w, a, s, c, data);
+    book(w, READ);
+    if (a->coding == CODING_RAW || a->coding == CODING_DEFLATE) {
+        data = decode_filtered(w, a, data, c->nbytes);
+    } else {
+        bool whole = a->coding == CODING_BLOSC
+                         ? loop_unframe(w->unzstd, out, a->source_nbytes, data, w->inflated)
+                         : ZSTD_decompressDCtx(w->unzstd, out, a->source_nbytes, data, c->nbytes) ==
+                               a->source_nbytes;
+        if (!whole)
+            die("decode");
+        data = out;
+        book(w, INFLATE);
+    }
+    if (!a->in_place || data != out)
+        scatter(a, s, data);
     book(w, SCATTER);
+}
+
+/* The index of the shard at T, behind its chunks in DATA; returns the shard's length. */
+static size_t finish_shard(const array *a, const uint64_t *t, uint8_t *data)
+{
+    uint64_t first[RANK], count[RANK], s[RANK], end = 0;
+    for (int d = 0; d < RANK; d++) {
+        count[d] = a->target[d] / a->source[d];
+        first[d] = t[d] * count[d];
+    }
+    uint64_t ninner = count[0] * count[1] * count[2];
+    chunk entry[ninner];
+    memset(entry, 0xff, sizeof(entry)); /* what the array does not have */
+    for (uint64_t i = 0; i < ninner; i++) {
+        s[0] = first[0] + i / (count[1] * count[2]);
+        s[1] = first[1] + i / count[2] % count[1];
+        s[2] = first[2] + i % count[2];
+        if (s[0] >= a->nsource[0] || s[1] >= a->nsource[1] || s[2] >= a->nsource[2])
+            continue;
+        entry[i] = *find_chunk(a, s);
+        if (entry[i].address + entry[i].nbytes > end)
+            end = entry[i].address + entry[i].nbytes;
+    }
+    uint32_t sum = loop_crc32c(entry, sizeof(entry));
+    memcpy(data + end, entry, sizeof(entry));
+    memcpy(data + end + sizeof(entry), &sum, sizeof(sum));
+    return end + sizeof(entry) + sizeof(sum);
 }
 
 static void do_target(worker *w, const ready *r)
 {
-    uint8_t *data = find_target(r->a, r->t)->data;
-    pad(r->a, r->t, data);
-    size_t nbytes =
-        loop_frame(w->zstd, w->encoded, data, r->a->target_nbytes, r->a->itemsize, w->decoded);
+    const array *a = r->a;
+    uint8_t *data = find_target(a, r->t)->data;
+    size_t nbytes;
+    if (a->coding == CODING_COPY) {
+        nbytes = finish_shard(a, r->t, data);
+    } else {
+        pad(a, r->t, data);
+        nbytes = loop_frame(w->zstd, w->encoded, data, a->target_nbytes, a->itemsize, w->decoded);
+        data = w->encoded;
+    }
     book(w, COMPRESS);
-    write_file(w, r->a, r->t, nbytes);
+    write_file(w, a, r->t, data, nbytes);
     book(w, WRITE);
 }
 
@@ -318,10 +336,7 @@ static void *grow(void *list, size_t n, size_t *capacity, size_t itemsize)
     return must(realloc(list, *capacity * itemsize));
 }
 
-/* Calls FN for every target that the sources FIRST to END of A meet. */
-typedef void visit_target(job *job, const array *a, const uint64_t *t);
-
-static void for_targets(job *job, const array *a, uint64_t first, uint64_t end, visit_target *fn)
+void for_targets(job *job, const array *a, uint64_t first, uint64_t end, visit_target *fn)
 {
     uint64_t s[RANK], lo[RANK], hi[RANK], t[RANK];
     for (uint64_t item = first; item < end; item++) {
@@ -339,12 +354,6 @@ static void give_memory(job *job, const array *a, const uint64_t *t)
     target *out = find_target(a, t);
     if (out->data == NULL)
         out->data = job->nunused > 0 ? job->unused[--job->nunused] : must(malloc(job->max_target));
-}
-
-static void count_up(job *job, const array *a, const uint64_t *t)
-{
-    (void)job;
-    find_target(a, t)->left++;
 }
 
 static void count_down(job *job, const array *a, const uint64_t *t)
@@ -401,6 +410,7 @@ static void *work(void *context)
     w->encoded = must(malloc(loop_frame_bound(job->max_target)));
     w->inflate = must(libdeflate_alloc_decompressor());
     w->zstd = must(ZSTD_createCCtx());
+    w->unzstd = must(ZSTD_createDCtx());
     w->since = now_ns();
     pthread_mutex_lock(&job->lock);
     while (job->ntargets > 0) {
@@ -417,90 +427,6 @@ static void *work(void *context)
     }
     pthread_mutex_unlock(&job->lock);
     return NULL;
-}
-
-/* ---- the plan ---- */
-
-static void read_triple(FILE *f, uint64_t *out)
-{
-    for (int d = 0; d < RANK; d++)
-        if (fscanf(f, "%" SCNu64, &out[d]) != 1 || out[d] == 0)
-            die("plan: three numbers expected");
-}
-
-static uint64_t lcm(uint64_t a, uint64_t b)
-{
-    uint64_t x = a, y = b;
-    while (y != 0) {
-        uint64_t r = x % y;
-        x = y;
-        y = r;
-    }
-    return a / x * b;
-}
-
-static void measure_array(job *job, array *a)
-{
-    a->source_nbytes = a->target_nbytes = a->itemsize;
-    for (int d = 0; d < RANK; d++) {
-        a->nsource[d] = ceil_div(a->shape[d], a->source[d]);
-        a->ntarget[d] = ceil_div(a->shape[d], a->target[d]);
-        a->source_nbytes *= a->source[d];
-        a->target_nbytes *= a->target[d];
-    }
-    a->depth = least(lcm(a->source[0], a->target[0]) / a->source[0], a->nsource[0]);
-    a->batch = ceil_div(BATCH_NBYTES, a->source_nbytes);
-    uint64_t ntargets = a->ntarget[0] * a->ntarget[1] * a->ntarget[2];
-    a->out = must(calloc(ntargets, sizeof(target)));
-    job->ntargets += ntargets;
-    job->max_source = a->source_nbytes > job->max_source ? a->source_nbytes : job->max_source;
-    job->max_target = a->target_nbytes > job->max_target ? a->target_nbytes : job->max_target;
-    for_targets(job, a, 0, a->nsource[0] * a->nsource[1] * a->nsource[2], count_up);
-}
-
-static void read_array(job *job, FILE *f)
-{
-    char deflate[16], shuffled[16], swapped[16];
-    uint64_t nchunks;
-    job->array = must(realloc(job->array, (job->narrays + 1) * sizeof(array)));
-    array *a = &job->array[job->narrays++];
-    memset(a, 0, sizeof(*a));
-    if (fscanf(f, "%255s %zu %15s %15s %15s", a->name, &a->itemsize, deflate, shuffled, swapped) !=
-        5)
-        die("plan: array");
-    a->deflate = strcmp(deflate, "deflate") == 0;
-    a->shuffle = strcmp(shuffled, "shuffle") == 0;
-    a->swap = strcmp(swapped, "swap") == 0;
-    read_triple(f, a->shape);
-    read_triple(f, a->source);
-    read_triple(f, a->target);
-    if (fscanf(f, "%" SCNu64, &nchunks) != 1)
-        die("plan: number of chunks");
-    a->chunk = must(malloc(nchunks * sizeof(chunk)));
-    for (uint64_t i = 0; i < nchunks; i++) {
-        if (fscanf(f, "%" SCNu64 " %" SCNu64, &a->chunk[i].address, &a->chunk[i].nbytes) != 2)
-            die("plan: chunk");
-        job->max_stored =
-            a->chunk[i].nbytes > job->max_stored ? a->chunk[i].nbytes : job->max_stored;
-    }
-    measure_array(job, a);
-    if (nchunks != a->nsource[0] * a->nsource[1] * a->nsource[2])
-        die("plan: chunks and shape differ");
-}
-
-static void read_plan(job *job, const char *path)
-{
-    char word[16], input[4096];
-    FILE *f = fopen(path, "r");
-    if (f == NULL)
-        die(path);
-    if (fscanf(f, "input %4095[^\n]", input) != 1)
-        die("plan: input");
-    while (fscanf(f, "%15s", word) == 1 && strcmp(word, "array") == 0)
-        read_array(job, f);
-    fclose(f);
-    if ((job->input = open(input, O_RDONLY | O_CLOEXEC)) < 0)
-        die(input);
 }
 
 static void report(const job *job, const worker *w, uint64_t ns)
