@@ -11,10 +11,13 @@
  * has chunks in several windows waits in a *stash*.
  *
  * The order of chunks is the first of these whose stash fits: windows of K chunks
- * drawn at random; runs of K chunks in C order, the runs shuffled; C order.
+ * drawn at random; runs of K chunks in C order, the runs shuffled; C order.  C
+ * order is that of the chunks' places in the sample space, so that the chunks of
+ * all arrays that belong to the same samples follow each other; dimensions that
+ * some array lacks vary fastest, for its chunks meet samples all along them.
  *
  * Pure arithmetic; the plan takes about 16 bytes for each meeting of a sample and
- * a chunk.
+ * a chunk while it is made, and 8 afterwards.
  */
 #ifndef CM_PLAN_EPOCH_H
 #define CM_PLAN_EPOCH_H
@@ -31,7 +34,7 @@ typedef struct cm_epoch_request {
     size_t narrays;
     uint64_t window;       /* K chunks, >= 1 */
     uint64_t max_stash;    /* samples that may wait */
-    uint64_t max_meetings; /* CM_EBUDGET above; 0: no limit */
+    uint64_t max_meetings; /* CM_EBUDGET above; 0: no limit but 2^32 - 1 */
 } cm_epoch_request;
 
 typedef enum cm_chunk_order {
@@ -64,13 +67,22 @@ typedef struct cm_epoch_plan {
     cm_epoch_use *use;
     uint64_t nuses;
     uint64_t nwindows;
-    uint64_t peak_stash; /* samples that wait at once at most, chunks taken in order */
-    uint64_t
-        peak_open; /* batches that are begun and not complete at once at most, stashed samples not counted */
+    /*
+     * With chunks taken one after the other, both ends counted: the samples that wait
+     * at once at most, a stashed one from its first chunk to its last; and the batches
+     * that are open at once at most, from the first sample that is put in (a stashed
+     * one with its last chunk, another with its first) to the last one complete.
+     */
+    uint64_t peak_stash;
+    uint64_t peak_open;
     double displacement; /* of the delivery, as cm_sample_displacement */
 } cm_epoch_plan;
 
-/* CM_EBUDGET when no order's stash fits: the sentence says the least that would.  PLAN is valid, and to be released, whatever is returned. */
+/*
+ * CM_EBUDGET when no order's stash fits: the sentence says the least that would.
+ * CM_EINVAL: parts, arrays and space do not belong together.  PLAN is valid, and to
+ * be released, whatever is returned.
+ */
 int cm_epoch_plan_make(const cm_epoch_request *request, cm_epoch_plan *plan, cm_error *err);
 void cm_epoch_plan_release(cm_epoch_plan *plan);
 
