@@ -1,7 +1,9 @@
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "format/merge.h"
 #include "format/nc/file.h"
 #include "format/nc/h5_btree.h"
 #include "format/nc/h5_object.h"
@@ -41,6 +43,17 @@ static uint32_t skip_of(const cm_nc_node *node, uint64_t number, uint32_t mask)
 
 /* ---- chunks at known addresses ---- */
 
+/* Before a buffer grows: the size is a claim of the file. */
+static int check_place(const cm_source *source, const cm_chunk_place *place, cm_error *err)
+{
+    if (place->address <= source->nbytes && place->nbytes <= source->nbytes - place->address)
+        return CM_OK;
+    return cm_fail(err, CM_EFORMAT,
+                   "%" PRIu32 " bytes are said to lie at %" PRIu64
+                   ", but the file ends at %" PRIu64,
+                   place->nbytes, place->address, source->nbytes);
+}
+
 static int fetch_indexed(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out, cm_error *err)
 {
     cm_nc_node *node = (cm_nc_node *)a;
@@ -50,13 +63,7 @@ static int fetch_indexed(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *ou
     if (!out->present)
         return CM_OK;
     out->skip = skip_of(node, number, place.mask);
-    int rc = CM_OK;
-    /* Before the buffer grows: the size is a claim of the file. */
-    if (place.address > source->nbytes || place.nbytes > source->nbytes - place.address)
-        rc = cm_fail(err, CM_EFORMAT,
-                     "%" PRIu32 " bytes are said to lie at %" PRIu64
-                     ", but the file ends at %" PRIu64,
-                     place.nbytes, place.address, source->nbytes);
+    int rc = check_place(source, &place, err);
     if (!rc)
         rc = cm_buf_resize(buf, place.nbytes, err);
     uint64_t start = cm_now_ns();
@@ -68,6 +75,104 @@ static int fetch_indexed(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *ou
     if (rc)
         explain(node, number, err);
     return rc;
+}
+
+typedef struct many_state {
+    size_t capacity;
+    cm_piece piece[];
+} many_state;
+
+static void release_state(void *state)
+{
+    free(state);
+}
+
+static many_state *state_of(cm_fetch_many *many, cm_error *err)
+{
+    many_state *s = many->release_state == release_state ? many->state : NULL;
+    if (s && many->n <= s->capacity)
+        return s;
+    cm_fetch_many_drop_state(many);
+    size_t nbytes;
+    if (!cm_mul_size(many->n, sizeof(cm_piece), &nbytes) ||
+        !cm_add_size(nbytes, sizeof *s, &nbytes))
+        nbytes = SIZE_MAX;
+    s = cm_calloc(nbytes, 1, err);
+    if (!s)
+        return NULL;
+    s->capacity = many->n;
+    many->state = s;
+    many->release_state = release_state;
+    return s;
+}
+
+/* Where the items lie, as sorted pieces; *N of them are stored. */
+static int find_pieces(const cm_nc_node *node, cm_fetch_many *many, cm_piece *piece, size_t *n,
+                       cm_error *err)
+{
+    *n = 0;
+    for (size_t i = 0; i < many->n; i++) {
+        cm_fetch_item *item = &many->item[i];
+        cm_chunk_place place;
+        *item = (cm_fetch_item){.number = item->number};
+        if (!cm_chunk_index_find(&node->index, item->number, &place))
+            continue;
+        int rc = check_place(&node->file->source, &place, err);
+        if (rc) {
+            explain(node, item->number, err);
+            return rc;
+        }
+        item->skip = skip_of(node, item->number, place.mask);
+        piece[(*n)++] = (cm_piece){.offset = place.address, .nbytes = place.nbytes, .item = i};
+    }
+    cm_pieces_sort(piece, *n);
+    return CM_OK;
+}
+
+/* Gives each piece its place in the buffer; returns how long that becomes. */
+static size_t place_pieces(cm_piece *piece, size_t n)
+{
+    size_t total = 0;
+    for (size_t i = 0, count; i < n; i += count) {
+        uint64_t end;
+        count = cm_pieces_merge(piece + i, n - i, &end);
+        for (size_t k = i; k < i + count; k++)
+            piece[k].at = total + (size_t)(piece[k].offset - piece[i].offset);
+        if (!cm_add_size(total, (size_t)(end - piece[i].offset), &total))
+            return SIZE_MAX;
+    }
+    return total;
+}
+
+static int read_pieces(const cm_source *source, cm_fetch_many *many, cm_piece *piece, size_t n,
+                       cm_error *err)
+{
+    int rc = cm_buf_resize(&many->buf, place_pieces(piece, n), err);
+    for (size_t i = 0, count; i < n && rc == CM_OK; i += count) {
+        uint64_t end;
+        count = cm_pieces_merge(piece + i, n - i, &end);
+        size_t nbytes = (size_t)(end - piece[i].offset);
+        rc = cm_source_read(source, piece[i].offset, many->buf.data + piece[i].at, nbytes, err);
+        many->nrequests++;
+        many->nbytes += nbytes;
+    }
+    if (rc == CM_OK)
+        cm_pieces_point(piece, n, many);
+    return rc;
+}
+
+static int fetch_many_indexed(cm_array *a, cm_fetch_many *many, cm_error *err)
+{
+    cm_nc_node *node = (cm_nc_node *)a;
+    many_state *s = state_of(many, err);
+    size_t n;
+    int rc = s ? find_pieces(node, many, s->piece, &n, err) : CM_ENOMEM;
+    if (rc)
+        return rc;
+    uint64_t start = cm_now_ns();
+    rc = read_pieces(&node->file->source, many, s->piece, n, err);
+    many->io_ns = cm_now_ns() - start;
+    return rc ? cm_fetch_blame(a, many, rc, err) : CM_OK;
 }
 
 static bool is_absent_indexed(cm_array *a, uint64_t number)
@@ -142,8 +247,10 @@ static bool is_absent_locked(cm_array *a, uint64_t number)
 
 void cm_nc_use_chunks(cm_nc_node *node)
 {
-    static const cm_array_ops indexed = {
-        .fetch = fetch_indexed, .is_absent = is_absent_indexed, .free = cm_nc_array_keep};
+    static const cm_array_ops indexed = {.fetch = fetch_indexed,
+                                         .fetch_many = fetch_many_indexed,
+                                         .is_absent = is_absent_indexed,
+                                         .free = cm_nc_array_keep};
     static const cm_array_ops locked = {
         .fetch = fetch_locked, .is_absent = is_absent_locked, .free = cm_nc_array_keep};
     cm_array *a = &node->var.array;

@@ -8,12 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <pthread.h>
-
 #include "base/clock.h"
-#include "format/zarr/internal.h"
-#include "format/zarr/open.h"
-#include "format/zarr/shard_cache.h"
+#include "format/zarr/reader.h"
 
 enum {
     /* A foreign encoder may need more than ours at worst: twice that, and headers. */
@@ -23,26 +19,12 @@ enum {
 #define MAX_VLEN_STORED  ((uint64_t)1 << 32)
 #define MAX_VLEN_DECODED ((size_t)1 << 30)
 
-typedef struct zarr_array {
-    cm_array base;
-    cm_store *store;
-    char *prefix;      /* of chunk keys: "" or "a/b/" */
-    cm_zarr_meta keys; /* only what cm_zarr_chunk_key needs */
-    cm_grid outer;     /* of objects: shards, or the chunks themselves */
-    cm_shard_layout *layout;
-    cm_shard_cache *cache; /* NULL: not sharded */
-
-    pthread_mutex_t lock; /* guards idle */
-    cm_codec_ctx *idle;   /* one context kept between calls of read_strings */
-} zarr_array;
-
-static const char *display_name(const zarr_array *z)
+static const char *display_name(const cm_zarr_array *z)
 {
     return z->base.name[0] ? z->base.name : "/";
 }
 
-/* "array a/b: chunk 3/0/1: " in front of ERR. */
-static int prefix_chunk(cm_error *err, const zarr_array *z, uint64_t number, int rc)
+int cm_zarr_prefix_chunk(cm_error *err, const cm_zarr_array *z, uint64_t number, int rc)
 {
     if (rc == CM_OK || !err)
         return rc;
@@ -54,32 +36,34 @@ static int prefix_chunk(cm_error *err, const zarr_array *z, uint64_t number, int
     return rc;
 }
 
-/* The key of outer chunk COORD. */
-static int make_key(const zarr_array *z, const uint64_t *coord, char *buf, size_t size,
-                    cm_error *err)
+int cm_zarr_object_key(const cm_zarr_array *z, const uint64_t *coord, char *buf, cm_error *err)
 {
     char name[CM_CHUNK_KEY_SIZE];
     cm_zarr_chunk_key(&z->keys, coord, name, sizeof name);
-    int n = snprintf(buf, size, "%s%s", z->prefix, name);
-    if (n < 0 || (size_t)n >= size)
+    int n = snprintf(buf, CM_ZARR_KEY_SIZE, "%s%s", z->prefix, name);
+    if (n < 0 || n >= CM_ZARR_KEY_SIZE)
         return cm_fail(err, CM_EFORMAT, "the key of a chunk is too long");
     return CM_OK;
+}
+
+uint64_t cm_zarr_max_stored(const cm_zarr_array *z)
+{
+    return z->base.max_stored_nbytes ? z->base.max_stored_nbytes : MAX_VLEN_STORED;
 }
 
 /* ---- chunks as objects ---- */
 
 static int fetch_object(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out, cm_error *err)
 {
-    zarr_array *z = (zarr_array *)a;
+    cm_zarr_array *z = (cm_zarr_array *)a;
     uint64_t coord[CM_MAX_RANK];
-    char key[4096];
+    char key[CM_ZARR_KEY_SIZE];
     *out = (cm_fetch){0};
     cm_grid_coord(&a->grid, number, coord);
-    int rc = make_key(z, coord, key, sizeof key, err);
+    int rc = cm_zarr_object_key(z, coord, key, err);
     if (rc == CM_OK) {
         uint64_t start = cm_now_ns();
-        uint64_t most = a->max_stored_nbytes ? a->max_stored_nbytes : MAX_VLEN_STORED;
-        rc = cm_store_get(z->store, key, most, buf, err);
+        rc = cm_store_get(z->store, key, cm_zarr_max_stored(z), buf, err);
         out->io_ns = cm_now_ns() - start;
         out->nrequests = 1;
     }
@@ -87,13 +71,12 @@ static int fetch_object(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out
         return CM_OK;
     out->present = rc == CM_OK;
     out->nbytes = rc ? 0 : buf->nbytes;
-    return prefix_chunk(err, z, number, rc);
+    return cm_zarr_prefix_chunk(err, z, number, rc);
 }
 
 /* ---- chunks in shards ---- */
 
-/* Splits inner chunk NUMBER of the array into its shard and its number within. */
-static void locate(const zarr_array *z, uint64_t number, uint64_t *shard_coord, uint64_t *local)
+void cm_zarr_locate(const cm_zarr_array *z, uint64_t number, uint64_t *shard_coord, uint64_t *local)
 {
     const cm_grid *within = cm_shard_grid(z->layout);
     uint64_t coord[CM_MAX_RANK], rest[CM_MAX_RANK];
@@ -105,20 +88,33 @@ static void locate(const zarr_array *z, uint64_t number, uint64_t *shard_coord, 
     *local = cm_grid_number(within, rest);
 }
 
-static int read_inner(zarr_array *z, const cm_shard *shard, uint64_t local, cm_buf *buf,
-                      cm_fetch *out, cm_error *err)
+int cm_zarr_find_inner(const cm_zarr_array *z, const cm_shard *shard, uint64_t local, bool *present,
+                       cm_shard_entry *out, cm_error *err)
 {
+    *present = false;
     if (!shard->entry)
         return CM_OK;
-    cm_shard_entry e = shard->entry[local];
-    if (e.offset == CM_SHARD_MISSING && e.nbytes == CM_SHARD_MISSING)
+    *out = shard->entry[local];
+    if (out->offset == CM_SHARD_MISSING && out->nbytes == CM_SHARD_MISSING)
         return CM_OK;
-    uint64_t most = z->base.max_stored_nbytes ? z->base.max_stored_nbytes : MAX_VLEN_STORED;
-    if (e.nbytes > most)
+    uint64_t most = cm_zarr_max_stored(z);
+    if (out->nbytes > most)
         return cm_fail(err, CM_EFORMAT, "has %llu bytes, more than the %llu that it may have",
-                       (unsigned long long)e.nbytes, (unsigned long long)most);
+                       (unsigned long long)out->nbytes, (unsigned long long)most);
+    *present = true;
+    return CM_OK;
+}
+
+static int read_inner(cm_zarr_array *z, const cm_shard *shard, uint64_t local, cm_buf *buf,
+                      cm_fetch *out, cm_error *err)
+{
+    bool present;
+    cm_shard_entry e;
+    int rc = cm_zarr_find_inner(z, shard, local, &present, &e, err);
+    if (rc || !present)
+        return rc;
     buf->nbytes = 0;
-    int rc = cm_buf_resize(buf, (size_t)e.nbytes, err);
+    rc = cm_buf_resize(buf, (size_t)e.nbytes, err);
     if (rc == CM_OK)
         rc = cm_object_read(shard->object, e.offset, buf->data, (size_t)e.nbytes, err);
     out->present = rc == CM_OK;
@@ -129,12 +125,12 @@ static int read_inner(zarr_array *z, const cm_shard *shard, uint64_t local, cm_b
 
 static int fetch_inner(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out, cm_error *err)
 {
-    zarr_array *z = (zarr_array *)a;
+    cm_zarr_array *z = (cm_zarr_array *)a;
     uint64_t coord[CM_MAX_RANK], local;
-    char key[4096];
+    char key[CM_ZARR_KEY_SIZE];
     *out = (cm_fetch){0};
-    locate(z, number, coord, &local);
-    int rc = make_key(z, coord, key, sizeof key, err);
+    cm_zarr_locate(z, number, coord, &local);
+    int rc = cm_zarr_object_key(z, coord, key, err);
     if (rc == CM_OK) {
         uint64_t start = cm_now_ns();
         const cm_shard *shard;
@@ -149,22 +145,22 @@ static int fetch_inner(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out,
         }
         out->io_ns = cm_now_ns() - start;
     }
-    return prefix_chunk(err, z, number, rc);
+    return cm_zarr_prefix_chunk(err, z, number, rc);
 }
 
 static bool is_absent(cm_array *a, uint64_t number)
 {
-    zarr_array *z = (zarr_array *)a;
+    cm_zarr_array *z = (cm_zarr_array *)a;
     if (!z->cache)
         return false; /* only the store can tell */
     uint64_t coord[CM_MAX_RANK], local;
-    locate(z, number, coord, &local);
+    cm_zarr_locate(z, number, coord, &local);
     return cm_shard_cache_knows_missing(z->cache, cm_grid_number(&z->outer, coord), local);
 }
 
 /* ---- variable-length elements ---- */
 
-static cm_codec_ctx *take_ctx(zarr_array *z, cm_error *err)
+static cm_codec_ctx *take_ctx(cm_zarr_array *z, cm_error *err)
 {
     pthread_mutex_lock(&z->lock);
     cm_codec_ctx *ctx = z->idle;
@@ -173,7 +169,7 @@ static cm_codec_ctx *take_ctx(zarr_array *z, cm_error *err)
     return ctx ? ctx : cm_codec_ctx_create(err);
 }
 
-static void give_ctx(zarr_array *z, cm_codec_ctx *ctx)
+static void give_ctx(cm_zarr_array *z, cm_codec_ctx *ctx)
 {
     pthread_mutex_lock(&z->lock);
     cm_codec_ctx *extra = z->idle ? ctx : NULL;
@@ -184,7 +180,7 @@ static void give_ctx(zarr_array *z, cm_codec_ctx *ctx)
 }
 
 typedef struct string_read {
-    zarr_array *z;
+    cm_zarr_array *z;
     const cm_box *box;
     cm_codec_ctx *ctx;
     cm_buf stored;
@@ -238,7 +234,7 @@ static int read_string_chunk(string_read *r, const uint64_t *coord, cm_error *er
                      (unsigned long long)a->grid.chunk_nelem);
     if (rc == CM_OK)
         rc = scatter_strings(r, coord, &r->chunk, err);
-    return prefix_chunk(err, r->z, number, rc);
+    return cm_zarr_prefix_chunk(err, r->z, number, rc);
 }
 
 static int read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_error *err)
@@ -247,7 +243,7 @@ static int read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_erro
     int rc = cm_strings_reset(out, nelem, err);
     if (rc || nelem == 0)
         return rc;
-    zarr_array *z = (zarr_array *)a;
+    cm_zarr_array *z = (cm_zarr_array *)a;
     string_read r = {.z = z, .box = box, .out = out, .ctx = take_ctx(z, err)};
     if (!r.ctx)
         return CM_ENOMEM;
@@ -272,7 +268,7 @@ static int read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_erro
 
 static void free_array(cm_array *a)
 {
-    zarr_array *z = (zarr_array *)a;
+    cm_zarr_array *z = (cm_zarr_array *)a;
     cm_shard_cache_free(z->cache);
     cm_shard_layout_free(z->layout);
     cm_codec_ctx_free(z->idle);
@@ -288,19 +284,27 @@ static void free_array(cm_array *a)
     free(z);
 }
 
-static const cm_array_ops fixed_ops = {
-    .fetch = fetch_object, .is_absent = is_absent, .free = free_array};
-static const cm_array_ops fixed_shard_ops = {
-    .fetch = fetch_inner, .is_absent = is_absent, .free = free_array};
+static const cm_array_ops fixed_ops = {.fetch = fetch_object,
+                                       .fetch_many = cm_zarr_fetch_objects,
+                                       .is_absent = is_absent,
+                                       .free = free_array};
+static const cm_array_ops fixed_shard_ops = {.fetch = fetch_inner,
+                                             .fetch_many = cm_zarr_fetch_inner,
+                                             .is_absent = is_absent,
+                                             .free = free_array};
 static const cm_array_ops vlen_ops = {.fetch = fetch_object,
+                                      .fetch_many = cm_zarr_fetch_objects,
                                       .is_absent = is_absent,
                                       .read_strings = read_strings,
                                       .free = free_array};
-static const cm_array_ops vlen_shard_ops = {
-    .fetch = fetch_inner, .is_absent = is_absent, .read_strings = read_strings, .free = free_array};
+static const cm_array_ops vlen_shard_ops = {.fetch = fetch_inner,
+                                            .fetch_many = cm_zarr_fetch_inner,
+                                            .is_absent = is_absent,
+                                            .read_strings = read_strings,
+                                            .free = free_array};
 
 /* Copies of what the caller may release. */
-static int copy_description(zarr_array *z, const cm_zarr_node *node, cm_error *err)
+static int copy_description(cm_zarr_array *z, const cm_zarr_node *node, cm_error *err)
 {
     const cm_zarr_meta *m = &node->meta;
     cm_array *a = &z->base;
@@ -329,7 +333,8 @@ static int copy_description(zarr_array *z, const cm_zarr_node *node, cm_error *e
     return a->name && z->prefix ? CM_OK : CM_ENOMEM;
 }
 
-static int prepare(zarr_array *z, const cm_zarr_meta *m, size_t index_cache_nbytes, cm_error *err)
+static int prepare(cm_zarr_array *z, const cm_zarr_meta *m, size_t index_cache_nbytes,
+                   cm_error *err)
 {
     cm_array *a = &z->base;
     bool is_vlen = cm_dtype_is_vlen(&m->dtype);
@@ -368,7 +373,7 @@ int cm_zarr_array_open(const cm_zarr_tree *tree, const cm_zarr_node *node,
     if (node->unsupported || node->meta.verbatim)
         return cm_fail(err, CM_EUNSUPPORTED, "array %s: %s", name,
                        node->unsupported ? node->unsupported : "its metadata is not understood");
-    zarr_array *z = cm_calloc(1, sizeof *z, err);
+    cm_zarr_array *z = cm_calloc(1, sizeof *z, err);
     if (!z)
         return CM_ENOMEM;
     z->base.ops = &fixed_ops;

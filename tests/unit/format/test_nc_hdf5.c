@@ -3,6 +3,7 @@
 #include <hdf5.h>
 #include <netcdf.h>
 
+#include "many_support.h"
 #include "nc_support.h"
 
 enum {
@@ -244,6 +245,7 @@ static void check_access(const row *r, const cm_nc_var *var)
 static void test_layouts(void **state)
 {
     (void)state;
+    cm_fetch_many many = {0};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const row *r = &rows[i];
         const char *path = temp_path("layout.h5");
@@ -261,9 +263,12 @@ static void test_layouts(void **state)
         assert_int_equal(!var->array.fill, r->fill >= 2);
         assert_int_equal(var->unlimited[0], r->unlimited0);
         assert_same_as_library(file, var);
+        if (var->array.chunked)
+            check_fetch_many(&var->array, &many);
         cm_nc_close(file);
         unlink(path);
     }
+    cm_fetch_many_release(&many);
 }
 
 /* Chunks written raw: one of them skipped a filter, as its mask says. */

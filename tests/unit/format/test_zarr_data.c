@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "many_support.h"
 #include "zarr_support.h"
 
 static int16_t value_at(uint64_t i)
@@ -162,6 +163,10 @@ static void test_round_trip(void **state)
         for (size_t cache = 0; cache <= 1 << 20; cache += 1 << 20) {
             cm_array *a = open_array(s, cache);
             check_boxes(a);
+            cm_fetch_many many = {0};
+            if (cache) /* without it the indices are read anew each time */
+                check_fetch_many(a, &many);
+            cm_fetch_many_release(&many);
             pthread_t thread[NTHREADS];
             for (int t = 0; t < NTHREADS; t++)
                 assert_int_equal(pthread_create(&thread[t], NULL, read_all, a), 0);

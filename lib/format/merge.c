@@ -1,0 +1,85 @@
+#include "format/merge.h"
+
+enum {
+    /* A gap that is read over: a page costs less to copy than another system call,
+       and no more from a disk, which reads ahead. */
+    MAX_GAP = 4096,
+    /* Longer requests are no faster on any disk, and several go on at once. */
+    MAX_MERGED = 8 << 20
+};
+
+static bool is_before(const cm_piece *a, const cm_piece *b)
+{
+    return a->object != b->object ? a->object < b->object : a->offset < b->offset;
+}
+
+static void sift_down(cm_piece *piece, size_t root, size_t n)
+{
+    cm_piece moving = piece[root];
+    for (size_t child; (child = 2 * root + 1) < n; root = child) {
+        if (child + 1 < n && is_before(&piece[child], &piece[child + 1]))
+            child++;
+        if (!is_before(&moving, &piece[child]))
+            break;
+        piece[root] = piece[child];
+    }
+    piece[root] = moving;
+}
+
+/* qsort would allocate.  Chunks are asked for in order as a rule: that is looked at first. */
+void cm_pieces_sort(cm_piece *piece, size_t n)
+{
+    size_t ordered = 1;
+    while (ordered < n && !is_before(&piece[ordered], &piece[ordered - 1]))
+        ordered++;
+    if (ordered >= n)
+        return;
+    for (size_t root = n / 2; root-- > 0;)
+        sift_down(piece, root, n);
+    for (size_t end = n - 1; end > 0; end--) {
+        cm_piece largest = piece[0];
+        piece[0] = piece[end];
+        piece[end] = largest;
+        sift_down(piece, 0, end);
+    }
+}
+
+size_t cm_pieces_merge(const cm_piece *piece, size_t n, uint64_t *end)
+{
+    uint64_t start = piece[0].offset, stop = start + piece[0].nbytes;
+    size_t i = 1;
+    for (; i < n && piece[i].object == piece[0].object; i++) {
+        const cm_piece *p = &piece[i];
+        uint64_t p_end = p->offset + p->nbytes;
+        if (p->offset > stop && p->offset - stop > MAX_GAP)
+            break;
+        if (p_end > stop && p_end - start > MAX_MERGED)
+            break;
+        if (p_end > stop)
+            stop = p_end;
+    }
+    *end = stop;
+    return i;
+}
+
+void cm_pieces_point(const cm_piece *piece, size_t n, cm_fetch_many *many)
+{
+    for (size_t i = 0; i < n; i++) {
+        cm_fetch_item *item = &many->item[piece[i].item];
+        item->present = true;
+        item->data = many->buf.data + piece[i].at;
+        item->nbytes = (size_t)piece[i].nbytes;
+    }
+}
+
+int cm_fetch_blame(cm_array *a, cm_fetch_many *many, int rc, cm_error *err)
+{
+    for (size_t i = 0; i < many->n; i++) {
+        cm_fetch one = {0};
+        cm_error alone = {0};
+        int failed = a->ops->fetch(a, many->item[i].number, &many->buf, &one, &alone);
+        if (failed)
+            return cm_fail(err, failed, "%s", alone.text);
+    }
+    return rc;
+}

@@ -1,0 +1,37 @@
+/*
+ * Which stored chunks come with one request: those that lie side by side in one
+ * object.  Pure arithmetic over offsets that were checked.
+ */
+#ifndef CM_FORMAT_MERGE_H
+#define CM_FORMAT_MERGE_H
+
+#include "format/array.h"
+
+typedef struct cm_piece {
+    uint64_t object; /* numbers the file or shard */
+    uint64_t offset; /* in it; offset + nbytes does not overflow */
+    uint64_t nbytes;
+    size_t item;    /* of the cm_fetch_many */
+    uint64_t local; /* for the caller's use */
+    size_t at;      /* in the buffer of the cm_fetch_many */
+} cm_piece;
+
+/* By object, then by offset; allocates nothing. */
+void cm_pieces_sort(cm_piece *piece, size_t n);
+
+/*
+ * How many of the sorted pieces that begin with the first are read with one
+ * request, up to the offset *END.  N is at least 1.
+ */
+size_t cm_pieces_merge(const cm_piece *piece, size_t n, uint64_t *end);
+
+/* Points the items of the pieces to their places in MANY's buffer. */
+void cm_pieces_point(const cm_piece *piece, size_t n, cm_fetch_many *many);
+
+/*
+ * After several chunks together failed with RC: fetches each alone, so that the
+ * error names the chunk.  Returns RC, with the error as it was, when all are fine.
+ */
+int cm_fetch_blame(cm_array *a, cm_fetch_many *many, int rc, cm_error *err);
+
+#endif

@@ -1,0 +1,225 @@
+/*
+ * Many chunks of a Zarr array at once: objects through one call of the store,
+ * and inner chunks of a shard through requests that read neighbours together.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "format/merge.h"
+#include "format/zarr/reader.h"
+
+enum {
+    MAX_SHARDS = 16 /* held open by one call: as many as the cache keeps */
+};
+
+typedef struct many_state {
+    size_t capacity;
+    cm_piece *piece;
+    cm_read *read;
+    cm_buf keys;
+    const cm_shard *shard[MAX_SHARDS];
+    size_t nshards; /* held */
+} many_state;
+
+static void release_state(void *state)
+{
+    many_state *s = state;
+    free(s->piece);
+    free(s->read);
+    cm_buf_release(&s->keys);
+    free(s);
+}
+
+/* The state of MANY with room for its items; they are marked absent. */
+static many_state *state_of(cm_fetch_many *many, cm_error *err)
+{
+    if (many->release_state != release_state) {
+        cm_fetch_many_drop_state(many);
+        many->state = cm_calloc(1, sizeof(many_state), err);
+        if (!many->state)
+            return NULL;
+        many->release_state = release_state;
+    }
+    many_state *s = many->state;
+    if (many->n > s->capacity) {
+        free(s->piece);
+        free(s->read);
+        s->capacity = 0;
+        s->piece = cm_calloc(many->n, sizeof *s->piece, err);
+        s->read = s->piece ? cm_calloc(many->n, sizeof *s->read, err) : NULL;
+        if (!s->read)
+            return NULL;
+        s->capacity = many->n;
+    }
+    for (size_t i = 0; i < many->n; i++) {
+        cm_fetch_item *item = &many->item[i];
+        item->present = false;
+        item->skip = 0;
+        item->data = NULL;
+        item->nbytes = 0;
+    }
+    return s;
+}
+
+/* ---- chunks as objects ---- */
+
+static int name_objects(const cm_zarr_array *z, cm_fetch_many *many, many_state *s, cm_error *err)
+{
+    s->keys.nbytes = 0;
+    for (size_t i = 0; i < many->n; i++) {
+        uint64_t coord[CM_MAX_RANK];
+        char key[CM_ZARR_KEY_SIZE];
+        cm_grid_coord(&z->base.grid, many->item[i].number, coord);
+        int rc = cm_zarr_object_key(z, coord, key, err);
+        s->piece[i].at = s->keys.nbytes;
+        if (rc == CM_OK)
+            rc = cm_buf_append(&s->keys, key, strlen(key) + 1, err);
+        if (rc)
+            return cm_zarr_prefix_chunk(err, z, many->item[i].number, rc);
+    }
+    for (size_t i = 0; i < many->n; i++)
+        s->read[i] = (cm_read){.key = (const char *)s->keys.data + s->piece[i].at,
+                               .nbytes = UINT64_MAX,
+                               .max_nbytes = cm_zarr_max_stored(z)};
+    return CM_OK;
+}
+
+int cm_zarr_fetch_objects(cm_array *a, cm_fetch_many *many, cm_error *err)
+{
+    cm_zarr_array *z = (cm_zarr_array *)a;
+    many_state *s = state_of(many, err);
+    int rc = s ? name_objects(z, many, s, err) : CM_ENOMEM;
+    if (rc)
+        return rc;
+    uint64_t start = cm_now_ns();
+    rc = cm_store_read_many(z->store, s->read, many->n, &many->buf, &many->nrequests, err);
+    many->io_ns = cm_now_ns() - start;
+    if (rc)
+        return cm_fetch_blame(a, many, rc, err);
+    for (size_t i = 0; i < many->n; i++) {
+        const cm_read *r = &s->read[i];
+        if (r->absent)
+            continue;
+        many->item[i].present = true;
+        many->item[i].data = many->buf.data + r->at;
+        many->item[i].nbytes = r->got_nbytes;
+    }
+    many->nbytes = many->buf.nbytes;
+    return CM_OK;
+}
+
+/* ---- chunks in shards ---- */
+
+static int acquire_shard(cm_zarr_array *z, many_state *s, cm_fetch_many *many, uint64_t number,
+                         cm_error *err)
+{
+    uint64_t coord[CM_MAX_RANK];
+    char key[CM_ZARR_KEY_SIZE];
+    cm_shard_cost cost = {0};
+    cm_grid_coord(&z->outer, number, coord);
+    int rc = cm_zarr_object_key(z, coord, key, err);
+    if (rc == CM_OK)
+        rc = cm_shard_cache_acquire(z->cache, number, key, &s->shard[s->nshards], &cost, err);
+    if (rc == CM_OK)
+        s->nshards++;
+    many->nrequests += cost.nrequests;
+    many->nbytes += cost.nbytes;
+    return rc;
+}
+
+/*
+ * Finds the first pieces, those of up to MAX_SHARDS shards; takes out, by moving the
+ * others together, what is missing.  *TAKEN of the N are dealt with, *FOUND are left.
+ */
+static int find_pieces(cm_zarr_array *z, many_state *s, cm_fetch_many *many, cm_piece *piece,
+                       size_t n, size_t *taken, size_t *found, cm_error *err)
+{
+    *taken = *found = 0;
+    for (size_t i = 0; i < n; i++) {
+        cm_piece p = piece[i];
+        uint64_t number = many->item[p.item].number;
+        bool present = false;
+        cm_shard_entry entry = {0};
+        int rc = CM_OK;
+        if (i == 0 || p.object != piece[i - 1].object) {
+            if (s->nshards == MAX_SHARDS)
+                return CM_OK;
+            rc = acquire_shard(z, s, many, p.object, err);
+        }
+        if (rc == CM_OK)
+            rc = cm_zarr_find_inner(z, s->shard[s->nshards - 1], p.local, &present, &entry, err);
+        if (rc)
+            return cm_zarr_prefix_chunk(err, z, number, rc);
+        *taken = i + 1;
+        if (!present)
+            continue;
+        p.offset = entry.offset;
+        p.nbytes = entry.nbytes;
+        p.local = s->nshards - 1; /* from now on the place of its shard among those held */
+        piece[(*found)++] = p;
+    }
+    return CM_OK;
+}
+
+static int read_pieces(cm_zarr_array *z, many_state *s, cm_fetch_many *many, cm_piece *piece,
+                       size_t n, cm_error *err)
+{
+    size_t nread = 0;
+    cm_pieces_sort(piece, n);
+    for (size_t i = 0, count; i < n; i += count) {
+        uint64_t end;
+        count = cm_pieces_merge(piece + i, n - i, &end);
+        s->read[nread++] = (cm_read){.reader = s->shard[piece[i].local]->object,
+                                     .offset = piece[i].offset,
+                                     .nbytes = end - piece[i].offset};
+        for (size_t k = i; k < i + count; k++)
+            piece[k].local = nread - 1; /* from now on its request */
+    }
+    size_t before = many->buf.nbytes;
+    int rc = cm_store_read_more(z->store, s->read, nread, &many->buf, &many->nrequests, err);
+    many->nbytes += many->buf.nbytes - before;
+    for (size_t i = 0; i < n; i++) {
+        const cm_read *r = &s->read[piece[i].local];
+        piece[i].at = r->at + (size_t)(piece[i].offset - r->offset);
+    }
+    return rc;
+}
+
+static int fetch_groups(cm_zarr_array *z, many_state *s, cm_fetch_many *many, cm_error *err)
+{
+    cm_piece *piece = s->piece;
+    size_t kept = 0; /* pieces that were read lie in front */
+    for (size_t i = 0, taken, found; i < many->n; i += taken) {
+        int rc = find_pieces(z, s, many, piece + i, many->n - i, &taken, &found, err);
+        if (rc == CM_OK)
+            rc = read_pieces(z, s, many, piece + i, found, err);
+        while (s->nshards > 0)
+            cm_shard_cache_release(z->cache, s->shard[--s->nshards]);
+        if (rc)
+            return rc;
+        memmove(piece + kept, piece + i, found * sizeof *piece);
+        kept += found;
+    }
+    cm_pieces_point(piece, kept, many);
+    return CM_OK;
+}
+
+int cm_zarr_fetch_inner(cm_array *a, cm_fetch_many *many, cm_error *err)
+{
+    cm_zarr_array *z = (cm_zarr_array *)a;
+    many_state *s = state_of(many, err);
+    if (!s)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < many->n; i++) {
+        uint64_t coord[CM_MAX_RANK], local;
+        cm_zarr_locate(z, many->item[i].number, coord, &local);
+        s->piece[i] =
+            (cm_piece){.object = cm_grid_number(&z->outer, coord), .item = i, .local = local};
+    }
+    cm_pieces_sort(s->piece, many->n);
+    uint64_t start = cm_now_ns();
+    int rc = fetch_groups(z, s, many, err);
+    many->io_ns = cm_now_ns() - start;
+    return rc ? cm_fetch_blame(a, many, rc, err) : CM_OK;
+}

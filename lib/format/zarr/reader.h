@@ -1,0 +1,46 @@
+/* A Zarr array from inside: what reader.c and fetch_many.c share. */
+#ifndef CM_FORMAT_ZARR_READER_H
+#define CM_FORMAT_ZARR_READER_H
+
+#include <pthread.h>
+
+#include "format/zarr/internal.h"
+#include "format/zarr/open.h"
+#include "format/zarr/shard_cache.h"
+#include "store/io.h"
+
+typedef struct cm_zarr_array {
+    cm_array base;
+    cm_store *store;
+    char *prefix;      /* of chunk keys: "" or "a/b/" */
+    cm_zarr_meta keys; /* only what cm_zarr_chunk_key needs */
+    cm_grid outer;     /* of objects: shards, or the chunks themselves */
+    cm_shard_layout *layout;
+    cm_shard_cache *cache; /* NULL: not sharded */
+
+    pthread_mutex_t lock; /* guards idle */
+    cm_codec_ctx *idle;   /* one context kept between calls of read_strings */
+} cm_zarr_array;
+
+enum {
+    CM_ZARR_KEY_SIZE = 4096 /* of a chunk; longer ones are refused */
+};
+
+/* The key of outer chunk COORD in BUF of CM_ZARR_KEY_SIZE. */
+int cm_zarr_object_key(const cm_zarr_array *z, const uint64_t *coord, char *buf, cm_error *err);
+/* Splits inner chunk NUMBER of the array into its shard and its number within. */
+void cm_zarr_locate(const cm_zarr_array *z, uint64_t number, uint64_t *shard_coord,
+                    uint64_t *local);
+/* The longest that a stored chunk may be. */
+uint64_t cm_zarr_max_stored(const cm_zarr_array *z);
+/* Where inner chunk LOCAL lies; *present is false where it is missing. */
+int cm_zarr_find_inner(const cm_zarr_array *z, const cm_shard *shard, uint64_t local, bool *present,
+                       cm_shard_entry *out, cm_error *err);
+/* "array a/b: chunk 3/0/1: " in front of ERR, unless RC is CM_OK; returns RC. */
+int cm_zarr_prefix_chunk(cm_error *err, const cm_zarr_array *z, uint64_t number, int rc);
+
+/* cm_array_ops.fetch_many of arrays whose chunks are objects, and of sharded ones. */
+int cm_zarr_fetch_objects(cm_array *a, cm_fetch_many *many, cm_error *err);
+int cm_zarr_fetch_inner(cm_array *a, cm_fetch_many *many, cm_error *err);
+
+#endif
