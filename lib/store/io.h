@@ -69,7 +69,11 @@ cm_disk_cache_counts cm_store_disk_cache_counts(const cm_store *store);
 
 /* ---- the page cache ---- */
 
-/* Bytes of the file or of all files below the folder PATH, and how many of them lie in the page cache. */
+/*
+ * Bytes of the file, or of all files below the folder, PATH, and how many of them
+ * lie in the page cache.  Links to folders below PATH are not followed.
+ * CM_EUNSUPPORTED for files that the user may not write: Linux does not tell then.
+ */
 typedef struct cm_residency {
     uint64_t nbytes;
     uint64_t resident_nbytes;

@@ -1,0 +1,200 @@
+/* What of files lies in the page cache; all of it put there or driven out. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/io.h"
+
+enum {
+    WINDOW_PAGES = 1 << 16, /* asked about at once; a byte each */
+    READ_NBYTES = 1 << 20,
+    MAX_DEPTH = 64 /* of folders: each holds a descriptor */
+};
+
+typedef int visit_file(void *context, int fd, const struct stat *st, const char *path,
+                       cm_error *err);
+
+typedef struct walk {
+    visit_file *visit;
+    void *context;
+    char path[PATH_MAX];
+} walk;
+
+static int walk_path(walk *w, unsigned depth, cm_error *err);
+
+static int walk_folder(walk *w, int fd, unsigned depth, cm_error *err)
+{
+    if (depth > MAX_DEPTH) {
+        close(fd);
+        return cm_fail(err, CM_EUNSUPPORTED, "%s: lies more than %d folders deep", w->path,
+                       MAX_DEPTH);
+    }
+    DIR *dir = fdopendir(fd);
+    if (!dir) {
+        int rc = cm_fail_errno(err, errno, "%s", w->path);
+        close(fd);
+        return rc;
+    }
+    size_t length = strlen(w->path);
+    int rc = CM_OK;
+    for (struct dirent *e; rc == CM_OK;) {
+        errno = 0;
+        e = readdir(dir);
+        if (!e) {
+            rc = errno ? cm_fail_errno(err, errno, "%s", w->path) : CM_OK;
+            break;
+        }
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        int n = snprintf(w->path + length, sizeof w->path - length, "/%s", e->d_name);
+        if (n < 0 || (size_t)n >= sizeof w->path - length)
+            rc = cm_fail_errno(err, ENAMETOOLONG, "%s", w->path);
+        else
+            rc = walk_path(w, depth + 1, err);
+        w->path[length] = '\0';
+    }
+    closedir(dir);
+    return rc;
+}
+
+/*
+ * A file or a folder.  What vanishes meanwhile, and what is neither, is passed over;
+ * so are links to folders below the first, which could lead round in circles.
+ */
+static int walk_path(walk *w, unsigned depth, cm_error *err)
+{
+    int fd = open(w->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st, link;
+    if (fd < 0) {
+        bool is_gone = depth > 0 && (errno == ENOENT || errno == ENXIO || errno == ELOOP);
+        return is_gone ? CM_OK : cm_fail_errno(err, errno, "%s", w->path);
+    }
+    int rc = CM_OK;
+    if (fstat(fd, &st) != 0)
+        rc = cm_fail_errno(err, errno, "%s", w->path);
+    else if (S_ISREG(st.st_mode))
+        rc = w->visit(w->context, fd, &st, w->path, err);
+    else if (S_ISDIR(st.st_mode) &&
+             (depth == 0 || (lstat(w->path, &link) == 0 && !S_ISLNK(link.st_mode))))
+        return walk_folder(w, fd, depth, err);
+    else if (depth == 0)
+        rc = cm_fail(err, CM_EINVAL, "%s: neither a file nor a folder", w->path);
+    close(fd);
+    return rc;
+}
+
+static int walk_all(const char *path, visit_file *visit, void *context, cm_error *err)
+{
+    walk *w = cm_calloc(1, sizeof *w, err);
+    if (!w)
+        return CM_ENOMEM;
+    w->visit = visit;
+    w->context = context;
+    int n = snprintf(w->path, sizeof w->path, "%s", path);
+    int rc = n < 0 || (size_t)n >= sizeof w->path ? cm_fail_errno(err, ENAMETOOLONG, "%s", path)
+                                                  : walk_path(w, 0, err);
+    free(w);
+    return rc;
+}
+
+/* ---- measuring ---- */
+
+/* Since Linux 5.2, mincore calls everything resident to who may not write the file. */
+static bool may_ask(const struct stat *st, const char *path)
+{
+    return st->st_uid == geteuid() || faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
+}
+
+static int count_window(int fd, uint64_t offset, size_t nbytes, size_t page, uint64_t *resident,
+                        cm_error *err)
+{
+    uint8_t in_core[WINDOW_PAGES];
+    void *map = mmap(NULL, nbytes, PROT_READ, MAP_SHARED, fd, (off_t)offset);
+    if (map == MAP_FAILED)
+        return cm_fail_errno(err, errno, "cannot be mapped");
+    int rc = mincore(map, nbytes, in_core) == 0 ? CM_OK : cm_fail_errno(err, errno, "mincore");
+    munmap(map, nbytes);
+    for (size_t at = 0; at < nbytes && rc == CM_OK; at += page)
+        if (in_core[at / page] & 1)
+            *resident += nbytes - at < page ? nbytes - at : page;
+    return rc;
+}
+
+static int measure_file(void *context, int fd, const struct stat *st, const char *path,
+                        cm_error *err)
+{
+    cm_residency *sum = context;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint64_t size = (uint64_t)st->st_size, window = WINDOW_PAGES * (uint64_t)page;
+    if (!may_ask(st, path))
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "%s: what of it lies in the page cache is told only to who may write it",
+                       path);
+    for (uint64_t at = 0; at < size; at += window) {
+        size_t nbytes = (size_t)(size - at < window ? size - at : window);
+        int rc = count_window(fd, at, nbytes, page, &sum->resident_nbytes, err);
+        if (rc) {
+            cm_error_prefix(err, "%s", path);
+            return rc;
+        }
+    }
+    sum->nbytes += size;
+    sum->nfiles++;
+    return CM_OK;
+}
+
+int cm_residency_measure(const char *path, cm_residency *out, cm_error *err)
+{
+    *out = (cm_residency){0};
+    return walk_all(path, measure_file, out, err);
+}
+
+/* ---- evicting and warming ---- */
+
+/*
+ * Pages that are not yet on the disk stay, so they are written first: the data
+ * alone, without the barrier that fsync asks of the disk for every file.
+ */
+static int evict_file(void *context, int fd, const struct stat *st, const char *path, cm_error *err)
+{
+    (void)context, (void)st;
+    unsigned flags =
+        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+    if (sync_file_range(fd, 0, 0, flags) != 0 && fdatasync(fd) != 0 && errno != EROFS &&
+        errno != EINVAL)
+        return cm_fail_errno(err, errno, "%s", path);
+    int errnum = posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    return errnum ? cm_fail_errno(err, errnum, "%s", path) : CM_OK;
+}
+
+int cm_residency_evict(const char *path, cm_error *err)
+{
+    return walk_all(path, evict_file, NULL, err);
+}
+
+static int warm_file(void *context, int fd, const struct stat *st, const char *path, cm_error *err)
+{
+    (void)st;
+    for (;;) {
+        ssize_t n = read(fd, context, READ_NBYTES);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? cm_fail_errno(err, errno, "%s", path) : CM_OK;
+    }
+}
+
+int cm_residency_warm(const char *path, cm_error *err)
+{
+    void *buf = cm_calloc(READ_NBYTES, 1, err);
+    int rc = buf ? walk_all(path, warm_file, buf, err) : CM_ENOMEM;
+    free(buf);
+    return rc;
+}
