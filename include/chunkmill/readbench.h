@@ -25,10 +25,10 @@ enum {
 };
 
 typedef enum cm_readbench_validate {
-    CM_VALIDATE_DEFAULT, /* full with a device, none without */
-    CM_VALIDATE_NONE,
-    CM_VALIDATE_CHECKSUM,
-    CM_VALIDATE_FULL
+    CM_READBENCH_VALIDATE_DEFAULT, /* full with a device, none without */
+    CM_READBENCH_VALIDATE_NONE,
+    CM_READBENCH_VALIDATE_CHECKSUM,
+    CM_READBENCH_VALIDATE_FULL
 } cm_readbench_validate;
 
 typedef struct cm_readbench_options {
