@@ -35,8 +35,8 @@ typedef enum cm_pool_start { /* how processes begin, by the names of Python's mu
 /* One piece of a task; its meaning is the source's. */
 typedef struct cm_load_piece {
     uint64_t sample; /* number in the epoch */
-    uint64_t offset; /* in the arena, bytes */
-    uint32_t part;   /* PLANNED: of the sample; WHOLE: not used */
+    uint64_t offset; /* in the arena, bytes, of what goes there; CM_LOAD_BATCH: of part 0 */
+    uint32_t part;   /* of the sample; CM_LOAD_BATCH: 0, all parts are read */
     uint32_t place;  /* in its batch */
 } cm_load_piece;
 
@@ -70,13 +70,13 @@ extern const char *const cm_load_stage_names[CM_LOAD_NSTAGES];
 typedef struct cm_load_counts {
     uint64_t stage_ns[CM_LOAD_NSTAGES];
     uint64_t stage_calls[CM_LOAD_NSTAGES];
-    uint64_t cpu_ns;                                    /* of the threads that did it */
-    uint64_t chunks;                                    /* met by reads: what chunkcalc predicts */
-    uint64_t decoded;                                   /* chunks that were decoded */
-    uint64_t requests;                                  /* to storage */
-    uint64_t stored_nbytes;                             /* that storage gave */
-    uint64_t decoded_nbytes;                            /* of whole chunks */
-    uint64_t logical_nbytes;                            /* of samples delivered */
+    uint64_t cpu_ns;         /* of the threads that did it; left 0 by a source: the worker's own */
+    uint64_t chunks;         /* met by reads: what chunkcalc predicts */
+    uint64_t decoded;        /* chunks that were decoded */
+    uint64_t requests;       /* to storage */
+    uint64_t stored_nbytes;  /* that storage gave */
+    uint64_t decoded_nbytes; /* of whole chunks */
+    uint64_t logical_nbytes; /* of samples delivered */
     uint64_t cache_hits, cache_misses, cache_evictions; /* chunks, decoded */
     uint64_t disk_hits, disk_misses, disk_evictions;    /* objects, stored, on the faster disk */
     uint64_t missing_chunks; /* not stored: fill values, without any reading */
@@ -114,9 +114,10 @@ typedef struct cm_load_source {
  * (memfd) where processes are begun anew, plain pages otherwise.
  */
 typedef struct cm_arena {
-    uint8_t *data; /* page-aligned */
+    uint8_t *data; /* page-aligned, zero at first */
     size_t nbytes;
-    int fd; /* -1: none */
+    int fd;      /* -1: none */
+    bool shared; /* a process that is forked writes to the same pages */
 } cm_arena;
 
 int cm_arena_create(size_t nbytes, bool shared, cm_arena *out, cm_error *err);
@@ -125,10 +126,11 @@ void cm_arena_release(cm_arena *arena);
 typedef struct cm_pool_options {
     cm_pool_mode mode;
     cm_pool_start start;
-    unsigned nworkers;      /* >= 1; 1 with CM_POOL_SYNC */
-    unsigned nclients;      /* >= 1 */
-    size_t max_pieces;      /* of a task */
-    uint64_t worker_memory; /* bytes a process may allocate; 0: no limit */
+    unsigned nworkers; /* >= 1; 1 with CM_POOL_SYNC */
+    unsigned nclients; /* >= 1 */
+    size_t max_pieces; /* of a task */
+    /* Bytes that a process may allocate above what it begins with; 0: no limit.  Not for threads. */
+    uint64_t worker_memory;
     const char *const
         *argv; /* SPAWN and FORKSERVER: the program that calls cm_pool_serve; NULL-terminated */
     const void
@@ -138,17 +140,38 @@ typedef struct cm_pool_options {
 
 typedef struct cm_pool cm_pool;
 
-/* Starts all workers and waits until each has opened its source; the first error stops all.  SOURCE and ARENA are borrowed. */
+/*
+ * Starts all workers and waits until each has opened its source; the first error
+ * stops all.  SOURCE (NULL with SPAWN and FORKSERVER) and ARENA are borrowed,
+ * OPTIONS are copied.
+ *
+ * A forked worker has the caller's memory as it was, and one thread: what
+ * source->open needs must not be locked by another thread of the caller.
+ */
 int cm_pool_create(const cm_pool_options *options, const cm_load_source *source, cm_arena *arena,
                    cm_pool **out, cm_error *err);
-/* Stops the workers; tasks that are not done are forgotten.  NULL accepted. */
+/*
+ * Stops the workers; tasks that are not done are forgotten.  A thread ends after
+ * the task that it is at, a process that has not ended within a second is killed.
+ * NULL accepted.
+ */
 void cm_pool_free(cm_pool *pool);
 
 /* Queues a copy of TASK for WORKER (below nworkers).  Never waits for a worker. */
 int cm_pool_submit(cm_pool *pool, unsigned client, unsigned worker, const cm_load_task *task,
                    cm_error *err);
-/* The next result of one of CLIENT's tasks, waiting at most TIMEOUT_NS (UINT64_MAX: for ever): false when none came. */
+/*
+ * The next result of one of CLIENT's tasks, waiting at most TIMEOUT_NS (UINT64_MAX:
+ * for ever): false when none came, at once when CLIENT has no task in the pool.
+ */
 bool cm_pool_receive(cm_pool *pool, unsigned client, uint64_t timeout_ns, cm_load_result *out);
+
+/* Forgets CLIENT's tasks that no worker has begun; no result comes for them.  Returns how many. */
+size_t cm_pool_drop(cm_pool *pool, unsigned client);
+/* CLIENT's tasks that are queued or under way, and results that wait to be received. */
+void cm_pool_pending(const cm_pool *pool, unsigned client, unsigned *underway, unsigned *ready);
+/* As they were given; the pool's own copy. */
+const cm_pool_options *cm_pool_get_options(const cm_pool *pool);
 
 typedef struct cm_pool_worker_info {
     int64_t pid;       /* of a process; 0 for threads */
