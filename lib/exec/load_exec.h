@@ -48,7 +48,9 @@ typedef struct cm_load_exec_options {
  * What OPTIONS point to is borrowed until release.  Only CM_LOAD_BATCH: a plan of
  * chunks has no meaning for a program of the user.  Nothing is written to the
  * arena; `requests`, `chunks` and what else we cannot know of it stay 0,
- * logical_nbytes are what it says that it delivered, and all time is storage's.
+ * logical_nbytes are what it says that it delivered.  Of the time, the `seconds`
+ * that it says are storage's and the rest assemble's; without them all is storage's.
+ * CPU time is that of the command's own process, without those that it began.
  */
 int cm_load_exec_create(const cm_load_exec_options *options, cm_load_source *out, cm_error *err);
 void cm_load_exec_release(cm_load_source *source);

@@ -31,8 +31,8 @@ typedef struct cm_load_arrays {
     size_t narrays;
     const cm_sample_space *space;
     const cm_sample_part *part; /* of every sample */
-    const cm_feed *feed;        /* of each part; NULL: all unchanged */
-    const size_t *part_nbytes;  /* of each part: one whole sample, as fed */
+    const cm_feed *feed; /* of each part, the same for all parts of an array; NULL: all unchanged */
+    const size_t *part_nbytes; /* of each part: one whole sample, as fed */
     size_t nparts;
     const cm_sample_part *
         fixed; /* has no dimension of the space: read once, when a worker opens, and not delivered */
