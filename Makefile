@@ -57,7 +57,7 @@ TOOLS    := $(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c))
 TOOL_BIN := $(TOOLS:%=$(BUILD)/bin/%)
 COMMON_TOOL_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/common/*.c))
 
-UNIT_SRC := $(wildcard tests/unit/*/test_*.c)
+UNIT_SRC := $(wildcard tests/unit/*/test_*.c tests/gpu/test_*.c)
 UNIT_BIN := $(UNIT_SRC:%.c=$(BUILD)/%)
 SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 SUPPORT_BIN := $(patsubst tests/support/bin/%.c,$(BUILD)/tests/bin/%,$(wildcard tests/support/bin/*.c))
@@ -79,6 +79,9 @@ $(BUILD)/%.o: %.c VERSION
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
 	@$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# Assembled into the object as it stands.
+$(BUILD)/lib/gpu/ptx.o: lib/gpu/kernels.ptx
 
 # An archive is made afresh, so that a source that is gone leaves no member behind.
 define layer_rule
@@ -104,9 +107,21 @@ $(BUILD)/tests/unit/$(1)/test_%: $(BUILD)/tests/unit/$(1)/test_%.o $(SUPPORT_OBJ
 endef
 $(foreach l,$(LAYERS),$(eval $(call unit_rule,$(l))))
 
+$(BUILD)/tests/gpu/test_%: $(BUILD)/tests/gpu/test_%.o $(BUILD)/tests/gpu/kinds.o $(foreach l,$(UNDER_gpu),$(call layer_lib,$(l)))
+	@echo "  LINK    $@"
+	@$(CC) -o $@ $^ $(shell pkg-config --libs cmocka) $(ALL_LIBS)
+
+# Fakes of NVIDIA's driver, of three ages, which the tests name by their path.
+FAKE_CUDA := $(foreach v,10 11 12,$(BUILD)/tests/lib/fake_cuda_$(v).so)
+$(BUILD)/tests/lib/fake_cuda_%.so: tests/support/lib/fake_cuda.c tests/support/lib/fake_cuda.h lib/gpu/cuda_abi.h
+	@mkdir -p $(@D)
+	@echo "  CC      $< ($*)"
+	@$(CC) $(ALL_CFLAGS) -DFAKE_CUDA=$* -fPIC -shared -o $@ $< $(SAN_FLAGS)
+$(filter $(BUILD)/tests/gpu/% $(BUILD)/tests/unit/gpu/%,$(UNIT_BIN)): | $(FAKE_CUDA)
+
 unit-%: ## unit-LAYER: build and run the unit tests of one layer
-	@$(MAKE) --no-print-directory $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/$*/test_*.c))
-	@for t in $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/$*/test_*.c)); do $$t || exit 1; done
+	@$(MAKE) --no-print-directory $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/$*/test_*.c tests/$*/test_*.c))
+	@for t in $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/$*/test_*.c tests/$*/test_*.c)); do $$t || exit 1; done
 unit: $(UNIT_BIN)
 test-programs: all unit $(SUPPORT_BIN) $(SAMPLE_BIN)
 

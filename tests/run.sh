@@ -45,7 +45,8 @@ count_tap() {
 
 run_unit() {
     local bin=$1 name log status p f s
-    name=${bin#"$build"/tests/unit/}
+    name=${bin#"$build"/tests/}
+    name=${name#unit/}
     log=$logs/unit-${name//\//-}.log
     CMOCKA_MESSAGE_OUTPUT=tap timeout 300 ${wrap[@]+"${wrap[@]}"} "$bin" >"$log" 2>&1
     status=$?
@@ -62,7 +63,7 @@ run_unit() {
 
 if [ "$mode" = tsan ]; then layers="exec job"; else layers="base model codec store plan format exec job gpu"; fi
 for layer in $layers; do
-    for source in tests/unit/"$layer"/test_*.c; do
+    for source in tests/unit/"$layer"/test_*.c tests/"$layer"/test_*.c; do
         [ -e "$source" ] || continue
         bin=$build/${source%.c}
         if [ -x "$bin" ]; then

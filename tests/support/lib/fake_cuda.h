@@ -1,0 +1,28 @@
+/*
+ * How tests steer the fake of NVIDIA's driver (fake_cuda.c) and look into it:
+ * the symbol `fake_cuda` of the loaded library is one of these.
+ */
+#ifndef CM_TEST_FAKE_CUDA_H
+#define CM_TEST_FAKE_CUDA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct fake_cuda_state {
+    /* Set by tests. */
+    int version; /* that cuDriverGetVersion tells */
+    int ndevices;
+    int capability;   /* 10 * major + minor */
+    size_t nbytes;    /* of device memory */
+    int not_ready;    /* so many cuEventQuery find the event not reached */
+    const char *fail; /* this function fails with `result`, "" for none, ... */
+    int result;
+    int fail_after; /* ... after so many calls that do not */
+    /* What exists; all 0 when everything was given back. */
+    int ncontexts, nmodules, nstreams, nevents, nallocated, nregistered;
+    /* What was done. */
+    uint64_t ncalls;
+    uint64_t busy_ns; /* of all cm_busy kernels */
+} fake_cuda_state;
+
+#endif
