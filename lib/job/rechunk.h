@@ -68,8 +68,10 @@ typedef struct cm_re_job {
     cm_rates rates; /* of the workers that are planned for */
     unsigned nthreads;
     uint64_t memory_limit;
+    uint64_t held_nbytes; /* of it: the process before any chunk, and its reserve */
     size_t slots_nbytes;
     size_t worker_nbytes; /* of one */
+    size_t text_nbytes;   /* of the longest chunk of strings that was moved */
     char *scratch;        /* folder */
 } cm_re_job;
 

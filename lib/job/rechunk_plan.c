@@ -412,6 +412,14 @@ static int check_scratch(cm_re_job *job, cm_error *err)
                    cm_format_size(free, have, sizeof(have)));
 }
 
+static bool has_strings(const cm_re_job *job)
+{
+    for (size_t i = 0; i < job->narrays; i++)
+        if (job->array[i].how == CM_RE_STRINGS)
+            return true;
+    return false;
+}
+
 int cm_re_plan(cm_re_job *job, cm_store *store, cm_error *err)
 {
     const cm_rechunk_options *o = job->options;
@@ -427,6 +435,7 @@ int cm_re_plan(cm_re_job *job, cm_store *store, cm_error *err)
     job->memory_limit = o->memory > 0 ? o->memory : cm_memory_available() / 2 + resident;
     if (job->memory_limit <= held)
         return refuse(job, held, err);
+    job->held_nbytes = held;
     size_t free = (size_t)(job->memory_limit - held);
     cm_re_array *a = largest(job);
     if (a != NULL && free >= least_room(job))
@@ -437,7 +446,8 @@ int cm_re_plan(cm_re_job *job, cm_store *store, cm_error *err)
         return rc;
     if (job->nthreads == 0)
         return refuse(job, held, err);
-    if (o->memory == 0)
+    /* How much text there is shows only when it is read. */
+    if (o->memory == 0 && !has_strings(job))
         job->memory_limit = held + job->nthreads * job->worker_nbytes + job->slots_nbytes;
     job->report->memory_planned = held + job->nthreads * max_worker(job) + job->slots_nbytes;
     for (size_t i = 0; i < job->narrays; i++) {

@@ -90,15 +90,34 @@ static int tell(verification *v, size_t i, cm_error *err)
 /* What the workers may hold beside what the process has anyway. */
 static uint64_t room(const cm_re_job *job)
 {
-    uint64_t moved = job->slots_nbytes + job->nthreads * (uint64_t)job->worker_nbytes;
-    return moved > 1 << 20 ? moved : 1 << 20;
+    uint64_t left = job->memory_limit > job->held_nbytes ? job->memory_limit - job->held_nbytes : 0;
+    return left > 1 << 20 ? left : 1 << 20;
 }
 
+/* Strings are there as their chunk has them and as the box has them, in buffers that double as they grow. */
+static unsigned choose_threads(const cm_re_job *job)
+{
+    unsigned n = job->nthreads;
+    while (n > 1 && room(job) / n < 4 * (uint64_t)job->text_nbytes)
+        n--;
+    return n;
+}
+
+/* Text that is too long for the part that each of several threads has may be short enough for one. */
 static int run(verification *v, cm_pair *pair, size_t n, cm_error *err)
 {
-    return n == 0 ? CM_OK
-                  : cm_pairs_run(pair, n, v->job->nthreads, room(v->job), v->job->options->monitor,
-                                 err);
+    unsigned nthreads = choose_threads(v->job);
+    cm_monitor *monitor = v->job->options->monitor;
+    if (n == 0)
+        return CM_OK;
+    int rc = cm_pairs_run(pair, n, nthreads, room(v->job), monitor, err);
+    if (rc != CM_EBUDGET || nthreads == 1)
+        return rc;
+    for (size_t i = 0; i < n; i++) {
+        cm_pair_release(&pair[i]);
+        pair[i] = (cm_pair){.want = pair[i].want, .got = pair[i].got, .sample = pair[i].sample};
+    }
+    return cm_pairs_run(pair, n, 1, room(v->job), monitor, err);
 }
 
 static int verify_sample(verification *v, cm_error *err)

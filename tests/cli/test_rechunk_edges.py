@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import zarr
 
-from support import rechunked
+from support import rechunked, tool
 
 MIB = 1 << 20
 
@@ -110,3 +110,32 @@ def test_another_codec_is_written_whole(tmp_path, out):
     source_v3(tmp_path / "in.zarr", V3["defaults left out"])
     rechunked.run(tmp_path / "in.zarr", out, "--codec", "zstd:1", "--verify", "full")
     assert json.loads((out / "zarr.json").read_text())["codecs"] == V3["spelled out"]
+
+
+# ---- strings --------------------------------------------------------------------------------------
+
+
+def make_strings(path, shape, chunks, length):
+    n = int(np.prod(shape))
+    text = np.array([f"{i}-" + "é" * (i * 7919 % length) for i in range(n)], "U").reshape(shape)
+    zarr.create_array(path, shape=shape, chunks=chunks, dtype=str, fill_value="none")[...] = text
+    return text
+
+
+@pytest.mark.parametrize("chunks", ["70x9", "1x40", "300x1", "2000x2000"])
+@pytest.mark.parametrize("threads", [1, 4])
+def test_strings_by_many_threads(tmp_path, out, chunks, threads):
+    text = make_strings(tmp_path / "in.zarr", (211, 37), (50, 37), 60)
+    rechunked.run(tmp_path / "in.zarr", out, "--chunks", chunks, "--threads", str(threads), "--verify", "full")
+    assert np.array_equal(zarr.open_array(out, mode="r")[...].tolist(), text.tolist())
+
+
+def test_strings_that_are_longer_than_a_part_of_the_memory(tmp_path, out):
+    """Too long for each of four threads, and not for one; for a smaller memory they are refused."""
+    text = make_strings(tmp_path / "in.zarr", (60000, 1), (30000, 1), 400)
+    options = ["--chunks", "7000x1", "--threads", "4", "--verify", "none"]
+    rechunked.run(tmp_path / "in.zarr", out, *options, "--memory", "110MiB")
+    assert np.array_equal(zarr.open_array(out, mode="r")[...].tolist(), text.tolist())
+    small = tmp_path / "small.zarr"
+    tool.run("rechunk", *options, "--memory", "60MiB", tmp_path / "in.zarr", small).fails(1, "more with --memory")
+    assert not small.exists()
