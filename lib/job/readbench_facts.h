@@ -1,0 +1,22 @@
+/* What several rules ask of a session, computed once. */
+#ifndef CM_JOB_READBENCH_FACTS_H
+#define CM_JOB_READBENCH_FACTS_H
+
+#include <chunkmill/readbench.h>
+
+typedef struct cm_readbench_facts {
+    double stage_share[CM_READBENCH_STAGES]; /* of the loader's time; all 0: not known */
+    int largest_stage;                       /* -1: not known */
+    double one_core;   /* share of the looks at which one core alone was busy */
+    double all_cores;  /* at which all were; both 0 where none was looked at */
+    uint64_t nthreads; /* that read */
+
+    /* Resident memory: how it went from the second segment to the last, if it always rose. */
+    bool grows;
+    bool by_epochs; /* segments are epochs, otherwise parts of the run */
+    uint64_t grew_from, grew_to;
+} cm_readbench_facts;
+
+int cm_readbench_facts_find(const cm_readbench_session *s, cm_readbench_facts *out, cm_error *err);
+
+#endif

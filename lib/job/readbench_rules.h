@@ -1,0 +1,45 @@
+/*
+ * What the numbers of sessions mean.
+ *
+ * A rule looks at the numbers of a finished session alone, and where it holds
+ * adds a finding with a sentence that has them in it.  One closing sentence names
+ * the bottleneck and what to try.  Pure: no clock, no file.
+ */
+#ifndef CM_JOB_READBENCH_RULES_H
+#define CM_JOB_READBENCH_RULES_H
+
+#include <chunkmill/readbench.h>
+
+/* Where a rule begins to hold: above the value, shares from 0 to 1. */
+#define CM_RULE_WAITS         0.30 /* of the time: the loader is worth a look */
+#define CM_RULE_IO_WAITS      0.40 /* of the time, storage taking most of the loader's: bound by I/O */
+#define CM_RULE_STORAGE       0.50 /* of the loader's time */
+#define CM_RULE_KEEPS_UP      0.05 /* of the time: less is no waiting */
+#define CM_RULE_CORE_BUSY     0.95 /* one core alone ... */
+#define CM_RULE_CORE_IDLE     0.50 /* ... the others below */
+#define CM_RULE_ALL_BUSY      0.90 /* every core */
+#define CM_RULE_LOOKS         0.50 /* of the looks at the CPUs: in so many it must be so */
+#define CM_RULE_EPOCH_GROWTH  0.01 /* of resident memory, from each epoch to the next */
+#define CM_RULE_PART_GROWTH   0.05 /* from each quarter of a run of fewer epochs to the next */
+#define CM_RULE_GROWTH_NBYTES (UINT64_C(4) << 20) /* in all: less is noise of the allocator */
+#define CM_RULE_AMPLIFICATION 4.0                 /* decoded bytes over logical ones */
+#define CM_RULE_RESIDENT      0.90                /* of the store in the page cache */
+#define CM_RULE_STORAGE_RATE  0.80 /* of what storage gave without decoding: it gives no more */
+#define CM_RULE_GAIN          0.05 /* of samples/s from more workers: less is saturated */
+
+enum {
+    CM_RULE_EPOCHS = 3, /* whose memory says something */
+    CM_RULE_PARTS = 4,  /* of a run with fewer */
+    CM_RULE_PART_LOOKS = 4
+};
+
+/* Fills S's findings and its sentence. */
+int cm_readbench_explain(cm_readbench_session *s, cm_error *err);
+
+/*
+ * Adds "saturated" to each of N sessions whose samples/s are less than CM_RULE_GAIN
+ * above those of the one with the next fewer workers and else the same setting.
+ */
+int cm_readbench_explain_workers(cm_readbench_session *session, size_t n, cm_error *err);
+
+#endif

@@ -1,0 +1,86 @@
+/*
+ * Sweeps and tuning: which settings are run, and which of them is the best.
+ * Nothing here runs anything.
+ */
+#ifndef CM_JOB_READBENCH_TUNE_H
+#define CM_JOB_READBENCH_TUNE_H
+
+#include <chunkmill/readbench.h>
+
+enum {
+    CM_TUNE_MAX_RUNS = 12,
+    CM_SWEEP_MAX_POINTS = 1024
+};
+
+/* Below this difference of samples/s two sessions are as fast as each other. */
+#define CM_TUNE_NOISE 0.02
+
+/* One point of a sweep: the user's options with some of them replaced. */
+typedef struct cm_sweep_point {
+    cm_readbench_options options; /* its texts are the caller's and the points' */
+    char *label;                  /* "workers=4,prefetch=2" */
+} cm_sweep_point;
+
+typedef struct cm_sweep_points {
+    cm_sweep_point *point; /* the last key varies fastest */
+    size_t n;
+    struct cm_sweep_key *key; /* what was parsed; holds the texts */
+    size_t nkeys;
+} cm_sweep_points;
+
+/*
+ * Every combination of OPTIONS->sweep, each text of which is "KEY=V1,V2", or
+ * "KEY=V1;V2" where values hold commas.  Keys are the options of readbench that
+ * change what is measured, without the dashes; those without a value take yes and
+ * no.  CM_EINVAL names --sweep: an unknown key, a value that the option does not
+ * take, a key or value given twice, more than CM_SWEEP_MAX_POINTS.  OUT is valid,
+ * and to be released, whatever is returned.
+ */
+int cm_sweep_points_make(const cm_readbench_options *options, cm_sweep_points *out, cm_error *err);
+void cm_sweep_points_release(cm_sweep_points *points);
+
+/* Fills REPORT's best, reason and data_loader after a sweep, and adds findings about more workers. */
+int cm_readbench_judge_sweep(cm_readbench_report *report, cm_error *err);
+
+/* The same after a tuning whose baseline is set. */
+int cm_readbench_judge_tuning(cm_readbench_report *report, cm_error *err);
+
+/*
+ * The session with the most samples/s (bytes/s where samples differ in size); of
+ * those within CM_TUNE_NOISE the one with the fewest threads, then the shortest
+ * prefetch, then the first.  Sessions with failed batches do not count; SIZE_MAX:
+ * none is left.
+ */
+size_t cm_readbench_best(const cm_readbench_session *session, size_t n);
+
+/* "DataLoader(num_workers=4, prefetch_factor=2, ...)", the arguments of PyTorch's that S stands for. */
+char *cm_readbench_data_loader(const cm_readbench_session *s, cm_error *err);
+
+/*
+ * The settings of a tuning.  First the baseline: the user's setting, or with no
+ * workers asked for DataLoader's default, 0; then --advise's; then steps around the
+ * best so far: more and fewer workers, prefetch, threads of a worker, the planned
+ * loader.  The best so far moves for a gain of CM_RULE_GAIN, or for the same rate
+ * with fewer threads.  It ends when no step is left, when steps do not wait any
+ * more, or after CM_TUNE_MAX_RUNS.
+ */
+typedef struct cm_tuner cm_tuner;
+
+/* OPTIONS are borrowed. */
+int cm_tuner_create(const cm_readbench_options *options, cm_tuner **out, cm_error *err);
+void cm_tuner_free(cm_tuner *tuner);
+
+/*
+ * The next setting to run, whose session will be the next of REPORT; false when it
+ * is over.  LABEL is valid until the tuner is freed.
+ */
+bool cm_tuner_next(cm_tuner *tuner, const cm_readbench_report *report, cm_readbench_options *next,
+                   const char **label);
+
+/* The setting given last cannot be run (it does not fit the memory) and has left no session. */
+void cm_tuner_refused(cm_tuner *tuner);
+
+/* Fills REPORT's best, baseline, reason and data_loader, and adds findings about more workers. */
+int cm_tuner_judge(const cm_tuner *tuner, cm_readbench_report *report, cm_error *err);
+
+#endif
