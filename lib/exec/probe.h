@@ -7,8 +7,12 @@
 
 #include "format/array.h"
 
-/* Bytes a second that one thread copies, from memory larger than the caches; takes about SECONDS. */
-int cm_probe_memory(double seconds, double *rate, cm_error *err);
+/*
+ * Bytes a second that one thread copies in about SECONDS, from one half of NBYTES
+ * (at least 2 MiB) to the other.  Beyond the caches only where NBYTES is several
+ * times as large as they are: 512 MiB is, on any machine.
+ */
+int cm_probe_memory(size_t nbytes, double seconds, double *rate, cm_error *err);
 
 /* A stored chunk by its number, or of an array that is not chunked a box. */
 typedef struct cm_probe_item {
