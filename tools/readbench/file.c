@@ -1,0 +1,121 @@
+#include "file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "readbench.h"
+
+char *readbench_file_path(const char *folder, const char *prefix, const char *name, cm_error *err)
+{
+    return cm_asprintf(err, "%s/%s%s", folder, prefix, name);
+}
+
+static int fill(const char *path, readbench_content *content, const void *context, cm_error *err)
+{
+    FILE *to = fopen(path, "wxe");
+    if (to == NULL)
+        return cm_fail_errno(err, errno, "%s: cannot be written", path);
+    int rc = content(context, to, err);
+    errno = 0;
+    bool bad = fflush(to) != 0 || ferror(to) != 0;
+    int errnum = errno ? errno : EIO;
+    if (fclose(to) != 0 && !bad) {
+        bad = true;
+        errnum = errno;
+    }
+    if (rc == CM_OK && bad)
+        rc = cm_fail_errno(err, errnum, "%s: cannot be written", path);
+    return rc;
+}
+
+int readbench_file_write(const char *folder, const char *name, readbench_content *content,
+                         const void *context, cm_error *err)
+{
+    char *part = readbench_file_path(folder, READBENCH_PART, name, err);
+    char *whole = readbench_file_path(folder, "", name, err);
+    int rc = part && whole ? fill(part, content, context, err) : CM_ENOMEM;
+    if (rc == CM_OK && rename(part, whole) != 0)
+        rc = cm_fail_errno(err, errno, "%s: cannot be renamed to %s", part, whole);
+    if (rc != CM_OK && part)
+        unlink(part);
+    free(part);
+    free(whole);
+    return rc;
+}
+
+/* ---- the folder ----------------------------------------------------------------------------- */
+
+/* Makes the folders above PATH; those that are there are fine. */
+static int make_parents(char *path, cm_error *err)
+{
+    for (char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
+        *p = '\0';
+        int status = mkdir(path, 0777);
+        int errnum = errno;
+        if (status != 0 && errnum != EEXIST)
+            status = cm_fail_errno(err, errnum, "%s: this folder cannot be made", path);
+        else
+            status = CM_OK;
+        *p = '/';
+        if (status != CM_OK)
+            return status;
+    }
+    return CM_OK;
+}
+
+static int make_named(const char *path, char **out, cm_error *err)
+{
+    char *name = cm_strdup(path, err);
+    if (name == NULL)
+        return CM_ENOMEM;
+    size_t n = strlen(name);
+    while (n > 1 && name[n - 1] == '/')
+        name[--n] = '\0';
+    int rc = n > 0 ? make_parents(name, err) : cm_fail(err, CM_EINVAL, "--out takes a folder");
+    if (rc == CM_OK && mkdir(name, 0777) != 0)
+        rc = errno == EEXIST
+                 ? cm_fail(err, CM_EEXIST,
+                           "%s: exists already, and nothing is written into what exists; "
+                           "--out names another folder",
+                           path)
+                 : cm_fail_errno(err, errno, "%s: this folder cannot be made", path);
+    if (rc != CM_OK) {
+        free(name);
+        return rc;
+    }
+    *out = name;
+    return CM_OK;
+}
+
+int readbench_out_create(const char *path, char **out, cm_error *err)
+{
+    char stamp[32], name[96];
+    time_t now = time(NULL);
+    struct tm tm;
+
+    *out = NULL;
+    if (path)
+        return make_named(path, out, err);
+    if (!localtime_r(&now, &tm) || !strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &tm))
+        return cm_fail(err, CM_EINTERNAL, "the clock has no time to name a folder after");
+    int rc = CM_EEXIST;
+    /* Two that begin in the same second take a number each. */
+    for (int i = 1; i < 100 && rc == CM_EEXIST; i++) {
+        if (i == 1)
+            snprintf(name, sizeof(name), "results/readbench/%s", stamp);
+        else
+            snprintf(name, sizeof(name), "results/readbench/%s-%d", stamp, i);
+        rc = make_named(name, out, err);
+    }
+    return rc;
+}
+
+void readbench_out_remove(const char *out)
+{
+    rmdir(out);
+}

@@ -1,0 +1,128 @@
+/* Everything that --out holds. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "../common/print.h"
+#include "file.h"
+#include "files.h"
+#include "page.h"
+#include "yaml.h"
+
+static int json_content(const void *context, FILE *to, cm_error *err)
+{
+    return cm_print_json(context, to, err);
+}
+
+static int yaml_content(const void *context, FILE *to, cm_error *err)
+{
+    (void)err;
+    readbench_print_yaml(context, to);
+    return CM_OK;
+}
+
+static int write_summary(const readbench_run *run, size_t only, const char *folder, cm_error *err)
+{
+    cm_json *o = NULL;
+    int rc = readbench_document(run, only, &o, err);
+    if (rc == CM_OK)
+        rc = readbench_file_write(folder, "summary.json", json_content, o, err);
+    if (rc == CM_OK)
+        rc = readbench_file_write(folder, "summary.yaml", yaml_content, o, err);
+    cm_json_free(o);
+    return rc;
+}
+
+/* The command and the settings as run: of one session, or of each under its label. */
+static int write_config(const readbench_run *run, size_t only, const char *folder, cm_error *err)
+{
+    const cm_readbench_report *r = run->report;
+    cm_document d = {CM_OK, err};
+    cm_json *o = cm_json_object(), *a = cm_json_array();
+
+    cm_document_text(&d, o, "command", run->command);
+    cm_document_text(&d, o, "started", run->started);
+    for (size_t i = 0; i < r->nsessions; i++) {
+        if (only != SIZE_MAX && only != i)
+            continue;
+        cm_json *session = cm_json_object();
+        cm_document_text(&d, session, "label", r->session[i].label);
+        cm_document_text(&d, session, "store", r->session[i].store);
+        cm_document_bool(&d, session, "emulated", r->session[i].emulated);
+        cm_document_put(&d, session, "settings", readbench_settings(&d, &r->session[i]));
+        cm_document_append(&d, a, session);
+    }
+    cm_document_put(&d, o, "sessions", a);
+    int rc = d.status;
+    if (rc == CM_OK)
+        rc = readbench_file_write(folder, "config.yaml", yaml_content, o, err);
+    cm_json_free(o);
+    return rc;
+}
+
+static int write_session(const readbench_run *run, size_t i, const char *folder, bool alone,
+                         char **note, cm_error *err)
+{
+    static const struct {
+        const char *name;
+        readbench_content *content;
+    } DATA[] = {{"batches.csv", readbench_batches_csv},
+                {"events.log", readbench_events_log},
+                {"events_workers.log", readbench_worker_events_log},
+                {"trace.json", readbench_chrome_trace}};
+    const cm_readbench_session *s = &run->report->session[i];
+    int rc = CM_OK;
+
+    for (size_t k = 0; k < sizeof(DATA) / sizeof(DATA[0]) && rc == CM_OK; k++)
+        rc = readbench_file_write(folder, DATA[k].name, DATA[k].content, s, err);
+    if (rc == CM_OK && s->nlogged > 0)
+        rc = readbench_file_write(folder, "samples.csv", readbench_samples_csv, s, err);
+    for (const readbench_plot *p = READBENCH_PLOTS; p->name && rc == CM_OK; p++)
+        rc = plot_write(p, s, folder, note, err);
+    if (rc == CM_OK)
+        rc = write_summary(run, i, folder, err);
+    if (rc == CM_OK)
+        rc = write_config(run, i, folder, err);
+    readbench_page page = {.run = run, .session = i, .alone = alone, .pngs = *note == NULL};
+    /* Last: who sees the page finds all that it links to. */
+    return rc == CM_OK
+               ? readbench_file_write(folder, "report.html", readbench_session_page, &page, err)
+               : rc;
+}
+
+static int write_below(const readbench_run *run, size_t i, char **note, cm_error *err)
+{
+    char name[256];
+    char *folder = readbench_file_path(
+        run->out, "", page_folder(run->report->session[i].label, name, sizeof(name)), err);
+    if (folder == NULL)
+        return CM_ENOMEM;
+    int rc = mkdir(folder, 0777) == 0
+                 ? write_session(run, i, folder, false, note, err)
+                 : cm_fail_errno(err, errno, "%s: this folder cannot be made", folder);
+    free(folder);
+    return rc;
+}
+
+int readbench_write_files(const readbench_run *run, char **note, cm_error *err)
+{
+    const cm_readbench_report *r = run->report;
+    int rc = CM_OK;
+
+    *note = NULL;
+    if (r->nsessions == 1)
+        return write_session(run, 0, run->out, true, note, err);
+    for (size_t i = 0; i < r->nsessions && rc == CM_OK; i++)
+        rc = write_below(run, i, note, err);
+    if (rc == CM_OK)
+        rc = plot_comparison_write(r, run->out, note, err);
+    if (rc == CM_OK)
+        rc = write_summary(run, SIZE_MAX, run->out, err);
+    if (rc == CM_OK)
+        rc = write_config(run, SIZE_MAX, run->out, err);
+    readbench_page page = {.run = run, .pngs = *note == NULL};
+    if (rc == CM_OK)
+        rc = readbench_file_write(run->out, "report.html", readbench_index_page, &page, err);
+    return rc;
+}

@@ -1,0 +1,430 @@
+#include "items.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "../common/print.h"
+#include "base/number.h"
+
+#define ITEM(name) static bool name(const cm_readbench_session *s, char *buf, size_t size)
+
+static bool rate(double v, char *buf, size_t size)
+{
+    if (!(v > 0) || !isfinite(v))
+        return false;
+    cm_format_rate(v, buf, size);
+    return true;
+}
+
+static bool seconds(double v, char *buf, size_t size)
+{
+    if (!isfinite(v) || v < 0)
+        return false;
+    cm_format_time(v, buf, size);
+    return true;
+}
+
+static bool share(double part, double whole, char *buf, size_t size)
+{
+    if (!isfinite(part) || !(whole > 0))
+        return false;
+    cm_format_percent(part, whole, buf, size);
+    return true;
+}
+
+static bool times_over(double v, char *buf, size_t size)
+{
+    if (!(v > 0) || !isfinite(v))
+        return false;
+    snprintf(buf, size, v < 10 ? "%.2f" : "%.1f", v);
+    return true;
+}
+
+static bool hits(uint64_t h, uint64_t m, uint64_t evicted, char *buf, size_t size)
+{
+    char a[32], b[32], c[32], p[32];
+    if (h + m == 0)
+        return false;
+    snprintf(buf, size, "%s of %s (%s), %s evicted", cm_format_count(h, a, sizeof(a)),
+             cm_format_count(h + m, b, sizeof(b)),
+             cm_format_percent((double)h, (double)(h + m), p, sizeof(p)),
+             cm_format_count(evicted, c, sizeof(c)));
+    return true;
+}
+
+ITEM(samples_rate)
+{
+    snprintf(buf, size, s->rates.samples < 100 ? "%.2f" : "%.1f", s->rates.samples);
+    return isfinite(s->rates.samples);
+}
+
+ITEM(logical)
+{
+    return rate(s->rates.logical, buf, size);
+}
+
+ITEM(decoded)
+{
+    return rate(s->rates.decoded, buf, size);
+}
+
+ITEM(physical)
+{
+    return rate(s->rates.physical, buf, size);
+}
+
+ITEM(asked)
+{
+    return rate(s->rates.asked, buf, size);
+}
+
+ITEM(storage)
+{
+    return rate(s->rates.storage, buf, size);
+}
+
+ITEM(memory_rate)
+{
+    return rate(s->rates.memory, buf, size);
+}
+
+ITEM(efficiency)
+{
+    return s->rates.efficiency > 0 && share(s->rates.efficiency, 1, buf, size);
+}
+
+ITEM(capacity)
+{
+    return rate(s->rates.capacity, buf, size);
+}
+
+ITEM(more_bytes)
+{
+    return times_over(s->amplification[0], buf, size);
+}
+
+ITEM(more_chunks)
+{
+    return times_over(s->amplification[1], buf, size);
+}
+
+ITEM(more_requests)
+{
+    return times_over(s->amplification[2], buf, size);
+}
+
+ITEM(once)
+{
+    if (s->counts.distinct_chunks == 0)
+        return false;
+    return times_over((double)s->counts.decoded / (double)s->counts.distinct_chunks, buf, size);
+}
+
+ITEM(displaced)
+{
+    snprintf(buf, size, "%.3f", s->displacement);
+    return isfinite(s->displacement) && s->displacement > 0;
+}
+
+ITEM(wait_p50)
+{
+    return s->wait.n > 0 && seconds(s->wait.p50, buf, size);
+}
+
+ITEM(wait_p95)
+{
+    return s->wait.n > 0 && seconds(s->wait.p95, buf, size);
+}
+
+ITEM(wait_p99)
+{
+    return s->wait.n > 0 && seconds(s->wait.p99, buf, size);
+}
+
+ITEM(wait_p999)
+{
+    return s->wait.n > 0 && seconds(s->wait.p999, buf, size);
+}
+
+ITEM(wait_max)
+{
+    return s->wait.n > 0 && seconds(s->wait.max, buf, size);
+}
+
+ITEM(setup)
+{
+    return seconds(s->setup_seconds, buf, size);
+}
+
+ITEM(first_batch)
+{
+    return s->counts.batches > 0 && seconds(s->first_batch_seconds, buf, size);
+}
+
+ITEM(first_step)
+{
+    return s->counts.batches > 0 && seconds(s->first_step_seconds, buf, size);
+}
+
+ITEM(first_epoch)
+{
+    return s->epoch_seconds[0] > 0 && seconds(s->epoch_seconds[0], buf, size);
+}
+
+ITEM(later_epochs)
+{
+    return s->epoch_seconds[1] > 0 && seconds(s->epoch_seconds[1], buf, size);
+}
+
+ITEM(waited)
+{
+    return s->wait.n > 0 && share(s->wait_share, 1, buf, size);
+}
+
+ITEM(utilisation)
+{
+    return s->wait.n > 0 && share(s->utilisation, 1, buf, size);
+}
+
+ITEM(fed)
+{
+    snprintf(buf, size, "%u of %u", s->accelerators.fed, s->accelerators.n);
+    return s->accelerators.n > 0;
+}
+
+ITEM(needed)
+{
+    return rate(s->accelerators.needed, buf, size);
+}
+
+ITEM(got)
+{
+    return rate(s->accelerators.got, buf, size);
+}
+
+ITEM(workers)
+{
+    if (s->pool_workers > s->workers)
+        snprintf(buf, size, "%u in each pool, %u in all", s->workers, s->pool_workers);
+    else if (s->worker_threads > 1)
+        snprintf(buf, size, "%u of %u threads", s->workers, s->worker_threads);
+    else
+        snprintf(buf, size, "%u", s->workers);
+    return true;
+}
+
+ITEM(in_flight)
+{
+    char n[32];
+    if (s->batches_in_flight == 0)
+        return false;
+    snprintf(buf, size, "%u, %s", s->batches_in_flight,
+             cm_format_size(s->in_flight_nbytes, n, sizeof(n)));
+    return true;
+}
+
+ITEM(cpu)
+{
+    snprintf(buf, size, "%.2f", s->cpu_seconds_per_gb);
+    return isfinite(s->cpu_seconds_per_gb) && s->cpu_seconds_per_gb > 0;
+}
+
+ITEM(peak)
+{
+    cm_format_size(s->peak_nbytes, buf, size);
+    return s->peak_nbytes > 0;
+}
+
+ITEM(limit)
+{
+    cm_format_size(s->memory_limit, buf, size);
+    return s->memory_limit > 0;
+}
+
+ITEM(cache)
+{
+    return hits(s->counts.cache_hits, s->counts.cache_misses, s->counts.cache_evictions, buf, size);
+}
+
+ITEM(disk)
+{
+    return hits(s->counts.disk_hits, s->counts.disk_misses, s->counts.disk_evictions, buf, size);
+}
+
+ITEM(resident)
+{
+    char before[32] = "", after[32];
+    if (s->resident_before >= 0)
+        cm_format_percent(s->resident_before, 1, before, sizeof(before));
+    if (s->resident_after >= 0)
+        snprintf(buf, size, "%s%s%s", before, *before ? " to " : "",
+                 cm_format_percent(s->resident_after, 1, after, sizeof(after)));
+    else
+        snprintf(buf, size, "%s", before);
+    if (s->temperature) {
+        size_t n = strlen(buf);
+        snprintf(buf + n, size - n, "%s%s", n > 0 ? ", " : "", s->temperature);
+    }
+    return *buf != '\0';
+}
+
+ITEM(missing)
+{
+    char n[32], b[32];
+    if (s->counts.missing_nbytes > 0)
+        snprintf(buf, size, "%s (%s of fill)",
+                 cm_format_count(s->counts.missing_chunks, n, sizeof(n)),
+                 cm_format_size(s->counts.missing_nbytes, b, sizeof(b)));
+    else
+        cm_format_count(s->counts.missing_chunks, buf, size);
+    return true;
+}
+
+ITEM(failed)
+{
+    char b[32], c[32];
+    snprintf(buf, size, "%s batches, %s chunks",
+             cm_format_count(s->counts.failed_batches, b, sizeof(b)),
+             cm_format_count(s->counts.failed_chunks, c, sizeof(c)));
+    return s->counts.failed_batches + s->counts.failed_chunks > 0;
+}
+
+ITEM(deaths)
+{
+    cm_format_count(s->counts.deaths, buf, size);
+    return s->counts.deaths > 0;
+}
+
+ITEM(device_name)
+{
+    snprintf(buf, size, "%s%s%s", s->device.name ? s->device.name : s->device.kind,
+             s->device.link ? ", " : "", s->device.link ? s->device.link : "");
+    return s->device.used && (s->device.name || s->device.kind);
+}
+
+ITEM(copied)
+{
+    return s->device.used && rate(s->device.copied, buf, size);
+}
+
+ITEM(link_pinned)
+{
+    return s->device.used && rate(s->device.link_pinned, buf, size);
+}
+
+ITEM(link_pageable)
+{
+    return s->device.used && rate(s->device.link_pageable, buf, size);
+}
+
+ITEM(overlap)
+{
+    return s->device.used && share(s->device.overlap, 1, buf, size);
+}
+
+ITEM(copy_wait)
+{
+    return s->device.used && s->device.wait.n > 0 && seconds(s->device.wait.p95, buf, size);
+}
+
+ITEM(validated)
+{
+    char b[32], n[32], m[32];
+    if (s->device.validated_batches == 0)
+        return false;
+    snprintf(buf, size, "%s batches, %s, %s different",
+             cm_format_count(s->device.validated_batches, b, sizeof(b)),
+             cm_format_size(s->device.validated_nbytes, n, sizeof(n)),
+             cm_format_count(s->device.mismatches, m, sizeof(m)));
+    return true;
+}
+
+const readbench_item READBENCH_ITEMS[] = {
+    {"Throughput", "samples/s", samples_rate, true, "samples/s"},
+    {NULL, "logical (as delivered)", logical, true, "logical"},
+    {NULL, "decoded", decoded, false, NULL},
+    {NULL, "physical (as stored)", physical, true, "physical"},
+    {NULL, "physical, while asking for it", asked, false, NULL},
+    {NULL, "raw storage here", storage, false, NULL},
+    {NULL, "memory copied here", memory_rate, false, NULL},
+    {NULL, "reading, of raw storage", efficiency, false, NULL},
+    {NULL, "the loader's capacity", capacity, false, NULL},
+    {"Read amplification", "bytes decoded over bytes used", more_bytes, true, "bytes x"},
+    {NULL, "chunks over the fewest", more_chunks, false, NULL},
+    {NULL, "requests over chunks", more_requests, false, NULL},
+    {NULL, "decodes a distinct chunk", once, false, NULL},
+    {NULL, "displacement of the shuffle", displaced, false, NULL},
+    {"Waiting for a batch", "p50", wait_p50, false, NULL},
+    {NULL, "p95", wait_p95, true, "wait p95"},
+    {NULL, "p99", wait_p99, false, NULL},
+    {NULL, "p99.9", wait_p999, false, NULL},
+    {NULL, "max", wait_max, false, NULL},
+    {"Training", "set-up", setup, false, NULL},
+    {NULL, "time to first batch", first_batch, false, NULL},
+    {NULL, "first step, waiting included", first_step, false, NULL},
+    {NULL, "first epoch", first_epoch, false, NULL},
+    {NULL, "later epochs, mean", later_epochs, false, NULL},
+    {NULL, "share of time the step waited", waited, true, "waited"},
+    {NULL, "accelerator utilisation", utilisation, false, NULL},
+    {NULL, "accelerators fed at 90 %", fed, true, "fed"},
+    {NULL, "needed", needed, false, NULL},
+    {NULL, "got", got, false, NULL},
+    {"Resources", "workers", workers, false, NULL},
+    {NULL, "batches in flight", in_flight, false, NULL},
+    {NULL, "CPU seconds a GB", cpu, true, "CPU s/GB"},
+    {NULL, "peak memory", peak, true, "peak memory"},
+    {NULL, "memory limit", limit, false, NULL},
+    {NULL, "cache hits", cache, false, NULL},
+    {NULL, "disk cache hits", disk, false, NULL},
+    {NULL, "store in the page cache", resident, false, NULL},
+    {NULL, "missing chunks", missing, false, NULL},
+    {NULL, "failed", failed, false, NULL},
+    {NULL, "workers that died", deaths, false, NULL},
+    {"Device", "device", device_name, false, NULL},
+    {NULL, "batches copied at", copied, false, NULL},
+    {NULL, "plain pinned copy here", link_pinned, false, NULL},
+    {NULL, "plain pageable copy here", link_pageable, false, NULL},
+    {NULL, "copying during steps", overlap, false, NULL},
+    {NULL, "waiting for copies p95", copy_wait, false, NULL},
+    {NULL, "validated", validated, false, NULL},
+    {NULL, NULL, NULL, false, NULL},
+};
+
+bool readbench_item_any(const readbench_item *item, const cm_readbench_report *r)
+{
+    char buf[READBENCH_ITEM];
+    for (size_t i = 0; i < r->nsessions; i++)
+        if (item->value(&r->session[i], buf, sizeof(buf)))
+            return true;
+    return false;
+}
+
+char *readbench_feeds(const cm_readbench_session *s, char *buf, size_t size)
+{
+    char need[32], had[32];
+    snprintf(buf, size, "feeds %u of %u accelerator%s at 90 %%: needs %s, got %s",
+             s->accelerators.fed, s->accelerators.n, s->accelerators.n == 1 ? "" : "s",
+             cm_format_rate(s->accelerators.needed, need, sizeof(need)),
+             cm_format_rate(s->accelerators.got, had, sizeof(had)));
+    return buf;
+}
+
+static const char *or_dash(const char *text)
+{
+    return text ? text : "-";
+}
+
+char *readbench_how(const cm_readbench_session *s, char *buf, size_t size)
+{
+    int n = snprintf(buf, size, "%s, %s engine, %s order, %s loader", or_dash(s->format),
+                     or_dash(s->engine), or_dash(s->order), or_dash(s->loader));
+    if (n < 0 || (size_t)n >= size)
+        return buf;
+    if (s->mode && strcmp(s->mode, "sync") == 0)
+        snprintf(buf + n, size - (size_t)n, ", sync");
+    else
+        snprintf(buf + n, size - (size_t)n, ", %u worker%s in %s", s->workers,
+                 s->workers == 1 ? "" : "s", or_dash(s->mode));
+    return buf;
+}

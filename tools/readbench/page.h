@@ -1,0 +1,43 @@
+/* report.html: self-contained pages, one for a session, one that compares several. */
+#ifndef CM_TOOLS_READBENCH_PAGE_H
+#define CM_TOOLS_READBENCH_PAGE_H
+
+#include <stdio.h>
+
+#include "plot.h"
+#include "readbench.h"
+
+typedef struct readbench_page {
+    const readbench_run *run;
+    size_t session; /* of a page of one */
+    bool alone;     /* no page above it */
+    bool pngs;      /* were written beside it */
+} readbench_page;
+
+/* CONTEXT is a readbench_page. */
+int readbench_session_page(const void *context, FILE *to, cm_error *err);
+int readbench_index_page(const void *context, FILE *to, cm_error *err);
+
+/* ---- pieces --------------------------------------------------------------------------------- */
+
+/* TEXT as it may stand in an element or an attribute. */
+void page_text(const char *text, FILE *to);
+/* From the doctype to the opening of main; SENTENCE is its heading. */
+void page_begin(const readbench_run *run, const char *title, const char *how, const char *emulation,
+                const char *sentence, FILE *to);
+void page_end(const readbench_run *run, FILE *to);
+/* The last component of the folder of a session below the report's. */
+char *page_folder(const char *label, char *buf, size_t size);
+
+/* Tables with a heading.  The first column names the rows. */
+void page_items(const cm_readbench_report *r, size_t first, size_t n, FILE *to);
+void page_predicted(const cm_readbench_session *s, FILE *to);
+void page_sample(const cm_readbench_session *s, FILE *to);
+void page_settings(const cm_readbench_session *s, FILE *to);
+int page_batches(const cm_readbench_session *s, FILE *to, cm_error *err);
+void page_breakdown(const char *const *name, const readbench_breakdown *b, size_t n, FILE *to);
+
+extern const char PAGE_STYLE[];
+void page_colours(FILE *to);
+
+#endif

@@ -1,0 +1,97 @@
+/* How the pages look: on a screen by day and night, on a phone, and printed. */
+#include "page.h"
+
+static const struct {
+    unsigned light, dark;
+} COLOURS[] = {
+    {BLUE, 0x4fadea}, {ORANGE, 0xf0b535},    {GREEN, 0x2fc79a}, {PURPLE, 0xe09cc0},
+    {SKY, 0x8accf3},  {VERMILION, 0xff8a45}, {STEEL, 0x7a889c}, {INK, 0xe8eaed},
+    {GREY, 0xa3abb5}, {PALE, 0x353c45},      {PAPER, 0x14181d},
+};
+
+enum {
+    NCOLOURS = sizeof(COLOURS) / sizeof(COLOURS[0])
+};
+
+static void print_colours(bool dark, const char *indent, FILE *to)
+{
+    for (size_t i = 0; i < NCOLOURS; i++) {
+        unsigned c = dark ? COLOURS[i].dark : COLOURS[i].light;
+        fprintf(to, "%s.f%06x{fill:#%06x}.s%06x{fill:none;stroke:#%06x}\n", indent,
+                COLOURS[i].light, c, COLOURS[i].light, c);
+    }
+}
+
+void page_colours(FILE *to)
+{
+    print_colours(false, "", to);
+    /* Paper is white whatever the screen was. */
+    fputs("@media screen and (prefers-color-scheme:dark){\n", to);
+    print_colours(true, "", to);
+    fputs("}\n", to);
+}
+
+const char PAGE_STYLE[] =
+    ":root{color-scheme:light dark;--paper:#fff;--card:#f5f7f9;--ink:#1c2127;--soft:#5b6570;"
+    "--line:#dde2e7;--accent:#0072b2;--bad:#b84a00;--good:#00694d}\n"
+    "@media screen and (prefers-color-scheme:dark){:root{--paper:#14181d;--card:#1c2229;"
+    "--ink:#e8eaed;--soft:#a3abb5;--line:#303841;--accent:#5cb3ea;--bad:#ff9a5c;--good:#43cfa4}}\n"
+    "*{box-sizing:border-box}\n"
+    "body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,-apple-system,"
+    "'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;-webkit-text-size-adjust:100%}\n"
+    "header,main,footer{max-width:900px;margin:0 auto;padding:0 20px}\n"
+    "header{padding-top:36px}\n"
+    ".kicker{margin:0;color:var(--soft);font-size:14px;overflow-wrap:anywhere}\n"
+    ".kicker b{color:var(--accent);font-weight:650;letter-spacing:.02em}\n"
+    "h1{margin:10px 0 12px;font-size:29px;line-height:1.25;font-weight:650;letter-spacing:-.01em;"
+    "overflow-wrap:anywhere;text-wrap:pretty}\n"
+    "h2{margin:44px 0 4px;font-size:20px;font-weight:650}\n"
+    "h3{margin:22px 0 4px;font-size:16px;font-weight:650}\n"
+    "p{margin:6px 0}\n"
+    ".how,figcaption,.note{color:var(--soft);font-size:14.5px;overflow-wrap:anywhere}\n"
+    ".emulated{margin:14px 0;padding:9px 14px;border:2px solid var(--bad);border-radius:8px;"
+    "color:var(--bad);overflow-wrap:anywhere}\n"
+    ".tiles{display:grid;grid-template-columns:repeat(4,1fr);gap:12px;margin:24px 0 "
+    "8px;padding:0}\n"
+    ".tile{background:var(--card);border-radius:10px;padding:13px 15px;min-width:0}\n"
+    ".tile dt{color:var(--soft);font-size:13px;line-height:1.3}\n"
+    ".tile dd{margin:3px 0 0;font-size:23px;font-weight:650;letter-spacing:-.01em;"
+    "font-variant-numeric:tabular-nums;line-height:1.25;overflow-wrap:anywhere}\n"
+    ".tile small{display:block;color:var(--soft);font-size:12.5px;font-weight:400;"
+    "letter-spacing:0;line-height:1.35}\n"
+    ".tile.bad dd{color:var(--bad)}.tile.good dd{color:var(--good)}\n"
+    ".findings{list-style:none;margin:10px 0;padding:0}\n"
+    ".findings li{margin:8px 0;padding:9px 14px;background:var(--card);border-left:4px solid "
+    "var(--accent);border-radius:0 8px 8px 0;overflow-wrap:anywhere}\n"
+    ".findings code{color:var(--soft);font-size:13px;display:block}\n"
+    "figure{margin:0}figcaption{margin:2px 0 10px}\n"
+    "svg{display:block;width:100%;height:auto;font-family:inherit}\n"
+    "svg text{font-variant-numeric:tabular-nums}\n"
+    ".narrow{display:none}\n"
+    ".scroll{overflow-x:auto}\n"
+    "table{border-collapse:collapse;width:100%;font-size:14.5px;font-variant-numeric:tabular-nums}"
+    "\n"
+    "th,td{padding:5px 10px 5px 0;border-bottom:1px solid var(--line);text-align:right;"
+    "vertical-align:top;overflow-wrap:anywhere}\n"
+    "td:last-child,th:last-child{padding-right:0}\n"
+    "th:first-child,.left td{text-align:left;font-weight:400}\n"
+    "thead th{color:var(--soft);font-weight:500;overflow-wrap:normal}\n"
+    ".data th,.data td{white-space:nowrap;overflow-wrap:normal}\n"
+    "tbody.group th[colspan]{padding-top:14px;font-weight:650;color:var(--ink)}\n"
+    "a{color:var(--accent)}\n"
+    "pre{background:var(--card);border-radius:8px;padding:12px 14px;font-size:14px;"
+    "white-space:pre-wrap;overflow-wrap:anywhere}\n"
+    "code{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}\n"
+    "details{margin:10px 0}summary{cursor:pointer;color:var(--accent)}\n"
+    ".files{columns:3;font-size:14.5px;padding-left:18px;overflow-wrap:anywhere}\n"
+    "footer{margin-top:52px;padding-bottom:36px;color:var(--soft);font-size:13.5px;"
+    "overflow-wrap:anywhere}\n"
+    "@media(max-width:760px){.tiles{grid-template-columns:repeat(2,1fr)}}\n"
+    "@media screen and (max-width:640px){.wide{display:none}.narrow{display:block}"
+    "header,main,footer{padding-left:10px;padding-right:10px}header{padding-top:20px}"
+    "h1{font-size:22px}.tile{padding:10px 12px}.tile dd{font-size:19px}.files{columns:1}}\n"
+    "@media print{body{font-size:11pt}header,main,footer{max-width:none;padding:0}"
+    "header{padding-top:0}.tiles{grid-template-columns:repeat(4,1fr)}"
+    ".tile,.findings li{background:none;border:1px solid var(--line)}"
+    "figure,.tile,tr{break-inside:avoid}h2,h3{break-after:avoid}.scroll{overflow:visible}"
+    ".data{font-size:8pt}a{color:inherit;text-decoration:none}@page{margin:15mm}}\n";

@@ -1,0 +1,138 @@
+/* The parts of the readbench program. */
+#ifndef CM_TOOLS_READBENCH_H
+#define CM_TOOLS_READBENCH_H
+
+#include <stdio.h>
+
+#include <chunkmill/readbench.h>
+
+#include "../common/document.h"
+#include "../common/options.h"
+
+typedef struct readbench_values {
+    bool advise, compare;
+    unsigned cpus;
+    cm_list variables;
+    const char *lags, *sample;
+    uint64_t batch, batches, epochs, seed;
+    bool drop_last;
+    const char *order;
+    int loader; /* positions of the row's words, here and below */
+    uint64_t window;
+    int mode;
+    unsigned workers, worker_threads, prefetch;
+    bool unordered, no_persistent;
+    int context;
+    uint64_t worker_memory;
+    int pool;
+    uint64_t world_size, rank;
+    unsigned accelerators, reserve;
+    const char *step_time;
+    double step_per_sample;
+    const char *engine;
+    int io;
+    bool cold, warm;
+    uint64_t cache_nbytes;
+    int cache_policy;
+    const char *cache_dir;
+    uint64_t cache_dir_nbytes;
+    const char *emulate;
+    const char *device;
+    int staging;
+    bool no_overlap, device_step;
+    unsigned slots;
+    uint64_t slot_nbytes;
+    int cast;
+    bool unpack, fill_to_nan;
+    int validate;
+    bool log_samples;
+    cm_list sweep;
+    bool tune;
+    const char *out;
+    bool no_out;
+    const char *trace;
+    unsigned sample_ms;
+    unsigned worker_fd; /* READBENCH_NO_FD: this process is no worker */
+} readbench_values;
+
+enum {
+    READBENCH_NOT_GIVEN = -1
+};
+#define READBENCH_NO_FD UINT32_MAX
+
+extern const cm_tool READBENCH;
+extern const char *const READBENCH_STAGE[CM_READBENCH_STAGES]; /* names of a worker's stages */
+
+void readbench_values_init(readbench_values *values);
+
+/*
+ * What VALUES ask for.  CM_EINVAL with a sentence that names the option when options
+ * are at odds or a value cannot be read.  OPTIONS points into VALUES, PATHS and argv.
+ */
+int readbench_fill_options(cm_readbench_options *options, const readbench_values *values,
+                           const cm_common_options *common, const cm_list *paths, cm_error *err);
+
+/* ---- what is told of a run ---- */
+
+/* Means of a step in seconds, over all steps but the first of each rank. */
+typedef struct readbench_breakdown {
+    uint64_t n;
+    double step; /* from when the batch was wanted to the step's end: the sum of the others */
+    double kernel, memcpy, loader, cpu, other;
+} readbench_breakdown;
+
+typedef struct readbench_run {
+    const cm_readbench_report *report;
+    const cm_error *failure; /* or NULL */
+    const char *command;     /* as one could type it again; or NULL */
+    const char *started;     /* "2026-03-01T12:00:00Z" */
+    const char *out;         /* folder of the files; or NULL */
+    double host_share;       /* of a step: its part on the CPU, by --step-time's other=T */
+} readbench_run;
+
+/* Whether a session was emulated: every output then says so. */
+bool readbench_emulated(const cm_readbench_report *report);
+/* The session that speaks for the report: the best, or the only one, or the first. */
+const cm_readbench_session *readbench_main_session(const cm_readbench_report *report);
+
+/* One batch: seconds of waiting for the loader and for the copy, of the step, and all together. */
+typedef struct readbench_times {
+    double loader, memcpy, step, total;
+} readbench_times;
+void readbench_batch_times(const cm_readbench_batch *batch, readbench_times *out);
+/* Whether it is its rank's first, which pays for starting up and is told apart. */
+bool readbench_is_first(const cm_readbench_batch *batch);
+void readbench_break_down(const cm_readbench_session *session, double host_share,
+                          readbench_breakdown *out);
+
+/* The closing summary, for people. */
+int readbench_print(const readbench_run *run, const cm_common_options *common, FILE *to,
+                    cm_error *err);
+
+/* The document of --json and summary.json; ONLY limits it to one session, SIZE_MAX: all. */
+int readbench_document(const readbench_run *run, size_t only, cm_json **out, cm_error *err);
+/* Settings as they were run; part of the document and the whole of config.yaml. */
+cm_json *readbench_settings(cm_document *d, const cm_readbench_session *session);
+int readbench_print_json(const readbench_run *run, cm_error *err);
+
+/* `readbench --advise`.  Returns the exit status. */
+int readbench_advise(const readbench_values *values, const cm_common_options *common,
+                     const cm_list *paths);
+/* `readbench --compare DIR DIR`.  Returns the exit status. */
+int readbench_compare(const cm_common_options *common, const cm_list *paths);
+
+/* ---- files ---- */
+
+/*
+ * Makes the folder that files will go to: PATH, or for NULL a new one below
+ * results/readbench named after the time.  CM_EEXIST when PATH is there.  The name,
+ * to be freed, goes to *OUT.
+ */
+int readbench_out_create(const char *path, char **out, cm_error *err);
+/* Removes it and the parents that were made for it, as far as they are empty. */
+void readbench_out_remove(const char *out);
+
+/* Writes all files of RUN into run->out.  *NOTE, to be freed, or NULL: what was left out and why. */
+int readbench_write_files(const readbench_run *run, char **note, cm_error *err);
+
+#endif

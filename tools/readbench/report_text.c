@@ -1,0 +1,191 @@
+/* The closing summary, for people: one session or several side by side. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../common/print.h"
+#include "../common/say.h"
+#include "items.h"
+
+enum {
+    MAX_BESIDE = 4 /* more sessions than that are rows, not columns */
+};
+
+/* TABLE without the spaces at the ends of lines, where columns on the right are empty. */
+static bool print_trimmed(const cm_table *table, FILE *to)
+{
+    char *text = NULL;
+    size_t nbytes = 0;
+    FILE *f = open_memstream(&text, &nbytes);
+    if (f == NULL)
+        return false;
+    bool ok = cm_table_print(table, 0, f);
+    ok = fclose(f) == 0 && ok;
+    for (char *line = text; ok && *line;) {
+        size_t n = strcspn(line, "\n"), used = n;
+        while (used > 0 && line[used - 1] == ' ')
+            used--;
+        fprintf(to, "%.*s\n", (int)used, line);
+        line += n + (line[n] == '\n');
+    }
+    free(text);
+    return ok;
+}
+
+/* Items as rows, a column for each session. */
+static bool print_beside(const cm_readbench_report *r, FILE *to)
+{
+    cm_table t = {.ncolumns = 1 + r->nsessions};
+    char buf[READBENCH_ITEM];
+    const char *group = NULL;
+
+    if (r->nsessions > 1) {
+        cm_table_cell(&t, "%s", "");
+        for (size_t i = 0; i < r->nsessions; i++) {
+            t.right[i + 1] = true;
+            cm_table_cell(&t, "%s%s", r->session[i].label,
+                          r->session[i].emulated ? " EMULATED" : "");
+        }
+    }
+    for (const readbench_item *item = READBENCH_ITEMS; item->label; item++) {
+        group = item->group ? item->group : group;
+        if (!readbench_item_any(item, r))
+            continue;
+        if (group) {
+            cm_table_cell(&t, "%s", group);
+            for (size_t i = 0; i < r->nsessions; i++)
+                cm_table_cell(&t, "%s", "");
+            group = NULL;
+        }
+        cm_table_cell(&t, "  %s", item->label);
+        for (size_t i = 0; i < r->nsessions; i++)
+            cm_table_cell(&t, "%s", item->value(&r->session[i], buf, sizeof(buf)) ? buf : "-");
+    }
+    if (r->nsessions > 1 && r->ratio) {
+        cm_table_cell(&t, "samples/s, ratio to the first");
+        for (size_t i = 0; i < r->nsessions; i++)
+            cm_table_cell(&t, isfinite(r->ratio[i]) ? "%.2f" : "-", r->ratio[i]);
+    }
+    bool ok = print_trimmed(&t, to);
+    cm_table_release(&t);
+    return ok;
+}
+
+/* Sessions as rows, the brief items as columns. */
+static bool print_rows(const cm_readbench_report *r, FILE *to)
+{
+    cm_table t = {0};
+    char buf[READBENCH_ITEM];
+
+    cm_table_cell(&t, "%s", "");
+    t.ncolumns = 1;
+    for (const readbench_item *item = READBENCH_ITEMS; item->label; item++) {
+        if (!item->brief || !readbench_item_any(item, r))
+            continue;
+        t.right[t.ncolumns++] = true;
+        cm_table_cell(&t, "%s", item->column);
+    }
+    t.right[t.ncolumns++] = true;
+    cm_table_cell(&t, "ratio");
+    for (size_t i = 0; i < r->nsessions; i++) {
+        const cm_readbench_session *s = &r->session[i];
+        cm_table_cell(&t, "%s%s%s", s->label, s->emulated ? " EMULATED" : "",
+                      i == r->best ? " *" : "");
+        for (const readbench_item *item = READBENCH_ITEMS; item->label; item++)
+            if (item->brief && readbench_item_any(item, r))
+                cm_table_cell(&t, "%s", item->value(s, buf, sizeof(buf)) ? buf : "-");
+        if (r->ratio && isfinite(r->ratio[i]))
+            cm_table_cell(&t, "%.2f", r->ratio[i]);
+        else
+            cm_table_cell(&t, "-");
+    }
+    bool ok = cm_table_print(&t, 0, to);
+    cm_table_release(&t);
+    return ok;
+}
+
+static void print_predicted(const cm_readbench_session *s, FILE *to)
+{
+    char planned[32], counted[32];
+    const cm_readbench_predicted *p = &s->predicted;
+
+    if (p->planned_chunks == 0)
+        return;
+    fprintf(to, "predicted: %s chunks for the samples drawn; counted %s",
+            cm_format_count(p->planned_chunks, planned, sizeof(planned)),
+            cm_format_count(s->counts.chunks, counted, sizeof(counted)));
+    if (p->known)
+        fprintf(to, "; %.2f chunks and %.2f requests a sample over all offsets", p->chunks,
+                p->requests);
+    fputs("\n", to);
+}
+
+static void print_line(const char *label, const char *text, FILE *to)
+{
+    if (text == NULL)
+        return;
+    fprintf(to, "%s", label);
+    cm_print_clean(text, to);
+    fputs("\n", to);
+}
+
+static void print_session(const cm_readbench_session *s, bool named,
+                          const cm_common_options *common, FILE *to)
+{
+    char buf[512];
+
+    if (named) {
+        cm_print_clean(s->label, to);
+        fputs(":\n", to);
+    }
+    print_line("", readbench_how(s, buf, sizeof(buf)), to);
+    if (s->emulated)
+        print_line("EMULATED: ", s->emulation ? s->emulation : "a slower storage", to);
+    if (common->verbosity > 0)
+        for (size_t i = 0; i < s->nsettings; i++) {
+            snprintf(buf, sizeof(buf), "  %.200s: ", s->setting[i].name);
+            print_line(buf, s->setting[i].value, to);
+        }
+    print_predicted(s, to);
+    if (s->accelerators.n > 0 && s->wait.n > 0)
+        print_line("", readbench_feeds(s, buf, sizeof(buf)), to);
+    for (size_t i = 0; i < s->nfindings; i++)
+        print_line("finding: ", s->finding[i].sentence, to);
+    print_line("first failure: ", s->first_failure, to);
+    print_line("", s->sentence, to);
+}
+
+int readbench_print(const readbench_run *run, const cm_common_options *common, FILE *to,
+                    cm_error *err)
+{
+    const cm_readbench_report *r = run->report;
+    bool several = r->nsessions > 1;
+    bool ok = r->nsessions <= MAX_BESIDE ? print_beside(r, to) : print_rows(r, to);
+
+    if (!ok)
+        return cm_fail(err, CM_ENOMEM, "no memory to print the summary");
+    /* A sweep's rows are enough of all but the one that it was for. */
+    for (size_t i = 0; i < r->nsessions; i++) {
+        if (r->nsessions > MAX_BESIDE && common->verbosity <= 0 && i != r->best)
+            continue;
+        fputs("\n", to);
+        print_session(&r->session[i], several, common, to);
+    }
+    if (r->best < r->nsessions || r->data_loader)
+        fputs("\n", to);
+    if (r->best < r->nsessions) {
+        print_line("best: ", r->session[r->best].label, to);
+        print_line("because ", r->reason, to);
+    }
+    print_line("", r->data_loader, to);
+    for (size_t i = 0; i < r->nnotes && common->verbosity > 0; i++)
+        print_line("note: ", r->note[i], to);
+    if (readbench_emulated(r))
+        fputs("EMULATED: these numbers are of a delayed local store, not of that storage\n", to);
+    if (run->out) {
+        fputs("report: ", to);
+        cm_print_clean(run->out, to);
+        fputs("/report.html\n", to);
+    }
+    return CM_OK;
+}
