@@ -28,14 +28,17 @@
 CUDA_FUNCTIONS(DECLARE)
 #undef DECLARE
 
+#define FRESH                                                                                      \
+    {                                                                                              \
+        .version = FAKE_CUDA == 12   ? 12040                                                       \
+                   : FAKE_CUDA == 11 ? 11040                                                       \
+                                     : 11000,                                                      \
+        .ndevices = 2, .capability = 90, .nbytes = (size_t)1 << 30, .fail = ""                     \
+    }
+
 extern fake_cuda_state fake_cuda;
-fake_cuda_state fake_cuda = {.version = FAKE_CUDA == 12   ? 12040
-                                        : FAKE_CUDA == 11 ? 11040
-                                                          : 11000,
-                             .ndevices = 2,
-                             .capability = 90,
-                             .nbytes = (size_t)1 << 30,
-                             .fail = ""};
+extern fake_cuda_reset_fn fake_cuda_reset;
+fake_cuda_state fake_cuda = FRESH;
 
 enum {
     INVALID_VALUE = 1,
@@ -53,15 +56,17 @@ struct cuda_context_s {
     int nretained;
 };
 struct cuda_module_s {
+    bool exists;
     const char *text;
 };
 struct cuda_function_s {
     const char *name;
 };
 struct cuda_stream_s {
-    unsigned flags;
+    bool exists;
 };
 struct cuda_event_s {
+    bool exists;
     unsigned flags;
     uint64_t time_ns; /* 0: not recorded */
 };
@@ -75,6 +80,34 @@ static struct cuda_context_s contexts[8];
 static __thread cuda_context current;
 static bool is_initialised;
 static block allocated[MAX_BLOCKS], registered[MAX_BLOCKS];
+static struct cuda_module_s modules[16];
+static struct cuda_stream_s streams[256];
+static struct cuda_event_s events[1024];
+
+/* An unused one of an array, or NULL. */
+#define UNUSED_OF(array)                                                                           \
+    ({                                                                                             \
+        size_t i_ = 0;                                                                             \
+        while (i_ < sizeof(array) / sizeof *(array) && (array)[i_].exists)                         \
+            i_++;                                                                                  \
+        i_ < sizeof(array) / sizeof *(array) ? &(array)[i_] : NULL;                                \
+    })
+
+void fake_cuda_reset(void)
+{
+    static const fake_cuda_state fresh = FRESH;
+    for (size_t i = 0; i < MAX_BLOCKS; i++)
+        free(allocated[i].memory);
+    memset(allocated, 0, sizeof allocated);
+    memset(registered, 0, sizeof registered);
+    memset(modules, 0, sizeof modules);
+    memset(streams, 0, sizeof streams);
+    memset(events, 0, sizeof events);
+    memset(contexts, 0, sizeof contexts);
+    current = NULL;
+    is_initialised = false;
+    fake_cuda = fresh;
+}
 
 /* True when FUNCTION is to fail now. */
 static bool fails(const char *function)
@@ -355,7 +388,7 @@ cuda_result fake_cuMemcpyHtoDAsync(cuda_address dst, const void *src, size_t nby
                                    cuda_stream_handle stream)
 {
     ENTER_CONTEXT(cuMemcpyHtoDAsync);
-    if (stream == NULL)
+    if (stream == NULL || !stream->exists)
         return INVALID_HANDLE;
     if (!lies_in(allocated, (void *)dst, nbytes))
         return ILLEGAL_ADDRESS;
@@ -367,7 +400,7 @@ cuda_result fake_cuMemcpyDtoHAsync(void *dst, cuda_address src, size_t nbytes,
                                    cuda_stream_handle stream)
 {
     ENTER_CONTEXT(cuMemcpyDtoHAsync);
-    if (stream == NULL)
+    if (stream == NULL || !stream->exists)
         return INVALID_HANDLE;
     if (!lies_in(allocated, (void *)src, nbytes))
         return ILLEGAL_ADDRESS;
@@ -379,7 +412,7 @@ cuda_result fake_cuMemsetD8Async(cuda_address dst, unsigned char value, size_t n
                                  cuda_stream_handle stream)
 {
     ENTER_CONTEXT(cuMemsetD8Async);
-    if (stream == NULL)
+    if (stream == NULL || !stream->exists)
         return INVALID_HANDLE;
     if (!lies_in(allocated, (void *)dst, nbytes))
         return ILLEGAL_ADDRESS;
@@ -394,15 +427,20 @@ cuda_result fake_cuStreamCreate(cuda_stream_handle *stream, unsigned flags)
     ENTER_CONTEXT(cuStreamCreate);
     if (flags != CUDA_STREAM_NON_BLOCKING)
         return INVALID_VALUE;
-    *stream = calloc(1, sizeof **stream);
+    *stream = UNUSED_OF(streams);
+    if (*stream == NULL)
+        return CUDA_OUT_OF_MEMORY;
+    (*stream)->exists = true;
     fake_cuda.nstreams++;
-    return *stream ? CUDA_OK : CUDA_OUT_OF_MEMORY;
+    return CUDA_OK;
 }
 
 cuda_result fake_cuStreamDestroy(cuda_stream_handle stream)
 {
     ENTER_CONTEXT(cuStreamDestroy);
-    free(stream);
+    if (!stream->exists)
+        return INVALID_HANDLE;
+    stream->exists = false;
     fake_cuda.nstreams--;
     return CUDA_OK;
 }
@@ -410,23 +448,24 @@ cuda_result fake_cuStreamDestroy(cuda_stream_handle stream)
 cuda_result fake_cuStreamSynchronize(cuda_stream_handle stream)
 {
     ENTER_CONTEXT(cuStreamSynchronize);
-    return stream ? CUDA_OK : INVALID_HANDLE;
+    return stream && stream->exists ? CUDA_OK : INVALID_HANDLE;
 }
 
 cuda_result fake_cuStreamWaitEvent(cuda_stream_handle stream, cuda_event_handle event,
                                    unsigned flags)
 {
     ENTER_CONTEXT(cuStreamWaitEvent);
-    return stream && event && flags == 0 ? CUDA_OK : INVALID_HANDLE;
+    return stream && event && stream->exists && event->exists && flags == 0 ? CUDA_OK
+                                                                            : INVALID_HANDLE;
 }
 
 cuda_result fake_cuEventCreate(cuda_event_handle *event, unsigned flags)
 {
     ENTER_CONTEXT(cuEventCreate);
-    *event = calloc(1, sizeof **event);
+    *event = UNUSED_OF(events);
     if (*event == NULL)
         return CUDA_OUT_OF_MEMORY;
-    (*event)->flags = flags;
+    **event = (struct cuda_event_s){.exists = true, .flags = flags};
     fake_cuda.nevents++;
     return CUDA_OK;
 }
@@ -434,7 +473,9 @@ cuda_result fake_cuEventCreate(cuda_event_handle *event, unsigned flags)
 cuda_result fake_cuEventDestroy(cuda_event_handle event)
 {
     ENTER_CONTEXT(cuEventDestroy);
-    free(event);
+    if (!event->exists)
+        return INVALID_HANDLE;
+    event->exists = false;
     fake_cuda.nevents--;
     return CUDA_OK;
 }
@@ -442,7 +483,7 @@ cuda_result fake_cuEventDestroy(cuda_event_handle event)
 cuda_result fake_cuEventRecord(cuda_event_handle event, cuda_stream_handle stream)
 {
     ENTER_CONTEXT(cuEventRecord);
-    if (stream == NULL)
+    if (stream == NULL || !stream->exists || !event->exists)
         return INVALID_HANDLE;
     event->time_ns = now_ns();
     return CUDA_OK;
@@ -451,7 +492,7 @@ cuda_result fake_cuEventRecord(cuda_event_handle event, cuda_stream_handle strea
 cuda_result fake_cuEventQuery(cuda_event_handle event)
 {
     ENTER_CONTEXT(cuEventQuery);
-    if (event == NULL)
+    if (event == NULL || !event->exists)
         return INVALID_HANDLE;
     return fake_cuda.not_ready-- > 0 ? CUDA_NOT_READY : CUDA_OK;
 }
@@ -484,10 +525,10 @@ cuda_result fake_cuModuleLoadDataEx(cuda_module *module, const void *image, unsi
         return INVALID_VALUE;
     if (strstr(image, "\n.version 6.0\n.target sm_70\n") == NULL)
         return INVALID_VALUE;
-    *module = calloc(1, sizeof **module);
+    *module = UNUSED_OF(modules);
     if (*module == NULL)
         return CUDA_OUT_OF_MEMORY;
-    (*module)->text = image;
+    **module = (struct cuda_module_s){.exists = true, .text = image};
     fake_cuda.nmodules++;
     return CUDA_OK;
 }
@@ -495,7 +536,9 @@ cuda_result fake_cuModuleLoadDataEx(cuda_module *module, const void *image, unsi
 cuda_result fake_cuModuleUnload(cuda_module module)
 {
     ENTER_CONTEXT(cuModuleUnload);
-    free(module);
+    if (!module->exists)
+        return INVALID_HANDLE;
+    module->exists = false;
     fake_cuda.nmodules--;
     return CUDA_OK;
 }
@@ -536,7 +579,7 @@ cuda_result fake_cuLaunchKernel(cuda_function function, unsigned grid_x, unsigne
     if (grid_x == 0 || grid_y != 1 || grid_z != 1 || block_x == 0 || block_x % 32 ||
         block_x > 1024 || block_y != 1 || block_z != 1 || shared_nbytes || extra)
         return INVALID_VALUE;
-    if (stream == NULL)
+    if (stream == NULL || !stream->exists)
         return INVALID_HANDLE;
     uint64_t value[3];
     value[0] = *(uint64_t *)parameters[0];

@@ -25,4 +25,7 @@ typedef struct fake_cuda_state {
     uint64_t busy_ns; /* of all cm_busy kernels */
 } fake_cuda_state;
 
+/* The symbol `fake_cuda_reset`: everything that exists is gone, as in a new process. */
+typedef void fake_cuda_reset_fn(void);
+
 #endif
