@@ -53,14 +53,22 @@ int cm_store_read_more(cm_store *store, cm_read *read, size_t n, cm_buf *buf, ui
 
 /*
  * A store over SLOW (borrowed) that keeps the objects it has read, whole, in the
- * directory PATH, up to NBYTES of them; the least lately used go first.  Several
- * processes may share the directory, and a crash leaves it usable: an object appears
- * there whole or not at all, with its size and the identity (path, size, time of
- * change) of what it is a copy of, so that a store that changed is read anew.
- * Reads only; ranges of objects are read from the copy.
+ * directory PATH, made where it is missing, up to NBYTES of files; the least lately
+ * used go first.  Several processes may share the directory, and a crash leaves it
+ * usable: an object appears there whole or not at all, with checksums and the
+ * identity (path, size, inode, time of change) of what it is a copy of.  What changed
+ * or was damaged is read anew; what does not fit is read from SLOW.  Reads only;
+ * ranges of objects are read from the copy.  CM_EUNSUPPORTED for a store that does
+ * not tell when an object changed (one in memory).
+ *
+ * An object read whole from the copy costs fstatat on SLOW, open, fstat, preadv,
+ * close, and now and then a touch; a range of an open one a read, of whole blocks of
+ * 64 KiB the first time.
  */
 int cm_store_open_disk_cache(cm_store *slow, const char *path, uint64_t nbytes, cm_store **out,
                              cm_error *err);
+
+/* Objects, read whole or opened, that were found or not, and removed by this process. */
 typedef struct cm_disk_cache_counts {
     uint64_t hits, misses, evictions;
 } cm_disk_cache_counts;

@@ -12,14 +12,19 @@
 
 #include "store/io.h"
 
+enum {
+    CACHE_NBYTES = 100000 /* less than some tests read */
+};
+
 typedef struct kind {
     const char *name;
-    bool is_dir, has_io;
+    bool is_dir, has_io, is_cache;
     cm_io io;
 } kind;
 
 typedef struct fixture {
-    cm_store *store;
+    cm_store *store;   /* what is tested */
+    cm_store *writer;  /* what it is filled through: itself, or what a cache lies over */
     char folder[64];   /* "" for the store in memory */
     char reason[1024]; /* why this machine does not have STORE, which is NULL then */
 } fixture;
@@ -30,14 +35,23 @@ static int open_store(void **state)
     fixture *f = calloc(1, sizeof *f);
     cm_error err = {0};
     *state = f;
-    if (!k->is_dir)
-        return cm_store_open_memory(&f->store, NULL);
+    if (!k->is_dir) {
+        int rc = cm_store_open_memory(&f->store, NULL);
+        f->writer = f->store;
+        return rc;
+    }
     strcpy(f->folder, "/tmp/cm-store-XXXXXX");
     if (!mkdtemp(f->folder))
         return -1;
     int rc = k->has_io ? cm_store_open_dir_io(f->folder, k->io, &f->store, &err)
                        : cm_store_open_dir(f->folder, true, &f->store, &err);
     strcpy(f->reason, err.text);
+    f->writer = f->store;
+    if (k->is_cache) {
+        char path[80];
+        snprintf(path, sizeof path, "%s.cache", f->folder);
+        rc = cm_store_open_disk_cache(f->writer, path, CACHE_NBYTES, &f->store, &err);
+    }
     return rc == CM_EUNSUPPORTED ? 0 : rc;
 }
 
@@ -51,13 +65,20 @@ static cm_store *store_of(void **state)
     return f->store;
 }
 
+static cm_store *writer_of(void **state)
+{
+    return ((const fixture *)*state)->writer;
+}
+
 static int close_store(void **state)
 {
     fixture *f = *state;
-    cm_store_free(f->store);
+    if (f->store != f->writer)
+        cm_store_free(f->store);
+    cm_store_free(f->writer);
     if (f->folder[0]) {
-        char command[128];
-        snprintf(command, sizeof command, "rm -rf %s", f->folder);
+        char command[200];
+        snprintf(command, sizeof command, "rm -rf %s %s.cache", f->folder, f->folder);
         if (system(command) != 0)
             return -1;
     }
@@ -86,20 +107,20 @@ static void assert_text(cm_store *s, const char *key, const char *text)
 
 static void test_put_and_get(void **state)
 {
-    cm_store *s = store_of(state);
+    cm_store *s = store_of(state), *to = writer_of(state);
     cm_buf buf = {0};
     cm_error err = {0};
     assert_int_equal(cm_store_get(s, "a", 10, &buf, &err), CM_ENOTFOUND);
     assert_non_null(strstr(err.text, "a: no such object"));
     assert_int_equal(cm_store_size(s, "a", NULL, &err), CM_ENOTFOUND);
 
-    put_text(s, "a", "first");
-    put_text(s, "deep/er/and/deeper", "below");
-    put_text(s, "empty", "");
+    put_text(to, "a", "first");
+    put_text(to, "deep/er/and/deeper", "below");
+    put_text(to, "empty", "");
     assert_text(s, "a", "first");
     assert_text(s, "deep/er/and/deeper", "below");
     assert_text(s, "empty", "");
-    put_text(s, "a", "2nd");
+    put_text(to, "a", "2nd");
     assert_text(s, "a", "2nd");
 
     uint64_t n = 0;
@@ -116,12 +137,12 @@ static void test_put_and_get(void **state)
 
 static void test_delete(void **state)
 {
-    cm_store *s = store_of(state);
-    put_text(s, "x/y", "1");
-    assert_int_equal(cm_store_delete(s, "x/y", NULL), CM_OK);
+    cm_store *s = store_of(state), *to = writer_of(state);
+    put_text(to, "x/y", "1");
+    assert_int_equal(cm_store_delete(to, "x/y", NULL), CM_OK);
     assert_int_equal(cm_store_size(s, "x/y", NULL, NULL), CM_ENOTFOUND);
-    assert_int_equal(cm_store_delete(s, "x/y", NULL), CM_OK);
-    assert_int_equal(cm_store_delete(s, "never/was", NULL), CM_OK);
+    assert_int_equal(cm_store_delete(to, "x/y", NULL), CM_OK);
+    assert_int_equal(cm_store_delete(to, "never/was", NULL), CM_OK);
 }
 
 static void test_bad_keys(void **state)
@@ -170,17 +191,17 @@ static int stop_at_once(void *context, const char *name, bool is_prefix, cm_erro
 
 static void test_list(void **state)
 {
-    cm_store *s = store_of(state);
+    cm_store *s = store_of(state), *to = writer_of(state);
     char names[200] = "";
     assert_int_equal(cm_store_list(s, "", join_names, names, NULL), CM_OK);
     assert_string_equal(names, "");
-    put_text(s, "b/2", "");
-    put_text(s, "b/10", "");
-    put_text(s, "b/c/x/y", "");
-    put_text(s, "a", "");
-    put_text(s, "bb/1", "");
+    put_text(to, "b/2", "");
+    put_text(to, "b/10", "");
+    put_text(to, "b/c/x/y", "");
+    put_text(to, "a", "");
+    put_text(to, "bb/1", "");
     cm_object_writer *w;
-    assert_int_equal(cm_object_create(s, "b/unfinished", &w, NULL), CM_OK);
+    assert_int_equal(cm_object_create(to, "b/unfinished", &w, NULL), CM_OK);
 
     assert_int_equal(cm_store_list(s, "", join_names, names, NULL), CM_OK);
     assert_string_equal(names, "a b/ bb/ ");
@@ -202,8 +223,8 @@ static void test_list(void **state)
 
 static void test_read_ranges(void **state)
 {
-    cm_store *s = store_of(state);
-    put_text(s, "o", "0123456789");
+    cm_store *s = store_of(state), *to = writer_of(state);
+    put_text(to, "o", "0123456789");
     cm_object_reader *r;
     cm_error err = {0};
     assert_int_equal(cm_object_open(s, "none", &r, &err), CM_ENOTFOUND);
@@ -229,7 +250,7 @@ static void test_read_ranges(void **state)
             assert_memory_equal(got, "0123456789" + row[i].offset, row[i].nbytes);
     }
     /* An open object stays what it was when the key is given to another. */
-    put_text(s, "o", "other");
+    put_text(to, "o", "other");
     char got[10];
     assert_int_equal(cm_object_read(r, 0, got, 10, &err), CM_OK);
     assert_memory_equal(got, "0123456789", 10);
@@ -239,25 +260,26 @@ static void test_read_ranges(void **state)
 
 static void test_piecewise_write(void **state)
 {
-    cm_store *s = store_of(state);
+    cm_store *s = store_of(state), *to = writer_of(state);
     cm_object_writer *w;
     cm_error err = {0};
-    assert_int_equal(cm_object_create(s, "new/shard", &w, &err), CM_OK);
+    assert_int_equal(cm_object_create(to, "new/shard", &w, &err), CM_OK);
     assert_int_equal(cm_object_write(w, 4, "efgh", 4, &err), CM_OK);
     assert_int_equal(cm_store_size(s, "new/shard", NULL, &err), CM_ENOTFOUND);
     assert_int_equal(cm_object_write(w, 0, "abcd", 4, &err), CM_OK);
     assert_int_equal(cm_object_commit(w, &err), CM_OK);
     assert_text(s, "new/shard", "abcdefgh");
 
-    assert_int_equal(cm_object_create(s, "new/shard", &w, &err), CM_OK);
+    assert_int_equal(cm_object_create(to, "new/shard", &w, &err), CM_OK);
     assert_int_equal(cm_object_write(w, 0, "lost", 4, &err), CM_OK);
     cm_object_abort(w);
     assert_text(s, "new/shard", "abcdefgh");
     cm_object_abort(NULL);
 
-    cm_store_counts c = cm_store_count(s);
+    cm_store_counts c = cm_store_count(to);
     assert_int_equal(c.nput, 1);
     assert_int_equal(c.put_nbytes, 8);
+    c = cm_store_count(s);
     assert_int_equal(c.nget, 1 + 1);
     assert_int_equal(c.get_nbytes, 8 + 8);
 }
@@ -293,13 +315,13 @@ static void *write_many(void *argument)
 
 static void test_concurrent_writers(void **state)
 {
-    cm_store *s = store_of(state);
+    cm_store *s = store_of(state), *to = writer_of(state);
     cm_object_writer *shared;
-    assert_int_equal(cm_object_create(s, "shared", &shared, NULL), CM_OK);
+    assert_int_equal(cm_object_create(to, "shared", &shared, NULL), CM_OK);
     pthread_t thread[NTHREADS];
     worker w[NTHREADS];
     for (int t = 0; t < NTHREADS; t++) {
-        w[t] = (worker){s, shared, t, 0};
+        w[t] = (worker){to, shared, t, 0};
         assert_int_equal(pthread_create(&thread[t], NULL, write_many, &w[t]), 0);
     }
     for (int t = 0; t < NTHREADS; t++) {
@@ -326,8 +348,8 @@ static void test_concurrent_writers(void **state)
 
 static void test_buffer_limit(void **state)
 {
-    cm_store *s = store_of(state);
-    put_text(s, "o", "0123456789");
+    cm_store *s = store_of(state), *to = writer_of(state);
+    put_text(to, "o", "0123456789");
     cm_buf buf;
     cm_buf_init(&buf, 4);
     assert_int_equal(cm_store_get(s, "o", 100, &buf, NULL), CM_EBUDGET);
@@ -391,16 +413,16 @@ static void check_many(cm_store *s, cm_object_reader *reader, cm_read *read, cm_
 
 static void test_read_many(void **state)
 {
-    cm_store *s = store_of(state);
+    cm_store *s = store_of(state), *to = writer_of(state);
     uint8_t bytes[NMANY * 61];
     char key[16];
     for (int i = 0; i < NMANY; i++) {
         snprintf(key, sizeof key, "m/%d", i);
         if (i % 7)
-            assert_int_equal(cm_store_put(s, key, bytes, make_object(i, bytes), NULL), CM_OK);
+            assert_int_equal(cm_store_put(to, key, bytes, make_object(i, bytes), NULL), CM_OK);
     }
     cm_object_reader *reader;
-    assert_int_equal(cm_store_put(s, "ranges", bytes, make_object(NMANY, bytes), NULL), CM_OK);
+    assert_int_equal(cm_store_put(to, "ranges", bytes, make_object(NMANY, bytes), NULL), CM_OK);
     assert_int_equal(cm_object_open(s, "ranges", &reader, NULL), CM_OK);
     cm_read read[NMANY];
     cm_buf buf = {0};
@@ -423,9 +445,9 @@ static void test_read_many(void **state)
 
 static void test_read_many_refuses(void **state)
 {
-    cm_store *s = store_of(state);
-    put_text(s, "o", "0123456789");
-    put_text(s, "f/o", "0123456789");
+    cm_store *s = store_of(state), *to = writer_of(state);
+    put_text(to, "o", "0123456789");
+    put_text(to, "f/o", "0123456789");
     cm_object_reader *reader;
     assert_int_equal(cm_object_open(s, "o", &reader, NULL), CM_OK);
     const struct {
@@ -487,13 +509,13 @@ static void *read_many_often(void *argument)
 
 static void test_concurrent_readers(void **state)
 {
-    cm_store *s = store_of(state);
+    cm_store *s = store_of(state), *to = writer_of(state);
     for (int i = 0; i < NOBJECTS; i++) {
         uint8_t piece[PIECE];
         char key[16];
         memset(piece, 'A' + i, sizeof piece);
         snprintf(key, sizeof key, "r/%d", i);
-        assert_int_equal(cm_store_put(s, key, piece, sizeof piece, NULL), CM_OK);
+        assert_int_equal(cm_store_put(to, key, piece, sizeof piece, NULL), CM_OK);
     }
     pthread_t thread[NTHREADS];
     worker w[NTHREADS];
@@ -510,13 +532,13 @@ static void test_concurrent_readers(void **state)
 /* A child goes on with a store that its parent had open, and both read. */
 static void test_fork(void **state)
 {
-    cm_store *s = store_of(state);
+    cm_store *s = store_of(state), *to = writer_of(state);
     for (int i = 0; i < NOBJECTS; i++) {
         uint8_t piece[PIECE];
         char key[16];
         memset(piece, 'A' + i, sizeof piece);
         snprintf(key, sizeof key, "r/%d", i);
-        assert_int_equal(cm_store_put(s, key, piece, sizeof piece, NULL), CM_OK);
+        assert_int_equal(cm_store_put(to, key, piece, sizeof piece, NULL), CM_OK);
     }
     worker w = {.store = s};
     read_many_often(&w);
@@ -533,9 +555,13 @@ static void test_fork(void **state)
 int main(void)
 {
     static const kind kinds[] = {
-        {"memory", false, false, CM_IO_PREAD},      {"folder", true, false, CM_IO_PREAD},
-        {"folder, pread", true, true, CM_IO_PREAD}, {"folder, mmap", true, true, CM_IO_MMAP},
-        {"folder, uring", true, true, CM_IO_URING}, {"folder, direct", true, true, CM_IO_DIRECT},
+        {.name = "memory"},
+        {.name = "folder", .is_dir = true},
+        {.name = "folder, pread", .is_dir = true, .has_io = true, .io = CM_IO_PREAD},
+        {.name = "folder, mmap", .is_dir = true, .has_io = true, .io = CM_IO_MMAP},
+        {.name = "folder, uring", .is_dir = true, .has_io = true, .io = CM_IO_URING},
+        {.name = "folder, direct", .is_dir = true, .has_io = true, .io = CM_IO_DIRECT},
+        {.name = "cache on disk", .is_dir = true, .is_cache = true},
     };
     static const struct {
         const char *name;

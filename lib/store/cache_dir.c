@@ -1,0 +1,317 @@
+#include "store/cache_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/checksum.h"
+
+#define TEMPORARY "tmp-"
+
+enum {
+    NFOLDERS = 256,
+    SLACK = 20 /* a twentieth more than needed is freed, so that not every copy looks for room */
+};
+
+/* ---- the lock and the state under it ---- */
+
+typedef struct state {
+    uint64_t magic;
+    uint64_t nbytes; /* of copies and temporary files */
+    uint64_t sum;
+} state;
+
+#define STATE_MAGIC 0x316574617473436du /* "mCstate1" */
+
+/*
+ * A descriptor of its own for each time: threads exclude each other like processes,
+ * and a forked child does not hold what its parent locked.
+ */
+static int lock(const cm_cache_dir *dir, int *out, cm_error *err)
+{
+    int fd = openat(dir->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return cm_fail_errno(err, errno, "the cache's lock");
+    while (flock(fd, LOCK_EX) != 0) {
+        if (errno == EINTR)
+            continue;
+        int rc = cm_fail_errno(err, errno, "the cache's lock");
+        close(fd);
+        return rc;
+    }
+    *out = fd;
+    return CM_OK;
+}
+
+static void unlock(int fd)
+{
+    close(fd);
+}
+
+static bool read_state(const cm_cache_dir *dir, uint64_t *nbytes)
+{
+    state s = {0};
+    int fd = openat(dir->fd, "state", O_RDONLY | O_CLOEXEC);
+    bool valid = fd >= 0 && pread(fd, &s, sizeof s, 0) == sizeof s && s.magic == STATE_MAGIC &&
+                 s.sum == cm_checksum64(&s, offsetof(state, sum), 0);
+    if (fd >= 0)
+        close(fd);
+    *nbytes = s.nbytes;
+    return valid;
+}
+
+static int write_state(const cm_cache_dir *dir, uint64_t nbytes, cm_error *err)
+{
+    state s = {.magic = STATE_MAGIC, .nbytes = nbytes};
+    s.sum = cm_checksum64(&s, offsetof(state, sum), 0);
+    int fd = openat(dir->fd, "state", O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    int rc = CM_OK;
+    if (fd < 0 || pwrite(fd, &s, sizeof s, 0) != sizeof s)
+        rc = cm_fail_errno(err, errno, "the cache's state");
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+/* ---- what is there ---- */
+
+typedef struct copy {
+    int64_t used_ns; /* when it was written or touched */
+    uint64_t nbytes;
+    char name[CM_CACHE_NAME_SIZE];
+} copy;
+
+typedef struct inventory {
+    copy *item;
+    size_t n, capacity;
+    uint64_t nbytes; /* of these and of temporary files that are being written */
+} inventory;
+
+static int add_copy(inventory *v, const char *name, const struct stat *st, cm_error *err)
+{
+    if (v->n == v->capacity) {
+        size_t capacity = v->capacity ? 2 * v->capacity : 1024;
+        copy *grown = realloc(v->item, capacity * sizeof *grown);
+        if (!grown)
+            return cm_fail(err, CM_ENOMEM, "no memory for a list of %zu files", capacity);
+        v->item = grown;
+        v->capacity = capacity;
+    }
+    copy *c = &v->item[v->n++];
+    *c = (copy){.used_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
+                .nbytes = (uint64_t)st->st_size};
+    snprintf(c->name, sizeof c->name, "%s", name);
+    v->nbytes += c->nbytes;
+    return CM_OK;
+}
+
+/* Every entry of the folder NAME; a folder that is missing has none. */
+static DIR *open_folder(const cm_cache_dir *dir, const char *name)
+{
+    int fd = openat(dir->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (fd >= 0 && !d)
+        close(fd);
+    return d;
+}
+
+static int list_copies(const cm_cache_dir *dir, inventory *v, cm_error *err)
+{
+    int rc = CM_OK;
+    for (int i = 0; i < NFOLDERS && rc == CM_OK; i++) {
+        char folder[4], name[CM_CACHE_NAME_SIZE];
+        snprintf(folder, sizeof folder, "%02x", i);
+        DIR *d = open_folder(dir, folder);
+        for (struct dirent *e; d && rc == CM_OK && (e = readdir(d));) {
+            struct stat st;
+            int n = snprintf(name, sizeof name, "%s/%s", folder, e->d_name);
+            if (e->d_name[0] == '.' || n < 0 || (size_t)n >= sizeof name)
+                continue; /* none of ours */
+            if (fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+                rc = add_copy(v, name, &st, err);
+        }
+        if (d)
+            closedir(d);
+    }
+    return rc;
+}
+
+/* Removes temporary files of the dead; adds those of the living to *NBYTES. */
+static void sweep(const cm_cache_dir *dir, uint64_t *nbytes)
+{
+    DIR *d = open_folder(dir, ".");
+    for (struct dirent *e; d && (e = readdir(d));) {
+        struct stat st;
+        if (strncmp(e->d_name, TEMPORARY, strlen(TEMPORARY)) != 0)
+            continue;
+        int fd = openat(dir->fd, e->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0)
+            continue;
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+            unlinkat(dir->fd, e->d_name, 0);
+        else if (fstat(fd, &st) == 0)
+            *nbytes += (uint64_t)st.st_size;
+        close(fd);
+    }
+    if (d)
+        closedir(d);
+}
+
+static int by_use(const void *a, const void *b)
+{
+    int64_t x = ((const copy *)a)->used_ns, y = ((const copy *)b)->used_ns;
+    return (x > y) - (x < y);
+}
+
+/*
+ * Counts what is there and, when that is more than MOST, removes what was not used
+ * for longest.  The lock is held.
+ */
+static int make_room(cm_cache_dir *dir, uint64_t most, uint64_t *nbytes, cm_error *err)
+{
+    inventory v = {0};
+    sweep(dir, &v.nbytes);
+    int rc = list_copies(dir, &v, err);
+    if (rc == CM_OK && v.nbytes > most) {
+        uint64_t target = most - most / SLACK;
+        qsort(v.item, v.n, sizeof *v.item, by_use);
+        for (size_t i = 0; i < v.n && v.nbytes > target; i++) {
+            if (unlinkat(dir->fd, v.item[i].name, 0) != 0 && errno != ENOENT)
+                continue;
+            v.nbytes -= v.item[i].nbytes;
+            atomic_fetch_add(&dir->evictions, 1);
+        }
+    }
+    free(v.item);
+    *nbytes = v.nbytes;
+    return rc;
+}
+
+/* ---- files ---- */
+
+static int create_file(cm_cache_dir *dir, cm_cache_file *file, cm_error *err)
+{
+    for (;;) {
+        snprintf(file->temporary, sizeof file->temporary, TEMPORARY "%ld-%llu", (long)getpid(),
+                 (unsigned long long)atomic_fetch_add(&dir->temporary, 1));
+        file->fd = openat(dir->fd, file->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file->fd >= 0)
+            break;
+        if (errno != EEXIST)
+            return cm_fail_errno(err, errno, "the cache");
+    }
+    /* Whole from the start, so that whoever counts sees what it will have. */
+    if (flock(file->fd, LOCK_EX | LOCK_NB) == 0 && ftruncate(file->fd, (off_t)file->nbytes) == 0)
+        return CM_OK;
+    int rc = cm_fail_errno(err, errno, "the cache");
+    unlinkat(dir->fd, file->temporary, 0);
+    close(file->fd);
+    return rc;
+}
+
+int cm_cache_file_create(cm_cache_dir *dir, uint64_t nbytes, cm_cache_file *out, cm_error *err)
+{
+    *out = (cm_cache_file){.fd = -1, .nbytes = nbytes};
+    if (nbytes > dir->max_nbytes)
+        return cm_fail(err, CM_EBUDGET, "%llu bytes do not fit a cache of %llu",
+                       (unsigned long long)nbytes, (unsigned long long)dir->max_nbytes);
+    int held = -1;
+    uint64_t total = 0, most = dir->max_nbytes - nbytes;
+    int rc = lock(dir, &held, err);
+    if (rc)
+        return rc;
+    if (!read_state(dir, &total) || total > most)
+        rc = make_room(dir, most, &total, err);
+    if (rc == CM_OK && total > most)
+        rc = cm_fail(err, CM_EBUDGET, "the cache is full of files that are being written");
+    if (rc == CM_OK)
+        rc = write_state(dir, total + nbytes, err);
+    if (rc == CM_OK)
+        rc = create_file(dir, out, err);
+    unlock(held);
+    return rc;
+}
+
+/* Lowers the count by what is gone; where that fails it stays too high. */
+static void lower_state(const cm_cache_dir *dir, uint64_t nbytes)
+{
+    uint64_t total;
+    if (nbytes > 0 && read_state(dir, &total))
+        write_state(dir, total > nbytes ? total - nbytes : 0, NULL);
+}
+
+int cm_cache_file_commit(cm_cache_dir *dir, cm_cache_file *file, const char *name, cm_error *err)
+{
+    char folder[3] = {name[0], name[1], '\0'};
+    int held = -1;
+    int rc = lock(dir, &held, err);
+    if (rc)
+        return rc;
+    struct stat st;
+    uint64_t before = fstatat(dir->fd, name, &st, 0) == 0 ? (uint64_t)st.st_size : 0;
+    if (renameat(dir->fd, file->temporary, dir->fd, name) != 0 &&
+        (errno != ENOENT || (mkdirat(dir->fd, folder, 0777) != 0 && errno != EEXIST) ||
+         renameat(dir->fd, file->temporary, dir->fd, name) != 0))
+        rc = cm_fail_errno(err, errno, "the cache");
+    if (rc == CM_OK) {
+        lower_state(dir, before);
+        flock(file->fd, LOCK_UN);
+    }
+    unlock(held);
+    return rc;
+}
+
+void cm_cache_file_abort(cm_cache_dir *dir, cm_cache_file *file)
+{
+    int held = -1;
+    if (lock(dir, &held, NULL) == CM_OK) {
+        if (unlinkat(dir->fd, file->temporary, 0) == 0)
+            lower_state(dir, file->nbytes);
+        unlock(held);
+    }
+    close(file->fd);
+}
+
+/* ---- opening ---- */
+
+int cm_cache_dir_open(cm_cache_dir *dir, const char *path, uint64_t max_nbytes, cm_error *err)
+{
+    *dir = (cm_cache_dir){.fd = -1, .max_nbytes = max_nbytes};
+    if (mkdir(path, 0777) != 0 && errno != EEXIST)
+        return cm_fail_errno(err, errno, "%s: cannot make this folder", path);
+    dir->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir->fd < 0)
+        return cm_fail_errno(err, errno, "%s", path);
+    int held = -1;
+    uint64_t total = 0, before = 0;
+    int rc = lock(dir, &held, err);
+    if (rc == CM_OK) {
+        bool known = read_state(dir, &before);
+        /* A sweep alone where the count is known: a large cache takes long to list. */
+        sweep(dir, &total);
+        if (!known || before > max_nbytes) {
+            rc = make_room(dir, max_nbytes, &total, err);
+            if (rc == CM_OK)
+                rc = write_state(dir, total, err);
+        }
+        unlock(held);
+    }
+    if (rc) {
+        cm_error_prefix(err, "%s", path);
+        cm_cache_dir_close(dir);
+    }
+    return rc;
+}
+
+void cm_cache_dir_close(cm_cache_dir *dir)
+{
+    if (dir->fd >= 0)
+        close(dir->fd);
+    dir->fd = -1;
+}

@@ -1,0 +1,340 @@
+/*
+ * A store over a slower one that keeps what it reads in a directory (cache_dir.c).
+ *
+ * Every object is looked up in the slow store first, for its size and time of
+ * change: one request for metadata buys that no stale byte is ever given out.  What
+ * cannot be kept, because the disk is full or the object larger than the cache, is
+ * read from the slow store all the same.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "store/disk_cache.h"
+
+enum {
+    HEAD_ON_STACK = 4096,
+    TOUCH_NS = 20 * 1000 * 1000 /* a use that soon after the last changes no order that matters */
+};
+
+int cm_cache_identify(cm_disk_cache *cache, const char *key, cm_cache_key *out, cm_error *err)
+{
+    *out = (cm_cache_key){.store = cache->slow_name, .key = key};
+    return cm_store_identity(cache->slow, key, &out->identity, err);
+}
+
+/* ---- files ---- */
+
+bool cm_cache_read(int fd, struct iovec *iov, int n, uint64_t offset)
+{
+    while (n > 0) {
+        ssize_t got = preadv(fd, iov, n, (off_t)offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        offset += (uint64_t)got;
+        size_t left = (size_t)got;
+        for (; n > 0 && left >= iov->iov_len; n--)
+            left -= (iov++)->iov_len;
+        if (n > 0) {
+            iov->iov_base = (uint8_t *)iov->iov_base + left;
+            iov->iov_len -= left;
+        }
+    }
+    return true;
+}
+
+bool cm_cache_write(int fd, const void *data, size_t nbytes, uint64_t offset)
+{
+    const uint8_t *p = data;
+    while (nbytes > 0) {
+        ssize_t n = pwrite(fd, p, nbytes, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        p += n;
+        offset += (uint64_t)n;
+        nbytes -= (size_t)n;
+    }
+    return true;
+}
+
+/* The descriptor of the copy of K, marked as used now, or -1. */
+int cm_cache_open_copy(cm_disk_cache *cache, const cm_cache_key *k)
+{
+    char name[CM_CACHE_NAME_SIZE];
+    struct stat st;
+    struct timespec now;
+    cm_cache_name(k, name);
+    int fd = openat(cache->dir.fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) != 0 ||
+        (uint64_t)st.st_size != cm_cache_head_nbytes(k) + k->identity.nbytes) {
+        close(fd);
+        return -1;
+    }
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t age =
+        (int64_t)(now.tv_sec - st.st_mtim.tv_sec) * 1000000000 + (now.tv_nsec - st.st_mtim.tv_nsec);
+    if (age < 0 || age > TOUCH_NS)
+        (void)!futimens(fd, NULL); /* where it is not ours to touch it goes sooner */
+    return fd;
+}
+
+/* ---- whole objects ---- */
+
+/* A head on the stack where it fits. */
+typedef struct head_room {
+    uint8_t small[HEAD_ON_STACK];
+    uint8_t *data;
+    size_t nbytes;
+} head_room;
+
+static bool head_room_init(head_room *room, const cm_cache_key *k)
+{
+    room->nbytes = (size_t)cm_cache_head_nbytes(k);
+    room->data = room->nbytes <= sizeof room->small ? room->small : malloc(room->nbytes);
+    return room->data;
+}
+
+static void head_room_release(head_room *room)
+{
+    if (room->data != room->small)
+        free(room->data);
+}
+
+static bool read_copy(cm_disk_cache *cache, const cm_cache_key *k, void *dst)
+{
+    head_room head;
+    int fd = cm_cache_open_copy(cache, k);
+    bool good = fd >= 0 && head_room_init(&head, k);
+    if (good) {
+        size_t nbytes = (size_t)k->identity.nbytes;
+        struct iovec iov[2] = {{head.data, head.nbytes}, {dst, nbytes}};
+        good = cm_cache_read(fd, iov, 2, 0) && cm_cache_head_check(k, head.data) &&
+               cm_cache_head_holds(k, head.data, 0, dst, nbytes);
+        head_room_release(&head);
+    }
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+static void keep_copy(cm_disk_cache *cache, const cm_cache_key *k, const void *data)
+{
+    head_room head;
+    cm_cache_file file;
+    char name[CM_CACHE_NAME_SIZE];
+    if (!head_room_init(&head, k))
+        return;
+    size_t nbytes = (size_t)k->identity.nbytes;
+    if (cm_cache_file_create(&cache->dir, head.nbytes + nbytes, &file, NULL) == CM_OK) {
+        cm_cache_name(k, name);
+        cm_cache_head_fill(k, head.data);
+        cm_cache_head_sum(k, head.data, 0, data, nbytes);
+        cm_cache_head_seal(k, head.data);
+        if (cm_cache_write(file.fd, head.data, head.nbytes, 0) &&
+            cm_cache_write(file.fd, data, nbytes, head.nbytes) &&
+            cm_cache_file_commit(&cache->dir, &file, name, NULL) == CM_OK)
+            close(file.fd);
+        else
+            cm_cache_file_abort(&cache->dir, &file);
+    }
+    head_room_release(&head);
+}
+
+/* KEY behind what BUF holds. */
+static int append_object(cm_disk_cache *cache, const char *key, uint64_t max_nbytes, cm_buf *buf,
+                         cm_error *err)
+{
+    cm_cache_key k;
+    size_t at = buf->nbytes;
+    int rc = cm_cache_identify(cache, key, &k, err);
+    if (rc)
+        return rc;
+    if (k.identity.nbytes > max_nbytes)
+        return cm_fail(err, CM_EFORMAT, "%s: has %llu bytes, more than the %llu that it may have",
+                       key, (unsigned long long)k.identity.nbytes, (unsigned long long)max_nbytes);
+    rc = cm_buf_extend(buf, k.identity.nbytes, err);
+    if (rc)
+        return rc;
+    if (read_copy(cache, &k, buf->data + at)) {
+        atomic_fetch_add(&cache->hits, 1);
+        return CM_OK;
+    }
+    atomic_fetch_add(&cache->misses, 1);
+    buf->nbytes = at;
+    cm_read read = {.key = key, .nbytes = UINT64_MAX, .max_nbytes = max_nbytes};
+    uint64_t nrequests = 0;
+    rc = cm_store_read_more(cache->slow, &read, 1, buf, &nrequests, err);
+    if (rc == CM_OK && read.absent)
+        return cm_fail(err, CM_ENOTFOUND, "%s: no such object", key);
+    if (rc == CM_OK && read.got_nbytes == k.identity.nbytes)
+        keep_copy(cache, &k, buf->data + at);
+    return rc;
+}
+
+static int cache_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf,
+                     cm_error *err)
+{
+    buf->nbytes = 0;
+    return append_object(cm_disk_cache_of(store), key, max_nbytes, buf, err);
+}
+
+static int cache_read_many(cm_store *store, cm_read *read, size_t n, cm_buf *buf, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; i < n && rc == CM_OK; i++) {
+        cm_read *r = &read[i];
+        r->at = buf->nbytes;
+        if (r->reader) {
+            rc = cm_buf_extend(buf, r->nbytes, err);
+            if (rc == CM_OK)
+                rc = cm_cache_reader_read(r->reader, r->offset, buf->data + r->at,
+                                          (size_t)r->nbytes, err);
+        } else {
+            rc = append_object(cm_disk_cache_of(store), r->key, r->max_nbytes, buf, err);
+            r->absent = rc == CM_ENOTFOUND;
+        }
+        if (r->absent) {
+            buf->nbytes = r->at;
+            rc = CM_OK;
+        }
+        r->got_nbytes = buf->nbytes - r->at;
+    }
+    return rc;
+}
+
+/* ---- the rest passes through, or is refused ---- */
+
+static int cache_identity(cm_store *store, const char *key, cm_identity *out, cm_error *err)
+{
+    return cm_store_identity(cm_disk_cache_of(store)->slow, key, out, err);
+}
+
+static int cache_size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err)
+{
+    return cm_store_size(cm_disk_cache_of(store)->slow, key, nbytes, err);
+}
+
+static int cache_list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
+                      cm_error *err)
+{
+    return cm_store_list(cm_disk_cache_of(store)->slow, prefix, visit, context, err);
+}
+
+static int cache_is_link(cm_store *store, const char *key, bool *out, cm_error *err)
+{
+    return cm_store_is_link(cm_disk_cache_of(store)->slow, key, out, err);
+}
+
+static int refuse(const char *what, cm_error *err)
+{
+    return cm_fail(err, CM_EINVAL, "%s: a cache is only read from", what);
+}
+
+static int cache_put(cm_store *store, const char *key, const void *data, size_t nbytes,
+                     cm_error *err)
+{
+    (void)store, (void)data, (void)nbytes;
+    return refuse(key, err);
+}
+
+static int cache_remove(cm_store *store, const char *key, cm_error *err)
+{
+    (void)store;
+    return refuse(key, err);
+}
+
+static int cache_sync(cm_store *store, cm_error *err)
+{
+    return refuse(store->name, err);
+}
+
+static int cache_prune(cm_store *store, const char *prefix, cm_error *err)
+{
+    (void)prefix;
+    return refuse(store->name, err);
+}
+
+static int cache_writer_create(cm_store *store, const char *key, cm_object_writer **out,
+                               cm_error *err)
+{
+    (void)store, (void)out;
+    return refuse(key, err);
+}
+
+static void cache_free(cm_store *store)
+{
+    cm_disk_cache *cache = cm_disk_cache_of(store);
+    cm_cache_dir_close(&cache->dir);
+    free(cache->slow_name);
+    free(store->name);
+    free(cache);
+}
+
+static const cm_store_ops cache_ops = {
+    .free = cache_free,
+    .get = cache_get,
+    .size = cache_size,
+    .read_many = cache_read_many,
+    .identity = cache_identity,
+    .put = cache_put,
+    .remove = cache_remove,
+    .list = cache_list,
+    .is_link = cache_is_link,
+    .sync = cache_sync,
+    .prune = cache_prune,
+    .reader_open = cm_cache_reader_open,
+    .reader_read = cm_cache_reader_read,
+    .reader_close = cm_cache_reader_close,
+    .writer_create = cache_writer_create,
+};
+
+int cm_store_open_disk_cache(cm_store *slow, const char *path, uint64_t nbytes, cm_store **out,
+                             cm_error *err)
+{
+    *out = NULL;
+    if (!slow->ops->identity)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "%s: is not cached, for it does not tell when an object changed",
+                       slow->name);
+    cm_disk_cache *cache = cm_calloc(1, sizeof *cache, err);
+    if (!cache)
+        return CM_ENOMEM;
+    cache->base.ops = &cache_ops;
+    cache->slow = slow;
+    cache->dir.fd = -1;
+    cache->base.name = cm_strdup(slow->name, err);
+    /* Two relative paths may be alike, and one folder have two: objects go by the real path. */
+    char *real = realpath(slow->name, NULL);
+    cache->slow_name = real ? real : cm_strdup(slow->name, err);
+    int rc = cache->base.name && cache->slow_name
+                 ? cm_cache_dir_open(&cache->dir, path, nbytes, err)
+                 : CM_ENOMEM;
+    if (rc) {
+        cache_free(&cache->base);
+        return rc;
+    }
+    *out = &cache->base;
+    return CM_OK;
+}
+
+cm_disk_cache_counts cm_store_disk_cache_counts(const cm_store *store)
+{
+    if (store->ops != &cache_ops)
+        return (cm_disk_cache_counts){0};
+    const cm_disk_cache *cache = (const cm_disk_cache *)store;
+    return (cm_disk_cache_counts){
+        .hits = atomic_load(&cache->hits),
+        .misses = atomic_load(&cache->misses),
+        .evictions = atomic_load(&cache->dir.evictions),
+    };
+}

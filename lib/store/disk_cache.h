@@ -1,0 +1,37 @@
+/* A cache on disk from inside: what disk_cache.c and cache_reader.c share. */
+#ifndef CM_STORE_DISK_CACHE_H
+#define CM_STORE_DISK_CACHE_H
+
+#include <sys/uio.h>
+
+#include "store/cache_copy.h"
+
+typedef struct cm_disk_cache {
+    cm_store base;
+    cm_store *slow;
+    char *slow_name;
+    cm_cache_dir dir;
+    atomic_uint_fast64_t hits, misses;
+} cm_disk_cache;
+
+static inline cm_disk_cache *cm_disk_cache_of(cm_store *store)
+{
+    return (cm_disk_cache *)store;
+}
+
+/* What KEY is now, according to the slow store. */
+int cm_cache_identify(cm_disk_cache *cache, const char *key, cm_cache_key *out, cm_error *err);
+
+/* The descriptor of the copy of K, marked as used now; -1 when there is none of that size. */
+int cm_cache_open_copy(cm_disk_cache *cache, const cm_cache_key *k);
+
+/* All of it, or false.  IOV is used up. */
+bool cm_cache_read(int fd, struct iovec *iov, int n, uint64_t offset);
+bool cm_cache_write(int fd, const void *data, size_t nbytes, uint64_t offset);
+
+int cm_cache_reader_open(cm_store *store, const char *key, cm_object_reader **out, cm_error *err);
+int cm_cache_reader_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
+                         cm_error *err);
+void cm_cache_reader_close(cm_object_reader *reader);
+
+#endif
