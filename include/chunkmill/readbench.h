@@ -220,7 +220,7 @@ typedef struct cm_readbench_device {
 typedef struct cm_readbench_accelerators {
     unsigned n;
     unsigned fed;       /* of them at 90 % */
-    double needed, got; /* logical bytes a second of all together */
+    double needed, got; /* logical bytes a second of all together; needed 0: steps take no time */
 } cm_readbench_accelerators;
 
 typedef struct cm_readbench_finding {

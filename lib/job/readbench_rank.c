@@ -1,0 +1,249 @@
+/*
+ * One rank of a training, in a thread of its own: takes batches, steps on them,
+ * and records when each was wanted and when it came.
+ *
+ * A step wants its batch when the step before has ended.  Without a device the
+ * batch is asked for then.  With one, the next batch is taken and its copy begun
+ * while the step runs (unless copying is not to overlap), so that a batch may be
+ * ready before it is wanted; it is late only from then on.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "codec/checksum.h"
+#include "exec/monitor.h"
+#include "job/readbench.h"
+
+typedef struct taken { /* a batch on its way to its step */
+    cm_batch batch;
+    bool have, failed;
+    uint64_t want_ns, got_ns, ready_ns, copy_ns;
+} taken;
+
+static uint64_t since(const cm_bench *b, uint64_t at_ns)
+{
+    return at_ns > b->origin_ns ? at_ns - b->origin_ns : 0;
+}
+
+static uint64_t now(const cm_bench *b)
+{
+    return since(b, cm_now_ns());
+}
+
+static bool is_canceled(void *context)
+{
+    return cm_monitor_canceled(((cm_bench_rank *)context)->bench->monitor);
+}
+
+/* ---- taking -------------------------------------------------------------------------------- */
+
+static int keep_failure(cm_bench_rank *r, const char *text)
+{
+    if (r->first_failure == NULL && (r->first_failure = cm_strdup(text, &r->err)) == NULL)
+        return CM_ENOMEM;
+    return CM_OK;
+}
+
+static int take(cm_bench_rank *r, uint64_t epoch, taken *t)
+{
+    cm_bench *b = r->bench;
+    memset(t, 0, sizeof *t);
+    int rc = cm_loader_next(r->loader, is_canceled, r, &t->batch, &t->have, &r->err);
+    t->got_ns = now(b);
+    t->ready_ns = t->got_ns;
+    if (rc != CM_OK || !t->have)
+        return rc;
+    t->failed = t->batch.status != CM_OK;
+    if (t->failed)
+        return keep_failure(r, t->batch.error);
+    return r->stage != NULL ? cm_bench_stage_submit(r, &t->batch, epoch) : CM_OK;
+}
+
+/* Until the batch is where the step wants it. */
+static int arrive(cm_bench_rank *r, taken *t)
+{
+    if (!t->have || t->failed || r->stage == NULL)
+        return CM_OK;
+    int rc = cm_bench_stage_wait(r, &t->copy_ns);
+    t->ready_ns = now(r->bench);
+    return rc;
+}
+
+/* ---- logging ------------------------------------------------------------------------------- */
+
+static int log_part(cm_bench_rank *r, const taken *t, uint64_t epoch, uint64_t place, size_t p,
+                    const cm_box *sample)
+{
+    const cm_bench_space *s = &r->bench->shared.space;
+    cm_readbench_sample *x = cm_bench_log(r, &r->err);
+    cm_box box;
+    if (x == NULL)
+        return CM_ENOMEM;
+    cm_sample_part_box(&s->part[p], sample, &box);
+    size_t offset = place * s->part_nbytes[p];
+    for (size_t q = 0; q < p; q++)
+        offset += t->batch.nsamples * s->part_nbytes[q];
+    x->epoch = (uint32_t)epoch;
+    x->rank = r->index;
+    x->batch = (uint32_t)t->batch.number;
+    x->place = (uint32_t)place;
+    x->number = t->batch.sample[place];
+    x->part = (uint32_t)p;
+    memcpy(x->start, box.start, sizeof x->start);
+    memcpy(x->shape, box.shape, sizeof x->shape);
+    x->crc32c = cm_crc32c(cm_cpu_simd(), t->batch.data + offset,
+                          cm_box_nelem(&box) * cm_feed_nbytes(&s->feed[p]));
+    return CM_OK;
+}
+
+static int log_samples(cm_bench_rank *r, const taken *t, uint64_t epoch)
+{
+    const cm_bench_space *s = &r->bench->shared.space;
+    int rc = CM_OK;
+    for (uint64_t k = 0; k < t->batch.nsamples && rc == CM_OK; k++) {
+        cm_box sample;
+        cm_sample_at(&s->space, epoch, t->batch.sample[k], &sample);
+        for (size_t p = 0; p < s->nparts && rc == CM_OK; p++)
+            rc = log_part(r, t, epoch, k, p, &sample);
+    }
+    return rc;
+}
+
+/* ---- stepping ------------------------------------------------------------------------------ */
+
+static uint64_t step_length_ns(const cm_bench *b, const taken *t)
+{
+    return (uint64_t)(b->setting.step_ns +
+                      b->setting.step_per_sample_ns * (double)t->batch.nsamples);
+}
+
+/* In slices, so that a signal need not wait for a long step. */
+static void sleep_until(cm_bench_rank *r, uint64_t deadline_ns)
+{
+    const uint64_t slice = 100000000;
+    for (uint64_t t = cm_now_ns(); t < deadline_ns && !is_canceled(r); t = cm_now_ns()) {
+        const uint64_t to = deadline_ns - t > slice ? t + slice : deadline_ns;
+        const struct timespec at = {(time_t)(to / 1000000000), (long)(to % 1000000000)};
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR) {
+        }
+    }
+}
+
+static int record(cm_bench_rank *r, const taken *t, uint64_t epoch, uint64_t done_ns)
+{
+    const cm_bench *b = r->bench;
+    const cm_load_counts *c = &t->batch.counts;
+    cm_readbench_batch *x = cm_bench_record(r, &r->err);
+    if (x == NULL)
+        return CM_ENOMEM;
+    *x = (cm_readbench_batch){.epoch = (uint32_t)epoch,
+                              .rank = r->index,
+                              .number = (uint32_t)t->batch.number,
+                              .nsamples = (uint32_t)t->batch.nsamples,
+                              .worker = b->setting.planned ? -1 : (int64_t)t->batch.worker,
+                              .queued_ns = since(b, t->batch.queued_ns),
+                              .begin_ns = since(b, t->batch.begin_ns),
+                              .end_ns = since(b, t->batch.end_ns),
+                              .want_ns = t->want_ns,
+                              .got_ns = t->got_ns,
+                              .ready_ns = t->ready_ns,
+                              .done_ns = done_ns,
+                              .copy_ns = t->copy_ns,
+                              .chunks = c->chunks,
+                              .decoded = c->decoded,
+                              .requests = c->requests,
+                              .stored_nbytes = c->stored_nbytes,
+                              .decoded_nbytes = c->decoded_nbytes,
+                              .logical_nbytes = c->logical_nbytes,
+                              .cache_hits = c->cache_hits,
+                              .cache_misses = c->cache_misses,
+                              .cache_evictions = c->cache_evictions,
+                              .disk_hits = c->disk_hits,
+                              .disk_misses = c->disk_misses,
+                              .disk_evictions = c->disk_evictions,
+                              .missing_chunks = c->missing_chunks,
+                              .missing_nbytes = c->missing_nbytes,
+                              .failed_chunks = c->failed_chunks,
+                              .rss_nbytes = t->batch.rss_nbytes,
+                              .deaths = t->batch.deaths,
+                              .failed = t->failed};
+    memcpy(x->stage_ns, c->stage_ns, sizeof x->stage_ns);
+    return CM_OK;
+}
+
+/* A step on CUR, and, where copies overlap, NEXT taken meanwhile.  *DONE_NS is its end. */
+static int step(cm_bench_rank *r, const taken *cur, uint64_t epoch, taken *next, uint64_t *done_ns)
+{
+    const cm_bench *b = r->bench;
+    const uint64_t length = cur->failed ? 0 : step_length_ns(b, cur);
+    const uint64_t deadline = cm_now_ns() + length;
+    int rc = CM_OK;
+    if (!cur->failed && r->stage != NULL)
+        rc = cm_bench_stage_step(r);
+    if (rc == CM_OK && !cur->failed && b->options->log_samples)
+        rc = log_samples(r, cur, epoch);
+    if (rc == CM_OK && next != NULL)
+        rc = take(r, epoch, next);
+    if (rc != CM_OK)
+        return rc;
+    if (!b->options->device_step) /* otherwise the device says when it has ended */
+        sleep_until(r, deadline);
+    if (!cur->failed && r->stage != NULL)
+        rc = cm_bench_stage_stepped(r);
+    *done_ns = now(b);
+    return rc;
+}
+
+/* ---- an epoch ------------------------------------------------------------------------------ */
+
+static int run(cm_bench_rank *r, uint64_t epoch)
+{
+    cm_bench *b = r->bench;
+    const bool overlaps = r->stage != NULL && !b->options->no_overlap;
+    taken cur, next = {.have = false};
+    uint64_t want = now(b);
+    int rc = take(r, epoch, &cur);
+    while (rc == CM_OK && cur.have) {
+        uint64_t done = want;
+        cur.want_ns = want;
+        rc = arrive(r, &cur);
+        if (rc == CM_OK)
+            rc = step(r, &cur, epoch, overlaps ? &next : NULL, &done);
+        if (rc == CM_OK)
+            rc = record(r, &cur, epoch, done);
+        cm_monitor_add(b->monitor, cur.batch.nbytes);
+        cm_loader_release(r->loader, &cur.batch);
+        want = done;
+        if (rc == CM_OK && !overlaps)
+            rc = take(r, epoch, &next);
+        cur = next;
+    }
+    return rc;
+}
+
+int cm_bench_rank_begin(cm_bench_rank *r, uint64_t epoch)
+{
+    cm_bench *b = r->bench;
+    int rc = CM_OK;
+    if (b->setting.planned) {
+        cm_epoch_plan_release(&r->plan);
+        rc = cm_bench_plan_epoch(b, r, epoch, &r->plan, &r->err);
+    }
+    if (rc != CM_OK)
+        return rc;
+    return cm_loader_begin(r->loader, &r->share, epoch, b->setting.planned ? &r->plan : NULL,
+                           &r->err);
+}
+
+void cm_bench_rank_epoch(cm_bench_rank *r, uint64_t epoch)
+{
+    r->status = cm_bench_rank_begin(r, epoch);
+    if (r->status == CM_OK) {
+        r->distinct_chunks += r->plan.nchunks;
+        r->status = run(r, epoch);
+    }
+}

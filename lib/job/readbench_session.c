@@ -1,0 +1,248 @@
+/* One store under one setting: opened, its epochs run, closed. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "exec/monitor.h"
+#include "exec/threads.h"
+#include "job/readbench.h"
+#include "job/readbench_rules.h"
+
+static uint64_t now(const cm_bench *b)
+{
+    const uint64_t t = cm_now_ns();
+    return t > b->origin_ns ? t - b->origin_ns : 0;
+}
+
+/* CPU seconds of this process and of the workers that have ended. */
+static double cpu_used(void)
+{
+    static const int whose[] = {RUSAGE_SELF, RUSAGE_CHILDREN};
+    double total = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        struct rusage u;
+        if (getrusage(whose[i], &u) == 0)
+            total += (double)u.ru_utime.tv_sec + (double)u.ru_stime.tv_sec +
+                     ((double)u.ru_utime.tv_usec + (double)u.ru_stime.tv_usec) / 1e6;
+    }
+    return total;
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+static int make_ranks(cm_bench *b, cm_error *err)
+{
+    const cm_readbench_options *o = b->options;
+    int rc = CM_OK;
+    b->rank = cm_calloc(b->setting.ranks, sizeof *b->rank, err);
+    if (b->rank == NULL)
+        return CM_ENOMEM;
+    for (unsigned i = 0; i < b->setting.ranks && rc == CM_OK; i++) {
+        cm_bench_rank *r = &b->rank[i];
+        r->bench = b;
+        r->index = i;
+        r->share = (cm_epoch_share){.nsamples = b->shared.space.nsamples,
+                                    .world = o->world_size > 1 ? o->world_size : b->setting.ranks,
+                                    .rank = o->world_size > 1 ? o->rank : i,
+                                    .batch = o->batch,
+                                    .drop_last = o->drop_last};
+        rc = cm_epoch_share_init(&r->share, err);
+        if (rc == CM_OK && r->share.nbatches == 0)
+            rc = cm_fail(err, CM_EINVAL,
+                         "%" PRIu64 " samples make no batch of %" PRIu64 " with --drop-last",
+                         r->share.per_rank, o->batch);
+    }
+    return rc;
+}
+
+/* Cold and warm are made here, and what came of it is measured. */
+static int set_temperature(cm_bench *b, cm_error *err)
+{
+    cm_readbench_session *s = b->session;
+    const char *path = b->shared.data.path;
+    cm_residency before = {0};
+    int rc = CM_OK;
+    s->temperature = cm_strdup(b->options->cold   ? "cold"
+                               : b->options->warm ? "warm"
+                                                  : "as found",
+                               err);
+    if (s->temperature == NULL)
+        return CM_ENOMEM;
+    if (b->options->cold)
+        rc = cm_residency_evict(path, err);
+    else if (b->options->warm)
+        rc = cm_residency_warm(path, err);
+    if (rc == CM_OK)
+        rc = cm_residency_measure(path, &before, err);
+    s->store_nbytes = before.nbytes;
+    s->resident_before =
+        before.nbytes > 0 ? (double)before.resident_nbytes / (double)before.nbytes : -1;
+    if (rc == CM_OK && b->options->cold && s->resident_before > 0.05)
+        rc = cm_bench_warn(b, err,
+                           "%s: the kernel keeps %.0f %% of it in memory although it was asked to "
+                           "forget it: this run is not cold",
+                           path, 100 * s->resident_before);
+    return rc;
+}
+
+static int open_shared(cm_bench *b, const char *store, cm_error *err)
+{
+    int rc = cm_bench_shared_open(b->options, &b->setting, store, &b->shared, err);
+    if (rc == CM_OK)
+        rc = make_ranks(b, err);
+    return rc;
+}
+
+static int start(cm_bench *b, const char *store, cm_error *err)
+{
+    b->setup_start_ns = now(b);
+    int rc = cm_bench_setting_parse(b->options, &b->setting, &b->report->advice, err);
+    b->npools = b->setting.shared_pool ? 1 : b->setting.ranks;
+    if (rc == CM_OK)
+        rc = open_shared(b, store, err);
+    if (rc == CM_OK)
+        rc = set_temperature(b, err);
+    if (rc == CM_OK)
+        rc = cm_bench_memory(b, err);
+    if (rc == CM_OK)
+        rc = cm_bench_describe(b, store, err);
+    if (rc == CM_OK)
+        rc = cm_bench_predict(b, err);
+    if (rc == CM_OK)
+        rc = cm_bench_start_workers(b, err);
+    /* After the workers: a process that forks opens its devices afterwards. */
+    if (rc == CM_OK && b->setting.uses_device)
+        rc = cm_bench_stage_open(b, err);
+    b->setup_end_ns = now(b);
+    return rc;
+}
+
+int cm_bench_open(const cm_readbench_options *options, const char *store, unsigned nsharing,
+                  cm_monitor *monitor, uint64_t origin_ns, cm_readbench_report *report,
+                  cm_readbench_session *session, cm_bench **out, cm_error *err)
+{
+    const double cpu = cpu_used();
+    cm_bench *b = cm_calloc(1, sizeof *b, err);
+    *out = b;
+    if (b == NULL)
+        return CM_ENOMEM;
+    b->options = options;
+    b->monitor = monitor;
+    b->origin_ns = origin_ns;
+    b->report = report;
+    b->session = session;
+    b->nsharing = nsharing;
+    b->arena.fd = -1;
+    b->epoch_start_ns = cm_calloc(options->epochs, sizeof *b->epoch_start_ns, err);
+    b->epoch_end_ns = cm_calloc(options->epochs, sizeof *b->epoch_end_ns, err);
+    int rc =
+        b->epoch_start_ns != NULL && b->epoch_end_ns != NULL ? start(b, store, err) : CM_ENOMEM;
+    b->cpu_seconds += cpu_used() - cpu;
+    return rc;
+}
+
+/* ---- epochs -------------------------------------------------------------------------------- */
+
+typedef struct epoch_run {
+    cm_bench *bench;
+    uint64_t epoch;
+} epoch_run;
+
+static void run_rank(void *context, unsigned i)
+{
+    epoch_run *run = context;
+    cm_bench_rank_epoch(&run->bench->rank[i], run->epoch);
+}
+
+/* The first failure of a rank, others having stopped for their own reasons. */
+static int first_status(const cm_bench *b, cm_error *err)
+{
+    for (unsigned i = 0; i < b->setting.ranks; i++)
+        if (b->rank[i].status != CM_OK) {
+            if (err != NULL)
+                *err = b->rank[i].err;
+            return b->rank[i].status;
+        }
+    return CM_OK;
+}
+
+int cm_bench_epoch(cm_bench *b, uint64_t epoch, cm_error *err)
+{
+    const double cpu = cpu_used();
+    epoch_run run = {b, epoch};
+    int rc = CM_OK;
+    b->epoch_start_ns[epoch] = now(b);
+    if (b->options->no_persistent && epoch > 0) {
+        cm_bench_stop_workers(b);
+        rc = cm_bench_start_workers(b, err);
+    }
+    if (rc == CM_OK) {
+        cm_threads_run(b->setting.ranks, run_rank, &run);
+        rc = first_status(b, err);
+    }
+    b->epoch_end_ns[epoch] = now(b);
+    b->nepochs = epoch + 1;
+    b->cpu_seconds += cpu_used() - cpu;
+    return rc;
+}
+
+/* ---- closing ------------------------------------------------------------------------------- */
+
+static int finish(cm_bench *b, cm_error *err)
+{
+    cm_readbench_session *s = b->session;
+    cm_residency after = {0};
+    int rc = cm_residency_measure(b->shared.data.path, &after, err);
+    s->resident_after =
+        after.nbytes > 0 ? (double)after.resident_nbytes / (double)after.nbytes : -1;
+    if (rc == CM_OK)
+        rc = cm_bench_probe(b, err);
+    if (rc == CM_OK)
+        rc = cm_bench_summarise(b, err);
+    if (rc == CM_OK && b->setting.uses_device)
+        rc = cm_bench_stage_summarise(b, err);
+    s->cpu_seconds = b->cpu_seconds;
+    const double gb = (double)(s->counts.logical_nbytes - s->counts.missing_nbytes) / 1e9;
+    s->cpu_seconds_per_gb = gb > 0 ? s->cpu_seconds / gb : 0;
+    if (rc == CM_OK)
+        rc = cm_readbench_explain(s, err);
+    return rc;
+}
+
+static void release_ranks(cm_bench *b)
+{
+    for (unsigned i = 0; b->rank != NULL && i < b->setting.ranks; i++) {
+        cm_bench_rank *r = &b->rank[i];
+        cm_epoch_plan_release(&r->plan);
+        free(r->record);
+        free(r->logged);
+        free(r->first_failure);
+    }
+    free(b->rank);
+}
+
+int cm_bench_close(cm_bench *b, bool measured, cm_error *err)
+{
+    if (b == NULL)
+        return CM_OK;
+    const double cpu = cpu_used();
+    int rc = CM_OK;
+    if (measured)
+        rc = cm_bench_note_workers(b, err);
+    cm_bench_stop_workers(b);
+    b->cpu_seconds += cpu_used() - cpu;
+    if (measured && rc == CM_OK)
+        rc = finish(b, err);
+    cm_bench_stage_close(b);
+    cm_bench_free_source(b);
+    release_ranks(b);
+    cm_arena_release(&b->arena);
+    cm_bench_shared_release(&b->shared);
+    free(b->epoch_start_ns);
+    free(b->epoch_end_ns);
+    free(b);
+    return rc;
+}

@@ -1,0 +1,233 @@
+/*
+ * Batches on their way to the device: each rank has a device of its own and a
+ * stage, the arena's share of the rank is where its batches lie, page-locked where
+ * staging is pinned.  So workers decode straight into what the device fetches.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "exec/monitor.h"
+#include "job/readbench.h"
+
+static uint64_t tag_of(const cm_bench_rank *r, uint64_t epoch, uint64_t number)
+{
+    return epoch * r->share.nbatches + number;
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+static int open_rank(cm_bench *b, cm_bench_rank *r, cm_error *err)
+{
+    const struct cm_readbench_hook *hook = b->options->hook;
+    const cm_stage_options base = {
+        .staging = b->setting.pinned ? CM_STAGING_PINNED : CM_STAGING_PAGEABLE,
+        .synchronous = b->options->no_overlap,
+        .batch_nbytes = b->slot_nbytes,
+        .step = b->options->device_step ? CM_STEP_DEVICE : CM_STEP_TIME,
+        .step_ns = (uint64_t)(b->setting.step_ns +
+                              b->setting.step_per_sample_ns * (double)b->options->batch)};
+    cm_stage_options options = base;
+    int rc =
+        cm_device_open(b->options->device, hook != NULL ? hook->device : NULL, &r->device, err);
+    options.device = r->device;
+    if (rc == CM_OK)
+        rc = cm_stage_open(&options, &r->stage, err);
+    if (rc == CM_OK)
+        rc =
+            cm_stage_lock(r->stage, b->arena.data + r->index * b->rank_nbytes, b->rank_nbytes, err);
+    if (rc == CM_OK)
+        rc = cm_stage_begin(r->stage, CM_VALIDATE_NONE, err);
+    if (rc != CM_OK)
+        cm_error_prefix(err, "--device %s", b->options->device);
+    return rc;
+}
+
+static char *link_text(const cm_device_link *link, cm_error *err)
+{
+    static const char *const speed[] = {"?", "1.0", "2.0", "3.0", "4.0", "5.0", "6.0", "7.0"};
+    const unsigned g = link->generation < sizeof speed / sizeof *speed ? link->generation : 0;
+    return cm_asprintf(err, "PCIe %s x%u", speed[g], link->width);
+}
+
+static int describe(cm_bench *b, cm_error *err)
+{
+    cm_readbench_device *out = &b->session->device;
+    const cm_device_info *info = cm_device_get_info(b->rank[0].device);
+    cm_link_rates rates;
+    out->used = true;
+    out->kind = cm_strdup(info->text, err);
+    out->name = cm_strdup(info->name, err);
+    out->driver =
+        cm_asprintf(err, "%s%s%s", info->driver, info->api[0] ? ", CUDA " : "", info->api);
+    if (out->kind == NULL || out->name == NULL || out->driver == NULL)
+        return CM_ENOMEM;
+    for (unsigned i = 0; i < b->setting.ranks; i++) {
+        const cm_lock_report *lock = cm_stage_locked(b->rank[i].stage);
+        out->lock_seconds += (double)(lock->alloc_ns + lock->touch_ns + lock->lock_ns) / 1e9;
+        out->locked_nbytes += lock->locked ? (double)lock->nbytes : 0;
+        if (i == 0 && b->setting.pinned && !lock->locked) {
+            int rc =
+                cm_bench_warn(b, err, "the memory of batches is not page-locked: %s", lock->note);
+            if (rc != CM_OK)
+                return rc;
+        }
+    }
+    int rc = cm_probe_link(b->rank[0].device, b->session->batch_nbytes, &rates, err);
+    if (rc != CM_OK)
+        return rc;
+    out->link_pinned = rates.pinned;
+    out->link_pageable = rates.pageable;
+    if (rates.link.generation > 0 && (out->link = link_text(&rates.link, err)) == NULL)
+        return CM_ENOMEM;
+    return CM_OK;
+}
+
+int cm_bench_stage_open(cm_bench *b, cm_error *err)
+{
+    int rc = CM_OK;
+    for (unsigned i = 0; i < b->setting.ranks && rc == CM_OK; i++)
+        rc = open_rank(b, &b->rank[i], err);
+    return rc == CM_OK ? describe(b, err) : rc;
+}
+
+void cm_bench_stage_close(cm_bench *b)
+{
+    for (unsigned i = 0; b->rank != NULL && i < b->setting.ranks; i++) {
+        cm_stage_free(b->rank[i].stage);
+        cm_device_close(b->rank[i].device);
+        b->rank[i].stage = NULL;
+        b->rank[i].device = NULL;
+    }
+}
+
+/* ---- one batch ----------------------------------------------------------------------------- */
+
+int cm_bench_stage_submit(cm_bench_rank *r, const cm_batch *batch, uint64_t epoch)
+{
+    return cm_stage_submit(r->stage, tag_of(r, epoch, batch->number), batch->data, batch->nbytes,
+                           &r->err);
+}
+
+int cm_bench_stage_wait(cm_bench_rank *r, uint64_t *copy_ns)
+{
+    cm_staged staged;
+    int rc = cm_stage_wait(r->stage, &staged, &r->err);
+    if (rc == CM_OK)
+        *copy_ns = staged.copy_end_ns - staged.copy_start_ns;
+    return rc;
+}
+
+int cm_bench_stage_step(cm_bench_rank *r)
+{
+    return cm_stage_step(r->stage, &r->err);
+}
+
+int cm_bench_stage_stepped(cm_bench_rank *r)
+{
+    return cm_stage_release(r->stage, NULL, &r->err);
+}
+
+/* ---- validation ---------------------------------------------------------------------------- */
+
+static bool is_canceled(void *context)
+{
+    return cm_monitor_canceled(((cm_bench_rank *)context)->bench->monitor);
+}
+
+static size_t make_spans(const cm_bench *b, const cm_batch *batch, cm_stage_span *span)
+{
+    const cm_bench_space *s = &b->shared.space;
+    uint64_t at = 0;
+    for (size_t p = 0; p < s->nparts; p++) {
+        span[p] = (cm_stage_span){b->shared.data.array[s->part[p].array]->name, at,
+                                  batch->nsamples * s->part_nbytes[p]};
+        at += span[p].nbytes;
+    }
+    return s->nparts;
+}
+
+/* A batch that differs is counted; the first one's sentence is kept. */
+static int validate_batch(cm_bench_rank *r, const cm_batch *batch)
+{
+    cm_stage_span span[CM_BENCH_MAX_PARTS];
+    cm_error differs = {0};
+    uint64_t copy_ns;
+    int rc = cm_bench_stage_submit(r, batch, 0);
+    if (rc == CM_OK)
+        rc = cm_bench_stage_wait(r, &copy_ns);
+    if (rc != CM_OK)
+        return rc;
+    const size_t n = make_spans(r->bench, batch, span);
+    rc = cm_stage_validate(r->stage, span, n, NULL, &differs);
+    if (rc == CM_EDIFFER) {
+        if (r->first_failure == NULL &&
+            (r->first_failure = cm_strdup(differs.text, &r->err)) == NULL)
+            return CM_ENOMEM;
+    } else if (rc != CM_OK) {
+        r->err = differs;
+        return rc;
+    }
+    return cm_bench_stage_stepped(r);
+}
+
+int cm_bench_stage_validate(cm_bench_rank *r)
+{
+    const cm_bench *b = r->bench;
+    const cm_validate how =
+        b->setting.validate == CM_READBENCH_VALIDATE_FULL ? CM_VALIDATE_FULL : CM_VALIDATE_CHECKSUM;
+    const uint64_t start = cm_now_ns();
+    bool more = true;
+    r->timed = *cm_stage_get_report(r->stage);
+    r->has_timed = true;
+    int rc = cm_stage_begin(r->stage, how, &r->err);
+    if (rc == CM_OK)
+        rc = cm_bench_rank_begin(r, 0);
+    while (rc == CM_OK && more) {
+        cm_batch batch;
+        rc = cm_loader_next(r->loader, is_canceled, r, &batch, &more, &r->err);
+        if (rc != CM_OK || !more)
+            break;
+        if (batch.status == CM_OK) { /* one that failed was counted in the timed pass */
+            rc = validate_batch(r, &batch);
+            r->nvalidated_batches++;
+        }
+        cm_loader_release(r->loader, &batch);
+    }
+    const cm_stage_report *report = cm_stage_get_report(r->stage);
+    r->nvalidated += report->validated_nbytes;
+    r->nmismatches += report->nmismatches;
+    r->validated_ns += cm_now_ns() - start;
+    return rc;
+}
+
+/* ---- numbers ------------------------------------------------------------------------------- */
+
+int cm_bench_stage_summarise(cm_bench *b, cm_error *err)
+{
+    cm_readbench_session *s = b->session;
+    cm_readbench_device *out = &s->device;
+    double nbytes = 0, copying = 0, hidden = 0;
+    size_t n = 0;
+    double *wait = cm_calloc(s->nrecords + 1, sizeof *wait, err);
+    if (wait == NULL)
+        return CM_ENOMEM;
+    for (unsigned i = 0; i < b->setting.ranks; i++) {
+        const cm_bench_rank *r = &b->rank[i];
+        const cm_stage_report *t = r->has_timed ? &r->timed : cm_stage_get_report(r->stage);
+        nbytes += (double)t->nbytes;
+        copying += (double)t->copy_ns / 1e9;
+        hidden += (double)t->hidden_ns / 1e9;
+    }
+    for (size_t i = 0; i < s->nrecords; i++) {
+        const cm_readbench_batch *x = &s->record[i];
+        const uint64_t from = x->got_ns > x->want_ns ? x->got_ns : x->want_ns;
+        wait[n++] = x->ready_ns > from ? (double)(x->ready_ns - from) / 1e9 : 0;
+    }
+    out->wait = cm_bench_times(wait, n);
+    free(wait);
+    out->copied = copying > 0 ? nbytes / copying : 0;
+    out->overlap = copying > 0 ? hidden / copying : 0;
+    return CM_OK;
+}
