@@ -226,6 +226,20 @@ static int add_value(void *context, char *part, cm_error *err)
     return key->value[key->n] != NULL ? (key->n++, CM_OK) : CM_ENOMEM;
 }
 
+/* "time=1,lat=64" is one value that was cut in two: its parts have different names. */
+static int check_cuts(const cm_sweep_key *key, cm_error *err)
+{
+    const size_t n = strcspn(key->value[0], "=");
+
+    for (size_t i = 1; i < key->n; i++)
+        if (key->value[0][n] == '=' && strcspn(key->value[i], "=") < strlen(key->value[i]) &&
+            strncmp(key->value[i], key->value[0], n + 1) != 0)
+            return cm_fail(err, CM_EINVAL,
+                           "values that hold commas are separated by semicolons, and one alone "
+                           "ends with one");
+    return CM_OK;
+}
+
 /* VALUES at commas, or where there is one at semicolons; the last of these may end the text. */
 static int split_values(const char *values, cm_sweep_key *key, cm_error *err)
 {
@@ -239,6 +253,8 @@ static int split_values(const char *values, cm_sweep_key *key, cm_error *err)
         text[n - 1] = '\0';
     int rc = cm_split(text, separator, add_value, key, err);
     free(text);
+    if (rc == CM_OK && separator == ',')
+        rc = check_cuts(key, err);
     for (size_t i = 0; i < key->n && rc == CM_OK; i++) {
         cm_readbench_options scratch = {0};
         if (key->value[i][0] == '\0')
@@ -260,7 +276,7 @@ static int parse_key(const char *text, cm_sweep_points *points, cm_error *err)
         if (strlen(options_of_a_sweep[i].name) == n &&
             memcmp(options_of_a_sweep[i].name, text, n) == 0)
             key->option = &options_of_a_sweep[i];
-    if (equals == NULL || equals[1] == '\0')
+    if (equals == NULL || n == 0 || equals[1] == '\0')
         return cm_fail(err, CM_EINVAL, "give KEY=V1,V2");
     if (key->option == NULL)
         return cm_fail(err, CM_EINVAL, "%.*s is no option whose values can be swept", (int)n, text);

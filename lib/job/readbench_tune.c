@@ -8,6 +8,7 @@
 #include "job/readbench_rules.h"
 
 enum {
+    USUAL_PREFETCH = 2, /* DataLoader's; a shorter one leaves nothing to level a late batch */
     MAX_PREFETCH = 16,
     THREADS_PER_CPU = 4, /* reading threads: those that wait for storage leave the CPU to others */
     NMOVES = 6
@@ -161,7 +162,7 @@ static void make_moves(const choice *c, choice *move)
     move[3].workers = c->workers == 0 ? 1 : c->workers;
     move[4].worker_threads = c->worker_threads * 2;
     move[4].workers = (c->workers + 1) / 2;
-    move[5].prefetch = c->prefetch / 2;
+    move[5].prefetch = c->prefetch > USUAL_PREFETCH ? c->prefetch / 2 : c->prefetch;
 }
 
 /* Only fewer workers can be a gain where steps do not wait. */

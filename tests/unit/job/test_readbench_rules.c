@@ -1,0 +1,504 @@
+/* Each rule on either side of its threshold, and the sentence at the end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "job/readbench_rules.h"
+
+enum {
+    NCPUS = 4,
+    MAX_LOOKS = 64,
+    MAX_EVENTS = 8
+};
+
+#define MIB (UINT64_C(1) << 20)
+
+/* A session that nothing can be said against, with room for looks and events. */
+typedef struct fixture {
+    cm_readbench_session s;
+    cm_readbench_part part[2];
+    cm_readbench_look look[MAX_LOOKS];
+    float cpu[MAX_LOOKS][NCPUS];
+    cm_readbench_event event[MAX_EVENTS];
+} fixture;
+
+static void set_cores(fixture *f, float first, float others)
+{
+    for (size_t i = 0; i < f->s.nlooks; i++)
+        for (unsigned c = 0; c < NCPUS; c++)
+            f->cpu[i][c] = c == i % NCPUS ? first : others; /* work moves between cores */
+}
+
+/* N epochs of four looks each, with peaks of resident memory in MiB. */
+static void set_epochs(fixture *f, size_t n, const unsigned *peak)
+{
+    f->s.nevents = n;
+    f->s.nlooks = 4 * n;
+    for (size_t e = 0; e < n; e++)
+        f->event[e] = (cm_readbench_event){.kind = CM_EVENT_EPOCH,
+                                           .epoch = (uint32_t)e,
+                                           .start_ns = 1000 * e,
+                                           .end_ns = 1000 * e + 999};
+    for (size_t i = 0; i < 4 * n; i++) {
+        f->look[i] = (cm_readbench_look){.at_ns = 250 * i, .cpu = f->cpu[i]};
+        f->look[i].rss_nbytes = (peak[i / 4] - (i % 4 == 2 ? 0 : 1)) * MIB;
+    }
+    set_cores(f, 0.3F, 0.3F);
+}
+
+static void init(fixture *f)
+{
+    static const unsigned steady[] = {300, 300, 300};
+    *f = (fixture){.s = {.store = "era5.zarr",
+                         .loader = "map",
+                         .mode = "threads",
+                         .temperature = "as found",
+                         .workers = 2,
+                         .pool_workers = 2,
+                         .worker_threads = 1,
+                         .ranks = 1,
+                         .cpus = NCPUS,
+                         .ncpus = NCPUS,
+                         .store_nbytes = 1000 * MIB,
+                         .memory_limit = 500 * MIB,
+                         .resident_before = 0.1,
+                         .resident_after = 0.2,
+                         .wait_share = 0.02,
+                         .amplification = {1.5, 1, 1},
+                         .nparts = 1}};
+    f->s.part = f->part;
+    f->s.look = f->look;
+    f->s.event = f->event;
+    f->s.wait.n = 98;
+    f->s.counts.batches = 100;
+    f->s.counts.chunks = 5000;
+    f->s.stage[0].total = 1;
+    f->s.stage[1].total = 4;
+    f->s.stage[2].total = 1;
+    f->part[0] = (cm_readbench_part){.variable = "t2m",
+                                     .rank = 3,
+                                     .dim_name = {"time", "lat", "lon"},
+                                     .sample = {1, 64, 64},
+                                     .chunk = {24, 64, 64},
+                                     .chunked = true,
+                                     .nbytes = 16384};
+    set_epochs(f, 3, steady);
+}
+
+static void release(fixture *f)
+{
+    for (size_t i = 0; i < f->s.nfindings; i++) {
+        free(f->s.finding[i].rule);
+        free(f->s.finding[i].sentence);
+    }
+    free(f->s.finding);
+    free(f->s.sentence);
+    f->s.finding = NULL;
+    f->s.nfindings = 0;
+    f->s.sentence = NULL;
+}
+
+static const char *finding(const fixture *f, const char *rule)
+{
+    for (size_t i = 0; i < f->s.nfindings; i++)
+        if (strcmp(f->s.finding[i].rule, rule) == 0)
+            return f->s.finding[i].sentence;
+    return NULL;
+}
+
+/* ---- either side --------------------------------------------------------------------------- */
+
+/* Sets what the rule looks at to VALUE. */
+typedef void set_value(fixture *f, double value);
+
+static void waits(fixture *f, double value)
+{
+    f->s.wait_share = value;
+}
+static void waits_for_storage(fixture *f, double value)
+{
+    f->s.wait_share = value;
+    f->s.stage[0].total = 10;
+}
+static void storage_dominates(fixture *f, double value)
+{
+    f->s.wait_share = 0.6;
+    f->s.stage[0].total = value;
+    f->s.stage[1].total = 1 - value;
+    f->s.stage[2].total = 0;
+}
+static void core_is_busy(fixture *f, double value)
+{
+    f->s.wait_share = 0.2;
+    set_cores(f, (float)value, 0.3F);
+}
+static void others_are_busy(fixture *f, double value)
+{
+    f->s.wait_share = 0.2;
+    set_cores(f, 0.99F, (float)value);
+}
+static void one_core_while_waiting(fixture *f, double value)
+{
+    f->s.wait_share = value;
+    set_cores(f, 0.99F, 0.1F);
+}
+static void one_core_at_looks(fixture *f, double value)
+{
+    f->s.wait_share = 0.2;
+    set_cores(f, 0.99F, 0.1F);
+    for (size_t i = (size_t)(value * (double)f->s.nlooks + 0.5); i < f->s.nlooks; i++)
+        f->cpu[i][0] = f->cpu[i][1] = 0.7F;
+}
+static void all_are_busy(fixture *f, double value)
+{
+    f->s.wait_share = 0.2;
+    set_cores(f, (float)value, 0.99F);
+}
+static void all_busy_while_waiting(fixture *f, double value)
+{
+    f->s.wait_share = value;
+    set_cores(f, 0.99F, 0.99F);
+}
+static void third_epoch_has(fixture *f, double value)
+{
+    set_epochs(f, 3, (const unsigned[]){100, 400, (unsigned)value});
+}
+static void second_epoch_has(fixture *f, double value)
+{
+    set_epochs(f, 3, (const unsigned[]){1000, (unsigned)value, 1100});
+}
+static void small_growth_to(fixture *f, double value)
+{
+    set_epochs(f, 3, (const unsigned[]){60, 62, (unsigned)value});
+}
+static void quarters_grow_by(fixture *f, double value)
+{
+    double nbytes = 400 * (double)MIB;
+    set_epochs(f, 2, (const unsigned[]){400, 400});
+    f->s.nlooks = 16;
+    for (size_t i = 0; i < 16; i++) {
+        f->look[i] = (cm_readbench_look){.at_ns = 100 * i, .rss_nbytes = (uint64_t)nbytes};
+        if (i % 4 == 3)
+            nbytes *= 1 + value;
+    }
+}
+static void too_few_looks(fixture *f, double value)
+{
+    quarters_grow_by(f, 0.5);
+    f->s.nlooks = (size_t)value;
+}
+static void decodes(fixture *f, double value)
+{
+    f->s.amplification[0] = value;
+}
+static void is_resident(fixture *f, double value)
+{
+    f->s.resident_after = value;
+}
+static void is_unknown_and_smaller(fixture *f, double value)
+{
+    f->s.resident_after = -1;
+    f->s.store_nbytes = (uint64_t)(500.0 * (double)MIB / value);
+}
+static void misses(fixture *f, double value)
+{
+    f->s.counts.missing_chunks = (uint64_t)value;
+}
+static void fails_chunks(fixture *f, double value)
+{
+    f->s.counts.failed_chunks = (uint64_t)value;
+}
+static void fails_batches(fixture *f, double value)
+{
+    f->s.counts.failed_batches = (uint64_t)value;
+}
+static void dies(fixture *f, double value)
+{
+    f->s.counts.deaths = (uint64_t)value;
+}
+static void differs(fixture *f, double value)
+{
+    f->s.device.mismatches = (uint64_t)value;
+}
+static void has_workers(fixture *f, double value)
+{
+    f->s.pool_workers = (unsigned)value;
+}
+static void has_threads(fixture *f, double value)
+{
+    f->s.worker_threads = (unsigned)value;
+}
+
+static void test_rules_on_either_side(void **state)
+{
+    static const struct {
+        const char *rule;
+        set_value *set;
+        double silent, speaks;
+        const char *says;
+    } rows[] = {
+        {"loader-waits", waits, 0.30, 0.301, "check the loader"},
+        {"io-bound", waits_for_storage, 0.40, 0.401, "bound by I/O"},
+        {"io-bound", storage_dominates, 0.50, 0.501, "60 %"},
+        {"one-core", core_is_busy, 0.94, 0.96, "more workers"},
+        {"one-core", others_are_busy, 0.51, 0.49, "other 3"},
+        {"one-core", one_core_while_waiting, 0.05, 0.06, "more workers"},
+        {"one-core", one_core_at_looks, 0.5, 0.6, "more workers"},
+        {"cpu-bound", all_are_busy, 0.89, 0.91, "not more workers"},
+        {"cpu-bound", all_busy_while_waiting, 0.05, 0.06, "cheaper codec"},
+        {"memory-grows", third_epoch_has, 404, 405, "a leak, or a cache"},
+        {"memory-grows", second_epoch_has, 1010, 1011, "with each epoch"},
+        {"memory-grows", small_growth_to, 66, 67, "62.00 MiB to 67.00 MiB"},
+        {"memory-grows", quarters_grow_by, 0.049, 0.051, "all along the run"},
+        {"memory-grows", too_few_looks, 15, 16, "a leak"},
+        {"amplification", decodes, 4.0, 4.01, "chunkcalc"},
+        {"fits-in-memory", is_resident, 0.90, 0.91, "page cache"},
+        {"fits-in-memory", is_unknown_and_smaller, 1.0, 1.01, "page cache"},
+        {"missing-chunks", misses, 0, 1, "1 of 5000"},
+        {"failed-chunks", fails_chunks, 0, 1, "1 chunks could not"},
+        {"failed-chunks", fails_batches, 0, 1, "1 of 100 batches"},
+        {"workers-died", dies, 0, 1, "started again"},
+        {"validation", differs, 0, 1, "1 differences"},
+        {"oversubscribed", has_workers, NCPUS, NCPUS + 1, "5 threads on 4 CPUs"},
+        {"oversubscribed", has_threads, NCPUS / 2, NCPUS / 2 + 1, "6 threads"},
+    };
+    (void)state;
+    for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++)
+        for (int side = 0; side < 2; side++) {
+            fixture f;
+            init(&f);
+            rows[r].set(&f, side ? rows[r].speaks : rows[r].silent);
+            assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
+            const char *said = finding(&f, rows[r].rule);
+            if ((said != NULL) != (side == 1))
+                fail_msg("row %zu, %s at %g: %s", r, rows[r].rule,
+                         side ? rows[r].speaks : rows[r].silent, said ? said : "silent");
+            if (said != NULL && strstr(said, rows[r].says) == NULL)
+                fail_msg("row %zu: %s", r, said);
+            release(&f);
+        }
+}
+
+static void test_nothing_to_say(void **state)
+{
+    fixture f;
+    (void)state;
+    init(&f);
+    assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
+    assert_int_equal(f.s.nfindings, 0);
+    assert_non_null(strstr(f.s.sentence, "keeps up"));
+    release(&f);
+    /* A session that measured nothing at all. */
+    cm_readbench_session empty = {.store = "a.zarr"};
+    assert_int_equal(cm_readbench_explain(&empty, NULL), CM_OK);
+    assert_int_equal(empty.nfindings, 0);
+    assert_non_null(strstr(empty.sentence, "too few steps"));
+    free(empty.sentence);
+}
+
+static void test_what_keeps_rules_silent(void **state)
+{
+    fixture f;
+    (void)state;
+    init(&f); /* what was made cold is not suspected */
+    f.s.resident_after = 1;
+    f.s.temperature = "cold";
+    assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
+    assert_null(finding(&f, "fits-in-memory"));
+    release(&f);
+
+    init(&f); /* one CPU alone is all of them */
+    f.s.wait_share = 0.5;
+    f.s.ncpus = 1;
+    set_cores(&f, 0.99F, 0.99F);
+    assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
+    assert_null(finding(&f, "one-core"));
+    assert_non_null(finding(&f, "cpu-bound"));
+    release(&f);
+
+    init(&f); /* looks between epochs do not count */
+    f.s.wait_share = 0.5;
+    set_cores(&f, 0.99F, 0.99F);
+    for (size_t i = 0; i < f.s.nlooks; i++)
+        f.look[i].at_ns += 1000000;
+    assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
+    assert_null(finding(&f, "cpu-bound"));
+    release(&f);
+
+    init(&f); /* memory that went down once does not grow */
+    set_epochs(&f, 4, (const unsigned[]){100, 200, 190, 400});
+    assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
+    assert_null(finding(&f, "memory-grows"));
+    release(&f);
+}
+
+/* ---- the command and the sentence ------------------------------------------------------------ */
+
+static void test_the_command_that_is_named(void **state)
+{
+    fixture f;
+    (void)state;
+    init(&f);
+    f.s.amplification[0] = 24;
+    f.part[1] = (cm_readbench_part){.variable = "ocean tas",
+                                    .rank = 2,
+                                    .dim_name = {"time", NULL},
+                                    .sample = {1, 64},
+                                    .chunk = {1000, 64},
+                                    .chunked = true,
+                                    .nbytes = 16384};
+    assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
+    assert_non_null(strstr(finding(&f, "amplification"),
+                           "chunkcalc --sample time=1,lat=64,lon=64 --variable t2m --recommend "
+                           "era5.zarr"));
+    release(&f);
+    f.s.nparts = 2; /* the second wastes more */
+    f.s.store = "it's.zarr";
+    assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
+    assert_non_null(strstr(finding(&f, "amplification"),
+                           "chunkcalc --sample 1x64 --variable 'ocean tas' --recommend "
+                           "'it'\\''s.zarr'"));
+    release(&f);
+    f.s.nparts = 0;
+    assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
+    assert_non_null(strstr(finding(&f, "amplification"), "see chunkcalc 'it"));
+    release(&f);
+}
+
+static void storage_is_slow(fixture *f, double efficiency)
+{
+    storage_dominates(f, 0.8);
+    f->s.rates.efficiency = efficiency;
+}
+static void decodes_and_waits(fixture *f, double value)
+{
+    f->s.wait_share = 0.5;
+    f->s.amplification[0] = value;
+}
+static void decodes_with_a_plan(fixture *f, double value)
+{
+    decodes_and_waits(f, value);
+    f->s.loader = "planned";
+}
+static void waits_with_threads(fixture *f, double value)
+{
+    f->s.wait_share = 0.5;
+    f->s.pool_workers = (unsigned)value;
+}
+static void waits_without_stages(fixture *f, double value)
+{
+    f->s.wait_share = value;
+    memset(f->s.stage, 0, sizeof(f->s.stage));
+}
+static void waits_for_copies(fixture *f, double value)
+{
+    f->s.wait_share = 0.5;
+    f->s.device.used = true;
+    f->s.wait.total = 10;
+    f->s.device.wait.total = value;
+}
+static void has_spare(fixture *f, double value)
+{
+    f->s.accelerators.needed = 1e9;
+    f->s.rates.capacity = value * 1e9;
+}
+static void fails(fixture *f, double value)
+{
+    f->s.counts.failed_batches = (uint64_t)value;
+    f->s.first_failure = "t2m: chunk 3/0/1: too short";
+}
+static void is_emulated(fixture *f, double value)
+{
+    f->s.wait_share = value;
+    f->s.emulated = true;
+}
+
+static void test_the_closing_sentence(void **state)
+{
+    static const struct {
+        set_value *set;
+        double value;
+        const char *says[2];
+    } rows[] = {
+        {waits, 0.05, {"keeps up", "5.0 %"}},
+        {waits, 0.06, {"steps waited 6 %", "decoding is the bottleneck"}},
+        {has_spare, 3.5, {"3.5 times as much", "fewer workers"}},
+        {storage_is_slow, 0.9, {"storage is the bottleneck", "--cache-dir"}},
+        {storage_is_slow, 0.4, {"at 40 %", "more workers or a longer prefetch"}},
+        {decodes_and_waits, 12, {"chunks' shape is the bottleneck (12.0", "--loader planned"}},
+        {decodes_with_a_plan, 12, {"chunks' shape", "rechunk for these samples"}},
+        {all_busy_while_waiting, 0.5, {"the CPUs are the bottleneck", "not more workers"}},
+        {waits_with_threads, 2, {"decoding is the bottleneck (67 %", "try more workers"}},
+        {waits_with_threads, NCPUS, {"decoding is the bottleneck", "cheaper codec"}},
+        {waits_without_stages, 0.5, {"loader's own work", "more workers"}},
+        {waits_for_copies, 6, {"copy to the device is the bottleneck", "--staging pinned"}},
+        {waits_for_copies, 4, {"decoding is the bottleneck", ""}},
+        {fails, 2, {"2 of 100 batches failed", "chunk 3/0/1"}},
+        {is_resident, 1, {"keeps up", "--cold"}},
+        {is_emulated, 0.5, {"EMULATED: steps waited", ""}},
+    };
+    (void)state;
+    for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+        fixture f;
+        init(&f);
+        rows[r].set(&f, rows[r].value);
+        assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
+        for (int i = 0; i < 2; i++)
+            if (strstr(f.s.sentence, rows[r].says[i]) == NULL)
+                fail_msg("row %zu: %s", r, f.s.sentence);
+        if (rows[r].set == decodes_with_a_plan)
+            assert_null(strstr(f.s.sentence, "--loader planned"));
+        release(&f);
+    }
+}
+
+/* ---- more workers -------------------------------------------------------------------------- */
+
+static void test_saturation(void **state)
+{
+    static const double gain[] = {0.049, 0.051, -0.2};
+    (void)state;
+    for (size_t g = 0; g < sizeof(gain) / sizeof(gain[0]); g++) {
+        cm_readbench_setting two[] = {{"workers", "2"}, {"prefetch", "2"}};
+        cm_readbench_setting four[] = {{"workers", "4"}, {"prefetch", "2"}};
+        cm_readbench_setting other[] = {{"workers", "8"}, {"prefetch", "4"}};
+        cm_readbench_session s[] = {
+            {.store = "a", .workers = 4, .setting = four, .nsettings = 2},
+            {.store = "a", .workers = 2, .setting = two, .nsettings = 2},
+            {.store = "a", .workers = 8, .setting = other, .nsettings = 2},
+            {.store = "b", .workers = 8, .setting = two, .nsettings = 2},
+        };
+        s[1].rates.samples = 100;
+        s[0].rates.samples = 100 * (1 + gain[g]);
+        s[2].rates.samples = s[3].rates.samples = 50; /* not to be compared */
+        assert_int_equal(cm_readbench_explain_workers(s, 4, NULL), CM_OK);
+        assert_int_equal(s[0].nfindings, gain[g] < CM_RULE_GAIN);
+        assert_int_equal(s[1].nfindings + s[2].nfindings + s[3].nfindings, 0);
+        if (s[0].nfindings == 1) {
+            assert_string_equal(s[0].finding[0].rule, "saturated");
+            assert_non_null(
+                strstr(s[0].finding[0].sentence, gain[g] < 0 ? "20.0 % fewer" : "more"));
+            free(s[0].finding[0].rule);
+            free(s[0].finding[0].sentence);
+        }
+        free(s[0].finding);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rules_on_either_side),
+        cmocka_unit_test(test_nothing_to_say),
+        cmocka_unit_test(test_what_keeps_rules_silent),
+        cmocka_unit_test(test_the_command_that_is_named),
+        cmocka_unit_test(test_the_closing_sentence),
+        cmocka_unit_test(test_saturation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,521 @@
+/* Sweeps as they are typed, and tuning against a machine that is a formula. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "job/readbench_rules.h"
+#include "job/readbench_tune.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static cm_readbench_options plain(void)
+{
+    return (cm_readbench_options){.batch = 32,
+                                  .epochs = 2,
+                                  .prefetch = 2,
+                                  .world_size = 1,
+                                  .accelerators = 1,
+                                  .reserve = 2,
+                                  .step_forward = -1,
+                                  .step_backward = -1,
+                                  .step_other = -1};
+}
+
+/* ---- sweeps -------------------------------------------------------------------------------- */
+
+static cm_sweep_points sweep(const char *const *text, size_t n, cm_readbench_options *options)
+{
+    cm_sweep_points points;
+    cm_error err;
+
+    options->sweep = (cm_texts){text, n};
+    if (cm_sweep_points_make(options, &points, &err) != CM_OK)
+        fail_msg("%s: %s", text[0], err.text);
+    return points;
+}
+
+static void test_every_combination(void **state)
+{
+    static const char *const text[] = {"workers=0,4", "sample=time=1,lat=64;time=24,lat=64;",
+                                       "cold=yes,no"};
+    static const char *const labels[] = {
+        "workers=0,sample=time=1,lat=64,cold=yes",  "workers=0,sample=time=1,lat=64,cold=no",
+        "workers=0,sample=time=24,lat=64,cold=yes", "workers=0,sample=time=24,lat=64,cold=no",
+        "workers=4,sample=time=1,lat=64,cold=yes",  "workers=4,sample=time=1,lat=64,cold=no",
+        "workers=4,sample=time=24,lat=64,cold=yes", "workers=4,sample=time=24,lat=64,cold=no"};
+    cm_readbench_options o = plain();
+    (void)state;
+    o.mode = "processes";
+    cm_sweep_points p = sweep(text, 3, &o);
+    assert_int_equal(p.n, 8);
+    for (size_t i = 0; i < p.n; i++) {
+        const cm_readbench_options *at = &p.point[i].options;
+        assert_string_equal(p.point[i].label, labels[i]);
+        assert_int_equal(at->workers, i < 4 ? 0 : 4);
+        assert_string_equal(at->mode, i < 4 ? "sync" : "processes");
+        assert_string_equal(at->sample, i % 4 < 2 ? "time=1,lat=64" : "time=24,lat=64");
+        assert_int_equal(at->cold, i % 2 == 0);
+        assert_int_equal(at->sweep.n, 0);
+        assert_int_equal(at->batch, 32); /* what is not swept stays */
+    }
+    cm_sweep_points_release(&p);
+    cm_sweep_points_release(&p);
+    cm_sweep_points_release(NULL);
+}
+
+static void test_values_of_every_kind(void **state)
+{
+    static const char *const text[] = {"variable=t2m;u10,v10",
+                                       "cache=1GiB",
+                                       "step-time-per-sample=2ms",
+                                       "validate=checksum",
+                                       "order=strided:4",
+                                       "step-time=forward=30ms,other=1s;",
+                                       "batch=64",
+                                       "worker-threads=3",
+                                       "emulate=latency=1ms,bandwidth=1GB/s;",
+                                       "engine=exec:python3 x.py"};
+    cm_readbench_options o = plain();
+    (void)state;
+    cm_sweep_points p = sweep(text, COUNT(text), &o);
+    assert_int_equal(p.n, 2);
+    const cm_readbench_options *at = &p.point[1].options;
+    assert_int_equal(at->variables.n, 1);
+    assert_string_equal(at->variables.text[0], "u10,v10");
+    assert_true(at->cache_nbytes == UINT64_C(1) << 30);
+    assert_true(at->step_per_sample == 0.002);
+    assert_int_equal(at->validate, CM_READBENCH_VALIDATE_CHECKSUM);
+    assert_string_equal(at->order, "strided:4");
+    assert_true(at->step_forward == 0.03 && at->step_backward == 0 && at->step_other == 1);
+    assert_int_equal(at->batch, 64);
+    assert_int_equal(at->worker_threads, 3);
+    assert_string_equal(at->emulate, "latency=1ms,bandwidth=1GB/s");
+    assert_string_equal(at->engine, "exec:python3 x.py");
+    assert_true(strlen(p.point[1].label) <= 120); /* it names a folder */
+    cm_sweep_points_release(&p);
+}
+
+static void test_sweeps_refused(void **state)
+{
+    static const struct {
+        const char *text[2];
+        const char *says;
+    } rows[] = {
+        {{"workers"}, "KEY=V1,V2"},
+        {{"workers="}, "KEY=V1,V2"},
+        {{"=4"}, "KEY"},
+        {{"wokers=4"}, "--sweep wokers=4: wokers is no option"},
+        {{"out=a,b"}, "out is no option"},
+        {{"workers=4,many"}, "many"},
+        {{"workers=4,"}, "empty"},
+        {{"workers=4,,8"}, "empty"},
+        {{"workers=4,8,4"}, "4 is given twice"},
+        {{"workers=4294967296"}, "4294967296"},
+        {{"worker-threads=0"}, "from 1"},
+        {{"batch=0"}, "from 1"},
+        {{"mode=threads,fibers"}, "fibers: give one of sync, threads, processes"},
+        {{"cold=true"}, "yes or no"},
+        {{"cache=much"}, "much"},
+        {{"sample=time=1,lat=64"}, "separated by semicolons"},
+        {{"emulate=latency=1ms,bandwidth=1GB/s"}, "semicolons"},
+        {{"sample=0x4;"}, "0x4"},
+        {{"step-time=sideways=1s;"}, "sideways=1s"},
+        {{"validate=some"}, "none, checksum, full"},
+        {{"workers=1,2", "workers=4"}, "workers is given twice"},
+    };
+    (void)state;
+    for (size_t r = 0; r < COUNT(rows); r++) {
+        cm_readbench_options o = plain();
+        cm_sweep_points p;
+        cm_error err = {0};
+        o.sweep = (cm_texts){rows[r].text, rows[r].text[1] != NULL ? 2 : 1};
+        if (cm_sweep_points_make(&o, &p, &err) != CM_EINVAL || !strstr(err.text, "--sweep") ||
+            !strstr(err.text, rows[r].says))
+            fail_msg("%s: %s", rows[r].text[0], err.text);
+        cm_sweep_points_release(&p);
+    }
+    cm_readbench_options o = plain();
+    cm_sweep_points p;
+    assert_int_equal(cm_sweep_points_make(&o, &p, NULL), CM_EINVAL);
+}
+
+static void test_too_many_combinations(void **state)
+{
+    static const char *const text[] = {"seed=1,2,3,4,5,6,7,8,9,10,11",
+                                       "workers=1,2,3,4,5,6,7,8,9,10",
+                                       "prefetch=1,2,3,4,5,6,7,8,9,10"};
+    cm_readbench_options o = plain();
+    cm_sweep_points p;
+    cm_error err;
+    (void)state;
+    o.sweep = (cm_texts){text, 3};
+    assert_int_equal(cm_sweep_points_make(&o, &p, &err), CM_EINVAL);
+    assert_non_null(strstr(err.text, "more than 1024"));
+    cm_sweep_points_release(&p);
+}
+
+/* ---- the best ------------------------------------------------------------------------------ */
+
+typedef struct measured {
+    const char *mode;
+    unsigned workers, worker_threads, prefetch;
+    double rate;
+    uint64_t failed, batch_nbytes;
+} measured;
+
+static cm_readbench_session session_of(const measured *m)
+{
+    cm_readbench_session s = {.label = "x",
+                              .store = "a.zarr",
+                              .mode = (char *)m->mode,
+                              .loader = "map",
+                              .workers = m->workers,
+                              .pool_workers = m->workers,
+                              .worker_threads = m->worker_threads,
+                              .prefetch = m->prefetch,
+                              .batch = 32,
+                              .batch_nbytes = m->batch_nbytes};
+    s.rates.samples = m->rate;
+    s.counts.failed_batches = m->failed;
+    return s;
+}
+
+static void test_the_best(void **state)
+{
+    static const struct {
+        const char *name;
+        measured m[3];
+        size_t best;
+    } rows[] = {
+        {"fastest",
+         {{"threads", 2, 1, 2, 100, 0, 64},
+          {"threads", 4, 1, 2, 180, 0, 64},
+          {"threads", 8, 1, 2, 185, 0, 64}},
+         2},
+        {"within the noise fewer workers",
+         {{"threads", 8, 1, 2, 100, 0, 64},
+          {"threads", 4, 1, 2, 98.5, 0, 64},
+          {"threads", 2, 1, 2, 97, 0, 64}},
+         1},
+        {"threads count as workers do",
+         {{"threads", 4, 2, 2, 100, 0, 64},
+          {"threads", 6, 1, 2, 99, 0, 64},
+          {"threads", 7, 1, 2, 99, 0, 64}},
+         1},
+        {"no workers are fewest",
+         {{"threads", 1, 1, 2, 100, 0, 64},
+          {"sync", 1, 1, 2, 99, 0, 64},
+          {"threads", 2, 1, 2, 99, 0, 64}},
+         1},
+        {"shorter prefetch",
+         {{"threads", 4, 1, 8, 100, 0, 64},
+          {"threads", 4, 1, 2, 99, 0, 64},
+          {"threads", 4, 1, 4, 99, 0, 64}},
+         1},
+        {"failed ones do not count",
+         {{"threads", 4, 1, 2, 300, 1, 64},
+          {"threads", 4, 1, 2, 10, 0, 64},
+          {"threads", 4, 1, 2, 0, 0, 64}},
+         1},
+        {"bytes where samples differ",
+         {{"threads", 4, 1, 2, 300, 0, 64},
+          {"threads", 4, 1, 2, 100, 0, 640},
+          {"threads", 4, 1, 2, 290, 0, 64}},
+         1},
+        {"none",
+         {{"threads", 4, 1, 2, 300, 1, 64},
+          {"threads", 4, 1, 2, 0, 0, 64},
+          {"threads", 4, 1, 2, 0, 0, 64}},
+         SIZE_MAX},
+    };
+    (void)state;
+    for (size_t r = 0; r < COUNT(rows); r++) {
+        cm_readbench_session s[3];
+        for (int i = 0; i < 3; i++)
+            s[i] = session_of(&rows[r].m[i]);
+        if (cm_readbench_best(s, 3) != rows[r].best)
+            fail_msg("%s: %zu", rows[r].name, cm_readbench_best(s, 3));
+    }
+    assert_true(cm_readbench_best(NULL, 0) == SIZE_MAX);
+}
+
+static void release_verdict(cm_readbench_report *r)
+{
+    for (size_t i = 0; i < r->nsessions; i++) {
+        for (size_t k = 0; k < r->session[i].nfindings; k++) {
+            free(r->session[i].finding[k].rule);
+            free(r->session[i].finding[k].sentence);
+        }
+        free(r->session[i].finding);
+    }
+    free(r->reason);
+    free(r->data_loader);
+}
+
+static void test_the_verdict_of_a_sweep(void **state)
+{
+    static const struct {
+        double rate[3]; /* of 2, 4 and 8 workers */
+        size_t best, saturated;
+        const char *reason;
+    } rows[] = {
+        {{100, 180, 185}, 2, 1, "w8 gives 185 samples/s, 3 % more than the next, w4"},
+        {{100, 180, 182}, 1, 1, "w4 gives 180 samples/s, within 2 % of w8 and with less"},
+        {{10, 20, 30}, 2, 0, "w8 gives 30.0 samples/s, 50 % more than the next, w4"},
+        {{10, 0, 0}, 0, 2, "nothing else could be measured"},
+    };
+    static char *const labels[] = {"w2", "w4", "w8"};
+    (void)state;
+    for (size_t r = 0; r < COUNT(rows); r++) {
+        cm_readbench_session s[3];
+        cm_readbench_report report = {.session = s, .nsessions = 3};
+        for (unsigned i = 0; i < 3; i++) {
+            const measured m = {"threads", 2u << i, 1, 2, rows[r].rate[i], 0, 64};
+            s[i] = session_of(&m);
+            s[i].label = labels[i];
+        }
+        assert_int_equal(cm_readbench_judge_sweep(&report, NULL), CM_OK);
+        assert_int_equal(report.best, rows[r].best);
+        assert_true(report.baseline == SIZE_MAX);
+        if (strstr(report.reason, rows[r].reason) == NULL)
+            fail_msg("row %zu: %s", r, report.reason);
+        assert_non_null(strstr(report.data_loader, "DataLoader(num_workers="));
+        release_verdict(&report);
+    }
+}
+
+static void test_lines_for_pytorch(void **state)
+{
+    cm_readbench_setting once[] = {{"persistent", "false"}};
+    cm_readbench_session s = {.mode = "sync", .workers = 1, .prefetch = 2};
+    (void)state;
+    char *line = cm_readbench_data_loader(&s, NULL);
+    assert_string_equal(line, "DataLoader(num_workers=0)");
+    free(line);
+    s.mode = "processes";
+    s.workers = 6;
+    s.prefetch = 4;
+    s.context = "forkserver";
+    line = cm_readbench_data_loader(&s, NULL);
+    assert_string_equal(line, "DataLoader(num_workers=6, prefetch_factor=4, "
+                              "persistent_workers=True, multiprocessing_context=\"forkserver\")");
+    free(line);
+    s.setting = once;
+    s.nsettings = 1;
+    line = cm_readbench_data_loader(&s, NULL);
+    assert_non_null(strstr(line, "persistent_workers=False"));
+    free(line);
+}
+
+/* ---- tuning -------------------------------------------------------------------------------- */
+
+/* Samples/s of a setting without steps. */
+typedef double machine(const cm_readbench_options *o, unsigned workers);
+
+typedef struct tuning {
+    cm_readbench_session session[CM_TUNE_MAX_RUNS];
+    cm_readbench_options run[CM_TUNE_MAX_RUNS];
+    char label[CM_TUNE_MAX_RUNS][96];
+    cm_readbench_report report;
+    size_t nrefused;
+} tuning;
+
+/* Runs all that the tuner asks for on MACHINE, whose steps take at most STEPS samples/s. */
+static void tune(tuning *t, const cm_readbench_options *o, unsigned cpus, machine *rate,
+                 double steps)
+{
+    cm_readbench_options next;
+    cm_tuner *tuner;
+    const char *label;
+
+    *t = (tuning){.report = {.session = t->session, .advice = {.cpus = cpus}}};
+    t->report.advice.workers = cpus > 2 ? cpus - 2 : 1;
+    t->report.advice.threads = cpus > 3 ? 1 : 2;
+    assert_int_equal(cm_tuner_create(o, &tuner, NULL), CM_OK);
+    while (cm_tuner_next(tuner, &t->report, &next, &label)) {
+        const size_t i = t->report.nsessions;
+        const bool sync = next.mode != NULL && strcmp(next.mode, "sync") == 0;
+        assert_true(i < CM_TUNE_MAX_RUNS);
+        if (next.prefetch > 8) { /* does not fit this machine's memory */
+            cm_tuner_refused(tuner);
+            t->nrefused++;
+            continue;
+        }
+        double loader = rate(&next, sync ? 0 : next.workers);
+        double got = sync ? 1 / (1 / loader + 1 / steps) : loader < steps ? loader : steps;
+        measured m = {sync ? "sync" : "threads",
+                      sync ? 1 : next.workers,
+                      next.worker_threads,
+                      next.prefetch,
+                      got,
+                      0,
+                      64};
+        t->session[i] = session_of(&m);
+        t->session[i].wait_share = 1 - got / steps;
+        t->session[i].loader = (char *)next.loader;
+        t->run[i] = next;
+        strcpy(t->label[i], label);
+        t->session[i].label = t->label[i];
+        t->report.nsessions++;
+    }
+    assert_int_equal(cm_tuner_judge(tuner, &t->report, NULL), CM_OK);
+    cm_tuner_free(tuner);
+}
+
+static double by_cpus(const cm_readbench_options *o, unsigned workers)
+{
+    const unsigned threads = workers == 0 ? 1 : workers * o->worker_threads;
+    return 10.0 * (threads < 8 ? threads : 8);
+}
+
+static double by_latency(const cm_readbench_options *o, unsigned workers)
+{
+    (void)o;
+    return 10.0 * (workers == 0 ? 1 : workers); /* each waits for its own requests */
+}
+
+static double by_plan(const cm_readbench_options *o, unsigned workers)
+{
+    return by_cpus(o, workers) * (strcmp(o->loader, "planned") == 0 ? 5 : 1);
+}
+
+static double by_prefetch(const cm_readbench_options *o, unsigned workers)
+{
+    return by_cpus(o, workers) * (1 - 1.0 / (1 + o->prefetch));
+}
+
+static double failing(const cm_readbench_options *o, unsigned workers)
+{
+    (void)o;
+    (void)workers;
+    return 0;
+}
+
+static void test_tuning(void **state)
+{
+    static const struct {
+        const char *name;
+        machine *rate;
+        double steps; /* samples/s */
+        unsigned cpus, workers, prefetch;
+        bool planned;
+    } rows[] = {
+        {"eight CPUs are enough", by_cpus, 1000, 10, 8, 2, false},
+        {"fewer workers will do", by_cpus, 32, 10, 4, 2, false},
+        {"slow steps need none", by_cpus, 0.1, 10, 0, 2, false},
+        {"latency wants many", by_latency, 1000, 8, 24, 2, false},
+        {"a plan", by_plan, 1000, 10, 8, 2, true},
+        {"a longer prefetch", by_prefetch, 1000, 10, 8, 8, false},
+        {"two CPUs", by_cpus, 1000, 2, 4, 2, false},
+    };
+    (void)state;
+    for (size_t r = 0; r < COUNT(rows); r++) {
+        cm_readbench_options o = plain();
+        static tuning t;
+        tune(&t, &o, rows[r].cpus, rows[r].rate, rows[r].steps);
+        if (t.report.best == SIZE_MAX)
+            fail_msg("%s: none", rows[r].name);
+        const cm_readbench_options *best = &t.run[t.report.best];
+        if (best->workers != rows[r].workers || best->prefetch != rows[r].prefetch ||
+            (strcmp(best->loader, "planned") == 0) != rows[r].planned)
+            fail_msg("%s: %s of %zu: %s", rows[r].name, t.label[t.report.best], t.report.nsessions,
+                     t.report.reason);
+        assert_string_equal(t.label[0], "baseline");
+        assert_string_equal(t.run[0].mode, "sync");
+        assert_int_equal(t.run[1].workers, t.report.advice.workers);
+        assert_int_equal(t.report.baseline, 0);
+        assert_true(t.report.nsessions <= CM_TUNE_MAX_RUNS);
+        /* No setting is run twice. */
+        for (size_t i = 0; i < t.report.nsessions; i++)
+            for (size_t j = 0; j < i; j++)
+                if (strcmp(t.label[i], t.label[j]) == 0)
+                    fail_msg("%s: %s twice", rows[r].name, t.label[i]);
+        assert_non_null(strstr(t.report.data_loader, "DataLoader(num_workers="));
+        assert_non_null(strstr(t.report.reason, "baseline"));
+        release_verdict(&t.report);
+    }
+}
+
+static void test_the_users_own_is_the_baseline(void **state)
+{
+    cm_readbench_options o = plain();
+    static tuning t;
+    (void)state;
+    o.mode = "processes";
+    o.workers = 3;
+    o.worker_threads = 2;
+    o.prefetch = 4;
+    o.loader = "planned";
+    o.window = 64;
+    o.worker_memory = 1 << 20;
+    tune(&t, &o, 10, by_cpus, 1000);
+    assert_string_equal(t.run[0].mode, "processes");
+    assert_int_equal(t.run[0].workers, 3);
+    assert_int_equal(t.run[0].worker_threads, 2);
+    assert_int_equal(t.run[0].prefetch, 4);
+    assert_int_equal(t.run[0].window, 64);
+    assert_int_equal(t.run[0].worker_memory, 1 << 20);
+    for (size_t i = 0; i < t.report.nsessions; i++)
+        assert_int_equal(t.run[i].window, strcmp(t.run[i].loader, "map") == 0 ? 0 : 64);
+    release_verdict(&t.report);
+}
+
+static void test_limits_of_the_user(void **state)
+{
+    cm_readbench_options o = plain();
+    static tuning t;
+    (void)state;
+    o.nthreads = 5;
+    o.unordered = true;
+    o.mode = "sync";
+    tune(&t, &o, 10, by_cpus, 1000);
+    assert_true(t.report.nsessions > 3);
+    for (size_t i = 0; i < t.report.nsessions; i++) {
+        assert_true(t.run[i].workers * t.run[i].worker_threads <= 5);
+        assert_string_equal(t.run[i].loader, "map"); /* the plan's order is its own */
+        assert_string_equal(t.run[i].mode, i == 0 ? "sync" : "threads");
+    }
+    assert_int_equal(t.run[1].workers, 5);
+    release_verdict(&t.report);
+}
+
+static void test_tuning_when_things_fail(void **state)
+{
+    cm_readbench_options o = plain();
+    static tuning t;
+    (void)state;
+    tune(&t, &o, 10, failing, 1000); /* nothing works: baseline and advice were tried */
+    assert_int_equal(t.report.nsessions, 2);
+    assert_true(t.report.best == SIZE_MAX);
+    assert_null(t.report.reason);
+    release_verdict(&t.report);
+
+    o.prefetch = 8;
+    tune(&t, &o, 10, by_prefetch, 1000); /* 16 does not fit, and is not asked for again */
+    assert_int_equal(t.nrefused, 1);
+    assert_int_equal(t.run[t.report.best].prefetch, 8);
+    release_verdict(&t.report);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_combination),
+        cmocka_unit_test(test_values_of_every_kind),
+        cmocka_unit_test(test_sweeps_refused),
+        cmocka_unit_test(test_too_many_combinations),
+        cmocka_unit_test(test_the_best),
+        cmocka_unit_test(test_the_verdict_of_a_sweep),
+        cmocka_unit_test(test_lines_for_pytorch),
+        cmocka_unit_test(test_tuning),
+        cmocka_unit_test(test_the_users_own_is_the_baseline),
+        cmocka_unit_test(test_limits_of_the_user),
+        cmocka_unit_test(test_tuning_when_things_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
