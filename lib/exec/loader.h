@@ -4,12 +4,16 @@
  *
  * Map loader, in PyTorch's terms: batch b belongs to worker b mod W, each worker
  * has up to PREFETCH batches under way, a worker gets its next one when one of
- * its batches is taken; batches come in order, or with `unordered` whichever is
- * ready.  Planned loader (plan/epoch.h): chunks are handed out in the order of
- * the plan, as many as the slots allow; a batch is ready when its samples are
- * complete, and batches come in order.
+ * its batches is taken; batches come in order.  With `unordered` they come as they
+ * are ready, and the next one goes to the worker that has the fewest.
  *
- * Batches lie in slots of the arena.  One thread a loader.
+ * Planned loader (plan/epoch.h): chunks are handed out in the order of the plan,
+ * each to the worker that has the fewest, PREFETCH for each worker in all, as many
+ * as the slots allow; a batch is ready when its samples are complete, and batches
+ * come in order.
+ *
+ * Batches lie in slots of the arena.  With CM_POOL_SYNC they are made inside
+ * cm_loader_next.  One thread a loader.
  */
 #ifndef CM_EXEC_LOADER_H
 #define CM_EXEC_LOADER_H
@@ -64,14 +68,35 @@ int cm_loader_create(cm_pool *pool, cm_arena *arena, const cm_loader_options *op
 /* Waits for tasks under way, then frees.  NULL accepted. */
 void cm_loader_free(cm_loader *loader);
 
-/* Begins an epoch; what is left of the one before is dropped.  SHARE and PLAN (NULL: map loader) are borrowed until the next begin. */
+/*
+ * What a plan needs at least, when batches are taken in order and each is given
+ * back before the next is waited for.  More slots let workers go further ahead.
+ */
+typedef struct cm_loader_needs {
+    uint64_t nslots;
+    uint64_t nstash;
+    uint64_t max_pieces; /* of the pool */
+} cm_loader_needs;
+
+/* CM_EINVAL: the plan contradicts itself or SHARE.  Takes about 16 bytes a sample while it runs. */
+int cm_loader_plan_needs(const cm_epoch_plan *plan, const cm_epoch_share *share,
+                         cm_loader_needs *out, cm_error *err);
+
+/*
+ * Begins an epoch; what is left of the one before is dropped, after the tasks that
+ * workers are at have ended.  Batches that were taken stay valid until their
+ * release.  SHARE and PLAN (NULL: map loader) are borrowed until the next begin.
+ * CM_EBUDGET: a batch does not fit a slot, or the plan needs more slots, stash or
+ * pieces than there are; the sentence says how many would do.
+ */
 int cm_loader_begin(cm_loader *loader, const cm_epoch_share *share, uint64_t epoch,
                     const cm_epoch_plan *plan, cm_error *err);
 
 /*
  * The next batch, waiting for it.  CM_OK with *more false at the epoch's end;
  * CM_ECANCELED when STOP, asked every 100 ms, says so (NULL: never).  A batch that
- * failed is CM_OK with batch->status set.
+ * failed is CM_OK with batch->status set.  CM_EINVAL: the caller holds so many
+ * batches that no further one can be made.
  */
 int cm_loader_next(cm_loader *loader, bool (*stop)(void *context), void *context, cm_batch *batch,
                    bool *more, cm_error *err);

@@ -1,6 +1,5 @@
 /* One task: what a worker does around the source's load. */
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,10 +27,14 @@ void cm_load_counts_add(cm_load_counts *to, const cm_load_counts *more)
 
 void cm_load_result_fail(cm_load_result *result, uint64_t id, int status, const char *text)
 {
+    if (text[0] == '\0')
+        text = "the loader failed and gave no reason";
+    /* Names come first in a sentence: what is cut off is its end. */
+    size_t n = strnlen(text, sizeof(result->error) - 1);
+    memcpy(result->error, text, n);
+    result->error[n] = '\0';
     result->id = id;
     result->status = status;
-    snprintf(result->error, sizeof(result->error), "%s",
-             text[0] != '\0' ? text : "the loader failed and gave no reason");
 }
 
 /* Resident bytes of this process: the second number of statm, in pages; 0: not known. */
