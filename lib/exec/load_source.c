@@ -194,7 +194,8 @@ static int fill_worker(worker *w, cm_error *err)
     cm_reader_options options = {.cache = w->arrays->cache,
                                  .delay = w->arrays->delay,
                                  .library = w->arrays->library,
-                                 .store = w->arrays->store};
+                                 .store = w->arrays->store,
+                                 .group_nbytes = w->arrays->group_nbytes};
     for (; w->nhands < n && rc == CM_OK; w->nhands += rc == CM_OK)
         rc = cm_reader_create(&options, &w->hand[w->nhands].reader, err);
     if (rc == CM_OK)

@@ -40,6 +40,7 @@ typedef struct cm_load_arrays {
     cm_chunk_cache *cache; /* of this process, or NULL */
     cm_delay *delay;       /* or NULL */
     bool library;          /* boxes through the format's library */
+    size_t group_nbytes;   /* as in cm_reader_options */
     void *handle;          /* what the opener wants to keep */
 } cm_load_arrays;
 

@@ -33,12 +33,14 @@ void cm_reader_free(cm_reader *reader)
 }
 
 /* Chunks of A that are fetched at once. */
-static size_t group_of(const cm_array *a)
+static size_t group_of(const cm_array *a, size_t group_nbytes)
 {
     size_t each = a->max_stored_nbytes;
     if (each == 0)
         each = cm_chain_decoded_nbytes(a->chain);
-    size_t n = each > 0 ? CM_READ_GROUP_NBYTES / each : CM_READ_GROUP_CHUNKS;
+    if (group_nbytes == 0)
+        group_nbytes = CM_READ_GROUP_NBYTES;
+    size_t n = each > 0 ? group_nbytes / each : CM_READ_GROUP_CHUNKS;
     return n < 1 ? 1 : n > CM_READ_GROUP_CHUNKS ? CM_READ_GROUP_CHUNKS : n;
 }
 
@@ -50,7 +52,7 @@ size_t cm_reader_memory(const cm_array *a, const cm_feed *feed)
     size_t decoded = cm_chain_decoded_nbytes(a->chain);
     size_t stored = a->max_stored_nbytes ? a->max_stored_nbytes : decoded;
     size_t all = stored;
-    if (!cm_mul_size(stored, group_of(a), &all) || !cm_add_size(total, all, &total) ||
+    if (!cm_mul_size(stored, group_of(a, 0), &all) || !cm_add_size(total, all, &total) ||
         !cm_add_size(total, decoded, &total) ||
         !cm_add_size(total, cm_chain_decode_memory(a->chain), &total))
         return SIZE_MAX;
@@ -121,7 +123,7 @@ static int read_chunks(cm_read_call *c, const cm_box *box)
 {
     const cm_grid *grid = &c->array->grid;
     uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK], coord[CM_MAX_RANK], left = 1;
-    const size_t group = group_of(c->array);
+    const size_t group = group_of(c->array, c->reader->options.group_nbytes);
     size_t n = 0;
     cm_grid_cover(grid, box, first, count);
     for (unsigned j = 0; j < grid->rank; j++) {

@@ -37,6 +37,11 @@ typedef struct cm_reader_options {
     cm_delay *delay;       /* or NULL */
     bool library;          /* boxes by read_box, also of chunked arrays */
     const char *store;     /* put in front of errors, borrowed; or NULL */
+    /*
+     * Stored bytes that are fetched at once; 0: 512 KiB, what a second-level cache
+     * holds.  More where storage is asked for many chunks at a time (io_uring).
+     */
+    size_t group_nbytes;
 } cm_reader_options;
 
 /* One thread's.  Allocates when it meets an array or a feed for the first time, and not afterwards. */
@@ -45,7 +50,11 @@ typedef struct cm_reader cm_reader;
 int cm_reader_create(const cm_reader_options *options, cm_reader **out, cm_error *err);
 void cm_reader_free(cm_reader *reader); /* NULL accepted */
 
-/* About what a reader of A holds at most, FEED (or NULL) counted, the codec's library contexts too. */
+/*
+ * What a reader holds of A at most, the codec's contexts and FEED (or NULL)
+ * counted; with group_nbytes it is so many bytes more.  Not counted is what a box
+ * takes that a library reads and a feed converts.
+ */
 size_t cm_reader_memory(const cm_array *a, const cm_feed *feed);
 
 /*

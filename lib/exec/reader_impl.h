@@ -6,8 +6,13 @@
 #include "exec/reader.h"
 
 enum {
-    CM_READ_GROUP_CHUNKS = 64,       /* fetched at once at most, */
-    CM_READ_GROUP_NBYTES = 16 << 20, /* and of so many bytes, but for the first */
+    CM_READ_GROUP_CHUNKS = 256, /* fetched at once at most, */
+    /*
+     * and of so many bytes, but for the first: a second-level cache holds them.  In
+     * 16 MiB, raw chunks of 128 KiB took a quarter longer than in a loop of one
+     * buffer; with this a twentieth at most.
+     */
+    CM_READ_GROUP_NBYTES = 512 << 10
 };
 
 struct cm_reader {
