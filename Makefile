@@ -130,6 +130,12 @@ $(BUILD)/tests/bin/%: $(BUILD)/tests/support/bin/%.o $(foreach l,$(UNDER_job),$(
 	@echo "  LINK    $@"
 	@$(CC) -o $@ $^ $(ALL_LIBS)
 
+# This one shows what readbench makes of reports: it is that program, but for its main.
+$(BUILD)/tests/bin/readbench_report: $(BUILD)/tests/support/bin/readbench_report.o $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard tools/readbench/*.c))) $(COMMON_TOOL_OBJ) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+	@mkdir -p $(@D)
+	@echo "  LINK    $@"
+	@$(CC) -o $@ $^ $(ALL_LIBS)
+
 $(BUILD)/bin/%: $(BUILD)/scripts/%.o
 	@mkdir -p $(@D)
 	@$(CC) -o $@ $^ $(ALL_LIBS)
