@@ -1,6 +1,4 @@
 /* A step's time by what it went to, from the records of its batches. */
-#include <math.h>
-#include <stdlib.h>
 
 #include "readbench.h"
 
@@ -52,7 +50,9 @@ void readbench_break_down(const cm_readbench_session *s, double host_share,
     out->memcpy /= n;
     out->kernel /= n;
     out->cpu /= n;
-    out->other = fmax(0, out->step - out->loader - out->memcpy - out->kernel - out->cpu);
+    /* Less than a nanosecond is rounding. */
+    double rest = out->step - out->loader - out->memcpy - out->kernel - out->cpu;
+    out->other = rest >= 1e-9 ? rest : 0;
 }
 
 bool readbench_emulated(const cm_readbench_report *r)

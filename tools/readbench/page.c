@@ -46,7 +46,7 @@ void page_begin(const readbench_run *run, const char *title, const char *how, co
         fputs(" · ", to);
         page_text(run->started, to);
     }
-    fputs("</p>\n<h1>", to);
+    fputs(strlen(sentence) > 120 ? "</p>\n<h1 class=\"long\">" : "</p>\n<h1>", to);
     page_text(sentence, to);
     fputs("</h1>\n<p class=\"how\">", to);
     page_text(how, to);

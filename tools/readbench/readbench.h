@@ -119,7 +119,13 @@ int readbench_print_json(const readbench_run *run, cm_error *err);
 int readbench_advise(const readbench_values *values, const cm_common_options *common,
                      const cm_list *paths);
 /* `readbench --compare DIR DIR`.  Returns the exit status. */
-int readbench_compare(const cm_common_options *common, const cm_list *paths);
+int readbench_compare(const readbench_values *values, const cm_common_options *common,
+                      const cm_list *paths);
+/* Refuses options that are given beside ALLOWED[0] and are not in ALLOWED, which NULL ends. */
+int readbench_refuse_others(const readbench_values *values, const char *const *allowed);
+/* `readbench STORE...`.  Returns the exit status. */
+int readbench_measure(const readbench_values *values, const cm_common_options *common,
+                      const cm_list *paths, const char *command);
 
 /* ---- files ---- */
 
@@ -129,7 +135,7 @@ int readbench_compare(const cm_common_options *common, const cm_list *paths);
  * to be freed, goes to *OUT.
  */
 int readbench_out_create(const char *path, char **out, cm_error *err);
-/* Removes it and the parents that were made for it, as far as they are empty. */
+/* Removes it where nothing was written into it. */
 void readbench_out_remove(const char *out);
 
 /* Writes all files of RUN into run->out.  *NOTE, to be freed, or NULL: what was left out and why. */

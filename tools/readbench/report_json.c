@@ -78,7 +78,7 @@ static cm_json *loader(cm_document *d, const cm_readbench_session *s)
     cm_document_u64(d, o, "batch_nbytes", s->batch_nbytes);
     cm_document_known_u64(d, o, "window", s->window, s->window > 0);
     cm_document_text(d, o, "chunk_order", s->chunk_order);
-    number(d, o, "displacement", s->displacement);
+    cm_document_double(d, o, "displacement", s->displacement, s->displacement >= 0);
     cm_document_u64(d, o, "batches_in_flight", s->batches_in_flight);
     cm_document_u64(d, o, "in_flight_nbytes", s->in_flight_nbytes);
     return o;

@@ -419,7 +419,8 @@ int plot_timeline(plot *p, const cm_readbench_session *s, cm_error *err)
         double height = panel_height(s, &a[i], p->narrow);
         plot_text(p, 4, y + 12, p->narrow ? 12 : 13, CANVAS_START, INK, a[i].title);
         p->bottom = y + height - PANEL_FOOT;
-        plot_x_axis(p, a[i].from, a[i].to, PLOT_SECONDS, i + 1 == n ? "since the run began" : "time");
+        plot_x_axis(p, a[i].from, a[i].to, PLOT_SECONDS,
+                    i + 1 == n ? "since the run began" : "time");
         rc = a[i].overview ? draw_overview(&t, &a[i], y + PANEL_HEAD, err)
                            : draw_rows(&t, y + PANEL_HEAD, err);
         y += height;

@@ -1,0 +1,102 @@
+/* `readbench --advise`: how many workers suit a machine. */
+#include <string.h>
+
+#include "../common/run.h"
+#include "../common/say.h"
+#include "readbench.h"
+
+static size_t nbytes_of(cm_option_kind kind)
+{
+    switch (kind) {
+    case CM_OPTION_FLAG:
+        return sizeof(bool);
+    case CM_OPTION_SET:
+    case CM_OPTION_CHOICE:
+        return sizeof(int);
+    case CM_OPTION_TEXT:
+        return sizeof(const char *);
+    case CM_OPTION_LIST:
+        return sizeof(cm_list);
+    case CM_OPTION_UINT:
+        return sizeof(unsigned);
+    case CM_OPTION_U64:
+    case CM_OPTION_SIZE:
+        return sizeof(uint64_t);
+    case CM_OPTION_DOUBLE:
+    case CM_OPTION_TIME:
+    case CM_OPTION_RATE:
+        return sizeof(double);
+    case CM_OPTION_ACTION:
+        break;
+    }
+    return 0;
+}
+
+static bool among(const char *name, const char *const *names)
+{
+    for (; *names; names++)
+        if (strcmp(*names, name) == 0)
+            return true;
+    return false;
+}
+
+int readbench_refuse_others(const readbench_values *v, const char *const *allowed)
+{
+    readbench_values usual;
+    const cm_option *o;
+    bool common;
+
+    readbench_values_init(&usual);
+    for (size_t i = 0; (o = cm_tool_option(&READBENCH, i, &common)) && !common; i++) {
+        const char *given = (const char *)v + o->offset, *before = (const char *)&usual + o->offset;
+        if (memcmp(given, before, nbytes_of(o->kind)) != 0 && !among(o->name, allowed))
+            return cm_tool_usage_error(&READBENCH, "--%s has no place beside --%s", o->name,
+                                       allowed[0]);
+    }
+    return CM_TOOL_RUN;
+}
+
+static int print_json(const cm_readbench_advice *a, cm_error *err)
+{
+    cm_document d = {CM_OK, err};
+    cm_json *o = cm_json_object();
+
+    cm_document_head(&d, o, "readbench-advise/1", "done", NULL);
+    cm_document_u64(&d, o, "cpus", a->cpus);
+    cm_document_u64(&d, o, "accelerators", a->accelerators);
+    cm_document_u64(&d, o, "reserve", a->reserve);
+    cm_document_u64(&d, o, "workers", a->workers);
+    cm_document_u64(&d, o, "threads", a->threads);
+    cm_document_text(&d, o, "warning", a->warning);
+    return cm_document_print(&d, o, stdout);
+}
+
+int readbench_advise(const readbench_values *v, const cm_common_options *common,
+                     const cm_list *paths)
+{
+    static const char *const ALLOWED[] = {"advise", "cpus", "accelerators", "reserve", NULL};
+    cm_readbench_advice a = {0};
+    cm_error err = {0};
+
+    int status = readbench_refuse_others(v, ALLOWED);
+    if (status != CM_TOOL_RUN)
+        return status;
+    if (paths->n > 0)
+        return cm_tool_usage_error(&READBENCH, "--advise takes no store");
+    int rc =
+        cm_readbench_advise(v->cpus, v->accelerators ? v->accelerators : 1, v->reserve, &a, &err);
+    if (rc == CM_OK && common->json) {
+        rc = print_json(&a, &err);
+    } else if (rc == CM_OK && common->verbosity >= 0) {
+        printf("workers for each accelerator: %u\nthreads for each worker: %u\n", a.workers,
+               a.threads);
+        printf("(%u CPUs - %u reserved x %u accelerator%s) / %u, at least 1\n", a.cpus, a.reserve,
+               a.accelerators, a.accelerators == 1 ? "" : "s", a.accelerators);
+    }
+    if (rc != CM_OK)
+        cm_say(READBENCH.name, "%s", err.text);
+    else if (a.warning && common->verbosity >= 0)
+        cm_say(READBENCH.name, "warning: %s", a.warning);
+    cm_readbench_advice_release(&a);
+    return cm_tool_exit_status(rc);
+}

@@ -1,0 +1,143 @@
+/* One call of the library, and what is told of it. */
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../common/run.h"
+#include "../common/say.h"
+#include "../common/signals.h"
+#include "base/mem.h"
+#include "readbench.h"
+
+typedef struct job {
+    const cm_readbench_options *options;
+    cm_monitor *monitor;
+    cm_readbench_report report;
+} job;
+
+static int measure(void *context, cm_error *err)
+{
+    job *j = context;
+    return cm_readbench(j->options, j->monitor, &j->report, err);
+}
+
+/* Of a step, by --step-time: the part that is on the CPU. */
+static double host_share(const cm_readbench_options *o)
+{
+    double device = o->step_forward + o->step_backward + o->step_per_sample * (double)o->batch;
+    double all = device + o->step_other;
+    return o->step_other > 0 && all > 0 ? o->step_other / all : 0;
+}
+
+static void say_warnings(const cm_readbench_report *r, const cm_common_options *common)
+{
+    if (common->verbosity >= 0)
+        cm_run_say_all(&READBENCH, "warning", r->warning, r->nwarnings);
+}
+
+/* Writes the files and prints the result.  STATUS is what the library returned. */
+static int tell(int status, readbench_run *run, const cm_common_options *common)
+{
+    cm_error err = {0};
+    char *note = NULL;
+    int exit_status = cm_tool_exit_status(status), rc = CM_OK;
+    bool measured = run->report->nsessions > 0;
+
+    say_warnings(run->report, common);
+    if (run->out && !measured)
+        run->out = NULL;
+    if (run->out) {
+        rc = readbench_write_files(run, &note, &err);
+        if (rc != CM_OK)
+            cm_say(READBENCH.name, "%s", err.text);
+        if (note && common->verbosity >= 0)
+            cm_say(READBENCH.name, "%s", note);
+        free(note);
+    }
+    int printed = CM_OK;
+    if (common->json)
+        printed = readbench_print_json(run, &err);
+    else if (measured && common->verbosity >= 0)
+        printed = readbench_print(run, common, stdout, &err);
+    if (printed != CM_OK)
+        cm_say(READBENCH.name, "%s", err.text);
+    return exit_status == CM_EXIT_DONE && (rc != CM_OK || printed != CM_OK) ? CM_EXIT_FAILED
+                                                                            : exit_status;
+}
+
+static void say_end(int status, const readbench_run *run, const cm_error *err)
+{
+    if (!cm_run_stopped(status)) {
+        if (status != CM_OK)
+            cm_say(READBENCH.name, "%s", err->text);
+        return;
+    }
+    const char *name = cm_signals_caught() == SIGINT ? "SIGINT" : "SIGTERM";
+    if (run->report->nsessions == 0)
+        cm_say(READBENCH.name, "stopped by %s before anything was measured", name);
+    else
+        cm_say(READBENCH.name, "stopped by %s; what was measured until then is %s%s%s", name,
+               run->out ? "in " : "all there is", run->out ? run->out : "",
+               run->out ? " and printed" : "");
+}
+
+static void stamp(char *buf, size_t size)
+{
+    time_t now = time(NULL);
+    struct tm tm;
+    if (!gmtime_r(&now, &tm) || strftime(buf, size, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
+        buf[0] = '\0';
+}
+
+static int run_job(job *j, const readbench_values *v, const cm_common_options *common,
+                   const char *command)
+{
+    cm_error err = {0};
+    char *out = NULL, started[32];
+
+    stamp(started, sizeof(started));
+    /* Made first: hours of measuring end in no folder that cannot be made. */
+    if (!v->no_out && readbench_out_create(v->out, &out, &err) != CM_OK) {
+        cm_say(READBENCH.name, "%s", err.text);
+        return CM_EXIT_FAILED;
+    }
+    int status = cm_run(&READBENCH, common, j->monitor, measure, j, &err);
+    readbench_run run = {.report = &j->report,
+                         .failure = status == CM_OK ? NULL : &err,
+                         .command = command,
+                         .started = started,
+                         .out = out,
+                         .host_share = host_share(j->options)};
+    int exit_status = tell(status, &run, common);
+    say_end(status, &run, &err);
+    if (out)
+        readbench_out_remove(out);
+    free(out);
+    cm_readbench_report_release(&j->report);
+    cm_monitor_free(j->monitor);
+    cm_run_end(status);
+    return exit_status;
+}
+
+int readbench_measure(const readbench_values *v, const cm_common_options *common,
+                      const cm_list *paths, const char *command)
+{
+    cm_readbench_options options;
+    cm_error err = {0};
+    char program[4096];
+
+    if (readbench_fill_options(&options, v, common, paths, &err) != CM_OK)
+        return cm_tool_usage_error(&READBENCH, "%s", err.text);
+    ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    program[n > 0 ? n : 0] = '\0';
+    const char *const self[] = {program, "--worker-fd", NULL};
+    if (n > 0)
+        options.self = self;
+    job j = {.options = &options, .monitor = cm_monitor_create(&err)};
+    if (j.monitor == NULL) {
+        cm_say(READBENCH.name, "%s", err.text);
+        return CM_EXIT_FAILED;
+    }
+    return run_job(&j, v, common, command);
+}
