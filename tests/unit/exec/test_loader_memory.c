@@ -1,0 +1,172 @@
+/*
+ * Every allocation of a pool and a loader fails once: what was asked for is then
+ * refused with an error, or done when it is asked for again; nothing leaks.
+ */
+#include "loader_fixture.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+
+static void test_allocations_fail(void **state)
+{
+    (void)state;
+    skip(); /* a sanitizer has these functions for itself */
+}
+
+#else
+
+#include <errno.h>
+
+void *__libc_malloc(size_t nbytes);
+void *__libc_calloc(size_t count, size_t size);
+void __libc_free(void *block);
+
+/* Allocations of this thread until one fails; 0: none does. */
+static _Thread_local unsigned until_failure;
+/* Blocks that this thread has allocated and not freed. */
+static _Thread_local long nblocks;
+
+static bool fails_now(void)
+{
+    if (until_failure == 0 || --until_failure > 0)
+        return false;
+    errno = ENOMEM;
+    return true;
+}
+
+void *malloc(size_t nbytes)
+{
+    void *block = fails_now() ? NULL : __libc_malloc(nbytes);
+    nblocks += block != NULL;
+    return block;
+}
+
+void *calloc(size_t count, size_t size)
+{
+    void *block = fails_now() ? NULL : __libc_calloc(count, size);
+    nblocks += block != NULL;
+    return block;
+}
+
+void free(void *block)
+{
+    nblocks -= block != NULL;
+    __libc_free(block);
+}
+
+typedef struct run {
+    fixture f;
+    cm_epoch_plan plan;
+    unsigned nerrors;
+} run;
+
+/* The call may fail, and then for want of memory or of a thread. */
+static bool done(run *r, int rc)
+{
+    if (rc == CM_OK)
+        return true;
+    assert_true(rc == CM_ENOMEM || rc == CM_EIO);
+    assert_true(r->f.err.text[0] != '\0');
+    r->nerrors++;
+    return false;
+}
+
+static void take_all(run *r)
+{
+    fixture *f = &r->f;
+    for (uint64_t number = 0; number < f->share.nbatches;) {
+        cm_batch b;
+        bool more;
+        if (!done(r, cm_loader_next(f->loader, NULL, NULL, &b, &more, &f->err)))
+            continue;
+        assert_int_equal(b.number, number);
+        if (b.status == CM_OK)
+            assert_true(content_is_right(&f->problem, 0, &b));
+        cm_loader_release(f->loader, &b);
+        number++;
+    }
+}
+
+/* Pool, loader, a planned epoch with a chunk that fails, an epoch of the map loader; as far as there is memory. */
+static void run_through(run *r, const cm_load_source *source)
+{
+    fixture *f = &r->f;
+    if (!done(r, cm_pool_create(&f->pool_options, source, &f->arena, &f->pool, &f->err)))
+        return;
+    if (!done(r, cm_loader_create(f->pool, &f->arena, &f->options, &f->loader, &f->err)))
+        return;
+    if (done(r, cm_loader_begin(f->loader, &f->share, 0, &r->plan, &f->err)))
+        take_all(r);
+    if (done(r, cm_loader_begin(f->loader, &f->share, 0, NULL, &f->err)))
+        take_all(r);
+}
+
+static void prepare(run *r)
+{
+    static const cm_grid *grid[NARRAYS];
+    fixture *f = &r->f;
+    cm_loader_needs needs;
+    problem_init(&f->problem, CM_ORDER_RANDOM);
+    set_share(f, 60, 8);
+    for (size_t i = 0; i < NARRAYS; i++)
+        grid[i] = &f->problem.grid[i];
+    const cm_epoch_request request = {.space = &f->problem.space,
+                                      .share = &f->share,
+                                      .part = f->problem.part,
+                                      .nparts = NPARTS,
+                                      .grid = grid,
+                                      .narrays = NARRAYS,
+                                      .window = 6,
+                                      .max_stash = 1000};
+    assert_int_equal(cm_epoch_plan_make(&request, &r->plan, &f->err), CM_OK);
+    assert_int_equal(cm_loader_plan_needs(&r->plan, &f->share, &needs, &f->err), CM_OK);
+    f->problem.fail_chunk = r->plan.chunk[1].number + 1;
+    f->options = (cm_loader_options){
+        .nworkers = 2, .prefetch = 2, .nslots = (unsigned)needs.nslots, .nstash = needs.nstash};
+}
+
+/* True: all allocations were done, N is past the last one. */
+static bool fail_number(const kind *k, unsigned n, unsigned *nerrors)
+{
+    run r = {0};
+    prepare(&r);
+    start_pool(&r.f, k, 1);
+    cm_pool_free(r.f.pool);
+    r.f.pool = NULL;
+    const cm_load_source source = {&r.f.source, source_open, source_load, source_close};
+    const long before = nblocks;
+    until_failure = n;
+    run_through(&r, &source);
+    bool all = until_failure > 0;
+    until_failure = 0;
+    *nerrors = r.nerrors;
+    cm_loader_free(r.f.loader);
+    cm_pool_free(r.f.pool);
+    assert_int_equal(nblocks, before);
+    cm_arena_release(&r.f.arena);
+    cm_epoch_plan_release(&r.plan);
+    return all;
+}
+
+static void test_allocations_fail(void **state)
+{
+    (void)state;
+    for (int k = THREADS; k <= FORK; k++) {
+        unsigned nfailed = 0, nerrors;
+        /* The first time leaves what the C library keeps for its threads. */
+        assert_true(fail_number(&kinds[k], UINT32_MAX, &nerrors));
+        for (unsigned n = 1; !fail_number(&kinds[k], n, &nerrors); n++)
+            nfailed += nerrors > 0;
+        assert_true(nfailed > 20);
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    }
+}
+
+#endif
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], MARKER) == 0)
+        return serve(argv[2]);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_allocations_fail)};
+    return cmocka_run_group_tests_name("loader, memory", tests, NULL, NULL);
+}
