@@ -40,6 +40,11 @@ static bool is_sync(const cm_readbench_session *s)
     return s->mode != NULL && strcmp(s->mode, "sync") == 0;
 }
 
+static bool is_planned(const cm_readbench_session *s)
+{
+    return s->loader != NULL && strcmp(s->loader, "planned") == 0;
+}
+
 static uint64_t threads_of(const cm_readbench_session *s)
 {
     return is_sync(s) ? 0 : (uint64_t)s->pool_workers * s->worker_threads;
@@ -131,11 +136,13 @@ static char *tuning_reason(const cm_readbench_report *r, cm_error *err)
                            mine, base->wait_share * 100, r->nsessions - 1, CM_TUNE_NOISE * 100);
     if (!is_candidate(base))
         return cm_asprintf(err, "%s gives %s, the baseline failed", best->label, mine);
-    return cm_asprintf(err,
-                       "%s gives %s, %.2f times the baseline's %s: steps wait %.0f %% of the time "
-                       "instead of %.0f %%",
-                       best->label, mine, best->rates.samples / base->rates.samples, theirs,
-                       best->wait_share * 100, base->wait_share * 100);
+    return cm_asprintf(
+        err,
+        "%s gives %s, %.2f times the baseline's %s: steps wait %.0f %% of the time "
+        "instead of %.0f %%%s",
+        best->label, mine, best->rates.samples / base->rates.samples, theirs,
+        best->wait_share * 100, base->wait_share * 100,
+        is_planned(best) ? "; DataLoader has no planned loader, its line is the best without" : "");
 }
 
 /* ---- PyTorch ------------------------------------------------------------------------------- */
@@ -166,12 +173,12 @@ static int add_data_loader(cm_readbench_report *r, cm_error *err)
 {
     size_t found = r->best;
 
-    if (r->session[found].loader != NULL && strcmp(r->session[found].loader, "planned") == 0) {
+    if (is_planned(&r->session[found])) {
         double top = 0;
         found = SIZE_MAX;
         for (size_t i = 0; i < r->nsessions; i++)
-            if (is_candidate(&r->session[i]) && r->session[i].loader != NULL &&
-                strcmp(r->session[i].loader, "map") == 0 && r->session[i].rates.samples > top) {
+            if (is_candidate(&r->session[i]) && !is_planned(&r->session[i]) &&
+                r->session[i].rates.samples > top) {
                 top = r->session[i].rates.samples;
                 found = i;
             }

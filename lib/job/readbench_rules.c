@@ -27,6 +27,11 @@ static int add_finding(cm_readbench_session *s, const char *rule, const char *se
     return f->sentence != NULL ? CM_OK : CM_ENOMEM;
 }
 
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 /* ---- rules: each writes a sentence where it holds ------------------------------------------- */
 
 typedef bool rule_holds(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
@@ -139,9 +144,10 @@ static bool failed_chunks(const cm_readbench_session *s, const cm_readbench_fact
     const cm_readbench_counts *c = &s->counts;
     (void)f;
     snprintf(text, size,
-             "%" PRIu64 " chunks could not be read or decoded, %" PRIu64 " of %" PRIu64
+             "%" PRIu64 " chunk%s could not be read or decoded, %" PRIu64 " of %" PRIu64
              " batches failed%s%s",
-             c->failed_chunks, c->failed_batches, c->batches, s->first_failure != NULL ? ": " : "",
+             c->failed_chunks, plural(c->failed_chunks), c->failed_batches, c->batches,
+             s->first_failure != NULL ? ": " : "",
              s->first_failure != NULL ? s->first_failure : "");
     return c->failed_chunks > 0 || c->failed_batches > 0;
 }
@@ -158,8 +164,8 @@ static bool validation(const cm_readbench_session *s, const cm_readbench_facts *
                        size_t size)
 {
     (void)f;
-    snprintf(text, size, "validation found %" PRIu64 " differences on the device",
-             s->device.mismatches);
+    snprintf(text, size, "validation found %" PRIu64 " difference%s on the device",
+             s->device.mismatches, plural(s->device.mismatches));
     return s->device.mismatches > 0;
 }
 
@@ -167,9 +173,10 @@ static bool oversubscribed(const cm_readbench_session *s, const cm_readbench_fac
                            size_t size)
 {
     snprintf(text, size,
-             "%u workers with %u thread%s each are %" PRIu64 " threads on %u CPUs: they take turns",
-             s->pool_workers, s->worker_threads, s->worker_threads == 1 ? "" : "s", f->nthreads,
-             s->cpus);
+             "%u worker%s with %u thread%s each are %" PRIu64
+             " threads on %u CPU%s: they take turns",
+             s->pool_workers, plural(s->pool_workers), s->worker_threads, plural(s->worker_threads),
+             f->nthreads, s->cpus, plural(s->cpus));
     return s->cpus > 0 && f->nthreads > s->cpus;
 }
 
@@ -247,9 +254,9 @@ int cm_readbench_explain_workers(cm_readbench_session *session, size_t n, cm_err
             continue;
         char text[SENTENCE_SIZE];
         snprintf(text, sizeof(text),
-                 "%u workers gave %.1f %% %s samples/s than %u: saturated, more will not help",
-                 s->workers, gain < 0 ? -gain * 100 : gain * 100, gain < 0 ? "fewer" : "more",
-                 fewer->workers);
+                 "%u worker%s gave %.1f %% %s samples/s than %u: saturated, more will not help",
+                 s->workers, plural(s->workers), gain < 0 ? -gain * 100 : gain * 100,
+                 gain < 0 ? "fewer" : "more", fewer->workers);
         int rc = add_finding(s, "saturated", text, err);
         if (rc != CM_OK)
             return rc;

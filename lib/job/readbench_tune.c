@@ -10,8 +10,7 @@
 enum {
     USUAL_PREFETCH = 2, /* DataLoader's; a shorter one leaves nothing to level a late batch */
     MAX_PREFETCH = 16,
-    THREADS_PER_CPU = 4, /* reading threads: those that wait for storage leave the CPU to others */
-    NMOVES = 6
+    THREADS_PER_CPU = 4 /* reading threads: those that wait for storage leave the CPU to others */
 };
 
 /* What tuning may change. */
@@ -150,26 +149,47 @@ static size_t centre(const cm_tuner *t, const cm_readbench_report *report)
     return best;
 }
 
-/* The steps around C, the most promising first; some of them are not allowed. */
+enum { /* steps, in the order in which they are tried */
+    MORE_WORKERS,
+    FEWER_WORKERS,
+    LONGER_PREFETCH,
+    OTHER_LOADER,
+    MORE_THREADS,
+    SHORTER_PREFETCH,
+    NMOVES
+};
+
+/* The steps around C; some of them are not allowed. */
 static void make_moves(const choice *c, choice *move)
 {
     for (size_t m = 0; m < NMOVES; m++)
         move[m] = *c;
-    move[0].workers = c->workers == 0 ? 1 : c->workers * 2;
-    move[1].workers = c->workers / 2;
-    move[2].prefetch = c->prefetch * 2;
-    move[3].planned = !c->planned;
-    move[3].workers = c->workers == 0 ? 1 : c->workers;
-    move[4].worker_threads = c->worker_threads * 2;
-    move[4].workers = (c->workers + 1) / 2;
-    move[5].prefetch = c->prefetch > USUAL_PREFETCH ? c->prefetch / 2 : c->prefetch;
+    move[MORE_WORKERS].workers = c->workers == 0 ? 1 : c->workers * 2;
+    move[FEWER_WORKERS].workers = c->workers / 2;
+    move[LONGER_PREFETCH].prefetch = c->prefetch * 2;
+    move[OTHER_LOADER].planned = !c->planned;
+    move[OTHER_LOADER].workers = c->workers == 0 ? 1 : c->workers;
+    move[MORE_THREADS].worker_threads = c->worker_threads * 2;
+    move[MORE_THREADS].workers = (c->workers + 1) / 2;
+    move[SHORTER_PREFETCH].prefetch = c->prefetch > USUAL_PREFETCH ? c->prefetch / 2 : c->prefetch;
 }
 
-/* Only fewer workers can be a gain where steps do not wait. */
-static bool may_gain(const cm_readbench_session *s, size_t move)
+static bool has_finding(const cm_readbench_session *s, const char *rule)
+{
+    for (size_t i = 0; i < s->nfindings; i++)
+        if (strcmp(s->finding[i].rule, rule) == 0)
+            return true;
+    return false;
+}
+
+/* Where steps do not wait only fewer workers can be a gain, where all CPUs are busy more threads are none. */
+static bool may_gain(const cm_readbench_session *s, unsigned move)
 {
     const double most = s->wait_share < 1 ? s->wait_share / (1 - s->wait_share) : 1;
-    return most >= CM_RULE_GAIN || move == 1;
+
+    if (most < CM_RULE_GAIN)
+        return move == FEWER_WORKERS;
+    return (move != MORE_WORKERS && move != MORE_THREADS) || !has_finding(s, "cpu-bound");
 }
 
 static bool choose_step(const cm_tuner *t, const cm_readbench_report *report, choice *out)
@@ -179,10 +199,14 @@ static bool choose_step(const cm_tuner *t, const cm_readbench_report *report, ch
 
     if (rate(report, a) <= 0)
         return false;
+    const cm_readbench_session *s = &report->session[a->session];
+    /* Chunks that are decoded again and again: the other loader is what changes most. */
+    const unsigned first =
+        s->amplification[0] > CM_RULE_AMPLIFICATION && !a->choice.planned ? OTHER_LOADER : 0;
     make_moves(&a->choice, move);
-    for (size_t m = 0; m < NMOVES; m++) {
-        if (!may_gain(&report->session[a->session], m) || !is_allowed(t, report, &move[m]) ||
-            was_tried(t, &move[m]))
+    for (unsigned i = 0; i < NMOVES; i++) {
+        const unsigned m = (first + i) % NMOVES;
+        if (!may_gain(s, m) || !is_allowed(t, report, &move[m]) || was_tried(t, &move[m]))
             continue;
         *out = move[m];
         return true;

@@ -260,10 +260,10 @@ static void test_rules_on_either_side(void **state)
         {"fits-in-memory", is_resident, 0.90, 0.91, "page cache"},
         {"fits-in-memory", is_unknown_and_smaller, 1.0, 1.01, "page cache"},
         {"missing-chunks", misses, 0, 1, "1 of 5000"},
-        {"failed-chunks", fails_chunks, 0, 1, "1 chunks could not"},
+        {"failed-chunks", fails_chunks, 0, 1, "1 chunk could not"},
         {"failed-chunks", fails_batches, 0, 1, "1 of 100 batches"},
         {"workers-died", dies, 0, 1, "started again"},
-        {"validation", differs, 0, 1, "1 differences"},
+        {"validation", differs, 0, 1, "1 difference on"},
         {"oversubscribed", has_workers, NCPUS, NCPUS + 1, "5 threads on 4 CPUs"},
         {"oversubscribed", has_threads, NCPUS / 2, NCPUS / 2 + 1, "6 threads"},
     };

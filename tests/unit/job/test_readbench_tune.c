@@ -502,6 +502,34 @@ static void test_tuning_when_things_fail(void **state)
     release_verdict(&t.report);
 }
 
+/* Where chunks are decoded again and again, and all CPUs are busy, the other loader comes first. */
+static void test_the_most_promising_step_first(void **state)
+{
+    cm_readbench_finding busy[] = {{"cpu-bound", "all 4 CPUs were busy"}};
+    cm_readbench_options o = plain(), next;
+    cm_readbench_session s[3];
+    cm_readbench_report report = {.session = s, .advice = {.cpus = 4, .workers = 2, .threads = 1}};
+    const char *label;
+    cm_tuner *tuner;
+    (void)state;
+
+    assert_int_equal(cm_tuner_create(&o, &tuner, NULL), CM_OK);
+    for (unsigned i = 0; i < 3; i++) {
+        const measured m = {i ? "threads" : "sync", i ? 2 : 1, 1, 2, 10.0 * (i + 1), 0, 64};
+        assert_true(cm_tuner_next(tuner, &report, &next, &label));
+        assert_string_equal(next.loader, i == 2 ? "planned" : "map");
+        s[i] = session_of(&m);
+        s[i].wait_share = 0.9;
+        s[i].amplification[0] = 8;
+        s[i].finding = busy;
+        s[i].nfindings = 1;
+        report.nsessions++;
+    }
+    while (cm_tuner_next(tuner, &report, &next, &label))
+        assert_true(next.workers * next.worker_threads <= 2);
+    cm_tuner_free(tuner);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -516,6 +544,7 @@ int main(void)
         cmocka_unit_test(test_the_users_own_is_the_baseline),
         cmocka_unit_test(test_limits_of_the_user),
         cmocka_unit_test(test_tuning_when_things_fail),
+        cmocka_unit_test(test_the_most_promising_step_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
