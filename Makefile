@@ -64,7 +64,7 @@ SUPPORT_BIN := $(patsubst tests/support/bin/%.c,$(BUILD)/tests/bin/%,$(wildcard 
 SAMPLE_BIN := $(patsubst scripts/%.c,$(BUILD)/bin/%,$(wildcard scripts/*.c))
 
 .PHONY: all lib tools demo check check-tsan test-programs unit bench asan tsan fuzz lint format \
-        install uninstall deps clean help
+        install uninstall bundle deps clean help
 .SECONDARY:
 .DEFAULT_GOAL := all
 
@@ -168,6 +168,25 @@ lint: ## includes go down only, third-party headers in their place, sources form
 
 format: ## clang-format over every source
 	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
+
+# The same programs, which look for libraries beside themselves.  DT_RPATH, unlike
+# DT_RUNPATH, holds for the libraries of libraries too.
+RPATH = -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/$(1)lib'
+BUNDLED_BIN  := $(TOOLS:%=$(BUILD)/bundle/bin/%)
+BUNDLED_TEST := $(patsubst %.c,$(BUILD)/bundle/%,$(wildcard tests/gpu/test_*.c))
+define bundle_rule
+$(BUILD)/bundle/bin/$(1): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/$(1)/*.c)) $(COMMON_TOOL_OBJ) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+	@mkdir -p $$(@D)
+	@$(CC) -o $$@ $$^ $$(ALL_LIBS) $$(call RPATH,../)
+endef
+$(foreach t,$(TOOLS),$(eval $(call bundle_rule,$(t))))
+$(BUILD)/bundle/tests/gpu/test_%: $(BUILD)/tests/gpu/test_%.o $(BUILD)/tests/gpu/kinds.o $(foreach l,$(UNDER_gpu),$(call layer_lib,$(l)))
+	@mkdir -p $(@D)
+	@$(CC) -o $@ $^ $(shell pkg-config --libs cmocka) $(ALL_LIBS) $(call RPATH,../../)
+bundle: deps ## BUILD/bundle: programs and the libraries they need, for a machine without them
+	@$(MAKE) --no-print-directory -j$(JOBS) $(BUNDLED_BIN) $(BUNDLED_TEST) $(FAKE_CUDA)
+	@mkdir -p $(BUILD)/bundle/tests/lib && cp $(BUILD)/tests/lib/fake_cuda_12.so $(BUILD)/bundle/tests/lib
+	@scripts/bundle.sh $(BUILD)
 
 install: all ## programs, man pages and completion into PREFIX
 	@scripts/install.sh $(BUILD) "$(DESTDIR)$(PREFIX)"
