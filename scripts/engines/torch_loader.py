@@ -69,7 +69,10 @@ def main():
     try:
         for tensors in loader(read, greeting["sample"], requests()):
             seconds = time.perf_counter() - asked["at"]
-            parts = [list(tensor.numpy()) for tensor in tensors]
+            parts = [
+                [sample[engine.slices([0] * len(shape), shape)] for sample, shape in zip(tensor.numpy(), part["shape"])]
+                for tensor, part in zip(tensors, asked["request"]["parts"])
+            ]
             lines.write(engine.answer(asked["request"], parts, seconds, greeting["sample"], checksum))
     except Exception as error:  # the iterator of a DataLoader that raised cannot go on
         lines.write({"error": engine.reason(error)})
