@@ -9,6 +9,8 @@ libnetcdf-dev libhdf5-dev libzstd-dev libblosc-dev libdeflate-dev libjson-c-dev 
 libbz2-dev libaec-dev libcmocka-dev"
 # What the tests and `make lint` run: their parts are skipped, and counted, where it is absent.
 WANTED="python3 python3-venv gdal-bin netcdf-bin clang-format"
+# readbench's pages are looked at in a browser, which Ubuntu has in another form only.
+grep -qx 'ID=debian' /etc/os-release 2>/dev/null && WANTED="$WANTED chromium"
 
 if ! command -v dpkg-query >/dev/null; then
     echo "install-deps: this is no Debian or Ubuntu; install the counterparts of: $NEEDED" >&2
