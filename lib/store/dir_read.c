@@ -154,6 +154,11 @@ static int read_mapped(int fd, const char *key, uint64_t offset, void *dst, size
             rc = cm_fail_errno(err, errno, "%s", key);
     }
     munmap(map, before + nbytes);
+    /* The last page of a mapping goes on past the end of the file with zeros. */
+    struct stat st;
+    if (rc == CM_OK && fstat(fd, &st) == 0 && (uint64_t)st.st_size < offset + nbytes)
+        rc = ends_short(key, (uint64_t)st.st_size, (size_t)(offset + nbytes - (uint64_t)st.st_size),
+                        err);
     return rc;
 }
 

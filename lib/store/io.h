@@ -21,7 +21,7 @@ typedef enum cm_io {
  * found out about O_DIRECT only when an object is opened.
  *
  * System calls for an object read whole: open, fstat, read, close; with MMAP mmap,
- * copy and munmap in place of the read; with URING the opens and the reads of many
+ * copy, munmap and fstat in place of the read; with URING the opens and the reads of many
  * go in with one call each, and every file costs an fstat, an fcntl and a close.
  * For a range of an open object: the read alone.
  */
