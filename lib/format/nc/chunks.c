@@ -57,7 +57,7 @@ static int check_place(const cm_source *source, const cm_chunk_place *place, cm_
 static int fetch_indexed(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out, cm_error *err)
 {
     cm_nc_node *node = (cm_nc_node *)a;
-    const cm_source *source = &node->file->source;
+    const cm_source *source = &node->file->data;
     cm_chunk_place place;
     *out = (cm_fetch){.present = cm_chunk_index_find(&node->index, number, &place)};
     if (!out->present)
@@ -170,7 +170,7 @@ static int fetch_many_indexed(cm_array *a, cm_fetch_many *many, cm_error *err)
     if (rc)
         return rc;
     uint64_t start = cm_now_ns();
-    rc = read_pieces(&node->file->source, many, s->piece, n, err);
+    rc = read_pieces(&node->file->data, many, s->piece, n, err);
     many->io_ns = cm_now_ns() - start;
     return rc ? cm_fetch_blame(a, many, rc, err) : CM_OK;
 }

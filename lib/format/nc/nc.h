@@ -10,6 +10,7 @@
 #define CM_FORMAT_NC_NC_H
 
 #include "format/array.h"
+#include "store/io.h"
 
 typedef struct cm_nc_file cm_nc_file;
 
@@ -52,6 +53,9 @@ typedef struct cm_nc_group {
 
 typedef struct cm_nc_options {
     bool library_only; /* every array through netCDF-C: the independent reader for verification */
+    /* PREAD or DIRECT, others are CM_EUNSUPPORTED.  With DIRECT preparing a variable
+       that is read through a library is CM_EUNSUPPORTED; metadata are read as ever. */
+    cm_io io;
 } cm_nc_options;
 
 /*

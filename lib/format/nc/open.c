@@ -44,7 +44,34 @@ static int open_source(cm_nc_file *file, cm_error *err)
     if (st.st_size == 0)
         return cm_fail(err, CM_EFORMAT, "%s: is empty", file->path);
     file->source.nbytes = (uint64_t)st.st_size;
+    file->data = file->source;
     return CM_OK;
+}
+
+/* Whence elements are read. */
+static int open_data(cm_nc_file *file, cm_io io, cm_error *err)
+{
+    if (io == CM_IO_PREAD)
+        return CM_OK;
+    if (io != CM_IO_DIRECT)
+        return cm_fail(err, CM_EUNSUPPORTED, "%s: NetCDF is read with pread or O_DIRECT only",
+                       file->path);
+    int rc = cm_direct_create(&file->direct, err);
+    if (rc)
+        return rc;
+    int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_DIRECT);
+    if (fd < 0 && errno != EINVAL)
+        return cm_fail_errno(err, errno, "%s", file->path);
+    if (fd < 0)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "%s: its file system does not read past the page cache (O_DIRECT)",
+                       file->path);
+    file->data = cm_source_of_direct(fd, file->source.nbytes, file->direct);
+    uint8_t first;
+    rc = cm_source_read(&file->data, 0, &first, 1, err);
+    if (rc)
+        cm_error_prefix(err, "%s", file->path);
+    return rc;
 }
 
 static int check_end(const cm_nc_file *file, uint64_t promised, cm_error *err)
@@ -180,6 +207,7 @@ int cm_nc_open(const char *path, const cm_nc_options *options, cm_nc_file **out,
     if (!file)
         return CM_ENOMEM;
     file->source.fd = -1;
+    file->data.fd = -1;
     file->ncid = -1;
     file->h5 = -1;
     file->library_only = options && options->library_only;
@@ -187,7 +215,8 @@ int cm_nc_open(const char *path, const cm_nc_options *options, cm_nc_file **out,
     bool is_hdf5 = false;
     int rc = CM_ENOMEM;
     file->path = cm_strdup(path, err);
-    if (!file->path || (rc = open_source(file, err)) || (rc = classify(file, &is_hdf5, err)))
+    if (!file->path || (rc = open_source(file, err)) || (rc = classify(file, &is_hdf5, err)) ||
+        (rc = open_data(file, options ? options->io : CM_IO_PREAD, err)))
         goto out;
     /* A resolved path has no "//", so that netCDF-C cannot take it for a URL. */
     real_path = realpath(path, NULL);
@@ -277,6 +306,9 @@ void cm_nc_close(cm_nc_file *file)
     free(file->dim);
     free(file->warning);
     cm_classic_header_release(&file->classic);
+    if (file->direct && file->data.fd >= 0 && file->data.fd != file->source.fd)
+        close(file->data.fd);
+    cm_direct_free(file->direct);
     if (file->source.fd >= 0)
         close(file->source.fd);
     free(file->path);

@@ -99,7 +99,7 @@ static int prepare_classic(cm_nc_node *node, cm_error *err)
         return cm_fail(err, CM_EINTERNAL,
                        "%s: variable %s: netCDF-C and the header disagree about its shape",
                        node->file->path, a->name);
-    node->slab = (cm_slab){.source = node->file->source,
+    node->slab = (cm_slab){.source = node->file->data,
                            .begin = c->begin,
                            .row_stride = c->is_record ? h->record_nbytes : row,
                            .itemsize = c->itemsize,
@@ -124,7 +124,7 @@ static int prepare_contiguous(cm_nc_node *node, cm_error *err)
                        ", but the file ends at %" PRIu64,
                        node->file->path, a->name, nbytes, (uint64_t)begin, file_nbytes);
     if (begin != HADDR_UNDEF) {
-        node->slab = (cm_slab){.source = node->file->source,
+        node->slab = (cm_slab){.source = node->file->data,
                                .begin = begin,
                                .row_stride = row_nbytes(a),
                                .itemsize = a->dtype.nbytes,
@@ -227,11 +227,22 @@ static int prepare_locked(cm_nc_node *node, cm_error *err)
                                                : prepare_contiguous(node, err);
 }
 
+/* Libraries read through the page cache: with O_DIRECT nothing is taken instead of it. */
+static int check_io(const cm_nc_node *node, cm_error *err)
+{
+    cm_nc_access access = node->var.access;
+    if (!node->file->direct || access == CM_NC_CHUNK_INDEX || access == CM_NC_ARITHMETIC)
+        return CM_OK;
+    return cm_fail(err, CM_EUNSUPPORTED,
+                   "%s: variable %s: is not read past the page cache, but through a library: %s",
+                   node->file->path, node->var.array.name, node->var.access_reason);
+}
+
 int cm_nc_var_prepare(cm_nc_file *file, cm_nc_var *var, cm_error *err)
 {
     cm_nc_node *node = (cm_nc_node *)var;
     if (node->prepared)
-        return CM_OK;
+        return check_io(node, err);
     if (var->unsupported)
         return cm_fail(err, CM_EUNSUPPORTED, "%s: variable %s: %s is not convertible", file->path,
                        var->array.name, var->unsupported);
@@ -242,7 +253,7 @@ int cm_nc_var_prepare(cm_nc_file *file, cm_nc_var *var, cm_error *err)
     int rc = prepare_locked(node, err);
     cm_nc_unlock();
     node->prepared = !rc;
-    return rc;
+    return rc ? rc : check_io(node, err);
 }
 
 const cm_codec_spec *cm_nc_var_codecs(const cm_nc_var *var, size_t *n)

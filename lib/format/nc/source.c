@@ -32,9 +32,19 @@ static int read_memory(const cm_source *s, uint64_t offset, void *dst, size_t nb
     return CM_OK;
 }
 
+static int read_direct(const cm_source *s, uint64_t offset, void *dst, size_t nbytes, cm_error *err)
+{
+    return cm_direct_read(s->direct, s->fd, "the file", offset, dst, nbytes, err);
+}
+
 cm_source cm_source_of_fd(int fd, uint64_t nbytes)
 {
     return (cm_source){.read = read_fd, .fd = fd, .nbytes = nbytes};
+}
+
+cm_source cm_source_of_direct(int fd, uint64_t nbytes, cm_direct *direct)
+{
+    return (cm_source){.read = read_direct, .fd = fd, .direct = direct, .nbytes = nbytes};
 }
 
 cm_source cm_source_of_memory(const void *data, size_t nbytes)

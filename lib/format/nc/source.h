@@ -5,17 +5,20 @@
 #ifndef CM_FORMAT_NC_SOURCE_H
 #define CM_FORMAT_NC_SOURCE_H
 
-#include "base/mem.h"
+#include "store/direct.h"
 
 typedef struct cm_source {
     int (*read)(const struct cm_source *s, uint64_t offset, void *dst, size_t nbytes,
                 cm_error *err);
     const uint8_t *memory; /* of a source in memory */
     int fd;                /* of a source that is a file */
+    cm_direct *direct;     /* borrowed, of a file that was opened with O_DIRECT */
     uint64_t nbytes;       /* in all */
 } cm_source;
 
 cm_source cm_source_of_fd(int fd, uint64_t nbytes);
+/* The same past the page cache: FD was opened with O_DIRECT. */
+cm_source cm_source_of_direct(int fd, uint64_t nbytes, cm_direct *direct);
 cm_source cm_source_of_memory(const void *data, size_t nbytes);
 
 /* All NBYTES or an error; CM_EFORMAT when they do not lie within the source.  Any thread. */

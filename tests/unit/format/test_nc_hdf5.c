@@ -271,6 +271,43 @@ static void test_layouts(void **state)
     cm_fetch_many_release(&many);
 }
 
+/* Past the page cache, or refused: never through a library after all. */
+static void test_direct(void **state)
+{
+    (void)state;
+    cm_fetch_many many = {0};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const row *r = &rows[i];
+        const char *path = temp_path("direct.h5");
+        cm_error err;
+        cm_nc_file *file;
+        make_file(r, path);
+        cm_nc_options options = {.io = CM_IO_MMAP};
+        assert_int_equal(cm_nc_open(path, &options, &file, &err), CM_EUNSUPPORTED);
+        options.io = CM_IO_DIRECT;
+        int rc = cm_nc_open(path, &options, &file, &err);
+        unlink(path);
+        if (rc == CM_EUNSUPPORTED) {
+            print_message("%s\n", err.text);
+            skip();
+        }
+        ASSERT_OK(rc, err);
+        cm_nc_var *var = find_var(file, "v");
+        for (int again = 0; again < 2; again++) {
+            rc = cm_nc_var_prepare(file, var, &err);
+            bool known = var->access == CM_NC_CHUNK_INDEX || var->access == CM_NC_ARITHMETIC;
+            assert_int_equal(rc, known ? CM_OK : CM_EUNSUPPORTED);
+            assert_true(known || strstr(err.text, "variable v: is not read past the page cache"));
+        }
+        if (rc == CM_OK)
+            assert_same_as_library(file, var);
+        if (rc == CM_OK && var->array.chunked)
+            check_fetch_many(&var->array, &many);
+        cm_nc_close(file);
+    }
+    cm_fetch_many_release(&many);
+}
+
 /* Chunks written raw: one of them skipped a filter, as its mask says. */
 static void test_filter_mask(void **state)
 {
@@ -546,13 +583,10 @@ static void test_other_floats(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_filter_mask),
-        cmocka_unit_test(test_short_of_dimension),
-        cmocka_unit_test(test_library_only),
-        cmocka_unit_test(test_unwritten),
-        cmocka_unit_test(test_elsewhere),
-        cmocka_unit_test(test_other_floats),
+        cmocka_unit_test(test_layouts),      cmocka_unit_test(test_direct),
+        cmocka_unit_test(test_filter_mask),  cmocka_unit_test(test_short_of_dimension),
+        cmocka_unit_test(test_library_only), cmocka_unit_test(test_unwritten),
+        cmocka_unit_test(test_elsewhere),    cmocka_unit_test(test_other_floats),
     };
     return cmocka_run_group_tests_name("nc_hdf5", tests, NULL, NULL);
 }
