@@ -21,7 +21,7 @@ typedef struct cm_dir_store {
 int cm_dir_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err);
 int cm_dir_size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err);
 int cm_dir_identity(cm_store *store, const char *key, cm_identity *out, cm_error *err);
-int cm_dir_read_many(cm_store *store, cm_read *read, size_t n, cm_buf *buf, cm_error *err);
+int cm_dir_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err);
 int cm_dir_reader_open(cm_store *store, const char *key, cm_object_reader **out, cm_error *err);
 int cm_dir_reader_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
                        cm_error *err);

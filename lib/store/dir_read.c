@@ -286,7 +286,7 @@ void cm_dir_reader_close(cm_object_reader *reader)
 
 /* ---- many at once ---- */
 
-static int read_one(cm_dir_store *dir, cm_read *read, cm_buf *buf, cm_error *err)
+static int read_one(cm_dir_store *dir, cm_store_read *read, cm_buf *buf, cm_error *err)
 {
     read->at = buf->nbytes;
     int rc;
@@ -309,7 +309,7 @@ static int read_one(cm_dir_store *dir, cm_read *read, cm_buf *buf, cm_error *err
 /* Up to GROUP reads on their way through a ring. */
 typedef struct group {
     cm_dir_store *dir;
-    cm_read *read;
+    cm_store_read *read;
     size_t n;
     cm_ring_request request[GROUP]; /* opens, then reads */
     int fd[GROUP];                  /* of read i; ours to close unless it has a reader */
@@ -319,7 +319,7 @@ static int open_all(group *g, cm_error *err)
 {
     size_t from[GROUP], nopen = 0;
     for (size_t i = 0; i < g->n; i++) {
-        const cm_read *read = &g->read[i];
+        const cm_store_read *read = &g->read[i];
         g->fd[i] = read->reader ? ((dir_reader *)read->reader)->fd : -1;
         if (read->reader)
             continue;
@@ -331,7 +331,7 @@ static int open_all(group *g, cm_error *err)
     for (size_t k = 0; k < nopen; k++)
         g->fd[from[k]] = g->request[k].opened;
     for (size_t k = 0; k < nopen && rc == CM_OK; k++) {
-        cm_read *read = &g->read[from[k]];
+        cm_store_read *read = &g->read[from[k]];
         int errnum = g->request[k].error;
         uint64_t nbytes = 0;
         rc = errnum ? open_failed(g->dir, read->key, errnum, err)
@@ -350,7 +350,7 @@ static int read_all(group *g, cm_buf *buf, cm_error *err)
 {
     size_t at = buf->nbytes, total = 0, from[GROUP], nread = 0;
     for (size_t i = 0; i < g->n; i++) {
-        cm_read *read = &g->read[i];
+        cm_store_read *read = &g->read[i];
         if (read->reader)
             read->got_nbytes = (size_t)read->nbytes;
         read->at = at + total;
@@ -361,7 +361,7 @@ static int read_all(group *g, cm_buf *buf, cm_error *err)
     if (rc)
         return rc;
     for (size_t i = 0; i < g->n; i++) {
-        const cm_read *read = &g->read[i];
+        const cm_store_read *read = &g->read[i];
         if (read->got_nbytes == 0)
             continue;
         g->request[nread] = (cm_ring_request){.fd = g->fd[i],
@@ -372,7 +372,7 @@ static int read_all(group *g, cm_buf *buf, cm_error *err)
     }
     rc = nread ? cm_rings_run(g->dir->rings, g->request, nread, err) : CM_OK;
     for (size_t k = 0; k < nread && rc == CM_OK; k++) {
-        const cm_read *read = &g->read[from[k]];
+        const cm_store_read *read = &g->read[from[k]];
         rc = check_request(&g->request[k], read->reader ? read->reader->key : read->key, err);
     }
     return rc;
@@ -389,7 +389,7 @@ static int read_group(group *g, cm_buf *buf, cm_error *err)
     return rc;
 }
 
-int cm_dir_read_many(cm_store *store, cm_read *read, size_t n, cm_buf *buf, cm_error *err)
+int cm_dir_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err)
 {
     int rc = CM_OK;
     if (dir_of(store)->io != CM_IO_URING) {

@@ -171,7 +171,7 @@ static int append_object(cm_disk_cache *cache, const char *key, uint64_t max_nby
     }
     atomic_fetch_add(&cache->misses, 1);
     buf->nbytes = at;
-    cm_read read = {.key = key, .nbytes = UINT64_MAX, .max_nbytes = max_nbytes};
+    cm_store_read read = {.key = key, .nbytes = UINT64_MAX, .max_nbytes = max_nbytes};
     uint64_t nrequests = 0;
     rc = cm_store_read_more(cache->slow, &read, 1, buf, &nrequests, err);
     if (rc == CM_OK && read.absent)
@@ -188,11 +188,12 @@ static int cache_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_b
     return append_object(cm_disk_cache_of(store), key, max_nbytes, buf, err);
 }
 
-static int cache_read_many(cm_store *store, cm_read *read, size_t n, cm_buf *buf, cm_error *err)
+static int cache_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
+                           cm_error *err)
 {
     int rc = CM_OK;
     for (size_t i = 0; i < n && rc == CM_OK; i++) {
-        cm_read *r = &read[i];
+        cm_store_read *r = &read[i];
         r->at = buf->nbytes;
         if (r->reader) {
             rc = cm_buf_extend(buf, r->nbytes, err);

@@ -21,7 +21,7 @@ typedef struct cm_store_ops {
     int (*get)(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err);
     int (*size)(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err);
     /* NULL: read one by one.  Behind what BUF holds; the keys and ranges were checked. */
-    int (*read_many)(cm_store *store, cm_read *read, size_t n, cm_buf *buf, cm_error *err);
+    int (*read_many)(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err);
     /* NULL: the size has to do. */
     int (*identity)(cm_store *store, const char *key, cm_identity *out, cm_error *err);
     int (*put)(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err);

@@ -28,7 +28,7 @@ typedef enum cm_io {
 int cm_store_open_dir_io(const char *path, cm_io io, cm_store **out, cm_error *err);
 
 /* Several reads that may go to storage at once. */
-typedef struct cm_read {
+typedef struct cm_store_read {
     const char *key; /* an object, whole (OFFSET 0, NBYTES UINT64_MAX), when READER is NULL */
     cm_object_reader *reader; /* or a range of an open one */
     uint64_t offset;
@@ -38,18 +38,18 @@ typedef struct cm_read {
     bool absent; /* of a whole object: it is not there */
     size_t at;   /* where it lies in the buffer */
     size_t got_nbytes;
-} cm_read;
+} cm_store_read;
 
 /*
  * Reads all N into BUF, in place of what it held, one after the other at `at`.
  * *nrequests: what storage was asked for, one for each read, absent or not.  When
  * one fails, none is valid.
  */
-int cm_store_read_many(cm_store *store, cm_read *read, size_t n, cm_buf *buf, uint64_t *nrequests,
-                       cm_error *err);
+int cm_store_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
+                       uint64_t *nrequests, cm_error *err);
 /* The same behind what BUF holds; adds to *nrequests. */
-int cm_store_read_more(cm_store *store, cm_read *read, size_t n, cm_buf *buf, uint64_t *nrequests,
-                       cm_error *err);
+int cm_store_read_more(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
+                       uint64_t *nrequests, cm_error *err);
 
 /*
  * A store over SLOW (borrowed) that keeps the objects it has read, whole, in the

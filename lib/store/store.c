@@ -107,7 +107,7 @@ void cm_object_close(cm_object_reader *reader)
 }
 
 /* One whole object behind what BUF holds, for kinds that have no way of their own. */
-static int append_object(cm_store *store, cm_read *read, cm_buf *buf, cm_error *err)
+static int append_object(cm_store *store, cm_store_read *read, cm_buf *buf, cm_error *err)
 {
     cm_object_reader *reader;
     int rc = store->ops->reader_open(store, read->key, &reader, err);
@@ -127,7 +127,7 @@ static int append_object(cm_store *store, cm_read *read, cm_buf *buf, cm_error *
     return rc;
 }
 
-static int append_range(cm_store *store, cm_read *read, cm_buf *buf, cm_error *err)
+static int append_range(cm_store *store, cm_store_read *read, cm_buf *buf, cm_error *err)
 {
     size_t at = buf->nbytes;
     int rc = cm_buf_extend(buf, read->nbytes, err);
@@ -138,7 +138,7 @@ static int append_range(cm_store *store, cm_read *read, cm_buf *buf, cm_error *e
     return rc;
 }
 
-static int read_each(cm_store *store, cm_read *read, size_t n, cm_buf *buf, cm_error *err)
+static int read_each(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err)
 {
     for (size_t i = 0; i < n; i++) {
         read[i].at = buf->nbytes;
@@ -151,10 +151,10 @@ static int read_each(cm_store *store, cm_read *read, size_t n, cm_buf *buf, cm_e
     return CM_OK;
 }
 
-static int check_reads(const cm_store *store, cm_read *read, size_t n, cm_error *err)
+static int check_reads(const cm_store *store, cm_store_read *read, size_t n, cm_error *err)
 {
     for (size_t i = 0; i < n; i++) {
-        cm_read *r = &read[i];
+        cm_store_read *r = &read[i];
         r->absent = false;
         r->at = r->got_nbytes = 0;
         if (!r->reader && (r->offset != 0 || r->nbytes != UINT64_MAX))
@@ -169,8 +169,8 @@ static int check_reads(const cm_store *store, cm_read *read, size_t n, cm_error 
     return CM_OK;
 }
 
-int cm_store_read_more(cm_store *store, cm_read *read, size_t n, cm_buf *buf, uint64_t *nrequests,
-                       cm_error *err)
+int cm_store_read_more(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
+                       uint64_t *nrequests, cm_error *err)
 {
     int rc = check_reads(store, read, n, err);
     if (rc)
@@ -184,8 +184,8 @@ int cm_store_read_more(cm_store *store, cm_read *read, size_t n, cm_buf *buf, ui
     return rc;
 }
 
-int cm_store_read_many(cm_store *store, cm_read *read, size_t n, cm_buf *buf, uint64_t *nrequests,
-                       cm_error *err)
+int cm_store_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
+                       uint64_t *nrequests, cm_error *err)
 {
     *nrequests = 0;
     buf->nbytes = 0; /* so that growing copies nothing */

@@ -16,7 +16,7 @@ enum {
 typedef struct many_state {
     size_t capacity;
     cm_piece *piece;
-    cm_read *read;
+    cm_store_read *read;
     cm_buf keys;
     const cm_shard *shard[MAX_SHARDS];
     size_t nshards; /* held */
@@ -79,9 +79,9 @@ static int name_objects(const cm_zarr_array *z, cm_fetch_many *many, many_state 
             return cm_zarr_prefix_chunk(err, z, many->item[i].number, rc);
     }
     for (size_t i = 0; i < many->n; i++)
-        s->read[i] = (cm_read){.key = (const char *)s->keys.data + s->piece[i].at,
-                               .nbytes = UINT64_MAX,
-                               .max_nbytes = cm_zarr_max_stored(z)};
+        s->read[i] = (cm_store_read){.key = (const char *)s->keys.data + s->piece[i].at,
+                                     .nbytes = UINT64_MAX,
+                                     .max_nbytes = cm_zarr_max_stored(z)};
     return CM_OK;
 }
 
@@ -98,7 +98,7 @@ int cm_zarr_fetch_objects(cm_array *a, cm_fetch_many *many, cm_error *err)
     if (rc)
         return cm_fetch_blame(a, many, rc, err);
     for (size_t i = 0; i < many->n; i++) {
-        const cm_read *r = &s->read[i];
+        const cm_store_read *r = &s->read[i];
         if (r->absent)
             continue;
         many->item[i].present = true;
@@ -170,9 +170,9 @@ static int read_pieces(cm_zarr_array *z, many_state *s, cm_fetch_many *many, cm_
     for (size_t i = 0, count; i < n; i += count) {
         uint64_t end;
         count = cm_pieces_merge(piece + i, n - i, &end);
-        s->read[nread++] = (cm_read){.reader = s->shard[piece[i].local]->object,
-                                     .offset = piece[i].offset,
-                                     .nbytes = end - piece[i].offset};
+        s->read[nread++] = (cm_store_read){.reader = s->shard[piece[i].local]->object,
+                                           .offset = piece[i].offset,
+                                           .nbytes = end - piece[i].offset};
         for (size_t k = i; k < i + count; k++)
             piece[k].local = nread - 1; /* from now on its request */
     }
@@ -180,7 +180,7 @@ static int read_pieces(cm_zarr_array *z, many_state *s, cm_fetch_many *many, cm_
     int rc = cm_store_read_more(z->store, s->read, nread, &many->buf, &many->nrequests, err);
     many->nbytes += many->buf.nbytes - before;
     for (size_t i = 0; i < n; i++) {
-        const cm_read *r = &s->read[piece[i].local];
+        const cm_store_read *r = &s->read[piece[i].local];
         piece[i].at = r->at + (size_t)(piece[i].offset - r->offset);
     }
     return rc;

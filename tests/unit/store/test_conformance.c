@@ -371,17 +371,17 @@ static size_t make_object(int i, uint8_t *bytes)
     return nbytes;
 }
 
-static void check_many(cm_store *s, cm_object_reader *reader, cm_read *read, cm_buf *buf)
+static void check_many(cm_store *s, cm_object_reader *reader, cm_store_read *read, cm_buf *buf)
 {
     static char key[NMANY][16];
     uint8_t bytes[NMANY * 61];
     cm_error err = {0};
     for (int i = 0; i < NMANY; i++) {
         snprintf(key[i], sizeof key[i], "m/%d", i);
-        read[i] = (cm_read){.key = key[i], .nbytes = UINT64_MAX, .max_nbytes = sizeof bytes};
+        read[i] = (cm_store_read){.key = key[i], .nbytes = UINT64_MAX, .max_nbytes = sizeof bytes};
         if (i % 3 == 1)
-            read[i] =
-                (cm_read){.reader = reader, .offset = (uint64_t)i, .nbytes = (uint64_t)i * 50};
+            read[i] = (cm_store_read){
+                .reader = reader, .offset = (uint64_t)i, .nbytes = (uint64_t)i * 50};
     }
     uint64_t nrequests = 77;
     cm_store_counts before = cm_store_count(s);
@@ -424,7 +424,7 @@ static void test_read_many(void **state)
     cm_object_reader *reader;
     assert_int_equal(cm_store_put(to, "ranges", bytes, make_object(NMANY, bytes), NULL), CM_OK);
     assert_int_equal(cm_object_open(s, "ranges", &reader, NULL), CM_OK);
-    cm_read read[NMANY];
+    cm_store_read read[NMANY];
     cm_buf buf = {0};
     check_many(s, reader, read, &buf);
     const uint8_t *data = buf.data;
@@ -434,7 +434,7 @@ static void test_read_many(void **state)
     /* Behind what is there. */
     uint64_t nrequests = 3;
     size_t before = buf.nbytes;
-    read[0] = (cm_read){.reader = reader, .offset = 5, .nbytes = 5};
+    read[0] = (cm_store_read){.reader = reader, .offset = 5, .nbytes = 5};
     assert_int_equal(cm_store_read_more(s, read, 1, &buf, &nrequests, NULL), CM_OK);
     assert_int_equal(nrequests, 4);
     assert_int_equal(read[0].at, before);
@@ -451,7 +451,7 @@ static void test_read_many_refuses(void **state)
     cm_object_reader *reader;
     assert_int_equal(cm_object_open(s, "o", &reader, NULL), CM_OK);
     const struct {
-        cm_read read;
+        cm_store_read read;
         int rc;
     } row[] = {
         {{.key = "o", .nbytes = UINT64_MAX, .max_nbytes = 10}, CM_OK},
@@ -467,9 +467,9 @@ static void test_read_many_refuses(void **state)
     cm_buf buf = {0};
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         /* In the middle of others that are fine. */
-        cm_read read[3] = {{.key = "o", .nbytes = UINT64_MAX, .max_nbytes = 10},
-                           row[i].read,
-                           {.key = "f/o", .nbytes = UINT64_MAX, .max_nbytes = 10}};
+        cm_store_read read[3] = {{.key = "o", .nbytes = UINT64_MAX, .max_nbytes = 10},
+                                 row[i].read,
+                                 {.key = "f/o", .nbytes = UINT64_MAX, .max_nbytes = 10}};
         uint64_t nrequests;
         cm_error err = {0};
         assert_int_equal(cm_store_read_many(s, read, 3, &buf, &nrequests, &err), row[i].rc);
@@ -477,8 +477,8 @@ static void test_read_many_refuses(void **state)
     }
     cm_buf_release(&buf);
     cm_buf_init(&buf, 15);
-    cm_read twice[2] = {{.key = "o", .nbytes = UINT64_MAX, .max_nbytes = 10},
-                        {.key = "o", .nbytes = UINT64_MAX, .max_nbytes = 10}};
+    cm_store_read twice[2] = {{.key = "o", .nbytes = UINT64_MAX, .max_nbytes = 10},
+                              {.key = "o", .nbytes = UINT64_MAX, .max_nbytes = 10}};
     uint64_t nrequests;
     assert_int_equal(cm_store_read_many(s, twice, 2, &buf, &nrequests, NULL), CM_EBUDGET);
     cm_buf_release(&buf);
@@ -489,12 +489,12 @@ static void *read_many_often(void *argument)
 {
     worker *w = argument;
     char key[NTHREADS * 4][16];
-    cm_read read[NTHREADS * 4];
+    cm_store_read read[NTHREADS * 4];
     cm_buf buf = {0};
     for (int turn = 0; turn < NOBJECTS; turn++) {
         for (int i = 0; i < NTHREADS * 4; i++) {
             snprintf(key[i], sizeof key[i], "r/%d", (turn + i) % NOBJECTS);
-            read[i] = (cm_read){.key = key[i], .nbytes = UINT64_MAX, .max_nbytes = PIECE};
+            read[i] = (cm_store_read){.key = key[i], .nbytes = UINT64_MAX, .max_nbytes = PIECE};
         }
         uint64_t nrequests;
         w->failures +=

@@ -91,9 +91,9 @@ static void test_shrunk(void **state)
         assert_int_equal(rc != CM_OK, strstr(err.text, "x: ends at ") != NULL);
         cm_buf buf = {0};
         uint64_t nrequests;
-        cm_read many[3] = {{.reader = r, .offset = 0, .nbytes = 0},
-                           {.reader = r, .offset = row[i].offset, .nbytes = row[i].nbytes},
-                           {.reader = r, .offset = 1, .nbytes = 0}};
+        cm_store_read many[3] = {{.reader = r, .offset = 0, .nbytes = 0},
+                                 {.reader = r, .offset = row[i].offset, .nbytes = row[i].nbytes},
+                                 {.reader = r, .offset = 1, .nbytes = 0}};
         assert_int_equal(cm_store_read_many(s, many, 3, &buf, &nrequests, &err), rc);
         cm_buf_release(&buf);
     }
@@ -112,8 +112,8 @@ static void test_vanished(void **state)
     assert_int_equal(got[SIZE - 1], (SIZE - 1) % 251);
     cm_buf buf = {0};
     uint64_t nrequests;
-    cm_read many[2] = {{.key = "x", .nbytes = UINT64_MAX, .max_nbytes = SIZE},
-                       {.reader = r, .offset = 5, .nbytes = 1}};
+    cm_store_read many[2] = {{.key = "x", .nbytes = UINT64_MAX, .max_nbytes = SIZE},
+                             {.reader = r, .offset = 5, .nbytes = 1}};
     assert_int_equal(cm_store_read_many(s, many, 2, &buf, &nrequests, &err), CM_OK);
     assert_true(many[0].absent);
     assert_int_equal(buf.data[many[1].at], 5);
@@ -139,8 +139,8 @@ static void test_no_files(void **state)
         cm_error err = {0};
         cm_object_reader *r = NULL;
         uint64_t nrequests;
-        cm_read many[2] = {{.key = "x", .nbytes = UINT64_MAX, .max_nbytes = SIZE},
-                           {.key = row[i].key, .nbytes = UINT64_MAX, .max_nbytes = SIZE}};
+        cm_store_read many[2] = {{.key = "x", .nbytes = UINT64_MAX, .max_nbytes = SIZE},
+                                 {.key = row[i].key, .nbytes = UINT64_MAX, .max_nbytes = SIZE}};
         assert_int_equal(cm_store_get(s, row[i].key, SIZE, &buf, &err), row[i].rc);
         assert_int_equal(cm_object_open(s, row[i].key, &r, &err), row[i].rc);
         cm_object_close(r);
@@ -157,15 +157,15 @@ static void test_descriptors(void **state)
 {
     cm_store *s = store_with(state, "x");
     cm_buf buf = {0};
-    cm_read many[100];
+    cm_store_read many[100];
     int before = dup(0);
     close(before);
     for (int turn = 0; turn < 3; turn++) {
         cm_error err = {0};
         uint64_t nrequests;
         for (int i = 0; i < 100; i++)
-            many[i] =
-                (cm_read){.key = "x", .nbytes = UINT64_MAX, .max_nbytes = i == 80 ? 10 : SIZE};
+            many[i] = (cm_store_read){
+                .key = "x", .nbytes = UINT64_MAX, .max_nbytes = i == 80 ? 10 : SIZE};
         assert_int_equal(cm_store_read_many(s, many, 100, &buf, &nrequests, &err), CM_EFORMAT);
         assert_int_equal(cm_store_get(s, "x", 10, &buf, &err), CM_EFORMAT);
         cm_object_reader *r;
