@@ -1,0 +1,389 @@
+"""What readbench makes of a report: summary, documents, tables, plots and pages, from runs that never were."""
+
+import csv
+import json
+import math
+import os
+import re
+import statistics
+import subprocess
+import xml.etree.ElementTree as xml
+
+import jsonschema
+import pytest
+import yaml
+
+from support import browser, paths, tool
+
+PROGRAM = paths.BUILD / "tests" / "bin" / "readbench_report"
+SCHEMA = json.loads((paths.ROOT / "tools" / "schema" / "readbench.json").read_text())
+ALONE = ["usual", "none", "one", "zero", "failed", "ranks", "shared", "device", "planned", "hostile"]
+SEVERAL = {"two": 2, "sweep": 6, "tune": 5}
+PLOTS = [
+    "timeline",
+    "total_batch_time",
+    "batch_time_breakdown",
+    "time_distribution_pie",
+    "wait_histogram",
+    "throughput",
+    "resources",
+]
+DATA = ["summary.json", "summary.yaml", "config.yaml", "batches.csv", "events.log", "events_workers.log"]
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def run(case, *args, env=None):
+    # Font libraries keep what they found until the process ends, which a leak checker reports.
+    env = {"ASAN_OPTIONS": f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0".lstrip(":"), **(env or {})}
+    argv = [str(PROGRAM), case, *map(str, args)]
+    done = subprocess.run(argv, capture_output=True, text=True, env=tool.environment(env), timeout=300)
+    assert "Sanitizer" not in done.stderr and "runtime error:" not in done.stderr, done.stderr
+    return tool.Result(argv, done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The files of a case, made once."""
+    root, known = tmp_path_factory.mktemp("reports"), {}
+
+    def make(case):
+        if case not in known:
+            known[case] = run(case, root / case).ok()
+        return root / case
+
+    make.said = known
+    return make
+
+
+def validate(document):
+    jsonschema.Draft202012Validator(SCHEMA).validate(document)
+    return document
+
+
+def batches(folder):
+    with open(folder / "batches.csv", newline="") as f:
+        return [{k: int(v) for k, v in row.items()} for row in csv.DictReader(f)]
+
+
+# ---- documents ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", [*ALONE, *SEVERAL])
+def test_documents_follow_the_schema(case):
+    document = validate(json.loads(run(case, "--json").ok().out))
+    assert document["outcome"] == "done"
+    assert len(document["sessions"]) == SEVERAL.get(case, 1)
+
+
+@pytest.mark.parametrize("case", [*ALONE, "sweep"])
+def test_yaml_says_what_json_says(made, case):
+    folder = made(case)
+    document = validate(json.loads((folder / "summary.json").read_text()))
+    assert yaml.safe_load((folder / "summary.yaml").read_text()) == document
+
+
+def test_config_is_the_settings_as_run(made):
+    config = yaml.safe_load((made("hostile") / "config.yaml").read_text())
+    document = json.loads((made("hostile") / "summary.json").read_text())
+    assert config["sessions"][0]["settings"] == document["sessions"][0]["settings"]
+    assert config["sessions"][0]["settings"]["order"] == "yes", "a word, and no truth value"
+    assert config["command"] == document["command"]
+
+
+# ---- records --------------------------------------------------------------------------------------
+
+
+def test_batches_have_every_field(made):
+    header = (paths.ROOT / "include" / "chunkmill" / "readbench.h").read_text()
+    body = re.search(r"struct cm_readbench_batch \{(.*?)\} cm_readbench_batch;", header, re.S)[1]
+    body = re.sub(r"/\*.*?\*/", "", body, flags=re.S)
+    names = [n.strip() for line in body.split(";") for n in re.sub(r"^\s*\w+ ", "", line.strip()).split(",") if n.strip()]
+    stages = [f"{s}_ns" for s in ("storage", "decode", "assemble", "convert")]
+    names = [m for n in names for m in (stages if n.startswith("stage_ns") else [n])]
+    assert list(batches(made("usual"))[0]) == names
+
+
+def percentile(values, share):
+    return sorted(values)[math.ceil(share * len(values)) - 1]
+
+
+@pytest.mark.parametrize("case", ["usual", "ranks", "device", "zero"])
+def test_the_breakdown_is_that_of_the_batches(made, case):
+    session = json.loads((made(case) / "summary.json").read_text())["sessions"][0]
+    rows = [b for b in batches(made(case)) if (b["epoch"], b["number"]) != (0, 0)]
+    wait = [max(0, b["got_ns"] - b["want_ns"]) / 1e9 for b in rows]
+    total = [(b["done_ns"] - b["want_ns"]) / 1e9 for b in rows]
+    given = session["breakdown"]
+    assert given["n"] == len(rows)
+    assert given["loader"] == pytest.approx(statistics.fmean(wait), abs=1e-9)
+    assert given["step"] == pytest.approx(statistics.fmean(total))
+    parts = sum(given[k] for k in ("kernel", "memcpy", "loader", "cpu", "other"))
+    assert parts == pytest.approx(given["step"])
+    assert given["cpu"] == pytest.approx(0.1 * (given["cpu"] + given["kernel"])), "other=T of --step-time"
+    assert session["training"]["wait"]["p95"] == pytest.approx(percentile(wait, 0.95), abs=1e-9)
+
+
+def test_samples_are_logged(made):
+    with open(made("usual") / "samples.csv", newline="") as f:
+        rows = list(csv.DictReader(f))
+    assert rows[0]["start"] == "5x6x7" and rows[0]["shape"] == "1x128x128" and rows[0]["crc32c"] == "00000abc"
+    assert not (made("zero") / "samples.csv").exists()
+
+
+@pytest.mark.parametrize("case", ["usual", "none", "ranks", "planned"])
+def test_events_are_json_lines(made, case):
+    folder = made(case)
+    of = {
+        "events.log": {"run", "setup", "epoch", "training", "get-batch"},
+        "events_workers.log": {"worker", "make-batch"},
+    }
+    count = len(batches(folder))
+    for name, kinds in of.items():
+        events = [json.loads(line) for line in (folder / name).read_text().splitlines()]
+        assert {e["event"] for e in events} <= kinds
+        assert all(e["start_ns"] <= e["end_ns"] for e in events)
+        assert [e["start_ns"] for e in events] == sorted(e["start_ns"] for e in events)
+        for kind in kinds & {"training", "get-batch", "make-batch"}:
+            assert sum(e["event"] == kind for e in events) == count
+    assert "setup" in (folder / "events.log").read_text()
+
+
+@pytest.mark.parametrize("case", ["usual", "ranks", "device", "none"])
+def test_the_trace_is_a_chrome_trace(made, case):
+    trace = json.loads((made(case) / "trace.json").read_text())
+    events = trace["traceEvents"]
+    rows = batches(made(case))
+    assert sum(e["ph"] == "X" and e["name"] == "step" for e in events) == len(rows)
+    assert all(e["dur"] >= 0 and e["ts"] >= 0 for e in events if e["ph"] == "X")
+    if not rows:
+        return
+    assert {e["name"] for e in events if e["ph"] == "C"} >= {"memory", "CPUs busy"}
+    assert ("GPU" in {e["name"] for e in events if e["ph"] == "C"}) == (case == "device")
+    first = rows[0]
+    step = next(e for e in events if e["name"] == "step" and e["tid"] == first["rank"])
+    assert step["ts"] == pytest.approx(max(first["want_ns"], first["ready_ns"]) / 1e3)
+    # The stages of a batch lie within it.
+    made_by = [e for e in events if e["ph"] == "X" and e["pid"] == 2 and e["tid"] == 0]
+    whole = [e for e in made_by if e["name"].startswith("batch")]
+    inner = [e for e in made_by if e["name"] == "decode"]
+    assert inner and whole
+    if case == "usual":
+        spans = [(e["ts"], e["ts"] + e["dur"]) for e in whole]
+        assert all(any(a - 1 <= e["ts"] and e["ts"] + e["dur"] <= b + 1 for a, b in spans) for e in inner)
+
+
+# ---- files ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", ALONE)
+def test_files_of_one(made, case):
+    folder = made(case)
+    have = {p.name for p in folder.iterdir()}
+    assert have >= {*DATA, "trace.json", "report.html"} | {f"{p}.svg" for p in PLOTS}
+    assert not [n for n in have if n.startswith(".")], "a file that was not finished"
+    if "libcairo2" in made.said[case].err:
+        assert not [n for n in have if n.endswith(".png")]
+        pytest.skip("cairo is not installed")
+    for plot in PLOTS:
+        assert (folder / f"{plot}.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+
+
+@pytest.mark.parametrize("case", SEVERAL)
+def test_files_of_several(made, case):
+    folder = made(case)
+    document = json.loads((folder / "summary.json").read_text())
+    below = {p.name for p in folder.iterdir() if p.is_dir()}
+    assert below == {s["label"] for s in document["sessions"]}
+    assert (folder / "comparison.svg").exists()
+    for session in document["sessions"]:
+        own = json.loads((folder / session["label"] / "summary.json").read_text())
+        assert own["sessions"] == [session]
+        assert {p.name for p in (folder / session["label"]).iterdir()} >= set(DATA)
+
+
+def test_without_cairo_there_are_no_pngs(tmp_path):
+    (tmp_path / "libcairo.so.2").write_text("no library")
+    result = run("one", tmp_path / "out", env={"LD_LIBRARY_PATH": str(tmp_path)}).ok()
+    assert result.err.count("libcairo2") == 1
+    assert (tmp_path / "out" / "timeline.svg").exists() and (tmp_path / "out" / "report.html").exists()
+    assert not list((tmp_path / "out").glob("*.png"))
+
+
+def test_nothing_that_exists_is_written_into(tmp_path):
+    (tmp_path / "there").mkdir()
+    result = run("one", tmp_path / "there")
+    assert result.status == 1 and "exists already" in result.err
+    assert not list((tmp_path / "there").iterdir())
+
+
+def test_a_folder_in_a_file(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    result = run("one", tmp_path / "file" / "out")
+    assert result.status == 1 and "cannot be made" in result.err
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("case", [*ALONE, "sweep"])
+def test_plots_are_drawn(made, case):
+    for path in sorted(made(case).glob("*.svg")):
+        text = path.read_text()
+        assert not re.search(r"\b(nan|inf)\b", re.sub(r"<text.*?</text>", "", text), re.I), path.name
+        root = xml.fromstring(text)
+        width, height = float(root.get("width")), float(root.get("height"))
+        shapes = [e for tag in ("path", "polyline", "polygon") for e in root.iter(SVG + tag)]
+        assert shapes or case == "none", path.name
+        for t in root.iter(SVG + "text"):
+            assert 0 <= float(t.get("x")) <= width and 0 <= float(t.get("y")) <= height, path.name
+        for e in root.iter(SVG + "polyline"):
+            for x, y in (map(float, p.split(",")) for p in e.get("points").split()):
+                assert -1 <= x <= width + 1 and -1 <= y <= height + 1, path.name
+        for e in root.iter(SVG + "path"):
+            for x, y in re.findall(r"M([-\d.]+) ([-\d.]+)", e.get("d")):
+                assert -1 <= float(x) <= width + 1 and -1 <= float(y) <= height + 1, path.name
+
+
+# ---- the closing summary --------------------------------------------------------------------------
+
+SAID = [
+    "samples/s",
+    "logical",
+    "decoded",
+    "physical",
+    "raw storage",
+    "memory copied",
+    "bytes decoded over bytes used",
+    "chunks over the fewest",
+    "requests over chunks",
+    *("p50", "p95", "p99 ", "p99.9", "max"),
+    "time to first batch",
+    "first step",
+    "share of time the step waited",
+    "accelerator utilisation",
+    "CPU seconds a GB",
+    "peak memory",
+    "missing chunks",
+]
+
+
+def test_the_summary_says_it_all():
+    out = run("usual").ok().out
+    for words in SAID:
+        assert words in out, words
+    assert re.search(r"^feeds 0 of 1 accelerator at 90 %: needs 26.2 MB/s, got 2\d\.\d MB/s$", out, re.M)
+    assert "EMULATED" not in out
+    assert not re.search(r" $", out, re.M), "spaces at the end of a line"
+    assert not re.search(r"\b(nan|inf)\b", out, re.I)
+
+
+def test_several_stand_beside_each_other():
+    out = run("two").ok().out
+    assert re.search(r"^ +era5\.nc +era5\.zarr$", out, re.M)
+    ratio = re.search(r"^samples/s, ratio to the first +1\.00 +(\d\.\d\d)$", out, re.M)
+    assert float(ratio[1]) > 2
+    assert out.count("feeds ") == 2
+
+
+def test_a_sweep_is_a_table():
+    out = run("sweep").ok().out
+    assert len(re.findall(r"^workers=\d+ EMULATED", out, re.M)) == 6
+    assert re.search(r"^workers=16 EMULATED \*", out, re.M)
+    assert "best: workers=16" in out and "because more workers gain less than 5 %" in out
+
+
+def test_tuning_ends_with_a_line_to_paste():
+    assert "\nDataLoader(dataset, batch_size=32, num_workers=8, prefetch_factor=2)\n" in run("tune").ok().out
+
+
+def test_every_output_of_an_emulated_run_says_so(made):
+    folder = made("hostile")
+    assert "EMULATED" in made.said["hostile"].out
+    assert json.loads((folder / "summary.json").read_text())["emulated"] is True
+    assert yaml.safe_load((folder / "config.yaml").read_text())["sessions"][0]["emulated"] is True
+    assert "EMULATED" in (folder / "report.html").read_text()
+    for plot in PLOTS:
+        assert "EMULATED" in (folder / f"{plot}.svg").read_text()
+
+
+def test_names_do_no_harm(made):
+    folder = made("hostile")
+    out = made.said["hostile"].out
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", out)
+    page = (folder / "report.html").read_text()
+    assert page.count("</script>") == 1
+    assert '<b>"x"' not in page
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", page)
+
+
+# ---- the page in a browser ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    if not browser.find():
+        pytest.skip("chromium is not installed")
+    b = browser.Browser(tmp_path_factory.mktemp("profile"))
+    yield b
+    b.close()
+
+
+# Per plot that is shown: its name, and how many of its shapes and texts cover any area.
+DRAWN = """[...document.querySelectorAll('svg[data-plot]')]
+  .filter(s => getComputedStyle(s).display !== 'none')
+  .map(s => [s.dataset.plot, s.getBoundingClientRect().width, s.getBoundingClientRect().height,
+    [...s.querySelectorAll('path,polyline,polygon')]
+      .filter(e => {const b = e.getBBox(); return b.width + b.height > 0}).length,
+    [...s.querySelectorAll('text')].filter(e => e.getBBox().width > 0).length])"""
+
+SHOWN = ["usual", "none", "one", "many", "zero", "failed", "ranks", "device", "planned", "hostile", "sweep", "tune"]
+
+
+@pytest.mark.parametrize("width", [1000, 360])
+@pytest.mark.parametrize("case", SHOWN)
+def test_the_page_is_drawn(made, chromium, case, width):
+    page = made(case) / "report.html"
+    assert page.stat().st_size < 3 << 20
+    chromium.open(page, width=width, dark=width == 360)
+    assert chromium.complaints() == []
+    assert [u for u in chromium.requests() if not u.startswith("data:")] == [f"file://{page}"]
+    drawn = chromium.evaluate(DRAWN)
+    assert [d[0] for d in drawn] == (["comparison"] if case in SEVERAL else PLOTS)
+    for name, w, h, shapes, texts in drawn:
+        assert w > 300 and h > 100, name
+        assert shapes > 0 or (case == "none" and name == "resources"), name
+        assert texts > 0, name
+    assert chromium.evaluate("document.documentElement.scrollWidth") <= width
+    assert len(chromium.evaluate("document.querySelector('h1').innerText")) > 10
+
+
+def test_the_page_is_printed(made, chromium):
+    chromium.open(made("usual") / "report.html")
+    pdf = chromium.pdf()
+    assert pdf.startswith(b"%PDF") and len(pdf) > 20000
+    assert chromium.complaints() == []
+
+
+def test_the_page_can_be_heard(made, chromium):
+    """Every plot has a name, every table header a scope, and headings leave no level out."""
+    chromium.open(made("usual") / "report.html")
+    names = chromium.evaluate("[...document.querySelectorAll('svg')].map(s => s.getAttribute('aria-label'))")
+    assert names and all(names)
+    assert chromium.evaluate("document.querySelectorAll('thead th:not([scope])').length") == 0
+    assert chromium.evaluate("document.querySelectorAll('h1').length") == 1
+    assert chromium.evaluate("document.querySelectorAll('details table tbody tr').length") >= 50
+
+
+def test_links_lead_to_files(made, chromium):
+    for case in ("usual", "sweep"):
+        folder = made(case)
+        chromium.open(folder / "report.html")
+        links = chromium.evaluate("[...document.querySelectorAll('a')].map(a => a.getAttribute('href'))")
+        assert links and all((folder / link).exists() for link in links)
+
+
+def test_colours_change_by_night(made, chromium):
+    colour = "getComputedStyle(document.querySelector('svg .fd55e00')).fill + getComputedStyle(document.body).backgroundColor"
+    seen = set()
+    for dark in (False, True):
+        chromium.open(made("usual") / "report.html", dark=dark)
+        seen.add(chromium.evaluate(colour))
+    assert len(seen) == 2
