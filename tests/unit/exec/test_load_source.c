@@ -354,6 +354,57 @@ static void corrupt(void **state)
     }
 }
 
+/* In a pool: threads share what the first one opened, processes open for themselves. */
+static void in_a_pool(void **state)
+{
+    (void)state;
+    static const struct {
+        cm_pool_mode mode;
+        unsigned workers, threads, opened; /* in this process, at most */
+    } table[] = {{CM_POOL_SYNC, 1, 2, 1}, {CM_POOL_THREADS, 3, 2, 1}, {CM_POOL_PROCESSES, 2, 1, 0}};
+    for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++) {
+        fixture f;
+        cm_arena arena;
+        cm_pool *pool = NULL;
+        cm_error err = {0};
+        begin(&f, CM_ORDER_RANDOM, true);
+        create(&f, table[k].threads, false, true);
+        free(f.arena);
+        const size_t slot = cm_load_offset(f.part_nbytes, BATCH, NPARTS, 0);
+        assert_int_equal(cm_arena_create(64 + 8 * slot, true, &arena, NULL), CM_OK);
+        cm_pool_options options = {.mode = table[k].mode,
+                                   .start = CM_START_FORK,
+                                   .nworkers = table[k].workers,
+                                   .nclients = 1,
+                                   .max_pieces = BATCH};
+        if (cm_pool_create(&options, &f.source, &arena, &pool, &err) != CM_OK)
+            fail_msg("%s", err.text);
+        for (uint64_t b = 0; b < 8; b++) {
+            cm_load_task *task = new_task(&f, b * BATCH, BATCH);
+            task->id = b;
+            task->offset = 64 + b * slot;
+            assert_int_equal(cm_pool_submit(pool, 0, (unsigned)b % table[k].workers, task, NULL),
+                             CM_OK);
+            free(task);
+        }
+        for (int n = 0; n < 8; n++) {
+            cm_load_result result;
+            assert_true(cm_pool_receive(pool, 0, UINT64_MAX, &result));
+            if (result.status != CM_OK)
+                fail_msg("%s", result.error);
+            f.arena = arena.data + result.id * slot;
+            check_batch(&f, result.id * BATCH, BATCH);
+            assert_int_equal(result.crc32c, cm_crc32c(CM_SIMD_NONE, f.arena + 64, slot));
+        }
+        assert_int_equal(f.opened, table[k].opened);
+        cm_pool_free(pool);
+        assert_int_equal(f.closed, f.opened);
+        cm_arena_release(&arena);
+        f.arena = NULL;
+        end(&f);
+    }
+}
+
 /* ---- the threads of a worker ---- */
 
 static void count(void *context, unsigned index)
@@ -381,7 +432,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches),  cmocka_unit_test(chunk_tasks), cmocka_unit_test(who_opens),
-        cmocka_unit_test(refusals), cmocka_unit_test(corrupt),     cmocka_unit_test(teams),
+        cmocka_unit_test(refusals), cmocka_unit_test(corrupt),     cmocka_unit_test(in_a_pool),
+        cmocka_unit_test(teams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
