@@ -34,11 +34,6 @@ static int check_options(const cm_rechunk_options *o, cm_error *err)
         return cm_fail(err, CM_EINVAL, "--resume and --overwrite exclude each other");
     if (o->zarr_format != 0 && o->zarr_format != 2 && o->zarr_format != 3)
         return cm_fail(err, CM_EINVAL, "there is Zarr format 2 and 3, no %d", o->zarr_format);
-    struct stat st;
-    if (o->target != NULL && strstr(o->target, "::") != NULL &&
-        stat(plain_path(o->target), &st) != 0)
-        return cm_fail(err, CM_EINVAL, "%s: writing into a store that is there is not built yet",
-                       o->target);
     return CM_OK;
 }
 
@@ -192,7 +187,9 @@ static int write_store(cm_re_job *job, cm_output *out, cm_error *err)
     cm_rechunk_report *r = job->report;
     cm_journal *journal = NULL;
     uint64_t foreign;
-    int rc = cm_output_begin(out, &foreign, err);
+    int rc = cm_re_into_begin(job->into, err);
+    if (rc == CM_OK)
+        rc = cm_output_begin(out, &foreign, err);
     if (rc == CM_OK && foreign > 0)
         rc = cm_re_warn(job, err, "%llu files in %s are not the old store's and were left",
                         (unsigned long long)foreign, out->path);
@@ -212,6 +209,8 @@ static int write_store(cm_re_job *job, cm_output *out, cm_error *err)
     if (rc == CM_OK)
         rc = cm_re_write_metadata(job, out->store, err);
     cm_store_counts after = cm_store_count(out->store);
+    if (rc == CM_OK)
+        rc = cm_re_into_finish(job->into, job, out->store, err);
     cm_journal_close(journal, rc == CM_OK);
     if (rc != CM_OK)
         return rc;
@@ -267,6 +266,7 @@ static int write_and_verify(cm_re_job *job, cm_output *out, cm_error *err)
     if (rc != CM_OK && !r->resumable && !out->resumes) {
         release_writers(job);
         discard(job, out);
+        cm_re_into_discard(job->into);
     }
     if (rc != CM_OK)
         return rc;
@@ -326,18 +326,50 @@ static int prepare(cm_re_job *job, cm_error *err)
     return rc;
 }
 
-int cm_rechunk(const cm_rechunk_options *options, cm_rechunk_report *report, cm_error *err)
+/* OUT, a copy of O, gets a target that is a folder, and the format of the store that it lies in. */
+static int find_target(const cm_rechunk_options *o, cm_re_into *into, cm_rechunk_options *out,
+                       cm_error *err)
 {
-    cm_re_job job = {.options = options, .report = report};
+    if (o->target == NULL)
+        return CM_OK;
+    int rc = cm_re_into_find(o->target, into, err);
+    if (rc != CM_OK || into->root == NULL)
+        return rc;
+    out->target = into->folder;
+    if (into->zarr_format != 0 && o->zarr_format != 0 && o->zarr_format != into->zarr_format)
+        return cm_fail(err, CM_EINVAL, "--zarr-format %d: %s is of Zarr format %d", o->zarr_format,
+                       into->root, into->zarr_format);
+    if (into->zarr_format != 0)
+        out->zarr_format = into->zarr_format;
+    return CM_OK;
+}
+
+/* Errors of formats say which of the two stores they are about. */
+static void name_source(const cm_re_job *job, int rc, cm_error *err)
+{
+    const char *target = job->options->target;
+    bool names_it = err == NULL || job->path == NULL || strstr(err->text, job->path) != NULL ||
+                    (target != NULL && strstr(err->text, target) != NULL);
+    if (!names_it && (rc == CM_EFORMAT || rc == CM_EUNSUPPORTED || rc == CM_EIO))
+        cm_error_prefix(err, "%s", job->path);
+}
+
+int cm_rechunk(const cm_rechunk_options *asked, cm_rechunk_report *report, cm_error *err)
+{
+    cm_rechunk_options options = *asked;
+    cm_re_into into = {0};
+    cm_re_job job = {.options = &options, .report = report, .into = &into};
     cm_output out = {0};
     uint64_t start = cm_now_ns();
     memset(report, 0, sizeof(*report));
-    cm_monitor_phase(options->monitor, CM_PHASE_OPENING, 0);
-    int rc = check_options(options, err);
-    if (rc == CM_OK && !options->dry_run)
-        rc = cm_output_check(options->target, options->overwrite, options->resume, &out, err);
-    if (rc == CM_OK && options->target != NULL &&
-        (report->target = cm_strdup(options->target, err)) == NULL)
+    cm_monitor_phase(asked->monitor, CM_PHASE_OPENING, 0);
+    int rc = check_options(asked, err);
+    if (rc == CM_OK)
+        rc = find_target(asked, &into, &options, err);
+    if (rc == CM_OK && !options.dry_run)
+        rc = cm_output_check(options.target, options.overwrite, options.resume, &out, err);
+    if (rc == CM_OK && asked->target != NULL &&
+        (report->target = cm_strdup(asked->target, err)) == NULL)
         rc = CM_ENOMEM;
     bool in_source = rc == CM_OK;
     if (rc == CM_OK)
@@ -346,16 +378,15 @@ int cm_rechunk(const cm_rechunk_options *options, cm_rechunk_report *report, cm_
     report->zarr_format_after = job.zarr_format;
     report->seconds = (double)(cm_now_ns() - start) * 1e-9;
     if (rc == CM_OK)
-        rc = options->dry_run ? dry_run(&job, err) : write_and_verify(&job, &out, err);
-    bool names_it = err == NULL || job.path == NULL || strstr(err->text, job.path) != NULL ||
-                    (options->target != NULL && strstr(err->text, options->target) != NULL);
-    if (in_source && !names_it && (rc == CM_EFORMAT || rc == CM_EUNSUPPORTED || rc == CM_EIO))
-        cm_error_prefix(err, "%s", job.path);
+        rc = options.dry_run ? dry_run(&job, err) : write_and_verify(&job, &out, err);
+    if (in_source)
+        name_source(&job, rc, err);
     report->nthreads = job.nthreads;
     report->memory_limit = job.memory_limit;
     report->memory_peak = cm_peak_rss();
-    cm_monitor_phase(options->monitor, CM_PHASE_DONE, 0);
+    cm_monitor_phase(asked->monitor, CM_PHASE_DONE, 0);
     release(&job);
     cm_output_release(&out);
+    cm_re_into_release(&into);
     return rc;
 }

@@ -73,7 +73,30 @@ typedef struct cm_re_job {
     size_t worker_nbytes; /* of one */
     size_t text_nbytes;   /* of the longest chunk of strings that was moved */
     char *scratch;        /* folder */
+    struct cm_re_into *into;
 } cm_re_job;
+
+/* rechunk_into.c: a target inside a store. */
+typedef struct cm_re_into {
+    char *root;        /* the store's folder; NULL: the target is a store of its own */
+    char *node;        /* in it */
+    char *folder;      /* that of the node */
+    size_t nthere;     /* bytes of FOLDER's path that were there before */
+    cm_store *store;   /* ROOT; NULL: it is to be made */
+    int zarr_format;   /* of the store that is there; else 0 */
+    bool consolidates; /* the store that is made has consolidated metadata */
+    cm_zarr_tree tree; /* what was written */
+} cm_re_into;
+
+/* "STORE::NODE" in its parts, if TARGET is that; checked against what is there, which stays untouched. */
+int cm_re_into_find(const char *target, cm_re_into *into, cm_error *err);
+/* Before the target is begun, or what is there erased: it is taken out of consolidated metadata. */
+int cm_re_into_begin(cm_re_into *into, cm_error *err);
+/* When TARGET, the folder as a store, is complete: groups above it, and consolidated metadata. */
+int cm_re_into_finish(cm_re_into *into, const cm_re_job *job, cm_store *target, cm_error *err);
+/* After the target's folder was removed: those above it that were made. */
+void cm_re_into_discard(cm_re_into *into);
+void cm_re_into_release(cm_re_into *into);
 
 /* rechunk_report.c.  Sentences for the user; out of memory is an error like any other. */
 int cm_re_warn(cm_re_job *job, cm_error *err, const char *format, ...)

@@ -36,7 +36,6 @@ WRONG = {
     "unknown": (["--qqqqqq", "in.zarr", "b.zarr"], "unknown option --qqqqqq"),
     "near": (["--chunk", "3", "in.zarr", "b.zarr"], "did you mean --chunks?"),
     "choice": (["--zarr-format", "4", "in.zarr", "b.zarr"], "--zarr-format takes 3|2, not '4'"),
-    "into a store": (["in.zarr", "b.zarr::group"], "not built yet"),
     "unknown dimension": (["--chunks", "nosuch=3", "in.zarr", "b.zarr"], "nosuch"),
     "unknown array": (["--chunks", "nosuch:time=3", "in.zarr", "b.zarr"], "nosuch"),
     "unknown codec": (["--codec", "tas:lzw", "in.zarr", "b.zarr"], "lzw"),

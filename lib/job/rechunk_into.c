@@ -1,0 +1,380 @@
+/*
+ * A target inside a store: "STORE::group/array" is that folder of the store.
+ *
+ * The folder is made like any other target.  What is special lies above it:
+ * groups that are missing there, and consolidated metadata, which would hide
+ * what is new and show what was taken away.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "job/rechunk.h"
+
+enum {
+    MAX_METADATA = 1 << 30
+};
+
+/* ---- objects of metadata ---- */
+
+/* NODE's object NAME; *out is NULL when it is not there. */
+static int get_json(cm_store *store, const char *node, const char *name, cm_json **out,
+                    cm_error *err)
+{
+    cm_buf text = {0};
+    *out = NULL;
+    char *key = cm_asprintf(err, "%s%s%s", node, *node != '\0' ? "/" : "", name);
+    int rc = key == NULL ? CM_ENOMEM : cm_store_size(store, key, NULL, NULL);
+    if (rc == CM_OK)
+        rc = cm_store_get(store, key, MAX_METADATA, &text, err);
+    if (rc == CM_OK && (rc = cm_json_parse(text.data, text.nbytes, out, err)) != CM_OK)
+        cm_error_prefix(err, "%s", key);
+    cm_buf_release(&text);
+    free(key);
+    return rc == CM_ENOTFOUND ? CM_OK : rc;
+}
+
+static int put_json(cm_store *store, const char *node, const char *name, const cm_json *j,
+                    cm_error *err)
+{
+    cm_buf text = {0};
+    char *key = cm_asprintf(err, "%s%s%s", node, *node != '\0' ? "/" : "", name);
+    int rc = key == NULL ? CM_ENOMEM : cm_json_write(j, true, &text, err);
+    if (rc == CM_OK)
+        rc = cm_store_put(store, key, text.data, text.nbytes, err);
+    cm_buf_release(&text);
+    free(key);
+    return rc;
+}
+
+/* 0: nothing is there; else the Zarr format of the group NODE. */
+static int group_format(cm_store *store, const char *node, int *format, cm_error *err)
+{
+    cm_json *j;
+    *format = 0;
+    const char *shown = *node != '\0' ? node : "the root";
+    int rc = get_json(store, node, "zarr.json", &j, err);
+    if (rc == CM_OK && j != NULL) {
+        const char *type = cm_json_text(cm_json_member(j, "node_type"), NULL);
+        *format = 3;
+        if (type == NULL || strcmp(type, "group") != 0)
+            rc = cm_fail(err, CM_EINVAL, "%s is no group", shown);
+        cm_json_free(j);
+        return rc;
+    }
+    if (rc == CM_OK)
+        rc = get_json(store, node, ".zarray", &j, err);
+    if (rc == CM_OK && j != NULL)
+        rc = cm_fail(err, CM_EINVAL, "%s is no group", shown);
+    cm_json_free(j);
+    if (rc == CM_OK)
+        rc = get_json(store, node, ".zgroup", &j, err);
+    if (rc == CM_OK && j != NULL)
+        *format = 2;
+    if (rc == CM_OK)
+        cm_json_free(j);
+    return rc;
+}
+
+/* ---- the nodes above ---- */
+
+typedef int above_visit(cm_re_into *into, const char *above, cm_error *err);
+
+/* The groups above the target, the deepest first, the root last. */
+static int visit_above(cm_re_into *into, above_visit *visit, cm_error *err)
+{
+    char *above = cm_strdup(into->node, err);
+    int rc = above == NULL ? CM_ENOMEM : CM_OK;
+    while (rc == CM_OK && *above != '\0') {
+        char *slash = strrchr(above, '/');
+        *(slash != NULL ? slash : above) = '\0';
+        rc = visit(into, above, err);
+    }
+    free(above);
+    return rc;
+}
+
+static int check_above(cm_re_into *into, const char *above, cm_error *err)
+{
+    int format;
+    int rc = group_format(into->store, above, &format, err);
+    if (rc != CM_OK || format == 0)
+        return rc;
+    if (into->zarr_format != 0 && into->zarr_format != format)
+        return cm_fail(err, CM_EINVAL, "mixes Zarr format 2 and 3");
+    into->zarr_format = format;
+    return CM_OK;
+}
+
+static int make_group(cm_re_into *into, const char *above, cm_error *err)
+{
+    int there;
+    int rc = group_format(into->store, above, &there, err);
+    if (rc != CM_OK || there != 0)
+        return rc;
+    cm_json *j = cm_json_object();
+    rc = cm_json_set(j, "zarr_format", cm_json_i64(into->zarr_format), err);
+    if (rc == CM_OK && into->zarr_format == 3)
+        rc = cm_json_set(j, "node_type", cm_json_string("group"), err);
+    if (rc == CM_OK && into->zarr_format == 3)
+        rc = cm_json_set(j, "attributes", cm_json_object(), err);
+    if (rc == CM_OK)
+        rc = put_json(into->store, above, into->zarr_format == 3 ? "zarr.json" : ".zgroup", j, err);
+    cm_json_free(j);
+    return rc;
+}
+
+/* ---- consolidated metadata ---- */
+
+/* The entries of FROM that are not REST or below it. */
+static int entries_but(const cm_json *from, const char *rest, cm_json **out, cm_error *err)
+{
+    size_t n = strlen(rest);
+    cm_json *kept = cm_json_object();
+    int rc = kept == NULL ? cm_fail(err, CM_ENOMEM, "no memory for metadata") : CM_OK;
+    cm_json_iter it = cm_json_begin(from);
+    while (rc == CM_OK && cm_json_next(&it)) {
+        if (strncmp(it.name, rest, n) == 0 && (it.name[n] == '\0' || it.name[n] == '/'))
+            continue;
+        rc = it.value == NULL ? cm_json_set_null(kept, it.name, err)
+                              : cm_json_set(kept, it.name, cm_json_copy(it.value), err);
+    }
+    if (rc == CM_OK)
+        *out = kept;
+    else
+        cm_json_free(kept);
+    return rc;
+}
+
+static int set_inline(cm_json *group, cm_json *metadata, cm_error *err)
+{
+    cm_json *j = cm_json_object();
+    int rc = cm_json_set(j, "kind", cm_json_string("inline"), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "must_understand", cm_json_bool(false), err);
+    if (rc != CM_OK) {
+        cm_json_free(metadata);
+    } else {
+        rc = cm_json_set(j, "metadata", metadata, err);
+    }
+    if (rc == CM_OK)
+        return cm_json_set(group, "consolidated_metadata", j, err);
+    cm_json_free(j);
+    return rc;
+}
+
+/* Adds what PATH's objects say, by the name that it has below a group whose path has SKIP bytes. */
+static int add_entry(cm_re_into *into, const char *path, size_t skip, cm_json *entries,
+                     cm_error *err)
+{
+    static const char *const names[] = {"zarr.json", ".zarray", ".zgroup", ".zattrs"};
+    bool v3 = into->zarr_format == 3;
+    int rc = CM_OK;
+    for (size_t i = v3 ? 0 : 1; rc == CM_OK && i < (v3 ? 1 : 4); i++) {
+        cm_json *j;
+        if ((rc = get_json(into->store, path, names[i], &j, err)) != CM_OK || j == NULL)
+            continue;
+        const char *type = cm_json_text(cm_json_member(j, "node_type"), NULL);
+        if (v3 && type != NULL && strcmp(type, "group") == 0)
+            rc = set_inline(j, cm_json_object(), err);
+        char *key =
+            v3 ? cm_strdup(path + skip, err) : cm_asprintf(err, "%s/%s", path + skip, names[i]);
+        if (rc == CM_OK && key != NULL)
+            rc = cm_json_set(entries, key, j, err);
+        else
+            cm_json_free(j);
+        rc = key == NULL ? CM_ENOMEM : rc;
+        free(key);
+    }
+    return rc;
+}
+
+/* Adds the groups on the way from ABOVE to the target, and the target's nodes. */
+static int add_entries(cm_re_into *into, const char *above, cm_json *entries, cm_error *err)
+{
+    size_t skip = strlen(above) + (*above != '\0');
+    char *path = cm_strdup(into->node, err);
+    int rc = path == NULL ? CM_ENOMEM : CM_OK;
+    for (char *p = path == NULL ? NULL : path + skip; rc == CM_OK && (p = strchr(p, '/')); p++) {
+        *p = '\0';
+        rc = add_entry(into, path, skip, entries, err);
+        *p = '/';
+    }
+    free(path);
+    for (size_t i = 0; rc == CM_OK && i < into->tree.nnodes; i++) {
+        const char *below = into->tree.node[i].path;
+        path = cm_asprintf(err, "%s%s%s", into->node, *below != '\0' ? "/" : "", below);
+        rc = path == NULL ? CM_ENOMEM : add_entry(into, path, skip, entries, err);
+        free(path);
+    }
+    return rc;
+}
+
+/* ABOVE's consolidated metadata, if it has any or is to have some, without the target's old nodes and with its new ones. */
+static int consolidate(cm_re_into *into, const char *above, cm_error *err)
+{
+    bool v3 = into->zarr_format == 3, wanted = into->consolidates && *above == '\0';
+    size_t skip = strlen(above) + (*above != '\0');
+    const char *name = v3 ? "zarr.json" : ".zmetadata";
+    cm_json *doc, *entries = NULL;
+    int rc = get_json(into->store, above, name, &doc, err);
+    if (rc != CM_OK)
+        return rc;
+    const cm_json *old = v3 ? cm_json_member(doc, "consolidated_metadata") : doc;
+    if (old == NULL && !wanted) {
+        cm_json_free(doc);
+        return CM_OK;
+    }
+    rc = entries_but(cm_json_member(old, "metadata"), into->node + skip, &entries, err);
+    /* A root that is made for the target has an entry of its own in version 2. */
+    if (rc == CM_OK && !v3 && old == NULL) {
+        doc = cm_json_object();
+        rc = cm_json_set(doc, "zarr_consolidated_format", cm_json_u64(1), err);
+        cm_json *root = cm_json_object();
+        if (rc == CM_OK)
+            rc = cm_json_set(root, "zarr_format", cm_json_u64(2), err);
+        if (rc == CM_OK)
+            rc = cm_json_set(entries, ".zgroup", root, err);
+    }
+    if (rc == CM_OK)
+        rc = add_entries(into, above, entries, err);
+    if (rc == CM_OK) {
+        rc = v3 ? set_inline(doc, entries, err) : cm_json_set(doc, "metadata", entries, err);
+        entries = NULL;
+    }
+    if (rc == CM_OK)
+        rc = put_json(into->store, above, name, doc, err);
+    cm_json_free(entries);
+    cm_json_free(doc);
+    return rc;
+}
+
+/* ---- steps ---- */
+
+static int set_paths(const char *target, const char *mark, cm_re_into *into, cm_error *err)
+{
+    const char *node = mark + 2 + strspn(mark + 2, "/");
+    size_t n = strlen(node);
+    while (n > 0 && node[n - 1] == '/')
+        n--;
+    into->root = cm_asprintf(err, "%.*s", (int)(mark - target), target);
+    into->node = cm_asprintf(err, "%.*s", (int)n, node);
+    if (into->root == NULL || into->node == NULL)
+        return CM_ENOMEM;
+    into->folder = cm_asprintf(err, "%s%s%s", into->root, n > 0 ? "/" : "", into->node);
+    if (into->folder == NULL)
+        return CM_ENOMEM;
+    for (const char *p = into->node; *p != '\0';) {
+        size_t length = strcspn(p, "/");
+        char *name = cm_asprintf(err, "%.*s", (int)length, p);
+        int rc = name == NULL ? CM_ENOMEM : cm_zarr_name_check(name, NULL, err);
+        free(name);
+        if (rc != CM_OK)
+            return rc == CM_ENOMEM ? rc : cm_fail(err, CM_EINVAL, "%s: names no node", target);
+        p += length + (p[length] == '/');
+    }
+    return CM_OK;
+}
+
+/* The longest part of the folder that is there. */
+static size_t length_there(const cm_re_into *into, cm_error *err)
+{
+    struct stat st;
+    char *path = cm_strdup(into->folder, err);
+    size_t n = 0;
+    while (path != NULL && *path != '\0' && stat(path, &st) != 0) {
+        char *slash = strrchr(path, '/');
+        *(slash != NULL ? slash : path) = '\0';
+    }
+    if (path != NULL)
+        n = strlen(path);
+    free(path);
+    return n;
+}
+
+int cm_re_into_find(const char *target, cm_re_into *into, cm_error *err)
+{
+    struct stat st;
+    *into = (cm_re_into){0};
+    if (strncmp(target, "file://", 7) == 0)
+        target += 7;
+    const char *mark = strstr(target, "::");
+    if (mark == NULL || stat(target, &st) == 0)
+        return CM_OK;
+    int rc = set_paths(target, mark, into, err);
+    if (rc != CM_OK || *into->node == '\0')
+        return rc;
+    into->nthere = length_there(into, err);
+    if (stat(into->root, &st) != 0)
+        return errno == ENOENT ? CM_OK : cm_fail_errno(err, errno, "%s", into->root);
+    if (cm_journal_exists(into->root))
+        return cm_fail(err, CM_EEXIST, "%s: is not finished; --resume does that", into->root);
+    rc = cm_store_open_dir(into->root, false, &into->store, err);
+    if (rc != CM_OK)
+        return rc;
+    rc = visit_above(into, check_above, err);
+    int root = 0;
+    if (rc == CM_OK)
+        rc = group_format(into->store, "", &root, err);
+    /* Metadata come last: a store that was being made for this target has none yet. */
+    if (rc == CM_OK && root == 0 && cm_journal_exists(into->folder)) {
+        cm_store_free(into->store);
+        into->store = NULL;
+        return CM_OK;
+    }
+    if (rc == CM_OK && root == 0)
+        rc = cm_fail(err, CM_EEXIST, "is there and is no Zarr store");
+    if (rc != CM_OK)
+        cm_error_prefix(err, "%s", into->root);
+    return rc;
+}
+
+int cm_re_into_begin(cm_re_into *into, cm_error *err)
+{
+    bool replaces = into->store != NULL && strlen(into->folder) == into->nthere;
+    return replaces ? visit_above(into, consolidate, err) : CM_OK;
+}
+
+int cm_re_into_finish(cm_re_into *into, const cm_re_job *job, cm_store *target, cm_error *err)
+{
+    if (into->node == NULL || *into->node == '\0')
+        return CM_OK;
+    int rc = CM_OK;
+    if (into->store == NULL) {
+        into->consolidates = job->tree.consolidated;
+        rc = cm_store_open_dir(into->root, false, &into->store, err);
+    }
+    into->zarr_format = job->zarr_format;
+    if (rc == CM_OK)
+        rc = visit_above(into, make_group, err);
+    if (rc == CM_OK)
+        rc = cm_zarr_open(target, &into->tree, err);
+    if (rc == CM_OK)
+        rc = visit_above(into, consolidate, err);
+    if (rc == CM_OK && job->options->durable)
+        rc = cm_store_sync(into->store, err);
+    return rc;
+}
+
+void cm_re_into_discard(cm_re_into *into)
+{
+    if (into->folder == NULL || *into->node == '\0')
+        return;
+    for (char *slash; (slash = strrchr(into->folder, '/')) != NULL;) {
+        *slash = '\0';
+        if (strlen(into->folder) <= into->nthere || rmdir(into->folder) != 0)
+            break;
+    }
+}
+
+void cm_re_into_release(cm_re_into *into)
+{
+    cm_zarr_tree_release(&into->tree);
+    cm_store_free(into->store);
+    free(into->root);
+    free(into->node);
+    free(into->folder);
+    *into = (cm_re_into){0};
+}
