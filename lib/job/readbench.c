@@ -99,25 +99,34 @@ static int run_epochs(verb *v, const cm_readbench_options *o, cm_bench **bench, 
     return rc;
 }
 
-/* The first bad news wins; sessions are closed, and measured as far as they came, in any case. */
+/* The first bad news wins. */
+static void keep_first(int *rc, int status, cm_error *err, const cm_error *inner)
+{
+    if (status == CM_OK || *rc != CM_OK)
+        return;
+    *rc = status;
+    if (err != NULL)
+        *err = *inner;
+}
+
+/*
+ * Sessions are closed, and measured as far as they came, in any case.  All are
+ * stopped first: probing the machine would show in what another one watches.
+ */
 static int run_setting(verb *v, const cm_readbench_options *o, const char *point, cm_error *err)
 {
-    cm_bench **bench = cm_calloc(o->store.n, sizeof *bench, err);
+    cm_error inner = {0};
+    cm_bench **bench = cm_calloc(o->store.n, sizeof(cm_bench *), err);
     if (bench == NULL)
         return CM_ENOMEM;
     int rc = open_all(v, o, point, bench, err);
     const bool opened = rc == CM_OK;
     if (opened)
         rc = run_epochs(v, o, bench, err);
-    for (size_t i = 0; i < o->store.n; i++) {
-        cm_error inner = {0};
-        const int closed = cm_bench_close(bench[i], opened, &inner);
-        if (closed != CM_OK && rc == CM_OK) {
-            rc = closed;
-            if (err != NULL)
-                *err = inner;
-        }
-    }
+    for (size_t i = 0; i < o->store.n && opened; i++)
+        keep_first(&rc, cm_bench_stop(bench[i], &inner), err, &inner);
+    for (size_t i = 0; i < o->store.n; i++)
+        keep_first(&rc, cm_bench_close(bench[i], opened, &inner), err, &inner);
     free(bench);
     return rc;
 }
@@ -130,10 +139,24 @@ static int reserve_sessions(verb *v, size_t n, cm_error *err)
 
 /* ---- sweeps and tuning --------------------------------------------------------------------- */
 
+/* What is wrong with the last point should be said before the first is run. */
+static int check_point(const cm_sweep_point *point, cm_error *err)
+{
+    cm_bench_setting setting;
+    cm_readbench_advice advice = {0};
+    int rc = cm_bench_setting_parse(&point->options, &setting, &advice, err);
+    cm_readbench_advice_release(&advice);
+    if (rc != CM_OK)
+        cm_error_prefix(err, "--sweep %s", point->label);
+    return rc;
+}
+
 static int run_sweep(verb *v, cm_error *err)
 {
     cm_sweep_points points;
     int rc = cm_sweep_points_make(v->options, &points, err);
+    for (size_t i = 0; i < points.n && rc == CM_OK; i++)
+        rc = check_point(&points.point[i], err);
     if (rc == CM_OK)
         rc = reserve_sessions(v, points.n * v->options->store.n, err);
     for (size_t i = 0; i < points.n && rc == CM_OK; i++)
@@ -158,7 +181,8 @@ static int run_tuning(verb *v, cm_error *err)
         if (!cm_tuner_next(tuner, v->report, &next, &label))
             break;
         rc = run_setting(v, &next, label, err);
-        if (rc == CM_EBUDGET && v->report->nsessions > 1) { /* a step too far, not an error */
+        const bool refused = rc == CM_EBUDGET || rc == CM_EINVAL || rc == CM_EUNSUPPORTED;
+        if (refused && v->report->nsessions > 1) { /* a step too far, not an error */
             cm_bench_session_release(&v->report->session[--v->report->nsessions]);
             cm_tuner_refused(tuner);
             rc = CM_OK;

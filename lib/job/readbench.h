@@ -244,7 +244,9 @@ int cm_bench_open(const cm_readbench_options *options, const char *store, unsign
                   cm_monitor *monitor, uint64_t origin_ns, cm_readbench_report *report,
                   cm_readbench_session *session, cm_bench **out, cm_error *err);
 int cm_bench_epoch(cm_bench *b, uint64_t epoch, cm_error *err);
-/* Stops the workers, fills in the numbers where it was MEASURED, and frees B in any case; NULL accepted. */
+/* Stops the workers and whatever watches them, and gives the batches' memory back. */
+int cm_bench_stop(cm_bench *b, cm_error *err);
+/* Fills in the numbers where it was MEASURED, and frees B in any case; NULL accepted. */
 int cm_bench_close(cm_bench *b, bool measured, cm_error *err);
 
 /* readbench_rank.c: plans EPOCH where that is asked for, and sets the loader to work. */
@@ -259,7 +261,7 @@ int cm_bench_stage_submit(cm_bench_rank *rank, const cm_batch *batch, uint64_t e
 /* The oldest one is there; its copy took *COPY_NS of the device's time. */
 int cm_bench_stage_wait(cm_bench_rank *rank, uint64_t *copy_ns);
 int cm_bench_stage_step(cm_bench_rank *rank);
-int cm_bench_stage_stepped(cm_bench_rank *rank);
+int cm_bench_stage_stepped(cm_bench_rank *rank, cm_stage_step_times *times);
 int cm_bench_stage_validate(cm_bench_rank *rank);
 int cm_bench_stage_summarise(cm_bench *b, cm_error *err);
 

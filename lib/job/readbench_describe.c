@@ -211,19 +211,6 @@ static int describe_emulation(cm_bench *b, cm_error *err)
     return b->session->emulation != NULL ? CM_OK : CM_ENOMEM;
 }
 
-static int warn_oversubscribed(cm_bench *b, cm_error *err)
-{
-    const cm_readbench_session *s = b->session;
-    const uint64_t threads = (uint64_t)s->pool_workers * s->worker_threads;
-    if (threads <= s->cpus)
-        return CM_OK;
-    return cm_bench_warn(
-        b, err,
-        "%" PRIu64 " reading threads (%u workers with %u each) on %u CPUs: %.1f on "
-        "each",
-        threads, s->pool_workers, s->worker_threads, s->cpus, (double)threads / s->cpus);
-}
-
 int cm_bench_describe(cm_bench *b, const char *store, cm_error *err)
 {
     cm_readbench_session *s = b->session;
@@ -251,5 +238,5 @@ int cm_bench_describe(cm_bench *b, const char *store, cm_error *err)
     if (rc == CM_OK)
         s->displacement =
             cm_sample_displacement(&b->shared.space.space, 0, b->shared.space.nsamples);
-    return rc == CM_OK ? warn_oversubscribed(b, err) : rc;
+    return rc;
 }

@@ -64,7 +64,7 @@ int cm_bench_probe(cm_bench *b, cm_error *err)
 {
     cm_readbench_rates *r = &b->session->rates;
     cm_error ignored = {0};
-    const uint64_t room = b->memory_limit / 4;
+    const uint64_t room = b->memory_limit / 2;
     int rc = cm_probe_memory(room < MEMORY_NBYTES ? room : MEMORY_NBYTES, MEMORY_SECONDS,
                              &r->memory, err);
     /* Chunks that cannot be read were reported by the batches that met them: then there is no rate. */

@@ -175,27 +175,40 @@ static int record(cm_bench_rank *r, const taken *t, uint64_t epoch, uint64_t don
     return CM_OK;
 }
 
+/*
+ * The end of a step that lasts until DEADLINE_NS.  A batch that was taken meanwhile may
+ * have come after it; that is the next step's waiting, not this one's length.
+ */
+static int end_step(cm_bench_rank *r, bool on_device, uint64_t deadline_ns, uint64_t *done_ns)
+{
+    const cm_bench *b = r->bench;
+    cm_stage_step_times times = {0};
+    uint64_t end = deadline_ns;
+    /* A kernel's end is known by the device's clock. */
+    if (!b->options->device_step && cm_now_ns() < deadline_ns) {
+        sleep_until(r, deadline_ns);
+        end = cm_now_ns();
+    }
+    int rc = on_device ? cm_bench_stage_stepped(r, &times) : CM_OK;
+    *done_ns = since(b, b->options->device_step ? times.end_ns : end);
+    return rc;
+}
+
 /* A step on CUR, and, where copies overlap, NEXT taken meanwhile.  *DONE_NS is its end. */
 static int step(cm_bench_rank *r, const taken *cur, uint64_t epoch, taken *next, uint64_t *done_ns)
 {
     const cm_bench *b = r->bench;
+    const bool on_device = !cur->failed && r->stage != NULL;
     const uint64_t length = cur->failed ? 0 : step_length_ns(b, cur);
-    const uint64_t deadline = cm_now_ns() + length;
-    int rc = CM_OK;
-    if (!cur->failed && r->stage != NULL)
-        rc = cm_bench_stage_step(r);
+    uint64_t deadline = cm_now_ns() + length;
+    int rc = on_device ? cm_bench_stage_step(r) : CM_OK;
     if (rc == CM_OK && !cur->failed && b->options->log_samples)
         rc = log_samples(r, cur, epoch);
+    if (cm_now_ns() > deadline) /* logging is part of the step */
+        deadline = cm_now_ns();
     if (rc == CM_OK && next != NULL)
         rc = take(r, epoch, next);
-    if (rc != CM_OK)
-        return rc;
-    if (!b->options->device_step) /* otherwise the device says when it has ended */
-        sleep_until(r, deadline);
-    if (!cur->failed && r->stage != NULL)
-        rc = cm_bench_stage_stepped(r);
-    *done_ns = now(b);
-    return rc;
+    return rc == CM_OK ? end_step(r, on_device, deadline, done_ns) : rc;
 }
 
 /* ---- an epoch ------------------------------------------------------------------------------ */

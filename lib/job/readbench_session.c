@@ -224,18 +224,22 @@ static void release_ranks(cm_bench *b)
     free(b->rank);
 }
 
+int cm_bench_stop(cm_bench *b, cm_error *err)
+{
+    const double cpu = cpu_used();
+    int rc = cm_bench_note_workers(b, err);
+    cm_bench_stop_workers(b);
+    cm_arena_release(&b->arena);
+    b->cpu_seconds += cpu_used() - cpu;
+    return rc;
+}
+
 int cm_bench_close(cm_bench *b, bool measured, cm_error *err)
 {
     if (b == NULL)
         return CM_OK;
-    const double cpu = cpu_used();
-    int rc = CM_OK;
-    if (measured)
-        rc = cm_bench_note_workers(b, err);
-    cm_bench_stop_workers(b);
-    b->cpu_seconds += cpu_used() - cpu;
-    if (measured && rc == CM_OK)
-        rc = finish(b, err);
+    cm_bench_stop_workers(b); /* where it did not come to that */
+    int rc = measured ? finish(b, err) : CM_OK;
     cm_bench_stage_close(b);
     cm_bench_free_source(b);
     release_ranks(b);

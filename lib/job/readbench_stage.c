@@ -124,9 +124,9 @@ int cm_bench_stage_step(cm_bench_rank *r)
     return cm_stage_step(r->stage, &r->err);
 }
 
-int cm_bench_stage_stepped(cm_bench_rank *r)
+int cm_bench_stage_stepped(cm_bench_rank *r, cm_stage_step_times *times)
 {
-    return cm_stage_release(r->stage, NULL, &r->err);
+    return cm_stage_release(r->stage, times, &r->err);
 }
 
 /* ---- validation ---------------------------------------------------------------------------- */
@@ -169,7 +169,7 @@ static int validate_batch(cm_bench_rank *r, const cm_batch *batch)
         r->err = differs;
         return rc;
     }
-    return cm_bench_stage_stepped(r);
+    return cm_bench_stage_stepped(r, NULL);
 }
 
 int cm_bench_stage_validate(cm_bench_rank *r)
