@@ -15,8 +15,6 @@ enum {
     CHECK_MS = 250 /* between two looks whether a silent process is still there */
 };
 
-extern char **environ;
-
 /* ---- the three ways ---- */
 
 /* The child keeps nobody else's socket: its end would not be noticed while the child holds a copy. */
