@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "codec/checksum.h"
 #include "exec/team.h"
+#include "store/io.h"
 
 /* What all workers of a source have in common. */
 typedef struct source {
@@ -17,6 +18,7 @@ typedef struct source {
     pid_t pid;            /* of the process that opened `arrays` */
     unsigned users;       /* workers of that process that read them */
     cm_load_arrays arrays;
+    cm_disk_cache_counts disk; /* that were told already */
 } source;
 
 /* One thread of a worker. */
@@ -30,7 +32,8 @@ typedef struct hand {
 /* One worker. */
 typedef struct worker {
     source *source;
-    cm_load_arrays own;     /* where each worker opens for itself */
+    cm_load_arrays own; /* where each worker opens for itself */
+    cm_disk_cache_counts own_disk;
     cm_load_arrays *arrays; /* what it reads; NULL: not open */
     cm_team *team;
     hand *hand;
@@ -102,6 +105,12 @@ static int open_arrays(source *s, cm_load_arrays *out, cm_error *err)
     return rc;
 }
 
+static cm_disk_cache_counts disk_counts(const cm_load_arrays *in)
+{
+    return in->disk_cache != NULL ? cm_store_disk_cache_counts(in->disk_cache)
+                                  : (cm_disk_cache_counts){0};
+}
+
 /* What the workers of this process share: opened by the first of them. */
 static int join_arrays(source *s, cm_load_arrays **out, cm_error *err)
 {
@@ -111,6 +120,8 @@ static int join_arrays(source *s, cm_load_arrays **out, cm_error *err)
         s->users = 0; /* the parent's: its files are not ours to close */
     if (s->users == 0)
         rc = open_arrays(s, &s->arrays, err);
+    if (rc == CM_OK && s->users == 0)
+        s->disk = disk_counts(&s->arrays);
     if (rc == CM_OK) {
         s->pid = getpid();
         s->users++;
@@ -183,8 +194,10 @@ static int fill_worker(worker *w, cm_error *err)
     const unsigned n = s->options.worker_threads;
     int rc;
     if (s->options.each_worker) {
-        if ((rc = open_arrays(s, &w->own, err)) == CM_OK)
+        if ((rc = open_arrays(s, &w->own, err)) == CM_OK) {
             w->arrays = &w->own;
+            w->own_disk = disk_counts(&w->own);
+        }
     } else
         rc = join_arrays(s, &w->arrays, err);
     if (rc != CM_OK)
@@ -327,15 +340,29 @@ static int load_chunk(worker *w, cm_load_result *result, cm_error *err)
     return rc;
 }
 
+/* What the cache on a faster disk did since it was asked before. */
+static void count_disk(worker *w, cm_load_counts *counts)
+{
+    const bool own = w->arrays == &w->own;
+    cm_disk_cache_counts *told = own ? &w->own_disk : &w->source->disk;
+    pthread_mutex_lock(&w->source->lock);
+    const cm_disk_cache_counts now = disk_counts(w->arrays);
+    counts->disk_hits += now.hits - told->hits;
+    counts->disk_misses += now.misses - told->misses;
+    counts->disk_evictions += now.evictions - told->evictions;
+    *told = now;
+    pthread_mutex_unlock(&w->source->lock);
+}
+
 static int load(void *state, const cm_load_task *task, uint8_t *arena, cm_load_result *result,
                 cm_error *err)
 {
     worker *w = state;
     w->task = task;
     w->arena = arena;
-    if (task->kind == CM_LOAD_CHUNK)
-        return load_chunk(w, result, err);
-    return load_batch(w, result, err);
+    int rc = task->kind == CM_LOAD_CHUNK ? load_chunk(w, result, err) : load_batch(w, result, err);
+    count_disk(w, &result->counts);
+    return rc;
 }
 
 /* ---- the source ---- */

@@ -19,6 +19,7 @@
 
 #include "exec/reader.h"
 #include "plan/samples.h"
+#include "store/store.h"
 
 enum {
     CM_LOAD_MAX_THREADS = 256
@@ -37,11 +38,12 @@ typedef struct cm_load_arrays {
     const cm_sample_part *
         fixed; /* has no dimension of the space: read once, when a worker opens, and not delivered */
     size_t nfixed;
-    cm_chunk_cache *cache; /* of this process, or NULL */
-    cm_delay *delay;       /* or NULL */
-    bool library;          /* boxes through the format's library */
-    size_t group_nbytes;   /* as in cm_reader_options */
-    void *handle;          /* what the opener wants to keep */
+    cm_chunk_cache *cache;      /* of this process, or NULL */
+    cm_delay *delay;            /* or NULL */
+    bool library;               /* boxes through the format's library */
+    size_t group_nbytes;        /* as in cm_reader_options */
+    const cm_store *disk_cache; /* its hits, misses and evictions go into the counts; or NULL */
+    void *handle;               /* what the opener wants to keep */
 } cm_load_arrays;
 
 typedef struct cm_load_opener {

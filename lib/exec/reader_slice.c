@@ -31,7 +31,7 @@ static int read_slice(cm_read_call *c, const cm_box *box, void *dst, cm_error *e
     cm_array *a = c->array;
     const uint64_t nbytes = cm_box_nelem(box) * c->itemsize;
     const uint64_t chunks = count_chunks(a, box);
-    const bool in_chunks = (a->serial || a->chunked) && a->grid.nchunks > 1;
+    const bool in_chunks = a->chunked || (a->serial && a->grid.nchunks > 1);
     const uint64_t whole = in_chunks ? chunks * a->grid.chunk_nelem * c->itemsize : nbytes;
     const uint64_t requests = in_chunks ? chunks : count_runs(a, box);
     uint64_t begin = c->reader->last_ns;

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "exec/delay.h"
+#include "exec/delayed_store.h"
 #include "exec/threads.h"
 
 enum {
@@ -121,6 +121,45 @@ static void a_killed_process_holds_nothing(void **state)
     cm_delay_free(delay);
 }
 
+/* A store behind a delay: what is read is slow and right, the rest is quick. */
+static void a_delayed_store(void **state)
+{
+    (void)state;
+    cm_delay *delay = new_delay(0.010, 1e6, 1);
+    cm_store *inner, *slow = NULL;
+    cm_object_reader *reader = NULL;
+    cm_buf buf = {0};
+    cm_error err;
+    uint64_t nbytes = 0;
+    char text[4];
+    assert_int_equal(cm_store_open_memory(&inner, NULL), CM_OK);
+    assert_int_equal(cm_store_put(inner, "k", "abcdefgh", 8, NULL), CM_OK);
+    assert_int_equal(cm_store_open_delayed(inner, delay, &slow, NULL), CM_OK);
+    uint64_t start = cm_now_ns();
+    assert_int_equal(cm_store_get(slow, "k", 100, &buf, NULL), CM_OK);
+    assert_true(cm_now_ns() - start >= 10 * MS);
+    assert_memory_equal(buf.data, "abcdefgh", 8);
+    start = cm_now_ns();
+    assert_int_equal(cm_store_get(slow, "absent", 100, &buf, &err), CM_ENOTFOUND);
+    assert_true(cm_now_ns() - start >= 10 * MS);
+    assert_int_equal(cm_object_open(slow, "k", &reader, NULL), CM_OK);
+    assert_int_equal(cm_object_nbytes(reader), 8);
+    start = cm_now_ns();
+    assert_int_equal(cm_object_read(reader, 3, text, 4, NULL), CM_OK);
+    assert_true(cm_now_ns() - start >= 10 * MS);
+    assert_memory_equal(text, "defg", 4);
+    cm_object_close(reader);
+    assert_int_equal(cm_store_size(slow, "k", &nbytes, NULL), CM_OK);
+    assert_int_equal(nbytes, 8);
+    assert_int_equal(cm_store_put(slow, "k", "", 0, &err), CM_EINVAL);
+    assert_non_null(strstr(err.text, "an imitated storage is only read from"));
+    assert_int_equal(cm_object_open(slow, "absent", &reader, &err), CM_ENOTFOUND);
+    cm_store_free(slow);
+    cm_store_free(inner);
+    cm_buf_release(&buf);
+    cm_delay_free(delay);
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -149,7 +188,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_caller),         cmocka_unit_test(concurrency),
         cmocka_unit_test(processes_share_it), cmocka_unit_test(a_killed_process_holds_nothing),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(a_delayed_store),    cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
