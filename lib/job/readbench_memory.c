@@ -127,27 +127,27 @@ int cm_bench_plan_epoch(const cm_bench *b, const cm_bench_rank *r, uint64_t epoc
     return cm_epoch_plan_make(&request, plan, err);
 }
 
-/* The most that any epoch of any rank will hold. */
-static int find_peaks(cm_bench *b, uint64_t *open, uint64_t *stash, cm_error *err)
+/* The most that any epoch of any rank will need. */
+static int find_needs(cm_bench *b, cm_loader_needs *most, cm_error *err)
 {
-    *open = 1;
-    *stash = 0;
+    int rc = CM_OK;
+    *most = (cm_loader_needs){.nslots = 1};
     for (unsigned r = 0; r < b->setting.ranks; r++)
-        for (uint64_t e = 0; e < b->options->epochs; e++) {
+        for (uint64_t e = 0; e < b->options->epochs && rc == CM_OK; e++) {
             cm_epoch_plan plan;
-            int rc = cm_bench_plan_epoch(b, &b->rank[r], e, &plan, err);
-            if (rc == CM_OK) {
-                *open = plan.peak_open > *open ? plan.peak_open : *open;
-                *stash = plan.peak_stash > *stash ? plan.peak_stash : *stash;
-                for (uint64_t i = 0; i < plan.nchunks; i++)
-                    if (plan.chunk[i].nuses > b->max_pieces)
-                        b->max_pieces = plan.chunk[i].nuses;
-            }
+            cm_loader_needs needs;
+            rc = cm_bench_plan_epoch(b, &b->rank[r], e, &plan, err);
+            if (rc == CM_OK)
+                rc = cm_loader_plan_needs(&plan, &b->rank[r].share, &needs, err);
             cm_epoch_plan_release(&plan);
             if (rc != CM_OK)
                 return rc;
+            most->nslots = needs.nslots > most->nslots ? needs.nslots : most->nslots;
+            most->nstash = needs.nstash > most->nstash ? needs.nstash : most->nstash;
+            most->max_pieces =
+                needs.max_pieces > most->max_pieces ? needs.max_pieces : most->max_pieces;
         }
-    return CM_OK;
+    return rc;
 }
 
 static int refuse_unchunked(const cm_bench *b, cm_error *err)
@@ -167,20 +167,22 @@ static int refuse_unchunked(const cm_bench *b, cm_error *err)
 static int planned_slots(cm_bench *b, cm_error *err)
 {
     const uint64_t given = b->options->window;
-    uint64_t open, stash, need = 0;
+    cm_loader_needs needs;
+    uint64_t need = 0;
     int rc = refuse_unchunked(b, err);
     b->window = given != 0 ? given : DEFAULT_WINDOW;
     const uint64_t left =
         b->memory_limit > workers_nbytes(b) ? b->memory_limit - workers_nbytes(b) : 0;
     b->max_stash = left / 2 / b->setting.ranks / (b->shared.space.sample_nbytes + 1);
     for (; rc == CM_OK; b->window /= 2) {
-        rc = find_peaks(b, &open, &stash, err);
+        rc = find_needs(b, &needs, err);
         if (rc != CM_OK)
             break;
         /* Chunks of the next window are read while the batches of this one are taken. */
-        b->nslots = (unsigned)(open + 2 < UINT32_MAX ? open + 2 : UINT32_MAX);
-        b->nstash = stash;
-        need = total_nbytes(b, b->nslots, stash);
+        b->nslots = needs.nslots + 2;
+        b->nstash = needs.nstash;
+        b->max_pieces = needs.max_pieces > b->options->batch ? needs.max_pieces : b->options->batch;
+        need = total_nbytes(b, b->nslots, b->nstash);
         if (need <= b->memory_limit)
             return CM_OK;
         if (given != 0 || b->window <= 1)
