@@ -387,7 +387,7 @@ const readbench_item READBENCH_ITEMS[] = {
     {NULL, "plain pageable copy here", link_pageable, false, NULL},
     {NULL, "copying during steps", overlap, false, NULL},
     {NULL, "waiting for copies p95", copy_wait, false, NULL},
-    {NULL, "validated", validated, false, NULL},
+    {"Validation", "compared", validated, false, NULL},
     {NULL, NULL, NULL, false, NULL},
 };
 

@@ -103,7 +103,11 @@ static int run_job(job *j, const readbench_values *v, const cm_common_options *c
         return CM_EXIT_FAILED;
     }
     int status = cm_run(&READBENCH, common, j->monitor, measure, j, &err);
-    readbench_run run = {.report = &j->report,
+    /* A session that failed before its first batch has nothing to tell but its error. */
+    cm_readbench_report told = j->report;
+    while (status != CM_OK && told.nsessions > 0 && told.session[told.nsessions - 1].nrecords == 0)
+        told.nsessions--;
+    readbench_run run = {.report = &told,
                          .failure = status == CM_OK ? NULL : &err,
                          .command = command,
                          .started = started,
@@ -116,6 +120,8 @@ static int run_job(job *j, const readbench_values *v, const cm_common_options *c
     free(out);
     cm_readbench_report_release(&j->report);
     cm_monitor_free(j->monitor);
+    if (cm_run_stopped(status)) /* a signal ends the process without flushing */
+        exit_status = cm_tool_finish(&READBENCH, exit_status);
     cm_run_end(status);
     return exit_status;
 }

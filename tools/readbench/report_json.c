@@ -226,10 +226,16 @@ static cm_json *device(cm_document *d, const cm_readbench_device *v)
     known(d, o, "copied", v->copied);
     number(d, o, "overlap", v->overlap);
     cm_document_put(d, o, "wait", times(d, &v->wait));
-    cm_document_u64(d, o, "validated_batches", v->validated_batches);
-    cm_document_u64(d, o, "validated_nbytes", v->validated_nbytes);
+    return o;
+}
+
+static cm_json *validation(cm_document *d, const cm_readbench_device *v)
+{
+    cm_json *o = cm_json_object();
+    cm_document_u64(d, o, "batches", v->validated_batches);
+    cm_document_u64(d, o, "nbytes", v->validated_nbytes);
     cm_document_u64(d, o, "mismatches", v->mismatches);
-    known(d, o, "validated_rate", v->validated_rate);
+    known(d, o, "rate", v->validated_rate);
     return o;
 }
 
@@ -285,6 +291,10 @@ static cm_json *session(cm_document *d, const readbench_run *run, size_t i)
         cm_document_put(d, o, "device", device(d, &s->device));
     else
         cm_document_null(d, o, "device");
+    if (s->device.validated_batches > 0)
+        cm_document_put(d, o, "validation", validation(d, &s->device));
+    else
+        cm_document_null(d, o, "validation");
     cm_document_put(d, o, "findings", findings(d, s));
     cm_document_text(d, o, "first_failure", s->first_failure);
     cm_document_put(d, o, "sample", parts(d, s));

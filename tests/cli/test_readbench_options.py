@@ -1,0 +1,289 @@
+"""The command line of readbench: wording, exit statuses, where files go, advice, comparison, help and the man page."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+
+import jsonschema
+import numpy as np
+import pytest
+import zarr
+
+from support import paths, tool
+
+PROSE = paths.ROOT / "man" / "readbench.inc"
+SCHEMA = json.loads((paths.ROOT / "tools" / "schema" / "readbench.json").read_text())
+QUICK = ["--sample", "time=2,lat=8,lon=8", "--batch", "4", "--batches", "5", "--step-time", "1ms", "--workers", "1"]
+
+
+def run(*args, **kw):
+    return tool.run("readbench", *args, **kw)
+
+
+def check(text):
+    document = json.loads(text)
+    jsonschema.Draft202012Validator(SCHEMA).validate(document)
+    return document
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    root = tmp_path_factory.mktemp("stores")
+    for name in ("a.zarr", "b.zarr"):
+        array = zarr.open_group(root / name, mode="w").create_array(
+            "t", shape=(24, 32, 32), chunks=(4, 16, 16), dtype="f4", dimension_names=("time", "lat", "lon")
+        )
+        array[:] = np.arange(24 * 32 * 32, dtype="f4").reshape(24, 32, 32)
+    return root
+
+
+@pytest.fixture
+def work(tmp_path, stores):
+    for name in ("a.zarr", "b.zarr"):
+        (tmp_path / name).symlink_to(stores / name)
+    return tmp_path
+
+
+# ---- wrong command lines --------------------------------------------------------------------------
+
+WRONG = {
+    "nothing": ([], "no store"),
+    "unknown": (["--qqqqqq", "a.zarr"], "unknown option --qqqqqq"),
+    "near": (["--worker", "2", "a.zarr"], "did you mean --workers?"),
+    "cold and warm": (["--cold", "--warm", "a.zarr"], "--cold and --warm are at odds"),
+    "out and none": (["--out", "x", "--no-out", "a.zarr"], "--out and --no-out are at odds"),
+    "tune and sweep": (["--tune", "--sweep", "workers=1", "a.zarr"], "--tune and --sweep are at odds"),
+    "cpus alone": (["--cpus", "3", "a.zarr"], "--cpus belongs to --advise"),
+    "rank": (["--world-size", "2", "--rank", "2", "a.zarr"], "--rank must be below --world-size"),
+    "step time": (["--step-time", "fast", "a.zarr"], "--step-time: 'fast' is no time"),
+    "step part": (["--step-time", "sideways=3ms", "a.zarr"], "'sideways=3ms' is not forward=T"),
+    "step twice": (["--step-time", "other=1ms,other=2ms", "a.zarr"], "other is given twice"),
+    "step without time": (["--step-time", "forward=", "a.zarr"], "--step-time"),
+    "no sample": (["a.zarr"], "--sample"),
+    "unknown dimension": (["--sample", "nosuch=2", "a.zarr"], "nosuch"),
+    "order": ([*QUICK, "--order", "zigzag", "a.zarr"], "--order zigzag"),
+    "mode": ([*QUICK, "--mode", "fibres", "a.zarr"], "--mode takes sync|threads|processes, not 'fibres'"),
+    "emulate": ([*QUICK, "--emulate", "tape", "a.zarr"], "tape"),
+    "device": ([*QUICK, "--device", "tpu", "a.zarr"], "tpu"),
+    "cast": ([*QUICK, "--cast", "int8", "a.zarr"], "--cast takes"),
+    "sweep": ([*QUICK, "--sweep", "nokey=1,2", "a.zarr"], "nokey"),
+    "variable": ([*QUICK, "--variable", "nosuch", "a.zarr"], "nosuch"),
+    "no batch": (["--batch", "0", "a.zarr"], "--batch"),
+    "cache policy": ([*QUICK, "--cache-policy", "lru", "a.zarr"], "--cache-policy needs --cache"),
+    "s3": (["s3://bucket/a.zarr"], "stores other than folders are not built yet"),
+    "advise a store": (["--advise", "a.zarr"], "--advise takes no store"),
+    "advise and tune": (["--advise", "--tune"], "--tune has no place beside --advise"),
+    "compare one": (["--compare", "x"], "--compare takes two folders, not 1"),
+    "compare and sweep": (["--compare", "--sweep", "workers=1", "x", "y"], "--sweep has no place beside --compare"),
+}
+
+
+@pytest.mark.parametrize("args, sentence", WRONG.values(), ids=WRONG)
+def test_wrong_command_line(work, args, sentence):
+    run(*args, cwd=work).fails(2, sentence)
+    assert not list((work / "results" / "readbench").glob("*") if (work / "results").exists() else [])
+
+
+FAILS = {
+    "absent": ([*QUICK, "--no-out", "nosuch.zarr"], "nosuch.zarr"),
+    "a folder of nothing": ([*QUICK, "--no-out", "empty"], "empty"),
+    "out is there": ([*QUICK, "--out", "empty", "a.zarr"], "empty: exists already"),
+    "out in a file": ([*QUICK, "--out", "file/x", "a.zarr"], "file"),
+    "compare what is absent": (["--compare", "x", "y"], "x"),
+    "compare a store": (["--compare", "a.zarr", "a.zarr"], "a.zarr: this is no report of readbench"),
+    "compare another document": (["--compare", "other", "other"], "other/summary.json: this is no summary"),
+    "compare no JSON": (["--compare", "broken", "broken"], "broken/summary.json"),
+    "compare half of one": (["--compare", "half", "half"], "breakdown: step is no time"),
+}
+
+
+@pytest.mark.parametrize("args, words", FAILS.values(), ids=FAILS)
+def test_failures(work, args, words):
+    (work / "empty").mkdir()
+    (work / "file").write_text("mine")
+    half = {"schema": "readbench/1", "sessions": [{"breakdown": {"step": "long"}}]}
+    for name, text in (("other", '{"schema": "rechunk/1"}'), ("broken", "{"), ("half", json.dumps(half))):
+        (work / name).mkdir()
+        (work / name / "summary.json").write_text(text)
+    run(*args, cwd=work).fails(1, words)
+    assert not list((work / "empty").iterdir()) and (work / "file").read_text() == "mine"
+
+
+# ---- advice ---------------------------------------------------------------------------------------
+
+ADVICE = [(10, 1, 8, 1), (20, 1, 18, 1), (60, 3, 18, 1), (160, 8, 18, 1), (20, 8, 1, 2)]
+
+
+@pytest.mark.parametrize("cpus, accelerators, workers, threads", ADVICE)
+def test_advice(cpus, accelerators, workers, threads):
+    args = ["--advise", "--cpus", cpus, "--accelerators", accelerators]
+    done = run(*args).ok()
+    assert f"workers for each accelerator: {workers}\nthreads for each worker: {threads}\n" in done.out
+    assert bool(done.warnings) == (threads == 2)
+    document = check(run(*args, "--json").ok().out)
+    assert (document["workers"], document["threads"]) == (workers, threads)
+    assert bool(document["warning"]) == (threads == 2)
+
+
+def test_advice_keeps_what_is_reserved():
+    assert check(run("--advise", "--json", "--cpus", 10, "--reserve", 0).ok().out)["workers"] == 10
+    assert check(run("--advise", "--json").ok().out)["cpus"] == len(os.sched_getaffinity(0))
+
+
+# ---- measuring ------------------------------------------------------------------------------------
+
+
+def test_files_go_below_results(work):
+    out = run(*QUICK, "a.zarr", cwd=work).ok().out
+    folder = re.search(r"^report: (results/readbench/\d{8}-\d{6})/report\.html$", out, re.M)[1]
+    document = check((work / folder / "summary.json").read_text())
+    assert document["out"] == folder
+    assert document["command"].endswith(f"readbench {' '.join(QUICK)} a.zarr")
+    assert document["sessions"][0]["counts"]["batches"] == 10
+
+
+def test_no_files(work):
+    out = run(*QUICK, "--no-out", "a.zarr", cwd=work).ok().out
+    assert "report:" not in out
+    assert {p.name for p in work.iterdir()} == {"a.zarr", "b.zarr"}
+
+
+def test_quiet(work):
+    done = run(*QUICK, "-q", "--out", "made", "a.zarr", cwd=work).ok()
+    assert done.out == "" and (work / "made" / "report.html").exists()
+
+
+def test_json_is_the_summary(work):
+    document = check(run(*QUICK, "--json", "--out", "deep/made", "a.zarr", "b.zarr", cwd=work).ok().out)
+    assert [s["label"] for s in document["sessions"]] == ["a.zarr", "b.zarr"]
+    assert json.loads((work / "deep" / "made" / "summary.json").read_text()) == document
+    assert (work / "deep" / "made" / "b.zarr" / "batches.csv").exists()
+
+
+def test_json_of_failures(work):
+    for args, status in ((["nosuch.zarr"], 1), ([*QUICK, "--order", "zigzag", "a.zarr"], 2)):
+        done = run("--json", "--no-out", *args, cwd=work)
+        document = check(done.out)
+        assert done.status == status and document["outcome"] == "failed" and document["sessions"] == []
+        assert done.err == f"readbench: {document['error']['message']}\n"
+
+
+def test_the_host_part_of_a_step(work):
+    step = "forward=2ms,backward=1ms,other=1ms"
+    args = [*QUICK, "--step-time", step, "--json", "--no-out", "a.zarr"]
+    given = check(run(*args, cwd=work).ok().out)["sessions"][0]["breakdown"]
+    assert given["cpu"] / (given["cpu"] + given["kernel"]) == pytest.approx(0.25)
+    assert given["kernel"] + given["cpu"] >= 0.004
+
+
+def test_reports_are_compared(work):
+    for name, step in (("before", "4ms"), ("after", "1ms")):
+        run(*QUICK, "--step-time", step, "--out", name, "a.zarr", cwd=work).ok()
+    out = run("--compare", "before", "after", cwd=work).ok().out
+    rows = {line.split()[0]: line.split() for line in out.splitlines()[1:7]}
+    assert list(rows) == ["step", "kernel", "memcpy", "loader", "CPU", "other"]
+    assert out.splitlines()[0].split() == ["before", "share", "after", "share", "after/before"]
+    document = check(run("--compare", "before", "after", "--json", cwd=work).ok().out)
+    for side in ("before", "after"):
+        given = document[side]["breakdown"]
+        own = json.loads((work / side / "summary.json").read_text())["sessions"][0]["breakdown"]
+        assert given == {k: own[k] for k in given}
+        assert sum(given[k] for k in given if k != "step") == pytest.approx(given["step"], rel=1e-6)
+    assert document["before"]["breakdown"]["kernel"] >= 0.004
+
+
+def test_a_report_of_several_is_not_compared(work):
+    run(*QUICK, "--out", "both", "a.zarr", "b.zarr", cwd=work).ok()
+    run("--compare", "both", "both", cwd=work).fails(1, "both: this report holds 2 measurements")
+    run("--compare", "both/a.zarr", "both/b.zarr", cwd=work).ok()
+
+
+def test_a_sweep_is_compared_by_its_best(work):
+    run(*QUICK, "--sweep", "prefetch=1,2", "--out", "swept", "a.zarr", cwd=work).ok()
+    best = json.loads((work / "swept" / "summary.json").read_text())["best"]
+    document = check(run("--compare", "swept", "swept", "--json", cwd=work).ok().out)
+    assert document["before"]["label"] == f"prefetch={best + 1}"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_was_measured_before_a_signal_is_told(work, number):
+    args = [*QUICK, "--batches", "1000000", "--step-time", "10ms", "--out", "made", "a.zarr"]
+    process = subprocess.Popen(
+        [tool.program("readbench"), *args],
+        cwd=work,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=tool.environment(),
+    )
+    time.sleep(2)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == -number, err
+    assert f"stopped by {number.name}; what was measured until then is in made and printed" in err
+    assert "samples/s" in out
+    document = check((work / "made" / "summary.json").read_text())
+    assert document["outcome"] == "canceled" and document["sessions"][0]["counts"]["batches"] > 10
+    assert "Not complete" in (work / "made" / "report.html").read_text()
+
+
+# ---- one table: help, man page, completion --------------------------------------------------------
+
+CONTRACT = set(
+    """--variable --variables --lags --sample --batch --batches --epochs --seed --drop-last --order --loader
+    --shuffle-window --mode --workers --worker-threads --prefetch --unordered --no-persistent --context --worker-memory
+    --pool --world-size --rank --accelerators --step-time --step-time-per-sample --engine --io --cold --warm --cache
+    --cache-policy --cache-dir --cache-dir-size --emulate --device --staging --slots --slot-size --cast --unpack
+    --fill-to-nan --validate --sweep --tune --out --no-out --advise --cpus --reserve --compare --no-overlap
+    --device-step --log-samples --sample-interval --trace -j --threads --memory --progress -v -q --json --help
+    --version -h --verbose --quiet""".split()
+)
+
+
+def man_page():
+    with open(PROSE) as prose:
+        return subprocess.run(
+            [tool.program("readbench"), "--generate", "man"], stdin=prose, capture_output=True, text=True, check=True
+        ).stdout
+
+
+def test_help_names_the_contract():
+    text = run("--help").ok().out
+    shown = set()
+    for letter, name, alias in re.findall(r"^  (?:-(\w), |    )--([a-z-]+)(?:, --([a-z-]+))?", text, re.M):
+        shown.update(filter(None, ["-" + letter if letter else "", "--" + name, "--" + alias if alias else ""]))
+    assert shown == CONTRACT
+    assert max(map(len, text.splitlines())) <= 88
+
+
+def test_man_page_holds_every_option():
+    page = man_page()
+    assert page.startswith(".TH READBENCH 1") and ".OPTIONS" not in page and ".EXAMPLES" not in page
+    plain = re.sub(r"\\f[BIR]", "", page).replace("\\-", "-")
+    entries = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", " ".join(re.findall(r"^\.TP\n(-.*)$", plain, re.M))))
+    assert entries == CONTRACT
+
+
+def test_the_examples_of_the_man_page_are_understood(work):
+    """They name stores that are not there: that is all that is wrong with them."""
+    text = man_page().replace("\\-", "-").replace("\\(aq", "'").replace("\\&", "").replace("\\e", "\\")
+    section = text.split(".SH EXAMPLES")[1].split(".SH ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("readbench ")]
+    assert len(lines) >= 5
+    for line in lines:
+        shutil.rmtree(work / "results", ignore_errors=True)
+        run(*shlex.split(line)[1:], cwd=work).fails(1, "no such file")
+
+
+def test_completion_is_shell(tmp_path):
+    for shell in ("bash", "zsh", "fish"):
+        text = run("--generate", shell).ok().out
+        assert "shuffle-window" in text and "worker-fd" not in text
+        if shutil.which(shell):
+            (tmp_path / shell).write_text(text)
+            subprocess.run([shell, "-n", tmp_path / shell], check=True)
