@@ -179,7 +179,7 @@ static int planned_slots(cm_bench *b, cm_error *err)
         if (rc != CM_OK)
             break;
         /* Chunks of the next window are read while the batches of this one are taken. */
-        b->nslots = needs.nslots + 2;
+        b->nslots = needs.nslots < UINT32_MAX - 2 ? (unsigned)needs.nslots + 2 : UINT32_MAX;
         b->nstash = needs.nstash;
         b->max_pieces = needs.max_pieces > b->options->batch ? needs.max_pieces : b->options->batch;
         need = total_nbytes(b, b->nslots, b->nstash);
