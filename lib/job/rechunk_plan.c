@@ -109,7 +109,14 @@ static size_t max_worker(const cm_re_job *job)
     return most + CM_BUDGET_PER_THREAD;
 }
 
-/* The least that any plan needs: one worker, one target chunk, one shard. */
+/* A chunk as stored and as decoded, and its elements: what the digest of an array takes. */
+static size_t digest_nbytes(const cm_chain *chain)
+{
+    return 2 * cm_chain_decoded_nbytes(chain) + cm_chain_decode_memory(chain) +
+           cm_chain_encoded_bound(chain);
+}
+
+/* The least that any plan needs: one worker, one target chunk, one shard; or verifying in full. */
 static size_t least_room(const cm_re_job *job)
 {
     size_t most = 0;
@@ -120,6 +127,12 @@ static size_t least_room(const cm_re_job *job)
         size_t n = worker_of(a, false, false) + cm_transfer_slot_nbytes(&a->transfer) +
                    cm_zarr_writer_shard_memory(a->writer);
         most = n > most ? n : most;
+        if (job->options->verify != CM_VERIFY_FULL || job->options->dry_run)
+            continue;
+        size_t before = digest_nbytes(a->source->chain);
+        size_t after = digest_nbytes(cm_zarr_writer_chain(a->writer));
+        most = before > most ? before : most;
+        most = after > most ? after : most;
     }
     return most + CM_BUDGET_PER_THREAD;
 }
@@ -437,8 +450,10 @@ int cm_re_plan(cm_re_job *job, cm_store *store, cm_error *err)
         return refuse(job, held, err);
     job->held_nbytes = held;
     size_t free = (size_t)(job->memory_limit - held);
+    if (free < least_room(job))
+        return refuse(job, held, err);
     cm_re_array *a = largest(job);
-    if (a != NULL && free >= least_room(job))
+    if (a != NULL)
         rc = cm_re_probe(job, a, job->scratch, err);
     if (rc == CM_OK)
         rc = plan_best(job, free, most, err);

@@ -38,9 +38,20 @@ def test_ragged_in_any_memory(tmp_path, out, memory, threads):
     source = tmp_path / "in.zarr"
     zarr.create_array(source, data=data, chunks=(1, 300, 1050), compressors=None)
     document = rechunked.run(source, out, "--chunks", "3x512x512", "--memory", f"{memory}MiB",
-                             "--threads", str(threads), "--verify", "full")
+                             "--threads", str(threads), "--verify", "sample")
     assert document["memory"]["limit_nbytes"] == memory * MIB
     assert np.array_equal(zarr.open_array(out, mode="r")[...], data)
+
+
+def test_verifying_in_full_is_counted(tmp_path, out):
+    """A digest takes a chunk as stored, as decoded and as elements: where that does not fit, it says so before."""
+    source = tmp_path / "in.zarr"
+    zarr.create_array(source, data=np.random.default_rng(3).random((20, 200, 1000), dtype="f4"), chunks=(1, 200, 1000))
+    options = ["--chunks", "20x200x1000", "--threads", "1"]
+    tool.run("rechunk", *options, "--memory", "64MiB", "--verify", "full", source, out).fails(1, "need at least")
+    assert not out.exists()
+    rechunked.run(source, out, *options, "--memory", "64MiB", "--verify", "sample")
+    rechunked.run(source, tmp_path / "full.zarr", *options, "--memory", "96MiB", "--verify", "full")
 
 
 # ---- codecs that stay -----------------------------------------------------------------------------
