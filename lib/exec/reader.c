@@ -32,16 +32,28 @@ void cm_reader_free(cm_reader *reader)
     free(reader);
 }
 
+/* What a stored chunk of A takes, but for one that no encoder of ours would write. */
+static size_t usual_nbytes(const cm_array *a)
+{
+    const size_t decoded = cm_chain_decoded_nbytes(a->chain), most = a->max_stored_nbytes;
+    return most > 0 && most < decoded ? most : decoded;
+}
+
+static size_t at_most(size_t n, size_t nbytes, size_t each)
+{
+    return each > 0 && nbytes / each < n ? nbytes / each : n;
+}
+
 /* Chunks of A that are fetched at once. */
 static size_t group_of(const cm_array *a, size_t group_nbytes)
 {
-    size_t each = a->max_stored_nbytes;
-    if (each == 0)
-        each = cm_chain_decoded_nbytes(a->chain);
+    size_t n = CM_READ_GROUP_CHUNKS;
     if (group_nbytes == 0)
         group_nbytes = CM_READ_GROUP_NBYTES;
-    size_t n = each > 0 ? group_nbytes / each : CM_READ_GROUP_CHUNKS;
-    return n < 1 ? 1 : n > CM_READ_GROUP_CHUNKS ? CM_READ_GROUP_CHUNKS : n;
+    n = at_most(n, group_nbytes, usual_nbytes(a));
+    /* Hostile chunks are as long as they may be, all of them. */
+    n = at_most(n, group_nbytes + CM_READ_HOSTILE_NBYTES, a->max_stored_nbytes);
+    return n < 1 ? 1 : n;
 }
 
 size_t cm_reader_memory(const cm_array *a, const cm_feed *feed)
@@ -50,9 +62,9 @@ size_t cm_reader_memory(const cm_array *a, const cm_feed *feed)
     if (!a->chunked)
         return total;
     size_t decoded = cm_chain_decoded_nbytes(a->chain);
-    size_t stored = a->max_stored_nbytes ? a->max_stored_nbytes : decoded;
-    size_t all = stored;
-    if (!cm_mul_size(stored, group_of(a, 0), &all) || !cm_add_size(total, all, &total) ||
+    size_t most = a->max_stored_nbytes, all;
+    if (!cm_mul_size(usual_nbytes(a), group_of(a, 0), &all) ||
+        !cm_add_size(total, all > most ? all : most, &total) ||
         !cm_add_size(total, decoded, &total) ||
         !cm_add_size(total, cm_chain_decode_memory(a->chain), &total))
         return SIZE_MAX;

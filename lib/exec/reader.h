@@ -38,7 +38,7 @@ typedef struct cm_reader_options {
     bool library;          /* boxes by read_box, also of chunked arrays */
     const char *store;     /* put in front of errors, borrowed; or NULL */
     /*
-     * Stored bytes that are fetched at once; 0: 512 KiB, what a second-level cache
+     * Stored bytes that are fetched at once; 0: 256 KiB, what a second-level cache
      * holds.  More where storage is asked for many chunks at a time (io_uring).
      */
     size_t group_nbytes;

@@ -12,7 +12,8 @@ enum {
      * 16 MiB, raw chunks of 128 KiB took a quarter longer than in a loop of one
      * buffer; with this a twentieth at most.
      */
-    CM_READ_GROUP_NBYTES = 512 << 10
+    CM_READ_GROUP_NBYTES = 256 << 10,
+    CM_READ_HOSTILE_NBYTES = 16 << 20 /* that a group takes more, in the worst case */
 };
 
 struct cm_reader {

@@ -14,6 +14,7 @@
 #include "exec/load_source.h"
 #include "exec/team.h"
 #include "made_store.h"
+#include "store/io.h"
 
 enum {
     NPARTS = 3,
@@ -36,6 +37,7 @@ typedef struct fixture {
     size_t part_nbytes[NPARTS];
     bool fed;
     cm_chunk_cache *cache;
+    const cm_store *disk_cache;
     unsigned opened, closed;
     cm_load_source source;
     void *state;
@@ -58,7 +60,8 @@ static int open_arrays(void *context, cm_load_arrays *out, cm_error *err)
                             .nparts = NPARTS,
                             .fixed = &f->fixed,
                             .nfixed = 1,
-                            .cache = f->cache};
+                            .cache = f->cache,
+                            .disk_cache = f->disk_cache};
     return CM_OK;
 }
 
@@ -354,6 +357,49 @@ static void corrupt(void **state)
     }
 }
 
+/* A cache on a faster disk: the first time nothing is there, then all is; told once. */
+static void disk_cache(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/chunkmill-load-XXXXXX", path[64];
+    assert_non_null(mkdtemp(folder));
+    for (int each = 0; each < 2; each++) {
+        fixture f;
+        cm_store *slow, *cached;
+        begin(&f, CM_ORDER_RANDOM, false);
+        snprintf(path, sizeof(path), "%s/store", folder);
+        assert_int_equal(cm_store_open_dir(path, true, &slow, NULL), CM_OK);
+        made_write(slow, arrays, 3);
+        snprintf(path, sizeof(path), "%s/cache%d", folder, each);
+        assert_int_equal(cm_store_open_disk_cache(slow, path, 64 << 20, &cached, NULL), CM_OK);
+        for (int i = 0; i < 3; i++) {
+            cm_array_free(f.array[i]);
+            f.array[i] = made_open(cached, (const char *[]){"a", "b", "c"}[i]);
+        }
+        f.disk_cache = cached;
+        create(&f, 2, each, false);
+        assert_int_equal(f.source.open(f.source.context, 0, &f.state, NULL), CM_OK);
+        cm_load_task *task = new_task(&f, 0, BATCH);
+        cm_load_counts first = {0}, second;
+        for (int turn = 0; turn < 2; turn++) {
+            cm_load_result result = {0};
+            assert_int_equal(f.source.load(f.state, task, f.arena, &result, NULL), CM_OK);
+            check_batch(&f, 0, BATCH);
+            *(turn == 0 ? &first : &second) = result.counts;
+        }
+        assert_true(first.disk_misses > 0);
+        assert_int_equal(second.disk_misses, 0);
+        assert_int_equal(second.disk_hits, second.requests - second.missing_chunks);
+        free(task);
+        end(&f);
+        cm_store_free(cached);
+        cm_store_free(slow);
+    }
+    char command[128];
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
 /* In a pool: threads share what the first one opened, processes open for themselves. */
 static void in_a_pool(void **state)
 {
@@ -431,9 +477,9 @@ static void teams(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches),  cmocka_unit_test(chunk_tasks), cmocka_unit_test(who_opens),
-        cmocka_unit_test(refusals), cmocka_unit_test(corrupt),     cmocka_unit_test(in_a_pool),
-        cmocka_unit_test(teams),
+        cmocka_unit_test(batches),   cmocka_unit_test(chunk_tasks), cmocka_unit_test(who_opens),
+        cmocka_unit_test(refusals),  cmocka_unit_test(corrupt),     cmocka_unit_test(disk_cache),
+        cmocka_unit_test(in_a_pool), cmocka_unit_test(teams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

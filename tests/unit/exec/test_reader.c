@@ -393,6 +393,41 @@ static void sliceable(void **state)
     }
 }
 
+/* However many chunks are fetched at once, the elements are the same; memory is what that takes. */
+static void groups(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t nbytes;
+        unsigned calls; /* for 25 chunks of 112 bytes */
+    } table[] = {{1, 25}, {112, 25}, {250, 13}, {600, 5}, {1 << 20, 1}, {0, 1}};
+    made m = {.rank = 2, .shape = {20, 30}, .chunk = {4, 7}, .absent_of = 6};
+    cm_store *store;
+    assert_int_equal(cm_store_open_memory(&store, NULL), CM_OK);
+    made_write(store, &m, 1);
+    cm_array *a = made_open(store, "a");
+    for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++) {
+        cm_reader_options options = {.group_nbytes = table[k].nbytes};
+        cm_reader *r = NULL;
+        cm_box box = {.rank = 2, .start = {1, 2}, .shape = {17, 27}};
+        int32_t got[17 * 27];
+        cm_load_counts counts = {0};
+        assert_int_equal(cm_reader_create(&options, &r, NULL), CM_OK);
+        assert_int_equal(cm_reader_box(r, a, &box, NULL, got, &counts, NULL), CM_OK);
+        check_elements(&m, &box, got);
+        assert_int_equal(counts.chunks, 25);
+        assert_int_equal(counts.stage_calls[CM_LOAD_STORAGE], table[k].calls);
+        cm_reader_free(r);
+    }
+    const cm_feed same = {.src = a->dtype}, other = {.src = a->dtype, .to = CM_FEED_FLOAT16};
+    const size_t plain = cm_reader_memory(a, NULL);
+    assert_true(plain > 2 * 4 * 7 * 4);
+    assert_int_equal(cm_reader_memory(a, &same), plain);
+    assert_int_equal(cm_reader_memory(a, &other), plain + 4 * 7 * (4 + 2));
+    cm_array_free(a);
+    cm_store_free(store);
+}
+
 /* ---- the cache behind readers ---- */
 
 static void cached(void **state)
@@ -523,6 +558,7 @@ int main(void)
         cmocka_unit_test(unreadable_chunk),
         cmocka_unit_test(refusals),
         cmocka_unit_test(sliceable),
+        cmocka_unit_test(groups),
         cmocka_unit_test(cached),
         cmocka_unit_test(crowds),
         cmocka_unit_test(stages_fill_the_call),
