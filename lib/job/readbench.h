@@ -270,6 +270,11 @@ void cm_bench_session_release(cm_readbench_session *session);
 
 /* readbench_validate.c: the batches of the first epoch once more, against what is read directly. */
 int cm_bench_validate(cm_bench *b, cm_error *err);
+/* readbench_temperature.c: cold or warm as asked for; what came of it goes into the session. */
+int cm_bench_temperature(cm_bench *b, cm_error *err);
+int cm_bench_evict(const cm_bench *b, cm_error *err);
+/* Bytes of the files that are read (0: too many to look at all) and which share is in memory; negative: not known. */
+int cm_bench_residency(const cm_bench *b, uint64_t *nbytes, double *share, cm_error *err);
 /* readbench_predict.c */
 int cm_bench_predict(cm_bench *b, cm_error *err);
 /* readbench_probe.c: raw rates of this machine, after the epochs. */

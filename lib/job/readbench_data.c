@@ -216,11 +216,7 @@ static int open_nc(const cm_readbench_options *o, const cm_bench_setting *s, cm_
         return cm_fail(err, CM_EUNSUPPORTED,
                        "%s: --cache-dir keeps objects of a Zarr store, not parts of a file",
                        d->path);
-    if (s->io != CM_IO_PREAD)
-        return cm_fail(err, CM_EUNSUPPORTED,
-                       "%s: --io %s is for Zarr stores; a file is read by pread", d->path,
-                       cm_bench_io_name(s->io));
-    const cm_nc_options options = {.library_only = s->engine == CM_BENCH_NETCDF};
+    const cm_nc_options options = {.library_only = s->engine == CM_BENCH_NETCDF, .io = s->io};
     return cm_nc_open(d->path, &options, &d->file, err);
 }
 

@@ -49,7 +49,7 @@ static int probe_storage(cm_bench *b, double *rate, cm_error *err)
     cm_probe_item *item = cm_calloc(PROBED_CHUNKS, sizeof *item, err);
     if (item == NULL)
         return CM_ENOMEM;
-    int rc = b->options->cold ? cm_residency_evict(b->shared.data.path, err) : CM_OK;
+    int rc = b->options->cold ? cm_bench_evict(b, err) : CM_OK;
     if (rc == CM_OK)
         rc = cm_probe_storage(item, choose(b, item),
                               b->session->pool_workers * b->session->worker_threads, PROBE_SECONDS,

@@ -58,36 +58,6 @@ static int make_ranks(cm_bench *b, cm_error *err)
     return rc;
 }
 
-/* Cold and warm are made here, and what came of it is measured. */
-static int set_temperature(cm_bench *b, cm_error *err)
-{
-    cm_readbench_session *s = b->session;
-    const char *path = b->shared.data.path;
-    cm_residency before = {0};
-    int rc = CM_OK;
-    s->temperature = cm_strdup(b->options->cold   ? "cold"
-                               : b->options->warm ? "warm"
-                                                  : "as found",
-                               err);
-    if (s->temperature == NULL)
-        return CM_ENOMEM;
-    if (b->options->cold)
-        rc = cm_residency_evict(path, err);
-    else if (b->options->warm)
-        rc = cm_residency_warm(path, err);
-    if (rc == CM_OK)
-        rc = cm_residency_measure(path, &before, err);
-    s->store_nbytes = before.nbytes;
-    s->resident_before =
-        before.nbytes > 0 ? (double)before.resident_nbytes / (double)before.nbytes : -1;
-    if (rc == CM_OK && b->options->cold && s->resident_before > 0.05)
-        rc = cm_bench_warn(b, err,
-                           "%s: the kernel keeps %.0f %% of it in memory although it was asked to "
-                           "forget it: this run is not cold",
-                           path, 100 * s->resident_before);
-    return rc;
-}
-
 static int open_shared(cm_bench *b, const char *store, cm_error *err)
 {
     int rc = cm_bench_shared_open(b->options, &b->setting, store, &b->shared, err);
@@ -104,7 +74,7 @@ static int start(cm_bench *b, const char *store, cm_error *err)
     if (rc == CM_OK)
         rc = open_shared(b, store, err);
     if (rc == CM_OK)
-        rc = set_temperature(b, err);
+        rc = cm_bench_temperature(b, err);
     if (rc == CM_OK)
         rc = cm_bench_memory(b, err);
     if (rc == CM_OK)
@@ -194,10 +164,8 @@ int cm_bench_epoch(cm_bench *b, uint64_t epoch, cm_error *err)
 static int finish(cm_bench *b, cm_error *err)
 {
     cm_readbench_session *s = b->session;
-    cm_residency after = {0};
-    int rc = cm_residency_measure(b->shared.data.path, &after, err);
-    s->resident_after =
-        after.nbytes > 0 ? (double)after.resident_nbytes / (double)after.nbytes : -1;
+    uint64_t nbytes;
+    int rc = cm_bench_residency(b, &nbytes, &s->resident_after, err);
     if (rc == CM_OK)
         rc = cm_bench_probe(b, err);
     if (rc == CM_OK)

@@ -78,17 +78,20 @@ cm_disk_cache_counts cm_store_disk_cache_counts(const cm_store *store);
 /* ---- the page cache ---- */
 
 /*
- * Bytes of the file, or of all files below the folder, PATH, and how many of them
- * lie in the page cache.  Links to folders below PATH are not followed.
- * CM_EUNSUPPORTED for files that the user may not write: Linux does not tell then.
+ * Of the file, or of all files below the folder, PATH: bytes, and how many of them
+ * lie in the page cache.  Links to folders below PATH are not followed.  Linux does
+ * not tell of files that the user may not write.
  */
 typedef struct cm_residency {
     uint64_t nbytes;
+    uint64_t asked_nbytes; /* of those that Linux tells about; the next is among them */
     uint64_t resident_nbytes;
     uint64_t nfiles;
+    bool whole; /* false: MAX_NS were over, and files were left out */
 } cm_residency;
 
-int cm_residency_measure(const char *path, cm_residency *out, cm_error *err);
+/* Adds to OUT, which begins zeroed but for `whole`, which begins true.  MAX_NS 0: no limit. */
+int cm_residency_measure(const char *path, uint64_t max_ns, cm_residency *out, cm_error *err);
 /* Asks the kernel to forget what it holds of PATH (written back first); measure says what came of it. */
 int cm_residency_evict(const char *path, cm_error *err);
 /* Reads everything once. */

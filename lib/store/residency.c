@@ -10,12 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "store/io.h"
 
 enum {
     WINDOW_PAGES = 1 << 16, /* asked about at once; a byte each */
     READ_NBYTES = 1 << 20,
-    MAX_DEPTH = 64 /* of folders: each holds a descriptor */
+    MAX_DEPTH = 64,  /* of folders: each holds a descriptor */
+    OUT_OF_TIME = -1 /* ends the walk, and is no error */
 };
 
 typedef int visit_file(void *context, int fd, const struct stat *st, const char *path,
@@ -127,33 +129,41 @@ static int count_window(int fd, uint64_t offset, size_t nbytes, size_t page, uin
     return rc;
 }
 
+typedef struct measuring {
+    cm_residency *sum;
+    uint64_t until_ns; /* 0: no limit */
+} measuring;
+
 static int measure_file(void *context, int fd, const struct stat *st, const char *path,
                         cm_error *err)
 {
-    cm_residency *sum = context;
+    measuring *m = context;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     uint64_t size = (uint64_t)st->st_size, window = WINDOW_PAGES * (uint64_t)page;
-    if (!may_ask(st, path))
-        return cm_fail(err, CM_EUNSUPPORTED,
-                       "%s: what of it lies in the page cache is told only to who may write it",
-                       path);
-    for (uint64_t at = 0; at < size; at += window) {
+    bool told = may_ask(st, path);
+    if (m->until_ns != 0 && cm_now_ns() > m->until_ns) {
+        m->sum->whole = false;
+        return OUT_OF_TIME;
+    }
+    for (uint64_t at = 0; at < size && told; at += window) {
         size_t nbytes = (size_t)(size - at < window ? size - at : window);
-        int rc = count_window(fd, at, nbytes, page, &sum->resident_nbytes, err);
+        int rc = count_window(fd, at, nbytes, page, &m->sum->resident_nbytes, err);
         if (rc) {
             cm_error_prefix(err, "%s", path);
             return rc;
         }
     }
-    sum->nbytes += size;
-    sum->nfiles++;
+    m->sum->nbytes += size;
+    m->sum->asked_nbytes += told ? size : 0;
+    m->sum->nfiles++;
     return CM_OK;
 }
 
-int cm_residency_measure(const char *path, cm_residency *out, cm_error *err)
+int cm_residency_measure(const char *path, uint64_t max_ns, cm_residency *out, cm_error *err)
 {
-    *out = (cm_residency){0};
-    return walk_all(path, measure_file, out, err);
+    measuring m = {out, max_ns != 0 ? cm_now_ns() + max_ns : 0};
+    int rc = walk_all(path, measure_file, &m, err);
+    return rc == OUT_OF_TIME ? CM_OK : rc;
 }
 
 /* ---- evicting and warming ---- */

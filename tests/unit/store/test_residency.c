@@ -41,9 +41,9 @@ static bool keeps_all(const char *folder)
 
 static cm_residency measure(const char *path)
 {
-    cm_residency r;
+    cm_residency r = {.whole = true};
     cm_error err = {0};
-    if (cm_residency_measure(path, &r, &err) != CM_OK)
+    if (cm_residency_measure(path, 0, &r, &err) != CM_OK)
         fail_msg("%s", err.text);
     return r;
 }
@@ -89,12 +89,12 @@ static void test_folder(void **state)
 
     snprintf(command, sizeof command, "rm -rf %s", folder);
     assert_int_equal(system(command), 0);
-    cm_residency none;
-    assert_int_equal(cm_residency_measure(folder, &none, &err), CM_ENOTFOUND);
+    cm_residency none = {.whole = true};
+    assert_int_equal(cm_residency_measure(folder, 0, &none, &err), CM_ENOTFOUND);
     assert_non_null(strstr(err.text, folder));
     assert_int_equal(cm_residency_evict(folder, &err), CM_ENOTFOUND);
     assert_int_equal(cm_residency_warm(folder, &err), CM_ENOTFOUND);
-    assert_int_equal(cm_residency_measure("/dev/null", &none, &err), CM_EINVAL);
+    assert_int_equal(cm_residency_measure("/dev/null", 0, &none, &err), CM_EINVAL);
 }
 
 /* More pages than are asked about at once; sparse, so that it takes no room. */
@@ -109,6 +109,12 @@ static void test_large(void **state)
     assert_int_equal(pread(fd, &last, 1, nbytes - 1), 1);
     cm_residency r = measure(path);
     assert_int_equal(r.nbytes, nbytes);
+    assert_int_equal(r.asked_nbytes, nbytes);
+    assert_true(r.whole);
+    cm_residency late = {.whole = true};
+    assert_int_equal(cm_residency_measure(path, 1, &late, NULL), CM_OK);
+    assert_false(late.whole);
+    assert_int_equal(late.nfiles, 0);
     assert_true(r.resident_nbytes >= 5000 - 4096 && r.resident_nbytes < (uint64_t)nbytes);
     close(fd);
     unlink(path);
