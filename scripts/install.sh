@@ -37,6 +37,9 @@ rows() {
     for page in man/*.[1-9]; do
         [ ! -e "$page" ] || echo "$page share/man/man${page##*.}/$(basename "$page") 644"
     done
+    for engine in scripts/engines/*; do
+        [ ! -f "$engine" ] || echo "$engine share/chunkmill/engines/$(basename "$engine") 644"
+    done
     echo "LICENSE share/doc/chunkmill/LICENSE 644"
     echo "README.md share/doc/chunkmill/README.md 644"
 }
@@ -45,7 +48,7 @@ if [ -n "$remove" ]; then
     rows | while read -r _ to _; do
         [ ! -e "$prefix/$to" ] || { rm -f "$prefix/$to" && echo "removed $prefix/$to"; }
     done
-    for folder in share/chunkmill share/doc/chunkmill; do
+    for folder in share/chunkmill/engines share/chunkmill share/doc/chunkmill; do
         [ ! -d "$prefix/$folder" ] || rmdir "$prefix/$folder" 2>/dev/null || true
     done
     exit 0
