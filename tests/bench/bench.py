@@ -39,7 +39,12 @@ class Bench:
         self.root = f"{self.build}/bench"
         self.python = os.environ["BENCH_PYTHON"]
         self.work = f"{self.root}/work"
+        self.start = time.time()
         self.result = {"quick": self.quick, "threads": self.threads, "conversions": [], "peaks": []}
+
+    def write(self):
+        self.result["elapsed"] = time.time() - self.start
+        report.write(self.result, self.root, [rechunk])
 
     def helper(self, script, *argv):
         return subprocess.run([self.python, f"{HERE}/{script}", *argv], check=True, stdout=subprocess.PIPE, text=True,
@@ -246,7 +251,6 @@ def main():
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: bench.threads])
     bench.result["machine"] = measure.machine(bench.work)
     bench.result["versions"] = versions(bench)
-    start = time.time()
 
     def wanted(part):
         return only is None or part in only
@@ -269,11 +273,10 @@ def main():
                 bench.memory(inputs.find(name), [])
         works = [part.split(":")[1] for part in only or [] if part.startswith("rechunk:")]
         if wanted("rechunk") or works:
-            bench.result["rechunk"] = rechunk.run(bench, say, works)
+            rechunk.run(bench, say, works)
     finally:
         measure.remove(bench.work)
-        bench.result["elapsed"] = time.time() - start
-        report.write(bench.result, bench.root, [rechunk])
+        bench.write()
     say(f"{bench.root}/report.md")
 
 

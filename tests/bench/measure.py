@@ -78,7 +78,7 @@ def resident(path):
 
 
 def warm(path):
-    buffer = bytearray(4 << 20)
+    buffer = bytearray(min(4 << 20, os.path.getsize(path) + 1))
     with open(path, "rb", buffering=0) as f:
         while f.readinto(buffer):
             pass
