@@ -194,7 +194,7 @@ def test_files_of_several(made, case):
     document = json.loads((folder / "summary.json").read_text())
     below = {p.name for p in folder.iterdir() if p.is_dir()}
     assert below == {s["label"] for s in document["sessions"]}
-    assert (folder / "comparison.svg").exists()
+    assert (folder / "comparison.svg").exists() and (folder / "comparison_time.svg").exists()
     for session in document["sessions"]:
         own = json.loads((folder / session["label"] / "summary.json").read_text())
         assert own["sessions"] == [session]
@@ -346,7 +346,7 @@ def test_the_page_is_drawn(made, chromium, case, width):
     assert chromium.complaints() == []
     assert [u for u in chromium.requests() if not u.startswith("data:")] == [f"file://{page}"]
     drawn = chromium.evaluate(DRAWN)
-    assert [d[0] for d in drawn] == (["comparison"] if case in SEVERAL else PLOTS)
+    assert [d[0] for d in drawn] == (["comparison", "comparison_time"] if case in SEVERAL else PLOTS)
     for name, w, h, shapes, texts in drawn:
         assert w > 300 and h > 100, name
         assert shapes > 0 or (case == "none" and name == "resources"), name

@@ -115,8 +115,8 @@ int readbench_write_files(const readbench_run *run, char **note, cm_error *err)
         return write_session(run, 0, run->out, true, note, err);
     for (size_t i = 0; i < r->nsessions && rc == CM_OK; i++)
         rc = write_below(run, i, note, err);
-    if (rc == CM_OK)
-        rc = plot_comparison_write(r, run->out, note, err);
+    for (const readbench_comparison *p = READBENCH_COMPARISONS; p->name && rc == CM_OK; p++)
+        rc = plot_comparison_write(p, r, run->out, note, err);
     if (rc == CM_OK)
         rc = write_summary(run, SIZE_MAX, run->out, err);
     if (rc == CM_OK)

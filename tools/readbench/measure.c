@@ -100,6 +100,7 @@ static int run_job(job *j, const readbench_values *v, const cm_common_options *c
     /* Made first: hours of measuring end in no folder that cannot be made. */
     if (!v->no_out && readbench_out_create(v->out, &out, &err) != CM_OK) {
         cm_say(READBENCH.name, "%s", err.text);
+        cm_monitor_free(j->monitor);
         return CM_EXIT_FAILED;
     }
     int status = cm_run(&READBENCH, common, j->monitor, measure, j, &err);

@@ -319,11 +319,14 @@ int readbench_index_page(const void *context, FILE *to, cm_error *err)
         snprintf(how, sizeof(how), "measured in turn, side by side");
     const char *sentence = r->reason ? r->reason : s->sentence;
     page_begin(page->run, title, how, emulation, sentence ? sentence : "Nothing was measured.", to);
-    fputs("<section><h2>Samples a second</h2>\n<figure>\n", to);
-    int rc = plot_comparison_inline(r, to, err);
-    fputs("</figure></section>\n", to);
-    if (rc != CM_OK)
-        return rc;
+    for (const readbench_comparison *p = READBENCH_COMPARISONS; p->name; p++) {
+        fprintf(to, "<section><h2>%s</h2>\n<figure><figcaption>%s</figcaption>\n", p->title,
+                p->caption);
+        int rc = plot_comparison_inline(p, r, to, err);
+        fputs("</figure></section>\n", to);
+        if (rc != CM_OK)
+            return rc;
+    }
     page_tuned(page->run, to);
     page_sessions(r, to);
     page_warnings(r, to);
@@ -333,7 +336,8 @@ int readbench_index_page(const void *context, FILE *to, cm_error *err)
           "<li><a href=\"summary.json\">summary.json</a></li>\n"
           "<li><a href=\"summary.yaml\">summary.yaml</a></li>\n"
           "<li><a href=\"config.yaml\">config.yaml</a></li>\n"
-          "<li><a href=\"comparison.svg\">comparison.svg</a></li>\n</ul></section>\n",
+          "<li><a href=\"comparison.svg\">comparison.svg</a></li>\n"
+          "<li><a href=\"comparison_time.svg\">comparison_time.svg</a></li>\n</ul></section>\n",
           to);
     page_end(page->run, to);
     return CM_OK;

@@ -74,6 +74,7 @@ const char PAGE_STYLE[] =
     "\n"
     "th,td{padding:5px 10px 5px 0;border-bottom:1px solid var(--line);text-align:right;"
     "vertical-align:top;overflow-wrap:anywhere}\n"
+    "th{overflow-wrap:normal}.tight td{white-space:nowrap}\n"
     "td:last-child,th:last-child{padding-right:0}\n"
     "th:first-child,.left td{text-align:left;font-weight:400}\n"
     "thead th{color:var(--soft);font-weight:500;overflow-wrap:normal}\n"

@@ -235,7 +235,7 @@ void page_breakdown(const char *const *name, const readbench_breakdown *b, size_
                 {"other", offsetof(readbench_breakdown, other)}};
     char time[32], percent[32];
 
-    fputs("<div class=\"scroll\"><table><thead><tr>", to);
+    fputs("<div class=\"scroll\"><table class=\"tight\"><thead><tr>", to);
     head("", to);
     for (size_t i = 0; i < n; i++) {
         head(name[i], to);

@@ -70,7 +70,7 @@ static const unit SHARES[] = {{0, 0.01, "%"}};
 
 static const unit *unit_of(plot_kind kind, double value)
 {
-    static const unit *const UNITS[] = {SECONDS, RATES, BYTES, COUNTS, SHARES};
+    static const unit *const UNITS[] = {SECONDS, RATES, BYTES, COUNTS, COUNTS, SHARES};
     const unit *u = UNITS[kind];
     while (value < u->from)
         u++;

@@ -16,7 +16,8 @@ typedef enum plot_kind {
     PLOT_SECONDS,
     PLOT_RATE,
     PLOT_BYTES,
-    PLOT_COUNT,
+    PLOT_COUNT, /* whole numbers */
+    PLOT_NUMBER,
     PLOT_SHARE
 } plot_kind;
 
@@ -84,9 +85,39 @@ int plot_write(const readbench_plot *plot, const cm_readbench_session *s, const 
 /* Both renderings into a page. */
 int plot_inline(const readbench_plot *plot, const cm_readbench_session *s, FILE *to, cm_error *err);
 
-/* Samples a second of all sessions as bars: comparison.svg and .png, and into a page. */
-int plot_comparison_write(const cm_readbench_report *r, const char *folder, char **note,
-                          cm_error *err);
-int plot_comparison_inline(const cm_readbench_report *r, FILE *to, cm_error *err);
+/* ---- several sessions ----------------------------------------------------------------------- */
+
+typedef struct readbench_comparison {
+    const char *name, *title, *caption;
+    void (*draw)(plot *p, const cm_readbench_report *r);
+} readbench_comparison;
+
+extern const readbench_comparison READBENCH_COMPARISONS[]; /* a row without a name ends */
+int plot_comparison_write(const readbench_comparison *plot, const cm_readbench_report *r,
+                          const char *folder, char **note, cm_error *err);
+int plot_comparison_inline(const readbench_comparison *plot, const cm_readbench_report *r, FILE *to,
+                           cm_error *err);
+
+/* ---- pictures ------------------------------------------------------------------------------- */
+
+enum {
+    PLOT_TITLE = 34 /* height above a plot that stands alone */
+};
+
+/* A file that is drawn under another name, then renamed. */
+typedef struct plot_picture {
+    char *part, *whole;
+    canvas *c;
+} plot_picture;
+
+extern const char *const PLOT_SUFFIX[2];
+int plot_begin_picture(plot_picture *f, const char *folder, const char *name, const char *suffix,
+                       unsigned height, cm_error *err);
+/* RC is what drawing came to; frees what F holds. */
+int plot_end_picture(plot_picture *f, int rc, cm_error *err);
+/* Without the cairo library there are no PNGs: that is told once, in *NOTE, and is no failure. */
+int plot_missing_cairo(int rc, char **note, const cm_error *e, cm_error *err);
+/* The frame of a plot of HEIGHT whose upper HEAD pixels are taken. */
+plot plot_frame(canvas *c, bool narrow, unsigned height, double head);
 
 #endif

@@ -33,9 +33,7 @@ const readbench_plot READBENCH_PLOTS[] = {
     {NULL, NULL, NULL, 0, 0, NULL, NULL},
 };
 
-enum {
-    TITLE = 34 /* above a plot that stands alone */
-};
+const char *const PLOT_SUFFIX[2] = {"svg", "png"};
 
 static unsigned height_of(const readbench_plot *r, const cm_readbench_session *s, bool narrow)
 {
@@ -44,7 +42,7 @@ static unsigned height_of(const readbench_plot *r, const cm_readbench_session *s
     return narrow ? r->narrow_height : r->height;
 }
 
-static plot frame(canvas *c, bool narrow, unsigned height, double head)
+plot plot_frame(canvas *c, bool narrow, unsigned height, double head)
 {
     plot p = {.c = c,
               .narrow = narrow,
@@ -65,8 +63,7 @@ static void draw_title(const plot *p, const char *title, const cm_readbench_sess
     canvas_write(p->c, &style, text);
 }
 
-/* Without the cairo library there are no PNGs: that is told once, and is no failure. */
-static int missing_cairo(int rc, char **note, const cm_error *e, cm_error *err)
+int plot_missing_cairo(int rc, char **note, const cm_error *e, cm_error *err)
 {
     if (rc != CM_EUNSUPPORTED) {
         if (err)
@@ -79,14 +76,8 @@ static int missing_cairo(int rc, char **note, const cm_error *e, cm_error *err)
     return *note ? CM_OK : CM_ENOMEM;
 }
 
-/* Under a name for files that are not complete, then renamed. */
-typedef struct picture {
-    char *part, *whole;
-    canvas *c;
-} picture;
-
-static int begin_picture(picture *f, const char *folder, const char *name, const char *suffix,
-                         unsigned height, cm_error *err)
+int plot_begin_picture(plot_picture *f, const char *folder, const char *name, const char *suffix,
+                       unsigned height, cm_error *err)
 {
     char file[96];
     snprintf(file, sizeof(file), "%s.%s", name, suffix);
@@ -97,7 +88,7 @@ static int begin_picture(picture *f, const char *folder, const char *name, const
     return canvas_create(f->part, PLOT_WIDE, height, &f->c, err);
 }
 
-static int end_picture(picture *f, int rc, cm_error *err)
+int plot_end_picture(plot_picture *f, int rc, cm_error *err)
 {
     if (f->c) {
         int finished = canvas_finish(f->c, rc == CM_OK ? err : NULL);
@@ -115,24 +106,23 @@ static int end_picture(picture *f, int rc, cm_error *err)
 int plot_write(const readbench_plot *r, const cm_readbench_session *s, const char *folder,
                char **note, cm_error *err)
 {
-    static const char *const SUFFIXES[] = {"svg", "png"};
     int rc = CM_OK;
 
     for (size_t i = 0; i < 2 && rc == CM_OK; i++) {
-        picture f = {NULL};
+        plot_picture f = {NULL};
         cm_error e = {0};
         if (i == 1 && *note)
             break;
-        unsigned height = height_of(r, s, false) + TITLE;
-        rc = begin_picture(&f, folder, r->name, SUFFIXES[i], height, &e);
+        unsigned height = height_of(r, s, false) + PLOT_TITLE;
+        rc = plot_begin_picture(&f, folder, r->name, PLOT_SUFFIX[i], height, &e);
         if (rc == CM_OK) {
-            plot p = frame(f.c, false, height, TITLE);
+            plot p = plot_frame(f.c, false, height, PLOT_TITLE);
             draw_title(&p, r->title, s);
             rc = r->draw(&p, s, &e);
         }
-        rc = end_picture(&f, rc, &e);
+        rc = plot_end_picture(&f, rc, &e);
         if (rc != CM_OK)
-            rc = missing_cairo(rc, note, &e, err);
+            rc = plot_missing_cairo(rc, note, &e, err);
     }
     return rc;
 }
@@ -150,95 +140,10 @@ int plot_inline(const readbench_plot *r, const cm_readbench_session *s, FILE *to
                                   r->title, &c, err);
         if (rc != CM_OK)
             break;
-        plot p = frame(c, narrow, height, 0);
+        plot p = plot_frame(c, narrow, height, 0);
         rc = r->draw(&p, s, err);
         int finished = canvas_finish(c, NULL);
         rc = rc == CM_OK ? finished : rc;
     }
     return rc;
-}
-
-/* ---- several sessions ----------------------------------------------------------------------- */
-
-enum {
-    BAR = 40, /* height that each takes */
-    COMPARISON_FOOT = 46,
-    MAX_BARS = 40
-};
-
-static unsigned comparison_height(const cm_readbench_report *r)
-{
-    size_t n = r->nsessions < MAX_BARS ? r->nsessions : MAX_BARS;
-    return (unsigned)(n * BAR + 10 + COMPARISON_FOOT);
-}
-
-static void draw_comparison(plot *p, const cm_readbench_report *r)
-{
-    double most = 0;
-    char text[192];
-    size_t n = r->nsessions < MAX_BARS ? r->nsessions : MAX_BARS;
-
-    for (size_t i = 0; i < n; i++)
-        most = r->session[i].rates.samples > most ? r->session[i].rates.samples : most;
-    p->left = 6;
-    plot_x_axis(p, 0, most > 0 ? most : 1, PLOT_COUNT, "samples a second");
-    for (size_t i = 0; i < n; i++) {
-        const cm_readbench_session *s = &r->session[i];
-        double y = p->top + BAR * (double)i;
-        unsigned colour = i == r->best ? VERMILION : i == r->baseline ? GREY : BLUE;
-        int used =
-            snprintf(text, sizeof(text), "%.80s: %.4g samples/s", s->label, s->rates.samples);
-        if (r->ratio && i > 0 && used > 0 && (size_t)used < sizeof(text))
-            snprintf(text + used, sizeof(text) - (size_t)used, ", %.2f of the first%s", r->ratio[i],
-                     i == r->best ? ", the best" : "");
-        plot_text(p, p->left + 2, y + 12, PLOT_TEXT, CANVAS_START, INK, text);
-        canvas_box box = {p->left, y + 17, plot_x(p, s->rates.samples) - p->left, 15};
-        canvas_boxes(p->c, &box, 1, 1, colour);
-    }
-}
-
-int plot_comparison_write(const cm_readbench_report *r, const char *folder, char **note,
-                          cm_error *err)
-{
-    static const char *const SUFFIXES[] = {"svg", "png"};
-    int rc = CM_OK;
-
-    for (size_t i = 0; i < 2 && rc == CM_OK; i++) {
-        picture f = {NULL};
-        cm_error e = {0};
-        if (i == 1 && *note)
-            break;
-        unsigned height = comparison_height(r) + TITLE;
-        rc = begin_picture(&f, folder, "comparison", SUFFIXES[i], height, &e);
-        if (rc == CM_OK) {
-            plot p = frame(f.c, false, height, TITLE);
-            canvas_text style = {.x = 4, .y = 22, .size = 17, .bold = true, .colour = INK};
-            canvas_write(f.c, &style,
-                         readbench_emulated(r) ? "Samples a second (EMULATED)"
-                                               : "Samples a second");
-            draw_comparison(&p, r);
-        }
-        rc = end_picture(&f, rc, &e);
-        if (rc != CM_OK)
-            rc = missing_cairo(rc, note, &e, err);
-    }
-    return rc;
-}
-
-int plot_comparison_inline(const cm_readbench_report *r, FILE *to, cm_error *err)
-{
-    for (int narrow = 0; narrow < 2; narrow++) {
-        canvas *c;
-        unsigned height = comparison_height(r);
-        int rc = canvas_create_inline(to, narrow ? PLOT_NARROW : PLOT_WIDE, height,
-                                      narrow ? "class=\"narrow\" data-plot=\"comparison\""
-                                             : "class=\"wide\" data-plot=\"comparison\"",
-                                      "Samples a second of each", &c, err);
-        if (rc != CM_OK)
-            return rc;
-        plot p = frame(c, narrow, height, 0);
-        draw_comparison(&p, r);
-        canvas_finish(c, NULL);
-    }
-    return CM_OK;
 }

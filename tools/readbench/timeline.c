@@ -148,11 +148,16 @@ static double row_gap(bool narrow)
     return narrow ? 3 : 4;
 }
 
+static double head_height(const panel *a)
+{
+    return *a->title ? PANEL_HEAD : 4;
+}
+
 static double panel_height(const cm_readbench_session *s, const panel *a, bool narrow)
 {
     double pitch = row_height(narrow) + row_gap(narrow);
     double rows = a->overview ? OVERVIEW_ROWS * 2.2 * pitch + pitch : rows_of(s) * pitch;
-    return PANEL_HEAD + rows + PANEL_FOOT;
+    return head_height(a) + rows + PANEL_FOOT;
 }
 
 unsigned plot_timeline_height(const cm_readbench_session *s, bool narrow)
@@ -421,8 +426,8 @@ int plot_timeline(plot *p, const cm_readbench_session *s, cm_error *err)
         p->bottom = y + height - PANEL_FOOT;
         plot_x_axis(p, a[i].from, a[i].to, PLOT_SECONDS,
                     i + 1 == n ? "since the run began" : "time");
-        rc = a[i].overview ? draw_overview(&t, &a[i], y + PANEL_HEAD, err)
-                           : draw_rows(&t, y + PANEL_HEAD, err);
+        rc = a[i].overview ? draw_overview(&t, &a[i], y + head_height(&a[i]), err)
+                           : draw_rows(&t, y + head_height(&a[i]), err);
         y += height;
     }
     free(t.sorted);

@@ -1,0 +1,140 @@
+/* Sessions as bars: how fast each was, and what its steps' time went to. */
+#include <math.h>
+
+#include "base/number.h"
+#include "plot.h"
+
+enum {
+    BAR = 40, /* height that each takes */
+    FOOT = 56,
+    HEAD = 28, /* a legend */
+    MAX_BARS = 40
+};
+
+static size_t count_bars(const cm_readbench_report *r)
+{
+    return r->nsessions < MAX_BARS ? r->nsessions : MAX_BARS;
+}
+
+static unsigned height_of(const cm_readbench_report *r)
+{
+    return (unsigned)(HEAD + count_bars(r) * BAR + FOOT);
+}
+
+static const char *role(const cm_readbench_report *r, size_t i)
+{
+    return i == r->best ? ", the best" : i == r->baseline ? ", the baseline" : "";
+}
+
+static void draw_rates(plot *p, const cm_readbench_report *r)
+{
+    double most = 0;
+    char text[192], ratio[48] = "";
+    size_t n = count_bars(r);
+
+    for (size_t i = 0; i < n; i++)
+        most = fmax(most, r->session[i].rates.samples);
+    p->left = 6;
+    plot_x_axis(p, 0, most > 0 ? most : 1, PLOT_NUMBER, "samples a second");
+    for (size_t i = 0; i < n; i++) {
+        const cm_readbench_session *s = &r->session[i];
+        double y = p->top + BAR * (double)i;
+        unsigned colour = i == r->best ? GREEN : i == r->baseline ? STEEL : BLUE;
+        if (r->ratio && i > 0 && isfinite(r->ratio[i]))
+            snprintf(ratio, sizeof(ratio), ", %.2f of the first", r->ratio[i]);
+        snprintf(text, sizeof(text), "%.80s: %.4g%s%s", s->label, s->rates.samples, ratio,
+                 role(r, i));
+        plot_text(p, p->left + 2, y + 12, PLOT_TEXT, CANVAS_START, INK, text);
+        canvas_box box = {p->left, y + 17, plot_x(p, s->rates.samples) - p->left, 15};
+        canvas_boxes(p->c, &box, 1, 1, colour);
+    }
+}
+
+static void draw_times(plot *p, const cm_readbench_report *r)
+{
+    static const plot_entry SERIES[] = {{"step", COLOUR_STEP, false, false},
+                                        {"waiting for the loader", COLOUR_WAIT, false, false},
+                                        {"waiting for the copy", COLOUR_COPY, false, false}};
+    double most = 0;
+    char text[192], time[32];
+    bool device = false;
+    size_t n = count_bars(r);
+
+    for (size_t i = 0; i < n; i++) {
+        most = fmax(most, r->session[i].batch_time.mean);
+        device = device || r->session[i].device.used;
+    }
+    plot_legend(p, p->top, SERIES, device ? 3 : 2);
+    p->left = 6;
+    plot_x_axis(p, 0, most > 0 ? most : 1, PLOT_SECONDS, "a batch, mean");
+    for (size_t i = 0; i < n; i++) {
+        const cm_readbench_session *s = &r->session[i];
+        readbench_breakdown b;
+        readbench_break_down(s, 0, &b);
+        double y = p->top + HEAD + BAR * (double)i, x = 0;
+        const double value[] = {b.kernel + b.other, b.loader, b.memcpy};
+        snprintf(text, sizeof(text), "%.80s: %s%s", s->label,
+                 cm_format_time(b.step, time, sizeof(time)), role(r, i));
+        plot_text(p, p->left + 2, y + 12, PLOT_TEXT, CANVAS_START, INK, text);
+        for (size_t k = 0; k < 3; k++) {
+            canvas_box box = {plot_x(p, x), y + 17, plot_x(p, x + value[k]) - plot_x(p, x), 15};
+            canvas_boxes(p->c, &box, value[k] > 0, 1, SERIES[k].colour);
+            x += value[k];
+        }
+    }
+}
+
+const readbench_comparison READBENCH_COMPARISONS[] = {
+    {"comparison", "Samples a second", "Of each, and against the first.", draw_rates},
+    {"comparison_time", "Where the time goes",
+     "A batch's mean time, from when it was wanted to the end of its step.", draw_times},
+    {NULL, NULL, NULL, NULL},
+};
+
+int plot_comparison_write(const readbench_comparison *plot_of, const cm_readbench_report *r,
+                          const char *folder, char **note, cm_error *err)
+{
+    int rc = CM_OK;
+
+    for (size_t i = 0; i < 2 && rc == CM_OK; i++) {
+        plot_picture f = {NULL};
+        cm_error e = {0};
+        char title[96];
+        if (i == 1 && *note)
+            break;
+        unsigned height = height_of(r) + PLOT_TITLE;
+        rc = plot_begin_picture(&f, folder, plot_of->name, PLOT_SUFFIX[i], height, &e);
+        if (rc == CM_OK) {
+            plot p = plot_frame(f.c, false, height, PLOT_TITLE);
+            canvas_text style = {.x = 4, .y = 22, .size = 17, .bold = true, .colour = INK};
+            snprintf(title, sizeof(title), "%s%s", plot_of->title,
+                     readbench_emulated(r) ? " (EMULATED)" : "");
+            canvas_write(f.c, &style, title);
+            plot_of->draw(&p, r);
+        }
+        rc = plot_end_picture(&f, rc, &e);
+        if (rc != CM_OK)
+            rc = plot_missing_cairo(rc, note, &e, err);
+    }
+    return rc;
+}
+
+int plot_comparison_inline(const readbench_comparison *plot_of, const cm_readbench_report *r,
+                           FILE *to, cm_error *err)
+{
+    for (int narrow = 0; narrow < 2; narrow++) {
+        canvas *c;
+        char attributes[96];
+        unsigned height = height_of(r);
+        snprintf(attributes, sizeof(attributes), "class=\"%s\" data-plot=\"%s\"",
+                 narrow ? "narrow" : "wide", plot_of->name);
+        int rc = canvas_create_inline(to, narrow ? PLOT_NARROW : PLOT_WIDE, height, attributes,
+                                      plot_of->title, &c, err);
+        if (rc != CM_OK)
+            return rc;
+        plot p = plot_frame(c, narrow, height, 0);
+        plot_of->draw(&p, r);
+        canvas_finish(c, NULL);
+    }
+    return CM_OK;
+}
