@@ -98,28 +98,45 @@ static bool is_sliceable(const cm_array *a)
     return !a->chunked && a->grid.nchunks <= 1;
 }
 
-size_t cm_transfer_worker_nbytes(const cm_transfer *t, size_t piece_nbytes)
+void cm_transfer_worker_need(const cm_transfer *t, size_t piece_nbytes, cm_worker_need *need)
 {
     const cm_array *source = t->source;
     const cm_chain *chain = cm_zarr_writer_chain(t->target);
-    size_t scratch = piece_nbytes;
+    size_t decoded = piece_nbytes;
     if (source->chunked)
-        scratch = cm_chain_decoded_nbytes(source->chain);
+        decoded = cm_chain_decoded_nbytes(source->chain);
     else if (!is_sliceable(source))
-        scratch = source->grid.chunk_nelem * source->dtype.nbytes;
+        decoded = source->grid.chunk_nelem * source->dtype.nbytes;
     /* What is clipped is padded where source chunks are decoded. */
     if (t->clips)
-        scratch = max_size(scratch, whole_nbytes(t));
+        decoded = max_size(decoded, whole_nbytes(t));
+    need->decoded = max_size(need->decoded, decoded);
     if (source->chunked) {
         size_t stored = source->max_stored_nbytes;
-        scratch += cm_chain_decode_memory(source->chain);
-        scratch += stored != 0 ? stored : cm_chain_encoded_bound(source->chain);
+        stored = stored != 0 ? stored : cm_chain_encoded_bound(source->chain);
+        need->stored = max_size(need->stored, stored);
+        need->decoding = max_size(need->decoding, cm_chain_decode_memory(source->chain));
     }
-    if (!cm_chain_is_raw(chain))
-        scratch += cm_chain_encoded_bound(chain) + cm_chain_encode_memory(chain);
+    if (!cm_chain_is_raw(chain)) {
+        need->encoded = max_size(need->encoded, cm_chain_encoded_bound(chain));
+        need->encoding = max_size(need->encoding, cm_chain_encode_memory(chain));
+    }
+    size_t chunk_nelem = cm_zarr_writer_grid(t->target)->chunk_nelem;
     if (t->conversion != NULL)
-        scratch += cm_zarr_writer_grid(t->target)->chunk_nelem * t->target_type.nbytes;
-    return scratch;
+        need->converted = max_size(need->converted, chunk_nelem * t->target_type.nbytes);
+}
+
+size_t cm_worker_need_nbytes(const cm_worker_need *need)
+{
+    return need->stored + need->decoded + need->encoded + need->converted + need->spilled +
+           need->decoding + need->encoding;
+}
+
+size_t cm_transfer_worker_nbytes(const cm_transfer *t, size_t piece_nbytes)
+{
+    cm_worker_need need = {0};
+    cm_transfer_worker_need(t, piece_nbytes, &need);
+    return cm_worker_need_nbytes(&need);
 }
 
 void cm_transfer_plan(cm_transfer *t, uint64_t max_slots, size_t piece_nbytes)

@@ -70,7 +70,16 @@ typedef struct cm_transfer {
 /* True when source chunk NUMBER is known to be unallocated. */
 bool cm_transfer_is_absent(const cm_transfer *t, uint64_t number);
 
-/* Bytes of scratch that a worker needs for T, before any plan: for budgeting. */
+/* Bytes of each of a worker's own buffers. */
+typedef struct cm_worker_need {
+    size_t stored, decoded, encoded, converted, spilled;
+    size_t decoding, encoding; /* what codecs take beside them */
+} cm_worker_need;
+
+/* Raises NEED to what T needs, before any plan: one worker's buffers serve all transfers of a run. */
+void cm_transfer_worker_need(const cm_transfer *t, size_t piece_nbytes, cm_worker_need *need);
+size_t cm_worker_need_nbytes(const cm_worker_need *need);
+/* Bytes of scratch that a worker needs for T alone. */
 size_t cm_transfer_worker_nbytes(const cm_transfer *t, size_t piece_nbytes);
 /* Bytes of one slot for a whole target chunk, whole pages. */
 size_t cm_transfer_slot_nbytes(const cm_transfer *t);

@@ -88,25 +88,44 @@ static bool is_ragged(const cm_re_array *a)
 
 /* ---- sizes ---- */
 
+/* What a plan may do, and with how many workers. */
+typedef struct option {
+    unsigned nthreads;
+    bool may_spill, may_clip;
+    double cost;
+} option;
+
 /* SPILLS: with the buffer in which records for scratch are put together; CLIPS: for clipped slots. */
-static size_t worker_of(const cm_re_array *a, bool spills, bool clips)
+static void raise_need(const cm_re_array *a, bool spills, bool clips, cm_worker_need *need)
 {
     cm_transfer t = a->transfer;
     t.clips = clips;
-    size_t n = cm_transfer_worker_nbytes(&t, 0);
-    return n + (spills ? cm_chain_decoded_nbytes(a->source->chain) : 0);
+    cm_transfer_worker_need(&t, 0, need);
+    size_t record = spills ? cm_chain_decoded_nbytes(a->source->chain) : 0;
+    need->spilled = record > need->spilled ? record : need->spilled;
 }
 
-static size_t max_worker(const cm_re_job *job)
+static size_t worker_of(const cm_re_array *a, bool spills, bool clips)
 {
-    size_t most = 0;
+    cm_worker_need need = {0};
+    raise_need(a, spills, clips, &need);
+    return cm_worker_need_nbytes(&need);
+}
+
+/* One worker for all arrays, by what option O allows or, where it is NULL, by their routes. */
+static size_t worker_of_all(const cm_re_job *job, const option *o)
+{
+    cm_worker_need need = {0};
     for (size_t i = 0; i < job->narrays; i++) {
         const cm_re_array *a = &job->array[i];
-        const cm_route *r = &a->route;
-        size_t n = has_chunks(a) ? worker_of(a, a->routed && r->spills, a->routed && r->clips) : 0;
-        most = n > most ? n : most;
+        if (!has_chunks(a))
+            continue;
+        if (o != NULL)
+            raise_need(a, o->may_spill, o->may_clip && is_ragged(a), &need);
+        else
+            raise_need(a, a->routed && a->route.spills, a->routed && a->route.clips, &need);
     }
-    return most + CM_BUDGET_PER_THREAD;
+    return cm_worker_need_nbytes(&need) + CM_BUDGET_PER_THREAD;
 }
 
 /* A chunk as stored and as decoded, and its elements: what the digest of an array takes. */
@@ -119,22 +138,23 @@ static size_t digest_nbytes(const cm_chain *chain)
 /* The least that any plan needs: one worker, one target chunk, one shard; or verifying in full. */
 static size_t least_room(const cm_re_job *job)
 {
-    size_t most = 0;
+    option least = {.nthreads = 1};
+    size_t target = 0, digest = 0;
     for (size_t i = 0; i < job->narrays; i++) {
         const cm_re_array *a = &job->array[i];
         if (!has_chunks(a))
             continue;
-        size_t n = worker_of(a, false, false) + cm_transfer_slot_nbytes(&a->transfer) +
-                   cm_zarr_writer_shard_memory(a->writer);
-        most = n > most ? n : most;
-        if (job->options->verify != CM_VERIFY_FULL || job->options->dry_run)
-            continue;
+        size_t n = cm_transfer_slot_nbytes(&a->transfer) + cm_zarr_writer_shard_memory(a->writer);
         size_t before = digest_nbytes(a->source->chain);
         size_t after = digest_nbytes(cm_zarr_writer_chain(a->writer));
-        most = before > most ? before : most;
-        most = after > most ? after : most;
+        target = n > target ? n : target;
+        digest = before > digest ? before : digest;
+        digest = after > digest ? after : digest;
     }
-    return most + CM_BUDGET_PER_THREAD;
+    size_t move = worker_of_all(job, &least) + target;
+    bool verifies = job->options->verify == CM_VERIFY_FULL && !job->options->dry_run;
+    digest += CM_BUDGET_PER_THREAD;
+    return verifies && digest > move ? digest : move;
 }
 
 static int refuse(const cm_re_job *job, size_t held, cm_error *err)
@@ -170,13 +190,6 @@ static void fill_request(const cm_re_job *job, const cm_re_array *a, cm_route_re
     memcpy(r->target, grid->chunk, sizeof(r->target));
     memcpy(r->source, a->source->grid.chunk, sizeof(r->source));
 }
-
-/* What a plan may do, and with how many workers. */
-typedef struct option {
-    unsigned nthreads;
-    bool may_spill, may_clip;
-    double cost;
-} option;
 
 /* A route in ROOM bytes for target chunks; *shards gets what shards in assembly hold of it.  False: no room. */
 static int route_in(const cm_re_job *job, cm_re_array *a, size_t room, uint64_t memory,
@@ -238,15 +251,8 @@ static void set_rates(cm_re_job *job, unsigned nthreads)
 static int plan_with(cm_re_job *job, size_t free, option *o, bool *fits, cm_error *err)
 {
     unsigned nthreads = o->nthreads;
-    size_t worker = CM_BUDGET_PER_THREAD;
+    size_t worker = worker_of_all(job, o);
     set_rates(job, nthreads);
-    for (size_t i = 0; i < job->narrays; i++)
-        if (has_chunks(&job->array[i])) {
-            const cm_re_array *a = &job->array[i];
-            bool clips = o->may_clip && is_ragged(a);
-            size_t n = worker_of(a, o->may_spill, clips) + CM_BUDGET_PER_THREAD;
-            worker = n > worker ? n : worker;
-        }
     o->cost = 0;
     *fits = free / nthreads >= worker;
     job->slots_nbytes = 0;
@@ -464,7 +470,8 @@ int cm_re_plan(cm_re_job *job, cm_store *store, cm_error *err)
     /* How much text there is shows only when it is read. */
     if (o->memory == 0 && !has_strings(job))
         job->memory_limit = held + job->nthreads * job->worker_nbytes + job->slots_nbytes;
-    job->report->memory_planned = held + job->nthreads * max_worker(job) + job->slots_nbytes;
+    job->report->memory_planned =
+        held + job->nthreads * worker_of_all(job, NULL) + job->slots_nbytes;
     for (size_t i = 0; i < job->narrays; i++) {
         adopt(&job->array[i]);
         predict(&job->array[i]);

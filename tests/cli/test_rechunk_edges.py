@@ -43,6 +43,19 @@ def test_ragged_in_any_memory(tmp_path, out, memory, threads):
     assert np.array_equal(zarr.open_array(out, mode="r")[...], data)
 
 
+@pytest.mark.parametrize("memory", [90, 100, 120])
+def test_buffers_serve_all_arrays(tmp_path, out, memory):
+    """One array has large source chunks, the other large target chunks: a worker has buffers for both."""
+    root = zarr.create_group(tmp_path / "in.zarr")
+    data = np.random.default_rng(4).random((48, 256, 512), dtype="f4")
+    root.create_array("large", data=data, chunks=(24, 256, 512))
+    root.create_array("small", data=data, chunks=(1, 256, 512))
+    options = ["--chunks", "large:1x256x512", "--chunks", "small:24x256x512"]
+    rechunked.run(tmp_path / "in.zarr", out, *options, "--memory", f"{memory}MiB", "--threads", "2", "--verify", "sample")
+    for name in ("large", "small"):
+        assert np.array_equal(zarr.open_group(out, mode="r")[name][...], data)
+
+
 def test_verifying_in_full_is_counted(tmp_path, out):
     """A digest takes a chunk as stored, as decoded and as elements: where that does not fit, it says so before."""
     source = tmp_path / "in.zarr"
