@@ -80,8 +80,9 @@ typedef struct cm_bench_data {
     char *path; /* of the store, without "file://" */
     char *node; /* below it; "" for all */
     bool is_nc;
-    cm_store *slow;  /* the store itself */
-    cm_store *store; /* that, or the cache on a faster disk above it */
+    cm_store *slow;    /* the store itself */
+    cm_store *delayed; /* that, slowed down below the cache; or NULL */
+    cm_store *store;   /* that, or the cache on a faster disk above it */
     cm_zarr_tree tree;
     cm_nc_file *file;
     cm_array **array;
@@ -89,9 +90,12 @@ typedef struct cm_bench_data {
     size_t narrays;
 } cm_bench_data;
 
-/* STORE as the user named it, the variables of OPTIONS in it.  Many threads may read what was opened. */
+/*
+ * STORE as the user named it, the variables of OPTIONS in it.  A DELAY (or NULL) is
+ * put below a cache on disk, whose hits are not slow; without one it is the reader's.
+ * Many threads may read what was opened. */
 int cm_bench_data_open(const cm_readbench_options *options, const cm_bench_setting *setting,
-                       const char *store, cm_bench_data *out, cm_error *err);
+                       const char *store, cm_delay *delay, cm_bench_data *out, cm_error *err);
 void cm_bench_data_release(cm_bench_data *data);
 /* Shape of the shards of array I; false: not sharded. */
 bool cm_bench_data_shard(const cm_bench_data *data, size_t i, uint64_t *shard);
@@ -126,7 +130,7 @@ typedef struct cm_bench_shared {
 } cm_bench_shared;
 
 int cm_bench_shared_open(const cm_readbench_options *options, const cm_bench_setting *setting,
-                         const char *store, cm_bench_shared *out, cm_error *err);
+                         const char *store, cm_delay *delay, cm_bench_shared *out, cm_error *err);
 void cm_bench_shared_release(cm_bench_shared *shared); /* zeroed memory is fine */
 
 /* Where a source comes from: what each process that reads opens for itself. */

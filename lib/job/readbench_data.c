@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "exec/delayed_store.h"
 #include "job/readbench.h"
 #include "job/varopt.h"
 
@@ -179,20 +180,27 @@ static int open_arrays(const cm_readbench_options *o, cm_bench_data *d, cm_error
 
 /* ---- stores -------------------------------------------------------------------------------- */
 
-static int open_disk_cache(const cm_readbench_options *o, cm_bench_data *d, cm_error *err)
+static int open_disk_cache(const cm_readbench_options *o, cm_delay *delay, cm_bench_data *d,
+                           cm_error *err)
 {
     uint64_t nbytes = o->cache_dir_nbytes;
     struct statvfs fs;
+    if (mkdir(o->cache_dir, 0777) != 0 && errno != EEXIST)
+        return cm_fail_errno(err, errno, "--cache-dir %s: cannot be made", o->cache_dir);
     if (nbytes == 0) {
         if (statvfs(o->cache_dir, &fs) != 0)
             return cm_fail_errno(err, errno, "--cache-dir %s: cannot be looked at", o->cache_dir);
         nbytes = (uint64_t)fs.f_bavail * fs.f_frsize / 2;
     }
-    return cm_store_open_disk_cache(d->slow, o->cache_dir, nbytes, &d->store, err);
+    int rc = delay != NULL ? cm_store_open_delayed(d->slow, delay, &d->delayed, err) : CM_OK;
+    if (rc != CM_OK)
+        return rc;
+    return cm_store_open_disk_cache(delay != NULL ? d->delayed : d->slow, o->cache_dir, nbytes,
+                                    &d->store, err);
 }
 
-static int open_zarr(const cm_readbench_options *o, const cm_bench_setting *s, cm_bench_data *d,
-                     cm_error *err)
+static int open_zarr(const cm_readbench_options *o, const cm_bench_setting *s, cm_delay *delay,
+                     cm_bench_data *d, cm_error *err)
 {
     if (s->engine == CM_BENCH_NETCDF)
         return cm_fail(err, CM_EUNSUPPORTED,
@@ -200,7 +208,7 @@ static int open_zarr(const cm_readbench_options *o, const cm_bench_setting *s, c
     int rc = cm_store_open_dir_io(d->path, s->io, &d->slow, err);
     d->store = d->slow;
     if (rc == CM_OK && o->cache_dir != NULL)
-        rc = open_disk_cache(o, d, err);
+        rc = open_disk_cache(o, delay, d, err);
     if (rc == CM_OK) {
         rc = cm_zarr_open(d->store, &d->tree, err);
         if (rc != CM_OK)
@@ -221,12 +229,12 @@ static int open_nc(const cm_readbench_options *o, const cm_bench_setting *s, cm_
 }
 
 int cm_bench_data_open(const cm_readbench_options *o, const cm_bench_setting *s, const char *store,
-                       cm_bench_data *d, cm_error *err)
+                       cm_delay *delay, cm_bench_data *d, cm_error *err)
 {
     memset(d, 0, sizeof *d);
     int rc = split_path(store, d, err);
     if (rc == CM_OK)
-        rc = (d->is_nc ? open_nc : open_zarr)(o, s, d, err);
+        rc = d->is_nc ? open_nc(o, s, d, err) : open_zarr(o, s, delay, d, err);
     if (rc == CM_OK)
         rc = open_arrays(o, d, err);
     if (rc != CM_OK)
@@ -243,6 +251,7 @@ void cm_bench_data_release(cm_bench_data *d)
     cm_nc_close(d->file);
     if (d->store != d->slow)
         cm_store_free(d->store);
+    cm_store_free(d->delayed);
     cm_store_free(d->slow);
     free(d->array);
     free(d->owned);

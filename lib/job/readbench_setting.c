@@ -221,6 +221,15 @@ static int choose_workers(const cm_readbench_options *o, cm_bench_setting *s,
     }
     if (s->worker_threads == 0)
         s->worker_threads = 1;
+    if (s->planned && o->worker_threads > 1)
+        return cm_fail(err, CM_EINVAL,
+                       "--worker-threads %u: the planned loader hands out chunks, each to one "
+                       "thread; give more --workers",
+                       o->worker_threads);
+    if (s->planned && s->mode != CM_POOL_SYNC) { /* threads that were advised are workers then */
+        s->workers *= s->worker_threads;
+        s->worker_threads = 1;
+    }
     const unsigned npools = s->shared_pool ? 1 : s->ranks;
     if (o->nthreads > 0 && (uint64_t)npools * s->workers * s->worker_threads > o->nthreads) {
         const unsigned fit = o->nthreads / (npools * s->worker_threads);

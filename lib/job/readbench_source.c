@@ -5,10 +5,10 @@
 #include "job/readbench.h"
 
 int cm_bench_shared_open(const cm_readbench_options *options, const cm_bench_setting *setting,
-                         const char *store, cm_bench_shared *s, cm_error *err)
+                         const char *store, cm_delay *delay, cm_bench_shared *s, cm_error *err)
 {
     memset(s, 0, sizeof *s);
-    int rc = cm_bench_data_open(options, setting, store, &s->data, err);
+    int rc = cm_bench_data_open(options, setting, store, delay, &s->data, err);
     if (rc == CM_OK)
         rc = cm_bench_space_make(options, setting, &s->data, &s->space, err);
     if (rc != CM_OK)
@@ -22,6 +22,10 @@ void cm_bench_shared_release(cm_bench_shared *s)
     cm_bench_data_release(&s->data);
     memset(s, 0, sizeof *s);
 }
+
+enum {
+    URING_GROUP = 8 << 20 /* stored bytes asked for at once: many requests keep a disk busy */
+};
 
 /* ---- arrays of this project or of libnetcdf ------------------------------------------------ */
 
@@ -45,7 +49,7 @@ static int open_arrays(void *context, cm_load_arrays *out, cm_error *err)
     reading *r = cm_calloc(1, sizeof *r, err);
     if (r == NULL)
         return CM_ENOMEM;
-    int rc = cm_bench_shared_open(o->options, o->setting, o->store, &r->shared, err);
+    int rc = cm_bench_shared_open(o->options, o->setting, o->store, o->delay, &r->shared, err);
     if (rc == CM_OK && o->options->cache_nbytes > 0)
         rc = cm_chunk_cache_create(o->options->cache_nbytes, o->setting->policy, &r->cache, err);
     if (rc != CM_OK) {
@@ -53,20 +57,23 @@ static int open_arrays(void *context, cm_load_arrays *out, cm_error *err)
         return rc;
     }
     const cm_bench_space *s = &r->shared.space;
-    *out = (cm_load_arrays){.store = o->store,
-                            .array = r->shared.data.array,
-                            .narrays = r->shared.data.narrays,
-                            .space = &s->space,
-                            .part = s->part,
-                            .feed = s->feed,
-                            .part_nbytes = s->part_nbytes,
-                            .nparts = s->nparts,
-                            .fixed = s->fixed,
-                            .nfixed = s->nfixed,
-                            .cache = r->cache,
-                            .delay = o->delay,
-                            .library = o->setting->engine == CM_BENCH_NETCDF,
-                            .handle = r};
+    *out =
+        (cm_load_arrays){.store = o->store,
+                         .array = r->shared.data.array,
+                         .narrays = r->shared.data.narrays,
+                         .space = &s->space,
+                         .part = s->part,
+                         .feed = s->feed,
+                         .part_nbytes = s->part_nbytes,
+                         .nparts = s->nparts,
+                         .fixed = s->fixed,
+                         .nfixed = s->nfixed,
+                         .cache = r->cache,
+                         .delay = o->options->cache_dir != NULL ? NULL : o->delay,
+                         .disk_cache = o->options->cache_dir != NULL ? r->shared.data.store : NULL,
+                         .group_nbytes = o->setting->io == CM_IO_URING ? URING_GROUP : 0,
+                         .library = o->setting->engine == CM_BENCH_NETCDF,
+                         .handle = r};
     return CM_OK;
 }
 
@@ -87,7 +94,7 @@ static int make_native(cm_bench_origin *o, cm_load_source *out, cm_error *err)
 
 static int make_exec(cm_bench_origin *o, cm_load_source *out, cm_error *err)
 {
-    int rc = cm_bench_shared_open(o->options, o->setting, o->store, &o->described, err);
+    int rc = cm_bench_shared_open(o->options, o->setting, o->store, NULL, &o->described, err);
     if (rc != CM_OK)
         return rc;
     const cm_bench_space *s = &o->described.space;
