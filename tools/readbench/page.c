@@ -30,6 +30,25 @@ void page_text(const char *text, FILE *to)
     }
 }
 
+void page_prose(const char *text, FILE *to)
+{
+    char word[128];
+
+    while (*text) {
+        size_t space = strspn(text, " "), n = strcspn(text + space, " ;,.:");
+        bool option = strncmp(text + space, "--", 2) == 0 && n < sizeof(word);
+        size_t part = option ? n : strcspn(text + space, " ");
+        part = part < sizeof(word) ? part : sizeof(word) - 1;
+        fprintf(to, "%.*s", (int)space, text);
+        memcpy(word, text + space, part);
+        word[part] = '\0';
+        fputs(option ? "<span class=\"option\">" : "", to);
+        page_text(word, to);
+        fputs(option ? "</span>" : "", to);
+        text += space + part;
+    }
+}
+
 void page_begin(const readbench_run *run, const char *title, const char *how, const char *emulation,
                 const char *sentence, FILE *to)
 {
@@ -47,7 +66,7 @@ void page_begin(const readbench_run *run, const char *title, const char *how, co
         page_text(run->started, to);
     }
     fputs(strlen(sentence) > 120 ? "</p>\n<h1 class=\"long\">" : "</p>\n<h1>", to);
-    page_text(sentence, to);
+    page_prose(sentence, to);
     fputs("</h1>\n<p class=\"how\">", to);
     page_text(how, to);
     fputs("</p>\n", to);
@@ -157,7 +176,7 @@ static void page_findings(const cm_readbench_session *s, FILE *to)
         fputs("<li><code>", to);
         page_text(s->finding[i].rule ? s->finding[i].rule : "", to);
         fputs("</code>", to);
-        page_text(s->finding[i].sentence ? s->finding[i].sentence : "", to);
+        page_prose(s->finding[i].sentence ? s->finding[i].sentence : "", to);
         fputs("</li>\n", to);
     }
     fputs("</ul></section>\n", to);
@@ -170,7 +189,7 @@ static void page_warnings(const cm_readbench_report *r, FILE *to)
     fputs("<section><h2>Warnings</h2>\n<ul class=\"findings\">\n", to);
     for (size_t i = 0; i < r->nwarnings; i++) {
         fputs("<li>", to);
-        page_text(r->warning[i], to);
+        page_prose(r->warning[i], to);
         fputs("</li>\n", to);
     }
     fputs("</ul></section>\n", to);
@@ -270,7 +289,7 @@ static void page_sessions(const cm_readbench_report *r, FILE *to)
         page_text(s->label, to);
         fprintf(to, "</a>%s%s%s<br>", s->emulated ? " EMULATED" : "", i == r->best ? ", best" : "",
                 i == r->baseline ? ", baseline" : "");
-        page_text(s->sentence ? s->sentence : "", to);
+        page_prose(s->sentence ? s->sentence : "", to);
         fputs("</li>\n", to);
     }
     fputs("</ul></section>\n", to);

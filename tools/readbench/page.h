@@ -22,6 +22,8 @@ int readbench_index_page(const void *context, FILE *to, cm_error *err);
 
 /* TEXT as it may stand in an element or an attribute. */
 void page_text(const char *text, FILE *to);
+/* The same for a sentence, in which names of options are not broken at their dashes. */
+void page_prose(const char *text, FILE *to);
 /* From the doctype to the opening of main; SENTENCE is its heading. */
 void page_begin(const readbench_run *run, const char *title, const char *how, const char *emulation,
                 const char *sentence, FILE *to);

@@ -130,11 +130,18 @@ static size_t choose_panels(const cm_readbench_session *s, panel *out)
     const cm_readbench_batch *worst = longest_wait(s, &wait);
     if (worst == NULL || wait < 1e-6)
         return n;
+    cm_format_time(wait, time, sizeof(time));
+    double wanted = (double)worst->want_ns / 1e9;
+    if (wanted >= out[1].from && wanted + wait <= out[1].to) {
+        snprintf(out[1].title, sizeof(out[1].title),
+                 "where it began, with the longest wait: %s, batch %u", time, worst->number);
+        return n;
+    }
     length = fmin(end, fmax(40 * each, 1.6 * wait));
-    from = fmax(0, (double)worst->want_ns / 1e9 - 0.3 * length);
+    from = fmax(0, wanted - 0.3 * length);
     out[n] = (panel){from, fmin(end, from + length), false, ""};
     snprintf(out[n++].title, sizeof(out[0].title), "the longest wait: %s, batch %u of epoch %u",
-             cm_format_time(wait, time, sizeof(time)), worst->number, worst->epoch);
+             time, worst->number, worst->epoch);
     return n;
 }
 
