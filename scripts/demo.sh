@@ -1,11 +1,13 @@
 #!/bin/sh
-# demo.sh BUILD: makes a sample file, converts it, shows what came out, and rechunks it.
+# demo.sh BUILD: makes a sample file, converts it, shows what came out, rechunks it, and
+# measures whether file and store would feed a training.
 set -eu
 build=${1:?usage: scripts/demo.sh BUILD}
 demo=$build/demo
 nc2zarr=$build/bin/nc2zarr
 chunkcalc=$build/bin/chunkcalc
 rechunk=$build/bin/rechunk
+readbench=$build/bin/readbench
 
 mkdir -p "$demo"
 echo "== A sample file: 24 days of made-up weather, 100 MB decoded"
@@ -32,6 +34,12 @@ echo "== Maps to time series, in 64 MiB: $rechunk --memory 64MiB --chunks time=f
 echo "The digest is that of the file:"
 "$rechunk" --digest "$demo/weather.nc::z"
 
+echo
+echo "== Would they feed a training? $readbench --sample time=4,lat=32,lon=32 --step-time 20ms ..."
+rm -rf "$demo/readbench"
+"$readbench" --variable z --sample time=4,lat=32,lon=32 --batch 16 --batches 15 --step-time 20ms \
+    --out "$demo/readbench" "$demo/weather.nc" "$demo/weather.zarr"
+
 cat <<END
 
 == What to try next
@@ -42,6 +50,8 @@ cat <<END
   $nc2zarr --overwrite --chunks z:time=4,lat=64,lon=64 --shards auto --verify full $demo/weather.nc $demo/sharded.zarr
   $rechunk --dry-run --chunks time=full,lat=16,lon=16 $demo/weather.zarr $demo/all-series.zarr
   $rechunk --overwrite --shards auto --codec zstd:9 $demo/weather.zarr $demo/archive.zarr
+  $readbench --no-out --variable z --sample time=4,lat=32,lon=32 --step-time 5ms --batches 10 --tune $demo/weather.zarr
+  $readbench --no-out --variable z --sample time=4,lat=32,lon=32 --step-time 5ms --loader planned --accelerators 2 $demo/weather.zarr
   $chunkcalc --sample 64x64
   $chunkcalc --sample time=4,lat=32,lon=32 --variable z --recommend $demo/weather.zarr
   make check
