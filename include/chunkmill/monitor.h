@@ -17,7 +17,8 @@ typedef struct cm_monitor cm_monitor;
 typedef enum cm_phase {
     CM_PHASE_OPENING,
     CM_PHASE_PLANNING,
-    CM_PHASE_WORKING, /* chunks are moving: done and total count decoded bytes of the output */
+    CM_PHASE_WORKING,   /* chunks are moving: done and total count decoded bytes of the output */
+    CM_PHASE_MEASURING, /* batches are taken: done and total count their bytes */
     CM_PHASE_FINISHING,
     CM_PHASE_VERIFYING, /* done and total count bytes compared */
     CM_PHASE_DONE

@@ -109,6 +109,8 @@ const char *cm_phase_name(cm_phase phase)
         return "planning";
     case CM_PHASE_WORKING:
         return "converting";
+    case CM_PHASE_MEASURING:
+        return "measuring";
     case CM_PHASE_FINISHING:
         return "finishing";
     case CM_PHASE_VERIFYING:

@@ -88,12 +88,17 @@ static int open_all(verb *v, const cm_readbench_options *o, const char *point, c
 
 static int run_epochs(verb *v, const cm_readbench_options *o, cm_bench **bench, cm_error *err)
 {
+    uint64_t nbytes = 0, checked = 0;
     int rc = CM_OK;
-    cm_monitor_phase(v->monitor, CM_PHASE_WORKING, 0);
+    for (size_t i = 0; i < o->store.n; i++) {
+        nbytes += o->epochs * cm_bench_epoch_nbytes(bench[i]);
+        checked += cm_bench_epoch_nbytes(bench[i]);
+    }
+    cm_monitor_phase(v->monitor, CM_PHASE_MEASURING, nbytes);
     for (uint64_t e = 0; e < o->epochs; e++)
         for (size_t i = 0; i < o->store.n && rc == CM_OK; i++)
             rc = cm_bench_epoch(bench[i], e, err);
-    cm_monitor_phase(v->monitor, CM_PHASE_VERIFYING, 0);
+    cm_monitor_phase(v->monitor, CM_PHASE_VERIFYING, checked);
     for (size_t i = 0; i < o->store.n && rc == CM_OK; i++)
         rc = cm_bench_validate(bench[i], err);
     return rc;

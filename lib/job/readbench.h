@@ -247,6 +247,8 @@ int cm_bench_note_workers(cm_bench *b, cm_error *err);
 int cm_bench_open(const cm_readbench_options *options, const char *store, unsigned nsharing,
                   cm_monitor *monitor, uint64_t origin_ns, cm_readbench_report *report,
                   cm_readbench_session *session, cm_bench **out, cm_error *err);
+/* Of all ranks' batches in an epoch, as delivered: for progress. */
+uint64_t cm_bench_epoch_nbytes(const cm_bench *b);
 int cm_bench_epoch(cm_bench *b, uint64_t epoch, cm_error *err);
 /* Stops the workers and whatever watches them, and gives the batches' memory back. */
 int cm_bench_stop(cm_bench *b, cm_error *err);

@@ -114,6 +114,14 @@ int cm_bench_open(const cm_readbench_options *options, const char *store, unsign
     return rc;
 }
 
+uint64_t cm_bench_epoch_nbytes(const cm_bench *b)
+{
+    uint64_t nbytes = 0;
+    for (unsigned i = 0; i < b->setting.ranks; i++)
+        nbytes += b->rank[i].share.per_rank * b->shared.space.sample_nbytes;
+    return nbytes;
+}
+
 /* ---- epochs -------------------------------------------------------------------------------- */
 
 typedef struct epoch_run {

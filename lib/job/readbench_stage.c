@@ -193,6 +193,7 @@ int cm_bench_stage_validate(cm_bench_rank *r)
             rc = validate_batch(r, &batch);
             r->nvalidated_batches++;
         }
+        cm_monitor_add(r->bench->monitor, batch.nbytes);
         cm_loader_release(r->loader, &batch);
     }
     const cm_stage_report *report = cm_stage_get_report(r->stage);

@@ -100,6 +100,7 @@ static int check_rank(cm_bench_rank *r)
             break;
         if (batch.status == CM_OK) /* one that failed was counted in the timed pass */
             rc = check_batch(&c, &batch);
+        cm_monitor_add(r->bench->monitor, batch.nbytes);
         cm_loader_release(r->loader, &batch);
     }
     r->validated_ns += cm_now_ns() - start;

@@ -89,7 +89,8 @@ static void format_left(double seconds, char *buf, size_t size)
 
 static bool counts(const cm_snapshot *s)
 {
-    return s->total_nbytes > 0 && (s->phase == CM_PHASE_WORKING || s->phase == CM_PHASE_VERIFYING);
+    return s->total_nbytes > 0 && (s->phase == CM_PHASE_WORKING || s->phase == CM_PHASE_MEASURING ||
+                                   s->phase == CM_PHASE_VERIFYING);
 }
 
 static uint64_t stalled_s(const cm_snapshot *s)
