@@ -172,6 +172,23 @@ def test_the_trace_is_a_chrome_trace(made, case):
         assert all(any(a - 1 <= e["ts"] and e["ts"] + e["dur"] <= b + 1 for a, b in spans) for e in inner)
 
 
+def test_rows_of_the_trace_do_not_overlap(made):
+    """Slices of one row lie beside or inside each other, also where batches are made side by side."""
+    for case in ("usual", "planned", "shared"):
+        rows = {}
+        for e in json.loads((made(case) / "trace.json").read_text())["traceEvents"]:
+            if e["ph"] == "X" and e["pid"] == 2 and e["name"].startswith("batch"):
+                rows.setdefault(e["tid"], []).append((e["ts"], e["ts"] + e["dur"]))
+        assert len(rows) == {"usual": 4, "planned": 1, "shared": 6}[case]
+        for spans in rows.values() if case != "shared" else ():  # simulated rank by rank: those meet
+            open_ends = []
+            for start, end in sorted(spans, key=lambda s: (s[0], -s[1])):
+                while open_ends and open_ends[-1] <= start + 0.01:
+                    open_ends.pop()
+                assert not open_ends or end <= open_ends[-1] + 0.01
+                open_ends.append(end)
+
+
 # ---- files ----------------------------------------------------------------------------------------
 
 

@@ -4,8 +4,11 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
+#include "base/mem.h"
 #include "files.h"
+#include "plot.h"
 
 enum {
     TRAINING = 1, /* processes of the trace */
@@ -71,19 +74,20 @@ static void trace_step(trace *t, const cm_readbench_batch *b)
  * A batch and inside it its stages.  They were many and mixed; their sums are laid one
  * after the other, and shrunk where several threads worked at once.
  */
-static void trace_batch(trace *t, const cm_readbench_batch *b)
+static void trace_batch(trace *t, const cm_readbench_batch *b, uint64_t begin_ns)
 {
     char name[64];
-    uint64_t tid = b->worker >= 0 ? (uint64_t)b->worker : 0;
-    uint64_t room = b->end_ns > b->begin_ns ? b->end_ns - b->begin_ns : 0, sum = 0;
+    /* The planned loader's batches are of no worker: a row for each rank. */
+    uint64_t tid = b->worker >= 0 ? (uint64_t)b->worker : b->rank;
+    uint64_t room = b->end_ns > begin_ns ? b->end_ns - begin_ns : 0, sum = 0;
 
     snprintf(name, sizeof(name), "batch %u of epoch %u%s", b->number, b->epoch,
              b->failed ? ", failed" : "");
-    slice(t, WORKERS, tid, name, b->begin_ns, b->end_ns);
+    slice(t, WORKERS, tid, name, begin_ns, b->end_ns);
     for (size_t k = 0; k < CM_READBENCH_STAGES; k++)
         sum += b->stage_ns[k];
     double scale = sum > room ? (double)room / (double)sum : 1;
-    uint64_t at = b->begin_ns;
+    uint64_t at = begin_ns;
     for (size_t k = 0; k < CM_READBENCH_STAGES; k++) {
         uint64_t ns = (uint64_t)((double)b->stage_ns[k] * scale);
         if (ns > 0)
@@ -124,14 +128,40 @@ static void trace_rows(trace *t, const cm_readbench_session *s)
         snprintf(name, sizeof(name), "rank %u", r);
         name_row(t, TRAINING, r, false, name);
     }
-    uint64_t n = s->workers;
+    bool planned = s->nrecords > 0 && s->record[0].worker < 0;
+    uint64_t n = planned ? s->ranks : s->workers;
     for (size_t i = 0; i < s->nrecords; i++)
         if (s->record[i].worker >= 0)
             n = latest(n, (uint64_t)s->record[i].worker + 1);
     for (uint64_t w = 0; w < n; w++) {
-        snprintf(name, sizeof(name), "worker %" PRIu64, w);
+        snprintf(name, sizeof(name), planned ? "loader %" PRIu64 : "worker %" PRIu64, w);
         name_row(t, WORKERS, w, false, name);
     }
+}
+
+/* The first N batches, in the order in which they were wanted. */
+static int trace_batches(trace *t, const cm_readbench_session *s, size_t n, cm_error *err)
+{
+    const cm_readbench_batch **sorted;
+    uint64_t *ready = cm_calloc(s->ranks + 1, sizeof(*ready), err);
+    int rc = ready ? plot_sorted(s, &sorted, err) : CM_ENOMEM;
+    if (rc != CM_OK) {
+        free(ready);
+        return rc;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const cm_readbench_batch *b = sorted[i];
+        uint64_t begin = b->begin_ns, *before = &ready[b->rank < s->ranks ? b->rank : s->ranks];
+        /* Those of a planned loader are made side by side: each from when the last was ready. */
+        if (b->worker < 0 && begin < *before)
+            begin = *before < b->end_ns ? *before : b->end_ns;
+        *before = latest(*before, b->end_ns);
+        trace_step(t, b);
+        trace_batch(t, b, begin);
+    }
+    free(sorted);
+    free(ready);
+    return CM_OK;
 }
 
 int readbench_chrome_trace(const void *context, FILE *to, cm_error *err)
@@ -139,7 +169,6 @@ int readbench_chrome_trace(const void *context, FILE *to, cm_error *err)
     const cm_readbench_session *s = context;
     trace t = {.to = to};
     size_t n = s->nrecords < MAX_BATCHES ? s->nrecords : MAX_BATCHES;
-    (void)err;
 
     fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", to);
     trace_rows(&t, s);
@@ -153,13 +182,10 @@ int readbench_chrome_trace(const void *context, FILE *to, cm_error *err)
         snprintf(name, sizeof(name), "epoch %u", e->epoch);
         slice(&t, TRAINING, e->rank == UINT32_MAX ? 0 : e->rank, name, e->start_ns, e->end_ns);
     }
-    for (size_t i = 0; i < n; i++) {
-        trace_step(&t, &s->record[i]);
-        trace_batch(&t, &s->record[i]);
-    }
+    int rc = trace_batches(&t, s, n, err);
     for (size_t i = 0; i < s->nlooks; i++)
         trace_look(&t, &s->look[i], s->ncpus);
     fprintf(to, "\n],\"otherData\":{\"batches\":%zu,\"batches in this trace\":%zu}}\n", s->nrecords,
             n);
-    return CM_OK;
+    return rc;
 }

@@ -65,7 +65,10 @@ void page_begin(const readbench_run *run, const char *title, const char *how, co
         fputs(" · ", to);
         page_text(run->started, to);
     }
-    fputs(strlen(sentence) > 120 ? "</p>\n<h1 class=\"long\">" : "</p>\n<h1>", to);
+    /* A name that is typed in small letters stays so. */
+    bool name = strcspn(sentence, "=") < strcspn(sentence, " ");
+    fprintf(to, "</p>\n<h1 class=\"%s%s\">", strlen(sentence) > 120 ? "long" : "short",
+            name ? " asis" : "");
     page_prose(sentence, to);
     fputs("</h1>\n<p class=\"how\">", to);
     page_text(how, to);

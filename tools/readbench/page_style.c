@@ -65,6 +65,8 @@ const char PAGE_STYLE[] =
     ".findings li{margin:8px 0;padding:9px 14px;background:var(--card);border-left:4px solid "
     "var(--accent);border-radius:0 8px 8px 0;overflow-wrap:anywhere}\n"
     ".findings code{color:var(--soft);font-size:13px;display:block}\n"
+    "table.data thead th{white-space:normal;overflow-wrap:anywhere;min-width:5.5em}\n"
+    "h1.asis::first-letter{text-transform:none}\n"
     ".option{white-space:nowrap}\n"
     "figure{margin:0}figcaption{margin:2px 0 10px}\n"
     "svg{display:block;width:100%;height:auto;font-family:inherit}\n"

@@ -74,8 +74,16 @@ static void draw(const plot *p, strip *t, double opacity, unsigned colour)
 
 /* ---- which parts ---------------------------------------------------------------------------- */
 
+/* The planned loader's batches are of no worker: each rank's loader has a row instead. */
+static bool is_planned(const cm_readbench_session *s)
+{
+    return s->nrecords > 0 && s->record[0].worker < 0;
+}
+
 static unsigned worker_rows(const cm_readbench_session *s)
 {
+    if (is_planned(s))
+        return s->ranks;
     return s->pool_workers > s->workers ? s->pool_workers : s->workers;
 }
 
@@ -208,7 +216,7 @@ static void draw_run_row(const timeline *t, double y)
         if (x1 - x0 < 0.3)
             continue;
         canvas_box box = {x0, y, fmax(x1 - x0 - 1, 0.3), t->row};
-        canvas_boxes(p->c, &box, 1, epoch ? 0.35 : 1, epoch ? GREY : PURPLE);
+        canvas_boxes(p->c, &box, 1, epoch ? 0.35 : 1, GREY);
         snprintf(text, sizeof(text), epoch ? "epoch %u" : "set-up", e->epoch);
         if (plot_text_width(text, 11) + 6 < x1 - x0)
             plot_text(p, x0 + 4, y + t->row - 4, 11, CANVAS_START, epoch ? INK : PAPER, text);
@@ -248,21 +256,57 @@ static bool draw_rank_rows(const timeline *t, double y)
     return ok;
 }
 
-/* The sums of a batch's stages, one after the other over the time that it took. */
-static void add_stages(const timeline *t, strip *stage, const cm_readbench_batch *b, double y)
+/* The sums of a batch's stages, one after the other from BEGIN to its end. */
+static void add_stages(const timeline *t, strip *stage, const cm_readbench_batch *b,
+                       uint64_t begin_ns, double y)
 {
     double sum = 0, x0, x1;
-    if (!inside(t->p, b->begin_ns, b->end_ns, &x0, &x1))
+    if (!inside(t->p, begin_ns, b->end_ns, &x0, &x1))
         return;
     for (size_t k = 0; k < CM_READBENCH_STAGES; k++)
         sum += (double)b->stage_ns[k];
-    double whole = (double)(b->end_ns - b->begin_ns), at = (double)b->begin_ns;
+    double whole = (double)(b->end_ns - begin_ns), at = (double)begin_ns;
     double scale = sum > whole ? whole / sum : 1;
     for (size_t k = 0; k < CM_READBENCH_STAGES; k++) {
         double ns = (double)b->stage_ns[k] * scale;
         if (ns > 0 && inside(t->p, (uint64_t)at, (uint64_t)(at + ns), &x0, &x1))
             add(&stage[k], x0, x1, y, t->row);
         at += ns;
+    }
+}
+
+/*
+ * Batches of one planned loader.  They are made side by side, and a batch's sums are of
+ * the chunks that came since the one before was ready: that is where they are drawn.
+ */
+static void add_planned(const timeline *t, strip *stage, unsigned rank, double y)
+{
+    uint64_t ready = 0;
+    for (size_t i = 0; i < t->s->nrecords; i++) {
+        const cm_readbench_batch *b = t->sorted[i];
+        if (b->rank != rank || b->end_ns < ready)
+            continue;
+        uint64_t sum = 0;
+        for (size_t k = 0; k < CM_READBENCH_STAGES; k++)
+            sum += b->stage_ns[k];
+        /* Their work ends when it is ready. */
+        add_stages(t, stage, b, b->end_ns - ready > sum ? b->end_ns - sum : ready, y);
+        ready = b->end_ns;
+    }
+}
+
+/* Batches that one worker made: their spans, and their stages inside them. */
+static void add_worker(const timeline *t, strip *busy, strip *stage, unsigned rank, int64_t worker,
+                       double y)
+{
+    double x0, x1;
+    for (size_t i = 0; i < t->s->nrecords; i++) {
+        const cm_readbench_batch *b = t->sorted[i];
+        if (b->worker != worker || (rank != UINT32_MAX && b->rank != rank))
+            continue;
+        if (inside(t->p, b->begin_ns, b->end_ns, &x0, &x1))
+            add(busy, x0, x1, y, t->row);
+        add_stages(t, stage, b, b->begin_ns, y);
     }
 }
 
@@ -273,24 +317,19 @@ static bool draw_worker_rows(const timeline *t, double y)
     strip stage[CM_READBENCH_STAGES] = {{0}}, busy = {0};
     bool shared = t->s->pool && strcmp(t->s->pool, "shared") == 0, ok = true;
     char name[32];
-    double x0, x1;
 
     for (unsigned w = 0; w < t->workers; w++, y += t->row + t->gap) {
         unsigned rank = shared || t->s->workers == 0 ? 0 : w / t->s->workers;
         int64_t worker = shared || t->s->workers == 0 ? w : w % t->s->workers;
-        snprintf(name, sizeof(name), rank > 0 ? "w %" PRId64 ", r %u" : "worker %" PRId64, worker,
-                 rank);
-        name_row(t, y, name);
-        for (size_t i = 0; i < t->s->nevents; i++) {
-            const cm_readbench_event *e = &t->s->event[i];
-            if (e->kind == CM_EVENT_MAKE_BATCH && e->worker == worker &&
-                (shared || e->rank == rank || e->rank == UINT32_MAX) &&
-                inside(t->p, e->start_ns, e->end_ns, &x0, &x1))
-                add(&busy, x0, x1, y, t->row);
+        if (is_planned(t->s)) {
+            snprintf(name, sizeof(name), t->workers > 1 ? "loader %u" : "loader", w);
+            add_planned(t, stage, w, y);
+        } else {
+            snprintf(name, sizeof(name), rank > 0 ? "w %" PRId64 ", r %u" : "worker %" PRId64,
+                     worker, rank);
+            add_worker(t, &busy, stage, shared ? UINT32_MAX : rank, worker, y);
         }
-        for (size_t i = 0; i < t->s->nrecords; i++)
-            if (t->sorted[i]->worker == worker && (shared || t->sorted[i]->rank == rank))
-                add_stages(t, stage, t->sorted[i], y);
+        name_row(t, y, name);
     }
     ok = !busy.failed;
     draw(t->p, &busy, 1, PALE);
@@ -405,8 +444,8 @@ static void draw_head(plot *p, const cm_readbench_session *s, const timeline *t)
 
     double y = plot_legend(p, p->top, ENTRIES, s->device.used ? 7 : 6);
     if (t->ranks < s->ranks || t->workers < worker_rows(s)) {
-        snprintf(text, sizeof(text), "shown: %u of %u ranks, %u of %u workers", t->ranks, s->ranks,
-                 t->workers, worker_rows(s));
+        snprintf(text, sizeof(text), "shown: %u of %u ranks, %u of %u rows of the loader", t->ranks,
+                 s->ranks, t->workers, worker_rows(s));
         plot_text(p, 4, p->top + y + 8, 11, CANVAS_START, GREY, text);
     }
 }
