@@ -1,5 +1,7 @@
 #include "base/utf8.h"
 
+#include <string.h>
+
 size_t cm_utf8_length(const uint8_t *p, size_t n)
 {
     const uint8_t c = p[0];
@@ -58,4 +60,13 @@ int cm_utf8_repair(const void *text, size_t nbytes, cm_buf *out, cm_error *err)
         i += length == 0 ? cm_utf8_bad_length(p + i, nbytes - i) : length;
     }
     return CM_OK;
+}
+
+char *cm_utf8_strdup(const char *text, cm_error *err)
+{
+    cm_buf out = {0};
+    int rc = cm_utf8_repair(text, strlen(text) + 1, &out, err);
+    char *copy = rc == CM_OK ? cm_strdup((const char *)out.data, err) : NULL;
+    cm_buf_release(&out);
+    return copy;
 }

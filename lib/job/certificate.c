@@ -105,7 +105,7 @@ static cm_json *losses(const cm_job *job, cm_error *err)
         {o->fill_value.n > 0, "--fill-value changed what unwritten elements are"},
         {o->char_mode != CM_CHAR_KEEP, "--char changed character variables"},
     };
-    bool repaired = false;
+    bool repaired = job->metadata_repaired;
     for (size_t i = 0; i < job->nvars; i++)
         repaired |= job->var[i].repaired;
     cm_json *list = cm_json_array();

@@ -61,6 +61,7 @@ typedef struct cm_job {
     unsigned nthreads;
     uint64_t memory_limit;
     size_t slots_nbytes;
+    bool metadata_repaired; /* metadata_text.c found text that was no UTF-8 */
 } cm_job;
 
 /* report.c.  Sentences for the user; out of memory is an error like any other. */
@@ -84,6 +85,8 @@ int cm_job_subset(cm_job *job, cm_error *err);
 int cm_job_layout(cm_job *job, cm_error *err);
 /* zarr_rules.c: metadata by the rules of semantics.md. */
 int cm_job_describe(cm_job *job, cm_error *err);
+/* metadata_text.c: warns of text in it that JSON cannot hold as it is. */
+int cm_job_check_text(cm_job *job, cm_error *err);
 /* budget.c: writers, transfers and their plans within the memory. */
 int cm_job_plan(cm_job *job, cm_store *store, cm_error *err);
 /* strings.c: moves variables of variable-length text. */

@@ -9,6 +9,7 @@
 
 #include "base/base64.h"
 #include "base/number.h"
+#include "base/utf8.h"
 #include "job/keep.h"
 #include "job/varopt.h"
 
@@ -66,7 +67,7 @@ static int set_dimensions(cm_job_var *v, cm_error *err)
         const char *name = v->source->array.dim_name[j];
         m->shape[j] = v->shape[j];
         m->chunk[j] = v->sharded ? v->shard[j] : v->chunk[j];
-        if (name != NULL && (m->dim_name[j] = cm_strdup(name, err)) == NULL)
+        if (name != NULL && (m->dim_name[j] = cm_utf8_strdup(name, err)) == NULL)
             return CM_ENOMEM;
     }
     return CM_OK;
@@ -218,5 +219,5 @@ int cm_job_describe(cm_job *job, cm_error *err)
     if (rc == CM_OK)
         rc = cm_varopts_check_used(&fills, err);
     cm_varopts_release(&fills);
-    return rc;
+    return rc == CM_OK ? cm_job_check_text(job, err) : rc;
 }

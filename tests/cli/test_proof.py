@@ -11,7 +11,7 @@ import netCDF4
 import numpy as np
 import pytest
 
-from support import digest, paths, readers, tool
+from support import cdf, digest, paths, readers, tool
 
 
 def variables(result):
@@ -181,6 +181,36 @@ def test_certificate_of_a_loss(fields, out, tmp_path, options, word):
     doc = json.loads(paper.read_text())
     assert doc["reproducible"] is False
     assert any(word in why for why in doc["not_reproducible_because"])
+
+
+LATIN1 = {  # what is not UTF-8, where, and what the warning calls it
+    "text of a variable": (dict(var={"units": b"K \xb0C"}), "variable v: attribute units: "),
+    "text of the file": (dict(file={"title": b"\xff"}), "group /: attribute title: "),
+    "one text of several": (dict(var={"ok": "\u00b0C", "units": b"\xb0C", "also": "x"}), "variable v: attribute units: "),
+    "a dimension": (dict(dim=b"l\xe4nge"), "variable v: dimension l\ufffdnge: "),
+}
+
+
+@pytest.mark.parametrize("where", LATIN1)
+def test_metadata_that_is_not_utf8_is_told(tmp_path, out, where):
+    """JSON cannot hold it: the store has U+FFFD, and the file could not be made again from it."""
+    odd, words = LATIN1[where]
+    dim, data, paper = odd.get("dim", "x"), np.arange(5, dtype="i2"), tmp_path / "certificate.json"
+    path = tmp_path / "latin1.nc"
+    path.write_bytes(cdf.Cdf(1, {dim: 5}, [("v", "i2", (dim,), data, odd.get("var", {}))], odd.get("file")).build())
+    done = tool.nc2zarr("--verify", "full", "--certificate", paper, path, out).ok()
+    assert [w for w in done.warnings if words + "text that is not UTF-8" in w], done
+    doc = json.loads(paper.read_text())
+    assert doc["reproducible"] is False and doc["differences"] == []
+    assert any("UTF-8" in why for why in doc["not_reproducible_because"])
+    tool.nc2zarr("--check", "--certificate", paper, path, out).ok()
+    assert json.loads(paper.read_text())["reproducible"] is False
+
+
+def test_metadata_that_is_utf8_is_not_told(tmp_path, out):
+    path = tmp_path / "good.nc"
+    path.write_bytes(cdf.Cdf(1, {"x": 5}, [("v", "i2", ("x",), np.arange(5, dtype="i2"), {"units": "\u00b0C"})]).build())
+    assert tool.nc2zarr(path, out).ok().warnings == []
 
 
 def test_certificate_of_a_difference(fields, store, tmp_path):

@@ -48,7 +48,12 @@ def records(book, version):
         [("v", "i2", ("x",), x, {"_FillValue": ("f8", [3.0])})],
         {"warns": "_FillValue", "oracle": False},
     )
-    write("bad_utf8", {"x": 5}, [("v", "i2", ("x",), x, {"units": b"K \xb0C \xff\xfe", "ok": "gr\u00fcn"})])
+    write(
+        "bad_utf8",
+        {"x": 5},
+        [("v", "i2", ("x",), x, {"units": b"K \xb0C \xff\xfe", "ok": "gr\u00fcn"})],
+        {"warns": "attribute units"},
+    )
     write("nul_text", {"x": 5}, [("v", "i2", ("x",), x, {"a": b"mid\0dle", "b": b"end\0\0", "c": b"\0", "d": b""})])
 
 

@@ -45,6 +45,9 @@ static void test_repair(void **state)
         assert_int_equal(cm_utf8_is_valid(rows[i].text, strlen(rows[i].text)),
                          strcmp(rows[i].text, rows[i].repaired) == 0);
         assert_true(cm_utf8_is_valid(rows[i].repaired, strlen(rows[i].repaired)));
+        char *copy = cm_utf8_strdup(rows[i].text, NULL);
+        assert_string_equal(copy, rows[i].repaired);
+        free(copy);
         cm_buf_release(&out);
     }
 }
