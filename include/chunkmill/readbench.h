@@ -97,10 +97,10 @@ typedef struct cm_readbench_batch {
     uint32_t epoch, rank, number, nsamples;
     int64_t worker;                       /* of its pool; -1: planned loader, made by several */
     uint64_t queued_ns, begin_ns, end_ns; /* handed out, begun and ready in the loader */
-    uint64_t want_ns;                     /* when the step before ended: late from here on */
-    uint64_t got_ns;                      /* when the loader gave it */
-    uint64_t ready_ns;                    /* when it was on the device; got_ns without one */
-    uint64_t done_ns;                     /* when its step ended */
+    uint64_t want_ns;  /* when the step before ended, or the epoch began: late from here on */
+    uint64_t got_ns;   /* when the loader gave it */
+    uint64_t ready_ns; /* when it was on the device; got_ns without one */
+    uint64_t done_ns;  /* when its step ended */
     uint64_t stage_ns[CM_READBENCH_STAGES];
     uint64_t copy_ns; /* to the device, by the device's clock */
     uint64_t chunks, decoded, requests;
@@ -110,7 +110,7 @@ typedef struct cm_readbench_batch {
     uint64_t missing_chunks, missing_nbytes, failed_chunks;
     uint64_t rss_nbytes; /* of the worker's process */
     uint32_t deaths;     /* workers that died on it */
-    bool failed;
+    bool failed;         /* not stepped on, and in no statistics of waits and steps */
 } cm_readbench_batch;
 
 typedef enum cm_readbench_event_kind { /* names in events.log, in this order */
@@ -271,7 +271,7 @@ typedef struct cm_readbench_session {
     double cpu_seconds,
         cpu_seconds_per_gb; /* of this process and its workers, a GB of logical bytes */
     uint64_t peak_nbytes;   /* resident, this process and its workers */
-    uint64_t store_nbytes; /* of all its files */
+    uint64_t store_nbytes;  /* of all its files */
     double resident_before,
         resident_after;  /* share of the store in the page cache; negative: not known */
     char *temperature;   /* "cold", "warm", "as found" */

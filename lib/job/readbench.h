@@ -38,6 +38,7 @@ typedef enum cm_bench_engine {
 /* What tests put in an option's hook. */
 struct cm_readbench_hook {
     const cm_device_hooks *device;
+    bool no_probe; /* this machine's raw rates stay unknown: a session then takes no second */
 };
 
 /* readbench_setting.c: what the texts of the options mean. */
@@ -199,6 +200,7 @@ struct cm_bench {
 
     /* readbench_memory.c */
     uint64_t memory_limit;
+    uint64_t batch;  /* samples of the largest one: no more than an epoch has */
     unsigned nslots; /* of one rank */
     size_t slot_nbytes;
     uint64_t nstash, max_stash; /* samples, of one rank */

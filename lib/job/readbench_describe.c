@@ -219,7 +219,7 @@ int cm_bench_describe(cm_bench *b, const char *store, cm_error *err)
     s->worker_threads = b->setting.worker_threads;
     s->prefetch = b->setting.prefetch;
     s->ranks = b->setting.ranks;
-    s->batch = b->options->batch;
+    s->batch = b->batch;
     s->cpus = cm_cpu_count();
     s->setting = cm_calloc(MAX_SETTINGS, sizeof *s->setting, err);
     if (s->setting == NULL)

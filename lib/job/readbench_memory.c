@@ -181,7 +181,7 @@ static int planned_slots(cm_bench *b, cm_error *err)
         /* Chunks of the next window are read while the batches of this one are taken. */
         b->nslots = needs.nslots < UINT32_MAX - 2 ? (unsigned)needs.nslots + 2 : UINT32_MAX;
         b->nstash = needs.nstash;
-        b->max_pieces = needs.max_pieces > b->options->batch ? needs.max_pieces : b->options->batch;
+        b->max_pieces = needs.max_pieces > b->batch ? needs.max_pieces : b->batch;
         need = total_nbytes(b, b->nslots, b->nstash);
         if (need <= b->memory_limit)
             return CM_OK;
@@ -209,18 +209,25 @@ static int check_slot_size(cm_bench *b, cm_error *err)
     return CM_OK;
 }
 
+static uint64_t largest_batch(const cm_bench *b)
+{
+    const cm_epoch_share *share = &b->rank[0].share; /* all ranks deliver as many */
+    return share->batch < share->per_rank ? share->batch : share->per_rank;
+}
+
 int cm_bench_memory(cm_bench *b, cm_error *err)
 {
     const cm_bench_space *s = &b->shared.space;
     size_t nbytes;
     b->memory_limit =
         b->options->memory != 0 ? b->options->memory : cm_memory_available() / 2 / b->nsharing;
-    if (!cm_mul_size(s->sample_nbytes, b->options->batch, &nbytes) || nbytes > (size_t)1 << 46)
+    b->batch = largest_batch(b);
+    if (!cm_mul_size(s->sample_nbytes, b->batch, &nbytes) || nbytes > (size_t)1 << 46)
         return cm_fail(err, CM_EINVAL, "--batch %" PRIu64 ": a batch has too many bytes",
                        b->options->batch);
     b->session->batch_nbytes = nbytes;
     b->slot_nbytes = round_up(nbytes, SLOT_ALIGN);
-    b->max_pieces = b->options->batch;
+    b->max_pieces = b->batch;
     int rc = check_slot_size(b, err);
     if (rc == CM_OK)
         rc = b->setting.planned ? planned_slots(b, err) : map_slots(b, err);

@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 
+#include "exec/monitor.h"
 #include "exec/probe.h"
 #include "job/readbench.h"
 
@@ -64,7 +65,10 @@ int cm_bench_probe(cm_bench *b, cm_error *err)
 {
     cm_readbench_rates *r = &b->session->rates;
     cm_error ignored = {0};
+    const struct cm_readbench_hook *hook = b->options->hook;
     const uint64_t room = b->memory_limit / 2;
+    if (cm_monitor_canceled(b->monitor) || (hook != NULL && hook->no_probe))
+        return CM_OK;
     int rc = cm_probe_memory(room < MEMORY_NBYTES ? room : MEMORY_NBYTES, MEMORY_SECONDS,
                              &r->memory, err);
     /* Chunks that cannot be read were reported by the batches that met them: then there is no rate. */

@@ -185,12 +185,13 @@ static int end_step(cm_bench_rank *r, bool on_device, uint64_t deadline_ns, uint
     cm_stage_step_times times = {0};
     uint64_t end = deadline_ns;
     /* A kernel's end is known by the device's clock. */
-    if (!b->options->device_step && cm_now_ns() < deadline_ns) {
+    const bool by_device = on_device && b->options->device_step;
+    if (!by_device && cm_now_ns() < deadline_ns) {
         sleep_until(r, deadline_ns);
         end = cm_now_ns();
     }
     int rc = on_device ? cm_bench_stage_stepped(r, &times) : CM_OK;
-    *done_ns = since(b, b->options->device_step ? times.end_ns : end);
+    *done_ns = since(b, by_device ? times.end_ns : end);
     return rc;
 }
 
@@ -218,7 +219,7 @@ static int run(cm_bench_rank *r, uint64_t epoch)
     cm_bench *b = r->bench;
     const bool overlaps = r->stage != NULL && !b->options->no_overlap;
     taken cur, next = {.have = false};
-    uint64_t want = now(b);
+    uint64_t want = b->epoch_start_ns[epoch]; /* planning and new workers make it late */
     int rc = take(r, epoch, &cur);
     while (rc == CM_OK && cur.have) {
         uint64_t done = want;

@@ -26,8 +26,8 @@ static int open_rank(cm_bench *b, cm_bench_rank *r, cm_error *err)
         .synchronous = b->options->no_overlap,
         .batch_nbytes = b->slot_nbytes,
         .step = b->options->device_step ? CM_STEP_DEVICE : CM_STEP_TIME,
-        .step_ns = (uint64_t)(b->setting.step_ns +
-                              b->setting.step_per_sample_ns * (double)b->options->batch)};
+        .step_ns =
+            (uint64_t)(b->setting.step_ns + b->setting.step_per_sample_ns * (double)b->batch)};
     cm_stage_options options = base;
     int rc =
         cm_device_open(b->options->device, hook != NULL ? hook->device : NULL, &r->device, err);
@@ -223,6 +223,8 @@ int cm_bench_stage_summarise(cm_bench *b, cm_error *err)
     }
     for (size_t i = 0; i < s->nrecords; i++) {
         const cm_readbench_batch *x = &s->record[i];
+        if (x->failed || (x->epoch == 0 && x->number == 0)) /* reported apart */
+            continue;
         const uint64_t from = x->got_ns > x->want_ns ? x->got_ns : x->want_ns;
         wait[n++] = x->ready_ns > from ? (double)(x->ready_ns - from) / 1e9 : 0;
     }

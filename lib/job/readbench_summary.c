@@ -33,6 +33,12 @@ static bool is_first(const cm_readbench_batch *r)
     return r->epoch == 0 && r->number == 0;
 }
 
+/* One that counts in the statistics of steps: what failed was not stepped on. */
+static bool is_step(const cm_readbench_batch *r)
+{
+    return !is_first(r) && !r->failed;
+}
+
 /* ---- records of all ranks, one after the other ---------------------------------------------- */
 
 static int collect(cm_bench *b, cm_error *err)
@@ -151,7 +157,7 @@ static int distributions(cm_readbench_session *s, cm_error *err)
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         size_t n = 0;
         for (size_t i = 0; i < s->nrecords; i++)
-            if (rows[k].stage >= 0 || !is_first(&s->record[i]))
+            if (rows[k].stage >= 0 || is_step(&s->record[i]))
                 v[n++] = rows[k].value(&s->record[i], rows[k].stage);
         *rows[k].to = cm_bench_times(v, n);
     }
@@ -201,7 +207,7 @@ static void rates(cm_readbench_session *s)
         asking += (double)x->stage_ns[CM_LOAD_STORAGE] / 1e9;
         for (int k = 0; k < CM_READBENCH_STAGES; k++)
             at_work += (double)x->stage_ns[k] / 1e9;
-        if (x->failed || is_first(x))
+        if (!is_step(x))
             continue;
         samples += x->nsamples;
         nbytes += (double)(x->logical_nbytes - x->missing_nbytes);
@@ -219,10 +225,8 @@ static void rates(cm_readbench_session *s)
     s->accelerators.n = s->ranks;
     s->accelerators.got = ratio(nbytes, steady);
     /* A step that takes no time needs more than anything gives: then the question has no answer. */
-    const double each =
-        s->step.mean > NO_STEP
-            ? ratio(present / (double)(c->batches - c->failed_batches), s->step.mean)
-            : 0;
+    const double batch = ratio(present, (double)(c->batches - c->failed_batches));
+    const double each = s->step.mean > NO_STEP ? ratio(batch, s->step.mean) : 0;
     s->accelerators.needed = each * s->ranks;
     if (each > 0) {
         const double fed = s->accelerators.got / (FED * each) + 1e-9;
