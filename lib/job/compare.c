@@ -74,12 +74,14 @@ static int compare_numbers(cm_job *job, cm_job_var *v, cm_array *array, const cm
         rc = convert_source(v, nelem, b, err);
     if (rc == CM_OK)
         rc = cm_buf_resize(&b->got, nelem * type->nbytes, err);
-    if (rc == CM_OK)
-        rc = cm_array_read(array, b->ctx, box, b->got.data, err);
     if (rc != CM_OK)
         return rc;
     if (digest != NULL)
         cm_digest_box(digest, v->shape, box, b->want.data, type->nbytes);
+    rc = cm_array_read(array, b->ctx, box, b->got.data, err);
+    out->store_failed = rc != CM_OK;
+    if (rc != CM_OK)
+        return rc;
     if (memcmp(b->want.data, b->got.data, nelem * type->nbytes) == 0)
         return CM_OK;
     for (uint64_t i = nelem; i-- > 0;) {
@@ -111,14 +113,19 @@ static int compare_strings(cm_job *job, cm_job_var *v, cm_array *array, const cm
                            cm_bench *b, cm_digest *digest, cm_comparison *out, cm_error *err)
 {
     int rc = cm_job_read_strings(job, v, box, true, &b->want_text, err);
-    if (rc == CM_OK)
-        rc = cm_array_read_strings(array, box, &b->got_text, err);
+    if (rc != CM_OK)
+        return rc;
+    for (uint64_t i = 0; digest != NULL && i < cm_box_nelem(box); i++) {
+        size_t nwant;
+        const char *want = cm_strings_get(&b->want_text, i, &nwant);
+        cm_digest_element(digest, linear_index(v, box, i), want, nwant);
+    }
+    rc = cm_array_read_strings(array, box, &b->got_text, err);
+    out->store_failed = rc != CM_OK;
     for (uint64_t i = 0; rc == CM_OK && i < cm_box_nelem(box); i++) {
         size_t nwant, ngot;
         const char *want = cm_strings_get(&b->want_text, i, &nwant);
         const char *got = cm_strings_get(&b->got_text, i, &ngot);
-        if (digest != NULL)
-            cm_digest_element(digest, linear_index(v, box, i), want, nwant);
         if ((nwant == ngot && (nwant == 0 || memcmp(want, got, nwant) == 0)) || out->ndiffer++ > 0)
             continue;
         out->first = i;

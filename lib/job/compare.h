@@ -18,13 +18,17 @@ typedef struct cm_bench {
 void cm_bench_release(cm_bench *b);
 
 typedef struct cm_comparison {
-    uint64_t ndiffer; /* elements of the box */
-    uint64_t first;   /* index, in C order of the box, of the first that differs */
-    char want[64];    /* that element in the file and in the store */
+    bool store_failed; /* the error that is returned is the store's, not the file's */
+    uint64_t ndiffer;  /* elements of the box */
+    uint64_t first;    /* index, in C order of the box, of the first that differs */
+    char want[64];     /* that element in the file and in the store */
     char got[64];
 } cm_comparison;
 
-/* BOX holds positions of V's target; DIGEST (or NULL) gets the file's elements added. */
+/*
+ * BOX holds positions of V's target; DIGEST (or NULL) gets the file's elements added.
+ * Where the store fails, both *out and *digest are filled all the same.
+ */
 int cm_compare_box(cm_job *job, cm_job_var *v, cm_array *array, const cm_box *box, cm_bench *b,
                    cm_digest *digest, cm_comparison *out, cm_error *err);
 

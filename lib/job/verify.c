@@ -277,8 +277,8 @@ static int run_task(verification *ver, uint64_t task, cm_bench *b, cm_error *err
                             err);
     if (rc == CM_EUNSUPPORTED)
         return tell_unverified(ver, s, err);
-    if (rc == CM_EFORMAT && strstr(err->text, ver->job->path) == NULL)
-        return tell_damaged(ver, s, err);
+    if (rc == CM_EFORMAT && found.store_failed)
+        rc = tell_damaged(ver, s, err);
     if (rc != CM_OK)
         return rc;
     if (found.ndiffer > 0)
@@ -286,7 +286,8 @@ static int run_task(verification *ver, uint64_t task, cm_bench *b, cm_error *err
     pthread_mutex_lock(&ver->lock);
     cm_digest_add(&s->digest, &digest);
     pthread_mutex_unlock(&ver->lock);
-    atomic_fetch_add(&ver->nverified, cm_box_nelem(&box));
+    if (!found.store_failed)
+        atomic_fetch_add(&ver->nverified, cm_box_nelem(&box));
     cm_monitor_add(ver->job->options->monitor, cm_box_nelem(&box) * itemsize_of(s));
     return CM_OK;
 }

@@ -144,6 +144,21 @@ def test_check_finds(fields, store, damage, words):
     assert any(w in found.err.lower() for w in words), str(found)
 
 
+def test_damage_of_the_store_is_no_error_of_the_file(fields, tmp_path):
+    """Also where the names of both begin alike, and the digest is the file's all the same."""
+    path, store, paper = tmp_path / "a", tmp_path / "a.zarr", tmp_path / "certificate.json"
+    shutil.copy(fields, path)
+    tool.nc2zarr("--chunks", "3x10x10", "--codec", "none", path, store).ok()
+    for chunk in (store / "a" / "c" / "1" / "2" / "0", store / "s" / "c" / "0"):
+        chunk.write_bytes(chunk.read_bytes()[:-5])
+    done = tool.nc2zarr("--check", "--certificate", paper, path, store)
+    assert done.status == 3, done
+    assert "a: cannot be read from the store" in done.err and "s: cannot be read from the store" in done.err
+    doc = json.loads(paper.read_text())
+    assert len(doc["differences"]) == 2
+    assert {v["name"]: v["digest"] for v in doc["variables"]} == {n: expected_digest(fields, n) for n in "abis"}
+
+
 def test_check_writes_nothing(fields, store):
     before = sorted((p, p.stat().st_mtime_ns) for p in store.rglob("*"))
     tool.nc2zarr("--check", fields, store).ok()
