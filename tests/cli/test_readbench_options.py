@@ -212,7 +212,8 @@ def test_a_sweep_is_compared_by_its_best(work):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_was_measured_before_a_signal_is_told(work, number):
-    args = [*QUICK, "--batches", "1000000", "--step-time", "10ms", "--out", "made", "a.zarr"]
+    endless = ["--batches", "100000", "--step-time", "10ms", "--progress", "always"]
+    args = [*QUICK, *endless, "--out", "made", "a.zarr"]
     process = subprocess.Popen(
         [tool.program("readbench"), *args],
         cwd=work,
@@ -221,15 +222,29 @@ def test_what_was_measured_before_a_signal_is_told(work, number):
         text=True,
         env=tool.environment(),
     )
-    time.sleep(2)
+    while "measuring" not in process.stderr.readline():
+        assert process.poll() is None
+    time.sleep(0.5)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == -number, err
-    assert f"stopped by {number.name}; what was measured until then is in made and printed" in err
+    assert f"stopped by {number.name}; what was measured until then is printed and in made" in err
     assert "samples/s" in out
     document = check((work / "made" / "summary.json").read_text())
-    assert document["outcome"] == "canceled" and document["sessions"][0]["counts"]["batches"] > 10
+    assert document["outcome"] == "canceled" and document["sessions"][0]["counts"]["batches"] > 0
     assert "Not complete" in (work / "made" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("kilobytes", [1, 8, 60])
+def test_a_full_disk_leaves_nothing_that_is_cut(work, kilobytes):
+    done = run(*QUICK, "--out", "made", "a.zarr", cwd=work, before=tool.file_size_limit(kilobytes << 10))
+    assert done.status == 1 and re.search(r"^readbench: made/\S+: cannot be written", done.err, re.M), str(done)
+    assert "samples/s" in done.out and "report:" not in done.out
+    left = list((work / "made").iterdir()) if (work / "made").exists() else []
+    assert not [p for p in left if p.name.startswith(".") or p.name == "report.html"]
+    for path in left:
+        if path.suffix == ".json":
+            json.loads(path.read_text())
 
 
 # ---- one table: help, man page, completion --------------------------------------------------------

@@ -15,11 +15,12 @@ char *readbench_file_path(const char *folder, const char *prefix, const char *na
     return cm_asprintf(err, "%s/%s%s", folder, prefix, name);
 }
 
-static int fill(const char *path, readbench_content *content, const void *context, cm_error *err)
+static int fill(const char *part, const char *whole, readbench_content *content,
+                const void *context, cm_error *err)
 {
-    FILE *to = fopen(path, "wxe");
+    FILE *to = fopen(part, "wxe");
     if (to == NULL)
-        return cm_fail_errno(err, errno, "%s: cannot be written", path);
+        return cm_fail_errno(err, errno, "%s: cannot be written", whole);
     int rc = content(context, to, err);
     errno = 0;
     bool bad = fflush(to) != 0 || ferror(to) != 0;
@@ -29,7 +30,7 @@ static int fill(const char *path, readbench_content *content, const void *contex
         errnum = errno;
     }
     if (rc == CM_OK && bad)
-        rc = cm_fail_errno(err, errnum, "%s: cannot be written", path);
+        rc = cm_fail_errno(err, errnum, "%s: cannot be written", whole);
     return rc;
 }
 
@@ -38,7 +39,7 @@ int readbench_file_write(const char *folder, const char *name, readbench_content
 {
     char *part = readbench_file_path(folder, READBENCH_PART, name, err);
     char *whole = readbench_file_path(folder, "", name, err);
-    int rc = part && whole ? fill(part, content, context, err) : CM_ENOMEM;
+    int rc = part && whole ? fill(part, whole, content, context, err) : CM_ENOMEM;
     if (rc == CM_OK && rename(part, whole) != 0)
         rc = cm_fail_errno(err, errno, "%s: cannot be renamed to %s", part, whole);
     if (rc != CM_OK && part)

@@ -49,8 +49,10 @@ static int tell(int status, readbench_run *run, const cm_common_options *common)
         run->out = NULL;
     if (run->out) {
         rc = readbench_write_files(run, &note, &err);
-        if (rc != CM_OK)
+        if (rc != CM_OK) {
             cm_say(READBENCH.name, "%s", err.text);
+            run->out = NULL; /* there is no report to point to */
+        }
         if (note && common->verbosity >= 0)
             cm_say(READBENCH.name, "%s", note);
         free(note);
@@ -77,9 +79,8 @@ static void say_end(int status, const readbench_run *run, const cm_error *err)
     if (run->report->nsessions == 0)
         cm_say(READBENCH.name, "stopped by %s before anything was measured", name);
     else
-        cm_say(READBENCH.name, "stopped by %s; what was measured until then is %s%s%s", name,
-               run->out ? "in " : "all there is", run->out ? run->out : "",
-               run->out ? " and printed" : "");
+        cm_say(READBENCH.name, "stopped by %s; what was measured until then is printed%s%s", name,
+               run->out ? " and in " : "", run->out ? run->out : "");
 }
 
 static void stamp(char *buf, size_t size)
