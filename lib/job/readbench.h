@@ -289,6 +289,8 @@ int cm_bench_predict(cm_bench *b, cm_error *err);
 int cm_bench_probe(cm_bench *b, cm_error *err);
 /* readbench_summary.c: every number of the session that follows from its records. */
 int cm_bench_summarise(cm_bench *b, cm_error *err);
+/* Logical bytes of batches that did not fail, without those of missing chunks. */
+uint64_t cm_bench_read_nbytes(const cm_readbench_counts *counts);
 /* readbench_record.c */
 int cm_bench_event(cm_bench *b, const cm_readbench_event *event, cm_error *err);
 cm_readbench_batch *cm_bench_record(cm_bench_rank *rank, cm_error *err);

@@ -133,6 +133,27 @@ static void sleep_until(cm_bench_rank *r, uint64_t deadline_ns)
     }
 }
 
+/*
+ * Bytes of the samples themselves.  The planned loader's counts are those of the chunks
+ * that came in meanwhile, and so have bytes of other batches.
+ */
+static uint64_t logical_nbytes(const cm_bench *b, const taken *t, uint64_t epoch)
+{
+    const cm_bench_space *s = &b->shared.space;
+    uint64_t nbytes = 0;
+    if (!b->setting.planned)
+        return t->batch.counts.logical_nbytes;
+    for (uint64_t k = 0; k < t->batch.nsamples; k++) {
+        cm_box sample, box;
+        cm_sample_at(&s->space, epoch, t->batch.sample[k], &sample);
+        for (size_t p = 0; p < s->nparts; p++) {
+            cm_sample_part_box(&s->part[p], &sample, &box);
+            nbytes += cm_box_nelem(&box) * s->feed[p].src.nbytes;
+        }
+    }
+    return nbytes;
+}
+
 static int record(cm_bench_rank *r, const taken *t, uint64_t epoch, uint64_t done_ns)
 {
     const cm_bench *b = r->bench;
@@ -158,7 +179,7 @@ static int record(cm_bench_rank *r, const taken *t, uint64_t epoch, uint64_t don
                               .requests = c->requests,
                               .stored_nbytes = c->stored_nbytes,
                               .decoded_nbytes = c->decoded_nbytes,
-                              .logical_nbytes = c->logical_nbytes,
+                              .logical_nbytes = logical_nbytes(b, t, epoch),
                               .cache_hits = c->cache_hits,
                               .cache_misses = c->cache_misses,
                               .cache_evictions = c->cache_evictions,

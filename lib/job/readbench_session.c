@@ -181,7 +181,7 @@ static int finish(cm_bench *b, cm_error *err)
     if (rc == CM_OK && b->setting.uses_device)
         rc = cm_bench_stage_summarise(b, err);
     s->cpu_seconds = b->cpu_seconds;
-    const double gb = (double)(s->counts.logical_nbytes - s->counts.missing_nbytes) / 1e9;
+    const double gb = (double)cm_bench_read_nbytes(&s->counts) / 1e9;
     s->cpu_seconds_per_gb = gb > 0 ? s->cpu_seconds / gb : 0;
     if (rc == CM_OK)
         rc = cm_readbench_explain(s, err);

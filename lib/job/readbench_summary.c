@@ -92,6 +92,11 @@ static int collect_findings(cm_bench *b, cm_error *err)
     return s->chunk_order != NULL ? CM_OK : CM_ENOMEM;
 }
 
+uint64_t cm_bench_read_nbytes(const cm_readbench_counts *c)
+{
+    return c->logical_nbytes > c->missing_nbytes ? c->logical_nbytes - c->missing_nbytes : 0;
+}
+
 static void count(cm_readbench_session *s)
 {
     cm_readbench_counts *c = &s->counts;
@@ -113,7 +118,8 @@ static void count(cm_readbench_session *s)
         c->disk_misses += r->disk_misses;
         c->disk_evictions += r->disk_evictions;
         c->missing_chunks += r->missing_chunks;
-        c->missing_nbytes += r->failed ? 0 : r->missing_nbytes;
+        /* Of the planned loader these are bytes of other batches too. */
+        c->missing_nbytes += r->failed && r->worker >= 0 ? 0 : r->missing_nbytes;
         c->failed_chunks += r->failed_chunks;
         c->deaths += r->deaths;
     }
@@ -210,11 +216,11 @@ static void rates(cm_readbench_session *s)
         if (!is_step(x))
             continue;
         samples += x->nsamples;
-        nbytes += (double)(x->logical_nbytes - x->missing_nbytes);
+        nbytes += (double)x->logical_nbytes - (double)x->missing_nbytes;
     }
     const double steady = s->wall_seconds - s->first_step_seconds;
     const double threads = (double)s->pool_workers * s->worker_threads;
-    const double present = (double)(c->logical_nbytes - c->missing_nbytes);
+    const double present = (double)cm_bench_read_nbytes(c);
     r->samples = ratio(samples, steady);
     r->logical = ratio(present, s->wall_seconds);
     r->decoded = ratio((double)c->decoded_nbytes, s->wall_seconds);
@@ -223,7 +229,7 @@ static void rates(cm_readbench_session *s)
     r->asked = ratio((double)c->stored_nbytes, asking) * threads;
     r->efficiency = ratio(r->asked, r->storage);
     s->accelerators.n = s->ranks;
-    s->accelerators.got = ratio(nbytes, steady);
+    s->accelerators.got = nbytes > 0 ? ratio(nbytes, steady) : 0;
     /* A step that takes no time needs more than anything gives: then the question has no answer. */
     const double batch = ratio(present, (double)(c->batches - c->failed_batches));
     const double each = s->step.mean > NO_STEP ? ratio(batch, s->step.mean) : 0;
