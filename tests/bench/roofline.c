@@ -42,7 +42,12 @@
 
 enum {
     MAX_THREADS = 256,
-    PATH_NBYTES = 512
+    PATH_NBYTES = 512,
+    /*
+     * For longer writes ext4 takes larger folios, which a hypervisor may have to
+     * find first: 277 MB in 54 files took 0.6 s of CPU so, and 0.15 s in pieces.
+     */
+    PIECE_NBYTES = 64 << 10
 };
 
 enum {
@@ -151,7 +156,7 @@ static void pad(const array *a, const uint64_t *t, uint8_t *data)
 static void write_all(int fd, const uint8_t *data, size_t nbytes)
 {
     while (nbytes > 0) {
-        ssize_t n = write(fd, data, nbytes);
+        ssize_t n = write(fd, data, least(nbytes, PIECE_NBYTES));
         if (n <= 0)
             die("write");
         data += n;
