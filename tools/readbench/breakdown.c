@@ -10,9 +10,9 @@ static double span(uint64_t from, uint64_t to)
     return to > from ? (double)(to - from) / 1e9 : 0;
 }
 
-bool readbench_is_first(const cm_readbench_batch *b)
+bool readbench_is_step(const cm_readbench_batch *b)
 {
-    return b->epoch == 0 && b->number == 0;
+    return (b->epoch > 0 || b->number > 0) && !b->failed;
 }
 
 void readbench_batch_times(const cm_readbench_batch *b, readbench_times *out)
@@ -32,7 +32,7 @@ void readbench_break_down(const cm_readbench_session *s, double host_share,
     *out = (readbench_breakdown){0};
     for (size_t i = 0; i < s->nrecords; i++) {
         readbench_times t;
-        if (readbench_is_first(&s->record[i]))
+        if (!readbench_is_step(&s->record[i]))
             continue;
         readbench_batch_times(&s->record[i], &t);
         out->n++;

@@ -190,7 +190,7 @@ ITEM(utilisation)
 ITEM(fed)
 {
     snprintf(buf, size, "%u of %u", s->accelerators.fed, s->accelerators.n);
-    return s->accelerators.n > 0;
+    return s->accelerators.n > 0 && s->accelerators.needed > 0;
 }
 
 ITEM(needed)
@@ -403,10 +403,13 @@ bool readbench_item_any(const readbench_item *item, const cm_readbench_report *r
 char *readbench_feeds(const cm_readbench_session *s, char *buf, size_t size)
 {
     char need[32], had[32];
-    snprintf(buf, size, "feeds %u of %u accelerator%s at 90 %%: needs %s, got %s",
-             s->accelerators.fed, s->accelerators.n, s->accelerators.n == 1 ? "" : "s",
-             cm_format_rate(s->accelerators.needed, need, sizeof(need)),
-             cm_format_rate(s->accelerators.got, had, sizeof(had)));
+    if (!(s->accelerators.needed > 0))
+        snprintf(buf, size, "feeds: a step that takes no time needs more than anything gives");
+    else
+        snprintf(buf, size, "feeds %u of %u accelerator%s at 90 %%: needs %s, got %s",
+                 s->accelerators.fed, s->accelerators.n, s->accelerators.n == 1 ? "" : "s",
+                 cm_format_rate(s->accelerators.needed, need, sizeof(need)),
+                 cm_format_rate(s->accelerators.got, had, sizeof(had)));
     return buf;
 }
 

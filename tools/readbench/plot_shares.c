@@ -86,7 +86,7 @@ int plot_shares(plot *p, const cm_readbench_session *s, cm_error *err)
         for (size_t k = 0; k < CM_READBENCH_STAGES; k++)
             work[k].value += (double)b->stage_ns[k] / 1e9;
         made++;
-        if (readbench_is_first(b))
+        if (!readbench_is_step(b))
             continue;
         readbench_batch_times(b, &t);
         training[0].value += t.step;
@@ -131,16 +131,17 @@ static void count_waits(const cm_readbench_session *s, waits *w)
     for (size_t i = 0; i < s->nrecords; i++) {
         readbench_times t;
         readbench_batch_times(&s->record[i], &t);
-        if (readbench_is_first(&s->record[i]))
+        if (!readbench_is_step(&s->record[i]))
             continue;
-        if (t.loader < 1e-6)
+        double wait = t.loader + t.memcpy;
+        if (wait < 1e-6)
             w->none++;
         else {
-            int k = (int)floor((log10(t.loader) - LOWEST) * PER_DECADE + 1e-9);
+            int k = (int)floor((log10(wait) - LOWEST) * PER_DECADE + 1e-9);
             int last = MAX_DECADES * PER_DECADE - 1;
             w->bin[k < 0 ? 0 : k > last ? last : k]++;
-            least = fmin(least, t.loader);
-            most = fmax(most, t.loader);
+            least = fmin(least, wait);
+            most = fmax(most, wait);
         }
     }
     w->low = isfinite(least) ? (int)floor(log10(least)) : -6;

@@ -100,8 +100,11 @@ typedef struct readbench_times {
     double loader, memcpy, step, total;
 } readbench_times;
 void readbench_batch_times(const cm_readbench_batch *batch, readbench_times *out);
-/* Whether it is its rank's first, which pays for starting up and is told apart. */
-bool readbench_is_first(const cm_readbench_batch *batch);
+/*
+ * Whether it counts in the statistics of steps: a rank's first pays for starting up and
+ * is told apart, and on one that failed no step was taken.
+ */
+bool readbench_is_step(const cm_readbench_batch *batch);
 void readbench_break_down(const cm_readbench_session *session, double host_share,
                           readbench_breakdown *out);
 

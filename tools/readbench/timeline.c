@@ -109,8 +109,8 @@ static const cm_readbench_batch *longest_wait(const cm_readbench_session *s, dou
     for (size_t i = 0; i < s->nrecords; i++) {
         readbench_times t;
         readbench_batch_times(&s->record[i], &t);
-        if (!readbench_is_first(&s->record[i]) && t.loader > *wait) {
-            *wait = t.loader;
+        if (readbench_is_step(&s->record[i]) && t.loader + t.memcpy > *wait) {
+            *wait = t.loader + t.memcpy;
             worst = &s->record[i];
         }
     }

@@ -323,12 +323,13 @@ static void fill_times(cm_readbench_session *s)
         s->counts.failed_chunks += b->failed_chunks;
         s->counts.deaths += b->deaths;
         readbench_batch_times(b, &t);
-        if (readbench_is_first(b)) {
+        if (b->epoch == 0 && b->number == 0) {
             s->first_batch_seconds = t.loader;
             s->first_step_seconds = t.total;
-            continue;
         }
-        v[0][n] = t.loader;
+        if (!readbench_is_step(b))
+            continue;
+        v[0][n] = t.loader + t.memcpy;
         v[1][n] = t.step;
         v[2][n++] = t.total;
     }
