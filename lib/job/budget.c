@@ -33,6 +33,13 @@ static size_t resident(void)
     return (size_t)cm_peak_rss();
 }
 
+/* However large it is: a dataset of HDF5 takes no space before its first element is written. */
+static bool nothing_is_stored(const cm_nc_var *v)
+{
+    return (v->access == CM_NC_ARITHMETIC || v->access == CM_NC_CHUNK_INDEX) &&
+           v->stored_nbytes == 0;
+}
+
 static int prepare(cm_job *job, cm_store *store, cm_error *err)
 {
     job->transfer = cm_calloc(job->nvars > 0 ? job->nvars : 1, sizeof(job->transfer[0]), err);
@@ -44,7 +51,8 @@ static int prepare(cm_job *job, cm_store *store, cm_error *err)
         int rc = cm_zarr_writer_create(store, v->name, &v->meta, &v->writer, err);
         if (rc != CM_OK)
             return rc;
-        if (v->as_strings)
+        v->absent = v->fill_stays && nothing_is_stored(v->source);
+        if (v->as_strings || v->absent)
             continue;
         cm_transfer *t = &job->transfer[job->ntransfers++];
         t->source = a;
@@ -57,8 +65,7 @@ static int prepare(cm_job *job, cm_store *store, cm_error *err)
         if (v->meta.has_fill) {
             t->target_fill = v->meta.fill;
             t->skip_empty = true;
-            t->absent_is_empty = !v->converts && a->fill != NULL &&
-                                 memcmp(a->fill, v->meta.fill, v->type.nbytes) == 0;
+            t->absent_is_empty = v->fill_stays;
         }
         bool integer = v->type.kind == CM_KIND_INT || v->type.kind == CM_KIND_UINT;
         if (job->options->zarr_format == 3 && integer && v->rank >= 2 &&

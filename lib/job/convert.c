@@ -122,7 +122,7 @@ static int move_all(cm_job *job, cm_error *err)
         r->stage[r->nstages++] = (cm_stage_time){
             cm_stage_names[i], (double)stats.stage_ns[i] * 1e-9, stats.stage_calls[i]};
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
-        rc = cm_zarr_writer_finish(job->var[i].writer, err);
+        rc = job->var[i].absent ? CM_OK : cm_zarr_writer_finish(job->var[i].writer, err);
     return rc == CM_OK ? closed : rc;
 }
 
@@ -220,7 +220,8 @@ static int open_journal(cm_job *job, cm_output *out, cm_journal **journal, cm_er
     int rc = list.item == NULL ? CM_ENOMEM
                                : cm_fingerprint_conversion(job, job->path, &fingerprint, err);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
-        list.item[i] = (cm_journal_item){job->var[i].name, job->var[i].writer};
+        list.item[i] =
+            (cm_journal_item){job->var[i].name, job->var[i].absent ? NULL : job->var[i].writer};
     if (rc == CM_OK && out->resumes)
         rc = cm_journal_resume(out->path, fingerprint, &list, journal, &done, err);
     else if (rc == CM_OK)
@@ -235,7 +236,7 @@ static int open_journal(cm_job *job, cm_output *out, cm_journal **journal, cm_er
         job->var[i].index = i;
     }
     for (size_t i = 0, k = 0; rc == CM_OK && i < job->nvars; i++) {
-        if (job->var[i].as_strings)
+        if (job->var[i].as_strings || job->var[i].absent)
             continue;
         job->transfer[k].on_skip = on_skip;
         job->transfer[k++].on_skip_context = &job->var[i];

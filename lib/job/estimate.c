@@ -54,7 +54,7 @@ int cm_job_estimate(cm_job *job, cm_error *err)
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
         cm_convert_variable *r = &job->report->variable[i];
         double ratio = 0;
-        if (job->var[i].as_strings || r->decoded_nbytes == 0)
+        if (job->var[i].as_strings || job->var[i].absent || r->decoded_nbytes == 0)
             continue;
         rc = encode_middle(&job->var[i], ctx, &ratio, err);
         if (rc != CM_OK)

@@ -39,6 +39,10 @@ typedef struct cm_job_var {
 
     /* zarr_rules.c */
     cm_zarr_meta meta;
+    bool
+        fill_stays; /* what was never written becomes meta.fill, which readers see without chunks */
+    /* budget.c */
+    bool absent; /* the file stores none of it and nothing needs to be written: no transfer */
     cm_zarr_writer *writer;
     struct cm_journal *journal; /* of the job */
     size_t index;               /* in the job */

@@ -92,8 +92,9 @@ static int describe(const cm_job *job, cm_job_var *v, bool written, cm_convert_v
     }
     cm_zarr_written counts = cm_zarr_writer_counts(v->writer);
     out->nchunks = grid->nchunks;
-    out->nobjects = written ? counts.nobjects : cm_zarr_writer_outer_grid(v->writer)->nchunks;
-    out->nskipped = counts.nskipped;
+    out->nobjects =
+        written || v->absent ? counts.nobjects : cm_zarr_writer_outer_grid(v->writer)->nchunks;
+    out->nskipped = v->absent ? grid->nchunks : counts.nskipped;
     out->source_nbytes = v->source->stored_nbytes;
     out->decoded_nbytes = nelem * v->type.nbytes;
     if (written)

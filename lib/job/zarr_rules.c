@@ -186,6 +186,16 @@ static int set_codecs(cm_job_var *v, cm_error *err)
     return rc;
 }
 
+static bool fill_stays(const cm_job_var *v)
+{
+    static const uint8_t zeros[16];
+    const cm_array *a = &v->source->array;
+    uint8_t element[16];
+    return !v->as_strings && v->meta.has_fill &&
+           convert_element(v, a->fill != NULL ? a->fill : zeros, element, NULL) == CM_OK &&
+           memcmp(element, v->meta.fill, v->type.nbytes) == 0;
+}
+
 static int describe(cm_job *job, cm_job_var *v, cm_varopts *fills, cm_error *err)
 {
     uint8_t missing[16];
@@ -203,6 +213,7 @@ static int describe(cm_job *job, cm_job_var *v, cm_varopts *fills, cm_error *err
                       has_missing ? missing : NULL, err);
     if (rc == CM_OK)
         rc = set_codecs(v, err);
+    v->fill_stays = rc == CM_OK && fill_stays(v);
     return rc;
 }
 
