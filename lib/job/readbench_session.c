@@ -69,6 +69,7 @@ static int open_shared(cm_bench *b, const char *store, cm_error *err)
 static int start(cm_bench *b, const char *store, cm_error *err)
 {
     b->setup_start_ns = now(b);
+    cm_readbench_advice_release(&b->report->advice); /* of the session before */
     int rc = cm_bench_setting_parse(b->options, &b->setting, &b->report->advice, err);
     b->npools = b->setting.shared_pool ? 1 : b->setting.ranks;
     if (rc == CM_OK)
