@@ -24,7 +24,10 @@ def check(text):
 
 def rows(path):
     with open(path, newline="") as f:
-        return [{k: int(v) if v.lstrip("-").isdigit() and k != "crc32c" else v for k, v in r.items()} for r in csv.DictReader(f)]
+        return [
+            {k: int(v) if v.lstrip("-").isdigit() and k != "crc32c" else v for k, v in r.items()}
+            for r in csv.DictReader(f)
+        ]
 
 
 def lengths(text):
@@ -94,7 +97,18 @@ def measure(folder, store, *args, status=0, **kw):
     stores = store if isinstance(store, (list, tuple)) else [store]
     workers = [] if "sync" in args or "--workers" in args else ["--workers", 2]
     result = readbench(
-        "--step-time", "0ms", "--log-samples", *workers, *args, "--out", folder, *stores, status=status, **kw
+        "--step-time",
+        "0ms",
+        "--memory",
+        "128MiB",
+        "--log-samples",
+        *workers,
+        *args,
+        "--out",
+        folder,
+        *stores,
+        status=status,
+        **kw,
     )
     return Report(result, folder)
 
@@ -117,11 +131,7 @@ def box(start, shape):
 def same_bytes(session, arrays):
     """Every logged sample is that box of ARRAYS, {variable: numpy array as delivered}."""
     assert session.logged
-    wrong = [
-        row[:10]
-        for row in session.logged
-        if Crc(delivered(arrays[row[6]][box(row[8], row[9])])) != row[10]
-    ]
+    wrong = [row[:10] for row in session.logged if Crc(delivered(arrays[row[6]][box(row[8], row[9])])) != row[10]]
     assert not wrong, f"{len(wrong)} of {len(session.logged)} samples differ, first {wrong[:3]}"
 
 

@@ -1,0 +1,458 @@
+"""The numbers of a summary, computed again from batches.csv and events.log alone, and the counts against chunkcalc."""
+
+import collections
+import itertools
+import json
+import math
+import os
+import statistics
+
+import netCDF4
+import numpy as np
+import pytest
+import zarr
+from zarr.codecs import ZstdCodec
+
+from support import readbench as rb
+from support import tool
+
+SHAPE, CHUNK, NAMES = (18, 26, 31), (5, 8, 9), ("time", "lat", "lon")
+SAMPLE = {"time": 3, "lat": 7, "lon": 10}
+BOX = ",".join(f"{k}={v}" for k, v in SAMPLE.items())
+NBYTES = 4 * math.prod(SAMPLE.values())
+STAGES = ("storage", "decode", "assemble", "convert")
+S = 1e-9  # of a nanosecond
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    path = tmp_path_factory.mktemp("numbers")
+    values = np.random.default_rng(2).random(SHAPE, "f4")
+    kinds = {
+        "v3.zarr": dict(chunks=CHUNK, dimension_names=NAMES),
+        "sharded.zarr": dict(chunks=(2, 8, 4), shards=(6, 8, 16), compressors=ZstdCodec(), dimension_names=NAMES),
+        "v2.zarr": dict(chunks=CHUNK, attributes={"_ARRAY_DIMENSIONS": list(NAMES)}),
+        "large.zarr": dict(chunks=SHAPE, compressors=None, dimension_names=NAMES),
+    }
+    for name, kw in kinds.items():
+        group = zarr.create_group(str(path / name), zarr_format=2 if name.startswith("v2") else 3)
+        group.create_array("t", shape=SHAPE, dtype="f4", **kw)[...] = values
+    with netCDF4.Dataset(path / "deflate.nc", "w") as ds:
+        for name, n in zip(NAMES, SHAPE):
+            ds.createDimension(name, n)
+        ds.createVariable("t", "f4", NAMES, chunksizes=CHUNK, zlib=True)[:] = values
+    return path
+
+
+# ---- by the definitions ---------------------------------------------------------------------------
+
+
+def percentile(values, share):
+    """The least value that at least this share does not exceed."""
+    return sorted(values)[math.ceil(share * len(values)) - 1] if values else 0
+
+
+def times(values):
+    return {
+        "n": len(values),
+        "total": math.fsum(values),
+        "mean": statistics.fmean(values) if values else 0,
+        **{k: percentile(values, p) for k, p in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999))},
+        "max": max(values, default=0),
+    }
+
+
+def close(value):
+    return pytest.approx(value, rel=1e-9, abs=1e-12)
+
+
+def recompute(session):
+    """Holds every number of the summary that the records decide against them."""
+    batches, ranks = session.batches, sorted({b["rank"] for b in session.batches})
+    epochs = [(e["end_ns"] - e["start_ns"]) * S for e in session.events() if e["event"] == "epoch"]
+    (setup,) = [e for e in session.events() if e["event"] == "setup"]
+    begun = min(e["start_ns"] for e in session.events() if e["event"] == "epoch")
+    firsts = [min((b for b in batches if b["rank"] == r), key=lambda b: b["got_ns"]) for r in ranks]
+    rest = [b for b in batches if b not in firsts]
+    wall = sum(epochs)
+
+    given = session.training
+    wait = [max(0, b["got_ns"] - b["want_ns"]) * S for b in rest]
+    step = [(b["done_ns"] - max(b["want_ns"], b["ready_ns"])) * S for b in rest]
+    for name, values in (
+        ("wait", wait),
+        ("step", step),
+        ("batch_time", [(b["done_ns"] - b["want_ns"]) * S for b in rest]),
+    ):
+        assert {k: close(v) for k, v in times(values).items()} == given[name], name
+    assert given["setup_seconds"] == close((setup["end_ns"] - setup["start_ns"]) * S)
+    # Of several ranks the slowest: in a training the others wait for it.
+    assert given["first_batch_seconds"] == close(max(b["got_ns"] - begun for b in firsts) * S)
+    longest = max((b["done_ns"] - b["want_ns"]) * S for b in firsts)
+    assert given["first_step_seconds"] == close(longest)
+    assert given["first_epoch_seconds"] == close(epochs[0])
+    assert given["later_epoch_seconds"] == (close(statistics.fmean(epochs[1:])) if epochs[1:] else None)
+    assert given["wall_seconds"] == close(wall)
+    share = sum(wait) / (sum(wait) + sum(step))
+    assert given["wait_share"] == close(share) and given["utilisation"] == close(1 - share)
+
+    spent = {stage: [b[f"{stage}_ns"] * S for b in batches] for stage in STAGES}
+    worked = sum(map(sum, spent.values()))
+    for stage, values in spent.items():
+        assert {k: close(v) for k, v in times(values).items()} | {
+            "share": close(sum(values) / worked)
+        } == session.stages[stage]
+
+    total = collections.Counter()
+    for b in batches:
+        total.update({k: b[k] for k in session.counts if k in b})
+    total.update(
+        batches=len(batches),
+        samples=sum(b["nsamples"] for b in batches),
+        failed_batches=sum(b["failed"] for b in batches),
+    )
+    counted = {k: v for k, v in session.counts.items() if k not in ("distinct_chunks",)}
+    assert counted == {k: total[k] for k in counted}
+
+    rates, threads = session.rates, session.loader["pool_workers"] * session.loader["worker_threads"]
+    logical = total["logical_nbytes"] - total["missing_nbytes"]
+    assert rates["samples"] == close(sum(b["nsamples"] for b in rest) / (wall - longest))
+    assert rates["logical"] == close(logical / wall)
+    assert rates["decoded"] == close(total["decoded_nbytes"] / wall)
+    assert rates["physical"] == close(total["stored_nbytes"] / wall)
+    assert rates["asked"] == close(total["stored_nbytes"] / sum(spent["storage"]) * threads)
+    probed = rates["storage"] is not None
+    assert probed != session.emulated, "a probe of the local disk says nothing about the storage that is emulated"
+    assert rates["efficiency"] == (close(rates["asked"] / rates["storage"]) if probed else None)
+    assert rates["capacity"] == close(logical / worked * threads)
+
+    of_bytes, of_chunks, of_requests = (session.amplification[k] for k in ("bytes", "chunks", "requests"))
+    assert of_bytes == close(total["decoded_nbytes"] / total["logical_nbytes"])
+    assert of_requests == close(total["requests"] / total["chunks"])
+    fewest = session.predicted["fewest_chunks_per_sample"]
+    if session.order == "random":
+        whole = math.prod(-(-n // c) for n, c in zip(SAMPLE.values(), session.sample[0]["chunk"]))
+        assert fewest == whole and of_chunks == close(total["chunks"] / (whole * total["samples"]))
+
+    fed = session.accelerators
+    assert fed["n"] == len(ranks)
+    if session.settings["step-time"] != "0 s":
+        assert fed["needed"] == close(len(ranks) * logical / len(batches) / given["step"]["mean"])
+        assert fed["fed"] == min(len(ranks), int(fed["got"] / (0.9 * fed["needed"] / len(ranks))))
+    if session.loader["kind"] == "map":
+        assert fed["got"] == close(rates["samples"] * NBYTES)
+    used = session.resources
+    assert used["cpu_seconds_per_gb"] == close(used["cpu_seconds"] / total["logical_nbytes"] * 1e9)
+    assert used["peak_nbytes"] >= max(b["rss_nbytes"] for b in batches)
+    return total
+
+
+def in_order(session):
+    """The times of each batch follow one another, and so do the steps of a rank."""
+    for b in session.batches:
+        assert b["queued_ns"] <= b["begin_ns"] <= b["end_ns"] <= b["got_ns"] <= b["ready_ns"] <= b["done_ns"]
+        assert b["want_ns"] <= b["done_ns"]
+    epochs = [e for e in session.events() if e["event"] == "epoch"]
+    for (epoch, rank), run in itertools.groupby(
+        sorted(session.batches, key=lambda b: (b["epoch"], b["rank"], b["got_ns"])), lambda b: (b["epoch"], b["rank"])
+    ):
+        run = list(run)
+        assert all(b["want_ns"] == a["done_ns"] for a, b in zip(run, run[1:])), "late is counted from the step before"
+        assert epochs[epoch]["start_ns"] <= run[0]["want_ns"] and run[-1]["done_ns"] <= epochs[epoch]["end_ns"]
+    of = {"get-batch": ("want_ns", "got_ns"), "training": ("ready_ns", "done_ns"), "make-batch": ("begin_ns", "end_ns")}
+    for kind, (a, b) in of.items():
+        log = "events_workers.log" if kind == "make-batch" else "events.log"
+        told = sorted((e["start_ns"], e["end_ns"]) for e in session.events(log) if e["event"] == kind)
+        assert told == sorted((r[a], r[b]) for r in session.batches), kind
+
+
+SETTINGS = {
+    "sync": ["--mode", "sync"],
+    "threads": ["--epochs", 3],
+    "worker threads": ["--worker-threads", 2],
+    "processes": ["--mode", "processes"],
+    "planned": ["--loader", "planned"],
+    "accelerators": ["--accelerators", 3],
+    "shared": ["--accelerators", 3, "--pool", "shared", "--mode", "processes"],
+    "cached": ["--cache", "64KiB"],
+    "no step": ["--step-time", "0ms", "--epochs", 1],
+    "a part of the step for each sample": ["--step-time", "forward=0.1ms", "--step-time-per-sample", "0.1ms"],
+}
+
+
+@pytest.mark.parametrize("args", SETTINGS.values(), ids=SETTINGS)
+def test_the_summary_is_computed_from_the_records(root, tmp_path, args):
+    # The last batch of an epoch is not full: sums must be over samples, not batches.
+    all_of = ["--order", "strided:3", "--batches", 1000, "--batch", 5, "--step-time", "0.3ms"]
+    session = rb.measure(tmp_path / "out", root / "v3.zarr", "--sample", BOX, *all_of, *args).only
+    recompute(session)
+    in_order(session)
+    assert session.counts["logical_nbytes"] == session.counts["samples"] * NBYTES
+    last = [b for b in session.batches if b["epoch"] == 0][-1]
+    assert last["nsamples"] < 5, "the last batch is not full, so that means over batches show"
+
+
+def test_steps_take_the_time_that_was_asked_for(root, tmp_path):
+    args = [
+        "--batch",
+        4,
+        "--batches",
+        10,
+        "--step-time",
+        "forward=1ms,backward=2ms,other=1ms",
+        "--step-time-per-sample",
+        "0.5ms",
+    ]
+    session = rb.measure(tmp_path / "out", root / "v3.zarr", "--sample", BOX, *args).only
+    recompute(session)
+    assert min(b["done_ns"] - b["ready_ns"] for b in session.batches) >= 6e6
+    assert session.training["step"]["p50"] < 0.012
+
+
+def test_a_slow_loader_feeds_nobody_and_a_fast_one_does(root, tmp_path):
+    args = ["--sample", BOX, "--batch", 4, "--batches", 12, "--epochs", 1]
+    slow = rb.measure(
+        tmp_path / "slow", root / "v3.zarr", *args, "--emulate", "latency=10ms", "--step-time", "1ms"
+    ).only
+    fast = rb.measure(tmp_path / "fast", root / "v3.zarr", *args, "--step-time", "20ms").only
+    for session in (slow, fast):
+        recompute(session)
+    assert slow.accelerators["fed"] == 0 and slow.training["wait_share"] > 0.5
+    assert fast.accelerators["fed"] == 1 and fast.training["utilisation"] >= 0.9
+    assert {f["rule"] for f in slow.findings} >= {"loader-waits", "io-bound"}
+    assert not {f["rule"] for f in fast.findings} & {"loader-waits", "io-bound"}
+
+
+# ---- chunkcalc ------------------------------------------------------------------------------------
+
+
+def by_chunkcalc(path, sample=BOX):
+    chunks = rb.readbench(
+        "--no-out",
+        "--json",
+        "--sample",
+        sample,
+        "--batch",
+        1,
+        "--batches",
+        1,
+        "--memory",
+        "64MiB",
+        "--step-time",
+        "0ms",
+        path,
+    )
+    (part,) = json.loads(chunks.out)["sessions"][0]["sample"]
+    shape = ",".join(f"{d}={n}" for d, n in zip(part["dimensions"], part["chunk"]))
+    document = tool.run("chunkcalc", "--sample", sample, "--chunks", shape, "--stats", "--json", path).json()
+    (read,) = document["layouts"][0]["reads"]
+    return read
+
+
+def touched(logged, shape, chunk):
+    """Chunks met, and their bytes, by arithmetic of one line."""
+    n = sum(rb.met(r[8], r[9], chunk) for r in logged)
+    return n, n * 4 * math.prod(chunk)
+
+
+KINDS = {"v3.zarr": CHUNK, "v2.zarr": CHUNK, "sharded.zarr": (2, 8, 4), "deflate.nc": CHUNK, "large.zarr": SHAPE}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_counts_are_those_of_chunkcalc(root, tmp_path, name):
+    session = rb.measure(tmp_path / "out", root / name, "--sample", BOX, "--batch", 10, "--batches", 10).only
+    read = by_chunkcalc(root / name)
+    predicted, counts = session.predicted, session.counts
+    assert predicted["chunks_per_sample"] == pytest.approx(read["chunks"]["mean"])
+    assert predicted["decoded_nbytes_per_sample"] == pytest.approx(read["decoded_nbytes"])
+    every = [
+        rb.met(at, SAMPLE.values(), KINDS[name])
+        for at in itertools.product(*(range(n - s + 1) for n, s in zip(SHAPE, SAMPLE.values())))
+    ]
+    assert predicted["chunks_per_sample"] == pytest.approx(statistics.fmean(every))
+    chunks, nbytes = touched(session.logged, SHAPE, KINDS[name])
+    assert predicted["chunks"] == counts["chunks"] == counts["decoded"] == chunks
+    assert predicted["decoded_nbytes"] == counts["decoded_nbytes"] == nbytes
+    # The mean of 200 draws lies near the mean of all.
+    margin = 5 * statistics.pstdev(every) / math.sqrt(200)
+    assert abs(counts["chunks"] / counts["samples"] - read["chunks"]["mean"]) <= margin
+    if name in ("v3.zarr", "v2.zarr", "large.zarr"):  # an object for each chunk; neighbours in a file are merged
+        assert counts["requests"] == chunks
+        assert predicted["requests_per_sample"] == pytest.approx(read["chunks"]["mean"])
+
+
+@pytest.mark.parametrize("loader", ["map", "planned"])
+@pytest.mark.parametrize("mode", ["sync", "threads", "processes"])
+def test_counts_are_the_same_in_every_mode(root, tmp_path, mode, loader):
+    args = [
+        "--sample",
+        BOX,
+        "--order",
+        "block-shuffle:4",
+        "--batch",
+        7,
+        "--batches",
+        1000,
+        "--mode",
+        mode,
+        "--loader",
+        loader,
+    ]
+    session = rb.measure(tmp_path / "out", root / "v3.zarr", *args).only
+    recompute(session)
+    chunks, nbytes = touched(session.logged, SHAPE, CHUNK)
+    distinct = math.prod(-(-n // c) for n, c in zip((18, 21, 30), CHUNK))
+    counts = session.counts
+    if loader == "map":
+        assert counts["chunks"] == counts["decoded"] == session.predicted["chunks"] == chunks
+        assert counts["decoded_nbytes"] == nbytes and counts["distinct_chunks"] is None
+    else:
+        # Samples lie side by side and cover the first 18x21x30: each of their chunks once an epoch.
+        assert counts["decoded"] == counts["distinct_chunks"] == 2 * distinct
+        assert counts["requests"] == 2 * distinct
+
+
+def test_stored_bytes_are_those_of_the_objects(root, tmp_path):
+    """Everything read once: the bytes that storage gave are the sizes of the files."""
+    args = [
+        "--sample",
+        ",".join(f"{d}={n}" for d, n in zip(NAMES, CHUNK)),
+        "--order",
+        "all",
+        "--epochs",
+        1,
+        "--batches",
+        1000,
+        "--batch",
+        6,
+    ]
+    for name in ("v3.zarr", "v2.zarr"):
+        session = rb.measure(tmp_path / name, root / name, *args).only
+        objects = [
+            p
+            for p in (root / name / "t").rglob("*")
+            if p.is_file() and p.name not in ("zarr.json", ".zarray", ".zattrs")
+        ]
+        assert session.counts["stored_nbytes"] == sum(p.stat().st_size for p in objects)
+        assert session.counts["requests"] == session.counts["chunks"] == len(objects)
+        whole = [p.stat().st_size for p in (root / name / "t").rglob("*") if p.is_file()]
+        assert session.resources["store_nbytes"] == sum(whole)
+
+
+def test_two_stores_stand_side_by_side(root, tmp_path):
+    report = rb.measure(
+        tmp_path / "out", [root / "v3.zarr", root / "deflate.nc"], "--sample", BOX, "--batch", 5, "--batches", 6
+    )
+    zarr_run, netcdf_run = report.sessions
+    for session in report.sessions:
+        recompute(session)
+    assert [r[:6] + r[8:] for r in zarr_run.logged] == [r[:6] + r[8:] for r in netcdf_run.logged]
+    assert zarr_run.ratio == 1 and netcdf_run.ratio > 0
+
+
+# ---- caches, temperature, emulation ---------------------------------------------------------------
+
+ALL = ["--sample", BOX, "--order", "random", "--batch", 5, "--batches", 12]
+TOUCHED = math.prod(-(-n // c) for n, c in zip(SHAPE, CHUNK))
+
+
+@pytest.mark.parametrize("policy", ["lru", "fifo"])
+def test_a_cache_of_chunks(root, tmp_path, policy):
+    plain = rb.measure(tmp_path / "plain", root / "v3.zarr", *ALL, "--mode", "sync").only
+    args = [*ALL, "--mode", "sync", "--cache-policy", policy]
+    cached = rb.measure(tmp_path / "cached", root / "v3.zarr", *args, "--cache", "1MiB").only
+    recompute(cached)
+    assert cached.logged == plain.logged
+    counts = cached.counts
+    met = touched(plain.logged, SHAPE, CHUNK)[0]
+    assert counts["cache_hits"] + counts["cache_misses"] == met
+    # Everything fits: each chunk is asked for once.
+    assert counts["cache_misses"] == counts["requests"] == counts["decoded"] <= TOUCHED
+    assert counts["cache_evictions"] == 0
+    # Room for three chunks.
+    small = rb.measure(tmp_path / "small", root / "v3.zarr", *args, "--cache", "5000").only
+    recompute(small)
+    assert small.logged == plain.logged
+    counts = small.counts
+    assert counts["cache_hits"] + counts["cache_misses"] == met
+    assert TOUCHED < counts["cache_misses"] <= met and 0 < counts["cache_evictions"] <= counts["cache_misses"]
+    assert small.settings["cache-policy"] == policy
+
+
+def test_cold_and_warm(root, tmp_path):
+    cold = rb.measure(tmp_path / "cold", root / "v3.zarr", *ALL, "--epochs", 1, "--cold")
+    warm = rb.measure(tmp_path / "warm", root / "v3.zarr", *ALL, "--epochs", 1, "--warm")
+    assert cold.only.resources["temperature"] == "cold" and warm.only.resources["temperature"] == "warm"
+    before = warm.only.resources["resident_before"]
+    if before is None:
+        pytest.skip("this file system does not tell what is in the page cache")
+    assert before == 1
+    assert cold.only.resources["resident_before"] < 0.1 or any("page cache" in w for w in cold.document["warnings"])
+    assert cold.only.logged == warm.only.logged
+    assert "fits-in-memory" in {f["rule"] for f in warm.only.findings}
+    assert "100 %" in warm.result.out and "warm" in warm.result.out
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_emulated_requests_take_their_time(root, tmp_path, workers):
+    args = ["--sample", BOX, "--batch", 4, "--batches", 5, "--epochs", 1, "--workers", workers]
+    report = rb.measure(tmp_path / "out", root / "v3.zarr", *args, "--emulate", "latency=4ms")
+    session = report.only
+    recompute(session)
+    asked = sum(b["storage_ns"] for b in session.batches)
+    assert asked >= session.counts["requests"] * 4e6
+    at_least = session.counts["requests"] * 0.004 / workers
+    assert session.training["wall_seconds"] >= at_least * 0.9
+
+
+def test_emulated_bandwidth_and_concurrency(root, tmp_path):
+    """A megabyte a second: 57 KB take as long as they should; and one request at a time means one after another."""
+    args = ["--sample", BOX, "--batch", 4, "--batches", 5, "--epochs", 1, "--workers", 4]
+    slow = rb.measure(tmp_path / "slow", root / "v3.zarr", *args, "--emulate", "latency=0ms,bandwidth=2MB/s").only
+    assert sum(b["storage_ns"] for b in slow.batches) * S >= slow.counts["stored_nbytes"] / 2e6
+    alone = rb.measure(tmp_path / "alone", root / "v3.zarr", *args, "--emulate", "latency=3ms,concurrency=1").only
+    assert alone.training["wall_seconds"] >= alone.counts["requests"] * 0.003
+
+
+def test_every_output_says_that_it_was_emulated(root, tmp_path):
+    args = ["--sample", BOX, "--batch", 2, "--batches", 2, "--epochs", 1, "--emulate", "latency=1ms"]
+    report = rb.measure(tmp_path / "out", root / "v3.zarr", *args)
+    assert "EMULATED" in report.result.out
+    assert report.document["emulated"] is True and report.only.emulation
+    for name in ("report.html", "summary.json", "summary.yaml", "config.yaml", "timeline.svg", "wait_histogram.svg"):
+        assert "EMULATED" in (report.folder / name).read_text().upper(), name
+    quiet = rb.measure(tmp_path / "plain", root / "v3.zarr", *args[:-2])
+    assert "EMULATED" not in quiet.result.out and quiet.document["emulated"] is False
+
+
+# ---- sweeps and tuning ----------------------------------------------------------------------------
+
+
+def test_a_sweep_makes_every_combination(root, tmp_path):
+    report = rb.measure(
+        tmp_path / "out", root / "v3.zarr", *ALL, "--workers", 1, "--sweep", "workers=1,2", "--sweep", "prefetch=1,3"
+    )
+    ran = [(s.loader["workers"], s.loader["prefetch"]) for s in report.sessions]
+    assert sorted(ran) == [(1, 1), (1, 3), (2, 1), (2, 3)]
+    for session in report.sessions:
+        recompute(session)
+        assert session.logged == report.sessions[0].logged
+    assert len({s.label for s in report.sessions}) == 4
+    assert report.document["best"] is not None and report.document["reason"]
+
+
+def test_tuning_stays_within_twelve_runs(root, tmp_path):
+    report = rb.measure(
+        tmp_path / "out", root / "v3.zarr", "--sample", BOX, "--batch", 4, "--batches", 10, "--workers", 1, "--tune"
+    )
+    document = report.document
+    assert 2 <= len(report.sessions) <= 12
+    assert document["baseline"] == 0 and document["best"] is not None and document["reason"]
+    line = document["data_loader"]
+    assert line.startswith("DataLoader(num_workers=") and line in report.result.out.splitlines()
+    # PyTorch has no planned loader and no threads in a worker: its line is of the best run that it can do.
+    best = report.sessions[document["best"]]
+    if best.loader["kind"] == "map":
+        assert f"num_workers={best.loader['workers']}, prefetch_factor={best.loader['prefetch']}" in line
+    for session in report.sessions:
+        assert session.counts["failed_batches"] == 0 and os.path.exists(session.folder / "batches.csv")
