@@ -37,6 +37,7 @@ struct cm_nc_file {
     char *path; /* as the user gave it; for messages */
     char format_name[32];
     bool library_only;
+    bool library_caches;
     cm_source source;  /* the file, opened by us; its size when it was opened */
     cm_source data;    /* the same, or with O_DIRECT: what elements are read from */
     cm_direct *direct; /* NULL: elements come through the page cache */

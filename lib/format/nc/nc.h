@@ -52,7 +52,8 @@ typedef struct cm_nc_group {
 } cm_nc_group;
 
 typedef struct cm_nc_options {
-    bool library_only; /* every array through netCDF-C: the independent reader for verification */
+    bool library_only;   /* every array through netCDF-C: the independent reader for verification */
+    bool library_caches; /* chunk caches as netCDF-C and HDF5 have them by default; false: none */
     /* PREAD or DIRECT, others are CM_EUNSUPPORTED.  With DIRECT preparing a variable
        that is read through a library is CM_EUNSUPPORTED; metadata are read as ever. */
     cm_io io;
@@ -99,6 +100,9 @@ int cm_nc_read_library(cm_nc_file *file, cm_nc_var *var, const cm_box *box, void
                        cm_error *err);
 int cm_nc_read_library_strings(cm_nc_file *file, cm_nc_var *var, const cm_box *box, cm_strings *out,
                                cm_error *err);
+
+/* Bytes that netCDF-C's chunk cache of VAR may take; 0: it has none. */
+size_t cm_nc_var_cache_nbytes(const cm_nc_file *file, const cm_nc_var *var);
 
 /* "4.9.0" and "1.10.8". */
 const char *cm_nc_netcdf_version(void);
