@@ -213,6 +213,7 @@ typedef struct cm_readbench_device {
     double copied;                     /* bytes a second of batches, by the device's clock */
     double overlap;                    /* share of the copying during steps */
     cm_readbench_times wait; /* for copies that were not there when the step wanted them */
+    /* With validation, also where no device is used: then against what is read directly. */
     uint64_t validated_batches, validated_nbytes, mismatches;
     double validated_rate;
 } cm_readbench_device;
@@ -251,6 +252,7 @@ typedef struct cm_readbench_session {
     uint64_t in_flight_nbytes;
     unsigned cpus;
     uint64_t memory_limit, memory_planned;
+    uint64_t memory_free; /* of this machine, when the session began */
 
     double setup_seconds;       /* opening and starting workers */
     double first_batch_seconds; /* from the beginning of the first epoch */

@@ -58,6 +58,7 @@ typedef struct cm_bench_setting {
     cm_io io;
     bool io_auto;
     cm_cache_policy policy;
+    size_t index_nbytes; /* of shards, that an array may keep in one process */
     bool emulated;
     cm_delay_model delay;
     double step_ns, step_per_sample_ns;
@@ -89,6 +90,7 @@ typedef struct cm_bench_data {
     cm_array **array;
     bool *owned; /* by us; those of a file are the file's */
     size_t narrays;
+    size_t index_nbytes; /* as the setting has it */
 } cm_bench_data;
 
 /*
@@ -145,6 +147,8 @@ typedef struct cm_bench_origin {
     const char *variable[CM_BENCH_MAX_PARTS];
 } cm_bench_origin;
 
+/* Stored bytes that a reader asks for at once, beyond its usual buffer. */
+size_t cm_bench_group_nbytes(const cm_bench_setting *setting);
 /* ORIGIN is borrowed until release. */
 int cm_bench_source_make(cm_bench_origin *origin, cm_load_source *out, cm_error *err);
 void cm_bench_source_release(cm_bench_origin *origin, cm_load_source *source);
@@ -193,8 +197,9 @@ struct cm_bench {
     cm_readbench_session *session;
     cm_readbench_report *report;
     cm_monitor *monitor;
-    uint64_t origin_ns; /* of all times in the report */
-    unsigned nsharing;  /* sessions that are open at once, and share the memory */
+    uint64_t origin_ns;   /* of all times in the report */
+    uint64_t peak_before; /* resident, of this process until the session began */
+    unsigned nsharing;    /* sessions that are open at once, and share the memory */
     cm_bench_setting setting;
     cm_bench_shared shared; /* this process's */
 
@@ -203,10 +208,12 @@ struct cm_bench {
     uint64_t batch;  /* samples of the largest one: no more than an epoch has */
     unsigned nslots; /* of one rank */
     size_t slot_nbytes;
-    uint64_t nstash, max_stash; /* samples, of one rank */
-    uint64_t window;            /* of the planned loader */
-    size_t max_pieces;          /* of a task */
-    size_t rank_nbytes;         /* of the arena */
+    uint64_t nstash, max_stash;    /* samples, of one rank */
+    uint64_t window, max_meetings; /* of the planned loader */
+    size_t max_pieces;             /* of a task */
+    size_t rank_nbytes;            /* of the arena */
+    uint64_t fixed_nbytes;         /* all but arena and plans */
+    uint64_t plan_nbytes;          /* of one rank, while it is made */
     cm_arena arena;
 
     /* readbench_workers.c */
@@ -231,6 +238,14 @@ int cm_bench_note(cm_bench *b, cm_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The setting as it is run, and the parts of a sample, for the report. */
 int cm_bench_describe(cm_bench *b, const char *store, cm_error *err);
+
+/* readbench_needs.c: bytes besides the batches; UINT64_MAX: too many to count. */
+enum {
+    CM_BENCH_MEETING_NBYTES = 16 /* of a sample and a chunk, while a plan is made */
+};
+uint64_t cm_bench_workers_nbytes(const cm_bench *b); /* this process, and all that read */
+uint64_t cm_bench_other_nbytes(const cm_bench *b);   /* records, device, validation */
+uint64_t cm_bench_plan_nbytes(const cm_epoch_plan *plan);
 
 /* readbench_memory.c: slots and stash within the limit; makes the arena. */
 int cm_bench_memory(cm_bench *b, cm_error *err);

@@ -9,10 +9,6 @@
 #include "job/readbench.h"
 #include "job/varopt.h"
 
-enum {
-    INDEX_CACHE = 64 << 20 /* of shard indices, for each array: a loader meets any shard */
-};
-
 static bool exists(const char *path)
 {
     struct stat st;
@@ -86,7 +82,7 @@ static int open_array(cm_bench_data *d, size_t i, cm_error *err)
         rc = cm_nc_var_prepare(d->file, v, err);
         a = &v->array;
     } else {
-        rc = cm_zarr_array_open(&d->tree, &d->tree.node[i], INDEX_CACHE, &a, err);
+        rc = cm_zarr_array_open(&d->tree, &d->tree.node[i], d->index_nbytes, &a, err);
         if (rc != CM_OK)
             cm_error_prefix(err, "%s", d->path);
     }
@@ -224,7 +220,9 @@ static int open_nc(const cm_readbench_options *o, const cm_bench_setting *s, cm_
         return cm_fail(err, CM_EUNSUPPORTED,
                        "%s: --cache-dir keeps objects of a Zarr store, not parts of a file",
                        d->path);
-    const cm_nc_options options = {.library_only = s->engine == CM_BENCH_NETCDF, .io = s->io};
+    const cm_nc_options options = {.library_only = s->engine == CM_BENCH_NETCDF,
+                                   .library_caches = s->engine == CM_BENCH_NETCDF,
+                                   .io = s->io};
     return cm_nc_open(d->path, &options, &d->file, err);
 }
 
@@ -232,6 +230,7 @@ int cm_bench_data_open(const cm_readbench_options *o, const cm_bench_setting *s,
                        cm_delay *delay, cm_bench_data *d, cm_error *err)
 {
     memset(d, 0, sizeof *d);
+    d->index_nbytes = s->index_nbytes;
     int rc = split_path(store, d, err);
     if (rc == CM_OK)
         rc = d->is_nc ? open_nc(o, s, d, err) : open_zarr(o, s, delay, d, err);

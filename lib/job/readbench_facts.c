@@ -5,15 +5,14 @@
 #include "base/mem.h"
 #include "job/readbench_rules.h"
 
-/* Consecutive looks. */
-typedef struct segment {
-    uint64_t start_ns, end_ns; /* of an epoch, all ranks */
-    uint64_t rss_nbytes;       /* resident: the peak of an epoch, the mean of a part */
+typedef struct span { /* an epoch, all ranks */
+    uint64_t start_ns, end_ns;
+    uint64_t rss_nbytes; /* resident, its peak */
     size_t nlooks;
-} segment;
+} span;
 
 /* The epochs by their events; *OUT has *N of them, none without events. */
-static int find_epochs(const cm_readbench_session *s, segment **out, size_t *n, cm_error *err)
+static int find_epochs(const cm_readbench_session *s, span **out, size_t *n, cm_error *err)
 {
     uint32_t last = 0;
 
@@ -30,7 +29,7 @@ static int find_epochs(const cm_readbench_session *s, segment **out, size_t *n, 
         const cm_readbench_event *e = &s->event[i];
         if (e->kind != CM_EVENT_EPOCH || e->epoch >= *n)
             continue;
-        segment *epoch = &(*out)[e->epoch];
+        span *epoch = &(*out)[e->epoch];
         if (epoch->end_ns == 0 || e->start_ns < epoch->start_ns)
             epoch->start_ns = e->start_ns;
         if (e->end_ns > epoch->end_ns)
@@ -40,7 +39,7 @@ static int find_epochs(const cm_readbench_session *s, segment **out, size_t *n, 
 }
 
 /* The epoch in which a look lies; N: none. */
-static size_t epoch_of(const segment *epoch, size_t n, uint64_t at_ns)
+static size_t epoch_of(const span *epoch, size_t n, uint64_t at_ns)
 {
     size_t e = 0;
     while (e < n && (at_ns < epoch[e].start_ns || at_ns > epoch[e].end_ns))
@@ -48,7 +47,7 @@ static size_t epoch_of(const segment *epoch, size_t n, uint64_t at_ns)
     return e;
 }
 
-static void look_at_cores(const cm_readbench_session *s, const segment *epoch, size_t nepochs,
+static void look_at_cores(const cm_readbench_session *s, const span *epoch, size_t nepochs,
                           cm_readbench_facts *out)
 {
     size_t nlooks = 0, one = 0, all = 0;
@@ -74,20 +73,21 @@ static void look_at_cores(const cm_readbench_session *s, const segment *epoch, s
     out->all_cores = (double)all / (double)nlooks;
 }
 
-/* True when each of N segments has more than the one before by GROWTH, and enough in all. */
-static bool always_rises(const segment *part, size_t n, double growth, cm_readbench_facts *out)
+/* True when each of N epochs has clearly more than the one before, and enough in all. */
+static bool always_rises(const span *epoch, size_t n, cm_readbench_facts *out)
 {
     for (size_t i = 0; i < n; i++)
-        if (part[i].nlooks == 0 ||
-            (i > 0 && (double)part[i].rss_nbytes <= (double)part[i - 1].rss_nbytes * (1 + growth)))
+        if (epoch[i].nlooks == 0 ||
+            (i > 0 && (double)epoch[i].rss_nbytes <=
+                          (double)epoch[i - 1].rss_nbytes * (1 + CM_RULE_EPOCH_GROWTH)))
             return false;
-    /* The first segment sets up what the others use. */
-    out->grew_from = part[1].rss_nbytes;
-    out->grew_to = part[n - 1].rss_nbytes;
+    /* The first epoch sets up what the others use. */
+    out->grew_from = epoch[1].rss_nbytes;
+    out->grew_to = epoch[n - 1].rss_nbytes;
     return out->grew_to - out->grew_from > CM_RULE_GROWTH_NBYTES;
 }
 
-static void follow_epochs(const cm_readbench_session *s, segment *epoch, size_t n,
+static void follow_epochs(const cm_readbench_session *s, span *epoch, size_t n,
                           cm_readbench_facts *out)
 {
     for (size_t i = 0; i < s->nlooks; i++) {
@@ -98,30 +98,7 @@ static void follow_epochs(const cm_readbench_session *s, segment *epoch, size_t 
         if (s->look[i].rss_nbytes > epoch[e].rss_nbytes)
             epoch[e].rss_nbytes = s->look[i].rss_nbytes;
     }
-    out->by_epochs = true;
-    out->grows = always_rises(epoch, n, CM_RULE_EPOCH_GROWTH, out);
-}
-
-static void follow_parts(const cm_readbench_session *s, const segment *epoch, size_t nepochs,
-                         cm_readbench_facts *out)
-{
-    segment part[CM_RULE_PARTS] = {{0}};
-    size_t total = 0, seen = 0;
-
-    for (size_t i = 0; i < s->nlooks; i++)
-        total += nepochs == 0 || epoch_of(epoch, nepochs, s->look[i].at_ns) < nepochs;
-    if (total < (size_t)CM_RULE_PARTS * CM_RULE_PART_LOOKS)
-        return;
-    for (size_t i = 0; i < s->nlooks; i++) {
-        if (nepochs > 0 && epoch_of(epoch, nepochs, s->look[i].at_ns) == nepochs)
-            continue;
-        segment *p = &part[seen++ * CM_RULE_PARTS / total];
-        p->rss_nbytes += s->look[i].rss_nbytes;
-        p->nlooks++;
-    }
-    for (size_t i = 0; i < CM_RULE_PARTS; i++)
-        part[i].rss_nbytes /= part[i].nlooks;
-    out->grows = always_rises(part, CM_RULE_PARTS, CM_RULE_PART_GROWTH, out);
+    out->grows = always_rises(epoch, n, out);
 }
 
 static void compare_stages(const cm_readbench_session *s, cm_readbench_facts *out)
@@ -143,7 +120,7 @@ static void compare_stages(const cm_readbench_session *s, cm_readbench_facts *ou
 
 int cm_readbench_facts_find(const cm_readbench_session *s, cm_readbench_facts *out, cm_error *err)
 {
-    segment *epoch;
+    span *epoch;
     size_t nepochs;
 
     *out = (cm_readbench_facts){.nthreads = (uint64_t)s->pool_workers * s->worker_threads};
@@ -154,8 +131,6 @@ int cm_readbench_facts_find(const cm_readbench_session *s, cm_readbench_facts *o
     look_at_cores(s, epoch, nepochs, out);
     if (nepochs >= CM_RULE_EPOCHS)
         follow_epochs(s, epoch, nepochs, out);
-    else
-        follow_parts(s, epoch, nepochs, out);
     free(epoch);
     return CM_OK;
 }

@@ -11,9 +11,8 @@ typedef struct cm_readbench_facts {
     double all_cores;  /* at which all were; both 0 where none was looked at */
     uint64_t nthreads; /* that read */
 
-    /* Resident memory: how it went from the second segment to the last, if it always rose. */
+    /* Resident memory: how it went from the second epoch to the last, if it always rose. */
     bool grows;
-    bool by_epochs; /* segments are epochs, otherwise parts of the run */
     uint64_t grew_from, grew_to;
 } cm_readbench_facts;
 

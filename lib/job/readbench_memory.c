@@ -6,14 +6,14 @@
 #include "base/cpu.h"
 #include "job/readbench.h"
 #include "job/sentences.h"
+#include "plan/meetings.h"
 
 enum {
     SLOT_ALIGN = 4096,
-    DEFAULT_WINDOW = 64
+    DEFAULT_WINDOW = 64,
+    MOST_AHEAD = 2
 };
-/* Code, libraries and their own heaps, of each process: 9 to 14 MiB resident were seen. */
-#define PROCESS_NBYTES ((uint64_t)20 << 20)
-#define DEFAULT_SLOT   ((uint64_t)16 << 20)
+#define DEFAULT_SLOT ((uint64_t)16 << 20)
 
 static uint64_t round_up(uint64_t n, uint64_t unit)
 {
@@ -22,48 +22,22 @@ static uint64_t round_up(uint64_t n, uint64_t unit)
 
 /* ---- what is needed ------------------------------------------------------------------------ */
 
-/* What one thread holds while it reads one sample. */
-static uint64_t thread_nbytes(const cm_bench *b)
+static uint64_t rank_nbytes(const cm_bench *b, uint64_t nslots, uint64_t nstash)
 {
-    const cm_bench_space *s = &b->shared.space;
-    uint64_t total = 0;
-    for (size_t p = 0; p < s->nparts; p++)
-        if (p == 0 || s->part[p].array != s->part[p - 1].array) /* lags share a reader's buffers */
-            total += cm_reader_memory(b->shared.data.array[s->part[p].array], &s->feed[p]);
-    return total;
+    const uint64_t stash = cm_mul_sat(nstash, b->shared.space.sample_nbytes);
+    return cm_add_sat(cm_mul_sat(nslots, b->slot_nbytes),
+                      stash < UINT64_MAX - SLOT_ALIGN ? round_up(stash, SLOT_ALIGN) : UINT64_MAX);
 }
 
-static uint64_t workers_nbytes(const cm_bench *b)
+static uint64_t arena_nbytes(const cm_bench *b, uint64_t nslots, uint64_t nstash)
 {
-    const cm_bench_setting *t = &b->setting;
-    const uint64_t workers = (uint64_t)b->npools * t->workers;
-    const uint64_t caches = t->mode == CM_POOL_PROCESSES ? workers : 1;
-    uint64_t fixed = 0;
-    for (size_t i = 0; i < b->shared.space.nfixed; i++) {
-        const cm_array *a = b->shared.data.array[b->shared.space.fixed[i].array];
-        uint64_t n = a->dtype.nbytes;
-        for (unsigned d = 0; d < a->rank; d++)
-            n *= a->shape[d];
-        fixed += n;
-    }
-    return workers * t->worker_threads * thread_nbytes(b) + caches * b->options->cache_nbytes +
-           workers * fixed + PROCESS_NBYTES * (t->mode == CM_POOL_PROCESSES ? workers + 1 : 1);
+    return cm_mul_sat(b->setting.ranks, rank_nbytes(b, nslots, nstash));
 }
 
-static uint64_t rank_nbytes(const cm_bench *b, unsigned nslots, uint64_t nstash)
+static uint64_t total_nbytes(const cm_bench *b, uint64_t nslots, uint64_t nstash)
 {
-    return nslots * (uint64_t)b->slot_nbytes +
-           round_up(nstash * b->shared.space.sample_nbytes, SLOT_ALIGN);
-}
-
-static uint64_t arena_nbytes(const cm_bench *b, unsigned nslots, uint64_t nstash)
-{
-    return b->setting.ranks * rank_nbytes(b, nslots, nstash);
-}
-
-static uint64_t total_nbytes(const cm_bench *b, unsigned nslots, uint64_t nstash)
-{
-    return arena_nbytes(b, nslots, nstash) + workers_nbytes(b);
+    const uint64_t plans = cm_mul_sat(b->setting.ranks, b->plan_nbytes);
+    return cm_add_sat(cm_add_sat(plans, b->fixed_nbytes), arena_nbytes(b, nslots, nstash));
 }
 
 /* ---- the map loader ------------------------------------------------------------------------ */
@@ -123,7 +97,7 @@ int cm_bench_plan_epoch(const cm_bench *b, const cm_bench_rank *r, uint64_t epoc
                                       .narrays = b->shared.data.narrays,
                                       .window = b->window,
                                       .max_stash = b->max_stash,
-                                      .max_meetings = b->memory_limit / 64};
+                                      .max_meetings = b->max_meetings};
     return cm_epoch_plan_make(&request, plan, err);
 }
 
@@ -139,9 +113,11 @@ static int find_needs(cm_bench *b, cm_loader_needs *most, cm_error *err)
             rc = cm_bench_plan_epoch(b, &b->rank[r], e, &plan, err);
             if (rc == CM_OK)
                 rc = cm_loader_plan_needs(&plan, &b->rank[r].share, &needs, err);
+            const uint64_t nbytes = cm_bench_plan_nbytes(&plan);
             cm_epoch_plan_release(&plan);
             if (rc != CM_OK)
                 return rc;
+            b->plan_nbytes = nbytes > b->plan_nbytes ? nbytes : b->plan_nbytes;
             most->nslots = needs.nslots > most->nslots ? needs.nslots : most->nslots;
             most->nstash = needs.nstash > most->nstash ? needs.nstash : most->nstash;
             most->max_pieces =
@@ -163,29 +139,80 @@ static int refuse_unchunked(const cm_bench *b, cm_error *err)
     return CM_OK;
 }
 
+/* Batches beyond those that the plan needs: chunks of the next ones are read while these are taken. */
+static unsigned least_ahead(const cm_bench *b)
+{
+    return b->setting.uses_device && !b->options->no_overlap
+               ? 1
+               : 0; /* held while the next is waited for */
+}
+
+/* Slots for NEEDS, and for more batches where there is room.  *NEED is what the least would take. */
+static bool fit_slots(cm_bench *b, const cm_loader_needs *needs, uint64_t *need)
+{
+    const uint64_t least = needs->nslots + least_ahead(b);
+    const uint64_t given = b->options->slots;
+    b->nstash = needs->nstash;
+    b->max_pieces = needs->max_pieces > b->batch ? needs->max_pieces : b->batch;
+    *need = total_nbytes(b, given > least ? given : least, b->nstash);
+    for (uint64_t n = given != 0 ? given : needs->nslots + MOST_AHEAD; n >= least; n--)
+        if (n <= UINT32_MAX && total_nbytes(b, n, b->nstash) <= b->memory_limit) {
+            b->nslots = (unsigned)n;
+            return true;
+        }
+    return false;
+}
+
+/* No order's stash fits: what the least would take. */
+static int refuse_stash(cm_bench *b, const cm_error *why, cm_error *err)
+{
+    cm_loader_needs needs;
+    cm_error ignored;
+    int rc = CM_EBUDGET;
+    while (rc == CM_EBUDGET && b->max_stash < b->rank[0].share.per_rank) {
+        b->max_stash = 2 * b->max_stash + 1;
+        rc = find_needs(b, &needs, &ignored);
+    }
+    if (rc != CM_OK)
+        return cm_fail(err, CM_EBUDGET, "--loader planned: %s", why->text);
+    const uint64_t least = total_nbytes(b, needs.nslots + least_ahead(b), needs.nstash);
+    const uint64_t half =
+        cm_add_sat(b->fixed_nbytes, cm_mul_sat(2, arena_nbytes(b, 0, needs.nstash)));
+    return too_large(b, least > half ? least : half, err);
+}
+
 /* A smaller window where the batches of one do not fit; a window that the user gave is not changed. */
 static int planned_slots(cm_bench *b, cm_error *err)
 {
     const uint64_t given = b->options->window;
+    const uint64_t left = b->memory_limit > b->fixed_nbytes ? b->memory_limit - b->fixed_nbytes : 0;
+    const uint64_t each = left / b->setting.ranks;
     cm_loader_needs needs;
+    cm_error inner = {0};
     uint64_t need = 0;
     int rc = refuse_unchunked(b, err);
-    b->window = given != 0 ? given : DEFAULT_WINDOW;
-    const uint64_t left =
-        b->memory_limit > workers_nbytes(b) ? b->memory_limit - workers_nbytes(b) : 0;
-    b->max_stash = left / 2 / b->setting.ranks / (b->shared.space.sample_nbytes + 1);
-    for (; rc == CM_OK; b->window /= 2) {
-        rc = find_needs(b, &needs, err);
-        if (rc != CM_OK)
-            break;
-        /* Chunks of the next window are read while the batches of this one are taken. */
-        b->nslots = needs.nslots < UINT32_MAX - 2 ? (unsigned)needs.nslots + 2 : UINT32_MAX;
-        b->nstash = needs.nstash;
-        b->max_pieces = needs.max_pieces > b->batch ? needs.max_pieces : b->batch;
-        need = total_nbytes(b, b->nslots, b->nstash);
-        if (need <= b->memory_limit)
+    if (rc != CM_OK)
+        return rc;
+    if (left == 0)
+        return too_large(b, total_nbytes(b, 1 + least_ahead(b), 0), err);
+    b->max_stash = each / 2 / (b->shared.space.sample_nbytes + 1);
+    b->max_meetings = each / CM_BENCH_MEETING_NBYTES + 1;
+    for (b->window = given != 0 ? given : DEFAULT_WINDOW; b->window > 0; b->window /= 2) {
+        rc = find_needs(b, &needs, &inner);
+        if (rc == CM_EBUDGET)
+            return refuse_stash(b, &inner, err);
+        if (rc != CM_OK) {
+            *err = inner;
+            return rc;
+        }
+        if (b->options->slots != 0 && b->options->slots < needs.nslots + least_ahead(b))
+            rc = cm_fail(err, CM_EINVAL,
+                         "--slots %u: the planned loader has %" PRIu64
+                         " batches under way at once with a window of %" PRIu64 " chunks",
+                         b->options->slots, needs.nslots + least_ahead(b), b->window);
+        else if (fit_slots(b, &needs, &need))
             return CM_OK;
-        if (given != 0 || b->window <= 1)
+        if (given != 0)
             break;
     }
     return rc != CM_OK ? rc : too_large(b, need, err);
@@ -220,7 +247,7 @@ int cm_bench_memory(cm_bench *b, cm_error *err)
     const cm_bench_space *s = &b->shared.space;
     size_t nbytes;
     b->memory_limit =
-        b->options->memory != 0 ? b->options->memory : cm_memory_available() / 2 / b->nsharing;
+        (b->options->memory != 0 ? b->options->memory : cm_memory_available() / 2) / b->nsharing;
     b->batch = largest_batch(b);
     if (!cm_mul_size(s->sample_nbytes, b->batch, &nbytes) || nbytes > (size_t)1 << 46)
         return cm_fail(err, CM_EINVAL, "--batch %" PRIu64 ": a batch has too many bytes",
@@ -229,12 +256,14 @@ int cm_bench_memory(cm_bench *b, cm_error *err)
     b->slot_nbytes = round_up(nbytes, SLOT_ALIGN);
     b->max_pieces = b->batch;
     int rc = check_slot_size(b, err);
+    b->fixed_nbytes = cm_add_sat(cm_bench_workers_nbytes(b), cm_bench_other_nbytes(b));
     if (rc == CM_OK)
         rc = b->setting.planned ? planned_slots(b, err) : map_slots(b, err);
     if (rc != CM_OK)
         return rc;
     b->rank_nbytes = rank_nbytes(b, b->nslots, b->nstash);
     b->session->memory_limit = b->memory_limit;
+    b->session->memory_free = cm_memory_available();
     b->session->memory_planned = total_nbytes(b, b->nslots, b->nstash);
     b->session->batches_in_flight = b->nslots * b->setting.ranks;
     b->session->in_flight_nbytes = (uint64_t)b->nslots * b->slot_nbytes * b->setting.ranks;

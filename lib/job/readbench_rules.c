@@ -81,8 +81,7 @@ static bool memory_grows(const cm_readbench_session *s, const cm_readbench_facts
 {
     char from[32], to[32];
     const bool caches = s->counts.cache_hits + s->counts.cache_misses > 0;
-    snprintf(text, size, "resident memory rose %s, from %s to %s: %s",
-             f->by_epochs ? "with each epoch" : "all along the run",
+    snprintf(text, size, "resident memory rose with each epoch, from %s to %s: %s",
              cm_format_size(f->grew_from, from, sizeof(from)),
              cm_format_size(f->grew_to, to, sizeof(to)),
              caches ? "the cache still fills, or memory leaks" : "a leak, or a cache");
@@ -102,7 +101,7 @@ static bool amplification(const cm_readbench_session *s, const cm_readbench_fact
     return s->amplification[0] > CM_RULE_AMPLIFICATION;
 }
 
-/* Where the page cache cannot be looked into, a store below the memory limit is one that may fit. */
+/* Where the page cache cannot be looked into, a store smaller than what memory is free may be in it. */
 static bool fits_in_memory(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
                            size_t size)
 {
@@ -123,7 +122,7 @@ static bool fits_in_memory(const cm_readbench_session *s, const cm_readbench_fac
                  nbytes);
     if (cold || s->store_nbytes == 0)
         return false;
-    return known ? s->resident_after > CM_RULE_RESIDENT : s->store_nbytes < s->memory_limit;
+    return known ? s->resident_after > CM_RULE_RESIDENT : s->store_nbytes < s->memory_free;
 }
 
 static bool missing_chunks(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
@@ -164,8 +163,9 @@ static bool validation(const cm_readbench_session *s, const cm_readbench_facts *
                        size_t size)
 {
     (void)f;
-    snprintf(text, size, "validation found %" PRIu64 " difference%s on the device",
-             s->device.mismatches, plural(s->device.mismatches));
+    snprintf(text, size, "validation found %" PRIu64 " difference%s %s", s->device.mismatches,
+             plural(s->device.mismatches),
+             s->device.used ? "on the device" : "from what the store holds");
     return s->device.mismatches > 0;
 }
 

@@ -20,7 +20,6 @@
 #define CM_RULE_ALL_BUSY      0.90 /* every core */
 #define CM_RULE_LOOKS         0.50 /* of the looks at the CPUs: in so many it must be so */
 #define CM_RULE_EPOCH_GROWTH  0.01 /* of resident memory, from each epoch to the next */
-#define CM_RULE_PART_GROWTH   0.05 /* from each quarter of a run of fewer epochs to the next */
 #define CM_RULE_GROWTH_NBYTES (UINT64_C(4) << 20) /* in all: less is noise of the allocator */
 #define CM_RULE_AMPLIFICATION 4.0                 /* decoded bytes over logical ones */
 #define CM_RULE_RESIDENT      0.90                /* of the store in the page cache */
@@ -28,9 +27,7 @@
 #define CM_RULE_GAIN          0.05 /* of samples/s from more workers: less is saturated */
 
 enum {
-    CM_RULE_EPOCHS = 3, /* whose memory says something */
-    CM_RULE_PARTS = 4,  /* of a run with fewer */
-    CM_RULE_PART_LOOKS = 4
+    CM_RULE_EPOCHS = 3 /* at least: in fewer, buffers that reach their size look like a leak */
 };
 
 /* Fills S's findings and its sentence. */

@@ -103,6 +103,7 @@ int cm_bench_open(const cm_readbench_options *options, const char *store, unsign
     b->options = options;
     b->monitor = monitor;
     b->origin_ns = origin_ns;
+    b->peak_before = cm_peak_rss();
     b->report = report;
     b->session = session;
     b->nsharing = nsharing;
@@ -201,10 +202,19 @@ static void release_ranks(cm_bench *b)
     free(b->rank);
 }
 
+/* What rose and fell between two looks; where the peak is from before, it says nothing of this session. */
+static void keep_peak(cm_bench *b)
+{
+    const uint64_t peak = cm_peak_rss();
+    if (peak > b->peak_before && peak > b->session->peak_nbytes)
+        b->session->peak_nbytes = peak;
+}
+
 int cm_bench_stop(cm_bench *b, cm_error *err)
 {
     const double cpu = cpu_used();
     int rc = cm_bench_note_workers(b, err);
+    keep_peak(b);
     cm_bench_stop_workers(b);
     cm_arena_release(&b->arena);
     b->cpu_seconds += cpu_used() - cpu;

@@ -27,6 +27,11 @@ static const char *const loaders[] = {"map", "planned"};
 static const char *const pools[] = {"rank", "shared"};
 static const char *const stagings[] = {"pinned", "pageable"};
 
+enum {
+    MIN_INDEX = 64 << 10, /* of shards, for each array and process */
+    MAX_INDEX = 64 << 20
+};
+
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
 const char *cm_bench_order_name(cm_order order)
@@ -243,6 +248,17 @@ static int choose_workers(const cm_readbench_options *o, cm_bench_setting *s,
     return CM_OK;
 }
 
+/* A loader meets any shard; where memory is short, an eighth of it is for their indices. */
+static void set_indices(const cm_readbench_options *o, cm_bench_setting *s)
+{
+    const uint64_t readers = s->mode == CM_POOL_PROCESSES ? s->workers : 1;
+    const uint64_t npools = s->shared_pool ? 1 : s->ranks;
+    const uint64_t share = o->memory / 8 / (npools * readers + 1);
+    s->index_nbytes = MAX_INDEX;
+    if (o->memory != 0 && share < MAX_INDEX)
+        s->index_nbytes = (size_t)(share > MIN_INDEX ? share : MIN_INDEX);
+}
+
 static void set_steps(const cm_readbench_options *o, cm_bench_setting *s)
 {
     const double part[] = {o->step_forward, o->step_backward, o->step_other};
@@ -364,5 +380,6 @@ int cm_bench_setting_parse(const cm_readbench_options *o, cm_bench_setting *s,
     rc = set_device(o, s, err);
     if (rc == CM_OK)
         rc = choose_workers(o, s, advice, err);
+    set_indices(o, s);
     return rc == CM_OK ? check(o, s, err) : rc;
 }

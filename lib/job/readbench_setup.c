@@ -49,6 +49,7 @@ static const struct field {
     FIELD(FIELD_TEXT, cache_policy),
     FIELD(FIELD_TEXT, cache_dir),
     FIELD(FIELD_U64, cache_dir_nbytes),
+    FIELD(FIELD_U64, memory),
     FIELD(FIELD_TEXT, cast),
     FIELD(FIELD_BOOL, unpack),
     FIELD(FIELD_BOOL, fill_to_nan),

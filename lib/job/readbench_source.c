@@ -27,6 +27,11 @@ enum {
     URING_GROUP = 8 << 20 /* stored bytes asked for at once: many requests keep a disk busy */
 };
 
+size_t cm_bench_group_nbytes(const cm_bench_setting *setting)
+{
+    return setting->io == CM_IO_URING ? URING_GROUP : 0;
+}
+
 /* ---- arrays of this project or of libnetcdf ------------------------------------------------ */
 
 typedef struct reading { /* of one process, shared by its workers */
@@ -71,7 +76,7 @@ static int open_arrays(void *context, cm_load_arrays *out, cm_error *err)
                          .cache = r->cache,
                          .delay = o->options->cache_dir != NULL ? NULL : o->delay,
                          .disk_cache = o->options->cache_dir != NULL ? r->shared.data.store : NULL,
-                         .group_nbytes = o->setting->io == CM_IO_URING ? URING_GROUP : 0,
+                         .group_nbytes = cm_bench_group_nbytes(o->setting),
                          .library = o->setting->engine == CM_BENCH_NETCDF,
                          .handle = r};
     return CM_OK;
