@@ -169,7 +169,8 @@ class Rechunks:
         row["contenders"][who]["partner"][len(row["contenders"][who]["seconds"]) - 1] = seconds[partner]
 
     def rounds(self, who):
-        return self.bench.rounds if CONTENDERS[who].judged else min(self.bench.rounds, FEW)
+        few = 1 if self.bench.quick else FEW
+        return self.bench.rounds if CONTENDERS[who].judged else min(self.bench.rounds, few)
 
     def dry_run(self, work):
         """What rechunk itself says of bytes and bound."""
