@@ -1,7 +1,8 @@
 /*
  * --subset: a part of the array along named dimensions, by index (START:STOP
  * and an optional STEP, as Python slices) or by coordinate value (FROM..TO, both
- * included; dates by the coordinate's own calendar).
+ * included; dates by the coordinate's own calendar).  Coordinate values are what
+ * readers show: unpacked, and missing ones lie nowhere.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 #include "base/number.h"
 #include "job/job.h"
+#include "job/packing.h"
 #include "job/varopt.h"
 #include "model/calendar.h"
 
@@ -130,17 +132,46 @@ static int parse_bound(const subset *s, const char *text, const cm_nc_var *c, bo
 
 /* What has been seen of the elements between LO and HI, which must lie side by side. */
 typedef struct search {
+    const cm_nc_var *coordinate;
+    cm_packing packing;
     double lo, hi;
     uint64_t first, end; /* elements first <= i < end; none: first == end */
     bool gap;
 } search;
 
-static void search_block(search *f, const cm_dtype *type, const uint8_t *raw, uint64_t start,
-                         uint64_t n)
+/*
+ * A bound is written in decimals, which neither a float32 nor a packed number holds
+ * exactly: 30.1 means the element that is shown so.  Dates are left alone, for a
+ * partial one means its very last moment.
+ */
+static void widen(search *f)
 {
+    const cm_packing *p = &f->packing;
+    bool whole = p->type.kind == CM_KIND_INT || p->type.kind == CM_KIND_UINT;
+    if (is_time(f->coordinate))
+        return;
+    if (p->packed && whole) {
+        /* A scale_factor that is a float32 is off by 0.004 of a step at the end of 16 bits. */
+        f->lo -= fabs(p->scale) * 0.01;
+        f->hi += fabs(p->scale) * 0.01;
+    } else if (!p->packed && p->type.kind == CM_KIND_FLOAT && p->type.nbytes == 4) {
+        /* As far as a float32 may lie from what it is the nearest to. */
+        f->lo -= fabs(f->lo) * 0x1p-24;
+        f->hi += fabs(f->hi) * 0x1p-24;
+    }
+}
+
+static void search_block(search *f, const uint8_t *raw, uint64_t start, uint64_t n)
+{
+    const cm_packing *p = &f->packing;
+    const cm_nc_var *c = f->coordinate;
     for (uint64_t i = 0; i < n; i++) {
-        double value = cm_element_to_double(type, raw + i * type->nbytes);
-        if (!(value >= f->lo && value <= f->hi))
+        const uint8_t *element = raw + i * p->type.nbytes;
+        double value = cm_element_to_double(&p->type, element);
+        if (p->packed)
+            value = value * p->scale + p->offset;
+        if (!(value >= f->lo && value <= f->hi) ||
+            (c->has_fill_value && memcmp(element, c->fill_value, p->type.nbytes) == 0))
             continue;
         if (f->first == f->end)
             f->first = f->end = start + i;
@@ -167,7 +198,7 @@ static int search_coordinate(cm_job *job, cm_nc_var *c, search *f, cm_error *err
         box.shape[0] = n - start < block ? n - start : block;
         rc = cm_nc_read_library(job->file, c, &box, raw, err);
         if (rc == CM_OK)
-            search_block(f, &c->array.dtype, raw, start, box.shape[0]);
+            search_block(f, raw, start, box.shape[0]);
     }
     free(raw);
     return rc;
@@ -176,7 +207,8 @@ static int search_coordinate(cm_job *job, cm_nc_var *c, search *f, cm_error *err
 static int find_between(cm_job *job, const subset *s, cm_nc_var *c, double lo, double hi,
                         slice *out, cm_error *err)
 {
-    search f = {.lo = lo, .hi = hi};
+    search f = {.coordinate = c, .packing = cm_packing_of(c), .lo = lo, .hi = hi};
+    widen(&f);
     int rc = search_coordinate(job, c, &f, err);
     if (rc != CM_OK)
         return rc;

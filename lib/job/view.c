@@ -5,10 +5,10 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/number.h"
 #include "job/job.h"
+#include "job/packing.h"
 #include "job/varopt.h"
 
 static const char *const unpack_keywords[] = {"all", NULL};
@@ -32,26 +32,16 @@ static bool wants_unpack(const changes *c, const cm_job_var *v, bool packed)
     return wanted;
 }
 
-static bool number_attribute(const cm_job_var *v, const char *name, double *out)
+static int set_unpack(cm_job_var *v, cm_conversion *k, const cm_packing *p, cm_error *err)
 {
-    return cm_json_get_double(cm_json_member(v->source->array.attrs, name), out);
-}
-
-static int set_unpack(cm_job_var *v, cm_conversion *k, bool packed, cm_error *err)
-{
-    if (!packed || !cm_dtype_is_number(&k->src))
+    if (!p->packed || !cm_dtype_is_number(&k->src))
         return cm_fail(err, CM_EINVAL,
                        "--unpack %s: the variable has neither scale_factor nor add_offset",
                        v->name);
     k->unpack = true;
-    k->scale = 1;
-    k->offset = 0;
-    number_attribute(v, "scale_factor", &k->scale);
-    number_attribute(v, "add_offset", &k->offset);
-    const char *is_unsigned =
-        cm_json_text(cm_json_member(v->source->array.attrs, "_Unsigned"), NULL);
-    if (is_unsigned != NULL && strcasecmp(is_unsigned, "true") == 0 && k->src.kind == CM_KIND_INT)
-        k->src.kind = CM_KIND_UINT;
+    k->scale = p->scale;
+    k->offset = p->offset;
+    k->src = p->type;
     /* The product of the packed number and a double scale; --dtype asks for less. */
     k->dst = cm_dtype_make(CM_KIND_FLOAT, 8);
     return CM_OK;
@@ -100,13 +90,12 @@ static bool is_bounds(const cm_job *job, const cm_job_var *v)
 
 static int set_conversion(const cm_job *job, changes *c, cm_job_var *v, cm_error *err)
 {
-    double ignored;
     cm_conversion *k = &v->conversion;
     bool general = v->rank >= 2 && !is_bounds(job, v);
-    bool named, packed = number_attribute(v, "scale_factor", &ignored) ||
-                         number_attribute(v, "add_offset", &ignored);
+    bool named;
+    cm_packing packing = cm_packing_of(v->source);
     k->src = k->dst = v->source->array.dtype;
-    int rc = wants_unpack(c, v, packed) ? set_unpack(v, k, packed, err) : CM_OK;
+    int rc = wants_unpack(c, v, packing.packed) ? set_unpack(v, k, &packing, err) : CM_OK;
     const char *type = cm_varopts_get(&c->dtype, v->name, general, &named);
     if (rc == CM_OK && type != NULL && (named || cm_dtype_is_number(&k->src))) {
         if (cm_dtype_parse(type, &k->dst, err) != CM_OK) {

@@ -273,6 +273,56 @@ def test_subset_by_value(grid, out, spec, dim, low, high):
     equal(raw(grid).sel({dim: slice(low, high)}), store(out), raw(grid).variables)
 
 
+@pytest.mark.parametrize("dtype, attributes, stored", [
+    ("i2", {"scale_factor": 0.1, "add_offset": 20.0}, np.arange(0, 300)),
+    ("i2", {"scale_factor": np.float32(0.1), "add_offset": np.float32(20)}, np.arange(0, 300)),
+    ("i1", {"scale_factor": 0.1, "add_offset": 20.0, "_Unsigned": "true"}, np.arange(0, 250).astype("u1").view("i1")),
+    ("i4", {"scale_factor": -0.01, "add_offset": 0.0}, -np.arange(2000, 5000, 10)),
+    ("f4", {}, (np.arange(0, 300) * 0.1 + 20).astype("f4")),
+    ("f8", {"scale_factor": 0.5}, np.arange(400, 900, 2) / 10),
+], ids=["i2", "i2 float32 factors", "unsigned i1", "i4 falling", "f4", "f8"])
+@pytest.mark.parametrize("low, high", [(30.1, 40.3), (32.7, 32.7), (29.5, 33)])
+def test_subset_by_value_of_a_packed_coordinate(tmp_path, out, dtype, attributes, stored, low, high):
+    """Values are what readers show, and a bound that is shown is within."""
+    path = tmp_path / "packed.nc"
+    with netCDF4.Dataset(path, "w") as ds:
+        ds.createDimension("lat", len(stored))
+        lat = ds.createVariable("lat", dtype, ("lat",))
+        lat.set_auto_maskandscale(False)
+        lat.setncatts(attributes)
+        lat[:] = stored
+        ds.createVariable("v", "i2", ("lat",))[:] = np.arange(len(stored))
+    shown = np.round(xr.open_dataset(path, engine="netcdf4").lat.values.astype("f8"), 3)
+    keep = np.flatnonzero((shown >= low) & (shown <= high))
+    assert 0 < keep.size < 120
+    convert(path, out, "--subset", f"lat={low}..{high}")
+    assert np.array_equal(zarr.open(str(out))["v"][:], keep)
+
+
+def test_a_missing_coordinate_lies_nowhere(tmp_path, out):
+    path = tmp_path / "missing.nc"
+    with netCDF4.Dataset(path, "w") as ds:
+        ds.createDimension("x", 6)
+        x = ds.createVariable("x", "i2", ("x",), fill_value=30)
+        x.set_auto_maskandscale(False)
+        x.scale_factor = 1.0
+        x[:] = [10, 20, 40, 50, 30, 60]
+    convert(path, out, "--subset", "x=20..45")
+    assert zarr.open(str(out))["x"][:].tolist() == [20, 40]
+
+
+def test_subset_by_date_of_a_packed_time(tmp_path, out):
+    path = tmp_path / "packed.nc"
+    with netCDF4.Dataset(path, "w") as ds:
+        ds.createDimension("time", 48)
+        time = ds.createVariable("time", "i2", ("time",))
+        time.set_auto_maskandscale(False)
+        time.setncatts({"units": "days since 2000-01-01", "scale_factor": 0.25, "add_offset": 10.0})
+        time[:] = np.arange(48)
+    convert(path, out, "--subset", "time=2000-01-12..2000-01-13")
+    assert zarr.open(str(out))["time"][:].tolist() == list(range(4, 12))
+
+
 CALENDARS = (
     [e["file"] for e in json.loads(paths.MANIFEST.read_text())["files"] if e["file"].startswith("calendar_")]
     if paths.MANIFEST.exists()

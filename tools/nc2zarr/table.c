@@ -70,7 +70,8 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_LIST,
      .offset = VALUE(subset),
      .help = "Take a part of a dimension. By index (time=0:12) or by the value of its coordinate "
-             "(time=2000-01-01..2009-12-31, dates by the file's own calendar)."},
+             "(time=2000-01-01..2009-12-31, dates by the file's own calendar; packed coordinates "
+             "are unpacked first)."},
     {.name = "skip-unsupported",
      .kind = CM_OPTION_FLAG,
      .offset = VALUE(skip_unsupported),

@@ -1,0 +1,20 @@
+/*
+ * CF packing of a variable: what its attributes scale_factor, add_offset and
+ * _Unsigned make of its stored numbers (CF conventions, section 8.1).
+ */
+#ifndef CM_JOB_PACKING_H
+#define CM_JOB_PACKING_H
+
+#include "format/nc/nc.h"
+
+typedef struct cm_packing {
+    bool packed;   /* scale_factor or add_offset is there */
+    cm_dtype type; /* of the stored numbers: _Unsigned makes signed ones unsigned */
+    double scale;  /* value = stored * scale + offset */
+    double offset;
+} cm_packing;
+
+/* Without such attributes scale is 1 and offset 0. */
+cm_packing cm_packing_of(const cm_nc_var *v);
+
+#endif
