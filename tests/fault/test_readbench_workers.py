@@ -1,0 +1,352 @@
+"""Workers of readbench that are killed, runs that are interrupted, loaders of users that misbehave."""
+
+import collections
+import os
+import re
+import signal
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+
+from support import readbench as rb
+from support import tool
+
+SHAPE = (16, 32, 32)
+FIELD = np.random.default_rng(9).random(SHAPE, "f4")
+BOX = ["--sample", "2x8x8", "--batch", 4]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    path = tmp_path_factory.mktemp("workers") / "t.zarr"
+    zarr.create_group(str(path)).create_array("t", shape=SHAPE, chunks=(2, 8, 8), dtype="f4")[...] = FIELD
+    return path
+
+
+def descendants(pid):
+    """Processes that PID began, and those that they began."""
+    parents = collections.defaultdict(list)
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if fields[0] != "Z":
+            parents[int(fields[1])].append(int(entry.name))
+    found, queue = [], [pid]
+    while queue:
+        for child in parents[queue.pop()]:
+            found.append(child)
+            queue.append(child)
+    return found
+
+
+def begin(store, out, *args):
+    command = [*BOX, "--log-samples", "--memory", "128MiB", *args, "--out", out, store]
+    return subprocess.Popen(
+        [tool.program("readbench"), *map(str, command)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=tool.environment(rb.without_pngs()),
+    )
+
+
+def until(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.002)
+    raise AssertionError("it did not happen in time")
+
+
+def gone(pids):
+    def running():
+        left = []
+        for pid in pids:
+            try:
+                state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+            except OSError:
+                continue
+            if state != "Z":
+                left.append(pid)
+        return left
+
+    until(lambda: not running(), 10)
+
+
+# ---- killed ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loader", ["map", "planned"])
+@pytest.mark.parametrize("context", ["fork", "spawn", "forkserver"])
+def test_workers_that_are_killed_are_begun_anew(store, tmp_path, context, loader):
+    """What they were at is delivered all the same, in its place, and the deaths are counted."""
+    args = ["--mode", "processes", "--context", context, "--loader", loader, "--workers", 2, "--prefetch", 1]
+    if loader == "planned":  # a window of everything would be filled before the first is killed
+        args += ["--shuffle-window", 8]
+    args += ["--batches", 100, "--epochs", 2]
+    process = begin(store, tmp_path / "out", *args, "--step-time", "5ms")
+    killed = 0
+    try:
+        while killed < 3 and process.poll() is None:
+            workers = [p for p in descendants(process.pid) if not descendants(p)]
+            if len(workers) < 2:
+                time.sleep(0.002)
+                continue
+            time.sleep(0.15)  # it gets ready: one that dies before that ends the run
+            try:
+                # Stopped until it is sure to hold a batch: the training waits for it by then.
+                os.kill(workers[killed % 2], signal.SIGSTOP)
+                time.sleep(0.05)
+                os.kill(workers[killed % 2], signal.SIGKILL)
+                killed += 1
+            except ProcessLookupError:
+                pass
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0, err
+    assert killed == 3, "the run was over too soon"
+    session = rb.Report(tool.Result([], 0, out, err), tmp_path / "out").only
+    rb.same_bytes(session, {"t": FIELD})
+    quiet = rb.measure(tmp_path / "quiet", store, *BOX, "--batches", 100, "--epochs", 2, "--loader", loader).only
+    for epoch in range(2):
+        assert collections.Counter(rb.starts(session, epoch)) == collections.Counter(rb.starts(quiet, epoch))
+    if loader == "map":
+        assert session.logged == quiet.logged
+    assert 1 <= session.counts["deaths"] <= 3
+    assert session.counts["failed_batches"] == 0 and session.counts["samples"] == 800
+    assert "died" in out or "deaths" in out or "killed" in out
+
+
+def test_a_batch_that_always_kills_its_worker(store, tmp_path):
+    """It is given up, and told, after a few."""
+    args = ["--mode", "processes", "--workers", 1, "--batches", 2, "--epochs", 1, "--step-time", "0ms"]
+    process = begin(store, tmp_path / "out", *args, "--emulate", "latency=50ms")
+    end = time.monotonic() + 30
+    seen = set()
+    try:
+        while process.poll() is None and time.monotonic() < end:
+            for pid in descendants(process.pid):
+                seen.add(pid)
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.001)
+        out, err = process.communicate(timeout=10)
+    finally:
+        process.kill()
+    assert process.returncode == 1, err
+    assert len(seen) < 20
+    assert re.search(r"worker|died|killed", err), err
+    session = rb.Report(tool.Result([], 1, out, err), tmp_path / "out").only
+    assert session.counts["failed_batches"] == 2 and session.counts["deaths"] >= 2
+    assert session.counts["logical_nbytes"] == 0 and session.rates["logical"] == 0
+
+
+# ---- interrupted ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--mode", "threads"],
+        ["--mode", "processes", "--context", "fork"],
+        ["--mode", "processes", "--context", "spawn"],
+        ["--mode", "processes", "--context", "forkserver"],
+        ["--loader", "planned"],
+        ["--cache-dir", "CACHE", "--emulate", "latency=2ms"],
+    ],
+    ids=lambda args: " ".join(args).replace("--", ""),
+)
+def test_interrupted(store, tmp_path, args):
+    cache = tmp_path / "cache"
+    args = [str(cache) if a == "CACHE" else a for a in args]
+    cache.mkdir()
+    before = shared_things()
+    process = begin(
+        store, tmp_path / "out", *args, "--batches", 100000, "--epochs", 2, "--step-time", "1ms", "--workers", 2
+    )
+    try:
+        expected = 2 if "processes" in args else 0
+        until(lambda: len(descendants(process.pid)) >= expected and process.poll() is None)
+        time.sleep(0.4)
+        children = descendants(process.pid)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode in (-signal.SIGINT, 130), err
+    gone(children)
+    assert shared_things() == before
+    report = rb.Report(tool.Result([], 0, out, err), tmp_path / "out")
+    assert report.document["outcome"] == "canceled"
+    assert "samples/s" in out and re.search(r"SIGINT", err)
+    session = report.only
+    assert 0 < session.counts["batches"] == len(session.batches)
+    rb.same_bytes(session, {"t": FIELD})
+    assert session.counts["failed_batches"] == 0, "a batch that was given up did not fail"
+    assert {p.name for p in tmp_path.iterdir()} <= {"out", "cache"}
+
+
+def shared_things():
+    """What a run could leave behind outside its folder."""
+    names = [p.name for folder in ("/dev/shm", "/tmp") for p in Path(folder).iterdir()]
+    return sorted(n for n in names if re.search(r"readbench|chunkmill|^cm[_-]", n))
+
+
+def test_a_second_signal_stops_at_once(store, tmp_path):
+    process = begin(store, tmp_path / "out", "--emulate", "latency=20s", "--workers", 2, "--mode", "processes")
+    try:
+        until(lambda: len(descendants(process.pid)) >= 2)
+        children = descendants(process.pid)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        process.communicate(timeout=15)
+        assert time.monotonic() - began < 10
+    finally:
+        process.kill()
+    assert process.returncode in (-signal.SIGINT, 130)
+    gone(children)
+
+
+def test_workers_end_with_the_program(store, tmp_path):
+    """Killed itself, it leaves no worker behind."""
+    process = begin(store, tmp_path / "out", "--mode", "processes", "--workers", 2, "--batches", 100000)
+    try:
+        until(lambda: len(descendants(process.pid)) >= 2)
+        children = descendants(process.pid)
+    finally:
+        process.kill()
+        process.communicate()
+    gone(children)
+
+
+# ---- loaders of users -----------------------------------------------------------------------------
+
+LOADERS = {
+    "ends at once": ("import sys\nsys.exit(3)", "ended|end of|exit"),
+    "cannot begin": (
+        """
+import json
+input()
+print(json.dumps({"error": "the moon is in the way"}))""",
+        "the moon is in the way",
+    ),
+    "answers no JSON": (
+        """
+input()
+print("ready when you are")
+import time; time.sleep(60)""",
+        "JSON|answer",
+    ),
+    "answers another batch": (
+        """
+import json, sys
+input()
+print('{"ready":true}', flush=True)
+for line in sys.stdin:
+    print(json.dumps({"batch": 77777, "nbytes": 10}), flush=True)""",
+        "batch",
+    ),
+    "answers without bytes": (
+        """
+import json, sys
+input()
+print('{"ready":true}', flush=True)
+for line in sys.stdin:
+    print(json.dumps({"batch": json.loads(line)["batch"], "nbytes": 0}), flush=True)""",
+        "bytes",
+    ),
+    "cannot read": (
+        """
+import json, sys
+input()
+print('{"ready":true}', flush=True)
+for line in sys.stdin:
+    print(json.dumps({"error": "no such cupboard"}), flush=True)""",
+        "no such cupboard",
+    ),
+    "dies on a batch": (
+        """
+import os, sys
+input()
+print('{"ready":true}', flush=True)
+sys.stdin.readline()
+os.kill(os.getpid(), 9)""",
+        "killed|died|ended|signal",
+    ),
+    "answers endlessly": (
+        """
+import sys
+input()
+while True:
+    sys.stdout.write("x" * 65536)""",
+        "answer|line|long",
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", ["threads", "processes"])
+@pytest.mark.parametrize("text, words", LOADERS.values(), ids=LOADERS)
+def test_a_loader_that_misbehaves(store, tmp_path, text, words, mode):
+    script = tmp_path / "loader.py"
+    script.write_text(text.lstrip())
+    args = [
+        *BOX,
+        "--batches",
+        2,
+        "--epochs",
+        1,
+        "--workers",
+        1,
+        "--mode",
+        mode,
+        "--step-time",
+        "0ms",
+        "--memory",
+        "128MiB",
+    ]
+    began = time.monotonic()
+    result = rb.readbench(*args, "--no-out", "--engine", f"exec:python3 -S {script}", store, status=1, timeout=60)
+    assert time.monotonic() - began < 30
+    last = result.err.splitlines()[-1]
+    assert last.startswith("readbench: ") and re.search(words, result.err, re.I), str(result)
+    running = subprocess.run(["ps", "axo", "args"], capture_output=True, text=True).stdout
+    assert str(script) not in running, "it was left behind"
+
+
+def test_a_loader_that_recovers(store, tmp_path):
+    """It dies once in its life: the batch fails and is counted, and the others come."""
+    script, flag = tmp_path / "loader.py", tmp_path / "died"
+    script.write_text(f"""
+import json, os, sys
+input()
+print('{{"ready":true}}', flush=True)
+for line in sys.stdin:
+    request = json.loads(line)
+    if request["batch"] == 2 and not os.path.exists({str(flag)!r}):
+        open({str(flag)!r}, "w").close()
+        os._exit(1)
+    print(json.dumps({{"batch": request["batch"], "nbytes": 2048}}), flush=True)
+""")
+    args = [*BOX, "--batches", 6, "--epochs", 1, "--workers", 1, "--step-time", "0ms", "--memory", "128MiB"]
+    result = rb.readbench(*args, "--json", "--no-out", "--engine", f"exec:python3 -S {script}", store, status=1)
+    (session,) = rb.check(result.out)["sessions"]
+    assert session["counts"]["failed_batches"] == 1 and session["counts"]["batches"] == 6
+    assert session["counts"]["logical_nbytes"] == 5 * 2048
+    assert session["first_failure"]
+    assert stat.S_ISREG(os.stat(flag).st_mode)
