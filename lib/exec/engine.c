@@ -27,33 +27,27 @@ typedef struct engine {
     pthread_cond_t wake;
     size_t at; /* transfer under the cursor */
     cm_sweep_cursor cursor;
+    bool direct; /* it goes chunk by chunk: */
+    uint64_t outer;
+    cm_same_chunks same; /* of object OUTER, or of all; those from LO to HI are to be taken */
     cm_slots slots;
     cm_buffers buffers;
     cm_slot *ready;
+    size_t nready;
     unsigned busy; /* workers at a piece or a target chunk */
     cm_error error;
 } engine;
 
 typedef enum take {
     TAKE_NOTHING,
-    TAKE_PIECE,
-    TAKE_TARGET
+    TAKE_PIECES,
+    TAKE_TARGETS,
+    TAKE_SAME
 } take;
 
 static size_t max_size(size_t a, size_t b)
 {
     return a > b ? a : b;
-}
-
-/* A whole target chunk in the source's type. */
-static size_t whole_nbytes(const cm_transfer *t)
-{
-    return cm_zarr_writer_grid(t->target)->chunk_nelem * t->source->dtype.nbytes;
-}
-
-size_t cm_transfer_slot_nbytes(const cm_transfer *t)
-{
-    return cm_buffers_nbytes(whole_nbytes(t));
 }
 
 /* What the slot of target chunk COORD takes. */
@@ -92,59 +86,12 @@ static bool has_absent_chunks(const cm_transfer *t)
     return false;
 }
 
-/* Sliceable: the source can be cut anywhere, because nothing is decoded in larger units. */
-static bool is_sliceable(const cm_array *a)
-{
-    return !a->chunked && a->grid.nchunks <= 1;
-}
-
-void cm_transfer_worker_need(const cm_transfer *t, size_t piece_nbytes, cm_worker_need *need)
-{
-    const cm_array *source = t->source;
-    const cm_chain *chain = cm_zarr_writer_chain(t->target);
-    size_t decoded = piece_nbytes;
-    if (source->chunked)
-        decoded = cm_chain_decoded_nbytes(source->chain);
-    else if (!is_sliceable(source))
-        decoded = source->grid.chunk_nelem * source->dtype.nbytes;
-    /* What is clipped is padded where source chunks are decoded. */
-    if (t->clips)
-        decoded = max_size(decoded, whole_nbytes(t));
-    need->decoded = max_size(need->decoded, decoded);
-    if (source->chunked) {
-        size_t stored = source->max_stored_nbytes;
-        stored = stored != 0 ? stored : cm_chain_encoded_bound(source->chain);
-        need->stored = max_size(need->stored, stored);
-        need->decoding = max_size(need->decoding, cm_chain_decode_memory(source->chain));
-    }
-    if (!cm_chain_is_raw(chain)) {
-        need->encoded = max_size(need->encoded, cm_chain_encoded_bound(chain));
-        need->encoding = max_size(need->encoding, cm_chain_encode_memory(chain));
-    }
-    size_t chunk_nelem = cm_zarr_writer_grid(t->target)->chunk_nelem;
-    if (t->conversion != NULL)
-        need->converted = max_size(need->converted, chunk_nelem * t->target_type.nbytes);
-}
-
-size_t cm_worker_need_nbytes(const cm_worker_need *need)
-{
-    return need->stored + need->decoded + need->encoded + need->converted + need->spilled +
-           need->decoding + need->encoding;
-}
-
-size_t cm_transfer_worker_nbytes(const cm_transfer *t, size_t piece_nbytes)
-{
-    cm_worker_need need = {0};
-    cm_transfer_worker_need(t, piece_nbytes, &need);
-    return cm_worker_need_nbytes(&need);
-}
-
 void cm_transfer_plan(cm_transfer *t, uint64_t max_slots, size_t piece_nbytes)
 {
     const cm_grid *grid = cm_zarr_writer_grid(t->target);
     cm_sweep_request r = {
         .rank = grid->rank,
-        .sliceable = is_sliceable(t->source),
+        .sliceable = cm_transfer_is_sliceable(t),
         .itemsize = t->source->dtype.nbytes,
         .piece_nbytes = piece_nbytes,
         .max_slots = max_slots,
@@ -219,7 +166,7 @@ static int skip_target(engine *e, const cm_transfer *t, uint64_t number, const u
     cm_box valid;
     cm_grid_box(cm_zarr_writer_grid(t->target), coord, &valid);
     cm_monitor_add(e->options->monitor, cm_box_nelem(&valid) * t->source->dtype.nbytes);
-    cm_transfer_count_delivered(t, &valid);
+    cm_transfer_count_delivered(t, 1, cm_box_nelem(&valid));
     return cm_transfer_skip(t, number, &e->error);
 }
 
@@ -301,28 +248,120 @@ static bool at_end(const engine *e)
     return e->at == e->n;
 }
 
+/* True when chunks of T lie together in shards. */
+static bool has_shards(const cm_transfer *t)
+{
+    const cm_grid *grid = cm_zarr_writer_grid(t->target);
+    const cm_grid *outer = cm_zarr_writer_outer_grid(t->target);
+    return memcmp(grid->chunk, outer->chunk, grid->rank * sizeof(grid->chunk[0])) != 0;
+}
+
+/* Of a shard or, without shards, all. */
+static void enter_object(engine *e)
+{
+    const cm_transfer *t = &e->transfer[e->at];
+    const cm_grid *grid = cm_zarr_writer_grid(t->target);
+    uint64_t coord[CM_MAX_RANK];
+    e->same = (cm_same_chunks){.transfer = t};
+    memcpy(e->same.count, grid->count, sizeof(e->same.count));
+    if (has_shards(t)) {
+        const cm_grid *outer = cm_zarr_writer_outer_grid(t->target);
+        cm_box box;
+        cm_grid_coord(outer, e->outer, coord);
+        cm_grid_box(outer, coord, &box);
+        cm_grid_cover(grid, &box, e->same.first, e->same.count);
+    }
+    e->same.hi = 1;
+    for (unsigned j = 0; j < grid->rank; j++)
+        e->same.hi *= e->same.count[j];
+}
+
 static void enter_transfer(engine *e)
 {
     while (e->at < e->n && cm_zarr_writer_grid(e->transfer[e->at].target)->nchunks == 0)
         e->at++;
-    if (e->at < e->n)
-        cm_sweep_begin(&e->transfer[e->at].sweep, e->transfer[e->at].first_block, &e->cursor);
+    if (e->at == e->n)
+        return;
+    const cm_transfer *t = &e->transfer[e->at];
+    e->direct = cm_transfer_is_direct(t);
+    e->outer = 0;
+    if (e->direct)
+        enter_object(e);
+    else
+        cm_sweep_begin(&t->sweep, t->first_block, &e->cursor);
+}
+
+static void next_transfer(engine *e)
+{
+    e->at++;
+    enter_transfer(e);
 }
 
 static void advance(engine *e)
 {
     const cm_transfer *t = &e->transfer[e->at];
     cm_sweep_next(&t->sweep, &e->cursor);
-    if (e->cursor.done || (t->end_block > 0 && e->cursor.block >= t->end_block)) {
-        e->at++;
-        enter_transfer(e);
+    if (e->cursor.done || (t->end_block > 0 && e->cursor.block >= t->end_block))
+        next_transfer(e);
+}
+
+/* Pieces of one transfer whose slots can be had; *passed: of these, and of those that nothing needs. */
+static void take_pieces(engine *e, cm_worker *w, size_t *passed)
+{
+    const cm_transfer *t = &e->transfer[e->at];
+    size_t limit = cm_transfer_source_batch(t), used = 0;
+    int rc = CM_OK;
+    w->npieces = *passed = 0;
+    for (; *passed < limit && !at_end(e) && t == &e->transfer[e->at]; ++*passed) {
+        cm_piece *p = &w->piece[w->npieces];
+        bool idle;
+        p->slot = w->slot + used;
+        describe_piece(e, p);
+        if ((used > 0 && p->nslots > w->nslots - used) || !claim_slots(e, p, &idle, &rc) ||
+            rc != CM_OK)
+            break;
+        advance(e);
+        if (idle)
+            continue;
+        w->npieces++;
+        used += p->nslots;
     }
 }
 
-/* Waits for work.  Called, and returns, with the lock held. */
-static take take_work(engine *e, cm_worker *w, cm_slot **slot)
+/* Its share of the ready target chunks of one transfer. */
+static void take_targets(engine *e, cm_worker *w)
 {
-    for (;;) {
+    const cm_transfer *t = e->ready->transfer;
+    size_t limit = cm_transfer_target_batch(t), share = e->nready / e->options->nthreads + 1;
+    limit = share < limit ? share : limit;
+    for (w->ntargets = 0; w->ntargets < limit && e->ready != NULL && e->ready->transfer == t;
+         e->nready--) {
+        w->target[w->ntargets++] = e->ready;
+        e->ready = e->ready->next_ready;
+    }
+}
+
+static void take_same(engine *e, cm_worker *w)
+{
+    const cm_transfer *t = &e->transfer[e->at];
+    size_t limit = cm_transfer_source_batch(t);
+    w->same = e->same;
+    if (limit < e->same.hi - e->same.lo)
+        w->same.hi = e->same.lo + limit;
+    e->same.lo = w->same.hi;
+    if (e->same.lo < e->same.hi)
+        return;
+    if (has_shards(t) && ++e->outer < cm_zarr_writer_outer_grid(t->target)->nchunks)
+        enter_object(e);
+    else
+        next_transfer(e);
+}
+
+/* Takes what can be done now.  With the lock held. */
+static take try_take(engine *e, cm_worker *w)
+{
+    size_t passed = 0;
+    do {
         if (e->error.status != CM_OK)
             return TAKE_NOTHING;
         if (cm_monitor_canceled(e->options->monitor)) {
@@ -330,43 +369,68 @@ static take take_work(engine *e, cm_worker *w, cm_slot **slot)
             return TAKE_NOTHING;
         }
         if (e->ready != NULL) {
-            *slot = e->ready;
-            e->ready = e->ready->next_ready;
-            return TAKE_TARGET;
+            take_targets(e, w);
+            return TAKE_TARGETS;
         }
-        if (!at_end(e)) {
-            int rc = CM_OK;
-            bool idle;
-            describe_piece(e, &w->piece);
-            if (claim_slots(e, &w->piece, &idle, &rc)) {
-                if (rc != CM_OK)
-                    return TAKE_NOTHING;
-                advance(e);
-                if (idle)
-                    continue;
-                return TAKE_PIECE;
-            }
+        if (at_end(e))
+            return TAKE_NOTHING;
+        if (e->direct) {
+            take_same(e, w);
+            return TAKE_SAME;
         }
+        take_pieces(e, w, &passed);
+        if (e->error.status == CM_OK && w->npieces > 0)
+            return TAKE_PIECES;
+    } while (passed > 0);
+    return TAKE_NOTHING;
+}
+
+/* Waits for work.  Called, and returns, with the lock held. */
+static take take_work(engine *e, cm_worker *w)
+{
+    take what;
+    while ((what = try_take(e, w)) == TAKE_NOTHING) {
+        if (e->error.status != CM_OK)
+            break;
         if (e->busy == 0) {
             if (!at_end(e))
                 cm_fail(&e->error, CM_EINTERNAL, "variable %s: the plan's blocks do not fit",
                         e->transfer[e->at].source->name);
-            return TAKE_NOTHING;
+            break;
         }
         uint64_t start = cm_now_ns();
         pthread_cond_wait(&e->wake, &e->lock);
         cm_worker_stage(w, CM_STAGE_WAIT, NULL, 0, start);
     }
+    return what;
+}
+
+static int do_work(cm_worker *w, take what, cm_error *err)
+{
+    switch (what) {
+    case TAKE_PIECES:
+        return cm_worker_pieces(w, err);
+    case TAKE_TARGETS:
+        return cm_worker_targets(w, err);
+    case TAKE_SAME:
+        return cm_worker_same(w, err);
+    case TAKE_NOTHING:
+        break;
+    }
+    return CM_OK;
 }
 
 /* Target chunks whose last piece W has brought become ready.  With the lock held. */
-static void release_piece(engine *e, cm_worker *w)
+static void release_pieces(engine *e, cm_worker *w)
 {
-    for (uint64_t i = 0; i < w->piece.nslots; i++) {
-        cm_slot *slot = w->piece.slot[i];
-        if (slot != NULL && atomic_fetch_sub(&slot->left, 1) == 1) {
-            slot->next_ready = e->ready;
-            e->ready = slot;
+    for (size_t k = 0; k < w->npieces; k++) {
+        for (uint64_t i = 0; i < w->piece[k].nslots; i++) {
+            cm_slot *slot = w->piece[k].slot[i];
+            if (slot != NULL && atomic_fetch_sub(&slot->left, 1) == 1) {
+                slot->next_ready = e->ready;
+                e->ready = slot;
+                e->nready++;
+            }
         }
     }
 }
@@ -375,22 +439,21 @@ static void worker_main(void *context, unsigned index)
 {
     engine *e = context;
     cm_worker *w = &e->worker[index];
-    cm_slot *slot = NULL;
     cm_error err = {0};
     take what;
     pthread_mutex_lock(&e->lock);
-    while ((what = take_work(e, w, &slot)) != TAKE_NOTHING) {
+    while ((what = take_work(e, w)) != TAKE_NOTHING) {
         e->busy++;
         pthread_mutex_unlock(&e->lock);
-        int rc = what == TAKE_PIECE ? cm_worker_piece(w, &err) : cm_worker_target(w, slot, &err);
+        int rc = do_work(w, what, &err);
         pthread_mutex_lock(&e->lock);
         e->busy--;
         if (rc != CM_OK && e->error.status == CM_OK)
             e->error = err;
-        if (what == TAKE_TARGET)
-            cm_slots_remove(&e->slots, &e->buffers, slot);
-        else if (rc == CM_OK)
-            release_piece(e, w);
+        for (size_t i = 0; what == TAKE_TARGETS && i < w->ntargets; i++)
+            cm_slots_remove(&e->slots, &e->buffers, w->target[i]);
+        if (what == TAKE_PIECES && rc == CM_OK)
+            release_pieces(e, w);
         pthread_cond_broadcast(&e->wake);
     }
     pthread_cond_broadcast(&e->wake);
@@ -414,6 +477,10 @@ int cm_engine_run(const cm_transfer *transfer, size_t n, const cm_engine_options
     engine e = {.transfer = transfer, .n = n, .options = options};
     unsigned nworkers = options->nthreads, made = 0;
     memset(stats, 0, sizeof(*stats));
+    for (size_t i = 0; i < n; i++)
+        if (transfer[i].pass != CM_PASS_NOTHING && !cm_transfer_is_direct(&transfer[i]))
+            return cm_fail(err, CM_EINTERNAL, "variable %s: its chunks do not stay as they are",
+                           transfer[i].source->name);
     pthread_mutex_init(&e.lock, NULL);
     pthread_cond_init(&e.wake, NULL);
     size_t limit = options->slots_nbytes;

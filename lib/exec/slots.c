@@ -81,7 +81,6 @@ cm_slot *cm_slots_add(cm_slots *s, cm_buffers *buffers, const cm_transfer *t, ui
     slot->transfer = t;
     slot->number = number;
     slot->nbytes = nbytes;
-    slot->delivered = false;
     atomic_store(&slot->left, left);
     size_t h = hash(s, t, number);
     slot->next = s->bucket[h];

@@ -15,7 +15,6 @@ typedef struct cm_slot {
     const cm_transfer *transfer;
     uint64_t number;       /* of the target chunk */
     _Atomic uint64_t left; /* pieces that have not come yet */
-    bool delivered;        /* its stored bytes were passed on: nothing to encode */
     size_t nbytes;         /* of data */
     uint8_t *data;
     struct cm_slot *next;       /* in its hash chain, or in the list of unused slots */

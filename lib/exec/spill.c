@@ -127,10 +127,10 @@ static int write_record(const cm_spill *s, const void *data, size_t nbytes, off_
 }
 
 /* Gathers the elements of RECORD into W's buffer. */
-static void gather(const cm_spill *s, cm_worker *w, const cm_loaded *from, const cm_range *record)
+static void gather(const cm_spill *s, cm_worker *w, const cm_transfer *t, const cm_loaded *from,
+                   const cm_range *record)
 {
     static const uint8_t zeros[64];
-    const cm_transfer *t = w->piece.transfer;
     unsigned rank = s->sweep->rank;
     uint64_t shape[CM_MAX_RANK];
     int64_t from_stride[CM_MAX_RANK], to_stride[CM_MAX_RANK];
@@ -158,18 +158,18 @@ static uint64_t local_number(const cm_spill *s, const uint64_t *coord)
     return number;
 }
 
-static int write_tile(cm_spill *s, cm_worker *w, const cm_loaded *from, const uint64_t *coord,
-                      cm_error *err)
+static int write_tile(cm_spill *s, cm_worker *w, const cm_piece *p, const cm_loaded *from,
+                      const uint64_t *coord, cm_error *err)
 {
     cm_range record[CM_MAX_RANK];
     uint64_t nelem = 1;
     for (unsigned j = 0; j < s->sweep->rank; j++) {
-        cm_range tile = tile_span(s, j, coord[j]), piece = w->piece.span[j];
+        cm_range tile = tile_span(s, j, coord[j]), piece = p->span[j];
         record[j].lo = tile.lo > piece.lo ? tile.lo : piece.lo;
         record[j].hi = tile.hi < piece.hi ? tile.hi : piece.hi;
         nelem *= record[j].hi - record[j].lo;
     }
-    gather(s, w, from, record);
+    gather(s, w, p->transfer, from, record);
     if (s->counts != NULL)
         atomic_fetch_add(&s->counts->spilled, nelem * s->itemsize);
     cm_monitor_add(w->monitor, nelem * s->itemsize);
@@ -196,19 +196,19 @@ static bool advance(unsigned rank, const cm_range *within, uint64_t *coord)
     return false;
 }
 
-int cm_spill_piece(cm_worker *w, const cm_loaded *from, cm_error *err)
+int cm_spill_piece(cm_worker *w, const cm_piece *p, const cm_loaded *from, cm_error *err)
 {
     /* The transfer borrows it as constant; the counts alone change. */
-    cm_spill *s = (cm_spill *)(uintptr_t)w->piece.transfer->spill;
+    cm_spill *s = (cm_spill *)(uintptr_t)p->transfer->spill;
     cm_range tiles[CM_MAX_RANK];
     uint64_t coord[CM_MAX_RANK], start = cm_now_ns();
     int rc = CM_OK;
-    tiles_of(s, w->piece.targets, tiles, coord);
+    tiles_of(s, p->targets, tiles, coord);
     do {
         if (s->wanted[local_number(s, coord)])
-            rc = write_tile(s, w, from, coord, err);
+            rc = write_tile(s, w, p, from, coord, err);
     } while (rc == CM_OK && advance(s->sweep->rank, tiles, coord));
-    cm_worker_stage(w, CM_STAGE_WRITE, w->piece.transfer, w->piece.number, start);
+    cm_worker_stage(w, CM_STAGE_WRITE, p->transfer, p->number, start);
     return rc;
 }
 

@@ -18,7 +18,7 @@
 #include "model/convert.h"
 #include "plan/sweep.h"
 
-/* What happens to stored bytes where source and target have the same chunks. */
+/* What happens to stored bytes; all but the first: source and target have the same chunks. */
 typedef enum cm_pass {
     CM_PASS_NOTHING, /* every chunk is decoded and encoded */
     CM_PASS_BYTES,   /* the target's codecs are the source's: stored bytes go through unchanged */
@@ -73,6 +73,7 @@ bool cm_transfer_is_absent(const cm_transfer *t, uint64_t number);
 /* Bytes of each of a worker's own buffers. */
 typedef struct cm_worker_need {
     size_t stored, decoded, encoded, converted, spilled;
+    size_t batch, packed;      /* several tiny chunks as stored: of the source, of a shard */
     size_t decoding, encoding; /* what codecs take beside them */
 } cm_worker_need;
 

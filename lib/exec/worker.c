@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "codec/rewrap.h"
 #include "exec/spill.h"
 #include "model/copy.h"
 
@@ -23,48 +22,72 @@ uint64_t cm_worker_stage(cm_worker *w, int stage, const cm_transfer *t, uint64_t
     return now;
 }
 
+static size_t max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* How many pieces, slots of pieces, ready chunks and chunks to put there are at most. */
+typedef struct most {
+    size_t pieces, slots, targets, puts;
+} most;
+
+static int make_lists(cm_worker *w, const cm_transfer *transfer, size_t n, cm_error *err)
+{
+    most m = {1, 1, 1, 1};
+    for (size_t i = 0; i < n; i++) {
+        size_t pieces = cm_transfer_source_batch(&transfer[i]);
+        m.pieces = max_size(m.pieces, pieces);
+        m.slots = max_size(m.slots, max_size(pieces, transfer[i].sweep.touched));
+        m.targets = max_size(m.targets, cm_transfer_target_batch(&transfer[i]));
+    }
+    w->nslots = m.slots;
+    m.puts = max_size(m.pieces, m.targets);
+    if ((w->piece = cm_calloc(m.pieces, sizeof(w->piece[0]), err)) == NULL ||
+        (w->slot = cm_calloc(m.slots, sizeof(w->slot[0]), err)) == NULL ||
+        (w->target = cm_calloc(m.targets, sizeof(w->target[0]), err)) == NULL ||
+        (w->item = cm_calloc(m.pieces, sizeof(w->item[0]), err)) == NULL ||
+        (w->nelem = cm_calloc(m.pieces, sizeof(w->nelem[0]), err)) == NULL ||
+        (w->put = cm_calloc(m.puts, sizeof(w->put[0]), err)) == NULL)
+        return CM_ENOMEM;
+    return CM_OK;
+}
+
+static int make_buffers(cm_worker *w, const cm_worker_need *need, cm_error *err)
+{
+    const struct {
+        cm_buf *buf;
+        size_t nbytes;
+    } buffer[] = {
+        {&w->stored, need->stored},       {&w->many.buf, need->batch}, {&w->decoded, need->decoded},
+        {&w->encoded, need->encoded},     {&w->packed, need->packed},  {&w->spilled, need->spilled},
+        {&w->converted, need->converted},
+    };
+    int rc = CM_OK;
+    for (size_t i = 0; i < sizeof(buffer) / sizeof(buffer[0]) && rc == CM_OK; i++)
+        rc = cm_buf_reserve(buffer[i].buf, buffer[i].nbytes, err);
+    return rc;
+}
+
 int cm_worker_init(cm_worker *w, unsigned index, const cm_transfer *transfer, size_t n,
                    const cm_engine_options *options, cm_error *err)
 {
-    size_t stored = 0, decoded = 0, converted = 0, encoded = 0, touched = 1;
-    size_t spilled = 0;
+    cm_worker_need need = {0};
     memset(w, 0, sizeof(*w));
     w->index = index;
     w->monitor = options->monitor;
     w->trace = options->trace;
     for (size_t i = 0; i < n; i++) {
         const cm_transfer *t = &transfer[i];
-        const cm_chain *chain = cm_zarr_writer_chain(t->target);
-        const cm_grid *grid = cm_zarr_writer_grid(t->target);
-        size_t piece = t->source->chunked ? cm_chain_decoded_nbytes(t->source->chain)
-                                          : t->sweep.piece_nelem * t->source->dtype.nbytes;
-        size_t padded = t->clips ? grid->chunk_nelem * t->source->dtype.nbytes : 0;
-        decoded = piece > decoded ? piece : decoded;
-        decoded = padded > decoded ? padded : decoded;
-        stored = t->source->max_stored_nbytes > stored ? t->source->max_stored_nbytes : stored;
-        size_t bound = cm_chain_is_raw(chain) ? 0 : cm_chain_encoded_bound(chain);
-        if (t->pass == CM_PASS_GZIP && bound < stored + CM_GZIP_OVERHEAD)
-            bound = stored + CM_GZIP_OVERHEAD;
-        encoded = bound > encoded ? bound : encoded;
-        size_t target = t->conversion == NULL ? 0 : grid->chunk_nelem * t->target_type.nbytes;
-        converted = target > converted ? target : converted;
-        if (t->spill != NULL && piece > spilled)
-            spilled = piece;
-        touched = t->sweep.touched > touched ? t->sweep.touched : touched;
+        size_t piece = t->sweep.piece_nelem * t->source->dtype.nbytes;
+        cm_transfer_worker_need(t, piece, &need);
+        if (t->spill != NULL)
+            need.spilled = max_size(need.spilled, cm_chain_decoded_nbytes(t->source->chain));
     }
-    if ((w->ctx = cm_codec_ctx_create(err)) == NULL ||
-        (w->piece.slot = cm_calloc(touched, sizeof(w->piece.slot[0]), err)) == NULL)
+    if ((w->ctx = cm_codec_ctx_create(err)) == NULL)
         return CM_ENOMEM;
-    int rc = cm_buf_reserve(&w->stored, stored, err);
-    if (rc == CM_OK)
-        rc = cm_buf_reserve(&w->decoded, decoded, err);
-    if (rc == CM_OK)
-        rc = cm_buf_reserve(&w->converted, converted, err);
-    if (rc == CM_OK)
-        rc = cm_buf_reserve(&w->encoded, encoded, err);
-    if (rc == CM_OK)
-        rc = cm_buf_reserve(&w->spilled, spilled, err);
-    return rc;
+    int rc = make_lists(w, transfer, n, err);
+    return rc == CM_OK ? make_buffers(w, &need, err) : rc;
 }
 
 void cm_worker_release(cm_worker *w)
@@ -75,7 +98,14 @@ void cm_worker_release(cm_worker *w)
     cm_buf_release(&w->converted);
     cm_buf_release(&w->encoded);
     cm_buf_release(&w->spilled);
-    free(w->piece.slot);
+    cm_buf_release(&w->packed);
+    cm_fetch_many_release(&w->many);
+    free(w->piece);
+    free(w->slot);
+    free(w->target);
+    free(w->item);
+    free(w->nelem);
+    free(w->put);
 }
 
 /* How the slot of target chunk COORD is laid out. */
@@ -117,9 +147,8 @@ static void source_box(const cm_piece *p, cm_box *box)
     }
 }
 
-static int load_box(cm_worker *w, cm_loaded *out, cm_error *err)
+static int load_box(cm_worker *w, const cm_piece *p, cm_loaded *out, cm_error *err)
 {
-    const cm_piece *p = &w->piece;
     cm_array *source = p->transfer->source;
     cm_box box;
     source_box(p, &box);
@@ -135,10 +164,68 @@ static int load_box(cm_worker *w, cm_loaded *out, cm_error *err)
     return rc;
 }
 
-static int decode_chunk(cm_worker *w, uint32_t skip, cm_loaded *out, cm_error *err)
+int cm_worker_fetch(cm_worker *w, const cm_transfer *t, size_t n, cm_error *err)
 {
-    const cm_piece *p = &w->piece;
-    cm_array *source = p->transfer->source;
+    cm_array *source = t->source;
+    cm_fetch_item *item = w->item;
+    uint64_t start = cm_now_ns();
+    int rc = CM_OK;
+    if (n == 1) {
+        cm_fetch one = {0};
+        rc = source->ops->fetch(source, item->number, &w->stored, &one, err);
+        item->present = one.present;
+        item->skip = one.skip;
+        item->data = w->stored.data;
+        item->nbytes = w->stored.nbytes;
+    } else if (n > 1) {
+        w->many.item = item;
+        w->many.n = n;
+        rc = cm_array_fetch_many(source, &w->many, err);
+    }
+    if (t->counts != NULL)
+        atomic_fetch_add(&t->counts->fetched, n);
+    if (rc != CM_OK || n == 0)
+        return rc;
+    cm_worker_stage(w, CM_STAGE_READ, t, item->number, start);
+    for (size_t i = 0; i < n; i++)
+        w->stats.read_nbytes += item[i].present ? item[i].nbytes : 0;
+    return CM_OK;
+}
+
+int cm_worker_decode(cm_worker *w, const cm_transfer *t, const cm_fetch_item *item, uint8_t *dst,
+                     cm_error *err)
+{
+    uint64_t start = cm_now_ns();
+    const cm_array *source = t->source;
+    int rc = cm_chain_decode(source->chain, w->ctx, item->data, item->nbytes, item->skip, dst, err);
+    cm_worker_stage(w, CM_STAGE_DECODE, t, item->number, start);
+    if (rc != CM_OK) {
+        uint64_t at[CM_MAX_RANK];
+        char text[CM_MAX_RANK * 21];
+        cm_grid_coord(&source->grid, item->number, at);
+        cm_error_prefix(err, "variable %s: chunk %s", source->name,
+                        cm_coord_text(source->rank, at, text, sizeof(text)));
+    }
+    return rc;
+}
+
+static void count_read(const cm_transfer *t, const uint64_t *coord)
+{
+    cm_box box;
+    if (t->counts == NULL)
+        return;
+    cm_grid_box(&t->source->grid, coord, &box);
+    atomic_fetch_add(&t->counts->nelem_read, cm_box_nelem(&box));
+    atomic_fetch_add(&t->counts->decoded, 1);
+}
+
+/* The elements of piece P from its stored bytes ITEM. */
+static int load_chunk(cm_worker *w, const cm_piece *p, const cm_fetch_item *item, cm_loaded *out,
+                      cm_error *err)
+{
+    const cm_array *source = p->transfer->source;
+    if (!item->present)
+        return CM_OK;
     for (unsigned j = 0; j < source->rank; j++) {
         out->shape[j] = source->grid.chunk[j];
         out->origin[j] = p->coord[j] * source->grid.chunk[j];
@@ -150,70 +237,8 @@ static int decode_chunk(cm_worker *w, uint32_t skip, cm_loaded *out, cm_error *e
             out->in_place && out->origin[j] == p->transfer->sweep.axis[j].start + p->span[j].lo;
     uint8_t *dst = out->in_place ? p->slot[0]->data : w->decoded.data;
     out->data = dst;
-    uint64_t start = cm_now_ns();
-    int rc =
-        cm_chain_decode(source->chain, w->ctx, w->stored.data, w->stored.nbytes, skip, dst, err);
-    cm_worker_stage(w, CM_STAGE_DECODE, p->transfer, p->number, start);
-    if (rc != CM_OK) {
-        char coord[CM_MAX_RANK * 21];
-        cm_error_prefix(err, "variable %s: chunk %s", source->name,
-                        cm_coord_text(source->rank, p->coord, coord, sizeof(coord)));
-    }
-    return rc;
-}
-
-/* The stored bytes go to the output as they are, or as the gzip stream around the same deflate data. */
-static int pass_on(cm_worker *w, cm_error *err)
-{
-    const cm_piece *p = &w->piece;
-    const cm_transfer *t = p->transfer;
-    const cm_buf *bytes = &w->stored;
-    int rc = CM_OK;
-    if (t->pass == CM_PASS_GZIP) {
-        cm_loaded ignored;
-        rc = decode_chunk(w, 0, &ignored, err);
-        if (rc == CM_OK)
-            rc = cm_zlib_to_gzip(&w->stored, ignored.data,
-                                 cm_chain_decoded_nbytes(t->source->chain), &w->encoded, err);
-        bytes = &w->encoded;
-    }
-    uint64_t start = cm_now_ns();
-    if (rc == CM_OK)
-        rc = cm_zarr_writer_put(t->target, p->slot[0]->number, bytes->data, bytes->nbytes, err);
-    cm_worker_stage(w, CM_STAGE_WRITE, t, p->number, start);
-    p->slot[0]->delivered = true;
-    w->stats.passed++;
-    return rc;
-}
-
-static void count_read(const cm_transfer *t, const uint64_t *coord, bool decoded)
-{
-    cm_box box;
-    cm_grid_box(&t->source->grid, coord, &box);
-    atomic_fetch_add(&t->counts->nelem_read, cm_box_nelem(&box));
-    atomic_fetch_add(&t->counts->decoded, decoded);
-}
-
-static int load_chunk(cm_worker *w, cm_loaded *out, cm_error *err)
-{
-    const cm_piece *p = &w->piece;
-    cm_array *source = p->transfer->source;
-    cm_fetch fetch = {0};
-    uint64_t start = cm_now_ns();
-    int rc = source->ops->fetch(source, p->number, &w->stored, &fetch, err);
-    if (p->transfer->counts != NULL)
-        atomic_fetch_add(&p->transfer->counts->fetched, 1);
-    if (rc != CM_OK || !fetch.present)
-        return rc;
-    bool pass = p->transfer->pass != CM_PASS_NOTHING && fetch.skip == 0;
-    if (p->transfer->counts != NULL)
-        count_read(p->transfer, p->coord, !pass);
-    cm_worker_stage(w, CM_STAGE_READ, p->transfer, p->number, start);
-    w->stats.read_nbytes += w->stored.nbytes;
-    /* A chunk that skipped a filter is not what the output's metadata says: it is recoded. */
-    if (pass)
-        return pass_on(w, err);
-    return decode_chunk(w, fetch.skip, out, err);
+    count_read(p->transfer, p->coord);
+    return cm_worker_decode(w, p->transfer, item, dst, err);
 }
 
 /* Copies what PIECE and the target chunk COORD share. */
@@ -264,157 +289,39 @@ static void scatter(const cm_piece *p, const cm_loaded *from)
     }
 }
 
-int cm_worker_piece(cm_worker *w, cm_error *err)
+/* ITEM: the stored bytes of a chunked source's piece. */
+static int move_piece(cm_worker *w, const cm_piece *p, const cm_fetch_item *item, cm_error *err)
 {
-    const cm_transfer *t = w->piece.transfer;
+    const cm_transfer *t = p->transfer;
     cm_loaded from = {0};
     int rc = CM_OK;
-    cm_monitor_at(w->monitor, t->source->name, w->piece.number, "reading");
     w->stats.pieces++;
-    if (!w->piece.absent)
-        rc = t->source->chunked ? load_chunk(w, &from, err) : load_box(w, &from, err);
-    bool delivered =
-        t->pass != CM_PASS_NOTHING && w->piece.slot[0] != NULL && w->piece.slot[0]->delivered;
-    if (rc == CM_OK && !from.in_place && !delivered) {
+    if (!p->absent)
+        rc = t->source->chunked ? load_chunk(w, p, item, &from, err) : load_box(w, p, &from, err);
+    if (rc == CM_OK && !from.in_place) {
         uint64_t start = cm_now_ns();
-        scatter(&w->piece, &from);
-        cm_worker_stage(w, CM_STAGE_SCATTER, t, w->piece.number, start);
+        scatter(p, &from);
+        cm_worker_stage(w, CM_STAGE_SCATTER, t, p->number, start);
     }
-    if (rc == CM_OK && t->spill != NULL && !w->piece.absent)
-        rc = cm_spill_piece(w, &from, err);
+    if (rc == CM_OK && t->spill != NULL && !p->absent)
+        rc = cm_spill_piece(w, p, &from, err);
     return rc;
 }
 
-/* Sets what lies outside VALID (from the chunk's origin) to FILL; NULL: to zeros. */
-static void pad(const cm_grid *grid, const cm_box *valid, uint8_t *data, size_t itemsize,
-                const uint8_t *fill)
+int cm_worker_pieces(cm_worker *w, cm_error *err)
 {
-    int64_t stride[CM_MAX_RANK];
-    uint64_t shape[CM_MAX_RANK];
-    cm_strides_c(grid->rank, grid->chunk, itemsize, stride);
-    /* Dimension by dimension: past the end along j, inside the valid part before j, all of the chunk after. */
-    memcpy(shape, grid->chunk, sizeof(shape));
-    for (unsigned j = 0; j < grid->rank; j++) {
-        uint64_t rest = grid->chunk[j] - valid->shape[j];
-        if (rest > 0) {
-            shape[j] = rest;
-            cm_fill_nd(grid->rank, shape, itemsize, data + (int64_t)valid->shape[j] * stride[j],
-                       stride, fill);
-        }
-        shape[j] = valid->shape[j];
+    const cm_transfer *t = w->piece[0].transfer;
+    size_t n = 0;
+    cm_monitor_at(w->monitor, t->source->name, w->piece[0].number, "reading");
+    for (size_t i = 0; i < w->npieces && t->source->chunked; i++)
+        if (!w->piece[i].absent)
+            w->item[n++].number = w->piece[i].number;
+    int rc = cm_worker_fetch(w, t, n, err);
+    const cm_fetch_item *item = w->item;
+    for (size_t i = 0; i < w->npieces && rc == CM_OK; i++) {
+        const cm_piece *p = &w->piece[i];
+        rc = move_piece(w, p, item, err);
+        item += !p->absent;
     }
-}
-
-/* Notes that a stored element is the value that readers take for "nothing here".  What lies outside VALID is overwritten. */
-static void watch_for_fill(const cm_transfer *t, const cm_grid *grid, const cm_box *valid,
-                           uint8_t *data)
-{
-    size_t itemsize = t->target_type.nbytes;
-    const uint8_t *fill = t->target_fill;
-    uint8_t other[16];
-    if (t->found_fill == NULL || itemsize > sizeof(other) ||
-        atomic_load_explicit(t->found_fill, memory_order_relaxed))
-        return;
-    for (size_t i = 0; i < itemsize; i++)
-        other[i] = (uint8_t)~fill[i];
-    pad(grid, valid, data, itemsize, other);
-    bool found = false;
-    if (itemsize == 1)
-        found = memchr(data, fill[0], grid->chunk_nelem) != NULL;
-    for (uint64_t i = 0; itemsize > 1 && i < grid->chunk_nelem && !found; i++)
-        found = memcmp(data + i * itemsize, fill, itemsize) == 0;
-    if (found)
-        atomic_store(t->found_fill, true);
-}
-
-/* The elements VALID of SLOT where a whole chunk has them: in the slot, or in W's own buffer. */
-static uint8_t *place_in_chunk(cm_worker *w, const cm_slot *slot, const cm_grid *grid,
-                               const cm_box *valid)
-{
-    int64_t from[CM_MAX_RANK], to[CM_MAX_RANK];
-    size_t itemsize = slot->transfer->source->dtype.nbytes;
-    if (!slot->transfer->clips || cm_box_nelem(valid) == grid->chunk_nelem)
-        return slot->data;
-    cm_strides_c(grid->rank, valid->shape, itemsize, from);
-    cm_strides_c(grid->rank, grid->chunk, itemsize, to);
-    cm_copy_nd(grid->rank, valid->shape, itemsize, w->decoded.data, to, slot->data, from);
-    return w->decoded.data;
-}
-
-/* The target chunk as the target's type has it, padded; *data is the slot's or one of W's. */
-static int finish_elements(cm_worker *w, cm_slot *slot, const cm_grid *grid, const uint64_t *coord,
-                           const cm_box *valid, uint8_t **data, cm_error *err)
-{
-    const cm_transfer *t = slot->transfer;
-    bool edge = cm_grid_is_edge(grid, coord);
-    uint8_t *elements = place_in_chunk(w, slot, grid, valid);
-    *data = elements;
-    if (t->conversion == NULL) {
-        watch_for_fill(t, grid, valid, elements);
-        if (edge)
-            pad(grid, valid, elements, t->target_type.nbytes, t->target_fill);
-        return CM_OK;
-    }
-    uint64_t bad = 0;
-    if (edge)
-        pad(grid, valid, elements, t->source->dtype.nbytes, NULL);
-    *data = w->converted.data;
-    int rc = cm_conversion_run(t->conversion, *data, elements, grid->chunk_nelem, &bad, err);
-    if (rc == CM_OK && edge)
-        pad(grid, valid, *data, t->target_type.nbytes, t->target_fill);
     return rc;
-}
-
-static int put(cm_worker *w, cm_slot *slot, const cm_grid *grid, uint8_t *data, cm_error *err)
-{
-    const cm_transfer *t = slot->transfer;
-    const cm_chain *chain = cm_zarr_writer_chain(t->target);
-    uint64_t start = cm_now_ns();
-    if (t->skip_empty &&
-        cm_all_equal(data, grid->chunk_nelem, t->target_type.nbytes, t->target_fill))
-        return cm_transfer_skip(t, slot->number, err);
-    size_t nbytes = grid->chunk_nelem * t->target_type.nbytes;
-    if (!cm_chain_is_raw(chain)) {
-        int rc = cm_chain_encode(chain, w->ctx, data, w->encoded.data, &nbytes, err);
-        start = cm_worker_stage(w, CM_STAGE_ENCODE, t, slot->number, start);
-        if (rc != CM_OK)
-            return rc;
-        data = w->encoded.data;
-    }
-    int rc = cm_zarr_writer_put(t->target, slot->number, data, nbytes, err);
-    cm_worker_stage(w, CM_STAGE_WRITE, t, slot->number, start);
-    return rc;
-}
-
-void cm_transfer_count_delivered(const cm_transfer *t, const cm_box *valid)
-{
-    if (t->counts == NULL)
-        return;
-    atomic_fetch_add(&t->counts->delivered, 1);
-    atomic_fetch_add(&t->counts->nelem_written, cm_box_nelem(valid));
-}
-
-int cm_worker_target(cm_worker *w, cm_slot *slot, cm_error *err)
-{
-    const cm_grid *grid = cm_zarr_writer_grid(slot->transfer->target);
-    uint64_t coord[CM_MAX_RANK];
-    cm_box valid;
-    uint8_t *data;
-    cm_grid_coord(grid, slot->number, coord);
-    cm_grid_box(grid, coord, &valid);
-    cm_monitor_at(w->monitor, slot->transfer->source->name, slot->number, "writing");
-    int rc = CM_OK;
-    if (!slot->delivered &&
-        (rc = finish_elements(w, slot, grid, coord, &valid, &data, err)) != CM_OK) {
-        char text[CM_MAX_RANK * 21];
-        cm_error_prefix(err, "variable %s: chunk %s of the output", slot->transfer->source->name,
-                        cm_coord_text(grid->rank, coord, text, sizeof(text)));
-        return rc;
-    }
-    /* The writer's errors say where. */
-    if (!slot->delivered && (rc = put(w, slot, grid, data, err)) != CM_OK)
-        return rc;
-    cm_monitor_add(w->monitor, cm_box_nelem(&valid) * slot->transfer->source->dtype.nbytes);
-    cm_transfer_count_delivered(slot->transfer, &valid);
-    return CM_OK;
 }

@@ -168,32 +168,100 @@ static int finish_shard(const cm_shard_set *set, shard *s, cm_shard_done *done, 
     return rc;
 }
 
-int cm_shard_set_deliver(cm_shard_set *set, uint64_t number, const void *data, size_t nbytes,
-                         cm_shard_done *done, cm_error *err)
+/* Where a chunk lies; going on to the next number takes no division within a row of a shard. */
+typedef struct place {
+    uint64_t number;
+    uint64_t coord[CM_MAX_RANK]; /* of the shard */
+    uint64_t shard;
+    uint64_t local; /* number within the shard */
+    uint64_t rest;  /* chunks that follow it in its row of the shard */
+} place;
+
+static void find_place(const cm_shard_set *set, uint64_t number, place *p)
 {
     const cm_grid *within = cm_shard_grid(set->layout);
-    uint64_t coord[CM_MAX_RANK], shard_coord[CM_MAX_RANK], rest[CM_MAX_RANK];
-    *done = (cm_shard_done){0};
+    uint64_t coord[CM_MAX_RANK], local[CM_MAX_RANK];
+    unsigned rank = set->grid->rank;
     cm_grid_coord(set->grid, number, coord);
-    for (unsigned i = 0; i < set->grid->rank; i++) {
-        shard_coord[i] = coord[i] / within->count[i];
-        rest[i] = coord[i] % within->count[i];
+    for (unsigned i = 0; i < rank; i++) {
+        p->coord[i] = coord[i] / within->count[i];
+        local[i] = coord[i] % within->count[i];
     }
-    uint64_t shard_number = cm_grid_number(set->outer, shard_coord);
-    shard *s;
-    int rc = get_shard(set, shard_number, shard_coord, &s, err);
-    if (rc == CM_OK && data) {
-        rc = open_shard(set, s, shard_coord, err);
-        if (rc == CM_OK) {
-            uint64_t offset = atomic_fetch_add(&s->end, nbytes);
-            rc = cm_object_write(s->object, offset, data, nbytes, err);
-            s->entry[cm_grid_number(within, rest)] = (cm_shard_entry){offset, nbytes};
-        }
+    p->number = number;
+    p->shard = cm_grid_number(set->outer, p->coord);
+    p->local = cm_grid_number(within, local);
+    p->rest = 0;
+    if (rank > 0) {
+        uint64_t in_shard = within->count[rank - 1] - local[rank - 1];
+        uint64_t in_array = set->grid->count[rank - 1] - coord[rank - 1];
+        p->rest = (in_shard < in_array ? in_shard : in_array) - 1;
     }
-    /* What failed is never counted down, so that the shard cannot become whole. */
-    if (rc || atomic_fetch_sub(&s->left, 1) != 1)
+}
+
+/* From the chunk at P to chunk NUMBER. */
+static void move_place(const cm_shard_set *set, uint64_t number, place *p)
+{
+    if (number != p->number + 1 || p->rest == 0) {
+        find_place(set, number, p);
+        return;
+    }
+    p->number++;
+    p->local++;
+    p->rest--;
+}
+
+/* How many chunks from the first, which lies at P, go together; *nbytes of them. */
+static size_t count_together(const cm_shard_set *set, const cm_zarr_put *put, size_t n, place p,
+                             size_t *nbytes)
+{
+    uint64_t same = p.shard;
+    size_t i = 1;
+    *nbytes = put[0].nbytes;
+    for (; put[0].data && i < n; i++) {
+        if ((const uint8_t *)put[0].data + *nbytes != put[i].data)
+            break;
+        move_place(set, put[i].number, &p);
+        if (p.shard != same)
+            break;
+        *nbytes += put[i].nbytes;
+    }
+    return i;
+}
+
+/* Writes the chunks PUT, side by side in memory, behind each other into S; the first lies at P. */
+static int write_together(const cm_shard_set *set, shard *s, const cm_zarr_put *put, size_t n,
+                          size_t nbytes, place p, cm_error *err)
+{
+    int rc = open_shard(set, s, p.coord, err);
+    if (rc)
         return rc;
-    atomic_store(&set->slot[shard_number], NULL);
+    uint64_t offset = atomic_fetch_add(&s->end, nbytes);
+    rc = cm_object_write(s->object, offset, put[0].data, nbytes, err);
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0)
+            move_place(set, put[i].number, &p);
+        s->entry[p.local] = (cm_shard_entry){offset, put[i].nbytes};
+        offset += put[i].nbytes;
+    }
+    return rc;
+}
+
+int cm_shard_set_deliver(cm_shard_set *set, const cm_zarr_put *put, size_t n, size_t *taken,
+                         cm_shard_done *done, cm_error *err)
+{
+    place first;
+    size_t nbytes;
+    shard *s;
+    *done = (cm_shard_done){0};
+    find_place(set, put[0].number, &first);
+    *taken = count_together(set, put, n, first, &nbytes);
+    int rc = get_shard(set, first.shard, first.coord, &s, err);
+    if (rc == CM_OK && put[0].data)
+        rc = write_together(set, s, put, *taken, nbytes, first, err);
+    /* What failed is never counted down, so that the shard cannot become whole. */
+    if (rc || atomic_fetch_sub(&s->left, *taken) != *taken)
+        return rc;
+    atomic_store(&set->slot[first.shard], NULL);
     rc = finish_shard(set, s, done, err);
     shard_free(s);
     return rc;

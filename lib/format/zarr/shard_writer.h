@@ -9,8 +9,7 @@
 #define CM_FORMAT_ZARR_SHARD_WRITER_H
 
 #include "codec/shard.h"
-#include "format/zarr/meta.h"
-#include "store/store.h"
+#include "format/zarr/writer.h"
 
 typedef struct cm_shard_set cm_shard_set;
 
@@ -28,8 +27,12 @@ int cm_shard_set_create(cm_store *store, const char *prefix, const cm_zarr_meta 
 void cm_shard_set_free(cm_shard_set *set);
 size_t cm_shard_set_memory(const cm_shard_set *set); /* of one shard */
 
-/* Chunk NUMBER of the array's grid is DATA; DATA NULL: it is left out. */
-int cm_shard_set_deliver(cm_shard_set *set, uint64_t number, const void *data, size_t nbytes,
+/*
+ * The first of the N >= 1 chunks PUT, numbers of the array's grid, and those after
+ * it that lie side by side with it both in memory and in its shard: *taken of them,
+ * with one request.  DATA NULL: the chunk is left out.
+ */
+int cm_shard_set_deliver(cm_shard_set *set, const cm_zarr_put *put, size_t n, size_t *taken,
                          cm_shard_done *done, cm_error *err);
 
 #endif

@@ -149,52 +149,68 @@ static int outer_key(const cm_zarr_writer *w, uint64_t outer, char **out, cm_err
     return *out ? CM_OK : CM_ENOMEM;
 }
 
-/* DATA NULL: the chunk is left out. */
-static int deliver(cm_zarr_writer *w, uint64_t number, const void *data, size_t nbytes,
-                   cm_error *err)
+static int put_object(cm_zarr_writer *w, const cm_zarr_put *put, cm_error *err)
 {
-    if (w->shards) {
-        cm_shard_done done;
-        int rc = cm_shard_set_deliver(w->shards, number, data, nbytes, &done, err);
-        if (rc == CM_OK && done.made) {
-            atomic_fetch_add(&w->nobjects, 1);
-            atomic_fetch_add(&w->nbytes, done.nbytes);
-        }
-        return rc;
-    }
-    if (!data)
-        return CM_OK;
     char *key;
-    int rc = outer_key(w, number, &key, err);
+    int rc = outer_key(w, put->number, &key, err);
     if (rc)
         return rc;
-    rc = cm_store_put(w->store, key, data, nbytes, err);
+    rc = cm_store_put(w->store, key, put->data, put->nbytes, err);
     free(key);
     if (rc == CM_OK)
         atomic_fetch_add(&w->nobjects, 1);
     return rc;
 }
 
-int cm_zarr_writer_put(cm_zarr_writer *w, uint64_t number, const void *data, size_t nbytes,
-                       cm_error *err)
+/* *taken of the N chunks PUT, which are marked; DATA NULL: left out. */
+static int deliver(cm_zarr_writer *w, const cm_zarr_put *put, size_t n, size_t *taken,
+                   cm_error *err)
 {
-    int rc = mark(w, number, err);
-    if (rc)
-        return rc;
-    rc = prefix_chunk(err, w, number, deliver(w, number, data ? data : "", nbytes, err));
-    if (rc == CM_OK) {
-        atomic_fetch_add(&w->nchunks, 1);
-        atomic_fetch_add(&w->nbytes, nbytes);
+    *taken = 1;
+    if (!w->shards)
+        return put->data ? put_object(w, put, err) : CM_OK;
+    cm_shard_done done;
+    int rc = cm_shard_set_deliver(w->shards, put, n, taken, &done, err);
+    if (rc == CM_OK && done.made) {
+        atomic_fetch_add(&w->nobjects, 1);
+        atomic_fetch_add(&w->nbytes, done.nbytes);
     }
     return rc;
 }
 
+int cm_zarr_writer_put_many(cm_zarr_writer *w, const cm_zarr_put *put, size_t n, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; i < n && rc == CM_OK; i++)
+        rc = mark(w, put[i].number, err);
+    for (size_t taken, i = 0; i < n && rc == CM_OK; i += taken) {
+        uint64_t nbytes = 0;
+        rc = prefix_chunk(err, w, put[i].number, deliver(w, put + i, n - i, &taken, err));
+        for (size_t k = 0; k < taken; k++)
+            nbytes += put[i + k].nbytes;
+        if (rc == CM_OK) {
+            atomic_fetch_add(&w->nchunks, taken);
+            atomic_fetch_add(&w->nbytes, nbytes);
+        }
+    }
+    return rc;
+}
+
+int cm_zarr_writer_put(cm_zarr_writer *w, uint64_t number, const void *data, size_t nbytes,
+                       cm_error *err)
+{
+    cm_zarr_put put = {number, data ? data : "", nbytes};
+    return cm_zarr_writer_put_many(w, &put, 1, err);
+}
+
 int cm_zarr_writer_skip(cm_zarr_writer *w, uint64_t number, cm_error *err)
 {
+    cm_zarr_put nothing = {.number = number};
+    size_t taken;
     int rc = mark(w, number, err);
     if (rc)
         return rc;
-    rc = prefix_chunk(err, w, number, deliver(w, number, NULL, 0, err));
+    rc = prefix_chunk(err, w, number, deliver(w, &nothing, 1, &taken, err));
     if (rc == CM_OK)
         atomic_fetch_add(&w->nskipped, 1);
     return rc;

@@ -35,6 +35,14 @@ size_t cm_zarr_writer_shard_memory(const cm_zarr_writer *w);
 /* Chunk NUMBER is DATA, encoded.  Each chunk is put or skipped exactly once.  Any thread. */
 int cm_zarr_writer_put(cm_zarr_writer *w, uint64_t number, const void *data, size_t nbytes,
                        cm_error *err);
+typedef struct cm_zarr_put {
+    uint64_t number;
+    const void *data; /* encoded */
+    size_t nbytes;
+} cm_zarr_put;
+
+/* The same for N chunks.  Those that follow each other here and in memory go into a shard with one request. */
+int cm_zarr_writer_put_many(cm_zarr_writer *w, const cm_zarr_put *put, size_t n, cm_error *err);
 /* Chunk NUMBER holds only the fill value and is left out. */
 int cm_zarr_writer_skip(cm_zarr_writer *w, uint64_t number, cm_error *err);
 /*
