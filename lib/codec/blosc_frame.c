@@ -147,37 +147,58 @@ int cm_blosc_zstd_level(int level)
     return level < 9 ? 2 * level - 1 : ZSTD_maxCLevel();
 }
 
-int cm_blosc_encode_block(const cm_codec_step *step, cm_codec_ctx *ctx, uint32_t typesize,
-                          cm_span src, cm_room *dst, cm_error *err)
+/* *MADE is what DATA became; 0: it would not fit ROOM_NBYTES. */
+static int encode_stream(const cm_codec_step *step, cm_codec_ctx *ctx, int format,
+                         const uint8_t *data, size_t nbytes, uint8_t *dst, size_t room_nbytes,
+                         size_t *made, cm_error *err)
+{
+    const int level = step->spec->level;
+    if (format == FORMAT_LZ4) { /* c-blosc's acceleration for its own level */
+        const int n = LZ4_compress_fast((const char *)data, (char *)dst, (int)nbytes,
+                                        (int)room_nbytes, 10 - level);
+        *made = n > 0 ? (size_t)n : 0;
+        return CM_OK;
+    }
+    ZSTD_CCtx *c = cm_ctx_zstd_encoder(ctx, err);
+    if (!c)
+        return CM_ENOMEM;
+    size_t n = ZSTD_compressCCtx(c, dst, room_nbytes, data, nbytes, cm_blosc_zstd_level(level));
+    *made = ZSTD_isError(n) ? 0 : n;
+    return CM_OK;
+}
+
+int cm_blosc_encode_block(const cm_codec_step *step, cm_codec_ctx *ctx, const char *cname,
+                          uint32_t typesize, cm_span src, cm_room *dst, cm_error *err)
 {
     enum {
         FIRST = CM_BLOSC_HEADER_NBYTES + 4 /* one offset, */ + 4 /* one length */
     };
-    bool asked = step->spec->blosc.shuffle == CM_BLOSC_SHUFFLE;
+    const bool asked = step->spec->blosc.shuffle == CM_BLOSC_SHUFFLE;
+    const int format = strcmp(cname, "lz4") == 0 ? FORMAT_LZ4 : FORMAT_ZSTD;
     const uint8_t *data = src.data;
-    ZSTD_CCtx *c = cm_ctx_zstd_encoder(ctx, err);
-    int rc = c ? CM_OK : CM_ENOMEM;
-    if (asked && typesize > 1 && !rc) {
+    size_t made = 0;
+    int rc = CM_OK;
+    if (asked && typesize > 1) {
         rc = cm_buf_reserve(&ctx->work, src.nbytes, err);
         if (!rc)
             cm_shuffle(step->simd, typesize, ctx->work.data, src.data, src.nbytes);
         data = ctx->work.data;
     }
+    /* Eight bytes less than it has, so that offset and length do not make the frame longer. */
+    if (!rc)
+        rc = encode_stream(step, ctx, format, data, src.nbytes, dst->data + FIRST, src.nbytes - 8,
+                           &made, err);
     if (rc)
         return rc;
-    /* Eight bytes less than it has, so that offset and length do not make the frame longer. */
-    size_t made = ZSTD_compressCCtx(c, dst->data + FIRST, src.nbytes - 8, data, src.nbytes,
-                                    cm_blosc_zstd_level(step->spec->level));
-    bool stored = ZSTD_isError(made);
     uint8_t *header = dst->data;
     header[0] = 2; /* BLOSC_VERSION_FORMAT */
-    header[1] = 1; /* of zstd's streams */
-    header[2] = (uint8_t)(NOT_SPLIT | FORMAT_ZSTD << FORMAT_SHIFT | (asked ? BYTE_SHUFFLE : 0) |
-                          (stored ? STORED : 0));
+    header[1] = 1; /* of the streams of both */
+    header[2] = (uint8_t)(NOT_SPLIT | format << FORMAT_SHIFT | (asked ? BYTE_SHUFFLE : 0) |
+                          (made ? 0 : STORED));
     header[3] = (uint8_t)typesize;
     cm_store_le32(header + 4, (uint32_t)src.nbytes);
     cm_store_le32(header + 8, (uint32_t)src.nbytes);
-    if (stored) {
+    if (!made) {
         memcpy(dst->data + CM_BLOSC_HEADER_NBYTES, src.data, src.nbytes);
         dst->nbytes = CM_BLOSC_HEADER_NBYTES + src.nbytes;
     } else {

@@ -30,12 +30,12 @@ int cm_blosc_decode_frame(const cm_codec_step *step, cm_codec_ctx *ctx, const cm
 int cm_blosc_zstd_level(int level);
 
 /*
- * SRC as one block of zstd, byte for byte what c-blosc makes of it; data that
- * would not shrink are stored as they are.  DST has room for 16 bytes more than
- * SRC, whose length is a multiple of TYPESIZE and from 128 bytes to
+ * SRC as one block of CNAME, "zstd" (byte for byte what c-blosc makes of it) or
+ * "lz4"; data that would not shrink are stored as they are.  DST has room for 16
+ * bytes more than SRC, whose length is a multiple of TYPESIZE and from 128 bytes to
  * BLOSC_MAX_BLOCKSIZE.
  */
-int cm_blosc_encode_block(const cm_codec_step *step, cm_codec_ctx *ctx, uint32_t typesize,
-                          cm_span src, cm_room *dst, cm_error *err);
+int cm_blosc_encode_block(const cm_codec_step *step, cm_codec_ctx *ctx, const char *cname,
+                          uint32_t typesize, cm_span src, cm_room *dst, cm_error *err);
 
 #endif
