@@ -244,7 +244,8 @@ enum {
     CM_BENCH_MEETING_NBYTES = 16 /* of a sample and a chunk, while a plan is made */
 };
 uint64_t cm_bench_workers_nbytes(const cm_bench *b); /* this process, and all that read */
-uint64_t cm_bench_other_nbytes(const cm_bench *b);   /* records, device, validation */
+uint64_t cm_bench_room(const cm_bench *b); /* that this process may take yet, its workers gone */
+uint64_t cm_bench_other_nbytes(const cm_bench *b); /* records, device, validation */
 uint64_t cm_bench_plan_nbytes(const cm_epoch_plan *plan);
 
 /* readbench_memory.c: slots and stash within the limit; makes the arena. */

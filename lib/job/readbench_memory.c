@@ -11,7 +11,8 @@
 enum {
     SLOT_ALIGN = 4096,
     DEFAULT_WINDOW = 64,
-    MOST_AHEAD = 2
+    MOST_AHEAD = 2,
+    LEAST_MEETINGS = 1 << 20
 };
 #define DEFAULT_SLOT ((uint64_t)16 << 20)
 
@@ -42,14 +43,15 @@ static uint64_t total_nbytes(const cm_bench *b, uint64_t nslots, uint64_t nstash
 
 /* ---- the map loader ------------------------------------------------------------------------ */
 
+/* One MiB more than is needed now: a process does not have the same each time.  Stores that are measured in turn share. */
 static int too_large(const cm_bench *b, uint64_t need, cm_error *err)
 {
     return cm_fail(err, CM_EBUDGET,
                    "%" PRIu64 " workers and a batch of %zu bytes take %" PRIu64
                    " MiB, the memory allowed is %" PRIu64
                    " MiB: fewer --workers, a smaller --batch, or a larger --memory",
-                   (uint64_t)b->npools * b->setting.workers, b->slot_nbytes, (need >> 20) + 1,
-                   b->memory_limit >> 20);
+                   (uint64_t)b->npools * b->setting.workers, b->slot_nbytes,
+                   b->nsharing * ((need >> 20) + 2), b->nsharing * b->memory_limit >> 20);
 }
 
 /* One slot for each batch under way, and one that the step holds; one more where the next is copied meanwhile. */
@@ -101,10 +103,11 @@ int cm_bench_plan_epoch(const cm_bench *b, const cm_bench_rank *r, uint64_t epoc
     return cm_epoch_plan_make(&request, plan, err);
 }
 
-/* The most that any epoch of any rank will need. */
-static int find_needs(cm_bench *b, cm_loader_needs *most, cm_error *err)
+/* The most that any epoch of any rank will need, and the peak of its stash. */
+static int find_needs(cm_bench *b, cm_loader_needs *most, uint64_t *peak, cm_error *err)
 {
     int rc = CM_OK;
+    *peak = 0;
     *most = (cm_loader_needs){.nslots = 1};
     for (unsigned r = 0; r < b->setting.ranks; r++)
         for (uint64_t e = 0; e < b->options->epochs && rc == CM_OK; e++) {
@@ -114,6 +117,7 @@ static int find_needs(cm_bench *b, cm_loader_needs *most, cm_error *err)
             if (rc == CM_OK)
                 rc = cm_loader_plan_needs(&plan, &b->rank[r].share, &needs, err);
             const uint64_t nbytes = cm_bench_plan_nbytes(&plan);
+            *peak = plan.peak_stash > *peak ? plan.peak_stash : *peak;
             cm_epoch_plan_release(&plan);
             if (rc != CM_OK)
                 return rc;
@@ -147,75 +151,98 @@ static unsigned least_ahead(const cm_bench *b)
                : 0; /* held while the next is waited for */
 }
 
-/* Slots for NEEDS, and for more batches where there is room.  *NEED is what the least would take. */
-static bool fit_slots(cm_bench *b, const cm_loader_needs *needs, uint64_t *need)
+/* What was found while looking for a plan that fits. */
+typedef struct search {
+    bool fits;
+    uint64_t need;  /* bytes, of the least that was tried; UINT64_MAX: none had an order */
+    uint64_t stash; /* samples, the least peak of a window's order */
+    uint64_t slots; /* the least that --slots was too few for; 0: it was not */
+} search;
+
+/* Slots for NEEDS, and for more batches where there is room. */
+static void try_needs(cm_bench *b, const cm_loader_needs *needs, search *s)
 {
     const uint64_t least = needs->nslots + least_ahead(b);
     const uint64_t given = b->options->slots;
+    if (given != 0 && given < least) {
+        s->slots = s->slots == 0 || least < s->slots ? least : s->slots;
+        return;
+    }
+    const uint64_t need = total_nbytes(b, given != 0 ? given : least, needs->nstash);
+    s->need = need < s->need ? need : s->need;
     b->nstash = needs->nstash;
     b->max_pieces = needs->max_pieces > b->batch ? needs->max_pieces : b->batch;
-    *need = total_nbytes(b, given > least ? given : least, b->nstash);
-    for (uint64_t n = given != 0 ? given : needs->nslots + MOST_AHEAD; n >= least; n--)
-        if (n <= UINT32_MAX && total_nbytes(b, n, b->nstash) <= b->memory_limit) {
-            b->nslots = (unsigned)n;
-            return true;
-        }
-    return false;
+    uint64_t n = given != 0 ? given : needs->nslots + MOST_AHEAD;
+    while (n > least && total_nbytes(b, n, b->nstash) > b->memory_limit)
+        n--;
+    s->fits = n <= UINT32_MAX && total_nbytes(b, n, b->nstash) <= b->memory_limit;
+    b->nslots = (unsigned)n;
 }
 
-/* No order's stash fits: what the least would take. */
-static int refuse_stash(cm_bench *b, const cm_error *why, cm_error *err)
+/* A smaller window where the batches of one do not fit; a window that the user gave is not changed. */
+static int try_windows(cm_bench *b, search *s, cm_error *err)
 {
-    cm_loader_needs needs;
+    const uint64_t given = b->options->window;
+    int rc = CM_OK;
+    s->stash = UINT64_MAX;
+    for (b->window = given != 0 ? given : DEFAULT_WINDOW; b->window > 0; b->window /= 2) {
+        cm_loader_needs needs;
+        uint64_t peak;
+        rc = find_needs(b, &needs, &peak, err);
+        if (rc != CM_OK)
+            return rc;
+        s->stash = peak < s->stash ? peak : s->stash;
+        try_needs(b, &needs, s);
+        if (s->fits || given != 0)
+            break;
+    }
+    return CM_OK;
+}
+
+/* No order's stash fits: says what the least would take. */
+static int refuse_stash(cm_bench *b, search *s, const cm_error *why, cm_error *err)
+{
     cm_error ignored;
     int rc = CM_EBUDGET;
     while (rc == CM_EBUDGET && b->max_stash < b->rank[0].share.per_rank) {
         b->max_stash = 2 * b->max_stash + 1;
-        rc = find_needs(b, &needs, &ignored);
+        rc = try_windows(b, s, &ignored);
     }
-    if (rc != CM_OK)
-        return cm_fail(err, CM_EBUDGET, "--loader planned: %s", why->text);
-    const uint64_t least = total_nbytes(b, needs.nslots + least_ahead(b), needs.nstash);
-    const uint64_t half =
-        cm_add_sat(b->fixed_nbytes, cm_mul_sat(2, arena_nbytes(b, 0, needs.nstash)));
-    return too_large(b, least > half ? least : half, err);
+    return s->need != UINT64_MAX ? too_large(b, s->need, err)
+                                 : cm_fail(err, CM_EBUDGET, "--loader planned: %s", why->text);
 }
 
-/* A smaller window where the batches of one do not fit; a window that the user gave is not changed. */
+/* Orders with less in the stash follow where those with more leave no room for batches. */
 static int planned_slots(cm_bench *b, cm_error *err)
 {
-    const uint64_t given = b->options->window;
     const uint64_t left = b->memory_limit > b->fixed_nbytes ? b->memory_limit - b->fixed_nbytes : 0;
     const uint64_t each = left / b->setting.ranks;
-    cm_loader_needs needs;
+    search s = {.need = UINT64_MAX};
     cm_error inner = {0};
-    uint64_t need = 0;
     int rc = refuse_unchunked(b, err);
     if (rc != CM_OK)
         return rc;
-    if (left == 0)
-        return too_large(b, total_nbytes(b, 1 + least_ahead(b), 0), err);
-    b->max_stash = each / 2 / (b->shared.space.sample_nbytes + 1);
-    b->max_meetings = each / CM_BENCH_MEETING_NBYTES + 1;
-    for (b->window = given != 0 ? given : DEFAULT_WINDOW; b->window > 0; b->window /= 2) {
-        rc = find_needs(b, &needs, &inner);
-        if (rc == CM_EBUDGET)
-            return refuse_stash(b, &inner, err);
-        if (rc != CM_OK) {
-            *err = inner;
-            return rc;
-        }
-        if (b->options->slots != 0 && b->options->slots < needs.nslots + least_ahead(b))
-            rc = cm_fail(err, CM_EINVAL,
-                         "--slots %u: the planned loader has %" PRIu64
-                         " batches under way at once with a window of %" PRIu64 " chunks",
-                         b->options->slots, needs.nslots + least_ahead(b), b->window);
-        else if (fit_slots(b, &needs, &need))
-            return CM_OK;
-        if (given != 0)
-            break;
+    b->max_stash = each / (b->shared.space.sample_nbytes + 1);
+    b->max_meetings = each / CM_BENCH_MEETING_NBYTES;
+    if (b->max_meetings < LEAST_MEETINGS) /* so that what is refused can be counted */
+        b->max_meetings = LEAST_MEETINGS;
+    rc = try_windows(b, &s, &inner);
+    while (rc == CM_OK && !s.fits && s.stash > 0) {
+        b->max_stash = s.stash - 1;
+        rc = try_windows(b, &s, &inner);
     }
-    return rc != CM_OK ? rc : too_large(b, need, err);
+    if (rc != CM_OK && rc != CM_EBUDGET) {
+        if (err != NULL)
+            *err = inner;
+        return rc;
+    }
+    if (s.fits)
+        return CM_OK;
+    if (s.slots != 0)
+        return cm_fail(err, CM_EINVAL,
+                       "--slots %u: the planned loader has %" PRIu64 " batches under way at once",
+                       b->options->slots, s.slots);
+    return s.need != UINT64_MAX ? too_large(b, s.need, err) : refuse_stash(b, &s, &inner, err);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */

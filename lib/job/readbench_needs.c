@@ -169,6 +169,14 @@ uint64_t cm_bench_other_nbytes(const cm_bench *b)
     return total;
 }
 
+uint64_t cm_bench_room(const cm_bench *b)
+{
+    const uint64_t limit = cm_mul_sat(b->memory_limit, b->nsharing);
+    uint64_t here, own;
+    resident(&here, &own);
+    return limit > here ? limit - here : 0;
+}
+
 /* ---- plans ---------------------------------------------------------------------------------- */
 
 /* While a plan is made; what is kept of it, and what the loader keeps besides, is less. */
