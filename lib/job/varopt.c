@@ -1,10 +1,10 @@
 #include "job/varopt.h"
 
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "job/glob.h"
 
 char *cm_find_unescaped(const char *text, char c)
 {
@@ -45,10 +45,10 @@ int cm_split(const char *text, char separator, cm_part_visit *visit, void *conte
     return rc;
 }
 
-/* '\' quotes in fnmatch what it escapes here.  A name like "flux[1]" means itself too. */
+/* A name like "flux[1]" means itself too. */
 static bool matches(const char *pattern, const char *text)
 {
-    return strcmp(pattern, text) == 0 || fnmatch(pattern, text, 0) == 0;
+    return strcmp(pattern, text) == 0 || cm_glob_matches(pattern, text);
 }
 
 bool cm_name_matches(const char *pattern, const char *name)

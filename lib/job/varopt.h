@@ -3,7 +3,8 @@
  *
  * The text before the first unescaped ':' is a variable (or a glob of variables)
  * unless it is one of the option's own keywords; '\' escapes ':', ',', '=', '*'.
- * A pattern without '/' is held against the last part of a variable's path too.
+ * Globs are those of glob.h; one without '/' is held against the last part of a
+ * variable's path too, so that "t*" means "ocean/tos" as well as "tas".
  */
 #ifndef CM_JOB_VAROPT_H
 #define CM_JOB_VAROPT_H

@@ -634,6 +634,19 @@ def test_a_group_that_is_not_there(out):
     assert not out.exists()
 
 
+@pytest.mark.parametrize("pattern, chosen", [
+    ("*", {"v", "o/v", "o/s/v", "o/s/w"}), ("v", {"v", "o/v", "o/s/v"}), ("o/*", {"o/v"}),
+    ("o/**", {"o/v", "o/s/v", "o/s/w"}), ("**/w", {"o/s/w"}), ("o/*/?", {"o/s/v", "o/s/w"}),
+])
+def test_patterns_and_groups(tmp_path, out, pattern, chosen):
+    path = tmp_path / "groups.nc"
+    with netCDF4.Dataset(path, "w") as ds:
+        for name in ("v", "o/v", "o/s/v", "o/s/w"):
+            ds.createVariable(name, "i2", ())[...] = 1
+    document = convert(path, out, "--variable", pattern)
+    assert {v["name"] for v in document["variables"]} == chosen
+
+
 def test_variables_in_groups_are_chosen_by_path(out):
     document = convert(paths.CORPUS / "groups_nested.nc", out, "--variable", "a/b/v")
     assert "a/b/v" in layout(document) and "d/v" not in layout(document)

@@ -46,6 +46,51 @@ static void test_values_for_variables(void **state)
     cm_varopts_release(&opts);
 }
 
+static void test_globs(void **state)
+{
+    static const struct {
+        const char *pattern, *matching, *others; /* separated by spaces */
+    } rows[] = {
+        {"tas", "tas a/tas a/b/tas", "tasmax a/tas/b Tas"},
+        {"t*", "t tas a/tas a/b/tas", "pr a/pr t/pr"},
+        {"*", "tas a/tas a/b/tas", ""},
+        {"**", "tas a/tas a/b/tas", ""},
+        {"a/*", "a/tas a/pr", "tas b/tas a/b/tas a"},
+        {"a/t*", "a/tas a/t", "a/b/tas a/pr"},
+        {"a/*/tas", "a/b/tas a/c/tas", "a/tas a/b/c/tas"},
+        {"*/tas", "a/tas b/tas", "tas a/b/tas"},
+        {"a/**", "a/tas a/b/tas a/b/c/tas", "a tas b/a/tas ab/tas"},
+        {"**/tas", "tas a/tas a/b/tas", "a/btas tas/a"},
+        {"a/**/tas", "a/tas a/b/tas a/b/c/tas", "tas a/b/pr ab/tas"},
+        {"a**s", "as atas x/abs", "a/s"},
+        {"a/t**", "a/tas", "a/t/s"},
+        {"**/b/**", "b/x a/b/x a/b/c/x", "a/b x/ab/c"},
+        {"t?s", "tas t\303\244s a/tos", "ts taas t/s"},
+        {"[a-c]?", "ax bx x/cx", "dx a"},
+        {"[!a-c]x", "dx x/zx", "ax bx"},
+        {"[^a]x", "bx", "ax"},
+        {"[\303\244\303\266]x", "\303\244x \303\266x", "\303\274x \303x"},
+        {"[]x]", "] x", "y"},
+        {"[a-]", "a -", "b"},
+        {"flux[1]", "flux[1] flux1", "flux2"},
+        {"flux[1", "flux[1", "flux1"},
+        {"a[b/c]d", "a[b/c]d", "abd a/d"},
+        {"t\\*", "t*", "tas"},
+        {"t\\[1]", "t[1]", "t1"},
+        {"*a*a*a*a*a*b", "aaaaab", "aaaaaaaaaaaaaaaaaaaaaa"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (int want = 0; want < 2; want++) {
+            char names[128], *rest = names, *name;
+            strcpy(names, want ? rows[i].matching : rows[i].others);
+            while ((name = strsep(&rest, " ")) != NULL)
+                if (*name != '\0' && cm_name_matches(rows[i].pattern, name) != want)
+                    fail_msg("%s %s %s", rows[i].pattern, want ? "misses" : "matches", name);
+        }
+    }
+}
+
 static void test_a_name_that_no_variable_has(void **state)
 {
     static const char *const text[] = {"tsa:4x4"};
@@ -191,11 +236,9 @@ static void test_codecs_fit_the_type(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values_for_variables),
-        cmocka_unit_test(test_a_name_that_no_variable_has),
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_shapes_that_are_none),
-        cmocka_unit_test(test_codecs),
+        cmocka_unit_test(test_values_for_variables),        cmocka_unit_test(test_globs),
+        cmocka_unit_test(test_a_name_that_no_variable_has), cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_shapes_that_are_none),        cmocka_unit_test(test_codecs),
         cmocka_unit_test(test_codecs_fit_the_type),
     };
     return cmocka_run_group_tests_name("job/options", tests, NULL, NULL);
