@@ -1,0 +1,180 @@
+"""A cache of stored objects on disk: filled, shared, bounded, and right after a crash."""
+
+import concurrent.futures
+import os
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+import zarr
+
+from support import readbench as rb
+from support import tool
+
+SHAPE, CHUNK = (16, 32, 32), (4, 8, 8)
+FIELD = np.random.default_rng(6).random(SHAPE, "f4")
+CHUNKS = 64
+ALL = ["--sample", "4x8x8", "--order", "block-shuffle:1", "--batch", 4, "--batches", 1000]
+
+
+def make(path, fmt=3, values=FIELD):
+    group = zarr.create_group(str(path), zarr_format=fmt, overwrite=True)
+    group.create_array("t", shape=SHAPE, chunks=CHUNK, dtype="f4", compressors="auto")[...] = values
+    return path
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return make(tmp_path_factory.mktemp("store") / "t.zarr")
+
+
+@pytest.fixture
+def cache(tmp_path):
+    (tmp_path / "cache").mkdir()
+    return tmp_path / "cache"
+
+
+def held(cache):
+    return sum(p.stat().st_size for p in cache.rglob("*") if p.is_file())
+
+
+def stored(store):
+    return sum(p.stat().st_size for p in (store / "t" / "c").rglob("*") if p.is_file())
+
+
+@pytest.mark.parametrize("mode", ["sync", "threads", "processes"])
+def test_the_second_run_reads_from_the_cache(store, cache, tmp_path, mode):
+    args = [*ALL, "--mode", mode, "--cache-dir", cache, "--epochs", 1]
+    first = rb.measure(tmp_path / "first", store, *args).only
+    second = rb.measure(tmp_path / "second", store, *args).only
+    for session in (first, second):
+        rb.same_bytes(session, {"t": FIELD})
+        assert session.counts["disk_hits"] + session.counts["disk_misses"] == CHUNKS
+    assert first.counts["disk_misses"] == CHUNKS and first.counts["stored_nbytes"] >= stored(store)
+    assert second.counts["disk_hits"] == CHUNKS and second.counts["disk_evictions"] == 0
+    assert held(cache) >= stored(store)
+    assert {p.name for p in tmp_path.iterdir()} == {"cache", "first", "second"}
+
+
+def test_the_slow_storage_is_behind_the_cache(store, cache, tmp_path):
+    args = [*ALL, "--cache-dir", cache, "--epochs", 1, "--emulate", "latency=4ms", "--mode", "sync"]
+    first = rb.measure(tmp_path / "first", store, *args).only
+    second = rb.measure(tmp_path / "second", store, *args).only
+    assert first.training["wall_seconds"] >= CHUNKS * 0.004 > second.training["wall_seconds"]
+
+
+def test_two_epochs_of_one_run(store, cache, tmp_path):
+    counts = rb.measure(tmp_path / "out", store, *ALL, "--cache-dir", cache, "--epochs", 2).only.counts
+    assert counts["disk_misses"] == counts["disk_hits"] == CHUNKS
+
+
+def test_runs_share_it_at_the_same_time(store, cache, tmp_path):
+    """Small enough that they also throw out what the other has just put in."""
+    args = [*ALL, "--cache-dir", cache, "--cache-dir-size", "40KB", "--epochs", 6]
+
+    def one(number):
+        mode = ["--mode", "processes" if number % 2 else "threads"]
+        return rb.measure(tmp_path / f"run{number}", store, *args, *mode, "--seed", number).only
+
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        for session in pool.map(one, range(3)):
+            rb.same_bytes(session, {"t": FIELD})
+            assert session.counts["failed_batches"] == 0
+            assert session.counts["disk_hits"] + session.counts["disk_misses"] == 6 * CHUNKS
+    assert held(cache) <= 45_000
+
+
+@pytest.mark.parametrize("mode", ["threads", "processes"])
+def test_it_is_bounded(store, cache, tmp_path, mode):
+    limit = stored(store) // 3
+    session = rb.measure(
+        tmp_path / "out", store, *ALL, "--cache-dir", cache, "--cache-dir-size", limit, "--epochs", 3, "--mode", mode
+    ).only
+    rb.same_bytes(session, {"t": FIELD})
+    assert held(cache) <= limit
+    assert session.counts["disk_evictions"] > 0
+    assert session.counts["disk_misses"] > CHUNKS
+
+
+def test_what_is_larger_than_the_cache(store, cache, tmp_path):
+    session = rb.measure(tmp_path / "out", store, *ALL, "--cache-dir", cache, "--cache-dir-size", 500).only
+    rb.same_bytes(session, {"t": FIELD})
+    assert session.counts["disk_hits"] == 0 and held(cache) <= 500
+
+
+def test_killed_while_filling(store, cache, tmp_path):
+    args = [*ALL, "--cache-dir", cache, "--cache-dir-size", "60KB", "--epochs", 1000, "--mode", "processes"]
+    for wait in (0.15, 0.3):
+        process = subprocess.Popen(
+            [tool.program("readbench"), *map(str, args), "--memory", "128MiB", "--no-out", store],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=tool.environment(),
+        )
+        time.sleep(wait)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    session = rb.measure(tmp_path / "out", store, *args, "--epochs", 2).only
+    rb.same_bytes(session, {"t": FIELD})
+    assert session.counts["failed_batches"] == 0
+    assert held(cache) <= 60_000
+
+
+@pytest.mark.parametrize("harm", ["half", "nothing", "zeros"])
+def test_files_that_a_crash_left_half_written(store, cache, tmp_path, harm):
+    """The store is whole: what the cache holds must not fail a batch, let alone be delivered."""
+    args = [*ALL, "--cache-dir", cache, "--epochs", 1]
+    rb.measure(tmp_path / "first", store, *args)
+    files = [p for p in cache.rglob("*") if p.is_file()]
+    assert files
+    for path in files:
+        size = path.stat().st_size
+        with open(path, "r+b") as f:
+            if harm == "zeros":
+                f.write(bytes(size))
+            else:
+                f.truncate(size // 2 if harm == "half" else 0)
+    session = rb.measure(tmp_path / "second", store, *args).only
+    rb.same_bytes(session, {"t": FIELD})
+    assert session.counts["failed_batches"] == 0
+
+
+def test_a_chunk_that_was_written_anew(cache, tmp_path):
+    path = make(tmp_path / "t.zarr")
+    args = [*ALL, "--cache-dir", cache, "--epochs", 1]
+    rb.measure(tmp_path / "first", path, *args)
+    time.sleep(0.02)
+    changed = FIELD + 1
+    zarr.open_group(str(path), mode="r+")["t"][...] = changed
+    rb.same_bytes(rb.measure(tmp_path / "second", path, *args).only, {"t": changed})
+
+
+def test_stores_of_the_same_name_are_told_apart(cache, tmp_path):
+    for number in range(2):
+        (tmp_path / str(number)).mkdir()
+        path = make(tmp_path / str(number) / "t.zarr", values=FIELD * (number + 1))
+        session = rb.measure(tmp_path / f"out{number}", path, *ALL, "--cache-dir", cache, "--epochs", 1).only
+        rb.same_bytes(session, {"t": FIELD * np.float32(number + 1)})
+
+
+def test_what_it_does_not_own_is_left_alone(store, cache, tmp_path):
+    (cache / "mine.txt").write_text("mine")
+    (cache / "folder").mkdir()
+    (cache / "folder" / "mine.bin").write_bytes(bytes(200_000))
+    rb.measure(tmp_path / "out", store, *ALL, "--cache-dir", cache, "--cache-dir-size", "20KB", "--epochs", 2)
+    assert (cache / "mine.txt").read_text() == "mine"
+    assert (cache / "folder" / "mine.bin").stat().st_size == 200_000
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written(store, cache, tmp_path):
+    cache.chmod(0o500)
+    rb.readbench(*ALL, "--no-out", "--cache-dir", cache, store, status=1).fails(1, str(cache))
+
+
+def test_a_file_in_its_place(store, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    rb.readbench(*ALL, "--no-out", "--cache-dir", tmp_path / "file", store, status=1).fails(1, "file")
+    assert (tmp_path / "file").read_text() == "mine"
