@@ -135,9 +135,8 @@ def failures(report, bad, status=1):
     rb.same_bytes(session, {"t": FIELD})
     good = [b for b in session.batches if not b["failed"]]
     nbytes = sum(b["nsamples"] for b in good) * 4 * 2 * 10 * 8
-    if session.loader["kind"] == "map":
-        assert counts["logical_nbytes"] == nbytes
-        assert session.rates["logical"] * session.training["wall_seconds"] <= nbytes * (1 + 1e-9)
+    assert counts["logical_nbytes"] == nbytes
+    assert session.rates["logical"] * session.training["wall_seconds"] <= nbytes * (1 + 1e-9)
     return session
 
 

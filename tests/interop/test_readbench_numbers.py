@@ -139,8 +139,7 @@ def recompute(session):
     if session.settings["step-time"] != "0 s":
         assert fed["needed"] == close(len(ranks) * logical / len(batches) / given["step"]["mean"])
         assert fed["fed"] == min(len(ranks), int(fed["got"] / (0.9 * fed["needed"] / len(ranks))))
-    if session.loader["kind"] == "map":
-        assert fed["got"] == close(rates["samples"] * NBYTES)
+    assert fed["got"] == close(rates["samples"] * NBYTES)
     used = session.resources
     assert used["cpu_seconds_per_gb"] == close(used["cpu_seconds"] / total["logical_nbytes"] * 1e9)
     assert used["peak_nbytes"] >= max(b["rss_nbytes"] for b in batches)
