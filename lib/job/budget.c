@@ -75,14 +75,13 @@ static int prepare(cm_job *job, cm_store *store, cm_error *err)
     return CM_OK;
 }
 
+/* One worker: its buffers stay from variable to variable, each as large as the largest needs it. */
 static size_t max_worker(const cm_job *job, size_t piece_nbytes)
 {
-    size_t most = 0;
-    for (size_t i = 0; i < job->ntransfers; i++) {
-        size_t n = cm_transfer_worker_nbytes(&job->transfer[i], piece_nbytes);
-        most = n > most ? n : most;
-    }
-    return most + CM_BUDGET_PER_THREAD;
+    cm_worker_need need = {0};
+    for (size_t i = 0; i < job->ntransfers; i++)
+        cm_transfer_worker_need(&job->transfer[i], piece_nbytes, &need);
+    return cm_worker_need_nbytes(&need) + CM_BUDGET_PER_THREAD;
 }
 
 static size_t max_slot(const cm_job *job)
