@@ -74,6 +74,9 @@ static int describe(cm_bench *b, cm_error *err)
                 return rc;
         }
     }
+    const struct cm_readbench_hook *hook = b->options->hook;
+    if (hook != NULL && hook->no_probe)
+        return CM_OK;
     int rc = cm_probe_link(b->rank[0].device, b->session->batch_nbytes, &rates, err);
     if (rc != CM_OK)
         return rc;
