@@ -14,6 +14,7 @@
 #include "exec/monitor.h"
 #include "job/readbench.h"
 #include "job/readbench_tune.h"
+#include "job/sentences.h"
 
 typedef struct verb {
     const cm_readbench_options *options;
@@ -22,10 +23,14 @@ typedef struct verb {
     uint64_t origin_ns;
 } verb;
 
-/* ---- labels -------------------------------------------------------------------------------- */
+static int warn(verb *v, cm_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static CM_DEFINE_SENTENCE(warn, verb, warning, nwarnings)
 
-/* What may stand in a folder's name. */
-static void make_plain(char *label)
+    /* ---- labels -------------------------------------------------------------------------------- */
+
+    /* What may stand in a folder's name. */
+    static void make_plain(char *label)
 {
     for (char *p = label; *p != '\0'; p++)
         if (*p == '/' || *p == ' ' || *p == ':' || *p == ';' || (unsigned char)*p < ' ')
@@ -156,6 +161,28 @@ static int check_point(const cm_sweep_point *point, cm_error *err)
     return rc;
 }
 
+/* Sessions from FIRST on are as if they had not been begun. */
+static void forget_sessions(verb *v, size_t first)
+{
+    while (v->report->nsessions > first)
+        cm_bench_session_release(&v->report->session[--v->report->nsessions]);
+}
+
+/* A point for which there is not enough memory is left out with a warning: the others are worth having. */
+static int run_point(verb *v, const cm_sweep_point *point, cm_error *err)
+{
+    const size_t before = v->report->nsessions;
+    cm_error inner = {0};
+    int rc = run_setting(v, &point->options, point->label, &inner);
+    if (rc == CM_EBUDGET) {
+        forget_sessions(v, before);
+        return warn(v, err, "%s was left out: %s", point->label, inner.text);
+    }
+    if (rc != CM_OK && err != NULL)
+        *err = inner;
+    return rc;
+}
+
 static int run_sweep(verb *v, cm_error *err)
 {
     cm_sweep_points points;
@@ -165,7 +192,9 @@ static int run_sweep(verb *v, cm_error *err)
     if (rc == CM_OK)
         rc = reserve_sessions(v, points.n * v->options->store.n, err);
     for (size_t i = 0; i < points.n && rc == CM_OK; i++)
-        rc = run_setting(v, &points.point[i].options, points.point[i].label, err);
+        rc = run_point(v, &points.point[i], err);
+    if (rc == CM_OK && v->report->nsessions == 0)
+        rc = cm_fail(err, CM_EBUDGET, "%s", v->report->warning[0]);
     if (rc == CM_OK)
         rc = cm_readbench_judge_sweep(v->report, err);
     cm_sweep_points_release(&points);
@@ -188,7 +217,7 @@ static int run_tuning(verb *v, cm_error *err)
         rc = run_setting(v, &next, label, err);
         const bool refused = rc == CM_EBUDGET || rc == CM_EINVAL || rc == CM_EUNSUPPORTED;
         if (refused && v->report->nsessions > 1) { /* a step too far, not an error */
-            cm_bench_session_release(&v->report->session[--v->report->nsessions]);
+            forget_sessions(v, v->report->nsessions - 1);
             cm_tuner_refused(tuner);
             rc = CM_OK;
         }

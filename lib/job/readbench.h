@@ -258,7 +258,9 @@ int cm_bench_start_workers(cm_bench *b, cm_error *err);
 void cm_bench_stop_workers(cm_bench *b);
 /* After the workers are stopped. */
 void cm_bench_free_source(cm_bench *b);
-/* Their lives into the session's events, and what was seen of the machine; before they are stopped. */
+/* The lives of workers into the session's events, until the last epoch's end; before they are stopped. */
+int cm_bench_note_lives(cm_bench *b, cm_error *err);
+/* That, and what was seen of the machine. */
 int cm_bench_note_workers(cm_bench *b, cm_error *err);
 
 /* readbench_session.c.  *OUT is to be closed whatever is returned. */

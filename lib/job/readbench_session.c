@@ -156,8 +156,10 @@ int cm_bench_epoch(cm_bench *b, uint64_t epoch, cm_error *err)
     int rc = CM_OK;
     b->epoch_start_ns[epoch] = now(b);
     if (b->options->no_persistent && epoch > 0) {
+        rc = cm_bench_note_lives(b, err);
         cm_bench_stop_workers(b);
-        rc = cm_bench_start_workers(b, err);
+        if (rc == CM_OK)
+            rc = cm_bench_start_workers(b, err);
     }
     if (rc == CM_OK) {
         cm_threads_run(b->setting.ranks, run_rank, &run);

@@ -106,7 +106,7 @@ static uint64_t since(const cm_bench *b, uint64_t at_ns)
     return at_ns > b->origin_ns ? at_ns - b->origin_ns : 0;
 }
 
-static int note_lives(cm_bench *b, cm_error *err)
+int cm_bench_note_lives(cm_bench *b, cm_error *err)
 {
     cm_readbench_event e = {
         .kind = CM_EVENT_WORKER, .epoch = UINT32_MAX, .rank = UINT32_MAX, .batch = UINT32_MAX};
@@ -152,7 +152,7 @@ static int take_look(cm_bench *b, size_t i, cm_error *err)
 int cm_bench_note_workers(cm_bench *b, cm_error *err)
 {
     cm_readbench_session *s = b->session;
-    int rc = note_lives(b, err);
+    int rc = cm_bench_note_lives(b, err);
     if (rc != CM_OK || b->resources == NULL)
         return rc;
     cm_resources_stop(b->resources);
