@@ -118,6 +118,35 @@ static bool have_process(cm_pool_member *m, cm_pool_job *job)
     return false;
 }
 
+/*
+ * Sends the last of the jobs in m->sent.  A process that is at a task does not read,
+ * and a large task is more than a socket holds: whoever waits for it must still
+ * notice that the pool stops, or that there is no process any more.
+ */
+static void send_job(cm_pool_member *m)
+{
+    const cm_load_task *task = m->sent.last->task;
+    const char *at = (const char *)task;
+    size_t left = sizeof(*task) + task->npieces * sizeof(task->piece[0]);
+    char how[END_TEXT];
+    while (left > 0 && !atomic_load(&m->pool->stop)) {
+        ssize_t n = send(m->fd, at, left, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n > 0) {
+            at += n;
+            left -= (size_t)n;
+        } else if (n < 0 && errno == EAGAIN) {
+            struct pollfd wait = {.fd = m->fd, .events = POLLOUT};
+            if (poll(&wait, 1, CHECK_MS) == 0 && cm_pool_process_reap(m, false, how, sizeof(how))) {
+                process_died(m, how);
+                return;
+            }
+        } else if (n == 0 || errno != EINTR) {
+            lose_process(m);
+            return;
+        }
+    }
+}
+
 /* Sends tasks while the process may have more. */
 static void send_jobs(cm_pool_member *m)
 {
@@ -127,11 +156,9 @@ static void send_jobs(cm_pool_member *m)
             return;
         if (!have_process(m, job))
             continue;
-        size_t nbytes = sizeof(*job->task) + job->task->npieces * sizeof(job->task->piece[0]);
         cm_pool_jobs_append(&m->sent, job);
         m->nsent++;
-        if (!cm_wire_send(m->fd, job->task, nbytes))
-            lose_process(m);
+        send_job(m);
     }
 }
 

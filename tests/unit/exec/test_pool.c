@@ -30,7 +30,8 @@
 enum {
     SAMPLE = 96, /* bytes */
     SLOTS = 64,
-    PIECES = 8
+    PIECES = 8,
+    MANY_PIECES = 40000 /* a task that no socket's buffer holds */
 };
 
 /* What the source is to do; with SPAWN and FORKSERVER it travels as the setup. */
@@ -191,7 +192,8 @@ typedef struct fixture {
 
 static const char *const argv_again[] = {"/proc/self/exe", MARKER, NULL};
 
-static int begin(fixture *f, const kind *k, unsigned nworkers, unsigned nclients, orders todo)
+static int begin_large(fixture *f, const kind *k, unsigned nworkers, unsigned nclients, orders todo,
+                       size_t max_pieces)
 {
     memset(f, 0, sizeof(*f));
     assert_int_equal(cm_arena_create(ARENA, k->mode == CM_POOL_PROCESSES, &f->arena, NULL), CM_OK);
@@ -200,12 +202,17 @@ static int begin(fixture *f, const kind *k, unsigned nworkers, unsigned nclients
                                    .start = k->start,
                                    .nworkers = k->mode == CM_POOL_SYNC ? 1 : nworkers,
                                    .nclients = nclients,
-                                   .max_pieces = PIECES,
+                                   .max_pieces = max_pieces,
                                    .argv = argv_again,
                                    .setup = &f->context.todo,
                                    .setup_nbytes = sizeof(orders)};
     const cm_load_source source = {&f->context, source_open, source_load, source_close};
     return cm_pool_create(&f->options, &source, &f->arena, &f->pool, &f->err);
+}
+
+static int begin(fixture *f, const kind *k, unsigned nworkers, unsigned nclients, orders todo)
+{
+    return begin_large(f, k, nworkers, nclients, todo, PIECES);
 }
 
 static void end(fixture *f)
@@ -656,6 +663,62 @@ static void test_free_kills_what_hangs(void **state)
     }
 }
 
+static cm_load_task *make_large_task(uint64_t number)
+{
+    cm_load_task *task = calloc(1, sizeof(*task) + MANY_PIECES * sizeof(cm_load_piece));
+    assert_non_null(task);
+    task->id = task->number = number;
+    task->npieces = MANY_PIECES;
+    for (uint32_t k = 0; k < MANY_PIECES; k++)
+        task->piece[k] = (cm_load_piece){.sample = k, .offset = (uint64_t)(k % SLOTS) * SAMPLE};
+    return task;
+}
+
+/* Tasks that are larger than what a socket holds: made, and left when the pool ends or the worker dies. */
+static void test_large_tasks(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        orders todo;
+        int signal; /* to the worker while it is at the first task */
+    } rows[] = {
+        {"made", {0}, 0},
+        {"made again", {.kill_at = 2, .kill_times = 1}, 0},
+        {"left by the pool", {.block = true}, 0},
+        {"left by a worker that stands still", {.block = true}, SIGSTOP},
+        {"left by a worker that is killed", {.block = true}, SIGKILL},
+    };
+    for (size_t k = FIRST_PROCESSES; k < NKINDS; k++)
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+            fixture f;
+            cm_pool_worker_info info;
+            assert_int_equal(begin_large(&f, &kinds[k], 1, 1, rows[i].todo, MANY_PIECES), CM_OK);
+            for (uint64_t b = 0; b < 3; b++) {
+                cm_load_task *task = make_large_task(b);
+                assert_int_equal(cm_pool_submit(f.pool, 0, 0, task, &f.err), CM_OK);
+                free(task);
+            }
+            for (uint64_t b = 0; b < 3 && !rows[i].todo.block; b++) {
+                cm_load_result r = receive(&f, 0);
+                assert_int_equal(r.status, CM_OK);
+                assert_int_equal(r.id, b);
+                assert_int_equal(r.nbytes, (uint64_t)MANY_PIECES * SAMPLE);
+            }
+            while (rows[i].todo.block && atomic_load(&board_of(f.arena.data)->begun) == 0)
+                usleep(500);
+            usleep(20000); /* for the second task to fill the socket */
+            cm_pool_worker(f.pool, 0, &info);
+            if (rows[i].signal != 0)
+                kill((pid_t)info.pid, rows[i].signal);
+            const uint64_t start = cm_now_ns();
+            end(&f);
+            if (cm_now_ns() - start > UINT64_C(5000000000))
+                fail_msg("%s: %s: the pool did not end", kinds[k].name, rows[i].name);
+            assert_no_children();
+        }
+}
+
 /* A process that owns a pool is killed: its workers end too. */
 static void test_no_orphans(void **state)
 {
@@ -839,6 +902,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_drop_and_pending),
         cmocka_unit_test(test_free_while_busy),
         cmocka_unit_test(test_free_kills_what_hangs),
+        cmocka_unit_test(test_large_tasks),
         cmocka_unit_test(test_no_orphans),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_programs_that_are_none),
