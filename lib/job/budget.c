@@ -16,7 +16,7 @@
 #include "base/cpu.h"
 #include "base/number.h"
 #include "job/budget.h"
-#include "job/job.h"
+#include "job/verify_memory.h"
 
 enum {
     /*
@@ -142,15 +142,32 @@ static bool plan_for(cm_job *job, size_t free, unsigned nthreads, size_t *slots_
     return true;
 }
 
-static int refuse(const cm_job *job, size_t held, cm_error *err)
+/* What comparing with one thread needs afterwards; 0: nothing is compared, or the store's own chunks count. */
+static double least_to_verify(const cm_job *job)
+{
+    cm_verify_memory memory = {.held = job->held};
+    if (job->options->verify == CM_VERIFY_NONE || job->options->check)
+        return 0;
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_zarr_writer *w = job->var[i].writer;
+        cm_verify_memory_add(&memory, &job->var[i], cm_zarr_writer_chain(w),
+                             cm_zarr_writer_grid(w)->chunk_nelem);
+    }
+    return cm_verify_memory_least(&memory, 1);
+}
+
+static int refuse(const cm_job *job, cm_error *err)
 {
     char limit[32], least[32];
-    size_t need = held + max_worker(job, MIN_PIECE) + max_slot(job);
-    return cm_fail(err, CM_EBUDGET,
-                   "%s of memory do not suffice: these chunks need at least %s; give more with "
-                   "--memory, or choose smaller --chunks",
-                   cm_format_size(job->memory_limit, limit, sizeof(limit)),
-                   cm_format_size(need + (1 << 20), least, sizeof(least)));
+    double move = (double)(job->held + max_worker(job, MIN_PIECE) + max_slot(job));
+    double verify = least_to_verify(job);
+    return cm_fail(
+        err, CM_EBUDGET,
+        "%s of memory do not suffice: these chunks need at least %s%s; give more with "
+        "--memory, or choose smaller --chunks",
+        cm_format_size(job->memory_limit, limit, sizeof(limit)),
+        cm_format_size((uint64_t)(verify > move ? verify : move) + (1 << 20), least, sizeof(least)),
+        verify > move ? " to be verified" : "");
 }
 
 int cm_job_plan(cm_job *job, cm_store *store, cm_error *err)
@@ -160,11 +177,11 @@ int cm_job_plan(cm_job *job, cm_store *store, cm_error *err)
     int rc = prepare(job, store, err);
     if (rc != CM_OK)
         return rc;
-    size_t held = resident() + CM_BUDGET_RESERVE;
+    job->held = resident() + CM_BUDGET_RESERVE;
     job->memory_limit = o->memory > 0 ? o->memory : cm_memory_available() / 2 + resident();
-    if (job->memory_limit <= held)
-        return refuse(job, held, err);
-    size_t free = (size_t)(job->memory_limit - held), slots;
+    if (job->memory_limit <= job->held || least_to_verify(job) > (double)job->memory_limit)
+        return refuse(job, err);
+    size_t free = (size_t)(job->memory_limit - job->held), slots;
     double best = 0, cost;
     job->nthreads = 0;
     for (unsigned n = most; n > 0; n /= 2) {
@@ -174,10 +191,11 @@ int cm_job_plan(cm_job *job, cm_store *store, cm_error *err)
         }
     }
     if (job->nthreads == 0)
-        return refuse(job, held, err);
+        return refuse(job, err);
     plan_for(job, free, job->nthreads, &job->slots_nbytes, &cost);
     if (o->memory == 0)
-        job->memory_limit = held + job->nthreads * max_worker(job, piece_for(free, job->nthreads)) +
+        job->memory_limit = job->held +
+                            job->nthreads * max_worker(job, piece_for(free, job->nthreads)) +
                             job->slots_nbytes;
     if (job->nthreads < most)
         return cm_job_note(job, err, "%u of %u threads are used, to stay below the memory limit",

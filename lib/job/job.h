@@ -63,6 +63,7 @@ typedef struct cm_job {
     cm_transfer *transfer; /* of the fixed-size ones */
     size_t ntransfers;
     unsigned nthreads;
+    uint64_t held; /* by the process, before anything is moved */
     uint64_t memory_limit;
     size_t slots_nbytes;
     bool metadata_repaired; /* metadata_text.c found text that was no UTF-8 */

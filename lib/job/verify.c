@@ -14,16 +14,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu.h"
+#include "base/number.h"
 #include "exec/threads.h"
-#include "job/budget.h"
 #include "job/compare.h"
 #include "job/span.h"
+#include "job/verify_memory.h"
 
 enum {
     SAMPLE_BOXES = 3,
     SMALL_ARRAY = 1 << 20, /* compared whole, also by a sample */
-    MIN_SHARE = 1 << 20,   /* of one thread */
-    STRING_ESTIMATE = 64,  /* bytes a variable-length element is taken for */
     MAX_DIFFERENCES = 10,  /* told of one variable */
     INDEX_CACHE = 4 << 20
 };
@@ -55,7 +55,7 @@ typedef struct verification {
 
 static size_t itemsize_of(const subject *s)
 {
-    return s->var->as_strings ? STRING_ESTIMATE : s->var->source->array.dtype.nbytes;
+    return s->var->as_strings ? CM_STRING_ESTIMATE : s->var->source->array.dtype.nbytes;
 }
 
 static uint64_t source_chunk(const cm_job_var *v, unsigned j)
@@ -116,50 +116,39 @@ static int cut(verification *ver, subject *s, cm_error *err)
     return rc;
 }
 
-/* What a thread holds while it reads from the store, whatever the box. */
-static double reader_nbytes(const subject *s)
+/* Where no limit was given, verification may take more than the conversion did, up to half of what is there. */
+static uint64_t limit_of(const cm_job *job, const cm_verify_memory *memory)
 {
-    const cm_array *a = s->array;
-    if (!a->chunked || s->var->as_strings)
-        return (double)a->grid.chunk_nelem * (double)itemsize_of(s);
-    double stored = (double)cm_chain_encoded_bound(a->chain);
-    if (cm_chain_is_raw(a->chain))
-        return stored;
-    return stored + (double)cm_chain_decoded_nbytes(a->chain) +
-           (double)cm_chain_decode_memory(a->chain);
+    double want = cm_verify_memory_least(memory, job->nthreads);
+    uint64_t most = cm_memory_available() / 2 + job->held;
+    if (job->options->memory > 0 || want <= (double)job->memory_limit)
+        return job->memory_limit;
+    most = most > job->memory_limit ? most : job->memory_limit;
+    return want < (double)most ? (uint64_t)want + 1 : most;
 }
 
-/* What libnetcdf holds of the file, in one thread at a time: a chunk, stored and decoded. */
-static double library_nbytes(const subject *s)
+static int share_memory(verification *ver, cm_error *err)
 {
-    const cm_nc_var *v = s->var->source;
-    double nbytes = 2 * (double)itemsize_of(s);
-    for (unsigned j = 0; j < v->array.rank; j++)
-        nbytes *= v->has_source_chunks ? (double)v->source_chunk[j] : 1;
-    return nbytes;
-}
-
-/*
- * How many threads, and how large a box each may hold.  Where chunks are so large
- * that even one thread does not fit, boxes are a part of what they take anyway:
- * smaller ones would only decode every chunk more often.
- */
-static void share_memory(verification *ver)
-{
-    double reader = 0, library = 0;
+    cm_job *job = ver->job;
+    char limit[32], least[32];
+    cm_verify_memory memory = {.held = job->held};
     for (size_t i = 0; i < ver->nsubjects; i++) {
-        double one = reader_nbytes(&ver->subject[i]), two = library_nbytes(&ver->subject[i]);
-        reader = one > reader ? one : reader;
-        library = two > library ? two : library;
+        const cm_array *a = ver->subject[i].array;
+        cm_verify_memory_add(&memory, ver->subject[i].var, a->chunked ? a->chain : NULL,
+                             a->grid.chunk_nelem);
     }
-    double least = reader / 4 > MIN_SHARE ? reader / 4 : MIN_SHARE;
-    double room = (double)ver->job->memory_limit - 2.0 * CM_BUDGET_RESERVE - library;
-    ver->nthreads = ver->job->nthreads;
-    while (ver->nthreads > 1 && room / ver->nthreads < reader + CM_BUDGET_PER_THREAD + least)
-        ver->nthreads--;
-    ver->share = room / ver->nthreads - reader - CM_BUDGET_PER_THREAD;
-    if (ver->share < least)
-        ver->share = least;
+    job->memory_limit = limit_of(job, &memory);
+    ver->nthreads =
+        cm_verify_memory_threads(&memory, job->memory_limit, job->nthreads, &ver->share);
+    if (ver->nthreads > 0)
+        return CM_OK;
+    return cm_fail(
+        err, CM_EBUDGET,
+        "%s of memory do not suffice to compare: the store's chunks need at least %s; give more "
+        "with --memory",
+        cm_format_size(job->memory_limit, limit, sizeof(limit)),
+        cm_format_size((uint64_t)cm_verify_memory_least(&memory, 1) + (1 << 20), least,
+                       sizeof(least)));
 }
 
 /* A variable whose array is not there, or is another one, has been told of by compare_meta.c. */
@@ -352,7 +341,7 @@ static int compare_data(verification *ver, const cm_zarr_tree *tree, cm_error *e
         rc = add_subject(ver, &job->var[i], tree, err);
     if (rc != CM_OK)
         return rc;
-    share_memory(ver);
+    rc = share_memory(ver, err);
     for (size_t i = 0; rc == CM_OK && i < ver->nsubjects; i++)
         rc = cut(ver, &ver->subject[i], err);
     if (rc != CM_OK || ver->ntasks == 0)

@@ -1,4 +1,6 @@
 """Verification keeps the promise that --memory is, whatever the chunks of the file and of the store."""
+import re
+
 import h5py
 import netCDF4
 import numpy as np
@@ -43,6 +45,16 @@ def contiguous(folder):
     return path
 
 
+@pytest.fixture(scope="module")
+def noise(folder):
+    """Nothing of it compresses: what is stored of a chunk is as large as the chunk."""
+    path = folder / "noise.nc"
+    with netCDF4.Dataset(path, "w") as ds:
+        ds.createDimension("x", 32 * MIB)
+        ds.createVariable("a", "i4", ("x",), contiguous=True)[:] = np.random.default_rng(1).integers(0, 1 << 31, 32 * MIB)
+    return path
+
+
 @pytest.mark.parametrize("verify", ["sample", "full"])
 @pytest.mark.parametrize("source, limit, options", [
     ("tiny_chunks", 120, []), ("tiny_chunks", 120, ["--chunks", "10000x1"]), ("tiny_strings", 120, []),
@@ -65,3 +77,33 @@ def test_a_long_coordinate_is_searched_in_little_memory(folder, out):
     done = tool.nc2zarr("--memory", "60MiB", "--subset", "x=100..5000", path, out, peak=True).ok()
     assert zarr.open(str(out))["a"].shape == (4901,)
     assert done.peak <= 60 * MIB, f"peak {done.peak / MIB:.0f} MiB\n{done}"
+
+
+CHUNK = ("--chunks", "a:16777216")  # 64 MiB, of which a thread holds three when it decodes blosc
+
+
+@pytest.mark.parametrize("verify", ["sample", "full"])
+@pytest.mark.parametrize("threads, limit", [(1, 240), (4, 240), (4, 500)])
+def test_a_verifying_thread_is_counted(noise, out, threads, limit, verify):
+    """Verification holds more than the conversion, which needs 210 MiB: fewer threads, smaller boxes."""
+    options = ["--memory", f"{limit}MiB", "-j", threads, "--verify", verify, *CHUNK]
+    done = tool.nc2zarr(*options, noise, out, peak=True).ok()
+    assert 180 * MIB < done.peak <= limit * MIB, f"peak {done.peak / MIB:.0f} MiB\n{done}"
+
+
+def least_of(done):
+    return float(re.search(r"at least ([\d.]+) MiB", done.err)[1])
+
+
+def test_what_verification_cannot_hold_is_refused_before(noise, out):
+    """With the least that would do; and without verification less does."""
+    tool.nc2zarr("--memory", "226MiB", *CHUNK, noise, out).fails(1, "noise.nc", "to be verified", "--memory")
+    assert not out.exists()
+    least = least_of(tool.nc2zarr("--memory", "60MiB", *CHUNK, noise, out))
+    assert 226 < least < 240
+    tool.nc2zarr("--memory", f"{least + 1:.0f}MiB", *CHUNK, noise, out).ok()
+    tool.nc2zarr("--memory", "226MiB", "--verify", "none", "--overwrite", *CHUNK, noise, out).ok()
+    refused = tool.nc2zarr("--check", "--memory", "228MiB", noise, out)
+    refused.fails(1, "noise.nc", "to compare", "at least")
+    assert least_of(refused) == pytest.approx(least, abs=2)
+    tool.nc2zarr("--check", noise, out).ok()  # no limit: what it needs
