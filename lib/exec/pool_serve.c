@@ -188,11 +188,16 @@ static cm_pool_reply reap_one(const cm_pool_request *request)
     cm_pool_reply reply = {0};
     pid_t pid = (pid_t)request->pid;
     int status = 0;
-    if (request->kill_it)
-        kill(pid, SIGKILL);
     do
-        reply.pid = waitpid(pid, &status, request->kill_it ? 0 : WNOHANG);
+        reply.pid = waitpid(pid, &status, WNOHANG);
     while (reply.pid < 0 && errno == EINTR);
+    /* What a server before this one forked is no child: its number may be anybody's by now. */
+    if (reply.pid == 0 && request->kill_it) {
+        kill(pid, SIGKILL);
+        do
+            reply.pid = waitpid(pid, &status, 0);
+        while (reply.pid < 0 && errno == EINTR);
+    }
     reply.status = status;
     reply.errnum = reply.pid < 0 ? errno : 0;
     return reply;

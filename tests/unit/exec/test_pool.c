@@ -23,7 +23,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "exec/pool.h"
+#include "exec/pool_wire.h"
 
 #define MARKER "--worker-of-test-pool"
 
@@ -511,6 +511,48 @@ static void test_fork_server_dies(void **state)
     assert_no_children();
 }
 
+/* A worker of a server that is gone may be asked for by a number that is another process's by now. */
+static void test_fork_server_kills_its_own(void **state)
+{
+    (void)state;
+    const cm_pool_hello hello = {.nbytes = sizeof(hello) + sizeof(cm_load_result),
+                                 .version = CM_POOL_WIRE_VERSION,
+                                 .role = CM_POOL_AS_SERVER,
+                                 .setup_nbytes = sizeof(orders)};
+    const orders todo = {0};
+    int fd[2];
+    cm_pool_ready ready;
+    cm_pool_reply reply;
+    assert_int_equal(cm_wire_pair(fd, NULL), CM_OK);
+    pid_t bystander = fork();
+    if (bystander == 0) {
+        close(fd[0]);
+        close(fd[1]);
+        pause();
+        _exit(0);
+    }
+    pid_t server = fork();
+    if (server == 0) {
+        close(fd[0]);
+        _exit(cm_pool_serve(fd[1], make_source, release_source, NULL) != CM_OK);
+    }
+    close(fd[1]);
+    assert_true(cm_wire_send(fd[0], &hello, sizeof(hello)));
+    assert_true(cm_wire_send(fd[0], &todo, sizeof(todo)));
+    assert_true(cm_wire_recv(fd[0], &ready, sizeof(ready)));
+    for (uint32_t kill_it = 0; kill_it < 2; kill_it++) {
+        const cm_pool_request request = {.pid = bystander, .kill_it = kill_it};
+        assert_true(cm_wire_send(fd[0], &request, sizeof(request)));
+        assert_true(cm_wire_recv(fd[0], &reply, sizeof(reply)));
+        assert_int_equal(reply.pid, -1);
+        assert_int_equal(waitpid(bystander, NULL, WNOHANG), 0);
+    }
+    close(fd[0]);
+    waitpid(server, NULL, 0);
+    kill(bystander, SIGKILL);
+    waitpid(bystander, NULL, 0);
+}
+
 static void test_worker_memory(void **state)
 {
     (void)state;
@@ -897,6 +939,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_killed_when_idle),
         cmocka_unit_test(test_killed_while_opening),
         cmocka_unit_test(test_fork_server_dies),
+        cmocka_unit_test(test_fork_server_kills_its_own),
         cmocka_unit_test(test_worker_memory),
         cmocka_unit_test(test_clients_do_not_mix),
         cmocka_unit_test(test_drop_and_pending),
