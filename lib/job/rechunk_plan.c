@@ -414,6 +414,29 @@ static cm_re_array *largest(const cm_re_job *job)
     return found;
 }
 
+/* True when every array is read once and written once, by as many workers as were asked for. */
+static bool is_least(const cm_re_job *job, unsigned nthreads)
+{
+    for (size_t i = 0; i < job->narrays; i++) {
+        const cm_re_array *a = &job->array[i];
+        if (has_chunks(a) &&
+            (a->route.spills || a->route.traffic > cm_mul_sat(2, a->route.nelem_written)))
+            return false;
+    }
+    return job->nthreads == nthreads;
+}
+
+/* Probing takes up to a tenth of a second, alone: it is done where there is something to weigh, or to be shown. */
+static int plan_with_probe(cm_re_job *job, size_t free, unsigned most, cm_error *err)
+{
+    cm_re_array *a = largest(job);
+    int rc = plan_best(job, free, most, err);
+    if (rc != CM_OK || a == NULL || (is_least(job, most) && !job->options->dry_run))
+        return rc;
+    rc = cm_re_probe(job, a, job->scratch, err);
+    return rc == CM_OK && job->probed.read > 0 ? plan_best(job, free, most, err) : rc;
+}
+
 static int check_scratch(cm_re_job *job, cm_error *err)
 {
     uint64_t most = 0, free = scratch_available(job);
@@ -458,11 +481,7 @@ int cm_re_plan(cm_re_job *job, cm_store *store, cm_error *err)
     size_t free = (size_t)(job->memory_limit - held);
     if (free < least_room(job))
         return refuse(job, held, err);
-    cm_re_array *a = largest(job);
-    if (a != NULL)
-        rc = cm_re_probe(job, a, job->scratch, err);
-    if (rc == CM_OK)
-        rc = plan_best(job, free, most, err);
+    rc = plan_with_probe(job, free, most, err);
     if (rc != CM_OK)
         return rc;
     if (job->nthreads == 0)
