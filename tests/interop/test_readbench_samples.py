@@ -158,8 +158,9 @@ MODES = {
     "pread": ["--io", "pread"],
     "mmap": ["--io", "mmap"],
     "a host device": ["--device", "host"],
-    "pageable": ["--device", "host", "--staging", "pageable", "--slot-size", "4KiB", "--slots", 2],
+    "pageable": ["--device", "host", "--staging", "pageable", "--slot-size", "4KiB", "--slots", 9],
 }
+REFUSED_WHEN_PLANNED = {"worker threads": "--worker-threads 2: the planned loader hands out chunks"}
 RANDOM = ["--sample", BOX, "--batch", 5, "--batches", 8, "--epochs", 2, "--seed", 11]
 
 
@@ -177,9 +178,14 @@ def test_every_mode_delivers_the_same(store, measure, sync, args):
     assert session.counts["samples"] == len(session.logged) == 80
 
 
-@pytest.mark.parametrize("args", MODES.values(), ids=MODES)
-def test_the_planned_loader_delivers_the_same_samples(store, measure, sync, args):
+@pytest.mark.parametrize("mode", MODES)
+def test_the_planned_loader_delivers_the_same_samples(store, measure, sync, mode):
     """In another order, and with batches that are filled otherwise."""
+    args = MODES[mode]
+    if mode in REFUSED_WHEN_PLANNED:
+        run = ["--no-out", *RANDOM, "--loader", "planned", *args, store("v3.zarr")]
+        rb.readbench(*run, status=2).fails(2, REFUSED_WHEN_PLANNED[mode])
+        return
     session = measure(store("v3.zarr"), *RANDOM, "--loader", "planned", "--shuffle-window", 20, *args).only
     rb.same_bytes(session, {"t": FIELD})
     numbered(session)
@@ -341,6 +347,38 @@ def test_accelerators_take_the_same_shares(measure, store, pool, mode):
     for rank in range(4):
         assert rb.starts(session, 0, rank=rank) == padded[rank::4]
     assert session.loader["ranks"] == 4 and session.loader["pool"] == pool
+
+
+@pytest.mark.parametrize("pool", ["rank", "shared"])
+@pytest.mark.parametrize("mode", ["threads", "processes"])
+def test_accelerators_through_the_planned_loader(measure, store, pool, mode):
+    args = ["--sample", BOX, "--order", "block-shuffle:5", "--batch", 4, "--batches", 1000, "--loader", "planned"]
+    session = measure(store("v3.zarr"), *args, "--accelerators", 4, "--pool", pool, "--mode", mode).only
+    rb.same_bytes(session, {"t": FIELD})
+    for epoch in range(2):
+        shares = [collections.Counter(rb.starts(session, epoch, rank=rank)) for rank in range(4)]
+        assert [sum(share.values()) for share in shares] == [14] * 4
+        delivered = sum(shares, collections.Counter())
+        assert set(delivered) == set(TILES), "all of them, and two again to come out even"
+        alone = measure(store("v3.zarr"), *args, "--world-size", 4, "--rank", 2, "--epochs", epoch + 1).only
+        assert collections.Counter(rb.starts(alone, epoch)) == shares[2]
+
+
+# ---- validation -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loader", ["map", "planned"])
+@pytest.mark.parametrize(
+    "args", [["--device", "host"], ["--device", "host", "--validate", "checksum"], ["--validate", "full"]]
+)
+def test_validation_reads_every_batch_again(measure, store, sync, args, loader):
+    report = measure(store("v3.zarr"), *RANDOM, "--loader", loader, *args)
+    assert report.document["outcome"] == "done"
+    session = report.only
+    told = session.validation
+    assert told["mismatches"] == 0
+    assert told["batches"] in (8, 16) and told["nbytes"] == told["batches"] * 5 * 4 * math.prod(SAMPLE)
+    assert session.counts["samples"] == 80 and len(session.logged) == 80, "that pass is not measured"
 
 
 # ---- several variables ----------------------------------------------------------------------------
