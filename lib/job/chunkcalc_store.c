@@ -1,12 +1,12 @@
 /* A store or file: what is there, and what its chunks compress to. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "format/nc/nc.h"
 #include "format/zarr/open.h"
 #include "job/chunkcalc.h"
+#include "job/store_path.h"
 #include "job/varopt.h"
 
 enum {
@@ -19,58 +19,28 @@ enum {
 #define MEASURED_NS     UINT64_C(1000000000)
 
 typedef struct input {
-    char *path; /* of the store */
-    char *node; /* below it, "" for all */
-    bool is_nc;
+    cm_store_path at;
     cm_store *store;
     cm_zarr_tree tree;
     cm_nc_file *file;
 } input;
-
-static bool exists(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0;
-}
-
-/* "PATH::NODE", where a path that exists literally wins. */
-static int split_path(const char *text, input *in, cm_error *err)
-{
-    const char *file = strncmp(text, "file://", 7) == 0 ? text + 7 : text;
-    const char *colons = exists(file) ? NULL : strstr(text, "::");
-    struct stat st;
-
-    if (strncmp(text, "s3://", 5) == 0 || strncmp(text, "https://", 8) == 0)
-        return cm_fail(err, CM_EINVAL, "%s: remote stores are not built yet", text);
-    in->node = cm_strdup(colons != NULL ? colons + 2 : "", err);
-    in->path = colons != NULL ? cm_asprintf(err, "%.*s", (int)(colons - text), text)
-                              : cm_strdup(text, err);
-    if (in->node == NULL || in->path == NULL)
-        return CM_ENOMEM;
-    file = file == text ? in->path : in->path + 7;
-    if (stat(file, &st) != 0)
-        return cm_fail(err, CM_ENOTFOUND, "%s: there is no such file or folder", file);
-    in->is_nc = !S_ISDIR(st.st_mode);
-    return CM_OK;
-}
 
 static void release(input *in)
 {
     cm_zarr_tree_release(&in->tree);
     cm_nc_close(in->file);
     cm_store_free(in->store);
-    free(in->path);
-    free(in->node);
+    cm_store_path_release(&in->at);
 }
 
 /* NAME without the node in front; NULL when it lies elsewhere. */
 static const char *below(const input *in, const char *name)
 {
-    size_t n = strlen(in->node);
+    size_t n = strlen(in->at.node);
 
-    if (n == 0 || strcmp(in->node, name) == 0)
+    if (n == 0 || strcmp(in->at.node, name) == 0)
         return name;
-    return strncmp(in->node, name, n) == 0 && name[n] == '/' ? name : NULL;
+    return strncmp(in->at.node, name, n) == 0 && name[n] == '/' ? name : NULL;
 }
 
 /* ---- describing ---------------------------------------------------------------------------- */
@@ -201,7 +171,7 @@ static int choose(const cm_calc *c, const input *in, cm_chunkcalc_array **out, c
         return cm_fail(err, CM_EINVAL, "--variable %s: %s has no such array", want,
                        c->options->store);
     if (best == NULL)
-        return cm_fail(err, CM_EINVAL, "%s: no array lies at '%s'", c->options->store, in->node);
+        return cm_fail(err, CM_EINVAL, "%s: no array lies at '%s'", c->options->store, in->at.node);
     *out = best;
     return CM_OK;
 }
@@ -319,10 +289,10 @@ static int measure_nc(const input *in, cm_chunkcalc_array *out, cm_error *err)
 
 static int measure(const input *in, cm_chunkcalc_array *out, cm_error *err)
 {
-    int rc = out->chunked ? (in->is_nc ? measure_nc : measure_zarr)(in, out, err) : CM_OK;
+    int rc = out->chunked ? (in->at.is_folder ? measure_zarr : measure_nc)(in, out, err) : CM_OK;
 
     if (rc != CM_OK)
-        cm_error_prefix(err, "%s: %s", in->path, out->name);
+        cm_error_prefix(err, "%s: %s", in->at.path, out->name);
     return rc;
 }
 
@@ -349,25 +319,25 @@ static int measure_all(cm_calc *c, const input *in, cm_error *err)
 
 static int open_input(cm_calc *c, input *in, cm_error *err)
 {
-    int rc = split_path(c->options->store, in, err);
+    int rc = cm_store_path_find(c->options->store, &in->at, err);
 
-    if (rc == CM_OK && in->is_nc) {
-        rc = cm_nc_open(in->path, NULL, &in->file, err);
+    if (rc == CM_OK && !in->at.is_folder) {
+        rc = cm_nc_open(in->at.path, NULL, &in->file, err);
         return rc == CM_OK ? describe_nc(c, in, err) : rc;
     }
     if (rc == CM_OK)
-        rc = cm_store_open_dir(in->path, false, &in->store, err);
+        rc = cm_store_open_dir(in->at.path, false, &in->store, err);
     if (rc == CM_OK) {
         rc = cm_zarr_open(in->store, &in->tree, err);
         if (rc != CM_OK)
-            cm_error_prefix(err, "%s", in->path);
+            cm_error_prefix(err, "%s", in->at.path);
     }
     return rc == CM_OK ? describe_zarr(c, in, err) : rc;
 }
 
 int cm_calc_open(cm_calc *c, bool choose_one, cm_error *err)
 {
-    input in = {.path = NULL};
+    input in = {0};
     cm_chunkcalc_array *a = NULL;
     int rc = open_input(c, &in, err);
 

@@ -5,37 +5,17 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "job/fingerprint.h"
 #include "job/journal.h"
 #include "job/output.h"
+#include "job/store_path.h"
 
 void cm_convert_options_init(cm_convert_options *options)
 {
     *options = (cm_convert_options){.zarr_format = 3, .verify = CM_VERIFY_SAMPLE};
-}
-
-/* "file.nc::group" names a group; a path that exists literally wins. */
-static int split_input(const char *input, char **path, const char **group, cm_error *err)
-{
-    struct stat st;
-    if ((*path = cm_strdup(input, err)) == NULL)
-        return CM_ENOMEM;
-    char *mark = strstr(*path, "::");
-    *group = "";
-    if (mark != NULL && stat(input, &st) != 0) {
-        *mark = '\0';
-        mark += 2;
-        mark += strspn(mark, "/");
-        size_t n = strlen(mark);
-        while (n > 0 && mark[n - 1] == '/')
-            mark[--n] = '\0';
-        *group = mark;
-    }
-    return CM_OK;
 }
 
 static bool has_prefix_path(const char *path, const char *prefix)
@@ -394,7 +374,7 @@ int cm_convert(const cm_convert_options *options, cm_convert_report *report, cm_
     cm_convert_options effective = *options;
     cm_job job = {.options = &effective, .report = report};
     cm_output out = {0};
-    char *path = NULL;
+    cm_store_path in = {0};
     uint64_t start = cm_now_ns();
     memset(report, 0, sizeof(*report));
     cm_monitor_phase(options->monitor, CM_PHASE_OPENING, 0);
@@ -404,10 +384,11 @@ int cm_convert(const cm_convert_options *options, cm_convert_report *report, cm_
     if (rc == CM_OK && (report->output = cm_strdup(options->output, err)) == NULL)
         rc = CM_ENOMEM;
     if (rc == CM_OK)
-        rc = split_input(options->input, &path, &job.group, err);
-    job.path = path;
+        rc = cm_store_path_split(options->input, &in, err);
+    job.path = in.path;
+    job.group = in.node;
     if (rc == CM_OK)
-        rc = open_file(&job, path, err);
+        rc = open_file(&job, in.path, err);
     bool opened = rc == CM_OK;
     cm_monitor_phase(options->monitor, CM_PHASE_PLANNING, 0);
     if (rc == CM_OK)
@@ -425,17 +406,17 @@ int cm_convert(const cm_convert_options *options, cm_convert_report *report, cm_
         rc = options->check ? cm_job_check(&job, &effective.zarr_format, err)
                             : convert(&job, &out, err);
     if ((rc == CM_OK || rc == CM_EDIFFER) && options->certificate != NULL && !options->dry_run) {
-        int certified = cm_job_certify(&job, path, err);
+        int certified = cm_job_certify(&job, in.path, err);
         rc = certified == CM_OK ? rc : certified;
     }
     if (opened && rc != CM_OK && rc != CM_EINVAL && rc != CM_ECANCELED)
-        name_file(err, path, out.path);
+        name_file(err, in.path, out.path);
     report->nthreads = job.nthreads;
     report->memory_limit = job.memory_limit;
     report->memory_peak = cm_peak_rss();
     cm_monitor_phase(options->monitor, CM_PHASE_DONE, 0);
     release(&job);
     cm_output_release(&out);
-    free(path);
+    cm_store_path_release(&in);
     return rc;
 }

@@ -3,12 +3,12 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/cpu.h"
 #include "format/nc/nc.h"
 #include "format/zarr/open.h"
 #include "job/pairs.h"
+#include "job/store_path.h"
 
 enum {
     INDEX_CACHE = 4 << 20
@@ -98,26 +98,20 @@ int cm_digest_store(const char *path, unsigned nthreads, uint64_t memory, cm_mon
               .monitor = monitor,
               .visit = visit,
               .context = context};
-    struct stat st;
+    cm_store_path at;
     uint64_t available = cm_memory_available() / 2;
     w.memory = memory > 0 ? memory : available < (UINT64_C(1) << 30) ? available : 1 << 30;
-    char *copy = cm_strdup(strncmp(path, "file://", 7) == 0 ? path + 7 : path, err);
-    if (copy == NULL)
-        return CM_ENOMEM;
-    char *mark = strstr(copy, "::");
-    if (mark != NULL && stat(copy, &st) != 0) {
-        *mark = '\0';
-        w.node = mark + 2 + strspn(mark + 2, "/");
+    int rc = cm_store_path_find(path, &at, err);
+    if (rc == CM_OK) {
+        w.path = at.path;
+        w.node = at.node;
+        rc = at.is_folder ? walk_zarr(&w, err) : walk_nc(&w, err);
     }
-    w.path = copy;
-    int rc = stat(copy, &st) == 0 ? CM_OK : cm_fail(err, CM_ENOTFOUND, "%s: is not there", copy);
-    if (rc == CM_OK)
-        rc = S_ISDIR(st.st_mode) ? walk_zarr(&w, err) : walk_nc(&w, err);
     if (rc == CM_OK && w.nfound == 0 && w.node[0] != '\0')
-        rc = cm_fail(err, CM_ENOTFOUND, "%s: has no array %s", copy, w.node);
-    else if (rc != CM_OK && err != NULL && strstr(err->text, copy) == NULL)
-        cm_error_prefix(err, "%s", copy);
+        rc = cm_fail(err, CM_ENOTFOUND, "%s: has no array %s", at.path, w.node);
+    else if (rc != CM_OK && err != NULL && at.path != NULL && strstr(err->text, at.path) == NULL)
+        cm_error_prefix(err, "%s", at.path);
     cm_monitor_phase(monitor, CM_PHASE_DONE, 0);
-    free(copy);
+    cm_store_path_release(&at);
     return rc;
 }

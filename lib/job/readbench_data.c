@@ -7,31 +7,17 @@
 
 #include "exec/delayed_store.h"
 #include "job/readbench.h"
+#include "job/store_path.h"
 #include "job/varopt.h"
 
-static bool exists(const char *path)
+static int locate(const char *text, cm_bench_data *d, cm_error *err)
 {
-    struct stat st;
-    return stat(path, &st) == 0;
-}
-
-/* "PATH::NODE", where a path that exists literally wins; "file://" is taken away. */
-static int split_path(const char *text, cm_bench_data *d, cm_error *err)
-{
-    struct stat st;
-    if (strncmp(text, "s3://", 5) == 0 || strncmp(text, "https://", 8) == 0)
-        return cm_fail(err, CM_EINVAL, "%s: remote stores are not built yet", text);
-    const char *file = strncmp(text, "file://", 7) == 0 ? text + 7 : text;
-    const char *colons = exists(file) ? NULL : strstr(file, "::");
-    d->node = cm_strdup(colons != NULL ? colons + 2 : "", err);
-    d->path = colons != NULL ? cm_asprintf(err, "%.*s", (int)(colons - file), file)
-                             : cm_strdup(file, err);
-    if (d->node == NULL || d->path == NULL)
-        return CM_ENOMEM;
-    if (stat(d->path, &st) != 0)
-        return cm_fail(err, CM_ENOTFOUND, "%s: there is no such file or folder", d->path);
-    d->is_nc = !S_ISDIR(st.st_mode);
-    return CM_OK;
+    cm_store_path at;
+    int rc = cm_store_path_find(text, &at, err);
+    d->path = at.path;
+    d->node = at.node;
+    d->is_nc = !at.is_folder;
+    return rc;
 }
 
 /* ---- which arrays -------------------------------------------------------------------------- */
@@ -231,7 +217,7 @@ int cm_bench_data_open(const cm_readbench_options *o, const cm_bench_setting *s,
 {
     memset(d, 0, sizeof *d);
     d->index_nbytes = s->index_nbytes;
-    int rc = split_path(store, d, err);
+    int rc = locate(store, d, err);
     if (rc == CM_OK)
         rc = d->is_nc ? open_nc(o, s, d, err) : open_zarr(o, s, delay, d, err);
     if (rc == CM_OK)

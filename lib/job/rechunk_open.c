@@ -5,6 +5,7 @@
 
 #include "codec/shard.h"
 #include "job/rechunk.h"
+#include "job/store_path.h"
 #include "job/varopt.h"
 
 enum {
@@ -31,29 +32,21 @@ static size_t cache_of(const cm_zarr_meta *m)
     return nbytes < MIN_CACHE ? MIN_CACHE : nbytes > MAX_CACHE ? MAX_CACHE : (size_t)nbytes;
 }
 
-/* "store::group/array" is that folder of the store; a path that exists literally wins. */
+/* "store::group/array" is that folder of the store. */
 static int locate(const char *source, char **out, cm_error *err)
 {
     struct stat st;
-    if (strncmp(source, "file://", 7) == 0)
-        source += 7;
-    const char *mark = strstr(source, "::");
-    if (mark == NULL || stat(source, &st) == 0) {
-        *out = cm_strdup(source, err);
-        return *out == NULL ? CM_ENOMEM : CM_OK;
+    cm_store_path at;
+    int rc = cm_store_path_split(source, &at, err);
+    if (rc == CM_OK && at.node[0] != '\0')
+        rc = cm_key_check(at.node, err);
+    if (rc == CM_OK) {
+        *out = cm_asprintf(err, "%s%s%s", at.path, at.node[0] != '\0' ? "/" : "", at.node);
+        rc = *out == NULL ? CM_ENOMEM : CM_OK;
     }
-    const char *node = mark + 2 + strspn(mark + 2, "/");
-    size_t n = strlen(node);
-    while (n > 0 && node[n - 1] == '/')
-        n--;
-    *out = cm_asprintf(err, "%.*s%s%.*s", (int)(mark - source), source, n > 0 ? "/" : "", (int)n,
-                       node);
-    if (*out == NULL)
-        return CM_ENOMEM;
-    int rc = n > 0 ? cm_key_check(*out + (mark - source) + 1, err) : CM_OK;
-    if (rc == CM_OK && stat(*out, &st) != 0)
-        rc = cm_fail(err, CM_ENOTFOUND, "%.*s: has no group or array %.*s", (int)(mark - source),
-                     source, (int)n, node);
+    if (rc == CM_OK && at.node[0] != '\0' && stat(*out, &st) != 0)
+        rc = cm_fail(err, CM_ENOTFOUND, "%s: has no group or array %s", at.path, at.node);
+    cm_store_path_release(&at);
     return rc;
 }
 

@@ -3,13 +3,17 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "job/codec_option.h"
 #include "job/shape_option.h"
+#include "job/store_path.h"
 #include "job/varopt.h"
 
 static void test_values_for_variables(void **state)
@@ -89,6 +93,47 @@ static void test_globs(void **state)
                     fail_msg("%s %s %s", rows[i].pattern, want ? "misses" : "matches", name);
         }
     }
+}
+
+static void test_store_paths(void **state)
+{
+    char folder[] = "/tmp/chunkmill-XXXXXX", literal[64], text[128];
+    static const struct {
+        const char *text, *path, *node;
+        int status;
+    } rows[] = {
+        {"a.nc", "a.nc", "", CM_OK},
+        {"a.nc::g/v", "a.nc", "g/v", CM_OK},
+        {"a.nc:://g/v//", "a.nc", "g/v", CM_OK},
+        {"a.nc::", "a.nc", "", CM_OK},
+        {"a::b::c", "a", "b::c", CM_OK},
+        {"file:///x/a.zarr", "/x/a.zarr", "", CM_OK},
+        {"file:///x/a.zarr::g", "/x/a.zarr", "g", CM_OK},
+        {"s3://bucket/a", NULL, NULL, CM_EINVAL},
+        {"https://host/a::g", NULL, NULL, CM_EINVAL},
+    };
+    (void)state;
+    cm_store_path p;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(cm_store_path_split(rows[i].text, &p, NULL), rows[i].status);
+        if (rows[i].status == CM_OK) {
+            assert_string_equal(p.path, rows[i].path);
+            assert_string_equal(p.node, rows[i].node);
+        }
+        cm_store_path_release(&p);
+    }
+    assert_non_null(mkdtemp(folder));
+    snprintf(literal, sizeof(literal), "%s/a::b", folder);
+    assert_int_equal(mkdir(literal, 0777), 0);
+    assert_int_equal(cm_store_path_find(literal, &p, NULL), CM_OK);
+    assert_string_equal(p.path, literal);
+    assert_true(p.is_folder);
+    cm_store_path_release(&p);
+    snprintf(text, sizeof(text), "file://%s::c", literal);
+    assert_int_equal(cm_store_path_find(text, &p, NULL), CM_ENOTFOUND);
+    cm_store_path_release(&p);
+    rmdir(literal);
+    rmdir(folder);
 }
 
 static void test_a_name_that_no_variable_has(void **state)
@@ -236,9 +281,13 @@ static void test_codecs_fit_the_type(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values_for_variables),        cmocka_unit_test(test_globs),
-        cmocka_unit_test(test_a_name_that_no_variable_has), cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_shapes_that_are_none),        cmocka_unit_test(test_codecs),
+        cmocka_unit_test(test_values_for_variables),
+        cmocka_unit_test(test_globs),
+        cmocka_unit_test(test_store_paths),
+        cmocka_unit_test(test_a_name_that_no_variable_has),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_shapes_that_are_none),
+        cmocka_unit_test(test_codecs),
         cmocka_unit_test(test_codecs_fit_the_type),
     };
     return cmocka_run_group_tests_name("job/options", tests, NULL, NULL);

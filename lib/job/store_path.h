@@ -1,0 +1,24 @@
+/*
+ * What a user types for a store, a file, or a part of one: "PATH", "PATH::NODE",
+ * "file://PATH".  A path that exists literally wins.
+ */
+#ifndef CM_JOB_STORE_PATH_H
+#define CM_JOB_STORE_PATH_H
+
+#include <stdbool.h>
+
+#include <chunkmill/error.h>
+
+typedef struct cm_store_path {
+    char *path; /* in the file system */
+    char *node; /* below it, without a '/' at either end; "": all of it */
+    bool is_folder;
+} cm_store_path;
+
+/* Takes TEXT apart; CM_EINVAL for storage that is not built.  Whatever is returned, release it. */
+int cm_store_path_split(const char *text, cm_store_path *out, cm_error *err);
+/* The same for what must be there: CM_ENOTFOUND when it is not; sets is_folder. */
+int cm_store_path_find(const char *text, cm_store_path *out, cm_error *err);
+void cm_store_path_release(cm_store_path *p);
+
+#endif
