@@ -239,12 +239,9 @@ static const cm_feed *feed_of(const cm_load_arrays *in, size_t part)
     return in->feed != NULL ? &in->feed[part] : NULL;
 }
 
-/*
- * What PART takes of sample number I, which goes to DST, where there is room for
- * a whole one: what a clipped one leaves of it becomes zero.
- */
+/* What PART takes of sample number I, and how many bytes that are: no more than a whole one has. */
 static int place_part(const cm_load_arrays *in, uint64_t epoch, uint64_t i, size_t part,
-                      uint8_t *dst, cm_box *box, cm_error *err)
+                      cm_box *box, size_t *nbytes, cm_error *err)
 {
     const cm_sample_part *p = &in->part[part];
     const cm_array *a = in->array[p->array];
@@ -256,8 +253,22 @@ static int place_part(const cm_load_arrays *in, uint64_t epoch, uint64_t i, size
     const uint64_t each = feed != NULL ? cm_feed_nbytes(feed) : a->dtype.nbytes;
     if (nelem > in->part_nbytes[part] / each)
         return cm_fail(err, CM_EINTERNAL, "array %s: a sample is larger than its place", a->name);
-    memset(dst + nelem * each, 0, in->part_nbytes[part] - nelem * each);
+    *nbytes = nelem * each;
     return CM_OK;
+}
+
+/* What a clipped sample of NBYTES leaves of its place at DST becomes zero. */
+static void clear_rest(const cm_load_arrays *in, size_t part, uint8_t *dst, size_t nbytes)
+{
+    memset(dst + nbytes, 0, in->part_nbytes[part] - nbytes);
+}
+
+/* True for one chunk alone of those that BOX meets. */
+static bool is_first_chunk(const cm_array *a, const cm_box *box, uint64_t number)
+{
+    uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK];
+    cm_grid_cover(&a->grid, box, first, count);
+    return cm_grid_number(&a->grid, first) == number;
 }
 
 /* One thread's share of a batch: the next part of a sample, until none is left. */
@@ -278,7 +289,10 @@ static void read_parts(void *context, unsigned index)
         uint8_t *dst = w->arena + task->offset +
                        cm_load_offset(in->part_nbytes, task->nbatch, part, piece->place);
         cm_box box;
-        int rc = place_part(in, task->epoch, piece->sample, part, dst, &box, &err);
+        size_t nbytes;
+        int rc = place_part(in, task->epoch, piece->sample, part, &box, &nbytes, &err);
+        if (rc == CM_OK)
+            clear_rest(in, part, dst, nbytes);
         if (rc == CM_OK)
             rc = cm_reader_box(h->reader, in->array[in->part[part].array], &box, feed_of(in, part),
                                dst, &h->counts, &err);
@@ -326,12 +340,16 @@ static int load_chunk(worker *w, cm_load_result *result, cm_error *err)
     int rc = CM_OK;
     for (uint32_t i = 0; i < task->npieces && rc == CM_OK; i++) {
         const cm_load_piece *piece = &task->piece[i];
+        size_t nbytes;
         if (piece->part >= in->nparts || in->part[piece->part].array != task->array)
             return cm_fail(err, CM_EINTERNAL, "part %u is not of array %u", piece->part,
                            task->array);
         w->target[i].dst = w->arena + piece->offset;
-        rc = place_part(in, task->epoch, piece->sample, piece->part, w->arena + piece->offset,
-                        &w->target[i].box, err);
+        rc = place_part(in, task->epoch, piece->sample, piece->part, &w->target[i].box, &nbytes,
+                        err);
+        /* Other chunks of the sample may be at work on it: only one of them clears. */
+        if (rc == CM_OK && is_first_chunk(in->array[task->array], &w->target[i].box, task->number))
+            clear_rest(in, piece->part, w->arena + piece->offset, nbytes);
     }
     if (rc == CM_OK)
         rc = cm_reader_chunk(w->hand[0].reader, in->array[task->array], task->number, feed,
