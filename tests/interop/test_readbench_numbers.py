@@ -142,7 +142,8 @@ def recompute(session):
     assert fed["got"] == close(rates["samples"] * NBYTES)
     used = session.resources
     assert used["cpu_seconds_per_gb"] == close(used["cpu_seconds"] / total["logical_nbytes"] * 1e9)
-    assert used["peak_nbytes"] >= max(b["rss_nbytes"] for b in batches)
+    # The kernel's own count is right within some pages for each CPU.
+    assert used["peak_nbytes"] >= max(b["rss_nbytes"] for b in batches) - (1 << 20)
     return total
 
 
