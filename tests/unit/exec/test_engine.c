@@ -24,6 +24,8 @@ typedef struct source {
     unsigned absent_of;  /* every absent_of-th chunk was never written; 0: all were */
     unsigned masked_of;  /* every masked_of-th chunk has a filter mask; 0: none */
     bool absent_is_told; /* only by reading */
+    size_t gap;          /* bytes between chunks that are read together, */
+    bool backwards;      /* which lie the other way round in memory */
     cm_monitor *stop_at; /* canceled by the third read; or NULL */
 } source;
 
@@ -91,6 +93,30 @@ static int fetch(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out, cm_er
     return rc;
 }
 
+static int fetch_many(cm_array *a, cm_fetch_many *many, cm_error *err)
+{
+    source *s = (source *)a;
+    size_t nbytes = a->grid.chunk_nelem * 4, each = nbytes + s->gap;
+    cm_buf one = {0};
+    int rc = cm_buf_resize(&many->buf, many->n * each, err);
+    for (size_t i = 0; i < many->n && rc == CM_OK; i++) {
+        cm_fetch_item *item = &many->item[i];
+        cm_fetch got = {0};
+        size_t at = s->backwards ? many->n - 1 - i : i;
+        rc = fetch(a, item->number, &one, &got, err);
+        memset(many->buf.data + at * each, 0x5a, each);
+        if (rc == CM_OK)
+            memcpy(many->buf.data + at * each, one.data, nbytes);
+        *item = (cm_fetch_item){.number = item->number,
+                                .present = got.present,
+                                .skip = got.skip,
+                                .data = many->buf.data + at * each,
+                                .nbytes = nbytes};
+    }
+    cm_buf_release(&one);
+    return rc;
+}
+
 static int read_box(cm_array *a, const cm_box *box, void *dst, cm_error *err)
 {
     (void)err;
@@ -100,6 +126,8 @@ static int read_box(cm_array *a, const cm_box *box, void *dst, cm_error *err)
 }
 
 static const cm_array_ops chunk_ops = {.fetch = fetch, .is_absent = is_absent};
+static const cm_array_ops many_ops = {
+    .fetch = fetch, .fetch_many = fetch_many, .is_absent = is_absent};
 static const cm_array_ops box_ops = {.read_box = read_box};
 static const int32_t fill_value = FILL;
 
@@ -260,6 +288,11 @@ static void random_run(run *r, unsigned *max_slots)
     bool chunked = rand() % 4 > 0, same = chunked && rand() % 3 == 0;
     run_init(r, rank, shape, chunked ? from : NULL, same ? from : to);
     r->src.absent_of = rand() % 3 == 0 ? 1 + (unsigned)(rand() % 3) : 0;
+    if (chunked && rand() % 2 == 0) {
+        r->src.array.ops = &many_ops;
+        r->src.gap = (size_t)(rand() % 3) * 3;
+        r->src.backwards = rand() % 2 == 0;
+    }
     r->src.absent_is_told = rand() % 2 == 0;
     r->transfer.absent_is_empty = rand() % 2 == 0;
     if (same && rand() % 2 == 0) {
