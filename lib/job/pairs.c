@@ -185,7 +185,8 @@ static int compare_strings(const cm_pair *p, const cm_box *box, bench *b, findin
     return rc;
 }
 
-static void tell(cm_pair *p, const cm_box *box, const finding *f)
+/* A difference for which there is no memory is an error: without it the pair would pass. */
+static int tell(cm_pair *p, const cm_box *box, const finding *f, cm_error *err)
 {
     uint64_t at[CM_MAX_RANK], rest = f->first;
     char text[CM_MAX_RANK * 21];
@@ -194,13 +195,15 @@ static void tell(cm_pair *p, const cm_box *box, const finding *f)
         rest /= box->shape[j];
     }
     if (p->ndifferences >= CM_PAIR_DIFFERENCES)
-        return;
+        return CM_OK;
     char *sentence =
-        cm_asprintf(NULL, "element %s: %s became %s; %llu of %llu around it differ",
+        cm_asprintf(err, "element %s: %s became %s; %llu of %llu around it differ",
                     cm_coord_text(box->rank, at, text, sizeof(text)), f->want, f->got,
                     (unsigned long long)f->ndiffer, (unsigned long long)cm_box_nelem(box));
-    if (sentence != NULL)
-        p->difference[p->ndifferences++] = sentence;
+    if (sentence == NULL)
+        return CM_ENOMEM;
+    p->difference[p->ndifferences++] = sentence;
+    return CM_OK;
 }
 
 static int run_task(work *w, uint64_t task, bench *b, cm_error *err)
@@ -223,10 +226,10 @@ static int run_task(work *w, uint64_t task, bench *b, cm_error *err)
     cm_digest_add(&p->digest, &f.digest);
     p->nverified += cm_box_nelem(&box);
     if (f.ndiffer > 0)
-        tell(p, &box, &f);
+        rc = tell(p, &box, &f, err);
     pthread_mutex_unlock(&w->lock);
     cm_monitor_add(w->monitor, cm_box_nelem(&box) * itemsize_of(p));
-    return CM_OK;
+    return rc;
 }
 
 static void worker_main(void *context, unsigned index)

@@ -197,9 +197,11 @@ static bool chunk_is_missing(const subject *s, const uint64_t *at, cm_bench *b, 
            !fetch.present;
 }
 
-static void tell(verification *ver, subject *s, const cm_box *box, const cm_comparison *c,
-                 cm_bench *b)
+/* A difference for which there is no memory is an error: without it the store would pass. */
+static int tell(verification *ver, subject *s, const cm_box *box, const cm_comparison *c,
+                cm_bench *b, cm_error *err)
 {
+    int rc = CM_OK;
     uint64_t at[CM_MAX_RANK], coord[CM_MAX_RANK], rest = c->first;
     char text[CM_MAX_RANK * 21], chunk[CM_MAX_RANK * 21];
     for (unsigned j = box->rank; j-- > 0;) {
@@ -210,14 +212,16 @@ static void tell(verification *ver, subject *s, const cm_box *box, const cm_comp
     bool missing = chunk_is_missing(s, at, b, coord);
     pthread_mutex_lock(&ver->lock);
     if (s->told++ < MAX_DIFFERENCES && missing)
-        cm_job_differ(ver->job, NULL, "%s: chunk %s is missing: element %s is %s in the file",
-                      s->var->name, cm_coord_text(box->rank, coord, chunk, sizeof(chunk)), text,
-                      c->want);
+        rc = cm_job_differ(ver->job, err, "%s: chunk %s is missing: element %s is %s in the file",
+                           s->var->name, cm_coord_text(box->rank, coord, chunk, sizeof(chunk)),
+                           text, c->want);
     else if (s->told <= MAX_DIFFERENCES)
-        cm_job_differ(ver->job, NULL, "%s: element %s: %s became %s; %llu of %llu around it differ",
-                      s->var->name, text, c->want, c->got, (unsigned long long)c->ndiffer,
-                      (unsigned long long)cm_box_nelem(box));
+        rc = cm_job_differ(ver->job, err,
+                           "%s: element %s: %s became %s; %llu of %llu around it differ",
+                           s->var->name, text, c->want, c->got, (unsigned long long)c->ndiffer,
+                           (unsigned long long)cm_box_nelem(box));
     pthread_mutex_unlock(&ver->lock);
+    return rc;
 }
 
 /*
@@ -238,12 +242,12 @@ static int tell_unverified(verification *ver, subject *s, cm_error *err)
 }
 
 /* The store cannot be read where the file can: a difference like another. */
-static int tell_damaged(verification *ver, subject *s, const cm_error *err)
+static int tell_damaged(verification *ver, subject *s, cm_error *err)
 {
     int rc = CM_OK;
     pthread_mutex_lock(&ver->lock);
     if (s->told++ < MAX_DIFFERENCES)
-        rc = cm_job_differ(ver->job, NULL, "%s: cannot be read from the store: %s", s->var->name,
+        rc = cm_job_differ(ver->job, err, "%s: cannot be read from the store: %s", s->var->name,
                            err->text);
     pthread_mutex_unlock(&ver->lock);
     return rc;
@@ -268,10 +272,10 @@ static int run_task(verification *ver, uint64_t task, cm_bench *b, cm_error *err
         return tell_unverified(ver, s, err);
     if (rc == CM_EFORMAT && found.store_failed)
         rc = tell_damaged(ver, s, err);
+    if (rc == CM_OK && found.ndiffer > 0)
+        rc = tell(ver, s, &box, &found, b, err);
     if (rc != CM_OK)
         return rc;
-    if (found.ndiffer > 0)
-        tell(ver, s, &box, &found, b);
     pthread_mutex_lock(&ver->lock);
     cm_digest_add(&s->digest, &digest);
     pthread_mutex_unlock(&ver->lock);

@@ -55,3 +55,27 @@ def test_each_allocation_fails_once(failmalloc, tmp_path, case):
                 problems.append(f"allocation {nth}: {done}")
     assert not problems, "\n".join(problems)
     assert failures > 3, "the failures never reached the program"
+
+
+def test_a_difference_is_not_lost(failmalloc, tmp_path):
+    """Whatever allocation fails: a store that differs never passes."""
+    path, out = paths.CORPUS / "cmip_nc4.nc", tmp_path / "out.zarr"
+    tool.nc2zarr("--codec", "none", "--chunks", "auto:1KiB", path, out).ok()
+    chunk = max((p for p in (out / "tas" / "c").rglob("*") if p.is_file()), key=lambda p: p.stat().st_size)
+    chunk.write_bytes(bytes(b ^ 1 for b in chunk.read_bytes()))
+    low, high = 0, 1 << 20  # how many allocations there are
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if check(failmalloc, middle, tmp_path, path, out)[1] else (low, middle)
+    statuses = set()
+    for nth in range(max(low - 60, 1), low + 1):  # differences are told towards the end
+        done, reached = check(failmalloc, nth, tmp_path, path, out)
+        statuses.add(done.status)
+        assert done.status in (1, 3), f"allocation {nth}: {done}"
+    assert statuses == {1, 3}
+
+
+def check(library, nth, folder, path, out):
+    reached = folder / f"reached{nth}"
+    env = {"LD_PRELOAD": str(library), "FAILMALLOC_NTH": str(nth), "FAILMALLOC_REACHED": str(reached)}
+    return tool.nc2zarr("--check", "-j", "1", path, out, env=env, timeout=60), reached.exists()

@@ -17,16 +17,21 @@ void cm_print_clean(const char *text, FILE *to)
 
 void cm_vsay(const char *tool, const char *format, va_list args)
 {
-    char *text = NULL;
-    if (vasprintf(&text, format, args) < 0)
-        text = NULL;
+    /* A sentence of the library fits here: that there is no memory can always be said. */
+    char fits[2048], *longer = NULL;
+    va_list again;
+    va_copy(again, args);
+    int n = vsnprintf(fits, sizeof(fits), format, args);
+    if (n >= (int)sizeof(fits) && vasprintf(&longer, format, again) < 0)
+        longer = NULL;
+    va_end(again);
     flockfile(stderr);
     fprintf(stderr, "%s: ", tool);
-    cm_print_clean(text ? text : "no memory left to say what happened", stderr);
+    cm_print_clean(longer ? longer : fits, stderr);
     putc('\n', stderr);
     fflush(stderr);
     funlockfile(stderr);
-    free(text);
+    free(longer);
 }
 
 void cm_say(const char *tool, const char *format, ...)
