@@ -14,7 +14,8 @@
 
 enum {
     READ_NBYTES = 4096,
-    PATIENCE_MS = 1000,
+    /* Half of what a pool gives a worker process to end: it must live to kill the group. */
+    PATIENCE_MS = 500,
     LOOK_MS = 5 /* between two looks whether it has ended */
 };
 

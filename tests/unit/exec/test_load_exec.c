@@ -1,4 +1,5 @@
 /* A program of the user as a source: what it is told, and what becomes of what it answers. */
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -233,13 +234,40 @@ static void chunks_are_refused(void **state)
     end(&f);
 }
 
+/* A pool of processes ends, and with it commands that do not heed the end of their input. */
+static void the_pool_leaves_no_command(void **state)
+{
+    (void)state;
+    fixture f;
+    cm_arena arena;
+    cm_pool *pool;
+    int alive[2];
+    /* Workers and commands inherit the writing end: its reader sees the end of the last of them. */
+    assert_int_equal(pipe(alive), 0);
+    begin(&f, READY "read -r l; sleep 15");
+    const cm_pool_options options = {.mode = CM_POOL_PROCESSES,
+                                     .start = CM_START_FORK,
+                                     .nworkers = 2,
+                                     .nclients = 1,
+                                     .max_pieces = 2};
+    assert_int_equal(cm_arena_create(1, true, &arena, NULL), CM_OK);
+    assert_int_equal(cm_pool_create(&options, &f.source, &arena, &pool, &f.err), CM_OK);
+    close(alive[1]);
+    cm_pool_free(pool);
+    struct pollfd wait = {.fd = alive[0], .events = POLLIN};
+    assert_int_equal(poll(&wait, 1, 5000), 1);
+    close(alive[0]);
+    cm_arena_release(&arena);
+    cm_load_exec_release(&f.source);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_it_is_told),    cmocka_unit_test(answers),
         cmocka_unit_test(it_does_not_begin),  cmocka_unit_test(too_slow),
         cmocka_unit_test(begun_anew),         cmocka_unit_test(an_error_is_no_end),
-        cmocka_unit_test(chunks_are_refused),
+        cmocka_unit_test(chunks_are_refused), cmocka_unit_test(the_pool_leaves_no_command),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
