@@ -16,6 +16,7 @@
 
 enum {
     NFOLDERS = 256,
+    NAME_DIGITS = 30, /* of a copy in its folder: cm_cache_name */
     SLACK = 20 /* a twentieth more than needed is freed, so that not every copy looks for room */
 };
 
@@ -121,6 +122,29 @@ static DIR *open_folder(const cm_cache_dir *dir, const char *name)
     return d;
 }
 
+/*
+ * The folder may hold files of others, which are never removed: only what bears a
+ * name that this code gives.
+ */
+static bool is_copy(const char *name)
+{
+    return strspn(name, "0123456789abcdef") == NAME_DIGITS && name[NAME_DIGITS] == '\0';
+}
+
+/* "tmp-PROCESS-NUMBER" */
+static bool is_temporary(const char *name)
+{
+    static const char digits[] = "0123456789";
+    if (strncmp(name, TEMPORARY, strlen(TEMPORARY)) != 0)
+        return false;
+    const char *process = name + strlen(TEMPORARY);
+    const char *number = process + strspn(process, digits);
+    if (number == process || *number++ != '-')
+        return false;
+    size_t n = strspn(number, digits);
+    return n > 0 && number[n] == '\0';
+}
+
 static int list_copies(const cm_cache_dir *dir, inventory *v, cm_error *err)
 {
     int rc = CM_OK;
@@ -131,8 +155,8 @@ static int list_copies(const cm_cache_dir *dir, inventory *v, cm_error *err)
         for (struct dirent *e; d && rc == CM_OK && (e = readdir(d));) {
             struct stat st;
             int n = snprintf(name, sizeof name, "%s/%s", folder, e->d_name);
-            if (e->d_name[0] == '.' || n < 0 || (size_t)n >= sizeof name)
-                continue; /* none of ours */
+            if (!is_copy(e->d_name) || n < 0 || (size_t)n >= sizeof name)
+                continue;
             if (fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
                 rc = add_copy(v, name, &st, err);
         }
@@ -148,9 +172,9 @@ static void sweep(const cm_cache_dir *dir, uint64_t *nbytes)
     DIR *d = open_folder(dir, ".");
     for (struct dirent *e; d && (e = readdir(d));) {
         struct stat st;
-        if (strncmp(e->d_name, TEMPORARY, strlen(TEMPORARY)) != 0)
+        if (!is_temporary(e->d_name))
             continue;
-        int fd = openat(dir->fd, e->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        int fd = openat(dir->fd, e->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         if (fd < 0)
             continue;
         if (flock(fd, LOCK_EX | LOCK_NB) == 0)

@@ -390,6 +390,40 @@ static void test_lost_state(void **state)
     }
 }
 
+/* A folder that is not the cache's alone: files of others stay, however little room there is. */
+static void test_files_of_others(void **state)
+{
+    fixture *f = *state;
+    static const char *const others[] = {"10/0",
+                                         "ab/letter.txt",
+                                         "ab/0123456789abcdef0123456789abc",
+                                         "ab/0123456789abcdef0123456789abcde",
+                                         "ab/0123456789ABCDEF0123456789abcd",
+                                         "tmp-notes",
+                                         "tmp-12",
+                                         "tmp-12-",
+                                         "tmp-12-3.txt"};
+    char command[200], path[160], key[20];
+    snprintf(command, sizeof command, "mkdir -p %s/10 %s/ab", f->path, f->path);
+    assert_int_equal(system(command), 0);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        snprintf(command, sizeof command, "echo mine > %s/%s", f->path, others[i]);
+        assert_int_equal(system(command), 0);
+    }
+    cm_store *s = open_cache(f, 3 * 1200);
+    for (int i = 0; i < 20; i++) {
+        snprintf(key, sizeof key, "k/%c", 'a' + i);
+        put_object(f, key, 1000);
+        assert_object(s, key, 1000);
+    }
+    assert_true(cm_store_disk_cache_counts(s).evictions > 0);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        snprintf(path, sizeof path, "%s/%s", f->path, others[i]);
+        if (access(path, F_OK) != 0)
+            fail_msg("%s is gone", others[i]);
+    }
+}
+
 enum {
     NKEYS = 40,
     SHARED_ROOM = 300000
@@ -534,9 +568,15 @@ static void test_checksum(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_hits),    TEST(test_bad_ranges_and_good),  TEST(test_damage),
-        TEST(test_bound),   TEST(test_lost_state),           TEST(test_shared),
-        TEST(test_threads), cmocka_unit_test(test_checksum),
+        TEST(test_hits),
+        TEST(test_bad_ranges_and_good),
+        TEST(test_damage),
+        TEST(test_bound),
+        TEST(test_lost_state),
+        TEST(test_shared),
+        TEST(test_files_of_others),
+        TEST(test_threads),
+        cmocka_unit_test(test_checksum),
     };
     return cmocka_run_group_tests_name("disk_cache", tests, NULL, NULL);
 }
