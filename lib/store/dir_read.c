@@ -313,6 +313,7 @@ typedef struct group {
     size_t n;
     cm_ring_request request[GROUP]; /* opens, then reads */
     int fd[GROUP];                  /* of read i; ours to close unless it has a reader */
+    bool crowded;                   /* this many files cannot be open at once */
 } group;
 
 static int open_all(group *g, cm_error *err)
@@ -334,6 +335,7 @@ static int open_all(group *g, cm_error *err)
         cm_store_read *read = &g->read[from[k]];
         int errnum = g->request[k].error;
         uint64_t nbytes = 0;
+        g->crowded = g->n > 1 && (errnum == EMFILE || errnum == ENFILE);
         rc = errnum ? open_failed(g->dir, read->key, errnum, err)
                     : examine(g->dir, g->fd[from[k]], read->key, &nbytes, err);
         if (rc == CM_OK && nbytes > read->max_nbytes)
@@ -380,6 +382,7 @@ static int read_all(group *g, cm_buf *buf, cm_error *err)
 
 static int read_group(group *g, cm_buf *buf, cm_error *err)
 {
+    g->crowded = false;
     int rc = open_all(g, err);
     if (rc == CM_OK)
         rc = read_all(g, buf, err);
@@ -398,10 +401,17 @@ int cm_dir_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf
         return rc;
     }
     group g = {.dir = dir_of(store)};
-    for (size_t i = 0; i < n && rc == CM_OK; i += g.n) {
+    size_t most = GROUP;
+    for (size_t i = 0; i < n && rc == CM_OK;) {
         g.read = read + i;
-        g.n = n - i < GROUP ? n - i : GROUP;
+        g.n = n - i < most ? n - i : most;
         rc = read_group(&g, buf, err);
+        if (g.crowded) {
+            /* Other threads have theirs: none of these was read, fewer go in. */
+            most = g.n / 2;
+            rc = CM_OK;
+        } else
+            i += g.n;
     }
     return rc;
 }
