@@ -178,7 +178,8 @@ typedef struct cm_readbench_predicted { /* by chunkcalc's arithmetic, all parts 
         planned_decoded_nbytes; /* of the samples drawn, all epochs; 0: too many to count */
 } cm_readbench_predicted;
 
-typedef struct cm_readbench_counts {
+typedef struct
+    cm_readbench_counts { /* decoded, requests and stored bytes are 0 where libnetcdf reads */
     uint64_t batches, samples, failed_batches;
     uint64_t chunks, decoded, requests;
     uint64_t distinct_chunks; /* planned loader: of all epochs; 0: not counted */

@@ -181,8 +181,35 @@ static void test_engine_netcdf(void **state)
             check_bytes(&r.session[0], stores[store].field, 1, stores[store].name);
             check_complete(&r.session[0], 2, 20, stores[store].name);
             assert_int_equal(r.session[0].device.mismatches, 0);
+            assert_true(r.session[0].counts.chunks > 0 && r.session[0].counts.decoded == 0);
             cm_readbench_report_release(&r);
         }
+}
+
+/* It has the caches that training has, and they are counted in the memory. */
+static void test_caches_of_libnetcdf(void **state)
+{
+    uint64_t planned[2];
+    (void)state;
+    for (int keep = 0; keep < 2; keep++) {
+        const cm_nc_options options = {.library_only = true, .library_caches = keep};
+        cm_nc_file *file;
+        OK(cm_nc_open(path[3], &options, &file, err));
+        cm_nc_var *v = cm_nc_var_at(file, 0);
+        const size_t nbytes = cm_nc_var_cache_nbytes(file, v);
+        assert_int_equal(nbytes >= (size_t)1 << 20, keep);
+        cm_nc_close(file);
+        const char *const list[] = {path[3]};
+        cm_readbench_options o = quick_options(list, 1);
+        cm_readbench_report r;
+        o.engine = keep ? "netcdf" : "native";
+        o.sample = "t=3,y=6,x=8";
+        run(&o, &r, "caches");
+        planned[keep] = r.session[0].memory_planned;
+        if (keep)
+            assert_true(planned[1] >= nbytes && planned[1] > planned[0]);
+        cm_readbench_report_release(&r);
+    }
 }
 
 /*
@@ -338,6 +365,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_orders),
         cmocka_unit_test(test_nothing_to_plan),
         cmocka_unit_test(test_engine_netcdf),
+        cmocka_unit_test(test_caches_of_libnetcdf),
         cmocka_unit_test(test_random_meets_what_is_predicted),
         cmocka_unit_test(test_ranks_share_an_epoch),
         cmocka_unit_test(test_edges),
