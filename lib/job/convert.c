@@ -202,10 +202,8 @@ static int open_journal(cm_job *job, cm_output *out, cm_journal **journal, cm_er
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         list.item[i] =
             (cm_journal_item){job->var[i].name, job->var[i].absent ? NULL : job->var[i].writer};
-    if (rc == CM_OK && out->resumes)
-        rc = cm_journal_resume(out->path, fingerprint, &list, journal, &done, err);
-    else if (rc == CM_OK)
-        rc = cm_journal_begin(out->path, fingerprint, &list, out->made, journal, err);
+    if (rc == CM_OK)
+        rc = cm_journal_open(out, fingerprint, &list, journal, &done, err);
     cm_json_free(fingerprint);
     free(list.item);
     if (rc == CM_OK && out->resumes)

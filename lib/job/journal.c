@@ -9,8 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "job/output.h"
-
 #define FILE_NAME "/.chunkmill-journal"
 
 struct cm_journal {
@@ -208,6 +206,17 @@ int cm_journal_resume(const char *folder, const cm_json *fingerprint, const cm_j
         rc = open_file(folder, O_WRONLY, out, err);
     cm_buf_release(&text);
     cm_json_free(was);
+    return rc;
+}
+
+int cm_journal_open(const cm_output *out, const cm_json *fingerprint, const cm_journal_list *list,
+                    cm_journal **journal, uint64_t *nchunks, cm_error *err)
+{
+    *nchunks = 0;
+    int rc = out->resumes ? cm_journal_resume(out->path, fingerprint, list, journal, nchunks, err)
+                          : cm_journal_begin(out->path, fingerprint, list, out->made, journal, err);
+    if (rc != CM_OK && err != NULL && strstr(err->text, out->path) == NULL)
+        cm_error_prefix(err, "%s", out->path);
     return rc;
 }
 

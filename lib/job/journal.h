@@ -14,6 +14,7 @@
 
 #include "base/json.h"
 #include "format/zarr/writer.h"
+#include "job/output.h"
 
 typedef struct cm_journal cm_journal;
 
@@ -42,6 +43,10 @@ int cm_journal_begin(const char *folder, const cm_json *fingerprint, const cm_jo
  */
 int cm_journal_resume(const char *folder, const cm_json *fingerprint, const cm_journal_list *list,
                       cm_journal **out, uint64_t *nchunks, cm_error *err);
+
+/* Begins, or goes on where OUT's run was stopped; *nchunks are done already.  Errors name the folder. */
+int cm_journal_open(const cm_output *out, const cm_json *fingerprint, const cm_journal_list *list,
+                    cm_journal **journal, uint64_t *nchunks, cm_error *err);
 
 /* Chunk CHUNK of item INDEX was left out.  Any thread. */
 int cm_journal_skip(cm_journal *journal, size_t index, uint64_t chunk, cm_error *err);
