@@ -53,7 +53,8 @@ static bool io_bound(const cm_readbench_session *s, const cm_readbench_facts *f,
              "steps waited %.0f %% of the time, and storage took %.0f %% of the loader's: bound by "
              "I/O",
              s->wait_share * 100, f->stage_share[0] * 100);
-    return s->wait_share > CM_RULE_IO_WAITS && f->stage_share[0] > CM_RULE_STORAGE;
+    return s->wait_share > CM_RULE_IO_WAITS && f->stage_share[0] > CM_RULE_STORAGE &&
+           !cm_readbench_by_library(s);
 }
 
 static bool one_core(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,

@@ -96,14 +96,33 @@ void cm_readbench_chunkcalc_text(const cm_readbench_session *s, char *buf, size_
 
 /* ---- the bottleneck ------------------------------------------------------------------------ */
 
+bool cm_readbench_by_library(const cm_readbench_session *s)
+{
+    return s->engine != NULL && strcmp(s->engine, "netcdf") == 0;
+}
+
 static const char *const stage_verbs[CM_READBENCH_STAGES] = {
     "reading from storage", "decoding", "copying elements into samples", "casting and unpacking"};
 
-/* What to try when storage takes the time: it is either at its limit, or not asked enough. */
+/*
+ * What to try when storage takes the time: it is at its limit, or not asked enough.  A
+ * library's time is counted as storage's, whatever it does in it.
+ */
 static void storage_text(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
                          size_t size)
 {
-    if (s->rates.efficiency > 0 && s->rates.efficiency < CM_RULE_STORAGE_RATE)
+    if (cm_readbench_by_library(s))
+        snprintf(text, size,
+                 "reading and decoding through libnetcdf is the bottleneck (%.0f %% of the "
+                 "loader's time), one call at a time in each process; try --engine native, "
+                 "--mode processes, or a Zarr copy made by nc2zarr",
+                 f->stage_share[0] * 100);
+    else if (s->rates.efficiency <= 0)
+        snprintf(text, size,
+                 "reading from storage is the bottleneck (%.0f %% of the loader's time); try more "
+                 "workers, a longer prefetch, or faster storage",
+                 f->stage_share[0] * 100);
+    else if (s->rates.efficiency < CM_RULE_STORAGE_RATE)
         snprintf(text, size,
                  "reading from storage is the bottleneck (%.0f %% of the loader's time) at %.0f %% "
                  "of the rate that it had without decoding; try more workers or a longer prefetch",

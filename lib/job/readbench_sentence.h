@@ -4,6 +4,9 @@
 
 #include "job/readbench_facts.h"
 
+/* libnetcdf read: storage and decoding cannot be told apart. */
+bool cm_readbench_by_library(const cm_readbench_session *s);
+
 /* The bottleneck, and what to try; NULL and an error without memory. */
 char *cm_readbench_sentence(const cm_readbench_session *s, const cm_readbench_facts *facts,
                             cm_error *err);

@@ -325,6 +325,13 @@ static void test_what_keeps_rules_silent(void **state)
     assert_null(finding(&f, "cpu-bound"));
     release(&f);
 
+    init(&f); /* a library's time may be anything */
+    waits_for_storage(&f, 0.9);
+    f.s.engine = "netcdf";
+    assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
+    assert_null(finding(&f, "io-bound"));
+    release(&f);
+
     init(&f); /* memory that went down once does not grow */
     set_epochs(&f, 4, (const unsigned[]){100, 200, 190, 400});
     assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
@@ -369,6 +376,11 @@ static void storage_is_slow(fixture *f, double efficiency)
 {
     storage_dominates(f, 0.8);
     f->s.rates.efficiency = efficiency;
+}
+static void reads_by_library(fixture *f, double value)
+{
+    storage_is_slow(f, value);
+    f->s.engine = "netcdf";
 }
 static void decodes_and_waits(fixture *f, double value)
 {
@@ -425,6 +437,8 @@ static void test_the_closing_sentence(void **state)
         {has_spare, 3.5, {"3.5 times as much", "fewer workers"}},
         {storage_is_slow, 0.9, {"storage is the bottleneck", "--cache-dir"}},
         {storage_is_slow, 0.4, {"at 40 %", "more workers or a longer prefetch"}},
+        {storage_is_slow, 0, {"storage is the bottleneck", "more workers, a longer prefetch"}},
+        {reads_by_library, 0.4, {"through libnetcdf is the bottleneck", "nc2zarr"}},
         {decodes_and_waits, 12, {"chunks' shape is the bottleneck (12.0", "--loader planned"}},
         {decodes_with_a_plan, 12, {"chunks' shape", "rechunk for these samples"}},
         {all_busy_while_waiting, 0.5, {"the CPUs are the bottleneck", "not more workers"}},
