@@ -16,6 +16,8 @@ import time
 import contenders
 import inputs
 import measure
+import readbench
+import readbench_report
 import rechunk
 import report
 import zarr_metadata
@@ -44,7 +46,7 @@ class Bench:
 
     def write(self):
         self.result["elapsed"] = time.time() - self.start
-        report.write(self.result, self.root, [rechunk])
+        report.write(self.result, self.root, [rechunk, readbench_report])
 
     def helper(self, script, *argv):
         return subprocess.run([self.python, f"{HERE}/{script}", *argv], check=True, stdout=subprocess.PIPE, text=True,
@@ -236,8 +238,8 @@ def parse():
     p.add_argument("--rounds", type=int, help="9, or 3 if quick; 11 pairs against cp")
     p.add_argument("--threads", type=int, default=min(2, len(os.sched_getaffinity(0))))
     p.add_argument("--who", help="comma-separated contenders, by the names in contenders.py")
-    p.add_argument("--only", help="comma-separated parts: names of inputs, cold, keep, index, memory, rechunk, or of "
-                   "that rechunk:WORK")
+    p.add_argument("--only", help="comma-separated parts: names of inputs, cold, keep, index, memory, rechunk, "
+                   "readbench, or of the last two rechunk:WORK, readbench:WORK")
     return p.parse_args()
 
 
@@ -274,6 +276,9 @@ def main():
         works = [part.split(":")[1] for part in only or [] if part.startswith("rechunk:")]
         if wanted("rechunk") or works:
             rechunk.run(bench, say, works)
+        works = [part.split(":")[1] for part in only or [] if part.startswith("readbench:")]
+        if wanted("readbench") or works:
+            readbench.run(bench, say, works)
     finally:
         measure.remove(bench.work)
         bench.write()
@@ -283,7 +288,7 @@ def main():
 def versions(bench):
     asked = {"nc2zarr": [f"{bench.build}/bin/nc2zarr", "--version"], "GDAL": ["gdalmdimtranslate", "--version"]}
     found = {name: measure.first_line(argv) for name, argv in asked.items()}
-    for package in ("xarray", "dask", "zarr", "zarrs", "tensorstore"):
+    for package in ("xarray", "dask", "zarr", "zarrs", "tensorstore", "xbatcher"):
         code = f"import importlib.metadata as m; print(m.version('{package}'))"
         found[package] = measure.first_line([bench.python, "-c", code])
     return found

@@ -1,301 +1,351 @@
 /*
- * read_roofline [-s SEED] [-n BOXES] [-r ROUNDS] STORE ARRAY SHAPE
+ * read_roofline [-j THREADS] PLAN
  *
- * Reads boxes of SHAPE (16x64x64), drawn at random, of an array of a Zarr store
- * version 3 whose chunks are raw or zstd, in shards or not: by a bare loop of
- * open, pread, libzstd and memcpy over the chunks that each box meets, and by the
- * library's reader, in turn.  The last line is JSON: seconds of CPU time and of
- * the clock of both, the medians of all rounds, and how much longer the reader
- * takes.  Ends with 1 when a box differs.
+ * The roofline of reading: bare loops that open, pread, decode and copy the very
+ * chunks which the samples of PLAN meet, with the codec library and no code of the
+ * project.  Each thread makes whole batches.  read_plan.py writes the plan: lines
+ * of a name and its values.
+ *
+ *     array PATH            a folder of Zarr version 3, chunks of blosc zstd
+ *     itemsize N
+ *     shape Z Y X
+ *     chunk Z Y X
+ *     shard Z Y X           0 0 0: none
+ *     sample Z Y X
+ *     batch N
+ *     samples N             and as many lines of the first element of each
+ *
+ * It says "ready", and then does what it is told by lines on standard input:
+ * "pass" reads all samples and prints {"seconds":, "cpu":}; "check FILE" also
+ * writes the CRC32C of each sample, a line each, and prints {}.
  */
 #include <fcntl.h>
-#include <limits.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
 #include <zstd.h>
 
-#include "exec/reader.h"
-#include "format/zarr/open.h"
+#include "loops.h"
 
 enum {
-    MAX_ROUNDS = 101,
-    MAX_RANK = 8
+    RANK = 3,
+    MAX_THREADS = 64,
+    INDEX_CRC = 4 /* bytes behind a shard's index */
 };
 
+typedef struct box {
+    uint64_t start[RANK], shape[RANK];
+} box;
+
 typedef struct shard {
-    int fd;          /* -1: not opened yet */
-    uint64_t *index; /* offset and length of each inner chunk */
+    int fd;
+    uint64_t *index; /* offset and length of each chunk of it */
 } shard;
 
-typedef struct run {
-    const char *store, *name;
-    cm_array *array;
-    bool raw;
+typedef struct plan {
+    char array[3072];
+    uint64_t itemsize, nsamples, batch;
+    uint64_t shape[RANK], chunk[RANK], outer[RANK], sample[RANK];
     bool sharded;
-    cm_grid outer; /* of objects */
-    cm_grid inner; /* of chunks in a shard */
-    size_t index_nbytes;
+    uint64_t (*start)[RANK];
+    uint64_t grid[RANK];  /* chunks */
+    uint64_t inner[RANK]; /* chunks of a shard */
+    uint64_t nshards[RANK];
+    size_t chunk_nbytes, sample_nbytes, stored_capacity;
     shard *shard;
-    cm_box *box;
-    size_t nboxes;
-    size_t max_stored;
-    uint8_t *stored, *decoded;
+    uint32_t *crc; /* of each sample; NULL: not wanted */
+    _Atomic uint64_t next;
+} plan;
+
+typedef struct worker {
+    plan *p;
     ZSTD_DCtx *zstd;
-} run;
+    uint8_t *stored, *decoded, *scratch;
+    uint8_t *out; /* a batch */
+} worker;
 
-static void die(const char *what)
+static void die(const char *what, const char *which)
 {
-    fprintf(stderr, "read_roofline: %s\n", what);
-    exit(2);
+    fprintf(stderr, "read_roofline: %s%s\n", what, which);
+    exit(1);
 }
 
-static void *must(void *p)
+static void *must(void *memory)
 {
-    if (p == NULL)
-        die("no memory");
-    return p;
+    if (memory == NULL)
+        die("no memory", "");
+    return memory;
 }
 
-static double seconds(clockid_t clock)
+static uint64_t product(const uint64_t *v)
 {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    return v[0] * v[1] * v[2];
 }
 
-/* ---- the bare loop ---- */
+/* ---- chunks ---- */
 
-static int open_object(const run *r, const uint64_t *coord)
+static int open_object(const plan *p, const uint64_t *at)
 {
     char path[4096];
-    int n = snprintf(path, sizeof(path), "%s/%s/c", r->store, r->name);
-    for (unsigned j = 0; j < r->outer.rank; j++)
-        n += snprintf(path + n, sizeof(path) - (size_t)n, "/%llu", (unsigned long long)coord[j]);
-    return open(path, O_RDONLY | O_CLOEXEC);
+    snprintf(path, sizeof(path), "%s/c/%" PRIu64 "/%" PRIu64 "/%" PRIu64, p->array, at[0], at[1],
+             at[2]);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        die("cannot open ", path);
+    return fd;
 }
 
-/* Stored bytes of chunk COORD in r->stored; 0: missing. */
-static size_t fetch(run *r, const uint64_t *coord)
+/* The stored bytes of chunk AT, in w->stored. */
+static void fetch(worker *w, const uint64_t *at)
 {
-    if (!r->sharded) {
-        int fd = open_object(r, coord);
-        if (fd < 0)
-            return 0;
-        ssize_t n = pread(fd, r->stored, r->max_stored, 0);
+    const plan *p = w->p;
+    ssize_t n;
+    if (!p->sharded) {
+        int fd = open_object(p, at);
+        n = pread(fd, w->stored, p->stored_capacity, 0);
         close(fd);
-        return n > 0 ? (size_t)n : 0;
-    }
-    uint64_t outer[MAX_RANK], local[MAX_RANK];
-    for (unsigned j = 0; j < r->outer.rank; j++) {
-        outer[j] = coord[j] / r->inner.count[j];
-        local[j] = coord[j] % r->inner.count[j];
-    }
-    shard *s = &r->shard[cm_grid_number(&r->outer, outer)];
-    if (s->fd < 0) {
-        if ((s->fd = open_object(r, outer)) < 0)
-            return 0;
-        off_t end = lseek(s->fd, 0, SEEK_END);
-        s->index = must(malloc(r->index_nbytes));
-        if (pread(s->fd, s->index, r->index_nbytes, end - (off_t)r->index_nbytes) !=
-            (ssize_t)r->index_nbytes)
-            die("a shard is short");
-    }
-    const uint64_t *e = &s->index[2 * cm_grid_number(&r->inner, local)];
-    if (e[0] == UINT64_MAX || pread(s->fd, r->stored, e[1], (off_t)e[0]) != (ssize_t)e[1])
-        return 0;
-    return e[1];
-}
-
-/* Rows of PART from a chunk that begins at COVERED to a box at DST. */
-static void copy_rows(const run *r, const cm_box *covered, const cm_box *part, const uint8_t *chunk,
-                      const cm_box *box, uint8_t *dst)
-{
-    const cm_grid *g = &r->array->grid;
-    const unsigned last = g->rank - 1;
-    const size_t item = r->array->dtype.nbytes;
-    uint64_t at[MAX_RANK] = {0};
-    for (;;) {
-        uint64_t from = 0, to = 0;
-        for (unsigned j = 0; j <= last; j++) {
-            from = from * g->chunk[j] + part->start[j] - covered->start[j] + at[j];
-            to = to * box->shape[j] + part->start[j] - box->start[j] + at[j];
+    } else {
+        uint64_t s = 0, i = 0;
+        for (int j = 0; j < RANK; j++) {
+            s = s * p->nshards[j] + at[j] / p->inner[j];
+            i = i * p->inner[j] + at[j] % p->inner[j];
         }
-        memcpy(dst + to * item, chunk + from * item, part->shape[last] * item);
-        unsigned j = last;
-        while (j-- > 0 && ++at[j] == part->shape[j])
-            at[j] = 0;
-        if (j == UINT_MAX)
-            return;
+        const uint64_t *entry = &p->shard[s].index[2 * i];
+        if (entry[1] > p->stored_capacity)
+            die("a chunk is missing or too long", "");
+        n = pread(p->shard[s].fd, w->stored, entry[1], (off_t)entry[0]);
+    }
+    if (n <= 0)
+        die("a chunk cannot be read", "");
+}
+
+/* The part of a decoded chunk that begins at FROM which SAMPLE wants. */
+static void copy_part(const plan *p, const uint64_t *from, const uint8_t *chunk, const box *sample,
+                      uint8_t *out)
+{
+    uint64_t lo[RANK], hi[RANK];
+    for (int j = 0; j < RANK; j++) {
+        uint64_t end = sample->start[j] + sample->shape[j];
+        lo[j] = from[j] > sample->start[j] ? from[j] : sample->start[j];
+        hi[j] = from[j] + p->chunk[j] < end ? from[j] + p->chunk[j] : end;
+    }
+    const size_t row = (hi[2] - lo[2]) * p->itemsize;
+    for (uint64_t z = lo[0]; z < hi[0]; z++) {
+        for (uint64_t y = lo[1]; y < hi[1]; y++) {
+            uint64_t a =
+                ((z - from[0]) * p->chunk[1] + y - from[1]) * p->chunk[2] + lo[2] - from[2];
+            uint64_t b = ((z - sample->start[0]) * sample->shape[1] + y - sample->start[1]) *
+                             sample->shape[2] +
+                         lo[2] - sample->start[2];
+            memcpy(out + b * p->itemsize, chunk + a * p->itemsize, row);
+        }
     }
 }
 
-static void read_chunk(run *r, const uint64_t *coord, const cm_box *box, uint8_t *dst)
+static void read_sample(worker *w, const uint64_t *start, uint8_t *out)
 {
-    const cm_grid *g = &r->array->grid;
-    const size_t nbytes = g->chunk_nelem * r->array->dtype.nbytes;
-    cm_box covered, part;
-    cm_grid_box(g, coord, &covered);
-    cm_box_intersect(&covered, box, &part);
-    size_t n = fetch(r, coord);
-    if (n == 0)
-        die("a chunk is missing");
-    const uint8_t *chunk = r->raw ? r->stored : r->decoded;
-    if (!r->raw && ZSTD_decompressDCtx(r->zstd, r->decoded, nbytes, r->stored, n) != nbytes)
-        die("a chunk is no zstd frame of the right size");
-    copy_rows(r, &covered, &part, chunk, box, dst);
+    const plan *p = w->p;
+    box sample;
+    uint64_t first[RANK], last[RANK], at[RANK], from[RANK];
+    for (int j = 0; j < RANK; j++) {
+        uint64_t left = p->shape[j] - start[j];
+        sample.start[j] = start[j];
+        sample.shape[j] = p->sample[j] < left ? p->sample[j] : left;
+        first[j] = start[j] / p->chunk[j];
+        last[j] = (start[j] + sample.shape[j] - 1) / p->chunk[j];
+    }
+    for (at[0] = first[0]; at[0] <= last[0]; at[0]++)
+        for (at[1] = first[1]; at[1] <= last[1]; at[1]++)
+            for (at[2] = first[2]; at[2] <= last[2]; at[2]++) {
+                fetch(w, at);
+                if (!loop_unframe(w->zstd, w->decoded, p->chunk_nbytes, w->stored, w->scratch))
+                    die("a chunk is no frame of blosc zstd", "");
+                for (int j = 0; j < RANK; j++)
+                    from[j] = at[j] * p->chunk[j];
+                copy_part(p, from, w->decoded, &sample, out);
+            }
 }
 
-static void bare(run *r, const cm_box *box, uint8_t *dst)
+static void *work(void *arg)
 {
-    const cm_grid *g = &r->array->grid;
-    uint64_t first[MAX_RANK], count[MAX_RANK], coord[MAX_RANK], left = 1;
-    cm_grid_cover(g, box, first, count);
-    for (unsigned j = 0; j < g->rank; j++) {
-        coord[j] = first[j];
-        left *= count[j];
-    }
-    for (; left > 0; left--) {
-        read_chunk(r, coord, box, dst);
-        for (unsigned j = g->rank; j-- > 0 && ++coord[j] == first[j] + count[j];)
-            coord[j] = first[j];
-    }
+    worker *w = arg;
+    plan *p = w->p;
+    const uint64_t nbatches = (p->nsamples + p->batch - 1) / p->batch;
+    for (uint64_t b; (b = atomic_fetch_add(&p->next, 1)) < nbatches;)
+        for (uint64_t i = b * p->batch; i < p->nsamples && i < (b + 1) * p->batch; i++) {
+            uint8_t *out = w->out + (i % p->batch) * p->sample_nbytes;
+            read_sample(w, p->start[i], out);
+            if (p->crc != NULL) {
+                size_t nelem = 1;
+                for (int j = 0; j < RANK; j++) {
+                    uint64_t left = p->shape[j] - p->start[i][j];
+                    nelem *= p->sample[j] < left ? p->sample[j] : left;
+                }
+                p->crc[i] = loop_crc32c(out, nelem * p->itemsize);
+            }
+        }
+    return NULL;
 }
 
 /* ---- setting up ---- */
 
-static void parse_shape(const char *text, unsigned rank, uint64_t *shape)
+static void read_numbers(FILE *f, const char *name, uint64_t *v, int n)
 {
-    char *end;
-    for (unsigned j = 0; j < rank; j++, text = end + (*end == 'x'))
-        if ((shape[j] = strtoull(text, &end, 10)) == 0)
-            die("SHAPE has a length for each dimension, as in 16x64x64");
+    char found[16];
+    if (fscanf(f, "%15s", found) != 1 || strcmp(found, name) != 0)
+        die("the plan lacks ", name);
+    for (int i = 0; i < n; i++)
+        if (fscanf(f, "%" SCNu64, &v[i]) != 1)
+            die("the plan has no number for ", name);
 }
 
-static void open_array(run *r, cm_store *store)
+static void read_plan(plan *p, const char *path)
 {
-    cm_zarr_tree tree;
-    cm_error err;
-    const cm_zarr_node *node = NULL;
-    if (cm_zarr_open(store, &tree, &err) != CM_OK ||
-        (node = cm_zarr_find(&tree, r->name)) == NULL ||
-        cm_zarr_array_open(&tree, node, 64 << 20, &r->array, &err) != CM_OK)
-        die(node == NULL ? "no such array" : err.text);
-    const cm_zarr_meta *m = &node->meta;
-    r->sharded = m->codecs[0].id == CM_CODEC_SHARDING;
-    const cm_codec_spec *codecs = r->sharded ? m->codecs[0].shard->codecs : m->codecs;
-    const size_t n = r->sharded ? m->codecs[0].shard->ncodecs : m->ncodecs;
-    r->raw = n == 1 && cm_chain_is_raw(r->array->chain);
-    if (m->zarr_format != 3 || m->rank == 0 || m->rank > MAX_RANK || m->separator != '/' ||
-        !(r->raw || (n == 2 && codecs[1].id == CM_CODEC_ZSTD)))
-        die("the array is not of version 3, or neither raw nor zstd");
-    cm_grid_init(&r->outer, m->rank, m->shape, m->chunk, NULL);
-    cm_grid_init(&r->inner, m->rank, m->chunk, r->array->grid.chunk, NULL);
-    /* With its checksum, of 4 bytes, at its end. */
-    r->index_nbytes =
-        r->inner.nchunks * 16 + (r->sharded && m->codecs[0].shard->nindex_codecs > 1 ? 4 : 0);
-    cm_zarr_tree_release(&tree);
-}
-
-static void prepare(run *r, const char *shape_text, uint64_t seed)
-{
-    const cm_array *a = r->array;
-    uint64_t shape[MAX_RANK];
-    parse_shape(shape_text, a->rank, shape);
-    r->shard = must(calloc(r->outer.nchunks, sizeof(*r->shard)));
-    for (uint64_t i = 0; i < r->outer.nchunks; i++)
-        r->shard[i].fd = -1;
-    r->max_stored = a->max_stored_nbytes;
-    r->stored = must(aligned_alloc(64, (r->max_stored + 63) / 64 * 64));
-    r->decoded = must(aligned_alloc(64, (a->grid.chunk_nelem * a->dtype.nbytes + 63) / 64 * 64));
-    r->zstd = must(ZSTD_createDCtx());
-    r->box = must(calloc(r->nboxes, sizeof(*r->box)));
-    for (size_t i = 0; i < r->nboxes; i++) {
-        r->box[i].rank = a->rank;
-        for (unsigned j = 0; j < a->rank; j++) {
-            if (shape[j] > a->shape[j])
-                die("SHAPE is larger than the array");
-            seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
-            r->box[i].shape[j] = shape[j];
-            r->box[i].start[j] = (seed >> 20) % (a->shape[j] - shape[j] + 1);
-        }
+    FILE *f = fopen(path, "r");
+    if (f == NULL || fscanf(f, "array %3071[^\n]", p->array) != 1)
+        die("no plan: ", path);
+    read_numbers(f, "itemsize", &p->itemsize, 1);
+    read_numbers(f, "shape", p->shape, RANK);
+    read_numbers(f, "chunk", p->chunk, RANK);
+    read_numbers(f, "shard", p->outer, RANK);
+    read_numbers(f, "sample", p->sample, RANK);
+    read_numbers(f, "batch", &p->batch, 1);
+    read_numbers(f, "samples", &p->nsamples, 1);
+    p->start = must(calloc(p->nsamples, sizeof(*p->start)));
+    for (uint64_t i = 0; i < p->nsamples; i++)
+        if (fscanf(f, "%" SCNu64 " %" SCNu64 " %" SCNu64, &p->start[i][0], &p->start[i][1],
+                   &p->start[i][2]) != RANK)
+            die("the plan has too few samples", "");
+    fclose(f);
+    p->sharded = p->outer[0] > 0;
+    p->chunk_nbytes = product(p->chunk) * p->itemsize;
+    p->sample_nbytes = product(p->sample) * p->itemsize;
+    p->stored_capacity = loop_frame_bound(p->chunk_nbytes);
+    for (int j = 0; j < RANK; j++) {
+        p->grid[j] = (p->shape[j] + p->chunk[j] - 1) / p->chunk[j];
+        p->inner[j] = p->sharded ? p->outer[j] / p->chunk[j] : 1;
+        p->nshards[j] = (p->grid[j] + p->inner[j] - 1) / p->inner[j];
     }
 }
 
-static int ascending(const void *a, const void *b)
+/* Opens all shards and reads their indices: what any reader does once. */
+static void open_shards(plan *p)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    const size_t nbytes = product(p->inner) * 2 * sizeof(uint64_t);
+    uint64_t at[RANK], n = 0;
+    p->shard = must(calloc(product(p->nshards), sizeof(*p->shard)));
+    for (at[0] = 0; at[0] < p->nshards[0]; at[0]++)
+        for (at[1] = 0; at[1] < p->nshards[1]; at[1]++)
+            for (at[2] = 0; at[2] < p->nshards[2]; at[2]++, n++) {
+                shard *s = &p->shard[n];
+                struct stat status;
+                s->fd = open_object(p, at);
+                s->index = must(malloc(nbytes));
+                if (fstat(s->fd, &status) != 0 ||
+                    pread(s->fd, s->index, nbytes, status.st_size - (off_t)nbytes - INDEX_CRC) !=
+                        (ssize_t)nbytes)
+                    die("a shard is short", "");
+            }
 }
 
-static double median(double *value, int n)
+static void *aligned(size_t nbytes)
 {
-    qsort(value, (size_t)n, sizeof(*value), ascending);
-    return value[n / 2];
+    uint8_t *memory = must(aligned_alloc(4096, (nbytes + 4095) / 4096 * 4096));
+    memset(memory, 0, nbytes);
+    return memory;
+}
+
+/* ---- passes ---- */
+
+static double cpu_seconds(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
+}
+
+static double wall_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void pass(plan *p, worker *w, int nworkers, double *seconds, double *cpu)
+{
+    pthread_t thread[MAX_THREADS];
+    const double before = cpu_seconds();
+    *seconds = wall_seconds();
+    atomic_store(&p->next, 0);
+    for (int i = 1; i < nworkers; i++)
+        if (pthread_create(&thread[i], NULL, work, &w[i]) != 0)
+            die("no thread", "");
+    work(&w[0]);
+    for (int i = 1; i < nworkers; i++)
+        pthread_join(thread[i], NULL);
+    *seconds = wall_seconds() - *seconds;
+    *cpu = cpu_seconds() - before;
+}
+
+static void check(plan *p, worker *w, int nworkers, const char *path)
+{
+    double seconds, cpu;
+    p->crc = must(calloc(p->nsamples, sizeof(*p->crc)));
+    pass(p, w, nworkers, &seconds, &cpu);
+    FILE *f = fopen(path, "w");
+    if (f == NULL)
+        die("cannot write ", path);
+    for (uint64_t i = 0; i < p->nsamples; i++)
+        fprintf(f, "%08" PRIx32 "\n", p->crc[i]);
+    if (fclose(f) != 0)
+        die("cannot write ", path);
+    free(p->crc);
+    p->crc = NULL;
 }
 
 int main(int argc, char **argv)
 {
-    run r = {.nboxes = 64};
-    uint64_t seed = 1;
-    int rounds = 7;
-    for (int option; (option = getopt(argc, argv, "s:n:r:")) != -1;) {
-        if (option == 's')
-            seed = strtoull(optarg, NULL, 10);
-        else if (option == 'n')
-            r.nboxes = strtoull(optarg, NULL, 10);
-        else if (option == 'r')
-            rounds = atoi(optarg);
-        else
+    static plan p;
+    static worker w[MAX_THREADS];
+    int nworkers = 1;
+    char line[4096], path[4096];
+    for (int option; (option = getopt(argc, argv, "j:")) != -1;) {
+        if (option != 'j')
             return 2;
+        nworkers = atoi(optarg);
     }
-    if (argc - optind != 3 || r.nboxes == 0 || rounds < 1 || rounds > MAX_ROUNDS)
-        die("usage: read_roofline [-s SEED] [-n BOXES] [-r ROUNDS] STORE ARRAY SHAPE");
-    r.store = argv[optind];
-    r.name = argv[optind + 1];
-    cm_store *store;
-    cm_error err;
-    cm_reader *reader;
-    cm_reader_options options = {0};
-    if (cm_store_open_dir(r.store, false, &store, &err) != CM_OK)
-        die(err.text);
-    open_array(&r, store);
-    prepare(&r, argv[optind + 2], seed);
-    if (cm_reader_create(&options, &reader, &err) != CM_OK)
-        die(err.text);
-    const size_t nbytes = cm_box_nelem(&r.box[0]) * r.array->dtype.nbytes;
-    uint8_t *one = must(malloc(nbytes)), *other = must(malloc(nbytes));
-    static double cpu[2][MAX_ROUNDS], wall[2][MAX_ROUNDS], ratio[MAX_ROUNDS];
-    cm_load_counts counts = {0};
-    for (int round = -1; round < rounds; round++) { /* the first one, unmeasured, fills caches */
-        for (int way = 0; way < 2; way++) {
-            double start = seconds(CLOCK_MONOTONIC), cpu_start = seconds(CLOCK_THREAD_CPUTIME_ID);
-            for (size_t i = 0; i < r.nboxes; i++) {
-                if (way == 0)
-                    bare(&r, &r.box[i], one);
-                else if (cm_reader_box(reader, r.array, &r.box[i], NULL, other, &counts, &err) !=
-                         CM_OK)
-                    die(err.text);
-            }
-            if (round >= 0) {
-                cpu[way][round] = seconds(CLOCK_THREAD_CPUTIME_ID) - cpu_start;
-                wall[way][round] = seconds(CLOCK_MONOTONIC) - start;
-            }
+    if (argc - optind != 1 || nworkers < 1 || nworkers > MAX_THREADS)
+        die("usage: read_roofline [-j THREADS] PLAN", "");
+    read_plan(&p, argv[optind]);
+    if (p.sharded)
+        open_shards(&p);
+    for (int i = 0; i < nworkers; i++)
+        w[i] = (worker){.p = &p,
+                        .zstd = must(ZSTD_createDCtx()),
+                        .stored = aligned(p.stored_capacity),
+                        .decoded = aligned(p.chunk_nbytes),
+                        .scratch = aligned(p.chunk_nbytes),
+                        .out = aligned(p.batch * p.sample_nbytes)};
+    puts("ready");
+    fflush(stdout);
+    while (fgets(line, sizeof(line), stdin) != NULL) {
+        if (sscanf(line, "check %4095[^\n]", path) == 1) {
+            check(&p, w, nworkers, path);
+            puts("{}");
+        } else {
+            double seconds, cpu;
+            pass(&p, w, nworkers, &seconds, &cpu);
+            printf("{\"seconds\": %.6f, \"cpu\": %.6f}\n", seconds, cpu);
         }
-        if (memcmp(one, other, nbytes) != 0) {
-            fprintf(stderr, "read_roofline: the last box differs\n");
-            return 1;
-        }
-        if (round >= 0)
-            ratio[round] = cpu[1][round] / cpu[0][round];
+        fflush(stdout);
     }
-    printf("{\"boxes\":%zu,\"chunks\":%llu,\"bare_cpu\":%.6f,\"reader_cpu\":%.6f,"
-           "\"bare_wall\":%.6f,\"reader_wall\":%.6f,\"longer\":%.4f}\n",
-           r.nboxes, (unsigned long long)counts.chunks / (unsigned)(rounds + 1),
-           median(cpu[0], rounds), median(cpu[1], rounds), median(wall[0], rounds),
-           median(wall[1], rounds), median(ratio, rounds) - 1);
     return 0;
 }

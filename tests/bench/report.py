@@ -168,7 +168,7 @@ def peaks(rows):
 def page(result, more):
     m = result["machine"]
     size = "quick: small inputs, few rounds; for trends, not for judging" if result["quick"] else "full"
-    lines = ["# nc2zarr and rechunk, their peers and the roofline", ""]
+    lines = ["# nc2zarr, rechunk and readbench, their peers and the roofline", ""]
     lines.append(f"{m['cpu']}, {result['threads']} of {m['cpus']} CPUs for everyone, {m['memory']}, {m['system']}, "
                  f"kernel {m['kernel']}, {m['file system']}. Run: {size}; {result['elapsed']:.0f} s.")  # fmt: skip
     lines.append("")

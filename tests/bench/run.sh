@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures nc2zarr and rechunk against their peers and the roofline.
+# Measures nc2zarr, rechunk and readbench against their peers and the roofline.
 #
 #     tests/bench/run.sh BUILD [QUICK] [bench.py's options]
 #
@@ -22,6 +22,9 @@ build=$(cd "$build" && pwd)
 # shellcheck disable=SC2046 # words
 "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O3 -march=native -Wall -Wextra -pthread -o "$build/bench/roofline" \
     tests/bench/roofline.c tests/bench/roofline_plan.c tests/bench/loops.c $(pkg-config --cflags --libs libdeflate libzstd)
+# shellcheck disable=SC2046 # words
+"${CC:-cc}" -std=c11 -D_GNU_SOURCE -O3 -march=native -Wall -Wextra -pthread -o "$build/bench/read_roofline" \
+    tests/bench/read_roofline.c tests/bench/loops.c $(pkg-config --cflags --libs libzstd)
 
 # fill FOLDER REQUIREMENTS: a virtual environment that has them, made once.
 fill() {
