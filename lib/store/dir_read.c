@@ -404,10 +404,11 @@ int cm_dir_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf
     size_t most = GROUP;
     for (size_t i = 0; i < n && rc == CM_OK;) {
         g.read = read + i;
-        g.n = n - i < most ? n - i : most;
+        g.n = cm_rings_take_files(g.dir->rings, n - i < most ? n - i : most);
         rc = read_group(&g, buf, err);
+        cm_rings_give_files(g.dir->rings, g.n);
         if (g.crowded) {
-            /* Other threads have theirs: none of these was read, fewer go in. */
+            /* Files are open elsewhere too: none of these was read, fewer go in. */
             most = g.n / 2;
             rc = CM_OK;
         } else

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -34,10 +35,12 @@ typedef struct ring {
 
 struct cm_rings {
     pthread_mutex_t lock;
-    pthread_cond_t returned;
+    pthread_cond_t returned; /* a ring */
+    pthread_cond_t closed;   /* files */
     ring *idle;
     unsigned nbusy;
-    pid_t owner; /* a ring's memory is shared with a forked child, which must not use it */
+    size_t nfiles; /* that calls may have open now */
+    pid_t owner;   /* a ring's memory is shared with a forked child, which must not use it */
 };
 
 /* ---- one ring ---- */
@@ -275,6 +278,13 @@ static int ring_run(ring *r, cm_ring_request *request, size_t n, cm_error *err)
 
 /* ---- the pool ---- */
 
+static size_t most_files(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 2 ? (size_t)limit.rlim_cur / 2
+                                                                       : 1;
+}
+
 int cm_rings_create(cm_rings **out, cm_error *err)
 {
     *out = NULL;
@@ -288,6 +298,8 @@ int cm_rings_create(cm_rings **out, cm_error *err)
     }
     pthread_mutex_init(&rings->lock, NULL);
     pthread_cond_init(&rings->returned, NULL);
+    pthread_cond_init(&rings->closed, NULL);
+    rings->nfiles = most_files();
     rings->owner = getpid();
     *out = rings;
     return CM_OK;
@@ -309,7 +321,39 @@ void cm_rings_free(cm_rings *rings)
     free_idle(rings);
     pthread_mutex_destroy(&rings->lock);
     pthread_cond_destroy(&rings->returned);
+    pthread_cond_destroy(&rings->closed);
     free(rings);
+}
+
+/* Lock held.  What threads of a parent have is not ours. */
+static void be_owner(cm_rings *rings)
+{
+    if (rings->owner == getpid())
+        return;
+    free_idle(rings);
+    rings->nbusy = 0;
+    rings->nfiles = most_files();
+    rings->owner = getpid();
+}
+
+size_t cm_rings_take_files(cm_rings *rings, size_t n)
+{
+    pthread_mutex_lock(&rings->lock);
+    be_owner(rings);
+    while (rings->nfiles == 0)
+        pthread_cond_wait(&rings->closed, &rings->lock);
+    n = n < rings->nfiles ? n : rings->nfiles;
+    rings->nfiles -= n;
+    pthread_mutex_unlock(&rings->lock);
+    return n;
+}
+
+void cm_rings_give_files(cm_rings *rings, size_t n)
+{
+    pthread_mutex_lock(&rings->lock);
+    rings->nfiles += n;
+    pthread_cond_signal(&rings->closed);
+    pthread_mutex_unlock(&rings->lock);
 }
 
 /* An idle ring or a new one; where none can be made, one that another thread gives back. */
@@ -317,11 +361,7 @@ static int take(cm_rings *rings, ring **out, cm_error *err)
 {
     int rc = CM_OK;
     pthread_mutex_lock(&rings->lock);
-    if (rings->owner != getpid()) {
-        free_idle(rings);
-        rings->nbusy = 0; /* those threads are the parent's */
-        rings->owner = getpid();
-    }
+    be_owner(rings);
     while (!rings->idle && (rc = ring_create(&rings->idle, err)) != CM_OK && rings->nbusy > 0)
         pthread_cond_wait(&rings->returned, &rings->lock);
     if (rings->idle) {

@@ -31,4 +31,12 @@ typedef struct cm_ring_request {
 /* All N of them, as many at once as the ring holds.  Errors of single requests are theirs. */
 int cm_rings_run(cm_rings *rings, cm_ring_request *request, size_t n, cm_error *err);
 
+/*
+ * Files that a call may have open at once: N or fewer, at least 1, which are to be
+ * given back.  All calls together have at most half of what the process may have,
+ * or one waits for another.
+ */
+size_t cm_rings_take_files(cm_rings *rings, size_t n);
+void cm_rings_give_files(cm_rings *rings, size_t n);
+
 #endif
