@@ -6,6 +6,7 @@
 
 #include "../common/print.h"
 #include "../common/say.h"
+#include "../common/summary.h"
 #include "base/number.h"
 
 enum {
@@ -109,14 +110,6 @@ static void print_variables(const cm_convert_report *r, mode m)
     cm_table_release(&t);
 }
 
-/* "  LABEL: TEXT", TEXT coming from a file. */
-static void print_text(const char *label, const char *text)
-{
-    printf("  %s: ", label);
-    cm_print_clean(text, stdout);
-    putchar('\n');
-}
-
 /* True when an earlier variable has dimension D of variable I, unlimited, under the same name. */
 static bool dimension_seen(const cm_convert_report *r, size_t i, unsigned d)
 {
@@ -193,26 +186,15 @@ static void print_remarks(const cm_convert_report *r, const char *label, remark_
 
 static void print_verification(const cm_convert_options *options, const cm_convert_report *r)
 {
-    char count[32], time[32];
+    char what[64];
     bool full = options->check || options->verify == CM_VERIFY_FULL;
     if (!options->check && options->verify == CM_VERIFY_NONE) {
         puts("  Not verified (--verify none)");
         return;
     }
-    printf("  %s against libnetcdf (%s): %s elements", options->check ? "Compared" : "Verified",
-           full ? "everything" : "a sample", cm_format_count(r->nverified, count, sizeof(count)));
-    if (r->verify_seconds > 0)
-        printf(" in %s", cm_format_time(r->verify_seconds, time, sizeof(time)));
-    if (r->ndifferences)
-        printf(", %s differences, listed above\n",
-               cm_format_count(r->ndifferences, count, sizeof(count)));
-    else
-        puts(", no difference");
-}
-
-static const char *plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
+    snprintf(what, sizeof(what), "%s against libnetcdf (%s)",
+             options->check ? "Compared" : "Verified", full ? "everything" : "a sample");
+    cm_print_verdict(what, r->nverified, r->verify_seconds, r->ndifferences);
 }
 
 static void print_sizes(const cm_convert_report *r, mode m)
@@ -220,7 +202,7 @@ static void print_sizes(const cm_convert_report *r, mode m)
     char objects[32], stored[32], input[32], decoded[32];
     if (m != CHECKED)
         printf("  %s file%s, %s%s; ", cm_format_count(r->nobjects, objects, sizeof(objects)),
-               plural(r->nobjects), m == PLANNED ? "about " : "",
+               cm_plural(r->nobjects), m == PLANNED ? "about " : "",
                cm_format_size(r->stored_nbytes, stored, sizeof(stored)));
     else
         fputs("  ", stdout);
@@ -230,18 +212,10 @@ static void print_sizes(const cm_convert_report *r, mode m)
 
 static void print_cost(const cm_convert_report *r, mode m)
 {
-    char planned[32], limit[32], peak[32], time[32], rate[32];
-    double per_s = r->seconds > 0 ? (double)r->decoded_nbytes / r->seconds : 0;
     if (m == PLANNED)
-        printf("  Memory: at most %s of %s, %u thread%s\n",
-               cm_format_size(r->memory_planned, planned, sizeof(planned)),
-               cm_format_size(r->memory_limit, limit, sizeof(limit)), r->nthreads,
-               plural(r->nthreads));
+        cm_print_planned_memory(r->memory_planned, r->memory_limit, r->nthreads);
     if (m == MADE)
-        printf("  %s, %s decoded, %u thread%s, at most %s of memory\n",
-               cm_format_time(r->seconds, time, sizeof(time)),
-               cm_format_rate(per_s, rate, sizeof(rate)), r->nthreads, plural(r->nthreads),
-               cm_format_size(r->memory_peak, peak, sizeof(peak)));
+        cm_print_cost(r->seconds, r->decoded_nbytes, r->nthreads, r->memory_peak);
 }
 
 /* -v: how each variable is read, remarks, and where the threads spent their time. */
@@ -250,20 +224,9 @@ static void print_details(const cm_convert_report *r)
     print_remarks(r, "Access to", access_of);
     print_remarks(r, "Digest of", digest_of);
     for (size_t i = 0; i < r->nnotes; i++)
-        print_text("Note", r->note[i]);
-    if (r->nstages == 0 || !r->written)
-        return;
-    puts("\n  Where the time went, all threads together:");
-    cm_table t = {.ncolumns = 3, .right = {false, true, true}};
-    for (size_t i = 0; i < r->nstages; i++) {
-        char count[32];
-        cm_table_cell(&t, "%s", r->stage[i].name);
-        cm_table_cell(&t, "%.3f s", r->stage[i].seconds);
-        cm_table_cell(&t, "%s calls", cm_format_count(r->stage[i].calls, count, sizeof(count)));
-    }
-    if (!cm_table_print(&t, 4, stdout))
-        cm_say(NC2ZARR.name, "no memory for the table of stages");
-    cm_table_release(&t);
+        cm_print_remark("Note", r->note[i]);
+    if (r->written)
+        cm_print_stages(NC2ZARR.name, r->stage, r->nstages);
 }
 
 /* The first NBYTES of TEXT between double quotes as a string of Python. */
@@ -344,7 +307,7 @@ void nc2zarr_print_summary(const cm_convert_options *options, const cm_convert_r
     print_variables(report, m);
     putchar('\n');
     for (size_t i = 0; i < report->nskipped; i++)
-        print_text("Left out", report->skipped[i]);
+        cm_print_remark("Left out", report->skipped[i]);
     print_unlimited(report);
     print_remarks(report, "Readers of", readers_of);
     if (m != PLANNED)

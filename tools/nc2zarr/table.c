@@ -1,4 +1,5 @@
 /* The option table of nc2zarr: parsing, --help, man page and completion follow from it. */
+#include "../common/rows.h"
 #include "nc2zarr.h"
 
 #define VALUE(field) offsetof(nc2zarr_values, field)
@@ -110,10 +111,13 @@ static const cm_option OPTIONS[] = {
              "keep."},
 
     {.section = "Output",
-     .name = "overwrite",
+     .name = "dry-run",
      .kind = CM_OPTION_FLAG,
-     .offset = VALUE(overwrite),
-     .help = "Replace a store that is there. Only what the store itself holds is removed."},
+     .offset = VALUE(dry_run),
+     .help =
+         "Print the plan and write nothing. For every variable: chunks, shards, codec, objects, "
+         "bytes before and after, memory, and how often each source chunk is decoded."},
+    CM_ROW_OVERWRITE(VALUE(overwrite)),
     {.name = "resume",
      .kind = CM_OPTION_FLAG,
      .offset = VALUE(resume),
@@ -124,31 +128,12 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_TEXT,
      .offset = VALUE(append),
      .help = "Add to a store along DIM. To come: refused until then."},
-    {.name = "dry-run",
-     .kind = CM_OPTION_FLAG,
-     .offset = VALUE(dry_run),
-     .help =
-         "Print the plan and write nothing. For every variable: chunks, shards, codec, objects, "
-         "bytes before and after, memory, and how often each source chunk is decoded."},
-    {.name = "durable",
-     .kind = CM_OPTION_FLAG,
-     .offset = VALUE(durable),
-     .help = "Sync to disk before metadata is written. The store then survives a crash of the "
-             "machine, not only of the process."},
-    {.name = "trace",
-     .value = "FILE",
-     .kind = CM_OPTION_TEXT,
-     .offset = VALUE(trace),
-     .operand = CM_OPERAND_FILE,
-     .help = "Write what each thread did when, as a Chrome trace."},
+    CM_ROW_DURABLE(VALUE(durable)),
+    CM_ROW_TRACE(VALUE(trace)),
 
-    {.section = "Verification",
-     .name = "verify",
-     .value = "none|sample|full",
-     .kind = CM_OPTION_CHOICE,
-     .offset = VALUE(verify),
-     .words = "none|sample|full",
-     .help = "Afterwards compare the store with the file as libnetcdf reads it. Default: sample."},
+    CM_ROW_VERIFY(
+        VALUE(verify),
+        "Afterwards compare the store with the file as libnetcdf reads it. Default: sample."),
     {.name = "check",
      .kind = CM_OPTION_FLAG,
      .offset = VALUE(check),

@@ -3,6 +3,7 @@
 
 #include "../common/print.h"
 #include "../common/say.h"
+#include "../common/summary.h"
 #include "base/number.h"
 #include "rechunk.h"
 
@@ -99,36 +100,15 @@ static void print_arrays(const cm_rechunk_report *r, bool plan)
     cm_table_release(&t);
 }
 
-/* "  LABEL: TEXT", TEXT coming from a store. */
-static void print_text(const char *label, const char *text)
-{
-    printf("  %s: ", label);
-    cm_print_clean(text, stdout);
-    putchar('\n');
-}
-
 static void print_verification(const cm_rechunk_options *options, const cm_rechunk_report *r)
 {
-    char count[32], time[32];
-    if (options->verify == CM_VERIFY_NONE) {
+    bool full = options->verify == CM_VERIFY_FULL;
+    if (options->verify == CM_VERIFY_NONE)
         puts("  Not verified (--verify none)");
-        return;
-    }
-    printf("  Verified against the source (%s): %s elements",
-           options->verify == CM_VERIFY_FULL ? "everything" : "a sample",
-           cm_format_count(r->nverified, count, sizeof(count)));
-    if (r->verify_seconds > 0)
-        printf(" in %s", cm_format_time(r->verify_seconds, time, sizeof(time)));
-    if (r->ndifferences)
-        printf(", %s differences, listed above\n",
-               cm_format_count(r->ndifferences, count, sizeof(count)));
     else
-        puts(", no difference");
-}
-
-static const char *plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
+        cm_print_verdict(full ? "Verified against the source (everything)"
+                              : "Verified against the source (a sample)",
+                         r->nverified, r->verify_seconds, r->ndifferences);
 }
 
 /* Chunks that nobody stores, for they hold only the fill value: known from missing ones. */
@@ -142,32 +122,24 @@ static void print_empty(const cm_rechunk_report *r)
     }
     if (before)
         printf("  %s chunk%s of the source not stored: fill value\n",
-               cm_format_count(before, count, sizeof(count)), plural(before));
+               cm_format_count(before, count, sizeof(count)), cm_plural(before));
     if (after)
         printf("  %s chunk%s of the target left out: fill value only\n",
-               cm_format_count(after, count, sizeof(count)), plural(after));
+               cm_format_count(after, count, sizeof(count)), cm_plural(after));
 }
 
 static void print_totals(const cm_rechunk_report *r, bool plan)
 {
-    char objects[32], stored[32], decoded[32], memory[32], limit[32], time[32], rate[32];
+    char objects[32], stored[32], decoded[32];
     printf("  %s file%s, ", cm_format_count(r->nobjects, objects, sizeof(objects)),
-           plural(r->nobjects));
+           cm_plural(r->nobjects));
     if (!plan)
         printf("%s stored, ", cm_format_size(r->stored_nbytes, stored, sizeof(stored)));
     printf("%s decoded\n", cm_format_size(r->decoded_nbytes, decoded, sizeof(decoded)));
-    if (plan) {
-        printf("  Memory: at most %s of %s, %u thread%s\n",
-               cm_format_size(r->memory_planned, memory, sizeof(memory)),
-               cm_format_size(r->memory_limit, limit, sizeof(limit)), r->nthreads,
-               plural(r->nthreads));
-        return;
-    }
-    double per_s = r->seconds > 0 ? (double)r->decoded_nbytes / r->seconds : 0;
-    printf("  %s, %s decoded, %u thread%s, at most %s of memory\n",
-           cm_format_time(r->seconds, time, sizeof(time)),
-           cm_format_rate(per_s, rate, sizeof(rate)), r->nthreads, plural(r->nthreads),
-           cm_format_size(r->memory_peak, memory, sizeof(memory)));
+    if (plan)
+        cm_print_planned_memory(r->memory_planned, r->memory_limit, r->nthreads);
+    else
+        cm_print_cost(r->seconds, r->decoded_nbytes, r->nthreads, r->memory_peak);
 }
 
 /* After --verify full. */
@@ -187,23 +159,11 @@ static void print_digests(const cm_rechunk_report *r)
 static void print_details(const cm_rechunk_report *r)
 {
     for (size_t i = 0; i < r->nnotes; i++)
-        print_text("Note", r->note[i]);
+        cm_print_remark("Note", r->note[i]);
     if (!r->written)
         return;
     rechunk_print_counts(r);
-    if (r->nstages == 0)
-        return;
-    puts("\n  Where the time went, all threads together:");
-    cm_table t = {.ncolumns = 3, .right = {false, true, true}};
-    for (size_t i = 0; i < r->nstages; i++) {
-        char count[32];
-        cm_table_cell(&t, "%s", r->stage[i].name);
-        cm_table_cell(&t, "%.3f s", r->stage[i].seconds);
-        cm_table_cell(&t, "%s calls", cm_format_count(r->stage[i].calls, count, sizeof(count)));
-    }
-    if (!cm_table_print(&t, 4, stdout))
-        cm_say(RECHUNK.name, "no memory for the table of stages");
-    cm_table_release(&t);
+    cm_print_stages(RECHUNK.name, r->stage, r->nstages);
 }
 
 /* Nobody should have to ask for it: a count that is not the plan's is a fault of ours. */
@@ -211,7 +171,7 @@ static void print_surprises(const cm_rechunk_report *r)
 {
     for (size_t i = 0; i < r->narrays; i++)
         if (!rechunk_as_planned(&r->array[i]))
-            print_text("Not as planned, see -v", r->array[i].name);
+            cm_print_remark("Not as planned, see -v", r->array[i].name);
 }
 
 void rechunk_print_summary(const cm_rechunk_options *options, const cm_rechunk_report *report,

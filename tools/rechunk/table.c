@@ -1,4 +1,5 @@
 /* The option table of rechunk: parsing, --help, man page and completion follow from it. */
+#include "../common/rows.h"
 #include "rechunk.h"
 
 #define VALUE(field) offsetof(rechunk_values, field)
@@ -56,10 +57,7 @@ static const cm_option OPTIONS[] = {
      .offset = VALUE(dry_run),
      .help = "Print the plan and write nothing. For every array the exact reads, decodes and "
              "writes, the peak memory, the least traffic that this memory allows, and the gap."},
-    {.name = "overwrite",
-     .kind = CM_OPTION_FLAG,
-     .offset = VALUE(overwrite),
-     .help = "Replace a store that is there. Only what the store itself holds is removed."},
+    CM_ROW_OVERWRITE(VALUE(overwrite)),
     {.name = "resume",
      .kind = CM_OPTION_FLAG,
      .offset = VALUE(resume),
@@ -71,26 +69,12 @@ static const cm_option OPTIONS[] = {
      .offset = VALUE(scratch),
      .operand = CM_OPERAND_FOLDER,
      .help = "Folder for intermediate bytes, where a plan needs them. Default: beside the target."},
-    {.name = "durable",
-     .kind = CM_OPTION_FLAG,
-     .offset = VALUE(durable),
-     .help = "Sync to disk before metadata is written. The store then survives a crash of the "
-             "machine, not only of the process."},
-    {.name = "trace",
-     .value = "FILE",
-     .kind = CM_OPTION_TEXT,
-     .offset = VALUE(trace),
-     .operand = CM_OPERAND_FILE,
-     .help = "Write what each thread did when, as a Chrome trace."},
+    CM_ROW_DURABLE(VALUE(durable)),
+    CM_ROW_TRACE(VALUE(trace)),
 
-    {.section = "Verification",
-     .name = "verify",
-     .value = "none|sample|full",
-     .kind = CM_OPTION_CHOICE,
-     .offset = VALUE(verify),
-     .words = "none|sample|full",
-     .help = "Afterwards compare the target with the source. full compares every element and "
-             "prints the digests. Default: sample."},
+    CM_ROW_VERIFY(VALUE(verify),
+                  "Afterwards compare the target with the source. full compares every element and "
+                  "prints the digests. Default: sample."),
     {0},
 };
 

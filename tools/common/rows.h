@@ -1,0 +1,33 @@
+/* Rows of option tables that mean the same in every program that has them; AT is the field's offset. */
+#ifndef CM_TOOLS_ROWS_H
+#define CM_TOOLS_ROWS_H
+
+#include "options.h"
+
+#define CM_ROW_OVERWRITE(at)                                                                       \
+    {                                                                                              \
+        .name = "overwrite", .kind = CM_OPTION_FLAG, .offset = (at),                               \
+        .help = "Replace a store that is there. Only what the store itself holds is removed."      \
+    }
+
+#define CM_ROW_DURABLE(at)                                                                         \
+    {                                                                                              \
+        .name = "durable", .kind = CM_OPTION_FLAG, .offset = (at),                                 \
+        .help = "Sync to disk before metadata is written. The store then survives a crash of the " \
+                "machine, not only of the process."                                                \
+    }
+
+#define CM_ROW_TRACE(at)                                                                           \
+    {                                                                                              \
+        .name = "trace", .value = "FILE", .kind = CM_OPTION_TEXT, .offset = (at),                  \
+        .operand = CM_OPERAND_FILE, .help = "Write what each thread did when, as a Chrome trace."  \
+    }
+
+/* With its section; TEXT says with what the result is compared. */
+#define CM_ROW_VERIFY(at, text)                                                                    \
+    {                                                                                              \
+        .section = "Verification", .name = "verify", .value = "none|sample|full",                  \
+        .kind = CM_OPTION_CHOICE, .offset = (at), .words = "none|sample|full", .help = text        \
+    }
+
+#endif

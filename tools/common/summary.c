@@ -1,0 +1,65 @@
+#include "summary.h"
+
+#include <stdio.h>
+
+#include "base/number.h"
+#include "print.h"
+#include "say.h"
+
+const char *cm_plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+void cm_print_remark(const char *label, const char *text)
+{
+    printf("  %s: ", label);
+    cm_print_clean(text, stdout);
+    putchar('\n');
+}
+
+void cm_print_verdict(const char *what, uint64_t nverified, double seconds, size_t ndifferences)
+{
+    char count[32], time[32];
+    printf("  %s: %s elements", what, cm_format_count(nverified, count, sizeof(count)));
+    if (seconds > 0)
+        printf(" in %s", cm_format_time(seconds, time, sizeof(time)));
+    if (ndifferences)
+        printf(", %s differences, listed above\n",
+               cm_format_count(ndifferences, count, sizeof(count)));
+    else
+        puts(", no difference");
+}
+
+void cm_print_planned_memory(uint64_t planned, uint64_t limit, unsigned nthreads)
+{
+    char most[32], of[32];
+    printf("  Memory: at most %s of %s, %u thread%s\n", cm_format_size(planned, most, sizeof(most)),
+           cm_format_size(limit, of, sizeof(of)), nthreads, cm_plural(nthreads));
+}
+
+void cm_print_cost(double seconds, uint64_t decoded_nbytes, unsigned nthreads, uint64_t peak)
+{
+    char time[32], rate[32], most[32];
+    double per_s = seconds > 0 ? (double)decoded_nbytes / seconds : 0;
+    printf("  %s, %s decoded, %u thread%s, at most %s of memory\n",
+           cm_format_time(seconds, time, sizeof(time)), cm_format_rate(per_s, rate, sizeof(rate)),
+           nthreads, cm_plural(nthreads), cm_format_size(peak, most, sizeof(most)));
+}
+
+void cm_print_stages(const char *tool, const cm_stage_time *stage, size_t n)
+{
+    cm_table t = {.ncolumns = 3, .right = {false, true, true}};
+    if (n == 0)
+        return;
+    puts("\n  Where the time went, all threads together:");
+    for (size_t i = 0; i < n; i++) {
+        char count[32];
+        cm_table_cell(&t, "%s", stage[i].name);
+        cm_table_cell(&t, "%.3f s", stage[i].seconds);
+        cm_table_cell(&t, "%s calls", cm_format_count(stage[i].calls, count, sizeof(count)));
+    }
+    if (!cm_table_print(&t, 4, stdout))
+        cm_say(tool, "no memory for the table of stages");
+    cm_table_release(&t);
+}

@@ -1,0 +1,24 @@
+/* Lines that the summaries of nc2zarr and rechunk share, on standard output. */
+#ifndef CM_TOOLS_SUMMARY_H
+#define CM_TOOLS_SUMMARY_H
+
+#include <chunkmill/convert.h>
+
+/* "s" but for one. */
+const char *cm_plural(uint64_t n);
+
+/* "  LABEL: TEXT", TEXT coming from a file. */
+void cm_print_remark(const char *label, const char *text);
+
+/* "  WHAT: N elements in T, no difference". */
+void cm_print_verdict(const char *what, uint64_t nverified, double seconds, size_t ndifferences);
+
+/* Of a plan: "  Memory: at most PLANNED of LIMIT, N threads". */
+void cm_print_planned_memory(uint64_t planned, uint64_t limit, unsigned nthreads);
+/* Of what was done: "  T, RATE decoded, N threads, at most PEAK of memory". */
+void cm_print_cost(double seconds, uint64_t decoded_nbytes, unsigned nthreads, uint64_t peak);
+
+/* Where the threads of TOOL spent their time; nothing where N is 0. */
+void cm_print_stages(const char *tool, const cm_stage_time *stage, size_t n);
+
+#endif
