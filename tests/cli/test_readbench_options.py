@@ -195,6 +195,14 @@ def test_reports_are_compared(work):
         assert given == {k: own[k] for k in given}
         assert sum(given[k] for k in given if k != "step") == pytest.approx(given["step"], rel=1e-6)
     assert document["before"]["breakdown"]["kernel"] >= 0.004
+    assert document["changed"] == {"step-time": {"before": "4.00 ms", "after": "1.00 ms"}}
+    assert out.splitlines()[9:] == ["settings that differ, before and after:", "  step-time: 4.00 ms, 1.00 ms"]
+
+
+def test_reports_of_the_same_settings_name_none_that_differ(work):
+    run(*QUICK, "--out", "same", "a.zarr", cwd=work).ok()
+    assert "differ" not in run("--compare", "same", "same", cwd=work).ok().out
+    assert check(run("--compare", "same", "same", "--json", cwd=work).ok().out)["changed"] == {}
 
 
 def test_a_report_of_several_is_not_compared(work):

@@ -1,4 +1,7 @@
-/* `readbench --compare BEFORE AFTER`: a step's time in two reports, from their summary.json. */
+/*
+ * `readbench --compare BEFORE AFTER`: a step's time in two reports, and the settings that
+ * differ between them, from their summary.json.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -112,6 +115,74 @@ static int read_side(side *s, cm_error *err)
     return rc;
 }
 
+/* ---- settings that differ ---- */
+
+typedef struct change {
+    const char *name, *before, *after; /* NULL: not there */
+} change;
+
+static const char *setting(const side *s, const char *name)
+{
+    return cm_json_text(cm_json_member(cm_json_member(s->session, "settings"), name), NULL);
+}
+
+/* The next setting of IT, which is SIDE's, that differs; in AFTER's, those that BEFORE has not. */
+static bool next_change(cm_json_iter *it, const side *before, const side *after, bool of_before,
+                        change *out)
+{
+    while (cm_json_next(it)) {
+        *out = (change){it->name, setting(before, it->name), setting(after, it->name)};
+        /* The limit follows the memory that is free: it differs from run to run. */
+        if (strcmp(it->name, "memory") == 0 || (!of_before && out->before))
+            continue;
+        if (!out->before != !out->after || (out->before && strcmp(out->before, out->after) != 0))
+            return true;
+    }
+    return false;
+}
+
+static void each_change(const side *a, const side *b, void *context,
+                        void (*tell)(void *context, const change *c))
+{
+    const side *sides[] = {a, b};
+    change c;
+    for (size_t i = 0; i < 2; i++) {
+        cm_json_iter it = cm_json_begin(cm_json_member(sides[i]->session, "settings"));
+        while (next_change(&it, a, b, i == 0, &c))
+            tell(context, &c);
+    }
+}
+
+static void print_change(void *context, const change *c)
+{
+    unsigned *n = context;
+    if ((*n)++ == 0)
+        puts("settings that differ, before and after:");
+    fputs("  ", stdout);
+    cm_print_clean(c->name, stdout);
+    fputs(": ", stdout);
+    cm_print_clean(c->before ? c->before : "not given", stdout);
+    fputs(", ", stdout);
+    cm_print_clean(c->after ? c->after : "not given", stdout);
+    putchar('\n');
+}
+
+typedef struct change_document {
+    cm_document *d;
+    cm_json *changes;
+} change_document;
+
+static void add_change(void *context, const change *c)
+{
+    change_document *x = context;
+    cm_json *o = cm_json_object();
+    cm_document_text(x->d, o, "before", c->before);
+    cm_document_text(x->d, o, "after", c->after);
+    cm_document_put(x->d, x->changes, c->name, o);
+}
+
+/* ---- what is told ---- */
+
 static int print_table(const side *a, const side *b, cm_error *err)
 {
     cm_table t = {.ncolumns = 6, .right = {false, true, true, true, true, true}};
@@ -145,6 +216,8 @@ static int print_table(const side *a, const side *b, cm_error *err)
         }
         printf(": %.4g samples/s%s\n", sides[i]->samples, sides[i]->emulated ? ", EMULATED" : "");
     }
+    unsigned nchanges = 0;
+    each_change(a, b, &nchanges, print_change);
     return CM_OK;
 }
 
@@ -168,6 +241,9 @@ static int print_json(const side *a, const side *b, cm_error *err)
     cm_document_head(&d, o, "readbench-compare/1", "done", NULL);
     cm_document_put(&d, o, "before", side_document(&d, a));
     cm_document_put(&d, o, "after", side_document(&d, b));
+    change_document changes = {&d, cm_json_object()};
+    each_change(a, b, &changes, add_change);
+    cm_document_put(&d, o, "changed", changes.changes);
     return cm_document_print(&d, o, stdout);
 }
 
