@@ -83,7 +83,7 @@ class Readbenches:
         """Who takes part: those who read the same samples."""
         good = {}
         for peer in reading.peers:
-            if self.bench.who is not None and peer.who not in self.bench.who:
+            if (self.bench.quick and not peer.quick) or (self.bench.who is not None and peer.who not in self.bench.who):
                 continue
             entry = row["contenders"][peer.who] = {"title": peer.title, "factor": peer.factor}
             entry.update(seconds={}, cpu={}, partner={}, partner_cpu={})

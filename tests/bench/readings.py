@@ -28,6 +28,7 @@ class Peer:
     title: str
     factor: float = 0  # times as long as readbench that it should take; 0: no target
     options: tuple = ()  # of readbench, where the peer is readbench
+    quick: bool = True  # also in quick runs
 
 
 BARE = Peer("bare", "roofline, bare loops", 0.95)
@@ -38,13 +39,14 @@ ZARRS = Peer("zarrs", "zarr-python with the zarrs pipeline", 1.2)
 def zarr_python(factor):
     return (
         Peer("zarr", "zarr-python 3, its default pipeline", factor),
-        Peer("zarr-fast", "zarr-python 3, its fastest setting: samples by threads of Python", factor),
+        Peer("zarr-fast", "zarr-python 3, its fastest setting: samples by threads of Python", factor, quick=False),
     )
 
 
 def loaders(who):
     name = {"zarr": "zarr-python 3", "zarrs": "the zarrs pipeline"}[who]
-    return Peer(f"loader-{who}", f"worker processes as DataLoader's over {name}", 3 if who == "zarr" else 0)
+    judged = who == "zarr"
+    return Peer(f"loader-{who}", f"worker processes as DataLoader's over {name}", 3 if judged else 0, quick=judged)
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def tiles(name, sample, n, factor):
     peers = (Peer("map", "the map loader, whole batches per worker", factor, ("--loader", "map")),)
     return Reading(
         name, f"planned loader, {n} samples a chunk, each once, shuffled", "chunks", sample, 64, (0, 0), peers,
-        order="block-shuffle:1000000000", loader="planned", epochs=(3, 2), quick_input=True, quick=n == 32,
+        order="block-shuffle:1000000000", loader="planned", epochs=(3, 2), quick_input=True, quick=n == 8,
     )  # fmt: skip
 
 
@@ -91,12 +93,12 @@ READINGS = [
             (BARE, TENSORSTORE, *zarr_python(0), ZARRS), quick=False),
     Reading("shards", "the same from shards", "shards", (16, 128, 128), 16, (6, 2),
             (BARE, TENSORSTORE, *zarr_python(3), ZARRS), quick=False),
-    Reading("small", "small chunks in shards", "small", (16, 64, 64), 32, (20, 6),
+    Reading("small", "small chunks in shards", "small", (16, 64, 64), 32, (20, 3),
             (BARE, TENSORSTORE, *zarr_python(3), ZARRS)),
     Reading("loader-chunks", "whole batches by worker processes", "chunks", (16, 128, 128), 16, (6, 2),
             (loaders("zarr"), loaders("zarrs")), mode="processes", quick=False),
     Reading("loader-small", "whole batches by worker processes, small chunks in shards", "small", (16, 64, 64), 32,
-            (20, 6), (loaders("zarr"), loaders("zarrs")), mode="processes"),
+            (20, 3), (loaders("zarr"), loaders("zarrs")), mode="processes"),
     tiles("planned-8", (2, 128, 128), 8, 4),
     tiles("planned-32", (1, 128, 64), 32, 12),
     beside_itself("device", "staged onto the device host", (*HOST, "none"), "not staged", ("--device", "none"), True),
