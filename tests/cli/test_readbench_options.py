@@ -57,6 +57,7 @@ WRONG = {
     "near": (["--worker", "2", "a.zarr"], "did you mean --workers?"),
     "cold and warm": (["--cold", "--warm", "a.zarr"], "--cold and --warm are at odds"),
     "out and none": (["--out", "x", "--no-out", "a.zarr"], "--out and --no-out are at odds"),
+    "out without a name": (["--out", "", "a.zarr"], "--out takes a folder"),
     "tune and sweep": (["--tune", "--sweep", "workers=1", "a.zarr"], "--tune and --sweep are at odds"),
     "cpus alone": (["--cpus", "3", "a.zarr"], "--cpus belongs to --advise"),
     "rank": (["--world-size", "2", "--rank", "2", "a.zarr"], "--rank must be below --world-size"),
@@ -218,6 +219,16 @@ def test_a_sweep_is_compared_by_its_best(work):
     assert document["before"]["label"] == f"prefetch={best + 1}"
 
 
+THREADS = {(1, 1): "1", (1, 2): "1 with 2 threads", (2, 1): "2", (2, 3): "2 with 3 threads each"}
+
+
+@pytest.mark.parametrize("workers, threads", THREADS)
+def test_workers_and_their_threads_are_told(work, workers, threads):
+    args = [*QUICK, "--no-out", "--workers", workers, "--worker-threads", threads, "a.zarr"]
+    out = run(*args, cwd=work).ok().out
+    assert re.search(r"^  workers +(.*)$", out, re.M)[1] == THREADS[workers, threads]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_was_measured_before_a_signal_is_told(work, number):
     endless = ["--batches", "100000", "--step-time", "10ms", "--progress", "always"]
@@ -243,10 +254,11 @@ def test_what_was_measured_before_a_signal_is_told(work, number):
     assert "Not complete" in (work / "made" / "report.html").read_text()
 
 
-@pytest.mark.parametrize("kilobytes", [1, 8, 60])
+@pytest.mark.parametrize("kilobytes", [1, 4, 8, 20, 60])
 def test_a_full_disk_leaves_nothing_that_is_cut(work, kilobytes):
     done = run(*QUICK, "--out", "made", "a.zarr", cwd=work, before=tool.file_size_limit(kilobytes << 10))
     assert done.status == 1 and re.search(r"^readbench: made/\S+: cannot be written", done.err, re.M), str(done)
+    assert "File too large" in done.err and ".part-" not in done.err
     assert "samples/s" in done.out and "report:" not in done.out
     left = list((work / "made").iterdir()) if (work / "made").exists() else []
     assert not [p for p in left if p.name.startswith(".") or p.name == "report.html"]

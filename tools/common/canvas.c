@@ -363,8 +363,12 @@ int canvas_finish(canvas *c, cm_error *err)
         if (bad || status != 0)
             rc = cm_fail_errno(err, errno, "%s: cannot be written", c->path);
     } else {
+        /* The library has one word for every failure of a write; errno tells a full disk. */
+        errno = 0;
         int status = c->cairo.surface_write_to_png(c->surface, c->path);
-        if (status != 0)
+        if (status != 0 && errno != 0)
+            rc = cm_fail_errno(err, errno, "%s: cannot be written", c->path);
+        else if (status != 0)
             rc = cm_fail(err, CM_EIO, "%s: cannot be written: %s", c->path,
                          c->cairo.status_to_string(status));
     }

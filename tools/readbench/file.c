@@ -77,7 +77,7 @@ static int make_named(const char *path, char **out, cm_error *err)
     size_t n = strlen(name);
     while (n > 1 && name[n - 1] == '/')
         name[--n] = '\0';
-    int rc = n > 0 ? make_parents(name, err) : cm_fail(err, CM_EINVAL, "--out takes a folder");
+    int rc = make_parents(name, err);
     if (rc == CM_OK && mkdir(name, 0777) != 0)
         rc = errno == EEXIST
                  ? cm_fail(err, CM_EEXIST,

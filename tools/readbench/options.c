@@ -57,6 +57,8 @@ static int check_values(const readbench_values *v, const cm_list *paths, cm_erro
         return cm_fail(err, CM_EINVAL, "--cold and --warm are at odds");
     if (v->out && v->no_out)
         return cm_fail(err, CM_EINVAL, "--out and --no-out are at odds");
+    if (v->out && *v->out == '\0')
+        return cm_fail(err, CM_EINVAL, "--out takes a folder");
     if (v->tune && v->sweep.n > 0)
         return cm_fail(err, CM_EINVAL, "--tune and --sweep are at odds");
     if (v->cpus > 0)

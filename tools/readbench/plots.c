@@ -91,8 +91,13 @@ int plot_begin_picture(plot_picture *f, const char *folder, const char *name, co
 int plot_end_picture(plot_picture *f, int rc, cm_error *err)
 {
     if (f->c) {
-        int finished = canvas_finish(f->c, rc == CM_OK ? err : NULL);
-        rc = rc == CM_OK ? finished : rc;
+        cm_error inner = {0};
+        size_t n = strlen(f->part);
+        int finished = canvas_finish(f->c, &inner);
+        /* The sentence begins with the name that the file has only while it is written. */
+        if (rc == CM_OK && finished != CM_OK)
+            rc = cm_fail(err, finished, "%s%s", f->whole,
+                         strncmp(inner.text, f->part, n) == 0 ? inner.text + n : inner.text);
         if (rc == CM_OK && rename(f->part, f->whole) != 0)
             rc = cm_fail(err, CM_EIO, "%s: cannot be renamed", f->part);
         if (rc != CM_OK)
