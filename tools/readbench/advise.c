@@ -90,8 +90,9 @@ int readbench_advise(const readbench_values *v, const cm_common_options *common,
     } else if (rc == CM_OK && common->verbosity >= 0) {
         printf("workers for each accelerator: %u\nthreads for each worker: %u\n", a.workers,
                a.threads);
-        printf("(%u CPUs - %u reserved x %u accelerator%s) / %u, at least 1\n", a.cpus, a.reserve,
-               a.accelerators, a.accelerators == 1 ? "" : "s", a.accelerators);
+        printf("(%u CPU%s - %u reserved x %u accelerator%s) / %u, at least 1\n", a.cpus,
+               a.cpus == 1 ? "" : "s", a.reserve, a.accelerators, a.accelerators == 1 ? "" : "s",
+               a.accelerators);
     }
     if (rc != CM_OK)
         cm_say(READBENCH.name, "%s", err.text);

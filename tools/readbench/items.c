@@ -208,7 +208,8 @@ ITEM(workers)
     if (s->pool_workers > s->workers)
         snprintf(buf, size, "%u in each pool, %u in all", s->workers, s->pool_workers);
     else if (s->worker_threads > 1)
-        snprintf(buf, size, "%u of %u threads", s->workers, s->worker_threads);
+        snprintf(buf, size, "%u with %u threads%s", s->workers, s->worker_threads,
+                 s->workers > 1 ? " each" : "");
     else
         snprintf(buf, size, "%u", s->workers);
     return true;

@@ -94,7 +94,9 @@ static const cm_option OPTIONS[] = {
      .offset = VALUE(worker_threads),
      .min = 1,
      .max = 1024,
-     .help = "Threads of each worker. Default: 1."},
+     .help =
+         "Threads of each worker. Default: 1; where --workers is not given, what --advise says, "
+         "which is more where no CPU is left for loading."},
     {.name = "prefetch",
      .value = "N",
      .kind = CM_OPTION_UINT,
