@@ -304,6 +304,16 @@ void cm_cache_file_abort(cm_cache_dir *dir, cm_cache_file *file)
 
 /* ---- opening ---- */
 
+/* A file "state" of somebody else would be written over: it is longer, or no file. */
+static int check_state(const cm_cache_dir *dir, cm_error *err)
+{
+    struct stat st;
+    if (fstatat(dir->fd, "state", &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+        (S_ISREG(st.st_mode) && st.st_size <= (off_t)sizeof(state)))
+        return CM_OK;
+    return cm_fail(err, CM_EINVAL, "is no folder for a cache: 'state' in it is another's");
+}
+
 int cm_cache_dir_open(cm_cache_dir *dir, const char *path, uint64_t max_nbytes, cm_error *err)
 {
     *dir = (cm_cache_dir){.fd = -1, .max_nbytes = max_nbytes};
@@ -314,7 +324,9 @@ int cm_cache_dir_open(cm_cache_dir *dir, const char *path, uint64_t max_nbytes, 
         return cm_fail_errno(err, errno, "%s", path);
     int held = -1;
     uint64_t total = 0, before = 0;
-    int rc = lock(dir, &held, err);
+    int rc = check_state(dir, err);
+    if (rc == CM_OK)
+        rc = lock(dir, &held, err);
     if (rc == CM_OK) {
         bool known = read_state(dir, &before);
         /* A sweep alone where the count is known: a large cache takes long to list. */

@@ -422,6 +422,14 @@ static void test_files_of_others(void **state)
         if (access(path, F_OK) != 0)
             fail_msg("%s is gone", others[i]);
     }
+    cm_error err = {0};
+    cm_store *refused;
+    snprintf(command, sizeof command, "echo a file that belongs to somebody else > %s/state",
+             f->path);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(cm_store_open_disk_cache(f->slow, f->path, 1 << 20, &refused, &err),
+                     CM_EINVAL);
+    assert_non_null(strstr(err.text, f->path));
 }
 
 enum {
