@@ -104,7 +104,9 @@ void cm_transfer_plan(cm_transfer *t, uint64_t max_slots, size_t piece_nbytes)
     cm_sweep_plan(&r, &t->sweep);
     t->slot_nbytes = cm_transfer_slot_nbytes(t);
     t->worker_nbytes = cm_transfer_worker_nbytes(t, t->sweep.piece_nelem * r.itemsize);
-    t->may_be_absent = has_absent_chunks(t);
+    if (!t->absence_known)
+        t->may_be_absent = has_absent_chunks(t);
+    t->absence_known = true;
 }
 
 /* Describes the piece under the cursor, without its slots. */

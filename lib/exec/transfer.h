@@ -64,7 +64,8 @@ typedef struct cm_transfer {
     cm_sweep sweep;
     size_t slot_nbytes;   /* one whole target chunk, in the source's type, in whole pages */
     size_t worker_nbytes; /* scratch of one worker */
-    bool may_be_absent;   /* some source chunks are known to be unallocated */
+    bool may_be_absent;   /* some source chunks are known to be unallocated: */
+    bool absence_known;   /* that was looked for, chunk by chunk, by the first plan */
 } cm_transfer;
 
 /* True when source chunk NUMBER is known to be unallocated. */
