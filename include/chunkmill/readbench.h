@@ -110,6 +110,7 @@ typedef struct cm_readbench_batch {
     uint64_t missing_chunks, missing_nbytes, failed_chunks;
     uint64_t rss_nbytes; /* of the worker's process */
     uint32_t deaths;     /* workers that died on it */
+    bool first;          /* that its rank took: its step is told apart */
     bool failed;         /* not stepped on, and in no statistics of waits and steps */
 } cm_readbench_batch;
 

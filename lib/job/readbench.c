@@ -236,7 +236,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Samples and seconds of EPOCH, the first step of each rank left out. */
+/* Samples a second of EPOCH, from the first one wanted to the last one's step. */
 static double epoch_rate(const cm_readbench_session *s, uint32_t epoch)
 {
     double samples = 0;
@@ -246,10 +246,7 @@ static double epoch_rate(const cm_readbench_session *s, uint32_t epoch)
         if (r->epoch != epoch)
             continue;
         to = r->done_ns > to ? r->done_ns : to;
-        if (r->number == 0) { /* its end is where the others begin */
-            from = r->done_ns < from ? r->done_ns : from;
-            continue;
-        }
+        from = r->want_ns < from ? r->want_ns : from;
         samples += r->failed ? 0 : r->nsamples;
     }
     return to > from && from != UINT64_MAX ? samples / ((double)(to - from) / 1e9) : 0;

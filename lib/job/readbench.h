@@ -100,6 +100,8 @@ typedef struct cm_bench_data {
 int cm_bench_data_open(const cm_readbench_options *options, const cm_bench_setting *setting,
                        const char *store, cm_delay *delay, cm_bench_data *out, cm_error *err);
 void cm_bench_data_release(cm_bench_data *data);
+/* What messages call A: an array that is the root of its store has no name. */
+const char *cm_bench_array_name(const cm_array *a);
 /* Shape of the shards of array I; false: not sharded. */
 bool cm_bench_data_shard(const cm_bench_data *data, size_t i, uint64_t *shard);
 
@@ -244,6 +246,8 @@ enum {
     CM_BENCH_MEETING_NBYTES = 16 /* of a sample and a chunk, while a plan is made */
 };
 uint64_t cm_bench_workers_nbytes(const cm_bench *b); /* this process, and all that read */
+/* CM_EBUDGET where a process that reads needs more than the options allow it. */
+int cm_bench_check_worker_memory(const cm_bench *b, cm_error *err);
 uint64_t cm_bench_room(const cm_bench *b); /* that this process may take yet, its workers gone */
 uint64_t cm_bench_other_nbytes(const cm_bench *b); /* records, device, validation */
 uint64_t cm_bench_plan_nbytes(const cm_epoch_plan *plan);

@@ -245,6 +245,11 @@ void cm_bench_data_release(cm_bench_data *d)
     memset(d, 0, sizeof *d);
 }
 
+const char *cm_bench_array_name(const cm_array *a)
+{
+    return a->name[0] != '\0' ? a->name : "/";
+}
+
 bool cm_bench_data_shard(const cm_bench_data *d, size_t i, uint64_t *shard)
 {
     if (d->is_nc)

@@ -31,16 +31,16 @@ static int add_fill(const cm_array *a, const char *name, const cm_json *value, c
     uint64_t positive;
     uint8_t *to = f->fill[f->nfills];
     if (f->nfills == CM_FEED_MAX_FILLS)
-        return cm_fail(err, CM_EUNSUPPORTED, "variable %s: more than %d fill values", a->name,
-                       CM_FEED_MAX_FILLS);
+        return cm_fail(err, CM_EUNSUPPORTED, "variable %s: more than %d fill values",
+                       cm_bench_array_name(a), CM_FEED_MAX_FILLS);
     if (a->dtype.kind == CM_KIND_INT && a->dtype.nbytes == 8 && cm_json_get_i64(value, &whole))
         memcpy(to, &whole, 8);
     else if (a->dtype.kind == CM_KIND_UINT && a->dtype.nbytes == 8 &&
              cm_json_get_u64(value, &positive))
         memcpy(to, &positive, 8);
     else if (!number_of(value, &number))
-        return cm_fail(err, CM_EFORMAT, "variable %s: its attribute %s is no number", a->name,
-                       name);
+        return cm_fail(err, CM_EFORMAT, "variable %s: its attribute %s is no number",
+                       cm_bench_array_name(a), name);
     else if (a->dtype.kind == CM_KIND_FLOAT && a->dtype.nbytes == 4) {
         const float narrow = (float)number; /* as writers round it */
         memcpy(to, &narrow, 4);
@@ -88,7 +88,7 @@ static int find_packing(const cm_array *a, cm_feed *f, cm_error *err)
         (offset != NULL && !number_of(offset, &f->offset)))
         return cm_fail(err, CM_EFORMAT,
                        "variable %s: its attributes scale_factor and add_offset are no numbers",
-                       a->name);
+                       cm_bench_array_name(a));
     f->unpack = scale != NULL || offset != NULL;
     return CM_OK;
 }
@@ -103,7 +103,7 @@ int cm_bench_feed_make(const cm_readbench_options *o, const cm_bench_setting *s,
         return cm_fail(err, CM_EINVAL,
                        "variable %s: its elements are no numbers, so --cast, --unpack and "
                        "--fill-to-nan have no meaning",
-                       a->name);
+                       cm_bench_array_name(a));
     if (o->unpack)
         rc = find_packing(a, f, err);
     if (rc == CM_OK && o->fill_to_nan)
@@ -111,6 +111,6 @@ int cm_bench_feed_make(const cm_readbench_options *o, const cm_bench_setting *s,
     if (rc == CM_OK)
         rc = cm_feed_check(f, err);
     if (rc != CM_OK && strncmp(err != NULL ? err->text : "", "variable ", 9) != 0)
-        cm_error_prefix(err, "variable %s", a->name);
+        cm_error_prefix(err, "variable %s", cm_bench_array_name(a));
     return rc;
 }

@@ -138,7 +138,7 @@ static int refuse_unchunked(const cm_bench *b, cm_error *err)
             return cm_fail(
                 err, CM_EUNSUPPORTED,
                 "%s: variable %s has no chunks, so there is nothing to plan: --loader map",
-                b->shared.data.path, a->name);
+                b->shared.data.path, cm_bench_array_name(a));
     }
     return CM_OK;
 }
@@ -282,7 +282,9 @@ int cm_bench_memory(cm_bench *b, cm_error *err)
     b->session->batch_nbytes = nbytes;
     b->slot_nbytes = round_up(nbytes, SLOT_ALIGN);
     b->max_pieces = b->batch;
-    int rc = check_slot_size(b, err);
+    int rc = cm_bench_check_worker_memory(b, err);
+    if (rc == CM_OK)
+        rc = check_slot_size(b, err);
     b->fixed_nbytes = cm_add_sat(cm_bench_workers_nbytes(b), cm_bench_other_nbytes(b));
     if (rc == CM_OK)
         rc = b->setting.planned ? planned_slots(b, err) : map_slots(b, err);

@@ -1,4 +1,5 @@
 /* The memory that a measurement takes besides the batches themselves. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -115,6 +116,20 @@ uint64_t cm_bench_workers_nbytes(const cm_bench *b)
     total = cm_add_sat(total, cm_mul_sat(readers, b->options->cache_nbytes));
     total = cm_add_sat(total, cm_mul_sat(readers, open_nbytes(b)));
     return cm_add_sat(total, cm_mul_sat(workers, fixed_nbytes(b)));
+}
+
+int cm_bench_check_worker_memory(const cm_bench *b, cm_error *err)
+{
+    const uint64_t limit = b->options->worker_memory;
+    uint64_t need = cm_mul_sat(b->setting.worker_threads, thread_nbytes(b));
+    need = cm_add_sat(need, cm_add_sat(b->options->cache_nbytes, fixed_nbytes(b)));
+    need = cm_add_sat(need, open_nbytes(b));
+    if (limit == 0 || need <= limit || b->setting.engine == CM_BENCH_EXEC)
+        return CM_OK;
+    return cm_fail(err, CM_EBUDGET,
+                   "--worker-memory: a worker takes up to %" PRIu64
+                   " MiB for its chunks, and may take %" PRIu64 " MiB",
+                   (need >> 20) + 1, limit >> 20);
 }
 
 /* ---- what is recorded, staged and compared -------------------------------------------------- */

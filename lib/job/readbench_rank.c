@@ -193,6 +193,7 @@ static int record(cm_bench_rank *r, const taken *t, uint64_t epoch, uint64_t don
                               .failed_chunks = c->failed_chunks,
                               .rss_nbytes = t->batch.rss_nbytes,
                               .deaths = t->batch.deaths,
+                              .first = r->nrecords == 1, /* it is in the list already */
                               .failed = t->failed};
     memcpy(x->stage_ns, c->stage_ns, sizeof x->stage_ns);
     return CM_OK;

@@ -34,7 +34,7 @@ static int add_dims(cm_bench_space *s, const cm_array *a, cm_error *err)
             return cm_fail(err, CM_EINVAL,
                            "variable %s has %" PRIu64 " elements along %s, another one %" PRIu64
                            ": they cannot be read as one sample",
-                           a->name, a->shape[d],
+                           cm_bench_array_name(a), a->shape[d],
                            a->dim_name[d] != NULL ? a->dim_name[d] : "a dimension without a name",
                            s->space.length[at]);
         if (at >= 0)
@@ -106,7 +106,7 @@ static int apply_sample(cm_bench_space *s, const cm_array *first, const char *te
     }
     if (!o.by_name && o.n != first->rank)
         rc = cm_fail(err, CM_EINVAL, "--sample %s: %u lengths for the %u dimensions of %s", text,
-                     o.n, first->rank, first->name);
+                     o.n, first->rank, cm_bench_array_name(first));
     for (unsigned i = 0; i < o.n && rc == CM_OK; i++) {
         const int j = o.by_name ? find_dim(s, o.item[i].name, CM_MAX_RANK) : (int)i;
         if (j < 0) {

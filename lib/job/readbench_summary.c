@@ -28,15 +28,10 @@ static double step_of(const cm_readbench_batch *r)
     return seconds(r->ready_ns > r->want_ns ? r->ready_ns : r->want_ns, r->done_ns);
 }
 
-static bool is_first(const cm_readbench_batch *r)
-{
-    return r->epoch == 0 && r->number == 0;
-}
-
 /* One that counts in the statistics of steps: what failed was not stepped on. */
 static bool is_step(const cm_readbench_batch *r)
 {
-    return !is_first(r) && !r->failed;
+    return !r->first && !r->failed;
 }
 
 /* ---- records of all ranks, one after the other ---------------------------------------------- */
@@ -189,7 +184,7 @@ static void times(const cm_bench *b, cm_readbench_session *s)
         s->epoch_seconds[1] = later / (double)(b->nepochs - 1);
     for (size_t i = 0; i < s->nrecords; i++) {
         const cm_readbench_batch *r = &s->record[i];
-        if (!is_first(r))
+        if (!r->first)
             continue;
         /* Of several ranks the slowest: the others wait for it in a training. */
         const double first = seconds(b->epoch_start_ns[0], r->ready_ns);
@@ -202,7 +197,7 @@ static void times(const cm_bench *b, cm_readbench_session *s)
     s->utilisation = busy > 0 ? 1 - s->wait_share : 0;
 }
 
-/* Samples and bytes of all steps but the first of each rank, in the time that is left without those. */
+/* Samples and bytes of all steps but the first of each rank, in the time that is left without those; of all where nothing is left. */
 static void rates(cm_readbench_session *s)
 {
     cm_readbench_rates *r = &s->rates;
@@ -218,7 +213,12 @@ static void rates(cm_readbench_session *s)
         samples += x->nsamples;
         nbytes += (double)x->logical_nbytes - (double)x->missing_nbytes;
     }
-    const double steady = s->wall_seconds - s->first_step_seconds;
+    double steady = s->wall_seconds - s->first_step_seconds;
+    if (samples <= 0) { /* first steps are all there is */
+        samples = (double)c->samples;
+        nbytes = (double)cm_bench_read_nbytes(c);
+        steady = s->wall_seconds;
+    }
     const double threads = (double)s->pool_workers * s->worker_threads;
     const double present = (double)cm_bench_read_nbytes(c);
     r->samples = ratio(samples, steady);

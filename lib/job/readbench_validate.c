@@ -34,7 +34,7 @@ static int differ(checker *c, const cm_batch *batch, uint64_t place, size_t p, u
     r->first_failure = cm_asprintf(&r->err,
                                    "batch %" PRIu64 ": variable %s: sample %" PRIu64
                                    ": byte %" PRIu64 " is not what the store holds",
-                                   batch->number, a->name, place, offset);
+                                   batch->number, cm_bench_array_name(a), place, offset);
     return r->first_failure != NULL ? CM_OK : CM_ENOMEM;
 }
 

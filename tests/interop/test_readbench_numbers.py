@@ -175,6 +175,7 @@ SETTINGS = {
     "worker threads": ["--worker-threads", 2],
     "processes": ["--mode", "processes"],
     "planned": ["--loader", "planned"],
+    "unordered": ["--unordered", "--workers", 3],
     "accelerators": ["--accelerators", 3],
     "shared": ["--accelerators", 3, "--pool", "shared", "--mode", "processes"],
     "cached": ["--cache", "64KiB"],
