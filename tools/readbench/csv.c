@@ -15,7 +15,7 @@ int readbench_batches_csv(const void *context, FILE *to, cm_error *err)
         fprintf(to, ",%s_ns", READBENCH_STAGE[k]);
     fputs(",copy_ns,chunks,decoded,requests,stored_nbytes,decoded_nbytes,logical_nbytes,"
           "cache_hits,cache_misses,cache_evictions,disk_hits,disk_misses,disk_evictions,"
-          "missing_chunks,missing_nbytes,failed_chunks,rss_nbytes,deaths,failed\n",
+          "missing_chunks,missing_nbytes,failed_chunks,rss_nbytes,deaths,first,failed\n",
           to);
     for (size_t i = 0; i < s->nrecords; i++) {
         const cm_readbench_batch *b = &s->record[i];
@@ -34,7 +34,7 @@ int readbench_batches_csv(const void *context, FILE *to, cm_error *err)
                                    b->failed_chunks,   b->rss_nbytes};
         for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
             fprintf(to, ",%" PRIu64, counts[k]);
-        fprintf(to, ",%u,%d\n", b->deaths, b->failed);
+        fprintf(to, ",%u,%d,%d\n", b->deaths, b->first, b->failed);
     }
     return CM_OK;
 }
