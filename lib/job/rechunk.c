@@ -21,11 +21,6 @@ void cm_rechunk_options_init(cm_rechunk_options *options)
     *options = (cm_rechunk_options){.verify = CM_VERIFY_SAMPLE};
 }
 
-static const char *plain_path(const char *path)
-{
-    return strncmp(path, "file://", 7) == 0 ? path + 7 : path;
-}
-
 static int check_options(const cm_rechunk_options *o, cm_error *err)
 {
     if (o->source == NULL || (o->target == NULL && !o->dry_run))
@@ -66,7 +61,7 @@ static bool is_inside(const char *path, const char *folder)
 /* The target is neither the source, nor in it, nor around it: overwriting would take the source away. */
 static int check_apart(const cm_re_job *job, cm_error *err)
 {
-    const char *target = plain_path(job->options->target);
+    const char *target = job->options->target;
     char *source = realpath(job->path, NULL), *there = realpath(target, NULL);
     int rc = CM_OK;
     if (there == NULL) {
@@ -146,14 +141,10 @@ static int open_journal(cm_re_job *job, cm_output *out, cm_journal **journal, cm
     int rc = list.item == NULL ? CM_ENOMEM : fingerprint(job, &j, err);
     for (size_t i = 0; rc == CM_OK && i < job->narrays; i++)
         list.item[i] = (cm_journal_item){job->array[i].node->path, job->array[i].writer};
-    if (rc == CM_OK && out->resumes)
-        rc = cm_journal_resume(out->path, j, &list, journal, &done, err);
-    else if (rc == CM_OK)
-        rc = cm_journal_begin(out->path, j, &list, out->made, journal, err);
+    if (rc == CM_OK)
+        rc = cm_journal_open(out, j, &list, journal, &done, err);
     cm_json_free(j);
     free(list.item);
-    if (rc != CM_OK && err != NULL && strstr(err->text, out->path) == NULL)
-        cm_error_prefix(err, "%s", out->path);
     if (rc == CM_OK && out->resumes)
         rc = cm_re_note(job, err, "resumed: %llu chunks and shards were done already",
                         (unsigned long long)done);
@@ -301,7 +292,7 @@ static int find_scratch(cm_re_job *job, cm_error *err)
     const cm_rechunk_options *o = job->options;
     struct stat st;
     if (o->scratch == NULL) {
-        job->scratch = folder_above(plain_path(o->target != NULL ? o->target : "./x"), err);
+        job->scratch = folder_above(o->target != NULL ? o->target : "./x", err);
         return job->scratch == NULL ? CM_ENOMEM : CM_OK;
     }
     if (stat(o->scratch, &st) != 0 || !S_ISDIR(st.st_mode))
@@ -333,7 +324,7 @@ static int find_target(const cm_rechunk_options *o, cm_re_into *into, cm_rechunk
     if (o->target == NULL)
         return CM_OK;
     int rc = cm_re_into_find(o->target, into, err);
-    if (rc != CM_OK || into->root == NULL)
+    if (rc != CM_OK)
         return rc;
     out->target = into->folder;
     if (into->zarr_format != 0 && o->zarr_format != 0 && o->zarr_format != into->zarr_format)

@@ -78,8 +78,8 @@ typedef struct cm_re_job {
 
 /* rechunk_into.c: a target inside a store. */
 typedef struct cm_re_into {
-    char *root;        /* the store's folder; NULL: the target is a store of its own */
-    char *node;        /* in it */
+    char *root;        /* the store's folder; NULL: there is no target */
+    char *node;        /* in it; "": the target is a store of its own */
     char *folder;      /* that of the node */
     size_t nthere;     /* bytes of FOLDER's path that were there before */
     cm_store *store;   /* ROOT; NULL: it is to be made */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "job/rechunk.h"
+#include "job/store_path.h"
 
 enum {
     MAX_METADATA = 1 << 30
@@ -253,20 +254,9 @@ static int consolidate(cm_re_into *into, const char *above, cm_error *err)
 
 /* ---- steps ---- */
 
-static int set_paths(const char *target, const char *mark, cm_re_into *into, cm_error *err)
+static int check_names(const char *target, const char *node, cm_error *err)
 {
-    const char *node = mark + 2 + strspn(mark + 2, "/");
-    size_t n = strlen(node);
-    while (n > 0 && node[n - 1] == '/')
-        n--;
-    into->root = cm_asprintf(err, "%.*s", (int)(mark - target), target);
-    into->node = cm_asprintf(err, "%.*s", (int)n, node);
-    if (into->root == NULL || into->node == NULL)
-        return CM_ENOMEM;
-    into->folder = cm_asprintf(err, "%s%s%s", into->root, n > 0 ? "/" : "", into->node);
-    if (into->folder == NULL)
-        return CM_ENOMEM;
-    for (const char *p = into->node; *p != '\0';) {
+    for (const char *p = node; *p != '\0';) {
         size_t length = strcspn(p, "/");
         char *name = cm_asprintf(err, "%.*s", (int)length, p);
         int rc = name == NULL ? CM_ENOMEM : cm_zarr_name_check(name, NULL, err);
@@ -276,6 +266,21 @@ static int set_paths(const char *target, const char *mark, cm_re_into *into, cm_
         p += length + (p[length] == '/');
     }
     return CM_OK;
+}
+
+static int set_paths(const char *target, cm_re_into *into, cm_error *err)
+{
+    cm_store_path path;
+    int rc = cm_store_path_split(target, &path, err);
+    if (rc != CM_OK) {
+        cm_store_path_release(&path);
+        return rc;
+    }
+    into->root = path.path;
+    into->node = path.node;
+    into->folder =
+        cm_asprintf(err, "%s%s%s", into->root, *into->node != '\0' ? "/" : "", into->node);
+    return into->folder == NULL ? CM_ENOMEM : check_names(target, into->node, err);
 }
 
 /* The longest part of the folder that is there. */
@@ -298,12 +303,7 @@ int cm_re_into_find(const char *target, cm_re_into *into, cm_error *err)
 {
     struct stat st;
     *into = (cm_re_into){0};
-    if (strncmp(target, "file://", 7) == 0)
-        target += 7;
-    const char *mark = strstr(target, "::");
-    if (mark == NULL || stat(target, &st) == 0)
-        return CM_OK;
-    int rc = set_paths(target, mark, into, err);
+    int rc = set_paths(target, into, err);
     if (rc != CM_OK || *into->node == '\0')
         return rc;
     into->nthere = length_there(into, err);

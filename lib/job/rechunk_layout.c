@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "job/layout_option.h"
 #include "job/rechunk.h"
-#include "job/shape_option.h"
-#include "job/varopt.h"
 #include "plan/autochunk.h"
 
 enum {
@@ -37,55 +36,20 @@ static bool is_word(const char *value, const char *word)
     return value != NULL && strcmp(value, word) == 0;
 }
 
-static bool is_auto(const char *value)
-{
-    return value != NULL && (strcmp(value, "auto") == 0 || strncmp(value, "auto:", 5) == 0);
-}
-
-static int parse_auto(const char *option, const char *value, uint64_t *nbytes, cm_error *err)
-{
-    if (value[4] == '\0')
-        return CM_OK;
-    int rc = cm_parse_size(value + 5, nbytes, err);
-    if (rc == CM_OK && *nbytes == 0)
-        rc = cm_fail(err, CM_EINVAL, "the size is 0");
-    if (rc != CM_OK)
-        cm_error_prefix(err, "%s %s", option, value);
-    return rc;
-}
-
-static bool has_dim(const cm_zarr_meta *m, const char *name)
-{
-    for (unsigned j = 0; j < m->rank; j++)
-        if (m->dim_name[j] != NULL && strcmp(m->dim_name[j], name) == 0)
-            return true;
-    return false;
-}
-
-/* Lengths that VALUE gives for A, 0 where it says nothing; *any: it is meant for A. */
-static int shape_for(const char *option, const char *value, bool named, const cm_re_array *a,
-                     uint64_t *length, bool *any, cm_error *err)
+static cm_layout_array layout_of(const cm_re_array *a)
 {
     const cm_zarr_meta *m = &a->node->meta;
-    cm_shape_option shape;
-    memset(length, 0, CM_MAX_RANK * sizeof(length[0]));
-    int rc = cm_shape_option_parse(value, &shape, err);
-    if (rc != CM_OK) {
-        cm_error_prefix(err, "%s", option);
-        return rc;
-    }
-    *any = cm_shape_option_fits(&shape, m->rank, m->dim_name);
-    if (*any)
-        cm_shape_option_apply(&shape, m->rank, m->shape, m->dim_name, length);
-    else if (named)
-        rc = cm_fail(err, CM_EINVAL, "%s %s: array %s has %u dimensions and none that fit", option,
-                     value, a->node->path, m->rank);
-    for (unsigned i = 0; rc == CM_OK && named && shape.by_name && i < shape.n; i++)
-        if (!has_dim(m, shape.item[i].name))
-            rc = cm_fail(err, CM_EINVAL, "%s %s: array %s has no dimension %s", option, value,
-                         a->node->path, shape.item[i].name);
-    cm_shape_option_release(&shape);
-    return rc;
+    return (cm_layout_array){.noun = "array",
+                             .name = a->node->path[0] != '\0' ? a->node->path : "/",
+                             .rank = m->rank,
+                             .shape = m->shape,
+                             .dim_name = m->dim_name,
+                             .itemsize = itemsize_of(a)};
+}
+
+static cm_layout_array layout_at(const void *job, size_t i)
+{
+    return layout_of(&((const cm_re_job *)job)->array[i]);
 }
 
 static void source_chunks(const cm_re_array *a, uint64_t *chunk)
@@ -98,7 +62,8 @@ static void source_chunks(const cm_re_array *a, uint64_t *chunk)
 static int choose_chunks(layout *l, cm_re_array *a, cm_error *err)
 {
     const cm_zarr_meta *m = &a->node->meta;
-    bool named, any = true;
+    const cm_layout_array as = layout_of(a);
+    bool named, fits = true;
     const char *value = cm_varopts_get(&l->chunks, a->node->path, m->rank >= 2, &named);
     uint64_t fixed[CM_MAX_RANK] = {0}, target = DEFAULT_CHUNK, source[CM_MAX_RANK];
     int rc = CM_OK;
@@ -106,11 +71,11 @@ static int choose_chunks(layout *l, cm_re_array *a, cm_error *err)
     memcpy(a->chunk, source, sizeof(a->chunk));
     if (value == NULL || is_word(value, "source") || m->rank == 0)
         return CM_OK;
-    if (is_auto(value))
-        rc = parse_auto("--chunks", value, &target, err);
+    if (cm_layout_kind_of(value) == CM_LAYOUT_AUTO)
+        rc = cm_layout_auto("--chunks", value, &target, err);
     else
-        rc = shape_for("--chunks", value, named, a, fixed, &any, err);
-    if (rc != CM_OK || !any)
+        rc = cm_layout_shape("--chunks", value, named, &as, fixed, &fits, err);
+    if (rc != CM_OK || !fits)
         return rc;
     bool whole = true;
     for (unsigned j = 0; j < m->rank; j++)
@@ -137,33 +102,10 @@ static bool chunks_stay(const cm_re_array *a)
     return memcmp(source, a->chunk, a->node->meta.rank * sizeof(source[0])) == 0;
 }
 
-static int shard_by_shape(cm_re_array *a, const char *value, bool named, cm_error *err)
-{
-    const cm_zarr_meta *m = &a->node->meta;
-    uint64_t fixed[CM_MAX_RANK];
-    bool any;
-    int rc = shape_for("--shards", value, named, a, fixed, &any, err);
-    if (rc != CM_OK || !any)
-        return rc;
-    for (unsigned j = 0; j < m->rank; j++) {
-        /* "full", or a length past the end: whole chunks that cover the dimension. */
-        if (fixed[j] == m->shape[j])
-            fixed[j] = cm_div_ceil(fixed[j], a->chunk[j]) * a->chunk[j];
-        if (fixed[j] % a->chunk[j] != 0)
-            return cm_fail(err, CM_EINVAL,
-                           "--shards %s: array %s: %llu along dimension %u is no multiple of the "
-                           "chunk's %llu",
-                           value, a->node->path, (unsigned long long)fixed[j], j,
-                           (unsigned long long)a->chunk[j]);
-    }
-    a->sharded = true;
-    return cm_autoshard(m->rank, m->shape, itemsize_of(a), a->chunk, DEFAULT_SHARD, fixed, a->shard,
-                        err);
-}
-
 static int choose_shards(layout *l, cm_re_array *a, bool many, cm_error *err)
 {
     const cm_zarr_meta *m = &a->node->meta;
+    const cm_layout_array as = layout_of(a);
     bool named;
     const char *value = cm_varopts_get(&l->shards, a->node->path, m->rank >= 2, &named);
     uint64_t target = DEFAULT_SHARD;
@@ -180,9 +122,10 @@ static int choose_shards(layout *l, cm_re_array *a, bool many, cm_error *err)
         return CM_OK;
     } else if (!v3) {
         return cm_fail(err, CM_EINVAL, "--shards: Zarr format 2 has no shards");
-    } else if (!is_auto(value)) {
-        return shard_by_shape(a, value, named, err);
-    } else if (parse_auto("--shards", value, &target, err) != CM_OK) {
+    } else if (cm_layout_kind_of(value) != CM_LAYOUT_AUTO) {
+        return cm_layout_shards(value, named, &as, a->chunk, DEFAULT_SHARD, a->shard, &a->sharded,
+                                err);
+    } else if (cm_layout_auto("--shards", value, &target, err) != CM_OK) {
         return CM_EINVAL;
     }
     if (count_chunks(a) <= 1)
@@ -359,41 +302,6 @@ static int choose_all(layout *l, cm_error *err)
     return rc;
 }
 
-/* A name in a shape for all arrays that none of them has, or a rank that none has, is a mistake. */
-static int check_general(layout *l, const cm_varopts *opts, const char *const *words, cm_error *err)
-{
-    int rc = CM_OK;
-    for (size_t k = 0; rc == CM_OK && k < opts->n; k++) {
-        const char *value = opts->item[k].value;
-        bool keyword = false;
-        for (size_t w = 0; words[w] != NULL; w++)
-            keyword |= strncmp(value, words[w], strlen(words[w])) == 0;
-        cm_shape_option shape;
-        if (opts->item[k].pattern != NULL || keyword)
-            continue;
-        rc = cm_shape_option_parse(value, &shape, err);
-        if (rc != CM_OK) {
-            cm_error_prefix(err, "%s", opts->option);
-            return rc;
-        }
-        for (unsigned i = 0; rc == CM_OK && i < (shape.by_name ? shape.n : 1); i++) {
-            bool found = false;
-            for (size_t v = 0; v < l->job->narrays && !found; v++) {
-                const cm_zarr_meta *m = &l->job->array[v].node->meta;
-                found = shape.by_name ? has_dim(m, shape.item[i].name) : m->rank == shape.n;
-            }
-            if (!found && shape.by_name)
-                rc = cm_fail(err, CM_EINVAL, "%s %s: no chosen array has a dimension %s",
-                             opts->option, value, shape.item[i].name);
-            else if (!found)
-                rc = cm_fail(err, CM_EINVAL, "%s %s: no chosen array has %u dimensions",
-                             opts->option, value, shape.n);
-        }
-        cm_shape_option_release(&shape);
-    }
-    return rc;
-}
-
 int cm_re_layout(cm_re_job *job, cm_error *err)
 {
     const cm_rechunk_options *o = job->options;
@@ -404,9 +312,9 @@ int cm_re_layout(cm_re_job *job, cm_error *err)
     if (rc == CM_OK)
         rc = cm_varopts_parse("--codec", &o->codec, codec_keywords, &l.codec, err);
     if (rc == CM_OK)
-        rc = check_general(&l, &l.chunks, chunk_keywords, err);
+        rc = cm_layout_check_general(&l.chunks, true, layout_at, job, job->narrays, err);
     if (rc == CM_OK)
-        rc = check_general(&l, &l.shards, shard_keywords, err);
+        rc = cm_layout_check_general(&l.shards, true, layout_at, job, job->narrays, err);
     if (rc == CM_OK)
         rc = choose_all(&l, err);
     const cm_varopts *all[] = {&l.chunks, &l.shards, &l.codec};
