@@ -1,6 +1,8 @@
 /*
  * A Chrome trace (chrome://tracing, Perfetto): one complete event for every
- * stage of every chunk, a row for each worker.  Written as it grows; any thread.
+ * stage of every chunk, a row for each worker.  Tiny chunks that are taken
+ * together have one "read" or "write" event for the batch, under the number of
+ * its first.  Written as it grows; any thread.
  */
 #ifndef CM_EXEC_TRACE_H
 #define CM_EXEC_TRACE_H
