@@ -196,10 +196,12 @@ static int write_store(cm_re_job *job, cm_output *out, cm_error *err)
         rc = open_journal(job, out, &journal, err);
     if (rc == CM_OK)
         rc = cm_re_run(job, out->store, err);
-    cm_store_counts before = cm_store_count(out->store);
-    if (rc == CM_OK)
+    cm_store_counts before = {0}, after = {0};
+    if (rc == CM_OK) {
+        before = cm_store_count(out->store);
         rc = cm_re_write_metadata(job, out->store, err);
-    cm_store_counts after = cm_store_count(out->store);
+        after = cm_store_count(out->store);
+    }
     if (rc == CM_OK)
         rc = cm_re_into_finish(job->into, job, out->store, err);
     cm_journal_close(journal, rc == CM_OK);
