@@ -82,7 +82,6 @@ typedef struct cm_readbench_options {
     bool tune;
     uint64_t memory;   /* limit; 0: chosen */
     unsigned nthreads; /* limit of workers x worker threads; 0: none */
-    const char *trace; /* file of a Chrome trace of the first session, or NULL */
     const char *const
         *self; /* how a worker process begins anew: program and arguments, NULL-terminated */
     unsigned sample_ms;             /* between two looks at CPUs and memory; 0: 100 */
@@ -204,7 +203,7 @@ typedef struct cm_readbench_rates { /* bytes a second, but for `samples` and `ef
     double efficiency; /* asked over storage; 0: not known */
     double
         capacity; /* logical bytes over the time at work, times the threads: what the loader gives when it need not wait */
-    double samples; /* a second, without the first step of each rank */
+    double samples; /* a second, over all epochs */
 } cm_readbench_rates;
 
 typedef struct cm_readbench_device {
@@ -222,8 +221,9 @@ typedef struct cm_readbench_device {
 
 typedef struct cm_readbench_accelerators {
     unsigned n;
-    unsigned fed;       /* of them at 90 % */
-    double needed, got; /* logical bytes a second of all together; needed 0: steps take no time */
+    unsigned fed; /* of them at 90 % */
+    double needed,
+        got; /* logical bytes a second of all together, for steps as long as asked for, and over all epochs; needed 0: steps take no time */
 } cm_readbench_accelerators;
 
 typedef struct cm_readbench_finding {

@@ -97,13 +97,15 @@ static int run_epochs(verb *v, const cm_readbench_options *o, cm_bench **bench, 
     int rc = CM_OK;
     for (size_t i = 0; i < o->store.n; i++) {
         nbytes += o->epochs * cm_bench_epoch_nbytes(bench[i]);
-        checked += cm_bench_epoch_nbytes(bench[i]);
+        if (bench[i]->setting.validate != CM_READBENCH_VALIDATE_NONE)
+            checked += cm_bench_epoch_nbytes(bench[i]);
     }
     cm_monitor_phase(v->monitor, CM_PHASE_MEASURING, nbytes);
     for (uint64_t e = 0; e < o->epochs; e++)
         for (size_t i = 0; i < o->store.n && rc == CM_OK; i++)
             rc = cm_bench_epoch(bench[i], e, err);
-    cm_monitor_phase(v->monitor, CM_PHASE_VERIFYING, checked);
+    if (checked > 0)
+        cm_monitor_phase(v->monitor, CM_PHASE_VERIFYING, checked);
     for (size_t i = 0; i < o->store.n && rc == CM_OK; i++)
         rc = cm_bench_validate(bench[i], err);
     return rc;
@@ -273,6 +275,9 @@ static int compute_ratios(verb *v, cm_error *err)
         qsort(pair, n, sizeof *pair, by_value);
         if (n > 0)
             r->ratio[i] = (pair[(n - 1) / 2] + pair[n / 2]) / 2;
+        /* One after the other there are no pairs. */
+        if ((v->options->tune || v->options->sweep.n > 0) && r->session[0].rates.samples > 0)
+            r->ratio[i] = r->session[i].rates.samples / r->session[0].rates.samples;
     }
     free(pair);
     return CM_OK;

@@ -96,7 +96,10 @@ static int open_largest(cm_bench_data *d, cm_error *err)
         }
     }
     if (best == SIZE_MAX)
-        return cm_fail(err, CM_EINVAL, "%s: no array of numbers lies at '%s'", d->path, d->node);
+        return cm_fail(err, CM_EINVAL,
+                       "%s%s%s: there is no array whose elements have a fixed size, so nothing to "
+                       "read for training",
+                       d->path, d->node[0] != '\0' ? "::" : "", d->node);
     return open_array(d, best, err);
 }
 

@@ -54,7 +54,8 @@ static bool io_bound(const cm_readbench_session *s, const cm_readbench_facts *f,
              "I/O",
              s->wait_share * 100, f->stage_share[0] * 100);
     return s->wait_share > CM_RULE_IO_WAITS && f->stage_share[0] > CM_RULE_STORAGE &&
-           !cm_readbench_by_library(s);
+           !cm_readbench_by_library(s) &&
+           strncmp(s->engine != NULL ? s->engine : "", "exec:", 5) != 0;
 }
 
 static bool one_core(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,

@@ -111,7 +111,11 @@ static const char *const stage_verbs[CM_READBENCH_STAGES] = {
 static void storage_text(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
                          size_t size)
 {
-    if (cm_readbench_by_library(s))
+    if (s->engine != NULL && strncmp(s->engine, "exec:", 5) == 0)
+        snprintf(text, size,
+                 "the loader behind --engine exec is the bottleneck; try more workers, or the "
+                 "native engine beside it");
+    else if (cm_readbench_by_library(s))
         snprintf(text, size,
                  "reading and decoding through libnetcdf is the bottleneck (%.0f %% of the "
                  "loader's time), one call at a time in each process; try --engine native, "

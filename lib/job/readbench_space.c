@@ -105,8 +105,9 @@ static int apply_sample(cm_bench_space *s, const cm_array *first, const char *te
         return rc;
     }
     if (!o.by_name && o.n != first->rank)
-        rc = cm_fail(err, CM_EINVAL, "--sample %s: %u lengths for the %u dimensions of %s", text,
-                     o.n, first->rank, cm_bench_array_name(first));
+        rc = cm_fail(err, CM_EINVAL, "--sample %s: %u length%s for the %u dimension%s of %s", text,
+                     o.n, o.n == 1 ? "" : "s", first->rank, first->rank == 1 ? "" : "s",
+                     cm_bench_array_name(first));
     for (unsigned i = 0; i < o.n && rc == CM_OK; i++) {
         const int j = o.by_name ? find_dim(s, o.item[i].name, CM_MAX_RANK) : (int)i;
         if (j < 0) {
@@ -121,6 +122,25 @@ static int apply_sample(cm_bench_space *s, const cm_array *first, const char *te
 }
 
 /* A dimension that is not named is read whole, as chunkcalc has it. */
+/* Maps and series say themselves what they take of a dimension. */
+static int check_extents(const cm_readbench_options *o, const cm_bench_space *s, const bool *named,
+                         cm_error *err)
+{
+    const bool is_map = s->space.order == CM_ORDER_MAP;
+    if (o->sample == NULL || (!is_map && s->space.order != CM_ORDER_SERIES))
+        return CM_OK;
+    for (unsigned j = 0; j < s->space.rank; j++) {
+        const uint64_t takes = (j == 0) == is_map ? 1 : s->space.length[j];
+        if (named[j] && s->space.sample[j] != takes)
+            return cm_fail(err, CM_EINVAL,
+                           "--sample %s: --order %s takes %" PRIu64
+                           " of dimension %s; leave it out",
+                           o->sample, is_map ? "map" : "series", takes,
+                           s->dim_name[j] != NULL ? s->dim_name[j] : "without a name");
+    }
+    return CM_OK;
+}
+
 static int shape_sample(const cm_readbench_options *o, cm_bench_space *s, const cm_array *first,
                         bool *named, cm_error *err)
 {
@@ -138,6 +158,8 @@ static int shape_sample(const cm_readbench_options *o, cm_bench_space *s, const 
         s->space.sample[j] = o->sample == NULL && by_chunk ? s->space.chunk[j] : s->space.length[j];
     }
     int rc = o->sample != NULL ? apply_sample(s, first, o->sample, named, err) : CM_OK;
+    if (rc == CM_OK)
+        rc = check_extents(o, s, named, err);
     for (unsigned j = 0; j < s->space.rank && rc == CM_OK; j++) {
         const bool moves = order == CM_ORDER_MAP ? j == 0 : j != 0;
         if ((order == CM_ORDER_MAP || order == CM_ORDER_SERIES) && moves &&
@@ -264,6 +286,9 @@ int cm_bench_space_make(const cm_readbench_options *o, const cm_bench_setting *s
         rc = add_parts(o, setting, d, named, s, err);
     if (rc == CM_OK)
         rc = cm_sample_space_init(&s->space, s->dim_name, err);
+    if (rc == CM_EINVAL && o->sample != NULL && err != NULL && strncmp(err->text, "--", 2) != 0 &&
+        strncmp(err->text, d->path, strlen(d->path)) != 0)
+        cm_error_prefix(err, "%s: --sample %s", d->path, o->sample);
     if (rc == CM_OK)
         rc = count_samples(o, setting, s, err);
     if (rc != CM_OK)

@@ -197,42 +197,39 @@ static void times(const cm_bench *b, cm_readbench_session *s)
     s->utilisation = busy > 0 ? 1 - s->wait_share : 0;
 }
 
-/* Samples and bytes of all steps but the first of each rank, in the time that is left without those; of all where nothing is left. */
-static void rates(cm_readbench_session *s)
+/*
+ * Over all epochs, first steps among them: the planned loader does much of its
+ * reading before the first batch, and who leaves that out praises it for nothing.
+ */
+static void rates(const cm_bench *b, cm_readbench_session *s)
 {
     cm_readbench_rates *r = &s->rates;
     const cm_readbench_counts *c = &s->counts;
-    double samples = 0, nbytes = 0, at_work = 0, asking = 0;
+    double at_work = 0, asking = 0;
     for (size_t i = 0; i < s->nrecords; i++) {
         const cm_readbench_batch *x = &s->record[i];
         asking += (double)x->stage_ns[CM_LOAD_STORAGE] / 1e9;
         for (int k = 0; k < CM_READBENCH_STAGES; k++)
             at_work += (double)x->stage_ns[k] / 1e9;
-        if (!is_step(x))
-            continue;
-        samples += x->nsamples;
-        nbytes += (double)x->logical_nbytes - (double)x->missing_nbytes;
-    }
-    double steady = s->wall_seconds - s->first_step_seconds;
-    if (samples <= 0) { /* first steps are all there is */
-        samples = (double)c->samples;
-        nbytes = (double)cm_bench_read_nbytes(c);
-        steady = s->wall_seconds;
     }
     const double threads = (double)s->pool_workers * s->worker_threads;
     const double present = (double)cm_bench_read_nbytes(c);
-    r->samples = ratio(samples, steady);
+    r->samples = ratio((double)c->samples, s->wall_seconds);
     r->logical = ratio(present, s->wall_seconds);
     r->decoded = ratio((double)c->decoded_nbytes, s->wall_seconds);
     r->physical = ratio((double)c->stored_nbytes, s->wall_seconds);
     r->capacity = ratio(present, at_work) * threads;
     r->asked = ratio((double)c->stored_nbytes, asking) * threads;
+    if (r->storage > 0 && r->asked > r->storage) /* it can do at least what it did */
+        r->storage = r->asked;
     r->efficiency = ratio(r->asked, r->storage);
     s->accelerators.n = s->ranks;
-    s->accelerators.got = nbytes > 0 ? ratio(nbytes, steady) : 0;
+    s->accelerators.got = r->logical;
+    const double batches = (double)(c->batches - c->failed_batches);
+    const double per_batch = ratio((double)c->samples, batches);
+    const double wanted = b->setting.step_ns + b->setting.step_per_sample_ns * per_batch;
     /* A step that takes no time needs more than anything gives: then the question has no answer. */
-    const double batch = ratio(present, (double)(c->batches - c->failed_batches));
-    const double each = s->step.mean > NO_STEP ? ratio(batch, s->step.mean) : 0;
+    const double each = wanted / 1e9 > NO_STEP ? ratio(ratio(present, batches), wanted / 1e9) : 0;
     s->accelerators.needed = each * s->ranks;
     if (each > 0) {
         const double fed = s->accelerators.got / (FED * each) + 1e-9;
@@ -313,7 +310,7 @@ int cm_bench_summarise(cm_bench *b, cm_error *err)
     if (rc != CM_OK)
         return rc;
     times(b, s);
-    rates(s);
+    rates(b, s);
     amplification(s);
     return events(b, err);
 }

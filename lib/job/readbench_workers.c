@@ -112,7 +112,7 @@ int cm_bench_note_lives(cm_bench *b, cm_error *err)
         .kind = CM_EVENT_WORKER, .epoch = UINT32_MAX, .rank = UINT32_MAX, .batch = UINT32_MAX};
     int rc = CM_OK;
     for (unsigned i = 0; b->pool != NULL && i < b->npools; i++)
-        for (unsigned w = 0; w < b->setting.workers && rc == CM_OK; w++) {
+        for (unsigned w = 0; w < b->setting.workers && rc == CM_OK && b->pool[i] != NULL; w++) {
             cm_pool_worker_info info;
             cm_pool_worker(b->pool[i], w, &info);
             e.rank = b->setting.shared_pool ? UINT32_MAX : i;

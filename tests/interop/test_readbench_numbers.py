@@ -67,6 +67,12 @@ def close(value):
     return pytest.approx(value, rel=1e-9, abs=1e-12)
 
 
+def seconds(text):
+    """A time as settings have it: "300 us"."""
+    number, unit = text.split()
+    return float(number) * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}[unit]
+
+
 def recompute(session):
     """Holds every number of the summary that the records decide against them."""
     batches, ranks = session.batches, sorted({b["rank"] for b in session.batches})
@@ -117,7 +123,7 @@ def recompute(session):
 
     rates, threads = session.rates, session.loader["pool_workers"] * session.loader["worker_threads"]
     logical = total["logical_nbytes"] - total["missing_nbytes"]
-    assert rates["samples"] == close(sum(b["nsamples"] for b in rest) / (wall - longest))
+    assert rates["samples"] == close(sum(b["nsamples"] for b in batches) / wall)
     assert rates["logical"] == close(logical / wall)
     assert rates["decoded"] == close(total["decoded_nbytes"] / wall)
     assert rates["physical"] == close(total["stored_nbytes"] / wall)
@@ -140,7 +146,9 @@ def recompute(session):
     fed = session.accelerators
     assert fed["n"] == len(ranks)
     if session.settings["step-time"] != "0 s":
-        assert fed["needed"] == close(len(ranks) * logical / len(batches) / given["step"]["mean"])
+        each = seconds(session.settings["step-time-per-sample"]) * total["samples"] / len(batches)
+        step = seconds(session.settings["step-time"]) + each
+        assert fed["needed"] == close(len(ranks) * logical / len(batches) / step)
         assert fed["fed"] == min(len(ranks), int(fed["got"] / (0.9 * fed["needed"] / len(ranks))))
     assert fed["got"] == close(rates["samples"] * NBYTES)
     used = session.resources
@@ -210,7 +218,6 @@ def test_steps_take_the_time_that_was_asked_for(root, tmp_path):
     session = rb.measure(tmp_path / "out", root / "v3.zarr", "--sample", BOX, *args).only
     recompute(session)
     assert min(b["done_ns"] - b["ready_ns"] for b in session.batches) >= 6e6
-    assert session.training["step"]["p50"] < 0.012
 
 
 def test_a_slow_loader_feeds_nobody_and_a_fast_one_does(root, tmp_path):
@@ -218,7 +225,7 @@ def test_a_slow_loader_feeds_nobody_and_a_fast_one_does(root, tmp_path):
     slow = rb.measure(
         tmp_path / "slow", root / "v3.zarr", *args, "--emulate", "latency=10ms", "--step-time", "1ms"
     ).only
-    fast = rb.measure(tmp_path / "fast", root / "v3.zarr", *args, "--step-time", "20ms").only
+    fast = rb.measure(tmp_path / "fast", root / "v3.zarr", *args, "--step-time", "100ms").only
     for session in (slow, fast):
         recompute(session)
     assert slow.accelerators["fed"] == 0 and slow.training["wait_share"] > 0.5

@@ -1,6 +1,7 @@
 /* One call of the library, and what is told of it. */
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -8,6 +9,8 @@
 #include "../common/say.h"
 #include "../common/signals.h"
 #include "base/mem.h"
+#include "file.h"
+#include "files.h"
 #include "readbench.h"
 
 typedef struct job {
@@ -36,6 +39,21 @@ static void say_warnings(const cm_readbench_report *r, const cm_common_options *
         cm_run_say_all(&READBENCH, "warning", r->warning, r->nwarnings);
 }
 
+/* --trace: of the first session, where the user says. */
+static int write_trace(const readbench_run *run, const char *path, cm_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash == NULL   ? cm_strdup(".", err)
+                   : slash == path ? cm_strdup("/", err)
+                                   : cm_asprintf(err, "%.*s", (int)(slash - path), path);
+    if (folder == NULL)
+        return CM_ENOMEM;
+    int rc = readbench_file_write(folder, slash == NULL ? path : slash + 1, readbench_chrome_trace,
+                                  &run->report->session[0], err);
+    free(folder);
+    return rc;
+}
+
 /* Writes the files and prints the result.  STATUS is what the library returned. */
 static int tell(int status, readbench_run *run, const cm_common_options *common)
 {
@@ -56,6 +74,12 @@ static int tell(int status, readbench_run *run, const cm_common_options *common)
         if (note && common->verbosity >= 0)
             cm_say(READBENCH.name, "%s", note);
         free(note);
+    }
+    if (run->trace && measured) {
+        int traced = write_trace(run, run->trace, &err);
+        if (traced != CM_OK)
+            cm_say(READBENCH.name, "--trace %s: %s", run->trace, err.text);
+        rc = rc != CM_OK ? rc : traced;
     }
     int printed = CM_OK;
     if (common->json)
@@ -114,6 +138,7 @@ static int run_job(job *j, const readbench_values *v, const cm_common_options *c
                          .command = command,
                          .started = started,
                          .out = out,
+                         .trace = v->trace,
                          .host_share = host_share(j->options)};
     int exit_status = tell(status, &run, common);
     say_end(status, &run, &err);

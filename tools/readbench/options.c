@@ -166,7 +166,6 @@ int readbench_fill_options(cm_readbench_options *o, const readbench_values *v,
     o->tune = v->tune;
     o->memory = common->memory;
     o->nthreads = common->nthreads;
-    o->trace = v->trace;
     o->sample_ms = v->sample_ms;
     return CM_OK;
 }

@@ -87,6 +87,7 @@ typedef struct readbench_run {
     const char *command;     /* as one could type it again; or NULL */
     const char *started;     /* "2026-03-01T12:00:00Z" */
     const char *out;         /* folder of the files; or NULL */
+    const char *trace;       /* file of a trace; or NULL */
     double host_share;       /* of a step: its part on the CPU, by --step-time's other=T */
 } readbench_run;
 

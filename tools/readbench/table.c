@@ -329,8 +329,8 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_TEXT,
      .offset = VALUE(trace),
      .operand = CM_OPERAND_FILE,
-     .help = "Write what each worker did when, chunk by chunk, as a Chrome trace of the first "
-             "session."},
+     .help = "Write what each step and worker did when, batch by batch, as a Chrome trace of the "
+             "first session; with --out it is also there as trace.json."},
     {.name = "worker-fd",
      .value = "FD",
      .kind = CM_OPTION_UINT,

@@ -56,7 +56,7 @@ static const struct order {
               {"block-shuffle:4", "t=3,y=6,x=8", 20, 5, false},
               {"chunks", "t=3,y=6,x=8", 20, 5, false},
               {"map", NULL, 20, 5, false},
-              {"series", "y=1,x=2", 20, 5, false},
+              {"series", "y=1,x=1", 20, 5, false},
               {"all", "t=8,y=9,x=16", 18, 0, false},
               {"chunks", NULL, 20, 5, true},
               {"all", NULL, 150, 0, true}};
