@@ -51,6 +51,8 @@ def loaders(who):
 
 @dataclass(frozen=True)
 class Reading:
+    """Batches are many and epochs few: an epoch ends when its last worker does, and bare loops have no epochs."""
+
     name: str
     title: str
     layout: str
@@ -62,7 +64,7 @@ class Reading:
     mode: str = "threads"
     loader: str = "map"
     options: tuple = ()
-    epochs: tuple = (5, 3)  # full, quick; the first is a warm-up
+    epochs: tuple = (3, 3)  # full, quick; the first is a warm-up
     quick_input: bool = False  # the short one also in full runs
     quick: bool = True  # also in quick runs
 
@@ -83,27 +85,27 @@ def tiles(name, sample, n, factor):
 def beside_itself(name, title, options, plain, other_options, quick):
     """readbench with OPTIONS, which may take little longer than with OTHER_OPTIONS."""
     peers = (Peer("plain", plain, 0.95, other_options),)
-    return Reading(name, title, "chunks", (16, 128, 128), 16, (6, 3), peers, options=options, quick=quick)
+    return Reading(name, title, "chunks", (16, 128, 128), 8, (24, 6), peers, options=options, quick=quick)
 
 
 HOST = ("--device", "host", "--validate")
 
 READINGS = [
-    Reading("chunks", "samples as large as a chunk, anywhere", "chunks", (16, 128, 128), 16, (6, 2),
+    Reading("chunks", "samples as large as a chunk, anywhere", "chunks", (16, 128, 128), 8, (24, 4),
             (BARE, TENSORSTORE, *zarr_python(0), ZARRS), quick=False),
-    Reading("shards", "the same from shards", "shards", (16, 128, 128), 16, (6, 2),
+    Reading("shards", "the same from shards", "shards", (16, 128, 128), 8, (24, 4),
             (BARE, TENSORSTORE, *zarr_python(3), ZARRS), quick=False),
-    Reading("small", "small chunks in shards", "small", (16, 64, 64), 32, (20, 3),
+    Reading("small", "small chunks in shards", "small", (16, 64, 64), 32, (40, 3),
             (BARE, TENSORSTORE, *zarr_python(3), ZARRS)),
-    Reading("loader-chunks", "whole batches by worker processes", "chunks", (16, 128, 128), 16, (6, 2),
+    Reading("loader-chunks", "whole batches by worker processes", "chunks", (16, 128, 128), 8, (24, 4),
             (loaders("zarr"), loaders("zarrs")), mode="processes", quick=False),
     Reading("loader-small", "whole batches by worker processes, small chunks in shards", "small", (16, 64, 64), 32,
-            (20, 3), (loaders("zarr"), loaders("zarrs")), mode="processes"),
+            (40, 3), (loaders("zarr"), loaders("zarrs")), mode="processes"),
     tiles("planned-8", (2, 128, 128), 8, 4),
     tiles("planned-32", (1, 128, 64), 32, 12),
     beside_itself("device", "staged onto the device host", (*HOST, "none"), "not staged", ("--device", "none"), True),
     beside_itself("checksum", "staged, with checksums", (*HOST, "checksum"), "without checksums", (*HOST, "none"),
                   False),
-    Reading("xbatcher", "samples in their order", "chunks", (16, 103, 120), 16, (6, 1),
+    Reading("xbatcher", "samples in their order", "chunks", (16, 103, 120), 8, (24, 2),
             (Peer("xbatcher", "xbatcher over xarray"),), order="sequential", quick=False),
 ]  # fmt: skip
