@@ -149,6 +149,48 @@ static int entries_but(const cm_json *from, const char *rest, cm_json **out, cm_
     return rc;
 }
 
+static size_t depth_of(const char *path)
+{
+    size_t depth = 0;
+    for (; *path != '\0'; path++)
+        depth += *path == '/';
+    return depth;
+}
+
+/* By depth, then by name: zarr-python takes the children of a group from one run of entries. */
+static int compare_entries(const void *a, const void *b)
+{
+    const cm_json_iter *x = a, *y = b;
+    const size_t dx = depth_of(x->name), dy = depth_of(y->name);
+    return dx != dy ? (dx > dy) - (dx < dy) : strcmp(x->name, y->name);
+}
+
+/* *ENTRIES in that order. */
+static int sort_entries(cm_json **entries, cm_error *err)
+{
+    size_t n = 0, room = cm_json_length(*entries);
+    cm_json_iter *list = cm_calloc(room + 1, sizeof *list, err);
+    cm_json *sorted = cm_json_object();
+    int rc =
+        list != NULL && sorted != NULL ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for metadata");
+    for (cm_json_iter it = cm_json_begin(*entries); rc == CM_OK && cm_json_next(&it);)
+        list[n++] = it;
+    if (rc == CM_OK)
+        qsort(list, n, sizeof *list, compare_entries);
+    for (size_t i = 0; i < n && rc == CM_OK; i++)
+        rc = list[i].value == NULL
+                 ? cm_json_set_null(sorted, list[i].name, err)
+                 : cm_json_set(sorted, list[i].name, cm_json_copy(list[i].value), err);
+    free(list);
+    if (rc != CM_OK) {
+        cm_json_free(sorted);
+        return rc;
+    }
+    cm_json_free(*entries);
+    *entries = sorted;
+    return CM_OK;
+}
+
 static int set_inline(cm_json *group, cm_json *metadata, cm_error *err)
 {
     cm_json *j = cm_json_object();
@@ -241,6 +283,8 @@ static int consolidate(cm_re_into *into, const char *above, cm_error *err)
     }
     if (rc == CM_OK)
         rc = add_entries(into, above, entries, err);
+    if (rc == CM_OK)
+        rc = sort_entries(&entries, err);
     if (rc == CM_OK) {
         rc = v3 ? set_inline(doc, entries, err) : cm_json_set(doc, "metadata", entries, err);
         entries = NULL;

@@ -161,3 +161,15 @@ def test_nothing_is_left_of_a_store_that_was_to_be_made(pair, tmp_path):
     chunk.write_bytes(b"broken")
     run("--chunks", "time=full,lat=2,lon=2", source, f"{tmp_path}/made.zarr::a/b").fails(1)
     assert not (tmp_path / "made.zarr").exists()
+
+
+def test_what_came_earlier_is_still_listed(pair, tmp_path):
+    """Entries of one group must stand together: zarr-python takes each run of them for all of its group."""
+    target = tmp_path / "many.zarr"
+    run(pair[0], f"{target}::g1").ok()
+    run(f"{pair[0]}::tas", f"{target}::g2/tas").ok()
+    run(f"{pair[0]}::tas", f"{target}::g1/again").ok()
+    names = set(zarr.open_group(pair[0], mode="r").array_keys())
+    group = zarr.open_consolidated(target, mode="r")
+    assert set(group["g1"].array_keys()) == names | {"again"}
+    assert set(group["g2"].array_keys()) == {"tas"}
