@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format/zarr/writer.h"
 #include "job/rechunk.h"
 #include "job/store_path.h"
 
@@ -149,23 +150,13 @@ static int entries_but(const cm_json *from, const char *rest, cm_json **out, cm_
     return rc;
 }
 
-static size_t depth_of(const char *path)
-{
-    size_t depth = 0;
-    for (; *path != '\0'; path++)
-        depth += *path == '/';
-    return depth;
-}
-
-/* By depth, then by name: zarr-python takes the children of a group from one run of entries. */
 static int compare_entries(const void *a, const void *b)
 {
-    const cm_json_iter *x = a, *y = b;
-    const size_t dx = depth_of(x->name), dy = depth_of(y->name);
-    return dx != dy ? (dx > dy) - (dx < dy) : strcmp(x->name, y->name);
+    return cm_zarr_compare_entries(((const cm_json_iter *)a)->name,
+                                   ((const cm_json_iter *)b)->name);
 }
 
-/* *ENTRIES in that order. */
+/* *ENTRIES in the order that readers expect. */
 static int sort_entries(cm_json **entries, cm_error *err)
 {
     size_t n = 0, room = cm_json_length(*entries);
@@ -193,19 +184,7 @@ static int sort_entries(cm_json **entries, cm_error *err)
 
 static int set_inline(cm_json *group, cm_json *metadata, cm_error *err)
 {
-    cm_json *j = cm_json_object();
-    int rc = cm_json_set(j, "kind", cm_json_string("inline"), err);
-    if (rc == CM_OK)
-        rc = cm_json_set(j, "must_understand", cm_json_bool(false), err);
-    if (rc != CM_OK) {
-        cm_json_free(metadata);
-    } else {
-        rc = cm_json_set(j, "metadata", metadata, err);
-    }
-    if (rc == CM_OK)
-        return cm_json_set(group, "consolidated_metadata", j, err);
-    cm_json_free(j);
-    return rc;
+    return cm_json_set(group, "consolidated_metadata", cm_zarr_inline_metadata(metadata), err);
 }
 
 /* Adds what PATH's objects say, by the name that it has below a group whose path has SKIP bytes. */

@@ -94,3 +94,17 @@ def test_a_dimension_like_a_keyword(tree, out):
     """Only "auto", "auto:SIZE" and "source" themselves are keywords."""
     for option, value in (("--chunks", "automatic=4"), ("--chunks", "sources=4"), ("--shards", "nonesuch=4")):
         tool.nc2zarr(option, value, tree, out).fails(2, option, "no chosen variable has a dimension")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_groups_that_differ_by_case_alone_are_all_listed(tmp_path, zarr_format):
+    """zarr-python takes each run of entries of a group for all of it, so the runs must not mix."""
+    with netCDF4.Dataset(tmp_path / "case.nc", "w") as ds:
+        for group, names in (("A", "xz"), ("a", "y")):
+            made = ds.createGroup(group)
+            made.createDimension("n", 3)
+            for name in names:
+                made.createVariable(name, "f4", ("n",))[:] = 1
+    tool.run("nc2zarr", "--zarr-format", zarr_format, tmp_path / "case.nc", tmp_path / "case.zarr").ok()
+    root = zarr.open_consolidated(tmp_path / "case.zarr", zarr_format=zarr_format)
+    assert {k: sorted(g.array_keys()) for k, g in root.groups()} == {"A": ["x", "z"], "a": ["y"]}

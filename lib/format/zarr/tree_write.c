@@ -146,18 +146,36 @@ static size_t depth_of(const char *path)
     return depth;
 }
 
-/* zarr-python's order: by depth, then without regard to case. */
+static int compare_text(const char *a, size_t na, const char *b, size_t nb)
+{
+    const size_t least = na < nb ? na : nb;
+    int order = strncasecmp(a, b, least);
+    if (order == 0)
+        order = (na > nb) - (na < nb);
+    return order ? order : strncmp(a, b, least);
+}
+
+int cm_zarr_compare_entries(const char *a, const char *b)
+{
+    const size_t da = depth_of(a), db = depth_of(b);
+    const char *end_a = strrchr(a, '/'), *end_b = strrchr(b, '/');
+    if (da != db)
+        return da < db ? -1 : 1;
+    if (end_a && end_b) {
+        int order = compare_text(a, (size_t)(end_a - a), b, (size_t)(end_b - b));
+        if (order)
+            return order;
+    }
+    return compare_text(a, strlen(a), b, strlen(b));
+}
+
 static int compare_depths(const void *a, const void *b)
 {
     const node *x = *(const node *const *)a, *y = *(const node *const *)b;
-    size_t dx = depth_of(x->path), dy = depth_of(y->path);
-    if (dx != dy)
-        return dx < dy ? -1 : 1;
-    int order = strcasecmp(x->path, y->path);
-    return order ? order : strcmp(x->path, y->path);
+    return cm_zarr_compare_entries(x->path, y->path);
 }
 
-static cm_json *inline_metadata(cm_json *nodes)
+cm_json *cm_zarr_inline_metadata(cm_json *nodes)
 {
     int rc = CM_OK;
     cm_json *j = cm_json_object();
@@ -193,7 +211,8 @@ static int nodes_below(const hierarchy *h, const node *group, cm_json **out, cm_
     for (size_t i = 0; i < n; i++) {
         cm_json *doc = cm_json_copy(below[i]->doc);
         if (below[i]->is_group)
-            cm_zarr_set(&rc, doc, "consolidated_metadata", inline_metadata(cm_json_object()), err);
+            cm_zarr_set(&rc, doc, "consolidated_metadata",
+                        cm_zarr_inline_metadata(cm_json_object()), err);
         cm_zarr_set(&rc, nodes, below[i]->path + skip, doc, err);
     }
     free(below);
@@ -219,7 +238,8 @@ static int consolidate_v3(hierarchy *h, cm_error *err)
     for (size_t i = 0; i < h->n; i++) {
         bool wanted = all[i] && (cm_json_length(all[i]) > 0 || h->node[i].path[0] == '\0');
         if (wanted)
-            cm_zarr_set(&rc, h->node[i].doc, "consolidated_metadata", inline_metadata(all[i]), err);
+            cm_zarr_set(&rc, h->node[i].doc, "consolidated_metadata",
+                        cm_zarr_inline_metadata(all[i]), err);
         else
             cm_json_free(all[i]);
     }

@@ -83,6 +83,15 @@ int cm_zarr_hierarchy_write(cm_store *store, int zarr_format, const cm_zarr_entr
                             bool consolidated, cm_error *err);
 
 /*
+ * The order of entries in consolidated metadata: by depth, then by parent, then by
+ * name, case counting last, as zarr-python has it.  The children of a group stand
+ * together: zarr-python takes each run of them for all that the group has.
+ */
+int cm_zarr_compare_entries(const char *a, const char *b);
+/* The value of "consolidated_metadata" that holds NODES, which it takes; NULL: no memory. */
+cm_json *cm_zarr_inline_metadata(cm_json *nodes);
+
+/*
  * Copies the objects below the array at FROM_PATH, its metadata apart, under
  * TO_PATH: for arrays that are carried over without being understood.  Holds
  * 1 MiB, whatever the objects' sizes.  *nobjects and *nbytes (NULL accepted)
