@@ -178,7 +178,8 @@ static int take_answer(const cm_json *answer, uint64_t batch, uint64_t elapsed_n
     if (!cm_json_get_u64(cm_json_member(answer, "nbytes"), &result->nbytes) || result->nbytes == 0)
         return cm_fail(err, CM_EFORMAT, "the loader does not say how many bytes batch %llu has",
                        (unsigned long long)batch);
-    if (cm_json_has(answer, "crc32c") &&
+    result->has_crc32c = cm_json_has(answer, "crc32c");
+    if (result->has_crc32c &&
         (!cm_json_get_u64(cm_json_member(answer, "crc32c"), &crc) || crc > UINT32_MAX))
         return cm_fail(err, CM_EFORMAT, "the loader's crc32c is no number of 32 bits");
     if (cm_json_has(answer, "seconds") &&

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "codec/checksum.h"
 #include "exec/team.h"
 #include "store/io.h"
 
@@ -317,8 +316,6 @@ static int load_batch(worker *w, cm_load_result *result, cm_error *err)
             *err = w->hand[i].err;
     }
     result->nbytes = cm_load_offset(in->part_nbytes, task->nbatch, in->nparts, 0);
-    if (rc == CM_OK && w->source->options.checksum)
-        result->crc32c = cm_crc32c(cm_cpu_simd(), w->arena + task->offset, result->nbytes);
     return rc;
 }
 

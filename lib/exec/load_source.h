@@ -58,7 +58,6 @@ typedef struct cm_load_source_options {
     bool
         each_worker; /* opens for itself; false: the workers of a process share what the first one opened */
     unsigned worker_threads; /* 1 .. CM_LOAD_MAX_THREADS, kept from task to task */
-    bool checksum;           /* CRC32C of each batch in its result */
 } cm_load_source_options;
 
 /* A source for a pool.  A process that was forked after a worker opened in its parent opens anew. */

@@ -55,7 +55,8 @@ typedef struct cm_batch {
     char error[CM_LOAD_ERROR_SIZE];
     uint32_t worker; /* map loader: who made it */
     uint32_t deaths;
-    uint32_t crc32c;           /* map loader, where asked for */
+    bool has_crc32c; /* the source gave one (load_exec.h) */
+    uint32_t crc32c;
     uint64_t queued_ns;        /* handed to a worker; planned: the first of its chunks */
     uint64_t begin_ns, end_ns; /* begun and ready */
     uint64_t rss_nbytes;

@@ -58,6 +58,7 @@ void cm_loader_map_result(cm_loader *l, const cm_load_result *r)
     b->nbytes = r->nbytes;
     b->worker = r->worker;
     b->deaths = r->deaths;
+    b->has_crc32c = r->has_crc32c;
     b->crc32c = r->crc32c;
     b->begin_ns = r->begin_ns;
     b->end_ns = r->end_ns;

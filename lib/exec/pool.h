@@ -93,7 +93,8 @@ typedef struct cm_load_result {
     int status;                /* cm_status; then `error` is a sentence */
     uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC, when the worker took and finished it */
     uint64_t nbytes;     /* delivered at the task's offset, after conversion (CM_LOAD_BATCH) */
-    uint32_t crc32c;     /* of those bytes where the source was asked for it, else 0 */
+    bool has_crc32c;     /* of those bytes: from a source whose bytes do not come here */
+    uint32_t crc32c;
     uint64_t rss_nbytes; /* of the worker's process */
     cm_load_counts counts;
     char error[CM_LOAD_ERROR_SIZE];

@@ -271,6 +271,9 @@ int cm_bench_note_workers(cm_bench *b, cm_error *err);
 int cm_bench_open(const cm_readbench_options *options, const char *store, unsigned nsharing,
                   cm_monitor *monitor, uint64_t origin_ns, cm_readbench_report *report,
                   cm_readbench_session *session, cm_bench **out, cm_error *err);
+/* Nanoseconds of cm_now_ns since the session's origin, 0 for what was before it. */
+uint64_t cm_bench_since(const cm_bench *b, uint64_t at_ns);
+uint64_t cm_bench_now(const cm_bench *b);
 /* Of all ranks' batches in an epoch, as delivered: for progress. */
 uint64_t cm_bench_epoch_nbytes(const cm_bench *b);
 int cm_bench_epoch(cm_bench *b, uint64_t epoch, cm_error *err);
@@ -281,6 +284,9 @@ int cm_bench_close(cm_bench *b, bool measured, cm_error *err);
 
 /* readbench_rank.c: plans EPOCH where that is asked for, and sets the loader to work. */
 int cm_bench_rank_begin(cm_bench_rank *rank, uint64_t epoch);
+typedef int cm_bench_batch_fn(void *context, const cm_batch *batch);
+/* The first epoch's batches made once more, for EACH that is whole; counts them and their time. */
+int cm_bench_rank_again(cm_bench_rank *rank, cm_bench_batch_fn *each, void *context);
 /* One rank's epoch; sets rank->status. */
 void cm_bench_rank_epoch(cm_bench_rank *rank, uint64_t epoch);
 

@@ -171,6 +171,9 @@ static uint64_t checking_nbytes(const cm_bench *b)
             cm_add_sat(cm_add_sat(raw, s->part_nbytes[p]), cm_reader_memory(a, NULL));
         most = n > most ? n : most;
     }
+    if (b->setting.engine == CM_BENCH_EXEC) /* whose batches are read as a whole */
+        for (size_t p = 0; p < s->nparts; p++)
+            most = cm_add_sat(most, cm_mul_sat(b->batch, s->part_nbytes[p]));
     return cm_add_sat(most, open_nbytes(b));
 }
 

@@ -24,16 +24,6 @@ typedef struct taken { /* a batch on its way to its step */
     uint64_t want_ns, got_ns, ready_ns, copy_ns;
 } taken;
 
-static uint64_t since(const cm_bench *b, uint64_t at_ns)
-{
-    return at_ns > b->origin_ns ? at_ns - b->origin_ns : 0;
-}
-
-static uint64_t now(const cm_bench *b)
-{
-    return since(b, cm_now_ns());
-}
-
 static bool is_canceled(void *context)
 {
     return cm_monitor_canceled(((cm_bench_rank *)context)->bench->monitor);
@@ -53,7 +43,7 @@ static int take(cm_bench_rank *r, uint64_t epoch, taken *t)
     cm_bench *b = r->bench;
     memset(t, 0, sizeof *t);
     int rc = cm_loader_next(r->loader, is_canceled, r, &t->batch, &t->have, &r->err);
-    t->got_ns = now(b);
+    t->got_ns = cm_bench_now(b);
     t->ready_ns = t->got_ns;
     if (rc != CM_OK || !t->have)
         return rc;
@@ -69,7 +59,7 @@ static int arrive(cm_bench_rank *r, taken *t)
     if (!t->have || t->failed || r->stage == NULL)
         return CM_OK;
     int rc = cm_bench_stage_wait(r, &t->copy_ns);
-    t->ready_ns = now(r->bench);
+    t->ready_ns = cm_bench_now(r->bench);
     return rc;
 }
 
@@ -168,9 +158,9 @@ static int record(cm_bench_rank *r, const taken *t, uint64_t epoch, uint64_t don
                               .number = (uint32_t)t->batch.number,
                               .nsamples = (uint32_t)t->batch.nsamples,
                               .worker = b->setting.planned ? -1 : (int64_t)t->batch.worker,
-                              .queued_ns = since(b, t->batch.queued_ns),
-                              .begin_ns = since(b, t->batch.begin_ns),
-                              .end_ns = since(b, t->batch.end_ns),
+                              .queued_ns = cm_bench_since(b, t->batch.queued_ns),
+                              .begin_ns = cm_bench_since(b, t->batch.begin_ns),
+                              .end_ns = cm_bench_since(b, t->batch.end_ns),
                               .want_ns = t->want_ns,
                               .got_ns = t->got_ns,
                               .ready_ns = t->ready_ns,
@@ -215,7 +205,7 @@ static int end_step(cm_bench_rank *r, bool on_device, uint64_t deadline_ns, uint
         end = cm_now_ns();
     }
     int rc = on_device ? cm_bench_stage_stepped(r, &times) : CM_OK;
-    *done_ns = since(b, by_device ? times.end_ns : end);
+    *done_ns = cm_bench_since(b, by_device ? times.end_ns : end);
     return rc;
 }
 
@@ -284,4 +274,25 @@ void cm_bench_rank_epoch(cm_bench_rank *r, uint64_t epoch)
         r->distinct_chunks += r->plan.nchunks;
         r->status = run(r, epoch);
     }
+}
+
+int cm_bench_rank_again(cm_bench_rank *r, cm_bench_batch_fn *each, void *context)
+{
+    const uint64_t start = cm_now_ns();
+    bool more = true;
+    int rc = cm_bench_rank_begin(r, 0);
+    while (rc == CM_OK && more) {
+        cm_batch batch;
+        rc = cm_loader_next(r->loader, is_canceled, r, &batch, &more, &r->err);
+        if (rc != CM_OK || !more)
+            break;
+        if (batch.status == CM_OK) { /* one that failed was counted in the timed pass */
+            rc = each(context, &batch);
+            r->nvalidated_batches++;
+        }
+        cm_monitor_add(r->bench->monitor, batch.nbytes);
+        cm_loader_release(r->loader, &batch);
+    }
+    r->validated_ns += cm_now_ns() - start;
+    return rc;
 }

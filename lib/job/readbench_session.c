@@ -11,10 +11,14 @@
 #include "job/readbench.h"
 #include "job/readbench_rules.h"
 
-static uint64_t now(const cm_bench *b)
+uint64_t cm_bench_since(const cm_bench *b, uint64_t at_ns)
 {
-    const uint64_t t = cm_now_ns();
-    return t > b->origin_ns ? t - b->origin_ns : 0;
+    return at_ns > b->origin_ns ? at_ns - b->origin_ns : 0;
+}
+
+uint64_t cm_bench_now(const cm_bench *b)
+{
+    return cm_bench_since(b, cm_now_ns());
 }
 
 /* CPU seconds of this process and of the workers that have ended. */
@@ -68,16 +72,16 @@ static int open_shared(cm_bench *b, const char *store, cm_error *err)
 
 static int start(cm_bench *b, const char *store, cm_error *err)
 {
-    b->setup_start_ns = now(b);
+    b->setup_start_ns = cm_bench_now(b);
     cm_readbench_advice_release(&b->report->advice); /* of the session before */
     int rc = cm_bench_setting_parse(b->options, &b->setting, &b->report->advice, err);
     b->npools = b->setting.shared_pool ? 1 : b->setting.ranks;
     if (rc == CM_OK)
         rc = open_shared(b, store, err);
-    const uint64_t opened_ns = now(b);
+    const uint64_t opened_ns = cm_bench_now(b);
     if (rc == CM_OK)
         rc = cm_bench_temperature(b, err);
-    b->setup_start_ns += now(b) - opened_ns; /* looking at the page cache is not setting up */
+    b->setup_start_ns += cm_bench_now(b) - opened_ns; /* looking at the page cache is not setting up */
     if (rc == CM_OK)
         rc = cm_bench_memory(b, err);
     if (rc == CM_OK)
@@ -89,7 +93,7 @@ static int start(cm_bench *b, const char *store, cm_error *err)
     /* After the workers: a process that forks opens its devices afterwards. */
     if (rc == CM_OK && b->setting.uses_device)
         rc = cm_bench_stage_open(b, err);
-    b->setup_end_ns = now(b);
+    b->setup_end_ns = cm_bench_now(b);
     return rc;
 }
 
@@ -156,7 +160,7 @@ int cm_bench_epoch(cm_bench *b, uint64_t epoch, cm_error *err)
     const double cpu = cpu_used();
     epoch_run run = {b, epoch};
     int rc = CM_OK;
-    b->epoch_start_ns[epoch] = now(b);
+    b->epoch_start_ns[epoch] = cm_bench_now(b);
     if (b->options->no_persistent && epoch > 0) {
         rc = cm_bench_note_lives(b, err);
         cm_bench_stop_workers(b);
@@ -167,7 +171,7 @@ int cm_bench_epoch(cm_bench *b, uint64_t epoch, cm_error *err)
         cm_threads_run(b->setting.ranks, run_rank, &run);
         rc = first_status(b, err);
     }
-    b->epoch_end_ns[epoch] = now(b);
+    b->epoch_end_ns[epoch] = cm_bench_now(b);
     b->nepochs = epoch + 1;
     b->cpu_seconds += cpu_used() - cpu;
     return rc;

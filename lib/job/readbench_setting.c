@@ -325,11 +325,10 @@ static int check(const cm_readbench_options *o, const cm_bench_setting *s, cm_er
                        "--cache, --cache-dir, --emulate and --io are the native engine's");
     if (s->engine == CM_BENCH_EXEC &&
         (s->to != CM_FEED_SAME || o->unpack || o->fill_to_nan || s->uses_device || o->log_samples ||
-         s->validate != CM_READBENCH_VALIDATE_NONE))
-        return cm_fail(
-            err, CM_EINVAL,
-            "--engine exec: the data stay in its process, so nothing can be cast, staged, "
-            "logged or validated here");
+         s->validate == CM_READBENCH_VALIDATE_FULL))
+        return cm_fail(err, CM_EINVAL,
+                       "--engine exec: the data stay in its process, so nothing can be cast, "
+                       "staged or logged here, and validated by --validate checksum alone");
     if (s->emulated && s->mode == CM_POOL_PROCESSES && s->start != CM_START_FORK)
         return cm_fail(
             err, CM_EINVAL,

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "exec/monitor.h"
 #include "job/readbench.h"
 
 static uint64_t tag_of(const cm_bench_rank *r, uint64_t epoch, uint64_t number)
@@ -134,11 +132,6 @@ int cm_bench_stage_stepped(cm_bench_rank *r, cm_stage_step_times *times)
 
 /* ---- validation ---------------------------------------------------------------------------- */
 
-static bool is_canceled(void *context)
-{
-    return cm_monitor_canceled(((cm_bench_rank *)context)->bench->monitor);
-}
-
 static size_t make_spans(const cm_bench *b, const cm_batch *batch, cm_stage_span *span)
 {
     const cm_bench_space *s = &b->shared.space;
@@ -152,8 +145,9 @@ static size_t make_spans(const cm_bench *b, const cm_batch *batch, cm_stage_span
 }
 
 /* A batch that differs is counted; the first one's sentence is kept. */
-static int validate_batch(cm_bench_rank *r, const cm_batch *batch)
+static int validate_batch(void *context, const cm_batch *batch)
 {
+    cm_bench_rank *r = context;
     cm_stage_span span[CM_BENCH_MAX_PARTS];
     cm_error differs = {0};
     uint64_t copy_ns;
@@ -180,29 +174,14 @@ int cm_bench_stage_validate(cm_bench_rank *r)
     const cm_bench *b = r->bench;
     const cm_validate how =
         b->setting.validate == CM_READBENCH_VALIDATE_FULL ? CM_VALIDATE_FULL : CM_VALIDATE_CHECKSUM;
-    const uint64_t start = cm_now_ns();
-    bool more = true;
     r->timed = *cm_stage_get_report(r->stage);
     r->has_timed = true;
     int rc = cm_stage_begin(r->stage, how, &r->err);
     if (rc == CM_OK)
-        rc = cm_bench_rank_begin(r, 0);
-    while (rc == CM_OK && more) {
-        cm_batch batch;
-        rc = cm_loader_next(r->loader, is_canceled, r, &batch, &more, &r->err);
-        if (rc != CM_OK || !more)
-            break;
-        if (batch.status == CM_OK) { /* one that failed was counted in the timed pass */
-            rc = validate_batch(r, &batch);
-            r->nvalidated_batches++;
-        }
-        cm_monitor_add(r->bench->monitor, batch.nbytes);
-        cm_loader_release(r->loader, &batch);
-    }
+        rc = cm_bench_rank_again(r, validate_batch, r);
     const cm_stage_report *report = cm_stage_get_report(r->stage);
     r->nvalidated += report->validated_nbytes;
     r->nmismatches += report->nmismatches;
-    r->validated_ns += cm_now_ns() - start;
     return rc;
 }
 

@@ -101,11 +101,6 @@ void cm_bench_free_source(cm_bench *b)
 
 /* ---- what is seen of them ------------------------------------------------------------------ */
 
-static uint64_t since(const cm_bench *b, uint64_t at_ns)
-{
-    return at_ns > b->origin_ns ? at_ns - b->origin_ns : 0;
-}
-
 int cm_bench_note_lives(cm_bench *b, cm_error *err)
 {
     cm_readbench_event e = {
@@ -118,7 +113,7 @@ int cm_bench_note_lives(cm_bench *b, cm_error *err)
             e.rank = b->setting.shared_pool ? UINT32_MAX : i;
             e.worker = w;
             e.pid = info.pid;
-            e.start_ns = since(b, info.start_ns);
+            e.start_ns = cm_bench_since(b, info.start_ns);
             e.end_ns = b->nepochs > 0 ? b->epoch_end_ns[b->nepochs - 1] : b->setup_end_ns;
             rc = cm_bench_event(b, &e, err);
         }
@@ -131,7 +126,7 @@ static int take_look(cm_bench *b, size_t i, cm_error *err)
     cm_readbench_look *look = &s->look[i];
     cm_resource_sample at;
     cm_resources_at(b->resources, i, &at);
-    look->at_ns = since(b, at.end_ns);
+    look->at_ns = cm_bench_since(b, at.end_ns);
     look->rss_nbytes = at.rss_nbytes;
     look->process_cpu = at.cpus;
     look->gpu = look->gpu_memory = -1;

@@ -126,6 +126,39 @@ def test_a_loader_reads_what_the_native_engine_delivers(stores, tmp_path, script
     assert session.counts["decoded"] == 0 or session.counts["decoded"] is None
 
 
+CHECKED = [
+    ("zarr_python.py", "v2.zarr", ["--mode", "processes", "--order", "all", "--batches", 100]),
+    ("xarray_engine.py", "file.nc", ["--mode", "threads", "--workers", 1, "--lags", "0,3"]),
+]
+
+
+@pytest.mark.parametrize("script, name, args", CHECKED, ids=lambda row: row if isinstance(row, str) else "")
+def test_a_loaders_bytes_are_validated_by_its_checksums(stores, tmp_path, script, name, args):
+    given = [*BOX, "--variable", "t,mask", "--batch", 3, "--batches", 5, "--epochs", 1, "--step-time", "0ms", *args]
+    engine = ["--engine", command(script, tmp_path, "--checksum"), "--validate", "checksum"]
+    session = rb.Report(rb.readbench(*given, *engine, "--out", tmp_path / "out", stores / name), tmp_path / "out").only
+    device = session.summary["validation"]
+    assert device["batches"] == len(session.batches) and device["mismatches"] == 0
+    assert device["nbytes"] == session.counts["logical_nbytes"] > 0
+
+
+@pytest.mark.parametrize(
+    "answer, status, wanted",
+    [
+        ('"crc32c": 305419896', 3, ["batch 0: the loader's checksum is not that of what the store holds", "4 diff"]),
+        ('"seconds": 0', 2, ["--validate checksum: batch 0", 'no "crc32c"']),
+    ],
+    ids=["other bytes", "none"],
+)
+def test_a_loader_that_delivers_something_else_is_told(stores, answer, status, wanted):
+    loops = 'while read -r l; do n=${l#*batch\\":}; echo "{\\"batch\\":${n%%,*},\\"nbytes\\":8,@}"; done'
+    script = "read -r l; echo '{\"ready\":true}'; " + loops.replace("@", answer.replace('"', '\\"'))
+    args = [*BOX, "--variable", "t", "--batch", 2, "--batches", 4, "--epochs", 1, "--workers", 1, "--step-time", "0ms"]
+    engine = ["--engine", f"exec:{script}", "--validate", "checksum", "--no-out"]
+    result = rb.readbench(*args, *engine, stores / "v3.zarr", status=status)
+    assert all(words in result.err for words in wanted), str(result)
+
+
 def test_a_loaders_own_time_is_the_storage_stage(stores, tmp_path):
     script = tmp_path / "slow.py"
     script.write_text(

@@ -270,7 +270,8 @@ static const cm_option OPTIONS[] = {
      .offset = VALUE(validate),
      .words = "none|checksum|full",
      .help = "Stage the same batches again after the timed pass and compare them with what was "
-             "read. Default: full with a device, none without."},
+             "read. Default: full with a device, none without. Of --engine exec, checksum compares "
+             "those that CMD gives."},
 
     {.section = "Choosing settings",
      .name = "sweep",

@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "codec/checksum.h"
 #include "exec/load_source.h"
 #include "exec/team.h"
 #include "made_store.h"
@@ -71,12 +70,11 @@ static void close_arrays(void *context, cm_load_arrays *in)
     ((fixture *)context)->closed++;
 }
 
-static void create(fixture *f, unsigned threads, bool each, bool checksum)
+static void create(fixture *f, unsigned threads, bool each)
 {
     cm_load_source_options options = {.opener = {f, open_arrays, close_arrays},
                                       .each_worker = each,
-                                      .worker_threads = threads,
-                                      .checksum = checksum};
+                                      .worker_threads = threads};
     assert_int_equal(cm_load_source_create(&options, &f->source, NULL), CM_OK);
 }
 
@@ -198,7 +196,7 @@ static void batches(void **state)
         if (ways[k].cache > 0)
             assert_int_equal(cm_chunk_cache_create(ways[k].cache, CM_CACHE_LRU, &f.cache, NULL),
                              CM_OK);
-        create(&f, ways[k].threads, false, true);
+        create(&f, ways[k].threads, false);
         if (f.source.open(f.source.context, 0, &f.state, &err) != CM_OK)
             fail_msg("%s: %s", ways[k].name, err.text);
         for (uint64_t first = 0; first < f.space.nsamples && first < 40; first += BATCH) {
@@ -211,7 +209,6 @@ static void batches(void **state)
                 fail_msg("%s: %s", ways[k].name, err.text);
             check_batch(&f, first, n);
             assert_int_equal(result.nbytes, cm_load_offset(f.part_nbytes, n, NPARTS, 0));
-            assert_int_equal(result.crc32c, cm_crc32c(CM_SIMD_NONE, f.arena + 64, result.nbytes));
             uint64_t logical = 0;
             for (uint32_t i = 0; i < n; i++)
                 for (size_t p = 0; p < NPARTS; p++) {
@@ -234,7 +231,7 @@ static void chunk_tasks(void **state)
     for (size_t k = 0; k < sizeof(ways) / sizeof(ways[0]); k++) {
         fixture f;
         begin(&f, ways[k].order, ways[k].fed);
-        create(&f, 1, false, false);
+        create(&f, 1, false);
         assert_int_equal(f.source.open(f.source.context, 0, &f.state, NULL), CM_OK);
         memset(f.arena, 0xee, f.arena_nbytes);
         uint64_t decoded = 0, met = 0;
@@ -278,7 +275,7 @@ static void who_opens(void **state)
     for (int each = 0; each < 2; each++) {
         fixture f;
         begin(&f, CM_ORDER_RANDOM, false);
-        create(&f, 2, each, false);
+        create(&f, 2, each);
         void *worker[3];
         for (unsigned i = 0; i < 3; i++)
             assert_int_equal(f.source.open(f.source.context, i, &worker[i], NULL), CM_OK);
@@ -318,7 +315,7 @@ static void refusals(void **state)
             f.feed[2].src = cm_dtype_make(CM_KIND_FLOAT, 4);
         else
             f.fixed.rank = 2;
-        create(&f, 1, false, false);
+        create(&f, 1, false);
         assert_int_not_equal(f.source.open(f.source.context, 0, &f.state, &err), CM_OK);
         assert_string_equal(err.text, table[k].sentence);
         assert_int_equal(f.closed, f.opened);
@@ -331,7 +328,7 @@ static void refusals(void **state)
     assert_int_equal(cm_load_source_create(&options, &source, NULL), CM_EINVAL);
 }
 
-/* A batch that meets a chunk which is corrupt fails with its sentence, and no checksum. */
+/* A batch that meets a chunk which is corrupt fails with its sentence. */
 static void corrupt(void **state)
 {
     (void)state;
@@ -344,14 +341,13 @@ static void corrupt(void **state)
             snprintf(key, sizeof(key), "a/c/%u/1/1", t);
             assert_int_equal(cm_store_put(f.store, key, "rubbish", 7, NULL), CM_OK);
         }
-        create(&f, threads, false, true);
+        create(&f, threads, false);
         assert_int_equal(f.source.open(f.source.context, 0, &f.state, NULL), CM_OK);
         cm_load_task *task = new_task(&f, 0, BATCH);
         cm_load_result result = {0};
         assert_int_equal(f.source.load(f.state, task, f.arena, &result, &err), CM_EFORMAT);
         assert_int_equal(strncmp(err.text, "made: array a: chunk ", 21), 0);
         assert_true(result.counts.failed_chunks > 0);
-        assert_int_equal(result.crc32c, 0);
         free(task);
         end(&f);
     }
@@ -377,7 +373,7 @@ static void disk_cache(void **state)
             f.array[i] = made_open(cached, (const char *[]){"a", "b", "c"}[i]);
         }
         f.disk_cache = cached;
-        create(&f, 2, each, false);
+        create(&f, 2, each);
         assert_int_equal(f.source.open(f.source.context, 0, &f.state, NULL), CM_OK);
         cm_load_task *task = new_task(&f, 0, BATCH);
         cm_load_counts first = {0}, second;
@@ -414,7 +410,7 @@ static void in_a_pool(void **state)
         cm_pool *pool = NULL;
         cm_error err = {0};
         begin(&f, CM_ORDER_RANDOM, true);
-        create(&f, table[k].threads, false, true);
+        create(&f, table[k].threads, false);
         free(f.arena);
         const size_t slot = cm_load_offset(f.part_nbytes, BATCH, NPARTS, 0);
         assert_int_equal(cm_arena_create(64 + 8 * slot, true, &arena, NULL), CM_OK);
@@ -440,7 +436,6 @@ static void in_a_pool(void **state)
                 fail_msg("%s", result.error);
             f.arena = arena.data + result.id * slot;
             check_batch(&f, result.id * BATCH, BATCH);
-            assert_int_equal(result.crc32c, cm_crc32c(CM_SIMD_NONE, f.arena + 64, slot));
         }
         assert_int_equal(f.opened, table[k].opened);
         cm_pool_free(pool);
