@@ -179,6 +179,10 @@ int cm_parse_time(const char *text, double *seconds, cm_error *err)
             *seconds = value;
             return CM_OK;
         }
+        if (value == 0 && *end == '\0') { /* in any unit */
+            *seconds = 0;
+            return CM_OK;
+        }
     }
     return cm_fail(err, CM_EINVAL, "'%s' is no time: write 30ms, 1.5s, 2min or 1h", text);
 }

@@ -16,7 +16,8 @@ enum {
     READ_NBYTES = 4096,
     /* Half of what a pool gives a worker process to end: it must live to kill the group. */
     PATIENCE_MS = 500,
-    LOOK_MS = 5 /* between two looks whether it has ended */
+    LOOK_MS = 5,     /* between two looks whether it has ended */
+    CANCEL_MS = 200, /* between two looks whether it is still wanted */
 };
 
 /* ---- beginning and ending ---- */
@@ -150,15 +151,18 @@ static int gone(cm_child *child, cm_error *err)
 }
 
 /* Waits until FD is ready for EVENTS. */
-static int wait_for(int fd, short events, uint64_t deadline_ns, const char *what, cm_error *err)
+static int wait_for(int fd, short events, const cm_child_patience *patience, const char *what,
+                    cm_error *err)
 {
     for (;;) {
         uint64_t now = cm_now_ns();
-        if (now >= deadline_ns)
+        if (now >= patience->deadline_ns)
             return cm_fail(err, CM_EIO, "the loader %s in time", what);
-        uint64_t left_ms = (deadline_ns - now) / 1000000 + 1;
+        if (patience->canceled != NULL && patience->canceled(patience->context))
+            return cm_fail(err, CM_ECANCELED, "the loader is no longer wanted");
+        uint64_t left_ms = (patience->deadline_ns - now) / 1000000 + 1;
         struct pollfd p = {.fd = fd, .events = events};
-        int n = poll(&p, 1, left_ms > 60000 ? 60000 : (int)left_ms);
+        int n = poll(&p, 1, left_ms > CANCEL_MS ? CANCEL_MS : (int)left_ms);
         if (n > 0)
             return CM_OK;
         if (n < 0 && errno != EINTR)
@@ -183,12 +187,12 @@ static ssize_t write_quietly(int fd, const void *data, size_t nbytes)
     return n;
 }
 
-int cm_child_write(cm_child *child, const void *data, size_t nbytes, uint64_t deadline_ns,
-                   cm_error *err)
+int cm_child_write(cm_child *child, const void *data, size_t nbytes,
+                   const cm_child_patience *patience, cm_error *err)
 {
     const char *p = data;
     while (nbytes > 0) {
-        int rc = wait_for(child->in, POLLOUT, deadline_ns, "does not read what it is asked", err);
+        int rc = wait_for(child->in, POLLOUT, patience, "does not read what it is asked", err);
         if (rc != CM_OK)
             return rc;
         ssize_t n = write_quietly(child->in, p, nbytes);
@@ -203,8 +207,8 @@ int cm_child_write(cm_child *child, const void *data, size_t nbytes, uint64_t de
     return CM_OK;
 }
 
-int cm_child_read_line(cm_child *child, uint64_t deadline_ns, const char **line, size_t *nbytes,
-                       cm_error *err)
+int cm_child_read_line(cm_child *child, const cm_child_patience *patience, const char **line,
+                       size_t *nbytes, cm_error *err)
 {
     cm_buf *buf = &child->buf;
     if (child->taken > 0) {
@@ -222,7 +226,7 @@ int cm_child_read_line(cm_child *child, uint64_t deadline_ns, const char **line,
             return CM_OK;
         }
         seen = buf->nbytes;
-        int rc = wait_for(child->out, POLLIN, deadline_ns, "does not answer", err);
+        int rc = wait_for(child->out, POLLIN, patience, "does not answer", err);
         if (rc != CM_OK)
             return rc;
         if (cm_buf_reserve(buf, seen + READ_NBYTES, err) != CM_OK)

@@ -26,12 +26,19 @@ int cm_child_begin(cm_child *child, const char *command, cm_error *err);
 /* Closes its input, gives it half a second to end when it may take its time (PATIENT), then kills its group.  Not begun: nothing. */
 void cm_child_end(cm_child *child, bool patient);
 
-/* All NBYTES to its input before DEADLINE (CLOCK_MONOTONIC).  After an error it is of no more use: end it. */
-int cm_child_write(cm_child *child, const void *data, size_t nbytes, uint64_t deadline_ns,
-                   cm_error *err);
+/* How long it is waited for. */
+typedef struct cm_child_patience {
+    uint64_t deadline_ns;            /* CLOCK_MONOTONIC */
+    bool (*canceled)(void *context); /* asked a few times a second; NULL: never */
+    void *context;
+} cm_child_patience;
+
+/* All NBYTES to its input.  After an error it is of no more use: end it. */
+int cm_child_write(cm_child *child, const void *data, size_t nbytes,
+                   const cm_child_patience *patience, cm_error *err);
 /* The next line of its output, without its end, NUL-terminated and valid until the next call. */
-int cm_child_read_line(cm_child *child, uint64_t deadline_ns, const char **line, size_t *nbytes,
-                       cm_error *err);
+int cm_child_read_line(cm_child *child, const cm_child_patience *patience, const char **line,
+                       size_t *nbytes, cm_error *err);
 /* CPU time of its own process so far; 0 when that cannot be had. */
 uint64_t cm_child_cpu_ns(const cm_child *child);
 

@@ -30,7 +30,7 @@ struct cm_chunk_cache {
     pthread_cond_t settled; /* an entry was published or abandoned */
     unsigned waiting;
     cm_cache_policy policy;
-    size_t limit, held;
+    size_t limit, held, pinned; /* of held, what cannot go */
     cm_chunk_entry **bucket;
     size_t nbuckets;                 /* a power of two */
     cm_chunk_entry *newest, *oldest; /* the order in which they go */
@@ -65,7 +65,7 @@ int cm_chunk_cache_create(size_t nbytes, cm_cache_policy policy, cm_chunk_cache 
     }
     cache->policy = policy;
     cache->limit = nbytes;
-    cache->held = own;
+    cache->held = cache->pinned = own;
     cache->nbuckets = nbuckets;
     pthread_mutex_init(&cache->lock, NULL);
     pthread_cond_init(&cache->settled, NULL);
@@ -118,6 +118,18 @@ static void unlink_order(cm_chunk_cache *cache, cm_chunk_entry *e)
     *(e->older != NULL ? &e->older->newer : &cache->oldest) = e->newer;
 }
 
+static void pin(cm_chunk_cache *cache, cm_chunk_entry *e)
+{
+    if (e->pins++ == 0)
+        cache->pinned += cost_of(e->block);
+}
+
+static void unpin(cm_chunk_cache *cache, cm_chunk_entry *e)
+{
+    if (--e->pins == 0)
+        cache->pinned -= cost_of(e->block);
+}
+
 static void take_out(cm_chunk_cache *cache, cm_chunk_entry *e)
 {
     cm_chunk_entry **at = bucket_of(cache, e->array, e->number);
@@ -144,6 +156,8 @@ static cm_chunk_entry *make_room(cm_chunk_cache *cache, size_t block, uint64_t *
 {
     size_t cost = cost_of(block);
     cm_chunk_entry *reuse = NULL, *next;
+    if (cache->pinned + cost > cache->limit)
+        return NULL; /* throwing out the others would be for nothing */
     for (cm_chunk_entry *e = cache->oldest; e != NULL && cache->held + cost > cache->limit;
          e = next) {
         next = e->newer;
@@ -155,10 +169,6 @@ static cm_chunk_entry *make_room(cm_chunk_cache *cache, size_t block, uint64_t *
             reuse = e;
         else
             destroy(e);
-    }
-    if (cache->held + cost > cache->limit) {
-        destroy(reuse);
-        return NULL;
     }
     if (reuse == NULL && (reuse = calloc(1, sizeof(*reuse))) != NULL &&
         (reuse->data = aligned_alloc(ALIGNMENT, block)) == NULL) {
@@ -183,11 +193,12 @@ static cm_chunk_entry *reserve(cm_chunk_cache *cache, const void *array, uint64_
     e->array = array;
     e->number = number;
     e->ready = false;
-    e->pins = 1;
+    e->pins = 0;
     e->next = *bucket;
     *bucket = e;
     push(cache, e);
     cache->held += cost_of(block);
+    pin(cache, e);
     return e;
 }
 
@@ -212,7 +223,7 @@ cm_cache_answer cm_chunk_cache_lookup(cm_chunk_cache *cache, const void *array, 
         answer = CM_CACHE_BUSY;
         e = NULL;
     } else {
-        e->pins++;
+        pin(cache, e);
         if (cache->policy == CM_CACHE_LRU && e != cache->newest) {
             unlink_order(cache, e);
             push(cache, e);
@@ -240,6 +251,7 @@ void cm_chunk_cache_publish(cm_chunk_cache *cache, cm_chunk_entry *entry)
 void cm_chunk_cache_abandon(cm_chunk_cache *cache, cm_chunk_entry *entry)
 {
     pthread_mutex_lock(&cache->lock);
+    unpin(cache, entry);
     take_out(cache, entry); /* whoever waits pins nothing yet */
     if (cache->waiting > 0)
         pthread_cond_broadcast(&cache->settled);
@@ -250,7 +262,7 @@ void cm_chunk_cache_abandon(cm_chunk_cache *cache, cm_chunk_entry *entry)
 void cm_chunk_cache_unpin(cm_chunk_cache *cache, cm_chunk_entry *entry)
 {
     pthread_mutex_lock(&cache->lock);
-    entry->pins--;
+    unpin(cache, entry);
     pthread_mutex_unlock(&cache->lock);
 }
 

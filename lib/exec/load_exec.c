@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -15,6 +16,7 @@ enum {
 typedef struct worker {
     const cm_load_exec_options *options;
     unsigned index;
+    pid_t parent;
     cm_child child;
     cm_buf text; /* of a line to it */
 } worker;
@@ -121,16 +123,24 @@ static int make_request(worker *w, const cm_load_task *task, cm_error *err)
 
 /* ---- what it answers ---- */
 
+static bool is_canceled(void *context)
+{
+    const worker *w = context;
+    const cm_load_exec_options *o = w->options;
+    return (o->canceled != NULL && o->canceled(o->canceled_context)) ||
+           (o->processes && getppid() != w->parent);
+}
+
 /* Sends w->text and parses the line that comes back: an object. */
 static int ask(worker *w, uint64_t timeout_ns, cm_json **answer, cm_error *err)
 {
-    const uint64_t deadline = cm_now_ns() + timeout_ns;
+    const cm_child_patience patience = {cm_now_ns() + timeout_ns, is_canceled, w};
     const char *line;
     size_t nbytes;
     *answer = NULL;
-    int rc = cm_child_write(&w->child, w->text.data, w->text.nbytes, deadline, err);
+    int rc = cm_child_write(&w->child, w->text.data, w->text.nbytes, &patience, err);
     if (rc == CM_OK)
-        rc = cm_child_read_line(&w->child, deadline, &line, &nbytes, err);
+        rc = cm_child_read_line(&w->child, &patience, &line, &nbytes, err);
     if (rc != CM_OK)
         return rc;
     if (cm_json_parse(line, nbytes, answer, NULL) == CM_OK && cm_json_is(*answer, CM_JSON_OBJECT))
@@ -217,6 +227,7 @@ static int open_worker(void *context, unsigned index, void **state, cm_error *er
         return CM_ENOMEM;
     w->options = context;
     w->index = index;
+    w->parent = getppid();
     int rc = begin(w, err);
     if (rc != CM_OK) {
         close_worker(w);
@@ -269,8 +280,11 @@ int cm_load_exec_create(const cm_load_exec_options *options, cm_load_source *out
     if (own == NULL)
         return CM_ENOMEM;
     *own = *options;
-    *out =
-        (cm_load_source){.context = own, .open = open_worker, .load = load, .close = close_worker};
+    *out = (cm_load_source){.context = own,
+                            .open = open_worker,
+                            .load = load,
+                            .close = close_worker,
+                            .sees_its_end = true}; /* it must live to kill what it began */
     return CM_OK;
 }
 

@@ -37,6 +37,10 @@ typedef struct cm_load_exec_options {
     const cm_sample_part *part;
     const char *const *variable; /* of each part */
     size_t nparts;
+    bool (*canceled)(
+        void *context); /* NULL: never; a command that does not answer is killed then */
+    void *canceled_context;
+    bool processes;            /* workers are processes: one whose parent ends kills its command */
     uint64_t ready_timeout_ns; /* 0: CM_LOAD_EXEC_READY_NS */
     uint64_t batch_timeout_ns; /* 0: CM_LOAD_EXEC_BATCH_NS */
 } cm_load_exec_options;

@@ -92,8 +92,8 @@ typedef struct cm_load_result {
     uint32_t deaths;           /* workers that died on the way */
     int status;                /* cm_status; then `error` is a sentence */
     uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC, when the worker took and finished it */
-    uint64_t nbytes;     /* delivered at the task's offset, after conversion (CM_LOAD_BATCH) */
-    bool has_crc32c;     /* of those bytes: from a source whose bytes do not come here */
+    uint64_t nbytes; /* delivered at the task's offset, after conversion (CM_LOAD_BATCH) */
+    bool has_crc32c; /* of those bytes: from a source whose bytes do not come here */
     uint32_t crc32c;
     uint64_t rss_nbytes; /* of the worker's process */
     cm_load_counts counts;
@@ -108,6 +108,7 @@ typedef struct cm_load_source {
     int (*load)(void *state, const cm_load_task *task, uint8_t *arena, cm_load_result *result,
                 cm_error *err);
     void (*close)(void *state); /* NULL accepted */
+    bool sees_its_end; /* a worker whose parent has gone ends by itself, and is not killed */
 } cm_load_source;
 
 /*

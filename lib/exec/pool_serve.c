@@ -115,6 +115,8 @@ void cm_pool_work(int fd, const cm_load_source *source, uint8_t *arena, unsigned
     cm_error err = {0};
     bool fits;
     inbox in = {.task = cm_calloc(1, sizeof(cm_load_task), &err)};
+    if (source->sees_its_end)
+        prctl(PR_SET_PDEATHSIG, 0);
     int rc = in.task == NULL ? CM_ENOMEM : limit_memory(memory, &err);
     if (rc == CM_OK)
         rc = cm_pool_runner_open(&runner, &err);

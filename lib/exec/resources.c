@@ -195,6 +195,7 @@ static int prepare(cm_resources *r, const cm_resources_options *options, cm_erro
     r->max_samples = options->max_samples > 0 ? options->max_samples : DEFAULT_SAMPLES;
     if (r->max_samples < 2)
         return cm_fail(err, CM_EINVAL, "a record of resources holds at least 2 samples");
+    r->max_samples -= r->max_samples % 2; /* two neighbours become one */
     int rc = list_cores(r, err);
     if (rc != CM_OK)
         return rc;

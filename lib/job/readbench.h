@@ -143,7 +143,8 @@ typedef struct cm_bench_origin {
     const cm_readbench_options *options;
     const cm_bench_setting *setting;
     const char *store;
-    cm_delay *delay; /* in memory that forked processes share; or NULL */
+    cm_delay *delay;     /* in memory that forked processes share; or NULL */
+    cm_monitor *monitor; /* NULL in a process that was begun anew */
 
     cm_bench_shared described; /* CM_BENCH_EXEC: what the program is told */
     const char *variable[CM_BENCH_MAX_PARTS];

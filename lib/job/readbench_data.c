@@ -188,7 +188,7 @@ static int open_zarr(const cm_readbench_options *o, const cm_bench_setting *s, c
                      cm_bench_data *d, cm_error *err)
 {
     if (s->engine == CM_BENCH_NETCDF)
-        return cm_fail(err, CM_EUNSUPPORTED,
+        return cm_fail(err, CM_EINVAL,
                        "%s: --engine netcdf reads NetCDF files; this is a Zarr store", d->path);
     int rc = cm_store_open_dir_io(d->path, s->io, &d->slow, err);
     d->store = d->slow;

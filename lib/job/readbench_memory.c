@@ -46,12 +46,15 @@ static uint64_t total_nbytes(const cm_bench *b, uint64_t nslots, uint64_t nstash
 /* One MiB more than is needed now: a process does not have the same each time.  Stores that are measured in turn share. */
 static int too_large(const cm_bench *b, uint64_t need, cm_error *err)
 {
+    const uint64_t workers = (uint64_t)b->npools * b->setting.workers;
+    const bool by_slot = b->slot_nbytes == round_up(b->options->slot_nbytes, SLOT_ALIGN);
     return cm_fail(err, CM_EBUDGET,
-                   "%" PRIu64 " workers and a batch of %zu bytes take %" PRIu64
+                   "%" PRIu64 " worker%s and %s of %zu bytes take %" PRIu64
                    " MiB, the memory allowed is %" PRIu64
-                   " MiB: fewer --workers, a smaller --batch, or a larger --memory",
-                   (uint64_t)b->npools * b->setting.workers, b->slot_nbytes,
-                   b->nsharing * ((need >> 20) + 2), b->nsharing * b->memory_limit >> 20);
+                   " MiB: %sa smaller %s, or a larger --memory",
+                   workers, workers == 1 ? "" : "s", by_slot ? "slots" : "a batch", b->slot_nbytes,
+                   b->nsharing * ((need >> 20) + 2), b->nsharing * b->memory_limit >> 20,
+                   workers > 1 ? "fewer --workers, " : "", by_slot ? "--slot-size" : "--batch");
 }
 
 /* One slot for each batch under way, and one that the step holds; one more where the next is copied meanwhile. */

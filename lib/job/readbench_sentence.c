@@ -218,6 +218,11 @@ char *cm_readbench_sentence(const cm_readbench_session *s, const cm_readbench_fa
                            "those of this store; mend it first: %s",
                            emulated, s->counts.failed_batches, s->counts.batches,
                            s->first_failure != NULL ? s->first_failure : "no reason is known");
+    if (s->counts.chunks > 0 && s->counts.missing_chunks == s->counts.chunks)
+        return cm_asprintf(err,
+                           "%snone of the chunks that were met is stored, so nothing was read and "
+                           "the rates are those of filling; try samples where there are data",
+                           emulated);
     if (s->wait.n == 0)
         return cm_asprintf(err, "%stoo few steps to say where the time goes; try more --batches",
                            emulated);

@@ -81,7 +81,8 @@ static int start(cm_bench *b, const char *store, cm_error *err)
     const uint64_t opened_ns = cm_bench_now(b);
     if (rc == CM_OK)
         rc = cm_bench_temperature(b, err);
-    b->setup_start_ns += cm_bench_now(b) - opened_ns; /* looking at the page cache is not setting up */
+    b->setup_start_ns +=
+        cm_bench_now(b) - opened_ns; /* looking at the page cache is not setting up */
     if (rc == CM_OK)
         rc = cm_bench_memory(b, err);
     if (rc == CM_OK)

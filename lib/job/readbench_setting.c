@@ -186,7 +186,12 @@ static int parse_lag(void *context, char *part, cm_error *err)
     cm_bench_setting *s = context;
     if (s->nlags == CM_BENCH_MAX_PARTS)
         return cm_fail(err, CM_EINVAL, "more than %d of them", CM_BENCH_MAX_PARTS);
-    return cm_parse_u64(part, &s->lag[s->nlags++], err);
+    int rc = cm_parse_u64(part, &s->lag[s->nlags], err);
+    for (unsigned i = 0; i < s->nlags && rc == CM_OK; i++)
+        if (s->lag[i] == s->lag[s->nlags])
+            rc = cm_fail(err, CM_EINVAL, "%s is there twice", part);
+    s->nlags++;
+    return rc;
 }
 
 static int parse_lags(const char *text, cm_bench_setting *s, cm_error *err)
@@ -333,6 +338,8 @@ static int check(const cm_readbench_options *o, const cm_bench_setting *s, cm_er
         return cm_fail(
             err, CM_EINVAL,
             "--emulate: its queue is shared by processes that are forked: --context fork");
+    if (o->context != NULL && s->mode != CM_POOL_PROCESSES)
+        return cm_fail(err, CM_EINVAL, "--context is about processes: give --mode processes");
     if (o->worker_memory != 0 && s->mode != CM_POOL_PROCESSES)
         return cm_fail(err, CM_EINVAL,
                        "--worker-memory is a limit of processes: --mode processes, or --memory");

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/monitor.h"
 #include "job/readbench.h"
 
 int cm_bench_shared_open(const cm_readbench_options *options, const cm_bench_setting *setting,
@@ -97,6 +98,12 @@ static int make_native(cm_bench_origin *o, cm_load_source *out, cm_error *err)
 
 /* ---- a program of the user ----------------------------------------------------------------- */
 
+static bool is_canceled(void *context)
+{
+    const cm_bench_origin *o = context;
+    return o->monitor != NULL && cm_monitor_canceled(o->monitor);
+}
+
 static int make_exec(cm_bench_origin *o, cm_load_source *out, cm_error *err)
 {
     int rc = cm_bench_shared_open(o->options, o->setting, o->store, NULL, &o->described, err);
@@ -111,7 +118,10 @@ static int make_exec(cm_bench_origin *o, cm_load_source *out, cm_error *err)
                                           .space = &s->space,
                                           .part = s->part,
                                           .variable = o->variable,
-                                          .nparts = s->nparts};
+                                          .nparts = s->nparts,
+                                          .canceled = is_canceled,
+                                          .canceled_context = o,
+                                          .processes = o->setting->mode == CM_POOL_PROCESSES};
     return cm_load_exec_create(&options, out, err);
 }
 
@@ -179,6 +189,7 @@ static int make_begun(const void *setup, size_t nbytes, cm_load_source *out, cm_
     out->open = open_inner;
     out->load = b->inner.load;
     out->close = b->inner.close;
+    out->sees_its_end = b->inner.sees_its_end;
     return CM_OK;
 }
 

@@ -130,10 +130,9 @@ static int check_answer(void *context, const cm_batch *batch)
         return rc;
     r->nmismatches++;
     if (r->first_failure == NULL)
-        r->first_failure = cm_asprintf(&r->err,
-                                       "batch %" PRIu64
-                                       ": the loader's checksum is not that of what the store holds",
-                                       batch->number);
+        r->first_failure = cm_asprintf(
+            &r->err, "batch %" PRIu64 ": the loader's checksum is not that of what the store holds",
+            batch->number);
     return r->first_failure != NULL ? CM_OK : CM_ENOMEM;
 }
 

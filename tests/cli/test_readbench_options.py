@@ -74,6 +74,9 @@ WRONG = {
     "cast": ([*QUICK, "--cast", "int8", "a.zarr"], "--cast takes"),
     "sweep": ([*QUICK, "--sweep", "nokey=1,2", "a.zarr"], "nokey"),
     "variable": ([*QUICK, "--variable", "nosuch", "a.zarr"], "nosuch"),
+    "lag twice": ([*QUICK, "--lags", "0,6,6", "a.zarr"], "--lags 0,6,6: 6 is there twice"),
+    "context of threads": ([*QUICK, "--context", "spawn", "a.zarr"], "--context is about processes"),
+    "engine of another format": ([*QUICK, "--engine", "netcdf", "a.zarr"], "this is a Zarr store"),
     "no batch": (["--batch", "0", "a.zarr"], "--batch"),
     "cache policy": ([*QUICK, "--cache-policy", "lru", "a.zarr"], "--cache-policy needs --cache"),
     "s3": (["s3://bucket/a.zarr"], "stores other than folders are not built yet"),
@@ -93,6 +96,10 @@ def test_wrong_command_line(work, args, sentence):
 FAILS = {
     "absent": ([*QUICK, "--no-out", "nosuch.zarr"], "nosuch.zarr"),
     "a folder of nothing": ([*QUICK, "--no-out", "empty"], "empty"),
+    "slots of any size": (
+        [*QUICK, "--no-out", "--device", "host", "--slot-size", "400GiB", "--workers", "1", "a.zarr"],
+        "1 worker and slots of 429496729600 bytes",
+    ),
     "out is there": ([*QUICK, "--out", "empty", "a.zarr"], "empty: exists already"),
     "out in a file": ([*QUICK, "--out", "file/x", "a.zarr"], "file"),
     "compare what is absent": (["--compare", "x", "y"], "x"),

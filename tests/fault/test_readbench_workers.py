@@ -367,3 +367,38 @@ for line in sys.stdin:
     assert session["counts"]["logical_nbytes"] == 5 * 2048
     assert session["first_failure"]
     assert stat.S_ISREG(os.stat(flag).st_mode)
+
+
+SILENT = {
+    "before it is ready": "import sys, time\ninput()\n",
+    "on a batch": "import sys, time\ninput()\nprint('{\"ready\":true}', flush=True)\nsys.stdin.readline()\n",
+}
+
+
+@pytest.mark.parametrize(
+    "mode, number", [("threads", signal.SIGINT), ("threads", signal.SIGTERM), ("processes", signal.SIGKILL), ("spawn", signal.SIGKILL)]
+)
+@pytest.mark.parametrize("text", SILENT.values(), ids=SILENT)
+def test_a_loader_that_is_silent_ends_with_the_program(store, tmp_path, text, mode, number):
+    """One signal is enough, and the command does not live on."""
+    script, flag = tmp_path / "loader.py", tmp_path / "silent"
+    script.write_text(text + f"open({str(flag)!r}, 'w').close()\ntime.sleep(300)\n")
+    given = ["--mode", "processes", "--context", "spawn"] if mode == "spawn" else ["--mode", mode]
+    args = [*given, "--workers", 1, "--memory", "128MiB", "--no-out"]
+    command = [*BOX, *args, "--engine", f"exec:python3 -S {script}", store]
+    process = subprocess.Popen(
+        [tool.program("readbench"), *map(str, command)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=tool.environment(),
+    )
+    try:
+        until(flag.exists)
+        children = descendants(process.pid)
+        assert children
+        process.send_signal(number)
+        process.communicate(timeout=15)
+    finally:
+        process.kill()
+    assert process.returncode in (-number, 128 + number)
+    gone(children)

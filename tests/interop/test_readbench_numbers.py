@@ -434,6 +434,14 @@ def test_every_output_says_that_it_was_emulated(root, tmp_path):
         assert "EMULATED" in (report.folder / name).read_text().upper(), name
     quiet = rb.measure(tmp_path / "plain", root / "v3.zarr", *args[:-2])
     assert "EMULATED" not in quiet.result.out and quiet.document["emulated"] is False
+    for r, emulated in ((report, True), (quiet, False)):
+        records = r.only.batches + rb.rows(r.folder / "samples.csv")
+        assert {row["emulated"] for row in records} == {int(emulated)}
+        events = r.only.events() + r.only.events("events_workers.log")
+        assert {e.get("emulated", False) for e in events} == {emulated}
+        trace = json.loads((r.folder / "trace.json").read_text())
+        assert trace["otherData"]["emulated"] is emulated
+        assert ("EMULATED" in json.dumps(trace["traceEvents"])) is emulated
 
 
 # ---- sweeps and tuning ----------------------------------------------------------------------------

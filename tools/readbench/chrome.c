@@ -122,7 +122,7 @@ static void trace_rows(trace *t, const cm_readbench_session *s)
 {
     char name[64];
     name_row(t, TRAINING, 0, true, "training");
-    name_row(t, WORKERS, 0, true, "loader");
+    name_row(t, WORKERS, 0, true, s->emulated ? "loader, EMULATED storage" : "loader");
     name_row(t, MACHINE, 0, true, "machine");
     for (unsigned r = 0; r < s->ranks; r++) {
         snprintf(name, sizeof(name), "rank %u", r);
@@ -185,7 +185,8 @@ int readbench_chrome_trace(const void *context, FILE *to, cm_error *err)
     int rc = trace_batches(&t, s, n, err);
     for (size_t i = 0; i < s->nlooks; i++)
         trace_look(&t, &s->look[i], s->ncpus);
-    fprintf(to, "\n],\"otherData\":{\"batches\":%zu,\"batches in this trace\":%zu}}\n", s->nrecords,
-            n);
+    fprintf(to,
+            "\n],\"otherData\":{\"batches\":%zu,\"batches in this trace\":%zu,\"emulated\":%s}}\n",
+            s->nrecords, n, s->emulated ? "true" : "false");
     return rc;
 }

@@ -15,7 +15,7 @@ int readbench_batches_csv(const void *context, FILE *to, cm_error *err)
         fprintf(to, ",%s_ns", READBENCH_STAGE[k]);
     fputs(",copy_ns,chunks,decoded,requests,stored_nbytes,decoded_nbytes,logical_nbytes,"
           "cache_hits,cache_misses,cache_evictions,disk_hits,disk_misses,disk_evictions,"
-          "missing_chunks,missing_nbytes,failed_chunks,rss_nbytes,deaths,first,failed\n",
+          "missing_chunks,missing_nbytes,failed_chunks,rss_nbytes,deaths,first,failed,emulated\n",
           to);
     for (size_t i = 0; i < s->nrecords; i++) {
         const cm_readbench_batch *b = &s->record[i];
@@ -34,7 +34,7 @@ int readbench_batches_csv(const void *context, FILE *to, cm_error *err)
                                    b->failed_chunks,   b->rss_nbytes};
         for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
             fprintf(to, ",%" PRIu64, counts[k]);
-        fprintf(to, ",%u,%d,%d\n", b->deaths, b->first, b->failed);
+        fprintf(to, ",%u,%d,%d,%d\n", b->deaths, b->first, b->failed, s->emulated);
     }
     return CM_OK;
 }
@@ -63,7 +63,7 @@ int readbench_samples_csv(const void *context, FILE *to, cm_error *err)
     const cm_readbench_session *s = context;
     (void)err;
 
-    fputs("epoch,rank,batch,place,number,part,variable,lag,start,shape,crc32c\n", to);
+    fputs("epoch,rank,batch,place,number,part,variable,lag,start,shape,crc32c,emulated\n", to);
     for (size_t i = 0; i < s->nlogged; i++) {
         const cm_readbench_sample *l = &s->logged[i];
         const cm_readbench_part *p = l->part < s->nparts ? &s->part[l->part] : NULL;
@@ -74,7 +74,7 @@ int readbench_samples_csv(const void *context, FILE *to, cm_error *err)
         print_lengths(p ? p->rank : 0, l->start, to);
         putc(',', to);
         print_lengths(p ? p->rank : 0, l->shape, to);
-        fprintf(to, ",%08x\n", l->crc32c);
+        fprintf(to, ",%08x,%d\n", l->crc32c, s->emulated);
     }
     return CM_OK;
 }

@@ -26,7 +26,7 @@ static int by_start(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void print_event(const cm_readbench_event *e, FILE *to)
+static void print_event(const cm_readbench_event *e, bool emulated, FILE *to)
 {
     fprintf(to, "{\"event\":\"%s\",\"start_ns\":%" PRIu64 ",\"end_ns\":%" PRIu64, NAMES[e->kind],
             e->start_ns, e->end_ns);
@@ -40,7 +40,7 @@ static void print_event(const cm_readbench_event *e, FILE *to)
         fprintf(to, ",\"worker\":%" PRId64, e->worker);
     if (e->pid > 0)
         fprintf(to, ",\"pid\":%" PRId64, e->pid);
-    fputs("}\n", to);
+    fputs(emulated ? ",\"emulated\":true}\n" : "}\n", to);
 }
 
 static int print_events(const cm_readbench_session *s, bool workers, FILE *to, cm_error *err)
@@ -55,7 +55,7 @@ static int print_events(const cm_readbench_session *s, bool workers, FILE *to, c
             sorted[n++] = &s->event[i];
     qsort(sorted, n, sizeof(*sorted), by_start);
     for (size_t i = 0; i < n; i++)
-        print_event(sorted[i], to);
+        print_event(sorted[i], s->emulated, to);
     free(sorted);
     return CM_OK;
 }

@@ -78,12 +78,13 @@ static int write_session(const readbench_run *run, size_t i, const char *folder,
         rc = readbench_file_write(folder, DATA[k].name, DATA[k].content, s, err);
     if (rc == CM_OK && s->nlogged > 0)
         rc = readbench_file_write(folder, "samples.csv", readbench_samples_csv, s, err);
-    for (const readbench_plot *p = READBENCH_PLOTS; p->name && rc == CM_OK; p++)
-        rc = plot_write(p, s, folder, note, err);
     if (rc == CM_OK)
         rc = write_summary(run, i, folder, err);
     if (rc == CM_OK)
         rc = write_config(run, i, folder, err);
+    /* After the numbers: a disk that fills up costs a picture rather than them. */
+    for (const readbench_plot *p = READBENCH_PLOTS; p->name && rc == CM_OK; p++)
+        rc = plot_write(p, s, folder, note, err);
     readbench_page page = {.run = run, .session = i, .alone = alone, .pngs = *note == NULL};
     /* Last: who sees the page finds all that it links to. */
     return rc == CM_OK
@@ -115,12 +116,12 @@ int readbench_write_files(const readbench_run *run, char **note, cm_error *err)
         return write_session(run, 0, run->out, true, note, err);
     for (size_t i = 0; i < r->nsessions && rc == CM_OK; i++)
         rc = write_below(run, i, note, err);
-    for (const readbench_comparison *p = READBENCH_COMPARISONS; p->name && rc == CM_OK; p++)
-        rc = plot_comparison_write(p, r, run->out, note, err);
     if (rc == CM_OK)
         rc = write_summary(run, SIZE_MAX, run->out, err);
     if (rc == CM_OK)
         rc = write_config(run, SIZE_MAX, run->out, err);
+    for (const readbench_comparison *p = READBENCH_COMPARISONS; p->name && rc == CM_OK; p++)
+        rc = plot_comparison_write(p, r, run->out, note, err);
     readbench_page page = {.run = run, .pngs = *note == NULL};
     if (rc == CM_OK)
         rc = readbench_file_write(run->out, "report.html", readbench_index_page, &page, err);

@@ -196,7 +196,8 @@ static inline int make_source(const void *bytes, size_t nbytes, cm_load_source *
     assert_int_equal(nbytes, sizeof(both->setup));
     memcpy(&both->setup, bytes, nbytes);
     both->source = (loader_source){&both->setup.problem, both->setup.arena_nbytes};
-    *out = (cm_load_source){both, source_open, source_load, source_close};
+    *out = (cm_load_source){
+        .context = both, .open = source_open, .load = source_load, .close = source_close};
     return CM_OK;
 }
 
@@ -275,7 +276,8 @@ static inline void start_pool(fixture *f, const kind *k, unsigned nloaders)
         CM_OK);
     f->source = (loader_source){&f->problem, f->arena.nbytes};
     f->setup = (setup){f->problem, f->arena.nbytes};
-    const cm_load_source source = {&f->source, source_open, source_load, source_close};
+    const cm_load_source source = {
+        .context = &f->source, .open = source_open, .load = source_load, .close = source_close};
     f->pool_options = (cm_pool_options){.mode = k->mode,
                                         .start = k->start,
                                         .nworkers = o->nworkers,

@@ -109,6 +109,10 @@ static void pinned_entries_stay(void **state)
     assert_int_equal(cm_chunk_cache_lookup(cache, &array_a, 0, 1000, false, &e[0], &evicted),
                      CM_CACHE_MINE);
     cm_chunk_cache_unpin(cache, e[1]);
+    /* Without the pinned one there is room for no such chunk: nothing goes for it. */
+    assert_int_equal(cm_chunk_cache_lookup(cache, &array_b, 0, 1500, false, &e[2], &evicted),
+                     CM_CACHE_NO_ROOM);
+    assert_int_equal(evicted, 0);
     assert_int_equal(cm_chunk_cache_lookup(cache, &array_a, 2, 1000, false, &e[2], &evicted),
                      CM_CACHE_MINE);
     assert_int_equal(evicted, 1);

@@ -72,9 +72,8 @@ static void close_arrays(void *context, cm_load_arrays *in)
 
 static void create(fixture *f, unsigned threads, bool each)
 {
-    cm_load_source_options options = {.opener = {f, open_arrays, close_arrays},
-                                      .each_worker = each,
-                                      .worker_threads = threads};
+    cm_load_source_options options = {
+        .opener = {f, open_arrays, close_arrays}, .each_worker = each, .worker_threads = threads};
     assert_int_equal(cm_load_source_create(&options, &f->source, NULL), CM_OK);
 }
 

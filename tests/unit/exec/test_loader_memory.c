@@ -132,7 +132,8 @@ static bool fail_number(const kind *k, unsigned n, unsigned *nerrors)
     start_pool(&r.f, k, 1);
     cm_pool_free(r.f.pool);
     r.f.pool = NULL;
-    const cm_load_source source = {&r.f.source, source_open, source_load, source_close};
+    const cm_load_source source = {
+        .context = &r.f.source, .open = source_open, .load = source_load, .close = source_close};
     const long before = nblocks;
     until_failure = n;
     run_through(&r, &source);

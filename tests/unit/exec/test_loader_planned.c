@@ -246,7 +246,10 @@ static void test_what_does_not_fit_is_refused(void **state)
         p->f.options.nstash -= row[i].stash;
         start(&p->f, &kinds[THREADS]);
         if (row[i].pieces > 0) {
-            const cm_load_source source = {&p->f.source, source_open, source_load, source_close};
+            const cm_load_source source = {.context = &p->f.source,
+                                           .open = source_open,
+                                           .load = source_load,
+                                           .close = source_close};
             cm_loader_free(p->f.loader);
             cm_pool_free(p->f.pool);
             p->f.pool_options.max_pieces = p->needs.max_pieces - 1;

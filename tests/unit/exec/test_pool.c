@@ -145,7 +145,8 @@ static int make_source(const void *setup, size_t nbytes, cm_load_source *out, cm
     if (c == NULL)
         return CM_ENOMEM;
     memcpy(&c->todo, setup, nbytes);
-    *out = (cm_load_source){c, source_open, source_load, source_close};
+    *out = (cm_load_source){
+        .context = c, .open = source_open, .load = source_load, .close = source_close};
     return CM_OK;
 }
 
@@ -206,7 +207,8 @@ static int begin_large(fixture *f, const kind *k, unsigned nworkers, unsigned nc
                                    .argv = argv_again,
                                    .setup = &f->context.todo,
                                    .setup_nbytes = sizeof(orders)};
-    const cm_load_source source = {&f->context, source_open, source_load, source_close};
+    const cm_load_source source = {
+        .context = &f->context, .open = source_open, .load = source_load, .close = source_close};
     return cm_pool_create(&f->options, &source, &f->arena, &f->pool, &f->err);
 }
 
@@ -569,7 +571,10 @@ static void test_worker_memory(void **state)
             assert_int_equal(begin(&f, &kinds[k], 1, 1, (orders){.allocate = true}), CM_OK);
             cm_pool_free(f.pool);
             f.options.worker_memory = row[i].limit;
-            const cm_load_source source = {&f.context, source_open, source_load, source_close};
+            const cm_load_source source = {.context = &f.context,
+                                           .open = source_open,
+                                           .load = source_load,
+                                           .close = source_close};
             assert_int_equal(cm_pool_create(&f.options, &source, &f.arena, &f.pool, &f.err), CM_OK);
             submit(&f, 0, 0, 0);
             cm_load_result r = receive(&f, 0);
@@ -815,7 +820,8 @@ static void test_refusals(void **state)
         {"too many", {.mode = CM_POOL_THREADS, .nworkers = 1000000, .nclients = 1}, false},
     };
     source_context context = {0};
-    const cm_load_source source = {&context, source_open, source_load, source_close};
+    const cm_load_source source = {
+        .context = &context, .open = source_open, .load = source_load, .close = source_close};
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
         cm_arena arena;
         cm_pool *pool;

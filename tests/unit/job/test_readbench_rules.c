@@ -419,6 +419,11 @@ static void fails(fixture *f, double value)
     f->s.counts.failed_batches = (uint64_t)value;
     f->s.first_failure = "t2m: chunk 3/0/1: too short";
 }
+static void meets_nothing(fixture *f, double value)
+{
+    f->s.counts.chunks = 20;
+    f->s.counts.missing_chunks = (uint64_t)value;
+}
 static void is_emulated(fixture *f, double value)
 {
     f->s.wait_share = value;
@@ -449,6 +454,8 @@ static void test_the_closing_sentence(void **state)
         {waits_for_copies, 4, {"decoding is the bottleneck", ""}},
         {fails, 2, {"2 of 100 batches failed", "chunk 3/0/1"}},
         {is_resident, 1, {"keeps up", "--cold"}},
+        {meets_nothing, 20, {"none of the chunks", "is stored"}},
+        {meets_nothing, 19, {"keeps up", ""}},
         {is_emulated, 0.5, {"EMULATED: steps waited", ""}},
     };
     (void)state;
