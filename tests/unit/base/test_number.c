@@ -142,14 +142,15 @@ static void test_times_and_rates(void **state)
         const char *text;
         double time, rate; /* NAN: refused */
     } ROW[] = {
-        {"30ms", 0.03, NAN},    {"1.5s", 1.5, NAN},       {"250us", 250e-6, NAN},
-        {"7ns", 7e-9, NAN},     {"2min", 120, NAN},       {"1.5 h", 5400, NAN},
-        {"0s", 0, NAN}, {"0", 0, NAN}, {"0.0x", NAN, NAN},         {"1e-3s", 0.001, NAN},    {"30", NAN, NAN},
-        {"-1s", NAN, NAN},      {"s", NAN, NAN},          {"1S", NAN, NAN},
-        {"1 month", NAN, NAN},  {"infs", NAN, NAN},       {"1.2GB/s", NAN, 1.2e9},
-        {"300 MB/s", NAN, 3e8}, {"500KiB/s", NAN, 512e3}, {"10/s", NAN, 10},
-        {"1G/s", NAN, 0x1p30},  {"1.2GB", NAN, NAN},      {"1.2Gb/h", NAN, NAN},
-        {"/s", NAN, NAN},       {"-1B/s", NAN, NAN},      {"GB/s", NAN, NAN},
+        {"30ms", 0.03, NAN},      {"1.5s", 1.5, NAN},      {"250us", 250e-6, NAN},
+        {"7ns", 7e-9, NAN},       {"2min", 120, NAN},      {"1.5 h", 5400, NAN},
+        {"0s", 0, NAN},           {"0", 0, NAN},           {"0.0x", NAN, NAN},
+        {"1e-3s", 0.001, NAN},    {"30", NAN, NAN},        {"-1s", NAN, NAN},
+        {"s", NAN, NAN},          {"1S", NAN, NAN},        {"1 month", NAN, NAN},
+        {"infs", NAN, NAN},       {"1.2GB/s", NAN, 1.2e9}, {"300 MB/s", NAN, 3e8},
+        {"500KiB/s", NAN, 512e3}, {"10/s", NAN, 10},       {"1G/s", NAN, 0x1p30},
+        {"1.2GB", NAN, NAN},      {"1.2Gb/h", NAN, NAN},   {"/s", NAN, NAN},
+        {"-1B/s", NAN, NAN},      {"GB/s", NAN, NAN},
     };
     for (size_t i = 0; i < sizeof ROW / sizeof *ROW; i++) {
         cm_error err = {0};
