@@ -27,9 +27,9 @@ typedef struct engine {
     pthread_cond_t wake;
     size_t at; /* transfer under the cursor */
     cm_sweep_cursor cursor;
-    bool direct; /* it goes chunk by chunk: */
-    uint64_t outer;
-    cm_same_chunks same; /* of object OUTER, or of all; those from LO to HI are to be taken */
+    bool direct;            /* it goes chunk by chunk: */
+    uint64_t outer, nouter; /* shards that were begun, and all; without shards one object of all */
+    cm_same_chunks *same;   /* what each worker began; those from LO to HI are to be taken */
     cm_slots slots;
     cm_buffers buffers;
     cm_slot *ready;
@@ -258,24 +258,33 @@ static bool has_shards(const cm_transfer *t)
     return memcmp(grid->chunk, outer->chunk, grid->rank * sizeof(grid->chunk[0])) != 0;
 }
 
-/* Of a shard or, without shards, all. */
-static void enter_object(engine *e)
+uint64_t cm_transfer_open_shards(const cm_transfer *t, const cm_sweep *sweep, unsigned nthreads)
+{
+    const cm_grid *outer = cm_zarr_writer_outer_grid(t->target);
+    if (!cm_transfer_is_direct(t))
+        return cm_sweep_slots_for(sweep, outer->chunk);
+    return outer->nchunks < nthreads ? outer->nchunks : nthreads; /* take_same */
+}
+
+/* The next shard or, without shards, all. */
+static void begin_object(engine *e, cm_same_chunks *same)
 {
     const cm_transfer *t = &e->transfer[e->at];
     const cm_grid *grid = cm_zarr_writer_grid(t->target);
     uint64_t coord[CM_MAX_RANK];
-    e->same = (cm_same_chunks){.transfer = t};
-    memcpy(e->same.count, grid->count, sizeof(e->same.count));
+    *same = (cm_same_chunks){.transfer = t};
+    memcpy(same->count, grid->count, sizeof(same->count));
     if (has_shards(t)) {
         const cm_grid *outer = cm_zarr_writer_outer_grid(t->target);
         cm_box box;
         cm_grid_coord(outer, e->outer, coord);
         cm_grid_box(outer, coord, &box);
-        cm_grid_cover(grid, &box, e->same.first, e->same.count);
+        cm_grid_cover(grid, &box, same->first, same->count);
     }
-    e->same.hi = 1;
+    same->hi = 1;
     for (unsigned j = 0; j < grid->rank; j++)
-        e->same.hi *= e->same.count[j];
+        same->hi *= same->count[j];
+    e->outer++;
 }
 
 static void enter_transfer(engine *e)
@@ -287,9 +296,8 @@ static void enter_transfer(engine *e)
     const cm_transfer *t = &e->transfer[e->at];
     e->direct = cm_transfer_is_direct(t);
     e->outer = 0;
-    if (e->direct)
-        enter_object(e);
-    else
+    e->nouter = has_shards(t) ? cm_zarr_writer_outer_grid(t->target)->nchunks : 1;
+    if (!e->direct)
         cm_sweep_begin(&t->sweep, t->first_block, &e->cursor);
 }
 
@@ -343,19 +351,38 @@ static void take_targets(engine *e, cm_worker *w)
     }
 }
 
+static uint64_t left_of(const cm_same_chunks *same)
+{
+    return same->hi - same->lo;
+}
+
+/* Of the objects that were begun, the one with most left. */
+static cm_same_chunks *most_left(const engine *e)
+{
+    cm_same_chunks *most = &e->same[0];
+    for (unsigned i = 1; i < e->options->nthreads; i++)
+        if (left_of(&e->same[i]) > left_of(most))
+            most = &e->same[i];
+    return most;
+}
+
+/*
+ * Each worker has a shard of its own while there are any, and then helps with
+ * another's: two that write into one file wait for each other in the kernel.
+ */
 static void take_same(engine *e, cm_worker *w)
 {
-    const cm_transfer *t = &e->transfer[e->at];
-    size_t limit = cm_transfer_source_batch(t);
-    w->same = e->same;
-    if (limit < e->same.hi - e->same.lo)
-        w->same.hi = e->same.lo + limit;
-    e->same.lo = w->same.hi;
-    if (e->same.lo < e->same.hi)
-        return;
-    if (has_shards(t) && ++e->outer < cm_zarr_writer_outer_grid(t->target)->nchunks)
-        enter_object(e);
-    else
+    size_t limit = cm_transfer_source_batch(&e->transfer[e->at]);
+    cm_same_chunks *same = &e->same[w->index];
+    if (left_of(same) == 0 && e->outer < e->nouter)
+        begin_object(e, same);
+    else if (left_of(same) == 0)
+        same = most_left(e);
+    w->same = *same;
+    if (limit < left_of(same))
+        w->same.hi = same->lo + limit;
+    same->lo = w->same.hi;
+    if (e->outer == e->nouter && left_of(most_left(e)) == 0)
         next_transfer(e);
 }
 
@@ -493,6 +520,8 @@ int cm_engine_run(const cm_transfer *transfer, size_t n, const cm_engine_options
     int rc = cm_slots_init(&e.slots, err);
     if (rc == CM_OK && (e.worker = cm_calloc(nworkers, sizeof(e.worker[0]), err)) == NULL)
         rc = CM_ENOMEM;
+    if (rc == CM_OK && (e.same = cm_calloc(nworkers, sizeof(e.same[0]), err)) == NULL)
+        rc = CM_ENOMEM;
     for (; rc == CM_OK && made < nworkers; made++)
         rc = cm_worker_init(&e.worker[made], made, transfer, n, options, err);
     if (rc == CM_OK) {
@@ -506,6 +535,7 @@ int cm_engine_run(const cm_transfer *transfer, size_t n, const cm_engine_options
         cm_worker_release(&e.worker[i]);
     }
     free(e.worker);
+    free(e.same);
     cm_slots_release(&e.slots, &e.buffers);
     cm_buffers_release(&e.buffers);
     pthread_cond_destroy(&e.wake);

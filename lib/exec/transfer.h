@@ -92,6 +92,9 @@ size_t cm_transfer_slot_nbytes(const cm_transfer *t);
  */
 void cm_transfer_plan(cm_transfer *t, uint64_t max_slots, size_t piece_nbytes);
 
+/* How many shards of the target are written at once by NTHREADS workers with slots as SWEEP has them. */
+uint64_t cm_transfer_open_shards(const cm_transfer *t, const cm_sweep *sweep, unsigned nthreads);
+
 /* Leaves target chunk CHUNK out, and tells on_skip. */
 int cm_transfer_skip(const cm_transfer *t, uint64_t chunk, cm_error *err);
 

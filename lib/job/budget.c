@@ -124,8 +124,7 @@ static bool plan_for(cm_job *job, size_t free, unsigned nthreads, size_t *slots_
             if (shards > room || room - shards < slot)
                 return false;
             cm_transfer_plan(t, (room - shards) / slot, piece);
-            size_t open =
-                cm_sweep_slots_for(&t->sweep, cm_zarr_writer_outer_grid(t->target)->chunk);
+            size_t open = cm_transfer_open_shards(t, &t->sweep, nthreads);
             if (shard == 0 || (open * shard <= shards))
                 break;
             shards = open * shard;

@@ -214,8 +214,7 @@ static int route_in(const cm_re_job *job, cm_re_array *a, size_t room, uint64_t 
         int rc = cm_route_plan(&r, &a->route, err);
         if (rc != CM_OK)
             return rc;
-        uint64_t open =
-            cm_sweep_slots_for(&a->route.tiled, cm_zarr_writer_outer_grid(a->writer)->chunk);
+        uint64_t open = cm_transfer_open_shards(&a->transfer, &a->route.tiled, o->nthreads);
         *fits = shard == 0 || open * shard <= *shards;
         if (*fits)
             break;

@@ -94,14 +94,16 @@ static int create_temporary(cm_store *store, const char *key, char *path, int *o
 /*
  * At most WRITE_NBYTES a call: ext4 takes larger folios for longer writes, whose
  * first touch is dear in a guest that gives free memory back to its host.  Measured
- * on a rechunk of 1 GB: 2.95 CPU seconds instead of 3.35.
+ * on a rechunk of 1 GB: 2.95 CPU seconds instead of 3.35.  And none across a multiple
+ * of it, so that no folio is filled by two: 277 MB into shards 0.18 s instead of 0.22.
  */
 static int write_all(int fd, const char *key, uint64_t offset, const void *src, size_t nbytes,
                      cm_error *err)
 {
     const uint8_t *p = src;
     while (nbytes > 0) {
-        ssize_t n = pwrite(fd, p, nbytes < WRITE_NBYTES ? nbytes : WRITE_NBYTES, (off_t)offset);
+        size_t piece = WRITE_NBYTES - offset % WRITE_NBYTES;
+        ssize_t n = pwrite(fd, p, nbytes < piece ? nbytes : piece, (off_t)offset);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)

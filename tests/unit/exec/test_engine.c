@@ -14,6 +14,7 @@
 
 #include "exec/transfer.h"
 #include "format/zarr/open.h"
+#include "store/impl.h"
 
 /* ---- a source in memory ---- */
 
@@ -418,6 +419,55 @@ static void test_tiny_chunks_are_put_together(void **state)
     }
 }
 
+/* A store that knows how many of its objects are being written. */
+static const cm_store_ops *plain;
+static atomic_int nopen, most_open;
+
+static int create_counted(cm_store *store, const char *key, cm_object_writer **out, cm_error *err)
+{
+    int n = atomic_fetch_add(&nopen, 1) + 1, most = atomic_load(&most_open);
+    while (n > most && !atomic_compare_exchange_weak(&most_open, &most, n))
+        continue;
+    return plain->writer_create(store, key, out, err);
+}
+
+static int commit_counted(cm_object_writer *writer, cm_error *err)
+{
+    atomic_fetch_sub(&nopen, 1);
+    return plain->writer_commit(writer, err);
+}
+
+/* No more than the plan leaves room for. */
+static void test_each_worker_has_a_shard_of_its_own(void **state)
+{
+    (void)state;
+    for (unsigned nthreads = 1; nthreads <= 4; nthreads++) {
+        run r;
+        cm_error err = {0};
+        run_init(&r, 2, (uint64_t[]){90, 70}, (uint64_t[]){2, 5}, (uint64_t[]){2, 5});
+        r.meta.ncodecs = 1;
+        run_in_shards(&r);
+        r.meta.chunk[0] = 6;
+        r.meta.chunk[1] = 20; /* 15 x 4 shards */
+        r.transfer.pass = CM_PASS_BYTES;
+        plain = r.store->ops;
+        cm_store_ops counted = *plain;
+        counted.writer_create = create_counted;
+        counted.writer_commit = commit_counted;
+        r.store->ops = &counted;
+        atomic_store(&most_open, 0);
+        assert_int_equal(run_go(&r, nthreads, 0, NULL, &err), CM_OK);
+        assert_int_equal(atomic_load(&nopen), 0);
+        assert_in_range(atomic_load(&most_open), 1, nthreads);
+        assert_int_equal(cm_transfer_open_shards(&r.transfer, &r.transfer.sweep, nthreads),
+                         nthreads);
+        assert_int_equal(cm_transfer_open_shards(&r.transfer, &r.transfer.sweep, 100), 60);
+        r.store->ops = plain;
+        check_store(&r);
+        run_release(&r);
+    }
+}
+
 static void test_stored_bytes_pass_only_between_equal_chunks(void **state)
 {
     (void)state;
@@ -458,6 +508,7 @@ int main(void)
         cmocka_unit_test(test_what_is_delivered_is_left_alone),
         cmocka_unit_test(test_stored_bytes_pass_through),
         cmocka_unit_test(test_tiny_chunks_are_put_together),
+        cmocka_unit_test(test_each_worker_has_a_shard_of_its_own),
         cmocka_unit_test(test_stored_bytes_pass_only_between_equal_chunks),
     };
     return cmocka_run_group_tests_name("exec/engine", tests, NULL, NULL);
