@@ -16,8 +16,12 @@ typedef struct cm_presence {
     uint64_t max_nbytes; /* of the longest chunk */
 } cm_presence;
 
-/* Looks at every object of the array at NODE: its size and, of a shard, its index. */
-int cm_presence_find(cm_store *store, const cm_zarr_node *node, cm_presence *out, cm_error *err);
+/*
+ * Looks at every object of the array at NODE: its size and, of a shard, its index.
+ * By up to NTHREADS at once, because storage may take its time for each.
+ */
+int cm_presence_find(cm_store *store, const cm_zarr_node *node, unsigned nthreads, cm_presence *out,
+                     cm_error *err);
 void cm_presence_release(cm_presence *p);
 
 #endif

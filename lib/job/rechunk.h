@@ -98,6 +98,9 @@ int cm_re_into_finish(cm_re_into *into, const cm_re_job *job, cm_store *target, 
 void cm_re_into_discard(cm_re_into *into);
 void cm_re_into_release(cm_re_into *into);
 
+/* rechunk_plan.c: as many as are asked for, or one for each CPU. */
+unsigned cm_re_threads(const cm_rechunk_options *options);
+
 /* rechunk_report.c.  Sentences for the user; out of memory is an error like any other. */
 int cm_re_warn(cm_re_job *job, cm_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

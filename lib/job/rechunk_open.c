@@ -100,7 +100,7 @@ static int open_array(cm_re_job *job, cm_re_array *a, cm_error *err)
         return CM_OK;
     }
     if (rc == CM_OK)
-        rc = cm_presence_find(job->store, node, &a->presence, err);
+        rc = cm_presence_find(job->store, node, cm_re_threads(job->options), &a->presence, err);
     if (rc != CM_OK)
         return rc;
     uint64_t missing = a->presence.nchunks - a->presence.npresent;

@@ -461,10 +461,15 @@ static bool has_strings(const cm_re_job *job)
     return false;
 }
 
+unsigned cm_re_threads(const cm_rechunk_options *options)
+{
+    return options->nthreads > 0 ? options->nthreads : cm_cpu_count();
+}
+
 int cm_re_plan(cm_re_job *job, cm_store *store, cm_error *err)
 {
     const cm_rechunk_options *o = job->options;
-    unsigned most = o->nthreads > 0 ? o->nthreads : cm_cpu_count();
+    unsigned most = cm_re_threads(o);
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < job->narrays; i++)
         rc = prepare_array(&job->array[i], store, err);

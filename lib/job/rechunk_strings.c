@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/cpu.h"
 #include "exec/threads.h"
 #include "job/rechunk.h"
 #include "plan/meetings.h"
@@ -296,7 +295,7 @@ static unsigned choose_threads(const cm_re_job *job, const cm_re_array *a, size_
     const cm_rechunk_options *o = job->options;
     uint64_t nchunks = cm_zarr_writer_grid(a->writer)->nchunks;
     uint64_t least = cm_add_sat(LEAST_TEXT, cm_mul_sat(2, job->text_nbytes));
-    unsigned n = o->nthreads > 0 ? o->nthreads : cm_cpu_count();
+    unsigned n = cm_re_threads(o);
     if (nchunks < n)
         n = (unsigned)nchunks;
     while (n > 1 && room / n < least)

@@ -36,7 +36,7 @@ static int check_complete(verification *v, cm_re_array *a, const cm_zarr_node *n
 {
     cm_presence there;
     cm_zarr_written counts = cm_zarr_writer_counts(a->writer);
-    int rc = cm_presence_find(v->tree.store, node, &there, err);
+    int rc = cm_presence_find(v->tree.store, node, cm_re_threads(v->job->options), &there, err);
     if (rc != CM_OK)
         return rc;
     uint64_t expected = there.nchunks - counts.nskipped;
