@@ -88,9 +88,10 @@ def test_killed_and_resumed(source, truth, tmp_path, out, layout):
     options, rng = LAYOUTS[layout], random.Random(layout)
     whole = duration(source, tmp_path, options)
     kills = 0
-    for attempt in range(15):
+    for attempt in range(40):
         if not kill_at(rng.uniform(0, whole), source, out, *options):
             shutil.rmtree(out)
+            whole *= 0.8  # the machine was busier when it was timed
             continue
         if tool.opens_as_store(out):  # then it was killed after its last step, and is whole
             assert rechunked.digests(out) == truth
@@ -106,7 +107,7 @@ def test_killed_and_resumed(source, truth, tmp_path, out, layout):
         if kills == 5:
             return
         shutil.rmtree(out)
-    pytest.fail(f"only {kills} kills in 15 attempts")
+    pytest.fail(f"only {kills} kills in 40 attempts")
 
 
 def large(path, shape, chunk):
