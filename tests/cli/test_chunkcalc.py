@@ -6,16 +6,14 @@ import json
 import math
 import os
 import re
-import shlex
 import xml.etree.ElementTree as xml
 
 import jsonschema
 import pytest
 
-from support import paths, tool
+from support import manual, paths, tool
 
 SCHEMA = json.loads((paths.ROOT / "tools" / "schema" / "chunkcalc.json").read_text())
-PROSE = paths.ROOT / "man" / "chunkcalc.inc"
 
 ERA5 = ["--shape", "time=87600,lat=721,lon=1440", "--dtype", "float32"]
 
@@ -387,18 +385,9 @@ def test_wrong_input_with_a_store(store):
 
 # ---- the man page ---------------------------------------------------------------------------------
 
-def examples():
-    with open(PROSE) as prose:
-        page = tool.subprocess.run([tool.program("chunkcalc"), "--generate", "man"], stdin=prose, capture_output=True,
-                                   text=True, check=True).stdout
-    text = page.replace("\\-", "-").replace("\\(aq", "'").replace("\\&", "").replace("\\e", "\\")
-    section = text.split(".SH EXAMPLES")[1].split(".SH ")[0]
-    return [line for line in section.splitlines() if line.startswith("chunkcalc ")]
-
-
 def test_the_examples_of_the_man_page_run(tmp_path):
-    lines = examples()
+    lines = manual.examples("chunkcalc")
     assert len(lines) >= 5
     for line in lines:
-        result = run(*shlex.split(line)[1:], cwd=tmp_path).ok()
+        result = run(*line, cwd=tmp_path).ok()
         assert result.out

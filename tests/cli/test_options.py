@@ -1,7 +1,6 @@
 """The command line of nc2zarr: parsing, wording, exit statuses, help, completion, JSON, progress."""
 import json
 import os
-import pty
 import re
 import signal
 import struct
@@ -10,12 +9,11 @@ import time
 
 import pytest
 
-from support import paths
+from support import manual, paths, terminal
 
 NC2ZARR = str(paths.BUILD / "bin" / "nc2zarr")
 MAKE_SAMPLE = str(paths.BUILD / "bin" / "make_sample")
 SCHEMA = paths.ROOT / "tools" / "schema" / "nc2zarr.json"
-PROSE = paths.ROOT / "man" / "nc2zarr.inc"
 
 
 def run(*args, cwd=None, stdin=subprocess.DEVNULL):
@@ -212,35 +210,20 @@ def test_escapes_in_names_do_not_reach_the_terminal(work):
 
 # ---- one table: help, man page, completion --------------------------------------------------------
 
-def options_in_help():
-    done = run("--help")
-    assert done.returncode == 0 and done.stderr == ""
-    shown = set()
-    for letter, name, alias in re.findall(r"^  (?:-(\w), |    )--([a-z-]+)(?:, --([a-z-]+))?", done.stdout, re.M):
-        shown.update(filter(None, ["-" + letter if letter else "", "--" + name, "--" + alias if alias else ""]))
-    return shown
-
-
 def test_help_names_the_contract():
     expected = """--zarr-format --chunks --sample --shards --codec --variable --variables --exclude --rename --subset
         --dtype --unpack --keepbits --fill-value --char --skip-unsupported --overwrite --resume --append --dry-run
         --verify --certificate --check --durable --trace --no-consolidate -j --threads --memory --progress -v -q
         --json --help --version -h --verbose --quiet""".split()
-    assert options_in_help() == set(expected)
+    assert manual.options_of_help("nc2zarr") == set(expected)
 
 
 def test_help_fits_a_terminal():
-    assert max(map(len, run("--help").stdout.splitlines())) <= 86
+    assert manual.width_of_help("nc2zarr") <= 86
 
 
 def test_man_page_holds_every_option():
-    with open(PROSE) as prose:
-        page = run("--generate", "man", stdin=prose).stdout
-    assert page.startswith(".TH NC2ZARR 1")
-    plain = re.sub(r"\\f[BIR]", "", page).replace("\\-", "-")
-    entries = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", " ".join(re.findall(r"^\.TP\n(-.*)$", plain, re.M))))
-    assert entries == options_in_help()
-    assert ".OPTIONS" not in page and ".EXAMPLES" not in page
+    assert manual.options_of_page("nc2zarr") == manual.options_of_help("nc2zarr")
 
 
 def test_bash_completes_every_option():
@@ -248,7 +231,7 @@ def test_bash_completes_every_option():
     complete = subprocess.run(
         ["bash", "-c", 'eval "$1"; COMP_WORDS=(nc2zarr -); COMP_CWORD=1; compopt() { :; }; _nc2zarr; '
                        'printf "%s\\n" "${COMPREPLY[@]}"', "bash", script], capture_output=True, text=True, check=True)
-    assert set(complete.stdout.split()) == options_in_help()
+    assert set(complete.stdout.split()) == manual.options_of_help("nc2zarr")
     values = subprocess.run(
         ["bash", "-c", 'eval "$1"; COMP_WORDS=(nc2zarr --verify = f); COMP_CWORD=3; compopt() { :; }; _nc2zarr; '
                        'printf "%s\\n" "${COMPREPLY[@]}"', "bash", script], capture_output=True, text=True, check=True)
@@ -258,13 +241,13 @@ def test_bash_completes_every_option():
 def test_zsh_completes_every_option():
     script = run("--generate", "zsh").stdout
     assert script.startswith("#compdef nc2zarr\n")
-    assert set(re.findall(r"^    '(?:\*|\([^)]*\))(--?[a-z-]*[a-z])", script, re.M)) == options_in_help()
+    assert set(re.findall(r"^    '(?:\*|\([^)]*\))(--?[a-z-]*[a-z])", script, re.M)) == manual.options_of_help("nc2zarr")
 
 
 def test_fish_completes_every_option():
     script = run("--generate", "fish").stdout
     names = {"--" + n for n in re.findall(r" -l ([a-z-]+)", script)} | {"-" + c for c in re.findall(r" -s (\w)", script)}
-    assert names == options_in_help()
+    assert names == manual.options_of_help("nc2zarr")
 
 
 def test_version_names_the_libraries():
@@ -365,23 +348,7 @@ def test_progress_without_a_terminal(work):
 
 
 def on_terminal(args, cwd):
-    """What a terminal of 80 columns gets to see on standard error."""
-    controller, terminal = pty.openpty()
-    process = subprocess.Popen([NC2ZARR, *map(str, args)], cwd=cwd, stdin=subprocess.DEVNULL,
-                               stdout=subprocess.DEVNULL, stderr=terminal, env={**os.environ, "TERM": "xterm"})
-    os.close(terminal)
-    seen = b""
-    while True:
-        try:
-            part = os.read(controller, 65536)
-        except OSError:  # EIO: the program has ended
-            break
-        if not part:
-            break
-        seen += part
-    os.close(controller)
-    assert process.wait(timeout=60) == 0
-    return seen.decode()
+    return terminal.shown([NC2ZARR, *args], cwd)
 
 
 def test_progress_is_a_bar_on_a_terminal(sample, tmp_path):

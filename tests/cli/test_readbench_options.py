@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -14,9 +13,8 @@ import numpy as np
 import pytest
 import zarr
 
-from support import paths, tool
+from support import manual, paths, tool
 
-PROSE = paths.ROOT / "man" / "readbench.inc"
 SCHEMA = json.loads((paths.ROOT / "tools" / "schema" / "readbench.json").read_text())
 QUICK = ["--sample", "time=2,lat=8,lon=8", "--batch", "4", "--batches", "5", "--step-time", "1ms", "--workers", "1"]
 
@@ -287,39 +285,22 @@ CONTRACT = set(
 )
 
 
-def man_page():
-    with open(PROSE) as prose:
-        return subprocess.run(
-            [tool.program("readbench"), "--generate", "man"], stdin=prose, capture_output=True, text=True, check=True
-        ).stdout
-
-
 def test_help_names_the_contract():
-    text = run("--help").ok().out
-    shown = set()
-    for letter, name, alias in re.findall(r"^  (?:-(\w), |    )--([a-z-]+)(?:, --([a-z-]+))?", text, re.M):
-        shown.update(filter(None, ["-" + letter if letter else "", "--" + name, "--" + alias if alias else ""]))
-    assert shown == CONTRACT
-    assert max(map(len, text.splitlines())) <= 88
+    assert manual.options_of_help("readbench") == CONTRACT
+    assert manual.width_of_help("readbench") <= 88
 
 
 def test_man_page_holds_every_option():
-    page = man_page()
-    assert page.startswith(".TH READBENCH 1") and ".OPTIONS" not in page and ".EXAMPLES" not in page
-    plain = re.sub(r"\\f[BIR]", "", page).replace("\\-", "-")
-    entries = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", " ".join(re.findall(r"^\.TP\n(-.*)$", plain, re.M))))
-    assert entries == CONTRACT
+    assert manual.options_of_page("readbench") == CONTRACT
 
 
 def test_the_examples_of_the_man_page_are_understood(work):
     """They name stores that are not there: that is all that is wrong with them."""
-    text = man_page().replace("\\-", "-").replace("\\(aq", "'").replace("\\&", "").replace("\\e", "\\")
-    section = text.split(".SH EXAMPLES")[1].split(".SH ")[0]
-    lines = [line for line in section.splitlines() if line.startswith("readbench ")]
+    lines = manual.examples("readbench")
     assert len(lines) >= 5
     for line in lines:
         shutil.rmtree(work / "results", ignore_errors=True)
-        run(*shlex.split(line)[1:], cwd=work).fails(1, "no such file")
+        run(*line, cwd=work).fails(1, "no such file")
 
 
 def test_completion_is_shell(tmp_path):

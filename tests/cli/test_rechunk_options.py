@@ -1,19 +1,13 @@
 """The command line of rechunk: wording, exit statuses, JSON, progress, help and the man page."""
 
-import os
-import pty
 import re
-import shlex
 import shutil
-import subprocess
 
 import jsonschema
 import pytest
 
-from support import paths, rechunked, tool
+from support import manual, rechunked, terminal, tool
 from support.rechunk_stores import SLOW, make_noise, make_store
-
-PROSE = paths.ROOT / "man" / "rechunk.inc"
 
 
 def run(*args, **kw):
@@ -129,28 +123,10 @@ def test_json_holds_against_the_schema(work, args, outcome, status):
 
 def test_progress_is_a_bar_on_a_terminal(tmp_path, out):
     slow = make_noise(tmp_path / "in.zarr")
-    controller, terminal = pty.openpty()
-    process = subprocess.Popen(
-        [tool.program("rechunk"), "--progress", "always", *SLOW, "--variable", "w", str(slow), str(out)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=terminal,
-        env={**os.environ, "TERM": "xterm"},
-    )
-    os.close(terminal)
-    seen = b""
-    while True:
-        try:
-            part = os.read(controller, 65536)
-        except OSError:  # EIO: the program has ended
-            break
-        if not part:
-            break
-        seen += part
-    os.close(controller)
-    assert process.wait(timeout=60) == 0
-    assert re.search(r"\[=*>? *\] \w+: [\d.]+ \w+ of [\d.]+ \w+ \([\d.]+ %\)", seen.decode()), seen
-    assert seen.decode().endswith("\r\033[K")
+    argv = [tool.program("rechunk"), "--progress", "always", *SLOW, "--variable", "w", slow, out]
+    seen = terminal.shown(argv)
+    assert re.search(r"\[=*>? *\] \w+: [\d.]+ \w+ of [\d.]+ \w+ \([\d.]+ %\)", seen), seen
+    assert seen.endswith("\r\033[K")
 
 
 # ---- one table: help, man page, completion --------------------------------------------------------
@@ -162,39 +138,22 @@ CONTRACT = set(
 )
 
 
-def man_page():
-    with open(PROSE) as prose:
-        return subprocess.run(
-            [tool.program("rechunk"), "--generate", "man"], stdin=prose, capture_output=True, text=True, check=True
-        ).stdout
-
-
 def test_help_names_the_contract():
-    text = run("--help").ok().out
-    shown = set()
-    for letter, name, alias in re.findall(r"^  (?:-(\w), |    )--([a-z-]+)(?:, --([a-z-]+))?", text, re.M):
-        shown.update(filter(None, ["-" + letter if letter else "", "--" + name, "--" + alias if alias else ""]))
-    assert shown == CONTRACT
-    assert max(map(len, text.splitlines())) <= 88
+    assert manual.options_of_help("rechunk") == CONTRACT
+    assert manual.width_of_help("rechunk") <= 88
 
 
 def test_man_page_holds_every_option():
-    page = man_page()
-    assert page.startswith(".TH RECHUNK 1") and ".OPTIONS" not in page and ".EXAMPLES" not in page
-    plain = re.sub(r"\\f[BIR]", "", page).replace("\\-", "-")
-    entries = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", " ".join(re.findall(r"^\.TP\n(-.*)$", plain, re.M))))
-    assert entries == CONTRACT
+    assert manual.options_of_page("rechunk") == CONTRACT
 
 
 def test_the_examples_of_the_man_page_run(tmp_path):
     tool.subprocess.run([tool.program("make_sample"), "weather.nc"], cwd=tmp_path, check=True)
     tool.nc2zarr("-q", "--variable", "z", "--verify", "none", "weather.nc", "a.zarr", cwd=tmp_path).ok()
-    text = man_page().replace("\\-", "-").replace("\\(aq", "'").replace("\\&", "").replace("\\e", "\\")
-    section = text.split(".SH EXAMPLES")[1].split(".SH ")[0]
-    lines = [line for line in section.splitlines() if line.startswith("rechunk ")]
+    lines = manual.examples("rechunk")
     assert len(lines) >= 5
     for line in lines:
-        assert run(*shlex.split(line)[1:], cwd=tmp_path).ok().out
+        assert run(*line, cwd=tmp_path).ok().out
     shutil.rmtree(tmp_path)
 
 
