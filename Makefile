@@ -117,7 +117,7 @@ $(BUILD)/tests/lib/fake_cuda_%.so: tests/support/lib/fake_cuda.c tests/support/l
 	@mkdir -p $(@D)
 	@echo "  CC      $< ($*)"
 	@$(CC) $(ALL_CFLAGS) -DFAKE_CUDA=$* -fPIC -shared -o $@ $< $(SAN_FLAGS)
-$(filter $(BUILD)/tests/gpu/% $(BUILD)/tests/unit/gpu/%,$(UNIT_BIN)): | $(FAKE_CUDA)
+$(filter $(BUILD)/tests/gpu/% $(BUILD)/tests/unit/gpu/% $(BUILD)/tests/unit/job/test_readbench_device,$(UNIT_BIN)): | $(FAKE_CUDA)
 
 unit-%: ## unit-LAYER: build and run the unit tests of one layer
 	@$(MAKE) --no-print-directory $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/$*/test_*.c tests/$*/test_*.c))

@@ -101,7 +101,7 @@ typedef struct cm_readbench_batch {
     uint64_t ready_ns; /* when it was on the device; got_ns without one */
     uint64_t done_ns;  /* when its step ended */
     uint64_t stage_ns[CM_READBENCH_STAGES];
-    uint64_t copy_ns; /* to the device, by the device's clock */
+    uint64_t copy_start_ns, copy_ns; /* to the device, by the device's clock; 0 without one */
     uint64_t chunks, decoded, requests;
     uint64_t stored_nbytes, decoded_nbytes, logical_nbytes;
     uint64_t cache_hits, cache_misses, cache_evictions;

@@ -278,7 +278,7 @@ uint64_t cm_bench_now(const cm_bench *b);
 /* Of all ranks' batches in an epoch, as delivered: for progress. */
 uint64_t cm_bench_epoch_nbytes(const cm_bench *b);
 int cm_bench_epoch(cm_bench *b, uint64_t epoch, cm_error *err);
-/* Stops the workers and whatever watches them, and gives the batches' memory back. */
+/* Stops the workers and whatever watches them, closes the device, and gives the batches' memory back. */
 int cm_bench_stop(cm_bench *b, cm_error *err);
 /* Fills in the numbers where it was MEASURED, and frees B in any case; NULL accepted. */
 int cm_bench_close(cm_bench *b, bool measured, cm_error *err);
@@ -295,8 +295,8 @@ void cm_bench_rank_epoch(cm_bench_rank *rank, uint64_t epoch);
 int cm_bench_stage_open(cm_bench *b, cm_error *err);
 void cm_bench_stage_close(cm_bench *b);
 int cm_bench_stage_submit(cm_bench_rank *rank, const cm_batch *batch, uint64_t epoch);
-/* The oldest one is there; its copy took *COPY_NS of the device's time. */
-int cm_bench_stage_wait(cm_bench_rank *rank, uint64_t *copy_ns);
+/* Until the oldest one is there. */
+int cm_bench_stage_wait(cm_bench_rank *rank, cm_staged *staged);
 int cm_bench_stage_step(cm_bench_rank *rank);
 int cm_bench_stage_stepped(cm_bench_rank *rank, cm_stage_step_times *times);
 int cm_bench_stage_validate(cm_bench_rank *rank);

@@ -1,6 +1,7 @@
 /* What --cast, --unpack and --fill-to-nan do to one array, from its attributes. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/base64.h"
 #include "job/readbench.h"
@@ -44,8 +45,9 @@ static int add_fill(const cm_array *a, const char *name, const cm_json *value, c
     else if (a->dtype.kind == CM_KIND_FLOAT && a->dtype.nbytes == 4) {
         const float narrow = (float)number; /* as writers round it */
         memcpy(to, &narrow, 4);
-    } else if (!cm_element_from_double(&a->dtype, number, to))
-        return CM_OK; /* no element can have that value */
+    } else if (!cm_element_from_double(&a->dtype, number, to) &&
+               !cm_element_from_double(&f->src, number, to)) /* 255 of a byte that is unsigned */
+        return CM_OK;                                        /* no element can have that value */
     f->nfills++;
     return CM_OK;
 }
@@ -90,6 +92,10 @@ static int find_packing(const cm_array *a, cm_feed *f, cm_error *err)
                        "variable %s: its attributes scale_factor and add_offset are no numbers",
                        cm_bench_array_name(a));
     f->unpack = scale != NULL || offset != NULL;
+    /* Where a format had no unsigned type (netCDF's conventions for attributes, xarray's rule too). */
+    const char *is_unsigned = cm_json_text(cm_json_member(a->attrs, "_Unsigned"), NULL);
+    if (is_unsigned != NULL && strcasecmp(is_unsigned, "true") == 0 && f->src.kind == CM_KIND_INT)
+        f->src.kind = CM_KIND_UINT;
     return CM_OK;
 }
 

@@ -21,7 +21,7 @@
 typedef struct taken { /* a batch on its way to its step */
     cm_batch batch;
     bool have, failed;
-    uint64_t want_ns, got_ns, ready_ns, copy_ns;
+    uint64_t want_ns, got_ns, ready_ns, copy_start_ns, copy_ns;
 } taken;
 
 static bool is_canceled(void *context)
@@ -58,9 +58,14 @@ static int arrive(cm_bench_rank *r, taken *t)
 {
     if (!t->have || t->failed || r->stage == NULL)
         return CM_OK;
-    int rc = cm_bench_stage_wait(r, &t->copy_ns);
+    cm_staged staged;
+    int rc = cm_bench_stage_wait(r, &staged);
     t->ready_ns = cm_bench_now(r->bench);
-    return rc;
+    if (rc != CM_OK)
+        return rc;
+    t->copy_start_ns = cm_bench_since(r->bench, staged.copy_start_ns);
+    t->copy_ns = staged.copy_end_ns - staged.copy_start_ns;
+    return CM_OK;
 }
 
 /* ---- logging ------------------------------------------------------------------------------- */
@@ -165,6 +170,7 @@ static int record(cm_bench_rank *r, const taken *t, uint64_t epoch, uint64_t don
                               .got_ns = t->got_ns,
                               .ready_ns = t->ready_ns,
                               .done_ns = done_ns,
+                              .copy_start_ns = t->copy_start_ns,
                               .copy_ns = t->copy_ns,
                               .chunks = c->chunks,
                               .decoded = told ? c->decoded : 0,

@@ -225,6 +225,7 @@ int cm_bench_stop(cm_bench *b, cm_error *err)
     int rc = cm_bench_note_workers(b, err);
     keep_peak(b);
     cm_bench_stop_workers(b);
+    cm_bench_stage_close(b); /* before the memory that it has page-locked, and may yet copy */
     cm_arena_release(&b->arena);
     b->cpu_seconds += cpu_used() - cpu;
     return rc;

@@ -24,8 +24,11 @@ static int open_rank(cm_bench *b, cm_bench_rank *r, cm_error *err)
         .synchronous = b->options->no_overlap,
         .batch_nbytes = b->slot_nbytes,
         .step = b->options->device_step ? CM_STEP_DEVICE : CM_STEP_TIME,
+        /* A rank sleeps by itself, as long as the batch asks for, and so that a signal wakes it. */
         .step_ns =
-            (uint64_t)(b->setting.step_ns + b->setting.step_per_sample_ns * (double)b->batch)};
+            b->options->device_step
+                ? (uint64_t)(b->setting.step_ns + b->setting.step_per_sample_ns * (double)b->batch)
+                : 0};
     cm_stage_options options = base;
     int rc =
         cm_device_open(b->options->device, hook != NULL ? hook->device : NULL, &r->device, err);
@@ -93,13 +96,24 @@ int cm_bench_stage_open(cm_bench *b, cm_error *err)
     return rc == CM_OK ? describe(b, err) : rc;
 }
 
+/* The report of the timed pass outlives the stage; the validating pass has one of its own. */
+static void keep_timed(cm_bench_rank *r)
+{
+    if (r->has_timed || r->stage == NULL)
+        return;
+    r->timed = *cm_stage_get_report(r->stage);
+    r->has_timed = true;
+}
+
 void cm_bench_stage_close(cm_bench *b)
 {
     for (unsigned i = 0; b->rank != NULL && i < b->setting.ranks; i++) {
-        cm_stage_free(b->rank[i].stage);
-        cm_device_close(b->rank[i].device);
-        b->rank[i].stage = NULL;
-        b->rank[i].device = NULL;
+        cm_bench_rank *r = &b->rank[i];
+        keep_timed(r);
+        cm_stage_free(r->stage);
+        cm_device_close(r->device);
+        r->stage = NULL;
+        r->device = NULL;
     }
 }
 
@@ -111,13 +125,9 @@ int cm_bench_stage_submit(cm_bench_rank *r, const cm_batch *batch, uint64_t epoc
                            &r->err);
 }
 
-int cm_bench_stage_wait(cm_bench_rank *r, uint64_t *copy_ns)
+int cm_bench_stage_wait(cm_bench_rank *r, cm_staged *staged)
 {
-    cm_staged staged;
-    int rc = cm_stage_wait(r->stage, &staged, &r->err);
-    if (rc == CM_OK)
-        *copy_ns = staged.copy_end_ns - staged.copy_start_ns;
-    return rc;
+    return cm_stage_wait(r->stage, staged, &r->err);
 }
 
 int cm_bench_stage_step(cm_bench_rank *r)
@@ -150,10 +160,10 @@ static int validate_batch(void *context, const cm_batch *batch)
     cm_bench_rank *r = context;
     cm_stage_span span[CM_BENCH_MAX_PARTS];
     cm_error differs = {0};
-    uint64_t copy_ns;
+    cm_staged staged;
     int rc = cm_bench_stage_submit(r, batch, 0);
     if (rc == CM_OK)
-        rc = cm_bench_stage_wait(r, &copy_ns);
+        rc = cm_bench_stage_wait(r, &staged);
     if (rc != CM_OK)
         return rc;
     const size_t n = make_spans(r->bench, batch, span);
@@ -174,8 +184,7 @@ int cm_bench_stage_validate(cm_bench_rank *r)
     const cm_bench *b = r->bench;
     const cm_validate how =
         b->setting.validate == CM_READBENCH_VALIDATE_FULL ? CM_VALIDATE_FULL : CM_VALIDATE_CHECKSUM;
-    r->timed = *cm_stage_get_report(r->stage);
-    r->has_timed = true;
+    keep_timed(r);
     int rc = cm_stage_begin(r->stage, how, &r->err);
     if (rc == CM_OK)
         rc = cm_bench_rank_again(r, validate_batch, r);
@@ -197,8 +206,7 @@ int cm_bench_stage_summarise(cm_bench *b, cm_error *err)
     if (wait == NULL)
         return CM_ENOMEM;
     for (unsigned i = 0; i < b->setting.ranks; i++) {
-        const cm_bench_rank *r = &b->rank[i];
-        const cm_stage_report *t = r->has_timed ? &r->timed : cm_stage_get_report(r->stage);
+        const cm_stage_report *t = &b->rank[i].timed;
         nbytes += (double)t->nbytes;
         copying += (double)t->copy_ns / 1e9;
         hidden += (double)t->hidden_ns / 1e9;

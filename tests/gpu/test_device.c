@@ -213,7 +213,7 @@ static void test_streams_run_beside_each_other(void **state)
         assert_true(copy_seen < ended);
     }
     assert_in_range(started, before - 1000000, after + 1000000);
-    assert_in_range(ended, started + span - 1000, started + span + 1000);
+    assert_in_range(ended, started + span - 2000, started + span + 2000);
     assert_true(ended <= after + 1000000);
     cm_event_close(start);
     cm_event_close(end);
@@ -288,18 +288,30 @@ static long locked_kib(void)
     return sum;
 }
 
+/*
+ * A context of a real device takes some tenths of a second to make and to take down:
+ * of most opens it is that of another one, which stays.
+ */
 static void test_a_thousand_opens(void **state)
 {
+    enum {
+        OPENS = 1000,
+        ALONE = 10
+    };
     const kind *k = present_kind(state);
+    cm_device *other = NULL;
     cm_device_close(open_kind(k));
     const long before = locked_kib();
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < OPENS; i++) {
+        if (i == ALONE)
+            other = open_kind(k);
         cm_device *d = open_kind(k);
         void *p;
         OK(cm_device_alloc_locked(d, 65536, &p, NULL, why));
         cm_device_free_locked(d, p, 65536);
         cm_device_close(d);
     }
+    cm_device_close(other);
     assert_int_equal(locked_kib(), before);
 }
 

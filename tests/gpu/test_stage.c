@@ -296,7 +296,8 @@ static void test_overlap(void **state)
             hidden = r.hidden_ns > r.copy_ns / 2;
         }
         assert_true(hidden);
-        assert_int_equal(run_large(d, step, true, slot).hidden_ns, 0);
+        /* Nothing is, but for the few microseconds to which the two clocks agree. */
+        assert_true(run_large(d, step, true, slot).hidden_ns <= NLARGE * UINT64_C(10000));
     }
     free(slot);
     cm_device_close(d);

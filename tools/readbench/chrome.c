@@ -14,6 +14,7 @@ enum {
     TRAINING = 1, /* processes of the trace */
     WORKERS = 2,
     MACHINE = 3,
+    COPIES = 4,
     /* Some 12 events each; a viewer takes a few hundred thousand before it becomes slow. */
     MAX_BATCHES = 20000
 };
@@ -70,6 +71,16 @@ static void trace_step(trace *t, const cm_readbench_batch *b)
     slice(t, TRAINING, b->rank, "step", ready, b->done_ns);
 }
 
+/* On a row of its own: what lies above a step of the rank was copied meanwhile. */
+static void trace_copy(trace *t, const cm_readbench_batch *b)
+{
+    char name[64];
+    if (b->copy_ns == 0)
+        return;
+    snprintf(name, sizeof(name), "copy of batch %u of epoch %u", b->number, b->epoch);
+    slice(t, COPIES, b->rank, name, b->copy_start_ns, b->copy_start_ns + b->copy_ns);
+}
+
 /*
  * A batch and inside it its stages.  They were many and mixed; their sums are laid one
  * after the other, and shrunk where several threads worked at once.
@@ -124,9 +135,13 @@ static void trace_rows(trace *t, const cm_readbench_session *s)
     name_row(t, TRAINING, 0, true, "training");
     name_row(t, WORKERS, 0, true, s->emulated ? "loader, EMULATED storage" : "loader");
     name_row(t, MACHINE, 0, true, "machine");
+    if (s->device.used)
+        name_row(t, COPIES, 0, true, "copies to the device");
     for (unsigned r = 0; r < s->ranks; r++) {
         snprintf(name, sizeof(name), "rank %u", r);
         name_row(t, TRAINING, r, false, name);
+        if (s->device.used)
+            name_row(t, COPIES, r, false, name);
     }
     bool planned = s->nrecords > 0 && s->record[0].worker < 0;
     uint64_t n = planned ? s->ranks : s->workers;
@@ -157,6 +172,7 @@ static int trace_batches(trace *t, const cm_readbench_session *s, size_t n, cm_e
             begin = *before < b->end_ns ? *before : b->end_ns;
         *before = latest(*before, b->end_ns);
         trace_step(t, b);
+        trace_copy(t, b);
         trace_batch(t, b, begin);
     }
     free(sorted);

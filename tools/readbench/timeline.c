@@ -225,7 +225,7 @@ static void draw_run_row(const timeline *t, double y)
 
 static bool draw_rank_rows(const timeline *t, double y)
 {
-    strip step = {0}, wait = {0}, copy = {0};
+    strip step = {0}, wait = {0}, late = {0}, copy = {0};
     char name[32];
     double x0, x1;
 
@@ -243,15 +243,21 @@ static bool draw_rank_rows(const timeline *t, double y)
             if (got > b->want_ns && inside(t->p, b->want_ns, got, &x0, &x1))
                 add(&wait, x0, x1, y + t->row * 0.3, t->row * 0.4);
             if (ready > got && inside(t->p, got, ready, &x0, &x1))
-                add(&copy, x0, x1, y + t->row * 0.3, t->row * 0.4);
+                add(&late, x0, x1, y + t->row * 0.3, t->row * 0.4);
+            /* Over the steps: one that hides a copy has its colour on its lower edge. */
+            if (b->copy_ns > 0 &&
+                inside(t->p, b->copy_start_ns, b->copy_start_ns + b->copy_ns, &x0, &x1))
+                add(&copy, x0, x1, y + t->row * 0.75, t->row * 0.25);
         }
     }
-    bool ok = !step.failed && !wait.failed && !copy.failed;
+    bool ok = !step.failed && !wait.failed && !late.failed && !copy.failed;
     draw(t->p, &step, 1, COLOUR_STEP);
     draw(t->p, &wait, 1, COLOUR_WAIT);
+    draw(t->p, &late, 1, COLOUR_COPY);
     draw(t->p, &copy, 1, COLOUR_COPY);
     free(step.box);
     free(wait.box);
+    free(late.box);
     free(copy.box);
     return ok;
 }
@@ -436,10 +442,13 @@ static int draw_rows(timeline *t, double y, cm_error *err)
 static void draw_head(plot *p, const cm_readbench_session *s, const timeline *t)
 {
     static const plot_entry ENTRIES[] = {
-        {"step", COLOUR_STEP, false, false},         {"wait", COLOUR_WAIT, false, false},
-        {"storage", COLOUR_STORAGE, false, false},   {"decode", COLOUR_DECODE, false, false},
-        {"assemble", COLOUR_ASSEMBLE, false, false}, {"convert", COLOUR_CONVERT, false, false},
-        {"wait for copy", COLOUR_COPY, false, false}};
+        {"step", COLOUR_STEP, false, false},
+        {"wait", COLOUR_WAIT, false, false},
+        {"storage", COLOUR_STORAGE, false, false},
+        {"decode", COLOUR_DECODE, false, false},
+        {"assemble", COLOUR_ASSEMBLE, false, false},
+        {"convert", COLOUR_CONVERT, false, false},
+        {"copy to device, wait for it", COLOUR_COPY, false, false}};
     char text[96];
 
     double y = plot_legend(p, p->top, ENTRIES, s->device.used ? 7 : 6);

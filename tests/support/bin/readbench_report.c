@@ -260,6 +260,7 @@ static void run_rank(const plan *p, cm_readbench_session *s, unsigned rank, uint
             b->got_ns = b->end_ns > now ? b->end_ns : now;
             b->copy_ns = p->device ? 4000000 : 0;
             b->ready_ns = b->got_ns + (p->device && i % 5 == 0 ? 3000000 : 0);
+            b->copy_start_ns = b->ready_ns - b->copy_ns;
             b->done_ns = b->ready_ns + (uint64_t)(p->step_ms * 1e6);
             now = b->done_ns;
             add_event(s, CM_EVENT_GET_BATCH, b, b->want_ns, b->got_ns);

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "gpu/cuda_abi.h"
@@ -49,7 +50,8 @@ enum {
     ILLEGAL_ADDRESS = 700,
     ALREADY_REGISTERED = 712,
     NOT_REGISTERED = 713,
-    MAX_BLOCKS = 4096
+    MAX_BLOCKS = 4096,
+    PAGE = 4096
 };
 
 struct cuda_context_s {
@@ -373,11 +375,19 @@ cuda_result fake_cuMemHostRegister(void *memory, size_t nbytes, unsigned flags)
     return CUDA_OK;
 }
 
+/* Memory that is gone before it is unlocked: the device could still be copying it. */
+static bool is_mapped(const block *b)
+{
+    const uintptr_t at = (uintptr_t)b->memory / PAGE * PAGE;
+    const size_t nbytes = (uintptr_t)b->memory + b->nbytes - at;
+    return msync((void *)at, nbytes, MS_ASYNC) == 0;
+}
+
 cuda_result fake_cuMemHostUnregister(void *memory)
 {
     ENTER_CONTEXT(cuMemHostUnregister);
     block *b = memory ? find_block(registered, memory) : NULL;
-    if (b == NULL)
+    if (b == NULL || !is_mapped(b))
         return NOT_REGISTERED;
     *b = (block){0};
     fake_cuda.nregistered--;

@@ -4,8 +4,10 @@
  */
 #include "readbench_fixture.h"
 
+#include <dlfcn.h>
 #include <math.h>
 
+#include "../../support/lib/fake_cuda.h"
 #include "base/clock.h"
 
 static const field fields[] = {
@@ -19,6 +21,7 @@ enum {
     BATCH_NBYTES = BATCH * (V_NBYTES + U_NBYTES)
 };
 static char *path;
+static char driver[4096]; /* a fake of NVIDIA's */
 
 static int make_stores(void **state)
 {
@@ -84,6 +87,8 @@ static void test_what_arrives(void **state)
             for (size_t b = 0; b < s->nrecords; b++) {
                 const cm_readbench_batch *x = &s->record[b];
                 assert_true(x->ready_ns >= x->got_ns && x->done_ns >= x->ready_ns);
+                assert_true(x->copy_ns > 0 && x->copy_start_ns >= x->got_ns);
+                assert_true(x->copy_start_ns + x->copy_ns <= x->ready_ns);
                 assert_true(x->done_ns >= x->want_ns + 400000); /* the step's length, and clocks */
             }
             cm_readbench_report_release(&r);
@@ -168,6 +173,48 @@ static void test_what_is_not_validated(void **state)
     run(&o, &r, "not validated");
     assert_int_equal(r.session[0].device.validated_nbytes, 0);
     cm_readbench_report_release(&r);
+}
+
+/* ---- a GPU ---- */
+
+/* With the memory of batches still there when it is unlocked, which the fake looks at. */
+static void test_a_gpu_gets_everything_back(void **state)
+{
+    void *library = dlopen(driver, RTLD_NOW | RTLD_LOCAL);
+    const fake_cuda_state *fake = library != NULL ? dlsym(library, "fake_cuda") : NULL;
+    (void)state;
+    assert_non_null(fake);
+    for (int i = 0; i < 12; i++) {
+        const char *const list[] = {path, path};
+        const cm_device_hooks hooks = {.cuda_driver = driver, .sysfs = "/nonexistent"};
+        struct cm_readbench_hook hook = {.device = &hooks, .no_probe = i % 2};
+        cm_readbench_options o = staged_options(list);
+        cm_readbench_report r;
+        set_kind(&o, &kinds[i % 4]);
+        o.store.n = 1 + i % 2;
+        o.device = "cuda:1";
+        o.device_step = i / 4 % 2;
+        o.no_persistent = i / 8 % 2;
+        o.step_forward = 0.0005;
+        o.validate = i % 3 == 0 ? CM_READBENCH_VALIDATE_NONE : CM_READBENCH_VALIDATE_FULL;
+        o.hook = &hook;
+        run(&o, &r, "a GPU");
+        for (size_t k = 0; k < r.nsessions; k++) {
+            const cm_readbench_device *d = &r.session[k].device;
+            assert_string_equal(d->name, "fake device 1");
+            assert_true(d->locked_nbytes > 0);
+            assert_true(d->copied > 0);
+            assert_int_equal(d->mismatches, 0);
+            assert_int_equal(d->validated_batches, i % 3 == 0 ? 0 : BATCHES);
+        }
+        assert_int_equal(fake->ncontexts, 0);
+        assert_int_equal(fake->nmodules, 0);
+        assert_int_equal(fake->nstreams, 0);
+        assert_int_equal(fake->nevents, 0);
+        assert_int_equal(fake->nallocated, 0);
+        assert_int_equal(fake->nregistered, 0);
+        cm_readbench_report_release(&r);
+    }
 }
 
 /* ---- overlap ---- */
@@ -303,6 +350,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_cast_is_staged),
         cmocka_unit_test(test_every_flip_is_caught),
         cmocka_unit_test(test_what_is_not_validated),
+        cmocka_unit_test(test_a_gpu_gets_everything_back),
         cmocka_unit_test(test_overlap_is_seen),
         cmocka_unit_test(test_what_staging_costs),
         cmocka_unit_test(test_refusals),
@@ -311,5 +359,8 @@ int main(int argc, char **argv)
     const int served = serve_if_worker(argc, argv);
     if (served >= 0)
         return served;
+    const char *slash = strrchr(argv[0], '/');
+    snprintf(driver, sizeof driver, "%.*s/../../lib/fake_cuda_12.so",
+             slash != NULL ? (int)(slash - argv[0]) : 1, slash != NULL ? argv[0] : ".");
     return cmocka_run_group_tests_name("readbench_device", tests, make_stores, remove_stores);
 }
