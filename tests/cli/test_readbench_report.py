@@ -100,7 +100,7 @@ def test_batches_have_every_field(made):
     names = [n.strip() for line in body.split(";") for n in re.sub(r"^\s*\w+ ", "", line.strip()).split(",") if n.strip()]
     stages = [f"{s}_ns" for s in ("storage", "decode", "assemble", "convert")]
     names = [m for n in names for m in (stages if n.startswith("stage_ns") else [n])]
-    assert list(batches(made("usual"))[0]) == names
+    assert list(batches(made("usual"))[0]) == [*names, "emulated"]
 
 
 def percentile(values, share):
@@ -171,6 +171,29 @@ def test_the_trace_is_a_chrome_trace(made, case):
     if case == "usual":
         spans = [(e["ts"], e["ts"] + e["dur"]) for e in whole]
         assert all(any(a - 1 <= e["ts"] and e["ts"] + e["dur"] <= b + 1 for a, b in spans) for e in inner)
+
+
+def test_copies_stand_beside_steps_in_the_trace(made):
+    """On a row of their own, so that one sees which step hides which copy."""
+    events = json.loads((made("device") / "trace.json").read_text())["traceEvents"]
+    rows = batches(made("device"))
+    copies = [e for e in events if e["ph"] == "X" and e["name"].startswith("copy of batch")]
+    steps = [e for e in events if e["ph"] == "X" and e["name"] == "step"]
+    assert len(copies) == len(rows)
+    assert not {(e["pid"], e["tid"]) for e in copies} & {(e["pid"], e["tid"]) for e in steps}
+    (pid,) = {e["pid"] for e in copies}
+    names = [e["args"]["name"] for e in events if e["ph"] == "M" and e["pid"] == pid]
+    assert names[0] == "copies to the device" and "rank 0" in names
+    assert sorted(e["ts"] for e in copies) == pytest.approx(sorted(r["copy_start_ns"] / 1e3 for r in rows))
+    assert all(e["dur"] == pytest.approx(rows[0]["copy_ns"] / 1e3) for e in copies)
+    hidden = sum(
+        any(s["tid"] == c["tid"] and s["ts"] <= c["ts"] and c["ts"] + c["dur"] <= s["ts"] + s["dur"] for s in steps)
+        for c in copies
+    )
+    assert hidden > len(rows) / 2
+    for case in ("usual", "none"):
+        trace = (made(case) / "trace.json").read_text()
+        assert "copies to the device" not in trace and "copy of batch" not in trace
 
 
 def test_rows_of_the_trace_do_not_overlap(made):
