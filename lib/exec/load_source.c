@@ -57,6 +57,15 @@ size_t cm_load_offset(const size_t *part_nbytes, size_t nbatch, size_t p, size_t
 
 /* ---- opening ---- */
 
+/* A signed integer may be taken for an unsigned one: CF's _Unsigned. */
+static bool can_be_taken_for(const cm_dtype *stored, const cm_dtype *taken)
+{
+    cm_dtype as_signed = *taken;
+    if (taken->kind == CM_KIND_UINT && stored->kind == CM_KIND_INT)
+        as_signed.kind = CM_KIND_INT;
+    return cm_dtype_equal(&as_signed, stored);
+}
+
 static int check_part(const cm_load_arrays *in, const cm_sample_part *part, const cm_feed *feed,
                       cm_error *err)
 {
@@ -72,7 +81,7 @@ static int check_part(const cm_load_arrays *in, const cm_sample_part *part, cons
                        a->name);
     if (cm_dtype_is_vlen(&a->dtype))
         return cm_fail(err, CM_EUNSUPPORTED, "array %s: its elements have no fixed size", a->name);
-    if (feed != NULL && !cm_dtype_equal(&feed->src, &a->dtype))
+    if (feed != NULL && !can_be_taken_for(&a->dtype, &feed->src))
         return cm_fail(err, CM_EINVAL, "array %s: is converted from a type that it does not have",
                        a->name);
     return CM_OK;

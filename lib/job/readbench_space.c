@@ -71,8 +71,9 @@ static int join_dims(cm_bench_space *s, const cm_bench_data *d, cm_error *err)
         rc = add_dims(s, d->array[i], err);
     for (unsigned j = 0; j < s->space.rank && rc == CM_OK; j++)
         if (s->space.length[j] == 0)
-            rc = cm_fail(err, CM_EINVAL, "%s: dimension %s has no elements: nothing can be read",
-                         d->path, s->dim_name[j] != NULL ? s->dim_name[j] : "without a name");
+            rc = cm_fail(err, CM_EINVAL, "%s: %s%s has no elements: nothing can be read", d->path,
+                         s->dim_name[j] != NULL ? "dimension " : "",
+                         s->dim_name[j] != NULL ? s->dim_name[j] : "a dimension without a name");
     return rc;
 }
 
