@@ -166,8 +166,8 @@ bench: deps ## measure against peers and the roofline; writes build/bench/report
 lint: ## includes go down only, third-party headers in their place, sources formatted
 	@scripts/lint.sh
 
-format: ## clang-format over every source
-	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
+format: ## clang-format 14 over every source
+	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs scripts/clang-format.sh -i
 
 # The same programs, which look for libraries beside themselves.  DT_RPATH, unlike
 # DT_RUNPATH, holds for the libraries of libraries too.

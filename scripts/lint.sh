@@ -65,10 +65,10 @@ for file in $(git ls-files 'lib/*.[ch]' 'tools/*.[ch]' 'include/*.h'); do
     [ "$(wc -l <"$file")" -le 600 ] || complain "$file has more than 600 lines"
 done
 
-if command -v clang-format >/dev/null; then
-    git ls-files '*.c' '*.h' | xargs clang-format --dry-run -Werror || complain "run make format"
+if scripts/clang-format.sh --version >/dev/null 2>&1; then
+    git ls-files '*.c' '*.h' | xargs scripts/clang-format.sh --dry-run -Werror || complain "run make format"
 else
-    echo "lint: clang-format is not installed, formatting not checked" >&2
+    echo "lint: clang-format 14 is not installed, formatting not checked" >&2
 fi
 
 [ $fail -eq 0 ] && echo "lint: clean"
