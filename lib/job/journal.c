@@ -30,6 +30,14 @@ bool cm_journal_exists(const char *folder)
     return exists;
 }
 
+void cm_journal_remove(const char *folder)
+{
+    char *path = journal_path(folder, NULL);
+    if (path != NULL)
+        unlink(path);
+    free(path);
+}
+
 static int refuse_other(const cm_json *was, const cm_json *is, cm_error *err)
 {
     cm_json_iter it = cm_json_begin(is);

@@ -31,6 +31,8 @@ typedef struct cm_journal_list {
 
 /* True when FOLDER holds a journal. */
 bool cm_journal_exists(const char *folder);
+/* Removes it, if there is one: what it tells of is no longer there. */
+void cm_journal_remove(const char *folder);
 
 /* Begins one.  FINGERPRINT is an object, the LIST what the folder will hold.  MADE: the folder is ours. */
 int cm_journal_begin(const char *folder, const cm_json *fingerprint, const cm_journal_list *list,

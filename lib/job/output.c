@@ -115,6 +115,8 @@ void cm_output_discard(cm_output *out, const char *const *prefix, size_t n)
     for (size_t i = 0; i < n && !out->made; i++)
         cm_output_remove_below(out->store, prefix[i]);
     cm_store_prune(out->store, "", NULL);
+    /* What is gone cannot be resumed. */
+    cm_journal_remove(out->path);
     if (out->made)
         rmdir(out->path);
 }

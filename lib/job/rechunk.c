@@ -173,25 +173,51 @@ static void sum_written(cm_re_job *job)
     }
 }
 
-static int write_store(cm_re_job *job, cm_output *out, cm_error *err)
+/* What an unfinished run left without metadata is nobody's, and would be taken for chunks of the target. */
+static int clear_chunks(const cm_re_job *job, const cm_output *out, cm_error *err)
 {
-    cm_rechunk_report *r = job->report;
-    cm_journal *journal = NULL;
-    uint64_t foreign;
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && !out->resumes && !out->made && i < job->narrays; i++)
+        rc = cm_zarr_erase_chunks(out->store, job->array[i].node->path, &job->array[i].meta, err);
+    return rc;
+}
+
+/* What is there goes, and the target is a folder. */
+static int begin(cm_re_job *job, cm_output *out, cm_error *err)
+{
+    uint64_t foreign = 0;
     int rc = cm_re_into_begin(job->into, err);
+    job->begun = rc == CM_OK;
     if (rc == CM_OK)
         rc = cm_output_begin(out, &foreign, err);
     if (rc == CM_OK && foreign > 0)
         rc = cm_re_warn(job, err, "%llu files in %s are not the old store's and were left",
                         (unsigned long long)foreign, out->path);
-    if (rc == CM_OK && job->options->scratch == NULL) {
-        /* The target's folder is there now, and surely on the target's disk. */
+    return rc == CM_OK ? clear_chunks(job, out, err) : rc;
+}
+
+/* By the target's folder, which is there now, and surely on the target's disk. */
+static int plan(cm_re_job *job, cm_output *out, cm_error *err)
+{
+    if (job->options->scratch == NULL) {
         free(job->scratch);
-        job->scratch = cm_strdup(out->path, err);
-        rc = job->scratch == NULL ? CM_ENOMEM : CM_OK;
+        if ((job->scratch = cm_strdup(out->path, err)) == NULL)
+            return CM_ENOMEM;
     }
+    return cm_re_plan(job, out->store, err);
+}
+
+static int write_store(cm_re_job *job, cm_output *out, cm_error *err)
+{
+    cm_rechunk_report *r = job->report;
+    cm_journal *journal = NULL;
+    /* What is there and no part of the target goes only when the plan, which may be refused, is made. */
+    bool is_there = out->store != NULL && !out->resumes;
+    int rc = is_there ? plan(job, out, err) : CM_OK;
     if (rc == CM_OK)
-        rc = cm_re_plan(job, out->store, err);
+        rc = begin(job, out, err);
+    if (rc == CM_OK && !is_there)
+        rc = plan(job, out, err);
     if (rc == CM_OK)
         rc = open_journal(job, out, &journal, err);
     if (rc == CM_OK)
@@ -218,10 +244,15 @@ static void discard(cm_re_job *job, cm_output *out)
     const char **prefix = cm_calloc(job->narrays + 1, sizeof(prefix[0]), NULL);
     if (prefix == NULL)
         return;
-    /* An array that is the root has its chunks in "c"; nothing else in a folder that was there is ours. */
-    for (size_t i = 0; i < job->narrays; i++)
-        prefix[i] = job->array[i].node->path[0] != '\0' ? job->array[i].node->path : "c";
-    cm_output_discard(out, prefix, job->narrays);
+    size_t n = 0;
+    for (size_t i = 0; i < job->narrays; i++) {
+        const cm_re_array *a = &job->array[i];
+        if (a->node->path[0] != '\0')
+            prefix[n++] = a->node->path;
+        else if (out->store != NULL) /* nothing but its chunks in a folder that was there is ours */
+            cm_zarr_erase_chunks(out->store, "", &a->meta, NULL);
+    }
+    cm_output_discard(out, prefix, n);
     free(prefix);
 }
 
@@ -253,10 +284,11 @@ static int write_and_verify(cm_re_job *job, cm_output *out, cm_error *err)
     uint64_t start = cm_now_ns();
     int rc = write_store(job, out, err);
     /* What can be finished is left to be finished; everything else is removed. */
-    r->resumable = (rc == CM_ECANCELED || rc == CM_ENOSPC) && cm_journal_exists(out->path);
+    r->resumable = (rc == CM_ECANCELED || rc == CM_ENOSPC) && (job->begun || out->resumes) &&
+                   cm_journal_exists(out->path);
     if (rc == CM_ENOSPC && r->resumable)
         cm_fail(err, rc, "%s; --resume goes on when there is room", err == NULL ? "" : err->text);
-    if (rc != CM_OK && !r->resumable && !out->resumes) {
+    if (rc != CM_OK && job->begun && !r->resumable && !out->resumes) {
         release_writers(job);
         discard(job, out);
         cm_re_into_discard(job->into);
@@ -316,6 +348,8 @@ static int prepare(cm_re_job *job, cm_error *err)
         rc = cm_re_select(job, err);
     if (rc == CM_OK)
         rc = cm_re_layout(job, err);
+    if (rc == CM_OK)
+        rc = cm_re_notice(job, err);
     return rc;
 }
 

@@ -74,6 +74,7 @@ typedef struct cm_re_job {
     size_t text_nbytes;   /* of the longest chunk of strings that was moved */
     char *scratch;        /* folder */
     struct cm_re_into *into;
+    bool begun; /* the target is touched */
 } cm_re_job;
 
 /* rechunk_into.c: a target inside a store. */
@@ -118,6 +119,9 @@ int cm_re_select(cm_re_job *job, cm_error *err);
 /* True for a group that the target has too. */
 bool cm_re_wants_group(const cm_re_job *job, const char *path);
 const cm_shard_spec *cm_re_sharding(const cm_zarr_meta *meta); /* NULL: no shards */
+
+/* rechunk_notice.c: warns of what comes out otherwise than a reader might expect. */
+int cm_re_notice(cm_re_job *job, cm_error *err);
 
 /* rechunk_layout.c: chunks, shards, codecs and metadata of the target. */
 int cm_re_layout(cm_re_job *job, cm_error *err);

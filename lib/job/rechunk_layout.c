@@ -169,9 +169,8 @@ static int chunk_codecs(const cm_re_array *a, cm_codec_spec **out, size_t *n, cm
         return cm_codec_choice_specs(&a->codec, &m->dtype, out, n, err);
     if (has_sharding(spec, *n) && !chunks_stay(a))
         return cm_fail(err, CM_EUNSUPPORTED,
-                       "array %s: its shards lie inside other codecs, which are not cut otherwise; "
-                       "name a --codec for it",
-                       a->node->path);
+                       "its shards lie inside other codecs, which are not cut otherwise; name a "
+                       "--codec for it");
     return cm_codec_specs_copy(spec, *n, out, err);
 }
 

@@ -1,7 +1,7 @@
 /*
  * The metadata of the target, written when all chunks are there.  Codecs that
- * stay are written in the words that the source has for them: what it leaves to
- * a default, and members that are not known here, are for other readers too.
+ * stay are written in the words that the source has for them, and members that
+ * are not known here stay: they are for other readers too.
  */
 #include <stdlib.h>
 
@@ -71,26 +71,46 @@ static int keep_v2(const cm_re_array *a, cm_json *doc, cm_error *err)
     return rc;
 }
 
-/* A's metadata into *OUT, which borrows all of it but, where that is another, RAW. */
-static int keep_codecs(const cm_re_array *a, cm_zarr_meta *out, cm_error *err)
+/* ---- members as the source has them ---- */
+
+static int to_json(const cm_zarr_meta *meta, cm_json **doc, cm_error *err)
 {
-    cm_json *doc = NULL, *attrs = NULL;
-    bool v3 = a->meta.zarr_format == 3;
-    *out = a->meta;
-    if (a->how == CM_RE_OBJECTS || !a->same_codec || a->node->meta.raw == NULL ||
-        a->node->meta.zarr_format != a->meta.zarr_format)
-        return CM_OK;
-    int rc = v3 ? cm_zarr_meta_to_v3(&a->meta, &doc, err)
-                : cm_zarr_meta_to_v2(&a->meta, &doc, &attrs, err);
+    cm_json *attrs = NULL;
+    if (meta->zarr_format == 3)
+        return cm_zarr_meta_to_v3(meta, doc, err);
+    int rc = cm_zarr_meta_to_v2(meta, doc, &attrs, err);
     cm_json_free(attrs);
+    return rc;
+}
+
+/* Members that are not known here, and need not be: NCZarr has its dimensions in such. */
+static int keep_members(const cm_json *raw, cm_json *doc, cm_error *err)
+{
+    int rc = CM_OK;
+    for (cm_json_iter it = cm_json_begin(raw); rc == CM_OK && cm_json_next(&it);)
+        if (it.value != NULL && !cm_json_has(doc, it.name))
+            rc = cm_json_set(doc, it.name, cm_json_copy(it.value), err);
+    return rc;
+}
+
+/* What META, of array A or (NULL) of a group, comes to in the words of WAS, into *RAW; NULL: in none of them. */
+static int keep_words(const cm_zarr_meta *was, const cm_re_array *a, const cm_zarr_meta *meta,
+                      cm_json **raw, cm_error *err)
+{
+    cm_json *doc = NULL;
+    *raw = NULL;
+    if (was->verbatim || was->raw == NULL || was->zarr_format != meta->zarr_format)
+        return CM_OK;
+    int rc = to_json(meta, &doc, err);
+    if (rc == CM_OK && a != NULL && a->same_codec)
+        rc = meta->zarr_format == 3 ? keep_v3(a, doc, err) : keep_v2(a, doc, err);
     if (rc == CM_OK)
-        rc = v3 ? keep_v3(a, doc, err) : keep_v2(a, doc, err);
+        rc = keep_members(was->raw, doc, err);
     if (rc != CM_OK) {
         cm_json_free(doc);
         return rc;
     }
-    out->raw = doc;
-    out->verbatim = true;
+    *raw = doc;
     return CM_OK;
 }
 
@@ -107,7 +127,30 @@ static int add_groups(const cm_re_job *job, cm_zarr_meta *group, cm_zarr_entry *
         rc = cm_zarr_meta_copy(&node->meta, &group[i], err);
         if (rc == CM_OK && !(node->meta.verbatim && node->meta.zarr_format == job->zarr_format))
             rc = cm_zarr_meta_set_format(&group[i], job->zarr_format, err);
+        cm_json *raw = NULL;
+        if (rc == CM_OK)
+            rc = keep_words(&node->meta, NULL, &group[i], &raw, err);
+        if (raw != NULL) {
+            cm_json_free(group[i].raw);
+            group[i].raw = raw;
+            group[i].verbatim = true;
+        }
         entry[(*n)++] = (cm_zarr_entry){node->path, &group[i]};
+    }
+    return rc;
+}
+
+/* A's metadata into *OUT, which borrows all of it but, where that is another, RAW. */
+static int describe_array(const cm_re_array *a, cm_zarr_meta *out, cm_error *err)
+{
+    cm_json *raw = NULL;
+    *out = a->meta;
+    if (a->how == CM_RE_OBJECTS)
+        return CM_OK;
+    int rc = keep_words(&a->node->meta, a, &a->meta, &raw, err);
+    if (raw != NULL) {
+        out->raw = raw;
+        out->verbatim = true;
     }
     return rc;
 }
@@ -123,7 +166,7 @@ int cm_re_write_metadata(cm_re_job *job, cm_store *store, cm_error *err)
     if (rc == CM_OK)
         rc = add_groups(job, group, entry, &n, err);
     for (size_t i = 0; rc == CM_OK && i < job->narrays; i++) {
-        rc = keep_codecs(&job->array[i], &array[i], err);
+        rc = describe_array(&job->array[i], &array[i], err);
         entry[n++] = (cm_zarr_entry){job->array[i].node->path, &array[i]};
     }
     if (rc == CM_OK && job->options->durable)

@@ -377,6 +377,7 @@ def test_overwrite_that_fails_early_loses_nothing(store, out, tmp_path):
     before = rechunked.files(out)
     run("--overwrite", tmp_path / "absent.zarr", out).fails(1, "absent.zarr")
     run("--overwrite", "--chunks", "nosuch=3", store, out).fails(2, "nosuch")
+    run("--overwrite", "--memory", "1MiB", store, out).fails(1, "memory")
     assert rechunked.files(out) == before
 
 

@@ -153,6 +153,43 @@ def test_killed_with_scratch_files(tmp_path, out):
     assert os.listdir(scratch) == [] and sorted(os.listdir(tmp_path)) == ["in.zarr", out.name, "scratch"]
 
 
+@pytest.mark.parametrize("fmt", [3, 2])
+def test_chunks_of_what_was_killed_are_no_chunks_of_what_comes_after(tmp_path, out, fmt):
+    """The array is the root, in a folder that was there, and the next source lacks chunks."""
+    noise, sparse = tmp_path / "noise.zarr", tmp_path / "sparse.zarr"
+    a = zarr.create_array(str(noise), shape=(16, 256, 256), chunks=(16, 16, 16), dtype="f4", zarr_format=fmt)
+    a[...] = np.random.default_rng(1).random(a.shape, "f4")
+    b = zarr.create_array(str(sparse), shape=a.shape, chunks=(8, 64, 64), dtype="f4", zarr_format=fmt, fill_value=0)
+    b[8:, 64:128] = 1
+    out.mkdir()
+    options = ["--overwrite", "--verify", "none", "--chunks", "4x64x64"]
+    process = subprocess.Popen(
+        [tool.program("rechunk"), "-q", *options, "-j", "1", "--codec", "zstd:19", str(noise), str(out)],
+        env=tool.environment(),
+    )
+    while process.poll() is None and sum(len(files) for _, _, files in os.walk(out)) < 10:
+        time.sleep(0.001)
+    process.kill()
+    process.wait()
+    assert not tool.opens_as_store(out)
+    run(*options, sparse, out).ok()
+    assert np.array_equal(zarr.open_array(out, mode="r")[...], b[...])
+
+
+@pytest.mark.parametrize("fmt", [3, 2])
+def test_nothing_is_left_in_a_folder_that_was_there(tmp_path, out, fmt):
+    """The array is the root, its last chunk is corrupt, and the folder holds a file of someone else."""
+    source = tmp_path / "in.zarr"
+    a = zarr.create_array(str(source), shape=(64, 64), chunks=(8, 64), dtype="f4", zarr_format=fmt)
+    a[...] = np.random.default_rng(1).random(a.shape, "f4")
+    (source / ("c/7/0" if fmt == 3 else "7.0")).write_bytes(b"no such chunk")
+    zarr.create_array(str(out), data=np.arange(3), zarr_format=fmt)
+    (out / "notes.txt").write_text("mine")
+    done = run("--overwrite", "-j", "1", "--chunks", "4x8", source, out)
+    assert done.status == 1 and "7/0" in done.err
+    assert os.listdir(out) == ["notes.txt"]
+
+
 # ---- no space ---------------------------------------------------------------------------------------
 
 

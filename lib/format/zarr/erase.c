@@ -161,6 +161,13 @@ static int visit_chunk(void *context, const char *name, bool is_prefix, cm_error
     return rc;
 }
 
+int cm_zarr_erase_chunks(cm_store *store, const char *path, const cm_zarr_meta *meta, cm_error *err)
+{
+    chunk_walk chunks = {store, meta, path, 0};
+    int rc = cm_store_list(store, path, visit_chunk, &chunks, err);
+    return rc == CM_ENOTFOUND ? CM_OK : rc;
+}
+
 /* ---- nodes ---- */
 
 typedef struct node_walk {
@@ -201,10 +208,8 @@ static int erase_node(cm_store *store, const char *path, unsigned depth, cm_erro
     }
     if (rc == CM_OK && kind != FOLDER_FOREIGN)
         rc = remove_metadata(store, path, err);
-    if (rc == CM_OK && kind == FOLDER_ARRAY) {
-        chunk_walk chunks = {store, &meta, path, 0};
-        rc = cm_store_list(store, path, visit_chunk, &chunks, err);
-    }
+    if (rc == CM_OK && kind == FOLDER_ARRAY)
+        rc = cm_zarr_erase_chunks(store, path, &meta, err);
     cm_zarr_meta_release(&meta);
     return rc == CM_ENOTFOUND ? CM_OK : rc;
 }

@@ -70,6 +70,9 @@ int cm_zarr_meta_to_v3(const cm_zarr_meta *meta, cm_json **out, cm_error *err);
 /* .zarray or .zgroup into *OUT and .zattrs into *ATTRS (NULL when there is nothing to say). */
 int cm_zarr_meta_to_v2(const cm_zarr_meta *meta, cm_json **out, cm_json **attrs, cm_error *err);
 
+/* The attribute in which version 2 has the names of dimensions, by xarray's convention. */
+#define CM_ZARR_V2_DIMENSIONS "_ARRAY_DIMENSIONS"
+
 /* "c/1/2", "1.2", "c", "0": the key of chunk COORD relative to its array.  BUF of CM_CHUNK_KEY_SIZE suffices. */
 #define CM_CHUNK_KEY_SIZE (CM_MAX_RANK * 21 + 2)
 char *cm_zarr_chunk_key(const cm_zarr_meta *meta, const uint64_t *coord, char *buf, size_t size);

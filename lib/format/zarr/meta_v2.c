@@ -9,7 +9,7 @@
 
 #include "format/zarr/internal.h"
 
-#define DIMENSIONS "_ARRAY_DIMENSIONS"
+#define DIMENSIONS CM_ZARR_V2_DIMENSIONS
 
 /* ---- reading ---- */
 

@@ -33,6 +33,8 @@ typedef struct cm_zarr_tree {
  * name the key, not the store.
  */
 int cm_zarr_open(cm_store *store, cm_zarr_tree *out, cm_error *err);
+/* The same by walking the folders, whatever consolidated metadata say. */
+int cm_zarr_open_folders(cm_store *store, int zarr_format, cm_zarr_tree *out, cm_error *err);
 void cm_zarr_tree_release(cm_zarr_tree *tree);
 const cm_zarr_node *cm_zarr_find(const cm_zarr_tree *tree, const char *path);
 

@@ -397,6 +397,15 @@ static int open_implied(cm_zarr_tree *tree, cm_error *err)
                    "no Zarr store: neither zarr.json, .zgroup, .zarray nor .zmetadata is there");
 }
 
+int cm_zarr_open_folders(cm_store *store, int zarr_format, cm_zarr_tree *out, cm_error *err)
+{
+    *out = (cm_zarr_tree){.store = store, .zarr_format = zarr_format};
+    int rc = walk_all(out, err);
+    if (rc)
+        cm_zarr_tree_release(out);
+    return rc;
+}
+
 int cm_zarr_open(cm_store *store, cm_zarr_tree *out, cm_error *err)
 {
     *out = (cm_zarr_tree){.store = store};

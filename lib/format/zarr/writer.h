@@ -107,5 +107,8 @@ int cm_zarr_objects_copy(cm_store *from, const char *from_path, cm_store *to, co
  * *foreign counts the files that were left because they are not the store's.
  */
 int cm_zarr_erase(cm_store *store, uint64_t *foreign, cm_error *err);
+/* Removes the objects at PATH whose keys are those of chunks of an array that META describes. */
+int cm_zarr_erase_chunks(cm_store *store, const char *path, const cm_zarr_meta *meta,
+                         cm_error *err);
 
 #endif
