@@ -156,23 +156,38 @@ int cm_worker_put(cm_worker *w, const cm_transfer *t, uint64_t number, const uin
     return rc;
 }
 
-static int encode_and_put(cm_worker *w, const cm_transfer *t, const cm_grid *grid, uint64_t number,
-                          const uint8_t *data, cm_error *err)
+/* Whether the encoded bytes in W give back the elements DATA, of which those in VALID count. */
+static int check_return(cm_worker *w, const cm_transfer *t, const cm_grid *grid,
+                        const cm_box *valid, const uint8_t *data, size_t nbytes, cm_error *err)
+{
+    uint8_t *back = w->converted.data;
+    int rc = cm_chain_decode(cm_zarr_writer_chain(t->target), w->ctx, w->encoded.data, nbytes, 0,
+                             back, err);
+    if (rc != CM_OK)
+        return rc;
+    pad(grid, valid, back, t->target_type.nbytes, t->target_fill);
+    if (memcmp(back, data, grid->chunk_nelem * t->target_type.nbytes) == 0)
+        return CM_OK;
+    return cm_fail(err, CM_EUNSUPPORTED,
+                   "its codecs round or clip, and do not give back what they get here, such as the "
+                   "fill value of missing chunks; name another --codec");
+}
+
+/* *data, elements, becomes what is stored: the same or W's encoded bytes. */
+static int encode(cm_worker *w, const cm_transfer *t, const cm_grid *grid, uint64_t number,
+                  const cm_box *valid, uint8_t **data, size_t *nbytes, cm_error *err)
 {
     const cm_chain *chain = cm_zarr_writer_chain(t->target);
-    if (t->skip_empty &&
-        cm_all_equal(data, grid->chunk_nelem, t->target_type.nbytes, t->target_fill))
-        return cm_transfer_skip(t, number, err);
-    size_t nbytes = grid->chunk_nelem * t->target_type.nbytes;
-    if (!cm_chain_is_raw(chain)) {
-        uint64_t start = cm_now_ns();
-        int rc = cm_chain_encode(chain, w->ctx, data, w->encoded.data, &nbytes, err);
-        cm_worker_stage(w, CM_STAGE_ENCODE, t, number, start);
-        if (rc != CM_OK)
-            return rc;
-        data = w->encoded.data;
-    }
-    return cm_worker_put(w, t, number, data, nbytes, err);
+    *nbytes = grid->chunk_nelem * t->target_type.nbytes;
+    if (cm_chain_is_raw(chain))
+        return CM_OK;
+    uint64_t start = cm_now_ns();
+    int rc = cm_chain_encode(chain, w->ctx, *data, w->encoded.data, nbytes, err);
+    if (rc == CM_OK && t->must_return)
+        rc = check_return(w, t, grid, valid, *data, *nbytes, err);
+    cm_worker_stage(w, CM_STAGE_ENCODE, t, number, start);
+    *data = w->encoded.data;
+    return rc;
 }
 
 int cm_worker_deliver(cm_worker *w, const cm_transfer *t, uint64_t number, const uint64_t *coord,
@@ -180,15 +195,21 @@ int cm_worker_deliver(cm_worker *w, const cm_transfer *t, uint64_t number, const
 {
     const cm_grid *grid = cm_zarr_writer_grid(t->target);
     uint8_t *data;
+    size_t nbytes;
     int rc = finish_elements(w, t, grid, cm_grid_is_edge(grid, coord), valid, elements, &data, err);
+    if (rc == CM_OK && t->skip_empty &&
+        cm_all_equal(data, grid->chunk_nelem, t->target_type.nbytes, t->target_fill))
+        return cm_transfer_skip(t, number, err);
+    if (rc == CM_OK)
+        rc = encode(w, t, grid, number, valid, &data, &nbytes, err);
     if (rc != CM_OK) {
         char text[CM_MAX_RANK * 21];
-        cm_error_prefix(err, "variable %s: chunk %s of the output", t->source->name,
+        cm_error_prefix(err, "variable %s: chunk %s of the output", cm_transfer_name(t),
                         cm_coord_text(grid->rank, coord, text, sizeof(text)));
         return rc;
     }
     /* The writer's errors say where. */
-    return encode_and_put(w, t, grid, number, data, err);
+    return cm_worker_put(w, t, number, data, nbytes, err);
 }
 
 void cm_transfer_count_delivered(const cm_transfer *t, uint64_t nchunks, uint64_t nelem)

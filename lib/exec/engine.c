@@ -68,6 +68,11 @@ int cm_transfer_skip(const cm_transfer *t, uint64_t chunk, cm_error *err)
     return rc;
 }
 
+const char *cm_transfer_name(const cm_transfer *t)
+{
+    return t->source->name[0] != '\0' ? t->source->name : "/";
+}
+
 bool cm_transfer_is_absent(const cm_transfer *t, uint64_t number)
 {
     if (t->present != NULL)

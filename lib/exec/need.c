@@ -108,11 +108,13 @@ void cm_transfer_worker_need(const cm_transfer *t, size_t piece_nbytes, cm_worke
     if (!cm_chain_is_raw(chain) || t->pass == CM_PASS_GZIP) {
         need->encoded = max_size(need->encoded, encoded_bound(t));
         need->encoding = max_size(need->encoding, cm_chain_encode_memory(chain));
+        if (t->must_return)
+            need->decoding = max_size(need->decoding, cm_chain_decode_memory(chain));
     }
     if (cm_transfer_packs(t))
         need->packed = max_size(need->packed, cm_transfer_target_batch(t) * encoded_bound(t));
     size_t chunk_nelem = cm_zarr_writer_grid(t->target)->chunk_nelem;
-    if (t->conversion != NULL)
+    if (t->conversion != NULL || t->must_return)
         need->converted = max_size(need->converted, chunk_nelem * t->target_type.nbytes);
 }
 

@@ -47,6 +47,7 @@ typedef struct cm_transfer {
     const cm_conversion *conversion; /* NULL: elements are carried over bit for bit */
     const uint8_t *target_fill;      /* one element: pads edge chunks; NULL: zeros do */
     bool skip_empty;                 /* chunks that hold only target_fill may be left out */
+    bool must_return; /* what is encoded must decode to the same elements; without a conversion */
     bool
         absent_is_empty; /* an unallocated source chunk becomes target_fill: skip_empty holds without looking */
     int (*on_skip)(void *context, uint64_t chunk,
@@ -68,6 +69,8 @@ typedef struct cm_transfer {
     bool absence_known;   /* that was looked for, chunk by chunk, by the first plan */
 } cm_transfer;
 
+/* What messages call it: the root is "/". */
+const char *cm_transfer_name(const cm_transfer *t);
 /* True when source chunk NUMBER is known to be unallocated. */
 bool cm_transfer_is_absent(const cm_transfer *t, uint64_t number);
 

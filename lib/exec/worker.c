@@ -203,7 +203,7 @@ int cm_worker_decode(cm_worker *w, const cm_transfer *t, const cm_fetch_item *it
         uint64_t at[CM_MAX_RANK];
         char text[CM_MAX_RANK * 21];
         cm_grid_coord(&source->grid, item->number, at);
-        cm_error_prefix(err, "variable %s: chunk %s", source->name,
+        cm_error_prefix(err, "variable %s: chunk %s", cm_transfer_name(t),
                         cm_coord_text(source->rank, at, text, sizeof(text)));
     }
     return rc;

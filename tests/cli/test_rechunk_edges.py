@@ -6,6 +6,7 @@ import numcodecs
 import numpy as np
 import pytest
 import zarr
+import zarr.codecs.numcodecs
 
 from support import paths, rechunked, tool
 
@@ -129,6 +130,44 @@ def test_codecs_of_version_3_stay_as_written(tmp_path, out, codecs, before, afte
         written = written[0]["configuration"]["codecs"]
     assert written == codecs
     assert np.array_equal(zarr.open_array(out, mode="r")[...], DATA)
+
+
+def test_a_shuffle_that_no_other_reader_would_undo(tmp_path, out):
+    """numcodecs refuses bytes that are no multiple of the element size."""
+    values = np.arange(12 * 7, dtype="i2").reshape(12, 7)
+    shuffle = zarr.codecs.numcodecs.Shuffle(elementsize=4)
+    zarr.create_array(tmp_path / "in.zarr", data=values, chunks=(2, 7), compressors=[shuffle])
+    done = tool.run("rechunk", "--chunks", "3x5", tmp_path / "in.zarr", out).fails(1, "no multiple")
+    assert "array /: codec shuffle" in done.err and not out.exists()
+    tool.run("rechunk", "--dry-run", "--chunks", "3x5", tmp_path / "in.zarr", out).fails(1, "no multiple")
+    rechunked.run(tmp_path / "in.zarr", out, "--chunks", "4x5")
+    assert np.array_equal(zarr.open_array(out, mode="r")[...], values)
+
+
+ROUNDING = {
+    "offset": zarr.codecs.numcodecs.FixedScaleOffset(offset=280, scale=1000, dtype="f4", astype="u2"),
+    "digits": zarr.codecs.numcodecs.Quantize(digits=2, dtype="f4"),
+    "bits": zarr.codecs.numcodecs.BitRound(keepbits=3),
+    "type": zarr.codecs.numcodecs.AsType(encode_dtype="f2", decode_dtype="f4"),
+}
+
+
+@pytest.mark.parametrize("layout", [["--chunks", "6x6"], ["--chunks", "24x16", "--shards", "24x16"]])
+@pytest.mark.parametrize("name", ROUNDING)
+def test_codecs_that_round_lose_nothing(tmp_path, out, name, layout):
+    """What was rounded comes back; a fill value that was never rounded is refused where it would be."""
+    a = zarr.create_array(
+        tmp_path / "in.zarr", shape=(24, 16), chunks=(4, 4), dtype="f4", filters=[ROUNDING[name]], fill_value=0.1
+    )
+    a[:12, :8] = (280 + np.sin(np.arange(24 * 16) / 50)).reshape(24, 16)[:12, :8]
+    done = tool.run("rechunk", "--verify", "none", *layout, tmp_path / "in.zarr", out)
+    done.fails(1, "name another --codec")
+    assert "array /: chunk" in done.err or "variable /: chunk" in done.err
+    assert not out.exists()
+    rechunked.run(tmp_path / "in.zarr", out, "--verify", "full", "--codec", "zstd", *layout)
+    a[...] = (280 + np.sin(np.arange(24 * 16) / 50)).reshape(24, 16)
+    rechunked.run(tmp_path / "in.zarr", out, "--overwrite", "--verify", "full", *layout)
+    assert np.array_equal(zarr.open_array(out, mode="r")[...], a[...])
 
 
 def test_another_codec_is_written_whole(tmp_path, out):
