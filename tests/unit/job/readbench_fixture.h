@@ -47,9 +47,8 @@ typedef struct field {
     field_type type;
     unsigned absent_of; /* every so many chunks one is not stored; 0: none */
     unsigned fill_of;   /* every so many elements one is FIELD_FILL; 0: none */
-    bool packed;        /* scale_factor 0.5, add_offset 3 */
+    unsigned packed;    /* 1: scale_factor 0.5, add_offset 3; 2: and _Unsigned: below 0 are large */
     bool plain;         /* not compressed */
-    bool is_unsigned;   /* by the attribute _Unsigned: packed numbers below 0 are large ones */
 } field;
 
 typedef enum container {
@@ -224,7 +223,7 @@ static void set_meta(const field *f, int zarr_format, cm_zarr_meta *m)
         OK(cm_json_set(m->attrs, "scale_factor", cm_json_double(0.5), err));
         OK(cm_json_set(m->attrs, "add_offset", cm_json_double(3), err));
     }
-    if (f->is_unsigned)
+    if (f->packed == 2)
         OK(cm_json_set(m->attrs, "_Unsigned", cm_json_string("true"), err));
     if (f->fill_of > 0)
         OK(cm_json_set(m->attrs, "_FillValue", cm_json_i64(FIELD_FILL), err));
@@ -304,7 +303,7 @@ static void define_variable(int ncid, const field *f, bool classic, int *varid)
         NC(nc_put_att_double(ncid, *varid, "scale_factor", NC_DOUBLE, 1, &scale));
         NC(nc_put_att_double(ncid, *varid, "add_offset", NC_DOUBLE, 1, &offset));
     }
-    if (f->is_unsigned)
+    if (f->packed == 2)
         NC(nc_put_att_text(ncid, *varid, "_Unsigned", 4, "true"));
     if (f->fill_of > 0) {
         const int fill = FIELD_FILL;

@@ -348,6 +348,43 @@ static void test_cancel(void **state)
     free(store);
 }
 
+/* Batches that are ready are no reason to go on: their steps would be of no length. */
+static void test_cancel_ends_at_a_step(void **state)
+{
+    static const struct {
+        const char *device;
+        bool no_overlap, device_step;
+    } rows[] = {
+        {NULL, false, false}, {"host", false, false}, {"host", true, false}, {"host", false, true}};
+    (void)state;
+    char *store = make_store("steps.zarr", ZARR_V3, &cube, 1);
+    const char *const list[] = {store};
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        cm_readbench_options o = quick_options(list, 1);
+        cm_readbench_report r;
+        cm_error err = {0};
+        pthread_t thread;
+        unsigned nshort = 0;
+        cm_monitor *m = cm_monitor_create(NULL);
+        o.sample = "t=3,y=6,x=8";
+        o.step_forward = 0.12;
+        o.device = rows[k].device;
+        o.no_overlap = rows[k].no_overlap;
+        o.device_step = rows[k].device_step;
+        assert_int_equal(pthread_create(&thread, NULL, cancel_soon, m), 0);
+        assert_int_equal(cm_readbench(&o, m, &r, &err), CM_ECANCELED);
+        pthread_join(thread, NULL);
+        const cm_readbench_session *s = &r.session[0];
+        assert_in_range(s->nrecords, 1, 4);
+        for (size_t i = 0; i < s->nrecords; i++)
+            nshort += s->record[i].done_ns - s->record[i].ready_ns < 100000000;
+        assert_true(nshort <= 1); /* the one that was cut short */
+        cm_readbench_report_release(&r);
+        cm_monitor_free(m);
+    }
+    free(store);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +394,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_missing_chunks),
         cmocka_unit_test(test_killed_workers),
         cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_cancel_ends_at_a_step),
     };
     const int served = serve_if_worker(argc, argv);
     if (served >= 0)

@@ -7,11 +7,11 @@
 #include <math.h>
 
 static const field fields[] = {
-    {"v", "tyx", {15, 16, 18}, {4, 5, 7}, {0}, FIELD_INT16, 0, 5, true, 0, true},
-    {"u", "tyx", {15, 16, 18}, {2, 16, 9}, {0}, FIELD_FLOAT32, 0, 3, 0, 0, 0},
-    {"s", "yx", {16, 18}, {16, 18}, {0}, FIELD_INT32, 0, 0, 0, 0, 0},
-    {"m", "t", {15}, {4}, {0}, FIELD_FLOAT32, 0, 0, 0, 0, 0},
-    {"k", "k", {6}, {6}, {0}, FIELD_INT32, 0, 0, 0, 0, 0}};
+    {"v", "tyx", {15, 16, 18}, {4, 5, 7}, {0}, FIELD_INT16, 0, 5, 2, 0},
+    {"u", "tyx", {15, 16, 18}, {2, 16, 9}, {0}, FIELD_FLOAT32, 0, 3, 0, 0},
+    {"s", "yx", {16, 18}, {16, 18}, {0}, FIELD_INT32, 0, 0, 0, 0},
+    {"m", "t", {15}, {4}, {0}, FIELD_FLOAT32, 0, 0, 0, 0},
+    {"k", "k", {6}, {6}, {0}, FIELD_INT32, 0, 0, 0, 0}};
 enum {
     NFIELDS = sizeof fields / sizeof fields[0]
 };
@@ -159,7 +159,7 @@ static size_t expected_element(const feed_row *row, const field *f, const uint64
                                uint8_t *out)
 {
     const int n = field_number(f, at);
-    const int stored = row->unpack && f->is_unsigned && n < 0 ? n + 65536 : n;
+    const int stored = row->unpack && f->packed == 2 && n < 0 ? n + 65536 : n;
     const double x = row->unpack && f->packed ? stored * 0.5 + 3 : n;
     const bool is_fill = row->fill && f->fill_of > 0 && n == FIELD_FILL;
     const bool is_half = row->cast != NULL && strcmp(row->cast, "float16") == 0;
