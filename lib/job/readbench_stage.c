@@ -61,7 +61,8 @@ static int describe(cm_bench *b, cm_error *err)
     out->kind = cm_strdup(info->text, err);
     out->name = cm_strdup(info->name, err);
     out->driver =
-        cm_asprintf(err, "%s%s%s", info->driver, info->api[0] ? ", CUDA " : "", info->api);
+        cm_asprintf(err, "%s%s%s%s", info->driver, info->driver[0] && info->api[0] ? ", " : "",
+                    info->api[0] ? "CUDA " : "", info->api);
     if (out->kind == NULL || out->name == NULL || out->driver == NULL)
         return CM_ENOMEM;
     for (unsigned i = 0; i < b->setting.ranks; i++) {

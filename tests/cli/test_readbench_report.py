@@ -316,6 +316,17 @@ def test_the_summary_says_it_all():
     assert not re.search(r"\b(nan|inf)\b", out, re.I)
 
 
+def test_the_summary_says_what_a_device_was_and_cost():
+    lines = [re.split("  +", line.strip()) for line in run("device").ok().out.splitlines()]
+    said = dict(line for line in lines if len(line) == 2)
+    assert said["device"] == "a second memory of this machine"
+    assert said["driver"] == "550.54.15, CUDA 12.4"
+    assert said["page-locked, apart"] == "64.00 MiB in 12.5 ms"
+    assert said["plain pinned copy here"] == "11.0 GB/s"
+    assert said["reading again and comparing"] == "8.00 GB/s"
+    assert "page-locked" not in run("usual").ok().out
+
+
 def test_several_stand_beside_each_other():
     out = run("two").ok().out
     assert re.search(r"^ +era5\.nc +era5\.zarr$", out, re.M)

@@ -304,6 +304,23 @@ ITEM(device_name)
     return s->device.used && (s->device.name || s->device.kind);
 }
 
+ITEM(driver)
+{
+    snprintf(buf, size, "%s", s->device.driver ? s->device.driver : "");
+    return s->device.used && *buf != '\0';
+}
+
+/* Once, before the first batch: it is in no rate. */
+ITEM(locked)
+{
+    char n[32], t[32];
+    if (!s->device.used || !(s->device.locked_nbytes > 0))
+        return false;
+    snprintf(buf, size, "%s in %s", cm_format_size((uint64_t)s->device.locked_nbytes, n, sizeof(n)),
+             cm_format_time(s->device.lock_seconds, t, sizeof(t)));
+    return true;
+}
+
 ITEM(copied)
 {
     return s->device.used && rate(s->device.copied, buf, size);
@@ -339,6 +356,11 @@ ITEM(validated)
              cm_format_size(s->device.validated_nbytes, n, sizeof(n)),
              cm_format_count(s->device.mismatches, m, sizeof(m)));
     return true;
+}
+
+ITEM(validated_at)
+{
+    return s->device.validated_batches > 0 && rate(s->device.validated_rate, buf, size);
 }
 
 const readbench_item READBENCH_ITEMS[] = {
@@ -383,12 +405,15 @@ const readbench_item READBENCH_ITEMS[] = {
     {NULL, "failed", failed, false, NULL},
     {NULL, "workers that died", deaths, false, NULL},
     {"Device", "device", device_name, false, NULL},
+    {NULL, "driver", driver, false, NULL},
+    {NULL, "page-locked, apart", locked, false, NULL},
     {NULL, "batches copied at", copied, false, NULL},
     {NULL, "plain pinned copy here", link_pinned, false, NULL},
     {NULL, "plain pageable copy here", link_pageable, false, NULL},
     {NULL, "copying during steps", overlap, false, NULL},
     {NULL, "waiting for copies p95", copy_wait, false, NULL},
     {"Validation", "compared", validated, false, NULL},
+    {NULL, "reading again and comparing", validated_at, false, NULL},
     {NULL, NULL, NULL, false, NULL},
 };
 

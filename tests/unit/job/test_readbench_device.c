@@ -202,6 +202,7 @@ static void test_a_gpu_gets_everything_back(void **state)
         for (size_t k = 0; k < r.nsessions; k++) {
             const cm_readbench_device *d = &r.session[k].device;
             assert_string_equal(d->name, "fake device 1");
+            assert_string_equal(d->driver, "CUDA 12.4");
             assert_true(d->locked_nbytes > 0);
             assert_true(d->copied > 0);
             assert_int_equal(d->mismatches, 0);
