@@ -82,6 +82,29 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
+/*
+ * Hands on N > 0 bytes; *END: how many were taken.  Strict: no comments, no trailing
+ * commas or text; NaN and the infinities still pass.  json-c 0.18 takes bytes above 127
+ * for control characters where it is strict (its issue 875).  They stand in strings
+ * alone, where strictness has nothing to say of them.
+ */
+static struct json_object *feed(struct json_tokener *tok, const char *text, size_t n, size_t *end)
+{
+    struct json_object *tree;
+    size_t pos = 0, stop = 0;
+    do {
+        const bool ascii = (unsigned char)text[pos] < 128;
+        while (stop < n && ((unsigned char)text[stop] < 128) == ascii)
+            stop++;
+        json_tokener_set_flags(tok, ascii ? JSON_TOKENER_STRICT : 0);
+        tree = json_tokener_parse_ex(tok, text + pos, (int)(stop - pos));
+        *end = pos + json_tokener_get_parse_end(tok);
+        pos = stop;
+    } while (pos < n && json_tokener_get_error(tok) == json_tokener_continue);
+    json_tokener_set_flags(tok, JSON_TOKENER_STRICT);
+    return tree;
+}
+
 static int parse_pieces(struct json_tokener *tok, const char *text, size_t n, cm_json **out,
                         cm_error *err)
 {
@@ -95,9 +118,9 @@ static int parse_pieces(struct json_tokener *tok, const char *text, size_t n, cm
         if (fit == INT_TOO_LARGE)
             return cm_fail(err, CM_EFORMAT, "JSON: the integer at byte %zu does not fit 64 bits",
                            token);
-        tree = json_tokener_parse_ex(tok, text + pos, (int)(end - pos));
+        tree = feed(tok, text + pos, end - pos, &bad);
         state = json_tokener_get_error(tok);
-        bad = pos + json_tokener_get_parse_end(tok);
+        bad += pos;
         if (state == json_tokener_continue && fit == INT_IS_DOUBLE) {
             tree = json_tokener_parse_ex(tok, ".0", 2);
             state = json_tokener_get_error(tok);
@@ -136,8 +159,6 @@ int cm_json_parse(const void *text, size_t nbytes, cm_json **out, cm_error *err)
     struct json_tokener *tok = json_tokener_new_ex(CM_JSON_MAX_DEPTH + 1);
     if (!tok)
         return cm_fail(err, CM_ENOMEM, "no memory to parse JSON");
-    /* Strict: no comments, no trailing commas or text; NaN and the infinities still pass. */
-    json_tokener_set_flags(tok, JSON_TOKENER_STRICT);
     int rc = parse_pieces(tok, text, nbytes, out, err);
     json_tokener_free(tok);
     return rc;

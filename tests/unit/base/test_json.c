@@ -63,6 +63,8 @@ static void test_round_trip(void **state)
         {"{\"z\":1,\"a\":{\"m\":[]},\"k\":{}}", "{\"z\":1,\"a\":{\"m\":[]},\"k\":{}}"},
         {"{\"a\":1,\"b\":2,\"a\":3}", "{\"a\":3,\"b\":2}"},
         {"\"\\u00e9\\ud83d\\ude00\"", "\"\xC3\xA9\xF0\x9F\x98\x80\""},
+        {"{\"\xC3\xA9\":[\"\xE2\x82\xAC\\n\xF0\x9F\x98\x80z\",100000000000000000000,\"\xC2\xBA\"]}",
+         "{\"\xC3\xA9\":[\"\xE2\x82\xAC\\n\xF0\x9F\x98\x80z\",1e+20,\"\xC2\xBA\"]}"},
         {"\"a\\u0000b\\u001f\\n\\\\\\/\"", "\"a\\u0000b\\u001f\\n\\\\/\""},
     };
     for (size_t i = 0; i < sizeof ROW / sizeof *ROW; i++) {
@@ -89,6 +91,11 @@ static void test_bad_input(void **state)
         {"trailing comma", "[1,]", 4, 3},
         {"comment", "/* */1", 6, 0},
         {"single quotes", "'a'", 3, 0},
+        {"letters outside of strings", "[1,\xC3\xA9]", 6, 3},
+        {"byte order mark", "\xEF\xBB\xBF{}", 5, 0},
+        {"letters behind the value", "[1]\xC3\xA9", 5, 3},
+        {"trailing comma behind letters", "[\"\xC3\xA9\",]", 7, 6},
+        {"string without end", "[\"\xC3\xA9", 4, 4},
         {"NUL", "[1,\0 2]", 7, 3},
         {"NUL at the end", "1\0", 2, 1},
         {"lower-case nan", "nan", 3, 1},
