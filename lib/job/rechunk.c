@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <chunkmill/version.h>
 
@@ -256,6 +257,21 @@ static void discard(cm_re_job *job, cm_output *out)
     free(prefix);
 }
 
+/* What is complete goes again: the copy of a chunk that cannot be decoded is no copy. */
+static int withdraw(cm_re_job *job, cm_output *out, cm_error *err)
+{
+    uint64_t foreign;
+    int rc = cm_zarr_erase(out->store, &foreign, err);
+    if (rc == CM_OK)
+        rc = cm_re_into_withdraw(job->into, err);
+    if (rc == CM_OK && foreign == 0 && out->made)
+        rmdir(out->path);
+    if (rc == CM_OK)
+        cm_re_into_discard(job->into);
+    job->report->written = rc != CM_OK;
+    return rc;
+}
+
 /* Writers are gone before the store that they write into. */
 static void release_writers(cm_re_job *job)
 {
@@ -302,6 +318,11 @@ static int write_and_verify(cm_re_job *job, cm_output *out, cm_error *err)
     if (rc == CM_OK && job->options->verify != CM_VERIFY_NONE)
         rc = cm_re_verify(job, out->store, err);
     r->verify_seconds = (double)(cm_now_ns() - start) * 1e-9;
+    if (rc == CM_EFORMAT) {
+        release_writers(job);
+        if (withdraw(job, out, NULL) == CM_OK && err != NULL)
+            cm_fail(err, rc, "%s; the target is removed again", err->text);
+    }
     return rc;
 }
 

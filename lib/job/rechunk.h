@@ -95,6 +95,8 @@ int cm_re_into_find(const char *target, cm_re_into *into, cm_error *err);
 int cm_re_into_begin(cm_re_into *into, cm_error *err);
 /* When TARGET, the folder as a store, is complete: groups above it, and consolidated metadata. */
 int cm_re_into_finish(cm_re_into *into, const cm_re_job *job, cm_store *target, cm_error *err);
+/* After what was complete was removed: consolidated metadata list it no more. */
+int cm_re_into_withdraw(cm_re_into *into, cm_error *err);
 /* After the target's folder was removed: those above it that were made. */
 void cm_re_into_discard(cm_re_into *into);
 void cm_re_into_release(cm_re_into *into);
@@ -125,6 +127,9 @@ int cm_re_notice(cm_re_job *job, cm_error *err);
 
 /* rechunk_layout.c: chunks, shards, codecs and metadata of the target. */
 int cm_re_layout(cm_re_job *job, cm_error *err);
+
+/* rechunk_prepare.c: A's writer into STORE, and its transfer before any plan. */
+int cm_re_prepare(cm_re_array *a, cm_store *store, cm_error *err);
 
 /* rechunk_plan.c: writers into STORE, and the routes of all arrays within the memory. */
 int cm_re_plan(cm_re_job *job, cm_store *store, cm_error *err);

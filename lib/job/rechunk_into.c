@@ -381,6 +381,13 @@ int cm_re_into_finish(cm_re_into *into, const cm_re_job *job, cm_store *target, 
     return rc;
 }
 
+int cm_re_into_withdraw(cm_re_into *into, cm_error *err)
+{
+    if (into->node == NULL || *into->node == '\0' || into->store == NULL)
+        return CM_OK;
+    return visit_above(into, consolidate, err);
+}
+
 void cm_re_into_discard(cm_re_into *into)
 {
     if (into->folder == NULL || *into->node == '\0')

@@ -21,107 +21,9 @@
 #include "plan/meetings.h"
 
 enum {
-    SAME_FOLDER_SPARE = 64 << 20 /* scratch leaves this much of a disk free */
+    SAME_FOLDER_SPARE = 64 << 20, /* scratch leaves this much of a disk free */
+    LEAST_STEP = 1 << 20          /* to which the least memory is found */
 };
-
-/* ---- writers and transfers ---- */
-
-static bool fill_stays(const cm_re_array *a)
-{
-    static const uint8_t zeros[64];
-    const cm_zarr_meta *m = &a->meta;
-    const uint8_t *fill = a->source->fill;
-    if (fill == NULL)
-        fill = m->dtype.nbytes <= sizeof(zeros) ? zeros : NULL;
-    /* Without a fill value absent chunks are undefined, and stay so. */
-    if (!m->has_fill)
-        return true;
-    return fill != NULL && memcmp(fill, m->fill, m->dtype.nbytes) == 0;
-}
-
-static bool rounds(const cm_codec_spec *spec, size_t n)
-{
-    bool any = false;
-    for (size_t i = 0; i < n && !any; i++) {
-        const cm_codec_spec *s = &spec[i];
-        switch (s->id) {
-        case CM_CODEC_FIXEDSCALEOFFSET:
-        case CM_CODEC_QUANTIZE:
-        case CM_CODEC_BITROUND:
-        case CM_CODEC_ASTYPE:
-        case CM_CODEC_CAST_VALUE:
-        case CM_CODEC_SCALE_OFFSET:
-            any = true;
-            break;
-        case CM_CODEC_DELTA: /* whole numbers wrap, and come back */
-            any = s->dtype.kind == CM_KIND_FLOAT || s->dtype.kind == CM_KIND_COMPLEX ||
-                  !cm_dtype_equal(&s->dtype, &s->astype);
-            break;
-        case CM_CODEC_SHARDING:
-            any = rounds(s->shard->codecs, s->shard->ncodecs);
-            break;
-        default:
-            break;
-        }
-    }
-    return any;
-}
-
-/* numcodecs shuffles whole elements alone, HDF5 also what is left: a chunk that no other reader would take is refused. */
-static int check_shuffle(const cm_re_array *a, cm_error *err)
-{
-    const cm_shard_spec *shard = cm_re_sharding(&a->meta);
-    const cm_codec_spec *spec = shard != NULL ? shard->codecs : a->meta.codecs;
-    size_t n = shard != NULL ? shard->ncodecs : a->meta.ncodecs, i = 0;
-    size_t itemsize = a->meta.dtype.nbytes;
-    for (; i < n && cm_codec_class_of(spec[i].id) == CM_CODEC_ARRAY_ARRAY; i++)
-        if (spec[i].astype.nbytes > 0)
-            itemsize = spec[i].astype.nbytes;
-    if (i + 1 >= n || spec[i].id != CM_CODEC_BYTES || spec[i + 1].id != CM_CODEC_SHUFFLE)
-        return CM_OK;
-    size_t nbytes = cm_zarr_writer_grid(a->writer)->chunk_nelem * itemsize;
-    if (nbytes % spec[i + 1].elementsize == 0)
-        return CM_OK;
-    return cm_fail(err, CM_EUNSUPPORTED,
-                   "codec shuffle: chunks of %zu bytes are no multiple of its element size %u; "
-                   "choose other --chunks, or name another --codec",
-                   nbytes, spec[i + 1].elementsize);
-}
-
-static int prepare_array(cm_re_array *a, cm_store *store, cm_error *err)
-{
-    int rc = a->how == CM_RE_OBJECTS
-                 ? CM_OK
-                 : cm_zarr_writer_create(store, a->node->path, &a->meta, &a->writer, err);
-    if (rc != CM_OK || a->how == CM_RE_OBJECTS)
-        return rc;
-    if (!a->passes)
-        rc = cm_chain_can_encode(cm_zarr_writer_chain(a->writer), err);
-    if (rc == CM_OK && !a->passes)
-        rc = check_shuffle(a, err);
-    if (rc != CM_OK) {
-        cm_error_prefix(err, "array %s", a->node->path[0] ? a->node->path : "/");
-        return rc;
-    }
-    if (a->how == CM_RE_STRINGS)
-        return CM_OK;
-    cm_transfer *t = &a->transfer;
-    t->source = a->source;
-    t->target = a->writer;
-    t->target_type = a->meta.dtype;
-    t->pass = a->passes ? CM_PASS_BYTES : CM_PASS_NOTHING;
-    t->present = a->presence.bit;
-    t->counts = &a->counts;
-    t->absent_is_empty = fill_stays(a);
-    t->must_return = !a->passes && rounds(a->meta.codecs, a->meta.ncodecs);
-    if (a->meta.has_fill) {
-        t->target_fill = a->meta.fill;
-        t->skip_empty = true;
-    }
-    for (unsigned j = 0; j < a->meta.rank; j++)
-        t->step[j] = 1;
-    return CM_OK;
-}
 
 static bool has_chunks(const cm_re_array *a)
 {
@@ -207,16 +109,6 @@ static size_t least_room(const cm_re_job *job)
     bool verifies = job->options->verify == CM_VERIFY_FULL && !job->options->dry_run;
     digest += CM_BUDGET_PER_THREAD;
     return verifies && digest > move ? digest : move;
-}
-
-static int refuse(const cm_re_job *job, size_t held, cm_error *err)
-{
-    char limit[32], least[32];
-    return cm_fail(err, CM_EBUDGET,
-                   "%s of memory do not suffice: these chunks need at least %s; give more with "
-                   "--memory, or choose smaller --chunks",
-                   cm_format_size(job->memory_limit, limit, sizeof(limit)),
-                   cm_format_size(held + least_room(job) + (1 << 20), least, sizeof(least)));
 }
 
 /* ---- routes ---- */
@@ -374,6 +266,53 @@ static int plan_best(cm_re_job *job, size_t free, unsigned most, cm_error *err)
     return plan_with(job, free, &best, &fits, err);
 }
 
+/* ---- too little memory ---- */
+
+static int fits_in(cm_re_job *job, size_t free, bool *fits, cm_error *err)
+{
+    option best = {0};
+    int rc = try_option(job, free, 1, false, &best, err);
+    if (rc == CM_OK && best.nthreads == 0)
+        rc = try_option(job, free, 1, true, &best, err);
+    *fits = best.nthreads != 0;
+    return rc;
+}
+
+/* The least of FREE for which there is a plan, to LEAST_STEP; shards that are open at once show only in one. */
+static int find_least(cm_re_job *job, size_t free, size_t *least, cm_error *err)
+{
+    size_t too_little = 0, enough = free > least_room(job) ? free : least_room(job);
+    bool fits = false;
+    int rc = fits_in(job, enough, &fits, err);
+    while (rc == CM_OK && !fits && enough < SIZE_MAX / 2) {
+        too_little = enough;
+        enough *= 2;
+        rc = fits_in(job, enough, &fits, err);
+    }
+    while (rc == CM_OK && too_little > 0 && enough - too_little > LEAST_STEP) {
+        size_t middle = too_little + (enough - too_little) / 2;
+        rc = fits_in(job, middle, &fits, err);
+        *(fits ? &enough : &too_little) = middle;
+    }
+    *least = enough;
+    return rc;
+}
+
+static int refuse(cm_re_job *job, size_t held, cm_error *err)
+{
+    char limit[32], text[32];
+    size_t least;
+    int rc = find_least(job, job->memory_limit > held ? (size_t)job->memory_limit - held : 0,
+                        &least, err);
+    if (rc != CM_OK)
+        return rc;
+    return cm_fail(err, CM_EBUDGET,
+                   "%s of memory do not suffice: these chunks need at least %s; give more with "
+                   "--memory, or choose smaller --chunks",
+                   cm_format_size(job->memory_limit, limit, sizeof(limit)),
+                   cm_format_size(held + least + LEAST_STEP, text, sizeof(text)));
+}
+
 /* ---- what the engine will count ---- */
 
 static bool is_present(const cm_re_array *a, uint64_t number)
@@ -524,7 +463,7 @@ int cm_re_plan(cm_re_job *job, cm_store *store, cm_error *err)
     unsigned most = cm_re_threads(o);
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < job->narrays; i++)
-        rc = prepare_array(&job->array[i], store, err);
+        rc = cm_re_prepare(&job->array[i], store, err);
     if (rc != CM_OK)
         return rc;
     size_t resident = (size_t)cm_peak_rss(), held = resident + CM_BUDGET_RESERVE;

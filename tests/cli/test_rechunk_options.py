@@ -5,6 +5,7 @@ import shutil
 
 import jsonschema
 import pytest
+import zarr
 
 from support import manual, rechunked, terminal, tool
 from support.rechunk_stores import SLOW, make_noise, make_store
@@ -92,6 +93,16 @@ def test_too_little_memory_says_what_would_do(work):
     least = re.findall(r"([\d.]+) ?(KiB|MiB|GiB)", done.err)[-1]
     assert not (work / "b.zarr").exists()
     run("--memory", f"{least[0]}{least[1]}", "--chunks", "tas:40x9x1", work / "in.zarr", work / "b.zarr").ok()
+
+
+def test_the_least_memory_is_enough_for_shards(tmp_path, out):
+    """Of a sweep that cuts shards all are open at once: one chunk and one shard are not all that it takes."""
+    source = tmp_path / "in.zarr"
+    zarr.create_array(source, shape=(18, 73, 4855), chunks=(10, 57, 1351), dtype="f8", fill_value=7)[:] = 1
+    options = ["-j", "2", "--codec", "zstd:1", "--verify", "none", "--chunks", "18x8x46", "--shards", "18x8x46"]
+    done = run("--memory", "30MiB", *options, source, out).fails(1, "--memory")
+    least = re.findall(r"([\d.]+) ?(KiB|MiB|GiB)", done.err)[-1]
+    run("--memory", f"{least[0]}{least[1]}", *options, source, out).ok()
 
 
 # ---- --json ----------------------------------------------------------------------------------------

@@ -290,8 +290,8 @@ CORRUPT = [
 
 @pytest.mark.parametrize(
     "options",
-    [["--chunks", "g/v:40x8"], ["--codec", "gzip", "-j", "1", "--verify", "none"]],
-    ids=["other chunks", "other codec"],
+    [["--chunks", "g/v:40x8"], ["--codec", "gzip", "-j", "1", "--verify", "none"], ["--verify", "full"]],
+    ids=["other chunks", "other codec", "stored bytes"],
 )
 @pytest.mark.parametrize("kind, how", CORRUPT)
 def test_corrupt_source(tmp_path, out, kind, how, options):
