@@ -19,6 +19,7 @@ typedef struct entries {
     int (*shutdown)(void);
     int (*count)(unsigned *n);
     int (*handle)(unsigned i, device *out);
+    int (*handle_at)(const char *pci, device *out);
     int (*name)(device d, char *out, unsigned size);
     int (*memory)(device d, memory *out);
     int (*utilization)(device d, utilization *out);
@@ -41,6 +42,7 @@ static bool find_entries(void *library, entries *out)
                                         "nvmlShutdown",
                                         "nvmlDeviceGetCount_v2",
                                         "nvmlDeviceGetHandleByIndex_v2",
+                                        "nvmlDeviceGetHandleByPciBusId_v2",
                                         "nvmlDeviceGetName",
                                         "nvmlDeviceGetMemoryInfo",
                                         "nvmlDeviceGetUtilizationRates"};
@@ -99,10 +101,21 @@ void cm_nvml_describe(const cm_nvml *nvml, unsigned i, char name[CM_NVML_NAME_SI
     *memory_nbytes = nvml->call.memory(nvml->device[i], &m) == 0 ? m.total : 0;
 }
 
+unsigned cm_nvml_find(const cm_nvml *nvml, const char *pci)
+{
+    device at;
+    unsigned i = 0;
+    if (nvml == NULL || nvml->call.handle_at(pci, &at) != 0)
+        return cm_nvml_count(nvml);
+    while (i < nvml->n && nvml->device[i] != at)
+        i++;
+    return i;
+}
+
 void cm_nvml_read(const cm_nvml *nvml, unsigned i, float *busy, uint64_t *used_nbytes)
 {
     utilization u = {0};
     memory m = {0};
-    *busy = nvml->call.utilization(nvml->device[i], &u) == 0 ? (float)u.gpu / 100 : 0;
+    *busy = nvml->call.utilization(nvml->device[i], &u) == 0 ? (float)u.gpu / 100 : -1;
     *used_nbytes = nvml->call.memory(nvml->device[i], &m) == 0 ? m.used : 0;
 }

@@ -113,7 +113,9 @@ static void halve(cm_resources *r)
         for (unsigned g = 0; g < r->ngpus; g++) {
             const cm_gpu_use *ua = &r->use[2 * i * r->ngpus + g], *ub = ua + r->ngpus;
             r->use[i * r->ngpus + g] = (cm_gpu_use){
-                .busy = wa * ua->busy + wb * ub->busy,
+                .busy = ua->busy < 0   ? ub->busy
+                        : ub->busy < 0 ? ua->busy
+                                       : wa * ua->busy + wb * ub->busy,
                 .memory_nbytes =
                     ua->memory_nbytes > ub->memory_nbytes ? ua->memory_nbytes : ub->memory_nbytes};
         }
@@ -304,6 +306,12 @@ unsigned cm_resources_core(const cm_resources *r, unsigned i)
 unsigned cm_resources_ngpus(const cm_resources *r)
 {
     return r->ngpus;
+}
+
+unsigned cm_resources_find_gpu(const cm_resources *r, const char *pci)
+{
+    const unsigned i = cm_nvml_find(r->nvml, pci);
+    return i < r->ngpus ? i : r->ngpus;
 }
 
 const char *cm_resources_gpu_name(const cm_resources *r, unsigned i)

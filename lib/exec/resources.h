@@ -24,7 +24,7 @@ typedef struct cm_resources_options {
 } cm_resources_options;
 
 typedef struct cm_gpu_use {
-    float busy;             /* share of the time that a kernel ran, 0 .. 1 */
+    float busy;             /* share of the time that a kernel ran, 0 .. 1; negative: not told */
     uint64_t memory_nbytes; /* used, by anyone */
 } cm_gpu_use;
 
@@ -47,6 +47,8 @@ void cm_resources_free(cm_resources *r); /* stops; NULL accepted */
 unsigned cm_resources_ncores(const cm_resources *r);
 unsigned cm_resources_core(const cm_resources *r, unsigned i);
 unsigned cm_resources_ngpus(const cm_resources *r); /* 0 without NVML */
+/* The number of the GPU at PCI ("0000:3b:00.0"); cm_resources_ngpus: it is not watched. */
+unsigned cm_resources_find_gpu(const cm_resources *r, const char *pci);
 const char *cm_resources_gpu_name(const cm_resources *r, unsigned i);
 uint64_t cm_resources_gpu_memory(const cm_resources *r, unsigned i); /* in all, bytes */
 

@@ -47,7 +47,8 @@ static int watch(cm_bench *b, cm_error *err)
 {
     const unsigned ms = b->options->sample_ms != 0 ? b->options->sample_ms : 100;
     const cm_resources_options options = {.interval_ns = ms * UINT64_C(1000000),
-                                          .gpus = b->setting.uses_device};
+                                          .gpus = b->setting.uses_device &&
+                                                  strcmp(b->options->device, "host") != 0};
     return b->resources != NULL ? CM_OK : cm_resources_start(&options, &b->resources, err);
 }
 
@@ -121,7 +122,7 @@ int cm_bench_note_lives(cm_bench *b, cm_error *err)
     return rc;
 }
 
-static int take_look(cm_bench *b, size_t i, cm_error *err)
+static int take_look(cm_bench *b, size_t i, unsigned gpu, cm_error *err)
 {
     cm_readbench_session *s = b->session;
     cm_readbench_look *look = &s->look[i];
@@ -131,10 +132,11 @@ static int take_look(cm_bench *b, size_t i, cm_error *err)
     look->rss_nbytes = at.rss_nbytes;
     look->process_cpu = at.cpus;
     look->gpu = look->gpu_memory = -1;
-    if (cm_resources_ngpus(b->resources) > 0) {
-        look->gpu = at.gpu[0].busy;
-        look->gpu_memory = (float)((double)at.gpu[0].memory_nbytes /
-                                   (double)(cm_resources_gpu_memory(b->resources, 0) + 1));
+    if (gpu < cm_resources_ngpus(b->resources)) {
+        const uint64_t nbytes = cm_resources_gpu_memory(b->resources, gpu);
+        look->gpu = at.gpu[gpu].busy;
+        if (nbytes > 0)
+            look->gpu_memory = (float)((double)at.gpu[gpu].memory_nbytes / (double)nbytes);
     }
     look->cpu = cm_calloc(s->ncpus + 1, sizeof *look->cpu, err);
     s->nlooks++;
@@ -156,7 +158,12 @@ int cm_bench_note_workers(cm_bench *b, cm_error *err)
     s->look = cm_calloc(cm_resources_count(b->resources) + 1, sizeof *s->look, err);
     if (s->look == NULL)
         return CM_ENOMEM;
+    /* All ranks use the same one. */
+    const unsigned gpu =
+        b->rank[0].device != NULL
+            ? cm_resources_find_gpu(b->resources, cm_device_get_info(b->rank[0].device)->pci)
+            : cm_resources_ngpus(b->resources);
     for (size_t i = 0; i < cm_resources_count(b->resources) && rc == CM_OK; i++)
-        rc = take_look(b, i, err);
+        rc = take_look(b, i, gpu, err);
     return rc;
 }

@@ -21,7 +21,7 @@ enum {
     BATCH_NBYTES = BATCH * (V_NBYTES + U_NBYTES)
 };
 static char *path;
-static char driver[4096]; /* a fake of NVIDIA's */
+static char driver[4096], nvml[4096]; /* fakes of NVIDIA's */
 
 static int make_stores(void **state)
 {
@@ -218,6 +218,38 @@ static void test_a_gpu_gets_everything_back(void **state)
     }
 }
 
+/* NVML numbers GPUs in its own way: the one that is used is known by its place on the bus. */
+static void test_the_gpu_that_is_used_is_watched(void **state)
+{
+    static const struct {
+        const char *device;
+        float busy, memory; /* negative: not known */
+    } rows[] = {{"cuda", 0.4f, 0.5f}, {"cuda:1", -1, 0.25f}, {"host", -1, -1}};
+    (void)state;
+    void *library = dlopen(nvml, RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(library);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *const list[] = {path};
+        const cm_device_hooks hooks = {.cuda_driver = driver, .sysfs = "/nonexistent"};
+        struct cm_readbench_hook hook = {.device = &hooks, .no_probe = true};
+        cm_readbench_options o = staged_options(list);
+        cm_readbench_report r;
+        o.device = rows[i].device;
+        o.step_forward = 0.01;
+        o.sample_ms = 5;
+        o.hook = &hook;
+        run(&o, &r, rows[i].device);
+        const cm_readbench_session *s = &r.session[0];
+        assert_true(s->nlooks > 2);
+        for (size_t k = 0; k < s->nlooks; k++) {
+            assert_true(fabsf(s->look[k].gpu - rows[i].busy) < 1e-6f);
+            assert_true(fabsf(s->look[k].gpu_memory - rows[i].memory) < 1e-6f);
+        }
+        cm_readbench_report_release(&r);
+    }
+    dlclose(library);
+}
+
 /* ---- overlap ---- */
 
 /* Where copies overlap the next batch is taken during a step; elsewhere not before it has ended. */
@@ -352,6 +384,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_every_flip_is_caught),
         cmocka_unit_test(test_what_is_not_validated),
         cmocka_unit_test(test_a_gpu_gets_everything_back),
+        cmocka_unit_test(test_the_gpu_that_is_used_is_watched),
         cmocka_unit_test(test_overlap_is_seen),
         cmocka_unit_test(test_what_staging_costs),
         cmocka_unit_test(test_refusals),
@@ -361,7 +394,9 @@ int main(int argc, char **argv)
     if (served >= 0)
         return served;
     const char *slash = strrchr(argv[0], '/');
-    snprintf(driver, sizeof driver, "%.*s/../../lib/fake_cuda_12.so",
-             slash != NULL ? (int)(slash - argv[0]) : 1, slash != NULL ? argv[0] : ".");
+    const int nfolder = slash != NULL ? (int)(slash - argv[0]) : 1;
+    const char *program = slash != NULL ? argv[0] : ".";
+    snprintf(driver, sizeof driver, "%.*s/../../lib/fake_cuda_12.so", nfolder, program);
+    snprintf(nvml, sizeof nvml, "%.*s/../../lib/fake_nvml.so", nfolder, program);
     return cmocka_run_group_tests_name("readbench_device", tests, make_stores, remove_stores);
 }
