@@ -198,6 +198,22 @@ static int check_capability(const cuda_device *c, cm_error *err)
         i->name, i->capability_major, i->capability_minor, CUDA_NEEDED_CAPABILITY);
 }
 
+/* The compiler writes lines; an error is one sentence. */
+static void make_one_line(char *text)
+{
+    size_t n = 0;
+    for (const char *p = text; *p != '\0'; p++) {
+        const bool is_space = isspace((unsigned char)*p) || iscntrl((unsigned char)*p);
+        if (!is_space)
+            text[n++] = *p;
+        else if (n > 0 && text[n - 1] != ' ')
+            text[n++] = ' ';
+    }
+    while (n > 0 && text[n - 1] == ' ')
+        n--;
+    text[n] = '\0';
+}
+
 static int load_kernels(cuda_device *c, cm_error *err)
 {
     char log[512] = "", doing[640];
@@ -206,6 +222,7 @@ static int load_kernels(cuda_device *c, cm_error *err)
     cuda_result rc = c->api.cuModuleLoadDataEx(&c->module, cm_cuda_ptx, 2, options, values);
     if (rc != CUDA_OK) {
         c->module = NULL;
+        make_one_line(log);
         snprintf(doing, sizeof doing, "compiling the kernels%s%s", log[0] ? ": " : "", log);
         return cm_cuda_fail(c, rc, doing, err);
     }

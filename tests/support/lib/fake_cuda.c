@@ -529,6 +529,8 @@ cuda_result fake_cuEventElapsedTime(float *milliseconds, cuda_event_handle start
 cuda_result fake_cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned noptions,
                                     int *options, void **values)
 {
+    if (strcmp(fake_cuda.fail, "cuModuleLoadDataEx") == 0 && noptions > 0)
+        strcpy(values[0], "ptxas line 7;  error: unknown\nptxas fatal\t: aborted\n");
     ENTER_CONTEXT(cuModuleLoadDataEx);
     if (noptions != 2 || options[0] != CUDA_JIT_ERROR_LOG ||
         options[1] != CUDA_JIT_ERROR_LOG_NBYTES || (uintptr_t)values[1] < 64)

@@ -109,7 +109,9 @@ static void test_what_cannot_be_opened(void **state)
         {"cuda", "cuDevicePrimaryCtxRetain", CUDA_OUT_OF_MEMORY, 12040, 2, 90, CM_ENOMEM,
          "cuda:0: making a context: out of memory (CUDA_ERROR_OUT_OF_MEMORY, CUDA error 2)"},
         {"cuda", "cuModuleLoadDataEx", CUDA_UNSUPPORTED_PTX_VERSION, 12040, 2, 90, CM_EUNSUPPORTED,
-         "cuda:0: compiling the kernels: an error of the fake driver"},
+         "cuda:0: compiling the kernels: ptxas line 7; error: unknown ptxas fatal : aborted: an "
+         "error "
+         "of the fake driver"},
         {"cuda", "cuMemAlloc", CUDA_OUT_OF_MEMORY, 12040, 2, 90, CM_ENOMEM,
          "cuda:0: the device has no room: 16 B were asked for, 1.00 GiB of 1.00 GiB are free"},
     };
