@@ -175,10 +175,10 @@ static bool oversubscribed(const cm_readbench_session *s, const cm_readbench_fac
                            size_t size)
 {
     snprintf(text, size,
-             "%u worker%s with %u thread%s each are %" PRIu64
-             " threads on %u CPU%s: they take turns",
+             "%u worker%s with %u thread%s%s %s %" PRIu64 " threads on %u CPU%s: they take turns",
              s->pool_workers, plural(s->pool_workers), s->worker_threads, plural(s->worker_threads),
-             f->nthreads, s->cpus, plural(s->cpus));
+             s->pool_workers == 1 ? "" : " each", s->pool_workers == 1 ? "is" : "are", f->nthreads,
+             s->cpus, plural(s->cpus));
     return s->cpus > 0 && f->nthreads > s->cpus;
 }
 

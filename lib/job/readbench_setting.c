@@ -290,6 +290,8 @@ static int set_device(const cm_readbench_options *o, cm_bench_setting *s, cm_err
                        "--staging, --slots and --slot-size are about a device: give --device");
     if (!s->uses_device && o->device_step)
         return cm_fail(err, CM_EINVAL, "--device-step: there is no device; give --device");
+    if (!s->uses_device && o->no_overlap)
+        return cm_fail(err, CM_EINVAL, "--no-overlap: there is no device; give --device");
     int rc = choose("--staging", o->staging, stagings, COUNT(stagings), 0, &i, err);
     s->pinned = i == 0;
     if (rc == CM_OK && o->cast != NULL)

@@ -359,6 +359,25 @@ static void test_refusals(void **state)
     }
 }
 
+/* What is about a device needs one. */
+static void test_a_device_that_is_missing(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const char *const list[] = {path};
+        cm_readbench_options o = staged_options(list);
+        cm_readbench_report r;
+        cm_error err = {0};
+        o.device = i ? "none" : NULL;
+        o.device_step = i;
+        o.no_overlap = !i;
+        assert_int_equal(cm_readbench(&o, NULL, &r, &err), CM_EINVAL);
+        assert_string_equal(err.text, i ? "--device-step: there is no device; give --device"
+                                        : "--no-overlap: there is no device; give --device");
+        cm_readbench_report_release(&r);
+    }
+}
+
 /* Memory that cannot be locked is told, and used all the same. */
 static void test_a_lock_that_is_refused(void **state)
 {
@@ -388,6 +407,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_overlap_is_seen),
         cmocka_unit_test(test_what_staging_costs),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_a_device_that_is_missing),
         cmocka_unit_test(test_a_lock_that_is_refused),
     };
     const int served = serve_if_worker(argc, argv);
