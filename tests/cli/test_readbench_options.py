@@ -259,6 +259,23 @@ def test_what_was_measured_before_a_signal_is_told(work, number):
     assert "Not complete" in (work / "made" / "report.html").read_text()
 
 
+def test_a_trace_goes_into_what_is_there(work):
+    """A pipe, a device or a link is written into; a file of its name must not take its place."""
+    (work / "real.json").write_text("old")
+    (work / "link.json").symlink_to("real.json")
+    os.mkfifo(work / "pipe")
+    reader = subprocess.Popen(["cat", "pipe"], cwd=work, stdout=subprocess.PIPE, text=True)
+    for name in ("link.json", "pipe", "new.json"):
+        run(*QUICK, "--no-out", "--trace", name, "a.zarr", cwd=work).ok()
+    assert (work / "link.json").is_symlink() and (work / "pipe").is_fifo()
+    piped = reader.communicate(timeout=60)[0]
+    for text in (piped, (work / "real.json").read_text(), (work / "new.json").read_text()):
+        assert any(e["name"] == "step" for e in json.loads(text)["traceEvents"])
+    (work / "full").symlink_to("/dev/full")
+    full = run(*QUICK, "--no-out", "--trace", "full", "a.zarr", cwd=work)
+    assert full.status == 1 and "No space left" in full.err
+
+
 @pytest.mark.parametrize("kilobytes", [1, 4, 8, 20, 60])
 def test_a_full_disk_leaves_nothing_that_is_cut(work, kilobytes):
     done = run(*QUICK, "--out", "made", "a.zarr", cwd=work, before=tool.file_size_limit(kilobytes << 10))

@@ -15,10 +15,10 @@ char *readbench_file_path(const char *folder, const char *prefix, const char *na
     return cm_asprintf(err, "%s/%s%s", folder, prefix, name);
 }
 
-static int fill(const char *part, const char *whole, readbench_content *content,
+static int fill(const char *part, const char *mode, const char *whole, readbench_content *content,
                 const void *context, cm_error *err)
 {
-    FILE *to = fopen(part, "wxe");
+    FILE *to = fopen(part, mode);
     if (to == NULL)
         return cm_fail_errno(err, errno, "%s: cannot be written", whole);
     int rc = content(context, to, err);
@@ -34,15 +34,27 @@ static int fill(const char *part, const char *whole, readbench_content *content,
     return rc;
 }
 
+/* A device, a pipe or a link: it is written into, and never replaced by a file. */
+static bool is_place(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
 int readbench_file_write(const char *folder, const char *name, readbench_content *content,
                          const void *context, cm_error *err)
 {
     char *part = readbench_file_path(folder, READBENCH_PART, name, err);
     char *whole = readbench_file_path(folder, "", name, err);
-    int rc = part && whole ? fill(part, whole, content, context, err) : CM_ENOMEM;
-    if (rc == CM_OK && rename(part, whole) != 0)
+    const bool in_place = part && whole && is_place(whole);
+    int rc = CM_ENOMEM;
+    if (in_place)
+        rc = fill(whole, "we", whole, content, context, err);
+    else if (part && whole)
+        rc = fill(part, "wxe", whole, content, context, err);
+    if (rc == CM_OK && !in_place && rename(part, whole) != 0)
         rc = cm_fail_errno(err, errno, "%s: cannot be renamed to %s", part, whole);
-    if (rc != CM_OK && part)
+    if (rc != CM_OK && !in_place && part)
         unlink(part);
     free(part);
     free(whole);
