@@ -24,16 +24,26 @@ static bool number_of(const cm_json *j, double *out)
     return ok;
 }
 
+/* _FillValue and missing_value are mostly the same. */
+static int keep_fill(const cm_array *a, const uint8_t *element, cm_feed *f, cm_error *err)
+{
+    for (unsigned i = 0; i < f->nfills; i++)
+        if (memcmp(f->fill[i], element, a->dtype.nbytes) == 0)
+            return CM_OK;
+    if (f->nfills == CM_FEED_MAX_FILLS)
+        return cm_fail(err, CM_EUNSUPPORTED, "variable %s: more than %d fill values",
+                       cm_bench_array_name(a), CM_FEED_MAX_FILLS);
+    memcpy(f->fill[f->nfills++], element, a->dtype.nbytes);
+    return CM_OK;
+}
+
 static int add_fill(const cm_array *a, const char *name, const cm_json *value, cm_feed *f,
                     cm_error *err)
 {
     double number;
     int64_t whole;
     uint64_t positive;
-    uint8_t *to = f->fill[f->nfills];
-    if (f->nfills == CM_FEED_MAX_FILLS)
-        return cm_fail(err, CM_EUNSUPPORTED, "variable %s: more than %d fill values",
-                       cm_bench_array_name(a), CM_FEED_MAX_FILLS);
+    uint8_t to[sizeof f->fill[0]] = {0};
     if (a->dtype.kind == CM_KIND_INT && a->dtype.nbytes == 8 && cm_json_get_i64(value, &whole))
         memcpy(to, &whole, 8);
     else if (a->dtype.kind == CM_KIND_UINT && a->dtype.nbytes == 8 &&
@@ -48,8 +58,7 @@ static int add_fill(const cm_array *a, const char *name, const cm_json *value, c
     } else if (!cm_element_from_double(&a->dtype, number, to) &&
                !cm_element_from_double(&f->src, number, to)) /* 255 of a byte that is unsigned */
         return CM_OK;                                        /* no element can have that value */
-    f->nfills++;
-    return CM_OK;
+    return keep_fill(a, to, f, err);
 }
 
 /* A number, or a list of them (missing_value may have several). */

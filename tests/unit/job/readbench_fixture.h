@@ -95,6 +95,21 @@ UNUSED static char *in_folder(const char *name)
 
 /* ---- elements ---- */
 
+/* _FillValue again, as in most files, and as many others as there may be. */
+enum {
+    NMISSING = 5
+};
+static const int missing_values[NMISSING] = {FIELD_FILL, -32000, -32001, FIELD_FILL, -32002};
+
+static void put_fill_attributes(cm_json *attrs)
+{
+    cm_json *list = cm_json_array();
+    for (size_t i = 0; i < NMISSING; i++)
+        OK(cm_json_append(list, cm_json_i64(missing_values[i]), err));
+    OK(cm_json_set(attrs, "_FillValue", cm_json_i64(FIELD_FILL), err));
+    OK(cm_json_set(attrs, "missing_value", list, err));
+}
+
 static unsigned field_rank(const field *f)
 {
     return (unsigned)strlen(f->dims);
@@ -226,7 +241,7 @@ static void set_meta(const field *f, int zarr_format, cm_zarr_meta *m)
     if (f->packed == 2)
         OK(cm_json_set(m->attrs, "_Unsigned", cm_json_string("true"), err));
     if (f->fill_of > 0)
-        OK(cm_json_set(m->attrs, "_FillValue", cm_json_i64(FIELD_FILL), err));
+        put_fill_attributes(m->attrs);
 }
 
 static void put_chunks(const field *f, cm_store *store, const cm_zarr_meta *m)
@@ -306,8 +321,8 @@ static void define_variable(int ncid, const field *f, bool classic, int *varid)
     if (f->packed == 2)
         NC(nc_put_att_text(ncid, *varid, "_Unsigned", 4, "true"));
     if (f->fill_of > 0) {
-        const int fill = FIELD_FILL;
-        NC(nc_put_att_int(ncid, *varid, "_FillValue", types[f->type], 1, &fill));
+        NC(nc_put_att_int(ncid, *varid, "_FillValue", types[f->type], 1, missing_values));
+        NC(nc_put_att_int(ncid, *varid, "missing_value", types[f->type], NMISSING, missing_values));
     }
 }
 
