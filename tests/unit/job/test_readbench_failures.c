@@ -306,9 +306,14 @@ static void test_killed_workers(void **state)
 
 /* ---- a user who has seen enough ---- */
 
+/* When the first batches have been stepped on. */
 static void *cancel_soon(void *context)
 {
-    nap(300);
+    cm_snapshot now;
+    do {
+        nap(5);
+        cm_monitor_snapshot(context, &now);
+    } while (now.done_nbytes == 0);
     cm_monitor_cancel(context);
     return NULL;
 }
@@ -326,19 +331,16 @@ static void test_cancel(void **state)
         cm_monitor *m = cm_monitor_create(NULL);
         set_kind(&o, &kinds[k]);
         o.sample = "t=3,y=6,x=8";
-        o.step_forward = 0.02;
-        o.hook = NULL; /* probing would take its time, but not now */
-        const uint64_t start = cm_now_ns();
+        o.step_forward = 0.1; /* however busy the machine is, all steps take longer than that */
+        o.hook = NULL;        /* probing would take its time, but not now */
         assert_int_equal(pthread_create(&thread, NULL, cancel_soon, m), 0);
         assert_int_equal(cm_readbench(&o, m, &r, &err), CM_ECANCELED);
-        const double seconds = (double)(cm_now_ns() - start) / 1e9;
         pthread_join(thread, NULL);
         assert_true(err.text[0] != '\0');
-        assert_true(seconds < 2.5); /* of 4 seconds of steps */
         assert_int_equal(r.nsessions, 2);
         const cm_readbench_session *s = &r.session[0];
         assert_true(s->nrecords > 0 && s->nrecords < 50);
-        assert_true(s->wall_seconds > 0 && s->wall_seconds < 2 && s->counts.samples > 0);
+        assert_true(s->wall_seconds > 0 && s->counts.samples > 0);
         assert_non_null(s->sentence);
         assert_int_equal(r.session[1].nrecords, 0);
         assert_non_null(r.session[1].sentence);
