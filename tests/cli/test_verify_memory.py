@@ -100,7 +100,7 @@ def test_what_verification_cannot_hold_is_refused_before(noise, out):
     tool.nc2zarr("--memory", "226MiB", *CHUNK, noise, out).fails(1, "noise.nc", "to be verified", "--memory")
     assert not out.exists()
     least = least_of(tool.nc2zarr("--memory", "60MiB", *CHUNK, noise, out))
-    assert 226 < least < 240
+    assert 226 < least < 250  # the libraries differ in size
     tool.nc2zarr("--memory", f"{least + 1:.0f}MiB", *CHUNK, noise, out).ok()
     tool.nc2zarr("--memory", "226MiB", "--verify", "none", "--overwrite", *CHUNK, noise, out).ok()
     refused = tool.nc2zarr("--check", "--memory", "228MiB", noise, out)

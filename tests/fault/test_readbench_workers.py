@@ -266,7 +266,7 @@ print(json.dumps({"error": "the moon is in the way"}))""",
     "answers no JSON": (
         """
 input()
-print("ready when you are")
+print("ready when you are", flush=True)
 import time; time.sleep(60)""",
         "JSON|answer",
     ),
