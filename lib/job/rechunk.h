@@ -143,6 +143,12 @@ int cm_re_move_strings(cm_re_job *job, cm_re_array *a, cm_error *err);
 
 /* rechunk_metadata.c: of all groups and arrays; the target is complete then. */
 int cm_re_write_metadata(cm_re_job *job, cm_store *store, cm_error *err);
+/*
+ * Writes them to memory, reads them as the verification will, and forgets them:
+ * what that takes of many arrays is then in the process's peak, from which the
+ * plan starts.
+ */
+int cm_re_rehearse_metadata(cm_re_job *job, cm_error *err);
 
 /* rechunk_verify.c: CM_EDIFFER when the target, in STORE, differs. */
 int cm_re_verify(cm_re_job *job, cm_store *store, cm_error *err);

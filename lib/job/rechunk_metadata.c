@@ -155,26 +155,25 @@ static int describe_array(const cm_re_array *a, cm_zarr_meta *out, cm_error *err
     return rc;
 }
 
-int cm_re_write_metadata(cm_re_job *job, cm_store *store, cm_error *err)
+static int write_all(cm_re_job *job, cm_store *store, bool durable, cm_error *err)
 {
     size_t n = 0;
     cm_zarr_entry *entry = cm_calloc(job->tree.nnodes + job->narrays + 1, sizeof(entry[0]), err);
     cm_zarr_meta *group = cm_calloc(job->tree.nnodes + 1, sizeof(group[0]), err);
     cm_zarr_meta *array = cm_calloc(job->narrays + 1, sizeof(array[0]), err);
     int rc = entry == NULL || group == NULL || array == NULL ? CM_ENOMEM : CM_OK;
-    cm_monitor_phase(job->options->monitor, CM_PHASE_FINISHING, 0);
     if (rc == CM_OK)
         rc = add_groups(job, group, entry, &n, err);
     for (size_t i = 0; rc == CM_OK && i < job->narrays; i++) {
         rc = describe_array(&job->array[i], &array[i], err);
         entry[n++] = (cm_zarr_entry){job->array[i].node->path, &array[i]};
     }
-    if (rc == CM_OK && job->options->durable)
+    if (rc == CM_OK && durable)
         rc = cm_store_sync(store, err);
     if (rc == CM_OK)
         rc =
             cm_zarr_hierarchy_write(store, job->zarr_format, entry, n, job->tree.consolidated, err);
-    if (rc == CM_OK && job->options->durable)
+    if (rc == CM_OK && durable)
         rc = cm_store_sync(store, err);
     for (size_t i = 0; group != NULL && i < job->tree.nnodes; i++)
         cm_zarr_meta_release(&group[i]);
@@ -184,5 +183,41 @@ int cm_re_write_metadata(cm_re_job *job, cm_store *store, cm_error *err)
     free(entry);
     free(group);
     free(array);
+    return rc;
+}
+
+int cm_re_write_metadata(cm_re_job *job, cm_store *store, cm_error *err)
+{
+    cm_monitor_phase(job->options->monitor, CM_PHASE_FINISHING, 0);
+    return write_all(job, store, job->options->durable, err);
+}
+
+/* Opens, and closes, every array of TREE that can be read, as the verification does. */
+static int open_arrays(const cm_zarr_tree *tree, cm_error *err)
+{
+    cm_array **open = cm_calloc(tree->nnodes + 1, sizeof(open[0]), err);
+    int rc = open == NULL ? CM_ENOMEM : CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < tree->nnodes; i++)
+        if (!tree->node[i].meta.is_group && tree->node[i].unsupported == NULL)
+            rc = cm_zarr_array_open(tree, &tree->node[i], 0, &open[i], err);
+    for (size_t i = 0; open != NULL && i < tree->nnodes; i++)
+        cm_array_free(open[i]);
+    free(open);
+    return rc == CM_EUNSUPPORTED ? CM_OK : rc;
+}
+
+int cm_re_rehearse_metadata(cm_re_job *job, cm_error *err)
+{
+    cm_zarr_tree tree = {0};
+    cm_store *store = NULL;
+    int rc = cm_store_open_memory(&store, err);
+    if (rc == CM_OK)
+        rc = write_all(job, store, false, err);
+    if (rc == CM_OK && job->options->verify != CM_VERIFY_NONE)
+        rc = cm_zarr_open(store, &tree, err);
+    if (rc == CM_OK)
+        rc = open_arrays(&tree, err);
+    cm_zarr_tree_release(&tree);
+    cm_store_free(store);
     return rc;
 }

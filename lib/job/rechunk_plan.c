@@ -464,6 +464,8 @@ int cm_re_plan(cm_re_job *job, cm_store *store, cm_error *err)
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < job->narrays; i++)
         rc = cm_re_prepare(&job->array[i], store, err);
+    if (rc == CM_OK)
+        rc = cm_re_rehearse_metadata(job, err);
     if (rc != CM_OK)
         return rc;
     size_t resident = (size_t)cm_peak_rss(), held = resident + CM_BUDGET_RESERVE;

@@ -20,6 +20,8 @@ typedef struct verification {
     cm_pair *pair;
     cm_re_array **of; /* the array of each pair */
     size_t n;
+    size_t cache_nbytes; /* of the shard indices of one array */
+    size_t caches;       /* of all */
 } verification;
 
 static const char *name_of(const cm_re_array *a)
@@ -78,6 +80,23 @@ static int compare_attrs(verification *v, const cm_re_array *a, const cm_zarr_me
     return rc;
 }
 
+/* What the workers may hold beside what the process has anyway. */
+static uint64_t room(const cm_re_job *job)
+{
+    uint64_t left = job->memory_limit > job->held_nbytes ? job->memory_limit - job->held_nbytes : 0;
+    return left > 1 << 20 ? left : 1 << 20;
+}
+
+/* A quarter of the room at most goes to the shard indices of all arrays. */
+static void share_caches(verification *v)
+{
+    size_t n = 0, quarter = (size_t)(room(v->job) / 4);
+    for (size_t i = 0; i < v->job->narrays; i++)
+        n += cm_re_sharding(&v->job->array[i].meta) != NULL;
+    v->cache_nbytes = n > 0 && quarter / n < INDEX_CACHE ? quarter / n : INDEX_CACHE;
+    v->caches = n * v->cache_nbytes;
+}
+
 static int add_pair(verification *v, cm_re_array *a, cm_error *err)
 {
     const cm_zarr_node *node = cm_zarr_find(&v->tree, a->node->path);
@@ -95,7 +114,7 @@ static int add_pair(verification *v, cm_re_array *a, cm_error *err)
         rc = check_complete(v, a, node, err);
     cm_pair *p = &v->pair[v->n];
     if (rc == CM_OK)
-        rc = cm_zarr_array_open(&v->tree, node, INDEX_CACHE, &p->got, err);
+        rc = cm_zarr_array_open(&v->tree, node, v->cache_nbytes, &p->got, err);
     if (rc != CM_OK)
         return rc;
     p->want = a->source;
@@ -111,13 +130,6 @@ static int tell(verification *v, size_t i, cm_error *err)
     for (unsigned k = 0; rc == CM_OK && k < p->ndifferences; k++)
         rc = cm_re_differ(v->job, err, "%s: %s", name_of(v->of[i]), p->difference[k]);
     return rc;
-}
-
-/* What the workers may hold beside what the process has anyway. */
-static uint64_t room(const cm_re_job *job)
-{
-    uint64_t left = job->memory_limit > job->held_nbytes ? job->memory_limit - job->held_nbytes : 0;
-    return left > 1 << 20 ? left : 1 << 20;
 }
 
 /* Strings are there as their chunk has them and as the box has them, in buffers that double as they grow. */
@@ -136,14 +148,14 @@ static int run(verification *v, cm_pair *pair, size_t n, cm_error *err)
     cm_monitor *monitor = v->job->options->monitor;
     if (n == 0)
         return CM_OK;
-    int rc = cm_pairs_run(pair, n, nthreads, room(v->job), monitor, err);
+    int rc = cm_pairs_run(pair, n, nthreads, room(v->job) - v->caches, monitor, err);
     if (rc != CM_EBUDGET || nthreads == 1)
         return rc;
     for (size_t i = 0; i < n; i++) {
         cm_pair_release(&pair[i]);
         pair[i] = (cm_pair){.want = pair[i].want, .got = pair[i].got, .sample = pair[i].sample};
     }
-    return cm_pairs_run(pair, n, 1, room(v->job), monitor, err);
+    return cm_pairs_run(pair, n, 1, room(v->job) - v->caches, monitor, err);
 }
 
 static int verify_sample(verification *v, cm_error *err)
@@ -196,6 +208,7 @@ static int verify_full(verification *v, cm_error *err)
 int cm_re_verify(cm_re_job *job, cm_store *store, cm_error *err)
 {
     verification v = {.job = job};
+    share_caches(&v);
     int rc = cm_zarr_open(store, &v.tree, err);
     v.pair = cm_calloc(job->narrays + 1, sizeof(v.pair[0]), err);
     v.of = cm_calloc(job->narrays + 1, sizeof(v.of[0]), err);

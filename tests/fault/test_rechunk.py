@@ -416,6 +416,23 @@ ALLOCATIONS = {
 
 
 @needs_own_memory
+@pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's own memory would be counted")
+@pytest.mark.parametrize("options", [[], ["--shards", "8x6"], ["--zarr-format", "2"]], ids=["v3", "shards", "v2"])
+def test_the_metadata_of_many_arrays_are_counted(tmp_path, out, options):
+    """They take far more than the chunks: written, consolidated, and read again by the verification."""
+    source = tmp_path / "in.zarr"
+    root = zarr.create_group(str(source))
+    a = root.create_array("g0", shape=(8, 8), chunks=(4, 8), dtype="f4", attributes={"x": "y" * 100})
+    a[...] = np.arange(64).reshape(8, 8)
+    for i in range(1, 1200):
+        shutil.copytree(source / "g0", source / f"g{i}")
+    zarr.consolidate_metadata(str(source))
+    document = rechunked.run(source, out, "--chunks", "8x3", "--verify", "full", *options)
+    limit = document["memory"]["limit_nbytes"]
+    assert limit > 24 * MIB
+    run("--memory", "24MiB", "--chunks", "8x3", *options, source, tmp_path / "other.zarr").fails(1, "at least")
+
+
 @pytest.mark.parametrize("case", ALLOCATIONS)
 def test_each_allocation_fails_once(failmalloc, tmp_path, out, case):
     """Refused memory ends a run in one sentence; what then opens is whole."""
