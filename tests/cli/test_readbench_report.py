@@ -325,6 +325,8 @@ def test_the_summary_says_what_a_device_was_and_cost():
     assert said["plain pinned copy here"] == "11.0 GB/s"
     assert said["reading again and comparing"] == "8.00 GB/s"
     assert "page-locked" not in run("usual").ok().out
+    # Bytes of the samples as they are stored: a cast makes others of them.
+    assert "logical (before any cast)" in said
 
 
 def test_several_stand_beside_each_other():

@@ -365,7 +365,7 @@ ITEM(validated_at)
 
 const readbench_item READBENCH_ITEMS[] = {
     {"Throughput", "samples/s", samples_rate, true, "samples/s"},
-    {NULL, "logical (as delivered)", logical, true, "logical"},
+    {NULL, "logical (before any cast)", logical, true, "logical"},
     {NULL, "decoded", decoded, false, NULL},
     {NULL, "physical (as stored)", physical, true, "physical"},
     {NULL, "physical, while asking for it", asked, false, NULL},

@@ -112,7 +112,7 @@ static const struct tile {
     {"accelerator utilisation", "accelerator utilisation"},
     {"accelerators fed at 90 %", "accelerators fed at 90 %"},
     {"p95", "wait for a batch, p95"},
-    {"logical (as delivered)", "throughput, as delivered"},
+    {"logical (before any cast)", "throughput, logical"},
     {"bytes decoded over bytes used", "bytes decoded for each used"},
     {"time to first batch", "time to first batch"},
     {"peak memory", "peak memory"},
@@ -134,7 +134,7 @@ static void tile_note(const char *label, const cm_readbench_session *s, FILE *to
         fprintf(to, "<small>needs %s, got %s</small>",
                 cm_format_rate(s->accelerators.needed, a, sizeof(a)),
                 cm_format_rate(s->accelerators.got, b, sizeof(b)));
-    else if (strcmp(label, "throughput, as delivered") == 0 && s->rates.capacity > 0)
+    else if (strcmp(label, "throughput, logical") == 0 && s->rates.capacity > 0)
         fprintf(to, "<small>the loader could give %s</small>",
                 cm_format_rate(s->rates.capacity, a, sizeof(a)));
     else if (strcmp(label, "wait for a batch, p95") == 0)
