@@ -69,6 +69,7 @@ FAILS = {
     "inside the source, overwritten": (["--overwrite", "in.zarr", "in.zarr/model"], "in.zarr"),
     "around the source": (["--overwrite", "in.zarr/model", "in.zarr"], "in.zarr"),
     "no such node": (["in.zarr::nosuch", "b.zarr"], "nosuch"),
+    "a node outside": (["in.zarr::../x", "b.zarr"], "in.zarr: key '../x'"),
     "scratch is no folder": (["--scratch", "notes.txt", "--chunks", "tas:40x1x1", "in.zarr", "b.zarr"], "notes.txt"),
     "too little memory": (["--memory", "100KiB", "--chunks", "tas:40x1x1", "in.zarr", "b.zarr"], "iB"),
 }
