@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-
 static const field cube = {"v", "tyx", {24, 20, 28}, {4, 5, 7}, {0}, FIELD_INT32, 0, 0, 0, 0};
 
 static void nap(unsigned ms)
