@@ -159,32 +159,46 @@ static int fill_certificate(const cm_job *job, const char *path, cm_json *j, cm_
     return rc;
 }
 
-/* Under a temporary name until it is whole. */
-static int write_file(const char *path, const cm_buf *text, cm_error *err)
+/* A device, a pipe or a link: it is written into, and never replaced by a file. */
+static bool is_place(const char *path)
 {
-    char *part = cm_asprintf(err, "%s.part", path);
-    if (part == NULL)
-        return CM_ENOMEM;
-    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), rc = CM_OK;
+    struct stat st;
+    return lstat(path, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
+static int write_text(const char *path, const cm_buf *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), errnum = 0;
     if (fd < 0)
-        rc = cm_fail_errno(err, errno, "cannot write the certificate %s", path);
-    for (size_t done = 0; rc == CM_OK && done < text->nbytes;) {
+        return errno;
+    for (size_t done = 0; errnum == 0 && done < text->nbytes;) {
         ssize_t n = write(fd, text->data + done, text->nbytes - done);
         if (n >= 0)
             done += (size_t)n;
         else if (errno != EINTR)
-            rc = cm_fail_errno(err, errno, "cannot write the certificate %s", path);
+            errnum = errno;
     }
-    if (rc == CM_OK && fsync(fd) != 0 && errno != EINVAL)
-        rc = cm_fail_errno(err, errno, "cannot write the certificate %s", path);
-    if (fd >= 0)
-        close(fd);
-    if (rc == CM_OK && rename(part, path) != 0)
-        rc = cm_fail_errno(err, errno, "cannot write the certificate %s", path);
-    if (rc != CM_OK)
+    if (errnum == 0 && fsync(fd) != 0 && errno != EINVAL) /* a pipe has no disk */
+        errnum = errno;
+    close(fd);
+    return errnum;
+}
+
+/* A file stands under a temporary name until it is whole. */
+static int write_file(const char *path, const cm_buf *text, cm_error *err)
+{
+    const bool in_place = is_place(path);
+    char *part = in_place ? cm_strdup(path, err) : cm_asprintf(err, "%s.part", path);
+    if (part == NULL)
+        return CM_ENOMEM;
+    int errnum = write_text(part, text);
+    if (errnum == 0 && !in_place && rename(part, path) != 0)
+        errnum = errno;
+    if (errnum != 0 && !in_place)
         unlink(part);
     free(part);
-    return rc;
+    return errnum == 0 ? CM_OK
+                       : cm_fail_errno(err, errnum, "cannot write the certificate %s", path);
 }
 
 int cm_job_certify(const cm_job *job, const char *path, cm_error *err)

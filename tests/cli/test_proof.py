@@ -183,6 +183,18 @@ def test_certificate(fields, out, tmp_path):
     assert "--certificate" in doc["command"]
 
 
+def test_a_certificate_does_not_replace_a_link_or_a_pipe(fields, store, tmp_path):
+    link, pipe = tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to("paper.json")
+    tool.nc2zarr("--check", "--certificate", link, fields, store).ok()
+    assert link.is_symlink() and json.loads((tmp_path / "paper.json").read_text())["differences"] == []
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+    tool.nc2zarr("--check", "--certificate", pipe, fields, store).ok()
+    assert json.loads(reader.communicate(timeout=60)[0])["differences"] == []
+    assert pipe.is_fifo() and not list(tmp_path.glob("*.part"))
+
+
 @pytest.mark.parametrize("options,word", [
     (("--keepbits", "a:5"), "keepbits"),
     (("--variable", "a"), "variables"),
