@@ -136,8 +136,9 @@ CHECKED = [
 def test_a_loaders_bytes_are_validated_by_its_checksums(stores, tmp_path, script, name, args):
     given = [*BOX, "--variable", "t,mask", "--batch", 3, "--batches", 5, "--epochs", 1, "--step-time", "0ms", *args]
     engine = ["--engine", command(script, tmp_path, "--checksum"), "--validate", "checksum"]
-    session = rb.Report(rb.readbench(*given, *engine, "--out", tmp_path / "out", stores / name), tmp_path / "out").only
-    device = session.summary["validation"]
+    report = rb.Report(rb.readbench(*given, *engine, "--out", tmp_path / "out", stores / name), tmp_path / "out")
+    session, device = report.only, report.only.summary["validation"]
+    assert "chunks for the samples drawn; who reads does not count them" in report.result.out
     assert device["batches"] == len(session.batches) and device["mismatches"] == 0
     assert device["nbytes"] == session.counts["logical_nbytes"] > 0
 

@@ -72,8 +72,12 @@ static void counted(const char *name, const char *predicted, uint64_t count, boo
     char buf[48];
     row(name, to);
     cell(predicted, to);
-    cell(bytes ? cm_format_size(count, buf, sizeof(buf)) : cm_format_count(count, buf, sizeof(buf)),
-         to);
+    if (count == 0) /* who reads does not count */
+        cell("–", to);
+    else
+        cell(bytes ? cm_format_size(count, buf, sizeof(buf))
+                   : cm_format_count(count, buf, sizeof(buf)),
+             to);
     fputs("</tr>\n", to);
 }
 

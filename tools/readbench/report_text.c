@@ -108,12 +108,17 @@ static void print_predicted(const cm_readbench_session *s, FILE *to)
 {
     char planned[32], counted[32];
     const cm_readbench_predicted *p = &s->predicted;
+    const bool once = s->loader != NULL && strcmp(s->loader, "planned") == 0;
 
     if (p->planned_chunks == 0)
         return;
-    fprintf(to, "predicted: %s chunks for the samples drawn; counted %s",
-            cm_format_count(p->planned_chunks, planned, sizeof(planned)),
-            cm_format_count(s->counts.chunks, counted, sizeof(counted)));
+    fprintf(to, "predicted: %s chunks for the samples drawn",
+            cm_format_count(p->planned_chunks, planned, sizeof(planned)));
+    if (s->counts.chunks == 0)
+        fputs("; who reads does not count them", to);
+    else
+        fprintf(to, once ? "; read %s, by a plan that reads each of a window once" : "; counted %s",
+                cm_format_count(s->counts.chunks, counted, sizeof(counted)));
     if (p->known)
         fprintf(to, "; %.2f chunks and %.2f requests a sample over all offsets", p->chunks,
                 p->requests);
