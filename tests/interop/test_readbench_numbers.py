@@ -200,8 +200,8 @@ def test_the_summary_is_computed_from_the_records(root, tmp_path, args):
     recompute(session)
     in_order(session)
     assert session.counts["logical_nbytes"] == session.counts["samples"] * NBYTES
-    last = [b for b in session.batches if b["epoch"] == 0][-1]
-    assert last["nsamples"] < 5, "the last batch is not full, so that means over batches show"
+    lengths = [b["nsamples"] for b in session.batches if b["epoch"] == 0]
+    assert min(lengths) < 5, "a batch is not full, so that means over batches show"
 
 
 def test_steps_take_the_time_that_was_asked_for(root, tmp_path):
