@@ -26,6 +26,15 @@ allowed() {
     esac
 }
 
+# Folders inside a layer that may include only these of its folders.
+allowed_inside() {
+    case $1 in
+    exec/engine) echo "exec/engine exec/watch" ;;
+    exec/load) echo "exec/load exec/watch" ;;
+    exec/watch) echo "exec/watch" ;;
+    esac
+}
+
 # Third-party headers and the only folders that may include them.
 third_party() {
     case $1 in
@@ -37,6 +46,8 @@ third_party() {
 
 for file in $(git ls-files -co --exclude-standard 'lib/*.c' 'lib/*.h' 'include/*.h'); do
     layer=$(echo "$file" | cut -d/ -f2)
+    folder=$(dirname "${file#lib/}")
+    siblings=$(allowed_inside "$folder")
     for header in $(sed -n 's/^#include [<"]\([^>"]*\)[>"].*/\1/p' "$file"); do
         top=${header%%/*}
         case $top in
@@ -45,6 +56,14 @@ for file in $(git ls-files -co --exclude-standard 'lib/*.c' 'lib/*.h' 'include/*
             case " $(allowed "$layer") " in
             *" $top "*) ;;
             *) complain "$file includes $header: $layer lies below $top or beside it" ;;
+            esac
+            ;;
+        esac
+        case "$siblings:$header" in
+        ?*:"${folder%%/*}"/*)
+            case " $siblings " in
+            *" ${header%/*} "*) ;;
+            *) complain "$file includes $header: ${folder} does not know ${header%/*}" ;;
             esac
             ;;
         esac

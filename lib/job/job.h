@@ -10,7 +10,7 @@
 
 #include <chunkmill/convert.h>
 
-#include "exec/transfer.h"
+#include "exec/engine/transfer.h"
 #include "format/nc/nc.h"
 #include "format/zarr/open.h"
 #include "job/codec_option.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/threads.h"
+#include "base/threads.h"
 
 enum {
     SAMPLE_BOXES = 3,

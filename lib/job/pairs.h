@@ -5,7 +5,7 @@
 #ifndef CM_JOB_PAIRS_H
 #define CM_JOB_PAIRS_H
 
-#include "exec/monitor.h"
+#include "exec/watch/monitor.h"
 #include "format/array.h"
 #include "model/digest.h"
 

@@ -4,8 +4,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/threads.h"
 #include "codec/shard.h"
-#include "exec/threads.h"
 
 enum {
     MAX_OBJECTS = 8 << 20, /* a minute of asking; a bit for each is nothing */

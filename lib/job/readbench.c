@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "exec/monitor.h"
+#include "exec/watch/monitor.h"
 #include "job/readbench.h"
 #include "job/readbench_tune.h"
 #include "job/sentences.h"

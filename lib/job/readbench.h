@@ -13,11 +13,11 @@
 
 #include <chunkmill/readbench.h>
 
-#include "exec/load_exec.h"
-#include "exec/load_source.h"
-#include "exec/loader.h"
-#include "exec/reader.h"
-#include "exec/resources.h"
+#include "exec/load/load_exec.h"
+#include "exec/load/load_source.h"
+#include "exec/load/loader.h"
+#include "exec/load/reader.h"
+#include "exec/watch/resources.h"
 #include "format/nc/nc.h"
 #include "format/zarr/open.h"
 #include "gpu/stage.h"

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#include "exec/delayed_store.h"
+#include "exec/load/delayed_store.h"
 #include "job/readbench.h"
 #include "job/store_path.h"
 #include "job/varopt.h"

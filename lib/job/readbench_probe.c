@@ -8,8 +8,8 @@
  */
 #include <stdlib.h>
 
-#include "exec/monitor.h"
-#include "exec/probe.h"
+#include "exec/watch/monitor.h"
+#include "exec/watch/probe.h"
 #include "job/readbench.h"
 #include "plan/meetings.h"
 

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "codec/checksum.h"
-#include "exec/monitor.h"
+#include "exec/watch/monitor.h"
 #include "job/readbench.h"
 
 typedef struct taken { /* a batch on its way to its step */

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "exec/monitor.h"
-#include "exec/threads.h"
+#include "base/threads.h"
+#include "exec/watch/monitor.h"
 #include "job/readbench.h"
 #include "job/readbench_rules.h"
 

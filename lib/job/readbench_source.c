@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/monitor.h"
+#include "exec/watch/monitor.h"
 #include "job/readbench.h"
 
 int cm_bench_shared_open(const cm_readbench_options *options, const cm_bench_setting *setting,

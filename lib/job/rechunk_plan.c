@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/number.h"
-#include "exec/buffers.h"
+#include "exec/engine/buffers.h"
 #include "job/budget.h"
 #include "job/rechunk.h"
 #include "plan/meetings.h"

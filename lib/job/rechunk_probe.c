@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "exec/spill.h"
+#include "exec/engine/spill.h"
 #include "job/rechunk.h"
 
 enum {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/spill.h"
+#include "exec/engine/spill.h"
 #include "job/rechunk.h"
 
 typedef struct run {

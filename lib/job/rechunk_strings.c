@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "exec/threads.h"
+#include "base/threads.h"
 #include "job/rechunk.h"
 #include "plan/meetings.h"
 

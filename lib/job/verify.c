@@ -16,7 +16,7 @@
 
 #include "base/cpu.h"
 #include "base/number.h"
-#include "exec/threads.h"
+#include "base/threads.h"
 #include "job/compare.h"
 #include "job/span.h"
 #include "job/verify_memory.h"

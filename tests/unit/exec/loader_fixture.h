@@ -23,7 +23,7 @@
 
 #include <cmocka.h>
 
-#include "exec/loader.h"
+#include "exec/load/loader.h"
 
 #define MARKER "--worker-of-test-loader"
 

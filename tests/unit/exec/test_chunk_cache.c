@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "exec/chunk_cache.h"
-#include "exec/threads.h"
+#include "base/threads.h"
+#include "exec/load/chunk_cache.h"
 
 static const char array_a, array_b; /* addresses are all that the cache knows of arrays */
 

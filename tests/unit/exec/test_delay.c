@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "exec/delayed_store.h"
-#include "exec/threads.h"
+#include "base/threads.h"
+#include "exec/load/delayed_store.h"
 
 enum {
     MS = 1000000

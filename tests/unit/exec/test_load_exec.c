@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "exec/load_exec.h"
+#include "exec/load/load_exec.h"
 
 typedef struct fixture {
     cm_sample_space space;

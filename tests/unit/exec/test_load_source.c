@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "exec/load_source.h"
-#include "exec/team.h"
+#include "base/team.h"
+#include "exec/load/load_source.h"
 #include "made_store.h"
 #include "store/io.h"
 

@@ -12,9 +12,9 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "exec/monitor.h"
-#include "exec/threads.h"
-#include "exec/trace.h"
+#include "base/threads.h"
+#include "exec/watch/monitor.h"
+#include "exec/watch/trace.h"
 
 static void test_phases_and_bytes(void **state)
 {

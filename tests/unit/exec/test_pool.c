@@ -23,7 +23,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "exec/pool_wire.h"
+#include "exec/load/pool_wire.h"
 
 #define MARKER "--worker-of-test-pool"
 

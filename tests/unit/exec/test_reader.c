@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "exec/reader.h"
-#include "exec/threads.h"
+#include "base/threads.h"
+#include "exec/load/reader.h"
 #include "made_store.h"
 
 typedef struct row {

@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "exec/probe.h"
-#include "exec/resources.h"
+#include "exec/watch/probe.h"
+#include "exec/watch/resources.h"
 #include "made_store.h"
 
 enum {

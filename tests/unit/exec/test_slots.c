@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "exec/slots.h"
+#include "exec/engine/slots.h"
 
 enum {
     PAGE = 4096

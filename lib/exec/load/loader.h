@@ -1,0 +1,110 @@
+/*
+ * One rank's loader: gives batches of an epoch one after the other, while the
+ * pool's workers make the next ones.
+ *
+ * Map loader, in PyTorch's terms: batch b belongs to worker b mod W, each worker
+ * has up to PREFETCH batches under way, a worker gets its next one when one of
+ * its batches is taken; batches come in order.  With `unordered` they come as they
+ * are ready, and the next one goes to the worker that has the fewest.
+ *
+ * Planned loader (plan/epoch.h): chunks are handed out in the order of the plan,
+ * each to the worker that has the fewest, PREFETCH for each worker in all, as many
+ * as the slots allow; a batch is ready when its samples are complete, and batches
+ * come in order.
+ *
+ * Batches lie in slots of the arena.  With CM_POOL_SYNC they are made inside
+ * cm_loader_next.  One thread a loader.
+ */
+#ifndef CM_EXEC_LOAD_LOADER_H
+#define CM_EXEC_LOAD_LOADER_H
+
+#include "exec/load/pool.h"
+#include "plan/epoch.h"
+
+typedef struct cm_loader cm_loader;
+
+typedef struct cm_loader_options {
+    unsigned client; /* of the pool */
+    unsigned
+        first_worker; /* workers first_worker .. + nworkers - 1 of the pool are this loader's */
+    unsigned nworkers;
+    unsigned prefetch; /* batches a worker, >= 1 */
+    bool unordered;
+    size_t arena_offset; /* of this loader's share of the arena */
+    unsigned nslots;     /* batches that can be held, >= 1; those handed out are among them */
+    size_t slot_nbytes;  /* one batch, >= what a source delivers */
+    size_t
+        sample_nbytes; /* one sample, as delivered: the planned loader's stash is counted in these */
+    size_t nstash;     /* samples that fit behind the slots (planned loader) */
+    /*
+     * Where part p of the sample at PLACE of a batch of N lies in its slot, and how
+     * many bytes: batches are laid out part after part, each [batch, ...].
+     */
+    size_t nparts;
+    const size_t *part_nbytes; /* of one sample */
+} cm_loader_options;
+
+typedef struct cm_batch {
+    uint64_t number; /* of the epoch, of this rank */
+    uint64_t nsamples;
+    const uint64_t *sample; /* their numbers in the epoch, valid until release */
+    uint8_t *data;
+    size_t nbytes;
+    unsigned slot;
+    int status; /* a batch that failed has a sentence and no data that counts */
+    char error[CM_LOAD_ERROR_SIZE];
+    uint32_t worker; /* map loader: who made it */
+    uint32_t deaths;
+    bool has_crc32c; /* the source gave one (load_exec.h) */
+    uint32_t crc32c;
+    uint64_t queued_ns;        /* handed to a worker; planned: the first of its chunks */
+    uint64_t begin_ns, end_ns; /* begun and ready */
+    uint64_t rss_nbytes;
+    /* Map: of this batch.  Planned: of the chunks that came in since the batch before was ready. */
+    cm_load_counts counts;
+} cm_batch;
+
+int cm_loader_create(cm_pool *pool, cm_arena *arena, const cm_loader_options *options,
+                     cm_loader **out, cm_error *err);
+/* Waits for tasks under way, then frees.  NULL accepted. */
+void cm_loader_free(cm_loader *loader);
+
+/*
+ * What a plan needs at least, when batches are taken in order and each is given
+ * back before the next is waited for.  More slots let workers go further ahead.
+ */
+typedef struct cm_loader_needs {
+    uint64_t nslots;
+    uint64_t nstash;
+    uint64_t max_pieces; /* of the pool */
+} cm_loader_needs;
+
+/* CM_EINVAL: the plan contradicts itself or SHARE.  Takes about 16 bytes a sample while it runs. */
+int cm_loader_plan_needs(const cm_epoch_plan *plan, const cm_epoch_share *share,
+                         cm_loader_needs *out, cm_error *err);
+
+/*
+ * Begins an epoch; what is left of the one before is dropped, after the tasks that
+ * workers are at have ended.  Batches that were taken stay valid until their
+ * release.  SHARE and PLAN (NULL: map loader) are borrowed until the next begin.
+ * CM_EBUDGET: a batch does not fit a slot, or the plan needs more slots, stash or
+ * pieces than there are; the sentence says how many would do.
+ */
+int cm_loader_begin(cm_loader *loader, const cm_epoch_share *share, uint64_t epoch,
+                    const cm_epoch_plan *plan, cm_error *err);
+
+/*
+ * The next batch, waiting for it.  CM_OK with *more false at the epoch's end;
+ * CM_ECANCELED when STOP, asked every 100 ms, says so (NULL: never).  A batch that
+ * failed is CM_OK with batch->status set.  CM_EINVAL: the caller holds so many
+ * batches that no further one can be made.
+ */
+int cm_loader_next(cm_loader *loader, bool (*stop)(void *context), void *context, cm_batch *batch,
+                   bool *more, cm_error *err);
+/* Gives the batch's slot back. */
+void cm_loader_release(cm_loader *loader, const cm_batch *batch);
+
+/* Batches queued or under way, and ready but not taken: for reports. */
+void cm_loader_in_flight(const cm_loader *loader, unsigned *underway, unsigned *ready);
+
+#endif
