@@ -34,10 +34,9 @@ static size_t resident(void)
 }
 
 /* However large it is: a dataset of HDF5 takes no space before its first element is written. */
-static bool nothing_is_stored(const cm_nc_var *v)
+static bool nothing_is_stored(const cm_variable *v)
 {
-    return (v->access == CM_NC_ARITHMETIC || v->access == CM_NC_CHUNK_INDEX) &&
-           v->stored_nbytes == 0;
+    return v->located && v->stored_nbytes == 0;
 }
 
 static int prepare(cm_job *job, cm_store *store, cm_error *err)
@@ -47,7 +46,7 @@ static int prepare(cm_job *job, cm_store *store, cm_error *err)
         return CM_ENOMEM;
     for (size_t i = 0; i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
-        cm_array *a = &v->source->array;
+        cm_array *a = v->source->array;
         int rc = cm_zarr_writer_create(store, v->name, &v->meta, &v->writer, err);
         if (rc != CM_OK)
             return rc;

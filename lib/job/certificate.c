@@ -115,8 +115,8 @@ static cm_json *losses(const cm_job *job, cm_error *err)
     for (size_t i = 0; rc == CM_OK && i < sizeof(row) / sizeof(row[0]); i++)
         if (row[i].lost)
             rc = cm_json_append(list, cm_json_string(row[i].why), err);
-    for (size_t i = 0; rc == CM_OK && i < cm_nc_nwarnings(job->file); i++)
-        rc = cm_json_append(list, cm_json_string(cm_nc_warning_at(job->file, i)), err);
+    for (size_t i = 0; rc == CM_OK && i < cm_dataset_nwarnings(job->source); i++)
+        rc = cm_json_append(list, cm_json_string(cm_dataset_warning_at(job->source, i)), err);
     if (rc == CM_OK)
         return list;
     cm_json_free(list);

@@ -18,7 +18,7 @@ void cm_bench_release(cm_bench *b)
 /* The file's elements of BOX, without the gaps of a subset, into b->want. */
 static int read_source(cm_job *job, cm_job_var *v, const cm_box *box, cm_bench *b, cm_error *err)
 {
-    size_t itemsize = v->source->array.dtype.nbytes;
+    size_t itemsize = v->source->dtype.nbytes;
     cm_box dense = {.rank = v->rank};
     int64_t from[CM_MAX_RANK], to[CM_MAX_RANK];
     for (unsigned j = 0; j < v->rank; j++) {
@@ -29,7 +29,7 @@ static int read_source(cm_job *job, cm_job_var *v, const cm_box *box, cm_bench *
     if (rc == CM_OK)
         rc = cm_buf_resize(&b->want, cm_box_nelem(box) * itemsize, err);
     if (rc == CM_OK)
-        rc = cm_nc_read_library(job->file, v->source, &dense, b->dense.data, err);
+        rc = cm_dataset_read(job->source, v->source, &dense, b->dense.data, err);
     if (rc != CM_OK)
         return rc;
     cm_strides_c(v->rank, dense.shape, itemsize, from);

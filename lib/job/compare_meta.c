@@ -114,8 +114,8 @@ static int compare_groups(cm_job *job, const cm_zarr_tree *tree, cm_error *err)
 {
     size_t skip = strlen(job->group);
     int rc = CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < cm_nc_ngroups(job->file); i++) {
-        const cm_nc_group *g = cm_nc_group_at(job->file, i);
+    for (size_t i = 0; rc == CM_OK && i < job->source->ngroups; i++) {
+        const cm_dataset_group *g = &job->source->group[i];
         if (!cm_job_wants_group(job, g->path))
             continue;
         const char *path = g->path + skip + (g->path[skip] == '/');

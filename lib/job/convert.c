@@ -27,11 +27,11 @@ static bool has_prefix_path(const char *path, const char *prefix)
 /* The node after "::" is a group, or one variable, which is then converted with what it needs. */
 static int check_group(cm_job *job, cm_convert_options *effective, cm_error *err)
 {
-    for (size_t i = 0; i < cm_nc_ngroups(job->file); i++)
-        if (strcmp(cm_nc_group_at(job->file, i)->path, job->group) == 0)
+    for (size_t i = 0; i < job->source->ngroups; i++)
+        if (strcmp(job->source->group[i].path, job->group) == 0)
             return CM_OK;
-    for (size_t i = 0; i < cm_nc_nvars(job->file); i++) {
-        if (strcmp(cm_nc_var_at(job->file, i)->array.name, job->group) == 0) {
+    for (size_t i = 0; i < job->source->nvars; i++) {
+        if (strcmp(job->source->var[i].name, job->group) == 0) {
             job->chosen = job->group;
             effective->variable = (cm_texts){&job->chosen, 1};
             job->group = "";
@@ -44,11 +44,11 @@ static int check_group(cm_job *job, cm_convert_options *effective, cm_error *err
 static int open_file(cm_job *job, const char *path, cm_error *err)
 {
     cm_convert_report *r = job->report;
-    int rc = cm_nc_open(path, &(cm_nc_options){0}, &job->file, err);
+    int rc = cm_dataset_open(path, job->group, NULL, &job->source, err);
     if (rc != CM_OK)
         return rc;
-    r->input_nbytes = cm_nc_file_nbytes(job->file);
-    if ((r->input_format = cm_strdup(cm_nc_format_name(job->file), err)) == NULL)
+    r->input_nbytes = job->source->nbytes;
+    if ((r->input_format = cm_strdup(job->source->format_name, err)) == NULL)
         return CM_ENOMEM;
     return CM_OK;
 }
@@ -56,12 +56,12 @@ static int open_file(cm_job *job, const char *path, cm_error *err)
 static int prepare_variables(cm_job *job, cm_error *err)
 {
     for (size_t i = 0; i < job->nvars; i++) {
-        int rc = cm_nc_var_prepare(job->file, job->var[i].source, err);
+        int rc = cm_dataset_prepare(job->source, job->var[i].source, err);
         if (rc != CM_OK)
             return rc;
     }
-    for (size_t i = 0; i < cm_nc_nwarnings(job->file); i++) {
-        int rc = cm_job_warn(job, err, "%s", cm_nc_warning_at(job->file, i));
+    for (size_t i = 0; i < cm_dataset_nwarnings(job->source); i++) {
+        int rc = cm_job_warn(job, err, "%s", cm_dataset_warning_at(job->source, i));
         if (rc != CM_OK)
             return rc;
     }
@@ -114,20 +114,20 @@ bool cm_job_wants_group(const cm_job *job, const char *path)
     if (job->options->variable.n == 0)
         return true;
     for (size_t i = 0; i < job->nvars; i++)
-        if (has_prefix_path(job->var[i].source->array.name, path))
+        if (has_prefix_path(job->var[i].source->name, path))
             return true;
     return strcmp(path, job->group) == 0;
 }
 
 static int write_metadata(cm_job *job, cm_store *store, cm_error *err)
 {
-    size_t ngroups = cm_nc_ngroups(job->file), n = 0;
+    size_t ngroups = job->source->ngroups, n = 0;
     cm_zarr_entry *entry = cm_calloc(ngroups + job->nvars, sizeof(entry[0]), err);
     cm_zarr_meta *group = cm_calloc(ngroups, sizeof(group[0]), err);
     int rc = entry == NULL || group == NULL ? CM_ENOMEM : CM_OK;
     cm_monitor_phase(job->options->monitor, CM_PHASE_FINISHING, 0);
     for (size_t i = 0; rc == CM_OK && i < ngroups; i++) {
-        const cm_nc_group *g = cm_nc_group_at(job->file, i);
+        const cm_dataset_group *g = &job->source->group[i];
         if (!cm_job_wants_group(job, g->path))
             continue;
         const char *path = g->path + strlen(job->group);
@@ -364,7 +364,7 @@ static void release(cm_job *job)
     }
     free(job->var);
     free(job->transfer);
-    cm_nc_close(job->file);
+    cm_dataset_close(job->source);
 }
 
 int cm_convert(const cm_convert_options *options, cm_convert_report *report, cm_error *err)

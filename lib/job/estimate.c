@@ -11,7 +11,7 @@ static int encode_middle(cm_job_var *v, cm_codec_ctx *ctx, double *ratio, cm_err
 {
     const cm_grid *grid = cm_zarr_writer_grid(v->writer);
     const cm_chain *chain = cm_zarr_writer_chain(v->writer);
-    cm_array *a = &v->source->array;
+    cm_array *a = v->source->array;
     uint64_t coord[CM_MAX_RANK], bad;
     cm_buf raw = {0}, converted = {0}, encoded = {0};
     cm_box box;
@@ -58,7 +58,7 @@ int cm_job_estimate(cm_job *job, cm_error *err)
             continue;
         rc = encode_middle(&job->var[i], ctx, &ratio, err);
         if (rc != CM_OK)
-            cm_error_prefix(err, "variable %s", job->var[i].source->array.name);
+            cm_error_prefix(err, "variable %s", job->var[i].source->name);
         r->stored_nbytes = (uint64_t)(ratio * (double)r->decoded_nbytes);
         job->report->stored_nbytes += r->stored_nbytes;
     }

@@ -11,12 +11,12 @@
 #include <chunkmill/convert.h>
 
 #include "exec/engine/transfer.h"
-#include "format/nc/nc.h"
+#include "format/dataset.h"
 #include "format/zarr/open.h"
 #include "job/codec_option.h"
 
 typedef struct cm_job_var {
-    cm_nc_var *source;
+    cm_variable *source;
     char *name; /* in the store, with its groups */
 
     /* view.c: the target's elements */
@@ -54,7 +54,7 @@ typedef struct cm_job_var {
 typedef struct cm_job {
     const cm_convert_options *options;
     cm_convert_report *report;
-    cm_nc_file *file;
+    cm_dataset *source;
     const char *path;   /* of the file */
     const char *group;  /* of the file, what is converted: "" or "a/b" */
     const char *chosen; /* the variable that the input's name ends in, or NULL */

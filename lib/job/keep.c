@@ -5,9 +5,9 @@
 /* Why V's stored bytes cannot be passed on; NULL: they can.  The table of pass-through in the README follows it. */
 static const char *obstacle(const cm_job_var *v)
 {
-    size_t n;
-    const cm_codec_spec *spec = cm_nc_var_codecs(v->source, &n);
-    const cm_array *a = &v->source->array;
+    size_t n = v->source->ncodecs;
+    const cm_codec_spec *spec = v->source->codecs;
+    const cm_array *a = v->source->array;
     bool fletcher_first = false;
     if (v->as_strings)
         return "variable-length text is stored otherwise in HDF5";
@@ -43,15 +43,14 @@ static const char *obstacle(const cm_job_var *v)
 /* The pipeline is deflate alone: then gzip can hold the same deflate data. */
 static bool is_plain_deflate(const cm_job_var *v)
 {
-    size_t n;
-    const cm_codec_spec *spec = cm_nc_var_codecs(v->source, &n);
+    size_t n = v->source->ncodecs;
+    const cm_codec_spec *spec = v->source->codecs;
     return n == 2 && spec[1].id == CM_CODEC_ZLIB;
 }
 
 static bool is_uncompressed(const cm_job_var *v)
 {
-    size_t n;
-    return cm_nc_var_codecs(v->source, &n) != NULL && n == 1;
+    return v->source->codecs != NULL && v->source->ncodecs == 1;
 }
 
 int cm_job_keep(cm_job *job, cm_job_var *v, cm_error *err)
@@ -69,8 +68,8 @@ int cm_job_keep(cm_job *job, cm_job_var *v, cm_error *err)
 
 int cm_job_kept_codecs(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_error *err)
 {
-    const cm_codec_spec *spec = cm_nc_var_codecs(v->source, n);
-    int rc = cm_codec_specs_copy(spec, *n, out, err);
+    *n = v->source->ncodecs;
+    int rc = cm_codec_specs_copy(v->source->codecs, *n, out, err);
     if (rc == CM_OK && v->pass == CM_PASS_GZIP)
         (*out)[1].id = CM_CODEC_GZIP;
     return rc;
@@ -78,8 +77,8 @@ int cm_job_kept_codecs(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_e
 
 const char *cm_job_kept_readers(const cm_job_var *v, int zarr_format)
 {
-    size_t n;
-    const cm_codec_spec *spec = cm_nc_var_codecs(v->source, &n);
+    size_t n = v->source->ncodecs;
+    const cm_codec_spec *spec = v->source->codecs;
     bool filters = false, numcodecs = false;
     if (v->pass == CM_PASS_GZIP)
         return NULL;

@@ -41,7 +41,7 @@ static cm_layout_array array_of(const cm_job_var *v)
                              .name = v->name,
                              .rank = v->rank,
                              .shape = v->shape,
-                             .dim_name = v->source->array.dim_name,
+                             .dim_name = v->source->dim_name,
                              .itemsize = itemsize_of(v)};
 }
 
@@ -115,9 +115,9 @@ static int choose_chunks(layout *l, cm_job_var *v, cm_error *err)
     if (rc != CM_OK)
         return rc;
     if (l->has_sample && kind != CM_LAYOUT_SOURCE &&
-        cm_shape_option_fits(&l->sample, v->rank, v->source->array.dim_name)) {
+        cm_shape_option_fits(&l->sample, v->rank, v->source->dim_name)) {
         uint64_t sample[CM_MAX_RANK];
-        cm_shape_option_apply(&l->sample, v->rank, v->shape, v->source->array.dim_name, sample);
+        cm_shape_option_apply(&l->sample, v->rank, v->shape, v->source->dim_name, sample);
         for (unsigned j = 0; j < v->rank; j++)
             sample[j] = sample[j] == 0 ? 1 : sample[j];
         return cm_optimise_chunks_for_sample(v->rank, v->shape, itemsize_of(v), sample, fixed, 0,

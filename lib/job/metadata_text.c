@@ -48,10 +48,10 @@ static int check_attributes(cm_job *job, const char *owner, const cm_json *attrs
 static int check_variable(cm_job *job, const cm_job_var *v, cm_error *err)
 {
     const cm_zarr_meta *m = &v->meta;
-    char *owner = cm_asprintf(err, "variable %s", v->source->array.name);
+    char *owner = cm_asprintf(err, "variable %s", v->source->name);
     int rc = owner == NULL ? CM_ENOMEM : check_attributes(job, owner, m->attrs, err);
     for (unsigned j = 0; rc == CM_OK && j < m->rank; j++) {
-        const char *dim = v->source->array.dim_name[j];
+        const char *dim = v->source->dim_name[j];
         if (dim != NULL && !cm_utf8_is_valid(dim, strlen(dim)))
             rc = warn(job, owner, "dimension", dim, err);
     }
@@ -62,7 +62,7 @@ static int check_variable(cm_job *job, const cm_job_var *v, cm_error *err)
     return rc;
 }
 
-static int check_group(cm_job *job, const cm_nc_group *group, cm_error *err)
+static int check_group(cm_job *job, const cm_dataset_group *group, cm_error *err)
 {
     char *owner = cm_asprintf(err, "group /%s", group->path);
     int rc = owner == NULL ? CM_ENOMEM : check_attributes(job, owner, group->attrs, err);
@@ -73,9 +73,9 @@ static int check_group(cm_job *job, const cm_nc_group *group, cm_error *err)
 int cm_job_check_text(cm_job *job, cm_error *err)
 {
     int rc = CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < cm_nc_ngroups(job->file); i++)
-        if (cm_job_wants_group(job, cm_nc_group_at(job->file, i)->path))
-            rc = check_group(job, cm_nc_group_at(job->file, i), err);
+    for (size_t i = 0; rc == CM_OK && i < job->source->ngroups; i++)
+        if (cm_job_wants_group(job, job->source->group[i].path))
+            rc = check_group(job, &job->source->group[i], err);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         rc = check_variable(job, &job->var[i], err);
     return rc;

@@ -5,7 +5,7 @@
 #ifndef CM_JOB_PACKING_H
 #define CM_JOB_PACKING_H
 
-#include "format/nc/nc.h"
+#include "format/dataset.h"
 
 typedef struct cm_packing {
     bool packed;   /* scale_factor or add_offset is there */
@@ -15,6 +15,6 @@ typedef struct cm_packing {
 } cm_packing;
 
 /* Without such attributes scale is 1 and offset 0. */
-cm_packing cm_packing_of(const cm_nc_var *v);
+cm_packing cm_packing_of(const cm_variable *v);
 
 #endif

@@ -11,21 +11,6 @@ CM_DEFINE_SENTENCE(cm_job_note, cm_job, note, nnotes)
 CM_DEFINE_SENTENCE(cm_job_skip, cm_job, skipped, nskipped)
 CM_DEFINE_SENTENCE(cm_job_differ, cm_job, difference, ndifferences)
 
-static const char *access_name(cm_nc_access access)
-{
-    switch (access) {
-    case CM_NC_CHUNK_INDEX:
-        return "chunks read at their addresses";
-    case CM_NC_CHUNK_LOCKED:
-        return "chunks read through HDF5, decoded here";
-    case CM_NC_ARITHMETIC:
-        return "read at computed offsets";
-    case CM_NC_LIBRARY:
-        return "read through netCDF-C";
-    }
-    return "";
-}
-
 /* Who does not open it: semantics.md and the reader matrix. */
 static const char *readers_of(const cm_job_var *v, int zarr_format)
 {
@@ -67,13 +52,12 @@ static int describe(const cm_job *job, cm_job_var *v, bool written, cm_convert_v
     const cm_grid *grid = cm_zarr_writer_grid(v->writer);
     const char *readers = readers_of(v, job->options->zarr_format);
     out->name = cm_strdup(v->name, err);
-    out->source = cm_strdup(v->source->array.name, err);
+    out->source = cm_strdup(v->source->name, err);
     out->type = cm_strdup(cm_dtype_name(&v->type, text, sizeof(text)), err);
     out->codec = cm_strdup(cm_codec_choice_text(&v->codec, text, sizeof(text)), err);
-    out->access =
-        v->source->access_reason == NULL
-            ? cm_strdup(access_name(v->source->access), err)
-            : cm_asprintf(err, "%s: %s", access_name(v->source->access), v->source->access_reason);
+    out->access = v->source->access_reason == NULL
+                      ? cm_strdup(v->source->access, err)
+                      : cm_asprintf(err, "%s: %s", v->source->access, v->source->access_reason);
     if (!out->name || !out->source || !out->type || !out->codec || !out->access)
         return CM_ENOMEM;
     if (readers != NULL && (out->readers = cm_strdup(readers, err)) == NULL)

@@ -17,10 +17,10 @@ typedef struct selection {
 } selection;
 
 /* The variable's path below the group that is converted; NULL when it lies elsewhere. */
-static const char *path_in_group(const cm_job *job, const cm_nc_var *v)
+static const char *path_in_group(const cm_job *job, const cm_variable *v)
 {
     size_t n = strlen(job->group);
-    const char *name = v->array.name;
+    const char *name = v->name;
     if (n == 0)
         return name;
     return strncmp(name, job->group, n) == 0 && name[n] == '/' ? name + n + 1 : NULL;
@@ -32,8 +32,8 @@ static int visit_name(void *context, char *pattern, cm_error *err)
     bool found = false;
     if (*pattern == '\0')
         return cm_fail(err, CM_EINVAL, "%s: an empty name stands in the list", s->option);
-    for (size_t i = 0; i < cm_nc_nvars(s->job->file); i++) {
-        const char *path = path_in_group(s->job, cm_nc_var_at(s->job->file, i));
+    for (size_t i = 0; i < s->job->source->nvars; i++) {
+        const char *path = path_in_group(s->job, &s->job->source->var[i]);
         if (path != NULL && cm_name_matches(pattern, path)) {
             s->chosen[i] = s->value;
             found = true;
@@ -52,14 +52,14 @@ static size_t group_length(const char *name)
 }
 
 /* The variable that NAME means when it is said in the group of FROM: there, or in the nearest parent. */
-static bool find_from(const cm_job *job, const cm_nc_var *from, const char *name, size_t nname,
+static bool find_from(const cm_job *job, const cm_variable *from, const char *name, size_t nname,
                       size_t *index)
 {
-    const char *path = from->array.name;
+    const char *path = from->name;
     for (size_t depth = group_length(path);;) {
         size_t skip = depth > 0 ? depth + 1 : 0;
-        for (size_t i = 0; i < cm_nc_nvars(job->file); i++) {
-            const char *other = cm_nc_var_at(job->file, i)->array.name;
+        for (size_t i = 0; i < job->source->nvars; i++) {
+            const char *other = job->source->var[i].name;
             if (strlen(other) == skip + nname && strncmp(other, path, skip) == 0 &&
                 strncmp(other + skip, name, nname) == 0) {
                 *index = i;
@@ -73,7 +73,7 @@ static bool find_from(const cm_job *job, const cm_nc_var *from, const char *name
     }
 }
 
-static bool choose(selection *s, const cm_nc_var *from, const char *name, size_t nname)
+static bool choose(selection *s, const cm_variable *from, const char *name, size_t nname)
 {
     size_t i;
     if (nname == 0 || !find_from(s->job, from, name, nname, &i) || s->chosen[i])
@@ -89,14 +89,14 @@ static bool choose(selection *s, const cm_nc_var *from, const char *name, size_t
 static const char *const referring[] = {"coordinates",  "bounds",        "climatology",
                                         "grid_mapping", "formula_terms", NULL};
 
-static bool choose_needed(selection *s, const cm_nc_var *v)
+static bool choose_needed(selection *s, const cm_variable *v)
 {
     bool any = false;
-    for (unsigned j = 0; j < v->array.rank; j++)
-        if (v->array.dim_name[j] != NULL)
-            any |= choose(s, v, v->array.dim_name[j], strlen(v->array.dim_name[j]));
+    for (unsigned j = 0; j < v->rank; j++)
+        if (v->dim_name[j] != NULL)
+            any |= choose(s, v, v->dim_name[j], strlen(v->dim_name[j]));
     for (size_t k = 0; referring[k] != NULL; k++) {
-        const char *text = cm_json_text(cm_json_member(v->array.attrs, referring[k]), NULL);
+        const char *text = cm_json_text(cm_json_member(v->attrs, referring[k]), NULL);
         while (text != NULL && *text != '\0') {
             size_t n = strcspn(text, " \t\n,");
             size_t name = n > 0 && text[n - 1] == ':' ? n - 1 : n;
@@ -112,9 +112,9 @@ static void choose_all_needed(selection *s)
     bool more = true;
     while (more) {
         more = false;
-        for (size_t i = 0; i < cm_nc_nvars(s->job->file); i++)
+        for (size_t i = 0; i < s->job->source->nvars; i++)
             if (s->chosen[i])
-                more |= choose_needed(s, cm_nc_var_at(s->job->file, i));
+                more |= choose_needed(s, &s->job->source->var[i]);
     }
 }
 
@@ -135,16 +135,16 @@ static int apply_list(selection *s, const char *option, const cm_texts *texts, b
 static int drop_unsupported(selection *s, cm_error *err)
 {
     cm_job *job = s->job;
-    for (size_t i = 0; i < cm_nc_nvars(job->file); i++) {
-        const cm_nc_var *v = cm_nc_var_at(job->file, i);
+    for (size_t i = 0; i < job->source->nvars; i++) {
+        const cm_variable *v = &job->source->var[i];
         if (!s->chosen[i] || v->unsupported == NULL)
             continue;
         if (!job->options->skip_unsupported)
             return cm_fail(err, CM_EUNSUPPORTED,
-                           "variable %s: %s; --skip-unsupported leaves it out", v->array.name,
+                           "variable %s: %s; --skip-unsupported leaves it out", v->name,
                            v->unsupported);
         s->chosen[i] = false;
-        int rc = cm_job_skip(job, err, "%s: %s", v->array.name, v->unsupported);
+        int rc = cm_job_skip(job, err, "%s: %s", v->name, v->unsupported);
         if (rc != CM_OK)
             return rc;
     }
@@ -200,7 +200,7 @@ static int check_part(cm_job *job, const cm_job_var *v, const char *name, size_t
     }
     if (rc != CM_OK) {
         bool renamed = strcmp(v->name, path_in_group(job, v->source)) != 0;
-        cm_error_prefix(err, "variable %.300s", v->source->array.name);
+        cm_error_prefix(err, "variable %.300s", v->source->name);
         return cm_fail(err, renamed ? CM_EINVAL : CM_EUNSUPPORTED,
                        "%.800s; --rename gives it another name", err == NULL ? "" : err->text);
     }
@@ -235,13 +235,13 @@ static int check_place(const cm_job *job, const cm_job_var *v, cm_error *err)
             return cm_fail(err, CM_EINVAL, "%s would lie below %s, which is an array", other->name,
                            v->name);
     }
-    for (size_t i = 0; i < cm_nc_ngroups(job->file); i++) {
-        const char *path = cm_nc_group_at(job->file, i)->path;
+    for (size_t i = 0; i < job->source->ngroups; i++) {
+        const char *path = job->source->group[i].path;
         if (cm_job_wants_group(job, path) && path[skip] != '\0' &&
             strcmp(path + skip + (path[skip] == '/'), v->name) == 0)
             return cm_fail(err, CM_EINVAL,
                            "variable %s: a group is named %s; --rename gives it another name",
-                           v->source->array.name, v->name);
+                           v->source->name, v->name);
     }
     return CM_OK;
 }
@@ -261,15 +261,15 @@ static int collect(selection *s, cm_error *err)
 {
     cm_job *job = s->job;
     size_t n = 0;
-    for (size_t i = 0; i < cm_nc_nvars(job->file); i++)
+    for (size_t i = 0; i < job->source->nvars; i++)
         n += s->chosen[i];
     if ((job->var = cm_calloc(n > 0 ? n : 1, sizeof(job->var[0]), err)) == NULL)
         return CM_ENOMEM;
-    for (size_t i = 0; i < cm_nc_nvars(job->file); i++) {
+    for (size_t i = 0; i < job->source->nvars; i++) {
         if (!s->chosen[i])
             continue;
         cm_job_var *v = &job->var[job->nvars++];
-        v->source = cm_nc_var_at(job->file, i);
+        v->source = &job->source->var[i];
         if ((v->name = cm_strdup(path_in_group(job, v->source), err)) == NULL)
             return CM_ENOMEM;
     }
@@ -279,17 +279,17 @@ static int collect(selection *s, cm_error *err)
 int cm_job_select(cm_job *job, cm_error *err)
 {
     const cm_convert_options *o = job->options;
-    size_t nvars = cm_nc_nvars(job->file);
+    size_t nvars = job->source->nvars;
     selection s = {.job = job, .chosen = cm_calloc(nvars > 0 ? nvars : 1, sizeof(bool), err)};
     if (s.chosen == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < nvars && o->variable.n == 0; i++)
-        s.chosen[i] = path_in_group(job, cm_nc_var_at(job->file, i)) != NULL;
+        s.chosen[i] = path_in_group(job, &job->source->var[i]) != NULL;
     int rc = apply_list(&s, "--variable", &o->variable, true, err);
     if (rc == CM_OK && o->variable.n > 0)
         choose_all_needed(&s);
     for (size_t i = 0; i < nvars; i++)
-        s.chosen[i] = s.chosen[i] && path_in_group(job, cm_nc_var_at(job->file, i)) != NULL;
+        s.chosen[i] = s.chosen[i] && path_in_group(job, &job->source->var[i]) != NULL;
     if (rc == CM_OK)
         rc = apply_list(&s, "--exclude", &o->exclude, false, err);
     if (rc == CM_OK)

@@ -13,12 +13,12 @@ double cm_span_nelem(const cm_job_var *v, const uint64_t *shape)
     for (unsigned j = 0; j < v->rank; j++)
         n *= (double)length_with_gaps(v, shape, j);
     /* Characters that are joined are read along the whole of the last dimension. */
-    return v->join ? n * (double)v->source->array.shape[v->rank] : n;
+    return v->join ? n * (double)v->source->shape[v->rank] : n;
 }
 
 double cm_span_nchunks(const cm_job_var *v, const uint64_t *shape)
 {
-    const cm_array *a = &v->source->array;
+    const cm_array *a = v->source->array;
     double n = 1;
     for (unsigned j = 0; v->source->has_source_chunks && j < a->rank; j++) {
         uint64_t length = j < v->rank ? length_with_gaps(v, shape, j) : a->shape[j];

@@ -16,7 +16,7 @@
 static int read_joined(cm_job *job, cm_job_var *v, const cm_box *box, cm_strings *out,
                        cm_error *err)
 {
-    cm_array *a = &v->source->array;
+    cm_array *a = v->source->array;
     cm_box chars = *box;
     uint64_t width = a->shape[v->rank], n = cm_box_nelem(box);
     cm_buf text = {0};
@@ -29,7 +29,7 @@ static int read_joined(cm_job *job, cm_job_var *v, const cm_box *box, cm_strings
     cm_buf_init(&text, job->memory_limit / 4);
     int rc = cm_buf_resize(&text, nbytes > 0 ? nbytes : 1, err);
     if (rc == CM_OK && nbytes > 0)
-        rc = cm_nc_read_library(job->file, v->source, &chars, text.data, err);
+        rc = cm_dataset_read(job->source, v->source, &chars, text.data, err);
     if (rc == CM_OK)
         rc = cm_strings_reset(out, n, err);
     for (uint64_t i = 0; rc == CM_OK && i < n; i++) {
@@ -81,11 +81,11 @@ static int repair(cm_job_var *v, cm_strings *text, cm_error *err)
 static int read_dense(cm_job *job, cm_job_var *v, const cm_box *dense, bool library,
                       cm_strings *out, cm_error *err)
 {
-    cm_array *a = &v->source->array;
+    cm_array *a = v->source->array;
     if (v->join)
         return read_joined(job, v, dense, out, err);
     if (library)
-        return cm_nc_read_library_strings(job->file, v->source, dense, out, err);
+        return cm_dataset_read_strings(job->source, v->source, dense, out, err);
     return a->ops->read_strings(a, dense, out, err);
 }
 
@@ -195,7 +195,7 @@ static int move_chunk(cm_job *job, cm_job_var *v, uint64_t number, mover *m, cm_
         return cm_zarr_writer_put(v->writer, number, m->encoded.data, m->encoded.nbytes, err);
     /* Readers and writers say where; an encoder cannot. */
     char text[CM_MAX_RANK * 21];
-    cm_error_prefix(err, "variable %s: chunk %s", v->source->array.name,
+    cm_error_prefix(err, "variable %s: chunk %s", v->source->name,
                     cm_coord_text(grid->rank, coord, text, sizeof(text)));
     return rc;
 }

@@ -25,7 +25,7 @@ typedef struct subset {
     char *range;
     bool by_value;
     bool used;
-    const cm_nc_var *coordinate; /* the last one that was searched, and what was found */
+    const cm_variable *coordinate; /* the last one that was searched, and what was found */
     slice found;
 } subset;
 
@@ -80,38 +80,38 @@ static int slice_by_index(const subset *s, uint64_t length, slice *out, cm_error
     return CM_OK;
 }
 
-static cm_nc_var *find_coordinate(cm_job *job, const cm_job_var *v, const char *dim,
-                                  uint64_t length)
+static cm_variable *find_coordinate(cm_job *job, const cm_job_var *v, const char *dim,
+                                    uint64_t length)
 {
-    cm_nc_var *found = NULL;
-    for (size_t i = 0; i < cm_nc_nvars(job->file); i++) {
-        cm_nc_var *c = cm_nc_var_at(job->file, i);
-        const char *last = strrchr(c->array.name, '/');
-        if (!c->is_coordinate || c->unsupported != NULL || c->array.shape[0] != length ||
-            strcmp(last == NULL ? c->array.name : last + 1, dim) != 0)
+    cm_variable *found = NULL;
+    for (size_t i = 0; i < job->source->nvars; i++) {
+        cm_variable *c = &job->source->var[i];
+        const char *last = strrchr(c->name, '/');
+        if (!c->is_coordinate || c->unsupported != NULL || c->shape[0] != length ||
+            strcmp(last == NULL ? c->name : last + 1, dim) != 0)
             continue;
         /* The nearest one: in a group that the variable lies in, the deeper the better. */
-        size_t depth = last == NULL ? 0 : (size_t)(last - c->array.name);
-        if (depth > 0 && strncmp(v->source->array.name, c->array.name, depth + 1) != 0)
+        size_t depth = last == NULL ? 0 : (size_t)(last - c->name);
+        if (depth > 0 && strncmp(v->source->name, c->name, depth + 1) != 0)
             continue;
-        if (found == NULL || strlen(c->array.name) > strlen(found->array.name))
+        if (found == NULL || strlen(c->name) > strlen(found->name))
             found = c;
     }
     return found;
 }
 
-static bool is_time(const cm_nc_var *c)
+static bool is_time(const cm_variable *c)
 {
-    const char *units = cm_json_text(cm_json_member(c->array.attrs, "units"), NULL);
+    const char *units = cm_json_text(cm_json_member(c->attrs, "units"), NULL);
     return units != NULL && cm_time_axis_is(units);
 }
 
 /* The bound as a number on the coordinate's axis; UPPER: a partial date means its last moment. */
-static int parse_bound(const subset *s, const char *text, const cm_nc_var *c, bool upper,
+static int parse_bound(const subset *s, const char *text, const cm_variable *c, bool upper,
                        double *out, cm_error *err)
 {
-    const char *units = cm_json_text(cm_json_member(c->array.attrs, "units"), NULL);
-    const char *calendar = cm_json_text(cm_json_member(c->array.attrs, "calendar"), NULL);
+    const char *units = cm_json_text(cm_json_member(c->attrs, "units"), NULL);
+    const char *calendar = cm_json_text(cm_json_member(c->attrs, "calendar"), NULL);
     if (*text == '\0') {
         *out = upper ? INFINITY : -INFINITY;
         return CM_OK;
@@ -132,7 +132,7 @@ static int parse_bound(const subset *s, const char *text, const cm_nc_var *c, bo
 
 /* What has been seen of the elements between LO and HI, which must lie side by side. */
 typedef struct search {
-    const cm_nc_var *coordinate;
+    const cm_variable *coordinate;
     cm_packing packing;
     double lo, hi;
     uint64_t first, end; /* elements first <= i < end; none: first == end */
@@ -164,7 +164,7 @@ static void widen(search *f)
 static void search_block(search *f, const uint8_t *raw, uint64_t start, uint64_t n)
 {
     const cm_packing *p = &f->packing;
-    const cm_nc_var *c = f->coordinate;
+    const cm_variable *c = f->coordinate;
     for (uint64_t i = 0; i < n; i++) {
         const uint8_t *element = raw + i * p->type.nbytes;
         double value = cm_element_to_double(&p->type, element);
@@ -181,22 +181,22 @@ static void search_block(search *f, const uint8_t *raw, uint64_t start, uint64_t
 }
 
 /* Block by block: a coordinate may be longer than the memory allows. */
-static int search_coordinate(cm_job *job, cm_nc_var *c, search *f, cm_error *err)
+static int search_coordinate(cm_job *job, cm_variable *c, search *f, cm_error *err)
 {
     enum {
         BLOCK = 64 * 1024,
         MAX_CHUNKS = 1024 /* HDF5 takes some KiB for each stored chunk that a read meets */
     };
-    uint64_t n = c->array.shape[0], block = BLOCK;
+    uint64_t n = c->shape[0], block = BLOCK;
     if (c->has_source_chunks && c->source_chunk[0] < BLOCK / MAX_CHUNKS)
         block = c->source_chunk[0] * MAX_CHUNKS;
     block = block < n ? block : n;
-    uint8_t *raw = cm_calloc(block > 0 ? block : 1, c->array.dtype.nbytes, err);
+    uint8_t *raw = cm_calloc(block > 0 ? block : 1, c->dtype.nbytes, err);
     int rc = raw == NULL ? CM_ENOMEM : CM_OK;
     for (uint64_t start = 0; rc == CM_OK && start < n; start += block) {
         cm_box box = {.rank = 1, .start = {start}};
         box.shape[0] = n - start < block ? n - start : block;
-        rc = cm_nc_read_library(job->file, c, &box, raw, err);
+        rc = cm_dataset_read(job->source, c, &box, raw, err);
         if (rc == CM_OK)
             search_block(f, raw, start, box.shape[0]);
     }
@@ -204,7 +204,7 @@ static int search_coordinate(cm_job *job, cm_nc_var *c, search *f, cm_error *err
     return rc;
 }
 
-static int find_between(cm_job *job, const subset *s, cm_nc_var *c, double lo, double hi,
+static int find_between(cm_job *job, const subset *s, cm_variable *c, double lo, double hi,
                         slice *out, cm_error *err)
 {
     search f = {.coordinate = c, .packing = cm_packing_of(c), .lo = lo, .hi = hi};
@@ -226,9 +226,9 @@ static int find_between(cm_job *job, const subset *s, cm_nc_var *c, double lo, d
 static int slice_by_value(cm_job *job, subset *s, const cm_job_var *v, uint64_t length, slice *out,
                           cm_error *err)
 {
-    cm_nc_var *c = find_coordinate(job, v, s->dim, length);
+    cm_variable *c = find_coordinate(job, v, s->dim, length);
     double lo, hi;
-    if (c == NULL || (!cm_dtype_is_number(&c->array.dtype)))
+    if (c == NULL || (!cm_dtype_is_number(&c->dtype)))
         return cm_fail(err, CM_EINVAL,
                        "--subset %s: dimension %s has no numeric coordinate variable", s->text,
                        s->dim);
@@ -263,12 +263,12 @@ static int slice_by_value(cm_job *job, subset *s, const cm_job_var *v, uint64_t 
 static int apply(cm_job *job, subset *s, cm_job_var *v, cm_error *err)
 {
     for (unsigned j = 0; j < v->rank; j++) {
-        const char *dim = v->source->array.dim_name[j];
+        const char *dim = v->source->dim_name[j];
         slice cut;
         if (dim == NULL || strcmp(dim, s->dim) != 0)
             continue;
         s->used = true;
-        uint64_t length = v->source->array.shape[j];
+        uint64_t length = v->source->shape[j];
         int rc = s->by_value ? slice_by_value(job, s, v, length, &cut, err)
                              : slice_by_index(s, length, &cut, err);
         if (rc != CM_OK)

@@ -55,7 +55,7 @@ typedef struct verification {
 
 static size_t itemsize_of(const subject *s)
 {
-    return s->var->as_strings ? CM_STRING_ESTIMATE : s->var->source->array.dtype.nbytes;
+    return s->var->as_strings ? CM_STRING_ESTIMATE : s->var->source->dtype.nbytes;
 }
 
 static uint64_t source_chunk(const cm_job_var *v, unsigned j)

@@ -8,7 +8,7 @@ enum {
 
 static double itemsize_of(const cm_job_var *v)
 {
-    return v->as_strings ? CM_STRING_ESTIMATE : v->source->array.dtype.nbytes;
+    return v->as_strings ? CM_STRING_ESTIMATE : v->source->dtype.nbytes;
 }
 
 /* What a thread holds while it reads from the store, whatever the box. */
@@ -26,7 +26,7 @@ static double reader_nbytes(const cm_job_var *v, const cm_chain *chain, uint64_t
 static double library_nbytes(const cm_job_var *v)
 {
     double nbytes = 2 * itemsize_of(v);
-    for (unsigned j = 0; j < v->source->array.rank; j++)
+    for (unsigned j = 0; j < v->source->rank; j++)
         nbytes *= v->source->has_source_chunks ? (double)v->source->source_chunk[j] : 1;
     return nbytes;
 }

@@ -75,10 +75,10 @@ static int set_nodata(cm_job_var *v, cm_conversion *k, cm_error *err)
 static bool is_bounds(const cm_job *job, const cm_job_var *v)
 {
     static const char *const attribute[] = {"bounds", "climatology"};
-    const char *last = strrchr(v->source->array.name, '/');
-    last = last == NULL ? v->source->array.name : last + 1;
+    const char *last = strrchr(v->source->name, '/');
+    last = last == NULL ? v->source->name : last + 1;
     for (size_t i = 0; i < job->nvars; i++) {
-        const cm_json *attrs = job->var[i].source->array.attrs;
+        const cm_json *attrs = job->var[i].source->attrs;
         for (size_t k = 0; k < sizeof(attribute) / sizeof(attribute[0]); k++) {
             const char *text = cm_json_text(cm_json_member(attrs, attribute[k]), NULL);
             if (text != NULL && strcmp(text, last) == 0)
@@ -94,7 +94,7 @@ static int set_conversion(const cm_job *job, changes *c, cm_job_var *v, cm_error
     bool general = v->rank >= 2 && !is_bounds(job, v);
     bool named;
     cm_packing packing = cm_packing_of(v->source);
-    k->src = k->dst = v->source->array.dtype;
+    k->src = k->dst = v->source->dtype;
     int rc = wants_unpack(c, v, packing.packed) ? set_unpack(v, k, &packing, err) : CM_OK;
     const char *type = cm_varopts_get(&c->dtype, v->name, general, &named);
     if (rc == CM_OK && type != NULL && (named || cm_dtype_is_number(&k->src))) {
@@ -142,7 +142,7 @@ static int set_characters(cm_job *job, cm_job_var *v, cm_error *err)
 
 static int view_one(cm_job *job, changes *c, cm_job_var *v, cm_error *err)
 {
-    const cm_array *a = &v->source->array;
+    const cm_array *a = v->source->array;
     v->type = a->dtype;
     v->as_strings = a->dtype.kind == CM_KIND_STRING;
     v->rank = a->rank;

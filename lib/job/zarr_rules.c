@@ -49,7 +49,7 @@ static const char *const packed_attributes[] = {"scale_factor", "add_offset",  "
 static int set_attributes(cm_job *job, cm_job_var *v, const uint8_t *missing, cm_error *err)
 {
     cm_zarr_meta *m = &v->meta;
-    if ((m->attrs = cm_json_copy(v->source->array.attrs)) == NULL)
+    if ((m->attrs = cm_json_copy(v->source->attrs)) == NULL)
         return cm_fail(err, CM_ENOMEM, "no memory for attributes");
     for (size_t i = 0; v->conversion.unpack && packed_attributes[i] != NULL; i++)
         cm_json_remove(m->attrs, packed_attributes[i]);
@@ -64,7 +64,7 @@ static int set_dimensions(cm_job_var *v, cm_error *err)
     m->has_dim_names = true;
     m->rank = v->rank;
     for (unsigned j = 0; j < v->rank; j++) {
-        const char *name = v->source->array.dim_name[j];
+        const char *name = v->source->dim_name[j];
         m->shape[j] = v->shape[j];
         m->chunk[j] = v->sharded ? v->shard[j] : v->chunk[j];
         if (name != NULL && (m->dim_name[j] = cm_utf8_strdup(name, err)) == NULL)
@@ -122,7 +122,7 @@ static int set_fill(cm_job *job, cm_job_var *v, const char *asked, const uint8_t
                     cm_error *err)
 {
     cm_zarr_meta *m = &v->meta;
-    const cm_array *a = &v->source->array;
+    const cm_array *a = v->source->array;
     bool v3 = job->options->zarr_format == 3;
     if (v->as_strings && asked != NULL)
         return cm_fail(err, CM_EINVAL, "--fill-value %s:%s: text has no other than the empty one",
@@ -189,7 +189,7 @@ static int set_codecs(cm_job_var *v, cm_error *err)
 static bool fill_stays(const cm_job_var *v)
 {
     static const uint8_t zeros[16];
-    const cm_array *a = &v->source->array;
+    const cm_array *a = v->source->array;
     uint8_t element[16];
     return !v->as_strings && v->meta.has_fill &&
            convert_element(v, a->fill != NULL ? a->fill : zeros, element, NULL) == CM_OK &&

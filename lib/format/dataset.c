@@ -1,0 +1,68 @@
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "format/dataset_impl.h"
+
+int cm_dataset_init(cm_dataset *ds, const char *path, size_t nvars, size_t ngroups, cm_error *err)
+{
+    ds->path = cm_strdup(path, err);
+    ds->var = cm_calloc(nvars + 1, sizeof(ds->var[0]), err);
+    ds->group = cm_calloc(ngroups + 1, sizeof(ds->group[0]), err);
+    return ds->path == NULL || ds->var == NULL || ds->group == NULL ? CM_ENOMEM : CM_OK;
+}
+
+void cm_dataset_release(cm_dataset *ds)
+{
+    free(ds->path);
+    free(ds->var);
+    free(ds->group);
+}
+
+int cm_dataset_open(const char *path, const char *node, const cm_dataset_options *options,
+                    cm_dataset **out, cm_error *err)
+{
+    static const cm_dataset_options defaults;
+    struct stat st;
+    *out = NULL;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return cm_zarr_dataset_open(path, node, options == NULL ? &defaults : options, out, err);
+    return cm_nc_dataset_open(path, out, err);
+}
+
+void cm_dataset_close(cm_dataset *ds)
+{
+    if (ds != NULL)
+        ds->ops->close(ds);
+}
+
+int cm_dataset_prepare(cm_dataset *ds, cm_variable *var, cm_error *err)
+{
+    return ds->ops->prepare(ds, var, err);
+}
+
+size_t cm_dataset_nwarnings(const cm_dataset *ds)
+{
+    return ds->ops->nwarnings == NULL ? 0 : ds->ops->nwarnings(ds);
+}
+
+const char *cm_dataset_warning_at(const cm_dataset *ds, size_t i)
+{
+    return ds->ops->warning_at(ds, i);
+}
+
+int cm_dataset_read(cm_dataset *ds, cm_variable *var, const cm_box *box, void *dst, cm_error *err)
+{
+    return ds->ops->read(ds, var, box, dst, err);
+}
+
+int cm_dataset_read_strings(cm_dataset *ds, cm_variable *var, const cm_box *box, cm_strings *out,
+                            cm_error *err)
+{
+    return ds->ops->read_strings(ds, var, box, out, err);
+}
+
+cm_store *cm_dataset_store(const cm_dataset *ds)
+{
+    return ds->ops->store == NULL ? NULL : ds->ops->store(ds);
+}

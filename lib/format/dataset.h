@@ -1,0 +1,111 @@
+/*
+ * A dataset: what was opened, whatever it was.
+ *
+ * A NetCDF file and a Zarr hierarchy are both groups, variables, dimensions and
+ * attributes.  Jobs see this model and nothing below it; the rules of a format
+ * (which attribute is a fill value, what an unwritten element is) are applied
+ * while the dataset is opened.  What a format says in words of its own stays
+ * beside the model (`words`), for jobs that promise to carry it over.
+ *
+ * A dataset belongs to one thread until its variables are prepared; after that
+ * reading may come from any thread.
+ */
+#ifndef CM_FORMAT_DATASET_H
+#define CM_FORMAT_DATASET_H
+
+#include "format/array.h"
+#include "format/zarr/meta.h"
+#include "store/io.h"
+
+typedef enum cm_dataset_kind {
+    CM_DATASET_NETCDF,
+    CM_DATASET_ZARR
+} cm_dataset_kind;
+
+typedef struct cm_variable {
+    /* Known when the dataset is open; all borrowed from it. */
+    const char *name; /* with its groups: "group/tas"; "" for a Zarr store that is one array */
+    cm_dtype dtype;
+    unsigned rank;
+    uint64_t shape[CM_MAX_RANK];
+    char *const *dim_name;   /* RANK of them; NULL where there is no name */
+    const cm_json *attrs;    /* an object, without _FillValue */
+    const char *unsupported; /* why its elements cannot be read; NULL: they can */
+    bool is_char;            /* single characters */
+    bool is_coordinate;      /* one dimension, named like itself */
+    bool unlimited[CM_MAX_RANK];
+    bool has_fill_value;       /* readers take FILL_VALUE for missing */
+    uint8_t fill_value[16];    /* little-endian */
+    const cm_zarr_meta *words; /* of a Zarr array as its document has it; NULL otherwise */
+
+    /* Known when the variable is prepared. */
+    cm_array *array;
+    const uint8_t *fill;   /* what unwritten elements are; NULL: undefined */
+    const char *fill_text; /* the same of variable-length text */
+    const char *access;    /* how its bytes are reached, for people */
+    const char *access_reason;
+    bool located;           /* where every stored byte lies is known */
+    bool has_source_chunks; /* stored in chunks of SOURCE_CHUNK */
+    uint64_t source_chunk[CM_MAX_RANK];
+    bool is_sharded; /* those chunks lie in shards of SOURCE_SHARD */
+    uint64_t source_shard[CM_MAX_RANK];
+    uint64_t stored_nbytes;      /* 0 where it is not known */
+    const cm_codec_spec *codecs; /* of a stored chunk, in encoding order; NULL: not known */
+    size_t ncodecs;
+
+    size_t index; /* in the dataset */
+} cm_variable;
+
+typedef struct cm_dataset_group {
+    const char *path; /* "" for the root */
+    cm_json *attrs;
+    const cm_zarr_meta *words; /* of a Zarr group; NULL otherwise */
+} cm_dataset_group;
+
+typedef struct cm_dataset {
+    const struct cm_dataset_ops *ops;
+    cm_dataset_kind kind;
+    char *path;              /* the file or store, for messages */
+    const char *format_name; /* "NetCDF-4", "Zarr 3" */
+    uint64_t nbytes;         /* of the file; 0 for a store */
+    int zarr_format;         /* 0 for NetCDF */
+    bool consolidated;       /* a Zarr store that was read from consolidated metadata */
+    cm_variable *var;
+    size_t nvars;
+    cm_dataset_group *group; /* parents before children; 0 is the root */
+    size_t ngroups;
+} cm_dataset;
+
+typedef struct cm_dataset_options {
+    /* Of each Zarr array that is prepared; 0: room for the indices of a few shards. */
+    size_t index_cache_nbytes;
+} cm_dataset_options;
+
+/*
+ * Opens the NetCDF file PATH, or the Zarr store there below NODE ("" for all of
+ * it).  A NODE in a NetCDF file is the caller's to find: all of a file is opened.
+ * OPTIONS may be NULL.
+ */
+int cm_dataset_open(const char *path, const char *node, const cm_dataset_options *options,
+                    cm_dataset **out, cm_error *err);
+void cm_dataset_close(cm_dataset *ds); /* NULL accepted; closes arrays too */
+
+/* Makes VAR's array ready for reading; cheap when done before.  CM_EUNSUPPORTED where it cannot be read. */
+int cm_dataset_prepare(cm_dataset *ds, cm_variable *var, cm_error *err);
+
+/* Sentences a user should know of, "variable x: ...": complete when every wanted variable is prepared. */
+size_t cm_dataset_nwarnings(const cm_dataset *ds);
+const char *cm_dataset_warning_at(const cm_dataset *ds, size_t i);
+
+/*
+ * BOX of VAR by the reader to verify with: libnetcdf where the source is NetCDF,
+ * so never this project's own decoders there; any thread.
+ */
+int cm_dataset_read(cm_dataset *ds, cm_variable *var, const cm_box *box, void *dst, cm_error *err);
+int cm_dataset_read_strings(cm_dataset *ds, cm_variable *var, const cm_box *box, cm_strings *out,
+                            cm_error *err);
+
+/* The store of a Zarr dataset, borrowed; NULL for NetCDF. */
+cm_store *cm_dataset_store(const cm_dataset *ds);
+
+#endif

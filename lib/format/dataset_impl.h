@@ -1,0 +1,26 @@
+/* What a format gives to be a dataset. */
+#ifndef CM_FORMAT_DATASET_IMPL_H
+#define CM_FORMAT_DATASET_IMPL_H
+
+#include "format/dataset.h"
+
+typedef struct cm_dataset_ops {
+    int (*prepare)(cm_dataset *ds, cm_variable *var, cm_error *err);
+    int (*read)(cm_dataset *ds, cm_variable *var, const cm_box *box, void *dst, cm_error *err);
+    int (*read_strings)(cm_dataset *ds, cm_variable *var, const cm_box *box, cm_strings *out,
+                        cm_error *err);
+    size_t (*nwarnings)(const cm_dataset *ds);
+    const char *(*warning_at)(const cm_dataset *ds, size_t i);
+    cm_store *(*store)(const cm_dataset *ds); /* or NULL */
+    void (*close)(cm_dataset *ds);            /* frees all but what dataset.c made */
+} cm_dataset_ops;
+
+/* Room for NVARS variables and NGROUPS groups, zeroed; the rest of DS is the format's to set. */
+int cm_dataset_init(cm_dataset *ds, const char *path, size_t nvars, size_t ngroups, cm_error *err);
+void cm_dataset_release(cm_dataset *ds);
+
+int cm_nc_dataset_open(const char *path, cm_dataset **out, cm_error *err);
+int cm_zarr_dataset_open(const char *path, const char *node, const cm_dataset_options *options,
+                         cm_dataset **out, cm_error *err);
+
+#endif

@@ -1,0 +1,286 @@
+/* A Zarr hierarchy as a dataset. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/base64.h"
+#include "codec/shard.h"
+#include "format/dataset_impl.h"
+#include "format/zarr/open.h"
+#include "model/convert.h"
+
+enum {
+    CACHED_SHARDS = 8 /* at least: one for each worker, and those that a sweep comes back to */
+};
+#define MIN_CACHE ((size_t)256 << 10)
+#define MAX_CACHE ((size_t)16 << 20)
+
+typedef struct zarr_dataset {
+    cm_dataset base;
+    cm_store *store;
+    cm_zarr_tree tree;
+    size_t index_cache_nbytes;
+    const cm_zarr_node **node; /* of each variable */
+    cm_json **attrs;           /* of each, where they are not the document's own */
+} zarr_dataset;
+
+static zarr_dataset *of(const cm_dataset *ds)
+{
+    return (zarr_dataset *)ds;
+}
+
+static const cm_shard_spec *sharding_of(const cm_zarr_meta *m)
+{
+    return m->ncodecs == 1 && m->codecs[0].id == CM_CODEC_SHARDING ? m->codecs[0].shard : NULL;
+}
+
+/* Room for the indices of a few shards; none is needed where there are none. */
+static size_t cache_of(const cm_zarr_meta *m)
+{
+    const cm_shard_spec *shard = sharding_of(m);
+    uint64_t nbytes = CACHED_SHARDS * sizeof(cm_shard_entry);
+    if (shard == NULL)
+        return 0;
+    for (unsigned j = 0; j < m->rank && j < shard->rank; j++)
+        if (shard->chunk[j] == 0 || !cm_mul_u64(nbytes, m->chunk[j] / shard->chunk[j], &nbytes))
+            return MIN_CACHE;
+    return nbytes < MIN_CACHE ? MIN_CACHE : nbytes > MAX_CACHE ? MAX_CACHE : (size_t)nbytes;
+}
+
+/* ---- what readers take for missing ---- */
+
+/* A number, or xarray's base64 of a float64, by which version 3 says one exactly. */
+static bool number_of(const cm_json *j, double *out)
+{
+    size_t n, nbytes;
+    uint8_t *data;
+    const char *text = cm_json_text(j, &n);
+    if (cm_json_get_double(j, out))
+        return true;
+    if (text == NULL || !cm_base64_decode(text, n, &data, &nbytes))
+        return false;
+    const bool ok = nbytes == sizeof(*out);
+    if (ok)
+        memcpy(out, data, sizeof(*out));
+    free(data);
+    return ok;
+}
+
+static bool element_of(const cm_json *j, const cm_dtype *type, uint8_t *out)
+{
+    double number;
+    int64_t whole;
+    uint64_t positive;
+    if (type->kind == CM_KIND_INT && type->nbytes == 8 && cm_json_get_i64(j, &whole)) {
+        memcpy(out, &whole, sizeof(whole));
+        return true;
+    }
+    if (type->kind == CM_KIND_UINT && type->nbytes == 8 && cm_json_get_u64(j, &positive)) {
+        memcpy(out, &positive, sizeof(positive));
+        return true;
+    }
+    if (!number_of(j, &number))
+        return false;
+    if (type->kind == CM_KIND_FLOAT && type->nbytes == 4) {
+        const float narrow = (float)number; /* as writers round it */
+        memcpy(out, &narrow, sizeof(narrow));
+        return true;
+    }
+    return cm_element_from_double(type, number, out);
+}
+
+/*
+ * xarray's rule: the fill_value of version 2 is what is missing, that of version 3
+ * only what absent chunks hold, and the attribute _FillValue what is missing.
+ */
+static void find_fill_value(const cm_zarr_meta *m, cm_variable *out)
+{
+    if (!cm_dtype_is_number(&m->dtype) || m->dtype.nbytes > sizeof(out->fill_value))
+        return;
+    const cm_json *attribute = cm_json_member(m->attrs, "_FillValue");
+    if (attribute != NULL)
+        out->has_fill_value = element_of(attribute, &m->dtype, out->fill_value);
+    if (out->has_fill_value || m->zarr_format != 2 || !m->has_fill || m->fill == NULL)
+        return;
+    out->has_fill_value = true;
+    memcpy(out->fill_value, m->fill, m->dtype.nbytes);
+}
+
+/* ---- the model ---- */
+
+static bool is_coordinate(const cm_zarr_node *node)
+{
+    const char *last = strrchr(node->path, '/'), *dim = node->meta.dim_name[0];
+    last = last == NULL ? node->path : last + 1;
+    return node->meta.rank == 1 && dim != NULL && strcmp(last, dim) == 0;
+}
+
+static int set_attributes(zarr_dataset *d, cm_variable *out, cm_error *err)
+{
+    out->attrs = out->words->attrs;
+    if (!out->has_fill_value || !cm_json_has(out->attrs, "_FillValue"))
+        return CM_OK;
+    cm_json *attrs = cm_json_copy(out->attrs);
+    if (attrs == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for attributes");
+    cm_json_remove(attrs, "_FillValue");
+    out->attrs = d->attrs[out->index] = attrs;
+    return CM_OK;
+}
+
+static int describe(zarr_dataset *d, const cm_zarr_node *node, cm_variable *out, cm_error *err)
+{
+    const cm_zarr_meta *m = &node->meta;
+    const cm_shard_spec *shard = sharding_of(m);
+    out->name = node->path;
+    out->dtype = m->dtype;
+    out->rank = m->rank;
+    memcpy(out->shape, m->shape, sizeof(out->shape));
+    out->dim_name = m->dim_name;
+    out->words = m;
+    out->unsupported = node->unsupported != NULL ? node->unsupported
+                       : m->verbatim             ? "it is not understood"
+                                                 : NULL;
+    out->is_char = m->dtype.kind == CM_KIND_BYTES && m->dtype.nbytes == 1;
+    out->is_coordinate = is_coordinate(node);
+    out->fill = m->has_fill ? m->fill : NULL;
+    out->fill_text = m->has_fill ? m->fill_text : NULL;
+    out->access = "chunks read from the store";
+    out->has_source_chunks = true;
+    memcpy(out->source_chunk, shard != NULL ? shard->chunk : m->chunk, sizeof(out->source_chunk));
+    out->is_sharded = shard != NULL;
+    if (shard != NULL)
+        memcpy(out->source_shard, m->chunk, sizeof(out->source_shard));
+    out->codecs = shard != NULL ? shard->codecs : m->codecs;
+    out->ncodecs = shard != NULL ? shard->ncodecs : m->ncodecs;
+    find_fill_value(m, out);
+    return set_attributes(d, out, err);
+}
+
+/* ---- the operations ---- */
+
+static int prepare(cm_dataset *ds, cm_variable *var, cm_error *err)
+{
+    zarr_dataset *d = of(ds);
+    size_t cache = d->index_cache_nbytes > 0 ? d->index_cache_nbytes : cache_of(var->words);
+    if (var->array != NULL)
+        return CM_OK;
+    return cm_zarr_array_open(&d->tree, d->node[var->index], cache, &var->array, err);
+}
+
+static int read_box(cm_dataset *ds, cm_variable *var, const cm_box *box, void *dst, cm_error *err)
+{
+    (void)ds;
+    cm_codec_ctx *ctx = cm_codec_ctx_create(err);
+    if (ctx == NULL)
+        return CM_ENOMEM;
+    int rc = cm_array_read(var->array, ctx, box, dst, err);
+    cm_codec_ctx_free(ctx);
+    return rc;
+}
+
+static int read_strings(cm_dataset *ds, cm_variable *var, const cm_box *box, cm_strings *out,
+                        cm_error *err)
+{
+    (void)ds;
+    return cm_array_read_strings(var->array, box, out, err);
+}
+
+static cm_store *store_of(const cm_dataset *ds)
+{
+    return of(ds)->store;
+}
+
+static void close_store(cm_dataset *ds)
+{
+    zarr_dataset *d = of(ds);
+    for (size_t i = 0; i < ds->nvars; i++) {
+        cm_array_free(ds->var[i].array);
+        cm_json_free(d->attrs[i]);
+    }
+    free(d->node);
+    free(d->attrs);
+    cm_zarr_tree_release(&d->tree);
+    cm_store_free(d->store);
+    cm_dataset_release(ds);
+    free(ds);
+}
+
+static const cm_dataset_ops ops = {
+    .prepare = prepare,
+    .read = read_box,
+    .read_strings = read_strings,
+    .store = store_of,
+    .close = close_store,
+};
+
+static int describe_all(zarr_dataset *d, const char *path, cm_error *err)
+{
+    cm_dataset *ds = &d->base;
+    const cm_zarr_tree *tree = &d->tree;
+    d->node = cm_calloc(tree->nnodes + 1, sizeof(d->node[0]), err);
+    d->attrs = cm_calloc(tree->nnodes + 1, sizeof(d->attrs[0]), err);
+    if (d->node == NULL || d->attrs == NULL)
+        return CM_ENOMEM;
+    int rc = cm_dataset_init(ds, path, tree->nnodes, tree->nnodes, err);
+    ds->kind = CM_DATASET_ZARR;
+    ds->zarr_format = tree->zarr_format;
+    ds->format_name = tree->zarr_format == 2 ? "Zarr 2" : "Zarr 3";
+    ds->consolidated = tree->consolidated;
+    for (size_t i = 0; rc == CM_OK && i < tree->nnodes; i++) {
+        const cm_zarr_node *node = &tree->node[i];
+        if (node->meta.is_group) {
+            ds->group[ds->ngroups++] =
+                (cm_dataset_group){node->path, node->meta.attrs, &node->meta};
+            continue;
+        }
+        cm_variable *var = &ds->var[ds->nvars];
+        var->index = ds->nvars;
+        d->node[ds->nvars++] = node;
+        rc = describe(d, node, var, err);
+    }
+    return rc;
+}
+
+/* The folder of NODE below PATH. */
+static int locate(const char *path, const char *node, char **out, cm_error *err)
+{
+    struct stat st;
+    int rc = *node != '\0' ? cm_key_check(node, err) : CM_OK;
+    if (rc != CM_OK) {
+        cm_error_prefix(err, "%s", path);
+        return rc;
+    }
+    *out = cm_asprintf(err, "%s%s%s", path, *node != '\0' ? "/" : "", node);
+    if (*out == NULL)
+        return CM_ENOMEM;
+    if (*node != '\0' && stat(*out, &st) != 0)
+        return cm_fail(err, CM_ENOTFOUND, "%s: has no group or array %s", path, node);
+    return CM_OK;
+}
+
+int cm_zarr_dataset_open(const char *path, const char *node, const cm_dataset_options *options,
+                         cm_dataset **out, cm_error *err)
+{
+    char *folder = NULL;
+    zarr_dataset *d = cm_calloc(1, sizeof(*d), err);
+    if (d == NULL)
+        return CM_ENOMEM;
+    d->base.ops = &ops;
+    d->index_cache_nbytes = options->index_cache_nbytes;
+    int rc = locate(path, node, &folder, err);
+    if (rc == CM_OK)
+        rc = cm_store_open_dir(folder, false, &d->store, err);
+    if (rc == CM_OK)
+        rc = cm_zarr_open(d->store, &d->tree, err);
+    if (rc == CM_OK)
+        rc = describe_all(d, folder, err);
+    free(folder);
+    if (rc != CM_OK) {
+        close_store(&d->base);
+        return rc;
+    }
+    *out = &d->base;
+    return CM_OK;
+}
