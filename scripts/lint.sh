@@ -75,6 +75,14 @@ for file in $(git ls-files -co --exclude-standard 'lib/*.c' 'lib/*.h' 'include/*
     done
 done
 
+# In these folders a file and its header know others, but never in a circle.
+for folder in base exec/engine exec/watch; do
+    circle=$(git ls-files -co --exclude-standard "lib/$folder/*.[ch]" | xargs grep -HoE '^#include "[a-z0-9_/]+' |
+        sed -E 's#^lib/([^:]*)\.[ch]:\#include "#\1 #' | awk -v in_folder="$folder/" '$1 != $2 && index($2, in_folder) == 1' |
+        sort -u | tsort 2>&1 >/dev/null | sed 's/^tsort: //' | tr '\n' ' ')
+    [ -z "$circle" ] || complain "a circle of includes: ${circle#*loop: }"
+done
+
 for word in 'printf(' 'fprintf(' 'exit(' 'getenv(' 'setenv(' 'abort('; do
     git grep -nwF -- "$word" -- 'lib/*.c' | grep -vE '(sn|vsn|as|vas|buf_)printf\(|_exit\(|object_abort|://' |
         grep -vE '^[^:]+:[0-9]+: *\*' >&2 && complain "the library calls $word" || :

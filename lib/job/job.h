@@ -10,7 +10,7 @@
 
 #include <chunkmill/convert.h>
 
-#include "exec/engine/transfer.h"
+#include "exec/engine/engine.h"
 #include "format/dataset.h"
 #include "format/zarr/open.h"
 #include "job/codec_option.h"

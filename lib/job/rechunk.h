@@ -8,7 +8,7 @@
 
 #include <chunkmill/rechunk.h>
 
-#include "exec/engine/transfer.h"
+#include "exec/engine/engine.h"
 #include "format/zarr/open.h"
 #include "job/codec_option.h"
 #include "job/journal.h"

@@ -1,10 +1,9 @@
-/*
- * Target chunks on their way out: converted, padded, encoded, and put.
- */
+#include "exec/engine/deliver.h"
+
 #include <string.h>
 
 #include "base/clock.h"
-#include "exec/engine/worker.h"
+#include "exec/engine/plan.h"
 #include "model/copy.h"
 
 /* Sets what lies outside VALID (from the chunk's origin) to FILL; NULL: to zeros. */
@@ -210,14 +209,6 @@ int cm_worker_deliver(cm_worker *w, const cm_transfer *t, uint64_t number, const
     }
     /* The writer's errors say where. */
     return cm_worker_put(w, t, number, data, nbytes, err);
-}
-
-void cm_transfer_count_delivered(const cm_transfer *t, uint64_t nchunks, uint64_t nelem)
-{
-    if (t->counts == NULL)
-        return;
-    atomic_fetch_add(&t->counts->delivered, nchunks);
-    atomic_fetch_add(&t->counts->nelem_written, nelem);
 }
 
 /* ---- chunks in slots ---- */

@@ -1,24 +1,10 @@
-/*
- * Chunks that are the same in source and target: no worker waits for another,
- * and nothing is scattered.
- */
+#include "exec/engine/direct.h"
+
 #include <string.h>
 
 #include "codec/rewrap.h"
-#include "exec/engine/worker.h"
+#include "exec/engine/deliver.h"
 #include "model/copy.h"
-
-bool cm_transfer_is_direct(const cm_transfer *t)
-{
-    const cm_grid *from = &t->source->grid, *to = cm_zarr_writer_grid(t->target);
-    if (!t->source->chunked || t->spill != NULL || t->end_block != 0 || from->rank != to->rank)
-        return false;
-    for (unsigned j = 0; j < to->rank; j++)
-        if (t->start[j] != 0 || t->step[j] != 1 || from->chunk[j] != to->chunk[j] ||
-            from->shape[j] != to->shape[j])
-            return false;
-    return true;
-}
 
 /* What was done with a batch. */
 typedef struct done {

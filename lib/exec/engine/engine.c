@@ -8,14 +8,18 @@
  * when every begun piece is done and every ready chunk is written are what the
  * sweep counted, and the options leave room for those.
  */
+#include "exec/engine/engine.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/threads.h"
+#include "exec/engine/deliver.h"
+#include "exec/engine/direct.h"
+#include "exec/engine/pieces.h"
 #include "exec/engine/spill.h"
-#include "exec/engine/worker.h"
 
 typedef struct engine {
     const cm_transfer *transfer;
@@ -58,60 +62,6 @@ static size_t slot_nbytes_at(const cm_transfer *t, const uint64_t *coord)
         return t->slot_nbytes;
     cm_grid_box(cm_zarr_writer_grid(t->target), coord, &valid);
     return cm_buffers_nbytes(cm_box_nelem(&valid) * t->source->dtype.nbytes);
-}
-
-int cm_transfer_skip(const cm_transfer *t, uint64_t chunk, cm_error *err)
-{
-    int rc = cm_zarr_writer_skip(t->target, chunk, err);
-    if (rc == CM_OK && t->on_skip != NULL)
-        rc = t->on_skip(t->on_skip_context, chunk, err);
-    return rc;
-}
-
-const char *cm_transfer_name(const cm_transfer *t)
-{
-    return t->source->name[0] != '\0' ? t->source->name : "/";
-}
-
-bool cm_transfer_is_absent(const cm_transfer *t, uint64_t number)
-{
-    if (t->present != NULL)
-        return (t->present[number / 64] >> number % 64 & 1) == 0;
-    return t->source->chunked && t->source->ops->is_absent != NULL &&
-           t->source->ops->is_absent(t->source, number);
-}
-
-static bool has_absent_chunks(const cm_transfer *t)
-{
-    if (t->present == NULL && (!t->source->chunked || t->source->ops->is_absent == NULL))
-        return false;
-    for (uint64_t i = 0; i < t->source->grid.nchunks; i++)
-        if (cm_transfer_is_absent(t, i))
-            return true;
-    return false;
-}
-
-void cm_transfer_plan(cm_transfer *t, uint64_t max_slots, size_t piece_nbytes)
-{
-    const cm_grid *grid = cm_zarr_writer_grid(t->target);
-    cm_sweep_request r = {
-        .rank = grid->rank,
-        .sliceable = cm_transfer_is_sliceable(t),
-        .itemsize = t->source->dtype.nbytes,
-        .piece_nbytes = piece_nbytes,
-        .max_slots = max_slots,
-    };
-    memcpy(r.shape, grid->shape, sizeof(r.shape));
-    memcpy(r.target, grid->chunk, sizeof(r.target));
-    memcpy(r.source, t->source->grid.chunk, sizeof(r.source));
-    memcpy(r.start, t->start, sizeof(r.start));
-    memcpy(r.step, t->step, sizeof(r.step));
-    cm_sweep_plan(&r, &t->sweep);
-    t->slot_nbytes = cm_transfer_slot_nbytes(t);
-    t->worker_nbytes = cm_transfer_worker_nbytes(t, t->sweep.piece_nelem * r.itemsize);
-    if (!t->absence_known)
-        t->may_be_absent = has_absent_chunks(t);
-    t->absence_known = true;
 }
 
 /* Describes the piece under the cursor, without its slots. */
@@ -255,22 +205,6 @@ static bool at_end(const engine *e)
     return e->at == e->n;
 }
 
-/* True when chunks of T lie together in shards. */
-static bool has_shards(const cm_transfer *t)
-{
-    const cm_grid *grid = cm_zarr_writer_grid(t->target);
-    const cm_grid *outer = cm_zarr_writer_outer_grid(t->target);
-    return memcmp(grid->chunk, outer->chunk, grid->rank * sizeof(grid->chunk[0])) != 0;
-}
-
-uint64_t cm_transfer_open_shards(const cm_transfer *t, const cm_sweep *sweep, unsigned nthreads)
-{
-    const cm_grid *outer = cm_zarr_writer_outer_grid(t->target);
-    if (!cm_transfer_is_direct(t))
-        return cm_sweep_slots_for(sweep, outer->chunk);
-    return outer->nchunks < nthreads ? outer->nchunks : nthreads; /* take_same */
-}
-
 /* The next shard or, without shards, all. */
 static void begin_object(engine *e, cm_same_chunks *same)
 {
@@ -279,7 +213,7 @@ static void begin_object(engine *e, cm_same_chunks *same)
     uint64_t coord[CM_MAX_RANK];
     *same = (cm_same_chunks){.transfer = t};
     memcpy(same->count, grid->count, sizeof(same->count));
-    if (has_shards(t)) {
+    if (cm_transfer_has_shards(t)) {
         const cm_grid *outer = cm_zarr_writer_outer_grid(t->target);
         cm_box box;
         cm_grid_coord(outer, e->outer, coord);
@@ -301,7 +235,7 @@ static void enter_transfer(engine *e)
     const cm_transfer *t = &e->transfer[e->at];
     e->direct = cm_transfer_is_direct(t);
     e->outer = 0;
-    e->nouter = has_shards(t) ? cm_zarr_writer_outer_grid(t->target)->nchunks : 1;
+    e->nouter = cm_transfer_has_shards(t) ? cm_zarr_writer_outer_grid(t->target)->nchunks : 1;
     if (!e->direct)
         cm_sweep_begin(&t->sweep, t->first_block, &e->cursor);
 }
@@ -494,17 +428,6 @@ static void worker_main(void *context, unsigned index)
     pthread_mutex_unlock(&e->lock);
 }
 
-static void add_stats(cm_engine_stats *sum, const cm_engine_stats *one)
-{
-    for (int i = 0; i < CM_NSTAGES; i++) {
-        sum->stage_ns[i] += one->stage_ns[i];
-        sum->stage_calls[i] += one->stage_calls[i];
-    }
-    sum->pieces += one->pieces;
-    sum->passed += one->passed;
-    sum->read_nbytes += one->read_nbytes;
-}
-
 int cm_engine_run(const cm_transfer *transfer, size_t n, const cm_engine_options *options,
                   cm_engine_stats *stats, cm_error *err)
 {
@@ -528,7 +451,8 @@ int cm_engine_run(const cm_transfer *transfer, size_t n, const cm_engine_options
     if (rc == CM_OK && (e.same = cm_calloc(nworkers, sizeof(e.same[0]), err)) == NULL)
         rc = CM_ENOMEM;
     for (; rc == CM_OK && made < nworkers; made++)
-        rc = cm_worker_init(&e.worker[made], made, transfer, n, options, err);
+        rc = cm_worker_init(&e.worker[made], made, transfer, n, options->monitor, options->trace,
+                            err);
     if (rc == CM_OK) {
         cm_threads_run(nworkers, worker_main, &e);
         rc = e.error.status;
@@ -536,7 +460,7 @@ int cm_engine_run(const cm_transfer *transfer, size_t n, const cm_engine_options
             *err = e.error;
     }
     for (unsigned i = 0; i < made; i++) {
-        add_stats(stats, &e.worker[i].stats);
+        cm_engine_stats_add(stats, &e.worker[i].stats);
         cm_worker_release(&e.worker[i]);
     }
     free(e.worker);

@@ -1,18 +1,14 @@
 /*
  * A transfer: all elements of one array on their way into another.
  *
- * The engine moves any number of transfers with one set of workers, one after
- * the other but without a pause between them.  Work is a source piece (fetch,
- * decode, scatter into the target chunks that it meets) or a target chunk whose
- * last piece has come (convert, pad, encode, put).
+ * The caller fills one in, plan.h chooses the order and counts the memory, and
+ * engine.h moves it.
  */
 #ifndef CM_EXEC_ENGINE_TRANSFER_H
 #define CM_EXEC_ENGINE_TRANSFER_H
 
 #include <stdatomic.h>
 
-#include "exec/watch/monitor.h"
-#include "exec/watch/trace.h"
 #include "format/array.h"
 #include "format/zarr/writer.h"
 #include "model/convert.h"
@@ -74,66 +70,13 @@ const char *cm_transfer_name(const cm_transfer *t);
 /* True when source chunk NUMBER is known to be unallocated. */
 bool cm_transfer_is_absent(const cm_transfer *t, uint64_t number);
 
-/* Bytes of each of a worker's own buffers. */
-typedef struct cm_worker_need {
-    size_t stored, decoded, encoded, converted, spilled;
-    size_t batch, packed;      /* several tiny chunks as stored: of the source, of a shard */
-    size_t decoding, encoding; /* what codecs take beside them */
-} cm_worker_need;
-
-/* Raises NEED to what T needs, before any plan: one worker's buffers serve all transfers of a run. */
-void cm_transfer_worker_need(const cm_transfer *t, size_t piece_nbytes, cm_worker_need *need);
-size_t cm_worker_need_nbytes(const cm_worker_need *need);
-/* Bytes of scratch that a worker needs for T alone. */
-size_t cm_transfer_worker_nbytes(const cm_transfer *t, size_t piece_nbytes);
-/* Bytes of one slot for a whole target chunk, whole pages. */
-size_t cm_transfer_slot_nbytes(const cm_transfer *t);
-
-/*
- * Chooses blocks and order so that at most MAX_SLOTS target chunks are held (0:
- * no limit).  PIECE_NBYTES is about what one read of a sliceable source takes.
- */
-void cm_transfer_plan(cm_transfer *t, uint64_t max_slots, size_t piece_nbytes);
-
-/* How many shards of the target are written at once by NTHREADS workers with slots as SWEEP has them. */
-uint64_t cm_transfer_open_shards(const cm_transfer *t, const cm_sweep *sweep, unsigned nthreads);
-
 /* Leaves target chunk CHUNK out, and tells on_skip. */
 int cm_transfer_skip(const cm_transfer *t, uint64_t chunk, cm_error *err);
-
-enum {
-    CM_STAGE_READ,
-    CM_STAGE_DECODE,
-    CM_STAGE_SCATTER,
-    CM_STAGE_ENCODE,
-    CM_STAGE_WRITE,
-    CM_STAGE_WAIT,
-    CM_NSTAGES
-};
-extern const char *const cm_stage_names[CM_NSTAGES];
-
-typedef struct cm_engine_stats {
-    uint64_t stage_ns[CM_NSTAGES]; /* of all workers together */
-    uint64_t stage_calls[CM_NSTAGES];
-    uint64_t pieces;      /* source pieces read */
-    uint64_t passed;      /* chunks whose stored bytes were passed on */
-    uint64_t read_nbytes; /* stored bytes */
-} cm_engine_stats;
-
-typedef struct cm_engine_options {
-    unsigned nthreads; /* >= 1 */
-    size_t
-        slots_nbytes; /* all slots together stay below; at least what the sweep of every transfer holds */
-    cm_monitor *monitor; /* or NULL */
-    cm_trace *trace;     /* or NULL */
-} cm_engine_options;
-
-/*
- * Moves everything; the first error stops all workers and is returned, with the
- * array and the chunk in front.  CM_ECANCELED when the monitor says so.  Each
- * chunk of each target that its writer does not have yet is put or skipped, once.
- */
-int cm_engine_run(const cm_transfer *transfer, size_t n, const cm_engine_options *options,
-                  cm_engine_stats *stats, cm_error *err);
+/* Counts target chunks of T, NELEM elements inside the array, as put or left out. */
+void cm_transfer_count_delivered(const cm_transfer *t, uint64_t nchunks, uint64_t nelem);
+/* True when source and target have the same chunks: they need neither slots nor scattering. */
+bool cm_transfer_is_direct(const cm_transfer *t);
+/* True when chunks of the target lie together in shards. */
+bool cm_transfer_has_shards(const cm_transfer *t);
 
 #endif

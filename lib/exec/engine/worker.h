@@ -1,12 +1,14 @@
 /*
- * What one worker does outside any lock: with source pieces (worker.c), with
- * target chunks (deliver.c), with chunks that are the same on both sides
- * (direct.c).  Tiny ones come several at once, of one transfer (need.c).
+ * One worker: the work that it has in hand, its own buffers, and what all kinds of
+ * work share.  Tiny pieces and chunks come several at once, of one transfer (plan.c).
  */
 #ifndef CM_EXEC_ENGINE_WORKER_H
 #define CM_EXEC_ENGINE_WORKER_H
 
 #include "exec/engine/slots.h"
+#include "exec/engine/stages.h"
+#include "exec/watch/monitor.h"
+#include "exec/watch/trace.h"
 
 /* A source piece and the slots that it goes to. */
 typedef struct cm_piece {
@@ -57,26 +59,10 @@ typedef struct cm_worker {
     cm_engine_stats stats;
 } cm_worker;
 
-/* Room for every transfer; so the hot loop allocates nothing. */
+/* Room for every transfer; so the hot loop allocates nothing.  MONITOR and TRACE: or NULL. */
 int cm_worker_init(cm_worker *w, unsigned index, const cm_transfer *transfer, size_t n,
-                   const cm_engine_options *options, cm_error *err);
+                   cm_monitor *monitor, cm_trace *trace, cm_error *err);
 void cm_worker_release(cm_worker *w);
-
-/* Fetches, decodes and scatters w->piece into their slots. */
-int cm_worker_pieces(cm_worker *w, cm_error *err);
-/* Converts, pads, encodes and puts, or skips, the target chunks in w->target. */
-int cm_worker_targets(cm_worker *w, cm_error *err);
-/* Fetches w->same and puts them, as stored or coded anew. */
-int cm_worker_same(cm_worker *w, cm_error *err);
-
-/* How many chunks of the source, and of the target, a worker takes at once. */
-size_t cm_transfer_source_batch(const cm_transfer *t);
-size_t cm_transfer_target_batch(const cm_transfer *t);
-/* True when encoded chunks are put side by side before they go into a shard. */
-bool cm_transfer_packs(const cm_transfer *t);
-bool cm_transfer_is_sliceable(const cm_transfer *t);
-/* True when source and target have the same chunks: they need neither slots nor scattering. */
-bool cm_transfer_is_direct(const cm_transfer *t);
 
 /* Where the elements of a piece lie once they are decoded. */
 typedef struct cm_loaded {
@@ -90,23 +76,6 @@ typedef struct cm_loaded {
 int cm_worker_fetch(cm_worker *w, const cm_transfer *t, size_t n, cm_error *err);
 int cm_worker_decode(cm_worker *w, const cm_transfer *t, const cm_fetch_item *item, uint8_t *dst,
                      cm_error *err);
-
-/*
- * Target chunk COORD, number NUMBER, whose elements inside the array are VALID, is
- * ELEMENTS: whole, in the source's type, changed here.  Put before cm_worker_flush
- * has returned.
- */
-int cm_worker_deliver(cm_worker *w, const cm_transfer *t, uint64_t number, const uint64_t *coord,
-                      const cm_box *valid, uint8_t *elements, cm_error *err);
-/* The same for a chunk that is encoded. */
-int cm_worker_put(cm_worker *w, const cm_transfer *t, uint64_t number, const uint8_t *data,
-                  size_t nbytes, cm_error *err);
-/* The same, without a copy: DATA stays until cm_worker_flush has returned. */
-void cm_worker_post(cm_worker *w, uint64_t number, const void *data, size_t nbytes);
-int cm_worker_flush(cm_worker *w, const cm_transfer *t, cm_error *err);
-
-/* Counts target chunks of T, NELEM elements inside the array, as put or left out. */
-void cm_transfer_count_delivered(const cm_transfer *t, uint64_t nchunks, uint64_t nelem);
 
 /* Books the time since START for STAGE and returns now. */
 uint64_t cm_worker_stage(cm_worker *w, int stage, const cm_transfer *t, uint64_t chunk,

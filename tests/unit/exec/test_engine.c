@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "exec/engine/transfer.h"
+#include "exec/engine/engine.h"
 #include "format/zarr/open.h"
 #include "store/impl.h"
 

@@ -1,12 +1,13 @@
 /*
- * What a worker takes for a transfer: how many chunks it handles at once, and
- * how large its buffers are.
- *
  * Tiny chunks are taken in batches, because a lock, a request to storage and a
  * look at the clock cost more than what is done with one of them.
  */
+#include "exec/engine/plan.h"
+
+#include <string.h>
+
 #include "codec/rewrap.h"
-#include "exec/engine/worker.h"
+#include "exec/engine/buffers.h"
 
 enum {
     /* As long as a millisecond of decoding, so that all workers end together. */
@@ -129,4 +130,45 @@ size_t cm_transfer_worker_nbytes(const cm_transfer *t, size_t piece_nbytes)
     cm_worker_need need = {0};
     cm_transfer_worker_need(t, piece_nbytes, &need);
     return cm_worker_need_nbytes(&need);
+}
+
+static bool has_absent_chunks(const cm_transfer *t)
+{
+    if (t->present == NULL && (!t->source->chunked || t->source->ops->is_absent == NULL))
+        return false;
+    for (uint64_t i = 0; i < t->source->grid.nchunks; i++)
+        if (cm_transfer_is_absent(t, i))
+            return true;
+    return false;
+}
+
+void cm_transfer_plan(cm_transfer *t, uint64_t max_slots, size_t piece_nbytes)
+{
+    const cm_grid *grid = cm_zarr_writer_grid(t->target);
+    cm_sweep_request r = {
+        .rank = grid->rank,
+        .sliceable = cm_transfer_is_sliceable(t),
+        .itemsize = t->source->dtype.nbytes,
+        .piece_nbytes = piece_nbytes,
+        .max_slots = max_slots,
+    };
+    memcpy(r.shape, grid->shape, sizeof(r.shape));
+    memcpy(r.target, grid->chunk, sizeof(r.target));
+    memcpy(r.source, t->source->grid.chunk, sizeof(r.source));
+    memcpy(r.start, t->start, sizeof(r.start));
+    memcpy(r.step, t->step, sizeof(r.step));
+    cm_sweep_plan(&r, &t->sweep);
+    t->slot_nbytes = cm_transfer_slot_nbytes(t);
+    t->worker_nbytes = cm_transfer_worker_nbytes(t, t->sweep.piece_nelem * r.itemsize);
+    if (!t->absence_known)
+        t->may_be_absent = has_absent_chunks(t);
+    t->absence_known = true;
+}
+
+uint64_t cm_transfer_open_shards(const cm_transfer *t, const cm_sweep *sweep, unsigned nthreads)
+{
+    const cm_grid *outer = cm_zarr_writer_outer_grid(t->target);
+    if (!cm_transfer_is_direct(t))
+        return cm_sweep_slots_for(sweep, outer->chunk);
+    return outer->nchunks < nthreads ? outer->nchunks : nthreads; /* each worker has one */
 }

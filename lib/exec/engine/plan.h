@@ -1,0 +1,39 @@
+/*
+ * What a transfer takes: the order of its pieces, slots, batches and buffers.
+ */
+#ifndef CM_EXEC_ENGINE_PLAN_H
+#define CM_EXEC_ENGINE_PLAN_H
+
+#include "exec/engine/transfer.h"
+
+/* Bytes of each of a worker's own buffers. */
+typedef struct cm_worker_need {
+    size_t stored, decoded, encoded, converted, spilled;
+    size_t batch, packed;      /* several tiny chunks as stored: of the source, of a shard */
+    size_t decoding, encoding; /* what codecs take beside them */
+} cm_worker_need;
+
+/* Raises NEED to what T needs, before any plan: one worker's buffers serve all transfers of a run. */
+void cm_transfer_worker_need(const cm_transfer *t, size_t piece_nbytes, cm_worker_need *need);
+size_t cm_worker_need_nbytes(const cm_worker_need *need);
+/* Bytes of scratch that a worker needs for T alone. */
+size_t cm_transfer_worker_nbytes(const cm_transfer *t, size_t piece_nbytes);
+/* Bytes of one slot for a whole target chunk, whole pages. */
+size_t cm_transfer_slot_nbytes(const cm_transfer *t);
+
+/*
+ * Chooses blocks and order so that at most MAX_SLOTS target chunks are held (0:
+ * no limit).  PIECE_NBYTES is about what one read of a sliceable source takes.
+ */
+void cm_transfer_plan(cm_transfer *t, uint64_t max_slots, size_t piece_nbytes);
+
+/* How many shards of the target are written at once by NTHREADS workers with slots as SWEEP has them. */
+uint64_t cm_transfer_open_shards(const cm_transfer *t, const cm_sweep *sweep, unsigned nthreads);
+
+/* How many chunks of the source, and of the target, a worker takes at once. */
+size_t cm_transfer_source_batch(const cm_transfer *t);
+size_t cm_transfer_target_batch(const cm_transfer *t);
+/* True when encoded chunks are put side by side before they go into a shard. */
+bool cm_transfer_packs(const cm_transfer *t);
+bool cm_transfer_is_sliceable(const cm_transfer *t);
+#endif

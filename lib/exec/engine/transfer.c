@@ -1,0 +1,51 @@
+#include "exec/engine/transfer.h"
+
+#include <string.h>
+
+int cm_transfer_skip(const cm_transfer *t, uint64_t chunk, cm_error *err)
+{
+    int rc = cm_zarr_writer_skip(t->target, chunk, err);
+    if (rc == CM_OK && t->on_skip != NULL)
+        rc = t->on_skip(t->on_skip_context, chunk, err);
+    return rc;
+}
+
+const char *cm_transfer_name(const cm_transfer *t)
+{
+    return t->source->name[0] != '\0' ? t->source->name : "/";
+}
+
+bool cm_transfer_is_absent(const cm_transfer *t, uint64_t number)
+{
+    if (t->present != NULL)
+        return (t->present[number / 64] >> number % 64 & 1) == 0;
+    return t->source->chunked && t->source->ops->is_absent != NULL &&
+           t->source->ops->is_absent(t->source, number);
+}
+
+void cm_transfer_count_delivered(const cm_transfer *t, uint64_t nchunks, uint64_t nelem)
+{
+    if (t->counts == NULL)
+        return;
+    atomic_fetch_add(&t->counts->delivered, nchunks);
+    atomic_fetch_add(&t->counts->nelem_written, nelem);
+}
+
+bool cm_transfer_is_direct(const cm_transfer *t)
+{
+    const cm_grid *from = &t->source->grid, *to = cm_zarr_writer_grid(t->target);
+    if (!t->source->chunked || t->spill != NULL || t->end_block != 0 || from->rank != to->rank)
+        return false;
+    for (unsigned j = 0; j < to->rank; j++)
+        if (t->start[j] != 0 || t->step[j] != 1 || from->chunk[j] != to->chunk[j] ||
+            from->shape[j] != to->shape[j])
+            return false;
+    return true;
+}
+
+bool cm_transfer_has_shards(const cm_transfer *t)
+{
+    const cm_grid *grid = cm_zarr_writer_grid(t->target);
+    const cm_grid *outer = cm_zarr_writer_outer_grid(t->target);
+    return memcmp(grid->chunk, outer->chunk, grid->rank * sizeof(grid->chunk[0])) != 0;
+}
