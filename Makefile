@@ -63,7 +63,7 @@ SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 SUPPORT_BIN := $(patsubst tests/support/bin/%.c,$(BUILD)/tests/bin/%,$(wildcard tests/support/bin/*.c))
 SAMPLE_BIN := $(patsubst scripts/%.c,$(BUILD)/bin/%,$(wildcard scripts/*.c))
 
-.PHONY: all lib tools demo check check-tsan test-programs unit bench asan tsan fuzz lint format \
+.PHONY: all lib tools demo check check-long check-asan check-tsan test-programs unit bench asan tsan fuzz lint format \
         install uninstall bundle deps clean help
 .SECONDARY:
 .DEFAULT_GOAL := all
@@ -155,10 +155,15 @@ check: deps ## build and run every test; the last line counts them
 	@$(MAKE) --no-print-directory -j$(JOBS) test-programs
 	@tests/run.sh $(BUILD)
 
+check-long: deps ## what takes too long for check: torture, kills, corpora, sanitizers
+	@tests/check_long.sh $(BUILD)
+
 asan: ## the tests under AddressSanitizer and UBSan
 	@$(MAKE) --no-print-directory SAN=address BUILD=$(BUILD)/asan CFLAGS="-O1 -g" check
+check-asan: test-programs
+	@tests/run.sh $(BUILD) asan
 
-tsan: ## the engine's tests under ThreadSanitizer
+tsan: ## unit tests of all layers, and the engine's conversions, under ThreadSanitizer
 	@$(MAKE) --no-print-directory SAN=thread BUILD=$(BUILD)/tsan CFLAGS="-O1 -g" check-tsan
 check-tsan: test-programs
 	@tests/run.sh $(BUILD) tsan

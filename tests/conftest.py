@@ -20,6 +20,16 @@ def pytest_configure(config):
     subprocess.run([sys.executable, "-W", "ignore", str(maker), str(paths.CORPUS)], env=tool.environment(), check=True)
 
 
+def pytest_collection_modifyitems(config, items):
+    """What is long is not skipped elsewhere, for nobody waits for it there."""
+    if paths.LONG:
+        return
+    long = [item for item in items if item.get_closest_marker("long")]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
+
+
 @pytest.fixture
 def out(tmp_path):
     """Where a test's store goes."""

@@ -19,7 +19,7 @@ CASES = {
         ["--variable", "tas", "--subset", "time=2:9", "--dtype", "tas:float64", "--rename", "tas=t"],
     ),
 }
-MOST = 60  # failures tried for each case, spread over all allocations
+MOST = 400 if paths.LONG else 40  # failures tried for each case, spread over all allocations
 
 
 def attempt(library, nth, folder, path, options):
@@ -30,6 +30,7 @@ def attempt(library, nth, folder, path, options):
     return done, reached.exists(), out
 
 
+@pytest.mark.longer
 @pytest.mark.parametrize("case", CASES)
 def test_each_allocation_fails_once(failmalloc, tmp_path, case):
     name, options = CASES[case]

@@ -82,13 +82,15 @@ def kill_at(moment, source, out, *options):
     return False
 
 
+@pytest.mark.longer
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_killed_and_resumed(source, truth, tmp_path, out, layout):
-    """Five of each layout: twenty kills."""
+    """Five of each layout: twenty kills; forty of each in the long version."""
+    most = 40 if paths.LONG else 5
     options, rng = LAYOUTS[layout], random.Random(layout)
     whole = duration(source, tmp_path, options)
     kills = 0
-    for attempt in range(40):
+    for attempt in range(8 * most):
         if not kill_at(rng.uniform(0, whole), source, out, *options):
             shutil.rmtree(out)
             whole *= 0.8  # the machine was busier when it was timed
@@ -104,10 +106,10 @@ def test_killed_and_resumed(source, truth, tmp_path, out, layout):
             run(*SLOW, *options, "--resume", source, out).ok()
         assert rechunked.digests(out) == truth
         assert os.listdir(tmp_path) == [out.name] and not list(out.rglob(".chunkmill*"))
-        if kills == 5:
+        if kills == most:
             return
         shutil.rmtree(out)
-    pytest.fail(f"only {kills} kills in 40 attempts")
+    pytest.fail(f"only {kills} kills in {8 * most} attempts")
 
 
 def large(path, shape, chunk):

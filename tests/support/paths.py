@@ -11,6 +11,7 @@ BUILD = Path(os.environ.get("CHUNKMILL_BUILD") or ROOT / "build").resolve()
 CORPUS = BUILD / "corpus"
 MANIFEST = CORPUS / "manifest.json"
 SHARED = ROOT.parent / "shared"
+LONG = os.environ.get("CHUNKMILL_LONG") == "1"  # make check-long
 SANITIZED = BUILD.name in ("asan", "tsan") or BUILD.name.endswith(("-asan", "-tsan"))
 
 

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Runs what takes too long for `make check`, one part after another, and counts.
+#
+#     tests/check_long.sh BUILD [PART...]
+#
+# PARTS are
+#     long    pytest tests marked `long`, and those marked `longer` in their long versions
+#     asan    a build under AddressSanitizer and UBSan: all unit tests, hostile and failing input
+#     tsan    a build under ThreadSanitizer: all unit tests, the engine's conversions
+# and by default all of them.  The last line is `N passed, N failed, N skipped` of all
+# parts; the exit status is 1 when anything failed.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+build=${1:?usage: tests/check_long.sh BUILD [PART...]}
+shift
+parts=("$@")
+[ $# -gt 0 ] || parts=(long asan tsan)
+jobs=$(nproc)
+mkdir -p "$build"
+passed=0 failed=0 skipped=0
+
+# One part: its output is shown, and its last line counted.
+part() {
+    local name=$1 log=$build/check-long-$1.log start=$SECONDS status p f s
+    shift
+    printf '\n== %s\n' "$name"
+    "$@" 2>&1 | tee "$log"
+    status=${PIPESTATUS[0]}
+    if [[ $(tail -n 1 "$log") =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
+        p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]} s=${BASH_REMATCH[3]}
+    else
+        p=0 f=0 s=0
+    fi
+    # What did not build, or came to no count, is a failure of its own.
+    if [ "$f" -eq 0 ] && { [ "$status" -ne 0 ] || [ $((p + s)) -eq 0 ]; }; then f=1; fi
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    printf '== %s: %d passed, %d failed, %d skipped in %d s\n' "$name" "$p" "$f" "$s" $((SECONDS - start))
+}
+
+run_long() {
+    make --no-print-directory -j"$jobs" BUILD="$build" test-programs >/dev/null || return 1
+    tests/run.sh "$build" long
+}
+
+run_sanitizer() {
+    make --no-print-directory -j"$jobs" SAN="$2" BUILD="$build/$1" CFLAGS="-O1 -g" test-programs >/dev/null || return 1
+    tests/run.sh "$build/$1" "$1"
+}
+
+for name in "${parts[@]}"; do
+    case $name in
+    long) part long run_long ;;
+    asan) part asan run_sanitizer asan address ;;
+    tsan) part tsan run_sanitizer tsan thread ;;
+    *)
+        echo "check_long: unknown part $name" >&2
+        exit 2
+        ;;
+    esac
+done
+
+echo
+printf '%d passed, %d failed, %d skipped\n' $passed $failed $skipped
+[ $failed -eq 0 ]
