@@ -2,13 +2,37 @@
 
 #include <string.h>
 
+/*
+ * HDF5's shuffle leaves the bytes after the last whole element alone, numcodecs' raises
+ * "Shuffle buffer is not an integer multiple of elementsize".  The length of what comes
+ * to it is known up to the first compressor: the chunk's, and four bytes for a checksum.
+ */
+static const char *shuffle_obstacle(const cm_codec_spec *spec, size_t n, size_t nbytes)
+{
+    enum {
+        CHECKSUM_NBYTES = 4
+    };
+    bool compressed = false;
+    for (size_t i = 1; i < n; i++) {
+        bool moves = spec[i].id == CM_CODEC_SHUFFLE && spec[i].elementsize > 1;
+        if (moves && compressed)
+            return "it is compressed before the shuffle, which Zarr readers cannot undo";
+        if (moves && nbytes % spec[i].elementsize != 0)
+            return "its checksum lies inside the shuffle, which Zarr readers cannot undo";
+        if (spec[i].id == CM_CODEC_FLETCHER32)
+            nbytes += CHECKSUM_NBYTES;
+        else
+            compressed |= spec[i].id != CM_CODEC_SHUFFLE;
+    }
+    return NULL;
+}
+
 /* Why V's stored bytes cannot be passed on; NULL: they can.  The table of pass-through in the README follows it. */
 static const char *obstacle(const cm_job_var *v)
 {
     size_t n = v->source->ncodecs;
     const cm_codec_spec *spec = v->source->codecs;
     const cm_array *a = v->source->array;
-    bool fletcher_first = false;
     if (v->as_strings)
         return "variable-length text is stored otherwise in HDF5";
     if (v->converts)
@@ -24,20 +48,14 @@ static const char *obstacle(const cm_job_var *v)
         case CM_CODEC_ZSTD:
         case CM_CODEC_BLOSC:
         case CM_CODEC_BZ2:
-            break;
         case CM_CODEC_FLETCHER32:
-            fletcher_first = i + 1 < n;
-            break;
         case CM_CODEC_SHUFFLE:
-            /* numcodecs' shuffle refuses a length that is no multiple of the element size. */
-            if (fletcher_first && a->dtype.nbytes > 4)
-                return "its checksum lies inside the shuffle, which Zarr readers cannot undo";
             break;
         default:
             return "Zarr has no name for one of its filters";
         }
     }
-    return NULL;
+    return shuffle_obstacle(spec, n, cm_chain_decoded_nbytes(a->chain));
 }
 
 /* The pipeline is deflate alone: then gzip can hold the same deflate data. */

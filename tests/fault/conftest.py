@@ -48,16 +48,27 @@ def small_disk(tmp_path):
         subprocess.run(["umount", str(folder)], check=True)
 
 
-@pytest.fixture(scope="session")
-def failmalloc():
-    """The library that makes one allocation of a program fail."""
-    source = paths.TESTS / "fault" / "failmalloc.c"
-    library = paths.BUILD / "tests" / "failmalloc.so"
+def preloaded(name):
+    """The library that is built of tests/fault/NAME.c."""
+    source = paths.TESTS / "fault" / f"{name}.c"
+    library = paths.BUILD / "tests" / f"{name}.so"
     compiler = os.environ.get("CC") or "cc"
     if not shutil.which(compiler):
         pytest.skip("no C compiler")
     library.parent.mkdir(parents=True, exist_ok=True)
-    mine = library.with_name(f"failmalloc-{os.getpid()}.so")
+    mine = library.with_name(f"{name}-{os.getpid()}.so")
     subprocess.run([compiler, "-O1", "-fPIC", "-shared", "-fno-builtin", "-o", mine, source, "-ldl"], check=True)
     mine.replace(library)
     return library
+
+
+@pytest.fixture(scope="session")
+def failmalloc():
+    """Makes one allocation of a program fail."""
+    return preloaded("failmalloc")
+
+
+@pytest.fixture(scope="session")
+def swapfile():
+    """Replaces a file between two openings of it."""
+    return preloaded("swapfile")

@@ -36,6 +36,11 @@ int cm_chunk_index_add(cm_chunk_index *index, const cm_grid *grid, const uint64_
         return cm_fail(err, CM_EFORMAT,
                        "the chunk index is corrupt: a chunk of %" PRIu64 " bytes at %" PRIu64,
                        nbytes, address);
+    if (index->nentries >= grid->nchunks)
+        return cm_fail(err, CM_EFORMAT,
+                       "the chunk index is corrupt: it lists more than the %" PRIu64
+                       " chunks that there can be",
+                       grid->nchunks);
     if (index->nentries == index->capacity) {
         int rc = grow(index, err);
         if (rc)

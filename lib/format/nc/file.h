@@ -4,6 +4,8 @@
 #ifndef CM_FORMAT_NC_FILE_H
 #define CM_FORMAT_NC_FILE_H
 
+#include <sys/stat.h>
+
 #include "format/nc/chunk_index.h"
 #include "format/nc/classic_header.h"
 #include "format/nc/h5_dataset.h"
@@ -38,9 +40,10 @@ struct cm_nc_file {
     char format_name[32];
     bool library_only;
     bool library_caches;
-    cm_source source;  /* the file, opened by us; its size when it was opened */
-    cm_source data;    /* the same, or with O_DIRECT: what elements are read from */
-    cm_direct *direct; /* NULL: elements come through the page cache */
+    cm_source source;   /* the file, opened by us; its size when it was opened */
+    cm_source data;     /* the same, or with O_DIRECT: what elements are read from */
+    struct stat opened; /* the file, when SOURCE was opened */
+    cm_direct *direct;  /* NULL: elements come through the page cache */
     int ncid;
     hid_t h5; /* -1: not an HDF5 file */
     cm_h5_super super;

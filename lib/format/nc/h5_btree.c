@@ -21,7 +21,9 @@ typedef struct walker {
     cm_error *err;
     size_t prefix_nbytes;
     size_t key_nbytes;
-    uint64_t nodes_left;
+    /* Nodes do not overlap, so that all of them together are no longer than the file.  Without
+       this bound a root that names one leaf 65,535 times has four billion chunks. */
+    uint64_t nbytes_left;
     cm_buf node; /* the one in hand */
 } walker;
 
@@ -34,8 +36,6 @@ static int corrupt(const walker *w, uint64_t at, const char *what)
 /* Reads the node at AT whole, usually with one call, and checks its prefix. */
 static int read_node(walker *w, uint64_t at, unsigned level, unsigned *nentries)
 {
-    if (w->nodes_left-- == 0)
-        return corrupt(w, at, "belongs to a tree larger than the file");
     size_t entry = w->key_nbytes + w->super->offset_nbytes;
     size_t usual = w->prefix_nbytes + USUAL_ENTRIES * entry + w->key_nbytes;
     if (at > w->source->nbytes || w->source->nbytes - at < w->prefix_nbytes)
@@ -59,6 +59,9 @@ static int read_node(walker *w, uint64_t at, unsigned level, unsigned *nentries)
     size_t need = w->prefix_nbytes + *nentries * entry;
     if (need > left)
         return corrupt(w, at, "reaches past the end of the file");
+    if (need > w->nbytes_left)
+        return corrupt(w, at, "belongs to a tree larger than the file");
+    w->nbytes_left -= need;
     if (need <= n)
         return CM_OK;
     rc = cm_buf_resize(&w->node, need, w->err);
@@ -132,7 +135,7 @@ int cm_h5_btree_visit(const cm_source *source, const cm_h5_super *super, uint64_
                 .err = err,
                 .prefix_nbytes = 8 + 2 * super->offset_nbytes,
                 .key_nbytes = 8 + 8 * ((size_t)rank + 1)};
-    w.nodes_left = source->nbytes / w.prefix_nbytes;
+    w.nbytes_left = source->nbytes;
     uint64_t at = 0;
     if (!absolute(&w, root, &at))
         return cm_fail(err, CM_EFORMAT, "the chunk index is corrupt: its root has no address");

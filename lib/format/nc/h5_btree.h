@@ -22,7 +22,7 @@ typedef int cm_h5_visit(void *context, const cm_h5_chunk *chunk, cm_error *err);
 /*
  * Visits all chunks below the node at ROOT (from the file's base) in the tree's
  * order.  Whatever the file holds, the walk ends: levels must fall by one, and
- * no more nodes are visited than the file has room for.
+ * the nodes visited are together no longer than the file.
  */
 int cm_h5_btree_visit(const cm_source *source, const cm_h5_super *super, uint64_t root,
                       unsigned rank, cm_h5_visit *visit, void *context, cm_error *err);

@@ -45,7 +45,34 @@ static int open_source(cm_nc_file *file, cm_error *err)
         return cm_fail(err, CM_EFORMAT, "%s: is empty", file->path);
     file->source.nbytes = (uint64_t)st.st_size;
     file->data = file->source;
+    file->opened = st;
     return CM_OK;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/*
+ * The file is opened here, by HDF5 and by netCDF-C.  One that is replaced in between
+ * would be read with another's index.
+ */
+static int check_same(const cm_nc_file *file, const char *real_path, cm_error *err)
+{
+    struct stat st;
+    void *handle = NULL;
+    bool same = stat(real_path, &st) == 0 && is_same(&st, &file->opened);
+    /* The sec2 driver, which is the default, hands out its descriptor. */
+    if (same && file->h5 >= 0 && H5Fget_vfd_handle(file->h5, H5P_DEFAULT, &handle) >= 0 && handle)
+        same = fstat(*(const int *)handle, &st) == 0 && is_same(&st, &file->opened);
+    if (same)
+        return CM_OK;
+    return cm_fail(err, CM_EFORMAT,
+                   "%s: was replaced or written to while it was being opened; run again when it "
+                   "is complete",
+                   file->path);
 }
 
 /* Whence elements are read. */
@@ -196,7 +223,9 @@ static int open_libraries(cm_nc_file *file, bool is_hdf5, const char *real_path,
         return cm_fail(err, CM_EFORMAT, "%s: netCDF-C cannot open it: %s", file->path,
                        nc_strerror(rc));
     }
-    rc = cm_nc_groups_read(file, err);
+    rc = check_same(file, real_path, err);
+    if (!rc)
+        rc = cm_nc_groups_read(file, err);
     if (!rc)
         rc = cm_nc_variables_read(file, err);
     if (!rc)

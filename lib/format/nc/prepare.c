@@ -115,8 +115,17 @@ static int prepare_contiguous(cm_nc_node *node, cm_error *err)
     hid_t dataset = H5Dopen2(node->file->h5, node->h5_path, H5P_DEFAULT);
     if (dataset < 0)
         return use_library(node, "HDF5 cannot open the dataset again", err);
-    haddr_t begin = H5Dget_offset(dataset); /* the user block is counted in */
+    /*
+     * H5Dget_offset counts the user block in, also into the undefined address of data
+     * that were never written, which then looks like one: only the status tells.
+     */
+    H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
+    bool known = H5Dget_space_status(dataset, &status) >= 0;
+    haddr_t begin =
+        known && status == H5D_SPACE_STATUS_NOT_ALLOCATED ? HADDR_UNDEF : H5Dget_offset(dataset);
     H5Dclose(dataset);
+    if (!known)
+        return use_library(node, "HDF5 does not tell whether it was ever written", err);
     uint64_t nbytes = array_nbytes(a), file_nbytes = node->file->source.nbytes;
     if (begin != HADDR_UNDEF && (begin > file_nbytes || nbytes > file_nbytes - begin))
         return cm_fail(err, CM_EFORMAT,
@@ -149,10 +158,11 @@ static int prepare_chunked(cm_nc_node *node, cm_error *err)
     if (rc)
         return use_library(node, why.text, err);
     rc = cm_nc_chunks_locate(node, &a->grid, &why);
-    if (rc == CM_ENOMEM || rc == CM_EIO)
+    /* HDF5 walks a corrupt index for hours where it names nodes many times over. */
+    if (rc && rc != CM_EUNSUPPORTED)
         return cm_fail(err, rc, "%s: variable %s: %s", node->file->path, a->name, why.text);
     if (rc) {
-        /* HDF5 reads what our own parser does not understand, or finds it corrupt as well. */
+        /* HDF5 reads what our own parser does not understand. */
         cm_chunk_index_release(&node->index);
         node->var.access_reason = cm_strdup(why.text, err);
         if (!node->var.access_reason)

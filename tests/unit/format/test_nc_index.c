@@ -128,6 +128,7 @@ static const struct {
     {"twice the same", 3 * NODE + 24 + 8, {10}, 1, "chunk number 1 is there twice"},
     {"between chunks", 3 * NODE + 24 + 8, {41}, 1, "element 41 of dimension 0 begins no chunk"},
     {"an empty chunk", 2 * NODE + 24, {0}, 1, "a chunk of 0 bytes"},
+    {"a leaf named twice", NODE + 24 + ENTRY + KEY + 1, {4}, 1, "is there twice"},
     {"past the array", 3 * NODE + 24 + ENTRY + 8, {200}, 1, NULL},
     {"an empty leaf", 3 * NODE + 6, {0}, 1, NULL},
 };
@@ -166,6 +167,63 @@ static void test_endless_tree(void **state)
     cm_source source = cm_source_of_memory(file, sizeof file);
     assert_int_equal(cm_h5_btree_visit(&source, &super, NODE, RANK, add, &t, &err), CM_EFORMAT);
     assert_non_null(strstr(err.text, "a tree larger than the file"));
+}
+
+static int count_visit(void *context, const cm_h5_chunk *c, cm_error *err)
+{
+    (void)c;
+    (void)err;
+    ++*(uint64_t *)context;
+    return CM_OK;
+}
+
+/* A root that names one leaf as often as it can: 65,535 x 65,535 chunks of a file of 5 MB. */
+static void test_leaf_named_often(void **state)
+{
+    (void)state;
+    enum {
+        N = 65535,
+        LEAF = 24 + N * ENTRY
+    };
+    size_t nbytes = 2 * (size_t)LEAF;
+    uint8_t *file = calloc(nbytes, 1);
+    assert_non_null(file);
+    for (size_t node = 0; node < 2; node++) {
+        put_node(file + node * LEAF, 0, 1 - (unsigned)node, 0);
+        memset(file + node * LEAF + 6, 0xff, 2); /* N */
+        for (unsigned i = 0; i < N; i++)
+            put_entry(file + node * LEAF, 0, i, 10, 0, 10 * i, LEAF);
+    }
+    static const uint64_t shape[1] = {10 * N}, chunk[1] = {10};
+    cm_source source = cm_source_of_memory(file, nbytes);
+    uint64_t nvisits = 0;
+    cm_error err;
+    assert_int_equal(cm_h5_btree_visit(&source, &super, 0, RANK, count_visit, &nvisits, &err),
+                     CM_EFORMAT);
+    assert_non_null(strstr(err.text, "a tree larger than the file"));
+    assert_int_equal(nvisits, N);
+    target t = {0};
+    ASSERT_OK(cm_grid_init(&t.grid, 1, shape, chunk, &err), err);
+    assert_int_equal(cm_h5_btree_visit(&source, &super, 0, RANK, add, &t, &err), CM_EFORMAT);
+    assert_int_equal(t.index.nentries, N);
+    cm_chunk_index_release(&t.index);
+    free(file);
+}
+
+/* No index lists more chunks than its grid has, however it came to be read. */
+static void test_more_than_the_grid(void **state)
+{
+    (void)state;
+    static const uint64_t shape[1] = {30}, chunk[1] = {10}, offset[1] = {20};
+    cm_chunk_index index = {0};
+    cm_grid grid;
+    cm_error err;
+    ASSERT_OK(cm_grid_init(&grid, 1, shape, chunk, &err), err);
+    for (int i = 0; i < 3; i++)
+        ASSERT_OK(cm_chunk_index_add(&index, &grid, offset, 100, 10, 0, &err), err);
+    assert_int_equal(cm_chunk_index_add(&index, &grid, offset, 100, 10, 0, &err), CM_EFORMAT);
+    assert_non_null(strstr(err.text, "more than the 3 chunks"));
+    cm_chunk_index_release(&index);
 }
 
 /* Few chunks of a large grid are kept as a list, in whatever order they come. */
@@ -327,8 +385,12 @@ static void test_object_headers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tree),           cmocka_unit_test(test_corrupt_tree),
-        cmocka_unit_test(test_endless_tree),   cmocka_unit_test(test_sparse),
+        cmocka_unit_test(test_tree),
+        cmocka_unit_test(test_corrupt_tree),
+        cmocka_unit_test(test_leaf_named_often),
+        cmocka_unit_test(test_more_than_the_grid),
+        cmocka_unit_test(test_endless_tree),
+        cmocka_unit_test(test_sparse),
         cmocka_unit_test(test_object_headers),
     };
     return cmocka_run_group_tests_name("nc_index", tests, NULL, NULL);
