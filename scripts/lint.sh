@@ -83,6 +83,12 @@ for folder in base exec/engine exec/watch; do
     [ -z "$circle" ] || complain "a circle of includes: ${circle#*loop: }"
 done
 
+# A name belongs to one type.  Those without cm_ are a file's own.
+for name in $(git ls-files -co --exclude-standard 'lib/*.[ch]' 'tools/*.[ch]' 'include/*.h' |
+    xargs sed -nE 's/^(typedef )?(struct|union|enum) (cm_[a-z0-9_]+) \{.*/\3/p' | sort | uniq -d); do
+    complain "two types are called $name: $(git grep -lE "^(typedef )?(struct|union|enum) $name \{" -- lib tools include | tr '\n' ' ')"
+done
+
 for word in 'printf(' 'fprintf(' 'exit(' 'getenv(' 'setenv(' 'abort('; do
     git grep -nwF -- "$word" -- 'lib/*.c' | grep -vE '(sn|vsn|as|vas|buf_)printf\(|_exit\(|object_abort|://' |
         grep -vE '^[^:]+:[0-9]+: *\*' >&2 && complain "the library calls $word" || :

@@ -5,7 +5,7 @@
 
 #include "model/copy.h"
 
-void cm_bench_release(cm_bench *b)
+void cm_compare_buffers_release(cm_compare_buffers *b)
 {
     cm_codec_ctx_free(b->ctx);
     cm_buf_release(&b->dense);
@@ -16,7 +16,8 @@ void cm_bench_release(cm_bench *b)
 }
 
 /* The file's elements of BOX, without the gaps of a subset, into b->want. */
-static int read_source(cm_job *job, cm_job_var *v, const cm_box *box, cm_bench *b, cm_error *err)
+static int read_source(cm_job *job, cm_job_var *v, const cm_box *box, cm_compare_buffers *b,
+                       cm_error *err)
 {
     size_t itemsize = v->source->dtype.nbytes;
     cm_box dense = {.rank = v->rank};
@@ -40,7 +41,7 @@ static int read_source(cm_job *job, cm_job_var *v, const cm_box *box, cm_bench *
     return CM_OK;
 }
 
-static int convert_source(const cm_job_var *v, uint64_t nelem, cm_bench *b, cm_error *err)
+static int convert_source(const cm_job_var *v, uint64_t nelem, cm_compare_buffers *b, cm_error *err)
 {
     uint64_t bad;
     int rc = cm_buf_resize(&b->dense, nelem * v->type.nbytes, err);
@@ -65,7 +66,8 @@ static void element_text(const cm_dtype *type, const uint8_t *element, char *buf
 }
 
 static int compare_numbers(cm_job *job, cm_job_var *v, cm_array *array, const cm_box *box,
-                           cm_bench *b, cm_digest *digest, cm_comparison *out, cm_error *err)
+                           cm_compare_buffers *b, cm_digest *digest, cm_comparison *out,
+                           cm_error *err)
 {
     const cm_dtype *type = &v->type;
     uint64_t nelem = cm_box_nelem(box);
@@ -110,7 +112,8 @@ static uint64_t linear_index(const cm_job_var *v, const cm_box *box, uint64_t i)
 }
 
 static int compare_strings(cm_job *job, cm_job_var *v, cm_array *array, const cm_box *box,
-                           cm_bench *b, cm_digest *digest, cm_comparison *out, cm_error *err)
+                           cm_compare_buffers *b, cm_digest *digest, cm_comparison *out,
+                           cm_error *err)
 {
     int rc = cm_job_read_strings(job, v, box, true, &b->want_text, err);
     if (rc != CM_OK)
@@ -135,8 +138,8 @@ static int compare_strings(cm_job *job, cm_job_var *v, cm_array *array, const cm
     return rc;
 }
 
-int cm_compare_box(cm_job *job, cm_job_var *v, cm_array *array, const cm_box *box, cm_bench *b,
-                   cm_digest *digest, cm_comparison *out, cm_error *err)
+int cm_compare_box(cm_job *job, cm_job_var *v, cm_array *array, const cm_box *box,
+                   cm_compare_buffers *b, cm_digest *digest, cm_comparison *out, cm_error *err)
 {
     *out = (cm_comparison){0};
     return v->as_strings ? compare_strings(job, v, array, box, b, digest, out, err)

@@ -9,13 +9,13 @@
 #include "model/digest.h"
 
 /* One thread's buffers; zero-initialise but for ctx. */
-typedef struct cm_bench {
+typedef struct cm_compare_buffers {
     cm_codec_ctx *ctx;
     cm_buf dense, want, got;
     cm_strings want_text, got_text;
-} cm_bench;
+} cm_compare_buffers;
 
-void cm_bench_release(cm_bench *b);
+void cm_compare_buffers_release(cm_compare_buffers *b);
 
 typedef struct cm_comparison {
     bool store_failed; /* the error that is returned is the store's, not the file's */
@@ -29,7 +29,7 @@ typedef struct cm_comparison {
  * BOX holds positions of V's target; DIGEST (or NULL) gets the file's elements added.
  * Where the store fails, both *out and *digest are filled all the same.
  */
-int cm_compare_box(cm_job *job, cm_job_var *v, cm_array *array, const cm_box *box, cm_bench *b,
-                   cm_digest *digest, cm_comparison *out, cm_error *err);
+int cm_compare_box(cm_job *job, cm_job_var *v, cm_array *array, const cm_box *box,
+                   cm_compare_buffers *b, cm_digest *digest, cm_comparison *out, cm_error *err);
 
 #endif

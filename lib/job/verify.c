@@ -185,7 +185,8 @@ static uint64_t box_number(const subject *s, uint64_t i)
 }
 
 /* True when the store has nothing for the chunk that position AT lies in. */
-static bool chunk_is_missing(const subject *s, const uint64_t *at, cm_bench *b, uint64_t *coord)
+static bool chunk_is_missing(const subject *s, const uint64_t *at, cm_compare_buffers *b,
+                             uint64_t *coord)
 {
     cm_array *a = s->array;
     cm_fetch fetch = {0};
@@ -199,7 +200,7 @@ static bool chunk_is_missing(const subject *s, const uint64_t *at, cm_bench *b, 
 
 /* A difference for which there is no memory is an error: without it the store would pass. */
 static int tell(verification *ver, subject *s, const cm_box *box, const cm_comparison *c,
-                cm_bench *b, cm_error *err)
+                cm_compare_buffers *b, cm_error *err)
 {
     int rc = CM_OK;
     uint64_t at[CM_MAX_RANK], coord[CM_MAX_RANK], rest = c->first;
@@ -253,7 +254,7 @@ static int tell_damaged(verification *ver, subject *s, cm_error *err)
     return rc;
 }
 
-static int run_task(verification *ver, uint64_t task, cm_bench *b, cm_error *err)
+static int run_task(verification *ver, uint64_t task, cm_compare_buffers *b, cm_error *err)
 {
     size_t i = 0;
     while (i + 1 < ver->nsubjects && ver->subject[i + 1].first <= task)
@@ -288,7 +289,7 @@ static int run_task(verification *ver, uint64_t task, cm_bench *b, cm_error *err
 static void worker_main(void *context, unsigned index)
 {
     verification *ver = context;
-    cm_bench b = {0};
+    cm_compare_buffers b = {0};
     cm_error err = {0};
     (void)index;
     int rc = (b.ctx = cm_codec_ctx_create(&err)) == NULL ? CM_ENOMEM : CM_OK;
@@ -308,7 +309,7 @@ static void worker_main(void *context, unsigned index)
         pthread_mutex_unlock(&ver->lock);
         atomic_store(&ver->next, ver->ntasks);
     }
-    cm_bench_release(&b);
+    cm_compare_buffers_release(&b);
 }
 
 static uint64_t work_nbytes(const verification *ver)

@@ -65,7 +65,7 @@ static size_t slot_nbytes_at(const cm_transfer *t, const uint64_t *coord)
 }
 
 /* Describes the piece under the cursor, without its slots. */
-static void describe_piece(const engine *e, cm_piece *p)
+static void describe_piece(const engine *e, cm_source_piece *p)
 {
     const cm_transfer *t = &e->transfer[e->at];
     const cm_sweep_cursor *c = &e->cursor;
@@ -98,7 +98,7 @@ static bool advance_coord(const cm_range *within, unsigned rank, uint64_t *coord
 }
 
 /* True when every piece that meets target chunk COORD is unallocated. */
-static bool all_absent(const engine *e, const cm_piece *p, const uint64_t *coord)
+static bool all_absent(const engine *e, const cm_source_piece *p, const uint64_t *coord)
 {
     const cm_transfer *t = p->transfer;
     const cm_sweep *s = &t->sweep;
@@ -138,7 +138,7 @@ static bool is_wanted(const cm_transfer *t, const uint64_t *coord, uint64_t numb
  * The slots that are there already, NULL where one is missing or the chunk has
  * been delivered; returns the bytes of those that are missing.
  */
-static size_t find_slots(const engine *e, cm_piece *p)
+static size_t find_slots(const engine *e, cm_source_piece *p)
 {
     const cm_transfer *t = p->transfer;
     const cm_grid *grid = cm_zarr_writer_grid(t->target);
@@ -157,7 +157,7 @@ static size_t find_slots(const engine *e, cm_piece *p)
 }
 
 /* Makes the slots that are missing; a target chunk that nothing was ever written to needs none and is left out. */
-static int make_slots(engine *e, cm_piece *p)
+static int make_slots(engine *e, cm_source_piece *p)
 {
     const cm_transfer *t = p->transfer;
     const cm_grid *grid = cm_zarr_writer_grid(t->target);
@@ -186,7 +186,7 @@ static int make_slots(engine *e, cm_piece *p)
  * Finds or makes the slots of P.  False when more buffers are needed than can be
  * had now; *idle: nothing needs P, and it need not be read.
  */
-static bool claim_slots(engine *e, cm_piece *p, bool *idle, int *rc)
+static bool claim_slots(engine *e, cm_source_piece *p, bool *idle, int *rc)
 {
     size_t missing = find_slots(e, p);
     if (missing > 0 && !cm_buffers_have(&e->buffers, missing, 1))
@@ -262,7 +262,7 @@ static void take_pieces(engine *e, cm_worker *w, size_t *passed)
     int rc = CM_OK;
     w->npieces = *passed = 0;
     for (; *passed < limit && !at_end(e) && t == &e->transfer[e->at]; ++*passed) {
-        cm_piece *p = &w->piece[w->npieces];
+        cm_source_piece *p = &w->piece[w->npieces];
         bool idle;
         p->slot = w->slot + used;
         describe_piece(e, p);

@@ -16,7 +16,7 @@ static void slot_shape(const cm_transfer *t, const uint64_t *coord, uint64_t *sh
 }
 
 /* True when PIECE, laid out as SHAPE, is exactly the slot of the one target chunk that it goes to. */
-static bool fits_slot(const cm_piece *p, const uint64_t *shape)
+static bool fits_slot(const cm_source_piece *p, const uint64_t *shape)
 {
     const cm_sweep *s = &p->transfer->sweep;
     if (p->nslots != 1 || p->slot[0] == NULL)
@@ -34,7 +34,7 @@ static bool fits_slot(const cm_piece *p, const uint64_t *shape)
     return true;
 }
 
-static void source_box(const cm_piece *p, cm_box *box)
+static void source_box(const cm_source_piece *p, cm_box *box)
 {
     const cm_sweep *s = &p->transfer->sweep;
     box->rank = s->rank;
@@ -45,7 +45,7 @@ static void source_box(const cm_piece *p, cm_box *box)
     }
 }
 
-static int load_box(cm_worker *w, const cm_piece *p, cm_loaded *out, cm_error *err)
+static int load_box(cm_worker *w, const cm_source_piece *p, cm_loaded *out, cm_error *err)
 {
     cm_array *source = p->transfer->source;
     cm_box box;
@@ -73,8 +73,8 @@ static void count_read(const cm_transfer *t, const uint64_t *coord)
 }
 
 /* The elements of piece P from its stored bytes ITEM. */
-static int load_chunk(cm_worker *w, const cm_piece *p, const cm_fetch_item *item, cm_loaded *out,
-                      cm_error *err)
+static int load_chunk(cm_worker *w, const cm_source_piece *p, const cm_fetch_item *item,
+                      cm_loaded *out, cm_error *err)
 {
     const cm_array *source = p->transfer->source;
     if (!item->present)
@@ -95,7 +95,7 @@ static int load_chunk(cm_worker *w, const cm_piece *p, const cm_fetch_item *item
 }
 
 /* Copies what PIECE and the target chunk COORD share. */
-static void scatter_to(const cm_piece *p, const cm_loaded *from, const int64_t *from_stride,
+static void scatter_to(const cm_source_piece *p, const cm_loaded *from, const int64_t *from_stride,
                        const uint64_t *coord, uint8_t *slot)
 {
     const cm_transfer *t = p->transfer;
@@ -123,7 +123,7 @@ static void scatter_to(const cm_piece *p, const cm_loaded *from, const int64_t *
         cm_fill_nd(s->rank, shape, itemsize, slot, dst_stride, t->source->fill);
 }
 
-static void scatter(const cm_piece *p, const cm_loaded *from)
+static void scatter(const cm_source_piece *p, const cm_loaded *from)
 {
     unsigned rank = p->transfer->sweep.rank;
     int64_t stride[CM_MAX_RANK];
@@ -143,7 +143,8 @@ static void scatter(const cm_piece *p, const cm_loaded *from)
 }
 
 /* ITEM: the stored bytes of a chunked source's piece. */
-static int move_piece(cm_worker *w, const cm_piece *p, const cm_fetch_item *item, cm_error *err)
+static int move_piece(cm_worker *w, const cm_source_piece *p, const cm_fetch_item *item,
+                      cm_error *err)
 {
     const cm_transfer *t = p->transfer;
     cm_loaded from = {0};
@@ -172,7 +173,7 @@ int cm_worker_pieces(cm_worker *w, cm_error *err)
     int rc = cm_worker_fetch(w, t, n, err);
     const cm_fetch_item *item = w->item;
     for (size_t i = 0; i < w->npieces && rc == CM_OK; i++) {
-        const cm_piece *p = &w->piece[i];
+        const cm_source_piece *p = &w->piece[i];
         rc = move_piece(w, p, item, err);
         item += !p->absent;
     }

@@ -158,7 +158,7 @@ static uint64_t local_number(const cm_spill *s, const uint64_t *coord)
     return number;
 }
 
-static int write_tile(cm_spill *s, cm_worker *w, const cm_piece *p, const cm_loaded *from,
+static int write_tile(cm_spill *s, cm_worker *w, const cm_source_piece *p, const cm_loaded *from,
                       const uint64_t *coord, cm_error *err)
 {
     cm_range record[CM_MAX_RANK];
@@ -196,7 +196,7 @@ static bool advance(unsigned rank, const cm_range *within, uint64_t *coord)
     return false;
 }
 
-int cm_spill_piece(cm_worker *w, const cm_piece *p, const cm_loaded *from, cm_error *err)
+int cm_spill_piece(cm_worker *w, const cm_source_piece *p, const cm_loaded *from, cm_error *err)
 {
     /* The transfer borrows it as constant; the counts alone change. */
     cm_spill *s = (cm_spill *)(uintptr_t)p->transfer->spill;

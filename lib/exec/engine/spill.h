@@ -40,7 +40,7 @@ bool cm_spill_is_resident(const cm_spill *spill, const uint64_t *coord);
 /* True when some of the target chunks TARGETS lie in tiles that are spilled. */
 bool cm_spill_wants(const cm_spill *spill, const cm_range *targets);
 /* Writes what piece P of W, which lies at FROM, has for each spilled tile. */
-int cm_spill_piece(cm_worker *w, const cm_piece *p, const cm_loaded *from, cm_error *err);
+int cm_spill_piece(cm_worker *w, const cm_source_piece *p, const cm_loaded *from, cm_error *err);
 
 uint64_t cm_spill_ntiles(const cm_spill *spill); /* of the block */
 /* True when tile I of the block was spilled; *number is its number among the blocks of a sweep with blocks of TILE. */

@@ -11,7 +11,7 @@
 #include "exec/watch/trace.h"
 
 /* A source piece and the slots that it goes to. */
-typedef struct cm_piece {
+typedef struct cm_source_piece {
     const cm_transfer *transfer;
     cm_range span[CM_MAX_RANK];    /* target positions that it covers */
     uint64_t coord[CM_MAX_RANK];   /* source chunk that it lies in; not for runs */
@@ -20,7 +20,7 @@ typedef struct cm_piece {
     bool absent;                   /* known to be unallocated */
     uint64_t nslots;               /* product of the targets' counts */
     cm_slot **slot;                /* in C order of targets; NULL where nothing is to be done */
-} cm_piece;
+} cm_source_piece;
 
 /* Chunks that are the same in source and target: numbers LO to HI, in C order, of a box of chunks. */
 typedef struct cm_same_chunks {
@@ -42,7 +42,7 @@ typedef struct cm_worker {
     cm_buf spilled; /* what one source chunk has for one tile */
 
     /* The work in hand, of one transfer. */
-    cm_piece *piece;
+    cm_source_piece *piece;
     size_t npieces;
     cm_slot **slot; /* of all pieces; nslots is its length */
     size_t nslots;

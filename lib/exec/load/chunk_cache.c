@@ -14,15 +14,15 @@ enum {
     BUCKET_SHARE = 1024 /* a bucket, of 8 bytes, for each so many bytes of the limit */
 };
 
-struct cm_chunk_entry {
+struct cm_cached_chunk {
     uint8_t *data;
     size_t block; /* bytes at data */
     const void *array;
     uint64_t number;
     bool ready;
     uint32_t pins;
-    cm_chunk_entry *next; /* in its bucket */
-    cm_chunk_entry *newer, *older;
+    cm_cached_chunk *next; /* in its bucket */
+    cm_cached_chunk *newer, *older;
 };
 
 struct cm_chunk_cache {
@@ -31,9 +31,9 @@ struct cm_chunk_cache {
     unsigned waiting;
     cm_cache_policy policy;
     size_t limit, held, pinned; /* of held, what cannot go */
-    cm_chunk_entry **bucket;
-    size_t nbuckets;                 /* a power of two */
-    cm_chunk_entry *newest, *oldest; /* the order in which they go */
+    cm_cached_chunk **bucket;
+    size_t nbuckets;                  /* a power of two */
+    cm_cached_chunk *newest, *oldest; /* the order in which they go */
 };
 
 static size_t block_of(size_t nbytes)
@@ -44,7 +44,7 @@ static size_t block_of(size_t nbytes)
 
 static size_t cost_of(size_t block)
 {
-    return block + sizeof(cm_chunk_entry) + 2 * BLOCK_HEADER + ALIGNMENT;
+    return block + sizeof(cm_cached_chunk) + 2 * BLOCK_HEADER + ALIGNMENT;
 }
 
 int cm_chunk_cache_create(size_t nbytes, cm_cache_policy policy, cm_chunk_cache **out,
@@ -53,13 +53,13 @@ int cm_chunk_cache_create(size_t nbytes, cm_cache_policy policy, cm_chunk_cache 
     size_t nbuckets = MIN_BUCKETS;
     while (nbuckets < MAX_BUCKETS && nbuckets * BUCKET_SHARE < nbytes)
         nbuckets *= 2;
-    size_t own = sizeof(cm_chunk_cache) + nbuckets * sizeof(cm_chunk_entry *);
+    size_t own = sizeof(cm_chunk_cache) + nbuckets * sizeof(cm_cached_chunk *);
     if (nbytes < own + cost_of(1))
         return cm_fail(err, CM_EINVAL, "a cache of %zu bytes holds no chunk", nbytes);
     cm_chunk_cache *cache = cm_calloc(1, sizeof(*cache), err);
     if (cache == NULL)
         return CM_ENOMEM;
-    if ((cache->bucket = cm_calloc(nbuckets, sizeof(cm_chunk_entry *), err)) == NULL) {
+    if ((cache->bucket = cm_calloc(nbuckets, sizeof(cm_cached_chunk *), err)) == NULL) {
         free(cache);
         return CM_ENOMEM;
     }
@@ -77,7 +77,7 @@ void cm_chunk_cache_free(cm_chunk_cache *cache)
 {
     if (cache == NULL)
         return;
-    for (cm_chunk_entry *e = cache->newest, *next; e != NULL; e = next) {
+    for (cm_cached_chunk *e = cache->newest, *next; e != NULL; e = next) {
         next = e->older;
         free(e->data);
         free(e);
@@ -90,21 +90,21 @@ void cm_chunk_cache_free(cm_chunk_cache *cache)
 
 /* ---- lists; all under the lock ---- */
 
-static cm_chunk_entry **bucket_of(cm_chunk_cache *cache, const void *array, uint64_t number)
+static cm_cached_chunk **bucket_of(cm_chunk_cache *cache, const void *array, uint64_t number)
 {
     uint64_t h = (number ^ (uint64_t)(uintptr_t)array >> 4) * UINT64_C(0x9e3779b97f4a7c15);
     return &cache->bucket[(h ^ h >> 32) & (cache->nbuckets - 1)];
 }
 
-static cm_chunk_entry *find(cm_chunk_cache *cache, const void *array, uint64_t number)
+static cm_cached_chunk *find(cm_chunk_cache *cache, const void *array, uint64_t number)
 {
-    cm_chunk_entry *e = *bucket_of(cache, array, number);
+    cm_cached_chunk *e = *bucket_of(cache, array, number);
     while (e != NULL && (e->number != number || e->array != array))
         e = e->next;
     return e;
 }
 
-static void push(cm_chunk_cache *cache, cm_chunk_entry *e)
+static void push(cm_chunk_cache *cache, cm_cached_chunk *e)
 {
     e->newer = NULL;
     e->older = cache->newest;
@@ -112,27 +112,27 @@ static void push(cm_chunk_cache *cache, cm_chunk_entry *e)
     cache->newest = e;
 }
 
-static void unlink_order(cm_chunk_cache *cache, cm_chunk_entry *e)
+static void unlink_order(cm_chunk_cache *cache, cm_cached_chunk *e)
 {
     *(e->newer != NULL ? &e->newer->older : &cache->newest) = e->older;
     *(e->older != NULL ? &e->older->newer : &cache->oldest) = e->newer;
 }
 
-static void pin(cm_chunk_cache *cache, cm_chunk_entry *e)
+static void pin(cm_chunk_cache *cache, cm_cached_chunk *e)
 {
     if (e->pins++ == 0)
         cache->pinned += cost_of(e->block);
 }
 
-static void unpin(cm_chunk_cache *cache, cm_chunk_entry *e)
+static void unpin(cm_chunk_cache *cache, cm_cached_chunk *e)
 {
     if (--e->pins == 0)
         cache->pinned -= cost_of(e->block);
 }
 
-static void take_out(cm_chunk_cache *cache, cm_chunk_entry *e)
+static void take_out(cm_chunk_cache *cache, cm_cached_chunk *e)
 {
-    cm_chunk_entry **at = bucket_of(cache, e->array, e->number);
+    cm_cached_chunk **at = bucket_of(cache, e->array, e->number);
     while (*at != e)
         at = &(*at)->next;
     *at = e->next;
@@ -140,7 +140,7 @@ static void take_out(cm_chunk_cache *cache, cm_chunk_entry *e)
     cache->held -= cost_of(e->block);
 }
 
-static void destroy(cm_chunk_entry *e)
+static void destroy(cm_cached_chunk *e)
 {
     if (e != NULL)
         free(e->data);
@@ -152,13 +152,13 @@ static void destroy(cm_chunk_entry *e)
  * pinned leaves none.  An entry of the same size that goes gives its memory,
  * which is there already page by page.
  */
-static cm_chunk_entry *make_room(cm_chunk_cache *cache, size_t block, uint64_t *evicted)
+static cm_cached_chunk *make_room(cm_chunk_cache *cache, size_t block, uint64_t *evicted)
 {
     size_t cost = cost_of(block);
-    cm_chunk_entry *reuse = NULL, *next;
+    cm_cached_chunk *reuse = NULL, *next;
     if (cache->pinned + cost > cache->limit)
         return NULL; /* throwing out the others would be for nothing */
-    for (cm_chunk_entry *e = cache->oldest; e != NULL && cache->held + cost > cache->limit;
+    for (cm_cached_chunk *e = cache->oldest; e != NULL && cache->held + cost > cache->limit;
          e = next) {
         next = e->newer;
         if (e->pins > 0)
@@ -180,16 +180,16 @@ static cm_chunk_entry *make_room(cm_chunk_cache *cache, size_t block, uint64_t *
     return reuse;
 }
 
-static cm_chunk_entry *reserve(cm_chunk_cache *cache, const void *array, uint64_t number,
-                               size_t nbytes, uint64_t *evicted)
+static cm_cached_chunk *reserve(cm_chunk_cache *cache, const void *array, uint64_t number,
+                                size_t nbytes, uint64_t *evicted)
 {
     size_t block = block_of(nbytes > 0 ? nbytes : 1);
     if (cost_of(block) > cache->limit)
         return NULL;
-    cm_chunk_entry *e = make_room(cache, block, evicted);
+    cm_cached_chunk *e = make_room(cache, block, evicted);
     if (e == NULL)
         return NULL;
-    cm_chunk_entry **bucket = bucket_of(cache, array, number);
+    cm_cached_chunk **bucket = bucket_of(cache, array, number);
     e->array = array;
     e->number = number;
     e->ready = false;
@@ -205,12 +205,12 @@ static cm_chunk_entry *reserve(cm_chunk_cache *cache, const void *array, uint64_
 /* ---- what readers call ---- */
 
 cm_cache_answer cm_chunk_cache_lookup(cm_chunk_cache *cache, const void *array, uint64_t number,
-                                      size_t nbytes, bool wait, cm_chunk_entry **entry,
+                                      size_t nbytes, bool wait, cm_cached_chunk **entry,
                                       uint64_t *evicted)
 {
     cm_cache_answer answer = CM_CACHE_HIT;
     pthread_mutex_lock(&cache->lock);
-    cm_chunk_entry *e;
+    cm_cached_chunk *e;
     while ((e = find(cache, array, number)) != NULL && !e->ready && wait) {
         cache->waiting++;
         pthread_cond_wait(&cache->settled, &cache->lock);
@@ -234,12 +234,12 @@ cm_cache_answer cm_chunk_cache_lookup(cm_chunk_cache *cache, const void *array, 
     return answer;
 }
 
-uint8_t *cm_chunk_entry_data(const cm_chunk_entry *entry)
+uint8_t *cm_cached_chunk_data(const cm_cached_chunk *entry)
 {
     return entry->data;
 }
 
-void cm_chunk_cache_publish(cm_chunk_cache *cache, cm_chunk_entry *entry)
+void cm_chunk_cache_publish(cm_chunk_cache *cache, cm_cached_chunk *entry)
 {
     pthread_mutex_lock(&cache->lock);
     entry->ready = true;
@@ -248,7 +248,7 @@ void cm_chunk_cache_publish(cm_chunk_cache *cache, cm_chunk_entry *entry)
     pthread_mutex_unlock(&cache->lock);
 }
 
-void cm_chunk_cache_abandon(cm_chunk_cache *cache, cm_chunk_entry *entry)
+void cm_chunk_cache_abandon(cm_chunk_cache *cache, cm_cached_chunk *entry)
 {
     pthread_mutex_lock(&cache->lock);
     unpin(cache, entry);
@@ -259,7 +259,7 @@ void cm_chunk_cache_abandon(cm_chunk_cache *cache, cm_chunk_entry *entry)
     destroy(entry);
 }
 
-void cm_chunk_cache_unpin(cm_chunk_cache *cache, cm_chunk_entry *entry)
+void cm_chunk_cache_unpin(cm_chunk_cache *cache, cm_cached_chunk *entry)
 {
     pthread_mutex_lock(&cache->lock);
     unpin(cache, entry);

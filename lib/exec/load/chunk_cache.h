@@ -16,7 +16,7 @@
 #include "base/mem.h"
 
 typedef struct cm_chunk_cache cm_chunk_cache;
-typedef struct cm_chunk_entry cm_chunk_entry;
+typedef struct cm_cached_chunk cm_cached_chunk;
 
 typedef enum cm_cache_policy {
     CM_CACHE_LRU, /* what was not looked up for the longest time goes first */
@@ -42,15 +42,15 @@ typedef enum cm_cache_answer {
  * *evicted grows by the chunks that had to go.
  */
 cm_cache_answer cm_chunk_cache_lookup(cm_chunk_cache *cache, const void *array, uint64_t number,
-                                      size_t nbytes, bool wait, cm_chunk_entry **entry,
+                                      size_t nbytes, bool wait, cm_cached_chunk **entry,
                                       uint64_t *evicted);
 /* Where the elements of a pinned entry lie, aligned to 64 bytes. */
-uint8_t *cm_chunk_entry_data(const cm_chunk_entry *entry);
+uint8_t *cm_cached_chunk_data(const cm_cached_chunk *entry);
 /* The elements are there; ENTRY stays pinned. */
-void cm_chunk_cache_publish(cm_chunk_cache *cache, cm_chunk_entry *entry);
+void cm_chunk_cache_publish(cm_chunk_cache *cache, cm_cached_chunk *entry);
 /* The elements will not come: the entry goes, and who waits looks anew. */
-void cm_chunk_cache_abandon(cm_chunk_cache *cache, cm_chunk_entry *entry);
-void cm_chunk_cache_unpin(cm_chunk_cache *cache, cm_chunk_entry *entry);
+void cm_chunk_cache_abandon(cm_chunk_cache *cache, cm_cached_chunk *entry);
+void cm_chunk_cache_unpin(cm_chunk_cache *cache, cm_cached_chunk *entry);
 
 /* Bytes held now, counted as the limit counts them. */
 size_t cm_chunk_cache_nbytes(cm_chunk_cache *cache);

@@ -56,7 +56,7 @@ static int decode(cm_read_call *c, const cm_fetch_item *item, void *dst)
 }
 
 /* What was fetched: decoded into ENTRY (NULL: no cache), its place or scratch, and handed on. */
-static void deliver(cm_read_call *c, const cm_fetch_item *item, cm_chunk_entry *entry)
+static void deliver(cm_read_call *c, const cm_fetch_item *item, cm_cached_chunk *entry)
 {
     cm_reader *r = c->reader;
     const size_t nbytes = cm_chain_decoded_nbytes(c->array->chain);
@@ -68,7 +68,7 @@ static void deliver(cm_read_call *c, const cm_fetch_item *item, cm_chunk_entry *
     }
     const bool raw = cm_chain_is_raw(c->array->chain) && item->nbytes == nbytes;
     uint8_t *place = entry != NULL ? NULL : cm_read_place(c, item->number);
-    const uint8_t *data = entry != NULL   ? cm_chunk_entry_data(entry)
+    const uint8_t *data = entry != NULL   ? cm_cached_chunk_data(entry)
                           : place != NULL ? place
                           : raw           ? item->data
                                           : r->decoded.data;
@@ -138,7 +138,7 @@ static void fetch_items(cm_read_call *c, size_t n)
 }
 
 /* Looks for chunk NUMBER in the cache, and hands it on when it is there. */
-static cm_cache_answer look_up(cm_read_call *c, uint64_t number, bool wait, cm_chunk_entry **entry)
+static cm_cache_answer look_up(cm_read_call *c, uint64_t number, bool wait, cm_cached_chunk **entry)
 {
     cm_cache_answer answer =
         cm_chunk_cache_lookup(c->cache, c->array, number, cm_chain_decoded_nbytes(c->array->chain),
@@ -147,14 +147,14 @@ static cm_cache_answer look_up(cm_read_call *c, uint64_t number, bool wait, cm_c
         if (wait)
             cm_read_stage(c, CM_LOAD_STORAGE);
         c->counts->cache_hits++;
-        cm_read_distribute(c, number, cm_chunk_entry_data(*entry));
+        cm_read_distribute(c, number, cm_cached_chunk_data(*entry));
         cm_chunk_cache_unpin(c->cache, *entry);
     } else if (answer != CM_CACHE_BUSY)
         c->counts->cache_misses++;
     return answer;
 }
 
-static void add_item(cm_reader *r, size_t i, uint64_t number, cm_chunk_entry *entry)
+static void add_item(cm_reader *r, size_t i, uint64_t number, cm_cached_chunk *entry)
 {
     r->item[i] = (cm_fetch_item){.number = number};
     r->entry[i] = entry;
@@ -164,7 +164,7 @@ void cm_read_group(cm_read_call *c, size_t n)
 {
     cm_reader *r = c->reader;
     size_t nitems = 0, nbusy = 0;
-    cm_chunk_entry *entry = NULL;
+    cm_cached_chunk *entry = NULL;
     c->counts->chunks += n;
     for (size_t i = 0; i < n; i++) {
         cm_cache_answer answer =

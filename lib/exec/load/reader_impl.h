@@ -21,9 +21,9 @@ struct cm_reader {
     cm_codec_ctx *ctx;
     cm_fetch_many many;
     cm_fetch_item item[CM_READ_GROUP_CHUNKS];
-    cm_chunk_entry *entry[CM_READ_GROUP_CHUNKS]; /* of item, where the cache gave one; else NULL */
-    uint64_t number[CM_READ_GROUP_CHUNKS];       /* chunks of the group */
-    uint64_t busy[CM_READ_GROUP_CHUNKS];         /* of those, what another thread is reading */
+    cm_cached_chunk *entry[CM_READ_GROUP_CHUNKS]; /* of item, where the cache gave one; else NULL */
+    uint64_t number[CM_READ_GROUP_CHUNKS];        /* chunks of the group */
+    uint64_t busy[CM_READ_GROUP_CHUNKS];          /* of those, what another thread is reading */
     cm_buf decoded;
     cm_feed_scratch scratch;
     uint64_t last_ns; /* where the last stage ended */

@@ -25,13 +25,13 @@ static cm_chunk_cache *new_cache(size_t nbytes, cm_cache_policy policy)
 /* Looks for a chunk of 1000 bytes, and puts it in when it is not there; true for a hit. */
 static bool touch(cm_chunk_cache *cache, const void *array, uint64_t number, uint64_t *evicted)
 {
-    cm_chunk_entry *e;
+    cm_cached_chunk *e;
     cm_cache_answer answer = cm_chunk_cache_lookup(cache, array, number, 1000, true, &e, evicted);
     if (answer == CM_CACHE_MINE) {
-        memset(cm_chunk_entry_data(e), (int)number, 1000);
+        memset(cm_cached_chunk_data(e), (int)number, 1000);
         cm_chunk_cache_publish(cache, e);
     }
-    assert_int_equal(cm_chunk_entry_data(e)[999], number);
+    assert_int_equal(cm_cached_chunk_data(e)[999], number);
     cm_chunk_cache_unpin(cache, e);
     return answer == CM_CACHE_HIT;
 }
@@ -94,7 +94,7 @@ static void pinned_entries_stay(void **state)
 {
     (void)state;
     cm_chunk_cache *cache = new_cache(room_for(2), CM_CACHE_LRU);
-    cm_chunk_entry *e[3];
+    cm_cached_chunk *e[3];
     uint64_t evicted = 0;
     for (uint64_t i = 0; i < 2; i++)
         assert_int_equal(cm_chunk_cache_lookup(cache, &array_a, i, 1000, false, &e[i], &evicted),
@@ -129,7 +129,7 @@ static void sizes(void **state)
     assert_int_equal(cm_chunk_cache_create(100, CM_CACHE_LRU, &cache, &err), CM_EINVAL);
     assert_string_equal(err.text, "a cache of 100 bytes holds no chunk");
     cache = new_cache(1 << 20, CM_CACHE_LRU);
-    cm_chunk_entry *e;
+    cm_cached_chunk *e;
     uint64_t evicted = 0;
     touch(cache, &array_a, 1, &evicted);
     static const size_t too_large[] = {1 << 20, SIZE_MAX, SIZE_MAX - 64};
@@ -143,7 +143,7 @@ static void sizes(void **state)
         size_t nbytes = i * 7919 % 300000;
         if (cm_chunk_cache_lookup(cache, &array_b, i, nbytes, false, &e, &evicted) ==
             CM_CACHE_MINE) {
-            memset(cm_chunk_entry_data(e), 1, nbytes);
+            memset(cm_cached_chunk_data(e), 1, nbytes);
             cm_chunk_cache_publish(cache, e);
             cm_chunk_cache_unpin(cache, e);
         }
@@ -163,7 +163,7 @@ static void decode_once(void *context, unsigned worker)
     (void)worker;
     crowd *c = context;
     for (uint64_t number = 0; number < 50; number++) {
-        cm_chunk_entry *e;
+        cm_cached_chunk *e;
         uint64_t evicted = 0;
         cm_cache_answer answer =
             cm_chunk_cache_lookup(c->cache, &array_a, number, 64, true, &e, &evicted);
@@ -174,11 +174,11 @@ static void decode_once(void *context, unsigned worker)
         }
         if (answer == CM_CACHE_MINE) {
             nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
-            memset(cm_chunk_entry_data(e), (int)number, 64);
+            memset(cm_cached_chunk_data(e), (int)number, 64);
             atomic_fetch_add(&c->decoded, 1);
             cm_chunk_cache_publish(c->cache, e);
         }
-        if (cm_chunk_entry_data(e)[63] != number)
+        if (cm_cached_chunk_data(e)[63] != number)
             atomic_fetch_add(&c->wrong, 1);
         cm_chunk_cache_unpin(c->cache, e);
     }
