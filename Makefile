@@ -8,6 +8,7 @@
 #   JOBS                  compilers at once                        (the CPUs)
 #   QUICK                 1: shorter `make bench`
 #   NODEPS                1: do not look for missing packages first
+#   T                     seconds of `make fuzz`                   (600)
 
 CC      ?= cc
 BUILD   ?= build
@@ -63,7 +64,8 @@ SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 SUPPORT_BIN := $(patsubst tests/support/bin/%.c,$(BUILD)/tests/bin/%,$(wildcard tests/support/bin/*.c))
 SAMPLE_BIN := $(patsubst scripts/%.c,$(BUILD)/bin/%,$(wildcard scripts/*.c))
 
-.PHONY: all lib tools demo check check-long check-asan check-tsan test-programs unit bench asan tsan fuzz lint format \
+.PHONY: all lib tools demo check check-long check-asan check-tsan test-programs unit bench asan tsan \
+        fuzz fuzzers fuzz-replay lint format \
         install uninstall bundle deps clean help
 .SECONDARY:
 .DEFAULT_GOAL := all
@@ -130,7 +132,7 @@ unit-%: ## unit-LAYER: build and run the unit tests of one layer
 	@$(MAKE) --no-print-directory $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/$*/test_*.c tests/$*/test_*.c))
 	@for t in $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/$*/test_*.c tests/$*/test_*.c)); do $$t || exit 1; done
 unit: $(UNIT_BIN)
-test-programs: all unit $(SUPPORT_BIN) $(SAMPLE_BIN)
+test-programs: all unit fuzzers $(SUPPORT_BIN) $(SAMPLE_BIN)
 
 $(BUILD)/tests/bin/%: $(BUILD)/tests/support/bin/%.o $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
 	@mkdir -p $(@D)
@@ -140,6 +142,16 @@ $(BUILD)/tests/bin/%: $(BUILD)/tests/support/bin/%.o $(foreach l,$(UNDER_job),$(
 # This one shows what readbench makes of reports: it is that program, but for its main.
 $(BUILD)/tests/bin/readbench_report: $(BUILD)/tests/support/bin/readbench_report.o $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard tools/readbench/*.c))) $(COMMON_TOOL_OBJ) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
 	@mkdir -p $(@D)
+	@echo "  LINK    $@"
+	@$(CC) -o $@ $^ $(ALL_LIBS)
+
+# Fuzzers: with libFuzzer when FUZZ_ENGINE is set (tests/fuzz/run.sh), otherwise with a main that
+# reads committed inputs.  Those of the programs need what the programs are made of.
+FUZZ_BIN  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_PART := $(BUILD)/tests/fuzz/store.o $(if $(FUZZ_ENGINE),,$(BUILD)/tests/fuzz/replay.o) \
+             $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard tools/readbench/*.c))) $(COMMON_TOOL_OBJ)
+fuzzers: $(FUZZ_BIN)
+$(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(FUZZ_PART) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
 	@echo "  LINK    $@"
 	@$(CC) -o $@ $^ $(ALL_LIBS)
 
@@ -168,8 +180,10 @@ tsan: ## unit tests of all layers, and the engine's conversions, under ThreadSan
 check-tsan: test-programs
 	@tests/run.sh $(BUILD) tsan
 
-fuzz: ## build the fuzzers (clang) and run each for a minute
-	@tests/fuzz/run.sh $(BUILD)
+fuzz: ## build the fuzzers (clang) and run all of them for T seconds together
+	@tests/fuzz/run.sh $(BUILD) $(or $(T),600)
+fuzz-replay: fuzzers ## the fuzzers' committed inputs, without a fuzzer's engine
+	@tests/fuzz/replay.sh $(BUILD)
 
 bench: deps ## measure against peers and the roofline; writes build/bench/report.md
 	@$(MAKE) --no-print-directory -j$(JOBS) all $(SAMPLE_BIN)

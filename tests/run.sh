@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs tests and counts.
 #
-#     tests/run.sh BUILD          all unit tests, then all pytest suites but what is marked `long`
+#     tests/run.sh BUILD          all unit tests, the fuzzers' inputs, then all pytest suites but what is marked `long`
 #     tests/run.sh BUILD long     the pytest tests marked `long` or `longer`, in their long versions
-#     tests/run.sh BUILD asan     all unit tests, and the pytest suites that meet hostile or failing input
+#     tests/run.sh BUILD asan     all unit tests, the fuzzers' inputs, and the pytest suites that meet hostile or failing input
 #     tests/run.sh BUILD tsan     all unit tests, and the pytest tests marked `engine`
 #
 # The last line is `N passed, N failed, N skipped`; the exit status is 1 when
@@ -91,7 +91,24 @@ for layer in $layers; do
         fi
     done
 done
-[ -z "$layers" ] || printf 'unit tests: %d passed, %d failed, %d skipped\n' $passed $failed $skipped
+
+# ---- fuzzers: their committed inputs ------------------------------------------------------------
+
+run_fuzzer() {
+    local name=$1 log=$logs/$1.log
+    if timeout 600 "$build/tests/fuzz/$name" "tests/fuzz/corpus/$name" >"$log" 2>&1 </dev/null; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf '\nFAILED %s (log %s)\n' "$name" "$log"
+        tail -n 30 "$log"
+    fi
+}
+
+case $mode in
+all | asan) for source in tests/fuzz/fuzz_*.c; do run_fuzzer "$(basename "$source" .c)"; done ;;
+esac
+[ -z "$layers" ] || printf 'unit tests and fuzzers: %d passed, %d failed, %d skipped\n' $passed $failed $skipped
 
 # ---- pytest: in a virtual environment that is made here -----------------------------------------
 

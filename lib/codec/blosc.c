@@ -129,9 +129,13 @@ static int encode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_
     const cm_codec_spec *spec = step->spec;
     size_t blocksize =
         spec->blosc.blocksize == CM_BLOSC_ONE_BLOCK ? src.nbytes : spec->blosc.blocksize;
+    /* c-blosc stores a chunk only where compressing it does not fit: with more room than its bound
+       it makes a frame that is longer, and that decoding refuses. */
+    size_t room = src.nbytes + BLOSC_MAX_OVERHEAD;
+    room = room < dst->capacity ? room : dst->capacity;
     int made =
         blosc_compress_ctx(spec->level, (int)spec->blosc.shuffle, typesize_of(step), src.nbytes,
-                           src.data, dst->data, dst->capacity, cname_of(step), blocksize, 1);
+                           src.data, dst->data, room, cname_of(step), blocksize, 1);
     if (made <= 0)
         return cm_fail(err, CM_EINTERNAL, "the encoder failed (%d)", made);
     dst->nbytes = (size_t)made;

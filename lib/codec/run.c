@@ -62,7 +62,8 @@ int cm_chain_decode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, s
     if (cm_dtype_is_vlen(&chain->step[0].in.type))
         return cm_fail(err, CM_EINTERNAL, "elements of variable length in a fixed buffer");
     size_t target = cm_chain_decode_target(chain, skip);
-    cm_span data = {src, src_nbytes};
+    /* Nothing may lie nowhere; codecs step through it. */
+    cm_span data = {src_nbytes > 0 ? src : "", src_nbytes};
     unsigned turn = 0;
     for (size_t i = chain->nsteps; i-- > 0;) {
         const cm_codec_step *step = &chain->step[i];

@@ -65,7 +65,7 @@ static int transpose_refs(const cm_codec_step *step, cm_codec_ctx *ctx, cm_strin
 int cm_chain_decode_strings(const cm_chain *chain, cm_codec_ctx *ctx, const void *src,
                             size_t src_nbytes, cm_strings *out, cm_error *err)
 {
-    cm_span data = {src, src_nbytes};
+    cm_span data = {src_nbytes > 0 ? src : "", src_nbytes};
     size_t limit = limit_of(chain, out);
     unsigned turn = 0;
     for (size_t i = chain->nsteps; i-- > 0;) {

@@ -67,8 +67,9 @@ void cm_pieces_point(const cm_piece *piece, size_t n, cm_fetch_many *many)
     for (size_t i = 0; i < n; i++) {
         cm_fetch_item *item = &many->item[piece[i].item];
         item->present = true;
-        item->data = many->buf.data + piece[i].at;
         item->nbytes = (size_t)piece[i].nbytes;
+        /* Where all are empty there is no buffer. */
+        item->data = item->nbytes > 0 ? many->buf.data + piece[i].at : (const uint8_t *)"";
     }
 }
 

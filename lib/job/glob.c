@@ -75,11 +75,12 @@ static bool match(const char *begin, const char *p, const char *t)
         if (is_any_parts(p, begin)) {
             if (p[2] == '\0')
                 return *t != '\0';
-            while (t != NULL && !match(begin, p + 3, t)) {
-                t = strchr(t, '/');
-                t += t != NULL;
+            while (!match(begin, p + 3, t)) {
+                if ((t = strchr(t, '/')) == NULL)
+                    return false;
+                t++;
             }
-            return t != NULL;
+            return true;
         }
         if (*p == '*') {
             for (; !match(begin, p + 1, t); t += character(t))

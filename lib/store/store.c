@@ -212,7 +212,9 @@ int cm_buf_extend(cm_buf *buf, uint64_t nbytes, cm_error *err)
         if (rc)
             return rc;
     }
-    return cm_buf_resize(buf, total, err);
+    /* Empty objects have a place, too: callers point into the buffer. */
+    int rc = cm_buf_reserve(buf, total > 0 ? total : 1, err);
+    return rc ? rc : cm_buf_resize(buf, total, err);
 }
 
 int cm_object_create(cm_store *store, const char *key, cm_object_writer **out, cm_error *err)

@@ -13,6 +13,10 @@
 
 #include "exec/load/pool_impl.h"
 
+enum {
+    MAX_SETUP = 256 << 20 /* bytes; real ones are kilobytes */
+};
+
 /* ---- a worker ---- */
 
 void cm_pool_become_worker(pid_t parent)
@@ -231,6 +235,9 @@ static int serve(int fd, const served *s, cm_error *err)
     if (hello.nbytes != sizeof(hello) + sizeof(cm_load_result) ||
         hello.version != CM_POOL_WIRE_VERSION)
         rc = cm_fail(err, CM_EFORMAT, "the pool of workers belongs to another version");
+    else if (hello.setup_nbytes > MAX_SETUP)
+        rc = cm_fail(err, CM_EFORMAT, "the pool of workers has a setup of %llu bytes",
+                     (unsigned long long)hello.setup_nbytes);
     else if ((setup = cm_calloc(hello.setup_nbytes, 1, err)) == NULL)
         rc = CM_ENOMEM;
     else if (!cm_wire_recv(fd, setup, hello.setup_nbytes))

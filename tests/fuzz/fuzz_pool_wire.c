@@ -1,0 +1,144 @@
+/*
+ * What a process of the pool is sent: any bytes end the connection or are answered, one
+ * result for each task, and never more pieces than it was told of.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "exec/load/pool_impl.h"
+#include "fuzz.h"
+
+enum {
+    MAX_PIECES = 8,
+    MAX_NBYTES = 16384 /* what a socket holds for certain */
+};
+
+/* A worker changes its process; here that is the fuzzer's. */
+int prctl(int option, ...)
+{
+    (void)option;
+    return 0;
+}
+
+__sighandler_t signal(int number, __sighandler_t handler)
+{
+    (void)number;
+    (void)handler;
+    return SIG_DFL;
+}
+
+int setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)
+{
+    (void)resource;
+    (void)limit;
+    return 0;
+}
+
+static unsigned nloads, nopen;
+
+static int open_state(void *context, unsigned worker, void **state, cm_error *err)
+{
+    (void)context;
+    (void)worker;
+    (void)err;
+    *state = NULL;
+    nopen++;
+    return CM_OK;
+}
+
+static int load(void *state, const cm_load_task *task, uint8_t *arena, cm_load_result *result,
+                cm_error *err)
+{
+    uint64_t sum = 0;
+    (void)state;
+    (void)arena;
+    REQUIRE(task->npieces <= MAX_PIECES);
+    for (uint32_t i = 0; i < task->npieces; i++)
+        sum += task->piece[i].sample + task->piece[i].offset + task->piece[i].place;
+    result->nbytes = sum;
+    nloads++;
+    return sum % 5 == 4 ? cm_fail(err, CM_EIO, "no such sample") : CM_OK;
+}
+
+static void close_state(void *state)
+{
+    (void)state;
+    nopen--;
+}
+
+static int make(const void *setup, size_t nbytes, cm_load_source *out, cm_error *err)
+{
+    (void)setup;
+    (void)nbytes;
+    *out = (cm_load_source){.open = open_state, .load = load, .close = close_state};
+    return nbytes == 13 ? cm_fail(err, CM_EINVAL, "no such source") : CM_OK;
+}
+
+/* What came back: the word that it is ready, then whole results. */
+static void read_answers(int fd, unsigned nresults)
+{
+    cm_pool_ready ready;
+    cm_load_result result;
+    unsigned n = 0;
+    if (!cm_wire_recv(fd, &ready, sizeof ready)) {
+        REQUIRE(nresults == 0);
+        return;
+    }
+    while (cm_wire_recv(fd, &result, sizeof result)) {
+        REQUIRE(result.status == CM_OK || memchr(result.error, '\0', sizeof result.error));
+        n++;
+    }
+    REQUIRE(n == nresults);
+}
+
+static void work(const uint8_t *data, size_t nbytes)
+{
+    static const cm_load_source source = {.open = open_state, .load = load, .close = close_state};
+    int fd[2];
+    cm_error err;
+    REQUIRE(cm_wire_pair(fd, &err) == CM_OK);
+    REQUIRE(cm_wire_send(fd[0], data, nbytes) && shutdown(fd[0], SHUT_WR) == 0);
+    nloads = nopen = 0;
+    cm_pool_work(fd[1], &source, NULL, 3, MAX_PIECES, 0);
+    close(fd[1]);
+    REQUIRE(nopen == 0);
+    read_answers(fd[0], nloads);
+    close(fd[0]);
+}
+
+static void serve(const uint8_t *data, size_t nbytes)
+{
+    int fd[2];
+    cm_error err;
+    REQUIRE(cm_wire_pair(fd, &err) == CM_OK);
+    REQUIRE(cm_wire_send(fd[0], data, nbytes) && shutdown(fd[0], SHUT_WR) == 0);
+    int rc = cm_pool_serve(fd[1], make, NULL, &err);
+    REQUIRE(rc == CM_OK || err.text[0] != '\0');
+    close(fd[1]);
+    close(fd[0]);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
+{
+    if (nbytes < 1 || nbytes > MAX_NBYTES)
+        return 0;
+    uint8_t *copy = fuzz_copy(data + 1, nbytes - 1);
+    if (data[0] & 1) {
+        if (data[0] & 2 && nbytes - 1 >= sizeof(cm_pool_hello)) {
+            /* Most hellos that are not ours differ in their first bytes; the parent is nobody. */
+            cm_pool_hello *hello = (cm_pool_hello *)copy;
+            hello->nbytes = sizeof(cm_pool_hello) + sizeof(cm_load_result);
+            hello->version = CM_POOL_WIRE_VERSION;
+            hello->parent = 0;
+        }
+        serve(copy, nbytes - 1);
+    } else {
+        work(copy, nbytes - 1);
+    }
+    free(copy);
+    return 0;
+}
