@@ -41,6 +41,7 @@ third_party() {
     netcdf*.h | hdf5.h | H5*.h) echo "lib/format/nc/" ;;
     json-c/* | json.h) echo "lib/base/json.c" ;;
     zstd.h | blosc.h | libdeflate.h | lz4.h | lz4hc.h | bzlib.h | libaec.h | szlib.h) echo "lib/codec/" ;;
+    liburing.h | linux/io_uring.h) echo "lib/store/uring.c" ;;
     esac
 }
 

@@ -1,20 +1,14 @@
 /*
- * io_uring by its system calls: io_uring_setup(2), io_uring_enter(2).
- *
- * The submission queue's array is the identity, so that entry i of the queue is
- * always sqe i.  A ring never outlives a call with requests under way: what the
- * kernel may still write to must not be given back.
+ * A ring never outlives a call with requests under way: what the kernel may still
+ * write to must not be given back.
  */
 #include "store/uring.h"
 
 #include <errno.h>
-#include <linux/io_uring.h>
+#include <liburing.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
@@ -24,13 +18,7 @@ enum {
 
 typedef struct ring {
     struct ring *next; /* in the pool */
-    int fd;
-    void *map, *sqe_map;
-    size_t map_nbytes, sqe_nbytes;
-    uint32_t *sq_tail, *cq_head, *cq_tail;
-    uint32_t sq_mask, cq_mask;
-    struct io_uring_sqe *sqe;
-    struct io_uring_cqe *cqe;
+    struct io_uring uring;
 } ring;
 
 struct cm_rings {
@@ -47,62 +35,18 @@ struct cm_rings {
 
 static void ring_free(ring *r)
 {
-    if (r->sqe_map)
-        munmap(r->sqe_map, r->sqe_nbytes);
-    if (r->map)
-        munmap(r->map, r->map_nbytes);
-    if (r->fd >= 0)
-        close(r->fd);
+    io_uring_queue_exit(&r->uring);
     free(r);
 }
 
-static void *map_ring(int fd, size_t nbytes, uint64_t offset)
-{
-    void *p =
-        mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, (off_t)offset);
-    return p == MAP_FAILED ? NULL : p;
-}
-
-static int map_queues(ring *r, const struct io_uring_params *p)
-{
-    size_t sq = p->sq_off.array + p->sq_entries * sizeof(uint32_t);
-    size_t cq = p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe);
-    r->map_nbytes = sq > cq ? sq : cq; /* IORING_FEAT_SINGLE_MMAP: both are one mapping */
-    r->sqe_nbytes = p->sq_entries * sizeof(struct io_uring_sqe);
-    r->map = map_ring(r->fd, r->map_nbytes, IORING_OFF_SQ_RING);
-    r->sqe_map = map_ring(r->fd, r->sqe_nbytes, IORING_OFF_SQES);
-    if (!r->map || !r->sqe_map)
-        return errno;
-    uint8_t *base = r->map;
-    r->sq_tail = (uint32_t *)(base + p->sq_off.tail);
-    r->cq_head = (uint32_t *)(base + p->cq_off.head);
-    r->cq_tail = (uint32_t *)(base + p->cq_off.tail);
-    r->sq_mask = p->sq_entries - 1;
-    r->cq_mask = p->cq_entries - 1;
-    r->sqe = r->sqe_map;
-    r->cqe = (struct io_uring_cqe *)(base + p->cq_off.cqes);
-    uint32_t *array = (uint32_t *)(base + p->sq_off.array);
-    for (uint32_t i = 0; i < p->sq_entries; i++)
-        array[i] = i;
-    return 0;
-}
-
 /* OPENAT and READ came with Linux 5.6, and so did asking for them. */
-static int check_opcodes(int fd)
+static bool opens_and_reads(ring *r)
 {
-    union {
-        struct io_uring_probe probe;
-        uint8_t room[sizeof(struct io_uring_probe) + 256 * sizeof(struct io_uring_probe_op)];
-    } u;
-    static const uint8_t wanted[] = {IORING_OP_OPENAT, IORING_OP_READ};
-    memset(&u, 0, sizeof u);
-    if (syscall(__NR_io_uring_register, fd, IORING_REGISTER_PROBE, &u.probe, 256) < 0)
-        return errno;
-    const struct io_uring_probe_op *op = u.probe.ops;
-    for (size_t i = 0; i < sizeof wanted; i++)
-        if (wanted[i] > u.probe.last_op || !(op[wanted[i]].flags & IO_URING_OP_SUPPORTED))
-            return EOPNOTSUPP;
-    return 0;
+    struct io_uring_probe *probe = io_uring_get_probe_ring(&r->uring);
+    bool both = probe != NULL && io_uring_opcode_supported(probe, IORING_OP_OPENAT) &&
+                io_uring_opcode_supported(probe, IORING_OP_READ);
+    io_uring_free_probe(probe);
+    return both;
 }
 
 static int ring_create(ring **out, cm_error *err)
@@ -110,21 +54,15 @@ static int ring_create(ring **out, cm_error *err)
     ring *r = cm_calloc(1, sizeof *r, err);
     if (!r)
         return CM_ENOMEM;
-    struct io_uring_params p;
-    memset(&p, 0, sizeof p);
-    r->fd = (int)syscall(__NR_io_uring_setup, DEPTH, &p);
-    int errnum = r->fd < 0 ? errno : 0;
-    if (!errnum && !(p.features & IORING_FEAT_SINGLE_MMAP))
-        errnum = EOPNOTSUPP;
-    if (!errnum)
-        errnum = check_opcodes(r->fd);
-    if (!errnum)
-        errnum = map_queues(r, &p);
-    if (!errnum) {
+    int errnum = -io_uring_queue_init(DEPTH, &r->uring, 0);
+    if (!errnum && opens_and_reads(r)) {
         *out = r;
         return CM_OK;
     }
-    ring_free(r);
+    if (errnum)
+        free(r);
+    else
+        ring_free(r);
     if (errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE)
         return cm_fail_errno(err, errnum, "no ring for io_uring");
     if (errnum == EPERM || errnum == EACCES)
@@ -135,33 +73,26 @@ static int ring_create(ring **out, cm_error *err)
 /* ---- a call ---- */
 
 typedef struct run {
-    ring *ring;
+    struct io_uring *uring;
     cm_ring_request *request;
-    uint32_t unsubmitted, inflight; /* entries of the queue; requests that the kernel has */
+    size_t pending; /* pushed and not finished, of which the kernel may not have some */
 } run;
 
+/* There is room: no more than DEPTH requests are pending. */
 static void push(run *u, size_t i)
 {
-    ring *r = u->ring;
     cm_ring_request *q = &u->request[i];
-    uint32_t tail = *r->sq_tail;
-    struct io_uring_sqe *sqe = &r->sqe[tail & r->sq_mask];
-    memset(sqe, 0, sizeof *sqe);
-    sqe->user_data = i;
-    sqe->fd = q->fd;
+    struct io_uring_sqe *sqe = io_uring_get_sqe(u->uring);
     if (q->path) {
-        sqe->opcode = IORING_OP_OPENAT;
-        sqe->addr = (uintptr_t)q->path;
-        sqe->open_flags = (uint32_t)q->flags;
+        io_uring_prep_openat(sqe, q->fd, q->path, q->flags, 0);
     } else {
         size_t left = q->nbytes - q->done;
-        sqe->opcode = IORING_OP_READ;
-        sqe->addr = (uintptr_t)(q->dst + q->done);
-        sqe->len = left < MOST_AT_ONCE ? (uint32_t)left : MOST_AT_ONCE;
-        sqe->off = q->offset + q->done;
+        io_uring_prep_read(sqe, q->fd, q->dst + q->done,
+                           left < MOST_AT_ONCE ? (unsigned)left : MOST_AT_ONCE,
+                           q->offset + q->done);
     }
-    __atomic_store_n(r->sq_tail, tail + 1, __ATOMIC_RELEASE);
-    u->unsubmitted++;
+    io_uring_sqe_set_data64(sqe, i);
+    u->pending++;
 }
 
 /* What the kernel would not do without waiting, waited for. */
@@ -202,37 +133,21 @@ static bool take_result(cm_ring_request *q, int32_t result)
 /* Returns how many requests are finished. */
 static size_t reap(run *u)
 {
-    ring *r = u->ring;
-    uint32_t head = *r->cq_head;
-    uint32_t tail = __atomic_load_n(r->cq_tail, __ATOMIC_ACQUIRE);
+    struct io_uring_cqe *cqe;
+    unsigned head, taken = 0;
     size_t finished = 0;
-    for (; head != tail; head++) {
-        const struct io_uring_cqe *c = &r->cqe[head & r->cq_mask];
-        size_t i = (size_t)c->user_data;
-        u->inflight--;
-        if (take_result(&u->request[i], c->res))
+    io_uring_for_each_cqe(u->uring, head, cqe)
+    {
+        size_t i = (size_t)cqe->user_data;
+        taken++;
+        u->pending--;
+        if (take_result(&u->request[i], cqe->res))
             push(u, i);
         else
             finished++;
     }
-    __atomic_store_n(r->cq_head, head, __ATOMIC_RELEASE);
+    io_uring_cq_advance(u->uring, taken);
     return finished;
-}
-
-/*
- * Hands over what was pushed and waits for one completion.  EAGAIN and EBUSY say
- * that the kernel wants completions to be taken first; EINTR that a signal came.
- */
-static int enter(run *u)
-{
-    long n = syscall(__NR_io_uring_enter, u->ring->fd, u->unsubmitted,
-                     u->unsubmitted + u->inflight > 0, IORING_ENTER_GETEVENTS, NULL, 0);
-    if (n >= 0) {
-        u->unsubmitted -= (uint32_t)n;
-        u->inflight += (uint32_t)n;
-        return 0;
-    }
-    return errno == EINTR || errno == EAGAIN || errno == EBUSY ? 0 : errno;
 }
 
 /*
@@ -241,22 +156,19 @@ static int enter(run *u)
  */
 static void drain(run *u)
 {
-    ring *r = u->ring;
-    while (u->inflight > 0) {
-        syscall(__NR_io_uring_enter, r->fd, 0, 1, IORING_ENTER_GETEVENTS, NULL, 0);
-        uint32_t tail = __atomic_load_n(r->cq_tail, __ATOMIC_ACQUIRE);
-        for (uint32_t head = *r->cq_head; head != tail; head++) {
-            const struct io_uring_cqe *c = &r->cqe[head & r->cq_mask];
-            take_result(&u->request[c->user_data], c->res);
-            u->inflight--;
-        }
-        __atomic_store_n(r->cq_head, tail, __ATOMIC_RELEASE);
+    while (u->pending > io_uring_sq_ready(u->uring)) {
+        struct io_uring_cqe *cqe;
+        if (io_uring_wait_cqe(u->uring, &cqe) != 0)
+            continue;
+        take_result(&u->request[cqe->user_data], cqe->res);
+        u->pending--;
+        io_uring_cqe_seen(u->uring, cqe);
     }
 }
 
 static int ring_run(ring *r, cm_ring_request *request, size_t n, cm_error *err)
 {
-    run u = {.ring = r, .request = request};
+    run u = {.uring = &r->uring, .request = request};
     size_t next = 0, finished = 0;
     for (size_t i = 0; i < n; i++) {
         request[i].error = 0;
@@ -264,12 +176,13 @@ static int ring_run(ring *r, cm_ring_request *request, size_t n, cm_error *err)
         request[i].done = 0;
     }
     while (finished < n) {
-        while (next < n && u.unsubmitted + u.inflight < DEPTH)
+        while (next < n && u.pending < DEPTH)
             push(&u, next++);
-        int errnum = enter(&u);
-        if (errnum) {
+        /* EAGAIN and EBUSY: completions are to be taken first; EINTR: a signal came. */
+        int rc = io_uring_submit_and_wait(u.uring, 1);
+        if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) {
             drain(&u);
-            return cm_fail_errno(err, errnum, "io_uring");
+            return cm_fail_errno(err, -rc, "io_uring");
         }
         finished += reap(&u);
     }
