@@ -115,11 +115,20 @@ void cm_rechunk_report_release(cm_rechunk_report *report);
 
 /*
  * `rechunk --digest STORE`: the digest of every array of a Zarr store or NetCDF
- * file (or of the one after "::").  VISIT gets each in turn; a non-zero value
- * that it returns ends the walk and is passed on.
+ * file (or of the one after "::").  VISIT gets each in turn, and what there is to
+ * warn of before; a non-zero value that it returns ends the walk and is passed on.
  */
-typedef int cm_digest_visit(void *context, const char *name, const char *type, uint64_t nelem,
-                            const char *digest, cm_error *err);
+typedef struct cm_digest_row {
+    const char *warning; /* a sentence about the store, and nothing else is set; or NULL */
+    const char *name;
+    const char *type;
+    uint64_t nelem;
+    const char *digest;     /* NULL: */
+    const char *undigested; /* why there is none */
+} cm_digest_row;
+
+typedef int cm_digest_visit(void *context, const cm_digest_row *row, cm_error *err);
+/* MEMORY: of the whole process, in bytes; 0: up to 1 GiB, and half of what is available. */
 int cm_digest_store(const char *path, unsigned nthreads, uint64_t memory, cm_monitor *monitor,
                     cm_digest_visit *visit, void *context, cm_error *err);
 

@@ -24,7 +24,7 @@ static int prepare_types(cm_codec_step *step, const cm_dtype *dtype, const cm_dt
                        cm_dtype_name(astype, have, sizeof have));
     }
     if (step->in.type.nbytes != dtype->nbytes) {
-        return cm_fail(err, CM_EFORMAT, "it is for elements of %s, and these are %s",
+        return cm_fail(err, CM_EUNSUPPORTED, "it is for elements of %s, and these are %s",
                        cm_dtype_name(dtype, want, sizeof want),
                        cm_dtype_name(&step->in.type, have, sizeof have));
     }

@@ -30,6 +30,9 @@ int cm_vlen_decode(const cm_codec_step *step, cm_span src, cm_strings *out, cm_e
                        src.nbytes, src.nbytes < 4 ? 0 : cm_load_le32(src.data), nelem);
     }
     int rc = cm_strings_reset(out, nelem, err);
+    /* What is there beside the lengths is text: room for it at one stroke. */
+    if (!rc)
+        rc = cm_buf_reserve(&out->arena, src.nbytes - 4 - 4 * nelem, err);
     size_t at = 4;
     for (size_t i = 0; i < nelem && !rc; i++) {
         if (src.nbytes - at < 4)

@@ -63,7 +63,7 @@ static int prepare(cm_job *job, cm_store *store, cm_error *err)
         memcpy(t->step, v->step, sizeof(t->step));
         if (v->meta.has_fill) {
             t->target_fill = v->meta.fill;
-            t->skip_empty = true;
+            t->skip_empty = v->fill_survives;
             t->absent_is_empty = v->fill_stays;
         }
         bool integer = v->type.kind == CM_KIND_INT || v->type.kind == CM_KIND_UINT;

@@ -129,8 +129,9 @@ cm_codec_choice cm_codec_choice_default(const cm_dtype *type)
 int cm_codec_choice_specs(const cm_codec_choice *choice, const cm_dtype *type, cm_codec_spec **out,
                           size_t *n, cm_error *err)
 {
-    cm_codec_spec spec[2] = {{.id = cm_dtype_is_vlen(type) ? CM_CODEC_VLEN_UTF8 : CM_CODEC_BYTES},
-                             choice->compressor};
+    cm_codec_spec spec[2] = {{.id = CM_CODEC_BYTES}, choice->compressor};
+    if (cm_dtype_is_vlen(type))
+        spec[0].id = type->kind == CM_KIND_STRING ? CM_CODEC_VLEN_UTF8 : CM_CODEC_VLEN_BYTES;
     if (spec[1].id == CM_CODEC_BLOSC) {
         spec[1].elementsize = cm_dtype_is_vlen(type) ? 1 : type->nbytes;
         /* Byte shuffle has nothing to do with single bytes. */

@@ -21,7 +21,7 @@ int cm_codec_choice_parse(const char *text, cm_codec_choice *out, cm_error *err)
 cm_codec_choice cm_codec_choice_default(const cm_dtype *type);
 
 /*
- * The chain for elements of TYPE: bytes or vlen-utf8, then the compressor, with
+ * The chain for elements of TYPE: bytes, vlen-utf8 or vlen-bytes, then the compressor, with
  * blosc's shuffle and type size fitted to the type.  *out has *n specs, to be
  * freed with cm_codec_specs_free.
  */

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/cpu.h"
+#include "base/number.h"
 #include "format/nc/nc.h"
 #include "format/zarr/open.h"
 #include "job/pairs.h"
@@ -32,6 +34,50 @@ static bool is_meant(const walk *w, const char *name)
     return n == 0 || (strncmp(name, w->node, n) == 0 && (name[n] == '\0' || name[n] == '/'));
 }
 
+/* A is NULL, or RC says why it cannot be read: the others of the store can. */
+static int report_undigested(walk *w, const char *name, const cm_dtype *type, uint64_t nelem,
+                             const cm_error *why, cm_error *err)
+{
+    char text[64];
+    w->nfound++;
+    return w->visit(w->context,
+                    &(cm_digest_row){.name = name,
+                                     .type = type == NULL ? "not known"
+                                                          : cm_dtype_name(type, text, sizeof(text)),
+                                     .nelem = nelem,
+                                     .undigested = why->text},
+                    err);
+}
+
+static uint64_t count(unsigned rank, const uint64_t *shape)
+{
+    uint64_t n;
+    return cm_product_u64(rank, shape, &n) ? n : UINT64_MAX;
+}
+
+/* Text that is too long for the part of one of several threads may be short enough for one alone. */
+static int sum(const walk *w, cm_pair *pair, bool serial, cm_error *err)
+{
+    cm_array *a = pair->want;
+    uint64_t held = cm_peak_rss();
+    uint64_t memory = w->memory > 2 * held ? w->memory - held : w->memory / 2;
+    unsigned nthreads = serial ? 1 : w->nthreads;
+    int rc = cm_pairs_run(pair, 1, nthreads, memory, w->monitor, err);
+    cm_pair_release(pair);
+    if (rc == CM_EBUDGET && nthreads > 1) {
+        *pair = (cm_pair){.want = a};
+        rc = cm_pairs_run(pair, 1, 1, memory, w->monitor, err);
+        cm_pair_release(pair);
+    }
+    char size[32];
+    if (rc == CM_EBUDGET && err != NULL && strstr(err->text, a->name) == NULL)
+        cm_error_prefix(err, "array %s", a->name);
+    if (rc == CM_EBUDGET && err != NULL)
+        return cm_fail(err, CM_EBUDGET, "%s; %s of memory are too little", err->text,
+                       cm_format_size(w->memory, size, sizeof(size)));
+    return rc;
+}
+
 static int digest_one(walk *w, cm_array *a, cm_error *err)
 {
     cm_pair pair = {.want = a};
@@ -41,12 +87,30 @@ static int digest_one(walk *w, cm_array *a, cm_error *err)
     for (unsigned j = 0; j < a->rank; j++)
         if (!cm_mul_u64(nelem, a->shape[j], &nelem))
             return cm_fail(err, CM_EFORMAT, "array %s: has too many elements", a->name);
-    int rc = cm_pairs_run(&pair, 1, a->serial ? 1 : w->nthreads, w->memory, w->monitor, err);
-    cm_pair_release(&pair);
+    int rc = sum(w, &pair, a->serial, err);
     if (rc != CM_OK)
         return rc;
-    return w->visit(w->context, a->name, cm_dtype_name(&a->dtype, type, sizeof(type)), nelem,
-                    cm_digest_text(&pair.digest, text), err);
+    return w->visit(w->context,
+                    &(cm_digest_row){.name = a->name,
+                                     .type = cm_dtype_name(&a->dtype, type, sizeof(type)),
+                                     .nelem = nelem,
+                                     .digest = cm_digest_text(&pair.digest, text)},
+                    err);
+}
+
+static int walk_node(walk *w, const cm_zarr_tree *tree, const cm_zarr_node *node, cm_error *err)
+{
+    const cm_zarr_meta *m = &node->meta;
+    cm_array *a;
+    cm_error why = {0};
+    int rc = cm_zarr_array_open(tree, node, INDEX_CACHE, &a, &why);
+    if (rc == CM_EUNSUPPORTED)
+        return report_undigested(w, node->path, NULL, count(m->rank, m->shape), &why, err);
+    if (rc != CM_OK)
+        return cm_fail(err, (cm_status)rc, "%s", why.text);
+    rc = digest_one(w, a, err);
+    cm_array_free(a);
+    return rc;
 }
 
 static int walk_zarr(walk *w, cm_error *err)
@@ -57,16 +121,9 @@ static int walk_zarr(walk *w, cm_error *err)
     if (rc != CM_OK)
         return rc;
     rc = cm_zarr_open(store, &tree, err);
-    for (size_t i = 0; rc == CM_OK && i < tree.nnodes; i++) {
-        cm_array *a;
-        if (tree.node[i].meta.is_group || !is_meant(w, tree.node[i].path))
-            continue;
-        rc = cm_zarr_array_open(&tree, &tree.node[i], INDEX_CACHE, &a, err);
-        if (rc == CM_OK) {
-            rc = digest_one(w, a, err);
-            cm_array_free(a);
-        }
-    }
+    for (size_t i = 0; rc == CM_OK && i < tree.nnodes; i++)
+        if (!tree.node[i].meta.is_group && is_meant(w, tree.node[i].path))
+            rc = walk_node(w, &tree, &tree.node[i], err);
     cm_zarr_tree_release(&tree);
     cm_store_free(store);
     return rc;
@@ -80,11 +137,17 @@ static int walk_nc(walk *w, cm_error *err)
         return rc;
     for (size_t i = 0; rc == CM_OK && i < cm_nc_nvars(file); i++) {
         cm_nc_var *v = cm_nc_var_at(file, i);
+        cm_error why = {0};
         if (!is_meant(w, v->array.name))
             continue;
-        rc = cm_nc_var_prepare(file, v, err);
+        rc = cm_nc_var_prepare(file, v, &why);
         if (rc == CM_OK)
             rc = digest_one(w, &v->array, err);
+        else if (rc == CM_EUNSUPPORTED)
+            rc = report_undigested(w, v->array.name, &v->array.dtype,
+                                   count(v->array.rank, v->array.shape), &why, err);
+        else
+            rc = cm_fail(err, (cm_status)rc, "%s", why.text);
     }
     cm_nc_close(file);
     return rc;

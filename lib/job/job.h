@@ -39,6 +39,7 @@ typedef struct cm_job_var {
 
     /* zarr_rules.c */
     cm_zarr_meta meta;
+    bool fill_survives; /* readers get meta.fill bit for bit */
     bool
         fill_stays; /* what was never written becomes meta.fill, which readers see without chunks */
     /* budget.c */

@@ -18,6 +18,7 @@ typedef struct work {
     cm_pair *pair;
     size_t n;
     size_t share; /* bytes of one box */
+    size_t text;  /* of the text of one box */
     cm_monitor *monitor;
     uint64_t ntasks;
     _Atomic uint64_t next;
@@ -238,8 +239,8 @@ static void worker_main(void *context, unsigned index)
     bench b = {0};
     cm_error err = {0};
     (void)index;
-    cm_strings_init(&b.want_text, 4 * w->share);
-    cm_strings_init(&b.got_text, 4 * w->share);
+    cm_strings_init(&b.want_text, w->text);
+    cm_strings_init(&b.got_text, w->text);
     int rc = (b.ctx = cm_codec_ctx_create(&err)) == NULL ? CM_ENOMEM : CM_OK;
     while (rc == CM_OK) {
         uint64_t task = atomic_fetch_add(&w->next, 1);
@@ -284,6 +285,29 @@ static size_t decoding_nbytes(const cm_pair *pair, size_t n)
     return most;
 }
 
+/*
+ * Of the memory for EACH thread, what the text of a box may take.  Without a second
+ * side a box is a chunk, which is there stored, unpacked and as strings; with one,
+ * boxes that share the memory are known to hold less text than this.
+ */
+static int limit_text(work *w, uint64_t each, cm_error *err)
+{
+    uint64_t places = 0;
+    w->text = 4 * w->share;
+    for (size_t i = 0; i < w->n; i++) {
+        const cm_pair *p = &w->pair[i];
+        if (is_vlen(p) && p->got == NULL && p->boxes.chunk_nelem > places)
+            places = p->boxes.chunk_nelem;
+    }
+    if (places == 0)
+        return CM_OK;
+    if (!cm_mul_u64(places, sizeof(cm_string_ref) + sizeof(uint32_t), &places) || places >= each)
+        return cm_fail(err, CM_EBUDGET, "a chunk of text needs more memory than there is");
+    w->text = (size_t)((each - places) / 3);
+    w->text += w->text == 0;
+    return CM_OK;
+}
+
 static uint64_t total_nbytes(const work *w)
 {
     uint64_t total = 0;
@@ -310,6 +334,8 @@ int cm_pairs_run(cm_pair *pair, size_t n, unsigned nthreads, uint64_t nbytes, cm
     pthread_mutex_init(&w.lock, NULL);
     for (size_t i = 0; rc == CM_OK && i < n; i++)
         rc = cut(&w, &pair[i], err);
+    if (rc == CM_OK)
+        rc = limit_text(&w, each, err);
     if (rc == CM_OK && w.ntasks > 0) {
         cm_monitor_phase(monitor, CM_PHASE_VERIFYING, total_nbytes(&w));
         cm_threads_run(nthreads, worker_main, &w);

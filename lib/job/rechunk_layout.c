@@ -248,29 +248,44 @@ static int describe(cm_re_job *job, cm_re_array *a, cm_error *err)
     return rc;
 }
 
-/* An array that is not understood can only stay as it is. */
+/* What OPTS asks of A beyond what it has, *named by its name. */
+static bool asks(cm_varopts *opts, const cm_re_array *a, bool general, const char *stays,
+                 bool *named)
+{
+    bool by_name = false;
+    const char *value = cm_varopts_get(opts, a->node->path, general, &by_name);
+    if (value == NULL || is_word(value, stays))
+        return false;
+    *named = *named || by_name;
+    return true;
+}
+
+/*
+ * An array that is not understood can only stay as it is.  Chunks that are asked of
+ * all are not asked of it; a codec is, since readers that lack this one are why.
+ */
 static int check_carried(layout *l, cm_re_array *a, cm_error *err)
 {
     const cm_zarr_meta *m = &a->node->meta;
     const char *name = a->node->path[0] ? a->node->path : "/";
     const char *why = a->node->unsupported != NULL ? a->node->unsupported : "it is not understood";
-    bool general = m->rank != 1;
-    const char *chunks = cm_varopts_get(&l->chunks, a->node->path, general, NULL);
-    const char *shards = cm_varopts_get(&l->shards, a->node->path, general, NULL);
-    const char *codec = cm_varopts_get(&l->codec, a->node->path, true, NULL);
+    bool general = m->rank != 1, named = false;
+    bool chunks = asks(&l->chunks, a, general, "source", &named);
+    bool shards = asks(&l->shards, a, general, "source", &named);
+    bool codec = asks(&l->codec, a, true, "same", &named);
     a->same_codec = true;
     memcpy(a->chunk, m->chunk, sizeof(a->chunk));
     if (m->zarr_format != l->job->zarr_format)
         return cm_fail(err, CM_EUNSUPPORTED, "array %s cannot become Zarr format %d: %s", name,
                        l->job->zarr_format, why);
-    if ((chunks != NULL && !is_word(chunks, "source")) ||
-        (shards != NULL && !is_word(shards, "source")) ||
-        (codec != NULL && !is_word(codec, "same")))
+    if (named || codec)
         return cm_fail(err, CM_EUNSUPPORTED,
                        "array %s can only be carried over as it is: %s; name the arrays that are "
-                       "to be changed (VAR:...), or leave it out with --variable",
+                       "to be changed, or leave it out of those that are chosen",
                        name, why);
-    return CM_OK;
+    if (!chunks && !shards)
+        return CM_OK;
+    return cm_re_warn(l->job, err, "array %s keeps its chunks: %s", name, why);
 }
 
 static int choose_all(layout *l, cm_error *err)

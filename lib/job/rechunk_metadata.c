@@ -59,16 +59,21 @@ static int keep_v3(const cm_re_array *a, cm_json *doc, cm_error *err)
     return rc;
 }
 
+/*
+ * Which of the two members holds a codec is the source's choice for each of them
+ * (a checksum may be the compressor, zlib the last filter), so both are the
+ * source's, or null.  No filters are null: an empty list is against the specification.
+ */
 static int keep_v2(const cm_re_array *a, cm_json *doc, cm_error *err)
 {
     const cm_json *compressor = cm_json_member(a->node->meta.raw, "compressor");
     const cm_json *filters = cm_json_member(a->node->meta.raw, "filters");
-    int rc = CM_OK;
-    if (compressor != NULL)
-        rc = cm_json_set(doc, "compressor", cm_json_copy(compressor), err);
-    if (rc == CM_OK && cm_json_length(filters) > 0)
-        rc = cm_json_set(doc, "filters", cm_json_copy(filters), err);
-    return rc;
+    int rc = compressor == NULL ? cm_json_set_null(doc, "compressor", err)
+                                : cm_json_set(doc, "compressor", cm_json_copy(compressor), err);
+    if (rc != CM_OK)
+        return rc;
+    return cm_json_length(filters) == 0 ? cm_json_set_null(doc, "filters", err)
+                                        : cm_json_set(doc, "filters", cm_json_copy(filters), err);
 }
 
 /* ---- members as the source has them ---- */

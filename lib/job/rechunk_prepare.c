@@ -89,13 +89,17 @@ int cm_re_prepare(cm_re_array *a, cm_store *store, cm_error *err)
     t->pass = a->passes ? CM_PASS_BYTES : CM_PASS_NOTHING;
     t->present = a->presence.bit;
     t->counts = &a->counts;
-    t->absent_is_empty = fill_stays(a);
+    bool survives = false;
+    rc = cm_zarr_fill_survives(&a->meta, &survives, err);
+    /* The same words, which only v3 has, are seen alike in what stays absent. */
+    bool same_words = a->meta.zarr_format == 3 && a->node->meta.zarr_format == 3;
+    t->absent_is_empty = fill_stays(a) && (survives || same_words);
     t->must_return = !a->passes && rounds(a->meta.codecs, a->meta.ncodecs);
     if (a->meta.has_fill) {
         t->target_fill = a->meta.fill;
-        t->skip_empty = true;
+        t->skip_empty = survives;
     }
     for (unsigned j = 0; j < a->meta.rank; j++)
         t->step[j] = 1;
-    return CM_OK;
+    return rc;
 }

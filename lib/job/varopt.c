@@ -54,6 +54,8 @@ static bool matches(const char *pattern, const char *text)
 bool cm_name_matches(const char *pattern, const char *name)
 {
     const char *last = strrchr(name, '/');
+    if (pattern[0] == '/') /* from the root, whatever deeper arrays are called */
+        return matches(pattern + 1, name);
     if (matches(pattern, name))
         return true;
     return last != NULL && strchr(pattern, '/') == NULL && matches(pattern, last + 1);

@@ -38,7 +38,10 @@ const char *cm_varopts_get(cm_varopts *opts, const char *name, bool general, boo
 /* CM_EINVAL, naming the pattern, when one with VAR: matched no variable that was asked for. */
 int cm_varopts_check_used(const cm_varopts *opts, cm_error *err);
 
-/* True when NAME, a variable's path, matches PATTERN (a glob, as above). */
+/*
+ * True when NAME, a variable's path, matches PATTERN (a glob, as above): its last
+ * part does where PATTERN is one part.  "/PATTERN" is the whole path, and "/" the root.
+ */
 bool cm_name_matches(const char *pattern, const char *name);
 
 /*

@@ -213,7 +213,10 @@ static int describe(cm_job *job, cm_job_var *v, cm_varopts *fills, cm_error *err
                       has_missing ? missing : NULL, err);
     if (rc == CM_OK)
         rc = set_codecs(v, err);
-    v->fill_stays = rc == CM_OK && fill_stays(v);
+    v->fill_survives = false;
+    if (rc == CM_OK && v->meta.has_fill)
+        rc = cm_zarr_fill_survives(&v->meta, &v->fill_survives, err);
+    v->fill_stays = rc == CM_OK && v->fill_survives && fill_stays(v);
     return rc;
 }
 

@@ -353,8 +353,37 @@ def test_digests_for_people(store, out):
 
 
 def test_digest_of_what_cannot_be_decoded(tmp_path):
+    """It is named, and all others have theirs."""
     source = strange(tmp_path / "in.zarr")
-    run("--digest", source).fails(1, "strange", "lzma")
+    done = run("--digest", source).ok()
+    assert re.search("^not digested +strange", done.out, re.M) and "lzma" in done.err
+    document = rechunked.check_document(run("--json", "--digest", source).ok().out)
+    rows = {row["name"]: row for row in document["digests"]}
+    assert rows["strange"]["digest"] is None and "lzma" in rows["strange"]["not_digested"]
+    assert all(row["digest"] and not row["not_digested"] for name, row in rows.items() if name != "strange")
+    assert set(rows) == {name for name, node in rechunked.listing(source).items() if "shape" in node}
+
+
+@pytest.mark.parametrize("options", [["--chunks", "lat=5"], ["--chunks", "auto", "--shards", "auto"]], ids=" ".join)
+def test_an_unknown_codec_is_left_out_of_the_chunks_that_all_are_asked(tmp_path, out, options):
+    source = strange(tmp_path / "in.zarr")
+    zarr.open_group(str(source)).create_array("model/grid", shape=(20, 30), chunks=(4, 4), dtype="i2")[...] = 3
+    zarr.consolidate_metadata(str(source))
+    done = run(*options, source, out).ok()
+    assert len([w for w in done.warnings if "strange keeps its chunks" in w and "lzma" in w]) == 1
+    assert rechunked.listing(out) == rechunked.listing(source)
+
+
+def test_root_level_names(tmp_path, out):
+    """/NAME is the array at the root, NAME any of that name."""
+    root = zarr.create_group(str(tmp_path / "in.zarr"))
+    for name in ("0", "row/0", "row/col/0"):
+        root.create_array(name, shape=(8, 8), chunks=(2, 2), dtype="u1")[...] = 1
+    found = rechunked.arrays(rechunked.run(tmp_path / "in.zarr", out, "--chunks", "0:8x8", "--chunks", "/0:4x4"))
+    assert {k: a["after"]["chunks"] for k, a in found.items()} == {"0": [4, 4], "row/0": [8, 8], "row/col/0": [8, 8]}
+    found = rechunked.arrays(rechunked.run(tmp_path / "in.zarr", tmp_path / "b", "--variable", "/0,/row/col/0"))
+    assert set(found) == {"0", "row/col/0"}
+    run("--variable", "/col/0", tmp_path / "in.zarr", tmp_path / "c").fails(2, "/col/0")
 
 
 # ---- what is already there ------------------------------------------------------------------------

@@ -203,5 +203,18 @@ def test_strings_that_are_longer_than_a_part_of_the_memory(tmp_path, out):
     rechunked.run(tmp_path / "in.zarr", out, *options, "--memory", "110MiB")
     assert np.array_equal(zarr.open_array(out, mode="r")[...].tolist(), text.tolist())
     small = tmp_path / "small.zarr"
-    tool.run("rechunk", *options, "--memory", "60MiB", tmp_path / "in.zarr", small).fails(1, "more with --memory")
+    tool.run("rechunk", *options, "--memory", "40MiB", tmp_path / "in.zarr", small).fails(1, "more with --memory")
     assert not small.exists()
+
+
+def test_digests_of_long_text_keep_to_the_memory(tmp_path):
+    """A chunk that unpacks to more than there is room for is refused, the same chunk with room is not."""
+    z = zarr.create_array(str(tmp_path / "in.zarr"), shape=(48,), chunks=(16,), dtype=str)
+    z[...] = [chr(65 + i) * (1 << 20) for i in range(48)]
+    for limit, fits in ((48 << 20, False), (64 << 20, True), (256 << 20, True)):
+        done = tool.run("rechunk", "--digest", "--memory", str(limit), tmp_path / "in.zarr", peak=True)
+        assert done.peak <= limit or paths.SANITIZED, str(done)
+        if fits:
+            done.ok()
+        else:
+            done.fails(1, "chunk 0", "48.00 MiB of memory")

@@ -9,7 +9,9 @@
 #include "rechunk.h"
 
 typedef struct entry {
-    char *store, *name, *type, *digest;
+    char *store, *name, *type;
+    char *digest;     /* NULL: */
+    char *undigested; /* why there is none */
     uint64_t nelem;
 } entry;
 
@@ -20,25 +22,52 @@ typedef struct digests {
     entry *entry;
     size_t n, capacity;
     const char *store; /* the one that is read now */
+    char **warning;
+    size_t nwarnings;
 } digests;
 
-static int take(void *context, const char *name, const char *type, uint64_t nelem,
-                const char *digest, cm_error *err)
+static int no_memory(const digests *d, cm_error *err)
+{
+    return cm_fail(err, CM_ENOMEM, "%s: no memory for another digest", d->store);
+}
+
+static int warn(digests *d, const char *sentence, cm_error *err)
+{
+    char *text = NULL;
+    if (asprintf(&text, "%s: %s", d->store, sentence) < 0)
+        return no_memory(d, err);
+    char **grown = reallocarray(d->warning, d->nwarnings + 1, sizeof(d->warning[0]));
+    if (!grown) {
+        free(text);
+        return no_memory(d, err);
+    }
+    d->warning = grown;
+    grown[d->nwarnings++] = text;
+    return CM_OK;
+}
+
+static int take(void *context, const cm_digest_row *row, cm_error *err)
 {
     digests *d = context;
+    if (row->warning)
+        return warn(d, row->warning, err);
     if (d->n == d->capacity) {
         size_t capacity = d->capacity ? 2 * d->capacity : 16;
         entry *e = reallocarray(d->entry, capacity, sizeof(*e));
         if (!e)
-            return cm_fail(err, CM_ENOMEM, "%s: no memory for another digest", d->store);
+            return no_memory(d, err);
         d->entry = e;
         d->capacity = capacity;
     }
+    const char *text = row->digest ? row->digest : row->undigested;
     entry *e = &d->entry[d->n++];
-    *e = (entry){strdup(d->store), strdup(name[0] ? name : "/"), strdup(type), strdup(digest),
-                 nelem};
-    if (!e->store || !e->name || !e->type || !e->digest)
-        return cm_fail(err, CM_ENOMEM, "%s: no memory for another digest", d->store);
+    *e = (entry){.store = strdup(d->store),
+                 .name = strdup(row->name[0] ? row->name : "/"),
+                 .type = strdup(row->type),
+                 .nelem = row->nelem};
+    *(row->digest ? &e->digest : &e->undigested) = strdup(text);
+    if (!e->store || !e->name || !e->type || !(e->digest || e->undigested))
+        return no_memory(d, err);
     return CM_OK;
 }
 
@@ -49,8 +78,23 @@ static void release(digests *d)
         free(d->entry[i].name);
         free(d->entry[i].type);
         free(d->entry[i].digest);
+        free(d->entry[i].undigested);
     }
     free(d->entry);
+    for (size_t i = 0; i < d->nwarnings; i++)
+        free(d->warning[i]);
+    free(d->warning);
+}
+
+/* What has no digest is named where it is not lost between those that have one. */
+static void say_remarks(const digests *d)
+{
+    for (size_t i = 0; i < d->nwarnings; i++)
+        cm_say(RECHUNK.name, "warning: %s", d->warning[i]);
+    for (size_t i = 0; i < d->n; i++)
+        if (d->entry[i].undigested)
+            cm_say(RECHUNK.name, "warning: %s: %s: not digested: %s", d->entry[i].store,
+                   d->entry[i].name, d->entry[i].undigested);
 }
 
 static int digest_stores(void *context, cm_error *err)
@@ -77,7 +121,7 @@ static void print_text(const digests *d)
         for (size_t i = 0; i < d->n; i++) {
             if (strcmp(d->entry[i].store, d->paths->text[s]) != 0)
                 continue;
-            cm_table_cell(&t, "%s", d->entry[i].digest);
+            cm_table_cell(&t, "%s", d->entry[i].digest ? d->entry[i].digest : "not digested");
             cm_table_cell(&t, "%s", d->entry[i].name);
             cm_table_cell(&t, "%s", d->entry[i].type);
         }
@@ -90,7 +134,7 @@ static void print_text(const digests *d)
 static int print_json(const digests *d, const cm_error *failure, cm_error *err)
 {
     cm_document doc = {CM_OK, err};
-    cm_json *o = cm_json_object(), *rows = cm_json_array();
+    cm_json *o = cm_json_object(), *rows = cm_json_array(), *warnings = cm_json_array();
     bool canceled = failure && failure->status == CM_ECANCELED;
     cm_document_head(&doc, o, "rechunk-digest/1",
                      !failure   ? "done"
@@ -104,9 +148,13 @@ static int print_json(const digests *d, const cm_error *failure, cm_error *err)
         cm_document_text(&doc, row, "type", d->entry[i].type);
         cm_document_u64(&doc, row, "nelements", d->entry[i].nelem);
         cm_document_text(&doc, row, "digest", d->entry[i].digest);
+        cm_document_text(&doc, row, "not_digested", d->entry[i].undigested);
         cm_document_append(&doc, rows, row);
     }
+    for (size_t i = 0; i < d->nwarnings; i++)
+        cm_document_append(&doc, warnings, cm_json_string(d->warning[i]));
     cm_document_put(&doc, o, "digests", rows);
+    cm_document_put(&doc, o, "warnings", warnings);
     return cm_document_print(&doc, o, stdout);
 }
 
@@ -148,6 +196,7 @@ int rechunk_digest(const rechunk_values *values, const cm_common_options *common
         printed = print_json(&d, status == CM_OK ? NULL : &err, &print_err);
     else if (status == CM_OK)
         print_text(&d);
+    say_remarks(&d);
     const char *store = d.store ? d.store : paths->text[0];
     if (cm_run_stopped(status))
         cm_run_say_stopped(&RECHUNK, store, &(cm_run_state){.untouched = true});

@@ -14,6 +14,22 @@ int cm_spec_list_add(cm_spec_list *list, const cm_codec_spec *spec, cm_error *er
     return CM_OK;
 }
 
+bool cm_codec_sets_byte_order(cm_codec_id id)
+{
+    return id == CM_CODEC_DELTA || id == CM_CODEC_FIXEDSCALEOFFSET || id == CM_CODEC_QUANTIZE ||
+           id == CM_CODEC_ASTYPE;
+}
+
+int cm_codec_check_byte_order(const cm_codec_spec *spec, bool big_endian, cm_error *err)
+{
+    static const char *const order[] = {"little", "big"};
+    if (spec->dtype_big_endian == big_endian || cm_dtype_swap_nbytes(&spec->dtype) == 1)
+        return CM_OK;
+    return cm_fail(err, CM_EUNSUPPORTED,
+                   "codec %s takes %s-endian elements for %s-endian ones, which changes them",
+                   cm_codec_name(spec->id), order[big_endian], order[spec->dtype_big_endian]);
+}
+
 void cm_codec_scene_pass(cm_codec_scene *scene, const cm_codec_spec *spec)
 {
     switch (spec->id) {

@@ -21,13 +21,6 @@ static void set_reversed(unsigned rank, cm_codec_spec *out)
         out->order[i] = rank - 1 - i;
 }
 
-/* The elements that a filter hands on in their own byte order. */
-static bool sets_byte_order(cm_codec_id id)
-{
-    return id == CM_CODEC_DELTA || id == CM_CODEC_FIXEDSCALEOFFSET || id == CM_CODEC_QUANTIZE ||
-           id == CM_CODEC_ASTYPE;
-}
-
 typedef struct reading {
     cm_spec_list list;
     cm_codec_scene scene;
@@ -46,9 +39,16 @@ static int add(reading *r, const cm_codec_spec *spec, cm_error *err)
             return rc;
         cm_codec_scene_pass(&r->scene, &bytes);
     }
-    if (sets_byte_order(spec->id))
+    int rc = CM_OK;
+    if (cm_codec_class_of(spec->id) == CM_CODEC_ARRAY_ARRAY && r->scene.is_bytes)
+        return cm_fail(err, CM_EUNSUPPORTED, "codec %s behind one that works on bytes",
+                       cm_codec_name(spec->id));
+    if (cm_codec_sets_byte_order(spec->id)) {
+        rc = cm_codec_check_byte_order(spec, r->big_endian, err);
         r->big_endian = spec->astype_big_endian;
-    int rc = cm_spec_list_add(&r->list, spec, err);
+    }
+    if (rc == CM_OK)
+        rc = cm_spec_list_add(&r->list, spec, err);
     if (rc == CM_OK)
         cm_codec_scene_pass(&r->scene, spec);
     return rc;
@@ -158,7 +158,7 @@ static void byte_orders(const cm_codec_spec *specs, size_t n, bool *stored, bool
     for (size_t i = 0; i < n; i++) {
         if (specs[i].id == CM_CODEC_BYTES)
             *stored = specs[i].big_endian;
-        if (sets_byte_order(specs[i].id)) {
+        if (cm_codec_sets_byte_order(specs[i].id)) {
             *last_typed = i;
             first_typed = first_typed == n ? i : first_typed;
         }

@@ -218,6 +218,32 @@ static int codec_from_v3(const cm_json *j, const cm_codec_scene *scene, unsigned
     return rc;
 }
 
+/*
+ * numcodecs' codecs view the bytes that they get as their own types (zarr-python's
+ * codecs/bytes.py hands them on in the order in which they are stored), so all
+ * orders from the first such codec to `bytes` must be one.
+ */
+static int check_byte_orders(const cm_spec_list *list, cm_error *err)
+{
+    const cm_codec_spec *last = NULL;
+    for (size_t i = 0; i < list->n; i++) {
+        const cm_codec_spec *spec = &list->spec[i];
+        int rc = CM_OK;
+        if (last && spec->id == CM_CODEC_BYTES && cm_dtype_swap_nbytes(&last->astype) > 1 &&
+            last->astype_big_endian != spec->big_endian)
+            rc = cm_fail(err, CM_EUNSUPPORTED,
+                         "codec %s has elements in another byte order than they are stored in",
+                         cm_codec_name(last->id));
+        if (last && cm_codec_sets_byte_order(spec->id))
+            rc = cm_codec_check_byte_order(spec, last->astype_big_endian, err);
+        if (rc)
+            return rc;
+        if (cm_codec_sets_byte_order(spec->id))
+            last = spec;
+    }
+    return CM_OK;
+}
+
 static int list_from_v3(const cm_json *j, const cm_dtype *type, unsigned rank, unsigned depth,
                         cm_codec_spec **out, size_t *n, cm_error *err)
 {
@@ -233,6 +259,8 @@ static int list_from_v3(const cm_json *j, const cm_dtype *type, unsigned rank, u
         if (rc == CM_OK && list.n > before)
             cm_codec_scene_pass(&scene, &list.spec[list.n - 1]);
     }
+    if (rc == CM_OK)
+        rc = check_byte_orders(&list, err);
     if (rc) {
         cm_codec_specs_free(list.spec, list.n);
         return rc;

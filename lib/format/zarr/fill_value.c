@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/utf8.h"
 #include "format/zarr/internal.h"
 
@@ -64,6 +65,16 @@ static bool parse_hex_bits(const char *text, uint32_t nbytes, uint8_t *dst)
     return true;
 }
 
+/* "0", "-1.5e3", "nan", "inf": numbers that some writers put into quotes, and zarr-python takes. */
+static bool number_from_text(const char *text, double *out)
+{
+    char *end;
+    if (text[strspn(text, "0123456789.+-aefintyAEFINTY")] != '\0' || text[0] == '\0')
+        return false;
+    *out = strtod(text, &end);
+    return *end == '\0';
+}
+
 static int float_from_json(const cm_json *j, const cm_dtype *t, uint32_t nbytes, uint8_t *dst,
                            cm_error *err)
 {
@@ -85,11 +96,18 @@ static int float_from_json(const cm_json *j, const cm_dtype *t, uint32_t nbytes,
                 return CM_OK;
             }
         }
-        return parse_hex_bits(text, nbytes, dst) ? CM_OK : bad("is text that is no", t, err);
+        if (parse_hex_bits(text, nbytes, dst))
+            return CM_OK;
     }
     double value;
-    if (!cm_json_get_double(j, &value))
-        return bad("is no", t, err);
+    bool truth;
+    if (text ? !number_from_text(text, &value) : !cm_json_get_double(j, &value)) {
+        if (text)
+            return bad("is text that is no", t, err);
+        if (!cm_json_get_bool(j, &truth))
+            return bad("is no", t, err);
+        value = truth;
+    }
     if (isnan(value)) {
         store_bits(special[0].bits[column], nbytes, dst);
     } else if (nbytes == 8) {
@@ -115,7 +133,14 @@ static int int_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst, cm_e
     int64_t i;
     uint64_t u;
     double d;
-    if (cm_json_is(j, CM_JSON_DOUBLE) && cm_json_get_double(j, &d)) {
+    bool truth;
+    const char *text = cm_json_text(j, NULL);
+    if (text && cm_parse_i64(text, &i, NULL) == CM_OK) {
+        u = (uint64_t)i; /* a number in quotes, as zarr-python takes it too */
+    } else if (cm_json_get_bool(j, &truth)) {
+        i = truth;
+        u = truth;
+    } else if (cm_json_is(j, CM_JSON_DOUBLE) && cm_json_get_double(j, &d)) {
         /* Some writers print whole numbers with a point; below 2^53 that loses nothing. */
         if (!(fabs(d) <= 0x1p53) || d != floor(d))
             return bad("is no", t, err);
@@ -295,9 +320,29 @@ int cm_zarr_element_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst,
     return cm_fail(err, CM_EINTERNAL, "an element of variable length has no fixed bytes");
 }
 
+/* Numbers are what zarr-python's str() makes of them: 0 is the text "0". */
+static int text_from_number(const cm_json *j, const cm_dtype *t, char **out, cm_error *err)
+{
+    int64_t i;
+    double d;
+    bool truth;
+    *out = NULL;
+    if (cm_json_get_bool(j, &truth))
+        *out = cm_strdup(truth ? "True" : "False", err);
+    else if (cm_json_get_i64(j, &i))
+        *out = cm_asprintf(err, "%lld", (long long)i);
+    else if (cm_json_get_double(j, &d) && d == floor(d) && fabs(d) < 1e15)
+        *out = cm_asprintf(err, "%.1f", d);
+    else
+        return bad("is no", t, err);
+    return *out ? CM_OK : CM_ENOMEM;
+}
+
 static int text_from_json(const cm_json *j, const cm_dtype *t, char **out, cm_error *err)
 {
-    if (is_zero(j)) {
+    if (t->kind == CM_KIND_STRING && !cm_json_text(j, NULL))
+        return text_from_number(j, t, out, err);
+    if (is_zero(j)) { /* zarr-python 2 wrote it for bytes that have none */
         *out = cm_strdup("", err);
         return *out ? CM_OK : CM_ENOMEM;
     }
@@ -328,15 +373,17 @@ int cm_zarr_fill_from_json(const cm_json *j, const cm_dtype *t, uint8_t **fill, 
 {
     *fill = NULL;
     *text = NULL;
-    if (cm_dtype_is_vlen(t))
-        return text_from_json(j, t, text, err);
-    *fill = cm_calloc(t->nbytes, 1, err);
-    if (!*fill)
-        return CM_ENOMEM;
-    int rc = cm_zarr_element_from_json(j, t, *fill, err);
+    int rc;
+    if (cm_dtype_is_vlen(t)) {
+        rc = text_from_json(j, t, text, err);
+    } else {
+        *fill = cm_calloc(t->nbytes, 1, err);
+        rc = *fill ? cm_zarr_element_from_json(j, t, *fill, err) : CM_ENOMEM;
+    }
     if (rc) {
         free(*fill);
         *fill = NULL;
     }
-    return rc;
+    /* One array whose fill value nobody understands is no reason to refuse its store. */
+    return rc == CM_EFORMAT ? cm_fail(err, CM_EUNSUPPORTED, "%s", err ? err->text : "") : rc;
 }

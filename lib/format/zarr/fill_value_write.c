@@ -164,3 +164,52 @@ int cm_zarr_fill_to_json(const cm_dtype *t, const uint8_t *fill, const char *tex
                                      : base64_json((const uint8_t *)text, strlen(text));
     return *out ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for a fill_value");
 }
+
+/* Whether an element of floats, FLOAT_NBYTES each, holds another NaN than the one that "NaN" stands for. */
+static bool has_special_nan(const uint8_t *element, uint32_t nbytes, uint32_t float_nbytes)
+{
+    static const struct {
+        uint64_t infinity, nan;
+    } bits[] = {
+        {0x7c00, 0x7e00}, {0x7f800000, 0x7fc00000}, {0x7ff0000000000000, 0x7ff8000000000000}};
+    unsigned row = float_nbytes == 2 ? 0 : float_nbytes == 4 ? 1 : 2;
+    bool any = false;
+    for (uint32_t at = 0; at < nbytes; at += float_nbytes) {
+        uint64_t value = load_bits(element + at, float_nbytes);
+        uint64_t magnitude = value & ~((uint64_t)1 << (8 * float_nbytes - 1));
+        any = any || (magnitude > bits[row].infinity && value != bits[row].nan);
+    }
+    return any;
+}
+
+int cm_zarr_fill_survives(const cm_zarr_meta *meta, bool *out, cm_error *err)
+{
+    const cm_dtype *t = &meta->dtype;
+    cm_json *j = NULL, *back = NULL;
+    cm_buf text = {0};
+    uint8_t *fill = NULL;
+    char *fill_text = NULL;
+    *out = meta->fill == NULL; /* text is valid UTF-8 without NULs */
+    if (!meta->fill)
+        return CM_OK;
+    if (t->kind == CM_KIND_FLOAT && has_special_nan(meta->fill, t->nbytes, t->nbytes))
+        return CM_OK;
+    if (t->kind == CM_KIND_COMPLEX && has_special_nan(meta->fill, t->nbytes, t->nbytes / 2))
+        return CM_OK;
+    int rc = cm_zarr_fill_to_json(t, meta->fill, NULL, meta->zarr_format, &j, err);
+    if (rc == CM_OK)
+        rc = cm_json_write(j, false, &text, err);
+    if (rc == CM_OK)
+        rc = cm_json_parse(text.data, text.nbytes, &back, err);
+    if (rc == CM_OK) {
+        rc = cm_zarr_fill_from_json(back, t, &fill, &fill_text, err);
+        *out = rc == CM_OK && memcmp(fill, meta->fill, t->nbytes) == 0;
+        rc = rc == CM_EUNSUPPORTED ? CM_OK : rc;
+    }
+    free(fill);
+    free(fill_text);
+    cm_buf_release(&text);
+    cm_json_free(j);
+    cm_json_free(back);
+    return rc;
+}

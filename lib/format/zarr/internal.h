@@ -27,7 +27,7 @@ int cm_zarr_dtype_to_v2(const cm_dtype *t, bool big_endian, char *buf, size_t si
 
 /* One element of a fixed-length type into DST (t->nbytes). */
 int cm_zarr_element_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst, cm_error *err);
-/* The fill value of any type: *fill (fixed length) or *text (variable length), on the heap. */
+/* The fill value of any type: *fill (fixed length) or *text (variable length), on the heap.  CM_EUNSUPPORTED: it is none. */
 int cm_zarr_fill_from_json(const cm_json *j, const cm_dtype *t, uint8_t **fill, char **text,
                            cm_error *err);
 int cm_zarr_element_to_json(const cm_dtype *t, const uint8_t *element, int zarr_format,
@@ -54,6 +54,14 @@ typedef struct cm_codec_scene {
 
 /* SCENE as it is behind SPEC. */
 void cm_codec_scene_pass(cm_codec_scene *scene, const cm_codec_spec *spec);
+
+/* delta, fixedscaleoffset, quantize and astype hand elements on in their own byte order. */
+bool cm_codec_sets_byte_order(cm_codec_id id);
+/*
+ * Such a codec views its input as its own `dtype`: CM_EUNSUPPORTED where SPEC's is
+ * of another byte order than BIG_ENDIAN, that of the elements which reach it.
+ */
+int cm_codec_check_byte_order(const cm_codec_spec *spec, bool big_endian, cm_error *err);
 
 /*
  * numcodecs' codecs, which v2 names by "id" and v3 as "numcodecs.ID".  CONFIG

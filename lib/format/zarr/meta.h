@@ -70,6 +70,13 @@ int cm_zarr_meta_to_v3(const cm_zarr_meta *meta, cm_json **out, cm_error *err);
 /* .zarray or .zgroup into *OUT and .zattrs into *ATTRS (NULL when there is nothing to say). */
 int cm_zarr_meta_to_v2(const cm_zarr_meta *meta, cm_json **out, cm_json **attrs, cm_error *err);
 
+/*
+ * *OUT: readers of the metadata get META's fill value bit for bit, so that chunks
+ * of nothing else may be left out.  JSON has one NaN in v2; v3 has the bits of any
+ * other, but readers that compute with them (zarr-python) do not keep them all.
+ */
+int cm_zarr_fill_survives(const cm_zarr_meta *meta, bool *out, cm_error *err);
+
 /* The attribute in which version 2 has the names of dimensions, by xarray's convention. */
 #define CM_ZARR_V2_DIMENSIONS "_ARRAY_DIMENSIONS"
 

@@ -217,23 +217,35 @@ static int scatter_strings(string_read *r, const uint64_t *coord, const cm_strin
     return CM_OK;
 }
 
+/* True where the box is chunk COORD, all of it. */
+static bool is_box(const string_read *r, const uint64_t *coord)
+{
+    const cm_grid *grid = &r->z->base.grid;
+    bool same = true;
+    for (unsigned i = 0; i < grid->rank; i++)
+        same = same && r->box->start[i] == coord[i] * grid->chunk[i] &&
+               r->box->shape[i] == grid->chunk[i];
+    return same;
+}
+
 static int read_string_chunk(string_read *r, const uint64_t *coord, cm_error *err)
 {
     cm_array *a = &r->z->base;
     uint64_t number = cm_grid_number(&a->grid, coord);
     cm_fetch fetch;
+    bool whole = is_box(r, coord); /* text is long: it is not copied needlessly */
+    cm_strings *chunk = whole ? r->out : &r->chunk;
     int rc = a->ops->fetch(a, number, &r->stored, &fetch, err);
     if (rc)
         return rc;
     if (!fetch.present)
         return scatter_strings(r, coord, NULL, err);
-    rc =
-        cm_chain_decode_strings(a->chain, r->ctx, r->stored.data, r->stored.nbytes, &r->chunk, err);
-    if (rc == CM_OK && r->chunk.nelem != a->grid.chunk_nelem)
-        rc = cm_fail(err, CM_EFORMAT, "has %zu elements instead of %llu", r->chunk.nelem,
+    rc = cm_chain_decode_strings(a->chain, r->ctx, r->stored.data, r->stored.nbytes, chunk, err);
+    if (rc == CM_OK && chunk->nelem != a->grid.chunk_nelem)
+        rc = cm_fail(err, CM_EFORMAT, "has %zu elements instead of %llu", chunk->nelem,
                      (unsigned long long)a->grid.chunk_nelem);
-    if (rc == CM_OK)
-        rc = scatter_strings(r, coord, &r->chunk, err);
+    if (rc == CM_OK && !whole)
+        rc = scatter_strings(r, coord, chunk, err);
     return cm_zarr_prefix_chunk(err, r->z, number, rc);
 }
 
@@ -247,7 +259,10 @@ static int read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_erro
     string_read r = {.z = z, .box = box, .out = out, .ctx = take_ctx(z, err)};
     if (!r.ctx)
         return CM_ENOMEM;
-    cm_strings_init(&r.chunk, MAX_VLEN_DECODED);
+    /* What the caller bounds for the box bounds a chunk of it, stored and decoded. */
+    size_t most = out->arena.max_nbytes;
+    cm_strings_init(&r.chunk, most > 0 && most < MAX_VLEN_DECODED ? most : MAX_VLEN_DECODED);
+    r.stored.max_nbytes = most;
     uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK], coord[CM_MAX_RANK], left = 1;
     cm_grid_cover(&a->grid, box, first, count);
     memcpy(coord, first, sizeof coord);

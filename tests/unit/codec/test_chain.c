@@ -120,7 +120,7 @@ static const struct refusal {
      {{.id = CM_CODEC_BLOSC}}},
     {"lz4 above 2 GiB", CM_EUNSUPPORTED, "lz4 can hold", I2, 1, {GIB}, {{.id = CM_CODEC_LZ4}}},
     {"delta of another size",
-     CM_EFORMAT,
+     CM_EUNSUPPORTED,
      "int16",
      I2,
      1,

@@ -154,15 +154,11 @@ typedef struct digests {
     unsigned n;
 } digests;
 
-static int take_digest(void *context, const char *name, const char *type, uint64_t nelem,
-                       const char *digest, cm_error *err)
+static int take_digest(void *context, const cm_digest_row *row, cm_error *err)
 {
     digests *d = context;
-    (void)name;
-    (void)type;
-    (void)nelem;
     (void)err;
-    snprintf(d->text, sizeof(d->text), "%s", digest);
+    snprintf(d->text, sizeof(d->text), "%s", row->digest);
     d->n++;
     return CM_OK;
 }
