@@ -22,12 +22,12 @@ VERSION := $(shell cat VERSION)
 
 # ---- libraries ---------------------------------------------------------------------------------
 
-PKGS   := netcdf hdf5 libzstd blosc libdeflate json-c liblz4 liburing
+PKGS   := netcdf hdf5 libzstd blosc libdeflate json-c liblz4 liburing cairo
 NOPC   := -lbz2 -laec
 # Expanded only when something is compiled, so that `make help` and the first
 # `make demo` work before anything is installed.
 PKG_CFLAGS = $(shell pkg-config --cflags $(PKGS))
-PKG_LIBS   = $(shell pkg-config --libs $(PKGS)) $(NOPC)
+PKG_LIBS   = -Wl,--as-needed $(shell pkg-config --libs $(PKGS)) $(NOPC)
 
 comma := ,
 SAN_FLAGS := $(if $(filter address,$(SAN)),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)$(if $(filter thread,$(SAN)),-fsanitize=thread)
@@ -56,7 +56,7 @@ layer_lib = $(BUILD)/lib/libcm_$(1).a
 
 TOOLS    := $(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c))
 TOOL_BIN := $(TOOLS:%=$(BUILD)/bin/%)
-COMMON_TOOL_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/common/*.c))
+TOOL_LIB := $(BUILD)/tools/libcommon.a
 
 UNIT_SRC := $(wildcard tests/unit/*/test_*.c tests/gpu/test_*.c)
 UNIT_BIN := $(UNIT_SRC:%.c=$(BUILD)/%)
@@ -94,8 +94,14 @@ $(call layer_lib,$(1)): $(call layer_obj,$(1))
 endef
 $(foreach l,$(LAYERS),$(eval $(call layer_rule,$(l))))
 
+# An archive too: a program takes what it uses, and only those that draw are linked with cairo.
+$(TOOL_LIB): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/common/*.c))
+	@mkdir -p $(@D)
+	@rm -f $@
+	@$(AR) rcs $@ $^
+
 define tool_rule
-$(BUILD)/bin/$(1): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/$(1)/*.c)) $(COMMON_TOOL_OBJ) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+$(BUILD)/bin/$(1): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/$(1)/*.c)) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
 	@mkdir -p $$(@D)
 	@echo "  LINK    $$@"
 	@$(CC) -o $$@ $$^ $$(ALL_LIBS)
@@ -140,7 +146,7 @@ $(BUILD)/tests/bin/%: $(BUILD)/tests/support/bin/%.o $(foreach l,$(UNDER_job),$(
 	@$(CC) -o $@ $^ $(ALL_LIBS)
 
 # This one shows what readbench makes of reports: it is that program, but for its main.
-$(BUILD)/tests/bin/readbench_report: $(BUILD)/tests/support/bin/readbench_report.o $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard tools/readbench/*.c))) $(COMMON_TOOL_OBJ) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+$(BUILD)/tests/bin/readbench_report: $(BUILD)/tests/support/bin/readbench_report.o $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard tools/readbench/*.c))) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
 	@mkdir -p $(@D)
 	@echo "  LINK    $@"
 	@$(CC) -o $@ $^ $(ALL_LIBS)
@@ -149,7 +155,7 @@ $(BUILD)/tests/bin/readbench_report: $(BUILD)/tests/support/bin/readbench_report
 # reads committed inputs.  Those of the programs need what the programs are made of.
 FUZZ_BIN  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_PART := $(BUILD)/tests/fuzz/store.o $(if $(FUZZ_ENGINE),,$(BUILD)/tests/fuzz/replay.o) \
-             $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard tools/readbench/*.c))) $(COMMON_TOOL_OBJ)
+             $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard tools/readbench/*.c))) $(TOOL_LIB)
 fuzzers: $(FUZZ_BIN)
 $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(FUZZ_PART) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
 	@echo "  LINK    $@"
@@ -201,7 +207,7 @@ RPATH = -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/$(1)lib'
 BUNDLED_BIN  := $(TOOLS:%=$(BUILD)/bundle/bin/%)
 BUNDLED_TEST := $(patsubst %.c,$(BUILD)/bundle/%,$(wildcard tests/gpu/test_*.c))
 define bundle_rule
-$(BUILD)/bundle/bin/$(1): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/$(1)/*.c)) $(COMMON_TOOL_OBJ) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+$(BUILD)/bundle/bin/$(1): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/$(1)/*.c)) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
 	@mkdir -p $$(@D)
 	@$(CC) -o $$@ $$^ $$(ALL_LIBS) $$(call RPATH,../)
 endef

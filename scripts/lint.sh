@@ -76,6 +76,8 @@ for file in $(git ls-files -co --exclude-standard 'lib/*.c' 'lib/*.h' 'include/*
     done
 done
 
+git grep -nE '^#include <cairo' -- lib tools ':!tools/common/canvas.c' >&2 && complain "only tools/common/canvas.c draws with cairo" || :
+
 # In these folders a file and its header know others, but never in a circle.
 for folder in base exec/engine exec/watch; do
     circle=$(git ls-files -co --exclude-standard "lib/$folder/*.[ch]" | xargs grep -HoE '^#include "[a-z0-9_/]+' |

@@ -174,8 +174,6 @@ def test_plots(tmp_path, name):
     leaks = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0" if name.endswith(".png") else None
     env = {"ASAN_OPTIONS": leaks.lstrip(":")} if leaks else None
     result = run("--sample", "64x64", "--recommend", "--plot", path, env=env)
-    if name.endswith(".png") and result.status == 1 and "libcairo2" in result.err:
-        pytest.skip("cairo is not installed")
     result.ok()
     if name.endswith(".svg"):
         texts = ["".join(t.itertext()) for t in xml.parse(path).iter("{http://www.w3.org/2000/svg}text")]

@@ -55,7 +55,7 @@ def begin(store, out, *args, env=None):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=tool.environment({**rb.without_pngs(), **(env or {})}),
+        env=tool.environment(env),
     )
 
 

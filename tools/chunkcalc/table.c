@@ -157,8 +157,7 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_TEXT,
      .offset = VALUE(plot),
      .operand = CM_OPERAND_FILE,
-     .help = "Draw chunks and bytes against the chunk size, from the fewest to the most. PNG needs "
-             "the cairo library at run time."},
+     .help = "Draw chunks and bytes against the chunk size, from the fewest to the most."},
     {0},
 };
 

@@ -1,6 +1,6 @@
 #include "canvas.h"
 
-#include <dlfcn.h>
+#include <cairo.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,77 +9,7 @@
 
 #include "base/mem.h"
 
-/* The part of cairo's interface (cairo.h, stable since 1.0) that is used. */
-typedef struct cairo_api {
-    void *(*image_surface_create)(int format, int width, int height);
-    int (*surface_write_to_png)(void *surface, const char *path);
-    void (*surface_destroy)(void *surface);
-    void *(*create)(void *surface);
-    int (*status)(void *cr);
-    void (*destroy)(void *cr);
-    void (*set_source_rgba)(void *cr, double r, double g, double b, double a);
-    void (*paint)(void *cr);
-    void (*move_to)(void *cr, double x, double y);
-    void (*line_to)(void *cr, double x, double y);
-    void (*close_path)(void *cr);
-    void (*set_line_width)(void *cr, double width);
-    void (*set_line_join)(void *cr, int join);
-    void (*set_dash)(void *cr, const double *dash, int n, double offset);
-    void (*stroke)(void *cr);
-    void (*fill)(void *cr);
-    void (*save)(void *cr);
-    void (*restore)(void *cr);
-    void (*translate)(void *cr, double x, double y);
-    void (*rotate)(void *cr, double radians);
-    void (*scale)(void *cr, double x, double y);
-    void (*select_font_face)(void *cr, const char *family, int slant, int weight);
-    void (*set_font_size)(void *cr, double size);
-    void (*text_extents)(void *cr, const char *text, double extents[6]);
-    void (*show_text)(void *cr, const char *text);
-    const char *(*status_to_string)(int status);
-} cairo_api;
-
-static const struct {
-    const char *name;
-    size_t offset;
-} SYMBOLS[] = {
-#define SYMBOL(member)                                                                             \
-    {                                                                                              \
-        "cairo_" #member, offsetof(cairo_api, member)                                              \
-    }
-    SYMBOL(image_surface_create),
-    SYMBOL(surface_write_to_png),
-    SYMBOL(surface_destroy),
-    SYMBOL(create),
-    SYMBOL(status),
-    SYMBOL(destroy),
-    SYMBOL(set_source_rgba),
-    SYMBOL(paint),
-    SYMBOL(move_to),
-    SYMBOL(line_to),
-    SYMBOL(close_path),
-    SYMBOL(set_line_width),
-    SYMBOL(set_line_join),
-    SYMBOL(set_dash),
-    SYMBOL(stroke),
-    SYMBOL(fill),
-    SYMBOL(save),
-    SYMBOL(restore),
-    SYMBOL(translate),
-    SYMBOL(rotate),
-    SYMBOL(scale),
-    SYMBOL(select_font_face),
-    SYMBOL(set_font_size),
-    SYMBOL(text_extents),
-    SYMBOL(show_text),
-    SYMBOL(status_to_string),
-#undef SYMBOL
-};
-
 enum {
-    CAIRO_RGB24 = 1, /* cairo_format_t */
-    CAIRO_JOIN_ROUND = 1,
-    CAIRO_BOLD = 1,
     PNG_SCALE = 2 /* pixels a unit, so that print is sharp */
 };
 
@@ -87,70 +17,57 @@ struct canvas {
     char *path;
     FILE *svg;    /* NULL: PNG */
     bool inlined; /* in a page: SVG is not ours to close, and colours are classes */
-    void *library;
-    cairo_api cairo;
-    void *surface, *cr;
+    cairo_surface_t *surface;
+    cairo_t *cr;
 };
 
 /* ---- PNG ----------------------------------------------------------------------------------- */
 
 static int open_cairo(canvas *c, unsigned width, unsigned height, cm_error *err)
 {
-    c->library = dlopen("libcairo.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (c->library == NULL)
-        return cm_fail(err, CM_EUNSUPPORTED,
-                       "%s: PNG needs the cairo library (Debian package libcairo2), which is not "
-                       "installed; an .svg needs nothing",
-                       c->path);
-    for (size_t i = 0; i < sizeof(SYMBOLS) / sizeof(SYMBOLS[0]); i++) {
-        void *symbol = dlsym(c->library, SYMBOLS[i].name);
-        if (symbol == NULL)
-            return cm_fail(err, CM_EUNSUPPORTED, "%s: the cairo library has no %s", c->path,
-                           SYMBOLS[i].name);
-        memcpy((char *)&c->cairo + SYMBOLS[i].offset, &symbol, sizeof(symbol));
-    }
-    c->surface =
-        c->cairo.image_surface_create(CAIRO_RGB24, (int)width * PNG_SCALE, (int)height * PNG_SCALE);
-    c->cr = c->cairo.create(c->surface);
-    if (c->cairo.status(c->cr) != 0)
+    c->surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)width * PNG_SCALE,
+                                            (int)height * PNG_SCALE);
+    c->cr = cairo_create(c->surface);
+    if (cairo_status(c->cr) != CAIRO_STATUS_SUCCESS)
         return cm_fail(err, CM_ENOMEM, "%s: no memory for the picture", c->path);
-    c->cairo.set_source_rgba(c->cr, 1, 1, 1, 1);
-    c->cairo.paint(c->cr);
-    c->cairo.scale(c->cr, PNG_SCALE, PNG_SCALE);
-    c->cairo.set_line_join(c->cr, CAIRO_JOIN_ROUND);
+    cairo_set_source_rgba(c->cr, 1, 1, 1, 1);
+    cairo_paint(c->cr);
+    cairo_scale(c->cr, PNG_SCALE, PNG_SCALE);
+    cairo_set_line_join(c->cr, CAIRO_LINE_JOIN_ROUND);
     return CM_OK;
 }
 
 static void set_colour(canvas *c, unsigned colour, double opacity)
 {
-    c->cairo.set_source_rgba(c->cr, (colour >> 16 & 255) / 255.0, (colour >> 8 & 255) / 255.0,
-                             (colour & 255) / 255.0, opacity);
+    cairo_set_source_rgba(c->cr, (colour >> 16 & 255) / 255.0, (colour >> 8 & 255) / 255.0,
+                          (colour & 255) / 255.0, opacity);
 }
 
 static void trace(canvas *c, const canvas_point *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (i == 0)
-            c->cairo.move_to(c->cr, p[i].x, p[i].y);
+            cairo_move_to(c->cr, p[i].x, p[i].y);
         else
-            c->cairo.line_to(c->cr, p[i].x, p[i].y);
+            cairo_line_to(c->cr, p[i].x, p[i].y);
     }
 }
 
 static void write_cairo(canvas *c, const canvas_text *s, const char *text)
 {
-    double extents[6]; /* x_bearing, y_bearing, width, height, x_advance, y_advance */
+    cairo_text_extents_t extents;
 
-    c->cairo.save(c->cr);
-    c->cairo.select_font_face(c->cr, "sans-serif", 0, s->bold ? CAIRO_BOLD : 0);
-    c->cairo.set_font_size(c->cr, s->size);
+    cairo_save(c->cr);
+    cairo_select_font_face(c->cr, "sans-serif", CAIRO_FONT_SLANT_NORMAL,
+                           s->bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
+    cairo_set_font_size(c->cr, s->size);
     set_colour(c, s->colour, 1);
-    c->cairo.translate(c->cr, s->x, s->y);
-    c->cairo.rotate(c->cr, s->angle * M_PI / 180);
-    c->cairo.text_extents(c->cr, text, extents);
-    c->cairo.move_to(c->cr, -extents[4] * s->anchor / 2, 0);
-    c->cairo.show_text(c->cr, text);
-    c->cairo.restore(c->cr);
+    cairo_translate(c->cr, s->x, s->y);
+    cairo_rotate(c->cr, s->angle * M_PI / 180);
+    cairo_text_extents(c->cr, text, &extents);
+    cairo_move_to(c->cr, -extents.x_advance * s->anchor / 2, 0);
+    cairo_show_text(c->cr, text);
+    cairo_restore(c->cr);
 }
 
 /* ---- SVG ----------------------------------------------------------------------------------- */
@@ -239,10 +156,9 @@ static void write_svg(canvas *c, const canvas_text *s, const char *text)
 static int release(canvas *c, int rc)
 {
     if (c->cr != NULL)
-        c->cairo.destroy(c->cr);
+        cairo_destroy(c->cr);
     if (c->surface != NULL)
-        c->cairo.surface_destroy(c->surface);
-    /* The library stays loaded: font caches of its own live until the process ends. */
+        cairo_surface_destroy(c->surface);
     if (c->svg != NULL && !c->inlined)
         fclose(c->svg);
     free(c->path);
@@ -302,10 +218,10 @@ void canvas_line(canvas *c, const canvas_point *p, size_t n, double width, doubl
         return;
     }
     set_colour(c, colour, 1);
-    c->cairo.set_line_width(c->cr, width);
-    c->cairo.set_dash(c->cr, &dash, dash > 0 ? 1 : 0, 0);
+    cairo_set_line_width(c->cr, width);
+    cairo_set_dash(c->cr, &dash, dash > 0 ? 1 : 0, 0);
     trace(c, p, n);
-    c->cairo.stroke(c->cr);
+    cairo_stroke(c->cr);
 }
 
 void canvas_area(canvas *c, const canvas_point *p, size_t n, double opacity, unsigned colour)
@@ -318,8 +234,8 @@ void canvas_area(canvas *c, const canvas_point *p, size_t n, double opacity, uns
     }
     set_colour(c, colour, opacity);
     trace(c, p, n);
-    c->cairo.close_path(c->cr);
-    c->cairo.fill(c->cr);
+    cairo_close_path(c->cr);
+    cairo_fill(c->cr);
 }
 
 void canvas_boxes(canvas *c, const canvas_box *box, size_t n, double opacity, unsigned colour)
@@ -336,9 +252,9 @@ void canvas_boxes(canvas *c, const canvas_box *box, size_t n, double opacity, un
         canvas_point p[] = {
             {box[i].x, box[i].y}, {right, box[i].y}, {right, bottom}, {box[i].x, bottom}};
         trace(c, p, 4);
-        c->cairo.close_path(c->cr);
+        cairo_close_path(c->cr);
     }
-    c->cairo.fill(c->cr);
+    cairo_fill(c->cr);
 }
 
 void canvas_write(canvas *c, const canvas_text *style, const char *text)
@@ -365,12 +281,12 @@ int canvas_finish(canvas *c, cm_error *err)
     } else {
         /* The library has one word for every failure of a write; errno tells a full disk. */
         errno = 0;
-        int status = c->cairo.surface_write_to_png(c->surface, c->path);
-        if (status != 0 && errno != 0)
+        cairo_status_t status = cairo_surface_write_to_png(c->surface, c->path);
+        if (status != CAIRO_STATUS_SUCCESS && errno != 0)
             rc = cm_fail_errno(err, errno, "%s: cannot be written", c->path);
-        else if (status != 0)
+        else if (status != CAIRO_STATUS_SUCCESS)
             rc = cm_fail(err, CM_EIO, "%s: cannot be written: %s", c->path,
-                         c->cairo.status_to_string(status));
+                         cairo_status_to_string(status));
     }
     return release(c, rc);
 }

@@ -1,7 +1,6 @@
 /*
  * A drawing surface with three ways out: SVG files, written here, SVG inside a page,
- * and PNG through the cairo library, which is looked up at run time so that nothing
- * else needs it.  Coordinates are pixels from the upper left corner; colours are
+ * and PNG through the cairo library.  Coordinates are pixels from the upper left corner; colours are
  * 0xRRGGBB.  Inside a page a colour is a class, fRRGGBB or sRRGGBB for filling and
  * stroking, so that the page's style can hold a dark counterpart for each.
  */
@@ -39,7 +38,7 @@ typedef struct canvas_text {
     unsigned colour;
 } canvas_text;
 
-/* PATH ends in .svg or .png.  CM_EUNSUPPORTED for .png where cairo is not installed. */
+/* PATH ends in .svg or .png. */
 int canvas_create(const char *path, unsigned width, unsigned height, canvas **out, cm_error *err);
 
 /*

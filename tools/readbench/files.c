@@ -62,7 +62,7 @@ static int write_config(const readbench_run *run, size_t only, const char *folde
 }
 
 static int write_session(const readbench_run *run, size_t i, const char *folder, bool alone,
-                         char **note, cm_error *err)
+                         cm_error *err)
 {
     static const struct {
         const char *name;
@@ -84,15 +84,15 @@ static int write_session(const readbench_run *run, size_t i, const char *folder,
         rc = write_config(run, i, folder, err);
     /* After the numbers: a disk that fills up costs a picture rather than them. */
     for (const readbench_plot *p = READBENCH_PLOTS; p->name && rc == CM_OK; p++)
-        rc = plot_write(p, s, folder, note, err);
-    readbench_page page = {.run = run, .session = i, .alone = alone, .pngs = *note == NULL};
+        rc = plot_write(p, s, folder, err);
+    readbench_page page = {.run = run, .session = i, .alone = alone};
     /* Last: who sees the page finds all that it links to. */
     return rc == CM_OK
                ? readbench_file_write(folder, "report.html", readbench_session_page, &page, err)
                : rc;
 }
 
-static int write_below(const readbench_run *run, size_t i, char **note, cm_error *err)
+static int write_below(const readbench_run *run, size_t i, cm_error *err)
 {
     char name[256];
     char *folder = readbench_file_path(
@@ -100,29 +100,28 @@ static int write_below(const readbench_run *run, size_t i, char **note, cm_error
     if (folder == NULL)
         return CM_ENOMEM;
     int rc = mkdir(folder, 0777) == 0
-                 ? write_session(run, i, folder, false, note, err)
+                 ? write_session(run, i, folder, false, err)
                  : cm_fail_errno(err, errno, "%s: this folder cannot be made", folder);
     free(folder);
     return rc;
 }
 
-int readbench_write_files(const readbench_run *run, char **note, cm_error *err)
+int readbench_write_files(const readbench_run *run, cm_error *err)
 {
     const cm_readbench_report *r = run->report;
     int rc = CM_OK;
 
-    *note = NULL;
     if (r->nsessions == 1)
-        return write_session(run, 0, run->out, true, note, err);
+        return write_session(run, 0, run->out, true, err);
     for (size_t i = 0; i < r->nsessions && rc == CM_OK; i++)
-        rc = write_below(run, i, note, err);
+        rc = write_below(run, i, err);
     if (rc == CM_OK)
         rc = write_summary(run, SIZE_MAX, run->out, err);
     if (rc == CM_OK)
         rc = write_config(run, SIZE_MAX, run->out, err);
     for (const readbench_comparison *p = READBENCH_COMPARISONS; p->name && rc == CM_OK; p++)
-        rc = plot_comparison_write(p, r, run->out, note, err);
-    readbench_page page = {.run = run, .pngs = *note == NULL};
+        rc = plot_comparison_write(p, r, run->out, err);
+    readbench_page page = {.run = run};
     if (rc == CM_OK)
         rc = readbench_file_write(run->out, "report.html", readbench_index_page, &page, err);
     return rc;

@@ -58,7 +58,6 @@ static int write_trace(const readbench_run *run, const char *path, cm_error *err
 static int tell(int status, readbench_run *run, const cm_common_options *common)
 {
     cm_error err = {0};
-    char *note = NULL;
     int exit_status = cm_tool_exit_status(status), rc = CM_OK;
     bool measured = run->report->nsessions > 0;
 
@@ -66,14 +65,11 @@ static int tell(int status, readbench_run *run, const cm_common_options *common)
     if (run->out && !measured)
         run->out = NULL;
     if (run->out) {
-        rc = readbench_write_files(run, &note, &err);
+        rc = readbench_write_files(run, &err);
         if (rc != CM_OK) {
             cm_say(READBENCH.name, "%s", err.text);
             run->out = NULL; /* there is no report to point to */
         }
-        if (note && common->verbosity >= 0)
-            cm_say(READBENCH.name, "%s", note);
-        free(note);
     }
     if (run->trace && measured) {
         int traced = write_trace(run, run->trace, &err);

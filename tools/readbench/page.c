@@ -210,7 +210,7 @@ static int page_plots(const cm_readbench_session *s, FILE *to, cm_error *err)
     return rc;
 }
 
-static void page_files(const cm_readbench_session *s, bool alone, bool pngs, FILE *to)
+static void page_files(const cm_readbench_session *s, bool alone, FILE *to)
 {
     static const char *const FILES[] = {"summary.json", "summary.yaml", "config.yaml",
                                         "batches.csv",  "events.log",   "events_workers.log",
@@ -222,12 +222,9 @@ static void page_files(const cm_readbench_session *s, bool alone, bool pngs, FIL
         fprintf(to, "<li><a href=\"%s\">%s</a></li>\n", FILES[i], FILES[i]);
     if (s->nlogged > 0)
         fputs("<li><a href=\"samples.csv\">samples.csv</a></li>\n", to);
-    for (const readbench_plot *p = READBENCH_PLOTS; p->name; p++) {
-        fprintf(to, "<li><a href=\"%s.svg\">%s.svg</a>", p->name, p->name);
-        if (pngs)
-            fprintf(to, ", <a href=\"%s.png\">png</a>", p->name);
-        fputs("</li>\n", to);
-    }
+    for (const readbench_plot *p = READBENCH_PLOTS; p->name; p++)
+        fprintf(to, "<li><a href=\"%s.svg\">%s.svg</a>, <a href=\"%s.png\">png</a></li>\n", p->name,
+                p->name, p->name);
     fputs("</ul></section>\n", to);
 }
 
@@ -259,7 +256,7 @@ int readbench_session_page(const void *context, FILE *to, cm_error *err)
     page_predicted(s, to);
     page_sample(s, to);
     page_settings(s, to);
-    page_files(s, page->alone, page->pngs, to);
+    page_files(s, page->alone, to);
     page_end(page->run, to);
     return rc;
 }

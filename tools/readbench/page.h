@@ -11,7 +11,6 @@ typedef struct readbench_page {
     const readbench_run *run;
     size_t session; /* of a page of one */
     bool alone;     /* no page above it */
-    bool pngs;      /* were written beside it */
 } readbench_page;
 
 /* CONTEXT is a readbench_page. */

@@ -81,7 +81,7 @@ unsigned plot_timeline_height(const cm_readbench_session *s, bool narrow);
 
 /* NAME.svg and NAME.png in FOLDER.  *NOTE gets the reason when PNGs cannot be made; it is then kept. */
 int plot_write(const readbench_plot *plot, const cm_readbench_session *s, const char *folder,
-               char **note, cm_error *err);
+               cm_error *err);
 /* Both renderings into a page. */
 int plot_inline(const readbench_plot *plot, const cm_readbench_session *s, FILE *to, cm_error *err);
 
@@ -94,7 +94,7 @@ typedef struct readbench_comparison {
 
 extern const readbench_comparison READBENCH_COMPARISONS[]; /* a row without a name ends */
 int plot_comparison_write(const readbench_comparison *plot, const cm_readbench_report *r,
-                          const char *folder, char **note, cm_error *err);
+                          const char *folder, cm_error *err);
 int plot_comparison_inline(const readbench_comparison *plot, const cm_readbench_report *r, FILE *to,
                            cm_error *err);
 
@@ -115,8 +115,6 @@ int plot_begin_picture(plot_picture *f, const char *folder, const char *name, co
                        unsigned height, cm_error *err);
 /* RC is what drawing came to; frees what F holds. */
 int plot_end_picture(plot_picture *f, int rc, cm_error *err);
-/* Without the cairo library there are no PNGs: that is told once, in *NOTE, and is no failure. */
-int plot_missing_cairo(int rc, char **note, const cm_error *e, cm_error *err);
 /* The frame of a plot of HEIGHT whose upper HEAD pixels are taken. */
 plot plot_frame(canvas *c, bool narrow, unsigned height, double head);
 

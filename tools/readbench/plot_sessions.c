@@ -92,18 +92,15 @@ const readbench_comparison READBENCH_COMPARISONS[] = {
 };
 
 int plot_comparison_write(const readbench_comparison *plot_of, const cm_readbench_report *r,
-                          const char *folder, char **note, cm_error *err)
+                          const char *folder, cm_error *err)
 {
     int rc = CM_OK;
 
     for (size_t i = 0; i < 2 && rc == CM_OK; i++) {
         plot_picture f = {NULL};
-        cm_error e = {0};
         char title[96];
-        if (i == 1 && *note)
-            break;
         unsigned height = height_of(r) + PLOT_TITLE;
-        rc = plot_begin_picture(&f, folder, plot_of->name, PLOT_SUFFIX[i], height, &e);
+        rc = plot_begin_picture(&f, folder, plot_of->name, PLOT_SUFFIX[i], height, err);
         if (rc == CM_OK) {
             plot p = plot_frame(f.c, false, height, PLOT_TITLE);
             canvas_text style = {.x = 4, .y = 22, .size = 17, .bold = true, .colour = INK};
@@ -112,9 +109,7 @@ int plot_comparison_write(const readbench_comparison *plot_of, const cm_readbenc
             canvas_write(f.c, &style, title);
             plot_of->draw(&p, r);
         }
-        rc = plot_end_picture(&f, rc, &e);
-        if (rc != CM_OK)
-            rc = plot_missing_cairo(rc, note, &e, err);
+        rc = plot_end_picture(&f, rc, err);
     }
     return rc;
 }

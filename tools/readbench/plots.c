@@ -63,19 +63,6 @@ static void draw_title(const plot *p, const char *title, const cm_readbench_sess
     canvas_write(p->c, &style, text);
 }
 
-int plot_missing_cairo(int rc, char **note, const cm_error *e, cm_error *err)
-{
-    if (rc != CM_EUNSUPPORTED) {
-        if (err)
-            *err = *e;
-        return rc;
-    }
-    *note = cm_strdup("the PNG files are left out: they need the cairo library (Debian package "
-                      "libcairo2), which is not installed",
-                      err);
-    return *note ? CM_OK : CM_ENOMEM;
-}
-
 int plot_begin_picture(plot_picture *f, const char *folder, const char *name, const char *suffix,
                        unsigned height, cm_error *err)
 {
@@ -109,25 +96,20 @@ int plot_end_picture(plot_picture *f, int rc, cm_error *err)
 }
 
 int plot_write(const readbench_plot *r, const cm_readbench_session *s, const char *folder,
-               char **note, cm_error *err)
+               cm_error *err)
 {
     int rc = CM_OK;
 
     for (size_t i = 0; i < 2 && rc == CM_OK; i++) {
         plot_picture f = {NULL};
-        cm_error e = {0};
-        if (i == 1 && *note)
-            break;
         unsigned height = height_of(r, s, false) + PLOT_TITLE;
-        rc = plot_begin_picture(&f, folder, r->name, PLOT_SUFFIX[i], height, &e);
+        rc = plot_begin_picture(&f, folder, r->name, PLOT_SUFFIX[i], height, err);
         if (rc == CM_OK) {
             plot p = plot_frame(f.c, false, height, PLOT_TITLE);
             draw_title(&p, r->title, s);
-            rc = r->draw(&p, s, &e);
+            rc = r->draw(&p, s, err);
         }
-        rc = plot_end_picture(&f, rc, &e);
-        if (rc != CM_OK)
-            rc = plot_missing_cairo(rc, note, &e, err);
+        rc = plot_end_picture(&f, rc, err);
     }
     return rc;
 }

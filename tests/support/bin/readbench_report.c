@@ -521,7 +521,6 @@ int main(int argc, char **argv)
     const plan *p = PLANS;
     const char *name = argc > 1 ? argv[1] : "";
     bool json = argc > 2 && strcmp(argv[2], "--json") == 0;
-    char *note = NULL;
 
     while (p < PLANS + sizeof(PLANS) / sizeof(PLANS[0]) && strcmp(p->name, name) != 0)
         p++;
@@ -540,15 +539,12 @@ int main(int argc, char **argv)
         rc = readbench_out_create(argv[2 + json], &out, &err);
         run.out = out;
         if (rc == CM_OK)
-            rc = readbench_write_files(&run, &note, &err);
+            rc = readbench_write_files(&run, &err);
     }
     if (rc == CM_OK)
         rc = json ? readbench_print_json(&run, &err) : readbench_print(&run, &common, stdout, &err);
     if (rc != CM_OK)
         fprintf(stderr, "readbench_report: %s\n", err.text);
-    if (note)
-        fprintf(stderr, "readbench_report: %s\n", note);
-    free(note);
     free(out);
     cm_readbench_report_release(&report);
     return cm_tool_finish(&READBENCH, cm_tool_exit_status(rc));
