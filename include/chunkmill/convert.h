@@ -102,8 +102,9 @@ typedef struct cm_stage_time { /* seconds of all workers together */
 typedef struct cm_convert_report {
     char *input_format; /* "NetCDF-4", ... */
     char *output;
-    bool resumable; /* stopped half-way: resume finishes what is there */
-    bool written;   /* false: dry run or check */
+    bool resumable;  /* stopped half-way: resume finishes what is there */
+    bool written;    /* the store is complete, whatever went wrong after that */
+    bool unverified; /* it is, and its verification was asked for and did not come to an end */
     cm_convert_variable *variable;
     size_t nvariables;
     char **warning; /* sentences a user should read */

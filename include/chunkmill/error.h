@@ -33,6 +33,7 @@ typedef enum cm_status {
 
 typedef struct cm_error {
     cm_status status;
+    int placed; /* the text begins with the file or store that it is about */
     char text[1024];
 } cm_error;
 
@@ -50,6 +51,15 @@ int cm_fail_errno(cm_error *err, int errnum, const char *format, ...)
 
 /* Puts "CONTEXT: " in front of the text.  Does nothing when ERR is NULL. */
 void cm_error_prefix(cm_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Adds to the end of the text, which goes on being about what it was about. */
+void cm_error_suffix(cm_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * The text is about PLACE, a file or a store, and begins with it, unless a call further
+ * down has said already which one it is about.  Does nothing when ERR or PLACE is NULL.
+ */
+void cm_error_place(cm_error *err, const char *place);
 
 /* A short name of STATUS for machines: "not-found", "format", ... */
 const char *cm_status_name(cm_status status);

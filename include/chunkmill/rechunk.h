@@ -82,7 +82,8 @@ typedef struct cm_rechunk_array {
 typedef struct cm_rechunk_report {
     int zarr_format_before, zarr_format_after;
     char *target;
-    bool written;
+    bool written;    /* the target is complete, whatever went wrong after that */
+    bool unverified; /* it is, and its verification was asked for and did not come to an end */
     bool resumable;
     cm_rechunk_array *array;
     size_t narrays;

@@ -22,6 +22,7 @@ int cm_fail(cm_error *err, cm_status status, const char *format, ...)
         va_end(args);
         set_text(err, text);
         err->status = status;
+        err->placed = 0;
     }
     return status;
 }
@@ -58,6 +59,7 @@ int cm_fail_errno(cm_error *err, int errnum, const char *format, ...)
         const size_t room = sizeof err->text - strlen(why) - 3;
         snprintf(err->text, sizeof err->text, "%.*s: %s", (int)room, text, why);
         err->status = status;
+        err->placed = 0;
     }
     return status;
 }
@@ -75,6 +77,32 @@ void cm_error_prefix(cm_error *err, const char *format, ...)
     char whole[2 * sizeof err->text + 2];
     snprintf(whole, sizeof whole, "%s: %s", text, err->text);
     set_text(err, whole);
+}
+
+void cm_error_suffix(cm_error *err, const char *format, ...)
+{
+    if (!err)
+        return;
+    char more[sizeof err->text];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(more, sizeof more, format, args);
+    va_end(args);
+    /* What is added is short, and says what to do: of a text too long the middle goes. */
+    const size_t length = n < 0 ? 0 : strlen(more), room = sizeof err->text - 1 - length;
+    size_t at = strlen(err->text);
+    at = at < room ? at : room;
+    memcpy(err->text + at, more, length + 1);
+}
+
+void cm_error_place(cm_error *err, const char *place)
+{
+    if (!err || !place || err->placed)
+        return;
+    const size_t n = strlen(place);
+    if (strncmp(err->text, place, n) != 0 || err->text[n] != ':')
+        cm_error_prefix(err, "%s", place);
+    err->placed = 1;
 }
 
 const char *cm_status_name(cm_status status)

@@ -44,6 +44,7 @@ static int decode(chunk_read *r, const uint64_t *coord, const cm_fetch *fetch, c
         char text[CM_MAX_RANK * 21 + 2];
         cm_error_prefix(err, "array %s: chunk %s", a->name[0] ? a->name : "/",
                         cm_coord_text(a->rank, coord, text, sizeof text));
+        cm_error_place(err, a->place);
     }
     return rc;
 }

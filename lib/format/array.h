@@ -72,7 +72,8 @@ typedef struct cm_array_ops {
 
 struct cm_array {
     const cm_array_ops *ops;
-    char *name; /* full path in its file or store, without a leading '/': "group/tas" */
+    char *name;        /* full path in its file or store, without a leading '/': "group/tas" */
+    const char *place; /* that file or store, for messages, which outlives it; or NULL */
     cm_dtype dtype;
     unsigned rank;
     uint64_t shape[CM_MAX_RANK];

@@ -4,9 +4,11 @@
  * The options say what the store should hold (variables, names, subset, types),
  * as they do for a conversion; its chunks and codecs are its own affair.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fileurl.h"
 #include "job/job.h"
 #include "job/output.h"
 
@@ -42,15 +44,15 @@ static int adopt_layouts(cm_job *job, cm_store *store, int *zarr_format, cm_erro
 
 int cm_job_check(cm_job *job, int *zarr_format, cm_error *err)
 {
-    const char *path = job->options->output;
+    char *path = NULL;
     cm_store *store = NULL, *nowhere = NULL;
-    if (strncmp(path, "file://", 7) == 0)
-        path += 7;
-    int rc = cm_store_open_dir(path, false, &store, err);
+    int rc = cm_fileurl_path(job->options->output, &path, err);
+    if (rc == CM_OK)
+        rc = cm_store_open_dir(path, false, &store, err);
     if (rc == CM_OK)
         rc = adopt_layouts(job, store, zarr_format, err);
-    if (rc != CM_OK)
-        cm_error_prefix(err, "%s", path);
+    if (rc != CM_OK && path != NULL)
+        cm_error_place(err, path);
     if (rc == CM_OK)
         rc = cm_job_describe(job, err);
     if (rc == CM_OK)
@@ -69,5 +71,6 @@ int cm_job_check(cm_job *job, int *zarr_format, cm_error *err)
     }
     cm_store_free(nowhere);
     cm_store_free(store);
+    free(path);
     return rc;
 }

@@ -330,7 +330,7 @@ static int open_input(cm_calc *c, input *in, cm_error *err)
     if (rc == CM_OK) {
         rc = cm_zarr_open(in->store, &in->tree, err);
         if (rc != CM_OK)
-            cm_error_prefix(err, "%s", in->at.path);
+            cm_error_place(err, in->at.path);
     }
     return rc == CM_OK ? describe_zarr(c, in, err) : rc;
 }

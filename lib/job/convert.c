@@ -187,7 +187,10 @@ static uint64_t written_objects(const cm_job *job)
 static int on_skip(void *context, uint64_t chunk, cm_error *err)
 {
     const cm_job_var *v = context;
-    return cm_journal_skip(v->journal, v->index, chunk, err);
+    int rc = cm_journal_skip(v->journal, v->index, chunk, err);
+    if (rc != CM_OK)
+        cm_error_place(err, v->output);
+    return rc;
 }
 
 /* A run that was stopped goes on where its journal says; any other begins one. */
@@ -211,6 +214,7 @@ static int open_journal(cm_job *job, cm_output *out, cm_journal **journal, cm_er
                          (unsigned long long)done);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
         job->var[i].journal = *journal;
+        job->var[i].output = out->path;
         job->var[i].index = i;
     }
     for (size_t i = 0, k = 0; rc == CM_OK && i < job->nvars; i++) {
@@ -228,7 +232,7 @@ static int write_described(cm_job *job, cm_output *out, cm_error *err)
     int rc = write_metadata(job, out->store, err);
     cm_store_counts after = cm_store_count(out->store);
     if (rc != CM_OK)
-        cm_error_prefix(err, "%s", out->path);
+        cm_error_place(err, out->path);
     job->report->nobjects = written_objects(job) + after.nput - before.nput;
     job->report->stored_nbytes = written_nbytes(job) + after.put_nbytes - before.put_nbytes;
     return rc;
@@ -240,6 +244,8 @@ static int write_store(cm_job *job, cm_output *out, cm_error *err)
     uint64_t foreign;
     bool planned = out->store != NULL;
     int rc = cm_output_begin(out, &foreign, err);
+    if (rc != CM_OK)
+        cm_error_place(err, out->path);
     if (rc == CM_OK && foreign > 0)
         rc = cm_job_warn(job, err, "%llu files in %s are not the old store's and were left",
                          (unsigned long long)foreign, out->path);
@@ -251,6 +257,8 @@ static int write_store(cm_job *job, cm_output *out, cm_error *err)
         rc = move_all(job, err);
     if (rc == CM_OK)
         rc = write_described(job, out, err);
+    /* From here on the store is finished work, and stays whatever fails. */
+    job->report->written = rc == CM_OK;
     cm_journal_close(journal, rc == CM_OK);
     return rc == CM_OK ? warn_of_data(job, err) : rc;
 }
@@ -290,28 +298,28 @@ static int dry_run(cm_job *job, cm_error *err)
     return rc;
 }
 
-/* What went wrong on the way in is the input's; what already names a file is left alone. */
+/* What is not said to be the output's is the input's. */
 static void name_file(cm_error *err, const char *input, const char *output)
 {
-    if (err == NULL || strstr(err->text, input) != NULL ||
-        (output != NULL && strstr(err->text, output) != NULL))
-        return;
-    cm_error_prefix(err, "%s", input);
+    size_t n = output == NULL ? 0 : strlen(output);
+    bool is_outputs = err != NULL && n > 0 && strncmp(err->text, output, n) == 0 &&
+                      (err->text[n] == ':' || err->text[n] == '/');
+    if (!is_outputs)
+        cm_error_place(err, input);
 }
 
-/* An input that libnetcdf cannot read is damaged where this project saw nothing: its store is not left to be trusted. */
+/* The store is complete, and may be all that a long run has to show: that it cannot be verified is said, and it stays. */
 static int verify_written(cm_job *job, cm_output *out, cm_error *err)
 {
-    uint64_t start = cm_now_ns(), foreign;
+    uint64_t start = cm_now_ns();
     int rc = cm_job_verify(job, out->store, err);
     job->report->verify_seconds = (double)(cm_now_ns() - start) * 1e-9;
-    if (rc != CM_EFORMAT && rc != CM_EIO)
+    job->report->unverified = rc != CM_OK && rc != CM_EDIFFER;
+    if (!job->report->unverified || rc == CM_ECANCELED)
         return rc;
-    cm_zarr_erase(out->store, &foreign, NULL);
-    if (out->made)
-        rmdir(out->path);
-    job->report->written = false;
-    return cm_fail(err, rc, "%s; what was made of it is removed", err == NULL ? "" : err->text);
+    name_file(err, job->path, out->path);
+    cm_error_prefix(err, "%s: written, but not verified", out->path);
+    return rc;
 }
 
 static int convert(cm_job *job, cm_output *out, cm_error *err)
@@ -332,12 +340,11 @@ static int convert(cm_job *job, cm_output *out, cm_error *err)
     /* What can be finished is left to be finished; everything else is removed. */
     r->resumable = (rc == CM_ECANCELED || rc == CM_ENOSPC) && cm_journal_exists(out->path);
     if (rc == CM_ENOSPC && r->resumable)
-        cm_fail(err, rc, "%s; --resume goes on when there is room", err == NULL ? "" : err->text);
-    if (rc != CM_OK && begun && !r->resumable && !out->resumes)
+        cm_error_suffix(err, "; --resume goes on when there is room");
+    if (rc != CM_OK && begun && !r->written && !r->resumable && !out->resumes)
         discard(job, out);
     if (rc != CM_OK)
         return rc;
-    r->written = true;
     r->seconds += (double)(cm_now_ns() - start) * 1e-9;
     rc = cm_job_report(job, true, err);
     return rc == CM_OK && job->options->verify != CM_VERIFY_NONE ? verify_written(job, out, err)

@@ -172,8 +172,8 @@ int cm_digest_store(const char *path, unsigned nthreads, uint64_t memory, cm_mon
     }
     if (rc == CM_OK && w.nfound == 0 && w.node[0] != '\0')
         rc = cm_fail(err, CM_ENOTFOUND, "%s: has no array %s", at.path, w.node);
-    else if (rc != CM_OK && err != NULL && at.path != NULL && strstr(err->text, at.path) == NULL)
-        cm_error_prefix(err, "%s", at.path);
+    else if (rc != CM_OK)
+        cm_error_place(err, at.path);
     cm_monitor_phase(monitor, CM_PHASE_DONE, 0);
     cm_store_path_release(&at);
     return rc;

@@ -46,6 +46,7 @@ typedef struct cm_job_var {
     bool absent; /* the file stores none of it and nothing needs to be written: no transfer */
     cm_zarr_writer *writer;
     struct cm_journal *journal; /* of the job */
+    const char *output;         /* the store's path, for messages */
     size_t index;               /* in the job */
 
     atomic_bool repaired;   /* text that was no UTF-8 has become U+FFFD */

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fileurl.h"
 #include "format/zarr/writer.h"
 #include "job/journal.h"
 
@@ -38,10 +39,10 @@ int cm_output_check(const char *path, bool overwrite, bool resume, cm_output *ou
 {
     struct stat st;
     *out = (cm_output){0};
-    if (strncmp(path, "file://", 7) == 0)
-        path += 7;
-    if ((out->path = cm_strdup(path, err)) == NULL)
-        return CM_ENOMEM;
+    int rc = cm_fileurl_path(path, &out->path, err);
+    if (rc != CM_OK)
+        return rc;
+    path = out->path;
     if (stat(path, &st) != 0)
         return errno == ENOENT ? CM_OK : cm_fail_errno(err, errno, "%s", path);
     if (!S_ISDIR(st.st_mode))
@@ -54,7 +55,7 @@ int cm_output_check(const char *path, bool overwrite, bool resume, cm_output *ou
         return cm_fail(err, CM_EEXIST, "%s: exists; %s", path,
                        begun ? "--resume finishes it, --overwrite begins again"
                              : "--overwrite replaces it");
-    int rc = cm_store_open_dir(path, false, &out->store, err);
+    rc = cm_store_open_dir(path, false, &out->store, err);
     out->resumes = resume;
     if (rc == CM_OK && !begun && !is_zarr(out->store) && !is_empty(out->store))
         rc =

@@ -178,8 +178,10 @@ static void find_main(void *context, unsigned index)
            (lo = atomic_fetch_add(&s->next, SHARE)) < s->outer.nchunks)
         for (uint64_t i = lo; i < lo + SHARE && i < s->outer.nchunks && rc == CM_OK; i++)
             rc = ask(&f, i, &f.err);
-    if (rc != CM_OK)
+    if (rc != CM_OK) {
         atomic_store(&s->failed, true);
+        cm_error_place(&f.err, cm_store_name(s->store));
+    }
     give(&f, rc);
     cm_buf_release(&f.index);
     free(f.entry);

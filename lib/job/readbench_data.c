@@ -70,7 +70,7 @@ static int open_array(cm_bench_data *d, size_t i, cm_error *err)
     } else {
         rc = cm_zarr_array_open(&d->tree, &d->tree.node[i], d->index_nbytes, &a, err);
         if (rc != CM_OK)
-            cm_error_prefix(err, "%s", d->path);
+            cm_error_place(err, d->path);
     }
     if (rc != CM_OK)
         return rc;
@@ -197,7 +197,7 @@ static int open_zarr(const cm_readbench_options *o, const cm_bench_setting *s, c
     if (rc == CM_OK) {
         rc = cm_zarr_open(d->store, &d->tree, err);
         if (rc != CM_OK)
-            cm_error_prefix(err, "%s", d->path);
+            cm_error_place(err, d->path);
     }
     return rc;
 }

@@ -130,7 +130,10 @@ static int fingerprint(const cm_re_job *job, cm_json **out, cm_error *err)
 static int on_skip(void *context, uint64_t chunk, cm_error *err)
 {
     const cm_re_array *a = context;
-    return cm_journal_skip(a->journal, a->index, chunk, err);
+    int rc = cm_journal_skip(a->journal, a->index, chunk, err);
+    if (rc != CM_OK)
+        cm_error_place(err, a->target);
+    return rc;
 }
 
 static int open_journal(cm_re_job *job, cm_output *out, cm_journal **journal, cm_error *err)
@@ -152,6 +155,7 @@ static int open_journal(cm_re_job *job, cm_output *out, cm_journal **journal, cm
     for (size_t i = 0; rc == CM_OK && i < job->narrays; i++) {
         cm_re_array *a = &job->array[i];
         a->journal = *journal;
+        a->target = out->path;
         a->transfer.on_skip = on_skip;
         a->transfer.on_skip_context = a;
     }
@@ -191,6 +195,8 @@ static int begin(cm_re_job *job, cm_output *out, cm_error *err)
     job->begun = rc == CM_OK;
     if (rc == CM_OK)
         rc = cm_output_begin(out, &foreign, err);
+    if (rc != CM_OK)
+        cm_error_place(err, out->path);
     if (rc == CM_OK && foreign > 0)
         rc = cm_re_warn(job, err, "%llu files in %s are not the old store's and were left",
                         (unsigned long long)foreign, out->path);
@@ -223,21 +229,22 @@ static int write_store(cm_re_job *job, cm_output *out, cm_error *err)
         rc = open_journal(job, out, &journal, err);
     if (rc == CM_OK)
         rc = cm_re_run(job, out->store, err);
-    cm_store_counts before = {0}, after = {0};
     if (rc == CM_OK) {
-        before = cm_store_count(out->store);
+        cm_store_counts before = cm_store_count(out->store);
         rc = cm_re_write_metadata(job, out->store, err);
-        after = cm_store_count(out->store);
+        if (rc != CM_OK)
+            cm_error_place(err, out->path);
+        cm_store_counts after = cm_store_count(out->store);
+        r->nobjects = after.nput - before.nput;
+        r->stored_nbytes = after.put_nbytes - before.put_nbytes;
+        sum_written(job);
     }
-    if (rc == CM_OK)
-        rc = cm_re_into_finish(job->into, job, out->store, err);
+    /* From here on the target is finished work, and stays whatever fails. */
+    r->written = rc == CM_OK;
+    if (rc == CM_OK && (rc = cm_re_into_finish(job->into, job, out->store, err)) != CM_OK)
+        cm_error_place(err, job->into->root);
     cm_journal_close(journal, rc == CM_OK);
-    if (rc != CM_OK)
-        return rc;
-    sum_written(job);
-    r->nobjects += after.nput - before.nput;
-    r->stored_nbytes += after.put_nbytes - before.put_nbytes;
-    return CM_OK;
+    return rc;
 }
 
 static void discard(cm_re_job *job, cm_output *out)
@@ -255,21 +262,6 @@ static void discard(cm_re_job *job, cm_output *out)
     }
     cm_output_discard(out, prefix, n);
     free(prefix);
-}
-
-/* What is complete goes again: the copy of a chunk that cannot be decoded is no copy. */
-static int withdraw(cm_re_job *job, cm_output *out, cm_error *err)
-{
-    uint64_t foreign;
-    int rc = cm_zarr_erase(out->store, &foreign, err);
-    if (rc == CM_OK)
-        rc = cm_re_into_withdraw(job->into, err);
-    if (rc == CM_OK && foreign == 0 && out->made)
-        rmdir(out->path);
-    if (rc == CM_OK)
-        cm_re_into_discard(job->into);
-    job->report->written = rc != CM_OK;
-    return rc;
 }
 
 /* Writers are gone before the store that they write into. */
@@ -294,6 +286,17 @@ static int dry_run(cm_re_job *job, cm_error *err)
     return rc;
 }
 
+/* Errors of formats say which of the two stores they are about. */
+static void name_source(const cm_re_job *job, int rc, cm_error *err)
+{
+    const char *target = job->options->target;
+    size_t n = target == NULL ? 0 : strlen(target);
+    bool is_targets = err != NULL && n > 0 && strncmp(err->text, target, n) == 0 &&
+                      (err->text[n] == ':' || err->text[n] == '/');
+    if (!is_targets && (rc == CM_EFORMAT || rc == CM_EUNSUPPORTED || rc == CM_EIO))
+        cm_error_place(err, job->path);
+}
+
 static int write_and_verify(cm_re_job *job, cm_output *out, cm_error *err)
 {
     cm_rechunk_report *r = job->report;
@@ -303,25 +306,29 @@ static int write_and_verify(cm_re_job *job, cm_output *out, cm_error *err)
     r->resumable = (rc == CM_ECANCELED || rc == CM_ENOSPC) && (job->begun || out->resumes) &&
                    cm_journal_exists(out->path);
     if (rc == CM_ENOSPC && r->resumable)
-        cm_fail(err, rc, "%s; --resume goes on when there is room", err == NULL ? "" : err->text);
-    if (rc != CM_OK && job->begun && !r->resumable && !out->resumes) {
+        cm_error_suffix(err, "; --resume goes on when there is room");
+    if (rc != CM_OK && r->written) {
+        /* Its journal is there: a second run has only the groups above it to do. */
+        r->resumable = true;
+        cm_error_prefix(err, "%s: written, but not yet entered in the store around it",
+                        job->options->target);
+    } else if (rc != CM_OK && job->begun && !r->resumable && !out->resumes) {
         release_writers(job);
         discard(job, out);
         cm_re_into_discard(job->into);
     }
     if (rc != CM_OK)
         return rc;
-    r->written = true;
     r->seconds += (double)(cm_now_ns() - start) * 1e-9;
     rc = cm_re_report(job, true, err);
     start = cm_now_ns();
     if (rc == CM_OK && job->options->verify != CM_VERIFY_NONE)
         rc = cm_re_verify(job, out->store, err);
     r->verify_seconds = (double)(cm_now_ns() - start) * 1e-9;
-    if (rc == CM_EFORMAT) {
-        release_writers(job);
-        if (withdraw(job, out, NULL) == CM_OK && err != NULL)
-            cm_fail(err, rc, "%s; the target is removed again", err->text);
+    r->unverified = rc != CM_OK && rc != CM_EDIFFER;
+    if (r->unverified && rc != CM_ECANCELED) {
+        name_source(job, rc, err);
+        cm_error_prefix(err, "%s: written, but not verified", job->options->target);
     }
     return rc;
 }
@@ -390,16 +397,6 @@ static int find_target(const cm_rechunk_options *o, cm_re_into *into, cm_rechunk
     if (into->zarr_format != 0)
         out->zarr_format = into->zarr_format;
     return CM_OK;
-}
-
-/* Errors of formats say which of the two stores they are about. */
-static void name_source(const cm_re_job *job, int rc, cm_error *err)
-{
-    const char *target = job->options->target;
-    bool names_it = err == NULL || job->path == NULL || strstr(err->text, job->path) != NULL ||
-                    (target != NULL && strstr(err->text, target) != NULL);
-    if (!names_it && (rc == CM_EFORMAT || rc == CM_EUNSUPPORTED || rc == CM_EIO))
-        cm_error_prefix(err, "%s", job->path);
 }
 
 int cm_rechunk(const cm_rechunk_options *asked, cm_rechunk_report *report, cm_error *err)

@@ -47,6 +47,7 @@ typedef struct cm_re_array {
     cm_rechunk_counts planned;
 
     cm_journal *journal;             /* of the job */
+    const char *target;              /* the folder's path, for messages */
     size_t index;                    /* in the job */
     uint64_t ncopied, copied_nbytes; /* objects, where they are copied */
     char *digest;
@@ -95,8 +96,6 @@ int cm_re_into_find(const char *target, cm_re_into *into, cm_error *err);
 int cm_re_into_begin(cm_re_into *into, cm_error *err);
 /* When TARGET, the folder as a store, is complete: groups above it, and consolidated metadata. */
 int cm_re_into_finish(cm_re_into *into, const cm_re_job *job, cm_store *target, cm_error *err);
-/* After what was complete was removed: consolidated metadata list it no more. */
-int cm_re_into_withdraw(cm_re_into *into, cm_error *err);
 /* After the target's folder was removed: those above it that were made. */
 void cm_re_into_discard(cm_re_into *into);
 void cm_re_into_release(cm_re_into *into);

@@ -350,7 +350,7 @@ int cm_re_into_find(const char *target, cm_re_into *into, cm_error *err)
     if (rc == CM_OK && root == 0)
         rc = cm_fail(err, CM_EEXIST, "is there and is no Zarr store");
     if (rc != CM_OK)
-        cm_error_prefix(err, "%s", into->root);
+        cm_error_place(err, into->root);
     return rc;
 }
 
@@ -379,13 +379,6 @@ int cm_re_into_finish(cm_re_into *into, const cm_re_job *job, cm_store *target, 
     if (rc == CM_OK && job->options->durable)
         rc = cm_store_sync(into->store, err);
     return rc;
-}
-
-int cm_re_into_withdraw(cm_re_into *into, cm_error *err)
-{
-    if (into->node == NULL || *into->node == '\0' || into->store == NULL)
-        return CM_OK;
-    return visit_above(into, consolidate, err);
 }
 
 void cm_re_into_discard(cm_re_into *into)

@@ -39,7 +39,7 @@ static int locate(const char *source, char **out, cm_error *err)
     cm_store_path at;
     int rc = cm_store_path_split(source, &at, err);
     if (rc == CM_OK && at.node[0] != '\0' && (rc = cm_key_check(at.node, err)) != CM_OK)
-        cm_error_prefix(err, "%s", at.path);
+        cm_error_place(err, at.path);
     if (rc == CM_OK) {
         *out = cm_asprintf(err, "%s%s%s", at.path, at.node[0] != '\0' ? "/" : "", at.node);
         rc = *out == NULL ? CM_ENOMEM : CM_OK;

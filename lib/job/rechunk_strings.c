@@ -94,7 +94,9 @@ static bool is_empty(const cm_re_array *a, const cm_strings *text)
 static int skip(cm_re_array *a, uint64_t number, cm_error *err)
 {
     int rc = cm_zarr_writer_skip(a->writer, number, err);
-    return rc == CM_OK ? cm_journal_skip(a->journal, a->index, number, err) : rc;
+    if (rc == CM_OK && (rc = cm_journal_skip(a->journal, a->index, number, err)) != CM_OK)
+        cm_error_place(err, a->target);
+    return rc;
 }
 
 static int pass_chunk(cm_re_array *a, uint64_t number, mover *m, cm_error *err)
@@ -134,6 +136,7 @@ static int load_chunk(cm_re_array *a, const uint64_t *coord, mover *m, cm_error 
     if (rc != CM_OK) {
         cm_error_prefix(err, "array %s: chunk %s", a->node->path[0] ? a->node->path : "/",
                         cm_coord_text(source->rank, coord, text, sizeof(text)));
+        cm_error_place(err, source->place);
         return rc;
     }
     m->present = fetch.present;

@@ -210,6 +210,8 @@ int cm_re_verify(cm_re_job *job, cm_store *store, cm_error *err)
     verification v = {.job = job};
     share_caches(&v);
     int rc = cm_zarr_open(store, &v.tree, err);
+    if (rc != CM_OK)
+        cm_error_place(err, cm_store_name(store));
     v.pair = cm_calloc(job->narrays + 1, sizeof(v.pair[0]), err);
     v.of = cm_calloc(job->narrays + 1, sizeof(v.of[0]), err);
     if (rc == CM_OK && (v.pair == NULL || v.of == NULL))

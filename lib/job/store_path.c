@@ -4,18 +4,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/fileurl.h"
 #include "base/mem.h"
 
 int cm_store_path_split(const char *text, cm_store_path *out, cm_error *err)
 {
-    static const char *const remote[] = {"s3://", "https://", "http://"};
     struct stat st;
+    bool is_url;
     *out = (cm_store_path){0};
-    for (size_t i = 0; i < sizeof(remote) / sizeof(remote[0]); i++)
-        if (strncmp(text, remote[i], strlen(remote[i])) == 0)
-            return cm_fail(err, CM_EINVAL, "%s: remote stores are not built yet", text);
-    if (strncmp(text, "file://", 7) == 0)
-        text += 7;
+    int rc = cm_fileurl_strip(text, &text, &is_url, err);
+    if (rc != CM_OK)
+        return rc;
     const char *mark = stat(text, &st) == 0 ? NULL : strstr(text, "::");
     size_t npath = mark == NULL ? strlen(text) : (size_t)(mark - text);
     const char *node = mark == NULL ? "" : mark + 2 + strspn(mark + 2, "/");
@@ -24,7 +23,9 @@ int cm_store_path_split(const char *text, cm_store_path *out, cm_error *err)
         nnode--;
     out->path = cm_asprintf(err, "%.*s", (int)npath, text);
     out->node = cm_asprintf(err, "%.*s", (int)nnode, node);
-    return out->path == NULL || out->node == NULL ? CM_ENOMEM : CM_OK;
+    if (out->path == NULL || out->node == NULL)
+        return CM_ENOMEM;
+    return is_url ? cm_fileurl_decode(out->path, err) : CM_OK;
 }
 
 int cm_store_path_find(const char *text, cm_store_path *out, cm_error *err)

@@ -1,6 +1,6 @@
 /*
  * What a user types for a store, a file, or a part of one: "PATH", "PATH::NODE",
- * "file://PATH".  A path that exists literally wins.
+ * "file:///PATH" (base/fileurl.h).  A path that exists literally wins.
  */
 #ifndef CM_JOB_STORE_PATH_H
 #define CM_JOB_STORE_PATH_H

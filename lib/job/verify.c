@@ -365,6 +365,8 @@ int cm_job_verify(cm_job *job, cm_store *store, cm_error *err)
     ver.full = job->options->verify == CM_VERIFY_FULL || job->options->check;
     pthread_mutex_init(&ver.lock, NULL);
     int rc = cm_zarr_open(store, &tree, err);
+    if (rc != CM_OK)
+        cm_error_place(err, cm_store_name(store));
     if (rc == CM_OK &&
         (ver.subject = cm_calloc(job->nvars > 0 ? job->nvars : 1, sizeof(subject), err)) == NULL)
         rc = CM_ENOMEM;

@@ -259,8 +259,6 @@ static int open_root(const char *path, bool create, int *out, cm_error *err)
 int cm_store_open_dir(const char *path, bool create, cm_store **out, cm_error *err)
 {
     *out = NULL;
-    if (strncmp(path, "file://", 7) == 0)
-        path += strncmp(path, "file://localhost/", 17) == 0 ? 16 : 7;
     if (path[0] == '\0')
         return cm_fail(err, CM_EINVAL, "the path of a store is empty");
     cm_dir_store *dir = cm_calloc(1, sizeof *dir, err);

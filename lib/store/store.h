@@ -20,7 +20,7 @@ typedef struct cm_object_writer cm_object_writer;
 typedef struct cm_object_reader cm_object_reader;
 
 /*
- * A directory, or "file://" and one.  CREATE makes it and its missing parents.
+ * A directory.  CREATE makes it and its missing parents.
  * Opening what is no directory is CM_ENOTFOUND or CM_EFORMAT with a sentence.
  */
 int cm_store_open_dir(const char *path, bool create, cm_store **out, cm_error *err);

@@ -72,3 +72,9 @@ def failmalloc():
 def swapfile():
     """Replaces a file between two openings of it."""
     return preloaded("swapfile")
+
+
+@pytest.fixture(scope="session")
+def failread():
+    """Makes reading fail when the output is complete."""
+    return preloaded("failread")

@@ -4,8 +4,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
+#include "base/fileurl.h"
 #include "print.h"
 #include "progress.h"
 #include "say.h"
@@ -60,12 +60,13 @@ int cm_run_refuse(const cm_tool *tool, const char *format, ...)
 
 int cm_run_refuse_remote(const cm_tool *tool, const cm_list *paths)
 {
-    static const char *const REMOTE[] = {"s3://", "https://", "http://"};
-    for (size_t i = 0; i < paths->n; i++)
-        for (size_t k = 0; k < sizeof(REMOTE) / sizeof(REMOTE[0]); k++)
-            if (strncasecmp(paths->text[i], REMOTE[k], strlen(REMOTE[k])) == 0)
-                return cm_run_refuse(tool, "%s: stores other than folders are not built yet",
-                                     paths->text[i]);
+    for (size_t i = 0; i < paths->n; i++) {
+        const char *path;
+        bool is_url;
+        cm_error err = {0};
+        if (cm_fileurl_strip(paths->text[i], &path, &is_url, &err) != CM_OK)
+            return cm_run_refuse(tool, "%s", err.text);
+    }
     return CM_TOOL_RUN;
 }
 

@@ -19,7 +19,7 @@ char *cm_run_command_line(int argc, char **argv);
 int cm_run_refuse(const cm_tool *tool, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Refuses paths of stores that are not folders.  Returns CM_TOOL_RUN when there is none. */
+/* Refuses URLs of other hosts and schemes.  Returns CM_TOOL_RUN when there is none. */
 int cm_run_refuse_remote(const cm_tool *tool, const cm_list *paths);
 
 /*

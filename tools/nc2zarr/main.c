@@ -9,6 +9,7 @@
 
 #include "../common/run.h"
 #include "../common/say.h"
+#include "base/fileurl.h"
 
 static bool ends_in(const char *name, size_t nbytes, const char *ending)
 {
@@ -21,6 +22,9 @@ static char *default_output(const char *input)
 {
     static const char *const ENDINGS[] = {".nc", ".nc3", ".nc4",  ".cdf", ".netcdf",
                                           ".h5", ".he5", ".hdf5", ".hdf"};
+    bool is_url;
+    if (cm_fileurl_strip(input, &input, &is_url, NULL) != CM_OK)
+        return NULL;
     const char *node = access(input, F_OK) == 0 ? NULL : strstr(input, "::");
     const char *end = node ? node : input + strlen(input);
     const char *name = end;
@@ -36,6 +40,9 @@ static char *default_output(const char *input)
     char *output = NULL;
     if (n > INT_MAX || asprintf(&output, "%.*s.zarr", (int)n, name) < 0)
         return NULL;
+    /* What cannot be decoded is told of the input. */
+    if (is_url)
+        (void)cm_fileurl_decode(output, NULL);
     return output;
 }
 
@@ -107,7 +114,8 @@ static int report(int status, const cm_convert_options *options, const cm_conver
     if (cm_run_stopped(status))
         cm_run_say_stopped(&NC2ZARR, options->output, &state);
     else if (status != CM_OK)
-        cm_say(NC2ZARR.name, "%s", err->text);
+        cm_say(NC2ZARR.name, "%s%s", err->text,
+               r->unverified ? "; nc2zarr --check compares it with the input" : "");
     return exit_status;
 }
 

@@ -7,6 +7,7 @@
 #include "../common/print.h"
 #include "../common/say.h"
 #include "../common/summary.h"
+#include "base/fileurl.h"
 #include "base/number.h"
 
 enum {
@@ -269,9 +270,7 @@ static void print_open(const char *store, const char *group, size_t group_nbytes
 
 static void print_how_to_open(const cm_convert_options *options, const cm_convert_report *r)
 {
-    const char *store = r->output ? r->output : options->output;
-    if (strncmp(store, "file://", 7) == 0)
-        store += 7;
+    char *store = NULL;
     const char *group = NULL; /* of the first variable, where none lies in the root */
     size_t group_nbytes = 0;
     for (size_t i = 0; i < r->nvariables; i++) {
@@ -286,8 +285,12 @@ static void print_how_to_open(const cm_convert_options *options, const cm_conver
             group_nbytes = (size_t)(slash - name);
         }
     }
-    puts("\nOpen it:");
-    print_open(store, group, group_nbytes, !options->no_consolidate);
+    /* It was written to: there is no URL in it that cannot be read. */
+    if (cm_fileurl_path(r->output ? r->output : options->output, &store, NULL) == CM_OK) {
+        puts("\nOpen it:");
+        print_open(store, group, group_nbytes, !options->no_consolidate);
+    }
+    free(store);
 }
 
 void nc2zarr_print_summary(const cm_convert_options *options, const cm_convert_report *report,

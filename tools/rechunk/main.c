@@ -59,7 +59,10 @@ static int report(int status, const cm_rechunk_options *options, const cm_rechun
     if (cm_run_stopped(status))
         cm_run_say_stopped(&RECHUNK, options->target, &state);
     else if (status != CM_OK)
-        cm_say(RECHUNK.name, "%s", err->text);
+        cm_say(RECHUNK.name, "%s%s", err->text,
+               r->unverified ? "; rechunk --digest SOURCE TARGET tells whether both hold the same"
+               : r->resumable && r->written ? "; the same command with --resume finishes that"
+                                            : "");
     return exit_status;
 }
 

@@ -59,6 +59,8 @@ static int load_box(cm_worker *w, const cm_source_piece *p, cm_loaded *out, cm_e
     int rc = source->ops->read_box(source, &box, dst, err);
     cm_worker_stage(w, CM_STAGE_READ, p->transfer, p->number, start);
     w->stats.read_nbytes += cm_box_nelem(&box) * source->dtype.nbytes;
+    if (rc != CM_OK)
+        cm_error_place(err, source->place);
     return rc;
 }
 

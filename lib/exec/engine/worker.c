@@ -124,6 +124,8 @@ int cm_worker_fetch(cm_worker *w, const cm_transfer *t, size_t n, cm_error *err)
     }
     if (t->counts != NULL)
         atomic_fetch_add(&t->counts->fetched, n);
+    if (rc != CM_OK)
+        cm_error_place(err, source->place);
     if (rc != CM_OK || n == 0)
         return rc;
     cm_worker_stage(w, CM_STAGE_READ, t, item->number, start);
@@ -145,6 +147,7 @@ int cm_worker_decode(cm_worker *w, const cm_transfer *t, const cm_fetch_item *it
         cm_grid_coord(&source->grid, item->number, at);
         cm_error_prefix(err, "variable %s: chunk %s", cm_transfer_name(t),
                         cm_coord_text(source->rank, at, text, sizeof(text)));
+        cm_error_place(err, source->place);
     }
     return rc;
 }

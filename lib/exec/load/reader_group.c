@@ -25,8 +25,8 @@ void cm_read_keep_error(cm_read_call *c, int rc)
     if (rc == CM_OK || c->status != CM_OK)
         return;
     c->status = rc;
-    if (c->reader->options.store != NULL)
-        cm_error_prefix(c->err, "%s", c->reader->options.store);
+    cm_error_place(c->err, c->array->place);
+    cm_error_place(c->err, c->reader->options.store);
 }
 
 static void chunk_failed(cm_read_call *c, int rc)

@@ -97,7 +97,7 @@ static int open_data(cm_nc_file *file, cm_io io, cm_error *err)
     uint8_t first;
     rc = cm_source_read(&file->data, 0, &first, 1, err);
     if (rc)
-        cm_error_prefix(err, "%s", file->path);
+        cm_error_place(err, file->path);
     return rc;
 }
 
@@ -118,14 +118,14 @@ static int classify(cm_nc_file *file, bool *is_hdf5, cm_error *err)
     if (!rc)
         return check_end(file, file->classic.data_end, err);
     if (rc != CM_ENOTFOUND) {
-        cm_error_prefix(err, "%s", file->path);
+        cm_error_place(err, file->path);
         return rc;
     }
     rc = cm_h5_super_read(&file->source, &file->super, err);
     if (rc == CM_ENOTFOUND)
         return cm_fail(err, CM_EFORMAT, "%s: is neither NetCDF nor HDF5", file->path);
     if (rc) {
-        cm_error_prefix(err, "%s", file->path);
+        cm_error_place(err, file->path);
         return rc;
     }
     *is_hdf5 = true;
@@ -155,7 +155,7 @@ static int open_hdf5(cm_nc_file *file, const char *real_path, cm_error *err)
         return cm_fail(err, CM_EFORMAT, "%s: HDF5 cannot open it, it is corrupt", file->path);
     int rc = cm_h5_check_groups(file->h5, err);
     if (rc)
-        cm_error_prefix(err, "%s", file->path);
+        cm_error_place(err, file->path);
     return rc;
 }
 

@@ -37,6 +37,7 @@ static int set_names(cm_nc_node *node, const char *group, const char *name, cm_e
         bare = name + sizeof non_coordinate - 1;
     const char *slash = *group ? "/" : "";
     node->var.array.name = cm_asprintf(err, "%s%s%s", group, slash, bare);
+    node->var.array.place = node->file->path;
     if (!node->var.array.name)
         return CM_ENOMEM;
     if (file->h5 < 0)

@@ -33,6 +33,7 @@ int cm_zarr_prefix_chunk(cm_error *err, const cm_zarr_array *z, uint64_t number,
     cm_grid_coord(&z->base.grid, number, coord);
     cm_error_prefix(err, "array %s: chunk %s", display_name(z),
                     cm_coord_text(z->base.rank, coord, text, sizeof text));
+    cm_error_place(err, z->base.place);
     return rc;
 }
 
@@ -393,6 +394,7 @@ int cm_zarr_array_open(const cm_zarr_tree *tree, const cm_zarr_node *node,
         return CM_ENOMEM;
     z->base.ops = &fixed_ops;
     z->store = tree->store;
+    z->base.place = cm_store_name(tree->store);
     pthread_mutex_init(&z->lock, NULL);
     int rc = copy_description(z, node, err);
     if (rc == CM_OK)

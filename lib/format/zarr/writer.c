@@ -36,8 +36,9 @@ static int prefix_chunk(cm_error *err, const cm_zarr_writer *w, uint64_t number,
     uint64_t coord[CM_MAX_RANK];
     char text[CM_MAX_RANK * 21 + 2];
     cm_grid_coord(&w->grid, number, coord);
-    cm_error_prefix(err, "%s: array %s: chunk %s", cm_store_name(w->store), display_name(w),
+    cm_error_prefix(err, "array %s: chunk %s", display_name(w),
                     cm_coord_text(w->grid.rank, coord, text, sizeof text));
+    cm_error_place(err, cm_store_name(w->store));
     return rc;
 }
 

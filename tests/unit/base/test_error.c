@@ -85,9 +85,51 @@ static void test_every_status_has_its_own_name(void **state)
     assert_string_equal(cm_status_name((cm_status)99), "unknown");
 }
 
+static void test_place(void **state)
+{
+    cm_error err = {0};
+    (void)state;
+    cm_error_place(NULL, "a");
+    cm_fail(&err, CM_EIO, "chunk 0");
+    cm_error_place(&err, NULL);
+    assert_string_equal(err.text, "chunk 0");
+    cm_error_place(&err, "in.zarr");
+    assert_string_equal(err.text, "in.zarr: chunk 0");
+    /* The innermost call knows best. */
+    cm_error_place(&err, "out.zarr");
+    assert_string_equal(err.text, "in.zarr: chunk 0");
+    cm_error_prefix(&err, "batch 3");
+    cm_error_place(&err, "out.zarr");
+    cm_error_suffix(&err, "; wait");
+    assert_string_equal(err.text, "batch 3: in.zarr: chunk 0; wait");
+    /* Another error is about nothing yet; what it begins with is not said twice. */
+    cm_fail_errno(&err, ENOENT, "in.zarr");
+    cm_error_place(&err, "in.zarr");
+    assert_string_equal(err.text, "in.zarr: No such file or directory");
+    cm_fail(&err, CM_EIO, "in.zarr2: x");
+    cm_error_place(&err, "in.zarr");
+    assert_string_equal(err.text, "in.zarr: in.zarr2: x");
+}
+
+static void test_suffix_of_a_long_text(void **state)
+{
+    cm_error err = {0};
+    char longer[2 * sizeof err.text];
+    (void)state;
+    memset(longer, 'x', sizeof longer);
+    longer[sizeof longer - 1] = '\0';
+    cm_fail(&err, CM_EIO, "%s", longer);
+    cm_error_suffix(&err, "; do this");
+    assert_int_equal(strlen(err.text), sizeof err.text - 1);
+    assert_string_equal(err.text + sizeof err.text - 1 - strlen("; do this"), "; do this");
+    cm_error_suffix(NULL, "x");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_place),
+        cmocka_unit_test(test_suffix_of_a_long_text),
         cmocka_unit_test(test_fail_fills_and_returns),
         cmocka_unit_test(test_arguments_may_be_the_old_text),
         cmocka_unit_test(test_errno_chooses_the_status),

@@ -250,7 +250,7 @@ static void corrupt_chunks(void **state)
     assert_int_equal(counts.failed_chunks, 2);
     assert_int_equal(counts.decoded, 3);
     assert_int_equal(got[39], 39);
-    if (strncmp(err.text, "made: array a: chunk 1: ", 24) != 0)
+    if (strncmp(err.text, "memory: array a: chunk 1: ", 26) != 0)
         fail_msg("%s", err.text);
     cm_reader_free(r);
     cm_array_free(a);
@@ -292,7 +292,7 @@ static void unreadable_chunk(void **state)
         cm_load_counts counts = {0};
         cm_error err = {0};
         assert_int_equal(cm_reader_box(r, &b.array, &box, NULL, got, &counts, &err), CM_EIO);
-        assert_string_equal(err.text, "made: array a: chunk 2: the disk is gone");
+        assert_string_equal(err.text, "memory: array a: chunk 2: the disk is gone");
         assert_int_equal(counts.failed_chunks, 1);
         assert_int_equal(counts.decoded, 4);
         assert_int_equal(got[39], 39);

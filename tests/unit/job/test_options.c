@@ -109,6 +109,12 @@ static void test_store_paths(void **state)
         {"a::b::c", "a", "b::c", CM_OK},
         {"file:///x/a.zarr", "/x/a.zarr", "", CM_OK},
         {"file:///x/a.zarr::g", "/x/a.zarr", "g", CM_OK},
+        {"file://localhost/x/a.zarr::g/v", "/x/a.zarr", "g/v", CM_OK},
+        {"file:///x/a%20b%3a%3A.zarr::g%20", "/x/a b::.zarr", "g%20", CM_OK},
+        {"file:///x/100%.zarr::g", NULL, NULL, CM_EINVAL},
+        {"file://other/x/a.zarr", NULL, NULL, CM_EINVAL},
+        {"file://a.zarr::g", NULL, NULL, CM_EINVAL},
+        {"gs://bucket/a", NULL, NULL, CM_EINVAL},
         {"s3://bucket/a", NULL, NULL, CM_EINVAL},
         {"https://host/a::g", NULL, NULL, CM_EINVAL},
     };

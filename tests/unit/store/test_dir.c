@@ -80,14 +80,6 @@ static void test_open(void **state)
     assert_int_equal(cm_store_open_dir(path("new/er/store/"), true, &s, &err), CM_OK);
     assert_true(exists("new/er/store"));
     cm_store_free(s);
-    char url[400];
-    snprintf(url, sizeof url, "file://%s", path("new"));
-    assert_int_equal(cm_store_open_dir(url, false, &s, &err), CM_OK);
-    assert_string_equal(cm_store_name(s), url + 7);
-    cm_store_free(s);
-    snprintf(url, sizeof url, "file://localhost%s", path("new"));
-    assert_int_equal(cm_store_open_dir(url, false, &s, &err), CM_OK);
-    cm_store_free(s);
     cm_store_free(NULL);
 }
 
