@@ -115,6 +115,12 @@ $(BUILD)/tests/unit/$(1)/test_%: $(BUILD)/tests/unit/$(1)/test_%.o $(SUPPORT_OBJ
 endef
 $(foreach l,$(LAYERS),$(eval $(call unit_rule,$(l))))
 
+# Those of the programs have all of readbench but its main.
+READBENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard tools/readbench/*.c)))
+$(BUILD)/tests/unit/tools/test_%: $(BUILD)/tests/unit/tools/test_%.o $(READBENCH_OBJ) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+	@echo "  LINK    $@"
+	@$(CC) -o $@ $^ $(shell pkg-config --libs cmocka) $(ALL_LIBS)
+
 $(BUILD)/tests/gpu/test_%: $(BUILD)/tests/gpu/test_%.o $(BUILD)/tests/gpu/kinds.o $(foreach l,$(UNDER_gpu),$(call layer_lib,$(l)))
 	@echo "  LINK    $@"
 	@$(CC) -o $@ $^ $(shell pkg-config --libs cmocka) $(ALL_LIBS)
@@ -146,7 +152,7 @@ $(BUILD)/tests/bin/%: $(BUILD)/tests/support/bin/%.o $(foreach l,$(UNDER_job),$(
 	@$(CC) -o $@ $^ $(ALL_LIBS)
 
 # This one shows what readbench makes of reports: it is that program, but for its main.
-$(BUILD)/tests/bin/readbench_report: $(BUILD)/tests/support/bin/readbench_report.o $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard tools/readbench/*.c))) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+$(BUILD)/tests/bin/readbench_report: $(BUILD)/tests/support/bin/readbench_report.o $(READBENCH_OBJ) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
 	@mkdir -p $(@D)
 	@echo "  LINK    $@"
 	@$(CC) -o $@ $^ $(ALL_LIBS)
@@ -155,7 +161,7 @@ $(BUILD)/tests/bin/readbench_report: $(BUILD)/tests/support/bin/readbench_report
 # reads committed inputs.  Those of the programs need what the programs are made of.
 FUZZ_BIN  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_PART := $(BUILD)/tests/fuzz/store.o $(if $(FUZZ_ENGINE),,$(BUILD)/tests/fuzz/replay.o) \
-             $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard tools/readbench/*.c))) $(TOOL_LIB)
+             $(READBENCH_OBJ) $(TOOL_LIB)
 fuzzers: $(FUZZ_BIN)
 $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(FUZZ_PART) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
 	@echo "  LINK    $@"

@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.." || exit 1
 build=${1:?usage: tests/run.sh BUILD [long|asan|tsan]}
 mode=${2:-all}
 logs=$build/tests/logs
-layers="base model codec store plan format exec job gpu"
+layers="base model codec store plan format exec job tools gpu"
 suites=(tests) select=()
 case $mode in
 all) ;;

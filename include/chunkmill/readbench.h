@@ -78,7 +78,9 @@ typedef struct cm_readbench_options {
     bool fill_to_nan;
     cm_readbench_validate validate;
     bool log_samples; /* keep where each delivered sample lies and its bytes' CRC32C */
-    cm_texts sweep;   /* "KEY=V1,V2": several keys make every combination */
+    const struct cm_readbench_point
+        *point; /* a sweep: these are run instead, one after the other */
+    size_t npoints;
     bool tune;
     uint64_t memory;   /* limit; 0: chosen */
     unsigned nthreads; /* limit of workers x worker threads; 0: none */
@@ -87,6 +89,12 @@ typedef struct cm_readbench_options {
     unsigned sample_ms;             /* between two looks at CPUs and memory; 0: 100 */
     struct cm_readbench_hook *hook; /* of tests; NULL */
 } cm_readbench_options;
+
+/* One setting of a sweep: options that have no points themselves, for the same stores. */
+typedef struct cm_readbench_point {
+    const cm_readbench_options *options;
+    const char *label; /* "workers=4,prefetch=2" */
+} cm_readbench_point;
 
 void cm_readbench_options_init(cm_readbench_options *options);
 

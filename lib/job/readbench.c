@@ -15,6 +15,7 @@
 #include "job/readbench.h"
 #include "job/readbench_tune.h"
 #include "job/sentences.h"
+#include "job/shape_option.h"
 
 typedef struct verb {
     const cm_readbench_options *options;
@@ -151,15 +152,26 @@ static int reserve_sessions(verb *v, size_t n, cm_error *err)
 
 /* ---- sweeps and tuning --------------------------------------------------------------------- */
 
+static int check_shape(const char *text, cm_error *err)
+{
+    cm_shape_option shape;
+    int rc = cm_shape_option_parse(text, &shape, err);
+    if (rc == CM_OK)
+        cm_shape_option_release(&shape);
+    return rc;
+}
+
 /* What is wrong with the last point should be said before the first is run. */
-static int check_point(const cm_sweep_point *point, cm_error *err)
+static int check_point(const cm_readbench_point *point, cm_error *err)
 {
     cm_bench_setting setting;
     cm_readbench_advice advice = {0};
-    int rc = cm_bench_setting_parse(&point->options, &setting, &advice, err);
+    int rc = cm_bench_setting_parse(point->options, &setting, &advice, err);
     cm_readbench_advice_release(&advice);
+    if (rc == CM_OK && point->options->sample != NULL)
+        rc = check_shape(point->options->sample, err);
     if (rc != CM_OK)
-        cm_error_prefix(err, "--sweep %s", point->label);
+        cm_error_prefix(err, "%s", point->label);
     return rc;
 }
 
@@ -171,11 +183,11 @@ static void forget_sessions(verb *v, size_t first)
 }
 
 /* A point for which there is not enough memory is left out with a warning: the others are worth having. */
-static int run_point(verb *v, const cm_sweep_point *point, cm_error *err)
+static int run_point(verb *v, const cm_readbench_point *point, cm_error *err)
 {
     const size_t before = v->report->nsessions;
     cm_error inner = {0};
-    int rc = run_setting(v, &point->options, point->label, &inner);
+    int rc = run_setting(v, point->options, point->label, &inner);
     if (rc == CM_EBUDGET) {
         forget_sessions(v, before);
         return warn(v, err, "%s was left out: %s", point->label, inner.text);
@@ -187,19 +199,19 @@ static int run_point(verb *v, const cm_sweep_point *point, cm_error *err)
 
 static int run_sweep(verb *v, cm_error *err)
 {
-    cm_sweep_points points;
-    int rc = cm_sweep_points_make(v->options, &points, err);
-    for (size_t i = 0; i < points.n && rc == CM_OK; i++)
-        rc = check_point(&points.point[i], err);
+    const cm_readbench_point *point = v->options->point;
+    const size_t n = v->options->npoints;
+    int rc = CM_OK;
+    for (size_t i = 0; i < n && rc == CM_OK; i++)
+        rc = check_point(&point[i], err);
     if (rc == CM_OK)
-        rc = reserve_sessions(v, points.n * v->options->store.n, err);
-    for (size_t i = 0; i < points.n && rc == CM_OK; i++)
-        rc = run_point(v, &points.point[i], err);
+        rc = reserve_sessions(v, n * v->options->store.n, err);
+    for (size_t i = 0; i < n && rc == CM_OK; i++)
+        rc = run_point(v, &point[i], err);
     if (rc == CM_OK && v->report->nsessions == 0)
         rc = cm_fail(err, CM_EBUDGET, "%s", v->report->warning[0]);
     if (rc == CM_OK)
         rc = cm_readbench_judge_sweep(v->report, err);
-    cm_sweep_points_release(&points);
     return rc;
 }
 
@@ -276,7 +288,7 @@ static int compute_ratios(verb *v, cm_error *err)
         if (n > 0)
             r->ratio[i] = (pair[(n - 1) / 2] + pair[n / 2]) / 2;
         /* One after the other there are no pairs. */
-        if ((v->options->tune || v->options->sweep.n > 0) && r->session[0].rates.samples > 0)
+        if ((v->options->tune || v->options->npoints > 0) && r->session[0].rates.samples > 0)
             r->ratio[i] = r->session[i].rates.samples / r->session[0].rates.samples;
     }
     free(pair);
@@ -307,11 +319,11 @@ static int run(verb *v, cm_error *err)
     const cm_readbench_options *o = v->options;
     if (o->store.n == 0)
         return cm_fail(err, CM_EINVAL, "no store");
-    if (o->tune && o->sweep.n > 0)
+    if (o->tune && o->npoints > 0)
         return cm_fail(err, CM_EINVAL, "--tune and --sweep are at odds: one chooses, one is told");
     if (o->tune)
         return run_tuning(v, err);
-    if (o->sweep.n > 0)
+    if (o->npoints > 0)
         return run_sweep(v, err);
     int rc = reserve_sessions(v, o->store.n, err);
     return rc == CM_OK ? run_setting(v, o, NULL, err) : rc;

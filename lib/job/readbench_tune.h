@@ -8,36 +8,11 @@
 #include <chunkmill/readbench.h>
 
 enum {
-    CM_TUNE_MAX_RUNS = 12,
-    CM_SWEEP_MAX_POINTS = 1024
+    CM_TUNE_MAX_RUNS = 12
 };
 
 /* Below this difference of samples/s two sessions are as fast as each other. */
 #define CM_TUNE_NOISE 0.02
-
-/* One point of a sweep: the user's options with some of them replaced. */
-typedef struct cm_sweep_point {
-    cm_readbench_options options; /* its texts are the caller's and the points' */
-    char *label;                  /* "workers=4,prefetch=2" */
-} cm_sweep_point;
-
-typedef struct cm_sweep_points {
-    cm_sweep_point *point; /* the last key varies fastest */
-    size_t n;
-    struct cm_sweep_key *key; /* what was parsed; holds the texts */
-    size_t nkeys;
-} cm_sweep_points;
-
-/*
- * Every combination of OPTIONS->sweep, each text of which is "KEY=V1,V2", or
- * "KEY=V1;V2" where values hold commas.  Keys are the options of readbench that
- * change what is measured, without the dashes; those without a value take yes and
- * no.  CM_EINVAL names --sweep: an unknown key, a value that the option does not
- * take, a key or value given twice, more than CM_SWEEP_MAX_POINTS.  OUT is valid,
- * and to be released, whatever is returned.
- */
-int cm_sweep_points_make(const cm_readbench_options *options, cm_sweep_points *out, cm_error *err);
-void cm_sweep_points_release(cm_sweep_points *points);
 
 /* Fills REPORT's best, reason and data_loader after a sweep, and adds findings about more workers. */
 int cm_readbench_judge_sweep(cm_readbench_report *report, cm_error *err);

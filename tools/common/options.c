@@ -27,12 +27,14 @@ static const cm_option COMMON_OPTIONS[] = {
      .offset = COMMON(nthreads),
      .min = 1,
      .max = 4096,
+     .swept = true,
      .help = "Work on N threads. Default: the CPUs that this process may use."},
     {.name = "memory",
      .value = "SIZE",
      .kind = CM_OPTION_SIZE,
      .offset = COMMON(memory),
      .min = 1,
+     .swept = true,
      .help = "Stay below SIZE of memory, as in 512MiB or 4GiB. Default: what decoding everything "
              "once needs, at most half of what is available."},
     {.name = "progress",
@@ -239,85 +241,126 @@ static bool append(parser *p, cm_list *list, const char *text)
     return true;
 }
 
-static bool store_choice(const parser *p, const cm_option *o, const char *text, int *out)
+static int store_word(const cm_option *o, const char *text, void *field, cm_error *err)
 {
     const char *word;
     size_t n;
     for (size_t i = 0; cm_option_word(o->words, i, &word, &n); i++) {
-        if (strlen(text) == n && memcmp(text, word, n) == 0) {
-            *out = (int)i;
-            return true;
-        }
+        if (strlen(text) != n || memcmp(text, word, n) != 0)
+            continue;
+        if (o->kind == CM_OPTION_WORD)
+            *(const char **)field = text;
+        else
+            *(int *)field = o->number + (int)i;
+        return CM_OK;
     }
-    cm_tool_usage_error(p->tool, "--%s takes %s, not '%s'", o->name, o->words, text);
-    return false;
+    return cm_fail(err, CM_EINVAL, "--%s takes %s, not '%s'", o->name, o->words, text);
 }
 
-static bool store_integer(const parser *p, const cm_option *o, const char *text, void *field)
+static int store_integer(const cm_option *o, const char *text, void *field, cm_error *err)
 {
     uint64_t v = 0;
-    cm_error err = {0};
-    int status =
-        o->kind == CM_OPTION_SIZE ? cm_parse_size(text, &v, &err) : cm_parse_u64(text, &v, &err);
+    int rc = o->kind == CM_OPTION_SIZE ? cm_parse_size(text, &v, err) : cm_parse_u64(text, &v, err);
     uint64_t top = o->max ? o->max : o->kind == CM_OPTION_UINT ? UINT32_MAX : UINT64_MAX;
-    if (status != CM_OK) {
-        cm_tool_usage_error(p->tool, "--%s: %s", o->name, err.text);
-        return false;
+    if (rc != CM_OK) {
+        cm_error_prefix(err, "--%s", o->name);
+        return CM_EINVAL;
     }
-    if (v < o->min || v > top) {
-        cm_tool_usage_error(p->tool, "--%s: '%s' is not between %llu and %llu", o->name, text,
-                            (unsigned long long)o->min, (unsigned long long)top);
-        return false;
-    }
+    if (v < o->min || v > top)
+        return cm_fail(err, CM_EINVAL, "--%s: '%s' is not between %llu and %llu", o->name, text,
+                       (unsigned long long)o->min, (unsigned long long)top);
     if (o->kind == CM_OPTION_UINT)
         *(unsigned *)field = (unsigned)v;
     else
         *(uint64_t *)field = v;
-    return true;
+    return CM_OK;
 }
 
-static bool store_real(const parser *p, const cm_option *o, const char *text, double *out)
+static int store_real(const cm_option *o, const char *text, double *out, cm_error *err)
 {
-    cm_error err = {0};
-    int status = o->kind == CM_OPTION_TIME   ? cm_parse_time(text, out, &err)
-                 : o->kind == CM_OPTION_RATE ? cm_parse_rate(text, out, &err)
-                                             : cm_parse_double(text, out, &err);
-    if (status != CM_OK)
-        cm_tool_usage_error(p->tool, "--%s: %s", o->name, err.text);
-    return status == CM_OK;
+    int rc = o->kind == CM_OPTION_TIME   ? cm_parse_time(text, out, err)
+             : o->kind == CM_OPTION_RATE ? cm_parse_rate(text, out, err)
+                                         : cm_parse_double(text, out, err);
+    if (rc == CM_OK)
+        return CM_OK;
+    cm_error_prefix(err, "--%s", o->name);
+    return CM_EINVAL;
+}
+
+int cm_option_store(const cm_option *o, const char *text, void *values, cm_error *err)
+{
+    void *field = (char *)values + o->offset;
+    switch (o->kind) {
+    case CM_OPTION_FLAG:
+        *(bool *)field = true;
+        return CM_OK;
+    case CM_OPTION_SET:
+        *(int *)field = o->number;
+        return CM_OK;
+    case CM_OPTION_TEXT:
+        *(const char **)field = text;
+        return CM_OK;
+    case CM_OPTION_UINT:
+    case CM_OPTION_U64:
+    case CM_OPTION_SIZE:
+        return store_integer(o, text, field, err);
+    case CM_OPTION_DOUBLE:
+    case CM_OPTION_TIME:
+    case CM_OPTION_RATE:
+        return store_real(o, text, field, err);
+    case CM_OPTION_CHOICE:
+    case CM_OPTION_WORD:
+        return store_word(o, text, field, err);
+    case CM_OPTION_LIST:
+    case CM_OPTION_ACTION:
+        break;
+    }
+    return cm_fail(err, CM_EINTERNAL, "--%s has no single value", o->name);
+}
+
+size_t cm_option_nbytes(const cm_option *o)
+{
+    switch (o->kind) {
+    case CM_OPTION_FLAG:
+        return sizeof(bool);
+    case CM_OPTION_SET:
+    case CM_OPTION_CHOICE:
+        return sizeof(int);
+    case CM_OPTION_TEXT:
+    case CM_OPTION_WORD:
+        return sizeof(const char *);
+    case CM_OPTION_LIST:
+        return sizeof(cm_list);
+    case CM_OPTION_UINT:
+        return sizeof(unsigned);
+    case CM_OPTION_U64:
+    case CM_OPTION_SIZE:
+        return sizeof(uint64_t);
+    case CM_OPTION_DOUBLE:
+    case CM_OPTION_TIME:
+    case CM_OPTION_RATE:
+        return sizeof(double);
+    case CM_OPTION_ACTION:
+        break;
+    }
+    return 0;
 }
 
 /* TEXT is the value, or NULL for an option that takes none. */
 static bool store(parser *p, const cm_option *o, bool common, const char *text)
 {
-    void *field = (char *)(common ? (void *)p->common : p->values) + o->offset;
-    switch (o->kind) {
-    case CM_OPTION_FLAG:
-        *(bool *)field = true;
-        return true;
-    case CM_OPTION_SET:
-        *(int *)field = o->number;
-        return true;
-    case CM_OPTION_TEXT:
-        *(const char **)field = text;
-        return true;
-    case CM_OPTION_LIST:
-        return append(p, field, text);
-    case CM_OPTION_UINT:
-    case CM_OPTION_U64:
-    case CM_OPTION_SIZE:
-        return store_integer(p, o, text, field);
-    case CM_OPTION_DOUBLE:
-    case CM_OPTION_TIME:
-    case CM_OPTION_RATE:
-        return store_real(p, o, text, field);
-    case CM_OPTION_CHOICE:
-        return store_choice(p, o, text, field);
-    case CM_OPTION_ACTION:
+    void *values = common ? (void *)p->common : p->values;
+    cm_error err = {0};
+    if (o->kind == CM_OPTION_LIST)
+        return append(p, (cm_list *)((char *)values + o->offset), text);
+    if (o->kind == CM_OPTION_ACTION) {
         p->action = o;
         p->action_value = text;
         return true;
     }
+    if (cm_option_store(o, text, values, &err) == CM_OK)
+        return true;
+    cm_tool_usage_error(p->tool, "%s", err.text);
     return false;
 }
 

@@ -59,7 +59,8 @@ typedef enum cm_option_kind {
     CM_OPTION_SIZE,   /* uint64_t bytes, min to max: "512MiB" */
     CM_OPTION_TIME,   /* double seconds: "30ms" */
     CM_OPTION_RATE,   /* double bytes a second: "1.2GB/s" */
-    CM_OPTION_CHOICE, /* int, the position of the value in words */
+    CM_OPTION_CHOICE, /* int, number plus the position of the value in words */
+    CM_OPTION_WORD,   /* const char *, one of words, into argv */
     CM_OPTION_ACTION  /* of this file: --help and the like */
 } cm_option_kind;
 
@@ -84,9 +85,10 @@ typedef struct cm_option {
     size_t offset;     /* of the field in the struct of values */
     const char *words; /* "a|b|c": all values of a CHOICE; suggestions for other kinds */
     cm_operand operand;
-    int number;        /* what SET stores */
+    int number;        /* what SET stores; what the first word of a CHOICE stands for */
     uint64_t min, max; /* of UINT, U64 and SIZE; max 0: no upper limit */
     bool hidden;       /* parsed, but shown nowhere */
+    bool swept;        /* a sweep may give it several values; for programs that have one */
     const char *help;  /* sentences; the first one alone is what completion shows */
 } cm_option;
 
@@ -152,6 +154,16 @@ int cm_tool_exit_status(int status);
  * the end.  *COMMON, which may be NULL, says to which they belong.
  */
 const cm_option *cm_tool_option(const cm_tool *tool, size_t i, bool *common);
+
+/*
+ * Stores TEXT, the value of option O, in VALUES (for a common option a
+ * cm_common_options); for one that takes no value TEXT is not looked at.  CM_EINVAL,
+ * with a sentence that names the option, for a value that it does not take.  Not for
+ * LIST and ACTION.
+ */
+int cm_option_store(const cm_option *o, const char *text, void *values, cm_error *err);
+/* Bytes of the field that O fills; 0 for ACTION. */
+size_t cm_option_nbytes(const cm_option *o);
 
 /* Word I of "a|b|c" as a pointer and a length; false past the end.  NULL has no words. */
 bool cm_option_word(const char *words, size_t i, const char **word, size_t *nbytes);

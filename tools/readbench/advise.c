@@ -5,33 +5,6 @@
 #include "../common/say.h"
 #include "readbench.h"
 
-static size_t nbytes_of(cm_option_kind kind)
-{
-    switch (kind) {
-    case CM_OPTION_FLAG:
-        return sizeof(bool);
-    case CM_OPTION_SET:
-    case CM_OPTION_CHOICE:
-        return sizeof(int);
-    case CM_OPTION_TEXT:
-        return sizeof(const char *);
-    case CM_OPTION_LIST:
-        return sizeof(cm_list);
-    case CM_OPTION_UINT:
-        return sizeof(unsigned);
-    case CM_OPTION_U64:
-    case CM_OPTION_SIZE:
-        return sizeof(uint64_t);
-    case CM_OPTION_DOUBLE:
-    case CM_OPTION_TIME:
-    case CM_OPTION_RATE:
-        return sizeof(double);
-    case CM_OPTION_ACTION:
-        break;
-    }
-    return 0;
-}
-
 static bool among(const char *name, const char *const *names)
 {
     for (; *names; names++)
@@ -49,7 +22,7 @@ int readbench_refuse_others(const readbench_values *v, const char *const *allowe
     readbench_values_init(&usual);
     for (size_t i = 0; (o = cm_tool_option(&READBENCH, i, &common)) && !common; i++) {
         const char *given = (const char *)v + o->offset, *before = (const char *)&usual + o->offset;
-        if (memcmp(given, before, nbytes_of(o->kind)) != 0 && !among(o->name, allowed))
+        if (memcmp(given, before, cm_option_nbytes(o)) != 0 && !among(o->name, allowed))
             return cm_tool_usage_error(&READBENCH, "--%s has no place beside --%s", o->name,
                                        allowed[0]);
     }
@@ -83,8 +56,7 @@ int readbench_advise(const readbench_values *v, const cm_common_options *common,
         return status;
     if (paths->n > 0)
         return cm_tool_usage_error(&READBENCH, "--advise takes no store");
-    int rc =
-        cm_readbench_advise(v->cpus, v->accelerators ? v->accelerators : 1, v->reserve, &a, &err);
+    int rc = cm_readbench_advise(v->cpus, v->o.accelerators, v->o.reserve, &a, &err);
     if (rc == CM_OK && common->json) {
         rc = print_json(&a, &err);
     } else if (rc == CM_OK && common->verbosity >= 0) {

@@ -14,8 +14,8 @@ static int serve(int fd)
     return cm_tool_exit_status(rc);
 }
 
-static int run(const readbench_values *v, const cm_common_options *common, const cm_list *paths,
-               int argc, char **argv)
+static int run(readbench_values *v, const cm_common_options *common, const cm_list *paths, int argc,
+               char **argv)
 {
     if (v->worker_fd != READBENCH_NO_FD)
         return serve((int)v->worker_fd);

@@ -149,24 +149,35 @@ static int run_job(job *j, const readbench_values *v, const cm_common_options *c
     return exit_status;
 }
 
-int readbench_measure(const readbench_values *v, const cm_common_options *common,
-                      const cm_list *paths, const char *command)
+int readbench_measure(readbench_values *v, const cm_common_options *common, const cm_list *paths,
+                      const char *command)
 {
-    cm_readbench_options options;
     cm_error err = {0};
     char program[4096];
 
-    if (readbench_fill_options(&options, v, common, paths, &err) != CM_OK)
-        return cm_tool_usage_error(&READBENCH, "%s", err.text);
     ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
     program[n > 0 ? n : 0] = '\0';
     const char *const self[] = {program, "--worker-fd", NULL};
     if (n > 0)
-        options.self = self;
-    job j = {.options = &options, .monitor = cm_monitor_create(&err)};
-    if (j.monitor == NULL) {
+        v->o.self = self;
+    readbench_sweep sweep = {0};
+    int rc = readbench_complete(v, common, paths, &err);
+    if (rc == CM_OK)
+        rc = readbench_sweep_make(v, common, paths, &sweep, &err);
+    v->o.point = sweep.point;
+    v->o.npoints = sweep.n;
+    job j = {.options = &v->o};
+    if (rc == CM_OK && (j.monitor = cm_monitor_create(&err)) == NULL)
+        rc = CM_ENOMEM;
+    int status;
+    if (rc == CM_EINVAL)
+        status = cm_tool_usage_error(&READBENCH, "%s", err.text);
+    else if (rc == CM_OK)
+        status = run_job(&j, v, common, command);
+    else {
         cm_say(READBENCH.name, "%s", err.text);
-        return CM_EXIT_FAILED;
+        status = CM_EXIT_FAILED;
     }
-    return run_job(&j, v, common, command);
+    readbench_sweep_release(&sweep);
+    return status;
 }

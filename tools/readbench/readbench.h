@@ -10,54 +10,17 @@
 #include "../common/options.h"
 
 typedef struct readbench_values {
+    cm_readbench_options o; /* what most options set */
+    cm_list variables, sweep;
+    const char *step_time;
     bool advise, compare;
     unsigned cpus;
-    cm_list variables;
-    const char *lags, *sample;
-    uint64_t batch, batches, epochs, seed;
-    bool drop_last;
-    const char *order;
-    int loader; /* positions of the row's words, here and below */
-    uint64_t window;
-    int mode;
-    unsigned workers, worker_threads, prefetch;
-    bool unordered, no_persistent;
-    int context;
-    uint64_t worker_memory;
-    int pool;
-    uint64_t world_size, rank;
-    unsigned accelerators, reserve;
-    const char *step_time;
-    double step_per_sample;
-    const char *engine;
-    int io;
-    bool cold, warm;
-    uint64_t cache_nbytes;
-    int cache_policy;
-    const char *cache_dir;
-    uint64_t cache_dir_nbytes;
-    const char *emulate;
-    const char *device;
-    int staging;
-    bool no_overlap, device_step;
-    unsigned slots;
-    uint64_t slot_nbytes;
-    int cast;
-    bool unpack, fill_to_nan;
-    int validate;
-    bool log_samples;
-    cm_list sweep;
-    bool tune;
     const char *out;
     bool no_out;
     const char *trace;
-    unsigned sample_ms;
     unsigned worker_fd; /* READBENCH_NO_FD: this process is no worker */
 } readbench_values;
 
-enum {
-    READBENCH_NOT_GIVEN = -1
-};
 #define READBENCH_NO_FD UINT32_MAX
 
 extern const cm_tool READBENCH;
@@ -66,11 +29,37 @@ extern const char *const READBENCH_STAGE[CM_READBENCH_STAGES]; /* names of a wor
 void readbench_values_init(readbench_values *values);
 
 /*
- * What VALUES ask for.  CM_EINVAL with a sentence that names the option when options
- * are at odds or a value cannot be read.  OPTIONS points into VALUES, PATHS and argv.
+ * Completes VALUES->o, what the library is asked for, but for a sweep.  CM_EINVAL with a
+ * sentence that names the option when options are at odds or a value cannot be read.
+ * VALUES->o then points into VALUES, PATHS and argv.
  */
-int readbench_fill_options(cm_readbench_options *options, const readbench_values *values,
-                           const cm_common_options *common, const cm_list *paths, cm_error *err);
+int readbench_complete(readbench_values *values, const cm_common_options *common,
+                       const cm_list *paths, cm_error *err);
+
+enum {
+    READBENCH_MOST_POINTS = 1024
+};
+
+/* The points of a sweep. */
+typedef struct readbench_sweep {
+    cm_readbench_point *point; /* the last key varies fastest */
+    size_t n;
+    readbench_values *values;  /* of each point */
+    struct readbench_key *key; /* what was parsed; holds the texts */
+    size_t nkeys;
+} readbench_sweep;
+
+/*
+ * Every combination of VALUES->sweep, each text of which is "KEY=V1,V2", or
+ * "KEY=V1;V2" where values hold commas.  Keys are the options whose rows say that they
+ * may be swept, without the dashes; those without a value take yes and no.  CM_EINVAL
+ * names --sweep: an unknown key, a value that the option does not take, a key or value
+ * given twice, more than READBENCH_MOST_POINTS.  OUT is valid, and to be released,
+ * whatever is returned; it points into what VALUES does.
+ */
+int readbench_sweep_make(const readbench_values *values, const cm_common_options *common,
+                         const cm_list *paths, readbench_sweep *out, cm_error *err);
+void readbench_sweep_release(readbench_sweep *sweep); /* NULL accepted */
 
 /* ---- what is told of a run ---- */
 
@@ -128,7 +117,7 @@ int readbench_compare(const readbench_values *values, const cm_common_options *c
 /* Refuses options that are given beside ALLOWED[0] and are not in ALLOWED, which NULL ends. */
 int readbench_refuse_others(const readbench_values *values, const char *const *allowed);
 /* `readbench STORE...`.  Returns the exit status. */
-int readbench_measure(const readbench_values *values, const cm_common_options *common,
+int readbench_measure(readbench_values *values, const cm_common_options *common,
                       const cm_list *paths, const char *command);
 
 /* ---- files ---- */

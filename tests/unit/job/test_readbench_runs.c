@@ -50,7 +50,6 @@ static const char *setting_of(const cm_readbench_session *s, const char *name)
 
 static void test_a_sweep(void **state)
 {
-    static const char *const keys[] = {"workers=0,1,2", "loader=map,planned"};
     static const struct {
         const char *label, *mode, *loader;
         unsigned workers;
@@ -64,9 +63,18 @@ static void test_a_sweep(void **state)
     const char *const list[] = {path};
     cm_readbench_options o = usual(list);
     cm_readbench_report r;
-    o.workers = 0;
-    o.sweep = (cm_texts){keys, 2};
     o.log_samples = true;
+    cm_readbench_options at[6];
+    cm_readbench_point point[6];
+    for (size_t i = 0; i < 6; i++) {
+        at[i] = o;
+        at[i].workers = (unsigned)i / 2;
+        at[i].mode = i < 2 ? "sync" : o.mode;
+        at[i].loader = rows[i].loader;
+        point[i] = (cm_readbench_point){&at[i], rows[i].label};
+    }
+    o.point = point;
+    o.npoints = 6;
     run(&o, &r, "sweep");
     assert_int_equal(r.nsessions, 6);
     for (size_t i = 0; i < 6; i++) {
@@ -89,13 +97,19 @@ static void test_a_sweep(void **state)
 /* A point for which there is no memory is left out, with a warning; not so where none is left. */
 static void test_points_that_do_not_fit(void **state)
 {
-    static const char *const some[] = {"memory=200MiB,1MiB"}, *const none[] = {"memory=1MiB,2MiB"};
     (void)state;
     const char *const list[] = {path};
     cm_readbench_options o = usual(list);
     cm_readbench_report r;
     cm_error err = {0};
-    o.sweep = (cm_texts){some, 1};
+    cm_readbench_options at[3] = {o, o, o};
+    at[0].memory = 200 << 20;
+    at[1].memory = 1 << 20;
+    at[2].memory = 2 << 20;
+    const cm_readbench_point point[] = {
+        {&at[0], "memory=200MiB"}, {&at[1], "memory=1MiB"}, {&at[2], "memory=2MiB"}};
+    o.point = point;
+    o.npoints = 2;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     run(&o, &r, "sweep");
     assert_int_equal(r.nsessions, 1);
@@ -104,7 +118,7 @@ static void test_points_that_do_not_fit(void **state)
     assert_non_null(strstr(r.warning[0], "memory=1MiB was left out"));
     cm_readbench_report_release(&r);
 #endif
-    o.sweep = (cm_texts){none, 1};
+    o.point = point + 1;
     assert_int_equal(cm_readbench(&o, NULL, &r, &err), CM_EBUDGET);
     assert_int_equal(r.nsessions, 0);
     assert_non_null(strstr(err.text, "memory=1MiB"));
@@ -114,17 +128,28 @@ static void test_points_that_do_not_fit(void **state)
 /* What is wrong with the last point is said before the first is run. */
 static void test_a_wrong_point(void **state)
 {
-    static const char *const keys[] = {"prefetch=1,2", "order=random,sideways"};
+    static const struct {
+        const char *order, *sample;
+    } wrong[] = {{"sideways", NULL}, {NULL, "0x4"}};
     (void)state;
     const char *const list[] = {path};
     cm_readbench_options o = usual(list);
     cm_readbench_report r;
     cm_error err = {0};
-    o.sweep = (cm_texts){keys, 2};
-    assert_int_equal(cm_readbench(&o, NULL, &r, &err), CM_EINVAL);
-    assert_non_null(strstr(err.text, "sideways"));
-    assert_int_equal(r.nsessions, 0);
-    cm_readbench_report_release(&r);
+    for (size_t i = 0; i < 2; i++) {
+        cm_readbench_options last = o;
+        last.order = wrong[i].order;
+        last.sample = wrong[i].sample != NULL ? wrong[i].sample : o.sample;
+        const cm_readbench_point point[] = {{&o, "first"}, {&last, "last"}};
+        cm_readbench_options all = o;
+        all.point = point;
+        all.npoints = 2;
+        assert_int_equal(cm_readbench(&all, NULL, &r, &err), CM_EINVAL);
+        assert_non_null(strstr(err.text, i == 0 ? "sideways" : "0x4"));
+        assert_non_null(strstr(err.text, "last: "));
+        assert_int_equal(r.nsessions, 0);
+        cm_readbench_report_release(&r);
+    }
 }
 
 /* ---- tuning ---- */

@@ -1,4 +1,4 @@
-/* Sweeps as they are typed, and tuning against a machine that is a formula. */
+/* Tuning against a machine that is a formula. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,139 +24,6 @@ static cm_readbench_options plain(void)
                                   .step_forward = -1,
                                   .step_backward = -1,
                                   .step_other = -1};
-}
-
-/* ---- sweeps -------------------------------------------------------------------------------- */
-
-static cm_sweep_points sweep(const char *const *text, size_t n, cm_readbench_options *options)
-{
-    cm_sweep_points points;
-    cm_error err;
-
-    options->sweep = (cm_texts){text, n};
-    if (cm_sweep_points_make(options, &points, &err) != CM_OK)
-        fail_msg("%s: %s", text[0], err.text);
-    return points;
-}
-
-static void test_every_combination(void **state)
-{
-    static const char *const text[] = {"workers=0,4", "sample=time=1,lat=64;time=24,lat=64;",
-                                       "cold=yes,no"};
-    static const char *const labels[] = {
-        "workers=0,sample=time=1,lat=64,cold=yes",  "workers=0,sample=time=1,lat=64,cold=no",
-        "workers=0,sample=time=24,lat=64,cold=yes", "workers=0,sample=time=24,lat=64,cold=no",
-        "workers=4,sample=time=1,lat=64,cold=yes",  "workers=4,sample=time=1,lat=64,cold=no",
-        "workers=4,sample=time=24,lat=64,cold=yes", "workers=4,sample=time=24,lat=64,cold=no"};
-    cm_readbench_options o = plain();
-    (void)state;
-    o.mode = "processes";
-    cm_sweep_points p = sweep(text, 3, &o);
-    assert_int_equal(p.n, 8);
-    for (size_t i = 0; i < p.n; i++) {
-        const cm_readbench_options *at = &p.point[i].options;
-        assert_string_equal(p.point[i].label, labels[i]);
-        assert_int_equal(at->workers, i < 4 ? 0 : 4);
-        assert_string_equal(at->mode, i < 4 ? "sync" : "processes");
-        assert_string_equal(at->sample, i % 4 < 2 ? "time=1,lat=64" : "time=24,lat=64");
-        assert_int_equal(at->cold, i % 2 == 0);
-        assert_int_equal(at->sweep.n, 0);
-        assert_int_equal(at->batch, 32); /* what is not swept stays */
-    }
-    cm_sweep_points_release(&p);
-    cm_sweep_points_release(&p);
-    cm_sweep_points_release(NULL);
-}
-
-static void test_values_of_every_kind(void **state)
-{
-    static const char *const text[] = {"variable=t2m;u10,v10",
-                                       "cache=1GiB",
-                                       "step-time-per-sample=2ms",
-                                       "validate=checksum",
-                                       "order=strided:4",
-                                       "step-time=forward=30ms,other=1s;",
-                                       "batch=64",
-                                       "worker-threads=3",
-                                       "emulate=latency=1ms,bandwidth=1GB/s;",
-                                       "engine=exec:python3 x.py"};
-    cm_readbench_options o = plain();
-    (void)state;
-    cm_sweep_points p = sweep(text, COUNT(text), &o);
-    assert_int_equal(p.n, 2);
-    const cm_readbench_options *at = &p.point[1].options;
-    assert_int_equal(at->variables.n, 1);
-    assert_string_equal(at->variables.text[0], "u10,v10");
-    assert_true(at->cache_nbytes == UINT64_C(1) << 30);
-    assert_true(at->step_per_sample == 0.002);
-    assert_int_equal(at->validate, CM_READBENCH_VALIDATE_CHECKSUM);
-    assert_string_equal(at->order, "strided:4");
-    assert_true(at->step_forward == 0.03 && at->step_backward == 0 && at->step_other == 1);
-    assert_int_equal(at->batch, 64);
-    assert_int_equal(at->worker_threads, 3);
-    assert_string_equal(at->emulate, "latency=1ms,bandwidth=1GB/s");
-    assert_string_equal(at->engine, "exec:python3 x.py");
-    assert_true(strlen(p.point[1].label) <= 120); /* it names a folder */
-    cm_sweep_points_release(&p);
-}
-
-static void test_sweeps_refused(void **state)
-{
-    static const struct {
-        const char *text[2];
-        const char *says;
-    } rows[] = {
-        {{"workers"}, "KEY=V1,V2"},
-        {{"workers="}, "KEY=V1,V2"},
-        {{"=4"}, "KEY"},
-        {{"wokers=4"}, "--sweep wokers=4: wokers is no option"},
-        {{"out=a,b"}, "out is no option"},
-        {{"workers=4,many"}, "many"},
-        {{"workers=4,"}, "empty"},
-        {{"workers=4,,8"}, "empty"},
-        {{"workers=4,8,4"}, "4 is given twice"},
-        {{"workers=4294967296"}, "4294967296"},
-        {{"worker-threads=0"}, "from 1"},
-        {{"batch=0"}, "from 1"},
-        {{"mode=threads,fibers"}, "fibers: give one of sync, threads, processes"},
-        {{"cold=true"}, "yes or no"},
-        {{"cache=much"}, "much"},
-        {{"sample=time=1,lat=64"}, "separated by semicolons"},
-        {{"emulate=latency=1ms,bandwidth=1GB/s"}, "semicolons"},
-        {{"sample=0x4;"}, "0x4"},
-        {{"step-time=sideways=1s;"}, "sideways=1s"},
-        {{"validate=some"}, "none, checksum, full"},
-        {{"workers=1,2", "workers=4"}, "workers is given twice"},
-    };
-    (void)state;
-    for (size_t r = 0; r < COUNT(rows); r++) {
-        cm_readbench_options o = plain();
-        cm_sweep_points p;
-        cm_error err = {0};
-        o.sweep = (cm_texts){rows[r].text, rows[r].text[1] != NULL ? 2 : 1};
-        if (cm_sweep_points_make(&o, &p, &err) != CM_EINVAL || !strstr(err.text, "--sweep") ||
-            !strstr(err.text, rows[r].says))
-            fail_msg("%s: %s", rows[r].text[0], err.text);
-        cm_sweep_points_release(&p);
-    }
-    cm_readbench_options o = plain();
-    cm_sweep_points p;
-    assert_int_equal(cm_sweep_points_make(&o, &p, NULL), CM_EINVAL);
-}
-
-static void test_too_many_combinations(void **state)
-{
-    static const char *const text[] = {"seed=1,2,3,4,5,6,7,8,9,10,11",
-                                       "workers=1,2,3,4,5,6,7,8,9,10",
-                                       "prefetch=1,2,3,4,5,6,7,8,9,10"};
-    cm_readbench_options o = plain();
-    cm_sweep_points p;
-    cm_error err;
-    (void)state;
-    o.sweep = (cm_texts){text, 3};
-    assert_int_equal(cm_sweep_points_make(&o, &p, &err), CM_EINVAL);
-    assert_non_null(strstr(err.text, "more than 1024"));
-    cm_sweep_points_release(&p);
 }
 
 /* ---- the best ------------------------------------------------------------------------------ */
@@ -533,10 +400,6 @@ static void test_the_most_promising_step_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_combination),
-        cmocka_unit_test(test_values_of_every_kind),
-        cmocka_unit_test(test_sweeps_refused),
-        cmocka_unit_test(test_too_many_combinations),
         cmocka_unit_test(test_the_best),
         cmocka_unit_test(test_the_verdict_of_a_sweep),
         cmocka_unit_test(test_lines_for_pytorch),
