@@ -27,7 +27,7 @@ int cm_dataset_open(const char *path, const char *node, const cm_dataset_options
     *out = NULL;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return cm_zarr_dataset_open(path, node, options == NULL ? &defaults : options, out, err);
-    return cm_nc_dataset_open(path, out, err);
+    return cm_nc_dataset_open(path, options == NULL ? &defaults : options, out, err);
 }
 
 void cm_dataset_close(cm_dataset *ds)

@@ -79,6 +79,9 @@ typedef struct cm_dataset {
 typedef struct cm_dataset_options {
     /* Of each Zarr array that is prepared; 0: room for the indices of a few shards. */
     size_t index_cache_nbytes;
+    /* Asked while a file is opened in a child process first; NULL: never. */
+    bool (*canceled)(void *context);
+    void *canceled_context;
 } cm_dataset_options;
 
 /*

@@ -19,7 +19,8 @@ typedef struct cm_dataset_ops {
 int cm_dataset_init(cm_dataset *ds, const char *path, size_t nvars, size_t ngroups, cm_error *err);
 void cm_dataset_release(cm_dataset *ds);
 
-int cm_nc_dataset_open(const char *path, cm_dataset **out, cm_error *err);
+int cm_nc_dataset_open(const char *path, const cm_dataset_options *options, cm_dataset **out,
+                       cm_error *err);
 int cm_zarr_dataset_open(const char *path, const char *node, const cm_dataset_options *options,
                          cm_dataset **out, cm_error *err);
 

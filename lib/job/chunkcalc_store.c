@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "format/nc/nc.h"
+#include "format/nc/preflight.h"
 #include "format/zarr/open.h"
 #include "job/chunkcalc.h"
 #include "job/store_path.h"
@@ -322,7 +323,9 @@ static int open_input(cm_calc *c, input *in, cm_error *err)
     int rc = cm_store_path_find(c->options->store, &in->at, err);
 
     if (rc == CM_OK && !in->at.is_folder) {
-        rc = cm_nc_open(in->at.path, NULL, &in->file, err);
+        rc = cm_nc_preflight(in->at.path, NULL, NULL, err);
+        if (rc == CM_OK)
+            rc = cm_nc_open(in->at.path, NULL, &in->file, err);
         return rc == CM_OK ? describe_nc(c, in, err) : rc;
     }
     if (rc == CM_OK)

@@ -44,7 +44,9 @@ static int check_group(cm_job *job, cm_convert_options *effective, cm_error *err
 static int open_file(cm_job *job, const char *path, cm_error *err)
 {
     cm_convert_report *r = job->report;
-    int rc = cm_dataset_open(path, job->group, NULL, &job->source, err);
+    const cm_dataset_options options = {.canceled = cm_monitor_cancels,
+                                        .canceled_context = job->options->monitor};
+    int rc = cm_dataset_open(path, job->group, &options, &job->source, err);
     if (rc != CM_OK)
         return rc;
     r->input_nbytes = job->source->nbytes;

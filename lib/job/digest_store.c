@@ -7,7 +7,9 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/number.h"
+#include "exec/watch/monitor.h"
 #include "format/nc/nc.h"
+#include "format/nc/preflight.h"
 #include "format/zarr/open.h"
 #include "job/pairs.h"
 #include "job/store_path.h"
@@ -132,7 +134,9 @@ static int walk_zarr(walk *w, cm_error *err)
 static int walk_nc(walk *w, cm_error *err)
 {
     cm_nc_file *file;
-    int rc = cm_nc_open(w->path, &(cm_nc_options){0}, &file, err);
+    int rc = cm_nc_preflight(w->path, cm_monitor_cancels, w->monitor, err);
+    if (rc == CM_OK)
+        rc = cm_nc_open(w->path, &(cm_nc_options){0}, &file, err);
     if (rc != CM_OK)
         return rc;
     for (size_t i = 0; rc == CM_OK && i < cm_nc_nvars(file); i++) {

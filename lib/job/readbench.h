@@ -93,6 +93,9 @@ typedef struct cm_bench_data {
     size_t index_nbytes; /* as the setting has it */
 } cm_bench_data;
 
+/* Opens STORE in a child process first, where it is a file: libraries crash on damaged ones. */
+int cm_bench_data_try(const char *store, cm_monitor *monitor, cm_error *err);
+
 /*
  * STORE as the user named it, the variables of OPTIONS in it.  A DELAY (or NULL) is
  * put below a cache on disk, whose hits are not slow; without one it is the reader's.

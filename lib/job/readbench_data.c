@@ -6,6 +6,8 @@
 #include <sys/statvfs.h>
 
 #include "exec/load/delayed_store.h"
+#include "exec/watch/monitor.h"
+#include "format/nc/preflight.h"
 #include "job/readbench.h"
 #include "job/store_path.h"
 #include "job/varopt.h"
@@ -213,6 +215,16 @@ static int open_nc(const cm_readbench_options *o, const cm_bench_setting *s, cm_
                                    .library_caches = s->engine == CM_BENCH_NETCDF,
                                    .io = s->io};
     return cm_nc_open(d->path, &options, &d->file, err);
+}
+
+int cm_bench_data_try(const char *store, cm_monitor *monitor, cm_error *err)
+{
+    cm_store_path at;
+    int rc = cm_store_path_find(store, &at, err);
+    if (rc == CM_OK && !at.is_folder)
+        rc = cm_nc_preflight(at.path, cm_monitor_cancels, monitor, err);
+    cm_store_path_release(&at);
+    return rc;
 }
 
 int cm_bench_data_open(const cm_readbench_options *o, const cm_bench_setting *s, const char *store,

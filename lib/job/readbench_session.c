@@ -64,7 +64,9 @@ static int make_ranks(cm_bench *b, cm_error *err)
 
 static int open_shared(cm_bench *b, const char *store, cm_error *err)
 {
-    int rc = cm_bench_shared_open(b->options, &b->setting, store, NULL, &b->shared, err);
+    int rc = cm_bench_data_try(store, b->monitor, err);
+    if (rc == CM_OK)
+        rc = cm_bench_shared_open(b->options, &b->setting, store, NULL, &b->shared, err);
     if (rc == CM_OK)
         rc = make_ranks(b, err);
     return rc;

@@ -78,3 +78,9 @@ def swapfile():
 def failread():
     """Makes reading fail when the output is complete."""
     return preloaded("failread")
+
+
+@pytest.fixture(scope="session")
+def badlibrary():
+    """Makes netCDF-C fail as it does on some damaged files."""
+    return preloaded("badlibrary")

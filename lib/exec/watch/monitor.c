@@ -51,6 +51,11 @@ bool cm_monitor_canceled(const cm_monitor *m)
     return m != NULL && atomic_load_explicit(&m->canceled, memory_order_relaxed);
 }
 
+bool cm_monitor_cancels(void *m)
+{
+    return cm_monitor_canceled(m);
+}
+
 void cm_monitor_phase(cm_monitor *m, cm_phase phase, uint64_t total_nbytes)
 {
     if (m == NULL)

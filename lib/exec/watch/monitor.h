@@ -12,5 +12,6 @@ void cm_monitor_add(cm_monitor *m, uint64_t nbytes);
 /* What is being done.  NAME is copied; STAGE is a literal; CHUNK is a number. */
 void cm_monitor_at(cm_monitor *m, const char *name, uint64_t chunk, const char *stage);
 bool cm_monitor_canceled(const cm_monitor *m);
+bool cm_monitor_cancels(void *m); /* the same, as layers below ask it: a callback's context */
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "format/dataset_impl.h"
 #include "format/nc/nc.h"
+#include "format/nc/preflight.h"
 
 typedef struct nc_dataset {
     cm_dataset base;
@@ -127,13 +128,16 @@ static int describe_all(nc_dataset *d, const char *path, cm_error *err)
     return CM_OK;
 }
 
-int cm_nc_dataset_open(const char *path, cm_dataset **out, cm_error *err)
+int cm_nc_dataset_open(const char *path, const cm_dataset_options *options, cm_dataset **out,
+                       cm_error *err)
 {
     nc_dataset *d = cm_calloc(1, sizeof(*d), err);
     if (d == NULL)
         return CM_ENOMEM;
     d->base.ops = &ops;
-    int rc = cm_nc_open(path, &(cm_nc_options){0}, &d->file, err);
+    int rc = cm_nc_preflight(path, options->canceled, options->canceled_context, err);
+    if (rc == CM_OK)
+        rc = cm_nc_open(path, &(cm_nc_options){0}, &d->file, err);
     if (rc == CM_OK)
         rc = describe_all(d, path, err);
     if (rc != CM_OK) {

@@ -103,6 +103,9 @@ void cm_nc_use_library(cm_nc_node *node);
 void cm_nc_use_slab(cm_nc_node *node);
 void cm_nc_use_chunks(cm_nc_node *node);
 
+/* Asks netCDF-C and HDF5 what preparing and reading NODE will ask them, for a child that may crash over it. */
+void cm_nc_var_try(cm_nc_node *node);
+
 /* Fills the chunk index of a node with a chunked dataset, or explains in WHY why that
    cannot be done (CM_EUNSUPPORTED; other codes are errors).  The caller holds the lock. */
 int cm_nc_chunks_locate(cm_nc_node *node, const cm_grid *grid, cm_error *why);

@@ -10,6 +10,29 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static H5E_auto2_t outer_handler;
 static void *outer_data;
 
+/* A child forked while another thread uses the libraries would find the lock held for ever. */
+static void before_fork(void)
+{
+    pthread_mutex_lock(&mutex);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&mutex);
+}
+
+static void handle_forks(void)
+{
+    /* Only memory can lack, for a list of handlers: then forks stay as they were. */
+    (void)pthread_atfork(before_fork, after_fork, after_fork);
+}
+
+void cm_nc_handle_forks(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, handle_forks);
+}
+
 void cm_nc_lock(void)
 {
     pthread_mutex_lock(&mutex);

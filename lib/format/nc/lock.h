@@ -12,4 +12,7 @@
 void cm_nc_lock(void);
 void cm_nc_unlock(void);
 
+/* From now on forks wait for the lock, so that a child finds the libraries in one piece, and the lock free. */
+void cm_nc_handle_forks(void);
+
 #endif

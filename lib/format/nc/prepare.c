@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "format/nc/file.h"
+#include "format/nc/h5_object.h"
 #include "format/nc/lock.h"
 #include "model/copy.h"
 
@@ -264,6 +265,43 @@ int cm_nc_var_prepare(cm_nc_file *file, cm_nc_var *var, cm_error *err)
     cm_nc_unlock();
     node->prepared = !rc;
     return rc ? rc : check_io(node, err);
+}
+
+/* The first element, where libraries will read all. */
+static void try_first_element(cm_nc_node *node)
+{
+    const cm_array *a = &node->var.array;
+    cm_box box = {.rank = a->rank};
+    for (unsigned j = 0; j < a->rank; j++) {
+        box.shape[j] = 1;
+        if (a->shape[j] == 0)
+            return;
+    }
+    uint8_t element[16];
+    if (cm_dtype_is_vlen(&a->dtype)) {
+        cm_strings text;
+        cm_strings_init(&text, 0);
+        (void)cm_nc_read_library_strings(node->file, &node->var, &box, &text, NULL);
+        cm_strings_release(&text);
+    } else if (a->dtype.nbytes <= sizeof element) {
+        (void)cm_nc_read_library(node->file, &node->var, &box, element, NULL);
+    }
+}
+
+void cm_nc_var_try(cm_nc_node *node)
+{
+    cm_h5_layout_message layout = {0};
+    const cm_h5_dataset *d = &node->dataset;
+    if (node->file->h5 < 0 || node->var.unsupported || node->refusal)
+        return;
+    bool library = need_of_library(node) != NULL;
+    /* This project's own reader of the older index asks no library, and may take a while. */
+    bool ours = !library && d->layout == H5D_CHUNKED &&
+                cm_h5_layout_read(&node->file->source, &node->file->super, d->header, &layout,
+                                  &(cm_error){0}) == CM_OK &&
+                (layout.index == CM_H5_INDEX_BTREE1 || layout.address == CM_H5_UNDEFINED);
+    if (!ours && cm_nc_var_prepare(node->file, &node->var, &(cm_error){0}) == CM_OK && library)
+        try_first_element(node);
 }
 
 const cm_codec_spec *cm_nc_var_codecs(const cm_nc_var *var, size_t *n)

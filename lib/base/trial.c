@@ -1,0 +1,255 @@
+#include "base/trial.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    LOOK_MS = 100, /* between two looks whether it is still there, and still wanted */
+    READ_NBYTES = 65536
+};
+
+/* What comes first through the pipe; the record follows. */
+typedef struct answer {
+    int32_t status;
+    uint32_t complete; /* COMPLETE: what a child that ran wild wrote is not taken for an answer */
+    uint64_t nrecord;
+    cm_error error;
+} answer;
+
+#define COMPLETE UINT32_C(0x7472796f)
+
+/* ---- the child ---- */
+
+static bool write_all(int fd, const void *data, size_t nbytes)
+{
+    const char *p = data;
+    while (nbytes > 0) {
+        ssize_t n = write(fd, p, nbytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        p += n;
+        nbytes -= (size_t)n;
+    }
+    return true;
+}
+
+/* Nothing that it says reaches anyone: what malloc prints before it aborts, for instance. */
+static void fall_silent(void)
+{
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nowhere < 0)
+        return;
+    dup2(nowhere, STDOUT_FILENO);
+    dup2(nowhere, STDERR_FILENO);
+    close(nowhere);
+}
+
+/* Of the process, when this is read in the child: that of its parent. */
+static uint64_t address_space(void)
+{
+    unsigned long long npages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (f == NULL)
+        return 0;
+    int n = fscanf(f, "%llu", &npages);
+    fclose(f);
+    return n == 1 ? npages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+/* A limit that cannot be set is one that the user has set lower. */
+static void set_limits(const cm_trial_limits *limits)
+{
+    uint64_t held = address_space();
+    if (limits->memory > 0 && held > 0) {
+        rlim_t most = held + limits->memory;
+        (void)setrlimit(RLIMIT_AS, &(struct rlimit){most, most});
+    }
+    /* SIGXCPU at the first; SIGKILL at the second where that is blocked. */
+    if (limits->cpu_s > 0)
+        (void)setrlimit(RLIMIT_CPU, &(struct rlimit){limits->cpu_s, limits->cpu_s + 1});
+    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    (void)prctl(PR_SET_DUMPABLE, 0); /* core files that go to a program know no limit */
+}
+
+/* A terminal's signals are for the parent; what tells of a crash stays, and ends the child. */
+static void set_signals(void)
+{
+    static const int kept[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGXCPU};
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        sigdelset(&blocked, kept[i]);
+    signal(SIGXCPU, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &blocked, NULL);
+}
+
+static _Noreturn void be_child(cm_trial_fn *fn, void *context, const cm_trial_limits *limits,
+                               size_t max_record, pid_t parent, int fd)
+{
+    answer a = {.complete = COMPLETE};
+    cm_buf record;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    set_signals();
+    fall_silent();
+    set_limits(limits);
+    cm_buf_init(&record, max_record);
+    a.status = fn(context, &record, &a.error);
+    a.nrecord = record.nbytes;
+    bool told = write_all(fd, &a, sizeof a) && write_all(fd, record.data, record.nbytes);
+    _exit(told ? 0 : 1); /* no atexit, and no stdio: both are the parent's */
+}
+
+/* ---- the parent ---- */
+
+typedef struct child {
+    pid_t pid;
+    int fd;
+    const cm_trial_limits *limits;
+    bool canceled;
+    cm_buf got; /* what came through the pipe */
+} child;
+
+static bool is_canceled(child *c)
+{
+    const cm_trial_limits *l = c->limits;
+    c->canceled = c->canceled || (l->canceled != NULL && l->canceled(l->context));
+    return c->canceled;
+}
+
+static bool is_dead(const child *c)
+{
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           info.si_pid == c->pid;
+}
+
+static bool has_answered(const child *c)
+{
+    answer a;
+    if (c->got.nbytes < sizeof a)
+        return false;
+    memcpy(&a, c->got.data, sizeof a);
+    return a.complete == COMPLETE && c->got.nbytes - sizeof a >= a.nrecord;
+}
+
+/*
+ * Reads until all is there, or nothing more can come.  Another child that was forked
+ * meanwhile holds a copy of the pipe's end, so that its closing alone does not tell.
+ */
+static int listen(child *c, cm_error *err)
+{
+    for (bool dead = false; !has_answered(c);) {
+        struct pollfd p = {.fd = c->fd, .events = POLLIN};
+        int n = poll(&p, 1, dead ? 0 : LOOK_MS);
+        if (n < 0 && errno != EINTR)
+            return cm_fail_errno(err, errno, "a child process cannot be waited for");
+        if (is_canceled(c))
+            return CM_OK;
+        if (n <= 0) {
+            if (dead)
+                return CM_OK;
+            dead = is_dead(c); /* what it wrote before is read first */
+            continue;
+        }
+        size_t had = c->got.nbytes;
+        int rc = cm_buf_resize(&c->got, had + READ_NBYTES, err);
+        if (rc != CM_OK)
+            return rc;
+        ssize_t got = read(c->fd, c->got.data + had, READ_NBYTES);
+        c->got.nbytes = had + (got > 0 ? (size_t)got : 0);
+        if (got == 0)
+            return CM_OK;
+        if (got < 0 && errno != EINTR && errno != EAGAIN)
+            return cm_fail_errno(err, errno, "a child process cannot be heard");
+    }
+    return CM_OK;
+}
+
+/* Ends it where it has not answered; its status, or -1 where someone else has reaped it. */
+static int reap(const child *c, bool kill_it)
+{
+    int status = 0;
+    pid_t pid;
+    if (kill_it)
+        (void)kill(c->pid, SIGKILL);
+    do {
+        pid = waitpid(c->pid, &status, 0);
+    } while (pid < 0 && errno == EINTR);
+    return pid == c->pid ? status : -1;
+}
+
+static cm_trial_fate fate_of(const child *c, int status)
+{
+    if (c->canceled)
+        return (cm_trial_fate){.end = CM_TRIAL_CANCELED};
+    if (status == -1 || !WIFSIGNALED(status))
+        return (cm_trial_fate){.end = CM_TRIAL_CRASHED};
+    if (WTERMSIG(status) == SIGXCPU)
+        return (cm_trial_fate){.end = CM_TRIAL_ENDLESS};
+    return (cm_trial_fate){.end = CM_TRIAL_CRASHED, .signal = WTERMSIG(status)};
+}
+
+static int take_answer(const child *c, cm_buf *record, cm_error *err)
+{
+    answer a;
+    memcpy(&a, c->got.data, sizeof a);
+    if (a.status != CM_OK && err != NULL)
+        *err = a.error;
+    int rc = record == NULL || a.nrecord == 0
+                 ? CM_OK
+                 : cm_buf_append(record, c->got.data + sizeof a, (size_t)a.nrecord, err);
+    return rc == CM_OK ? a.status : rc;
+}
+
+static int attend(child *c, cm_buf *record, cm_trial_fate *fate, cm_error *err)
+{
+    /* One more read than the longest answer, so that the last one fits. */
+    size_t most = record == NULL ? 0 : record->max_nbytes;
+    bool bounded = record == NULL || most > 0;
+    cm_buf_init(&c->got,
+                bounded && cm_add_size(most, sizeof(answer) + READ_NBYTES, &most) ? most : 0);
+    int rc = listen(c, err);
+    bool answered = rc == CM_OK && !c->canceled && has_answered(c);
+    int status = reap(c, rc != CM_OK || c->canceled);
+    *fate = answered ? (cm_trial_fate){.end = CM_TRIAL_RETURNED} : fate_of(c, status);
+    if (answered)
+        rc = take_answer(c, record, err);
+    cm_buf_release(&c->got);
+    return rc;
+}
+
+int cm_trial_run(cm_trial_fn *fn, void *context, const cm_trial_limits *limits, cm_buf *record,
+                 cm_trial_fate *fate, cm_error *err)
+{
+    int fd[2];
+    sigset_t all, before;
+    *fate = (cm_trial_fate){.end = CM_TRIAL_NONE};
+    if (pipe2(fd, O_CLOEXEC) != 0)
+        return CM_OK;
+    const pid_t parent = getpid();
+    /* A handler of the parent must not run in the child. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    child c = {.pid = fork(), .fd = fd[0], .limits = limits};
+    if (c.pid == 0) {
+        close(fd[0]);
+        be_child(fn, context, limits, record == NULL ? 1 : record->max_nbytes, parent, fd[1]);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    close(fd[1]);
+    int rc = c.pid < 0 ? CM_OK : attend(&c, record, fate, err);
+    close(fd[0]);
+    return rc;
+}

@@ -1,0 +1,49 @@
+/*
+ * A function tried in a child process: what may crash, never return or ask for all
+ * memory does so there, and the caller gets a sentence about it.
+ *
+ * The child is a fork of this process.  It has one thread, its output goes nowhere, the
+ * signals of a terminal do not reach it, it leaves no core file, and it dies with its
+ * parent.  Locks that another thread held stay locked in it: a library whose lock the
+ * function takes has a pthread_atfork handler (format/nc/lock.c).  Any thread may try,
+ * and several at once.
+ */
+#ifndef CM_BASE_TRIAL_H
+#define CM_BASE_TRIAL_H
+
+#include "base/mem.h"
+
+typedef struct cm_trial_limits {
+    /* Seconds of CPU time; 0: no limit.  Waiting for storage, which may take long, does not
+       count, and neither does what other processes do to the machine. */
+    unsigned cpu_s;
+    uint64_t memory; /* bytes of address space beyond what the process has; 0: no limit */
+    bool (*canceled)(void *context); /* asked several times a second; NULL: never */
+    void *context;
+} cm_trial_limits;
+
+typedef enum cm_trial_end {
+    CM_TRIAL_RETURNED, /* the function did */
+    CM_TRIAL_CRASHED,  /* by signal NUMBER, or, with 0, by calling exit */
+    CM_TRIAL_ENDLESS,  /* cpu_s were over */
+    CM_TRIAL_CANCELED,
+    CM_TRIAL_NONE /* there is no child: no process could be made */
+} cm_trial_end;
+
+typedef struct cm_trial_fate {
+    cm_trial_end end;
+    int signal; /* CM_TRIAL_CRASHED */
+} cm_trial_fate;
+
+/* What it appends to RECORD comes back to the caller. */
+typedef int cm_trial_fn(void *context, cm_buf *record, cm_error *err);
+
+/*
+ * FN(CONTEXT) in a child.  CM_TRIAL_RETURNED gives what it returned, with its sentence in
+ * ERR, and RECORD (initialised, whose maximum bounds it; NULL: there is none).  All other
+ * ends are CM_OK here, and FATE tells: the sentence is the caller's.
+ */
+int cm_trial_run(cm_trial_fn *fn, void *context, const cm_trial_limits *limits, cm_buf *record,
+                 cm_trial_fate *fate, cm_error *err);
+
+#endif
