@@ -43,6 +43,15 @@ static int as_written(const cm_json *want, cm_json **out, cm_error *err)
     return rc;
 }
 
+static bool same_order(const cm_json *a, const cm_json *b)
+{
+    cm_json_iter x = cm_json_begin(a), y = cm_json_begin(b);
+    while (cm_json_next(&x) && cm_json_next(&y))
+        if (strcmp(x.name, y.name) != 0)
+            return false;
+    return true;
+}
+
 static int compare_written(cm_job *job, const char *where, const cm_json *want, const cm_json *got,
                            cm_error *err)
 {
@@ -55,10 +64,16 @@ static int compare_written(cm_job *job, const char *where, const cm_json *want, 
             rc =
                 attribute_differs(job, where, it.name, it.value, cm_json_member(got, it.name), err);
     }
+    bool same_names = true;
     it = cm_json_begin(got);
     while (rc == CM_OK && cm_json_next(&it))
-        if (!cm_json_has(want, it.name))
+        if (!cm_json_has(want, it.name)) {
+            same_names = false;
             rc = cm_job_differ(job, err, "%s: attribute %s is not in the file", where, it.name);
+        }
+    if (rc == CM_OK && same_names && cm_json_length(want) == cm_json_length(got) &&
+        !same_order(want, got))
+        rc = cm_job_differ(job, err, "%s: its attributes are in another order", where);
     return rc;
 }
 
@@ -110,15 +125,20 @@ static int compare_array(cm_job *job, const cm_job_var *v, const cm_zarr_node *n
     return rc == CM_OK ? compare_attributes(job, v->name, want->attrs, got->attrs, err) : rc;
 }
 
-static int compare_groups(cm_job *job, const cm_zarr_tree *tree, cm_error *err)
+static const char *path_in_store(const cm_job *job, const cm_dataset_group *g)
 {
     size_t skip = strlen(job->group);
+    return g->path + skip + (g->path[skip] == '/');
+}
+
+static int compare_groups(cm_job *job, const cm_zarr_tree *tree, cm_error *err)
+{
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < job->source->ngroups; i++) {
         const cm_dataset_group *g = &job->source->group[i];
         if (!cm_job_wants_group(job, g->path))
             continue;
-        const char *path = g->path + skip + (g->path[skip] == '/');
+        const char *path = path_in_store(job, g);
         const cm_zarr_node *node = cm_zarr_find(tree, path);
         if (node == NULL || !node->meta.is_group)
             rc = cm_job_differ(job, err, "/%s: the group is missing", path);
@@ -127,6 +147,20 @@ static int compare_groups(cm_job *job, const cm_zarr_tree *tree, cm_error *err)
                                     err);
     }
     return rc;
+}
+
+static bool is_group_of_file(const cm_job *job, const char *path)
+{
+    bool found = false;
+    for (size_t i = 0; i < job->source->ngroups && !found; i++) {
+        const cm_dataset_group *g = &job->source->group[i];
+        found = cm_job_wants_group(job, g->path) && strcmp(path_in_store(job, g), path) == 0;
+    }
+    /* A name may have been given with groups in it. */
+    size_t n = strlen(path);
+    for (size_t i = 0; i < job->nvars && !found; i++)
+        found = strncmp(job->var[i].name, path, n) == 0 && job->var[i].name[n] == '/';
+    return found;
 }
 
 static bool is_expected(const cm_job *job, const char *path)
@@ -145,8 +179,12 @@ int cm_job_compare_meta(cm_job *job, const cm_zarr_tree *tree, cm_error *err)
         rc = node == NULL ? cm_job_differ(job, err, "%s: the array is missing", job->var[i].name)
                           : compare_array(job, &job->var[i], node, err);
     }
-    for (size_t i = 0; rc == CM_OK && i < tree->nnodes; i++)
-        if (!tree->node[i].meta.is_group && !is_expected(job, tree->node[i].path))
-            rc = cm_job_differ(job, err, "%s: the file has no such variable", tree->node[i].path);
+    for (size_t i = 0; rc == CM_OK && i < tree->nnodes; i++) {
+        const cm_zarr_node *node = &tree->node[i];
+        if (!node->meta.is_group && !is_expected(job, node->path))
+            rc = cm_job_differ(job, err, "%s: the file has no such variable", node->path);
+        else if (node->meta.is_group && !is_group_of_file(job, node->path))
+            rc = cm_job_differ(job, err, "/%s: the file has no such group", node->path);
+    }
     return rc;
 }

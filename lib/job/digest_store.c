@@ -11,6 +11,7 @@
 #include "format/nc/nc.h"
 #include "format/nc/preflight.h"
 #include "format/zarr/open.h"
+#include "job/conflicts.h"
 #include "job/pairs.h"
 #include "job/store_path.h"
 
@@ -72,11 +73,9 @@ static int sum(const walk *w, cm_pair *pair, bool serial, cm_error *err)
         cm_pair_release(pair);
     }
     char size[32];
-    if (rc == CM_EBUDGET && err != NULL && strstr(err->text, a->name) == NULL)
-        cm_error_prefix(err, "array %s", a->name);
-    if (rc == CM_EBUDGET && err != NULL)
-        return cm_fail(err, CM_EBUDGET, "%s; %s of memory are too little", err->text,
-                       cm_format_size(w->memory, size, sizeof(size)));
+    if (rc == CM_EBUDGET)
+        cm_error_suffix(err, "; %s of memory are too little",
+                        cm_format_size(w->memory, size, sizeof(size)));
     return rc;
 }
 
@@ -108,10 +107,29 @@ static int walk_node(walk *w, const cm_zarr_tree *tree, const cm_zarr_node *node
     int rc = cm_zarr_array_open(tree, node, INDEX_CACHE, &a, &why);
     if (rc == CM_EUNSUPPORTED)
         return report_undigested(w, node->path, NULL, count(m->rank, m->shape), &why, err);
-    if (rc != CM_OK)
-        return cm_fail(err, (cm_status)rc, "%s", why.text);
+    if (rc != CM_OK) {
+        if (err != NULL)
+            *err = why;
+        return rc;
+    }
     rc = digest_one(w, a, err);
     cm_array_free(a);
+    return rc;
+}
+
+/* The digest is that of what consolidated metadata say; who reads something else is told. */
+static int warn_of(walk *w, const cm_zarr_conflicts *conflicts, int zarr_format, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < conflicts->n; i++) {
+        const cm_zarr_conflict *c = &conflicts->item[i];
+        if (c->kind == CM_ZARR_REORDERED || !is_meant(w, c->path))
+            continue;
+        char *text = cm_conflict_text(c, zarr_format, err);
+        rc =
+            text == NULL ? CM_ENOMEM : w->visit(w->context, &(cm_digest_row){.warning = text}, err);
+        free(text);
+    }
     return rc;
 }
 
@@ -119,13 +137,20 @@ static int walk_zarr(walk *w, cm_error *err)
 {
     cm_store *store;
     cm_zarr_tree tree = {0};
+    cm_zarr_conflicts conflicts = {0};
     int rc = cm_store_open_dir(w->path, false, &store, err);
     if (rc != CM_OK)
         return rc;
-    rc = cm_zarr_open(store, &tree, err);
+    rc = cm_zarr_open_whole(store, &tree, &conflicts, err);
+    if (rc == CM_OK)
+        rc = warn_of(w, &conflicts, tree.zarr_format, err);
     for (size_t i = 0; rc == CM_OK && i < tree.nnodes; i++)
         if (!tree.node[i].meta.is_group && is_meant(w, tree.node[i].path))
             rc = walk_node(w, &tree, &tree.node[i], err);
+    if (rc == CM_OK && w->nfound == 0 && w->node[0] == '\0' && tree.nforeign > 0)
+        rc = cm_fail(err, CM_EFORMAT, "has no array, and files (%s) that belong to none",
+                     tree.foreign);
+    cm_zarr_conflicts_release(&conflicts);
     cm_zarr_tree_release(&tree);
     cm_store_free(store);
     return rc;
@@ -150,8 +175,8 @@ static int walk_nc(walk *w, cm_error *err)
         else if (rc == CM_EUNSUPPORTED)
             rc = report_undigested(w, v->array.name, &v->array.dtype,
                                    count(v->array.rank, v->array.shape), &why, err);
-        else
-            rc = cm_fail(err, (cm_status)rc, "%s", why.text);
+        else if (err != NULL)
+            *err = why;
     }
     cm_nc_close(file);
     return rc;

@@ -344,6 +344,7 @@ static void release(cm_re_job *job)
     }
     free(job->array);
     cm_zarr_tree_release(&job->tree);
+    cm_zarr_conflicts_release(&job->conflicts);
     cm_store_free(job->store);
     free(job->path);
     free(job->scratch);

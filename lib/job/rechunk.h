@@ -59,6 +59,7 @@ typedef struct cm_re_job {
     char *path; /* of the source, with the node in it */
     cm_store *store;
     cm_zarr_tree tree;
+    cm_zarr_conflicts conflicts;
     int zarr_format; /* of the target */
     cm_re_array *array;
     size_t narrays;

@@ -3,9 +3,15 @@
  * left behind, or seen with other eyes, silently.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "job/conflicts.h"
 #include "job/rechunk.h"
+
+enum {
+    MAX_TOLD = 10 /* of the same kind */
+};
 
 /* The nodes that a warning is about. */
 typedef struct finding {
@@ -79,43 +85,59 @@ static int notice_fill_values(cm_re_job *job, cm_error *err)
                       job->zarr_format == 2 ? "missing" : "a number");
 }
 
-/* ---- consolidated metadata ---- */
+/* ---- what is not in all metadata, or in none ---- */
 
-static bool same_shape(const cm_zarr_meta *a, const cm_zarr_meta *b)
+/* True for what is meant: all, or the arrays that were chosen. */
+static bool is_chosen(const cm_re_job *job, const char *path)
 {
-    return a->is_group == b->is_group && a->rank == b->rank &&
-           memcmp(a->shape, b->shape, a->rank * sizeof(a->shape[0])) == 0;
+    bool found = job->options->variable.n == 0;
+    for (size_t i = 0; i < job->narrays && !found; i++)
+        found = strcmp(job->array[i].node->path, path) == 0;
+    return found;
 }
 
-/* What the folders hold and consolidated metadata, by which readers go, do not. */
-static int notice_unlisted(cm_re_job *job, cm_error *err)
+/* Nodes that only their folders tell of go over like the others; of what is said twice, one is taken. */
+static int notice_conflicts(cm_re_job *job, cm_error *err)
 {
-    cm_zarr_tree there;
-    finding missing = {0}, old = {0};
+    finding unlisted = {0};
+    uint64_t told = 0;
     int rc = CM_OK;
-    if (!job->tree.consolidated || job->options->variable.n > 0 ||
-        cm_zarr_open_folders(job->store, job->tree.zarr_format, &there, NULL) != CM_OK)
-        return CM_OK;
-    for (size_t i = 0; i < there.nnodes; i++) {
-        const cm_zarr_node *node = &there.node[i];
-        const cm_zarr_node *listed = cm_zarr_find(&job->tree, node->path);
-        if (listed == NULL)
-            find(&missing, node->path);
-        else if (!same_shape(&listed->meta, &node->meta))
-            find(&old, node->path);
+    for (size_t i = 0; rc == CM_OK && i < job->conflicts.n; i++) {
+        const cm_zarr_conflict *c = &job->conflicts.item[i];
+        if (c->kind == CM_ZARR_REORDERED || !is_chosen(job, c->path))
+            continue;
+        if (c->kind == CM_ZARR_UNLISTED) {
+            find(&unlisted, c->path);
+        } else if (told++ < MAX_TOLD) {
+            char *text = cm_conflict_text(c, job->tree.zarr_format, err);
+            rc = text == NULL ? CM_ENOMEM : cm_re_warn(job, err, "%s", text);
+            free(text);
+        }
     }
-    if (missing.n > 0)
+    if (rc == CM_OK && told > MAX_TOLD)
+        rc = cm_re_warn(job, err,
+                        "%llu more documents of the source do not agree with its consolidated "
+                        "metadata, by which it is read",
+                        (unsigned long long)(told - MAX_TOLD));
+    if (rc == CM_OK && unlisted.n > 0)
         rc = cm_re_warn(job, err,
                         "%llu arrays and groups (%s%s) are not in the source's consolidated "
-                        "metadata and are left out; consolidate these again to have them",
-                        (unsigned long long)missing.n, missing.first, missing.n > 1 ? ", ..." : "");
-    if (rc == CM_OK && old.n > 0)
-        rc = cm_re_warn(job, err,
-                        "%llu arrays (%s%s) have another shape than the source's consolidated "
-                        "metadata say, by which they are read; consolidate these again",
-                        (unsigned long long)old.n, old.first, old.n > 1 ? ", ..." : "");
-    cm_zarr_tree_release(&there);
+                        "metadata, by which xarray reads it: they are carried over all the same",
+                        (unsigned long long)unlisted.n, unlisted.first,
+                        unlisted.n > 1 ? ", ..." : "");
     return rc;
+}
+
+static int notice_foreign(cm_re_job *job, cm_error *err)
+{
+    const cm_zarr_tree *tree = &job->tree;
+    if (tree->nforeign == 0 || job->options->variable.n > 0)
+        return CM_OK;
+    return cm_re_warn(job, err,
+                      "%llu files of the source (%s%s) belong to no array or group and are left "
+                      "behind",
+                      (unsigned long long)tree->nforeign, tree->foreign,
+                      tree->nforeign > 1 ? ", ..." : "");
 }
 
 int cm_re_notice(cm_re_job *job, cm_error *err)
@@ -123,5 +145,7 @@ int cm_re_notice(cm_re_job *job, cm_error *err)
     int rc = notice_attributes(job, err);
     if (rc == CM_OK)
         rc = notice_fill_values(job, err);
-    return rc == CM_OK ? notice_unlisted(job, err) : rc;
+    if (rc == CM_OK)
+        rc = notice_conflicts(job, err);
+    return rc == CM_OK ? notice_foreign(job, err) : rc;
 }

@@ -50,13 +50,28 @@ static int locate(const char *source, char **out, cm_error *err)
     return rc;
 }
 
+/* Groups may be empty; a folder of other things is no source. */
+static int check_arrays(const cm_zarr_tree *tree, cm_error *err)
+{
+    size_t narrays = 0;
+    for (size_t i = 0; i < tree->nnodes; i++)
+        narrays += !tree->node[i].meta.is_group;
+    if (narrays > 0 || tree->nforeign == 0)
+        return CM_OK;
+    return cm_fail(
+        err, CM_EFORMAT, "has no array: %llu files in it (%s%s) belong to none that has metadata",
+        (unsigned long long)tree->nforeign, tree->foreign, tree->nforeign > 1 ? ", ..." : "");
+}
+
 int cm_re_open(cm_re_job *job, cm_error *err)
 {
     int rc = locate(job->options->source, &job->path, err);
     if (rc == CM_OK)
         rc = cm_store_open_dir(job->path, false, &job->store, err);
     if (rc == CM_OK)
-        rc = cm_zarr_open(job->store, &job->tree, err);
+        rc = cm_zarr_open_whole(job->store, &job->tree, &job->conflicts, err);
+    if (rc == CM_OK)
+        rc = check_arrays(&job->tree, err);
     if (rc == CM_OK && job->options->zarr_format == 0)
         job->zarr_format = job->tree.zarr_format;
     else

@@ -18,6 +18,7 @@
 #include "base/number.h"
 #include "base/threads.h"
 #include "job/compare.h"
+#include "job/conflicts.h"
 #include "job/span.h"
 #include "job/verify_memory.h"
 
@@ -358,15 +359,33 @@ static int compare_data(verification *ver, const cm_zarr_tree *tree, cm_error *e
     return ver->error.status;
 }
 
+/* What one reader of the store sees and another does not is a difference, whichever the file has. */
+static int differ_of(cm_job *job, const cm_zarr_conflicts *conflicts, int zarr_format,
+                     cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < conflicts->n; i++) {
+        char *text = cm_conflict_text(&conflicts->item[i], zarr_format, err);
+        rc = text == NULL ? CM_ENOMEM : cm_job_differ(job, err, "%s", text);
+        free(text);
+    }
+    return rc;
+}
+
 int cm_job_verify(cm_job *job, cm_store *store, cm_error *err)
 {
     verification ver = {.job = job};
     cm_zarr_tree tree = {0};
     ver.full = job->options->verify == CM_VERIFY_FULL || job->options->check;
     pthread_mutex_init(&ver.lock, NULL);
-    int rc = cm_zarr_open(store, &tree, err);
+    cm_zarr_conflicts conflicts = {0};
+    int rc = ver.full ? cm_zarr_open_whole(store, &tree, &conflicts, err)
+                      : cm_zarr_open(store, &tree, err);
     if (rc != CM_OK)
         cm_error_place(err, cm_store_name(store));
+    if (rc == CM_OK)
+        rc = differ_of(job, &conflicts, tree.zarr_format, err);
+    cm_zarr_conflicts_release(&conflicts);
     if (rc == CM_OK &&
         (ver.subject = cm_calloc(job->nvars > 0 ? job->nvars : 1, sizeof(subject), err)) == NULL)
         rc = CM_ENOMEM;

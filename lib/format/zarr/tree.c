@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "format/zarr/internal.h"
-#include "format/zarr/open.h"
+#include "format/zarr/tree.h"
 
 enum {
     MAX_DEPTH = 128,     /* of groups; deeper is a loop of links */
@@ -26,16 +26,16 @@ void cm_zarr_tree_release(cm_zarr_tree *tree)
     for (size_t i = 0; i < tree->nnodes; i++)
         node_release(&tree->node[i]);
     free(tree->node);
+    free(tree->ignored);
+    free(tree->foreign);
     memset(tree, 0, sizeof *tree);
 }
 
-/* Takes what META owns, also when it fails. */
-static int add_node(cm_zarr_tree *tree, const char *path, size_t path_nbytes, cm_zarr_meta *meta,
-                    const char *unsupported, cm_error *err)
+int cm_zarr_tree_take(cm_zarr_tree *tree, cm_zarr_node *from, cm_error *err)
 {
     size_t n = tree->nnodes;
-    cm_zarr_node node = {.meta = *meta};
-    memset(meta, 0, sizeof *meta);
+    cm_zarr_node node = *from;
+    memset(from, 0, sizeof *from);
     int rc = CM_OK;
     if (n == MAX_NODES)
         rc = cm_fail(err, CM_EFORMAT, "more than %d nodes, or links that form a loop", MAX_NODES);
@@ -46,7 +46,22 @@ static int add_node(cm_zarr_tree *tree, const char *path, size_t path_nbytes, cm
         else
             tree->node = grown;
     }
-    if (rc == CM_OK && !(node.path = cm_asprintf(err, "%.*s", (int)path_nbytes, path)))
+    if (rc) {
+        node_release(&node);
+        return rc;
+    }
+    tree->node[tree->nnodes++] = node;
+    return CM_OK;
+}
+
+/* Takes what META owns, also when it fails. */
+static int add_node(cm_zarr_tree *tree, const char *path, size_t path_nbytes, cm_zarr_meta *meta,
+                    const char *unsupported, bool implied, cm_error *err)
+{
+    cm_zarr_node node = {.meta = *meta, .implied = implied};
+    memset(meta, 0, sizeof *meta);
+    int rc = CM_OK;
+    if (!(node.path = cm_asprintf(err, "%.*s", (int)path_nbytes, path)))
         rc = CM_ENOMEM;
     if (rc == CM_OK && unsupported && !(node.unsupported = cm_strdup(unsupported, err)))
         rc = CM_ENOMEM;
@@ -54,8 +69,7 @@ static int add_node(cm_zarr_tree *tree, const char *path, size_t path_nbytes, cm
         node_release(&node);
         return rc;
     }
-    tree->node[tree->nnodes++] = node;
-    return CM_OK;
+    return cm_zarr_tree_take(tree, &node, err);
 }
 
 /* Adds the node that J (and in v2 ATTRS) describes.  *is_group may be NULL. */
@@ -70,16 +84,17 @@ static int add_parsed(cm_zarr_tree *tree, const char *path, size_t path_nbytes, 
         return cm_fail(err, (cm_status)rc, "%s", why.text);
     if (is_group)
         *is_group = meta.is_group;
-    return add_node(tree, path, path_nbytes, &meta, rc ? why.text : NULL, err);
+    return add_node(tree, path, path_nbytes, &meta, rc ? why.text : NULL, false, err);
 }
 
+/* A group that nothing says is one. */
 static int add_group(cm_zarr_tree *tree, const char *path, size_t path_nbytes, cm_error *err)
 {
     cm_zarr_meta meta = {
         .zarr_format = tree->zarr_format, .is_group = true, .attrs = cm_json_object()};
     if (!meta.attrs)
         return cm_fail(err, CM_ENOMEM, "no memory for attributes");
-    return add_node(tree, path, path_nbytes, &meta, NULL, err);
+    return add_node(tree, path, path_nbytes, &meta, NULL, true, err);
 }
 
 static int compare_nodes(const void *a, const void *b)
@@ -106,11 +121,11 @@ const cm_zarr_node *cm_zarr_find(const cm_zarr_tree *tree, const char *path)
 }
 
 /*
- * Consolidated metadata may leave out groups: adds those above every node.
+ * Consolidated metadata and folders may leave out groups: adds those above every node.
  * Sorted, the nodes below a group stand together, so that each missing group is
  * met once: at the first node whose predecessor does not lie below it.
  */
-static int add_missing_groups(cm_zarr_tree *tree, cm_error *err)
+int cm_zarr_tree_complete(cm_zarr_tree *tree, cm_error *err)
 {
     sort_nodes(tree);
     size_t n = tree->nnodes;
@@ -140,9 +155,8 @@ static int add_missing_groups(cm_zarr_tree *tree, cm_error *err)
 
 /* ---- one object of metadata ---- */
 
-/* PATH/NAME as JSON; CM_ENOTFOUND when absent, errors of content name the key. */
-static int get_json(cm_store *store, const char *path, const char *name, cm_json **out,
-                    cm_error *err)
+int cm_zarr_get_json(cm_store *store, const char *path, const char *name, cm_json **out,
+                     cm_error *err)
 {
     *out = NULL;
     char *key = cm_asprintf(err, "%s%s%s", path, path[0] ? "/" : "", name);
@@ -166,9 +180,11 @@ typedef struct walk {
     cm_zarr_tree *tree;
     const char *path;
     unsigned depth;
+    cm_zarr_broken *broken; /* NULL: a document that cannot be read ends the walk */
+    void *context;
 } walk;
 
-static int walk_below(cm_zarr_tree *tree, const char *path, unsigned depth, cm_error *err);
+static int walk_below(const walk *w, cm_error *err);
 
 static int prefix_key(cm_error *err, int rc, const char *path, const char *name)
 {
@@ -182,7 +198,7 @@ static int read_node(cm_zarr_tree *tree, const char *path, bool *is_group, cm_er
 {
     cm_json *j, *attrs = NULL;
     if (tree->zarr_format == 3) {
-        int rc = get_json(tree->store, path, "zarr.json", &j, err);
+        int rc = cm_zarr_get_json(tree->store, path, "zarr.json", &j, err);
         if (rc)
             return rc;
         rc = prefix_key(err, add_parsed(tree, path, strlen(path), j, NULL, is_group, err), path,
@@ -191,14 +207,14 @@ static int read_node(cm_zarr_tree *tree, const char *path, bool *is_group, cm_er
         return rc;
     }
     const char *name = ".zarray";
-    int rc = get_json(tree->store, path, name, &j, err);
+    int rc = cm_zarr_get_json(tree->store, path, name, &j, err);
     if (rc == CM_ENOTFOUND) {
         name = ".zgroup";
-        rc = get_json(tree->store, path, name, &j, err);
+        rc = cm_zarr_get_json(tree->store, path, name, &j, err);
     }
     if (rc)
         return rc;
-    rc = get_json(tree->store, path, ".zattrs", &attrs, err);
+    rc = cm_zarr_get_json(tree->store, path, ".zattrs", &attrs, err);
     if (rc == CM_OK || rc == CM_ENOTFOUND)
         rc = prefix_key(err, add_parsed(tree, path, strlen(path), j, attrs, is_group, err), path,
                         name);
@@ -207,46 +223,81 @@ static int read_node(cm_zarr_tree *tree, const char *path, bool *is_group, cm_er
     return rc;
 }
 
+static bool is_metadata(const cm_zarr_tree *tree, const char *name)
+{
+    if (tree->zarr_format == 3)
+        return strcmp(name, "zarr.json") == 0;
+    return strcmp(name, ".zgroup") == 0 || strcmp(name, ".zattrs") == 0 ||
+           strcmp(name, ".zmetadata") == 0 || strcmp(name, ".zarray") == 0;
+}
+
+/* Takes PATH. */
+static int add_foreign(cm_zarr_tree *tree, char *path)
+{
+    if (tree->nforeign++ == 0)
+        tree->foreign = path;
+    else
+        free(path);
+    return CM_OK;
+}
+
+/* Reads the node at W's path, and those below it. */
+static int walk_node(const walk *w, cm_error *err)
+{
+    bool is_group = false, is_link = false;
+    int rc = read_node(w->tree, w->path, &is_group, err);
+    if ((rc == CM_EFORMAT || rc == CM_EIO) && w->broken)
+        rc = w->broken(w->context, w->path, err ? err->text : "", &is_group, err);
+    if (rc == CM_OK)
+        return is_group ? walk_below(w, err) : CM_OK;
+    if (rc != CM_ENOTFOUND || w->path[0] == '\0')
+        return rc;
+    /* A folder without metadata may be above nodes, but one that leads elsewhere may also lead back. */
+    rc = cm_store_is_link(w->tree->store, w->path, &is_link, err);
+    if (rc == CM_OK && !is_link)
+        return walk_below(w, err);
+    char *path = rc == CM_OK ? cm_strdup(w->path, err) : NULL;
+    return path ? add_foreign(w->tree, path) : rc == CM_OK ? CM_ENOMEM : rc;
+}
+
 static int visit_child(void *context, const char *name, bool is_prefix, cm_error *err)
 {
     const walk *w = context;
-    if (!is_prefix)
+    if (!is_prefix && is_metadata(w->tree, name))
         return CM_OK;
     char *path = cm_asprintf(err, "%s%s%s", w->path, w->path[0] ? "/" : "", name);
     if (!path)
         return CM_ENOMEM;
-    bool is_group = false;
-    int rc = read_node(w->tree, path, &is_group, err);
-    if (rc == CM_ENOTFOUND)
-        rc = CM_OK; /* a folder without metadata is no node */
-    else if (rc == CM_OK && is_group)
-        rc = walk_below(w->tree, path, w->depth + 1, err);
+    if (!is_prefix)
+        return add_foreign(w->tree, path);
+    walk child = *w;
+    child.path = path;
+    child.depth++;
+    int rc = walk_node(&child, err);
     free(path);
     return rc;
 }
 
-static int walk_below(cm_zarr_tree *tree, const char *path, unsigned depth, cm_error *err)
+static int walk_below(const walk *w, cm_error *err)
 {
-    if (depth > MAX_DEPTH)
-        return cm_fail(err, CM_EFORMAT, "%s: groups are nested deeper than %d", path, MAX_DEPTH);
-    walk w = {tree, path, depth};
-    return cm_store_list(tree->store, path, visit_child, &w, err);
+    if (w->depth > MAX_DEPTH)
+        return cm_fail(err, CM_EFORMAT, "%s: groups are nested deeper than %d", w->path, MAX_DEPTH);
+    walk here = *w;
+    return cm_store_list(w->tree->store, w->path, visit_child, &here, err);
 }
 
-static int walk_all(cm_zarr_tree *tree, cm_error *err)
+int cm_zarr_tree_walk(cm_zarr_tree *tree, cm_zarr_broken *broken, void *context, cm_error *err)
 {
-    bool is_group = false;
-    int rc = read_node(tree, "", &is_group, err);
-    if (rc == CM_OK && is_group)
-        rc = walk_below(tree, "", 0, err);
-    sort_nodes(tree);
-    return rc;
+    walk w = {.tree = tree, .path = "", .broken = broken, .context = context};
+    int rc = walk_node(&w, err);
+    if (rc == CM_ENOTFOUND && broken) /* consolidated metadata may have said what the root is */
+        rc = walk_below(&w, err);
+    return rc ? rc : cm_zarr_tree_complete(tree, err);
 }
 
 /* ---- consolidated ---- */
 
-/* The member "metadata" of a group's consolidated metadata, when there is something in it. */
-static const cm_json *consolidated_v3(const cm_json *root)
+const cm_json *cm_zarr_consolidated_v3(const cm_json *root)
 {
     const cm_json *c = cm_json_member(root, "consolidated_metadata");
     const char *kind = cm_json_text(cm_json_member(c, "kind"), NULL);
@@ -254,7 +305,8 @@ static const cm_json *consolidated_v3(const cm_json *root)
     return kind && strcmp(kind, "inline") == 0 && cm_json_length(nodes) ? nodes : NULL;
 }
 
-static int load_v3(cm_zarr_tree *tree, const cm_json *root, const cm_json *nodes, cm_error *err)
+int cm_zarr_tree_load_v3(cm_zarr_tree *tree, const cm_json *root, const cm_json *nodes,
+                         cm_error *err)
 {
     int rc = add_parsed(tree, "", 0, root, NULL, NULL, err);
     for (cm_json_iter it = cm_json_begin(nodes); rc == CM_OK && cm_json_next(&it);) {
@@ -262,7 +314,7 @@ static int load_v3(cm_zarr_tree *tree, const cm_json *root, const cm_json *nodes
         if (rc == CM_OK)
             rc = add_parsed(tree, it.name, strlen(it.name), it.value, NULL, NULL, err);
     }
-    return rc ? rc : add_missing_groups(tree, err);
+    return rc ? rc : cm_zarr_tree_complete(tree, err);
 }
 
 /* One object of a .zmetadata: "a/b/.zarray". */
@@ -336,7 +388,7 @@ static int load_v2(cm_zarr_tree *tree, const cm_json *zmetadata, cm_error *err)
         rc = add_documents(tree, doc + i, end - i, err);
     }
     free(doc);
-    return rc ? rc : add_missing_groups(tree, err);
+    return rc ? rc : cm_zarr_tree_complete(tree, err);
 }
 
 /* ---- opening ---- */
@@ -349,33 +401,41 @@ static void empty(cm_zarr_tree *tree, int zarr_format)
     tree->zarr_format = zarr_format;
 }
 
+/* Consolidated metadata were read into TREE with the answer RC: the tree, or the folders' instead. */
+static int keep_or_walk(cm_zarr_tree *tree, int zarr_format, int rc, const cm_error *why,
+                        cm_error *err)
+{
+    tree->consolidated = rc == CM_OK;
+    if (rc == CM_OK)
+        return CM_OK;
+    if (rc == CM_ENOMEM)
+        return cm_fail(err, CM_ENOMEM, "%s", why->text);
+    empty(tree, zarr_format);
+    if (rc != CM_ENOTFOUND && !(tree->ignored = cm_strdup(why->text, err)))
+        return CM_ENOMEM;
+    return cm_zarr_tree_walk(tree, NULL, NULL, err);
+}
+
 static int open_v3(cm_zarr_tree *tree, const cm_json *root, cm_error *err)
 {
+    cm_error why = {0};
     empty(tree, 3);
-    const cm_json *nodes = consolidated_v3(root);
-    if (nodes && load_v3(tree, root, nodes, NULL) == CM_OK) {
-        tree->consolidated = true;
-        return CM_OK;
-    }
-    empty(tree, 3);
-    return walk_all(tree, err);
+    const cm_json *nodes = cm_zarr_consolidated_v3(root);
+    int rc = nodes ? cm_zarr_tree_load_v3(tree, root, nodes, &why) : CM_ENOTFOUND;
+    return keep_or_walk(tree, 3, rc, &why, err);
 }
 
 /* CM_ENOTFOUND when there is no v2 store. */
 static int open_v2(cm_zarr_tree *tree, cm_error *err)
 {
-    empty(tree, 2);
     cm_json *zmetadata = NULL;
-    int rc = get_json(tree->store, "", ".zmetadata", &zmetadata, NULL);
-    if (rc == CM_OK)
-        rc = load_v2(tree, zmetadata, NULL);
-    cm_json_free(zmetadata);
-    if (rc == CM_OK) {
-        tree->consolidated = true;
-        return CM_OK;
-    }
+    cm_error why = {0};
     empty(tree, 2);
-    return walk_all(tree, err);
+    int rc = cm_zarr_get_json(tree->store, "", ".zmetadata", &zmetadata, &why);
+    if (rc == CM_OK)
+        rc = load_v2(tree, zmetadata, &why);
+    cm_json_free(zmetadata);
+    return keep_or_walk(tree, 2, rc, &why, err);
 }
 
 /* A root without metadata: draft v3 knew no groups but folders. */
@@ -383,34 +443,22 @@ static int open_implied(cm_zarr_tree *tree, cm_error *err)
 {
     for (int format = 3; format >= 2; format--) {
         empty(tree, format);
-        int rc = walk_below(tree, "", 0, err);
+        walk w = {.tree = tree, .path = ""};
+        int rc = walk_below(&w, err);
         if (rc)
             return rc;
-        if (tree->nnodes) {
-            tree->implied = true;
-            rc = add_group(tree, "", 0, err);
-            sort_nodes(tree);
-            return rc;
-        }
+        if (tree->nnodes)
+            return cm_zarr_tree_complete(tree, err);
     }
     return cm_fail(err, CM_EFORMAT,
                    "no Zarr store: neither zarr.json, .zgroup, .zarray nor .zmetadata is there");
-}
-
-int cm_zarr_open_folders(cm_store *store, int zarr_format, cm_zarr_tree *out, cm_error *err)
-{
-    *out = (cm_zarr_tree){.store = store, .zarr_format = zarr_format};
-    int rc = walk_all(out, err);
-    if (rc)
-        cm_zarr_tree_release(out);
-    return rc;
 }
 
 int cm_zarr_open(cm_store *store, cm_zarr_tree *out, cm_error *err)
 {
     *out = (cm_zarr_tree){.store = store};
     cm_json *root;
-    int rc = get_json(store, "", "zarr.json", &root, err);
+    int rc = cm_zarr_get_json(store, "", "zarr.json", &root, err);
     if (rc == CM_OK) {
         rc = open_v3(out, root, err);
         cm_json_free(root);

@@ -47,7 +47,16 @@ static void test_walk_v3(void **state)
     put_text(s, "stray/folder/zarr.json", GROUP_JSON);
     array_json(text, sizeof text, "[4]", "[2]", "[\"mystery\"]");
     put_text(s, "z/zarr.json", text);
-    assert_paths(s, false, "/ a/ a-b/ a/x z! ");
+    put_text(s, "stray/notes", "mine");
+    put_text(s, "empty/other/.zgroup", "{\"zarr_format\":2}"); /* of the other format */
+    assert_paths(s, false, "/ a/ a-b/ a/x stray/ stray/folder/ z! ");
+    cm_zarr_tree tree;
+    assert_int_equal(cm_zarr_open(s, &tree, NULL), CM_OK);
+    assert_true(cm_zarr_find(&tree, "stray")->implied);
+    assert_false(cm_zarr_find(&tree, "stray/folder")->implied);
+    assert_int_equal(tree.nforeign, 2);
+    assert_string_equal(tree.foreign, "empty/other/.zgroup");
+    cm_zarr_tree_release(&tree);
 
     put_text(s, "a/y/zarr.json", "{\"zarr_format\":3");
     assert_refused(s, CM_EFORMAT, "a/y/zarr.json: ");
