@@ -20,6 +20,48 @@ enum {
     SLACK = 20 /* a twentieth more than needed is freed, so that not every copy looks for room */
 };
 
+/* ---- all of a file ---- */
+
+bool cm_cache_read(int fd, struct iovec *iov, int n, uint64_t offset)
+{
+    while (n > 0) {
+        ssize_t got = preadv(fd, iov, n, (off_t)offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got == 0)
+            errno = EIO; /* it is shorter than it should be */
+        if (got <= 0)
+            return false;
+        offset += (uint64_t)got;
+        size_t left = (size_t)got;
+        for (; n > 0 && left >= iov->iov_len; n--)
+            left -= (iov++)->iov_len;
+        if (n > 0) {
+            iov->iov_base = (uint8_t *)iov->iov_base + left;
+            iov->iov_len -= left;
+        }
+    }
+    return true;
+}
+
+bool cm_cache_write(int fd, const void *data, size_t nbytes, uint64_t offset)
+{
+    const uint8_t *p = data;
+    while (nbytes > 0) {
+        ssize_t n = pwrite(fd, p, nbytes, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n == 0)
+            errno = EIO;
+        if (n <= 0)
+            return false;
+        p += n;
+        offset += (uint64_t)n;
+        nbytes -= (size_t)n;
+    }
+    return true;
+}
+
 /* ---- the lock and the state under it ---- */
 
 typedef struct state {
@@ -59,8 +101,8 @@ static bool read_state(const cm_cache_dir *dir, uint64_t *nbytes)
 {
     state s = {0};
     int fd = openat(dir->fd, "state", O_RDONLY | O_CLOEXEC);
-    bool valid = fd >= 0 && pread(fd, &s, sizeof s, 0) == sizeof s && s.magic == STATE_MAGIC &&
-                 s.sum == cm_checksum64(&s, offsetof(state, sum), 0);
+    bool valid = fd >= 0 && cm_cache_read(fd, &(struct iovec){&s, sizeof s}, 1, 0) &&
+                 s.magic == STATE_MAGIC && s.sum == cm_checksum64(&s, offsetof(state, sum), 0);
     if (fd >= 0)
         close(fd);
     *nbytes = s.nbytes;
@@ -73,7 +115,7 @@ static int write_state(const cm_cache_dir *dir, uint64_t nbytes, cm_error *err)
     s.sum = cm_checksum64(&s, offsetof(state, sum), 0);
     int fd = openat(dir->fd, "state", O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     int rc = CM_OK;
-    if (fd < 0 || pwrite(fd, &s, sizeof s, 0) != sizeof s)
+    if (fd < 0 || !cm_cache_write(fd, &s, sizeof s, 0))
         rc = cm_fail_errno(err, errno, "the cache's state");
     if (fd >= 0)
         close(fd);

@@ -14,6 +14,7 @@
 #define CM_STORE_CACHE_DIR_H
 
 #include <stdatomic.h>
+#include <sys/uio.h>
 
 #include "base/mem.h"
 
@@ -30,6 +31,10 @@ typedef struct cm_cache_dir {
 /* PATH is made where it is missing. */
 int cm_cache_dir_open(cm_cache_dir *dir, const char *path, uint64_t max_nbytes, cm_error *err);
 void cm_cache_dir_close(cm_cache_dir *dir);
+
+/* All of it, or false and errno.  IOV is used up. */
+bool cm_cache_read(int fd, struct iovec *iov, int n, uint64_t offset);
+bool cm_cache_write(int fd, const void *data, size_t nbytes, uint64_t offset);
 
 typedef struct cm_cache_file {
     int fd; /* for reading and writing */

@@ -29,42 +29,6 @@ int cm_cache_identify(cm_disk_cache *cache, const char *key, cm_cache_key *out, 
 
 /* ---- files ---- */
 
-bool cm_cache_read(int fd, struct iovec *iov, int n, uint64_t offset)
-{
-    while (n > 0) {
-        ssize_t got = preadv(fd, iov, n, (off_t)offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        offset += (uint64_t)got;
-        size_t left = (size_t)got;
-        for (; n > 0 && left >= iov->iov_len; n--)
-            left -= (iov++)->iov_len;
-        if (n > 0) {
-            iov->iov_base = (uint8_t *)iov->iov_base + left;
-            iov->iov_len -= left;
-        }
-    }
-    return true;
-}
-
-bool cm_cache_write(int fd, const void *data, size_t nbytes, uint64_t offset)
-{
-    const uint8_t *p = data;
-    while (nbytes > 0) {
-        ssize_t n = pwrite(fd, p, nbytes, (off_t)offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        offset += (uint64_t)n;
-        nbytes -= (size_t)n;
-    }
-    return true;
-}
-
 /* The descriptor of the copy of K, marked as used now, or -1. */
 int cm_cache_open_copy(cm_disk_cache *cache, const cm_cache_key *k)
 {

@@ -25,10 +25,6 @@ int cm_cache_identify(cm_disk_cache *cache, const char *key, cm_cache_key *out, 
 /* The descriptor of the copy of K, marked as used now; -1 when there is none of that size. */
 int cm_cache_open_copy(cm_disk_cache *cache, const cm_cache_key *k);
 
-/* All of it, or false.  IOV is used up. */
-bool cm_cache_read(int fd, struct iovec *iov, int n, uint64_t offset);
-bool cm_cache_write(int fd, const void *data, size_t nbytes, uint64_t offset);
-
 int cm_cache_reader_open(cm_store *store, const char *key, cm_object_reader **out, cm_error *err);
 int cm_cache_reader_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
                          cm_error *err);
