@@ -140,11 +140,18 @@ $(BUILD)/tests/lib/fake_nvml.so: tests/support/lib/fake_nvml.c
 	@$(CC) $(ALL_CFLAGS) -fPIC -shared -Wl,-soname,libnvidia-ml.so.1 -o $@ $< $(SAN_FLAGS)
 $(BUILD)/tests/unit/job/test_readbench_device: | $(BUILD)/tests/lib/fake_nvml.so
 
+# Libraries that make calls of a program fail; they bring no sanitizer of their own.
+FAULT_LIB := $(patsubst tests/fault/%.c,$(BUILD)/tests/lib/%.so,$(wildcard tests/fault/*.c))
+$(BUILD)/tests/lib/%.so: tests/fault/%.c
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	@$(CC) -Wall -Wextra -O1 -g -fPIC -shared -fno-builtin -o $@ $< -ldl
+
 unit-%: ## unit-LAYER: build and run the unit tests of one layer
 	@$(MAKE) --no-print-directory $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/$*/test_*.c tests/$*/test_*.c))
 	@for t in $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/$*/test_*.c tests/$*/test_*.c)); do $$t || exit 1; done
 unit: $(UNIT_BIN)
-test-programs: all unit fuzzers $(SUPPORT_BIN) $(SAMPLE_BIN)
+test-programs: all unit fuzzers $(SUPPORT_BIN) $(SAMPLE_BIN) $(FAULT_LIB)
 
 $(BUILD)/tests/bin/%: $(BUILD)/tests/support/bin/%.o $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
 	@mkdir -p $(@D)

@@ -1,0 +1,92 @@
+"""Runs programs of which one call to the system fails (tests/fault/failio.c)."""
+
+import os
+import shutil
+import struct
+from dataclasses import dataclass
+
+from . import paths, tool
+
+LIBRARY = paths.BUILD / "tests" / "lib" / "failio.so"
+CLASSES = (
+    "open read write sync rename mkdir unlink close mmap thread truncate stat list lock fork ring".split()  # as there
+)
+NBYTES, NCOUNTS = 4096, 32
+
+# What can go wrong with a call of each class; "+" is a failure that stays, as a full disk does.
+WAYS = {
+    "open": ["EIO", "EMFILE"],
+    "read": ["EIO", "short", "EINTR"],
+    "write": ["EIO", "ENOSPC+", "short", "EINTR"],
+    "sync": ["EIO"],
+    "rename": ["EIO"],
+    "mkdir": ["ENOSPC"],
+    "unlink": ["EIO", "EACCES+"],
+    "close": ["EIO"],
+    "mmap": ["ENOMEM"],
+    "thread": ["EAGAIN", "EAGAIN+"],
+    "truncate": ["EIO"],
+    "stat": ["EIO"],
+    "list": ["EIO"],
+    "lock": ["ENOLCK"],
+    "fork": ["EAGAIN"],
+    "ring": ["ENOSYS"],
+}
+NAMELESS = ("mmap", "thread", "fork", "ring")  # what fails there is no file
+
+
+@dataclass
+class Outcome:
+    done: tool.Result
+    counts: dict  # calls by class
+    nfailed: int
+    what: str  # the first call that failed
+
+
+def inject(name, *args, root, state, kind=None, nth=0, way="EIO", **kw):
+    """Runs NAME, where only what lies below ROOT counts; STATE is a path for a small file."""
+    state.write_bytes(bytes(NBYTES))
+    env = {
+        "LD_PRELOAD": str(LIBRARY),
+        "FAILIO_STATE": str(state),
+        "FAILIO_ROOT": os.path.realpath(root),
+        "FAILIO_CLASS": kind or "",
+        "FAILIO_NTH": str(nth),
+        "FAILIO_HOW": way.rstrip("+"),
+        "FAILIO_ON": "1" if way.endswith("+") else "0",
+    }
+    done = tool.run(name, *args, env={**env, **kw.pop("env", {})}, **kw)
+    raw = state.read_bytes()
+    counts = struct.unpack_from(f"{NCOUNTS}QQ", raw)
+    what = raw[8 * (NCOUNTS + 1) :].split(b"\0")[0].decode("utf-8", "replace")
+    return Outcome(done, dict(zip(CLASSES, counts)), counts[NCOUNTS], what)
+
+
+def spread(count, most):
+    """At most MOST of the numbers 1 to COUNT, the first and the last among them."""
+    if count <= most or most == 1:
+        return list(range(1, min(count, most) + 1))
+    return sorted({1 + i * (count - 1) // (most - 1) for i in range(most)})
+
+
+def renew(template, root):
+    """ROOT becomes what TEMPLATE is, times included."""
+    shutil.rmtree(root, ignore_errors=True)
+    shutil.copytree(template, root, symlinks=True)
+
+
+def contents(folder):
+    """What lies below FOLDER: the bytes of files, the targets of links, None for folders."""
+    found = {}
+    for at, folders, files in os.walk(folder):
+        for name in folders + files:
+            path = os.path.join(at, name)
+            key = os.path.relpath(path, folder)
+            if os.path.islink(path):
+                found[key] = os.readlink(path)
+            elif os.path.isdir(path):
+                found[key] = None
+            else:
+                with open(path, "rb") as f:
+                    found[key] = f.read()
+    return found
