@@ -85,12 +85,13 @@ $(BUILD)/%.o: %.c VERSION
 # Assembled into the object as it stands.
 $(BUILD)/lib/gpu/ptx.o: lib/gpu/kernels.ptx
 
-# An archive is made afresh, so that a source that is gone leaves no member behind.
+# An archive is made afresh, so that a source that is gone leaves no member behind; q, as
+# two folders may have a file of one name.
 define layer_rule
 $(call layer_lib,$(1)): $(call layer_obj,$(1))
 	@mkdir -p $$(@D)
 	@rm -f $$@
-	@$(AR) rcs $$@ $$^
+	@$(AR) qcs $$@ $$^
 endef
 $(foreach l,$(LAYERS),$(eval $(call layer_rule,$(l))))
 
@@ -98,7 +99,7 @@ $(foreach l,$(LAYERS),$(eval $(call layer_rule,$(l))))
 $(TOOL_LIB): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/common/*.c))
 	@mkdir -p $(@D)
 	@rm -f $@
-	@$(AR) rcs $@ $^
+	@$(AR) qcs $@ $^
 
 define tool_rule
 $(BUILD)/bin/$(1): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/$(1)/*.c)) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))

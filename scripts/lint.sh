@@ -32,6 +32,8 @@ allowed_inside() {
     exec/engine) echo "exec/engine exec/watch" ;;
     exec/load) echo "exec/load exec/watch" ;;
     exec/watch) echo "exec/watch" ;;
+    job/chunkcalc) echo "job job/chunkcalc" ;;
+    job/readbench) echo "job job/readbench" ;;
     esac
 }
 

@@ -22,7 +22,7 @@
 
 #include "format/zarr/open.h"
 #include "format/zarr/writer.h"
-#include "job/readbench.h"
+#include "job/readbench/readbench.h"
 
 #define MARKER "--worker-of-test-readbench"
 #define UNUSED __attribute__((unused))

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "job/readbench_rules.h"
+#include "job/readbench/rules.h"
 
 enum {
     NCPUS = 4,

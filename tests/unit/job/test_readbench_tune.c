@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "job/readbench_rules.h"
-#include "job/readbench_tune.h"
+#include "job/readbench/rules.h"
+#include "job/readbench/tune.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 

@@ -1,0 +1,361 @@
+/* A store or file: what is there, and what its chunks compress to. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "format/nc/nc.h"
+#include "format/nc/preflight.h"
+#include "format/zarr/open.h"
+#include "job/chunkcalc/chunkcalc.h"
+#include "job/store_path.h"
+#include "job/varopt.h"
+
+enum {
+    MEASURED_CHUNKS = 24,
+    INDEX_CACHE = 16 << 20
+};
+
+#define MEASURED_NBYTES (UINT64_C(256) << 20) /* decoded, in all */
+#define MEASURED_CHUNK  (UINT64_C(512) << 20) /* a larger chunk is not decoded for this */
+#define MEASURED_NS     UINT64_C(1000000000)
+
+typedef struct input {
+    cm_store_path at;
+    cm_store *store;
+    cm_zarr_tree tree;
+    cm_nc_file *file;
+} input;
+
+static void release(input *in)
+{
+    cm_zarr_tree_release(&in->tree);
+    cm_nc_close(in->file);
+    cm_store_free(in->store);
+    cm_store_path_release(&in->at);
+}
+
+/* NAME without the node in front; NULL when it lies elsewhere. */
+static const char *below(const input *in, const char *name)
+{
+    size_t n = strlen(in->at.node);
+
+    if (n == 0 || strcmp(in->at.node, name) == 0)
+        return name;
+    return strncmp(in->at.node, name, n) == 0 && name[n] == '/' ? name : NULL;
+}
+
+/* ---- describing ---------------------------------------------------------------------------- */
+
+static int describe(cm_calc *c, const char *name, const cm_dtype *type, unsigned rank,
+                    const uint64_t *shape, char *const *dim_name, const uint64_t *chunk,
+                    const uint64_t *shard, cm_error *err)
+{
+    cm_chunkcalc_report *r = c->report;
+    cm_chunkcalc_array *a = &r->array[r->narrays];
+    cm_footprint f;
+    char text[32];
+    uint64_t whole[CM_MAX_RANK];
+
+    r->narrays++; /* from here on it is released with the report */
+    a->name = cm_strdup(name, err);
+    a->type = cm_strdup(cm_dtype_name(type, text, sizeof(text)), err);
+    if (a->name == NULL || a->type == NULL)
+        return CM_ENOMEM;
+    a->rank = rank;
+    a->chunked = chunk != NULL;
+    a->sharded = shard != NULL;
+    for (unsigned j = 0; j < rank; j++) {
+        whole[j] = shape[j] > 0 ? shape[j] : 1;
+        a->shape[j] = shape[j];
+        a->chunk[j] = chunk != NULL ? chunk[j] : whole[j];
+        a->shard[j] = shard != NULL ? shard[j] : 0;
+        if (dim_name[j] != NULL && (a->dim_name[j] = cm_strdup(dim_name[j], err)) == NULL)
+            return CM_ENOMEM;
+    }
+    int rc = cm_footprint_count(rank, shape, a->chunk, shard, type->nbytes, 1, &f, err);
+    if (rc != CM_OK) {
+        cm_error_prefix(err, "%s", name);
+        return rc;
+    }
+    a->chunk_nbytes = f.chunk_nbytes;
+    a->nchunks = f.nchunks;
+    a->nobjects = f.nobjects;
+    a->decoded_nbytes = f.array_nbytes;
+    a->padding_nbytes = chunk != NULL ? f.padding_nbytes : 0;
+    return CM_OK;
+}
+
+static int codec_names(const cm_codec_spec *spec, size_t n, char **out, cm_error *err)
+{
+    cm_buf buf;
+    int rc = CM_OK;
+
+    cm_buf_init(&buf, 0);
+    for (size_t i = 0; i < n && rc == CM_OK; i++)
+        rc = cm_buf_printf(&buf, err, "%s%s", i > 0 ? " " : "", cm_codec_name(spec[i].id));
+    if (rc == CM_OK) {
+        *out = cm_asprintf(err, "%.*s", (int)buf.nbytes, buf.nbytes > 0 ? (char *)buf.data : "");
+        rc = *out != NULL ? CM_OK : CM_ENOMEM;
+    }
+    cm_buf_release(&buf);
+    return rc;
+}
+
+/* The outermost codec, when it is sharding alone. */
+static const cm_shard_spec *shard_of(const cm_zarr_meta *m)
+{
+    return m->ncodecs == 1 && m->codecs[0].id == CM_CODEC_SHARDING ? m->codecs[0].shard : NULL;
+}
+
+static int describe_zarr(cm_calc *c, const input *in, cm_error *err)
+{
+    cm_chunkcalc_report *r = c->report;
+    int rc = CM_OK;
+
+    r->array = cm_calloc(in->tree.nnodes + 1, sizeof(*r->array), err);
+    if (r->array == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < in->tree.nnodes && rc == CM_OK; i++) {
+        const cm_zarr_node *node = &in->tree.node[i];
+        const cm_zarr_meta *m = &node->meta;
+        const char *name = below(in, node->path);
+        if (m->is_group || name == NULL)
+            continue;
+        const cm_shard_spec *s = shard_of(m);
+        rc = describe(c, node->path, &m->dtype, m->rank, m->shape, m->dim_name,
+                      s != NULL ? s->chunk : m->chunk, s != NULL ? m->chunk : NULL, err);
+        if (rc == CM_OK)
+            rc = codec_names(s != NULL ? s->codecs : m->codecs, s != NULL ? s->ncodecs : m->ncodecs,
+                             &r->array[r->narrays - 1].codec, err);
+    }
+    return rc;
+}
+
+static int describe_nc(cm_calc *c, const input *in, cm_error *err)
+{
+    cm_chunkcalc_report *r = c->report;
+    size_t n = cm_nc_nvars(in->file);
+    int rc = CM_OK;
+
+    r->array = cm_calloc(n + 1, sizeof(*r->array), err);
+    if (r->array == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < n && rc == CM_OK; i++) {
+        const cm_nc_var *v = cm_nc_var_at(in->file, i);
+        const cm_array *a = &v->array;
+        if (v->unsupported != NULL || below(in, a->name) == NULL)
+            continue;
+        rc = describe(c, a->name, &a->dtype, a->rank, a->shape, a->dim_name,
+                      v->has_source_chunks ? v->source_chunk : NULL, NULL, err);
+        r->array[r->narrays - 1].nobjects = 1; /* the file */
+    }
+    return rc;
+}
+
+/* ---- choosing ------------------------------------------------------------------------------ */
+
+/* The array that --variable names, or the largest. */
+static int choose(const cm_calc *c, const input *in, cm_chunkcalc_array **out, cm_error *err)
+{
+    const cm_chunkcalc_report *r = c->report;
+    const char *want = c->options->variable;
+    cm_chunkcalc_array *best = NULL;
+
+    for (size_t i = 0; i < r->narrays; i++) {
+        cm_chunkcalc_array *a = &r->array[i];
+        if (want != NULL && !cm_name_matches(want, a->name))
+            continue;
+        if (best == NULL || a->decoded_nbytes > best->decoded_nbytes)
+            best = a;
+    }
+    if (best == NULL && want != NULL)
+        return cm_fail(err, CM_EINVAL, "--variable %s: %s has no such array", want,
+                       c->options->store);
+    if (best == NULL)
+        return cm_fail(err, CM_EINVAL, "%s: no array lies at '%s'", c->options->store, in->at.node);
+    *out = best;
+    return CM_OK;
+}
+
+static int take(cm_calc *c, const cm_chunkcalc_array *a, cm_error *err)
+{
+    cm_chunkcalc_report *r = c->report;
+
+    r->variable = cm_strdup(a->name, err);
+    r->type = cm_strdup(a->type, err);
+    if (r->variable == NULL || r->type == NULL)
+        return CM_ENOMEM;
+    r->rank = a->rank;
+    r->bounded = true;
+    c->has_present = a->chunked;
+    c->present_sharded = a->sharded;
+    for (unsigned j = 0; j < a->rank; j++) {
+        if (a->shape[j] == 0)
+            return cm_fail(err, CM_EINVAL, "%s: array %s is empty: nothing can be read",
+                           c->options->store, a->name);
+        r->shape[j] = a->shape[j];
+        c->present_chunk[j] = a->chunk[j];
+        c->present_shard[j] = a->shard[j];
+        if (a->dim_name[j] != NULL && (r->dim_name[j] = cm_strdup(a->dim_name[j], err)) == NULL)
+            return CM_ENOMEM;
+    }
+    if (a->chunk_nbytes == 0 && c->options->itemsize == 0)
+        return cm_fail(err, CM_EINVAL, "%s: the elements of %s have no fixed size; say --itemsize",
+                       c->options->store, a->name);
+    r->itemsize = a->chunk_nbytes;
+    for (unsigned j = 0; j < a->rank; j++)
+        r->itemsize /= a->chunk[j];
+    return CM_OK;
+}
+
+/* ---- measuring ----------------------------------------------------------------------------- */
+
+static int measure_chunks(cm_array *a, cm_codec_ctx *ctx, void *dst, cm_chunkcalc_array *out,
+                          cm_error *err)
+{
+    uint64_t nbytes = cm_chain_decoded_nbytes(a->chain), stored = 0, decoded = 0, cpu = 0;
+    uint64_t start = cm_now_ns(), n = a->grid.nchunks;
+    uint64_t k = n < MEASURED_CHUNKS ? n : MEASURED_CHUNKS;
+    cm_buf buf;
+    int rc = CM_OK;
+
+    cm_buf_init(&buf, 0);
+    for (uint64_t i = 0; i < k && rc == CM_OK; i++) {
+        cm_fetch fetch;
+        uint64_t number = k == 1 ? 0 : (uint64_t)((unsigned __int128)i * (n - 1) / (k - 1));
+        if (decoded >= MEASURED_NBYTES || cm_now_ns() - start > MEASURED_NS)
+            break;
+        rc = a->ops->fetch(a, number, &buf, &fetch, err);
+        if (rc != CM_OK || !fetch.present)
+            continue;
+        uint64_t from = cm_thread_cpu_ns();
+        rc = cm_chain_decode(a->chain, ctx, buf.data, buf.nbytes, fetch.skip, dst, err);
+        cpu += cm_thread_cpu_ns() - from;
+        stored += buf.nbytes;
+        decoded += nbytes;
+        out->measured_chunks++;
+    }
+    cm_buf_release(&buf);
+    if (rc == CM_OK && stored > 0)
+        out->ratio = (double)decoded / (double)stored;
+    if (rc == CM_OK && cpu > 0 && !cm_chain_is_raw(a->chain))
+        out->decode = (double)decoded * 1e9 / (double)cpu;
+    return rc;
+}
+
+static int measure_array(cm_array *a, cm_chunkcalc_array *out, cm_error *err)
+{
+    cm_codec_ctx *ctx = NULL;
+    void *dst = NULL;
+    int rc = CM_ENOMEM;
+
+    if (!a->chunked || a->grid.nchunks == 0)
+        return CM_OK;
+    uint64_t nbytes = cm_chain_decoded_nbytes(a->chain);
+    if (nbytes == 0 || nbytes > MEASURED_CHUNK)
+        return CM_OK;
+    ctx = cm_codec_ctx_create(err);
+    if (ctx != NULL)
+        dst = cm_calloc(1, nbytes, err);
+    if (dst != NULL)
+        rc = measure_chunks(a, ctx, dst, out, err);
+    cm_codec_ctx_free(ctx);
+    free(dst);
+    return rc;
+}
+
+static int measure_zarr(const input *in, cm_chunkcalc_array *out, cm_error *err)
+{
+    cm_array *a = NULL;
+    int rc =
+        cm_zarr_array_open(&in->tree, cm_zarr_find(&in->tree, out->name), INDEX_CACHE, &a, err);
+
+    if (rc == CM_OK)
+        rc = measure_array(a, out, err);
+    cm_array_free(a);
+    return rc;
+}
+
+static int measure_nc(const input *in, cm_chunkcalc_array *out, cm_error *err)
+{
+    for (size_t i = 0; i < cm_nc_nvars(in->file); i++) {
+        cm_nc_var *v = cm_nc_var_at(in->file, i);
+        if (strcmp(v->array.name, out->name) != 0)
+            continue;
+        int rc = cm_nc_var_prepare(in->file, v, err);
+        return rc == CM_OK ? measure_array(&v->array, out, err) : rc;
+    }
+    return CM_OK;
+}
+
+static int measure(const input *in, cm_chunkcalc_array *out, cm_error *err)
+{
+    int rc = out->chunked ? (in->at.is_folder ? measure_zarr : measure_nc)(in, out, err) : CM_OK;
+
+    if (rc != CM_OK)
+        cm_error_prefix(err, "%s: %s", in->at.path, out->name);
+    return rc;
+}
+
+/* A description is worth having also where chunks cannot be read: that becomes a warning. */
+static int measure_all(cm_calc *c, const input *in, cm_error *err)
+{
+    cm_chunkcalc_report *r = c->report;
+    uint64_t start = cm_now_ns();
+
+    for (size_t i = 0; i < r->narrays && cm_now_ns() - start < MEASURED_NS; i++) {
+        cm_error inner = {0};
+        int rc = measure(in, &r->array[i], &inner);
+        if (rc == CM_ENOMEM)
+            return cm_fail(err, CM_ENOMEM, "%s", inner.text);
+        if (rc != CM_OK)
+            rc = cm_calc_warn(c, err, "%s", inner.text);
+        if (rc != CM_OK)
+            return rc;
+    }
+    return CM_OK;
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+static int open_input(cm_calc *c, input *in, cm_error *err)
+{
+    int rc = cm_store_path_find(c->options->store, &in->at, err);
+
+    if (rc == CM_OK && !in->at.is_folder) {
+        rc = cm_nc_preflight(in->at.path, NULL, NULL, err);
+        if (rc == CM_OK)
+            rc = cm_nc_open(in->at.path, NULL, &in->file, err);
+        return rc == CM_OK ? describe_nc(c, in, err) : rc;
+    }
+    if (rc == CM_OK)
+        rc = cm_store_open_dir(in->at.path, false, &in->store, err);
+    if (rc == CM_OK) {
+        rc = cm_zarr_open(in->store, &in->tree, err);
+        if (rc != CM_OK)
+            cm_error_place(err, in->at.path);
+    }
+    return rc == CM_OK ? describe_zarr(c, in, err) : rc;
+}
+
+int cm_calc_open(cm_calc *c, bool choose_one, cm_error *err)
+{
+    input in = {0};
+    cm_chunkcalc_array *a = NULL;
+    int rc = open_input(c, &in, err);
+
+    if (rc == CM_OK)
+        rc = choose(c, &in, &a, err);
+    if (rc == CM_OK && choose_one) {
+        rc = take(c, a, err);
+        if (rc == CM_OK)
+            rc = measure(&in, a, err);
+        c->measured_ratio = a->ratio;
+        c->measured_decode = a->decode;
+        c->report->measured_chunks = a->measured_chunks;
+    } else if (rc == CM_OK) {
+        rc = measure_all(c, &in, err);
+    }
+    release(&in);
+    return rc;
+}

@@ -1,0 +1,277 @@
+/* A store and the arrays of it that are read, opened by one process. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "exec/load/delayed_store.h"
+#include "exec/watch/monitor.h"
+#include "format/nc/preflight.h"
+#include "job/readbench/readbench.h"
+#include "job/store_path.h"
+#include "job/varopt.h"
+
+static int locate(const char *text, cm_bench_data *d, cm_error *err)
+{
+    cm_store_path at;
+    int rc = cm_store_path_find(text, &at, err);
+    d->path = at.path;
+    d->node = at.node;
+    d->is_nc = !at.is_folder;
+    return rc;
+}
+
+/* ---- which arrays -------------------------------------------------------------------------- */
+
+typedef struct candidate {
+    const char *name;
+    const cm_dtype *dtype;
+    unsigned rank;
+    const uint64_t *shape;
+    const char *unsupported; /* or NULL */
+} candidate;
+
+static size_t count_candidates(const cm_bench_data *d)
+{
+    return d->is_nc ? cm_nc_nvars(d->file) : d->tree.nnodes;
+}
+
+/* False: no array, or not below the node that was named. */
+static bool candidate_at(const cm_bench_data *d, size_t i, candidate *c)
+{
+    if (d->is_nc) {
+        const cm_nc_var *v = cm_nc_var_at(d->file, i);
+        *c = (candidate){v->array.name, &v->array.dtype, v->array.rank, v->array.shape,
+                         v->unsupported};
+    } else {
+        const cm_zarr_node *node = &d->tree.node[i];
+        if (node->meta.is_group)
+            return false;
+        *c = (candidate){node->path, &node->meta.dtype, node->meta.rank, node->meta.shape,
+                         node->unsupported};
+    }
+    const size_t n = strlen(d->node);
+    return n == 0 ||
+           (strncmp(c->name, d->node, n) == 0 && (c->name[n] == '\0' || c->name[n] == '/'));
+}
+
+static bool is_readable(const candidate *c)
+{
+    return c->unsupported == NULL && !cm_dtype_is_vlen(&c->dtype[0]) && c->dtype->nbytes > 0;
+}
+
+static int open_array(cm_bench_data *d, size_t i, cm_error *err)
+{
+    cm_array *a = NULL;
+    int rc;
+    if (d->is_nc) {
+        cm_nc_var *v = cm_nc_var_at(d->file, i);
+        rc = cm_nc_var_prepare(d->file, v, err);
+        a = &v->array;
+    } else {
+        rc = cm_zarr_array_open(&d->tree, &d->tree.node[i], d->index_nbytes, &a, err);
+        if (rc != CM_OK)
+            cm_error_place(err, d->path);
+    }
+    if (rc != CM_OK)
+        return rc;
+    d->owned[d->narrays] = !d->is_nc;
+    d->array[d->narrays++] = a;
+    return CM_OK;
+}
+
+static int open_largest(cm_bench_data *d, cm_error *err)
+{
+    size_t best = SIZE_MAX;
+    double most = -1;
+    for (size_t i = 0; i < count_candidates(d); i++) {
+        candidate c;
+        if (!candidate_at(d, i, &c) || !is_readable(&c))
+            continue;
+        double nbytes = c.dtype->nbytes;
+        for (unsigned j = 0; j < c.rank; j++)
+            nbytes *= (double)c.shape[j];
+        if (nbytes > most) {
+            most = nbytes;
+            best = i;
+        }
+    }
+    if (best == SIZE_MAX)
+        return cm_fail(err, CM_EINVAL,
+                       "%s%s%s: there is no array whose elements have a fixed size, so nothing to "
+                       "read for training",
+                       d->path, d->node[0] != '\0' ? "::" : "", d->node);
+    return open_array(d, best, err);
+}
+
+static bool is_open(const cm_bench_data *d, const char *name)
+{
+    for (size_t i = 0; i < d->narrays; i++)
+        if (strcmp(d->array[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
+typedef struct naming {
+    cm_bench_data *d;
+    const char *all; /* the option's text */
+} naming;
+
+/* One name or glob, which must match something that can be read. */
+static int open_named(void *context, char *pattern, cm_error *err)
+{
+    cm_bench_data *d = ((naming *)context)->d;
+    bool matched = false;
+    const char *why = NULL;
+    for (size_t i = 0; i < count_candidates(d); i++) {
+        candidate c;
+        if (!candidate_at(d, i, &c) || !cm_name_matches(pattern, c.name))
+            continue;
+        if (!is_readable(&c)) {
+            why = c.unsupported != NULL ? c.unsupported : "its elements have no fixed size";
+            continue;
+        }
+        matched = true;
+        if (is_open(d, c.name))
+            continue;
+        if (d->narrays == CM_BENCH_MAX_PARTS)
+            return cm_fail(err, CM_EINVAL, "more than %d variables", CM_BENCH_MAX_PARTS);
+        int rc = open_array(d, i, err);
+        if (rc != CM_OK)
+            return rc;
+    }
+    if (matched)
+        return CM_OK;
+    if (why != NULL)
+        return cm_fail(err, CM_EUNSUPPORTED, "%s: variable %s cannot be read for training: %s",
+                       d->path, pattern, why);
+    return cm_fail(err, CM_EINVAL, "--variable %s: %s has no such array", pattern, d->path);
+}
+
+static int open_arrays(const cm_readbench_options *o, cm_bench_data *d, cm_error *err)
+{
+    d->array = cm_calloc(CM_BENCH_MAX_PARTS, sizeof *d->array, err);
+    d->owned = cm_calloc(CM_BENCH_MAX_PARTS, sizeof *d->owned, err);
+    if (d->array == NULL || d->owned == NULL)
+        return CM_ENOMEM;
+    if (o->variables.n == 0)
+        return open_largest(d, err);
+    int rc = CM_OK;
+    for (size_t i = 0; i < o->variables.n && rc == CM_OK; i++) {
+        naming n = {d, o->variables.text[i]};
+        rc = cm_split(n.all, ',', open_named, &n, err);
+    }
+    return rc;
+}
+
+/* ---- stores -------------------------------------------------------------------------------- */
+
+static int open_disk_cache(const cm_readbench_options *o, cm_delay *delay, cm_bench_data *d,
+                           cm_error *err)
+{
+    uint64_t nbytes = o->cache_dir_nbytes;
+    struct statvfs fs;
+    if (mkdir(o->cache_dir, 0777) != 0 && errno != EEXIST)
+        return cm_fail_errno(err, errno, "--cache-dir %s: cannot be made", o->cache_dir);
+    if (nbytes == 0) {
+        if (statvfs(o->cache_dir, &fs) != 0)
+            return cm_fail_errno(err, errno, "--cache-dir %s: cannot be looked at", o->cache_dir);
+        nbytes = (uint64_t)fs.f_bavail * fs.f_frsize / 2;
+    }
+    int rc = delay != NULL ? cm_store_open_delayed(d->slow, delay, &d->delayed, err) : CM_OK;
+    if (rc != CM_OK)
+        return rc;
+    return cm_store_open_disk_cache(delay != NULL ? d->delayed : d->slow, o->cache_dir, nbytes,
+                                    &d->store, err);
+}
+
+static int open_zarr(const cm_readbench_options *o, const cm_bench_setting *s, cm_delay *delay,
+                     cm_bench_data *d, cm_error *err)
+{
+    if (s->engine == CM_BENCH_NETCDF)
+        return cm_fail(err, CM_EINVAL,
+                       "%s: --engine netcdf reads NetCDF files; this is a Zarr store", d->path);
+    int rc = cm_store_open_dir_io(d->path, s->io, &d->slow, err);
+    d->store = d->slow;
+    if (rc == CM_OK && o->cache_dir != NULL)
+        rc = open_disk_cache(o, delay, d, err);
+    if (rc == CM_OK) {
+        rc = cm_zarr_open(d->store, &d->tree, err);
+        if (rc != CM_OK)
+            cm_error_place(err, d->path);
+    }
+    return rc;
+}
+
+static int open_nc(const cm_readbench_options *o, const cm_bench_setting *s, cm_bench_data *d,
+                   cm_error *err)
+{
+    if (o->cache_dir != NULL)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "%s: --cache-dir keeps objects of a Zarr store, not parts of a file",
+                       d->path);
+    const cm_nc_options options = {.library_only = s->engine == CM_BENCH_NETCDF,
+                                   .library_caches = s->engine == CM_BENCH_NETCDF,
+                                   .io = s->io};
+    return cm_nc_open(d->path, &options, &d->file, err);
+}
+
+int cm_bench_data_try(const char *store, cm_monitor *monitor, cm_error *err)
+{
+    cm_store_path at;
+    int rc = cm_store_path_find(store, &at, err);
+    if (rc == CM_OK && !at.is_folder)
+        rc = cm_nc_preflight(at.path, cm_monitor_cancels, monitor, err);
+    cm_store_path_release(&at);
+    return rc;
+}
+
+int cm_bench_data_open(const cm_readbench_options *o, const cm_bench_setting *s, const char *store,
+                       cm_delay *delay, cm_bench_data *d, cm_error *err)
+{
+    memset(d, 0, sizeof *d);
+    d->index_nbytes = s->index_nbytes;
+    int rc = locate(store, d, err);
+    if (rc == CM_OK)
+        rc = d->is_nc ? open_nc(o, s, d, err) : open_zarr(o, s, delay, d, err);
+    if (rc == CM_OK)
+        rc = open_arrays(o, d, err);
+    if (rc != CM_OK)
+        cm_bench_data_release(d);
+    return rc;
+}
+
+void cm_bench_data_release(cm_bench_data *d)
+{
+    for (size_t i = 0; i < d->narrays; i++)
+        if (d->owned[i])
+            cm_array_free(d->array[i]);
+    cm_zarr_tree_release(&d->tree);
+    cm_nc_close(d->file);
+    if (d->store != d->slow)
+        cm_store_free(d->store);
+    cm_store_free(d->delayed);
+    cm_store_free(d->slow);
+    free(d->array);
+    free(d->owned);
+    free(d->path);
+    free(d->node);
+    memset(d, 0, sizeof *d);
+}
+
+const char *cm_bench_array_name(const cm_array *a)
+{
+    return a->name[0] != '\0' ? a->name : "/";
+}
+
+bool cm_bench_data_shard(const cm_bench_data *d, size_t i, uint64_t *shard)
+{
+    if (d->is_nc)
+        return false;
+    const cm_zarr_node *node = cm_zarr_find(&d->tree, d->array[i]->name);
+    if (node == NULL || node->meta.ncodecs != 1 || node->meta.codecs[0].id != CM_CODEC_SHARDING)
+        return false;
+    memcpy(shard, node->meta.chunk, node->meta.rank * sizeof *shard);
+    return true;
+}

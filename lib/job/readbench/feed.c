@@ -1,0 +1,131 @@
+/* What --cast, --unpack and --fill-to-nan do to one array, from its attributes. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/base64.h"
+#include "job/readbench/readbench.h"
+#include "model/convert.h"
+
+/* A number, or xarray's base64 of a float64 (Zarr v3 has no other way to say one exactly). */
+static bool number_of(const cm_json *j, double *out)
+{
+    size_t n, nbytes;
+    uint8_t *data;
+    const char *text = cm_json_text(j, &n);
+    if (cm_json_get_double(j, out))
+        return true;
+    if (text == NULL || !cm_base64_decode(text, n, &data, &nbytes))
+        return false;
+    const bool ok = nbytes == sizeof *out;
+    if (ok)
+        memcpy(out, data, sizeof *out);
+    free(data);
+    return ok;
+}
+
+/* _FillValue and missing_value are mostly the same. */
+static int keep_fill(const cm_array *a, const uint8_t *element, cm_feed *f, cm_error *err)
+{
+    for (unsigned i = 0; i < f->nfills; i++)
+        if (memcmp(f->fill[i], element, a->dtype.nbytes) == 0)
+            return CM_OK;
+    if (f->nfills == CM_FEED_MAX_FILLS)
+        return cm_fail(err, CM_EUNSUPPORTED, "variable %s: more than %d fill values",
+                       cm_bench_array_name(a), CM_FEED_MAX_FILLS);
+    memcpy(f->fill[f->nfills++], element, a->dtype.nbytes);
+    return CM_OK;
+}
+
+static int add_fill(const cm_array *a, const char *name, const cm_json *value, cm_feed *f,
+                    cm_error *err)
+{
+    double number;
+    int64_t whole;
+    uint64_t positive;
+    uint8_t to[sizeof f->fill[0]] = {0};
+    if (a->dtype.kind == CM_KIND_INT && a->dtype.nbytes == 8 && cm_json_get_i64(value, &whole))
+        memcpy(to, &whole, 8);
+    else if (a->dtype.kind == CM_KIND_UINT && a->dtype.nbytes == 8 &&
+             cm_json_get_u64(value, &positive))
+        memcpy(to, &positive, 8);
+    else if (!number_of(value, &number))
+        return cm_fail(err, CM_EFORMAT, "variable %s: its attribute %s is no number",
+                       cm_bench_array_name(a), name);
+    else if (a->dtype.kind == CM_KIND_FLOAT && a->dtype.nbytes == 4) {
+        const float narrow = (float)number; /* as writers round it */
+        memcpy(to, &narrow, 4);
+    } else if (!cm_element_from_double(&a->dtype, number, to) &&
+               !cm_element_from_double(&f->src, number, to)) /* 255 of a byte that is unsigned */
+        return CM_OK;                                        /* no element can have that value */
+    return keep_fill(a, to, f, err);
+}
+
+/* A number, or a list of them (missing_value may have several). */
+static int add_fills(const cm_array *a, const char *name, cm_feed *f, cm_error *err)
+{
+    const cm_json *value = cm_json_member(a->attrs, name);
+    if (!cm_json_is(value, CM_JSON_ARRAY))
+        return value != NULL ? add_fill(a, name, value, f, err) : CM_OK;
+    int rc = CM_OK;
+    for (size_t i = 0; i < cm_json_length(value) && rc == CM_OK; i++)
+        rc = add_fill(a, name, cm_json_at(value, i), f, err);
+    return rc;
+}
+
+static int find_fills(const cm_bench_data *d, const cm_array *a, cm_feed *f, cm_error *err)
+{
+    if (d->is_nc) {
+        const cm_nc_var *v = (const cm_nc_var *)a;
+        if (v->has_fill_value && a->dtype.nbytes <= 8)
+            memcpy(f->fill[f->nfills++], v->fill_value, a->dtype.nbytes);
+    } else {
+        /* xarray's rule: v2's fill_value masks, v3's is only what missing chunks hold. */
+        const cm_zarr_node *node = cm_zarr_find(&d->tree, a->name);
+        if (node != NULL && node->meta.zarr_format == 2 && node->meta.has_fill && a->fill != NULL)
+            memcpy(f->fill[f->nfills++], a->fill, a->dtype.nbytes);
+    }
+    int rc = add_fills(a, "_FillValue", f, err);
+    return rc == CM_OK ? add_fills(a, "missing_value", f, err) : rc;
+}
+
+static int find_packing(const cm_array *a, cm_feed *f, cm_error *err)
+{
+    const cm_json *scale = cm_json_member(a->attrs, "scale_factor");
+    const cm_json *offset = cm_json_member(a->attrs, "add_offset");
+    f->scale = 1;
+    f->offset = 0;
+    if ((scale != NULL && !number_of(scale, &f->scale)) ||
+        (offset != NULL && !number_of(offset, &f->offset)))
+        return cm_fail(err, CM_EFORMAT,
+                       "variable %s: its attributes scale_factor and add_offset are no numbers",
+                       cm_bench_array_name(a));
+    f->unpack = scale != NULL || offset != NULL;
+    /* Where a format had no unsigned type (netCDF's conventions for attributes, xarray's rule too). */
+    const char *is_unsigned = cm_json_text(cm_json_member(a->attrs, "_Unsigned"), NULL);
+    if (is_unsigned != NULL && strcasecmp(is_unsigned, "true") == 0 && f->src.kind == CM_KIND_INT)
+        f->src.kind = CM_KIND_UINT;
+    return CM_OK;
+}
+
+int cm_bench_feed_make(const cm_readbench_options *o, const cm_bench_setting *s,
+                       const cm_bench_data *d, const cm_array *a, cm_feed *f, cm_error *err)
+{
+    int rc = CM_OK;
+    *f = (cm_feed){.src = a->dtype, .to = s->to};
+    const bool is_number = cm_dtype_is_number(&a->dtype) || a->dtype.kind == CM_KIND_BOOL;
+    if (!is_number && (s->to != CM_FEED_SAME || o->unpack || o->fill_to_nan))
+        return cm_fail(err, CM_EINVAL,
+                       "variable %s: its elements are no numbers, so --cast, --unpack and "
+                       "--fill-to-nan have no meaning",
+                       cm_bench_array_name(a));
+    if (o->unpack)
+        rc = find_packing(a, f, err);
+    if (rc == CM_OK && o->fill_to_nan)
+        rc = find_fills(d, a, f, err);
+    if (rc == CM_OK)
+        rc = cm_feed_check(f, err);
+    if (rc != CM_OK && strncmp(err != NULL ? err->text : "", "variable ", 9) != 0)
+        cm_error_prefix(err, "variable %s", cm_bench_array_name(a));
+    return rc;
+}

@@ -1,0 +1,199 @@
+/* What workers read with, opened in the process that reads. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/watch/monitor.h"
+#include "job/readbench/readbench.h"
+
+int cm_bench_shared_open(const cm_readbench_options *options, const cm_bench_setting *setting,
+                         const char *store, cm_delay *delay, cm_bench_shared *s, cm_error *err)
+{
+    memset(s, 0, sizeof *s);
+    int rc = cm_bench_data_open(options, setting, store, delay, &s->data, err);
+    if (rc == CM_OK)
+        rc = cm_bench_space_make(options, setting, &s->data, &s->space, err);
+    if (rc != CM_OK)
+        cm_bench_shared_release(s);
+    return rc;
+}
+
+void cm_bench_shared_release(cm_bench_shared *s)
+{
+    cm_bench_space_release(&s->space);
+    cm_bench_data_release(&s->data);
+    memset(s, 0, sizeof *s);
+}
+
+enum {
+    URING_GROUP = 8 << 20 /* stored bytes asked for at once: many requests keep a disk busy */
+};
+
+size_t cm_bench_group_nbytes(const cm_bench_setting *setting)
+{
+    return setting->io == CM_IO_URING ? URING_GROUP : 0;
+}
+
+/* ---- arrays of this project or of libnetcdf ------------------------------------------------ */
+
+typedef struct reading { /* of one process, shared by its workers */
+    cm_bench_shared shared;
+    cm_chunk_cache *cache;
+} reading;
+
+static void free_reading(reading *r)
+{
+    if (r == NULL)
+        return;
+    cm_bench_shared_release(&r->shared);
+    cm_chunk_cache_free(r->cache);
+    free(r);
+}
+
+static int open_arrays(void *context, cm_load_arrays *out, cm_error *err)
+{
+    const cm_bench_origin *o = context;
+    reading *r = cm_calloc(1, sizeof *r, err);
+    if (r == NULL)
+        return CM_ENOMEM;
+    int rc = cm_bench_shared_open(o->options, o->setting, o->store, o->delay, &r->shared, err);
+    if (rc == CM_OK && o->options->cache_nbytes > 0)
+        rc = cm_chunk_cache_create(o->options->cache_nbytes, o->setting->policy, &r->cache, err);
+    if (rc != CM_OK) {
+        free_reading(r);
+        return rc;
+    }
+    const cm_bench_space *s = &r->shared.space;
+    *out =
+        (cm_load_arrays){.store = o->store,
+                         .array = r->shared.data.array,
+                         .narrays = r->shared.data.narrays,
+                         .space = &s->space,
+                         .part = s->part,
+                         .feed = s->feed,
+                         .part_nbytes = s->part_nbytes,
+                         .nparts = s->nparts,
+                         .fixed = s->fixed,
+                         .nfixed = s->nfixed,
+                         .cache = r->cache,
+                         .delay = o->options->cache_dir != NULL ? NULL : o->delay,
+                         .disk_cache = o->options->cache_dir != NULL ? r->shared.data.store : NULL,
+                         .group_nbytes = cm_bench_group_nbytes(o->setting),
+                         .library = o->setting->engine == CM_BENCH_NETCDF,
+                         .handle = r};
+    return CM_OK;
+}
+
+static void close_arrays(void *context, cm_load_arrays *arrays)
+{
+    (void)context;
+    free_reading(arrays->handle);
+}
+
+static int make_native(cm_bench_origin *o, cm_load_source *out, cm_error *err)
+{
+    const cm_load_source_options options = {.opener = {o, open_arrays, close_arrays},
+                                            .worker_threads = o->setting->worker_threads};
+    return cm_load_source_create(&options, out, err);
+}
+
+/* ---- a program of the user ----------------------------------------------------------------- */
+
+static bool is_canceled(void *context)
+{
+    const cm_bench_origin *o = context;
+    return o->monitor != NULL && cm_monitor_canceled(o->monitor);
+}
+
+static int make_exec(cm_bench_origin *o, cm_load_source *out, cm_error *err)
+{
+    int rc = cm_bench_shared_open(o->options, o->setting, o->store, NULL, &o->described, err);
+    if (rc != CM_OK)
+        return rc;
+    const cm_bench_space *s = &o->described.space;
+    for (size_t p = 0; p < s->nparts; p++)
+        o->variable[p] = o->described.data.array[s->part[p].array]->name;
+    const cm_load_exec_options options = {.command = o->setting->command,
+                                          .store = o->store,
+                                          .batch = o->options->batch,
+                                          .space = &s->space,
+                                          .part = s->part,
+                                          .variable = o->variable,
+                                          .nparts = s->nparts,
+                                          .canceled = is_canceled,
+                                          .canceled_context = o,
+                                          .processes = o->setting->mode == CM_POOL_PROCESSES};
+    return cm_load_exec_create(&options, out, err);
+}
+
+int cm_bench_source_make(cm_bench_origin *o, cm_load_source *out, cm_error *err)
+{
+    return (o->setting->engine == CM_BENCH_EXEC ? make_exec : make_native)(o, out, err);
+}
+
+void cm_bench_source_release(cm_bench_origin *o, cm_load_source *source)
+{
+    if (o->setting == NULL)
+        return;
+    if (o->setting->engine == CM_BENCH_EXEC)
+        cm_load_exec_release(source);
+    else
+        cm_load_source_release(source);
+    cm_bench_shared_release(&o->described);
+}
+
+/* ---- a process that was begun anew ---------------------------------------------------------- */
+
+typedef struct begun {
+    cm_bench_setup setup;
+    cm_bench_setting setting;
+    cm_bench_origin origin;
+    cm_load_source inner;
+} begun;
+
+static int open_inner(void *context, unsigned worker, void **state, cm_error *err)
+{
+    begun *b = context;
+    return b->inner.open(b->inner.context, worker, state, err);
+}
+
+static void release_begun(cm_load_source *source)
+{
+    begun *b = source->context;
+    if (b == NULL)
+        return;
+    cm_bench_source_release(&b->origin, &b->inner);
+    cm_bench_setup_release(&b->setup);
+    free(b);
+    source->context = NULL;
+}
+
+static int make_begun(const void *setup, size_t nbytes, cm_load_source *out, cm_error *err)
+{
+    cm_readbench_advice advice = {0};
+    begun *b = cm_calloc(1, sizeof *b, err);
+    *out = (cm_load_source){.context = b};
+    if (b == NULL)
+        return CM_ENOMEM;
+    int rc = cm_bench_setup_read(setup, nbytes, &b->setup, err);
+    if (rc == CM_OK)
+        rc = cm_bench_setting_parse(&b->setup.options, &b->setting, &advice, err);
+    cm_readbench_advice_release(&advice);
+    b->origin = (cm_bench_origin){
+        .options = &b->setup.options, .setting = &b->setting, .store = b->setup.store};
+    if (rc == CM_OK)
+        rc = cm_bench_source_make(&b->origin, &b->inner, err);
+    if (rc != CM_OK) {
+        release_begun(out);
+        return rc;
+    }
+    out->open = open_inner;
+    out->load = b->inner.load;
+    out->close = b->inner.close;
+    out->sees_its_end = b->inner.sees_its_end;
+    return CM_OK;
+}
+
+int cm_readbench_serve(int fd, cm_error *err)
+{
+    return cm_pool_serve(fd, make_begun, release_begun, err);
+}

@@ -1,0 +1,166 @@
+/*
+ * The batches of the first epoch made once more, and each sample compared with what
+ * is read directly: box by box, by another way through the code, without loader,
+ * cache, plan or merged requests.  A program of the user's has its bytes to itself: the
+ * checksum it gives is compared.  A device's share of this is in stage.c.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "codec/checksum.h"
+#include "job/readbench/readbench.h"
+
+typedef struct checker {
+    cm_bench_rank *rank;
+    cm_codec_ctx *ctx;
+    cm_buf raw, fed, batch;
+} checker;
+
+static int differ(checker *c, const cm_batch *batch, uint64_t place, size_t p, uint64_t offset)
+{
+    cm_bench_rank *r = c->rank;
+    const cm_array *a = r->bench->shared.data.array[r->bench->shared.space.part[p].array];
+    r->nmismatches++;
+    if (r->first_failure != NULL)
+        return CM_OK;
+    r->first_failure = cm_asprintf(&r->err,
+                                   "batch %" PRIu64 ": variable %s: sample %" PRIu64
+                                   ": byte %" PRIu64 " is not what the store holds",
+                                   batch->number, cm_bench_array_name(a), place, offset);
+    return r->first_failure != NULL ? CM_OK : CM_ENOMEM;
+}
+
+/* Part P of SAMPLE as it is fed, into OUT, which has room for a whole one. */
+static int read_part(checker *c, const cm_box *sample, size_t p, uint8_t *out, size_t *nbytes)
+{
+    cm_bench_rank *r = c->rank;
+    const cm_bench *b = r->bench;
+    const cm_feed *feed = &b->shared.space.feed[p];
+    cm_array *a = b->shared.data.array[b->shared.space.part[p].array];
+    cm_box box;
+    cm_sample_part_box(&b->shared.space.part[p], sample, &box);
+    const uint64_t nelem = cm_box_nelem(&box);
+    int rc = cm_buf_resize(&c->raw, nelem * a->dtype.nbytes, &r->err);
+    if (rc == CM_OK)
+        rc = cm_array_read(a, c->ctx, &box, c->raw.data, &r->err);
+    if (rc != CM_OK)
+        return rc;
+    cm_feed_run(feed, out, c->raw.data, nelem);
+    *nbytes = nelem * cm_feed_nbytes(feed);
+    r->nvalidated += *nbytes;
+    return CM_OK;
+}
+
+static int check_part(checker *c, const cm_batch *batch, const cm_box *sample, uint64_t place,
+                      size_t p, const uint8_t *got)
+{
+    const cm_bench *b = c->rank->bench;
+    size_t nbytes;
+    int rc = cm_buf_resize(&c->fed, b->shared.space.part_nbytes[p], &c->rank->err);
+    if (rc == CM_OK)
+        rc = read_part(c, sample, p, c->fed.data, &nbytes);
+    if (rc != CM_OK)
+        return rc;
+    if (b->setting.validate == CM_READBENCH_VALIDATE_CHECKSUM) {
+        const cm_simd simd = cm_cpu_simd();
+        if (cm_crc32c(simd, got, nbytes) == cm_crc32c(simd, c->fed.data, nbytes))
+            return CM_OK;
+    } else if (memcmp(got, c->fed.data, nbytes) == 0)
+        return CM_OK;
+    uint64_t at = 0;
+    while (at + 1 < nbytes && got[at] == c->fed.data[at])
+        at++;
+    return differ(c, batch, place, p, at);
+}
+
+static int check_batch(void *context, const cm_batch *batch)
+{
+    checker *c = context;
+    const cm_bench_space *s = &c->rank->bench->shared.space;
+    int rc = CM_OK;
+    for (uint64_t k = 0; k < batch->nsamples && rc == CM_OK; k++) {
+        const uint8_t *at = batch->data;
+        cm_box sample;
+        cm_sample_at(&s->space, 0, batch->sample[k], &sample);
+        for (size_t p = 0; p < s->nparts && rc == CM_OK; p++) {
+            rc = check_part(c, batch, &sample, k, p, at + k * s->part_nbytes[p]);
+            at += batch->nsamples * s->part_nbytes[p];
+        }
+    }
+    return rc;
+}
+
+/* What the slot of a batch would hold: samples that an edge clips are followed by zeros. */
+static int read_batch(checker *c, const cm_batch *batch, size_t *nbytes)
+{
+    const cm_bench_space *s = &c->rank->bench->shared.space;
+    size_t at = 0, got = 0;
+    int rc = CM_OK;
+    *nbytes = 0;
+    for (size_t p = 0; p < s->nparts; p++)
+        *nbytes += batch->nsamples * s->part_nbytes[p];
+    rc = cm_buf_resize(&c->batch, *nbytes, &c->rank->err);
+    for (size_t p = 0; p < s->nparts && rc == CM_OK; p++)
+        for (uint64_t k = 0; k < batch->nsamples && rc == CM_OK; k++, at += s->part_nbytes[p]) {
+            uint8_t *out = (uint8_t *)c->batch.data + at;
+            cm_box sample;
+            cm_sample_at(&s->space, 0, batch->sample[k], &sample);
+            rc = read_part(c, &sample, p, out, &got);
+            if (rc == CM_OK)
+                memset(out + got, 0, s->part_nbytes[p] - got);
+        }
+    return rc;
+}
+
+static int check_answer(void *context, const cm_batch *batch)
+{
+    checker *c = context;
+    cm_bench_rank *r = c->rank;
+    size_t nbytes;
+    if (!batch->has_crc32c)
+        return cm_fail(&r->err, CM_EINVAL,
+                       "--validate checksum: batch %" PRIu64
+                       ": the loader's answer has no \"crc32c\" (those of scripts/engines give "
+                       "one with --checksum)",
+                       batch->number);
+    int rc = read_batch(c, batch, &nbytes);
+    if (rc != CM_OK || cm_crc32c(cm_cpu_simd(), c->batch.data, nbytes) == batch->crc32c)
+        return rc;
+    r->nmismatches++;
+    if (r->first_failure == NULL)
+        r->first_failure = cm_asprintf(
+            &r->err, "batch %" PRIu64 ": the loader's checksum is not that of what the store holds",
+            batch->number);
+    return r->first_failure != NULL ? CM_OK : CM_ENOMEM;
+}
+
+static int check_rank(cm_bench_rank *r)
+{
+    checker c = {.rank = r, .ctx = cm_codec_ctx_create(&r->err)};
+    cm_bench_batch_fn *check =
+        r->bench->setting.engine == CM_BENCH_EXEC ? check_answer : check_batch;
+    int rc = c.ctx != NULL ? cm_bench_rank_again(r, check, &c) : CM_ENOMEM;
+    cm_codec_ctx_free(c.ctx);
+    cm_buf_release(&c.raw);
+    cm_buf_release(&c.fed);
+    cm_buf_release(&c.batch);
+    return rc;
+}
+
+int cm_bench_validate(cm_bench *b, cm_error *err)
+{
+    if (b->setting.validate == CM_READBENCH_VALIDATE_NONE)
+        return CM_OK;
+    for (unsigned i = 0; i < b->setting.ranks; i++) {
+        cm_bench_rank *r = &b->rank[i];
+        int rc = b->setting.uses_device ? cm_bench_stage_validate(r) : check_rank(r);
+        if (rc != CM_OK) {
+            if (err != NULL)
+                *err = r->err;
+            return rc;
+        }
+    }
+    return CM_OK;
+}
