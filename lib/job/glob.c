@@ -68,34 +68,43 @@ static bool is_any_parts(const char *p, const char *begin)
            (p == begin || p[-1] == '/');
 }
 
-/* P, the rest of the pattern that begins at BEGIN, against T. */
-static bool match(const char *begin, const char *p, const char *t)
-{
-    for (; p != NULL && *p != '\0'; t += character(t)) {
-        if (is_any_parts(p, begin)) {
-            if (p[2] == '\0')
-                return *t != '\0';
-            while (!match(begin, p + 3, t)) {
-                if ((t = strchr(t, '/')) == NULL)
-                    return false;
-                t++;
-            }
-            return true;
-        }
-        if (*p == '*') {
-            for (; !match(begin, p + 1, t); t += character(t))
-                if (*t == '\0' || *t == '/')
-                    return false;
-            return true;
-        }
-        if (*t == '\0')
-            return false;
-        p = match_one(p, t);
-    }
-    return p != NULL && *t == '\0';
-}
+/* Where to go on when what follows a star did not match: one character, or one part, later. */
+typedef struct retreat {
+    const char *p; /* behind the star; NULL: there was none */
+    const char *t;
+} retreat;
 
+/*
+ * Only the last "*" and the last "**" are tried again.  An earlier star of the same kind could
+ * take more, too, but then the later one could take less: what they leave is the same.
+ */
 bool cm_glob_matches(const char *pattern, const char *path)
 {
-    return match(pattern, pattern, path);
+    const char *p = pattern, *t = path, *next;
+    retreat star = {0}, parts = {0};
+    for (;;) {
+        if (is_any_parts(p, pattern) && p[2] == '/') {
+            parts = (retreat){p += 3, t};
+            star.p = NULL;
+        } else if (is_any_parts(p, pattern) && *t != '\0') {
+            return true;
+        } else if (*p == '*' && !is_any_parts(p, pattern)) {
+            star = (retreat){++p, t};
+        } else if (*p == '\0' && *t == '\0') {
+            return true;
+        } else if (*p != '\0' && *t != '\0' && (next = match_one(p, t)) != NULL) {
+            p = next;
+            t += character(t);
+        } else if (star.p != NULL && *star.t != '\0' && *star.t != '/') {
+            star.t += character(star.t);
+            p = star.p;
+            t = star.t;
+        } else if (parts.p != NULL && (parts.t = strchr(parts.t, '/')) != NULL) {
+            p = parts.p;
+            t = ++parts.t;
+            star.p = NULL;
+        } else {
+            return false;
+        }
+    }
 }

@@ -10,7 +10,7 @@
 static void append_name(cm_buf *text, const char *name)
 {
     for (; *name != '\0'; name++) {
-        if (strchr("\\,=:*?[]", *name) != NULL)
+        if (strchr("\\,=:*", *name) != NULL)
             REQUIRE(cm_buf_append(text, "\\", 1, NULL) == CM_OK);
         REQUIRE(cm_buf_append(text, name, 1, NULL) == CM_OK);
     }

@@ -194,6 +194,9 @@ static cm_pool_reply reap_one(const cm_pool_request *request)
     cm_pool_reply reply = {0};
     pid_t pid = (pid_t)request->pid;
     int status = 0;
+    /* 0 and below are groups, to waitpid and to kill. */
+    if (pid <= 0 || pid != request->pid)
+        return (cm_pool_reply){.pid = -1, .errnum = ECHILD};
     do
         reply.pid = waitpid(pid, &status, WNOHANG);
     while (reply.pid < 0 && errno == EINTR);
