@@ -18,6 +18,7 @@
 typedef struct cm_job_var {
     cm_variable *source;
     char *name; /* in the store, with its groups */
+    bool renamed;
 
     /* view.c: the target's elements */
     cm_dtype type;

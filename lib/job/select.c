@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/job.h"
+#include "job/rename.h"
 #include "job/varopt.h"
 
 typedef struct selection {
@@ -51,34 +51,35 @@ static size_t group_length(const char *name)
     return last == NULL ? 0 : (size_t)(last - name);
 }
 
-/* The variable that NAME means when it is said in the group of FROM: there, or in the nearest parent. */
-static bool find_from(const cm_job *job, const cm_variable *from, const char *name, size_t nname,
-                      size_t *index)
+const cm_variable *cm_job_find_from(const cm_job *job, const char *group, size_t ngroup,
+                                    const char *name, size_t nname)
 {
-    const char *path = from->name;
-    for (size_t depth = group_length(path);;) {
+    bool absolute = nname > 0 && *name == '/';
+    name += absolute;
+    nname -= absolute;
+    for (size_t depth = absolute ? 0 : ngroup;;) {
         size_t skip = depth > 0 ? depth + 1 : 0;
         for (size_t i = 0; i < job->source->nvars; i++) {
             const char *other = job->source->var[i].name;
-            if (strlen(other) == skip + nname && strncmp(other, path, skip) == 0 &&
-                strncmp(other + skip, name, nname) == 0) {
-                *index = i;
-                return true;
-            }
+            if (strlen(other) == skip + nname && strncmp(other, group, depth) == 0 &&
+                (depth == 0 || other[depth] == '/') && strncmp(other + skip, name, nname) == 0)
+                return &job->source->var[i];
         }
         if (depth == 0)
-            return false;
-        while (depth > 0 && path[--depth] != '/') {
+            return NULL;
+        while (depth > 0 && group[--depth] != '/') {
         }
     }
 }
 
 static bool choose(selection *s, const cm_variable *from, const char *name, size_t nname)
 {
-    size_t i;
-    if (nname == 0 || !find_from(s->job, from, name, nname, &i) || s->chosen[i])
+    const cm_variable *v =
+        nname == 0 ? NULL
+                   : cm_job_find_from(s->job, from->name, group_length(from->name), name, nname);
+    if (v == NULL || s->chosen[v->index])
         return false;
-    s->chosen[i] = true;
+    s->chosen[v->index] = true;
     return true;
 }
 
@@ -149,39 +150,6 @@ static int drop_unsupported(selection *s, cm_error *err)
             return rc;
     }
     return CM_OK;
-}
-
-static int rename_one(cm_job *job, const char *text, cm_error *err)
-{
-    char *copy = cm_strdup(text, err);
-    if (copy == NULL)
-        return CM_ENOMEM;
-    char *to = cm_find_unescaped(copy, '=');
-    int rc = CM_OK;
-    bool found = false;
-    if (to == NULL || to == copy || to[1] == '\0') {
-        rc = cm_fail(err, CM_EINVAL, "--rename %s: not of the form OLD=NEW", text);
-    } else {
-        *to++ = '\0';
-        cm_unescape(copy);
-        cm_unescape(to);
-    }
-    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
-        cm_job_var *v = &job->var[i];
-        const char *path = path_in_group(job, v->source);
-        if (strcmp(path, copy) != 0)
-            continue;
-        found = true;
-        size_t depth = strchr(to, '/') == NULL ? group_length(path) : 0;
-        free(v->name);
-        v->name = cm_asprintf(err, "%.*s%s%s", (int)depth, path, depth > 0 ? "/" : "", to);
-        if (v->name == NULL)
-            rc = CM_ENOMEM;
-    }
-    if (rc == CM_OK && !found)
-        rc = cm_fail(err, CM_EINVAL, "--rename %s: no chosen variable is named %s", text, copy);
-    free(copy);
-    return rc;
 }
 
 /* One name of V's path in the store. */
@@ -296,10 +264,12 @@ int cm_job_select(cm_job *job, cm_error *err)
         rc = drop_unsupported(&s, err);
     if (rc == CM_OK)
         rc = collect(&s, err);
-    for (size_t i = 0; rc == CM_OK && i < o->rename.n; i++)
-        rc = rename_one(job, o->rename.text[i], err);
+    if (rc == CM_OK)
+        rc = cm_job_rename(job, err);
     if (rc == CM_OK)
         rc = check_names(job, err);
+    if (rc == CM_OK)
+        rc = cm_job_rename_rest(job, err);
     free(s.chosen);
     return rc;
 }

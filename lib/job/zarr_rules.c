@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/utf8.h"
 #include "job/keep.h"
+#include "job/rename.h"
 #include "job/varopt.h"
 
 /* xarray reads the _FillValue of a float in Zarr v3 as base64 of the little-endian float64. */
@@ -32,9 +33,23 @@ static cm_json *integer_json(const cm_dtype *type, const uint8_t *element)
     return cm_json_i64((int64_t)(raw << shift) >> shift);
 }
 
-static int set_missing_attribute(cm_json *attrs, const cm_dtype *type, const uint8_t *element,
+/*
+ * xarray reads unsigned integers with _Unsigned = "false" as signed ones of the same bits, and
+ * takes _FillValue for one of those: np.int8(255) would be an error.
+ */
+static bool is_read_as_signed(const cm_json *attrs, const cm_dtype *type)
+{
+    const char *text = cm_json_text(cm_json_member(attrs, "_Unsigned"), NULL);
+    return type->kind == CM_KIND_UINT && text != NULL && strcmp(text, "false") == 0;
+}
+
+static int set_missing_attribute(cm_json *attrs, const cm_dtype *own, const uint8_t *element,
                                  cm_error *err)
 {
+    cm_dtype read_as = *own;
+    const cm_dtype *type = &read_as;
+    if (is_read_as_signed(attrs, own))
+        read_as.kind = CM_KIND_INT;
     cm_json *value = type->kind == CM_KIND_FLOAT
                          ? float_fill_json(cm_element_to_double(type, element), err)
                          : integer_json(type, element);
@@ -53,18 +68,21 @@ static int set_attributes(cm_job *job, cm_job_var *v, const uint8_t *missing, cm
         return cm_fail(err, CM_ENOMEM, "no memory for attributes");
     for (size_t i = 0; v->conversion.unpack && packed_attributes[i] != NULL; i++)
         cm_json_remove(m->attrs, packed_attributes[i]);
+    int rc = cm_job_rename_words(job, v->source, m->attrs, err);
+    if (rc != CM_OK)
+        return rc;
     if (job->options->zarr_format == 3 && missing != NULL && cm_dtype_is_number(&v->type))
         return set_missing_attribute(m->attrs, &v->type, missing, err);
     return CM_OK;
 }
 
-static int set_dimensions(cm_job_var *v, cm_error *err)
+static int set_dimensions(const cm_job *job, cm_job_var *v, cm_error *err)
 {
     cm_zarr_meta *m = &v->meta;
     m->has_dim_names = true;
     m->rank = v->rank;
     for (unsigned j = 0; j < v->rank; j++) {
-        const char *name = v->source->dim_name[j];
+        const char *name = cm_job_dim_name(job, v->source, j);
         m->shape[j] = v->shape[j];
         m->chunk[j] = v->sharded ? v->shard[j] : v->chunk[j];
         if (name != NULL && (m->dim_name[j] = cm_utf8_strdup(name, err)) == NULL)
@@ -205,7 +223,7 @@ static int describe(cm_job *job, cm_job_var *v, cm_varopts *fills, cm_error *err
     v->meta.separator = job->options->zarr_format == 3 ? '/' : '.';
     int rc = has_missing ? convert_element(v, v->source->fill_value, missing, err) : CM_OK;
     if (rc == CM_OK)
-        rc = set_dimensions(v, err);
+        rc = set_dimensions(job, v, err);
     if (rc == CM_OK)
         rc = set_attributes(job, v, has_missing ? missing : NULL, err);
     if (rc == CM_OK)
