@@ -49,11 +49,12 @@ static void open_store(const uint8_t *data, size_t nbytes, const char *key)
 {
     cm_store *store;
     cm_zarr_tree tree;
+    cm_zarr_conflicts conflicts;
     if (cm_store_open_memory(&store, NULL) != CM_OK)
         abort();
     if (cm_store_put(store, key, data, nbytes, NULL) != CM_OK)
         abort();
-    if (cm_zarr_open(store, &tree, NULL) == CM_OK) {
+    if (cm_zarr_open_whole(store, &tree, &conflicts, NULL) == CM_OK) {
         for (size_t i = 0; i < tree.nnodes; i++) {
             cm_array *a;
             if (cm_zarr_find(&tree, tree.node[i].path) == NULL)
@@ -61,6 +62,7 @@ static void open_store(const uint8_t *data, size_t nbytes, const char *key)
             if (cm_zarr_array_open(&tree, &tree.node[i], 1 << 16, &a, NULL) == CM_OK)
                 cm_array_free(a);
         }
+        cm_zarr_conflicts_release(&conflicts);
         cm_zarr_tree_release(&tree);
     }
     cm_store_free(store);

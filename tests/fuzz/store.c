@@ -79,8 +79,9 @@ static bool is_small(const cm_array *a)
 void fuzz_read_store(cm_store *store)
 {
     cm_zarr_tree tree;
+    cm_zarr_conflicts conflicts;
     cm_error err;
-    if (cm_zarr_open(store, &tree, &err) != CM_OK)
+    if (cm_zarr_open_whole(store, &tree, &conflicts, &err) != CM_OK)
         return;
     cm_codec_ctx *ctx = cm_codec_ctx_create(NULL);
     REQUIRE(ctx != NULL);
@@ -96,5 +97,6 @@ void fuzz_read_store(cm_store *store)
         cm_array_free(a);
     }
     cm_codec_ctx_free(ctx);
+    cm_zarr_conflicts_release(&conflicts);
     cm_zarr_tree_release(&tree);
 }
