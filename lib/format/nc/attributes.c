@@ -33,7 +33,7 @@ static int failed(const reader *r, const char *name, int rc)
 
 /* What netCDF-C and HDF5 keep among the attributes for themselves; newer
    versions of netCDF-C hide some of these on their own. */
-static bool is_hidden(const char *name, bool is_scale)
+bool cm_nc_attribute_is_hidden(const char *name, bool is_scale)
 {
     static const char *const always[] = {"_NCProperties", "_Netcdf4Dimid",  "_Netcdf4Coordinates",
                                          "_nc3_strict",   "DIMENSION_LIST", "REFERENCE_LIST"};
@@ -250,7 +250,7 @@ static int read_attribute(reader *r, int i)
     if (rc)
         return cm_fail(r->err, CM_EFORMAT, "%s: %s: attribute %d cannot be read: %s", r->file->path,
                        r->where, i, nc_strerror(rc));
-    if (is_hidden(a.name, r->is_scale))
+    if (cm_nc_attribute_is_hidden(a.name, r->is_scale))
         return CM_OK;
     rc = cm_nc_type_inquire(r->ncid, type, &a.type, r->err);
     if (rc)
@@ -286,7 +286,7 @@ static herr_t warn_unseen(hid_t object, const char *name, const H5A_info_t *info
     reader *r = context;
     int id = 0;
     bool reserved = strcmp(name, "CLASS") == 0 || strcmp(name, "NAME") == 0;
-    if (reserved || is_hidden(name, r->is_scale) ||
+    if (reserved || cm_nc_attribute_is_hidden(name, r->is_scale) ||
         nc_inq_attid(r->ncid, r->varid, name, &id) == NC_NOERR)
         return 0;
     r->rc =

@@ -18,6 +18,7 @@ typedef struct cm_nc_node { /* a variable */
     cm_nc_file *file;
     int ncid; /* its group */
     int varid;
+    bool hdf5_only;        /* netCDF-C does not know it: no ncid, no varid */
     char *h5_path;         /* HDF5 files */
     cm_h5_dataset dataset; /* HDF5 files */
     uint8_t nc_fill[16];   /* netCDF's fill: what lies past the records of an HDF5 dataset */
@@ -92,8 +93,18 @@ typedef struct cm_nc_hazard {
 int cm_h5_find_hazards(const cm_nc_file *file, size_t group, int nvars, cm_nc_hazard *hazard,
                        cm_error *err);
 
-/* Warns of the datasets that netCDF-C left out.  The caller holds the lock. */
-int cm_h5_warn_unseen(cm_nc_file *file, cm_error *err);
+/*
+ * Adds the datasets that netCDF-C left out as variables: booleans and enumerations to be
+ * read through HDF5, all others as unsupported.  The caller holds the lock.
+ */
+int cm_h5_add_unseen(cm_nc_file *file, cm_error *err);
+
+/* Adds the attributes of OBJECT to ATTRS through HDF5; warns of what is left out.  The caller holds the lock. */
+int cm_h5_attributes_read(cm_nc_file *file, hid_t object, const char *where, cm_json *attrs,
+                          cm_error *err);
+
+/* What netCDF-C and HDF5 keep among the attributes for themselves. */
+bool cm_nc_attribute_is_hidden(const char *name, bool is_scale);
 
 /* ops->free of every array here: it belongs to its file, and cm_nc_close frees it. */
 void cm_nc_array_keep(cm_array *a);

@@ -53,14 +53,32 @@ static bool clip(const cm_nc_node *node, const cm_box *box, cm_box *inside)
     return true;
 }
 
-/* HDF5 since 1.14.4 has a native type for them, which netCDF-C (4.9.3) takes for text. */
-static int read_small_floats(cm_nc_node *node, const cm_box *box, void *dst, cm_error *err)
+static int read_through_hdf5(cm_nc_node *node, hid_t memory_type, const cm_box *box, void *dst,
+                             cm_error *err)
 {
     hid_t dataset = H5Dopen2(node->file->h5, node->h5_path, H5P_DEFAULT);
     if (dataset < 0)
         return failed(node, box, NC_EHDFERR, err);
-    int rc = cm_h5_read(node, dataset, H5T_NATIVE_FLOAT, box, dst, err);
+    int rc = cm_h5_read(node, dataset, memory_type, box, dst, err);
     H5Dclose(dataset);
+    return rc;
+}
+
+/* As the integers that it is of: HDF5 converts enumerations to enumerations only. */
+static int read_enumeration(cm_nc_node *node, const cm_box *box, void *dst, cm_error *err)
+{
+    hid_t dataset = H5Dopen2(node->file->h5, node->h5_path, H5P_DEFAULT);
+    hid_t type = dataset >= 0 ? H5Dget_type(dataset) : -1;
+    hid_t native = type >= 0 ? H5Tget_native_type(type, H5T_DIR_ASCEND) : -1;
+    int rc = native < 0 || H5Tget_size(native) != node->var.array.dtype.nbytes
+                 ? failed(node, box, NC_EHDFERR, err)
+                 : cm_h5_read(node, dataset, native, box, dst, err);
+    if (native >= 0)
+        H5Tclose(native);
+    if (type >= 0)
+        H5Tclose(type);
+    if (dataset >= 0)
+        H5Dclose(dataset);
     return rc;
 }
 
@@ -76,7 +94,10 @@ static int read_inside(cm_nc_node *node, const cm_box *box, void *dst, cm_error 
             return CM_OK;
     }
     if (node->dataset.small_float)
-        return read_small_floats(node, box, dst, err);
+        /* HDF5 since 1.14.4 has a native type for them, which netCDF-C (4.9.3) takes for text. */
+        return read_through_hdf5(node, H5T_NATIVE_FLOAT, box, dst, err);
+    if (node->hdf5_only)
+        return read_enumeration(node, box, dst, err);
     int rc = nc_get_vara(node->ncid, node->varid, start, count, dst);
     return rc ? failed(node, box, rc, err) : CM_OK;
 }

@@ -229,7 +229,7 @@ static int open_libraries(cm_nc_file *file, bool is_hdf5, const char *real_path,
     if (!rc)
         rc = cm_nc_variables_read(file, err);
     if (!rc)
-        rc = cm_h5_warn_unseen(file, err);
+        rc = cm_h5_add_unseen(file, err);
     if (!rc)
         set_format_name(file);
     return rc;
@@ -279,7 +279,7 @@ size_t cm_nc_var_cache_nbytes(const cm_nc_file *file, const cm_nc_var *var)
     size_t nbytes = 0, nelem;
     float preemption;
     cm_nc_lock();
-    if (file->h5 < 0 ||
+    if (file->h5 < 0 || node->hdf5_only ||
         nc_get_var_chunk_cache(node->ncid, node->varid, &nbytes, &nelem, &preemption))
         nbytes = 0;
     cm_nc_unlock();

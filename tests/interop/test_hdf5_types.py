@@ -1,0 +1,104 @@
+"""HDF5's own types: booleans and enumerations become arrays, all others are refused by name."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+from support import tool
+
+COLOURS = h5py.enum_dtype({"RED": 0, "DARK GREEN": 1, "BLUE": -42}, basetype="<i2")
+WIDE = h5py.enum_dtype({"NONE": 0, "ALL": 2**62 + 1}, basetype="<u8")
+BIG = h5py.enum_dtype({"A": 1, "B": 300}, basetype=">u4")
+OTHERS = {
+    "sequences": (h5py.vlen_dtype("<i4"), "variable length"),
+    "pairs": (np.dtype([("x", "<i4"), ("y", "<f8")]), "compound"),
+    "complex": (np.dtype("<c16"), "compound"),
+    "references": (h5py.ref_dtype, "references"),
+    "opaque": (np.dtype("V3"), "opaque"),
+    "arrays": (np.dtype(("<i4", (2,))), "array"),
+}
+LAYOUTS = {
+    "contiguous": {},
+    "chunked": dict(chunks=(4, 5), maxshape=(None, 9)),
+    "deflated": dict(chunks=(4, 5), compression="gzip", shuffle=True, fletcher32=True),
+}
+
+
+def values(dtype):
+    rng = np.random.default_rng(3)
+    if dtype == np.dtype(bool):
+        return rng.random((7, 9)) < 0.5
+    members = list(h5py.check_enum_dtype(dtype).values())
+    return rng.choice(np.array(members, dtype.base), (7, 9))
+
+
+@pytest.mark.parametrize("zarr_format", ["2", "3"])
+@pytest.mark.parametrize("user_block", [0, 512])
+def test_booleans_and_enumerations(tmp_path, out, user_block, zarr_format):
+    path, made = tmp_path / "types.h5", {}
+    with h5py.File(path, "w", userblock_size=user_block) as f:
+        f["y"] = np.arange(7.0)
+        f["y"].make_scale("y")
+        for group in ("", "deeper/"):
+            for layout, how in LAYOUTS.items():
+                for name, dtype in {"bool": np.dtype(bool), "colours": COLOURS, "wide": WIDE, "big": BIG}.items():
+                    key = f"{group}{layout}_{name}"
+                    made[key] = values(dtype)
+                    v = f.create_dataset(key, data=made[key], dtype=dtype, **how)
+                    v.attrs["units"] = "1"
+                    v.attrs["limits"] = np.array([0.5, 1.5], "f4")
+                    v.attrs["count"] = np.int64(2**62 + 1)
+                    v.dims[0].attach_scale(f["y"])
+        f.create_dataset("unwritten", (3, 4), dtype=bool)
+        f.create_dataset("one", data=np.True_)
+        f.create_dataset("own", data=np.array([1, 0], "<i2"), dtype=COLOURS).attrs["flag_values"] = np.array([5], "<i2")
+    made |= {"unwritten": np.zeros((3, 4), bool), "one": np.True_, "own": np.array([1, 0], "<i2")}
+    options = ["--zarr-format", zarr_format]
+    done = tool.nc2zarr("--verify", "full", *options, path, out).ok()
+    assert all("GDAL takes for NoData" in warning for warning in done.warnings), str(done)
+    store = zarr.open_group(str(out), mode="r")
+    for key, want in made.items():
+        got = store[key]
+        assert got.dtype == (bool if want.dtype == bool else want.dtype.newbyteorder("=")), key
+        np.testing.assert_array_equal(got[...], want, err_msg=key)
+        if "_" not in key:
+            continue
+        attrs = dict(got.attrs)
+        dims = attrs.pop("_ARRAY_DIMENSIONS", None) or list(got.metadata.dimension_names)
+        assert dims[0] == "y" and dims[1] != "y", key
+        assert (attrs.pop("units"), attrs.pop("limits"), attrs.pop("count")) == ("1", [0.5, 1.5], 2**62 + 1)
+        if "bool" in key:
+            assert attrs == {}
+    assert store["chunked_colours"].attrs["flag_values"] == [-42, 0, 1] or sorted(
+        zip(store["chunked_colours"].attrs["flag_values"], store["chunked_colours"].attrs["flag_meanings"].split())
+    ) == [(-42, "BLUE"), (0, "RED"), (1, "DARK_GREEN")]
+    assert dict(zip(store["deflated_wide"].attrs["flag_meanings"].split(), store["deflated_wide"].attrs["flag_values"])) == {
+        "NONE": 0, "ALL": 2**62 + 1,
+    }
+    assert store["own"].attrs["flag_values"] == 5 and "flag_meanings" not in store["own"].attrs
+    tool.nc2zarr("--check", *options, path, out).ok()
+    with xr.open_zarr(out) as ds:
+        assert ds.contiguous_bool.dtype == bool
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_types_are_refused_by_name(tmp_path, out, name):
+    dtype, word = OTHERS[name]
+    path, certificate = tmp_path / "types.h5", tmp_path / "certificate.json"
+    with h5py.File(path, "w") as f:
+        f["kept"] = np.arange(4.0)
+        f.create_dataset(f"deeper/{name}", (2,), dtype=dtype)
+    tool.nc2zarr("-q", path, out).fails(1, f"variable deeper/{name}", word, "--skip-unsupported")
+    assert not out.exists()
+    tool.nc2zarr("--exclude", f"deeper/{name}", path, tmp_path / "without.zarr").ok()
+    options = ["--skip-unsupported", "--verify", "full", "--certificate", certificate]
+    document = tool.nc2zarr("--json", *options, path, out).json()
+    assert [text.split(":")[0] for text in document["skipped"]] == [f"deeper/{name}"]
+    assert f"deeper/{name}" in json.dumps(json.loads(certificate.read_text()))
+    assert list(zarr.open_group(str(out), mode="r").array_keys()) == ["kept"]
+    for other in (("chunkcalc", path), ("rechunk", "--digest", path)):
+        tool.run(*other)  # must not crash over what it cannot read
