@@ -15,7 +15,7 @@ ENUM = h5py.enum_dtype({"A": 0, "B": 1, "C": 77}, basetype="<i2")
 NUMBERS = ["i1", "u1", "<i2", ">i2", "<u2", "<i4", ">u4", "<i8", "<u8", ">i8", "<f4", ">f4", "<f8", ">f8"]
 OPTIONS = [
     [], ["--zarr-format", "2"], ["--codec", "keep"], ["--codec", "keep", "--zarr-format", "2"], ["--shards", "auto"],
-    ["--chunks", "auto:1KiB", "-j", "3"], ["--codec", "gzip", "--chunks", "source"], ["--verify", "full"],
+    ["--chunks", "auto:1KiB", "-j", "3"], ["--codec", "gzip", "--chunks", "source"], ["--codec", "none"],
 ]
 
 
@@ -78,7 +78,8 @@ def test_random_files(tmp_path):
                 name = rng.choice(["", "g/", "g/h/"]) + f"v{i}"
                 made[name] = add(rng, f, name)
         options = rng.choice(OPTIONS)
-        done = tool.nc2zarr("--overwrite", *options, path, out).ok()
+        # libhdf5 lacks some of the filters here, and what it reads is compared below
+        done = tool.nc2zarr("--overwrite", "--verify", "none", *options, path, out).ok()
         store = zarr.open_group(str(out), mode="r")
         for name, want in made.items():
             got, want = store[name][...], np.asarray(want)
