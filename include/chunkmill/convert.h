@@ -51,6 +51,7 @@ typedef struct cm_convert_options {
     bool skip_unsupported;
     bool overwrite;
     bool resume;
+    bool break_lock; /* take over the lock of a run that cannot be seen from here */
     bool dry_run;
     bool durable;
     bool no_consolidate;
@@ -105,6 +106,7 @@ typedef struct cm_convert_report {
     bool resumable;  /* stopped half-way: resume finishes what is there */
     bool written;    /* the store is complete, whatever went wrong after that */
     bool unverified; /* it is, and its verification was asked for and did not come to an end */
+    bool finished;   /* resume found the store complete and did nothing */
     cm_convert_variable *variable;
     size_t nvariables;
     char **warning; /* sentences a user should read */

@@ -21,6 +21,7 @@ typedef struct cm_rechunk_options {
     cm_texts variable; /* "A,B": only these arrays and the groups that hold them */
     bool overwrite;
     bool resume;
+    bool break_lock; /* take over the lock of a run that cannot be seen from here */
     bool dry_run;
     bool durable;
     cm_verify verify;
@@ -85,6 +86,7 @@ typedef struct cm_rechunk_report {
     bool written;    /* the target is complete, whatever went wrong after that */
     bool unverified; /* it is, and its verification was asked for and did not come to an end */
     bool resumable;
+    bool finished; /* resume found the target complete and did nothing */
     cm_rechunk_array *array;
     size_t narrays;
     char **warning;

@@ -195,22 +195,38 @@ static int on_skip(void *context, uint64_t chunk, cm_error *err)
     return rc;
 }
 
+/* What will be in the store: the variables, by whose numbers the journal counts, then the groups. */
+static int list_made(cm_job *job, cm_made *made, cm_error *err)
+{
+    size_t ngroups = job->source->ngroups;
+    *made = (cm_made){.node = cm_calloc(job->nvars + ngroups + 1, sizeof(made->node[0]), err)};
+    if (made->node == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < job->nvars; i++) {
+        cm_job_var *v = &job->var[i];
+        made->node[made->n++] = (cm_made_node){v->name, &v->meta, v->absent ? NULL : v->writer};
+    }
+    for (size_t i = 0; i < ngroups; i++) {
+        const char *path = job->source->group[i].path;
+        if (cm_job_wants_group(job, path)) {
+            path += strlen(job->group);
+            made->node[made->n++] = (cm_made_node){.path = path + (*path == '/')};
+        }
+    }
+    return CM_OK;
+}
+
 /* A run that was stopped goes on where its journal says; any other begins one. */
-static int open_journal(cm_job *job, cm_output *out, cm_journal **journal, cm_error *err)
+static int open_journal(cm_job *job, cm_output *out, const cm_made *made, cm_journal **journal,
+                        cm_error *err)
 {
     uint64_t done = 0;
     cm_json *fingerprint = NULL;
-    cm_journal_list list = {.n = job->nvars};
-    list.item = cm_calloc(job->nvars > 0 ? job->nvars : 1, sizeof(list.item[0]), err);
-    int rc = list.item == NULL ? CM_ENOMEM
-                               : cm_fingerprint_conversion(job, job->path, &fingerprint, err);
-    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
-        list.item[i] =
-            (cm_journal_item){job->var[i].name, job->var[i].absent ? NULL : job->var[i].writer};
+    int rc = cm_fingerprint_conversion(job, job->path, &fingerprint, err);
     if (rc == CM_OK)
-        rc = cm_journal_open(out, fingerprint, &list, journal, &done, err);
+        rc = cm_output_open_journal(out, fingerprint, made, job->nthreads, job->memory_limit,
+                                    journal, &done, err);
     cm_json_free(fingerprint);
-    free(list.item);
     if (rc == CM_OK && out->resumes)
         rc = cm_job_note(job, err, "resumed: %llu chunks and shards were done already",
                          (unsigned long long)done);
@@ -240,40 +256,47 @@ static int write_described(cm_job *job, cm_output *out, cm_error *err)
     return rc;
 }
 
-static int write_store(cm_job *job, cm_output *out, cm_error *err)
+/* The folder is ours alone, and holds nothing of an old store. */
+static int begin(cm_job *job, cm_output *out, const cm_made *made, cm_error *err)
+{
+    cm_zarr_left left = {0};
+    int rc = cm_output_lock(out, made, err);
+    if (rc == CM_OK)
+        rc = cm_output_begin(out, made, &left, err);
+    if (rc == CM_OK && out->note != NULL)
+        rc = cm_job_warn(job, err, "%s", out->note);
+    if (rc == CM_OK && left.n > 0)
+        rc = cm_job_warn(job, err, "%s: %llu files are not the old store's and were left: %s%s",
+                         out->path, (unsigned long long)left.n, left.names,
+                         left.n > left.nnamed ? ", ..." : "");
+    return rc;
+}
+
+static int write_store(cm_job *job, cm_output *out, cm_made *made, cm_error *err)
 {
     cm_journal *journal = NULL;
-    uint64_t foreign;
     bool planned = out->store != NULL;
-    int rc = cm_output_begin(out, &foreign, err);
-    if (rc != CM_OK)
-        cm_error_place(err, out->path);
-    if (rc == CM_OK && foreign > 0)
-        rc = cm_job_warn(job, err, "%llu files in %s are not the old store's and were left",
-                         (unsigned long long)foreign, out->path);
-    if (rc == CM_OK && !planned)
+    int rc = begin(job, out, planned ? made : NULL, err);
+    if (rc == CM_OK && !planned) {
         rc = cm_job_plan(job, out->store, err);
+        free(made->node);
+        if (rc == CM_OK)
+            rc = list_made(job, made, err);
+        else
+            *made = (cm_made){0};
+    }
     if (rc == CM_OK)
-        rc = open_journal(job, out, &journal, err);
+        rc = open_journal(job, out, made, &journal, err);
     if (rc == CM_OK)
         rc = move_all(job, err);
     if (rc == CM_OK)
         rc = write_described(job, out, err);
     /* From here on the store is finished work, and stays whatever fails. */
     job->report->written = rc == CM_OK;
-    cm_journal_close(journal, rc == CM_OK);
+    cm_journal_close(journal);
+    if (rc == CM_OK)
+        cm_output_complete(out);
     return rc == CM_OK ? warn_of_data(job, err) : rc;
-}
-
-static void discard(cm_job *job, cm_output *out)
-{
-    const char **prefix = cm_calloc(job->nvars + 1, sizeof(prefix[0]), NULL);
-    if (prefix == NULL)
-        return;
-    for (size_t i = 0; i < job->nvars; i++)
-        prefix[i] = job->var[i].name;
-    cm_output_discard(out, prefix, job->nvars);
-    free(prefix);
 }
 
 static int dry_run(cm_job *job, cm_error *err)
@@ -324,8 +347,30 @@ static int verify_written(cm_job *job, cm_output *out, cm_error *err)
     return rc;
 }
 
+static int write_and_verify(cm_job *job, cm_output *out, cm_made *made, cm_error *err)
+{
+    uint64_t start = cm_now_ns();
+    int rc = write_store(job, out, made, err);
+    if (rc == CM_EINVAL)
+        name_file(err, job->path, out->path);
+    cm_convert_report *r = job->report;
+    /* What can be finished is left to be finished; everything else is removed. */
+    r->resumable = (rc == CM_ECANCELED || rc == CM_ENOSPC) && (out->begun || out->resumes);
+    if (rc == CM_ENOSPC && r->resumable)
+        cm_error_suffix(err, "; --resume goes on when there is room");
+    if (rc != CM_OK && !r->written && !r->resumable && !out->resumes)
+        cm_output_discard(out, made);
+    if (rc != CM_OK)
+        return rc;
+    r->seconds += (double)(cm_now_ns() - start) * 1e-9;
+    rc = cm_job_report(job, true, err);
+    return rc == CM_OK && job->options->verify != CM_VERIFY_NONE ? verify_written(job, out, err)
+                                                                 : rc;
+}
+
 static int convert(cm_job *job, cm_output *out, cm_error *err)
 {
+    cm_made made = {0};
     uint64_t start = cm_now_ns();
     int rc = cm_job_describe(job, err);
     if (rc == CM_OK && job->options->dry_run)
@@ -333,24 +378,24 @@ static int convert(cm_job *job, cm_output *out, cm_error *err)
     /* What is refused must not cost the store that is there: it is erased when the plan stands. */
     if (rc == CM_OK && out->store != NULL)
         rc = cm_job_plan(job, out->store, err);
-    bool begun = rc == CM_OK;
     if (rc == CM_OK)
-        rc = write_store(job, out, err);
-    if (rc == CM_EINVAL)
-        name_file(err, job->path, out->path);
-    cm_convert_report *r = job->report;
-    /* What can be finished is left to be finished; everything else is removed. */
-    r->resumable = (rc == CM_ECANCELED || rc == CM_ENOSPC) && cm_journal_exists(out->path);
-    if (rc == CM_ENOSPC && r->resumable)
-        cm_error_suffix(err, "; --resume goes on when there is room");
-    if (rc != CM_OK && begun && !r->written && !r->resumable && !out->resumes)
-        discard(job, out);
-    if (rc != CM_OK)
-        return rc;
-    r->seconds += (double)(cm_now_ns() - start) * 1e-9;
-    rc = cm_job_report(job, true, err);
-    return rc == CM_OK && job->options->verify != CM_VERIFY_NONE ? verify_written(job, out, err)
-                                                                 : rc;
+        rc = list_made(job, &made, err);
+    job->report->seconds += (double)(cm_now_ns() - start) * 1e-9;
+    if (rc == CM_OK)
+        rc = write_and_verify(job, out, &made, err);
+    free(made.node);
+    return rc;
+}
+
+/* From the input to a layout: nothing is touched. */
+static int describe_target(cm_job *job, cm_error *err)
+{
+    int rc = cm_job_select(job, err);
+    if (rc == CM_OK)
+        rc = prepare_variables(job, err);
+    if (rc == CM_OK)
+        rc = cm_job_view(job, err);
+    return rc == CM_OK ? cm_job_layout(job, err) : rc;
 }
 
 static int check_options(const cm_convert_options *o, cm_error *err)
@@ -387,7 +432,12 @@ int cm_convert(const cm_convert_options *options, cm_convert_report *report, cm_
     cm_monitor_phase(options->monitor, CM_PHASE_OPENING, 0);
     int rc = check_options(options, err);
     if (rc == CM_OK && !options->dry_run && !options->check)
-        rc = cm_output_check(options->output, options->overwrite, options->resume, &out, err);
+        rc = cm_output_check(&(cm_output_request){.root = options->output,
+                                                  .node = "",
+                                                  .overwrite = options->overwrite,
+                                                  .resume = options->resume,
+                                                  .break_lock = options->break_lock},
+                             &out, err);
     if (rc == CM_OK && (report->output = cm_strdup(options->output, err)) == NULL)
         rc = CM_ENOMEM;
     if (rc == CM_OK)
@@ -400,18 +450,18 @@ int cm_convert(const cm_convert_options *options, cm_convert_report *report, cm_
     cm_monitor_phase(options->monitor, CM_PHASE_PLANNING, 0);
     if (rc == CM_OK)
         rc = check_group(&job, &effective, err);
-    if (rc == CM_OK)
-        rc = cm_job_select(&job, err);
-    if (rc == CM_OK)
-        rc = prepare_variables(&job, err);
-    if (rc == CM_OK)
-        rc = cm_job_view(&job, err);
-    if (rc == CM_OK)
-        rc = cm_job_layout(&job, err);
+    report->finished = rc == CM_OK && out.finished;
+    if (report->finished)
+        cm_output_tidy(&out);
+    /* A proof that was asked for is given of a store that is complete already, too. */
+    effective.check = options->check || (report->finished && options->verify == CM_VERIFY_FULL);
+    bool works = !report->finished || effective.check;
+    if (rc == CM_OK && works)
+        rc = describe_target(&job, err);
     report->seconds = (double)(cm_now_ns() - start) * 1e-9;
-    if (rc == CM_OK)
-        rc = options->check ? cm_job_check(&job, &effective.zarr_format, err)
-                            : convert(&job, &out, err);
+    if (rc == CM_OK && works)
+        rc = effective.check ? cm_job_check(&job, &effective.zarr_format, err)
+                             : convert(&job, &out, err);
     if ((rc == CM_OK || rc == CM_EDIFFER) && options->certificate != NULL && !options->dry_run) {
         int certified = cm_job_certify(&job, in.path, err);
         rc = certified == CM_OK ? rc : certified;

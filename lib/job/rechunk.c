@@ -136,19 +136,35 @@ static int on_skip(void *context, uint64_t chunk, cm_error *err)
     return rc;
 }
 
-static int open_journal(cm_re_job *job, cm_output *out, cm_journal **journal, cm_error *err)
+/* What will be in the target: the arrays, by whose numbers the journal counts, then the groups. */
+static int list_made(cm_re_job *job, cm_made *made, cm_error *err)
+{
+    size_t most = job->narrays + job->tree.nnodes + 1;
+    *made = (cm_made){.node = cm_calloc(most, sizeof(made->node[0]), err)};
+    if (made->node == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < job->narrays; i++) {
+        const cm_re_array *a = &job->array[i];
+        made->node[made->n++] = (cm_made_node){a->node->path, &a->meta, a->writer};
+    }
+    for (size_t i = 0; i < job->tree.nnodes; i++) {
+        const cm_zarr_node *node = &job->tree.node[i];
+        if (node->meta.is_group && cm_re_wants_group(job, node->path))
+            made->node[made->n++] = (cm_made_node){.path = node->path};
+    }
+    return CM_OK;
+}
+
+static int open_journal(cm_re_job *job, cm_output *out, const cm_made *made, cm_journal **journal,
+                        cm_error *err)
 {
     uint64_t done = 0;
     cm_json *j = NULL;
-    cm_journal_list list = {.n = job->narrays};
-    list.item = cm_calloc(job->narrays > 0 ? job->narrays : 1, sizeof(list.item[0]), err);
-    int rc = list.item == NULL ? CM_ENOMEM : fingerprint(job, &j, err);
-    for (size_t i = 0; rc == CM_OK && i < job->narrays; i++)
-        list.item[i] = (cm_journal_item){job->array[i].node->path, job->array[i].writer};
+    int rc = fingerprint(job, &j, err);
     if (rc == CM_OK)
-        rc = cm_journal_open(out, j, &list, journal, &done, err);
+        rc = cm_output_open_journal(out, j, made, job->nthreads, job->memory_limit, journal, &done,
+                                    err);
     cm_json_free(j);
-    free(list.item);
     if (rc == CM_OK && out->resumes)
         rc = cm_re_note(job, err, "resumed: %llu chunks and shards were done already",
                         (unsigned long long)done);
@@ -178,29 +194,24 @@ static void sum_written(cm_re_job *job)
     }
 }
 
-/* What an unfinished run left without metadata is nobody's, and would be taken for chunks of the target. */
-static int clear_chunks(const cm_re_job *job, const cm_output *out, cm_error *err)
+/* What is there goes, and the target is a folder of ours alone. */
+static int begin(cm_re_job *job, cm_output *out, const cm_made *made, cm_error *err)
 {
-    int rc = CM_OK;
-    for (size_t i = 0; rc == CM_OK && !out->resumes && !out->made && i < job->narrays; i++)
-        rc = cm_zarr_erase_chunks(out->store, job->array[i].node->path, &job->array[i].meta, err);
-    return rc;
-}
-
-/* What is there goes, and the target is a folder. */
-static int begin(cm_re_job *job, cm_output *out, cm_error *err)
-{
-    uint64_t foreign = 0;
-    int rc = cm_re_into_begin(job->into, err);
-    job->begun = rc == CM_OK;
+    cm_zarr_left left = {0};
+    int rc = cm_output_lock(out, made, err);
     if (rc == CM_OK)
-        rc = cm_output_begin(out, &foreign, err);
+        rc = cm_re_into_begin(job->into, err);
+    if (rc == CM_OK)
+        rc = cm_output_begin(out, made, &left, err);
     if (rc != CM_OK)
         cm_error_place(err, out->path);
-    if (rc == CM_OK && foreign > 0)
-        rc = cm_re_warn(job, err, "%llu files in %s are not the old store's and were left",
-                        (unsigned long long)foreign, out->path);
-    return rc == CM_OK ? clear_chunks(job, out, err) : rc;
+    if (rc == CM_OK && out->note != NULL)
+        rc = cm_re_warn(job, err, "%s", out->note);
+    if (rc == CM_OK && left.n > 0)
+        rc = cm_re_warn(job, err, "%s: %llu files are not the old store's and were left: %s%s",
+                        out->path, (unsigned long long)left.n, left.names,
+                        left.n > left.nnamed ? ", ..." : "");
+    return rc;
 }
 
 /* By the target's folder, which is there now, and surely on the target's disk. */
@@ -214,7 +225,7 @@ static int plan(cm_re_job *job, cm_output *out, cm_error *err)
     return cm_re_plan(job, out->store, err);
 }
 
-static int write_store(cm_re_job *job, cm_output *out, cm_error *err)
+static int write_store(cm_re_job *job, cm_output *out, cm_made *made, cm_error *err)
 {
     cm_rechunk_report *r = job->report;
     cm_journal *journal = NULL;
@@ -222,11 +233,18 @@ static int write_store(cm_re_job *job, cm_output *out, cm_error *err)
     bool is_there = out->store != NULL && !out->resumes;
     int rc = is_there ? plan(job, out, err) : CM_OK;
     if (rc == CM_OK)
-        rc = begin(job, out, err);
-    if (rc == CM_OK && !is_there)
-        rc = plan(job, out, err);
+        rc = list_made(job, made, err);
     if (rc == CM_OK)
-        rc = open_journal(job, out, &journal, err);
+        rc = begin(job, out, made, err);
+    if (rc == CM_OK && !is_there) {
+        rc = plan(job, out, err);
+        free(made->node);
+        *made = (cm_made){0};
+        if (rc == CM_OK)
+            rc = list_made(job, made, err);
+    }
+    if (rc == CM_OK)
+        rc = open_journal(job, out, made, &journal, err);
     if (rc == CM_OK)
         rc = cm_re_run(job, out->store, err);
     if (rc == CM_OK) {
@@ -243,25 +261,10 @@ static int write_store(cm_re_job *job, cm_output *out, cm_error *err)
     r->written = rc == CM_OK;
     if (rc == CM_OK && (rc = cm_re_into_finish(job->into, job, out->store, err)) != CM_OK)
         cm_error_place(err, job->into->root);
-    cm_journal_close(journal, rc == CM_OK);
+    cm_journal_close(journal);
+    if (rc == CM_OK)
+        cm_output_complete(out);
     return rc;
-}
-
-static void discard(cm_re_job *job, cm_output *out)
-{
-    const char **prefix = cm_calloc(job->narrays + 1, sizeof(prefix[0]), NULL);
-    if (prefix == NULL)
-        return;
-    size_t n = 0;
-    for (size_t i = 0; i < job->narrays; i++) {
-        const cm_re_array *a = &job->array[i];
-        if (a->node->path[0] != '\0')
-            prefix[n++] = a->node->path;
-        else if (out->store != NULL) /* nothing but its chunks in a folder that was there is ours */
-            cm_zarr_erase_chunks(out->store, "", &a->meta, NULL);
-    }
-    cm_output_discard(out, prefix, n);
-    free(prefix);
 }
 
 /* Writers are gone before the store that they write into. */
@@ -297,14 +300,28 @@ static void name_source(const cm_re_job *job, int rc, cm_error *err)
         cm_error_place(err, job->path);
 }
 
-static int write_and_verify(cm_re_job *job, cm_output *out, cm_error *err)
+static int verify_written(cm_re_job *job, const cm_output *out, cm_error *err)
 {
     cm_rechunk_report *r = job->report;
     uint64_t start = cm_now_ns();
-    int rc = write_store(job, out, err);
+    int rc = cm_re_verify(job, out->store, err);
+    r->verify_seconds = (double)(cm_now_ns() - start) * 1e-9;
+    r->unverified = rc != CM_OK && rc != CM_EDIFFER;
+    if (r->unverified && rc != CM_ECANCELED) {
+        name_source(job, rc, err);
+        cm_error_prefix(err, "%s: written, but not verified", job->options->target);
+    }
+    return rc;
+}
+
+static int write_and_verify(cm_re_job *job, cm_output *out, cm_error *err)
+{
+    cm_rechunk_report *r = job->report;
+    cm_made made = {0};
+    uint64_t start = cm_now_ns();
+    int rc = write_store(job, out, &made, err);
     /* What can be finished is left to be finished; everything else is removed. */
-    r->resumable = (rc == CM_ECANCELED || rc == CM_ENOSPC) && (job->begun || out->resumes) &&
-                   cm_journal_exists(out->path);
+    r->resumable = (rc == CM_ECANCELED || rc == CM_ENOSPC) && (out->begun || out->resumes);
     if (rc == CM_ENOSPC && r->resumable)
         cm_error_suffix(err, "; --resume goes on when there is room");
     if (rc != CM_OK && r->written) {
@@ -312,24 +329,18 @@ static int write_and_verify(cm_re_job *job, cm_output *out, cm_error *err)
         r->resumable = true;
         cm_error_prefix(err, "%s: written, but not yet entered in the store around it",
                         job->options->target);
-    } else if (rc != CM_OK && job->begun && !r->resumable && !out->resumes) {
+    } else if (rc != CM_OK && !r->resumable && !out->resumes) {
         release_writers(job);
-        discard(job, out);
+        cm_output_discard(out, &made);
         cm_re_into_discard(job->into);
     }
-    if (rc != CM_OK)
-        return rc;
-    r->seconds += (double)(cm_now_ns() - start) * 1e-9;
-    rc = cm_re_report(job, true, err);
-    start = cm_now_ns();
-    if (rc == CM_OK && job->options->verify != CM_VERIFY_NONE)
-        rc = cm_re_verify(job, out->store, err);
-    r->verify_seconds = (double)(cm_now_ns() - start) * 1e-9;
-    r->unverified = rc != CM_OK && rc != CM_EDIFFER;
-    if (r->unverified && rc != CM_ECANCELED) {
-        name_source(job, rc, err);
-        cm_error_prefix(err, "%s: written, but not verified", job->options->target);
+    if (rc == CM_OK) {
+        r->seconds += (double)(cm_now_ns() - start) * 1e-9;
+        rc = cm_re_report(job, true, err);
+        if (rc == CM_OK && job->options->verify != CM_VERIFY_NONE)
+            rc = verify_written(job, out, err);
     }
+    free(made.node);
     return rc;
 }
 
@@ -413,17 +424,25 @@ int cm_rechunk(const cm_rechunk_options *asked, cm_rechunk_report *report, cm_er
     if (rc == CM_OK)
         rc = find_target(asked, &into, &options, err);
     if (rc == CM_OK && !options.dry_run)
-        rc = cm_output_check(options.target, options.overwrite, options.resume, &out, err);
+        rc = cm_output_check(&(cm_output_request){.root = into.root,
+                                                  .node = into.node,
+                                                  .overwrite = options.overwrite,
+                                                  .resume = options.resume,
+                                                  .break_lock = options.break_lock},
+                             &out, err);
     if (rc == CM_OK && asked->target != NULL &&
         (report->target = cm_strdup(asked->target, err)) == NULL)
         rc = CM_ENOMEM;
-    bool in_source = rc == CM_OK;
-    if (rc == CM_OK)
+    report->finished = rc == CM_OK && out.finished;
+    if (report->finished)
+        cm_output_tidy(&out);
+    bool in_source = rc == CM_OK, works = !report->finished;
+    if (rc == CM_OK && works)
         rc = prepare(&job, err);
     report->zarr_format_before = job.tree.zarr_format;
     report->zarr_format_after = job.zarr_format;
     report->seconds = (double)(cm_now_ns() - start) * 1e-9;
-    if (rc == CM_OK)
+    if (rc == CM_OK && works)
         rc = options.dry_run ? dry_run(&job, err) : write_and_verify(&job, &out, err);
     if (in_source)
         name_source(&job, rc, err);

@@ -76,7 +76,6 @@ typedef struct cm_re_job {
     size_t text_nbytes;   /* of the longest chunk of strings that was moved */
     char *scratch;        /* folder */
     struct cm_re_into *into;
-    bool begun; /* the target is touched */
 } cm_re_job;
 
 /* rechunk_into.c: a target inside a store. */

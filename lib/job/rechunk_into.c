@@ -332,9 +332,9 @@ int cm_re_into_find(const char *target, cm_re_into *into, cm_error *err)
     into->nthere = length_there(into, err);
     if (stat(into->root, &st) != 0)
         return errno == ENOENT ? CM_OK : cm_fail_errno(err, errno, "%s", into->root);
-    if (cm_journal_exists(into->root))
-        return cm_fail(err, CM_EEXIST, "%s: is not finished; --resume does that", into->root);
-    rc = cm_store_open_dir(into->root, false, &into->store, err);
+    rc = cm_output_check_above(into->root, into->node, err);
+    if (rc == CM_OK)
+        rc = cm_store_open_output(into->root, false, &into->store, err);
     if (rc != CM_OK)
         return rc;
     rc = visit_above(into, check_above, err);
@@ -342,7 +342,10 @@ int cm_re_into_find(const char *target, cm_re_into *into, cm_error *err)
     if (rc == CM_OK)
         rc = group_format(into->store, "", &root, err);
     /* Metadata come last: a store that was being made for this target has none yet. */
-    if (rc == CM_OK && root == 0 && cm_journal_exists(into->folder)) {
+    bool begun = false;
+    if (rc == CM_OK && root == 0)
+        rc = cm_output_is_begun(into->root, into->node, &begun, err);
+    if (rc == CM_OK && root == 0 && begun) {
         cm_store_free(into->store);
         into->store = NULL;
         return CM_OK;
@@ -367,7 +370,7 @@ int cm_re_into_finish(cm_re_into *into, const cm_re_job *job, cm_store *target, 
     int rc = CM_OK;
     if (into->store == NULL) {
         into->consolidates = job->tree.consolidated;
-        rc = cm_store_open_dir(into->root, false, &into->store, err);
+        rc = cm_store_open_output(into->root, false, &into->store, err);
     }
     into->zarr_format = job->zarr_format;
     if (rc == CM_OK)

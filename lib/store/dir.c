@@ -4,7 +4,8 @@
  * An object costs four system calls to write (open a temporary name beside it,
  * write, close, rename), and what dir_read.c says to read.  A missing
  * folder is noticed by the open that fails and made then, so that folders are
- * not asked for again with every chunk.
+ * not asked for again with every chunk.  Nothing is written or removed through a
+ * symbolic link below the root, and only regular files are replaced or removed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "store/beneath.h"
 #include "store/dir.h"
 
 typedef struct dir_writer {
@@ -35,31 +37,79 @@ static int root_of(const cm_store *store)
 /* ---- writing ---- */
 
 /*
- * Makes the folder of PATH and what is missing above it: upwards to the first
- * folder whose parent exists, then down again.
+ * Makes the folder of PATH, as the user named it, and what is missing above it:
+ * upwards to the first folder whose parent exists, then down again.
  */
-static int make_folder(int root, const char *path, const char *key, cm_error *err)
+static int make_root_folder(const char *path, cm_error *err)
 {
     char folder[PATH_MAX];
     size_t nbytes = cm_key_folder(path);
     if (nbytes >= sizeof folder)
-        return cm_fail_errno(err, ENAMETOOLONG, "%s", key);
+        return cm_fail_errno(err, ENAMETOOLONG, "%s", path);
     memcpy(folder, path, nbytes);
     folder[nbytes] = '\0';
     size_t end = nbytes;
-    while (end > 0 && mkdirat(root, folder, 0777) != 0 && errno != EEXIST) {
+    while (end > 0 && mkdir(folder, 0777) != 0 && errno != EEXIST) {
         size_t above = cm_key_folder(folder);
         if (errno != ENOENT || above == 0)
-            return cm_fail_errno(err, errno, "%s: cannot make the folder %s", key, folder);
+            return cm_fail_errno(err, errno, "%s: cannot make the folder %s", path, folder);
         folder[above] = '\0';
         end = above;
     }
     while (end < nbytes) {
         folder[end] = '/';
         end = strlen(folder);
-        if (mkdirat(root, folder, 0777) != 0 && errno != EEXIST)
-            return cm_fail_errno(err, errno, "%s: cannot make the folder %s", key, folder);
+        if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+            return cm_fail_errno(err, errno, "%s: cannot make the folder %s", path, folder);
     }
+    return CM_OK;
+}
+
+/* What an errno of cm_beneath_open means to the user. */
+static int fail_beneath(cm_error *err, int errnum, const char *key)
+{
+    if (errnum == ELOOP)
+        return cm_fail(err, CM_EEXIST,
+                       "%s: a symbolic link is in the way; nothing is written or removed through "
+                       "links",
+                       key);
+    return cm_fail_errno(err, errnum, "%s", key);
+}
+
+/* Makes the NBYTES of PATH, a folder of the store, and what is missing above it; the same way, but through no link. */
+static int make_folder(int root, const char *path, size_t nbytes, const char *key, cm_error *err)
+{
+    char folder[PATH_MAX];
+    if (nbytes >= sizeof folder)
+        return cm_fail_errno(err, ENAMETOOLONG, "%s", key);
+    memcpy(folder, path, nbytes);
+    folder[nbytes] = '\0';
+    size_t end = nbytes;
+    int at = -1;
+    /* The deepest folder that is there. */
+    while (at < 0) {
+        at = cm_beneath_open(root, folder, O_PATH | O_DIRECTORY, 0);
+        if (at < 0 && (errno != ENOENT || end == 0))
+            return fail_beneath(err, errno, key);
+        if (at < 0) {
+            end = cm_key_folder(folder);
+            folder[end] = '\0';
+        }
+    }
+    while (end < nbytes) {
+        size_t from = end + (end > 0);
+        end = from + strcspn(path + from, "/");
+        memcpy(folder, path + from, end - from);
+        folder[end - from] = '\0';
+        int made = mkdirat(at, folder, 0777) == 0 || errno == EEXIST;
+        int below = made ? cm_beneath_open(at, folder, O_PATH | O_DIRECTORY, 0) : -1;
+        int errnum = errno;
+        close(at);
+        if (below < 0)
+            return fail_beneath(err, errnum, key);
+        at = below;
+    }
+    close(at);
     return CM_OK;
 }
 
@@ -75,7 +125,7 @@ static int create_temporary(cm_store *store, const char *key, char *path, int *o
                          folder ? "/" : "", (long)getpid(), number);
         if (n < 0 || n >= PATH_MAX)
             return cm_fail_errno(err, ENAMETOOLONG, "%s", key);
-        int fd = openat(dir->root, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        int fd = cm_beneath_open(dir->root, path, O_WRONLY | O_CREAT | O_EXCL, 0666);
         if (fd >= 0) {
             *out = fd;
             return CM_OK;
@@ -83,8 +133,8 @@ static int create_temporary(cm_store *store, const char *key, char *path, int *o
         if (errno == EEXIST) /* left by a killed process that had our number */
             continue;
         if (errno != ENOENT || made_folder)
-            return cm_fail_errno(err, errno, "%s", key);
-        int rc = make_folder(dir->root, path, key, err);
+            return fail_beneath(err, errno, key);
+        int rc = make_folder(dir->root, key, folder, key, err);
         if (rc)
             return rc;
         made_folder = true;
@@ -115,14 +165,53 @@ static int write_all(int fd, const char *key, uint64_t offset, const void *src, 
     return CM_OK;
 }
 
+/* Whether KEY is free, or an object that may be replaced: anything else there is not ours. */
+static int check_replaceable(int root, const char *key, cm_error *err)
+{
+    const char *name;
+    struct stat st;
+    int folder = cm_beneath_parent(root, key, &name);
+    if (folder < 0)
+        return fail_beneath(err, errno, key);
+    int found = fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW);
+    int errnum = errno;
+    close(folder);
+    if (found != 0)
+        return errnum == ENOENT ? CM_OK : cm_fail_errno(err, errnum, "%s", key);
+    if (S_ISREG(st.st_mode))
+        return CM_OK;
+    return cm_fail(err, CM_EEXIST, "%s: is %s, and is not replaced", key,
+                   S_ISDIR(st.st_mode)   ? "a folder"
+                   : S_ISLNK(st.st_mode) ? "a symbolic link"
+                                         : "not a regular file");
+}
+
+/*
+ * Gives the file PATH the name KEY beside it.  What is mostly the case, that there
+ * is none of that name, takes one call.  A folder on the way that became a link
+ * since PATH was made cannot lead elsewhere: PATH is not there.
+ */
+static int take_name(int root, const char *path, const char *key, cm_error *err)
+{
+    if (renameat2(root, path, root, key, RENAME_NOREPLACE) == 0)
+        return CM_OK;
+    /* EINVAL, ENOSYS: a file system, or a kernel, that cannot tell. */
+    if (errno != EEXIST && errno != EINVAL && errno != ENOSYS)
+        return cm_fail_errno(err, errno, "%s", key);
+    int rc = check_replaceable(root, key, err);
+    if (rc == CM_OK && renameat(root, path, root, key) != 0)
+        rc = cm_fail_errno(err, errno, "%s", key);
+    return rc;
+}
+
 /* Closes FD and, unless RC tells of a failure, gives the file its name; else removes it. */
 static int finish_file(int root, int fd, const char *path, const char *key, int rc, cm_error *err)
 {
     /* Network file systems report a full disk only here. */
     if (close(fd) != 0 && errno != EINTR && rc == CM_OK)
         rc = cm_fail_errno(err, errno, "%s", key);
-    if (rc == CM_OK && renameat(root, path, root, key) != 0)
-        rc = cm_fail_errno(err, errno, "%s", key);
+    if (rc == CM_OK)
+        rc = take_name(root, path, key, err);
     if (rc)
         unlinkat(root, path, 0);
     return rc;
@@ -141,10 +230,20 @@ static int dir_put(cm_store *store, const char *key, const void *data, size_t nb
 
 static int dir_remove(cm_store *store, const char *key, cm_error *err)
 {
-    if (unlinkat(root_of(store), key, 0) == 0 || errno == ENOENT || errno == ENOTDIR ||
-        errno == EISDIR)
-        return CM_OK;
-    return cm_fail_errno(err, errno, "%s", key);
+    const char *name;
+    struct stat st;
+    int folder = cm_beneath_parent(root_of(store), key, &name);
+    if (folder < 0)
+        return errno == ENOENT || errno == ENOTDIR ? CM_OK : fail_beneath(err, errno, key);
+    int rc = CM_OK;
+    if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        rc = errno == ENOENT ? CM_OK : cm_fail_errno(err, errno, "%s", key);
+    else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+        rc = cm_fail(err, CM_EEXIST, "%s: is not a regular file, and is not removed", key);
+    else if (S_ISREG(st.st_mode) && unlinkat(folder, name, 0) != 0 && errno != ENOENT)
+        rc = cm_fail_errno(err, errno, "%s", key);
+    close(folder);
+    return rc;
 }
 
 static int dir_writer_create(cm_store *store, const char *key, cm_object_writer **out,
@@ -222,9 +321,10 @@ static const cm_store_ops dir_ops = {
     .put = dir_put,
     .remove = dir_remove,
     .list = cm_dir_list,
-    .is_link = cm_dir_is_link,
     .sync = dir_sync,
-    .prune = cm_dir_prune,
+    .is_link = cm_dir_is_link,
+    .kind = cm_dir_kind,
+    .sweep = cm_dir_sweep,
     .reader_open = cm_dir_reader_open,
     .reader_read = cm_dir_reader_read,
     .reader_close = cm_dir_reader_close,
@@ -238,7 +338,7 @@ static int open_root(const char *path, bool create, int *out, cm_error *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT && create) {
-        int rc = make_folder(AT_FDCWD, path, path, err);
+        int rc = make_root_folder(path, err);
         if (rc)
             return rc;
         if (mkdir(path, 0777) != 0 && errno != EEXIST)
@@ -301,4 +401,46 @@ int cm_store_open_dir_io(const char *path, cm_io io, cm_store **out, cm_error *e
         *out = NULL;
     }
     return rc;
+}
+
+int cm_store_open_output(const char *path, bool create, cm_store **out, cm_error *err)
+{
+    int rc = cm_store_open_dir(path, create, out, err);
+    if (rc == CM_OK)
+        ((cm_dir_store *)*out)->own = true;
+    return rc;
+}
+
+int cm_store_open_below(cm_store *store, const char *prefix, bool create, cm_store **out,
+                        cm_error *err)
+{
+    *out = NULL;
+    int rc = cm_key_check(prefix, err);
+    if (rc == CM_OK && store->ops != &dir_ops)
+        rc = cm_fail(err, CM_EINVAL, "%s: not a folder", store->name);
+    if (rc == CM_OK && create)
+        rc = make_folder(root_of(store), prefix, strlen(prefix), prefix, err);
+    if (rc)
+        return rc;
+    cm_dir_store *dir = cm_calloc(1, sizeof *dir, err);
+    if (!dir)
+        return CM_ENOMEM;
+    dir->base.ops = &dir_ops;
+    dir->own = true;
+    dir->base.name = cm_asprintf(err, "%s/%s", store->name, prefix);
+    dir->root = cm_beneath_open(root_of(store), prefix, O_RDONLY | O_DIRECTORY, 0);
+    if (!dir->base.name)
+        rc = CM_ENOMEM;
+    else if (dir->root < 0)
+        rc = errno == ENOENT ? cm_fail(err, CM_ENOTFOUND, "%s: no such folder", prefix)
+                             : fail_beneath(err, errno, prefix);
+    if (rc) {
+        if (dir->root >= 0)
+            close(dir->root);
+        free(dir->base.name);
+        free(dir);
+        return rc;
+    }
+    *out = &dir->base;
+    return CM_OK;
 }

@@ -12,6 +12,7 @@
 typedef struct cm_dir_store {
     cm_store base;
     int root;                       /* every path is relative to this descriptor */
+    bool own;                       /* an output: nothing is read through symbolic links either */
     atomic_uint_fast64_t temporary; /* numbers the temporary names of this process */
     cm_io io;
     cm_direct *direct; /* CM_IO_DIRECT */
@@ -36,6 +37,8 @@ bool cm_dir_is_temporary(const char *name);
 int cm_dir_list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
                 cm_error *err);
 int cm_dir_is_link(cm_store *store, const char *key, bool *out, cm_error *err);
-int cm_dir_prune(cm_store *store, const char *prefix, cm_error *err);
+int cm_dir_kind(cm_store *store, const char *key, cm_entry_kind *out, cm_error *err);
+int cm_dir_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, void *context,
+                 cm_error *err);
 
 #endif

@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "store/beneath.h"
 #include "store/dir.h"
 
 enum {
@@ -46,10 +47,17 @@ static int check_stat(const char *key, const struct stat *st, cm_error *err)
     return CM_OK;
 }
 
+static int behind_link(const char *key, cm_error *err)
+{
+    return cm_fail(err, CM_EFORMAT, "%s: is a symbolic link, or behind one", key);
+}
+
 static int open_failed(const cm_dir_store *dir, const char *key, int errnum, cm_error *err)
 {
     if (errnum == ENOENT || errnum == ENOTDIR)
         return cm_fail(err, CM_ENOTFOUND, "%s: no such object", key);
+    if (errnum == ELOOP && dir->own)
+        return behind_link(key, err);
     if (errnum != EINVAL || dir->io != CM_IO_DIRECT)
         return cm_fail_errno(err, errnum, "%s", key);
     /* Folders do not take O_DIRECT anywhere. */
@@ -80,7 +88,8 @@ static int examine(const cm_dir_store *dir, int fd, const char *key, uint64_t *n
 static int open_object(cm_dir_store *dir, const char *key, int *out, uint64_t *nbytes,
                        cm_error *err)
 {
-    int fd = openat(dir->root, key, open_flags(dir));
+    int fd = dir->own ? cm_beneath_open(dir->root, key, open_flags(dir), 0)
+                      : openat(dir->root, key, open_flags(dir));
     if (fd < 0)
         return open_failed(dir, key, errno, err);
     int rc = examine(dir, fd, key, nbytes, err);
@@ -225,12 +234,29 @@ int cm_dir_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *bu
     return append_object(dir_of(store), key, max_nbytes, buf, err);
 }
 
+/* fstatat, by the ways that reading DIR takes. */
+static int stat_key(const cm_dir_store *dir, const char *key, struct stat *st)
+{
+    if (!dir->own)
+        return fstatat(dir->root, key, st, 0);
+    const char *name;
+    int parent = cm_beneath_parent(dir->root, key, &name);
+    if (parent < 0)
+        return -1;
+    int failed = fstatat(parent, name, st, AT_SYMLINK_NOFOLLOW), errnum = errno;
+    close(parent);
+    errno = !failed && S_ISLNK(st->st_mode) ? ELOOP : errnum;
+    return !failed && S_ISLNK(st->st_mode) ? -1 : failed;
+}
+
 int cm_dir_identity(cm_store *store, const char *key, cm_identity *out, cm_error *err)
 {
     struct stat st;
-    if (fstatat(dir_of(store)->root, key, &st, 0) != 0) {
+    if (stat_key(dir_of(store), key, &st) != 0) {
         if (errno == ENOENT || errno == ENOTDIR)
             return cm_fail(err, CM_ENOTFOUND, "%s: no such object", key);
+        if (errno == ELOOP && dir_of(store)->own)
+            return behind_link(key, err);
         return cm_fail_errno(err, errno, "%s", key);
     }
     *out = (cm_identity){

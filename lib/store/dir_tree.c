@@ -1,16 +1,19 @@
-/* Folders of a directory store: listing, links, and removing what is empty. */
+/* Folders of a directory store: listing, and removing what a judge says. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "store/beneath.h"
 #include "store/dir.h"
 
 enum {
-    MAX_PRUNE_DEPTH = 1000 /* deeper than any key */
+    MAX_DEPTH = 1000 /* each level holds a folder open; no key of an array comes near */
 };
 
 bool cm_dir_is_temporary(const char *name)
@@ -32,12 +35,13 @@ static bool is_dot_name(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* Opens folder PREFIX for reading; "" is the root.  FLAGS: O_NOFOLLOW or 0. */
-static int open_folder(int root, const char *prefix, int flags, DIR **out, cm_error *err)
+/* Opens folder PREFIX for reading, through symbolic links only where FOLLOW; "" is the root. */
+static int open_folder(int root, const char *prefix, bool follow, DIR **out, cm_error *err)
 {
     const char *path = prefix[0] ? prefix : ".";
-    int fd = openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
-    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || (flags && errno == ELOOP)))
+    int fd = follow ? openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                    : cm_beneath_open(root, prefix, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || (!follow && errno == ELOOP)))
         return cm_fail(err, CM_ENOTFOUND, "%s: no such folder", path);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (!dir) {
@@ -72,7 +76,8 @@ int cm_dir_list(cm_store *store, const char *prefix, cm_store_visit *visit, void
                 cm_error *err)
 {
     DIR *dir = NULL;
-    int rc = open_folder(((cm_dir_store *)store)->root, prefix, 0, &dir, err);
+    bool follow = !((cm_dir_store *)store)->own;
+    int rc = open_folder(((cm_dir_store *)store)->root, prefix, follow, &dir, err);
     if (rc)
         return rc;
     cm_name_list names = {0};
@@ -82,7 +87,7 @@ int cm_dir_list(cm_store *store, const char *prefix, cm_store_visit *visit, void
         if (more < 0)
             rc = cm_fail_errno(err, errno, "%s: cannot list", prefix[0] ? prefix : store->name);
         else if (!is_dot_name(e->d_name) && !cm_dir_is_temporary(e->d_name))
-            rc = cm_name_list_add(&names, e->d_name, strlen(e->d_name), is_folder(dir, e, true),
+            rc = cm_name_list_add(&names, e->d_name, strlen(e->d_name), is_folder(dir, e, follow),
                                   err);
     }
     closedir(dir);
@@ -102,46 +107,149 @@ int cm_dir_is_link(cm_store *store, const char *key, bool *out, cm_error *err)
     return CM_OK;
 }
 
-/* Prunes all that lies in DIR, which stays; closes it. */
-static int prune_folder(DIR *dir, const char *name, unsigned depth, cm_error *err)
+/* ---- sweeping ---- */
+
+typedef struct sweep {
+    const char *root_name;
+    cm_store_judge *judge;
+    void *context;
+    char below[PATH_MAX]; /* the name at hand, from the prefix on */
+} sweep;
+
+static int name_kind(int folder, const char *name, cm_entry_kind *kind)
 {
+    struct stat st;
+    if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return -1;
+    if (S_ISDIR(st.st_mode))
+        *kind = CM_ENTRY_FOLDER;
+    else if (!S_ISREG(st.st_mode))
+        *kind = CM_ENTRY_OTHER;
+    else
+        *kind = cm_dir_is_temporary(name) ? CM_ENTRY_TEMPORARY : CM_ENTRY_FILE;
+    return 0;
+}
+
+int cm_dir_kind(cm_store *store, const char *key, cm_entry_kind *out, cm_error *err)
+{
+    const char *name;
+    int parent = cm_beneath_parent(((cm_dir_store *)store)->root, key, &name);
     int rc = CM_OK;
+    *out = CM_ENTRY_NONE;
+    if (parent < 0 && errno == ELOOP)
+        *out = CM_ENTRY_OTHER;
+    else if (parent < 0 ? errno != ENOENT && errno != ENOTDIR
+                        : name_kind(parent, name, out) != 0 && errno != ENOENT)
+        rc = cm_fail_errno(err, errno, "%s", key);
+    if (parent >= 0)
+        close(parent);
+    return rc;
+}
+
+static int read_names(DIR *dir, const char *shown, cm_name_list *names, cm_error *err)
+{
     struct dirent *e;
-    int more;
+    int more, rc = CM_OK;
     while (rc == CM_OK && (more = next_entry(dir, &e)) != 0) {
-        if (more < 0) {
-            rc = cm_fail_errno(err, errno, "%s: cannot list", name);
-        } else if (is_dot_name(e->d_name)) {
-            continue;
-        } else if (cm_dir_is_temporary(e->d_name)) {
-            if (unlinkat(dirfd(dir), e->d_name, 0) != 0 && errno != ENOENT && errno != EISDIR)
-                rc = cm_fail_errno(err, errno, "%s: cannot remove %s", name, e->d_name);
-        } else if (depth < MAX_PRUNE_DEPTH && is_folder(dir, e, false)) {
-            /* A folder that cannot be opened is not ours to judge: it stays. */
-            DIR *below;
-            if (open_folder(dirfd(dir), e->d_name, O_NOFOLLOW, &below, NULL) != CM_OK)
-                continue;
-            rc = prune_folder(below, e->d_name, depth + 1, err);
-            if (rc == CM_OK && unlinkat(dirfd(dir), e->d_name, AT_REMOVEDIR) != 0 &&
-                errno != ENOTEMPTY && errno != EEXIST && errno != ENOENT)
-                rc = cm_fail_errno(err, errno, "%s: cannot remove this folder", e->d_name);
-        }
+        if (more < 0)
+            rc = cm_fail_errno(err, errno, "%s: cannot list", shown);
+        else if (!is_dot_name(e->d_name))
+            rc = cm_name_list_add(names, e->d_name, strlen(e->d_name), false, err);
     }
+    return rc;
+}
+
+static int sweep_folder(sweep *s, DIR *dir, size_t nbelow, unsigned depth, cm_error *err);
+
+/* Where a level of folders is visited. */
+typedef struct level {
+    sweep *all;
+    int folder;
+    size_t nbelow; /* bytes of all->below that name the folder */
+    unsigned depth;
+} level;
+
+static int enter_folder(const level *l, const char *name, size_t nbelow, bool removes,
+                        cm_error *err)
+{
+    DIR *dir;
+    /* A folder that cannot be opened is not ours to judge: it stays. */
+    if (l->depth >= MAX_DEPTH || open_folder(l->folder, name, false, &dir, NULL) != CM_OK)
+        return CM_OK;
+    int rc = sweep_folder(l->all, dir, nbelow, l->depth + 1, err);
+    l->all->below[nbelow] = '\0';
+    if (rc == CM_OK && removes && unlinkat(l->folder, name, AT_REMOVEDIR) != 0 &&
+        errno != ENOTEMPTY && errno != EEXIST && errno != ENOENT)
+        rc = cm_fail_errno(err, errno, "%s: cannot remove this folder", l->all->below);
+    return rc;
+}
+
+static int sweep_name(void *context, const char *name, bool is_prefix, cm_error *err)
+{
+    const level *l = context;
+    sweep *s = l->all;
+    cm_entry_kind kind;
+    (void)is_prefix;
+    int n = snprintf(s->below + l->nbelow, sizeof s->below - l->nbelow, "%s%s",
+                     l->nbelow ? "/" : "", name);
+    if (n < 0 || (size_t)n >= sizeof s->below - l->nbelow || name_kind(l->folder, name, &kind) != 0)
+        return CM_OK; /* deeper than keys go, or gone already */
+    cm_verdict verdict = s->judge(s->context, s->below, kind);
+    int rc = CM_OK;
+    if (kind == CM_ENTRY_FOLDER && verdict != CM_KEEP)
+        rc = enter_folder(l, name, l->nbelow + (size_t)n, verdict == CM_REMOVE, err);
+    else if ((kind == CM_ENTRY_FILE || kind == CM_ENTRY_TEMPORARY) && verdict == CM_REMOVE &&
+             unlinkat(l->folder, name, 0) != 0 && errno != ENOENT)
+        rc = cm_fail_errno(err, errno, "%s: cannot be removed", s->below);
+    s->below[l->nbelow] = '\0';
+    return rc;
+}
+
+/* Closes DIR.  Its names are read first: what is removed while they are read hides others on some file systems. */
+static int sweep_folder(sweep *s, DIR *dir, size_t nbelow, unsigned depth, cm_error *err)
+{
+    cm_name_list names = {0};
+    level here = {s, dirfd(dir), nbelow, depth};
+    int rc = read_names(dir, nbelow ? s->below : s->root_name, &names, err);
+    if (rc == CM_OK)
+        rc = cm_name_list_visit(&names, sweep_name, &here, err);
+    cm_name_list_release(&names);
     closedir(dir);
     return rc;
 }
 
-int cm_dir_prune(cm_store *store, const char *prefix, cm_error *err)
+static int remove_prefix(int root, const char *prefix, cm_error *err)
+{
+    const char *name;
+    int parent = cm_beneath_parent(root, prefix, &name);
+    int rc = CM_OK;
+    if (parent >= 0 && unlinkat(parent, name, AT_REMOVEDIR) != 0 && errno != ENOTEMPTY &&
+        errno != EEXIST && errno != ENOENT)
+        rc = cm_fail_errno(err, errno, "%s: cannot remove this folder", prefix);
+    if (parent >= 0)
+        close(parent);
+    return rc;
+}
+
+int cm_dir_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, void *context,
+                 cm_error *err)
 {
     int root = ((cm_dir_store *)store)->root;
     DIR *dir = NULL;
-    int rc = open_folder(root, prefix, prefix[0] ? O_NOFOLLOW : 0, &dir, err);
-    if (rc == CM_ENOTFOUND)
-        return CM_OK;
-    if (rc == CM_OK)
-        rc = prune_folder(dir, prefix[0] ? prefix : store->name, 0, err);
-    if (rc == CM_OK && prefix[0] && unlinkat(root, prefix, AT_REMOVEDIR) != 0 &&
-        errno != ENOTEMPTY && errno != EEXIST && errno != ENOENT)
-        rc = cm_fail_errno(err, errno, "%s: cannot remove this folder", prefix);
+    int rc = open_folder(root, prefix, false, &dir, err);
+    if (rc)
+        return rc == CM_ENOTFOUND ? CM_OK : rc;
+    sweep *s = cm_calloc(1, sizeof *s, err);
+    if (!s) {
+        closedir(dir);
+        return CM_ENOMEM;
+    }
+    s->root_name = prefix[0] ? prefix : store->name;
+    s->judge = judge;
+    s->context = context;
+    rc = sweep_folder(s, dir, 0, 0, err);
+    free(s);
+    if (rc == CM_OK && prefix[0] && judge(context, "", CM_ENTRY_FOLDER) == CM_REMOVE)
+        rc = remove_prefix(root, prefix, err);
     return rc;
 }

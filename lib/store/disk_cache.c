@@ -223,12 +223,6 @@ static int cache_sync(cm_store *store, cm_error *err)
     return refuse(store->name, err);
 }
 
-static int cache_prune(cm_store *store, const char *prefix, cm_error *err)
-{
-    (void)prefix;
-    return refuse(store->name, err);
-}
-
 static int cache_writer_create(cm_store *store, const char *key, cm_object_writer **out,
                                cm_error *err)
 {
@@ -256,7 +250,6 @@ static const cm_store_ops cache_ops = {
     .list = cache_list,
     .is_link = cache_is_link,
     .sync = cache_sync,
-    .prune = cache_prune,
     .reader_open = cm_cache_reader_open,
     .reader_read = cm_cache_reader_read,
     .reader_close = cm_cache_reader_close,

@@ -28,9 +28,14 @@ typedef struct cm_store_ops {
     int (*remove)(cm_store *store, const char *key, cm_error *err);
     int (*list)(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
                 cm_error *err);
-    int (*is_link)(cm_store *store, const char *key, bool *out, cm_error *err);
     int (*sync)(cm_store *store, cm_error *err);
-    int (*prune)(cm_store *store, const char *prefix, cm_error *err);
+    /* NULL: a kind without links. */
+    int (*is_link)(cm_store *store, const char *key, bool *out, cm_error *err);
+    /* NULL: what a listing tells. */
+    int (*kind)(cm_store *store, const char *key, cm_entry_kind *out, cm_error *err);
+    /* NULL: a kind that is only read from. */
+    int (*sweep)(cm_store *store, const char *prefix, cm_store_judge *judge, void *context,
+                 cm_error *err);
 
     int (*reader_open)(cm_store *store, const char *key, cm_object_reader **out, cm_error *err);
     int (*reader_read)(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
@@ -73,6 +78,10 @@ int cm_store_identity(cm_store *store, const char *key, cm_identity *out, cm_err
  * does not copy all of them again and again.
  */
 int cm_buf_extend(cm_buf *buf, uint64_t nbytes, cm_error *err);
+
+/* What sweep does where a listing tells everything: no links, no folders without objects. */
+int cm_store_sweep_by_list(cm_store *store, const char *prefix, cm_store_judge *judge,
+                           void *context, cm_error *err);
 
 /* Folder F of a key "F/name": its length, 0 at the root. */
 size_t cm_key_folder(const char *key);

@@ -234,23 +234,9 @@ static int memory_list(cm_store *store, const char *prefix, cm_store_visit *visi
     return rc;
 }
 
-static int memory_is_link(cm_store *store, const char *key, bool *out, cm_error *err)
-{
-    (void)store, (void)key, (void)err;
-    *out = false;
-    return CM_OK;
-}
-
 static int memory_sync(cm_store *store, cm_error *err)
 {
     (void)store, (void)err;
-    return CM_OK;
-}
-
-/* Folders are only parts of keys here: none is ever empty. */
-static int memory_prune(cm_store *store, const char *prefix, cm_error *err)
-{
-    (void)store, (void)prefix, (void)err;
     return CM_OK;
 }
 
@@ -367,9 +353,8 @@ static const cm_store_ops memory_ops = {
     .put = memory_put,
     .remove = memory_remove,
     .list = memory_list,
-    .is_link = memory_is_link,
     .sync = memory_sync,
-    .prune = memory_prune,
+    .sweep = cm_store_sweep_by_list,
     .reader_open = memory_reader_open,
     .reader_read = memory_reader_read,
     .reader_close = memory_reader_close,

@@ -1,5 +1,6 @@
 /* The calls of store.h: keys checked, work counted, the kind called. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "store/impl.h"
 
@@ -261,22 +262,82 @@ int cm_store_list(cm_store *store, const char *prefix, cm_store_visit *visit, vo
     return rc ? rc : store->ops->list(store, prefix, visit, context, err);
 }
 
-int cm_store_is_link(cm_store *store, const char *key, bool *out, cm_error *err)
-{
-    *out = false;
-    int rc = cm_key_check(key, err);
-    return rc ? rc : store->ops->is_link(store, key, out, err);
-}
-
 int cm_store_sync(cm_store *store, cm_error *err)
 {
     return store->ops->sync(store, err);
 }
 
-int cm_store_prune(cm_store *store, const char *prefix, cm_error *err)
+int cm_store_is_link(cm_store *store, const char *key, bool *out, cm_error *err)
+{
+    *out = false;
+    int rc = cm_key_check(key, err);
+    return rc || !store->ops->is_link ? rc : store->ops->is_link(store, key, out, err);
+}
+
+static int see_entry(void *context, const char *name, bool is_prefix, cm_error *err)
+{
+    (void)context, (void)name, (void)is_prefix, (void)err;
+    return CM_ECANCELED;
+}
+
+int cm_store_kind(cm_store *store, const char *key, cm_entry_kind *out, cm_error *err)
+{
+    *out = CM_ENTRY_NONE;
+    int rc = cm_key_check(key, err);
+    if (rc)
+        return rc;
+    if (store->ops->kind)
+        return store->ops->kind(store, key, out, err);
+    if (cm_store_size(store, key, NULL, NULL) == CM_OK)
+        *out = CM_ENTRY_FILE;
+    else if (cm_store_list(store, key, see_entry, NULL, NULL) != CM_ENOTFOUND)
+        *out = CM_ENTRY_FOLDER;
+    return CM_OK;
+}
+
+int cm_store_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, void *context,
+                   cm_error *err)
 {
     int rc = prefix[0] ? cm_key_check(prefix, err) : CM_OK;
-    return rc ? rc : store->ops->prune(store, prefix, err);
+    if (rc == CM_OK && store->ops->sweep == NULL)
+        rc = cm_fail(err, CM_EINVAL, "%s: is only read from", store->name);
+    return rc ? rc : store->ops->sweep(store, prefix, judge, context, err);
+}
+
+typedef struct list_sweep {
+    cm_store *store;
+    const char *folder; /* key */
+    size_t skip;        /* of a key, to what is below the prefix */
+    cm_store_judge *judge;
+    void *context;
+} list_sweep;
+
+static int sweep_listed(void *context, const char *name, bool is_prefix, cm_error *err)
+{
+    const list_sweep *w = context;
+    char *key = cm_asprintf(err, "%s%s%s", w->folder, w->folder[0] ? "/" : "", name);
+    if (!key)
+        return CM_ENOMEM;
+    int rc = CM_OK;
+    cm_verdict verdict =
+        w->judge(w->context, key + w->skip, is_prefix ? CM_ENTRY_FOLDER : CM_ENTRY_FILE);
+    if (is_prefix && verdict != CM_KEEP) {
+        list_sweep below = *w;
+        below.folder = key;
+        rc = cm_store_list(w->store, key, sweep_listed, &below, err);
+    } else if (!is_prefix && verdict == CM_REMOVE) {
+        rc = cm_store_delete(w->store, key, err);
+    }
+    free(key);
+    return rc;
+}
+
+int cm_store_sweep_by_list(cm_store *store, const char *prefix, cm_store_judge *judge,
+                           void *context, cm_error *err)
+{
+    list_sweep w = {store, prefix, strlen(prefix) + (prefix[0] != '\0'), judge, context};
+    int rc = cm_store_list(store, prefix, sweep_listed, &w, err);
+    return rc == CM_ENOTFOUND ? CM_OK : rc;
 }
 
 cm_store_counts cm_store_count(const cm_store *store)

@@ -3,8 +3,9 @@
  *
  * Keys are relative, with '/' between names; a key with an empty name, ".",
  * "..", a leading '/' or a NUL is CM_EFORMAT before anything is touched, so a
- * key read from hostile metadata cannot climb out.  Symbolic links that exist
- * in a user's store are followed.
+ * key read from hostile metadata cannot climb out.  Reading follows symbolic
+ * links in a user's store; writing and removing never do (CM_EEXIST), and only
+ * regular files are replaced or removed.
  *
  * All calls but open and free may come from many threads at once.  Objects
  * appear whole or not at all: they are written under a temporary name in the
@@ -24,6 +25,15 @@ typedef struct cm_object_reader cm_object_reader;
  * Opening what is no directory is CM_ENOTFOUND or CM_EFORMAT with a sentence.
  */
 int cm_store_open_dir(const char *path, bool create, cm_store **out, cm_error *err);
+/*
+ * What a run writes into: the folder PATH, which may itself be a link, as the user
+ * named it; but below it nothing is reached through a symbolic link, for reading
+ * neither: a link is not followed by reads (CM_EFORMAT) and shown as an object.
+ */
+int cm_store_open_output(const char *path, bool create, cm_store **out, cm_error *err);
+/* The folder PREFIX of an output as an output of its own; CREATE makes it and what is missing above. */
+int cm_store_open_below(cm_store *store, const char *prefix, bool create, cm_store **out,
+                        cm_error *err);
 /* In memory; for tests and for measuring everything but the disk. */
 int cm_store_open_memory(cm_store **out, cm_error *err);
 void cm_store_free(cm_store *store);
@@ -69,18 +79,44 @@ typedef int cm_store_visit(void *context, const char *name, bool is_prefix, cm_e
 int cm_store_list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
                   cm_error *err);
 
-/* True when the last name of KEY is a symbolic link; what erases asks, so that it stays inside the store. */
-int cm_store_is_link(cm_store *store, const char *key, bool *out, cm_error *err);
-
 /* Waits until everything written so far, names included, is on the disk. */
 int cm_store_sync(cm_store *store, cm_error *err);
 
+typedef enum cm_entry_kind {
+    CM_ENTRY_NONE,
+    CM_ENTRY_FILE,
+    CM_ENTRY_TEMPORARY,
+    CM_ENTRY_FOLDER,
+    CM_ENTRY_OTHER
+} cm_entry_kind;
+
+/* True when the last name of KEY is a symbolic link, as reading reaches it. */
+int cm_store_is_link(cm_store *store, const char *key, bool *out, cm_error *err);
+/* What has the name KEY, which is followed through no symbolic link: what is behind one is CM_ENTRY_OTHER. */
+int cm_store_kind(cm_store *store, const char *key, cm_entry_kind *out, cm_error *err);
+
 /*
- * Removes folders below and including PREFIX that are empty, the root excepted,
- * and left-over temporary names of a killed run: only while nothing is written
- * below PREFIX.  Symbolic links are left alone.
+ * Removing, the only way in which more than one named object goes: JUDGE is asked
+ * of every name below PREFIX ("": the root), BELOW being its path from there.
+ *
+ *     file        REMOVE: it goes
+ *     temporary   the same; one of ours, left by a run that was killed
+ *     folder      ENTER: its names are judged; REMOVE: they are, and it goes if it is empty then
+ *     other       a symbolic link, a device, ...: stays, whatever the answer
+ *
+ * Names come sorted.  No symbolic link is followed, above PREFIX or below it: a
+ * PREFIX behind one counts as absent, which is no error.  PREFIX itself, the root
+ * excepted, is asked of last, as a folder with the path "".
  */
-int cm_store_prune(cm_store *store, const char *prefix, cm_error *err);
+typedef enum cm_verdict {
+    CM_KEEP,
+    CM_ENTER,
+    CM_REMOVE
+} cm_verdict;
+
+typedef cm_verdict cm_store_judge(void *context, const char *below, cm_entry_kind kind);
+int cm_store_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, void *context,
+                   cm_error *err);
 
 /* Objects and bytes read and written through STORE so far. */
 typedef struct cm_store_counts {

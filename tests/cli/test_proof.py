@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import netCDF4
 import numpy as np
@@ -293,7 +294,7 @@ def kill_and_resume(path, out, options, rng, times):
         assert p.returncode == -number, err
         kills += 1
         assert not tool.opens_as_store(out)
-        assert (out / ".chunkmill-journal").exists()
+        assert Path(f"{out}.chunkmill", "journal").exists()
         resume, before = ("--resume",), objects(out)
     tool.nc2zarr(*options, *resume, path, out).ok()
     return kills
@@ -304,7 +305,7 @@ def test_killed_and_resumed(large, out, layout):
     kills = kill_and_resume(large, out, (*SLOW, *layout), random.Random(str(layout)), 8)
     assert kills >= 5
     tool.nc2zarr("--check", large, out).ok()
-    assert not list(out.rglob(".chunkmill*"))
+    assert not list(out.rglob(".chunkmill*")) and not Path(f"{out}.chunkmill").exists()
 
 
 def interrupted(large, out):
@@ -348,7 +349,12 @@ def test_overwrite_begins_again(large, fields, out):
 
 def test_resume_of_what_is_complete(fields, out):
     tool.nc2zarr(fields, out).ok()
-    tool.nc2zarr("--resume", fields, out).fails(1, "--resume")
+    before = {p: p.read_bytes() for p in out.rglob("*") if p.is_file()}
+    done = tool.nc2zarr("--resume", fields, out).ok()
+    assert "complete, nothing to resume" in done.err and "--check" in done.err
+    checked = tool.nc2zarr("--resume", "--verify", "full", "--certificate", out.parent / "c", fields, out).ok()
+    assert "complete, nothing to resume" in checked.err and (out.parent / "c").exists()
+    assert {p: p.read_bytes() for p in out.rglob("*") if p.is_file()} == before
 
 
 def test_resume_of_nothing_starts(fields, out):

@@ -458,9 +458,13 @@ def test_stopped_and_resumed(slow, out, number):
     assert not list(out.rglob(".chunkmill*")) and os.listdir(out.parent) == [out.name]
 
 
-def test_resume_of_nothing_starts_and_of_what_is_complete_is_refused(store, out):
+def test_resume_of_nothing_starts_and_of_what_is_complete_does_nothing(store, out):
     rechunked.run(store, out, "--resume")
-    run("--resume", store, out).fails(1, "--resume")
+    before = rechunked.files(out)
+    assert "complete, nothing to resume" in run("--resume", store, out).ok().err
+    document = json.loads(run("--resume", "--json", store, out).ok().out)
+    assert document["outcome"] == "complete" and not document["target"]["resumable"]
+    assert rechunked.files(out) == before
 
 
 def test_overwrite_begins_again(slow, store, out):

@@ -10,6 +10,13 @@
         .help = "Replace a store that is there. Only what the store itself holds is removed."      \
     }
 
+#define CM_ROW_BREAK_LOCK(at)                                                                      \
+    {                                                                                              \
+        .name = "break-lock", .kind = CM_OPTION_FLAG, .offset = (at),                              \
+        .help = "Take over the lock of a run on another host, or of one that nothing is known "    \
+                "of. Only when that run has ended: two that write mix their chunks."               \
+    }
+
 #define CM_ROW_DURABLE(at)                                                                         \
     {                                                                                              \
         .name = "durable", .kind = CM_OPTION_FLAG, .offset = (at),                                 \

@@ -71,6 +71,7 @@ static void fill_options(cm_convert_options *o, const nc2zarr_values *v,
     o->skip_unsupported = v->skip_unsupported;
     o->overwrite = v->overwrite;
     o->resume = v->resume;
+    o->break_lock = v->break_lock;
     o->dry_run = v->dry_run;
     o->durable = v->durable;
     o->no_consolidate = v->no_consolidate;
@@ -91,9 +92,13 @@ static void say_findings(const cm_convert_report *r, const cm_common_options *co
 }
 
 /* STATUS is what cm_convert returned, with its sentence in ERR.  Returns the exit status. */
-static int report(int status, const cm_convert_options *options, const cm_convert_report *r,
+static int report(int status, const cm_convert_options *asked, const cm_convert_report *r,
                   const cm_common_options *common, const cm_error *err)
 {
+    /* A store that was complete is compared, when that was asked for, as --check does. */
+    cm_convert_options shown = *asked;
+    const cm_convert_options *options = &shown;
+    shown.check = asked->check || (r->finished && asked->verify == CM_VERIFY_FULL);
     bool whole = status == CM_OK || status == CM_EDIFFER;
     int exit_status = cm_tool_exit_status(status);
     if (whole)
@@ -104,9 +109,12 @@ static int report(int status, const cm_convert_options *options, const cm_conver
             cm_say(NC2ZARR.name, "%s", print_err.text);
             exit_status = CM_EXIT_FAILED;
         }
-    } else if (whole && common->verbosity >= 0) {
+    } else if (whole && common->verbosity >= 0 && (!r->finished || options->check)) {
         nc2zarr_print_summary(options, r, common);
     }
+    if (r->finished && whole && common->verbosity >= 0)
+        cm_say(NC2ZARR.name, "%s: the store is complete, nothing to resume%s", asked->output,
+               options->check ? "" : "; --check compares it with its input");
     cm_run_state state = {.untouched = options->check || options->dry_run,
                           .complete = r->written,
                           .resumable = r->resumable,

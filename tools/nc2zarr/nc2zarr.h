@@ -16,7 +16,7 @@ typedef struct nc2zarr_values {
     cm_list dtype, unpack, keepbits, fill_value;
     int char_mode; /* cm_char_mode */
     bool skip_unsupported;
-    bool overwrite, resume, check, dry_run, durable, no_consolidate;
+    bool overwrite, resume, break_lock, check, dry_run, durable, no_consolidate;
     const char *append;
     int verify; /* cm_verify */
     const char *certificate;

@@ -58,6 +58,8 @@ static const char *outcome(const cm_convert_options *options, const cm_convert_r
         return "differs";
     if (failure)
         return failure->status == CM_ECANCELED ? "canceled" : "failed";
+    if (r->finished && !options->check)
+        return "complete";
     return r->written ? "done" : options->check ? "same" : "planned";
 }
 

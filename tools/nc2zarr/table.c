@@ -123,6 +123,7 @@ static const cm_option OPTIONS[] = {
      .offset = VALUE(resume),
      .help = "Finish a store whose conversion was stopped. The command is otherwise the same; what "
              "is complete is kept."},
+    CM_ROW_BREAK_LOCK(VALUE(break_lock)),
     {.name = "append",
      .value = "DIM",
      .kind = CM_OPTION_TEXT,

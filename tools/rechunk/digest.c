@@ -165,12 +165,19 @@ static const char *out_of_place(const rechunk_values *v)
         const char *name;
         bool given;
     } rows[] = {
-        {"chunks", v->chunks.n > 0},     {"shards", v->shards.n > 0},
-        {"codec", v->codec.n > 0},       {"zarr-format", v->zarr_format != RECHUNK_NOT_GIVEN},
-        {"variable", v->variable.n > 0}, {"dry-run", v->dry_run},
-        {"overwrite", v->overwrite},     {"resume", v->resume},
-        {"scratch", v->scratch != NULL}, {"durable", v->durable},
-        {"trace", v->trace != NULL},     {"verify", v->verify != RECHUNK_NOT_GIVEN},
+        {"chunks", v->chunks.n > 0},
+        {"shards", v->shards.n > 0},
+        {"codec", v->codec.n > 0},
+        {"zarr-format", v->zarr_format != RECHUNK_NOT_GIVEN},
+        {"variable", v->variable.n > 0},
+        {"dry-run", v->dry_run},
+        {"overwrite", v->overwrite},
+        {"resume", v->resume},
+        {"scratch", v->scratch != NULL},
+        {"durable", v->durable},
+        {"break-lock", v->break_lock},
+        {"trace", v->trace != NULL},
+        {"verify", v->verify != RECHUNK_NOT_GIVEN},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].given)

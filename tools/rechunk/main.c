@@ -22,6 +22,7 @@ static void fill_options(cm_rechunk_options *o, const rechunk_values *v,
     o->variable = texts(&v->variable);
     o->overwrite = v->overwrite;
     o->resume = v->resume;
+    o->break_lock = v->break_lock;
     o->dry_run = v->dry_run;
     o->durable = v->durable;
     if (v->verify != RECHUNK_NOT_GIVEN)
@@ -49,9 +50,14 @@ static int report(int status, const cm_rechunk_options *options, const cm_rechun
             cm_say(RECHUNK.name, "%s", print_err.text);
             exit_status = CM_EXIT_FAILED;
         }
-    } else if (whole && common->verbosity >= 0) {
+    } else if (whole && common->verbosity >= 0 && !r->finished) {
         rechunk_print_summary(options, r, common);
     }
+    if (r->finished && whole && common->verbosity >= 0)
+        cm_say(RECHUNK.name,
+               "%s: the target is complete, nothing to resume; equal --digest of source and "
+               "target prove it",
+               options->target);
     cm_run_state state = {.untouched = options->dry_run,
                           .complete = r->written,
                           .resumable = r->resumable,

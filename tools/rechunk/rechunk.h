@@ -15,7 +15,7 @@ typedef struct rechunk_values {
     int zarr_format; /* position in "3|2", or RECHUNK_NOT_GIVEN */
     cm_list chunks, shards, codec;
     cm_list variable;
-    bool overwrite, resume, dry_run, durable;
+    bool overwrite, resume, break_lock, dry_run, durable;
     int verify; /* cm_verify, or RECHUNK_NOT_GIVEN */
     const char *scratch;
     const char *trace;

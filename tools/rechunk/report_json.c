@@ -77,7 +77,7 @@ static const char *outcome(const cm_rechunk_report *r, const cm_error *failure)
         return "differs";
     if (failure)
         return failure->status == CM_ECANCELED ? "canceled" : "failed";
-    return r->written ? "done" : "planned";
+    return r->written ? "done" : r->finished ? "complete" : "planned";
 }
 
 static void put_ends(cm_document *doc, cm_json *o, const cm_rechunk_options *options,

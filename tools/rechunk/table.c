@@ -63,6 +63,7 @@ static const cm_option OPTIONS[] = {
      .offset = VALUE(resume),
      .help = "Finish a store whose making was stopped. The command is otherwise the same; what is "
              "complete is kept."},
+    CM_ROW_BREAK_LOCK(VALUE(break_lock)),
     {.name = "scratch",
      .value = "DIR",
      .kind = CM_OPTION_TEXT,

@@ -117,12 +117,6 @@ static int sync_all(cm_store *store, cm_error *err)
     return refuse(store, err);
 }
 
-static int prune(cm_store *store, const char *prefix, cm_error *err)
-{
-    (void)prefix;
-    return refuse(store, err);
-}
-
 static int writer_create(cm_store *store, const char *key, cm_object_writer **out, cm_error *err)
 {
     (void)key, (void)out;
@@ -145,7 +139,6 @@ static const cm_store_ops ops = {
     .list = list,
     .is_link = is_link,
     .sync = sync_all,
-    .prune = prune,
     .reader_open = reader_open,
     .reader_read = reader_read,
     .reader_close = reader_close,

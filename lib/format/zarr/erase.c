@@ -1,16 +1,13 @@
 /*
- * Removing a Zarr store, and only that.
- *
  * The folders are walked, not consolidated metadata, which may be out of date.
- * The root stops listing its nodes first and goes last: an erasure that is
- * interrupted leaves no store that opens as if it were whole, and can be taken
- * up again.
  */
+#include "format/zarr/erase.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/zarr/internal.h"
-#include "format/zarr/writer.h"
 
 enum {
     MAX_DEPTH = 128
@@ -19,6 +16,14 @@ enum {
 static const char *const METADATA[] = {"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"};
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
+
+static bool is_metadata(const char *name)
+{
+    for (size_t i = 0; i < COUNT(METADATA); i++)
+        if (strcmp(name, METADATA[i]) == 0)
+            return true;
+    return false;
+}
 
 static char *join(const char *path, const char *name, cm_error *err)
 {
@@ -34,7 +39,7 @@ typedef enum folder_kind {
     FOLDER_UNCLEAR /* has metadata that cannot be read: they go, what else is there stays */
 } folder_kind;
 
-/* Reads PATH/NAME into META, where it is there. */
+/* Reads PATH/NAME into META, where it is there; what is no regular file is nobody's metadata. */
 static int read_meta(cm_store *store, const char *path, const char *name, int format,
                      cm_zarr_meta *meta, folder_kind *kind, cm_error *err)
 {
@@ -45,7 +50,7 @@ static int read_meta(cm_store *store, const char *path, const char *name, int fo
     cm_json *j = NULL;
     int rc = cm_store_get(store, key, CM_ZARR_MAX_META_NBYTES, &buf, err);
     free(key);
-    if (rc == CM_ENOTFOUND)
+    if (rc == CM_ENOTFOUND || rc == CM_EFORMAT)
         return CM_OK;
     if (rc == CM_OK) {
         *kind = FOLDER_UNCLEAR;
@@ -77,141 +82,216 @@ static int read_folder(cm_store *store, const char *path, cm_zarr_meta *meta, fo
     return rc;
 }
 
-static int remove_metadata(cm_store *store, const char *path, cm_error *err)
+static cm_verdict judge_metadata(void *context, const char *below, cm_entry_kind kind)
 {
-    int rc = CM_OK;
-    for (size_t i = 0; i < COUNT(METADATA) && rc == CM_OK; i++) {
-        char *key = join(path, METADATA[i], err);
-        rc = key ? cm_store_delete(store, key, err) : CM_ENOMEM;
-        free(key);
-    }
-    return rc;
+    (void)context;
+    if (kind == CM_ENTRY_TEMPORARY || below[0] == '\0')
+        return CM_REMOVE;
+    return kind == CM_ENTRY_FILE && is_metadata(below) ? CM_REMOVE : CM_KEEP;
+}
+
+int cm_zarr_erase_metadata(cm_store *store, const char *path, cm_error *err)
+{
+    return cm_store_sweep(store, path, judge_metadata, NULL, err);
 }
 
 /* ---- chunks ---- */
 
-typedef struct chunk_walk {
-    cm_store *store;
+/* The names that the chunks of an array can have. */
+typedef struct key_space {
     const cm_zarr_meta *meta;
-    const char *path;
-    unsigned level; /* names below the array's folder */
-} chunk_walk;
+    bool has_grid; /* false: a grid that is not understood; any number fits */
+    uint64_t count[CM_MAX_RANK];
+} key_space;
 
-/* Whether P begins with a number as chunk keys have it; *end is behind it. */
-static bool skip_number(const char *p, const char **end)
+static void describe_keys(const cm_zarr_meta *meta, key_space *keys)
+{
+    cm_grid grid;
+    *keys = (key_space){.meta = meta};
+    for (unsigned i = 0; i < meta->rank; i++)
+        if (meta->chunk[i] == 0)
+            return;
+    keys->has_grid = cm_grid_init(&grid, meta->rank, meta->shape, meta->chunk, NULL) == CM_OK;
+    for (unsigned i = 0; keys->has_grid && i < meta->rank; i++)
+        keys->count[i] = grid.count[i];
+}
+
+/* Whether P begins with the number of a chunk along dimension I, as keys have it; *end is behind it. */
+static bool skip_number(const key_space *keys, unsigned i, const char *p, const char **end)
 {
     size_t n = strspn(p, "0123456789");
     *end = p + n;
-    return n > 0 && n <= 20 && (n == 1 || p[0] != '0');
+    if (n == 0 || n > 19 || (n > 1 && p[0] == '0'))
+        return false;
+    return !keys->has_grid || strtoull(p, NULL, 10) < keys->count[i];
 }
 
-/* Whether TEXT is COUNT numbers with '.' between. */
-static bool is_dotted(const char *text, unsigned count)
+/*
+ * Whether BELOW, a path from the array's folder, is the key of a chunk, or *above
+ * is the path of a folder on the way to one.
+ */
+static bool is_chunk_key(const key_space *keys, const char *below, bool *above)
 {
-    for (unsigned i = 0; i < count; i++) {
-        if (i > 0 && *text++ != '.')
+    const cm_zarr_meta *m = keys->meta;
+    bool is_default = m->zarr_format == 3 && !m->key_v2;
+    const char *p = below;
+    *above = false;
+    if (is_default) {
+        if (*p++ != 'c')
             return false;
-        if (!skip_number(text, &text))
+        if (*p == '\0') {
+            *above = m->rank > 0 && m->separator == '/';
+            return m->rank == 0;
+        }
+        if (*p++ != m->separator)
             return false;
     }
-    return *text == '\0';
+    if (m->rank == 0)
+        return !is_default && strcmp(p, "0") == 0;
+    for (unsigned i = 0; i < m->rank; i++) {
+        if (!skip_number(keys, i, p, &p))
+            return false;
+        if (*p == '\0') {
+            *above = i + 1 < m->rank && m->separator == '/';
+            return i + 1 == m->rank;
+        }
+        if (*p++ != m->separator)
+            return false;
+    }
+    return false;
 }
 
-/* Whether NAME may be at LEVEL of a chunk key of META, and whether the key goes on below it. */
-static bool fits_key(const cm_zarr_meta *meta, unsigned level, const char *name, bool *goes_on)
+static cm_verdict judge_chunk(void *context, const char *below, cm_entry_kind kind)
 {
-    bool is_default = meta->zarr_format == 3 && !meta->key_v2;
-    unsigned rank = meta->rank;
-    *goes_on = false;
-    if (meta->separator == '.') {
-        if (level > 0)
-            return false;
-        if (!is_default)
-            return rank == 0 ? strcmp(name, "0") == 0 : is_dotted(name, rank);
-        if (rank == 0)
-            return strcmp(name, "c") == 0;
-        return strncmp(name, "c.", 2) == 0 && is_dotted(name + 2, rank);
-    }
-    unsigned nlevels = rank + is_default;
-    if (nlevels == 0)
-        return level == 0 && strcmp(name, "0") == 0;
-    *goes_on = level + 1 < nlevels;
-    if (is_default && level == 0)
-        return strcmp(name, "c") == 0;
-    return is_dotted(name, 1);
-}
-
-static int visit_chunk(void *context, const char *name, bool is_prefix, cm_error *err)
-{
-    const chunk_walk *w = context;
-    bool goes_on, is_link = false;
-    if (!fits_key(w->meta, w->level, name, &goes_on) || goes_on != is_prefix)
-        return CM_OK;
-    char *key = join(w->path, name, err);
-    if (!key)
-        return CM_ENOMEM;
-    int rc = is_prefix ? cm_store_is_link(w->store, key, &is_link, err) : CM_OK;
-    if (rc == CM_OK && !is_prefix) {
-        rc = cm_store_delete(w->store, key, err);
-    } else if (rc == CM_OK && !is_link) {
-        chunk_walk below = {w->store, w->meta, key, w->level + 1};
-        rc = cm_store_list(w->store, key, visit_chunk, &below, err);
-    }
-    free(key);
-    return rc;
+    bool above;
+    /* Temporaries: only folders on the way to chunks are entered.  "": the array's own folder. */
+    if (kind == CM_ENTRY_TEMPORARY || below[0] == '\0')
+        return CM_REMOVE;
+    bool is_key = is_chunk_key(context, below, &above);
+    if (kind == CM_ENTRY_FOLDER)
+        return above ? CM_REMOVE : CM_KEEP;
+    return is_key && kind == CM_ENTRY_FILE ? CM_REMOVE : CM_KEEP;
 }
 
 int cm_zarr_erase_chunks(cm_store *store, const char *path, const cm_zarr_meta *meta, cm_error *err)
 {
-    chunk_walk chunks = {store, meta, path, 0};
-    int rc = cm_store_list(store, path, visit_chunk, &chunks, err);
-    return rc == CM_ENOTFOUND ? CM_OK : rc;
+    key_space keys;
+    describe_keys(meta, &keys);
+    return cm_store_sweep(store, path, judge_chunk, &keys, err);
+}
+
+static cm_verdict judge_temporary(void *context, const char *below, cm_entry_kind kind)
+{
+    const key_space *keys = context;
+    if (kind == CM_ENTRY_FILE)
+        return CM_KEEP;
+    if (keys->meta == NULL)
+        return kind == CM_ENTRY_TEMPORARY ? CM_REMOVE : CM_KEEP;
+    return judge_chunk(context, below, kind);
+}
+
+int cm_zarr_erase_temporaries(cm_store *store, const char *path, const cm_zarr_meta *meta,
+                              cm_error *err)
+{
+    key_space keys = {0};
+    if (meta != NULL)
+        describe_keys(meta, &keys);
+    return cm_store_sweep(store, path, judge_temporary, &keys, err);
 }
 
 /* ---- nodes ---- */
 
+typedef struct children {
+    cm_buf names; /* each with its NUL */
+    int status;
+} children;
+
+static cm_verdict judge_child(void *context, const char *below, cm_entry_kind kind)
+{
+    children *c = context;
+    if (kind == CM_ENTRY_FOLDER && c->status == CM_OK)
+        c->status = cm_buf_append(&c->names, below, strlen(below) + 1, NULL);
+    return CM_KEEP;
+}
+
+typedef int node_visit(void *context, cm_store *store, const char *path, folder_kind kind,
+                       const cm_zarr_meta *meta, cm_error *err);
+
 typedef struct node_walk {
     cm_store *store;
-    const char *path;
-    unsigned depth;
+    node_visit *visit;
+    void *context;
 } node_walk;
 
-static int erase_node(cm_store *store, const char *path, unsigned depth, cm_error *err);
+static int walk_node(const node_walk *w, const char *path, unsigned depth, cm_error *err);
 
-static int visit_child(void *context, const char *name, bool is_prefix, cm_error *err)
+static int walk_children(const node_walk *w, const char *path, unsigned depth, cm_error *err)
 {
-    const node_walk *w = context;
-    if (!is_prefix)
-        return CM_OK;
-    char *path = join(w->path, name, err);
-    if (!path)
-        return CM_ENOMEM;
-    bool is_link;
-    int rc = cm_store_is_link(w->store, path, &is_link, err);
-    if (rc == CM_OK && !is_link)
-        rc = erase_node(w->store, path, w->depth + 1, err);
-    free(path);
+    children c = {.status = CM_OK};
+    int rc = cm_store_sweep(w->store, path, judge_child, &c, err);
+    if (rc == CM_OK && c.status != CM_OK)
+        rc = cm_fail(err, c.status, "no memory for the names in %s", path);
+    for (size_t at = 0; rc == CM_OK && at < c.names.nbytes;) {
+        const char *name = (const char *)c.names.data + at;
+        char *below = join(path, name, err);
+        rc = below ? walk_node(w, below, depth + 1, err) : CM_ENOMEM;
+        free(below);
+        at += strlen(name) + 1;
+    }
+    cm_buf_release(&c.names);
     return rc;
 }
 
-/* Removes the node at PATH, and what is below a group; a folder without metadata is left alone. */
-static int erase_node(cm_store *store, const char *path, unsigned depth, cm_error *err)
+/* What is below a group, then the node at PATH; a folder without metadata is none. */
+static int walk_node(const node_walk *w, const char *path, unsigned depth, cm_error *err)
 {
     cm_zarr_meta meta;
     folder_kind kind;
     if (depth > MAX_DEPTH)
         return cm_fail(err, CM_EFORMAT, "%s: groups are nested deeper than %d", path, MAX_DEPTH);
-    int rc = read_folder(store, path, &meta, &kind, err);
-    if (rc == CM_OK && kind == FOLDER_GROUP) {
-        node_walk below = {store, path, depth};
-        rc = cm_store_list(store, path, visit_child, &below, err);
-    }
+    int rc = read_folder(w->store, path, &meta, &kind, err);
+    if (rc == CM_OK && kind == FOLDER_GROUP)
+        rc = walk_children(w, path, depth, err);
     if (rc == CM_OK && kind != FOLDER_FOREIGN)
-        rc = remove_metadata(store, path, err);
-    if (rc == CM_OK && kind == FOLDER_ARRAY)
-        rc = cm_zarr_erase_chunks(store, path, &meta, err);
+        rc = w->visit(w->context, w->store, path, kind, &meta, err);
     cm_zarr_meta_release(&meta);
-    return rc == CM_ENOTFOUND ? CM_OK : rc;
+    return rc;
+}
+
+static int erase_node(void *context, cm_store *store, const char *path, folder_kind kind,
+                      const cm_zarr_meta *meta, cm_error *err)
+{
+    (void)context;
+    int rc = cm_zarr_erase_metadata(store, path, err);
+    if (rc == CM_OK && kind == FOLDER_ARRAY)
+        rc = cm_zarr_erase_chunks(store, path, meta, err);
+    return rc;
+}
+
+typedef struct array_walk {
+    cm_zarr_array_visit *visit;
+    void *context;
+} array_walk;
+
+static int visit_array(void *context, cm_store *store, const char *path, folder_kind kind,
+                       const cm_zarr_meta *meta, cm_error *err)
+{
+    const array_walk *w = context;
+    (void)store;
+    return kind == FOLDER_ARRAY ? w->visit(w->context, path, meta, err) : CM_OK;
+}
+
+int cm_zarr_each_array(cm_store *store, cm_zarr_array_visit *visit, void *context, cm_error *err)
+{
+    array_walk arrays = {visit, context};
+    node_walk w = {store, visit_array, &arrays};
+    return walk_node(&w, "", 0, err);
+}
+
+static cm_verdict judge_consolidated(void *context, const char *below, cm_entry_kind kind)
+{
+    (void)context;
+    return kind == CM_ENTRY_FILE && strcmp(below, ".zmetadata") == 0 ? CM_REMOVE : CM_KEEP;
 }
 
 /* Makes the root a group that lists nothing, before anything that it lists goes. */
@@ -231,43 +311,116 @@ static int hide_nodes(cm_store *store, cm_error *err)
     if (rc == CM_OK && kind == FOLDER_GROUP && meta.zarr_format == 3)
         rc = cm_store_put(store, "zarr.json", group, sizeof group - 1, err);
     cm_zarr_meta_release(&meta);
-    return rc ? rc : cm_store_delete(store, ".zmetadata", err);
+    return rc ? rc : cm_store_sweep(store, "", judge_consolidated, NULL, err);
+}
+
+int cm_zarr_erase(cm_store *store, cm_error *err)
+{
+    node_walk w = {store, erase_node, NULL};
+    int rc = hide_nodes(store, err);
+    return rc ? rc : walk_node(&w, "", 0, err);
 }
 
 /* ---- what is left ---- */
 
-typedef struct count_walk {
-    cm_store *store;
-    const char *path;
-    uint64_t *n;
-} count_walk;
-
-static int visit_left(void *context, const char *name, bool is_prefix, cm_error *err)
+static cm_verdict count_entry(void *context, const char *below, cm_entry_kind kind)
 {
-    const count_walk *w = context;
-    char *path = join(w->path, name, err);
-    if (!path)
-        return CM_ENOMEM;
-    bool is_link = false;
-    int rc = is_prefix ? cm_store_is_link(w->store, path, &is_link, err) : CM_OK;
-    if (rc == CM_OK && is_prefix && !is_link) {
-        count_walk below = {w->store, path, w->n};
-        rc = cm_store_list(w->store, path, visit_left, &below, err);
-    } else if (rc == CM_OK) {
-        ++*w->n;
+    cm_zarr_left *left = context;
+    if (kind == CM_ENTRY_FOLDER)
+        return CM_ENTER;
+    left->n++;
+    size_t at = strlen(left->names), n = strlen(below), comma = at > 0 ? 2 : 0;
+    if (left->nnamed + 1 == left->n && left->nnamed < 5 && at + comma + n < sizeof left->names) {
+        memcpy(left->names + at, ", ", comma);
+        memcpy(left->names + at + comma, below, n + 1);
+        left->nnamed++;
     }
-    free(path);
+    return CM_KEEP;
+}
+
+int cm_zarr_count_left(cm_store *store, cm_zarr_left *left, cm_error *err)
+{
+    *left = (cm_zarr_left){0};
+    return cm_store_sweep(store, "", count_entry, left, err);
+}
+
+/* ---- what is in the way ---- */
+
+typedef struct obstacle {
+    key_space keys;
+    char name[CM_CHUNK_KEY_SIZE];
+    bool found;
+} obstacle;
+
+static cm_verdict find_obstacle(void *context, const char *below, cm_entry_kind kind)
+{
+    obstacle *o = context;
+    bool above = false, is_key = is_chunk_key(&o->keys, below, &above);
+    if (kind == CM_ENTRY_FOLDER && above)
+        return CM_ENTER;
+    if (kind == CM_ENTRY_OTHER && (is_key || above) && !o->found) {
+        snprintf(o->name, sizeof o->name, "%s", below);
+        o->found = true;
+    }
+    return CM_KEEP;
+}
+
+static int in_the_way(cm_error *err, const char *key)
+{
+    return cm_fail(err, CM_EEXIST,
+                   "%s: is a symbolic link or another special file, and is not replaced", key);
+}
+
+/* No folder of PATH, its own name included, is something that cannot be erased. */
+static int check_folders(cm_store *store, const char *path, cm_error *err)
+{
+    char *above = cm_strdup(path, err);
+    int rc = above ? CM_OK : CM_ENOMEM;
+    bool there = true;
+    for (char *p = above; rc == CM_OK && there && *p;) {
+        cm_entry_kind kind;
+        char *end = p + strcspn(p, "/"), saved = *end;
+        *end = '\0';
+        rc = cm_store_kind(store, above, &kind, err);
+        there = kind != CM_ENTRY_NONE;
+        if (rc == CM_OK && kind == CM_ENTRY_OTHER)
+            rc = in_the_way(err, above);
+        *end = saved;
+        p = end + (saved != '\0');
+    }
+    free(above);
     return rc;
 }
 
-int cm_zarr_erase(cm_store *store, uint64_t *foreign, cm_error *err)
+/* Nor are its metadata documents. */
+static int check_documents(cm_store *store, const char *path, cm_error *err)
 {
-    *foreign = 0;
-    int rc = hide_nodes(store, err);
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < COUNT(METADATA); i++) {
+        cm_entry_kind kind;
+        char *key = join(path, METADATA[i], err);
+        rc = key ? cm_store_kind(store, key, &kind, err) : CM_ENOMEM;
+        if (rc == CM_OK && kind == CM_ENTRY_OTHER)
+            rc = in_the_way(err, key);
+        free(key);
+    }
+    return rc;
+}
+
+int cm_zarr_check_free(cm_store *store, const char *path, const cm_zarr_meta *meta, cm_error *err)
+{
+    int rc = check_folders(store, path, err);
     if (rc == CM_OK)
-        rc = erase_node(store, "", 0, err);
-    if (rc == CM_OK)
-        rc = cm_store_prune(store, "", err);
-    count_walk left = {store, "", foreign};
-    return rc ? rc : cm_store_list(store, "", visit_left, &left, err);
+        rc = check_documents(store, path, err);
+    if (rc != CM_OK || meta == NULL)
+        return rc;
+    obstacle o = {.found = false};
+    describe_keys(meta, &o.keys);
+    rc = cm_store_sweep(store, path, find_obstacle, &o, err);
+    if (rc == CM_OK && o.found) {
+        char *key = join(path, o.name, err);
+        rc = key ? in_the_way(err, key) : CM_ENOMEM;
+        free(key);
+    }
+    return rc;
 }

@@ -122,6 +122,13 @@ static int get_shard(cm_shard_set *set, uint64_t number, const uint64_t *coord, 
     return s ? CM_OK : CM_ENOMEM;
 }
 
+static char *shard_key(const cm_shard_set *set, const uint64_t *coord, cm_error *err)
+{
+    char name[CM_CHUNK_KEY_SIZE];
+    cm_zarr_chunk_key(set->meta, coord, name, sizeof name);
+    return cm_asprintf(err, "%s%s", set->prefix, name);
+}
+
 /* Creates the object and an empty index before the first chunk that has bytes. */
 static int open_shard(const cm_shard_set *set, shard *s, const uint64_t *coord, cm_error *err)
 {
@@ -136,9 +143,7 @@ static int open_shard(const cm_shard_set *set, shard *s, const uint64_t *coord, 
             rc = CM_ENOMEM;
     }
     if (rc == CM_OK && !s->object) {
-        char name[CM_CHUNK_KEY_SIZE];
-        cm_zarr_chunk_key(set->meta, coord, name, sizeof name);
-        char *key = cm_asprintf(err, "%s%s", set->prefix, name);
+        char *key = shard_key(set, coord, err);
         rc = key ? cm_object_create(set->store, key, &s->object, err) : CM_ENOMEM;
         free(key);
     }
@@ -146,11 +151,21 @@ static int open_shard(const cm_shard_set *set, shard *s, const uint64_t *coord, 
     return rc;
 }
 
+/* All its chunks were left out: what an earlier run left under its name would be read instead. */
+static int remove_shard(const cm_shard_set *set, const uint64_t *coord, cm_error *err)
+{
+    char *key = shard_key(set, coord, err);
+    int rc = key ? cm_store_delete(set->store, key, err) : CM_ENOMEM;
+    free(key);
+    return rc;
+}
+
 /* Writes the index and gives the object its name. */
-static int finish_shard(const cm_shard_set *set, shard *s, cm_shard_done *done, cm_error *err)
+static int finish_shard(const cm_shard_set *set, shard *s, const uint64_t *coord,
+                        cm_shard_done *done, cm_error *err)
 {
     if (!s->object)
-        return CM_OK;
+        return remove_shard(set, coord, err);
     size_t nbytes = cm_shard_index_nbytes(set->layout);
     uint8_t *index = cm_calloc(nbytes, 1, err);
     int rc = index ? cm_shard_index_encode(set->layout, s->entry, index, err) : CM_ENOMEM;
@@ -262,7 +277,7 @@ int cm_shard_set_deliver(cm_shard_set *set, const cm_zarr_put *put, size_t n, si
     if (rc || atomic_fetch_sub(&s->left, *taken) != *taken)
         return rc;
     atomic_store(&set->slot[first.shard], NULL);
-    rc = finish_shard(set, s, done, err);
+    rc = finish_shard(set, s, first.coord, done, err);
     shard_free(s);
     return rc;
 }

@@ -163,13 +163,25 @@ static int put_object(cm_zarr_writer *w, const cm_zarr_put *put, cm_error *err)
     return rc;
 }
 
+/* A chunk of the fill value has no object: what an earlier run left there would be read instead. */
+static int remove_object(cm_zarr_writer *w, uint64_t outer, cm_error *err)
+{
+    char *key;
+    int rc = outer_key(w, outer, &key, err);
+    if (rc)
+        return rc;
+    rc = cm_store_delete(w->store, key, err);
+    free(key);
+    return rc;
+}
+
 /* *taken of the N chunks PUT, which are marked; DATA NULL: left out. */
 static int deliver(cm_zarr_writer *w, const cm_zarr_put *put, size_t n, size_t *taken,
                    cm_error *err)
 {
     *taken = 1;
     if (!w->shards)
-        return put->data ? put_object(w, put, err) : CM_OK;
+        return put->data ? put_object(w, put, err) : remove_object(w, put->number, err);
     cm_shard_done done;
     int rc = cm_shard_set_deliver(w->shards, put, n, taken, &done, err);
     if (rc == CM_OK && done.made) {
@@ -240,9 +252,9 @@ static int mark_outer(cm_zarr_writer *w, uint64_t outer, cm_error *err)
     return CM_OK;
 }
 
-int cm_zarr_writer_keep(cm_zarr_writer *w, uint64_t outer, bool *kept, cm_error *err)
+int cm_zarr_writer_has(cm_zarr_writer *w, uint64_t outer, bool *there, cm_error *err)
 {
-    *kept = false;
+    *there = false;
     if (outer >= w->outer.nchunks)
         return cm_fail(err, CM_EINTERNAL, "array %s: there is no object number %llu",
                        display_name(w), (unsigned long long)outer);
@@ -252,11 +264,17 @@ int cm_zarr_writer_keep(cm_zarr_writer *w, uint64_t outer, bool *kept, cm_error 
         return rc;
     rc = cm_store_size(w->store, key, NULL, err);
     free(key);
-    if (rc == CM_ENOTFOUND)
-        return CM_OK;
-    if (rc == CM_OK)
+    *there = rc == CM_OK;
+    return rc == CM_ENOTFOUND ? CM_OK : rc;
+}
+
+int cm_zarr_writer_keep(cm_zarr_writer *w, uint64_t outer, bool *kept, cm_error *err)
+{
+    *kept = false;
+    int rc = cm_zarr_writer_has(w, outer, kept, err);
+    if (rc == CM_OK && *kept)
         rc = mark_outer(w, outer, err);
-    *kept = rc == CM_OK;
+    *kept = *kept && rc == CM_OK;
     return rc;
 }
 

@@ -43,12 +43,14 @@ typedef struct cm_zarr_put {
 
 /* The same for N chunks.  Those that follow each other here and in memory go into a shard with one request. */
 int cm_zarr_writer_put_many(cm_zarr_writer *w, const cm_zarr_put *put, size_t n, cm_error *err);
-/* Chunk NUMBER holds only the fill value and is left out. */
+/* Chunk NUMBER holds only the fill value and is left out; an object that is there goes. */
 int cm_zarr_writer_skip(cm_zarr_writer *w, uint64_t number, cm_error *err);
+/* Whether an object has the name of OUTER (a number in the outer grid). */
+int cm_zarr_writer_has(cm_zarr_writer *w, uint64_t outer, bool *there, cm_error *err);
 /*
- * For going on after an interruption: where the object of OUTER (a number in the
- * outer grid) is there already, all its chunks count as delivered and *kept is
- * true.  Before any of them is put.
+ * For going on after an interruption: where the object of OUTER is there already,
+ * all its chunks count as delivered and *kept is true.  The caller has proven that
+ * it is a good one.  Before any of them is put.
  */
 int cm_zarr_writer_keep(cm_zarr_writer *w, uint64_t outer, bool *kept, cm_error *err);
 /* True once chunk NUMBER was put, skipped or kept. */
@@ -99,16 +101,5 @@ cm_json *cm_zarr_inline_metadata(cm_json *nodes);
  */
 int cm_zarr_objects_copy(cm_store *from, const char *from_path, cm_store *to, const char *to_path,
                          uint64_t *nobjects, uint64_t *nbytes, cm_error *err);
-
-/*
- * Removes what a Zarr store holds at the root of STORE: the metadata and chunk
- * files of every node, left-over temporary files and emptied folders, and nothing
- * else.  Symbolic links are not followed.  CM_EFORMAT when it is no Zarr store.
- * *foreign counts the files that were left because they are not the store's.
- */
-int cm_zarr_erase(cm_store *store, uint64_t *foreign, cm_error *err);
-/* Removes the objects at PATH whose keys are those of chunks of an array that META describes. */
-int cm_zarr_erase_chunks(cm_store *store, const char *path, const cm_zarr_meta *meta,
-                         cm_error *err);
 
 #endif

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "format/array.h"
+#include "format/zarr/erase.h"
 #include "format/zarr/open.h"
 #include "format/zarr/writer.h"
 #include "model/copy.h"
@@ -276,10 +277,11 @@ static void erase(const char *path)
 {
     cm_error err = {0};
     cm_store *store;
-    uint64_t foreign;
-    TRY(cm_store_open_dir(path, false, &store, &err));
-    TRY(cm_zarr_erase(store, &foreign, &err));
-    printf("%llu\n", (unsigned long long)foreign);
+    cm_zarr_left left;
+    TRY(cm_store_open_output(path, false, &store, &err));
+    TRY(cm_zarr_erase(store, &err));
+    TRY(cm_zarr_count_left(store, &left, &err));
+    printf("%llu\n", (unsigned long long)left.n);
     cm_store_free(store);
 }
 

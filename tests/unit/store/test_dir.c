@@ -96,8 +96,8 @@ static void test_key_through_a_file(void **state)
     assert_int_equal(cm_store_delete(s, "file/a/b", &err), CM_OK);
     assert_int_equal(mkdir(path("folder"), 0777), 0);
     assert_int_not_equal(cm_store_put(s, "folder", "x", 1, &err), CM_OK);
-    assert_int_equal(cm_store_prune(s, "folder", &err), CM_OK);
-    assert_false(exists("folder"));
+    assert_int_equal(cm_store_delete(s, "folder", &err), CM_OK);
+    assert_true(exists("folder"));
     cm_store_free(s);
 }
 
@@ -117,13 +117,18 @@ static void test_odd_files(void **state)
     assert_int_equal(cm_store_get(s, "link", 9, &buf, &err), CM_OK);
     assert_int_equal(buf.nbytes, 4);
     assert_int_not_equal(cm_store_get(s, "loop", 9, &buf, &err), CM_OK);
-    bool link = false;
-    assert_int_equal(cm_store_is_link(s, "link", &link, &err), CM_OK);
-    assert_true(link);
-    assert_int_equal(cm_store_is_link(s, "real", &link, &err), CM_OK);
-    assert_false(link);
-    assert_int_equal(cm_store_is_link(s, "nothing", &link, &err), CM_OK);
-    assert_false(link);
+    static const struct {
+        const char *name;
+        cm_entry_kind kind;
+    } row[] = {{"link", CM_ENTRY_OTHER},   {"fifo", CM_ENTRY_OTHER},  {"real", CM_ENTRY_FILE},
+               {"nothing", CM_ENTRY_NONE}, {"real/x", CM_ENTRY_NONE}, {"loop", CM_ENTRY_OTHER},
+               {"link/x", CM_ENTRY_OTHER}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        cm_entry_kind kind;
+        assert_int_equal(cm_store_kind(s, row[i].name, &kind, &err), CM_OK);
+        if (kind != row[i].kind)
+            fail_msg("%s: %d", row[i].name, kind);
+    }
     cm_buf_release(&buf);
     cm_store_free(s);
 }
@@ -160,8 +165,7 @@ static void test_failed_write(void **state)
     signal(SIGXFSZ, handler);
     assert_int_equal(rc, CM_EIO);
     assert_non_null(strstr(err.text, "a/big: "));
-    assert_int_equal(cm_store_prune(s, "a", &err), CM_OK);
-    assert_false(exists("a")); /* nothing was left in it */
+    assert_int_equal(rmdir(path("a")), 0); /* nothing was left in it */
     cm_store_free(s);
 }
 
@@ -198,27 +202,168 @@ static void test_left_over_names(void **state)
         snprintf(mine, sizeof mine, ".chunkmill-%ld-%d.tmp", (long)getpid(), i);
         write_file(mine, "old");
     }
-    write_file(".chunkmill-notes", "a user's");
     assert_int_equal(cm_store_put(s, "a", "new", 3, &err), CM_OK);
     assert_true(exists("a"));
-    assert_int_equal(mkdir(path("e"), 0777), 0);
-    assert_int_equal(mkdir(path("e/f"), 0777), 0);
-    write_file("e/f/.chunkmill-1-1.tmp", "old");
+    cm_store_free(s);
+}
+
+/* ---- links and other strange things in an output ---- */
+
+/* "store" with a file, a folder, links to both outside, and a FIFO; "outside" beside it. */
+static cm_store *make_strange(void)
+{
+    cm_store *s;
+    cm_error err = {0};
     assert_int_equal(mkdir(path("outside"), 0777), 0);
+    write_file("outside/file", "precious");
     assert_int_equal(mkdir(path("outside/empty"), 0777), 0);
     assert_int_equal(mkdir(path("store"), 0777), 0);
-    assert_int_equal(symlink("../outside", path("store/link")), 0);
-    assert_int_equal(cm_store_prune(s, "store", &err), CM_OK);
+    assert_int_equal(mkdir(path("store/folder"), 0777), 0);
+    write_file("store/file", "old");
+    write_file("store/folder/file", "old");
+    assert_int_equal(symlink("../outside", path("store/way")), 0);
+    assert_int_equal(symlink("../outside/file", path("store/alias")), 0);
+    assert_int_equal(symlink("../outside/new", path("store/dangling")), 0);
+    assert_int_equal(symlink("../../outside", path("store/folder/way")), 0);
+    assert_int_equal(mkfifo(path("store/fifo"), 0666), 0);
+    if (cm_store_open_output(path("store"), false, &s, &err) != CM_OK)
+        fail_msg("%s", err.text);
+    return s;
+}
+
+static void assert_outside_untouched(void)
+{
+    char text[16] = "";
+    FILE *f = fopen(path("outside/file"), "r");
+    assert_non_null(f);
+    assert_non_null(fgets(text, sizeof text, f));
+    fclose(f);
+    assert_string_equal(text, "precious");
     assert_true(exists("outside/empty"));
-    assert_int_equal(cm_store_prune(s, "store/link", &err), CM_OK);
-    assert_true(exists("outside/empty"));
-    assert_int_equal(cm_store_prune(s, "", &err), CM_OK);
-    assert_false(exists("e"));
-    assert_false(exists(mine));
-    assert_true(exists("a"));
-    assert_true(exists(".chunkmill-notes"));
-    assert_true(exists("store/link"));
-    assert_int_equal(cm_store_prune(s, "nowhere", &err), CM_OK);
+    assert_false(exists("outside/new"));
+    assert_false(exists("outside/0"));
+}
+
+static void test_nothing_is_written_through_links(void **state)
+{
+    (void)state;
+    static const char *const through[] = {"way/0", "way/file", "way/a/b", "folder/way/0",
+                                          "folder/way/a/0"};
+    static const char *const in_place[] = {"alias", "dangling", "fifo", "way", "folder"};
+    cm_store *s = make_strange();
+    cm_error err = {0};
+    cm_buf buf = {0};
+    cm_store *below;
+    for (size_t i = 0; i < sizeof through / sizeof *through; i++) {
+        assert_int_equal(cm_store_put(s, through[i], "x", 1, &err), CM_EEXIST);
+        assert_non_null(strstr(err.text, "symbolic link"));
+        assert_int_equal(cm_store_delete(s, through[i], &err), CM_EEXIST);
+        assert_int_not_equal(cm_store_get(s, through[i], 99, &buf, &err), CM_OK);
+        assert_int_not_equal(cm_store_size(s, through[i], NULL, &err), CM_OK);
+        assert_outside_untouched();
+    }
+    for (size_t i = 0; i < sizeof in_place / sizeof *in_place; i++) {
+        cm_object_writer *w;
+        assert_int_equal(cm_store_put(s, in_place[i], "x", 1, &err), CM_EEXIST);
+        assert_int_equal(cm_object_create(s, in_place[i], &w, &err), CM_OK);
+        assert_int_equal(cm_object_write(w, 0, "x", 1, &err), CM_OK);
+        assert_int_equal(cm_object_commit(w, &err), CM_EEXIST);
+        assert_int_not_equal(cm_store_get(s, in_place[i], 99, &buf, &err), CM_OK);
+        assert_int_equal(cm_store_delete(s, in_place[i], &err),
+                         strcmp(in_place[i], "folder") == 0 ? CM_OK : CM_EEXIST);
+        assert_true(exists("store/folder/file"));
+        assert_outside_untouched();
+    }
+    assert_int_equal(cm_store_open_below(s, "way", true, &below, &err), CM_EEXIST);
+    assert_int_equal(cm_store_open_below(s, "way/new", true, &below, &err), CM_EEXIST);
+    assert_int_equal(cm_store_open_below(s, "alias", true, &below, &err), CM_EEXIST);
+    assert_int_equal(cm_store_open_below(s, "nothing", false, &below, &err), CM_ENOTFOUND);
+    assert_int_equal(cm_store_open_below(s, "made/deep", true, &below, &err), CM_OK);
+    assert_int_equal(cm_store_put(below, "0", "x", 1, &err), CM_OK);
+    assert_true(exists("store/made/deep/0"));
+    cm_store_free(below);
+    assert_outside_untouched();
+    cm_buf_release(&buf);
+    cm_store_free(s);
+}
+
+/* Another name of the same file keeps what it had. */
+static void test_hard_links(void **state)
+{
+    (void)state;
+    cm_store *s = open_root();
+    cm_error err = {0};
+    cm_buf buf = {0};
+    write_file("mine", "precious");
+    char from[256];
+    strcpy(from, path("mine"));
+    assert_int_equal(link(from, path("0.0")), 0);
+    assert_int_equal(cm_store_put(s, "0.0", "chunk", 5, &err), CM_OK);
+    assert_int_equal(cm_store_get(s, "mine", 99, &buf, &err), CM_OK);
+    assert_int_equal(buf.nbytes, 8);
+    assert_int_equal(cm_store_get(s, "0.0", 99, &buf, &err), CM_OK);
+    assert_int_equal(buf.nbytes, 5);
+    cm_buf_release(&buf);
+    cm_store_free(s);
+}
+
+/* ---- sweeping ---- */
+
+typedef struct asked {
+    char text[2000]; /* "file f, folder d/, ..." */
+    cm_verdict file, temporary, folder, other;
+} asked;
+
+static cm_verdict judge(void *context, const char *below, cm_entry_kind kind)
+{
+    asked *a = context;
+    static const char *const sign[] = {"?", "", "~", "/", "@"};
+    size_t n = strlen(a->text);
+    snprintf(a->text + n, sizeof a->text - n, "%s%s ", below, sign[kind]);
+    return kind == CM_ENTRY_FILE        ? a->file
+           : kind == CM_ENTRY_TEMPORARY ? a->temporary
+           : kind == CM_ENTRY_FOLDER    ? a->folder
+                                        : a->other;
+}
+
+static void test_sweep(void **state)
+{
+    (void)state;
+    cm_store *s = make_strange();
+    cm_error err = {0};
+    write_file("store/folder/.chunkmill-1-1.tmp", "left");
+    assert_int_equal(mkdir(path("store/folder/.chunkmill-1-2.tmp"), 0777), 0);
+
+    asked nothing = {.folder = CM_ENTER};
+    assert_int_equal(cm_store_sweep(s, "", judge, &nothing, &err), CM_OK);
+    assert_string_equal(nothing.text,
+                        "alias@ dangling@ fifo@ file folder/ folder/.chunkmill-1-1.tmp~ "
+                        "folder/.chunkmill-1-2.tmp/ folder/file folder/way@ way@ ");
+    asked shallow = {.folder = CM_KEEP};
+    assert_int_equal(cm_store_sweep(s, "folder", judge, &shallow, &err), CM_OK);
+    assert_string_equal(shallow.text, ".chunkmill-1-1.tmp~ .chunkmill-1-2.tmp/ file way@ / ");
+    assert_true(exists("store/folder/.chunkmill-1-2.tmp"));
+
+    asked temporaries = {.folder = CM_REMOVE, .temporary = CM_REMOVE};
+    assert_int_equal(cm_store_sweep(s, "folder", judge, &temporaries, &err), CM_OK);
+    assert_false(exists("store/folder/.chunkmill-1-1.tmp"));
+    assert_false(exists("store/folder/.chunkmill-1-2.tmp")); /* a folder, and empty */
+    assert_true(exists("store/folder/file"));
+
+    asked all = {.file = CM_REMOVE, .folder = CM_REMOVE, .other = CM_REMOVE};
+    static const char *const nowhere[] = {"way", "folder/way", "way/empty", "file", "fifo", "none"};
+    for (size_t i = 0; i < sizeof nowhere / sizeof *nowhere; i++)
+        assert_int_equal(cm_store_sweep(s, nowhere[i], judge, &all, &err), CM_OK);
+    assert_outside_untouched();
+    assert_int_equal(cm_store_sweep(s, "", judge, &all, &err), CM_OK);
+    assert_outside_untouched();
+    assert_false(exists("store/file") || exists("store/folder/file"));
+    assert_true(exists("store/alias") && exists("store/dangling") && exists("store/fifo"));
+    assert_true(exists("store/folder/way") && exists("store/way"));
+
+    assert_int_equal(unlink(path("store/folder/way")), 0);
+    assert_int_equal(cm_store_sweep(s, "folder", judge, &all, &err), CM_OK);
+    assert_false(exists("store/folder"));
     cm_store_free(s);
 }
 
@@ -259,6 +404,9 @@ int main(void)
         TEST(test_failed_write),
         TEST(test_full_disk),
         TEST(test_left_over_names),
+        TEST(test_nothing_is_written_through_links),
+        TEST(test_hard_links),
+        TEST(test_sweep),
         TEST(test_sync),
         TEST(test_deep_key),
     };
