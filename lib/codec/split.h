@@ -1,0 +1,56 @@
+/*
+ * A stored chunk taken apart into its compressed streams, for decoders that are
+ * somewhere else: on a device.
+ *
+ * A chunk becomes NBYTES, each stream its own part of them; then, where elements
+ * are shuffled, each run of BLOCK_NBYTES (the last is shorter) is unshuffled by
+ * itself, and what comes out are the chunk's elements as they lie in memory.
+ *
+ * What was checked when a chunk could be taken apart: checksums that the chain has
+ * around the compressor, and every length that is written down.  The bytes within a
+ * stream are not looked at.
+ */
+#ifndef CM_CODEC_SPLIT_H
+#define CM_CODEC_SPLIT_H
+
+#include "codec/codec.h"
+
+typedef enum cm_split_kind {
+    CM_SPLIT_STORED, /* as they are */
+    CM_SPLIT_ZSTD,   /* one frame, RFC 8878 */
+    CM_SPLIT_LZ4,    /* one raw block */
+    CM_SPLIT_DEFLATE /* RFC 1951, without header and checksum */
+} cm_split_kind;
+
+typedef struct cm_split_stream {
+    cm_split_kind kind;
+    size_t src, src_nbytes; /* of the stored bytes */
+    size_t dst, dst_nbytes; /* of what the chunk becomes */
+} cm_split_stream;
+
+/* Zeroed before its first use, reused from chunk to chunk. */
+typedef struct cm_split {
+    cm_split_stream *stream;
+    size_t nstreams, capacity;
+    uint32_t typesize; /* to be unshuffled, of elements of so many bytes; 0: not shuffled */
+    size_t block_nbytes;
+    size_t nbytes;
+} cm_split;
+
+void cm_split_release(cm_split *split);
+
+/*
+ * CM_OK where chunks of CHAIN can be taken apart, else CM_EUNSUPPORTED with the
+ * codec that stands against it: there are at most a shuffle, zstd, gzip, zlib, lz4 or
+ * blosc of these, and checksums after them.
+ */
+int cm_chain_can_split(const cm_chain *chain, cm_error *err);
+
+/* A chunk has no more streams than that; one that has is CM_EUNSUPPORTED. */
+size_t cm_chain_split_bound(const cm_chain *chain);
+
+/* Of a chain that can be split; SKIP as in cm_chain_decode.  CM_EFORMAT where lengths or checksums are wrong. */
+int cm_chain_split(const cm_chain *chain, const void *src, size_t src_nbytes, uint32_t skip,
+                   cm_split *out, cm_error *err);
+
+#endif
