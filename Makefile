@@ -128,11 +128,17 @@ $(BUILD)/tests/gpu/test_%: $(BUILD)/tests/gpu/test_%.o $(BUILD)/tests/gpu/kinds.
 
 # Fakes of NVIDIA's driver, of three ages, which the tests name by their path.
 FAKE_CUDA := $(foreach v,10 11 12,$(BUILD)/tests/lib/fake_cuda_$(v).so)
-$(BUILD)/tests/lib/fake_cuda_%.so: tests/support/lib/fake_cuda.c tests/support/lib/fake_cuda.h lib/gpu/cuda_abi.h
+$(BUILD)/tests/lib/fake_cuda_%.so: tests/support/lib/fake_cuda.c tests/support/lib/fake_cuda.h lib/gpu/cuda_abi.h lib/gpu/parcel.h
 	@mkdir -p $(@D)
 	@echo "  CC      $< ($*)"
 	@$(CC) $(ALL_CFLAGS) -DFAKE_CUDA=$* -fPIC -shared -o $@ $< $(SAN_FLAGS)
-$(filter $(BUILD)/tests/gpu/% $(BUILD)/tests/unit/gpu/% $(BUILD)/tests/unit/job/test_readbench_device,$(UNIT_BIN)): | $(FAKE_CUDA)
+# And of nvCOMP, of both versions that are known, which decodes with the libraries of this machine.
+FAKE_NVCOMP := $(foreach v,5 6,$(BUILD)/tests/lib/fake_nvcomp_$(v).so)
+$(BUILD)/tests/lib/fake_nvcomp_%.so: tests/support/lib/fake_nvcomp.c tests/support/lib/fake_nvcomp.h lib/gpu/nvcomp.h
+	@mkdir -p $(@D)
+	@echo "  CC      $< ($*)"
+	@$(CC) $(ALL_CFLAGS) -DFAKE_NVCOMP=$* -fPIC -shared -o $@ $< $(SAN_FLAGS) -lzstd -llz4 -ldeflate
+$(filter $(BUILD)/tests/gpu/% $(BUILD)/tests/unit/gpu/% $(BUILD)/tests/unit/job/test_readbench_de%,$(UNIT_BIN)): | $(FAKE_CUDA) $(FAKE_NVCOMP)
 
 # That of its management library has the real one's name inside, by which it is found once it is loaded.
 $(BUILD)/tests/lib/fake_nvml.so: tests/support/lib/fake_nvml.c
@@ -230,8 +236,8 @@ $(BUILD)/bundle/tests/gpu/test_%: $(BUILD)/tests/gpu/test_%.o $(BUILD)/tests/gpu
 	@mkdir -p $(@D)
 	@$(CC) -o $@ $^ $(shell pkg-config --libs cmocka) $(ALL_LIBS) $(call RPATH,../../)
 bundle: deps ## BUILD/bundle: programs and the libraries they need, for a machine without them
-	@$(MAKE) --no-print-directory -j$(JOBS) $(BUNDLED_BIN) $(BUNDLED_TEST) $(FAKE_CUDA)
-	@mkdir -p $(BUILD)/bundle/tests/lib && cp $(BUILD)/tests/lib/fake_cuda_12.so $(BUILD)/bundle/tests/lib
+	@$(MAKE) --no-print-directory -j$(JOBS) $(BUNDLED_BIN) $(BUNDLED_TEST) $(FAKE_CUDA) $(FAKE_NVCOMP)
+	@mkdir -p $(BUILD)/bundle/tests/lib && cp $(BUILD)/tests/lib/fake_cuda_12.so $(FAKE_NVCOMP) $(BUILD)/bundle/tests/lib
 	@scripts/bundle.sh $(BUILD)
 
 install: all ## programs, man pages and completion into PREFIX

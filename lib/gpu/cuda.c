@@ -226,9 +226,15 @@ static int load_kernels(cuda_device *c, cm_error *err)
         snprintf(doing, sizeof doing, "compiling the kernels%s%s", log[0] ? ": " : "", log);
         return cm_cuda_fail(c, rc, doing, err);
     }
-    rc = c->api.cuModuleGetFunction(&c->checksum, c->module, "cm_checksum");
-    if (rc == CUDA_OK)
-        rc = c->api.cuModuleGetFunction(&c->busy, c->module, "cm_busy");
+    const struct {
+        const char *name;
+        cuda_function *function;
+    } rows[] = {{"cm_checksum", &c->checksum},
+                {"cm_busy", &c->busy},
+                {"cm_copy", &c->copy},
+                {"cm_unshuffle", &c->unshuffle}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && rc == CUDA_OK; i++)
+        rc = c->api.cuModuleGetFunction(rows[i].function, c->module, rows[i].name);
     return rc == CUDA_OK ? CM_OK : cm_cuda_fail(c, rc, "finding the kernels", err);
 }
 
