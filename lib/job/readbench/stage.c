@@ -168,7 +168,7 @@ static int validate_batch(void *context, const cm_batch *batch)
     if (rc != CM_OK)
         return rc;
     const size_t n = make_spans(r->bench, batch, span);
-    rc = cm_stage_validate(r->stage, span, n, NULL, &differs);
+    rc = cm_stage_validate(r->stage, NULL, span, n, NULL, &differs);
     if (rc == CM_EDIFFER) {
         if (r->first_failure == NULL &&
             (r->first_failure = cm_strdup(differs.text, &r->err)) == NULL)
