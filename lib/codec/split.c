@@ -20,13 +20,13 @@ enum {
 typedef struct splitting {
     const cm_chain *chain;
     const uint8_t *stored; /* where offsets count from */
-    cm_split *out;
+    cm_chunk_streams *out;
 } splitting;
 
-void cm_split_release(cm_split *s)
+void cm_chunk_streams_release(cm_chunk_streams *s)
 {
     free(s->stream);
-    *s = (cm_split){0};
+    *s = (cm_chunk_streams){0};
 }
 
 size_t cm_chain_split_bound(const cm_chain *chain)
@@ -100,7 +100,7 @@ int cm_chain_can_split(const cm_chain *chain, cm_error *err)
 static int add(splitting *s, cm_split_kind kind, cm_span src, size_t at, size_t nbytes,
                cm_error *err)
 {
-    cm_split *out = s->out;
+    cm_chunk_streams *out = s->out;
     if (out->nstreams == cm_chain_split_bound(s->chain))
         return cm_fail(err, CM_EUNSUPPORTED, "it has blocks of less than %d bytes",
                        LEAST_STREAM_NBYTES);
@@ -225,7 +225,7 @@ static int split_compressed(splitting *s, cm_codec_id id, cm_span data, cm_error
 /* ---- chunks ---- */
 
 /* The shuffle comes first in the chain, so that it is known here before the compressor is met. */
-static void find_shuffle(const cm_chain *chain, uint32_t skip, cm_split *out)
+static void find_shuffle(const cm_chain *chain, uint32_t skip, cm_chunk_streams *out)
 {
     for (size_t i = 1; i < chain->nsteps; i++) {
         const cm_codec_step *step = &chain->step[i];
@@ -237,7 +237,7 @@ static void find_shuffle(const cm_chain *chain, uint32_t skip, cm_split *out)
 }
 
 int cm_chain_split(const cm_chain *chain, const void *src, size_t src_nbytes, uint32_t skip,
-                   cm_split *out, cm_error *err)
+                   cm_chunk_streams *out, cm_error *err)
 {
     splitting s = {.chain = chain, .stored = src, .out = out};
     cm_span data = {src, src_nbytes};

@@ -29,15 +29,15 @@ typedef struct cm_split_stream {
 } cm_split_stream;
 
 /* Zeroed before its first use, reused from chunk to chunk. */
-typedef struct cm_split {
+typedef struct cm_chunk_streams {
     cm_split_stream *stream;
     size_t nstreams, capacity;
     uint32_t typesize; /* to be unshuffled, of elements of so many bytes; 0: not shuffled */
     size_t block_nbytes;
     size_t nbytes;
-} cm_split;
+} cm_chunk_streams;
 
-void cm_split_release(cm_split *split);
+void cm_chunk_streams_release(cm_chunk_streams *split);
 
 /*
  * CM_OK where chunks of CHAIN can be taken apart, else CM_EUNSUPPORTED with the
@@ -51,6 +51,6 @@ size_t cm_chain_split_bound(const cm_chain *chain);
 
 /* Of a chain that can be split; SKIP as in cm_chain_decode.  CM_EFORMAT where lengths or checksums are wrong. */
 int cm_chain_split(const cm_chain *chain, const void *src, size_t src_nbytes, uint32_t skip,
-                   cm_split *out, cm_error *err);
+                   cm_chunk_streams *out, cm_error *err);
 
 #endif

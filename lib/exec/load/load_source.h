@@ -17,6 +17,7 @@
 #ifndef CM_EXEC_LOAD_LOAD_SOURCE_H
 #define CM_EXEC_LOAD_LOAD_SOURCE_H
 
+#include "exec/load/proof.h"
 #include "exec/load/reader.h"
 #include "plan/samples.h"
 #include "store/store.h"
@@ -58,6 +59,13 @@ typedef struct cm_load_source_options {
     bool
         each_worker; /* opens for itself; false: the workers of a process share what the first one opened */
     unsigned worker_threads; /* 1 .. CM_LOAD_MAX_THREADS, kept from task to task */
+    /*
+     * Batches are packed for a device that decodes them (pack.h), by one thread, into slots
+     * of SLOT_NBYTES; there is neither cache nor feed, and only CM_LOAD_BATCH.  NULL: they
+     * are decoded here.  Borrowed.
+     */
+    const cm_proof *proof;
+    size_t slot_nbytes;
 } cm_load_source_options;
 
 /* A source for a pool.  A process that was forked after a worker opened in its parent opens anew. */

@@ -94,7 +94,7 @@ static void decode_stream(const cm_split_stream *s)
 }
 
 /* What the description says of the whole chunk; every byte is made once. */
-static void put_together(const cm_split *s)
+static void put_together(const cm_chunk_streams *s)
 {
     size_t made = 0;
     memset(raw, 0xee, MOST_NBYTES);
@@ -119,7 +119,7 @@ static void put_together(const cm_split *s)
     }
 }
 
-static void check(const cm_chain *chain, size_t nbytes, uint32_t skip, cm_split *s,
+static void check(const cm_chain *chain, size_t nbytes, uint32_t skip, cm_chunk_streams *s,
                   const char *what)
 {
     cm_error err = {0};
@@ -159,7 +159,7 @@ static void test_every_chain(void **state)
          {.id = CM_CODEC_CRC32C}},
     };
     static const uint64_t sizes[] = {1, 33, 1000, MOST_NELEM};
-    cm_split s = {0};
+    cm_chunk_streams s = {0};
     (void)state;
     for (size_t c = 0; c < sizeof chains / sizeof *chains; c++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -176,7 +176,7 @@ static void test_every_chain(void **state)
                 check(chain, nbytes, 0, &s, what);
                 cm_chain_free(chain);
             }
-    cm_split_release(&s);
+    cm_chunk_streams_release(&s);
 }
 
 /* Of c-blosc, many blocks, each split into streams or not, stored ones among them. */
@@ -184,7 +184,7 @@ static void test_blosc_frames(void **state)
 {
     static const char *const cnames[] = {"zstd", "lz4", "lz4hc", "zlib"};
     static const size_t typesizes[] = {1, 2, 4, 8, 16, 17}, blocks[] = {0, 16384, 20000};
-    cm_split s = {0};
+    cm_chunk_streams s = {0};
     (void)state;
     for (size_t i = 0; i < 4 * 6 * 3 * 4; i++) {
         const char *cname = cnames[i % 4];
@@ -203,7 +203,7 @@ static void test_blosc_frames(void **state)
         check(chain, (size_t)nbytes, 0, &s, what);
         cm_chain_free(chain);
     }
-    cm_split_release(&s);
+    cm_chunk_streams_release(&s);
 }
 
 /* An HDF5 chunk whose mask says that a filter was left out. */
@@ -211,7 +211,7 @@ static void test_filter_masks(void **state)
 {
     static const cm_codec_spec specs[] = {
         {.id = CM_CODEC_BYTES}, SHUFFLE, {.id = CM_CODEC_ZLIB, .level = 1}};
-    cm_split s = {0};
+    cm_chunk_streams s = {0};
     size_t nbytes;
     cm_error err = {0};
     (void)state;
@@ -223,7 +223,7 @@ static void test_filter_masks(void **state)
     check(whole, 4000, 3, &s, "without both");
     cm_chain_free(whole);
     cm_chain_free(shuffled);
-    cm_split_release(&s);
+    cm_chunk_streams_release(&s);
 }
 
 static void test_what_is_refused(void **state)
@@ -279,7 +279,7 @@ static void test_damage(void **state)
          {.id = CM_CODEC_BLOSC, .level = 1, .blosc = {.cname = "lz4", .shuffle = 1}}},
         {{.id = CM_CODEC_BYTES}, {.id = CM_CODEC_ZSTD, .level = 1}, {.id = CM_CODEC_CRC32C}},
     };
-    cm_split s = {0};
+    cm_chunk_streams s = {0};
     (void)state;
     fill(4000, false);
     for (size_t c = 0; c < sizeof chains / sizeof *chains; c++) {
@@ -306,7 +306,7 @@ static void test_damage(void **state)
         assert_true(refused >= (c == 5 ? 2 * nbytes : 4));
         cm_chain_free(chain);
     }
-    cm_split_release(&s);
+    cm_chunk_streams_release(&s);
 }
 
 static void put_u32(size_t at, size_t value)
@@ -335,7 +335,7 @@ static size_t write_blocks(size_t nbytes, size_t block)
 static void test_too_many_streams(void **state)
 {
     const cm_codec_spec spec = {.id = CM_CODEC_BLOSC, .level = 1, .blosc = {.cname = "zstd"}};
-    cm_split s = {0};
+    cm_chunk_streams s = {0};
     cm_error err = {0};
     (void)state;
     fill(MOST_NBYTES, true);
@@ -346,7 +346,7 @@ static void test_too_many_streams(void **state)
     assert_int_equal(cm_chain_split(chain, stored, nbytes, 0, &s, &err), CM_EUNSUPPORTED);
     assert_non_null(strstr(err.text, "blocks of less than"));
     cm_chain_free(chain);
-    cm_split_release(&s);
+    cm_chunk_streams_release(&s);
 }
 
 int main(void)

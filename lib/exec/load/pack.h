@@ -1,0 +1,42 @@
+/*
+ * Batches packed into parcels (gpu/parcel.h) for a device that decodes them: the chunks
+ * that a batch meets are fetched, each once, held against their proof, taken apart into
+ * streams, and the boxes of the samples become copies for the device.
+ *
+ * Only chunks that are what the host decoded before (proof.h) are packed.  Elements
+ * travel as they are: there is no feed.
+ */
+#ifndef CM_EXEC_LOAD_PACK_H
+#define CM_EXEC_LOAD_PACK_H
+
+#include "exec/load/load_source.h"
+#include "exec/load/proof.h"
+#include "gpu/decode.h"
+
+/* What parcels of batches of NBATCH samples take at most. */
+typedef struct cm_pack_bounds {
+    size_t slot_nbytes; /* the parcel and what stays here of it */
+    uint64_t nuses;     /* of chunks by parts of samples */
+    cm_decoder_limits limits;
+} cm_pack_bounds;
+
+/* CM_EBUDGET: too much to count.  Of IN only arrays and parts are looked at. */
+int cm_pack_find_bounds(const cm_load_arrays *in, const cm_proof *proof, uint64_t nbatch,
+                        cm_pack_bounds *out, cm_error *err);
+
+typedef struct cm_packer cm_packer;
+
+/* One thread's.  IN and PROOF are borrowed. */
+int cm_packer_create(const cm_load_arrays *in, const cm_proof *proof, cm_packer **out,
+                     cm_error *err);
+void cm_packer_free(cm_packer *packer); /* NULL accepted */
+
+/*
+ * A task of kind CM_LOAD_BATCH into the SLOT_NBYTES at SLOT, a multiple of 16, which are the
+ * bounds' or more; fills in counts and nbytes.  A chunk that is damaged, or not what was proven, fails the
+ * batch with a sentence: store, array, chunk, reason.
+ */
+int cm_packer_run(cm_packer *packer, const cm_load_task *task, uint8_t *slot, size_t slot_nbytes,
+                  cm_load_result *result, cm_error *err);
+
+#endif
