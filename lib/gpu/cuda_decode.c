@@ -38,7 +38,8 @@ typedef struct decoder_buffer {
 struct cm_decoder {
     cuda_device *device;
     cm_decoder_limits limits;
-    const char *const *array;
+    char **array; /* names */
+    size_t narrays;
     nvcomp nvcomp;
     size_t nstreams;                 /* of a parcel, all codecs */
     size_t group[CM_PARCEL_NCODECS]; /* streams that are decoded at once */
@@ -110,6 +111,17 @@ static int prepare(cm_decoder *d, const cm_decoder_options *o, cm_error *err)
     return rc;
 }
 
+static int copy_names(cm_decoder *d, const cm_decoder_options *o, cm_error *err)
+{
+    d->array = cm_calloc(o->narrays + 1, sizeof *d->array, err);
+    if (d->array == NULL)
+        return CM_ENOMEM;
+    for (; d->narrays < o->narrays; d->narrays++)
+        if ((d->array[d->narrays] = cm_strdup(o->array[d->narrays], err)) == NULL)
+            return CM_ENOMEM;
+    return CM_OK;
+}
+
 int cm_decoder_open(const cm_decoder_options *o, cm_decoder **out, cm_error *err)
 {
     const cm_device_info *info = cm_device_get_info(o->device);
@@ -122,8 +134,9 @@ int cm_decoder_open(const cm_decoder_options *o, cm_decoder **out, cm_error *err
         return CM_ENOMEM;
     d->device = (cuda_device *)o->device;
     d->limits = o->limits;
-    d->array = o->array;
-    const int rc = prepare(d, o, err);
+    int rc = copy_names(d, o, err);
+    if (rc == CM_OK)
+        rc = prepare(d, o, err);
     if (rc != CM_OK) {
         cm_decoder_free(d);
         return rc;
@@ -143,6 +156,9 @@ void cm_decoder_free(cm_decoder *d)
         free(b->stream);
     }
     free(d->buffer);
+    for (size_t i = 0; i < d->narrays; i++)
+        free(d->array[i]);
+    free(d->array);
     cm_device_free(d->scratch);
     cm_device_free(d->temp);
     cm_nvcomp_unload(&d->nvcomp);
@@ -311,8 +327,8 @@ int cm_decoder_submit(cm_decoder *d, cm_stream *s, unsigned buffer, const void *
 static int fail_stream(const cm_decoder *d, const cm_parcel_stream *s, uint64_t made, int status,
                        cm_error *err)
 {
-    char where[320], doing[400];
-    if (d->array)
+    char where[320], doing[64];
+    if (s->array < d->narrays)
         snprintf(where, sizeof where, "array %.200s: chunk number %" PRIu64, d->array[s->array],
                  s->chunk);
     else
@@ -321,8 +337,9 @@ static int fail_stream(const cm_decoder *d, const cm_parcel_stream *s, uint64_t 
         return cm_fail(err, CM_EFORMAT,
                        "%s: %s made %" PRIu64 " bytes of a stream of %s that has %" PRIu64, where,
                        d->nvcomp.text, made, cm_nvcomp_names[s->codec], s->dst_nbytes);
-    snprintf(doing, sizeof doing, "%s: a stream of %s", where, cm_nvcomp_names[s->codec]);
+    snprintf(doing, sizeof doing, "a stream of %s", cm_nvcomp_names[s->codec]);
     (void)cm_nvcomp_fail(&d->nvcomp, status, doing, err);
+    cm_error_prefix(err, "%s", where);
     if (err)
         err->status = CM_EFORMAT;
     return CM_EFORMAT;

@@ -28,7 +28,8 @@ typedef struct cm_decoder_options {
     const char *library; /* path of libnvcomp.so; NULL: the system's */
     cm_decoder_limits limits;
     unsigned nbuffers;        /* parcels that are under way at once, numbered from 0 */
-    const char *const *array; /* names, for messages; or NULL */
+    const char *const *array; /* NARRAYS names, for messages; copied */
+    size_t narrays;
 } cm_decoder_options;
 
 /* CM_EUNSUPPORTED where the device has none, CM_ENOTFOUND without nvCOMP, CM_ENOMEM without room. */

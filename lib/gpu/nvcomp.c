@@ -80,7 +80,9 @@ int cm_nvcomp_load(const char *path, nvcomp *n, cm_error *err)
     n->library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) : open_system();
     if (n->library == NULL)
         return cm_fail(err, CM_ENOTFOUND,
-                       "NVIDIA's nvCOMP, which decodes on the device, is not found: %s", dlerror());
+                       "NVIDIA's nvCOMP, which decodes on the device, is not found: %s (the Python "
+                       "packages nvidia-libnvcomp-cu12 and -cu13 have it)",
+                       dlerror());
     int rc = read_version(n, path, err);
     for (int c = 0; c < CM_PARCEL_NCODECS && rc == CM_OK; c++)
         rc = find_codec(n, c, err);

@@ -303,6 +303,7 @@ static void count(cm_stage *s, const cm_staged *b)
     r->hidden_ns += hidden_ns(s, b);
     r->decode_ns += b->decode_ns;
     r->decoded_nbytes += b->decoded_nbytes;
+    r->batch_nbytes += b->batch_nbytes;
     r->wait_ns += b->wait_ns;
 }
 

@@ -166,8 +166,9 @@ typedef struct cm_stage_report {
     uint64_t hidden_ns; /* of that, while a step ran: overlap achieved is hidden_ns / copy_ns */
     uint64_t decode_ns; /* of the device, for decoded_nbytes of all streams */
     uint64_t decoded_nbytes;
-    uint64_t wait_ns; /* the consumer was blocked in cm_stage_wait */
-    uint64_t step_ns; /* from start to end of each step */
+    uint64_t batch_nbytes; /* of the batches that came, decoded or as they were copied */
+    uint64_t wait_ns;      /* the consumer was blocked in cm_stage_wait */
+    uint64_t step_ns;      /* from start to end of each step */
     uint64_t validated_nbytes;
     uint64_t nmismatches; /* batches that differed */
 } cm_stage_report;

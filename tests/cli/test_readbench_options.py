@@ -289,13 +289,30 @@ def test_a_full_disk_leaves_nothing_that_is_cut(work, kilobytes):
             json.loads(path.read_text())
 
 
+# ---- decoding on the device ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given, says",
+    [
+        (["--decode", "device"], "decoding on the device: there is no device"),
+        (["--decode", "device", "--device", "host"], "decoding on the device: the device host does not decode"),
+        (["--nvcomp", "libnvcomp.so"], "--nvcomp belongs to --decode device"),
+        (["--nvcomp", "libnvcomp.so", "--decode", "host"], "--nvcomp belongs to --decode device"),
+        (["--decode", "gpu"], "host|device"),
+    ],
+)
+def test_decoding_on_a_device_is_refused_where_it_has_no_meaning(work, given, says):
+    run(*QUICK, "--no-out", *given, "a.zarr", cwd=work).fails(2, says)
+
+
 # ---- one table: help, man page, completion --------------------------------------------------------
 
 CONTRACT = set(
     """--variable --variables --lags --sample --batch --batches --epochs --seed --drop-last --order --loader
     --shuffle-window --mode --workers --worker-threads --prefetch --unordered --no-persistent --context --worker-memory
     --pool --world-size --rank --accelerators --step-time --step-time-per-sample --engine --io --cold --warm --cache
-    --cache-policy --cache-dir --cache-dir-size --emulate --device --staging --slots --slot-size --cast --unpack
+    --cache-policy --cache-dir --cache-dir-size --emulate --device --decode --nvcomp --staging --slots --slot-size --cast --unpack
     --fill-to-nan --validate --sweep --tune --out --no-out --advise --cpus --reserve --compare --no-overlap
     --device-step --log-samples --sample-interval --trace -j --threads --memory --progress -v -q --json --help
     --version -h --verbose --quiet""".split()

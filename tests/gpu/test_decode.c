@@ -213,7 +213,8 @@ static bench open_bench(const way *y, const parcel *p)
                                   .library = y->library,
                                   .limits = p->limits,
                                   .nbuffers = 2,
-                                  .array = names};
+                                  .array = names,
+                                  .narrays = 2};
     OK(cm_stream_open(b.device, &b.stream, why));
     OK(cm_device_alloc(b.device, SLOT, &b.parcel, why));
     OK(cm_device_alloc(b.device, SLOT, &b.batch, why));

@@ -108,6 +108,7 @@ static int add_texts(cm_bench *b, cm_error *err)
         {"emulate", o->emulate != NULL ? o->emulate : "none"},
         {"device", device},
         {"staging", b->setting.uses_device ? (b->setting.pinned ? "pinned" : "pageable") : "none"},
+        {"decode", b->setting.device_decode ? "device" : "host"},
         {"cast", o->cast != NULL ? o->cast : "none"},
         {"temperature", s->temperature}};
     int rc = CM_OK;

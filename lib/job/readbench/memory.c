@@ -283,9 +283,12 @@ int cm_bench_memory(cm_bench *b, cm_error *err)
         return cm_fail(err, CM_EINVAL, "--batch %" PRIu64 ": a batch has too many bytes",
                        b->options->batch);
     b->session->batch_nbytes = nbytes;
-    b->slot_nbytes = round_up(nbytes, SLOT_ALIGN);
     b->max_pieces = b->batch;
-    int rc = cm_bench_check_worker_memory(b, err);
+    int rc = cm_bench_pack_bounds(b, err);
+    b->slot_nbytes =
+        round_up(b->setting.device_decode ? b->bounds.slot_nbytes : nbytes, SLOT_ALIGN);
+    if (rc == CM_OK)
+        rc = cm_bench_check_worker_memory(b, err);
     if (rc == CM_OK)
         rc = check_slot_size(b, err);
     b->fixed_nbytes = cm_add_sat(cm_bench_workers_nbytes(b), cm_bench_other_nbytes(b));

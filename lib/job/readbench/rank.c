@@ -62,6 +62,9 @@ static int arrive(cm_bench_rank *r, taken *t)
     cm_staged staged;
     int rc = cm_bench_stage_wait(r, &staged);
     t->ready_ns = cm_bench_now(r->bench);
+    t->failed = rc == CM_EFORMAT;
+    if (t->failed && (rc = keep_failure(r, r->err.text)) == CM_OK)
+        return cm_bench_stage_stepped(r, NULL);
     if (rc != CM_OK)
         return rc;
     t->copy_start_ns = cm_bench_since(r->bench, staged.copy_start_ns);
@@ -235,6 +238,13 @@ static int step(cm_bench_rank *r, const taken *cur, uint64_t epoch, taken *next,
 
 /* ---- an epoch ------------------------------------------------------------------------------ */
 
+/* As delivered, also where something else travels. */
+static uint64_t delivered_nbytes(const cm_bench *b, const cm_batch *batch)
+{
+    return b->setting.device_decode ? batch->nsamples * b->shared.space.sample_nbytes
+                                    : batch->nbytes;
+}
+
 static int run(cm_bench_rank *r, uint64_t epoch)
 {
     cm_bench *b = r->bench;
@@ -254,7 +264,7 @@ static int run(cm_bench_rank *r, uint64_t epoch)
             rc = step(r, &cur, epoch, overlaps ? &next : NULL, &done);
         if (rc == CM_OK)
             rc = record(r, &cur, epoch, done);
-        cm_monitor_add(b->monitor, cur.batch.nbytes);
+        cm_monitor_add(b->monitor, delivered_nbytes(b, &cur.batch));
         cm_loader_release(r->loader, &cur.batch);
         want = done;
         if (rc == CM_OK && !overlaps)
@@ -301,7 +311,7 @@ int cm_bench_rank_again(cm_bench_rank *r, cm_bench_batch_fn *each, void *context
             rc = each(context, &batch);
             r->nvalidated_batches++;
         }
-        cm_monitor_add(r->bench->monitor, batch.nbytes);
+        cm_monitor_add(r->bench->monitor, delivered_nbytes(r->bench, &batch));
         cm_loader_release(r->loader, &batch);
     }
     r->validated_ns += cm_now_ns() - start;

@@ -16,6 +16,7 @@
 #include "exec/load/load_exec.h"
 #include "exec/load/load_source.h"
 #include "exec/load/loader.h"
+#include "exec/load/pack.h"
 #include "exec/load/reader.h"
 #include "exec/watch/resources.h"
 #include "format/nc/nc.h"
@@ -66,6 +67,7 @@ typedef struct cm_bench_setting {
     unsigned nlags;
     bool uses_device;
     bool pinned;
+    bool device_decode; /* batches are packed, and decoded on the device */
     cm_feed_to to;
     cm_readbench_validate validate; /* never CM_READBENCH_VALIDATE_DEFAULT */
 } cm_bench_setting;
@@ -146,8 +148,10 @@ typedef struct cm_bench_origin {
     const cm_readbench_options *options;
     const cm_bench_setting *setting;
     const char *store;
-    cm_delay *delay;     /* in memory that forked processes share; or NULL */
-    cm_monitor *monitor; /* NULL in a process that was begun anew */
+    cm_delay *delay;       /* in memory that forked processes share; or NULL */
+    cm_monitor *monitor;   /* NULL in a process that was begun anew */
+    const cm_proof *proof; /* batches are packed, into slots of that size; or NULL */
+    size_t slot_nbytes;
 
     cm_bench_shared described; /* CM_BENCH_EXEC: what the program is told */
     const char *variable[CM_BENCH_MAX_PARTS];
@@ -184,7 +188,8 @@ typedef struct cm_bench_rank {
     cm_epoch_plan plan;
     uint64_t distinct_chunks; /* of all plans so far */
     cm_device *device;
-    cm_stage *stage; /* NULL: no device */
+    cm_decoder *decoder; /* NULL: batches are decoded here */
+    cm_stage *stage;     /* NULL: no device */
     cm_stage_report timed;
     bool has_timed;
     cm_readbench_batch *record; /* of all epochs */
@@ -208,6 +213,10 @@ struct cm_bench {
     unsigned nsharing;    /* sessions that are open at once, and share the memory */
     cm_bench_setting setting;
     cm_bench_shared shared; /* this process's */
+
+    /* prove.c */
+    cm_proof *proof; /* NULL: batches are decoded here */
+    cm_pack_bounds bounds;
 
     /* memory.c */
     uint64_t memory_limit;
@@ -294,11 +303,18 @@ int cm_bench_rank_again(cm_bench_rank *rank, cm_bench_batch_fn *each, void *cont
 /* One rank's epoch; sets rank->status. */
 void cm_bench_rank_epoch(cm_bench_rank *rank, uint64_t epoch);
 
+/* prove.c: where the device decodes, each chunk that will be met is decoded here once before. */
+int cm_bench_prove(cm_bench *b, cm_error *err);
+/* How large parcels can be. */
+int cm_bench_pack_bounds(cm_bench *b, cm_error *err);
+uint64_t cm_bench_proof_nbytes(const cm_bench *b);
+void cm_bench_decode_summarise(cm_bench *b);
+
 /* stage.c: batches on their way to the device. */
 int cm_bench_stage_open(cm_bench *b, cm_error *err);
 void cm_bench_stage_close(cm_bench *b);
 int cm_bench_stage_submit(cm_bench_rank *rank, const cm_batch *batch, uint64_t epoch);
-/* Until the oldest one is there. */
+/* Until the oldest one is there.  CM_EFORMAT: it was not decoded; the next one may be. */
 int cm_bench_stage_wait(cm_bench_rank *rank, cm_staged *staged);
 int cm_bench_stage_step(cm_bench_rank *rank);
 int cm_bench_stage_stepped(cm_bench_rank *rank, cm_stage_step_times *times);
@@ -308,7 +324,21 @@ int cm_bench_stage_summarise(cm_bench *b, cm_error *err);
 /* report.c */
 void cm_bench_session_release(cm_readbench_session *session);
 
-/* validate.c: the batches of the first epoch once more, against what is read directly. */
+/*
+ * validate.c: the batches of the first epoch once more, against what is read
+ * directly: box by box, by another way through the code.
+ */
+typedef struct cm_bench_direct {
+    cm_bench_rank *rank;
+    cm_codec_ctx *ctx;
+    cm_buf raw, fed, batch;
+    uint64_t nbytes; /* read so far, as delivered */
+} cm_bench_direct;
+
+int cm_bench_direct_open(cm_bench_rank *rank, cm_bench_direct *out);
+void cm_bench_direct_release(cm_bench_direct *d);
+/* What the slot of BATCH, of the first epoch, would hold, into d->batch. */
+int cm_bench_direct_read(cm_bench_direct *d, const cm_batch *batch);
 int cm_bench_validate(cm_bench *b, cm_error *err);
 /* temperature.c: cold or warm as asked for; what came of it goes into the session. */
 int cm_bench_temperature(cm_bench *b, cm_error *err);

@@ -145,7 +145,12 @@ static void cause_text(const cm_readbench_session *s, const cm_readbench_facts *
 {
     const bool planned = s->loader != NULL && strcmp(s->loader, "planned") == 0;
 
-    if (s->device.used && s->device.wait.total > s->wait.total / 2)
+    if (s->device.decode.used && s->device.wait.total > s->wait.total / 2 &&
+        s->device.decode.device <= s->device.decode.path)
+        snprintf(text, size,
+                 "decoding on the device is the bottleneck; try --decode host, or chunks nearer to "
+                 "the samples");
+    else if (s->device.used && s->device.wait.total > s->wait.total / 2)
         snprintf(text, size,
                  "the copy to the device is the bottleneck; try --staging pinned, more --slots, or "
                  "a smaller type with --cast");

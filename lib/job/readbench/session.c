@@ -82,9 +82,12 @@ static int start(cm_bench *b, const char *store, cm_error *err)
         rc = open_shared(b, store, err);
     const uint64_t opened_ns = cm_bench_now(b);
     if (rc == CM_OK)
+        rc = cm_bench_prove(b, err);
+    if (rc == CM_OK)
         rc = cm_bench_temperature(b, err);
     b->setup_start_ns +=
-        cm_bench_now(b) - opened_ns; /* looking at the page cache is not setting up */
+        cm_bench_now(b) -
+        opened_ns; /* neither proving chunks nor looking at the page cache is setting up */
     if (rc == CM_OK)
         rc = cm_bench_memory(b, err);
     if (rc == CM_OK)
@@ -193,6 +196,8 @@ static int finish(cm_bench *b, cm_error *err)
         rc = cm_bench_summarise(b, err);
     if (rc == CM_OK && b->setting.uses_device)
         rc = cm_bench_stage_summarise(b, err);
+    if (rc == CM_OK && b->setting.device_decode)
+        cm_bench_decode_summarise(b);
     s->cpu_seconds = b->cpu_seconds;
     const double gb = (double)cm_bench_read_nbytes(&s->counts) / 1e9;
     s->cpu_seconds_per_gb = gb > 0 ? s->cpu_seconds / gb : 0;
@@ -241,6 +246,7 @@ int cm_bench_close(cm_bench *b, bool measured, cm_error *err)
     int rc = measured ? finish(b, err) : CM_OK;
     cm_bench_stage_close(b);
     cm_bench_free_source(b);
+    cm_proof_free(b->proof);
     release_ranks(b);
     cm_arena_release(&b->arena);
     cm_bench_shared_release(&b->shared);

@@ -26,6 +26,7 @@ static const char *const policies[] = {[CM_CACHE_LRU] = "lru", [CM_CACHE_FIFO] =
 static const char *const loaders[] = {"map", "planned"};
 static const char *const pools[] = {"rank", "shared"};
 static const char *const stagings[] = {"pinned", "pageable"};
+static const char *const decoders[] = {"host", "device"};
 
 enum {
     MIN_INDEX = 64 << 10, /* of shards, for each array and process */
@@ -236,7 +237,8 @@ static int choose_workers(const cm_readbench_options *o, cm_bench_setting *s,
                        "--worker-threads %u: the planned loader hands out chunks, each to one "
                        "thread; give more --workers",
                        o->worker_threads);
-    if (s->planned && s->mode != CM_POOL_SYNC) { /* threads that were advised are workers then */
+    /* Threads that were advised are workers then. */
+    if ((s->planned || s->device_decode) && o->worker_threads <= 1 && s->mode != CM_POOL_SYNC) {
         s->workers *= s->worker_threads;
         s->worker_threads = 1;
     }
@@ -294,11 +296,40 @@ static int set_device(const cm_readbench_options *o, cm_bench_setting *s, cm_err
         return cm_fail(err, CM_EINVAL, "--no-overlap: there is no device; give --device");
     int rc = choose("--staging", o->staging, stagings, COUNT(stagings), 0, &i, err);
     s->pinned = i == 0;
+    if (rc == CM_OK)
+        rc = choose("--decode", o->decode, decoders, COUNT(decoders), 0, &i, err);
+    s->device_decode = i == 1;
     if (rc == CM_OK && o->cast != NULL)
         rc = cm_feed_parse(o->cast, &s->to, err);
     if (rc != CM_OK && o->cast != NULL)
         cm_error_prefix(err, "--cast");
     return rc;
+}
+
+/* A device gets chunks as they are stored, by one thread of a worker, and gives elements as they are. */
+static int check_decode(const cm_readbench_options *o, const cm_bench_setting *s, cm_error *err)
+{
+    const struct {
+        bool odd;
+        const char *why;
+    } rows[] = {
+        {!s->uses_device, "there is no device"},
+        {s->uses_device && strcmp(o->device, "host") == 0, "the device host does not decode"},
+        {s->engine != CM_BENCH_NATIVE, "only the native engine knows stored chunks"},
+        {s->planned,
+         "the planned loader cuts chunks up before they travel; the map loader does not"},
+        {s->mode == CM_POOL_PROCESSES, "workers are threads, or the training's own"},
+        {s->worker_threads > 1, "a worker packs batches with one thread"},
+        {o->cache_nbytes > 0, "a cache of decoded chunks has nothing to hold"},
+        {s->to != CM_FEED_SAME || o->unpack || o->fill_to_nan,
+         "elements are not converted on the way"},
+        {o->log_samples, "samples are not here, so there is nothing to log"}};
+    if (!s->device_decode)
+        return CM_OK;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (rows[i].odd)
+            return cm_fail(err, CM_EINVAL, "decoding on the device: %s", rows[i].why);
+    return CM_OK;
 }
 
 /* What is at odds is refused, never weakened. */
@@ -345,7 +376,7 @@ static int check(const cm_readbench_options *o, const cm_bench_setting *s, cm_er
     if (o->worker_memory != 0 && s->mode != CM_POOL_PROCESSES)
         return cm_fail(err, CM_EINVAL,
                        "--worker-memory is a limit of processes: --mode processes, or --memory");
-    return CM_OK;
+    return check_decode(o, s, err);
 }
 
 int cm_bench_setting_parse(const cm_readbench_options *o, cm_bench_setting *s,

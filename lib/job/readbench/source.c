@@ -92,7 +92,9 @@ static void close_arrays(void *context, cm_load_arrays *arrays)
 static int make_native(cm_bench_origin *o, cm_load_source *out, cm_error *err)
 {
     const cm_load_source_options options = {.opener = {o, open_arrays, close_arrays},
-                                            .worker_threads = o->setting->worker_threads};
+                                            .worker_threads = o->setting->worker_threads,
+                                            .proof = o->proof,
+                                            .slot_nbytes = o->slot_nbytes};
     return cm_load_source_create(&options, out, err);
 }
 

@@ -16,6 +16,24 @@ static uint64_t tag_of(const cm_bench_rank *r, uint64_t epoch, uint64_t number)
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
+static int open_decoder(cm_bench *b, cm_bench_rank *r, cm_stage_options *options, cm_error *err)
+{
+    const char *name[CM_BENCH_MAX_PARTS];
+    for (size_t i = 0; i < b->shared.data.narrays; i++)
+        name[i] = cm_bench_array_name(b->shared.data.array[i]);
+    const cm_decoder_options o = {.device = r->device,
+                                  .library = b->options->nvcomp,
+                                  .limits = b->bounds.limits,
+                                  .nbuffers = cm_stage_nbuffers(options),
+                                  .array = name,
+                                  .narrays = b->shared.data.narrays};
+    int rc = cm_decoder_open(&o, &r->decoder, err);
+    options->decoder = r->decoder;
+    options->batch_nbytes = b->session->batch_nbytes;
+    options->parcel_nbytes = b->bounds.limits.parcel_nbytes;
+    return rc;
+}
+
 static int open_rank(cm_bench *b, cm_bench_rank *r, cm_error *err)
 {
     const struct cm_readbench_hook *hook = b->options->hook;
@@ -33,6 +51,8 @@ static int open_rank(cm_bench *b, cm_bench_rank *r, cm_error *err)
     int rc =
         cm_device_open(b->options->device, hook != NULL ? hook->device : NULL, &r->device, err);
     options.device = r->device;
+    if (rc == CM_OK && b->setting.device_decode)
+        rc = open_decoder(b, r, &options, err);
     if (rc == CM_OK)
         rc = cm_stage_open(&options, &r->stage, err);
     if (rc == CM_OK)
@@ -76,6 +96,9 @@ static int describe(cm_bench *b, cm_error *err)
                 return rc;
         }
     }
+    if (b->rank[0].decoder != NULL &&
+        (out->decode.library = cm_strdup(cm_decoder_library(b->rank[0].decoder), err)) == NULL)
+        return CM_ENOMEM;
     const struct cm_readbench_hook *hook = b->options->hook;
     if (hook != NULL && hook->no_probe)
         return CM_OK;
@@ -112,8 +135,10 @@ void cm_bench_stage_close(cm_bench *b)
         cm_bench_rank *r = &b->rank[i];
         keep_timed(r);
         cm_stage_free(r->stage);
+        cm_decoder_free(r->decoder);
         cm_device_close(r->device);
         r->stage = NULL;
+        r->decoder = NULL;
         r->device = NULL;
     }
 }
@@ -155,20 +180,30 @@ static size_t make_spans(const cm_bench *b, const cm_batch *batch, cm_stage_span
     return s->nparts;
 }
 
-/* A batch that differs is counted; the first one's sentence is kept. */
+/* A batch that differs, or was not decoded, is counted; the first one's sentence is kept. */
 static int validate_batch(void *context, const cm_batch *batch)
 {
-    cm_bench_rank *r = context;
+    cm_bench_direct *d = context;
+    cm_bench_rank *r = d->rank;
     cm_stage_span span[CM_BENCH_MAX_PARTS];
     cm_error differs = {0};
     cm_staged staged;
     int rc = cm_bench_stage_submit(r, batch, 0);
-    if (rc == CM_OK)
-        rc = cm_bench_stage_wait(r, &staged);
+    if (rc == CM_OK && r->decoder != NULL)
+        rc = cm_bench_direct_read(d, batch);
     if (rc != CM_OK)
         return rc;
-    const size_t n = make_spans(r->bench, batch, span);
-    rc = cm_stage_validate(r->stage, NULL, span, n, NULL, &differs);
+    rc = cm_bench_stage_wait(r, &staged);
+    if (rc == CM_EFORMAT) {
+        differs = r->err;
+        r->nmismatches++;
+        rc = CM_EDIFFER;
+    } else if (rc == CM_OK) {
+        const size_t n = make_spans(r->bench, batch, span);
+        rc = cm_stage_validate(r->stage, r->decoder != NULL ? d->batch.data : NULL, span, n, NULL,
+                               &differs);
+    } else
+        return rc;
     if (rc == CM_EDIFFER) {
         if (r->first_failure == NULL &&
             (r->first_failure = cm_strdup(differs.text, &r->err)) == NULL)
@@ -186,9 +221,13 @@ int cm_bench_stage_validate(cm_bench_rank *r)
     const cm_validate how =
         b->setting.validate == CM_READBENCH_VALIDATE_FULL ? CM_VALIDATE_FULL : CM_VALIDATE_CHECKSUM;
     keep_timed(r);
-    int rc = cm_stage_begin(r->stage, how, &r->err);
+    cm_bench_direct direct;
+    int rc = cm_bench_direct_open(r, &direct);
     if (rc == CM_OK)
-        rc = cm_bench_rank_again(r, validate_batch, r);
+        rc = cm_stage_begin(r->stage, how, &r->err);
+    if (rc == CM_OK)
+        rc = cm_bench_rank_again(r, validate_batch, &direct);
+    cm_bench_direct_release(&direct);
     const cm_stage_report *report = cm_stage_get_report(r->stage);
     r->nvalidated += report->validated_nbytes;
     r->nmismatches += report->nmismatches;

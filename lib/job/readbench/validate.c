@@ -12,13 +12,8 @@
 #include "codec/checksum.h"
 #include "job/readbench/readbench.h"
 
-typedef struct checker {
-    cm_bench_rank *rank;
-    cm_codec_ctx *ctx;
-    cm_buf raw, fed, batch;
-} checker;
-
-static int differ(checker *c, const cm_batch *batch, uint64_t place, size_t p, uint64_t offset)
+static int differ(cm_bench_direct *c, const cm_batch *batch, uint64_t place, size_t p,
+                  uint64_t offset)
 {
     cm_bench_rank *r = c->rank;
     const cm_array *a = r->bench->shared.data.array[r->bench->shared.space.part[p].array];
@@ -33,7 +28,8 @@ static int differ(checker *c, const cm_batch *batch, uint64_t place, size_t p, u
 }
 
 /* Part P of SAMPLE as it is fed, into OUT, which has room for a whole one. */
-static int read_part(checker *c, const cm_box *sample, size_t p, uint8_t *out, size_t *nbytes)
+static int read_part(cm_bench_direct *c, const cm_box *sample, size_t p, uint8_t *out,
+                     size_t *nbytes)
 {
     cm_bench_rank *r = c->rank;
     const cm_bench *b = r->bench;
@@ -49,12 +45,12 @@ static int read_part(checker *c, const cm_box *sample, size_t p, uint8_t *out, s
         return rc;
     cm_feed_run(feed, out, c->raw.data, nelem);
     *nbytes = nelem * cm_feed_nbytes(feed);
-    r->nvalidated += *nbytes;
+    c->nbytes += *nbytes;
     return CM_OK;
 }
 
-static int check_part(checker *c, const cm_batch *batch, const cm_box *sample, uint64_t place,
-                      size_t p, const uint8_t *got)
+static int check_part(cm_bench_direct *c, const cm_batch *batch, const cm_box *sample,
+                      uint64_t place, size_t p, const uint8_t *got)
 {
     const cm_bench *b = c->rank->bench;
     size_t nbytes;
@@ -77,7 +73,7 @@ static int check_part(checker *c, const cm_batch *batch, const cm_box *sample, u
 
 static int check_batch(void *context, const cm_batch *batch)
 {
-    checker *c = context;
+    cm_bench_direct *c = context;
     const cm_bench_space *s = &c->rank->bench->shared.space;
     int rc = CM_OK;
     for (uint64_t k = 0; k < batch->nsamples && rc == CM_OK; k++) {
@@ -92,16 +88,29 @@ static int check_batch(void *context, const cm_batch *batch)
     return rc;
 }
 
-/* What the slot of a batch would hold: samples that an edge clips are followed by zeros. */
-static int read_batch(checker *c, const cm_batch *batch, size_t *nbytes)
+int cm_bench_direct_open(cm_bench_rank *rank, cm_bench_direct *d)
+{
+    *d = (cm_bench_direct){.rank = rank, .ctx = cm_codec_ctx_create(&rank->err)};
+    return d->ctx != NULL ? CM_OK : CM_ENOMEM;
+}
+
+void cm_bench_direct_release(cm_bench_direct *d)
+{
+    cm_codec_ctx_free(d->ctx);
+    cm_buf_release(&d->raw);
+    cm_buf_release(&d->fed);
+    cm_buf_release(&d->batch);
+}
+
+/* Samples that an edge clips are followed by zeros. */
+int cm_bench_direct_read(cm_bench_direct *c, const cm_batch *batch)
 {
     const cm_bench_space *s = &c->rank->bench->shared.space;
-    size_t at = 0, got = 0;
+    size_t at = 0, got = 0, nbytes = 0;
     int rc = CM_OK;
-    *nbytes = 0;
     for (size_t p = 0; p < s->nparts; p++)
-        *nbytes += batch->nsamples * s->part_nbytes[p];
-    rc = cm_buf_resize(&c->batch, *nbytes, &c->rank->err);
+        nbytes += batch->nsamples * s->part_nbytes[p];
+    rc = cm_buf_resize(&c->batch, nbytes, &c->rank->err);
     for (size_t p = 0; p < s->nparts && rc == CM_OK; p++)
         for (uint64_t k = 0; k < batch->nsamples && rc == CM_OK; k++, at += s->part_nbytes[p]) {
             uint8_t *out = (uint8_t *)c->batch.data + at;
@@ -116,17 +125,16 @@ static int read_batch(checker *c, const cm_batch *batch, size_t *nbytes)
 
 static int check_answer(void *context, const cm_batch *batch)
 {
-    checker *c = context;
+    cm_bench_direct *c = context;
     cm_bench_rank *r = c->rank;
-    size_t nbytes;
     if (!batch->has_crc32c)
         return cm_fail(&r->err, CM_EINVAL,
                        "--validate checksum: batch %" PRIu64
                        ": the loader's answer has no \"crc32c\" (those of scripts/engines give "
                        "one with --checksum)",
                        batch->number);
-    int rc = read_batch(c, batch, &nbytes);
-    if (rc != CM_OK || cm_crc32c(cm_cpu_simd(), c->batch.data, nbytes) == batch->crc32c)
+    int rc = cm_bench_direct_read(c, batch);
+    if (rc != CM_OK || cm_crc32c(cm_cpu_simd(), c->batch.data, c->batch.nbytes) == batch->crc32c)
         return rc;
     r->nmismatches++;
     if (r->first_failure == NULL)
@@ -138,14 +146,14 @@ static int check_answer(void *context, const cm_batch *batch)
 
 static int check_rank(cm_bench_rank *r)
 {
-    checker c = {.rank = r, .ctx = cm_codec_ctx_create(&r->err)};
+    cm_bench_direct c;
     cm_bench_batch_fn *check =
         r->bench->setting.engine == CM_BENCH_EXEC ? check_answer : check_batch;
-    int rc = c.ctx != NULL ? cm_bench_rank_again(r, check, &c) : CM_ENOMEM;
-    cm_codec_ctx_free(c.ctx);
-    cm_buf_release(&c.raw);
-    cm_buf_release(&c.fed);
-    cm_buf_release(&c.batch);
+    int rc = cm_bench_direct_open(r, &c);
+    if (rc == CM_OK)
+        rc = cm_bench_rank_again(r, check, &c);
+    r->nvalidated += c.nbytes;
+    cm_bench_direct_release(&c);
     return rc;
 }
 

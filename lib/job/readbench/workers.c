@@ -56,8 +56,12 @@ static int watch(cm_bench *b, cm_error *err)
 static int make_source(cm_bench *b, const char *store, cm_error *err)
 {
     int rc = CM_OK;
-    b->origin = (cm_bench_origin){
-        .options = b->options, .setting = &b->setting, .store = store, .monitor = b->monitor};
+    b->origin = (cm_bench_origin){.options = b->options,
+                                  .setting = &b->setting,
+                                  .store = store,
+                                  .monitor = b->monitor,
+                                  .proof = b->proof,
+                                  .slot_nbytes = b->slot_nbytes};
     if (b->setting.emulated)
         rc = cm_delay_create(&b->setting.delay, &b->origin.delay, err);
     if (rc == CM_OK)

@@ -190,13 +190,20 @@ static cm_dtype field_dtype(const field *f)
                          (uint32_t)field_size(f));
 }
 
+/* Of the stores that are made next, after `bytes`, CM_CODEC_NONE last; NULL: gzip. */
+UNUSED static const cm_codec_spec *made_codecs;
+
 static void set_codecs(const field *f, cm_zarr_meta *m)
 {
-    cm_codec_spec inner[2] = {{.id = CM_CODEC_BYTES}, {.id = CM_CODEC_GZIP, .level = 1}};
+    cm_codec_spec inner[4] = {{.id = CM_CODEC_BYTES}, {.id = CM_CODEC_GZIP, .level = 1}};
+    size_t ninner = 2;
+    if (made_codecs != NULL)
+        for (ninner = 1; made_codecs[ninner - 1].id != CM_CODEC_NONE; ninner++)
+            inner[ninner] = made_codecs[ninner - 1];
     cm_codec_spec index[2] = {{.id = CM_CODEC_BYTES}, {.id = CM_CODEC_CRC32C}};
     cm_shard_spec shard = {.rank = m->rank,
                            .codecs = inner,
-                           .ncodecs = f->plain ? 1 : 2,
+                           .ncodecs = f->plain ? 1 : ninner,
                            .index_codecs = index,
                            .nindex_codecs = 2};
     cm_codec_spec sharding = {.id = CM_CODEC_SHARDING, .shard = &shard};

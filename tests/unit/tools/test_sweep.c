@@ -151,7 +151,8 @@ static void test_which_options(void **state)
 {
     static const char *const once[] = {"sweep",   "tune",        "advise",          "cpus",
                                        "reserve", "out",         "no-out",          "compare",
-                                       "trace",   "log-samples", "sample-interval", "worker-fd"};
+                                       "trace",   "log-samples", "sample-interval", "worker-fd",
+                                       "nvcomp"};
     const cm_option *o;
     bool common;
     (void)state;
