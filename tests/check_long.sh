@@ -37,7 +37,14 @@ part() {
     printf '== %s: %d passed, %d failed, %d skipped in %d s\n' "$name" "$p" "$f" "$s" $((SECONDS - start))
 }
 
+# The faults that tests/fault/test_io_torture.py injected.
+count_faults() {
+    cat "$build"/tests/torture/*.json 2>/dev/null | grep -o '"tried": [0-9]*' |
+        awk '{ n += $2 } END { if (n) printf "torture: %d faults injected in %d small runs\n", n, NR }'
+}
+
 run_long() {
+    rm -rf "$build/tests/torture"
     make --no-print-directory -j"$jobs" BUILD="$build" test-programs >/dev/null || return 1
     tests/run.sh "$build" long
 }
@@ -60,5 +67,6 @@ for name in "${parts[@]}"; do
 done
 
 echo
+count_faults
 printf '%d passed, %d failed, %d skipped\n' $passed $failed $skipped
 [ $failed -eq 0 ]
