@@ -80,6 +80,22 @@ done
 
 git grep -nE '^#include <cairo' -- lib tools ':!tools/common/canvas.c' >&2 && complain "only tools/common/canvas.c draws with cairo" || :
 
+# The library states facts; the programs name their options.  lib/job still names some.
+option_names() {
+    git grep -nE '"[^"]*--[a-z]' -- "$@" ':!lib/job/*'
+}
+option_names 'lib/*.[ch]' >&2 && complain "the library names an option of a program" || :
+
+# What a message says is for people: code asks for the status, or for a field of the error.
+git grep -nE 'str(str|n?cmp)\((err|error)(->|\.)text' -- lib ':!lib/base/error.c' ':(exclude,glob)lib/job/*.c' >&2 &&
+    complain "a decision on the text of a message" || :
+
+# The same width for code and comments, but in the steps of nc2zarr and rechunk.
+git ls-files -co --exclude-standard '*.[ch]' ':(exclude,glob)lib/job/*' \
+    ':!include/chunkmill/convert.h' ':!include/chunkmill/rechunk.h' |
+    xargs awk 'length > 100 { print FILENAME ":" FNR ": more than 100 columns"; bad = 1 } END { exit bad }' >&2 ||
+    complain "lines are too long"
+
 # In these folders a file and its header know others, but never in a circle.
 for folder in base exec/engine exec/watch; do
     circle=$(git ls-files -co --exclude-standard "lib/$folder/*.[ch]" | xargs grep -HoE '^#include "[a-z0-9_/]+' |

@@ -201,18 +201,21 @@ typedef struct
 } cm_readbench_counts;
 
 typedef struct cm_readbench_rates { /* bytes a second, but for `samples` and `efficiency` */
-    double
-        logical; /* of samples delivered, over all epochs; without what missing chunks stand for */
+    /* of samples delivered, over all epochs; without what missing chunks stand for */
+    double logical;
     double decoded;  /* of whole chunks, over all epochs */
     double physical; /* that storage gave, over all epochs */
-    double
-        asked; /* the same over the time that was spent asking for it, times the threads that asked */
-    double
-        storage; /* the same chunks read without decoding, by as many threads, in this run; 0: not probed */
+    /* the same over the time that was spent asking for it, times the threads that asked */
+    double asked;
+    /* the same chunks read without decoding, by as many threads, in this run; 0: not probed */
+    double storage;
     double memory;     /* memory copied by one thread */
     double efficiency; /* asked over storage; 0: not known */
-    double
-        capacity; /* logical bytes over the time at work, times the threads: what the loader gives when it need not wait */
+    /*
+     * logical bytes over the time at work, times the threads: what the loader gives when it
+     * need not wait
+     */
+    double capacity;
     double samples; /* a second, over all epochs */
 } cm_readbench_rates;
 
@@ -247,13 +250,19 @@ typedef struct cm_readbench_device {
 typedef struct cm_readbench_accelerators {
     unsigned n;
     unsigned fed; /* of them at 90 % */
-    double needed,
-        got; /* logical bytes a second of all together, for steps as long as asked for, and over all epochs; needed 0: steps take no time */
+    /*
+     * logical bytes a second of all together, for steps as long as asked for, and over all
+     * epochs; needed 0: steps take no time
+     */
+    double needed, got;
 } cm_readbench_accelerators;
 
 typedef struct cm_readbench_finding {
-    char *
-        rule; /* "loader-waits", "io-bound", "one-core", "cpu-bound", "saturated", "memory-grows", "amplification", "fits-in-memory", ... */
+    /*
+     * "loader-waits", "io-bound", "one-core", "cpu-bound", "saturated", "memory-grows",
+     * "amplification", "fits-in-memory", ...
+     */
+    char *rule;
     char *sentence;
 } cm_readbench_finding;
 
@@ -294,8 +303,8 @@ typedef struct cm_readbench_session {
     double utilisation; /* of the accelerator: 1 - wait_share */
     cm_readbench_predicted predicted;
     cm_readbench_counts counts;
-    double amplification
-        [3]; /* decoded bytes over logical ones; chunks over the fewest that would do; requests over chunks */
+    /* decoded bytes over logical ones; chunks over the fewest that do; requests over chunks */
+    double amplification[3];
     cm_readbench_rates rates;
     double cpu_seconds,
         cpu_seconds_per_gb; /* of this process and its workers, a GB of logical bytes */

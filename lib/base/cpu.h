@@ -16,7 +16,10 @@ typedef enum cm_simd {
     CM_SIMD_AVX2
 } cm_simd;
 
-/* The best set that this CPU has.  Pure query; callers choose at prepare time and pass the choice on. */
+/*
+ * The best set that this CPU has.  Pure query; callers choose at prepare time and pass the
+ * choice on.
+ */
 cm_simd cm_cpu_simd(void);
 
 #endif

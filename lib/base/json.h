@@ -40,7 +40,10 @@ enum {
     CM_JSON_MAX_DEPTH = 64
 }; /* deeper input is CM_EFORMAT */
 
-/* Parses NBYTES of TEXT, all of it one value.  The error gives the offset.  *out may be NULL for null. */
+/*
+ * Parses NBYTES of TEXT, all of it one value.  The error gives the offset.  *out may be NULL
+ * for null.
+ */
 int cm_json_parse(const void *text, size_t nbytes, cm_json **out, cm_error *err);
 /* Appends the text of J; PRETTY: two spaces of indentation and newlines. */
 int cm_json_write(const cm_json *j, bool pretty, cm_buf *out, cm_error *err);
@@ -65,7 +68,10 @@ const cm_json *cm_json_at(const cm_json *array, size_t i);
 const cm_json *cm_json_member(const cm_json *object, const char *name); /* NULL: absent or null */
 bool cm_json_has(const cm_json *object, const char *name);
 
-/* Members in order: cm_json_iter it = cm_json_begin(o); while (cm_json_next(&it)) use it.name, it.value; */
+/*
+ * Members in order: cm_json_iter it = cm_json_begin(o); while (cm_json_next(&it)) use it.name,
+ * it.value;
+ */
 typedef struct cm_json_iter {
     const char *name;
     const cm_json *value;

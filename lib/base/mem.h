@@ -18,7 +18,10 @@ bool cm_mul_u64(uint64_t a, uint64_t b, uint64_t *out);
 /* Product of N factors (1 for none); false when it overflows. */
 bool cm_product_u64(size_t n, const uint64_t *factor, uint64_t *out);
 
-/* COUNT zeroed elements of SIZE bytes; NULL and an error when there is no memory.  free() releases it. */
+/*
+ * COUNT zeroed elements of SIZE bytes; NULL and an error when there is no memory.  free()
+ * releases it.
+ */
 void *cm_calloc(size_t count, size_t size, cm_error *err);
 
 /* A copy of TEXT, NULL and an error when there is no memory.  free() releases it. */

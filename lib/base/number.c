@@ -46,7 +46,10 @@ int cm_parse_i64(const char *text, int64_t *out, cm_error *err)
     return CM_OK;
 }
 
-/* The number at TEXT: digits, a point, an exponent if allowed.  *end is what follows; NULL: no number. */
+/*
+ * The number at TEXT: digits, a point, an exponent if allowed.  *end is what follows; NULL: no
+ * number.
+ */
 static double read_double(const char *text, bool exponent, const char **end)
 {
     char number[128];
@@ -67,7 +70,10 @@ static double read_double(const char *text, bool exponent, const char **end)
         if (digits)
             p = q + digits;
     }
-    /* strtod would also take what stands behind, as in 0x10, so it gets no more than was checked. */
+    /*
+     * strtod would also take what stands behind, as in 0x10, so it gets no more than was
+     * checked.
+     */
     if ((size_t)(p - text) >= sizeof number)
         return 0;
     memcpy(number, text, (size_t)(p - text));

@@ -32,7 +32,10 @@ char *cm_format_size(uint64_t nbytes, char *buf, size_t size);
 char *cm_format_time(double seconds, char *buf, size_t size);
 char *cm_format_rate(double bytes_per_s, char *buf, size_t size);
 
-/* The shortest decimal text that strtod reads back as VALUE, always with '.' or 'e'; "NaN", "Infinity", "-Infinity". */
+/*
+ * The shortest decimal text that strtod reads back as VALUE, always with '.' or 'e'; "NaN",
+ * "Infinity", "-Infinity".
+ */
 char *cm_format_double(double value, char *buf, size_t size);
 char *cm_format_float(float value, char *buf, size_t size);
 

@@ -64,7 +64,10 @@ static bool bound(const cm_codec_step *step, size_t nbytes, size_t *out)
     return cm_mul_size(nbytes, 12, out) && cm_add_size(*out, 64, out);
 }
 
-/* Transposes eight by eight bits: bit j of byte i becomes bit i of byte j.  (Hacker's Delight, 7-3.) */
+/*
+ * Transposes eight by eight bits: bit j of byte i becomes bit i of byte j.  (Hacker's Delight,
+ * 7-3.)
+ */
 static uint64_t transpose8(uint64_t x)
 {
     uint64_t t = (x ^ x >> 7) & 0x00aa00aa00aa00aaull;

@@ -76,7 +76,10 @@ static cm_blosc_stream kind_of(const cm_blosc_header *h)
     }
 }
 
-/* The streams of one block of NBYTES, the frame's bytes from AT on, that starts at src.data + FROM. */
+/*
+ * The streams of one block of NBYTES, the frame's bytes from AT on, that starts at src.data +
+ * FROM.
+ */
 static int walk_block(const cm_blosc_header *h, cm_span src, size_t from, size_t at, size_t nbytes,
                       const cm_blosc_visit *visit, void *context, cm_error *err)
 {

@@ -7,7 +7,10 @@
 
 #include "base/cpu.h"
 
-/* CRC-32C (Castagnoli), initial value and final complement included.  SIMD: the best that may be used. */
+/*
+ * CRC-32C (Castagnoli), initial value and final complement included.  SIMD: the best that may
+ * be used.
+ */
 uint32_t cm_crc32c(cm_simd simd, const void *data, size_t nbytes);
 
 /* HDF5's variant of Fletcher's checksum. */

@@ -173,7 +173,10 @@ int cm_chain_can_encode(const cm_chain *chain, cm_error *err);
 size_t cm_chain_decoded_nbytes(const cm_chain *chain); /* 0 when elements are variable-length */
 /* No encoded chunk is longer, whatever the values; 0 when elements are variable-length. */
 size_t cm_chain_encoded_bound(const cm_chain *chain);
-/* What a worker's ctx will hold at most after decoding (or encoding) with CHAIN, library contexts counted. */
+/*
+ * What a worker's ctx will hold at most after decoding (or encoding) with CHAIN, library
+ * contexts counted.
+ */
 size_t cm_chain_decode_memory(const cm_chain *chain);
 size_t cm_chain_encode_memory(const cm_chain *chain);
 /* True when decoding is a plain copy: one `bytes` codec that swaps nothing. */
@@ -190,7 +193,10 @@ int cm_chain_decode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, s
 int cm_chain_encode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, void *dst,
                     size_t *dst_nbytes, cm_error *err);
 
-/* The same for variable-length elements.  OUT is reset; its arena's maximum bounds what is decoded. */
+/*
+ * The same for variable-length elements.  OUT is reset; its arena's maximum bounds what is
+ * decoded.
+ */
 int cm_chain_decode_strings(const cm_chain *chain, cm_codec_ctx *ctx, const void *src,
                             size_t src_nbytes, cm_strings *out, cm_error *err);
 int cm_chain_encode_strings(const cm_chain *chain, cm_codec_ctx *ctx, const cm_strings *src,

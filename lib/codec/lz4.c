@@ -95,7 +95,10 @@ static bool hdf5_bound(const cm_codec_step *step, size_t nbytes, size_t *out)
     return cm_mul_size(nbytes, 6, out) && cm_add_size(*out, 16, out);
 }
 
-/* One block of SIZE decoded bytes at *AT, which is moved past it.  Blocks that would not shrink are stored. */
+/*
+ * One block of SIZE decoded bytes at *AT, which is moved past it.  Blocks that would not
+ * shrink are stored.
+ */
 static int hdf5_block(cm_span src, size_t *at, uint8_t *dst, size_t size, cm_error *err)
 {
     if (src.nbytes - *at < 4)

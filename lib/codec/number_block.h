@@ -8,16 +8,25 @@
 #include "model/dtype.h"
 #include "model/half.h"
 
-/* Elements that a loop takes at a time: two blocks of 8 bytes each stay in the first-level cache. */
+/*
+ * Elements that a loop takes at a time: two blocks of 8 bytes each stay in the first-level
+ * cache.
+ */
 enum {
     CM_BLOCK_NELEM = 1024
 };
 
-/* True for types that these functions take: numbers, bool, and datetimes, which count as integers. */
+/*
+ * True for types that these functions take: numbers, bool, and datetimes, which count as
+ * integers.
+ */
 bool cm_block_takes(const cm_dtype *t);
 bool cm_block_is_float(const cm_dtype *t);
 
-/* Integers sign-extended; floats truncated; what does not fit 64 bits becomes 2^63, as x86 has it. */
+/*
+ * Integers sign-extended; floats truncated; what does not fit 64 bits becomes 2^63, as x86 has
+ * it.
+ */
 void cm_block_load_int(const cm_dtype *t, const void *src, size_t n, uint64_t *dst);
 /* Keeps the low bits; floats are the nearest to the value, taken as unsigned where IS_UNSIGNED. */
 void cm_block_store_int(const cm_dtype *t, const uint64_t *src, size_t n, bool is_unsigned,

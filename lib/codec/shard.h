@@ -17,7 +17,10 @@ typedef struct cm_shard_entry {
 
 typedef struct cm_shard_layout cm_shard_layout;
 
-/* For shards of SHARD elements cut as SPEC says.  CM_EFORMAT when SHARD is no multiple, or the index codecs have no fixed size. */
+/*
+ * For shards of SHARD elements cut as SPEC says.  CM_EFORMAT when SHARD is no multiple, or the
+ * index codecs have no fixed size.
+ */
 int cm_shard_layout_create(const cm_shard_spec *spec, unsigned rank, const uint64_t *shard,
                            cm_shard_layout **out, cm_error *err);
 void cm_shard_layout_free(cm_shard_layout *layout);
@@ -27,7 +30,10 @@ size_t cm_shard_index_nbytes(const cm_shard_layout *layout); /* encoded: 16 n, +
 bool cm_shard_index_at_start(const cm_shard_layout *layout);
 const cm_grid *cm_shard_grid(const cm_shard_layout *layout); /* inner chunks within a shard */
 
-/* NBYTES is the encoded index; ENTRY has room for nchunks.  Entries that leave SHARD_NBYTES are CM_EFORMAT. */
+/*
+ * NBYTES is the encoded index; ENTRY has room for nchunks.  Entries that leave SHARD_NBYTES
+ * are CM_EFORMAT.
+ */
 int cm_shard_index_decode(const cm_shard_layout *layout, const void *src, size_t src_nbytes,
                           uint64_t shard_nbytes, cm_shard_entry *entry, cm_error *err);
 int cm_shard_index_encode(const cm_shard_layout *layout, const cm_shard_entry *entry, void *dst,

@@ -13,7 +13,10 @@
 
 #include "codec/impl.h"
 
-/* Elements of a tile of the portable loops, so that the planes' cache lines stay while it is turned. */
+/*
+ * Elements of a tile of the portable loops, so that the planes' cache lines stay while it is
+ * turned.
+ */
 enum {
     TILE_NELEM = 64
 };
@@ -154,7 +157,10 @@ static size_t shuffle2_sse2(uint8_t *dst, const uint8_t *src, size_t n)
     return i;
 }
 
-/* Interleaving the two halves of a row of elements four times in turn sorts their bytes by plane. */
+/*
+ * Interleaving the two halves of a row of elements four times in turn sorts their bytes by
+ * plane.
+ */
 static size_t shuffle4_sse2(uint8_t *dst, const uint8_t *src, size_t n)
 {
     size_t i = 0;

@@ -59,7 +59,10 @@ static bool is_compressor(const cm_codec_spec *spec)
     }
 }
 
-/* In encoding order: shuffle, compressor, checksums; each step's place is not before that of the one before. */
+/*
+ * In encoding order: shuffle, compressor, checksums; each step's place is not before that of
+ * the one before.
+ */
 static int place_of(const cm_codec_spec *spec)
 {
     if (spec->id == CM_CODEC_SHUFFLE)

@@ -49,7 +49,10 @@ int cm_chain_can_split(const cm_chain *chain, cm_error *err);
 /* A chunk has no more streams than that; one that has is CM_EUNSUPPORTED. */
 size_t cm_chain_split_bound(const cm_chain *chain);
 
-/* Of a chain that can be split; SKIP as in cm_chain_decode.  CM_EFORMAT where lengths or checksums are wrong. */
+/*
+ * Of a chain that can be split; SKIP as in cm_chain_decode.  CM_EFORMAT where lengths or
+ * checksums are wrong.
+ */
 int cm_chain_split(const cm_chain *chain, const void *src, size_t src_nbytes, uint32_t skip,
                    cm_chunk_streams *out, cm_error *err);
 

@@ -83,14 +83,20 @@ struct cm_array {
     cm_json *attrs;  /* user attributes, an object; never NULL */
 
     bool chunked; /* fetch and chain are valid */
-    cm_grid
-        grid; /* the stored chunks; for sliceable arrays one chunk, the array, or the chunks that its library reads at once */
+    /*
+     * the stored chunks; for sliceable arrays one chunk, the array, or the chunks that its
+     * library reads at once
+     */
+    cm_grid grid;
     cm_chain *chain;
     size_t max_stored_nbytes; /* no stored chunk is longer; 0 when not known */
     bool serial;              /* read_box runs under a lock: more threads do not help */
 };
 
-/* Convenience: the elements of any BOX through whichever way A has; decodes with CTX, allocating.  For small reads, verification and tests. */
+/*
+ * Convenience: the elements of any BOX through whichever way A has; decodes with CTX,
+ * allocating.  For small reads, verification and tests.
+ */
 int cm_array_read(cm_array *a, cm_codec_ctx *ctx, const cm_box *box, void *dst, cm_error *err);
 int cm_array_read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_error *err);
 /* fetch_many through whichever way A has.  Any thread, each with its own MANY. */

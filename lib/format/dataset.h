@@ -93,10 +93,16 @@ int cm_dataset_open(const char *path, const char *node, const cm_dataset_options
                     cm_dataset **out, cm_error *err);
 void cm_dataset_close(cm_dataset *ds); /* NULL accepted; closes arrays too */
 
-/* Makes VAR's array ready for reading; cheap when done before.  CM_EUNSUPPORTED where it cannot be read. */
+/*
+ * Makes VAR's array ready for reading; cheap when done before.  CM_EUNSUPPORTED where it
+ * cannot be read.
+ */
 int cm_dataset_prepare(cm_dataset *ds, cm_variable *var, cm_error *err);
 
-/* Sentences a user should know of, "variable x: ...": complete when every wanted variable is prepared. */
+/*
+ * Sentences a user should know of, "variable x: ...": complete when every wanted variable is
+ * prepared.
+ */
 size_t cm_dataset_nwarnings(const cm_dataset *ds);
 const char *cm_dataset_warning_at(const cm_dataset *ds, size_t i);
 

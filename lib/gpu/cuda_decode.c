@@ -16,7 +16,10 @@ enum {
 /* nvCOMP's zstd wants three times what it decodes: streams are decoded in groups of so much. */
 #define TEMP_NBYTES ((size_t)2 << 30)
 
-/* What nvCOMP is told of N streams, and tells: arrays one after the other, in memory of the device. */
+/*
+ * What nvCOMP is told of N streams, and tells: arrays one after the other, in memory of the
+ * device.
+ */
 enum {
     TABLE_SRC,
     TABLE_SRC_NBYTES,

@@ -47,7 +47,10 @@ typedef struct cuda_event {
 
 extern const char cm_cuda_ptx[];
 
-/* Loads the driver PATH and finds its functions; CM_ENOTFOUND, or CM_EUNSUPPORTED when it is too old. */
+/*
+ * Loads the driver PATH and finds its functions; CM_ENOTFOUND, or CM_EUNSUPPORTED when it is
+ * too old.
+ */
 int cm_cuda_load(const char *path, cuda_device *c, cm_error *err);
 
 /* Makes a sentence of RESULT: what was being DONE on C, the driver's name for it, its words. */

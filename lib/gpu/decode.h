@@ -32,7 +32,10 @@ typedef struct cm_decoder_options {
     size_t narrays;
 } cm_decoder_options;
 
-/* CM_EUNSUPPORTED where the device has none, CM_ENOTFOUND without nvCOMP, CM_ENOMEM without room. */
+/*
+ * CM_EUNSUPPORTED where the device has none, CM_ENOTFOUND without nvCOMP, CM_ENOMEM without
+ * room.
+ */
 int cm_decoder_open(const cm_decoder_options *options, cm_decoder **out, cm_error *err);
 /* No work of it may be under way.  NULL is accepted. */
 void cm_decoder_free(cm_decoder *d);
@@ -45,7 +48,10 @@ const char *cm_decoder_library(const cm_decoder *d); /* "nvCOMP 5.0.0" */
 int cm_decoder_submit(cm_decoder *d, cm_stream *s, unsigned buffer, const void *host,
                       size_t host_nbytes, const cm_device_memory *parcel, cm_device_memory *batch,
                       cm_error *err);
-/* After that was reached: CM_OK, or CM_EFORMAT with the chunk whose stream was not decoded whole. */
+/*
+ * After that was reached: CM_OK, or CM_EFORMAT with the chunk whose stream was not decoded
+ * whole.
+ */
 int cm_decoder_check(const cm_decoder *d, unsigned buffer, cm_error *err);
 
 #endif

@@ -107,7 +107,10 @@ typedef struct cm_lock_report {
 int cm_device_lock(cm_device *d, void *memory, size_t nbytes, cm_lock_report *out, cm_error *err);
 int cm_device_unlock(cm_device *d, void *memory, size_t nbytes, cm_error *err);
 
-/* New page-locked memory, zeroed, aligned to pages.  cm_device_free_locked takes the same NBYTES. */
+/*
+ * New page-locked memory, zeroed, aligned to pages.  cm_device_free_locked takes the same
+ * NBYTES.
+ */
 int cm_device_alloc_locked(cm_device *d, size_t nbytes, void **out, cm_lock_report *report,
                            cm_error *err);
 void cm_device_free_locked(cm_device *d, void *memory, size_t nbytes);

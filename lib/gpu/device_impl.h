@@ -66,7 +66,10 @@ struct cm_event {
 int cm_host_open(const cm_device_hooks *hooks, cm_device **out, cm_error *err);
 int cm_cuda_open(unsigned number, const cm_device_hooks *hooks, cm_device **out, cm_error *err);
 
-/* The link of the PCI device PCI ("0000:3b:00.0") as SYSFS ("/sys") tells it; 0 where it does not. */
+/*
+ * The link of the PCI device PCI ("0000:3b:00.0") as SYSFS ("/sys") tells it; 0 where it does
+ * not.
+ */
 cm_device_link cm_pci_link(const char *sysfs, const char *pci);
 /* The first line of a small file without its newline; "" where it cannot be read. */
 void cm_pci_read_line(const char *path, char *buf, size_t size);

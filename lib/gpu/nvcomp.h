@@ -73,7 +73,10 @@ extern const char *const cm_nvcomp_names[CM_PARCEL_NCODECS]; /* "zstd", ... */
 int cm_nvcomp_load(const char *path, nvcomp *out, cm_error *err);
 void cm_nvcomp_unload(nvcomp *n); /* zeroed memory is fine */
 
-/* What decoding NSTREAMS streams of CODEC at once takes besides, none more than MOST_NBYTES, all TOTAL_NBYTES. */
+/*
+ * What decoding NSTREAMS streams of CODEC at once takes besides, none more than MOST_NBYTES,
+ * all TOTAL_NBYTES.
+ */
 int cm_nvcomp_temp_size(const nvcomp *n, cm_parcel_codec codec, size_t nstreams, size_t most_nbytes,
                         size_t total_nbytes, cuda_stream_handle stream, size_t *out, cm_error *err);
 int cm_nvcomp_fail(const nvcomp *n, int status, const char *doing, cm_error *err);

@@ -108,7 +108,10 @@ typedef struct folded {
     uint32_t unit;
 } folded;
 
-/* Dimensions of length 1 go, and those whose elements follow each other on both sides become one. */
+/*
+ * Dimensions of length 1 go, and those whose elements follow each other on both sides become
+ * one.
+ */
 static void fold(const cm_parcel_box *box, folded *f)
 {
     *f = (folded){.src = box->src, .dst = box->dst, .run = box->run_nbytes};

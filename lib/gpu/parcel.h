@@ -115,7 +115,10 @@ int cm_parcel_add_bytes(cm_parcel_writer *w, uint64_t src, uint64_t dst, size_t 
 int cm_parcel_add_shuffled(cm_parcel_writer *w, uint64_t src, uint64_t dst, uint32_t typesize,
                            size_t nbytes, cm_error *err);
 
-/* A box, outermost dimension first; strides are bytes, RUN_NBYTES lie side by side on both sides. */
+/*
+ * A box, outermost dimension first; strides are bytes, RUN_NBYTES lie side by side on both
+ * sides.
+ */
 typedef struct cm_parcel_box {
     uint64_t src; /* a place */
     uint64_t dst; /* of the batch */
@@ -126,12 +129,16 @@ typedef struct cm_parcel_box {
 
 int cm_parcel_add_box(cm_parcel_writer *w, const cm_parcel_box *box, cm_error *err);
 
-/* Writes header and tables.  *NBYTES are those of the slot that are used, the streams' table among them. */
+/*
+ * Writes header and tables.  *NBYTES are those of the slot that are used, the streams' table
+ * among them.
+ */
 int cm_parcel_end(cm_parcel_writer *w, uint64_t batch_nbytes, size_t *nbytes, cm_error *err);
 
 /*
  * What a parcel takes at most besides the bytes of its streams: NBOXES boxes of at most
- * CM_PARCEL_DIMS dimensions and BOX_NBYTES, NSTREAMS streams, NBLOCKS shuffled blocks, all of them NBYTES decoded.
+ * CM_PARCEL_DIMS dimensions and BOX_NBYTES, NSTREAMS streams, NBLOCKS shuffled blocks, all of
+ * them NBYTES decoded.
  * UINT64_MAX: too many to count.
  */
 uint64_t cm_parcel_tables_bound(uint64_t nboxes, uint64_t box_nbytes, uint64_t nstreams,

@@ -18,7 +18,10 @@ void cm_pci_read_line(const char *path, char *buf, size_t size)
     close(fd);
 }
 
-/* "32.0 GT/s PCIe": the rate of a lane doubles with each generation, nearly from the first (2.5). */
+/*
+ * "32.0 GT/s PCIe": the rate of a lane doubles with each generation, nearly from the first
+ * (2.5).
+ */
 static unsigned generation_of(const char *speed)
 {
     static const unsigned long rates[] = {2, 5, 8, 16, 32, 64};

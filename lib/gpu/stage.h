@@ -61,8 +61,8 @@ typedef struct cm_stage_options {
     bool synchronous;    /* one batch at a time: none is on its way during a step */
     unsigned nbuffers;   /* on the device, 1 ... CM_STAGE_MAX_BUFFERS; 0: 2.  Synchronous uses 1 */
     size_t batch_nbytes; /* the largest batch */
-    cm_decoder *
-        decoder; /* of the same device and as many buffers, not owned; NULL: batches come as they are */
+    /* of the same device and as many buffers, not owned; NULL: batches come as they are */
+    cm_decoder *decoder;
     size_t parcel_nbytes; /* the largest parcel, as it travels; 0 without a decoder */
     cm_step step;
     uint64_t step_ns;
@@ -99,7 +99,10 @@ unsigned cm_stage_nflying(const cm_stage *s);
  */
 int cm_stage_submit(cm_stage *s, uint64_t tag, const void *host, size_t nbytes, cm_error *err);
 
-/* Of the batches submitted since the last begin, the first *NBATCHES are no longer needed in memory. */
+/*
+ * Of the batches submitted since the last begin, the first *NBATCHES are no longer needed in
+ * memory.
+ */
 int cm_stage_copied(cm_stage *s, uint64_t *nbatches, cm_error *err);
 
 /* Times are those of cm_now_ns(). */
@@ -150,7 +153,8 @@ typedef struct cm_mismatch {
 
 /*
  * Compares the batch that was waited for, as it is on the device, with EXPECTED, or
- * where that is NULL with what was submitted, in the way that cm_stage_begin was told.  CM_EDIFFER names the
+ * where that is NULL with what was submitted, in the way that cm_stage_begin was told. 
+ * CM_EDIFFER names the
  * batch, variable and offset, and fills OUT, which may be NULL; the stage may be
  * used further.
  */

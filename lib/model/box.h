@@ -31,7 +31,10 @@ typedef struct cm_grid {
     uint64_t chunk_nelem;
 } cm_grid;
 
-/* CM_EFORMAT when a chunk length is zero, the rank exceeds CM_MAX_RANK, or a product overflows 64 bits. */
+/*
+ * CM_EFORMAT when a chunk length is zero, the rank exceeds CM_MAX_RANK, or a product overflows
+ * 64 bits.
+ */
 int cm_grid_init(cm_grid *grid, unsigned rank, const uint64_t *shape, const uint64_t *chunk,
                  cm_error *err);
 void cm_grid_coord(const cm_grid *grid, uint64_t number, uint64_t *coord);

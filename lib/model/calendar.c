@@ -263,7 +263,10 @@ static const struct {
     {"common_years", 365 * DAY_US, 1, CM_CALENDAR_NOLEAP},
 };
 
-/* The date behind "since"; *nunit is the length of the unit in front, which begins at *UNIT_TEXT. */
+/*
+ * The date behind "since"; *nunit is the length of the unit in front, which begins at
+ * *UNIT_TEXT.
+ */
 static const char *split(const char *units, const char **unit_text, size_t *nunit)
 {
     static const char SPACE[] = " \t";

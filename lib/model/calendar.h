@@ -27,7 +27,10 @@ typedef enum cm_calendar {
     CM_CALENDAR_360_DAY
 } cm_calendar;
 
-/* Upper and lower case are the same; NULL and "" are the standard calendar.  Others: CM_EUNSUPPORTED. */
+/*
+ * Upper and lower case are the same; NULL and "" are the standard calendar.  Others:
+ * CM_EUNSUPPORTED.
+ */
 int cm_calendar_parse(const char *name, cm_calendar *out, cm_error *err);
 const char *cm_calendar_name(cm_calendar calendar);
 

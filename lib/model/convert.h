@@ -19,14 +19,17 @@ typedef struct cm_conversion {
     bool unpack; /* value * scale + offset, computed in double */
     double scale;
     double offset;
-    unsigned
-        keepbits; /* 0: keep all; else mantissa bits of float16, float32 or float64 kept, round to even */
+    /* 0: keep all; else mantissa bits of float16, float32 or float64 kept, round to even */
+    unsigned keepbits;
     bool has_nodata;
     uint8_t nodata[16];
     uint8_t dst_nodata[16];
 } cm_conversion;
 
-/* Refuses what cannot work (types that are no numbers, keepbits on integers or above the mantissa's width). */
+/*
+ * Refuses what cannot work (types that are no numbers, keepbits on integers or above the
+ * mantissa's width).
+ */
 int cm_conversion_check(const cm_conversion *c, cm_error *err);
 /* True when elements pass unchanged. */
 bool cm_conversion_is_identity(const cm_conversion *c);
@@ -45,7 +48,10 @@ int cm_conversion_run(const cm_conversion *c, void *dst, const void *src, uint64
 double cm_element_to_double(const cm_dtype *t, const void *element);
 bool cm_element_from_double(const cm_dtype *t, double value, void *element);
 
-/* Rounds the mantissa to KEEPBITS, ties to even; NaN and infinities stay.  (Kouznetsov 2021, and the bitround codec.) */
+/*
+ * Rounds the mantissa to KEEPBITS, ties to even; NaN and infinities stay.  (Kouznetsov 2021,
+ * and the bitround codec.)
+ */
 void cm_bitround(const cm_dtype *t, unsigned keepbits, void *data, uint64_t nelem);
 
 #endif

@@ -161,7 +161,10 @@ static copy_plane *kernel_of(size_t itemsize)
     }
 }
 
-/* Tile by tile, so that lines of both arrays stay in the first-level cache until they are used up. */
+/*
+ * Tile by tile, so that lines of both arrays stay in the first-level cache until they are used
+ * up.
+ */
 static void copy_blocked(const plane *p, copy_plane *kernel, uint8_t *dst, const uint8_t *src)
 {
     enum {

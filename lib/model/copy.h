@@ -27,10 +27,16 @@ void cm_fill_nd(unsigned rank, const uint64_t *shape, size_t itemsize, void *dst
 /* Sets NELEM contiguous elements to VALUE; NULL: to zero bytes. */
 void cm_fill(void *dst, uint64_t nelem, size_t itemsize, const void *value);
 
-/* True when all NELEM contiguous elements are VALUE, byte for byte.  Stops at the first that is not. */
+/*
+ * True when all NELEM contiguous elements are VALUE, byte for byte.  Stops at the first that
+ * is not.
+ */
 bool cm_all_equal(const void *data, uint64_t nelem, size_t itemsize, const void *value);
 
-/* Reverses the bytes of NUNITS units of UNIT (1, 2, 4, 8) bytes; DST may be SRC.  SIMD where the CPU has it. */
+/*
+ * Reverses the bytes of NUNITS units of UNIT (1, 2, 4, 8) bytes; DST may be SRC.  SIMD where
+ * the CPU has it.
+ */
 void cm_swap_bytes(void *dst, const void *src, uint64_t nunits, uint32_t unit);
 
 #endif

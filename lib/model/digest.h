@@ -35,7 +35,10 @@ typedef struct cm_digest {
     uint64_t lo, hi;
 } cm_digest;
 
-/* *sum += the digests of NELEM elements of ITEMSIZE bytes at DATA, whose linear indices are FIRST, FIRST + 1, ... */
+/*
+ * *sum += the digests of NELEM elements of ITEMSIZE bytes at DATA, whose linear indices are
+ * FIRST, FIRST + 1, ...
+ */
 void cm_digest_run(cm_digest *sum, uint64_t first, const void *data, uint64_t nelem,
                    size_t itemsize);
 /* *sum += the digest of one element of any length (strings: their UTF-8 bytes). */

@@ -47,9 +47,15 @@ bool cm_dtype_is_number(const cm_dtype *t); /* int, uint, float */
 /* The unit in which byte order matters: 4 for complex64 and UTF-32, 1 for bytes and raw. */
 uint32_t cm_dtype_swap_nbytes(const cm_dtype *t);
 
-/* "int16", "float32", "bool", "bytes12", "string", ...: for people and for options; BUF of 32 bytes suffices. */
+/*
+ * "int16", "float32", "bool", "bytes12", "string", ...: for people and for options; BUF of 32
+ * bytes suffices.
+ */
 char *cm_dtype_name(const cm_dtype *t, char *buf, size_t size);
-/* The inverse for bool, int8 .. uint64, float16 .. float64, complex64, complex128, string; numpy's short forms (f4, <i2) too. */
+/*
+ * The inverse for bool, int8 .. uint64, float16 .. float64, complex64, complex128, string;
+ * numpy's short forms (f4, <i2) too.
+ */
 int cm_dtype_parse(const char *text, cm_dtype *out, cm_error *err);
 
 #endif

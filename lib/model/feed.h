@@ -28,8 +28,8 @@ typedef enum cm_feed_to {
 
 /* Zeroed memory with a source type is "unchanged". */
 typedef struct cm_feed {
-    cm_dtype
-        src; /* bool, int, uint or float; with CM_FEED_SAME and nothing else to do any fixed size */
+    /* bool, int, uint or float; with CM_FEED_SAME and nothing else to do any fixed size */
+    cm_dtype src;
     cm_feed_to to;
     bool unpack;
     double scale;

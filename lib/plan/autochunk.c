@@ -207,7 +207,10 @@ static void measure_rest(const problem *p, unsigned a, unsigned b, u128 *nbytes,
     }
 }
 
-/* The best choices for dimensions A and B (A may be B) while the others stay.  True when it got better. */
+/*
+ * The best choices for dimensions A and B (A may be B) while the others stay.  True when it
+ * got better.
+ */
 static bool improve(problem *p, unsigned a, unsigned b, double *best)
 {
     dim *da = &p->dims[a], *db = &p->dims[b];

@@ -14,7 +14,8 @@
 
 typedef enum cm_piece_kind {
     CM_PIECE_CHUNK, /* piece k is source chunk k; step <= source, so none of them is empty */
-    CM_PIECE_POINT, /* piece k is target element k, alone in its source chunk, since step > source */
+    /* piece k is target element k, alone in its source chunk, since step > source */
+    CM_PIECE_POINT,
     CM_PIECE_RUN /* pieces are runs of `source` target elements, counted from the block's start */
 } cm_piece_kind;
 

@@ -1,4 +1,7 @@
-/* The steps of an epoch's plan: which samples meet which chunks, then in which order chunks come. */
+/*
+ * The steps of an epoch's plan: which samples meet which chunks, then in which order chunks
+ * come.
+ */
 #ifndef CM_PLAN_EPOCH_IMPL_H
 #define CM_PLAN_EPOCH_IMPL_H
 
@@ -45,7 +48,10 @@ int cm_epoch_order_choose(const cm_epoch_request *request, const cm_epoch_meetin
                           cm_epoch_order *out, cm_error *err);
 void cm_epoch_order_release(cm_epoch_order *order);
 
-/* The greatest number of the N intervals begin[i] .. end[i] (below NPOSITIONS) that share a position. */
+/*
+ * The greatest number of the N intervals begin[i] .. end[i] (below NPOSITIONS) that share a
+ * position.
+ */
 int cm_epoch_peak(const uint32_t *begin, const uint32_t *end, size_t n, size_t npositions,
                   uint64_t *peak, cm_error *err);
 

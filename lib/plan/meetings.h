@@ -40,7 +40,10 @@ typedef struct cm_meetings {
 /* For blocks of BLOCK target chunks, of which MEASURE is counted. */
 void cm_meetings_find(const cm_axis *axis, uint64_t block, cm_measure measure, cm_meetings *out);
 
-/* Target chunks, or their elements, held at most when pieces come in lexicographic order of ORDER. */
+/*
+ * Target chunks, or their elements, held at most when pieces come in lexicographic order of
+ * ORDER.
+ */
 uint64_t cm_meetings_held(const cm_meetings *m, const unsigned *order, unsigned rank);
 
 /* Positions of block B of BLOCK target chunks each. */

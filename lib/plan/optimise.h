@@ -71,8 +71,8 @@ typedef struct cm_choice {
 
 typedef struct cm_optimum {
     cm_choice best;
-    double
-        own_seconds[CM_MAX_READS]; /* what each read would pay with the shape best for it alone */
+    /* what each read would pay with the shape best for it alone */
+    double own_seconds[CM_MAX_READS];
     uint64_t own_chunk[CM_MAX_READS][CM_MAX_RANK];
     cm_choice *front; /* fewest bytes first: no shape tried has fewer bytes and fewer requests */
     size_t nfront;

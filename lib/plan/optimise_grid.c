@@ -77,7 +77,10 @@ static void collect(const cm_optimise_spec *spec, unsigned index, lengths *l)
     sort_unique(l);
 }
 
-/* At most LIMIT lengths: all integers if they are so few, else the sensible ones, thinned evenly. */
+/*
+ * At most LIMIT lengths: all integers if they are so few, else the sensible ones, thinned
+ * evenly.
+ */
 static int list_dim(cm_search *s, cm_free_dim *d, size_t limit, cm_error *err)
 {
     size_t nreads = s->spec->nreads;

@@ -66,7 +66,10 @@ void cm_search_decode(const cm_search *s, uint64_t number, uint64_t *chunk);
 
 /* Moves FOUND, whose chunk is within the bounds, downhill; sets its score. */
 void cm_search_refine(cm_search *s, cm_goal goal, cm_found *found);
-/* A shape within the bounds, grown from single elements; found->valid is false when there is none. */
+/*
+ * A shape within the bounds, grown from single elements; found->valid is false when there is
+ * none.
+ */
 void cm_search_grow(cm_search *s, cm_goal goal, cm_found *found);
 
 #endif

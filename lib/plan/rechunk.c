@@ -75,7 +75,10 @@ static uint64_t ntargets(const cm_axis *axis)
     return cm_div_ceil(axis->n, axis->target);
 }
 
-/* Seams between blocks that do not fall between source chunks make the chunk that they cut be read once more. */
+/*
+ * Seams between blocks that do not fall between source chunks make the chunk that they cut be
+ * read once more.
+ */
 static width make_width(const cm_axis *axis, uint64_t block, uint64_t tile)
 {
     uint64_t step = block * axis->target, nblocks = cm_div_ceil(ntargets(axis), block);
@@ -350,7 +353,10 @@ static void look_at_all(search *s)
     } while (next_tile(s, at));
 }
 
-/* Whole target chunks are encoded where they lie: they are clipped only where that saves traffic. */
+/*
+ * Whole target chunks are encoded where they lie: they are clipped only where that saves
+ * traffic.
+ */
 static void look(search *s)
 {
     s->found = s->clips = false;

@@ -49,10 +49,16 @@ typedef struct cm_sample_space {
  */
 int cm_sample_space_init(cm_sample_space *space, char *const *name, cm_error *err);
 
-/* The first element and the lengths of sample I (below nsamples) of EPOCH.  Lengths are `sample`, clipped only with CM_ORDER_ALL. */
+/*
+ * The first element and the lengths of sample I (below nsamples) of EPOCH.  Lengths are
+ * `sample`, clipped only with CM_ORDER_ALL.
+ */
 void cm_sample_at(const cm_sample_space *space, uint64_t epoch, uint64_t i, cm_box *out);
 
-/* The number of the same sample when all (of an epoch that takes all) are counted in C order of their first elements. */
+/*
+ * The number of the same sample when all (of an epoch that takes all) are counted in C order
+ * of their first elements.
+ */
 uint64_t cm_sample_number(const cm_sample_space *space, uint64_t epoch, uint64_t i);
 
 /*
@@ -89,7 +95,10 @@ typedef struct cm_epoch_share {
     uint64_t nbatches; /* of this rank */
 } cm_epoch_share;
 
-/* CM_EINVAL: a number is 0 or exceeds 2^62, RANK is not below WORLD, or nothing is left to deliver. */
+/*
+ * CM_EINVAL: a number is 0 or exceeds 2^62, RANK is not below WORLD, or nothing is left to
+ * deliver.
+ */
 int cm_epoch_share_init(cm_epoch_share *share, cm_error *err);
 /* Number in the epoch of sample K (0 <= K < per_rank) of this rank. */
 uint64_t cm_epoch_share_sample(const cm_epoch_share *share, uint64_t k);

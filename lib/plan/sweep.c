@@ -126,7 +126,10 @@ static uint64_t half_block(const cm_axis *axis, uint64_t block)
     return half;
 }
 
-/* Halves the block along the dimension that costs the fewest reads; false when every block is one chunk, which takes one slot. */
+/*
+ * Halves the block along the dimension that costs the fewest reads; false when every block is
+ * one chunk, which takes one slot.
+ */
 static bool shrink(const cm_sweep_request *r, cm_sweep *s, cm_meetings *m, uint64_t *slots)
 {
     cm_sweep best, trial;
@@ -240,7 +243,10 @@ uint64_t cm_sweep_slots_for(const cm_sweep *sweep, const uint64_t *target)
     uint64_t across = 1;
     for (unsigned j = 0; j < sweep->rank; j++) {
         cm_axis axis = sweep->axis[j];
-        /* Blocks that cut the larger chunk leave it open from block to block: then all of the dimension counts. */
+        /*
+         * Blocks that cut the larger chunk leave it open from block to block: then all of the
+         * dimension counts.
+         */
         uint64_t per = target[j] / axis.target;
         uint64_t block = sweep->block[j] % per == 0 ? sweep->block[j] / per : 0;
         axis.target = target[j];

@@ -39,21 +39,30 @@ typedef struct cm_sweep {
     uint64_t nblocks[CM_MAX_RANK];
     uint64_t total_blocks;
     uint64_t total_pieces; /* of all blocks: source reads */
-    uint64_t
-        source_chunks; /* distinct ones that are met; total_pieces / source_chunks decodes each */
-    uint64_t slots;    /* target chunks held at most, when pieces are done one after the other */
-    uint64_t touched;  /* target chunks that one piece meets at most */
+    /* distinct ones that are met; total_pieces / source_chunks decodes each */
+    uint64_t source_chunks;
+    uint64_t slots;       /* target chunks held at most, when pieces are done one after the other */
+    uint64_t touched;     /* target chunks that one piece meets at most */
     uint64_t piece_nelem; /* source elements of the largest piece, whole source chunks counted */
 } cm_sweep;
 
-/* Always finds a plan: blocks of one target chunk take one slot.  The array has no zero-length dimension. */
+/*
+ * Always finds a plan: blocks of one target chunk take one slot.  The array has no zero-length
+ * dimension.
+ */
 void cm_sweep_plan(const cm_sweep_request *request, cm_sweep *out);
 
-/* The sweep with blocks of BLOCK target chunks in ORDER; max_slots is ignored.  Not for sliceable sources. */
+/*
+ * The sweep with blocks of BLOCK target chunks in ORDER; max_slots is ignored.  Not for
+ * sliceable sources.
+ */
 void cm_sweep_with(const cm_sweep_request *request, const uint64_t *block, const unsigned *order,
                    cm_sweep *out);
 
-/* Slots that the same order and blocks would take with target chunks of TARGET (multiples of the sweep's): shards being assembled. */
+/*
+ * Slots that the same order and blocks would take with target chunks of TARGET (multiples of
+ * the sweep's): shards being assembled.
+ */
 uint64_t cm_sweep_slots_for(const cm_sweep *sweep, const uint64_t *target);
 
 /* A cursor over pieces, block by block. */

@@ -9,7 +9,10 @@ typedef unsigned __int128 u128;
 #define MAX_LENGTH (UINT64_C(1) << 62) /* sums of two lengths fit a signed 64-bit number */
 #define MAX_STEPS  (UINT64_C(1) << 24)
 
-/* The reduction of Euclid's algorithm on the lines below a lattice; oracle/chunk_maths.py has it in short. */
+/*
+ * The reduction of Euclid's algorithm on the lines below a lattice; oracle/chunk_maths.py has
+ * it in short.
+ */
 u128 cm_floor_sum(uint64_t n, uint64_t m, uint64_t a, uint64_t b)
 {
     u128 total = 0;

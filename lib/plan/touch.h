@@ -64,7 +64,10 @@ int cm_touch_count_axis(const cm_touch_axis *axis, cm_touch_count *out, cm_error
 /* The mean number of chunks alone: what an optimiser asks for, often. */
 double cm_touch_mean(const cm_touch_axis *axis);
 
-/* floor((a*0 + b) / m) + ... + floor((a*(n-1) + b) / m) modulo 2^128, in O(log m); all below 2^63. */
+/*
+ * floor((a*0 + b) / m) + ... + floor((a*(n-1) + b) / m) modulo 2^128, in O(log m); all below
+ * 2^63.
+ */
 unsigned __int128 cm_floor_sum(uint64_t n, uint64_t m, uint64_t a, uint64_t b);
 
 typedef struct cm_touch_stat {

@@ -83,7 +83,10 @@ int cm_beneath_open(int root, const char *path, int flags, mode_t mode)
     if (*path == '\0')
         path = ".";
     int fd = open_at_once(root, path, flags | O_CLOEXEC, mode);
-    /* EPERM: a container whose list of system calls is older than this one.  EAGAIN: a rename on the way. */
+    /*
+     * EPERM: a container whose list of system calls is older than this one.  EAGAIN: a rename
+     * on the way.
+     */
     if (fd < 0 && (errno == ENOSYS || errno == EPERM || errno == EAGAIN || errno == EINVAL))
         fd = walk(root, path, flags, mode);
     return fd;

@@ -13,7 +13,10 @@
 
 /* Like openat. */
 int cm_beneath_open(int root, const char *path, int flags, mode_t mode);
-/* The folder that holds PATH, opened as a place to work in (O_PATH), and PATH's last name in *NAME. */
+/*
+ * The folder that holds PATH, opened as a place to work in (O_PATH), and PATH's last name in
+ * *NAME.
+ */
 int cm_beneath_parent(int root, const char *path, const char **name);
 
 #endif

@@ -76,7 +76,10 @@ static int fail_beneath(cm_error *err, int errnum, const char *key)
     return cm_fail_errno(err, errnum, "%s", key);
 }
 
-/* Makes the NBYTES of PATH, a folder of the store, and what is missing above it; the same way, but through no link. */
+/*
+ * Makes the NBYTES of PATH, a folder of the store, and what is missing above it; the same way,
+ * but through no link.
+ */
 static int make_folder(int root, const char *path, size_t nbytes, const char *key, cm_error *err)
 {
     char folder[PATH_MAX];

@@ -205,7 +205,10 @@ static int sweep_name(void *context, const char *name, bool is_prefix, cm_error 
     return rc;
 }
 
-/* Closes DIR.  Its names are read first: what is removed while they are read hides others on some file systems. */
+/*
+ * Closes DIR.  Its names are read first: what is removed while they are read hides others on
+ * some file systems.
+ */
 static int sweep_folder(sweep *s, DIR *dir, size_t nbelow, unsigned depth, cm_error *err)
 {
     cm_name_list names = {0};

@@ -92,7 +92,10 @@ typedef struct cm_residency {
 
 /* Adds to OUT, which begins zeroed but for `whole`, which begins true.  MAX_NS 0: no limit. */
 int cm_residency_measure(const char *path, uint64_t max_ns, cm_residency *out, cm_error *err);
-/* Asks the kernel to forget what it holds of PATH (written back first); measure says what came of it. */
+/*
+ * Asks the kernel to forget what it holds of PATH (written back first); measure says what came
+ * of it.
+ */
 int cm_residency_evict(const char *path, cm_error *err);
 /* Reads everything once. */
 int cm_residency_warm(const char *path, cm_error *err);

@@ -31,7 +31,10 @@ int cm_store_open_dir(const char *path, bool create, cm_store **out, cm_error *e
  * neither: a link is not followed by reads (CM_EFORMAT) and shown as an object.
  */
 int cm_store_open_output(const char *path, bool create, cm_store **out, cm_error *err);
-/* The folder PREFIX of an output as an output of its own; CREATE makes it and what is missing above. */
+/*
+ * The folder PREFIX of an output as an output of its own; CREATE makes it and what is missing
+ * above.
+ */
 int cm_store_open_below(cm_store *store, const char *prefix, bool create, cm_store **out,
                         cm_error *err);
 /* In memory; for tests and for measuring everything but the disk. */
@@ -41,7 +44,10 @@ void cm_store_free(cm_store *store);
 /* What the user calls it; for messages. */
 const char *cm_store_name(const cm_store *store);
 
-/* The whole object into BUF (replacing its contents); larger than MAX_NBYTES is CM_EFORMAT.  CM_ENOTFOUND when absent. */
+/*
+ * The whole object into BUF (replacing its contents); larger than MAX_NBYTES is CM_EFORMAT.
+ * CM_ENOTFOUND when absent.
+ */
 int cm_store_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err);
 /* CM_ENOTFOUND when absent; NBYTES may be NULL. */
 int cm_store_size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err);
@@ -92,7 +98,10 @@ typedef enum cm_entry_kind {
 
 /* True when the last name of KEY is a symbolic link, as reading reaches it. */
 int cm_store_is_link(cm_store *store, const char *key, bool *out, cm_error *err);
-/* What has the name KEY, which is followed through no symbolic link: what is behind one is CM_ENTRY_OTHER. */
+/*
+ * What has the name KEY, which is followed through no symbolic link: what is behind one is
+ * CM_ENTRY_OTHER.
+ */
 int cm_store_kind(cm_store *store, const char *key, cm_entry_kind *out, cm_error *err);
 
 /*

@@ -1,4 +1,7 @@
-/* The compiler vectorises these for the machine at hand: run.sh compiles them with -march=native. */
+/*
+ * The compiler vectorises these for the machine at hand: run.sh compiles them with
+ * -march=native.
+ */
 #include "loops.h"
 
 #include <string.h>

@@ -163,7 +163,7 @@ def test_codecs_that_round_lose_nothing(tmp_path, out, name, layout):
     )
     a[:12, :8] = (280 + np.sin(np.arange(24 * 16) / 50)).reshape(24, 16)[:12, :8]
     done = tool.run("rechunk", "--verify", "none", *layout, tmp_path / "in.zarr", out)
-    done.fails(1, "name another --codec")
+    done.fails(1, "choose another codec")
     assert "array /: chunk" in done.err or "variable /: chunk" in done.err
     assert not out.exists()
     rechunked.run(tmp_path / "in.zarr", out, "--verify", "full", "--codec", "zstd", *layout)

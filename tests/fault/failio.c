@@ -188,7 +188,10 @@ static int path_concerns(int dirfd, const char *path)
     return concerns;
 }
 
-/* One call more of class C, by FUNCTION on what PATH or FD names: is it the one that fails?  errno is set then. */
+/*
+ * One call more of class C, by FUNCTION on what PATH or FD names: is it the one that fails?
+ * errno is set then.
+ */
 static int fails(class c, const char *function, const char *path, int fd)
 {
     if (shared == NULL)

@@ -1,4 +1,7 @@
-/* The header of a NetCDF classic file: any bytes are parsed or refused, within the bounds of the file. */
+/*
+ * The header of a NetCDF classic file: any bytes are parsed or refused, within the bounds of
+ * the file.
+ */
 #include <stdlib.h>
 
 #include "format/nc/classic_header.h"

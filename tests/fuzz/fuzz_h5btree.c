@@ -1,4 +1,7 @@
-/* Superblock, object header and chunk B-tree of an HDF5 file in memory: parsed or refused, in bounded time. */
+/*
+ * Superblock, object header and chunk B-tree of an HDF5 file in memory: parsed or refused, in
+ * bounded time.
+ */
 #include <stdlib.h>
 
 #include "format/nc/chunk_index.h"
@@ -44,7 +47,10 @@ static void walk(const cm_source *source, const cm_h5_super *super, uint64_t roo
     cm_chunk_index_release(&t.index);
 }
 
-/* The first byte chooses where to begin, since a mutated file seldom leads from one part to the next. */
+/*
+ * The first byte chooses where to begin, since a mutated file seldom leads from one part to
+ * the next.
+ */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 {
     if (nbytes < 4)

@@ -1,4 +1,7 @@
-/* JSON: any text is read or refused, and what is written reads back and is written the same again. */
+/*
+ * JSON: any text is read or refused, and what is written reads back and is written the same
+ * again.
+ */
 #include "base/json.h"
 #include "fuzz.h"
 

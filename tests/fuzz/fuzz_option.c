@@ -1,4 +1,7 @@
-/* Values of --chunks, --shards, --codec and "[VAR:]VALUE": what is understood can be said again and means the same. */
+/*
+ * Values of --chunks, --shards, --codec and "[VAR:]VALUE": what is understood can be said
+ * again and means the same.
+ */
 #include "base/mem.h"
 #include "fuzz.h"
 #include "job/codec_option.h"

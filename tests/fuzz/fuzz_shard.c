@@ -1,4 +1,7 @@
-/* Shards of hostile bytes through the reader: index at either end, with and without checksum, nested or not. */
+/*
+ * Shards of hostile bytes through the reader: index at either end, with and without checksum,
+ * nested or not.
+ */
 #include "fuzz.h"
 #include "store.h"
 

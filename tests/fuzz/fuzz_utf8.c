@@ -1,4 +1,7 @@
-/* UTF-8 and base64: repairing leaves valid text only and keeps what was valid; base64 comes back as it was. */
+/*
+ * UTF-8 and base64: repairing leaves valid text only and keeps what was valid; base64 comes
+ * back as it was.
+ */
 #include "base/base64.h"
 #include "base/utf8.h"
 #include "fuzz.h"

@@ -289,7 +289,10 @@ static void test_overlap(void **state)
     memset(slot, 3, LARGE);
     for (cm_step step = CM_STEP_TIME; step <= CM_STEP_DEVICE; step++) {
         bool hidden = false;
-        /* On a busy machine the consumer may be kept from beginning a step until the copy is done. */
+        /*
+         * On a busy machine the consumer may be kept from beginning a step until the copy is
+         * done.
+         */
         for (int i = 0; i < 8 && !hidden; i++) {
             const cm_stage_report r = run_large(d, step, false, slot);
             assert_true(r.step_ns >= NLARGE * UINT64_C(5900000));

@@ -104,7 +104,10 @@ static int run(const chunkcalc_values *v, const cm_common_options *common, const
 
 int main(int argc, char **argv)
 {
-    /* Archives lie on file systems that are read-only or have no locks; a user's own choice stands. */
+    /*
+     * Archives lie on file systems that are read-only or have no locks; a user's own choice
+     * stands.
+     */
     setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
 
     chunkcalc_values v = {

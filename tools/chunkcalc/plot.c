@@ -91,7 +91,10 @@ static void draw_tick(const panel *p, double value, const char *text)
     canvas_write(p->c, &style, text);
 }
 
-/* Round numbers: powers of ten, or of 1024 for bytes, with steps between when the range is small. */
+/*
+ * Round numbers: powers of ten, or of 1024 for bytes, with steps between when the range is
+ * small.
+ */
 static void draw_ticks(const panel *p)
 {
     static const double DECADE[] = {1, 2, 5};

@@ -279,7 +279,10 @@ static int print_batches(const printer *p, cm_error *err)
 
 /* ---- the layout of a store ----------------------------------------------------------------- */
 
-/* What was measured on a sample of the chunks; nothing in CSV and "-" elsewhere where it was not. */
+/*
+ * What was measured on a sample of the chunks; nothing in CSV and "-" elsewhere where it was
+ * not.
+ */
 static void measured_cells(const printer *p, const cm_chunkcalc_array *a, grid *g)
 {
     const char *none = p->format == FORMAT_CSV ? "" : "-";

@@ -1,8 +1,8 @@
 /*
  * A drawing surface with three ways out: SVG files, written here, SVG inside a page,
- * and PNG through the cairo library.  Coordinates are pixels from the upper left corner; colours are
- * 0xRRGGBB.  Inside a page a colour is a class, fRRGGBB or sRRGGBB for filling and
- * stroking, so that the page's style can hold a dark counterpart for each.
+ * and PNG through the cairo library.  Coordinates are pixels from the upper left
+ * corner; colours are 0xRRGGBB.  Inside a page a colour is a class, fRRGGBB or
+ * sRRGGBB for filling and stroking, so that the page's style can hold a dark counterpart for each.
  */
 #ifndef CM_TOOLS_CANVAS_H
 #define CM_TOOLS_CANVAS_H

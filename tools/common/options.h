@@ -139,7 +139,10 @@ int cm_tool_parse(const cm_tool *tool, int argc, char **argv, void *values,
 /* Releases what parsing allocated: the lists in VALUES, and PATHS. */
 void cm_tool_release(const cm_tool *tool, void *values, cm_list *paths);
 
-/* Flushes standard output.  Returns STATUS, or CM_EXIT_FAILED, with a sentence, when that failed. */
+/*
+ * Flushes standard output.  Returns STATUS, or CM_EXIT_FAILED, with a sentence, when that
+ * failed.
+ */
 int cm_tool_finish(const cm_tool *tool, int status);
 
 /* The sentence of a wrong command line, pointing to --help.  Returns CM_EXIT_USAGE. */

@@ -30,7 +30,10 @@ void cm_table_cell(cm_table *table, const char *format, ...) __attribute__((form
 bool cm_table_print(const cm_table *table, int indent, FILE *to);
 void cm_table_release(cm_table *table);
 
-/* "24x64x64", or "scalar" when RANK is 0, into BUF, which is returned; cut with "..." where it is longer. */
+/*
+ * "24x64x64", or "scalar" when RANK is 0, into BUF, which is returned; cut with "..." where it
+ * is longer.
+ */
 char *cm_format_shape(unsigned rank, const uint64_t *shape, char *buf, size_t size);
 
 /* "83 %", "0.4 %" of WHOLE, "-" when WHOLE is 0, into BUF, which is returned. */

@@ -1,4 +1,7 @@
-/* Rows of option tables that mean the same in every program that has them; AT is the field's offset. */
+/*
+ * Rows of option tables that mean the same in every program that has them; AT is the field's
+ * offset.
+ */
 #ifndef CM_TOOLS_ROWS_H
 #define CM_TOOLS_ROWS_H
 

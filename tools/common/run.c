@@ -13,7 +13,10 @@
 
 void cm_run_prepare(void)
 {
-    /* Archives lie on file systems that are read-only or have no locks; a user's own choice stands. */
+    /*
+     * Archives lie on file systems that are read-only or have no locks; a user's own choice
+     * stands.
+     */
     setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
     /*
      * Each arena of glibc keeps what its busiest moment held, and there would be one a

@@ -17,7 +17,10 @@ static bool ends_in(const char *name, size_t nbytes, const char *ending)
     return nbytes > n && strncasecmp(name + nbytes - n, ending, n) == 0;
 }
 
-/* INPUT.zarr in the working folder from dir/INPUT.nc and from dir/INPUT.nc::group; NULL: no memory. */
+/*
+ * INPUT.zarr in the working folder from dir/INPUT.nc and from dir/INPUT.nc::group; NULL: no
+ * memory.
+ */
 static char *default_output(const char *input)
 {
     static const char *const ENDINGS[] = {".nc", ".nc3", ".nc4",  ".cdf", ".netcdf",
@@ -83,7 +86,10 @@ static void fill_options(cm_convert_options *o, const nc2zarr_values *v,
     o->memory = common->memory;
 }
 
-/* About a store that is there.  On standard error, so that results stay alone on standard output. */
+/*
+ * About a store that is there.  On standard error, so that results stay alone on standard
+ * output.
+ */
 static void say_findings(const cm_convert_report *r, const cm_common_options *common)
 {
     if (common->verbosity >= 0)

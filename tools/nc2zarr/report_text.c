@@ -162,7 +162,10 @@ static bool same_remark(const cm_convert_variable *a, const cm_convert_variable 
     return of(a) && of(b) && strcmp(of(a), of(b)) == 0;
 }
 
-/* One line for each distinct remark, with the variables that it is about: "  LABEL a, b: REMARK". */
+/*
+ * One line for each distinct remark, with the variables that it is about: "  LABEL a, b:
+ * REMARK".
+ */
 static void print_remarks(const cm_convert_report *r, const char *label, remark_of of)
 {
     const cm_convert_variable *v = r->variable;

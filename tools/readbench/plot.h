@@ -39,7 +39,10 @@ typedef struct plot_entry { /* of a legend */
 double plot_x(const plot *p, double value); /* both clip to the area */
 double plot_y(const plot *p, double value);
 
-/* Draws the axis from LOW to HIGH with round ticks; HIGH is raised to the next tick for the vertical one. */
+/*
+ * Draws the axis from LOW to HIGH with round ticks; HIGH is raised to the next tick for the
+ * vertical one.
+ */
 void plot_x_axis(plot *p, double low, double high, plot_kind kind, const char *title);
 void plot_y_axis(plot *p, double high, plot_kind kind, const char *title);
 /* The horizontal axis in decades of seconds, LOW and HIGH as log10. */
@@ -79,7 +82,10 @@ typedef struct readbench_plot {
 extern const readbench_plot READBENCH_PLOTS[]; /* a row without a name ends */
 unsigned plot_timeline_height(const cm_readbench_session *s, bool narrow);
 
-/* NAME.svg and NAME.png in FOLDER.  *NOTE gets the reason when PNGs cannot be made; it is then kept. */
+/*
+ * NAME.svg and NAME.png in FOLDER.  *NOTE gets the reason when PNGs cannot be made; it is then
+ * kept.
+ */
 int plot_write(const readbench_plot *plot, const cm_readbench_session *s, const char *folder,
                cm_error *err);
 /* Both renderings into a page. */

@@ -131,7 +131,10 @@ int readbench_out_create(const char *path, char **out, cm_error *err);
 /* Removes it where nothing was written into it. */
 void readbench_out_remove(const char *out);
 
-/* Writes all files of RUN into run->out.  *NOTE, to be freed, or NULL: what was left out and why. */
+/*
+ * Writes all files of RUN into run->out.  *NOTE, to be freed, or NULL: what was left out and
+ * why.
+ */
 int readbench_write_files(const readbench_run *run, cm_error *err);
 
 #endif

@@ -123,7 +123,10 @@ static bool is_block(const cm_json *j)
     return (kind == CM_JSON_ARRAY || kind == CM_JSON_OBJECT) && cm_json_length(j) > 0;
 }
 
-/* Recursion ends: a tree is no deeper than CM_JSON_MAX_DEPTH.  STARTED: a dash stands on the line. */
+/*
+ * Recursion ends: a tree is no deeper than CM_JSON_MAX_DEPTH.  STARTED: a dash stands on the
+ * line.
+ */
 static void print_block(const cm_json *j, int indent, bool started, FILE *to)
 {
     if (cm_json_is(j, CM_JSON_OBJECT)) {

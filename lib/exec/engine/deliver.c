@@ -13,7 +13,10 @@ static void pad(const cm_grid *grid, const cm_box *valid, uint8_t *data, size_t 
     int64_t stride[CM_MAX_RANK];
     uint64_t shape[CM_MAX_RANK];
     cm_strides_c(grid->rank, grid->chunk, itemsize, stride);
-    /* Dimension by dimension: past the end along j, inside the valid part before j, all of the chunk after. */
+    /*
+     * Dimension by dimension: past the end along j, inside the valid part before j, all of the
+     * chunk after.
+     */
     memcpy(shape, grid->chunk, sizeof(shape));
     for (unsigned j = 0; j < grid->rank; j++) {
         uint64_t rest = grid->chunk[j] - valid->shape[j];
@@ -26,7 +29,10 @@ static void pad(const cm_grid *grid, const cm_box *valid, uint8_t *data, size_t 
     }
 }
 
-/* Notes that a stored element is the value that readers take for "nothing here".  What lies outside VALID is overwritten. */
+/*
+ * Notes that a stored element is the value that readers take for "nothing here".  What lies
+ * outside VALID is overwritten.
+ */
 static void watch_for_fill(const cm_transfer *t, const cm_grid *grid, const cm_box *valid,
                            uint8_t *data)
 {
@@ -169,7 +175,7 @@ static int check_return(cm_worker *w, const cm_transfer *t, const cm_grid *grid,
         return CM_OK;
     return cm_fail(err, CM_EUNSUPPORTED,
                    "its codecs round or clip, and do not give back what they get here, such as the "
-                   "fill value of missing chunks; name another --codec");
+                   "fill value of missing chunks; choose another codec");
 }
 
 /* *data, elements, becomes what is stored: the same or W's encoded bytes. */

@@ -80,7 +80,10 @@ static int move_chunk(cm_worker *w, const cm_fetch_item *item, uint64_t nelem, d
     return CM_OK;
 }
 
-/* A chunk of the box, its number, and the elements of those in its row but for the last dimension. */
+/*
+ * A chunk of the box, its number, and the elements of those in its row but for the last
+ * dimension.
+ */
 typedef struct walk {
     uint64_t coord[CM_MAX_RANK];
     uint64_t number;

@@ -156,7 +156,10 @@ static size_t find_slots(const engine *e, cm_source_piece *p)
     return missing;
 }
 
-/* Makes the slots that are missing; a target chunk that nothing was ever written to needs none and is left out. */
+/*
+ * Makes the slots that are missing; a target chunk that nothing was ever written to needs none
+ * and is left out.
+ */
 static int make_slots(engine *e, cm_source_piece *p)
 {
     const cm_transfer *t = p->transfer;
@@ -254,7 +257,10 @@ static void advance(engine *e)
         next_transfer(e);
 }
 
-/* Pieces of one transfer whose slots can be had; *passed: of these, and of those that nothing needs. */
+/*
+ * Pieces of one transfer whose slots can be had; *passed: of these, and of those that nothing
+ * needs.
+ */
 static void take_pieces(engine *e, cm_worker *w, size_t *passed)
 {
     const cm_transfer *t = &e->transfer[e->at];

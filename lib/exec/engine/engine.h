@@ -17,8 +17,8 @@
 
 typedef struct cm_engine_options {
     unsigned nthreads; /* >= 1 */
-    size_t
-        slots_nbytes; /* all slots together stay below; at least what the sweep of every transfer holds */
+    /* all slots together stay below; at least what the sweep of every transfer holds */
+    size_t slots_nbytes;
     cm_monitor *monitor; /* or NULL */
     cm_trace *trace;     /* or NULL */
 } cm_engine_options;

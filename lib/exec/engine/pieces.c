@@ -15,7 +15,10 @@ static void slot_shape(const cm_transfer *t, const uint64_t *coord, uint64_t *sh
     }
 }
 
-/* True when PIECE, laid out as SHAPE, is exactly the slot of the one target chunk that it goes to. */
+/*
+ * True when PIECE, laid out as SHAPE, is exactly the slot of the one target chunk that it goes
+ * to.
+ */
 static bool fits_slot(const cm_source_piece *p, const uint64_t *shape)
 {
     const cm_sweep *s = &p->transfer->sweep;
@@ -85,7 +88,10 @@ static int load_chunk(cm_worker *w, const cm_source_piece *p, const cm_fetch_ite
         out->shape[j] = source->grid.chunk[j];
         out->origin[j] = p->coord[j] * source->grid.chunk[j];
     }
-    /* Equal spans and shapes, and the same origin: an edge chunk of the source may begin before the target's. */
+    /*
+     * Equal spans and shapes, and the same origin: an edge chunk of the source may begin
+     * before the target's.
+     */
     out->in_place = fits_slot(p, out->shape);
     for (unsigned j = 0; j < source->rank; j++)
         out->in_place =

@@ -13,7 +13,10 @@ typedef struct cm_worker_need {
     size_t decoding, encoding; /* what codecs take beside them */
 } cm_worker_need;
 
-/* Raises NEED to what T needs, before any plan: one worker's buffers serve all transfers of a run. */
+/*
+ * Raises NEED to what T needs, before any plan: one worker's buffers serve all transfers of a
+ * run.
+ */
 void cm_transfer_worker_need(const cm_transfer *t, size_t piece_nbytes, cm_worker_need *need);
 size_t cm_worker_need_nbytes(const cm_worker_need *need);
 /* Bytes of scratch that a worker needs for T alone. */
@@ -27,7 +30,10 @@ size_t cm_transfer_slot_nbytes(const cm_transfer *t);
  */
 void cm_transfer_plan(cm_transfer *t, uint64_t max_slots, size_t piece_nbytes);
 
-/* How many shards of the target are written at once by NTHREADS workers with slots as SWEEP has them. */
+/*
+ * How many shards of the target are written at once by NTHREADS workers with slots as SWEEP
+ * has them.
+ */
 uint64_t cm_transfer_open_shards(const cm_transfer *t, const cm_sweep *sweep, unsigned nthreads);
 
 /* How many chunks of the source, and of the target, a worker takes at once. */

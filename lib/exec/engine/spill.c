@@ -331,7 +331,10 @@ int cm_spill_create(const char *folder, const cm_array *source, const cm_sweep *
     cm_spill *s = cm_calloc(1, sizeof(*s), err);
     if (s == NULL)
         return CM_ENOMEM;
-    /* What the engine reads of an array: its shape and pieces, its type, its fill value and its name. */
+    /*
+     * What the engine reads of an array: its shape and pieces, its type, its fill value and
+     * its name.
+     */
     s->array = (cm_array){.ops = &scratch_ops,
                           .name = source->name,
                           .dtype = source->dtype,

@@ -18,7 +18,10 @@
 
 typedef struct cm_spill cm_spill;
 
-/* A file in FOLDER without a name; where the file system cannot make one, its name is taken away at once. */
+/*
+ * A file in FOLDER without a name; where the file system cannot make one, its name is taken
+ * away at once.
+ */
 int cm_scratch_open(const char *folder, int *fd, cm_error *err);
 
 /*
@@ -32,7 +35,10 @@ int cm_spill_create(const char *folder, const cm_array *source, const cm_sweep *
 /* NULL accepted. */
 void cm_spill_free(cm_spill *spill);
 
-/* Makes ready for block BLOCK of the sweep; tiles whose chunks TARGET has got already are passed over. */
+/*
+ * Makes ready for block BLOCK of the sweep; tiles whose chunks TARGET has got already are
+ * passed over.
+ */
 int cm_spill_enter(cm_spill *spill, uint64_t block, const cm_zarr_writer *target, cm_error *err);
 
 /* True when target chunk COORD of the block lies in the tile that stays in memory. */
@@ -43,7 +49,10 @@ bool cm_spill_wants(const cm_spill *spill, const cm_range *targets);
 int cm_spill_piece(cm_worker *w, const cm_source_piece *p, const cm_loaded *from, cm_error *err);
 
 uint64_t cm_spill_ntiles(const cm_spill *spill); /* of the block */
-/* True when tile I of the block was spilled; *number is its number among the blocks of a sweep with blocks of TILE. */
+/*
+ * True when tile I of the block was spilled; *number is its number among the blocks of a sweep
+ * with blocks of TILE.
+ */
 bool cm_spill_tile(const cm_spill *spill, uint64_t i, uint64_t *number);
 /* The scratch file as an array: boxes that are one piece within one tile of the block. */
 cm_array *cm_spill_array(cm_spill *spill);

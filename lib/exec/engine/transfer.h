@@ -44,8 +44,8 @@ typedef struct cm_transfer {
     const uint8_t *target_fill;      /* one element: pads edge chunks; NULL: zeros do */
     bool skip_empty;                 /* chunks that hold only target_fill may be left out */
     bool must_return; /* what is encoded must decode to the same elements; without a conversion */
-    bool
-        absent_is_empty; /* an unallocated source chunk becomes target_fill: skip_empty holds without looking */
+    /* an unallocated source chunk becomes target_fill: skip_empty holds without looking */
+    bool absent_is_empty;
     int (*on_skip)(void *context, uint64_t chunk,
                    cm_error *err); /* a chunk was left out; or NULL */
     void *on_skip_context;

@@ -22,7 +22,10 @@ typedef struct cm_source_piece {
     cm_slot **slot;                /* in C order of targets; NULL where nothing is to be done */
 } cm_source_piece;
 
-/* Chunks that are the same in source and target: numbers LO to HI, in C order, of a box of chunks. */
+/*
+ * Chunks that are the same in source and target: numbers LO to HI, in C order, of a box of
+ * chunks.
+ */
 typedef struct cm_same_chunks {
     const cm_transfer *transfer;
     uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK]; /* the box: a shard, or all */

@@ -23,7 +23,10 @@ typedef struct cm_child {
 
 /* Begins COMMAND with "sh -c", its standard error being ours, in a process group of its own. */
 int cm_child_begin(cm_child *child, const char *command, cm_error *err);
-/* Closes its input, gives it half a second to end when it may take its time (PATIENT), then kills its group.  Not begun: nothing. */
+/*
+ * Closes its input, gives it half a second to end when it may take its time (PATIENT), then
+ * kills its group.  Not begun: nothing.
+ */
 void cm_child_end(cm_child *child, bool patient);
 
 /* How long it is waited for. */

@@ -23,7 +23,10 @@ typedef enum cm_cache_policy {
     CM_CACHE_FIFO /* what has been there for the longest time goes first */
 } cm_cache_policy;
 
-/* Holds at most NBYTES: decoded chunks, what belongs to each, and its own table.  CM_EINVAL when that leaves no room for any chunk. */
+/*
+ * Holds at most NBYTES: decoded chunks, what belongs to each, and its own table.  CM_EINVAL
+ * when that leaves no room for any chunk.
+ */
 int cm_chunk_cache_create(size_t nbytes, cm_cache_policy policy, cm_chunk_cache **out,
                           cm_error *err);
 /* Nothing is pinned any more.  NULL accepted. */

@@ -51,7 +51,10 @@ static uint64_t duration_ns(const cm_delay_model *m, uint64_t nrequests, uint64_
     return ns < (double)MAX_WAIT_NS ? (uint64_t)ns : MAX_WAIT_NS;
 }
 
-/* Takes the place that is free first for DURATION, not before BEGIN and not ending before NOW; returns when that is over. */
+/*
+ * Takes the place that is free first for DURATION, not before BEGIN and not ending before NOW;
+ * returns when that is over.
+ */
 static uint64_t take_place(cm_delay *delay, uint64_t begin, uint64_t now, uint64_t duration)
 {
     for (;;) {

@@ -8,7 +8,8 @@
  *        "worker":0,"sample":[[1,64,64],[1,64,64]],"batch":32}
  *     < {"ready":true}
  *     > {"epoch":0,"batch":7,"samples":[[12,0,64],[3,128,0]],
- *        "parts":[{"variable":"t2m","start":[[12,0,64],[3,128,0]],"shape":[[1,64,64],[1,64,64]]}, ...]}
+ *        "parts":[{"variable":"t2m","start":[[12,0,64],[3,128,0]],
+ *                  "shape":[[1,64,64],[1,64,64]]}, ...]}
  *     < {"batch":7,"nbytes":32768,"crc32c":305419896,"seconds":0.0123}
  *
  * `samples` are the first elements in the dimensions of all variables together;

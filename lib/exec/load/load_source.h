@@ -36,8 +36,8 @@ typedef struct cm_load_arrays {
     const cm_feed *feed; /* of each part, the same for all parts of an array; NULL: all unchanged */
     const size_t *part_nbytes; /* of each part: one whole sample, as fed */
     size_t nparts;
-    const cm_sample_part *
-        fixed; /* has no dimension of the space: read once, when a worker opens, and not delivered */
+    /* has no dimension of the space: read once, when a worker opens, and not delivered */
+    const cm_sample_part *fixed;
     size_t nfixed;
     cm_chunk_cache *cache;      /* of this process, or NULL */
     cm_delay *delay;            /* or NULL */
@@ -56,8 +56,8 @@ typedef struct cm_load_opener {
 
 typedef struct cm_load_source_options {
     cm_load_opener opener;
-    bool
-        each_worker; /* opens for itself; false: the workers of a process share what the first one opened */
+    /* opens for itself; false: the workers of a process share what the first one opened */
+    bool each_worker;
     unsigned worker_threads; /* 1 .. CM_LOAD_MAX_THREADS, kept from task to task */
     /*
      * Batches are packed for a device that decodes them (pack.h), by one thread, into slots
@@ -68,13 +68,19 @@ typedef struct cm_load_source_options {
     size_t slot_nbytes;
 } cm_load_source_options;
 
-/* A source for a pool.  A process that was forked after a worker opened in its parent opens anew. */
+/*
+ * A source for a pool.  A process that was forked after a worker opened in its parent opens
+ * anew.
+ */
 int cm_load_source_create(const cm_load_source_options *options, cm_load_source *out,
                           cm_error *err);
 /* After the pool is gone; zeroed memory is fine. */
 void cm_load_source_release(cm_load_source *source);
 
-/* Where part P of the sample at PLACE of a batch of NBATCH begins in its slot; P = the number of parts: the length of the batch. */
+/*
+ * Where part P of the sample at PLACE of a batch of NBATCH begins in its slot; P = the number
+ * of parts: the length of the batch.
+ */
 size_t cm_load_offset(const size_t *part_nbytes, size_t nbatch, size_t p, size_t place);
 
 #endif

@@ -25,17 +25,17 @@ typedef struct cm_loader cm_loader;
 
 typedef struct cm_loader_options {
     unsigned client; /* of the pool */
-    unsigned
-        first_worker; /* workers first_worker .. + nworkers - 1 of the pool are this loader's */
+    /* workers first_worker .. + nworkers - 1 of the pool are this loader's */
+    unsigned first_worker;
     unsigned nworkers;
     unsigned prefetch; /* batches a worker, >= 1 */
     bool unordered;
     size_t arena_offset; /* of this loader's share of the arena */
     unsigned nslots;     /* batches that can be held, >= 1; those handed out are among them */
     size_t slot_nbytes;  /* one batch, >= what a source delivers */
-    size_t
-        sample_nbytes; /* one sample, as delivered: the planned loader's stash is counted in these */
-    size_t nstash;     /* samples that fit behind the slots (planned loader) */
+    /* one sample, as delivered: the planned loader's stash is counted in these */
+    size_t sample_nbytes;
+    size_t nstash; /* samples that fit behind the slots (planned loader) */
     /*
      * Where part p of the sample at PLACE of a batch of N lies in its slot, and how
      * many bytes: batches are laid out part after part, each [batch, ...].

@@ -41,8 +41,8 @@ struct cm_loader {
     cm_loader_slot *slot;
     uint32_t *free_slot; /* a stack */
     unsigned nfree;
-    unsigned *
-        given; /* for each worker: map loader, batches that it has and that are not taken; planned, chunks */
+    /* for each worker: map loader, batches that it has and that are not taken; planned, chunks */
+    unsigned *given;
     cm_load_task *task; /* where tasks are put together */
     const cm_epoch_share *share;
     uint64_t epoch;
@@ -56,7 +56,10 @@ struct cm_loader {
 
 /* ---- loader_slots.c ---- */
 
-/* A free slot for batch NUMBER of NSAMPLES, its offset in the arena and its samples to be filled in; CM_LOADER_NONE: none is free. */
+/*
+ * A free slot for batch NUMBER of NSAMPLES, its offset in the arena and its samples to be
+ * filled in; CM_LOADER_NONE: none is free.
+ */
 int cm_loader_slot_get(cm_loader *l, uint64_t number, uint64_t nsamples, uint32_t *out,
                        cm_error *err);
 void cm_loader_slot_put(cm_loader *l, uint32_t slot);

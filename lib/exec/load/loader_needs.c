@@ -1,4 +1,7 @@
-/* What a plan needs, found by going through it as if each chunk came before the next is handed out. */
+/*
+ * What a plan needs, found by going through it as if each chunk came before the next is handed
+ * out.
+ */
 #include <stdlib.h>
 
 #include "base/number.h"

@@ -164,7 +164,10 @@ static int open_batch(cm_loader *l, uint64_t b, cm_error *err)
     return CM_OK;
 }
 
-/* Reserves what chunk p->cursor needs and does not have; *ALL is false when something cannot be had now. */
+/*
+ * Reserves what chunk p->cursor needs and does not have; *ALL is false when something cannot
+ * be had now.
+ */
 static int reserve(cm_loader *l, bool *all, cm_error *err)
 {
     cm_planned *p = l->planned;

@@ -429,7 +429,7 @@ static int fetch(cm_packer *p, cm_array *a, cm_fetch_item *item, size_t n, cm_lo
     return rc;
 }
 
-/* Chunks number ORDER[0 .. N - 1], all of one array; where they cannot be read together, one by one. */
+/* Chunks number ORDER[0 .. N - 1] of one array; one by one where they cannot be read together. */
 static void take_group(cm_packer *p, const uint32_t *order, size_t n, batch_status *s,
                        cm_load_counts *counts)
 {

@@ -33,7 +33,8 @@ void cm_packer_free(cm_packer *packer); /* NULL accepted */
 
 /*
  * A task of kind CM_LOAD_BATCH into the SLOT_NBYTES at SLOT, a multiple of 16, which are the
- * bounds' or more; fills in counts and nbytes.  A chunk that is damaged, or not what was proven, fails the
+ * bounds' or more; fills in counts and nbytes.  A chunk that is damaged, or not what was
+ * proven, fails the
  * batch with a sentence: store, array, chunk, reason.
  */
 int cm_packer_run(cm_packer *packer, const cm_load_task *task, uint8_t *slot, size_t slot_nbytes,

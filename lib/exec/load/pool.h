@@ -100,7 +100,10 @@ typedef struct cm_load_result {
     char error[CM_LOAD_ERROR_SIZE];
 } cm_load_result;
 
-/* What does the work.  open, load and close are called in the worker, one after the other for each state. */
+/*
+ * What does the work.  open, load and close are called in the worker, one after the other for
+ * each state.
+ */
 typedef struct cm_load_source {
     void *context;
     int (*open)(void *context, unsigned worker, void **state, cm_error *err);
@@ -131,7 +134,10 @@ typedef struct cm_pool_options {
     unsigned nworkers; /* >= 1; 1 with CM_POOL_SYNC */
     unsigned nclients; /* >= 1 */
     size_t max_pieces; /* of a task */
-    /* Bytes that a process may allocate above what it begins with; 0: no limit.  Not for threads. */
+    /*
+     * Bytes that a process may allocate above what it begins with; 0: no limit.  Not for
+     * threads.
+     */
     uint64_t worker_memory;
     const char *const
         *argv; /* SPAWN and FORKSERVER: the program that calls cm_pool_serve; NULL-terminated */

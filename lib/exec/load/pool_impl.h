@@ -128,7 +128,10 @@ bool cm_pool_process_reap(cm_pool_member *m, bool kill_it, char *text, size_t si
 /* Opens the source, says so over FD, and does the tasks that come until the other end closes it. */
 void cm_pool_work(int fd, const cm_load_source *source, uint8_t *arena, unsigned worker,
                   size_t max_pieces, uint64_t memory);
-/* What a process that was just made for a worker does first.  PARENT: its pid when it was asked for; 0: not known. */
+/*
+ * What a process that was just made for a worker does first.  PARENT: its pid when it was
+ * asked for; 0: not known.
+ */
 void cm_pool_become_worker(pid_t parent);
 
 #endif

@@ -36,7 +36,10 @@ static void fail_job(cm_pool_member *m, cm_pool_job *job, int status, const char
     cm_pool_deliver(m->pool, job);
 }
 
-/* Counts a death against JOB, and HOW is its sentence; true when it was one too many: JOB has failed. */
+/*
+ * Counts a death against JOB, and HOW is its sentence; true when it was one too many: JOB has
+ * failed.
+ */
 static bool blame(cm_pool_member *m, cm_pool_job *job, const char *how)
 {
     if (++job->deaths < CM_POOL_MAX_DEATHS)
@@ -96,7 +99,10 @@ static void lose_process(cm_pool_member *m)
         process_died(m, how);
 }
 
-/* True: there is a process.  Otherwise JOB, for which it is needed, was given up or queued again. */
+/*
+ * True: there is a process.  Otherwise JOB, for which it is needed, was given up or queued
+ * again.
+ */
 static bool have_process(cm_pool_member *m, cm_pool_job *job)
 {
     cm_error err = {0};

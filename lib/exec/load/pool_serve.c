@@ -29,7 +29,10 @@ void cm_pool_become_worker(pid_t parent)
         _exit(0);
     for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
         signal(usual[i], SIG_DFL);
-    /* An interrupt at the terminal reaches the whole group: it is the parent who stops the workers. */
+    /*
+     * An interrupt at the terminal reaches the whole group: it is the parent who stops the
+     * workers.
+     */
     signal(SIGINT, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     sigemptyset(&none);
@@ -91,7 +94,10 @@ typedef struct inbox {
     size_t capacity; /* pieces */
 } inbox;
 
-/* The next task; false: no more will come.  Where there is no memory for it only its fixed part is there, and FITS is false. */
+/*
+ * The next task; false: no more will come.  Where there is no memory for it only its fixed
+ * part is there, and FITS is false.
+ */
 static bool next_task(int fd, size_t max_pieces, inbox *in, bool *fits)
 {
     cm_load_task head;

@@ -17,7 +17,10 @@ enum {
 
 /* ---- the three ways ---- */
 
-/* The child keeps nobody else's socket: its end would not be noticed while the child holds a copy. */
+/*
+ * The child keeps nobody else's socket: its end would not be noticed while the child holds a
+ * copy.
+ */
 static void close_sockets(const cm_pool *pool)
 {
     for (unsigned i = 0; i < pool->options.nworkers; i++) {

@@ -94,7 +94,10 @@ static int check(const cm_reader *r, const cm_array *a, const cm_box *box, cm_er
     return CM_OK;
 }
 
-/* True when a chunk is a run of bytes of a box of SHAPE: length 1 before the first dimension that it does not fill. */
+/*
+ * True when a chunk is a run of bytes of a box of SHAPE: length 1 before the first dimension
+ * that it does not fill.
+ */
 static bool chunks_are_runs(const cm_grid *grid, const uint64_t *shape)
 {
     unsigned j = grid->rank;

@@ -44,7 +44,10 @@ typedef struct cm_reader_options {
     size_t group_nbytes;
 } cm_reader_options;
 
-/* One thread's.  Allocates when it meets an array or a feed for the first time, and not afterwards. */
+/*
+ * One thread's.  Allocates when it meets an array or a feed for the first time, and not
+ * afterwards.
+ */
 typedef struct cm_reader cm_reader;
 
 int cm_reader_create(const cm_reader_options *options, cm_reader **out, cm_error *err);
@@ -67,7 +70,10 @@ size_t cm_reader_memory(const cm_array *a, const cm_feed *feed);
 int cm_reader_box(cm_reader *reader, cm_array *a, const cm_box *box, const cm_feed *feed, void *dst,
                   cm_load_counts *counts, cm_error *err);
 
-/* Where a part of a decoded chunk goes: the elements that the chunk shares with BOX, into DST, which holds BOX in C order. */
+/*
+ * Where a part of a decoded chunk goes: the elements that the chunk shares with BOX, into DST,
+ * which holds BOX in C order.
+ */
 typedef struct cm_chunk_target {
     cm_box box;
     void *dst;

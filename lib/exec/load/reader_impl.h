@@ -50,7 +50,10 @@ typedef struct cm_read_call {
 const char *cm_read_name(const cm_array *a); /* for messages */
 /* What passed since the last stage ended was stage WHICH. */
 void cm_read_stage(cm_read_call *c, int which);
-/* Makes RC the call's status, with the store in front of its sentence, unless an error is there already. */
+/*
+ * Makes RC the call's status, with the store in front of its sentence, unless an error is
+ * there already.
+ */
 void cm_read_keep_error(cm_read_call *c, int rc);
 /* The chunks number[0 .. n - 1] of the reader to all targets; errors are kept. */
 void cm_read_group(cm_read_call *c, size_t n);

@@ -80,7 +80,10 @@ void cm_monitor_add(cm_monitor *m, uint64_t nbytes)
 
 void cm_monitor_at(cm_monitor *m, const char *name, uint64_t chunk, const char *stage)
 {
-    /* A snapshot shows one worker's doing; one that finds the lock taken need not be that worker. */
+    /*
+     * A snapshot shows one worker's doing; one that finds the lock taken need not be that
+     * worker.
+     */
     if (m == NULL || pthread_mutex_trylock(&m->lock) != 0)
         return;
     strncpy(m->name, name, sizeof(m->name) - 1);

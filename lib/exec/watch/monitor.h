@@ -1,4 +1,7 @@
-/* The inner side of chunkmill/monitor.h: what jobs and workers report.  Any thread; NULL monitors are accepted. */
+/*
+ * The inner side of chunkmill/monitor.h: what jobs and workers report.  Any thread; NULL
+ * monitors are accepted.
+ */
 #ifndef CM_EXEC_WATCH_MONITOR_H
 #define CM_EXEC_WATCH_MONITOR_H
 

@@ -264,7 +264,10 @@ static int read_attribute(reader *r, int i)
     return is_fill ? read_fill(r, &a) : read_plain(r, &a);
 }
 
-/* HDF5 marks a dimension scale by CLASS = "DIMENSION_SCALE" (HDF5 Dimension Scale Specification). */
+/*
+ * HDF5 marks a dimension scale by CLASS = "DIMENSION_SCALE" (HDF5 Dimension Scale
+ * Specification).
+ */
 static bool find_scale(const reader *r)
 {
     static const char class[] = "DIMENSION_SCALE";

@@ -13,7 +13,10 @@
 
 #include "model/box.h"
 
-/* The part of BOX that lies in an array of shape EXTENT; false, and *OUT empty, where nothing does. */
+/*
+ * The part of BOX that lies in an array of shape EXTENT; false, and *OUT empty, where nothing
+ * does.
+ */
 bool cm_extent_clip(const cm_box *box, const uint64_t *extent, cm_box *out);
 
 /* Where element I of PART lies in BOX, both counted in C order.  PART begins where BOX does. */

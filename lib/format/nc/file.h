@@ -77,7 +77,10 @@ int cm_nc_attributes_read(cm_nc_file *file, int ncid, int varid, cm_nc_node *nod
 int cm_nc_groups_read(cm_nc_file *file, cm_error *err);
 int cm_nc_variables_read(cm_nc_file *file, cm_error *err);
 
-/* Fails where netCDF-C would not return: groups that contain themselves.  The caller holds the lock. */
+/*
+ * Fails where netCDF-C would not return: groups that contain themselves.  The caller holds the
+ * lock.
+ */
 int cm_h5_check_groups(hid_t file, cm_error *err);
 
 typedef struct cm_nc_hazard {
@@ -99,7 +102,10 @@ int cm_h5_find_hazards(const cm_nc_file *file, size_t group, int nvars, cm_nc_ha
  */
 int cm_h5_add_unseen(cm_nc_file *file, cm_error *err);
 
-/* Adds the attributes of OBJECT to ATTRS through HDF5; warns of what is left out.  The caller holds the lock. */
+/*
+ * Adds the attributes of OBJECT to ATTRS through HDF5; warns of what is left out.  The caller
+ * holds the lock.
+ */
 int cm_h5_attributes_read(cm_nc_file *file, hid_t object, const char *where, cm_json *attrs,
                           cm_error *err);
 
@@ -114,7 +120,10 @@ void cm_nc_use_library(cm_nc_node *node);
 void cm_nc_use_slab(cm_nc_node *node);
 void cm_nc_use_chunks(cm_nc_node *node);
 
-/* Asks netCDF-C and HDF5 what preparing and reading NODE will ask them, for a child that may crash over it. */
+/*
+ * Asks netCDF-C and HDF5 what preparing and reading NODE will ask them, for a child that may
+ * crash over it.
+ */
 void cm_nc_var_try(cm_nc_node *node);
 
 /* Fills the chunk index of a node with a chunked dataset, or explains in WHY why that

@@ -39,7 +39,10 @@ static bool is_bare_dimension(hid_t dataset)
     return bare;
 }
 
-/* ---- types ------------------------------------------------------------------------------------ */
+/*
+ * ---- types
+ * ------------------------------------------------------------------------------------
+ */
 
 static const char *name_of_class(H5T_class_t class)
 {
@@ -80,7 +83,10 @@ static bool integers_of(hid_t type, cm_dtype *out)
     return true;
 }
 
-/* Member I of an enumeration: its value in *BITS, little-endian, and its name, to be freed by HDF5. */
+/*
+ * Member I of an enumeration: its value in *BITS, little-endian, and its name, to be freed by
+ * HDF5.
+ */
 static char *member_of(hid_t native, unsigned i, uint64_t *bits)
 {
     *bits = 0; /* the host is little-endian */
@@ -142,9 +148,15 @@ static int add_flags(cm_nc_node *node, hid_t native, cm_error *err)
     return rc;
 }
 
-/* ---- dimensions ------------------------------------------------------------------------------- */
+/*
+ * ---- dimensions
+ * -------------------------------------------------------------------------------
+ */
 
-/* The name of the scale that is attached to dimension J (HDF5 Dimension Scale Specification); NULL: none. */
+/*
+ * The name of the scale that is attached to dimension J (HDF5 Dimension Scale Specification);
+ * NULL: none.
+ */
 static char *scale_name(hid_t dataset, unsigned rank, unsigned j, cm_error *err)
 {
     hvl_t list[CM_MAX_RANK];
@@ -220,7 +232,10 @@ static int set_dimensions(const walker *w, cm_nc_node *node, hid_t dataset, cm_e
     return CM_OK;
 }
 
-/* ---- variables -------------------------------------------------------------------------------- */
+/*
+ * ---- variables
+ * --------------------------------------------------------------------------------
+ */
 
 static int set_fill(cm_nc_node *node, cm_error *err)
 {

@@ -3,7 +3,10 @@
 
 #include "format/nc/file.h"
 
-/* Attributes through HDF5, of what netCDF-C does not show: numbers and text, by the rules of nc.h. */
+/*
+ * Attributes through HDF5, of what netCDF-C does not show: numbers and text, by the rules of
+ * nc.h.
+ */
 
 enum {
     MAX_NELEM = 65536 /* larger ones are left out: what a damaged header claims is not asked for */

@@ -84,7 +84,10 @@ static int set_bitshuffle(const filter *f, const cm_dtype *type, cm_codec_spec *
     return CM_OK;
 }
 
-/* Registered numbers: https://github.com/HDFGroup/hdf5_plugins/blob/master/docs/RegisteredFilterPlugins.md */
+/*
+ * Registered numbers:
+ * https://github.com/HDFGroup/hdf5_plugins/blob/master/docs/RegisteredFilterPlugins.md
+ */
 static const struct {
     H5Z_filter_t id;
     cm_codec_id codec;

@@ -20,7 +20,10 @@ typedef struct cm_h5_super {
 /* CM_ENOTFOUND when the signature is at none of the places where it may be. */
 int cm_h5_super_read(const cm_source *source, cm_h5_super *out, cm_error *err);
 
-/* An address or a length of NBYTES (2, 4, 8) bytes; all bits set is UINT64_MAX whatever the width. */
+/*
+ * An address or a length of NBYTES (2, 4, 8) bytes; all bits set is UINT64_MAX whatever the
+ * width.
+ */
 uint64_t cm_h5_load(const uint8_t *p, unsigned nbytes);
 
 #define CM_H5_UNDEFINED UINT64_MAX

@@ -8,11 +8,17 @@
 #ifndef CM_FORMAT_NC_LOCK_H
 #define CM_FORMAT_NC_LOCK_H
 
-/* Not recursive.  Inside, HDF5 prints no error stacks; the caller's handler is put back on unlock. */
+/*
+ * Not recursive.  Inside, HDF5 prints no error stacks; the caller's handler is put back on
+ * unlock.
+ */
 void cm_nc_lock(void);
 void cm_nc_unlock(void);
 
-/* From now on forks wait for the lock, so that a child finds the libraries in one piece, and the lock free. */
+/*
+ * From now on forks wait for the lock, so that a child finds the libraries in one piece, and
+ * the lock free.
+ */
 void cm_nc_handle_forks(void);
 
 #endif

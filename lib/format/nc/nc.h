@@ -16,7 +16,8 @@ typedef struct cm_nc_file cm_nc_file;
 
 typedef enum cm_nc_access { /* how an array's bytes are reached; for -v and for tests */
     CM_NC_CHUNK_INDEX,      /* stored chunks at addresses known beforehand, decoded by the caller */
-    CM_NC_CHUNK_LOCKED, /* stored chunks through H5Dread_chunk under the lock, decoded by the caller */
+    /* stored chunks through H5Dread_chunk under the lock, decoded by the caller */
+    CM_NC_CHUNK_LOCKED,
     CM_NC_ARITHMETIC, /* boxes by pread at computed offsets */
     CM_NC_LIBRARY     /* boxes through netCDF-C under the lock */
 } cm_nc_access;
@@ -26,8 +27,8 @@ typedef struct cm_nc_var {
     cm_array array; /* first; attrs without _FillValue, and by the rules of attributes below */
     cm_nc_access access;
     char *access_reason; /* why CM_NC_LIBRARY or CM_NC_CHUNK_LOCKED; NULL otherwise */
-    char *
-        unsupported; /* "compound type obs_t", ...: cannot be converted; ops must not be called.  NULL: fine */
+    /* "compound type obs_t", ...: cannot be converted; ops must not be called.  NULL: fine */
+    char *unsupported;
     bool is_char;        /* NC_CHAR: dtype is BYTES of 1 */
     bool has_fill_value; /* a _FillValue attribute of the variable's own type, or converted to it */
     uint8_t fill_value[16]; /* little-endian; also the HDF5 fill when set through nc_def_var_fill */
@@ -74,7 +75,10 @@ size_t cm_nc_ngroups(const cm_nc_file *file); /* parents before children; 0 is t
 const cm_nc_group *cm_nc_group_at(const cm_nc_file *file, size_t i);
 size_t cm_nc_nvars(const cm_nc_file *file); /* all groups, in file order */
 cm_nc_var *cm_nc_var_at(cm_nc_file *file, size_t i);
-/* Things a user should know: attributes dropped because of their type, a _FillValue converted, names.  One sentence each, "variable x: ...". */
+/*
+ * Things a user should know: attributes dropped because of their type, a _FillValue converted,
+ * names.  One sentence each, "variable x: ...".
+ */
 size_t cm_nc_nwarnings(const cm_nc_file *file);
 const char *cm_nc_warning_at(const cm_nc_file *file, size_t i);
 

@@ -83,7 +83,10 @@ static int open_and_ask(void *context, cm_buf *record, cm_error *err)
     cm_nc_file *file = NULL;
     (void)record;
     int rc = cm_nc_open(context, &(cm_nc_options){0}, &file, err);
-    /* Which variables are wanted is not known here: what is wrong with one is told when it is prepared. */
+    /*
+     * Which variables are wanted is not known here: what is wrong with one is told when it is
+     * prepared.
+     */
     for (size_t i = 0; rc == CM_OK && i < file->nnodes; i++)
         cm_nc_var_try(&file->node[i]);
     return rc; /* the process ends: closing, which crashes on some files, is left out */

@@ -10,7 +10,10 @@
 /* Child processes that open NetCDF files are held to this; CANCELED may be NULL. */
 void cm_nc_trial_limits(const char *path, bool (*canceled)(void *context), void *context,
                         cm_trial_limits *out);
-/* The sentence for a trial that opened PATH and did not return; CM_OK where it did, or there was none. */
+/*
+ * The sentence for a trial that opened PATH and did not return; CM_OK where it did, or there
+ * was none.
+ */
 int cm_nc_trial_failed(const char *path, const cm_trial_limits *limits, const cm_trial_fate *fate,
                        cm_error *err);
 

@@ -196,7 +196,7 @@ static int codec_from_v3(const cm_json *j, const cm_codec_scene *scene, unsigned
     if (i < COUNT(CODEC)) {
         spec.id = CODEC[i].id;
         rc = CODEC[i].parse(&(reading){config, scene, depth, &spec, err});
-        if (rc && err && strncmp(err->text, "codec ", 6) != 0)
+        if (rc)
             cm_error_prefix(err, "codec %s", name);
     } else if (strncmp(name, "numcodecs.", 10) == 0) {
         rc = cm_numcodec_parse(name + 10, config, scene, &spec, err);

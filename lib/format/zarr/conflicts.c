@@ -155,7 +155,10 @@ static const char *below(const char *path, const char *group)
     return strncmp(path, group, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
 }
 
-/* What the consolidated metadata LISTED of GROUP lack or say otherwise than the nodes of OWN below it. */
+/*
+ * What the consolidated metadata LISTED of GROUP lack or say otherwise than the nodes of OWN
+ * below it.
+ */
 static int compare_own(const char *group, const cm_zarr_tree *listed, const cm_zarr_tree *own,
                        cm_zarr_conflicts *out, cm_error *err)
 {

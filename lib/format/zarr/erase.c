@@ -116,7 +116,10 @@ static void describe_keys(const cm_zarr_meta *meta, key_space *keys)
         keys->count[i] = grid.count[i];
 }
 
-/* Whether P begins with the number of a chunk along dimension I, as keys have it; *end is behind it. */
+/*
+ * Whether P begins with the number of a chunk along dimension I, as keys have it; *end is
+ * behind it.
+ */
 static bool skip_number(const key_space *keys, unsigned i, const char *p, const char **end)
 {
     size_t n = strspn(p, "0123456789");

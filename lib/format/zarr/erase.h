@@ -35,7 +35,10 @@ int cm_zarr_each_array(cm_store *store, cm_zarr_array_visit *visit, void *contex
 /* Removes the chunks at PATH of an array that META describes. */
 int cm_zarr_erase_chunks(cm_store *store, const char *path, const cm_zarr_meta *meta,
                          cm_error *err);
-/* Removes only temporaries that lie where those chunks would, or, META being NULL, a group's metadata. */
+/*
+ * Removes only temporaries that lie where those chunks would, or, META being NULL, a group's
+ * metadata.
+ */
 int cm_zarr_erase_temporaries(cm_store *store, const char *path, const cm_zarr_meta *meta,
                               cm_error *err);
 /* Removes the metadata documents of the node PATH. */

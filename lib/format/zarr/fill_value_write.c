@@ -165,7 +165,10 @@ int cm_zarr_fill_to_json(const cm_dtype *t, const uint8_t *fill, const char *tex
     return *out ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for a fill_value");
 }
 
-/* Whether an element of floats, FLOAT_NBYTES each, holds another NaN than the one that "NaN" stands for. */
+/*
+ * Whether an element of floats, FLOAT_NBYTES each, holds another NaN than the one that "NaN"
+ * stands for.
+ */
 static bool has_special_nan(const uint8_t *element, uint32_t nbytes, uint32_t float_nbytes)
 {
     static const struct {

@@ -18,7 +18,10 @@ enum {
 int cm_zarr_dtype_from_v3(const cm_json *j, cm_dtype *out, bool *raw_bits, cm_error *err);
 int cm_zarr_dtype_to_v3(const cm_dtype *t, bool raw_bits, cm_json **out, cm_error *err);
 
-/* "<i2", "|S12", ">M8[ns]", "float64" (as codecs have it), ...; not "|O", whose meaning is in the filters. */
+/*
+ * "<i2", "|S12", ">M8[ns]", "float64" (as codecs have it), ...; not "|O", whose meaning is in
+ * the filters.
+ */
 int cm_zarr_dtype_from_v2(const char *text, cm_dtype *out, bool *big_endian, cm_error *err);
 /* BUF of 48 bytes suffices. */
 int cm_zarr_dtype_to_v2(const cm_dtype *t, bool big_endian, char *buf, size_t size, cm_error *err);
@@ -27,7 +30,10 @@ int cm_zarr_dtype_to_v2(const cm_dtype *t, bool big_endian, char *buf, size_t si
 
 /* One element of a fixed-length type into DST (t->nbytes). */
 int cm_zarr_element_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst, cm_error *err);
-/* The fill value of any type: *fill (fixed length) or *text (variable length), on the heap.  CM_EUNSUPPORTED: it is none. */
+/*
+ * The fill value of any type: *fill (fixed length) or *text (variable length), on the heap.
+ * CM_EUNSUPPORTED: it is none.
+ */
 int cm_zarr_fill_from_json(const cm_json *j, const cm_dtype *t, uint8_t **fill, char **text,
                            cm_error *err);
 int cm_zarr_element_to_json(const cm_dtype *t, const uint8_t *element, int zarr_format,
@@ -70,7 +76,10 @@ int cm_codec_check_byte_order(const cm_codec_spec *spec, bool big_endian, cm_err
  */
 int cm_numcodec_parse(const char *id, const cm_json *config, const cm_codec_scene *scene,
                       cm_codec_spec *out, cm_error *err);
-/* The id, and the configuration's keys added to OBJECT; CM_EUNSUPPORTED when numcodecs has no such codec. */
+/*
+ * The id, and the configuration's keys added to OBJECT; CM_EUNSUPPORTED when numcodecs has no
+ * such codec.
+ */
 int cm_numcodec_format(const cm_codec_spec *spec, cm_json *object, const char **id, cm_error *err);
 const char *cm_numcodec_id(cm_codec_id id); /* NULL: numcodecs has none */
 
@@ -115,13 +124,19 @@ int cm_zarr_keep_raw(int rc, const cm_json *j, cm_zarr_meta *out, cm_error *err)
 
 /* ---- small things ---- */
 
-/* A list of RANK numbers into OUT; AT_LEAST is the smallest that is allowed.  WHAT is for the message. */
+/*
+ * A list of RANK numbers into OUT; AT_LEAST is the smallest that is allowed.  WHAT is for the
+ * message.
+ */
 int cm_zarr_read_lengths(const cm_json *list, const char *what, uint64_t at_least, unsigned *rank,
                          uint64_t *out, cm_error *err);
 cm_json *cm_zarr_lengths(unsigned rank, const uint64_t *length);
 /* cm_json_set that does its work in any case and keeps the first failure in *rc. */
 void cm_zarr_set(int *rc, cm_json *object, const char *name, cm_json *value, cm_error *err);
-/* {"name": NAME, "configuration": CONFIG}, taking CONFIG; without it where CONFIG is NULL.  NULL: no memory. */
+/*
+ * {"name": NAME, "configuration": CONFIG}, taking CONFIG; without it where CONFIG is NULL.
+ * NULL: no memory.
+ */
 cm_json *cm_zarr_named_json(const char *name, cm_json *config);
 /* {"name": NAME, "configuration": CONFIG}, or a bare string; *config may be NULL. */
 int cm_zarr_named(const cm_json *j, const char *what, const char **name, const cm_json **config,

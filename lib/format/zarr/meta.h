@@ -80,11 +80,17 @@ int cm_zarr_fill_survives(const cm_zarr_meta *meta, bool *out, cm_error *err);
 /* The attribute in which version 2 has the names of dimensions, by xarray's convention. */
 #define CM_ZARR_V2_DIMENSIONS "_ARRAY_DIMENSIONS"
 
-/* "c/1/2", "1.2", "c", "0": the key of chunk COORD relative to its array.  BUF of CM_CHUNK_KEY_SIZE suffices. */
+/*
+ * "c/1/2", "1.2", "c", "0": the key of chunk COORD relative to its array.  BUF of
+ * CM_CHUNK_KEY_SIZE suffices.
+ */
 #define CM_CHUNK_KEY_SIZE (CM_MAX_RANK * 21 + 2)
 char *cm_zarr_chunk_key(const cm_zarr_meta *meta, const uint64_t *coord, char *buf, size_t size);
 
-/* A node name that may be written: not empty, no '/', not only dots, not "__..." (allowed, *warn set), not "zarr.json" or ".z...", at most 255 bytes, UTF-8. */
+/*
+ * A node name that may be written: not empty, no '/', not only dots, not "__..." (allowed,
+ * *warn set), not "zarr.json" or ".z...", at most 255 bytes, UTF-8.
+ */
 int cm_zarr_name_check(const char *name, bool *warn, cm_error *err);
 
 #endif

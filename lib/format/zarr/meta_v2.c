@@ -13,7 +13,10 @@
 
 /* ---- reading ---- */
 
-/* Whether NAMES can be the names of RANK dimensions; otherwise it is an attribute like any other. */
+/*
+ * Whether NAMES can be the names of RANK dimensions; otherwise it is an attribute like any
+ * other.
+ */
 static bool are_dim_names(const cm_json *names, unsigned rank)
 {
     if (!cm_json_is(names, CM_JSON_ARRAY) || cm_json_length(names) != rank)

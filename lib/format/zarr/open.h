@@ -15,7 +15,10 @@ typedef struct cm_zarr_node {
     bool implied;      /* a group without metadata of its own: a folder above other nodes */
 } cm_zarr_node;
 
-/* All groups and arrays of a store, parents before children, else sorted by path.  Borrows the store. */
+/*
+ * All groups and arrays of a store, parents before children, else sorted by path.  Borrows the
+ * store.
+ */
 typedef struct cm_zarr_tree {
     cm_store *store;
     int zarr_format;

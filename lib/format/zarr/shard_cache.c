@@ -211,7 +211,10 @@ static void touch(cm_shard_cache *cache, slot *s)
     }
 }
 
-/* S is in state LOADING, and this thread is the one that loads.  Lock held, and let go meanwhile. */
+/*
+ * S is in state LOADING, and this thread is the one that loads.  Lock held, and let go
+ * meanwhile.
+ */
 static void load_slot(cm_shard_cache *cache, slot *s, const char *key, cm_shard_cost *cost)
 {
     cm_object_reader *object = NULL;

@@ -37,7 +37,10 @@ int cm_shard_cache_acquire(cm_shard_cache *cache, uint64_t number, const char *k
                            const cm_shard **out, cm_shard_cost *cost, cm_error *err);
 void cm_shard_cache_release(cm_shard_cache *cache, const cm_shard *shard);
 
-/* True when the index of shard NUMBER is at hand and says that inner chunk LOCAL is missing.  No I/O. */
+/*
+ * True when the index of shard NUMBER is at hand and says that inner chunk LOCAL is missing.
+ * No I/O.
+ */
 bool cm_shard_cache_knows_missing(cm_shard_cache *cache, uint64_t number, uint64_t local);
 
 #endif

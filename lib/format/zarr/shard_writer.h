@@ -19,7 +19,10 @@ typedef struct cm_shard_done {
     uint64_t nbytes; /* of its index */
 } cm_shard_done;
 
-/* Shards of META's outer grid OUTER at PREFIX ("a/b/"), for chunks of the array's GRID.  All borrowed. */
+/*
+ * Shards of META's outer grid OUTER at PREFIX ("a/b/"), for chunks of the array's GRID.  All
+ * borrowed.
+ */
 int cm_shard_set_create(cm_store *store, const char *prefix, const cm_zarr_meta *meta,
                         const cm_shard_spec *spec, const cm_grid *grid, const cm_grid *outer,
                         cm_shard_set **out, cm_error *err);

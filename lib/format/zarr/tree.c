@@ -252,7 +252,10 @@ static int walk_node(const walk *w, cm_error *err)
         return is_group ? walk_below(w, err) : CM_OK;
     if (rc != CM_ENOTFOUND || w->path[0] == '\0')
         return rc;
-    /* A folder without metadata may be above nodes, but one that leads elsewhere may also lead back. */
+    /*
+     * A folder without metadata may be above nodes, but one that leads elsewhere may also lead
+     * back.
+     */
     rc = cm_store_is_link(w->tree->store, w->path, &is_link, err);
     if (rc == CM_OK && !is_link)
         return walk_below(w, err);
@@ -401,7 +404,10 @@ static void empty(cm_zarr_tree *tree, int zarr_format)
     tree->zarr_format = zarr_format;
 }
 
-/* Consolidated metadata were read into TREE with the answer RC: the tree, or the folders' instead. */
+/*
+ * Consolidated metadata were read into TREE with the answer RC: the tree, or the folders'
+ * instead.
+ */
 static int keep_or_walk(cm_zarr_tree *tree, int zarr_format, int rc, const cm_error *why,
                         cm_error *err)
 {

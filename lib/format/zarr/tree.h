@@ -13,7 +13,10 @@ int cm_zarr_tree_take(cm_zarr_tree *tree, cm_zarr_node *node, cm_error *err);
 /* Sorts the nodes, and adds the groups that are missing above them. */
 int cm_zarr_tree_complete(cm_zarr_tree *tree, cm_error *err);
 
-/* The document of the node at PATH cannot be read, as WHY says; *IS_GROUP: what lies below is walked. */
+/*
+ * The document of the node at PATH cannot be read, as WHY says; *IS_GROUP: what lies below is
+ * walked.
+ */
 typedef int cm_zarr_broken(void *context, const char *path, const char *why, bool *is_group,
                            cm_error *err);
 /*
@@ -22,7 +25,10 @@ typedef int cm_zarr_broken(void *context, const char *path, const char *why, boo
  */
 int cm_zarr_tree_walk(cm_zarr_tree *tree, cm_zarr_broken *broken, void *context, cm_error *err);
 
-/* The member "metadata" of a group's consolidated metadata, when there is something in it; or NULL. */
+/*
+ * The member "metadata" of a group's consolidated metadata, when there is something in it; or
+ * NULL.
+ */
 const cm_json *cm_zarr_consolidated_v3(const cm_json *root);
 /* Fills TREE from NODES, the consolidated metadata in ROOT. */
 int cm_zarr_tree_load_v3(cm_zarr_tree *tree, const cm_json *root, const cm_json *nodes,

@@ -41,7 +41,10 @@ typedef struct cm_zarr_put {
     size_t nbytes;
 } cm_zarr_put;
 
-/* The same for N chunks.  Those that follow each other here and in memory go into a shard with one request. */
+/*
+ * The same for N chunks.  Those that follow each other here and in memory go into a shard with
+ * one request.
+ */
 int cm_zarr_writer_put_many(cm_zarr_writer *w, const cm_zarr_put *put, size_t n, cm_error *err);
 /* Chunk NUMBER holds only the fill value and is left out; an object that is there goes. */
 int cm_zarr_writer_skip(cm_zarr_writer *w, uint64_t number, cm_error *err);

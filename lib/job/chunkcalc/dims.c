@@ -128,7 +128,10 @@ static int add_names(cm_chunkcalc_report *r, const cm_calc_shape *shape, cm_erro
     return rc;
 }
 
-/* Without a store and without --shape the dimensions are those that the other shapes name or count. */
+/*
+ * Without a store and without --shape the dimensions are those that the other shapes name or
+ * count.
+ */
 static int find_dimensions(cm_calc *c, cm_error *err)
 {
     cm_chunkcalc_report *r = c->report;

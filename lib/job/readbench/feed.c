@@ -31,8 +31,7 @@ static int keep_fill(const cm_array *a, const uint8_t *element, cm_feed *f, cm_e
         if (memcmp(f->fill[i], element, a->dtype.nbytes) == 0)
             return CM_OK;
     if (f->nfills == CM_FEED_MAX_FILLS)
-        return cm_fail(err, CM_EUNSUPPORTED, "variable %s: more than %d fill values",
-                       cm_bench_array_name(a), CM_FEED_MAX_FILLS);
+        return cm_fail(err, CM_EUNSUPPORTED, "more than %d fill values", CM_FEED_MAX_FILLS);
     memcpy(f->fill[f->nfills++], element, a->dtype.nbytes);
     return CM_OK;
 }
@@ -50,8 +49,7 @@ static int add_fill(const cm_array *a, const char *name, const cm_json *value, c
              cm_json_get_u64(value, &positive))
         memcpy(to, &positive, 8);
     else if (!number_of(value, &number))
-        return cm_fail(err, CM_EFORMAT, "variable %s: its attribute %s is no number",
-                       cm_bench_array_name(a), name);
+        return cm_fail(err, CM_EFORMAT, "its attribute %s is no number", name);
     else if (a->dtype.kind == CM_KIND_FLOAT && a->dtype.nbytes == 4) {
         const float narrow = (float)number; /* as writers round it */
         memcpy(to, &narrow, 4);
@@ -98,10 +96,12 @@ static int find_packing(const cm_array *a, cm_feed *f, cm_error *err)
     if ((scale != NULL && !number_of(scale, &f->scale)) ||
         (offset != NULL && !number_of(offset, &f->offset)))
         return cm_fail(err, CM_EFORMAT,
-                       "variable %s: its attributes scale_factor and add_offset are no numbers",
-                       cm_bench_array_name(a));
+                       "its attributes scale_factor and add_offset are no numbers");
     f->unpack = scale != NULL || offset != NULL;
-    /* Where a format had no unsigned type (netCDF's conventions for attributes, xarray's rule too). */
+    /*
+     * Where a format had no unsigned type (netCDF's conventions for attributes, xarray's rule
+     * too).
+     */
     const char *is_unsigned = cm_json_text(cm_json_member(a->attrs, "_Unsigned"), NULL);
     if (is_unsigned != NULL && strcasecmp(is_unsigned, "true") == 0 && f->src.kind == CM_KIND_INT)
         f->src.kind = CM_KIND_UINT;
@@ -125,7 +125,7 @@ int cm_bench_feed_make(const cm_readbench_options *o, const cm_bench_setting *s,
         rc = find_fills(d, a, f, err);
     if (rc == CM_OK)
         rc = cm_feed_check(f, err);
-    if (rc != CM_OK && strncmp(err != NULL ? err->text : "", "variable ", 9) != 0)
+    if (rc != CM_OK)
         cm_error_prefix(err, "variable %s", cm_bench_array_name(a));
     return rc;
 }

@@ -43,7 +43,10 @@ static uint64_t total_nbytes(const cm_bench *b, uint64_t nslots, uint64_t nstash
 
 /* ---- the map loader ------------------------------------------------------------------------ */
 
-/* One MiB more than is needed now: a process does not have the same each time.  Stores that are measured in turn share. */
+/*
+ * One MiB more than is needed now: a process does not have the same each time.  Stores that
+ * are measured in turn share.
+ */
 static int too_large(const cm_bench *b, uint64_t need, cm_error *err)
 {
     const uint64_t workers = (uint64_t)b->npools * b->setting.workers;
@@ -57,7 +60,10 @@ static int too_large(const cm_bench *b, uint64_t need, cm_error *err)
                    workers > 1 ? "fewer --workers, " : "", by_slot ? "--slot-size" : "--batch");
 }
 
-/* One slot for each batch under way, and one that the step holds; one more where the next is copied meanwhile. */
+/*
+ * One slot for each batch under way, and one that the step holds; one more where the next is
+ * copied meanwhile.
+ */
 static int map_slots(cm_bench *b, cm_error *err)
 {
     const cm_bench_setting *t = &b->setting;
@@ -146,7 +152,10 @@ static int refuse_unchunked(const cm_bench *b, cm_error *err)
     return CM_OK;
 }
 
-/* Batches beyond those that the plan needs: chunks of the next ones are read while these are taken. */
+/*
+ * Batches beyond those that the plan needs: chunks of the next ones are read while these are
+ * taken.
+ */
 static unsigned least_ahead(const cm_bench *b)
 {
     return b->setting.uses_device && !b->options->no_overlap
@@ -182,7 +191,10 @@ static void try_needs(cm_bench *b, const cm_loader_needs *needs, search *s)
     b->nslots = (unsigned)n;
 }
 
-/* A smaller window where the batches of one do not fit; a window that the user gave is not changed. */
+/*
+ * A smaller window where the batches of one do not fit; a window that the user gave is not
+ * changed.
+ */
 static int try_windows(cm_bench *b, search *s, cm_error *err)
 {
     const uint64_t given = b->options->window;

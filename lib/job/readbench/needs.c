@@ -9,10 +9,16 @@
 #include "job/readbench/readbench.h"
 #include "plan/meetings.h"
 
-/* Code, libraries and their heaps of a process: 9 to 14 MiB resident were seen, 5 to 9 of a worker's own. */
+/*
+ * Code, libraries and their heaps of a process: 9 to 14 MiB resident were seen, 5 to 9 of a
+ * worker's own.
+ */
 #define PROCESS_NBYTES ((uint64_t)20 << 20)
 #define WORKER_NBYTES  ((uint64_t)12 << 20)
-/* What this process takes above what it has when memory is planned: threads, tasks, heaps of threads. */
+/*
+ * What this process takes above what it has when memory is planned: threads, tasks, heaps of
+ * threads.
+ */
 #define GROWTH_NBYTES ((uint64_t)6 << 20)
 /* HDF5's own of an open file: its cache of metadata grows as it sees fit. */
 #define HDF5_NBYTES ((uint64_t)8 << 20)

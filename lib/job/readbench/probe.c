@@ -95,7 +95,10 @@ int cm_bench_probe(cm_bench *b, cm_error *err)
     if (room >= LEAST_MEMORY)
         rc = cm_probe_memory(room < MEMORY_NBYTES ? room : MEMORY_NBYTES, MEMORY_SECONDS,
                              &r->memory, err);
-    /* Chunks that cannot be read were reported by the batches that met them: then there is no rate. */
+    /*
+     * Chunks that cannot be read were reported by the batches that met them: then there is no
+     * rate.
+     */
     if (rc == CM_OK && b->setting.engine == CM_BENCH_NATIVE && !b->setting.emulated &&
         probe_storage(b, &r->storage, &ignored) != CM_OK)
         r->storage = 0;

@@ -256,7 +256,10 @@ static int run(cm_bench_rank *r, uint64_t epoch)
         uint64_t done = want;
         cur.want_ns = want;
         rc = arrive(r, &cur);
-        /* A step that would not be slept through is no measurement; one on a device cannot be cut short. */
+        /*
+         * A step that would not be slept through is no measurement; one on a device cannot be
+         * cut short.
+         */
         if (rc == CM_OK && is_canceled(r))
             rc = cm_fail(&r->err, CM_ECANCELED, "stopped before the step on batch %" PRIu64,
                          cur.batch.number);

@@ -28,7 +28,10 @@ static int warn(verb *v, cm_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static CM_DEFINE_SENTENCE(warn, verb, warning, nwarnings)
 
-    /* ---- labels -------------------------------------------------------------------------------- */
+    /*
+     * ---- labels
+     * --------------------------------------------------------------------------------
+     */
 
     /* What may stand in a folder's name. */
     static void make_plain(char *label)
@@ -182,7 +185,10 @@ static void forget_sessions(verb *v, size_t first)
         cm_bench_session_release(&v->report->session[--v->report->nsessions]);
 }
 
-/* A point for which there is not enough memory is left out with a warning: the others are worth having. */
+/*
+ * A point for which there is not enough memory is left out with a warning: the others are
+ * worth having.
+ */
 static int run_point(verb *v, const cm_readbench_point *point, cm_error *err)
 {
     const size_t before = v->report->nsessions;

@@ -275,7 +275,10 @@ int cm_bench_start_workers(cm_bench *b, cm_error *err);
 void cm_bench_stop_workers(cm_bench *b);
 /* After the workers are stopped. */
 void cm_bench_free_source(cm_bench *b);
-/* The lives of workers into the session's events, until the last epoch's end; before they are stopped. */
+/*
+ * The lives of workers into the session's events, until the last epoch's end; before they are
+ * stopped.
+ */
 int cm_bench_note_lives(cm_bench *b, cm_error *err);
 /* That, and what was seen of the machine. */
 int cm_bench_note_workers(cm_bench *b, cm_error *err);
@@ -290,7 +293,10 @@ uint64_t cm_bench_now(const cm_bench *b);
 /* Of all ranks' batches in an epoch, as delivered: for progress. */
 uint64_t cm_bench_epoch_nbytes(const cm_bench *b);
 int cm_bench_epoch(cm_bench *b, uint64_t epoch, cm_error *err);
-/* Stops the workers and whatever watches them, closes the device, and gives the batches' memory back. */
+/*
+ * Stops the workers and whatever watches them, closes the device, and gives the batches'
+ * memory back.
+ */
 int cm_bench_stop(cm_bench *b, cm_error *err);
 /* Fills in the numbers where it was MEASURED, and frees B in any case; NULL accepted. */
 int cm_bench_close(cm_bench *b, bool measured, cm_error *err);
@@ -343,7 +349,10 @@ int cm_bench_validate(cm_bench *b, cm_error *err);
 /* temperature.c: cold or warm as asked for; what came of it goes into the session. */
 int cm_bench_temperature(cm_bench *b, cm_error *err);
 int cm_bench_evict(const cm_bench *b, cm_error *err);
-/* Bytes of the files that are read (0: too many to look at all) and which share is in memory; negative: not known. */
+/*
+ * Bytes of the files that are read (0: too many to look at all) and which share is in memory;
+ * negative: not known.
+ */
 int cm_bench_residency(const cm_bench *b, uint64_t *nbytes, double *share, cm_error *err);
 /* predict.c */
 int cm_bench_predict(cm_bench *b, cm_error *err);

@@ -5,7 +5,10 @@
 
 #include "job/readbench/readbench.h"
 
-/* Room for one more of SIZE bytes in LIST of N; capacities are powers of two, so N says when it is full. */
+/*
+ * Room for one more of SIZE bytes in LIST of N; capacities are powers of two, so N says when
+ * it is full.
+ */
 static int grow(void **list, size_t n, size_t size, cm_error *err)
 {
     if (n > 0 && (n & (n - 1)) != 0)

@@ -103,7 +103,10 @@ static bool amplification(const cm_readbench_session *s, const cm_readbench_fact
     return s->amplification[0] > CM_RULE_AMPLIFICATION;
 }
 
-/* Where the page cache cannot be looked into, a store smaller than what memory is free may be in it. */
+/*
+ * Where the page cache cannot be looked into, a store smaller than what memory is free may be
+ * in it.
+ */
 static bool fits_in_memory(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
                            size_t size)
 {

@@ -11,8 +11,9 @@
 #include <chunkmill/readbench.h>
 
 /* Where a rule begins to hold: above the value, shares from 0 to 1. */
-#define CM_RULE_WAITS         0.30 /* of the time: the loader is worth a look */
-#define CM_RULE_IO_WAITS      0.40 /* of the time, storage taking most of the loader's: bound by I/O */
+#define CM_RULE_WAITS 0.30 /* of the time: the loader is worth a look */
+/* of the time, storage taking most of the loader's: bound by I/O */
+#define CM_RULE_IO_WAITS      0.40
 #define CM_RULE_STORAGE       0.50 /* of the loader's time */
 #define CM_RULE_KEEPS_UP      0.05 /* of the time: less is no waiting */
 #define CM_RULE_CORE_BUSY     0.95 /* one core alone ... */

@@ -11,7 +11,10 @@ bool cm_readbench_by_library(const cm_readbench_session *s);
 char *cm_readbench_sentence(const cm_readbench_session *s, const cm_readbench_facts *facts,
                             cm_error *err);
 
-/* "chunkcalc --sample time=1,lat=64 --variable tas --recommend era5.zarr", for the part of a sample that decodes the most in vain. */
+/*
+ * "chunkcalc --sample time=1,lat=64 --variable tas --recommend era5.zarr", for the part of a
+ * sample that decodes the most in vain.
+ */
 void cm_readbench_chunkcalc_text(const cm_readbench_session *s, char *buf, size_t size);
 
 #endif

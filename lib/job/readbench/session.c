@@ -218,7 +218,10 @@ static void release_ranks(cm_bench *b)
     free(b->rank);
 }
 
-/* What rose and fell between two looks; where the peak is from before, it says nothing of this session. */
+/*
+ * What rose and fell between two looks; where the peak is from before, it says nothing of this
+ * session.
+ */
 static void keep_peak(cm_bench *b)
 {
     const uint64_t peak = cm_peak_rss();

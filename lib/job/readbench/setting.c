@@ -306,7 +306,10 @@ static int set_device(const cm_readbench_options *o, cm_bench_setting *s, cm_err
     return rc;
 }
 
-/* A device gets chunks as they are stored, by one thread of a worker, and gives elements as they are. */
+/*
+ * A device gets chunks as they are stored, by one thread of a worker, and gives elements as
+ * they are.
+ */
 static int check_decode(const cm_readbench_options *o, const cm_bench_setting *s, cm_error *err)
 {
     const struct {

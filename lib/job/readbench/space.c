@@ -54,6 +54,14 @@ static int add_dims(cm_bench_space *s, const cm_array *a, cm_error *err)
     return CM_OK;
 }
 
+/* RC of a step whose sentence does not say of which store and sample it speaks. */
+static int for_sample(int rc, const cm_readbench_options *o, const cm_bench_data *d, cm_error *err)
+{
+    if (rc == CM_EINVAL && o->sample != NULL)
+        cm_error_prefix(err, "%s: --sample %s", d->path, o->sample);
+    return rc;
+}
+
 /* The one with most dimensions gives the order of dimensions, and the first of them. */
 static const cm_array *leader(const cm_bench_data *d)
 {
@@ -64,11 +72,12 @@ static const cm_array *leader(const cm_bench_data *d)
     return best;
 }
 
-static int join_dims(cm_bench_space *s, const cm_bench_data *d, cm_error *err)
+static int join_dims(const cm_readbench_options *o, cm_bench_space *s, const cm_bench_data *d,
+                     cm_error *err)
 {
-    int rc = add_dims(s, leader(d), err);
+    int rc = for_sample(add_dims(s, leader(d), err), o, d, err);
     for (size_t i = 0; i < d->narrays && rc == CM_OK; i++)
-        rc = add_dims(s, d->array[i], err);
+        rc = for_sample(add_dims(s, d->array[i], err), o, d, err);
     for (unsigned j = 0; j < s->space.rank && rc == CM_OK; j++)
         if (s->space.length[j] == 0)
             rc = cm_fail(err, CM_EINVAL, "%s: %s%s has no elements: nothing can be read", d->path,
@@ -209,11 +218,11 @@ static int add_part(cm_bench_space *s, const cm_sample_part *p, const cm_feed *f
     size_t nbytes;
     for (unsigned d = 0; d < p->rank; d++)
         if (!cm_mul_u64(nelem, p->axis[d] >= 0 ? s->space.sample[p->axis[d]] : p->shape[d], &nelem))
-            return cm_fail(err, CM_EINVAL, "--sample: it has too many elements");
+            return cm_fail(err, CM_EINVAL, "it has too many elements");
     if (!cm_mul_size(nelem, cm_feed_nbytes(feed), &nbytes) ||
         !cm_add_size(s->sample_nbytes, nbytes, &s->sample_nbytes) ||
         s->sample_nbytes > (size_t)1 << 46)
-        return cm_fail(err, CM_EINVAL, "--sample: it has too many bytes");
+        return cm_fail(err, CM_EINVAL, "it has too many bytes");
     s->part[s->nparts] = *p;
     s->feed[s->nparts] = *feed;
     s->part_nelem[s->nparts] = nelem;
@@ -236,13 +245,13 @@ static int add_parts(const cm_readbench_options *o, const cm_bench_setting *sett
             s->fixed[s->nfixed++] = p;
             continue;
         }
-        rc = cm_bench_feed_make(o, setting, d, a, &feed, err);
+        rc = for_sample(cm_bench_feed_make(o, setting, d, a, &feed, err), o, d, err);
         const unsigned nlags = has_first_dim(&p) ? setting->nlags : 1;
         for (unsigned k = 0; k < nlags && rc == CM_OK; k++) {
             p.lag = has_first_dim(&p) ? setting->lag[k] : 0;
             if (p.lag > s->space.reach)
                 s->space.reach = p.lag;
-            rc = add_part(s, &p, &feed, err);
+            rc = for_sample(add_part(s, &p, &feed, err), o, d, err);
         }
     }
     if (rc == CM_OK && s->nparts == 0)
@@ -280,16 +289,13 @@ int cm_bench_space_make(const cm_readbench_options *o, const cm_bench_setting *s
     s->space.order = setting->order;
     s->space.parameter = setting->parameter;
     s->space.seed = o->seed;
-    int rc = join_dims(s, d, err);
+    int rc = join_dims(o, s, d, err);
     if (rc == CM_OK)
         rc = shape_sample(o, s, leader(d), named, err);
     if (rc == CM_OK)
         rc = add_parts(o, setting, d, named, s, err);
     if (rc == CM_OK)
-        rc = cm_sample_space_init(&s->space, s->dim_name, err);
-    if (rc == CM_EINVAL && o->sample != NULL && err != NULL && strncmp(err->text, "--", 2) != 0 &&
-        strncmp(err->text, d->path, strlen(d->path)) != 0)
-        cm_error_prefix(err, "%s: --sample %s", d->path, o->sample);
+        rc = for_sample(cm_sample_space_init(&s->space, s->dim_name, err), o, d, err);
     if (rc == CM_OK)
         rc = count_samples(o, setting, s, err);
     if (rc != CM_OK)

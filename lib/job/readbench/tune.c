@@ -182,7 +182,10 @@ static bool has_finding(const cm_readbench_session *s, const char *rule)
     return false;
 }
 
-/* Where steps do not wait only fewer workers can be a gain, where all CPUs are busy more threads are none. */
+/*
+ * Where steps do not wait only fewer workers can be a gain, where all CPUs are busy more
+ * threads are none.
+ */
 static bool may_gain(const cm_readbench_session *s, unsigned move)
 {
     const double most = s->wait_share < 1 ? s->wait_share / (1 - s->wait_share) : 1;

@@ -14,7 +14,10 @@ enum {
 /* Below this difference of samples/s two sessions are as fast as each other. */
 #define CM_TUNE_NOISE 0.02
 
-/* Fills REPORT's best, reason and data_loader after a sweep, and adds findings about more workers. */
+/*
+ * Fills REPORT's best, reason and data_loader after a sweep, and adds findings about more
+ * workers.
+ */
 int cm_readbench_judge_sweep(cm_readbench_report *report, cm_error *err);
 
 /* The same after a tuning whose baseline is set. */
@@ -28,7 +31,10 @@ int cm_readbench_judge_tuning(cm_readbench_report *report, cm_error *err);
  */
 size_t cm_readbench_best(const cm_readbench_session *session, size_t n);
 
-/* "DataLoader(num_workers=4, prefetch_factor=2, ...)", the arguments of PyTorch's that S stands for. */
+/*
+ * "DataLoader(num_workers=4, prefetch_factor=2, ...)", the arguments of PyTorch's that S
+ * stands for.
+ */
 char *cm_readbench_data_loader(const cm_readbench_session *s, cm_error *err);
 
 /*

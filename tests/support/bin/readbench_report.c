@@ -200,7 +200,10 @@ static cm_readbench_times times_of(double *v, size_t n)
     return t;
 }
 
-/* ---- one batch after the other ---------------------------------------------------------------- */
+/*
+ * ---- one batch after the other
+ * ----------------------------------------------------------------
+ */
 
 static void fill_batch(const plan *p, cm_readbench_session *s, cm_readbench_batch *b, double ms,
                        uint64_t *seed)
@@ -298,7 +301,10 @@ static void fill_looks(const plan *p, cm_readbench_session *s, uint64_t *seed)
     }
 }
 
-/* ---- numbers ---------------------------------------------------------------------------------- */
+/*
+ * ---- numbers
+ * ----------------------------------------------------------------------------------
+ */
 
 static void fill_times(cm_readbench_session *s)
 {

@@ -135,7 +135,10 @@ static void test_one_block(void **state)
         assert_memory_equal(back, data, n);
         assert_int_equal(cm_chain_decode(chain, ctx, out, made, 0, back, &err), CM_OK);
         assert_memory_equal(back, data, n);
-        /* c-blosc would have written the same header, but it splits LZ4's and cuts 0 into blocks. */
+        /*
+         * c-blosc would have written the same header, but it splits LZ4's and cuts 0 into
+         * blocks.
+         */
         if (!is_lz4 && spec.blosc.blocksize != 0) {
             int want = blosc_compress_ctx(level, (int)spec.blosc.shuffle, typesize, n, data, frame,
                                           n + BLOSC_MAX_OVERHEAD, "zstd", n, 1);

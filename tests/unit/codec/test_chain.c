@@ -289,7 +289,10 @@ static void test_raw(void **state)
     cm_chain_free(chain);
 }
 
-/* Every subset of an HDF5 pipeline: the chunk as if its filters had been skipped, and the mask for it. */
+/*
+ * Every subset of an HDF5 pipeline: the chunk as if its filters had been skipped, and the mask
+ * for it.
+ */
 static void test_skip(void **state)
 {
     (void)state;

@@ -163,7 +163,10 @@ static void test_golden(void **state)
     cm_codec_ctx_free(ctx);
 }
 
-/* A small chunk that decodes to much is stopped by the arena's maximum, before that is allocated. */
+/*
+ * A small chunk that decodes to much is stopped by the arena's maximum, before that is
+ * allocated.
+ */
 static void test_bomb(void **state)
 {
     (void)state;

@@ -20,7 +20,10 @@ enum {
     BATCH = 5
 };
 
-/* "a" has all dimensions, "b" the last two, "c" none: it is fixed.  Part 1 is "a" two steps later. */
+/*
+ * "a" has all dimensions, "b" the last two, "c" none: it is fixed.  Part 1 is "a" two steps
+ * later.
+ */
 static const made arrays[] = {
     {.rank = 3, .shape = {12, 9, 10}, .chunk = {2, 4, 5}, .codec = CM_CODEC_ZSTD, .absent_of = 7},
     {.rank = 2, .shape = {9, 10}, .chunk = {9, 3}},

@@ -86,7 +86,10 @@ static void take_all(run *r)
     }
 }
 
-/* Pool, loader, a planned epoch with a chunk that fails, an epoch of the map loader; as far as there is memory. */
+/*
+ * Pool, loader, a planned epoch with a chunk that fails, an epoch of the map loader; as far as
+ * there is memory.
+ */
 static void run_through(run *r, const cm_load_source *source)
 {
     fixture *f = &r->f;

@@ -27,7 +27,10 @@ static void make_plan(planned *p, uint64_t epoch, uint64_t window)
         fail_msg("%s", p->f.err.text);
 }
 
-/* NSAMPLES in batches of BATCH, a plan for epoch 0; nslots and nstash are what it needs and MORE. */
+/*
+ * NSAMPLES in batches of BATCH, a plan for epoch 0; nslots and nstash are what it needs and
+ * MORE.
+ */
 static planned *new_planned(uint64_t nsamples, uint64_t batch, uint64_t window, unsigned more)
 {
     planned *p = test_calloc(1, sizeof(*p));
@@ -305,7 +308,10 @@ static void test_wrong_plans(void **state)
     }
 }
 
-/* While the caller holds batches the loader goes on with the slots that are left, and says when it cannot. */
+/*
+ * While the caller holds batches the loader goes on with the slots that are left, and says
+ * when it cannot.
+ */
 static void test_slots_are_held(void **state)
 {
     (void)state;

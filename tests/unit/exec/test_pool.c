@@ -513,7 +513,10 @@ static void test_fork_server_dies(void **state)
     assert_no_children();
 }
 
-/* A worker of a server that is gone may be asked for by a number that is another process's by now. */
+/*
+ * A worker of a server that is gone may be asked for by a number that is another process's by
+ * now.
+ */
 static void test_fork_server_kills_its_own(void **state)
 {
     (void)state;
@@ -721,7 +724,10 @@ static cm_load_task *make_large_task(uint64_t number)
     return task;
 }
 
-/* Tasks that are larger than what a socket holds: made, and left when the pool ends or the worker dies. */
+/*
+ * Tasks that are larger than what a socket holds: made, and left when the pool ends or the
+ * worker dies.
+ */
 static void test_large_tasks(void **state)
 {
     (void)state;

@@ -489,7 +489,10 @@ static void read_all(void *context, unsigned worker)
     cm_reader_free(r);
 }
 
-/* Threads that read the same: with room for all, each chunk is decoded once; with little, all is right. */
+/*
+ * Threads that read the same: with room for all, each chunk is decoded once; with little, all
+ * is right.
+ */
 static void crowds(void **state)
 {
     (void)state;

@@ -1,4 +1,7 @@
-/* HDF5 datasets of every layout, written here through HDF5: how they are reached, and what is read. */
+/*
+ * HDF5 datasets of every layout, written here through HDF5: how they are reached, and what is
+ * read.
+ */
 #define H5_USE_110_API
 #include <hdf5.h>
 #include <netcdf.h>
@@ -223,7 +226,10 @@ static const row rows[] = {
      .filters = "sdf", .edges_unfiltered = true, .write = 1},
 };
 
-/* What is there to be known of a chunk index of the newest format depends on the version of HDF5. */
+/*
+ * What is there to be known of a chunk index of the newest format depends on the version of
+ * HDF5.
+ */
 static void check_access(const row *r, const cm_nc_var *var)
 {
     bool may_lock = r->access == CM_NC_CHUNK_INDEX && r->reason;

@@ -1,4 +1,7 @@
-/* The parsers of chunk B-trees and object headers on bytes made by hand, and the index they fill. */
+/*
+ * The parsers of chunk B-trees and object headers on bytes made by hand, and the index they
+ * fill.
+ */
 #include "format/nc/chunk_index.h"
 #include "format/nc/h5_btree.h"
 #include "format/nc/h5_object.h"

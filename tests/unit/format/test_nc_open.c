@@ -112,7 +112,10 @@ static void test_headers(void **state)
     }
 }
 
-/* A file of fixed variables, records, or both; 3 bytes at the end of each, so that padding follows. */
+/*
+ * A file of fixed variables, records, or both; 3 bytes at the end of each, so that padding
+ * follows.
+ */
 static void make_classic(const char *path, int mode, bool fixed, bool records)
 {
     int id, dim, rec, v;

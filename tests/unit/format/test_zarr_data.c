@@ -19,7 +19,10 @@ typedef struct job {
     atomic_int failures;
 } job;
 
-/* Fills chunk COORD of META with value_at of the linear index, 7 outside; every third chunk is only 7. */
+/*
+ * Fills chunk COORD of META with value_at of the linear index, 7 outside; every third chunk is
+ * only 7.
+ */
 static bool make_chunk(const cm_grid *grid, const uint64_t *coord, uint64_t number, int16_t *chunk)
 {
     for (uint64_t k = 0; k < grid->chunk_nelem; k++) {

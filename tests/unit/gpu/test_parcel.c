@@ -1,4 +1,7 @@
-/* The tables of parcels, carried out here one unit at a time: they are the boxes that were asked for. */
+/*
+ * The tables of parcels, carried out here one unit at a time: they are the boxes that were
+ * asked for.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,7 @@
-/* What is converted: names (select.c), elements (subset.c) and types (view.c), by a table over one small file. */
+/*
+ * What is converted: names (select.c), elements (subset.c) and types (view.c), by a table over
+ * one small file.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -85,7 +88,10 @@ static void release(cm_job *job)
     cm_convert_report_release(job->report);
 }
 
-/* "name type[start+shape*step,...] ..." of what OPTIONS choose, sorted as the job has it; or the error. */
+/*
+ * "name type[start+shape*step,...] ..." of what OPTIONS choose, sorted as the job has it; or
+ * the error.
+ */
 static int choose(cm_convert_options *options, char *out, size_t size)
 {
     cm_convert_report report = {0};
@@ -189,7 +195,10 @@ static void test_elements(void **state)
         {.variable = "deep",
          .subset = "time=0:1",
          .expected = "time float64[0+1*1] g/deep int32[0+1*1]"},
-        /* By value: both ends count, dates mean all of the day, and the order is the axis's or not. */
+        /*
+         * By value: both ends count, dates mean all of the day, and the order is the axis's or
+         * not.
+         */
         {.variable = "time", .subset = "time=3..5", .expected = "!3"},
         {.variable = "time",
          .subset = "time=2000-01-03..2000-01-05",

@@ -232,7 +232,10 @@ static unsigned damage(const char *store, const char *suffix)
     return system(command) == 0;
 }
 
-/* Whatever the codec, no damaged stream is given to nvCOMP, and the batches fail with a sentence. */
+/*
+ * Whatever the codec, no damaged stream is given to nvCOMP, and the batches fail with a
+ * sentence.
+ */
 static void test_damaged_chunks(void **state)
 {
     static const char *const where[] = {"/ 2", "- 5", "* 2 / 3"};
@@ -271,7 +274,10 @@ static void test_damaged_chunks(void **state)
         }
 }
 
-/* A stream that nvCOMP cannot decode fails its batch and no other; in the validating pass it differs. */
+/*
+ * A stream that nvCOMP cannot decode fails its batch and no other; in the validating pass it
+ * differs.
+ */
 static void test_what_nvcomp_refuses(void **state)
 {
     (void)state;
@@ -299,7 +305,10 @@ static void test_what_nvcomp_refuses(void **state)
     forget(0);
 }
 
-/* Bits that flip on the way to the device are found: of whole chunks every byte counts, but for padding. */
+/*
+ * Bits that flip on the way to the device are found: of whole chunks every byte counts, but
+ * for padding.
+ */
 static void test_flips_on_the_way(void **state)
 {
     static const char *const variables[] = {"u"};

@@ -159,7 +159,10 @@ static void test_nothing_can_be_read(void **state)
 
 /* ---- chunks that are not there ---- */
 
-/* Chunks that a box meets in F, those of them that are missing, and the bytes that come from these. */
+/*
+ * Chunks that a box meets in F, those of them that are missing, and the bytes that come from
+ * these.
+ */
 static void count_missing(const field *f, const cm_readbench_sample *x, uint64_t *met,
                           uint64_t *missing, uint64_t *nbytes)
 {

@@ -136,7 +136,10 @@ static const feed_row feeds[] = {
     {"u", NULL, false, true, "float32"},       {"u", "float16", false, true, "float16"},
     {"u", "bfloat16", true, false, "bfloat16"}};
 
-/* X as the nearest number of so many BITS, ties to even; as the bits of a float32, and of a float16. */
+/*
+ * X as the nearest number of so many BITS, ties to even; as the bits of a float32, and of a
+ * float16.
+ */
 static uint32_t nearest_float(double x, int bits)
 {
     const double unit = x != 0 ? ldexp(1, ilogb(x) - (bits - 1)) : 1;

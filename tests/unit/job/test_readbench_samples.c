@@ -248,7 +248,10 @@ static void test_random_meets_what_is_predicted(void **state)
 
 /* ---- ranks ---- */
 
-/* The shares of a world are disjoint and make up the epoch, whether its ranks run apart or at once. */
+/*
+ * The shares of a world are disjoint and make up the epoch, whether its ranks run apart or at
+ * once.
+ */
 static void test_ranks_share_an_epoch(void **state)
 {
     static const char *const loaders[] = {"map", "planned"};

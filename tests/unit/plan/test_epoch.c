@@ -121,7 +121,10 @@ static void random_scenario(scenario *s)
     finish(s, narrays, narrays + random_below(2), 1 + random_below(12));
 }
 
-/* Where each chunk of each array comes, MAX_CHUNKS where never; chunks that come twice are a failure. */
+/*
+ * Where each chunk of each array comes, MAX_CHUNKS where never; chunks that come twice are a
+ * failure.
+ */
 static uint32_t position[MAX_ARRAYS][MAX_CHUNKS];
 
 static void find_positions(const scenario *s, const cm_epoch_plan *plan)

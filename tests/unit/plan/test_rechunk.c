@@ -284,7 +284,10 @@ static void scratch_is_bounded(void **state)
     assert_true(route.kind == CM_ROUTE_REREAD);
 }
 
-/* Reading again costs less where reading is quick and scratch is slow, but four volumes are the most. */
+/*
+ * Reading again costs less where reading is quick and scratch is slow, but four volumes are
+ * the most.
+ */
 static void rates_decide(void **state)
 {
     (void)state;

@@ -1,4 +1,7 @@
-/* The suite of all stores over those of this layer: memory, folders in each way of reading, a cache on disk. */
+/*
+ * The suite of all stores over those of this layer: memory, folders in each way of reading, a
+ * cache on disk.
+ */
 #include "conformance.h"
 
 enum {

@@ -103,7 +103,10 @@ static void assert_counts(cm_store *s, uint64_t hits, uint64_t misses)
         fail_msg("%d hits, %d misses", (int)c.hits, (int)c.misses);
 }
 
-/* Bytes of all files of the cache but its lock and state; *NFILES may be NULL, PATH gets the last one. */
+/*
+ * Bytes of all files of the cache but its lock and state; *NFILES may be NULL, PATH gets the
+ * last one.
+ */
 static uint64_t count_files(const fixture *f, int *nfiles, char *path)
 {
     uint64_t nbytes = 0;

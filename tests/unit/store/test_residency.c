@@ -1,4 +1,7 @@
-/* What lies in the page cache.  Where a file system keeps all it has there, eviction is not seen. */
+/*
+ * What lies in the page cache.  Where a file system keeps all it has there, eviction is not
+ * seen.
+ */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
