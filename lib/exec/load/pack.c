@@ -286,8 +286,8 @@ static int blame(cm_packer *p, const cm_array *a, uint64_t number, cm_error *err
     cm_grid_coord(&a->grid, number, coord);
     cm_error_prefix(err, "array %s: chunk %s", name_of(a),
                     cm_coord_text(a->rank, coord, text, sizeof text));
-    if (p->in->store != NULL)
-        cm_error_prefix(err, "%s", p->in->store);
+    cm_error_place(err, a->place);
+    cm_error_place(err, p->in->store);
     return err != NULL ? err->status : CM_EFORMAT;
 }
 
@@ -446,8 +446,8 @@ static void take_group(cm_packer *p, const uint32_t *order, size_t n, batch_stat
     if (rc != CM_OK) { /* the array has named the chunk */
         counts->failed_chunks++;
         if (s->status == CM_OK) {
-            if (p->in->store != NULL)
-                cm_error_prefix(&err, "%s", p->in->store);
+            cm_error_place(&err, a->place);
+            cm_error_place(&err, p->in->store);
             s->status = rc;
             s->err = err;
         }

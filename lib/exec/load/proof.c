@@ -87,8 +87,8 @@ static int refuse(const prover *p, const cm_array *a, uint64_t number, cm_error 
     cm_grid_coord(&a->grid, number, coord);
     cm_error_prefix(err, "array %s: chunk %s", name_of(a),
                     cm_coord_text(a->rank, coord, text, sizeof text));
-    if (p->j->options->store != NULL)
-        cm_error_prefix(err, "%s", p->j->options->store);
+    cm_error_place(err, a->place);
+    cm_error_place(err, p->j->options->store);
     if (err->status == CM_EFORMAT) /* the host decodes it */
         err->status = CM_EUNSUPPORTED;
     return err->status;

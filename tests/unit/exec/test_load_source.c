@@ -348,7 +348,7 @@ static void corrupt(void **state)
         cm_load_task *task = new_task(&f, 0, BATCH);
         cm_load_result result = {0};
         assert_int_equal(f.source.load(f.state, task, f.arena, &result, &err), CM_EFORMAT);
-        assert_int_equal(strncmp(err.text, "made: array a: chunk ", 21), 0);
+        assert_int_equal(strncmp(err.text, "memory: array a: chunk ", 23), 0);
         assert_true(result.counts.failed_chunks > 0);
         free(task);
         end(&f);
