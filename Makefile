@@ -238,6 +238,7 @@ $(BUILD)/bundle/tests/gpu/test_%: $(BUILD)/tests/gpu/test_%.o $(BUILD)/tests/gpu
 bundle: deps ## BUILD/bundle: programs and the libraries they need, for a machine without them
 	@$(MAKE) --no-print-directory -j$(JOBS) $(BUNDLED_BIN) $(BUNDLED_TEST) $(FAKE_CUDA) $(FAKE_NVCOMP)
 	@mkdir -p $(BUILD)/bundle/tests/lib && cp $(BUILD)/tests/lib/fake_cuda_12.so $(FAKE_NVCOMP) $(BUILD)/bundle/tests/lib
+	@cp tests/gpu/measure.py $(BUILD)/bundle/tests/gpu
 	@scripts/bundle.sh $(BUILD)
 
 install: all ## programs, man pages and completion into PREFIX

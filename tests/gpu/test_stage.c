@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "gpu/stage.h"
 
@@ -320,6 +321,58 @@ static void test_probe(void **state)
     cm_device_close(d);
 }
 
+/* ---- nothing is left ------------------------------------------------------------------------ */
+
+/* Kilobytes of NAME in a file of /proc; 0: it has none. */
+static uint64_t kilobytes_of(const char *path, const char *name)
+{
+    char line[256];
+    unsigned long long n = 0;
+    FILE *f = fopen(path, "re");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f))
+        if (strncmp(line, name, strlen(name)) == 0 && line[strlen(name)] == ':')
+            sscanf(line + strlen(name) + 1, "%llu", &n);
+    fclose(f);
+    return n;
+}
+
+/*
+ * Opened a thousand times with 4 MiB page-locked, and closed: the process has as much locked
+ * memory as before, and the machine, where a driver of its own locks, as much that is free.
+ */
+static void test_a_thousand_opens(void **state)
+{
+    enum {
+        OPENS = 1000,
+        NLOCKED = 4 << 20
+    };
+    const kind *k = present_kind(state);
+    const bool is_real = strcmp(k->label, "cuda") == 0;
+    cm_device *keeper = open_kind(k); /* so that the driver keeps its context */
+    const uint64_t locked = kilobytes_of("/proc/self/status", "VmLck");
+    const uint64_t left = kilobytes_of("/proc/meminfo", "MemAvailable");
+    for (int i = 0; i < OPENS; i++) {
+        cm_device *d = open_kind(k);
+        cm_stage *s;
+        const cm_stage_options options = {.device = d, .batch_nbytes = 4096};
+        void *memory =
+            mmap(NULL, NLOCKED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_true(memory != MAP_FAILED);
+        OK(cm_stage_open(&options, &s, why));
+        OK(cm_stage_lock(s, memory, is_real ? NLOCKED : 4096, why));
+        OK(cm_stage_begin(s, CM_VALIDATE_NONE, why));
+        cm_stage_free(s);
+        munmap(memory, NLOCKED);
+        cm_device_close(d);
+    }
+    assert_int_equal(kilobytes_of("/proc/self/status", "VmLck"), locked);
+    const uint64_t left_after = kilobytes_of("/proc/meminfo", "MemAvailable");
+    if (is_real && left > left_after)
+        assert_true(left - left_after < (uint64_t)OPENS * NLOCKED / 1024 / 4);
+    cm_device_close(keeper);
+}
+
 static const device_test TESTS[] = {
     {"stage in every way", test_stage_in_every_way},
     {"every flip is caught", test_every_flip_is_caught},
@@ -327,6 +380,7 @@ static const device_test TESTS[] = {
     {"stage out of order", test_stage_out_of_order},
     {"overlap", test_overlap},
     {"probe", test_probe},
+    {"a thousand opens", test_a_thousand_opens},
 };
 
 int main(int argc, char **argv)
