@@ -3,12 +3,10 @@
  * delete the originals on the strength of it.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <chunkmill/version.h>
 
@@ -136,7 +134,7 @@ static int fill_certificate(const cm_job *job, const char *path, cm_json *j, cm_
         const char *name;
         cm_json *value;
     } row[] = {
-        {"schema", cm_json_string("chunkmill-certificate-1")},
+        {"schema", cm_json_string(CM_MARK_CERTIFICATE)},
         {"made", time_text(time(NULL))},
         {"command", cm_json_string(job->options->command == NULL ? "" : job->options->command)},
         {"version", cm_json_string(cm_version())},
@@ -159,49 +157,7 @@ static int fill_certificate(const cm_job *job, const char *path, cm_json *j, cm_
     return rc;
 }
 
-/* A device, a pipe or a link: it is written into, and never replaced by a file. */
-static bool is_place(const char *path)
-{
-    struct stat st;
-    return lstat(path, &st) == 0 && !S_ISREG(st.st_mode);
-}
-
-static int write_text(const char *path, const cm_buf *text)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), errnum = 0;
-    if (fd < 0)
-        return errno;
-    for (size_t done = 0; errnum == 0 && done < text->nbytes;) {
-        ssize_t n = write(fd, text->data + done, text->nbytes - done);
-        if (n >= 0)
-            done += (size_t)n;
-        else if (errno != EINTR)
-            errnum = errno;
-    }
-    if (errnum == 0 && fsync(fd) != 0 && errno != EINVAL) /* a pipe has no disk */
-        errnum = errno;
-    close(fd);
-    return errnum;
-}
-
-/* A file stands under a temporary name until it is whole. */
-static int write_file(const char *path, const cm_buf *text, cm_error *err)
-{
-    const bool in_place = is_place(path);
-    char *part = in_place ? cm_strdup(path, err) : cm_asprintf(err, "%s.part", path);
-    if (part == NULL)
-        return CM_ENOMEM;
-    int errnum = write_text(part, text);
-    if (errnum == 0 && !in_place && rename(part, path) != 0)
-        errnum = errno;
-    if (errnum != 0 && !in_place)
-        unlink(part);
-    free(part);
-    return errnum == 0 ? CM_OK
-                       : cm_fail_errno(err, errnum, "cannot write the certificate %s", path);
-}
-
-int cm_job_certify(const cm_job *job, const char *path, cm_error *err)
+int cm_job_certify(const cm_job *job, const char *path, cm_outfile *file, cm_error *err)
 {
     cm_json *j = cm_json_object();
     cm_buf text = {0};
@@ -211,7 +167,13 @@ int cm_job_certify(const cm_job *job, const char *path, cm_error *err)
     if (rc == CM_OK)
         rc = cm_buf_append(&text, "\n", 1, err);
     if (rc == CM_OK)
-        rc = write_file(job->options->certificate, &text, err);
+        rc = cm_outfile_open(file, err);
+    if (rc == CM_OK)
+        rc = cm_outfile_write(file, text.data, text.nbytes, err);
+    /* Someone may delete originals on the strength of it. */
+    file->sync = true;
+    if (rc == CM_OK)
+        rc = cm_outfile_commit(file, err);
     cm_buf_release(&text);
     cm_json_free(j);
     return rc;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fileurl.h"
 #include "job/fingerprint.h"
 #include "job/journal.h"
 #include "job/output.h"
@@ -93,19 +94,18 @@ static int move_all(cm_job *job, cm_error *err)
     };
     cm_engine_stats stats = {0};
     cm_monitor_phase(job->options->monitor, CM_PHASE_WORKING, total_nbytes(job));
-    int rc = job->options->trace == NULL ? CM_OK
-                                         : cm_trace_open(job->options->trace, &engine.trace, err);
+    int rc = job->options->trace == NULL ? CM_OK : cm_trace_open(&job->trace, &engine.trace, err);
     if (rc == CM_OK)
         rc = cm_job_move_strings(job, err);
     if (rc == CM_OK)
         rc = cm_engine_run(job->transfer, job->ntransfers, &engine, &stats, err);
-    int closed = cm_trace_close(engine.trace, rc == CM_OK ? err : NULL);
+    cm_trace_close(engine.trace, &job->trace_error);
     for (int i = 0; i < CM_NSTAGES; i++)
         r->stage[r->nstages++] = (cm_stage_time){
             cm_stage_names[i], (double)stats.stage_ns[i] * 1e-9, stats.stage_calls[i]};
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         rc = job->var[i].absent ? CM_OK : cm_zarr_writer_finish(job->var[i].writer, err);
-    return rc == CM_OK ? closed : rc;
+    return rc;
 }
 
 /* Groups that are described: those below the converted one; with a choice of variables, only those that hold some. */
@@ -418,7 +418,56 @@ static void release(cm_job *job)
     }
     free(job->var);
     free(job->transfer);
+    cm_outfile_release(&job->trace);
     cm_dataset_close(job->source);
+}
+
+static bool is_canceled(void *monitor)
+{
+    return cm_monitor_canceled(monitor);
+}
+
+/* The files that the options name beside the store.  Nothing is touched. */
+static int claim_files(cm_job *job, const char *input, const char *output, cm_outfile *certificate,
+                       cm_error *err)
+{
+    const cm_convert_options *o = job->options;
+    job->guarded[0] = input;
+    job->guarded[1] = output;
+    cm_outfile_guard guard = {.read = job->guarded,
+                              .nread = o->check ? 2 : 1,
+                              .made = o->check ? NULL : output,
+                              .canceled = is_canceled,
+                              .context = o->monitor};
+    int rc = CM_OK;
+    if (o->trace != NULL)
+        rc = cm_outfile_claim(&job->trace, o->trace, &CM_KIND_TRACE, &guard, o->overwrite, err);
+    if (rc == CM_OK && o->certificate != NULL)
+        rc = cm_outfile_claim(certificate, o->certificate, &CM_KIND_CERTIFICATE, &guard,
+                              o->overwrite, err);
+    return rc;
+}
+
+/* Beside a store that is complete.  Returns RC, or what failed. */
+static int finish_files(cm_job *job, int rc, const char *input, cm_outfile *certificate,
+                        cm_error *err)
+{
+    const cm_convert_options *o = job->options;
+    bool done = rc == CM_OK || rc == CM_EDIFFER;
+    const char *store = job->report->written ? "; the store is complete" : "";
+    int failed = CM_OK;
+    if (done && o->certificate != NULL && !o->dry_run)
+        failed = cm_job_certify(job, input, certificate, err);
+    if (failed != CM_OK) {
+        cm_error_suffix(err, "%s, but has no certificate", store);
+        return failed;
+    }
+    if (!done || job->trace_error.status == CM_OK)
+        return rc;
+    if (err != NULL)
+        *err = job->trace_error;
+    cm_error_suffix(err, "%s, but has no trace", store);
+    return job->trace_error.status;
 }
 
 int cm_convert(const cm_convert_options *options, cm_convert_report *report, cm_error *err)
@@ -427,6 +476,8 @@ int cm_convert(const cm_convert_options *options, cm_convert_report *report, cm_
     cm_job job = {.options = &effective, .report = report};
     cm_output out = {0};
     cm_store_path in = {0};
+    cm_outfile certificate = {.fd = -1};
+    char *output = NULL;
     uint64_t start = cm_now_ns();
     memset(report, 0, sizeof(*report));
     cm_monitor_phase(options->monitor, CM_PHASE_OPENING, 0);
@@ -445,6 +496,10 @@ int cm_convert(const cm_convert_options *options, cm_convert_report *report, cm_
     job.path = in.path;
     job.group = in.node;
     if (rc == CM_OK)
+        rc = cm_fileurl_path(options->output, &output, err);
+    if (rc == CM_OK && !options->dry_run)
+        rc = claim_files(&job, in.path, output, &certificate, err);
+    if (rc == CM_OK)
         rc = open_file(&job, in.path, err);
     bool opened = rc == CM_OK;
     cm_monitor_phase(options->monitor, CM_PHASE_PLANNING, 0);
@@ -462,10 +517,7 @@ int cm_convert(const cm_convert_options *options, cm_convert_report *report, cm_
     if (rc == CM_OK && works)
         rc = effective.check ? cm_job_check(&job, &effective.zarr_format, err)
                              : convert(&job, &out, err);
-    if ((rc == CM_OK || rc == CM_EDIFFER) && options->certificate != NULL && !options->dry_run) {
-        int certified = cm_job_certify(&job, in.path, err);
-        rc = certified == CM_OK ? rc : certified;
-    }
+    rc = finish_files(&job, rc, in.path, &certificate, err);
     if (opened && rc != CM_OK && rc != CM_EINVAL && rc != CM_ECANCELED)
         name_file(err, in.path, out.path);
     report->nthreads = job.nthreads;
@@ -473,7 +525,9 @@ int cm_convert(const cm_convert_options *options, cm_convert_report *report, cm_
     report->memory_peak = cm_peak_rss();
     cm_monitor_phase(options->monitor, CM_PHASE_DONE, 0);
     release(&job);
+    cm_outfile_release(&certificate);
     cm_output_release(&out);
     cm_store_path_release(&in);
+    free(output);
     return rc;
 }

@@ -69,6 +69,9 @@ typedef struct cm_job {
     uint64_t held; /* by the process, before anything is moved */
     uint64_t memory_limit;
     size_t slots_nbytes;
+    const char *guarded[2]; /* what no file that the options name may be */
+    cm_outfile trace;       /* claimed where the options ask for one */
+    cm_error trace_error;   /* a trace that failed does not cost the store */
     bool metadata_repaired; /* metadata_text.c found text that was no UTF-8 */
 } cm_job;
 
@@ -112,7 +115,7 @@ int cm_job_compare_meta(cm_job *job, const cm_zarr_tree *tree, cm_error *err);
 int cm_job_verify(cm_job *job, cm_store *store, cm_error *err);
 /* check.c: the same against a store that is already there, whose format *ZARR_FORMAT, the options' own, becomes. */
 int cm_job_check(cm_job *job, int *zarr_format, cm_error *err);
-/* certificate.c: writes options->certificate about the input at PATH. */
-int cm_job_certify(const cm_job *job, const char *path, cm_error *err);
+/* certificate.c: about the input at PATH, into FILE, claimed as CM_KIND_CERTIFICATE. */
+int cm_job_certify(const cm_job *job, const char *path, cm_outfile *file, cm_error *err);
 
 #endif

@@ -13,8 +13,10 @@
 #include <chunkmill/version.h>
 
 #include "base/clock.h"
+#include "exec/watch/monitor.h"
 #include "job/fingerprint.h"
 #include "job/rechunk.h"
+#include "job/store_path.h"
 #include "model/digest.h"
 
 void cm_rechunk_options_init(cm_rechunk_options *options)
@@ -359,6 +361,7 @@ static void release(cm_re_job *job)
     cm_store_free(job->store);
     free(job->path);
     free(job->scratch);
+    cm_outfile_release(&job->trace);
 }
 
 static int find_scratch(cm_re_job *job, cm_error *err)
@@ -411,12 +414,36 @@ static int find_target(const cm_rechunk_options *o, cm_re_into *into, cm_rechunk
     return CM_OK;
 }
 
+static bool is_canceled(void *monitor)
+{
+    return cm_monitor_canceled(monitor);
+}
+
+/* What the options name beside the stores is no part of them.  Nothing is touched. */
+static int claim_files(cm_re_job *job, cm_store_path *source, cm_error *err)
+{
+    const cm_rechunk_options *o = job->options;
+    int rc = cm_store_path_split(o->source, source, err);
+    job->guarded = source->path;
+    const cm_outfile_guard guard = {.read = &job->guarded,
+                                    .nread = 1,
+                                    .made = job->into->root,
+                                    .canceled = is_canceled,
+                                    .context = o->monitor};
+    if (rc == CM_OK && o->scratch != NULL)
+        rc = cm_outfile_check_folder(o->scratch, &guard, err);
+    if (rc == CM_OK && o->trace != NULL)
+        rc = cm_outfile_claim(&job->trace, o->trace, &CM_KIND_TRACE, &guard, o->overwrite, err);
+    return rc;
+}
+
 int cm_rechunk(const cm_rechunk_options *asked, cm_rechunk_report *report, cm_error *err)
 {
     cm_rechunk_options options = *asked;
     cm_re_into into = {0};
     cm_re_job job = {.options = &options, .report = report, .into = &into};
     cm_output out = {0};
+    cm_store_path source = {0};
     uint64_t start = cm_now_ns();
     memset(report, 0, sizeof(*report));
     cm_monitor_phase(asked->monitor, CM_PHASE_OPENING, 0);
@@ -433,6 +460,8 @@ int cm_rechunk(const cm_rechunk_options *asked, cm_rechunk_report *report, cm_er
     if (rc == CM_OK && asked->target != NULL &&
         (report->target = cm_strdup(asked->target, err)) == NULL)
         rc = CM_ENOMEM;
+    if (rc == CM_OK && !options.dry_run)
+        rc = claim_files(&job, &source, err);
     report->finished = rc == CM_OK && out.finished;
     if (report->finished)
         cm_output_tidy(&out);
@@ -444,6 +473,12 @@ int cm_rechunk(const cm_rechunk_options *asked, cm_rechunk_report *report, cm_er
     report->seconds = (double)(cm_now_ns() - start) * 1e-9;
     if (rc == CM_OK && works)
         rc = options.dry_run ? dry_run(&job, err) : write_and_verify(&job, &out, err);
+    if ((rc == CM_OK || rc == CM_EDIFFER) && job.trace_error.status != CM_OK) {
+        rc = job.trace_error.status;
+        if (err != NULL)
+            *err = job.trace_error;
+        cm_error_suffix(err, "; the target is complete, but has no trace");
+    }
     if (in_source)
         name_source(&job, rc, err);
     report->nthreads = job.nthreads;
@@ -452,6 +487,7 @@ int cm_rechunk(const cm_rechunk_options *asked, cm_rechunk_report *report, cm_er
     cm_monitor_phase(asked->monitor, CM_PHASE_DONE, 0);
     release(&job);
     cm_output_release(&out);
+    cm_store_path_release(&source);
     cm_re_into_release(&into);
     return rc;
 }

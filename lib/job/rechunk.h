@@ -75,6 +75,9 @@ typedef struct cm_re_job {
     size_t worker_nbytes; /* of one */
     size_t text_nbytes;   /* of the longest chunk of strings that was moved */
     char *scratch;        /* folder */
+    const char *guarded;  /* the source: what no file that the options name may be */
+    cm_outfile trace;     /* claimed where the options ask for one */
+    cm_error trace_error; /* a trace that failed does not cost the target */
     struct cm_re_into *into;
 } cm_re_job;
 

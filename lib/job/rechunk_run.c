@@ -124,17 +124,17 @@ int cm_re_run(cm_re_job *job, cm_store *store, cm_error *err)
                         .slots_nbytes = job->slots_nbytes,
                         .monitor = o->monitor}};
     cm_monitor_phase(o->monitor, CM_PHASE_WORKING, total_nbytes(job));
-    int rc = o->trace == NULL ? CM_OK : cm_trace_open(o->trace, &r.engine.trace, err);
+    int rc = o->trace == NULL ? CM_OK : cm_trace_open(&job->trace, &r.engine.trace, err);
     if (rc == CM_OK)
         rc = move_direct(&r, err);
     if (rc == CM_OK)
         rc = move_others(&r, store, err);
-    int closed = cm_trace_close(r.engine.trace, rc == CM_OK ? err : NULL);
+    cm_trace_close(r.engine.trace, &job->trace_error);
     for (int i = 0; i < CM_NSTAGES; i++)
         job->report->stage[job->report->nstages++] = (cm_stage_time){
             cm_stage_names[i], (double)r.sum.stage_ns[i] * 1e-9, r.sum.stage_calls[i]};
     for (size_t i = 0; rc == CM_OK && i < job->narrays; i++)
         if (job->array[i].writer != NULL)
             rc = cm_zarr_writer_finish(job->array[i].writer, err);
-    return rc == CM_OK ? closed : rc;
+    return rc;
 }

@@ -78,7 +78,7 @@ typedef struct state {
  */
 static int lock(const cm_cache_dir *dir, int *out, cm_error *err)
 {
-    int fd = openat(dir->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    int fd = openat(dir->fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0)
         return cm_fail_errno(err, errno, "the cache's lock");
     while (flock(fd, LOCK_EX) != 0) {
@@ -100,7 +100,7 @@ static void unlock(int fd)
 static bool read_state(const cm_cache_dir *dir, uint64_t *nbytes)
 {
     state s = {0};
-    int fd = openat(dir->fd, "state", O_RDONLY | O_CLOEXEC);
+    int fd = openat(dir->fd, "state", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     bool valid = fd >= 0 && cm_cache_read(fd, &(struct iovec){&s, sizeof s}, 1, 0) &&
                  s.magic == STATE_MAGIC && s.sum == cm_checksum64(&s, offsetof(state, sum), 0);
     if (fd >= 0)
@@ -113,7 +113,7 @@ static int write_state(const cm_cache_dir *dir, uint64_t nbytes, cm_error *err)
 {
     state s = {.magic = STATE_MAGIC, .nbytes = nbytes};
     s.sum = cm_checksum64(&s, offsetof(state, sum), 0);
-    int fd = openat(dir->fd, "state", O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    int fd = openat(dir->fd, "state", O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     int rc = CM_OK;
     if (fd < 0 || !cm_cache_write(fd, &s, sizeof s, 0))
         rc = cm_fail_errno(err, errno, "the cache's state");
@@ -157,7 +157,7 @@ static int add_copy(inventory *v, const char *name, const struct stat *st, cm_er
 /* Every entry of the folder NAME; a folder that is missing has none. */
 static DIR *open_folder(const cm_cache_dir *dir, const char *name)
 {
-    int fd = openat(dir->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(dir->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     if (fd >= 0 && !d)
         close(fd);
@@ -346,14 +346,42 @@ void cm_cache_file_abort(cm_cache_dir *dir, cm_cache_file *file)
 
 /* ---- opening ---- */
 
-/* A file "state" of somebody else would be written over: it is longer, or no file. */
+/* Whether the folder holds nothing but what bears a name that this code gives, and no copy yet. */
+static bool is_new(const cm_cache_dir *dir)
+{
+    DIR *d = open_folder(dir, ".");
+    bool is = d != NULL;
+    for (struct dirent *e; is && (e = readdir(d));)
+        is = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+             strcmp(e->d_name, "lock") == 0 || strcmp(e->d_name, "state") == 0 ||
+             is_temporary(e->d_name);
+    if (d)
+        closedir(d);
+    return is;
+}
+
+/*
+ * A file "state" of somebody else would be written over: it is longer, or no file.  A
+ * folder without a state, or with one that is damaged, is a cache where it has the lock,
+ * which is empty, or nothing else.
+ */
 static int check_state(const cm_cache_dir *dir, cm_error *err)
 {
+    state s = {0};
     struct stat st;
-    if (fstatat(dir->fd, "state", &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-        (S_ISREG(st.st_mode) && st.st_size <= (off_t)sizeof(state)))
+    bool there = fstatat(dir->fd, "state", &st, AT_SYMLINK_NOFOLLOW) == 0;
+    if (there && (!S_ISREG(st.st_mode) || st.st_size > (off_t)sizeof(state)))
+        return cm_fail(err, CM_EINVAL, "is no folder for a cache: 'state' in it is another's");
+    int fd = there ? openat(dir->fd, "state", O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    bool ours =
+        fd >= 0 && pread(fd, &s, sizeof s.magic, 0) == sizeof s.magic && s.magic == STATE_MAGIC;
+    if (fd >= 0)
+        close(fd);
+    bool has_lock = fstatat(dir->fd, "lock", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                    S_ISREG(st.st_mode) && st.st_size == 0;
+    if (ours || has_lock || is_new(dir))
         return CM_OK;
-    return cm_fail(err, CM_EINVAL, "is no folder for a cache: 'state' in it is another's");
+    return cm_fail(err, CM_EINVAL, "is no folder for a cache: it holds other files");
 }
 
 int cm_cache_dir_open(cm_cache_dir *dir, const char *path, uint64_t max_nbytes, cm_error *err)

@@ -261,7 +261,6 @@ def test_what_was_measured_before_a_signal_is_told(work, number):
 
 def test_a_trace_goes_into_what_is_there(work):
     """A pipe, a device or a link is written into; a file of its name must not take its place."""
-    (work / "real.json").write_text("old")
     (work / "link.json").symlink_to("real.json")
     os.mkfifo(work / "pipe")
     reader = subprocess.Popen(["cat", "pipe"], cwd=work, stdout=subprocess.PIPE, text=True)
@@ -314,6 +313,7 @@ CONTRACT = set(
     --pool --world-size --rank --accelerators --step-time --step-time-per-sample --engine --io --cold --warm --cache
     --cache-policy --cache-dir --cache-dir-size --emulate --device --decode --nvcomp --staging --slots --slot-size --cast --unpack
     --fill-to-nan --validate --sweep --tune --out --no-out --advise --cpus --reserve --compare --no-overlap
+    --overwrite
     --device-step --log-samples --sample-interval --trace -j --threads --memory --progress -v -q --json --help
     --version -h --verbose --quiet""".split()
 )

@@ -6,7 +6,7 @@
 
 #include <chunkmill/chunkcalc.h>
 
-#include "../common/options.h"
+#include "../common/outputs.h"
 
 typedef enum chunkcalc_format {
     FORMAT_TABLE,
@@ -28,6 +28,7 @@ typedef struct chunkcalc_values {
     double latency, bandwidth, decode, concurrency, ratio;
     int format; /* chunkcalc_format */
     const char *plot;
+    bool overwrite;
 } chunkcalc_values;
 
 extern const cm_tool CHUNKCALC;
@@ -39,8 +40,8 @@ int chunkcalc_print(const cm_chunkcalc_report *report, const chunkcalc_values *v
 /* The one JSON document, described by tools/schema/chunkcalc.json.  FAILURE may be NULL. */
 int chunkcalc_print_json(const cm_chunkcalc_report *report, const cm_error *failure, cm_error *err);
 
-/* Draws the first read's chunks and bytes against the chunk size into PATH, .svg or .png. */
-int chunkcalc_plot(const cm_chunkcalc_report *report, const char *path, cm_error *err);
+/* Draws the first read's chunks and bytes against the chunk size into FILE, .svg or .png. */
+int chunkcalc_plot(const cm_chunkcalc_report *report, cm_outfile *file, cm_error *err);
 /* CM_EINVAL unless PATH ends in .svg or .png. */
 int chunkcalc_plot_check(const char *path, cm_error *err);
 

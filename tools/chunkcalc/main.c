@@ -58,7 +58,7 @@ static void say_findings(const cm_chunkcalc_report *r, const cm_common_options *
 }
 
 static int report(int status, const cm_chunkcalc_report *r, const chunkcalc_values *v,
-                  const cm_common_options *common, cm_error *err)
+                  const cm_common_options *common, cm_outfile *plot, cm_error *err)
 {
     cm_error print_err = {0};
     bool json = common->json || v->format == FORMAT_JSON;
@@ -71,7 +71,7 @@ static int report(int status, const cm_chunkcalc_report *r, const chunkcalc_valu
     else if (status == CM_OK)
         printed = chunkcalc_print(r, v, &print_err);
     if (status == CM_OK && printed == CM_OK && v->plot != NULL)
-        printed = chunkcalc_plot(r, v->plot, &print_err);
+        printed = chunkcalc_plot(r, plot, &print_err);
     if (status != CM_OK)
         cm_say(CHUNKCALC.name, "%s", err->text);
     if (printed != CM_OK)
@@ -84,6 +84,8 @@ static int run(const chunkcalc_values *v, const cm_common_options *common, const
     cm_chunkcalc_options options;
     cm_chunkcalc_report r;
     cm_error err = {0};
+    cm_outfile plot = {.fd = -1};
+    const cm_outputs outputs = {.read = paths, .overwrite = v->overwrite};
 
     if (paths->n > 1)
         return cm_tool_usage_error(&CHUNKCALC, "one store at a time, not %zu", paths->n);
@@ -95,10 +97,16 @@ static int run(const chunkcalc_values *v, const cm_common_options *common, const
         return cm_tool_usage_error(&CHUNKCALC, "%s", err.text);
     if (v->plot != NULL && v->sample == NULL && v->read.n == 0)
         return cm_tool_usage_error(&CHUNKCALC, "--plot needs --sample or --read");
+    int status = cm_outputs_check(&CHUNKCALC, v, &outputs);
+    if (status == CM_TOOL_RUN && v->plot != NULL)
+        status = cm_outputs_claim(&CHUNKCALC, v->plot, &CM_KIND_PLOT, &outputs, &plot);
+    if (status != CM_TOOL_RUN)
+        return status;
     fill_options(&options, v, common, paths);
-    int status = cm_chunkcalc(&options, &r, &err);
-    status = report(status, &r, v, common, &err);
+    status = cm_chunkcalc(&options, &r, &err);
+    status = report(status, &r, v, common, &plot, &err);
     cm_chunkcalc_report_release(&r);
+    cm_outfile_release(&plot);
     return status;
 }
 

@@ -229,7 +229,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-int chunkcalc_plot(const cm_chunkcalc_report *r, const char *path, cm_error *err)
+int chunkcalc_plot(const cm_chunkcalc_report *r, cm_outfile *file, cm_error *err)
 {
     const cm_chunkcalc_layout **sorted = calloc(r->nlayouts, sizeof(*sorted));
     canvas *c;
@@ -239,10 +239,11 @@ int chunkcalc_plot(const cm_chunkcalc_report *r, const char *path, cm_error *err
     for (size_t i = 0; i < r->nlayouts; i++)
         sorted[i] = &r->layout[i];
     qsort(sorted, r->nlayouts, sizeof(*sorted), by_size);
-    int rc = canvas_create(path, WIDTH, HEIGHT, &c, err);
-    if (rc != CM_OK) {
+    int rc = cm_outfile_open(file, err);
+    FILE *to = rc == CM_OK ? cm_outfile_stream(file, err) : NULL;
+    if (to == NULL || (rc = canvas_create(to, file->path, WIDTH, HEIGHT, &c, err)) != CM_OK) {
         free(sorted);
-        return rc;
+        return rc != CM_OK ? rc : CM_ENOMEM;
     }
     panel p = {.c = c, .r = r, .layout = sorted, .n = r->nlayouts, .top = TOP};
     draw_legend(c, r);
@@ -254,5 +255,7 @@ int chunkcalc_plot(const cm_chunkcalc_report *r, const char *path, cm_error *err
     draw_labels(&p);
     int finished = canvas_finish(c, rc == CM_OK ? err : NULL);
     free(sorted);
-    return rc != CM_OK ? rc : finished;
+    if (rc == CM_OK)
+        rc = finished;
+    return rc == CM_OK ? cm_outfile_commit(file, err) : rc;
 }

@@ -157,7 +157,12 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_TEXT,
      .offset = VALUE(plot),
      .operand = CM_OPERAND_FILE,
+     .makes = CM_MAKES_PLOT,
      .help = "Draw chunks and bytes against the chunk size, from the fewest to the most."},
+    {.name = "overwrite",
+     .kind = CM_OPTION_FLAG,
+     .offset = VALUE(overwrite),
+     .help = "Let --plot replace a file that is no plot of this program."},
     {0},
 };
 

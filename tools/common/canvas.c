@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/marks.h"
 #include "base/mem.h"
 
 enum {
@@ -14,7 +15,8 @@ enum {
 };
 
 struct canvas {
-    char *path;
+    char *path;   /* for messages */
+    FILE *to;     /* of a PNG */
     FILE *svg;    /* NULL: PNG */
     bool inlined; /* in a page: SVG is not ours to close, and colours are classes */
     cairo_surface_t *surface;
@@ -89,7 +91,7 @@ static void escape_svg(const char *text, FILE *to)
 static void open_svg(canvas *c, unsigned width, unsigned height)
 {
     fprintf(c->svg,
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" CM_MARK_SVG "\n"
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
             "viewBox=\"0 0 %u %u\" font-family=\"Helvetica, Arial, sans-serif\">\n"
             "<rect width=\"%u\" height=\"%u\" fill=\"#ffffff\"/>\n",
@@ -161,29 +163,31 @@ static int release(canvas *c, int rc)
         cairo_surface_destroy(c->surface);
     if (c->svg != NULL && !c->inlined)
         fclose(c->svg);
+    if (c->to != NULL)
+        fclose(c->to);
     free(c->path);
     free(c);
     return rc;
 }
 
-int canvas_create(const char *path, unsigned width, unsigned height, canvas **out, cm_error *err)
+int canvas_create(FILE *to, const char *name, unsigned width, unsigned height, canvas **out,
+                  cm_error *err)
 {
     canvas *c = calloc(1, sizeof(*c));
-    size_t n = strlen(path);
+    size_t n = strlen(name);
     int rc = CM_OK;
 
-    if (c == NULL || (c->path = strdup(path)) == NULL) {
+    if (c == NULL || (c->path = strdup(name)) == NULL) {
         free(c);
-        return cm_fail(err, CM_ENOMEM, "%s: no memory for the picture", path);
+        fclose(to);
+        return cm_fail(err, CM_ENOMEM, "%s: no memory for the picture", name);
     }
-    if (n > 4 && strcmp(path + n - 4, ".png") == 0) {
+    if (n > 4 && strcmp(name + n - 4, ".png") == 0) {
+        c->to = to;
         rc = open_cairo(c, width, height, err);
     } else {
-        c->svg = fopen(path, "we");
-        if (c->svg != NULL)
-            open_svg(c, width, height);
-        else
-            rc = cm_fail_errno(err, errno, "%s: cannot be written", path);
+        c->svg = to;
+        open_svg(c, width, height);
     }
     if (rc != CM_OK)
         return release(c, rc);
@@ -265,28 +269,65 @@ void canvas_write(canvas *c, const canvas_text *style, const char *text)
         write_cairo(c, style, text);
 }
 
+typedef struct png {
+    FILE *to;
+    size_t at;
+    int errnum;
+} png;
+
+static void put_png(png *p, const void *data, size_t nbytes)
+{
+    if (nbytes > 0 && p->errnum == 0 && fwrite(data, 1, nbytes, p->to) != nbytes)
+        p->errnum = errno != 0 ? errno : EIO;
+}
+
+/* The bytes of a PNG on their way to its file; the mark goes behind the first chunk. */
+static cairo_status_t write_png(void *context, const unsigned char *data, unsigned int nbytes)
+{
+    png *p = context;
+    size_t before = 0;
+    if (p->at < CM_MARK_PNG_AT && p->at + nbytes >= CM_MARK_PNG_AT) {
+        before = CM_MARK_PNG_AT - p->at;
+        put_png(p, data, before);
+        put_png(p, CM_MARK_PNG, CM_MARK_PNG_NBYTES);
+    }
+    put_png(p, data + before, nbytes - before);
+    p->at += nbytes;
+    return p->errnum == 0 ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_WRITE_ERROR;
+}
+
+/* Closes TO.  0, or the errno of what could not be written. */
+static int close_file(FILE *to)
+{
+    errno = 0;
+    bool bad = fflush(to) != 0 || ferror(to) != 0;
+    int errnum = bad ? (errno != 0 ? errno : EIO) : 0;
+    return fclose(to) != 0 && errnum == 0 ? errno : errnum;
+}
+
 int canvas_finish(canvas *c, cm_error *err)
 {
-    int rc = CM_OK;
+    int errnum = 0;
+    cairo_status_t status = CAIRO_STATUS_SUCCESS;
 
     if (c->svg != NULL) {
         fputs("</svg>\n", c->svg);
         if (c->inlined)
             return release(c, CM_OK);
-        bool bad = ferror(c->svg) != 0;
-        int status = fclose(c->svg);
+        errnum = close_file(c->svg);
         c->svg = NULL;
-        if (bad || status != 0)
-            rc = cm_fail_errno(err, errno, "%s: cannot be written", c->path);
     } else {
-        /* The library has one word for every failure of a write; errno tells a full disk. */
-        errno = 0;
-        cairo_status_t status = cairo_surface_write_to_png(c->surface, c->path);
-        if (status != CAIRO_STATUS_SUCCESS && errno != 0)
-            rc = cm_fail_errno(err, errno, "%s: cannot be written", c->path);
-        else if (status != CAIRO_STATUS_SUCCESS)
-            rc = cm_fail(err, CM_EIO, "%s: cannot be written: %s", c->path,
-                         cairo_status_to_string(status));
+        png p = {.to = c->to};
+        status = cairo_surface_write_to_png_stream(c->surface, write_png, &p);
+        int closed = close_file(c->to);
+        errnum = p.errnum != 0 ? p.errnum : closed;
+        c->to = NULL;
     }
+    int rc = CM_OK;
+    if (errnum != 0)
+        rc = cm_fail_errno(err, errnum, "%s: cannot be written", c->path);
+    else if (status != CAIRO_STATUS_SUCCESS)
+        rc = cm_fail(err, CM_EIO, "%s: cannot be written: %s", c->path,
+                     cairo_status_to_string(status));
     return release(c, rc);
 }

@@ -38,8 +38,13 @@ typedef struct canvas_text {
     unsigned colour;
 } canvas_text;
 
-/* PATH ends in .svg or .png. */
-int canvas_create(const char *path, unsigned width, unsigned height, canvas **out, cm_error *err);
+/*
+ * A picture that is written to TO, which canvas_finish closes (and this call where it
+ * fails).  NAME, for messages, ends in .svg or .png.  The file begins with the mark of
+ * base/marks.h.
+ */
+int canvas_create(FILE *to, const char *name, unsigned width, unsigned height, canvas **out,
+                  cm_error *err);
 
 /*
  * An element of a page, written to TO, which stays open.  ATTRIBUTES are the page's

@@ -70,6 +70,15 @@ typedef enum cm_operand { /* what a shell completes after an option */
     CM_OPERAND_FOLDER
 } cm_operand;
 
+/* What is made of the place that an option's value names; see outputs.h. */
+typedef enum cm_makes {
+    CM_MAKES_NOTHING,
+    CM_MAKES_TRACE,
+    CM_MAKES_CERTIFICATE,
+    CM_MAKES_PLOT,
+    CM_MAKES_FOLDER /* files in a folder */
+} cm_makes;
+
 typedef struct cm_list {
     const char **text; /* points into argv */
     size_t n;
@@ -85,6 +94,7 @@ typedef struct cm_option {
     size_t offset;     /* of the field in the struct of values */
     const char *words; /* "a|b|c": all values of a CHOICE; suggestions for other kinds */
     cm_operand operand;
+    cm_makes makes;    /* of a TEXT */
     int number;        /* what SET stores; what the first word of a CHOICE stands for */
     uint64_t min, max; /* of UINT, U64 and SIZE; max 0: no upper limit */
     bool hidden;       /* parsed, but shown nowhere */

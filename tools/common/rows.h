@@ -10,7 +10,8 @@
 #define CM_ROW_OVERWRITE(at)                                                                       \
     {                                                                                              \
         .name = "overwrite", .kind = CM_OPTION_FLAG, .offset = (at),                               \
-        .help = "Replace a store that is there. Only what the store itself holds is removed."      \
+        .help = "Replace a store that is there, and files that other options name for output. Of " \
+                "a store only what it itself holds is removed."                                    \
     }
 
 #define CM_ROW_BREAK_LOCK(at)                                                                      \
@@ -30,7 +31,8 @@
 #define CM_ROW_TRACE(at)                                                                           \
     {                                                                                              \
         .name = "trace", .value = "FILE", .kind = CM_OPTION_TEXT, .offset = (at),                  \
-        .operand = CM_OPERAND_FILE, .help = "Write what each thread did when, as a Chrome trace."  \
+        .operand = CM_OPERAND_FILE, .makes = CM_MAKES_TRACE,                                       \
+        .help = "Write what each thread did when, as a Chrome trace."                              \
     }
 
 /* With its section; TEXT says with what the result is compared. */

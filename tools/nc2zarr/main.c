@@ -7,6 +7,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "../common/outputs.h"
 #include "../common/run.h"
 #include "../common/say.h"
 #include "base/fileurl.h"
@@ -173,7 +174,12 @@ static int prepare_and_run(int argc, char **argv, const nc2zarr_values *v,
         options.output = output;
         options.command = command;
         options.monitor = monitor;
-        status = run(&options, common);
+        const cm_outputs outputs = {.read = &(cm_list){paths->text, v->check ? paths->n : 1},
+                                    .made = v->check ? NULL : output,
+                                    .overwrite = v->overwrite};
+        status = cm_outputs_check(&NC2ZARR, v, &outputs);
+        if (status == CM_TOOL_RUN)
+            status = run(&options, common);
     } else {
         cm_say(NC2ZARR.name, "%s", err.text);
     }

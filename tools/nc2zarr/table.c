@@ -145,6 +145,7 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_TEXT,
      .offset = VALUE(certificate),
      .operand = CM_OPERAND_FILE,
+     .makes = CM_MAKES_CERTIFICATE,
      .help = "With --verify full or --check, write what was verified. Digests, elements, versions, "
              "the command, and whether the original could be reproduced."},
     {0},

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/marks.h"
 #include "base/mem.h"
 #include "files.h"
 #include "plot.h"
@@ -186,7 +187,7 @@ int readbench_chrome_trace(const void *context, FILE *to, cm_error *err)
     trace t = {.to = to};
     size_t n = s->nrecords < MAX_BATCHES ? s->nrecords : MAX_BATCHES;
 
-    fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", to);
+    fputs("{" CM_MARK_TRACE "\"traceEvents\":[", to);
     trace_rows(&t, s);
     for (size_t i = 0; i < s->nevents; i++) {
         const cm_readbench_event *e = &s->event[i];

@@ -1,5 +1,6 @@
 #include "file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,27 +35,17 @@ static int fill(const char *part, const char *mode, const char *whole, readbench
     return rc;
 }
 
-/* A device, a pipe or a link: it is written into, and never replaced by a file. */
-static bool is_place(const char *path)
-{
-    struct stat st;
-    return lstat(path, &st) == 0 && !S_ISREG(st.st_mode);
-}
-
 int readbench_file_write(const char *folder, const char *name, readbench_content *content,
                          const void *context, cm_error *err)
 {
     char *part = readbench_file_path(folder, READBENCH_PART, name, err);
     char *whole = readbench_file_path(folder, "", name, err);
-    const bool in_place = part && whole && is_place(whole);
     int rc = CM_ENOMEM;
-    if (in_place)
-        rc = fill(whole, "we", whole, content, context, err);
-    else if (part && whole)
+    if (part && whole)
         rc = fill(part, "wxe", whole, content, context, err);
-    if (rc == CM_OK && !in_place && rename(part, whole) != 0)
+    if (rc == CM_OK && rename(part, whole) != 0)
         rc = cm_fail_errno(err, errno, "%s: cannot be renamed to %s", part, whole);
-    if (rc != CM_OK && !in_place && part)
+    if (rc != CM_OK && part)
         unlink(part);
     free(part);
     free(whole);
@@ -81,7 +72,31 @@ static int make_parents(char *path, cm_error *err)
     return CM_OK;
 }
 
-static int make_named(const char *path, char **out, cm_error *err)
+static bool is_empty(const char *path)
+{
+    DIR *dir = opendir(path);
+    size_t n = 0;
+    while (dir && n <= 2 && readdir(dir))
+        n++; /* with "." and ".." */
+    if (dir)
+        closedir(dir);
+    return dir && n <= 2;
+}
+
+/* What is there may be written into when it is a report, and the user said so. */
+static int take_existing(const char *path, const char *name, bool overwrite, cm_error *err)
+{
+    if (overwrite && (readbench_is_report(name) || is_empty(name)))
+        return CM_OK;
+    return cm_fail(err, CM_EEXIST,
+                   overwrite
+                       ? "%s: exists and is no report of readbench; --out names another folder"
+                       : "%s: exists already, and nothing is written into what exists; --out "
+                         "names another folder, --overwrite replaces a report",
+                   path);
+}
+
+static int make_named(const char *path, bool overwrite, char **out, bool *made, cm_error *err)
 {
     char *name = cm_strdup(path, err);
     if (name == NULL)
@@ -90,13 +105,10 @@ static int make_named(const char *path, char **out, cm_error *err)
     while (n > 1 && name[n - 1] == '/')
         name[--n] = '\0';
     int rc = make_parents(name, err);
-    if (rc == CM_OK && mkdir(name, 0777) != 0)
-        rc = errno == EEXIST
-                 ? cm_fail(err, CM_EEXIST,
-                           "%s: exists already, and nothing is written into what exists; "
-                           "--out names another folder",
-                           path)
-                 : cm_fail_errno(err, errno, "%s: this folder cannot be made", path);
+    *made = rc == CM_OK && mkdir(name, 0777) == 0;
+    if (rc == CM_OK && !*made)
+        rc = errno == EEXIST ? take_existing(path, name, overwrite, err)
+                             : cm_fail_errno(err, errno, "%s: this folder cannot be made", path);
     if (rc != CM_OK) {
         free(name);
         return rc;
@@ -105,15 +117,16 @@ static int make_named(const char *path, char **out, cm_error *err)
     return CM_OK;
 }
 
-int readbench_out_create(const char *path, char **out, cm_error *err)
+int readbench_out_create(const char *path, bool overwrite, char **out, bool *made, cm_error *err)
 {
     char stamp[32], name[96];
     time_t now = time(NULL);
     struct tm tm;
 
     *out = NULL;
+    *made = false;
     if (path)
-        return make_named(path, out, err);
+        return make_named(path, overwrite, out, made, err);
     if (!localtime_r(&now, &tm) || !strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &tm))
         return cm_fail(err, CM_EINTERNAL, "the clock has no time to name a folder after");
     int rc = CM_EEXIST;
@@ -123,7 +136,7 @@ int readbench_out_create(const char *path, char **out, cm_error *err)
             snprintf(name, sizeof(name), "results/readbench/%s", stamp);
         else
             snprintf(name, sizeof(name), "results/readbench/%s-%d", stamp, i);
-        rc = make_named(name, out, err);
+        rc = make_named(name, false, out, made, err);
     }
     return rc;
 }

@@ -99,9 +99,12 @@ static int write_below(const readbench_run *run, size_t i, cm_error *err)
         run->out, "", page_folder(run->report->session[i].label, name, sizeof(name)), err);
     if (folder == NULL)
         return CM_ENOMEM;
-    int rc = mkdir(folder, 0777) == 0
-                 ? write_session(run, i, folder, false, err)
-                 : cm_fail_errno(err, errno, "%s: this folder cannot be made", folder);
+    struct stat st;
+    /* A session's folder of an older report may hold what is not ours, and stay. */
+    bool there = mkdir(folder, 0777) == 0 || (run->replaces && errno == EEXIST &&
+                                              lstat(folder, &st) == 0 && S_ISDIR(st.st_mode));
+    int rc = there ? write_session(run, i, folder, false, err)
+                   : cm_fail_errno(err, errno, "%s: this folder cannot be made", folder);
     free(folder);
     return rc;
 }
@@ -109,9 +112,9 @@ static int write_below(const readbench_run *run, size_t i, cm_error *err)
 int readbench_write_files(const readbench_run *run, cm_error *err)
 {
     const cm_readbench_report *r = run->report;
-    int rc = CM_OK;
+    int rc = run->replaces ? readbench_out_clear(run->out, err) : CM_OK;
 
-    if (r->nsessions == 1)
+    if (rc == CM_OK && r->nsessions == 1)
         return write_session(run, 0, run->out, true, err);
     for (size_t i = 0; i < r->nsessions && rc == CM_OK; i++)
         rc = write_below(run, i, err);

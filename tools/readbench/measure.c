@@ -1,10 +1,12 @@
 /* One call of the library, and what is told of it. */
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "../common/outputs.h"
 #include "../common/run.h"
 #include "../common/say.h"
 #include "../common/signals.h"
@@ -40,22 +42,21 @@ static void say_warnings(const cm_readbench_report *r, const cm_common_options *
 }
 
 /* --trace: of the first session, where the user says. */
-static int write_trace(const readbench_run *run, const char *path, cm_error *err)
+static int write_trace(const readbench_run *run, cm_outfile *file, cm_error *err)
 {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash == NULL   ? cm_strdup(".", err)
-                   : slash == path ? cm_strdup("/", err)
-                                   : cm_asprintf(err, "%.*s", (int)(slash - path), path);
-    if (folder == NULL)
-        return CM_ENOMEM;
-    int rc = readbench_file_write(folder, slash == NULL ? path : slash + 1, readbench_chrome_trace,
-                                  &run->report->session[0], err);
-    free(folder);
-    return rc;
+    int rc = cm_outfile_open(file, err);
+    FILE *to = rc == CM_OK ? cm_outfile_stream(file, err) : NULL;
+    if (to == NULL)
+        return rc != CM_OK ? rc : CM_ENOMEM;
+    rc = readbench_chrome_trace(&run->report->session[0], to, err);
+    errno = 0;
+    if (fclose(to) != 0 && rc == CM_OK)
+        rc = cm_fail_errno(err, errno != 0 ? errno : EIO, "%s: cannot be written", file->path);
+    return rc == CM_OK ? cm_outfile_commit(file, err) : rc;
 }
 
 /* Writes the files and prints the result.  STATUS is what the library returned. */
-static int tell(int status, readbench_run *run, const cm_common_options *common)
+static int tell(int status, readbench_run *run, const cm_common_options *common, cm_outfile *trace)
 {
     cm_error err = {0};
     int exit_status = cm_tool_exit_status(status), rc = CM_OK;
@@ -72,9 +73,9 @@ static int tell(int status, readbench_run *run, const cm_common_options *common)
         }
     }
     if (run->trace && measured) {
-        int traced = write_trace(run, run->trace, &err);
+        int traced = write_trace(run, trace, &err);
         if (traced != CM_OK)
-            cm_say(READBENCH.name, "--trace %s: %s", run->trace, err.text);
+            cm_say(READBENCH.name, "%s", err.text);
         rc = rc != CM_OK ? rc : traced;
     }
     int printed = CM_OK;
@@ -112,14 +113,15 @@ static void stamp(char *buf, size_t size)
 }
 
 static int run_job(job *j, const readbench_values *v, const cm_common_options *common,
-                   const char *command)
+                   const char *command, cm_outfile *trace)
 {
     cm_error err = {0};
     char *out = NULL, started[32];
+    bool made = false;
 
     stamp(started, sizeof(started));
     /* Made first: hours of measuring end in no folder that cannot be made. */
-    if (!v->no_out && readbench_out_create(v->out, &out, &err) != CM_OK) {
+    if (!v->no_out && readbench_out_create(v->out, v->overwrite, &out, &made, &err) != CM_OK) {
         cm_say(READBENCH.name, "%s", err.text);
         cm_monitor_free(j->monitor);
         return CM_EXIT_FAILED;
@@ -134,11 +136,12 @@ static int run_job(job *j, const readbench_values *v, const cm_common_options *c
                          .command = command,
                          .started = started,
                          .out = out,
+                         .replaces = out && !made,
                          .trace = v->trace,
                          .host_share = host_share(j->options)};
-    int exit_status = tell(status, &run, common);
+    int exit_status = tell(status, &run, common, trace);
     say_end(status, &run, &err);
-    if (out)
+    if (made)
         readbench_out_remove(out);
     free(out);
     cm_readbench_report_release(&j->report);
@@ -167,17 +170,26 @@ int readbench_measure(readbench_values *v, const cm_common_options *common, cons
     v->o.point = sweep.point;
     v->o.npoints = sweep.n;
     job j = {.options = &v->o};
+    cm_outfile trace = {.fd = -1};
+    const cm_outputs outputs = {.read = paths, .overwrite = v->overwrite};
     if (rc == CM_OK && (j.monitor = cm_monitor_create(&err)) == NULL)
         rc = CM_ENOMEM;
     int status;
     if (rc == CM_EINVAL)
         status = cm_tool_usage_error(&READBENCH, "%s", err.text);
-    else if (rc == CM_OK)
-        status = run_job(&j, v, common, command);
-    else {
+    else if (rc == CM_OK) {
+        status = cm_outputs_check(&READBENCH, v, &outputs);
+        if (status == CM_TOOL_RUN && v->trace != NULL)
+            status = cm_outputs_claim(&READBENCH, v->trace, &CM_KIND_TRACE, &outputs, &trace);
+        if (status == CM_TOOL_RUN)
+            status = run_job(&j, v, common, command, &trace);
+        else
+            cm_monitor_free(j.monitor);
+    } else {
         cm_say(READBENCH.name, "%s", err.text);
         status = CM_EXIT_FAILED;
     }
+    cm_outfile_release(&trace);
     readbench_sweep_release(&sweep);
     return status;
 }

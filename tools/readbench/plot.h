@@ -113,6 +113,7 @@ enum {
 /* A file that is drawn under another name, then renamed. */
 typedef struct plot_picture {
     char *part, *whole;
+    bool made; /* PART is there */
     canvas *c;
 } plot_picture;
 

@@ -1,4 +1,5 @@
 /* Every plot by name, to files and into a page. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,24 +73,23 @@ int plot_begin_picture(plot_picture *f, const char *folder, const char *name, co
     f->whole = readbench_file_path(folder, "", file, err);
     if (f->part == NULL || f->whole == NULL)
         return CM_ENOMEM;
-    return canvas_create(f->part, PLOT_WIDE, height, &f->c, err);
+    FILE *to = fopen(f->part, "wxe");
+    if (to == NULL)
+        return cm_fail_errno(err, errno, "%s: cannot be written", f->whole);
+    f->made = true;
+    return canvas_create(to, f->whole, PLOT_WIDE, height, &f->c, err);
 }
 
 int plot_end_picture(plot_picture *f, int rc, cm_error *err)
 {
     if (f->c) {
-        cm_error inner = {0};
-        size_t n = strlen(f->part);
-        int finished = canvas_finish(f->c, &inner);
-        /* The sentence begins with the name that the file has only while it is written. */
-        if (rc == CM_OK && finished != CM_OK)
-            rc = cm_fail(err, finished, "%s%s", f->whole,
-                         strncmp(inner.text, f->part, n) == 0 ? inner.text + n : inner.text);
-        if (rc == CM_OK && rename(f->part, f->whole) != 0)
-            rc = cm_fail(err, CM_EIO, "%s: cannot be renamed", f->part);
-        if (rc != CM_OK)
-            unlink(f->part);
+        int finished = canvas_finish(f->c, rc == CM_OK ? err : NULL);
+        rc = rc == CM_OK ? finished : rc;
     }
+    if (rc == CM_OK && rename(f->part, f->whole) != 0)
+        rc = cm_fail_errno(err, errno, "%s: cannot be renamed to %s", f->part, f->whole);
+    if (rc != CM_OK && f->made)
+        unlink(f->part);
     free(f->part);
     free(f->whole);
     return rc;

@@ -16,7 +16,7 @@ typedef struct readbench_values {
     bool advise, compare;
     unsigned cpus;
     const char *out;
-    bool no_out;
+    bool no_out, overwrite;
     const char *trace;
     unsigned worker_fd; /* READBENCH_NO_FD: this process is no worker */
 } readbench_values;
@@ -76,6 +76,7 @@ typedef struct readbench_run {
     const char *command;     /* as one could type it again; or NULL */
     const char *started;     /* "2026-03-01T12:00:00Z" */
     const char *out;         /* folder of the files; or NULL */
+    bool replaces;           /* an older report is there */
     const char *trace;       /* file of a trace; or NULL */
     double host_share;       /* of a step: its part on the CPU, by --step-time's other=T */
 } readbench_run;
@@ -124,10 +125,15 @@ int readbench_measure(readbench_values *values, const cm_common_options *common,
 
 /*
  * Makes the folder that files will go to: PATH, or for NULL a new one below
- * results/readbench named after the time.  CM_EEXIST when PATH is there.  The name,
- * to be freed, goes to *OUT.
+ * results/readbench named after the time.  CM_EEXIST when PATH is there, unless OVERWRITE
+ * is set and it is a report or empty; *MADE is false then.  The name, to be freed, goes
+ * to *OUT.
  */
-int readbench_out_create(const char *path, char **out, cm_error *err);
+int readbench_out_create(const char *path, bool overwrite, char **out, bool *made, cm_error *err);
+/* Removes the files of the report that PATH holds, and nothing else. */
+int readbench_out_clear(const char *path, cm_error *err);
+/* Whether the folder PATH holds a report. */
+bool readbench_is_report(const char *path);
 /* Removes it where nothing was written into it. */
 void readbench_out_remove(const char *out);
 

@@ -232,6 +232,7 @@ static const cm_option OPTIONS[] = {
      .offset = VALUE(o.cache_dir),
      .operand = CM_OPERAND_FOLDER,
      .swept = true,
+     .makes = CM_MAKES_FOLDER,
      .help = "Keep stored bytes in a folder on a faster disk."},
     {.name = "cache-dir-size",
      .value = "SIZE",
@@ -366,7 +367,14 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_TEXT,
      .offset = VALUE(out),
      .operand = CM_OPERAND_FOLDER,
+     .makes = CM_MAKES_FOLDER,
      .help = "Folder to make for the report and its data. Default: results/readbench/TIME."},
+    {.name = "overwrite",
+     .kind = CM_OPTION_FLAG,
+     .offset = VALUE(overwrite),
+     .help =
+         "Replace the report that --out names, or the file that --trace names. Of a folder only "
+         "what readbench itself writes is removed."},
     {.name = "no-out", .kind = CM_OPTION_FLAG, .offset = VALUE(no_out), .help = "Write no files."},
     {.name = "compare",
      .kind = CM_OPTION_FLAG,
@@ -388,6 +396,7 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_TEXT,
      .offset = VALUE(trace),
      .operand = CM_OPERAND_FILE,
+     .makes = CM_MAKES_TRACE,
      .help = "Write what each step and worker did when, batch by batch, as a Chrome trace of the "
              "first session; with --out it is also there as trace.json."},
     {.name = "worker-fd",

@@ -1,4 +1,5 @@
 /* rechunk: options, one call of the library, a report. */
+#include "../common/outputs.h"
 #include "../common/run.h"
 #include "../common/say.h"
 #include "rechunk.h"
@@ -91,6 +92,11 @@ static int run(const rechunk_values *v, const cm_common_options *common, const c
         return cm_tool_usage_error(&RECHUNK, paths->n == 0 ? "no source" : "no target");
     if (paths->n > 2)
         return cm_tool_usage_error(&RECHUNK, "one source and one target, not %zu paths", paths->n);
+    const cm_outputs outputs = {
+        .read = &(cm_list){paths->text, 1}, .made = paths->text[1], .overwrite = v->overwrite};
+    int refused = cm_outputs_check(&RECHUNK, v, &outputs);
+    if (refused != CM_TOOL_RUN)
+        return refused;
     cm_error err = {0};
     cm_rechunk_options options;
     fill_options(&options, v, common, paths);

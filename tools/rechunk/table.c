@@ -69,6 +69,7 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_TEXT,
      .offset = VALUE(scratch),
      .operand = CM_OPERAND_FOLDER,
+     .makes = CM_MAKES_FOLDER,
      .help = "Folder for intermediate bytes, where a plan needs them. Default: beside the target."},
     CM_ROW_DURABLE(VALUE(durable)),
     CM_ROW_TRACE(VALUE(trace)),

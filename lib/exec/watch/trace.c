@@ -1,10 +1,7 @@
 #include "exec/watch/trace.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -14,8 +11,7 @@ enum {
 };
 
 struct cm_trace {
-    int fd;
-    char *path;
+    cm_outfile *file;
     uint64_t start_ns;
     pthread_mutex_t lock;
     bool any;
@@ -23,40 +19,31 @@ struct cm_trace {
     cm_error error; /* the first one */
 };
 
-int cm_trace_open(const char *path, cm_trace **out, cm_error *err)
+int cm_trace_open(cm_outfile *file, cm_trace **out, cm_error *err)
 {
+    static const char head[] = "{" CM_MARK_TRACE "\"traceEvents\":[";
+    *out = NULL;
     cm_trace *t = cm_calloc(1, sizeof(*t), err);
     if (t == NULL)
         return CM_ENOMEM;
-    t->path = cm_strdup(path, err);
-    t->fd = t->path == NULL ? -1 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (t->fd < 0) {
-        int rc = t->path == NULL ? CM_ENOMEM
-                                 : cm_fail_errno(err, errno, "cannot write the trace %s", path);
-        free(t->path);
+    t->file = file;
+    t->start_ns = cm_now_ns();
+    int rc = cm_outfile_open(file, err);
+    if (rc == CM_OK)
+        rc = cm_buf_append(&t->text, head, sizeof(head) - 1, err);
+    if (rc != CM_OK) {
         free(t);
         return rc;
     }
-    t->start_ns = cm_now_ns();
     pthread_mutex_init(&t->lock, NULL);
-    if (cm_buf_append(&t->text, "{\"traceEvents\":[", 16, &t->error) != CM_OK) {
-        *out = NULL;
-        return cm_trace_close(t, err);
-    }
     *out = t;
     return CM_OK;
 }
 
 static void flush(cm_trace *t)
 {
-    size_t done = 0;
-    while (done < t->text.nbytes && t->error.status == CM_OK) {
-        ssize_t n = write(t->fd, t->text.data + done, t->text.nbytes - done);
-        if (n >= 0)
-            done += (size_t)n;
-        else if (errno != EINTR)
-            cm_fail_errno(&t->error, errno, "cannot write the trace %s", t->path);
-    }
+    if (t->error.status == CM_OK)
+        cm_outfile_write(t->file, t->text.data, t->text.nbytes, &t->error);
     t->text.nbytes = 0;
 }
 
@@ -89,14 +76,13 @@ int cm_trace_close(cm_trace *t, cm_error *err)
     if (t->error.status == CM_OK)
         cm_buf_printf(&t->text, &t->error, "\n],\"displayTimeUnit\":\"ms\"}\n");
     flush(t);
-    if (close(t->fd) != 0 && t->error.status == CM_OK)
-        cm_fail_errno(&t->error, errno, "cannot write the trace %s", t->path);
+    if (t->error.status == CM_OK)
+        cm_outfile_commit(t->file, &t->error);
     int rc = t->error.status;
     if (rc != CM_OK && err != NULL)
         *err = t->error;
     pthread_mutex_destroy(&t->lock);
     cm_buf_release(&t->text);
-    free(t->path);
     free(t);
     return rc;
 }

@@ -7,11 +7,12 @@
 #ifndef CM_EXEC_WATCH_TRACE_H
 #define CM_EXEC_WATCH_TRACE_H
 
-#include "base/mem.h"
+#include "base/outfile.h"
 
 typedef struct cm_trace cm_trace;
 
-int cm_trace_open(const char *path, cm_trace **out, cm_error *err);
+/* Into FILE, claimed as CM_KIND_TRACE, which is borrowed. */
+int cm_trace_open(cm_outfile *file, cm_trace **out, cm_error *err);
 /* TRACE may be NULL.  An error in writing is kept and returned by close. */
 void cm_trace_event(cm_trace *trace, unsigned worker, const char *stage, const char *name,
                     uint64_t chunk, uint64_t start_ns, uint64_t end_ns);

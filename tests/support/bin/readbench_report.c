@@ -542,7 +542,7 @@ int main(int argc, char **argv)
     int rc = CM_OK;
     char *out = NULL;
     if (argc > 2 + json) {
-        rc = readbench_out_create(argv[2 + json], &out, &err);
+        rc = readbench_out_create(argv[2 + json], false, &out, &(bool){false}, &err);
         run.out = out;
         if (rc == CM_OK)
             rc = readbench_write_files(&run, &err);

@@ -151,12 +151,15 @@ static void test_a_trace_of_many_threads_is_json(void **state)
     (void)state;
     char path[] = "/tmp/trace_XXXXXX";
     crowd c = {0};
+    cm_outfile file;
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     close(fd);
-    assert_int_equal(cm_trace_open(path, &c.trace, NULL), CM_OK);
+    assert_int_equal(cm_outfile_claim(&file, path, &CM_KIND_TRACE, NULL, true, NULL), CM_OK);
+    assert_int_equal(cm_trace_open(&file, &c.trace, NULL), CM_OK);
     cm_threads_run(4, work, &c);
     assert_int_equal(cm_trace_close(c.trace, NULL), CM_OK);
+    cm_outfile_release(&file);
     cm_json *j = read_json(path);
     const cm_json *events = cm_json_member(j, "traceEvents");
     assert_int_equal(cm_json_length(events), 4000);
@@ -171,11 +174,16 @@ static void test_an_empty_trace_is_json(void **state)
     (void)state;
     char path[] = "/tmp/trace_XXXXXX";
     cm_trace *trace;
+    cm_outfile file;
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     close(fd);
-    assert_int_equal(cm_trace_open(path, &trace, NULL), CM_OK);
-    assert_int_equal(cm_trace_close(trace, NULL), CM_OK);
+    for (int again = 0; again < 2; again++) { /* a trace may be replaced by another */
+        assert_int_equal(cm_outfile_claim(&file, path, &CM_KIND_TRACE, NULL, !again, NULL), CM_OK);
+        assert_int_equal(cm_trace_open(&file, &trace, NULL), CM_OK);
+        assert_int_equal(cm_trace_close(trace, NULL), CM_OK);
+        cm_outfile_release(&file);
+    }
     cm_json *j = read_json(path);
     assert_int_equal(cm_json_length(cm_json_member(j, "traceEvents")), 0);
     cm_json_free(j);
@@ -187,13 +195,15 @@ static void test_errors_of_a_trace_name_its_file(void **state)
     (void)state;
     cm_trace *trace;
     cm_error err = {0};
-    assert_int_equal(cm_trace_open("no/such/folder/t.json", &trace, &err), CM_ENOTFOUND);
-    assert_non_null(strstr(err.text, "no/such/folder/t.json"));
-    assert_int_equal(cm_trace_open("/dev/full", &trace, &err), CM_OK);
+    cm_outfile file;
+    assert_int_equal(cm_outfile_claim(&file, "/dev/full", &CM_KIND_TRACE, NULL, false, &err),
+                     CM_OK);
+    assert_int_equal(cm_trace_open(&file, &trace, &err), CM_OK);
     for (int i = 0; i < 5000; i++)
         cm_trace_event(trace, 0, "read", "tas", (uint64_t)i, 0, 1);
     assert_int_equal(cm_trace_close(trace, &err), CM_ENOSPC);
     assert_non_null(strstr(err.text, "/dev/full"));
+    cm_outfile_release(&file);
     cm_trace_event(NULL, 0, "read", "tas", 0, 0, 1);
     assert_int_equal(cm_trace_close(NULL, &err), CM_OK);
 }

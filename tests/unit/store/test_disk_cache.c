@@ -407,6 +407,7 @@ static void test_files_of_others(void **state)
                                          "tmp-12-",
                                          "tmp-12-3.txt"};
     char command[200], path[160], key[20];
+    open_cache(f, 3 * 1200);
     snprintf(command, sizeof command, "mkdir -p %s/10 %s/ab", f->path, f->path);
     assert_int_equal(system(command), 0);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
@@ -433,6 +434,12 @@ static void test_files_of_others(void **state)
     assert_int_equal(cm_store_open_disk_cache(f->slow, f->path, 1 << 20, &refused, &err),
                      CM_EINVAL);
     assert_non_null(strstr(err.text, f->path));
+    /* What was never a cache, and is not empty, does not become one. */
+    snprintf(command, sizeof command, "rm %s/state %s/lock", f->path, f->path);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(cm_store_open_disk_cache(f->slow, f->path, 1 << 20, &refused, &err),
+                     CM_EINVAL);
+    assert_non_null(strstr(err.text, "other files"));
 }
 
 enum {

@@ -1,0 +1,47 @@
+#include "base/marks.h"
+
+#include <string.h>
+
+/* Whether HEAD begins with TEXT, white space of HEAD aside: JSON may be indented. */
+static bool begins_with(const uint8_t *head, size_t nbytes, const char *text)
+{
+    size_t i = 0;
+    for (; *text != '\0'; text++) {
+        while (i < nbytes && (head[i] == ' ' || head[i] == '\n' || head[i] == '\r'))
+            i++;
+        if (i == nbytes || head[i++] != (uint8_t)*text)
+            return false;
+    }
+    return true;
+}
+
+static bool is_trace(const uint8_t *head, size_t nbytes)
+{
+    return begins_with(head, nbytes, "{" CM_MARK_TRACE "\"traceEvents\":[");
+}
+
+static bool is_certificate(const uint8_t *head, size_t nbytes)
+{
+    return begins_with(head, nbytes, "{\"schema\":\"" CM_MARK_CERTIFICATE "\",");
+}
+
+static bool is_report(const uint8_t *head, size_t nbytes)
+{
+    return begins_with(head, nbytes, "{\"schema\":\"readbench/");
+}
+
+static bool is_plot(const uint8_t *head, size_t nbytes)
+{
+    static const char svg[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" CM_MARK_SVG "\n<svg ";
+    static const char png[] = "\x89PNG\r\n\x1a\n";
+    if (nbytes >= sizeof svg - 1 && memcmp(head, svg, sizeof svg - 1) == 0)
+        return true;
+    return nbytes >= CM_MARK_PNG_AT + CM_MARK_PNG_NBYTES &&
+           memcmp(head, png, sizeof png - 1) == 0 &&
+           memcmp(head + CM_MARK_PNG_AT, CM_MARK_PNG, CM_MARK_PNG_NBYTES) == 0;
+}
+
+const cm_document_kind CM_KIND_TRACE = {"trace", is_trace};
+const cm_document_kind CM_KIND_CERTIFICATE = {"certificate", is_certificate};
+const cm_document_kind CM_KIND_REPORT = {"report", is_report};
+const cm_document_kind CM_KIND_PLOT = {"plot", is_plot};

@@ -1,0 +1,39 @@
+/*
+ * What this project's documents begin with, so that a file can be told to be one of
+ * them before it is replaced.  Who writes such a document begins it with its mark.
+ */
+#ifndef CM_BASE_MARKS_H
+#define CM_BASE_MARKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    CM_MARK_HEAD = 4096 /* bytes of a file that are looked at */
+};
+
+/* A kind of document that a user names a file for. */
+typedef struct cm_document_kind {
+    const char *name; /* "trace" */
+    /* Whether a file that begins with these bytes is one; NBYTES is at most CM_MARK_HEAD. */
+    bool (*is_ours)(const uint8_t *head, size_t nbytes);
+} cm_document_kind;
+
+extern const cm_document_kind CM_KIND_TRACE, CM_KIND_CERTIFICATE, CM_KIND_PLOT;
+extern const cm_document_kind CM_KIND_REPORT; /* summary.json in a report's folder */
+
+/* Members, with their comma, that a Chrome trace's object begins with. */
+#define CM_MARK_TRACE "\"otherData\":{\"schema\":\"chunkmill-trace-1\"},"
+/* The first member of a certificate. */
+#define CM_MARK_CERTIFICATE "chunkmill-certificate-1"
+/* The second line of an SVG. */
+#define CM_MARK_SVG "<!-- made by Chunkmill -->"
+/* Behind the first chunk of a PNG, which ends at byte 33: the text "Software", "Chunkmill". */
+#define CM_MARK_PNG "\0\0\0\x12tEXtSoftware\0Chunkmill\xa2\x7e\x16\x99"
+enum {
+    CM_MARK_PNG_AT = 33,
+    CM_MARK_PNG_NBYTES = sizeof CM_MARK_PNG - 1
+};
+
+#endif

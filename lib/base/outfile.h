@@ -1,0 +1,53 @@
+/*
+ * A file that a user names for a document of ours: a trace, a certificate, a plot.
+ *
+ * It must not be what is read, nor lie in a folder that is read or made; and what
+ * exists is replaced only where it is a document of the same kind, or where the user
+ * asked for that.  A link to a file stands for the file.  Devices and pipes are
+ * written into.  Everything else appears whole: the document is written to a file
+ * without a name, which takes its place at the end, where what is there is looked at
+ * once more, after it was taken out of the way, so that nothing that somebody put
+ * there meanwhile is lost.
+ *
+ *     claim -> open -> write -> commit, and release in any case
+ */
+#ifndef CM_BASE_OUTFILE_H
+#define CM_BASE_OUTFILE_H
+
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "base/marks.h"
+#include "base/outfile_guard.h"
+
+typedef struct cm_outfile {
+    char *path; /* as the user named it */
+    char *real; /* where links lead; NULL: it is written in place */
+    char *part; /* the document's name while it has one that is not its own */
+    bool made;  /* it has that name, and loses it when it is released */
+    bool in_place;
+    bool sync; /* to be set by who writes it: on the disk before it takes its place */
+    int fd;    /* -1: not open */
+    bool overwrite;
+    const cm_document_kind *kind;
+    cm_outfile_guard guard; /* own copies of its texts */
+} cm_outfile;
+
+/*
+ * Looks whether PATH may be written as a document of KIND, and touches nothing:
+ * CM_EINVAL when it is what GUARD names, CM_EEXIST when something else is there and
+ * OVERWRITE is not set, or cannot be replaced.  Whatever is returned, release it.
+ */
+int cm_outfile_claim(cm_outfile *f, const char *path, const cm_document_kind *kind,
+                     const cm_outfile_guard *guard, bool overwrite, cm_error *err);
+/* Opens it for writing.  A pipe is waited for until somebody reads it, or the guard cancels. */
+int cm_outfile_open(cm_outfile *f, cm_error *err);
+int cm_outfile_write(cm_outfile *f, const void *data, size_t nbytes, cm_error *err);
+/* The same as a stream, to be closed before commit; NULL and an error. */
+FILE *cm_outfile_stream(cm_outfile *f, cm_error *err);
+/* The document is whole, and takes its place. */
+int cm_outfile_commit(cm_outfile *f, cm_error *err);
+/* What was not committed is gone. */
+void cm_outfile_release(cm_outfile *f);
+
+#endif

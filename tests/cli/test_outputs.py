@@ -1,0 +1,358 @@
+"""Every option that names a place for output, against everything that can be there.
+
+The options are read from the completion that each tool generates of its own table: one that is
+new and names a file or a folder is tested here, or fails for having no row in RUNS.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import threading
+
+import netCDF4
+import numpy as np
+import pytest
+import zarr
+from support import tool
+
+TOOLS = ("nc2zarr", "rechunk", "chunkcalc", "readbench")
+READ = {("readbench", "--nvcomp")}  # places that are read, not written
+
+
+def place_options():
+    """(tool, option, "file" or "folder") for all that the completion of bash completes with names."""
+    found = []
+    for name in TOOLS:
+        script = subprocess.run([tool.program(name), "--generate", "bash"], capture_output=True, text=True, check=True)
+        for options, kind in re.findall(r"^\s*(--?[^)]*)\)[^;]*?compgen -([fd]) ", script.stdout, re.M):
+            for option in options.split("|"):
+                if option.startswith("--") and (name, option) not in READ:
+                    found.append((name, option, "file" if kind == "f" else "folder"))
+    return found
+
+
+OPTIONS = place_options()
+FILES = [(t, o) for t, o, kind in OPTIONS if kind == "file"]
+FOLDERS = [(t, o) for t, o, kind in OPTIONS if kind == "folder"]
+
+
+def test_the_options_are_found():
+    assert {("nc2zarr", "--trace"), ("nc2zarr", "--certificate"), ("rechunk", "--trace")} <= set(FILES)
+    assert {("chunkcalc", "--plot"), ("readbench", "--trace")} <= set(FILES)
+    assert {("readbench", "--out"), ("readbench", "--cache-dir"), ("rechunk", "--scratch")} <= set(FOLDERS)
+
+
+class World:
+    """An input of each kind, and what a command line needs to get to its output."""
+
+    def __init__(self, tmp_path):
+        self.tmp = tmp_path
+        self.nc = tmp_path / "in.nc"
+        with netCDF4.Dataset(self.nc, "w") as ds:
+            ds.createDimension("y", 8)
+            ds.createDimension("x", 8)
+            ds.createVariable("v", "f4", ("y", "x"))[:] = np.arange(64).reshape(8, 8)
+        self.store = tmp_path / "in.zarr"
+        root = zarr.create_group(str(self.store))
+        root.create_array("v", shape=(8, 8), chunks=(4, 4), dtype="f4", dimension_names=("y", "x"))[...] = 1
+        self.made = tmp_path / "made.zarr"
+
+    def input(self, name):
+        return self.nc if name == "nc2zarr" else self.store
+
+    def run(self, name, option, value, *more, **kw):
+        runs = {
+            "nc2zarr": ["--verify", "full", self.nc, self.made],
+            "rechunk": ["--chunks", "8x2", self.store, self.made],
+            "chunkcalc": ["--sample", "2x2", self.store],
+            "readbench": ["--sample", "2x2", "--batches", "2", "--step-time", "0ms", self.store],
+        }
+        if name == "readbench" and option != "--out":
+            more = ("--no-out", *more)
+        return tool.run(name, *more, option, value, *runs[name], timeout=60, **kw)
+
+    def state(self):
+        """What is there, byte for byte, links as links; what the command makes aside."""
+        found = {}
+        for folder, folders, files in os.walk(self.tmp):
+            folders[:] = [f for f in folders if os.path.join(folder, f) != str(self.made)]
+            for n in [*files, *folders]:
+                path = os.path.join(folder, n)
+                if os.path.islink(path):
+                    found[path] = "-> " + os.readlink(path)
+                elif os.path.isfile(path):
+                    found[path] = hashlib.sha256(open(path, "rb").read()).hexdigest()
+                else:
+                    found[path] = oct(os.lstat(path).st_mode)
+        return found
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path)
+
+
+def ending(option):
+    return ".svg" if option == "--plot" else ".json"
+
+
+def refused(done, status, *words):
+    assert done.status == status and done.out == "", str(done)
+    for word in words:
+        assert str(word) in done.err, f"{word!r} is not in\n{done}"
+    return done
+
+
+def is_document(path, option):
+    text = path.read_text()
+    return "<svg" in text if option == "--plot" else len(json.loads(text)) > 1
+
+
+@pytest.mark.parametrize("overwrite", [[], ["--overwrite"]], ids=["", "overwrite"])
+@pytest.mark.parametrize("how", ["itself", "link", "hard link", "object", "object through a link", "in it"])
+@pytest.mark.parametrize("name, option", FILES)
+def test_no_file_replaces_an_input(world, name, option, how, overwrite):
+    """Not with --overwrite either.  For --plot the name must end in .svg, so links do."""
+    source, end = world.input(name), ending(option)
+    place = world.tmp / f"place{end}"
+    if how == "itself" and option == "--plot":
+        source = source.rename(world.tmp / f"in{end}")
+        world.store = source
+        place = source
+    elif how == "itself":
+        place = source
+    elif how == "link":
+        place.symlink_to(source)
+    elif how == "hard link":
+        if source.is_dir():
+            pytest.skip("a store is a folder")
+        os.link(source, place)
+    elif source.is_file():
+        pytest.skip("a file has no objects")
+    elif how == "object":
+        place = source / "v" / f"new{end}"
+    elif how == "object through a link":
+        (world.tmp / "link").symlink_to(source / "v")
+        place = world.tmp / "link" / f"new{end}"
+    elif how == "in it":
+        place.symlink_to(source / "v" / "zarr.json")
+    before = world.state()
+    done = world.run(name, option, place, *overwrite)
+    refused(done, 2, place)
+    assert "input" in done.err or "is read" in done.err, str(done)
+    assert world.state() == before and not world.made.exists()
+
+
+@pytest.mark.parametrize("overwrite", [[], ["--overwrite"]], ids=["", "overwrite"])
+@pytest.mark.parametrize("where", ["itself", "in it", "above it"])
+@pytest.mark.parametrize("name, option", [o for o in FILES if o[0] in ("nc2zarr", "rechunk")])
+def test_no_file_lies_in_the_store_that_is_made(world, name, option, where, overwrite):
+    if where == "above it":
+        world.made = world.tmp / "deep" / "made.zarr"
+    elif overwrite:
+        zarr.create_group(str(world.made))
+    place = {"itself": world.made, "in it": world.made / "t.json", "above it": world.tmp / "deep"}[where]
+    before = world.state()
+    done = world.run(name, option, place, *overwrite)
+    assert done.status in (1, 2) and str(place) in done.err and done.out == "", str(done)
+    assert world.state() == before and not (world.made / "v").exists()
+
+
+@pytest.mark.parametrize("through", ["", "link"])
+@pytest.mark.parametrize("name, option", FILES)
+def test_a_file_of_someone_else(world, name, option, through):
+    there = world.tmp / f"thesis{ending(option)}"
+    there.write_text('{"traceEvents": [], "schema": "mine", "text": "years of work"}')
+    place = there
+    if through:
+        place = world.tmp / f"link{ending(option)}"
+        place.symlink_to(there)
+    before = world.state()
+    refused(world.run(name, option, place), 1, place, "exists and is no", "--overwrite replaces it")
+    assert world.state() == before and not world.made.exists()
+    world.run(name, option, place, "--overwrite").ok()
+    assert is_document(there, option) and (not through or place.is_symlink())
+    assert set(world.state()) == set(before)
+
+
+@pytest.mark.parametrize("name, option", FILES)
+def test_a_document_of_ours_is_replaced(world, name, option):
+    place = world.tmp / f"new{ending(option)}"
+    world.run(name, option, place).ok()
+    assert is_document(place, option)
+    first = place.stat().st_ino
+    before = set(world.state())
+    if world.made.exists():
+        shutil.rmtree(world.made)
+    world.run(name, option, place).ok()
+    assert is_document(place, option) and place.stat().st_ino != first
+    assert set(world.state()) == before, "something is left beside it"
+
+
+def test_a_png_of_ours_is_replaced(world):
+    place = world.tmp / "plot.png"
+    world.run("chunkcalc", "--plot", place).ok()
+    world.run("chunkcalc", "--plot", place).ok()
+    import zlib
+
+    data, at, names = place.read_bytes(), 8, []
+    while at < len(data):  # every chunk is whole, and readers see our name
+        n = int.from_bytes(data[at : at + 4], "big")
+        assert int.from_bytes(data[at + 8 + n : at + 12 + n], "big") == zlib.crc32(data[at + 4 : at + 8 + n])
+        names.append(data[at + 4 : at + 8 + n])
+        at += 12 + n
+    assert names[0][:4] == b"IHDR" and names[1] == b"tEXtSoftware\0Chunkmill" and names[-1] == b"IEND"
+
+
+@pytest.mark.parametrize("one, other", [("nc2zarr", "--certificate"), ("readbench", "--trace")])
+def test_a_document_of_another_kind_is_someone_elses(world, one, other):
+    place = world.tmp / "doc.json"
+    world.run(one, other, place).ok()
+    if world.made.exists():
+        shutil.rmtree(world.made)
+    kind = "--trace" if other == "--certificate" else "--certificate"
+    before = world.state()
+    refused(world.run("nc2zarr", kind, place), 1, "exists and is no")
+    assert world.state() == before
+
+
+@pytest.mark.parametrize("name, option", FILES)
+@pytest.mark.parametrize("what", ["folder", "link to nowhere", "link to itself", "no folder", "socket"])
+def test_what_is_no_file(world, name, option, what):
+    place = world.tmp / f"place{ending(option)}"
+    if what == "folder":
+        place.mkdir()
+    elif what == "link to nowhere":
+        place.symlink_to(world.tmp / "none" / "nowhere")
+    elif what == "link to itself":
+        place.symlink_to(place)
+    elif what == "no folder":
+        place = world.tmp / "none" / place.name
+    elif what == "socket":
+        os.mknod(place, 0o140600)
+    before = world.state()
+    for more in ([], ["--overwrite"]):
+        done = world.run(name, option, place, *more)
+        assert done.status in (1, 2) and str(place) in done.err and done.out == "", str(done)
+        assert world.state() == before and not world.made.exists()
+
+
+@pytest.mark.parametrize("name, option", FILES)
+def test_a_link_to_a_file_that_is_not_there_yet(world, name, option):
+    place, there = world.tmp / f"link{ending(option)}", world.tmp / "there"
+    (world.tmp / "between").symlink_to("there")
+    place.symlink_to("between")
+    world.run(name, option, place).ok()
+    assert place.is_symlink() and is_document(there, option)
+
+
+@pytest.mark.parametrize("name, option", [o for o in FILES if o[1] != "--plot"])
+@pytest.mark.parametrize("what", ["/dev/null", "fifo", "link to a fifo", "/dev/full"])
+def test_devices_and_pipes_are_written_into(world, name, option, what):
+    place, read = world.tmp / "pipe", []
+    if what.startswith("/dev"):
+        place = what
+    else:
+        os.mkfifo(place)
+        reader = threading.Thread(target=lambda: read.append((world.tmp / "pipe").read_text()))
+        reader.start()
+    if what == "link to a fifo":
+        place = world.tmp / "link"
+        place.symlink_to(world.tmp / "pipe")
+    done = world.run(name, option, place)
+    if what == "/dev/full":
+        assert done.status == 1 and "/dev/full" in done.err, str(done)
+        assert not world.made.exists() or tool.opens_as_store(world.made), "the store is finished work"
+        assert world.made.exists() == (name in ("nc2zarr", "rechunk"))
+        return
+    done.ok()
+    if what != "/dev/null":
+        reader.join()
+        assert len(json.loads(read[0])) > 1
+
+
+@pytest.mark.parametrize("name", TOOLS[:2])
+def test_a_pipe_that_nobody_reads_ends_with_a_signal(world, name):
+    os.mkfifo(world.tmp / "pipe")
+    argv = [tool.program(name), "--trace", world.tmp / "pipe", world.input(name), world.made]
+    process = subprocess.Popen(list(map(str, argv)), stderr=subprocess.PIPE, text=True)
+    while not world.made.exists():
+        assert process.poll() is None
+    process.terminate()
+    assert "SIGTERM" in process.communicate(timeout=60)[1] and process.returncode == -15
+
+
+@pytest.mark.parametrize("name, option", [o for o in FILES if o[1] != "--plot"])
+def test_standard_output_stands_for_where_it_goes(world, name, option):
+    with open(world.tmp / "log", "w+") as log:
+        log.write("before\n")
+        log.flush()
+        more = ["-q"] if name != "chunkcalc" else []
+        argv = world.run(name, option, "/dev/null", *more).argv
+        if world.made.exists():
+            shutil.rmtree(world.made)
+        argv = ["/dev/stdout" if a == "/dev/null" else a for a in argv]
+        assert subprocess.run(argv, stdout=log, stderr=subprocess.DEVNULL).returncode == 0
+        log.seek(0)
+        first, rest = log.read().split("\n", 1)
+        assert first == "before" and len(json.loads(rest)) > 1
+
+
+def test_one_place_for_two(world):
+    place = world.tmp / "t.json"
+    done = world.run("nc2zarr", "--trace", place, "--certificate", place)
+    refused(done, 2, place, "two outputs")
+
+
+# ---- folders ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("overwrite", [[], ["--overwrite"]], ids=["", "overwrite"])
+@pytest.mark.parametrize("how", ["itself", "link", "in it", "deep in it"])
+@pytest.mark.parametrize("name, option", FOLDERS)
+def test_no_folder_is_an_input(world, name, option, how, overwrite):
+    place = {"itself": world.store, "in it": world.store / "v", "deep in it": world.store / "v" / "a" / "b"}.get(how)
+    if how == "link":
+        place = world.tmp / "link"
+        place.symlink_to(world.store)
+    before = world.state()
+    done = world.run(name, option, place, *overwrite)
+    assert done.status == 2 and str(place) in done.err and done.out == "", str(done)
+    assert world.state() == before and not world.made.exists()
+
+
+@pytest.mark.parametrize("overwrite", [[], ["--overwrite"]], ids=["", "overwrite"])
+@pytest.mark.parametrize("what", ["folder", "file", "another's summary"])
+@pytest.mark.parametrize("option", ["--out", "--cache-dir"])
+def test_a_folder_of_someone_else(world, option, what, overwrite):
+    place = world.tmp / "home"
+    if what == "file":
+        place.write_text("mine")
+    else:
+        (place / "00").mkdir(parents=True)
+        (place / ("summary.json" if "summary" in what else "thesis.txt")).write_text('{"schema": "mine"}')
+    before = world.state()
+    done = world.run("readbench", option, place, *overwrite)
+    assert done.status in (1, 2) and str(place) in done.err, str(done)
+    assert world.state() == before
+
+
+def test_a_report_is_replaced_and_what_is_not_ours_stays(world):
+    place, outside = world.tmp / "report", world.tmp / "outside.txt"
+    outside.write_text("mine")
+    stores = [world.store, world.nc]
+    tool.run("readbench", "--sample", "2x2", "--batches", "2", "--step-time", "0ms", "--out", place, "--variable", "v", *stores).ok()
+    sessions = [p for p in place.iterdir() if p.is_dir()]
+    assert len(sessions) == 2
+    (place / "notes.txt").write_text("mine")
+    (sessions[0] / "notes.txt").write_text("mine")
+    (place / "batches.csv").symlink_to(outside)
+    refused(world.run("readbench", "--out", place), 1, place, "--overwrite")
+    world.run("readbench", "--out", place, "--overwrite").ok()
+    assert len(json.loads((place / "summary.json").read_text())["sessions"]) == 1
+    assert (place / "notes.txt").read_text() == (sessions[0] / "notes.txt").read_text() == "mine"
+    assert os.listdir(sessions[0]) == ["notes.txt"] and not sessions[1].exists()
+    assert outside.read_text() == "mine" and not (place / "batches.csv").is_symlink()

@@ -1,0 +1,110 @@
+#include "outputs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fileurl.h"
+#include "job/store_path.h"
+#include "say.h"
+
+enum {
+    MAX_OUTPUTS = 8
+};
+
+/* The paths that OUTPUTS mean: a part of a store stands for all of it. */
+typedef struct places {
+    const char **read;
+    size_t nread;
+    char *made;
+} places;
+
+static void release(places *p)
+{
+    for (size_t i = 0; i < p->nread; i++)
+        free((char *)(uintptr_t)p->read[i]);
+    free(p->read);
+    free(p->made);
+}
+
+static int path_of(const char *text, char **out, cm_error *err)
+{
+    cm_store_path path;
+    int rc = cm_store_path_split(text, &path, err);
+    *out = path.path;
+    path.path = NULL;
+    cm_store_path_release(&path);
+    return rc;
+}
+
+static int find_places(const cm_outputs *o, places *p, cm_error *err)
+{
+    *p = (places){.read = cm_calloc(o->read->n + 1, sizeof(char *), err)};
+    int rc = p->read == NULL ? CM_ENOMEM : CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < o->read->n; i++) {
+        char *path;
+        rc = path_of(o->read->text[i], &path, err);
+        p->read[p->nread++] = path;
+    }
+    if (rc == CM_OK && o->made != NULL)
+        rc = path_of(o->made, &p->made, err);
+    return rc;
+}
+
+static const cm_document_kind *kind_of(cm_makes makes)
+{
+    return makes == CM_MAKES_TRACE         ? &CM_KIND_TRACE
+           : makes == CM_MAKES_CERTIFICATE ? &CM_KIND_CERTIFICATE
+                                           : &CM_KIND_PLOT;
+}
+
+static int say(const cm_tool *tool, int rc, const cm_error *err)
+{
+    /* What is there and no document of ours is all that --overwrite changes. */
+    cm_say(tool->name, "%s%s", err->text, rc == CM_EEXIST ? "; --overwrite replaces it" : "");
+    return cm_tool_exit_status(rc);
+}
+
+int cm_outputs_check(const cm_tool *tool, const void *values, const cm_outputs *outputs)
+{
+    places p;
+    cm_error err = {0};
+    cm_outfile file[MAX_OUTPUTS] = {0};
+    size_t n = 0;
+    int rc = find_places(outputs, &p, &err);
+    const cm_outfile_guard guard = {.read = p.read, .nread = p.nread, .made = p.made};
+    for (const cm_option *o = tool->options; rc == CM_OK && o->name; o++) {
+        const char *path = NULL;
+        if (o->makes != CM_MAKES_NOTHING)
+            memcpy(&path, (const char *)values + o->offset, sizeof path);
+        if (path == NULL)
+            continue;
+        if (o->makes == CM_MAKES_FOLDER) {
+            rc = cm_outfile_check_folder(path, &guard, &err);
+            continue;
+        }
+        rc = n == MAX_OUTPUTS ? cm_fail(&err, CM_EINTERNAL, "%s: one output too many", path)
+                              : cm_outfile_claim(&file[n++], path, kind_of(o->makes), &guard,
+                                                 outputs->overwrite, &err);
+        for (size_t i = 0; rc == CM_OK && i + 1 < n; i++)
+            if (!file[n - 1].in_place && file[i].real != NULL && file[n - 1].real != NULL &&
+                strcmp(file[i].real, file[n - 1].real) == 0)
+                rc = cm_fail(&err, CM_EINVAL, "%s: is named for two outputs", path);
+    }
+    for (size_t i = 0; i < n; i++)
+        cm_outfile_release(&file[i]);
+    release(&p);
+    return rc == CM_OK ? CM_TOOL_RUN : say(tool, rc, &err);
+}
+
+int cm_outputs_claim(const cm_tool *tool, const char *path, const cm_document_kind *kind,
+                     const cm_outputs *outputs, cm_outfile *out)
+{
+    places p;
+    cm_error err = {0};
+    int rc = find_places(outputs, &p, &err);
+    const cm_outfile_guard guard = {.read = p.read, .nread = p.nread, .made = p.made};
+    if (rc == CM_OK)
+        rc = cm_outfile_claim(out, path, kind, &guard, outputs->overwrite, &err);
+    release(&p);
+    return rc == CM_OK ? CM_TOOL_RUN : say(tool, rc, &err);
+}

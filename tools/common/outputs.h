@@ -1,0 +1,30 @@
+/*
+ * Places that options name for output, beside what a tool is for: a trace, a certificate,
+ * a plot, folders.  Which options these are stands in their rows (makes), so that one
+ * call looks at all of them before anything is done.
+ */
+#ifndef CM_TOOLS_OUTPUTS_H
+#define CM_TOOLS_OUTPUTS_H
+
+#include "base/outfile.h"
+#include "options.h"
+
+typedef struct cm_outputs {
+    const cm_list *read; /* what the command reads, as it was typed */
+    const char *made;    /* the store that it makes, as it was typed; or NULL */
+    bool overwrite;      /* --overwrite was given */
+} cm_outputs;
+
+/*
+ * Whether every place that TOOL's options in VALUES name may be written: none is what the
+ * command reads or makes, none is named twice, and a file that is there is a document of
+ * this project of the same kind, unless --overwrite was given.  Returns CM_TOOL_RUN, or
+ * the exit status after a sentence.
+ */
+int cm_outputs_check(const cm_tool *tool, const void *values, const cm_outputs *outputs);
+
+/* The same for one file, which is then the tool's to write; to be released. */
+int cm_outputs_claim(const cm_tool *tool, const char *path, const cm_document_kind *kind,
+                     const cm_outputs *outputs, cm_outfile *out);
+
+#endif
