@@ -134,7 +134,6 @@ static void test_every_codec(void **state)
         o.staging = i % 3 == 0 ? "pageable" : "pinned";
         o.no_overlap = i % 5 == 0;
         o.device_step = i % 4 == 0;
-        o.accelerators = i % 6 == 0 ? 2 : 1;
         o.unordered = i % 7 == 0 && i % 2 == 0;
         o.validate = i % 4 == 1 ? CM_READBENCH_VALIDATE_CHECKSUM : CM_READBENCH_VALIDATE_FULL;
         run(&o, &r, chains[i % NCHAINS].name);
