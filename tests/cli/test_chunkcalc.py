@@ -185,7 +185,7 @@ def test_plots(tmp_path, name):
 def test_a_plot_that_cannot_be_written(tmp_path):
     result = run("--sample", "64x64", "--plot", tmp_path / "absent" / "x.svg")
     assert result.status == 1
-    assert "x.svg: cannot be written" in result.err
+    assert "x.svg: there is no folder" in result.err
 
 
 # ---- advice ---------------------------------------------------------------------------------------
