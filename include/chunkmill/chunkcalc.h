@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <chunkmill/convert.h>
 #include <chunkmill/error.h>
+#include <chunkmill/texts.h>
 
 typedef enum cm_chunkcalc_objective {
     CM_CHUNKCALC_COST,

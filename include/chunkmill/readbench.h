@@ -16,9 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <chunkmill/convert.h>
 #include <chunkmill/error.h>
 #include <chunkmill/monitor.h>
+#include <chunkmill/texts.h>
 
 enum {
     CM_READBENCH_STAGES = 4 /* of a worker: storage, decode, assemble, convert */

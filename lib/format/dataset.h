@@ -50,6 +50,7 @@ typedef struct cm_variable {
     bool is_sharded; /* those chunks lie in shards of SOURCE_SHARD */
     uint64_t source_shard[CM_MAX_RANK];
     uint64_t stored_nbytes;      /* 0 where it is not known */
+    size_t cache_nbytes;         /* that reading its chunks keeps: indices of shards */
     const cm_codec_spec *codecs; /* of a stored chunk, in encoding order; NULL: not known */
     size_t ncodecs;
 

@@ -41,7 +41,7 @@ static cm_json *input_json(const cm_job *job, const char *path, cm_error *err)
     if (rc == CM_OK)
         rc = cm_json_set(j, "path", cm_json_string(path), err);
     if (rc == CM_OK)
-        rc = cm_json_set(j, "format", cm_json_string(job->report->input_format), err);
+        rc = cm_json_set(j, "format", cm_json_string(job->report->source_format), err);
     if (rc == CM_OK)
         rc = cm_json_set(j, "bytes", cm_json_u64((uint64_t)st.st_size), err);
     if (rc == CM_OK)
@@ -52,7 +52,7 @@ static cm_json *input_json(const cm_job *job, const char *path, cm_error *err)
     return NULL;
 }
 
-static cm_json *variable_json(const cm_convert_variable *v, cm_error *err)
+static cm_json *variable_json(const cm_transform_variable *v, cm_error *err)
 {
     cm_json *j = cm_json_object(), *shape = cm_json_array();
     uint64_t nelem = 1;
@@ -85,8 +85,8 @@ static cm_json *variable_json(const cm_convert_variable *v, cm_error *err)
 /* Why the originals could not be made again from the store; an empty list: they could. */
 static cm_json *losses(const cm_job *job, cm_error *err)
 {
-    const cm_convert_options *o = job->options;
-    const cm_convert_report *r = job->report;
+    const cm_transform_options *o = job->options;
+    const cm_transform_report *r = job->report;
     const struct {
         bool lost;
         const char *why;
@@ -123,7 +123,7 @@ static cm_json *losses(const cm_job *job, cm_error *err)
 
 static int fill_certificate(const cm_job *job, const char *path, cm_json *j, cm_error *err)
 {
-    const cm_convert_report *r = job->report;
+    const cm_transform_report *r = job->report;
     char versions[256];
     cm_json *variables = cm_json_array(), *why = losses(job, err);
     bool reproducible = why != NULL && cm_json_length(why) == 0;
@@ -140,7 +140,7 @@ static int fill_certificate(const cm_job *job, const char *path, cm_json *j, cm_
         {"version", cm_json_string(cm_version())},
         {"libraries", cm_json_string(cm_library_versions(versions, sizeof(versions)))},
         {"input", input_json(job, path, err)},
-        {"output", cm_json_string(r->output)},
+        {"output", cm_json_string(r->target)},
         {"elements_compared", cm_json_u64(r->nverified)},
         {"variables", variables},
         {"differences", texts(r->difference, r->ndifferences, err)},

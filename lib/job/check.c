@@ -26,13 +26,13 @@ static void adopt_layout(cm_job_var *v, const cm_zarr_node *node)
     }
 }
 
-static int adopt_layouts(cm_job *job, cm_store *store, int *zarr_format, cm_error *err)
+static int adopt_layouts(cm_job *job, cm_store *store, cm_error *err)
 {
     cm_zarr_tree tree;
     int rc = cm_zarr_open(store, &tree, err);
     if (rc != CM_OK)
         return rc;
-    *zarr_format = tree.zarr_format;
+    job->zarr_format = tree.zarr_format;
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_zarr_node *node = cm_zarr_find(&tree, job->var[i].name);
         if (node != NULL)
@@ -42,15 +42,15 @@ static int adopt_layouts(cm_job *job, cm_store *store, int *zarr_format, cm_erro
     return CM_OK;
 }
 
-int cm_job_check(cm_job *job, int *zarr_format, cm_error *err)
+int cm_job_check(cm_job *job, cm_error *err)
 {
     char *path = NULL;
     cm_store *store = NULL, *nowhere = NULL;
-    int rc = cm_fileurl_path(job->options->output, &path, err);
+    int rc = cm_fileurl_path(job->options->target, &path, err);
     if (rc == CM_OK)
         rc = cm_store_open_dir(path, false, &store, err);
     if (rc == CM_OK)
-        rc = adopt_layouts(job, store, zarr_format, err);
+        rc = adopt_layouts(job, store, err);
     if (rc != CM_OK && path != NULL)
         cm_error_place(err, path);
     if (rc == CM_OK)

@@ -1,5 +1,5 @@
 /* The digests of all arrays of a Zarr store or NetCDF file. */
-#include <chunkmill/rechunk.h>
+#include <chunkmill/digest.h>
 
 #include <stdlib.h>
 #include <string.h>

@@ -52,7 +52,7 @@ int cm_job_estimate(cm_job *job, cm_error *err)
     cm_codec_ctx *ctx = cm_codec_ctx_create(err);
     int rc = ctx == NULL ? CM_ENOMEM : CM_OK;
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
-        cm_convert_variable *r = &job->report->variable[i];
+        cm_transform_variable *r = &job->report->variable[i];
         double ratio = 0;
         if (job->var[i].as_strings || job->var[i].absent || r->decoded_nbytes == 0)
             continue;

@@ -32,7 +32,7 @@ int cm_layout_auto(const char *option, const char *value, uint64_t *nbytes, cm_e
 
 static int parse_shape(const char *option, const char *value, cm_shape_option *shape, cm_error *err)
 {
-    int rc = cm_shape_option_parse(value, shape, err);
+    int rc = cm_shape_option_parse_chunks(value, shape, err);
     if (rc != CM_OK)
         cm_error_prefix(err, "%s", option);
     return rc;
@@ -57,7 +57,8 @@ int cm_layout_shape(const char *option, const char *value, bool named, const cm_
         return rc;
     *fits = cm_shape_option_fits(&shape, a->rank, a->dim_name);
     if (*fits)
-        cm_shape_option_apply(&shape, a->rank, a->shape, a->dim_name, length);
+        cm_shape_option_apply(&shape, a->rank, a->shape, a->dim_name,
+                              a->has_source ? a->source : NULL, length);
     else if (named)
         rc = cm_fail(err, CM_EINVAL, "%s %s: %s %s has %u dimensions and none that fit", option,
                      value, a->noun, a->name, a->rank);

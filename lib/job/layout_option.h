@@ -24,6 +24,8 @@ typedef struct cm_layout_array {
     const uint64_t *shape;
     char *const *dim_name;
     uint32_t itemsize;
+    bool has_source; /* chunks of the source, in elements of the target: */
+    uint64_t source[CM_MAX_RANK];
 } cm_layout_array;
 
 cm_layout_kind cm_layout_kind_of(const char *value);

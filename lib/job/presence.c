@@ -18,7 +18,8 @@ enum {
 /* What all threads look through. */
 typedef struct search {
     cm_store *store;
-    const cm_zarr_node *node;
+    const char *path;
+    const cm_zarr_meta *meta;
     const cm_shard_spec *spec; /* NULL: no shards */
     cm_shard_layout *layout;
     cm_grid grid, outer;
@@ -96,7 +97,7 @@ static int read_index(finder *f, const char *key, const uint64_t *shard, cm_erro
         return CM_OK;
     }
     char text[CM_MAX_RANK * 21];
-    cm_error_prefix(err, "array %s: shard %s", s->node->path,
+    cm_error_prefix(err, "array %s: shard %s", s->path,
                     cm_coord_text(s->grid.rank, shard, text, sizeof(text)));
     return rc;
 }
@@ -107,8 +108,8 @@ static int ask(finder *f, uint64_t number, cm_error *err)
     char name[CM_CHUNK_KEY_SIZE];
     uint64_t coord[CM_MAX_RANK], nbytes;
     cm_grid_coord(&s->outer, number, coord);
-    cm_zarr_chunk_key(&s->node->meta, coord, name, sizeof(name));
-    char *key = cm_asprintf(err, "%s%s%s", s->node->path, s->node->path[0] ? "/" : "", name);
+    cm_zarr_chunk_key(s->meta, coord, name, sizeof(name));
+    char *key = cm_asprintf(err, "%s%s%s", s->path, s->path[0] ? "/" : "", name);
     if (key == NULL)
         return CM_ENOMEM;
     int rc = cm_store_size(s->store, key, &nbytes, err);
@@ -128,7 +129,7 @@ static int ask(finder *f, uint64_t number, cm_error *err)
 
 static int prepare(search *s, cm_error *err)
 {
-    const cm_zarr_meta *m = &s->node->meta;
+    const cm_zarr_meta *m = s->meta;
     s->spec = sharding_of(m);
     int rc = cm_grid_init(&s->outer, m->rank, m->shape, m->chunk, err);
     if (rc == CM_OK)
@@ -195,10 +196,10 @@ static unsigned threads_for(const search *s, unsigned most)
     return shares < most ? (unsigned)(shares > 0 ? shares : 1) : most;
 }
 
-int cm_presence_find(cm_store *store, const cm_zarr_node *node, unsigned nthreads, cm_presence *out,
-                     cm_error *err)
+int cm_presence_find(cm_store *store, const char *path, const cm_zarr_meta *meta, unsigned nthreads,
+                     cm_presence *out, cm_error *err)
 {
-    search s = {.store = store, .node = node, .out = out, .err = err};
+    search s = {.store = store, .path = path, .meta = meta, .out = out, .err = err};
     *out = (cm_presence){0};
     int rc = prepare(&s, err);
     if (rc == CM_OK && s.bit != NULL) {

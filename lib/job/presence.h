@@ -4,7 +4,8 @@
 #ifndef CM_JOB_PRESENCE_H
 #define CM_JOB_PRESENCE_H
 
-#include "format/zarr/open.h"
+#include "format/zarr/meta.h"
+#include "store/store.h"
 
 typedef struct cm_presence {
     uint64_t
@@ -17,11 +18,11 @@ typedef struct cm_presence {
 } cm_presence;
 
 /*
- * Looks at every object of the array at NODE: its size and, of a shard, its index.
+ * Looks at every object of the array at PATH, which META describes: its size and, of a shard, its index.
  * By up to NTHREADS at once, because storage may take its time for each.
  */
-int cm_presence_find(cm_store *store, const cm_zarr_node *node, unsigned nthreads, cm_presence *out,
-                     cm_error *err);
+int cm_presence_find(cm_store *store, const char *path, const cm_zarr_meta *meta, unsigned nthreads,
+                     cm_presence *out, cm_error *err);
 void cm_presence_release(cm_presence *p);
 
 #endif

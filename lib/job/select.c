@@ -8,6 +8,25 @@
 #include "job/rename.h"
 #include "job/varopt.h"
 
+static bool has_prefix_path(const char *path, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return n == 0 || (strncmp(path, prefix, n) == 0 && (path[n] == '\0' || path[n] == '/'));
+}
+
+/* Groups that are described: those below the converted one; with a choice of variables, only those that hold some. */
+bool cm_job_wants_group(const cm_job *job, const char *path)
+{
+    if (!has_prefix_path(path, job->group))
+        return false;
+    if (job->options->variable.n == 0)
+        return true;
+    for (size_t i = 0; i < job->nvars; i++)
+        if (has_prefix_path(job->var[i].source->name, path))
+            return true;
+    return strcmp(path, job->group) == 0;
+}
+
 typedef struct selection {
     cm_job *job;
     bool *chosen; /* one for each variable of the file */
@@ -40,7 +59,9 @@ static int visit_name(void *context, char *pattern, cm_error *err)
         }
     }
     if (!found)
-        return cm_fail(err, CM_EINVAL, "%s %s: the file has no such variable", s->option, pattern);
+        return cm_fail(err, CM_EINVAL, "%s %s: the %s has no such %s", s->option, pattern,
+                       s->job->source->kind == CM_DATASET_ZARR ? "store" : "file",
+                       cm_job_noun(s->job));
     return CM_OK;
 }
 
@@ -138,7 +159,8 @@ static int drop_unsupported(selection *s, cm_error *err)
     cm_job *job = s->job;
     for (size_t i = 0; i < job->source->nvars; i++) {
         const cm_variable *v = &job->source->var[i];
-        if (!s->chosen[i] || v->unsupported == NULL)
+        /* What is not understood of a store is carried over as it is. */
+        if (!s->chosen[i] || v->unsupported == NULL || v->words != NULL)
             continue;
         if (!job->options->skip_unsupported)
             return cm_fail(err, CM_EUNSUPPORTED,
@@ -218,9 +240,12 @@ static int check_names(cm_job *job, cm_error *err)
 {
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
-        rc = check_path(job, &job->var[i], err);
+        const cm_job_var *v = &job->var[i];
+        /* What stands in a store already has a name that may stand there. */
+        bool stays = v->source->words != NULL && strcmp(v->name, v->source->name) == 0;
+        rc = stays ? CM_OK : check_path(job, v, err);
         if (rc == CM_OK)
-            rc = check_place(job, &job->var[i], err);
+            rc = check_place(job, v, err);
     }
     return rc;
 }
@@ -246,7 +271,7 @@ static int collect(selection *s, cm_error *err)
 
 int cm_job_select(cm_job *job, cm_error *err)
 {
-    const cm_convert_options *o = job->options;
+    const cm_transform_options *o = job->options;
     size_t nvars = job->source->nvars;
     selection s = {.job = job, .chosen = cm_calloc(nvars > 0 ? nvars : 1, sizeof(bool), err)};
     if (s.chosen == NULL)
@@ -254,7 +279,7 @@ int cm_job_select(cm_job *job, cm_error *err)
     for (size_t i = 0; i < nvars && o->variable.n == 0; i++)
         s.chosen[i] = path_in_group(job, &job->source->var[i]) != NULL;
     int rc = apply_list(&s, "--variable", &o->variable, true, err);
-    if (rc == CM_OK && o->variable.n > 0)
+    if (rc == CM_OK && o->variable.n > 0 && o->defaults == CM_DEFAULTS_CHOOSE)
         choose_all_needed(&s);
     for (size_t i = 0; i < nvars; i++)
         s.chosen[i] = s.chosen[i] && path_in_group(job, &job->source->var[i]) != NULL;

@@ -9,7 +9,10 @@
 #ifndef CM_JOB_VAROPT_H
 #define CM_JOB_VAROPT_H
 
-#include <chunkmill/convert.h>
+#include <stdbool.h>
+
+#include <chunkmill/error.h>
+#include <chunkmill/texts.h>
 
 typedef struct cm_varopt {
     char *pattern; /* NULL: for every variable */

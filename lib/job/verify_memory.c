@@ -64,3 +64,54 @@ unsigned cm_verify_memory_threads(const cm_verify_memory *m, uint64_t limit, uns
         *share = ((double)limit - (double)m->held - m->library) / n - thread_nbytes(m);
     return n;
 }
+
+/* ---- before the run ---- */
+
+bool cm_job_compares_digests(const cm_job *job)
+{
+    bool all = job->source->kind == CM_DATASET_ZARR;
+    for (size_t i = 0; all && i < job->nvars; i++) {
+        const cm_job_var *v = &job->var[i];
+        all = v->as_objects || (v->whole && !v->converts && !v->join);
+    }
+    return all;
+}
+
+/* A chunk as stored and as decoded, and its elements: what the digest of an array takes. */
+static size_t digest_nbytes(const cm_chain *chain)
+{
+    return 2 * cm_chain_decoded_nbytes(chain) + cm_chain_decode_memory(chain) +
+           cm_chain_encoded_bound(chain);
+}
+
+static size_t least_for_digests(const cm_job *job)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_job_var *v = &job->var[i];
+        if (v->writer == NULL || v->as_strings)
+            continue;
+        size_t before = digest_nbytes(v->source->array->chain);
+        size_t after = digest_nbytes(cm_zarr_writer_chain(v->writer));
+        most = before > most ? before : most;
+        most = after > most ? after : most;
+    }
+    return most + CM_BUDGET_PER_THREAD;
+}
+
+size_t cm_job_least_to_verify(const cm_job *job)
+{
+    const cm_transform_options *o = job->options;
+    cm_verify_memory memory = {0};
+    if (o->verify == CM_VERIFY_NONE || o->check)
+        return 0;
+    if (cm_job_compares_digests(job))
+        return o->verify == CM_VERIFY_FULL && !o->dry_run ? least_for_digests(job) : 0;
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_zarr_writer *w = job->var[i].writer;
+        if (w != NULL)
+            cm_verify_memory_add(&memory, &job->var[i], cm_zarr_writer_chain(w),
+                                 cm_zarr_writer_grid(w)->chunk_nelem);
+    }
+    return (size_t)cm_verify_memory_least(&memory, 1);
+}

@@ -112,6 +112,8 @@ static int set_conversion(const cm_job *job, changes *c, cm_job_var *v, cm_error
     }
     if (rc != CM_OK)
         return rc;
+    if (cm_conversion_is_identity(k) && type == NULL && bits == NULL)
+        return CM_OK;
     if (cm_conversion_check(k, err) != CM_OK) {
         cm_error_prefix(err, "variable %s", v->name);
         return CM_EINVAL;
@@ -132,7 +134,8 @@ static int set_characters(cm_job *job, cm_job_var *v, cm_error *err)
         v->type = cm_dtype_make(CM_KIND_STRING, 0);
         v->rank--;
     }
-    if (job->options->char_mode == CM_CHAR_KEEP && job->options->zarr_format == 3)
+    if (job->options->char_mode == CM_CHAR_KEEP && job->zarr_format == 3 &&
+        v->source->words == NULL)
         return cm_job_note(job, err,
                            "variable %s: characters as null_terminated_bytes, which tensorstore "
                            "and zarrs do not open; --char join or uint8 are for them",
@@ -142,14 +145,15 @@ static int set_characters(cm_job *job, cm_job_var *v, cm_error *err)
 
 static int view_one(cm_job *job, changes *c, cm_job_var *v, cm_error *err)
 {
-    const cm_array *a = v->source->array;
-    v->type = a->dtype;
-    v->as_strings = a->dtype.kind == CM_KIND_STRING;
-    v->rank = a->rank;
-    for (unsigned j = 0; j < a->rank; j++) {
-        v->shape[j] = a->shape[j];
+    const cm_variable *s = v->source;
+    v->type = s->dtype;
+    v->rank = s->rank;
+    for (unsigned j = 0; j < s->rank; j++) {
+        v->shape[j] = s->shape[j];
         v->step[j] = 1;
     }
+    if (v->as_objects)
+        return CM_OK;
     int rc = set_characters(job, v, err);
     if (rc == CM_OK && !v->as_strings && !v->source->is_char)
         rc = set_conversion(job, c, v, err);
@@ -175,9 +179,17 @@ static int check_used(const cm_job *job, const cm_varopts *opts, cm_error *err)
     return CM_OK;
 }
 
+static bool is_whole(const cm_job_var *v)
+{
+    bool whole = true;
+    for (unsigned j = 0; j < v->rank; j++)
+        whole = whole && v->start[j] == 0 && v->step[j] == 1 && v->shape[j] == v->source->shape[j];
+    return whole;
+}
+
 int cm_job_view(cm_job *job, cm_error *err)
 {
-    const cm_convert_options *o = job->options;
+    const cm_transform_options *o = job->options;
     changes c = {.unpack = &o->unpack};
     int rc = cm_varopts_parse("--dtype", &o->dtype, NULL, &c.dtype, err);
     if (rc == CM_OK)
@@ -197,5 +209,9 @@ int cm_job_view(cm_job *job, cm_error *err)
     free(c.unpack_used);
     cm_varopts_release(&c.dtype);
     cm_varopts_release(&c.keepbits);
-    return rc == CM_OK ? cm_job_subset(job, err) : rc;
+    if (rc == CM_OK)
+        rc = cm_job_subset(job, err);
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        job->var[i].whole = is_whole(&job->var[i]);
+    return rc;
 }

@@ -10,9 +10,8 @@
 #include "base/base64.h"
 #include "base/number.h"
 #include "base/utf8.h"
-#include "job/keep.h"
 #include "job/rename.h"
-#include "job/varopt.h"
+#include "job/transform/describe.h"
 
 /* xarray reads the _FillValue of a float in Zarr v3 as base64 of the little-endian float64. */
 static cm_json *float_fill_json(double value, cm_error *err)
@@ -71,7 +70,7 @@ static int set_attributes(cm_job *job, cm_job_var *v, const uint8_t *missing, cm
     int rc = cm_job_rename_words(job, v->source, m->attrs, err);
     if (rc != CM_OK)
         return rc;
-    if (job->options->zarr_format == 3 && missing != NULL && cm_dtype_is_number(&v->type))
+    if (job->zarr_format == 3 && missing != NULL && cm_dtype_is_number(&v->type))
         return set_missing_attribute(m->attrs, &v->type, missing, err);
     return CM_OK;
 }
@@ -141,7 +140,7 @@ static int set_fill(cm_job *job, cm_job_var *v, const char *asked, const uint8_t
 {
     cm_zarr_meta *m = &v->meta;
     const cm_array *a = v->source->array;
-    bool v3 = job->options->zarr_format == 3;
+    bool v3 = job->zarr_format == 3;
     if (v->as_strings && asked != NULL)
         return cm_fail(err, CM_EINVAL, "--fill-value %s:%s: text has no other than the empty one",
                        v->name, asked);
@@ -177,33 +176,6 @@ static int set_fill(cm_job *job, cm_job_var *v, const char *asked, const uint8_t
     return CM_OK;
 }
 
-static int set_codecs(cm_job_var *v, cm_error *err)
-{
-    cm_zarr_meta *m = &v->meta;
-    cm_codec_spec *inner;
-    size_t ninner;
-    int rc = v->pass != CM_PASS_NOTHING
-                 ? cm_job_kept_codecs(v, &inner, &ninner, err)
-                 : cm_codec_choice_specs(&v->codec, &v->type, &inner, &ninner, err);
-    if (rc != CM_OK || !v->sharded) {
-        m->codecs = rc == CM_OK ? inner : NULL;
-        m->ncodecs = rc == CM_OK ? ninner : 0;
-        return rc;
-    }
-    cm_codec_spec index[2] = {{.id = CM_CODEC_BYTES}, {.id = CM_CODEC_CRC32C}};
-    cm_shard_spec shard = {.rank = v->rank,
-                           .codecs = inner,
-                           .ncodecs = ninner,
-                           .index_codecs = index,
-                           .nindex_codecs = 2};
-    memcpy(shard.chunk, v->chunk, sizeof(shard.chunk));
-    cm_codec_spec outer = {.id = CM_CODEC_SHARDING, .shard = &shard};
-    rc = cm_codec_specs_copy(&outer, 1, &m->codecs, err);
-    m->ncodecs = rc == CM_OK ? 1 : 0;
-    cm_codec_specs_free(inner, ninner);
-    return rc;
-}
-
 static bool fill_stays(const cm_job_var *v)
 {
     static const uint8_t zeros[16];
@@ -214,42 +186,25 @@ static bool fill_stays(const cm_job_var *v)
            memcmp(element, v->meta.fill, v->type.nbytes) == 0;
 }
 
-static int describe(cm_job *job, cm_job_var *v, cm_varopts *fills, cm_error *err)
+int cm_job_describe_by_rules(cm_job *job, cm_job_var *v, const char *asked, cm_error *err)
 {
     uint8_t missing[16];
     bool has_missing = v->source->has_fill_value && !v->source->is_char && !v->as_strings;
-    v->meta.zarr_format = job->options->zarr_format;
+    v->meta.zarr_format = job->zarr_format;
     v->meta.dtype = v->type;
-    v->meta.separator = job->options->zarr_format == 3 ? '/' : '.';
+    v->meta.separator = job->zarr_format == 3 ? '/' : '.';
     int rc = has_missing ? convert_element(v, v->source->fill_value, missing, err) : CM_OK;
     if (rc == CM_OK)
         rc = set_dimensions(job, v, err);
     if (rc == CM_OK)
         rc = set_attributes(job, v, has_missing ? missing : NULL, err);
     if (rc == CM_OK)
-        rc = set_fill(job, v, cm_varopts_get(fills, v->name, false, NULL),
-                      has_missing ? missing : NULL, err);
+        rc = set_fill(job, v, asked, has_missing ? missing : NULL, err);
     if (rc == CM_OK)
-        rc = set_codecs(v, err);
+        rc = cm_job_set_codecs(v, err);
     v->fill_survives = false;
     if (rc == CM_OK && v->meta.has_fill)
         rc = cm_zarr_fill_survives(&v->meta, &v->fill_survives, err);
     v->fill_stays = rc == CM_OK && v->fill_survives && fill_stays(v);
     return rc;
-}
-
-int cm_job_describe(cm_job *job, cm_error *err)
-{
-    cm_varopts fills;
-    int rc = cm_varopts_parse("--fill-value", &job->options->fill_value, NULL, &fills, err);
-    for (size_t i = 0; rc == CM_OK && i < fills.n; i++)
-        if (fills.item[i].pattern == NULL)
-            rc = cm_fail(err, CM_EINVAL, "--fill-value %s: not of the form VAR:VALUE",
-                         fills.item[i].value);
-    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
-        rc = describe(job, &job->var[i], &fills, err);
-    if (rc == CM_OK)
-        rc = cm_varopts_check_used(&fills, err);
-    cm_varopts_release(&fills);
-    return rc == CM_OK ? cm_job_check_text(job, err) : rc;
 }

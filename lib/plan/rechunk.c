@@ -453,9 +453,80 @@ static bool rates_known(const cm_route_request *r)
     return r->rates.read > 0 && r->rates.write > 0 && r->rates.scratch > 0;
 }
 
+/* ---- swept, without scratch ---- */
+
+/* Source elements along one dimension that the pieces of all blocks cover. */
+static uint64_t read_along(const cm_route_request *r, const cm_sweep *sweep, unsigned j)
+{
+    const cm_axis *axis = &sweep->axis[j];
+    uint64_t total = 0, step = sweep->block[j] * axis->target;
+    for (uint64_t lo = 0; lo < axis->n; lo += step) {
+        cm_range block = {lo, min_u64(lo + step, axis->n)};
+        cm_range k = cm_axis_pieces(axis, block, block);
+        if (axis->kind == CM_PIECE_CHUNK) {
+            uint64_t first = k.lo * axis->source, end = cm_mul_sat(k.hi, axis->source);
+            total += min_u64(end, r->whole[j]) - first;
+            continue;
+        }
+        for (; k.lo < k.hi; k.lo++) {
+            cm_range span = cm_axis_piece_span(axis, block, k.lo);
+            if (axis->kind == CM_PIECE_RUN) {
+                total += (span.hi - span.lo - 1) * axis->step + 1;
+            } else {
+                uint64_t first = cm_axis_source_chunk(axis, k.lo) * axis->source;
+                total += min_u64(axis->source, r->whole[j] - first);
+            }
+        }
+    }
+    return total;
+}
+
+static void swept_request(const cm_route_request *r, cm_sweep_request *out)
+{
+    fill_request(r, out);
+    out->sliceable = r->sliceable;
+    out->piece_nbytes = r->piece_nbytes;
+    out->max_slots = r->room_nbytes / r->slot_nbytes;
+    if (!r->is_part)
+        return;
+    memcpy(out->start, r->start, sizeof(out->start));
+    memcpy(out->step, r->step, sizeof(out->step));
+}
+
+static void route_by_sweep(const cm_route_request *request, cm_route *out)
+{
+    cm_route_request r = *request;
+    cm_sweep_request q;
+    search s = {.request = request};
+    if (!r.is_part)
+        memcpy(r.whole, r.shape, sizeof(r.whole));
+    memset(out, 0, sizeof(*out));
+    swept_request(&r, &q);
+    cm_sweep_plan(&q, &out->sweep);
+    out->tiled = out->sweep;
+    memcpy(out->tile, out->sweep.block, sizeof(out->tile));
+    out->slots = out->sweep.slots;
+    out->held_nbytes = cm_mul_sat(out->slots, r.slot_nbytes);
+    out->chunk_reads = out->sweep.total_pieces;
+    out->nelem_read = out->nelem_written = 1;
+    for (unsigned j = 0; j < r.rank; j++) {
+        out->nelem_read = cm_mul_sat(out->nelem_read, read_along(&r, &out->sweep, j));
+        out->nelem_written = cm_mul_sat(out->nelem_written, r.shape[j]);
+    }
+    classify(&s, out);
+    out->bound = out->kind == CM_ROUTE_SWEEP ? out->traffic : cm_mul_sat(2, out->nelem_written);
+}
+
+/* ---- the choice ---- */
+
 int cm_route_plan(const cm_route_request *request, cm_route *out, cm_error *err)
 {
     search s = {.request = request};
+    if (request->is_part || request->sliceable || request->few_slots) {
+        route_by_sweep(request, out);
+        if (request->is_part || request->sliceable || out->kind == CM_ROUTE_SWEEP)
+            return CM_OK;
+    }
     int rc = prepare(&s, err);
     if (rc == CM_OK) {
         look(&s);

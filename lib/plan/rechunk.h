@@ -28,6 +28,16 @@ typedef struct cm_route_request {
     uint64_t target[CM_MAX_RANK];
     size_t itemsize;
     /*
+     * A part of the source (target element i is source element start + step * i),
+     * or a source that can be cut anywhere, is swept: it never spills.
+     */
+    bool is_part;
+    uint64_t start[CM_MAX_RANK], step[CM_MAX_RANK]; /* with is_part */
+    uint64_t whole[CM_MAX_RANK];                    /* the source's shape, with is_part */
+    bool sliceable;
+    size_t piece_nbytes; /* sliceable: about what one read takes */
+    bool few_slots;      /* of orders that read everything once, the one that holds least */
+    /*
      * Target chunks are held whole or, where they may be and that saves
      * traffic, clipped: only what lies inside the array, and up to CLIP_SPARE
      * bytes more for each.

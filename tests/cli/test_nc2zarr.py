@@ -542,7 +542,7 @@ WRONG = {
     "words": ["--chunks", "tas:axbxc"],
     "rank": ["--chunks", "tas:3x3"],
     "rank above": ["--chunks", "tas:1x2x3x4"],
-    "negative": ["--chunks", "tas:-1x2x3"],
+    "negative": ["--chunks", "tas:-2x2x3"],
     "no length": ["--chunks", "time="],
     "empty": ["--chunks", ""],
     "beyond 64 bits": ["--chunks", "tas:99999999999999999999x1x1"],

@@ -50,10 +50,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-static void check_report(const cm_convert_report *r)
+static void check_report(const cm_transform_report *r)
 {
     for (size_t i = 0; i < r->nvariables; i++) {
-        const cm_convert_variable *v = &r->variable[i];
+        const cm_transform_variable *v = &r->variable[i];
         REQUIRE(v->name[0] != '\0' && v->rank <= 32);
         for (unsigned j = 0; j < v->rank; j++) {
             REQUIRE(v->chunk[j] > 0);
@@ -66,14 +66,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 {
     fuzz_input in = {data, nbytes};
     fuzz_values values[NOPTIONS] = {0};
-    cm_convert_options o;
-    cm_convert_report report;
+    cm_transform_options o;
+    cm_transform_report report;
     cm_error err = {0};
     const unsigned flags = (unsigned)fuzz_number(&in, 1);
     fuzz_read_values(&in, values, NOPTIONS);
-    cm_convert_options_init(&o);
-    o.input = input;
-    o.output = "/nonexistent/out.zarr";
+    cm_transform_options_init(&o, CM_DEFAULTS_CHOOSE);
+    o.source = input;
+    o.target = "/nonexistent/out.zarr";
     o.dry_run = true;
     o.nthreads = 1;
     o.memory = 256 << 20;
@@ -92,12 +92,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     o.keepbits = fuzz_texts(&values[KEEPBITS]);
     o.fill_value = fuzz_texts(&values[FILL_VALUE]);
     o.sample = values[SAMPLE].n > 0 ? values[SAMPLE].text[0] : NULL;
-    int rc = cm_convert(&o, &report, &err);
+    int rc = cm_transform(&o, &report, &err);
     if (rc == CM_OK)
         check_report(&report);
     else
         REQUIRE(rc != CM_EINTERNAL && err.text[0] != '\0');
-    cm_convert_report_release(&report);
+    cm_transform_report_release(&report);
     fuzz_release_values(values, NOPTIONS);
     return 0;
 }

@@ -53,7 +53,7 @@ static void check_shape(const char *value)
         REQUIRE(again.item[i].length == shape.item[i].length &&
                 (!shape.by_name || strcmp(again.item[i].name, shape.item[i].name) == 0));
     (void)cm_shape_option_fits(&shape, 3, dim_name);
-    cm_shape_option_apply(&shape, 3, extent, dim_name, length);
+    cm_shape_option_apply(&shape, 3, extent, dim_name, NULL, length);
     for (unsigned j = 0; j < 3; j++)
         REQUIRE(length[j] <= (extent[j] > 0 ? extent[j] : 1));
     cm_shape_option_release(&shape);
@@ -91,7 +91,7 @@ static void check_layout(const char *value)
 {
     static const uint64_t extent[] = {100, 7, 9}, chunk[] = {10, 7, 4};
     static char *const dim_name[] = {(char *)"time", (char *)"x", NULL};
-    const cm_layout_array a = {"variable", "tas", 3, extent, dim_name, 4};
+    const cm_layout_array a = {"variable", "tas", 3, extent, dim_name, 4, true, {10, 7, 4}};
     uint64_t length[CM_MAX_RANK], nbytes = 1 << 20;
     bool fits;
     switch (cm_layout_kind_of(value)) {

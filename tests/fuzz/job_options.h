@@ -2,7 +2,7 @@
 #ifndef CM_TESTS_FUZZ_JOB_OPTIONS_H
 #define CM_TESTS_FUZZ_JOB_OPTIONS_H
 
-#include <chunkmill/convert.h>
+#include <chunkmill/transform.h>
 
 #include "fuzz.h"
 

@@ -2,7 +2,7 @@
 #ifndef CM_TOOLS_SUMMARY_H
 #define CM_TOOLS_SUMMARY_H
 
-#include <chunkmill/convert.h>
+#include <chunkmill/transform.h>
 
 /* "s" but for one. */
 const char *cm_plural(uint64_t n);

@@ -55,7 +55,7 @@ static cm_texts texts(const cm_list *list)
     return (cm_texts){list->text, list->n};
 }
 
-static void fill_options(cm_convert_options *o, const nc2zarr_values *v,
+static void fill_options(cm_transform_options *o, const nc2zarr_values *v,
                          const cm_common_options *common)
 {
     o->zarr_format = v->zarr_format == 0 ? 3 : 2;
@@ -91,20 +91,20 @@ static void fill_options(cm_convert_options *o, const nc2zarr_values *v,
  * About a store that is there.  On standard error, so that results stay alone on standard
  * output.
  */
-static void say_findings(const cm_convert_report *r, const cm_common_options *common)
+static void say_findings(const cm_transform_report *r, const cm_common_options *common)
 {
     if (common->verbosity >= 0)
         cm_run_say_all(&NC2ZARR, "warning", r->warning, r->nwarnings);
     cm_run_say_all(&NC2ZARR, "difference", r->difference, r->ndifferences);
 }
 
-/* STATUS is what cm_convert returned, with its sentence in ERR.  Returns the exit status. */
-static int report(int status, const cm_convert_options *asked, const cm_convert_report *r,
+/* STATUS is what cm_transform returned, with its sentence in ERR.  Returns the exit status. */
+static int report(int status, const cm_transform_options *asked, const cm_transform_report *r,
                   const cm_common_options *common, const cm_error *err)
 {
     /* A store that was complete is compared, when that was asked for, as --check does. */
-    cm_convert_options shown = *asked;
-    const cm_convert_options *options = &shown;
+    cm_transform_options shown = *asked;
+    const cm_transform_options *options = &shown;
     shown.check = asked->check || (r->finished && asked->verify == CM_VERIFY_FULL);
     bool whole = status == CM_OK || status == CM_EDIFFER;
     int exit_status = cm_tool_exit_status(status);
@@ -120,14 +120,14 @@ static int report(int status, const cm_convert_options *asked, const cm_convert_
         nc2zarr_print_summary(options, r, common);
     }
     if (r->finished && whole && common->verbosity >= 0)
-        cm_say(NC2ZARR.name, "%s: the store is complete, nothing to resume%s", asked->output,
+        cm_say(NC2ZARR.name, "%s: the store is complete, nothing to resume%s", asked->target,
                options->check ? "" : "; --check compares it with its input");
     cm_run_state state = {.untouched = options->check || options->dry_run,
                           .complete = r->written,
                           .resumable = r->resumable,
                           .overwrite = options->overwrite};
     if (cm_run_stopped(status))
-        cm_run_say_stopped(&NC2ZARR, options->output, &state);
+        cm_run_say_stopped(&NC2ZARR, options->target, &state);
     else if (status != CM_OK)
         cm_say(NC2ZARR.name, "%s%s", err->text,
                r->unverified ? "; nc2zarr --check compares it with the input" : "");
@@ -135,23 +135,23 @@ static int report(int status, const cm_convert_options *asked, const cm_convert_
 }
 
 typedef struct conversion {
-    const cm_convert_options *options;
-    cm_convert_report report;
+    const cm_transform_options *options;
+    cm_transform_report report;
 } conversion;
 
 static int convert(void *context, cm_error *err)
 {
     conversion *c = context;
-    return cm_convert(c->options, &c->report, err);
+    return cm_transform(c->options, &c->report, err);
 }
 
-static int run(const cm_convert_options *options, const cm_common_options *common)
+static int run(const cm_transform_options *options, const cm_common_options *common)
 {
     cm_error err = {0};
     conversion c = {.options = options};
     int status = cm_run(&NC2ZARR, common, options->monitor, convert, &c, &err);
     int exit_status = report(status, options, &c.report, common, &err);
-    cm_convert_report_release(&c.report);
+    cm_transform_report_release(&c.report);
     cm_run_end(status);
     return exit_status;
 }
@@ -161,8 +161,8 @@ static int prepare_and_run(int argc, char **argv, const nc2zarr_values *v,
 {
     int status = CM_EXIT_FAILED;
     cm_error err = {0};
-    cm_convert_options options;
-    cm_convert_options_init(&options);
+    cm_transform_options options;
+    cm_transform_options_init(&options, CM_DEFAULTS_CHOOSE);
     fill_options(&options, v, common);
     char *output = paths->n == 2 ? strdup(paths->text[1]) : default_output(paths->text[0]);
     char *command = cm_run_command_line(argc, argv);
@@ -170,8 +170,8 @@ static int prepare_and_run(int argc, char **argv, const nc2zarr_values *v,
     if (!output || !command)
         cm_fail(&err, CM_ENOMEM, "no memory to begin");
     if (output && command && monitor) {
-        options.input = paths->text[0];
-        options.output = output;
+        options.source = paths->text[0];
+        options.target = output;
         options.command = command;
         options.monitor = monitor;
         const cm_outputs outputs = {.read = &(cm_list){paths->text, v->check ? paths->n : 1},

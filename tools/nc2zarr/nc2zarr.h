@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include <chunkmill/convert.h>
+#include <chunkmill/transform.h>
 
 #include "../common/options.h"
 
@@ -32,11 +32,11 @@ extern const cm_tool NC2ZARR;
 int nc2zarr_refuse(const nc2zarr_values *v, const cm_list *paths);
 
 /* The summary for people, of what was made or under --dry-run would be, on standard output. */
-void nc2zarr_print_summary(const cm_convert_options *options, const cm_convert_report *report,
+void nc2zarr_print_summary(const cm_transform_options *options, const cm_transform_report *report,
                            const cm_common_options *common);
 
 /* The one JSON document of --json, described by tools/schema/nc2zarr.json.  FAILURE may be NULL. */
-int nc2zarr_print_json(const cm_convert_options *options, const cm_convert_report *report,
+int nc2zarr_print_json(const cm_transform_options *options, const cm_transform_report *report,
                        const cm_error *failure, cm_error *err);
 
 #endif

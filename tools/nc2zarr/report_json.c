@@ -3,7 +3,7 @@
 
 #include "../common/document.h"
 
-static bool sharded(const cm_convert_variable *v)
+static bool sharded(const cm_transform_variable *v)
 {
     for (unsigned d = 0; d < v->rank; d++)
         if (v->shard[d] != 0)
@@ -11,7 +11,7 @@ static bool sharded(const cm_convert_variable *v)
     return false;
 }
 
-static void put_dimensions(cm_document *doc, cm_json *object, const cm_convert_variable *v)
+static void put_dimensions(cm_document *doc, cm_json *object, const cm_transform_variable *v)
 {
     cm_json *array = cm_json_array();
     for (unsigned d = 0; d < v->rank; d++) {
@@ -25,7 +25,7 @@ static void put_dimensions(cm_document *doc, cm_json *object, const cm_convert_v
 }
 
 /* CHECKED: the store was there before, and its codecs and format are not the options'. */
-static cm_json *variable_json(cm_document *doc, const cm_convert_variable *v, bool checked)
+static cm_json *variable_json(cm_document *doc, const cm_transform_variable *v, bool checked)
 {
     cm_json *o = cm_json_object();
     cm_document_text(doc, o, "name", v->name);
@@ -51,7 +51,7 @@ static cm_json *variable_json(cm_document *doc, const cm_convert_variable *v, bo
     return o;
 }
 
-static const char *outcome(const cm_convert_options *options, const cm_convert_report *r,
+static const char *outcome(const cm_transform_options *options, const cm_transform_report *r,
                            const cm_error *failure)
 {
     if (failure && failure->status == CM_EDIFFER)
@@ -63,14 +63,14 @@ static const char *outcome(const cm_convert_options *options, const cm_convert_r
     return r->written ? "done" : options->check ? "same" : "planned";
 }
 
-static void put_ends(cm_document *doc, cm_json *o, const cm_convert_options *options,
-                     const cm_convert_report *r)
+static void put_ends(cm_document *doc, cm_json *o, const cm_transform_options *options,
+                     const cm_transform_report *r)
 {
     cm_json *in = cm_json_object(), *out = cm_json_object();
-    cm_document_text(doc, in, "path", options->input);
-    cm_document_text(doc, in, "format", r->input_format);
-    cm_document_u64(doc, in, "nbytes", r->input_nbytes);
-    cm_document_text(doc, out, "path", r->output ? r->output : options->output);
+    cm_document_text(doc, in, "path", options->source);
+    cm_document_text(doc, in, "format", r->source_format);
+    cm_document_u64(doc, in, "nbytes", r->source_nbytes);
+    cm_document_text(doc, out, "path", r->target ? r->target : options->target);
     cm_document_known_u64(doc, out, "zarr_format", (uint64_t)options->zarr_format, !options->check);
     cm_document_bool(doc, out, "written", r->written);
     cm_document_bool(doc, out, "resumable", r->resumable);
@@ -80,8 +80,8 @@ static void put_ends(cm_document *doc, cm_json *o, const cm_convert_options *opt
     cm_document_put(doc, o, "output", out);
 }
 
-static void put_verification(cm_document *doc, cm_json *o, const cm_convert_options *options,
-                             const cm_convert_report *r)
+static void put_verification(cm_document *doc, cm_json *o, const cm_transform_options *options,
+                             const cm_transform_report *r)
 {
     static const char *const MODE[] = {"none", "sample", "full"};
     cm_json *v = cm_json_object();
@@ -93,7 +93,7 @@ static void put_verification(cm_document *doc, cm_json *o, const cm_convert_opti
     cm_document_put(doc, o, "verification", v);
 }
 
-static void put_cost(cm_document *doc, cm_json *o, const cm_convert_report *r)
+static void put_cost(cm_document *doc, cm_json *o, const cm_transform_report *r)
 {
     cm_json *memory = cm_json_object(), *stages = cm_json_array();
     cm_document_u64(doc, memory, "limit_nbytes", r->memory_limit);
@@ -113,7 +113,7 @@ static void put_cost(cm_document *doc, cm_json *o, const cm_convert_report *r)
     cm_document_put(doc, o, "stages", stages);
 }
 
-int nc2zarr_print_json(const cm_convert_options *options, const cm_convert_report *report,
+int nc2zarr_print_json(const cm_transform_options *options, const cm_transform_report *report,
                        const cm_error *failure, cm_error *err)
 {
     cm_document doc = {CM_OK, err};

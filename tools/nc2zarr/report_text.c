@@ -32,7 +32,7 @@ static void shape_cell(cm_table *t, unsigned rank, const uint64_t *shape)
     cm_table_cell(t, "%s", cm_format_shape(rank, shape, text, sizeof(text)));
 }
 
-static bool sharded(const cm_convert_variable *v)
+static bool sharded(const cm_transform_variable *v)
 {
     for (unsigned d = 0; d < v->rank; d++)
         if (v->shard[d] != 0)
@@ -40,7 +40,7 @@ static bool sharded(const cm_convert_variable *v)
     return false;
 }
 
-static bool any_sharded(const cm_convert_report *r)
+static bool any_sharded(const cm_transform_report *r)
 {
     for (size_t i = 0; i < r->nvariables; i++)
         if (sharded(&r->variable[i]))
@@ -49,7 +49,7 @@ static bool any_sharded(const cm_convert_report *r)
 }
 
 /* What happens to one variable: the columns that the plan and the result share. */
-static void layout_cells(cm_table *t, const cm_convert_variable *v, bool shards, mode m)
+static void layout_cells(cm_table *t, const cm_transform_variable *v, bool shards, mode m)
 {
     cm_table_cell(t, "%s", v->name);
     cm_table_cell(t, "%s", v->type);
@@ -72,7 +72,7 @@ static void layout_cells(cm_table *t, const cm_convert_variable *v, bool shards,
         size_cell(t, v->stored_nbytes);
 }
 
-static void print_variables(const cm_convert_report *r, mode m)
+static void print_variables(const cm_transform_report *r, mode m)
 {
     static const char *const NAMES[] = {"variable", "type", "shape", "chunks", "shards", "codec"};
     bool shards = any_sharded(r);
@@ -94,7 +94,7 @@ static void print_variables(const cm_convert_report *r, mode m)
     for (size_t c = words; c < t.ncolumns; c++)
         t.right[c] = true;
     for (size_t i = 0; i < r->nvariables; i++) {
-        const cm_convert_variable *v = &r->variable[i];
+        const cm_transform_variable *v = &r->variable[i];
         char count[32];
         layout_cells(&t, v, shards, m);
         if (m != PLANNED)
@@ -112,11 +112,11 @@ static void print_variables(const cm_convert_report *r, mode m)
 }
 
 /* True when an earlier variable has dimension D of variable I, unlimited, under the same name. */
-static bool dimension_seen(const cm_convert_report *r, size_t i, unsigned d)
+static bool dimension_seen(const cm_transform_report *r, size_t i, unsigned d)
 {
-    const cm_convert_variable *v = &r->variable[i];
+    const cm_transform_variable *v = &r->variable[i];
     for (size_t k = 0; k <= i; k++) {
-        const cm_convert_variable *u = &r->variable[k];
+        const cm_transform_variable *u = &r->variable[k];
         for (unsigned e = 0; e < (k < i ? u->rank : d); e++)
             if (u->unlimited[e] && u->dim_name[e] && strcmp(u->dim_name[e], v->dim_name[d]) == 0 &&
                 u->shape[e] == v->shape[d])
@@ -125,10 +125,10 @@ static bool dimension_seen(const cm_convert_report *r, size_t i, unsigned d)
     return false;
 }
 
-static void print_unlimited(const cm_convert_report *r)
+static void print_unlimited(const cm_transform_report *r)
 {
     for (size_t i = 0; i < r->nvariables; i++) {
-        const cm_convert_variable *v = &r->variable[i];
+        const cm_transform_variable *v = &r->variable[i];
         for (unsigned d = 0; d < v->rank; d++) {
             if (!v->unlimited[d] || !v->dim_name[d] || dimension_seen(r, i, d))
                 continue;
@@ -140,24 +140,25 @@ static void print_unlimited(const cm_convert_report *r)
     }
 }
 
-typedef const char *(*remark_of)(const cm_convert_variable *v);
+typedef const char *(*remark_of)(const cm_transform_variable *v);
 
-static const char *readers_of(const cm_convert_variable *v)
+static const char *readers_of(const cm_transform_variable *v)
 {
     return v->readers;
 }
 
-static const char *access_of(const cm_convert_variable *v)
+static const char *access_of(const cm_transform_variable *v)
 {
     return v->access;
 }
 
-static const char *digest_of(const cm_convert_variable *v)
+static const char *digest_of(const cm_transform_variable *v)
 {
     return v->digest;
 }
 
-static bool same_remark(const cm_convert_variable *a, const cm_convert_variable *b, remark_of of)
+static bool same_remark(const cm_transform_variable *a, const cm_transform_variable *b,
+                        remark_of of)
 {
     return of(a) && of(b) && strcmp(of(a), of(b)) == 0;
 }
@@ -166,9 +167,9 @@ static bool same_remark(const cm_convert_variable *a, const cm_convert_variable 
  * One line for each distinct remark, with the variables that it is about: "  LABEL a, b:
  * REMARK".
  */
-static void print_remarks(const cm_convert_report *r, const char *label, remark_of of)
+static void print_remarks(const cm_transform_report *r, const char *label, remark_of of)
 {
-    const cm_convert_variable *v = r->variable;
+    const cm_transform_variable *v = r->variable;
     for (size_t i = 0; i < r->nvariables; i++) {
         bool seen = false;
         for (size_t k = 0; k < i; k++)
@@ -188,7 +189,7 @@ static void print_remarks(const cm_convert_report *r, const char *label, remark_
     }
 }
 
-static void print_verification(const cm_convert_options *options, const cm_convert_report *r)
+static void print_verification(const cm_transform_options *options, const cm_transform_report *r)
 {
     char what[64];
     bool full = options->check || options->verify == CM_VERIFY_FULL;
@@ -201,7 +202,7 @@ static void print_verification(const cm_convert_options *options, const cm_conve
     cm_print_verdict(what, r->nverified, r->verify_seconds, r->ndifferences);
 }
 
-static void print_sizes(const cm_convert_report *r, mode m)
+static void print_sizes(const cm_transform_report *r, mode m)
 {
     char objects[32], stored[32], input[32], decoded[32];
     if (m != CHECKED)
@@ -210,11 +211,11 @@ static void print_sizes(const cm_convert_report *r, mode m)
                cm_format_size(r->stored_nbytes, stored, sizeof(stored)));
     else
         fputs("  ", stdout);
-    printf("input %s, decoded %s\n", cm_format_size(r->input_nbytes, input, sizeof(input)),
+    printf("input %s, decoded %s\n", cm_format_size(r->source_nbytes, input, sizeof(input)),
            cm_format_size(r->decoded_nbytes, decoded, sizeof(decoded)));
 }
 
-static void print_cost(const cm_convert_report *r, mode m)
+static void print_cost(const cm_transform_report *r, mode m)
 {
     if (m == PLANNED)
         cm_print_planned_memory(r->memory_planned, r->memory_limit, r->nthreads);
@@ -223,7 +224,7 @@ static void print_cost(const cm_convert_report *r, mode m)
 }
 
 /* -v: how each variable is read, remarks, and where the threads spent their time. */
-static void print_details(const cm_convert_report *r)
+static void print_details(const cm_transform_report *r)
 {
     print_remarks(r, "Access to", access_of);
     print_remarks(r, "Digest of", digest_of);
@@ -271,7 +272,7 @@ static void print_open(const char *store, const char *group, size_t group_nbytes
     free(code);
 }
 
-static void print_how_to_open(const cm_convert_options *options, const cm_convert_report *r)
+static void print_how_to_open(const cm_transform_options *options, const cm_transform_report *r)
 {
     char *store = NULL;
     const char *group = NULL; /* of the first variable, where none lies in the root */
@@ -289,24 +290,24 @@ static void print_how_to_open(const cm_convert_options *options, const cm_conver
         }
     }
     /* It was written to: there is no URL in it that cannot be read. */
-    if (cm_fileurl_path(r->output ? r->output : options->output, &store, NULL) == CM_OK) {
+    if (cm_fileurl_path(r->target ? r->target : options->target, &store, NULL) == CM_OK) {
         puts("\nOpen it:");
         print_open(store, group, group_nbytes, !options->no_consolidate);
     }
     free(store);
 }
 
-void nc2zarr_print_summary(const cm_convert_options *options, const cm_convert_report *report,
+void nc2zarr_print_summary(const cm_transform_options *options, const cm_transform_report *report,
                            const cm_common_options *common)
 {
     mode m = options->check ? CHECKED : options->dry_run ? PLANNED : MADE;
-    cm_print_clean(report->output ? report->output : options->output, stdout);
+    cm_print_clean(report->target ? report->target : options->target, stdout);
     if (m == CHECKED)
         fputs(": compared with ", stdout);
     else
         printf(": Zarr %d from ", options->zarr_format);
-    cm_print_clean(options->input, stdout);
-    printf(" (%s)%s\n\n", report->input_format ? report->input_format : "NetCDF",
+    cm_print_clean(options->source, stdout);
+    printf(" (%s)%s\n\n", report->source_format ? report->source_format : "NetCDF",
            m == MADE      ? ""
            : m == PLANNED ? ", planned: nothing is written"
                           : ", nothing is written");

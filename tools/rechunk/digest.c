@@ -1,4 +1,5 @@
 /* `rechunk --digest STORE...`: a digest for each array, whatever its layout. */
+#include <chunkmill/digest.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,11 +9,11 @@ static cm_texts texts(const cm_list *list)
     return (cm_texts){list->text, list->n};
 }
 
-static void fill_options(cm_rechunk_options *o, const rechunk_values *v,
+static void fill_options(cm_transform_options *o, const rechunk_values *v,
                          const cm_common_options *common, const cm_list *paths)
 {
     static const int FORMAT[] = {3, 2};
-    cm_rechunk_options_init(o);
+    cm_transform_options_init(o, CM_DEFAULTS_KEEP);
     o->source = paths->text[0];
     o->target = paths->text[1];
     o->zarr_format = v->zarr_format == RECHUNK_NOT_GIVEN ? 0 : FORMAT[v->zarr_format];
@@ -34,9 +34,9 @@ static void fill_options(cm_rechunk_options *o, const rechunk_values *v,
     o->memory = common->memory;
 }
 
-/* STATUS is what cm_rechunk returned, with its sentence in ERR.  Returns the
+/* STATUS is what cm_transform returned, with its sentence in ERR.  Returns the
  * exit status. */
-static int report(int status, const cm_rechunk_options *options, const cm_rechunk_report *r,
+static int report(int status, const cm_transform_options *options, const cm_transform_report *r,
                   const cm_common_options *common, const cm_error *err)
 {
     bool whole = status == CM_OK || status == CM_EDIFFER;
@@ -74,14 +74,14 @@ static int report(int status, const cm_rechunk_options *options, const cm_rechun
 }
 
 typedef struct job {
-    const cm_rechunk_options *options;
-    cm_rechunk_report report;
+    const cm_transform_options *options;
+    cm_transform_report report;
 } job;
 
 static int rechunk(void *context, cm_error *err)
 {
     job *j = context;
-    return cm_rechunk(j->options, &j->report, err);
+    return cm_transform(j->options, &j->report, err);
 }
 
 static int run(const rechunk_values *v, const cm_common_options *common, const cm_list *paths)
@@ -98,7 +98,7 @@ static int run(const rechunk_values *v, const cm_common_options *common, const c
     if (refused != CM_TOOL_RUN)
         return refused;
     cm_error err = {0};
-    cm_rechunk_options options;
+    cm_transform_options options;
     fill_options(&options, v, common, paths);
     options.monitor = cm_monitor_create(&err);
     if (!options.monitor) {
@@ -108,7 +108,7 @@ static int run(const rechunk_values *v, const cm_common_options *common, const c
     job j = {.options = &options};
     int status = cm_run(&RECHUNK, common, options.monitor, rechunk, &j, &err);
     int exit_status = report(status, &options, &j.report, common, &err);
-    cm_rechunk_report_release(&j.report);
+    cm_transform_report_release(&j.report);
     cm_monitor_free(options.monitor);
     cm_run_end(status);
     return exit_status;

@@ -2,7 +2,7 @@
 #ifndef CM_TOOLS_RECHUNK_H
 #define CM_TOOLS_RECHUNK_H
 
-#include <chunkmill/rechunk.h>
+#include <chunkmill/transform.h>
 
 #include "../common/options.h"
 
@@ -24,22 +24,22 @@ typedef struct rechunk_values {
 extern const cm_tool RECHUNK;
 
 /* What was made, or under --dry-run the plan, for people, on standard output. */
-void rechunk_print_summary(const cm_rechunk_options *options, const cm_rechunk_report *report,
+void rechunk_print_summary(const cm_transform_options *options, const cm_transform_report *report,
                            const cm_common_options *common);
 /* The part of it that compares plan and bound: one row an array. */
-void rechunk_print_plan(const cm_rechunk_report *report);
+void rechunk_print_plan(const cm_transform_report *report);
 /* -v after a run: what was counted against what was planned. */
-void rechunk_print_counts(const cm_rechunk_report *report);
+void rechunk_print_counts(const cm_transform_report *report);
 
 /* A plan's name as it is printed: "copy", "sweep", ... */
-const char *rechunk_plan_name(cm_rechunk_plan plan);
+const char *rechunk_plan_name(cm_plan_kind plan);
 /* Whether N lengths are a shard's: an array without shards has zeros there. */
 bool rechunk_sharded(unsigned rank, const uint64_t *shard);
 /* Whether every count came out as planned. */
-bool rechunk_as_planned(const cm_rechunk_array *array);
+bool rechunk_as_planned(const cm_transform_variable *array);
 
 /* The one JSON document of --json, described by tools/schema/rechunk.json.  FAILURE may be NULL. */
-int rechunk_print_json(const cm_rechunk_options *options, const cm_rechunk_report *report,
+int rechunk_print_json(const cm_transform_options *options, const cm_transform_report *report,
                        const cm_error *failure, cm_error *err);
 
 /* `rechunk --digest STORE...`.  Returns the exit status. */

@@ -2,7 +2,7 @@
 #include "../common/document.h"
 #include "rechunk.h"
 
-static cm_json *counts_json(cm_document *doc, const cm_rechunk_counts *c)
+static cm_json *counts_json(cm_document *doc, const cm_plan_counts *c)
 {
     cm_json *o = cm_json_object();
     cm_document_u64(doc, o, "chunk_reads", c->chunk_reads);
@@ -25,7 +25,7 @@ static cm_json *layout_json(cm_document *doc, unsigned rank, const uint64_t *chu
     return o;
 }
 
-static cm_json *plan_json(cm_document *doc, const cm_rechunk_array *a)
+static cm_json *plan_json(cm_document *doc, const cm_transform_variable *a)
 {
     cm_json *o = cm_json_object(), *order = cm_json_array();
     cm_document_text(doc, o, "kind", rechunk_plan_name(a->plan));
@@ -42,7 +42,7 @@ static cm_json *plan_json(cm_document *doc, const cm_rechunk_array *a)
     return o;
 }
 
-static cm_json *array_json(cm_document *doc, const cm_rechunk_array *a, bool written)
+static cm_json *array_json(cm_document *doc, const cm_transform_variable *a, bool written)
 {
     cm_json *o = cm_json_object();
     cm_document_text(doc, o, "name", a->name);
@@ -52,13 +52,12 @@ static cm_json *array_json(cm_document *doc, const cm_rechunk_array *a, bool wri
     cm_json *before = layout_json(doc, a->rank, a->chunk_before, a->shard_before, a->codec_before,
                                   a->nchunks_before);
     cm_document_u64(doc, before, "missing", a->missing_before);
-    cm_document_known_u64(doc, before, "stored_nbytes", a->stored_before, a->stored_before != 0);
+    cm_document_known_u64(doc, before, "stored_nbytes", a->source_nbytes, a->source_nbytes != 0);
     cm_document_put(doc, o, "before", before);
-    cm_json *after =
-        layout_json(doc, a->rank, a->chunk_after, a->shard_after, a->codec_after, a->nchunks_after);
-    cm_document_u64(doc, after, "nobjects", a->objects_after);
+    cm_json *after = layout_json(doc, a->rank, a->chunk, a->shard, a->codec, a->nchunks);
+    cm_document_u64(doc, after, "nobjects", a->nobjects);
     cm_document_u64(doc, after, "nskipped", a->nskipped);
-    cm_document_known_u64(doc, after, "stored_nbytes", a->stored_after, written);
+    cm_document_known_u64(doc, after, "stored_nbytes", a->stored_nbytes, written);
     cm_document_put(doc, o, "after", after);
     cm_document_u64(doc, o, "decoded_nbytes", a->decoded_nbytes);
     cm_document_put(doc, o, "plan", plan_json(doc, a));
@@ -71,7 +70,7 @@ static cm_json *array_json(cm_document *doc, const cm_rechunk_array *a, bool wri
     return o;
 }
 
-static const char *outcome(const cm_rechunk_report *r, const cm_error *failure)
+static const char *outcome(const cm_transform_report *r, const cm_error *failure)
 {
     if (failure && failure->status == CM_EDIFFER)
         return "differs";
@@ -80,8 +79,8 @@ static const char *outcome(const cm_rechunk_report *r, const cm_error *failure)
     return r->written ? "done" : r->finished ? "complete" : "planned";
 }
 
-static void put_ends(cm_document *doc, cm_json *o, const cm_rechunk_options *options,
-                     const cm_rechunk_report *r)
+static void put_ends(cm_document *doc, cm_json *o, const cm_transform_options *options,
+                     const cm_transform_report *r)
 {
     cm_json *source = cm_json_object(), *target = cm_json_object();
     cm_document_text(doc, source, "path", options->source);
@@ -98,8 +97,8 @@ static void put_ends(cm_document *doc, cm_json *o, const cm_rechunk_options *opt
     cm_document_put(doc, o, "target", target);
 }
 
-static void put_verification(cm_document *doc, cm_json *o, const cm_rechunk_options *options,
-                             const cm_rechunk_report *r)
+static void put_verification(cm_document *doc, cm_json *o, const cm_transform_options *options,
+                             const cm_transform_report *r)
 {
     static const char *const MODE[] = {"none", "sample", "full"};
     cm_json *v = cm_json_object();
@@ -110,7 +109,7 @@ static void put_verification(cm_document *doc, cm_json *o, const cm_rechunk_opti
     cm_document_put(doc, o, "verification", v);
 }
 
-static void put_cost(cm_document *doc, cm_json *o, const cm_rechunk_report *r)
+static void put_cost(cm_document *doc, cm_json *o, const cm_transform_report *r)
 {
     cm_json *memory = cm_json_object(), *probe = cm_json_object(), *stages = cm_json_array();
     cm_document_u64(doc, memory, "limit_nbytes", r->memory_limit);
@@ -136,15 +135,15 @@ static void put_cost(cm_document *doc, cm_json *o, const cm_rechunk_report *r)
     cm_document_put(doc, o, "stages", stages);
 }
 
-int rechunk_print_json(const cm_rechunk_options *options, const cm_rechunk_report *report,
+int rechunk_print_json(const cm_transform_options *options, const cm_transform_report *report,
                        const cm_error *failure, cm_error *err)
 {
     cm_document doc = {CM_OK, err};
     cm_json *o = cm_json_object(), *arrays = cm_json_array();
     cm_document_head(&doc, o, "rechunk/1", outcome(report, failure), failure);
     put_ends(&doc, o, options, report);
-    for (size_t i = 0; i < report->narrays; i++)
-        cm_document_append(&doc, arrays, array_json(&doc, &report->array[i], report->written));
+    for (size_t i = 0; i < report->nvariables; i++)
+        cm_document_append(&doc, arrays, array_json(&doc, &report->variable[i], report->written));
     cm_document_put(&doc, o, "arrays", arrays);
     cm_document_texts(&doc, o, "warnings", report->warning, report->nwarnings);
     cm_document_texts(&doc, o, "notes", report->note, report->nnotes);

@@ -6,38 +6,38 @@
 #include "base/number.h"
 #include "rechunk.h"
 
-const char *rechunk_plan_name(cm_rechunk_plan plan)
+const char *rechunk_plan_name(cm_plan_kind plan)
 {
     static const char *const NAMES[] = {"copy", "sweep", "column", "spill", "reread"};
     return NAMES[plan];
 }
 
-/* The fields of cm_rechunk_counts, in the order of the tables. */
+/* The fields of cm_plan_counts, in the order of the tables. */
 static const struct {
     const char *title;
     size_t offset;
     bool nbytes;
 } FIELDS[] = {
-    {"reads", offsetof(cm_rechunk_counts, chunk_reads), false},
-    {"decodes", offsetof(cm_rechunk_counts, chunk_decodes), false},
-    {"writes", offsetof(cm_rechunk_counts, chunk_writes), false},
-    {"read", offsetof(cm_rechunk_counts, element_nbytes_read), true},
-    {"written", offsetof(cm_rechunk_counts, element_nbytes_written), true},
-    {"scratch", offsetof(cm_rechunk_counts, scratch_nbytes), true},
+    {"reads", offsetof(cm_plan_counts, chunk_reads), false},
+    {"decodes", offsetof(cm_plan_counts, chunk_decodes), false},
+    {"writes", offsetof(cm_plan_counts, chunk_writes), false},
+    {"read", offsetof(cm_plan_counts, element_nbytes_read), true},
+    {"written", offsetof(cm_plan_counts, element_nbytes_written), true},
+    {"scratch", offsetof(cm_plan_counts, scratch_nbytes), true},
 };
 
 enum {
     NFIELDS = sizeof(FIELDS) / sizeof(FIELDS[0])
 };
 
-static uint64_t field_of(const cm_rechunk_counts *c, size_t i)
+static uint64_t field_of(const cm_plan_counts *c, size_t i)
 {
     uint64_t v;
     memcpy(&v, (const char *)c + FIELDS[i].offset, sizeof(v));
     return v;
 }
 
-bool rechunk_as_planned(const cm_rechunk_array *array)
+bool rechunk_as_planned(const cm_transform_variable *array)
 {
     for (size_t i = 0; i < NFIELDS; i++)
         if (field_of(&array->planned, i) != field_of(&array->counted, i))
@@ -45,7 +45,7 @@ bool rechunk_as_planned(const cm_rechunk_array *array)
     return true;
 }
 
-static void count_cells(cm_table *t, const cm_rechunk_counts *c)
+static void count_cells(cm_table *t, const cm_plan_counts *c)
 {
     for (size_t i = 0; i < NFIELDS; i++) {
         char text[32];
@@ -62,7 +62,7 @@ static void count_titles(cm_table *t)
         cm_table_cell(t, "%s", FIELDS[i].title);
 }
 
-static void name_cell(cm_table *t, const cm_rechunk_array *a)
+static void name_cell(cm_table *t, const cm_transform_variable *a)
 {
     cm_table_cell(t, "%s", a->name[0] ? a->name : "/");
 }
@@ -75,14 +75,14 @@ static void print_and_release(cm_table *t, const char *what)
 }
 
 /* How far the plan's traffic lies above the least: "0 %", "4.2 %", "-" where nothing moves. */
-static void gap_cell(cm_table *t, const cm_rechunk_array *a)
+static void gap_cell(cm_table *t, const cm_transform_variable *a)
 {
     char text[16];
     double over = (double)a->planned_nbytes - (double)a->bound_nbytes;
     cm_table_cell(t, "%s", cm_format_percent(over, (double)a->bound_nbytes, text, sizeof(text)));
 }
 
-static void print_traffic(const cm_rechunk_report *r)
+static void print_traffic(const cm_transform_report *r)
 {
     cm_table t = {.ncolumns = NFIELDS + 6};
     for (size_t c = 1; c < t.ncolumns; c++)
@@ -94,8 +94,8 @@ static void print_traffic(const cm_rechunk_report *r)
     cm_table_cell(&t, "bound");
     cm_table_cell(&t, "gap");
     cm_table_cell(&t, "time");
-    for (size_t i = 0; i < r->narrays; i++) {
-        const cm_rechunk_array *a = &r->array[i];
+    for (size_t i = 0; i < r->nvariables; i++) {
+        const cm_transform_variable *a = &r->variable[i];
         char text[32];
         name_cell(&t, a);
         count_cells(&t, &a->planned);
@@ -108,24 +108,24 @@ static void print_traffic(const cm_rechunk_report *r)
     print_and_release(&t, "plans");
 }
 
-static bool same_reason(const cm_rechunk_array *a, const cm_rechunk_array *b)
+static bool same_reason(const cm_transform_variable *a, const cm_transform_variable *b)
 {
     return a->plan == b->plan && a->plan_reason && b->plan_reason &&
            strcmp(a->plan_reason, b->plan_reason) == 0;
 }
 
 /* "sweep of a, b: REASON", one line for each distinct one. */
-static void print_reasons(const cm_rechunk_report *r)
+static void print_reasons(const cm_transform_report *r)
 {
-    const cm_rechunk_array *a = r->array;
-    for (size_t i = 0; i < r->narrays; i++) {
+    const cm_transform_variable *a = r->variable;
+    for (size_t i = 0; i < r->nvariables; i++) {
         bool seen = !a[i].plan_reason;
         for (size_t k = 0; k < i && !seen; k++)
             seen = same_reason(&a[k], &a[i]);
         if (seen)
             continue;
         printf("  %s of ", rechunk_plan_name(a[i].plan));
-        for (size_t k = i; k < r->narrays; k++) {
+        for (size_t k = i; k < r->nvariables; k++) {
             if (!same_reason(&a[k], &a[i]))
                 continue;
             fputs(k > i ? ", " : "", stdout);
@@ -147,7 +147,7 @@ static void print_rate(const char *what, double rate, bool *first)
     *first = false;
 }
 
-static void print_probe(const cm_rechunk_report *r)
+static void print_probe(const cm_transform_report *r)
 {
     bool first = true;
     print_rate("read", r->probe_read_rate, &first);
@@ -158,7 +158,7 @@ static void print_probe(const cm_rechunk_report *r)
         putchar('\n');
 }
 
-void rechunk_print_plan(const cm_rechunk_report *report)
+void rechunk_print_plan(const cm_transform_report *report)
 {
     char text[32];
     puts("\n  Stored chunks that are read, decoded and written; what they hold, decoded; bound is "
@@ -172,7 +172,7 @@ void rechunk_print_plan(const cm_rechunk_report *report)
     print_probe(report);
 }
 
-void rechunk_print_counts(const cm_rechunk_report *report)
+void rechunk_print_counts(const cm_transform_report *report)
 {
     cm_table t = {.ncolumns = NFIELDS + 2};
     for (size_t c = 2; c < t.ncolumns; c++)
@@ -181,8 +181,8 @@ void rechunk_print_counts(const cm_rechunk_report *report)
     cm_table_cell(&t, "array");
     cm_table_cell(&t, "%s", "");
     count_titles(&t);
-    for (size_t i = 0; i < report->narrays; i++) {
-        const cm_rechunk_array *a = &report->array[i];
+    for (size_t i = 0; i < report->nvariables; i++) {
+        const cm_transform_variable *a = &report->variable[i];
         name_cell(&t, a);
         cm_table_cell(&t, "%s", rechunk_as_planned(a) ? "as planned" : "counted");
         count_cells(&t, &a->counted);

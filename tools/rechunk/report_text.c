@@ -49,38 +49,37 @@ static void shape_change_cell(cm_table *t, unsigned rank, const uint64_t *before
                 shape_text(rank, after, known_after, b));
 }
 
-static bool any_sharded(const cm_rechunk_report *r)
+static bool any_sharded(const cm_transform_report *r)
 {
-    for (size_t i = 0; i < r->narrays; i++) {
-        const cm_rechunk_array *a = &r->array[i];
-        if (rechunk_sharded(a->rank, a->shard_before) || rechunk_sharded(a->rank, a->shard_after))
+    for (size_t i = 0; i < r->nvariables; i++) {
+        const cm_transform_variable *a = &r->variable[i];
+        if (rechunk_sharded(a->rank, a->shard_before) || rechunk_sharded(a->rank, a->shard))
             return true;
     }
     return false;
 }
 
-static void array_cells(cm_table *t, const cm_rechunk_array *a, bool shards, bool plan)
+static void array_cells(cm_table *t, const cm_transform_variable *a, bool shards, bool plan)
 {
     char text[SHAPE_TEXT];
     cm_table_cell(t, "%s", a->name[0] ? a->name : "/");
     cm_table_cell(t, "%s", a->type);
     cm_table_cell(t, "%s", cm_format_shape(a->rank, a->shape, text, sizeof(text)));
-    shape_change_cell(t, a->rank, a->chunk_before, a->chunk_after, true, true);
+    shape_change_cell(t, a->rank, a->chunk_before, a->chunk, true, true);
     if (shards)
-        shape_change_cell(t, a->rank, a->shard_before, a->shard_after,
+        shape_change_cell(t, a->rank, a->shard_before, a->shard,
                           rechunk_sharded(a->rank, a->shard_before),
-                          rechunk_sharded(a->rank, a->shard_after));
-    change_cell(t, a->codec_before ? a->codec_before : "unknown",
-                a->codec_after ? a->codec_after : "unknown");
+                          rechunk_sharded(a->rank, a->shard));
+    change_cell(t, a->codec_before ? a->codec_before : "unknown", a->codec ? a->codec : "unknown");
     cm_table_cell(t, "%s", rechunk_plan_name(a->plan));
     size_cell(t, a->decoded_nbytes, true);
-    size_cell(t, a->stored_before, a->stored_before != 0);
+    size_cell(t, a->source_nbytes, a->source_nbytes != 0);
     if (!plan)
-        size_cell(t, a->stored_after, true);
-    cm_table_cell(t, "%s", cm_format_count(a->objects_after, text, sizeof(text)));
+        size_cell(t, a->stored_nbytes, true);
+    cm_table_cell(t, "%s", cm_format_count(a->nobjects, text, sizeof(text)));
 }
 
-static void print_arrays(const cm_rechunk_report *r, bool plan)
+static void print_arrays(const cm_transform_report *r, bool plan)
 {
     static const char *const NAMES[] = {"array", "type",    "shape",  "chunks", "shards", "codec",
                                         "plan",  "decoded", "before", "after",  "files"};
@@ -93,14 +92,14 @@ static void print_arrays(const cm_rechunk_report *r, bool plan)
         t.right[t.ncolumns++] = i >= 7;
         cm_table_cell(&t, "%s", NAMES[i]);
     }
-    for (size_t i = 0; i < r->narrays; i++)
-        array_cells(&t, &r->array[i], shards, plan);
+    for (size_t i = 0; i < r->nvariables; i++)
+        array_cells(&t, &r->variable[i], shards, plan);
     if (!cm_table_print(&t, 2, stdout))
         cm_say(RECHUNK.name, "no memory for the table of arrays");
     cm_table_release(&t);
 }
 
-static void print_verification(const cm_rechunk_options *options, const cm_rechunk_report *r)
+static void print_verification(const cm_transform_options *options, const cm_transform_report *r)
 {
     bool full = options->verify == CM_VERIFY_FULL;
     if (options->verify == CM_VERIFY_NONE)
@@ -112,13 +111,13 @@ static void print_verification(const cm_rechunk_options *options, const cm_rechu
 }
 
 /* Chunks that nobody stores, for they hold only the fill value: known from missing ones. */
-static void print_empty(const cm_rechunk_report *r)
+static void print_empty(const cm_transform_report *r)
 {
     uint64_t before = 0, after = 0;
     char count[32];
-    for (size_t i = 0; i < r->narrays; i++) {
-        before += r->array[i].missing_before;
-        after += r->array[i].nskipped;
+    for (size_t i = 0; i < r->nvariables; i++) {
+        before += r->variable[i].missing_before;
+        after += r->variable[i].nskipped;
     }
     if (before)
         printf("  %s chunk%s of the source not stored: fill value\n",
@@ -128,7 +127,7 @@ static void print_empty(const cm_rechunk_report *r)
                cm_format_count(after, count, sizeof(count)), cm_plural(after));
 }
 
-static void print_totals(const cm_rechunk_report *r, bool plan)
+static void print_totals(const cm_transform_report *r, bool plan)
 {
     char objects[32], stored[32], decoded[32];
     printf("  %s file%s, ", cm_format_count(r->nobjects, objects, sizeof(objects)),
@@ -143,10 +142,10 @@ static void print_totals(const cm_rechunk_report *r, bool plan)
 }
 
 /* After --verify full. */
-static void print_digests(const cm_rechunk_report *r)
+static void print_digests(const cm_transform_report *r)
 {
-    for (size_t i = 0; i < r->narrays; i++) {
-        const cm_rechunk_array *a = &r->array[i];
+    for (size_t i = 0; i < r->nvariables; i++) {
+        const cm_transform_variable *a = &r->variable[i];
         if (!a->digest)
             continue;
         printf("  Digest of ");
@@ -156,7 +155,7 @@ static void print_digests(const cm_rechunk_report *r)
 }
 
 /* -v: remarks, counts, and where the threads spent their time. */
-static void print_details(const cm_rechunk_report *r)
+static void print_details(const cm_transform_report *r)
 {
     for (size_t i = 0; i < r->nnotes; i++)
         cm_print_remark("Note", r->note[i]);
@@ -167,14 +166,14 @@ static void print_details(const cm_rechunk_report *r)
 }
 
 /* Nobody should have to ask for it: a count that is not the plan's is a fault of ours. */
-static void print_surprises(const cm_rechunk_report *r)
+static void print_surprises(const cm_transform_report *r)
 {
-    for (size_t i = 0; i < r->narrays; i++)
-        if (!rechunk_as_planned(&r->array[i]))
-            cm_print_remark("Not as planned, see -v", r->array[i].name);
+    for (size_t i = 0; i < r->nvariables; i++)
+        if (!rechunk_as_planned(&r->variable[i]))
+            cm_print_remark("Not as planned, see -v", r->variable[i].name);
 }
 
-void rechunk_print_summary(const cm_rechunk_options *options, const cm_rechunk_report *report,
+void rechunk_print_summary(const cm_transform_options *options, const cm_transform_report *report,
                            const cm_common_options *common)
 {
     bool plan = options->dry_run;
@@ -183,11 +182,11 @@ void rechunk_print_summary(const cm_rechunk_options *options, const cm_rechunk_r
     cm_print_clean(options->source, stdout);
     printf(" (Zarr %d)%s\n", report->zarr_format_before,
            plan ? ", planned: nothing is written" : "");
-    if (report->narrays > 0) {
+    if (report->nvariables > 0) {
         putchar('\n');
         print_arrays(report, plan);
     }
-    if (plan && report->narrays > 0)
+    if (plan && report->nvariables > 0)
         rechunk_print_plan(report);
     putchar('\n');
     if (!plan)

@@ -64,6 +64,8 @@ static int load_box(cm_worker *w, const cm_source_piece *p, cm_loaded *out, cm_e
     w->stats.read_nbytes += cm_box_nelem(&box) * source->dtype.nbytes;
     if (rc != CM_OK)
         cm_error_place(err, source->place);
+    if (p->transfer->counts != NULL && !p->transfer->from_scratch)
+        atomic_fetch_add(&p->transfer->counts->nelem_read, cm_box_nelem(&box));
     return rc;
 }
 

@@ -142,6 +142,15 @@ static bool has_absent_chunks(const cm_transfer *t)
     return false;
 }
 
+void cm_transfer_adopt(cm_transfer *t, const cm_sweep *sweep)
+{
+    t->sweep = *sweep;
+    t->slot_nbytes = cm_transfer_slot_nbytes(t);
+    if (!t->absence_known)
+        t->may_be_absent = has_absent_chunks(t);
+    t->absence_known = true;
+}
+
 void cm_transfer_plan(cm_transfer *t, uint64_t max_slots, size_t piece_nbytes)
 {
     const cm_grid *grid = cm_zarr_writer_grid(t->target);
@@ -157,12 +166,10 @@ void cm_transfer_plan(cm_transfer *t, uint64_t max_slots, size_t piece_nbytes)
     memcpy(r.source, t->source->grid.chunk, sizeof(r.source));
     memcpy(r.start, t->start, sizeof(r.start));
     memcpy(r.step, t->step, sizeof(r.step));
-    cm_sweep_plan(&r, &t->sweep);
-    t->slot_nbytes = cm_transfer_slot_nbytes(t);
+    cm_sweep sweep;
+    cm_sweep_plan(&r, &sweep);
+    cm_transfer_adopt(t, &sweep);
     t->worker_nbytes = cm_transfer_worker_nbytes(t, t->sweep.piece_nelem * r.itemsize);
-    if (!t->absence_known)
-        t->may_be_absent = has_absent_chunks(t);
-    t->absence_known = true;
 }
 
 uint64_t cm_transfer_open_shards(const cm_transfer *t, const cm_sweep *sweep, unsigned nthreads)

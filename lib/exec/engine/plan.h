@@ -24,6 +24,8 @@ size_t cm_transfer_worker_nbytes(const cm_transfer *t, size_t piece_nbytes);
 /* Bytes of one slot for a whole target chunk, whole pages. */
 size_t cm_transfer_slot_nbytes(const cm_transfer *t);
 
+/* T reads its source by SWEEP; worker_nbytes is for the caller to set. */
+void cm_transfer_adopt(cm_transfer *t, const cm_sweep *sweep);
 /*
  * Chooses blocks and order so that at most MAX_SLOTS target chunks are held (0:
  * no limit).  PIECE_NBYTES is about what one read of a sliceable source takes.
@@ -41,5 +43,7 @@ size_t cm_transfer_source_batch(const cm_transfer *t);
 size_t cm_transfer_target_batch(const cm_transfer *t);
 /* True when encoded chunks are put side by side before they go into a shard. */
 bool cm_transfer_packs(const cm_transfer *t);
+/* True when the source can be cut anywhere. */
 bool cm_transfer_is_sliceable(const cm_transfer *t);
+
 #endif

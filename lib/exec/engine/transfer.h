@@ -51,7 +51,8 @@ typedef struct cm_transfer {
     void *on_skip_context;
     const uint64_t
         *present; /* one bit for each source chunk: it is stored; NULL: the source is asked */
-    cm_transfer_counts *counts;      /* or NULL */
+    cm_transfer_counts *counts; /* or NULL */
+    bool from_scratch; /* SOURCE is scratch, so what is read of it is not counted as read */
     const struct cm_spill *spill;    /* target chunks that go to scratch first; NULL: none */
     uint64_t first_block, end_block; /* of the sweep; end_block 0: all of them */
     bool clips;              /* slots hold only what lies inside the array; else whole chunks */

@@ -7,7 +7,7 @@
 #include "base/base64.h"
 #include "codec/shard.h"
 #include "format/dataset_impl.h"
-#include "format/zarr/open.h"
+#include "format/zarr/dataset.h"
 #include "model/convert.h"
 
 enum {
@@ -20,6 +20,7 @@ typedef struct zarr_dataset {
     cm_dataset base;
     cm_store *store;
     cm_zarr_tree tree;
+    cm_zarr_conflicts conflicts;
     size_t index_cache_nbytes;
     const cm_zarr_node **node; /* of each variable */
     cm_json **attrs;           /* of each, where they are not the document's own */
@@ -166,6 +167,7 @@ static int prepare(cm_dataset *ds, cm_variable *var, cm_error *err)
     size_t cache = d->index_cache_nbytes > 0 ? d->index_cache_nbytes : cache_of(var->words);
     if (var->array != NULL)
         return CM_OK;
+    var->cache_nbytes = cache;
     return cm_zarr_array_open(&d->tree, d->node[var->index], cache, &var->array, err);
 }
 
@@ -202,6 +204,7 @@ static void close_store(cm_dataset *ds)
     free(d->node);
     free(d->attrs);
     cm_zarr_tree_release(&d->tree);
+    cm_zarr_conflicts_release(&d->conflicts);
     cm_store_free(d->store);
     cm_dataset_release(ds);
     free(ds);
@@ -249,7 +252,7 @@ static int locate(const char *path, const char *node, char **out, cm_error *err)
     struct stat st;
     int rc = *node != '\0' ? cm_key_check(node, err) : CM_OK;
     if (rc != CM_OK) {
-        cm_error_prefix(err, "%s", path);
+        cm_error_place(err, path);
         return rc;
     }
     *out = cm_asprintf(err, "%s%s%s", path, *node != '\0' ? "/" : "", node);
@@ -258,6 +261,31 @@ static int locate(const char *path, const char *node, char **out, cm_error *err)
     if (*node != '\0' && stat(*out, &st) != 0)
         return cm_fail(err, CM_ENOTFOUND, "%s: has no group or array %s", path, node);
     return CM_OK;
+}
+
+/* Groups may be empty; a folder of other things is no source. */
+static int open_tree(zarr_dataset *d, cm_error *err)
+{
+    const cm_zarr_tree *tree = &d->tree;
+    size_t narrays = 0;
+    int rc = cm_zarr_open_whole(d->store, &d->tree, &d->conflicts, err);
+    for (size_t i = 0; rc == CM_OK && i < tree->nnodes; i++)
+        narrays += !tree->node[i].meta.is_group;
+    if (rc != CM_OK || narrays > 0 || tree->nforeign == 0)
+        return rc;
+    return cm_fail(
+        err, CM_EFORMAT, "has no array: %llu files in it (%s%s) belong to none that has metadata",
+        (unsigned long long)tree->nforeign, tree->foreign, tree->nforeign > 1 ? ", ..." : "");
+}
+
+const cm_zarr_tree *cm_zarr_dataset_tree(const cm_dataset *ds)
+{
+    return &of(ds)->tree;
+}
+
+const cm_zarr_conflicts *cm_zarr_dataset_conflicts(const cm_dataset *ds)
+{
+    return &of(ds)->conflicts;
 }
 
 int cm_zarr_dataset_open(const char *path, const char *node, const cm_dataset_options *options,
@@ -272,8 +300,8 @@ int cm_zarr_dataset_open(const char *path, const char *node, const cm_dataset_op
     int rc = locate(path, node, &folder, err);
     if (rc == CM_OK)
         rc = cm_store_open_dir(folder, false, &d->store, err);
-    if (rc == CM_OK)
-        rc = cm_zarr_open(d->store, &d->tree, err);
+    if (rc == CM_OK && (rc = open_tree(d, err)) != CM_OK)
+        cm_error_place(err, folder);
     if (rc == CM_OK)
         rc = describe_all(d, folder, err);
     free(folder);

@@ -85,16 +85,16 @@ static void release(cm_job *job)
         free(job->var[i].name);
     free(job->var);
     cm_dataset_close(job->source);
-    cm_convert_report_release(job->report);
+    cm_transform_report_release(job->report);
 }
 
 /*
  * "name type[start+shape*step,...] ..." of what OPTIONS choose, sorted as the job has it; or
  * the error.
  */
-static int choose(cm_convert_options *options, char *out, size_t size)
+static int choose(cm_transform_options *options, char *out, size_t size)
 {
-    cm_convert_report report = {0};
+    cm_transform_report report = {0};
     cm_job job = {.options = options, .report = &report, .path = path, .group = ""};
     cm_error err = {0};
     char type[32];
@@ -130,9 +130,9 @@ static void check_rows(const row *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const row *r = &rows[i];
-        cm_convert_options o;
+        cm_transform_options o;
         char got[2000];
-        cm_convert_options_init(&o);
+        cm_transform_options_init(&o, CM_DEFAULTS_CHOOSE);
         o.char_mode = CM_CHAR_JOIN;
 #define ONE(member)                                                                                \
     if (r->member != NULL)                                                                         \

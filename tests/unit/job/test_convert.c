@@ -16,7 +16,7 @@
 #include <cmocka.h>
 #include <netcdf.h>
 
-#include <chunkmill/convert.h>
+#include <chunkmill/transform.h>
 
 #define MIB      ((uint64_t)1 << 20)
 #define NC(call) assert_int_equal(call, NC_NOERR)
@@ -73,12 +73,12 @@ static int remove_folder(void **state)
     return 0;
 }
 
-static cm_convert_options options_with(const cm_texts *chunks, const cm_texts *codec)
+static cm_transform_options options_with(const cm_texts *chunks, const cm_texts *codec)
 {
-    cm_convert_options o;
-    cm_convert_options_init(&o);
-    o.input = input;
-    o.output = output;
+    cm_transform_options o;
+    cm_transform_options_init(&o, CM_DEFAULTS_CHOOSE);
+    o.source = input;
+    o.target = output;
     o.chunks = *chunks;
     o.codec = *codec;
     o.nthreads = 4;
@@ -109,33 +109,33 @@ static void test_memory(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const cm_texts chunks = {&rows[i].chunks, 1};
-        cm_convert_options o = options_with(&chunks, &codec);
-        cm_convert_report report;
+        cm_transform_options o = options_with(&chunks, &codec);
+        cm_transform_report report;
         cm_error err = {0};
         o.dry_run = true;
         o.verify = rows[i].verify;
         /* Without a limit the plan takes what decoding everything once needs. */
-        assert_int_equal(cm_convert(&o, &report, &err), CM_OK);
+        assert_int_equal(cm_transform(&o, &report, &err), CM_OK);
         const uint64_t plenty = report.memory_limit;
         assert_true(report.memory_planned <= plenty);
         for (size_t k = 0; k < report.nvariables; k++)
             assert_true(report.variable[k].decodes_per_chunk <= 1.0);
-        cm_convert_report_release(&report);
+        cm_transform_report_release(&report);
         /* Too little is refused with what would do, and that does, exactly. */
         o.memory = 4 * MIB;
-        assert_int_equal(cm_convert(&o, &report, &err), CM_EBUDGET);
+        assert_int_equal(cm_transform(&o, &report, &err), CM_EBUDGET);
         const uint64_t least = least_of(err.text);
-        cm_convert_report_release(&report);
+        cm_transform_report_release(&report);
         assert_true(least > o.memory);
         o.memory = least + 2 * MIB; /* what this process holds may have grown */
-        if (cm_convert(&o, &report, &err) != CM_OK)
+        if (cm_transform(&o, &report, &err) != CM_OK)
             fail_msg("row %zu with %llu: %s", i, (unsigned long long)o.memory, err.text);
         assert_true(report.memory_planned <= o.memory);
         assert_true(report.nthreads >= 1 && report.nthreads <= 4);
-        cm_convert_report_release(&report);
+        cm_transform_report_release(&report);
         o.memory = least - 4 * MIB;
-        assert_int_equal(cm_convert(&o, &report, &err), CM_EBUDGET);
-        cm_convert_report_release(&report);
+        assert_int_equal(cm_transform(&o, &report, &err), CM_EBUDGET);
+        cm_transform_report_release(&report);
         assert_int_equal(access(output, F_OK), -1); /* a plan writes nothing */
     }
 }
@@ -217,25 +217,25 @@ static void test_check(void **state)
     const cm_texts codec = {(const char *const[]){"none"}, 1};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        cm_convert_options o = options_with(&chunks, &codec);
-        cm_convert_report report;
+        cm_transform_options o = options_with(&chunks, &codec);
+        cm_transform_report report;
         cm_error err = {0};
         o.verify = CM_VERIFY_FULL;
         o.no_consolidate = true;
-        if (cm_convert(&o, &report, &err) != CM_OK)
+        if (cm_transform(&o, &report, &err) != CM_OK)
             fail_msg("%s", err.text);
         assert_int_equal(report.ndifferences, 0);
         assert_int_equal(report.nverified, NT + (uint64_t)NT * NY * NX);
-        cm_convert_report_release(&report);
+        cm_transform_report_release(&report);
         rows[i].damage(rows[i].name);
         o.check = true;
-        const int rc = cm_convert(&o, &report, &err);
+        const int rc = cm_transform(&o, &report, &err);
         if (rc != rows[i].rc)
             fail_msg("row %zu: %d %s", i, rc, err.text);
         assert_int_equal(report.ndifferences > 0, rows[i].told != NULL);
         if (rows[i].told != NULL && strstr(report.difference[0], rows[i].told) == NULL)
             fail_msg("row %zu: %s", i, report.difference[0]);
-        cm_convert_report_release(&report);
+        cm_transform_report_release(&report);
         wipe(output);
     }
 }

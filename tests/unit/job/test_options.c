@@ -180,7 +180,7 @@ static void test_shapes(void **state)
         }
         if (cm_shape_option_fits(&option, 3, dims) != rows[i].fits)
             fail_msg("%s", rows[i].text);
-        cm_shape_option_apply(&option, 3, shape, dims, length);
+        cm_shape_option_apply(&option, 3, shape, dims, NULL, length);
         for (unsigned j = 0; j < 3; j++)
             if (length[j] != rows[i].length[j])
                 fail_msg("%s: %llu along %s", rows[i].text, (unsigned long long)length[j], dims[j]);

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "format/zarr/open.h"
 #include "job/presence.h"
 
 enum {
@@ -118,7 +119,8 @@ static void test_all_find_the_same(void **state)
             cm_presence want, got;
             cm_error err = {0};
             open_store(sharded, &store, &tree, &want);
-            if (cm_presence_find(store, cm_zarr_find(&tree, ""), nthreads, &got, &err) != CM_OK)
+            if (cm_presence_find(store, "", &cm_zarr_find(&tree, "")->meta, nthreads, &got, &err) !=
+                CM_OK)
                 fail_msg("%s", err.text);
             check(&got, &want, sharded);
             cm_presence_release(&got);
@@ -137,8 +139,9 @@ static void test_a_broken_shard_is_named(void **state)
         cm_error err = {0};
         open_store(true, &store, &tree, &want);
         put(store, 701, "short", 5);
-        assert_int_equal(cm_presence_find(store, cm_zarr_find(&tree, ""), nthreads, &got, &err),
-                         CM_EFORMAT);
+        assert_int_equal(
+            cm_presence_find(store, "", &cm_zarr_find(&tree, "")->meta, nthreads, &got, &err),
+            CM_EFORMAT);
         assert_non_null(strstr(err.text, "shard 701"));
         assert_non_null(strstr(err.text, "shorter than its index"));
         assert_null(got.bit);

@@ -15,7 +15,8 @@
 
 #include <cmocka.h>
 
-#include <chunkmill/rechunk.h>
+#include <chunkmill/digest.h>
+#include <chunkmill/transform.h>
 
 #include "base/clock.h"
 #include "format/zarr/open.h"
@@ -163,7 +164,7 @@ static int take_digest(void *context, const cm_digest_row *row, cm_error *err)
     return CM_OK;
 }
 
-static void check_counts(const cm_rechunk_array *a)
+static void check_counts(const cm_transform_variable *a)
 {
     assert_int_equal(a->planned.chunk_reads, a->counted.chunk_reads);
     assert_int_equal(a->planned.chunk_decodes, a->counted.chunk_decodes);
@@ -174,32 +175,32 @@ static void check_counts(const cm_rechunk_array *a)
 }
 
 /* Rechunks source to target; the plan that was taken, or -1 where the memory was too little. */
-static int rechunk(cm_rechunk_options *o)
+static int rechunk(cm_transform_options *o)
 {
-    cm_rechunk_report report;
+    cm_transform_report report;
     cm_error failure = {0};
     digests before = {{0}, 0}, after = {{0}, 0};
     o->source = source;
     o->target = target;
     o->verify = CM_VERIFY_FULL;
     wipe(target);
-    int rc = cm_rechunk(o, &report, &failure);
+    int rc = cm_transform(o, &report, &failure);
     if (rc == CM_EBUDGET) {
-        cm_rechunk_report_release(&report);
+        cm_transform_report_release(&report);
         assert_int_not_equal(access(target, F_OK), 0);
         return -1;
     }
     if (rc != CM_OK)
         fail_msg("%s", failure.text);
-    assert_int_equal(report.narrays, 1);
-    check_counts(&report.array[0]);
-    assert_true(report.array[0].planned_nbytes >= report.array[0].bound_nbytes);
+    assert_int_equal(report.nvariables, 1);
+    check_counts(&report.variable[0]);
+    assert_true(report.variable[0].planned_nbytes >= report.variable[0].bound_nbytes);
     OK(cm_digest_store(source, 1, 0, NULL, take_digest, &before, err));
     OK(cm_digest_store(target, 2, 0, NULL, take_digest, &after, err));
     assert_string_equal(before.text, after.text);
-    assert_string_equal(report.array[0].digest, after.text);
-    int plan = (int)report.array[0].plan;
-    cm_rechunk_report_release(&report);
+    assert_string_equal(report.variable[0].digest, after.text);
+    int plan = (int)report.variable[0].plan;
+    cm_transform_report_release(&report);
     return plan;
 }
 
@@ -215,11 +216,11 @@ static void any_geometry(void **state)
         char chunks[64], shards[64];
         const char *const chunk_list[] = {chunks}, *const codec_list[] = {"zstd:1"},
                           *const shard_list[] = {shards};
-        cm_rechunk_options o;
+        cm_transform_options o;
         random_meta(&a.meta, 2 + (int)below(2), (unsigned)below(7));
         make_source(&a);
         shape_text(&a.meta, chunks, sizeof(chunks));
-        cm_rechunk_options_init(&o);
+        cm_transform_options_init(&o, CM_DEFAULTS_KEEP);
         o.nthreads = 1 + (unsigned)below(2);
         o.zarr_format = below(2) ? 0 : 2 + (int)below(2);
         if (a.meta.rank > 1 && below(5) > 0)
@@ -233,7 +234,7 @@ static void any_geometry(void **state)
         taken[rechunk(&o)]++;
         cm_zarr_meta_release(&a.meta);
     }
-    assert_true(taken[CM_RECHUNK_COPY] > 0 && taken[CM_RECHUNK_SWEEP] > 0);
+    assert_true(taken[CM_PLAN_COPY] > 0 && taken[CM_PLAN_SWEEP] > 0);
 }
 
 /* Every plan, by giving just so much memory. */
@@ -246,7 +247,7 @@ static void small_memory(void **state)
         made a = {.absent_of = below(4) == 0 ? 3 : 0};
         char chunks[64];
         const char *const chunk_list[] = {chunks};
-        cm_rechunk_options o;
+        cm_transform_options o;
         random_meta(&a.meta, 3, 2 + (unsigned)below(2));
         /* Maps to series, on the whole: long target chunks across many source chunks. */
         a.meta.shape[0] = 40 + below(20);
@@ -258,7 +259,7 @@ static void small_memory(void **state)
         make_source(&a);
         snprintf(chunks, sizeof(chunks), "%dx%d%s", (int)(a.meta.shape[0] - below(20)),
                  1 + (int)below(3), a.meta.rank == 3 ? "x2" : "");
-        cm_rechunk_options_init(&o);
+        cm_transform_options_init(&o, CM_DEFAULTS_KEEP);
         o.nthreads = 1;
         o.chunks = (cm_texts){chunk_list, 1};
         int plan = -1;
@@ -270,22 +271,22 @@ static void small_memory(void **state)
         taken[plan]++;
         cm_zarr_meta_release(&a.meta);
     }
-    if (taken[CM_RECHUNK_SPILL] == 0)
-        fail_msg("%u sweeps, %u columns, %u spills, %u reads again", taken[CM_RECHUNK_SWEEP],
-                 taken[CM_RECHUNK_COLUMN], taken[CM_RECHUNK_SPILL], taken[CM_RECHUNK_REREAD]);
+    if (taken[CM_PLAN_SPILL] == 0)
+        fail_msg("%u sweeps, %u columns, %u spills, %u reads again", taken[CM_PLAN_SWEEP],
+                 taken[CM_PLAN_COLUMN], taken[CM_PLAN_SPILL], taken[CM_PLAN_REREAD]);
 }
 
 static void no_elements(void **state)
 {
     (void)state;
     made a = {0};
-    cm_rechunk_options o;
+    cm_transform_options o;
     const char *const chunks[] = {"2x3"};
     seed = 9;
     random_meta(&a.meta, 3, 2);
     a.meta.shape[0] = 0;
     make_source(&a);
-    cm_rechunk_options_init(&o);
+    cm_transform_options_init(&o, CM_DEFAULTS_KEEP);
     o.chunks = (cm_texts){chunks, 1};
     rechunk(&o);
     cm_zarr_meta_release(&a.meta);
@@ -331,8 +332,8 @@ static void strings(void **state)
     cm_store_free(store);
     for (int i = 0; i < 6; i++) {
         static const char *const shapes[] = {"5x7", "1x1", "3x2", "2x3", "4x5", "auto"};
-        cm_rechunk_options o;
-        cm_rechunk_options_init(&o);
+        cm_transform_options o;
+        cm_transform_options_init(&o, CM_DEFAULTS_KEEP);
         o.chunks = (cm_texts){&shapes[i], 1};
         o.zarr_format = i % 2 ? 2 : 3;
         rechunk(&o);
@@ -352,41 +353,41 @@ static void refused(void **state)
     static const char *const bad[] = {"9x9x9", "0x2", "nope=3", "b:2x2"};
     static const char *const keep[] = {"keep"};
     char inside[80];
-    cm_rechunk_options o;
-    cm_rechunk_report report;
+    cm_transform_options o;
+    cm_transform_report report;
     cm_error err = {0};
     seed = 21;
     random_meta(&a.meta, 3, 2);
     make_source(&a);
     wipe(target);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        cm_rechunk_options_init(&o);
+        cm_transform_options_init(&o, CM_DEFAULTS_KEEP);
         o.source = source;
         o.target = target;
         o.chunks = (cm_texts){&bad[i], 1};
-        assert_int_equal(cm_rechunk(&o, &report, &err), CM_EINVAL);
-        cm_rechunk_report_release(&report);
+        assert_int_equal(cm_transform(&o, &report, &err), CM_EINVAL);
+        cm_transform_report_release(&report);
         assert_int_not_equal(access(target, F_OK), 0);
     }
     o.chunks.n = 0;
     o.codec = (cm_texts){keep, 1};
-    assert_int_equal(cm_rechunk(&o, &report, &err), CM_EINVAL);
-    cm_rechunk_report_release(&report);
+    assert_int_equal(cm_transform(&o, &report, &err), CM_EINVAL);
+    cm_transform_report_release(&report);
     /* Overwriting the source, or what holds it, would take it away. */
     o.codec.n = 0;
     o.overwrite = true;
     o.target = source;
-    assert_int_equal(cm_rechunk(&o, &report, &err), CM_EINVAL);
-    cm_rechunk_report_release(&report);
+    assert_int_equal(cm_transform(&o, &report, &err), CM_EINVAL);
+    cm_transform_report_release(&report);
     snprintf(inside, sizeof(inside), "%s/new", source);
     o.overwrite = false;
     o.target = inside;
-    assert_int_equal(cm_rechunk(&o, &report, &err), CM_EINVAL);
-    cm_rechunk_report_release(&report);
+    assert_int_equal(cm_transform(&o, &report, &err), CM_EINVAL);
+    cm_transform_report_release(&report);
     o.target = target;
     o.memory = 1 << 20;
-    assert_int_equal(cm_rechunk(&o, &report, &err), CM_EBUDGET);
-    cm_rechunk_report_release(&report);
+    assert_int_equal(cm_transform(&o, &report, &err), CM_EBUDGET);
+    cm_transform_report_release(&report);
     assert_non_null(strstr(err.text, "need at least"));
     assert_int_not_equal(access(target, F_OK), 0);
     cm_zarr_meta_release(&a.meta);

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "exec/engine/spill.h"
-#include "job/rechunk.h"
+#include "job/job.h"
 
 enum {
     MAX_CHUNKS = 8,
@@ -18,7 +18,7 @@ enum {
 };
 
 typedef struct probe {
-    cm_re_array *a;
+    cm_job_var *v;
     cm_codec_ctx *ctx;
     cm_buf stored, decoded, target, encoded;
     uint64_t read_ns, decode_ns, nread; /* decoded bytes */
@@ -27,20 +27,20 @@ typedef struct probe {
 } probe;
 
 /* The I-th chunk to look at: present ones, spread over the array. */
-static bool pick(const cm_re_array *a, uint64_t i, uint64_t *number)
+static bool pick(const cm_job_var *v, uint64_t i, uint64_t *number)
 {
-    uint64_t n = a->presence.nchunks;
+    uint64_t n = v->presence.nchunks;
     uint64_t from = (uint64_t)((unsigned __int128)n * i / MAX_CHUNKS);
     uint64_t to = (uint64_t)((unsigned __int128)n * (i + 1) / MAX_CHUNKS);
     for (*number = from; *number < to; ++*number)
-        if (a->presence.bit[*number / 64] >> *number % 64 & 1)
+        if (v->presence.bit[*number / 64] >> *number % 64 & 1)
             return true;
     return false;
 }
 
 static int read_chunk(probe *p, uint64_t number, cm_error *err)
 {
-    cm_array *s = p->a->source;
+    cm_array *s = p->v->source->array;
     cm_fetch fetch = {0};
     uint64_t start = cm_now_ns();
     int rc = s->ops->fetch(s, number, &p->stored, &fetch, err);
@@ -69,7 +69,7 @@ static int write_at(int fd, const cm_buf *buf, size_t nbytes, cm_error *err)
 /* A target chunk of the array's own values, encoded and written where scratch goes. */
 static int write_chunk(probe *p, int fd, cm_error *err)
 {
-    const cm_chain *chain = cm_zarr_writer_chain(p->a->writer);
+    const cm_chain *chain = cm_zarr_writer_chain(p->v->writer);
     size_t nbytes = p->target.nbytes;
     for (size_t at = 0; at < p->target.nbytes; at += p->decoded.nbytes) {
         size_t rest = p->target.nbytes - at;
@@ -102,7 +102,7 @@ static double rate(uint64_t nbytes, uint64_t ns)
     return (double)nbytes / ((double)(ns > 0 ? ns : 1) * 1e-9);
 }
 
-static void keep(cm_re_job *job, const probe *p)
+static void keep(cm_job *job, const probe *p)
 {
     job->probed.read = rate(p->nread, p->read_ns);
     job->probed.decode = rate(p->nread, p->decode_ns);
@@ -113,19 +113,22 @@ static void keep(cm_re_job *job, const probe *p)
 
 static int prepare(probe *p, cm_error *err)
 {
-    const cm_grid *grid = cm_zarr_writer_grid(p->a->writer);
+    const cm_grid *grid = cm_zarr_writer_grid(p->v->writer);
     int rc = (p->ctx = cm_codec_ctx_create(err)) == NULL ? CM_ENOMEM : CM_OK;
     if (rc == CM_OK)
-        rc = cm_buf_resize(&p->decoded, cm_chain_decoded_nbytes(p->a->source->chain), err);
+        rc = cm_buf_resize(&p->decoded, cm_chain_decoded_nbytes(p->v->source->array->chain), err);
     if (rc == CM_OK)
-        rc = cm_buf_resize(&p->target, grid->chunk_nelem * p->a->meta.dtype.nbytes, err);
+        rc = cm_buf_resize(&p->target, grid->chunk_nelem * p->v->type.nbytes, err);
     if (rc == CM_OK)
-        rc = cm_buf_resize(&p->encoded, cm_chain_encoded_bound(cm_zarr_writer_chain(p->a->writer)),
+        rc = cm_buf_resize(&p->encoded, cm_chain_encoded_bound(cm_zarr_writer_chain(p->v->writer)),
                            err);
     return rc;
 }
 
-/* What goes wrong here is said by whoever needs it: a chunk that is broken, a folder that is full. */
+/*
+ * What goes wrong here is said by whoever needs it: a chunk that is broken, a folder that is
+ * full.
+ */
 static bool measure(probe *p, const char *folder)
 {
     uint64_t number;
@@ -134,7 +137,7 @@ static bool measure(probe *p, const char *folder)
     for (uint64_t i = 0; rc == CM_OK && i < MAX_CHUNKS; i++) {
         if (p->read_ns + p->decode_ns > MAX_NS)
             break;
-        if (pick(p->a, i, &number))
+        if (pick(p->v, i, &number))
             rc = read_chunk(p, number, NULL);
     }
     if (rc == CM_OK && p->nread > 0)
@@ -144,11 +147,11 @@ static bool measure(probe *p, const char *folder)
     return rc == CM_OK && p->nread > 0;
 }
 
-int cm_re_probe(cm_re_job *job, cm_re_array *a, const char *folder, cm_error *err)
+int cm_job_probe(cm_job *job, cm_job_var *v, const char *folder, cm_error *err)
 {
-    probe p = {.a = a};
-    uint64_t nbytes = a->source->grid.chunk_nelem * a->meta.dtype.nbytes;
-    if (a->presence.bit == NULL || a->presence.npresent * nbytes < WORTH_NBYTES)
+    probe p = {.v = v};
+    uint64_t nbytes = v->source->array->grid.chunk_nelem * v->type.nbytes;
+    if (v->presence.bit == NULL || v->presence.npresent * nbytes < WORTH_NBYTES)
         return CM_OK;
     int rc = prepare(&p, err);
     if (rc == CM_OK && measure(&p, folder))

@@ -8,12 +8,15 @@
 #include <string.h>
 
 #include "base/threads.h"
-#include "job/rechunk.h"
+#include "job/job.h"
 #include "plan/meetings.h"
 
 enum {
-    SPARE =
-        2, /* of the memory one in so many parts is used: codecs unpack too, and buffers move when they grow */
+    /*
+     * Of the memory one in so many parts is used: codecs unpack too, and buffers move as they
+     * grow.
+     */
+    SPARE = 2,
     LEAST_TEXT = 4 << 20 /* of each of several threads */
 };
 
@@ -32,8 +35,8 @@ typedef struct mover {
 
 /* All threads'. */
 typedef struct work {
-    cm_re_job *job;
-    cm_re_array *array;
+    cm_job *job;
+    cm_job_var *var;
     size_t budget; /* of one thread */
     uint64_t end;  /* chunks before this one are moved */
     _Atomic uint64_t next;
@@ -78,44 +81,45 @@ static void release(mover *m)
 }
 
 /* True when every element is the fill value, so that the chunk need not be there. */
-static bool is_empty(const cm_re_array *a, const cm_strings *text)
+static bool is_empty(const cm_job_var *v, const cm_strings *text)
 {
-    const char *fill = a->meta.fill_text != NULL ? a->meta.fill_text : "";
+    const char *fill = v->meta.fill_text != NULL ? v->meta.fill_text : "";
     size_t length = strlen(fill);
-    for (size_t i = 0; a->meta.has_fill && i < text->nelem; i++) {
+    for (size_t i = 0; v->meta.has_fill && i < text->nelem; i++) {
         size_t nbytes;
         const char *p = cm_strings_get(text, i, &nbytes);
         if (nbytes != length || (length > 0 && memcmp(p, fill, length) != 0))
             return false;
     }
-    return a->meta.has_fill;
+    return v->meta.has_fill;
 }
 
-static int skip(cm_re_array *a, uint64_t number, cm_error *err)
+static int skip(cm_job_var *v, uint64_t number, cm_error *err)
 {
-    int rc = cm_zarr_writer_skip(a->writer, number, err);
-    if (rc == CM_OK && (rc = cm_journal_skip(a->journal, a->index, number, err)) != CM_OK)
-        cm_error_place(err, a->target);
+    int rc = cm_zarr_writer_skip(v->writer, number, err);
+    if (rc == CM_OK && (rc = cm_journal_skip(v->journal, v->index, number, err)) != CM_OK)
+        cm_error_place(err, v->output);
     return rc;
 }
 
-static int pass_chunk(cm_re_array *a, uint64_t number, mover *m, cm_error *err)
+static int pass_chunk(cm_job_var *v, uint64_t number, mover *m, cm_error *err)
 {
     cm_fetch fetch = {0};
-    int rc = a->source->ops->fetch(a->source, number, grant(m, &m->bytes), &fetch, err);
+    int rc =
+        v->source->array->ops->fetch(v->source->array, number, grant(m, &m->bytes), &fetch, err);
     if (rc == CM_OK && !fetch.present)
-        return skip(a, number, err);
+        return skip(v, number, err);
     if (rc == CM_OK)
-        rc = cm_zarr_writer_put(a->writer, number, m->bytes.data, m->bytes.nbytes, err);
+        rc = cm_zarr_writer_put(v->writer, number, m->bytes.data, m->bytes.nbytes, err);
     return rc;
 }
 
 /* ---- reading ---- */
 
 /* Source chunk COORD, unless M has it. */
-static int load_chunk(cm_re_array *a, const uint64_t *coord, mover *m, cm_error *err)
+static int load_chunk(cm_job_var *v, const uint64_t *coord, mover *m, cm_error *err)
 {
-    cm_array *source = a->source;
+    cm_array *source = v->source->array;
     uint64_t number = cm_grid_number(&source->grid, coord);
     char text[CM_MAX_RANK * 21];
     cm_fetch fetch = {0};
@@ -134,7 +138,7 @@ static int load_chunk(cm_re_array *a, const uint64_t *coord, mover *m, cm_error 
         rc = cm_fail(err, CM_EFORMAT, "has %zu elements instead of %llu", m->decoded.nelem,
                      (unsigned long long)source->grid.chunk_nelem);
     if (rc != CM_OK) {
-        cm_error_prefix(err, "array %s: chunk %s", a->node->path[0] ? a->node->path : "/",
+        cm_error_prefix(err, "array %s: chunk %s", cm_job_name(v),
                         cm_coord_text(source->rank, coord, text, sizeof(text)));
         cm_error_place(err, source->place);
         return rc;
@@ -171,9 +175,9 @@ static int scatter(const cm_array *source, const uint64_t *coord, const cm_box *
     return rc;
 }
 
-static int read_box(cm_re_array *a, const cm_box *box, mover *m, cm_error *err)
+static int read_box(cm_job_var *v, const cm_box *box, mover *m, cm_error *err)
 {
-    const cm_grid *grid = &a->source->grid;
+    const cm_grid *grid = &v->source->array->grid;
     uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK], coord[CM_MAX_RANK], left = 1;
     int rc = reset(m, &m->read, cm_box_nelem(box), err);
     cm_grid_cover(grid, box, first, count);
@@ -181,10 +185,10 @@ static int read_box(cm_re_array *a, const cm_box *box, mover *m, cm_error *err)
     for (unsigned j = 0; j < grid->rank; j++)
         left *= count[j];
     for (; rc == CM_OK && left > 0; left--) {
-        rc = load_chunk(a, coord, m, err);
+        rc = load_chunk(v, coord, m, err);
         grant(m, &m->read.arena);
         if (rc == CM_OK)
-            rc = scatter(a->source, coord, box, m, err);
+            rc = scatter(v->source->array, coord, box, m, err);
         for (unsigned j = grid->rank; j-- > 0 && ++coord[j] == first[j] + count[j];)
             coord[j] = first[j];
     }
@@ -193,50 +197,69 @@ static int read_box(cm_re_array *a, const cm_box *box, mover *m, cm_error *err)
 
 /* ---- writing ---- */
 
-static int recode_chunk(cm_re_array *a, uint64_t number, const uint64_t *coord, const cm_box *box,
-                        mover *m, cm_error *err)
+/* Chunks of a store are decoded here, one after the other; everything else comes by boxes. */
+static int read_text(cm_job *job, cm_job_var *v, const cm_box *box, mover *m, cm_error *err)
 {
-    const cm_grid *grid = cm_zarr_writer_grid(a->writer);
-    int rc = read_box(a, box, m, err);
-    if (rc == CM_OK && is_empty(a, &m->read))
-        return skip(a, number, err);
+    if (v->whole && !v->join && v->source->array->chunked)
+        return read_box(v, box, m, err);
+    int rc = reset(m, &m->read, cm_box_nelem(box), err);
+    return rc == CM_OK ? cm_job_read_strings(job, v, box, false, &m->read, err) : rc;
+}
+
+static int encode(const cm_job_var *v, const uint64_t *coord, const cm_strings *whole, mover *m,
+                  cm_error *err)
+{
+    char text[CM_MAX_RANK * 21];
+    int rc = cm_chain_encode_strings(cm_zarr_writer_chain(v->writer), m->ctx, whole,
+                                     grant(m, &m->bytes), err);
+    /* Readers and writers say where; an encoder cannot. */
+    if (rc != CM_OK && rc != CM_EBUDGET)
+        cm_error_prefix(err, "variable %s: chunk %s", cm_job_name(v),
+                        cm_coord_text(v->rank, coord, text, sizeof(text)));
+    return rc;
+}
+
+static int recode_chunk(cm_job *job, cm_job_var *v, uint64_t number, const uint64_t *coord,
+                        const cm_box *box, mover *m, cm_error *err)
+{
+    const cm_grid *grid = cm_zarr_writer_grid(v->writer);
+    int rc = read_text(job, v, box, m, err);
+    if (rc == CM_OK && v->keeps_words && is_empty(v, &m->read))
+        return skip(v, number, err);
     if (rc == CM_OK && cm_grid_is_edge(grid, coord))
         rc = reset(m, &m->padded, grid->chunk_nelem, err);
     if (rc == CM_OK && cm_grid_is_edge(grid, coord))
         rc = cm_strings_pad(grid, box, &m->read, &m->padded, err);
-    const cm_strings *whole = cm_grid_is_edge(grid, coord) ? &m->padded : &m->read;
     if (rc == CM_OK)
-        rc = cm_chain_encode_strings(cm_zarr_writer_chain(a->writer), m->ctx, whole,
-                                     grant(m, &m->bytes), err);
-    if (rc == CM_OK)
-        rc = cm_zarr_writer_put(a->writer, number, m->bytes.data, m->bytes.nbytes, err);
-    return rc;
+        rc = encode(v, coord, cm_grid_is_edge(grid, coord) ? &m->padded : &m->read, m, err);
+    return rc == CM_OK ? cm_zarr_writer_put(v->writer, number, m->bytes.data, m->bytes.nbytes, err)
+                       : rc;
 }
 
-static int move_chunk(cm_re_job *job, cm_re_array *a, uint64_t number, mover *m, cm_error *err)
+static int move_chunk(cm_job *job, cm_job_var *v, uint64_t number, mover *m, cm_error *err)
 {
-    const cm_grid *grid = cm_zarr_writer_grid(a->writer);
+    const cm_grid *grid = cm_zarr_writer_grid(v->writer);
     uint64_t coord[CM_MAX_RANK];
     char text[CM_MAX_RANK * 21];
     cm_box box;
     cm_grid_coord(grid, number, coord);
     cm_grid_box(grid, coord, &box);
-    cm_monitor_at(job->options->monitor, a->node->path, number, "writing");
+    cm_monitor_at(job->options->monitor, v->name, number, "writing");
     int rc = CM_EBUDGET;
     /* Once more without what earlier chunks made the buffers grow to. */
     for (int attempt = 0; attempt < 2 && rc == CM_EBUDGET; attempt++) {
         if (attempt > 0)
             release(m);
-        rc = a->passes ? pass_chunk(a, number, m, err)
-                       : recode_chunk(a, number, coord, &box, m, err);
+        rc = v->pass != CM_PASS_NOTHING ? pass_chunk(v, number, m, err)
+                                        : recode_chunk(job, v, number, coord, &box, m, err);
     }
     if (rc == CM_OK)
-        atomic_fetch_add(&a->counts.delivered, 1);
+        atomic_fetch_add(&v->counts.delivered, 1);
     if (rc == CM_EBUDGET)
         cm_fail(err, CM_EBUDGET,
-                "array %s: chunk %s of the target: its text and that of the source chunks do not "
+                "%s %s: chunk %s of the target: its text and that of the source chunks do not "
                 "fit the memory; give more with --memory, or choose smaller --chunks",
-                a->node->path[0] ? a->node->path : "/",
+                cm_job_noun(job), cm_job_name(v),
                 cm_coord_text(grid->rank, coord, text, sizeof(text)));
     return rc;
 }
@@ -246,7 +269,7 @@ static bool take(work *w, uint64_t *number)
 {
     do
         *number = atomic_fetch_add(&w->next, 1);
-    while (*number < w->end && cm_zarr_writer_is_delivered(w->array->writer, *number));
+    while (*number < w->end && cm_zarr_writer_is_delivered(w->var->writer, *number));
     return *number < w->end;
 }
 
@@ -283,7 +306,7 @@ static void worker_main(void *context, unsigned index)
         if (cm_monitor_canceled(w->job->options->monitor))
             rc = cm_fail(&err, CM_ECANCELED, "stopped by request");
         else
-            rc = move_chunk(w->job, w->array, number, &m, &err);
+            rc = move_chunk(w->job, w->var, number, &m, &err);
     }
     if (rc != CM_OK)
         fail(w, &err);
@@ -293,12 +316,11 @@ static void worker_main(void *context, unsigned index)
 }
 
 /* As many as were asked for, while each has room for what the first chunk took, twice over. */
-static unsigned choose_threads(const cm_re_job *job, const cm_re_array *a, size_t room)
+static unsigned choose_threads(const cm_job *job, const cm_job_var *v, size_t room)
 {
-    const cm_rechunk_options *o = job->options;
-    uint64_t nchunks = cm_zarr_writer_grid(a->writer)->nchunks;
+    uint64_t nchunks = cm_zarr_writer_grid(v->writer)->nchunks;
     uint64_t least = cm_add_sat(LEAST_TEXT, cm_mul_sat(2, job->text_nbytes));
-    unsigned n = cm_re_threads(o);
+    unsigned n = cm_job_threads(job);
     if (nchunks < n)
         n = (unsigned)nchunks;
     while (n > 1 && room / n < least)
@@ -316,16 +338,16 @@ static int run(work *w, unsigned nthreads, size_t room, uint64_t end)
     return (int)w->error.status;
 }
 
-int cm_re_move_strings(cm_re_job *job, cm_re_array *a, cm_error *err)
+int cm_job_move_strings(cm_job *job, cm_job_var *v, cm_error *err)
 {
-    work w = {.job = job, .array = a};
-    uint64_t nchunks = cm_zarr_writer_grid(a->writer)->nchunks;
-    size_t shards = cm_zarr_writer_shard_memory(a->writer);
-    size_t room = (size_t)(job->memory_limit - job->held_nbytes) / SPARE;
+    work w = {.job = job, .var = v};
+    uint64_t nchunks = cm_zarr_writer_grid(v->writer)->nchunks;
+    size_t shards = cm_zarr_writer_shard_memory(v->writer);
+    size_t room = (size_t)(job->memory_limit - job->held) / SPARE;
     room = room > 2 * shards ? room - shards : room / 2;
     pthread_mutex_init(&w.lock, NULL);
     int rc = run(&w, 1, room, nchunks < 1 ? nchunks : 1);
-    unsigned nthreads = choose_threads(job, a, room);
+    unsigned nthreads = choose_threads(job, v, room);
     for (bool again = rc == CM_OK; again; nthreads = (nthreads + 1) / 2) {
         rc = run(&w, nthreads, room, nchunks);
         again = rc == CM_EBUDGET && nthreads > 1;

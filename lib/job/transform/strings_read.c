@@ -1,10 +1,6 @@
 /*
- * Variables of variable-length text, chunk by chunk: NC_STRING, and characters
- * joined along their last dimension.
- *
- * They come through netCDF-C under its lock, so one thread does it.  The text of
- * a chunk is bounded by a share of the memory: a file whose strings are longer is
- * refused.
+ * Boxes of variable-length text from any source: strings, and characters joined
+ * along their last dimension; with the gaps of a subset left out, and as UTF-8.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +8,15 @@
 #include "base/utf8.h"
 #include "job/span.h"
 
-/* The characters of BOX joined along the last dimension of the source; NULs at the end are padding. */
+/*
+ * The characters of BOX joined along the last dimension of the source; NULs at the end are
+ * padding.
+ */
 static int read_joined(cm_job *job, cm_job_var *v, const cm_box *box, cm_strings *out,
                        cm_error *err)
 {
-    cm_array *a = v->source->array;
     cm_box chars = *box;
-    uint64_t width = a->shape[v->rank], n = cm_box_nelem(box);
+    uint64_t width = v->source->shape[v->rank], n = cm_box_nelem(box);
     cm_buf text = {0};
     size_t nbytes;
     chars.rank = v->rank + 1;
@@ -26,7 +24,7 @@ static int read_joined(cm_job *job, cm_job_var *v, const cm_box *box, cm_strings
     chars.shape[v->rank] = width;
     if (!cm_mul_size(n, width, &nbytes))
         return cm_fail(err, CM_EFORMAT, "too many characters");
-    cm_buf_init(&text, job->memory_limit / 4);
+    cm_buf_init(&text, out->arena.max_nbytes);
     int rc = cm_buf_resize(&text, nbytes > 0 ? nbytes : 1, err);
     if (rc == CM_OK && nbytes > 0)
         rc = cm_dataset_read(job->source, v->source, &chars, text.data, err);
@@ -78,18 +76,20 @@ static int repair(cm_job_var *v, cm_strings *text, cm_error *err)
 }
 
 /* The strings of V's source from the first to the last of BOX, gaps of a subset included. */
-static int read_dense(cm_job *job, cm_job_var *v, const cm_box *dense, bool library,
+static int read_dense(cm_job *job, cm_job_var *v, const cm_box *dense, bool checking,
                       cm_strings *out, cm_error *err)
 {
-    cm_array *a = v->source->array;
     if (v->join)
         return read_joined(job, v, dense, out, err);
-    if (library)
+    if (checking)
         return cm_dataset_read_strings(job->source, v->source, dense, out, err);
-    return a->ops->read_strings(a, dense, out, err);
+    return cm_array_read_strings(v->source->array, dense, out, err);
 }
 
-/* Sets those strings of BOX in OUT that lie in PART (from BOX's origin); FROM holds PART with its gaps. */
+/*
+ * Sets those strings of BOX in OUT that lie in PART (from BOX's origin); FROM holds PART with
+ * its gaps.
+ */
 static int place(const cm_job_var *v, const cm_box *box, const cm_box *part, const cm_box *dense,
                  const cm_strings *from, cm_strings *out, cm_error *err)
 {
@@ -138,7 +138,7 @@ static void dense_box(const cm_job_var *v, const cm_box *box, const cm_box *part
     }
 }
 
-int cm_job_read_strings(cm_job *job, cm_job_var *v, const cm_box *box, bool library,
+int cm_job_read_strings(cm_job *job, cm_job_var *v, const cm_box *box, bool checking,
                         cm_strings *out, cm_error *err)
 {
     uint64_t shape[CM_MAX_RANK], coord[CM_MAX_RANK];
@@ -153,7 +153,7 @@ int cm_job_read_strings(cm_job *job, cm_job_var *v, const cm_box *box, bool libr
     cm_grid_box(&parts, coord, &part);
     dense_box(v, box, &part, &dense);
     if (cm_box_nelem(&dense) == cm_box_nelem(box)) {
-        rc = read_dense(job, v, &dense, library, out, err);
+        rc = read_dense(job, v, &dense, checking, out, err);
         return rc == CM_OK ? repair(v, out, err) : rc;
     }
     cm_strings_init(&read, out->arena.max_nbytes);
@@ -162,68 +162,10 @@ int cm_job_read_strings(cm_job *job, cm_job_var *v, const cm_box *box, bool libr
         cm_grid_coord(&parts, i, coord);
         cm_grid_box(&parts, coord, &part);
         dense_box(v, box, &part, &dense);
-        rc = read_dense(job, v, &dense, library, &read, err);
+        rc = read_dense(job, v, &dense, checking, &read, err);
         if (rc == CM_OK)
             rc = place(v, box, &part, &dense, &read, out, err);
     }
     cm_strings_release(&read);
     return rc == CM_OK ? repair(v, out, err) : rc;
-}
-
-typedef struct mover {
-    cm_codec_ctx *ctx;
-    cm_strings read, padded;
-    cm_buf encoded;
-} mover;
-
-static int move_chunk(cm_job *job, cm_job_var *v, uint64_t number, mover *m, cm_error *err)
-{
-    const cm_grid *grid = cm_zarr_writer_grid(v->writer);
-    uint64_t coord[CM_MAX_RANK];
-    cm_box box;
-    cm_grid_coord(grid, number, coord);
-    cm_grid_box(grid, coord, &box);
-    cm_monitor_at(job->options->monitor, v->name, number, "reading");
-    int rc = cm_job_read_strings(job, v, &box, false, &m->read, err);
-    if (rc == CM_OK && cm_grid_is_edge(grid, coord))
-        rc = cm_strings_pad(grid, &box, &m->read, &m->padded, err);
-    const cm_strings *whole = cm_grid_is_edge(grid, coord) ? &m->padded : &m->read;
-    if (rc != CM_OK)
-        return rc;
-    rc = cm_chain_encode_strings(cm_zarr_writer_chain(v->writer), m->ctx, whole, &m->encoded, err);
-    if (rc == CM_OK)
-        return cm_zarr_writer_put(v->writer, number, m->encoded.data, m->encoded.nbytes, err);
-    /* Readers and writers say where; an encoder cannot. */
-    char text[CM_MAX_RANK * 21];
-    cm_error_prefix(err, "variable %s: chunk %s", v->source->name,
-                    cm_coord_text(grid->rank, coord, text, sizeof(text)));
-    return rc;
-}
-
-int cm_job_move_strings(cm_job *job, cm_error *err)
-{
-    mover m = {0};
-    int rc = CM_OK;
-    size_t share = job->memory_limit / 8;
-    cm_strings_init(&m.read, share);
-    cm_strings_init(&m.padded, share);
-    cm_buf_init(&m.encoded, 0);
-    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
-        cm_job_var *v = &job->var[i];
-        if (!v->as_strings)
-            continue;
-        if (m.ctx == NULL && (m.ctx = cm_codec_ctx_create(err)) == NULL)
-            rc = CM_ENOMEM;
-        for (uint64_t n = 0; rc == CM_OK && n < cm_zarr_writer_grid(v->writer)->nchunks; n++) {
-            if (cm_monitor_canceled(job->options->monitor))
-                rc = cm_fail(err, CM_ECANCELED, "stopped by request");
-            else if (!cm_zarr_writer_is_delivered(v->writer, n))
-                rc = move_chunk(job, v, n, &m, err);
-        }
-    }
-    cm_codec_ctx_free(m.ctx);
-    cm_strings_release(&m.read);
-    cm_strings_release(&m.padded);
-    cm_buf_release(&m.encoded);
-    return rc;
 }

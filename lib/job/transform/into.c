@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "format/zarr/writer.h"
-#include "job/rechunk.h"
 #include "job/store_path.h"
+#include "job/transform/into.h"
 
 enum {
     MAX_METADATA = 1 << 30
@@ -82,10 +82,10 @@ static int group_format(cm_store *store, const char *node, int *format, cm_error
 
 /* ---- the nodes above ---- */
 
-typedef int above_visit(cm_re_into *into, const char *above, cm_error *err);
+typedef int above_visit(cm_into *into, const char *above, cm_error *err);
 
 /* The groups above the target, the deepest first, the root last. */
-static int visit_above(cm_re_into *into, above_visit *visit, cm_error *err)
+static int visit_above(cm_into *into, above_visit *visit, cm_error *err)
 {
     char *above = cm_strdup(into->node, err);
     int rc = above == NULL ? CM_ENOMEM : CM_OK;
@@ -98,7 +98,7 @@ static int visit_above(cm_re_into *into, above_visit *visit, cm_error *err)
     return rc;
 }
 
-static int check_above(cm_re_into *into, const char *above, cm_error *err)
+static int check_above(cm_into *into, const char *above, cm_error *err)
 {
     int format;
     int rc = group_format(into->store, above, &format, err);
@@ -110,7 +110,7 @@ static int check_above(cm_re_into *into, const char *above, cm_error *err)
     return CM_OK;
 }
 
-static int make_group(cm_re_into *into, const char *above, cm_error *err)
+static int make_group(cm_into *into, const char *above, cm_error *err)
 {
     int there;
     int rc = group_format(into->store, above, &there, err);
@@ -188,8 +188,7 @@ static int set_inline(cm_json *group, cm_json *metadata, cm_error *err)
 }
 
 /* Adds what PATH's objects say, by the name that it has below a group whose path has SKIP bytes. */
-static int add_entry(cm_re_into *into, const char *path, size_t skip, cm_json *entries,
-                     cm_error *err)
+static int add_entry(cm_into *into, const char *path, size_t skip, cm_json *entries, cm_error *err)
 {
     static const char *const names[] = {"zarr.json", ".zarray", ".zgroup", ".zattrs"};
     bool v3 = into->zarr_format == 3;
@@ -214,7 +213,7 @@ static int add_entry(cm_re_into *into, const char *path, size_t skip, cm_json *e
 }
 
 /* Adds the groups on the way from ABOVE to the target, and the target's nodes. */
-static int add_entries(cm_re_into *into, const char *above, cm_json *entries, cm_error *err)
+static int add_entries(cm_into *into, const char *above, cm_json *entries, cm_error *err)
 {
     size_t skip = strlen(above) + (*above != '\0');
     char *path = cm_strdup(into->node, err);
@@ -234,8 +233,11 @@ static int add_entries(cm_re_into *into, const char *above, cm_json *entries, cm
     return rc;
 }
 
-/* ABOVE's consolidated metadata, if it has any or is to have some, without the target's old nodes and with its new ones. */
-static int consolidate(cm_re_into *into, const char *above, cm_error *err)
+/*
+ * ABOVE's consolidated metadata, if it has any or is to have some, without the target's old
+ * nodes and with its new ones.
+ */
+static int consolidate(cm_into *into, const char *above, cm_error *err)
 {
     bool v3 = into->zarr_format == 3, wanted = into->consolidates && *above == '\0';
     size_t skip = strlen(above) + (*above != '\0');
@@ -291,7 +293,7 @@ static int check_names(const char *target, const char *node, cm_error *err)
     return CM_OK;
 }
 
-static int set_paths(const char *target, cm_re_into *into, cm_error *err)
+static int set_paths(const char *target, cm_into *into, cm_error *err)
 {
     cm_store_path path;
     int rc = cm_store_path_split(target, &path, err);
@@ -307,7 +309,7 @@ static int set_paths(const char *target, cm_re_into *into, cm_error *err)
 }
 
 /* The longest part of the folder that is there. */
-static size_t length_there(const cm_re_into *into, cm_error *err)
+static size_t length_there(const cm_into *into, cm_error *err)
 {
     struct stat st;
     char *path = cm_strdup(into->folder, err);
@@ -322,10 +324,10 @@ static size_t length_there(const cm_re_into *into, cm_error *err)
     return n;
 }
 
-int cm_re_into_find(const char *target, cm_re_into *into, cm_error *err)
+int cm_into_find(const char *target, cm_into *into, cm_error *err)
 {
     struct stat st;
-    *into = (cm_re_into){0};
+    *into = (cm_into){0};
     int rc = set_paths(target, into, err);
     if (rc != CM_OK || *into->node == '\0')
         return rc;
@@ -357,19 +359,19 @@ int cm_re_into_find(const char *target, cm_re_into *into, cm_error *err)
     return rc;
 }
 
-int cm_re_into_begin(cm_re_into *into, cm_error *err)
+int cm_into_begin(cm_into *into, cm_error *err)
 {
     bool replaces = into->store != NULL && strlen(into->folder) == into->nthere;
     return replaces ? visit_above(into, consolidate, err) : CM_OK;
 }
 
-int cm_re_into_finish(cm_re_into *into, const cm_re_job *job, cm_store *target, cm_error *err)
+int cm_into_finish(cm_into *into, const cm_job *job, cm_store *target, cm_error *err)
 {
     if (into->node == NULL || *into->node == '\0')
         return CM_OK;
     int rc = CM_OK;
     if (into->store == NULL) {
-        into->consolidates = job->tree.consolidated;
+        into->consolidates = job->source->consolidated;
         rc = cm_store_open_output(into->root, false, &into->store, err);
     }
     into->zarr_format = job->zarr_format;
@@ -384,7 +386,7 @@ int cm_re_into_finish(cm_re_into *into, const cm_re_job *job, cm_store *target, 
     return rc;
 }
 
-void cm_re_into_discard(cm_re_into *into)
+void cm_into_discard(cm_into *into)
 {
     if (into->folder == NULL || *into->node == '\0')
         return;
@@ -395,12 +397,12 @@ void cm_re_into_discard(cm_re_into *into)
     }
 }
 
-void cm_re_into_release(cm_re_into *into)
+void cm_into_release(cm_into *into)
 {
     cm_zarr_tree_release(&into->tree);
     cm_store_free(into->store);
     free(into->root);
     free(into->node);
     free(into->folder);
-    *into = (cm_re_into){0};
+    *into = (cm_into){0};
 }

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "exec/engine/spill.h"
-#include "job/rechunk.h"
+#include "job/transform/plan.h"
 
 typedef struct run {
-    cm_re_job *job;
+    cm_job *job;
     cm_engine_options engine;
     cm_engine_stats sum;
 } run;
@@ -29,13 +29,13 @@ static int move(run *r, const cm_transfer *transfer, size_t n, cm_error *err)
 static int move_direct(run *r, cm_error *err)
 {
     size_t n = 0;
-    cm_transfer *list = cm_calloc(r->job->narrays + 1, sizeof(list[0]), err);
+    cm_transfer *list = cm_calloc(r->job->nvars + 1, sizeof(list[0]), err);
     if (list == NULL)
         return CM_ENOMEM;
-    for (size_t i = 0; i < r->job->narrays; i++) {
-        const cm_re_array *a = &r->job->array[i];
-        if (a->how == CM_RE_ELEMENTS && !(a->routed && a->route.spills))
-            list[n++] = a->transfer;
+    for (size_t i = 0; i < r->job->nvars; i++) {
+        const cm_job_var *v = &r->job->var[i];
+        if (cm_job_has_transfer(v) && !(v->routed && v->route.spills))
+            list[n++] = v->transfer;
     }
     int rc = n > 0 ? move(r, list, n, err) : CM_OK;
     free(list);
@@ -45,7 +45,7 @@ static int move_direct(run *r, cm_error *err)
 /* ---- through scratch ---- */
 
 /* What was spilled of the block is finished, tile by tile. */
-static int finish_tiles(run *r, cm_re_array *a, cm_spill *spill, cm_error *err)
+static int finish_tiles(run *r, cm_job_var *v, cm_spill *spill, cm_error *err)
 {
     size_t n = 0;
     cm_transfer *list = cm_calloc(cm_spill_ntiles(spill), sizeof(list[0]), err);
@@ -53,9 +53,10 @@ static int finish_tiles(run *r, cm_re_array *a, cm_spill *spill, cm_error *err)
         return CM_ENOMEM;
     for (uint64_t i = 0; i < cm_spill_ntiles(spill); i++) {
         cm_transfer *t = &list[n];
-        *t = a->transfer;
+        *t = v->transfer;
         t->source = cm_spill_array(spill);
-        t->sweep = a->route.tiled;
+        t->from_scratch = true;
+        t->sweep = v->route.tiled;
         if (!cm_spill_tile(spill, i, &t->first_block))
             continue;
         t->end_block = t->first_block + 1;
@@ -66,21 +67,21 @@ static int finish_tiles(run *r, cm_re_array *a, cm_spill *spill, cm_error *err)
     return rc;
 }
 
-static int move_by_scratch(run *r, cm_re_array *a, cm_error *err)
+static int move_by_scratch(run *r, cm_job_var *v, cm_error *err)
 {
     cm_spill *spill;
-    int rc = cm_spill_create(r->job->scratch, a->source, &a->route.sweep, a->route.tile, &a->counts,
-                             &spill, err);
-    for (uint64_t b = 0; rc == CM_OK && b < a->route.sweep.total_blocks; b++) {
-        cm_transfer pass = a->transfer;
+    int rc = cm_spill_create(r->job->scratch, v->source->array, &v->route.sweep, v->route.tile,
+                             &v->counts, &spill, err);
+    for (uint64_t b = 0; rc == CM_OK && b < v->route.sweep.total_blocks; b++) {
+        cm_transfer pass = v->transfer;
         pass.spill = spill;
         pass.first_block = b;
         pass.end_block = b + 1;
-        rc = cm_spill_enter(spill, b, a->writer, err);
+        rc = cm_spill_enter(spill, b, v->writer, err);
         if (rc == CM_OK)
             rc = move(r, &pass, 1, err);
         if (rc == CM_OK)
-            rc = finish_tiles(r, a, spill, err);
+            rc = finish_tiles(r, v, spill, err);
         if (rc == CM_OK)
             rc = cm_spill_leave(spill, err);
     }
@@ -90,35 +91,39 @@ static int move_by_scratch(run *r, cm_re_array *a, cm_error *err)
 
 /* ---- all ---- */
 
-static uint64_t total_nbytes(const cm_re_job *job)
+static uint64_t total_nbytes(const cm_job *job)
 {
     uint64_t total = 0;
-    for (size_t i = 0; i < job->narrays; i++)
-        if (job->array[i].how == CM_RE_ELEMENTS)
-            total +=
-                job->array[i].planned.element_nbytes_written + job->array[i].planned.scratch_nbytes;
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_job_var *v = &job->var[i];
+        uint64_t nbytes = v->source->dtype.nbytes;
+        for (unsigned j = 0; j < v->rank; j++)
+            nbytes *= v->shape[j];
+        if (cm_job_has_transfer(v))
+            total += nbytes + v->planned.scratch_nbytes;
+    }
     return total;
 }
 
 static int move_others(run *r, cm_store *store, cm_error *err)
 {
     int rc = CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < r->job->narrays; i++) {
-        cm_re_array *a = &r->job->array[i];
-        if (a->how == CM_RE_STRINGS)
-            rc = cm_re_move_strings(r->job, a, err);
-        else if (a->how == CM_RE_OBJECTS)
-            rc = cm_zarr_objects_copy(r->job->store, a->node->path, store, a->node->path,
-                                      &a->ncopied, &a->copied_nbytes, err);
-        else if (a->routed && a->route.spills)
-            rc = move_by_scratch(r, a, err);
+    for (size_t i = 0; rc == CM_OK && i < r->job->nvars; i++) {
+        cm_job_var *v = &r->job->var[i];
+        if (v->as_objects)
+            rc = cm_zarr_objects_copy(cm_dataset_store(r->job->source), v->source->name, store,
+                                      v->name, &v->ncopied, &v->copied_nbytes, err);
+        else if (v->as_strings)
+            rc = cm_job_move_strings(r->job, v, err);
+        else if (v->routed && v->route.spills)
+            rc = move_by_scratch(r, v, err);
     }
     return rc;
 }
 
-int cm_re_run(cm_re_job *job, cm_store *store, cm_error *err)
+int cm_job_run(cm_job *job, cm_store *store, cm_error *err)
 {
-    const cm_rechunk_options *o = job->options;
+    const cm_transform_options *o = job->options;
     run r = {.job = job,
              .engine = {.nthreads = job->nthreads,
                         .slots_nbytes = job->slots_nbytes,
@@ -133,8 +138,8 @@ int cm_re_run(cm_re_job *job, cm_store *store, cm_error *err)
     for (int i = 0; i < CM_NSTAGES; i++)
         job->report->stage[job->report->nstages++] = (cm_stage_time){
             cm_stage_names[i], (double)r.sum.stage_ns[i] * 1e-9, r.sum.stage_calls[i]};
-    for (size_t i = 0; rc == CM_OK && i < job->narrays; i++)
-        if (job->array[i].writer != NULL)
-            rc = cm_zarr_writer_finish(job->array[i].writer, err);
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        if (job->var[i].writer != NULL && !job->var[i].absent)
+            rc = cm_zarr_writer_finish(job->var[i].writer, err);
     return rc;
 }

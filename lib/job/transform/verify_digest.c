@@ -7,51 +7,50 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/job.h"
 #include "job/pairs.h"
-#include "job/rechunk.h"
 
 enum {
     INDEX_CACHE = 1 << 20
 };
 
 typedef struct verification {
-    cm_re_job *job;
+    cm_job *job;
     cm_zarr_tree tree; /* of the target */
     cm_pair *pair;
-    cm_re_array **of; /* the array of each pair */
+    cm_job_var **of; /* the variable of each pair */
     size_t n;
     size_t cache_nbytes; /* of the shard indices of one array */
     size_t caches;       /* of all */
 } verification;
-
-static const char *name_of(const cm_re_array *a)
-{
-    return a->node->path[0] ? a->node->path : "/";
-}
 
 /*
  * Chunks that are absent must have been left out on purpose.  Which ones were
  * inside shards that an earlier run finished is not known; the comparison of
  * elements tells there.
  */
-static int check_complete(verification *v, cm_re_array *a, const cm_zarr_node *node, cm_error *err)
+static int check_complete(verification *v, cm_job_var *s, const cm_zarr_node *node, cm_error *err)
 {
     cm_presence there;
-    cm_zarr_written counts = cm_zarr_writer_counts(a->writer);
-    int rc = cm_presence_find(v->tree.store, node, cm_re_threads(v->job->options), &there, err);
+    cm_zarr_written counts = cm_zarr_writer_counts(s->writer);
+    int rc = cm_presence_find(v->tree.store, node->path, &node->meta, cm_job_threads(v->job),
+                              &there, err);
     if (rc != CM_OK)
         return rc;
     uint64_t expected = there.nchunks - counts.nskipped;
-    bool counted = there.bit != NULL && (counts.nkept == 0 || cm_re_sharding(&a->meta) == NULL);
+    bool counted = there.bit != NULL && (counts.nkept == 0 || !s->sharded);
     if (counted && there.npresent != expected)
-        rc = cm_re_differ(v->job, err, "%s: %llu chunks are there where %llu are expected",
-                          name_of(a), (unsigned long long)there.npresent,
-                          (unsigned long long)expected);
+        rc = cm_job_differ(v->job, err, "%s: %llu chunks are there where %llu are expected",
+                           cm_job_name(s), (unsigned long long)there.npresent,
+                           (unsigned long long)expected);
     cm_presence_release(&there);
     return rc;
 }
 
-/* ATTRS as a file has them, where NaN is text, without the names of dimensions where only version 2 has those among them. */
+/*
+ * ATTRS as a file has them, where NaN is text, without the names of dimensions where only
+ * version 2 has those among them.
+ */
 static int as_stored(const cm_json *attrs, bool names, cm_json **out, cm_error *err)
 {
     cm_buf text = {0};
@@ -64,26 +63,26 @@ static int as_stored(const cm_json *attrs, bool names, cm_json **out, cm_error *
     return rc;
 }
 
-static int compare_attrs(verification *v, const cm_re_array *a, const cm_zarr_meta *is,
+static int compare_attrs(verification *v, const cm_job_var *s, const cm_zarr_meta *is,
                          cm_error *err)
 {
-    const cm_zarr_meta *was = &a->node->meta;
+    const cm_zarr_meta *was = s->source->words;
     bool names = was->zarr_format == is->zarr_format;
     cm_json *want = NULL, *got = NULL;
     int rc = as_stored(was->attrs, names, &want, err);
     if (rc == CM_OK)
         rc = as_stored(is->attrs, names, &got, err);
     if (rc == CM_OK && !cm_json_equal(want, got))
-        rc = cm_re_differ(v->job, err, "%s: its attributes differ", name_of(a));
+        rc = cm_job_differ(v->job, err, "%s: its attributes differ", cm_job_name(s));
     cm_json_free(want);
     cm_json_free(got);
     return rc;
 }
 
 /* What the workers may hold beside what the process has anyway. */
-static uint64_t room(const cm_re_job *job)
+static uint64_t room(const cm_job *job)
 {
-    uint64_t left = job->memory_limit > job->held_nbytes ? job->memory_limit - job->held_nbytes : 0;
+    uint64_t left = job->memory_limit > job->held ? job->memory_limit - job->held : 0;
     return left > 1 << 20 ? left : 1 << 20;
 }
 
@@ -91,35 +90,35 @@ static uint64_t room(const cm_re_job *job)
 static void share_caches(verification *v)
 {
     size_t n = 0, quarter = (size_t)(room(v->job) / 4);
-    for (size_t i = 0; i < v->job->narrays; i++)
-        n += cm_re_sharding(&v->job->array[i].meta) != NULL;
+    for (size_t i = 0; i < v->job->nvars; i++)
+        n += v->job->var[i].sharded;
     v->cache_nbytes = n > 0 && quarter / n < INDEX_CACHE ? quarter / n : INDEX_CACHE;
     v->caches = n * v->cache_nbytes;
 }
 
-static int add_pair(verification *v, cm_re_array *a, cm_error *err)
+static int add_pair(verification *v, cm_job_var *s, cm_error *err)
 {
-    const cm_zarr_node *node = cm_zarr_find(&v->tree, a->node->path);
+    const cm_zarr_node *node = cm_zarr_find(&v->tree, s->name);
     if (node == NULL || node->meta.is_group)
-        return cm_re_differ(v->job, err, "%s: is missing in the target", name_of(a));
-    if (a->how == CM_RE_OBJECTS)
-        return cm_re_warn(v->job, err,
-                          "array %s is not verified, only copied: its codecs or type are not known",
-                          name_of(a));
-    if (node->meta.rank != a->meta.rank || !cm_dtype_equal(&node->meta.dtype, &a->meta.dtype) ||
-        memcmp(node->meta.shape, a->meta.shape, a->meta.rank * sizeof(a->meta.shape[0])) != 0)
-        return cm_re_differ(v->job, err, "%s: has another type or shape", name_of(a));
-    int rc = compare_attrs(v, a, &node->meta, err);
+        return cm_job_differ(v->job, err, "%s: is missing in the target", cm_job_name(s));
+    if (s->as_objects)
+        return cm_job_warn(
+            v->job, err, "array %s is not verified, only copied: its codecs or type are not known",
+            cm_job_name(s));
+    if (node->meta.rank != s->meta.rank || !cm_dtype_equal(&node->meta.dtype, &s->meta.dtype) ||
+        memcmp(node->meta.shape, s->meta.shape, s->meta.rank * sizeof(s->meta.shape[0])) != 0)
+        return cm_job_differ(v->job, err, "%s: has another type or shape", cm_job_name(s));
+    int rc = compare_attrs(v, s, &node->meta, err);
     if (rc == CM_OK)
-        rc = check_complete(v, a, node, err);
+        rc = check_complete(v, s, node, err);
     cm_pair *p = &v->pair[v->n];
     if (rc == CM_OK)
         rc = cm_zarr_array_open(&v->tree, node, v->cache_nbytes, &p->got, err);
     if (rc != CM_OK)
         return rc;
-    p->want = a->source;
+    p->want = s->source->array;
     p->sample = true;
-    v->of[v->n++] = a;
+    v->of[v->n++] = s;
     return CM_OK;
 }
 
@@ -128,12 +127,15 @@ static int tell(verification *v, size_t i, cm_error *err)
     const cm_pair *p = &v->pair[i];
     int rc = CM_OK;
     for (unsigned k = 0; rc == CM_OK && k < p->ndifferences; k++)
-        rc = cm_re_differ(v->job, err, "%s: %s", name_of(v->of[i]), p->difference[k]);
+        rc = cm_job_differ(v->job, err, "%s: %s", cm_job_name(v->of[i]), p->difference[k]);
     return rc;
 }
 
-/* Strings are there as their chunk has them and as the box has them, in buffers that double as they grow. */
-static unsigned choose_threads(const cm_re_job *job)
+/*
+ * Strings are there as their chunk has them and as the box has them, in buffers that double as
+ * they grow.
+ */
+static unsigned choose_threads(const cm_job *job)
 {
     unsigned n = job->nthreads;
     while (n > 1 && room(job) / n < 4 * (uint64_t)job->text_nbytes)
@@ -141,7 +143,10 @@ static unsigned choose_threads(const cm_re_job *job)
     return n;
 }
 
-/* Text that is too long for the part that each of several threads has may be short enough for one. */
+/*
+ * Text that is too long for the part that each of several threads has may be short enough for
+ * one.
+ */
 static int run(verification *v, cm_pair *pair, size_t n, cm_error *err)
 {
     unsigned nthreads = choose_threads(v->job);
@@ -174,7 +179,8 @@ static int find_difference(verification *v, size_t i, const char *want, const ch
 {
     cm_pair *p = &v->pair[i];
     p->sample = false;
-    int rc = cm_re_differ(v->job, err, "%s: digest %s became %s", name_of(v->of[i]), want, got);
+    int rc =
+        cm_job_differ(v->job, err, "%s: digest %s became %s", cm_job_name(v->of[i]), want, got);
     if (rc == CM_OK)
         rc = run(v, p, 1, err);
     return rc == CM_OK ? tell(v, i, err) : rc;
@@ -192,7 +198,7 @@ static int verify_full(verification *v, cm_error *err)
     int rc = run(v, side, 2 * v->n, err);
     for (size_t i = 0; rc == CM_OK && i < v->n; i++) {
         char want[33], got[33];
-        char **digest = &v->job->report->array[v->of[i]->index].digest;
+        char **digest = &v->job->report->variable[v->of[i]->index].digest;
         cm_digest_text(&side[2 * i].digest, want);
         cm_digest_text(&side[2 * i + 1].digest, got);
         v->job->report->nverified += side[2 * i].nverified;
@@ -205,19 +211,19 @@ static int verify_full(verification *v, cm_error *err)
     return rc;
 }
 
-int cm_re_verify(cm_re_job *job, cm_store *store, cm_error *err)
+int cm_job_verify_digests(cm_job *job, cm_store *store, cm_error *err)
 {
     verification v = {.job = job};
     share_caches(&v);
     int rc = cm_zarr_open(store, &v.tree, err);
     if (rc != CM_OK)
         cm_error_place(err, cm_store_name(store));
-    v.pair = cm_calloc(job->narrays + 1, sizeof(v.pair[0]), err);
-    v.of = cm_calloc(job->narrays + 1, sizeof(v.of[0]), err);
+    v.pair = cm_calloc(job->nvars + 1, sizeof(v.pair[0]), err);
+    v.of = cm_calloc(job->nvars + 1, sizeof(v.of[0]), err);
     if (rc == CM_OK && (v.pair == NULL || v.of == NULL))
         rc = CM_ENOMEM;
-    for (size_t i = 0; rc == CM_OK && i < job->narrays; i++)
-        rc = add_pair(&v, &job->array[i], err);
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        rc = add_pair(&v, &job->var[i], err);
     if (rc == CM_OK)
         rc = job->options->verify == CM_VERIFY_FULL ? verify_full(&v, err) : verify_sample(&v, err);
     for (size_t i = 0; i < v.n; i++) {

@@ -4,8 +4,9 @@
  * are not known here stay: they are for other readers too.
  */
 #include <stdlib.h>
+#include <string.h>
 
-#include "job/rechunk.h"
+#include "job/job.h"
 
 /* ---- codecs as the source has them ---- */
 
@@ -37,17 +38,20 @@ static int set_in_sharding(cm_json **list, const char *member, const cm_json *va
     return rc;
 }
 
-/* Chunks and shards are the target's; the codecs inside of them, and those of a shard's index, the source's. */
-static int keep_v3(const cm_re_array *a, cm_json *doc, cm_error *err)
+/*
+ * Chunks and shards are the target's; the codecs inside of them, and those of a shard's index,
+ * the source's.
+ */
+static int keep_v3(const cm_job_var *v, cm_json *doc, cm_error *err)
 {
-    const cm_zarr_meta *was = &a->node->meta;
+    const cm_zarr_meta *was = v->source->words;
     const cm_json *inner = cm_json_member(was->raw, "codecs"), *index = NULL;
-    if (cm_re_sharding(was) != NULL) {
+    if (v->source->is_sharded) {
         const cm_json *configuration = sharding_of(inner);
         inner = cm_json_member(configuration, "codecs");
         index = cm_json_member(configuration, "index_codecs");
     }
-    if (!a->sharded)
+    if (!v->sharded)
         return cm_json_set(doc, "codecs", cm_json_copy(inner), err);
     cm_json *codecs = cm_json_copy(cm_json_member(doc, "codecs"));
     int rc = set_in_sharding(&codecs, "codecs", inner, err);
@@ -64,10 +68,10 @@ static int keep_v3(const cm_re_array *a, cm_json *doc, cm_error *err)
  * (a checksum may be the compressor, zlib the last filter), so both are the
  * source's, or null.  No filters are null: an empty list is against the specification.
  */
-static int keep_v2(const cm_re_array *a, cm_json *doc, cm_error *err)
+static int keep_v2(const cm_job_var *v, cm_json *doc, cm_error *err)
 {
-    const cm_json *compressor = cm_json_member(a->node->meta.raw, "compressor");
-    const cm_json *filters = cm_json_member(a->node->meta.raw, "filters");
+    const cm_json *compressor = cm_json_member(v->source->words->raw, "compressor");
+    const cm_json *filters = cm_json_member(v->source->words->raw, "filters");
     int rc = compressor == NULL ? cm_json_set_null(doc, "compressor", err)
                                 : cm_json_set(doc, "compressor", cm_json_copy(compressor), err);
     if (rc != CM_OK)
@@ -98,8 +102,11 @@ static int keep_members(const cm_json *raw, cm_json *doc, cm_error *err)
     return rc;
 }
 
-/* What META, of array A or (NULL) of a group, comes to in the words of WAS, into *RAW; NULL: in none of them. */
-static int keep_words(const cm_zarr_meta *was, const cm_re_array *a, const cm_zarr_meta *meta,
+/*
+ * What META, of array V or (NULL) of a group, comes to in the words of WAS, into *RAW; NULL: in
+ * none of them.
+ */
+static int keep_words(const cm_zarr_meta *was, const cm_job_var *v, const cm_zarr_meta *meta,
                       cm_json **raw, cm_error *err)
 {
     cm_json *doc = NULL;
@@ -107,8 +114,8 @@ static int keep_words(const cm_zarr_meta *was, const cm_re_array *a, const cm_za
     if (was->verbatim || was->raw == NULL || was->zarr_format != meta->zarr_format)
         return CM_OK;
     int rc = to_json(meta, &doc, err);
-    if (rc == CM_OK && a != NULL && a->same_codec)
-        rc = meta->zarr_format == 3 ? keep_v3(a, doc, err) : keep_v2(a, doc, err);
+    if (rc == CM_OK && v != NULL && v->same_codec)
+        rc = meta->zarr_format == 3 ? keep_v3(v, doc, err) : keep_v2(v, doc, err);
     if (rc == CM_OK)
         rc = keep_members(was->raw, doc, err);
     if (rc != CM_OK) {
@@ -121,38 +128,51 @@ static int keep_words(const cm_zarr_meta *was, const cm_re_array *a, const cm_za
 
 /* ---- the hierarchy ---- */
 
-static int add_groups(const cm_re_job *job, cm_zarr_meta *group, cm_zarr_entry *entry, size_t *n,
-                      cm_error *err)
+static int describe_group(const cm_job *job, const cm_dataset_group *g, cm_zarr_meta *out,
+                          cm_error *err)
 {
-    int rc = CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < job->tree.nnodes; i++) {
-        const cm_zarr_node *node = &job->tree.node[i];
-        if (!node->meta.is_group || !cm_re_wants_group(job, node->path))
-            continue;
-        rc = cm_zarr_meta_copy(&node->meta, &group[i], err);
-        if (rc == CM_OK && !(node->meta.verbatim && node->meta.zarr_format == job->zarr_format))
-            rc = cm_zarr_meta_set_format(&group[i], job->zarr_format, err);
-        cm_json *raw = NULL;
-        if (rc == CM_OK)
-            rc = keep_words(&node->meta, NULL, &group[i], &raw, err);
-        if (raw != NULL) {
-            cm_json_free(group[i].raw);
-            group[i].raw = raw;
-            group[i].verbatim = true;
-        }
-        entry[(*n)++] = (cm_zarr_entry){node->path, &group[i]};
+    cm_json *raw = NULL;
+    if (g->words == NULL) {
+        *out = (cm_zarr_meta){.zarr_format = job->zarr_format, .is_group = true};
+        out->attrs = cm_json_copy(g->attrs);
+        return out->attrs == NULL ? cm_fail(err, CM_ENOMEM, "no memory for attributes") : CM_OK;
+    }
+    int rc = cm_zarr_meta_copy(g->words, out, err);
+    if (rc == CM_OK && !(g->words->verbatim && g->words->zarr_format == job->zarr_format))
+        rc = cm_zarr_meta_set_format(out, job->zarr_format, err);
+    if (rc == CM_OK)
+        rc = keep_words(g->words, NULL, out, &raw, err);
+    if (raw != NULL) {
+        cm_json_free(out->raw);
+        out->raw = raw;
+        out->verbatim = true;
     }
     return rc;
 }
 
-/* A's metadata into *OUT, which borrows all of it but, where that is another, RAW. */
-static int describe_array(const cm_re_array *a, cm_zarr_meta *out, cm_error *err)
+static int add_groups(const cm_job *job, cm_zarr_meta *group, cm_zarr_entry *entry, size_t *n,
+                      cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < job->source->ngroups; i++) {
+        const cm_dataset_group *g = &job->source->group[i];
+        if (!cm_job_wants_group(job, g->path))
+            continue;
+        const char *path = g->path + strlen(job->group);
+        rc = describe_group(job, g, &group[i], err);
+        entry[(*n)++] = (cm_zarr_entry){path + (*path == '/'), &group[i]};
+    }
+    return rc;
+}
+
+/* V's metadata into *OUT, which borrows all of it but, where that is another, RAW. */
+static int describe_array(const cm_job_var *v, cm_zarr_meta *out, cm_error *err)
 {
     cm_json *raw = NULL;
-    *out = a->meta;
-    if (a->how == CM_RE_OBJECTS)
+    *out = v->meta;
+    if (v->as_objects || !v->keeps_words)
         return CM_OK;
-    int rc = keep_words(&a->node->meta, a, &a->meta, &raw, err);
+    int rc = keep_words(v->source->words, v, &v->meta, &raw, err);
     if (raw != NULL) {
         out->raw = raw;
         out->verbatim = true;
@@ -160,30 +180,31 @@ static int describe_array(const cm_re_array *a, cm_zarr_meta *out, cm_error *err
     return rc;
 }
 
-static int write_all(cm_re_job *job, cm_store *store, bool durable, cm_error *err)
+static int write_all(cm_job *job, cm_store *store, bool durable, cm_error *err)
 {
-    size_t n = 0;
-    cm_zarr_entry *entry = cm_calloc(job->tree.nnodes + job->narrays + 1, sizeof(entry[0]), err);
-    cm_zarr_meta *group = cm_calloc(job->tree.nnodes + 1, sizeof(group[0]), err);
-    cm_zarr_meta *array = cm_calloc(job->narrays + 1, sizeof(array[0]), err);
+    size_t n = 0, ngroups = job->source->ngroups;
+    bool keeps = job->options->defaults == CM_DEFAULTS_KEEP && job->source->kind == CM_DATASET_ZARR;
+    bool consolidated = keeps ? job->source->consolidated : !job->options->no_consolidate;
+    cm_zarr_entry *entry = cm_calloc(ngroups + job->nvars + 1, sizeof(entry[0]), err);
+    cm_zarr_meta *group = cm_calloc(ngroups + 1, sizeof(group[0]), err);
+    cm_zarr_meta *array = cm_calloc(job->nvars + 1, sizeof(array[0]), err);
     int rc = entry == NULL || group == NULL || array == NULL ? CM_ENOMEM : CM_OK;
     if (rc == CM_OK)
         rc = add_groups(job, group, entry, &n, err);
-    for (size_t i = 0; rc == CM_OK && i < job->narrays; i++) {
-        rc = describe_array(&job->array[i], &array[i], err);
-        entry[n++] = (cm_zarr_entry){job->array[i].node->path, &array[i]};
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
+        rc = describe_array(&job->var[i], &array[i], err);
+        entry[n++] = (cm_zarr_entry){job->var[i].name, &array[i]};
     }
     if (rc == CM_OK && durable)
         rc = cm_store_sync(store, err);
     if (rc == CM_OK)
-        rc =
-            cm_zarr_hierarchy_write(store, job->zarr_format, entry, n, job->tree.consolidated, err);
+        rc = cm_zarr_hierarchy_write(store, job->zarr_format, entry, n, consolidated, err);
     if (rc == CM_OK && durable)
         rc = cm_store_sync(store, err);
-    for (size_t i = 0; group != NULL && i < job->tree.nnodes; i++)
+    for (size_t i = 0; group != NULL && i < ngroups; i++)
         cm_zarr_meta_release(&group[i]);
-    for (size_t i = 0; array != NULL && i < job->narrays; i++)
-        if (array[i].raw != job->array[i].meta.raw)
+    for (size_t i = 0; array != NULL && i < job->nvars; i++)
+        if (array[i].raw != job->var[i].meta.raw)
             cm_json_free(array[i].raw);
     free(entry);
     free(group);
@@ -191,7 +212,7 @@ static int write_all(cm_re_job *job, cm_store *store, bool durable, cm_error *er
     return rc;
 }
 
-int cm_re_write_metadata(cm_re_job *job, cm_store *store, cm_error *err)
+int cm_job_write_metadata(cm_job *job, cm_store *store, cm_error *err)
 {
     cm_monitor_phase(job->options->monitor, CM_PHASE_FINISHING, 0);
     return write_all(job, store, job->options->durable, err);
@@ -211,7 +232,7 @@ static int open_arrays(const cm_zarr_tree *tree, cm_error *err)
     return rc == CM_EUNSUPPORTED ? CM_OK : rc;
 }
 
-int cm_re_rehearse_metadata(cm_re_job *job, cm_error *err)
+int cm_job_rehearse_metadata(cm_job *job, cm_error *err)
 {
     cm_zarr_tree tree = {0};
     cm_store *store = NULL;

@@ -1,0 +1,179 @@
+/*
+ * The verb behind nc2zarr and rechunk: a dataset (NetCDF or Zarr) becomes a Zarr store.
+ *
+ * Texts in the options are what a user types (cli.md); they are resolved against
+ * the variables of the source.  CM_EINVAL means that the options are wrong or ask
+ * for what is not built: nothing was written.
+ */
+#ifndef CHUNKMILL_TRANSFORM_H
+#define CHUNKMILL_TRANSFORM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <chunkmill/error.h>
+#include <chunkmill/monitor.h>
+#include <chunkmill/texts.h>
+
+typedef enum cm_char_mode {
+    CM_CHAR_KEEP,
+    CM_CHAR_JOIN,
+    CM_CHAR_UINT8
+} cm_char_mode;
+
+typedef enum cm_verify {
+    CM_VERIFY_NONE,
+    CM_VERIFY_SAMPLE,
+    CM_VERIFY_FULL
+} cm_verify;
+
+/* What happens to what no option names. */
+typedef enum cm_defaults {
+    CM_DEFAULTS_CHOOSE, /* nc2zarr: chunks, shards and codecs are chosen */
+    CM_DEFAULTS_KEEP    /* rechunk: they stay as the source has them */
+} cm_defaults;
+
+typedef struct cm_transform_options {
+    cm_defaults defaults;
+    const char *source;  /* a file, a folder, "file://...", or any of them with "::group/array" */
+    const char *target;  /* the same, a folder; NULL with dry_run */
+    int zarr_format;     /* 3 or 2; 0: the source's, 3 for NetCDF */
+    cm_texts chunks;     /* "[VAR:]SHAPE", "auto", "auto:SIZE", "source" */
+    cm_texts shards;     /* "[VAR:]SHAPE", "auto", "auto:SIZE", "none", "source" */
+    cm_texts codec;      /* "[VAR:]SPEC" */
+    const char *sample;  /* SHAPE, or NULL */
+    cm_texts variable;   /* "A,B" */
+    cm_texts exclude;    /* "A,B" */
+    cm_texts rename;     /* "OLD=NEW" */
+    cm_texts subset;     /* "DIM=START:STOP[:STEP]", "DIM=2000-01-01..2009-12-31" */
+    cm_texts dtype;      /* "[VAR:]TYPE" */
+    cm_texts unpack;     /* "VAR", "all" */
+    cm_texts keepbits;   /* "[VAR:]N" */
+    cm_texts fill_value; /* "VAR:X" */
+    cm_char_mode char_mode;
+    bool skip_unsupported;
+    bool overwrite;
+    bool resume;
+    bool break_lock; /* take over the lock of a run that cannot be seen from here */
+    bool dry_run;
+    bool durable;
+    bool no_consolidate;
+    cm_verify verify;
+    bool check;              /* compare source with target, write nothing */
+    const char *certificate; /* file to write, or NULL */
+    const char *scratch;     /* folder for intermediate bytes; NULL: beside the target */
+    const char *trace;       /* Chrome trace to write, or NULL */
+    const char *command;     /* the command line, for the certificate */
+    unsigned nthreads;       /* 0: the CPUs that this process may use */
+    uint64_t memory;         /* bytes; 0: the default of cli.md */
+    cm_monitor *monitor;     /* or NULL */
+} cm_transform_options;
+
+/* The defaults of nc2zarr or of rechunk. */
+void cm_transform_options_init(cm_transform_options *options, cm_defaults defaults);
+
+/* How a variable's elements get from one chunk grid to the other. */
+typedef enum cm_plan_kind {
+    CM_PLAN_COPY,   /* chunks and codecs stay: stored bytes pass through */
+    CM_PLAN_SWEEP,  /* one pass, every source chunk decoded once */
+    CM_PLAN_COLUMN, /* the cross-section in tiles: some chunks are read again at the seams */
+    CM_PLAN_SPILL,  /* one pass, part of the targets by way of a scratch file */
+    CM_PLAN_REREAD  /* several passes over the source */
+} cm_plan_kind;
+
+/* Exact counts: predicted by the plan, and counted after the run. */
+typedef struct cm_plan_counts {
+    uint64_t chunk_reads; /* stored chunks fetched, inner ones where there are shards */
+    uint64_t chunk_decodes;
+    uint64_t chunk_writes;           /* put or, when they hold only the fill value, left out */
+    uint64_t element_nbytes_read;    /* decoded bytes of what was read */
+    uint64_t element_nbytes_written; /* decoded bytes of what was written, without padding */
+    uint64_t scratch_nbytes;         /* written to and read back from scratch, each */
+} cm_plan_counts;
+
+/* What was, or with dry_run would be, made of one variable. */
+typedef struct cm_transform_variable {
+    char *name;                 /* in the target, with its group */
+    char *source;               /* in the source */
+    char *type;                 /* as stored: "float32", "string", ... */
+    char *codec_before, *codec; /* "blosc:zstd:2:shuffle", ...; before: NULL where not known */
+    char *access; /* how its bytes are reached, with the reason where it is the slow way */
+    unsigned rank;
+    uint64_t shape[32];
+    char *dim_name[32];
+    bool unlimited[32];
+    uint64_t chunk_before[32], chunk[32];
+    uint64_t shard_before[32], shard[32]; /* all 0: not sharded */
+    uint64_t nchunks_before, nchunks;
+    uint64_t missing_before;  /* source chunks that are absent: fill value */
+    uint64_t nobjects;        /* files: planned, or made */
+    uint64_t nskipped;        /* chunks left out because they hold only the fill value */
+    uint64_t source_nbytes;   /* stored in the source; 0: not known */
+    uint64_t decoded_nbytes;  /* in memory, whole */
+    uint64_t stored_nbytes;   /* written, or expected (an estimate under dry_run; 0: none) */
+    uint64_t memory_nbytes;   /* that moving it holds at most */
+    double decodes_per_chunk; /* mean over source chunks; 1 is ideal, 0: nothing to decode */
+    bool passed_through;      /* stored bytes unchanged */
+    char *digest;             /* 32 hex digits after --verify full, else NULL */
+    char *readers;            /* who opens it, where that is not everyone; else NULL */
+
+    cm_plan_kind plan;
+    char *plan_reason;       /* one sentence: why this plan */
+    unsigned order[32];      /* of the sweep, outermost first */
+    uint64_t bound_nbytes;   /* least traffic (decoded bytes read, written and spilled) here */
+    uint64_t planned_nbytes; /* the plan's */
+    cm_plan_counts planned, counted;
+    double planned_seconds; /* from the probe of this machine */
+} cm_transform_variable;
+
+typedef struct cm_stage_time { /* seconds of all workers together */
+    const char *name;          /* "read", "decode", "scatter", "encode", "write", "wait" */
+    double seconds;
+    uint64_t calls;
+} cm_stage_time;
+
+typedef struct cm_transform_report {
+    char *source_format;                       /* "NetCDF-4", "Zarr 3", ... */
+    int zarr_format_before, zarr_format_after; /* before: 0 for NetCDF */
+    char *target;
+    bool resumable;  /* stopped half-way: resume finishes what is there */
+    bool written;    /* the target is complete, whatever went wrong after that */
+    bool unverified; /* it is, and its verification was asked for and did not come to an end */
+    bool finished;   /* resume found the target complete and did nothing */
+    cm_transform_variable *variable;
+    size_t nvariables;
+    char **warning; /* sentences a user should read */
+    size_t nwarnings;
+    char **note; /* details for -v */
+    size_t nnotes;
+    char **skipped; /* "obs: compound type obs_t", left out by skip_unsupported or by choice */
+    size_t nskipped;
+    char **difference; /* what verification found: "tas: element 3,4,5: 1.5 became 2.5" */
+    size_t ndifferences;
+    uint64_t nverified;     /* elements compared */
+    uint64_t nobjects;      /* files in the target, metadata counted */
+    uint64_t source_nbytes; /* of a file */
+    uint64_t decoded_nbytes;
+    uint64_t stored_nbytes;
+    uint64_t scratch_needed; /* at most at one time */
+    double probe_read_rate, probe_write_rate, probe_decode_rate,
+        probe_encode_rate; /* bytes a second, decoded; 0: not probed */
+    unsigned nthreads;
+    uint64_t memory_limit;   /* in force */
+    uint64_t memory_planned; /* what the plan needs at most */
+    uint64_t memory_peak;    /* of this process, measured */
+    double seconds;          /* opening to the last rename, verification apart */
+    double verify_seconds;
+    cm_stage_time stage[8];
+    size_t nstages;
+} cm_transform_report;
+
+/*
+ * CM_EDIFFER when the target is complete but verification found a difference.
+ * REPORT is valid, and to be released, whatever is returned.
+ */
+int cm_transform(const cm_transform_options *options, cm_transform_report *report, cm_error *err);
+void cm_transform_report_release(cm_transform_report *report);
+
+#endif

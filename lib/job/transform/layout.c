@@ -1,0 +1,388 @@
+/*
+ * Chunks, shards and codecs of every variable: what the user asked for; where
+ * nothing was asked, what is best (nc2zarr) or what the source has (rechunk).
+ */
+#include <string.h>
+
+#include "base/number.h"
+#include "job/keep.h"
+#include "job/layout_option.h"
+#include "plan/autochunk.h"
+#include "plan/meetings.h"
+#include "plan/optimise.h"
+
+enum {
+    DEFAULT_CHUNK = 4 << 20,
+    DEFAULT_SHARD = 256 << 20,
+    WHOLE_COORDINATE = 16 << 20, /* a longer coordinate is chunked like any variable */
+    STRING_ESTIMATE = 64,        /* bytes a variable-length element is taken for */
+    MANY_OBJECTS = 10000
+};
+
+#define MAX_CHUNKS (UINT64_C(1) << 32) /* of a variable, where --memory does not say */
+
+static const char *const chunk_keywords[] = {"auto", "source", NULL};
+static const char *const shard_keywords[] = {"auto", "none", "source", NULL};
+static const char *const codec_keywords[] = {"same", "none", "zstd", "gzip", "blosc", "keep", NULL};
+
+typedef struct layout {
+    cm_job *job;
+    bool keeps; /* what is not named stays as the source has it */
+    cm_varopts chunks, shards, codec;
+    cm_shape_option sample;
+    bool has_sample;
+} layout;
+
+static bool is_word(const char *value, const char *word)
+{
+    return value != NULL && strcmp(value, word) == 0;
+}
+
+static uint32_t itemsize_of(const cm_job_var *v)
+{
+    return v->as_strings ? STRING_ESTIMATE : v->type.nbytes;
+}
+
+/*
+ * A Zarr source's chunks as they are, which may reach past the array; others in terms of the
+ * target.
+ */
+static bool source_chunks(const cm_job_var *v, uint64_t *chunk)
+{
+    if (!v->source->has_source_chunks)
+        return false;
+    for (unsigned j = 0; j < v->rank; j++) {
+        uint64_t length = v->shape[j] > 0 ? v->shape[j] : 1;
+        chunk[j] = v->source->source_chunk[j];
+        if (v->whole && v->source->words != NULL)
+            continue;
+        chunk[j] /= v->step[j];
+        chunk[j] = chunk[j] == 0 ? 1 : chunk[j] > length ? length : chunk[j];
+    }
+    return true;
+}
+
+static cm_layout_array array_of(const cm_job *job, const cm_job_var *v)
+{
+    cm_layout_array a = {.noun = cm_job_noun(job),
+                         .name = cm_job_name(v),
+                         .rank = v->rank,
+                         .shape = v->shape,
+                         .dim_name = v->source->dim_name,
+                         .itemsize = itemsize_of(v)};
+    a.has_source = source_chunks(v, a.source);
+    return a;
+}
+
+static cm_layout_array array_at(const void *context, size_t i)
+{
+    const cm_job *job = context;
+    return array_of(job, &job->var[i]);
+}
+
+static const char *option_of(cm_varopts *opts, const cm_job_var *v, bool *named)
+{
+    return cm_varopts_get(opts, v->name, v->rank >= 2, named);
+}
+
+static uint64_t count_chunks(const cm_job_var *v)
+{
+    uint64_t n = 1;
+    for (unsigned j = 0; j < v->rank; j++)
+        n = cm_mul_sat(n, cm_div_ceil(v->shape[j], v->chunk[j]));
+    return n;
+}
+
+static bool chunks_stay(const cm_job_var *v)
+{
+    uint64_t source[CM_MAX_RANK];
+    return v->whole && source_chunks(v, source) &&
+           memcmp(source, v->chunk, v->rank * sizeof(source[0])) == 0;
+}
+
+/* ---- codecs ---- */
+
+static int choose_codec(layout *l, cm_job_var *v, cm_error *err)
+{
+    const char *value = cm_varopts_get(&l->codec, v->name, true, NULL);
+    bool zarr = v->source->words != NULL;
+    if (value == NULL && l->keeps)
+        value = "same";
+    v->codec = cm_codec_choice_default(&v->type);
+    if (is_word(value, "same") || (zarr && !l->keeps && is_word(value, "keep"))) {
+        v->same_codec = zarr;
+        /* A file's pipeline is not cut otherwise: it stays where its chunks do. */
+        v->codec.keep = !zarr && option_of(&l->chunks, v, NULL) == NULL;
+        return CM_OK;
+    }
+    int rc = value == NULL ? CM_OK : cm_codec_choice_parse(value, &v->codec, err);
+    if (rc == CM_OK && v->codec.keep && zarr)
+        rc = cm_fail(err, CM_EINVAL, "codec %s: of a Zarr source it is \"same\"", value);
+    if (rc != CM_OK) {
+        cm_error_prefix(err, "--codec");
+        return rc;
+    }
+    if (v->codec.compressor.id == CM_CODEC_BLOSC && v->type.nbytes == 1 &&
+        v->codec.compressor.blosc.shuffle == CM_BLOSC_SHUFFLE)
+        v->codec.compressor.blosc.shuffle = CM_BLOSC_NOSHUFFLE;
+    return CM_OK;
+}
+
+/* Stored bytes can go through only in the file's own chunks. */
+static int keep_chunks(layout *l, cm_job_var *v, cm_error *err)
+{
+    const char *value = option_of(&l->chunks, v, NULL);
+    if (cm_layout_kind_of(value) == CM_LAYOUT_SHAPE || cm_layout_kind_of(value) == CM_LAYOUT_AUTO)
+        return cm_fail(err, CM_EINVAL,
+                       "--chunks %s: --codec keep keeps the file's chunks as well, for variable %s "
+                       "too",
+                       value, v->name);
+    if (v->source->has_source_chunks)
+        memcpy(v->chunk, v->source->source_chunk, sizeof(v->chunk));
+    return cm_job_keep(l->job, v, err);
+}
+
+/* ---- chunks ---- */
+
+static void keep_whole(cm_job_var *v)
+{
+    for (unsigned j = 0; j < v->rank; j++)
+        v->chunk[j] = v->shape[j] > 0 ? v->shape[j] : 1;
+}
+
+static bool is_small_coordinate(const cm_job_var *v)
+{
+    return v->source->is_coordinate && v->rank == 1 &&
+           v->shape[0] <= WHOLE_COORDINATE / itemsize_of(v);
+}
+
+static bool suits_sample(const layout *l, const cm_job_var *v)
+{
+    return l->has_sample && cm_shape_option_fits(&l->sample, v->rank, v->source->dim_name);
+}
+
+static int chunks_for_sample(const layout *l, cm_job_var *v, const uint64_t *fixed, uint64_t target,
+                             cm_error *err)
+{
+    uint64_t sample[CM_MAX_RANK];
+    cm_shape_option_apply(&l->sample, v->rank, v->shape, v->source->dim_name, NULL, sample);
+    for (unsigned j = 0; j < v->rank; j++)
+        sample[j] = sample[j] == 0 ? 1 : sample[j];
+    return cm_optimise_chunks_for_sample(v->rank, v->shape, itemsize_of(v), sample, fixed, 0,
+                                         target, v->chunk, err);
+}
+
+static int choose_chunks(layout *l, cm_job_var *v, cm_error *err)
+{
+    bool named, fits = true, whole = true;
+    const cm_layout_array a = array_of(l->job, v);
+    const char *value = option_of(&l->chunks, v, &named);
+    cm_layout_kind kind = cm_layout_kind_of(value);
+    uint64_t fixed[CM_MAX_RANK] = {0}, target = 0;
+    int rc = CM_OK;
+    if (kind == CM_LAYOUT_DEFAULT && l->keeps && !suits_sample(l, v))
+        kind = CM_LAYOUT_SOURCE;
+    if (!named && !l->keeps && (v->rank == 0 || is_small_coordinate(v))) {
+        keep_whole(v);
+        return CM_OK;
+    }
+    if (kind == CM_LAYOUT_NONE)
+        return cm_fail(err, CM_EINVAL, "--chunks %s: there is auto, source or a shape", value);
+    if (kind == CM_LAYOUT_AUTO)
+        rc = cm_layout_auto("--chunks", value, &target, err);
+    else if (kind == CM_LAYOUT_SHAPE)
+        rc = cm_layout_shape("--chunks", value, named, &a, fixed, &fits, err);
+    if (rc != CM_OK)
+        return rc;
+    if ((kind == CM_LAYOUT_SOURCE || (l->keeps && (!fits || v->rank == 0))) && a.has_source) {
+        memcpy(v->chunk, a.source, sizeof(v->chunk));
+        return CM_OK;
+    }
+    for (unsigned j = 0; j < v->rank; j++)
+        whole = whole && fixed[j] > 0;
+    if (l->keeps && kind == CM_LAYOUT_SHAPE && whole) {
+        memcpy(v->chunk, fixed, sizeof(v->chunk));
+        return CM_OK;
+    }
+    if (kind != CM_LAYOUT_SOURCE && suits_sample(l, v))
+        return chunks_for_sample(l, v, fixed, target, err);
+    return cm_autochunk(v->rank, v->shape, itemsize_of(v), target > 0 ? target : DEFAULT_CHUNK,
+                        fixed, a.has_source ? a.source : NULL, v->chunk, err);
+}
+
+/* ---- shards ---- */
+
+/* Shards of the source stay with its chunks. */
+static bool keep_shards(const layout *l, cm_job_var *v)
+{
+    if (l->job->zarr_format != 3 || !v->source->is_sharded || !chunks_stay(v))
+        return false;
+    v->sharded = true;
+    memcpy(v->shard, v->source->source_shard, sizeof(v->shard));
+    return true;
+}
+
+static int choose_shards(layout *l, cm_job_var *v, bool many, cm_error *err)
+{
+    bool named;
+    const char *value = option_of(&l->shards, v, &named);
+    cm_layout_kind kind = cm_layout_kind_of(value);
+    uint64_t target = DEFAULT_SHARD;
+    if (kind == CM_LAYOUT_SOURCE || (kind == CM_LAYOUT_DEFAULT && l->keeps)) {
+        if (keep_shards(l, v))
+            return CM_OK;
+        many = many && !(l->keeps && chunks_stay(v));
+        kind = CM_LAYOUT_DEFAULT;
+    }
+    if (kind == CM_LAYOUT_DEFAULT)
+        kind = many ? CM_LAYOUT_AUTO : CM_LAYOUT_NONE;
+    if (kind == CM_LAYOUT_NONE || (v->rank == 0 && !named))
+        return CM_OK;
+    if (l->job->zarr_format == 2)
+        return cm_fail(err, CM_EINVAL, "--shards: Zarr format 2 has no shards");
+    const cm_layout_array a = array_of(l->job, v);
+    if (kind == CM_LAYOUT_SHAPE)
+        return cm_layout_shards(value, named, &a, v->chunk, DEFAULT_SHARD, v->shard, &v->sharded,
+                                err);
+    if (cm_layout_kind_of(value) == CM_LAYOUT_AUTO &&
+        cm_layout_auto("--shards", value, &target, err) != CM_OK)
+        return CM_EINVAL;
+    if (count_chunks(v) <= 1)
+        return CM_OK;
+    v->sharded = true;
+    return cm_autoshard(v->rank, v->shape, itemsize_of(v), v->chunk, target, NULL, v->shard, err);
+}
+
+/* ---- all ---- */
+
+/* What OPTS asks of V beyond what it has, *named by its name. */
+static bool asks(cm_varopts *opts, const cm_job_var *v, bool general, const char *stays,
+                 bool *named)
+{
+    bool by_name = false;
+    const char *value = cm_varopts_get(opts, v->name, general, &by_name);
+    if (value == NULL || is_word(value, stays))
+        return false;
+    *named = *named || by_name;
+    return true;
+}
+
+/*
+ * An array that is not understood can only stay as it is.  Chunks that are asked of
+ * all are not asked of it; a codec is, since readers that lack this one are why.
+ */
+static int carry(layout *l, cm_job_var *v, cm_error *err)
+{
+    const char *why = v->source->unsupported, *name = cm_job_name(v);
+    bool general = v->rank != 1, named = false;
+    bool chunks = asks(&l->chunks, v, general, "source", &named);
+    bool shards = asks(&l->shards, v, general, "source", &named);
+    bool codec = asks(&l->codec, v, true, "same", &named);
+    v->same_codec = true;
+    memcpy(v->chunk, v->source->words->chunk, sizeof(v->chunk));
+    if (why == NULL)
+        why = "it is not understood";
+    if (v->source->words->zarr_format != l->job->zarr_format)
+        return cm_fail(err, CM_EUNSUPPORTED, "array %s cannot become Zarr format %d: %s", name,
+                       l->job->zarr_format, why);
+    if (named || codec)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "array %s can only be carried over as it is: %s; name the arrays that are "
+                       "to be changed, or leave it out of those that are chosen",
+                       name, why);
+    if (!chunks && !shards)
+        return CM_OK;
+    return cm_job_warn(l->job, err, "array %s keeps its chunks: %s", name, why);
+}
+
+static int choose_layout(layout *l, cm_job_var *v, uint64_t most, uint64_t *objects, cm_error *err)
+{
+    if (v->as_objects)
+        return carry(l, v, err);
+    int rc = choose_codec(l, v, err);
+    if (rc == CM_OK && v->codec.keep)
+        rc = keep_chunks(l, v, err);
+    if (rc == CM_OK && v->pass == CM_PASS_NOTHING)
+        rc = choose_chunks(l, v, err);
+    if (rc != CM_OK)
+        return rc;
+    uint64_t nchunks = count_chunks(v);
+    if (nchunks > most && !chunks_stay(v))
+        return cm_fail(err, CM_EBUDGET,
+                       "%s %s: %llu chunks are more than the memory can keep account of; choose "
+                       "larger --chunks",
+                       cm_job_noun(l->job), cm_job_name(v), (unsigned long long)nchunks);
+    *objects = cm_add_sat(*objects, nchunks);
+    return CM_OK;
+}
+
+static int choose_all(layout *l, cm_error *err)
+{
+    cm_job *job = l->job;
+    /* Each chunk has a bit that says that it was written: an eighth of the memory at most. */
+    uint64_t objects = 0, most = job->options->memory > 0 ? job->options->memory : MAX_CHUNKS;
+    int rc = CM_OK;
+    most = most > MANY_OBJECTS ? most : MANY_OBJECTS;
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        rc = choose_layout(l, &job->var[i], most, &objects, err);
+    bool many = objects > MANY_OBJECTS && job->zarr_format == 3;
+    if (rc == CM_OK && many && l->shards.n == 0 && !l->keeps)
+        rc = cm_job_warn(job, err,
+                         "%llu chunks: written into shards of about 256 MiB; --shards none "
+                         "makes a file of each",
+                         (unsigned long long)objects);
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        if (!job->var[i].as_objects)
+            rc = choose_shards(l, &job->var[i], many, err);
+    return rc;
+}
+
+static int parse_options(layout *l, cm_error *err)
+{
+    const cm_transform_options *o = l->job->options;
+    int rc = cm_varopts_parse("--chunks", &o->chunks, chunk_keywords, &l->chunks, err);
+    if (rc == CM_OK)
+        rc = cm_varopts_parse("--shards", &o->shards, shard_keywords, &l->shards, err);
+    if (rc == CM_OK)
+        rc = cm_varopts_parse("--codec", &o->codec, codec_keywords, &l->codec, err);
+    if (rc == CM_OK && o->sample != NULL) {
+        rc = cm_shape_option_parse(o->sample, &l->sample, err);
+        l->has_sample = rc == CM_OK;
+        if (rc != CM_OK)
+            cm_error_prefix(err, "--sample");
+    }
+    return rc;
+}
+
+static int check_options(layout *l, cm_error *err)
+{
+    const cm_job *job = l->job;
+    cm_varopts sample = {.option = "--sample",
+                         .item = &(cm_varopt){.value = (char *)job->options->sample},
+                         .n = l->has_sample};
+    int rc = cm_layout_check_general(&sample, false, array_at, job, job->nvars, err);
+    if (rc == CM_OK)
+        rc = cm_layout_check_general(&l->chunks, true, array_at, job, job->nvars, err);
+    if (rc == CM_OK)
+        rc = cm_layout_check_general(&l->shards, true, array_at, job, job->nvars, err);
+    return rc;
+}
+
+int cm_job_layout(cm_job *job, cm_error *err)
+{
+    layout l = {.job = job, .keeps = job->options->defaults == CM_DEFAULTS_KEEP};
+    int rc = parse_options(&l, err);
+    if (rc == CM_OK)
+        rc = check_options(&l, err);
+    if (rc == CM_OK)
+        rc = choose_all(&l, err);
+    const cm_varopts *all[] = {&l.chunks, &l.shards, &l.codec};
+    for (size_t i = 0; rc == CM_OK && i < 3; i++)
+        rc = cm_varopts_check_used(all[i], err);
+    if (l.has_sample)
+        cm_shape_option_release(&l.sample);
+    cm_varopts_release(&l.chunks);
+    cm_varopts_release(&l.shards);
+    cm_varopts_release(&l.codec);
+    return rc;
+}

@@ -1,0 +1,572 @@
+/*
+ * The routes of all variables within the memory.
+ *
+ *     limit = what the process holds already + reserve
+ *           + workers x scratch + target chunks in flight + shards in assembly
+ *
+ * Fewer workers leave more room for target chunks, and so for fewer bytes: the
+ * number of workers is halved where that makes the whole quicker.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/number.h"
+#include "exec/engine/buffers.h"
+#include "exec/engine/plan.h"
+#include "job/transform/plan.h"
+#include "job/verify_memory.h"
+#include "plan/meetings.h"
+
+enum {
+    SAME_FOLDER_SPARE = 64 << 20, /* scratch leaves this much of a disk free */
+    LEAST_STEP = 1 << 20,         /* to which the least memory is found */
+    /*
+     * Of a source that can be cut anywhere.  A larger piece would be a whole map of
+     * ERA5 (4.15 MB), which meets all target chunks of its block at once; with less
+     * the sweep finds an order that holds few.  Classic maps to 16x128x128: 103 MB
+     * at the peak with 4 MiB, 36 MB with 1.
+     */
+    MAX_PIECE = 1 << 20,
+    MIN_PIECE = 64 << 10
+};
+
+/* What a plan may do, and with how many workers. */
+typedef struct option {
+    unsigned nthreads;
+    bool may_spill, may_clip;
+    size_t piece_nbytes;
+    double cost;
+} option;
+
+bool cm_job_has_transfer(const cm_job_var *v)
+{
+    return v->writer != NULL && !v->as_strings && !v->absent;
+}
+
+static bool has_chunks(const cm_job_var *v)
+{
+    return cm_job_has_transfer(v) && cm_zarr_writer_grid(v->writer)->nchunks > 0;
+}
+
+static bool is_sliceable(const cm_job_var *v)
+{
+    return cm_transfer_is_sliceable(&v->transfer);
+}
+
+/* Some target chunks reach past the array's end. */
+static bool is_ragged(const cm_job_var *v)
+{
+    const cm_grid *grid = cm_zarr_writer_grid(v->writer);
+    for (unsigned j = 0; j < grid->rank; j++)
+        if (grid->shape[j] % grid->chunk[j] != 0)
+            return true;
+    return false;
+}
+
+/*
+ * Slots may be clipped, and pieces spilled, where whole chunks of the source go through
+ * unchanged.
+ */
+static bool may_clip(const cm_job_var *v)
+{
+    return v->whole && !v->converts && v->source->array->chunked && is_ragged(v);
+}
+
+/* ---- sizes ---- */
+
+/*
+ * SPILLS: with the buffer in which records for scratch are put together; CLIPS: for clipped
+ * slots.
+ */
+static void raise_need(const cm_job_var *v, size_t piece, bool spills, bool clips,
+                       cm_worker_need *need)
+{
+    const cm_array *source = v->source->array;
+    cm_transfer t = v->transfer;
+    t.clips = clips;
+    cm_transfer_worker_need(&t, piece, need);
+    size_t record = spills && source->chunked ? cm_chain_decoded_nbytes(source->chain) : 0;
+    need->spilled = record > need->spilled ? record : need->spilled;
+}
+
+static size_t worker_of(const cm_job_var *v, bool spills, bool clips)
+{
+    cm_worker_need need = {0};
+    size_t piece = is_sliceable(v) ? v->route.sweep.piece_nelem * v->source->dtype.nbytes : 0;
+    raise_need(v, piece, spills, clips, &need);
+    return cm_worker_need_nbytes(&need);
+}
+
+/* One worker for all variables, by what option O allows. */
+static size_t worker_of_all(const cm_job *job, const option *o)
+{
+    cm_worker_need need = {0};
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_job_var *v = &job->var[i];
+        if (has_chunks(v))
+            raise_need(v, o->piece_nbytes, o->may_spill, o->may_clip && may_clip(v), &need);
+    }
+    return cm_worker_need_nbytes(&need) + CM_BUDGET_PER_THREAD;
+}
+
+/* The same by the routes that were chosen. */
+static size_t worker_as_planned(const cm_job *job)
+{
+    cm_worker_need need = {0};
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_job_var *v = &job->var[i];
+        size_t piece = v->route.sweep.piece_nelem * v->source->dtype.nbytes;
+        if (has_chunks(v))
+            raise_need(v, is_sliceable(v) ? piece : 0, v->routed && v->route.spills,
+                       v->routed && v->route.clips, &need);
+    }
+    return cm_worker_need_nbytes(&need) + CM_BUDGET_PER_THREAD;
+}
+
+static size_t piece_for(size_t free, unsigned nthreads)
+{
+    size_t piece = free / (8 * (size_t)nthreads);
+    return piece > MAX_PIECE ? MAX_PIECE : piece < MIN_PIECE ? MIN_PIECE : piece;
+}
+
+/* The least that any plan needs: one worker, one target chunk, one shard. */
+size_t cm_job_least_to_move(const cm_job *job)
+{
+    option least = {.nthreads = 1, .piece_nbytes = MIN_PIECE};
+    size_t target = 0;
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_job_var *v = &job->var[i];
+        if (!has_chunks(v))
+            continue;
+        size_t n = cm_transfer_slot_nbytes(&v->transfer) + cm_zarr_writer_shard_memory(v->writer);
+        target = n > target ? n : target;
+    }
+    return worker_of_all(job, &least) + target;
+}
+
+/* ---- routes ---- */
+
+/*
+ * Bytes of scratch that may be used: none where no file can be made, UINT64_MAX where the disk
+ * does not say.
+ */
+static uint64_t scratch_available(const cm_job *job)
+{
+    struct statvfs fs;
+    if (job->scratch == NULL || access(job->scratch, W_OK) != 0)
+        return 0;
+    if (statvfs(job->scratch, &fs) != 0)
+        return UINT64_MAX;
+    uint64_t nbytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+    return nbytes > SAME_FOLDER_SPARE ? nbytes - SAME_FOLDER_SPARE : 0;
+}
+
+static void fill_request(const cm_job *job, const cm_job_var *v, const option *o,
+                         cm_route_request *r)
+{
+    const cm_grid *grid = cm_zarr_writer_grid(v->writer);
+    const cm_array *source = v->source->array;
+    *r = (cm_route_request){.rank = grid->rank,
+                            .itemsize = source->dtype.nbytes,
+                            .rates = job->rates,
+                            .is_part = !v->whole,
+                            .sliceable = is_sliceable(v),
+                            .piece_nbytes = o->piece_nbytes,
+                            .few_slots = job->options->defaults == CM_DEFAULTS_CHOOSE,
+                            .may_spill = o->may_spill && source->chunked,
+                            .may_clip = o->may_clip && may_clip(v),
+                            .slot_nbytes = cm_transfer_slot_nbytes(&v->transfer),
+                            .clip_spare = cm_buffers_nbytes(1) - 1,
+                            .scratch_nbytes = scratch_available(job)};
+    memcpy(r->shape, grid->shape, sizeof(r->shape));
+    memcpy(r->target, grid->chunk, sizeof(r->target));
+    memcpy(r->source, source->grid.chunk, sizeof(r->source));
+    memcpy(r->start, v->start, sizeof(r->start));
+    memcpy(r->step, v->step, sizeof(r->step));
+    memcpy(r->whole, source->shape, sizeof(r->whole));
+}
+
+/*
+ * A route in ROOM bytes for target chunks; *shards gets what shards in assembly hold of it.
+ * False: no room.
+ */
+static int route_in(const cm_job *job, cm_job_var *v, size_t room, uint64_t memory, const option *o,
+                    size_t *shards, bool *fits, cm_error *err)
+{
+    size_t shard = cm_zarr_writer_shard_memory(v->writer);
+    cm_route_request r;
+    fill_request(job, v, o, &r);
+    r.memory_nelem = memory / r.itemsize;
+    *shards = 0;
+    *fits = false;
+    for (int pass = 0; pass < 3; pass++) {
+        if (*shards > room || room - *shards < r.slot_nbytes)
+            return CM_OK;
+        r.room_nbytes = room - *shards;
+        int rc = cm_route_plan(&r, &v->route, err);
+        if (rc != CM_OK)
+            return rc;
+        uint64_t open = cm_transfer_open_shards(&v->transfer, &v->route.tiled, o->nthreads);
+        *fits = shard == 0 || open * shard <= *shards;
+        if (*fits)
+            break;
+        *shards = open * shard;
+    }
+    v->routed = *fits;
+    return CM_OK;
+}
+
+/* What a route costs beside others: bytes, where no rate is known. */
+static double cost_of(const cm_job_var *v)
+{
+    const cm_route *r = &v->route;
+    return r->seconds > 0 ? r->seconds : (double)r->traffic * v->type.nbytes * 1e-9;
+}
+
+/* Decoding and encoding grow with the workers, storage does not. */
+static void set_rates(cm_job *job, unsigned nthreads)
+{
+    cm_transform_report *r = job->report;
+    if (job->probed.read <= 0)
+        return;
+    r->probe_read_rate = job->probed.read;
+    r->probe_decode_rate = job->probed.decode * nthreads;
+    r->probe_encode_rate = job->probed.encode * nthreads;
+    r->probe_write_rate = job->probed.write;
+    job->rates.read = 1 / (1 / r->probe_read_rate + 1 / r->probe_decode_rate);
+    job->rates.write = 1 / (1 / r->probe_encode_rate + 1 / r->probe_write_rate);
+    job->rates.scratch = job->probed.scratch;
+}
+
+/* Routes in FREE bytes by option O, whose cost is set. */
+static int plan_with(cm_job *job, size_t free, option *o, bool *fits, cm_error *err)
+{
+    unsigned nthreads = o->nthreads;
+    o->piece_nbytes = piece_for(free, nthreads);
+    size_t worker = worker_of_all(job, o);
+    set_rates(job, nthreads);
+    o->cost = 0;
+    *fits = free / nthreads >= worker;
+    job->slots_nbytes = 0;
+    size_t room = *fits ? free - nthreads * worker : 0;
+    for (size_t i = 0; *fits && i < job->nvars; i++) {
+        cm_job_var *v = &job->var[i];
+        size_t shards;
+        if (!has_chunks(v))
+            continue;
+        int rc = route_in(job, v, room, free, o, &shards, fits, err);
+        if (rc != CM_OK || !*fits)
+            return rc;
+        /* One more for each worker, so that one can fill while another empties. */
+        size_t want = v->route.held_nbytes + nthreads * cm_transfer_slot_nbytes(&v->transfer);
+        want = want > room - shards ? room - shards : want;
+        job->slots_nbytes = want > job->slots_nbytes ? want : job->slots_nbytes;
+        o->cost += cost_of(v);
+    }
+    if (job->probed.read <= 0)
+        o->cost /= nthreads;
+    job->worker_nbytes = worker;
+    return CM_OK;
+}
+
+/* True when clipped target chunks might make a route read or write less. */
+static bool clipping_may_help(const cm_job *job)
+{
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_job_var *v = &job->var[i];
+        if (has_chunks(v) && may_clip(v) &&
+            !(v->routed && v->route.traffic <= cm_mul_sat(2, v->route.nelem_written)))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * With scratch files allowed the routes are judged by their bytes too; without
+ * them only where those do not fit.
+ */
+static int try_option(cm_job *job, size_t free, unsigned nthreads, bool clip, option *best,
+                      cm_error *err)
+{
+    bool fits = false;
+    int rc = CM_OK;
+    for (int spill = 1; spill >= 0 && !fits && rc == CM_OK; spill--) {
+        option o = {.nthreads = nthreads, .may_spill = spill != 0, .may_clip = clip};
+        rc = plan_with(job, free, &o, &fits, err);
+        if (rc == CM_OK && fits && (best->nthreads == 0 || o.cost < best->cost))
+            *best = o;
+    }
+    return rc;
+}
+
+static int plan_best(cm_job *job, size_t free, unsigned most, cm_error *err)
+{
+    option best = {0};
+    bool fits;
+    int rc = CM_OK;
+    for (unsigned n = most; n > 0 && rc == CM_OK; n /= 2) {
+        if (cm_monitor_canceled(job->options->monitor))
+            return cm_fail(err, CM_ECANCELED, "stopped by request");
+        rc = try_option(job, free, n, false, &best, err);
+        if (rc == CM_OK && clipping_may_help(job))
+            rc = try_option(job, free, n, true, &best, err);
+    }
+    job->nthreads = best.nthreads;
+    if (best.nthreads == 0 || rc != CM_OK)
+        return rc;
+    return plan_with(job, free, &best, &fits, err);
+}
+
+/* ---- too little memory ---- */
+
+static int fits_in(cm_job *job, size_t free, bool *fits, cm_error *err)
+{
+    option best = {0};
+    int rc = try_option(job, free, 1, false, &best, err);
+    if (rc == CM_OK && best.nthreads == 0)
+        rc = try_option(job, free, 1, true, &best, err);
+    *fits = best.nthreads != 0;
+    return rc;
+}
+
+/*
+ * The least of FREE for which there is a plan, to LEAST_STEP; shards that are open at once show
+ * only in one.
+ */
+static int find_least(cm_job *job, size_t free, size_t *least, cm_error *err)
+{
+    size_t too_little = 0, floor = cm_job_least_to_move(job), enough = free > floor ? free : floor;
+    bool fits = false;
+    int rc = fits_in(job, enough, &fits, err);
+    while (rc == CM_OK && !fits && enough < SIZE_MAX / 2) {
+        too_little = enough;
+        enough *= 2;
+        rc = fits_in(job, enough, &fits, err);
+    }
+    while (rc == CM_OK && too_little > 0 && enough - too_little > LEAST_STEP) {
+        size_t middle = too_little + (enough - too_little) / 2;
+        rc = fits_in(job, middle, &fits, err);
+        *(fits ? &enough : &too_little) = middle;
+    }
+    *least = enough;
+    return rc;
+}
+
+static int refuse(cm_job *job, cm_error *err)
+{
+    char limit[32], text[32];
+    size_t move, verify = cm_job_least_to_verify(job);
+    int rc =
+        find_least(job, job->memory_limit > job->held ? (size_t)(job->memory_limit - job->held) : 0,
+                   &move, err);
+    if (rc != CM_OK)
+        return rc;
+    return cm_fail(err, CM_EBUDGET,
+                   "%s of memory do not suffice: these chunks need at least %s%s; give more with "
+                   "--memory, or choose smaller --chunks",
+                   cm_format_size(job->memory_limit, limit, sizeof(limit)),
+                   cm_format_size(job->held + (verify > move ? verify : move) + LEAST_STEP, text,
+                                  sizeof(text)),
+                   verify > move ? " to be verified" : "");
+}
+
+/* ---- what the engine will count ---- */
+
+static bool is_present(const cm_job_var *v, uint64_t number)
+{
+    return v->presence.bit == NULL || (v->presence.bit[number / 64] >> number % 64 & 1) != 0;
+}
+
+/* Pieces whose chunk is absent are neither read nor spilled; they are counted one by one. */
+static void predict_with_gaps(cm_job_var *v)
+{
+    const cm_sweep *s = &v->route.sweep;
+    const cm_grid *grid = &v->source->array->grid;
+    size_t itemsize = v->source->dtype.nbytes;
+    cm_plan_counts *p = &v->planned;
+    cm_sweep_cursor c;
+    for (cm_sweep_begin(s, 0, &c); !c.done; cm_sweep_next(s, &c)) {
+        cm_box box;
+        uint64_t spilled = 1, resident = 1, coord[CM_MAX_RANK];
+        for (unsigned j = 0; j < s->rank; j++)
+            coord[j] = cm_axis_source_chunk(&s->axis[j], c.piece[j]);
+        if (!is_present(v, cm_grid_number(grid, coord)))
+            continue;
+        cm_grid_box(grid, coord, &box);
+        p->chunk_reads++;
+        p->element_nbytes_read += cm_box_nelem(&box) * itemsize;
+        for (unsigned j = 0; j < s->rank; j++) {
+            cm_range span = cm_axis_piece_span(&s->axis[j], c.span[j], c.piece[j]);
+            uint64_t end = c.span[j].lo + v->route.tile[j] * s->axis[j].target;
+            spilled *= span.hi - span.lo;
+            resident *= span.lo >= end ? 0 : (span.hi < end ? span.hi : end) - span.lo;
+        }
+        if (v->route.spills)
+            p->scratch_nbytes += (spilled - resident) * itemsize;
+    }
+}
+
+static void predict(cm_job_var *v)
+{
+    cm_plan_counts *p = &v->planned;
+    const cm_route *r = &v->route;
+    uint64_t nelem = 1;
+    memset(p, 0, sizeof(*p));
+    for (unsigned j = 0; j < v->rank; j++)
+        nelem *= v->shape[j];
+    if (v->writer == NULL || nelem == 0 || v->absent)
+        return;
+    p->chunk_writes = cm_zarr_writer_grid(v->writer)->nchunks;
+    p->element_nbytes_written = nelem * v->type.nbytes;
+    if (v->as_strings)
+        return;
+    size_t itemsize = v->source->dtype.nbytes;
+    if (v->presence.bit != NULL && v->presence.npresent < v->presence.nchunks) {
+        predict_with_gaps(v);
+    } else {
+        p->chunk_reads = is_sliceable(v) ? 0 : r->chunk_reads;
+        p->element_nbytes_read = r->nelem_read * itemsize;
+        p->scratch_nbytes = r->nelem_spilled * itemsize;
+    }
+    p->chunk_decodes = v->pass != CM_PASS_NOTHING ? 0 : p->chunk_reads;
+}
+
+/* ---- the plan ---- */
+
+static void adopt(cm_job_var *v)
+{
+    cm_transfer *t = &v->transfer;
+    if (!has_chunks(v))
+        return;
+    cm_transfer_adopt(t, &v->route.sweep);
+    t->clips = v->route.clips;
+    t->worker_nbytes = worker_of(v, v->route.spills, v->route.clips);
+}
+
+/* The array that costs most is the one worth probing for. */
+static cm_job_var *largest(const cm_job *job)
+{
+    cm_job_var *found = NULL;
+    double most = 0;
+    for (size_t i = 0; i < job->nvars; i++) {
+        cm_job_var *v = &job->var[i];
+        if (!has_chunks(v) || v->pass != CM_PASS_NOTHING || v->presence.bit == NULL)
+            continue;
+        double nbytes = (double)v->source->array->grid.chunk_nelem * (double)v->presence.npresent *
+                        v->type.nbytes;
+        if (nbytes > most) {
+            most = nbytes;
+            found = v;
+        }
+    }
+    return found;
+}
+
+/* True when everything is read once and written once, by as many workers as were asked for. */
+static bool is_least(const cm_job *job, unsigned nthreads)
+{
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_job_var *v = &job->var[i];
+        if (has_chunks(v) &&
+            (v->route.spills || v->route.traffic > cm_mul_sat(2, v->route.nelem_written)))
+            return false;
+    }
+    return job->nthreads == nthreads;
+}
+
+/*
+ * Probing takes up to a tenth of a second, alone: it is done where there is something to weigh,
+ * or to be shown.
+ */
+static int plan_with_probe(cm_job *job, size_t free, unsigned most, cm_error *err)
+{
+    cm_job_var *v = largest(job);
+    int rc = plan_best(job, free, most, err);
+    if (rc != CM_OK || v == NULL || (is_least(job, most) && !job->options->dry_run))
+        return rc;
+    rc = cm_job_probe(job, v, job->scratch, err);
+    return rc == CM_OK && job->probed.read > 0 ? plan_best(job, free, most, err) : rc;
+}
+
+static int check_scratch(cm_job *job, cm_error *err)
+{
+    uint64_t most = 0, free = scratch_available(job);
+    char need[32], have[32];
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_job_var *v = &job->var[i];
+        uint64_t n = v->routed ? v->route.scratch_nelem * v->source->dtype.nbytes : 0;
+        most = n > most ? n : most;
+    }
+    job->report->scratch_needed = most;
+    if (most <= free)
+        return CM_OK;
+    return cm_fail(err, CM_ENOSPC, "%s: %s of scratch space are needed, and %s are free",
+                   job->scratch, cm_format_size(most, need, sizeof(need)),
+                   cm_format_size(free, have, sizeof(have)));
+}
+
+static bool has_strings(const cm_job *job)
+{
+    for (size_t i = 0; i < job->nvars; i++)
+        if (job->var[i].as_strings)
+            return true;
+    return false;
+}
+
+unsigned cm_job_threads(const cm_job *job)
+{
+    return job->options->nthreads > 0 ? job->options->nthreads : cm_cpu_count();
+}
+
+/* What the process has, and what it will have beside buffers. */
+static void count_held(cm_job *job)
+{
+    size_t resident = (size_t)cm_peak_rss();
+    job->held = resident + CM_BUDGET_RESERVE;
+    for (size_t i = 0; i < job->nvars; i++)
+        job->held += job->var[i].source->cache_nbytes;
+    job->memory_limit =
+        job->options->memory > 0 ? job->options->memory : cm_memory_available() / 2 + resident;
+}
+
+static int choose_routes(cm_job *job, unsigned most, cm_error *err)
+{
+    size_t free = (size_t)(job->memory_limit - job->held);
+    if (free < cm_job_least_to_move(job) || free < cm_job_least_to_verify(job))
+        return refuse(job, err);
+    int rc = plan_with_probe(job, free, most, err);
+    return rc == CM_OK && job->nthreads == 0 ? refuse(job, err) : rc;
+}
+
+int cm_job_plan(cm_job *job, cm_store *store, cm_error *err)
+{
+    unsigned most = cm_job_threads(job);
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        rc = cm_job_prepare(job, &job->var[i], store, err);
+    if (rc == CM_OK)
+        rc = cm_job_rehearse_metadata(job, err);
+    if (rc != CM_OK)
+        return rc;
+    count_held(job);
+    rc = job->memory_limit <= job->held ? refuse(job, err) : choose_routes(job, most, err);
+    if (rc != CM_OK)
+        return rc;
+    /* How much text there is shows only when it is read. */
+    if (job->options->memory == 0 && !has_strings(job))
+        job->memory_limit = job->held + job->nthreads * job->worker_nbytes + job->slots_nbytes;
+    job->report->memory_planned =
+        job->held + job->nthreads * worker_as_planned(job) + job->slots_nbytes;
+    for (size_t i = 0; i < job->nvars; i++) {
+        adopt(&job->var[i]);
+        predict(&job->var[i]);
+    }
+    if (job->nthreads < most)
+        rc = cm_job_note(job, err, "%u of %u threads are used, to stay below the memory limit",
+                         job->nthreads, most);
+    return rc == CM_OK ? check_scratch(job, err) : rc;
+}

@@ -1,0 +1,13 @@
+/* What the plan shares with what counts for it. */
+#ifndef CM_JOB_PLAN_H
+#define CM_JOB_PLAN_H
+
+#include "job/budget.h"
+#include "job/job.h"
+
+/* V's elements go through the engine. */
+bool cm_job_has_transfer(const cm_job_var *v);
+/* Bytes beside what the process holds: the least that moving needs. */
+size_t cm_job_least_to_move(const cm_job *job);
+
+#endif

@@ -1,0 +1,127 @@
+/*
+ * The writers of the target's arrays, and what the engine is to do for each; what codecs cannot
+ * write is refused.
+ */
+#include <string.h>
+
+#include "job/job.h"
+
+static const cm_codec_spec *chunk_codecs(const cm_zarr_meta *m, size_t *n)
+{
+    bool sharded = m->ncodecs == 1 && m->codecs[0].id == CM_CODEC_SHARDING;
+    *n = sharded ? m->codecs[0].shard->ncodecs : m->ncodecs;
+    return sharded ? m->codecs[0].shard->codecs : m->codecs;
+}
+
+static bool rounds(const cm_codec_spec *spec, size_t n)
+{
+    bool any = false;
+    for (size_t i = 0; i < n && !any; i++) {
+        const cm_codec_spec *s = &spec[i];
+        switch (s->id) {
+        case CM_CODEC_FIXEDSCALEOFFSET:
+        case CM_CODEC_QUANTIZE:
+        case CM_CODEC_BITROUND:
+        case CM_CODEC_ASTYPE:
+        case CM_CODEC_CAST_VALUE:
+        case CM_CODEC_SCALE_OFFSET:
+            any = true;
+            break;
+        case CM_CODEC_DELTA: /* whole numbers wrap, and come back */
+            any = s->dtype.kind == CM_KIND_FLOAT || s->dtype.kind == CM_KIND_COMPLEX ||
+                  !cm_dtype_equal(&s->dtype, &s->astype);
+            break;
+        case CM_CODEC_SHARDING:
+            any = rounds(s->shard->codecs, s->shard->ncodecs);
+            break;
+        default:
+            break;
+        }
+    }
+    return any;
+}
+
+/*
+ * numcodecs shuffles whole elements alone, HDF5 also what is left: a chunk that no other reader
+ * would take is refused.
+ */
+static int check_shuffle(const cm_job_var *v, cm_error *err)
+{
+    size_t n, i = 0, itemsize = v->type.nbytes;
+    const cm_codec_spec *spec = chunk_codecs(&v->meta, &n);
+    for (; i < n && cm_codec_class_of(spec[i].id) == CM_CODEC_ARRAY_ARRAY; i++)
+        if (spec[i].astype.nbytes > 0)
+            itemsize = spec[i].astype.nbytes;
+    if (i + 1 >= n || spec[i].id != CM_CODEC_BYTES || spec[i + 1].id != CM_CODEC_SHUFFLE)
+        return CM_OK;
+    size_t nbytes = cm_zarr_writer_grid(v->writer)->chunk_nelem * itemsize;
+    if (nbytes % spec[i + 1].elementsize == 0)
+        return CM_OK;
+    return cm_fail(err, CM_EUNSUPPORTED,
+                   "codec shuffle: chunks of %zu bytes are no multiple of its element size %u; "
+                   "choose other --chunks, or name another --codec",
+                   nbytes, spec[i + 1].elementsize);
+}
+
+static int check_encoder(const cm_job_var *v, cm_error *err)
+{
+    int rc = cm_chain_can_encode(cm_zarr_writer_chain(v->writer), err);
+    return rc == CM_OK ? check_shuffle(v, err) : rc;
+}
+
+/*
+ * GDAL takes the fill value of an integer for NoData: whether data hold it is worth knowing
+ * where the file names none.
+ */
+static bool may_be_nodata(const cm_job *job, const cm_job_var *v)
+{
+    bool integer = v->type.kind == CM_KIND_INT || v->type.kind == CM_KIND_UINT;
+    return job->zarr_format == 3 && integer && v->rank >= 2 && !v->keeps_words &&
+           !v->source->has_fill_value && !v->source->is_char;
+}
+
+static void describe_transfer(cm_job *job, cm_job_var *v)
+{
+    cm_transfer *t = &v->transfer;
+    t->source = v->source->array;
+    t->target = v->writer;
+    t->target_type = v->type;
+    t->pass = v->pass;
+    t->conversion = v->converts ? &v->conversion : NULL;
+    t->present = v->presence.bit;
+    t->counts = &v->counts;
+    t->must_return =
+        v->pass == CM_PASS_NOTHING && !v->converts && rounds(v->meta.codecs, v->meta.ncodecs);
+    memcpy(t->start, v->start, sizeof(t->start));
+    memcpy(t->step, v->step, sizeof(t->step));
+    t->absent_is_empty = v->fill_stays;
+    if (v->meta.has_fill) {
+        t->target_fill = v->meta.fill;
+        t->skip_empty = v->fill_survives;
+    }
+    if (may_be_nodata(job, v))
+        t->found_fill = &v->found_fill;
+}
+
+/* However large it is: a dataset of HDF5 takes no space before its first element is written. */
+static bool nothing_is_stored(const cm_variable *s)
+{
+    return s->located && s->stored_nbytes == 0;
+}
+
+int cm_job_prepare(cm_job *job, cm_job_var *v, cm_store *store, cm_error *err)
+{
+    if (v->as_objects)
+        return CM_OK;
+    int rc = cm_zarr_writer_create(store, v->name, &v->meta, &v->writer, err);
+    if (rc != CM_OK)
+        return rc;
+    if (v->pass == CM_PASS_NOTHING && (rc = check_encoder(v, err)) != CM_OK) {
+        cm_error_prefix(err, "%s %s", cm_job_noun(job), cm_job_name(v));
+        return rc;
+    }
+    v->absent = v->fill_stays && v->meta.has_fill && nothing_is_stored(v->source);
+    if (!v->as_strings && !v->absent)
+        describe_transfer(job, v);
+    return CM_OK;
+}

@@ -1,0 +1,298 @@
+/*
+ * The verb behind nc2zarr and rechunk, from the options to the report: the steps
+ * of transform.h in order.
+ */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fileurl.h"
+#include "job/store_path.h"
+#include "job/transform/files.h"
+#include "job/transform/into.h"
+#include "job/transform/write.h"
+
+void cm_transform_options_init(cm_transform_options *options, cm_defaults defaults)
+{
+    *options = (cm_transform_options){.defaults = defaults, .verify = CM_VERIFY_SAMPLE};
+}
+
+/* ---- what was asked for ---- */
+
+static int check_options(const cm_transform_options *o, cm_error *err)
+{
+    if (o->source == NULL || (o->target == NULL && !o->dry_run))
+        return cm_fail(err, CM_EINVAL, "a source and a target are needed");
+    if (o->resume && o->overwrite)
+        return cm_fail(err, CM_EINVAL, "--resume and --overwrite exclude each other");
+    if (o->certificate != NULL && o->verify != CM_VERIFY_FULL && !o->check)
+        return cm_fail(err, CM_EINVAL, "--certificate needs --verify full, or --check");
+    if (o->zarr_format != 0 && o->zarr_format != 2 && o->zarr_format != 3)
+        return cm_fail(err, CM_EINVAL, "there is Zarr format 2 and 3, no %d", o->zarr_format);
+    return CM_OK;
+}
+
+/* The nearest folder above PATH that is there. */
+static char *folder_above(const char *path, cm_error *err)
+{
+    struct stat st;
+    char *folder = cm_strdup(path, err);
+    while (folder != NULL) {
+        size_t n = strlen(folder);
+        while (n > 1 && folder[n - 1] == '/')
+            folder[--n] = '\0';
+        char *slash = strrchr(folder, '/');
+        if (slash == NULL)
+            strcpy(folder, ".");
+        else
+            slash[slash == folder] = '\0';
+        if (stat(folder, &st) == 0 || strcmp(folder, ".") == 0 || strcmp(folder, "/") == 0)
+            break;
+    }
+    return folder;
+}
+
+static bool is_inside(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+    return strncmp(path, folder, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+/*
+ * The target is neither the source, nor in it, nor around it: overwriting would take the source
+ * away.
+ */
+static int check_apart(const cm_job *job, cm_error *err)
+{
+    const char *target = job->options->target;
+    if (target == NULL || job->options->check)
+        return CM_OK;
+    char *source = realpath(job->source->path, NULL), *there = realpath(target, NULL);
+    int rc = CM_OK;
+    if (there == NULL) {
+        char *above = folder_above(target, err);
+        there = above == NULL ? NULL : realpath(above, NULL);
+        free(above);
+        /* A target that is not there yet can only lie in the source. */
+        if (source != NULL && there != NULL && is_inside(there, source))
+            rc = cm_fail(err, CM_EINVAL, "%s: lies inside the source", target);
+    } else if (source != NULL && (is_inside(there, source) || is_inside(source, there))) {
+        rc = cm_fail(err, CM_EINVAL, "%s: is the source, or lies in it or around it", target);
+    }
+    free(source);
+    free(there);
+    return rc;
+}
+
+static int find_scratch(cm_job *job, cm_error *err)
+{
+    const cm_transform_options *o = job->options;
+    struct stat st;
+    if (o->scratch == NULL) {
+        job->scratch = folder_above(o->target != NULL ? o->target : "./x", err);
+        return job->scratch == NULL ? CM_ENOMEM : CM_OK;
+    }
+    if (stat(o->scratch, &st) != 0 || !S_ISDIR(st.st_mode))
+        return cm_fail(err, CM_EINVAL, "--scratch %s: is no folder", o->scratch);
+    job->scratch = cm_strdup(o->scratch, err);
+    return job->scratch == NULL ? CM_ENOMEM : CM_OK;
+}
+
+/* OUT, a copy of O, gets a target that is a folder, and the format of the store that it lies in. */
+static int find_target(const cm_transform_options *o, cm_into *into, cm_transform_options *out,
+                       cm_error *err)
+{
+    if (o->target == NULL || o->check)
+        return CM_OK;
+    int rc = cm_into_find(o->target, into, err);
+    if (rc != CM_OK)
+        return rc;
+    out->target = into->folder;
+    if (into->zarr_format != 0 && o->zarr_format != 0 && o->zarr_format != into->zarr_format)
+        return cm_fail(err, CM_EINVAL, "--zarr-format %d: %s is of Zarr format %d", o->zarr_format,
+                       into->root, into->zarr_format);
+    if (into->zarr_format != 0)
+        out->zarr_format = into->zarr_format;
+    return CM_OK;
+}
+
+/* ---- the source ---- */
+
+/* The node after "::" is a group, or one variable, which is then converted with what it needs. */
+static int check_group(cm_job *job, cm_transform_options *effective, cm_error *err)
+{
+    const cm_dataset *ds = job->source;
+    for (size_t i = 0; i < ds->ngroups; i++)
+        if (strcmp(ds->group[i].path, job->group) == 0)
+            return CM_OK;
+    for (size_t i = 0; i < ds->nvars; i++) {
+        if (strcmp(ds->var[i].name, job->group) != 0)
+            continue;
+        job->chosen = job->group;
+        effective->variable = (cm_texts){&job->chosen, 1};
+        job->group = "";
+        return CM_OK;
+    }
+    return cm_fail(err, CM_ENOTFOUND, "the file has no group or variable %s", job->group);
+}
+
+static int open_source(cm_job *job, const cm_store_path *at, cm_transform_options *effective,
+                       cm_error *err)
+{
+    cm_transform_report *r = job->report;
+    const cm_dataset_options options = {.canceled = cm_monitor_cancels,
+                                        .canceled_context = job->options->monitor};
+    int rc = cm_dataset_open(at->path, at->node, &options, &job->source, err);
+    if (rc != CM_OK)
+        return rc;
+    r->source_nbytes = job->source->nbytes;
+    r->zarr_format_before = job->source->zarr_format;
+    if ((r->source_format = cm_strdup(job->source->format_name, err)) == NULL)
+        return CM_ENOMEM;
+    if (job->source->kind == CM_DATASET_ZARR)
+        job->group = "";
+    else
+        rc = check_group(job, effective, err);
+    job->zarr_format = effective->zarr_format;
+    if (job->zarr_format == 0)
+        job->zarr_format = job->source->zarr_format != 0 ? job->source->zarr_format : 3;
+    r->zarr_format_after = job->zarr_format;
+    return rc;
+}
+
+/* From the source to a layout: nothing is touched. */
+static int prepare(cm_job *job, cm_error *err)
+{
+    int rc = check_apart(job, err);
+    cm_monitor_phase(job->options->monitor, CM_PHASE_PLANNING, 0);
+    if (rc == CM_OK)
+        rc = find_scratch(job, err);
+    if (rc == CM_OK)
+        rc = cm_job_select(job, err);
+    if (rc == CM_OK)
+        rc = cm_job_open_arrays(job, err);
+    if (rc == CM_OK)
+        rc = cm_job_view(job, err);
+    if (rc == CM_OK)
+        rc = cm_job_layout(job, err);
+    return rc;
+}
+
+/* The files and bytes to come. */
+static int expect(cm_job *job, cm_store *nowhere, cm_error *err)
+{
+    cm_transform_report *r = job->report;
+    uint64_t before = cm_store_count(nowhere).nput;
+    int rc = cm_job_estimate(job, err);
+    if (rc == CM_OK)
+        rc = cm_job_write_metadata(job, nowhere, err);
+    r->nobjects = cm_store_count(nowhere).nput - before;
+    for (size_t i = 0; i < r->nvariables; i++)
+        r->nobjects += r->variable[i].nobjects;
+    return rc;
+}
+
+static int dry_run(cm_job *job, cm_error *err)
+{
+    cm_store *nowhere = NULL;
+    int rc = cm_store_open_memory(&nowhere, err);
+    if (rc == CM_OK)
+        rc = cm_job_plan(job, nowhere, err);
+    if (rc == CM_OK)
+        rc = cm_job_report(job, false, err);
+    if (rc == CM_OK && job->options->defaults == CM_DEFAULTS_CHOOSE)
+        rc = expect(job, nowhere, err);
+    cm_job_release_writers(job);
+    cm_store_free(nowhere);
+    return rc;
+}
+
+static int transform(cm_job *job, cm_output *out, cm_error *err)
+{
+    int rc = cm_job_describe(job, err);
+    if (rc == CM_OK)
+        rc = cm_job_notice(job, err);
+    if (rc == CM_OK)
+        rc = job->options->dry_run ? dry_run(job, err) : cm_job_write(job, out, err);
+    return rc;
+}
+
+static void release(cm_job *job)
+{
+    cm_job_release_writers(job);
+    for (size_t i = 0; i < job->nvars; i++) {
+        cm_presence_release(&job->var[i].presence);
+        cm_zarr_meta_release(&job->var[i].meta);
+        free(job->var[i].name);
+    }
+    free(job->var);
+    free(job->scratch);
+    cm_outfile_release(&job->trace);
+    cm_dataset_close(job->source);
+}
+
+int cm_transform(const cm_transform_options *asked, cm_transform_report *report, cm_error *err)
+{
+    cm_transform_options options = *asked;
+    cm_into into = {0};
+    cm_job job = {.options = &options, .report = report, .into = &into, .group = ""};
+    cm_output out = {0};
+    cm_store_path at = {0};
+    cm_outfile certificate = {.fd = -1};
+    char *target = NULL; /* of a check */
+    uint64_t start = cm_now_ns();
+    memset(report, 0, sizeof(*report));
+    cm_monitor_phase(asked->monitor, CM_PHASE_OPENING, 0);
+    int rc = check_options(asked, err);
+    if (rc == CM_OK)
+        rc = find_target(asked, &into, &options, err);
+    if (rc == CM_OK && !options.dry_run && !options.check)
+        rc = cm_output_check(&(cm_output_request){.root = into.root,
+                                                  .node = into.node,
+                                                  .overwrite = options.overwrite,
+                                                  .resume = options.resume,
+                                                  .break_lock = options.break_lock},
+                             &out, err);
+    if (rc == CM_OK && asked->target != NULL &&
+        (report->target = cm_strdup(asked->target, err)) == NULL)
+        rc = CM_ENOMEM;
+    if (rc == CM_OK)
+        rc = cm_store_path_split(options.source, &at, err);
+    job.path = at.path;
+    job.group = at.node;
+    if (rc == CM_OK && options.check)
+        rc = cm_fileurl_path(options.target, &target, err);
+    if (rc == CM_OK && !options.dry_run)
+        rc = cm_job_claim_files(&job, at.path, target != NULL ? target : into.root, &certificate,
+                                err);
+    if (rc == CM_OK)
+        rc = open_source(&job, &at, &options, err);
+    report->finished = rc == CM_OK && out.finished;
+    if (report->finished)
+        cm_output_tidy(&out);
+    /* A proof that was asked for is given of a target that is complete already, too. */
+    options.check = asked->check || (report->finished && asked->verify == CM_VERIFY_FULL);
+    bool works = !report->finished || options.check;
+    if (rc == CM_OK && works)
+        rc = prepare(&job, err);
+    report->seconds = (double)(cm_now_ns() - start) * 1e-9;
+    if (rc == CM_OK && works)
+        rc = options.check ? cm_job_check(&job, err) : transform(&job, &out, err);
+    rc = cm_job_finish_files(&job, rc, &certificate, err);
+    if (job.source != NULL && rc != CM_OK && rc != CM_ECANCELED && rc != CM_EDIFFER)
+        cm_job_name_source(&job, rc, err);
+    report->nthreads = job.nthreads;
+    report->memory_limit = job.memory_limit;
+    report->memory_peak = cm_peak_rss();
+    cm_monitor_phase(asked->monitor, CM_PHASE_DONE, 0);
+    release(&job);
+    cm_outfile_release(&certificate);
+    free(target);
+    cm_output_release(&out);
+    cm_into_release(&into);
+    cm_store_path_release(&at);
+    return rc;
+}

@@ -1,0 +1,18 @@
+/* Writing the target, and what stays of it. */
+#ifndef CM_JOB_TRANSFORM_WRITE_H
+#define CM_JOB_TRANSFORM_WRITE_H
+
+#include "job/job.h"
+#include "job/output.h"
+
+/*
+ * Writes what was described to OUT and verifies it.  After a failure a target that is
+ * complete stays, one that can be finished stays to be finished, and the rest is removed.
+ */
+int cm_job_write(cm_job *job, cm_output *out, cm_error *err);
+/* Writers are gone before the store that they write into. */
+void cm_job_release_writers(cm_job *job);
+/* Makes ERR, with status RC, be about the source, unless it is said to be about the target. */
+void cm_job_name_source(const cm_job *job, int rc, cm_error *err);
+
+#endif
