@@ -152,7 +152,7 @@ static void test_which_options(void **state)
     static const char *const once[] = {"sweep",   "tune",        "advise",          "cpus",
                                        "reserve", "out",         "no-out",          "compare",
                                        "trace",   "log-samples", "sample-interval", "worker-fd",
-                                       "nvcomp"};
+                                       "nvcomp",  "overwrite"};
     const cm_option *o;
     bool common;
     (void)state;
