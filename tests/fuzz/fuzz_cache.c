@@ -157,7 +157,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     cm_store *cache;
     cm_error err;
     const uint64_t most = 200 + 16 * fuzz_number(&in, 1);
-    const size_t nstate = fuzz_number(&in, 1) % 40, ntemporary = fuzz_number(&in, 1) % 8;
+    const size_t nstate = fuzz_number(&in, 1) % 40;
+    const unsigned beside = (unsigned)fuzz_number(&in, 1);
+    const bool is_cache = !(beside & 2);
     REQUIRE(mkdir(cache_path, 0700) == 0);
     cache_fd = open(cache_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     REQUIRE(cache_fd >= 0);
@@ -167,13 +169,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
         in.data += nstate;
         in.nbytes -= nstate;
     }
-    if (ntemporary > 0)
+    if (beside & 1)
         put_file("tmp-1-2", data, nbytes);
+    if (is_cache)
+        put_file("lock", NULL, 0);
     if (cm_store_open_disk_cache(slow, cache_path, most, &cache, &err) == CM_OK) {
         use(cache, &in);
         cm_store_free(cache);
     } else {
-        REQUIRE(nstate > 0);
+        /* A folder of other files may be refused; one that has been a cache only for its state. */
+        REQUIRE(!is_cache || nstate > 0);
     }
     REQUIRE(is_foreign_there());
     close(cache_fd);
