@@ -49,7 +49,8 @@ static int visit_name(void *context, char *pattern, cm_error *err)
 {
     selection *s = context;
     bool found = false;
-    if (*pattern == '\0')
+    /* A store that is one array has its name: none. */
+    if (*pattern == '\0' && !(s->job->source->nvars == 1 && *s->job->source->var[0].name == '\0'))
         return cm_fail(err, CM_EINVAL, "%s: an empty name stands in the list", s->option);
     for (size_t i = 0; i < s->job->source->nvars; i++) {
         const char *path = path_in_group(s->job, &s->job->source->var[i]);

@@ -23,7 +23,7 @@ cdf1_no_variables.nc cdf1_nothing.nc cdf1_nul_text.nc cdf1_two_records_i1.nc cdf
 cdf5_vsize_wrong.nc chars_cdf1.nc chars_nc4.nc chars_fill_nc4.nc chunks_default.nc chunks_many.nc chunks_series.nc
 cmip_cdf1.nc cmip_nc4.nc cmip_nc4_z.nc cmip_nc4c_z.nc compact.h5 compound_beside.nc contiguous_unwritten.h5
 dims_many_nc4.nc dims_no_variable.nc dims_repeated.nc dims_two_d_coordinate.nc empty_cdf2.nc empty_nc4.nc enum.nc
-era5_cdf2.nc era5_nc4.nc external.h5 fill_f4.nc fill_i2.nc fill_i8.nc fill_kinds.h5 fill_nan_f4.nc fill_u1.nc
+era5_cdf2.nc era5_nc4.nc fill_f4.nc fill_i2.nc fill_i8.nc fill_kinds.h5 fill_nan_f4.nc fill_u1.nc
 filter_blosczstd.nc filter_blosclz4.nc filter_bzip2_1.nc filter_flet_2.nc filter_nbit.h5 filter_raw_3.nc
 filter_szipec_0.nc filter_szipnn_1.nc filter_zflet_1.nc filter_zlib1_0.nc filter_zlib9_2.nc filter_zshuf_1.nc
 filter_zshufflet_1.nc filter_zstd_2.nc filter_zstdshuf_3.nc full_byte_image.nc groups.h5 groups_empty.nc
@@ -346,7 +346,6 @@ def write(folder, program):
     write_files(folder)
     for name in CORPUS:
         (folder / name).symlink_to(paths.CORPUS / name)
-    (folder / "external.raw").symlink_to(paths.CORPUS / "external.raw")
     files = sorted(p.name for p in folder.glob("*") if p.suffix in (".nc", ".h5"))
     version_3(folder)
     version_2(folder)
