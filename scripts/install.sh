@@ -42,13 +42,16 @@ rows() {
     done
     echo "LICENSE share/doc/chunkmill/LICENSE 644"
     echo "README.md share/doc/chunkmill/README.md 644"
+    for page in docs/*; do
+        echo "$page share/doc/chunkmill/$page 644"
+    done
 }
 
 if [ -n "$remove" ]; then
     rows | while read -r _ to _; do
         [ ! -e "$prefix/$to" ] || { rm -f "$prefix/$to" && echo "removed $prefix/$to"; }
     done
-    for folder in share/chunkmill/engines share/chunkmill share/doc/chunkmill; do
+    for folder in share/chunkmill/engines share/chunkmill share/doc/chunkmill/docs share/doc/chunkmill; do
         [ ! -d "$prefix/$folder" ] || rmdir "$prefix/$folder" 2>/dev/null || true
     done
     exit 0

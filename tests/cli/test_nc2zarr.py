@@ -650,3 +650,20 @@ def test_patterns_and_groups(tmp_path, out, pattern, chosen):
 def test_variables_in_groups_are_chosen_by_path(out):
     document = convert(paths.CORPUS / "groups_nested.nc", out, "--variable", "a/b/v")
     assert "a/b/v" in layout(document) and "d/v" not in layout(document)
+
+
+def test_a_store_folder_is_an_input(tmp_path):
+    """A folder with a store in it is one input; another folder is a collection, not built yet."""
+    values = np.arange(24, dtype="f4").reshape(4, 6)
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as nc:
+        nc.createDimension("x", 4)
+        nc.createDimension("y", 6)
+        nc.createVariable("v", "f4", ("x", "y"))[:] = values
+    for version in "2", "3":
+        first, second = tmp_path / f"a{version}.zarr", tmp_path / f"b{version}.zarr"
+        tool.nc2zarr("-q", "--zarr-format", version, tmp_path / "a.nc", first)
+        text = tool.nc2zarr("--chunks", "2x6", first, second).out
+        assert "Verified against the source" in text and "libnetcdf" not in text
+        np.testing.assert_array_equal(store(second)["v"], values)
+    (tmp_path / "folder").mkdir()
+    tool.nc2zarr(tmp_path / "folder", tmp_path / "c.zarr").fails(2, "is a folder")

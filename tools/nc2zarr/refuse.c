@@ -1,10 +1,26 @@
 /* What nc2zarr's contract names and this build does not do yet. */
 #include "nc2zarr.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "../common/run.h"
+
+/* Whether FOLDER has the metadata of a Zarr store: one input, not a folder of files. */
+static bool is_store(const char *folder)
+{
+    static const char *const DOCUMENTS[] = {"zarr.json", ".zgroup", ".zarray", ".zmetadata"};
+    for (size_t i = 0; i < sizeof DOCUMENTS / sizeof *DOCUMENTS; i++) {
+        char path[PATH_MAX];
+        struct stat st;
+        int n = snprintf(path, sizeof path, "%s/%s", folder, DOCUMENTS[i]);
+        if (n > 0 && (size_t)n < sizeof path && stat(path, &st) == 0)
+            return true;
+    }
+    return false;
+}
 
 /* Inputs of an archive.  What exists under its literal name is a file, whatever the name holds. */
 static int refuse_input(const char *path)
@@ -14,7 +30,7 @@ static int refuse_input(const char *path)
     if (strcmp(path, "-") == 0)
         return cm_run_refuse(&NC2ZARR,
                              "reading names from standard input is not built yet; name one file");
-    if (exists && S_ISDIR(st.st_mode))
+    if (exists && S_ISDIR(st.st_mode) && !is_store(path))
         return cm_run_refuse(
             &NC2ZARR, "%s: is a folder; converting folders is not built yet, name one file", path);
     if (!exists && path[0] == '@')

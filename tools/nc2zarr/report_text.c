@@ -197,8 +197,8 @@ static void print_verification(const cm_transform_options *options, const cm_tra
         puts("  Not verified (--verify none)");
         return;
     }
-    snprintf(what, sizeof(what), "%s against libnetcdf (%s)",
-             options->check ? "Compared" : "Verified", full ? "everything" : "a sample");
+    snprintf(what, sizeof(what), "%s against %s (%s)", options->check ? "Compared" : "Verified",
+             r->zarr_format_before ? "the source" : "libnetcdf", full ? "everything" : "a sample");
     cm_print_verdict(what, r->nverified, r->verify_seconds, r->ndifferences);
 }
 
