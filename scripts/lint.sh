@@ -32,8 +32,10 @@ allowed_inside() {
     exec/engine) echo "exec/engine exec/watch" ;;
     exec/load) echo "exec/load exec/watch" ;;
     exec/watch) echo "exec/watch" ;;
-    job/chunkcalc) echo "job job/chunkcalc" ;;
-    job/readbench) echo "job job/readbench" ;;
+    job/common) echo "job/common" ;;
+    job/chunkcalc) echo "job/common job/chunkcalc" ;;
+    job/readbench) echo "job/common job/readbench" ;;
+    job/transform) echo "job/common job/transform" ;;
     esac
 }
 
@@ -87,12 +89,11 @@ option_names() {
 option_names 'lib/*.[ch]' >&2 && complain "the library names an option of a program" || :
 
 # What a message says is for people: code asks for the status, or for a field of the error.
-git grep -nE 'str(str|n?cmp)\((err|error)(->|\.)text' -- lib ':!lib/base/error.c' ':(exclude,glob)lib/job/*.c' >&2 &&
+git grep -nE 'str(str|n?cmp)\((err|error)(->|\.)text' -- lib ':!lib/base/error.c' >&2 &&
     complain "a decision on the text of a message" || :
 
-# The same width for code and comments, but in the steps of nc2zarr and rechunk.
-git ls-files -co --exclude-standard '*.[ch]' ':(exclude,glob)lib/job/*' \
-    ':!include/chunkmill/convert.h' ':!include/chunkmill/rechunk.h' |
+# The same width for code and comments.
+git ls-files -co --exclude-standard '*.[ch]' |
     xargs awk 'length > 100 { print FILENAME ":" FNR ": more than 100 columns"; bad = 1 } END { exit bad }' >&2 ||
     complain "lines are too long"
 

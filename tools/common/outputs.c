@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/fileurl.h"
-#include "job/store_path.h"
+#include "job/common/store_path.h"
 #include "say.h"
 
 enum {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
-#include "job/sentences.h"
+#include "job/common/sentences.h"
 
 void cm_chunkcalc_options_init(cm_chunkcalc_options *o)
 {

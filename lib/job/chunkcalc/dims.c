@@ -6,7 +6,7 @@
 
 #include "base/number.h"
 #include "job/chunkcalc/chunkcalc.h"
-#include "job/varopt.h"
+#include "job/common/varopt.h"
 #include "model/dtype.h"
 
 typedef struct parse_state {

@@ -7,8 +7,8 @@
 #include "format/nc/preflight.h"
 #include "format/zarr/open.h"
 #include "job/chunkcalc/chunkcalc.h"
-#include "job/store_path.h"
-#include "job/varopt.h"
+#include "job/common/store_path.h"
+#include "job/common/varopt.h"
 
 enum {
     MEASURED_CHUNKS = 24,

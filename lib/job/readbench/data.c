@@ -8,9 +8,9 @@
 #include "exec/load/delayed_store.h"
 #include "exec/watch/monitor.h"
 #include "format/nc/preflight.h"
+#include "job/common/store_path.h"
+#include "job/common/varopt.h"
 #include "job/readbench/readbench.h"
-#include "job/store_path.h"
-#include "job/varopt.h"
 
 static int locate(const char *text, cm_bench_data *d, cm_error *err)
 {

@@ -5,8 +5,8 @@
 
 #include "base/cpu.h"
 #include "base/number.h"
+#include "job/common/sentences.h"
 #include "job/readbench/readbench.h"
-#include "job/sentences.h"
 
 CM_DEFINE_SENTENCE(cm_bench_warn, cm_bench, warning, nwarnings)
 CM_DEFINE_SENTENCE(cm_bench_note, cm_bench, note, nnotes)

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "job/common/sentences.h"
 #include "job/readbench/readbench.h"
-#include "job/sentences.h"
 #include "plan/meetings.h"
 
 enum {

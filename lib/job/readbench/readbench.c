@@ -12,10 +12,10 @@
 
 #include "base/clock.h"
 #include "exec/watch/monitor.h"
+#include "job/common/sentences.h"
+#include "job/common/shape_option.h"
 #include "job/readbench/readbench.h"
 #include "job/readbench/tune.h"
-#include "job/sentences.h"
-#include "job/shape_option.h"
 
 typedef struct verb {
     const cm_readbench_options *options;

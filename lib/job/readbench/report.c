@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/common/sentences.h"
 #include "job/readbench/readbench.h"
-#include "job/sentences.h"
 
 void cm_readbench_options_init(cm_readbench_options *o)
 {

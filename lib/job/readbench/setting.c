@@ -5,8 +5,8 @@
 
 #include "base/cpu.h"
 #include "base/number.h"
+#include "job/common/varopt.h"
 #include "job/readbench/readbench.h"
-#include "job/varopt.h"
 #include "plan/cost.h"
 
 static const char *const orders[] = {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/common/shape_option.h"
 #include "job/readbench/readbench.h"
-#include "job/shape_option.h"
 
 /* ---- dimensions ---------------------------------------------------------------------------- */
 

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/keep.h"
-#include "job/rename.h"
+#include "job/common/varopt.h"
 #include "job/transform/describe.h"
-#include "job/varopt.h"
+#include "job/transform/keep.h"
+#include "job/transform/rename.h"
 
 /* ---- codecs ---- */
 

@@ -2,7 +2,7 @@
 #ifndef CM_JOB_DESCRIBE_H
 #define CM_JOB_DESCRIBE_H
 
-#include "job/job.h"
+#include "job/transform/job.h"
 
 /* The chain of V's chunks, and its shards, into v->meta, whose old codecs it frees. */
 int cm_job_set_codecs(cm_job_var *v, cm_error *err);

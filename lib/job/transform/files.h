@@ -2,7 +2,7 @@
 #ifndef CM_JOB_TRANSFORM_FILES_H
 #define CM_JOB_TRANSFORM_FILES_H
 
-#include "job/job.h"
+#include "job/transform/job.h"
 
 /*
  * Claims them: none is the source SOURCE, lies in the target TARGET (NULL: there is

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "format/zarr/writer.h"
-#include "job/store_path.h"
+#include "job/common/store_path.h"
 #include "job/transform/into.h"
 
 enum {

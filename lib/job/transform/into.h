@@ -2,7 +2,7 @@
 #ifndef CM_JOB_INTO_H
 #define CM_JOB_INTO_H
 
-#include "job/job.h"
+#include "job/transform/job.h"
 
 typedef struct cm_into {
     char *root;        /* the store's folder; NULL: there is no target */

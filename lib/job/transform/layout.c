@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "job/keep.h"
-#include "job/layout_option.h"
+#include "job/common/layout_option.h"
+#include "job/transform/keep.h"
 #include "plan/autochunk.h"
 #include "plan/meetings.h"
 #include "plan/optimise.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/job.h"
+#include "job/transform/job.h"
 
 /* ---- codecs as the source has them ---- */
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "format/zarr/dataset.h"
-#include "job/conflicts.h"
-#include "job/job.h"
+#include "job/common/conflicts.h"
+#include "job/transform/job.h"
 
 enum {
     MAX_TOLD = 10 /* of the same kind */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/job.h"
+#include "job/transform/job.h"
 
 const char *cm_job_name(const cm_job_var *v)
 {

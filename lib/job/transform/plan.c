@@ -18,7 +18,7 @@
 #include "exec/engine/buffers.h"
 #include "exec/engine/plan.h"
 #include "job/transform/plan.h"
-#include "job/verify_memory.h"
+#include "job/transform/verify_memory.h"
 #include "plan/meetings.h"
 
 enum {

@@ -2,8 +2,8 @@
 #ifndef CM_JOB_PLAN_H
 #define CM_JOB_PLAN_H
 
-#include "job/budget.h"
-#include "job/job.h"
+#include "job/common/budget.h"
+#include "job/transform/job.h"
 
 /* V's elements go through the engine. */
 bool cm_job_has_transfer(const cm_job_var *v);

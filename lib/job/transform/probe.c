@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "exec/engine/spill.h"
-#include "job/job.h"
+#include "job/transform/job.h"
 
 enum {
     MAX_CHUNKS = 8,

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "job/keep.h"
-#include "job/sentences.h"
+#include "job/common/sentences.h"
 #include "job/transform/codec_text.h"
+#include "job/transform/keep.h"
 #include "job/transform/plan.h"
 
 CM_DEFINE_SENTENCE(cm_job_warn, cm_job, warning, nwarnings)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/threads.h"
-#include "job/job.h"
+#include "job/transform/job.h"
 #include "plan/meetings.h"
 
 enum {

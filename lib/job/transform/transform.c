@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fileurl.h"
-#include "job/store_path.h"
+#include "job/common/store_path.h"
 #include "job/transform/files.h"
 #include "job/transform/into.h"
 #include "job/transform/write.h"

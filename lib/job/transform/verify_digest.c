@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/job.h"
-#include "job/pairs.h"
+#include "job/common/pairs.h"
+#include "job/transform/job.h"
 
 enum {
     INDEX_CACHE = 1 << 20

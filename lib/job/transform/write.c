@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "job/fingerprint.h"
+#include "job/transform/fingerprint.h"
 #include "job/transform/into.h"
 
 /* ---- the journal ---- */

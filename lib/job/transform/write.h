@@ -2,8 +2,8 @@
 #ifndef CM_JOB_TRANSFORM_WRITE_H
 #define CM_JOB_TRANSFORM_WRITE_H
 
-#include "job/job.h"
-#include "job/output.h"
+#include "job/transform/job.h"
+#include "job/transform/output.h"
 
 /*
  * Writes what was described to OUT and verifies it.  After a failure a target that is

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 #include <netcdf.h>
 
-#include "job/job.h"
+#include "job/transform/job.h"
 
 static char path[] = "/tmp/chunkmill-choice-XXXXXX";
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "job/glob.h"
+#include "job/common/glob.h"
 
 static const struct {
     const char *pattern, *path;

@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-#include "job/codec_option.h"
-#include "job/shape_option.h"
-#include "job/store_path.h"
-#include "job/varopt.h"
+#include "job/common/codec_option.h"
+#include "job/common/shape_option.h"
+#include "job/common/store_path.h"
+#include "job/common/varopt.h"
 
 static void test_values_for_variables(void **state)
 {

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "format/zarr/open.h"
-#include "job/presence.h"
+#include "job/transform/presence.h"
 
 enum {
     NCHUNKS = 2999,

@@ -21,7 +21,7 @@
 #include "base/clock.h"
 #include "format/zarr/open.h"
 #include "format/zarr/writer.h"
-#include "job/budget.h"
+#include "job/common/budget.h"
 
 static char folder[] = "/tmp/chunkmill-rechunk-XXXXXX";
 static char source[64], target[64];

@@ -1,0 +1,48 @@
+#include "job/common/store_path.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fileurl.h"
+#include "base/mem.h"
+
+int cm_store_path_split(const char *text, cm_store_path *out, cm_error *err)
+{
+    struct stat st;
+    bool is_url;
+    *out = (cm_store_path){0};
+    int rc = cm_fileurl_strip(text, &text, &is_url, err);
+    if (rc != CM_OK)
+        return rc;
+    const char *mark = stat(text, &st) == 0 ? NULL : strstr(text, "::");
+    size_t npath = mark == NULL ? strlen(text) : (size_t)(mark - text);
+    const char *node = mark == NULL ? "" : mark + 2 + strspn(mark + 2, "/");
+    size_t nnode = strlen(node);
+    while (nnode > 0 && node[nnode - 1] == '/')
+        nnode--;
+    out->path = cm_asprintf(err, "%.*s", (int)npath, text);
+    out->node = cm_asprintf(err, "%.*s", (int)nnode, node);
+    if (out->path == NULL || out->node == NULL)
+        return CM_ENOMEM;
+    return is_url ? cm_fileurl_decode(out->path, err) : CM_OK;
+}
+
+int cm_store_path_find(const char *text, cm_store_path *out, cm_error *err)
+{
+    struct stat st;
+    int rc = cm_store_path_split(text, out, err);
+    if (rc != CM_OK)
+        return rc;
+    if (stat(out->path, &st) != 0)
+        return cm_fail(err, CM_ENOTFOUND, "%s: there is no such file or folder", out->path);
+    out->is_folder = S_ISDIR(st.st_mode);
+    return CM_OK;
+}
+
+void cm_store_path_release(cm_store_path *p)
+{
+    free(p->path);
+    free(p->node);
+    *p = (cm_store_path){0};
+}

@@ -1,0 +1,34 @@
+/*
+ * The folder OUTPUT.chunkmill beside an output, which holds its lock and journals
+ * while a run is under way: readers of a store warn of foreign objects inside.
+ */
+#ifndef CM_JOB_BESIDE_H
+#define CM_JOB_BESIDE_H
+
+#include "store/store.h"
+
+typedef struct cm_beside {
+    char *shown;  /* the output's folder as the user named it; for messages */
+    char *root;   /* the output's folder by its real path, which all its names share */
+    char *path;   /* ROOT.chunkmill */
+    cm_store *in; /* the folder; NULL: not there, or not opened */
+    int fd;       /* of it */
+} cm_beside;
+
+/*
+ * Of the store whose folder OUTPUT names, which may be a symbolic link: then beside
+ * what it leads to.  CM_EEXIST: a link to nothing.  Touches nothing.
+ */
+int cm_beside_find(const char *output, cm_beside *out, cm_error *err);
+/*
+ * Opens the folder, with CREATE made first; without, B->in stays NULL where there is none.
+ * Never through a link.
+ */
+int cm_beside_open(cm_beside *b, bool create, cm_error *err);
+/* Closes it. */
+void cm_beside_close(cm_beside *b);
+/* Closes, and removes the folder if it is empty. */
+void cm_beside_leave(cm_beside *b);
+void cm_beside_release(cm_beside *b);
+
+#endif

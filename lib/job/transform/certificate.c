@@ -1,0 +1,180 @@
+/*
+ * --certificate: what was compared, with which result, so that someone may
+ * delete the originals on the strength of it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <chunkmill/version.h>
+
+#include "job/transform/job.h"
+
+static cm_json *texts(char *const *text, size_t n, cm_error *err)
+{
+    cm_json *list = cm_json_array();
+    for (size_t i = 0; i < n; i++) {
+        if (cm_json_append(list, cm_json_string(text[i]), err) != CM_OK) {
+            cm_json_free(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static cm_json *time_text(time_t when)
+{
+    char text[32];
+    struct tm utc;
+    gmtime_r(&when, &utc);
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return cm_json_string(text);
+}
+
+static cm_json *input_json(const cm_job *job, const char *path, cm_error *err)
+{
+    struct stat st;
+    cm_json *j = cm_json_object();
+    int rc = stat(path, &st) == 0 ? CM_OK : cm_fail_errno(err, errno, "%s", path);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "path", cm_json_string(path), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "format", cm_json_string(job->report->source_format), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "bytes", cm_json_u64((uint64_t)st.st_size), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "modified", time_text(st.st_mtime), err);
+    if (rc == CM_OK)
+        return j;
+    cm_json_free(j);
+    return NULL;
+}
+
+static cm_json *variable_json(const cm_transform_variable *v, cm_error *err)
+{
+    cm_json *j = cm_json_object(), *shape = cm_json_array();
+    uint64_t nelem = 1;
+    int rc = CM_OK;
+    for (unsigned k = 0; rc == CM_OK && k < v->rank; k++) {
+        nelem *= v->shape[k];
+        rc = cm_json_append(shape, cm_json_u64(v->shape[k]), err);
+    }
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "name", cm_json_string(v->source), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "array", cm_json_string(v->name), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "type", cm_json_string(v->type), err);
+    if (rc == CM_OK) {
+        rc = cm_json_set(j, "shape", shape, err);
+        shape = NULL;
+    }
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "elements", cm_json_u64(nelem), err);
+    if (rc == CM_OK && v->digest != NULL)
+        rc = cm_json_set(j, "digest", cm_json_string(v->digest), err);
+    cm_json_free(shape);
+    if (rc == CM_OK)
+        return j;
+    cm_json_free(j);
+    return NULL;
+}
+
+/* Why the originals could not be made again from the store; an empty list: they could. */
+static cm_json *losses(const cm_job *job, cm_error *err)
+{
+    const cm_transform_options *o = job->options;
+    const cm_transform_report *r = job->report;
+    const struct {
+        bool lost;
+        const char *why;
+    } row[] = {
+        {r->ndifferences > 0, "the store differs from the file"},
+        {r->nskipped > 0, "variables of types that Zarr lacks were left out"},
+        {job->group[0] != '\0', "only one group was converted"},
+        {o->variable.n > 0 || o->exclude.n > 0, "only some variables were chosen"},
+        {o->subset.n > 0, "only a part of the dimensions was chosen"},
+        {o->dtype.n > 0, "--dtype changed types"},
+        {o->unpack.n > 0, "--unpack applied scale and offset"},
+        {o->keepbits.n > 0, "--keepbits rounded values"},
+        {o->rename.n > 0, "--rename changed names"},
+        {o->fill_value.n > 0, "--fill-value changed what unwritten elements are"},
+        {o->char_mode != CM_CHAR_KEEP, "--char changed character variables"},
+    };
+    bool repaired = job->metadata_repaired;
+    for (size_t i = 0; i < job->nvars; i++)
+        repaired |= job->var[i].repaired;
+    cm_json *list = cm_json_array();
+    int rc = CM_OK;
+    if (repaired)
+        rc = cm_json_append(list, cm_json_string("text that is not UTF-8 has become U+FFFD"), err);
+    for (size_t i = 0; rc == CM_OK && i < sizeof(row) / sizeof(row[0]); i++)
+        if (row[i].lost)
+            rc = cm_json_append(list, cm_json_string(row[i].why), err);
+    for (size_t i = 0; rc == CM_OK && i < cm_dataset_nwarnings(job->source); i++)
+        rc = cm_json_append(list, cm_json_string(cm_dataset_warning_at(job->source, i)), err);
+    if (rc == CM_OK)
+        return list;
+    cm_json_free(list);
+    return NULL;
+}
+
+static int fill_certificate(const cm_job *job, const char *path, cm_json *j, cm_error *err)
+{
+    const cm_transform_report *r = job->report;
+    char versions[256];
+    cm_json *variables = cm_json_array(), *why = losses(job, err);
+    bool reproducible = why != NULL && cm_json_length(why) == 0;
+    int rc = why == NULL ? CM_ENOMEM : CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < r->nvariables; i++)
+        rc = cm_json_append(variables, variable_json(&r->variable[i], err), err);
+    const struct {
+        const char *name;
+        cm_json *value;
+    } row[] = {
+        {"schema", cm_json_string(CM_MARK_CERTIFICATE)},
+        {"made", time_text(time(NULL))},
+        {"command", cm_json_string(job->options->command == NULL ? "" : job->options->command)},
+        {"version", cm_json_string(cm_version())},
+        {"libraries", cm_json_string(cm_library_versions(versions, sizeof(versions)))},
+        {"input", input_json(job, path, err)},
+        {"output", cm_json_string(r->target)},
+        {"elements_compared", cm_json_u64(r->nverified)},
+        {"variables", variables},
+        {"differences", texts(r->difference, r->ndifferences, err)},
+        {"left_out", texts(r->skipped, r->nskipped, err)},
+        {"reproducible", cm_json_bool(reproducible)},
+        {"not_reproducible_because", why},
+    };
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        int set = rc == CM_OK ? cm_json_set(j, row[i].name, row[i].value, err) : rc;
+        if (rc != CM_OK)
+            cm_json_free(row[i].value);
+        rc = set;
+    }
+    return rc;
+}
+
+int cm_job_certify(const cm_job *job, const char *path, cm_outfile *file, cm_error *err)
+{
+    cm_json *j = cm_json_object();
+    cm_buf text = {0};
+    int rc = fill_certificate(job, path, j, err);
+    if (rc == CM_OK)
+        rc = cm_json_write(j, true, &text, err);
+    if (rc == CM_OK)
+        rc = cm_buf_append(&text, "\n", 1, err);
+    if (rc == CM_OK)
+        rc = cm_outfile_open(file, err);
+    if (rc == CM_OK)
+        rc = cm_outfile_write(file, text.data, text.nbytes, err);
+    /* Someone may delete originals on the strength of it. */
+    file->sync = true;
+    if (rc == CM_OK)
+        rc = cm_outfile_commit(file, err);
+    cm_buf_release(&text);
+    cm_json_free(j);
+    return rc;
+}

@@ -1,0 +1,436 @@
+/*
+ * Verification that is not circular: the file is read through libnetcdf, never
+ * through this project's decoders, and compared with what a reader of the store
+ * gets, bit for bit.
+ *
+ * A sample compares a few boxes of every variable, each of them where one source
+ * chunk and one output chunk meet, so that it costs a few milliseconds; full
+ * compares boxes that are closed under both kinds of chunks where the memory
+ * allows, so that neither is decoded more often than need be, and sums the
+ * digest of every variable on the way.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/number.h"
+#include "base/threads.h"
+#include "job/common/conflicts.h"
+#include "job/transform/compare.h"
+#include "job/transform/span.h"
+#include "job/transform/verify_memory.h"
+
+enum {
+    SAMPLE_BOXES = 3,
+    SMALL_ARRAY = 1 << 20, /* compared whole, also by a sample */
+    MAX_DIFFERENCES = 10,  /* told of one variable */
+    INDEX_CACHE = 4 << 20
+};
+
+/* One variable, cut into boxes. */
+typedef struct subject {
+    cm_job_var *var;
+    cm_array *array; /* of the store */
+    cm_grid boxes;
+    uint64_t nboxes; /* to be compared: all, or a sample */
+    uint64_t first;  /* number of its first task */
+    unsigned told;
+    cm_digest digest;
+} subject;
+
+typedef struct verification {
+    cm_job *job;
+    subject *subject;
+    size_t nsubjects;
+    bool full;
+    unsigned nthreads;
+    double share; /* bytes that the boxes of one thread may take */
+    uint64_t ntasks;
+    _Atomic uint64_t next;
+    _Atomic uint64_t nverified;
+    pthread_mutex_t lock; /* guards the report, the digests and the error */
+    cm_error error;
+} verification;
+
+static size_t itemsize_of(const subject *s)
+{
+    return s->var->as_strings ? CM_STRING_ESTIMATE : s->var->source->dtype.nbytes;
+}
+
+static uint64_t source_chunk(const cm_job_var *v, unsigned j)
+{
+    uint64_t chunk = v->source->has_source_chunks ? v->source->source_chunk[j] / v->step[j] : 1;
+    return chunk == 0 ? 1 : chunk;
+}
+
+static uint64_t clip(uint64_t length, uint64_t whole)
+{
+    length = length > whole ? whole : length;
+    return length == 0 ? 1 : length;
+}
+
+/*
+ * What comparing a box of SHAPE holds: the file's elements, with and without gaps, and the
+ * store's.
+ */
+static double box_nbytes(const subject *s, const uint64_t *shape)
+{
+    const cm_job_var *v = s->var;
+    double source = (double)itemsize_of(s), target = v->as_strings ? source : v->type.nbytes;
+    double wider = source > target ? source : target, nelem = 1;
+    for (unsigned j = 0; j < v->rank; j++)
+        nelem *= (double)shape[j];
+    return cm_span_nelem(v, shape) * wider + nelem * (wider + target);
+}
+
+/*
+ * A box as large as both kinds of chunks, in a full comparison; where one of each meet, in a
+ * sample.
+ */
+static void choose_boxes(const subject *s, bool sample, double share, uint64_t *shape)
+{
+    const cm_job_var *v = s->var;
+    for (unsigned j = 0; j < v->rank; j++) {
+        uint64_t target = s->array->grid.chunk[j];
+        /* In a sample a contiguous source counts as an output chunk. */
+        uint64_t source = sample && !v->source->has_source_chunks ? target : source_chunk(v, j);
+        uint64_t larger = source > target ? source : target;
+        uint64_t smaller = source > target ? target : source;
+        shape[j] = clip(sample ? smaller : larger, v->shape[j]);
+    }
+    while ((box_nbytes(s, shape) > share || cm_span_nchunks(v, shape) > CM_SPAN_MAX_CHUNKS) &&
+           cm_span_halve(v, shape)) {
+    }
+}
+
+static int cut(verification *ver, subject *s, cm_error *err)
+{
+    const cm_job_var *v = s->var;
+    uint64_t shape[CM_MAX_RANK], nbytes = itemsize_of(s);
+    for (unsigned j = 0; j < v->rank; j++)
+        if (!cm_mul_u64(nbytes, v->shape[j], &nbytes))
+            nbytes = UINT64_MAX;
+    bool sample = !ver->full && nbytes > SMALL_ARRAY;
+    choose_boxes(s, sample, ver->share, shape);
+    int rc = cm_grid_init(&s->boxes, v->rank, v->shape, shape, err);
+    s->nboxes = s->boxes.nchunks;
+    if (sample && s->nboxes > SAMPLE_BOXES)
+        s->nboxes = SAMPLE_BOXES;
+    s->first = ver->ntasks;
+    ver->ntasks += s->nboxes;
+    return rc;
+}
+
+/*
+ * Where no limit was given, verification may take more than the conversion did, up to half of
+ * what is there.
+ */
+static uint64_t limit_of(const cm_job *job, const cm_verify_memory *memory)
+{
+    double want = cm_verify_memory_least(memory, job->nthreads);
+    uint64_t most = cm_memory_available() / 2 + job->held;
+    if (job->options->memory > 0 || want <= (double)job->memory_limit)
+        return job->memory_limit;
+    most = most > job->memory_limit ? most : job->memory_limit;
+    return want < (double)most ? (uint64_t)want + 1 : most;
+}
+
+static int share_memory(verification *ver, cm_error *err)
+{
+    cm_job *job = ver->job;
+    char limit[32], least[32];
+    cm_verify_memory memory = {.held = job->held};
+    for (size_t i = 0; i < ver->nsubjects; i++) {
+        const cm_array *a = ver->subject[i].array;
+        cm_verify_memory_add(&memory, ver->subject[i].var, a->chunked ? a->chain : NULL,
+                             a->grid.chunk_nelem);
+    }
+    job->memory_limit = limit_of(job, &memory);
+    ver->nthreads =
+        cm_verify_memory_threads(&memory, job->memory_limit, job->nthreads, &ver->share);
+    if (ver->nthreads > 0)
+        return CM_OK;
+    return cm_fail(
+        err, CM_EBUDGET,
+        "%s of memory do not suffice to compare: the store's chunks need at least %s; give more "
+        "with --memory",
+        cm_format_size(job->memory_limit, limit, sizeof(limit)),
+        cm_format_size((uint64_t)cm_verify_memory_least(&memory, 1) + (1 << 20), least,
+                       sizeof(least)));
+}
+
+/* A variable whose array is not there, or is another one, has been told of by compare_meta.c. */
+static bool comparable(const subject *s, const cm_zarr_node *node)
+{
+    const cm_job_var *v = s->var;
+    return node != NULL && !node->meta.is_group && node->meta.rank == v->rank &&
+           cm_dtype_equal(&node->meta.dtype, &v->type) &&
+           memcmp(node->meta.shape, v->shape, v->rank * sizeof(v->shape[0])) == 0;
+}
+
+static int add_subject(verification *ver, cm_job_var *v, const cm_zarr_tree *tree, cm_error *err)
+{
+    subject *s = &ver->subject[ver->nsubjects];
+    const cm_zarr_node *node = cm_zarr_find(tree, v->name);
+    *s = (subject){.var = v};
+    if (v->as_objects)
+        return cm_job_warn(
+            ver->job, err,
+            "array %s is not verified, only copied: its codecs or type are not known",
+            cm_job_name(v));
+    if (!comparable(s, node))
+        return CM_OK;
+    ver->nsubjects++;
+    return cm_zarr_array_open(tree, node, INDEX_CACHE, &s->array, err);
+}
+
+/* The I-th box of a sample: the first, the last, and others in between, the same every time. */
+static uint64_t box_number(const subject *s, uint64_t i)
+{
+    if (s->nboxes == s->boxes.nchunks)
+        return i;
+    if (i == 0)
+        return 0;
+    if (i == 1)
+        return s->boxes.nchunks - 1;
+    uint64_t spread = i * UINT64_C(0x9e3779b97f4a7c15);
+    return (uint64_t)((unsigned __int128)s->boxes.nchunks * spread >> 64);
+}
+
+/* True when the store has nothing for the chunk that position AT lies in. */
+static bool chunk_is_missing(const subject *s, const uint64_t *at, cm_compare_buffers *b,
+                             uint64_t *coord)
+{
+    cm_array *a = s->array;
+    cm_fetch fetch = {0};
+    if (!a->chunked)
+        return false;
+    for (unsigned j = 0; j < a->rank; j++)
+        coord[j] = at[j] / a->grid.chunk[j];
+    return a->ops->fetch(a, cm_grid_number(&a->grid, coord), &b->dense, &fetch, NULL) == CM_OK &&
+           !fetch.present;
+}
+
+/* A difference for which there is no memory is an error: without it the store would pass. */
+static int tell(verification *ver, subject *s, const cm_box *box, const cm_comparison *c,
+                cm_compare_buffers *b, cm_error *err)
+{
+    int rc = CM_OK;
+    uint64_t at[CM_MAX_RANK], coord[CM_MAX_RANK], rest = c->first;
+    char text[CM_MAX_RANK * 21], chunk[CM_MAX_RANK * 21];
+    for (unsigned j = box->rank; j-- > 0;) {
+        at[j] = box->start[j] + rest % box->shape[j];
+        rest /= box->shape[j];
+    }
+    cm_coord_text(box->rank, at, text, sizeof(text));
+    bool missing = chunk_is_missing(s, at, b, coord);
+    pthread_mutex_lock(&ver->lock);
+    if (s->told++ < MAX_DIFFERENCES && missing)
+        rc = cm_job_differ(ver->job, err, "%s: chunk %s is missing: element %s is %s in the file",
+                           s->var->name, cm_coord_text(box->rank, coord, chunk, sizeof(chunk)),
+                           text, c->want);
+    else if (s->told <= MAX_DIFFERENCES)
+        rc = cm_job_differ(ver->job, err,
+                           "%s: element %s: %s became %s; %llu of %llu around it differ",
+                           s->var->name, text, c->want, c->got, (unsigned long long)c->ndiffer,
+                           (unsigned long long)cm_box_nelem(box));
+    pthread_mutex_unlock(&ver->lock);
+    return rc;
+}
+
+/*
+ * libnetcdf lacks the filter that this project decodes: a sample says so, once
+ * a variable; where a full comparison was asked for, that is a failure.
+ */
+static int tell_unverified(verification *ver, subject *s, cm_error *err)
+{
+    int rc = CM_OK;
+    if (ver->full)
+        return CM_EUNSUPPORTED;
+    pthread_mutex_lock(&ver->lock);
+    if (s->told++ == 0)
+        rc = cm_job_warn(ver->job, err, "variable %s is not verified: %s", s->var->name,
+                         err == NULL ? "" : err->text);
+    pthread_mutex_unlock(&ver->lock);
+    return rc;
+}
+
+/* The store cannot be read where the file can: a difference like another. */
+static int tell_damaged(verification *ver, subject *s, cm_error *err)
+{
+    int rc = CM_OK;
+    pthread_mutex_lock(&ver->lock);
+    if (s->told++ < MAX_DIFFERENCES)
+        rc = cm_job_differ(ver->job, err, "%s: cannot be read from the store: %s", s->var->name,
+                           err->text);
+    pthread_mutex_unlock(&ver->lock);
+    return rc;
+}
+
+static int run_task(verification *ver, uint64_t task, cm_compare_buffers *b, cm_error *err)
+{
+    size_t i = 0;
+    while (i + 1 < ver->nsubjects && ver->subject[i + 1].first <= task)
+        i++;
+    subject *s = &ver->subject[i];
+    uint64_t coord[CM_MAX_RANK];
+    cm_digest digest = {0};
+    cm_comparison found;
+    cm_box box;
+    cm_grid_coord(&s->boxes, box_number(s, task - s->first), coord);
+    cm_grid_box(&s->boxes, coord, &box);
+    cm_monitor_at(ver->job->options->monitor, s->var->name, task - s->first, "comparing");
+    int rc = cm_compare_box(ver->job, s->var, s->array, &box, b, ver->full ? &digest : NULL, &found,
+                            err);
+    if (rc == CM_EUNSUPPORTED)
+        return tell_unverified(ver, s, err);
+    if (rc == CM_EFORMAT && found.store_failed)
+        rc = tell_damaged(ver, s, err);
+    if (rc == CM_OK && found.ndiffer > 0)
+        rc = tell(ver, s, &box, &found, b, err);
+    if (rc != CM_OK)
+        return rc;
+    pthread_mutex_lock(&ver->lock);
+    cm_digest_add(&s->digest, &digest);
+    pthread_mutex_unlock(&ver->lock);
+    if (!found.store_failed)
+        atomic_fetch_add(&ver->nverified, cm_box_nelem(&box));
+    cm_monitor_add(ver->job->options->monitor, cm_box_nelem(&box) * itemsize_of(s));
+    return CM_OK;
+}
+
+static void worker_main(void *context, unsigned index)
+{
+    verification *ver = context;
+    cm_compare_buffers b = {0};
+    cm_error err = {0};
+    (void)index;
+    int rc = (b.ctx = cm_codec_ctx_create(&err)) == NULL ? CM_ENOMEM : CM_OK;
+    while (rc == CM_OK) {
+        uint64_t task = atomic_fetch_add(&ver->next, 1);
+        if (task >= ver->ntasks)
+            break;
+        if (cm_monitor_canceled(ver->job->options->monitor))
+            rc = cm_fail(&err, CM_ECANCELED, "stopped by request");
+        else
+            rc = run_task(ver, task, &b, &err);
+    }
+    if (rc != CM_OK) {
+        pthread_mutex_lock(&ver->lock);
+        if (ver->error.status == CM_OK)
+            ver->error = err;
+        pthread_mutex_unlock(&ver->lock);
+        atomic_store(&ver->next, ver->ntasks);
+    }
+    cm_compare_buffers_release(&b);
+}
+
+static uint64_t work_nbytes(const verification *ver)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < ver->nsubjects; i++) {
+        const subject *s = &ver->subject[i];
+        bool all = s->nboxes == s->boxes.nchunks;
+        uint64_t nbytes = itemsize_of(s);
+        for (unsigned j = 0; j < s->var->rank; j++)
+            nbytes *= all ? s->var->shape[j] : s->boxes.chunk[j];
+        total += all ? nbytes : nbytes * s->nboxes;
+    }
+    return total;
+}
+
+static int keep_digests(const verification *ver, cm_error *err)
+{
+    char text[33];
+    for (size_t i = 0; i < ver->nsubjects; i++) {
+        const subject *s = &ver->subject[i];
+        cm_transform_variable *v = &ver->job->report->variable[s->var - ver->job->var];
+        if ((v->digest = cm_strdup(cm_digest_text(&s->digest, text), err)) == NULL)
+            return CM_ENOMEM;
+    }
+    return CM_OK;
+}
+
+static int compare_data(verification *ver, const cm_zarr_tree *tree, cm_error *err)
+{
+    cm_job *job = ver->job;
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        rc = add_subject(ver, &job->var[i], tree, err);
+    if (rc != CM_OK)
+        return rc;
+    rc = share_memory(ver, err);
+    for (size_t i = 0; rc == CM_OK && i < ver->nsubjects; i++)
+        rc = cut(ver, &ver->subject[i], err);
+    if (rc != CM_OK || ver->ntasks == 0)
+        return rc;
+    cm_monitor_phase(job->options->monitor, CM_PHASE_VERIFYING, work_nbytes(ver));
+    cm_threads_run(ver->nthreads, worker_main, ver);
+    if (ver->error.status != CM_OK && err != NULL)
+        *err = ver->error;
+    return ver->error.status;
+}
+
+/*
+ * What one reader of the store sees and another does not is a difference, whichever the file
+ * has.
+ */
+static int differ_of(cm_job *job, const cm_zarr_conflicts *conflicts, int zarr_format,
+                     cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < conflicts->n; i++) {
+        char *text = cm_conflict_text(&conflicts->item[i], zarr_format, err);
+        rc = text == NULL ? CM_ENOMEM : cm_job_differ(job, err, "%s", text);
+        free(text);
+    }
+    return rc;
+}
+
+static int compare_boxes(cm_job *job, cm_store *store, cm_error *err)
+{
+    verification ver = {.job = job};
+    cm_zarr_tree tree = {0};
+    ver.full = job->options->verify == CM_VERIFY_FULL || job->options->check;
+    pthread_mutex_init(&ver.lock, NULL);
+    cm_zarr_conflicts conflicts = {0};
+    int rc = ver.full ? cm_zarr_open_whole(store, &tree, &conflicts, err)
+                      : cm_zarr_open(store, &tree, err);
+    if (rc != CM_OK)
+        cm_error_place(err, cm_store_name(store));
+    if (rc == CM_OK)
+        rc = differ_of(job, &conflicts, tree.zarr_format, err);
+    cm_zarr_conflicts_release(&conflicts);
+    if (rc == CM_OK &&
+        (ver.subject = cm_calloc(job->nvars > 0 ? job->nvars : 1, sizeof(subject), err)) == NULL)
+        rc = CM_ENOMEM;
+    if (rc == CM_OK && ver.full)
+        rc = cm_job_compare_meta(job, &tree, err);
+    if (rc == CM_OK)
+        rc = compare_data(&ver, &tree, err);
+    if (rc == CM_OK && ver.full)
+        rc = keep_digests(&ver, err);
+    job->report->nverified = ver.nverified;
+    for (size_t i = 0; i < ver.nsubjects; i++)
+        cm_array_free(ver.subject[i].array);
+    free(ver.subject);
+    cm_zarr_tree_release(&tree);
+    pthread_mutex_destroy(&ver.lock);
+    if (rc == CM_OK && job->report->ndifferences > 0)
+        rc = cm_fail(err, CM_EDIFFER, "the store differs from the file: %s",
+                     job->report->difference[0]);
+    return rc;
+}
+
+/*
+ * Where no reader but our own reads the source, digests tell as much, and decode each chunk
+ * once.
+ */
+int cm_job_verify(cm_job *job, cm_store *store, cm_error *err)
+{
+    return cm_job_compares_digests(job) && !job->options->check
+               ? cm_job_verify_digests(job, store, err)
+               : compare_boxes(job, store, err);
+}
