@@ -4,6 +4,7 @@
 #ifndef CM_STORE_IO_H
 #define CM_STORE_IO_H
 
+#include "base/stop.h"
 #include "store/store.h"
 
 typedef enum cm_io {
@@ -87,17 +88,21 @@ typedef struct cm_residency {
     uint64_t asked_nbytes; /* of those that Linux tells about; the next is among them */
     uint64_t resident_nbytes;
     uint64_t nfiles;
-    bool whole; /* false: MAX_NS were over, and files were left out */
+    bool whole; /* false: MAX_NS were over, and files, or the rest of one, were left out */
 } cm_residency;
 
-/* Adds to OUT, which begins zeroed but for `whole`, which begins true.  MAX_NS 0: no limit. */
-int cm_residency_measure(const char *path, uint64_t max_ns, cm_residency *out, cm_error *err);
+/*
+ * Adds to OUT, which begins zeroed but for `whole`, which begins true.  MAX_NS 0: no limit.  This
+ * and what follows ends early, with CM_ECANCELED, when STOP wants it.
+ */
+int cm_residency_measure(const char *path, uint64_t max_ns, const cm_stop *stop, cm_residency *out,
+                         cm_error *err);
 /*
  * Asks the kernel to forget what it holds of PATH (written back first); measure says what came
  * of it.
  */
-int cm_residency_evict(const char *path, cm_error *err);
+int cm_residency_evict(const char *path, const cm_stop *stop, cm_error *err);
 /* Reads everything once. */
-int cm_residency_warm(const char *path, cm_error *err);
+int cm_residency_warm(const char *path, const cm_stop *stop, cm_error *err);
 
 #endif

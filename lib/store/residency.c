@@ -26,6 +26,7 @@ typedef int visit_file(void *context, int fd, const struct stat *st, const char 
 typedef struct walk {
     visit_file *visit;
     void *context;
+    const cm_stop *stop;
     char path[PATH_MAX];
 } walk;
 
@@ -72,6 +73,8 @@ static int walk_folder(walk *w, int fd, unsigned depth, cm_error *err)
  */
 static int walk_path(walk *w, unsigned depth, cm_error *err)
 {
+    if (cm_stop_check(w->stop, err))
+        return CM_ECANCELED;
     int fd = open(w->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st, link;
     if (fd < 0) {
@@ -92,13 +95,15 @@ static int walk_path(walk *w, unsigned depth, cm_error *err)
     return rc;
 }
 
-static int walk_all(const char *path, visit_file *visit, void *context, cm_error *err)
+static int walk_all(const char *path, const cm_stop *stop, visit_file *visit, void *context,
+                    cm_error *err)
 {
     walk *w = cm_calloc(1, sizeof *w, err);
     if (!w)
         return CM_ENOMEM;
     w->visit = visit;
     w->context = context;
+    w->stop = stop;
     int n = snprintf(w->path, sizeof w->path, "%s", path);
     int rc = n < 0 || (size_t)n >= sizeof w->path ? cm_fail_errno(err, ENAMETOOLONG, "%s", path)
                                                   : walk_path(w, 0, err);
@@ -132,7 +137,18 @@ static int count_window(int fd, uint64_t offset, size_t nbytes, size_t page, uin
 typedef struct measuring {
     cm_residency *sum;
     uint64_t until_ns; /* 0: no limit */
+    const cm_stop *stop;
 } measuring;
+
+/* Before each window: a file may have any number of them, a sparse one at no cost. */
+static int check_time(const measuring *m, cm_error *err)
+{
+    if (m->until_ns != 0 && cm_now_ns() > m->until_ns) {
+        m->sum->whole = false;
+        return OUT_OF_TIME;
+    }
+    return cm_stop_check(m->stop, err);
+}
 
 static int measure_file(void *context, int fd, const struct stat *st, const char *path,
                         cm_error *err)
@@ -141,28 +157,29 @@ static int measure_file(void *context, int fd, const struct stat *st, const char
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     uint64_t size = (uint64_t)st->st_size, window = WINDOW_PAGES * (uint64_t)page;
     bool told = may_ask(st, path);
-    if (m->until_ns != 0 && cm_now_ns() > m->until_ns) {
-        m->sum->whole = false;
-        return OUT_OF_TIME;
-    }
-    for (uint64_t at = 0; at < size && told; at += window) {
+    int rc = check_time(m, err);
+    for (uint64_t at = 0; at < size && told && rc == CM_OK; at += window) {
         size_t nbytes = (size_t)(size - at < window ? size - at : window);
-        int rc = count_window(fd, at, nbytes, page, &m->sum->resident_nbytes, err);
-        if (rc) {
+        if ((rc = check_time(m, err)) != CM_OK)
+            break;
+        rc = count_window(fd, at, nbytes, page, &m->sum->resident_nbytes, err);
+        if (rc != CM_OK)
             cm_error_prefix(err, "%s", path);
-            return rc;
-        }
+        else
+            m->sum->asked_nbytes += nbytes;
     }
+    if (rc != CM_OK)
+        return rc;
     m->sum->nbytes += size;
-    m->sum->asked_nbytes += told ? size : 0;
     m->sum->nfiles++;
     return CM_OK;
 }
 
-int cm_residency_measure(const char *path, uint64_t max_ns, cm_residency *out, cm_error *err)
+int cm_residency_measure(const char *path, uint64_t max_ns, const cm_stop *stop, cm_residency *out,
+                         cm_error *err)
 {
-    measuring m = {out, max_ns != 0 ? cm_now_ns() + max_ns : 0};
-    int rc = walk_all(path, measure_file, &m, err);
+    measuring m = {out, max_ns != 0 ? cm_now_ns() + max_ns : 0, stop};
+    int rc = walk_all(path, stop, measure_file, &m, err);
     return rc == OUT_OF_TIME ? CM_OK : rc;
 }
 
@@ -184,16 +201,24 @@ static int evict_file(void *context, int fd, const struct stat *st, const char *
     return errnum ? cm_fail_errno(err, errnum, "%s", path) : CM_OK;
 }
 
-int cm_residency_evict(const char *path, cm_error *err)
+int cm_residency_evict(const char *path, const cm_stop *stop, cm_error *err)
 {
-    return walk_all(path, evict_file, NULL, err);
+    return walk_all(path, stop, evict_file, NULL, err);
 }
+
+typedef struct warming {
+    void *buf; /* of READ_NBYTES */
+    const cm_stop *stop;
+} warming;
 
 static int warm_file(void *context, int fd, const struct stat *st, const char *path, cm_error *err)
 {
+    const warming *w = context;
     (void)st;
     for (;;) {
-        ssize_t n = read(fd, context, READ_NBYTES);
+        if (cm_stop_check(w->stop, err))
+            return CM_ECANCELED;
+        ssize_t n = read(fd, w->buf, READ_NBYTES);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -201,10 +226,10 @@ static int warm_file(void *context, int fd, const struct stat *st, const char *p
     }
 }
 
-int cm_residency_warm(const char *path, cm_error *err)
+int cm_residency_warm(const char *path, const cm_stop *stop, cm_error *err)
 {
-    void *buf = cm_calloc(READ_NBYTES, 1, err);
-    int rc = buf ? walk_all(path, warm_file, buf, err) : CM_ENOMEM;
-    free(buf);
+    warming w = {cm_calloc(READ_NBYTES, 1, err), stop};
+    int rc = w.buf ? walk_all(path, stop, warm_file, &w, err) : CM_ENOMEM;
+    free(w.buf);
     return rc;
 }

@@ -132,10 +132,16 @@ size_t cm_transfer_worker_nbytes(const cm_transfer *t, size_t piece_nbytes)
     return cm_worker_need_nbytes(&need);
 }
 
+/* True also where there are too many to ask for each: then each piece asks for its own. */
 static bool has_absent_chunks(const cm_transfer *t)
 {
+    enum {
+        MAX_ASKED = 1 << 24
+    };
     if (t->present == NULL && (!t->source->chunked || t->source->ops->is_absent == NULL))
         return false;
+    if (t->source->grid.nchunks > MAX_ASKED)
+        return true;
     for (uint64_t i = 0; i < t->source->grid.nchunks; i++)
         if (cm_transfer_is_absent(t, i))
             return true;

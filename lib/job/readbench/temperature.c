@@ -1,41 +1,47 @@
 /* Cold and warm: made, and measured, for the files that are read and no others. */
 #include <stdlib.h>
 
+#include "exec/watch/monitor.h"
 #include "job/readbench/readbench.h"
 
 #define MEASURE_NS UINT64_C(2000000000) /* a store of a million files must not hold everything up */
 #define STILL_WARM 0.05
 
-typedef int path_visit(void *context, const char *path, cm_error *err);
+typedef struct visit {
+    const cm_stop *stop;
+    cm_residency *sum; /* of measure */
+} visit;
+
+typedef int path_visit(const visit *v, const char *path, cm_error *err);
 
 /* The file, or the folder of each array. */
-static int visit_paths(const cm_bench *b, path_visit *visit, void *context, cm_error *err)
+static int visit_paths(const cm_bench *b, path_visit *visit_path, cm_residency *sum, cm_error *err)
 {
+    const cm_stop stop = {cm_monitor_cancels, b->monitor};
+    const visit v = {&stop, sum};
     const cm_bench_data *d = &b->shared.data;
-    int rc = d->is_nc ? visit(context, d->path, err) : CM_OK;
+    int rc = d->is_nc ? visit_path(&v, d->path, err) : CM_OK;
     for (size_t i = 0; i < d->narrays && rc == CM_OK && !d->is_nc; i++) {
         char *path = cm_asprintf(err, "%s/%s", d->path, d->array[i]->name);
-        rc = path != NULL ? visit(context, path, err) : CM_ENOMEM;
+        rc = path != NULL ? visit_path(&v, path, err) : CM_ENOMEM;
         free(path);
     }
     return rc;
 }
 
-static int evict(void *context, const char *path, cm_error *err)
+static int evict(const visit *v, const char *path, cm_error *err)
 {
-    (void)context;
-    return cm_residency_evict(path, err);
+    return cm_residency_evict(path, v->stop, err);
 }
 
-static int warm(void *context, const char *path, cm_error *err)
+static int warm(const visit *v, const char *path, cm_error *err)
 {
-    (void)context;
-    return cm_residency_warm(path, err);
+    return cm_residency_warm(path, v->stop, err);
 }
 
-static int measure(void *context, const char *path, cm_error *err)
+static int measure(const visit *v, const char *path, cm_error *err)
 {
-    return cm_residency_measure(path, MEASURE_NS, context, err);
+    return cm_residency_measure(path, MEASURE_NS, v->stop, v->sum, err);
 }
 
 int cm_bench_evict(const cm_bench *b, cm_error *err)

@@ -18,8 +18,9 @@ const char *cm_job_noun(const cm_job *job)
 static int find_chunks(cm_job *job, cm_job_var *v, cm_error *err)
 {
     cm_presence *p = &v->presence;
+    const cm_stop stop = {cm_monitor_cancels, job->options->monitor};
     int rc = cm_presence_find(cm_dataset_store(job->source), v->source->name, v->source->words,
-                              cm_job_threads(job), p, err);
+                              cm_job_threads(job), &stop, p, err);
     if (rc != CM_OK)
         return rc;
     uint64_t missing = p->nchunks - p->npresent;

@@ -203,6 +203,8 @@ static int route_in(const cm_job *job, cm_job_var *v, size_t room, uint64_t memo
     r.memory_nelem = memory / r.itemsize;
     *shards = 0;
     *fits = false;
+    if (cm_monitor_canceled(job->options->monitor))
+        return cm_fail(err, CM_ECANCELED, "stopped by request");
     for (int pass = 0; pass < 3; pass++) {
         if (*shards > room || room - *shards < r.slot_nbytes)
             return CM_OK;
@@ -309,8 +311,6 @@ static int plan_best(cm_job *job, size_t free, unsigned most, cm_error *err)
     bool fits;
     int rc = CM_OK;
     for (unsigned n = most; n > 0 && rc == CM_OK; n /= 2) {
-        if (cm_monitor_canceled(job->options->monitor))
-            return cm_fail(err, CM_ECANCELED, "stopped by request");
         rc = try_option(job, free, n, false, &best, err);
         if (rc == CM_OK && clipping_may_help(job))
             rc = try_option(job, free, n, true, &best, err);
@@ -382,7 +382,7 @@ static bool is_present(const cm_job_var *v, uint64_t number)
 }
 
 /* Pieces whose chunk is absent are neither read nor spilled; they are counted one by one. */
-static void predict_with_gaps(cm_job_var *v)
+static int predict_with_gaps(const cm_job *job, cm_job_var *v, cm_error *err)
 {
     const cm_sweep *s = &v->route.sweep;
     const cm_grid *grid = &v->source->array->grid;
@@ -392,6 +392,8 @@ static void predict_with_gaps(cm_job_var *v)
     for (cm_sweep_begin(s, 0, &c); !c.done; cm_sweep_next(s, &c)) {
         cm_box box;
         uint64_t spilled = 1, resident = 1, coord[CM_MAX_RANK];
+        if (cm_monitor_canceled(job->options->monitor))
+            return cm_fail(err, CM_ECANCELED, "stopped by request");
         for (unsigned j = 0; j < s->rank; j++)
             coord[j] = cm_axis_source_chunk(&s->axis[j], c.piece[j]);
         if (!is_present(v, cm_grid_number(grid, coord)))
@@ -408,31 +410,34 @@ static void predict_with_gaps(cm_job_var *v)
         if (v->route.spills)
             p->scratch_nbytes += (spilled - resident) * itemsize;
     }
+    return CM_OK;
 }
 
-static void predict(cm_job_var *v)
+static int predict(const cm_job *job, cm_job_var *v, cm_error *err)
 {
     cm_plan_counts *p = &v->planned;
     const cm_route *r = &v->route;
     uint64_t nelem = 1;
+    int rc = CM_OK;
     memset(p, 0, sizeof(*p));
     for (unsigned j = 0; j < v->rank; j++)
         nelem *= v->shape[j];
     if (v->writer == NULL || nelem == 0 || v->absent)
-        return;
+        return CM_OK;
     p->chunk_writes = cm_zarr_writer_grid(v->writer)->nchunks;
     p->element_nbytes_written = nelem * v->type.nbytes;
     if (v->as_strings)
-        return;
+        return CM_OK;
     size_t itemsize = v->source->dtype.nbytes;
     if (v->presence.bit != NULL && v->presence.npresent < v->presence.nchunks) {
-        predict_with_gaps(v);
+        rc = predict_with_gaps(job, v, err);
     } else {
         p->chunk_reads = is_sliceable(v) ? 0 : r->chunk_reads;
         p->element_nbytes_read = r->nelem_read * itemsize;
         p->scratch_nbytes = r->nelem_spilled * itemsize;
     }
     p->chunk_decodes = v->pass != CM_PASS_NOTHING ? 0 : p->chunk_reads;
+    return rc;
 }
 
 /* ---- the plan ---- */
@@ -561,11 +566,11 @@ int cm_job_plan(cm_job *job, cm_store *store, cm_error *err)
         job->memory_limit = job->held + job->nthreads * job->worker_nbytes + job->slots_nbytes;
     job->report->memory_planned =
         job->held + job->nthreads * worker_as_planned(job) + job->slots_nbytes;
-    for (size_t i = 0; i < job->nvars; i++) {
+    for (size_t i = 0; i < job->nvars && rc == CM_OK; i++) {
         adopt(&job->var[i]);
-        predict(&job->var[i]);
+        rc = predict(job, &job->var[i], err);
     }
-    if (job->nthreads < most)
+    if (rc == CM_OK && job->nthreads < most)
         rc = cm_job_note(job, err, "%u of %u threads are used, to stay below the memory limit",
                          job->nthreads, most);
     return rc == CM_OK ? check_scratch(job, err) : rc;

@@ -23,6 +23,7 @@ typedef struct search {
     const cm_shard_spec *spec; /* NULL: no shards */
     cm_shard_layout *layout;
     cm_grid grid, outer;
+    const cm_stop *stop;
     uint64_t *bit; /* of OUT */
     atomic_uint_fast64_t next;
     atomic_bool failed;
@@ -178,11 +179,12 @@ static void find_main(void *context, unsigned index)
     while (rc == CM_OK && !atomic_load(&s->failed) &&
            (lo = atomic_fetch_add(&s->next, SHARE)) < s->outer.nchunks)
         for (uint64_t i = lo; i < lo + SHARE && i < s->outer.nchunks && rc == CM_OK; i++)
-            rc = ask(&f, i, &f.err);
-    if (rc != CM_OK) {
+            if ((rc = cm_stop_check(s->stop, &f.err)) == CM_OK)
+                rc = ask(&f, i, &f.err);
+    if (rc != CM_OK)
         atomic_store(&s->failed, true);
+    if (rc != CM_OK && rc != CM_ECANCELED)
         cm_error_place(&f.err, cm_store_name(s->store));
-    }
     give(&f, rc);
     cm_buf_release(&f.index);
     free(f.entry);
@@ -197,9 +199,9 @@ static unsigned threads_for(const search *s, unsigned most)
 }
 
 int cm_presence_find(cm_store *store, const char *path, const cm_zarr_meta *meta, unsigned nthreads,
-                     cm_presence *out, cm_error *err)
+                     const cm_stop *stop, cm_presence *out, cm_error *err)
 {
-    search s = {.store = store, .path = path, .meta = meta, .out = out, .err = err};
+    search s = {.store = store, .path = path, .meta = meta, .stop = stop, .out = out, .err = err};
     *out = (cm_presence){0};
     int rc = prepare(&s, err);
     if (rc == CM_OK && s.bit != NULL) {

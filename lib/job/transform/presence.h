@@ -4,6 +4,7 @@
 #ifndef CM_JOB_PRESENCE_H
 #define CM_JOB_PRESENCE_H
 
+#include "base/stop.h"
 #include "format/zarr/meta.h"
 #include "store/store.h"
 
@@ -20,10 +21,11 @@ typedef struct cm_presence {
 /*
  * Looks at every object of the array at PATH, which META describes: its size and, of a
  * shard, its index.
- * By up to NTHREADS at once, because storage may take its time for each.
+ * By up to NTHREADS at once, because storage may take its time for each.  CM_ECANCELED when
+ * STOP wants it.
  */
 int cm_presence_find(cm_store *store, const char *path, const cm_zarr_meta *meta, unsigned nthreads,
-                     cm_presence *out, cm_error *err);
+                     const cm_stop *stop, cm_presence *out, cm_error *err);
 void cm_presence_release(cm_presence *p);
 
 #endif

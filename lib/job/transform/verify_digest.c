@@ -32,8 +32,9 @@ typedef struct verification {
 static int check_complete(verification *v, cm_job_var *s, const cm_zarr_node *node, cm_error *err)
 {
     cm_presence there;
+    const cm_stop stop = {cm_monitor_cancels, v->job->options->monitor};
     cm_zarr_written counts = cm_zarr_writer_counts(s->writer);
-    int rc = cm_presence_find(v->tree.store, node->path, &node->meta, cm_job_threads(v->job),
+    int rc = cm_presence_find(v->tree.store, node->path, &node->meta, cm_job_threads(v->job), &stop,
                               &there, err);
     if (rc != CM_OK)
         return rc;

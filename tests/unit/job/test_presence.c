@@ -1,6 +1,7 @@
 /* What is found of an array's objects is the same whoever looks, and however many do. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -119,8 +120,8 @@ static void test_all_find_the_same(void **state)
             cm_presence want, got;
             cm_error err = {0};
             open_store(sharded, &store, &tree, &want);
-            if (cm_presence_find(store, "", &cm_zarr_find(&tree, "")->meta, nthreads, &got, &err) !=
-                CM_OK)
+            if (cm_presence_find(store, "", &cm_zarr_find(&tree, "")->meta, nthreads, NULL, &got,
+                                 &err) != CM_OK)
                 fail_msg("%s", err.text);
             check(&got, &want, sharded);
             cm_presence_release(&got);
@@ -140,7 +141,7 @@ static void test_a_broken_shard_is_named(void **state)
         open_store(true, &store, &tree, &want);
         put(store, 701, "short", 5);
         assert_int_equal(
-            cm_presence_find(store, "", &cm_zarr_find(&tree, "")->meta, nthreads, &got, &err),
+            cm_presence_find(store, "", &cm_zarr_find(&tree, "")->meta, nthreads, NULL, &got, &err),
             CM_EFORMAT);
         assert_non_null(strstr(err.text, "shard 701"));
         assert_non_null(strstr(err.text, "shorter than its index"));
@@ -150,11 +151,41 @@ static void test_a_broken_shard_is_named(void **state)
     }
 }
 
+static bool want_after(void *context)
+{
+    atomic_int *left = context;
+    return atomic_fetch_sub(left, 1) <= 0;
+}
+
+static void test_the_search_ends_when_it_is_no_longer_wanted(void **state)
+{
+    (void)state;
+    for (unsigned nthreads = 1; nthreads <= 4; nthreads += 3)
+        for (int questions = 0; questions < 700; questions += 233) {
+            cm_store *store;
+            cm_zarr_tree tree;
+            cm_presence want, got;
+            cm_error err = {0};
+            atomic_int left = questions;
+            const cm_stop stop = {want_after, &left};
+            open_store(false, &store, &tree, &want);
+            assert_int_equal(cm_presence_find(store, "", &cm_zarr_find(&tree, "")->meta, nthreads,
+                                              &stop, &got, &err),
+                             CM_ECANCELED);
+            assert_null(got.bit);
+            /* Each thread asks once more at most. */
+            assert_true(atomic_load(&left) >= -(int)nthreads);
+            cm_zarr_tree_release(&tree);
+            cm_store_free(store);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_find_the_same),
         cmocka_unit_test(test_a_broken_shard_is_named),
+        cmocka_unit_test(test_the_search_ends_when_it_is_no_longer_wanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

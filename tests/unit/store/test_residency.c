@@ -46,7 +46,7 @@ static cm_residency measure(const char *path)
 {
     cm_residency r = {.whole = true};
     cm_error err = {0};
-    if (cm_residency_measure(path, 0, &r, &err) != CM_OK)
+    if (cm_residency_measure(path, 0, NULL, &r, &err) != CM_OK)
         fail_msg("%s", err.text);
     return r;
 }
@@ -74,7 +74,7 @@ static void test_folder(void **state)
     assert_int_equal(r.nbytes, NBYTES + 8192);
     assert_int_equal(r.resident_nbytes, r.nbytes); /* just written */
 
-    assert_int_equal(cm_residency_evict(folder, &err), CM_OK);
+    assert_int_equal(cm_residency_evict(folder, NULL, &err), CM_OK);
     r = measure(folder);
     assert_int_equal(r.nbytes, NBYTES + 8192);
     if (keeps_all(folder))
@@ -83,21 +83,21 @@ static void test_folder(void **state)
         assert_int_equal(r.resident_nbytes, 0);
 
     snprintf(path, sizeof path, "%s/a", folder); /* one file */
-    assert_int_equal(cm_residency_warm(path, &err), CM_OK);
+    assert_int_equal(cm_residency_warm(path, NULL, &err), CM_OK);
     r = measure(path);
     assert_int_equal(r.nfiles, 1);
     assert_int_equal(r.resident_nbytes, NBYTES);
-    assert_int_equal(cm_residency_warm(folder, &err), CM_OK);
+    assert_int_equal(cm_residency_warm(folder, NULL, &err), CM_OK);
     assert_int_equal(measure(folder).resident_nbytes, NBYTES + 8192);
 
     snprintf(command, sizeof command, "rm -rf %s", folder);
     assert_int_equal(system(command), 0);
     cm_residency none = {.whole = true};
-    assert_int_equal(cm_residency_measure(folder, 0, &none, &err), CM_ENOTFOUND);
+    assert_int_equal(cm_residency_measure(folder, 0, NULL, &none, &err), CM_ENOTFOUND);
     assert_non_null(strstr(err.text, folder));
-    assert_int_equal(cm_residency_evict(folder, &err), CM_ENOTFOUND);
-    assert_int_equal(cm_residency_warm(folder, &err), CM_ENOTFOUND);
-    assert_int_equal(cm_residency_measure("/dev/null", 0, &none, &err), CM_EINVAL);
+    assert_int_equal(cm_residency_evict(folder, NULL, &err), CM_ENOTFOUND);
+    assert_int_equal(cm_residency_warm(folder, NULL, &err), CM_ENOTFOUND);
+    assert_int_equal(cm_residency_measure("/dev/null", 0, NULL, &none, &err), CM_EINVAL);
 }
 
 /* More pages than are asked about at once; sparse, so that it takes no room. */
@@ -115,10 +115,53 @@ static void test_large(void **state)
     assert_int_equal(r.asked_nbytes, nbytes);
     assert_true(r.whole);
     cm_residency late = {.whole = true};
-    assert_int_equal(cm_residency_measure(path, 1, &late, NULL), CM_OK);
+    assert_int_equal(cm_residency_measure(path, 1, NULL, &late, NULL), CM_OK);
     assert_false(late.whole);
     assert_int_equal(late.nfiles, 0);
     assert_true(r.resident_nbytes >= 5000 - 4096 && r.resident_nbytes < (uint64_t)nbytes);
+    close(fd);
+    unlink(path);
+}
+
+static bool want_after(void *context)
+{
+    unsigned *left = context;
+    return *left == 0 || (*left)-- == 0;
+}
+
+/*
+ * A sparse file of 4 TiB, whose pages take an hour to ask for: each verb ends at the first question
+ * that is answered with yes, in the middle of it too.
+ */
+static void test_a_file_without_end_is_left(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/cm-residency-XXXXXX";
+    int fd = mkstemp(path);
+    if (ftruncate(fd, (off_t)1 << 42) != 0) {
+        print_message("no file of 4 TiB can be made here\n");
+        close(fd);
+        unlink(path);
+        skip();
+    }
+    for (unsigned questions = 0; questions < 4; questions++) {
+        unsigned left = questions;
+        const cm_stop stop = {want_after, &left};
+        cm_residency r = {.whole = true};
+        cm_error err = {0};
+        assert_int_equal(cm_residency_measure(path, 0, &stop, &r, &err), CM_ECANCELED);
+        assert_int_equal(r.nfiles, 0);
+        left = questions;
+        assert_int_equal(cm_residency_warm(path, &stop, &err), CM_ECANCELED);
+    }
+    unsigned none = 0;
+    const cm_stop at_once = {want_after, &none};
+    assert_int_equal(cm_residency_evict(path, &at_once, NULL), CM_ECANCELED);
+    /* The time limit holds within a file. */
+    cm_residency late = {.whole = true};
+    assert_int_equal(cm_residency_measure(path, 10000000, NULL, &late, NULL), CM_OK);
+    assert_false(late.whole);
+    assert_true(late.asked_nbytes < (uint64_t)1 << 42);
     close(fd);
     unlink(path);
 }
@@ -128,6 +171,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_folder),
         cmocka_unit_test(test_large),
+        cmocka_unit_test(test_a_file_without_end_is_left),
     };
     return cmocka_run_group_tests_name("residency", tests, NULL, NULL);
 }
