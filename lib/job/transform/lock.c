@@ -382,6 +382,14 @@ int cm_lock_take(cm_beside *b, bool breaks, cm_lock **out, char **note, cm_error
     return rc;
 }
 
+/* What runs left that were killed while they wrote beside the output. */
+static cm_verdict judge_temporary(void *context, const char *below, cm_entry_kind kind)
+{
+    (void)context;
+    (void)below;
+    return kind == CM_ENTRY_TEMPORARY ? CM_REMOVE : CM_KEEP;
+}
+
 void cm_lock_release(cm_lock *lock, cm_beside *b)
 {
     if (lock == NULL)
@@ -389,8 +397,12 @@ void cm_lock_release(cm_lock *lock, cm_beside *b)
     /* Whoever breaks it holds flock() while it is replaced; then it is not ours to remove. */
     while (flock(lock->fd, LOCK_EX) != 0 && errno == EINTR)
         ;
-    if (is_still_there(b, lock->fd))
+    if (is_still_there(b, lock->fd)) {
+        /* Only who holds the lock writes here; one who is trying to take it tries again. */
+        if (b->in != NULL)
+            cm_store_sweep(b->in, "", judge_temporary, NULL, NULL);
         unlinkat(b->fd, LOCK_NAME, 0);
+    }
     close(lock->fd);
     free(lock);
     cm_beside_leave(b);

@@ -24,7 +24,10 @@ int cm_lock_peek(cm_beside *b, bool breaks, cm_error *err);
  * over, or NULL.
  */
 int cm_lock_take(cm_beside *b, bool breaks, cm_lock **out, char **note, cm_error *err);
-/* Gives it back, and the folder if it is empty; NULL accepted. */
+/*
+ * Gives it back, with temporaries that killed runs left in the folder, and the folder if it is
+ * empty then; NULL accepted.
+ */
 void cm_lock_release(cm_lock *lock, cm_beside *b);
 
 #endif

@@ -1,0 +1,172 @@
+"""Killed at any moment and resumed, a store is what it would have been, and nothing else is left."""
+
+import os
+import random
+import shutil
+import subprocess
+import time
+
+import netCDF4
+import numpy as np
+import pytest
+import zarr
+from zarr.codecs import ZstdCodec
+
+from support import paths, rechunked, tool
+
+KILLS = 38 if paths.LONG else 2  # of each layout, those of runs that resume not counted
+
+
+# ---- sources ----------------------------------------------------------------------------------------
+
+
+def field(n, side, seed):
+    """Maps that compress somewhat; the third quarter is fill, so chunks of it are left out."""
+    values = np.random.default_rng(seed).integers(0, 4000, (n, side, side)).astype("f4") / 16
+    values[n // 2 : 3 * n // 4] = -1
+    return values
+
+
+def make_file(path):
+    with netCDF4.Dataset(path, "w") as nc:
+        for name, n in (("time", 24), ("y", 96), ("x", 96), ("record", 4000)):
+            nc.createDimension(name, n)
+        nc.createVariable("time", "f8", ("time",))[:] = np.arange(24)
+        for name, seed in (("tas", 1), ("pr", 2)):
+            v = nc.createVariable(
+                name, "f4", ("time", "y", "x"), zlib=True, complevel=1, chunksizes=(1, 48, 48), fill_value=-1
+            )
+            v[...] = field(24, 96, seed)
+        label = nc.createVariable("label", str, ("record",), chunksizes=(50,))
+        label[:] = np.array([f"station {i * 7919 % 4000} " + "z" * (i % 40) for i in range(4000)], object)
+        nc.createGroup("deep").createVariable("count", "i4", ("time",))[:] = np.arange(24)
+
+
+def make_store(path):
+    root = zarr.create_group(path, attributes={"title": "maps"})
+    for name, n in (("v", 24), ("g/w", 16)):
+        a = root.create_array(
+            name, shape=(n, 96, 96), chunks=(1, 96, 96), dtype="f4", fill_value=-1, compressors=ZstdCodec(level=1)
+        )
+        a[...] = field(n, 96, n)
+
+
+def make_large(path):
+    """What 28 MiB of memory turn only by way of scratch files."""
+    a = zarr.create_array(path, shape=(64, 256, 256), chunks=(1, 256, 256), dtype="f4", compressors=ZstdCodec(level=1))
+    for i in range(64):
+        a[i] = ((np.arange(1 << 16) // 100 + i) % 100).astype("f4").reshape(256, 256)
+
+
+def make_target(path):
+    """A store that is there, with an array of its own."""
+    root = zarr.create_group(path, attributes={"title": "mine"})
+    root.create_array("sub/old", data=np.arange(12), chunks=(5,))
+    zarr.consolidate_metadata(path)
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sources")
+    made = {"file": make_file, "store": make_store, "large": make_large}
+    for name, make in made.items():
+        make(str(folder / name))
+    return {name: folder / name for name in made}
+
+
+# ---- layouts ----------------------------------------------------------------------------------------
+
+CODEC = ["--codec", "zstd:12"]
+NUMBERS = ["--variables", "tas,pr,/deep/count"]
+LAYOUTS = {
+    "nc2zarr v3": ("nc2zarr", "file", [*NUMBERS, *CODEC, "--chunks", "time=4,y=16,x=32"]),
+    "nc2zarr v2": ("nc2zarr", "file", [*NUMBERS, *CODEC, "--zarr-format", "2", "--chunks", "time=24,y=8,x=16"]),
+    "nc2zarr shards": (
+        "nc2zarr",
+        "file",
+        [*NUMBERS, *CODEC, "--chunks", "time=2,y=16,x=16", "--shards", "time=4,y=32,x=48"],
+    ),
+    "nc2zarr strings": ("nc2zarr", "file", ["--variables", "label", *CODEC, "--chunks", "label:20"]),
+    "nc2zarr keep": ("nc2zarr", "file", [*NUMBERS, "--codec", "keep"]),
+    "rechunk": ("rechunk", "store", [*CODEC, "--chunks", "8x16x24"]),
+    "rechunk scratch": ("rechunk", "large", ["--memory", "28MiB", "--chunks", "64x16x16"]),
+    "rechunk into": ("rechunk", "store", [*CODEC, "--chunks", "8x16x24"]),
+}
+
+
+class Run:
+    """One layout's command, into a folder of its own."""
+
+    def __init__(self, layout, sources, folder):
+        self.program, source, options = LAYOUTS[layout]
+        self.source, self.folder = sources[source], folder
+        self.options = ["-q", "-j", "1", "--verify", "none", *options]
+        self.shards, self.into = "--shards" in options, layout.endswith("into")
+        self.out = folder / "out.zarr"
+        self.target = f"{self.out}::new/maps" if self.into else str(self.out)
+
+    def clear(self):
+        assert os.listdir(self.folder) in ([], [self.out.name])
+        shutil.rmtree(self.out, ignore_errors=True)
+        if self.into:
+            make_target(str(self.out))
+
+    def whole(self, *more):
+        tool.run(self.program, *self.options, *more, str(self.source), self.target).ok()
+
+    def files(self):
+        """By name; inside a shard chunks lie in the order in which they were made, so of shards the size."""
+        found = rechunked.files(self.out)
+        return {k: len(v) if self.shards and "/c/" in k else v for k, v in found.items()}
+
+    def killed(self, moment, *more):
+        """Killed after MOMENT seconds; False when it was done before."""
+        process = subprocess.Popen(
+            [tool.program(self.program), *self.options, *more, str(self.source), self.target],
+            stderr=subprocess.PIPE,
+            text=True,
+            env=tool.environment(),
+        )
+        try:
+            err = process.communicate(timeout=moment)[1]
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            return process.returncode != 0
+        assert process.returncode == 0, err
+        return False
+
+
+@pytest.mark.longer
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_killed_and_resumed(sources, tmp_path, layout, record_property):
+    folder, rng = tmp_path / "work", random.Random(layout)
+    folder.mkdir()
+    run = Run(layout, sources, folder)
+    run.clear()
+    start = time.monotonic()
+    run.whole()
+    duration = time.monotonic() - start
+    files, digests = run.files(), rechunked.digests(run.out)
+    if not run.into:
+        assert digests == {k: v for k, v in rechunked.digests(run.source).items() if k in digests}
+    kills = again = 0
+    for _ in range(8 * KILLS):
+        run.clear()
+        moment = rng.uniform(0, duration)
+        if not run.killed(moment):
+            duration *= 0.9  # the machine was busier when it was timed
+            continue
+        kills += 1
+        if tool.opens_as_store(run.out / "new" / "maps" if run.into else run.out):
+            assert rechunked.digests(run.out) == digests, f"killed after {moment:.4f} s it opens, and is not whole"
+        if kills % 2:
+            again += run.killed(rng.uniform(0, duration), "--resume")
+        run.whole("--resume")
+        assert rechunked.digests(run.out) == digests, f"killed after {moment:.4f} s"
+        assert run.files() == files, f"killed after {moment:.4f} s"
+        assert os.listdir(folder) == [run.out.name]
+        if kills == KILLS:
+            record_property("kills", kills + again)
+            return
+    pytest.fail(f"only {kills} kills in {8 * KILLS} attempts")
