@@ -28,7 +28,7 @@ int cm_parse_u64(const char *text, uint64_t *out, cm_error *err)
             return cm_fail(err, CM_EINVAL, "'%s' is larger than 18446744073709551615", text);
     }
     if (p == text || *p)
-        return cm_fail(err, CM_EINVAL, "'%s' is no whole number", text);
+        return cm_fail(err, CM_EINVAL, "'%s' is not an integer", text);
     *out = value;
     return CM_OK;
 }
@@ -39,7 +39,7 @@ int cm_parse_i64(const char *text, int64_t *out, cm_error *err)
     const char *digits = text + (negative || text[0] == '+');
     uint64_t size = 0;
     if (!isdigit((unsigned char)digits[0]) || digits[strspn(digits, "0123456789")])
-        return cm_fail(err, CM_EINVAL, "'%s' is no whole number", text);
+        return cm_fail(err, CM_EINVAL, "'%s' is not an integer", text);
     if (cm_parse_u64(digits, &size, NULL) || size > (uint64_t)INT64_MAX + negative)
         return cm_fail(err, CM_EINVAL, "'%s' does not fit 64 bits with a sign", text);
     *out = (int64_t)(negative ? -size : size);
@@ -87,7 +87,7 @@ int cm_parse_double(const char *text, double *out, cm_error *err)
     const char *end;
     double value = read_double(text, true, &end);
     if (!end || *end)
-        return cm_fail(err, CM_EINVAL, "'%s' is no number", text);
+        return cm_fail(err, CM_EINVAL, "'%s' is not a number", text);
     if (!isfinite(value))
         return cm_fail(err, CM_EINVAL, "'%s' is too large for a double", text);
     *out = value;
@@ -152,9 +152,10 @@ int cm_parse_size(const char *text, uint64_t *nbytes, cm_error *err)
         p++;
     const uint64_t factor = size_unit(p, strlen(p));
     if (!before || !factor || (text[before] == '.' && !after))
-        return cm_fail(err, CM_EINVAL, "'%s' is no size: write 65536, 512MiB, 1.5GiB or 2GB", text);
+        return cm_fail(err, CM_EINVAL, "'%s' is not a size: write 65536, 512MiB, 1.5GiB or 2GB",
+                       text);
     if (after && factor == 1)
-        return cm_fail(err, CM_EINVAL, "the size '%s' is no whole number of bytes", text);
+        return cm_fail(err, CM_EINVAL, "the size '%s' is not a whole number of bytes", text);
 
     unsigned __int128 total = (unsigned __int128)whole * factor;
     total += ((unsigned __int128)part * factor + scale / 2) / scale;
@@ -190,7 +191,7 @@ int cm_parse_time(const char *text, double *seconds, cm_error *err)
             return CM_OK;
         }
     }
-    return cm_fail(err, CM_EINVAL, "'%s' is no time: write 30ms, 1.5s, 2min or 1h", text);
+    return cm_fail(err, CM_EINVAL, "'%s' is not a time: write 30ms, 1.5s, 2min or 1h", text);
 }
 
 int cm_parse_rate(const char *text, double *bytes_per_s, cm_error *err)
@@ -210,7 +211,7 @@ int cm_parse_rate(const char *text, double *bytes_per_s, cm_error *err)
             return CM_OK;
         }
     }
-    return cm_fail(err, CM_EINVAL, "'%s' is no rate: write 300MB/s, 1.2GB/s or 500KiB/s", text);
+    return cm_fail(err, CM_EINVAL, "'%s' is not a rate: write 300MB/s, 1.2GB/s or 500KiB/s", text);
 }
 
 char *cm_format_size(uint64_t nbytes, char *buf, size_t size)

@@ -76,13 +76,13 @@ static int may_replace(const cm_outfile *f, const char *name, const struct stat 
         return cm_fail(err, CM_EINVAL, "%s: is a folder, not a file for the %s", f->path,
                        f->kind->name);
     if (!S_ISREG(st->st_mode))
-        return cm_fail(err, CM_EINVAL, "%s: is no file that the %s could replace", f->path,
+        return cm_fail(err, CM_EINVAL, "%s: is not a file that the %s could replace", f->path,
                        f->kind->name);
     bool ours = f->overwrite;
     if (!ours && (rc = read_head(f, name, &ours, err)) != CM_OK)
         return rc;
     return ours ? CM_OK
-                : cm_fail(err, CM_EEXIST, "%s: exists and is no %s of Chunkmill", f->path,
+                : cm_fail(err, CM_EEXIST, "%s: exists and is not a %s of Chunkmill", f->path,
                           f->kind->name);
 }
 
@@ -110,7 +110,7 @@ static int claim_new(cm_outfile *f, const char *at, cm_error *err)
         rc = cm_fail(err, CM_EINVAL, "%s: names a folder, not a file for the %s", f->path,
                      f->kind->name);
     else if (real == NULL && (errno == ENOENT || errno == ENOTDIR))
-        rc = cm_fail(err, CM_ENOTFOUND, "%s: there is no folder %s", f->path, folder);
+        rc = cm_fail(err, CM_ENOTFOUND, "%s: folder %s does not exist", f->path, folder);
     else if (real == NULL || access(real, W_OK | X_OK) != 0)
         rc = cm_fail_errno(err, errno, "%s: no file can be made in this folder", f->path);
     if (rc == CM_OK) {

@@ -156,7 +156,8 @@ static int decode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_
     if (nbytes > dst->capacity)
         return cm_codec_no_room(dst, nbytes, err);
     if (nbytes % es != 0)
-        return cm_fail(err, CM_EFORMAT, "%zu bytes are no whole elements of %zu", nbytes, es);
+        return cm_fail(err, CM_EFORMAT, "%zu bytes are not a whole number of elements of %zu",
+                       nbytes, es);
     uint8_t *out = dst->data;
     size_t left = nbytes / es;
     while (left >= 8) {

@@ -57,7 +57,7 @@ int cm_shard_layout_create(const cm_shard_spec *spec, unsigned rank, const uint6
         if (spec->chunk[j] == 0 || shard[j] == 0 || shard[j] % spec->chunk[j] != 0) {
             return cm_fail(
                 err, CM_EFORMAT,
-                "dimension %u of a shard, %llu, is no multiple of the inner chunk's, %llu", j,
+                "dimension %u of a shard, %llu, is not a multiple of the inner chunk's, %llu", j,
                 (unsigned long long)shard[j], (unsigned long long)spec->chunk[j]);
         }
     }

@@ -16,7 +16,7 @@ static int prepare(cm_codec_step *step, cm_error *err)
     for (unsigned i = 0; i < step->in.rank; i++) {
         unsigned from = step->spec->order[i];
         if (from >= step->in.rank || seen[from]) {
-            return cm_fail(err, CM_EFORMAT, "the order is no permutation of %u dimensions",
+            return cm_fail(err, CM_EFORMAT, "the order is not a permutation of %u dimensions",
                            step->in.rank);
         }
         seen[from] = true;

@@ -139,7 +139,7 @@ static int find_device(cuda_device *c, unsigned number, cm_error *err)
     if (rc != CUDA_OK)
         return cm_cuda_fail(c, rc, "starting the driver", err);
     if (number >= (unsigned)count)
-        return cm_fail(err, CM_ENOTFOUND, "%s: there is no such device: the driver sees %d, from 0",
+        return cm_fail(err, CM_ENOTFOUND, "%s: no such device: the driver sees %d, from 0",
                        c->base.info.text, count);
     rc = c->api.cuDeviceGet(&c->id, (int)number);
     return rc == CUDA_OK ? CM_OK : cm_cuda_fail(c, rc, "finding the device", err);

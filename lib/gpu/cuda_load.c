@@ -71,8 +71,8 @@ int cm_cuda_load(const char *path, cuda_device *c, cm_error *err)
         return cm_fail(err, CM_ENOTFOUND, "no NVIDIA driver on this machine: %s", dlerror());
     /* The version comes first: an old driver lacks functions too. */
     if (!find_exact(c->library, "cuDriverGetVersion", &c->api.cuDriverGetVersion))
-        return cm_fail(err, CM_EUNSUPPORTED, "%s is no CUDA driver: it has no cuDriverGetVersion",
-                       path);
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "%s is not a CUDA driver: it has no cuDriverGetVersion", path);
     const int rc = check_version(&c->api, path, &c->base.info, err);
     if (rc != CM_OK)
         return rc;

@@ -70,7 +70,7 @@ int cm_device_open(const char *text, const cm_device_hooks *hooks, cm_device **o
     else if (parse_cuda(text, &number))
         rc = cm_cuda_open(number, hooks, out, err);
     else
-        return cm_fail(err, CM_EINVAL, "'%s' is no device: host, cuda or cuda:N", text);
+        return cm_fail(err, CM_EINVAL, "'%s' is not a device: host, cuda or cuda:N", text);
     if (rc == CM_OK)
         rc = set_hooks(*out, hooks, err);
     if (rc != CM_OK) {

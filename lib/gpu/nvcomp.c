@@ -63,7 +63,7 @@ static int read_version(nvcomp *n, const char *path, cm_error *err)
     void *const found = dlsym(n->library, "nvcompGetProperties");
     memcpy(&get, &found, sizeof found);
     if (found == NULL || get(&properties) != NVCOMP_OK)
-        return cm_fail(err, CM_EUNSUPPORTED, "%s does not tell its version: it is no nvCOMP",
+        return cm_fail(err, CM_EUNSUPPORTED, "%s does not tell its version: it is not nvCOMP",
                        path ? path : "libnvcomp.so");
     n->version = properties.version;
     snprintf(n->text, sizeof n->text, "nvCOMP %u.%u.%u", n->version / 1000 % 1000,

@@ -204,7 +204,7 @@ static int absolute_us(cm_calendar calendar, const stamp *s, cm_status status, c
     if (date.year < 0 && !has_year_zero(calendar))
         date.year++;
     if (!cm_days_from_date(calendar, &date, &days))
-        return cm_fail(err, status, "'%.100s' is no day of the %s calendar", text,
+        return cm_fail(err, status, "'%.100s' is not a day of the %s calendar", text,
                        cm_calendar_name(calendar));
     if (__builtin_mul_overflow(days, DAY_US, out) ||
         __builtin_add_overflow(*out, s->time_us - s->zone_us, out))
@@ -307,7 +307,7 @@ int cm_time_axis_parse(const char *units, const char *calendar, cm_time_axis *ou
     size_t nunit;
     const char *date = split(units, &unit, &nunit);
     if (!date)
-        return cm_fail(err, CM_EFORMAT, "'%.100s' is no time axis, \"UNIT since DATE\"", units);
+        return cm_fail(err, CM_EFORMAT, "'%.100s' is not a time axis, \"UNIT since DATE\"", units);
     cm_time_axis axis;
     int rc = cm_calendar_parse(calendar, &axis.calendar, err);
     if (!rc)
@@ -348,7 +348,7 @@ static int parse_span(const cm_time_axis *axis, const char *date, cm_time_span *
     int64_t first = 0, last = 0;
     if (!read_stamp(date, &s) || s.date.month < 1 || s.date.day < 1)
         return cm_fail(err, CM_EINVAL,
-                       "'%.100s' is no date: write 2000, 2000-06, 2000-06-01 or "
+                       "'%.100s' is not a date: write 2000, 2000-06, 2000-06-01 or "
                        "2000-06-01T12:30:00",
                        date);
     *given = s.precision;

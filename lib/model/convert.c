@@ -35,7 +35,7 @@ int cm_conversion_check(const cm_conversion *c, cm_error *err)
     if (!same && (!cm_dtype_is_number(&c->src) || !cm_dtype_is_number(&c->dst)))
         return cm_fail(err, CM_EINVAL, "%s cannot be cast to %s: both must be numbers", src, dst);
     if (c->unpack && !cm_dtype_is_number(&c->src))
-        return cm_fail(err, CM_EINVAL, "%s has no scale and offset: it is no number", src);
+        return cm_fail(err, CM_EINVAL, "%s has no scale and offset: it is not a number", src);
     if (c->unpack && (!isfinite(c->scale) || !isfinite(c->offset)))
         return cm_fail(err, CM_EINVAL, "scale and offset must be finite");
     if (c->keepbits && c->dst.kind != CM_KIND_FLOAT)

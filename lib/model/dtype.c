@@ -119,7 +119,7 @@ static const struct {
 int cm_dtype_parse(const char *text, cm_dtype *out, cm_error *err)
 {
     if (text[0] == '>')
-        return cm_fail(err, CM_EINVAL, "type '%s': the byte order is no part of a type", text);
+        return cm_fail(err, CM_EINVAL, "type '%s': the byte order does not belong in a type", text);
     const char *numpy = text + (text[0] == '<' || text[0] == '|' || text[0] == '=');
     for (size_t i = 0; i < sizeof TYPE / sizeof *TYPE; i++) {
         if (!strcmp(text, TYPE[i].name) || !strcmp(numpy, TYPE[i].numpy)) {
@@ -128,7 +128,7 @@ int cm_dtype_parse(const char *text, cm_dtype *out, cm_error *err)
         }
     }
     return cm_fail(err, CM_EINVAL,
-                   "'%s' is no type: write bool, int8 to int64, uint8 to uint64, "
+                   "'%s' is not a type: write bool, int8 to int64, uint8 to uint64, "
                    "float16 to float64, complex64, complex128 or string",
                    text);
 }

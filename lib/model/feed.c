@@ -47,7 +47,7 @@ int cm_feed_check(const cm_feed *f, cm_error *err)
         return CM_OK;
     }
     if (!cm_dtype_is_number(t) && t->kind != CM_KIND_BOOL)
-        return cm_fail(err, CM_EINVAL, "%s is no number: it cannot be cast or unpacked", name);
+        return cm_fail(err, CM_EINVAL, "%s is not a number: it cannot be cast or unpacked", name);
     if (f->to == CM_FEED_SAME && t->kind != CM_KIND_FLOAT)
         return cm_fail(err, CM_EINVAL, "%s holds neither fractions nor NaN: a cast is needed too",
                        name);

@@ -371,7 +371,8 @@ int cm_autoshard(unsigned rank, const uint64_t *shape, uint32_t itemsize, const 
         fixed_grid[j] = fixed != NULL ? fixed[j] / chunk[j] : 0;
         if (fixed != NULL && fixed[j] % chunk[j] != 0)
             return cm_fail(err, CM_EINVAL,
-                           "the shard's length %" PRIu64 " in dimension %u is no multiple of the "
+                           "the shard's length %" PRIu64
+                           " in dimension %u is not a multiple of the "
                            "chunk's %" PRIu64,
                            fixed[j], j, chunk[j]);
     }

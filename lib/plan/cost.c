@@ -85,7 +85,7 @@ int cm_footprint_count(unsigned rank, const uint64_t *shape, const uint64_t *chu
         if (chunk[j] == 0 || object == 0 || object % chunk[j] != 0)
             return cm_fail(err, CM_EINVAL,
                            "dimension %u: shard length %" PRIu64
-                           " is no multiple of the chunk length %" PRIu64,
+                           " is not a multiple of the chunk length %" PRIu64,
                            j, object, chunk[j]);
         if (!cm_mul_u64(out->nchunks, cm_div_ceil(shape[j], chunk[j]), &out->nchunks) ||
             !cm_mul_u64(out->nobjects, cm_div_ceil(shape[j], object), &out->nobjects) ||

@@ -89,7 +89,8 @@ static int check_axis(const cm_touch_axis *a, cm_error *err)
                        span + 1, a->length);
     if (a->shard % a->chunk != 0)
         return cm_fail(err, CM_EINVAL,
-                       "the shard length %" PRIu64 " is no multiple of the chunk length %" PRIu64,
+                       "the shard length %" PRIu64
+                       " is not a multiple of the chunk length %" PRIu64,
                        a->shard, a->chunk);
     return CM_OK;
 }

@@ -371,7 +371,7 @@ static int check_state(const cm_cache_dir *dir, cm_error *err)
     struct stat st;
     bool there = fstatat(dir->fd, "state", &st, AT_SYMLINK_NOFOLLOW) == 0;
     if (there && (!S_ISREG(st.st_mode) || st.st_size > (off_t)sizeof(state)))
-        return cm_fail(err, CM_EINVAL, "is no folder for a cache: 'state' in it is another's");
+        return cm_fail(err, CM_EINVAL, "is not a folder for a cache: 'state' in it is another's");
     int fd = there ? openat(dir->fd, "state", O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
     bool ours =
         fd >= 0 && pread(fd, &s, sizeof s.magic, 0) == sizeof s.magic && s.magic == STATE_MAGIC;
@@ -381,7 +381,7 @@ static int check_state(const cm_cache_dir *dir, cm_error *err)
                     S_ISREG(st.st_mode) && st.st_size == 0;
     if (ours || has_lock || is_new(dir))
         return CM_OK;
-    return cm_fail(err, CM_EINVAL, "is no folder for a cache: it holds other files");
+    return cm_fail(err, CM_EINVAL, "is not a folder for a cache: it holds other files");
 }
 
 int cm_cache_dir_open(cm_cache_dir *dir, const char *path, uint64_t max_nbytes, cm_error *err)

@@ -171,7 +171,7 @@ def test_a_file_of_someone_else(world, name, option, through):
         place = world.tmp / f"link{ending(option)}"
         place.symlink_to(there)
     before = world.state()
-    refused(world.run(name, option, place), 1, place, "exists and is no", "--overwrite replaces it")
+    refused(world.run(name, option, place), 1, place, "exists and is not a", "--overwrite replaces it")
     assert world.state() == before and not world.made.exists()
     world.run(name, option, place, "--overwrite").ok()
     assert is_document(there, option) and (not through or place.is_symlink())
@@ -215,7 +215,7 @@ def test_a_document_of_another_kind_is_someone_elses(world, one, other):
         shutil.rmtree(world.made)
     kind = "--trace" if other == "--certificate" else "--certificate"
     before = world.state()
-    refused(world.run("nc2zarr", kind, place), 1, "exists and is no")
+    refused(world.run("nc2zarr", kind, place), 1, "exists and is not a")
     assert world.state() == before
 
 

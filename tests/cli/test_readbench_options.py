@@ -59,7 +59,7 @@ WRONG = {
     "tune and sweep": (["--tune", "--sweep", "workers=1", "a.zarr"], "--tune and --sweep are at odds"),
     "cpus alone": (["--cpus", "3", "a.zarr"], "--cpus belongs to --advise"),
     "rank": (["--world-size", "2", "--rank", "2", "a.zarr"], "--rank must be below --world-size"),
-    "step time": (["--step-time", "fast", "a.zarr"], "--step-time: 'fast' is no time"),
+    "step time": (["--step-time", "fast", "a.zarr"], "--step-time: 'fast' is not a time"),
     "step part": (["--step-time", "sideways=3ms", "a.zarr"], "'sideways=3ms' is not forward=T"),
     "step twice": (["--step-time", "other=1ms,other=2ms", "a.zarr"], "other is given twice"),
     "step without time": (["--step-time", "forward=", "a.zarr"], "--step-time"),
@@ -101,10 +101,10 @@ FAILS = {
     "out is there": ([*QUICK, "--out", "empty", "a.zarr"], "empty: exists already"),
     "out in a file": ([*QUICK, "--out", "file/x", "a.zarr"], "file"),
     "compare what is absent": (["--compare", "x", "y"], "x"),
-    "compare a store": (["--compare", "a.zarr", "a.zarr"], "a.zarr: this is no report of readbench"),
-    "compare another document": (["--compare", "other", "other"], "other/summary.json: this is no summary"),
+    "compare a store": (["--compare", "a.zarr", "a.zarr"], "a.zarr: this is not a report of readbench"),
+    "compare another document": (["--compare", "other", "other"], "other/summary.json: this is not a summary"),
     "compare no JSON": (["--compare", "broken", "broken"], "broken/summary.json"),
-    "compare half of one": (["--compare", "half", "half"], "breakdown: step is no time"),
+    "compare half of one": (["--compare", "half", "half"], "breakdown: step is not a time"),
 }
 
 
@@ -294,7 +294,7 @@ def test_a_full_disk_leaves_nothing_that_is_cut(work, kilobytes):
 @pytest.mark.parametrize(
     "given, says",
     [
-        (["--decode", "device"], "decoding on the device: there is no device"),
+        (["--decode", "device"], "decoding on the device: no device is given"),
         (["--decode", "device", "--device", "host"], "decoding on the device: the device host does not decode"),
         (["--nvcomp", "libnvcomp.so"], "--nvcomp belongs to --decode device"),
         (["--nvcomp", "libnvcomp.so", "--decode", "host"], "--nvcomp belongs to --decode device"),

@@ -145,8 +145,8 @@ def test_what_was_killed_is_finished(pair, there, tmp_path, store):
 
 
 REFUSED = {
-    "below an array": ("{there}::sub/old/new", 2, "sub/old is no group"),
-    "no store": ("{folder}::new", 1, "no Zarr store"),
+    "below an array": ("{there}::sub/old/new", 2, "sub/old is not a group"),
+    "no store": ("{folder}::new", 1, "not a Zarr store"),
     "out of the store": ("{there}::../new", 2, "names no node"),
     "a name of metadata": ("{there}::zarr.json", 2, "names no node"),
 }

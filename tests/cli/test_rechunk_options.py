@@ -70,7 +70,7 @@ FAILS = {
     "around the source": (["--overwrite", "in.zarr/model", "in.zarr"], "in.zarr"),
     "no such node": (["in.zarr::nosuch", "b.zarr"], "nosuch"),
     "a node outside": (["in.zarr::../x", "b.zarr"], "in.zarr: key '../x'"),
-    "scratch is no folder": (["--scratch", "notes.txt", "--chunks", "tas:40x1x1", "in.zarr", "b.zarr"], "notes.txt"),
+    "scratch is not a folder": (["--scratch", "notes.txt", "--chunks", "tas:40x1x1", "in.zarr", "b.zarr"], "notes.txt"),
     "too little memory": (["--memory", "100KiB", "--chunks", "tas:40x1x1", "in.zarr", "b.zarr"], "iB"),
 }
 

@@ -97,7 +97,7 @@ def least_of(done):
 
 def test_what_verification_cannot_hold_is_refused_before(noise, out):
     """With the least that would do; and without verification less does."""
-    tool.nc2zarr("--memory", "226MiB", *CHUNK, noise, out).fails(1, "noise.nc", "to be verified", "--memory")
+    tool.nc2zarr("--memory", "226MiB", *CHUNK, noise, out).fails(1, "noise.nc", "for verification", "--memory")
     assert not out.exists()
     least = least_of(tool.nc2zarr("--memory", "60MiB", *CHUNK, noise, out))
     assert 226 < least < 250  # the libraries differ in size

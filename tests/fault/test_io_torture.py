@@ -283,7 +283,7 @@ class Bench:
     def bring_to_end(self):
         args = [a for a in self.case.args if a not in ("--resume", "--overwrite")]
         done = tool.run(self.case.program, "-q", self.case.again, *self.at_root(args))
-        if done.status == 1 and "is no Zarr store, so --overwrite" in done.err and self.only_foreign_is_left():
+        if done.status == 1 and "is not a Zarr store, so --overwrite" in done.err and self.only_foreign_is_left():
             return  # what the first run was allowed to remove is gone, and the rest is not ours
         if done.status != 0:
             yield f"{self.case.again} fails: {done.err}"

@@ -40,5 +40,5 @@ def test_too_little_is_refused(opposite, out):
     path, _ = opposite
     chunks = ["--chunks", "large:" + "x".join(map(str, SMALL)), "--chunks", "small:" + "x".join(map(str, LARGE))]
     done = tool.nc2zarr("--memory", "80MiB", "-j", "2", *chunks, path, out)
-    done.fails(done.status or 1, "80.00 MiB of memory do not suffice")
+    done.fails(done.status or 1, "the limit is 80.00 MiB")
     assert not out.exists()

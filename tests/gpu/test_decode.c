@@ -464,7 +464,7 @@ static void test_refusals(void **state)
     check_refused(y, NULL, "/nonexistent/libnvcomp.so", CM_ENOTFOUND, "nvCOMP");
     if (fake == NULL)
         return;
-    check_refused(y, NULL, driver, CM_EUNSUPPORTED, "it is no nvCOMP");
+    check_refused(y, NULL, driver, CM_EUNSUPPORTED, "it is not nvCOMP");
     fake->version = 4210;
     check_refused(y, NULL, y->library, CM_EUNSUPPORTED, "nvCOMP 4.2.10 is not known here");
     fake->version = 7000;

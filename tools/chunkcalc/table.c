@@ -162,7 +162,7 @@ static const cm_option OPTIONS[] = {
     {.name = "overwrite",
      .kind = CM_OPTION_FLAG,
      .offset = VALUE(overwrite),
-     .help = "Let --plot replace a file that is no plot of this program."},
+     .help = "Let --plot replace a file that is not a plot of this program."},
     {0},
 };
 

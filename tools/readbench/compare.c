@@ -44,7 +44,7 @@ static int read_file(const char *path, cm_buf *out, cm_error *err)
         return cm_fail_errno(err, errno, "%s: cannot be read", path);
     int rc = fstat(fd, &st) != 0 ? cm_fail_errno(err, errno, "%s: cannot be read", path)
              : !S_ISREG(st.st_mode) || st.st_size > MAX_SUMMARY
-                 ? cm_fail(err, CM_EFORMAT, "%s: this is no summary of a readbench run", path)
+                 ? cm_fail(err, CM_EFORMAT, "%s: this is not a summary of a readbench run", path)
                  : cm_buf_resize(out, (size_t)st.st_size, err);
     for (size_t done = 0; rc == CM_OK && done < out->nbytes;) {
         ssize_t n = read(fd, out->data + done, out->nbytes - done);
@@ -69,7 +69,7 @@ static int choose_session(side *s, const char *path, cm_error *err)
 
     if (schema == NULL || strcmp(schema, "readbench/1") != 0 ||
         !cm_json_is(sessions, CM_JSON_ARRAY) || n == 0)
-        return cm_fail(err, CM_EFORMAT, "%s: this is no summary of a readbench run", path);
+        return cm_fail(err, CM_EFORMAT, "%s: this is not a summary of a readbench run", path);
     bool known = cm_json_get_u64(cm_json_member(s->document, "best"), &best) && best < n;
     if (n > 1 && !known)
         return cm_fail(err, CM_EUNSUPPORTED,
@@ -89,8 +89,8 @@ static int read_side(side *s, cm_error *err)
     int rc = stat(s->folder, &st) != 0 ? cm_fail_errno(err, errno, "%s: cannot be read", s->folder)
                                        : CM_OK;
     if (rc == CM_OK && access(path, F_OK) != 0)
-        rc = cm_fail(err, CM_ENOTFOUND, "%s: this is no report of readbench: no summary.json there",
-                     s->folder);
+        rc = cm_fail(err, CM_ENOTFOUND,
+                     "%s: this is not a report of readbench: no summary.json there", s->folder);
     if (rc == CM_OK)
         rc = read_file(path, &text, err);
     if (rc == CM_OK && cm_json_parse(text.data, text.nbytes, &s->document, err) != CM_OK) {
@@ -104,7 +104,7 @@ static int read_side(side *s, cm_error *err)
     for (size_t k = 0; k < NROWS && rc == CM_OK; k++)
         if (!cm_json_get_double(cm_json_member(b, ROWS[k].member), &s->seconds[k]) ||
             !(s->seconds[k] >= 0 && isfinite(s->seconds[k])))
-            rc = cm_fail(err, CM_EFORMAT, "%s: breakdown: %s is no time", path, ROWS[k].member);
+            rc = cm_fail(err, CM_EFORMAT, "%s: breakdown: %s is not a time", path, ROWS[k].member);
     if (rc == CM_OK) {
         s->label = cm_json_text(cm_json_member(s->session, "label"), NULL);
         cm_json_get_bool(cm_json_member(s->session, "emulated"), &s->emulated);

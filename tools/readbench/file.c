@@ -90,7 +90,7 @@ static int take_existing(const char *path, const char *name, bool overwrite, cm_
         return CM_OK;
     return cm_fail(err, CM_EEXIST,
                    overwrite
-                       ? "%s: exists and is no report of readbench; --out names another folder"
+                       ? "%s: exists and is not a report of readbench; --out names another folder"
                        : "%s: exists already, and nothing is written into what exists; --out "
                          "names another folder, --overwrite replaces a report",
                    path);

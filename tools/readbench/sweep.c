@@ -107,7 +107,7 @@ static int find_option(const char *text, size_t n, key *k, cm_error *err)
         if (k->option->swept && strlen(k->option->name) == n &&
             memcmp(k->option->name, text, n) == 0)
             return CM_OK;
-    return cm_fail(err, CM_EINVAL, "%.*s is no option whose values can be swept", (int)n, text);
+    return cm_fail(err, CM_EINVAL, "%.*s is not an option whose values can be swept", (int)n, text);
 }
 
 static int parse_key(const char *text, readbench_sweep *s, cm_error *err)

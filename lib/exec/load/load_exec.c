@@ -147,7 +147,7 @@ static int ask(worker *w, uint64_t timeout_ns, cm_json **answer, cm_error *err)
         return CM_OK;
     cm_json_free(*answer);
     *answer = NULL;
-    return cm_fail(err, CM_EFORMAT, "the loader answers '%.*s', which is no object of JSON", QUOTED,
+    return cm_fail(err, CM_EFORMAT, "the loader answers '%.*s', which is not a JSON object", QUOTED,
                    line);
 }
 
@@ -191,7 +191,7 @@ static int take_answer(const cm_json *answer, uint64_t batch, uint64_t elapsed_n
     result->has_crc32c = cm_json_has(answer, "crc32c");
     if (result->has_crc32c &&
         (!cm_json_get_u64(cm_json_member(answer, "crc32c"), &crc) || crc > UINT32_MAX))
-        return cm_fail(err, CM_EFORMAT, "the loader's crc32c is no number of 32 bits");
+        return cm_fail(err, CM_EFORMAT, "the loader's crc32c is not a number of 32 bits");
     if (cm_json_has(answer, "seconds") &&
         (!cm_json_get_double(cm_json_member(answer, "seconds"), &seconds) || !isfinite(seconds) ||
          seconds < 0))

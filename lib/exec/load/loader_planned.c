@@ -264,7 +264,7 @@ int cm_planned_dispatch(cm_loader *l, cm_error *err)
 static const failure *keep_failure(cm_planned *p, const cm_load_result *r)
 {
     static const failure unknown = {.status = CM_ENOMEM,
-                                    .text = "a chunk failed, and there is no memory to say why"};
+                                    .text = "a chunk failed, and no memory was left to say why"};
     failure *f = malloc(sizeof(*f));
     if (f == NULL)
         return &unknown;

@@ -79,7 +79,7 @@ static int read_all(reading *r, const cm_json *zarray, unsigned rank, cm_error *
     const cm_json *filters = cm_json_member(zarray, "filters");
     size_t n = cm_json_length(filters);
     if (filters && (!cm_json_is(filters, CM_JSON_ARRAY) || n > MAX_CODECS))
-        return cm_fail(err, CM_EFORMAT, "filters is no list of at most %d", MAX_CODECS);
+        return cm_fail(err, CM_EFORMAT, "filters is not a list of at most %d", MAX_CODECS);
     for (size_t i = 0; i < n && rc == CM_OK; i++)
         rc = add_numcodec(r, cm_json_at(filters, i), err);
     const cm_json *compressor = cm_json_member(zarray, "compressor");

@@ -43,7 +43,7 @@ static int read_map(const cm_json *list, const cm_dtype *from, const cm_dtype *t
         return CM_OK;
     size_t count = cm_json_length(list);
     if (!cm_json_is(list, CM_JSON_ARRAY) || count > MAX_PAIRS)
-        return cm_fail(err, CM_EFORMAT, "its scalar_map is no list of pairs");
+        return cm_fail(err, CM_EFORMAT, "its scalar_map is not a list of pairs");
     cm_cast_pair *pair = cm_calloc(count, sizeof *pair, err);
     if (!pair)
         return CM_ENOMEM;
@@ -51,7 +51,7 @@ static int read_map(const cm_json *list, const cm_dtype *from, const cm_dtype *t
     for (size_t i = 0; i < count && rc == CM_OK; i++) {
         const cm_json *j = cm_json_at(list, i);
         if (cm_json_length(j) != 2)
-            rc = cm_fail(err, CM_EFORMAT, "its scalar_map is no list of pairs");
+            rc = cm_fail(err, CM_EFORMAT, "its scalar_map is not a list of pairs");
         if (rc == CM_OK)
             rc = cm_zarr_element_from_json(cm_json_at(j, 0), from, pair[i].from, err);
         if (rc == CM_OK)
@@ -81,7 +81,7 @@ int cm_cast_value_parse(const cm_json *config, const cm_codec_scene *scene, cm_c
     bool raw_bits;
     int rc = cm_zarr_dtype_from_v3(cm_json_member(config, "data_type"), &cast->to, &raw_bits, err);
     if (rc == CM_OK && (!fits_pair(&cast->to) || !fits_pair(&scene->type)))
-        rc = cm_fail(err, CM_EUNSUPPORTED, "it is between types that are no numbers");
+        rc = cm_fail(err, CM_EUNSUPPORTED, "it is between types that are not numbers");
     unsigned rounding = 0, range = 0;
     if (rc == CM_OK)
         rc = read_choice(config, "rounding", ROUNDING, COUNT(ROUNDING), &rounding, err);
@@ -169,7 +169,7 @@ int cm_scale_offset_parse(const cm_json *config, const cm_codec_scene *scene, cm
                           cm_error *err)
 {
     if (!fits_pair(&scene->type))
-        return cm_fail(err, CM_EUNSUPPORTED, "it is on a type that is no number");
+        return cm_fail(err, CM_EUNSUPPORTED, "it is on a type that is not a number");
     cm_json *one = cm_json_u64(1), *zero = cm_json_u64(0);
     const cm_json *scale = cm_json_member(config, "scale");
     const cm_json *offset = cm_json_member(config, "offset");

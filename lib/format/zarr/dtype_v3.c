@@ -65,7 +65,7 @@ static int parse_time(const char *name, cm_kind kind, const cm_json *config, cm_
 {
     const char *unit = cm_json_text(cm_json_member(config, "unit"), NULL);
     if (!unit || !is_time_unit(unit))
-        return cm_fail(err, CM_EFORMAT, "data type %s: unit '%s' is no unit of time", name,
+        return cm_fail(err, CM_EFORMAT, "data type %s: unit '%s' is not a unit of time", name,
                        unit ? unit : "");
     uint64_t scale = 1;
     const cm_json *factor = cm_json_member(config, "scale_factor");

@@ -103,9 +103,9 @@ static int float_from_json(const cm_json *j, const cm_dtype *t, uint32_t nbytes,
     bool truth;
     if (text ? !number_from_text(text, &value) : !cm_json_get_double(j, &value)) {
         if (text)
-            return bad("is text that is no", t, err);
+            return bad("is text that is not a valid", t, err);
         if (!cm_json_get_bool(j, &truth))
-            return bad("is no", t, err);
+            return bad("is not a valid", t, err);
         value = truth;
     }
     if (isnan(value)) {
@@ -143,7 +143,7 @@ static int int_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst, cm_e
     } else if (cm_json_is(j, CM_JSON_DOUBLE) && cm_json_get_double(j, &d)) {
         /* Some writers print whole numbers with a point; below 2^53 that loses nothing. */
         if (!(fabs(d) <= 0x1p53) || d != floor(d))
-            return bad("is no", t, err);
+            return bad("is not a valid", t, err);
         i = (int64_t)d;
         u = (uint64_t)i;
     } else if (cm_json_get_i64(j, &i)) {
@@ -153,7 +153,7 @@ static int int_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst, cm_e
         if (t->kind != CM_KIND_UINT || bits < 64)
             return bad("is too large for", t, err);
     } else {
-        return bad("is no", t, err);
+        return bad("is not a valid", t, err);
     }
     if (t->kind == CM_KIND_UINT) {
         if (i < 0)
@@ -176,7 +176,7 @@ static int bool_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst, cm_
     else if (cm_json_get_double(j, &number) && (number == 0 || number == 1))
         *dst = number == 1;
     else
-        return bad("is no", t, err);
+        return bad("is not a valid", t, err);
     return CM_OK;
 }
 
@@ -185,7 +185,7 @@ static int time_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst, cm_
     const char *text = cm_json_text(j, NULL);
     int64_t value = INT64_MIN; /* numpy's NaT */
     if ((!text || strcmp(text, "NaT") != 0) && !cm_json_get_i64(j, &value))
-        return bad("is no", t, err);
+        return bad("is not a valid", t, err);
     store_bits((uint64_t)value, 8, dst);
     return CM_OK;
 }
@@ -206,9 +206,9 @@ static int bytes_from_json(const cm_json *j, const cm_dtype *t, uint8_t **data, 
     const char *text = cm_json_text(j, &length);
     if (text)
         return cm_base64_decode(text, length, data, nbytes) ? CM_OK
-                                                            : bad("is no base64 of", t, err);
+                                                            : bad("is not base64 of", t, err);
     if (!cm_json_is(j, CM_JSON_ARRAY))
-        return bad("is no", t, err);
+        return bad("is not a valid", t, err);
     length = cm_json_length(j);
     uint8_t *list = cm_calloc(length, 1, err);
     if (!list)
@@ -269,7 +269,7 @@ static int utf32_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst, cm
     size_t left;
     const char *text = cm_json_text(j, &left);
     if (!text)
-        return bad("is no", t, err);
+        return bad("is not a valid", t, err);
     for (uint32_t at = 0; left > 0; at += 4) {
         uint32_t code;
         size_t n = decode_utf8((const uint8_t *)text, left, &code);
@@ -301,7 +301,7 @@ int cm_zarr_element_from_json(const cm_json *j, const cm_dtype *t, uint8_t *dst,
             return float_from_json(j, t, half, dst, err);
         }
         if (cm_json_length(j) != 2)
-            return bad("is no", t, err);
+            return bad("is not a valid", t, err);
         int rc = float_from_json(cm_json_at(j, 0), t, half, dst, err);
         return rc ? rc : float_from_json(cm_json_at(j, 1), t, half, dst + half, err);
     }
@@ -334,7 +334,7 @@ static int text_from_number(const cm_json *j, const cm_dtype *t, char **out, cm_
     else if (cm_json_get_double(j, &d) && d == floor(d) && fabs(d) < 1e15)
         *out = cm_asprintf(err, "%.1f", d);
     else
-        return bad("is no", t, err);
+        return bad("is not a valid", t, err);
     return *out ? CM_OK : CM_ENOMEM;
 }
 
@@ -356,7 +356,7 @@ static int text_from_json(const cm_json *j, const cm_dtype *t, char **out, cm_er
         text = (const char *)data;
     }
     if (!text)
-        return bad("is no", t, err);
+        return bad("is not a valid", t, err);
     int rc = CM_OK;
     if (memchr(text, '\0', nbytes))
         rc = cm_fail(err, CM_EUNSUPPORTED, "a fill_value with a NUL in it");

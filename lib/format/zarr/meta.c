@@ -80,7 +80,8 @@ int cm_zarr_meta_set_format(cm_zarr_meta *meta, int zarr_format, cm_error *err)
     if (meta->zarr_format == zarr_format)
         return CM_OK;
     if (zarr_format != 2 && zarr_format != 3)
-        return cm_fail(err, CM_EINVAL, "there is no Zarr format %d", zarr_format);
+        return cm_fail(err, CM_EINVAL, "Zarr format %d does not exist; it must be 2 or 3",
+                       zarr_format);
     if (meta->verbatim)
         return cm_fail(err, CM_EUNSUPPORTED,
                        "metadata that is not understood cannot become Zarr v%d", zarr_format);

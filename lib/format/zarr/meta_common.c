@@ -27,7 +27,7 @@ int cm_zarr_read_dim_names(const cm_json *names, cm_zarr_meta *out, cm_error *er
         const cm_json *j = cm_json_at(names, i);
         const char *name = cm_json_text(j, NULL);
         if (j && !name)
-            return cm_fail(err, CM_EFORMAT, "the name of dimension %u is no text", i);
+            return cm_fail(err, CM_EFORMAT, "the name of dimension %u is not text", i);
         if (name && !(out->dim_name[i] = cm_strdup(name, err)))
             return CM_ENOMEM;
     }

@@ -32,7 +32,7 @@ static bool are_dim_names(const cm_json *names, unsigned rank)
 static int read_attrs(const cm_json *attrs, cm_zarr_meta *out, cm_error *err)
 {
     if (attrs && !cm_json_is(attrs, CM_JSON_OBJECT))
-        return cm_fail(err, CM_EFORMAT, "the attributes are no object");
+        return cm_fail(err, CM_EFORMAT, "the attributes are not a JSON object");
     out->attrs = attrs ? cm_json_copy(attrs) : cm_json_object();
     if (!out->attrs)
         return cm_fail(err, CM_ENOMEM, "no memory for attributes");

@@ -14,7 +14,7 @@ static int read_attributes(const cm_json *j, cm_json **out, cm_error *err)
 {
     const cm_json *attrs = cm_json_member(j, "attributes");
     if (attrs && !cm_json_is(attrs, CM_JSON_OBJECT))
-        return cm_fail(err, CM_EFORMAT, "attributes is no object");
+        return cm_fail(err, CM_EFORMAT, "attributes is not an object");
     *out = attrs ? cm_json_copy(attrs) : cm_json_object();
     return *out ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory for attributes");
 }
@@ -62,7 +62,7 @@ static int read_dimension_names(const cm_json *j, cm_zarr_meta *out, cm_error *e
     if (!names)
         return CM_OK;
     if (!cm_json_is(names, CM_JSON_ARRAY) || cm_json_length(names) != out->rank)
-        return cm_fail(err, CM_EFORMAT, "dimension_names is no list of %u names", out->rank);
+        return cm_fail(err, CM_EFORMAT, "dimension_names is not a list of %u names", out->rank);
     return cm_zarr_read_dim_names(names, out, err);
 }
 

@@ -16,7 +16,7 @@ int cm_zarr_read_lengths(const cm_json *list, const char *what, uint64_t at_leas
     for (size_t i = 0; i < n; i++) {
         /* Lengths above int64 are nonsense and would overflow signed offsets. */
         if (!cm_json_get_u64(cm_json_at(list, i), &out[i]) || out[i] > INT64_MAX)
-            return cm_fail(err, CM_EFORMAT, "%s holds something that is no length", what);
+            return cm_fail(err, CM_EFORMAT, "%s holds something that is not a length", what);
         if (out[i] < at_least)
             return cm_fail(err, CM_EFORMAT, "%s has a zero", what);
     }
@@ -69,6 +69,6 @@ int cm_zarr_named(const cm_json *j, const char *what, const char **name, const c
         return cm_fail(err, CM_EFORMAT, "%s is missing or has no name", what);
     *config = cm_json_member(j, "configuration");
     if (*config && !cm_json_is(*config, CM_JSON_OBJECT))
-        return cm_fail(err, CM_EFORMAT, "%s '%s': its configuration is no object", what, *name);
+        return cm_fail(err, CM_EFORMAT, "%s '%s': its configuration is not an object", what, *name);
     return CM_OK;
 }

@@ -379,7 +379,7 @@ static int load_v2(cm_zarr_tree *tree, const cm_json *zmetadata, cm_error *err)
     const cm_json *nodes = cm_json_member(zmetadata, "metadata");
     if (!cm_json_get_u64(cm_json_member(zmetadata, "zarr_consolidated_format"), &format) ||
         format != 1 || cm_json_length(nodes) == 0)
-        return cm_fail(err, CM_EFORMAT, ".zmetadata is no consolidated metadata");
+        return cm_fail(err, CM_EFORMAT, ".zmetadata is not consolidated metadata");
     document *doc = cm_calloc(cm_json_length(nodes), sizeof *doc, err);
     if (!doc)
         return CM_ENOMEM;

@@ -328,7 +328,8 @@ int cm_zarr_hierarchy_write(cm_store *store, int zarr_format, const cm_zarr_entr
                             bool consolidated, cm_error *err)
 {
     if (zarr_format != 2 && zarr_format != 3)
-        return cm_fail(err, CM_EINVAL, "there is no Zarr format %d", zarr_format);
+        return cm_fail(err, CM_EINVAL, "Zarr format %d does not exist; it must be 2 or 3",
+                       zarr_format);
     hierarchy h = {.store = store, .format = zarr_format};
     cm_json *zmetadata = NULL;
     int rc = CM_OK;

@@ -131,8 +131,8 @@ size_t cm_zarr_writer_shard_memory(const cm_zarr_writer *w)
 static int mark(cm_zarr_writer *w, uint64_t number, cm_error *err)
 {
     if (number >= w->grid.nchunks)
-        return cm_fail(err, CM_EINTERNAL, "array %s: there is no chunk number %llu",
-                       display_name(w), (unsigned long long)number);
+        return cm_fail(err, CM_EINTERNAL, "array %s: no chunk number %llu", display_name(w),
+                       (unsigned long long)number);
     uint64_t bit = (uint64_t)1 << number % 64;
     if (atomic_fetch_or(&w->delivered[number / 64], bit) & bit)
         return prefix_chunk(err, w, number,
@@ -256,8 +256,8 @@ int cm_zarr_writer_has(cm_zarr_writer *w, uint64_t outer, bool *there, cm_error 
 {
     *there = false;
     if (outer >= w->outer.nchunks)
-        return cm_fail(err, CM_EINTERNAL, "array %s: there is no object number %llu",
-                       display_name(w), (unsigned long long)outer);
+        return cm_fail(err, CM_EINTERNAL, "array %s: no object number %llu", display_name(w),
+                       (unsigned long long)outer);
     char *key;
     int rc = outer_key(w, outer, &key, err);
     if (rc)

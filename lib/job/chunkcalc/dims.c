@@ -188,7 +188,7 @@ static int unknown_name(const cm_calc *c, const char *option, const cm_calc_shap
     if (n == 0)
         return cm_fail(err, CM_EINVAL, "%s %s: the dimensions have no names, only an order", option,
                        shape->text);
-    return cm_fail(err, CM_EINVAL, "%s %s: there is no dimension %s; there are %s", option,
+    return cm_fail(err, CM_EINVAL, "%s %s: no dimension %s; the dimensions are %s", option,
                    shape->text, name, known);
 }
 
@@ -283,7 +283,7 @@ static int read_weight(const char *text, const char **shape, double *weight, cm_
     snprintf(number, sizeof(number), "%.*s", (int)(at - text), text);
     if ((size_t)(at - text) >= sizeof(number) || cm_parse_double(number, weight, NULL) != CM_OK ||
         *weight <= 0)
-        return cm_fail(err, CM_EINVAL, "--read %s: '%.*s' is no weight above 0", text,
+        return cm_fail(err, CM_EINVAL, "--read %s: '%.*s' is not a weight above 0", text,
                        (int)(at - text), text);
     return CM_OK;
 }

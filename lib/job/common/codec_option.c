@@ -68,7 +68,7 @@ static int parse_fields(const char *text, char **field, size_t n, cm_codec_choic
     int which = find(cm_codec_keywords, field[0]);
     cm_codec_spec *c = &out->compressor;
     if (which < 0)
-        return cm_fail(err, CM_EINVAL, "codec %s: there is none, zstd, gzip, blosc and keep, no %s",
+        return cm_fail(err, CM_EINVAL, "codec %s: no codec %s; use none, zstd, gzip, blosc or keep",
                        text, field[0]);
     if (n > most[which])
         return cm_fail(err, CM_EINVAL, "codec %s: %s takes nothing after \"%s\"", text, field[0],

@@ -77,7 +77,7 @@ static int sum(const walk *w, cm_pair *pair, bool serial, cm_error *err)
     }
     char size[32];
     if (rc == CM_EBUDGET)
-        cm_error_suffix(err, "; %s of memory are too little",
+        cm_error_suffix(err, "; not enough memory (the limit is %s)",
                         cm_format_size(w->memory, size, sizeof(size)));
     return rc;
 }

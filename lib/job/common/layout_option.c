@@ -83,7 +83,7 @@ int cm_layout_shards(const char *value, bool named, const cm_layout_array *a, co
             fixed[j] = cm_div_ceil(fixed[j], chunk[j]) * chunk[j];
         if (fixed[j] % chunk[j] != 0)
             return cm_fail(err, CM_EINVAL,
-                           "--shards %s: %s %s: %llu along dimension %u is no multiple of the "
+                           "--shards %s: %s %s: %llu along dimension %u is not a multiple of the "
                            "chunk's %llu",
                            value, a->noun, a->name, (unsigned long long)fixed[j], j,
                            (unsigned long long)chunk[j]);

@@ -35,7 +35,7 @@ int cm_store_path_find(const char *text, cm_store_path *out, cm_error *err)
     if (rc != CM_OK)
         return rc;
     if (stat(out->path, &st) != 0)
-        return cm_fail(err, CM_ENOTFOUND, "%s: there is no such file or folder", out->path);
+        return cm_fail(err, CM_ENOTFOUND, "%s: no such file or folder", out->path);
     out->is_folder = S_ISDIR(st.st_mode);
     return CM_OK;
 }

@@ -99,7 +99,7 @@ static int open_largest(cm_bench_data *d, cm_error *err)
     }
     if (best == SIZE_MAX)
         return cm_fail(err, CM_EINVAL,
-                       "%s%s%s: there is no array whose elements have a fixed size, so nothing to "
+                       "%s%s%s: no array has elements of a fixed size, so nothing to "
                        "read for training",
                        d->path, d->node[0] != '\0' ? "::" : "", d->node);
     return open_array(d, best, err);

@@ -49,7 +49,7 @@ static int add_fill(const cm_array *a, const char *name, const cm_json *value, c
              cm_json_get_u64(value, &positive))
         memcpy(to, &positive, 8);
     else if (!number_of(value, &number))
-        return cm_fail(err, CM_EFORMAT, "its attribute %s is no number", name);
+        return cm_fail(err, CM_EFORMAT, "its attribute %s is not a number", name);
     else if (a->dtype.kind == CM_KIND_FLOAT && a->dtype.nbytes == 4) {
         const float narrow = (float)number; /* as writers round it */
         memcpy(to, &narrow, 4);
@@ -96,7 +96,7 @@ static int find_packing(const cm_array *a, cm_feed *f, cm_error *err)
     if ((scale != NULL && !number_of(scale, &f->scale)) ||
         (offset != NULL && !number_of(offset, &f->offset)))
         return cm_fail(err, CM_EFORMAT,
-                       "its attributes scale_factor and add_offset are no numbers");
+                       "its attributes scale_factor and add_offset are not numbers");
     f->unpack = scale != NULL || offset != NULL;
     /*
      * Where a format had no unsigned type (netCDF's conventions for attributes, xarray's rule
@@ -116,7 +116,7 @@ int cm_bench_feed_make(const cm_readbench_options *o, const cm_bench_setting *s,
     const bool is_number = cm_dtype_is_number(&a->dtype) || a->dtype.kind == CM_KIND_BOOL;
     if (!is_number && (s->to != CM_FEED_SAME || o->unpack || o->fill_to_nan))
         return cm_fail(err, CM_EINVAL,
-                       "variable %s: its elements are no numbers, so --cast, --unpack and "
+                       "variable %s: its elements are not numbers, so --cast, --unpack and "
                        "--fill-to-nan have no meaning",
                        cm_bench_array_name(a));
     if (o->unpack)

@@ -88,7 +88,7 @@ static int parse_order(const char *text, cm_bench_setting *s, cm_error *err)
             return cm_fail(err, CM_EINVAL, "--order %s: %s", text,
                            takes ? "how many? Give NAME:N" : "it takes no number");
         if (takes && (cm_parse_u64(colon + 1, &s->parameter, NULL) != CM_OK || s->parameter == 0))
-            return cm_fail(err, CM_EINVAL, "--order %s: '%s' is no number above 0", text,
+            return cm_fail(err, CM_EINVAL, "--order %s: '%s' is not a number above 0", text,
                            colon + 1);
         return CM_OK;
     }
@@ -291,9 +291,9 @@ static int set_device(const cm_readbench_options *o, cm_bench_setting *s, cm_err
         return cm_fail(err, CM_EINVAL,
                        "--staging, --slots and --slot-size are about a device: give --device");
     if (!s->uses_device && o->device_step)
-        return cm_fail(err, CM_EINVAL, "--device-step: there is no device; give --device");
+        return cm_fail(err, CM_EINVAL, "--device-step: needs a device; give --device");
     if (!s->uses_device && o->no_overlap)
-        return cm_fail(err, CM_EINVAL, "--no-overlap: there is no device; give --device");
+        return cm_fail(err, CM_EINVAL, "--no-overlap: needs a device; give --device");
     int rc = choose("--staging", o->staging, stagings, COUNT(stagings), 0, &i, err);
     s->pinned = i == 0;
     if (rc == CM_OK)
@@ -316,7 +316,7 @@ static int check_decode(const cm_readbench_options *o, const cm_bench_setting *s
         bool odd;
         const char *why;
     } rows[] = {
-        {!s->uses_device, "there is no device"},
+        {!s->uses_device, "no device is given"},
         {s->uses_device && strcmp(o->device, "host") == 0, "the device host does not decode"},
         {s->engine != CM_BENCH_NATIVE, "only the native engine knows stored chunks"},
         {s->planned,

@@ -62,14 +62,14 @@ static int group_format(cm_store *store, const char *node, int *format, cm_error
         const char *type = cm_json_text(cm_json_member(j, "node_type"), NULL);
         *format = 3;
         if (type == NULL || strcmp(type, "group") != 0)
-            rc = cm_fail(err, CM_EINVAL, "%s is no group", shown);
+            rc = cm_fail(err, CM_EINVAL, "%s is not a group", shown);
         cm_json_free(j);
         return rc;
     }
     if (rc == CM_OK)
         rc = get_json(store, node, ".zarray", &j, err);
     if (rc == CM_OK && j != NULL)
-        rc = cm_fail(err, CM_EINVAL, "%s is no group", shown);
+        rc = cm_fail(err, CM_EINVAL, "%s is not a group", shown);
     cm_json_free(j);
     if (rc == CM_OK)
         rc = get_json(store, node, ".zgroup", &j, err);
@@ -353,7 +353,7 @@ int cm_into_find(const char *target, cm_into *into, cm_error *err)
         return CM_OK;
     }
     if (rc == CM_OK && root == 0)
-        rc = cm_fail(err, CM_EEXIST, "is there and is no Zarr store");
+        rc = cm_fail(err, CM_EEXIST, "exists and is not a Zarr store");
     if (rc != CM_OK)
         cm_error_place(err, into->root);
     return rc;

@@ -130,11 +130,11 @@ static int decide(cm_output *out, cm_error *err)
         break;
     case CM_OUTPUT_OTHER:
         if (out->overwrite)
-            return cm_fail(err, CM_EEXIST, "%s: is no Zarr store, so --overwrite does not touch it",
-                           out->path);
+            return cm_fail(err, CM_EEXIST,
+                           "%s: is not a Zarr store, so --overwrite does not touch it", out->path);
         if (out->resume)
-            return cm_fail(err, CM_EEXIST, "%s: exists, and is nothing that --resume could finish",
-                           out->path);
+            return cm_fail(err, CM_EEXIST,
+                           "%s: exists, but is not a store that --resume can finish", out->path);
         break;
     }
     return cm_fail(err, CM_EEXIST, "%s: exists; --overwrite replaces it", out->path);

@@ -366,12 +366,12 @@ static int refuse(cm_job *job, cm_error *err)
     if (rc != CM_OK)
         return rc;
     return cm_fail(err, CM_EBUDGET,
-                   "%s of memory do not suffice: these chunks need at least %s%s; give more with "
-                   "--memory, or choose smaller --chunks",
+                   "not enough memory: the limit is %s, these chunks need at least %s%s; raise "
+                   "--memory or choose smaller --chunks",
                    cm_format_size(job->memory_limit, limit, sizeof(limit)),
                    cm_format_size(job->held + (verify > move ? verify : move) + LEAST_STEP, text,
                                   sizeof(text)),
-                   verify > move ? " to be verified" : "");
+                   verify > move ? " for verification" : "");
 }
 
 /* ---- what the engine will count ---- */

@@ -39,7 +39,7 @@ static int parse_index(const subset *s, const char *text, uint64_t length, uint6
         return CM_OK;
     }
     if (cm_parse_i64(text, &value, NULL) != CM_OK)
-        return cm_fail(err, CM_EINVAL, "--subset %s: \"%s\" is no whole number", s->text, text);
+        return cm_fail(err, CM_EINVAL, "--subset %s: \"%s\" is not an integer", s->text, text);
     uint64_t distance = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
     distance = distance > length ? length : distance;
     *out = value < 0 ? length - distance : distance;
@@ -62,7 +62,7 @@ static int slice_by_index(const subset *s, uint64_t length, slice *out, cm_error
     if ((step = strchr(stop, ':')) != NULL) {
         *step++ = '\0';
         if (cm_parse_u64(step, &out->step, NULL) != CM_OK || out->step == 0)
-            return cm_fail(err, CM_EINVAL, "--subset %s: the step must be a positive whole number",
+            return cm_fail(err, CM_EINVAL, "--subset %s: the step must be a positive integer",
                            s->text);
     }
     int rc = parse_index(s, copy, length, 0, &out->start, err);
@@ -126,7 +126,7 @@ static int parse_bound(const subset *s, const char *text, const cm_variable *c, 
         return rc == CM_OK ? CM_OK : CM_EINVAL;
     }
     if (cm_parse_double(text, out, NULL) != CM_OK)
-        return cm_fail(err, CM_EINVAL, "--subset %s: \"%s\" is no number", s->text, text);
+        return cm_fail(err, CM_EINVAL, "--subset %s: \"%s\" is not a number", s->text, text);
     return CM_OK;
 }
 

@@ -96,7 +96,7 @@ static int find_scratch(cm_job *job, cm_error *err)
         return job->scratch == NULL ? CM_ENOMEM : CM_OK;
     }
     if (stat(o->scratch, &st) != 0 || !S_ISDIR(st.st_mode))
-        return cm_fail(err, CM_EINVAL, "--scratch %s: is no folder", o->scratch);
+        return cm_fail(err, CM_EINVAL, "--scratch %s: is not a folder", o->scratch);
     job->scratch = cm_strdup(o->scratch, err);
     return job->scratch == NULL ? CM_ENOMEM : CM_OK;
 }

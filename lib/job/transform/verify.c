@@ -154,8 +154,8 @@ static int share_memory(verification *ver, cm_error *err)
         return CM_OK;
     return cm_fail(
         err, CM_EBUDGET,
-        "%s of memory do not suffice to compare: the store's chunks need at least %s; give more "
-        "with --memory",
+        "not enough memory to compare: the limit is %s, the store's chunks need at least %s; "
+        "raise --memory",
         cm_format_size(job->memory_limit, limit, sizeof(limit)),
         cm_format_size((uint64_t)cm_verify_memory_least(&memory, 1) + (1 << 20), least,
                        sizeof(least)));

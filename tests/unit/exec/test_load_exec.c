@@ -123,7 +123,7 @@ static void answers(void **state)
         {"an error", READY "echo '{\"error\":\"no such place\"}'; read -r l", CM_EIO,
          "batch 0: the loader: no such place"},
         {"not JSON", READY "echo hello; read -r l", CM_EFORMAT,
-         "the loader answers 'hello', which is no object of JSON"},
+         "the loader answers 'hello', which is not a JSON object"},
         {"an array", READY "echo '[1]'; read -r l", CM_EFORMAT, "answers '[1]'"},
         {"another batch", READY "echo '{\"batch\":1,\"nbytes\":8}'; read -r l", CM_EFORMAT,
          "the loader does not answer for batch 0"},

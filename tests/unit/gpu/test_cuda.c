@@ -102,7 +102,7 @@ static void test_what_cannot_be_opened(void **state)
          "cuda:0: libcuda.so.1 and the kernel's NVIDIA driver are of different versions: load the "
          "new driver, or start the machine again"},
         {"cuda:2", "", 0, 12040, 2, 90, CM_ENOTFOUND,
-         "cuda:2: there is no such device: the driver sees 2, from 0"},
+         "cuda:2: no such device: the driver sees 2, from 0"},
         {"cuda", "", 0, 12040, 2, 61, CM_EUNSUPPORTED,
          "cuda:0: fake device 0 is too old: it has compute capability 6.1, and 7.0 or newer is "
          "needed"},

@@ -29,7 +29,7 @@ static void test_texts(void **state)
         char text[80];
         assert_int_equal(cm_device_open(bad[i], NULL, &d, &err), CM_EINVAL);
         assert_null(d);
-        snprintf(text, sizeof text, "'%s' is no device: host, cuda or cuda:N", bad[i]);
+        snprintf(text, sizeof text, "'%s' is not a device: host, cuda or cuda:N", bad[i]);
         assert_string_equal(err.text, text);
     }
     cm_device_close(NULL);
@@ -46,7 +46,7 @@ static void test_no_driver(void **state)
     assert_non_null(strstr(err.text, "no NVIDIA driver on this machine: "));
     const cm_device_hooks other = {.cuda_driver = "libm.so.6"};
     assert_int_equal(cm_device_open("cuda", &other, &d, &err), CM_EUNSUPPORTED);
-    assert_string_equal(err.text, "libm.so.6 is no CUDA driver: it has no cuDriverGetVersion");
+    assert_string_equal(err.text, "libm.so.6 is not a CUDA driver: it has no cuDriverGetVersion");
 }
 
 static void test_host_says_that_it_is_not_locked(void **state)

@@ -353,7 +353,7 @@ static void test_refusals(void **state)
     } rows[] = {
 #define ROW(member, v, s, says) {says, s, &o.member, sizeof o.member, (uint64_t)(uintptr_t)(v)}
         ROW(device, "host", CM_EINVAL, "the device host does not decode"),
-        ROW(device, NULL, CM_EINVAL, "there is no device"),
+        ROW(device, NULL, CM_EINVAL, "no device is given"),
         ROW(loader, "planned", CM_EINVAL, "the map loader does not"),
         ROW(mode, "processes", CM_EINVAL, "workers are threads"),
         ROW(worker_threads, 2, CM_EINVAL, "one thread"),

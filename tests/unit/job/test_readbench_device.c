@@ -372,8 +372,8 @@ static void test_a_device_that_is_missing(void **state)
         o.device_step = i;
         o.no_overlap = !i;
         assert_int_equal(cm_readbench(&o, NULL, &r, &err), CM_EINVAL);
-        assert_string_equal(err.text, i ? "--device-step: there is no device; give --device"
-                                        : "--no-overlap: there is no device; give --device");
+        assert_string_equal(err.text, i ? "--device-step: needs a device; give --device"
+                                        : "--no-overlap: needs a device; give --device");
         cm_readbench_report_release(&r);
     }
 }

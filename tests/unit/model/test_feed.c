@@ -463,7 +463,7 @@ static void test_check(void **state)
     } rows[] = {
         {"complex64", CM_FEED_SAME, false, 0, 0, NULL},
         {"complex64", CM_FEED_FLOAT32, false, 0, 0,
-         "complex64 is no number: it cannot be cast or unpacked"},
+         "complex64 is not a number: it cannot be cast or unpacked"},
         {"string", CM_FEED_SAME, false, 0, 0, "string has elements of no fixed size"},
         {"int16", CM_FEED_SAME, true, 1, 0,
          "int16 holds neither fractions nor NaN: a cast is needed too"},
