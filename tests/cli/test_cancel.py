@@ -55,7 +55,11 @@ def cpu_seconds(pid):
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def stopped(name, *args, cwd):
+def is_busy(process):
+    return cpu_seconds(process.pid) >= BUSY
+
+
+def stopped(name, *args, cwd, begun=is_busy):
     process = subprocess.Popen(
         [tool.program(name), *map(str, args)],
         stdout=subprocess.PIPE,
@@ -66,7 +70,7 @@ def stopped(name, *args, cwd):
     )
     try:
         end = time.monotonic() + 60
-        while process.poll() is None and cpu_seconds(process.pid) < BUSY and time.monotonic() < end:
+        while process.poll() is None and not begun(process) and time.monotonic() < end:
             time.sleep(0.01)
         assert process.poll() is None, f"too fast to be stopped: {process.stderr.read()}"
         process.send_signal(signal.SIGTERM)
@@ -97,3 +101,48 @@ def test_more_chunks_than_can_be_asked_for_are_planned(tmp_path):
     tool.run(
         "rechunk", "--dry-run", "--chunks", "11x3x7x5", "--shards", "none", store, tmp_path / "out.zarr", timeout=60
     ).ok()
+
+
+STUCK = """#!/bin/sh
+read -r greeting
+if [ "$1" = start ]; then echo $$ >>"$2"; sleep 600; fi
+echo '{"ready":true}'
+read -r batch
+echo $$ >>"$2"
+sleep 600
+"""
+
+
+def group_lives(number):
+    try:
+        os.killpg(number, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("stuck", ["start", "batch"])
+@pytest.mark.parametrize("mode", ["sync", "threads", "fork", "spawn", "forkserver"])
+def test_while_a_loader_of_the_user_is_stuck(tmp_path, mode, stuck):
+    """Neither the program nor the loader, nor what the loader began, is there afterwards."""
+    with netCDF4.Dataset(tmp_path / "in.nc", "w") as d:
+        d.createDimension("row", 100)
+        d.createVariable("x", "f4", ("row",))[:] = 1
+    (tmp_path / "loader.sh").write_text(STUCK)
+    groups = tmp_path / "groups"
+    how = ["--mode", mode] if mode in ("sync", "threads") else ["--mode", "processes", "--context", mode]
+    workers = [] if mode == "sync" else ["--workers", "2"]
+    engine = ["--engine", f"exec:exec sh {tmp_path}/loader.sh {stuck} {groups}"]
+    stopped(
+        "readbench", "--no-out", "--sample", "row=1", *how, *workers, *engine, tmp_path / "in.nc",
+        cwd=tmp_path, begun=lambda process: groups.exists() and groups.read_text().endswith("\n"),
+    )  # fmt: skip
+    numbers = [int(word) for word in groups.read_text().split()]
+    assert numbers
+    end = time.monotonic() + 20
+    while any(map(group_lives, numbers)) and time.monotonic() < end:
+        time.sleep(0.05)
+    left = [n for n in numbers if group_lives(n)]
+    for number in left:
+        os.killpg(number, signal.SIGKILL)
+    assert not left

@@ -128,7 +128,7 @@ static bool is_canceled(void *context)
     const worker *w = context;
     const cm_load_exec_options *o = w->options;
     return (o->canceled != NULL && o->canceled(o->canceled_context)) ||
-           (o->processes && getppid() != w->parent);
+           (o->processes && (getppid() != w->parent || cm_pool_worker_is_unwanted()));
 }
 
 /* Sends w->text and parses the line that comes back: an object. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -168,6 +169,15 @@ static int make_lists(cm_pool *pool, cm_error *err)
     return CM_OK;
 }
 
+/* Until a member is ready or failed, with the lock held; the pool may be no longer wanted. */
+static void wait_a_while(cm_pool *pool)
+{
+    const uint64_t end_ns = cm_now_ns() + UINT64_C(100000000);
+    const struct timespec end = {.tv_sec = (time_t)(end_ns / 1000000000u),
+                                 .tv_nsec = (long)(end_ns % 1000000000u)};
+    (void)pthread_cond_timedwait(&pool->started, &pool->lock, &end);
+}
+
 static int start_members(cm_pool *pool, cm_error *err)
 {
     const cm_pool_options *o = &pool->options;
@@ -199,9 +209,10 @@ static int start_members(cm_pool *pool, cm_error *err)
         return cm_fail_errno(err, failed, "worker %u cannot be started", started);
 
     pthread_mutex_lock(&pool->lock);
-    while (pool->nready < o->nworkers && pool->nfailed == 0)
-        pthread_cond_wait(&pool->started, &pool->lock);
-    if (pool->nfailed > 0)
+    while (pool->nready < o->nworkers && pool->nfailed == 0 && rc == CM_OK)
+        if ((rc = cm_stop_check(&o->stop, err)) == CM_OK)
+            wait_a_while(pool);
+    if (rc == CM_OK && pool->nfailed > 0)
         rc = cm_fail(err, pool->error.status, "%s", pool->error.text);
     pthread_mutex_unlock(&pool->lock);
     return rc;
@@ -220,7 +231,11 @@ int cm_pool_create(const cm_pool_options *options, const cm_load_source *source,
     pthread_mutex_init(&pool->lock, NULL);
     pthread_mutex_init(&pool->sync_lock, NULL);
     pthread_mutex_init(&pool->start_lock, NULL);
-    pthread_cond_init(&pool->started, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&pool->started, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     pool->server_fd = -1;
     pool->arena = arena;
     if (source != NULL)

@@ -14,11 +14,15 @@
 #define CM_EXEC_LOAD_POOL_H
 
 #include "base/mem.h"
+#include "base/stop.h"
 
 enum {
     CM_POOL_MAX_DEATHS = 3,
     CM_LOAD_ERROR_SIZE = 512
 };
+
+/* Longer than a program of the user is given to begin (exec/load/load_exec.h). */
+#define CM_POOL_READY_NS (UINT64_C(180) * 1000000000)
 
 typedef enum cm_pool_mode {
     CM_POOL_SYNC, /* in the caller's thread, when the result is asked for */
@@ -139,6 +143,9 @@ typedef struct cm_pool_options {
      * threads.
      */
     uint64_t worker_memory;
+    /* Ends the wait for workers that begin, and processes with all their tasks, which fail. */
+    cm_stop stop;
+    uint64_t ready_timeout_ns; /* of a process that begins; 0: CM_POOL_READY_NS */
     const char *const
         *argv; /* SPAWN and FORKSERVER: the program that calls cm_pool_serve; NULL-terminated */
     const void
@@ -150,7 +157,8 @@ typedef struct cm_pool cm_pool;
 
 /*
  * Starts all workers and waits until each has opened its source; the first error
- * stops all.  SOURCE (NULL with SPAWN and FORKSERVER) and ARENA are borrowed,
+ * stops all, and so does a process that takes too long (CM_EIO) or options' STOP
+ * (CM_ECANCELED).  SOURCE (NULL with SPAWN and FORKSERVER) and ARENA are borrowed,
  * OPTIONS are copied.
  *
  * A forked worker has the caller's memory as it was, and one thread: what
@@ -198,5 +206,11 @@ typedef int cm_pool_make_source(const void *setup, size_t nbytes, cm_load_source
                                 cm_error *err);
 int cm_pool_serve(int fd, cm_pool_make_source *make, void (*release)(cm_load_source *source),
                   cm_error *err);
+
+/*
+ * In a worker that is a process: true once its pool has closed its end, so that nobody waits for
+ * what it does.  It has a second then to end what it began.  Elsewhere false.
+ */
+bool cm_pool_worker_is_unwanted(void);
 
 #endif

@@ -111,6 +111,10 @@ void cm_load_result_fail(cm_load_result *result, uint64_t id, int status, const 
 void *cm_pool_thread_main(void *member);
 void *cm_pool_process_main(void *member);
 
+enum {
+    CM_POOL_GRACE_MS = 1000 /* for a process to end by itself */
+};
+
 /* ---- pool_start.c ---- */
 
 int cm_pool_server_start(cm_pool *pool, cm_error *err);
@@ -122,6 +126,8 @@ int cm_pool_process_start(cm_pool_member *m, bool *died, cm_error *err);
  * how it ended ("was killed by signal 9 (Killed)").  With KILL_IT it is killed first.
  */
 bool cm_pool_process_reap(cm_pool_member *m, bool kill_it, char *text, size_t size);
+/* Lets M's process close its source and end until LAST_NS; then it is killed.  It is reaped. */
+void cm_pool_process_end(cm_pool_member *m, uint64_t last_ns);
 
 /* ---- pool_serve.c: in the process ---- */
 

@@ -20,12 +20,15 @@
 #include "exec/load/pool_impl.h"
 
 enum {
-    DEPTH = 2,       /* tasks that a process has at once */
-    CHECK_MS = 250,  /* between two looks whether a silent process is still there */
-    GRACE_MS = 1000, /* for a process to end by itself */
-    END_CHECK_MS = 20,
+    DEPTH = 2,      /* tasks that a process has at once */
+    CHECK_MS = 250, /* between two looks whether a silent process is still there */
     END_TEXT = 128
 };
+
+static bool is_unwanted(const cm_pool *pool)
+{
+    return atomic_load(&pool->stop) || cm_stop_wanted(&pool->options.stop);
+}
 
 static void fail_job(cm_pool_member *m, cm_pool_job *job, int status, const char *text)
 {
@@ -135,7 +138,7 @@ static void send_job(cm_pool_member *m)
     const char *at = (const char *)task;
     size_t left = sizeof(*task) + task->npieces * sizeof(task->piece[0]);
     char how[END_TEXT];
-    while (left > 0 && !atomic_load(&m->pool->stop)) {
+    while (left > 0 && !is_unwanted(m->pool)) {
         ssize_t n = send(m->fd, at, left, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n > 0) {
             at += n;
@@ -156,7 +159,7 @@ static void send_job(cm_pool_member *m)
 /* Sends tasks while the process may have more. */
 static void send_jobs(cm_pool_member *m)
 {
-    while (m->nsent < DEPTH && !atomic_load(&m->pool->stop)) {
+    while (m->nsent < DEPTH && !is_unwanted(m->pool)) {
         cm_pool_job *job = cm_pool_member_take(m);
         if (job == NULL)
             return;
@@ -202,22 +205,30 @@ static void wait_and_collect(cm_pool_member *m)
         process_died(m, how);
 }
 
-/* Lets the process close its source; it has GRACE_MS from when the pool stopped. */
-static void end_process(cm_pool_member *m)
+/* All processes have the same second, from when the pool stopped. */
+static uint64_t pool_end_ns(const cm_pool *pool)
 {
-    char how[END_TEXT];
-    const uint64_t last_ns = m->pool->stop_ns + (uint64_t)GRACE_MS * 1000000u;
-    shutdown(m->fd, SHUT_WR);
-    while (cm_now_ns() < last_ns) {
-        struct pollfd wait = {.fd = m->fd, .events = POLLIN};
-        cm_load_result unwanted;
-        int n = poll(&wait, 1, END_CHECK_MS);
-        if (n > 0 && !cm_wire_recv(m->fd, &unwanted, sizeof(unwanted)))
-            break;
-        if (n == 0 && cm_pool_process_reap(m, false, how, sizeof(how)))
-            return;
-    }
-    cm_pool_process_reap(m, true, how, sizeof(how));
+    return pool->stop_ns + (uint64_t)CM_POOL_GRACE_MS * 1000000u;
+}
+
+/*
+ * Nobody wants the work any more: the process is ended, whatever it hangs in, and all jobs fail,
+ * those that come later too, so that no client waits for them.
+ */
+static void give_up(cm_pool_member *m)
+{
+    static const char why[] = "stopped by request";
+    struct pollfd wait = {.fd = m->wake_fd, .events = POLLIN};
+    uint64_t count;
+    if (m->fd >= 0)
+        cm_pool_process_end(m, cm_now_ns() + (uint64_t)CM_POOL_GRACE_MS * 1000000u);
+    m->nsent = 0;
+    for (cm_pool_job *job; (job = cm_pool_jobs_take(&m->sent)) != NULL;)
+        fail_job(m, job, CM_ECANCELED, why);
+    for (cm_pool_job *job; (job = cm_pool_member_take(m)) != NULL;)
+        fail_job(m, job, CM_ECANCELED, why);
+    if (poll(&wait, 1, CHECK_MS) > 0)
+        (void)!read(m->wake_fd, &count, sizeof(count));
 }
 
 void *cm_pool_process_main(void *member)
@@ -230,11 +241,15 @@ void *cm_pool_process_main(void *member)
     if (rc != CM_OK)
         return NULL;
     while (!atomic_load(&m->pool->stop)) {
+        if (cm_stop_wanted(&m->pool->options.stop)) {
+            give_up(m);
+            continue;
+        }
         send_jobs(m);
-        if (!atomic_load(&m->pool->stop))
+        if (!is_unwanted(m->pool))
             wait_and_collect(m);
     }
     if (m->fd >= 0)
-        end_process(m);
+        cm_pool_process_end(m, pool_end_ns(m->pool));
     return NULL;
 }

@@ -1,6 +1,7 @@
 /* The life of a worker process, and of a process that forks them. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,6 +118,15 @@ static bool next_task(int fd, size_t max_pieces, inbox *in, bool *fits)
     return *fits ? cm_wire_recv(fd, in->task->piece, nbytes) : skip(fd, nbytes);
 }
 
+/* Of this process, when it is a worker; -1: it is none. */
+static int pool_fd = -1;
+
+bool cm_pool_worker_is_unwanted(void)
+{
+    struct pollfd look = {.fd = pool_fd, .events = POLLRDHUP};
+    return pool_fd >= 0 && poll(&look, 1, 0) > 0;
+}
+
 void cm_pool_work(int fd, const cm_load_source *source, uint8_t *arena, unsigned worker,
                   size_t max_pieces, uint64_t memory)
 {
@@ -125,6 +135,7 @@ void cm_pool_work(int fd, const cm_load_source *source, uint8_t *arena, unsigned
     cm_error err = {0};
     bool fits;
     inbox in = {.task = cm_calloc(1, sizeof(cm_load_task), &err)};
+    pool_fd = fd;
     if (source->sees_its_end)
         prctl(PR_SET_PDEATHSIG, 0);
     int rc = in.task == NULL ? CM_ENOMEM : limit_memory(memory, &err);

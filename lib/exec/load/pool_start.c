@@ -5,6 +5,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,8 +13,21 @@
 #include "exec/load/pool_impl.h"
 
 enum {
-    CHECK_MS = 250 /* between two looks whether a silent process is still there */
+    CHECK_MS = 250, /* between two looks whether a silent process is still there */
+    END_CHECK_MS = 20,
+    END_TEXT = 128
 };
+
+static bool is_unwanted(const cm_pool *pool)
+{
+    return atomic_load(&pool->stop) || cm_stop_wanted(&pool->options.stop);
+}
+
+static uint64_t ready_ns(const cm_pool *pool)
+{
+    const uint64_t asked = pool->options.ready_timeout_ns;
+    return asked > 0 ? asked : CM_POOL_READY_NS;
+}
 
 /* ---- the three ways ---- */
 
@@ -98,6 +112,20 @@ static bool say_hello(const cm_pool *pool, int fd, uint32_t role, unsigned worke
 
 /* ---- the fork server ---- */
 
+/* Waits until the server answers; false: it takes too long, or nobody wants it any more. */
+static bool server_answers(const cm_pool *pool)
+{
+    const uint64_t begin_ns = cm_now_ns();
+    const uint64_t grace_ns = (uint64_t)CM_POOL_GRACE_MS * 1000000u;
+    for (;;) {
+        struct pollfd wait = {.fd = pool->server_fd, .events = POLLIN};
+        if (poll(&wait, 1, CHECK_MS) > 0)
+            return true;
+        if (cm_now_ns() - begin_ns > (is_unwanted(pool) ? grace_ns : ready_ns(pool)))
+            return false;
+    }
+}
+
 int cm_pool_server_start(cm_pool *pool, cm_error *err)
 {
     int fd[2];
@@ -112,9 +140,12 @@ int cm_pool_server_start(cm_pool *pool, cm_error *err)
         return rc;
     }
     pool->server_fd = fd[0];
-    if (!say_hello(pool, fd[0], CM_POOL_AS_SERVER, 0, 0) ||
+    if (!say_hello(pool, fd[0], CM_POOL_AS_SERVER, 0, 0) || !server_answers(pool) ||
         !cm_wire_recv(fd[0], &ready, sizeof(ready))) {
         cm_pool_server_stop(pool);
+        rc = cm_stop_check(&pool->options.stop, err);
+        if (rc != CM_OK)
+            return rc;
         return cm_fail(err, CM_EIO, "%s does not answer as a fork server", pool->argv[0]);
     }
     return CM_OK;
@@ -138,7 +169,7 @@ static bool ask_server(cm_pool *pool, const cm_pool_request *request, int passed
 {
     return pool->server_fd >= 0 &&
            cm_wire_send_fd(pool->server_fd, request, sizeof(*request), passed) &&
-           cm_wire_recv(pool->server_fd, reply, sizeof(*reply));
+           server_answers(pool) && cm_wire_recv(pool->server_fd, reply, sizeof(*reply));
 }
 
 static int fork_in_server(cm_pool_member *m, int fd, pid_t *pid, cm_error *err)
@@ -213,6 +244,22 @@ bool cm_pool_process_reap(cm_pool_member *m, bool kill_it, char *text, size_t si
     return true;
 }
 
+void cm_pool_process_end(cm_pool_member *m, uint64_t last_ns)
+{
+    char how[END_TEXT];
+    shutdown(m->fd, SHUT_WR);
+    while (cm_now_ns() < last_ns) {
+        struct pollfd wait = {.fd = m->fd, .events = POLLIN};
+        char unwanted[512];
+        int n = poll(&wait, 1, END_CHECK_MS);
+        if (n > 0 && recv(m->fd, unwanted, sizeof(unwanted), MSG_DONTWAIT) <= 0)
+            break;
+        if (n == 0 && cm_pool_process_reap(m, false, how, sizeof(how)))
+            return;
+    }
+    cm_pool_process_reap(m, true, how, sizeof(how));
+}
+
 /* ---- the beginning ---- */
 
 /* Makes process and socket; M has both. */
@@ -242,20 +289,31 @@ out:
     return rc;
 }
 
-/* 1: it is ready, or says why not; 0: it ended, and TEXT says how; -1: the pool stops. */
-static int wait_until_ready(cm_pool_member *m, cm_pool_ready *ready, char *text, size_t size)
+typedef enum beginning {
+    READY, /* or it says why not */
+    DIED,
+    LATE,
+    UNWANTED /* the pool stops */
+} beginning;
+
+/* TEXT says how it DIED.  A process that does not become ready is ended. */
+static beginning wait_until_ready(cm_pool_member *m, cm_pool_ready *ready, char *text, size_t size)
 {
-    while (!atomic_load(&m->pool->stop)) {
+    const uint64_t grace_ns = (uint64_t)CM_POOL_GRACE_MS * 1000000u;
+    const uint64_t late_ns = cm_now_ns() + ready_ns(m->pool);
+    bool late = false;
+    while (!is_unwanted(m->pool) && !late) {
         struct pollfd wait = {.fd = m->fd, .events = POLLIN};
         int n = poll(&wait, 1, CHECK_MS);
         if (n > 0 && cm_wire_recv(m->fd, ready, sizeof(*ready)))
-            return 1;
+            return READY;
         /* What closed its socket is as good as dead. */
         if (cm_pool_process_reap(m, n > 0, text, size))
-            return 0;
+            return DIED;
+        late = cm_now_ns() > late_ns;
     }
-    cm_pool_process_reap(m, true, text, size);
-    return -1;
+    cm_pool_process_end(m, cm_now_ns() + grace_ns);
+    return late ? LATE : UNWANTED;
 }
 
 int cm_pool_process_start(cm_pool_member *m, bool *died, cm_error *err)
@@ -276,10 +334,15 @@ int cm_pool_process_start(cm_pool_member *m, bool *died, cm_error *err)
     else if (pool->options.start == CM_START_FORKSERVER)
         (void)say_hello(pool, m->fd, CM_POOL_AS_WORKER, m->number, 0);
     switch (wait_until_ready(m, &ready, text, sizeof(text))) {
-    case 0:
+    case READY:
+        break;
+    case DIED:
         *died = true;
         return cm_fail(err, CM_EIO, "worker %u %s before it was ready", m->number, text);
-    case -1:
+    case LATE:
+        return cm_fail(err, CM_EIO, "worker %u was not ready within %.3g s", m->number,
+                       (double)ready_ns(pool) / 1e9);
+    case UNWANTED:
         return cm_fail(err, CM_ECANCELED, "worker %u was stopped before it was ready", m->number);
     }
     if (ready.status != CM_OK) {

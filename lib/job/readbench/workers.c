@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/watch/monitor.h"
 #include "job/readbench/readbench.h"
 
 static int start_pool(cm_bench *b, unsigned i, cm_error *err)
@@ -14,6 +15,7 @@ static int start_pool(cm_bench *b, unsigned i, cm_error *err)
                                      .nclients = t->shared_pool ? t->ranks : 1,
                                      .max_pieces = b->max_pieces,
                                      .worker_memory = b->options->worker_memory,
+                                     .stop = {cm_monitor_cancels, b->monitor},
                                      .argv = b->options->self,
                                      .setup = b->setup.data,
                                      .setup_nbytes = b->setup.nbytes};
