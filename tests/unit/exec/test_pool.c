@@ -43,6 +43,7 @@ typedef struct orders {
     unsigned kill_open_times;
     bool allocate; /* a task allocates 64 MiB */
     bool block;    /* tasks wait until the arena says go */
+    bool hang;     /* the source is never open */
 } orders;
 
 /* At the end of the arena; shared by all. */
@@ -80,6 +81,8 @@ static uint8_t pattern(uint64_t sample, size_t at)
 static int source_open(void *context, unsigned worker, void **state, cm_error *err)
 {
     const source_context *c = context;
+    while (c->todo.hang)
+        pause();
     if (c->todo.fail_open_of == worker + 1)
         return cm_fail(err, CM_ENOTFOUND, "store.zarr: worker %u finds nothing", worker);
     if (c->arena != NULL) {
@@ -868,6 +871,45 @@ static void test_programs_that_are_none(void **state)
     assert_int_equal(count_fds(), nfds);
 }
 
+static bool yes(void *context)
+{
+    (void)context;
+    return true;
+}
+
+/* With a time limit, and with somebody who wants an end: no pool, and no process is left. */
+static void test_processes_that_never_begin(void **state)
+{
+    (void)state;
+    static const orders todo = {.hang = true};
+    source_context context = {.todo = todo};
+    const cm_load_source source = {
+        .context = &context, .open = source_open, .load = source_load, .close = source_close};
+    for (size_t k = FIRST_PROCESSES; k < NKINDS; k++)
+        for (int stop = 0; stop <= 1; stop++) {
+            cm_arena arena;
+            cm_pool *pool;
+            cm_error err = {0};
+            const cm_pool_options o = {.mode = CM_POOL_PROCESSES,
+                                       .start = kinds[k].start,
+                                       .nworkers = 2,
+                                       .nclients = 1,
+                                       .max_pieces = PIECES,
+                                       .argv = argv_again,
+                                       .setup = &todo,
+                                       .setup_nbytes = sizeof(todo),
+                                       .stop = {stop ? yes : NULL, NULL},
+                                       .ready_timeout_ns = stop ? 0 : 1500000000};
+            assert_int_equal(cm_arena_create(ARENA, true, &arena, NULL), CM_OK);
+            assert_int_equal(cm_pool_create(&o, &source, &arena, &pool, &err),
+                             stop ? CM_ECANCELED : CM_EIO);
+            assert_non_null(strstr(err.text, stop ? "stopped" : "was not ready within 1.5 s"));
+            assert_null(pool);
+            cm_arena_release(&arena);
+            assert_no_children();
+        }
+}
+
 static void test_wrong_tasks(void **state)
 {
     (void)state;
@@ -961,6 +1003,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_no_orphans),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_programs_that_are_none),
+        cmocka_unit_test(test_processes_that_never_begin),
         cmocka_unit_test(test_wrong_tasks),
         cmocka_unit_test(test_serve_without_a_pool),
     };
