@@ -144,7 +144,8 @@ def test_progress_is_a_bar_on_a_terminal(tmp_path, out):
 # ---- one table: help, man page, completion --------------------------------------------------------
 
 CONTRACT = set(
-    """--chunks --shards --codec --zarr-format --variable --variables --digest --dry-run --overwrite --resume --break-lock --scratch
+    """--chunks --shards --codec --zarr-format --variable --variables --exclude --rename --subset --skip-unsupported --sample
+    --dtype --unpack --keepbits --fill-value --digest --dry-run --overwrite --resume --break-lock --scratch
     --durable --trace --verify -j --threads --memory --progress -v -q --json --help --version -h
     --verbose --quiet""".split()
 )

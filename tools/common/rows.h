@@ -7,6 +7,82 @@
 
 #include "options.h"
 
+/* With its section: what the target holds of the source. */
+#define CM_ROW_VARIABLE(title, at, text)                                                           \
+    {                                                                                              \
+        .section = title, .name = "variable", .alias = "variables", .value = "A,B",                \
+        .kind = CM_OPTION_LIST, .offset = (at), .help = text                                       \
+    }
+
+#define CM_ROW_EXCLUDE(at)                                                                         \
+    {                                                                                              \
+        .name = "exclude", .value = "A,B", .kind = CM_OPTION_LIST, .offset = (at),                 \
+        .help = "Leave these variables out."                                                       \
+    }
+
+#define CM_ROW_RENAME(at)                                                                          \
+    {                                                                                              \
+        .name = "rename", .value = "OLD=NEW", .kind = CM_OPTION_LIST, .offset = (at),              \
+        .help = "Give a variable another name in the store."                                       \
+    }
+
+#define CM_ROW_SUBSET(at)                                                                          \
+    {                                                                                              \
+        .name = "subset", .value = "DIM=START:STOP[:STEP]", .kind = CM_OPTION_LIST,                \
+        .offset = (at),                                                                            \
+        .help = "Take a part of a dimension. By index (time=0:12) or by the value of its "         \
+                "coordinate (time=2000-01-01..2009-12-31, dates by its own calendar; packed "      \
+                "coordinates are unpacked first)."                                                 \
+    }
+
+#define CM_ROW_SKIP_UNSUPPORTED(at)                                                                \
+    {                                                                                              \
+        .name = "skip-unsupported", .kind = CM_OPTION_FLAG, .offset = (at),                        \
+        .help = "Leave out variables of types that Zarr readers do not share. Those are "          \
+                "compound, opaque and variable-length; they are listed. Otherwise the conversion " \
+                "stops before it writes."                                                          \
+    }
+
+#define CM_ROW_SAMPLE(at)                                                                          \
+    {                                                                                              \
+        .name = "sample", .value = "SHAPE", .kind = CM_OPTION_TEXT, .offset = (at),                \
+        .help = "What training will read at once, for automatic chunks."                           \
+    }
+
+/* With the section of all that changes data. */
+#define CM_ROW_DTYPE(at)                                                                           \
+    {                                                                                              \
+        .section = "Changes to the data (none by default)", .name = "dtype",                       \
+        .value = "[VAR:]TYPE", .kind = CM_OPTION_LIST, .offset = (at),                             \
+        .help = "Cast to TYPE, as in float32."                                                     \
+    }
+
+#define CM_ROW_UNPACK(at)                                                                          \
+    {                                                                                              \
+        .name = "unpack", .value = "VAR|all", .kind = CM_OPTION_LIST, .offset = (at),              \
+        .help = "Apply scale_factor and add_offset. The store then holds plain values."            \
+    }
+
+#define CM_ROW_KEEPBITS(at)                                                                        \
+    {                                                                                              \
+        .name = "keepbits", .value = "[VAR:]N", .kind = CM_OPTION_LIST, .offset = (at),            \
+        .help = "Round floats to N bits of mantissa. They compress better."                        \
+    }
+
+#define CM_ROW_FILL_VALUE(at)                                                                      \
+    {                                                                                              \
+        .name = "fill-value", .value = "VAR:X", .kind = CM_OPTION_LIST, .offset = (at),            \
+        .help = "The store's fill value for VAR. Stored data stay as they are."                    \
+    }
+
+#define CM_ROW_SCRATCH(at)                                                                         \
+    {                                                                                              \
+        .name = "scratch", .value = "DIR", .kind = CM_OPTION_TEXT, .offset = (at),                 \
+        .operand = CM_OPERAND_FOLDER, .makes = CM_MAKES_FOLDER,                                    \
+        .help = "Folder for intermediate bytes, where a plan needs them. Default: beside the "     \
+                "target."                                                                          \
+    }
+
 #define CM_ROW_OVERWRITE(at)                                                                       \
     {                                                                                              \
         .name = "overwrite", .kind = CM_OPTION_FLAG, .offset = (at),                               \

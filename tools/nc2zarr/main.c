@@ -82,6 +82,7 @@ static void fill_options(cm_transform_options *o, const nc2zarr_values *v,
     o->verify = (cm_verify)v->verify;
     o->check = v->check;
     o->certificate = v->certificate;
+    o->scratch = v->scratch;
     o->trace = v->trace;
     o->nthreads = common->nthreads;
     o->memory = common->memory;

@@ -20,6 +20,7 @@ typedef struct nc2zarr_values {
     const char *append;
     int verify; /* cm_verify */
     const char *certificate;
+    const char *scratch;
     const char *trace;
 } nc2zarr_values;
 

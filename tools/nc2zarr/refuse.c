@@ -7,19 +7,32 @@
 #include <sys/stat.h>
 
 #include "../common/run.h"
+#include "job/common/store_path.h"
 
-/* Whether FOLDER has the metadata of a Zarr store: one input, not a folder of files. */
-static bool is_store(const char *folder)
+/* Whether the folder at PATH is a Zarr group or array, and not one that holds files. */
+static bool is_zarr(const char *path)
 {
-    static const char *const DOCUMENTS[] = {"zarr.json", ".zgroup", ".zarray", ".zmetadata"};
-    for (size_t i = 0; i < sizeof DOCUMENTS / sizeof *DOCUMENTS; i++) {
-        char path[PATH_MAX];
-        struct stat st;
-        int n = snprintf(path, sizeof path, "%s/%s", folder, DOCUMENTS[i]);
-        if (n > 0 && (size_t)n < sizeof path && stat(path, &st) == 0)
+    static const char *const DOCUMENT[] = {"zarr.json", ".zgroup", ".zarray", ".zmetadata"};
+    char name[PATH_MAX];
+    struct stat st;
+    for (size_t i = 0; i < sizeof(DOCUMENT) / sizeof(DOCUMENT[0]); i++) {
+        int n = snprintf(name, sizeof(name), "%s/%s", path, DOCUMENT[i]);
+        if (n > 0 && (size_t)n < sizeof(name) && stat(name, &st) == 0)
             return true;
     }
     return false;
+}
+
+/* The name of what is made of a store would be the store's own. */
+static bool is_store(const char *input)
+{
+    cm_store_path at;
+    struct stat st;
+    cm_error err = {0};
+    bool folder = cm_store_path_split(input, &at, &err) == CM_OK && stat(at.path, &st) == 0 &&
+                  S_ISDIR(st.st_mode);
+    cm_store_path_release(&at);
+    return folder;
 }
 
 /* Inputs of an archive.  What exists under its literal name is a file, whatever the name holds. */
@@ -30,9 +43,12 @@ static int refuse_input(const char *path)
     if (strcmp(path, "-") == 0)
         return cm_run_refuse(&NC2ZARR,
                              "reading names from standard input is not built yet; name one file");
-    if (exists && S_ISDIR(st.st_mode) && !is_store(path))
+    if (exists && S_ISDIR(st.st_mode) && !is_zarr(path))
         return cm_run_refuse(
-            &NC2ZARR, "%s: is a folder; converting folders is not built yet, name one file", path);
+            &NC2ZARR,
+            "%s: is a folder and no Zarr store; converting folders is not built yet, "
+            "name one file",
+            path);
     if (!exists && path[0] == '@')
         return cm_run_refuse(&NC2ZARR, "%s: lists of inputs are not built yet; name one file",
                              path);
@@ -55,6 +71,8 @@ int nc2zarr_refuse(const nc2zarr_values *v, const cm_list *paths)
         if (status != CM_TOOL_RUN)
             return status;
     }
+    if (paths->n == 1 && is_store(paths->text[0]))
+        return cm_tool_usage_error(&NC2ZARR, "%s: is a store; name the output too", paths->text[0]);
     if (paths->n > 2)
         return cm_run_refuse(&NC2ZARR,
                              "several inputs are not built yet; name one file and one output");

@@ -211,6 +211,10 @@ static void print_sizes(const cm_transform_report *r, mode m)
                cm_format_size(r->stored_nbytes, stored, sizeof(stored)));
     else
         fputs("  ", stdout);
+    if (r->zarr_format_before != 0) {
+        printf("decoded %s\n", cm_format_size(r->decoded_nbytes, decoded, sizeof(decoded)));
+        return;
+    }
     printf("input %s, decoded %s\n", cm_format_size(r->source_nbytes, input, sizeof(input)),
            cm_format_size(r->decoded_nbytes, decoded, sizeof(decoded)));
 }

@@ -20,7 +20,16 @@ static void fill_options(cm_transform_options *o, const rechunk_values *v,
     o->chunks = texts(&v->chunks);
     o->shards = texts(&v->shards);
     o->codec = texts(&v->codec);
+    o->sample = v->sample;
     o->variable = texts(&v->variable);
+    o->exclude = texts(&v->exclude);
+    o->rename = texts(&v->rename);
+    o->subset = texts(&v->subset);
+    o->dtype = texts(&v->dtype);
+    o->unpack = texts(&v->unpack);
+    o->keepbits = texts(&v->keepbits);
+    o->fill_value = texts(&v->fill_value);
+    o->skip_unsupported = v->skip_unsupported;
     o->overwrite = v->overwrite;
     o->resume = v->resume;
     o->break_lock = v->break_lock;

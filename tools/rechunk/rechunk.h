@@ -14,7 +14,10 @@ typedef struct rechunk_values {
     bool digest;
     int zarr_format; /* position in "3|2", or RECHUNK_NOT_GIVEN */
     cm_list chunks, shards, codec;
-    cm_list variable;
+    const char *sample;
+    cm_list variable, exclude, rename, subset;
+    cm_list dtype, unpack, keepbits, fill_value;
+    bool skip_unsupported;
     bool overwrite, resume, break_lock, dry_run, durable;
     int verify; /* cm_verify, or RECHUNK_NOT_GIVEN */
     const char *scratch;

@@ -15,6 +15,7 @@ static const cm_option OPTIONS[] = {
              "(time=24,lat=64,lon=full) or in order (24x64x64); dimensions that it does not name "
              "are chosen. Default: source, the chunks that each array has. Repeatable, the later "
              "wins; VAR may be a pattern, and without it coordinates stay whole."},
+    CM_ROW_SAMPLE(VALUE(sample)),
     {.name = "shards",
      .value = "[VAR:]SHAPE",
      .kind = CM_OPTION_LIST,
@@ -37,19 +38,23 @@ static const cm_option OPTIONS[] = {
      .words = "3|2",
      .help = "Write Zarr version 3 or 2. Default: the source's."},
 
-    {.section = "What is rechunked",
-     .name = "variable",
-     .alias = "variables",
-     .value = "A,B",
-     .kind = CM_OPTION_LIST,
-     .offset = VALUE(variable),
-     .help = "Take these arrays and the groups that hold them only. Default: everything, arrays "
-             "that no option names included."},
+    CM_ROW_VARIABLE("What is rechunked", VALUE(variable),
+                    "Take these arrays and the groups that hold them only. Default: everything, "
+                    "arrays that no option names included."),
+    CM_ROW_EXCLUDE(VALUE(exclude)),
+    CM_ROW_RENAME(VALUE(rename)),
+    CM_ROW_SUBSET(VALUE(subset)),
+    CM_ROW_SKIP_UNSUPPORTED(VALUE(skip_unsupported)),
     {.name = "digest",
      .kind = CM_OPTION_FLAG,
      .offset = VALUE(digest),
      .help = "Print the digest of every array of each STORE and make nothing. A STORE is Zarr or "
              "NetCDF; equal values in any layout have equal digests."},
+
+    CM_ROW_DTYPE(VALUE(dtype)),
+    CM_ROW_UNPACK(VALUE(unpack)),
+    CM_ROW_KEEPBITS(VALUE(keepbits)),
+    CM_ROW_FILL_VALUE(VALUE(fill_value)),
 
     {.section = "Output",
      .name = "dry-run",
@@ -64,13 +69,7 @@ static const cm_option OPTIONS[] = {
      .help = "Finish a store whose making was stopped. The command is otherwise the same; what is "
              "complete is kept."},
     CM_ROW_BREAK_LOCK(VALUE(break_lock)),
-    {.name = "scratch",
-     .value = "DIR",
-     .kind = CM_OPTION_TEXT,
-     .offset = VALUE(scratch),
-     .operand = CM_OPERAND_FOLDER,
-     .makes = CM_MAKES_FOLDER,
-     .help = "Folder for intermediate bytes, where a plan needs them. Default: beside the target."},
+    CM_ROW_SCRATCH(VALUE(scratch)),
     CM_ROW_DURABLE(VALUE(durable)),
     CM_ROW_TRACE(VALUE(trace)),
 
@@ -94,6 +93,8 @@ static const cm_example EXAMPLES[] = {
      "rechunk --variable z --chunks time=4,lat=64,lon=64 --shards auto a.zarr z.zarr"},
     {"Another codec and version 2, chunks as they are",
      "rechunk --codec zstd:9 --zarr-format 2 a.zarr a-v2.zarr"},
+    {"A part of the time, as plain values",
+     "rechunk --subset time=0:240 --unpack all a.zarr part.zarr"},
     {"Hold a store against the one that it was made from", "rechunk --digest a.zarr b.zarr"},
     {0},
 };

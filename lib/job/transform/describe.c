@@ -207,9 +207,14 @@ int cm_job_describe(cm_job *job, cm_error *err)
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
         const char *fill = cm_varopts_get(&fills, v->name, false, NULL);
-        v->keeps_words = may_keep_words(v, fill);
-        rc = v->keeps_words ? describe_in_words(job, v, err)
-                            : cm_job_describe_by_rules(job, v, fill, err);
+        v->keeps_words = v->as_objects || may_keep_words(v, fill);
+        if (v->as_objects && fill != NULL)
+            rc = cm_fail(err, CM_EUNSUPPORTED, "array %s can only be carried over as it is: %s",
+                         cm_job_name(v),
+                         v->source->unsupported ? v->source->unsupported : "it is not understood");
+        else
+            rc = v->keeps_words ? describe_in_words(job, v, err)
+                                : cm_job_describe_by_rules(job, v, fill, err);
     }
     if (rc == CM_OK)
         rc = cm_varopts_check_used(&fills, err);

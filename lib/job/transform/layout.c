@@ -7,12 +7,14 @@
 #include "base/number.h"
 #include "job/common/layout_option.h"
 #include "job/transform/keep.h"
+#include "job/transform/rename.h"
 #include "plan/autochunk.h"
 #include "plan/meetings.h"
 #include "plan/optimise.h"
 
 enum {
     DEFAULT_CHUNK = 4 << 20,
+    SMALL_CHUNK = 1 << 20, /* up to here the optimiser's least size may be too much */
     DEFAULT_SHARD = 256 << 20,
     WHOLE_COORDINATE = 16 << 20, /* a longer coordinate is chunked like any variable */
     STRING_ESTIMATE = 64,        /* bytes a variable-length element is taken for */
@@ -112,7 +114,8 @@ static int choose_codec(layout *l, cm_job_var *v, cm_error *err)
     if (is_word(value, "same") || (zarr && !l->keeps && is_word(value, "keep"))) {
         v->same_codec = zarr;
         /* A file's pipeline is not cut otherwise: it stays where its chunks do. */
-        v->codec.keep = !zarr && option_of(&l->chunks, v, NULL) == NULL;
+        const char *chunks = option_of(&l->chunks, v, NULL);
+        v->codec.keep = !zarr && (chunks == NULL || is_word(chunks, "source"));
         return CM_OK;
     }
     int rc = value == NULL ? CM_OK : cm_codec_choice_parse(value, &v->codec, err);
@@ -168,7 +171,9 @@ static int chunks_for_sample(const layout *l, cm_job_var *v, const uint64_t *fix
     cm_shape_option_apply(&l->sample, v->rank, v->shape, v->source->dim_name, NULL, sample);
     for (unsigned j = 0; j < v->rank; j++)
         sample[j] = sample[j] == 0 ? 1 : sample[j];
-    return cm_optimise_chunks_for_sample(v->rank, v->shape, itemsize_of(v), sample, fixed, 0,
+    /* Who asks for small chunks gets them. */
+    uint64_t least = target > 0 && target < SMALL_CHUNK ? cm_div_ceil(target, 4) : 0;
+    return cm_optimise_chunks_for_sample(v->rank, v->shape, itemsize_of(v), sample, fixed, least,
                                          target, v->chunk, err);
 }
 
@@ -267,6 +272,25 @@ static bool asks(cm_varopts *opts, const cm_job_var *v, bool general, const char
     return true;
 }
 
+/* Whether a part of V is asked for, or a name that its document says becomes another. */
+static int says_otherwise(const cm_job *job, const cm_job_var *v, bool *out, cm_error *err)
+{
+    *out = !v->whole;
+    if (job->options->rename.n == 0)
+        return CM_OK;
+    for (unsigned j = 0; j < v->rank; j++) {
+        const char *was = v->source->dim_name[j], *is = cm_job_dim_name(job, v->source, j);
+        *out = *out || (was != NULL && strcmp(was, is) != 0);
+    }
+    cm_json *attrs = cm_json_copy(v->source->attrs);
+    if (attrs == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for attributes");
+    int rc = cm_job_rename_words(job, v->source, attrs, err);
+    *out = *out || !cm_json_equal(attrs, v->source->attrs);
+    cm_json_free(attrs);
+    return rc;
+}
+
 /*
  * An array that is not understood can only stay as it is.  Chunks that are asked of
  * all are not asked of it; a codec is, since readers that lack this one are why.
@@ -285,7 +309,11 @@ static int carry(layout *l, cm_job_var *v, cm_error *err)
     if (v->source->words->zarr_format != l->job->zarr_format)
         return cm_fail(err, CM_EUNSUPPORTED, "array %s cannot become Zarr format %d: %s", name,
                        l->job->zarr_format, why);
-    if (named || codec)
+    bool otherwise;
+    int rc = says_otherwise(l->job, v, &otherwise, err);
+    if (rc != CM_OK)
+        return rc;
+    if (named || codec || otherwise)
         return cm_fail(err, CM_EUNSUPPORTED,
                        "array %s can only be carried over as it is: %s; name the arrays that are "
                        "to be changed, or leave it out of those that are chosen",

@@ -88,13 +88,16 @@ static int notice_fill_values(cm_job *job, cm_error *err)
 
 /* ---- what is not in all metadata, or in none ---- */
 
-/* True for what is meant: all, or the arrays that were chosen. */
+/* True for what is meant: the arrays that were chosen, and groups where all are. */
 static bool is_chosen(const cm_job *job, const char *path)
 {
-    bool found = job->options->variable.n == 0;
-    for (size_t i = 0; i < job->nvars && !found; i++)
-        found = strcmp(job->var[i].source->name, path) == 0;
-    return found;
+    for (size_t i = 0; i < job->nvars; i++)
+        if (strcmp(job->var[i].source->name, path) == 0)
+            return true;
+    for (size_t i = 0; i < job->source->nvars; i++)
+        if (strcmp(job->source->var[i].name, path) == 0)
+            return false;
+    return job->options->variable.n == 0;
 }
 
 /*

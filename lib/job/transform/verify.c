@@ -419,7 +419,8 @@ static int compare_boxes(cm_job *job, cm_store *store, cm_error *err)
     cm_zarr_tree_release(&tree);
     pthread_mutex_destroy(&ver.lock);
     if (rc == CM_OK && job->report->ndifferences > 0)
-        rc = cm_fail(err, CM_EDIFFER, "the store differs from the file: %s",
+        rc = cm_fail(err, CM_EDIFFER, "the store differs from the %s: %s",
+                     job->source->kind == CM_DATASET_ZARR ? "source" : "file",
                      job->report->difference[0]);
     return rc;
 }

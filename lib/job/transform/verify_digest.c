@@ -64,13 +64,15 @@ static int as_stored(const cm_json *attrs, bool names, cm_json **out, cm_error *
     return rc;
 }
 
+/* A new name or fill value changes what is said, too: then META is what was to be written. */
 static int compare_attrs(verification *v, const cm_job_var *s, const cm_zarr_meta *is,
                          cm_error *err)
 {
     const cm_zarr_meta *was = s->source->words;
-    bool names = was->zarr_format == is->zarr_format;
+    bool stay = s->keeps_words && v->job->options->rename.n == 0;
+    bool names = s->keeps_words && was->zarr_format == is->zarr_format;
     cm_json *want = NULL, *got = NULL;
-    int rc = as_stored(was->attrs, names, &want, err);
+    int rc = as_stored(stay ? was->attrs : s->meta.attrs, names, &want, err);
     if (rc == CM_OK)
         rc = as_stored(is->attrs, names, &got, err);
     if (rc == CM_OK && !cm_json_equal(want, got))

@@ -146,6 +146,30 @@ static int set_characters(cm_job *job, cm_job_var *v, cm_error *err)
     return CM_OK;
 }
 
+/* What is not understood can only stay as it is: its elements cannot be changed. */
+static int keep_elements(cm_job *job, changes *c, cm_job_var *v, cm_error *err)
+{
+    const char *why = v->source->unsupported;
+    bool general = v->rank != 1, named = false, by_name = false, asked = false;
+    cm_varopts *opts[] = {&c->dtype, &c->keepbits};
+    for (size_t i = 0; i < sizeof(opts) / sizeof(opts[0]); i++) {
+        asked |= cm_varopts_get(opts[i], v->name, general, &by_name) != NULL;
+        named |= by_name;
+    }
+    for (size_t i = 0; i < c->unpack->n; i++)
+        named |= strcmp(c->unpack->text[i], unpack_keywords[0]) != 0 &&
+                 cm_name_matches(c->unpack->text[i], v->name);
+    asked |= wants_unpack(c, v, cm_packing_of(v->source).packed);
+    if (why == NULL)
+        why = "it is not understood";
+    if (named)
+        return cm_fail(err, CM_EUNSUPPORTED, "array %s can only be carried over as it is: %s",
+                       cm_job_name(v), why);
+    return asked ? cm_job_warn(job, err, "array %s keeps its elements as they are: %s",
+                               cm_job_name(v), why)
+                 : CM_OK;
+}
+
 static int view_one(cm_job *job, changes *c, cm_job_var *v, cm_error *err)
 {
     const cm_variable *s = v->source;
@@ -156,7 +180,7 @@ static int view_one(cm_job *job, changes *c, cm_job_var *v, cm_error *err)
         v->step[j] = 1;
     }
     if (v->as_objects)
-        return CM_OK;
+        return keep_elements(job, c, v, err);
     int rc = set_characters(job, v, err);
     if (rc == CM_OK && !v->as_strings && !v->source->is_char)
         rc = set_conversion(job, c, v, err);
