@@ -76,8 +76,8 @@ void cm_tool_print_help(const cm_tool *tool, FILE *to)
     for (const cm_example *e = tool->example; e && e->command; e++)
         fprintf(to, "  %s:\n      %s\n", e->what, e->command);
     fprintf(to,
-            "\nExit status: 0 done; 1 failed; 2 the command line is wrong, or asks for what is\n"
-            "not built; 3 done, but verification found a difference; 128+n ended by signal n.\n");
+            "\nExit status: 0 done; 1 failed; 2 wrong command line, or a feature that does not\n"
+            "exist yet; 3 done, but verification found a difference; 128+n ended by signal n.\n");
 }
 
 /* ---- the man page --------------------------------------------------------------------------- */

@@ -35,8 +35,8 @@ static const cm_option COMMON_OPTIONS[] = {
      .offset = COMMON(memory),
      .min = 1,
      .swept = true,
-     .help = "Stay below SIZE of memory, as in 512MiB or 4GiB. Default: what decoding everything "
-             "once needs, at most half of what is available."},
+     .help = "Stay below SIZE of memory, for example 512MiB or 4GiB. Default: enough to decode "
+             "everything once, at most half of the available memory."},
     {.name = "progress",
      .value = "auto|always|never",
      .kind = CM_OPTION_CHOICE,

@@ -108,7 +108,7 @@
     {                                                                                              \
         .name = "trace", .value = "FILE", .kind = CM_OPTION_TEXT, .offset = (at),                  \
         .operand = CM_OPERAND_FILE, .makes = CM_MAKES_TRACE,                                       \
-        .help = "Write what each thread did when, as a Chrome trace."                              \
+        .help = "Write a timeline of all threads, as a Chrome trace."                              \
     }
 
 /* With its section; TEXT says with what the result is compared. */

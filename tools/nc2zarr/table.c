@@ -19,8 +19,9 @@ static const cm_option OPTIONS[] = {
      .words = "auto|source",
      .help =
          "Chunk shape, auto, auto:SIZE or source. A shape goes by name (time=24,lat=64,lon=full) "
-         "or in order (24x64x64); dimensions that it does not name are chosen. source keeps "
-         "the file's chunks. Default: auto, about 4 MiB decoded a chunk. Repeatable, the later "
+         "or in order (24x64x64); other dimensions are chosen. source keeps "
+         "the chunks of the file. Default: auto, about 4 MiB decoded per chunk. Repeatable, the "
+         "later "
          "wins; VAR may be a pattern, and without it coordinates stay whole."},
     CM_ROW_SAMPLE(VALUE(sample)),
     {.name = "shards",
@@ -29,15 +30,15 @@ static const cm_option OPTIONS[] = {
      .offset = VALUE(shards),
      .words = "auto|none",
      .help = "Shard shape, auto, auto:SIZE or none. Version 3 only. Default: none up to 10,000 "
-             "objects a store, above that auto (256 MiB), and the summary says so."},
+             "objects per store, above that auto (256 MiB), and the summary says so."},
     {.name = "codec",
      .value = "[VAR:]SPEC",
      .kind = CM_OPTION_LIST,
      .offset = VALUE(codec),
      .words = "none|zstd|gzip|blosc|keep",
      .help = "Compression. SPEC is none, zstd[:LEVEL], gzip[:LEVEL], "
-             "blosc[:CNAME[:LEVEL[:shuffle|bitshuffle|noshuffle]]], or keep[:gzip], the file's "
-             "compressed bytes and chunks as they are. Default for numbers: "
+             "blosc[:CNAME[:LEVEL[:shuffle|bitshuffle|noshuffle]]], or keep[:gzip], which copies "
+             "the compressed chunks of the file unchanged. Default for numbers: "
              "blosc:zstd:2:shuffle."},
     {.name = "no-consolidate",
      .kind = CM_OPTION_FLAG,
@@ -62,7 +63,7 @@ static const cm_option OPTIONS[] = {
      .offset = VALUE(char_mode),
      .words = "keep|join|uint8",
      .help = "How characters are stored. keep: one by one, as xarray expects them. join: the last "
-             "dimension makes strings. uint8: numbers, for readers that know neither. Default: "
+             "dimension makes strings. uint8: numbers, for readers that support neither. Default: "
              "keep."},
 
     {.section = "Output",
@@ -76,8 +77,8 @@ static const cm_option OPTIONS[] = {
     {.name = "resume",
      .kind = CM_OPTION_FLAG,
      .offset = VALUE(resume),
-     .help = "Finish a store whose conversion was stopped. The command is otherwise the same; what "
-             "is complete is kept."},
+     .help = "Finish an interrupted conversion. Run the same command with this option; complete "
+             "chunks are kept."},
     CM_ROW_BREAK_LOCK(VALUE(break_lock)),
     {.name = "append",
      .value = "DIM",
@@ -88,22 +89,23 @@ static const cm_option OPTIONS[] = {
     CM_ROW_DURABLE(VALUE(durable)),
     CM_ROW_TRACE(VALUE(trace)),
 
-    CM_ROW_VERIFY(
-        VALUE(verify),
-        "Afterwards compare the store with the file as libnetcdf reads it. Default: sample."),
+    CM_ROW_VERIFY(VALUE(verify),
+                  "Compare the result with the file as libnetcdf reads it. Default: sample."),
     {.name = "check",
      .kind = CM_OPTION_FLAG,
      .offset = VALUE(check),
-     .help = "Compare INPUT with an OUTPUT that is there, in full, and write nothing. Options that "
-             "choose, rename or change variables say what OUTPUT should hold."},
+     .help =
+         "Compare INPUT with an existing OUTPUT in full, and write nothing. Pass the options of "
+         "the conversion that select, rename or change variables."},
     {.name = "certificate",
      .value = "FILE",
      .kind = CM_OPTION_TEXT,
      .offset = VALUE(certificate),
      .operand = CM_OPERAND_FILE,
      .makes = CM_MAKES_CERTIFICATE,
-     .help = "With --verify full or --check, write what was verified. Digests, elements, versions, "
-             "the command, and whether the original could be reproduced."},
+     .help =
+         "With --verify full or --check, write a record of the verification: digests, elements, "
+         "versions, the command, and whether the original could be reproduced."},
     {0},
 };
 
@@ -116,7 +118,7 @@ static const char *const USAGE[] = {
 
 static const cm_example EXAMPLES[] = {
     {"Convert a file", "nc2zarr tas.nc tas.zarr"},
-    {"See first what would be made", "nc2zarr --dry-run tas.nc tas.zarr"},
+    {"Preview", "nc2zarr --dry-run tas.nc tas.zarr"},
     {"Chunks for reading time series, one variable", "nc2zarr --variable tas --chunks "
                                                      "time=full,lat=16,lon=16 tas.nc tas.zarr"},
     {"Version 2, for older readers", "nc2zarr --zarr-format 2 --codec zstd tas.nc tas.zarr"},

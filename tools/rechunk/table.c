@@ -5,15 +5,15 @@
 #define VALUE(field) offsetof(rechunk_values, field)
 
 static const cm_option OPTIONS[] = {
-    {.section = "Layout of the target (what is not named stays as it is)",
+    {.section = "Layout of the target (unchanged unless an option names it)",
      .name = "chunks",
      .value = "[VAR:]SHAPE",
      .kind = CM_OPTION_LIST,
      .offset = VALUE(chunks),
      .words = "auto|source",
      .help = "Chunk shape, auto, auto:SIZE or source. A shape goes by name "
-             "(time=24,lat=64,lon=full) or in order (24x64x64); dimensions that it does not name "
-             "are chosen. Default: source, the chunks that each array has. Repeatable, the later "
+             "(time=24,lat=64,lon=full) or in order (24x64x64); other dimensions "
+             "are chosen. Default: source, the present chunks of each array. Repeatable, the later "
              "wins; VAR may be a pattern, and without it coordinates stay whole."},
     CM_ROW_SAMPLE(VALUE(sample)),
     {.name = "shards",
@@ -29,8 +29,8 @@ static const cm_option OPTIONS[] = {
      .offset = VALUE(codec),
      .words = "same|none|zstd|gzip|blosc",
      .help = "Compression. SPEC is same, none, zstd[:LEVEL], gzip[:LEVEL] or "
-             "blosc[:CNAME[:LEVEL[:shuffle|bitshuffle|noshuffle]]]. Default: same, the codecs that "
-             "each array has."},
+             "blosc[:CNAME[:LEVEL[:shuffle|bitshuffle|noshuffle]]]. Default: same, the present "
+             "codecs of each array."},
     {.name = "zarr-format",
      .value = "3|2",
      .kind = CM_OPTION_CHOICE,
@@ -48,8 +48,8 @@ static const cm_option OPTIONS[] = {
     {.name = "digest",
      .kind = CM_OPTION_FLAG,
      .offset = VALUE(digest),
-     .help = "Print the digest of every array of each STORE and make nothing. A STORE is Zarr or "
-             "NetCDF; equal values in any layout have equal digests."},
+     .help = "Print the digest of every array of each STORE and write nothing. A STORE is Zarr or "
+             "NetCDF; equal values have equal digests in any layout."},
 
     CM_ROW_DTYPE(VALUE(dtype)),
     CM_ROW_UNPACK(VALUE(unpack)),
@@ -61,20 +61,20 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_FLAG,
      .offset = VALUE(dry_run),
      .help = "Print the plan and write nothing. For every array the exact reads, decodes and "
-             "writes, the peak memory, the least traffic that this memory allows, and the gap."},
+             "writes, the peak memory, the least traffic possible in this memory, and the gap."},
     CM_ROW_OVERWRITE(VALUE(overwrite)),
     {.name = "resume",
      .kind = CM_OPTION_FLAG,
      .offset = VALUE(resume),
-     .help = "Finish a store whose making was stopped. The command is otherwise the same; what is "
-             "complete is kept."},
+     .help = "Finish an interrupted run. Run the same command with this option; complete chunks "
+             "are kept."},
     CM_ROW_BREAK_LOCK(VALUE(break_lock)),
     CM_ROW_SCRATCH(VALUE(scratch)),
     CM_ROW_DURABLE(VALUE(durable)),
     CM_ROW_TRACE(VALUE(trace)),
 
     CM_ROW_VERIFY(VALUE(verify),
-                  "Afterwards compare the target with the source. full compares every element and "
+                  "Compare the target with the source. full compares every element and "
                   "prints the digests. Default: sample."),
     {0},
 };
@@ -86,12 +86,12 @@ static const char *const USAGE[] = {
 };
 
 static const cm_example EXAMPLES[] = {
-    {"See first what would be done, in 2 GiB",
+    {"Preview, within 2 GiB",
      "rechunk --dry-run --memory 2GiB --chunks time=full,lat=16,lon=16 a.zarr b.zarr"},
     {"Maps to time series", "rechunk --memory 2GiB --chunks time=full,lat=16,lon=16 a.zarr b.zarr"},
     {"One array only, into shards",
      "rechunk --variable z --chunks time=4,lat=64,lon=64 --shards auto a.zarr z.zarr"},
-    {"Another codec and version 2, chunks as they are",
+    {"Another codec and Zarr version 2, same chunks",
      "rechunk --codec zstd:9 --zarr-format 2 a.zarr a-v2.zarr"},
     {"A part of the time, as plain values",
      "rechunk --subset time=0:240 --unpack all a.zarr part.zarr"},
@@ -101,7 +101,7 @@ static const cm_example EXAMPLES[] = {
 
 const cm_tool RECHUNK = {
     .name = "rechunk",
-    .summary = "rewrite a Zarr store in other chunks, shards or codecs, within a given memory",
+    .summary = "rewrite a Zarr store in other chunks, shards or codecs, within a memory limit",
     .usage = USAGE,
     .options = OPTIONS,
     .example = EXAMPLES,
