@@ -246,7 +246,8 @@ static int walk_node(const walk *w, cm_error *err)
 {
     bool is_group = false, is_link = false;
     int rc = read_node(w->tree, w->path, &is_group, err);
-    if ((rc == CM_EFORMAT || rc == CM_EIO) && w->broken)
+    /* What storage fails to give says nothing of the document. */
+    if (rc == CM_EFORMAT && w->broken)
         rc = w->broken(w->context, w->path, err ? err->text : "", &is_group, err);
     if (rc == CM_OK)
         return is_group ? walk_below(w, err) : CM_OK;
