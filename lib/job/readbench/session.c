@@ -190,6 +190,11 @@ static int finish(cm_bench *b, cm_error *err)
     cm_readbench_session *s = b->session;
     uint64_t nbytes;
     int rc = cm_bench_residency(b, &nbytes, &s->resident_after, err);
+    /* A run that was stopped has its results all the same; this is not one of them. */
+    if (rc == CM_ECANCELED) {
+        s->resident_after = -1;
+        rc = CM_OK;
+    }
     if (rc == CM_OK)
         rc = cm_bench_probe(b, err);
     if (rc == CM_OK)
