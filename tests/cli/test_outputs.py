@@ -319,7 +319,10 @@ def test_no_folder_is_an_input(world, name, option, how, overwrite):
         place = world.tmp / "link"
         place.symlink_to(world.store)
     before = world.state()
-    done = world.run(name, option, place, *overwrite)
+    if name == "nc2zarr":  # whose input is a folder where that is a store
+        done = tool.run(name, *overwrite, option, place, world.store, world.made, timeout=60)
+    else:
+        done = world.run(name, option, place, *overwrite)
     assert done.status == 2 and str(place) in done.err and done.out == "", str(done)
     assert world.state() == before and not world.made.exists()
 

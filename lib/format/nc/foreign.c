@@ -324,6 +324,19 @@ static int add_dataset(walker *w, hid_t dataset, const char *name)
     return rc;
 }
 
+/* netCDF-C lists variables of names that are too long to ask for. */
+static bool is_listed(const walker *w, const char *name)
+{
+    const char *group = w->file->group[w->group].path;
+    size_t n = strlen(group);
+    for (size_t i = 0; strlen(name) >= NC_MAX_NAME && i < cm_nc_nvars(w->file); i++) {
+        const char *other = cm_nc_var_at(w->file, i)->array.name;
+        if (strncmp(other, group, n) == 0 && strcmp(other + n + (n > 0), name) == 0)
+            return true;
+    }
+    return false;
+}
+
 static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, void *context)
 {
     walker *w = context;
@@ -333,6 +346,7 @@ static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, 
     bool prefixed = strncmp(name, non_coordinate, sizeof non_coordinate - 1) == 0;
     const char *bare = prefixed ? name + sizeof non_coordinate - 1 : name;
     if (nc_inq_varid(ncid, bare, &id) == NC_NOERR || nc_inq_varid(ncid, name, &id) == NC_NOERR ||
+        is_listed(w, bare) ||
         H5Oget_info_by_name2(group, name, &info, H5O_INFO_BASIC, H5P_DEFAULT) < 0 ||
         info.type != H5O_TYPE_DATASET)
         return 0;

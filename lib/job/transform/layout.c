@@ -335,7 +335,7 @@ static int choose_layout(layout *l, cm_job_var *v, uint64_t most, uint64_t *obje
     if (rc != CM_OK)
         return rc;
     uint64_t nchunks = count_chunks(v);
-    if (nchunks > most && !chunks_stay(v))
+    if (nchunks > most && !l->keeps)
         return cm_fail(err, CM_EBUDGET,
                        "%s %s: %llu chunks are more than the memory can keep account of; choose "
                        "larger --chunks",
