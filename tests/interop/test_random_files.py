@@ -66,7 +66,7 @@ def add(rng, f, name):
     return v[...]
 
 
-@pytest.mark.longer
+@pytest.mark.long
 def test_random_files(tmp_path):
     rng = random.Random("files")
     path, out = tmp_path / "random.h5", tmp_path / "out.zarr"

@@ -324,14 +324,15 @@ static int add_dataset(walker *w, hid_t dataset, const char *name)
     return rc;
 }
 
-/* netCDF-C lists variables of names that are too long to ask for. */
+/* netCDF-C lists variables of names that are too long to ask for, and ends them anyhow. */
 static bool is_listed(const walker *w, const char *name)
 {
     const char *group = w->file->group[w->group].path;
     size_t n = strlen(group);
     for (size_t i = 0; strlen(name) >= NC_MAX_NAME && i < cm_nc_nvars(w->file); i++) {
         const char *other = cm_nc_var_at(w->file, i)->array.name;
-        if (strncmp(other, group, n) == 0 && strcmp(other + n + (n > 0), name) == 0)
+        if (strncmp(other, group, n) == 0 &&
+            strncmp(other + n + (n > 0), name, NC_MAX_NAME - 1) == 0)
             return true;
     }
     return false;
