@@ -31,15 +31,10 @@ static zarr_dataset *of(const cm_dataset *ds)
     return (zarr_dataset *)ds;
 }
 
-static const cm_shard_spec *sharding_of(const cm_zarr_meta *m)
-{
-    return m->ncodecs == 1 && m->codecs[0].id == CM_CODEC_SHARDING ? m->codecs[0].shard : NULL;
-}
-
 /* Room for the indices of a few shards; none is needed where there are none. */
 static size_t cache_of(const cm_zarr_meta *m)
 {
-    const cm_shard_spec *shard = sharding_of(m);
+    const cm_shard_spec *shard = cm_zarr_sharding(m);
     uint64_t nbytes = CACHED_SHARDS * sizeof(cm_shard_entry);
     if (shard == NULL)
         return 0;
@@ -133,7 +128,7 @@ static int set_attributes(zarr_dataset *d, cm_variable *out, cm_error *err)
 static int describe(zarr_dataset *d, const cm_zarr_node *node, cm_variable *out, cm_error *err)
 {
     const cm_zarr_meta *m = &node->meta;
-    const cm_shard_spec *shard = sharding_of(m);
+    const cm_shard_spec *shard = cm_zarr_sharding(m);
     out->name = node->path;
     out->dtype = m->dtype;
     out->rank = m->rank;

@@ -117,8 +117,6 @@ int cm_zarr_check_grid(cm_zarr_meta *meta, unsigned chunk_rank, const char *what
 /* A list of meta->rank names and nulls into dim_name. */
 int cm_zarr_read_dim_names(const cm_json *names, cm_zarr_meta *out, cm_error *err);
 int cm_zarr_dim_names(const cm_zarr_meta *meta, cm_json **out, cm_error *err);
-/* The shard's specification when META's chain is sharding_indexed alone, else NULL. */
-const cm_shard_spec *cm_zarr_sharding(const cm_zarr_meta *meta);
 /* The end of reading J with the answer RC: keeps or releases what is in OUT. */
 int cm_zarr_keep_raw(int rc, const cm_json *j, cm_zarr_meta *out, cm_error *err);
 

@@ -101,12 +101,6 @@ static int codec_names(const cm_codec_spec *spec, size_t n, char **out, cm_error
     return rc;
 }
 
-/* The outermost codec, when it is sharding alone. */
-static const cm_shard_spec *shard_of(const cm_zarr_meta *m)
-{
-    return m->ncodecs == 1 && m->codecs[0].id == CM_CODEC_SHARDING ? m->codecs[0].shard : NULL;
-}
-
 static int describe_zarr(cm_calc *c, const input *in, cm_error *err)
 {
     cm_chunkcalc_report *r = c->report;
@@ -121,7 +115,7 @@ static int describe_zarr(cm_calc *c, const input *in, cm_error *err)
         const char *name = below(in, node->path);
         if (m->is_group || name == NULL)
             continue;
-        const cm_shard_spec *s = shard_of(m);
+        const cm_shard_spec *s = cm_zarr_sharding(m);
         rc = describe(c, node->path, &m->dtype, m->rank, m->shape, m->dim_name,
                       s != NULL ? s->chunk : m->chunk, s != NULL ? m->chunk : NULL, err);
         if (rc == CM_OK)

@@ -270,7 +270,7 @@ bool cm_bench_data_shard(const cm_bench_data *d, size_t i, uint64_t *shard)
     if (d->is_nc)
         return false;
     const cm_zarr_node *node = cm_zarr_find(&d->tree, d->array[i]->name);
-    if (node == NULL || node->meta.ncodecs != 1 || node->meta.codecs[0].id != CM_CODEC_SHARDING)
+    if (node == NULL || cm_zarr_sharding(&node->meta) == NULL)
         return false;
     memcpy(shard, node->meta.chunk, node->meta.rank * sizeof *shard);
     return true;

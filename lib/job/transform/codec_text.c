@@ -24,8 +24,7 @@ static void spec_text(const cm_codec_spec *c, char *buf, size_t size)
 
 char *cm_codec_text(const cm_zarr_meta *m, cm_error *err)
 {
-    bool sharded = m->ncodecs == 1 && m->codecs[0].id == CM_CODEC_SHARDING;
-    const cm_shard_spec *shard = sharded ? m->codecs[0].shard : NULL;
+    const cm_shard_spec *shard = cm_zarr_sharding(m);
     const cm_codec_spec *spec = shard != NULL ? shard->codecs : m->codecs;
     size_t n = shard != NULL ? shard->ncodecs : m->ncodecs;
     char one[64];

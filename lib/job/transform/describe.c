@@ -70,8 +70,7 @@ static int chunk_codecs(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_
 int cm_job_set_codecs(cm_job_var *v, cm_error *err)
 {
     cm_zarr_meta *m = &v->meta;
-    const cm_shard_spec *was =
-        v->keeps_words && v->source->is_sharded ? v->source->words->codecs[0].shard : NULL;
+    const cm_shard_spec *was = v->keeps_words ? cm_zarr_sharding(v->source->words) : NULL;
     cm_codec_spec *inner, index[2] = {{.id = CM_CODEC_BYTES}, {.id = CM_CODEC_CRC32C}};
     size_t ninner;
     int rc = chunk_codecs(v, &inner, &ninner, err);
@@ -122,8 +121,8 @@ static int set_fill(cm_job_var *v, cm_error *err)
 static bool same_grid(const cm_job_var *v)
 {
     const cm_zarr_meta *m = &v->meta;
-    bool sharded = m->ncodecs == 1 && m->codecs[0].id == CM_CODEC_SHARDING;
-    const uint64_t *chunk = sharded ? m->codecs[0].shard->chunk : m->chunk;
+    const cm_shard_spec *shard = cm_zarr_sharding(m);
+    const uint64_t *chunk = shard != NULL ? shard->chunk : m->chunk;
     return v->whole && memcmp(v->source->source_chunk, chunk, m->rank * sizeof(chunk[0])) == 0;
 }
 

@@ -8,9 +8,9 @@
 
 static const cm_codec_spec *chunk_codecs(const cm_zarr_meta *m, size_t *n)
 {
-    bool sharded = m->ncodecs == 1 && m->codecs[0].id == CM_CODEC_SHARDING;
-    *n = sharded ? m->codecs[0].shard->ncodecs : m->ncodecs;
-    return sharded ? m->codecs[0].shard->codecs : m->codecs;
+    const cm_shard_spec *shard = cm_zarr_sharding(m);
+    *n = shard != NULL ? shard->ncodecs : m->ncodecs;
+    return shard != NULL ? shard->codecs : m->codecs;
 }
 
 static bool rounds(const cm_codec_spec *spec, size_t n)

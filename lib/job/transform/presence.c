@@ -42,11 +42,6 @@ typedef struct finder {
     cm_error err;
 } finder;
 
-static const cm_shard_spec *sharding_of(const cm_zarr_meta *m)
-{
-    return m->ncodecs == 1 && m->codecs[0].id == CM_CODEC_SHARDING ? m->codecs[0].shard : NULL;
-}
-
 static void mark(finder *f, const uint64_t *coord, uint64_t nbytes)
 {
     uint64_t number = cm_grid_number(&f->all->grid, coord);
@@ -131,7 +126,7 @@ static int ask(finder *f, uint64_t number, cm_error *err)
 static int prepare(search *s, cm_error *err)
 {
     const cm_zarr_meta *m = s->meta;
-    s->spec = sharding_of(m);
+    s->spec = cm_zarr_sharding(m);
     int rc = cm_grid_init(&s->outer, m->rank, m->shape, m->chunk, err);
     if (rc == CM_OK)
         rc = cm_grid_init(&s->grid, m->rank, m->shape, s->spec ? s->spec->chunk : m->chunk, err);

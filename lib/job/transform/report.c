@@ -114,8 +114,7 @@ static int set_layout(const cm_job_var *v, cm_transform_variable *out, cm_error 
 {
     const cm_variable *s = v->source;
     const cm_zarr_meta *m = &v->meta;
-    const cm_shard_spec *shard =
-        m->ncodecs == 1 && m->codecs[0].id == CM_CODEC_SHARDING ? m->codecs[0].shard : NULL;
+    const cm_shard_spec *shard = cm_zarr_sharding(m);
     out->rank = v->rank;
     out->decoded_nbytes = v->type.nbytes;
     for (unsigned j = 0; j < v->rank; j++) {
