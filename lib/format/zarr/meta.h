@@ -41,7 +41,7 @@ typedef struct cm_zarr_meta {
 } cm_zarr_meta;
 
 void cm_zarr_meta_release(cm_zarr_meta *meta); /* zeroed memory is fine */
-/* The shards of META, where they are its whole chain; NULL: none, or they lie inside other codecs. */
+/* The shards of META, where they are its whole chain; NULL: none, or inside other codecs. */
 const cm_shard_spec *cm_zarr_sharding(const cm_zarr_meta *meta);
 int cm_zarr_meta_copy(const cm_zarr_meta *meta, cm_zarr_meta *out, cm_error *err);
 
