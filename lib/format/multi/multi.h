@@ -1,0 +1,137 @@
+/*
+ * Many files as one dataset.
+ *
+ * What belongs together, and where each file's elements go, is decided elsewhere and said
+ * here as a specification; nothing here guesses.  A joined variable is an array like any
+ * other: chunked where all its files are cut on chunk boundaries alike, else in boxes.
+ *
+ * Files are opened when they are read, as many at once as the process may have open; of a
+ * file that has changed since its identity was taken, reading is an error with its name.
+ */
+#ifndef CM_FORMAT_MULTI_MULTI_H
+#define CM_FORMAT_MULTI_MULTI_H
+
+#include "format/located.h"
+
+enum {
+    CM_MULTI_MAX_AXES = 2 /* joined dimensions of a variable */
+};
+
+typedef struct cm_multi_file {
+    const char *path;
+    uint64_t dev, ino, nbytes, mtime_ns; /* when it was surveyed */
+} cm_multi_file;
+
+/* What one file gives to one variable. */
+typedef struct cm_multi_part {
+    uint32_t file;
+    /* Along the variable's joined axes, in the order of cm_multi_var.axis. */
+    uint64_t origin[CM_MULTI_MAX_AXES]; /* of its first element in the joined array */
+    uint64_t first[CM_MULTI_MAX_AXES];  /* the same element in the file */
+    uint64_t count[CM_MULTI_MAX_AXES];  /* how many; an empty part is left out */
+    uint64_t length[CM_MULTI_MAX_AXES]; /* of the dimension in the file, >= first + count */
+    const char *name;                   /* of the variable in this file; NULL: the variable's */
+    const cm_located *located;          /* NULL: found when the variable is prepared */
+    const struct cm_multi_how *how;     /* NULL: its elements are taken as they are */
+} cm_multi_part;
+
+/* How a part's elements become those of the variable; like files share one.  In this order: */
+typedef struct cm_multi_how {
+    cm_dtype dtype; /* in the file; equal to the variable's, or a type that it widens */
+    /* Dimension i of the variable is dimension order[i] of the file; only where TRANSPOSED. */
+    bool transposed;
+    unsigned order[CM_MAX_RANK];
+    /* The file lacks joined dimension i (of cm_multi_var.axis): it is one step there. */
+    bool lacks_axis[CM_MULTI_MAX_AXES];
+    bool unpacks; /* stored x scale + offset, in double; its fill value stays fill */
+    double scale, offset;
+    /*
+     * The file's own fill value (in its own type) becomes the variable's.  An element that
+     * was data and equals the variable's stops the run.
+     */
+    bool replaces_fill;
+    uint8_t fill[16];
+} cm_multi_how;
+
+typedef struct cm_multi_var {
+    const char *name; /* with its groups */
+    cm_dtype dtype;
+    unsigned rank;
+    uint64_t shape[CM_MAX_RANK];
+    const char *dim_name[CM_MAX_RANK];
+    bool unlimited[CM_MAX_RANK];
+    const cm_json *attrs; /* without _FillValue */
+    bool is_char, is_coordinate;
+    bool has_fill_value; /* readers take FILL_VALUE for missing */
+    uint8_t fill_value[16];
+    bool has_fill; /* what holes are, and what was never written; else undefined */
+    uint8_t fill[16];
+    const char *fill_text;   /* the same of strings; NULL: "" */
+    const char *unsupported; /* why its elements cannot be read; NULL: they can */
+
+    unsigned naxes; /* 0: one part gives all of it */
+    unsigned axis[CM_MULTI_MAX_AXES];
+    /* Sorted by origin, without overlaps; what no part covers is fill. */
+    const cm_multi_part *part;
+    size_t nparts;
+    /* Or the elements themselves: re-based time, coordinates made of file names. */
+    const void *values;      /* little-endian, in C order; NULL: there are parts */
+    const cm_strings *texts; /* the same of strings */
+} cm_multi_var;
+
+/*
+ * Two files that must say the same of the same elements: static fields, overlapping steps.
+ * Checked by the run while data move.
+ */
+typedef struct cm_multi_check {
+    size_t var;
+    cm_multi_part part[2]; /* of the variable: equal counts; the first is what the array has */
+    /*
+     * Differing elements are counted and reported, and do not stop the run; then the first
+     * is what was decided for.
+     */
+    bool may_differ;
+    const char *what; /* "overlapping steps", "a variable without time": begins a message */
+} cm_multi_check;
+
+typedef struct cm_multi_group {
+    const char *path; /* "" for the root, which is the first */
+    const cm_json *attrs;
+} cm_multi_group;
+
+/* Borrowed, all of it, by the dataset that is made of it. */
+typedef struct cm_multi_spec {
+    const char *name;        /* of the whole, for messages: "2000 files in archive/" */
+    const char *format_name; /* "NetCDF-4"; NULL: that of the first file */
+    const cm_multi_file *file;
+    size_t nfiles;
+    const cm_multi_group *group;
+    size_t ngroups;
+    const cm_multi_var *var;
+    size_t nvars;
+    const cm_multi_check *check;
+    size_t nchecks;
+    const char *const *warning; /* sentences a user should read */
+    size_t nwarnings;
+    /* Why the inputs could not be made again from the dataset; NULL: they could. */
+    const char *irreversible;
+    const char *fingerprint; /* of everything that was decided, for runs that go on; or NULL */
+} cm_multi_spec;
+
+/* The dataset that SPEC says: kind CM_DATASET_NETCDF, and its FILES are those of SPEC. */
+int cm_multi_dataset_open(const cm_multi_spec *spec, const cm_dataset_options *options,
+                          cm_dataset **out, cm_error *err);
+
+typedef struct cm_multi_clash {
+    uint64_t ndiffering;         /* elements */
+    uint64_t first[CM_MAX_RANK]; /* of them, in the variable */
+    char value[2][48];           /* what the two files have there */
+} cm_multi_clash;
+
+/* Makes check number I of the dataset's specification; any thread. */
+int cm_multi_check_run(cm_dataset *ds, size_t i, cm_multi_clash *out, cm_error *err);
+
+/* The specification of a joined dataset; NULL: it is another. */
+const cm_multi_spec *cm_multi_spec_of(const cm_dataset *ds);
+
+#endif
