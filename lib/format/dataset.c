@@ -1,8 +1,8 @@
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "format/dataset_impl.h"
+#include "store/open.h"
 
 int cm_dataset_init(cm_dataset *ds, const char *path, size_t nvars, size_t ngroups, cm_error *err)
 {
@@ -23,9 +23,12 @@ int cm_dataset_open(const char *path, const char *node, const cm_dataset_options
                     cm_dataset **out, cm_error *err)
 {
     static const cm_dataset_options defaults;
-    struct stat st;
+    cm_place there;
     *out = NULL;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+    int rc = cm_store_look(path, NULL, &there, err);
+    if (rc != CM_OK)
+        return rc;
+    if (there == CM_PLACE_FOLDER)
         return cm_zarr_dataset_open(path, node, options == NULL ? &defaults : options, out, err);
     return cm_nc_dataset_open(path, options == NULL ? &defaults : options, out, err);
 }

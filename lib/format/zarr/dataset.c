@@ -2,13 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 #include "base/base64.h"
 #include "codec/shard.h"
 #include "format/dataset_impl.h"
 #include "format/zarr/dataset.h"
 #include "model/convert.h"
+#include "store/open.h"
 
 enum {
     CACHED_SHARDS = 8 /* at least: one for each worker, and those that a sweep comes back to */
@@ -244,18 +244,20 @@ static int describe_all(zarr_dataset *d, const char *path, cm_error *err)
 /* The folder of NODE below PATH. */
 static int locate(const char *path, const char *node, char **out, cm_error *err)
 {
-    struct stat st;
+    cm_place there = CM_PLACE_FOLDER;
     int rc = *node != '\0' ? cm_key_check(node, err) : CM_OK;
     if (rc != CM_OK) {
         cm_error_place(err, path);
         return rc;
     }
-    *out = cm_asprintf(err, "%s%s%s", path, *node != '\0' ? "/" : "", node);
+    *out = cm_store_join(path, node, err);
     if (*out == NULL)
         return CM_ENOMEM;
-    if (*node != '\0' && stat(*out, &st) != 0)
-        return cm_fail(err, CM_ENOTFOUND, "%s: has no group or array %s", path, node);
-    return CM_OK;
+    if (*node != '\0')
+        rc = cm_store_look(*out, NULL, &there, err);
+    if (rc == CM_OK && there == CM_PLACE_NOTHING)
+        rc = cm_fail(err, CM_ENOTFOUND, "%s: has no group or array %s", path, node);
+    return rc;
 }
 
 /* Groups may be empty; a folder of other things is no source. */
@@ -294,7 +296,7 @@ int cm_zarr_dataset_open(const char *path, const char *node, const cm_dataset_op
     d->index_cache_nbytes = options->index_cache_nbytes;
     int rc = locate(path, node, &folder, err);
     if (rc == CM_OK)
-        rc = cm_store_open_dir(folder, false, &d->store, err);
+        rc = cm_store_open(folder, NULL, &d->store, err);
     if (rc == CM_OK && (rc = open_tree(d, err)) != CM_OK)
         cm_error_place(err, folder);
     if (rc == CM_OK)

@@ -9,6 +9,7 @@
 #include "job/chunkcalc/chunkcalc.h"
 #include "job/common/store_path.h"
 #include "job/common/varopt.h"
+#include "store/open.h"
 
 enum {
     MEASURED_CHUNKS = 24,
@@ -323,7 +324,7 @@ static int open_input(cm_calc *c, input *in, cm_error *err)
         return rc == CM_OK ? describe_nc(c, in, err) : rc;
     }
     if (rc == CM_OK)
-        rc = cm_store_open_dir(in->at.path, false, &in->store, err);
+        rc = cm_store_open(in->at.path, NULL, &in->store, err);
     if (rc == CM_OK) {
         rc = cm_zarr_open(in->store, &in->tree, err);
         if (rc != CM_OK)

@@ -14,6 +14,7 @@
 #include "job/common/conflicts.h"
 #include "job/common/pairs.h"
 #include "job/common/store_path.h"
+#include "store/open.h"
 
 enum {
     INDEX_CACHE = 4 << 20
@@ -141,7 +142,7 @@ static int walk_zarr(walk *w, cm_error *err)
     cm_store *store;
     cm_zarr_tree tree = {0};
     cm_zarr_conflicts conflicts = {0};
-    int rc = cm_store_open_dir(w->path, false, &store, err);
+    int rc = cm_store_open(w->path, NULL, &store, err);
     if (rc != CM_OK)
         return rc;
     rc = cm_zarr_open_whole(store, &tree, &conflicts, err);

@@ -6,6 +6,7 @@
 
 #include "base/fileurl.h"
 #include "base/mem.h"
+#include "store/open.h"
 
 int cm_store_path_split(const char *text, cm_store_path *out, cm_error *err)
 {
@@ -30,13 +31,15 @@ int cm_store_path_split(const char *text, cm_store_path *out, cm_error *err)
 
 int cm_store_path_find(const char *text, cm_store_path *out, cm_error *err)
 {
-    struct stat st;
+    cm_place there;
     int rc = cm_store_path_split(text, out, err);
+    if (rc == CM_OK)
+        rc = cm_store_look(out->path, NULL, &there, err);
     if (rc != CM_OK)
         return rc;
-    if (stat(out->path, &st) != 0)
+    if (there == CM_PLACE_NOTHING)
         return cm_fail(err, CM_ENOTFOUND, "%s: no such file or folder", out->path);
-    out->is_folder = S_ISDIR(st.st_mode);
+    out->is_folder = there == CM_PLACE_FOLDER;
     return CM_OK;
 }
 

@@ -11,6 +11,7 @@
 #include "job/common/store_path.h"
 #include "job/common/varopt.h"
 #include "job/readbench/readbench.h"
+#include "store/open.h"
 
 static int locate(const char *text, cm_bench_data *d, cm_error *err)
 {
@@ -192,7 +193,7 @@ static int open_zarr(const cm_readbench_options *o, const cm_bench_setting *s, c
     if (s->engine == CM_BENCH_NETCDF)
         return cm_fail(err, CM_EINVAL,
                        "%s: --engine netcdf reads NetCDF files; this is a Zarr store", d->path);
-    int rc = cm_store_open_dir_io(d->path, s->io, &d->slow, err);
+    int rc = cm_store_open(d->path, &(cm_store_options){.io = s->io}, &d->slow, err);
     d->store = d->slow;
     if (rc == CM_OK && o->cache_dir != NULL)
         rc = open_disk_cache(o, delay, d, err);

@@ -11,6 +11,7 @@
 #include "base/fileurl.h"
 #include "job/transform/job.h"
 #include "job/transform/output.h"
+#include "store/open.h"
 
 /* The layout that the store has, for the report and for the boxes to compare. */
 static void adopt_layout(cm_job_var *v, const cm_zarr_node *node)
@@ -48,7 +49,7 @@ int cm_job_check(cm_job *job, cm_error *err)
     cm_store *store = NULL, *nowhere = NULL;
     int rc = cm_fileurl_path(job->options->target, &path, err);
     if (rc == CM_OK)
-        rc = cm_store_open_dir(path, false, &store, err);
+        rc = cm_store_open(path, NULL, &store, err);
     if (rc == CM_OK)
         rc = adopt_layouts(job, store, err);
     if (rc != CM_OK && path != NULL)

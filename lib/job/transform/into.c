@@ -5,7 +5,6 @@
  * groups that are missing there, and consolidated metadata, which would hide
  * what is new and show what was taken away.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +13,7 @@
 #include "format/zarr/writer.h"
 #include "job/common/store_path.h"
 #include "job/transform/into.h"
+#include "store/open.h"
 
 enum {
     MAX_METADATA = 1 << 30
@@ -326,17 +326,19 @@ static size_t length_there(const cm_into *into, cm_error *err)
 
 int cm_into_find(const char *target, cm_into *into, cm_error *err)
 {
-    struct stat st;
+    const cm_store_options options = {.output = true};
+    cm_place there;
     *into = (cm_into){0};
     int rc = set_paths(target, into, err);
     if (rc != CM_OK || *into->node == '\0')
         return rc;
     into->nthere = length_there(into, err);
-    if (stat(into->root, &st) != 0)
-        return errno == ENOENT ? CM_OK : cm_fail_errno(err, errno, "%s", into->root);
+    rc = cm_store_look(into->root, &options, &there, err);
+    if (rc != CM_OK || there == CM_PLACE_NOTHING)
+        return rc;
     rc = cm_output_check_above(into->root, into->node, err);
     if (rc == CM_OK)
-        rc = cm_store_open_output(into->root, false, &into->store, err);
+        rc = cm_store_open(into->root, &options, &into->store, err);
     if (rc != CM_OK)
         return rc;
     rc = visit_above(into, check_above, err);
@@ -369,10 +371,11 @@ int cm_into_finish(cm_into *into, const cm_job *job, cm_store *target, cm_error 
 {
     if (into->node == NULL || *into->node == '\0')
         return CM_OK;
+    const cm_store_options options = {.output = true};
     int rc = CM_OK;
     if (into->store == NULL) {
         into->consolidates = job->source->consolidated;
-        rc = cm_store_open_output(into->root, false, &into->store, err);
+        rc = cm_store_open(into->root, &options, &into->store, err);
     }
     into->zarr_format = job->zarr_format;
     if (rc == CM_OK)

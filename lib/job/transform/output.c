@@ -1,12 +1,11 @@
 #include "job/transform/output.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fileurl.h"
+#include "store/open.h"
 
 /* ---- what is there ---- */
 
@@ -41,18 +40,20 @@ static bool is_empty(cm_store *store)
 /* Opens what is there: OUT->store stays NULL where nothing is. */
 static int open_there(cm_output *out, cm_error *err)
 {
-    struct stat st;
+    const cm_store_options options = {.output = true};
+    cm_place there;
     cm_store *root;
     cm_entry_kind kind = CM_ENTRY_NONE;
     cm_store_free(out->store);
     out->store = NULL;
-    if (stat(out->root, &st) != 0)
-        return errno == ENOENT ? CM_OK : cm_fail_errno(err, errno, "%s", out->root);
-    if (!S_ISDIR(st.st_mode))
+    int rc = cm_store_look(out->root, &options, &there, err);
+    if (rc != CM_OK || there == CM_PLACE_NOTHING)
+        return rc;
+    if (there != CM_PLACE_FOLDER)
         return cm_fail(err, CM_EEXIST, "%s: is a file, and files are never overwritten", out->root);
     if (*out->node == '\0')
-        return cm_store_open_output(out->root, false, &out->store, err);
-    int rc = cm_store_open_output(out->root, false, &root, err);
+        return cm_store_open(out->root, &options, &out->store, err);
+    rc = cm_store_open(out->root, &options, &root, err);
     if (rc != CM_OK)
         return rc;
     rc = cm_store_kind(root, out->node, &kind, err);
@@ -222,7 +223,8 @@ static int check_unchanged(cm_output *out, cm_error *err)
 static int make_folder(cm_output *out, cm_error *err)
 {
     cm_store *root = NULL;
-    int rc = cm_store_open_output(out->root, true, &root, err);
+    int rc =
+        cm_store_open(out->root, &(cm_store_options){.output = true, .create = true}, &root, err);
     if (rc == CM_OK && *out->node == '\0') {
         out->store = root;
         root = NULL;

@@ -1,0 +1,34 @@
+/*
+ * Opening a store by what a user types: a path or a URL.  The one place that decides which kind
+ * of store a text means.
+ */
+#ifndef CM_STORE_OPEN_H
+#define CM_STORE_OPEN_H
+
+#include "store/io.h"
+
+typedef struct cm_store_options {
+    bool output; /* what a run writes into: nothing below is reached through a link */
+    bool create; /* make it where it is missing */
+    cm_io io;    /* how a folder's objects are read; not for an output */
+} cm_store_options;
+
+/*
+ * Opens URL, a path or "file://PATH".  OPTIONS may be NULL: read what is there.  CM_ENOTFOUND and
+ * CM_EFORMAT say what is wrong with the place, CM_EINVAL that no store of this kind can be had.
+ */
+int cm_store_open(const char *url, const cm_store_options *options, cm_store **out, cm_error *err);
+
+typedef enum cm_place {
+    CM_PLACE_NOTHING,
+    CM_PLACE_FILE,  /* one file or object: NetCDF, if anything */
+    CM_PLACE_FOLDER /* what may be opened as a store */
+} cm_place;
+
+/* What is there now.  An error: that it cannot be found out. */
+int cm_store_look(const char *url, const cm_store_options *options, cm_place *out, cm_error *err);
+
+/* The place of NODE, a well-formed key or "", in the store URL; to be freed. */
+char *cm_store_join(const char *url, const char *node, cm_error *err);
+
+#endif
