@@ -116,9 +116,10 @@ $(BUILD)/tests/unit/$(1)/test_%: $(BUILD)/tests/unit/$(1)/test_%.o $(SUPPORT_OBJ
 endef
 $(foreach l,$(LAYERS),$(eval $(call unit_rule,$(l))))
 
-# Those of the programs have all of readbench but its main.
+# Those of the programs have all of readbench but its main, and the other option tables.
 READBENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard tools/readbench/*.c)))
-$(BUILD)/tests/unit/tools/test_%: $(BUILD)/tests/unit/tools/test_%.o $(READBENCH_OBJ) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+TABLE_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tools/readbench/%,$(wildcard tools/*/table.c)))
+$(BUILD)/tests/unit/tools/test_%: $(BUILD)/tests/unit/tools/test_%.o $(READBENCH_OBJ) $(TABLE_OBJ) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
 	@echo "  LINK    $@"
 	@$(CC) -o $@ $^ $(shell pkg-config --libs cmocka) $(ALL_LIBS)
 

@@ -29,7 +29,8 @@ static void check_values(const readbench_values *v)
     bool common;
     readbench_values_init(&usual);
     for (size_t i = 0; (o = cm_tool_option(&READBENCH, i, &common)) != NULL && !common; i++) {
-        const char *at = (const char *)v + o->offset, *before = (const char *)&usual + o->offset;
+        const char *at = (const char *)v + o->field.offset,
+                   *before = (const char *)&usual + o->field.offset;
         const char *word;
         size_t n, nwords = 0;
         if (o->kind == CM_OPTION_DOUBLE || o->kind == CM_OPTION_TIME || o->kind == CM_OPTION_RATE)
@@ -49,7 +50,7 @@ static int parse(char **word, int nwords)
     char *argv[MAX_WORDS + 2];
     readbench_values v;
     cm_common_options common;
-    cm_list paths;
+    cm_texts paths;
     FILE *out = stdout, *err = stderr;
     memcpy(argv, word, (size_t)nwords * sizeof *argv);
     argv[nwords] = NULL;

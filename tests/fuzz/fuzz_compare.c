@@ -54,18 +54,15 @@ static void put(int i, const uint8_t *data, size_t nbytes)
 static void compare(bool json)
 {
     const char *paths[] = {folder[0], folder[1]};
-    const cm_list list = {paths, 2};
-    readbench_values v;
+    const cm_texts list = {paths, 2};
     cm_common_options common = {.json = json};
     char *text = NULL;
     size_t nbytes = 0;
     FILE *out = stdout, *err = stderr, *memory = open_memstream(&text, &nbytes);
     REQUIRE(memory != NULL);
-    readbench_values_init(&v);
-    v.compare = true;
     stdout = memory;
     stderr = quiet;
-    const int status = readbench_compare(&v, &common, &list);
+    const int status = readbench_compare(&common, &list);
     stdout = out;
     stderr = err;
     fclose(memory);

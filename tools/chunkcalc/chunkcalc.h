@@ -16,16 +16,8 @@ typedef enum chunkcalc_format {
 } chunkcalc_format;
 
 typedef struct chunkcalc_values {
-    const char *sample;
-    cm_list read, chunks;
-    const char *shards, *shape, *dtype, *align, *variable;
-    uint64_t itemsize, batch;
-    double step_time;
-    bool recommend, audit, stats;
-    uint64_t min_bytes, max_bytes;
-    int objective; /* cm_chunkcalc_objective */
-    int storage;   /* position in "local|nfs|s3" */
-    double latency, bandwidth, decode, concurrency, ratio;
+    cm_chunkcalc_options o; /* what most options set */
+    bool stats;
     int format; /* chunkcalc_format */
     const char *plot;
     bool overwrite;

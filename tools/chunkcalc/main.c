@@ -4,45 +4,6 @@
 #include "../common/say.h"
 #include "chunkcalc.h"
 
-static cm_texts texts(const cm_list *list)
-{
-    return (cm_texts){list->text, list->n};
-}
-
-static void fill_options(cm_chunkcalc_options *o, const chunkcalc_values *v,
-                         const cm_common_options *common, const cm_list *paths)
-{
-    static const char *const STORAGE[] = {"local", "nfs", "s3"};
-
-    cm_chunkcalc_options_init(o);
-    o->store = paths->n > 0 ? paths->text[0] : NULL;
-    o->variable = v->variable;
-    o->sample = v->sample;
-    o->read = texts(&v->read);
-    o->chunks = texts(&v->chunks);
-    o->shards = v->shards;
-    o->shape = v->shape;
-    o->dtype = v->dtype;
-    o->itemsize = v->itemsize;
-    o->align = v->align;
-    o->batch = v->batch;
-    o->step_time = v->step_time;
-    o->recommend = v->recommend;
-    o->audit = v->audit;
-    o->objective = (cm_chunkcalc_objective)v->objective;
-    o->min_nbytes = v->min_bytes;
-    o->max_nbytes = v->max_bytes;
-    o->storage = STORAGE[v->storage];
-    o->latency = v->latency;
-    o->bandwidth = v->bandwidth;
-    o->decode = v->decode;
-    o->concurrency = v->concurrency;
-    o->ratio = v->ratio;
-    o->worker_memory = common->memory != 0 && common->nthreads != 0
-                           ? common->memory / common->nthreads
-                           : common->memory;
-}
-
 /* Sentences for people, on standard error. */
 static void say_findings(const cm_chunkcalc_report *r, const cm_common_options *common)
 {
@@ -79,9 +40,9 @@ static int report(int status, const cm_chunkcalc_report *r, const chunkcalc_valu
     return cm_tool_exit_status(status != CM_OK ? status : printed);
 }
 
-static int run(const chunkcalc_values *v, const cm_common_options *common, const cm_list *paths)
+static int run(const chunkcalc_values *v, const cm_common_options *common, const cm_texts *paths)
 {
-    cm_chunkcalc_options options;
+    cm_chunkcalc_options options = v->o;
     cm_chunkcalc_report r;
     cm_error err = {0};
     cm_outfile plot = {.fd = -1};
@@ -89,20 +50,22 @@ static int run(const chunkcalc_values *v, const cm_common_options *common, const
 
     if (paths->n > 1)
         return cm_tool_usage_error(&CHUNKCALC, "one store at a time, not %zu", paths->n);
-    if (paths->n == 0 && v->sample == NULL && v->read.n == 0)
+    if (paths->n == 0 && v->o.sample == NULL && v->o.read.n == 0)
         return cm_tool_usage_error(&CHUNKCALC, "no --sample and no store");
     if (common->json && v->format != FORMAT_TABLE && v->format != FORMAT_JSON)
         return cm_tool_usage_error(&CHUNKCALC, "--json and --format are at odds");
     if (v->plot != NULL && chunkcalc_plot_check(v->plot, &err) != CM_OK)
         return cm_tool_usage_error(&CHUNKCALC, "%s", err.text);
-    if (v->plot != NULL && v->sample == NULL && v->read.n == 0)
+    if (v->plot != NULL && v->o.sample == NULL && v->o.read.n == 0)
         return cm_tool_usage_error(&CHUNKCALC, "--plot needs --sample or --read");
     int status = cm_outputs_check(&CHUNKCALC, v, &outputs);
     if (status == CM_TOOL_RUN && v->plot != NULL)
         status = cm_outputs_claim(&CHUNKCALC, v->plot, &CM_KIND_PLOT, &outputs, &plot);
     if (status != CM_TOOL_RUN)
         return status;
-    fill_options(&options, v, common, paths);
+    options.store = paths->n > 0 ? paths->text[0] : NULL;
+    options.worker_memory =
+        common->nthreads != 0 ? common->memory / common->nthreads : common->memory;
     status = cm_chunkcalc(&options, &r, &err);
     status = report(status, &r, v, common, &plot, &err);
     cm_chunkcalc_report_release(&r);
@@ -118,10 +81,10 @@ int main(int argc, char **argv)
      */
     setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
 
-    chunkcalc_values v = {
-        .latency = -1, .bandwidth = -1, .decode = -1, .concurrency = -1, .ratio = -1};
+    chunkcalc_values v = {0};
+    cm_chunkcalc_options_init(&v.o);
     cm_common_options common;
-    cm_list paths;
+    cm_texts paths;
     int status = cm_tool_parse(&CHUNKCALC, argc, argv, &v, &common, &paths);
     if (status == CM_TOOL_RUN)
         status = run(&v, &common, &paths);

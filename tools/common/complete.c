@@ -65,7 +65,7 @@ static void print_bash(const cm_tool *tool, FILE *to)
             "    case $prev in\n",
             tool->name, tool->name);
     for (size_t i = 0; (o = cm_tool_option(tool, i, NULL)); i++)
-        if (o->value && !o->hidden)
+        if (cm_option_argument(o) && !o->hidden)
             print_bash_value(o, to);
     fputs("    esac\n"
           "    if [[ $cur == -* ]]; then\n"
@@ -100,12 +100,12 @@ static void print_zsh_spelling(const cm_option *o, const char *dashes, const cha
         print_bash_names(o, " ", to);
         putc(')', to);
     }
-    fprintf(to, "%s%s%s[", dashes, name, o->value ? (dashes[1] ? "=" : "+") : "");
+    fprintf(to, "%s%s%s[", dashes, name, cm_option_argument(o) ? (dashes[1] ? "=" : "+") : "");
     print_brief(o->help, "[]':", to);
     putc(']', to);
-    if (o->value) {
+    if (cm_option_argument(o)) {
         putc(':', to);
-        print_brief(o->value, "[]':.", to);
+        print_brief(cm_option_argument(o), "[]':.", to);
         putc(':', to);
         if (o->words) {
             putc('(', to);
@@ -145,7 +145,7 @@ static void print_fish_spelling(const cm_tool *tool, const cm_option *o, const c
         fputs(" -x -a '", to);
         print_words(o->words, " ", to);
         putc('\'', to);
-    } else if (o->value) {
+    } else if (cm_option_argument(o)) {
         fputs(o->operand == CM_OPERAND_FOLDER ? " -x -a '(__fish_complete_directories)'"
               : o->operand == CM_OPERAND_FILE ? " -r -F"
                                               : " -x",

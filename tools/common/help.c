@@ -19,8 +19,8 @@ static void label(const cm_option *o, char *buf, size_t size)
                       : snprintf(buf, size, "    --%s", o->name);
     if (o->alias && n > 0 && (size_t)n < size)
         n += snprintf(buf + n, size - (size_t)n, ", --%s", o->alias);
-    if (o->value && n > 0 && (size_t)n < size)
-        snprintf(buf + n, size - (size_t)n, " %s", o->value);
+    if (cm_option_argument(o) && n > 0 && (size_t)n < size)
+        snprintf(buf + n, size - (size_t)n, " %s", cm_option_argument(o));
 }
 
 /* TEXT from column AT on, broken between words so that lines end before WIDTH. */
@@ -47,6 +47,17 @@ static void print_wrapped(const char *text, int at, FILE *to)
     putc('\n', to);
 }
 
+/* The help of O and its default; to be freed, NULL without memory. */
+static char *help_of(const cm_option *o)
+{
+    const char *usual = cm_option_default(o);
+    char *text = NULL;
+    if (asprintf(&text, "%s%s%s%s", o->help, usual ? " Default: " : "", usual ? usual : "",
+                 usual ? "." : "") < 0)
+        return NULL;
+    return text;
+}
+
 static void print_option(const cm_option *o, FILE *to)
 {
     char left[128];
@@ -56,7 +67,9 @@ static void print_option(const cm_option *o, FILE *to)
         fprintf(to, "\n%*s", TEXT_COLUMN, "");
     else
         fprintf(to, "%*s", TEXT_COLUMN - n, "");
-    print_wrapped(o->help, TEXT_COLUMN, to);
+    char *text = help_of(o);
+    print_wrapped(text ? text : o->help, TEXT_COLUMN, to);
+    free(text);
 }
 
 void cm_tool_print_help(const cm_tool *tool, FILE *to)
@@ -110,13 +123,15 @@ static void print_man_option(const cm_option *o, FILE *to)
         print_roff(o->alias, to);
         fputs("\\fR", to);
     }
-    if (o->value) {
+    if (cm_option_argument(o)) {
         fputs(" \\fI", to);
-        print_roff(o->value, to);
+        print_roff(cm_option_argument(o), to);
         fputs("\\fR", to);
     }
     putc('\n', to);
-    print_roff(o->help, to);
+    char *text = help_of(o);
+    print_roff(text ? text : o->help, to);
+    free(text);
     putc('\n', to);
 }
 

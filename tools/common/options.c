@@ -16,7 +16,7 @@ enum action {
     ACTION_GENERATE
 };
 
-#define COMMON(field) offsetof(cm_common_options, field)
+#define COMMON(member) CM_FIELD(cm_common_options, member)
 
 static const cm_option COMMON_OPTIONS[] = {
     {.section = "Common to all programs",
@@ -24,41 +24,42 @@ static const cm_option COMMON_OPTIONS[] = {
      .name = "threads",
      .value = "N",
      .kind = CM_OPTION_UINT,
-     .offset = COMMON(nthreads),
+     .field = COMMON(nthreads),
      .min = 1,
      .max = 4096,
      .swept = true,
-     .help = "Work on N threads. Default: the CPUs that this process may use."},
+     .help = "Work on N threads.",
+     .unset = "the CPUs that this process may use"},
     {.name = "memory",
      .value = "SIZE",
      .kind = CM_OPTION_SIZE,
-     .offset = COMMON(memory),
+     .field = COMMON(memory),
      .min = 1,
      .swept = true,
-     .help = "Stay below SIZE of memory, for example 512MiB or 4GiB. Default: enough to decode "
-             "everything once, at most half of the available memory."},
+     .help = "Stay below SIZE of memory, for example 512MiB or 4GiB.",
+     .unset = "enough to decode everything once, at most half of the available memory"},
     {.name = "progress",
-     .value = "auto|always|never",
      .kind = CM_OPTION_CHOICE,
-     .offset = COMMON(progress),
+     .field = COMMON(progress),
      .words = "auto|always|never",
      .help = "Show progress on standard error. auto: a bar on a terminal, elsewhere a plain line "
-             "every 10 s. always: there also a line when a phase begins."},
+             "every 10 s. always: there also a line when a phase begins.",
+     .preset = "auto"},
     {.letter = 'v',
      .name = "verbose",
      .kind = CM_OPTION_SET,
-     .offset = COMMON(verbosity),
+     .field = COMMON(verbosity),
      .number = 1,
      .help = "Say more. How each variable is read, and where the time went."},
     {.letter = 'q',
      .name = "quiet",
      .kind = CM_OPTION_SET,
-     .offset = COMMON(verbosity),
+     .field = COMMON(verbosity),
      .number = -1,
      .help = "Print errors only."},
     {.name = "json",
      .kind = CM_OPTION_FLAG,
-     .offset = COMMON(json),
+     .field = COMMON(json),
      .help = "Print the result as one JSON document. Its fields are described in the schema that "
              "is installed in share/chunkmill."},
     {.letter = 'h',
@@ -91,6 +92,17 @@ const cm_option *cm_tool_option(const cm_tool *tool, size_t i, bool *common)
     if (common)
         *common = shared;
     return o;
+}
+
+const char *cm_option_argument(const cm_option *o)
+{
+    bool closed = o->kind == CM_OPTION_CHOICE || o->kind == CM_OPTION_WORD;
+    return o->value ? o->value : closed ? o->words : NULL;
+}
+
+const char *cm_option_default(const cm_option *o)
+{
+    return o->preset ? o->preset : o->unset;
 }
 
 bool cm_option_word(const char *words, size_t i, const char **word, size_t *nbytes)
@@ -221,23 +233,25 @@ typedef struct parser {
     char **argv;
     void *values;
     cm_common_options *common;
-    cm_list *paths;
+    cm_texts *paths;
     const cm_option *action; /* the first --help or the like, which ends parsing */
     const char *action_value;
     bool no_memory; /* the system's fault, not the command line's */
 } parser;
 
 /* No list can hold more than the whole command line, so it is allocated once at that size. */
-static bool append(parser *p, cm_list *list, const char *text)
+static bool append(parser *p, cm_texts *list, const char *text)
 {
-    if (!list->text)
-        list->text = calloc((size_t)p->argc + 1, sizeof(*list->text));
-    if (!list->text) {
+    const char **room = (const char **)(uintptr_t)list->text;
+    if (!room)
+        room = calloc((size_t)p->argc + 1, sizeof(*room));
+    if (!room) {
         cm_say(p->tool->name, "no memory for the command line");
         p->no_memory = true;
         return false;
     }
-    list->text[list->n++] = text;
+    room[list->n++] = text;
+    list->text = room;
     return true;
 }
 
@@ -289,7 +303,7 @@ static int store_real(const cm_option *o, const char *text, double *out, cm_erro
 
 int cm_option_store(const cm_option *o, const char *text, void *values, cm_error *err)
 {
-    void *field = (char *)values + o->offset;
+    void *field = (char *)values + o->field.offset;
     switch (o->kind) {
     case CM_OPTION_FLAG:
         *(bool *)field = true;
@@ -330,7 +344,7 @@ size_t cm_option_nbytes(const cm_option *o)
     case CM_OPTION_WORD:
         return sizeof(const char *);
     case CM_OPTION_LIST:
-        return sizeof(cm_list);
+        return sizeof(cm_texts);
     case CM_OPTION_UINT:
         return sizeof(unsigned);
     case CM_OPTION_U64:
@@ -351,8 +365,10 @@ static bool store(parser *p, const cm_option *o, bool common, const char *text)
 {
     void *values = common ? (void *)p->common : p->values;
     cm_error err = {0};
+    if (!common)
+        p->common->given[o - p->tool->options] = true;
     if (o->kind == CM_OPTION_LIST)
-        return append(p, (cm_list *)((char *)values + o->offset), text);
+        return append(p, (cm_texts *)((char *)values + o->field.offset), text);
     if (o->kind == CM_OPTION_ACTION) {
         p->action = o;
         p->action_value = text;
@@ -362,6 +378,22 @@ static bool store(parser *p, const cm_option *o, bool common, const char *text)
         return true;
     cm_tool_usage_error(p->tool, "%s", err.text);
     return false;
+}
+
+/* False after a sentence: a row of the table is wrong. */
+static bool store_presets(parser *p)
+{
+    const cm_option *o;
+    bool common = false;
+    for (size_t i = 0; (o = cm_tool_option(p->tool, i, &common)); i++) {
+        void *values = common ? (void *)p->common : p->values;
+        cm_error err = {0};
+        if (o->preset && cm_option_store(o, o->preset, values, &err) != CM_OK) {
+            cm_say(p->tool->name, "%s", err.text);
+            return false;
+        }
+    }
+    return true;
 }
 
 /* ---- reading the command line --------------------------------------------------------------- */
@@ -388,7 +420,7 @@ static bool long_option(parser *p, const char *arg, int *i)
                             meant ? "; did you mean --" : "", meant ? meant : "", meant ? "?" : "");
         return false;
     }
-    if (!o->value) {
+    if (!cm_option_argument(o)) {
         if (value)
             cm_tool_usage_error(p->tool, "--%s takes no value", o->name);
         return !value && store(p, o, common, NULL);
@@ -396,7 +428,7 @@ static bool long_option(parser *p, const char *arg, int *i)
     if (!value && *i + 1 < p->argc)
         value = p->argv[++*i];
     if (!value) {
-        cm_tool_usage_error(p->tool, "--%s needs a value: %s", o->name, o->value);
+        cm_tool_usage_error(p->tool, "--%s needs a value: %s", o->name, cm_option_argument(o));
         return false;
     }
     return store(p, o, common, value);
@@ -415,10 +447,10 @@ static bool short_options(parser *p, const char *arg, int *i)
             cm_tool_usage_error(p->tool, "unknown option -%c", *c);
             return false;
         }
-        if (o->value) {
+        if (cm_option_argument(o)) {
             const char *value = c[1] ? c + 1 : *i + 1 < p->argc ? p->argv[++*i] : NULL;
             if (!value)
-                cm_tool_usage_error(p->tool, "-%c needs a value: %s", *c, o->value);
+                cm_tool_usage_error(p->tool, "-%c needs a value: %s", *c, cm_option_argument(o));
             return value && store(p, o, common, value);
         }
         if (!store(p, o, common, NULL))
@@ -451,7 +483,7 @@ static int act(const parser *p)
 }
 
 int cm_tool_parse(const cm_tool *tool, int argc, char **argv, void *values,
-                  cm_common_options *common, cm_list *paths)
+                  cm_common_options *common, cm_texts *paths)
 {
     parser p = {.tool = tool,
                 .argc = argc,
@@ -461,6 +493,8 @@ int cm_tool_parse(const cm_tool *tool, int argc, char **argv, void *values,
                 .paths = paths};
     memset(common, 0, sizeof(*common));
     memset(paths, 0, sizeof(*paths));
+    if (!store_presets(&p))
+        return CM_EXIT_FAILED;
     bool ended = false;
     for (int i = 1; i < argc && !p.action; i++) {
         char *arg = argv[i];
@@ -477,15 +511,43 @@ int cm_tool_parse(const cm_tool *tool, int argc, char **argv, void *values,
     return p.action ? act(&p) : CM_TOOL_RUN;
 }
 
-void cm_tool_release(const cm_tool *tool, void *values, cm_list *paths)
+void cm_tool_release(const cm_tool *tool, void *values, cm_texts *paths)
 {
     for (const cm_option *o = tool->options; o && o->name; o++) {
         if (o->kind == CM_OPTION_LIST) {
-            cm_list *list = (cm_list *)((char *)values + o->offset);
-            free(list->text);
+            cm_texts *list = (cm_texts *)((char *)values + o->field.offset);
+            free((void *)(uintptr_t)list->text);
             memset(list, 0, sizeof(*list));
         }
     }
-    free(paths->text);
+    free((void *)(uintptr_t)paths->text);
     memset(paths, 0, sizeof(*paths));
+}
+
+/* ---- which options go together --------------------------------------------------------------- */
+
+static bool among(const char *name, const char *const *names)
+{
+    for (; *names; names++)
+        if (strcmp(*names, name) == 0)
+            return true;
+    return false;
+}
+
+bool cm_tool_given(const cm_tool *tool, const cm_common_options *common, const char *name)
+{
+    for (size_t i = 0; tool->options[i].name; i++)
+        if (common->given[i] && strcmp(tool->options[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+int cm_tool_refuse_others(const cm_tool *tool, const cm_common_options *common,
+                          const char *const *allowed)
+{
+    for (size_t i = 0; tool->options[i].name; i++)
+        if (common->given[i] && !among(tool->options[i].name, allowed))
+            return cm_tool_usage_error(tool, "--%s has no place beside --%s", tool->options[i].name,
+                                       allowed[0]);
+    return CM_TOOL_RUN;
 }

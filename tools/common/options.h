@@ -2,29 +2,31 @@
  * The command line: one table per tool drives parsing, --help, the OPTIONS of
  * the man page and the completion of three shells.
  *
- * A tool describes itself in a constant cm_tool.  Its option rows say where the
- * value goes as an offset into the tool's own struct of values, which the caller
- * fills with defaults before parsing.  The rows that all tools share are added by
- * this file and fill a cm_common_options.
+ * A tool describes itself in a constant cm_tool.  Each option is one row: its name, its
+ * argument, the type and bounds of the value, the default, the help text, and the field
+ * that it sets, as a place in the tool's struct of values.  That struct holds the
+ * options of the library's verb, so a row writes straight into what the library is asked
+ * for.  The rows that all tools share are added by this file and fill a cm_common_options.
  *
  *     typedef struct values {
- *         cm_list chunks;
- *         const char *sample;
- *         int verify;
+ *         cm_transform_options o;
+ *         bool stats;
  *     } values;
  *
  *     static const cm_option OPTIONS[] = {
  *         {.section = "Layout", .name = "chunks", .value = "SHAPE", .kind = CM_OPTION_LIST,
- *          .offset = offsetof(values, chunks), .words = "auto|source", .help = "..."},
- *         {.name = "verify", .value = "none|sample|full", .kind = CM_OPTION_CHOICE,
- *          .offset = offsetof(values, verify), .words = "none|sample|full", .help = "..."},
+ *          .field = CM_FIELD(values, o.chunks), .words = "auto|source", .help = "...",
+ *          .unset = "auto"},
+ *         {.name = "verify", .kind = CM_OPTION_CHOICE, .words = "none|sample|full",
+ *          .field = CM_FIELD(values, o.verify), .preset = "sample", .help = "..."},
  *         {0}};
  *
  *     int main(int argc, char **argv)
  *     {
- *         values v = {.verify = 1};
+ *         values v = {0};
+ *         cm_transform_options_init(&v.o, CM_DEFAULTS_CHOOSE);
  *         cm_common_options common;
- *         cm_list paths;
+ *         cm_texts paths;
  *         int status = cm_tool_parse(&TOOL, argc, argv, &v, &common, &paths);
  *         if (status == CM_TOOL_RUN)
  *             status = run(&v, &common, &paths);
@@ -47,12 +49,13 @@
 #include <stdio.h>
 
 #include <chunkmill/error.h>
+#include <chunkmill/texts.h>
 
 typedef enum cm_option_kind {
     CM_OPTION_FLAG,   /* bool, set to true; takes no value */
     CM_OPTION_SET,    /* int, set to the row's number; takes no value */
     CM_OPTION_TEXT,   /* const char *, into argv */
-    CM_OPTION_LIST,   /* cm_list, the texts in the order given */
+    CM_OPTION_LIST,   /* cm_texts, the texts in the order given */
     CM_OPTION_UINT,   /* unsigned, min to max */
     CM_OPTION_U64,    /* uint64_t, min to max */
     CM_OPTION_DOUBLE, /* double, finite */
@@ -79,27 +82,33 @@ typedef enum cm_makes {
     CM_MAKES_FOLDER /* files in a folder */
 } cm_makes;
 
-typedef struct cm_list {
-    const char **text; /* points into argv */
-    size_t n;
-} cm_list;
+typedef struct cm_field {
+    size_t offset, nbytes;
+} cm_field;
+
+#define CM_FIELD(type, member)                                                                     \
+    {                                                                                              \
+        offsetof(type, member), sizeof(((type *)NULL)->member)                                     \
+    }
 
 typedef struct cm_option {
     const char *section; /* a heading that starts here; NULL: the section goes on */
     char letter;         /* the short form, or 0 */
     const char *name;    /* the long form without dashes; NULL ends the table */
     const char *alias;   /* another long form with the same meaning, or NULL */
-    const char *value;   /* placeholder; NULL for FLAG and SET */
+    const char *value;   /* placeholder of the argument; NULL: WORDS, or it takes none */
     cm_option_kind kind;
-    size_t offset;     /* of the field in the struct of values */
+    cm_field field;    /* of the struct of values */
     const char *words; /* "a|b|c": all values of a CHOICE; suggestions for other kinds */
     cm_operand operand;
-    cm_makes makes;    /* of a TEXT */
-    int number;        /* what SET stores; what the first word of a CHOICE stands for */
-    uint64_t min, max; /* of UINT, U64 and SIZE; max 0: no upper limit */
-    bool hidden;       /* parsed, but shown nowhere */
-    bool swept;        /* a sweep may give it several values; for programs that have one */
-    const char *help;  /* sentences; the first one alone is what completion shows */
+    cm_makes makes;     /* of a TEXT */
+    int number;         /* what SET stores; what the first word of a CHOICE stands for */
+    uint64_t min, max;  /* of UINT, U64 and SIZE; max 0: no upper limit */
+    bool hidden;        /* parsed, but shown nowhere */
+    bool swept;         /* a sweep may give it several values; for programs that have one */
+    const char *help;   /* sentences; the first one alone is what completion shows */
+    const char *preset; /* the default, as one would type it; not for LIST */
+    const char *unset; /* in words: what happens where the option is not given and no preset says */
 } cm_option;
 
 typedef struct cm_example {
@@ -121,12 +130,17 @@ typedef enum cm_progress_mode {
     CM_PROGRESS_NEVER
 } cm_progress_mode;
 
+enum {
+    CM_MOST_OPTIONS = 128 /* of one tool */
+};
+
 typedef struct cm_common_options {
     unsigned nthreads; /* 0: not given */
     uint64_t memory;   /* bytes; 0: not given */
     int progress;      /* cm_progress_mode */
     int verbosity;     /* 1 after -v, -1 after -q */
     bool json;
+    bool given[CM_MOST_OPTIONS]; /* row I of the tool's own options was on the command line */
 } cm_common_options;
 
 enum {
@@ -138,16 +152,17 @@ enum {
 };
 
 /*
- * Parses ARGV into VALUES, COMMON and PATHS, which is whatever is no option.
+ * Stores the presets, then parses ARGV into VALUES, COMMON and PATHS, which is whatever is
+ * no option.
  * Returns CM_TOOL_RUN when the tool has work to do, otherwise the exit status to
  * end with: --help, --version and --generate were answered on standard output,
  * or a sentence about the command line was printed to standard error.
  */
 int cm_tool_parse(const cm_tool *tool, int argc, char **argv, void *values,
-                  cm_common_options *common, cm_list *paths);
+                  cm_common_options *common, cm_texts *paths);
 
 /* Releases what parsing allocated: the lists in VALUES, and PATHS. */
-void cm_tool_release(const cm_tool *tool, void *values, cm_list *paths);
+void cm_tool_release(const cm_tool *tool, void *values, cm_texts *paths);
 
 /*
  * Flushes standard output.  Returns STATUS, or CM_EXIT_FAILED, with a sentence, when that
@@ -162,6 +177,15 @@ int cm_tool_usage_error(const cm_tool *tool, const char *format, ...)
 /* The exit status for a cm_status; CM_ECANCELED gives CM_EXIT_FAILED, see signals.h. */
 int cm_tool_exit_status(int status);
 
+/* Whether the tool's own option NAME was on the command line. */
+bool cm_tool_given(const cm_tool *tool, const cm_common_options *common, const char *name);
+/*
+ * Refuses options that are given and are not in ALLOWED, which NULL ends; ALLOWED[0] is the
+ * option that excludes them.  Returns CM_TOOL_RUN when there is nothing to refuse.
+ */
+int cm_tool_refuse_others(const cm_tool *tool, const cm_common_options *common,
+                          const char *const *allowed);
+
 /*
  * Row I of the tool's own options and, after those, of the common ones; NULL past
  * the end.  *COMMON, which may be NULL, says to which they belong.
@@ -175,6 +199,10 @@ const cm_option *cm_tool_option(const cm_tool *tool, size_t i, bool *common);
  * LIST and ACTION.
  */
 int cm_option_store(const cm_option *o, const char *text, void *values, cm_error *err);
+/* What stands for O's argument in help texts; NULL: O takes none. */
+const char *cm_option_argument(const cm_option *o);
+/* What follows "Default: " in the help of O; NULL: nothing is to be said. */
+const char *cm_option_default(const cm_option *o);
 /* Bytes of the field that O fills; 0 for ACTION. */
 size_t cm_option_nbytes(const cm_option *o);
 

@@ -75,7 +75,7 @@ int cm_outputs_check(const cm_tool *tool, const void *values, const cm_outputs *
     for (const cm_option *o = tool->options; rc == CM_OK && o->name; o++) {
         const char *path = NULL;
         if (o->makes != CM_MAKES_NOTHING)
-            memcpy(&path, (const char *)values + o->offset, sizeof path);
+            memcpy(&path, (const char *)values + o->field.offset, sizeof path);
         if (path == NULL)
             continue;
         if (o->makes == CM_MAKES_FOLDER) {

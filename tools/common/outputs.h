@@ -10,9 +10,9 @@
 #include "options.h"
 
 typedef struct cm_outputs {
-    const cm_list *read; /* what the command reads, as it was typed */
-    const char *made;    /* the store that it makes, as it was typed; or NULL */
-    bool overwrite;      /* --overwrite was given */
+    const cm_texts *read; /* what the command reads, as it was typed */
+    const char *made;     /* the store that it makes, as it was typed; or NULL */
+    bool overwrite;       /* --overwrite was given */
 } cm_outputs;
 
 /*

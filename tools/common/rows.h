@@ -1,35 +1,63 @@
 /*
- * Rows of option tables that mean the same in every program that has them; AT is the field's
- * offset.
+ * Rows of option tables that mean the same in every program that has them.  AT is the
+ * field, a CM_FIELD; what a program adds of its own (section, default) follows as fields of
+ * cm_option.
  */
 #ifndef CM_TOOLS_ROWS_H
 #define CM_TOOLS_ROWS_H
 
 #include "options.h"
 
-/* With its section: what the target holds of the source. */
-#define CM_ROW_VARIABLE(title, at, text)                                                           \
+/* ---- the layout of a store ---- */
+
+#define CM_ROW_ZARR_FORMAT(at, ...)                                                                \
     {                                                                                              \
-        .section = title, .name = "variable", .alias = "variables", .value = "A,B",                \
-        .kind = CM_OPTION_LIST, .offset = (at), .help = text                                       \
+        .name = "zarr-format", .kind = CM_OPTION_CHOICE, .field = at, .words = "2|3", .number = 2, \
+        .help = "Write Zarr version 2 or 3.", __VA_ARGS__                                          \
+    }
+
+#define CM_ROW_CHUNKS(at, ...)                                                                     \
+    {                                                                                              \
+        .name = "chunks", .value = "[VAR:]SHAPE", .kind = CM_OPTION_LIST, .field = at,             \
+        .words = "auto|source",                                                                    \
+        .help = "Chunk shape, auto, auto:SIZE or source. A shape goes by name "                    \
+                "(time=24,lat=64,lon=full) or in order (24x64x64); other dimensions are chosen. "  \
+                "source keeps the chunks of the source. Repeatable, the later wins; VAR may be a " \
+                "pattern, and without it coordinates stay whole.",                                 \
+        __VA_ARGS__                                                                                \
+    }
+
+#define CM_ROW_SHARDS(at, ...)                                                                     \
+    {                                                                                              \
+        .name = "shards", .value = "[VAR:]SHAPE", .kind = CM_OPTION_LIST, .field = at,             \
+        .words = "auto|none", .help = "Shard shape, auto, auto:SIZE or none. Version 3 only.",     \
+        __VA_ARGS__                                                                                \
+    }
+
+/* ---- what the target holds of the source ---- */
+
+/* Section and help are the program's. */
+#define CM_ROW_VARIABLE(at, ...)                                                                   \
+    {                                                                                              \
+        .name = "variable", .alias = "variables", .value = "A,B", .kind = CM_OPTION_LIST,          \
+        .field = at, __VA_ARGS__                                                                   \
     }
 
 #define CM_ROW_EXCLUDE(at)                                                                         \
     {                                                                                              \
-        .name = "exclude", .value = "A,B", .kind = CM_OPTION_LIST, .offset = (at),                 \
+        .name = "exclude", .value = "A,B", .kind = CM_OPTION_LIST, .field = at,                    \
         .help = "Leave these variables out."                                                       \
     }
 
 #define CM_ROW_RENAME(at)                                                                          \
     {                                                                                              \
-        .name = "rename", .value = "OLD=NEW", .kind = CM_OPTION_LIST, .offset = (at),              \
+        .name = "rename", .value = "OLD=NEW", .kind = CM_OPTION_LIST, .field = at,                 \
         .help = "Give a variable another name in the store."                                       \
     }
 
 #define CM_ROW_SUBSET(at)                                                                          \
     {                                                                                              \
-        .name = "subset", .value = "DIM=START:STOP[:STEP]", .kind = CM_OPTION_LIST,                \
-        .offset = (at),                                                                            \
+        .name = "subset", .value = "DIM=START:STOP[:STEP]", .kind = CM_OPTION_LIST, .field = at,   \
         .help = "Take a part of a dimension. By index (time=0:12) or by the value of its "         \
                 "coordinate (time=2000-01-01..2009-12-31, dates by its own calendar; packed "      \
                 "coordinates are unpacked first)."                                                 \
@@ -37,7 +65,7 @@
 
 #define CM_ROW_SKIP_UNSUPPORTED(at)                                                                \
     {                                                                                              \
-        .name = "skip-unsupported", .kind = CM_OPTION_FLAG, .offset = (at),                        \
+        .name = "skip-unsupported", .kind = CM_OPTION_FLAG, .field = at,                           \
         .help = "Leave out variables of types that Zarr readers do not share. Those are "          \
                 "compound, opaque and variable-length; they are listed. Otherwise the conversion " \
                 "stops before it writes."                                                          \
@@ -45,7 +73,7 @@
 
 #define CM_ROW_SAMPLE(at)                                                                          \
     {                                                                                              \
-        .name = "sample", .value = "SHAPE", .kind = CM_OPTION_TEXT, .offset = (at),                \
+        .name = "sample", .value = "SHAPE", .kind = CM_OPTION_TEXT, .field = at,                   \
         .help = "What training will read at once, for automatic chunks."                           \
     }
 
@@ -53,60 +81,76 @@
 #define CM_ROW_DTYPE(at)                                                                           \
     {                                                                                              \
         .section = "Changes to the data (none by default)", .name = "dtype",                       \
-        .value = "[VAR:]TYPE", .kind = CM_OPTION_LIST, .offset = (at),                             \
+        .value = "[VAR:]TYPE", .kind = CM_OPTION_LIST, .field = at,                                \
         .help = "Cast to TYPE, as in float32."                                                     \
     }
 
 #define CM_ROW_UNPACK(at)                                                                          \
     {                                                                                              \
-        .name = "unpack", .value = "VAR|all", .kind = CM_OPTION_LIST, .offset = (at),              \
+        .name = "unpack", .value = "VAR|all", .kind = CM_OPTION_LIST, .field = at,                 \
         .help = "Apply scale_factor and add_offset. The store then holds plain values."            \
     }
 
 #define CM_ROW_KEEPBITS(at)                                                                        \
     {                                                                                              \
-        .name = "keepbits", .value = "[VAR:]N", .kind = CM_OPTION_LIST, .offset = (at),            \
+        .name = "keepbits", .value = "[VAR:]N", .kind = CM_OPTION_LIST, .field = at,               \
         .help = "Round floats to N bits of mantissa. They compress better."                        \
     }
 
 #define CM_ROW_FILL_VALUE(at)                                                                      \
     {                                                                                              \
-        .name = "fill-value", .value = "VAR:X", .kind = CM_OPTION_LIST, .offset = (at),            \
+        .name = "fill-value", .value = "VAR:X", .kind = CM_OPTION_LIST, .field = at,               \
         .help = "The store's fill value for VAR. Stored data stay as they are."                    \
     }
 
 #define CM_ROW_SCRATCH(at)                                                                         \
     {                                                                                              \
-        .name = "scratch", .value = "DIR", .kind = CM_OPTION_TEXT, .offset = (at),                 \
+        .name = "scratch", .value = "DIR", .kind = CM_OPTION_TEXT, .field = at,                    \
         .operand = CM_OPERAND_FOLDER, .makes = CM_MAKES_FOLDER,                                    \
-        .help = "Folder for intermediate bytes, where a plan needs them. Default: beside the "     \
-                "target."                                                                          \
+        .help = "Folder for intermediate bytes, where a plan needs them.",                         \
+        .unset = "beside the target"                                                               \
+    }
+
+/* ---- output ---- */
+
+/* With its section. */
+#define CM_ROW_DRY_RUN(at, text)                                                                   \
+    {                                                                                              \
+        .section = "Output", .name = "dry-run", .kind = CM_OPTION_FLAG, .field = at,               \
+        .help = "Print the plan and write nothing. " text                                          \
+    }
+
+#define CM_ROW_RESUME(at)                                                                          \
+    {                                                                                              \
+        .name = "resume", .kind = CM_OPTION_FLAG, .field = at,                                     \
+        .help = "Finish an interrupted run. Run the same command with this option; complete "      \
+                "chunks are kept."                                                                 \
     }
 
 #define CM_ROW_OVERWRITE(at)                                                                       \
     {                                                                                              \
-        .name = "overwrite", .kind = CM_OPTION_FLAG, .offset = (at),                               \
+        .name = "overwrite", .kind = CM_OPTION_FLAG, .field = at,                                  \
         .help = "Replace a store that is there, and files that other options name for output. Of " \
                 "a store only what it itself holds is removed."                                    \
     }
 
 #define CM_ROW_BREAK_LOCK(at)                                                                      \
     {                                                                                              \
-        .name = "break-lock", .kind = CM_OPTION_FLAG, .offset = (at),                              \
+        .name = "break-lock", .kind = CM_OPTION_FLAG, .field = at,                                 \
         .help = "Take over the lock of a run on another host, or of one that nothing is known "    \
                 "of. Only when that run has ended: two that write mix their chunks."               \
     }
 
 #define CM_ROW_DURABLE(at)                                                                         \
     {                                                                                              \
-        .name = "durable", .kind = CM_OPTION_FLAG, .offset = (at),                                 \
+        .name = "durable", .kind = CM_OPTION_FLAG, .field = at,                                    \
         .help = "Sync to disk before metadata is written. The store then survives a crash of the " \
                 "machine, not only of the process."                                                \
     }
 
 #define CM_ROW_TRACE(at)                                                                           \
     {                                                                                              \
-        .name = "trace", .value = "FILE", .kind = CM_OPTION_TEXT, .offset = (at),                  \
+        .name = "trace", .value = "FILE", .kind = CM_OPTION_TEXT, .field = at,                     \
         .operand = CM_OPERAND_FILE, .makes = CM_MAKES_TRACE,                                       \
         .help = "Write a timeline of all threads, as a Chrome trace."                              \
     }
@@ -114,8 +158,8 @@
 /* With its section; TEXT says with what the result is compared. */
 #define CM_ROW_VERIFY(at, text)                                                                    \
     {                                                                                              \
-        .section = "Verification", .name = "verify", .value = "none|sample|full",                  \
-        .kind = CM_OPTION_CHOICE, .offset = (at), .words = "none|sample|full", .help = text        \
+        .section = "Verification", .name = "verify", .kind = CM_OPTION_CHOICE, .field = at,        \
+        .words = "none|sample|full", .preset = "sample", .help = text                              \
     }
 
 #endif

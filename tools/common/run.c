@@ -61,7 +61,7 @@ int cm_run_refuse(const cm_tool *tool, const char *format, ...)
     return CM_EXIT_USAGE;
 }
 
-int cm_run_refuse_remote(const cm_tool *tool, const cm_list *paths)
+int cm_run_refuse_remote(const cm_tool *tool, const cm_texts *paths)
 {
     for (size_t i = 0; i < paths->n; i++) {
         const char *path;

@@ -20,7 +20,7 @@ int cm_run_refuse(const cm_tool *tool, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Refuses URLs of other hosts and schemes.  Returns CM_TOOL_RUN when there is none. */
-int cm_run_refuse_remote(const cm_tool *tool, const cm_list *paths);
+int cm_run_refuse_remote(const cm_tool *tool, const cm_texts *paths);
 
 /*
  * Calls JOB with CONTEXT while MONITOR is shown as progress and cancelled by SIGINT and

@@ -50,44 +50,6 @@ static char *default_output(const char *input)
     return output;
 }
 
-static cm_texts texts(const cm_list *list)
-{
-    return (cm_texts){list->text, list->n};
-}
-
-static void fill_options(cm_transform_options *o, const nc2zarr_values *v,
-                         const cm_common_options *common)
-{
-    o->zarr_format = v->zarr_format == 0 ? 3 : 2;
-    o->chunks = texts(&v->chunks);
-    o->shards = texts(&v->shards);
-    o->codec = texts(&v->codec);
-    o->sample = v->sample;
-    o->variable = texts(&v->variable);
-    o->exclude = texts(&v->exclude);
-    o->rename = texts(&v->rename);
-    o->subset = texts(&v->subset);
-    o->dtype = texts(&v->dtype);
-    o->unpack = texts(&v->unpack);
-    o->keepbits = texts(&v->keepbits);
-    o->fill_value = texts(&v->fill_value);
-    o->char_mode = (cm_char_mode)v->char_mode;
-    o->skip_unsupported = v->skip_unsupported;
-    o->overwrite = v->overwrite;
-    o->resume = v->resume;
-    o->break_lock = v->break_lock;
-    o->dry_run = v->dry_run;
-    o->durable = v->durable;
-    o->no_consolidate = v->no_consolidate;
-    o->verify = (cm_verify)v->verify;
-    o->check = v->check;
-    o->certificate = v->certificate;
-    o->scratch = v->scratch;
-    o->trace = v->trace;
-    o->nthreads = common->nthreads;
-    o->memory = common->memory;
-}
-
 /*
  * About a store that is there.  On standard error, so that results stay alone on standard
  * output.
@@ -158,13 +120,11 @@ static int run(const cm_transform_options *options, const cm_common_options *com
 }
 
 static int prepare_and_run(int argc, char **argv, const nc2zarr_values *v,
-                           const cm_common_options *common, const cm_list *paths)
+                           const cm_common_options *common, const cm_texts *paths)
 {
     int status = CM_EXIT_FAILED;
     cm_error err = {0};
-    cm_transform_options options;
-    cm_transform_options_init(&options, CM_DEFAULTS_CHOOSE);
-    fill_options(&options, v, common);
+    cm_transform_options options = v->o;
     char *output = paths->n == 2 ? strdup(paths->text[1]) : default_output(paths->text[0]);
     char *command = cm_run_command_line(argc, argv);
     cm_monitor *monitor = cm_monitor_create(&err);
@@ -174,10 +134,12 @@ static int prepare_and_run(int argc, char **argv, const nc2zarr_values *v,
         options.source = paths->text[0];
         options.target = output;
         options.command = command;
+        options.nthreads = common->nthreads;
+        options.memory = common->memory;
         options.monitor = monitor;
-        const cm_outputs outputs = {.read = &(cm_list){paths->text, v->check ? paths->n : 1},
-                                    .made = v->check ? NULL : output,
-                                    .overwrite = v->overwrite};
+        const cm_outputs outputs = {.read = &(cm_texts){paths->text, options.check ? paths->n : 1},
+                                    .made = options.check ? NULL : output,
+                                    .overwrite = options.overwrite};
         status = cm_outputs_check(&NC2ZARR, v, &outputs);
         if (status == CM_TOOL_RUN)
             status = run(&options, common);
@@ -194,9 +156,10 @@ int main(int argc, char **argv)
 {
     cm_run_prepare();
 
-    nc2zarr_values v = {.char_mode = CM_CHAR_KEEP, .verify = CM_VERIFY_SAMPLE};
+    nc2zarr_values v = {0};
+    cm_transform_options_init(&v.o, CM_DEFAULTS_CHOOSE);
     cm_common_options common;
-    cm_list paths;
+    cm_texts paths;
     int status = cm_tool_parse(&NC2ZARR, argc, argv, &v, &common, &paths);
     if (status == CM_TOOL_RUN)
         status = nc2zarr_refuse(&v, &paths);

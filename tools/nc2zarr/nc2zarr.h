@@ -9,19 +9,8 @@
 #include "../common/options.h"
 
 typedef struct nc2zarr_values {
-    int zarr_format; /* position in "3|2" */
-    cm_list chunks, shards, codec;
-    const char *sample;
-    cm_list variable, exclude, rename, subset;
-    cm_list dtype, unpack, keepbits, fill_value;
-    int char_mode; /* cm_char_mode */
-    bool skip_unsupported;
-    bool overwrite, resume, break_lock, check, dry_run, durable, no_consolidate;
+    cm_transform_options o; /* what most options set */
     const char *append;
-    int verify; /* cm_verify */
-    const char *certificate;
-    const char *scratch;
-    const char *trace;
 } nc2zarr_values;
 
 extern const cm_tool NC2ZARR;
@@ -30,7 +19,7 @@ extern const cm_tool NC2ZARR;
  * Refuses what the command line may ask for but this build does not do, with a
  * sentence.  Returns CM_TOOL_RUN when there is nothing to refuse.
  */
-int nc2zarr_refuse(const nc2zarr_values *v, const cm_list *paths);
+int nc2zarr_refuse(const nc2zarr_values *v, const cm_texts *paths);
 
 /* The summary for people, of what was made or under --dry-run would be, on standard output. */
 void nc2zarr_print_summary(const cm_transform_options *options, const cm_transform_report *report,

@@ -58,13 +58,13 @@ static int refuse_input(const char *path)
     return CM_TOOL_RUN;
 }
 
-int nc2zarr_refuse(const nc2zarr_values *v, const cm_list *paths)
+int nc2zarr_refuse(const nc2zarr_values *v, const cm_texts *paths)
 {
     if (v->append)
         return cm_run_refuse(&NC2ZARR, "--append is not built yet");
     if (paths->n == 0)
         return cm_tool_usage_error(&NC2ZARR, "no input file");
-    if (v->check && paths->n == 1)
+    if (v->o.check && paths->n == 1)
         return cm_tool_usage_error(&NC2ZARR, "--check compares INPUT with OUTPUT; name both");
     for (size_t i = 0; i + 1 < paths->n || i == 0; i++) {
         int status = refuse_input(paths->text[i]);

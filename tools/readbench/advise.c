@@ -1,33 +1,7 @@
 /* `readbench --advise`: how many workers suit a machine. */
-#include <string.h>
-
 #include "../common/run.h"
 #include "../common/say.h"
 #include "readbench.h"
-
-static bool among(const char *name, const char *const *names)
-{
-    for (; *names; names++)
-        if (strcmp(*names, name) == 0)
-            return true;
-    return false;
-}
-
-int readbench_refuse_others(const readbench_values *v, const char *const *allowed)
-{
-    readbench_values usual;
-    const cm_option *o;
-    bool common;
-
-    readbench_values_init(&usual);
-    for (size_t i = 0; (o = cm_tool_option(&READBENCH, i, &common)) && !common; i++) {
-        const char *given = (const char *)v + o->offset, *before = (const char *)&usual + o->offset;
-        if (memcmp(given, before, cm_option_nbytes(o)) != 0 && !among(o->name, allowed))
-            return cm_tool_usage_error(&READBENCH, "--%s has no place beside --%s", o->name,
-                                       allowed[0]);
-    }
-    return CM_TOOL_RUN;
-}
 
 static int print_json(const cm_readbench_advice *a, cm_error *err)
 {
@@ -45,13 +19,13 @@ static int print_json(const cm_readbench_advice *a, cm_error *err)
 }
 
 int readbench_advise(const readbench_values *v, const cm_common_options *common,
-                     const cm_list *paths)
+                     const cm_texts *paths)
 {
     static const char *const ALLOWED[] = {"advise", "cpus", "accelerators", "reserve", NULL};
     cm_readbench_advice a = {0};
     cm_error err = {0};
 
-    int status = readbench_refuse_others(v, ALLOWED);
+    int status = cm_tool_refuse_others(&READBENCH, common, ALLOWED);
     if (status != CM_TOOL_RUN)
         return status;
     if (paths->n > 0)

@@ -247,13 +247,12 @@ static int print_json(const side *a, const side *b, cm_error *err)
     return cm_document_print(&d, o, stdout);
 }
 
-int readbench_compare(const readbench_values *v, const cm_common_options *common,
-                      const cm_list *paths)
+int readbench_compare(const cm_common_options *common, const cm_texts *paths)
 {
     static const char *const ALLOWED[] = {"compare", NULL};
     cm_error err = {0};
 
-    int status = readbench_refuse_others(v, ALLOWED);
+    int status = cm_tool_refuse_others(&READBENCH, common, ALLOWED);
     if (status != CM_TOOL_RUN)
         return status;
     if (paths->n != 2)

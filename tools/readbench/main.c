@@ -14,15 +14,15 @@ static int serve(int fd)
     return cm_tool_exit_status(rc);
 }
 
-static int run(readbench_values *v, const cm_common_options *common, const cm_list *paths, int argc,
-               char **argv)
+static int run(readbench_values *v, const cm_common_options *common, const cm_texts *paths,
+               int argc, char **argv)
 {
     if (v->worker_fd != READBENCH_NO_FD)
         return serve((int)v->worker_fd);
     if (v->advise)
         return readbench_advise(v, common, paths);
     if (v->compare)
-        return readbench_compare(v, common, paths);
+        return readbench_compare(common, paths);
     int status = cm_run_refuse_remote(&READBENCH, paths);
     if (status != CM_TOOL_RUN)
         return status;
@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 
     readbench_values v;
     cm_common_options common;
-    cm_list paths;
+    cm_texts paths;
     readbench_values_init(&v);
     int status = cm_tool_parse(&READBENCH, argc, argv, &v, &common, &paths);
     if (status == CM_TOOL_RUN)

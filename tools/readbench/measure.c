@@ -152,7 +152,7 @@ static int run_job(job *j, const readbench_values *v, const cm_common_options *c
     return exit_status;
 }
 
-int readbench_measure(readbench_values *v, const cm_common_options *common, const cm_list *paths,
+int readbench_measure(readbench_values *v, const cm_common_options *common, const cm_texts *paths,
                       const char *command)
 {
     cm_error err = {0};

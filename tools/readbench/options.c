@@ -5,11 +5,6 @@
 #include "base/number.h"
 #include "readbench.h"
 
-static cm_texts texts(const cm_list *list)
-{
-    return (cm_texts){list->text, list->n};
-}
-
 /* "forward=30ms,backward=50ms,other=5ms", any of them, or one time for the whole step. */
 static int parse_step_time(const char *text, cm_readbench_options *o, cm_error *err)
 {
@@ -52,7 +47,7 @@ static bool decodes_there(const readbench_values *v)
     return v->o.decode != NULL && strcmp(v->o.decode, "device") == 0;
 }
 
-static int check_values(const readbench_values *v, const cm_list *paths, cm_error *err)
+static int check_values(const readbench_values *v, const cm_texts *paths, cm_error *err)
 {
     if (paths->n == 0)
         return cm_fail(err, CM_EINVAL, "no store");
@@ -79,7 +74,7 @@ static int check_values(const readbench_values *v, const cm_list *paths, cm_erro
     return CM_OK;
 }
 
-int readbench_complete(readbench_values *v, const cm_common_options *common, const cm_list *paths,
+int readbench_complete(readbench_values *v, const cm_common_options *common, const cm_texts *paths,
                        cm_error *err)
 {
     cm_readbench_options *o = &v->o;
@@ -92,8 +87,7 @@ int readbench_complete(readbench_values *v, const cm_common_options *common, con
     }
     if (rc != CM_OK)
         return CM_EINVAL;
-    o->store = texts(paths);
-    o->variables = texts(&v->variables);
+    o->store = *paths;
     o->memory = common->memory;
     o->nthreads = common->nthreads;
     return CM_OK;

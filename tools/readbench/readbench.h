@@ -11,7 +11,7 @@
 
 typedef struct readbench_values {
     cm_readbench_options o; /* what most options set */
-    cm_list variables, sweep;
+    cm_texts sweep;
     const char *step_time;
     bool advise, compare;
     unsigned cpus;
@@ -34,7 +34,7 @@ void readbench_values_init(readbench_values *values);
  * VALUES->o then points into VALUES, PATHS and argv.
  */
 int readbench_complete(readbench_values *values, const cm_common_options *common,
-                       const cm_list *paths, cm_error *err);
+                       const cm_texts *paths, cm_error *err);
 
 enum {
     READBENCH_MOST_POINTS = 1024
@@ -58,7 +58,7 @@ typedef struct readbench_sweep {
  * whatever is returned; it points into what VALUES does.
  */
 int readbench_sweep_make(const readbench_values *values, const cm_common_options *common,
-                         const cm_list *paths, readbench_sweep *out, cm_error *err);
+                         const cm_texts *paths, readbench_sweep *out, cm_error *err);
 void readbench_sweep_release(readbench_sweep *sweep); /* NULL accepted */
 
 /* ---- what is told of a run ---- */
@@ -111,15 +111,12 @@ int readbench_print_json(const readbench_run *run, cm_error *err);
 
 /* `readbench --advise`.  Returns the exit status. */
 int readbench_advise(const readbench_values *values, const cm_common_options *common,
-                     const cm_list *paths);
+                     const cm_texts *paths);
 /* `readbench --compare DIR DIR`.  Returns the exit status. */
-int readbench_compare(const readbench_values *values, const cm_common_options *common,
-                      const cm_list *paths);
-/* Refuses options that are given beside ALLOWED[0] and are not in ALLOWED, which NULL ends. */
-int readbench_refuse_others(const readbench_values *values, const char *const *allowed);
+int readbench_compare(const cm_common_options *common, const cm_texts *paths);
 /* `readbench STORE...`.  Returns the exit status. */
 int readbench_measure(readbench_values *values, const cm_common_options *common,
-                      const cm_list *paths, const char *command);
+                      const cm_texts *paths, const char *command);
 
 /* ---- files ---- */
 

@@ -32,12 +32,12 @@ static int set_value(const key *k, const char **value, readbench_values *v,
                      cm_common_options *common, cm_error *err)
 {
     void *values = k->common ? (void *)common : (void *)v;
-    void *field = (char *)values + k->option->offset;
+    void *field = (char *)values + k->option->field.offset;
 
     if (k->option->kind == CM_OPTION_FLAG)
         return set_flag(*value, field, err);
     if (k->option->kind == CM_OPTION_LIST) {
-        *(cm_list *)field = (cm_list){value, 1};
+        *(cm_texts *)field = (cm_texts){value, 1};
         return CM_OK;
     }
     /* In DataLoader's terms no workers means that the step's own thread reads. */
@@ -130,7 +130,7 @@ static int parse_key(const char *text, readbench_sweep *s, cm_error *err)
 /* ---- points -------------------------------------------------------------------------------- */
 
 static int make_point(readbench_sweep *s, size_t number, const cm_common_options *usual,
-                      const cm_list *paths, cm_error *err)
+                      const cm_texts *paths, cm_error *err)
 {
     readbench_values *v = &s->values[number];
     cm_common_options common = *usual;
@@ -160,7 +160,7 @@ static int make_point(readbench_sweep *s, size_t number, const cm_common_options
     return rc;
 }
 
-static int parse_keys(const cm_list *sweep, readbench_sweep *out, size_t *npoints, cm_error *err)
+static int parse_keys(const cm_texts *sweep, readbench_sweep *out, size_t *npoints, cm_error *err)
 {
     *npoints = 1;
     if ((out->key = cm_calloc(sweep->n, sizeof(*out->key), err)) == NULL)
@@ -179,7 +179,7 @@ static int parse_keys(const cm_list *sweep, readbench_sweep *out, size_t *npoint
 }
 
 int readbench_sweep_make(const readbench_values *values, const cm_common_options *common,
-                         const cm_list *paths, readbench_sweep *out, cm_error *err)
+                         const cm_texts *paths, readbench_sweep *out, cm_error *err)
 {
     size_t n = 0;
 
@@ -195,7 +195,7 @@ int readbench_sweep_make(const readbench_values *values, const cm_common_options
     out->n = n;
     for (size_t i = 0; i < n && rc == CM_OK; i++) {
         out->values[i] = *values;
-        out->values[i].sweep = (cm_list){0};
+        out->values[i].sweep = (cm_texts){0};
         rc = make_point(out, i, common, paths, err);
     }
     return rc;

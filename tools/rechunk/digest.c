@@ -17,7 +17,7 @@ typedef struct entry {
 } entry;
 
 typedef struct digests {
-    const cm_list *paths;
+    const cm_texts *paths;
     const cm_common_options *common;
     cm_monitor *monitor;
     entry *entry;
@@ -159,40 +159,12 @@ static int print_json(const digests *d, const cm_error *failure, cm_error *err)
     return cm_document_print(&doc, o, stdout);
 }
 
-/* Options that have a meaning only where a target is made; NULL: none was given. */
-static const char *out_of_place(const rechunk_values *v)
+int rechunk_digest(const cm_common_options *common, const cm_texts *paths)
 {
-    const struct {
-        const char *name;
-        bool given;
-    } rows[] = {
-        {"chunks", v->chunks.n > 0},
-        {"shards", v->shards.n > 0},
-        {"codec", v->codec.n > 0},
-        {"zarr-format", v->zarr_format != RECHUNK_NOT_GIVEN},
-        {"variable", v->variable.n > 0},
-        {"dry-run", v->dry_run},
-        {"overwrite", v->overwrite},
-        {"resume", v->resume},
-        {"scratch", v->scratch != NULL},
-        {"durable", v->durable},
-        {"break-lock", v->break_lock},
-        {"trace", v->trace != NULL},
-        {"verify", v->verify != RECHUNK_NOT_GIVEN},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (rows[i].given)
-            return rows[i].name;
-    return NULL;
-}
-
-int rechunk_digest(const rechunk_values *values, const cm_common_options *common,
-                   const cm_list *paths)
-{
-    const char *wrong = out_of_place(values);
-    if (wrong)
-        return cm_tool_usage_error(&RECHUNK, "--digest makes nothing; --%s has no place beside it",
-                                   wrong);
+    static const char *const ALLOWED[] = {"digest", NULL};
+    int refused = cm_tool_refuse_others(&RECHUNK, common, ALLOWED);
+    if (refused != CM_TOOL_RUN)
+        return refused;
     if (paths->n == 0)
         return cm_tool_usage_error(&RECHUNK, "no store");
     cm_error err = {0}, print_err = {0};

@@ -4,45 +4,6 @@
 #include "../common/say.h"
 #include "rechunk.h"
 
-static cm_texts texts(const cm_list *list)
-{
-    return (cm_texts){list->text, list->n};
-}
-
-static void fill_options(cm_transform_options *o, const rechunk_values *v,
-                         const cm_common_options *common, const cm_list *paths)
-{
-    static const int FORMAT[] = {3, 2};
-    cm_transform_options_init(o, CM_DEFAULTS_KEEP);
-    o->source = paths->text[0];
-    o->target = paths->text[1];
-    o->zarr_format = v->zarr_format == RECHUNK_NOT_GIVEN ? 0 : FORMAT[v->zarr_format];
-    o->chunks = texts(&v->chunks);
-    o->shards = texts(&v->shards);
-    o->codec = texts(&v->codec);
-    o->sample = v->sample;
-    o->variable = texts(&v->variable);
-    o->exclude = texts(&v->exclude);
-    o->rename = texts(&v->rename);
-    o->subset = texts(&v->subset);
-    o->dtype = texts(&v->dtype);
-    o->unpack = texts(&v->unpack);
-    o->keepbits = texts(&v->keepbits);
-    o->fill_value = texts(&v->fill_value);
-    o->skip_unsupported = v->skip_unsupported;
-    o->overwrite = v->overwrite;
-    o->resume = v->resume;
-    o->break_lock = v->break_lock;
-    o->dry_run = v->dry_run;
-    o->durable = v->durable;
-    if (v->verify != RECHUNK_NOT_GIVEN)
-        o->verify = (cm_verify)v->verify;
-    o->scratch = v->scratch;
-    o->trace = v->trace;
-    o->nthreads = common->nthreads;
-    o->memory = common->memory;
-}
-
 /* STATUS is what cm_transform returned, with its sentence in ERR.  Returns the
  * exit status. */
 static int report(int status, const cm_transform_options *options, const cm_transform_report *r,
@@ -93,22 +54,25 @@ static int rechunk(void *context, cm_error *err)
     return cm_transform(j->options, &j->report, err);
 }
 
-static int run(const rechunk_values *v, const cm_common_options *common, const cm_list *paths)
+static int run(const rechunk_values *v, const cm_common_options *common, const cm_texts *paths)
 {
     if (v->digest)
-        return rechunk_digest(v, common, paths);
+        return rechunk_digest(common, paths);
     if (paths->n < 2)
         return cm_tool_usage_error(&RECHUNK, paths->n == 0 ? "no source" : "no target");
     if (paths->n > 2)
         return cm_tool_usage_error(&RECHUNK, "one source and one target, not %zu paths", paths->n);
     const cm_outputs outputs = {
-        .read = &(cm_list){paths->text, 1}, .made = paths->text[1], .overwrite = v->overwrite};
+        .read = &(cm_texts){paths->text, 1}, .made = paths->text[1], .overwrite = v->o.overwrite};
     int refused = cm_outputs_check(&RECHUNK, v, &outputs);
     if (refused != CM_TOOL_RUN)
         return refused;
     cm_error err = {0};
-    cm_transform_options options;
-    fill_options(&options, v, common, paths);
+    cm_transform_options options = v->o;
+    options.source = paths->text[0];
+    options.target = paths->text[1];
+    options.nthreads = common->nthreads;
+    options.memory = common->memory;
     options.monitor = cm_monitor_create(&err);
     if (!options.monitor) {
         cm_say(RECHUNK.name, "%s", err.text);
@@ -127,9 +91,10 @@ int main(int argc, char **argv)
 {
     cm_run_prepare();
 
-    rechunk_values v = {.zarr_format = RECHUNK_NOT_GIVEN, .verify = RECHUNK_NOT_GIVEN};
+    rechunk_values v = {0};
+    cm_transform_options_init(&v.o, CM_DEFAULTS_KEEP);
     cm_common_options common;
-    cm_list paths;
+    cm_texts paths;
     int status = cm_tool_parse(&RECHUNK, argc, argv, &v, &common, &paths);
     if (status == CM_TOOL_RUN)
         status = cm_run_refuse_remote(&RECHUNK, &paths);

@@ -6,22 +6,9 @@
 
 #include "../common/options.h"
 
-enum {
-    RECHUNK_NOT_GIVEN = -1
-};
-
 typedef struct rechunk_values {
+    cm_transform_options o; /* what most options set */
     bool digest;
-    int zarr_format; /* position in "3|2", or RECHUNK_NOT_GIVEN */
-    cm_list chunks, shards, codec;
-    const char *sample;
-    cm_list variable, exclude, rename, subset;
-    cm_list dtype, unpack, keepbits, fill_value;
-    bool skip_unsupported;
-    bool overwrite, resume, break_lock, dry_run, durable;
-    int verify; /* cm_verify, or RECHUNK_NOT_GIVEN */
-    const char *scratch;
-    const char *trace;
 } rechunk_values;
 
 extern const cm_tool RECHUNK;
@@ -46,7 +33,6 @@ int rechunk_print_json(const cm_transform_options *options, const cm_transform_r
                        const cm_error *failure, cm_error *err);
 
 /* `rechunk --digest STORE...`.  Returns the exit status. */
-int rechunk_digest(const rechunk_values *values, const cm_common_options *common,
-                   const cm_list *paths);
+int rechunk_digest(const cm_common_options *common, const cm_texts *paths);
 
 #endif

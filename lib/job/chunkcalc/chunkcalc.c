@@ -13,6 +13,7 @@ void cm_chunkcalc_options_init(cm_chunkcalc_options *o)
 {
     memset(o, 0, sizeof(*o));
     o->storage = "local";
+    o->align = "random";
     o->latency = o->bandwidth = o->decode = o->concurrency = o->ratio = -1;
 }
 

@@ -13,7 +13,7 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static const char *STORE[] = {"a.zarr"};
-static const cm_list PATHS = {STORE, 1};
+static const cm_texts PATHS = {STORE, 1};
 
 static int make(const char **text, size_t n, readbench_sweep *out, cm_error *err)
 {
@@ -21,7 +21,7 @@ static int make(const char **text, size_t n, readbench_sweep *out, cm_error *err
     const cm_common_options common = {.memory = 1 << 20};
     readbench_values_init(&v);
     v.o.mode = "processes";
-    v.sweep = (cm_list){text, n};
+    v.sweep = (cm_texts){text, n};
     return readbench_sweep_make(&v, &common, &PATHS, out, err);
 }
 
