@@ -286,6 +286,13 @@ bool cm_time_axis_is(const char *units)
     return units && split(units, &unit, &n);
 }
 
+const char *cm_time_axis_date(const char *units)
+{
+    const char *unit;
+    size_t n;
+    return units ? split(units, &unit, &n) : NULL;
+}
+
 static int find_unit(const char *text, size_t n, cm_time_axis *axis, cm_error *err)
 {
     for (size_t i = 0; i < sizeof UNIT / sizeof *UNIT; i++) {

@@ -43,6 +43,8 @@ typedef struct cm_time_axis {
 
 /* True when UNITS has the form of a time axis, "... since ...". */
 bool cm_time_axis_is(const char *units);
+/* The text behind "since", inside UNITS; NULL when that is no time axis. */
+const char *cm_time_axis_date(const char *units);
 
 /*
  * "UNIT since DATE[ TIME[ ZONE]]".  Units: weeks, days, hours, minutes, seconds,
