@@ -160,7 +160,8 @@ typedef struct cm_readbench_sample { /* delivered, in order; with log_samples */
 
 /* ---- numbers ---- */
 
-typedef struct cm_readbench_times { /* seconds */
+/* Seconds.  A percentile is NaN where no value lies above it: 20 values have no p99. */
+typedef struct cm_readbench_times {
     uint64_t n;
     double total, mean, p50, p95, p99, p999, max;
 } cm_readbench_times;
@@ -184,6 +185,8 @@ typedef struct cm_readbench_predicted { /* by chunkcalc's arithmetic, all parts 
     bool known; /* the means: false where an array has no chunks, or offsets are not uniform */
     double chunks, decoded_nbytes, requests; /* of one sample: means over all offsets */
     double fewest_chunks;                    /* that one sample of this shape could do with */
+    /* decoded with the chunks that suit these samples best (plan/optimise.h); 0: not known */
+    double best_decoded_nbytes;
     uint64_t planned_chunks,
         planned_decoded_nbytes; /* of the samples drawn, all epochs; 0: too many to count */
 } cm_readbench_predicted;
@@ -259,12 +262,34 @@ typedef struct cm_readbench_accelerators {
 
 typedef struct cm_readbench_finding {
     /*
-     * "loader-waits", "io-bound", "one-core", "cpu-bound", "saturated", "memory-grows",
-     * "amplification", "fits-in-memory", ...
+     * "contended", "loader-waits", "io-bound", "one-core", "cpu-bound", "saturated",
+     * "memory-grows", "amplification", "fits-in-memory", ...
      */
     char *rule;
     char *sentence;
 } cm_readbench_finding;
+
+/* Why steps waited: one of them, the one whose removal would save the most time. */
+typedef enum cm_readbench_cause {
+    CM_CAUSE_UNKNOWN,    /* too few steps, or nothing was measured */
+    CM_CAUSE_FAILURES,   /* batches failed */
+    CM_CAUSE_NOTHING,    /* no chunk that was met is stored */
+    CM_CAUSE_CONTENTION, /* other programs used the CPUs: the times are not this store's */
+    CM_CAUSE_STEP,       /* none: the loader keeps up */
+    CM_CAUSE_DEVICE_DECODE,
+    CM_CAUSE_DEVICE_COPY,
+    CM_CAUSE_CHUNK_SHAPE,
+    CM_CAUSE_USER_LOADER,  /* behind the exec engine */
+    CM_CAUSE_LIBRARY,      /* libnetcdf */
+    CM_CAUSE_STORAGE,      /* and it gives no more */
+    CM_CAUSE_FEW_REQUESTS, /* storage would give more than it is asked for */
+    CM_CAUSE_CPUS,         /* all busy with this loader */
+    CM_CAUSE_FEW_WORKERS,  /* CPUs are idle */
+    CM_CAUSE_WORK          /* as many threads as CPUs, and they work */
+} cm_readbench_cause;
+
+/* "contention", "chunk-shape", ...: stable names, for documents. */
+const char *cm_readbench_cause_name(cm_readbench_cause cause);
 
 typedef struct cm_readbench_setting { /* as it was run, chosen values included */
     char *name, *value;
@@ -319,6 +344,9 @@ typedef struct cm_readbench_session {
     cm_readbench_accelerators accelerators;
     cm_readbench_finding *finding;
     size_t nfindings;
+    double own_cpus;   /* kept busy by this process and its workers, a mean over the epochs */
+    double other_cpus; /* and by everything else on the same CPUs; both negative: not known */
+    cm_readbench_cause cause;
     char *sentence;      /* the bottleneck, and what to try */
     char *first_failure; /* of a batch; or NULL */
 

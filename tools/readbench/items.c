@@ -231,6 +231,18 @@ ITEM(cpu)
     return isfinite(s->cpu_seconds_per_gb) && s->cpu_seconds_per_gb > 0;
 }
 
+ITEM(own_cpus)
+{
+    snprintf(buf, size, "%.1f of %u", s->own_cpus, s->ncpus);
+    return s->own_cpus >= 0 && s->ncpus > 0;
+}
+
+ITEM(other_cpus)
+{
+    snprintf(buf, size, "%.1f of %u", s->other_cpus, s->ncpus);
+    return s->other_cpus >= 0 && s->ncpus > 0;
+}
+
 ITEM(peak)
 {
     cm_format_size(s->peak_nbytes, buf, size);
@@ -434,6 +446,8 @@ const readbench_item READBENCH_ITEMS[] = {
     {"Resources", "workers", workers, false, NULL},
     {NULL, "batches in flight", in_flight, false, NULL},
     {NULL, "CPU seconds a GB", cpu, true, "CPU s/GB"},
+    {NULL, "CPUs busy with this run", own_cpus, false, NULL},
+    {NULL, "CPUs busy with other programs", other_cpus, false, NULL},
     {NULL, "peak memory", peak, true, "peak memory"},
     {NULL, "memory limit", limit, false, NULL},
     {NULL, "cache hits", cache, false, NULL},

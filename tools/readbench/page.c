@@ -1,12 +1,14 @@
 #include "page.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <chunkmill/version.h>
 
 #include "base/number.h"
 #include "items.h"
+#include "remedy.h"
 
 void page_text(const char *text, FILE *to)
 {
@@ -165,8 +167,22 @@ static void page_tiles(const cm_readbench_session *s, FILE *to)
     fputs("</dl>\n", to);
 }
 
-static void page_findings(const cm_readbench_session *s, FILE *to)
+/* The command against WHAT, a rule or a cause; a click selects all of it. */
+static void page_remedy(const readbench_run *run, const cm_readbench_session *s, const char *what,
+                        FILE *to)
 {
+    char *command = readbench_remedy(run, s, what);
+    if (command != NULL) {
+        fputs("<pre class=\"try\">", to);
+        page_text(command, to);
+        fputs("</pre>", to);
+    }
+    free(command);
+}
+
+static void page_findings(const readbench_run *run, const cm_readbench_session *s, FILE *to)
+{
+    page_remedy(run, s, cm_readbench_cause_name(s->cause), to);
     if (s->nfindings == 0 && s->first_failure == NULL)
         return;
     fputs("<section><h2>Findings</h2>\n<ul class=\"findings\">\n", to);
@@ -180,6 +196,7 @@ static void page_findings(const cm_readbench_session *s, FILE *to)
         page_text(s->finding[i].rule ? s->finding[i].rule : "", to);
         fputs("</code>", to);
         page_prose(s->finding[i].sentence ? s->finding[i].sentence : "", to);
+        page_remedy(run, s, s->finding[i].rule ? s->finding[i].rule : "", to);
         fputs("</li>\n", to);
     }
     fputs("</ul></section>\n", to);
@@ -241,7 +258,7 @@ int readbench_session_page(const void *context, FILE *to, cm_error *err)
     page_begin(page->run, s->label, readbench_how(s, how, sizeof(how)), emulation,
                s->sentence ? s->sentence : "Nothing was measured to the end.", to);
     page_tiles(s, to);
-    page_findings(s, to);
+    page_findings(page->run, s, to);
     page_warnings(r, to);
     int rc = page_plots(s, to, err);
     if (rc != CM_OK)

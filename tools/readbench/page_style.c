@@ -64,6 +64,8 @@ const char PAGE_STYLE[] =
     ".findings{list-style:none;margin:10px 0;padding:0}\n"
     ".findings li{margin:8px 0;padding:9px 14px;background:var(--card);border-left:4px solid "
     "var(--accent);border-radius:0 8px 8px 0;overflow-wrap:anywhere}\n"
+    ".try{user-select:all;white-space:pre-wrap;overflow-wrap:anywhere;margin:8px 0 0;padding:6px "
+    "10px;border:1px solid var(--line);border-radius:4px;font-size:13px}\n"
     ".findings code{color:var(--soft);font-size:13px;display:block}\n"
     "table.data thead th{white-space:normal;overflow-wrap:anywhere;min-width:5.5em}\n"
     "h1.asis::first-letter{text-transform:none}\n"

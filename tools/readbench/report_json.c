@@ -1,8 +1,9 @@
 /* The document of a run: --json, summary.json and summary.yaml, described by tools/schema. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "../common/print.h"
-#include "readbench.h"
+#include "remedy.h"
 
 /* A number that was measured, or null where it was not. */
 static void number(cm_document *d, cm_json *o, const char *name, double v)
@@ -138,6 +139,8 @@ static cm_json *predicted(cm_document *d, const cm_readbench_session *s)
     cm_document_double(d, o, "decoded_nbytes_per_sample", p->decoded_nbytes, p->known);
     cm_document_double(d, o, "requests_per_sample", p->requests, p->known);
     cm_document_double(d, o, "fewest_chunks_per_sample", p->fewest_chunks, p->known);
+    cm_document_double(d, o, "best_decoded_nbytes_per_sample", p->best_decoded_nbytes,
+                       p->best_decoded_nbytes > 0);
     bool counted = p->planned_chunks > 0;
     cm_document_known_u64(d, o, "chunks", p->planned_chunks, counted);
     cm_document_known_u64(d, o, "decoded_nbytes", p->planned_decoded_nbytes, counted);
@@ -200,6 +203,8 @@ static cm_json *resources(cm_document *d, const cm_readbench_session *s)
 {
     cm_json *o = cm_json_object();
     cm_document_u64(d, o, "cpus", s->cpus);
+    cm_document_double(d, o, "own_cpus", s->own_cpus, s->own_cpus >= 0);
+    cm_document_double(d, o, "other_cpus", s->other_cpus, s->other_cpus >= 0);
     number(d, o, "cpu_seconds", s->cpu_seconds);
     number(d, o, "cpu_seconds_per_gb", s->cpu_seconds_per_gb);
     cm_document_u64(d, o, "peak_nbytes", s->peak_nbytes);
@@ -268,13 +273,32 @@ static cm_json *accelerators(cm_document *d, const cm_readbench_accelerators *a)
     return o;
 }
 
-static cm_json *findings(cm_document *d, const cm_readbench_session *s)
+static void remedy(cm_document *d, cm_json *o, const readbench_run *run,
+                   const cm_readbench_session *s, const char *what)
+{
+    char *command = readbench_remedy(run, s, what);
+    cm_document_text(d, o, "command", command);
+    free(command);
+}
+
+static cm_json *diagnosis(cm_document *d, const readbench_run *run, const cm_readbench_session *s)
+{
+    const char *cause = cm_readbench_cause_name(s->cause);
+    cm_json *o = cm_json_object();
+    cm_document_text(d, o, "cause", cause);
+    cm_document_text(d, o, "sentence", s->sentence);
+    remedy(d, o, run, s, cause);
+    return o;
+}
+
+static cm_json *findings(cm_document *d, const readbench_run *run, const cm_readbench_session *s)
 {
     cm_json *a = cm_json_array();
     for (size_t i = 0; i < s->nfindings; i++) {
         cm_json *o = cm_json_object();
         cm_document_text(d, o, "rule", s->finding[i].rule);
         cm_document_text(d, o, "sentence", s->finding[i].sentence);
+        remedy(d, o, run, s, s->finding[i].rule);
         cm_document_append(d, a, o);
     }
     return a;
@@ -314,7 +338,8 @@ static cm_json *session(cm_document *d, const readbench_run *run, size_t i)
         cm_document_put(d, o, "validation", validation(d, &s->device));
     else
         cm_document_null(d, o, "validation");
-    cm_document_put(d, o, "findings", findings(d, s));
+    cm_document_put(d, o, "diagnosis", diagnosis(d, run, s));
+    cm_document_put(d, o, "findings", findings(d, run, s));
     cm_document_text(d, o, "first_failure", s->first_failure);
     cm_document_put(d, o, "sample", parts(d, s));
     cm_document_put(d, o, "settings", readbench_settings(d, s));

@@ -6,6 +6,7 @@
 #include "../common/print.h"
 #include "../common/say.h"
 #include "items.h"
+#include "remedy.h"
 
 enum {
     MAX_BESIDE = 4 /* more sessions than that are rows, not columns */
@@ -134,7 +135,16 @@ static void print_line(const char *label, const char *text, FILE *to)
     fputs("\n", to);
 }
 
-static void print_session(const cm_readbench_session *s, bool named,
+/* The command that acts on WHAT, a rule or a cause. */
+static void print_remedy(const readbench_run *run, const cm_readbench_session *s, const char *what,
+                         FILE *to)
+{
+    char *command = readbench_remedy(run, s, what);
+    print_line("  try: ", command, to);
+    free(command);
+}
+
+static void print_session(const readbench_run *run, const cm_readbench_session *s, bool named,
                           const cm_common_options *common, FILE *to)
 {
     char buf[512];
@@ -154,10 +164,13 @@ static void print_session(const cm_readbench_session *s, bool named,
     print_predicted(s, to);
     if (s->accelerators.n > 0 && s->wait.n > 0)
         print_line("", readbench_feeds(s, buf, sizeof(buf)), to);
-    for (size_t i = 0; i < s->nfindings; i++)
+    for (size_t i = 0; i < s->nfindings; i++) {
         print_line("finding: ", s->finding[i].sentence, to);
+        print_remedy(run, s, s->finding[i].rule, to);
+    }
     print_line("first failure: ", s->first_failure, to);
     print_line("", s->sentence, to);
+    print_remedy(run, s, cm_readbench_cause_name(s->cause), to);
 }
 
 int readbench_print(const readbench_run *run, const cm_common_options *common, FILE *to,
@@ -174,7 +187,7 @@ int readbench_print(const readbench_run *run, const cm_common_options *common, F
         if (r->nsessions > MAX_BESIDE && common->verbosity <= 0 && i != r->best)
             continue;
         fputs("\n", to);
-        print_session(&r->session[i], several, common, to);
+        print_session(run, &r->session[i], several, common, to);
     }
     if (r->best < r->nsessions || r->data_loader)
         fputs("\n", to);

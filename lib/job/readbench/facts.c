@@ -47,10 +47,21 @@ static size_t epoch_of(const span *epoch, size_t n, uint64_t at_ns)
     return e;
 }
 
+/*
+ * Others take CPU time that this run would have used where no CPU was free, and much of it
+ * memory bandwidth where they keep a quarter of the machine busy.
+ */
+static bool is_contended(double own, double other, unsigned ncpus)
+{
+    return other > CM_RULE_OTHERS * ncpus ||
+           (other > CM_RULE_OTHERS_FULL * ncpus && own + other > CM_RULE_FULL * ncpus);
+}
+
 static void look_at_cores(const cm_readbench_session *s, const span *epoch, size_t nepochs,
                           cm_readbench_facts *out)
 {
     size_t nlooks = 0, one = 0, all = 0;
+    double busy_cpus = 0, own = 0;
 
     for (size_t i = 0; i < s->nlooks; i++) {
         const cm_readbench_look *look = &s->look[i];
@@ -62,8 +73,10 @@ static void look_at_cores(const cm_readbench_session *s, const span *epoch, size
             busy += look->cpu[c] > CM_RULE_CORE_BUSY;
             idle += look->cpu[c] < CM_RULE_CORE_IDLE;
             loaded += look->cpu[c] > CM_RULE_ALL_BUSY;
+            busy_cpus += (double)look->cpu[c];
         }
         nlooks++;
+        own += (double)look->process_cpu;
         one += busy == 1 && idle > 0 && busy + idle == s->ncpus;
         all += loaded == s->ncpus;
     }
@@ -71,6 +84,11 @@ static void look_at_cores(const cm_readbench_session *s, const span *epoch, size
         return;
     out->one_core = (double)one / (double)nlooks;
     out->all_cores = (double)all / (double)nlooks;
+    out->own_cpus = own / (double)nlooks;
+    const double other = busy_cpus / (double)nlooks - out->own_cpus;
+    out->other_cpus = other > 0 ? other : 0;
+    out->contended =
+        nlooks >= CM_RULE_LEAST_LOOKS && is_contended(out->own_cpus, out->other_cpus, s->ncpus);
 }
 
 /* True when each of N epochs has clearly more than the one before, and enough in all. */
@@ -118,16 +136,27 @@ static void compare_stages(const cm_readbench_session *s, cm_readbench_facts *ou
     }
 }
 
+/* What was decoded for a sample against what the best chunks would decode. */
+static void compare_chunks(const cm_readbench_session *s, cm_readbench_facts *out)
+{
+    const double best = s->predicted.best_decoded_nbytes * (double)s->counts.samples;
+    if (best > 0)
+        out->excess = (double)s->counts.decoded_nbytes / best;
+}
+
 int cm_readbench_facts_find(const cm_readbench_session *s, cm_readbench_facts *out, cm_error *err)
 {
     span *epoch;
     size_t nepochs;
 
-    *out = (cm_readbench_facts){.nthreads = (uint64_t)s->pool_workers * s->worker_threads};
+    *out = (cm_readbench_facts){.nthreads = (uint64_t)s->pool_workers * s->worker_threads,
+                                .own_cpus = -1,
+                                .other_cpus = -1};
     int rc = find_epochs(s, &epoch, &nepochs, err);
     if (rc != CM_OK)
         return rc;
     compare_stages(s, out);
+    compare_chunks(s, out);
     look_at_cores(s, epoch, nepochs, out);
     if (nepochs >= CM_RULE_EPOCHS)
         follow_epochs(s, epoch, nepochs, out);

@@ -45,6 +45,12 @@ static bool is_planned(const cm_readbench_session *s)
     return s->loader != NULL && strcmp(s->loader, "planned") == 0;
 }
 
+/* DataLoader has no planned loader, and no workers with threads of their own. */
+static bool is_a_data_loader(const cm_readbench_session *s)
+{
+    return !is_planned(s) && (is_sync(s) || s->worker_threads <= 1);
+}
+
 static uint64_t threads_of(const cm_readbench_session *s)
 {
     return is_sync(s) ? 0 : (uint64_t)s->pool_workers * s->worker_threads;
@@ -136,13 +142,14 @@ static char *tuning_reason(const cm_readbench_report *r, cm_error *err)
                            mine, base->wait_share * 100, r->nsessions - 1, CM_TUNE_NOISE * 100);
     if (!is_candidate(base))
         return cm_asprintf(err, "%s gives %s, the baseline failed", best->label, mine);
-    return cm_asprintf(
-        err,
-        "%s gives %s, %.2f times the baseline's %s: steps wait %.0f %% of the time "
-        "instead of %.0f %%%s",
-        best->label, mine, best->rates.samples / base->rates.samples, theirs,
-        best->wait_share * 100, base->wait_share * 100,
-        is_planned(best) ? "; DataLoader has no planned loader, its line is the best without" : "");
+    return cm_asprintf(err,
+                       "%s gives %s, %.2f times the baseline's %s: steps wait %.0f %% of the time "
+                       "instead of %.0f %%%s",
+                       best->label, mine, best->rates.samples / base->rates.samples, theirs,
+                       best->wait_share * 100, base->wait_share * 100,
+                       is_a_data_loader(best)
+                           ? ""
+                           : "; DataLoader cannot do this, its line is the best that it can");
 }
 
 /* ---- PyTorch ------------------------------------------------------------------------------- */
@@ -168,16 +175,16 @@ char *cm_readbench_data_loader(const cm_readbench_session *s, cm_error *err)
                        s->context != NULL ? s->context : "fork");
 }
 
-/* PyTorch has no planned loader: its line is that of the best setting of whole batches. */
+/* The line is that of the best setting that was run and that PyTorch has; none was: no line. */
 static int add_data_loader(cm_readbench_report *r, cm_error *err)
 {
     size_t found = r->best;
 
-    if (is_planned(&r->session[found])) {
+    if (!is_a_data_loader(&r->session[found])) {
         double top = 0;
         found = SIZE_MAX;
         for (size_t i = 0; i < r->nsessions; i++)
-            if (is_candidate(&r->session[i]) && !is_planned(&r->session[i]) &&
+            if (is_candidate(&r->session[i]) && is_a_data_loader(&r->session[i]) &&
                 r->session[i].rates.samples > top) {
                 top = r->session[i].rates.samples;
                 found = i;

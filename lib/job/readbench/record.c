@@ -56,10 +56,15 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The least value that at least SHARE of them do not exceed. */
+/*
+ * The least value that at least SHARE of them do not exceed; NaN where none lies above it: so few
+ * values say nothing of what happens that rarely.
+ */
 static double quantile(const double *sorted, size_t n, double share)
 {
     const double at = ceil(share * (double)n);
+    if (at >= (double)n && share > 0.5)
+        return NAN;
     return sorted[at < 1 ? 0 : (size_t)at - 1];
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/number.h"
-#include "job/readbench/facts.h"
+#include "job/readbench/cause.h"
 #include "job/readbench/sentence.h"
 
 enum {
@@ -37,13 +37,22 @@ static const char *plural(uint64_t n)
 typedef bool rule_holds(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
                         size_t size);
 
+static bool contended(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
+                      size_t size)
+{
+    snprintf(text, size,
+             "contended: other programs kept %.1f of the %u CPUs busy, this run %.1f: its times "
+             "are not those of this store alone",
+             f->other_cpus, s->ncpus, f->own_cpus);
+    return f->contended;
+}
+
 static bool loader_waits(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
                          size_t size)
 {
-    (void)f;
     snprintf(text, size, "steps waited %.0f %% of the time for data: check the loader",
              s->wait_share * 100);
-    return s->wait_share > CM_RULE_WAITS;
+    return s->wait_share > CM_RULE_WAITS && !f->contended;
 }
 
 static bool io_bound(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
@@ -54,10 +63,10 @@ static bool io_bound(const cm_readbench_session *s, const cm_readbench_facts *f,
              "I/O",
              s->wait_share * 100, f->stage_share[0] * 100);
     return s->wait_share > CM_RULE_IO_WAITS && f->stage_share[0] > CM_RULE_STORAGE &&
-           !cm_readbench_by_library(s) &&
-           strncmp(s->engine != NULL ? s->engine : "", "exec:", 5) != 0;
+           !f->contended && !cm_readbench_by_library(s) && !cm_readbench_by_user(s);
 }
 
+/* Silent where more workers are not what helps. */
 static bool one_core(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
                      size_t size)
 {
@@ -65,17 +74,20 @@ static bool one_core(const cm_readbench_session *s, const cm_readbench_facts *f,
              "one CPU was busy above %.0f %% while the other %u were below %.0f %%: more workers "
              "would use them",
              CM_RULE_CORE_BUSY * 100, s->ncpus - 1, CM_RULE_CORE_IDLE * 100);
-    return s->wait_share > CM_RULE_KEEPS_UP && f->one_core > CM_RULE_LOOKS;
+    return f->one_core > CM_RULE_LOOKS &&
+           (f->cause == CM_CAUSE_FEW_WORKERS || f->cause == CM_CAUSE_FEW_REQUESTS);
 }
 
+/* Silent where more workers help: then CPUs are busy beside the cause. */
 static bool cpu_bound(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
                       size_t size)
 {
     snprintf(text, size,
-             "all %u CPUs were busy above %.0f %% and steps still waited %.0f %% of the time: "
-             "rechunk, or take a cheaper codec or faster storage, not more workers",
+             "all %u CPUs were busy above %.0f %% with this loader and steps still waited %.0f %% "
+             "of the time: rechunk, or take a cheaper codec or faster storage, not more workers",
              s->ncpus, CM_RULE_ALL_BUSY * 100, s->wait_share * 100);
-    return s->wait_share > CM_RULE_KEEPS_UP && f->all_cores > CM_RULE_LOOKS;
+    return f->all_cores > CM_RULE_LOOKS &&
+           (f->cause == CM_CAUSE_CPUS || f->cause == CM_CAUSE_CHUNK_SHAPE);
 }
 
 static bool memory_grows(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
@@ -93,13 +105,17 @@ static bool memory_grows(const cm_readbench_session *s, const cm_readbench_facts
 static bool amplification(const cm_readbench_session *s, const cm_readbench_facts *f, char *text,
                           size_t size)
 {
-    (void)f;
-    int n = snprintf(text, size,
-                     "%.1f bytes were decoded for each byte of a sample: the chunks' shape does "
-                     "not suit these samples; see ",
-                     s->amplification[0]);
-    if (n > 0 && (size_t)n < size)
-        cm_readbench_chunkcalc_text(s, text + n, size - (size_t)n);
+    if (f->excess > 0) {
+        snprintf(text, size,
+                 "%.1f bytes were decoded for each byte of a sample, %.1f times what the best "
+                 "chunks for these samples would",
+                 s->amplification[0], f->excess);
+        return f->excess > CM_RULE_EXCESS;
+    }
+    snprintf(text, size,
+             "%.1f bytes were decoded for each byte of a sample: the chunks' shape does not suit "
+             "these samples",
+             s->amplification[0]);
     return s->amplification[0] > CM_RULE_AMPLIFICATION;
 }
 
@@ -118,12 +134,12 @@ static bool fits_in_memory(const cm_readbench_session *s, const cm_readbench_fac
     if (known)
         snprintf(text, size,
                  "%.0f %% of the store's %s were in memory: this measured the page cache, not "
-                 "storage; --cold measures storage",
+                 "storage",
                  s->resident_after * 100, nbytes);
     else
         snprintf(text, size,
                  "the store's %s fit in memory: this may have measured the page cache, not "
-                 "storage; --cold measures storage",
+                 "storage",
                  nbytes);
     if (cold || s->store_nbytes == 0)
         return false;
@@ -211,34 +227,91 @@ static bool oversubscribed(const cm_readbench_session *s, const cm_readbench_fac
     return s->cpus > 0 && f->nthreads > s->cpus;
 }
 
-static const struct {
+/* ---- their order ---------------------------------------------------------------------------- */
+
+/* Shares of the loader's time that rules explain; of those that explain none, where they stand. */
+enum {
+    WORTHLESS = 3, /* without mending this no number counts */
+    FIRST = 2,
+    GOOD_TO_KNOW = -1
+};
+
+typedef double rule_explains(const cm_readbench_session *s, const cm_readbench_facts *f);
+
+static double explains_waits(const cm_readbench_session *s, const cm_readbench_facts *f)
+{
+    (void)s;
+    (void)f;
+    return 1;
+}
+static double explains_storage(const cm_readbench_session *s, const cm_readbench_facts *f)
+{
+    (void)s;
+    return f->stage_share[0];
+}
+static double explains_work(const cm_readbench_session *s, const cm_readbench_facts *f)
+{
+    (void)s;
+    return f->largest_stage < 0 ? 0 : 1 - f->stage_share[0];
+}
+
+typedef struct rule {
     const char *name;
     rule_holds *holds;
-} rules[] = {
-    {"failed-chunks", failed_chunks},
-    {"validation", validation},
-    {"workers-died", workers_died},
-    {"loader-waits", loader_waits},
-    {"io-bound", io_bound},
-    {"amplification", amplification},
-    {"one-core", one_core},
-    {"cpu-bound", cpu_bound},
-    {"memory-grows", memory_grows},
-    {"fits-in-memory", fits_in_memory},
-    {"missing-chunks", missing_chunks},
-    {"device-decode", device_decode},
-    {"oversubscribed", oversubscribed},
+    int place; /* where EXPLAINS is NULL */
+    rule_explains *explains;
+} rule;
+
+static const rule rules[] = {
+    {"failed-chunks", failed_chunks, WORTHLESS, NULL},
+    {"validation", validation, WORTHLESS, NULL},
+    {"workers-died", workers_died, WORTHLESS, NULL},
+    {"contended", contended, FIRST, NULL},
+    {"loader-waits", loader_waits, 0, explains_waits},
+    {"io-bound", io_bound, 0, explains_storage},
+    {"amplification", amplification, 0, cm_readbench_shape_saves},
+    {"one-core", one_core, 0, explains_work},
+    {"cpu-bound", cpu_bound, 0, explains_work},
+    {"oversubscribed", oversubscribed, 0, NULL},
+    {"memory-grows", memory_grows, GOOD_TO_KNOW, NULL},
+    {"fits-in-memory", fits_in_memory, GOOD_TO_KNOW, NULL},
+    {"missing-chunks", missing_chunks, GOOD_TO_KNOW, NULL},
+    {"device-decode", device_decode, GOOD_TO_KNOW, NULL},
 };
+
+enum {
+    NRULES = sizeof(rules) / sizeof(rules[0])
+};
+
+/* Rules by what they explain, the most first; those alike stay in the table's order. */
+static void rank_rules(const cm_readbench_session *s, const cm_readbench_facts *f, size_t *order)
+{
+    double weight[NRULES];
+    for (size_t r = 0; r < NRULES; r++) {
+        weight[r] = rules[r].explains != NULL ? rules[r].explains(s, f) : rules[r].place;
+        size_t at = r;
+        for (; at > 0 && weight[order[at - 1]] < weight[r]; at--)
+            order[at] = order[at - 1];
+        order[at] = r;
+    }
+}
 
 int cm_readbench_explain(cm_readbench_session *s, cm_error *err)
 {
     char text[SENTENCE_SIZE];
     cm_readbench_facts facts;
+    size_t order[NRULES];
     int rc = cm_readbench_facts_find(s, &facts, err);
-
-    for (size_t r = 0; r < sizeof(rules) / sizeof(rules[0]) && rc == CM_OK; r++)
-        if (rules[r].holds(s, &facts, text, sizeof(text)))
-            rc = add_finding(s, rules[r].name, text, err);
+    if (rc != CM_OK)
+        return rc;
+    facts.cause = cm_readbench_find_cause(s, &facts);
+    s->cause = facts.cause;
+    s->own_cpus = facts.own_cpus;
+    s->other_cpus = facts.other_cpus;
+    rank_rules(s, &facts, order);
+    for (size_t i = 0; i < NRULES && rc == CM_OK; i++)
+        if (rules[order[i]].holds(s, &facts, text, sizeof(text)))
+            rc = add_finding(s, rules[order[i]].name, text, err);
     if (rc != CM_OK)
         return rc;
     free(s->sentence);

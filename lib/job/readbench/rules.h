@@ -1,9 +1,13 @@
 /*
  * What the numbers of sessions mean.
  *
- * A rule looks at the numbers of a finished session alone, and where it holds
- * adds a finding with a sentence that has them in it.  One closing sentence names
- * the bottleneck and what to try.  Pure: no clock, no file.
+ * One cause explains why steps waited (cause.c): what would save the most of the
+ * loader's time if it went.  The closing sentence names it.  A rule looks at the
+ * numbers of a finished session alone, and where it holds adds a finding with a
+ * sentence that has them in it; rules that advise against the cause are silent, and
+ * where other programs used the CPUs no rule of times or CPUs speaks.  Findings come
+ * in this order: what makes the numbers worthless, then by the time that they
+ * explain, then what is good to know.  Pure: no clock, no file.
  */
 #ifndef CM_JOB_READBENCH_RULES_H
 #define CM_JOB_READBENCH_RULES_H
@@ -22,12 +26,20 @@
 #define CM_RULE_LOOKS         0.50 /* of the looks at the CPUs: in so many it must be so */
 #define CM_RULE_EPOCH_GROWTH  0.01 /* of resident memory, from each epoch to the next */
 #define CM_RULE_GROWTH_NBYTES (UINT64_C(4) << 20) /* in all: less is noise of the allocator */
-#define CM_RULE_AMPLIFICATION 4.0                 /* decoded bytes over logical ones */
-#define CM_RULE_RESIDENT      0.90                /* of the store in the page cache */
-#define CM_RULE_STORAGE_RATE  0.80 /* of what storage gave without decoding: it gives no more */
-#define CM_RULE_GAIN          0.05 /* of samples/s from more workers: less is saturated */
+/* Decoded bytes over logical ones, where it is not known what the best chunks would decode; */
+#define CM_RULE_AMPLIFICATION 4.0
+#define CM_RULE_EXCESS        2.0  /* and over what those would, where it is */
+#define CM_RULE_SHAPE_SAVES   0.33 /* of the loader's time: then other chunks are the first thing */
+/* CPUs that other programs used, as a share of all: the times are not the store's, */
+#define CM_RULE_OTHERS       0.25
+#define CM_RULE_OTHERS_FULL  0.10 /* and where none was left, so few are enough */
+#define CM_RULE_FULL         0.85
+#define CM_RULE_RESIDENT     0.90 /* of the store in the page cache */
+#define CM_RULE_STORAGE_RATE 0.80 /* of what storage gave without decoding: it gives no more */
+#define CM_RULE_GAIN         0.05 /* of samples/s from more workers: less is saturated */
 
 enum {
+    CM_RULE_LEAST_LOOKS = 3, /* at the CPUs: fewer say nothing about others */
     CM_RULE_EPOCHS = 3 /* at least: in fewer, buffers that reach their size look like a leak */
 };
 

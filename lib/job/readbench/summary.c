@@ -220,8 +220,6 @@ static void rates(const cm_bench *b, cm_readbench_session *s)
     r->physical = ratio((double)c->stored_nbytes, s->wall_seconds);
     r->capacity = ratio(present, at_work) * threads;
     r->asked = ratio((double)c->stored_nbytes, asking) * threads;
-    if (r->storage > 0 && r->asked > r->storage) /* it can do at least what it did */
-        r->storage = r->asked;
     r->efficiency = ratio(r->asked, r->storage);
     s->accelerators.n = s->ranks;
     s->accelerators.got = r->logical;

@@ -27,11 +27,22 @@ typedef struct fixture {
     cm_readbench_event event[MAX_EVENTS];
 } fixture;
 
+/* Of what the cores do, other programs do so much. */
+static void set_other_cpus(fixture *f, float others)
+{
+    for (size_t i = 0; i < f->s.nlooks; i++) {
+        f->look[i].process_cpu = -others;
+        for (unsigned c = 0; c < f->s.ncpus; c++)
+            f->look[i].process_cpu += f->cpu[i][c];
+    }
+}
+
 static void set_cores(fixture *f, float first, float others)
 {
     for (size_t i = 0; i < f->s.nlooks; i++)
         for (unsigned c = 0; c < NCPUS; c++)
             f->cpu[i][c] = c == i % NCPUS ? first : others; /* work moves between cores */
+    set_other_cpus(f, 0);
 }
 
 /* N epochs of four looks each, with peaks of resident memory in MiB. */
@@ -185,6 +196,27 @@ static void decodes(fixture *f, double value)
 {
     f->s.amplification[0] = value;
 }
+/* VALUE times what the best chunks would decode, which is three bytes for each byte. */
+static void decodes_more_than_the_best(fixture *f, double value)
+{
+    f->s.amplification[0] = 3 * value;
+    f->s.counts.samples = 1000;
+    f->s.counts.decoded_nbytes = (uint64_t)(3000 * 16384 * value);
+    f->s.predicted.known = true;
+    f->s.predicted.best_decoded_nbytes = 3 * 16384;
+}
+static void others_use(fixture *f, double value)
+{
+    f->s.wait_share = 0.5;
+    set_cores(f, 0.6F, 0.6F);
+    set_other_cpus(f, (float)value);
+}
+static void others_use_the_rest(fixture *f, double value)
+{
+    f->s.wait_share = 0.5;
+    set_cores(f, 0.95F, 0.95F);
+    set_other_cpus(f, (float)value);
+}
 static void is_resident(fixture *f, double value)
 {
     f->s.resident_after = value;
@@ -261,7 +293,10 @@ static void test_rules_on_either_side(void **state)
         {"memory-grows", second_epoch_has, 1010, 1011, "with each epoch"},
         {"memory-grows", small_growth_to, 66, 67, "62.00 MiB to 67.00 MiB"},
         {"memory-grows", number_of_epochs, 2, 3, "a leak"},
-        {"amplification", decodes, 4.0, 4.01, "chunkcalc"},
+        {"amplification", decodes, 4.0, 4.01, "4.0 bytes were decoded"},
+        {"amplification", decodes_more_than_the_best, 1.99, 2.01, "2.0 times what the best chunks"},
+        {"contended", others_use, 0.9, 1.1, "other programs kept 1.1 of the 4 CPUs busy"},
+        {"contended", others_use_the_rest, 0.39, 0.41, "this run 3.4"},
         {"fits-in-memory", is_resident, 0.90, 0.91, "page cache"},
         {"fits-in-memory", is_unknown_and_smaller, 1.0, 1.01, "page cache"},
         {"missing-chunks", misses, 0, 1, "1 of 5000"},
@@ -356,38 +391,7 @@ static void test_what_keeps_rules_silent(void **state)
     release(&f);
 }
 
-/* ---- the command and the sentence ------------------------------------------------------------ */
-
-static void test_the_command_that_is_named(void **state)
-{
-    fixture f;
-    (void)state;
-    init(&f);
-    f.s.amplification[0] = 24;
-    f.part[1] = (cm_readbench_part){.variable = "ocean tas",
-                                    .rank = 2,
-                                    .dim_name = {"time", NULL},
-                                    .sample = {1, 64},
-                                    .chunk = {1000, 64},
-                                    .chunked = true,
-                                    .nbytes = 16384};
-    assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
-    assert_non_null(strstr(finding(&f, "amplification"),
-                           "chunkcalc --sample time=1,lat=64,lon=64 --variable t2m --recommend "
-                           "era5.zarr"));
-    release(&f);
-    f.s.nparts = 2; /* the second wastes more */
-    f.s.store = "it's.zarr";
-    assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
-    assert_non_null(strstr(finding(&f, "amplification"),
-                           "chunkcalc --sample 1x64 --variable 'ocean tas' --recommend "
-                           "'it'\\''s.zarr'"));
-    release(&f);
-    f.s.nparts = 0;
-    assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
-    assert_non_null(strstr(finding(&f, "amplification"), "see chunkcalc 'it"));
-    release(&f);
-}
+/* ---- the cause and its sentence ------------------------------------------------------------- */
 
 static void storage_is_slow(fixture *f, double efficiency)
 {
@@ -403,6 +407,11 @@ static void decodes_and_waits(fixture *f, double value)
 {
     f->s.wait_share = 0.5;
     f->s.amplification[0] = value;
+}
+static void decodes_and_waits_beside_the_best(fixture *f, double value)
+{
+    decodes_more_than_the_best(f, value);
+    f->s.wait_share = 0.5;
 }
 static void decodes_with_a_plan(fixture *f, double value)
 {
@@ -459,30 +468,36 @@ static void test_the_closing_sentence(void **state)
     static const struct {
         set_value *set;
         double value;
-        const char *says[2];
+        const char *cause, *says[2];
     } rows[] = {
-        {waits, 0.05, {"keeps up", "5.0 %"}},
-        {waits, 0.06, {"steps waited 6 %", "decoding is the bottleneck"}},
-        {has_spare, 3.5, {"3.5 times as much", "fewer workers"}},
-        {storage_is_slow, 0.9, {"storage is the bottleneck", "--cache-dir"}},
-        {storage_is_slow, 0.4, {"at 40 %", "more workers or a longer prefetch"}},
-        {storage_is_slow, 0, {"storage is the bottleneck", "more workers, a longer prefetch"}},
-        {reads_by_library, 0.4, {"through libnetcdf is the bottleneck", "nc2zarr"}},
-        {decodes_and_waits, 12, {"chunks' shape is the bottleneck (12.0", "--loader planned"}},
-        {decodes_with_a_plan, 12, {"chunks' shape", "rechunk for these samples"}},
-        {all_busy_while_waiting, 0.5, {"the CPUs are the bottleneck", "not more workers"}},
-        {waits_with_threads, 2, {"decoding is the bottleneck (67 %", "try more workers"}},
-        {waits_with_threads, NCPUS, {"decoding is the bottleneck", "cheaper codec"}},
-        {waits_without_stages, 0.5, {"loader's own work", "more workers"}},
-        {waits_for_copies, 6, {"copy to the device is the bottleneck", "--staging pinned"}},
-        {waits_for_decoding, 2, {"decoding on the device is the bottleneck", "--decode host"}},
-        {waits_for_decoding, 0.5, {"copy to the device is the bottleneck", "--staging pinned"}},
-        {waits_for_copies, 4, {"decoding is the bottleneck", ""}},
-        {fails, 2, {"2 of 100 batches failed", "chunk 3/0/1"}},
-        {is_resident, 1, {"keeps up", "--cold"}},
-        {meets_nothing, 20, {"none of the chunks", "is stored"}},
-        {meets_nothing, 19, {"keeps up", ""}},
-        {is_emulated, 0.5, {"EMULATED: steps waited", ""}},
+        {waits, 0.05, "step", {"keeps up", "5.0 %"}},
+        {waits, 0.06, "few-workers", {"steps waited 6 %", "decoding is the bottleneck"}},
+        {has_spare, 3.5, "step", {"3.5 times as much", "fewer workers"}},
+        {storage_is_slow, 0.9, "storage", {"storage is the bottleneck", "cache on a faster disk"}},
+        {storage_is_slow, 0.4, "few-requests", {"at 40 %", "more workers or a longer prefetch"}},
+        {storage_is_slow, 0, "few-requests", {"storage is the bottleneck", "more requests"}},
+        {reads_by_library, 0.4, "library", {"through libnetcdf is the bottleneck", "nc2zarr"}},
+        {decodes_and_waits, 12, "chunk-shape", {"shape is the bottleneck (12.0", "the planned"}},
+        {decodes_with_a_plan, 12, "chunk-shape", {"chunks' shape", "rechunk for these samples"}},
+        {decodes_and_waits_beside_the_best, 1.5, "few-workers", {"decoding is the bottleneck", ""}},
+        {decodes_and_waits_beside_the_best, 3, "chunk-shape", {"where 3.0 would do", ""}},
+        {all_busy_while_waiting, 0.5, "cpus", {"the CPUs are the bottleneck", "not more workers"}},
+        {others_use, 2, "contention", {"other programs kept 2.0 of the 4 CPUs", "quiet machine"}},
+        {waits_with_threads,
+         2,
+         "few-workers",
+         {"decoding is the bottleneck (67 %", "more workers"}},
+        {waits_with_threads, NCPUS, "work", {"decoding is the bottleneck", "cheaper codec"}},
+        {waits_without_stages, 0.5, "few-workers", {"loader's own work", "more workers"}},
+        {waits_for_copies, 6, "device-copy", {"copy to the device is the bottleneck", "pinned"}},
+        {waits_for_decoding, 2, "device-decode", {"decoding on the device", "on the host"}},
+        {waits_for_decoding, 0.5, "device-copy", {"copy to the device is the bottleneck", ""}},
+        {waits_for_copies, 4, "few-workers", {"decoding is the bottleneck", ""}},
+        {fails, 2, "failures", {"2 of 100 batches failed", "chunk 3/0/1"}},
+        {is_resident, 1, "step", {"keeps up", "from cold"}},
+        {meets_nothing, 20, "nothing-stored", {"none of the chunks", "is stored"}},
+        {meets_nothing, 19, "step", {"keeps up", ""}},
+        {is_emulated, 0.5, "few-workers", {"EMULATED: steps waited", ""}},
     };
     (void)state;
     for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
@@ -493,10 +508,83 @@ static void test_the_closing_sentence(void **state)
         for (int i = 0; i < 2; i++)
             if (strstr(f.s.sentence, rows[r].says[i]) == NULL)
                 fail_msg("row %zu: %s", r, f.s.sentence);
+        if (strcmp(cm_readbench_cause_name(f.s.cause), rows[r].cause) != 0)
+            fail_msg("row %zu: %s", r, cm_readbench_cause_name(f.s.cause));
         if (rows[r].set == decodes_with_a_plan)
-            assert_null(strstr(f.s.sentence, "--loader planned"));
+            assert_null(strstr(f.s.sentence, "planned loader"));
         release(&f);
     }
+}
+
+/* A second program that burns CPUs must not be taken for the loader's own work. */
+static void test_others_silence_what_times_say(void **state)
+{
+    static const char *const silent[] = {"loader-waits", "io-bound", "one-core", "cpu-bound"};
+    fixture f;
+    (void)state;
+    init(&f);
+    f.s.wait_share = 0.6;
+    f.s.stage[0].total = 10; /* bound by I/O, had it been alone */
+    set_cores(&f, 0.99F, 0.99F);
+    set_other_cpus(&f, 2.8F);
+    assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
+    assert_int_equal(f.s.cause, CM_CAUSE_CONTENTION);
+    assert_string_equal(f.s.finding[0].rule, "contended");
+    for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++)
+        assert_null(finding(&f, silent[i]));
+    release(&f);
+
+    init(&f); /* too few looks to tell */
+    others_use(&f, 3);
+    f.s.nlooks = 2;
+    assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
+    assert_null(finding(&f, "contended"));
+    release(&f);
+}
+
+/* One says that more workers help, or one says that they do not; never both. */
+static void test_no_contradictions(void **state)
+{
+    static const double storage[] = {0.1, 0.8}, busy[] = {0.2, 0.99};
+    static const double waited[] = {0.1, 0.5}, decoded[] = {1.5, 12};
+    (void)state;
+    for (unsigned k = 0; k < 32; k++) {
+        fixture f;
+        init(&f);
+        storage_dominates(&f, storage[k & 1]);
+        f.s.wait_share = waited[k >> 1 & 1];
+        f.s.amplification[0] = decoded[k >> 2 & 1];
+        set_cores(&f, (float)busy[k >> 3 & 1], (float)busy[k >> 4 & 1]);
+        assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
+        bool more = strstr(f.s.sentence, "try more workers") != NULL, fewer = false;
+        for (size_t i = 0; i < f.s.nfindings; i++) {
+            more |= strstr(f.s.finding[i].sentence, "more workers would") != NULL;
+            fewer |= strstr(f.s.finding[i].sentence, "not more workers") != NULL;
+        }
+        fewer |= strstr(f.s.sentence, "not more workers") != NULL;
+        if (more && fewer)
+            fail_msg("case %u: %s", k, f.s.sentence);
+        release(&f);
+    }
+}
+
+static void test_the_order_of_findings(void **state)
+{
+    fixture f;
+    (void)state;
+    init(&f);
+    storage_dominates(&f, 0.6);
+    f.s.amplification[0] = 40; /* 0.975 of reading and decoding */
+    f.s.counts.deaths = 1;
+    f.s.counts.missing_chunks = 1;
+    assert_int_equal(cm_readbench_explain(&f.s, NULL), CM_OK);
+    static const char *const order[] = {"workers-died", "loader-waits", "amplification", "io-bound",
+                                        "missing-chunks"};
+    assert_int_equal(f.s.nfindings, 5);
+    for (size_t i = 0; i < 5; i++)
+        assert_string_equal(f.s.finding[i].rule, order[i]);
+    assert_int_equal(f.s.cause, CM_CAUSE_CHUNK_SHAPE);
+    release(&f);
 }
 
 /* ---- more workers -------------------------------------------------------------------------- */
@@ -538,7 +626,9 @@ int main(void)
         cmocka_unit_test(test_rules_on_either_side),
         cmocka_unit_test(test_nothing_to_say),
         cmocka_unit_test(test_what_keeps_rules_silent),
-        cmocka_unit_test(test_the_command_that_is_named),
+        cmocka_unit_test(test_others_silence_what_times_say),
+        cmocka_unit_test(test_no_contradictions),
+        cmocka_unit_test(test_the_order_of_findings),
         cmocka_unit_test(test_the_closing_sentence),
         cmocka_unit_test(test_saturation),
     };
