@@ -113,18 +113,18 @@ int cm_bench_plan_epoch(const cm_bench *b, const cm_bench_rank *r, uint64_t epoc
 }
 
 /* The most that any epoch of any rank will need, and the peak of its stash. */
-static int find_needs(cm_bench *b, cm_loader_needs *most, uint64_t *peak, cm_error *err)
+static int find_needs(cm_bench *b, cm_batcher_needs *most, uint64_t *peak, cm_error *err)
 {
     int rc = CM_OK;
     *peak = 0;
-    *most = (cm_loader_needs){.nslots = 1};
+    *most = (cm_batcher_needs){.nslots = 1};
     for (unsigned r = 0; r < b->setting.ranks; r++)
         for (uint64_t e = 0; e < b->options->epochs && rc == CM_OK; e++) {
             cm_epoch_plan plan;
-            cm_loader_needs needs;
+            cm_batcher_needs needs;
             rc = cm_bench_plan_epoch(b, &b->rank[r], e, &plan, err);
             if (rc == CM_OK)
-                rc = cm_loader_plan_needs(&plan, &b->rank[r].share, &needs, err);
+                rc = cm_batcher_plan_needs(&plan, &b->rank[r].share, &needs, err);
             const uint64_t nbytes = cm_bench_plan_nbytes(&plan);
             *peak = plan.peak_stash > *peak ? plan.peak_stash : *peak;
             cm_epoch_plan_release(&plan);
@@ -172,7 +172,7 @@ typedef struct search {
 } search;
 
 /* Slots for NEEDS, and for more batches where there is room. */
-static void try_needs(cm_bench *b, const cm_loader_needs *needs, search *s)
+static void try_needs(cm_bench *b, const cm_batcher_needs *needs, search *s)
 {
     const uint64_t least = needs->nslots + least_ahead(b);
     const uint64_t given = b->options->slots;
@@ -201,7 +201,7 @@ static int try_windows(cm_bench *b, search *s, cm_error *err)
     int rc = CM_OK;
     s->stash = UINT64_MAX;
     for (b->window = given != 0 ? given : DEFAULT_WINDOW; b->window > 0; b->window /= 2) {
-        cm_loader_needs needs;
+        cm_batcher_needs needs;
         uint64_t peak;
         rc = find_needs(b, &needs, &peak, err);
         if (rc != CM_OK)

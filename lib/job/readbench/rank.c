@@ -20,7 +20,7 @@
 #include "job/readbench/readbench.h"
 
 typedef struct taken { /* a batch on its way to its step */
-    cm_batch batch;
+    cm_load_batch batch;
     bool have, failed;
     uint64_t want_ns, got_ns, ready_ns, copy_start_ns, copy_ns;
 } taken;
@@ -43,7 +43,7 @@ static int take(cm_bench_rank *r, uint64_t epoch, taken *t)
 {
     cm_bench *b = r->bench;
     memset(t, 0, sizeof *t);
-    int rc = cm_loader_next(r->loader, is_canceled, r, &t->batch, &t->have, &r->err);
+    int rc = cm_batcher_next(r->loader, is_canceled, r, &t->batch, &t->have, &r->err);
     t->got_ns = cm_bench_now(b);
     t->ready_ns = t->got_ns;
     if (rc != CM_OK || !t->have)
@@ -239,7 +239,7 @@ static int step(cm_bench_rank *r, const taken *cur, uint64_t epoch, taken *next,
 /* ---- an epoch ------------------------------------------------------------------------------ */
 
 /* As delivered, also where something else travels. */
-static uint64_t delivered_nbytes(const cm_bench *b, const cm_batch *batch)
+static uint64_t delivered_nbytes(const cm_bench *b, const cm_load_batch *batch)
 {
     return b->setting.device_decode ? batch->nsamples * b->shared.space.sample_nbytes
                                     : batch->nbytes;
@@ -268,7 +268,7 @@ static int run(cm_bench_rank *r, uint64_t epoch)
         if (rc == CM_OK)
             rc = record(r, &cur, epoch, done);
         cm_monitor_add(b->monitor, delivered_nbytes(b, &cur.batch));
-        cm_loader_release(r->loader, &cur.batch);
+        cm_batcher_release(r->loader, &cur.batch);
         want = done;
         if (rc == CM_OK && !overlaps)
             rc = take(r, epoch, &next);
@@ -287,8 +287,8 @@ int cm_bench_rank_begin(cm_bench_rank *r, uint64_t epoch)
     }
     if (rc != CM_OK)
         return rc;
-    return cm_loader_begin(r->loader, &r->share, epoch, b->setting.planned ? &r->plan : NULL,
-                           &r->err);
+    return cm_batcher_begin(r->loader, &r->share, epoch, b->setting.planned ? &r->plan : NULL,
+                            &r->err);
 }
 
 void cm_bench_rank_epoch(cm_bench_rank *r, uint64_t epoch)
@@ -306,8 +306,8 @@ int cm_bench_rank_again(cm_bench_rank *r, cm_bench_batch_fn *each, void *context
     bool more = true;
     int rc = cm_bench_rank_begin(r, 0);
     while (rc == CM_OK && more) {
-        cm_batch batch;
-        rc = cm_loader_next(r->loader, is_canceled, r, &batch, &more, &r->err);
+        cm_load_batch batch;
+        rc = cm_batcher_next(r->loader, is_canceled, r, &batch, &more, &r->err);
         if (rc != CM_OK || !more)
             break;
         if (batch.status == CM_OK) { /* one that failed was counted in the timed pass */
@@ -315,7 +315,7 @@ int cm_bench_rank_again(cm_bench_rank *r, cm_bench_batch_fn *each, void *context
             r->nvalidated_batches++;
         }
         cm_monitor_add(r->bench->monitor, delivered_nbytes(r->bench, &batch));
-        cm_loader_release(r->loader, &batch);
+        cm_batcher_release(r->loader, &batch);
     }
     r->validated_ns += cm_now_ns() - start;
     return rc;

@@ -13,9 +13,9 @@
 
 #include <chunkmill/readbench.h>
 
+#include "exec/load/batcher.h"
 #include "exec/load/load_exec.h"
 #include "exec/load/load_source.h"
-#include "exec/load/loader.h"
 #include "exec/load/pack.h"
 #include "exec/load/reader.h"
 #include "exec/watch/resources.h"
@@ -184,7 +184,7 @@ typedef struct cm_bench_rank {
     cm_bench *bench;
     unsigned index;
     cm_epoch_share share;
-    cm_loader *loader;
+    cm_batcher *loader;
     cm_epoch_plan plan;
     uint64_t distinct_chunks; /* of all plans so far */
     cm_device *device;
@@ -303,7 +303,7 @@ int cm_bench_close(cm_bench *b, bool measured, cm_error *err);
 
 /* rank.c: plans EPOCH where that is asked for, and sets the loader to work. */
 int cm_bench_rank_begin(cm_bench_rank *rank, uint64_t epoch);
-typedef int cm_bench_batch_fn(void *context, const cm_batch *batch);
+typedef int cm_bench_batch_fn(void *context, const cm_load_batch *batch);
 /* The first epoch's batches made once more, for EACH that is whole; counts them and their time. */
 int cm_bench_rank_again(cm_bench_rank *rank, cm_bench_batch_fn *each, void *context);
 /* One rank's epoch; sets rank->status. */
@@ -319,7 +319,7 @@ void cm_bench_decode_summarise(cm_bench *b);
 /* stage.c: batches on their way to the device. */
 int cm_bench_stage_open(cm_bench *b, cm_error *err);
 void cm_bench_stage_close(cm_bench *b);
-int cm_bench_stage_submit(cm_bench_rank *rank, const cm_batch *batch, uint64_t epoch);
+int cm_bench_stage_submit(cm_bench_rank *rank, const cm_load_batch *batch, uint64_t epoch);
 /* Until the oldest one is there.  CM_EFORMAT: it was not decoded; the next one may be. */
 int cm_bench_stage_wait(cm_bench_rank *rank, cm_staged *staged);
 int cm_bench_stage_step(cm_bench_rank *rank);
@@ -344,7 +344,7 @@ typedef struct cm_bench_direct {
 int cm_bench_direct_open(cm_bench_rank *rank, cm_bench_direct *out);
 void cm_bench_direct_release(cm_bench_direct *d);
 /* What the slot of BATCH, of the first epoch, would hold, into d->batch. */
-int cm_bench_direct_read(cm_bench_direct *d, const cm_batch *batch);
+int cm_bench_direct_read(cm_bench_direct *d, const cm_load_batch *batch);
 int cm_bench_validate(cm_bench *b, cm_error *err);
 /* temperature.c: cold or warm as asked for; what came of it goes into the session. */
 int cm_bench_temperature(cm_bench *b, cm_error *err);

@@ -145,7 +145,7 @@ void cm_bench_stage_close(cm_bench *b)
 
 /* ---- one batch ----------------------------------------------------------------------------- */
 
-int cm_bench_stage_submit(cm_bench_rank *r, const cm_batch *batch, uint64_t epoch)
+int cm_bench_stage_submit(cm_bench_rank *r, const cm_load_batch *batch, uint64_t epoch)
 {
     return cm_stage_submit(r->stage, tag_of(r, epoch, batch->number), batch->data, batch->nbytes,
                            &r->err);
@@ -168,7 +168,7 @@ int cm_bench_stage_stepped(cm_bench_rank *r, cm_stage_step_times *times)
 
 /* ---- validation ---------------------------------------------------------------------------- */
 
-static size_t make_spans(const cm_bench *b, const cm_batch *batch, cm_stage_span *span)
+static size_t make_spans(const cm_bench *b, const cm_load_batch *batch, cm_stage_span *span)
 {
     const cm_bench_space *s = &b->shared.space;
     uint64_t at = 0;
@@ -181,7 +181,7 @@ static size_t make_spans(const cm_bench *b, const cm_batch *batch, cm_stage_span
 }
 
 /* A batch that differs, or was not decoded, is counted; the first one's sentence is kept. */
-static int validate_batch(void *context, const cm_batch *batch)
+static int validate_batch(void *context, const cm_load_batch *batch)
 {
     cm_bench_direct *d = context;
     cm_bench_rank *r = d->rank;

@@ -12,7 +12,7 @@
 #include "codec/checksum.h"
 #include "job/readbench/readbench.h"
 
-static int differ(cm_bench_direct *c, const cm_batch *batch, uint64_t place, size_t p,
+static int differ(cm_bench_direct *c, const cm_load_batch *batch, uint64_t place, size_t p,
                   uint64_t offset)
 {
     cm_bench_rank *r = c->rank;
@@ -49,7 +49,7 @@ static int read_part(cm_bench_direct *c, const cm_box *sample, size_t p, uint8_t
     return CM_OK;
 }
 
-static int check_part(cm_bench_direct *c, const cm_batch *batch, const cm_box *sample,
+static int check_part(cm_bench_direct *c, const cm_load_batch *batch, const cm_box *sample,
                       uint64_t place, size_t p, const uint8_t *got)
 {
     const cm_bench *b = c->rank->bench;
@@ -71,7 +71,7 @@ static int check_part(cm_bench_direct *c, const cm_batch *batch, const cm_box *s
     return differ(c, batch, place, p, at);
 }
 
-static int check_batch(void *context, const cm_batch *batch)
+static int check_batch(void *context, const cm_load_batch *batch)
 {
     cm_bench_direct *c = context;
     const cm_bench_space *s = &c->rank->bench->shared.space;
@@ -103,7 +103,7 @@ void cm_bench_direct_release(cm_bench_direct *d)
 }
 
 /* Samples that an edge clips are followed by zeros. */
-int cm_bench_direct_read(cm_bench_direct *c, const cm_batch *batch)
+int cm_bench_direct_read(cm_bench_direct *c, const cm_load_batch *batch)
 {
     const cm_bench_space *s = &c->rank->bench->shared.space;
     size_t at = 0, got = 0, nbytes = 0;
@@ -123,7 +123,7 @@ int cm_bench_direct_read(cm_bench_direct *c, const cm_batch *batch)
     return rc;
 }
 
-static int check_answer(void *context, const cm_batch *batch)
+static int check_answer(void *context, const cm_load_batch *batch)
 {
     cm_bench_direct *c = context;
     cm_bench_rank *r = c->rank;

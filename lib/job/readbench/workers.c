@@ -29,20 +29,20 @@ static int start_pool(cm_bench *b, unsigned i, cm_error *err)
 static int start_loader(cm_bench *b, unsigned i, cm_error *err)
 {
     const cm_bench_setting *t = &b->setting;
-    const cm_loader_options options = {.client = t->shared_pool ? i : 0,
-                                       .first_worker = 0,
-                                       .nworkers = t->workers,
-                                       .prefetch = t->prefetch,
-                                       .unordered = b->options->unordered,
-                                       .arena_offset = i * b->rank_nbytes,
-                                       .nslots = b->nslots,
-                                       .slot_nbytes = b->slot_nbytes,
-                                       .sample_nbytes = b->shared.space.sample_nbytes,
-                                       .nstash = b->nstash,
-                                       .nparts = b->shared.space.nparts,
-                                       .part_nbytes = b->shared.space.part_nbytes};
-    return cm_loader_create(b->pool[t->shared_pool ? 0 : i], &b->arena, &options,
-                            &b->rank[i].loader, err);
+    const cm_batcher_options options = {.client = t->shared_pool ? i : 0,
+                                        .first_worker = 0,
+                                        .nworkers = t->workers,
+                                        .prefetch = t->prefetch,
+                                        .unordered = b->options->unordered,
+                                        .arena_offset = i * b->rank_nbytes,
+                                        .nslots = b->nslots,
+                                        .slot_nbytes = b->slot_nbytes,
+                                        .sample_nbytes = b->shared.space.sample_nbytes,
+                                        .nstash = b->nstash,
+                                        .nparts = b->shared.space.nparts,
+                                        .part_nbytes = b->shared.space.part_nbytes};
+    return cm_batcher_create(b->pool[t->shared_pool ? 0 : i], &b->arena, &options,
+                             &b->rank[i].loader, err);
 }
 
 static int watch(cm_bench *b, cm_error *err)
@@ -90,7 +90,7 @@ int cm_bench_start_workers(cm_bench *b, cm_error *err)
 void cm_bench_stop_workers(cm_bench *b)
 {
     for (unsigned i = 0; b->rank != NULL && i < b->setting.ranks; i++) {
-        cm_loader_free(b->rank[i].loader);
+        cm_batcher_free(b->rank[i].loader);
         b->rank[i].loader = NULL;
     }
     for (unsigned i = 0; b->pool != NULL && i < b->npools; i++)

@@ -5,7 +5,7 @@
  * writes to directly, have slots, and the samples that wait for further windows
  * have places in the stash.  That never comes to a standstill: what is held when
  * chunk c is due, all chunks before it having come and all batches that can be
- * delivered having been, is what cm_loader_plan_needs counted, and cm_planned_begin
+ * delivered having been, is what cm_batcher_plan_needs counted, and cm_planned_begin
  * has seen that there is as much.  What was reserved for a chunk while the rest
  * could not be had stays reserved: it is among what was counted for it.
  */
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "exec/load/loader_impl.h"
+#include "exec/load/batcher_impl.h"
 
 /* Why a chunk failed; samples in the stash point to it. */
 typedef struct failure {
@@ -50,12 +50,12 @@ struct cm_planned {
 
 /* ---- beginning and end ---- */
 
-static int check_needs(const cm_loader *l, const cm_epoch_plan *plan, cm_error *err)
+static int check_needs(const cm_batcher *l, const cm_epoch_plan *plan, cm_error *err)
 {
-    const cm_loader_options *o = &l->options;
+    const cm_batcher_options *o = &l->options;
     const size_t max_pieces = cm_pool_get_options(l->pool)->max_pieces;
-    cm_loader_needs needs;
-    int rc = cm_loader_plan_needs(plan, l->share, &needs, err);
+    cm_batcher_needs needs;
+    int rc = cm_batcher_plan_needs(plan, l->share, &needs, err);
     if (rc != CM_OK)
         return rc;
     if (needs.nslots > o->nslots)
@@ -80,7 +80,7 @@ static uint32_t *filled(uint64_t n, cm_error *err)
 {
     uint32_t *list = cm_calloc(n, sizeof(list[0]), err);
     for (uint64_t i = 0; i < n && list != NULL; i++)
-        list[i] = CM_LOADER_NONE;
+        list[i] = CM_BATCHER_NONE;
     return list;
 }
 
@@ -105,7 +105,7 @@ static int allocate(cm_planned *p, uint64_t nbatches, size_t nstash, cm_error *e
     return CM_OK;
 }
 
-int cm_planned_begin(cm_loader *l, const cm_epoch_plan *plan, cm_error *err)
+int cm_planned_begin(cm_batcher *l, const cm_epoch_plan *plan, cm_error *err)
 {
     int rc = check_needs(l, plan, err);
     if (rc != CM_OK)
@@ -118,7 +118,7 @@ int cm_planned_begin(cm_loader *l, const cm_epoch_plan *plan, cm_error *err)
     return allocate(l->planned, l->nbatches, nstash, err);
 }
 
-void cm_planned_end(cm_loader *l)
+void cm_planned_end(cm_batcher *l)
 {
     cm_planned *p = l->planned;
     if (p == NULL)
@@ -140,9 +140,9 @@ void cm_planned_end(cm_loader *l)
 
 /* ---- handing out ---- */
 
-static size_t stash_offset(const cm_loader *l, uint32_t stash)
+static size_t stash_offset(const cm_batcher *l, uint32_t stash)
 {
-    return cm_loader_slot_offset(l, l->options.nslots) + stash * l->options.sample_nbytes;
+    return cm_batcher_slot_offset(l, l->options.nslots) + stash * l->options.sample_nbytes;
 }
 
 static void stash_sample(cm_planned *p, uint32_t place)
@@ -152,13 +152,13 @@ static void stash_sample(cm_planned *p, uint32_t place)
     p->waiting[stash] = (waiting){.queued_ns = UINT64_MAX, .begin_ns = UINT64_MAX};
 }
 
-static int open_batch(cm_loader *l, uint64_t b, cm_error *err)
+static int open_batch(cm_batcher *l, uint64_t b, cm_error *err)
 {
     cm_planned *p = l->planned;
-    int rc = cm_loader_slot_get(l, b, cm_epoch_share_batch(l->share, b), &p->slot_of[b], err);
-    if (rc != CM_OK || p->slot_of[b] == CM_LOADER_NONE)
+    int rc = cm_batcher_slot_get(l, b, cm_epoch_share_batch(l->share, b), &p->slot_of[b], err);
+    if (rc != CM_OK || p->slot_of[b] == CM_BATCHER_NONE)
         return rc;
-    cm_loader_slot *s = &l->slot[p->slot_of[b]];
+    cm_batcher_slot *s = &l->slot[p->slot_of[b]];
     s->batch.queued_ns = s->batch.begin_ns = UINT64_MAX;
     memcpy(s->sample, p->plan->sample + b * p->batch, s->batch.nsamples * sizeof(s->sample[0]));
     return CM_OK;
@@ -168,7 +168,7 @@ static int open_batch(cm_loader *l, uint64_t b, cm_error *err)
  * Reserves what chunk p->cursor needs and does not have; *ALL is false when something cannot
  * be had now.
  */
-static int reserve(cm_loader *l, bool *all, cm_error *err)
+static int reserve(cm_batcher *l, bool *all, cm_error *err)
 {
     cm_planned *p = l->planned;
     const cm_epoch_chunk *c = &p->plan->chunk[p->cursor];
@@ -182,14 +182,14 @@ static int reserve(cm_loader *l, bool *all, cm_error *err)
         const uint32_t place = use[p->use].place;
         const uint64_t b = place / p->batch;
         const bool stashed = p->plan->stashed[place];
-        if (stashed && p->stash_of[place] == CM_LOADER_NONE) {
+        if (stashed && p->stash_of[place] == CM_BATCHER_NONE) {
             if (p->nfree == 0)
                 return CM_OK;
             stash_sample(p, place);
         }
-        if ((!stashed || p->unsent[place] == 0) && p->slot_of[b] == CM_LOADER_NONE) {
+        if ((!stashed || p->unsent[place] == 0) && p->slot_of[b] == CM_BATCHER_NONE) {
             int rc = open_batch(l, b, err);
-            if (rc != CM_OK || p->slot_of[b] == CM_LOADER_NONE)
+            if (rc != CM_OK || p->slot_of[b] == CM_BATCHER_NONE)
                 return rc;
         }
     }
@@ -198,24 +198,24 @@ static int reserve(cm_loader *l, bool *all, cm_error *err)
 }
 
 /* Where USE goes, and since when something of it is under way. */
-static size_t aim(cm_loader *l, const cm_epoch_use *use, uint64_t now_ns)
+static size_t aim(cm_batcher *l, const cm_epoch_use *use, uint64_t now_ns)
 {
     cm_planned *p = l->planned;
     if (p->plan->stashed[use->place]) {
         const uint32_t stash = p->stash_of[use->place];
         if (now_ns < p->waiting[stash].queued_ns)
             p->waiting[stash].queued_ns = now_ns;
-        return stash_offset(l, stash) + cm_loader_part_offset(l, 1, 0, use->part);
+        return stash_offset(l, stash) + cm_batcher_part_offset(l, 1, 0, use->part);
     }
     const uint32_t slot = p->slot_of[use->place / p->batch];
-    cm_batch *b = &l->slot[slot].batch;
+    cm_load_batch *b = &l->slot[slot].batch;
     if (now_ns < b->queued_ns)
         b->queued_ns = now_ns;
-    return cm_loader_slot_offset(l, slot) +
-           cm_loader_part_offset(l, b->nsamples, use->place % p->batch, use->part);
+    return cm_batcher_slot_offset(l, slot) +
+           cm_batcher_part_offset(l, b->nsamples, use->place % p->batch, use->part);
 }
 
-static int submit(cm_loader *l, unsigned worker, cm_error *err)
+static int submit(cm_batcher *l, unsigned worker, cm_error *err)
 {
     const cm_planned *p = l->planned;
     const cm_epoch_chunk *c = &p->plan->chunk[p->cursor];
@@ -237,7 +237,7 @@ static int submit(cm_loader *l, unsigned worker, cm_error *err)
     return cm_pool_submit(l->pool, l->options.client, l->options.first_worker + worker, t, err);
 }
 
-int cm_planned_dispatch(cm_loader *l, cm_error *err)
+int cm_planned_dispatch(cm_batcher *l, cm_error *err)
 {
     cm_planned *p = l->planned;
     const uint64_t most = (uint64_t)l->options.prefetch * l->options.nworkers;
@@ -246,7 +246,7 @@ int cm_planned_dispatch(cm_loader *l, cm_error *err)
         int rc = reserve(l, &all, err);
         if (rc != CM_OK || !all)
             return rc;
-        unsigned worker = cm_loader_idlest(l);
+        unsigned worker = cm_batcher_idlest(l);
         rc = submit(l, worker, err);
         if (rc != CM_OK)
             return rc;
@@ -275,7 +275,7 @@ static const failure *keep_failure(cm_planned *p, const cm_load_result *r)
     return f;
 }
 
-static void note(cm_loader *l, uint32_t place, const cm_load_result *r, const failure *failed)
+static void note(cm_batcher *l, uint32_t place, const cm_load_result *r, const failure *failed)
 {
     cm_planned *p = l->planned;
     uint64_t *begin_ns, *end_ns;
@@ -286,28 +286,28 @@ static void note(cm_loader *l, uint32_t place, const cm_load_result *r, const fa
         if (w->failure == NULL)
             w->failure = failed;
     } else {
-        cm_batch *b = &l->slot[p->slot_of[place / p->batch]].batch;
+        cm_load_batch *b = &l->slot[p->slot_of[place / p->batch]].batch;
         begin_ns = &b->begin_ns;
         end_ns = &b->end_ns;
         if (failed != NULL)
-            cm_batch_fail(b, failed->status, failed->text);
+            cm_load_batch_fail(b, failed->status, failed->text);
     }
     *begin_ns = r->begin_ns < *begin_ns ? r->begin_ns : *begin_ns;
     *end_ns = r->end_ns > *end_ns ? r->end_ns : *end_ns;
 }
 
 /* A sample that waited goes to its batch. */
-static void unstash(cm_loader *l, uint32_t place)
+static void unstash(cm_batcher *l, uint32_t place)
 {
     cm_planned *p = l->planned;
     const uint32_t stash = p->stash_of[place];
     const uint32_t slot = p->slot_of[place / p->batch];
     const waiting *w = &p->waiting[stash];
-    cm_batch *b = &l->slot[slot].batch;
+    cm_load_batch *b = &l->slot[slot].batch;
     const uint8_t *from = l->arena->data + stash_offset(l, stash);
-    uint8_t *to = l->arena->data + cm_loader_slot_offset(l, slot);
+    uint8_t *to = l->arena->data + cm_batcher_slot_offset(l, slot);
     for (uint32_t part = 0; part < l->options.nparts; part++) {
-        memcpy(to + cm_loader_part_offset(l, b->nsamples, place % p->batch, part), from,
+        memcpy(to + cm_batcher_part_offset(l, b->nsamples, place % p->batch, part), from,
                l->part_nbytes[part]);
         from += l->part_nbytes[part];
     }
@@ -315,15 +315,15 @@ static void unstash(cm_loader *l, uint32_t place)
     b->begin_ns = w->begin_ns < b->begin_ns ? w->begin_ns : b->begin_ns;
     b->end_ns = w->end_ns > b->end_ns ? w->end_ns : b->end_ns;
     if (w->failure != NULL)
-        cm_batch_fail(b, w->failure->status, w->failure->text);
-    p->stash_of[place] = CM_LOADER_NONE;
+        cm_load_batch_fail(b, w->failure->status, w->failure->text);
+    p->stash_of[place] = CM_BATCHER_NONE;
     p->free_stash[p->nfree++] = stash;
 }
 
-static void finish_batch(cm_loader *l, uint64_t number)
+static void finish_batch(cm_batcher *l, uint64_t number)
 {
     cm_planned *p = l->planned;
-    cm_loader_slot *s = &l->slot[p->slot_of[number]];
+    cm_batcher_slot *s = &l->slot[p->slot_of[number]];
     s->state = CM_SLOT_READY;
     s->batch.nbytes = s->batch.nsamples * l->part_total;
     s->batch.counts = p->counts;
@@ -334,7 +334,7 @@ static void finish_batch(cm_loader *l, uint64_t number)
     p->rss_nbytes = 0;
 }
 
-void cm_planned_result(cm_loader *l, const cm_load_result *r)
+void cm_planned_result(cm_batcher *l, const cm_load_result *r)
 {
     cm_planned *p = l->planned;
     const cm_epoch_chunk *c = &p->plan->chunk[r->id];
@@ -355,8 +355,8 @@ void cm_planned_result(cm_loader *l, const cm_load_result *r)
     }
 }
 
-uint32_t cm_planned_ready(const cm_loader *l)
+uint32_t cm_planned_ready(const cm_batcher *l)
 {
     const uint32_t slot = l->planned->slot_of[l->taken];
-    return slot != CM_LOADER_NONE && l->slot[slot].state == CM_SLOT_READY ? slot : CM_LOADER_NONE;
+    return slot != CM_BATCHER_NONE && l->slot[slot].state == CM_SLOT_READY ? slot : CM_BATCHER_NONE;
 }

@@ -1,10 +1,10 @@
-#include "exec/load/loader.h"
+#include "exec/load/batcher.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "exec/load/loader_impl.h"
+#include "exec/load/batcher_impl.h"
 
 enum {
     ASK_MS = 100, /* between two questions whether to stop */
@@ -13,7 +13,7 @@ enum {
 
 /* ---- creating ---- */
 
-static int check_options(const cm_pool *pool, const cm_arena *arena, const cm_loader_options *o,
+static int check_options(const cm_pool *pool, const cm_arena *arena, const cm_batcher_options *o,
                          cm_error *err)
 {
     const cm_pool_options *p = cm_pool_get_options(pool);
@@ -37,9 +37,9 @@ static int check_options(const cm_pool *pool, const cm_arena *arena, const cm_lo
     return CM_OK;
 }
 
-static int copy_parts(cm_loader *l, cm_error *err)
+static int copy_parts(cm_batcher *l, cm_error *err)
 {
-    const cm_loader_options *o = &l->options;
+    const cm_batcher_options *o = &l->options;
     l->part_nbytes = cm_calloc(o->nparts, sizeof(l->part_nbytes[0]), err);
     if (l->part_nbytes == NULL)
         return CM_ENOMEM;
@@ -55,9 +55,9 @@ static int copy_parts(cm_loader *l, cm_error *err)
     return CM_OK;
 }
 
-static int make_lists(cm_loader *l, cm_error *err)
+static int make_lists(cm_batcher *l, cm_error *err)
 {
-    const cm_loader_options *o = &l->options;
+    const cm_batcher_options *o = &l->options;
     size_t max_pieces = cm_pool_get_options(l->pool)->max_pieces, pieces;
     if (!cm_mul_size(max_pieces, sizeof(cm_load_piece), &pieces))
         return cm_fail(err, CM_EINVAL, "tasks of %zu pieces are too large", max_pieces);
@@ -69,27 +69,27 @@ static int make_lists(cm_loader *l, cm_error *err)
         return CM_ENOMEM;
     /* The lowest are handed out first. */
     for (uint32_t i = o->nslots; i-- > 0;)
-        cm_loader_slot_put(l, i);
+        cm_batcher_slot_put(l, i);
     return CM_OK;
 }
 
-int cm_loader_create(cm_pool *pool, cm_arena *arena, const cm_loader_options *options,
-                     cm_loader **out, cm_error *err)
+int cm_batcher_create(cm_pool *pool, cm_arena *arena, const cm_batcher_options *options,
+                      cm_batcher **out, cm_error *err)
 {
     *out = NULL;
     int rc = check_options(pool, arena, options, err);
     if (rc != CM_OK)
         return rc;
-    cm_loader *l = cm_calloc(1, sizeof(*l), err);
+    cm_batcher *l = cm_calloc(1, sizeof(*l), err);
     if (l == NULL)
         return CM_ENOMEM;
-    *l = (cm_loader){.pool = pool, .arena = arena, .options = *options};
+    *l = (cm_batcher){.pool = pool, .arena = arena, .options = *options};
     l->sync = cm_pool_get_options(pool)->mode == CM_POOL_SYNC;
     rc = copy_parts(l, err);
     if (rc == CM_OK)
         rc = make_lists(l, err);
     if (rc != CM_OK) {
-        cm_loader_free(l);
+        cm_batcher_free(l);
         return rc;
     }
     *out = l;
@@ -97,7 +97,7 @@ int cm_loader_create(cm_pool *pool, cm_arena *arena, const cm_loader_options *op
 }
 
 /* Ends the epoch: no task is outstanding, and only the slots that the caller has are in use. */
-static void end_epoch(cm_loader *l)
+static void end_epoch(cm_batcher *l)
 {
     cm_load_result ignored;
     cm_pool_drop(l->pool, l->options.client);
@@ -106,13 +106,13 @@ static void end_epoch(cm_loader *l)
     l->outstanding = 0;
     for (uint32_t i = 0; i < l->options.nslots; i++)
         if (l->slot[i].state == CM_SLOT_FILLING || l->slot[i].state == CM_SLOT_READY)
-            cm_loader_slot_put(l, i);
+            cm_batcher_slot_put(l, i);
     memset(l->given, 0, l->options.nworkers * sizeof(l->given[0]));
     cm_planned_end(l);
     l->nbatches = l->next = l->taken = 0;
 }
 
-void cm_loader_free(cm_loader *l)
+void cm_batcher_free(cm_batcher *l)
 {
     if (l == NULL)
         return;
@@ -130,10 +130,10 @@ void cm_loader_free(cm_loader *l)
 
 /* ---- an epoch ---- */
 
-static int check_batch(const cm_loader *l, const cm_epoch_share *share, const cm_epoch_plan *plan,
+static int check_batch(const cm_batcher *l, const cm_epoch_share *share, const cm_epoch_plan *plan,
                        cm_error *err)
 {
-    const cm_loader_options *o = &l->options;
+    const cm_batcher_options *o = &l->options;
     const size_t max_pieces = cm_pool_get_options(l->pool)->max_pieces;
     const uint64_t n = share->nbatches > 0 ? cm_epoch_share_batch(share, 0) : 0;
     size_t nbytes;
@@ -147,20 +147,20 @@ static int check_batch(const cm_loader *l, const cm_epoch_share *share, const cm
     return CM_OK;
 }
 
-static int dispatch(cm_loader *l, cm_error *err)
+static int dispatch(cm_batcher *l, cm_error *err)
 {
-    return l->planned != NULL ? cm_planned_dispatch(l, err) : cm_loader_map_dispatch(l, err);
+    return l->planned != NULL ? cm_planned_dispatch(l, err) : cm_batcher_map_dispatch(l, err);
 }
 
 /* Where it cannot be done now the next call tries again, and says why. */
-static void hand_out_more(cm_loader *l)
+static void hand_out_more(cm_batcher *l)
 {
     if (!l->sync)
         (void)dispatch(l, NULL);
 }
 
-int cm_loader_begin(cm_loader *l, const cm_epoch_share *share, uint64_t epoch,
-                    const cm_epoch_plan *plan, cm_error *err)
+int cm_batcher_begin(cm_batcher *l, const cm_epoch_share *share, uint64_t epoch,
+                     const cm_epoch_plan *plan, cm_error *err)
 {
     end_epoch(l);
     int rc = check_batch(l, share, plan, err);
@@ -179,7 +179,7 @@ int cm_loader_begin(cm_loader *l, const cm_epoch_share *share, uint64_t epoch,
 }
 
 /* Waits up to ASK_MS for one result, and takes in what else is there. */
-static void collect(cm_loader *l, uint64_t timeout_ns)
+static void collect(cm_batcher *l, uint64_t timeout_ns)
 {
     cm_load_result r;
     while (cm_pool_receive(l->pool, l->options.client, timeout_ns, &r)) {
@@ -187,21 +187,21 @@ static void collect(cm_loader *l, uint64_t timeout_ns)
         if (l->planned != NULL)
             cm_planned_result(l, &r);
         else
-            cm_loader_map_result(l, &r);
+            cm_batcher_map_result(l, &r);
         timeout_ns = 0;
         if (l->sync) /* each one asked for is made now */
             return;
     }
 }
 
-static uint32_t next_ready(const cm_loader *l)
+static uint32_t next_ready(const cm_batcher *l)
 {
-    return l->planned != NULL ? cm_planned_ready(l) : cm_loader_map_ready(l);
+    return l->planned != NULL ? cm_planned_ready(l) : cm_batcher_map_ready(l);
 }
 
-static void take(cm_loader *l, uint32_t slot, cm_batch *batch)
+static void take(cm_batcher *l, uint32_t slot, cm_load_batch *batch)
 {
-    cm_loader_slot *s = &l->slot[slot];
+    cm_batcher_slot *s = &l->slot[slot];
     s->state = CM_SLOT_TAKEN;
     l->taken++;
     if (l->planned == NULL)
@@ -209,8 +209,8 @@ static void take(cm_loader *l, uint32_t slot, cm_batch *batch)
     *batch = s->batch;
 }
 
-int cm_loader_next(cm_loader *l, bool (*stop)(void *context), void *context, cm_batch *batch,
-                   bool *more, cm_error *err)
+int cm_batcher_next(cm_batcher *l, bool (*stop)(void *context), void *context, cm_load_batch *batch,
+                    bool *more, cm_error *err)
 {
     *more = l->taken < l->nbatches;
     if (!*more)
@@ -219,7 +219,7 @@ int cm_loader_next(cm_loader *l, bool (*stop)(void *context), void *context, cm_
         collect(l, 0);
     for (;;) {
         uint32_t slot = next_ready(l);
-        if (slot != CM_LOADER_NONE) {
+        if (slot != CM_BATCHER_NONE) {
             take(l, slot, batch);
             hand_out_more(l);
             return CM_OK;
@@ -238,15 +238,15 @@ int cm_loader_next(cm_loader *l, bool (*stop)(void *context), void *context, cm_
     }
 }
 
-void cm_loader_release(cm_loader *l, const cm_batch *batch)
+void cm_batcher_release(cm_batcher *l, const cm_load_batch *batch)
 {
     if (batch->slot >= l->options.nslots || l->slot[batch->slot].state != CM_SLOT_TAKEN)
         return;
-    cm_loader_slot_put(l, batch->slot);
+    cm_batcher_slot_put(l, batch->slot);
     hand_out_more(l);
 }
 
-void cm_loader_in_flight(const cm_loader *l, unsigned *underway, unsigned *ready)
+void cm_batcher_in_flight(const cm_batcher *l, unsigned *underway, unsigned *ready)
 {
     unsigned came;
     *underway = *ready = 0;

@@ -1,13 +1,13 @@
 /* The map loader: a task is a whole batch. */
 #include "base/clock.h"
-#include "exec/load/loader_impl.h"
+#include "exec/load/batcher_impl.h"
 
 /* Hands batch l->next, which lies in SLOT, to WORKER. */
-static int submit(cm_loader *l, uint32_t slot, unsigned worker, cm_error *err)
+static int submit(cm_batcher *l, uint32_t slot, unsigned worker, cm_error *err)
 {
-    cm_loader_slot *s = &l->slot[slot];
+    cm_batcher_slot *s = &l->slot[slot];
     const uint64_t n = s->batch.nsamples;
-    const size_t offset = cm_loader_slot_offset(l, slot);
+    const size_t offset = cm_batcher_slot_offset(l, slot);
     const size_t step = l->options.nparts > 0 ? l->part_nbytes[0] : 0;
     cm_load_task *t = l->task;
     *t = (cm_load_task){.id = slot,
@@ -26,20 +26,20 @@ static int submit(cm_loader *l, uint32_t slot, unsigned worker, cm_error *err)
     return cm_pool_submit(l->pool, l->options.client, l->options.first_worker + worker, t, err);
 }
 
-int cm_loader_map_dispatch(cm_loader *l, cm_error *err)
+int cm_batcher_map_dispatch(cm_batcher *l, cm_error *err)
 {
     const uint64_t most = (uint64_t)l->options.prefetch * l->options.nworkers;
     while (l->next < l->nbatches && l->next - l->taken < most) {
         uint32_t slot;
         unsigned worker =
-            l->options.unordered ? cm_loader_idlest(l) : (unsigned)(l->next % l->options.nworkers);
+            l->options.unordered ? cm_batcher_idlest(l) : (unsigned)(l->next % l->options.nworkers);
         int rc =
-            cm_loader_slot_get(l, l->next, cm_epoch_share_batch(l->share, l->next), &slot, err);
-        if (rc != CM_OK || slot == CM_LOADER_NONE)
+            cm_batcher_slot_get(l, l->next, cm_epoch_share_batch(l->share, l->next), &slot, err);
+        if (rc != CM_OK || slot == CM_BATCHER_NONE)
             return rc;
         rc = submit(l, slot, worker, err);
         if (rc != CM_OK) {
-            cm_loader_slot_put(l, slot);
+            cm_batcher_slot_put(l, slot);
             return rc;
         }
         l->given[worker]++;
@@ -49,10 +49,10 @@ int cm_loader_map_dispatch(cm_loader *l, cm_error *err)
     return CM_OK;
 }
 
-void cm_loader_map_result(cm_loader *l, const cm_load_result *r)
+void cm_batcher_map_result(cm_batcher *l, const cm_load_result *r)
 {
-    cm_loader_slot *s = &l->slot[r->id];
-    cm_batch *b = &s->batch;
+    cm_batcher_slot *s = &l->slot[r->id];
+    cm_load_batch *b = &s->batch;
     s->state = CM_SLOT_READY;
     s->came = l->came++;
     b->nbytes = r->nbytes;
@@ -65,21 +65,21 @@ void cm_loader_map_result(cm_loader *l, const cm_load_result *r)
     b->rss_nbytes = r->rss_nbytes;
     b->counts = r->counts;
     if (r->status != CM_OK)
-        cm_batch_fail(b, r->status, r->error);
+        cm_load_batch_fail(b, r->status, r->error);
     else if (r->nbytes > l->options.slot_nbytes)
-        cm_batch_fail(b, CM_EINTERNAL, "the source delivered more than a slot holds");
+        cm_load_batch_fail(b, CM_EINTERNAL, "the source delivered more than a slot holds");
 }
 
-uint32_t cm_loader_map_ready(const cm_loader *l)
+uint32_t cm_batcher_map_ready(const cm_batcher *l)
 {
-    uint32_t best = CM_LOADER_NONE;
+    uint32_t best = CM_BATCHER_NONE;
     for (uint32_t i = 0; i < l->options.nslots; i++) {
-        const cm_loader_slot *s = &l->slot[i];
+        const cm_batcher_slot *s = &l->slot[i];
         if (s->state != CM_SLOT_READY)
             continue;
         if (!l->options.unordered && s->batch.number == l->taken)
             return i;
-        if (l->options.unordered && (best == CM_LOADER_NONE || s->came < l->slot[best].came))
+        if (l->options.unordered && (best == CM_BATCHER_NONE || s->came < l->slot[best].came))
             best = i;
     }
     return best;

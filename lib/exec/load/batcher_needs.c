@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/number.h"
-#include "exec/load/loader.h"
+#include "exec/load/batcher.h"
 
 enum {
     UNTOUCHED,
@@ -100,11 +100,11 @@ static void arrive(walk *w, const cm_epoch_chunk *c)
     }
 }
 
-int cm_loader_plan_needs(const cm_epoch_plan *plan, const cm_epoch_share *share,
-                         cm_loader_needs *out, cm_error *err)
+int cm_batcher_plan_needs(const cm_epoch_plan *plan, const cm_epoch_share *share,
+                          cm_batcher_needs *out, cm_error *err)
 {
     walk w = {.plan = plan, .batch = share->batch, .nbatches = share->nbatches};
-    *out = (cm_loader_needs){0};
+    *out = (cm_batcher_needs){0};
     if (share->batch == 0 || plan->nplaces != share->per_rank || plan->nplaces > UINT32_MAX ||
         share->nbatches != cm_div_ceil(plan->nplaces, share->batch))
         return cm_fail(err, CM_EINVAL, "the plan of an epoch and its share are of different sizes");

@@ -1,5 +1,5 @@
 /*
- * One rank's loader: gives batches of an epoch one after the other, while the
+ * One rank's batcher: gives batches of an epoch one after the other, while the
  * pool's workers make the next ones.
  *
  * Map loader, in PyTorch's terms: batch b belongs to worker b mod W, each worker
@@ -13,17 +13,17 @@
  * come in order.
  *
  * Batches lie in slots of the arena.  With CM_POOL_SYNC they are made inside
- * cm_loader_next.  One thread a loader.
+ * cm_batcher_next.  One thread a batcher.
  */
-#ifndef CM_EXEC_LOAD_LOADER_H
-#define CM_EXEC_LOAD_LOADER_H
+#ifndef CM_EXEC_LOAD_BATCHER_H
+#define CM_EXEC_LOAD_BATCHER_H
 
 #include "exec/load/pool.h"
 #include "plan/epoch.h"
 
-typedef struct cm_loader cm_loader;
+typedef struct cm_batcher cm_batcher;
 
-typedef struct cm_loader_options {
+typedef struct cm_batcher_options {
     unsigned client; /* of the pool */
     /* workers first_worker .. + nworkers - 1 of the pool are this loader's */
     unsigned first_worker;
@@ -42,9 +42,9 @@ typedef struct cm_loader_options {
      */
     size_t nparts;
     const size_t *part_nbytes; /* of one sample */
-} cm_loader_options;
+} cm_batcher_options;
 
-typedef struct cm_batch {
+typedef struct cm_load_batch {
     uint64_t number; /* of the epoch, of this rank */
     uint64_t nsamples;
     const uint64_t *sample; /* their numbers in the epoch, valid until release */
@@ -62,26 +62,26 @@ typedef struct cm_batch {
     uint64_t rss_nbytes;
     /* Map: of this batch.  Planned: of the chunks that came in since the batch before was ready. */
     cm_load_counts counts;
-} cm_batch;
+} cm_load_batch;
 
-int cm_loader_create(cm_pool *pool, cm_arena *arena, const cm_loader_options *options,
-                     cm_loader **out, cm_error *err);
+int cm_batcher_create(cm_pool *pool, cm_arena *arena, const cm_batcher_options *options,
+                      cm_batcher **out, cm_error *err);
 /* Waits for tasks under way, then frees.  NULL accepted. */
-void cm_loader_free(cm_loader *loader);
+void cm_batcher_free(cm_batcher *loader);
 
 /*
  * What a plan needs at least, when batches are taken in order and each is given
  * back before the next is waited for.  More slots let workers go further ahead.
  */
-typedef struct cm_loader_needs {
+typedef struct cm_batcher_needs {
     uint64_t nslots;
     uint64_t nstash;
     uint64_t max_pieces; /* of the pool */
-} cm_loader_needs;
+} cm_batcher_needs;
 
 /* CM_EINVAL: the plan contradicts itself or SHARE.  Takes about 16 bytes a sample while it runs. */
-int cm_loader_plan_needs(const cm_epoch_plan *plan, const cm_epoch_share *share,
-                         cm_loader_needs *out, cm_error *err);
+int cm_batcher_plan_needs(const cm_epoch_plan *plan, const cm_epoch_share *share,
+                          cm_batcher_needs *out, cm_error *err);
 
 /*
  * Begins an epoch; what is left of the one before is dropped, after the tasks that
@@ -90,8 +90,8 @@ int cm_loader_plan_needs(const cm_epoch_plan *plan, const cm_epoch_share *share,
  * CM_EBUDGET: a batch does not fit a slot, or the plan needs more slots, stash or
  * pieces than there are; the sentence says how many would do.
  */
-int cm_loader_begin(cm_loader *loader, const cm_epoch_share *share, uint64_t epoch,
-                    const cm_epoch_plan *plan, cm_error *err);
+int cm_batcher_begin(cm_batcher *loader, const cm_epoch_share *share, uint64_t epoch,
+                     const cm_epoch_plan *plan, cm_error *err);
 
 /*
  * The next batch, waiting for it.  CM_OK with *more false at the epoch's end;
@@ -99,12 +99,12 @@ int cm_loader_begin(cm_loader *loader, const cm_epoch_share *share, uint64_t epo
  * failed is CM_OK with batch->status set.  CM_EINVAL: the caller holds so many
  * batches that no further one can be made.
  */
-int cm_loader_next(cm_loader *loader, bool (*stop)(void *context), void *context, cm_batch *batch,
-                   bool *more, cm_error *err);
+int cm_batcher_next(cm_batcher *loader, bool (*stop)(void *context), void *context,
+                    cm_load_batch *batch, bool *more, cm_error *err);
 /* Gives the batch's slot back. */
-void cm_loader_release(cm_loader *loader, const cm_batch *batch);
+void cm_batcher_release(cm_batcher *loader, const cm_load_batch *batch);
 
 /* Batches queued or under way, and ready but not taken: for reports. */
-void cm_loader_in_flight(const cm_loader *loader, unsigned *underway, unsigned *ready);
+void cm_batcher_in_flight(const cm_batcher *loader, unsigned *underway, unsigned *ready);
 
 #endif

@@ -1,10 +1,10 @@
 /* The planned loader: every chunk once, every sample whole, never a standstill. */
-#include "loader_fixture.h"
+#include "batcher_fixture.h"
 
 typedef struct planned {
     fixture f;
     cm_epoch_plan plan;
-    cm_loader_needs needs;
+    cm_batcher_needs needs;
 } planned;
 
 static void make_plan(planned *p, uint64_t epoch, uint64_t window)
@@ -23,7 +23,7 @@ static void make_plan(planned *p, uint64_t epoch, uint64_t window)
                                       .max_stash = 100000};
     cm_epoch_plan_release(&p->plan);
     if (cm_epoch_plan_make(&request, &p->plan, &p->f.err) != CM_OK ||
-        cm_loader_plan_needs(&p->plan, &p->f.share, &p->needs, &p->f.err) != CM_OK)
+        cm_batcher_plan_needs(&p->plan, &p->f.share, &p->needs, &p->f.err) != CM_OK)
         fail_msg("%s", p->f.err.text);
 }
 
@@ -37,10 +37,10 @@ static planned *new_planned(uint64_t nsamples, uint64_t batch, uint64_t window, 
     problem_init(&p->f.problem, CM_ORDER_RANDOM);
     set_share(&p->f, nsamples, batch);
     make_plan(p, 0, window);
-    p->f.options = (cm_loader_options){.nworkers = 2,
-                                       .prefetch = 2,
-                                       .nslots = (unsigned)p->needs.nslots + more,
-                                       .nstash = p->needs.nstash + more};
+    p->f.options = (cm_batcher_options){.nworkers = 2,
+                                        .prefetch = 2,
+                                        .nslots = (unsigned)p->needs.nslots + more,
+                                        .nstash = p->needs.nstash + more};
     return p;
 }
 
@@ -53,10 +53,10 @@ static void end(planned *p)
 
 static int begin(planned *p, uint64_t epoch)
 {
-    return cm_loader_begin(p->f.loader, &p->f.share, epoch, &p->plan, &p->f.err);
+    return cm_batcher_begin(p->f.loader, &p->f.share, epoch, &p->plan, &p->f.err);
 }
 
-static void check_batch(planned *p, uint64_t epoch, const cm_batch *b)
+static void check_batch(planned *p, uint64_t epoch, const cm_load_batch *b)
 {
     assert_int_equal(b->status, CM_OK);
     assert_int_equal(b->nsamples, cm_epoch_share_batch(&p->f.share, b->number));
@@ -71,11 +71,11 @@ static void take_all(planned *p, uint64_t epoch)
 {
     uint64_t decoded = 0;
     for (uint64_t number = 0; number < p->f.share.nbatches; number++) {
-        cm_batch b = next_batch(&p->f);
+        cm_load_batch b = next_batch(&p->f);
         assert_int_equal(b.number, number);
         check_batch(p, epoch, &b);
         decoded += b.counts.decoded;
-        cm_loader_release(p->f.loader, &b);
+        cm_batcher_release(p->f.loader, &b);
     }
     assert_at_end(&p->f);
     assert_int_equal(decoded, p->plan.nchunks);
@@ -147,7 +147,7 @@ static void test_epochs_follow_each_other(void **state)
     (void)state;
     for (size_t k = 0; k < NKINDS; k++) {
         planned *p = new_planned(200, 8, 5, 20);
-        cm_batch kept = {0};
+        cm_load_batch kept = {0};
         start(&p->f, &kinds[k]);
         for (uint64_t epoch = 0; epoch < 4; epoch++) {
             if (epoch > 0)
@@ -157,16 +157,16 @@ static void test_epochs_follow_each_other(void **state)
                 kept = next_batch(&p->f);
                 check_batch(p, epoch, &kept);
                 for (unsigned i = 0; i < 4; i++) {
-                    cm_batch b = next_batch(&p->f);
+                    cm_load_batch b = next_batch(&p->f);
                     check_batch(p, epoch, &b);
-                    cm_loader_release(p->f.loader, &b);
+                    cm_batcher_release(p->f.loader, &b);
                 }
             } else {
                 take_all(p, epoch);
             }
             if (epoch >= 2) {
                 assert_true(content_is_right(&p->f.problem, epoch == 3 ? 3 : 1, &kept));
-                cm_loader_release(p->f.loader, &kept);
+                cm_batcher_release(p->f.loader, &kept);
             }
         }
         end(p);
@@ -190,7 +190,7 @@ static void test_a_failed_chunk(void **state)
         start(&p->f, &kinds[k]);
         assert_int_equal(begin(p, 0), CM_OK);
         for (uint64_t number = 0; number < 30; number++) {
-            cm_batch b = next_batch(&p->f);
+            cm_load_batch b = next_batch(&p->f);
             assert_int_equal(b.number, number);
             if (bad[number]) {
                 char want[64];
@@ -201,7 +201,7 @@ static void test_a_failed_chunk(void **state)
             } else {
                 check_batch(p, 0, &b);
             }
-            cm_loader_release(p->f.loader, &b);
+            cm_batcher_release(p->f.loader, &b);
         }
         assert_in_range(nbad, 1, 29);
         assert_at_end(&p->f);
@@ -222,10 +222,10 @@ static void test_a_killed_worker(void **state)
         start(&p->f, &kinds[k]);
         assert_int_equal(begin(p, 0), CM_OK);
         for (uint64_t number = 0; number < p->f.share.nbatches; number++) {
-            cm_batch b = next_batch(&p->f);
+            cm_load_batch b = next_batch(&p->f);
             check_batch(p, 0, &b);
             deaths += b.deaths;
-            cm_loader_release(p->f.loader, &b);
+            cm_batcher_release(p->f.loader, &b);
         }
         assert_int_equal(deaths, 1);
         assert_each_chunk_once(p);
@@ -253,14 +253,14 @@ static void test_what_does_not_fit_is_refused(void **state)
                                            .open = source_open,
                                            .load = source_load,
                                            .close = source_close};
-            cm_loader_free(p->f.loader);
+            cm_batcher_free(p->f.loader);
             cm_pool_free(p->f.pool);
             p->f.pool_options.max_pieces = p->needs.max_pieces - 1;
             assert_int_equal(
                 cm_pool_create(&p->f.pool_options, &source, &p->f.arena, &p->f.pool, &p->f.err),
                 CM_OK);
             assert_int_equal(
-                cm_loader_create(p->f.pool, &p->f.arena, &p->f.options, &p->f.loader, &p->f.err),
+                cm_batcher_create(p->f.pool, &p->f.arena, &p->f.options, &p->f.loader, &p->f.err),
                 CM_OK);
         }
         assert_int_equal(begin(p, 0), CM_EBUDGET);
@@ -316,26 +316,26 @@ static void test_slots_are_held(void **state)
 {
     (void)state;
     planned *p = new_planned(200, 8, 5, 0);
-    cm_batch *held = test_calloc(p->f.options.nslots, sizeof(*held));
+    cm_load_batch *held = test_calloc(p->f.options.nslots, sizeof(*held));
     unsigned n = 0;
     bool more;
     int rc;
     start(&p->f, &kinds[THREADS]);
     assert_int_equal(begin(p, 0), CM_OK);
-    while ((rc = cm_loader_next(p->f.loader, NULL, NULL, &held[n], &more, &p->f.err)) == CM_OK) {
+    while ((rc = cm_batcher_next(p->f.loader, NULL, NULL, &held[n], &more, &p->f.err)) == CM_OK) {
         n++;
         assert_true(more && n <= p->f.options.nslots);
     }
     assert_int_equal(rc, CM_EINVAL);
     for (unsigned i = 0; i < n; i++) {
         check_batch(p, 0, &held[i]);
-        cm_loader_release(p->f.loader, &held[i]);
+        cm_batcher_release(p->f.loader, &held[i]);
     }
     for (uint64_t number = n; number < p->f.share.nbatches; number++) {
-        cm_batch b = next_batch(&p->f);
+        cm_load_batch b = next_batch(&p->f);
         assert_int_equal(b.number, number);
         check_batch(p, 0, &b);
-        cm_loader_release(p->f.loader, &b);
+        cm_batcher_release(p->f.loader, &b);
     }
     test_free(held);
     end(p);

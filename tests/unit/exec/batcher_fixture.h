@@ -5,8 +5,8 @@
  * Two arrays: "field" (time, y, x) of uint16 and "edge" (y) of uint16; a sample
  * reads the field twice, at lag 0 and 1, and the edge.
  */
-#ifndef CM_TEST_LOADER_FIXTURE_H
-#define CM_TEST_LOADER_FIXTURE_H
+#ifndef CM_TEST_BATCHER_FIXTURE_H
+#define CM_TEST_BATCHER_FIXTURE_H
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@
 
 #include <cmocka.h>
 
-#include "exec/load/loader.h"
+#include "exec/load/batcher.h"
 
 #define MARKER "--worker-of-test-loader"
 
@@ -246,8 +246,8 @@ typedef struct fixture {
     setup setup;
     cm_pool *pool;
     cm_pool_options pool_options;
-    cm_loader_options options;
-    cm_loader *loader;
+    cm_batcher_options options;
+    cm_batcher *loader;
     cm_epoch_share share;
     cm_error err;
 } fixture;
@@ -263,7 +263,7 @@ static inline void set_share(fixture *f, uint64_t nsamples, uint64_t batch)
 static inline void start_pool(fixture *f, const kind *k, unsigned nloaders)
 {
     static const char *const argv[] = {"/proc/self/exe", MARKER, NULL};
-    cm_loader_options *o = &f->options;
+    cm_batcher_options *o = &f->options;
     o->slot_nbytes = f->share.batch * f->problem.sample_nbytes;
     o->sample_nbytes = f->problem.sample_nbytes;
     o->nparts = NPARTS;
@@ -293,13 +293,13 @@ static inline void start_pool(fixture *f, const kind *k, unsigned nloaders)
 static inline void start(fixture *f, const kind *k)
 {
     start_pool(f, k, 1);
-    if (cm_loader_create(f->pool, &f->arena, &f->options, &f->loader, &f->err) != CM_OK)
+    if (cm_batcher_create(f->pool, &f->arena, &f->options, &f->loader, &f->err) != CM_OK)
         fail_msg("%s: %s", k->name, f->err.text);
 }
 
 static inline void stop(fixture *f)
 {
-    cm_loader_free(f->loader);
+    cm_batcher_free(f->loader);
     cm_pool_free(f->pool);
     cm_arena_release(&f->arena);
 }
@@ -310,7 +310,7 @@ static inline board *board_at(fixture *f)
 }
 
 /* Every element of BATCH is what its coordinates say. */
-static inline bool content_is_right(const problem *p, uint64_t epoch, const cm_batch *batch)
+static inline bool content_is_right(const problem *p, uint64_t epoch, const cm_load_batch *batch)
 {
     const uint8_t *at = batch->data;
     uint8_t want[256];
@@ -328,11 +328,11 @@ static inline bool content_is_right(const problem *p, uint64_t epoch, const cm_b
     return true;
 }
 
-static inline cm_batch next_batch(fixture *f)
+static inline cm_load_batch next_batch(fixture *f)
 {
-    cm_batch batch = {0};
+    cm_load_batch batch = {0};
     bool more;
-    if (cm_loader_next(f->loader, NULL, NULL, &batch, &more, &f->err) != CM_OK)
+    if (cm_batcher_next(f->loader, NULL, NULL, &batch, &more, &f->err) != CM_OK)
         fail_msg("%s", f->err.text);
     assert_true(more);
     return batch;
@@ -340,9 +340,9 @@ static inline cm_batch next_batch(fixture *f)
 
 static inline void assert_at_end(fixture *f)
 {
-    cm_batch batch;
+    cm_load_batch batch;
     bool more;
-    assert_int_equal(cm_loader_next(f->loader, NULL, NULL, &batch, &more, &f->err), CM_OK);
+    assert_int_equal(cm_batcher_next(f->loader, NULL, NULL, &batch, &more, &f->err), CM_OK);
     assert_false(more);
 }
 

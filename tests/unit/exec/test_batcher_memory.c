@@ -2,7 +2,7 @@
  * Every allocation of a pool and a loader fails once: what was asked for is then
  * refused with an error, or done when it is asked for again; nothing leaks.
  */
-#include "loader_fixture.h"
+#include "batcher_fixture.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
@@ -74,14 +74,14 @@ static void take_all(run *r)
 {
     fixture *f = &r->f;
     for (uint64_t number = 0; number < f->share.nbatches;) {
-        cm_batch b;
+        cm_load_batch b;
         bool more;
-        if (!done(r, cm_loader_next(f->loader, NULL, NULL, &b, &more, &f->err)))
+        if (!done(r, cm_batcher_next(f->loader, NULL, NULL, &b, &more, &f->err)))
             continue;
         assert_int_equal(b.number, number);
         if (b.status == CM_OK)
             assert_true(content_is_right(&f->problem, 0, &b));
-        cm_loader_release(f->loader, &b);
+        cm_batcher_release(f->loader, &b);
         number++;
     }
 }
@@ -95,11 +95,11 @@ static void run_through(run *r, const cm_load_source *source)
     fixture *f = &r->f;
     if (!done(r, cm_pool_create(&f->pool_options, source, &f->arena, &f->pool, &f->err)))
         return;
-    if (!done(r, cm_loader_create(f->pool, &f->arena, &f->options, &f->loader, &f->err)))
+    if (!done(r, cm_batcher_create(f->pool, &f->arena, &f->options, &f->loader, &f->err)))
         return;
-    if (done(r, cm_loader_begin(f->loader, &f->share, 0, &r->plan, &f->err)))
+    if (done(r, cm_batcher_begin(f->loader, &f->share, 0, &r->plan, &f->err)))
         take_all(r);
-    if (done(r, cm_loader_begin(f->loader, &f->share, 0, NULL, &f->err)))
+    if (done(r, cm_batcher_begin(f->loader, &f->share, 0, NULL, &f->err)))
         take_all(r);
 }
 
@@ -107,7 +107,7 @@ static void prepare(run *r)
 {
     static const cm_grid *grid[NARRAYS];
     fixture *f = &r->f;
-    cm_loader_needs needs;
+    cm_batcher_needs needs;
     problem_init(&f->problem, CM_ORDER_RANDOM);
     set_share(f, 60, 8);
     for (size_t i = 0; i < NARRAYS; i++)
@@ -121,9 +121,9 @@ static void prepare(run *r)
                                       .window = 6,
                                       .max_stash = 1000};
     assert_int_equal(cm_epoch_plan_make(&request, &r->plan, &f->err), CM_OK);
-    assert_int_equal(cm_loader_plan_needs(&r->plan, &f->share, &needs, &f->err), CM_OK);
+    assert_int_equal(cm_batcher_plan_needs(&r->plan, &f->share, &needs, &f->err), CM_OK);
     f->problem.fail_chunk = r->plan.chunk[1].number + 1;
-    f->options = (cm_loader_options){
+    f->options = (cm_batcher_options){
         .nworkers = 2, .prefetch = 2, .nslots = (unsigned)needs.nslots, .nstash = needs.nstash};
 }
 
@@ -143,7 +143,7 @@ static bool fail_number(const kind *k, unsigned n, unsigned *nerrors)
     bool all = until_failure > 0;
     until_failure = 0;
     *nerrors = r.nerrors;
-    cm_loader_free(r.f.loader);
+    cm_batcher_free(r.f.loader);
     cm_pool_free(r.f.pool);
     assert_int_equal(nblocks, before);
     cm_arena_release(&r.f.arena);
