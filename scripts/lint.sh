@@ -34,7 +34,8 @@ allowed_inside() {
     exec/watch) echo "exec/watch" ;;
     job/common) echo "job/common" ;;
     job/chunkcalc) echo "job/common job/chunkcalc" ;;
-    job/readbench) echo "job/common job/readbench" ;;
+    job/loader) echo "job/common job/loader" ;;
+    job/readbench) echo "job/common job/loader job/readbench" ;;
     job/transform) echo "job/common job/transform" ;;
     esac
 }

@@ -48,19 +48,19 @@ static int add_numbers(cm_bench *b, cm_error *err)
         const char *name;
         uint64_t n;
     } rows[] = {{"batch", o->batch},
-                {"batches", b->rank[0].share.nbatches},
+                {"batches", b->rank[0].load->share.nbatches},
                 {"epochs", o->epochs},
                 {"seed", o->seed},
-                {"workers", b->setting.mode == CM_POOL_SYNC ? 0 : b->setting.workers},
-                {"worker-threads", b->setting.worker_threads},
-                {"prefetch", b->setting.prefetch},
-                {"accelerators", b->setting.ranks},
+                {"workers", b->load.setting.mode == CM_POOL_SYNC ? 0 : b->load.setting.workers},
+                {"worker-threads", b->load.setting.worker_threads},
+                {"prefetch", b->load.setting.prefetch},
+                {"accelerators", b->load.setting.ranks},
                 {"world-size", o->world_size},
                 {"rank", o->rank},
                 {"cache", o->cache_nbytes},
                 {"worker-memory", o->worker_memory},
-                {"memory", b->memory_limit},
-                {"shuffle-window", b->setting.planned ? b->window : 0}};
+                {"memory", b->load.memory_limit},
+                {"shuffle-window", b->load.setting.planned ? b->load.window : 0}};
     int rc = CM_OK;
     for (size_t i = 0; i < sizeof rows / sizeof *rows && rc == CM_OK; i++)
         rc = add_u64(s, rows[i].name, rows[i].n, err);
@@ -87,12 +87,12 @@ static int add_texts(cm_bench *b, cm_error *err)
     const cm_readbench_options *o = b->options;
     cm_readbench_session *s = b->session;
     char shape[CM_MAX_RANK * 21], step[32], per_sample[32];
-    const char *device = b->setting.uses_device ? o->device : "none";
-    cm_format_time(b->setting.step_ns / 1e9, step, sizeof step);
-    cm_format_time(b->setting.step_per_sample_ns / 1e9, per_sample, sizeof per_sample);
+    const char *device = b->load.setting.uses_device ? o->device : "none";
+    cm_format_time(b->load.setting.step_ns / 1e9, step, sizeof step);
+    cm_format_time(b->load.setting.step_per_sample_ns / 1e9, per_sample, sizeof per_sample);
     const char *const rows[][2] = {
-        {"sample", cm_shape_text(b->shared.space.space.rank, b->shared.space.space.sample, shape,
-                                 sizeof shape)},
+        {"sample", cm_shape_text(b->load.shared.space.space.rank, b->load.shared.space.space.sample,
+                                 shape, sizeof shape)},
         {"order", o->order != NULL ? o->order : "random"},
         {"loader", s->loader},
         {"mode", s->mode},
@@ -103,12 +103,13 @@ static int add_texts(cm_bench *b, cm_error *err)
         {"lags", o->lags != NULL ? o->lags : "0"},
         {"step-time", step},
         {"step-time-per-sample", per_sample},
-        {"cache-policy", b->setting.policy == CM_CACHE_LRU ? "lru" : "fifo"},
+        {"cache-policy", b->load.setting.policy == CM_CACHE_LRU ? "lru" : "fifo"},
         {"cache-dir", o->cache_dir != NULL ? o->cache_dir : "none"},
         {"emulate", o->emulate != NULL ? o->emulate : "none"},
         {"device", device},
-        {"staging", b->setting.uses_device ? (b->setting.pinned ? "pinned" : "pageable") : "none"},
-        {"decode", b->setting.device_decode ? "device" : "host"},
+        {"staging",
+         b->load.setting.uses_device ? (b->load.setting.pinned ? "pinned" : "pageable") : "none"},
+        {"decode", b->load.setting.device_decode ? "device" : "host"},
         {"cast", o->cast != NULL ? o->cast : "none"},
         {"temperature", s->temperature}};
     int rc = CM_OK;
@@ -121,7 +122,7 @@ static int add_texts(cm_bench *b, cm_error *err)
 
 static int describe_part(cm_bench *b, const cm_sample_part *p, const cm_feed *feed, cm_error *err)
 {
-    const cm_array *a = b->shared.data.array[p->array];
+    const cm_array *a = b->load.shared.data.array[p->array];
     cm_readbench_part *out = &b->session->part[b->session->nparts++];
     char type[32];
     out->variable = cm_strdup(a->name, err);
@@ -133,14 +134,15 @@ static int describe_part(cm_bench *b, const cm_sample_part *p, const cm_feed *fe
         return CM_ENOMEM;
     out->rank = a->rank;
     out->chunked = a->chunked;
-    out->sharded = cm_bench_data_shard(&b->shared.data, p->array, out->shard);
+    out->sharded = cm_load_data_shard(&b->load.shared.data, p->array, out->shard);
     out->lag = p->lag;
     out->is_static = feed == NULL;
     out->nbytes = feed != NULL ? cm_feed_nbytes(feed) : a->dtype.nbytes;
     for (unsigned d = 0; d < a->rank; d++) {
         out->shape[d] = a->shape[d];
         out->chunk[d] = a->chunked ? a->grid.chunk[d] : 0;
-        out->sample[d] = p->axis[d] >= 0 ? b->shared.space.space.sample[p->axis[d]] : a->shape[d];
+        out->sample[d] =
+            p->axis[d] >= 0 ? b->load.shared.space.space.sample[p->axis[d]] : a->shape[d];
         out->nbytes *= out->sample[d];
         if (a->dim_name[d] != NULL && (out->dim_name[d] = cm_strdup(a->dim_name[d], err)) == NULL)
             return CM_ENOMEM;
@@ -150,7 +152,7 @@ static int describe_part(cm_bench *b, const cm_sample_part *p, const cm_feed *fe
 
 static int describe_parts(cm_bench *b, cm_error *err)
 {
-    const cm_bench_space *s = &b->shared.space;
+    const cm_load_space *s = &b->load.shared.space;
     int rc = CM_OK;
     b->session->part = cm_calloc(s->nparts + s->nfixed + 1, sizeof *b->session->part, err);
     if (b->session->part == NULL)
@@ -174,12 +176,12 @@ static int describe_engine(cm_bench *b, const char *store, cm_error *err)
 {
     static const char *const engines[] = {"native", "netcdf", NULL};
     cm_readbench_session *s = b->session;
-    const cm_bench_setting *t = &b->setting;
-    const char *format = b->shared.data.is_nc ? cm_nc_format_name(b->shared.data.file)
-                         : b->shared.data.tree.zarr_format == 2 ? "Zarr v2"
-                                                                : "Zarr v3";
-    const char *engine = t->engine == CM_BENCH_EXEC ? b->options->engine : engines[t->engine];
-    const char *io = t->engine != CM_BENCH_NATIVE ? "its own" : cm_bench_io_name(t->io);
+    const cm_load_setting *t = &b->load.setting;
+    const char *format = b->load.shared.data.is_nc ? cm_nc_format_name(b->load.shared.data.file)
+                         : b->load.shared.data.tree.zarr_format == 2 ? "Zarr v2"
+                                                                     : "Zarr v3";
+    const char *engine = t->engine == CM_LOAD_COMMAND ? b->options->engine : engines[t->engine];
+    const char *io = t->engine != CM_LOAD_NATIVE ? "its own" : cm_load_io_name(t->io);
     int rc = set(&s->store, store, err);
     if (rc == CM_OK)
         rc = set(&s->format, format, err);
@@ -188,19 +190,19 @@ static int describe_engine(cm_bench *b, const char *store, cm_error *err)
     if (rc == CM_OK)
         rc = set(&s->io, io, err);
     if (rc == CM_OK)
-        rc = set(&s->order, cm_bench_order_name(t->order), err);
+        rc = set(&s->order, cm_load_order_name(t->order), err);
     if (rc == CM_OK)
         rc = set(&s->loader, t->planned ? "planned" : "map", err);
     if (rc == CM_OK)
-        rc = set(&s->mode, cm_bench_mode_name(t->mode), err);
+        rc = set(&s->mode, cm_load_mode_name(t->mode), err);
     if (rc == CM_OK)
-        rc = set(&s->context, cm_bench_start_name(t->start), err);
+        rc = set(&s->context, cm_load_start_name(t->start), err);
     return rc == CM_OK ? set(&s->pool, t->shared_pool ? "shared" : "rank", err) : rc;
 }
 
 static int describe_emulation(cm_bench *b, cm_error *err)
 {
-    const cm_bench_setting *t = &b->setting;
+    const cm_load_setting *t = &b->load.setting;
     char latency[32], rate[32];
     b->session->emulated = t->emulated;
     if (!t->emulated)
@@ -215,12 +217,12 @@ static int describe_emulation(cm_bench *b, cm_error *err)
 int cm_bench_describe(cm_bench *b, const char *store, cm_error *err)
 {
     cm_readbench_session *s = b->session;
-    s->workers = b->setting.workers;
-    s->pool_workers = b->setting.workers * b->npools;
-    s->worker_threads = b->setting.worker_threads;
-    s->prefetch = b->setting.prefetch;
-    s->ranks = b->setting.ranks;
-    s->batch = b->batch;
+    s->workers = b->load.setting.workers;
+    s->pool_workers = b->load.setting.workers * b->load.npools;
+    s->worker_threads = b->load.setting.worker_threads;
+    s->prefetch = b->load.setting.prefetch;
+    s->ranks = b->load.setting.ranks;
+    s->batch = b->load.batch;
     s->cpus = cm_cpu_count();
     s->setting = cm_calloc(MAX_SETTINGS, sizeof *s->setting, err);
     if (s->setting == NULL)
@@ -238,6 +240,6 @@ int cm_bench_describe(cm_bench *b, const char *store, cm_error *err)
         rc = add_flags(b, err);
     if (rc == CM_OK)
         s->displacement =
-            cm_sample_displacement(&b->shared.space.space, 0, b->shared.space.nsamples);
+            cm_sample_displacement(&b->load.shared.space.space, 0, b->load.shared.space.nsamples);
     return rc;
 }

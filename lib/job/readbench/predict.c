@@ -9,7 +9,7 @@
 #define COUNTED_SAMPLES UINT64_C(4000000)
 
 /* Offsets are uniform over all that fit, independently in each dimension. */
-static bool is_uniform(const cm_bench_space *s)
+static bool is_uniform(const cm_load_space *s)
 {
     const cm_order o = s->space.order;
     return s->space.reach == 0 &&
@@ -19,7 +19,7 @@ static bool is_uniform(const cm_bench_space *s)
 /* What PART takes along its dimension D. */
 static uint64_t sample_along(const cm_bench *b, const cm_sample_part *p, unsigned d)
 {
-    return p->axis[d] >= 0 ? b->shared.space.space.sample[p->axis[d]] : p->shape[d];
+    return p->axis[d] >= 0 ? b->load.shared.space.space.sample[p->axis[d]] : p->shape[d];
 }
 
 /* The means for one read of PART, were it stored in CHUNK and, unless it is NULL, SHARD. */
@@ -34,17 +34,18 @@ static int read_means(const cm_bench *b, const cm_sample_part *p, const uint64_t
                                   .chunk = chunk[d],
                                   .shard = shard != NULL ? shard[d] : 0,
                                   .align = CM_ALIGN_RANDOM};
-    return cm_touch_read(p->rank, axis, b->shared.data.array[p->array]->dtype.nbytes, out, err);
+    return cm_touch_read(p->rank, axis, b->load.shared.data.array[p->array]->dtype.nbytes, out,
+                         err);
 }
 
 /* Adds the means for one read of PART, as it is stored and as chunkcalc would have it. */
 static int add_means(const cm_bench *b, const cm_sample_part *p, cm_readbench_predicted *out,
                      cm_error *err)
 {
-    const cm_array *a = b->shared.data.array[p->array];
+    const cm_array *a = b->load.shared.data.array[p->array];
     cm_touch_stats stats, best;
     uint64_t shard[CM_MAX_RANK] = {0}, sample[CM_MAX_RANK], chunk[CM_MAX_RANK];
-    const bool sharded = cm_bench_data_shard(&b->shared.data, p->array, shard);
+    const bool sharded = cm_load_data_shard(&b->load.shared.data, p->array, shard);
     int rc = read_means(b, p, a->grid.chunk, sharded ? shard : NULL, &stats, err);
     if (rc != CM_OK)
         return rc;
@@ -69,7 +70,7 @@ static uint64_t met(const cm_bench *b, const cm_sample_part *p, const cm_box *sa
     uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK], n = 1;
     cm_box box;
     cm_sample_part_box(p, sample, &box);
-    cm_grid_cover(&b->shared.data.array[p->array]->grid, &box, first, count);
+    cm_grid_cover(&b->load.shared.data.array[p->array]->grid, &box, first, count);
     for (unsigned d = 0; d < p->rank; d++)
         n *= count[d];
     return n;
@@ -78,7 +79,7 @@ static uint64_t met(const cm_bench *b, const cm_sample_part *p, const cm_box *sa
 /* The fewest chunks that a read of PART could meet: those of a sample that lies well. */
 static uint64_t fewest(const cm_bench *b, const cm_sample_part *p)
 {
-    const cm_grid *grid = &b->shared.data.array[p->array]->grid;
+    const cm_grid *grid = &b->load.shared.data.array[p->array]->grid;
     uint64_t n = 1;
     for (unsigned d = 0; d < p->rank; d++) {
         n *= (sample_along(b, p, d) + grid->chunk[d] - 1) / grid->chunk[d];
@@ -89,12 +90,12 @@ static uint64_t fewest(const cm_bench *b, const cm_sample_part *p)
 static void count_epoch(const cm_bench *b, const cm_bench_rank *rank, uint64_t epoch,
                         cm_readbench_predicted *out)
 {
-    const cm_bench_space *s = &b->shared.space;
-    for (uint64_t k = 0; k < rank->share.per_rank; k++) {
+    const cm_load_space *s = &b->load.shared.space;
+    for (uint64_t k = 0; k < rank->load->share.per_rank; k++) {
         cm_box sample;
-        cm_sample_at(&s->space, epoch, cm_epoch_share_sample(&rank->share, k), &sample);
+        cm_sample_at(&s->space, epoch, cm_epoch_share_sample(&rank->load->share, k), &sample);
         for (size_t p = 0; p < s->nparts; p++) {
-            const cm_array *a = b->shared.data.array[s->part[p].array];
+            const cm_array *a = b->load.shared.data.array[s->part[p].array];
             if (!a->chunked)
                 continue;
             const uint64_t n = met(b, &s->part[p], &sample);
@@ -106,14 +107,14 @@ static void count_epoch(const cm_bench *b, const cm_bench_rank *rank, uint64_t e
 
 int cm_bench_predict(cm_bench *b, cm_error *err)
 {
-    const cm_bench_space *s = &b->shared.space;
+    const cm_load_space *s = &b->load.shared.space;
     cm_readbench_predicted *out = &b->session->predicted;
     uint64_t total = 0;
     int rc = CM_OK;
     memset(out, 0, sizeof *out);
     out->known = is_uniform(s);
     for (size_t p = 0; p < s->nparts; p++) {
-        const cm_array *a = b->shared.data.array[s->part[p].array];
+        const cm_array *a = b->load.shared.data.array[s->part[p].array];
         out->known = out->known && a->chunked;
         if (a->chunked)
             out->fewest_chunks += (double)fewest(b, &s->part[p]);
@@ -126,11 +127,11 @@ int cm_bench_predict(cm_bench *b, cm_error *err)
         out->best_decoded_nbytes = 0;
         rc = CM_OK;
     }
-    for (unsigned r = 0; r < b->setting.ranks; r++)
-        total += b->rank[r].share.per_rank * b->options->epochs;
+    for (unsigned r = 0; r < b->load.setting.ranks; r++)
+        total += b->rank[r].load->share.per_rank * b->options->epochs;
     if (rc != CM_OK || total > COUNTED_SAMPLES)
         return rc;
-    for (unsigned r = 0; r < b->setting.ranks; r++)
+    for (unsigned r = 0; r < b->load.setting.ranks; r++)
         for (uint64_t e = 0; e < b->options->epochs; e++)
             count_epoch(b, &b->rank[r], e, out);
     return CM_OK;

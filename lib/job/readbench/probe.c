@@ -27,15 +27,15 @@ enum {
 /* Chunks that samples of the first epoch begin in. */
 static size_t choose(const cm_bench *b, cm_probe_item *item)
 {
-    const cm_bench_space *s = &b->shared.space;
-    const cm_epoch_share *share = &b->rank[0].share;
+    const cm_load_space *s = &b->load.shared.space;
+    const cm_epoch_share *share = &b->rank[0].load->share;
     const uint64_t step = share->per_rank / PROBED_CHUNKS + 1;
     size_t n = 0;
     for (uint64_t k = 0; k < share->per_rank && n < PROBED_CHUNKS; k += step) {
         uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK];
         cm_box sample;
         const size_t p = n % s->nparts;
-        cm_array *a = b->shared.data.array[s->part[p].array];
+        cm_array *a = b->load.shared.data.array[s->part[p].array];
         cm_sample_at(&s->space, 0, cm_epoch_share_sample(share, k), &sample);
         cm_sample_part_box(&s->part[p], &sample, &item[n].box);
         item[n].array = a;
@@ -51,10 +51,10 @@ static size_t choose(const cm_bench *b, cm_probe_item *item)
 /* Bytes that probing with N threads takes. */
 static uint64_t probing_nbytes(const cm_bench *b, unsigned n)
 {
-    const cm_bench_space *s = &b->shared.space;
+    const cm_load_space *s = &b->load.shared.space;
     uint64_t most = THREAD_NBYTES;
     for (size_t p = 0; p < s->nparts; p++) {
-        const cm_array *a = b->shared.data.array[s->part[p].array];
+        const cm_array *a = b->load.shared.data.array[s->part[p].array];
         const uint64_t one =
             a->chunked ? a->max_stored_nbytes : cm_mul_sat(s->part_nelem[p], a->dtype.nbytes);
         most = one > most ? one : most;
@@ -66,7 +66,7 @@ static int probe_storage(cm_bench *b, double *rate, cm_error *err)
 {
     cm_probe_result result;
     const unsigned nthreads = b->session->pool_workers * b->session->worker_threads;
-    if (probing_nbytes(b, nthreads) > cm_bench_room(b))
+    if (probing_nbytes(b, nthreads) > cm_load_room(&b->load))
         return cm_bench_note(b, err,
                              "what storage gives without decoding was not measured: --memory is "
                              "too small for %u threads to ask for many chunks at once",
@@ -88,7 +88,7 @@ int cm_bench_probe(cm_bench *b, cm_error *err)
     cm_readbench_rates *r = &b->session->rates;
     cm_error ignored = {0};
     const struct cm_readbench_hook *hook = b->options->hook;
-    const uint64_t room = cm_bench_room(b) / 2;
+    const uint64_t room = cm_load_room(&b->load) / 2;
     int rc = CM_OK;
     if (cm_monitor_canceled(b->monitor) || (hook != NULL && hook->no_probe))
         return CM_OK;
@@ -99,7 +99,7 @@ int cm_bench_probe(cm_bench *b, cm_error *err)
      * Chunks that cannot be read were reported by the batches that met them: then there is no
      * rate.
      */
-    if (rc == CM_OK && b->setting.engine == CM_BENCH_NATIVE && !b->setting.emulated &&
+    if (rc == CM_OK && b->load.setting.engine == CM_LOAD_NATIVE && !b->load.setting.emulated &&
         probe_storage(b, &r->storage, &ignored) != CM_OK)
         r->storage = 0;
     return rc;

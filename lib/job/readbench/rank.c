@@ -34,7 +34,7 @@ static bool is_canceled(void *context)
 
 static int keep_failure(cm_bench_rank *r, const char *text)
 {
-    if (r->first_failure == NULL && (r->first_failure = cm_strdup(text, &r->err)) == NULL)
+    if (r->first_failure == NULL && (r->first_failure = cm_strdup(text, &r->load->err)) == NULL)
         return CM_ENOMEM;
     return CM_OK;
 }
@@ -43,7 +43,7 @@ static int take(cm_bench_rank *r, uint64_t epoch, taken *t)
 {
     cm_bench *b = r->bench;
     memset(t, 0, sizeof *t);
-    int rc = cm_batcher_next(r->loader, is_canceled, r, &t->batch, &t->have, &r->err);
+    int rc = cm_load_next(r->load, &t->batch, &t->have);
     t->got_ns = cm_bench_now(b);
     t->ready_ns = t->got_ns;
     if (rc != CM_OK || !t->have)
@@ -51,19 +51,19 @@ static int take(cm_bench_rank *r, uint64_t epoch, taken *t)
     t->failed = t->batch.status != CM_OK;
     if (t->failed)
         return keep_failure(r, t->batch.error);
-    return r->stage != NULL ? cm_bench_stage_submit(r, &t->batch, epoch) : CM_OK;
+    return r->load->stage != NULL ? cm_load_stage_submit(r->load, &t->batch, epoch) : CM_OK;
 }
 
 /* Until the batch is where the step wants it. */
 static int arrive(cm_bench_rank *r, taken *t)
 {
-    if (!t->have || t->failed || r->stage == NULL)
+    if (!t->have || t->failed || r->load->stage == NULL)
         return CM_OK;
     cm_staged staged;
     int rc = cm_bench_stage_wait(r, &staged);
     t->ready_ns = cm_bench_now(r->bench);
     t->failed = rc == CM_EFORMAT;
-    if (t->failed && (rc = keep_failure(r, r->err.text)) == CM_OK)
+    if (t->failed && (rc = keep_failure(r, r->load->err.text)) == CM_OK)
         return cm_bench_stage_stepped(r, NULL);
     if (rc != CM_OK)
         return rc;
@@ -77,8 +77,8 @@ static int arrive(cm_bench_rank *r, taken *t)
 static int log_part(cm_bench_rank *r, const taken *t, uint64_t epoch, uint64_t place, size_t p,
                     const cm_box *sample)
 {
-    const cm_bench_space *s = &r->bench->shared.space;
-    cm_readbench_sample *x = cm_bench_log(r, &r->err);
+    const cm_load_space *s = &r->bench->load.shared.space;
+    cm_readbench_sample *x = cm_bench_log(r, &r->load->err);
     cm_box box;
     if (x == NULL)
         return CM_ENOMEM;
@@ -87,7 +87,7 @@ static int log_part(cm_bench_rank *r, const taken *t, uint64_t epoch, uint64_t p
     for (size_t q = 0; q < p; q++)
         offset += t->batch.nsamples * s->part_nbytes[q];
     x->epoch = (uint32_t)epoch;
-    x->rank = r->index;
+    x->rank = r->load->index;
     x->batch = (uint32_t)t->batch.number;
     x->place = (uint32_t)place;
     x->number = t->batch.sample[place];
@@ -101,7 +101,7 @@ static int log_part(cm_bench_rank *r, const taken *t, uint64_t epoch, uint64_t p
 
 static int log_samples(cm_bench_rank *r, const taken *t, uint64_t epoch)
 {
-    const cm_bench_space *s = &r->bench->shared.space;
+    const cm_load_space *s = &r->bench->load.shared.space;
     int rc = CM_OK;
     for (uint64_t k = 0; k < t->batch.nsamples && rc == CM_OK; k++) {
         cm_box sample;
@@ -116,8 +116,8 @@ static int log_samples(cm_bench_rank *r, const taken *t, uint64_t epoch)
 
 static uint64_t step_length_ns(const cm_bench *b, const taken *t)
 {
-    return (uint64_t)(b->setting.step_ns +
-                      b->setting.step_per_sample_ns * (double)t->batch.nsamples);
+    return (uint64_t)(b->load.setting.step_ns +
+                      b->load.setting.step_per_sample_ns * (double)t->batch.nsamples);
 }
 
 /* In slices, so that a signal need not wait for a long step. */
@@ -138,9 +138,9 @@ static void sleep_until(cm_bench_rank *r, uint64_t deadline_ns)
  */
 static uint64_t logical_nbytes(const cm_bench *b, const taken *t, uint64_t epoch)
 {
-    const cm_bench_space *s = &b->shared.space;
+    const cm_load_space *s = &b->load.shared.space;
     uint64_t nbytes = 0;
-    if (!b->setting.planned)
+    if (!b->load.setting.planned)
         return t->batch.counts.logical_nbytes;
     for (uint64_t k = 0; k < t->batch.nsamples; k++) {
         cm_box sample, box;
@@ -158,15 +158,15 @@ static int record(cm_bench_rank *r, const taken *t, uint64_t epoch, uint64_t don
     const cm_bench *b = r->bench;
     const cm_load_counts *c = &t->batch.counts;
     /* libnetcdf has caches of its own, and does not say what it asked for and decoded. */
-    const bool told = b->setting.engine != CM_BENCH_NETCDF;
-    cm_readbench_batch *x = cm_bench_record(r, &r->err);
+    const bool told = b->load.setting.engine != CM_LOAD_NETCDF;
+    cm_readbench_batch *x = cm_bench_record(r, &r->load->err);
     if (x == NULL)
         return CM_ENOMEM;
     *x = (cm_readbench_batch){.epoch = (uint32_t)epoch,
-                              .rank = r->index,
+                              .rank = r->load->index,
                               .number = (uint32_t)t->batch.number,
                               .nsamples = (uint32_t)t->batch.nsamples,
-                              .worker = b->setting.planned ? -1 : (int64_t)t->batch.worker,
+                              .worker = b->load.setting.planned ? -1 : (int64_t)t->batch.worker,
                               .queued_ns = cm_bench_since(b, t->batch.queued_ns),
                               .begin_ns = cm_bench_since(b, t->batch.begin_ns),
                               .end_ns = cm_bench_since(b, t->batch.end_ns),
@@ -223,7 +223,7 @@ static int end_step(cm_bench_rank *r, bool on_device, uint64_t deadline_ns, uint
 static int step(cm_bench_rank *r, const taken *cur, uint64_t epoch, taken *next, uint64_t *done_ns)
 {
     const cm_bench *b = r->bench;
-    const bool on_device = !cur->failed && r->stage != NULL;
+    const bool on_device = !cur->failed && r->load->stage != NULL;
     const uint64_t length = cur->failed ? 0 : step_length_ns(b, cur);
     uint64_t deadline = cm_now_ns() + length;
     int rc = on_device ? cm_bench_stage_step(r) : CM_OK;
@@ -241,14 +241,14 @@ static int step(cm_bench_rank *r, const taken *cur, uint64_t epoch, taken *next,
 /* As delivered, also where something else travels. */
 static uint64_t delivered_nbytes(const cm_bench *b, const cm_load_batch *batch)
 {
-    return b->setting.device_decode ? batch->nsamples * b->shared.space.sample_nbytes
-                                    : batch->nbytes;
+    return b->load.setting.device_decode ? batch->nsamples * b->load.shared.space.sample_nbytes
+                                         : batch->nbytes;
 }
 
 static int run(cm_bench_rank *r, uint64_t epoch)
 {
     cm_bench *b = r->bench;
-    const bool overlaps = r->stage != NULL && !b->options->no_overlap;
+    const bool overlaps = r->load->stage != NULL && !b->options->no_overlap;
     taken cur, next = {.have = false};
     uint64_t want = b->epoch_start_ns[epoch]; /* planning and new workers make it late */
     int rc = take(r, epoch, &cur);
@@ -261,14 +261,14 @@ static int run(cm_bench_rank *r, uint64_t epoch)
          * cut short.
          */
         if (rc == CM_OK && is_canceled(r))
-            rc = cm_fail(&r->err, CM_ECANCELED, "stopped before the step on batch %" PRIu64,
+            rc = cm_fail(&r->load->err, CM_ECANCELED, "stopped before the step on batch %" PRIu64,
                          cur.batch.number);
         if (rc == CM_OK)
             rc = step(r, &cur, epoch, overlaps ? &next : NULL, &done);
         if (rc == CM_OK)
             rc = record(r, &cur, epoch, done);
         cm_monitor_add(b->monitor, delivered_nbytes(b, &cur.batch));
-        cm_batcher_release(r->loader, &cur.batch);
+        cm_load_release(r->load, &cur.batch);
         want = done;
         if (rc == CM_OK && !overlaps)
             rc = take(r, epoch, &next);
@@ -277,25 +277,11 @@ static int run(cm_bench_rank *r, uint64_t epoch)
     return rc;
 }
 
-int cm_bench_rank_begin(cm_bench_rank *r, uint64_t epoch)
-{
-    cm_bench *b = r->bench;
-    int rc = CM_OK;
-    if (b->setting.planned) {
-        cm_epoch_plan_release(&r->plan);
-        rc = cm_bench_plan_epoch(b, r, epoch, &r->plan, &r->err);
-    }
-    if (rc != CM_OK)
-        return rc;
-    return cm_batcher_begin(r->loader, &r->share, epoch, b->setting.planned ? &r->plan : NULL,
-                            &r->err);
-}
-
 void cm_bench_rank_epoch(cm_bench_rank *r, uint64_t epoch)
 {
-    r->status = cm_bench_rank_begin(r, epoch);
+    r->status = cm_load_begin(r->load, epoch);
     if (r->status == CM_OK) {
-        r->distinct_chunks += r->plan.nchunks;
+        r->distinct_chunks += r->load->plan.nchunks;
         r->status = run(r, epoch);
     }
 }
@@ -304,10 +290,10 @@ int cm_bench_rank_again(cm_bench_rank *r, cm_bench_batch_fn *each, void *context
 {
     const uint64_t start = cm_now_ns();
     bool more = true;
-    int rc = cm_bench_rank_begin(r, 0);
+    int rc = cm_load_begin(r->load, 0);
     while (rc == CM_OK && more) {
         cm_load_batch batch;
-        rc = cm_batcher_next(r->loader, is_canceled, r, &batch, &more, &r->err);
+        rc = cm_load_next(r->load, &batch, &more);
         if (rc != CM_OK || !more)
             break;
         if (batch.status == CM_OK) { /* one that failed was counted in the timed pass */
@@ -315,7 +301,7 @@ int cm_bench_rank_again(cm_bench_rank *r, cm_bench_batch_fn *each, void *context
             r->nvalidated_batches++;
         }
         cm_monitor_add(r->bench->monitor, delivered_nbytes(r->bench, &batch));
-        cm_batcher_release(r->loader, &batch);
+        cm_load_release(r->load, &batch);
     }
     r->validated_ns += cm_now_ns() - start;
     return rc;

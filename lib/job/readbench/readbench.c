@@ -101,7 +101,7 @@ static int run_epochs(verb *v, const cm_readbench_options *o, cm_bench **bench, 
     int rc = CM_OK;
     for (size_t i = 0; i < o->store.n; i++) {
         nbytes += o->epochs * cm_bench_epoch_nbytes(bench[i]);
-        if (bench[i]->setting.validate != CM_READBENCH_VALIDATE_NONE)
+        if (bench[i]->load.setting.validate != CM_READBENCH_VALIDATE_NONE)
             checked += cm_bench_epoch_nbytes(bench[i]);
     }
     cm_monitor_phase(v->monitor, CM_PHASE_MEASURING, nbytes);
@@ -167,9 +167,9 @@ static int check_shape(const char *text, cm_error *err)
 /* What is wrong with the last point should be said before the first is run. */
 static int check_point(const cm_readbench_point *point, cm_error *err)
 {
-    cm_bench_setting setting;
+    cm_load_setting setting;
     cm_readbench_advice advice = {0};
-    int rc = cm_bench_setting_parse(point->options, &setting, &advice, err);
+    int rc = cm_load_setting_parse(point->options, &setting, &advice, err);
     cm_readbench_advice_release(&advice);
     if (rc == CM_OK && point->options->sample != NULL)
         rc = check_shape(point->options->sample, err);

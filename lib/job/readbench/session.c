@@ -37,59 +37,69 @@ static double cpu_used(void)
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-static int make_ranks(cm_bench *b, cm_error *err)
+static uint64_t other_nbytes(void *bench)
+{
+    return cm_bench_other_nbytes(bench);
+}
+
+static int note(void *bench, const char *sentence, cm_error *err)
+{
+    return cm_bench_note(bench, err, "%s", sentence);
+}
+
+static int open_load(cm_bench *b, const char *store, unsigned nsharing, cm_error *err)
 {
     const cm_readbench_options *o = b->options;
-    int rc = CM_OK;
-    b->rank = cm_calloc(b->setting.ranks, sizeof *b->rank, err);
-    if (b->rank == NULL)
-        return CM_ENOMEM;
-    for (unsigned i = 0; i < b->setting.ranks && rc == CM_OK; i++) {
-        cm_bench_rank *r = &b->rank[i];
-        r->bench = b;
-        r->index = i;
-        r->share = (cm_epoch_share){.nsamples = b->shared.space.nsamples,
-                                    .world = o->world_size > 1 ? o->world_size : b->setting.ranks,
-                                    .rank = o->world_size > 1 ? o->rank : i,
-                                    .batch = o->batch,
-                                    .drop_last = o->drop_last};
-        rc = cm_epoch_share_init(&r->share, err);
-        if (rc == CM_OK && r->share.nbatches == 0)
-            rc = cm_fail(err, CM_EINVAL,
-                         "%" PRIu64 " samples make no batch of %" PRIu64 " with --drop-last",
-                         r->share.per_rank, o->batch);
-    }
-    return rc;
+    b->load = (cm_load_run){.options = o,
+                            .store = store,
+                            .monitor = b->monitor,
+                            .nsharing = nsharing,
+                            .owner = b,
+                            .other_nbytes = other_nbytes,
+                            .note = note};
+    int rc = cm_load_open(&b->load, &b->report->advice, err);
+    if (rc != CM_OK)
+        return rc;
+    /* The one that is stepped on, and the next where it is copied meanwhile. */
+    b->load.held = b->load.setting.uses_device && !o->no_overlap ? 2 : 1;
+    b->rank = cm_calloc(b->load.setting.ranks, sizeof *b->rank, err);
+    for (unsigned i = 0; b->rank != NULL && i < b->load.setting.ranks; i++)
+        b->rank[i] = (cm_bench_rank){.bench = b, .load = &b->load.rank[i]};
+    return b->rank != NULL ? CM_OK : CM_ENOMEM;
 }
 
-static int open_shared(cm_bench *b, const char *store, cm_error *err)
+static int fit_memory(cm_bench *b, cm_error *err)
 {
-    int rc = cm_bench_data_try(store, b->monitor, err);
-    if (rc == CM_OK)
-        rc = cm_bench_shared_open(b->options, &b->setting, store, NULL, &b->shared, err);
-    if (rc == CM_OK)
-        rc = make_ranks(b, err);
+    cm_load_run *l = &b->load;
+    cm_readbench_session *s = b->session;
+    int rc = cm_load_memory(l, err);
+    s->batch_nbytes = l->batch_nbytes;
+    s->memory_limit = l->memory_limit;
+    s->memory_free = l->memory_free;
+    s->memory_planned = l->memory_planned;
+    s->batches_in_flight = l->nslots * l->setting.ranks;
+    s->in_flight_nbytes = (uint64_t)l->nslots * l->slot_nbytes * l->setting.ranks;
+    s->window = l->setting.planned ? l->window : 0;
     return rc;
 }
 
-static int start(cm_bench *b, const char *store, cm_error *err)
+static int start(cm_bench *b, const char *store, unsigned nsharing, cm_error *err)
 {
     b->setup_start_ns = cm_bench_now(b);
     cm_readbench_advice_release(&b->report->advice); /* of the session before */
-    int rc = cm_bench_setting_parse(b->options, &b->setting, &b->report->advice, err);
-    b->npools = b->setting.shared_pool ? 1 : b->setting.ranks;
-    if (rc == CM_OK)
-        rc = open_shared(b, store, err);
+    int rc = open_load(b, store, nsharing, err);
     const uint64_t opened_ns = cm_bench_now(b);
     if (rc == CM_OK)
-        rc = cm_bench_prove(b, err);
+        rc = cm_load_prove(&b->load, err);
+    if (rc == CM_OK)
+        rc = cm_bench_tell_proof(b, err);
     if (rc == CM_OK)
         rc = cm_bench_temperature(b, err);
     b->setup_start_ns +=
         cm_bench_now(b) -
         opened_ns; /* neither proving chunks nor looking at the page cache is setting up */
     if (rc == CM_OK)
-        rc = cm_bench_memory(b, err);
+        rc = fit_memory(b, err);
     if (rc == CM_OK)
         rc = cm_bench_describe(b, store, err);
     if (rc == CM_OK)
@@ -97,8 +107,10 @@ static int start(cm_bench *b, const char *store, cm_error *err)
     if (rc == CM_OK)
         rc = cm_bench_start_workers(b, err);
     /* After the workers: a process that forks opens its devices afterwards. */
-    if (rc == CM_OK && b->setting.uses_device)
-        rc = cm_bench_stage_open(b, err);
+    if (rc == CM_OK)
+        rc = cm_load_stage_open(&b->load, err);
+    if (rc == CM_OK && b->load.setting.uses_device)
+        rc = cm_bench_stage_describe(b, err);
     b->setup_end_ns = cm_bench_now(b);
     return rc;
 }
@@ -118,12 +130,10 @@ int cm_bench_open(const cm_readbench_options *options, const char *store, unsign
     b->peak_before = cm_peak_rss();
     b->report = report;
     b->session = session;
-    b->nsharing = nsharing;
-    b->arena.fd = -1;
     b->epoch_start_ns = cm_calloc(options->epochs, sizeof *b->epoch_start_ns, err);
     b->epoch_end_ns = cm_calloc(options->epochs, sizeof *b->epoch_end_ns, err);
-    int rc =
-        b->epoch_start_ns != NULL && b->epoch_end_ns != NULL ? start(b, store, err) : CM_ENOMEM;
+    int rc = b->epoch_start_ns != NULL && b->epoch_end_ns != NULL ? start(b, store, nsharing, err)
+                                                                  : CM_ENOMEM;
     b->cpu_seconds += cpu_used() - cpu;
     return rc;
 }
@@ -131,8 +141,8 @@ int cm_bench_open(const cm_readbench_options *options, const char *store, unsign
 uint64_t cm_bench_epoch_nbytes(const cm_bench *b)
 {
     uint64_t nbytes = 0;
-    for (unsigned i = 0; i < b->setting.ranks; i++)
-        nbytes += b->rank[i].share.per_rank * b->shared.space.sample_nbytes;
+    for (unsigned i = 0; i < b->load.setting.ranks; i++)
+        nbytes += b->rank[i].load->share.per_rank * b->load.shared.space.sample_nbytes;
     return nbytes;
 }
 
@@ -152,10 +162,10 @@ static void run_rank(void *context, unsigned i)
 /* The first failure of a rank, others having stopped for their own reasons. */
 static int first_status(const cm_bench *b, cm_error *err)
 {
-    for (unsigned i = 0; i < b->setting.ranks; i++)
+    for (unsigned i = 0; i < b->load.setting.ranks; i++)
         if (b->rank[i].status != CM_OK) {
             if (err != NULL)
-                *err = b->rank[i].err;
+                *err = b->rank[i].load->err;
             return b->rank[i].status;
         }
     return CM_OK;
@@ -169,12 +179,12 @@ int cm_bench_epoch(cm_bench *b, uint64_t epoch, cm_error *err)
     b->epoch_start_ns[epoch] = cm_bench_now(b);
     if (b->options->no_persistent && epoch > 0) {
         rc = cm_bench_note_lives(b, err);
-        cm_bench_stop_workers(b);
+        cm_load_stop_workers(&b->load);
         if (rc == CM_OK)
             rc = cm_bench_start_workers(b, err);
     }
     if (rc == CM_OK) {
-        cm_threads_run(b->setting.ranks, run_rank, &run);
+        cm_threads_run(b->load.setting.ranks, run_rank, &run);
         rc = first_status(b, err);
     }
     b->epoch_end_ns[epoch] = cm_bench_now(b);
@@ -199,9 +209,9 @@ static int finish(cm_bench *b, cm_error *err)
         rc = cm_bench_probe(b, err);
     if (rc == CM_OK)
         rc = cm_bench_summarise(b, err);
-    if (rc == CM_OK && b->setting.uses_device)
+    if (rc == CM_OK && b->load.setting.uses_device)
         rc = cm_bench_stage_summarise(b, err);
-    if (rc == CM_OK && b->setting.device_decode)
+    if (rc == CM_OK && b->load.setting.device_decode)
         cm_bench_decode_summarise(b);
     s->cpu_seconds = b->cpu_seconds;
     const double gb = (double)cm_bench_read_nbytes(&s->counts) / 1e9;
@@ -213,9 +223,8 @@ static int finish(cm_bench *b, cm_error *err)
 
 static void release_ranks(cm_bench *b)
 {
-    for (unsigned i = 0; b->rank != NULL && i < b->setting.ranks; i++) {
+    for (unsigned i = 0; b->rank != NULL && i < b->load.setting.ranks; i++) {
         cm_bench_rank *r = &b->rank[i];
-        cm_epoch_plan_release(&r->plan);
         free(r->record);
         free(r->logged);
         free(r->first_failure);
@@ -239,9 +248,10 @@ int cm_bench_stop(cm_bench *b, cm_error *err)
     const double cpu = cpu_used();
     int rc = cm_bench_note_workers(b, err);
     keep_peak(b);
-    cm_bench_stop_workers(b);
-    cm_bench_stage_close(b); /* before the memory that it has page-locked, and may yet copy */
-    cm_arena_release(&b->arena);
+    cm_load_stop_workers(&b->load);
+    cm_bench_stage_keep(b);
+    cm_load_stage_close(&b->load); /* before the memory that it has page-locked, and may yet copy */
+    cm_arena_release(&b->load.arena);
     b->cpu_seconds += cpu_used() - cpu;
     return rc;
 }
@@ -250,14 +260,11 @@ int cm_bench_close(cm_bench *b, bool measured, cm_error *err)
 {
     if (b == NULL)
         return CM_OK;
-    cm_bench_stop_workers(b); /* where it did not come to that */
+    cm_load_stop_workers(&b->load); /* where it did not come to that */
     int rc = measured ? finish(b, err) : CM_OK;
-    cm_bench_stage_close(b);
-    cm_bench_free_source(b);
-    cm_proof_free(b->proof);
     release_ranks(b);
-    cm_arena_release(&b->arena);
-    cm_bench_shared_release(&b->shared);
+    cm_load_close(&b->load);
+    cm_resources_free(b->resources);
     free(b->epoch_start_ns);
     free(b->epoch_end_ns);
     free(b);

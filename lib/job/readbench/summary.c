@@ -40,7 +40,7 @@ static int collect(cm_bench *b, cm_error *err)
 {
     cm_readbench_session *s = b->session;
     size_t n = 0, nlogged = 0;
-    for (unsigned i = 0; i < b->setting.ranks; i++) {
+    for (unsigned i = 0; i < b->load.setting.ranks; i++) {
         n += b->rank[i].nrecords;
         nlogged += b->rank[i].nlogged;
     }
@@ -48,7 +48,7 @@ static int collect(cm_bench *b, cm_error *err)
     s->logged = cm_calloc(nlogged + 1, sizeof *s->logged, err);
     if (s->record == NULL || s->logged == NULL)
         return CM_ENOMEM;
-    for (unsigned i = 0; i < b->setting.ranks; i++) {
+    for (unsigned i = 0; i < b->load.setting.ranks; i++) {
         const cm_bench_rank *r = &b->rank[i];
         if (r->nrecords > 0)
             memcpy(s->record + s->nrecords, r->record, r->nrecords * sizeof *r->record);
@@ -68,7 +68,7 @@ static int collect_findings(cm_bench *b, cm_error *err)
                                          [CM_CHUNKS_SEQUENTIAL] = "sequential"};
     cm_readbench_session *s = b->session;
     uint64_t ns = 0;
-    for (unsigned i = 0; i < b->setting.ranks; i++) {
+    for (unsigned i = 0; i < b->load.setting.ranks; i++) {
         const cm_bench_rank *r = &b->rank[i];
         s->counts.distinct_chunks += r->distinct_chunks;
         s->device.validated_batches += r->nvalidated_batches;
@@ -80,10 +80,10 @@ static int collect_findings(cm_bench *b, cm_error *err)
             return CM_ENOMEM;
     }
     s->device.validated_rate = ratio((double)s->device.validated_nbytes, (double)ns / 1e9);
-    if (!b->setting.planned || b->nepochs == 0)
+    if (!b->load.setting.planned || b->nepochs == 0)
         return CM_OK;
-    s->displacement = b->rank[0].plan.displacement;
-    s->chunk_order = cm_strdup(orders[b->rank[0].plan.order], err);
+    s->displacement = b->rank[0].load->plan.displacement;
+    s->chunk_order = cm_strdup(orders[b->rank[0].load->plan.order], err);
     return s->chunk_order != NULL ? CM_OK : CM_ENOMEM;
 }
 
@@ -225,7 +225,7 @@ static void rates(const cm_bench *b, cm_readbench_session *s)
     s->accelerators.got = r->logical;
     const double batches = (double)(c->batches - c->failed_batches);
     const double per_batch = ratio((double)c->samples, batches);
-    const double wanted = b->setting.step_ns + b->setting.step_per_sample_ns * per_batch;
+    const double wanted = b->load.setting.step_ns + b->load.setting.step_per_sample_ns * per_batch;
     /* A step that takes no time needs more than anything gives: then the question has no answer. */
     const double each = wanted / 1e9 > NO_STEP ? ratio(ratio(present, batches), wanted / 1e9) : 0;
     s->accelerators.needed = each * s->ranks;

@@ -19,7 +19,7 @@ static int visit_paths(const cm_bench *b, path_visit *visit_path, cm_residency *
 {
     const cm_stop stop = {cm_monitor_cancels, b->monitor};
     const visit v = {&stop, sum};
-    const cm_bench_data *d = &b->shared.data;
+    const cm_load_data *d = &b->load.shared.data;
     int rc = d->is_nc ? visit_path(&v, d->path, err) : CM_OK;
     for (size_t i = 0; i < d->narrays && rc == CM_OK && !d->is_nc; i++) {
         char *path = cm_asprintf(err, "%s/%s", d->path, d->array[i]->name);
@@ -79,9 +79,9 @@ int cm_bench_temperature(cm_bench *b, cm_error *err)
             b, err,
             "%s: the kernel was asked to forget it; whether it did is told only to "
             "who may write the files",
-            b->shared.data.path);
+            b->load.shared.data.path);
     return cm_bench_warn(b, err,
                          "%s: the kernel keeps %.0f %% of it in memory although it was asked to "
                          "forget it: this run is not cold",
-                         b->shared.data.path, 100 * s->resident_before);
+                         b->load.shared.data.path, 100 * s->resident_before);
 }

@@ -16,14 +16,14 @@ static int differ(cm_bench_direct *c, const cm_load_batch *batch, uint64_t place
                   uint64_t offset)
 {
     cm_bench_rank *r = c->rank;
-    const cm_array *a = r->bench->shared.data.array[r->bench->shared.space.part[p].array];
+    const cm_array *a = r->bench->load.shared.data.array[r->bench->load.shared.space.part[p].array];
     r->nmismatches++;
     if (r->first_failure != NULL)
         return CM_OK;
-    r->first_failure = cm_asprintf(&r->err,
+    r->first_failure = cm_asprintf(&r->load->err,
                                    "batch %" PRIu64 ": variable %s: sample %" PRIu64
                                    ": byte %" PRIu64 " is not what the store holds",
-                                   batch->number, cm_bench_array_name(a), place, offset);
+                                   batch->number, cm_load_array_name(a), place, offset);
     return r->first_failure != NULL ? CM_OK : CM_ENOMEM;
 }
 
@@ -33,14 +33,14 @@ static int read_part(cm_bench_direct *c, const cm_box *sample, size_t p, uint8_t
 {
     cm_bench_rank *r = c->rank;
     const cm_bench *b = r->bench;
-    const cm_feed *feed = &b->shared.space.feed[p];
-    cm_array *a = b->shared.data.array[b->shared.space.part[p].array];
+    const cm_feed *feed = &b->load.shared.space.feed[p];
+    cm_array *a = b->load.shared.data.array[b->load.shared.space.part[p].array];
     cm_box box;
-    cm_sample_part_box(&b->shared.space.part[p], sample, &box);
+    cm_sample_part_box(&b->load.shared.space.part[p], sample, &box);
     const uint64_t nelem = cm_box_nelem(&box);
-    int rc = cm_buf_resize(&c->raw, nelem * a->dtype.nbytes, &r->err);
+    int rc = cm_buf_resize(&c->raw, nelem * a->dtype.nbytes, &r->load->err);
     if (rc == CM_OK)
-        rc = cm_array_read(a, c->ctx, &box, c->raw.data, &r->err);
+        rc = cm_array_read(a, c->ctx, &box, c->raw.data, &r->load->err);
     if (rc != CM_OK)
         return rc;
     cm_feed_run(feed, out, c->raw.data, nelem);
@@ -54,12 +54,12 @@ static int check_part(cm_bench_direct *c, const cm_load_batch *batch, const cm_b
 {
     const cm_bench *b = c->rank->bench;
     size_t nbytes;
-    int rc = cm_buf_resize(&c->fed, b->shared.space.part_nbytes[p], &c->rank->err);
+    int rc = cm_buf_resize(&c->fed, b->load.shared.space.part_nbytes[p], &c->rank->load->err);
     if (rc == CM_OK)
         rc = read_part(c, sample, p, c->fed.data, &nbytes);
     if (rc != CM_OK)
         return rc;
-    if (b->setting.validate == CM_READBENCH_VALIDATE_CHECKSUM) {
+    if (b->load.setting.validate == CM_READBENCH_VALIDATE_CHECKSUM) {
         const cm_simd simd = cm_cpu_simd();
         if (cm_crc32c(simd, got, nbytes) == cm_crc32c(simd, c->fed.data, nbytes))
             return CM_OK;
@@ -74,7 +74,7 @@ static int check_part(cm_bench_direct *c, const cm_load_batch *batch, const cm_b
 static int check_batch(void *context, const cm_load_batch *batch)
 {
     cm_bench_direct *c = context;
-    const cm_bench_space *s = &c->rank->bench->shared.space;
+    const cm_load_space *s = &c->rank->bench->load.shared.space;
     int rc = CM_OK;
     for (uint64_t k = 0; k < batch->nsamples && rc == CM_OK; k++) {
         const uint8_t *at = batch->data;
@@ -90,7 +90,7 @@ static int check_batch(void *context, const cm_load_batch *batch)
 
 int cm_bench_direct_open(cm_bench_rank *rank, cm_bench_direct *d)
 {
-    *d = (cm_bench_direct){.rank = rank, .ctx = cm_codec_ctx_create(&rank->err)};
+    *d = (cm_bench_direct){.rank = rank, .ctx = cm_codec_ctx_create(&rank->load->err)};
     return d->ctx != NULL ? CM_OK : CM_ENOMEM;
 }
 
@@ -105,12 +105,12 @@ void cm_bench_direct_release(cm_bench_direct *d)
 /* Samples that an edge clips are followed by zeros. */
 int cm_bench_direct_read(cm_bench_direct *c, const cm_load_batch *batch)
 {
-    const cm_bench_space *s = &c->rank->bench->shared.space;
+    const cm_load_space *s = &c->rank->bench->load.shared.space;
     size_t at = 0, got = 0, nbytes = 0;
     int rc = CM_OK;
     for (size_t p = 0; p < s->nparts; p++)
         nbytes += batch->nsamples * s->part_nbytes[p];
-    rc = cm_buf_resize(&c->batch, nbytes, &c->rank->err);
+    rc = cm_buf_resize(&c->batch, nbytes, &c->rank->load->err);
     for (size_t p = 0; p < s->nparts && rc == CM_OK; p++)
         for (uint64_t k = 0; k < batch->nsamples && rc == CM_OK; k++, at += s->part_nbytes[p]) {
             uint8_t *out = (uint8_t *)c->batch.data + at;
@@ -128,7 +128,7 @@ static int check_answer(void *context, const cm_load_batch *batch)
     cm_bench_direct *c = context;
     cm_bench_rank *r = c->rank;
     if (!batch->has_crc32c)
-        return cm_fail(&r->err, CM_EINVAL,
+        return cm_fail(&r->load->err, CM_EINVAL,
                        "--validate checksum: batch %" PRIu64
                        ": the loader's answer has no \"crc32c\" (those of scripts/engines give "
                        "one with --checksum)",
@@ -139,7 +139,8 @@ static int check_answer(void *context, const cm_load_batch *batch)
     r->nmismatches++;
     if (r->first_failure == NULL)
         r->first_failure = cm_asprintf(
-            &r->err, "batch %" PRIu64 ": the loader's checksum is not that of what the store holds",
+            &r->load->err,
+            "batch %" PRIu64 ": the loader's checksum is not that of what the store holds",
             batch->number);
     return r->first_failure != NULL ? CM_OK : CM_ENOMEM;
 }
@@ -148,7 +149,7 @@ static int check_rank(cm_bench_rank *r)
 {
     cm_bench_direct c;
     cm_bench_batch_fn *check =
-        r->bench->setting.engine == CM_BENCH_EXEC ? check_answer : check_batch;
+        r->bench->load.setting.engine == CM_LOAD_COMMAND ? check_answer : check_batch;
     int rc = cm_bench_direct_open(r, &c);
     if (rc == CM_OK)
         rc = cm_bench_rank_again(r, check, &c);
@@ -159,14 +160,14 @@ static int check_rank(cm_bench_rank *r)
 
 int cm_bench_validate(cm_bench *b, cm_error *err)
 {
-    if (b->setting.validate == CM_READBENCH_VALIDATE_NONE)
+    if (b->load.setting.validate == CM_READBENCH_VALIDATE_NONE)
         return CM_OK;
-    for (unsigned i = 0; i < b->setting.ranks; i++) {
+    for (unsigned i = 0; i < b->load.setting.ranks; i++) {
         cm_bench_rank *r = &b->rank[i];
-        int rc = b->setting.uses_device ? cm_bench_stage_validate(r) : check_rank(r);
+        int rc = b->load.setting.uses_device ? cm_bench_stage_validate(r) : check_rank(r);
         if (rc != CM_OK) {
             if (err != NULL)
-                *err = r->err;
+                *err = r->load->err;
             return rc;
         }
     }

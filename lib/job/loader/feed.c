@@ -4,7 +4,7 @@
 #include <strings.h>
 
 #include "base/base64.h"
-#include "job/readbench/readbench.h"
+#include "job/loader/run.h"
 #include "model/convert.h"
 
 /* A number, or xarray's base64 of a float64 (Zarr v3 has no other way to say one exactly). */
@@ -71,7 +71,7 @@ static int add_fills(const cm_array *a, const char *name, cm_feed *f, cm_error *
     return rc;
 }
 
-static int find_fills(const cm_bench_data *d, const cm_array *a, cm_feed *f, cm_error *err)
+static int find_fills(const cm_load_data *d, const cm_array *a, cm_feed *f, cm_error *err)
 {
     if (d->is_nc) {
         const cm_nc_var *v = (const cm_nc_var *)a;
@@ -108,8 +108,8 @@ static int find_packing(const cm_array *a, cm_feed *f, cm_error *err)
     return CM_OK;
 }
 
-int cm_bench_feed_make(const cm_readbench_options *o, const cm_bench_setting *s,
-                       const cm_bench_data *d, const cm_array *a, cm_feed *f, cm_error *err)
+int cm_load_feed_make(const cm_readbench_options *o, const cm_load_setting *s,
+                      const cm_load_data *d, const cm_array *a, cm_feed *f, cm_error *err)
 {
     int rc = CM_OK;
     *f = (cm_feed){.src = a->dtype, .to = s->to};
@@ -118,7 +118,7 @@ int cm_bench_feed_make(const cm_readbench_options *o, const cm_bench_setting *s,
         return cm_fail(err, CM_EINVAL,
                        "variable %s: its elements are not numbers, so --cast, --unpack and "
                        "--fill-to-nan have no meaning",
-                       cm_bench_array_name(a));
+                       cm_load_array_name(a));
     if (o->unpack)
         rc = find_packing(a, f, err);
     if (rc == CM_OK && o->fill_to_nan)
@@ -126,6 +126,6 @@ int cm_bench_feed_make(const cm_readbench_options *o, const cm_bench_setting *s,
     if (rc == CM_OK)
         rc = cm_feed_check(f, err);
     if (rc != CM_OK)
-        cm_error_prefix(err, "variable %s", cm_bench_array_name(a));
+        cm_error_prefix(err, "variable %s", cm_load_array_name(a));
     return rc;
 }

@@ -10,10 +10,10 @@
 #include "format/nc/preflight.h"
 #include "job/common/store_path.h"
 #include "job/common/varopt.h"
-#include "job/readbench/readbench.h"
+#include "job/loader/run.h"
 #include "store/open.h"
 
-static int locate(const char *text, cm_bench_data *d, cm_error *err)
+static int locate(const char *text, cm_load_data *d, cm_error *err)
 {
     cm_store_path at;
     int rc = cm_store_path_find(text, &at, err);
@@ -33,13 +33,13 @@ typedef struct candidate {
     const char *unsupported; /* or NULL */
 } candidate;
 
-static size_t count_candidates(const cm_bench_data *d)
+static size_t count_candidates(const cm_load_data *d)
 {
     return d->is_nc ? cm_nc_nvars(d->file) : d->tree.nnodes;
 }
 
 /* False: no array, or not below the node that was named. */
-static bool candidate_at(const cm_bench_data *d, size_t i, candidate *c)
+static bool candidate_at(const cm_load_data *d, size_t i, candidate *c)
 {
     if (d->is_nc) {
         const cm_nc_var *v = cm_nc_var_at(d->file, i);
@@ -62,7 +62,7 @@ static bool is_readable(const candidate *c)
     return c->unsupported == NULL && !cm_dtype_is_vlen(&c->dtype[0]) && c->dtype->nbytes > 0;
 }
 
-static int open_array(cm_bench_data *d, size_t i, cm_error *err)
+static int open_array(cm_load_data *d, size_t i, cm_error *err)
 {
     cm_array *a = NULL;
     int rc;
@@ -82,7 +82,7 @@ static int open_array(cm_bench_data *d, size_t i, cm_error *err)
     return CM_OK;
 }
 
-static int open_largest(cm_bench_data *d, cm_error *err)
+static int open_largest(cm_load_data *d, cm_error *err)
 {
     size_t best = SIZE_MAX;
     double most = -1;
@@ -106,7 +106,7 @@ static int open_largest(cm_bench_data *d, cm_error *err)
     return open_array(d, best, err);
 }
 
-static bool is_open(const cm_bench_data *d, const char *name)
+static bool is_open(const cm_load_data *d, const char *name)
 {
     for (size_t i = 0; i < d->narrays; i++)
         if (strcmp(d->array[i]->name, name) == 0)
@@ -115,14 +115,14 @@ static bool is_open(const cm_bench_data *d, const char *name)
 }
 
 typedef struct naming {
-    cm_bench_data *d;
+    cm_load_data *d;
     const char *all; /* the option's text */
 } naming;
 
 /* One name or glob, which must match something that can be read. */
 static int open_named(void *context, char *pattern, cm_error *err)
 {
-    cm_bench_data *d = ((naming *)context)->d;
+    cm_load_data *d = ((naming *)context)->d;
     bool matched = false;
     const char *why = NULL;
     for (size_t i = 0; i < count_candidates(d); i++) {
@@ -136,8 +136,8 @@ static int open_named(void *context, char *pattern, cm_error *err)
         matched = true;
         if (is_open(d, c.name))
             continue;
-        if (d->narrays == CM_BENCH_MAX_PARTS)
-            return cm_fail(err, CM_EINVAL, "more than %d variables", CM_BENCH_MAX_PARTS);
+        if (d->narrays == CM_LOAD_MAX_PARTS)
+            return cm_fail(err, CM_EINVAL, "more than %d variables", CM_LOAD_MAX_PARTS);
         int rc = open_array(d, i, err);
         if (rc != CM_OK)
             return rc;
@@ -150,10 +150,10 @@ static int open_named(void *context, char *pattern, cm_error *err)
     return cm_fail(err, CM_EINVAL, "--variable %s: %s has no such array", pattern, d->path);
 }
 
-static int open_arrays(const cm_readbench_options *o, cm_bench_data *d, cm_error *err)
+static int open_arrays(const cm_readbench_options *o, cm_load_data *d, cm_error *err)
 {
-    d->array = cm_calloc(CM_BENCH_MAX_PARTS, sizeof *d->array, err);
-    d->owned = cm_calloc(CM_BENCH_MAX_PARTS, sizeof *d->owned, err);
+    d->array = cm_calloc(CM_LOAD_MAX_PARTS, sizeof *d->array, err);
+    d->owned = cm_calloc(CM_LOAD_MAX_PARTS, sizeof *d->owned, err);
     if (d->array == NULL || d->owned == NULL)
         return CM_ENOMEM;
     if (o->variables.n == 0)
@@ -168,7 +168,7 @@ static int open_arrays(const cm_readbench_options *o, cm_bench_data *d, cm_error
 
 /* ---- stores -------------------------------------------------------------------------------- */
 
-static int open_disk_cache(const cm_readbench_options *o, cm_delay *delay, cm_bench_data *d,
+static int open_disk_cache(const cm_readbench_options *o, cm_delay *delay, cm_load_data *d,
                            cm_error *err)
 {
     uint64_t nbytes = o->cache_dir_nbytes;
@@ -187,10 +187,10 @@ static int open_disk_cache(const cm_readbench_options *o, cm_delay *delay, cm_be
                                     &d->store, err);
 }
 
-static int open_zarr(const cm_readbench_options *o, const cm_bench_setting *s, cm_delay *delay,
-                     cm_bench_data *d, cm_error *err)
+static int open_zarr(const cm_readbench_options *o, const cm_load_setting *s, cm_delay *delay,
+                     cm_load_data *d, cm_error *err)
 {
-    if (s->engine == CM_BENCH_NETCDF)
+    if (s->engine == CM_LOAD_NETCDF)
         return cm_fail(err, CM_EINVAL,
                        "%s: --engine netcdf reads NetCDF files; this is a Zarr store", d->path);
     int rc = cm_store_open(d->path, &(cm_store_options){.io = s->io}, &d->slow, err);
@@ -205,20 +205,20 @@ static int open_zarr(const cm_readbench_options *o, const cm_bench_setting *s, c
     return rc;
 }
 
-static int open_nc(const cm_readbench_options *o, const cm_bench_setting *s, cm_bench_data *d,
+static int open_nc(const cm_readbench_options *o, const cm_load_setting *s, cm_load_data *d,
                    cm_error *err)
 {
     if (o->cache_dir != NULL)
         return cm_fail(err, CM_EUNSUPPORTED,
                        "%s: --cache-dir keeps objects of a Zarr store, not parts of a file",
                        d->path);
-    const cm_nc_options options = {.library_only = s->engine == CM_BENCH_NETCDF,
-                                   .library_caches = s->engine == CM_BENCH_NETCDF,
+    const cm_nc_options options = {.library_only = s->engine == CM_LOAD_NETCDF,
+                                   .library_caches = s->engine == CM_LOAD_NETCDF,
                                    .io = s->io};
     return cm_nc_open(d->path, &options, &d->file, err);
 }
 
-int cm_bench_data_try(const char *store, cm_monitor *monitor, cm_error *err)
+int cm_load_data_try(const char *store, cm_monitor *monitor, cm_error *err)
 {
     cm_store_path at;
     int rc = cm_store_path_find(store, &at, err);
@@ -228,8 +228,8 @@ int cm_bench_data_try(const char *store, cm_monitor *monitor, cm_error *err)
     return rc;
 }
 
-int cm_bench_data_open(const cm_readbench_options *o, const cm_bench_setting *s, const char *store,
-                       cm_delay *delay, cm_bench_data *d, cm_error *err)
+int cm_load_data_open(const cm_readbench_options *o, const cm_load_setting *s, const char *store,
+                      cm_delay *delay, cm_load_data *d, cm_error *err)
 {
     memset(d, 0, sizeof *d);
     d->index_nbytes = s->index_nbytes;
@@ -239,11 +239,11 @@ int cm_bench_data_open(const cm_readbench_options *o, const cm_bench_setting *s,
     if (rc == CM_OK)
         rc = open_arrays(o, d, err);
     if (rc != CM_OK)
-        cm_bench_data_release(d);
+        cm_load_data_release(d);
     return rc;
 }
 
-void cm_bench_data_release(cm_bench_data *d)
+void cm_load_data_release(cm_load_data *d)
 {
     for (size_t i = 0; i < d->narrays; i++)
         if (d->owned[i])
@@ -261,12 +261,12 @@ void cm_bench_data_release(cm_bench_data *d)
     memset(d, 0, sizeof *d);
 }
 
-const char *cm_bench_array_name(const cm_array *a)
+const char *cm_load_array_name(const cm_array *a)
 {
     return a->name[0] != '\0' ? a->name : "/";
 }
 
-bool cm_bench_data_shard(const cm_bench_data *d, size_t i, uint64_t *shard)
+bool cm_load_data_shard(const cm_load_data *d, size_t i, uint64_t *shard)
 {
     if (d->is_nc)
         return false;

@@ -3,24 +3,24 @@
 #include <string.h>
 
 #include "exec/watch/monitor.h"
-#include "job/readbench/readbench.h"
+#include "job/loader/run.h"
 
-int cm_bench_shared_open(const cm_readbench_options *options, const cm_bench_setting *setting,
-                         const char *store, cm_delay *delay, cm_bench_shared *s, cm_error *err)
+int cm_load_shared_open(const cm_readbench_options *options, const cm_load_setting *setting,
+                        const char *store, cm_delay *delay, cm_load_shared *s, cm_error *err)
 {
     memset(s, 0, sizeof *s);
-    int rc = cm_bench_data_open(options, setting, store, delay, &s->data, err);
+    int rc = cm_load_data_open(options, setting, store, delay, &s->data, err);
     if (rc == CM_OK)
-        rc = cm_bench_space_make(options, setting, &s->data, &s->space, err);
+        rc = cm_load_space_make(options, setting, &s->data, &s->space, err);
     if (rc != CM_OK)
-        cm_bench_shared_release(s);
+        cm_load_shared_release(s);
     return rc;
 }
 
-void cm_bench_shared_release(cm_bench_shared *s)
+void cm_load_shared_release(cm_load_shared *s)
 {
-    cm_bench_space_release(&s->space);
-    cm_bench_data_release(&s->data);
+    cm_load_space_release(&s->space);
+    cm_load_data_release(&s->data);
     memset(s, 0, sizeof *s);
 }
 
@@ -28,7 +28,7 @@ enum {
     URING_GROUP = 8 << 20 /* stored bytes asked for at once: many requests keep a disk busy */
 };
 
-size_t cm_bench_group_nbytes(const cm_bench_setting *setting)
+size_t cm_load_group_nbytes(const cm_load_setting *setting)
 {
     return setting->io == CM_IO_URING ? URING_GROUP : 0;
 }
@@ -36,7 +36,7 @@ size_t cm_bench_group_nbytes(const cm_bench_setting *setting)
 /* ---- arrays of this project or of libnetcdf ------------------------------------------------ */
 
 typedef struct reading { /* of one process, shared by its workers */
-    cm_bench_shared shared;
+    cm_load_shared shared;
     cm_chunk_cache *cache;
 } reading;
 
@@ -44,25 +44,25 @@ static void free_reading(reading *r)
 {
     if (r == NULL)
         return;
-    cm_bench_shared_release(&r->shared);
+    cm_load_shared_release(&r->shared);
     cm_chunk_cache_free(r->cache);
     free(r);
 }
 
 static int open_arrays(void *context, cm_load_arrays *out, cm_error *err)
 {
-    const cm_bench_origin *o = context;
+    const cm_load_origin *o = context;
     reading *r = cm_calloc(1, sizeof *r, err);
     if (r == NULL)
         return CM_ENOMEM;
-    int rc = cm_bench_shared_open(o->options, o->setting, o->store, o->delay, &r->shared, err);
+    int rc = cm_load_shared_open(o->options, o->setting, o->store, o->delay, &r->shared, err);
     if (rc == CM_OK && o->options->cache_nbytes > 0)
         rc = cm_chunk_cache_create(o->options->cache_nbytes, o->setting->policy, &r->cache, err);
     if (rc != CM_OK) {
         free_reading(r);
         return rc;
     }
-    const cm_bench_space *s = &r->shared.space;
+    const cm_load_space *s = &r->shared.space;
     *out =
         (cm_load_arrays){.store = o->store,
                          .array = r->shared.data.array,
@@ -77,8 +77,8 @@ static int open_arrays(void *context, cm_load_arrays *out, cm_error *err)
                          .cache = r->cache,
                          .delay = o->options->cache_dir != NULL ? NULL : o->delay,
                          .disk_cache = o->options->cache_dir != NULL ? r->shared.data.store : NULL,
-                         .group_nbytes = cm_bench_group_nbytes(o->setting),
-                         .library = o->setting->engine == CM_BENCH_NETCDF,
+                         .group_nbytes = cm_load_group_nbytes(o->setting),
+                         .library = o->setting->engine == CM_LOAD_NETCDF,
                          .handle = r};
     return CM_OK;
 }
@@ -89,7 +89,7 @@ static void close_arrays(void *context, cm_load_arrays *arrays)
     free_reading(arrays->handle);
 }
 
-static int make_native(cm_bench_origin *o, cm_load_source *out, cm_error *err)
+static int make_native(cm_load_origin *o, cm_load_source *out, cm_error *err)
 {
     const cm_load_source_options options = {.opener = {o, open_arrays, close_arrays},
                                             .worker_threads = o->setting->worker_threads,
@@ -102,16 +102,16 @@ static int make_native(cm_bench_origin *o, cm_load_source *out, cm_error *err)
 
 static bool is_canceled(void *context)
 {
-    const cm_bench_origin *o = context;
+    const cm_load_origin *o = context;
     return o->monitor != NULL && cm_monitor_canceled(o->monitor);
 }
 
-static int make_exec(cm_bench_origin *o, cm_load_source *out, cm_error *err)
+static int make_exec(cm_load_origin *o, cm_load_source *out, cm_error *err)
 {
-    int rc = cm_bench_shared_open(o->options, o->setting, o->store, NULL, &o->described, err);
+    int rc = cm_load_shared_open(o->options, o->setting, o->store, NULL, &o->described, err);
     if (rc != CM_OK)
         return rc;
-    const cm_bench_space *s = &o->described.space;
+    const cm_load_space *s = &o->described.space;
     for (size_t p = 0; p < s->nparts; p++)
         o->variable[p] = o->described.data.array[s->part[p].array]->name;
     const cm_load_exec_options options = {.command = o->setting->command,
@@ -127,28 +127,28 @@ static int make_exec(cm_bench_origin *o, cm_load_source *out, cm_error *err)
     return cm_load_exec_create(&options, out, err);
 }
 
-int cm_bench_source_make(cm_bench_origin *o, cm_load_source *out, cm_error *err)
+int cm_load_origin_source(cm_load_origin *o, cm_load_source *out, cm_error *err)
 {
-    return (o->setting->engine == CM_BENCH_EXEC ? make_exec : make_native)(o, out, err);
+    return (o->setting->engine == CM_LOAD_COMMAND ? make_exec : make_native)(o, out, err);
 }
 
-void cm_bench_source_release(cm_bench_origin *o, cm_load_source *source)
+void cm_load_origin_release(cm_load_origin *o, cm_load_source *source)
 {
     if (o->setting == NULL)
         return;
-    if (o->setting->engine == CM_BENCH_EXEC)
+    if (o->setting->engine == CM_LOAD_COMMAND)
         cm_load_exec_release(source);
     else
         cm_load_source_release(source);
-    cm_bench_shared_release(&o->described);
+    cm_load_shared_release(&o->described);
 }
 
 /* ---- a process that was begun anew ---------------------------------------------------------- */
 
 typedef struct begun {
-    cm_bench_setup setup;
-    cm_bench_setting setting;
-    cm_bench_origin origin;
+    cm_load_setup setup;
+    cm_load_setting setting;
+    cm_load_origin origin;
     cm_load_source inner;
 } begun;
 
@@ -163,8 +163,8 @@ static void release_begun(cm_load_source *source)
     begun *b = source->context;
     if (b == NULL)
         return;
-    cm_bench_source_release(&b->origin, &b->inner);
-    cm_bench_setup_release(&b->setup);
+    cm_load_origin_release(&b->origin, &b->inner);
+    cm_load_setup_release(&b->setup);
     free(b);
     source->context = NULL;
 }
@@ -176,14 +176,14 @@ static int make_begun(const void *setup, size_t nbytes, cm_load_source *out, cm_
     *out = (cm_load_source){.context = b};
     if (b == NULL)
         return CM_ENOMEM;
-    int rc = cm_bench_setup_read(setup, nbytes, &b->setup, err);
+    int rc = cm_load_setup_read(setup, nbytes, &b->setup, err);
     if (rc == CM_OK)
-        rc = cm_bench_setting_parse(&b->setup.options, &b->setting, &advice, err);
+        rc = cm_load_setting_parse(&b->setup.options, &b->setting, &advice, err);
     cm_readbench_advice_release(&advice);
-    b->origin = (cm_bench_origin){
+    b->origin = (cm_load_origin){
         .options = &b->setup.options, .setting = &b->setting, .store = b->setup.store};
     if (rc == CM_OK)
-        rc = cm_bench_source_make(&b->origin, &b->inner, err);
+        rc = cm_load_origin_source(&b->origin, &b->inner, err);
     if (rc != CM_OK) {
         release_begun(out);
         return rc;

@@ -6,7 +6,7 @@
 #include "base/cpu.h"
 #include "base/number.h"
 #include "job/common/varopt.h"
-#include "job/readbench/readbench.h"
+#include "job/loader/run.h"
 #include "plan/cost.h"
 
 static const char *const orders[] = {
@@ -35,19 +35,19 @@ enum {
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
-const char *cm_bench_order_name(cm_order order)
+const char *cm_load_order_name(cm_order order)
 {
     return orders[order];
 }
-const char *cm_bench_io_name(cm_io io)
+const char *cm_load_io_name(cm_io io)
 {
     return ios[io];
 }
-const char *cm_bench_mode_name(cm_pool_mode mode)
+const char *cm_load_mode_name(cm_pool_mode mode)
 {
     return modes[mode];
 }
-const char *cm_bench_start_name(cm_pool_start start)
+const char *cm_load_start_name(cm_pool_start start)
 {
     return starts[start];
 }
@@ -71,7 +71,7 @@ static int choose(const char *option, const char *text, const char *const *list,
 }
 
 /* "strided:4" and "block-shuffle:8" have a number; the others have none. */
-static int parse_order(const char *text, cm_bench_setting *s, cm_error *err)
+static int parse_order(const char *text, cm_load_setting *s, cm_error *err)
 {
     s->order = CM_ORDER_RANDOM;
     s->parameter = 1;
@@ -98,17 +98,17 @@ static int parse_order(const char *text, cm_bench_setting *s, cm_error *err)
                    text);
 }
 
-static int parse_engine(const char *text, cm_bench_setting *s, cm_error *err)
+static int parse_engine(const char *text, cm_load_setting *s, cm_error *err)
 {
-    s->engine = CM_BENCH_NATIVE;
+    s->engine = CM_LOAD_NATIVE;
     if (text == NULL || strcmp(text, "native") == 0)
         return CM_OK;
     if (strcmp(text, "netcdf") == 0) {
-        s->engine = CM_BENCH_NETCDF;
+        s->engine = CM_LOAD_NETCDF;
         return CM_OK;
     }
     if (strncmp(text, "exec:", 5) == 0 && text[5] != '\0') {
-        s->engine = CM_BENCH_EXEC;
+        s->engine = CM_LOAD_COMMAND;
         s->command = text + 5;
         return CM_OK;
     }
@@ -164,7 +164,7 @@ static bool take_preset(const char *name, cm_delay_model *out)
     return false;
 }
 
-static int parse_emulate(const char *text, cm_bench_setting *s, cm_error *err)
+static int parse_emulate(const char *text, cm_load_setting *s, cm_error *err)
 {
     if (text == NULL)
         return CM_OK;
@@ -184,9 +184,9 @@ static int parse_emulate(const char *text, cm_bench_setting *s, cm_error *err)
 
 static int parse_lag(void *context, char *part, cm_error *err)
 {
-    cm_bench_setting *s = context;
-    if (s->nlags == CM_BENCH_MAX_PARTS)
-        return cm_fail(err, CM_EINVAL, "more than %d of them", CM_BENCH_MAX_PARTS);
+    cm_load_setting *s = context;
+    if (s->nlags == CM_LOAD_MAX_PARTS)
+        return cm_fail(err, CM_EINVAL, "more than %d of them", CM_LOAD_MAX_PARTS);
     int rc = cm_parse_u64(part, &s->lag[s->nlags], err);
     for (unsigned i = 0; i < s->nlags && rc == CM_OK; i++)
         if (s->lag[i] == s->lag[s->nlags])
@@ -195,7 +195,7 @@ static int parse_lag(void *context, char *part, cm_error *err)
     return rc;
 }
 
-static int parse_lags(const char *text, cm_bench_setting *s, cm_error *err)
+static int parse_lags(const char *text, cm_load_setting *s, cm_error *err)
 {
     int rc = CM_OK;
     if (text != NULL)
@@ -209,7 +209,7 @@ static int parse_lags(const char *text, cm_bench_setting *s, cm_error *err)
 
 /* ---- workers ------------------------------------------------------------------------------- */
 
-static int choose_workers(const cm_readbench_options *o, cm_bench_setting *s,
+static int choose_workers(const cm_readbench_options *o, cm_load_setting *s,
                           cm_readbench_advice *advice, cm_error *err)
 {
     const unsigned cpus = cm_cpu_count();
@@ -256,7 +256,7 @@ static int choose_workers(const cm_readbench_options *o, cm_bench_setting *s,
 }
 
 /* A loader meets any shard; where memory is short, an eighth of it is for their indices. */
-static void set_indices(const cm_readbench_options *o, cm_bench_setting *s)
+static void set_indices(const cm_readbench_options *o, cm_load_setting *s)
 {
     const uint64_t readers = s->mode == CM_POOL_PROCESSES ? s->workers : 1;
     const uint64_t npools = s->shared_pool ? 1 : s->ranks;
@@ -266,7 +266,7 @@ static void set_indices(const cm_readbench_options *o, cm_bench_setting *s)
         s->index_nbytes = (size_t)(share > MIN_INDEX ? share : MIN_INDEX);
 }
 
-static void set_steps(const cm_readbench_options *o, cm_bench_setting *s)
+static void set_steps(const cm_readbench_options *o, cm_load_setting *s)
 {
     const double part[] = {o->step_forward, o->step_backward, o->step_other};
     bool given = false;
@@ -280,7 +280,7 @@ static void set_steps(const cm_readbench_options *o, cm_bench_setting *s)
         s->step_ns = 100e6;
 }
 
-static int set_device(const cm_readbench_options *o, cm_bench_setting *s, cm_error *err)
+static int set_device(const cm_readbench_options *o, cm_load_setting *s, cm_error *err)
 {
     unsigned i;
     s->uses_device = o->device != NULL && strcmp(o->device, "none") != 0;
@@ -310,7 +310,7 @@ static int set_device(const cm_readbench_options *o, cm_bench_setting *s, cm_err
  * A device gets chunks as they are stored, by one thread of a worker, and gives elements as
  * they are.
  */
-static int check_decode(const cm_readbench_options *o, const cm_bench_setting *s, cm_error *err)
+static int check_decode(const cm_readbench_options *o, const cm_load_setting *s, cm_error *err)
 {
     const struct {
         bool odd;
@@ -318,7 +318,7 @@ static int check_decode(const cm_readbench_options *o, const cm_bench_setting *s
     } rows[] = {
         {!s->uses_device, "no device is given"},
         {s->uses_device && strcmp(o->device, "host") == 0, "the device host does not decode"},
-        {s->engine != CM_BENCH_NATIVE, "only the native engine knows stored chunks"},
+        {s->engine != CM_LOAD_NATIVE, "only the native engine knows stored chunks"},
         {s->planned,
          "the planned loader cuts chunks up before they travel; the map loader does not"},
         {s->mode == CM_POOL_PROCESSES, "workers are threads, or the training's own"},
@@ -336,7 +336,7 @@ static int check_decode(const cm_readbench_options *o, const cm_bench_setting *s
 }
 
 /* What is at odds is refused, never weakened. */
-static int check(const cm_readbench_options *o, const cm_bench_setting *s, cm_error *err)
+static int check(const cm_readbench_options *o, const cm_load_setting *s, cm_error *err)
 {
     if (o->cold && o->warm)
         return cm_fail(err, CM_EINVAL, "--cold and --warm are at odds");
@@ -350,9 +350,9 @@ static int check(const cm_readbench_options *o, const cm_bench_setting *s, cm_er
         return cm_fail(
             err, CM_EINVAL,
             "--world-size and --accelerators are at odds: one rank of many, or many here");
-    if (s->planned && s->engine == CM_BENCH_EXEC)
+    if (s->planned && s->engine == CM_LOAD_COMMAND)
         return cm_fail(err, CM_EINVAL, "--loader planned: --engine exec reads whole batches");
-    if (s->planned && s->engine == CM_BENCH_NETCDF)
+    if (s->planned && s->engine == CM_LOAD_NETCDF)
         return cm_fail(err, CM_EINVAL,
                        "--loader planned: libnetcdf reads boxes, not chunks; use --engine native");
     if (s->planned && o->unordered)
@@ -360,11 +360,11 @@ static int check(const cm_readbench_options *o, const cm_bench_setting *s, cm_er
                        "--unordered: the planned loader's order is its plan's, not chance's");
     if (o->window != 0 && !s->planned)
         return cm_fail(err, CM_EINVAL, "--shuffle-window is the planned loader's");
-    if (s->engine != CM_BENCH_NATIVE &&
+    if (s->engine != CM_LOAD_NATIVE &&
         (o->cache_nbytes != 0 || o->cache_dir != NULL || s->emulated || o->io != NULL))
         return cm_fail(err, CM_EINVAL,
                        "--cache, --cache-dir, --emulate and --io are the native engine's");
-    if (s->engine == CM_BENCH_EXEC &&
+    if (s->engine == CM_LOAD_COMMAND &&
         (s->to != CM_FEED_SAME || o->unpack || o->fill_to_nan || s->uses_device || o->log_samples ||
          s->validate == CM_READBENCH_VALIDATE_FULL))
         return cm_fail(err, CM_EINVAL,
@@ -382,8 +382,8 @@ static int check(const cm_readbench_options *o, const cm_bench_setting *s, cm_er
     return check_decode(o, s, err);
 }
 
-int cm_bench_setting_parse(const cm_readbench_options *o, cm_bench_setting *s,
-                           cm_readbench_advice *advice, cm_error *err)
+int cm_load_setting_parse(const cm_readbench_options *o, cm_load_setting *s,
+                          cm_readbench_advice *advice, cm_error *err)
 {
     unsigned mode, start, io, policy, loader, pool;
     memset(s, 0, sizeof *s);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "job/common/shape_option.h"
-#include "job/readbench/readbench.h"
+#include "job/loader/run.h"
 
 /* ---- dimensions ---------------------------------------------------------------------------- */
 
@@ -17,7 +17,7 @@ static bool same_dim(const char *a, unsigned at_a, const char *b, unsigned at_b)
     return strcmp(a, b) == 0;
 }
 
-static int find_dim(const cm_bench_space *s, const char *name, unsigned place)
+static int find_dim(const cm_load_space *s, const char *name, unsigned place)
 {
     for (unsigned j = 0; j < s->space.rank; j++)
         if (same_dim(s->dim_name[j], j, name, place))
@@ -26,7 +26,7 @@ static int find_dim(const cm_bench_space *s, const char *name, unsigned place)
 }
 
 /* Adds A's dimensions that are not there yet. */
-static int add_dims(cm_bench_space *s, const cm_array *a, cm_error *err)
+static int add_dims(cm_load_space *s, const cm_array *a, cm_error *err)
 {
     for (unsigned d = 0; d < a->rank; d++) {
         const int at = find_dim(s, a->dim_name[d], d);
@@ -34,7 +34,7 @@ static int add_dims(cm_bench_space *s, const cm_array *a, cm_error *err)
             return cm_fail(err, CM_EINVAL,
                            "variable %s has %" PRIu64 " elements along %s, another one %" PRIu64
                            ": they cannot be read as one sample",
-                           cm_bench_array_name(a), a->shape[d],
+                           cm_load_array_name(a), a->shape[d],
                            a->dim_name[d] != NULL ? a->dim_name[d] : "a dimension without a name",
                            s->space.length[at]);
         if (at >= 0)
@@ -55,7 +55,7 @@ static int add_dims(cm_bench_space *s, const cm_array *a, cm_error *err)
 }
 
 /* RC of a step whose sentence does not say of which store and sample it speaks. */
-static int for_sample(int rc, const cm_readbench_options *o, const cm_bench_data *d, cm_error *err)
+static int for_sample(int rc, const cm_readbench_options *o, const cm_load_data *d, cm_error *err)
 {
     if (rc == CM_EINVAL && o->sample != NULL)
         cm_error_prefix(err, "%s: --sample %s", d->path, o->sample);
@@ -63,7 +63,7 @@ static int for_sample(int rc, const cm_readbench_options *o, const cm_bench_data
 }
 
 /* The one with most dimensions gives the order of dimensions, and the first of them. */
-static const cm_array *leader(const cm_bench_data *d)
+static const cm_array *leader(const cm_load_data *d)
 {
     const cm_array *best = d->array[0];
     for (size_t i = 1; i < d->narrays; i++)
@@ -72,7 +72,7 @@ static const cm_array *leader(const cm_bench_data *d)
     return best;
 }
 
-static int join_dims(const cm_readbench_options *o, cm_bench_space *s, const cm_bench_data *d,
+static int join_dims(const cm_readbench_options *o, cm_load_space *s, const cm_load_data *d,
                      cm_error *err)
 {
     int rc = for_sample(add_dims(s, leader(d), err), o, d, err);
@@ -88,7 +88,7 @@ static int join_dims(const cm_readbench_options *o, cm_bench_space *s, const cm_
 
 /* ---- the sample's shape -------------------------------------------------------------------- */
 
-static int unknown_dim(const cm_bench_space *s, const char *text, const char *name, cm_error *err)
+static int unknown_dim(const cm_load_space *s, const char *text, const char *name, cm_error *err)
 {
     char known[512] = "";
     size_t n = 0;
@@ -105,7 +105,7 @@ static int unknown_dim(const cm_bench_space *s, const char *text, const char *na
 }
 
 /* NAMED gets which dimensions the option says something about. */
-static int apply_sample(cm_bench_space *s, const cm_array *first, const char *text, bool *named,
+static int apply_sample(cm_load_space *s, const cm_array *first, const char *text, bool *named,
                         cm_error *err)
 {
     cm_shape_option o;
@@ -117,7 +117,7 @@ static int apply_sample(cm_bench_space *s, const cm_array *first, const char *te
     if (!o.by_name && o.n != first->rank)
         rc = cm_fail(err, CM_EINVAL, "--sample %s: %u length%s for the %u dimension%s of %s", text,
                      o.n, o.n == 1 ? "" : "s", first->rank, first->rank == 1 ? "" : "s",
-                     cm_bench_array_name(first));
+                     cm_load_array_name(first));
     for (unsigned i = 0; i < o.n && rc == CM_OK; i++) {
         const int j = o.by_name ? find_dim(s, o.item[i].name, CM_MAX_RANK) : (int)i;
         if (j < 0) {
@@ -133,7 +133,7 @@ static int apply_sample(cm_bench_space *s, const cm_array *first, const char *te
 
 /* A dimension that is not named is read whole, as chunkcalc has it. */
 /* Maps and series say themselves what they take of a dimension. */
-static int check_extents(const cm_readbench_options *o, const cm_bench_space *s, const bool *named,
+static int check_extents(const cm_readbench_options *o, const cm_load_space *s, const bool *named,
                          cm_error *err)
 {
     const bool is_map = s->space.order == CM_ORDER_MAP;
@@ -151,7 +151,7 @@ static int check_extents(const cm_readbench_options *o, const cm_bench_space *s,
     return CM_OK;
 }
 
-static int shape_sample(const cm_readbench_options *o, cm_bench_space *s, const cm_array *first,
+static int shape_sample(const cm_readbench_options *o, cm_load_space *s, const cm_array *first,
                         bool *named, cm_error *err)
 {
     const cm_order order = s->space.order;
@@ -184,7 +184,7 @@ static int shape_sample(const cm_readbench_options *o, cm_bench_space *s, const 
 
 /* ---- parts --------------------------------------------------------------------------------- */
 
-static cm_sample_part part_of(const cm_bench_space *s, const cm_array *a, unsigned number)
+static cm_sample_part part_of(const cm_load_space *s, const cm_array *a, unsigned number)
 {
     cm_sample_part p = {.array = number, .rank = a->rank};
     for (unsigned d = 0; d < a->rank; d++) {
@@ -210,10 +210,10 @@ static bool has_first_dim(const cm_sample_part *p)
     return false;
 }
 
-static int add_part(cm_bench_space *s, const cm_sample_part *p, const cm_feed *feed, cm_error *err)
+static int add_part(cm_load_space *s, const cm_sample_part *p, const cm_feed *feed, cm_error *err)
 {
-    if (s->nparts == CM_BENCH_MAX_PARTS)
-        return cm_fail(err, CM_EINVAL, "variables times lags are more than %d", CM_BENCH_MAX_PARTS);
+    if (s->nparts == CM_LOAD_MAX_PARTS)
+        return cm_fail(err, CM_EINVAL, "variables times lags are more than %d", CM_LOAD_MAX_PARTS);
     uint64_t nelem = 1;
     size_t nbytes;
     for (unsigned d = 0; d < p->rank; d++)
@@ -230,8 +230,8 @@ static int add_part(cm_bench_space *s, const cm_sample_part *p, const cm_feed *f
     return CM_OK;
 }
 
-static int add_parts(const cm_readbench_options *o, const cm_bench_setting *setting,
-                     const cm_bench_data *d, const bool *named, cm_bench_space *s, cm_error *err)
+static int add_parts(const cm_readbench_options *o, const cm_load_setting *setting,
+                     const cm_load_data *d, const bool *named, cm_load_space *s, cm_error *err)
 {
     int rc = CM_OK;
     for (size_t i = 0; i < d->narrays && rc == CM_OK; i++) {
@@ -245,7 +245,7 @@ static int add_parts(const cm_readbench_options *o, const cm_bench_setting *sett
             s->fixed[s->nfixed++] = p;
             continue;
         }
-        rc = for_sample(cm_bench_feed_make(o, setting, d, a, &feed, err), o, d, err);
+        rc = for_sample(cm_load_feed_make(o, setting, d, a, &feed, err), o, d, err);
         const unsigned nlags = has_first_dim(&p) ? setting->nlags : 1;
         for (unsigned k = 0; k < nlags && rc == CM_OK; k++) {
             p.lag = has_first_dim(&p) ? setting->lag[k] : 0;
@@ -263,8 +263,8 @@ static int add_parts(const cm_readbench_options *o, const cm_bench_setting *sett
 /* ---- all of it ----------------------------------------------------------------------------- */
 
 /* Samples of an epoch: those asked for, as far as there are so many. */
-static int count_samples(const cm_readbench_options *o, const cm_bench_setting *setting,
-                         cm_bench_space *s, cm_error *err)
+static int count_samples(const cm_readbench_options *o, const cm_load_setting *setting,
+                         cm_load_space *s, cm_error *err)
 {
     const uint64_t world = o->world_size > 1 ? o->world_size : setting->ranks;
     const uint64_t batches = o->batches != 0 ? o->batches : s->space.order == CM_ORDER_ALL ? 0 : 50;
@@ -281,8 +281,8 @@ static int count_samples(const cm_readbench_options *o, const cm_bench_setting *
     return CM_OK;
 }
 
-int cm_bench_space_make(const cm_readbench_options *o, const cm_bench_setting *setting,
-                        const cm_bench_data *d, cm_bench_space *s, cm_error *err)
+int cm_load_space_make(const cm_readbench_options *o, const cm_load_setting *setting,
+                       const cm_load_data *d, cm_load_space *s, cm_error *err)
 {
     bool named[CM_MAX_RANK] = {false};
     memset(s, 0, sizeof *s);
@@ -299,11 +299,11 @@ int cm_bench_space_make(const cm_readbench_options *o, const cm_bench_setting *s
     if (rc == CM_OK)
         rc = count_samples(o, setting, s, err);
     if (rc != CM_OK)
-        cm_bench_space_release(s);
+        cm_load_space_release(s);
     return rc;
 }
 
-void cm_bench_space_release(cm_bench_space *s)
+void cm_load_space_release(cm_load_space *s)
 {
     for (unsigned j = 0; j < CM_MAX_RANK; j++)
         free(s->dim_name[j]);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "job/readbench/readbench.h"
+#include "job/loader/run.h"
 
 typedef enum field_kind {
     FIELD_TEXT,
@@ -97,8 +97,8 @@ static int fill_document(const cm_readbench_options *o, const char *store, cm_js
     return rc;
 }
 
-int cm_bench_setup_write(const cm_readbench_options *o, const char *store, cm_buf *out,
-                         cm_error *err)
+int cm_load_setup_write(const cm_readbench_options *o, const char *store, cm_buf *out,
+                        cm_error *err)
 {
     cm_json *document = cm_json_object();
     int rc = document != NULL ? fill_document(o, store, document, err)
@@ -132,7 +132,7 @@ static bool read_field(const cm_json *value, const struct field *f, cm_readbench
     return false;
 }
 
-int cm_bench_setup_read(const void *text, size_t nbytes, cm_bench_setup *out, cm_error *err)
+int cm_load_setup_read(const void *text, size_t nbytes, cm_load_setup *out, cm_error *err)
 {
     memset(out, 0, sizeof *out);
     cm_readbench_options_init(&out->options);
@@ -155,7 +155,7 @@ int cm_bench_setup_read(const void *text, size_t nbytes, cm_bench_setup *out, cm
     return CM_OK;
 }
 
-void cm_bench_setup_release(cm_bench_setup *s)
+void cm_load_setup_release(cm_load_setup *s)
 {
     cm_json_free(s->document);
     free(s->variable);

@@ -1,0 +1,33 @@
+/* The epochs of one rank. */
+#include <string.h>
+
+#include "exec/watch/monitor.h"
+#include "job/loader/run.h"
+
+int cm_load_begin(cm_load_rank *r, uint64_t epoch)
+{
+    const bool planned = r->run->setting.planned;
+    int rc = CM_OK;
+    if (planned) {
+        cm_epoch_plan_release(&r->plan);
+        rc = cm_load_plan_epoch(r->run, r, epoch, &r->plan, &r->err);
+    }
+    if (rc != CM_OK)
+        return rc;
+    return cm_batcher_begin(r->batcher, &r->share, epoch, planned ? &r->plan : NULL, &r->err);
+}
+
+static bool is_canceled(void *context)
+{
+    return cm_monitor_canceled(((cm_load_rank *)context)->run->monitor);
+}
+
+int cm_load_next(cm_load_rank *r, cm_load_batch *batch, bool *more)
+{
+    return cm_batcher_next(r->batcher, is_canceled, r, batch, more, &r->err);
+}
+
+void cm_load_release(cm_load_rank *r, const cm_load_batch *batch)
+{
+    cm_batcher_release(r->batcher, batch);
+}
