@@ -175,6 +175,28 @@ int cm_epoch_plan_make(const cm_epoch_request *request, cm_epoch_plan *plan, cm_
     return rc;
 }
 
+void cm_epoch_plan_skip(cm_epoch_plan *plan, uint64_t first_place)
+{
+    uint64_t nuses = 0, nchunks = 0;
+    plan->first_place = first_place < plan->nplaces ? first_place : plan->nplaces;
+    for (uint64_t x = 0; x < plan->nchunks; x++) {
+        cm_epoch_chunk c = plan->chunk[x];
+        const cm_epoch_use *use = &plan->use[c.first_use];
+        const uint64_t first_use = nuses;
+        for (uint32_t i = 0; i < c.nuses; i++)
+            if (use[i].place >= plan->first_place)
+                plan->use[nuses++] = use[i];
+        c.first_use = first_use;
+        c.nuses = (uint32_t)(nuses - first_use);
+        if (c.nuses > 0)
+            plan->chunk[nchunks++] = c;
+    }
+    for (uint64_t place = 0; place < plan->first_place; place++)
+        plan->missing[place] = 0;
+    plan->nuses = nuses;
+    plan->nchunks = nchunks;
+}
+
 void cm_epoch_plan_release(cm_epoch_plan *plan)
 {
     if (plan == NULL)

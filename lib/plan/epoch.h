@@ -58,6 +58,7 @@ typedef struct cm_epoch_use { /* one part of one sample needs one chunk */
 typedef struct cm_epoch_plan {
     cm_chunk_order order;
     uint64_t nplaces;      /* samples delivered: batch b holds places b * batch ... */
+    uint64_t first_place;  /* those before it are not read: cm_epoch_plan_skip */
     uint64_t *sample;      /* by place: its number in the epoch, for cm_sample_at */
     uint32_t *missing;     /* by place: uses until it is complete */
     uint64_t *window_of;   /* by place: the window in which it is complete */
@@ -84,6 +85,11 @@ typedef struct cm_epoch_plan {
  * be released, whatever is returned.
  */
 int cm_epoch_plan_make(const cm_epoch_request *request, cm_epoch_plan *plan, cm_error *err);
+/*
+ * Samples before FIRST_PLACE were delivered before: they are not read, nor are chunks that only
+ * they meet.  Orders and places stay; peaks are as they were, which suffices.
+ */
+void cm_epoch_plan_skip(cm_epoch_plan *plan, uint64_t first_place);
 void cm_epoch_plan_release(cm_epoch_plan *plan);
 
 #endif

@@ -1,5 +1,6 @@
 #include "exec/load/batcher.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,7 @@ int cm_batcher_create(cm_pool *pool, cm_arena *arena, const cm_batcher_options *
     if (l == NULL)
         return CM_ENOMEM;
     *l = (cm_batcher){.pool = pool, .arena = arena, .options = *options};
+    pthread_mutex_init(&l->lock, NULL);
     l->sync = cm_pool_get_options(pool)->mode == CM_POOL_SYNC;
     rc = copy_parts(l, err);
     if (rc == CM_OK)
@@ -125,6 +127,7 @@ void cm_batcher_free(cm_batcher *l)
     free(l->given);
     free(l->task);
     free(l->part_nbytes);
+    pthread_mutex_destroy(&l->lock);
     free(l);
 }
 
@@ -159,16 +162,21 @@ static void hand_out_more(cm_batcher *l)
         (void)dispatch(l, NULL);
 }
 
-int cm_batcher_begin(cm_batcher *l, const cm_epoch_share *share, uint64_t epoch,
-                     const cm_epoch_plan *plan, cm_error *err)
+static int begin(cm_batcher *l, const cm_epoch_share *share, uint64_t epoch, uint64_t first,
+                 const cm_epoch_plan *plan, cm_error *err)
 {
     end_epoch(l);
     int rc = check_batch(l, share, plan, err);
     if (rc != CM_OK)
         return rc;
+    if (first > share->nbatches ||
+        (plan != NULL && plan->first_place != first * share->batch && first < share->nbatches))
+        return cm_fail(err, CM_EINVAL, "an epoch of %llu batches cannot begin with batch %llu",
+                       (unsigned long long)share->nbatches, (unsigned long long)first);
     l->share = share;
     l->epoch = epoch;
     l->nbatches = share->nbatches;
+    l->next = l->taken = first;
     if (plan != NULL)
         rc = cm_planned_begin(l, plan, err);
     if (rc == CM_OK && !l->sync)
@@ -178,11 +186,28 @@ int cm_batcher_begin(cm_batcher *l, const cm_epoch_share *share, uint64_t epoch,
     return rc;
 }
 
-/* Waits up to ASK_MS for one result, and takes in what else is there. */
+int cm_batcher_begin(cm_batcher *l, const cm_epoch_share *share, uint64_t epoch, uint64_t first,
+                     const cm_epoch_plan *plan, cm_error *err)
+{
+    pthread_mutex_lock(&l->lock);
+    int rc = begin(l, share, epoch, first, plan, err);
+    pthread_mutex_unlock(&l->lock);
+    return rc;
+}
+
+/*
+ * Waits for one result, and takes in what else is there.  Called with the lock held, which is
+ * free meanwhile: batches may be given back.
+ */
 static void collect(cm_batcher *l, uint64_t timeout_ns)
 {
     cm_load_result r;
-    while (cm_pool_receive(l->pool, l->options.client, timeout_ns, &r)) {
+    for (;;) {
+        pthread_mutex_unlock(&l->lock);
+        const bool came = cm_pool_receive(l->pool, l->options.client, timeout_ns, &r);
+        pthread_mutex_lock(&l->lock);
+        if (!came)
+            return;
         l->outstanding--;
         if (l->planned != NULL)
             cm_planned_result(l, &r);
@@ -209,8 +234,8 @@ static void take(cm_batcher *l, uint32_t slot, cm_load_batch *batch)
     *batch = s->batch;
 }
 
-int cm_batcher_next(cm_batcher *l, bool (*stop)(void *context), void *context, cm_load_batch *batch,
-                    bool *more, cm_error *err)
+static int next(cm_batcher *l, bool (*stop)(void *context), void *context, cm_load_batch *batch,
+                bool *more, cm_error *err)
 {
     *more = l->taken < l->nbatches;
     if (!*more)
@@ -238,27 +263,39 @@ int cm_batcher_next(cm_batcher *l, bool (*stop)(void *context), void *context, c
     }
 }
 
-void cm_batcher_release(cm_batcher *l, const cm_load_batch *batch)
+int cm_batcher_next(cm_batcher *l, bool (*stop)(void *context), void *context, cm_load_batch *batch,
+                    bool *more, cm_error *err)
 {
-    if (batch->slot >= l->options.nslots || l->slot[batch->slot].state != CM_SLOT_TAKEN)
-        return;
-    cm_batcher_slot_put(l, batch->slot);
-    hand_out_more(l);
+    pthread_mutex_lock(&l->lock);
+    int rc = next(l, stop, context, batch, more, err);
+    pthread_mutex_unlock(&l->lock);
+    return rc;
 }
 
-void cm_batcher_in_flight(const cm_batcher *l, unsigned *underway, unsigned *ready)
+void cm_batcher_release(cm_batcher *l, const cm_load_batch *batch)
+{
+    pthread_mutex_lock(&l->lock);
+    if (batch->slot < l->options.nslots && l->slot[batch->slot].state == CM_SLOT_TAKEN) {
+        cm_batcher_slot_put(l, batch->slot);
+        hand_out_more(l);
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+void cm_batcher_in_flight(cm_batcher *l, unsigned *underway, unsigned *ready)
 {
     unsigned came;
     *underway = *ready = 0;
+    pthread_mutex_lock(&l->lock);
     for (uint32_t i = 0; i < l->options.nslots; i++) {
         *underway += l->slot[i].state == CM_SLOT_FILLING;
         *ready += l->slot[i].state == CM_SLOT_READY;
     }
-    if (l->planned != NULL)
-        return;
-    /* Batches that have come and were not looked at. */
-    unsigned working;
-    cm_pool_pending(l->pool, l->options.client, &working, &came);
-    *underway -= came;
-    *ready += came;
+    if (l->planned == NULL) { /* batches that have come and were not looked at */
+        unsigned working;
+        cm_pool_pending(l->pool, l->options.client, &working, &came);
+        *underway -= came;
+        *ready += came;
+    }
+    pthread_mutex_unlock(&l->lock);
 }

@@ -13,7 +13,8 @@
  * come in order.
  *
  * Batches lie in slots of the arena.  With CM_POOL_SYNC they are made inside
- * cm_batcher_next.  One thread a batcher.
+ * cm_batcher_next.  One thread a batcher, but for cm_batcher_release, which any thread
+ * may call, also while another one waits for a batch.
  */
 #ifndef CM_EXEC_LOAD_BATCHER_H
 #define CM_EXEC_LOAD_BATCHER_H
@@ -84,14 +85,16 @@ int cm_batcher_plan_needs(const cm_epoch_plan *plan, const cm_epoch_share *share
                           cm_batcher_needs *out, cm_error *err);
 
 /*
- * Begins an epoch; what is left of the one before is dropped, after the tasks that
+ * Begins an epoch with batch FIRST, at most the number of its batches; a PLAN begins with that
+ * batch's first sample (cm_epoch_plan_skip).  What is left of the epoch before is dropped, after
+ * the tasks that
  * workers are at have ended.  Batches that were taken stay valid until their
  * release.  SHARE and PLAN (NULL: map loader) are borrowed until the next begin.
  * CM_EBUDGET: a batch does not fit a slot, or the plan needs more slots, stash or
  * pieces than there are; the sentence says how many would do.
  */
 int cm_batcher_begin(cm_batcher *loader, const cm_epoch_share *share, uint64_t epoch,
-                     const cm_epoch_plan *plan, cm_error *err);
+                     uint64_t first, const cm_epoch_plan *plan, cm_error *err);
 
 /*
  * The next batch, waiting for it.  CM_OK with *more false at the epoch's end;
@@ -101,10 +104,10 @@ int cm_batcher_begin(cm_batcher *loader, const cm_epoch_share *share, uint64_t e
  */
 int cm_batcher_next(cm_batcher *loader, bool (*stop)(void *context), void *context,
                     cm_load_batch *batch, bool *more, cm_error *err);
-/* Gives the batch's slot back. */
+/* Gives the batch's slot back, and has it filled again where that can be.  Any thread. */
 void cm_batcher_release(cm_batcher *loader, const cm_load_batch *batch);
 
 /* Batches queued or under way, and ready but not taken: for reports. */
-void cm_batcher_in_flight(const cm_batcher *loader, unsigned *underway, unsigned *ready);
+void cm_batcher_in_flight(cm_batcher *loader, unsigned *underway, unsigned *ready);
 
 #endif

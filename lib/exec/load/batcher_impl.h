@@ -8,6 +8,8 @@
 #ifndef CM_EXEC_LOAD_BATCHER_IMPL_H
 #define CM_EXEC_LOAD_BATCHER_IMPL_H
 
+#include <pthread.h>
+
 #include "exec/load/batcher.h"
 
 enum {
@@ -38,6 +40,7 @@ struct cm_batcher {
     size_t *part_nbytes; /* own copy */
     size_t part_total;   /* their sum */
     bool sync;
+    pthread_mutex_t lock; /* guards what follows; taken before the pool's */
     cm_batcher_slot *slot;
     uint32_t *free_slot; /* a stack */
     unsigned nfree;

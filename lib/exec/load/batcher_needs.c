@@ -35,10 +35,11 @@ static int allocate(walk *w, cm_error *err)
     w->begun = w->left == NULL ? NULL : cm_calloc(nbatches, sizeof(w->begun[0]), err);
     if (w->begun == NULL)
         return CM_ENOMEM;
-    for (uint64_t place = 0; place < n; place++) {
+    for (uint64_t place = w->plan->first_place; place < n; place++) {
         w->unsent[place] = w->plan->missing[place];
         w->left[place / w->batch]++;
     }
+    w->ndelivered = cm_div_ceil(w->plan->first_place, w->batch);
     return CM_OK;
 }
 

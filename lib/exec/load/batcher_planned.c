@@ -96,7 +96,7 @@ static int allocate(cm_planned *p, uint64_t nbatches, size_t nstash, cm_error *e
         return CM_ENOMEM;
     memcpy(p->unsent, p->plan->missing, n * sizeof(p->unsent[0]));
     memcpy(p->left, p->plan->missing, n * sizeof(p->left[0]));
-    for (uint64_t place = 0; place < n; place++)
+    for (uint64_t place = p->plan->first_place; place < n; place++)
         p->nleft[place / p->batch]++;
     while (p->nfree < nstash) {
         p->free_stash[p->nfree] = (uint32_t)(nstash - 1 - p->nfree);

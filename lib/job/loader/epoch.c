@@ -4,7 +4,7 @@
 #include "exec/watch/monitor.h"
 #include "job/loader/run.h"
 
-int cm_load_begin(cm_load_rank *r, uint64_t epoch)
+int cm_load_begin(cm_load_rank *r, uint64_t epoch, uint64_t first)
 {
     const bool planned = r->run->setting.planned;
     int rc = CM_OK;
@@ -14,7 +14,10 @@ int cm_load_begin(cm_load_rank *r, uint64_t epoch)
     }
     if (rc != CM_OK)
         return rc;
-    return cm_batcher_begin(r->batcher, &r->share, epoch, planned ? &r->plan : NULL, &r->err);
+    if (planned && first > 0)
+        cm_epoch_plan_skip(&r->plan, first * r->share.batch);
+    return cm_batcher_begin(r->batcher, &r->share, epoch, first, planned ? &r->plan : NULL,
+                            &r->err);
 }
 
 static bool is_canceled(void *context)

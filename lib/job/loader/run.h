@@ -281,8 +281,11 @@ int cm_load_stage_open(cm_load_run *l, cm_error *err);
 void cm_load_stage_close(cm_load_run *l);
 int cm_load_stage_submit(cm_load_rank *rank, const cm_load_batch *batch, uint64_t epoch);
 
-/* epoch.c: plans EPOCH where that is asked for, and sets the batcher to work. */
-int cm_load_begin(cm_load_rank *rank, uint64_t epoch);
+/*
+ * epoch.c: plans EPOCH where that is asked for, and sets the batcher to work, at batch FIRST;
+ * errors into rank->err.
+ */
+int cm_load_begin(cm_load_rank *rank, uint64_t epoch, uint64_t first);
 /*
  * The next batch, as cm_batcher_next has it; errors into rank->err.
  */

@@ -279,7 +279,7 @@ static int run(cm_bench_rank *r, uint64_t epoch)
 
 void cm_bench_rank_epoch(cm_bench_rank *r, uint64_t epoch)
 {
-    r->status = cm_load_begin(r->load, epoch);
+    r->status = cm_load_begin(r->load, epoch, 0);
     if (r->status == CM_OK) {
         r->distinct_chunks += r->load->plan.nchunks;
         r->status = run(r, epoch);
@@ -290,7 +290,7 @@ int cm_bench_rank_again(cm_bench_rank *r, cm_bench_batch_fn *each, void *context
 {
     const uint64_t start = cm_now_ns();
     bool more = true;
-    int rc = cm_load_begin(r->load, 0);
+    int rc = cm_load_begin(r->load, 0, 0);
     while (rc == CM_OK && more) {
         cm_load_batch batch;
         rc = cm_load_next(r->load, &batch, &more);

@@ -97,9 +97,9 @@ static void run_through(run *r, const cm_load_source *source)
         return;
     if (!done(r, cm_batcher_create(f->pool, &f->arena, &f->options, &f->loader, &f->err)))
         return;
-    if (done(r, cm_batcher_begin(f->loader, &f->share, 0, &r->plan, &f->err)))
+    if (done(r, cm_batcher_begin(f->loader, &f->share, 0, 0, &r->plan, &f->err)))
         take_all(r);
-    if (done(r, cm_batcher_begin(f->loader, &f->share, 0, NULL, &f->err)))
+    if (done(r, cm_batcher_begin(f->loader, &f->share, 0, 0, NULL, &f->err)))
         take_all(r);
 }
 

@@ -53,7 +53,7 @@ static void end(planned *p)
 
 static int begin(planned *p, uint64_t epoch)
 {
-    return cm_batcher_begin(p->f.loader, &p->f.share, epoch, &p->plan, &p->f.err);
+    return cm_batcher_begin(p->f.loader, &p->f.share, epoch, 0, &p->plan, &p->f.err);
 }
 
 static void check_batch(planned *p, uint64_t epoch, const cm_load_batch *b)
