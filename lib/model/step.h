@@ -1,0 +1,58 @@
+/*
+ * The step of a coordinate, and what is missing between two of its values.
+ *
+ * Times are instants in microseconds on a calendar's own day count (cm_time_point), in
+ * ascending order.  A step is a fixed length, or a number of calendar months: of values that
+ * stand at the same distance from the beginning, from the end or from the middle of their
+ * month.  It is the smallest distance that occurs, if that makes at least half of them and
+ * all others are multiples: numbers without such a step have none, and no gaps.
+ *
+ * All functions are pure and may run in any thread.
+ */
+#ifndef CM_MODEL_STEP_H
+#define CM_MODEL_STEP_H
+
+#include "model/calendar.h"
+
+typedef enum cm_step_kind {
+    CM_STEP_NONE,
+    CM_STEP_FIXED,
+    CM_STEP_MONTHS
+} cm_step_kind;
+
+typedef enum cm_step_phase {
+    CM_PHASE_UNKNOWN, /* steps can be counted, but their dates cannot be told */
+    CM_PHASE_BEGIN,   /* so long behind the beginning of the month */
+    CM_PHASE_END,     /* so long before the beginning of the next */
+    CM_PHASE_MIDDLE   /* half way between both */
+} cm_step_phase;
+
+typedef struct cm_step {
+    cm_step_kind kind;
+    cm_calendar calendar;
+    int64_t us;     /* FIXED */
+    int64_t months; /* MONTHS */
+    cm_step_phase phase;
+    int64_t phase_us;
+} cm_step;
+
+/*
+ * The step of N instants; false when there is none.  Instants may be off by a millisecond,
+ * as floating-point times are.
+ */
+bool cm_step_infer(cm_calendar calendar, const int64_t *us, uint64_t n, cm_step *out);
+
+/* How many instants are missing between neighbours; 0 when B is not some steps behind A. */
+uint64_t cm_step_missing(const cm_step *step, int64_t a_us, int64_t b_us);
+
+/* The instant N steps behind A; false when that cannot be told. */
+bool cm_step_add(const cm_step *step, int64_t a_us, uint64_t n, int64_t *out);
+
+/* "1 day", "6 hours", "1 month", "12 months", "2.5 seconds".  48 bytes suffice. */
+char *cm_step_text(const cm_step *step, char *buf, size_t size);
+
+/* The same of numbers that are no times, to one part in a million of the step. */
+bool cm_number_step_infer(const double *values, uint64_t n, double *out);
+uint64_t cm_number_step_missing(double step, double a, double b);
+
+#endif
