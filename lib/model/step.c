@@ -92,7 +92,7 @@ static int64_t apart_months(const void *values, uint64_t i)
     return month_of(v->calendar, v->us[i]) - month_of(v->calendar, v->us[i - 1]);
 }
 
-static bool at_phase(const cm_step *step, int64_t month, int64_t *us)
+static bool at_phase(const cm_time_step *step, int64_t month, int64_t *us)
 {
     int64_t begin, end;
     if (!month_begin(step->calendar, month, &begin) ||
@@ -114,7 +114,7 @@ static bool at_phase(const cm_step *step, int64_t month, int64_t *us)
     return false;
 }
 
-static bool phase_fits(const cm_step *step, const int64_t *us, uint64_t n)
+static bool phase_fits(const cm_time_step *step, const int64_t *us, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) {
         int64_t want;
@@ -125,9 +125,9 @@ static bool phase_fits(const cm_step *step, const int64_t *us, uint64_t n)
     return true;
 }
 
-static void find_phase(cm_step *step, const int64_t *us, uint64_t n)
+static void find_phase(cm_time_step *step, const int64_t *us, uint64_t n)
 {
-    static const cm_step_phase PHASES[] = {CM_PHASE_BEGIN, CM_PHASE_END, CM_PHASE_MIDDLE};
+    static const cm_time_step_phase PHASES[] = {CM_PHASE_BEGIN, CM_PHASE_END, CM_PHASE_MIDDLE};
     const int64_t month = month_of(step->calendar, us[0]);
     int64_t begin, end;
     if (!month_begin(step->calendar, month, &begin) ||
@@ -144,61 +144,62 @@ static void find_phase(cm_step *step, const int64_t *us, uint64_t n)
 
 /* ---- steps ---------------------------------------------------------------------------------- */
 
-bool cm_step_infer(cm_calendar calendar, const int64_t *us, uint64_t n, cm_step *out)
+bool cm_time_step_infer(cm_calendar calendar, const int64_t *us, uint64_t n, cm_time_step *out)
 {
     const calendar_values values = {calendar, us};
-    *out = (cm_step){.calendar = calendar};
+    *out = (cm_time_step){.calendar = calendar};
     if (n < 2)
         return false;
     out->us = whole_second(common_step(apart_us, us, n, JITTER_US));
     if (out->us) {
-        out->kind = CM_STEP_FIXED;
+        out->kind = CM_TIME_STEP_FIXED;
         return true;
     }
     out->months = common_step(apart_months, &values, n, 0);
     if (!out->months)
         return false;
-    out->kind = CM_STEP_MONTHS;
+    out->kind = CM_TIME_STEP_MONTHS;
     find_phase(out, us, n);
     return true;
 }
 
-uint64_t cm_step_missing(const cm_step *step, int64_t a_us, int64_t b_us)
+uint64_t cm_time_step_missing(const cm_time_step *step, int64_t a_us, int64_t b_us)
 {
     int64_t k = 0;
     const int64_t d = distance(a_us, b_us);
-    if (step->kind == CM_STEP_FIXED && d && d < INT64_MAX / 4)
+    if (step->kind == CM_TIME_STEP_FIXED && d && d < INT64_MAX / 4)
         k = multiple(d, step->us, JITTER_US);
-    else if (step->kind == CM_STEP_MONTHS && d)
+    else if (step->kind == CM_TIME_STEP_MONTHS && d)
         k = multiple(month_of(step->calendar, b_us) - month_of(step->calendar, a_us), step->months,
                      0);
     return k > 0 ? (uint64_t)k - 1 : 0;
 }
 
-bool cm_step_add(const cm_step *step, int64_t a_us, uint64_t n, int64_t *out)
+bool cm_time_step_add(const cm_time_step *step, int64_t a_us, uint64_t n, int64_t *out)
 {
     int64_t by;
     if (n > INT64_MAX)
         return false;
-    if (step->kind == CM_STEP_FIXED)
+    if (step->kind == CM_TIME_STEP_FIXED)
         return !__builtin_mul_overflow(step->us, (int64_t)n, &by) &&
                !__builtin_add_overflow(a_us, by, out);
-    return step->kind == CM_STEP_MONTHS && !__builtin_mul_overflow(step->months, (int64_t)n, &by) &&
+    return step->kind == CM_TIME_STEP_MONTHS &&
+           !__builtin_mul_overflow(step->months, (int64_t)n, &by) &&
            !__builtin_add_overflow(by, month_of(step->calendar, a_us), &by) &&
            at_phase(step, by, out);
 }
 
-char *cm_step_text(const cm_step *step, char *buf, size_t size)
+char *cm_time_step_text(const cm_time_step *step, char *buf, size_t size)
 {
     static const struct {
         const char *name;
         int64_t us;
     } UNIT[] = {{"day", DAY_US}, {"hour", DAY_US / 24}, {"minute", 60000000}, {"second", 1000000}};
-    if (step->kind == CM_STEP_NONE) {
+    if (step->kind == CM_TIME_STEP_NONE) {
         snprintf(buf, size, "no step");
         return buf;
     }
-    if (step->kind == CM_STEP_MONTHS) {
+    if (step->kind == CM_TIME_STEP_MONTHS) {
         snprintf(buf, size, "%lld month%s", (long long)step->months, step->months == 1 ? "" : "s");
         return buf;
     }

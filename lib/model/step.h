@@ -14,42 +14,42 @@
 
 #include "model/calendar.h"
 
-typedef enum cm_step_kind {
-    CM_STEP_NONE,
-    CM_STEP_FIXED,
-    CM_STEP_MONTHS
-} cm_step_kind;
+typedef enum cm_time_step_kind {
+    CM_TIME_STEP_NONE,
+    CM_TIME_STEP_FIXED,
+    CM_TIME_STEP_MONTHS
+} cm_time_step_kind;
 
-typedef enum cm_step_phase {
+typedef enum cm_time_step_phase {
     CM_PHASE_UNKNOWN, /* steps can be counted, but their dates cannot be told */
     CM_PHASE_BEGIN,   /* so long behind the beginning of the month */
     CM_PHASE_END,     /* so long before the beginning of the next */
     CM_PHASE_MIDDLE   /* half way between both */
-} cm_step_phase;
+} cm_time_step_phase;
 
-typedef struct cm_step {
-    cm_step_kind kind;
+typedef struct cm_time_step {
+    cm_time_step_kind kind;
     cm_calendar calendar;
     int64_t us;     /* FIXED */
     int64_t months; /* MONTHS */
-    cm_step_phase phase;
+    cm_time_step_phase phase;
     int64_t phase_us;
-} cm_step;
+} cm_time_step;
 
 /*
  * The step of N instants; false when there is none.  Instants may be off by a millisecond,
  * as floating-point times are.
  */
-bool cm_step_infer(cm_calendar calendar, const int64_t *us, uint64_t n, cm_step *out);
+bool cm_time_step_infer(cm_calendar calendar, const int64_t *us, uint64_t n, cm_time_step *out);
 
 /* How many instants are missing between neighbours; 0 when B is not some steps behind A. */
-uint64_t cm_step_missing(const cm_step *step, int64_t a_us, int64_t b_us);
+uint64_t cm_time_step_missing(const cm_time_step *step, int64_t a_us, int64_t b_us);
 
 /* The instant N steps behind A; false when that cannot be told. */
-bool cm_step_add(const cm_step *step, int64_t a_us, uint64_t n, int64_t *out);
+bool cm_time_step_add(const cm_time_step *step, int64_t a_us, uint64_t n, int64_t *out);
 
 /* "1 day", "6 hours", "1 month", "12 months", "2.5 seconds".  48 bytes suffice. */
-char *cm_step_text(const cm_step *step, char *buf, size_t size);
+char *cm_time_step_text(const cm_time_step *step, char *buf, size_t size);
 
 /* The same of numbers that are no times, to one part in a million of the step. */
 bool cm_number_step_infer(const double *values, uint64_t n, double *out);

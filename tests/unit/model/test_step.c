@@ -122,23 +122,23 @@ static void test_steps(void **state)
         cm_time_axis axis;
         int64_t us[MAX_DATES];
         uint64_t n = 0, nmissing = 0;
-        cm_step step;
+        cm_time_step step;
         char text[48];
         print_message("  %s\n", STEPS[i].name);
         assert_int_equal(
             cm_time_axis_parse("days since 2000-01-01", STEPS[i].calendar, &axis, NULL), CM_OK);
         for (; n < MAX_DATES && STEPS[i].dates[n]; n++)
             us[n] = moment(&axis, STEPS[i].dates[n]);
-        const bool has_step = cm_step_infer(axis.calendar, us, n, &step);
-        assert_int_equal(has_step, step.kind != CM_STEP_NONE);
-        assert_string_equal(cm_step_text(&step, text, sizeof text), STEPS[i].step);
+        const bool has_step = cm_time_step_infer(axis.calendar, us, n, &step);
+        assert_int_equal(has_step, step.kind != CM_TIME_STEP_NONE);
+        assert_string_equal(cm_time_step_text(&step, text, sizeof text), STEPS[i].step);
         for (uint64_t j = 1; j < n; j++) {
-            const uint64_t missing = cm_step_missing(&step, us[j - 1], us[j]);
+            const uint64_t missing = cm_time_step_missing(&step, us[j - 1], us[j]);
             for (uint64_t k = 1; k <= missing; k++, nmissing++) {
                 int64_t at = 0;
                 const char *want = STEPS[i].missing[nmissing];
                 assert_non_null(want);
-                assert_int_equal(cm_step_add(&step, us[j - 1], k, &at), want[0] != '?');
+                assert_int_equal(cm_time_step_add(&step, us[j - 1], k, &at), want[0] != '?');
                 assert_true(want[0] == '?' || at == moment(&axis, want));
             }
         }
@@ -170,8 +170,8 @@ static void test_texts(void **state)
                 {2500000, "2.5 seconds"}};
     for (size_t i = 0; i < sizeof TEXT / sizeof *TEXT; i++) {
         char text[48];
-        const cm_step step = {.kind = CM_STEP_FIXED, .us = TEXT[i].us};
-        assert_string_equal(cm_step_text(&step, text, sizeof text), TEXT[i].text);
+        const cm_time_step step = {.kind = CM_TIME_STEP_FIXED, .us = TEXT[i].us};
+        assert_string_equal(cm_time_step_text(&step, text, sizeof text), TEXT[i].text);
     }
 }
 
