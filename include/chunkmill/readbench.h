@@ -21,7 +21,8 @@
 #include <chunkmill/texts.h>
 
 enum {
-    CM_READBENCH_STAGES = 4 /* of a worker: storage, decode, assemble, convert */
+    CM_READBENCH_STAGES = 4, /* of a worker: storage, decode, assemble, convert */
+    CM_READBENCH_ROUNDS = 3  /* of settings that a sweep or tuning must choose between */
 };
 
 typedef enum cm_readbench_validate {
@@ -331,6 +332,9 @@ typedef struct cm_readbench_session {
     /* decoded bytes over logical ones; chunks over the fewest that do; requests over chunks */
     double amplification[3];
     cm_readbench_rates rates;
+    /* Samples a second of each round, this one first; more than one where settings were close. */
+    double round[CM_READBENCH_ROUNDS];
+    unsigned nrounds;
     double cpu_seconds,
         cpu_seconds_per_gb; /* of this process and its workers, a GB of logical bytes */
     uint64_t peak_nbytes;   /* resident, this process and its workers */
@@ -371,11 +375,15 @@ typedef struct cm_readbench_advice {
 typedef struct cm_readbench_report {
     cm_readbench_session *session; /* in the order in which they were begun */
     size_t nsessions;
-    double *ratio; /* of each session's samples/s to the first one's, median over pairs of epochs */
+    /*
+     * Of each session's samples/s to the first one's: median, least and most over pairs of epochs.
+     * After a sweep or tuning there are no pairs, and the three are the same.
+     */
+    double *ratio, *least_ratio, *most_ratio;
     cm_readbench_advice advice;
     size_t best;       /* after a sweep or tuning; SIZE_MAX: none */
     size_t baseline;   /* of tuning; SIZE_MAX: none */
-    char *reason;      /* why the best is the best */
+    char *reason;      /* why the best is the best; of several stores: how they compare */
     char *data_loader; /* "DataLoader(num_workers=4, ...)"; or NULL */
     char **warning;
     size_t nwarnings;

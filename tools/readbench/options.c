@@ -5,6 +5,11 @@
 #include "base/number.h"
 #include "readbench.h"
 
+enum {
+    EPOCHS = 2,         /* the second shows what caches give */
+    COMPARED_EPOCHS = 3 /* of several stores in turn: fewer pairs say nothing of the spread */
+};
+
 /* "forward=30ms,backward=50ms,other=5ms", any of them, or one time for the whole step. */
 static int parse_step_time(const char *text, cm_readbench_options *o, cm_error *err)
 {
@@ -88,6 +93,8 @@ int readbench_complete(readbench_values *v, const cm_common_options *common, con
     if (rc != CM_OK)
         return CM_EINVAL;
     o->store = *paths;
+    if (o->epochs == 0)
+        o->epochs = paths->n > 1 ? COMPARED_EPOCHS : EPOCHS;
     o->memory = common->memory;
     o->nthreads = common->nthreads;
     return CM_OK;

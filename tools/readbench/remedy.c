@@ -235,3 +235,40 @@ char *readbench_remedy(const readbench_run *run, const cm_readbench_session *s, 
     }
     return text;
 }
+
+/* The typed line without the words --tune. */
+static void put_untuned(const char *command, FILE *to)
+{
+    static const char word[] = " --tune";
+    const size_t n = strlen(word);
+    for (const char *at; (at = strstr(command, word)) != NULL; command = at + n) {
+        const bool whole = at[n] == ' ' || at[n] == '\0';
+        fprintf(to, "%.*s", (int)(at - command), command);
+        if (!whole)
+            fputs(word, to);
+    }
+    fputs(command, to);
+}
+
+char *readbench_tuned_command(const readbench_run *run, const cm_readbench_session *s)
+{
+    char *text = NULL;
+    size_t n = 0;
+    if (run->command == NULL || run->report->baseline == SIZE_MAX)
+        return NULL;
+    FILE *to = open_memstream(&text, &n);
+    if (to == NULL)
+        return NULL;
+    put_untuned(run->command, to);
+    if (s->mode != NULL && strcmp(s->mode, "sync") == 0)
+        fputs(" --mode sync", to);
+    else
+        fprintf(to, " --mode %s --workers %u --worker-threads %u --prefetch %u", s->mode,
+                s->workers, s->worker_threads, s->prefetch);
+    fprintf(to, " --loader %s", s->loader);
+    if (fclose(to) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}

@@ -10,4 +10,10 @@
  */
 char *readbench_remedy(const readbench_run *run, const cm_readbench_session *s, const char *what);
 
+/*
+ * After a tuning: the command line that S was run by, without the tuning; NULL: none, or no
+ * memory.  free() releases it.
+ */
+char *readbench_tuned_command(const readbench_run *run, const cm_readbench_session *s);
+
 #endif

@@ -304,6 +304,14 @@ static cm_json *findings(cm_document *d, const readbench_run *run, const cm_read
     return a;
 }
 
+static cm_json *rounds(cm_document *d, const cm_readbench_session *s)
+{
+    cm_json *a = cm_json_array();
+    for (unsigned i = 0; i < s->nrounds; i++)
+        cm_document_append(d, a, cm_json_double(s->round[i]));
+    return a;
+}
+
 static cm_json *session(cm_document *d, const readbench_run *run, size_t i)
 {
     const cm_readbench_report *r = run->report;
@@ -320,6 +328,10 @@ static cm_json *session(cm_document *d, const readbench_run *run, size_t i)
     cm_document_text(d, o, "emulation", s->emulation);
     cm_document_double(d, o, "ratio", r->ratio ? r->ratio[i] : 0,
                        r->ratio && isfinite(r->ratio[i]));
+    const bool spread = r->least_ratio != NULL && r->most_ratio != NULL;
+    cm_document_double(d, o, "least_ratio", spread ? r->least_ratio[i] : 0, spread);
+    cm_document_double(d, o, "most_ratio", spread ? r->most_ratio[i] : 0, spread);
+    cm_document_put(d, o, "rounds", rounds(d, s));
     cm_document_put(d, o, "rates", rates(d, s));
     cm_document_put(d, o, "accelerators", accelerators(d, &s->accelerators));
     cm_document_put(d, o, "training", training(d, s));
@@ -374,6 +386,10 @@ int readbench_document(const readbench_run *run, size_t only, cm_json **out, cm_
     cm_document_known_u64(&d, o, "best", r->best, all && r->best < r->nsessions);
     cm_document_known_u64(&d, o, "baseline", r->baseline, all && r->baseline < r->nsessions);
     cm_document_text(&d, o, "reason", all ? r->reason : NULL);
+    char *tuned =
+        all && r->best < r->nsessions ? readbench_tuned_command(run, &r->session[r->best]) : NULL;
+    cm_document_text(&d, o, "tuned_command", tuned);
+    free(tuned);
     cm_document_text(&d, o, "data_loader", all ? r->data_loader : NULL);
     cm_document_texts(&d, o, "warnings", r->warning, r->nwarnings);
     cm_document_texts(&d, o, "notes", r->note, r->nnotes);

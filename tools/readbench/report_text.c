@@ -33,6 +33,17 @@ static bool print_trimmed(const cm_table *table, FILE *to)
     return ok;
 }
 
+/* "2.91 (2.70 to 3.12)". */
+static void print_ratio(cm_table *t, const cm_readbench_report *r, size_t i)
+{
+    if (!isfinite(r->ratio[i]))
+        cm_table_cell(t, "-");
+    else if (r->least_ratio && r->least_ratio[i] < r->most_ratio[i])
+        cm_table_cell(t, "%.2f (%.2f to %.2f)", r->ratio[i], r->least_ratio[i], r->most_ratio[i]);
+    else
+        cm_table_cell(t, "%.2f", r->ratio[i]);
+}
+
 /* Items as rows, a column for each session. */
 static bool print_beside(const cm_readbench_report *r, FILE *to)
 {
@@ -65,7 +76,7 @@ static bool print_beside(const cm_readbench_report *r, FILE *to)
     if (r->nsessions > 1 && r->ratio) {
         cm_table_cell(&t, "samples/s, ratio to the first");
         for (size_t i = 0; i < r->nsessions; i++)
-            cm_table_cell(&t, isfinite(r->ratio[i]) ? "%.2f" : "-", r->ratio[i]);
+            print_ratio(&t, r, i);
     }
     bool ok = print_trimmed(&t, to);
     cm_table_release(&t);
@@ -194,6 +205,12 @@ int readbench_print(const readbench_run *run, const cm_common_options *common, F
     if (r->best < r->nsessions) {
         print_line("best: ", r->session[r->best].label, to);
         print_line("because ", r->reason, to);
+        char *ran = readbench_tuned_command(run, &r->session[r->best]);
+        print_line("it ran as: ", ran, to);
+        free(ran);
+    } else if (r->reason) {
+        fputs("\n", to);
+        print_line("", r->reason, to);
     }
     print_line("", r->data_loader, to);
     for (size_t i = 0; i < r->nnotes && common->verbosity > 0; i++)

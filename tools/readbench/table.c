@@ -461,4 +461,5 @@ void readbench_values_init(readbench_values *v)
 {
     *v = (readbench_values){.worker_fd = READBENCH_NO_FD};
     cm_readbench_options_init(&v->o);
+    v->o.epochs = 0; /* by the number of stores */
 }

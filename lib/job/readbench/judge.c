@@ -28,11 +28,46 @@ static bool differ_in_size(const cm_readbench_session *session, size_t n)
     return false;
 }
 
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double cm_readbench_rate(const cm_readbench_session *s)
+{
+    double round[CM_READBENCH_ROUNDS];
+    if (s->nrounds == 0)
+        return s->rates.samples;
+    memcpy(round, s->round, sizeof(round));
+    qsort(round, s->nrounds, sizeof(round[0]), by_value);
+    return (round[(s->nrounds - 1) / 2] + round[s->nrounds / 2]) / 2;
+}
+
+/* The slowest round of S over its rate. */
+static double slowest(const cm_readbench_session *s)
+{
+    double found = s->nrounds > 0 ? s->round[0] : s->rates.samples;
+    for (unsigned i = 1; i < s->nrounds; i++)
+        if (s->round[i] < found)
+            found = s->round[i];
+    return found / cm_readbench_rate(s);
+}
+
 static double rate_of(const cm_readbench_session *s, bool by_bytes)
 {
     if (!is_candidate(s))
         return 0;
-    return s->rates.samples * (by_bytes ? sample_nbytes(s) : 1);
+    return cm_readbench_rate(s) * (by_bytes ? sample_nbytes(s) : 1);
+}
+
+/* Whether S, which is the slower one, is as fast as TOP for all that was measured. */
+static bool is_alike(const cm_readbench_session *s, const cm_readbench_session *top, bool by_bytes)
+{
+    const double rate = rate_of(s, by_bytes), best = rate_of(top, by_bytes);
+    if (rate >= best * (1 - CM_TUNE_NOISE))
+        return true;
+    return s->nrounds > 1 && top->nrounds > 1 && rate >= best * slowest(top);
 }
 
 static bool is_sync(const cm_readbench_session *s)
@@ -63,27 +98,6 @@ static bool is_cheaper(const cm_readbench_session *a, const cm_readbench_session
     return !is_sync(a) && a->prefetch < b->prefetch;
 }
 
-size_t cm_readbench_best(const cm_readbench_session *session, size_t n)
-{
-    const bool by_bytes = differ_in_size(session, n);
-    size_t best = SIZE_MAX;
-    double top = 0;
-
-    for (size_t i = 0; i < n; i++)
-        if (rate_of(&session[i], by_bytes) > top)
-            top = rate_of(&session[i], by_bytes);
-    for (size_t i = 0; i < n; i++) {
-        if (!is_candidate(&session[i]) ||
-            rate_of(&session[i], by_bytes) < top * (1 - CM_TUNE_NOISE))
-            continue;
-        if (best == SIZE_MAX || is_cheaper(&session[i], &session[best]))
-            best = i;
-    }
-    return best;
-}
-
-/* ---- sentences ----------------------------------------------------------------------------- */
-
 static size_t fastest(const cm_readbench_session *session, size_t n, size_t but, bool by_bytes)
 {
     size_t found = SIZE_MAX;
@@ -94,6 +108,43 @@ static size_t fastest(const cm_readbench_session *session, size_t n, size_t but,
             found = i;
     return found;
 }
+
+size_t cm_readbench_best(const cm_readbench_session *session, size_t n)
+{
+    const bool by_bytes = differ_in_size(session, n);
+    const size_t top = fastest(session, n, SIZE_MAX, by_bytes);
+    size_t best = SIZE_MAX;
+
+    for (size_t i = 0; i < n && top != SIZE_MAX; i++) {
+        if (!is_candidate(&session[i]) || !is_alike(&session[i], &session[top], by_bytes))
+            continue;
+        if (best == SIZE_MAX || is_cheaper(&session[i], &session[best]))
+            best = i;
+    }
+    return best;
+}
+
+size_t cm_readbench_close(const cm_readbench_report *report, size_t *out, size_t most)
+{
+    const cm_readbench_session *session = report->session;
+    const bool by_bytes = differ_in_size(session, report->nsessions);
+    const size_t top = fastest(session, report->nsessions, SIZE_MAX, by_bytes);
+    size_t n = 0;
+    for (size_t i = 0; i < report->nsessions && top != SIZE_MAX; i++) {
+        const double rate = rate_of(&session[i], by_bytes);
+        if (rate < rate_of(&session[top], by_bytes) * (1 - CM_TUNE_CLOSE))
+            continue;
+        size_t at = n < most ? n++ : most;
+        for (; at > 0 && rate > rate_of(&session[out[at - 1]], by_bytes); at--)
+            if (at < most)
+                out[at] = out[at - 1];
+        if (at < most)
+            out[at] = i;
+    }
+    return n > 1 ? n : 0;
+}
+
+/* ---- sentences ----------------------------------------------------------------------------- */
 
 static char *rate_text(double rate, bool by_bytes, char *buf, size_t size)
 {
@@ -109,6 +160,7 @@ static char *sweep_reason(const cm_readbench_report *r, cm_error *err)
     const cm_readbench_session *best = &r->session[r->best];
     const size_t other = fastest(r->session, r->nsessions, r->best, by_bytes);
     const double rate = rate_of(best, by_bytes);
+    const bool repeated = best->nrounds > 1;
     char buf[48];
 
     rate_text(rate, by_bytes, buf, sizeof(buf));
@@ -117,6 +169,11 @@ static char *sweep_reason(const cm_readbench_report *r, cm_error *err)
                            buf);
     const cm_readbench_session *next = &r->session[other];
     const double gain = rate / rate_of(next, by_bytes) - 1;
+    if (repeated && next->nrounds > 1 &&
+        is_alike(gain < 0 ? best : next, gain < 0 ? next : best, by_bytes))
+        return cm_asprintf(err, "%s gives %s; %s is as fast within the spread of %u rounds%s",
+                           best->label, buf, next->label, best->nrounds,
+                           is_cheaper(best, next) ? ", with more threads or batches" : "");
     if (gain < CM_TUNE_NOISE && is_cheaper(best, next))
         return cm_asprintf(err, "%s gives %s, within %.0f %% of %s and with less", best->label, buf,
                            CM_TUNE_NOISE * 100, next->label);
@@ -133,8 +190,8 @@ static char *tuning_reason(const cm_readbench_report *r, cm_error *err)
     const cm_readbench_session *base = r->baseline == SIZE_MAX ? best : &r->session[r->baseline];
     char mine[48], theirs[48];
 
-    rate_text(best->rates.samples, false, mine, sizeof(mine));
-    rate_text(base->rates.samples, false, theirs, sizeof(theirs));
+    rate_text(cm_readbench_rate(best), false, mine, sizeof(mine));
+    rate_text(cm_readbench_rate(base), false, theirs, sizeof(theirs));
     if (r->best == r->baseline)
         return cm_asprintf(err,
                            "the baseline gives %s with steps waiting %.0f %% of the time, and none "
@@ -145,7 +202,7 @@ static char *tuning_reason(const cm_readbench_report *r, cm_error *err)
     return cm_asprintf(err,
                        "%s gives %s, %.2f times the baseline's %s: steps wait %.0f %% of the time "
                        "instead of %.0f %%%s",
-                       best->label, mine, best->rates.samples / base->rates.samples, theirs,
+                       best->label, mine, cm_readbench_rate(best) / cm_readbench_rate(base), theirs,
                        best->wait_share * 100, base->wait_share * 100,
                        is_a_data_loader(best)
                            ? ""

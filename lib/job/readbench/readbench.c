@@ -203,17 +203,74 @@ static int run_point(verb *v, const cm_readbench_point *point, cm_error *err)
     return rc;
 }
 
+/*
+ * Runs O once more, for the N sessions from FIRST on that it gave before: only their rates are
+ * kept.  A setting that cannot be run again has fewer rounds.
+ */
+static int run_again(verb *v, const cm_readbench_options *o, size_t first, cm_error *err)
+{
+    cm_readbench_report *r = v->report;
+    const size_t before = r->nsessions;
+    int rc = run_setting(v, o, "again", err);
+    for (size_t i = 0; rc == CM_OK && before + i < r->nsessions; i++) {
+        cm_readbench_session *s = &r->session[first + i];
+        if (s->nrounds < CM_READBENCH_ROUNDS)
+            s->round[s->nrounds++] = r->session[before + i].rates.samples;
+    }
+    forget_sessions(v, before);
+    return rc;
+}
+
+/* The points between which one round does not decide, in turn, until all have their rounds. */
+static int repeat_points(verb *v, const size_t *first, cm_error *err)
+{
+    bool close[CM_TUNE_MOST_CLOSE] = {0};
+    size_t point[CM_TUNE_MOST_CLOSE], session[CM_TUNE_MOST_CLOSE];
+    const size_t nstores = v->options->store.n;
+    const size_t n = cm_readbench_close(v->report, session, CM_TUNE_MOST_CLOSE);
+    int rc = CM_OK;
+    for (size_t i = 0; i < n; i++) {
+        point[i] = 0;
+        while (first[point[i]] == SIZE_MAX || session[i] < first[point[i]] ||
+               session[i] >= first[point[i]] + nstores)
+            point[i]++;
+        close[i] = true;
+        for (size_t k = 0; k < i; k++)
+            close[i] = close[i] && point[k] != point[i];
+    }
+    for (unsigned round = 1; round < CM_READBENCH_ROUNDS; round++)
+        for (size_t i = 0; i < n && rc == CM_OK; i++)
+            if (close[i])
+                rc = run_again(v, v->options->point[point[i]].options, first[point[i]], err);
+    return rc;
+}
+
+static int run_points(verb *v, size_t *first, cm_error *err)
+{
+    const cm_readbench_point *point = v->options->point;
+    int rc = CM_OK;
+    for (size_t i = 0; i < v->options->npoints && rc == CM_OK; i++) {
+        first[i] = v->report->nsessions;
+        rc = run_point(v, &point[i], err);
+        if (v->report->nsessions == first[i]) /* left out */
+            first[i] = SIZE_MAX;
+    }
+    return rc == CM_OK ? repeat_points(v, first, err) : rc;
+}
+
 static int run_sweep(verb *v, cm_error *err)
 {
     const cm_readbench_point *point = v->options->point;
     const size_t n = v->options->npoints;
-    int rc = CM_OK;
+    size_t *first = cm_calloc(n, sizeof(*first), err);
+    int rc = first == NULL ? CM_ENOMEM : CM_OK;
     for (size_t i = 0; i < n && rc == CM_OK; i++)
         rc = check_point(&point[i], err);
     if (rc == CM_OK)
-        rc = reserve_sessions(v, n * v->options->store.n, err);
-    for (size_t i = 0; i < n && rc == CM_OK; i++)
-        rc = run_point(v, &point[i], err);
+        rc = reserve_sessions(v, (n + 1) * v->options->store.n, err);
+    if (rc == CM_OK)
+        rc = run_points(v, first, err);
+    free(first);
     if (rc == CM_OK && v->report->nsessions == 0)
         rc = cm_fail(err, CM_EBUDGET, "%s", v->report->warning[0]);
     if (rc == CM_OK)
@@ -242,64 +299,16 @@ static int run_tuning(verb *v, cm_error *err)
             rc = CM_OK;
         }
     }
+    cm_readbench_options again;
+    for (size_t session; rc == CM_OK && cm_tuner_again(tuner, v->report, &again, &session);)
+        rc = run_again(v, &again, session, err);
     if (rc == CM_OK)
         rc = cm_tuner_judge(tuner, v->report, err);
     cm_tuner_free(tuner);
     return rc;
 }
 
-/* ---- what sessions say together ------------------------------------------------------------ */
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Samples a second of EPOCH, from the first one wanted to the last one's step. */
-static double epoch_rate(const cm_readbench_session *s, uint32_t epoch)
-{
-    double samples = 0;
-    uint64_t from = UINT64_MAX, to = 0;
-    for (size_t i = 0; i < s->nrecords; i++) {
-        const cm_readbench_batch *r = &s->record[i];
-        if (r->epoch != epoch)
-            continue;
-        to = r->done_ns > to ? r->done_ns : to;
-        from = r->want_ns < from ? r->want_ns : from;
-        samples += r->failed ? 0 : r->nsamples;
-    }
-    return to > from && from != UINT64_MAX ? samples / ((double)(to - from) / 1e9) : 0;
-}
-
-static int compute_ratios(verb *v, cm_error *err)
-{
-    cm_readbench_report *r = v->report;
-    const uint64_t epochs = v->options->epochs;
-    double *pair = cm_calloc(epochs, sizeof *pair, err);
-    r->ratio = cm_calloc(r->nsessions + 1, sizeof *r->ratio, err);
-    if (pair == NULL || r->ratio == NULL) {
-        free(pair);
-        return CM_ENOMEM;
-    }
-    for (size_t i = 0; i < r->nsessions; i++) {
-        size_t n = 0;
-        for (uint32_t e = 0; e < epochs; e++) {
-            const double base = epoch_rate(&r->session[0], e);
-            const double rate = epoch_rate(&r->session[i], e);
-            if (base > 0 && rate > 0)
-                pair[n++] = rate / base;
-        }
-        qsort(pair, n, sizeof *pair, by_value);
-        if (n > 0)
-            r->ratio[i] = (pair[(n - 1) / 2] + pair[n / 2]) / 2;
-        /* One after the other there are no pairs. */
-        if ((v->options->tune || v->options->npoints > 0) && r->session[0].rates.samples > 0)
-            r->ratio[i] = r->session[i].rates.samples / r->session[0].rates.samples;
-    }
-    free(pair);
-    return CM_OK;
-}
+/* ---- the verb ------------------------------------------------------------------------------- */
 
 /* What went wrong while measuring, as the verb's own status. */
 static int verdict(const cm_readbench_report *r, cm_error *err)
@@ -345,7 +354,7 @@ int cm_readbench(const cm_readbench_options *options, cm_monitor *monitor,
     cm_monitor_phase(monitor, CM_PHASE_OPENING, 0);
     int rc = run(&v, err);
     cm_error inner = {0};
-    if (compute_ratios(&v, &inner) != CM_OK && rc == CM_OK)
+    if (cm_readbench_compare_sessions(options, report, &inner) != CM_OK && rc == CM_OK)
         rc = cm_fail(err, CM_ENOMEM, "%s", inner.text);
     if (rc == CM_OK)
         rc = verdict(report, err);

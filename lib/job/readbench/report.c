@@ -66,6 +66,8 @@ void cm_readbench_report_release(cm_readbench_report *r)
         cm_bench_session_release(&r->session[i]);
     free(r->session);
     free(r->ratio);
+    free(r->least_ratio);
+    free(r->most_ratio);
     cm_readbench_advice_release(&r->advice);
     free(r->reason);
     free(r->data_loader);

@@ -309,6 +309,7 @@ int cm_bench_summarise(cm_bench *b, cm_error *err)
         return rc;
     times(b, s);
     rates(b, s);
+    s->round[s->nrounds++] = s->rates.samples;
     amplification(s);
     return events(b, err);
 }

@@ -29,8 +29,11 @@ typedef struct attempt {
 
 struct cm_tuner {
     const cm_readbench_options *options;
-    attempt attempt[CM_TUNE_MAX_RUNS];
+    attempt attempt[CM_TUNE_SETTINGS];
     size_t n;
+    size_t close[CM_TUNE_MOST_TUNED]; /* attempts to be run again, in turn */
+    size_t nclose, nagain;
+    bool settled; /* close was found */
 };
 
 int cm_tuner_create(const cm_readbench_options *options, cm_tuner **out, cm_error *err)
@@ -129,7 +132,7 @@ static double rate(const cm_readbench_report *report, const attempt *a)
     if (a->session >= report->nsessions)
         return 0;
     const cm_readbench_session *s = &report->session[a->session];
-    return s->counts.failed_batches == 0 ? s->rates.samples : 0;
+    return s->counts.failed_batches == 0 ? cm_readbench_rate(s) : 0;
 }
 
 /* The best so far: it moves for a clear gain, or for as much with fewer threads. */
@@ -269,7 +272,7 @@ static void apply(const choice *c, const cm_readbench_options *base, cm_readbenc
 bool cm_tuner_next(cm_tuner *tuner, const cm_readbench_report *report, cm_readbench_options *next,
                    const char **label)
 {
-    if (tuner->n == CM_TUNE_MAX_RUNS)
+    if (tuner->n == CM_TUNE_SETTINGS)
         return false;
     attempt *a = &tuner->attempt[tuner->n];
     if (!choose(tuner, report, &a->choice))
@@ -279,6 +282,46 @@ bool cm_tuner_next(cm_tuner *tuner, const cm_readbench_report *report, cm_readbe
     tuner->n++;
     apply(&a->choice, tuner->options, next);
     *label = a->label;
+    return true;
+}
+
+static size_t attempt_of(const cm_tuner *t, size_t session)
+{
+    size_t i = 0;
+    while (i < t->n && t->attempt[i].session != session)
+        i++;
+    return i;
+}
+
+/* The best and what it is held against: the next best where that is close, or the baseline. */
+static void find_close(cm_tuner *t, const cm_readbench_report *report)
+{
+    size_t session[CM_TUNE_MOST_TUNED];
+    const size_t best = cm_readbench_best(report->session, report->nsessions);
+    const size_t n = cm_readbench_close(report, session, CM_TUNE_MOST_TUNED);
+    t->settled = true;
+    if (best == SIZE_MAX || t->n < 2)
+        return;
+    if (n == CM_TUNE_MOST_TUNED) {
+        for (size_t i = 0; i < n; i++)
+            t->close[t->nclose++] = attempt_of(t, session[i]);
+        return;
+    }
+    t->close[t->nclose++] = attempt_of(t, best);
+    if (t->attempt[0].session != SIZE_MAX && t->attempt[0].session != best)
+        t->close[t->nclose++] = 0;
+}
+
+bool cm_tuner_again(cm_tuner *tuner, const cm_readbench_report *report, cm_readbench_options *next,
+                    size_t *session)
+{
+    if (!tuner->settled)
+        find_close(tuner, report);
+    if (tuner->nclose < 2 || tuner->nagain == tuner->nclose * (CM_READBENCH_ROUNDS - 1))
+        return false;
+    const attempt *a = &tuner->attempt[tuner->close[tuner->nagain++ % tuner->nclose]];
+    *session = a->session;
+    apply(&a->choice, tuner->options, next);
     return true;
 }
 

@@ -111,6 +111,121 @@ static void test_the_best(void **state)
     assert_true(cm_readbench_best(NULL, 0) == SIZE_MAX);
 }
 
+static cm_readbench_session with_rounds(unsigned workers, double a, double b, double c)
+{
+    const measured m = {"threads", workers, 1, 2, a, 0, 64};
+    cm_readbench_session s = session_of(&m);
+    const double round[] = {a, b, c};
+    memcpy(s.round, round, sizeof(round));
+    s.nrounds = c > 0 ? 3 : 1;
+    return s;
+}
+
+static void test_rounds_decide(void **state)
+{
+    static const struct {
+        const char *name;
+        double few[3], many[3]; /* of 2 and of 8 workers */
+        size_t best;
+    } rows[] = {
+        {"one round each, clearly apart", {100, 0, 0}, {110, 0, 0}, 1},
+        {"the same medians, and the spreads overlap", {100, 90, 108}, {104, 110, 95}, 0},
+        {"the first round was luck", {130, 80, 81}, {110, 111, 112}, 1},
+        {"apart in all rounds", {100, 99, 101}, {110, 109, 111}, 1},
+    };
+    (void)state;
+    for (size_t r = 0; r < COUNT(rows); r++) {
+        const double *f = rows[r].few, *m = rows[r].many;
+        const cm_readbench_session s[] = {with_rounds(2, f[0], f[1], f[2]),
+                                          with_rounds(8, m[0], m[1], m[2])};
+        if (cm_readbench_best(s, 2) != rows[r].best)
+            fail_msg("%s: %zu", rows[r].name, cm_readbench_best(s, 2));
+    }
+}
+
+static void test_which_are_close(void **state)
+{
+    cm_readbench_session s[] = {with_rounds(1, 50, 0, 0), with_rounds(2, 90, 0, 0),
+                                with_rounds(3, 100, 0, 0), with_rounds(4, 84, 0, 0),
+                                with_rounds(5, 95, 0, 0)};
+    cm_readbench_report report = {.session = s, .nsessions = COUNT(s)};
+    size_t close[3];
+    (void)state;
+    assert_int_equal(cm_readbench_close(&report, close, 3), 3);
+    assert_int_equal(close[0], 2);
+    assert_int_equal(close[1], 4);
+    assert_int_equal(close[2], 1);
+    assert_int_equal(cm_readbench_close(&report, close, 2), 2);
+    assert_int_equal(close[1], 4);
+    s[2].rates.samples = s[2].round[0] = 1000; /* alone */
+    assert_int_equal(cm_readbench_close(&report, close, 3), 0);
+}
+
+/* PyTorch's line is of what was run: it has no worker with threads, and no planned loader. */
+static void test_no_line_for_what_was_not_run(void **state)
+{
+    measured m = {"threads", 1, 2, 2, 200, 0, 64};
+    cm_readbench_session s[2] = {session_of(&m)};
+    cm_readbench_report report = {.session = s, .nsessions = 1};
+    (void)state;
+    s[0].label = "workers=1,worker-threads=2";
+    assert_int_equal(cm_readbench_judge_sweep(&report, NULL), CM_OK);
+    assert_null(report.data_loader);
+    free(report.reason);
+    report.reason = NULL;
+    m = (measured){"threads", 2, 1, 2, 150, 0, 64};
+    s[1] = session_of(&m);
+    s[1].label = "workers=2";
+    report.nsessions = 2;
+    assert_int_equal(cm_readbench_judge_sweep(&report, NULL), CM_OK);
+    assert_int_equal(report.best, 0);
+    assert_non_null(strstr(report.data_loader, "DataLoader(num_workers=2,"));
+    free(report.reason);
+    free(report.data_loader);
+}
+
+/* Records of epochs of 10 samples that take SECONDS each. */
+static void add_epochs(cm_readbench_session *s, cm_readbench_batch *record, const double *seconds)
+{
+    uint64_t at = 0;
+    for (uint32_t e = 0; e < 3; e++) {
+        const uint64_t end = at + (uint64_t)(seconds[e] * 1e9);
+        record[e] = (cm_readbench_batch){.epoch = e, .nsamples = 10, .want_ns = at, .done_ns = end};
+        at = end;
+    }
+    s->record = record;
+    s->nrecords = 3;
+}
+
+static void test_stores_are_compared_in_words(void **state)
+{
+    static const struct {
+        double first[3], second[3]; /* seconds of epochs */
+        const char *says;
+    } rows[] = {
+        {{3, 3, 3}, {1, 1.2, 1}, "b.zarr: 3.00 times a.nc (2.50 to 3.00 in 3 rounds)"},
+        {{1, 1, 1}, {2, 2.5, 2}, "a.nc: 2.00 times b.zarr (2.00 to 2.50 in 3 rounds)"},
+        {{1, 1, 1}, {0.9, 1.1, 0.95}, "b.zarr and a.nc are equal within the spread: 0.91 to 1.11"},
+    };
+    cm_readbench_options o = plain();
+    (void)state;
+    o.epochs = 3;
+    for (size_t r = 0; r < COUNT(rows); r++) {
+        cm_readbench_batch record[2][3];
+        cm_readbench_session s[2] = {{.label = "a.nc"}, {.label = "b.zarr"}};
+        cm_readbench_report report = {.session = s, .nsessions = 2};
+        add_epochs(&s[0], record[0], rows[r].first);
+        add_epochs(&s[1], record[1], rows[r].second);
+        assert_int_equal(cm_readbench_compare_sessions(&o, &report, NULL), CM_OK);
+        if (strstr(report.reason, rows[r].says) == NULL)
+            fail_msg("row %zu: %s", r, report.reason);
+        free(report.reason);
+        free(report.ratio);
+        free(report.least_ratio);
+        free(report.most_ratio);
+    }
+}
+
 static void release_verdict(cm_readbench_report *r)
 {
     for (size_t i = 0; i < r->nsessions; i++) {
@@ -230,6 +345,16 @@ static void tune(tuning *t, const cm_readbench_options *o, unsigned cpus, machin
         t->session[i].label = t->label[i];
         t->report.nsessions++;
     }
+    size_t again, session, counted[CM_TUNE_MAX_RUNS] = {0};
+    for (again = 0; cm_tuner_again(tuner, &t->report, &next, &session); again++) {
+        assert_true(session < t->report.nsessions);
+        assert_int_equal(next.workers, t->run[session].workers); /* the very setting */
+        assert_int_equal(next.prefetch, t->run[session].prefetch);
+        counted[session]++;
+    }
+    for (size_t i = 0; i < t->report.nsessions; i++)
+        assert_true(counted[i] == 0 || counted[i] == CM_READBENCH_ROUNDS - 1);
+    assert_true(t->report.nsessions + again <= CM_TUNE_MAX_RUNS);
     assert_int_equal(cm_tuner_judge(tuner, &t->report, NULL), CM_OK);
     cm_tuner_free(tuner);
 }
@@ -401,6 +526,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_best),
+        cmocka_unit_test(test_rounds_decide),
+        cmocka_unit_test(test_which_are_close),
+        cmocka_unit_test(test_no_line_for_what_was_not_run),
+        cmocka_unit_test(test_stores_are_compared_in_words),
         cmocka_unit_test(test_the_verdict_of_a_sweep),
         cmocka_unit_test(test_lines_for_pytorch),
         cmocka_unit_test(test_tuning),
