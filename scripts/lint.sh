@@ -83,11 +83,15 @@ done
 
 git grep -nE '^#include <cairo' -- lib tools ':!tools/common/canvas.c' >&2 && complain "only tools/common/canvas.c draws with cairo" || :
 
-# The library states facts; the programs name their options.  lib/job still names some.
-option_names() {
-    git grep -nE '"[^"]*--[a-z]' -- "$@" ':!lib/job/*'
-}
-option_names 'lib/*.[ch]' >&2 && complain "the library names an option of a program" || :
+# The library states facts and names settings by their fields; the programs name their options.
+git grep -nE '"[^"]*--[a-z]' -- 'lib/*.[ch]' >&2 &&
+    complain "the library names an option of a program" || :
+
+# A setting that a message names is a field that a row of an option table sets.
+settings=$(git grep -hoE '(VALUE|COMMON)\(([a-z_]+\.)?[a-z_]+' -- tools | sed 's/.*[(.]//' | sort -u)
+for name in $(git grep -hoE '"[^"]*`[^"]*"' -- 'lib/*.[ch]' | grep -oE '`[^`]*`' | tr -d '`' | sort -u); do
+    printf '%s\n' "$settings" | grep -qxF "$name" || complain "a message names \`$name\`, which no option sets"
+done
 
 # What a message says is for people: code asks for the status, or for a field of the error.
 git grep -nE 'str(str|n?cmp)\((err|error)(->|\.)text' -- lib ':!lib/base/error.c' >&2 &&

@@ -5,7 +5,8 @@
  * success) and, when its cm_error argument is not NULL, leaves there one
  * sentence that names what failed: file, variable, chunk, reason, in that
  * order, without a final full stop.  The leaf states the fact; a caller adds
- * context in front only when it knows more (cm_error_prefix).
+ * context in front only when it knows more (cm_error_prefix).  A setting is named by its field
+ * in the options of the verb, between backquotes: "raise `memory`".
  *
  * A cm_error is owned by the caller, lives on its stack, needs no release and
  * must not be shared between threads.

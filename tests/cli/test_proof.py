@@ -197,11 +197,11 @@ def test_a_certificate_does_not_replace_a_link_or_a_pipe(fields, store, tmp_path
 
 
 @pytest.mark.parametrize("options,word", [
-    (("--keepbits", "a:5"), "keepbits"),
+    (("--keepbits", "a:5"), "rounded"),
     (("--variable", "a"), "variables"),
     (("--subset", "t=2:8"), "dimensions"),
-    (("--dtype", "a:f8"), "dtype"),
-    (("--fill-value", "a:0"), "fill-value"),
+    (("--dtype", "a:f8"), "types"),
+    (("--fill-value", "a:0"), "unwritten"),
 ])
 def test_certificate_of_a_loss(fields, out, tmp_path, options, word):
     paper = tmp_path / "certificate.json"

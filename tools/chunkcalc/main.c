@@ -1,6 +1,7 @@
 /* chunkcalc: options, one call of the library, a report. */
 #include <stdlib.h>
 
+#include "../common/naming.h"
 #include "../common/say.h"
 #include "chunkcalc.h"
 
@@ -67,6 +68,11 @@ static int run(const chunkcalc_values *v, const cm_common_options *common, const
     options.worker_memory =
         common->nthreads != 0 ? common->memory / common->nthreads : common->memory;
     status = cm_chunkcalc(&options, &r, &err);
+    cm_tool_name_error(&CHUNKCALC, &err);
+    cm_tool_name_texts(&CHUNKCALC, r.warning, r.nwarnings);
+    cm_tool_name_texts(&CHUNKCALC, r.note, r.nnotes);
+    cm_tool_name_text(&CHUNKCALC, &r.reason);
+    cm_tool_name_text(&CHUNKCALC, &r.audit);
     status = report(status, &r, v, common, &plot, &err);
     cm_chunkcalc_report_release(&r);
     cm_outfile_release(&plot);

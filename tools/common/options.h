@@ -83,12 +83,13 @@ typedef enum cm_makes {
 } cm_makes;
 
 typedef struct cm_field {
+    const char *name; /* as messages of the library have it, see naming.h */
     size_t offset, nbytes;
 } cm_field;
 
 #define CM_FIELD(type, member)                                                                     \
     {                                                                                              \
-        offsetof(type, member), sizeof(((type *)NULL)->member)                                     \
+#member, offsetof(type, member), sizeof(((type *)NULL)->member)                            \
     }
 
 typedef struct cm_option {

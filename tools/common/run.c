@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fileurl.h"
+#include "naming.h"
 #include "print.h"
 #include "progress.h"
 #include "say.h"
@@ -84,6 +85,7 @@ int cm_run(const cm_tool *tool, const cm_common_options *common, cm_monitor *mon
     int status = job(context, err);
     cm_progress_stop(progress);
     cm_signals_release();
+    cm_tool_name_error(tool, err);
     return status;
 }
 

@@ -3,8 +3,22 @@
 #include <stdio.h>
 
 #include "base/number.h"
+#include "naming.h"
 #include "print.h"
 #include "say.h"
+
+void cm_summary_name_options(const cm_tool *tool, cm_transform_report *r)
+{
+    cm_tool_name_texts(tool, r->warning, r->nwarnings);
+    cm_tool_name_texts(tool, r->note, r->nnotes);
+    cm_tool_name_texts(tool, r->skipped, r->nskipped);
+    cm_tool_name_texts(tool, r->difference, r->ndifferences);
+    for (size_t i = 0; i < r->nvariables; i++) {
+        cm_tool_name_text(tool, &r->variable[i].access);
+        cm_tool_name_text(tool, &r->variable[i].plan_reason);
+        cm_tool_name_text(tool, &r->variable[i].readers);
+    }
+}
 
 const char *cm_plural(uint64_t n)
 {

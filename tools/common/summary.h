@@ -4,6 +4,11 @@
 
 #include <chunkmill/transform.h>
 
+#include "options.h"
+
+/* Options of TOOL for settings in the sentences of R; see naming.h. */
+void cm_summary_name_options(const cm_tool *tool, cm_transform_report *r);
+
 /* "s" but for one. */
 const char *cm_plural(uint64_t n);
 

@@ -10,6 +10,7 @@
 #include "../common/outputs.h"
 #include "../common/run.h"
 #include "../common/say.h"
+#include "../common/summary.h"
 #include "base/fileurl.h"
 
 static bool ends_in(const char *name, size_t nbytes, const char *ending)
@@ -105,7 +106,9 @@ typedef struct conversion {
 static int convert(void *context, cm_error *err)
 {
     conversion *c = context;
-    return cm_transform(c->options, &c->report, err);
+    int status = cm_transform(c->options, &c->report, err);
+    cm_summary_name_options(&NC2ZARR, &c->report);
+    return status;
 }
 
 static int run(const cm_transform_options *options, const cm_common_options *common)

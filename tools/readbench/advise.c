@@ -1,4 +1,5 @@
 /* `readbench --advise`: how many workers suit a machine. */
+#include "../common/naming.h"
 #include "../common/run.h"
 #include "../common/say.h"
 #include "readbench.h"
@@ -31,6 +32,8 @@ int readbench_advise(const readbench_values *v, const cm_common_options *common,
     if (paths->n > 0)
         return cm_tool_usage_error(&READBENCH, "--advise takes no store");
     int rc = cm_readbench_advise(v->cpus, v->o.accelerators, v->o.reserve, &a, &err);
+    cm_tool_name_error(&READBENCH, &err);
+    cm_tool_name_text(&READBENCH, &a.warning);
     if (rc == CM_OK && common->json) {
         rc = print_json(&a, &err);
     } else if (rc == CM_OK && common->verbosity >= 0) {

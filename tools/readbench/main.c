@@ -1,6 +1,7 @@
 /* readbench: options, then measuring, advising, comparing, or working for another readbench. */
 #include <stdlib.h>
 
+#include "../common/naming.h"
 #include "../common/run.h"
 #include "../common/say.h"
 #include "readbench.h"
@@ -9,6 +10,7 @@ static int serve(int fd)
 {
     cm_error err = {0};
     int rc = cm_readbench_serve(fd, &err);
+    cm_tool_name_error(&READBENCH, &err);
     if (rc != CM_OK)
         cm_say(READBENCH.name, "worker: %s", err.text);
     return cm_tool_exit_status(rc);

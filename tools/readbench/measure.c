@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../common/naming.h"
 #include "../common/outputs.h"
 #include "../common/run.h"
 #include "../common/say.h"
@@ -21,10 +22,28 @@ typedef struct job {
     cm_readbench_report report;
 } job;
 
+/* Options for settings in the sentences of R. */
+static void name_options(cm_readbench_report *r)
+{
+    cm_tool_name_texts(&READBENCH, r->warning, r->nwarnings);
+    cm_tool_name_texts(&READBENCH, r->note, r->nnotes);
+    cm_tool_name_text(&READBENCH, &r->reason);
+    cm_tool_name_text(&READBENCH, &r->advice.warning);
+    for (size_t i = 0; i < r->nsessions; i++) {
+        cm_readbench_session *s = &r->session[i];
+        cm_tool_name_text(&READBENCH, &s->sentence);
+        cm_tool_name_text(&READBENCH, &s->first_failure);
+        for (size_t k = 0; k < s->nfindings; k++)
+            cm_tool_name_text(&READBENCH, &s->finding[k].sentence);
+    }
+}
+
 static int measure(void *context, cm_error *err)
 {
     job *j = context;
-    return cm_readbench(j->options, j->monitor, &j->report, err);
+    int rc = cm_readbench(j->options, j->monitor, &j->report, err);
+    name_options(&j->report);
+    return rc;
 }
 
 /* Of a step, by --step-time: the part that is on the CPU. */

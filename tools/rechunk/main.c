@@ -2,6 +2,7 @@
 #include "../common/outputs.h"
 #include "../common/run.h"
 #include "../common/say.h"
+#include "../common/summary.h"
 #include "rechunk.h"
 
 /* STATUS is what cm_transform returned, with its sentence in ERR.  Returns the
@@ -51,7 +52,9 @@ typedef struct job {
 static int rechunk(void *context, cm_error *err)
 {
     job *j = context;
-    return cm_transform(j->options, &j->report, err);
+    int status = cm_transform(j->options, &j->report, err);
+    cm_summary_name_options(&RECHUNK, &j->report);
+    return status;
 }
 
 static int run(const rechunk_values *v, const cm_common_options *common, const cm_texts *paths)

@@ -73,7 +73,7 @@ static int set_cost(cm_calc *c, cm_error *err)
     char given[128] = "";
 
     if (preset == NULL)
-        return cm_fail(err, CM_EINVAL, "--storage %s: there are local, nfs and s3", o->storage);
+        return cm_fail(err, CM_EINVAL, "`storage` %s: there are local, nfs and s3", o->storage);
     *m = preset->model;
     if (c->measured_ratio > 0)
         m->ratio = c->measured_ratio;
@@ -138,15 +138,15 @@ static int check_options(const cm_chunkcalc_options *o, cm_error *err)
     bool reads = o->sample != NULL || o->read.n > 0;
 
     if (!reads && o->store == NULL)
-        return cm_fail(err, CM_EINVAL, "say what is read: --sample SHAPE, or a store to describe");
+        return cm_fail(err, CM_EINVAL, "say what is read: `sample` SHAPE, or a store to describe");
     if (o->audit && o->store == NULL)
-        return cm_fail(err, CM_EINVAL, "--audit needs a store");
+        return cm_fail(err, CM_EINVAL, "`audit` needs a store");
     if (!reads && (o->audit || o->recommend || o->chunks.n > 0 || o->batch > 0))
-        return cm_fail(err, CM_EINVAL, "say what is read: --sample SHAPE or --read SHAPE");
+        return cm_fail(err, CM_EINVAL, "say what is read: `sample` SHAPE or `read` SHAPE");
     if (o->step_time > 0 && o->batch == 0)
-        return cm_fail(err, CM_EINVAL, "--step-time needs --batch: how many samples a step takes");
+        return cm_fail(err, CM_EINVAL, "`step_time` needs `batch`: how many samples a step takes");
     if (o->variable != NULL && o->store == NULL)
-        return cm_fail(err, CM_EINVAL, "--variable %s needs a store", o->variable);
+        return cm_fail(err, CM_EINVAL, "`variable` %s needs a store", o->variable);
     return CM_OK;
 }
 

@@ -161,7 +161,7 @@ static int set_shape(cm_calc *c, cm_error *err)
 
     for (unsigned i = 0; i < c->array.n; i++) {
         if (c->array.length[i] == 0)
-            return cm_fail(err, CM_EINVAL, "--shape %s: 'full' of what? Give a number",
+            return cm_fail(err, CM_EINVAL, "`shape` %s: 'full' of what? Give a number",
                            c->array.text);
         r->shape[i] = c->array.length[i];
         if (c->array.by_name) {
@@ -216,7 +216,7 @@ int cm_calc_shape_apply(const cm_calc *c, const char *option, const cm_calc_shap
         length[j] = shape->length[i] != 0 ? shape->length[i] : r->shape[j];
         if (length[j] == 0)
             return cm_fail(err, CM_EINVAL,
-                           "%s %s: the length of the whole dimension is not known; give --shape",
+                           "%s %s: the length of the whole dimension is not known; give `shape`",
                            option, shape->text);
         if (step != NULL)
             step[j] = shape->step[i];
@@ -244,7 +244,7 @@ static int add_read(cm_calc *c, const char *option, const cm_calc_shape *shape, 
             read->sample[j] = r->shape[j];
         if (read->sample[j] == 0)
             return cm_fail(err, CM_EINVAL,
-                           "%s %s: how much of %s is read? Name it, or give --shape", option,
+                           "%s %s: how much of %s is read? Name it, or give `shape`", option,
                            shape->text, r->dim_name[j]);
         if (!cm_mul_u64(read->sample[j] - 1, read->step[j], &span) || span >= UINT64_C(1) << 62)
             return cm_fail(err, CM_EINVAL, "%s %s: spans more than 2^62 elements", option,
@@ -283,7 +283,7 @@ static int read_weight(const char *text, const char **shape, double *weight, cm_
     snprintf(number, sizeof(number), "%.*s", (int)(at - text), text);
     if ((size_t)(at - text) >= sizeof(number) || cm_parse_double(number, weight, NULL) != CM_OK ||
         *weight <= 0)
-        return cm_fail(err, CM_EINVAL, "--read %s: '%.*s' is not a weight above 0", text,
+        return cm_fail(err, CM_EINVAL, "`read` %s: '%.*s' is not a weight above 0", text,
                        (int)(at - text), text);
     return CM_OK;
 }
@@ -301,13 +301,13 @@ int cm_calc_reads(cm_calc *c, cm_error *err)
     if (r->read == NULL)
         return CM_ENOMEM;
     if (c->sample.text != NULL)
-        rc = add_read(c, "--sample", &c->sample, 1, err);
+        rc = add_read(c, "`sample`", &c->sample, 1, err);
     for (size_t i = 0; i < c->nread && rc == CM_OK; i++) {
         const char *shape;
         double weight;
         rc = read_weight(c->options->read.text[i], &shape, &weight, err);
         if (rc == CM_OK)
-            rc = add_read(c, "--read", &c->read[i], weight, err);
+            rc = add_read(c, "`read`", &c->read[i], weight, err);
     }
     return rc;
 }
@@ -329,7 +329,7 @@ static int parse_align(cm_calc *c, cm_error *err)
     c->align = CM_ALIGN_EVERY;
     if (cm_parse_u64(text, &c->every, NULL) != CM_OK || c->every == 0 ||
         c->every > UINT64_C(1) << 62)
-        return cm_fail(err, CM_EINVAL, "--align %s: give random, chunk or a number of elements",
+        return cm_fail(err, CM_EINVAL, "`align` %s: give random, chunk or a number of elements",
                        text);
     return CM_OK;
 }
@@ -361,14 +361,14 @@ static int set_itemsize(cm_calc *c, cm_error *err)
     if (o->dtype != NULL) {
         int rc = cm_dtype_parse(o->dtype, &type, err);
         if (rc != CM_OK) {
-            cm_error_prefix(err, "--dtype");
+            cm_error_prefix(err, "`dtype`");
             return rc;
         }
         if (cm_dtype_is_vlen(&type) && o->itemsize == 0)
             return cm_fail(err, CM_EINVAL,
-                           "--dtype %s: its elements have no fixed size; add --itemsize", o->dtype);
+                           "`dtype` %s: its elements have no fixed size; add `itemsize`", o->dtype);
         if (o->itemsize != 0 && !cm_dtype_is_vlen(&type) && o->itemsize != type.nbytes)
-            return cm_fail(err, CM_EINVAL, "--itemsize %" PRIu64 ": %s has %u bytes", o->itemsize,
+            return cm_fail(err, CM_EINVAL, "`itemsize` %" PRIu64 ": %s has %u bytes", o->itemsize,
                            o->dtype, type.nbytes);
         free(r->type);
         r->type = cm_strdup(cm_dtype_name(&type, name, sizeof(name)), err);
@@ -396,22 +396,22 @@ int cm_calc_parse(cm_calc *c, cm_error *err)
     if (rc == CM_OK)
         rc = set_itemsize(c, err);
     if (rc == CM_OK && o->sample != NULL)
-        rc = cm_calc_shape_parse("--sample", o->sample, true, &c->sample, err);
+        rc = cm_calc_shape_parse("`sample`", o->sample, true, &c->sample, err);
     if (rc == CM_OK)
-        rc = parse_list("--read", &o->read, true, &c->read, &c->nread, err);
+        rc = parse_list("`read`", &o->read, true, &c->read, &c->nread, err);
     if (rc == CM_OK)
-        rc = parse_list("--chunks", &o->chunks, false, &c->chunks, &c->nchunks, err);
+        rc = parse_list("`chunks`", &o->chunks, false, &c->chunks, &c->nchunks, err);
     if (rc == CM_OK && shards)
-        rc = cm_calc_shape_parse("--shards", o->shards, false, &c->shards, err);
+        rc = cm_calc_shape_parse("`shards`", o->shards, false, &c->shards, err);
     if (rc == CM_OK && o->shape != NULL)
-        rc = cm_calc_shape_parse("--shape", o->shape, false, &c->array, err);
+        rc = cm_calc_shape_parse("`shape`", o->shape, false, &c->array, err);
     if (rc != CM_OK)
         return rc;
     r->align = cm_strdup(o->align != NULL ? o->align : "random", err);
     if (r->align == NULL)
         return CM_ENOMEM;
     if (o->store != NULL && o->shape != NULL)
-        return cm_fail(err, CM_EINVAL, "--shape %s: the array's shape comes from %s", o->shape,
+        return cm_fail(err, CM_EINVAL, "`shape` %s: the array's shape comes from %s", o->shape,
                        o->store);
     if (o->store != NULL)
         return CM_OK;

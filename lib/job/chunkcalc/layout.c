@@ -183,7 +183,7 @@ int cm_calc_shards_for(const cm_calc *c, const uint64_t *chunk, bool round_up, u
     if (!*sharded)
         return CM_OK;
     if (c->shards.text != NULL) {
-        int rc = cm_calc_shape_apply(c, "--shards", &c->shards, fixed, NULL, err);
+        int rc = cm_calc_shape_apply(c, "`shards`", &c->shards, fixed, NULL, err);
         if (rc != CM_OK)
             return rc;
         for (unsigned j = 0; round_up && j < r->rank; j++)
@@ -193,8 +193,8 @@ int cm_calc_shards_for(const cm_calc *c, const uint64_t *chunk, bool round_up, u
         for (unsigned j = 0; j < r->rank; j++)
             if (fixed[j] == 0)
                 return cm_fail(err, CM_EINVAL,
-                               "--shards %s: shards of an endless array need every length, or "
-                               "--shape",
+                               "`shards` %s: shards of an endless array need every length, or "
+                               "`shape`",
                                text);
         memcpy(shard, fixed, r->rank * sizeof(*shard));
         return CM_OK;
@@ -202,7 +202,7 @@ int cm_calc_shards_for(const cm_calc *c, const uint64_t *chunk, bool round_up, u
     int rc = cm_autoshard(r->rank, r->shape, (uint32_t)r->itemsize, chunk, CM_CALC_SHARD_TARGET,
                           fixed, shard, err);
     if (rc != CM_OK)
-        cm_error_prefix(err, "--shards %s", text);
+        cm_error_prefix(err, "`shards` %s", text);
     return rc;
 }
 
@@ -221,7 +221,7 @@ static int list_given(cm_calc *c, const cm_calc_shape *shape, cm_error *err)
 {
     uint64_t chunk[CM_MAX_RANK];
     bool complete = true;
-    int rc = cm_calc_shape_apply(c, "--chunks", shape, chunk, NULL, err);
+    int rc = cm_calc_shape_apply(c, "`chunks`", shape, chunk, NULL, err);
 
     for (unsigned j = 0; rc == CM_OK && j < c->report->rank; j++)
         complete = complete && chunk[j] != 0;
@@ -233,7 +233,7 @@ static int list_given(cm_calc *c, const cm_calc_shape *shape, cm_error *err)
         memcpy(chunk, optimum.best.chunk, sizeof(chunk));
         cm_optimum_release(&optimum);
         if (rc != CM_OK)
-            cm_error_prefix(err, "--chunks %s", shape->text);
+            cm_error_prefix(err, "`chunks` %s", shape->text);
     }
     return rc != CM_OK ? rc : list_one(c, chunk, err);
 }

@@ -164,7 +164,7 @@ static int choose(const cm_calc *c, const input *in, cm_chunkcalc_array **out, c
             best = a;
     }
     if (best == NULL && want != NULL)
-        return cm_fail(err, CM_EINVAL, "--variable %s: %s has no such array", want,
+        return cm_fail(err, CM_EINVAL, "`variable` %s: %s has no such array", want,
                        c->options->store);
     if (best == NULL)
         return cm_fail(err, CM_EINVAL, "%s: no array lies at '%s'", c->options->store, in->at.node);
@@ -195,7 +195,7 @@ static int take(cm_calc *c, const cm_chunkcalc_array *a, cm_error *err)
             return CM_ENOMEM;
     }
     if (a->chunk_nbytes == 0 && c->options->itemsize == 0)
-        return cm_fail(err, CM_EINVAL, "%s: the elements of %s have no fixed size; say --itemsize",
+        return cm_fail(err, CM_EINVAL, "%s: the elements of %s have no fixed size; say `itemsize`",
                        c->options->store, a->name);
     r->itemsize = a->chunk_nbytes;
     for (unsigned j = 0; j < a->rank; j++)

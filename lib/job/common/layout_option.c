@@ -74,7 +74,7 @@ int cm_layout_shards(const char *value, bool named, const cm_layout_array *a, co
                      uint64_t target, uint64_t *shard, bool *fits, cm_error *err)
 {
     uint64_t fixed[CM_MAX_RANK];
-    int rc = cm_layout_shape("--shards", value, named, a, fixed, fits, err);
+    int rc = cm_layout_shape("`shards`", value, named, a, fixed, fits, err);
     if (rc != CM_OK || !*fits)
         return rc;
     for (unsigned j = 0; j < a->rank; j++) {
@@ -83,7 +83,7 @@ int cm_layout_shards(const char *value, bool named, const cm_layout_array *a, co
             fixed[j] = cm_div_ceil(fixed[j], chunk[j]) * chunk[j];
         if (fixed[j] % chunk[j] != 0)
             return cm_fail(err, CM_EINVAL,
-                           "--shards %s: %s %s: %llu along dimension %u is not a multiple of the "
+                           "`shards` %s: %s %s: %llu along dimension %u is not a multiple of the "
                            "chunk's %llu",
                            value, a->noun, a->name, (unsigned long long)fixed[j], j,
                            (unsigned long long)chunk[j]);

@@ -21,7 +21,7 @@ typedef struct cm_varopt {
 } cm_varopt;
 
 typedef struct cm_varopts {
-    const char *option; /* "--chunks"; for messages */
+    const char *option; /* "`chunks`", for messages */
     cm_varopt *item;
     size_t n;
 } cm_varopts;

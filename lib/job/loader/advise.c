@@ -11,7 +11,7 @@ int cm_readbench_advise(unsigned cpus, unsigned accelerators, unsigned reserve,
 {
     *out = (cm_readbench_advice){0};
     if (accelerators == 0)
-        return cm_fail(err, CM_EINVAL, "--accelerators 0: there is at least one");
+        return cm_fail(err, CM_EINVAL, "`accelerators` 0: there is at least one");
     *out = (cm_readbench_advice){.cpus = cpus > 0 ? cpus : cm_cpu_count(),
                                  .accelerators = accelerators,
                                  .reserve = reserve,

@@ -147,7 +147,7 @@ static int open_named(void *context, char *pattern, cm_error *err)
     if (why != NULL)
         return cm_fail(err, CM_EUNSUPPORTED, "%s: variable %s cannot be read for training: %s",
                        d->path, pattern, why);
-    return cm_fail(err, CM_EINVAL, "--variable %s: %s has no such array", pattern, d->path);
+    return cm_fail(err, CM_EINVAL, "`variables` %s: %s has no such array", pattern, d->path);
 }
 
 static int open_arrays(const cm_readbench_options *o, cm_load_data *d, cm_error *err)
@@ -174,10 +174,10 @@ static int open_disk_cache(const cm_readbench_options *o, cm_delay *delay, cm_lo
     uint64_t nbytes = o->cache_dir_nbytes;
     struct statvfs fs;
     if (mkdir(o->cache_dir, 0777) != 0 && errno != EEXIST)
-        return cm_fail_errno(err, errno, "--cache-dir %s: cannot be made", o->cache_dir);
+        return cm_fail_errno(err, errno, "`cache_dir` %s: cannot be made", o->cache_dir);
     if (nbytes == 0) {
         if (statvfs(o->cache_dir, &fs) != 0)
-            return cm_fail_errno(err, errno, "--cache-dir %s: cannot be looked at", o->cache_dir);
+            return cm_fail_errno(err, errno, "`cache_dir` %s: cannot be looked at", o->cache_dir);
         nbytes = (uint64_t)fs.f_bavail * fs.f_frsize / 2;
     }
     int rc = delay != NULL ? cm_store_open_delayed(d->slow, delay, &d->delayed, err) : CM_OK;
@@ -192,7 +192,7 @@ static int open_zarr(const cm_readbench_options *o, const cm_load_setting *s, cm
 {
     if (s->engine == CM_LOAD_NETCDF)
         return cm_fail(err, CM_EINVAL,
-                       "%s: --engine netcdf reads NetCDF files; this is a Zarr store", d->path);
+                       "%s: `engine` netcdf reads NetCDF files; this is a Zarr store", d->path);
     int rc = cm_store_open(d->path, &(cm_store_options){.io = s->io}, &d->slow, err);
     d->store = d->slow;
     if (rc == CM_OK && o->cache_dir != NULL)
@@ -210,7 +210,7 @@ static int open_nc(const cm_readbench_options *o, const cm_load_setting *s, cm_l
 {
     if (o->cache_dir != NULL)
         return cm_fail(err, CM_EUNSUPPORTED,
-                       "%s: --cache-dir keeps objects of a Zarr store, not parts of a file",
+                       "%s: `cache_dir` keeps objects of a Zarr store, not parts of a file",
                        d->path);
     const cm_nc_options options = {.library_only = s->engine == CM_LOAD_NETCDF,
                                    .library_caches = s->engine == CM_LOAD_NETCDF,

@@ -116,8 +116,8 @@ int cm_load_feed_make(const cm_readbench_options *o, const cm_load_setting *s,
     const bool is_number = cm_dtype_is_number(&a->dtype) || a->dtype.kind == CM_KIND_BOOL;
     if (!is_number && (s->to != CM_FEED_SAME || o->unpack || o->fill_to_nan))
         return cm_fail(err, CM_EINVAL,
-                       "variable %s: its elements are not numbers, so --cast, --unpack and "
-                       "--fill-to-nan have no meaning",
+                       "variable %s: its elements are not numbers, so `cast`, `unpack` and "
+                       "`fill_to_nan` have no meaning",
                        cm_load_array_name(a));
     if (o->unpack)
         rc = find_packing(a, f, err);

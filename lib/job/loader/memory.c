@@ -54,10 +54,10 @@ static int too_large(const cm_load_run *l, uint64_t need, cm_error *err)
     return cm_fail(err, CM_EBUDGET,
                    "%" PRIu64 " worker%s and %s of %zu bytes take %" PRIu64
                    " MiB, the memory allowed is %" PRIu64
-                   " MiB: %sa smaller %s, or a larger --memory",
+                   " MiB: %sa smaller %s, or a larger `memory`",
                    workers, workers == 1 ? "" : "s", by_slot ? "slots" : "a batch", l->slot_nbytes,
                    l->nsharing * ((need >> 20) + 2), l->nsharing * l->memory_limit >> 20,
-                   workers > 1 ? "fewer --workers, " : "", by_slot ? "--slot-size" : "--batch");
+                   workers > 1 ? "fewer `workers`, " : "", by_slot ? "`slot_nbytes`" : "`batch`");
 }
 
 /* One slot for each batch under way, and for those that the taker holds. */
@@ -75,7 +75,7 @@ static int map_slots(cm_load_run *l, cm_error *err)
         return too_large(l, total_nbytes(l, n, 0), err);
     if (n < l->held)
         return cm_fail(err, CM_EINVAL,
-                       "--slots %u: a batch that is stepped on and one on its way "
+                       "`slots` %u: a batch that is stepped on and one on its way "
                        "take 2 slots",
                        l->options->slots);
     l->nslots = n;
@@ -83,7 +83,7 @@ static int map_slots(cm_load_run *l, cm_error *err)
         return cm_load_note(l, err,
                             "%u batches are held at most, not the %u that workers and prefetch "
                             "would: %s",
-                            n, wanted, n == l->options->slots ? "--slots" : "--memory");
+                            n, wanted, n == l->options->slots ? "`slots`" : "`memory`");
     return CM_OK;
 }
 
@@ -142,7 +142,7 @@ static int refuse_unchunked(const cm_load_run *l, cm_error *err)
         if (!a->chunked)
             return cm_fail(
                 err, CM_EUNSUPPORTED,
-                "%s: variable %s has no chunks, so there is nothing to plan: --loader map",
+                "%s: variable %s has no chunks, so there is nothing to plan: `loader` map",
                 l->shared.data.path, cm_load_array_name(a));
     }
     return CM_OK;
@@ -209,7 +209,7 @@ static int refuse_stash(cm_load_run *l, search *s, const cm_error *why, cm_error
         rc = try_windows(l, s, &ignored);
     }
     return s->need != UINT64_MAX ? too_large(l, s->need, err)
-                                 : cm_fail(err, CM_EBUDGET, "--loader planned: %s", why->text);
+                                 : cm_fail(err, CM_EBUDGET, "`loader` planned: %s", why->text);
 }
 
 /* Orders with less in the stash follow where those with more leave no room for batches. */
@@ -240,7 +240,7 @@ static int planned_slots(cm_load_run *l, cm_error *err)
         return CM_OK;
     if (s.slots != 0)
         return cm_fail(err, CM_EINVAL,
-                       "--slots %u: the planned loader has %" PRIu64 " batches under way at once",
+                       "`slots` %u: the planned loader has %" PRIu64 " batches under way at once",
                        l->options->slots, s.slots);
     return s.need != UINT64_MAX ? too_large(l, s.need, err) : refuse_stash(l, &s, &inner, err);
 }
@@ -256,7 +256,7 @@ static int check_slot_size(cm_load_run *l, cm_error *err)
         return cm_load_note(l, err, "a batch of %zu bytes is staged in slots of that size",
                             l->slot_nbytes);
     if (size < l->slot_nbytes)
-        return cm_fail(err, CM_EINVAL, "--slot-size: a batch has %zu bytes, a slot %" PRIu64,
+        return cm_fail(err, CM_EINVAL, "`slot_nbytes`: a batch has %zu bytes, a slot %" PRIu64,
                        l->slot_nbytes, size);
     if (l->options->slot_nbytes != 0)
         l->slot_nbytes = round_up(size, SLOT_ALIGN);
@@ -277,7 +277,7 @@ int cm_load_memory(cm_load_run *l, cm_error *err)
         (l->options->memory != 0 ? l->options->memory : cm_memory_available() / 2) / l->nsharing;
     l->batch = largest_batch(l);
     if (!cm_mul_size(s->sample_nbytes, l->batch, &nbytes) || nbytes > (size_t)1 << 46)
-        return cm_fail(err, CM_EINVAL, "--batch %" PRIu64 ": a batch has too many bytes",
+        return cm_fail(err, CM_EINVAL, "`batch` %" PRIu64 ": a batch has too many bytes",
                        l->options->batch);
     l->batch_nbytes = nbytes;
     l->max_pieces = l->batch;

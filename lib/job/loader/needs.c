@@ -133,7 +133,7 @@ int cm_load_check_worker_memory(const cm_load_run *l, cm_error *err)
     if (limit == 0 || need <= limit || l->setting.engine == CM_LOAD_COMMAND)
         return CM_OK;
     return cm_fail(err, CM_EBUDGET,
-                   "--worker-memory: a worker takes up to %" PRIu64
+                   "`worker_memory`: a worker takes up to %" PRIu64
                    " MiB for its chunks, and may take %" PRIu64 " MiB",
                    (need >> 20) + 1, limit >> 20);
 }

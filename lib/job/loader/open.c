@@ -38,7 +38,7 @@ static int make_ranks(cm_load_run *l, cm_error *err)
         rc = cm_epoch_share_init(&r->share, err);
         if (rc == CM_OK && r->share.nbatches == 0)
             rc = cm_fail(err, CM_EINVAL,
-                         "%" PRIu64 " samples make no batch of %" PRIu64 " with --drop-last",
+                         "%" PRIu64 " samples make no batch of %" PRIu64 " with `drop_last`",
                          r->share.per_rank, o->batch);
     }
     return rc;

@@ -85,15 +85,15 @@ static int parse_order(const char *text, cm_load_setting *s, cm_error *err)
         s->order = (cm_order)i;
         const bool takes = i == CM_ORDER_STRIDED || i == CM_ORDER_BLOCK_SHUFFLE;
         if (takes != (colon != NULL))
-            return cm_fail(err, CM_EINVAL, "--order %s: %s", text,
+            return cm_fail(err, CM_EINVAL, "`order` %s: %s", text,
                            takes ? "how many? Give NAME:N" : "it takes no number");
         if (takes && (cm_parse_u64(colon + 1, &s->parameter, NULL) != CM_OK || s->parameter == 0))
-            return cm_fail(err, CM_EINVAL, "--order %s: '%s' is not a number above 0", text,
+            return cm_fail(err, CM_EINVAL, "`order` %s: '%s' is not a number above 0", text,
                            colon + 1);
         return CM_OK;
     }
     return cm_fail(err, CM_EINVAL,
-                   "--order %s: give random, sequential, strided:N, block-shuffle:K, chunks, map, "
+                   "`order` %s: give random, sequential, strided:N, block-shuffle:K, chunks, map, "
                    "series or all",
                    text);
 }
@@ -112,7 +112,7 @@ static int parse_engine(const char *text, cm_load_setting *s, cm_error *err)
         s->command = text + 5;
         return CM_OK;
     }
-    return cm_fail(err, CM_EINVAL, "--engine %s: give native, netcdf or exec:CMD", text);
+    return cm_fail(err, CM_EINVAL, "`engine` %s: give native, netcdf or exec:CMD", text);
 }
 
 /* ---- --emulate ----------------------------------------------------------------------------- */
@@ -176,7 +176,7 @@ static int parse_emulate(const char *text, cm_load_setting *s, cm_error *err)
     if (rc == CM_OK && !(s->delay.latency >= 0 && s->delay.bandwidth > 0))
         rc = cm_fail(err, CM_EINVAL, "a latency is at least 0 and a bandwidth above 0");
     if (rc != CM_OK)
-        cm_error_prefix(err, "--emulate %s", text);
+        cm_error_prefix(err, "`emulate` %s", text);
     return rc;
 }
 
@@ -203,7 +203,7 @@ static int parse_lags(const char *text, cm_load_setting *s, cm_error *err)
     else
         s->nlags = 1; /* 0 */
     if (rc != CM_OK)
-        cm_error_prefix(err, "--lags %s", text);
+        cm_error_prefix(err, "`lags` %s", text);
     return rc;
 }
 
@@ -221,7 +221,7 @@ static int choose_workers(const cm_readbench_options *o, cm_load_setting *s,
     if (s->mode == CM_POOL_SYNC) {
         if (o->workers > 1)
             return cm_fail(err, CM_EINVAL,
-                           "--workers %u: with --mode sync the step's own thread reads",
+                           "`workers` %u: with `mode` sync the step's own thread reads",
                            o->workers);
         s->workers = 1;
     }
@@ -234,8 +234,8 @@ static int choose_workers(const cm_readbench_options *o, cm_load_setting *s,
         s->worker_threads = 1;
     if (s->planned && o->worker_threads > 1)
         return cm_fail(err, CM_EINVAL,
-                       "--worker-threads %u: the planned loader hands out chunks, each to one "
-                       "thread; give more --workers",
+                       "`worker_threads` %u: the planned loader hands out chunks, each to one "
+                       "thread; give more `workers`",
                        o->worker_threads);
     /* Threads that were advised are workers then. */
     if ((s->planned || s->device_decode) && o->worker_threads <= 1 && s->mode != CM_POOL_SYNC) {
@@ -247,7 +247,7 @@ static int choose_workers(const cm_readbench_options *o, cm_load_setting *s,
         const unsigned fit = o->nthreads / (npools * s->worker_threads);
         if (o->workers != 0 || fit == 0)
             return cm_fail(err, CM_EINVAL,
-                           "--threads %u: %u pool%s of %u workers with %u threads each take %u",
+                           "`nthreads` %u: %u pool%s of %u workers with %u threads each take %u",
                            o->nthreads, npools, npools == 1 ? "" : "s", s->workers,
                            s->worker_threads, npools * s->workers * s->worker_threads);
         s->workers = fit;
@@ -289,20 +289,20 @@ static int set_device(const cm_readbench_options *o, cm_load_setting *s, cm_erro
         s->validate = s->uses_device ? CM_READBENCH_VALIDATE_FULL : CM_READBENCH_VALIDATE_NONE;
     if (!s->uses_device && (o->staging != NULL || o->slots != 0 || o->slot_nbytes != 0))
         return cm_fail(err, CM_EINVAL,
-                       "--staging, --slots and --slot-size are about a device: give --device");
+                       "`staging`, `slots` and `slot_nbytes` are about a device: give `device`");
     if (!s->uses_device && o->device_step)
-        return cm_fail(err, CM_EINVAL, "--device-step: needs a device; give --device");
+        return cm_fail(err, CM_EINVAL, "`device_step`: needs a device; give `device`");
     if (!s->uses_device && o->no_overlap)
-        return cm_fail(err, CM_EINVAL, "--no-overlap: needs a device; give --device");
-    int rc = choose("--staging", o->staging, stagings, COUNT(stagings), 0, &i, err);
+        return cm_fail(err, CM_EINVAL, "`no_overlap`: needs a device; give `device`");
+    int rc = choose("`staging`", o->staging, stagings, COUNT(stagings), 0, &i, err);
     s->pinned = i == 0;
     if (rc == CM_OK)
-        rc = choose("--decode", o->decode, decoders, COUNT(decoders), 0, &i, err);
+        rc = choose("`decode`", o->decode, decoders, COUNT(decoders), 0, &i, err);
     s->device_decode = i == 1;
     if (rc == CM_OK && o->cast != NULL)
         rc = cm_feed_parse(o->cast, &s->to, err);
     if (rc != CM_OK && o->cast != NULL)
-        cm_error_prefix(err, "--cast");
+        cm_error_prefix(err, "`cast`");
     return rc;
 }
 
@@ -339,46 +339,46 @@ static int check_decode(const cm_readbench_options *o, const cm_load_setting *s,
 static int check(const cm_readbench_options *o, const cm_load_setting *s, cm_error *err)
 {
     if (o->cold && o->warm)
-        return cm_fail(err, CM_EINVAL, "--cold and --warm are at odds");
+        return cm_fail(err, CM_EINVAL, "`cold` and `warm` are at odds");
     if (o->batch == 0 || o->epochs == 0 || o->prefetch == 0)
-        return cm_fail(err, CM_EINVAL, "--batch, --epochs and --prefetch are at least 1");
+        return cm_fail(err, CM_EINVAL, "`batch`, `epochs` and `prefetch` are at least 1");
     if (o->world_size == 0 || o->rank >= o->world_size)
         return cm_fail(err, CM_EINVAL,
-                       "--rank %" PRIu64 ": ranks of a world of %" PRIu64 " are 0 to %" PRIu64,
+                       "`rank` %" PRIu64 ": ranks of a world of %" PRIu64 " are 0 to %" PRIu64,
                        o->rank, o->world_size, o->world_size - 1);
     if (o->world_size > 1 && s->ranks > 1)
         return cm_fail(
             err, CM_EINVAL,
-            "--world-size and --accelerators are at odds: one rank of many, or many here");
+            "`world_size` and `accelerators` are at odds: one rank of many, or many here");
     if (s->planned && s->engine == CM_LOAD_COMMAND)
-        return cm_fail(err, CM_EINVAL, "--loader planned: --engine exec reads whole batches");
+        return cm_fail(err, CM_EINVAL, "`loader` planned: `engine` exec reads whole batches");
     if (s->planned && s->engine == CM_LOAD_NETCDF)
         return cm_fail(err, CM_EINVAL,
-                       "--loader planned: libnetcdf reads boxes, not chunks; use --engine native");
+                       "`loader` planned: libnetcdf reads boxes, not chunks; use `engine` native");
     if (s->planned && o->unordered)
         return cm_fail(err, CM_EINVAL,
-                       "--unordered: the planned loader's order is its plan's, not chance's");
+                       "`unordered`: the planned loader's order is its plan's, not chance's");
     if (o->window != 0 && !s->planned)
-        return cm_fail(err, CM_EINVAL, "--shuffle-window is the planned loader's");
+        return cm_fail(err, CM_EINVAL, "`window` is the planned loader's");
     if (s->engine != CM_LOAD_NATIVE &&
         (o->cache_nbytes != 0 || o->cache_dir != NULL || s->emulated || o->io != NULL))
         return cm_fail(err, CM_EINVAL,
-                       "--cache, --cache-dir, --emulate and --io are the native engine's");
+                       "`cache_nbytes`, `cache_dir`, `emulate` and `io` are the native engine's");
     if (s->engine == CM_LOAD_COMMAND &&
         (s->to != CM_FEED_SAME || o->unpack || o->fill_to_nan || s->uses_device || o->log_samples ||
          s->validate == CM_READBENCH_VALIDATE_FULL))
         return cm_fail(err, CM_EINVAL,
-                       "--engine exec: the data stay in its process, so nothing can be cast, "
-                       "staged or logged here, and validated by --validate checksum alone");
+                       "`engine` exec: the data stay in its process, so nothing can be cast, "
+                       "staged or logged here, and validated by `validate` checksum alone");
     if (s->emulated && s->mode == CM_POOL_PROCESSES && s->start != CM_START_FORK)
         return cm_fail(
             err, CM_EINVAL,
-            "--emulate: its queue is shared by processes that are forked: --context fork");
+            "`emulate`: its queue is shared by processes that are forked: `context` fork");
     if (o->context != NULL && s->mode != CM_POOL_PROCESSES)
-        return cm_fail(err, CM_EINVAL, "--context is about processes: give --mode processes");
+        return cm_fail(err, CM_EINVAL, "`context` is about processes: give `mode` processes");
     if (o->worker_memory != 0 && s->mode != CM_POOL_PROCESSES)
         return cm_fail(err, CM_EINVAL,
-                       "--worker-memory is a limit of processes: --mode processes, or --memory");
+                       "`worker_memory` is a limit of processes: `mode` processes, or `memory`");
     return check_decode(o, s, err);
 }
 
@@ -392,17 +392,17 @@ int cm_load_setting_parse(const cm_readbench_options *o, cm_load_setting *s,
     s->io_auto = o->io == NULL || strcmp(o->io, "auto") == 0;
     int rc = parse_order(o->order, s, err);
     if (rc == CM_OK)
-        rc = choose("--loader", o->loader, loaders, COUNT(loaders), 0, &loader, err);
+        rc = choose("`loader`", o->loader, loaders, COUNT(loaders), 0, &loader, err);
     if (rc == CM_OK)
-        rc = choose("--mode", o->mode, modes, COUNT(modes), CM_POOL_THREADS, &mode, err);
+        rc = choose("`mode`", o->mode, modes, COUNT(modes), CM_POOL_THREADS, &mode, err);
     if (rc == CM_OK)
-        rc = choose("--context", o->context, starts, COUNT(starts), CM_START_FORK, &start, err);
+        rc = choose("`context`", o->context, starts, COUNT(starts), CM_START_FORK, &start, err);
     if (rc == CM_OK)
-        rc = choose("--pool", o->pool, pools, COUNT(pools), 0, &pool, err);
+        rc = choose("`pool`", o->pool, pools, COUNT(pools), 0, &pool, err);
     if (rc == CM_OK)
-        rc = choose("--io", s->io_auto ? NULL : o->io, ios, COUNT(ios), CM_IO_PREAD, &io, err);
+        rc = choose("`io`", s->io_auto ? NULL : o->io, ios, COUNT(ios), CM_IO_PREAD, &io, err);
     if (rc == CM_OK)
-        rc = choose("--cache-policy", o->cache_policy, policies, COUNT(policies), CM_CACHE_LRU,
+        rc = choose("`cache_policy`", o->cache_policy, policies, COUNT(policies), CM_CACHE_LRU,
                     &policy, err);
     if (rc == CM_OK)
         rc = parse_engine(o->engine, s, err);

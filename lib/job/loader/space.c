@@ -58,7 +58,7 @@ static int add_dims(cm_load_space *s, const cm_array *a, cm_error *err)
 static int for_sample(int rc, const cm_readbench_options *o, const cm_load_data *d, cm_error *err)
 {
     if (rc == CM_EINVAL && o->sample != NULL)
-        cm_error_prefix(err, "%s: --sample %s", d->path, o->sample);
+        cm_error_prefix(err, "%s: `sample` %s", d->path, o->sample);
     return rc;
 }
 
@@ -97,10 +97,10 @@ static int unknown_dim(const cm_load_space *s, const char *text, const char *nam
             n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", n > 0 ? ", " : "",
                                   s->dim_name[j]);
     if (n == 0)
-        return cm_fail(err, CM_EINVAL, "--sample %s: the dimensions have no names, only an order",
+        return cm_fail(err, CM_EINVAL, "`sample` %s: the dimensions have no names, only an order",
                        text);
     return cm_fail(err, CM_EINVAL,
-                   "--sample %s: no chosen variable has a dimension %s; there are %s", text, name,
+                   "`sample` %s: no chosen variable has a dimension %s; there are %s", text, name,
                    known);
 }
 
@@ -111,11 +111,11 @@ static int apply_sample(cm_load_space *s, const cm_array *first, const char *tex
     cm_shape_option o;
     int rc = cm_shape_option_parse(text, &o, err);
     if (rc != CM_OK) {
-        cm_error_prefix(err, "--sample");
+        cm_error_prefix(err, "`sample`");
         return rc;
     }
     if (!o.by_name && o.n != first->rank)
-        rc = cm_fail(err, CM_EINVAL, "--sample %s: %u length%s for the %u dimension%s of %s", text,
+        rc = cm_fail(err, CM_EINVAL, "`sample` %s: %u length%s for the %u dimension%s of %s", text,
                      o.n, o.n == 1 ? "" : "s", first->rank, first->rank == 1 ? "" : "s",
                      cm_load_array_name(first));
     for (unsigned i = 0; i < o.n && rc == CM_OK; i++) {
@@ -143,7 +143,7 @@ static int check_extents(const cm_readbench_options *o, const cm_load_space *s, 
         const uint64_t takes = (j == 0) == is_map ? 1 : s->space.length[j];
         if (named[j] && s->space.sample[j] != takes)
             return cm_fail(err, CM_EINVAL,
-                           "--sample %s: --order %s takes %" PRIu64
+                           "`sample` %s: `order` %s takes %" PRIu64
                            " of dimension %s; leave it out",
                            o->sample, is_map ? "map" : "series", takes,
                            s->dim_name[j] != NULL ? s->dim_name[j] : "without a name");
@@ -159,7 +159,7 @@ static int shape_sample(const cm_readbench_options *o, cm_load_space *s, const c
                          order == CM_ORDER_MAP || order == CM_ORDER_SERIES;
     if (o->sample == NULL && !implied && s->space.rank > 0)
         return cm_fail(err, CM_EINVAL,
-                       "no --sample: what does training read at once, for example --sample %s=64?",
+                       "no `sample`: what does training read at once, for example `sample` %s=64?",
                        s->dim_name[s->space.rank - 1] != NULL ? s->dim_name[s->space.rank - 1]
                                                               : "lon");
     for (unsigned j = 0; j < s->space.rank; j++) {
@@ -255,7 +255,7 @@ static int add_parts(const cm_readbench_options *o, const cm_load_setting *setti
         }
     }
     if (rc == CM_OK && s->nparts == 0)
-        rc = cm_fail(err, CM_EINVAL, "--sample %s: no chosen variable has one of its dimensions",
+        rc = cm_fail(err, CM_EINVAL, "`sample` %s: no chosen variable has one of its dimensions",
                      o->sample);
     return rc;
 }

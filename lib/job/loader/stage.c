@@ -60,7 +60,7 @@ static int open_rank(cm_load_run *l, cm_load_rank *r, cm_error *err)
     if (rc == CM_OK)
         rc = cm_stage_begin(r->stage, CM_VALIDATE_NONE, err);
     if (rc != CM_OK)
-        cm_error_prefix(err, "--device %s", l->options->device);
+        cm_error_prefix(err, "`device` %s", l->options->device);
     return rc;
 }
 

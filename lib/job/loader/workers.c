@@ -21,7 +21,7 @@ static int start_pool(cm_load_run *l, unsigned i, cm_error *err)
                                      .setup_nbytes = l->setup.nbytes};
     if (anew && l->options->self == NULL)
         return cm_fail(err, CM_EINVAL,
-                       "--context %s: the program does not say how it is begun anew",
+                       "`context` %s: the program does not say how it is begun anew",
                        cm_load_start_name(t->start));
     return cm_pool_create(&options, anew ? NULL : &l->source, &l->arena, &l->pool[i], err);
 }

@@ -282,7 +282,7 @@ static int run_tuning(verb *v, cm_error *err)
 {
     cm_tuner *tuner;
     if (v->options->store.n != 1)
-        return cm_fail(err, CM_EINVAL, "--tune takes one store, not %zu", v->options->store.n);
+        return cm_fail(err, CM_EINVAL, "`tune` takes one store, not %zu", v->options->store.n);
     int rc = cm_tuner_create(v->options, &tuner, err);
     if (rc == CM_OK)
         rc = reserve_sessions(v, CM_TUNE_MAX_RUNS, err);
@@ -335,7 +335,9 @@ static int run(verb *v, cm_error *err)
     if (o->store.n == 0)
         return cm_fail(err, CM_EINVAL, "no store");
     if (o->tune && o->npoints > 0)
-        return cm_fail(err, CM_EINVAL, "--tune and --sweep are at odds: one chooses, one is told");
+        return cm_fail(
+            err, CM_EINVAL,
+            "`tune` and a list of settings to run are at odds: one chooses, one is told");
     if (o->tune)
         return run_tuning(v, err);
     if (o->npoints > 0)

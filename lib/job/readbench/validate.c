@@ -129,9 +129,9 @@ static int check_answer(void *context, const cm_load_batch *batch)
     cm_bench_rank *r = c->rank;
     if (!batch->has_crc32c)
         return cm_fail(&r->load->err, CM_EINVAL,
-                       "--validate checksum: batch %" PRIu64
-                       ": the loader's answer has no \"crc32c\" (those of scripts/engines give "
-                       "one with --checksum)",
+                       "`validate` checksum: batch %" PRIu64
+                       ": the loader's answer has no \"crc32c\" (the option checksum of "
+                       "scripts/engines adds it)",
                        batch->number);
     int rc = cm_bench_direct_read(c, batch);
     if (rc != CM_OK || cm_crc32c(cm_cpu_simd(), c->batch.data, c->batch.nbytes) == batch->crc32c)

@@ -98,12 +98,12 @@ static cm_json *losses(const cm_job *job, cm_error *err)
         {job->group[0] != '\0', "only one group was converted"},
         {o->variable.n > 0 || o->exclude.n > 0, "only some variables were chosen"},
         {o->subset.n > 0, "only a part of the dimensions was chosen"},
-        {o->dtype.n > 0, "--dtype changed types"},
-        {o->unpack.n > 0, "--unpack applied scale and offset"},
-        {o->keepbits.n > 0, "--keepbits rounded values"},
-        {o->rename.n > 0, "--rename changed names"},
-        {o->fill_value.n > 0, "--fill-value changed what unwritten elements are"},
-        {o->char_mode != CM_CHAR_KEEP, "--char changed character variables"},
+        {o->dtype.n > 0, "types were changed"},
+        {o->unpack.n > 0, "scale and offset were applied"},
+        {o->keepbits.n > 0, "values were rounded"},
+        {o->rename.n > 0, "names were changed"},
+        {o->fill_value.n > 0, "the value of unwritten elements was changed"},
+        {o->char_mode != CM_CHAR_KEEP, "character variables were changed"},
     };
     bool repaired = job->metadata_repaired;
     for (size_t i = 0; i < job->nvars; i++)

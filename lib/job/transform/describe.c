@@ -62,7 +62,7 @@ static int chunk_codecs(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_
     if (has_sharding(s->codecs, s->ncodecs) && !same_chunks(v))
         return cm_fail(err, CM_EUNSUPPORTED,
                        "its shards lie inside other codecs, which are not cut otherwise; name a "
-                       "--codec for it");
+                       "`codec` for it");
     *n = s->ncodecs;
     return cm_codec_specs_copy(s->codecs, s->ncodecs, out, err);
 }
@@ -198,10 +198,10 @@ static bool may_keep_words(const cm_job_var *v, const char *fill)
 int cm_job_describe(cm_job *job, cm_error *err)
 {
     cm_varopts fills;
-    int rc = cm_varopts_parse("--fill-value", &job->options->fill_value, NULL, &fills, err);
+    int rc = cm_varopts_parse("`fill_value`", &job->options->fill_value, NULL, &fills, err);
     for (size_t i = 0; rc == CM_OK && i < fills.n; i++)
         if (fills.item[i].pattern == NULL)
-            rc = cm_fail(err, CM_EINVAL, "--fill-value %s: not of the form VAR:VALUE",
+            rc = cm_fail(err, CM_EINVAL, "`fill_value` %s: not of the form VAR:VALUE",
                          fills.item[i].value);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];

@@ -37,22 +37,22 @@ static int set_options(cm_json *j, const cm_job *job, cm_error *err)
         const char *name;
         const cm_texts *texts;
     } list[] = {
-        {"--chunks", &o->chunks},     {"--shards", &o->shards},         {"--codec", &o->codec},
-        {"--variable", &o->variable}, {"--exclude", &o->exclude},       {"--rename", &o->rename},
-        {"--subset", &o->subset},     {"--dtype", &o->dtype},           {"--unpack", &o->unpack},
-        {"--keepbits", &o->keepbits}, {"--fill-value", &o->fill_value},
+        {"`chunks`", &o->chunks},     {"`shards`", &o->shards},         {"`codec`", &o->codec},
+        {"`variable`", &o->variable}, {"`exclude`", &o->exclude},       {"`rename`", &o->rename},
+        {"`subset`", &o->subset},     {"`dtype`", &o->dtype},           {"`unpack`", &o->unpack},
+        {"`keepbits`", &o->keepbits}, {"`fill_value`", &o->fill_value},
     };
-    int rc = cm_json_set(j, "--zarr-format", cm_json_i64(job->zarr_format), err);
+    int rc = cm_json_set(j, "`zarr_format`", cm_json_i64(job->zarr_format), err);
     for (size_t i = 0; rc == CM_OK && i < sizeof(list) / sizeof(list[0]); i++)
         rc = add_texts(j, list[i].name, list[i].texts, err);
     if (rc == CM_OK)
         rc = cm_json_set(j, "defaults", cm_json_i64(o->defaults), err);
     if (rc == CM_OK)
-        rc = cm_json_set(j, "--sample", cm_json_string(o->sample == NULL ? "" : o->sample), err);
+        rc = cm_json_set(j, "`sample`", cm_json_string(o->sample == NULL ? "" : o->sample), err);
     if (rc == CM_OK)
-        rc = cm_json_set(j, "--char", cm_json_i64(o->char_mode), err);
+        rc = cm_json_set(j, "`char_mode`", cm_json_i64(o->char_mode), err);
     if (rc == CM_OK)
-        rc = cm_json_set(j, "--skip-unsupported", cm_json_bool(o->skip_unsupported), err);
+        rc = cm_json_set(j, "`skip_unsupported`", cm_json_bool(o->skip_unsupported), err);
     return rc;
 }
 

@@ -316,8 +316,8 @@ static int refuse_other(const cm_json *was, const cm_json *is, cm_error *err)
     while (cm_json_next(&it))
         if (!cm_json_equal(it.value, cm_json_member(was, it.name)))
             return cm_fail(err, CM_EEXIST,
-                           "the output was begun with another %s; --resume goes on only with what "
-                           "was begun, --overwrite begins again",
+                           "the output was begun with another %s; `resume` goes on only with what "
+                           "was begun, `overwrite` begins again",
                            it.name);
     return CM_OK;
 }

@@ -122,7 +122,7 @@ static int choose_codec(layout *l, cm_job_var *v, cm_error *err)
     if (rc == CM_OK && v->codec.keep && zarr)
         rc = cm_fail(err, CM_EINVAL, "codec %s: of a Zarr source it is \"same\"", value);
     if (rc != CM_OK) {
-        cm_error_prefix(err, "--codec");
+        cm_error_prefix(err, "`codec`");
         return rc;
     }
     if (v->codec.compressor.id == CM_CODEC_BLOSC && v->type.nbytes == 1 &&
@@ -137,7 +137,7 @@ static int keep_chunks(layout *l, cm_job_var *v, cm_error *err)
     const char *value = option_of(&l->chunks, v, NULL);
     if (cm_layout_kind_of(value) == CM_LAYOUT_SHAPE || cm_layout_kind_of(value) == CM_LAYOUT_AUTO)
         return cm_fail(err, CM_EINVAL,
-                       "--chunks %s: --codec keep keeps the file's chunks as well, for variable %s "
+                       "`chunks` %s: `codec` keep keeps the file's chunks as well, for variable %s "
                        "too",
                        value, v->name);
     if (v->source->has_source_chunks)
@@ -192,11 +192,11 @@ static int choose_chunks(layout *l, cm_job_var *v, cm_error *err)
         return CM_OK;
     }
     if (kind == CM_LAYOUT_NONE)
-        return cm_fail(err, CM_EINVAL, "--chunks %s: there is auto, source or a shape", value);
+        return cm_fail(err, CM_EINVAL, "`chunks` %s: there is auto, source or a shape", value);
     if (kind == CM_LAYOUT_AUTO)
-        rc = cm_layout_auto("--chunks", value, &target, err);
+        rc = cm_layout_auto("`chunks`", value, &target, err);
     else if (kind == CM_LAYOUT_SHAPE)
-        rc = cm_layout_shape("--chunks", value, named, &a, fixed, &fits, err);
+        rc = cm_layout_shape("`chunks`", value, named, &a, fixed, &fits, err);
     if (rc != CM_OK)
         return rc;
     if ((kind == CM_LAYOUT_SOURCE || (l->keeps && (!fits || v->rank == 0))) && a.has_source) {
@@ -244,13 +244,13 @@ static int choose_shards(layout *l, cm_job_var *v, bool many, cm_error *err)
     if (kind == CM_LAYOUT_NONE || (v->rank == 0 && !named))
         return CM_OK;
     if (l->job->zarr_format == 2)
-        return cm_fail(err, CM_EINVAL, "--shards: Zarr format 2 has no shards");
+        return cm_fail(err, CM_EINVAL, "`shards`: Zarr format 2 has no shards");
     const cm_layout_array a = array_of(l->job, v);
     if (kind == CM_LAYOUT_SHAPE)
         return cm_layout_shards(value, named, &a, v->chunk, DEFAULT_SHARD, v->shard, &v->sharded,
                                 err);
     if (cm_layout_kind_of(value) == CM_LAYOUT_AUTO &&
-        cm_layout_auto("--shards", value, &target, err) != CM_OK)
+        cm_layout_auto("`shards`", value, &target, err) != CM_OK)
         return CM_EINVAL;
     if (count_chunks(v) <= 1)
         return CM_OK;
@@ -338,7 +338,7 @@ static int choose_layout(layout *l, cm_job_var *v, uint64_t most, uint64_t *obje
     if (nchunks > most && !l->keeps)
         return cm_fail(err, CM_EBUDGET,
                        "%s %s: %llu chunks are more than the memory can keep account of; choose "
-                       "larger --chunks",
+                       "larger `chunks`",
                        cm_job_noun(l->job), cm_job_name(v), (unsigned long long)nchunks);
     *objects = cm_add_sat(*objects, nchunks);
     return CM_OK;
@@ -356,7 +356,7 @@ static int choose_all(layout *l, cm_error *err)
     bool many = objects > MANY_OBJECTS && job->zarr_format == 3;
     if (rc == CM_OK && many && l->shards.n == 0 && !l->keeps)
         rc = cm_job_warn(job, err,
-                         "%llu chunks: written into shards of about 256 MiB; --shards none "
+                         "%llu chunks: written into shards of about 256 MiB; `shards` none "
                          "makes a file of each",
                          (unsigned long long)objects);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
@@ -368,16 +368,16 @@ static int choose_all(layout *l, cm_error *err)
 static int parse_options(layout *l, cm_error *err)
 {
     const cm_transform_options *o = l->job->options;
-    int rc = cm_varopts_parse("--chunks", &o->chunks, chunk_keywords, &l->chunks, err);
+    int rc = cm_varopts_parse("`chunks`", &o->chunks, chunk_keywords, &l->chunks, err);
     if (rc == CM_OK)
-        rc = cm_varopts_parse("--shards", &o->shards, shard_keywords, &l->shards, err);
+        rc = cm_varopts_parse("`shards`", &o->shards, shard_keywords, &l->shards, err);
     if (rc == CM_OK)
-        rc = cm_varopts_parse("--codec", &o->codec, codec_keywords, &l->codec, err);
+        rc = cm_varopts_parse("`codec`", &o->codec, codec_keywords, &l->codec, err);
     if (rc == CM_OK && o->sample != NULL) {
         rc = cm_shape_option_parse(o->sample, &l->sample, err);
         l->has_sample = rc == CM_OK;
         if (rc != CM_OK)
-            cm_error_prefix(err, "--sample");
+            cm_error_prefix(err, "`sample`");
     }
     return rc;
 }
@@ -385,7 +385,7 @@ static int parse_options(layout *l, cm_error *err)
 static int check_options(layout *l, cm_error *err)
 {
     const cm_job *job = l->job;
-    cm_varopts sample = {.option = "--sample",
+    cm_varopts sample = {.option = "`sample`",
                          .item = &(cm_varopt){.value = (char *)job->options->sample},
                          .n = l->has_sample};
     int rc = cm_layout_check_general(&sample, false, array_at, job, job->nvars, err);

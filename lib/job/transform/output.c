@@ -97,7 +97,7 @@ static int decide_begun(cm_output *out, cm_error *err)
     if (out->overwrite)
         return CM_OK;
     if (!out->resume)
-        return cm_fail(err, CM_EEXIST, "%s: exists; --resume finishes it, --overwrite begins again",
+        return cm_fail(err, CM_EEXIST, "%s: exists; `resume` finishes it, `overwrite` begins again",
                        out->path);
     out->resumes = out->phase == CM_JOURNAL_WRITING;
     /* Until its chunks are begun, a run that replaces a store has still the right to. */
@@ -106,7 +106,7 @@ static int decide_begun(cm_output *out, cm_error *err)
     if (is_zarr(out->store))
         return cm_fail(err, CM_EEXIST,
                        "%s: the journal beside it is damaged, and a store is there that may be "
-                       "complete; --overwrite begins again",
+                       "complete; `overwrite` begins again",
                        out->path);
     return CM_OK;
 }
@@ -132,13 +132,13 @@ static int decide(cm_output *out, cm_error *err)
     case CM_OUTPUT_OTHER:
         if (out->overwrite)
             return cm_fail(err, CM_EEXIST,
-                           "%s: is not a Zarr store, so --overwrite does not touch it", out->path);
+                           "%s: is not a Zarr store, so `overwrite` does not touch it", out->path);
         if (out->resume)
             return cm_fail(err, CM_EEXIST,
-                           "%s: exists, but is not a store that --resume can finish", out->path);
+                           "%s: exists, but is not a store that `resume` can finish", out->path);
         break;
     }
-    return cm_fail(err, CM_EEXIST, "%s: exists; --overwrite replaces it", out->path);
+    return cm_fail(err, CM_EEXIST, "%s: exists; `overwrite` replaces it", out->path);
 }
 
 int cm_output_check(const cm_output_request *request, cm_output *out, cm_error *err)
@@ -192,7 +192,7 @@ int cm_output_check_above(const char *root, const char *node, cm_error *err)
         *(slash != NULL ? slash : above) = '\0';
         rc = cm_output_is_begun(root, above, &begun, err);
         if (rc == CM_OK && begun)
-            rc = cm_fail(err, CM_EEXIST, "%s%s%s: is not finished; --resume does that", root,
+            rc = cm_fail(err, CM_EEXIST, "%s%s%s: is not finished; `resume` does that", root,
                          *above != '\0' ? "::" : "", above);
     }
     free(above);

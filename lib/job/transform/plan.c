@@ -367,7 +367,7 @@ static int refuse(cm_job *job, cm_error *err)
         return rc;
     return cm_fail(err, CM_EBUDGET,
                    "not enough memory: the limit is %s, these chunks need at least %s%s; raise "
-                   "--memory or choose smaller --chunks",
+                   "`memory` or choose smaller `chunks`",
                    cm_format_size(job->memory_limit, limit, sizeof(limit)),
                    cm_format_size(job->held + (verify > move ? verify : move) + LEAST_STEP, text,
                                   sizeof(text)),

@@ -59,7 +59,7 @@ static int check_shuffle(const cm_job_var *v, cm_error *err)
         return CM_OK;
     return cm_fail(err, CM_EUNSUPPORTED,
                    "codec shuffle: chunks of %zu bytes are not a multiple of its element size %u; "
-                   "choose other --chunks, or name another --codec",
+                   "choose other `chunks`, or name another `codec`",
                    nbytes, spec[i + 1].elementsize);
 }
 

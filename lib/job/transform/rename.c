@@ -246,7 +246,7 @@ static int rename_one(cm_job *job, const char *text, cm_error *err)
     int rc = CM_OK;
     bool found = false;
     if (to == NULL || to == copy || to[1] == '\0') {
-        rc = cm_fail(err, CM_EINVAL, "--rename %s: not of the form OLD=NEW", text);
+        rc = cm_fail(err, CM_EINVAL, "`rename` %s: not of the form OLD=NEW", text);
     } else {
         *to++ = '\0';
         cm_unescape(copy);
@@ -261,7 +261,7 @@ static int rename_one(cm_job *job, const char *text, cm_error *err)
         rc = set_name(&job->var[i], path, to, err);
     }
     if (rc == CM_OK && !found)
-        rc = cm_fail(err, CM_EINVAL, "--rename %s: no chosen variable is named %s", text, copy);
+        rc = cm_fail(err, CM_EINVAL, "`rename` %s: no chosen variable is named %s", text, copy);
     free(copy);
     return rc;
 }

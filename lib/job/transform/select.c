@@ -168,7 +168,7 @@ static int drop_unsupported(selection *s, cm_error *err)
             continue;
         if (!job->options->skip_unsupported)
             return cm_fail(err, CM_EUNSUPPORTED,
-                           "variable %s: %s; --skip-unsupported leaves it out", v->name,
+                           "variable %s: %s; `skip_unsupported` leaves it out", v->name,
                            v->unsupported);
         s->chosen[i] = false;
         int rc = cm_job_skip(job, err, "%s: %s", v->name, v->unsupported);
@@ -196,7 +196,7 @@ static int check_part(cm_job *job, const cm_job_var *v, const char *name, size_t
         bool renamed = strcmp(v->name, path_in_group(job, v->source)) != 0;
         cm_error_prefix(err, "variable %.300s", v->source->name);
         return cm_fail(err, renamed ? CM_EINVAL : CM_EUNSUPPORTED,
-                       "%.800s; --rename gives it another name", err == NULL ? "" : err->text);
+                       "%.800s; `rename` gives it another name", err == NULL ? "" : err->text);
     }
     if (!warn)
         return CM_OK;
@@ -234,7 +234,7 @@ static int check_place(const cm_job *job, const cm_job_var *v, cm_error *err)
         if (cm_job_wants_group(job, path) && path[skip] != '\0' &&
             strcmp(path + skip + (path[skip] == '/'), v->name) == 0)
             return cm_fail(err, CM_EINVAL,
-                           "variable %s: a group is named %s; --rename gives it another name",
+                           "variable %s: a group is named %s; `rename` gives it another name",
                            v->source->name, v->name);
     }
     return CM_OK;
@@ -282,13 +282,13 @@ int cm_job_select(cm_job *job, cm_error *err)
         return CM_ENOMEM;
     for (size_t i = 0; i < nvars && o->variable.n == 0; i++)
         s.chosen[i] = path_in_group(job, &job->source->var[i]) != NULL;
-    int rc = apply_list(&s, "--variable", &o->variable, true, err);
+    int rc = apply_list(&s, "`variable`", &o->variable, true, err);
     if (rc == CM_OK && o->variable.n > 0 && o->defaults == CM_DEFAULTS_CHOOSE)
         choose_all_needed(&s);
     for (size_t i = 0; i < nvars; i++)
         s.chosen[i] = s.chosen[i] && path_in_group(job, &job->source->var[i]) != NULL;
     if (rc == CM_OK)
-        rc = apply_list(&s, "--exclude", &o->exclude, false, err);
+        rc = apply_list(&s, "`exclude`", &o->exclude, false, err);
     if (rc == CM_OK)
         rc = drop_unsupported(&s, err);
     if (rc == CM_OK)

@@ -258,7 +258,7 @@ static int move_chunk(cm_job *job, cm_job_var *v, uint64_t number, mover *m, cm_
     if (rc == CM_EBUDGET)
         cm_fail(err, CM_EBUDGET,
                 "%s %s: chunk %s of the target: its text and that of the source chunks do not "
-                "fit the memory; give more with --memory, or choose smaller --chunks",
+                "fit the memory; give more with `memory`, or choose smaller `chunks`",
                 cm_job_noun(job), cm_job_name(v),
                 cm_coord_text(grid->rank, coord, text, sizeof(text)));
     return rc;

@@ -39,7 +39,7 @@ static int parse_index(const subset *s, const char *text, uint64_t length, uint6
         return CM_OK;
     }
     if (cm_parse_i64(text, &value, NULL) != CM_OK)
-        return cm_fail(err, CM_EINVAL, "--subset %s: \"%s\" is not an integer", s->text, text);
+        return cm_fail(err, CM_EINVAL, "`subset` %s: \"%s\" is not an integer", s->text, text);
     uint64_t distance = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
     distance = distance > length ? length : distance;
     *out = value < 0 ? length - distance : distance;
@@ -51,18 +51,18 @@ static int slice_by_index(const subset *s, uint64_t length, slice *out, cm_error
     char copy[128], *stop, *step;
     uint64_t hi = length;
     if (strlen(s->range) >= sizeof(copy))
-        return cm_fail(err, CM_EINVAL, "--subset %s: too long to be a range", s->text);
+        return cm_fail(err, CM_EINVAL, "`subset` %s: too long to be a range", s->text);
     memcpy(copy, s->range, strlen(s->range) + 1);
     out->step = 1;
     if ((stop = strchr(copy, ':')) == NULL)
         return cm_fail(err, CM_EINVAL,
-                       "--subset %s: neither START:STOP nor FROM..TO stands after the '='",
+                       "`subset` %s: neither START:STOP nor FROM..TO stands after the '='",
                        s->text);
     *stop++ = '\0';
     if ((step = strchr(stop, ':')) != NULL) {
         *step++ = '\0';
         if (cm_parse_u64(step, &out->step, NULL) != CM_OK || out->step == 0)
-            return cm_fail(err, CM_EINVAL, "--subset %s: the step must be a positive integer",
+            return cm_fail(err, CM_EINVAL, "`subset` %s: the step must be a positive integer",
                            s->text);
     }
     int rc = parse_index(s, copy, length, 0, &out->start, err);
@@ -75,7 +75,7 @@ static int slice_by_index(const subset *s, uint64_t length, slice *out, cm_error
     if (out->count <= 1)
         out->step = 1;
     if (out->count == 0 && length > 0)
-        return cm_fail(err, CM_EINVAL, "--subset %s: nothing of the dimension's %llu is left",
+        return cm_fail(err, CM_EINVAL, "`subset` %s: nothing of the dimension's %llu is left",
                        s->text, (unsigned long long)length);
     return CM_OK;
 }
@@ -122,11 +122,11 @@ static int parse_bound(const subset *s, const char *text, const cm_variable *c, 
         if (rc == CM_OK)
             rc = cm_time_axis_bound(&axis, text, upper, out, err);
         if (rc != CM_OK)
-            cm_error_prefix(err, "--subset %s", s->text);
+            cm_error_prefix(err, "`subset` %s", s->text);
         return rc == CM_OK ? CM_OK : CM_EINVAL;
     }
     if (cm_parse_double(text, out, NULL) != CM_OK)
-        return cm_fail(err, CM_EINVAL, "--subset %s: \"%s\" is not a number", s->text, text);
+        return cm_fail(err, CM_EINVAL, "`subset` %s: \"%s\" is not a number", s->text, text);
     return CM_OK;
 }
 
@@ -213,10 +213,10 @@ static int find_between(cm_job *job, const subset *s, cm_variable *c, double lo,
     if (rc != CM_OK)
         return rc;
     if (f.first == f.end)
-        return cm_fail(err, CM_EINVAL, "--subset %s: no coordinate lies in that range", s->text);
+        return cm_fail(err, CM_EINVAL, "`subset` %s: no coordinate lies in that range", s->text);
     if (f.gap)
         return cm_fail(err, CM_EINVAL,
-                       "--subset %s: the coordinates in that range do not lie side by side; "
+                       "`subset` %s: the coordinates in that range do not lie side by side; "
                        "choose by index",
                        s->text);
     *out = (slice){.start = f.first, .step = 1, .count = f.end - f.first};
@@ -230,7 +230,7 @@ static int slice_by_value(cm_job *job, subset *s, const cm_job_var *v, uint64_t 
     double lo, hi;
     if (c == NULL || (!cm_dtype_is_number(&c->dtype)))
         return cm_fail(err, CM_EINVAL,
-                       "--subset %s: dimension %s has no numeric coordinate variable", s->text,
+                       "`subset` %s: dimension %s has no numeric coordinate variable", s->text,
                        s->dim);
     /* Most variables have the same coordinate. */
     *out = s->found;
@@ -288,7 +288,7 @@ static int apply_text(cm_job *job, const char *text, cm_error *err)
     char *equals = cm_find_unescaped(copy, '=');
     int rc = CM_OK;
     if (equals == NULL || equals == copy || equals[1] == '\0') {
-        rc = cm_fail(err, CM_EINVAL, "--subset %s: not of the form DIM=RANGE", text);
+        rc = cm_fail(err, CM_EINVAL, "`subset` %s: not of the form DIM=RANGE", text);
     } else {
         *equals = '\0';
         subset s = {.text = text, .dim = copy, .range = equals + 1};
@@ -297,7 +297,7 @@ static int apply_text(cm_job *job, const char *text, cm_error *err)
         for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
             rc = apply(job, &s, &job->var[i], err);
         if (rc == CM_OK && !s.used)
-            rc = cm_fail(err, CM_EINVAL, "--subset %s: no chosen variable has a dimension %s", text,
+            rc = cm_fail(err, CM_EINVAL, "`subset` %s: no chosen variable has a dimension %s", text,
                          s.dim);
     }
     free(copy);

@@ -27,9 +27,9 @@ static int check_options(const cm_transform_options *o, cm_error *err)
     if (o->source == NULL || (o->target == NULL && !o->dry_run))
         return cm_fail(err, CM_EINVAL, "a source and a target are needed");
     if (o->resume && o->overwrite)
-        return cm_fail(err, CM_EINVAL, "--resume and --overwrite exclude each other");
+        return cm_fail(err, CM_EINVAL, "`resume` and `overwrite` exclude each other");
     if (o->certificate != NULL && o->verify != CM_VERIFY_FULL && !o->check)
-        return cm_fail(err, CM_EINVAL, "--certificate needs --verify full, or --check");
+        return cm_fail(err, CM_EINVAL, "`certificate` needs `verify` full, or `check`");
     if (o->zarr_format != 0 && o->zarr_format != 2 && o->zarr_format != 3)
         return cm_fail(err, CM_EINVAL, "there is Zarr format 2 and 3, no %d", o->zarr_format);
     return CM_OK;
@@ -96,7 +96,7 @@ static int find_scratch(cm_job *job, cm_error *err)
         return job->scratch == NULL ? CM_ENOMEM : CM_OK;
     }
     if (stat(o->scratch, &st) != 0 || !S_ISDIR(st.st_mode))
-        return cm_fail(err, CM_EINVAL, "--scratch %s: is not a folder", o->scratch);
+        return cm_fail(err, CM_EINVAL, "`scratch` %s: is not a folder", o->scratch);
     job->scratch = cm_strdup(o->scratch, err);
     return job->scratch == NULL ? CM_ENOMEM : CM_OK;
 }
@@ -112,7 +112,7 @@ static int find_target(const cm_transform_options *o, cm_into *into, cm_transfor
         return rc;
     out->target = into->folder;
     if (into->zarr_format != 0 && o->zarr_format != 0 && o->zarr_format != into->zarr_format)
-        return cm_fail(err, CM_EINVAL, "--zarr-format %d: %s is of Zarr format %d", o->zarr_format,
+        return cm_fail(err, CM_EINVAL, "`zarr_format` %d: %s is of Zarr format %d", o->zarr_format,
                        into->root, into->zarr_format);
     if (into->zarr_format != 0)
         out->zarr_format = into->zarr_format;

@@ -155,7 +155,7 @@ static int share_memory(verification *ver, cm_error *err)
     return cm_fail(
         err, CM_EBUDGET,
         "not enough memory to compare: the limit is %s, the store's chunks need at least %s; "
-        "raise --memory",
+        "raise `memory`",
         cm_format_size(job->memory_limit, limit, sizeof(limit)),
         cm_format_size((uint64_t)cm_verify_memory_least(&memory, 1) + (1 << 20), least,
                        sizeof(least)));

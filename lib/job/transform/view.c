@@ -36,7 +36,7 @@ static int set_unpack(cm_job_var *v, cm_conversion *k, const cm_packing *p, cm_e
 {
     if (!p->packed || !cm_dtype_is_number(&k->src))
         return cm_fail(err, CM_EINVAL,
-                       "--unpack %s: the variable has neither scale_factor nor add_offset",
+                       "`unpack` %s: the variable has neither scale_factor nor add_offset",
                        v->name);
     k->unpack = true;
     k->scale = p->scale;
@@ -66,7 +66,7 @@ static int set_nodata(cm_job_var *v, cm_conversion *k, cm_error *err)
         return CM_OK;
     return cm_fail(err, CM_EINVAL,
                    "variable %s: %s has nothing to stand for its missing value %s; a floating "
-                   "point --dtype has",
+                   "point `dtype` has",
                    v->name, cm_dtype_name(&k->dst, type, sizeof(type)),
                    cm_format_double(value, number, sizeof(number)));
 }
@@ -102,7 +102,7 @@ static int set_conversion(const cm_job *job, changes *c, cm_job_var *v, cm_error
     const char *type = cm_varopts_get(&c->dtype, v->name, general, &named);
     if (rc == CM_OK && type != NULL && (named || cm_dtype_is_number(&k->src))) {
         if (cm_dtype_parse(type, &k->dst, err) != CM_OK) {
-            cm_error_prefix(err, "--dtype %s", type);
+            cm_error_prefix(err, "`dtype` %s", type);
             return CM_EINVAL;
         }
     }
@@ -110,7 +110,7 @@ static int set_conversion(const cm_job *job, changes *c, cm_job_var *v, cm_error
     if (rc == CM_OK && bits != NULL && (named || k->dst.kind == CM_KIND_FLOAT)) {
         uint64_t keep;
         if (cm_parse_u64(bits, &keep, err) != CM_OK || keep == 0 || keep > 52)
-            return cm_fail(err, CM_EINVAL, "--keepbits %s: a number from 1 to 52 is wanted", bits);
+            return cm_fail(err, CM_EINVAL, "`keepbits` %s: a number from 1 to 52 is wanted", bits);
         k->keepbits = (unsigned)keep;
     }
     if (rc != CM_OK)
@@ -141,7 +141,7 @@ static int set_characters(cm_job *job, cm_job_var *v, cm_error *err)
         v->source->words == NULL)
         return cm_job_note(job, err,
                            "variable %s: characters as null_terminated_bytes, which tensorstore "
-                           "and zarrs do not open; --char join or uint8 are for them",
+                           "and zarrs do not open; `char_mode` join or uint8 are for them",
                            v->name);
     return CM_OK;
 }
@@ -221,9 +221,9 @@ int cm_job_view(cm_job *job, cm_error *err)
 {
     const cm_transform_options *o = job->options;
     changes c = {.unpack = &o->unpack};
-    int rc = cm_varopts_parse("--dtype", &o->dtype, NULL, &c.dtype, err);
+    int rc = cm_varopts_parse("`dtype`", &o->dtype, NULL, &c.dtype, err);
     if (rc == CM_OK)
-        rc = cm_varopts_parse("--keepbits", &o->keepbits, NULL, &c.keepbits, err);
+        rc = cm_varopts_parse("`keepbits`", &o->keepbits, NULL, &c.keepbits, err);
     c.unpack_used = cm_calloc(o->unpack.n > 0 ? o->unpack.n : 1, sizeof(bool), err);
     if (rc == CM_OK && c.unpack_used == NULL)
         rc = CM_ENOMEM;
@@ -231,7 +231,7 @@ int cm_job_view(cm_job *job, cm_error *err)
         rc = view_one(job, &c, &job->var[i], err);
     for (size_t i = 0; rc == CM_OK && i < o->unpack.n; i++)
         if (!c.unpack_used[i])
-            rc = refuse_unused(job, "--unpack", o->unpack.text[i], err);
+            rc = refuse_unused(job, "`unpack`", o->unpack.text[i], err);
     if (rc == CM_OK)
         rc = check_used(job, &c.dtype, err);
     if (rc == CM_OK)

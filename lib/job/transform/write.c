@@ -129,7 +129,7 @@ static int warn_of_data(cm_job *job, cm_error *err)
             rc = cm_job_warn(
                 job, err,
                 "variable %s: its data hold the value that unwritten elements have (%.17g), which "
-                "GDAL takes for NoData; --fill-value %s:X chooses another",
+                "GDAL takes for NoData; `fill_value` %s:X chooses another",
                 v->name, cm_element_to_double(&v->type, v->meta.fill), v->name);
     }
     return rc;
@@ -210,7 +210,7 @@ static void leave(cm_job *job, cm_output *out, const cm_made *made, int rc, cm_e
     cm_transform_report *r = job->report;
     r->resumable = (rc == CM_ECANCELED || rc == CM_ENOSPC) && (out->begun || out->resumes);
     if (rc == CM_ENOSPC && r->resumable)
-        cm_error_suffix(err, "; --resume goes on when there is room");
+        cm_error_suffix(err, "; `resume` goes on when there is room");
     if (r->written && *job->into->node != '\0') {
         /* Its journal is there: a second run has only the groups above it to do. */
         r->resumable = true;

@@ -126,7 +126,7 @@ static int parse_fill(const cm_job_var *v, const char *text, uint8_t *out, cm_er
     }
     char type[32];
     if (!ok)
-        return cm_fail(err, CM_EINVAL, "--fill-value %s:%s: not a value of type %s", v->name, text,
+        return cm_fail(err, CM_EINVAL, "`fill_value` %s:%s: not a value of type %s", v->name, text,
                        cm_dtype_name(&v->type, type, sizeof(type)));
     return CM_OK;
 }
@@ -142,7 +142,7 @@ static int set_fill(cm_job *job, cm_job_var *v, const char *asked, const uint8_t
     const cm_array *a = v->source->array;
     bool v3 = job->zarr_format == 3;
     if (v->as_strings && asked != NULL)
-        return cm_fail(err, CM_EINVAL, "--fill-value %s:%s: text has no other than the empty one",
+        return cm_fail(err, CM_EINVAL, "`fill_value` %s:%s: text has no other than the empty one",
                        v->name, asked);
     if (v->as_strings) {
         const char *text = v->join ? NULL : a->fill_text;

@@ -36,7 +36,7 @@ static void test_values_for_variables(void **state)
     (void)state;
     cm_varopts opts;
     cm_texts texts = {text, sizeof(text) / sizeof(text[0])};
-    assert_int_equal(cm_varopts_parse("--chunks", &texts, keywords, &opts, NULL), CM_OK);
+    assert_int_equal(cm_varopts_parse("`chunks`", &texts, keywords, &opts, NULL), CM_OK);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         bool named;
         const char *value = cm_varopts_get(&opts, rows[i].variable, rows[i].general, &named);
@@ -149,7 +149,7 @@ static void test_a_name_that_no_variable_has(void **state)
     cm_varopts opts;
     cm_error err;
     cm_texts texts = {text, 1};
-    assert_int_equal(cm_varopts_parse("--chunks", &texts, NULL, &opts, NULL), CM_OK);
+    assert_int_equal(cm_varopts_parse("`chunks`", &texts, NULL, &opts, NULL), CM_OK);
     assert_null(cm_varopts_get(&opts, "tas", true, NULL));
     assert_int_equal(cm_varopts_check_used(&opts, &err), CM_EINVAL);
     assert_non_null(strstr(err.text, "tsa"));

@@ -43,7 +43,7 @@ static void test_this_machine(void **state)
     assert_true(a.cpus >= 1 && a.workers >= 1);
     cm_readbench_advice_release(&a);
     assert_int_equal(cm_readbench_advise(8, 0, 2, &a, &err), CM_EINVAL);
-    assert_non_null(strstr(err.text, "--accelerators"));
+    assert_non_null(strstr(err.text, "`accelerators`"));
     cm_readbench_advice_release(&a);
     cm_readbench_advice_release(NULL);
 }

@@ -363,7 +363,7 @@ static void test_refusals(void **state)
         ROW(fill_to_nan, 1, CM_EINVAL, "not converted on the way"),
         ROW(log_samples, 1, CM_EINVAL, "nothing to log"),
         ROW(engine, "netcdf", CM_EINVAL, "only the native engine"),
-        ROW(decode, "gpu", CM_EINVAL, "--decode"),
+        ROW(decode, "gpu", CM_EINVAL, "`decode`"),
         ROW(nvcomp, "/nonexistent/libnvcomp.so.5", CM_ENOTFOUND, "nvCOMP"),
         ROW(memory, 12 << 20, CM_EBUDGET, "the memory allowed is"),
 #undef ROW

@@ -333,12 +333,12 @@ static void test_refusals(void **state)
         cm_device_hooks hooks;
         int status;
     } rows[] = {
-        {NULL, "pinned", "--device", 0, 0, {0}, CM_EINVAL},
-        {"host", NULL, "--slots 1", 1, 0, {0}, CM_EINVAL},
-        {"host", NULL, "--slot-size", 0, 100, {0}, CM_EINVAL},
-        {"tpu", NULL, "--device tpu", 0, 0, {0}, CM_EINVAL},
-        {"cuda", NULL, "--device cuda", 0, 0, {.cuda_driver = "/nowhere/libcuda.so"}, CM_ENOTFOUND},
-        {"host", NULL, "--device host", 0, 0, {.memory_nbytes = 1000}, CM_ENOMEM},
+        {NULL, "pinned", "`device`", 0, 0, {0}, CM_EINVAL},
+        {"host", NULL, "`slots` 1", 1, 0, {0}, CM_EINVAL},
+        {"host", NULL, "`slot_nbytes`", 0, 100, {0}, CM_EINVAL},
+        {"tpu", NULL, "`device` tpu", 0, 0, {0}, CM_EINVAL},
+        {"cuda", NULL, "`device` cuda", 0, 0, {.cuda_driver = "/nowhere/libcuda.so"}, CM_ENOTFOUND},
+        {"host", NULL, "`device` host", 0, 0, {.memory_nbytes = 1000}, CM_ENOMEM},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -372,8 +372,8 @@ static void test_a_device_that_is_missing(void **state)
         o.device_step = i;
         o.no_overlap = !i;
         assert_int_equal(cm_readbench(&o, NULL, &r, &err), CM_EINVAL);
-        assert_string_equal(err.text, i ? "--device-step: needs a device; give --device"
-                                        : "--no-overlap: needs a device; give --device");
+        assert_string_equal(err.text, i ? "`device_step`: needs a device; give `device`"
+                                        : "`no_overlap`: needs a device; give `device`");
         cm_readbench_report_release(&r);
     }
 }

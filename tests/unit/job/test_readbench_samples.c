@@ -157,7 +157,7 @@ static void test_nothing_to_plan(void **state)
         const int rc = cm_readbench(&o, NULL, &r, &err);
         assert_int_equal(rc, has_chunks(store) ? CM_OK : CM_EUNSUPPORTED);
         if (rc != CM_OK)
-            assert_non_null(strstr(err.text, "--loader map"));
+            assert_non_null(strstr(err.text, "`loader` map"));
         cm_readbench_report_release(&r);
     }
 }

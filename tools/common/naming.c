@@ -1,0 +1,72 @@
+#include "naming.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The field's own name, without that of the struct which holds it. */
+static const char *setting(const cm_option *o)
+{
+    const char *name = o->field.name;
+    const char *dot = name ? strrchr(name, '.') : NULL;
+    return dot ? dot + 1 : name;
+}
+
+static const cm_option *option_of(const cm_tool *tool, const char *name, size_t nbytes)
+{
+    const cm_option *o;
+    for (size_t i = 0; (o = cm_tool_option(tool, i, NULL)); i++) {
+        const char *field = setting(o);
+        if (field && strlen(field) == nbytes && memcmp(field, name, nbytes) == 0)
+            return o;
+    }
+    return NULL;
+}
+
+char *cm_tool_name_options(const cm_tool *tool, const char *text)
+{
+    char *out = NULL;
+    size_t nbytes = 0;
+    FILE *f = open_memstream(&out, &nbytes);
+    if (!f)
+        return NULL;
+    while (*text) {
+        const char *end = *text == '`' ? strchr(text + 1, '`') : NULL;
+        const cm_option *o = end ? option_of(tool, text + 1, (size_t)(end - text - 1)) : NULL;
+        if (o) {
+            fprintf(f, "--%s", o->name);
+            text = end + 1;
+        } else {
+            putc(*text++, f);
+        }
+    }
+    if (fclose(f) != 0) {
+        free(out);
+        return NULL;
+    }
+    return out;
+}
+
+void cm_tool_name_error(const cm_tool *tool, cm_error *err)
+{
+    if (!err || !strchr(err->text, '`'))
+        return;
+    char *named = cm_tool_name_options(tool, err->text);
+    if (named)
+        snprintf(err->text, sizeof err->text, "%s", named);
+    free(named);
+}
+
+void cm_tool_name_text(const cm_tool *tool, char **text)
+{
+    char *named = *text && strchr(*text, '`') ? cm_tool_name_options(tool, *text) : NULL;
+    if (!named)
+        return;
+    free(*text);
+    *text = named;
+}
+
+void cm_tool_name_texts(const cm_tool *tool, char **text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        cm_tool_name_text(tool, &text[i]);
+}
