@@ -36,21 +36,22 @@ typedef enum cm_defaults {
 
 typedef struct cm_transform_options {
     cm_defaults defaults;
-    const char *source;  /* a file, a folder, "file://...", or any of them with "::group/array" */
-    const char *target;  /* the same, a folder; NULL with dry_run */
-    int zarr_format;     /* 3 or 2; 0: the source's, 3 for NetCDF */
-    cm_texts chunks;     /* "[VAR:]SHAPE", "auto", "auto:SIZE", "source" */
-    cm_texts shards;     /* "[VAR:]SHAPE", "auto", "auto:SIZE", "none", "source" */
-    cm_texts codec;      /* "[VAR:]SPEC" */
-    const char *sample;  /* SHAPE, or NULL */
-    cm_texts variable;   /* "A,B" */
-    cm_texts exclude;    /* "A,B" */
-    cm_texts rename;     /* "OLD=NEW" */
-    cm_texts subset;     /* "DIM=START:STOP[:STEP]", "DIM=2000-01-01..2009-12-31" */
-    cm_texts dtype;      /* "[VAR:]TYPE" */
-    cm_texts unpack;     /* "VAR", "all" */
-    cm_texts keepbits;   /* "[VAR:]N" */
-    cm_texts fill_value; /* "VAR:X" */
+    const char *source; /* a file, a folder, "file://...", or any of them with "::group/array" */
+    struct cm_dataset *dataset; /* or what is open already, borrowed; NULL: SOURCE is opened */
+    const char *target;         /* the same, a folder; NULL with dry_run */
+    int zarr_format;            /* 3 or 2; 0: the source's, 3 for NetCDF */
+    cm_texts chunks;            /* "[VAR:]SHAPE", "auto", "auto:SIZE", "source" */
+    cm_texts shards;            /* "[VAR:]SHAPE", "auto", "auto:SIZE", "none", "source" */
+    cm_texts codec;             /* "[VAR:]SPEC" */
+    const char *sample;         /* SHAPE, or NULL */
+    cm_texts variable;          /* "A,B" */
+    cm_texts exclude;           /* "A,B" */
+    cm_texts rename;            /* "OLD=NEW" */
+    cm_texts subset;            /* "DIM=START:STOP[:STEP]", "DIM=2000-01-01..2009-12-31" */
+    cm_texts dtype;             /* "[VAR:]TYPE" */
+    cm_texts unpack;            /* "VAR", "all" */
+    cm_texts keepbits;          /* "[VAR:]N" */
+    cm_texts fill_value;        /* "VAR:X" */
     cm_char_mode char_mode;
     bool skip_unsupported;
     bool overwrite;
@@ -153,7 +154,8 @@ typedef struct cm_transform_report {
     size_t ndifferences;
     uint64_t nverified;     /* elements compared */
     uint64_t nobjects;      /* files in the target, metadata counted */
-    uint64_t source_nbytes; /* of a file */
+    uint64_t source_nbytes; /* of a file, or of all files */
+    uint64_t nfiles;        /* of a source that is many files; else 0 */
     uint64_t decoded_nbytes;
     uint64_t stored_nbytes;
     uint64_t scratch_needed; /* at most at one time */

@@ -16,6 +16,50 @@ static int check_box(const cm_array *a, const cm_box *box, cm_error *err)
     return cm_fail(err, CM_EINVAL, "array %s: a read reaches outside of it", a->name);
 }
 
+bool cm_array_is_cut(const cm_array *a)
+{
+    return cm_cuts_any(a->cuts, a->rank);
+}
+
+void cm_array_chunk_box(const cm_array *a, const uint64_t *coord, cm_box *out)
+{
+    cm_grid_box(&a->grid, coord, out);
+    for (unsigned j = 0; j < a->rank; j++) {
+        const cm_cuts *cuts = a->cuts[j];
+        if (cuts == NULL)
+            continue;
+        out->start[j] = cuts->first[coord[j]];
+        out->shape[j] = cuts->first[coord[j] + 1] - out->start[j];
+    }
+}
+
+void cm_array_chunk_place(cm_array *a, const uint64_t *coord, uint64_t *origin, uint64_t *shape)
+{
+    if (a->ops->place != NULL && cm_array_is_cut(a)) {
+        a->ops->place(a, coord, origin, shape);
+        return;
+    }
+    for (unsigned j = 0; j < a->rank; j++) {
+        origin[j] = coord[j] * a->grid.chunk[j];
+        shape[j] = a->grid.chunk[j];
+    }
+}
+
+static size_t max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+size_t cm_array_decoded_nbytes(const cm_array *a)
+{
+    return max_size(cm_chain_decoded_nbytes(a->chain), a->max_decoded_nbytes);
+}
+
+size_t cm_array_decode_memory(const cm_array *a)
+{
+    return max_size(cm_chain_decode_memory(a->chain), a->max_decode_memory);
+}
+
 /* What reading chunk after chunk carries along. */
 typedef struct chunk_read {
     cm_array *array;
@@ -31,14 +75,15 @@ typedef struct chunk_read {
 static int decode(chunk_read *r, const uint64_t *coord, const cm_fetch *fetch, cm_error *err)
 {
     cm_array *a = r->array;
-    size_t nbytes = cm_chain_decoded_nbytes(a->chain);
+    const cm_chain *chain = fetch->chain != NULL ? fetch->chain : a->chain;
+    size_t nbytes = cm_chain_decoded_nbytes(chain);
     r->elements = r->stored.data;
-    if (cm_chain_is_raw(a->chain) && r->stored.nbytes == nbytes)
+    if (cm_chain_is_raw(chain) && r->stored.nbytes == nbytes)
         return CM_OK;
     int rc = cm_buf_resize(&r->decoded, nbytes, err);
     r->elements = r->decoded.data;
     if (rc == CM_OK)
-        rc = cm_chain_decode(a->chain, r->ctx, r->stored.data, r->stored.nbytes, fetch->skip,
+        rc = cm_chain_decode(chain, r->ctx, r->stored.data, r->stored.nbytes, fetch->skip,
                              r->decoded.data, err);
     if (rc) {
         char text[CM_MAX_RANK * 21 + 2];
@@ -53,14 +98,17 @@ static int read_chunk(chunk_read *r, const uint64_t *coord, cm_error *err)
 {
     cm_array *a = r->array;
     cm_box covered, part;
-    cm_grid_box(&a->grid, coord, &covered);
+    uint64_t origin[CM_MAX_RANK], shape[CM_MAX_RANK];
+    cm_array_chunk_box(a, coord, &covered);
     if (!cm_box_intersect(&covered, r->box, &part))
         return CM_OK;
     size_t itemsize = a->dtype.nbytes;
     int64_t to = 0, from = 0;
+    cm_array_chunk_place(a, coord, origin, shape);
+    cm_strides_c(a->rank, shape, itemsize, r->chunk_stride);
     for (unsigned i = 0; i < a->rank; i++) {
         to += (int64_t)(part.start[i] - r->box->start[i]) * r->dst_stride[i];
-        from += (int64_t)(part.start[i] - covered.start[i]) * r->chunk_stride[i];
+        from += (int64_t)(part.start[i] - origin[i]) * r->chunk_stride[i];
     }
     cm_fetch fetch = {0};
     int rc = a->ops->fetch(a, cm_grid_number(&a->grid, coord), &r->stored, &fetch, err);
@@ -82,6 +130,12 @@ static int read_chunks(chunk_read *r, cm_error *err)
     cm_array *a = r->array;
     uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK], coord[CM_MAX_RANK], left = 1;
     cm_grid_cover(&a->grid, r->box, first, count);
+    for (unsigned i = 0; i < a->rank; i++) {
+        if (a->cuts[i] == NULL)
+            continue;
+        first[i] = cm_cuts_find(a->cuts[i], r->box->start[i]);
+        count[i] = cm_cuts_find(a->cuts[i], r->box->start[i] + r->box->shape[i] - 1) - first[i] + 1;
+    }
     for (unsigned i = 0; i < a->rank; i++) {
         coord[i] = first[i];
         left *= count[i];
@@ -109,7 +163,6 @@ int cm_array_read(cm_array *a, cm_codec_ctx *ctx, const cm_box *box, void *dst, 
     if (!ctx && !(r.ctx = cm_codec_ctx_create(err)))
         return CM_ENOMEM;
     cm_strides_c(a->rank, box->shape, a->dtype.nbytes, r.dst_stride);
-    cm_strides_c(a->rank, a->grid.chunk, a->dtype.nbytes, r.chunk_stride);
     rc = read_chunks(&r, err);
     cm_buf_release(&r.stored);
     cm_buf_release(&r.decoded);
@@ -160,6 +213,7 @@ static int fetch_each(cm_array *a, cm_fetch_many *many, cm_error *err)
         many->nbytes += one.nbytes;
         item->present = one.present;
         item->skip = one.skip;
+        item->chain = one.chain;
         item->nbytes = one.present ? scratch->nbytes : 0;
         if (rc == CM_OK && one.present)
             rc = cm_buf_append(&many->buf, scratch->data, scratch->nbytes, err);
@@ -179,6 +233,8 @@ int cm_array_fetch_many(cm_array *a, cm_fetch_many *many, cm_error *err)
 {
     many->io_ns = many->nrequests = many->nbytes = 0;
     many->buf.nbytes = 0; /* so that growing copies nothing */
+    for (size_t i = 0; i < many->n; i++)
+        many->item[i].chain = NULL;
     if (!a->ops->fetch)
         return cm_fail(err, CM_EINVAL, "array %s: is not stored in chunks", a->name);
     return a->ops->fetch_many ? a->ops->fetch_many(a, many, err) : fetch_each(a, many, err);

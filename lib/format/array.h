@@ -16,17 +16,19 @@
 #include "base/json.h"
 #include "codec/codec.h"
 #include "model/box.h"
+#include "model/cuts.h"
 #include "model/strings.h"
 
 typedef struct cm_array cm_array;
 
 typedef struct cm_fetch {
-    bool present;       /* false: nothing is stored, every element is the fill value */
-    uint32_t skip;      /* filter mask: bytes->bytes codecs that were not applied */
-    uint64_t io_ns;     /* time spent waiting for storage */
-    uint32_t nrequests; /* to storage: an object or a part of one is one, present or not; a
+    bool present;          /* false: nothing is stored, every element is the fill value */
+    uint32_t skip;         /* filter mask: bytes->bytes codecs that were not applied */
+    uint64_t io_ns;        /* time spent waiting for storage */
+    uint32_t nrequests;    /* to storage: an object or a part of one is one, present or not; a
                            shard's index is one more where it was not at hand */
-    uint64_t nbytes;    /* that storage gave, indices counted */
+    uint64_t nbytes;       /* that storage gave, indices counted */
+    const cm_chain *chain; /* how these bytes are decoded; NULL: by the array's chain */
 } cm_fetch;
 
 /*
@@ -40,6 +42,7 @@ typedef struct cm_fetch_item {
     const uint8_t *data; /* the stored bytes, not aligned, valid until the next fetch into the
                             same cm_fetch_many; NULL where nothing is stored */
     size_t nbytes;
+    const cm_chain *chain; /* as in cm_fetch */
 } cm_fetch_item;
 
 typedef struct cm_fetch_many {
@@ -63,6 +66,11 @@ typedef struct cm_array_ops {
     int (*fetch_many)(cm_array *a, cm_fetch_many *many, cm_error *err);
     /* True when the chunk is known, without I/O on data, to hold only fill values. */
     bool (*is_absent)(cm_array *a, uint64_t number);
+    /*
+     * Of an array that is cut: how chunk COORD is laid out once it is decoded, and which element
+     * comes first there, which may lie before the array's first (and wraps around).
+     */
+    void (*place)(cm_array *a, const uint64_t *coord, uint64_t *origin, uint64_t *shape);
     /* BOX as little-endian elements in C order. */
     int (*read_box)(cm_array *a, const cm_box *box, void *dst, cm_error *err);
     /* BOX of a variable-length array in C order; OUT is reset. */
@@ -88,10 +96,28 @@ struct cm_array {
      * library reads at once
      */
     cm_grid grid;
+    /*
+     * Dimensions whose chunks are of several lengths: there grid.chunk is the longest, and
+     * grid.count the number of pieces; NULL: as the grid says.  Borrowed from the array's kind.
+     */
+    const cm_cuts *cuts[CM_MAX_RANK];
     cm_chain *chain;
     size_t max_stored_nbytes; /* no stored chunk is longer; 0 when not known */
-    bool serial;              /* read_box runs under a lock: more threads do not help */
+    /* Where chunks have other chains than CHAIN: the most of any; else 0. */
+    size_t max_decoded_nbytes, max_decode_memory;
+    size_t box_nbytes; /* that read_box of a chunk takes besides its destination */
+    bool serial;       /* read_box runs under a lock: more threads do not help */
 };
+
+/* True when chunks are of several lengths along some dimension. */
+bool cm_array_is_cut(const cm_array *a);
+/* The elements that chunk COORD has, inside the array. */
+void cm_array_chunk_box(const cm_array *a, const uint64_t *coord, cm_box *out);
+/* Where chunk COORD lies once it is decoded: ORIGIN of its first element, and SHAPE. */
+void cm_array_chunk_place(cm_array *a, const uint64_t *coord, uint64_t *origin, uint64_t *shape);
+/* Of any chunk of a chunked array, at most. */
+size_t cm_array_decoded_nbytes(const cm_array *a);
+size_t cm_array_decode_memory(const cm_array *a);
 
 /*
  * Convenience: the elements of any BOX through whichever way A has; decodes with CTX,

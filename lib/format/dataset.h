@@ -83,6 +83,7 @@ typedef struct cm_dataset_options {
     /* Asked while a file is opened in a child process first; NULL: never. */
     bool (*canceled)(void *context);
     void *canceled_context;
+    bool tried; /* it was opened in a child process already, and came to no harm */
 } cm_dataset_options;
 
 /*

@@ -2,13 +2,15 @@
 #ifndef CM_FORMAT_DATASET_IMPL_H
 #define CM_FORMAT_DATASET_IMPL_H
 
-#include "format/dataset.h"
+#include "format/located.h"
 
 typedef struct cm_dataset_ops {
     int (*prepare)(cm_dataset *ds, cm_variable *var, cm_error *err);
     int (*read)(cm_dataset *ds, cm_variable *var, const cm_box *box, void *dst, cm_error *err);
     int (*read_strings)(cm_dataset *ds, cm_variable *var, const cm_box *box, cm_strings *out,
                         cm_error *err);
+    /* NULL: nothing of it has addresses. */
+    int (*locate)(cm_dataset *ds, cm_variable *var, cm_located *out, cm_error *err);
     size_t (*nwarnings)(const cm_dataset *ds);
     const char *(*warning_at)(const cm_dataset *ds, size_t i);
     cm_store *(*store)(const cm_dataset *ds); /* or NULL */

@@ -24,7 +24,7 @@ typedef struct cm_form {
     cm_located_kind kind;
     cm_dtype dtype; /* as the file has it */
     unsigned rank;
-    uint64_t chunk[CM_MAX_RANK]; /* CHUNKS */
+    uint64_t chunk[CM_MAX_RANK]; /* CHUNKS; NOT: those that its library reads, or 0 */
     const cm_codec_spec *codecs; /* CHUNKS: in encoding order; nothing in them is owned */
     size_t ncodecs;
     uint32_t swap; /* SLAB: the unit whose bytes are reversed in the file; 1: none */
@@ -40,8 +40,10 @@ typedef struct cm_located {
     uint64_t begin, row_stride; /* SLAB: bytes */
 } cm_located;
 
-/* True when bytes of the one are read as bytes of the other: a chunk may pass unchanged. */
+/* True when they say the same: one of them will do. */
 bool cm_form_equal(const cm_form *a, const cm_form *b);
+/* True when bytes of the one are read as bytes of the other: fill and levels may differ. */
+bool cm_form_decodes_alike(const cm_form *a, const cm_form *b);
 
 /*
  * Where VAR of an open dataset lies; VAR is prepared.  Allocates everything OUT points to.

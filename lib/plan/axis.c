@@ -27,6 +27,10 @@ cm_range cm_axis_pieces(const cm_axis *axis, cm_range block, cm_range r)
         pieces.lo = (r.lo - block.lo) / axis->source;
         pieces.hi = (r.hi - 1 - block.lo) / axis->source + 1;
         break;
+    case CM_PIECE_CUT:
+        pieces.lo = cm_cuts_find(axis->cuts, r.lo);
+        pieces.hi = cm_cuts_find(axis->cuts, r.hi - 1) + 1;
+        break;
     }
     return pieces;
 }
@@ -44,6 +48,10 @@ cm_range cm_axis_piece_span(const cm_axis *axis, cm_range block, uint64_t k)
     case CM_PIECE_RUN:
         span.lo = block.lo + k * axis->source;
         span.hi = span.lo + axis->source;
+        break;
+    case CM_PIECE_CUT:
+        span.lo = axis->cuts->first[k];
+        span.hi = axis->cuts->first[k + 1];
         break;
     }
     if (span.lo < block.lo)
@@ -64,5 +72,7 @@ cm_range cm_axis_target_span(const cm_axis *axis, uint64_t q)
 
 uint64_t cm_axis_source_chunk(const cm_axis *axis, uint64_t k)
 {
+    if (axis->kind == CM_PIECE_CUT)
+        return cm_cuts_piece(axis->cuts, k);
     return axis->kind == CM_PIECE_POINT ? (axis->start + k * axis->step) / axis->source : k;
 }

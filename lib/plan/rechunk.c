@@ -463,6 +463,8 @@ static uint64_t read_along(const cm_route_request *r, const cm_sweep *sweep, uns
     for (uint64_t lo = 0; lo < axis->n; lo += step) {
         cm_range block = {lo, min_u64(lo + step, axis->n)};
         cm_range k = cm_axis_pieces(axis, block, block);
+        for (; axis->kind == CM_PIECE_CUT && k.lo < k.hi; k.lo++)
+            total += cm_cuts_length(axis->cuts, k.lo);
         if (axis->kind == CM_PIECE_CHUNK) {
             uint64_t first = k.lo * axis->source, end = cm_mul_sat(k.hi, axis->source);
             total += min_u64(end, r->whole[j]) - first;
@@ -487,6 +489,7 @@ static void swept_request(const cm_route_request *r, cm_sweep_request *out)
     out->sliceable = r->sliceable;
     out->piece_nbytes = r->piece_nbytes;
     out->max_slots = r->room_nbytes / r->slot_nbytes;
+    memcpy(out->cuts, r->cuts, sizeof(out->cuts));
     if (!r->is_part)
         return;
     memcpy(out->start, r->start, sizeof(out->start));
@@ -522,9 +525,11 @@ static void route_by_sweep(const cm_route_request *request, cm_route *out)
 int cm_route_plan(const cm_route_request *request, cm_route *out, cm_error *err)
 {
     search s = {.request = request};
-    if (request->is_part || request->sliceable || request->few_slots) {
+    bool swept =
+        request->is_part || request->sliceable || cm_cuts_any(request->cuts, request->rank);
+    if (swept || request->few_slots) {
         route_by_sweep(request, out);
-        if (request->is_part || request->sliceable || out->kind == CM_ROUTE_SWEEP)
+        if (swept || out->kind == CM_ROUTE_SWEEP)
             return CM_OK;
     }
     int rc = prepare(&s, err);

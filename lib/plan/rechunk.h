@@ -26,6 +26,8 @@ typedef struct cm_route_request {
     uint64_t shape[CM_MAX_RANK];
     uint64_t source[CM_MAX_RANK]; /* chunk */
     uint64_t target[CM_MAX_RANK];
+    /* Where source chunks are of several lengths (cm_sweep_request): swept, it never spills. */
+    const cm_cuts *cuts[CM_MAX_RANK];
     size_t itemsize;
     /*
      * A part of the source (target element i is source element start + step * i),

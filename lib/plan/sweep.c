@@ -88,8 +88,10 @@ static void axes_init(const cm_sweep_request *r, cm_sweep *s)
         axis->step = r->step[j];
         axis->source = r->sliceable ? 1 : r->source[j];
         axis->kind = r->sliceable                 ? CM_PIECE_RUN
+                     : r->cuts[j] != NULL         ? CM_PIECE_CUT
                      : axis->step <= axis->source ? CM_PIECE_CHUNK
                                                   : CM_PIECE_POINT;
+        axis->cuts = axis->kind == CM_PIECE_CUT ? r->cuts[j] : NULL;
         s->block[j] = cm_div_ceil(axis->n, axis->target);
     }
 }

@@ -26,9 +26,11 @@ typedef struct cm_sweep_request {
     uint64_t step[CM_MAX_RANK];
     bool sliceable;               /* the source can be cut anywhere */
     uint64_t source[CM_MAX_RANK]; /* source chunk; ignored when sliceable */
-    size_t itemsize;              /* bytes of a source element, for the size of pieces */
-    size_t piece_nbytes;          /* sliceable: about what one read takes */
-    uint64_t max_slots;           /* target chunks that may be held; 0: no limit */
+    /* Where source chunks are of several lengths, in target elements; NULL: as SOURCE says. */
+    const cm_cuts *cuts[CM_MAX_RANK];
+    size_t itemsize;     /* bytes of a source element, for the size of pieces */
+    size_t piece_nbytes; /* sliceable: about what one read takes */
+    uint64_t max_slots;  /* target chunks that may be held; 0: no limit */
 } cm_sweep_request;
 
 typedef struct cm_sweep {

@@ -68,8 +68,11 @@ static int move_chunk(cm_worker *w, const cm_fetch_item *item, uint64_t nelem, d
     if (!item->present)
         return make_absent(w, item->number, err);
     d->read_nelem += nelem;
-    /* A chunk that skipped a filter is not what the output's metadata says: it is recoded. */
-    if (t->pass == CM_PASS_NOTHING || item->skip != 0) {
+    /*
+     * A chunk that skipped a filter, or went through others, is not what the output's metadata
+     * says: it is recoded.
+     */
+    if (t->pass == CM_PASS_NOTHING || item->skip != 0 || item->chain != NULL) {
         d->decoded++;
         return recode(w, item, err);
     }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "exec/engine/plan.h"
 #include "exec/engine/spill.h"
 #include "model/copy.h"
 
@@ -48,6 +49,17 @@ static void source_box(const cm_source_piece *p, cm_box *box)
     }
 }
 
+static void count_read(const cm_transfer *t, const uint64_t *coord)
+{
+    cm_box box;
+    if (t->counts == NULL)
+        return;
+    cm_array_chunk_box(t->source, coord, &box);
+    atomic_fetch_add(&t->counts->nelem_read, cm_box_nelem(&box));
+    atomic_fetch_add(&t->counts->decoded, 1);
+}
+
+/* A piece that the source gives as a box: a slice, or a chunk that it takes apart itself. */
 static int load_box(cm_worker *w, const cm_source_piece *p, cm_loaded *out, cm_error *err)
 {
     cm_array *source = p->transfer->source;
@@ -64,32 +76,25 @@ static int load_box(cm_worker *w, const cm_source_piece *p, cm_loaded *out, cm_e
     w->stats.read_nbytes += cm_box_nelem(&box) * source->dtype.nbytes;
     if (rc != CM_OK)
         cm_error_place(err, source->place);
-    if (p->transfer->counts != NULL && !p->transfer->from_scratch)
+    if (p->transfer->counts == NULL || p->transfer->from_scratch)
+        return rc;
+    if (cm_transfer_is_sliceable(p->transfer)) {
         atomic_fetch_add(&p->transfer->counts->nelem_read, cm_box_nelem(&box));
+    } else {
+        atomic_fetch_add(&p->transfer->counts->fetched, 1);
+        count_read(p->transfer, p->coord);
+    }
     return rc;
-}
-
-static void count_read(const cm_transfer *t, const uint64_t *coord)
-{
-    cm_box box;
-    if (t->counts == NULL)
-        return;
-    cm_grid_box(&t->source->grid, coord, &box);
-    atomic_fetch_add(&t->counts->nelem_read, cm_box_nelem(&box));
-    atomic_fetch_add(&t->counts->decoded, 1);
 }
 
 /* The elements of piece P from its stored bytes ITEM. */
 static int load_chunk(cm_worker *w, const cm_source_piece *p, const cm_fetch_item *item,
                       cm_loaded *out, cm_error *err)
 {
-    const cm_array *source = p->transfer->source;
+    cm_array *source = p->transfer->source;
     if (!item->present)
         return CM_OK;
-    for (unsigned j = 0; j < source->rank; j++) {
-        out->shape[j] = source->grid.chunk[j];
-        out->origin[j] = p->coord[j] * source->grid.chunk[j];
-    }
+    cm_array_chunk_place(source, p->coord, out->origin, out->shape);
     /*
      * Equal spans and shapes, and the same origin: an edge chunk of the source may begin
      * before the target's.

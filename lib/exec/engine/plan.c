@@ -60,7 +60,7 @@ size_t cm_transfer_source_batch(const cm_transfer *t)
     if (stored > BATCH_STORED)
         return 1;
     size_t by_stored = batch_of(BATCH_STORED, stored + BATCH_GAP);
-    size_t by_decoded = batch_of(BATCH_NBYTES, cm_chain_decoded_nbytes(t->source->chain));
+    size_t by_decoded = batch_of(BATCH_NBYTES, cm_array_decoded_nbytes(t->source));
     return by_stored < by_decoded ? by_stored : by_decoded;
 }
 
@@ -92,9 +92,11 @@ void cm_transfer_worker_need(const cm_transfer *t, size_t piece_nbytes, cm_worke
     const cm_chain *chain = cm_zarr_writer_chain(t->target);
     size_t decoded = piece_nbytes;
     if (source->chunked)
-        decoded = cm_chain_decoded_nbytes(source->chain);
+        decoded = cm_array_decoded_nbytes(source);
     else if (!cm_transfer_is_sliceable(t))
         decoded = source->grid.chunk_nelem * source->dtype.nbytes;
+    if (!source->chunked)
+        need->reading = max_size(need->reading, source->box_nbytes);
     /* What is clipped is padded where source chunks are decoded. */
     if (t->clips)
         decoded = max_size(decoded, whole_nbytes(t));
@@ -104,7 +106,7 @@ void cm_transfer_worker_need(const cm_transfer *t, size_t piece_nbytes, cm_worke
         need->stored = max_size(need->stored, stored);
         if (batch > 1)
             need->batch = max_size(need->batch, batch * (stored + BATCH_GAP));
-        need->decoding = max_size(need->decoding, cm_chain_decode_memory(source->chain));
+        need->decoding = max_size(need->decoding, cm_array_decode_memory(source));
     }
     if (!cm_chain_is_raw(chain) || t->pass == CM_PASS_GZIP) {
         need->encoded = max_size(need->encoded, encoded_bound(t));
@@ -122,7 +124,7 @@ void cm_transfer_worker_need(const cm_transfer *t, size_t piece_nbytes, cm_worke
 size_t cm_worker_need_nbytes(const cm_worker_need *need)
 {
     return need->stored + need->batch + need->decoded + need->encoded + need->packed +
-           need->converted + need->spilled + need->decoding + need->encoding;
+           need->converted + need->spilled + need->decoding + need->encoding + need->reading;
 }
 
 size_t cm_transfer_worker_nbytes(const cm_transfer *t, size_t piece_nbytes)
@@ -170,6 +172,7 @@ void cm_transfer_plan(cm_transfer *t, uint64_t max_slots, size_t piece_nbytes)
     memcpy(r.shape, grid->shape, sizeof(r.shape));
     memcpy(r.target, grid->chunk, sizeof(r.target));
     memcpy(r.source, t->source->grid.chunk, sizeof(r.source));
+    memcpy(r.cuts, t->cuts, sizeof(r.cuts));
     memcpy(r.start, t->start, sizeof(r.start));
     memcpy(r.step, t->step, sizeof(r.step));
     cm_sweep sweep;

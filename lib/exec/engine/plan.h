@@ -8,6 +8,7 @@
 
 /* Bytes of each of a worker's own buffers. */
 typedef struct cm_worker_need {
+    size_t reading; /* that read_box takes besides its destination */
     size_t stored, decoded, encoded, converted, spilled;
     size_t batch, packed;      /* several tiny chunks as stored: of the source, of a shard */
     size_t decoding, encoding; /* what codecs take beside them */

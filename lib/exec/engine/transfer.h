@@ -37,6 +37,8 @@ typedef struct cm_transfer {
     cm_array *source;            /* of fixed-size elements */
     uint64_t start[CM_MAX_RANK]; /* target element i is source element start + step * i */
     uint64_t step[CM_MAX_RANK];
+    /* Where chunks of SOURCE are of several lengths, in target elements; NULL: they are not. */
+    const cm_cuts *cuts[CM_MAX_RANK];
     cm_zarr_writer *target;
     cm_dtype target_type;
     cm_pass pass;

@@ -115,6 +115,7 @@ int cm_worker_fetch(cm_worker *w, const cm_transfer *t, size_t n, cm_error *err)
         rc = source->ops->fetch(source, item->number, &w->stored, &one, err);
         item->present = one.present;
         item->skip = one.skip;
+        item->chain = one.chain;
         item->data = w->stored.data;
         item->nbytes = w->stored.nbytes;
     } else if (n > 1) {
@@ -139,7 +140,8 @@ int cm_worker_decode(cm_worker *w, const cm_transfer *t, const cm_fetch_item *it
 {
     uint64_t start = cm_now_ns();
     const cm_array *source = t->source;
-    int rc = cm_chain_decode(source->chain, w->ctx, item->data, item->nbytes, item->skip, dst, err);
+    const cm_chain *chain = item->chain != NULL ? item->chain : source->chain;
+    int rc = cm_chain_decode(chain, w->ctx, item->data, item->nbytes, item->skip, dst, err);
     cm_worker_stage(w, CM_STAGE_DECODE, t, item->number, start);
     if (rc != CM_OK) {
         uint64_t at[CM_MAX_RANK];

@@ -102,7 +102,7 @@ typedef struct cm_multi_group {
 /* Borrowed, all of it, by the dataset that is made of it. */
 typedef struct cm_multi_spec {
     const char *name;        /* of the whole, for messages: "2000 files in archive/" */
-    const char *format_name; /* "NetCDF-4"; NULL: that of the first file */
+    const char *format_name; /* "NetCDF-4"; NULL: "NetCDF" */
     const cm_multi_file *file;
     size_t nfiles;
     const cm_multi_group *group;
@@ -118,7 +118,10 @@ typedef struct cm_multi_spec {
     const char *fingerprint; /* of everything that was decided, for runs that go on; or NULL */
 } cm_multi_spec;
 
-/* The dataset that SPEC says: kind CM_DATASET_NETCDF, and its FILES are those of SPEC. */
+/*
+ * The dataset that SPEC says.  Its files were opened in a child process before: that is not
+ * done again.  Kind CM_DATASET_NETCDF.
+ */
 int cm_multi_dataset_open(const cm_multi_spec *spec, const cm_dataset_options *options,
                           cm_dataset **out, cm_error *err);
 
@@ -130,6 +133,9 @@ typedef struct cm_multi_clash {
 
 /* Makes check number I of the dataset's specification; any thread. */
 int cm_multi_check_run(cm_dataset *ds, size_t i, cm_multi_clash *out, cm_error *err);
+
+/* CM_EFORMAT with the name of the first file of a joined dataset that is not as it was surveyed. */
+int cm_multi_unchanged(cm_dataset *ds, cm_error *err);
 
 /* The specification of a joined dataset; NULL: it is another. */
 const cm_multi_spec *cm_multi_spec_of(const cm_dataset *ds);

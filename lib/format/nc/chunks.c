@@ -28,7 +28,7 @@ static cm_error *explain(const cm_nc_node *node, uint64_t number, cm_error *err)
 }
 
 /* With H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS the filter mask of an edge chunk stays 0. */
-static uint32_t skip_of(const cm_nc_node *node, uint64_t number, uint32_t mask)
+uint32_t cm_nc_chunk_skip(const cm_nc_node *node, uint64_t number, uint32_t mask)
 {
     const cm_grid *grid = &node->var.array.grid;
     uint64_t coord[CM_MAX_RANK];
@@ -62,7 +62,7 @@ static int fetch_indexed(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *ou
     *out = (cm_fetch){.present = cm_chunk_index_find(&node->index, number, &place)};
     if (!out->present)
         return CM_OK;
-    out->skip = skip_of(node, number, place.mask);
+    out->skip = cm_nc_chunk_skip(node, number, place.mask);
     int rc = check_place(source, &place, err);
     if (!rc)
         rc = cm_buf_resize(buf, place.nbytes, err);
@@ -122,7 +122,7 @@ static int find_pieces(const cm_nc_node *node, cm_fetch_many *many, cm_piece *pi
             explain(node, item->number, err);
             return rc;
         }
-        item->skip = skip_of(node, item->number, place.mask);
+        item->skip = cm_nc_chunk_skip(node, item->number, place.mask);
         piece[(*n)++] = (cm_piece){.offset = place.address, .nbytes = place.nbytes, .item = i};
     }
     cm_pieces_sort(piece, *n);
@@ -215,7 +215,7 @@ static int read_locked(cm_nc_node *node, uint64_t number, cm_buf *buf, cm_fetch 
     if (H5Dread_chunk(node->locked_dataset, H5P_DEFAULT, offset, &mask, buf->data) < 0)
         return cm_fail(err, CM_EFORMAT, "HDF5 cannot read its %" PRIu64 " stored bytes", nbytes);
     out->present = true;
-    out->skip = skip_of(node, number, mask);
+    out->skip = cm_nc_chunk_skip(node, number, mask);
     out->nrequests = 1;
     out->nbytes = nbytes;
     return CM_OK;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "format/dataset_impl.h"
-#include "format/nc/nc.h"
+#include "format/nc/locate.h"
 #include "format/nc/preflight.h"
 
 typedef struct nc_dataset {
@@ -81,6 +81,11 @@ static int read_strings(cm_dataset *ds, cm_variable *var, const cm_box *box, cm_
     return cm_nc_read_library_strings(file, cm_nc_var_at(file, var->index), box, out, err);
 }
 
+static int locate(cm_dataset *ds, cm_variable *var, cm_located *out, cm_error *err)
+{
+    return cm_nc_var_locate(cm_nc_var_at(of(ds)->file, var->index), out, err);
+}
+
 static size_t nwarnings(const cm_dataset *ds)
 {
     return cm_nc_nwarnings(of(ds)->file);
@@ -102,6 +107,7 @@ static const cm_dataset_ops ops = {
     .prepare = prepare,
     .read = read_box,
     .read_strings = read_strings,
+    .locate = locate,
     .nwarnings = nwarnings,
     .warning_at = warning_at,
     .close = close_file,
@@ -135,7 +141,9 @@ int cm_nc_dataset_open(const char *path, const cm_dataset_options *options, cm_d
     if (d == NULL)
         return CM_ENOMEM;
     d->base.ops = &ops;
-    int rc = cm_nc_preflight(path, options->canceled, options->canceled_context, err);
+    int rc = options->tried
+                 ? CM_OK
+                 : cm_nc_preflight(path, options->canceled, options->canceled_context, err);
     if (rc == CM_OK)
         rc = cm_nc_open(path, &(cm_nc_options){0}, &d->file, err);
     if (rc == CM_OK)

@@ -126,6 +126,9 @@ void cm_nc_use_chunks(cm_nc_node *node);
  */
 void cm_nc_var_try(cm_nc_node *node);
 
+/* The codecs that chunk NUMBER did not go through, of the filter mask that HDF5 has of it. */
+uint32_t cm_nc_chunk_skip(const cm_nc_node *node, uint64_t number, uint32_t mask);
+
 /* Fills the chunk index of a node with a chunked dataset, or explains in WHY why that
    cannot be done (CM_EUNSUPPORTED; other codes are errors).  The caller holds the lock. */
 int cm_nc_chunks_locate(cm_nc_node *node, const cm_grid *grid, cm_error *why);

@@ -2,15 +2,12 @@
  * --certificate: what was compared, with which result, so that someone may
  * delete the originals on the strength of it.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <time.h>
 
 #include <chunkmill/version.h>
 
-#include "job/transform/job.h"
+#include "job/transform/inputs.h"
 
 static cm_json *texts(char *const *text, size_t n, cm_error *err)
 {
@@ -24,28 +21,18 @@ static cm_json *texts(char *const *text, size_t n, cm_error *err)
     return list;
 }
 
-static cm_json *time_text(time_t when)
+/* A joined dataset as a whole; its files are listed beside it. */
+static cm_json *whole_json(const cm_job *job, cm_error *err)
 {
-    char text[32];
-    struct tm utc;
-    gmtime_r(&when, &utc);
-    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
-    return cm_json_string(text);
-}
-
-static cm_json *input_json(const cm_job *job, const char *path, cm_error *err)
-{
-    struct stat st;
+    const cm_transform_report *r = job->report;
     cm_json *j = cm_json_object();
-    int rc = stat(path, &st) == 0 ? CM_OK : cm_fail_errno(err, errno, "%s", path);
+    int rc = cm_json_set(j, "path", cm_json_string(job->path), err);
     if (rc == CM_OK)
-        rc = cm_json_set(j, "path", cm_json_string(path), err);
+        rc = cm_json_set(j, "format", cm_json_string(r->source_format), err);
     if (rc == CM_OK)
-        rc = cm_json_set(j, "format", cm_json_string(job->report->source_format), err);
+        rc = cm_json_set(j, "files", cm_json_u64(r->nfiles), err);
     if (rc == CM_OK)
-        rc = cm_json_set(j, "bytes", cm_json_u64((uint64_t)st.st_size), err);
-    if (rc == CM_OK)
-        rc = cm_json_set(j, "modified", time_text(st.st_mtime), err);
+        rc = cm_json_set(j, "bytes", cm_json_u64(r->source_nbytes), err);
     if (rc == CM_OK)
         return j;
     cm_json_free(j);
@@ -115,6 +102,9 @@ static cm_json *losses(const cm_job *job, cm_error *err)
     for (size_t i = 0; rc == CM_OK && i < sizeof(row) / sizeof(row[0]); i++)
         if (row[i].lost)
             rc = cm_json_append(list, cm_json_string(row[i].why), err);
+    const cm_multi_spec *spec = cm_multi_spec_of(job->source);
+    if (rc == CM_OK && spec != NULL && spec->irreversible != NULL)
+        rc = cm_json_append(list, cm_json_string(spec->irreversible), err);
     for (size_t i = 0; rc == CM_OK && i < cm_dataset_nwarnings(job->source); i++)
         rc = cm_json_append(list, cm_json_string(cm_dataset_warning_at(job->source, i)), err);
     if (rc == CM_OK)
@@ -128,8 +118,11 @@ static int fill_certificate(const cm_job *job, const char *path, cm_json *j, cm_
     const cm_transform_report *r = job->report;
     char versions[256];
     cm_json *variables = cm_json_array(), *why = losses(job, err);
-    bool reproducible = why != NULL && cm_json_length(why) == 0;
-    int rc = why == NULL ? CM_ENOMEM : CM_OK;
+    bool reproducible = why != NULL && cm_json_length(why) == 0, joined = r->nfiles > 0;
+    cm_json *input = joined ? whole_json(job, err) : NULL, *inputs = NULL;
+    int rc = why == NULL || (joined && input == NULL) ? CM_ENOMEM : CM_OK;
+    if (rc == CM_OK)
+        rc = cm_job_inputs_json(job, path, joined ? &inputs : &input, err);
     for (size_t i = 0; rc == CM_OK && i < r->nvariables; i++)
         rc = cm_json_append(variables, variable_json(&r->variable[i], err), err);
     const struct {
@@ -137,11 +130,12 @@ static int fill_certificate(const cm_job *job, const char *path, cm_json *j, cm_
         cm_json *value;
     } row[] = {
         {"schema", cm_json_string(CM_MARK_CERTIFICATE)},
-        {"made", time_text(time(NULL))},
+        {"made", cm_job_time_json(time(NULL))},
         {"command", cm_json_string(job->options->command == NULL ? "" : job->options->command)},
         {"version", cm_json_string(cm_version())},
         {"libraries", cm_json_string(cm_library_versions(versions, sizeof(versions)))},
-        {"input", input_json(job, path, err)},
+        {"input", input},
+        {"inputs", inputs},
         {"output", cm_json_string(r->target)},
         {"elements_compared", cm_json_u64(r->nverified)},
         {"variables", variables},
@@ -151,6 +145,8 @@ static int fill_certificate(const cm_job *job, const char *path, cm_json *j, cm_
         {"not_reproducible_because", why},
     };
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        if (row[i].value == NULL && rc == CM_OK && row[i].value == inputs)
+            continue;
         int set = rc == CM_OK ? cm_json_set(j, row[i].name, row[i].value, err) : rc;
         if (rc != CM_OK)
             cm_json_free(row[i].value);

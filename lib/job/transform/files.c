@@ -1,6 +1,7 @@
 #include "job/transform/files.h"
 
 #include "exec/watch/monitor.h"
+#include "job/transform/inputs.h"
 
 static bool is_canceled(void *monitor)
 {
@@ -11,14 +12,16 @@ int cm_job_claim_files(cm_job *job, const char *source, const char *target, cm_o
                        cm_error *err)
 {
     const cm_transform_options *o = job->options;
-    job->guarded[0] = source;
-    job->guarded[1] = target;
+    size_t n;
+    int rc = cm_job_inputs_paths(job, source, &job->guarded, &n, err);
+    if (rc != CM_OK)
+        return rc;
+    job->guarded[n] = target;
     const cm_outfile_guard guard = {.read = job->guarded,
-                                    .nread = o->check && target != NULL ? 2 : 1,
+                                    .nread = n + (o->check && target != NULL ? 1 : 0),
                                     .made = o->check ? NULL : target,
                                     .canceled = is_canceled,
                                     .context = o->monitor};
-    int rc = CM_OK;
     if (o->scratch != NULL)
         rc = cm_outfile_check_folder(o->scratch, &guard, err);
     if (rc == CM_OK && o->trace != NULL)

@@ -1,12 +1,11 @@
 #include "job/transform/fingerprint.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <chunkmill/version.h>
 
+#include "job/transform/inputs.h"
 #include "model/digest.h"
 
 static int add_texts(cm_json *j, const char *option, const cm_texts *texts, cm_error *err)
@@ -56,23 +55,6 @@ static int set_options(cm_json *j, const cm_job *job, cm_error *err)
     return rc;
 }
 
-/* A file by its place and its last change. */
-static int set_file(cm_json *j, const cm_job *job, cm_error *err)
-{
-    struct stat st;
-    if (stat(job->path, &st) != 0)
-        return cm_fail_errno(err, errno, "%s", job->path);
-    int64_t modified = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-    int rc = add_path(j, "input", job->path, err);
-    if (rc == CM_OK)
-        rc = cm_json_set(j, "input's group", cm_json_string(job->group), err);
-    if (rc == CM_OK)
-        rc = cm_json_set(j, "input's size", cm_json_i64(st.st_size), err);
-    if (rc == CM_OK)
-        rc = cm_json_set(j, "input's time of change", cm_json_i64(modified), err);
-    return rc;
-}
-
 static int add_document(cm_digest *digest, uint64_t number, const char *path,
                         const cm_zarr_meta *words, cm_error *err)
 {
@@ -106,7 +88,7 @@ int cm_fingerprint(const cm_job *job, cm_json **out, cm_error *err)
     int rc = cm_json_set(j, "version", cm_json_string(cm_version()), err);
     if (rc == CM_OK)
         rc = job->source->kind == CM_DATASET_ZARR ? set_store(j, job->source, err)
-                                                  : set_file(j, job, err);
+                                                  : cm_job_inputs_fingerprint(j, job, err);
     if (rc == CM_OK)
         rc = set_options(j, job, err);
     if (rc == CM_OK)

@@ -60,6 +60,9 @@ typedef struct cm_job_var {
     bool absent; /* the source stores none of it and nothing needs to be written: no transfer */
     cm_zarr_writer *writer; /* NULL: its objects are copied */
     cm_transfer transfer;
+    /* Where the source's chunks are of several lengths, in target elements; NULL: they are not. */
+    const cm_cuts *cuts[CM_MAX_RANK];
+    cm_cuts own_cuts[2]; /* of them, those of a part of the source */
     cm_route route;
     bool routed; /* false: nothing to plan */
     cm_transfer_counts counts;
@@ -98,7 +101,7 @@ typedef struct cm_job {
     size_t text_nbytes;     /* of the longest chunk of strings that was moved */
     char *scratch;          /* folder */
     struct cm_into *into;   /* into.h */
-    const char *guarded[2]; /* what no file that the options name may be */
+    const char **guarded;   /* what no file that the options name may be */
     cm_outfile trace;       /* claimed where the options ask for one */
     cm_error trace_error;   /* a trace that failed does not cost the target */
     bool metadata_repaired; /* metadata_text.c found text that was no UTF-8 */

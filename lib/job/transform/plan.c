@@ -89,7 +89,7 @@ static void raise_need(const cm_job_var *v, size_t piece, bool spills, bool clip
     cm_transfer t = v->transfer;
     t.clips = clips;
     cm_transfer_worker_need(&t, piece, need);
-    size_t record = spills && source->chunked ? cm_chain_decoded_nbytes(source->chain) : 0;
+    size_t record = spills && source->chunked ? cm_array_decoded_nbytes(source) : 0;
     need->spilled = record > need->spilled ? record : need->spilled;
 }
 
@@ -188,6 +188,7 @@ static void fill_request(const cm_job *job, const cm_job_var *v, const option *o
     memcpy(r->start, v->start, sizeof(r->start));
     memcpy(r->step, v->step, sizeof(r->step));
     memcpy(r->whole, source->shape, sizeof(r->whole));
+    memcpy(r->cuts, v->cuts, sizeof(r->cuts));
 }
 
 /*

@@ -80,7 +80,31 @@ static bool may_be_nodata(const cm_job *job, const cm_job_var *v)
            !v->source->has_fill_value && !v->source->is_char;
 }
 
-static void describe_transfer(cm_job *job, cm_job_var *v)
+/* Where the source is cut, counted in the target's elements. */
+static int set_cuts(cm_job_var *v, cm_error *err)
+{
+    enum {
+        MOST = sizeof(v->own_cuts) / sizeof(v->own_cuts[0])
+    };
+    const cm_array *a = v->source->array;
+    int rc = CM_OK;
+    for (unsigned j = 0, own = 0; rc == CM_OK && j < a->rank; j++) {
+        v->cuts[j] = a->cuts[j];
+        if (a->cuts[j] == NULL ||
+            (v->start[j] == 0 && v->step[j] == 1 && v->shape[j] == a->shape[j]))
+            continue;
+        if (own == MOST)
+            return cm_fail(err, CM_EINTERNAL, "variable %s: it is cut along %u dimensions",
+                           cm_job_name(v), own + 1);
+        cm_cuts_release(&v->own_cuts[own]);
+        rc = cm_cuts_part(a->cuts[j], v->start[j], v->step[j], v->shape[j], &v->own_cuts[own], err);
+        v->cuts[j] = &v->own_cuts[own++];
+    }
+    memcpy(v->transfer.cuts, v->cuts, sizeof(v->transfer.cuts));
+    return rc;
+}
+
+static int describe_transfer(cm_job *job, cm_job_var *v, cm_error *err)
 {
     cm_transfer *t = &v->transfer;
     t->source = v->source->array;
@@ -101,6 +125,7 @@ static void describe_transfer(cm_job *job, cm_job_var *v)
     }
     if (may_be_nodata(job, v))
         t->found_fill = &v->found_fill;
+    return set_cuts(v, err);
 }
 
 /* However large it is: a dataset of HDF5 takes no space before its first element is written. */
@@ -121,7 +146,5 @@ int cm_job_prepare(cm_job *job, cm_job_var *v, cm_store *store, cm_error *err)
         return rc;
     }
     v->absent = v->fill_stays && v->meta.has_fill && nothing_is_stored(v->source);
-    if (!v->as_strings && !v->absent)
-        describe_transfer(job, v);
-    return CM_OK;
+    return v->as_strings || v->absent ? CM_OK : describe_transfer(job, v, err);
 }

@@ -12,6 +12,7 @@
 #include "base/fileurl.h"
 #include "job/common/store_path.h"
 #include "job/transform/files.h"
+#include "job/transform/inputs.h"
 #include "job/transform/into.h"
 #include "job/transform/write.h"
 
@@ -24,7 +25,7 @@ void cm_transform_options_init(cm_transform_options *options, cm_defaults defaul
 
 static int check_options(const cm_transform_options *o, cm_error *err)
 {
-    if (o->source == NULL || (o->target == NULL && !o->dry_run))
+    if ((o->source == NULL && o->dataset == NULL) || (o->target == NULL && !o->dry_run))
         return cm_fail(err, CM_EINVAL, "a source and a target are needed");
     if (o->resume && o->overwrite)
         return cm_fail(err, CM_EINVAL, "`resume` and `overwrite` exclude each other");
@@ -81,6 +82,8 @@ static int check_apart(const cm_job *job, cm_error *err)
             rc = cm_fail(err, CM_EINVAL, "%s: lies inside the source", target);
     } else if (source != NULL && (is_inside(there, source) || is_inside(source, there))) {
         rc = cm_fail(err, CM_EINVAL, "%s: is the source, or lies in it or around it", target);
+    } else if (there != NULL && cm_job_inputs_lie_in(job, there)) {
+        rc = cm_fail(err, CM_EINVAL, "%s: an input lies in it", target);
     }
     free(source);
     free(there);
@@ -145,10 +148,15 @@ static int open_source(cm_job *job, const cm_store_path *at, cm_transform_option
     cm_transform_report *r = job->report;
     const cm_dataset_options options = {.canceled = cm_monitor_cancels,
                                         .canceled_context = job->options->monitor};
-    int rc = cm_dataset_open(at->path, at->node, &options, &job->source, err);
+    int rc = CM_OK;
+    job->source = job->options->dataset;
+    if (job->source == NULL)
+        rc = cm_dataset_open(at->path, at->node, &options, &job->source, err);
     if (rc != CM_OK)
         return rc;
     r->source_nbytes = job->source->nbytes;
+    const cm_multi_spec *spec = cm_multi_spec_of(job->source);
+    r->nfiles = spec != NULL ? spec->nfiles : 0;
     r->zarr_format_before = job->source->zarr_format;
     if ((r->source_format = cm_strdup(job->source->format_name, err)) == NULL)
         return CM_ENOMEM;
@@ -161,6 +169,14 @@ static int open_source(cm_job *job, const cm_store_path *at, cm_transform_option
         job->zarr_format = job->source->zarr_format != 0 ? job->source->zarr_format : 3;
     r->zarr_format_after = job->zarr_format;
     return rc;
+}
+
+/* A dataset that is there goes by its own name. */
+static int name_dataset(const cm_dataset *ds, cm_store_path *at, cm_error *err)
+{
+    at->path = cm_strdup(ds->path, err);
+    at->node = cm_strdup("", err);
+    return at->path == NULL || at->node == NULL ? CM_ENOMEM : CM_OK;
 }
 
 /* From the source to a layout: nothing is touched. */
@@ -225,13 +241,17 @@ static void release(cm_job *job)
     cm_job_release_writers(job);
     for (size_t i = 0; i < job->nvars; i++) {
         cm_presence_release(&job->var[i].presence);
+        for (size_t k = 0; k < sizeof(job->var[i].own_cuts) / sizeof(cm_cuts); k++)
+            cm_cuts_release(&job->var[i].own_cuts[k]);
         cm_zarr_meta_release(&job->var[i].meta);
         free(job->var[i].name);
     }
     free(job->var);
     free(job->scratch);
+    free(job->guarded);
     cm_outfile_release(&job->trace);
-    cm_dataset_close(job->source);
+    if (job->source != job->options->dataset)
+        cm_dataset_close(job->source);
 }
 
 int cm_transform(const cm_transform_options *asked, cm_transform_report *report, cm_error *err)
@@ -259,8 +279,10 @@ int cm_transform(const cm_transform_options *asked, cm_transform_report *report,
     if (rc == CM_OK && asked->target != NULL &&
         (report->target = cm_strdup(asked->target, err)) == NULL)
         rc = CM_ENOMEM;
-    if (rc == CM_OK)
+    if (rc == CM_OK && options.dataset == NULL)
         rc = cm_store_path_split(options.source, &at, err);
+    else if (rc == CM_OK)
+        rc = name_dataset(options.dataset, &at, err);
     job.path = at.path;
     job.group = at.node;
     if (rc == CM_OK && options.check)

@@ -1,0 +1,331 @@
+#include "format/multi/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    NO_SLOT = 0,        /* slots are numbered from 1 */
+    SHARE_OF_LIMIT = 4, /* of the files that the process may have open; the rest is for output */
+    LEAST_FILES = 4,    /* at once */
+    MOST_FILES = 256,   /* more do not help: archives are read in order */
+    MOST_DATASETS = 8,  /* each is a few files, and the metadata of one */
+    FILES_PER_DATASET = 4
+};
+
+typedef enum slot_state {
+    SLOT_EMPTY,
+    SLOT_OPENING,
+    SLOT_OPEN
+} slot_state;
+
+typedef struct slot {
+    slot_state state;
+    uint32_t file;
+    unsigned users;
+    uint64_t used; /* tick of the last use */
+    int fd;
+    cm_dataset *ds;
+} slot;
+
+/* One kind of open file: descriptors, or datasets. */
+typedef struct pool {
+    slot *slot;
+    unsigned nslots;
+    uint16_t *at; /* of each file: its slot, from 1 */
+    bool shared;  /* several threads may use one at once */
+} pool;
+
+struct cm_multi_files {
+    const cm_multi_file *file;
+    size_t n;
+    cm_dataset_options options;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    uint64_t tick;
+    pool raw, library;
+};
+
+/* ---- one file ---- */
+
+static uint64_t mtime_of(const struct stat *st)
+{
+    return (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
+}
+
+static int check_identity(const cm_multi_file *f, const struct stat *st, cm_error *err)
+{
+    const char *what = !S_ISREG(st->st_mode)                          ? "it is no regular file"
+                       : f->ino != st->st_ino || f->dev != st->st_dev ? "it is another file"
+                       : f->nbytes != (uint64_t)st->st_size           ? "its size is another"
+                       : f->mtime_ns != mtime_of(st)                  ? "it was written to"
+                                                                      : NULL;
+    if (what == NULL)
+        return CM_OK;
+    cm_fail(err, CM_EFORMAT, "%s: changed since it was surveyed: %s; start again", f->path, what);
+    cm_error_place(err, f->path);
+    return CM_EFORMAT;
+}
+
+/* *FULL: the process may open no more. */
+static int open_raw(const cm_multi_file *f, slot *s, bool *full, cm_error *err)
+{
+    struct stat st;
+    s->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (s->fd < 0) {
+        *full = errno == EMFILE;
+        int rc = cm_fail_errno(err, errno, "%s: cannot be opened", f->path);
+        cm_error_place(err, f->path);
+        return rc;
+    }
+    int rc = fstat(s->fd, &st) == 0 ? check_identity(f, &st, err)
+                                    : cm_fail_errno(err, errno, "%s", f->path);
+    if (rc != CM_OK) {
+        close(s->fd);
+        s->fd = -1;
+    }
+    return rc;
+}
+
+static int check_path(const cm_multi_file *f, cm_error *err)
+{
+    struct stat st;
+    if (stat(f->path, &st) == 0)
+        return check_identity(f, &st, err);
+    int rc = cm_fail_errno(err, errno, "%s", f->path);
+    cm_error_place(err, f->path);
+    return rc;
+}
+
+static int open_library(const cm_multi_files *files, const cm_multi_file *f, slot *s, cm_error *err)
+{
+    int rc = check_path(f, err);
+    if (rc == CM_OK)
+        rc = cm_dataset_open(f->path, "", &files->options, &s->ds, err);
+    if (rc == CM_OK)
+        rc = check_path(f, err); /* what was opened is that file */
+    if (rc != CM_OK) {
+        cm_dataset_close(s->ds);
+        s->ds = NULL;
+        cm_error_place(err, f->path);
+    }
+    return rc;
+}
+
+static void empty(slot *s)
+{
+    if (s->fd >= 0)
+        close(s->fd);
+    cm_dataset_close(s->ds);
+    *s = (slot){.fd = -1};
+}
+
+/* ---- pools ---- */
+
+static int pool_init(pool *p, unsigned nslots, size_t nfiles, bool shared, cm_error *err)
+{
+    p->nslots = nslots;
+    p->shared = shared;
+    p->slot = cm_calloc(nslots, sizeof(p->slot[0]), err);
+    p->at = cm_calloc(nfiles + 1, sizeof(p->at[0]), err);
+    if (p->slot == NULL || p->at == NULL)
+        return CM_ENOMEM;
+    for (unsigned i = 0; i < nslots; i++)
+        p->slot[i].fd = -1;
+    return CM_OK;
+}
+
+static void pool_release(pool *p)
+{
+    for (unsigned i = 0; p->slot != NULL && i < p->nslots; i++)
+        empty(&p->slot[i]);
+    free(p->slot);
+    free(p->at);
+}
+
+/* An empty slot, or the one that was not used for longest; NULL: all are in use. */
+static slot *free_slot(pool *p)
+{
+    slot *found = NULL;
+    for (unsigned i = 0; i < p->nslots; i++) {
+        slot *s = &p->slot[i];
+        if (s->state == SLOT_EMPTY)
+            return s;
+        if (s->state == SLOT_OPEN && s->users == 0 && (found == NULL || s->used < found->used))
+            found = s;
+    }
+    return found;
+}
+
+/* One file less that nobody uses; false where there is none. */
+static bool shrink(pool *p)
+{
+    for (unsigned i = 0; i < p->nslots; i++) {
+        slot *s = &p->slot[i];
+        if (s->state != SLOT_OPEN || s->users > 0)
+            continue;
+        p->at[s->file] = NO_SLOT;
+        empty(s);
+        return true;
+    }
+    return false;
+}
+
+static int fill_slot(cm_multi_files *files, pool *p, slot *s, uint32_t i, cm_error *err)
+{
+    const cm_multi_file *f = &files->file[i];
+    for (;;) {
+        cm_error why = {0};
+        bool full = false;
+        int rc = p->shared ? open_raw(f, s, &full, &why) : open_library(files, f, s, &why);
+        if (rc == CM_OK)
+            return rc;
+        pthread_mutex_lock(&files->lock);
+        full = full && shrink(p);
+        pthread_mutex_unlock(&files->lock);
+        if (full)
+            continue;
+        if (err != NULL)
+            *err = why;
+        return rc;
+    }
+}
+
+/* With the lock held: the slot of file I, whose users count this one; NULL: it is to be filled. */
+static slot *find(pool *p, uint32_t i)
+{
+    slot *s = p->at[i] == NO_SLOT ? NULL : &p->slot[p->at[i] - 1];
+    return s;
+}
+
+static int take(cm_multi_files *files, pool *p, uint32_t i, slot **out, cm_error *err)
+{
+    int rc = CM_OK;
+    pthread_mutex_lock(&files->lock);
+    slot *s;
+    for (;;) {
+        s = find(p, i);
+        if (s != NULL && s->state == SLOT_OPEN && (p->shared || s->users == 0))
+            break;
+        if (s == NULL && (s = free_slot(p)) != NULL) {
+            if (s->state == SLOT_OPEN)
+                p->at[s->file] = NO_SLOT;
+            slot old = *s;
+            *s = (slot){.state = SLOT_OPENING, .file = i, .users = 1, .fd = -1};
+            p->at[i] = (uint16_t)(s - p->slot + 1);
+            pthread_mutex_unlock(&files->lock);
+            empty(&old);
+            rc = fill_slot(files, p, s, i, err);
+            pthread_mutex_lock(&files->lock);
+            s->users = 0;
+            s->state = rc == CM_OK ? SLOT_OPEN : SLOT_EMPTY;
+            if (rc != CM_OK)
+                p->at[i] = NO_SLOT;
+            pthread_cond_broadcast(&files->wake);
+            break;
+        }
+        pthread_cond_wait(&files->wake, &files->lock);
+    }
+    if (rc == CM_OK) {
+        s->users++;
+        s->used = ++files->tick;
+        *out = s;
+    }
+    pthread_mutex_unlock(&files->lock);
+    return rc;
+}
+
+static void give(cm_multi_files *files, pool *p, uint32_t i)
+{
+    pthread_mutex_lock(&files->lock);
+    slot *s = find(p, i);
+    if (s != NULL && --s->users == 0)
+        pthread_cond_broadcast(&files->wake);
+    pthread_mutex_unlock(&files->lock);
+}
+
+/* ---- for callers ---- */
+
+static unsigned between(uint64_t n, unsigned least, unsigned most)
+{
+    return n < least ? least : n > most ? most : (unsigned)n;
+}
+
+int cm_multi_files_create(const cm_multi_file *file, size_t n, const cm_dataset_options *options,
+                          cm_multi_files **out, cm_error *err)
+{
+    struct rlimit limit;
+    cm_multi_files *files = cm_calloc(1, sizeof(*files), err);
+    *out = files;
+    if (files == NULL)
+        return CM_ENOMEM;
+    files->file = file;
+    files->n = n;
+    if (options != NULL)
+        files->options = *options;
+    pthread_mutex_init(&files->lock, NULL);
+    pthread_cond_init(&files->wake, NULL);
+    uint64_t may = getrlimit(RLIMIT_NOFILE, &limit) == 0 ? (uint64_t)limit.rlim_cur : 64;
+    unsigned share = between(may / SHARE_OF_LIMIT, LEAST_FILES, MOST_FILES);
+    int rc = pool_init(&files->raw, share, n, true, err);
+    if (rc == CM_OK)
+        rc = pool_init(&files->library, between(share / FILES_PER_DATASET, 1, MOST_DATASETS), n,
+                       false, err);
+    if (rc != CM_OK) {
+        cm_multi_files_free(files);
+        *out = NULL;
+    }
+    return rc;
+}
+
+void cm_multi_files_free(cm_multi_files *files)
+{
+    if (files == NULL)
+        return;
+    pool_release(&files->raw);
+    pool_release(&files->library);
+    pthread_cond_destroy(&files->wake);
+    pthread_mutex_destroy(&files->lock);
+    free(files);
+}
+
+int cm_multi_files_take(cm_multi_files *files, uint32_t i, cm_source *out, cm_error *err)
+{
+    slot *s;
+    int rc = take(files, &files->raw, i, &s, err);
+    if (rc == CM_OK)
+        *out = cm_source_of_fd(s->fd, files->file[i].nbytes);
+    return rc;
+}
+
+void cm_multi_files_give(cm_multi_files *files, uint32_t i)
+{
+    give(files, &files->raw, i);
+}
+
+int cm_multi_files_open(cm_multi_files *files, uint32_t i, cm_dataset **out, cm_error *err)
+{
+    slot *s;
+    int rc = take(files, &files->library, i, &s, err);
+    if (rc == CM_OK)
+        *out = s->ds;
+    return rc;
+}
+
+void cm_multi_files_close(cm_multi_files *files, uint32_t i)
+{
+    give(files, &files->library, i);
+}
+
+int cm_multi_files_check(cm_multi_files *files, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < files->n; i++)
+        rc = check_path(&files->file[i], err);
+    return rc;
+}

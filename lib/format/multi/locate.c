@@ -1,0 +1,184 @@
+/*
+ * Where all parts of a variable lie: as the specification says or, where it does not, by
+ * opening the files one after the other.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "format/multi/internal.h"
+
+enum {
+    MOST_FORMS = UINT16_MAX
+};
+
+const cm_located *cm_multi_located(const cm_multi_array *a, size_t p)
+{
+    const cm_located *given = a->var->part[p].located;
+    return given != NULL ? given : &a->located[p];
+}
+
+const cm_multi_form *cm_multi_form_of(const cm_multi_array *a, size_t p)
+{
+    return &a->form[a->form_of[p]];
+}
+
+/* ---- forms ---- */
+
+/* The chain of another form that decodes as FORM does, or a new one. */
+static int give_chain(cm_multi_array *a, cm_multi_form *f, cm_error *err)
+{
+    const cm_form *form = f->form;
+    if (form->kind != CM_LOCATED_CHUNKS)
+        return CM_OK;
+    for (unsigned i = 0; i < a->nforms; i++) {
+        if (a->form[i].chain != NULL && cm_form_decodes_alike(a->form[i].form, form)) {
+            f->chain = a->form[i].chain;
+            return CM_OK;
+        }
+    }
+    cm_error why;
+    int rc = cm_chain_create(form->codecs, form->ncodecs, &form->dtype, form->rank, form->chunk,
+                             &f->chain, &why);
+    f->own_chain = rc == CM_OK;
+    /* What cannot be decoded here is left to the libraries. */
+    return rc == CM_ENOMEM ? cm_fail(err, rc, "%s", why.text) : CM_OK;
+}
+
+/* The number of a form like FORM, which becomes the array's own where OWN and it is new. */
+static int intern(cm_multi_array *a, const cm_form *form, bool own, uint16_t *out, cm_error *err)
+{
+    for (unsigned i = a->nforms; i-- > 0;) {
+        if (a->form[i].form == form || cm_form_equal(a->form[i].form, form)) {
+            *out = (uint16_t)i;
+            return CM_OK;
+        }
+    }
+    if (a->nforms == MOST_FORMS)
+        return cm_fail(err, CM_EUNSUPPORTED, "variable %s: its files store it in more than %d ways",
+                       a->var->name, MOST_FORMS);
+    cm_multi_form *list = realloc(a->form, (a->nforms + 1) * sizeof(list[0]));
+    if (list == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for variable %s", a->var->name);
+    a->form = list;
+    cm_multi_form f = {.form = form, .own_form = own};
+    int rc = give_chain(a, &f, err);
+    *out = (uint16_t)a->nforms;
+    a->form[a->nforms++] = f;
+    return rc;
+}
+
+/* ---- parts ---- */
+
+/* By opening its file. */
+static int locate_part(cm_multi_array *a, size_t p, cm_error *err)
+{
+    const cm_multi_part *part = &a->var->part[p];
+    cm_multi_files *files = a->owner->files;
+    cm_dataset *ds;
+    cm_variable *v;
+    int rc = cm_multi_files_open(files, part->file, &ds, err);
+    if (rc != CM_OK)
+        return rc;
+    rc = cm_multi_find_variable(a, part, ds, &v, err);
+    if (rc == CM_OK)
+        rc = cm_dataset_locate(ds, v, &a->located[p], err);
+    if (rc != CM_OK)
+        cm_error_place(err, ds->path);
+    cm_multi_files_close(files, part->file);
+    return rc;
+}
+
+/* What was found is kept, its form once. */
+static int keep_form(cm_multi_array *a, size_t p, cm_error *err)
+{
+    cm_located *l = &a->located[p];
+    unsigned before = a->nforms;
+    int rc = intern(a, l->form, true, &a->form_of[p], err);
+    if (a->nforms > before)
+        return rc;
+    cm_located found = {.form = l->form};
+    cm_located_release(&found);
+    l->form = rc == CM_OK ? a->form[a->form_of[p]].form : NULL;
+    return rc;
+}
+
+/* Chunks for all of the file's grid, and elements of the type that was said. */
+static int check_located(const cm_multi_array *a, size_t p, cm_error *err)
+{
+    const cm_multi_var *v = a->var;
+    const cm_multi_part *part = &v->part[p];
+    const cm_located *l = cm_multi_located(a, p);
+    const cm_dtype *dtype = part->how != NULL ? &part->how->dtype : &v->dtype;
+    bool good = l->form != NULL && cm_dtype_equal(&l->form->dtype, dtype);
+    uint64_t n = 1;
+    for (unsigned j = 0; good && j < v->rank; j++) {
+        unsigned dim, rank;
+        if (!cm_multi_dim_in(a, part, j, &dim, &rank))
+            continue;
+        good = dim < l->form->rank && rank == l->form->rank;
+        if (good && l->form->kind == CM_LOCATED_CHUNKS)
+            good =
+                l->form->chunk[dim] > 0 &&
+                cm_mul_u64(n, cm_div_ceil(cm_multi_length_in(a, part, j), l->form->chunk[dim]), &n);
+    }
+    if (good && l->form->kind == CM_LOCATED_CHUNKS)
+        good = l->nplaces == n && l->place != NULL;
+    if (good)
+        return CM_OK;
+    return cm_fail(err, CM_EFORMAT, "%s: variable %s: it does not lie where it is said to lie",
+                   a->owner->spec->file[part->file].path, cm_multi_name_in(a, part));
+}
+
+static bool all_given(const cm_multi_var *v)
+{
+    for (size_t p = 0; p < v->nparts; p++)
+        if (v->part[p].located == NULL)
+            return false;
+    return true;
+}
+
+int cm_multi_locate(cm_multi_array *a, cm_error *err)
+{
+    const cm_multi_var *v = a->var;
+    a->form_of = cm_calloc(v->nparts + 1, sizeof(a->form_of[0]), err);
+    if (a->form_of == NULL)
+        return CM_ENOMEM;
+    if (!all_given(v) &&
+        (a->located = cm_calloc(v->nparts + 1, sizeof(a->located[0]), err)) == NULL)
+        return CM_ENOMEM;
+    int rc = CM_OK;
+    for (size_t p = 0; rc == CM_OK && p < v->nparts; p++) {
+        const cm_located *given = v->part[p].located;
+        const cm_dataset_options *o = &a->owner->options;
+        if (o->canceled != NULL && o->canceled(o->canceled_context))
+            return cm_fail(err, CM_ECANCELED, "stopped by request");
+        if (given == NULL) {
+            rc = locate_part(a, p, err);
+            if (rc == CM_OK)
+                rc = keep_form(a, p, err);
+        } else if (given->form == NULL) {
+            rc = cm_fail(err, CM_EINVAL, "variable %s: a part without a form", v->name);
+        } else {
+            rc = intern(a, given->form, false, &a->form_of[p], err);
+        }
+        if (rc == CM_OK)
+            rc = check_located(a, p, err);
+    }
+    return rc;
+}
+
+void cm_multi_locate_release(cm_multi_array *a)
+{
+    for (size_t p = 0; a->located != NULL && p < a->var->nparts; p++)
+        free((void *)(uintptr_t)a->located[p].place);
+    for (unsigned i = 0; i < a->nforms; i++) {
+        cm_located own = {.form = a->form[i].own_form ? a->form[i].form : NULL};
+        cm_located_release(&own);
+        if (a->form[i].own_chain)
+            cm_chain_free(a->form[i].chain);
+    }
+    free(a->located);
+    free(a->form_of);
+    free(a->form);
+}

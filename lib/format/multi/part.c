@@ -1,0 +1,414 @@
+/*
+ * What one file gives: its stored bytes by address, or its elements by whichever way it has,
+ * turned into those of the variable.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "format/multi/internal.h"
+#include "format/nc/slab.h"
+#include "model/convert.h"
+#include "model/copy.h"
+
+const char *cm_multi_name_in(const cm_multi_array *a, const cm_multi_part *part)
+{
+    return part->name != NULL ? part->name : a->var->name;
+}
+
+static const char *path_of(const cm_multi_array *a, const cm_multi_part *part)
+{
+    return a->owner->spec->file[part->file].path;
+}
+
+void cm_multi_part_box(const cm_multi_array *a, const cm_multi_part *part, cm_box *out)
+{
+    const cm_multi_var *v = a->var;
+    *out = (cm_box){.rank = v->rank};
+    memcpy(out->shape, v->shape, v->rank * sizeof(v->shape[0]));
+    for (unsigned i = 0; i < v->naxes; i++) {
+        out->start[v->axis[i]] = part->origin[i];
+        out->shape[v->axis[i]] = part->count[i];
+    }
+}
+
+cm_multi_piece cm_multi_piece_of(const cm_multi_array *a, size_t p, bool by_library)
+{
+    cm_multi_piece piece = {.array = a, .part = &a->var->part[p], .by_library = by_library};
+    if (a->form_of == NULL) /* strings, which lie nowhere */
+        return piece;
+    piece.located = cm_multi_located(a, p);
+    piece.chain = cm_multi_form_of(a, p)->chain;
+    return piece;
+}
+
+/* ---- the array in the file ---- */
+
+/* Of a variable's dimensions: which one of the file it is, or none, and where its part begins. */
+typedef struct view {
+    unsigned rank; /* in the file */
+    uint64_t shape[CM_MAX_RANK];
+    bool has[CM_MAX_RANK];     /* by the variable's dimension: */
+    unsigned dim[CM_MAX_RANK]; /* the file's */
+    uint64_t origin[CM_MAX_RANK], first[CM_MAX_RANK];
+} view;
+
+static void view_part(const cm_multi_array *a, const cm_multi_part *part, view *out)
+{
+    const cm_multi_var *v = a->var;
+    const cm_multi_how *how = part->how;
+    *out = (view){0};
+    uint64_t length[CM_MAX_RANK];
+    memcpy(length, v->shape, sizeof(length));
+    for (unsigned j = 0; j < v->rank; j++)
+        out->has[j] = true;
+    for (unsigned i = 0; i < v->naxes; i++) {
+        unsigned j = v->axis[i];
+        out->origin[j] = part->origin[i];
+        out->first[j] = part->first[i];
+        length[j] = part->length[i];
+        out->has[j] = how == NULL || !how->lacks_axis[i];
+    }
+    unsigned next = 0;
+    for (unsigned j = 0; j < v->rank; j++)
+        if (out->has[j])
+            out->dim[j] = how != NULL && how->transposed ? how->order[j] : next++;
+    for (unsigned j = 0; j < v->rank; j++)
+        if (out->has[j]) {
+            out->shape[out->dim[j]] = length[j];
+            out->rank++;
+        }
+}
+
+uint64_t cm_multi_length_in(const cm_multi_array *a, const cm_multi_part *part, unsigned j)
+{
+    for (unsigned i = 0; i < a->var->naxes; i++)
+        if (a->var->axis[i] == j)
+            return part->length[i];
+    return a->var->shape[j];
+}
+
+bool cm_multi_dim_in(const cm_multi_array *a, const cm_multi_part *part, unsigned j, unsigned *dim,
+                     unsigned *rank)
+{
+    view in;
+    view_part(a, part, &in);
+    *dim = in.dim[j];
+    *rank = in.rank;
+    return in.has[j];
+}
+
+static void box_in_file(const cm_multi_array *a, const view *in, const cm_box *box, cm_box *out)
+{
+    *out = (cm_box){.rank = in->rank};
+    for (unsigned j = 0; j < a->var->rank; j++) {
+        if (!in->has[j])
+            continue;
+        out->start[in->dim[j]] = box->start[j] - in->origin[j] + in->first[j];
+        out->shape[in->dim[j]] = box->shape[j];
+    }
+}
+
+static const cm_dtype *dtype_in(const cm_multi_array *a, const cm_multi_part *part)
+{
+    return part->how != NULL ? &part->how->dtype : &a->var->dtype;
+}
+
+/* ---- stored bytes ---- */
+
+void cm_multi_explain(const cm_multi_array *a, const cm_multi_part *part, uint64_t number,
+                      cm_error *err)
+{
+    cm_error_prefix(err, "variable %s, chunk number %" PRIu64, cm_multi_name_in(a, part), number);
+    cm_error_place(err, path_of(a, part));
+}
+
+static int fetch_from(const cm_source *source, const cm_chunk_place *place, cm_buf *buf,
+                      cm_error *err)
+{
+    if (place->address > source->nbytes || place->nbytes > source->nbytes - place->address)
+        return cm_fail(err, CM_EFORMAT,
+                       "%" PRIu32 " bytes are said to lie at %" PRIu64
+                       ", but the file ends at %" PRIu64,
+                       place->nbytes, place->address, source->nbytes);
+    int rc = cm_buf_resize(buf, place->nbytes, err);
+    return rc == CM_OK ? cm_source_read(source, place->address, buf->data, place->nbytes, err) : rc;
+}
+
+int cm_multi_fetch(const cm_multi_array *a, const cm_multi_part *part, const cm_located *located,
+                   uint64_t number, cm_buf *buf, cm_fetch *out, cm_error *err)
+{
+    const cm_chunk_place *place = &located->place[number];
+    cm_source source;
+    *out = (cm_fetch){0};
+    if (place->nbytes == 0)
+        return CM_OK;
+    uint64_t start = cm_now_ns();
+    int rc = cm_multi_files_take(a->owner->files, part->file, &source, err);
+    if (rc != CM_OK)
+        return rc;
+    rc = fetch_from(&source, place, buf, err);
+    cm_multi_files_give(a->owner->files, part->file);
+    *out = (cm_fetch){.present = true,
+                      .skip = place->mask,
+                      .io_ns = cm_now_ns() - start,
+                      .nrequests = 1,
+                      .nbytes = place->nbytes};
+    if (rc != CM_OK)
+        cm_multi_explain(a, part, number, err);
+    return rc;
+}
+
+/* The variable in one file, as an array of chunks. */
+typedef struct file_array {
+    cm_array base;
+    const cm_multi_piece *piece;
+} file_array;
+
+static int fetch_of_file(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out, cm_error *err)
+{
+    const cm_multi_piece *p = ((file_array *)a)->piece;
+    return cm_multi_fetch(p->array, p->part, p->located, number, buf, out, err);
+}
+
+static int read_chunks(const cm_multi_piece *p, const view *in, cm_multi_scratch *scratch,
+                       const cm_box *box, void *dst, cm_error *err)
+{
+    static const cm_array_ops ops = {.fetch = fetch_of_file};
+    const cm_form *form = p->located->form;
+    file_array f = {.piece = p};
+    f.base = (cm_array){.ops = &ops,
+                        .name = (char *)(uintptr_t)cm_multi_name_in(p->array, p->part),
+                        .place = path_of(p->array, p->part),
+                        .dtype = form->dtype,
+                        .rank = in->rank,
+                        .fill = form->has_fill ? (uint8_t *)(uintptr_t)form->fill : NULL,
+                        .chunked = true,
+                        .chain = (cm_chain *)(uintptr_t)p->chain};
+    memcpy(f.base.shape, in->shape, sizeof(f.base.shape));
+    int rc = cm_grid_init(&f.base.grid, in->rank, in->shape, form->chunk, err);
+    return rc == CM_OK ? cm_array_read(&f.base, scratch->ctx, box, dst, err) : rc;
+}
+
+static int read_slab(const cm_multi_piece *p, const view *in, const cm_box *box, void *dst,
+                     cm_error *err)
+{
+    const cm_located *l = p->located;
+    const cm_multi_files *files = p->array->owner->files;
+    cm_slab slab = {.begin = l->begin,
+                    .row_stride = l->row_stride,
+                    .itemsize = l->form->dtype.nbytes,
+                    .swap = l->form->swap};
+    int rc =
+        cm_multi_files_take((cm_multi_files *)(uintptr_t)files, p->part->file, &slab.source, err);
+    if (rc != CM_OK)
+        return rc;
+    rc = cm_slab_read(&slab, in->shape, box, dst, err);
+    cm_multi_files_give((cm_multi_files *)(uintptr_t)files, p->part->file);
+    if (rc != CM_OK) {
+        cm_error_prefix(err, "variable %s", cm_multi_name_in(p->array, p->part));
+        cm_error_place(err, path_of(p->array, p->part));
+    }
+    return rc;
+}
+
+/* ---- by libraries ---- */
+
+int cm_multi_find_variable(const cm_multi_array *a, const cm_multi_part *part, cm_dataset *ds,
+                           cm_variable **out, cm_error *err)
+{
+    const char *name = cm_multi_name_in(a, part);
+    view in;
+    view_part(a, part, &in);
+    for (size_t i = 0; i < ds->nvars; i++) {
+        cm_variable *v = &ds->var[i];
+        if (strcmp(v->name, name) != 0)
+            continue;
+        if (v->rank != in.rank || memcmp(v->shape, in.shape, in.rank * sizeof(v->shape[0])) ||
+            !cm_dtype_equal(&v->dtype, dtype_in(a, part)))
+            return cm_fail(err, CM_EFORMAT,
+                           "%s: variable %s: its type or shape is not what was surveyed", ds->path,
+                           name);
+        *out = v;
+        return cm_dataset_prepare(ds, v, err);
+    }
+    return cm_fail(err, CM_EFORMAT, "%s: there is no variable %s any more", ds->path, name);
+}
+
+/* The file is opened, BOX or text read, and the file given back. */
+static int read_by_library(const cm_multi_piece *p, cm_multi_scratch *scratch, const cm_box *box,
+                           void *dst, cm_strings *text, cm_error *err)
+{
+    cm_multi_files *files = p->array->owner->files;
+    cm_dataset *ds;
+    cm_variable *v;
+    int rc = cm_multi_files_open(files, p->part->file, &ds, err);
+    if (rc != CM_OK)
+        return rc;
+    rc = cm_multi_find_variable(p->array, p->part, ds, &v, err);
+    if (rc == CM_OK && text != NULL)
+        rc = p->by_library ? cm_dataset_read_strings(ds, v, box, text, err)
+                           : cm_array_read_strings(v->array, box, text, err);
+    else if (rc == CM_OK)
+        rc = p->by_library ? cm_dataset_read(ds, v, box, dst, err)
+                           : cm_array_read(v->array, scratch->ctx, box, dst, err);
+    if (rc != CM_OK)
+        cm_error_place(err, ds->path);
+    cm_multi_files_close(files, p->part->file);
+    return rc;
+}
+
+/* Elements of the file, in its own order and type. */
+static int read_file(const cm_multi_piece *p, const view *in, cm_multi_scratch *scratch,
+                     const cm_box *box, void *dst, cm_error *err)
+{
+    const cm_form *form = p->located->form;
+    if (p->by_library)
+        return read_by_library(p, scratch, box, dst, NULL, err);
+    switch (form->kind) {
+    case CM_LOCATED_CHUNKS:
+        if (p->chain != NULL)
+            return read_chunks(p, in, scratch, box, dst, err);
+        break;
+    case CM_LOCATED_SLAB:
+        return read_slab(p, in, box, dst, err);
+    case CM_LOCATED_UNWRITTEN:
+        cm_fill(dst, cm_box_nelem(box), form->dtype.nbytes, form->has_fill ? form->fill : NULL);
+        return CM_OK;
+    case CM_LOCATED_NOT:
+        break;
+    }
+    return read_by_library(p, scratch, box, dst, NULL, err);
+}
+
+/* ---- the variable's elements ---- */
+
+/* What was data and equals the variable's fill value would become missing. */
+static int check_fill(const cm_multi_piece *p, const cm_box *box, const uint8_t *from,
+                      const uint8_t *to, uint64_t nelem, cm_error *err)
+{
+    const cm_multi_var *v = p->array->var;
+    const cm_multi_how *how = p->part->how;
+    size_t small = how->dtype.nbytes, large = v->dtype.nbytes;
+    for (uint64_t i = 0; i < nelem; i++) {
+        if (memcmp(to + i * large, v->fill_value, large) != 0 ||
+            memcmp(from + i * small, how->fill, small) == 0)
+            continue;
+        uint64_t at[CM_MAX_RANK], rest = i;
+        char text[CM_MAX_RANK * 21];
+        for (unsigned j = v->rank; j-- > 0;) {
+            at[j] = box->start[j] + rest % box->shape[j];
+            rest /= box->shape[j];
+        }
+        cm_fail(err, CM_EINVAL,
+                "variable %s: element %s is data, but equals the fill value that the store has; "
+                "choose another fill value",
+                v->name, cm_coord_text(v->rank, at, text, sizeof(text)));
+        cm_error_place(err, path_of(p->array, p->part));
+        return CM_EINVAL;
+    }
+    return CM_OK;
+}
+
+static bool changes_values(const cm_multi_array *a, const cm_multi_how *how)
+{
+    return how->unpacks || how->replaces_fill || !cm_dtype_equal(&how->dtype, &a->var->dtype);
+}
+
+bool cm_multi_converts(const cm_multi_array *a, const cm_multi_part *part)
+{
+    const cm_multi_how *how = part->how;
+    if (how == NULL)
+        return false;
+    bool lacks = false;
+    for (unsigned i = 0; i < a->var->naxes; i++)
+        lacks = lacks || how->lacks_axis[i];
+    return lacks || how->transposed || changes_values(a, how);
+}
+
+/* From the file's order of dimensions to the variable's. */
+static void transpose(const cm_multi_array *a, const view *in, const cm_box *box, size_t itemsize,
+                      const void *src, void *dst)
+{
+    uint64_t shape[CM_MAX_RANK] = {0};
+    int64_t in_file[CM_MAX_RANK], from[CM_MAX_RANK], to[CM_MAX_RANK];
+    for (unsigned j = 0; j < a->var->rank; j++)
+        if (in->has[j])
+            shape[in->dim[j]] = box->shape[j];
+    cm_strides_c(in->rank, shape, itemsize, in_file);
+    cm_strides_c(a->var->rank, box->shape, itemsize, to);
+    for (unsigned j = 0; j < a->var->rank; j++)
+        from[j] = in->has[j] ? in_file[in->dim[j]] : 0;
+    cm_copy_nd(a->var->rank, box->shape, itemsize, dst, to, src, from);
+}
+
+static int convert(const cm_multi_piece *p, const cm_box *box, void *dst, const void *src,
+                   cm_error *err)
+{
+    const cm_multi_var *v = p->array->var;
+    const cm_multi_how *how = p->part->how;
+    cm_conversion c = {.src = how->dtype,
+                       .dst = v->dtype,
+                       .unpack = how->unpacks,
+                       .scale = how->scale,
+                       .offset = how->offset,
+                       .has_nodata = how->replaces_fill};
+    memcpy(c.nodata, how->fill, sizeof(c.nodata));
+    memcpy(c.dst_nodata, v->fill_value, sizeof(c.dst_nodata));
+    uint64_t nelem = cm_box_nelem(box), bad;
+    int rc = CM_OK;
+    if (cm_conversion_is_identity(&c))
+        memcpy(dst, src, nelem * v->dtype.nbytes);
+    else
+        rc = cm_conversion_run(&c, dst, src, nelem, &bad, err);
+    if (rc != CM_OK) {
+        cm_error_prefix(err, "variable %s", v->name);
+        cm_error_place(err, path_of(p->array, p->part));
+        return rc;
+    }
+    return how->replaces_fill ? check_fill(p, box, src, dst, nelem, err) : CM_OK;
+}
+
+int cm_multi_piece_read(const cm_multi_piece *p, cm_multi_scratch *scratch, const cm_box *box,
+                        void *dst, cm_error *err)
+{
+    const cm_multi_array *a = p->array;
+    const cm_multi_how *how = p->part->how;
+    view in;
+    cm_box there;
+    view_part(a, p->part, &in);
+    box_in_file(a, &in, box, &there);
+    if (how == NULL)
+        return read_file(p, &in, scratch, &there, dst, err);
+    size_t nbytes = (size_t)cm_box_nelem(box) * how->dtype.nbytes;
+    bool values = changes_values(a, how);
+    if (!values && !how->transposed)
+        return read_file(p, &in, scratch, &there, dst, err);
+    /* The second half is for the elements in the variable's order. */
+    int rc = cm_buf_resize(&scratch->raw, how->transposed && values ? 2 * nbytes : nbytes, err);
+    if (rc == CM_OK)
+        rc = read_file(p, &in, scratch, &there, scratch->raw.data, err);
+    if (rc != CM_OK)
+        return rc;
+    const uint8_t *ordered = scratch->raw.data;
+    if (how->transposed) {
+        void *to = values ? scratch->raw.data + nbytes : dst;
+        transpose(a, &in, box, how->dtype.nbytes, ordered, to);
+        ordered = to;
+    }
+    return values ? convert(p, box, dst, ordered, err) : CM_OK;
+}
+
+int cm_multi_piece_read_strings(const cm_multi_piece *p, const cm_box *box, cm_strings *out,
+                                cm_error *err)
+{
+    view in;
+    cm_box there;
+    view_part(p->array, p->part, &in);
+    box_in_file(p->array, &in, box, &there);
+    if (p->part->how != NULL && p->part->how->transposed)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "variable %s: strings whose dimensions have another order",
+                       p->array->var->name);
+    return read_by_library(p, NULL, &there, NULL, out, err);
+}

@@ -1,0 +1,383 @@
+/*
+ * Which shape a joined variable has: chunks that go through, slices of uncompressed files, or
+ * boxes that are made of pieces.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "format/multi/internal.h"
+
+enum {
+    PIECE_NBYTES = 1 << 20 /* of what is not stored in chunks */
+};
+
+void cm_multi_array_keep(cm_array *a)
+{
+    (void)a;
+}
+
+/* ---- what its files are like ---- */
+
+/* The chunk length of part P along dimension J of the variable; 0: there are no chunks. */
+static uint64_t chunk_along(const cm_multi_array *a, size_t p, unsigned j)
+{
+    const cm_form *form = cm_multi_form_of(a, p)->form;
+    unsigned dim, rank;
+    if (!cm_multi_dim_in(a, &a->var->part[p], j, &dim, &rank))
+        return 1;
+    return form->kind == CM_LOCATED_CHUNKS || form->kind == CM_LOCATED_NOT ? form->chunk[dim] : 0;
+}
+
+static bool is_axis(const cm_multi_var *v, unsigned j)
+{
+    for (unsigned i = 0; i < v->naxes; i++)
+        if (v->axis[i] == j)
+            return true;
+    return false;
+}
+
+/* What was not written there is what was not written here. */
+static bool same_fill(const cm_multi_array *a, const cm_form *form)
+{
+    const cm_multi_var *v = a->var;
+    return form->has_fill == v->has_fill &&
+           (!v->has_fill || memcmp(form->fill, v->fill, v->dtype.nbytes) == 0);
+}
+
+static bool has_absent(const cm_located *l)
+{
+    if (l->form->kind == CM_LOCATED_UNWRITTEN)
+        return true;
+    for (uint64_t i = 0; i < l->nplaces; i++)
+        if (l->place[i].nbytes == 0)
+            return true;
+    return false;
+}
+
+/* The first part that stores chunks that are decoded here; nparts: none does. */
+static size_t first_chunked(const cm_multi_array *a)
+{
+    size_t p = 0;
+    while (p < a->var->nparts && cm_multi_form_of(a, p)->chain == NULL)
+        p++;
+    return p;
+}
+
+/* True when chunks of all parts fit one grid, but for where it is cut along the joined axes. */
+static bool goes_by_chunks(const cm_multi_array *a)
+{
+    const cm_multi_var *v = a->var;
+    size_t model = first_chunked(a);
+    if (model == v->nparts)
+        return false;
+    for (size_t p = 0; p < v->nparts; p++) {
+        const cm_multi_form *f = cm_multi_form_of(a, p);
+        bool unwritten = f->form->kind == CM_LOCATED_UNWRITTEN;
+        if (cm_multi_converts(a, &v->part[p]) || (f->chain == NULL && !unwritten))
+            return false;
+        for (unsigned j = 0; !unwritten && j < v->rank; j++)
+            if (!is_axis(v, j) && chunk_along(a, p, j) != chunk_along(a, model, j))
+                return false;
+        if (!same_fill(a, f->form) && has_absent(cm_multi_located(a, p)))
+            return false;
+    }
+    return true;
+}
+
+static bool goes_by_slices(const cm_multi_array *a)
+{
+    for (size_t p = 0; p < a->var->nparts; p++) {
+        cm_located_kind kind = cm_multi_form_of(a, p)->form->kind;
+        if (kind != CM_LOCATED_SLAB && kind != CM_LOCATED_UNWRITTEN)
+            return false;
+    }
+    return true;
+}
+
+/* ---- the grid ---- */
+
+/* The length of most pieces: what the store's chunks are like, where they stay. */
+static uint64_t usual_chunk(const cm_multi_axis *axis)
+{
+    uint64_t most = 0, found = 0;
+    for (uint64_t i = 0; i < axis->nrows; i++) {
+        uint64_t chunk = axis->row[i].chunk, n = 0;
+        if (axis->row[i].hole || chunk == found)
+            continue;
+        for (uint64_t k = 0; k < axis->nrows && k < 4096; k++)
+            if (!axis->row[k].hole && axis->row[k].chunk == chunk)
+                n += axis->row[k].count;
+        if (n > most) {
+            most = n;
+            found = chunk;
+        }
+        if (i >= 64)
+            break;
+    }
+    return found > 0 ? found : 1;
+}
+
+/* How each row's files are cut; false where the files of one row are cut otherwise. */
+static bool set_row_chunks(cm_multi_array *a, unsigned i, uint64_t otherwise)
+{
+    const cm_multi_var *v = a->var;
+    cm_multi_axis *axis = &a->axis[i];
+    size_t across = v->naxes > 1 ? (size_t)a->axis[1].nrows : 1;
+    size_t n = (v->naxes > 0 ? (size_t)a->axis[0].nrows : 1) * across;
+    bool alike = true;
+    for (uint64_t k = 0; k < axis->nrows; k++)
+        axis->row[k].chunk = 0;
+    for (size_t at = 0; at < n; at++) {
+        cm_multi_row *r = &axis->row[i == 0 ? at / across : at % across];
+        if (a->part_at[at] == 0)
+            continue;
+        size_t p = a->part_at[at] - 1;
+        if (cm_multi_form_of(a, p)->form->kind == CM_LOCATED_UNWRITTEN)
+            continue;
+        uint64_t chunk = chunk_along(a, p, v->axis[i]);
+        chunk = chunk == 0 ? otherwise : chunk;
+        alike = alike && (r->chunk == 0 || r->chunk == chunk);
+        r->chunk = chunk;
+    }
+    uint64_t usual = usual_chunk(axis);
+    for (uint64_t k = 0; k < axis->nrows; k++)
+        if (axis->row[k].chunk == 0)
+            axis->row[k].chunk = usual;
+    return alike;
+}
+
+/* The array's grid by chunks of CHUNK, cut where its axes are. */
+static int make_grid(cm_multi_array *a, const uint64_t *chunk, cm_error *err)
+{
+    const cm_multi_var *v = a->var;
+    cm_grid *grid = &a->base.grid;
+    uint64_t length[CM_MAX_RANK];
+    memcpy(length, chunk, sizeof(length));
+    for (unsigned i = 0; i < v->naxes; i++) {
+        const cm_multi_axis *axis = &a->axis[i];
+        if (axis->cuts.n > 0)
+            length[v->axis[i]] = axis->cuts.longest;
+        else if (axis->nrows > 0)
+            length[v->axis[i]] = axis->row[0].chunk;
+    }
+    int rc = cm_grid_init(grid, v->rank, v->shape, length, err);
+    for (unsigned i = 0; rc == CM_OK && i < v->naxes; i++) {
+        if (a->axis[i].cuts.n == 0)
+            continue;
+        grid->count[v->axis[i]] = a->axis[i].cuts.n;
+        a->base.cuts[v->axis[i]] = &a->axis[i].cuts;
+    }
+    grid->nchunks = 1;
+    for (unsigned j = 0; rc == CM_OK && j < v->rank; j++)
+        if (!cm_mul_u64(grid->nchunks, grid->count[j], &grid->nchunks))
+            rc = CM_EFORMAT;
+    if (rc != CM_OK)
+        cm_error_prefix(err, "variable %s", v->name);
+    return rc;
+}
+
+static int one_chunk(cm_multi_array *a, cm_error *err)
+{
+    const cm_multi_var *v = a->var;
+    uint64_t chunk[CM_MAX_RANK];
+    for (unsigned j = 0; j < v->rank; j++)
+        chunk[j] = v->shape[j] > 0 ? v->shape[j] : 1;
+    return cm_grid_init(&a->base.grid, v->rank, v->shape, chunk, err);
+}
+
+/* ---- chunks ---- */
+
+/* What the largest of all chunks takes. */
+static void find_most(cm_multi_array *a)
+{
+    cm_array *base = &a->base;
+    for (unsigned i = 0; i < a->nforms; i++) {
+        const cm_chain *chain = a->form[i].chain;
+        if (chain == NULL)
+            continue;
+        size_t decoded = cm_chain_decoded_nbytes(chain), memory = cm_chain_decode_memory(chain);
+        if (decoded > base->max_decoded_nbytes)
+            base->max_decoded_nbytes = decoded;
+        if (memory > base->max_decode_memory)
+            base->max_decode_memory = memory;
+    }
+}
+
+static int use_chunks(cm_multi_array *a, cm_error *err)
+{
+    const cm_multi_var *v = a->var;
+    size_t model = first_chunked(a);
+    int rc = CM_OK;
+    for (unsigned j = 0; j < v->rank; j++)
+        a->source_chunk[j] = chunk_along(a, model, j);
+    for (unsigned i = 0; rc == CM_OK && i < v->naxes; i++) {
+        rc = cm_multi_rows_cut(&a->axis[i], err);
+        a->source_chunk[v->axis[i]] = usual_chunk(&a->axis[i]);
+    }
+    if (rc == CM_OK)
+        rc = make_grid(a, a->source_chunk, err);
+    if (rc != CM_OK)
+        return rc;
+    a->has_source_chunks = true;
+    a->base.chain = cm_multi_form_of(a, model)->chain;
+    a->access = cm_array_is_cut(&a->base) ? "chunks of many files, of several lengths"
+                                          : "chunks of many files, read at their addresses";
+    find_most(a);
+    cm_multi_use_chunks(a);
+    return CM_OK;
+}
+
+/* ---- boxes ---- */
+
+/* Chunks like those of the first part that has some, of a size that can be held. */
+static void choose_pieces(cm_multi_array *a, uint64_t *chunk)
+{
+    const cm_multi_var *v = a->var;
+    uint64_t room = PIECE_NBYTES / (v->dtype.nbytes > 0 ? v->dtype.nbytes : 1);
+    size_t model = 0;
+    while (model < v->nparts && v->rank > 0 && chunk_along(a, model, 0) == 0)
+        model++;
+    a->has_source_chunks = v->rank > 0 && model < v->nparts;
+    for (unsigned j = v->rank; j-- > 0;) {
+        chunk[j] = a->has_source_chunks ? chunk_along(a, model, j) : 0;
+        if (chunk[j] == 0)
+            chunk[j] = v->shape[j] < room ? v->shape[j] : room;
+        chunk[j] = chunk[j] == 0 ? 1 : chunk[j];
+        room = room / chunk[j] > 0 ? room / chunk[j] : 1;
+    }
+    memcpy(a->source_chunk, chunk, v->rank * sizeof(chunk[0]));
+}
+
+/* What reading one piece holds: the largest chunk of any file, and twice the piece. */
+static size_t piece_nbytes(const cm_multi_array *a)
+{
+    size_t most = 0;
+    for (unsigned i = 0; i < a->nforms; i++) {
+        const cm_chain *chain = a->form[i].chain;
+        size_t n = chain == NULL ? 0
+                                 : cm_chain_decoded_nbytes(chain) + cm_chain_decode_memory(chain) +
+                                       cm_chain_encoded_bound(chain);
+        most = n > most ? n : most;
+    }
+    return most + 2 * (size_t)a->base.grid.chunk_nelem * 8;
+}
+
+static int use_boxes(cm_multi_array *a, bool is_grid, cm_error *err)
+{
+    const cm_multi_var *v = a->var;
+    uint64_t chunk[CM_MAX_RANK];
+    int rc = CM_OK;
+    choose_pieces(a, chunk);
+    for (unsigned i = 0; is_grid && rc == CM_OK && i < v->naxes; i++) {
+        set_row_chunks(a, i, chunk[v->axis[i]]);
+        rc = cm_multi_rows_cut(&a->axis[i], err);
+        a->source_chunk[v->axis[i]] = usual_chunk(&a->axis[i]);
+    }
+    for (unsigned i = 0; !is_grid && i < v->naxes; i++)
+        cm_multi_rows_release(&a->axis[i]);
+    if (rc == CM_OK)
+        rc = make_grid(a, chunk, err);
+    a->access = a->all_located ? "pieces of many files, made alike" : "read through netCDF-C";
+    a->base.serial = !a->all_located;
+    a->base.box_nbytes = piece_nbytes(a);
+    cm_multi_use_boxes(a);
+    return rc;
+}
+
+static int use_slices(cm_multi_array *a, cm_error *err)
+{
+    a->access = "read at computed offsets of many files";
+    cm_multi_use_boxes(a);
+    /* Where a part has gaps in the box, or is converted. */
+    a->base.box_nbytes = 2 * PIECE_NBYTES;
+    return one_chunk(a, err);
+}
+
+/* ---- all ---- */
+
+static void sum_up(cm_multi_array *a)
+{
+    const cm_multi_var *v = a->var;
+    a->all_located = true;
+    for (size_t p = 0; p < v->nparts; p++) {
+        const cm_located *l = cm_multi_located(a, p);
+        const cm_multi_form *f = cm_multi_form_of(a, p);
+        uint64_t file_nbytes = a->owner->spec->file[v->part[p].file].nbytes;
+        a->all_located = a->all_located && f->form->kind != CM_LOCATED_NOT &&
+                         (f->form->kind != CM_LOCATED_CHUNKS || f->chain != NULL);
+        for (uint64_t i = 0; i < l->nplaces; i++) {
+            /* A longer chunk is only claimed; fetching it fails. */
+            uint64_t n = l->place[i].nbytes < file_nbytes ? l->place[i].nbytes : file_nbytes;
+            a->stored_nbytes += n;
+            if (n > a->base.max_stored_nbytes)
+                a->base.max_stored_nbytes = (size_t)n;
+        }
+        if (f->form->kind == CM_LOCATED_SLAB) {
+            cm_box box;
+            cm_multi_part_box(a, &v->part[p], &box);
+            a->stored_nbytes += cm_box_nelem(&box) * f->form->dtype.nbytes;
+        }
+    }
+}
+
+static int use_parts(cm_multi_array *a, cm_error *err)
+{
+    const cm_multi_var *v = a->var;
+    bool is_grid, alike = true;
+    int rc = cm_multi_locate(a, err);
+    if (rc == CM_OK)
+        rc = cm_multi_rows_make(a, &is_grid, err);
+    if (rc != CM_OK)
+        return rc;
+    if (!is_grid && v->naxes < 2)
+        return cm_fail(err, CM_EINVAL, "variable %s: its parts overlap", v->name);
+    sum_up(a);
+    for (unsigned i = 0; is_grid && i < v->naxes; i++)
+        alike = set_row_chunks(a, i, 1) && alike;
+    if (is_grid && alike && v->nparts > 0 && goes_by_chunks(a))
+        return use_chunks(a, err);
+    return goes_by_slices(a) ? use_slices(a, err) : use_boxes(a, is_grid, err);
+}
+
+static int use_memory(cm_multi_array *a, cm_error *err)
+{
+    a->access = "held in memory";
+    a->all_located = true;
+    a->stored_nbytes = 1; /* something is there */
+    cm_multi_use_boxes(a);
+    return one_chunk(a, err);
+}
+
+int cm_multi_array_prepare(cm_multi_array *a, cm_error *err)
+{
+    const cm_multi_var *v = a->var;
+    int rc;
+    if (a->prepared)
+        return CM_OK;
+    if (v->unsupported != NULL)
+        return cm_fail(err, CM_EUNSUPPORTED, "variable %s: %s is not convertible", v->name,
+                       v->unsupported);
+    if (v->values != NULL || v->texts != NULL) {
+        rc = use_memory(a, err);
+    } else if (cm_dtype_is_vlen(&v->dtype)) {
+        a->access = "read through netCDF-C";
+        a->base.serial = true;
+        cm_multi_use_boxes(a);
+        rc = one_chunk(a, err);
+    } else {
+        rc = use_parts(a, err);
+    }
+    a->prepared = rc == CM_OK;
+    return rc;
+}
+
+void cm_multi_array_release(cm_multi_array *a)
+{
+    for (unsigned i = 0; i < CM_MULTI_MAX_AXES; i++)
+        cm_multi_rows_release(&a->axis[i]);
+    cm_multi_locate_release(a);
+    free(a->part_at);
+    free(a->base.fill);
+    free(a->base.fill_text);
+}

@@ -1,0 +1,171 @@
+#include "job/transform/inputs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "model/digest.h"
+
+static const cm_multi_spec *spec_of(const cm_job *job)
+{
+    return job->options->dataset != NULL ? cm_multi_spec_of(job->options->dataset) : NULL;
+}
+
+/* ---- the fingerprint ---- */
+
+static int add_path(cm_json *j, const char *name, const char *path, cm_error *err)
+{
+    char *real = realpath(path, NULL);
+    int rc = cm_json_set(j, name, cm_json_string(real != NULL ? real : path), err);
+    free(real);
+    return rc;
+}
+
+static int one_fingerprint(cm_json *j, const cm_job *job, cm_error *err)
+{
+    struct stat st;
+    if (stat(job->path, &st) != 0)
+        return cm_fail_errno(err, errno, "%s", job->path);
+    int64_t modified = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    int rc = add_path(j, "input", job->path, err);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "input's group", cm_json_string(job->group), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "input's size", cm_json_i64(st.st_size), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "input's time of change", cm_json_i64(modified), err);
+    return rc;
+}
+
+/* However many there are, a digest is enough: which one changed is said when it is read. */
+static void add_file(cm_digest *digest, uint64_t i, const cm_multi_file *f)
+{
+    const uint64_t identity[] = {f->nbytes, f->mtime_ns};
+    cm_digest_element(digest, 2 * i, f->path, strlen(f->path));
+    cm_digest_element(digest, 2 * i + 1, identity, sizeof(identity));
+}
+
+/* What a part gives, whatever order the parts are in. */
+static void add_part(cm_digest *digest, uint64_t var, const cm_multi_part *p)
+{
+    const uint64_t place[] = {var,         p->file,     p->origin[0], p->origin[1],
+                              p->first[0], p->first[1], p->count[0],  p->count[1]};
+    cm_digest one = {0};
+    cm_digest_element(&one, var, place, sizeof(place));
+    cm_digest_add(digest, &one);
+}
+
+static int many_fingerprint(cm_json *j, const cm_multi_spec *spec, cm_error *err)
+{
+    cm_digest files = {0}, parts = {0};
+    char text[33];
+    for (size_t i = 0; i < spec->nfiles; i++)
+        add_file(&files, i, &spec->file[i]);
+    for (size_t i = 0; i < spec->nvars; i++) {
+        const cm_multi_var *v = &spec->var[i];
+        for (size_t p = 0; p < v->nparts; p++)
+            add_part(&parts, i, &v->part[p]);
+        if (v->values == NULL)
+            continue;
+        cm_box box = {.rank = v->rank};
+        memcpy(box.shape, v->shape, v->rank * sizeof(v->shape[0]));
+        cm_digest_element(&parts, i, v->values, (size_t)cm_box_nelem(&box) * v->dtype.nbytes);
+    }
+    int rc = cm_json_set(j, "inputs", cm_json_u64(spec->nfiles), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "inputs' paths, sizes and times of change",
+                         cm_json_string(cm_digest_text(&files, text)), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "where their elements go", cm_json_string(cm_digest_text(&parts, text)),
+                         err);
+    if (rc == CM_OK && spec->fingerprint != NULL)
+        rc = cm_json_set(j, "how they were joined", cm_json_string(spec->fingerprint), err);
+    return rc;
+}
+
+int cm_job_inputs_fingerprint(cm_json *j, const cm_job *job, cm_error *err)
+{
+    const cm_multi_spec *spec = spec_of(job);
+    return spec != NULL ? many_fingerprint(j, spec, err) : one_fingerprint(j, job, err);
+}
+
+/* ---- the certificate ---- */
+
+cm_json *cm_job_time_json(time_t when)
+{
+    char text[32];
+    struct tm utc;
+    gmtime_r(&when, &utc);
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return cm_json_string(text);
+}
+
+static int input_json(const char *path, const char *format, cm_json **out, cm_error *err)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return cm_fail_errno(err, errno, "%s", path);
+    cm_json *j = cm_json_object();
+    int rc = cm_json_set(j, "path", cm_json_string(path), err);
+    if (rc == CM_OK && format != NULL)
+        rc = cm_json_set(j, "format", cm_json_string(format), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "bytes", cm_json_u64((uint64_t)st.st_size), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(j, "modified", cm_job_time_json(st.st_mtime), err);
+    if (rc == CM_OK)
+        *out = j;
+    else
+        cm_json_free(j);
+    return rc;
+}
+
+int cm_job_inputs_json(const cm_job *job, const char *path, cm_json **out, cm_error *err)
+{
+    const cm_multi_spec *spec = spec_of(job);
+    if (spec == NULL)
+        return input_json(path, job->report->source_format, out, err);
+    cm_json *list = cm_json_array();
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < spec->nfiles; i++) {
+        cm_json *j = NULL;
+        rc = input_json(spec->file[i].path, NULL, &j, err);
+        if (rc == CM_OK)
+            rc = cm_json_append(list, j, err);
+    }
+    if (rc == CM_OK)
+        *out = list;
+    else
+        cm_json_free(list);
+    return rc;
+}
+
+/* ---- paths ---- */
+
+int cm_job_inputs_paths(const cm_job *job, const char *path, const char ***out, size_t *n,
+                        cm_error *err)
+{
+    const cm_multi_spec *spec = spec_of(job);
+    *n = spec != NULL ? spec->nfiles : 1;
+    if ((*out = cm_calloc(*n + 2, sizeof((*out)[0]), err)) == NULL)
+        return CM_ENOMEM;
+    (*out)[0] = path;
+    for (size_t i = 0; spec != NULL && i < *n; i++)
+        (*out)[i] = spec->file[i].path;
+    return CM_OK;
+}
+
+bool cm_job_inputs_lie_in(const cm_job *job, const char *folder)
+{
+    const cm_multi_spec *spec = spec_of(job);
+    size_t length = strlen(folder);
+    bool found = false;
+    for (size_t i = 0; spec != NULL && i < spec->nfiles && !found; i++) {
+        char *real = realpath(spec->file[i].path, NULL);
+        found = real != NULL && strncmp(real, folder, length) == 0 &&
+                (real[length] == '\0' || real[length] == '/');
+        free(real);
+    }
+    return found;
+}

@@ -1,0 +1,147 @@
+/*
+ * Files cut at random become the same store as the file that they were cut from, element for
+ * element, with the reads that the plan told.
+ */
+#include "multi_fixture.h"
+
+/* Converts the file PATH, or DATASET; the report is the caller's to release. */
+static void convert(const char *path, cm_dataset *dataset, const char *chunks, uint64_t memory,
+                    cm_transform_report *report)
+{
+    char target[96];
+    cm_error err = {0};
+    const cm_texts texts = {&chunks, 1};
+    cm_transform_options o;
+    cm_transform_options_init(&o, CM_DEFAULTS_CHOOSE);
+    snprintf(target, sizeof target, "%s/out.zarr", multi_folder);
+    o.source = path;
+    o.dataset = dataset;
+    o.target = target;
+    o.overwrite = true;
+    o.verify = CM_VERIFY_FULL;
+    o.memory = memory;
+    o.nthreads = 3;
+    if (chunks != NULL)
+        o.chunks = texts;
+    if (cm_transform(&o, report, &err) != CM_OK)
+        fail_msg("%s: %s", path != NULL ? path : dataset->path, err.text);
+}
+
+static void same_digests(const cm_transform_report *one, const cm_transform_report *many)
+{
+    assert_int_equal(one->nvariables, many->nvariables);
+    for (size_t i = 0; i < one->nvariables; i++) {
+        const cm_transform_variable *a = &one->variable[i];
+        bool found = false;
+        for (size_t k = 0; k < many->nvariables; k++) {
+            const cm_transform_variable *b = &many->variable[k];
+            if (strcmp(a->name, b->name) != 0)
+                continue;
+            found = true;
+            if (strcmp(a->digest, b->digest) != 0)
+                fail_msg("variable %s: %s in one file, %s in many", a->name, a->digest, b->digest);
+        }
+        if (!found)
+            fail_msg("variable %s is not there", a->name);
+    }
+}
+
+/* What the plan told is what the engine did. */
+static void exact_plan(const cm_transform_report *r, bool absent)
+{
+    for (size_t i = 0; i < r->nvariables && !absent; i++) {
+        const cm_transform_variable *v = &r->variable[i];
+        if (v->planned.chunk_reads != v->counted.chunk_reads)
+            fail_msg("variable %s (%s): %llu chunks are to be read, %llu were", v->name, v->access,
+                     (unsigned long long)v->planned.chunk_reads,
+                     (unsigned long long)v->counted.chunk_reads);
+        assert_int_equal(v->planned.chunk_reads, v->counted.chunk_reads);
+        assert_int_equal(v->planned.chunk_decodes, v->counted.chunk_decodes);
+        assert_int_equal(v->planned.element_nbytes_read, v->counted.element_nbytes_read);
+        assert_int_equal(v->planned.chunk_writes, v->counted.chunk_writes);
+    }
+}
+
+static way any_way(bool classic)
+{
+    way w = {.classic = classic && any(3) == 0,
+             .chunk = {1 + any(9), NY, 1 + any(NX)},
+             .deflate = (int)any(4) - 1,
+             .shuffle = any(2) != 0,
+             .fletcher = any(4) == 0,
+             .unlimited = any(2) != 0};
+    return w;
+}
+
+/* KIND 0: all files alike; 1: chunks of t differ; 2: everything differs, and some are classic. */
+static void one_split(unsigned kind)
+{
+    archive a;
+    begin_archive(&a);
+    unsigned total = 1 + any(60), without = kind == 2 ? 6 : NVARS;
+    way first = any_way(kind == 2);
+    first.leaves_out = any(4) == 0;
+    for (unsigned at = 0; at < total;) {
+        unsigned left = total - at;
+        unsigned count = any(6) == 0 ? 0 : any(4) == 0 ? 1 : 1 + any(left < 20 ? left : 20);
+        /* Steps that others have too. */
+        unsigned from = at - any(3) * (any(3) == 0), to = at + count + any(3) * (any(3) == 0);
+        from = from > at ? 0 : from;
+        to = to > total ? total : to;
+        way w = first;
+        if (kind == 1)
+            w.chunk[0] = 1 + any(9);
+        if (kind == 2) {
+            w = any_way(true);
+            w.leaves_out = first.leaves_out;
+        }
+        if (count == 0)
+            from = to = at;
+        w.unlimited = w.unlimited || from == to;
+        if (a.nfiles + 1 == MAX_FILES)
+            count = total - at, from = at, to = total;
+        add_file(&a, from, to, at, count, &w);
+        at += count;
+    }
+    end_archive(&a, without);
+    char whole[96];
+    snprintf(whole, sizeof whole, "%s/whole.nc", multi_folder);
+    way one = first;
+    one.classic = without == 6;
+    write_file(whole, 0, total, &one);
+    static const char *const chunks[] = {"t=10,y=3,x=4", "t=1", "source", "t=31,y=7,x=9"};
+    const char *asked = any(2) == 0 ? chunks[any(4)] : NULL;
+    cm_error err = {0};
+    cm_dataset *ds = NULL;
+    cm_transform_report of_one, of_many;
+    convert(whole, NULL, asked, 0, &of_one);
+    if (cm_multi_dataset_open(&a.spec, NULL, &ds, &err) != CM_OK)
+        fail_msg("%s", err.text);
+    convert(NULL, ds, asked, 0, &of_many);
+    same_digests(&of_one, &of_many);
+    exact_plan(&of_many, first.leaves_out);
+    cm_transform_report_release(&of_one);
+    cm_transform_report_release(&of_many);
+    cm_dataset_close(ds);
+    release_archive(&a);
+    unlink(whole);
+}
+
+static void test_splits(void **state)
+{
+    const char *more = getenv("CHUNKMILL_LONG");
+    unsigned n = more != NULL && *more != '\0' ? 33 : 4;
+    (void)state;
+    for (unsigned kind = 0; kind < 3; kind++) {
+        for (unsigned i = 0; i < n; i++) {
+            multi_seed = kind * 1000 + i + 1;
+            one_split(kind);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_splits)};
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
