@@ -64,23 +64,28 @@ SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 SUPPORT_BIN := $(patsubst tests/support/bin/%.c,$(BUILD)/tests/bin/%,$(wildcard tests/support/bin/*.c))
 SAMPLE_BIN := $(patsubst scripts/%.c,$(BUILD)/bin/%,$(wildcard scripts/*.c))
 
-.PHONY: all lib tools demo check check-long check-asan check-tsan test-programs unit bench asan tsan \
+.PHONY: all lib tools loader demo check check-long check-asan check-tsan test-programs unit bench asan tsan \
         fuzz fuzzers fuzz-replay lint format \
         install uninstall bundle deps clean help
 .SECONDARY:
 .DEFAULT_GOAL := all
 
-all: tools ## build the programs
+all: tools loader ## build the programs and the loader's library
 tools: $(TOOL_BIN)
 lib: $(foreach l,$(LAYERS),$(call layer_lib,$(l)))
 
 deps: ## install what is missing from the distribution
 	@$(if $(NODEPS),:,scripts/install-deps.sh)
 
-$(BUILD)/%.o: %.c VERSION
+# Anew when the flags here change, too: a compiler cache makes that cheap.
+$(BUILD)/%.o: %.c VERSION Makefile
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
 	@$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# One set of objects for the programs and for the shared library, which shows no names but those
+# that the public headers mark.
+$(BUILD)/lib/%.o: ALL_CFLAGS += -fPIC -fvisibility=hidden
 
 # Assembled into the object as it stands.
 $(BUILD)/lib/gpu/ptx.o: lib/gpu/kernels.ptx
@@ -108,6 +113,24 @@ $(BUILD)/bin/$(1): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/$(1)/*.c)) $(TOO
 	@$(CC) -o $$@ $$^ $$(ALL_LIBS)
 endef
 $(foreach t,$(TOOLS),$(eval $(call tool_rule,$(t))))
+
+# The loader that a training links with.  Its number changes when callers have to be compiled anew.
+LOADER_SONAME := libchunkmill_loader.so.1
+LOADER_SO  := $(BUILD)/lib/$(LOADER_SONAME)
+LOADER_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard lib/job/loader/*.c))
+LOADER_LINK = $(CC) -shared -o $@ -Wl,-soname,$(LOADER_SONAME) -Wl,--no-undefined \
+              -Wl,--version-script,lib/job/loader/loader.map $(LOADER_OBJ) \
+              $(foreach l,$(UNDER_job),$(call layer_lib,$(l))) $(ALL_LIBS)
+loader: $(LOADER_SO) $(BUILD)/lib/libchunkmill_loader.so $(BUILD)/lib/chunkmill-loader.pc
+$(LOADER_SO): $(LOADER_OBJ) $(foreach l,$(UNDER_job),$(call layer_lib,$(l))) lib/job/loader/loader.map
+	@echo "  LINK    $@"
+	@$(LOADER_LINK)
+$(BUILD)/lib/libchunkmill_loader.so: $(LOADER_SO)
+	@ln -sf $(LOADER_SONAME) $@
+# As it is for this tree; `make install` writes one for where it puts things.
+$(BUILD)/lib/chunkmill-loader.pc: scripts/chunkmill-loader.pc.in VERSION
+	@mkdir -p $(@D)
+	@sed -e 's|@PREFIX@|$(CURDIR)|; s|@LIBDIR@|$(abspath $(BUILD)/lib)|; s|@VERSION@|$(VERSION)|' $< >$@
 
 define unit_rule
 $(BUILD)/tests/unit/$(1)/test_%: $(BUILD)/tests/unit/$(1)/test_%.o $(SUPPORT_OBJ) $(foreach l,$(UNDER_$(1)),$(call layer_lib,$(l)))

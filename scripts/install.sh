@@ -1,6 +1,6 @@
 #!/bin/sh
-# install.sh [--remove] BUILD PREFIX: programs, man pages, completion, schemas and
-# the licence, or removes what installing put there.
+# install.sh [--remove] BUILD PREFIX: programs, the loader's library, man pages, completion,
+# schemas and the licence, or removes what installing put there.
 set -eu
 
 remove=
@@ -34,6 +34,12 @@ rows() {
         echo "$build/completion/$tool.fish share/fish/vendor_completions.d/$tool.fish 644"
         [ ! -e "tools/schema/$tool.json" ] || echo "tools/schema/$tool.json share/chunkmill/$tool.json 644"
     done
+    echo "$build/lib/libchunkmill_loader.so.1 lib/libchunkmill_loader.so.1 755"
+    echo "$build/lib/libchunkmill_loader.so lib/libchunkmill_loader.so link"
+    echo "$build/lib/installed.pc lib/pkgconfig/chunkmill-loader.pc 644"
+    for header in loader error; do
+        echo "include/chunkmill/$header.h include/chunkmill/$header.h 644"
+    done
     for page in man/*.[1-9]; do
         [ ! -e "$page" ] || echo "$page share/man/man${page##*.}/$(basename "$page") 644"
     done
@@ -49,9 +55,9 @@ rows() {
 
 if [ -n "$remove" ]; then
     rows | while read -r _ to _; do
-        [ ! -e "$prefix/$to" ] || { rm -f "$prefix/$to" && echo "removed $prefix/$to"; }
+        [ ! -e "$prefix/$to" ] && [ ! -L "$prefix/$to" ] || { rm -f "$prefix/$to" && echo "removed $prefix/$to"; }
     done
-    for folder in share/chunkmill/engines share/chunkmill share/doc/chunkmill/docs share/doc/chunkmill; do
+    for folder in include/chunkmill share/chunkmill/engines share/chunkmill share/doc/chunkmill/docs share/doc/chunkmill; do
         [ ! -d "$prefix/$folder" ] || rmdir "$prefix/$folder" 2>/dev/null || true
     done
     exit 0
@@ -65,8 +71,16 @@ for tool in $tools; do
         "$build/bin/$tool" --generate $shell >"$build/completion/$tool.$shell"
     done
 done
+# Wherever the prefix is, the library lies beside it.
+sed -e 's|@PREFIX@|${pcfiledir}/../..|; s|@LIBDIR@|${prefix}/lib|' -e "s|@VERSION@|$(cat VERSION)|" \
+    scripts/chunkmill-loader.pc.in >"$build/lib/installed.pc"
 rows | while read -r from to mode; do
     mkdir -p "$prefix/$(dirname "$to")"
+    if [ "$mode" = link ]; then
+        ln -sfn "$(readlink "$from")" "$prefix/$to"
+        echo "installed $prefix/$to"
+        continue
+    fi
     # A new file is renamed over the old: a program that is running keeps its own.
     cp "$from" "$prefix/$to.new"
     chmod "$mode" "$prefix/$to.new"

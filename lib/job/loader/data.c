@@ -266,6 +266,25 @@ const char *cm_load_array_name(const cm_array *a)
     return a->name[0] != '\0' ? a->name : "/";
 }
 
+int cm_load_data_find(cm_load_data *d, const char *name, cm_array **out, bool *owned, cm_error *err)
+{
+    *out = NULL;
+    *owned = false;
+    for (size_t i = 0; i < count_candidates(d); i++) {
+        candidate c;
+        if (!candidate_at(d, i, &c) || strcmp(c.name, name) != 0 || !is_readable(&c))
+            continue;
+        *owned = !d->is_nc;
+        if (!d->is_nc)
+            return cm_zarr_array_open(&d->tree, &d->tree.node[i], d->index_nbytes, out, err);
+        cm_nc_var *v = cm_nc_var_at(d->file, i);
+        int rc = cm_nc_var_prepare(d->file, v, err);
+        *out = rc == CM_OK ? &v->array : NULL;
+        return rc;
+    }
+    return CM_OK;
+}
+
 bool cm_load_data_shard(const cm_load_data *d, size_t i, uint64_t *shard)
 {
     if (d->is_nc)

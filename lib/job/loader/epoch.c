@@ -1,7 +1,6 @@
 /* The epochs of one rank. */
 #include <string.h>
 
-#include "exec/watch/monitor.h"
 #include "job/loader/run.h"
 
 int cm_load_begin(cm_load_rank *r, uint64_t epoch, uint64_t first)
@@ -20,14 +19,10 @@ int cm_load_begin(cm_load_rank *r, uint64_t epoch, uint64_t first)
                             &r->err);
 }
 
-static bool is_canceled(void *context)
+int cm_load_next(cm_load_rank *r, bool (*stop)(void *context), void *context, cm_load_batch *batch,
+                 bool *more)
 {
-    return cm_monitor_canceled(((cm_load_rank *)context)->run->monitor);
-}
-
-int cm_load_next(cm_load_rank *r, cm_load_batch *batch, bool *more)
-{
-    return cm_batcher_next(r->batcher, is_canceled, r, batch, more, &r->err);
+    return cm_batcher_next(r->batcher, stop, context, batch, more, &r->err);
 }
 
 void cm_load_release(cm_load_rank *r, const cm_load_batch *batch)

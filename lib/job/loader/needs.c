@@ -116,6 +116,8 @@ uint64_t cm_load_workers_nbytes(const cm_load_run *l)
     uint64_t here, own, total;
     resident(&here, &own);
     total = here + GROWTH_NBYTES > PROCESS_NBYTES ? here + GROWTH_NBYTES : PROCESS_NBYTES;
+    if (l->apart)
+        total = GROWTH_NBYTES;
     if (processes) /* pages that a fork copied when they are written to count as its own */
         total = cm_add_sat(total, cm_mul_sat(workers, own > WORKER_NBYTES ? own : WORKER_NBYTES));
     total = cm_add_sat(total, cm_mul_sat(workers * t->worker_threads, thread_nbytes(l)));

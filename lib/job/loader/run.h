@@ -108,6 +108,12 @@ int cm_load_data_open(const cm_readbench_options *options, const cm_load_setting
 void cm_load_data_release(cm_load_data *data);
 /* What messages call A: an array that is the root of its store has no name. */
 const char *cm_load_array_name(const cm_array *a);
+/*
+ * Another array of the same store, by its full name; *OUT is NULL where there is none that can
+ * be read.  One that is *OWNED is the caller's to free.
+ */
+int cm_load_data_find(cm_load_data *data, const char *name, cm_array **out, bool *owned,
+                      cm_error *err);
 /* Shape of the shards of array I; false: not sharded. */
 bool cm_load_data_shard(const cm_load_data *data, size_t i, uint64_t *shard);
 
@@ -197,6 +203,8 @@ struct cm_load_run {
     const char *store;
     cm_monitor *monitor;
     unsigned nsharing; /* runs that are open at once, and share the memory */
+    /* The memory is for what the run takes; otherwise for all that this process has. */
+    bool apart;
     void *owner;
     /* What the owner takes besides, asked once slots have their size; bytes. */
     uint64_t (*other_nbytes)(void *owner);
@@ -289,7 +297,8 @@ int cm_load_begin(cm_load_rank *rank, uint64_t epoch, uint64_t first);
 /*
  * The next batch, as cm_batcher_next has it; errors into rank->err.
  */
-int cm_load_next(cm_load_rank *rank, cm_load_batch *batch, bool *more);
+int cm_load_next(cm_load_rank *rank, bool (*stop)(void *context), void *context,
+                 cm_load_batch *batch, bool *more);
 void cm_load_release(cm_load_rank *rank, const cm_load_batch *batch);
 
 #endif

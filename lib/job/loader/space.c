@@ -260,6 +260,30 @@ static int add_parts(const cm_readbench_options *o, const cm_load_setting *setti
     return rc;
 }
 
+/*
+ * Larger elements first: a batch lies part after part, and so each begins at a multiple of the
+ * size of its elements.
+ */
+static void align_parts(cm_load_space *s)
+{
+    for (size_t i = 1; i < s->nparts; i++)
+        for (size_t k = i; k > 0 && cm_feed_nbytes(&s->feed[k - 1]) < cm_feed_nbytes(&s->feed[k]);
+             k--) {
+            const cm_sample_part part = s->part[k];
+            const cm_feed feed = s->feed[k];
+            const size_t nbytes = s->part_nbytes[k];
+            const uint64_t nelem = s->part_nelem[k];
+            s->part[k] = s->part[k - 1];
+            s->feed[k] = s->feed[k - 1];
+            s->part_nbytes[k] = s->part_nbytes[k - 1];
+            s->part_nelem[k] = s->part_nelem[k - 1];
+            s->part[k - 1] = part;
+            s->feed[k - 1] = feed;
+            s->part_nbytes[k - 1] = nbytes;
+            s->part_nelem[k - 1] = nelem;
+        }
+}
+
 /* ---- all of it ----------------------------------------------------------------------------- */
 
 /* Samples of an epoch: those asked for, as far as there are so many. */
@@ -294,6 +318,8 @@ int cm_load_space_make(const cm_readbench_options *o, const cm_load_setting *set
         rc = shape_sample(o, s, leader(d), named, err);
     if (rc == CM_OK)
         rc = add_parts(o, setting, d, named, s, err);
+    if (rc == CM_OK)
+        align_parts(s);
     if (rc == CM_OK)
         rc = for_sample(cm_sample_space_init(&s->space, s->dim_name, err), o, d, err);
     if (rc == CM_OK)

@@ -43,7 +43,7 @@ static int take(cm_bench_rank *r, uint64_t epoch, taken *t)
 {
     cm_bench *b = r->bench;
     memset(t, 0, sizeof *t);
-    int rc = cm_load_next(r->load, &t->batch, &t->have);
+    int rc = cm_load_next(r->load, is_canceled, r, &t->batch, &t->have);
     t->got_ns = cm_bench_now(b);
     t->ready_ns = t->got_ns;
     if (rc != CM_OK || !t->have)
@@ -293,7 +293,7 @@ int cm_bench_rank_again(cm_bench_rank *r, cm_bench_batch_fn *each, void *context
     int rc = cm_load_begin(r->load, 0, 0);
     while (rc == CM_OK && more) {
         cm_load_batch batch;
-        rc = cm_load_next(r->load, &batch, &more);
+        rc = cm_load_next(r->load, is_canceled, r, &batch, &more);
         if (rc != CM_OK || !more)
             break;
         if (batch.status == CM_OK) { /* one that failed was counted in the timed pass */

@@ -1,0 +1,302 @@
+/* The loader of a training: chunkmill/loader.h over a run of one rank. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "job/loader/loader_impl.h"
+
+const char *cm_loader_version(void)
+{
+    return CM_VERSION;
+}
+
+/* ---- opening and closing ------------------------------------------------------------------- */
+
+static uint64_t other_nbytes(void *loader)
+{
+    const cm_loader *l = loader;
+    const cm_load_run *run = &l->run;
+    const uint64_t each = run->batch * (sizeof(uint64_t) * (1 + CM_LOADER_MAX_DIMS));
+    const unsigned slots = run->setting.workers * run->setting.prefetch + run->held;
+    return each * slots;
+}
+
+/* A variable that does not follow the sample is the same in each: no loader is needed for it. */
+static int check_parts(const cm_load_run *run, cm_error *err)
+{
+    const cm_load_space *s = &run->shared.space;
+    if (s->nfixed > 0)
+        return cm_fail(err, CM_EINVAL,
+                       "%s: variable %s has no dimension of the sample: it is the same for all of "
+                       "them, so read it once without the loader",
+                       run->shared.data.path,
+                       cm_load_array_name(run->shared.data.array[s->fixed[0].array]));
+    if (s->space.order == CM_ORDER_ALL)
+        for (unsigned d = 0; d < s->space.rank; d++)
+            if (s->space.length[d] % s->space.sample[d] != 0)
+                return cm_fail(err, CM_EINVAL,
+                               "%s: order all: the samples at the edge of dimension %s are smaller "
+                               "than the others, and a batch has one shape",
+                               run->shared.data.path,
+                               s->dim_name[d] != NULL ? s->dim_name[d] : "without a name");
+    return CM_OK;
+}
+
+static int start(cm_loader *l, cm_error *err)
+{
+    cm_readbench_advice advice = {0};
+    cm_load_run *run = &l->run;
+    run->options = &l->options;
+    run->store = l->store;
+    run->nsharing = 1;
+    run->apart = true;
+    run->owner = l;
+    run->other_nbytes = other_nbytes;
+    int rc = cm_load_open(run, &advice, err);
+    cm_readbench_advice_release(&advice);
+    if (rc == CM_OK)
+        rc = check_parts(run, err);
+    if (rc == CM_OK)
+        rc = cm_load_memory(run, err);
+    if (rc == CM_OK)
+        rc = cm_load_start_workers(run, err);
+    if (rc == CM_OK)
+        rc = cm_loader_hold_create(l, &l->hold, err);
+    if (rc == CM_OK)
+        l->fingerprint = cm_loader_fingerprint(run);
+    return rc;
+}
+
+int cm_loader_open(const char *store, const cm_loader_options *options, cm_loader **out,
+                   cm_error *err)
+{
+    cm_loader *l = cm_calloc(1, sizeof *l, err);
+    *out = NULL;
+    if (l == NULL)
+        return CM_ENOMEM;
+    l->pid = getpid();
+    l->run.arena.fd = -1;
+    pthread_mutex_init(&l->lock, NULL);
+    int rc = store != NULL ? CM_OK : cm_fail(err, CM_EINVAL, "no store");
+    if (rc == CM_OK && (l->store = cm_strdup(store, err)) == NULL)
+        rc = CM_ENOMEM;
+    if (rc == CM_OK)
+        rc = cm_loader_options_take(l, options, err);
+    if (rc == CM_OK)
+        rc = start(l, err);
+    if (rc != CM_OK)
+        cm_loader_close(l);
+    else
+        *out = l;
+    return rc;
+}
+
+void cm_loader_close(cm_loader *l)
+{
+    if (l == NULL || l->pid != getpid())
+        return;
+    if (l->hold != NULL)
+        cm_loader_hold_detach(l->hold);
+    cm_load_close(&l->run);
+    cm_loader_hold_unref(l->hold);
+    cm_loader_options_release(l);
+    pthread_mutex_destroy(&l->lock);
+    free(l->store);
+    free(l);
+}
+
+/* ---- calls --------------------------------------------------------------------------------- */
+
+/* Each call of a loader begins here; `leave` ends it. */
+static int enter(cm_loader *l, cm_error *err)
+{
+    if (l == NULL)
+        return cm_fail(err, CM_EINVAL, "no loader");
+    if (l->pid != getpid())
+        return cm_fail(err, CM_EINVAL,
+                       "%s: this loader is of process %d, which forked this one: its workers are "
+                       "not here; open a loader after the fork",
+                       l->store, (int)l->pid);
+    pthread_mutex_lock(&l->lock);
+    return CM_OK;
+}
+
+static int leave(cm_loader *l, int rc)
+{
+    pthread_mutex_unlock(&l->lock);
+    return rc;
+}
+
+int cm_loader_describe(cm_loader *l, cm_loader_info *info, cm_error *err)
+{
+    int rc = enter(l, err);
+    if (rc != CM_OK)
+        return rc;
+    const cm_load_run *run = &l->run;
+    const cm_loader_info all = {.size = info->size,
+                                .nsamples = run->shared.space.nsamples,
+                                .nbatches = run->rank[0].share.nbatches,
+                                .batch_nbytes = run->batch_nbytes,
+                                .dim = l->hold->dim,
+                                .ndims = l->hold->ndims,
+                                .variable = l->hold->variable,
+                                .nvariables = l->hold->nvariables,
+                                .workers = run->setting.workers,
+                                .worker_threads = run->setting.worker_threads,
+                                .slots = run->nslots,
+                                .memory_nbytes = run->memory_planned,
+                                .window = run->setting.planned ? run->window : 0,
+                                .device = "none"};
+    memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);
+    return leave(l, CM_OK);
+}
+
+static int begin(cm_loader *l, uint64_t epoch, uint64_t batch, cm_error *err)
+{
+    cm_load_rank *r = &l->run.rank[0];
+    l->begin_ns = cm_now_ns();
+    l->epoch = epoch;
+    l->next = batch;
+    int rc = cm_load_begin(r, epoch, batch);
+    l->begun = rc == CM_OK;
+    if (rc != CM_OK && err != NULL)
+        *err = r->err;
+    return rc;
+}
+
+int cm_loader_begin(cm_loader *l, uint64_t epoch, cm_error *err)
+{
+    int rc = enter(l, err);
+    return rc == CM_OK ? leave(l, begin(l, epoch, 0, err)) : rc;
+}
+
+static bool is_late(void *deadline_ns)
+{
+    return cm_now_ns() >= *(const uint64_t *)deadline_ns;
+}
+
+static void count(cm_loader *l, const cm_load_batch *made, uint64_t wait_ns)
+{
+    cm_loader_stats *s = &l->stats;
+    const cm_load_counts *c = &made->counts;
+    const bool failed = made->status != CM_OK;
+    s->failed_batches += failed;
+    s->batches += !failed;
+    s->samples += failed ? 0 : made->nsamples;
+    s->nbytes += failed ? 0 : made->nsamples * l->run.shared.space.sample_nbytes;
+    s->max_wait_ns = wait_ns > s->max_wait_ns ? wait_ns : s->max_wait_ns;
+    s->chunks += c->chunks;
+    s->decoded += c->decoded;
+    s->requests += c->requests;
+    s->stored_nbytes += c->stored_nbytes;
+    s->decoded_nbytes += c->decoded_nbytes;
+    s->missing_chunks += c->missing_chunks;
+    s->cache_hits += c->cache_hits;
+    s->cache_misses += c->cache_misses;
+    s->storage_ns += c->stage_ns[CM_LOAD_STORAGE];
+    s->decode_ns += c->stage_ns[CM_LOAD_DECODE];
+    s->assemble_ns += c->stage_ns[CM_LOAD_ASSEMBLE];
+    s->convert_ns += c->stage_ns[CM_LOAD_CONVERT];
+}
+
+static int next(cm_loader *l, uint32_t timeout_ms, cm_batch **out, cm_error *err)
+{
+    cm_load_rank *r = &l->run.rank[0];
+    cm_load_batch made;
+    bool more;
+    const uint64_t start_ns = cm_now_ns();
+    uint64_t deadline_ns = start_ns + timeout_ms * UINT64_C(1000000);
+    if (!l->begun)
+        return cm_fail(err, CM_EINVAL, "%s: no epoch was begun", l->store);
+    int rc = cm_load_next(r, timeout_ms == CM_LOADER_FOR_EVER ? NULL : is_late, &deadline_ns, &made,
+                          &more);
+    const uint64_t wait_ns = cm_now_ns() - start_ns;
+    l->stats.wait_ns += wait_ns;
+    if (rc == CM_EINVAL)
+        return cm_fail(err, CM_EINVAL,
+                       "%s: all %u batches that there is memory for are held: none can be made "
+                       "until one is released",
+                       l->store, l->run.nslots);
+    if (rc != CM_OK) {
+        if (err != NULL)
+            *err = r->err;
+        return rc;
+    }
+    if (!more)
+        return CM_OK;
+    l->next++;
+    count(l, &made, wait_ns);
+    if (made.status != CM_OK) {
+        cm_load_release(r, &made);
+        return cm_fail(err, (cm_status)made.status, "%s", made.error);
+    }
+    *out = cm_loader_hold_batch(l->hold, &made, l->epoch);
+    return CM_OK;
+}
+
+int cm_loader_next(cm_loader *l, uint32_t timeout_ms, cm_batch **out, cm_error *err)
+{
+    *out = NULL;
+    int rc = enter(l, err);
+    return rc == CM_OK ? leave(l, next(l, timeout_ms, out, err)) : rc;
+}
+
+/* ---- positions ----------------------------------------------------------------------------- */
+
+int cm_loader_save(cm_loader *l, cm_loader_position *out, cm_error *err)
+{
+    int rc = enter(l, err);
+    if (rc != CM_OK)
+        return rc;
+    const cm_loader_place place = {.fingerprint = l->fingerprint,
+                                   .epoch = l->epoch,
+                                   .batch = l->next,
+                                   .window = l->run.window,
+                                   .max_stash = l->run.max_stash};
+    cm_loader_place_write(&place, out);
+    return leave(l, CM_OK);
+}
+
+static int restore(cm_loader *l, const cm_loader_position *position, cm_error *err)
+{
+    cm_loader_place place;
+    int rc = cm_loader_place_read(position, &place, err);
+    if (rc == CM_OK && place.fingerprint != l->fingerprint)
+        rc = cm_fail(err, CM_EINVAL,
+                     "%s: the position was saved by a loader with other samples, order, seed, "
+                     "batch, rank or world size",
+                     l->store);
+    if (rc == CM_OK && place.batch > l->run.rank[0].share.nbatches)
+        rc = cm_fail(err, CM_EINVAL, "%s: the position is beyond the epoch", l->store);
+    if (rc != CM_OK)
+        return rc;
+    l->run.window = place.window;
+    l->run.max_stash = place.max_stash;
+    return begin(l, place.epoch, place.batch, err);
+}
+
+int cm_loader_restore(cm_loader *l, const cm_loader_position *position, cm_error *err)
+{
+    int rc = enter(l, err);
+    return rc == CM_OK ? leave(l, restore(l, position, err)) : rc;
+}
+
+/* ---- numbers ------------------------------------------------------------------------------- */
+
+int cm_loader_get_stats(cm_loader *l, cm_loader_stats *out, cm_error *err)
+{
+    int rc = enter(l, err);
+    if (rc != CM_OK)
+        return rc;
+    cm_loader_stats all = l->stats;
+    all.size = out->size;
+    all.epoch = l->epoch;
+    all.batch = l->next;
+    all.since_begin_ns = l->begun ? cm_now_ns() - l->begin_ns : 0;
+    all.slots = l->run.nslots;
+    all.held = cm_loader_hold_count(l->hold);
+    cm_batcher_in_flight(l->run.rank[0].batcher, &all.underway, &all.ready);
+    memcpy(out, &all, out->size < sizeof all ? out->size : sizeof all);
+    return leave(l, CM_OK);
+}

@@ -1,0 +1,213 @@
+/*
+ * Batches that are held, and the memory that they lie in.
+ *
+ * Each slot has one cm_batch, made when the loader is opened.  It counts the caller's
+ * handle and the tensors exported from it; when all are gone the slot goes back to the
+ * batcher, or, where the loader was closed, nowhere.  The last of loader and batches frees
+ * the memory.  A child process has the parent's counts as they were, and touches nothing.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "job/loader/loader_impl.h"
+
+enum {
+    STEP = CM_LOADER_MAX_DIMS + 1 /* a sample's dimensions and that of samples */
+};
+
+/* Elements between neighbours of each dimension. */
+static void set_strides(cm_loader_hold *h)
+{
+    for (size_t p = 0; p < h->nvariables; p++) {
+        const cm_loader_variable *v = &h->variable[p];
+        int64_t stride = 1;
+        for (unsigned d = v->ndims; d-- > 0; stride *= (int64_t)v->shape[d])
+            h->stride[p * STEP + d + 1] = stride;
+        h->stride[p * STEP] = stride;
+    }
+}
+
+static int make_batch(cm_loader_hold *h, cm_batch *b, cm_error *err)
+{
+    const size_t n = h->nvariables;
+    b->hold = h;
+    b->sample = cm_calloc(h->batch_samples, sizeof *b->sample, err);
+    b->index = b->sample == NULL
+                   ? NULL
+                   : cm_calloc(h->batch_samples * (h->ndims + 1), sizeof *b->index, err);
+    b->tensor = b->index == NULL ? NULL : cm_calloc(n, sizeof *b->tensor, err);
+    b->shape = b->tensor == NULL ? NULL : cm_calloc(n * STEP, sizeof *b->shape, err);
+    if (b->shape == NULL)
+        return CM_ENOMEM;
+    for (size_t p = 0; p < n; p++) {
+        const cm_loader_variable *v = &h->variable[p];
+        for (unsigned d = 0; d < v->ndims; d++)
+            b->shape[p * STEP + d + 1] = (int64_t)v->shape[d];
+        b->tensor[p] = (cm_tensor){
+            .variable = v, .ndims = v->ndims + 1, .shape = &b->shape[p * STEP], .device_type = 1};
+    }
+    return CM_OK;
+}
+
+static void free_hold(cm_loader_hold *h)
+{
+    for (unsigned i = 0; h->batch != NULL && i < h->nslots; i++) {
+        cm_batch *b = &h->batch[i];
+        free(b->sample);
+        free(b->index);
+        free(b->tensor);
+        free(b->shape);
+    }
+    free(h->batch);
+    free(h->stride);
+    cm_loader_describe_release(h);
+    cm_arena_release(&h->arena);
+    pthread_mutex_destroy(&h->lock);
+    free(h);
+}
+
+int cm_loader_hold_create(cm_loader *l, cm_loader_hold **out, cm_error *err)
+{
+    cm_load_run *run = &l->run;
+    cm_loader_hold *h = cm_calloc(1, sizeof *h, err);
+    *out = NULL;
+    if (h == NULL)
+        return CM_ENOMEM;
+    pthread_mutex_init(&h->lock, NULL);
+    atomic_init(&h->refs, 1);
+    h->pid = l->pid;
+    h->nslots = run->nslots;
+    h->batch_samples = run->batch;
+    h->arena.fd = -1;
+    int rc = cm_loader_describe_data(l, h, err);
+    if (rc == CM_OK) {
+        h->stride = cm_calloc(h->nvariables * STEP, sizeof *h->stride, err);
+        h->batch = h->stride == NULL ? NULL : cm_calloc(h->nslots, sizeof *h->batch, err);
+        rc = h->batch != NULL ? CM_OK : CM_ENOMEM;
+    }
+    for (unsigned i = 0; i < h->nslots && rc == CM_OK; i++)
+        rc = make_batch(h, &h->batch[i], err);
+    if (rc != CM_OK) {
+        free_hold(h);
+        return rc;
+    }
+    set_strides(h);
+    h->rank = &run->rank[0];
+    *out = h;
+    return CM_OK;
+}
+
+void cm_loader_hold_detach(cm_loader_hold *h)
+{
+    cm_load_run *run = h->rank->run;
+    pthread_mutex_lock(&h->lock);
+    h->rank = NULL;
+    pthread_mutex_unlock(&h->lock);
+    cm_load_stop_workers(run); /* who write to it */
+    h->arena = run->arena;
+    run->arena = (cm_arena){.fd = -1};
+}
+
+void cm_loader_hold_unref(cm_loader_hold *h)
+{
+    if (h != NULL && atomic_fetch_sub(&h->refs, 1) == 1)
+        free_hold(h);
+}
+
+/* ---- batches ------------------------------------------------------------------------------- */
+
+static void place_tensors(cm_batch *b)
+{
+    const cm_load_batch *made = &b->made;
+    uint8_t *at = made->data;
+    for (size_t p = 0; p < b->hold->nvariables; p++) {
+        cm_tensor *t = &b->tensor[p];
+        t->data = at;
+        t->nbytes = made->nsamples * b->hold->variable[p].nbytes;
+        b->shape[p * STEP] = (int64_t)made->nsamples;
+        at += t->nbytes;
+    }
+}
+
+static void place_samples(cm_batch *b, const cm_sample_space *space)
+{
+    const size_t ndims = b->hold->ndims;
+    for (uint64_t k = 0; k < b->made.nsamples; k++) {
+        cm_box box;
+        b->sample[k] = b->made.sample[k];
+        cm_sample_at(space, b->epoch, b->sample[k], &box);
+        for (size_t d = 0; d < ndims; d++)
+            b->index[k * ndims + d] = (int64_t)box.start[d];
+    }
+}
+
+cm_batch *cm_loader_hold_batch(cm_loader_hold *h, const cm_load_batch *made, uint64_t epoch)
+{
+    cm_batch *b = &h->batch[made->slot];
+    b->made = *made;
+    b->epoch = epoch;
+    place_tensors(b);
+    place_samples(b, &h->rank->run->shared.space.space);
+    atomic_fetch_add(&h->refs, 1);
+    atomic_store(&b->refs, 1);
+    return b;
+}
+
+unsigned cm_loader_hold_count(const cm_loader_hold *h)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < h->nslots; i++)
+        n += atomic_load(&h->batch[i].refs) > 0;
+    return n;
+}
+
+void cm_batch_ref(cm_batch *b)
+{
+    atomic_fetch_add(&b->refs, 1);
+}
+
+void cm_batch_release(cm_batch *b)
+{
+    if (b == NULL || getpid() != b->hold->pid)
+        return;
+    cm_loader_hold *h = b->hold;
+    if (atomic_fetch_sub(&b->refs, 1) != 1)
+        return;
+    pthread_mutex_lock(&h->lock);
+    if (h->rank != NULL)
+        cm_load_release(h->rank, &b->made);
+    pthread_mutex_unlock(&h->lock);
+    cm_loader_hold_unref(h);
+}
+
+static int check_batch(const cm_batch *b, cm_error *err)
+{
+    if (b == NULL)
+        return cm_fail(err, CM_EINVAL, "no batch");
+    if (getpid() != b->hold->pid)
+        return cm_fail(err, CM_EINVAL,
+                       "the batch is of process %d, which forked this one: open a loader here",
+                       (int)b->hold->pid);
+    return CM_OK;
+}
+
+int cm_batch_describe(cm_batch *b, cm_batch_info *info, cm_error *err)
+{
+    int rc = check_batch(b, err);
+    if (rc != CM_OK)
+        return rc;
+    const cm_batch_info all = {.size = info->size,
+                               .epoch = b->epoch,
+                               .number = b->made.number,
+                               .nsamples = b->made.nsamples,
+                               .sample = b->sample,
+                               .index = b->index};
+    memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);
+    return CM_OK;
+}
+
+const cm_tensor *cm_batch_tensor(cm_batch *b, size_t i)
+{
+    return check_batch(b, NULL) == CM_OK && i < b->hold->nvariables ? &b->tensor[i] : NULL;
+}

@@ -1,0 +1,133 @@
+/* The options of a training's loader, as those that readbench measures with. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/loader/loader_impl.h"
+
+void cm_loader_options_init(cm_loader_options *options, size_t size)
+{
+    const cm_loader_options all = {.size = size,
+                                   .version = CM_LOADER_VERSION,
+                                   .batch = 32,
+                                   .world_size = 1,
+                                   .prefetch = 2,
+                                   .held = 2};
+    memcpy(options, &all, size < sizeof all ? size : sizeof all);
+    if (size > sizeof all) /* a newer caller's */
+        memset((char *)options + sizeof all, 0, size - sizeof all);
+}
+
+/* What a caller of an older interface does not know is as init leaves it. */
+static int take_known(const cm_loader_options *given, cm_loader_options *out, cm_error *err)
+{
+    cm_loader_options_init(out, sizeof *out);
+    if (given == NULL)
+        return CM_OK;
+    if (given->size < offsetof(cm_loader_options, variable) || given->version == 0)
+        return cm_fail(err, CM_EINVAL,
+                       "the options of the loader were not made by cm_loader_options_init");
+    const size_t known = given->size < sizeof *out ? given->size : sizeof *out;
+    for (size_t i = known; i < given->size; i++)
+        if (((const char *)given)[i] != 0)
+            return cm_fail(err, CM_EUNSUPPORTED,
+                           "an option of the loader is newer than this library (%s)",
+                           cm_loader_version());
+    memcpy(out, given, known);
+    return CM_OK;
+}
+
+/* A copy of TEXT that lives as long as the loader. */
+static int keep(cm_loader *l, const char *text, const char **out, cm_error *err)
+{
+    *out = NULL;
+    if (text == NULL)
+        return CM_OK;
+    char *copy = cm_strdup(text, err);
+    if (copy == NULL)
+        return CM_ENOMEM;
+    l->text[l->ntexts++] = copy;
+    *out = copy;
+    return CM_OK;
+}
+
+static int keep_texts(cm_loader *l, const cm_loader_options *o, cm_error *err)
+{
+    cm_readbench_options *to = &l->options;
+    const struct {
+        const char *from;
+        const char **to;
+    } rows[] = {{o->sample, &to->sample},
+                {o->lags, &to->lags},
+                {o->order, &to->order},
+                {o->loader, &to->loader},
+                {o->cast, &to->cast},
+                {o->io, &to->io},
+                {o->cache_policy, &to->cache_policy},
+                {o->cache_dir, &to->cache_dir},
+                {o->device, &to->device}};
+    const size_t nrows = sizeof rows / sizeof *rows;
+    const char **variable = cm_calloc(o->nvariables + 1, sizeof *variable, err);
+    l->text = cm_calloc(nrows + o->nvariables, sizeof *l->text, err);
+    to->variables = (cm_texts){variable, o->nvariables};
+    if (variable == NULL || l->text == NULL)
+        return CM_ENOMEM;
+    int rc = CM_OK;
+    for (size_t i = 0; i < nrows && rc == CM_OK; i++)
+        rc = keep(l, rows[i].from, rows[i].to, err);
+    for (size_t i = 0; i < o->nvariables && rc == CM_OK; i++)
+        rc = o->variable[i] != NULL ? keep(l, o->variable[i], &variable[i], err)
+                                    : cm_fail(err, CM_EINVAL, "a variable has no name");
+    return rc;
+}
+
+/* Where the caller says nothing: as the CPUs are shared by the ranks of this machine. */
+static int choose_workers(cm_readbench_options *to, unsigned local_ranks, cm_error *err)
+{
+    cm_readbench_advice advice = {0};
+    if (to->workers != 0 || local_ranks <= 1)
+        return CM_OK;
+    int rc = cm_readbench_advise(0, local_ranks, to->reserve, &advice, err);
+    if (rc == CM_OK)
+        to->workers = advice.workers;
+    cm_readbench_advice_release(&advice);
+    return rc;
+}
+
+int cm_loader_options_take(cm_loader *l, const cm_loader_options *given, cm_error *err)
+{
+    cm_loader_options o;
+    cm_readbench_options *to = &l->options;
+    int rc = take_known(given, &o, err);
+    if (rc != CM_OK)
+        return rc;
+    cm_readbench_options_init(to);
+    to->batch = o.batch;
+    to->batches = o.batches != 0 ? o.batches : UINT64_MAX;
+    to->drop_last = o.drop_last;
+    to->seed = o.seed;
+    to->world_size = o.world_size;
+    to->rank = o.rank;
+    to->window = o.window;
+    to->workers = o.workers;
+    to->worker_threads = o.worker_threads;
+    to->prefetch = o.prefetch;
+    to->mode = o.sync ? "sync" : "threads";
+    to->memory = o.memory;
+    to->unpack = o.unpack;
+    to->fill_to_nan = o.fill_to_nan;
+    to->cache_nbytes = o.cache_nbytes;
+    to->cache_dir_nbytes = o.cache_dir_nbytes;
+    if (o.held == 0)
+        return cm_fail(err, CM_EINVAL, "held: a caller holds at least one batch");
+    l->run.held = o.held;
+    rc = keep_texts(l, &o, err);
+    return rc == CM_OK && !o.sync ? choose_workers(to, o.local_ranks, err) : rc;
+}
+
+void cm_loader_options_release(cm_loader *l)
+{
+    for (size_t i = 0; i < l->ntexts; i++)
+        free(l->text[i]);
+    free(l->text);
+    free((void *)l->options.variables.text);
+}

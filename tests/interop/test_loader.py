@@ -1,0 +1,413 @@
+"""Batches of the Python package against zarr-python and netCDF4, and what holds them."""
+
+import ctypes
+import gc
+import itertools
+import multiprocessing
+import os
+import queue
+import random
+import threading
+
+import netCDF4
+import numpy as np
+import pytest
+import zarr
+
+from support import paths
+
+pytestmark = pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's library cannot be loaded into a plain Python")
+
+os.environ["CHUNKMILL_LIBRARY"] = str(paths.BUILD / "lib" / "libchunkmill_loader.so.1")
+os.environ["CHUNKMILL_BIN"] = str(paths.BUILD / "bin")
+import chunkmill  # noqa: E402
+
+SHAPE, CHUNK = (14, 23, 30), (5, 7, 8)
+NAMES = ("time", "lat", "lon")
+SAMPLE = {"time": 2, "lat": 6, "lon": 9}
+RNG = np.random.default_rng(5)
+FIELDS = {
+    "a": RNG.integers(-100, 100, SHAPE).astype("i1"),
+    "b": RNG.standard_normal(SHAPE).astype("f8"),
+    "c": RNG.integers(0, 60000, SHAPE[:1] + SHAPE[2:]).astype("u2"),
+    "d": RNG.standard_normal(SHAPE[1:]).astype("f4"),
+}
+DIMS = {"a": NAMES, "b": NAMES, "c": ("time", "lon"), "d": ("lat", "lon")}
+COORDS = {"time": np.arange(SHAPE[0]) * 6.0 + 100, "lat": np.linspace(-60, 60, SHAPE[1]).astype("f4")}
+
+
+def zarr_store(path, fmt=3, shards=None):
+    group = zarr.create_group(str(path), zarr_format=fmt)
+    for name, values in {**FIELDS, **COORDS}.items():
+        dims = DIMS.get(name, (name,))
+        size = dict(zip(NAMES, CHUNK))
+        chunks = tuple(size[d] for d in dims)
+        kw = {"dimension_names": dims} if fmt == 3 else {"attributes": {"_ARRAY_DIMENSIONS": list(dims)}}
+        if shards:
+            kw["shards"] = tuple(2 * n for n in chunks)
+        group.create_array(name, shape=values.shape, chunks=chunks, dtype=values.dtype, **kw)[...] = values
+    return path
+
+
+def netcdf_file(path, fmt="NETCDF4", **kw):
+    with netCDF4.Dataset(path, "w", format=fmt) as ds:
+        for name, n in zip(NAMES, SHAPE):
+            ds.createDimension(name, n)
+        for name, values in {**FIELDS, **COORDS}.items():
+            ds.createVariable(name, values.dtype, DIMS.get(name, (name,)), **kw)[...] = values
+    return path
+
+
+MAKERS = {
+    "v3.zarr": lambda p: zarr_store(p),
+    "v2.zarr": lambda p: zarr_store(p, fmt=2),
+    "sharded.zarr": lambda p: zarr_store(p, shards=True),
+    "deflate.nc": lambda p: netcdf_file(p, zlib=True, chunksizes=None),
+    "contiguous.nc": lambda p: netcdf_file(p, contiguous=True),
+}
+
+
+@pytest.fixture
+def store(tmp_path):
+    return zarr_store(tmp_path / "a.zarr")
+
+
+def expected(loader, batch, name, k, lag=0):
+    """Sample K of BATCH as NumPy cuts it out of the field."""
+    starts = dict(zip((d.name for d in loader.dims), batch.index[k]))
+    starts["time"] += lag
+    return FIELDS[name][tuple(slice(starts[d], starts[d] + SAMPLE[d]) for d in DIMS[name])]
+
+
+def assert_right(loader, batch, names, lags=(0,)):
+    for name, lag in itertools.product(names, lags):
+        tensor = batch[name] if lag == 0 else batch[name, lag]
+        got = np.from_dlpack(tensor)
+        assert got.dtype == FIELDS[name].dtype and tensor.dtype == str(got.dtype)
+        assert got.ctypes.data % got.itemsize == 0
+        for k in range(len(batch)):
+            assert got[k].tobytes() == expected(loader, batch, name, k, lag).tobytes(), (name, lag, k)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("how", ["map", "planned"])
+def test_batches_are_what_the_store_holds(tmp_path, kind, how):
+    path = MAKERS[kind](tmp_path / kind)
+    if how == "planned" and kind == "contiguous.nc":
+        with pytest.raises(chunkmill.ChunkmillError, match="no chunks"):
+            chunkmill.Loader(path, sample=SAMPLE, variables="b", loader=how)
+        return
+    for order in ("random", "sequential", "strided:3", "block-shuffle:4", "chunks"):
+        with chunkmill.Loader(path, sample=SAMPLE, variables=["a", "b", "c", "d"], batch=7, batches=9, order=order,
+                              seed=3, loader=how) as loader:
+            assert len(loader) == 9
+            for epoch in range(2):
+                numbers = []
+                for n, batch in enumerate(loader):
+                    assert (batch.epoch, batch.number, len(batch)) == (epoch, n, 7)
+                    assert_right(loader, batch, "abcd")
+                    numbers += batch.samples.tolist()
+                assert len(numbers) == len(set(numbers)) == 63
+
+
+def test_types_and_lags(store):
+    with chunkmill.Loader(store, sample=SAMPLE, variables=["b", "c"], lags=[0, 3, 5], batch=4, batches=6) as loader:
+        assert loader.keys() == ["b", ("b", 3), ("b", 5), "c", ("c", 3), ("c", 5)]
+        for batch in loader:
+            assert_right(loader, batch, "bc", (0, 3, 5))
+    with chunkmill.Loader(store, sample=SAMPLE, variables="b", cast="float16", batch=4, batches=2) as loader:
+        for batch in loader:
+            got = batch["b"].numpy()
+            assert got.dtype == np.float16
+            for k in range(4):
+                assert (got[k] == expected(loader, batch, "b", k).astype("f2")).all()
+
+
+def test_index_and_coordinates(store):
+    with chunkmill.Loader(store, sample=SAMPLE, variables="b", batch=5, batches=3) as loader:
+        assert [(d.name, d.length, d.sample) for d in loader.dims] == [
+            (n, SHAPE[i], SAMPLE[n]) for i, n in enumerate(NAMES)]
+        assert (loader.dims[0].coords == COORDS["time"]).all() and loader.dims[2].coords is None
+        for batch in loader:
+            assert batch.index.shape == (5, 3) and set(batch.coords) == {"time", "lat"}
+            for name, place in (("time", 0), ("lat", 1)):
+                for k in range(5):
+                    first = batch.index[k, place]
+                    want = COORDS[name][first:first + SAMPLE[name]]
+                    assert batch.coords[name].dtype == want.dtype and (batch.coords[name][k] == want).all()
+
+
+@pytest.mark.parametrize("how", ["map", "planned"])
+@pytest.mark.parametrize("world", [1, 2, 3])
+def test_ranks_share_an_epoch(store, how, world):
+    """All ranks together: each sample once; where ranks do not come out even the first ones again."""
+    for order, drop_last in itertools.product(("random", "sequential", "block-shuffle:5"), (False, True)):
+        seen = []
+        for rank in range(world):
+            with chunkmill.Loader(store, sample={"time": 7, "lat": 8, "lon": 10}, variables=["a", "b"], batch=3,
+                                  order=order, seed=9, rank=rank, world_size=world, drop_last=drop_last,
+                                  loader=how) as loader:
+                total = loader.nsamples
+                mine = [n for batch in loader for n in batch.samples.tolist()]
+                assert len(loader) == (total // world // 3 if drop_last else -(-total // world // 3))
+                seen += mine
+        if drop_last:
+            assert len(seen) == len(set(seen)) == total // world // 3 * 3 * world
+        else:
+            assert set(seen) == set(range(total)) and len(seen) == -(-total // world) * world
+
+
+def digest(batch):
+    return batch.number, tuple(batch.samples.tolist()), batch["b"].numpy().tobytes()
+
+
+@pytest.mark.parametrize("how", ["map", "planned"])
+def test_a_restored_loader_goes_on(store, how):
+    options = {"sample": SAMPLE, "variables": ["a", "b"], "batch": 6, "batches": 11, "seed": 4, "loader": how}
+    with chunkmill.Loader(store, **options) as loader:
+        whole = [[digest(b) for b in loader] for _ in range(3)]
+    for stop in (0, 1, 5, 10, 11):
+        with chunkmill.Loader(store, **options) as loader:
+            loader.set_epoch(1)
+            running = iter(loader)
+            for _ in range(stop):
+                next(running)
+            state = loader.state_dict()
+        with chunkmill.Loader(store, workers=2, **options) as other:
+            other.load_state_dict(state)
+            assert other.state_dict()["position"] == state["position"]
+            assert [digest(b) for b in other] == whole[1][stop:]
+            assert [digest(b) for b in other] == whole[2]
+    for change in ({"seed": 5}, {"batch": 5}, {"sample": {**SAMPLE, "lat": 5}}, {"world_size": 2, "rank": 1},
+                   {"variables": ["b"]}, {"order": "sequential"}):
+        with chunkmill.Loader(store, **{**options, **change}) as other:
+            with pytest.raises(chunkmill.ChunkmillError, match="saved by a loader with other"):
+                other.load_state_dict(state)
+            with pytest.raises(chunkmill.ChunkmillError, match="not one that a loader"):
+                other.load_state_dict({"position": "00" * 64, "epoch": 0})
+
+
+@pytest.mark.parametrize("how", ["map", "planned"])
+def test_held_batches_stay_as_they_are(store, how):
+    """Held beyond the loader's end, given back in any order by other threads."""
+    loader = chunkmill.Loader(store, sample=SAMPLE, variables=["a", "b"], batch=6, batches=12, held=12, loader=how)
+    held = []
+    for batch in loader:
+        held += [(np.from_dlpack(batch[name]), np.array([expected(loader, batch, name, k) for k in range(6)]))
+                 for name in "ab"]
+    del batch
+    loader.close()
+    random.Random(3).shuffle(held)
+
+    def drop(mine):
+        while mine:
+            got, want = mine.pop()
+            assert got.tobytes() == want.tobytes()
+
+    parts = [held[i::4] for i in range(4)]
+    held.clear()
+    failed = []
+    threads = [threading.Thread(target=lambda p=p: drop(p)) for p in parts]
+    threading.excepthook, before = failed.append, threading.excepthook
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    threading.excepthook = before
+    assert not failed
+
+
+@pytest.mark.parametrize("how", ["map", "planned"])
+def test_all_slots_held_is_an_error(store, how):
+    with chunkmill.Loader(store, sample=SAMPLE, variables="b", batch=4, batches=200, loader=how) as loader:
+        held = []
+        with pytest.raises(chunkmill.ChunkmillError, match=f"all {loader.slots} batches") as problem:
+            while True:
+                running = iter(loader)
+                for batch in running:
+                    held.append(np.from_dlpack(batch["b"]))
+        assert problem.value.status == "invalid" and 2 <= len(held) <= loader.slots
+        assert loader.stats()["held"] == len(held)
+        due, batch = loader.stats()["batch"], None
+        if how == "map":  # a planned batch may need more than one
+            del held[0]
+            assert next(running).number == due
+            due += 1
+        held.clear()
+        assert [b.number for b in running] == list(range(due, 200))
+
+
+def test_slots_come_back_while_another_thread_waits(store):
+    """Consumers in several threads delete tensors while the loader is asked for more."""
+    tensors, failed = queue.Queue(maxsize=4), []
+
+    def consume():
+        while (item := tensors.get()) is not None:
+            if not (item[0] == item[1]).all():
+                failed.append(item)
+            del item
+
+    with chunkmill.Loader(store, sample=SAMPLE, variables="b", batch=4, batches=300, held=12) as loader:
+        threads = [threading.Thread(target=consume) for _ in range(3)]
+        for t in threads:
+            t.start()
+        for batch in loader:
+            tensors.put((np.from_dlpack(batch["b"]),
+                         np.array([expected(loader, batch, "b", k) for k in range(4)])))
+        for _ in threads:
+            tensors.put(None)
+        for t in threads:
+            t.join()
+    assert not failed
+
+
+def test_capsules(store):
+    """Both forms; one that nobody takes gives its batch back."""
+    is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_IsValid", ctypes.pythonapi))
+    with chunkmill.Loader(store, sample=SAMPLE, variables="b", batch=4, batches=50) as loader:
+        running = iter(loader)
+        batch = next(running)
+        tensor = batch["b"]
+        assert tensor.__dlpack_device__() == (1, 0)
+        for version, name in ((None, b"dltensor"), ((0, 8), b"dltensor"), ((1, 0), b"dltensor_versioned")):
+            capsule = tensor.__dlpack__(max_version=version)
+            assert is_valid(capsule, name)
+            del capsule
+        with pytest.raises(BufferError):
+            tensor.__dlpack__(copy=True)
+        with pytest.raises(BufferError):
+            tensor.__dlpack__(dl_device=(2, 0))
+        array = np.from_dlpack(tensor)
+        want = array.copy()
+        batch.release()
+        batch.release()
+        with pytest.raises(chunkmill.ChunkmillError, match="was released"):
+            tensor.__dlpack__()
+        assert loader.stats()["held"] == 1 and (array == want).all()
+        del array
+        gc.collect()
+        assert loader.stats()["held"] == 0
+
+
+def in_child(body):
+    """What BODY says in a forked child."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(write, body().encode())
+        finally:
+            os._exit(7)
+    os.close(write)
+    text = b""
+    while part := os.read(read, 4096):
+        text += part
+    os.close(read)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+    return text.decode()
+
+
+def test_a_forked_child_gets_errors(store):
+    loader = chunkmill.Loader(store, sample=SAMPLE, variables="b", batch=4, batches=20)
+    running = iter(loader)
+    batch = next(running)
+    array = np.from_dlpack(batch["b"])
+    calls = {"next": lambda: next(running), "iter": lambda: iter(loader), "state": loader.state_dict,
+             "stats": loader.stats, "tensor": lambda: batch["b"],
+             "restore": lambda: loader.load_state_dict(loader.state_dict())}
+
+    def try_all():
+        said = []
+        for name, call in calls.items():
+            try:
+                call()
+                said.append(f"{name}: nothing")
+            except chunkmill.ChunkmillError as problem:
+                said.append(f"{name}: {problem.status}")
+        nonlocal batch, array
+        array, batch = None, None  # gives nothing back to the parent's workers
+        loader.close()
+        own = chunkmill.Loader(store, sample=SAMPLE, variables="b", batch=4, batches=2)
+        said.append(f"own: {sum(1 for _ in own)}")
+        return "\n".join(said)
+
+    assert in_child(try_all).split("\n") == [f"{name}: invalid" for name in calls] + ["own: 2"]
+    want = np.array([expected(loader, batch, "b", k) for k in range(4)])
+    assert (array == want).all()
+    assert [b.number for b in running] == list(range(1, 20))
+    loader.close()
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_loader_is_not_sent_to_another_process(store, method):
+    with chunkmill.Loader(store, sample=SAMPLE, variables="b", batch=4, batches=2) as loader:
+        with pytest.raises(TypeError, match="open it there"):
+            multiprocessing.get_context(method).Process(target=len, args=(loader,)).start()
+
+
+def test_what_is_asked_wrongly(store, tmp_path):
+    for options, words in (({"sample": {"time": 99}}, "time"), ({"sample": {"depth": 2}}, "depth"),
+                           ({"sample": SAMPLE, "variables": "nothing"}, "nothing"), ({}, "sample"),
+                           ({"sample": SAMPLE, "order": "odd"}, "odd"), ({"sample": SAMPLE, "batch": 0}, "batch"),
+                           ({"sample": SAMPLE, "rank": 2, "world_size": 2}, "rank"),
+                           ({"sample": SAMPLE, "held": 0}, "held"), ({"sample": SAMPLE, "seed": -1}, "negative"),
+                           ({"sample": SAMPLE, "memory": "3 sacks"}, "sacks"),
+                           ({"sample": SAMPLE, "memory": 1000}, "memory"),
+                           ({"sample": {"time": 2}, "variables": ["b", "d"], "order": "map"}, "")):
+        with pytest.raises(chunkmill.ChunkmillError, match=words):
+            chunkmill.Loader(store, **{"variables": "b", **options}).close()
+    with pytest.raises(chunkmill.ChunkmillError) as problem:
+        chunkmill.Loader(tmp_path / "nowhere.zarr", sample=SAMPLE)
+    assert problem.value.status == "not-found"
+    loader = chunkmill.Loader(store, sample=SAMPLE, variables="b")
+    loader.close()
+    loader.close()
+    with pytest.raises(chunkmill.ChunkmillError, match="was closed"):
+        iter(loader)
+
+
+def test_an_exception_in_the_loop(store):
+    with chunkmill.Loader(store, sample=SAMPLE, variables="b", batch=4, batches=10) as loader:
+        for _ in range(3):
+            with pytest.raises(ZeroDivisionError):
+                for batch in loader:
+                    1 // (3 - batch.number)
+        loader.set_epoch(7)
+        assert [(b.epoch, b.number) for b in loader] == [(7, n) for n in range(10)]
+        first, second = iter(loader), iter(loader)
+        next(second)
+        with pytest.raises(chunkmill.ChunkmillError, match="one epoch at a time"):
+            next(first)
+        assert next(second).number == 1
+
+
+def test_torchrun_variables(store, monkeypatch):
+    for name, value in (("RANK", "1"), ("WORLD_SIZE", "2"), ("LOCAL_WORLD_SIZE", "2")):
+        monkeypatch.setenv(name, value)
+    with chunkmill.Loader(store, sample=SAMPLE, variables="b", batch=4, batches=3) as loader:
+        assert (loader.rank, loader.world_size) == (1, 2)
+        mine = [b.samples.tolist() for b in loader]
+    with chunkmill.Loader(store, sample=SAMPLE, variables="b", batch=4, batches=3, rank=1, world_size=2) as loader:
+        assert [b.samples.tolist() for b in loader] == mine
+    monkeypatch.setenv("RANK", "one")
+    with pytest.raises(chunkmill.ChunkmillError, match="RANK=one"):
+        chunkmill.Loader(store, sample=SAMPLE, variables="b")
+
+
+def test_programs(tmp_path):
+    source = netcdf_file(tmp_path / "a.nc")
+    report = chunkmill.convert(source, tmp_path / "a.zarr", chunks="time=4,lat=8,lon=8", verify="full")
+    assert report["schema"].startswith("nc2zarr/")
+    assert (zarr.open_group(str(tmp_path / "a.zarr"))["b"][...] == FIELDS["b"]).all()
+    with pytest.raises(chunkmill.ProgramError, match="exists") as problem:
+        chunkmill.convert(source, tmp_path / "a.zarr")
+    assert problem.value.returncode != 0
+    assert chunkmill.rechunk(tmp_path / "a.zarr", tmp_path / "b.zarr", chunks="time=full,lat=4,lon=4",
+                             overwrite=True)["schema"].startswith("rechunk/")
+    assert zarr.open_group(str(tmp_path / "b.zarr"))["b"].chunks == (14, 4, 4)
+    assert chunkmill.chunkcalc(tmp_path / "a.zarr", variable="b", sample=SAMPLE)["schema"].startswith("chunkcalc/")
+    measured = chunkmill.readbench(tmp_path / "a.zarr", variable="b", sample=SAMPLE, batch=4, batches=3, step_time="1ms")
+    assert measured["schema"].startswith("readbench/")
+    with pytest.raises(chunkmill.ProgramError, match="no-such"):
+        chunkmill.chunkcalc(tmp_path / "a.zarr", no_such=3)

@@ -1,0 +1,146 @@
+"""The C library, as ctypes sees it (chunkmill/loader.h)."""
+import ctypes
+import os
+from ctypes import (POINTER, Structure, c_bool, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t,
+                    c_uint, c_uint8, c_uint32, c_uint64, c_void_p)
+
+NAME = "libchunkmill_loader.so.1"
+FOR_EVER = 0xFFFFFFFF
+VERSION = 1
+MAX_DIMS = 32
+
+STATUS = ("ok", "invalid", "memory", "io", "no-space", "not-found", "exists", "format", "unsupported",
+          "budget", "canceled", "differs", "internal")
+INVALID, CANCELED = STATUS.index("invalid"), STATUS.index("canceled")
+
+
+class ChunkmillError(Exception):
+    """What failed, in one sentence; `status` is a short name to branch on."""
+
+    def __init__(self, text, status="internal"):
+        super().__init__(text)
+        self.status = status
+
+
+class Error(Structure):
+    _fields_ = [("status", c_int), ("placed", c_int), ("text", c_char * 1024)]
+
+
+class Options(Structure):
+    _fields_ = [
+        ("size", c_size_t), ("version", c_uint32),
+        ("variable", POINTER(c_char_p)), ("nvariables", c_size_t),
+        ("sample", c_char_p), ("lags", c_char_p),
+        ("batch", c_uint64), ("batches", c_uint64), ("drop_last", c_bool),
+        ("order", c_char_p), ("seed", c_uint64), ("world_size", c_uint64), ("rank", c_uint64),
+        ("loader", c_char_p), ("window", c_uint64),
+        ("workers", c_uint), ("worker_threads", c_uint), ("local_ranks", c_uint),
+        ("prefetch", c_uint), ("held", c_uint), ("sync", c_bool), ("memory", c_uint64),
+        ("cast", c_char_p), ("unpack", c_bool), ("fill_to_nan", c_bool),
+        ("io", c_char_p), ("cache_nbytes", c_uint64), ("cache_policy", c_char_p),
+        ("cache_dir", c_char_p), ("cache_dir_nbytes", c_uint64), ("device", c_char_p),
+    ]
+
+
+class Dim(Structure):
+    _fields_ = [("name", c_char_p), ("length", c_uint64), ("sample", c_uint64), ("type", c_char_p),
+                ("coords", c_void_p)]
+
+
+class Variable(Structure):
+    _fields_ = [("name", c_char_p), ("lag", c_uint64), ("type", c_char_p), ("stored_type", c_char_p),
+                ("ndims", c_uint), ("dim", c_uint32 * MAX_DIMS), ("shape", c_uint64 * MAX_DIMS),
+                ("nbytes", c_uint64)]
+
+
+class Info(Structure):
+    _fields_ = [("size", c_size_t), ("nsamples", c_uint64), ("nbatches", c_uint64),
+                ("batch_nbytes", c_uint64), ("dim", POINTER(Dim)), ("ndims", c_size_t),
+                ("variable", POINTER(Variable)), ("nvariables", c_size_t),
+                ("workers", c_uint), ("worker_threads", c_uint), ("slots", c_uint),
+                ("memory_nbytes", c_uint64), ("window", c_uint64), ("device", c_char_p)]
+
+
+class Position(Structure):
+    _fields_ = [("bytes", c_uint8 * 64)]
+
+
+class Stats(Structure):
+    _fields_ = [("size", c_size_t)] + [(name, c_uint64) for name in (
+        "epoch", "batch", "batches", "samples", "nbytes", "failed_batches", "wait_ns", "max_wait_ns",
+        "since_begin_ns", "chunks", "decoded", "requests", "stored_nbytes", "decoded_nbytes",
+        "missing_chunks", "cache_hits", "cache_misses", "storage_ns", "decode_ns", "assemble_ns",
+        "convert_ns")] + [(name, c_uint) for name in ("slots", "held", "ready", "underway")]
+
+
+class BatchInfo(Structure):
+    _fields_ = [("size", c_size_t), ("epoch", c_uint64), ("number", c_uint64), ("nsamples", c_uint64),
+                ("sample", POINTER(c_uint64)), ("index", POINTER(c_int64))]
+
+
+class CTensor(Structure):
+    _fields_ = [("variable", POINTER(Variable)), ("data", c_void_p), ("nbytes", c_uint64),
+                ("ndims", c_uint), ("shape", POINTER(c_int64)), ("device_type", c_int32),
+                ("device_number", c_int32)]
+
+
+_PROTOTYPES = {
+    # name: (result, arguments)
+    "cm_loader_options_init": (None, [POINTER(Options), c_size_t]),
+    "cm_loader_open": (c_int, [c_char_p, POINTER(Options), POINTER(c_void_p), POINTER(Error)]),
+    "cm_loader_close": (None, [c_void_p]),
+    "cm_loader_describe": (c_int, [c_void_p, POINTER(Info), POINTER(Error)]),
+    "cm_loader_begin": (c_int, [c_void_p, c_uint64, POINTER(Error)]),
+    "cm_loader_next": (c_int, [c_void_p, c_uint32, POINTER(c_void_p), POINTER(Error)]),
+    "cm_loader_save": (c_int, [c_void_p, POINTER(Position), POINTER(Error)]),
+    "cm_loader_restore": (c_int, [c_void_p, POINTER(Position), POINTER(Error)]),
+    "cm_loader_get_stats": (c_int, [c_void_p, POINTER(Stats), POINTER(Error)]),
+    "cm_batch_describe": (c_int, [c_void_p, POINTER(BatchInfo), POINTER(Error)]),
+    "cm_batch_tensor": (POINTER(CTensor), [c_void_p, c_size_t]),
+    "cm_batch_dlpack": (c_int, [c_void_p, c_size_t, POINTER(c_void_p), POINTER(Error)]),
+    "cm_batch_dlpack_legacy": (c_int, [c_void_p, c_size_t, POINTER(c_void_p), POINTER(Error)]),
+    "cm_batch_release": (None, [c_void_p]),
+    "cm_loader_version": (c_char_p, []),
+}
+
+
+def find():
+    """The library of the wheel, or CHUNKMILL_LIBRARY, or the system's."""
+    named = os.environ.get("CHUNKMILL_LIBRARY")
+    if named:
+        return named
+    own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", NAME)
+    return own if os.path.exists(own) else NAME
+
+
+def load():
+    path = find()
+    try:
+        # Without Python's lock in every call: what waits in C leaves other threads alone.
+        library = ctypes.CDLL(path, mode=ctypes.RTLD_LOCAL)
+    except OSError as problem:
+        raise ImportError(
+            f"chunkmill: the loader's library cannot be loaded: {problem}; install the wheel, or name "
+            f"the library in CHUNKMILL_LIBRARY") from problem
+    for name, (result, arguments) in _PROTOTYPES.items():
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments
+    return library
+
+
+_loaded = None
+
+
+def library():
+    """Loaded when it is first needed: the programs need none of it."""
+    global _loaded
+    if _loaded is None:
+        _loaded = load()
+    return _loaded
+
+
+def check(status, error):
+    if status != 0:
+        name = STATUS[status] if status < len(STATUS) else str(status)
+        raise ChunkmillError(error.text.decode("utf-8", "replace"), name)

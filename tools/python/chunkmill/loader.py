@@ -1,0 +1,283 @@
+"""The loader that readbench measures, to train with."""
+import ctypes
+import os
+import threading
+from ctypes import byref, c_char_p, c_void_p, sizeof
+
+from . import _library as c
+from ._library import ChunkmillError, check
+from ._tensor import Batch, array
+
+_SLICE_MS = 100  # between two looks at signals: Ctrl-C ends a wait
+
+
+class Dim:
+    """A dimension of the samples."""
+
+    def __init__(self, d):
+        self.name = d.name.decode() if d.name else None
+        self.length = d.length
+        self.sample = d.sample
+        self.type = d.type.decode() if d.type else None
+        self._raw = None
+        self.coords = None
+        size = _nbytes(self.type)
+        if d.coords and size:
+            self._raw = ctypes.string_at(d.coords, size * d.length)
+            self.coords = array(self._raw, self.type, [d.length])
+
+    def __repr__(self):
+        return f"<chunkmill.Dim {self.name!r}: {self.sample} of {self.length}>"
+
+
+def _nbytes(kind):
+    """Of an element of numbers, 0 for other types, whose coordinates are left out."""
+    digits = (kind or "").lstrip("abcdefghijklmnopqrstuvwxyz")
+    if kind == "bool":
+        return 1
+    return int(digits) // 8 if digits.isdigit() and kind.startswith(("int", "uint", "float")) else 0
+
+
+def _shape(sample):
+    if sample is None or isinstance(sample, str):
+        return sample
+    return ",".join(f"{name}={length}" for name, length in sample.items())
+
+
+def _from_environment(name, default):
+    text = os.environ.get(name)
+    if text is None:
+        return default
+    try:
+        return int(text)
+    except ValueError:
+        raise ChunkmillError(f"{name}={text}: not an integer", "invalid") from None
+
+
+_SIZES = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+
+def _size(value):
+    if not isinstance(value, str):
+        return int(value or 0)
+    digits = value.rstrip("KMGTiB")
+    try:
+        return int(float(digits) * _SIZES[value[len(digits):]])
+    except (ValueError, KeyError):
+        raise ChunkmillError(f"{value}: give a size as 512MiB or 2GiB", "invalid") from None
+
+
+def _text(value):
+    return None if value is None else os.fsencode(value)
+
+
+class Loader:
+    """Batches of samples of a Zarr store or a NetCDF file.
+
+        for epoch in range(10):
+            for batch in loader:
+                x = torch.from_dlpack(batch["t2m"])
+
+    Options have the names and meanings of readbench's (`man readbench`).  What a sample is:
+    `sample` ({"time": 4, "lat": 64, "lon": 64}; a dimension that is not named is read whole),
+    `variables`, `lags`.  Which samples: `batch`, `batches` of an epoch (all), `drop_last`, `order`,
+    `seed`, `rank` and `world_size` (those of torchrun, where its variables are set).  How:
+    `loader` ("map" or "planned"), `window`, `workers`, `worker_threads`, `prefetch`, `memory`,
+    `cache`, `cache_dir`, `io`, `sync` (without threads).  What it becomes: `cast`, `unpack`,
+    `fill_to_nan`, `device`.  `held`: batches that you hold when you ask for the next one (2).
+
+    Each iteration is an epoch, the first is epoch 0, unless set_epoch says otherwise.
+    """
+
+    def __init__(self, store, *, sample=None, variables=None, lags=None, batch=32, batches=None,
+                 drop_last=False, order=None, seed=0, rank=None, world_size=None, loader=None,
+                 window=0, workers=0, worker_threads=0, prefetch=2, held=2, sync=False, memory=0,
+                 cast=None, unpack=False, fill_to_nan=False, io=None, cache=0, cache_policy=None,
+                 cache_dir=None, cache_dir_size=0, device=None):
+        self._handle = None
+        self._lock = threading.Lock()
+        if isinstance(variables, str):
+            variables = [variables]
+        if rank is None:
+            rank = _from_environment("RANK", 0) if world_size is None else 0
+        if world_size is None:
+            world_size = _from_environment("WORLD_SIZE", 1)
+        names = [_text(name) for name in variables or []]
+        list_of_names = (c_char_p * (len(names) + 1))(*names)
+        lib, o = c.library(), c.Options()
+        lib.cm_loader_options_init(byref(o), sizeof(o))
+        values = {
+            "variable": ctypes.cast(list_of_names, ctypes.POINTER(c_char_p)),
+            "nvariables": len(names), "sample": _text(_shape(sample)),
+            "lags": _text(lags if lags is None or isinstance(lags, str)
+                          else ",".join(str(lag) for lag in lags)),
+            "batch": batch, "batches": batches or 0, "drop_last": drop_last, "order": _text(order),
+            "seed": seed, "world_size": world_size, "rank": rank, "loader": _text(loader),
+            "window": window, "workers": workers, "worker_threads": worker_threads,
+            "local_ranks": _from_environment("LOCAL_WORLD_SIZE", 1), "prefetch": prefetch,
+            "held": held, "sync": sync, "memory": _size(memory), "cast": _text(cast),
+            "unpack": unpack, "fill_to_nan": fill_to_nan, "io": _text(io),
+            "cache_nbytes": _size(cache), "cache_policy": _text(cache_policy),
+            "cache_dir": _text(cache_dir), "cache_dir_nbytes": _size(cache_dir_size),
+            "device": _text(device)}
+        for name, value in values.items():
+            if isinstance(value, int) and not isinstance(value, bool) and value < 0:
+                raise ChunkmillError(f"{name}: {value} is negative", "invalid")
+            setattr(o, name, value)
+        handle, error = c_void_p(), c.Error()
+        check(lib.cm_loader_open(_text(store), byref(o), byref(handle), byref(error)), error)
+        self._handle = handle
+        self.store = os.fsdecode(store)
+        self.rank, self.world_size, self.batch = rank, world_size, batch
+        self._epoch = 0
+        self._resume = False  # a restored epoch waits to be gone on with
+        self._running = 0     # which iterator is the last one
+        self._describe()
+
+    def _describe(self):
+        info, error = c.Info(size=sizeof(c.Info)), c.Error()
+        check(c.library().cm_loader_describe(self._live(), byref(info), byref(error)), error)
+        self.dims = [Dim(info.dim[i]) for i in range(info.ndims)]
+        self._keys = {}
+        for i in range(info.nvariables):
+            v = info.variable[i]
+            name = v.name.decode()
+            if v.lag == 0 or name not in self._keys:
+                self._keys.setdefault(name, i)
+            if v.lag != 0:
+                self._keys[name, v.lag] = i
+        self._nbatches = info.nbatches
+        self.nsamples = info.nsamples
+        self.batch_nbytes = info.batch_nbytes
+        self.workers, self.worker_threads = info.workers, info.worker_threads
+        self.slots, self.memory, self.window = info.slots, info.memory_nbytes, info.window
+        self.device = info.device.decode()
+
+    def _live(self):
+        if self._handle is None:
+            raise ChunkmillError("the loader was closed", "invalid")
+        return self._handle
+
+    def keys(self):
+        """What a batch has: names of variables, with their lag where that is not 0."""
+        return list(self._keys)
+
+    def __len__(self):
+        """Batches of an epoch, of this rank."""
+        return self._nbatches
+
+    # ---- epochs ----
+
+    def set_epoch(self, epoch):
+        """The epoch that the next iteration is; the ones after it follow."""
+        self._epoch = int(epoch)
+        self._resume = False
+
+    def __iter__(self):
+        error = c.Error()
+        if not self._resume:
+            check(c.library().cm_loader_begin(self._live(), self._epoch, byref(error)), error)
+        self._resume = False
+        self._running += 1
+        return _Epoch(self, self._running)
+
+    def _next(self):
+        """The next batch; None at the end."""
+        next_batch = c.library().cm_loader_next
+        handle, error = c_void_p(), c.Error()
+        while True:
+            status = next_batch(self._live(), _SLICE_MS, byref(handle), byref(error))
+            if status != c.CANCELED:
+                break
+        check(status, error)
+        return Batch(self, handle) if handle else None
+
+    def state_dict(self):
+        """Where the next batch will come from; for load_state_dict, in any process."""
+        position, error = c.Position(), c.Error()
+        check(c.library().cm_loader_save(self._live(), byref(position), byref(error)), error)
+        return {"position": bytes(position.bytes).hex(), "epoch": self._epoch,
+                "begun": self._running > 0 or self._resume}
+
+    def load_state_dict(self, state):
+        """The next iteration goes on where state_dict was taken."""
+        try:
+            raw = bytes.fromhex(state["position"])
+            position = c.Position.from_buffer_copy(raw)
+        except (KeyError, TypeError, ValueError):
+            raise ChunkmillError("the state is not one that a loader gave", "invalid") from None
+        error = c.Error()
+        check(c.library().cm_loader_restore(self._live(), byref(position), byref(error)), error)
+        self._running += 1
+        self._epoch = state["epoch"]
+        self._resume = True
+
+    def stats(self):
+        """Counts and times since the loader was opened."""
+        stats, error = c.Stats(size=sizeof(c.Stats)), c.Error()
+        check(c.library().cm_loader_get_stats(self._live(), byref(stats), byref(error)), error)
+        return {name: getattr(stats, name) for name, _ in c.Stats._fields_ if name != "size"}
+
+    # ---- PyTorch ----
+
+    def dataset(self, transform=None):
+        """An IterableDataset for torch.utils.data.DataLoader(..., batch_size=None, num_workers=0).
+
+        It gives {name: tensor}, or what `transform` makes of a batch.
+        """
+        from ._torch import dataset
+        return dataset(self, transform)
+
+    # ---- the end ----
+
+    def close(self):
+        """Stops the workers.  Tensors that were taken stay as they are."""
+        with self._lock:
+            handle, self._handle = self._handle, None
+        if handle is not None:
+            c.library().cm_loader_close(handle)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def __del__(self):
+        if getattr(self, "_handle", None) is not None:
+            self.close()
+
+    def __reduce__(self):
+        raise TypeError("a chunkmill.Loader has threads and cannot be sent to another process: open it "
+                        "there; with a DataLoader use num_workers=0, the loader has its own workers")
+
+    def __repr__(self):
+        return f"<chunkmill.Loader {self.store!r}: {len(self)} batches of {self.batch}>"
+
+
+class _Epoch:
+    """One iteration."""
+
+    def __init__(self, loader, running):
+        self._loader = loader
+        self._number = running
+        self._over = False
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self._over:
+            raise StopIteration
+        if self._loader._running != self._number:
+            raise ChunkmillError("another iteration of this loader was begun: it has one epoch at a "
+                                 "time", "invalid")
+        batch = self._loader._next()
+        if batch is None:
+            self._over = True
+            self._loader._epoch += 1
+            raise StopIteration
+        return batch
+
+    def __len__(self):
+        return len(self._loader)
