@@ -5,11 +5,14 @@
 #include <sys/stat.h>
 
 #include "base/fileurl.h"
+#include "store/references.h"
 
 static int open_folder(const char *path, const cm_store_options *o, cm_store **out, cm_error *err)
 {
     if (o->output)
         return cm_store_open_output(path, o->create, out, err);
+    if (!o->create && cm_references_are(path))
+        return cm_store_open_references(path, out, err);
     if (o->io != CM_IO_PREAD)
         return cm_store_open_dir_io(path, o->io, out, err);
     return cm_store_open_dir(path, o->create, out, err);
@@ -38,7 +41,7 @@ int cm_store_look(const char *url, const cm_store_options *options, cm_place *ou
     if (rc != CM_OK)
         return rc;
     if (stat(path, &st) == 0)
-        *out = S_ISDIR(st.st_mode) ? CM_PLACE_FOLDER : CM_PLACE_FILE;
+        *out = S_ISDIR(st.st_mode) || cm_references_are(path) ? CM_PLACE_FOLDER : CM_PLACE_FILE;
     else if (errno != ENOENT && errno != ENOTDIR)
         rc = cm_fail_errno(err, errno, "%s", path);
     free(path);

@@ -439,9 +439,15 @@ static int open_v2(cm_zarr_tree *tree, cm_error *err)
     cm_error why = {0};
     empty(tree, 2);
     int rc = cm_zarr_get_json(tree->store, "", ".zmetadata", &zmetadata, &why);
-    if (rc == CM_OK)
+    /* kerchunk's: chunks would all be missing, and every element the fill value. */
+    const bool parquet = rc == CM_OK && cm_json_has(zmetadata, "record_size");
+    if (rc == CM_OK && !parquet)
         rc = load_v2(tree, zmetadata, &why);
     cm_json_free(zmetadata);
+    if (parquet)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       ".zmetadata belongs to references in Parquet files, which are not read; "
+                       "references in a JSON file are");
     return keep_or_walk(tree, 2, rc, &why, err);
 }
 
