@@ -109,9 +109,11 @@ static int64_t floor_div(int64_t a, int64_t b)
     return a / b - (a % b < 0);
 }
 
+/* Leaves OUT->missing alone. */
 static bool number_point(const cm_time_axis *axis, const number *n, cm_time_point *out)
 {
     int64_t count = n->i, offset;
+    out->ns = 0;
     if (n->is_float && axis->per_us == 1) {
         if (!float_offset(axis, n->d, &offset))
             return false;
@@ -192,8 +194,12 @@ static bool exact_double(const cm_time_axis *to, const cm_time_point *point, dou
 static bool find_double(const cm_time_axis *from, const number *n, const cm_time_point *point,
                         const cm_time_axis *to, double *out)
 {
-    if (n->is_float && shifted(from, to, n->d, out))
-        return true;
+    if (n->is_float && shifted(from, to, n->d, out)) {
+        /* Half a microsecond may be rounded down from one date and up from another. */
+        const number again = {.is_float = true, .d = *out};
+        cm_time_point there;
+        return number_point(to, &again, &there) && there.us == point->us;
+    }
     int64_t integer;
     if (!cm_time_integer(to, point, &integer))
         return exact_double(to, point, out);
