@@ -260,11 +260,32 @@ uint64_t cm_sweep_slots_for(const cm_sweep *sweep, const uint64_t *target)
     return sweep->total_blocks > 1 ? across : cm_meetings_held(m, sweep->order, sweep->rank);
 }
 
+void cm_sweep_shift(cm_sweep *s, const uint64_t *first)
+{
+    for (unsigned j = 0; j < s->rank; j++) {
+        cm_axis *axis = &s->axis[j];
+        uint64_t by = first[j] * axis->target;
+        s->first[j] += first[j];
+        axis->n += by;
+        axis->start -= by * axis->step;
+    }
+}
+
+/* Positions of block B along dimension J. */
+static cm_range block_span(const cm_sweep *s, unsigned j, uint64_t b)
+{
+    const cm_axis *axis = &s->axis[j];
+    uint64_t by = s->first[j] * axis->target, length = s->block[j] * axis->target;
+    cm_range span = {by + b * length, by + (b + 1) * length};
+    span.hi = min_u64(span.hi, axis->n);
+    return span;
+}
+
 static void enter_block(const cm_sweep *s, cm_sweep_cursor *c)
 {
     uint64_t number = c->block;
     for (unsigned j = s->rank; j-- > 0;) {
-        c->span[j] = cm_axis_block_span(&s->axis[j], s->block[j], number % s->nblocks[j]);
+        c->span[j] = block_span(s, j, number % s->nblocks[j]);
         number /= s->nblocks[j];
         c->pieces[j] = cm_axis_pieces(&s->axis[j], c->span[j], c->span[j]);
         c->piece[j] = c->pieces[j].lo;

@@ -37,6 +37,7 @@ typedef struct cm_sweep {
     unsigned rank;
     cm_axis axis[CM_MAX_RANK];
     unsigned order[CM_MAX_RANK]; /* outermost dimension first */
+    uint64_t first[CM_MAX_RANK]; /* target chunk at which it begins; axes count from 0 */
     uint64_t block[CM_MAX_RANK]; /* target chunks of a block along each dimension */
     uint64_t nblocks[CM_MAX_RANK];
     uint64_t total_blocks;
@@ -60,6 +61,12 @@ void cm_sweep_plan(const cm_sweep_request *request, cm_sweep *out);
  */
 void cm_sweep_with(const cm_sweep_request *request, const uint64_t *block, const unsigned *order,
                    cm_sweep *out);
+
+/*
+ * SWEEP was planned for the target chunks from FIRST on as if they were an array: now it
+ * is a sweep of those in the array itself.
+ */
+void cm_sweep_shift(cm_sweep *sweep, const uint64_t *first);
 
 /*
  * Slots that the same order and blocks would take with target chunks of TARGET (multiples of

@@ -226,6 +226,10 @@ static void begin_object(engine *e, cm_same_chunks *same)
     same->hi = 1;
     for (unsigned j = 0; j < grid->rank; j++)
         same->hi *= same->count[j];
+    if (!cm_transfer_has_shards(t) && t->end_object > 0) {
+        same->lo = t->first_object;
+        same->hi = t->end_object;
+    }
     e->outer++;
 }
 
@@ -237,8 +241,9 @@ static void enter_transfer(engine *e)
         return;
     const cm_transfer *t = &e->transfer[e->at];
     e->direct = cm_transfer_is_direct(t);
-    e->outer = 0;
-    e->nouter = cm_transfer_has_shards(t) ? cm_zarr_writer_outer_grid(t->target)->nchunks : 1;
+    bool shards = cm_transfer_has_shards(t), all = t->end_object == 0;
+    e->outer = shards && !all ? t->first_object : 0;
+    e->nouter = !shards ? 1 : all ? cm_zarr_writer_outer_grid(t->target)->nchunks : t->end_object;
     if (!e->direct)
         cm_sweep_begin(&t->sweep, t->first_block, &e->cursor);
 }

@@ -57,6 +57,8 @@ typedef struct cm_transfer {
     bool from_scratch; /* SOURCE is scratch, so what is read of it is not counted as read */
     const struct cm_spill *spill;    /* target chunks that go to scratch first; NULL: none */
     uint64_t first_block, end_block; /* of the sweep; end_block 0: all of them */
+    /* where chunks stay: objects of the target's outer grid; end_object 0: all of them */
+    uint64_t first_object, end_object;
     bool clips;              /* slots hold only what lies inside the array; else whole chunks */
     atomic_bool *found_fill; /* set when a written element equals target_fill; NULL: nobody asks */
 

@@ -19,6 +19,8 @@ struct cm_zarr_writer {
     cm_grid grid; /* of chunks: the inner ones where there are shards */
     cm_grid outer;
     cm_chain *chain;
+    uint64_t first, end;             /* objects of the outer grid that are ours */
+    uint64_t nours;                  /* chunks in them */
     cm_shard_set *shards;            /* NULL: none */
     atomic_uint_fast64_t *delivered; /* one bit for each chunk */
     atomic_uint_fast64_t nchunks, nskipped, nkept, nobjects, nbytes;
@@ -68,6 +70,8 @@ static int prepare(cm_zarr_writer *w, const char *path, cm_error *err)
         rc = cm_shard_set_create(w->store, w->prefix, m, shard, &w->grid, &w->outer, &w->shards,
                                  err);
     if (rc == CM_OK) {
+        w->end = w->outer.nchunks;
+        w->nours = w->grid.nchunks;
         w->delivered = cm_calloc(w->grid.nchunks / 64 + 1, sizeof *w->delivered, err);
         rc = w->delivered ? CM_OK : CM_ENOMEM;
     }
@@ -103,6 +107,44 @@ void cm_zarr_writer_free(cm_zarr_writer *w)
     free(w->prefix);
     free(w->path);
     free(w);
+}
+
+/* Chunks of the grid that lie in outer chunk OUTER: those from FIRST, COUNT along each dimension. */
+static uint64_t chunks_of(const cm_zarr_writer *w, uint64_t outer, uint64_t *first, uint64_t *count)
+{
+    uint64_t coord[CM_MAX_RANK], n = 1;
+    cm_box box;
+    cm_grid_coord(&w->outer, outer, coord);
+    cm_grid_box(&w->outer, coord, &box);
+    cm_grid_cover(&w->grid, &box, first, count);
+    for (unsigned i = 0; i < w->grid.rank; i++)
+        n *= count[i];
+    return n;
+}
+
+int cm_zarr_writer_restrict(cm_zarr_writer *w, uint64_t first, uint64_t end, cm_error *err)
+{
+    uint64_t at[CM_MAX_RANK], count[CM_MAX_RANK];
+    if (first > end || end > w->outer.nchunks)
+        return cm_fail(err, CM_EINTERNAL, "array %s: no objects %llu to %llu", display_name(w),
+                       (unsigned long long)first, (unsigned long long)end);
+    w->first = first;
+    w->end = end;
+    w->nours = w->shards ? 0 : end - first;
+    for (uint64_t outer = first; w->shards && outer < end; outer++)
+        w->nours += chunks_of(w, outer, at, count);
+    return CM_OK;
+}
+
+void cm_zarr_writer_range(const cm_zarr_writer *w, uint64_t *first, uint64_t *end)
+{
+    *first = w->first;
+    *end = w->end;
+}
+
+uint64_t cm_zarr_writer_nchunks(const cm_zarr_writer *w)
+{
+    return w->nours;
 }
 
 const cm_grid *cm_zarr_writer_grid(const cm_zarr_writer *w)
@@ -229,27 +271,30 @@ int cm_zarr_writer_skip(cm_zarr_writer *w, uint64_t number, cm_error *err)
     return rc;
 }
 
-/* Marks the chunks of the grid that lie in outer chunk OUTER. */
-static int mark_outer(cm_zarr_writer *w, uint64_t outer, cm_error *err)
+/* Calls VISIT with each chunk of the grid that lies in outer chunk OUTER; an error stops. */
+static int each_chunk(cm_zarr_writer *w, uint64_t outer,
+                      int (*visit)(cm_zarr_writer *w, uint64_t number, cm_error *err),
+                      cm_error *err)
 {
-    uint64_t coord[CM_MAX_RANK], first[CM_MAX_RANK], count[CM_MAX_RANK], left = 1;
-    cm_box box;
-    cm_grid_coord(&w->outer, outer, coord);
-    cm_grid_box(&w->outer, coord, &box);
-    cm_grid_cover(&w->grid, &box, first, count);
-    for (unsigned i = 0; i < w->grid.rank; i++) {
-        coord[i] = first[i];
-        left *= count[i];
-    }
+    uint64_t coord[CM_MAX_RANK], first[CM_MAX_RANK], count[CM_MAX_RANK];
+    uint64_t left = chunks_of(w, outer, first, count);
+    memcpy(coord, first, sizeof coord);
     for (; left > 0; left--) {
-        int rc = mark(w, cm_grid_number(&w->grid, coord), err);
+        int rc = visit(w, cm_grid_number(&w->grid, coord), err);
         if (rc)
             return rc;
-        atomic_fetch_add(&w->nkept, 1);
         for (unsigned i = w->grid.rank; i-- > 0 && ++coord[i] == first[i] + count[i];)
             coord[i] = first[i];
     }
     return CM_OK;
+}
+
+static int mark_kept(cm_zarr_writer *w, uint64_t number, cm_error *err)
+{
+    int rc = mark(w, number, err);
+    if (rc == CM_OK)
+        atomic_fetch_add(&w->nkept, 1);
+    return rc;
 }
 
 int cm_zarr_writer_has(cm_zarr_writer *w, uint64_t outer, bool *there, cm_error *err)
@@ -273,7 +318,7 @@ int cm_zarr_writer_keep(cm_zarr_writer *w, uint64_t outer, bool *kept, cm_error 
     *kept = false;
     int rc = cm_zarr_writer_has(w, outer, kept, err);
     if (rc == CM_OK && *kept)
-        rc = mark_outer(w, outer, err);
+        rc = each_chunk(w, outer, mark_kept, err);
     *kept = *kept && rc == CM_OK;
     return rc;
 }
@@ -283,15 +328,23 @@ bool cm_zarr_writer_is_delivered(const cm_zarr_writer *w, uint64_t number)
     return atomic_load(&w->delivered[number / 64]) >> number % 64 & 1;
 }
 
+static int check_delivered(cm_zarr_writer *w, uint64_t number, cm_error *err)
+{
+    if (cm_zarr_writer_is_delivered(w, number))
+        return CM_OK;
+    return prefix_chunk(err, w, number, cm_fail(err, CM_EINTERNAL, "was never delivered"));
+}
+
 int cm_zarr_writer_finish(cm_zarr_writer *w, cm_error *err)
 {
     cm_zarr_written c = cm_zarr_writer_counts(w);
-    if (c.nchunks + c.nskipped + c.nkept == w->grid.nchunks)
+    int rc = CM_OK;
+    if (c.nchunks + c.nskipped + c.nkept == w->nours)
         return CM_OK;
-    for (uint64_t number = 0; number < w->grid.nchunks; number++)
-        if (!cm_zarr_writer_is_delivered(w, number))
-            return prefix_chunk(err, w, number, cm_fail(err, CM_EINTERNAL, "was never delivered"));
-    return cm_fail(err, CM_EINTERNAL, "array %s: a chunk could not be written", display_name(w));
+    for (uint64_t outer = w->first; rc == CM_OK && outer < w->end; outer++)
+        rc = each_chunk(w, outer, check_delivered, err);
+    return rc ? rc : cm_fail(err, CM_EINTERNAL, "array %s: a chunk could not be written",
+                             display_name(w));
 }
 
 cm_zarr_written cm_zarr_writer_counts(const cm_zarr_writer *w)

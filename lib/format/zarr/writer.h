@@ -23,6 +23,16 @@ int cm_zarr_writer_create(cm_store *store, const char *path, const cm_zarr_meta 
 /* Aborts shards that are not whole. */
 void cm_zarr_writer_free(cm_zarr_writer *w);
 
+/*
+ * Only objects FIRST <= number < END of the outer grid are this writer's; the rest is
+ * made by others, and is neither put, skipped, kept nor missed here.  Before any chunk.
+ */
+int cm_zarr_writer_restrict(cm_zarr_writer *w, uint64_t first, uint64_t end, cm_error *err);
+/* Those objects; all where nobody restricted the writer. */
+void cm_zarr_writer_range(const cm_zarr_writer *w, uint64_t *first, uint64_t *end);
+/* Chunks in them. */
+uint64_t cm_zarr_writer_nchunks(const cm_zarr_writer *w);
+
 /* The grid in whose chunks PUT and SKIP count: inner chunks where there are shards. */
 const cm_grid *cm_zarr_writer_grid(const cm_zarr_writer *w);
 /* The chain that encodes such a chunk. */
