@@ -34,6 +34,16 @@ typedef enum cm_defaults {
     CM_DEFAULTS_KEEP    /* rechunk: they stay as the source has them */
 } cm_defaults;
 
+/* Which part of the work this process does, where several make one target: docs/scale.md. */
+typedef struct cm_part_choice {
+    bool on;
+    uint64_t nparts; /* 0: as many as the plan has that is there */
+    bool by_index;   /* else NUMBER counts */
+    uint64_t number; /* of the part, from 0 */
+    /* Of a launcher; the plan keeps FIRST and STEP of who made it, whatever a rerun says. */
+    uint64_t index, first, step;
+} cm_part_choice;
+
 typedef struct cm_transform_options {
     cm_defaults defaults;
     const char *source; /* a file, a folder, "file://...", or any of them with "::group/array" */
@@ -60,6 +70,7 @@ typedef struct cm_transform_options {
     bool dry_run;
     bool durable;
     bool no_consolidate;
+    cm_part_choice part;
     cm_verify verify;
     bool check;              /* compare source with target, write nothing */
     const char *certificate; /* file to write, or NULL */
@@ -134,10 +145,23 @@ typedef struct cm_stage_time { /* seconds of all workers together */
     uint64_t calls;
 } cm_stage_time;
 
+/* What a part did, and how the others stand. */
+typedef struct cm_part_report {
+    bool on;
+    uint64_t number, nparts; /* number from 0 */
+    bool was_done;           /* before: nothing was written */
+    uint64_t ndone;          /* parts, this one counted */
+    uint64_t nrunning;
+    char *missing; /* numbers from 1 that are neither: "3,7-9"; "": none */
+    bool complete; /* the target has its metadata: all parts are done */
+    bool finished; /* and this process wrote them */
+} cm_part_report;
+
 typedef struct cm_transform_report {
     char *source_format;                       /* "NetCDF-4", "Zarr 3", ... */
     int zarr_format_before, zarr_format_after; /* before: 0 for NetCDF */
     char *target;
+    cm_part_report part;
     bool resumable;  /* stopped half-way: resume finishes what is there */
     bool written;    /* the target is complete, whatever went wrong after that */
     bool unverified; /* it is, and its verification was asked for and did not come to an end */

@@ -136,11 +136,11 @@ static void cut_one(const weighed *w, uint64_t nparts, uint64_t part, uint64_t g
 }
 
 int cm_part_cut(const cm_part_item *item, size_t n, uint64_t nparts, uint64_t part,
-                 cm_part_run *out, cm_error *err)
+                cm_part_run *out, cm_error *err)
 {
     if (nparts == 0 || part >= nparts)
-        return cm_fail(err, CM_EINTERNAL, "there is no part %llu of %llu",
-                       (unsigned long long)part, (unsigned long long)nparts);
+        return cm_fail(err, CM_EINTERNAL, "there is no part %llu of %llu", (unsigned long long)part,
+                       (unsigned long long)nparts);
     weighed *list = cm_calloc(n + 1, sizeof(list[0]), err);
     int64_t *off = cm_calloc(nparts, sizeof(off[0]), err);
     int rc = list == NULL || off == NULL ? CM_ENOMEM : CM_OK;
@@ -168,7 +168,7 @@ int cm_part_cut(const cm_part_item *item, size_t n, uint64_t nparts, uint64_t pa
 /* ---- boxes ---- */
 
 unsigned cm_part_boxes(const uint64_t *count, unsigned rank, cm_part_run share,
-                        cm_box box[CM_PART_MAX_BOXES])
+                       cm_box box[CM_PART_MAX_BOXES])
 {
     unsigned n = 0;
     for (uint64_t at = share.first; at < share.end;) {

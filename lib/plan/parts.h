@@ -39,7 +39,7 @@ uint64_t cm_part_nobjects(const cm_part_item *item);
 
 /* OUT[i], for each of the N items, is what part PART of NPARTS >= 1 makes of it. */
 int cm_part_cut(const cm_part_item *item, size_t n, uint64_t nparts, uint64_t part,
-                 cm_part_run *out, cm_error *err);
+                cm_part_run *out, cm_error *err);
 
 enum {
     CM_PART_MAX_BOXES = 2 * CM_MAX_RANK
@@ -50,6 +50,6 @@ enum {
  * returns their number.
  */
 unsigned cm_part_boxes(const uint64_t *count, unsigned rank, cm_part_run share,
-                        cm_box box[CM_PART_MAX_BOXES]);
+                       cm_box box[CM_PART_MAX_BOXES]);
 
 #endif

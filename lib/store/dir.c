@@ -124,8 +124,8 @@ static int create_temporary(cm_store *store, const char *key, char *path, int *o
     bool made_folder = false;
     for (;;) {
         unsigned long long number = atomic_fetch_add(&dir->temporary, 1);
-        int n = snprintf(path, PATH_MAX, "%.*s%s.chunkmill-%ld-%llu.tmp", (int)folder, key,
-                         folder ? "/" : "", (long)getpid(), number);
+        int n = snprintf(path, PATH_MAX, "%.*s%s.chunkmill-%s%ld-%llu.tmp", (int)folder, key,
+                         folder ? "/" : "", store->tag, (long)getpid(), number);
         if (n < 0 || n >= PATH_MAX)
             return cm_fail_errno(err, ENAMETOOLONG, "%s", key);
         int fd = cm_beneath_open(dir->root, path, O_WRONLY | O_CREAT | O_EXCL, 0666);

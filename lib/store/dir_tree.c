@@ -22,6 +22,9 @@ bool cm_dir_is_temporary(const char *name)
     if (strncmp(name, prefix, sizeof prefix - 1) != 0)
         return false;
     const char *p = name + sizeof prefix - 1;
+    size_t part = *p == 'p' ? strspn(p + 1, "0123456789") : 0;
+    if (part > 0 && p[1 + part] == '-')
+        p += part + 2;
     size_t process = strspn(p, "0123456789");
     if (process == 0 || p[process] != '-')
         return false;

@@ -53,6 +53,7 @@ typedef struct cm_store_ops {
 struct cm_store {
     const cm_store_ops *ops;
     char *name;
+    char tag[24]; /* of temporary names: "" or "p3-" */
     atomic_uint_fast64_t nget, get_nbytes, nput, put_nbytes;
 };
 

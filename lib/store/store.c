@@ -1,4 +1,5 @@
 /* The calls of store.h: keys checked, work counted, the kind called. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,19 @@ void cm_store_free(cm_store *store)
 const char *cm_store_name(const cm_store *store)
 {
     return store->name;
+}
+
+void cm_store_be_part(cm_store *store, uint64_t part)
+{
+    snprintf(store->tag, sizeof store->tag, "p%llu-", (unsigned long long)part);
+}
+
+bool cm_store_is_own_temporary(const cm_store *store, const char *path)
+{
+    static const char prefix[] = ".chunkmill-";
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    return strncmp(name, prefix, sizeof prefix - 1) == 0 &&
+           strncmp(name + sizeof prefix - 1, store->tag, strlen(store->tag)) == 0;
 }
 
 int cm_store_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err)

@@ -45,6 +45,14 @@ void cm_store_free(cm_store *store);
 const char *cm_store_name(const cm_store *store);
 
 /*
+ * Several processes write into one store as parts: temporary names carry the number PART
+ * from now on, so that each part can remove its own.  Before anything is written.
+ */
+void cm_store_be_part(cm_store *store, uint64_t part);
+/* Whether the temporary of this path is one of STORE's part; true where it is none. */
+bool cm_store_is_own_temporary(const cm_store *store, const char *path);
+
+/*
  * The whole object into BUF (replacing its contents); larger than MAX_NBYTES is CM_EFORMAT.
  * CM_ENOTFOUND when absent.
  */

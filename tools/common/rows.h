@@ -155,6 +155,25 @@
         .help = "Write a timeline of all threads, as a Chrome trace."                              \
     }
 
+/* Rows with their section; AT is a cm_part_values of the program's. */
+#define CM_ROWS_PART(at)                                                                           \
+    {.section = "More than one process",                                                           \
+     .name = "part",                                                                               \
+     .value = "K/N|auto|none",                                                                     \
+     .kind = CM_OPTION_TEXT,                                                                       \
+     .field = VALUE(at.part),                                                                      \
+     .words = "auto|none",                                                                         \
+     .help = "Do part K of N, from 1 to N. N processes with the same command then make one "       \
+             "store; whichever comes last finishes it, and any part may be run again. auto takes " \
+             "the index of an array job; none does everything in this process.",                   \
+     .unset = "under srun and mpirun each task is a part"},                                        \
+    {                                                                                              \
+        .name = "parts", .value = "N", .kind = CM_OPTION_UINT, .field = VALUE(at.nparts),          \
+        .min = 1,                                                                                  \
+        .help = "How many parts there are, where the launcher gives an index and no count. So do " \
+                "PBS, Kubernetes and AWS Batch."                                                   \
+    }
+
 /* With its section; TEXT says with what the result is compared. */
 #define CM_ROW_VERIFY(at, text)                                                                    \
     {                                                                                              \

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../common/outputs.h"
+#include "../common/part.h"
 #include "../common/run.h"
 #include "../common/say.h"
 #include "../common/summary.h"
@@ -144,6 +145,8 @@ static int prepare_and_run(int argc, char **argv, const nc2zarr_values *v,
                                     .made = options.check ? NULL : output,
                                     .overwrite = options.overwrite};
         status = cm_outputs_check(&NC2ZARR, v, &outputs);
+        if (status == CM_TOOL_RUN && !v->o.check)
+            status = cm_part_choose(&NC2ZARR, &v->part, common->verbosity < 0, &options.part);
         if (status == CM_TOOL_RUN)
             status = run(&options, common);
     } else {

@@ -7,10 +7,12 @@
 #include <chunkmill/transform.h>
 
 #include "../common/options.h"
+#include "../common/part.h"
 
 typedef struct nc2zarr_values {
     cm_transform_options o; /* what most options set */
     const char *append;
+    cm_part_values part;
 } nc2zarr_values;
 
 extern const cm_tool NC2ZARR;

@@ -2,6 +2,7 @@
 #include "nc2zarr.h"
 
 #include "../common/document.h"
+#include "../common/part.h"
 
 static bool sharded(const cm_transform_variable *v)
 {
@@ -58,6 +59,8 @@ static const char *outcome(const cm_transform_options *options, const cm_transfo
         return "differs";
     if (failure)
         return failure->status == CM_ECANCELED ? "canceled" : "failed";
+    if (r->part.on && !r->part.complete && !options->dry_run)
+        return "part";
     if (r->finished && !options->check)
         return "complete";
     return r->written ? "done" : options->check ? "same" : "planned";
@@ -120,6 +123,7 @@ int nc2zarr_print_json(const cm_transform_options *options, const cm_transform_r
     cm_json *o = cm_json_object(), *variables = cm_json_array();
     cm_document_head(&doc, o, "nc2zarr/1", outcome(options, report, failure), failure);
     put_ends(&doc, o, options, report);
+    cm_part_document(&doc, o, &report->part);
     for (size_t i = 0; i < report->nvariables; i++)
         cm_document_append(&doc, variables,
                            variable_json(&doc, &report->variable[i], options->check));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/part.h"
 #include "../common/print.h"
 #include "../common/say.h"
 #include "../common/summary.h"
@@ -315,6 +316,10 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
            m == MADE      ? ""
            : m == PLANNED ? ", planned: nothing is written"
                           : ", nothing is written");
+    if (report->part.was_done) {
+        cm_part_print(&report->part);
+        return;
+    }
     print_variables(report, m);
     putchar('\n');
     for (size_t i = 0; i < report->nskipped; i++)
@@ -327,6 +332,8 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
     print_cost(report, m);
     if (common->verbosity > 0)
         print_details(report);
-    if (m == MADE)
+    if (report->part.on)
+        cm_part_print(&report->part);
+    if (m == MADE && report->written)
         print_how_to_open(options, report);
 }

@@ -60,6 +60,8 @@ static const cm_option OPTIONS[] = {
     CM_ROW_DURABLE(VALUE(o.durable)),
     CM_ROW_TRACE(VALUE(o.trace)),
 
+    CM_ROWS_PART(part),
+
     CM_ROW_VERIFY(VALUE(o.verify), "Compare the result with the file as libnetcdf reads it."),
     {.name = "check",
      .kind = CM_OPTION_FLAG,

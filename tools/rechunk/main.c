@@ -1,5 +1,6 @@
 /* rechunk: options, one call of the library, a report. */
 #include "../common/outputs.h"
+#include "../common/part.h"
 #include "../common/run.h"
 #include "../common/say.h"
 #include "../common/summary.h"
@@ -76,6 +77,9 @@ static int run(const rechunk_values *v, const cm_common_options *common, const c
     options.target = paths->text[1];
     options.nthreads = common->nthreads;
     options.memory = common->memory;
+    refused = cm_part_choose(&RECHUNK, &v->part, common->verbosity < 0, &options.part);
+    if (refused != CM_TOOL_RUN)
+        return refused;
     options.monitor = cm_monitor_create(&err);
     if (!options.monitor) {
         cm_say(RECHUNK.name, "%s", err.text);

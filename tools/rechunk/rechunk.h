@@ -5,10 +5,12 @@
 #include <chunkmill/transform.h>
 
 #include "../common/options.h"
+#include "../common/part.h"
 
 typedef struct rechunk_values {
     cm_transform_options o; /* what most options set */
     bool digest;
+    cm_part_values part;
 } rechunk_values;
 
 extern const cm_tool RECHUNK;

@@ -1,5 +1,6 @@
 /* --json: the report as one document, described by tools/schema/rechunk.json. */
 #include "../common/document.h"
+#include "../common/part.h"
 #include "rechunk.h"
 
 static cm_json *counts_json(cm_document *doc, const cm_plan_counts *c)
@@ -70,12 +71,14 @@ static cm_json *array_json(cm_document *doc, const cm_transform_variable *a, boo
     return o;
 }
 
-static const char *outcome(const cm_transform_report *r, const cm_error *failure)
+static const char *outcome(const cm_transform_report *r, bool planned, const cm_error *failure)
 {
     if (failure && failure->status == CM_EDIFFER)
         return "differs";
     if (failure)
         return failure->status == CM_ECANCELED ? "canceled" : "failed";
+    if (r->part.on && !r->part.complete && !planned)
+        return "part";
     return r->written ? "done" : r->finished ? "complete" : "planned";
 }
 
@@ -140,8 +143,9 @@ int rechunk_print_json(const cm_transform_options *options, const cm_transform_r
 {
     cm_document doc = {CM_OK, err};
     cm_json *o = cm_json_object(), *arrays = cm_json_array();
-    cm_document_head(&doc, o, "rechunk/1", outcome(report, failure), failure);
+    cm_document_head(&doc, o, "rechunk/1", outcome(report, options->dry_run, failure), failure);
     put_ends(&doc, o, options, report);
+    cm_part_document(&doc, o, &report->part);
     for (size_t i = 0; i < report->nvariables; i++)
         cm_document_append(&doc, arrays, array_json(&doc, &report->variable[i], report->written));
     cm_document_put(&doc, o, "arrays", arrays);

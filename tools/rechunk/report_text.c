@@ -1,6 +1,7 @@
 /* The summary that ends a rechunk, for people. */
 #include <string.h>
 
+#include "../common/part.h"
 #include "../common/print.h"
 #include "../common/say.h"
 #include "../common/summary.h"
@@ -182,6 +183,10 @@ void rechunk_print_summary(const cm_transform_options *options, const cm_transfo
     cm_print_clean(options->source, stdout);
     printf(" (Zarr %d)%s\n", report->zarr_format_before,
            plan ? ", planned: nothing is written" : "");
+    if (report->part.was_done) {
+        cm_part_print(&report->part);
+        return;
+    }
     if (report->nvariables > 0) {
         putchar('\n');
         print_arrays(report, plan);
@@ -194,8 +199,11 @@ void rechunk_print_summary(const cm_transform_options *options, const cm_transfo
     print_digests(report);
     print_empty(report);
     print_totals(report, plan);
-    if (!plan && !options->resume) /* a part was counted by the run that was stopped */
+    /* Of a run that goes on, and of a part, not everything is counted here. */
+    if (!plan && !options->resume && !report->part.on)
         print_surprises(report);
+    if (report->part.on)
+        cm_part_print(&report->part);
     if (common->verbosity > 0)
         print_details(report);
 }

@@ -48,6 +48,8 @@ static const cm_option OPTIONS[] = {
     CM_ROW_DURABLE(VALUE(o.durable)),
     CM_ROW_TRACE(VALUE(o.trace)),
 
+    CM_ROWS_PART(part),
+
     CM_ROW_VERIFY(VALUE(o.verify),
                   "Compare the target with the source. full compares every element and "
                   "prints the digests."),

@@ -102,6 +102,7 @@ typedef struct key_space {
     const cm_zarr_meta *meta;
     bool has_grid; /* false: a grid that is not understood; any number fits */
     uint64_t count[CM_MAX_RANK];
+    const cm_store *store; /* whose temporaries go, where only those do */
 } key_space;
 
 static void describe_keys(const cm_zarr_meta *meta, key_space *keys)
@@ -186,7 +187,8 @@ int cm_zarr_erase_chunks(cm_store *store, const char *path, const cm_zarr_meta *
 static cm_verdict judge_temporary(void *context, const char *below, cm_entry_kind kind)
 {
     const key_space *keys = context;
-    if (kind == CM_ENTRY_FILE)
+    bool others = kind == CM_ENTRY_TEMPORARY && !cm_store_is_own_temporary(keys->store, below);
+    if (kind == CM_ENTRY_FILE || others)
         return CM_KEEP;
     if (keys->meta == NULL)
         return kind == CM_ENTRY_TEMPORARY ? CM_REMOVE : CM_KEEP;
@@ -199,6 +201,7 @@ int cm_zarr_erase_temporaries(cm_store *store, const char *path, const cm_zarr_m
     key_space keys = {0};
     if (meta != NULL)
         describe_keys(meta, &keys);
+    keys.store = store;
     return cm_store_sweep(store, path, judge_temporary, &keys, err);
 }
 

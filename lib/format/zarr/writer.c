@@ -109,7 +109,7 @@ void cm_zarr_writer_free(cm_zarr_writer *w)
     free(w);
 }
 
-/* Chunks of the grid that lie in outer chunk OUTER: those from FIRST, COUNT along each dimension. */
+/* Chunks of the grid in outer chunk OUTER: from FIRST on, COUNT along each dimension. */
 static uint64_t chunks_of(const cm_zarr_writer *w, uint64_t outer, uint64_t *first, uint64_t *count)
 {
     uint64_t coord[CM_MAX_RANK], n = 1;
@@ -343,8 +343,9 @@ int cm_zarr_writer_finish(cm_zarr_writer *w, cm_error *err)
         return CM_OK;
     for (uint64_t outer = w->first; rc == CM_OK && outer < w->end; outer++)
         rc = each_chunk(w, outer, check_delivered, err);
-    return rc ? rc : cm_fail(err, CM_EINTERNAL, "array %s: a chunk could not be written",
-                             display_name(w));
+    return rc ? rc
+              : cm_fail(err, CM_EINTERNAL, "array %s: a chunk could not be written",
+                        display_name(w));
 }
 
 cm_zarr_written cm_zarr_writer_counts(const cm_zarr_writer *w)

@@ -21,6 +21,7 @@ typedef struct adoption {
     const cm_grid *grid, *outer;
     size_t text_nbytes; /* of decoded strings, at most */
     atomic_uint_fast64_t next, nkept;
+    uint64_t end; /* of the objects that are looked at */
     atomic_bool failed;
     pthread_mutex_t lock; /* of what follows */
     int status;
@@ -119,8 +120,8 @@ static void adopt_main(void *context, unsigned index)
         rc = cm_buf_resize(&j.decoded, cm_chain_decoded_nbytes(all->array->chain) + 1, &err);
     uint64_t lo;
     while (rc == CM_OK && !atomic_load(&all->failed) &&
-           (lo = atomic_fetch_add(&all->next, SHARE)) < all->outer->nchunks)
-        for (uint64_t i = lo; i < lo + SHARE && i < all->outer->nchunks && rc == CM_OK; i++)
+           (lo = atomic_fetch_add(&all->next, SHARE)) < all->end)
+        for (uint64_t i = lo; i < lo + SHARE && i < all->end && rc == CM_OK; i++)
             rc = adopt_object(&j, i, &err);
     if (rc != CM_OK) {
         atomic_store(&all->failed, true);
@@ -143,7 +144,8 @@ static unsigned threads_for(const adoption *all, unsigned most, uint64_t memory)
                     cm_chain_decode_memory(a->chain) + 1;
     if (cm_chain_decoded_nbytes(a->chain) == 0)
         return 1; /* strings: nobody knows how long */
-    uint64_t fit = memory / 2 / each, shares = (all->outer->nchunks + SHARE - 1) / SHARE;
+    uint64_t fit = memory / 2 / each,
+             shares = (all->end - atomic_load(&all->next) + SHARE - 1) / SHARE;
     uint64_t n = most < fit ? most : fit;
     n = n < shares ? n : shares;
     return n > 1 ? (unsigned)n : 1;
@@ -164,6 +166,9 @@ int cm_adopt(cm_store *store, const cm_made_node *node, unsigned nthreads, uint6
     int rc = cm_zarr_array_open(&tree, &self, INDEX_CACHE, &all.array, err);
     if (rc != CM_OK) /* what cannot be read here cannot be proven: all of it is written again */
         return rc == CM_EUNSUPPORTED ? CM_OK : rc;
+    uint64_t first;
+    cm_zarr_writer_range(node->writer, &first, &all.end);
+    atomic_store(&all.next, first);
     pthread_mutex_init(&all.lock, NULL);
     cm_threads_run(threads_for(&all, nthreads, memory), adopt_main, &all);
     pthread_mutex_destroy(&all.lock);

@@ -18,6 +18,7 @@
 #include "job/transform/journal.h"
 #include "job/transform/output.h"
 #include "job/transform/presence.h"
+#include "plan/parts.h"
 #include "plan/rechunk.h"
 
 typedef struct cm_job_var {
@@ -68,6 +69,11 @@ typedef struct cm_job_var {
     cm_transfer_counts counts;
     cm_plan_counts planned;
 
+    /* parts_cut.c, where the job is one part of several: */
+    cm_part_run run;  /* objects of the writer's outer grid */
+    cm_sweep *window; /* of the boxes that these are; where chunks stay there is none */
+    unsigned nwindows;
+
     struct cm_journal *journal; /* of the job */
     const char *output;         /* the target's path, for messages */
     size_t index;               /* in the job */
@@ -100,6 +106,7 @@ typedef struct cm_job {
     size_t worker_nbytes;   /* of one */
     size_t text_nbytes;     /* of the longest chunk of strings that was moved */
     char *scratch;          /* folder */
+    struct cm_parts *parts; /* parts.h; NULL: this process does all of it */
     struct cm_into *into;   /* into.h */
     const char **guarded;   /* what no file that the options name may be */
     cm_outfile trace;       /* claimed where the options ask for one */
@@ -164,6 +171,8 @@ int cm_job_read_strings(cm_job *job, cm_job_var *v, const cm_box *box, bool chec
                         cm_strings *out, cm_error *err);
 /* metadata.c: of all groups and arrays; the target is complete then. */
 int cm_job_write_metadata(cm_job *job, cm_store *store, cm_error *err);
+/* The same into a store in memory, to be freed. */
+int cm_job_describe_in_memory(cm_job *job, cm_store **out, cm_error *err);
 /*
  * Writes them to memory, reads them as the verification will, and forgets them:
  * what that takes of many arrays is then in the process's peak, from which the

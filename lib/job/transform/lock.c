@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,16 +15,23 @@
 
 #include "base/json.h"
 
-#define LOCK_NAME "lock"
-
 enum {
     MAX_NBYTES = 4096, /* of the file */
     MAX_TRIES = 200,   /* others come and go meanwhile */
-    PAUSE_US = 5000
+    PAUSE_US = 5000,
+    BEAT_S = 10,
+    SILENCE_S = 300 /* without a beat */
 };
 
 struct cm_lock {
     int fd; /* of the file */
+    char name[64];
+    bool of_part;
+    bool beats; /* the thread runs */
+    bool stop;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* guards stop */
+    pthread_cond_t wake;
 };
 
 /* Who holds a lock. */
@@ -31,6 +39,8 @@ typedef struct holder {
     char host[256], boot[64], machine[64], space[64], time[32];
     int64_t process;
     uint64_t start; /* of the process, in clock ticks since the boot */
+    bool of_part, beats;
+    int64_t beat; /* the file's time, seconds */
 } holder;
 
 typedef enum state {
@@ -92,7 +102,8 @@ static void describe_self(holder *h)
         strftime(h->time, sizeof(h->time), "%Y-%m-%dT%H:%M:%SZ", &utc);
 }
 
-static state judge(const holder *h)
+/* The process itself, seen from this host. */
+static state judge_process(const holder *h)
 {
     holder self;
     uint64_t start;
@@ -111,9 +122,16 @@ static state judge(const holder *h)
     return ended || start != h->start ? ENDED : HELD;
 }
 
+/* NOW is by the clock of the file system, or the nearest to it. */
+static state judge(const holder *h, int64_t now)
+{
+    state s = judge_process(h);
+    return s == ELSEWHERE && h->beats && now - h->beat > SILENCE_S ? ENDED : s;
+}
+
 /* ---- the file ---- */
 
-static int write_holder(cm_buf *text, cm_error *err)
+static int write_holder(bool of_part, cm_buf *text, cm_error *err)
 {
     holder h;
     describe_self(&h);
@@ -133,6 +151,10 @@ static int write_holder(cm_buf *text, cm_error *err)
     if (rc == CM_OK)
         rc = cm_json_set(j, "process start", cm_json_u64(h.start), err);
     if (rc == CM_OK)
+        rc = cm_json_set(j, "beats", cm_json_bool(true), err);
+    if (rc == CM_OK && of_part)
+        rc = cm_json_set(j, "part", cm_json_bool(true), err);
+    if (rc == CM_OK)
         rc = cm_json_write(j, false, text, err);
     if (rc == CM_OK)
         rc = cm_buf_append(text, "\n", 1, err);
@@ -151,6 +173,7 @@ static state read_holder(int fd, holder *h)
 {
     char text[MAX_NBYTES];
     cm_json *j = NULL;
+    struct stat st;
     size_t n = 0;
     *h = (holder){0};
     for (ssize_t got; n < sizeof(text); n += (size_t)got) {
@@ -169,49 +192,52 @@ static state read_holder(int fd, holder *h)
     copy_text(j, "machine", h->machine, sizeof(h->machine));
     copy_text(j, "process space", h->space, sizeof(h->space));
     copy_text(j, "time", h->time, sizeof(h->time));
+    (void)cm_json_get_bool(cm_json_member(j, "part"), &h->of_part);
+    (void)cm_json_get_bool(cm_json_member(j, "beats"), &h->beats);
     cm_json_free(j);
+    h->beat = fstat(fd, &st) == 0 ? (int64_t)st.st_mtim.tv_sec : INT64_MAX;
     return whole ? HELD : UNCLEAR;
 }
 
 /* Opens the lock that is there.  *out is -1 when there is none. */
-static int open_lock(const cm_beside *b, int *out, cm_error *err)
+static int open_lock(const cm_beside *b, const char *name, int *out, cm_error *err)
 {
     struct stat st;
-    *out = openat(b->fd, LOCK_NAME, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    *out = openat(b->fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (*out < 0 && errno == ENOENT)
         return CM_OK;
     if (*out < 0)
-        return errno == ELOOP
-                   ? cm_fail(err, CM_EEXIST, "%s/" LOCK_NAME ": is a symbolic link", b->path)
-                   : cm_fail_errno(err, errno, "%s/" LOCK_NAME, b->path);
+        return errno == ELOOP ? cm_fail(err, CM_EEXIST, "%s/%s: is a symbolic link", b->path, name)
+                              : cm_fail_errno(err, errno, "%s/%s", b->path, name);
     if (fstat(*out, &st) != 0 || !S_ISREG(st.st_mode)) {
         close(*out);
         *out = -1;
-        return cm_fail(err, CM_EEXIST, "%s/" LOCK_NAME ": is not a regular file", b->path);
+        return cm_fail(err, CM_EEXIST, "%s/%s: is not a regular file", b->path, name);
     }
     return CM_OK;
 }
 
-static bool is_still_there(const cm_beside *b, int fd)
+static bool is_still_there(const cm_beside *b, const char *name, int fd)
 {
     struct stat named, opened;
-    return fstat(fd, &opened) == 0 && fstatat(b->fd, LOCK_NAME, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+    return fstat(fd, &opened) == 0 && fstatat(b->fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
            named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
 }
 
 /* Whether the lock in FD may be taken over; else an error that names the holder. */
-static int check_takable(const cm_beside *b, int fd, bool breaks, holder *h, cm_error *err)
+static int check_takable(const cm_beside *b, const cm_lock_request *r, int fd, int64_t now,
+                         holder *h, cm_error *err)
 {
     state s = read_holder(fd, h);
     if (s != UNCLEAR)
-        s = judge(h);
-    if (s == ENDED || (breaks && s != HELD))
+        s = judge(h, now);
+    if (s == ENDED || (r->breaks && s != HELD))
         return CM_OK;
     if (s == UNCLEAR)
         return cm_fail(err, CM_EEXIST,
-                       "%s: is locked, and %s/" LOCK_NAME " does not say by whom; break the lock "
+                       "%s: is locked, and %s/%s does not say by whom; break the lock "
                        "only when no other run writes there",
-                       b->shown, b->path);
+                       b->shown, b->path, r->name);
     if (s == ELSEWHERE)
         return cm_fail(err, CM_EEXIST,
                        "%s: is locked by process %lld on %s since %s, which cannot be seen from "
@@ -224,16 +250,83 @@ static int check_takable(const cm_beside *b, int fd, bool breaks, holder *h, cm_
 
 int cm_lock_peek(cm_beside *b, bool breaks, cm_error *err)
 {
+    const cm_lock_request r = {.name = CM_LOCK_OUTPUT, .breaks = breaks};
     holder h;
     int fd = -1;
     int rc = cm_beside_open(b, false, err);
     if (rc == CM_OK && b->in != NULL)
-        rc = open_lock(b, &fd, err);
+        rc = open_lock(b, r.name, &fd, err);
     if (rc == CM_OK && fd >= 0)
-        rc = check_takable(b, fd, breaks, &h, err);
+        rc = check_takable(b, &r, fd, (int64_t)time(NULL), &h, err);
     if (fd >= 0)
         close(fd);
     return rc;
+}
+
+int cm_lock_look(const cm_beside *b, const char *name, cm_lock_holder *out, cm_error *err)
+{
+    holder h;
+    int fd = -1;
+    *out = (cm_lock_holder){.state = CM_LOCK_FREE};
+    int rc = b->in == NULL ? CM_OK : open_lock(b, name, &fd, err);
+    if (rc != CM_OK || fd < 0)
+        return rc;
+    state s = read_holder(fd, &h);
+    close(fd);
+    if (s == UNCLEAR)
+        snprintf(out->who, sizeof(out->who), "somebody who is not named there");
+    else
+        snprintf(out->who, sizeof(out->who), "process %lld on %s", (long long)h.process, h.host);
+    if (s == UNCLEAR)
+        out->state = CM_LOCK_OF_RUN;
+    else if (judge(&h, (int64_t)time(NULL)) != ENDED)
+        out->state = h.of_part ? CM_LOCK_OF_PART : CM_LOCK_OF_RUN;
+    return CM_OK;
+}
+
+/* ---- beats ---- */
+
+static void *beat(void *context)
+{
+    cm_lock *lock = context;
+    struct timespec until;
+    pthread_mutex_lock(&lock->mutex);
+    while (!lock->stop) {
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += BEAT_S;
+        if (pthread_cond_timedwait(&lock->wake, &lock->mutex, &until) != 0 && !lock->stop)
+            (void)futimens(lock->fd, NULL); /* a beat that is lost is not missed */
+    }
+    pthread_mutex_unlock(&lock->mutex);
+    return NULL;
+}
+
+/* A lock without a thread holds too, as long as its process can be seen. */
+static void start_beats(cm_lock *lock)
+{
+    pthread_condattr_t attr;
+    sigset_t all, before;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&lock->mutex, NULL);
+    pthread_cond_init(&lock->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    lock->beats = pthread_create(&lock->thread, NULL, beat, lock) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void stop_beats(cm_lock *lock)
+{
+    pthread_mutex_lock(&lock->mutex);
+    lock->stop = true;
+    pthread_cond_signal(&lock->wake);
+    pthread_mutex_unlock(&lock->mutex);
+    if (lock->beats)
+        pthread_join(lock->thread, NULL);
+    pthread_cond_destroy(&lock->wake);
+    pthread_mutex_destroy(&lock->mutex);
 }
 
 /* ---- taking it ---- */
@@ -242,14 +335,15 @@ int cm_lock_peek(cm_beside *b, bool breaks, cm_error *err)
  * A file of our own with the lock's text, under a temporary NAME.  -1 in *out: the folder went
  * meanwhile.
  */
-static int write_temporary(const cm_beside *b, char *name, size_t size, int *out, cm_error *err)
+static int write_temporary(const cm_beside *b, bool of_part, char *name, size_t size, int *out,
+                           cm_error *err)
 {
     cm_buf text = {0};
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(name, size, ".chunkmill-%ld-%lld%09ld.tmp", (long)getpid(), (long long)now.tv_sec,
              now.tv_nsec);
-    int rc = write_holder(&text, err);
+    int rc = write_holder(of_part, &text, err);
     if (rc == CM_OK) {
         *out = openat(b->fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (*out < 0 && errno != ENOENT)
@@ -275,17 +369,17 @@ static int write_temporary(const cm_beside *b, char *name, size_t size, int *out
  * Gives FD, called NAME, the lock's name if there is none: 0, EEXIST, or another errno.  NAME is
  * gone, or ours still.
  */
-static int take_free(const cm_beside *b, const char *name, int fd)
+static int take_free(const cm_beside *b, const char *lock, const char *name, int fd)
 {
     struct stat st;
-    if (linkat(b->fd, name, b->fd, LOCK_NAME, 0) == 0)
+    if (linkat(b->fd, name, b->fd, lock, 0) == 0)
         return 0;
     int errnum = errno;
     /* NFS may lose the answer of a request that was served. */
-    if (fstat(fd, &st) == 0 && st.st_nlink == 2 && is_still_there(b, fd))
+    if (fstat(fd, &st) == 0 && st.st_nlink == 2 && is_still_there(b, lock, fd))
         return 0;
     if (errnum == EPERM || errnum == EOPNOTSUPP || errnum == ENOSYS || errnum == EMLINK)
-        errnum = renameat2(b->fd, name, b->fd, LOCK_NAME, RENAME_NOREPLACE) == 0 ? 0 : errno;
+        errnum = renameat2(b->fd, name, b->fd, lock, RENAME_NOREPLACE) == 0 ? 0 : errno;
     return errnum;
 }
 
@@ -293,23 +387,23 @@ static int take_free(const cm_beside *b, const char *name, int fd)
  * The lock in OLD becomes FD, called NAME.  *taken is false when OLD is no longer the lock, or
  * another is at it.
  */
-static int take_over(const cm_beside *b, int old, const char *name, bool breaks, bool *taken,
-                     cm_error *err)
+static int take_over(const cm_beside *b, const cm_lock_request *r, int old, const char *name,
+                     bool *taken, cm_error *err)
 {
     *taken = false;
     if (flock(old, LOCK_EX | LOCK_NB) != 0) {
         if (errno == EWOULDBLOCK || errno == EINTR)
             return CM_OK;
-        if (!breaks)
+        if (!r->breaks)
             return cm_fail(err, CM_EEXIST,
                            "%s: holds the lock of a run that has ended, and this file system "
                            "cannot tell who may take it over; break the lock when no other run "
                            "writes there",
                            b->shown);
     }
-    if (!is_still_there(b, old))
+    if (!is_still_there(b, r->name, old))
         return CM_OK;
-    if (renameat(b->fd, name, b->fd, LOCK_NAME) != 0)
+    if (renameat(b->fd, name, b->fd, r->name) != 0)
         return errno == ENOENT ? CM_OK
                                : cm_fail_errno(err, errno, "%s: cannot be locked", b->shown);
     *taken = true;
@@ -317,26 +411,30 @@ static int take_over(const cm_beside *b, int old, const char *name, bool breaks,
 }
 
 /* One attempt; *taken tells whether it came to something. */
-static int try_once(const cm_beside *b, bool breaks, bool *taken, cm_lock *lock, char **note,
-                    cm_error *err)
+static int try_once(const cm_beside *b, const cm_lock_request *r, bool *taken, cm_lock *lock,
+                    char **note, cm_error *err)
 {
     char name[64];
     holder h;
+    struct stat now;
     int old = -1;
     *taken = false;
-    int rc = write_temporary(b, name, sizeof(name), &lock->fd, err);
+    int rc = write_temporary(b, r->of_part, name, sizeof(name), &lock->fd, err);
     if (rc != CM_OK || lock->fd < 0)
         return rc;
-    int errnum = take_free(b, name, lock->fd);
+    int errnum = take_free(b, r->name, name, lock->fd);
     *taken = errnum == 0;
     if (errnum != 0 && errnum != EEXIST && errnum != ENOENT)
         rc = cm_fail_errno(err, errnum, "%s: cannot be locked", b->shown);
     if (rc == CM_OK && errnum == EEXIST)
-        rc = open_lock(b, &old, err);
+        rc = open_lock(b, r->name, &old, err);
+    /* The file that was just written has the time of the file system's own clock. */
+    if (rc == CM_OK && old >= 0 && fstat(lock->fd, &now) != 0)
+        rc = cm_fail_errno(err, errno, "%s: cannot be locked", b->shown);
     if (rc == CM_OK && old >= 0)
-        rc = check_takable(b, old, breaks, &h, err);
+        rc = check_takable(b, r, old, (int64_t)now.st_mtim.tv_sec, &h, err);
     if (rc == CM_OK && old >= 0)
-        rc = take_over(b, old, name, breaks, taken, err);
+        rc = take_over(b, r, old, name, taken, err);
     if (rc == CM_OK && *taken && old >= 0) {
         *note = cm_asprintf(err, "took over the lock of process %lld on %s, held since %s",
                             (long long)h.process, h.host, h.time);
@@ -346,13 +444,20 @@ static int try_once(const cm_beside *b, bool breaks, bool *taken, cm_lock *lock,
         close(old);
     unlinkat(b->fd, name, 0); /* after a link the second name, after a rename none */
     if (rc != CM_OK && *taken)
-        unlinkat(b->fd, LOCK_NAME, 0);
+        unlinkat(b->fd, r->name, 0);
     if (rc != CM_OK || !*taken)
         close(lock->fd);
     return rc;
 }
 
 int cm_lock_take(cm_beside *b, bool breaks, cm_lock **out, char **note, cm_error *err)
+{
+    const cm_lock_request r = {.name = CM_LOCK_OUTPUT, .breaks = breaks};
+    return cm_lock_take_as(b, &r, out, note, err);
+}
+
+int cm_lock_take_as(cm_beside *b, const cm_lock_request *r, cm_lock **out, char **note,
+                    cm_error *err)
 {
     bool taken = false;
     int rc = CM_OK;
@@ -369,15 +474,19 @@ int cm_lock_take(cm_beside *b, bool breaks, cm_lock **out, char **note, cm_error
         if (rc == CM_ENOTFOUND)
             rc = CM_OK;
         else if (rc == CM_OK)
-            rc = try_once(b, breaks, &taken, lock, note, err);
+            rc = try_once(b, r, &taken, lock, note, err);
     }
     if (rc == CM_OK && !taken)
         rc = cm_fail(err, CM_EEXIST, "%s: cannot be locked, others come and go", b->shown);
     if (rc == CM_OK) {
+        snprintf(lock->name, sizeof(lock->name), "%s", r->name);
+        lock->of_part = r->of_part;
+        start_beats(lock);
         *out = lock;
         return CM_OK;
     }
-    cm_beside_leave(b);
+    if (!r->of_part)
+        cm_beside_leave(b);
     free(lock);
     return rc;
 }
@@ -394,16 +503,19 @@ void cm_lock_release(cm_lock *lock, cm_beside *b)
 {
     if (lock == NULL)
         return;
+    stop_beats(lock);
     /* Whoever breaks it holds flock() while it is replaced; then it is not ours to remove. */
     while (flock(lock->fd, LOCK_EX) != 0 && errno == EINTR)
         ;
-    if (is_still_there(b, lock->fd)) {
+    if (is_still_there(b, lock->name, lock->fd)) {
         /* Only who holds the lock writes here; one who is trying to take it tries again. */
-        if (b->in != NULL)
+        if (b->in != NULL && !lock->of_part)
             cm_store_sweep(b->in, "", judge_temporary, NULL, NULL);
-        unlinkat(b->fd, LOCK_NAME, 0);
+        unlinkat(b->fd, lock->name, 0);
     }
+    bool of_part = lock->of_part;
     close(lock->fd);
     free(lock);
-    cm_beside_leave(b);
+    if (!of_part)
+        cm_beside_leave(b);
 }

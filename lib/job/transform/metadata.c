@@ -218,6 +218,12 @@ int cm_job_write_metadata(cm_job *job, cm_store *store, cm_error *err)
     return write_all(job, store, job->options->durable, err);
 }
 
+int cm_job_describe_in_memory(cm_job *job, cm_store **out, cm_error *err)
+{
+    int rc = cm_store_open_memory(out, err);
+    return rc == CM_OK ? write_all(job, *out, false, err) : rc;
+}
+
 /* Opens, and closes, every array of TREE that can be read, as the verification does. */
 static int open_arrays(const cm_zarr_tree *tree, cm_error *err)
 {
@@ -236,9 +242,7 @@ int cm_job_rehearse_metadata(cm_job *job, cm_error *err)
 {
     cm_zarr_tree tree = {0};
     cm_store *store = NULL;
-    int rc = cm_store_open_memory(&store, err);
-    if (rc == CM_OK)
-        rc = write_all(job, store, false, err);
+    int rc = cm_job_describe_in_memory(job, &store, err);
     if (rc == CM_OK && job->options->verify != CM_VERIFY_NONE)
         rc = cm_zarr_open(store, &tree, err);
     if (rc == CM_OK)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/fileurl.h"
+#include "job/transform/parts_files.h"
 #include "store/open.h"
 
 /* ---- what is there ---- */
@@ -141,7 +142,7 @@ static int decide(cm_output *out, cm_error *err)
     return cm_fail(err, CM_EEXIST, "%s: exists; `overwrite` replaces it", out->path);
 }
 
-int cm_output_check(const cm_output_request *request, cm_output *out, cm_error *err)
+int cm_output_find(const cm_output_request *request, cm_output *out, cm_error *err)
 {
     *out = (cm_output){.overwrite = request->overwrite,
                        .resume = request->resume,
@@ -158,12 +159,34 @@ int cm_output_check(const cm_output_request *request, cm_output *out, cm_error *
         return CM_ENOMEM;
     if (*out->root == '\0')
         return cm_fail(err, CM_EINVAL, "the path of a store is empty");
-    rc = cm_beside_find(out->root, &out->beside, err);
+    return cm_beside_find(out->root, &out->beside, err);
+}
+
+int cm_output_check(const cm_output_request *request, cm_output *out, cm_error *err)
+{
+    int rc = cm_output_find(request, out, err);
     if (rc == CM_OK)
         rc = cm_lock_peek(&out->beside, out->break_lock, err);
     if (rc == CM_OK)
+        rc = cm_parts_check_none(&out->beside, out->overwrite, err);
+    if (rc == CM_OK)
         rc = examine(out, err);
     return rc == CM_OK ? decide(out, err) : rc;
+}
+
+int cm_output_decide(cm_output *out, cm_error *err)
+{
+    int rc = examine(out, err);
+    out->resume = out->phase == CM_JOURNAL_PREPARING;
+    return rc == CM_OK ? decide(out, err) : rc;
+}
+
+int cm_output_join(cm_output *out, cm_error *err)
+{
+    const cm_store_options options = {.output = true};
+    cm_store_free(out->store);
+    out->store = NULL;
+    return cm_store_open(out->root, &options, &out->store, err);
 }
 
 int cm_output_is_begun(const char *root, const char *node, bool *out, cm_error *err)
@@ -244,11 +267,12 @@ static cm_verdict judge_old_journal(void *context, const char *below, cm_entry_k
     return kind == CM_ENTRY_FILE && strcmp(below, OLD_JOURNAL) == 0 ? CM_REMOVE : CM_KEEP;
 }
 
-/* Journals of nodes in a store that is replaced tell of nothing any more. */
-static cm_verdict judge_node_journals(void *context, const char *below, cm_entry_kind kind)
+/* Journals of nodes and the files of parts tell of nothing any more when a store is replaced. */
+static cm_verdict judge_beside(void *context, const char *below, cm_entry_kind kind)
 {
     (void)context;
-    return kind == CM_ENTRY_FILE && strncmp(below, "journal-", 8) == 0 ? CM_REMOVE : CM_KEEP;
+    bool old = strncmp(below, "journal-", 8) == 0 || cm_parts_is_file(below);
+    return kind == CM_ENTRY_FILE && old ? CM_REMOVE : CM_KEEP;
 }
 
 static int empty_folder(cm_output *out, cm_zarr_left *left, cm_error *err)
@@ -259,7 +283,7 @@ static int empty_folder(cm_output *out, cm_zarr_left *left, cm_error *err)
     if (rc == CM_OK)
         rc = cm_store_sweep(out->store, "", judge_old_journal, NULL, err);
     if (rc == CM_OK && *out->node == '\0')
-        rc = cm_store_sweep(out->beside.in, "", judge_node_journals, NULL, err);
+        rc = cm_store_sweep(out->beside.in, "", judge_beside, NULL, err);
     return rc == CM_OK ? cm_zarr_count_left(out->store, left, err) : rc;
 }
 
@@ -275,6 +299,8 @@ int cm_output_lock(cm_output *out, const cm_made *made, cm_error *err)
     int rc = cm_lock_take(&out->beside, out->break_lock, &out->lock, &out->note, err);
     if (rc != CM_OK)
         cm_error_place(err, out->root);
+    if (rc == CM_OK)
+        rc = cm_parts_check_none(&out->beside, out->overwrite, err);
     if (rc == CM_OK)
         rc = check_unchanged(out, err);
     for (size_t i = 0; rc == CM_OK && out->store != NULL && made != NULL && i < made->n; i++)

@@ -46,6 +46,8 @@ typedef struct cm_output {
     char *note;    /* for the user, after cm_output_lock, or NULL */
 } cm_output;
 
+/* Where it is and what its files are called: the first part of cm_output_check. */
+int cm_output_find(const cm_output_request *request, cm_output *out, cm_error *err);
 /*
  * CM_EEXIST when the output exists, unless OVERWRITE was asked for and it is a Zarr
  * store or one that was being made, or RESUME and it is the latter or complete; or
@@ -70,6 +72,13 @@ int cm_output_begin(cm_output *out, const cm_made *made, cm_zarr_left *left, cm_
 int cm_output_open_journal(cm_output *out, const cm_json *fingerprint, const cm_made *made,
                            unsigned nthreads, uint64_t memory, cm_journal **journal,
                            uint64_t *nchunks, cm_error *err);
+/*
+ * For a process that holds the lock already: looks at what is there, and decides as
+ * cm_output_check does; a run that was killed while it emptied a store may be repeated.
+ */
+int cm_output_decide(cm_output *out, cm_error *err);
+/* The folder as a store, which is there: for a part of what another process began. */
+int cm_output_join(cm_output *out, cm_error *err);
 /* The store is complete: the journal goes. */
 void cm_output_complete(cm_output *out);
 /*

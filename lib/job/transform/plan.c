@@ -177,8 +177,8 @@ static void fill_request(const cm_job *job, const cm_job_var *v, const option *o
                             .sliceable = is_sliceable(v),
                             .piece_nbytes = o->piece_nbytes,
                             .few_slots = job->options->defaults == CM_DEFAULTS_CHOOSE,
-                            .may_spill = o->may_spill && source->chunked,
-                            .may_clip = o->may_clip && may_clip(v),
+                            .may_spill = o->may_spill && source->chunked && !job->options->part.on,
+                            .may_clip = o->may_clip && may_clip(v) && !job->options->part.on,
                             .slot_nbytes = cm_transfer_slot_nbytes(&v->transfer),
                             .clip_spare = cm_buffers_nbytes(1) - 1,
                             .scratch_nbytes = scratch_available(job)};
@@ -492,7 +492,9 @@ static int plan_with_probe(cm_job *job, size_t free, unsigned most, cm_error *er
 {
     cm_job_var *v = largest(job);
     int rc = plan_best(job, free, most, err);
-    if (rc != CM_OK || v == NULL || (is_least(job, most) && !job->options->dry_run))
+    /* What this machine can do says nothing about the others that have parts. */
+    if (rc != CM_OK || v == NULL || job->options->part.on ||
+        (is_least(job, most) && !job->options->dry_run))
         return rc;
     rc = cm_job_probe(job, v, job->scratch, err);
     return rc == CM_OK && job->probed.read > 0 ? plan_best(job, free, most, err) : rc;

@@ -7,6 +7,7 @@
 #include "job/common/sentences.h"
 #include "job/transform/codec_text.h"
 #include "job/transform/keep.h"
+#include "job/transform/parts.h"
 #include "job/transform/plan.h"
 
 CM_DEFINE_SENTENCE(cm_job_warn, cm_job, warning, nwarnings)
@@ -206,7 +207,10 @@ int cm_job_report(cm_job *job, bool written, cm_error *err)
         int rc = describe(job, &job->var[i], written, &r->variable[i], err);
         if (rc != CM_OK)
             return rc;
-        r->decoded_nbytes += r->variable[i].decoded_nbytes;
+        if (job->parts != NULL && written)
+            r->decoded_nbytes += cm_parts_nbytes(&job->var[i]);
+        else
+            r->decoded_nbytes += r->variable[i].decoded_nbytes;
     }
     return CM_OK;
 }
@@ -234,5 +238,6 @@ void cm_transform_report_release(cm_transform_report *r)
     cm_sentences_free(r->difference, r->ndifferences);
     free(r->source_format);
     free(r->target);
+    free(r->part.missing);
     memset(r, 0, sizeof(*r));
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "exec/engine/spill.h"
+#include "job/transform/parts.h"
 #include "job/transform/plan.h"
 
 typedef struct run {
@@ -26,15 +27,37 @@ static int move(run *r, const cm_transfer *transfer, size_t n, cm_error *err)
     return rc;
 }
 
+/* What of V is this part's. */
+static void add_part(const cm_job_var *v, cm_transfer *list, size_t *n)
+{
+    if (v->run.first == v->run.end)
+        return;
+    for (unsigned i = 0; i < v->nwindows; i++) {
+        list[*n] = v->transfer;
+        list[(*n)++].sweep = v->window[i];
+    }
+    if (v->nwindows > 0)
+        return;
+    list[*n] = v->transfer;
+    list[*n].first_object = v->run.first;
+    list[(*n)++].end_object = v->run.end;
+}
+
 static int move_direct(run *r, cm_error *err)
 {
-    size_t n = 0;
-    cm_transfer *list = cm_calloc(r->job->nvars + 1, sizeof(list[0]), err);
+    size_t n = 0, most = 1;
+    for (size_t i = 0; i < r->job->nvars; i++)
+        most += r->job->var[i].nwindows + 1;
+    cm_transfer *list = cm_calloc(most, sizeof(list[0]), err);
     if (list == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < r->job->nvars; i++) {
         const cm_job_var *v = &r->job->var[i];
-        if (cm_job_has_transfer(v) && !(v->routed && v->route.spills))
+        if (!cm_job_has_transfer(v) || (v->routed && v->route.spills))
+            continue;
+        if (r->job->parts != NULL)
+            add_part(v, list, &n);
+        else
             list[n++] = v->transfer;
     }
     int rc = n > 0 ? move(r, list, n, err) : CM_OK;
@@ -99,7 +122,9 @@ static uint64_t total_nbytes(const cm_job *job)
         uint64_t nbytes = v->source->dtype.nbytes;
         for (unsigned j = 0; j < v->rank; j++)
             nbytes *= v->shape[j];
-        if (cm_job_has_transfer(v))
+        if (cm_job_has_transfer(v) && job->parts != NULL)
+            total += cm_parts_nbytes(v);
+        else if (cm_job_has_transfer(v))
             total += nbytes + v->planned.scratch_nbytes;
     }
     return total;
@@ -110,6 +135,8 @@ static int move_others(run *r, cm_store *store, cm_error *err)
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < r->job->nvars; i++) {
         cm_job_var *v = &r->job->var[i];
+        if (r->job->parts != NULL && v->run.first == v->run.end)
+            continue;
         if (v->as_objects)
             rc = cm_zarr_objects_copy(cm_dataset_store(r->job->source), v->source->name, store,
                                       v->name, &v->ncopied, &v->copied_nbytes, err);

@@ -14,6 +14,7 @@
 #include "job/transform/files.h"
 #include "job/transform/inputs.h"
 #include "job/transform/into.h"
+#include "job/transform/parts.h"
 #include "job/transform/write.h"
 
 void cm_transform_options_init(cm_transform_options *options, cm_defaults defaults)
@@ -231,8 +232,10 @@ static int transform(cm_job *job, cm_output *out, cm_error *err)
     int rc = cm_job_describe(job, err);
     if (rc == CM_OK)
         rc = cm_job_notice(job, err);
+    if (rc == CM_OK && job->options->dry_run)
+        return dry_run(job, err);
     if (rc == CM_OK)
-        rc = job->options->dry_run ? dry_run(job, err) : cm_job_write(job, out, err);
+        rc = job->options->part.on ? cm_job_write_part(job, out, err) : cm_job_write(job, out, err);
     return rc;
 }
 
@@ -244,6 +247,7 @@ static void release(cm_job *job)
         for (size_t k = 0; k < sizeof(job->var[i].own_cuts) / sizeof(cm_cuts); k++)
             cm_cuts_release(&job->var[i].own_cuts[k]);
         cm_zarr_meta_release(&job->var[i].meta);
+        free(job->var[i].window);
         free(job->var[i].name);
     }
     free(job->var);
@@ -252,6 +256,23 @@ static void release(cm_job *job)
     cm_outfile_release(&job->trace);
     if (job->source != job->options->dataset)
         cm_dataset_close(job->source);
+}
+
+/* What several processes make is looked at when there is a plan. */
+static int check_output(const cm_transform_options *o, const cm_into *into, cm_output *out,
+                        cm_error *err)
+{
+    const cm_output_request request = {.root = into->root,
+                                       .node = into->node,
+                                       .overwrite = o->overwrite,
+                                       .resume = o->resume && !o->part.on,
+                                       .break_lock = o->break_lock};
+    if (!o->part.on)
+        return cm_output_check(&request, out, err);
+    if (*into->node != '\0')
+        return cm_fail(err, CM_EINVAL, "%s: several processes make a store, not a node in one",
+                       o->target);
+    return cm_output_find(&request, out, err);
 }
 
 int cm_transform(const cm_transform_options *asked, cm_transform_report *report, cm_error *err)
@@ -270,12 +291,7 @@ int cm_transform(const cm_transform_options *asked, cm_transform_report *report,
     if (rc == CM_OK)
         rc = find_target(asked, &into, &options, err);
     if (rc == CM_OK && !options.dry_run && !options.check)
-        rc = cm_output_check(&(cm_output_request){.root = into.root,
-                                                  .node = into.node,
-                                                  .overwrite = options.overwrite,
-                                                  .resume = options.resume,
-                                                  .break_lock = options.break_lock},
-                             &out, err);
+        rc = check_output(&options, &into, &out, err);
     if (rc == CM_OK && asked->target != NULL &&
         (report->target = cm_strdup(asked->target, err)) == NULL)
         rc = CM_ENOMEM;

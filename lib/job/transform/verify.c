@@ -19,6 +19,7 @@
 #include "base/threads.h"
 #include "job/common/conflicts.h"
 #include "job/transform/compare.h"
+#include "job/transform/parts.h"
 #include "job/transform/span.h"
 #include "job/transform/verify_memory.h"
 
@@ -29,10 +30,12 @@ enum {
     INDEX_CACHE = 4 << 20
 };
 
-/* One variable, cut into boxes. */
+/* One variable, or a box of it, cut into boxes. */
 typedef struct subject {
     cm_job_var *var;
-    cm_array *array; /* of the store */
+    cm_array *array;   /* of the store */
+    bool shares_array; /* with the subject before */
+    cm_box area;       /* what is compared of the variable */
     cm_grid boxes;
     uint64_t nboxes; /* to be compared: all, or a sample */
     uint64_t first;  /* number of its first task */
@@ -98,7 +101,7 @@ static void choose_boxes(const subject *s, bool sample, double share, uint64_t *
         uint64_t source = sample && !v->source->has_source_chunks ? target : source_chunk(v, j);
         uint64_t larger = source > target ? source : target;
         uint64_t smaller = source > target ? target : source;
-        shape[j] = clip(sample ? smaller : larger, v->shape[j]);
+        shape[j] = clip(sample ? smaller : larger, s->area.shape[j]);
     }
     while ((box_nbytes(s, shape) > share || cm_span_nchunks(v, shape) > CM_SPAN_MAX_CHUNKS) &&
            cm_span_halve(v, shape)) {
@@ -110,11 +113,11 @@ static int cut(verification *ver, subject *s, cm_error *err)
     const cm_job_var *v = s->var;
     uint64_t shape[CM_MAX_RANK], nbytes = itemsize_of(s);
     for (unsigned j = 0; j < v->rank; j++)
-        if (!cm_mul_u64(nbytes, v->shape[j], &nbytes))
+        if (!cm_mul_u64(nbytes, s->area.shape[j], &nbytes))
             nbytes = UINT64_MAX;
     bool sample = !ver->full && nbytes > SMALL_ARRAY;
     choose_boxes(s, sample, ver->share, shape);
-    int rc = cm_grid_init(&s->boxes, v->rank, v->shape, shape, err);
+    int rc = cm_grid_init(&s->boxes, v->rank, s->area.shape, shape, err);
     s->nboxes = s->boxes.nchunks;
     if (sample && s->nboxes > SAMPLE_BOXES)
         s->nboxes = SAMPLE_BOXES;
@@ -170,11 +173,25 @@ static bool comparable(const subject *s, const cm_zarr_node *node)
            memcmp(node->meta.shape, v->shape, v->rank * sizeof(v->shape[0])) == 0;
 }
 
-static int add_subject(verification *ver, cm_job_var *v, const cm_zarr_tree *tree, cm_error *err)
+/* What is compared of V: all, or what a part has of it. */
+static unsigned areas_of(const cm_job *job, const cm_job_var *v, cm_box area[CM_PART_MAX_BOXES])
 {
+    if (job->parts != NULL)
+        return cm_parts_areas(v, area);
+    area[0] = (cm_box){.rank = v->rank};
+    memcpy(area[0].shape, v->shape, sizeof(area[0].shape));
+    return 1;
+}
+
+static int add_subjects(verification *ver, cm_job_var *v, const cm_zarr_tree *tree, cm_error *err)
+{
+    cm_box area[CM_PART_MAX_BOXES];
+    unsigned n = areas_of(ver->job, v, area);
     subject *s = &ver->subject[ver->nsubjects];
     const cm_zarr_node *node = cm_zarr_find(tree, v->name);
     *s = (subject){.var = v};
+    if (n == 0)
+        return CM_OK;
     if (v->as_objects)
         return cm_job_warn(
             ver->job, err,
@@ -182,8 +199,27 @@ static int add_subject(verification *ver, cm_job_var *v, const cm_zarr_tree *tre
             cm_job_name(v));
     if (!comparable(s, node))
         return CM_OK;
-    ver->nsubjects++;
-    return cm_zarr_array_open(tree, node, INDEX_CACHE, &s->array, err);
+    int rc = cm_zarr_array_open(tree, node, INDEX_CACHE, &s->array, err);
+    for (unsigned i = 0; i < n; i++) {
+        s[i] = (subject){.var = v, .array = s->array, .shares_array = i > 0, .area = area[i]};
+        ver->nsubjects++;
+    }
+    return rc;
+}
+
+static int make_subjects(verification *ver, const cm_zarr_tree *tree, cm_error *err)
+{
+    cm_job *job = ver->job;
+    cm_box area[CM_PART_MAX_BOXES];
+    size_t most = 1;
+    int rc = CM_OK;
+    for (size_t i = 0; i < job->nvars; i++)
+        most += 1 + areas_of(job, &job->var[i], area);
+    if ((ver->subject = cm_calloc(most, sizeof(subject), err)) == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        rc = add_subjects(ver, &job->var[i], tree, err);
+    return rc;
 }
 
 /* The I-th box of a sample: the first, the last, and others in between, the same every time. */
@@ -281,6 +317,8 @@ static int run_task(verification *ver, uint64_t task, cm_compare_buffers *b, cm_
     cm_box box;
     cm_grid_coord(&s->boxes, box_number(s, task - s->first), coord);
     cm_grid_box(&s->boxes, coord, &box);
+    for (unsigned j = 0; j < box.rank; j++)
+        box.start[j] += s->area.start[j];
     cm_monitor_at(ver->job->options->monitor, s->var->name, task - s->first, "comparing");
     int rc = cm_compare_box(ver->job, s->var, s->array, &box, b, ver->full ? &digest : NULL, &found,
                             err);
@@ -335,7 +373,7 @@ static uint64_t work_nbytes(const verification *ver)
         bool all = s->nboxes == s->boxes.nchunks;
         uint64_t nbytes = itemsize_of(s);
         for (unsigned j = 0; j < s->var->rank; j++)
-            nbytes *= all ? s->var->shape[j] : s->boxes.chunk[j];
+            nbytes *= all ? s->area.shape[j] : s->boxes.chunk[j];
         total += all ? nbytes : nbytes * s->nboxes;
     }
     return total;
@@ -344,10 +382,15 @@ static uint64_t work_nbytes(const verification *ver)
 static int keep_digests(const verification *ver, cm_error *err)
 {
     char text[33];
+    cm_digest sum = {0};
     for (size_t i = 0; i < ver->nsubjects; i++) {
         const subject *s = &ver->subject[i];
         cm_transform_variable *v = &ver->job->report->variable[s->var - ver->job->var];
-        if ((v->digest = cm_strdup(cm_digest_text(&s->digest, text), err)) == NULL)
+        if (!s->shares_array)
+            sum = (cm_digest){0};
+        cm_digest_add(&sum, &s->digest);
+        free(v->digest);
+        if ((v->digest = cm_strdup(cm_digest_text(&sum, text), err)) == NULL)
             return CM_ENOMEM;
     }
     return CM_OK;
@@ -356,9 +399,7 @@ static int keep_digests(const verification *ver, cm_error *err)
 static int compare_data(verification *ver, const cm_zarr_tree *tree, cm_error *err)
 {
     cm_job *job = ver->job;
-    int rc = CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
-        rc = add_subject(ver, &job->var[i], tree, err);
+    int rc = make_subjects(ver, tree, err);
     if (rc != CM_OK)
         return rc;
     rc = share_memory(ver, err);
@@ -389,23 +430,39 @@ static int differ_of(cm_job *job, const cm_zarr_conflicts *conflicts, int zarr_f
     return rc;
 }
 
+/*
+ * The tree of STORE; of a part, whose store has no metadata yet, by those that it will
+ * have, which *DOCUMENTS then holds.
+ */
+static int open_tree(verification *ver, cm_store *store, cm_store **documents, cm_zarr_tree *tree,
+                     cm_error *err)
+{
+    cm_job *job = ver->job;
+    cm_zarr_conflicts conflicts = {0};
+    cm_store *from = store;
+    int rc = CM_OK;
+    if (job->parts != NULL && (rc = cm_job_describe_in_memory(job, documents, err)) == CM_OK)
+        from = *documents;
+    if (rc == CM_OK)
+        rc = ver->full ? cm_zarr_open_whole(from, tree, &conflicts, err)
+                       : cm_zarr_open(from, tree, err);
+    tree->store = store;
+    if (rc != CM_OK)
+        cm_error_place(err, cm_store_name(store));
+    if (rc == CM_OK)
+        rc = differ_of(job, &conflicts, tree->zarr_format, err);
+    cm_zarr_conflicts_release(&conflicts);
+    return rc;
+}
+
 static int compare_boxes(cm_job *job, cm_store *store, cm_error *err)
 {
     verification ver = {.job = job};
     cm_zarr_tree tree = {0};
+    cm_store *documents = NULL;
     ver.full = job->options->verify == CM_VERIFY_FULL || job->options->check;
     pthread_mutex_init(&ver.lock, NULL);
-    cm_zarr_conflicts conflicts = {0};
-    int rc = ver.full ? cm_zarr_open_whole(store, &tree, &conflicts, err)
-                      : cm_zarr_open(store, &tree, err);
-    if (rc != CM_OK)
-        cm_error_place(err, cm_store_name(store));
-    if (rc == CM_OK)
-        rc = differ_of(job, &conflicts, tree.zarr_format, err);
-    cm_zarr_conflicts_release(&conflicts);
-    if (rc == CM_OK &&
-        (ver.subject = cm_calloc(job->nvars > 0 ? job->nvars : 1, sizeof(subject), err)) == NULL)
-        rc = CM_ENOMEM;
+    int rc = open_tree(&ver, store, &documents, &tree, err);
     if (rc == CM_OK && ver.full)
         rc = cm_job_compare_meta(job, &tree, err);
     if (rc == CM_OK)
@@ -414,9 +471,11 @@ static int compare_boxes(cm_job *job, cm_store *store, cm_error *err)
         rc = keep_digests(&ver, err);
     job->report->nverified = ver.nverified;
     for (size_t i = 0; i < ver.nsubjects; i++)
-        cm_array_free(ver.subject[i].array);
+        if (!ver.subject[i].shares_array)
+            cm_array_free(ver.subject[i].array);
     free(ver.subject);
     cm_zarr_tree_release(&tree);
+    cm_store_free(documents);
     pthread_mutex_destroy(&ver.lock);
     if (rc == CM_OK && job->report->ndifferences > 0)
         rc = cm_fail(err, CM_EDIFFER, "the store differs from the %s: %s",
@@ -431,7 +490,7 @@ static int compare_boxes(cm_job *job, cm_store *store, cm_error *err)
  */
 int cm_job_verify(cm_job *job, cm_store *store, cm_error *err)
 {
-    return cm_job_compares_digests(job) && !job->options->check
+    return cm_job_compares_digests(job) && !job->options->check && job->parts == NULL
                ? cm_job_verify_digests(job, store, err)
                : compare_boxes(job, store, err);
 }

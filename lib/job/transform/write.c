@@ -22,8 +22,7 @@ static int on_skip(void *context, uint64_t chunk, cm_error *err)
     return rc;
 }
 
-/* What will be in the target: the arrays, by whose numbers the journal counts, then the groups. */
-static int list_made(cm_job *job, cm_made *made, cm_error *err)
+int cm_job_list_made(cm_job *job, cm_made *made, cm_error *err)
 {
     const cm_dataset *ds = job->source;
     free(made->node);
@@ -44,6 +43,18 @@ static int list_made(cm_job *job, cm_made *made, cm_error *err)
     return CM_OK;
 }
 
+void cm_job_use_journal(cm_job *job, const cm_output *out, cm_journal *journal)
+{
+    for (size_t i = 0; i < job->nvars; i++) {
+        cm_job_var *v = &job->var[i];
+        v->journal = journal;
+        v->output = out->path;
+        v->index = i;
+        v->transfer.on_skip = on_skip;
+        v->transfer.on_skip_context = v;
+    }
+}
+
 /* A run that was stopped goes on where its journal says; any other begins one. */
 static int open_journal(cm_job *job, cm_output *out, const cm_made *made, cm_journal **journal,
                         cm_error *err)
@@ -58,20 +69,14 @@ static int open_journal(cm_job *job, cm_output *out, const cm_made *made, cm_jou
     if (rc == CM_OK && out->resumes)
         rc = cm_job_note(job, err, "resumed: %llu chunks and shards were done already",
                          (unsigned long long)done);
-    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
-        cm_job_var *v = &job->var[i];
-        v->journal = *journal;
-        v->output = out->path;
-        v->index = i;
-        v->transfer.on_skip = on_skip;
-        v->transfer.on_skip_context = v;
-    }
+    if (rc == CM_OK)
+        cm_job_use_journal(job, out, *journal);
     return rc;
 }
 
 /* ---- writing ---- */
 
-static void sum_written(cm_job *job)
+void cm_job_sum_written(cm_job *job)
 {
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
@@ -145,7 +150,7 @@ static int write_described(cm_job *job, cm_output *out, cm_error *err)
         cm_error_place(err, out->path);
     job->report->nobjects = after.nput - before.nput;
     job->report->stored_nbytes = after.put_nbytes - before.put_nbytes;
-    sum_written(job);
+    cm_job_sum_written(job);
     /* From here on the target is finished work, and stays whatever fails. */
     job->report->written = rc == CM_OK;
     if (rc == CM_OK && (rc = cm_into_finish(job->into, job, out->store, err)) != CM_OK)
@@ -163,13 +168,13 @@ static int write_store(cm_job *job, cm_output *out, cm_made *made, cm_error *err
     bool is_there = out->store != NULL && !out->resumes;
     int rc = is_there ? plan(job, out, err) : CM_OK;
     if (rc == CM_OK)
-        rc = list_made(job, made, err);
+        rc = cm_job_list_made(job, made, err);
     if (rc == CM_OK)
         rc = begin(job, out, made, err);
     if (rc == CM_OK && !is_there)
         rc = plan(job, out, err);
     if (rc == CM_OK && !is_there)
-        rc = list_made(job, made, err);
+        rc = cm_job_list_made(job, made, err);
     if (rc == CM_OK)
         rc = open_journal(job, out, made, &journal, err);
     if (rc == CM_OK)
@@ -227,7 +232,7 @@ static void leave(cm_job *job, cm_output *out, const cm_made *made, int rc, cm_e
  * The target is complete, and may be all that a long run has to show: that it cannot be verified
  * is said, and it stays.
  */
-static int verify(cm_job *job, cm_output *out, cm_error *err)
+int cm_job_verify_written(cm_job *job, cm_output *out, cm_error *err)
 {
     uint64_t start = cm_now_ns();
     int rc = cm_job_verify(job, out->store, err);
@@ -252,5 +257,7 @@ int cm_job_write(cm_job *job, cm_output *out, cm_error *err)
         return rc;
     job->report->seconds += (double)(cm_now_ns() - start) * 1e-9;
     rc = cm_job_report(job, true, err);
-    return rc == CM_OK && job->options->verify != CM_VERIFY_NONE ? verify(job, out, err) : rc;
+    return rc == CM_OK && job->options->verify != CM_VERIFY_NONE
+               ? cm_job_verify_written(job, out, err)
+               : rc;
 }

@@ -10,6 +10,14 @@
  * complete stays, one that can be finished stays to be finished, and the rest is removed.
  */
 int cm_job_write(cm_job *job, cm_output *out, cm_error *err);
+/* What will be in the target: the arrays, by whose numbers the journal counts, then the groups. */
+int cm_job_list_made(cm_job *job, cm_made *made, cm_error *err);
+/* The engine, and what moves strings, tell JOURNAL of chunks that are left out. */
+void cm_job_use_journal(cm_job *job, const cm_output *out, cm_journal *journal);
+/* Adds what the writers made to the report. */
+void cm_job_sum_written(cm_job *job);
+/* Verifies what was written; an error says that it is there. */
+int cm_job_verify_written(cm_job *job, cm_output *out, cm_error *err);
 /* Writers are gone before the store that they write into. */
 void cm_job_release_writers(cm_job *job);
 /* Makes ERR, with status RC, be about the source, unless it is said to be about the target. */

@@ -114,12 +114,8 @@ static void test_bytes_decide(void **state)
 {
     /* All bytes lie in the last tenth. */
     uint64_t below[11] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1000000};
-    cm_part_item item = {.rank = 1,
-                          .count = {1000},
-                          .nbytes = 1000000,
-                          .grain = 1,
-                          .below = below,
-                          .nbelow = 10};
+    cm_part_item item = {
+        .rank = 1, .count = {1000}, .nbytes = 1000000, .grain = 1, .below = below, .nbelow = 10};
     cm_part_run share;
     (void)state;
     assert_int_equal(cm_part_cut(&item, 1, 4, 0, &share, NULL), CM_OK);

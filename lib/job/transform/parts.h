@@ -1,0 +1,42 @@
+/*
+ * A job that is one part of several: processes that make one store and never talk.
+ *
+ * Each of them opens the source and describes the target by itself.  The first then
+ * publishes the plan (parts_plan.c); the others find it and check that theirs is the
+ * same.  Each moves the objects that are its own (parts_cut.c), has them on the disk
+ * and says so in a file; whoever finds that all have writes the metadata (parts.c).
+ * Nobody removes what another wrote.
+ */
+#ifndef CM_JOB_PARTS_H
+#define CM_JOB_PARTS_H
+
+#include "job/transform/job.h"
+#include "job/transform/parts_files.h"
+
+typedef struct cm_parts {
+    cm_parts_plan plan;
+    uint64_t number;                        /* of this part, from 0 */
+    char *lock, *progress, *journal, *done; /* names of its files */
+    cm_lock *own;                           /* of the part; NULL: not taken */
+} cm_parts;
+
+/* Does the job's part of OUT, whose place is known and nothing else. */
+int cm_job_write_part(cm_job *job, cm_output *out, cm_error *err);
+
+/* parts_plan.c: the plan that this process would publish; OUT is to be freed. */
+int cm_parts_propose(const cm_job *job, cm_json **out, cm_error *err);
+/* CM_EEXIST, saying what differs, where PLAN is not of this job. */
+int cm_parts_compare(const cm_job *job, const cm_parts_plan *plan, cm_error *err);
+/* The part's number by PLAN, from what was asked for. */
+int cm_parts_number(const cm_job *job, const cm_parts_plan *plan, uint64_t *number, cm_error *err);
+
+/* parts_cut.c: every variable's run, by job->parts. */
+int cm_parts_cut(cm_job *job, cm_error *err);
+/* The writers' objects and the sweeps' windows; after the plan of the whole. */
+int cm_parts_narrow(cm_job *job, cm_error *err);
+/* What of V the part makes, in elements; returns the number of boxes. */
+unsigned cm_parts_areas(const cm_job_var *v, cm_box area[CM_PART_MAX_BOXES]);
+/* Bytes of V's elements, as the source has them, that the part makes. */
+uint64_t cm_parts_nbytes(const cm_job_var *v);
+
+#endif

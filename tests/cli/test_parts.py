@@ -1,0 +1,200 @@
+"""One store made by several processes: whatever their order, number and fate, the same bytes."""
+
+import random
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import netCDF4
+import numpy as np
+import pytest
+import zarr
+
+from support import tool
+
+
+@pytest.fixture(scope="session")
+def field(tmp_path_factory):
+    """Chunked and contiguous, odd sizes, a stretch of fill, text, a scalar, a group."""
+    path = tmp_path_factory.mktemp("parts") / "field.nc"
+    rng = np.random.default_rng(3)
+    with netCDF4.Dataset(path, "w") as ds:
+        for d, n in (("time", None), ("lat", 45), ("lon", 70), ("station", 5)):
+            ds.createDimension(d, n)
+        time = ds.createVariable("time", "f8", ("time",))
+        time.units = "days since 2000-01-01"
+        time[:] = np.arange(90)
+        ds.createVariable("lat", "f4", ("lat",))[:] = np.linspace(-90, 90, 45)
+        tas = ds.createVariable("tas", "f4", ("time", "lat", "lon"), zlib=True, chunksizes=(7, 20, 30), fill_value=1e20)
+        data = rng.normal(size=(90, 45, 70)).astype("f4").round(2)
+        data[30:60] = 1e20
+        tas[:] = data
+        ds.createVariable("pr", "i2", ("time", "lat", "lon"), chunksizes=(1, 45, 70))[:] = rng.integers(
+            0, 3000, (90, 45, 70)
+        )
+        ds.createVariable("oro", "f8", ("lat", "lon"), contiguous=True)[:] = rng.normal(size=(45, 70))
+        ds.createVariable("crs", "i4", ())[...] = 4
+        ds.createVariable("name", str, ("station",))[:] = np.array(["a", "bb", "", "dd", "e"], object)
+        ds.createGroup("inner").createVariable("x", "f8", ("lat",))[:] = np.arange(45)
+    return path
+
+
+def same(a, b):
+    done = subprocess.run(["diff", "-r", a, b], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[:2000] + done.stderr
+
+
+def part(k, n, *args, **kw):
+    return tool.nc2zarr("--part", f"{k}/{n}", "-j", "1", *args, **kw)
+
+
+LAYOUTS = {
+    "default": (),
+    "small": ("--chunks", "time=11,lat=13,lon=17"),
+    "series": ("--chunks", "time=full,lat=9,lon=10"),
+    "keep": ("--codec", "keep"),
+    "version 2, every third": ("--zarr-format", "2", "--chunks", "time=8,lat=9,lon=full", "--subset", "time=3:80:3"),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_any_number_in_any_order_some_twice(field, tmp_path, layout):
+    options = LAYOUTS[layout]
+    tool.nc2zarr("-q", *options, field, tmp_path / "one.zarr").ok()
+    for n in (1, 2, 7, 64) if layout == "small" else (2, 7):
+        order = [*range(1, n + 1), *random.Random(n).sample(range(1, n + 1), n // 2)]
+        random.Random(n + 1).shuffle(order)
+        out = tmp_path / f"{n}.zarr"
+        for k in order:
+            part(k, n, "-q", *options, field, out).ok()
+        same(tmp_path / "one.zarr", out)
+
+
+def test_shards_hold_the_same_chunks(field, tmp_path):
+    """Where a chunk lies in its shard depends on which was ready first; elements do not."""
+    options = ("--chunks", "time=10,lat=9,lon=10", "--shards", "time=30,lat=45,lon=40")
+    tool.nc2zarr("-q", *options, field, tmp_path / "one.zarr").ok()
+    for k in (3, 1, 5, 4, 2):
+        part(k, 5, "-q", *options, field, tmp_path / "five.zarr").ok()
+    one, five = zarr.open(tmp_path / "one.zarr"), zarr.open(tmp_path / "five.zarr")
+    for name in ("tas", "pr", "oro"):
+        assert one[name][...].tobytes() == five[name][...].tobytes()
+    assert tool.run("rechunk", "--digest", tmp_path / "one.zarr").ok().out.split("one.zarr")[0] is not None
+
+
+def test_all_at_once(field, tmp_path):
+    options = LAYOUTS["small"]
+    tool.nc2zarr("-q", *options, field, tmp_path / "one.zarr").ok()
+    for n in (4, 16):
+        out = tmp_path / f"{n}.zarr"
+        with ThreadPoolExecutor(2 * n) as pool:
+            done = list(pool.map(lambda k: part(k, n, "--json", *options, field, out), [*range(1, n + 1)] * 2))
+        reports = [d.json() for d in done]
+        same(tmp_path / "one.zarr", out)
+        assert sum(r["part"]["finished"] for r in reports) == 1
+        assert sum(not r["part"]["was_done"] for r in reports) == n
+        # Each object was written once.
+        files = sum(1 for p in out.rglob("*") if p.is_file())
+        assert sum(r["output"]["nobjects"] for r in reports) == files
+
+
+def test_a_finished_part_writes_nothing(field, tmp_path):
+    out = tmp_path / "o.zarr"
+    part(1, 2, field, out).ok()
+    before = {p: p.stat().st_mtime_ns for p in out.rglob("*")}
+    again = part(1, 2, "--json", field, out).json()
+    assert again["outcome"] == "part" and again["part"]["was_done"] and again["output"]["nobjects"] == 0
+    assert again["part"]["missing"] == "2"
+    assert before == {p: p.stat().st_mtime_ns for p in out.rglob("*")}
+    assert not tool.opens_as_store(out)
+    assert part(2, 2, "--json", field, out).json()["part"]["finished"]
+    before = {p: p.stat().st_mtime_ns for p in out.rglob("*")}
+    for k in (1, 2):
+        # With --overwrite too: the part is done, and who publishes the plan overwrites.
+        report = part(k, 2, "--json", "--overwrite", field, out).json()
+        assert report["outcome"] == "done" and report["part"]["complete"] and report["part"]["was_done"]
+    assert before == {p: p.stat().st_mtime_ns for p in out.rglob("*")}
+
+
+def test_another_plan_is_refused(field, tmp_path):
+    out = tmp_path / "o.zarr"
+    part(1, 3, field, out).ok()
+    before = {p: p.stat().st_mtime_ns for p in out.rglob("*")}
+    part(2, 4, "-q", field, out).fails(1, "in 3 parts, not in 4")
+    part(2, 3, "-q", "--codec", "zstd", field, out).fails(1, "another plan", "differs")
+    part(2, 3, "-q", "--codec", "zstd", "--overwrite", field, out).fails(1, "another plan", "not complete")
+    tool.nc2zarr("-q", field, out).fails(1, "3 parts", "not complete")
+    tool.nc2zarr("-q", "--resume", field, out).fails(1, "3 parts", "not complete")
+    assert before == {p: p.stat().st_mtime_ns for p in out.rglob("*")}
+    for k in (2, 3):
+        part(k, 3, field, out).ok()
+    part(1, 3, "-q", "--codec", "zstd", field, out).fails(1, "exists")
+    for k in (2, 1):
+        part(k, 2, "-q", "--codec", "zstd", "--overwrite", field, out).ok()
+    tool.nc2zarr("-q", "--codec", "zstd", field, tmp_path / "one.zarr").ok()
+    same(tmp_path / "one.zarr", out)
+
+
+def test_what_is_there_is_not_overwritten(field, tmp_path):
+    out = tmp_path / "o.zarr"
+    tool.nc2zarr("-q", field, out).ok()
+    before = {p: p.stat().st_mtime_ns for p in out.rglob("*")}
+    part(1, 2, "-q", "--codec", "zstd", field, out).fails(1, "exists")
+    assert before == {p: p.stat().st_mtime_ns for p in out.rglob("*")}
+    assert not (tmp_path / "o.zarr.chunkmill").exists()
+    # And once where that was asked for: the second part keeps what the first wrote.
+    part(1, 2, "-q", "--codec", "zstd", "--overwrite", field, out).ok()
+    part(2, 2, "-q", "--codec", "zstd", "--overwrite", field, out).ok()
+    tool.nc2zarr("-q", "--codec", "zstd", field, tmp_path / "one.zarr").ok()
+    same(tmp_path / "one.zarr", out)
+    # A run without parts afterwards is a run like any other.
+    tool.nc2zarr("-q", field, out).fails(1, "exists")
+    tool.nc2zarr("-q", "--overwrite", field, out).ok()
+    assert not (tmp_path / "o.zarr.chunkmill").exists()
+
+
+def test_a_damaged_chunk_costs_one_part(field, tmp_path):
+    """Its part fails, the others finish, and what is missing is named; repaired, it is made."""
+    broken = tmp_path / "field.nc"
+    shutil.copy(field, broken)
+    times = broken.stat()
+    whole = broken.read_bytes()
+    tool.nc2zarr("-q", *LAYOUTS["keep"], field, tmp_path / "one.zarr").ok()
+    # Within the deflated data of tas, somewhere in the middle of the file.
+    at = max(whole.find(data) for data in (p.read_bytes()[100:160] for p in (tmp_path / "one.zarr/tas/c").rglob("*") if p.is_file()))
+    broken.write_bytes(whole[:at] + bytes(200) + whole[at + 200 :])
+    import os
+
+    os.utime(broken, ns=(times.st_atime_ns, times.st_mtime_ns))
+    tool.nc2zarr("-q", field, tmp_path / "whole.zarr").ok()
+    out = tmp_path / "o.zarr"
+    results = {k: part(k, 6, "-q", "--verify", "none", broken, out) for k in range(1, 7)}
+    failed = [k for k, r in results.items() if r.status != 0]
+    assert len(failed) == 1, {k: str(r) for k, r in results.items()}
+    last = part(failed[0] % 6 + 1, 6, "--json", "--verify", "none", broken, out).json()
+    assert last["outcome"] == "part" and last["part"]["missing"] == str(failed[0])
+    missing = {p.relative_to(tmp_path / "whole.zarr") for p in (tmp_path / "whole.zarr").rglob("*") if p.is_file()}
+    missing -= {p.relative_to(out) for p in out.rglob("*") if p.is_file()}
+    assert {p.name for p in missing} >= {"zarr.json"}
+    broken.write_bytes(whole)
+    os.utime(broken, ns=(times.st_atime_ns, times.st_mtime_ns))
+    part(failed[0], 6, "-q", "--verify", "none", broken, out).ok()
+    same(tmp_path / "whole.zarr", out)
+
+
+def test_a_part_must_be_one_of_them(field, tmp_path):
+    for text in ("0/4", "5/4", "1", "1/0", "a/b", "1/4x", "-1/4"):
+        tool.nc2zarr("--part", text, field, tmp_path / "o.zarr").fails(2, "K/N")
+    tool.nc2zarr("--part", "1/4", "--parts", "5", field, tmp_path / "o.zarr").fails(2, "contradict")
+    tool.nc2zarr("--parts", "5", field, tmp_path / "o.zarr").fails(2, "no launcher")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("options", [("--chunks", "time=full,lat=9,lon=10"), ("--codec", "zstd"), ()])
+def test_rechunk_has_the_same_parts(field, tmp_path, options):
+    source = tmp_path / "source.zarr"
+    tool.nc2zarr("-q", field, source).ok()
+    tool.run("rechunk", "-q", *options, source, tmp_path / "one.zarr").ok()
+    for k in (4, 2, 5, 1, 3, 2):
+        tool.run("rechunk", "-q", "--part", f"{k}/5", *options, source, tmp_path / "five.zarr").ok()
+    same(tmp_path / "one.zarr", tmp_path / "five.zarr")
