@@ -4,11 +4,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/pipe.h"
 
 enum {
     WAIT_MS = 50,  /* between two looks whether a pipe has a reader */
@@ -282,28 +282,11 @@ int cm_outfile_open(cm_outfile *f, cm_error *err)
 
 /* ---- writing ---- */
 
-/* write, without the signal that a pipe without readers raises. */
-static ssize_t write_quietly(int fd, const void *data, size_t nbytes)
-{
-    sigset_t pipe_signal, before, pending;
-    sigemptyset(&pipe_signal);
-    sigaddset(&pipe_signal, SIGPIPE);
-    sigpending(&pending);
-    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-    ssize_t n = write(fd, data, nbytes);
-    int saved = errno;
-    if (n < 0 && saved == EPIPE && !sigismember(&pending, SIGPIPE))
-        sigtimedwait(&pipe_signal, NULL, &(struct timespec){0});
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = saved;
-    return n;
-}
-
 int cm_outfile_write(cm_outfile *f, const void *data, size_t nbytes, cm_error *err)
 {
     const char *p = data;
     while (nbytes > 0) {
-        ssize_t n = f->in_place ? write_quietly(f->fd, p, nbytes) : write(f->fd, p, nbytes);
+        ssize_t n = f->in_place ? cm_pipe_write(f->fd, p, nbytes) : write(f->fd, p, nbytes);
         if (n >= 0) {
             p += n;
             nbytes -= (size_t)n;

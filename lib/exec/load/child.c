@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/pipe.h"
 
 enum {
     READ_NBYTES = 4096,
@@ -170,23 +171,6 @@ static int wait_for(int fd, short events, const cm_child_patience *patience, con
     }
 }
 
-/* write, without the signal that a closed pipe raises. */
-static ssize_t write_quietly(int fd, const void *data, size_t nbytes)
-{
-    sigset_t pipe_signal, before, pending;
-    sigemptyset(&pipe_signal);
-    sigaddset(&pipe_signal, SIGPIPE);
-    sigpending(&pending);
-    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-    ssize_t n = write(fd, data, nbytes);
-    int saved = errno;
-    if (n < 0 && saved == EPIPE && !sigismember(&pending, SIGPIPE))
-        sigtimedwait(&pipe_signal, NULL, &(struct timespec){0});
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = saved;
-    return n;
-}
-
 int cm_child_write(cm_child *child, const void *data, size_t nbytes,
                    const cm_child_patience *patience, cm_error *err)
 {
@@ -195,7 +179,7 @@ int cm_child_write(cm_child *child, const void *data, size_t nbytes,
         int rc = wait_for(child->in, POLLOUT, patience, "does not read what it is asked", err);
         if (rc != CM_OK)
             return rc;
-        ssize_t n = write_quietly(child->in, p, nbytes);
+        ssize_t n = cm_pipe_write(child->in, p, nbytes);
         if (n >= 0) {
             p += n;
             nbytes -= (size_t)n;
