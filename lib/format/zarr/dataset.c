@@ -3,11 +3,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/base64.h"
 #include "codec/shard.h"
 #include "format/dataset_impl.h"
+#include "format/zarr/attr_value.h"
 #include "format/zarr/dataset.h"
-#include "model/convert.h"
 #include "store/open.h"
 
 enum {
@@ -46,46 +45,6 @@ static size_t cache_of(const cm_zarr_meta *m)
 
 /* ---- what readers take for missing ---- */
 
-/* A number, or xarray's base64 of a float64, by which version 3 says one exactly. */
-static bool number_of(const cm_json *j, double *out)
-{
-    size_t n, nbytes;
-    uint8_t *data;
-    const char *text = cm_json_text(j, &n);
-    if (cm_json_get_double(j, out))
-        return true;
-    if (text == NULL || !cm_base64_decode(text, n, &data, &nbytes))
-        return false;
-    const bool ok = nbytes == sizeof(*out);
-    if (ok)
-        memcpy(out, data, sizeof(*out));
-    free(data);
-    return ok;
-}
-
-static bool element_of(const cm_json *j, const cm_dtype *type, uint8_t *out)
-{
-    double number;
-    int64_t whole;
-    uint64_t positive;
-    if (type->kind == CM_KIND_INT && type->nbytes == 8 && cm_json_get_i64(j, &whole)) {
-        memcpy(out, &whole, sizeof(whole));
-        return true;
-    }
-    if (type->kind == CM_KIND_UINT && type->nbytes == 8 && cm_json_get_u64(j, &positive)) {
-        memcpy(out, &positive, sizeof(positive));
-        return true;
-    }
-    if (!number_of(j, &number))
-        return false;
-    if (type->kind == CM_KIND_FLOAT && type->nbytes == 4) {
-        const float narrow = (float)number; /* as writers round it */
-        memcpy(out, &narrow, sizeof(narrow));
-        return true;
-    }
-    return cm_element_from_double(type, number, out);
-}
-
 /*
  * xarray's rule: the fill_value of version 2 is what is missing, that of version 3
  * only what absent chunks hold, and the attribute _FillValue what is missing.
@@ -96,7 +55,7 @@ static void find_fill_value(const cm_zarr_meta *m, cm_variable *out)
         return;
     const cm_json *attribute = cm_json_member(m->attrs, "_FillValue");
     if (attribute != NULL)
-        out->has_fill_value = element_of(attribute, &m->dtype, out->fill_value);
+        out->has_fill_value = cm_zarr_attr_element(attribute, &m->dtype, out->fill_value);
     if (out->has_fill_value || m->zarr_format != 2 || !m->has_fill || m->fill == NULL)
         return;
     out->has_fill_value = true;

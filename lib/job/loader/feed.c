@@ -1,28 +1,10 @@
 /* What --cast, --unpack and --fill-to-nan do to one array, from its attributes. */
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "base/base64.h"
+#include "format/zarr/attr_value.h"
 #include "job/loader/run.h"
 #include "model/convert.h"
-
-/* A number, or xarray's base64 of a float64 (Zarr v3 has no other way to say one exactly). */
-static bool number_of(const cm_json *j, double *out)
-{
-    size_t n, nbytes;
-    uint8_t *data;
-    const char *text = cm_json_text(j, &n);
-    if (cm_json_get_double(j, out))
-        return true;
-    if (text == NULL || !cm_base64_decode(text, n, &data, &nbytes))
-        return false;
-    const bool ok = nbytes == sizeof *out;
-    if (ok)
-        memcpy(out, data, sizeof *out);
-    free(data);
-    return ok;
-}
 
 /* _FillValue and missing_value are mostly the same. */
 static int keep_fill(const cm_array *a, const uint8_t *element, cm_feed *f, cm_error *err)
@@ -40,22 +22,12 @@ static int add_fill(const cm_array *a, const char *name, const cm_json *value, c
                     cm_error *err)
 {
     double number;
-    int64_t whole;
-    uint64_t positive;
     uint8_t to[sizeof f->fill[0]] = {0};
-    if (a->dtype.kind == CM_KIND_INT && a->dtype.nbytes == 8 && cm_json_get_i64(value, &whole))
-        memcpy(to, &whole, 8);
-    else if (a->dtype.kind == CM_KIND_UINT && a->dtype.nbytes == 8 &&
-             cm_json_get_u64(value, &positive))
-        memcpy(to, &positive, 8);
-    else if (!number_of(value, &number))
+    if (!cm_zarr_attr_number(value, &number))
         return cm_fail(err, CM_EFORMAT, "its attribute %s is not a number", name);
-    else if (a->dtype.kind == CM_KIND_FLOAT && a->dtype.nbytes == 4) {
-        const float narrow = (float)number; /* as writers round it */
-        memcpy(to, &narrow, 4);
-    } else if (!cm_element_from_double(&a->dtype, number, to) &&
-               !cm_element_from_double(&f->src, number, to)) /* 255 of a byte that is unsigned */
-        return CM_OK;                                        /* no element can have that value */
+    if (!cm_zarr_attr_element(value, &a->dtype, to) &&
+        !cm_element_from_double(&f->src, number, to)) /* 255 of a byte that is unsigned */
+        return CM_OK;                                 /* no element can have that value */
     return keep_fill(a, to, f, err);
 }
 
@@ -93,8 +65,8 @@ static int find_packing(const cm_array *a, cm_feed *f, cm_error *err)
     const cm_json *offset = cm_json_member(a->attrs, "add_offset");
     f->scale = 1;
     f->offset = 0;
-    if ((scale != NULL && !number_of(scale, &f->scale)) ||
-        (offset != NULL && !number_of(offset, &f->offset)))
+    if ((scale != NULL && !cm_zarr_attr_number(scale, &f->scale)) ||
+        (offset != NULL && !cm_zarr_attr_number(offset, &f->offset)))
         return cm_fail(err, CM_EFORMAT,
                        "its attributes scale_factor and add_offset are not numbers");
     f->unpack = scale != NULL || offset != NULL;
