@@ -127,13 +127,6 @@ size_t cm_worker_need_nbytes(const cm_worker_need *need)
            need->converted + need->spilled + need->decoding + need->encoding + need->reading;
 }
 
-size_t cm_transfer_worker_nbytes(const cm_transfer *t, size_t piece_nbytes)
-{
-    cm_worker_need need = {0};
-    cm_transfer_worker_need(t, piece_nbytes, &need);
-    return cm_worker_need_nbytes(&need);
-}
-
 /* True also where there are too many to ask for each: then each piece asks for its own. */
 static bool has_absent_chunks(const cm_transfer *t)
 {
@@ -157,28 +150,6 @@ void cm_transfer_adopt(cm_transfer *t, const cm_sweep *sweep)
     if (!t->absence_known)
         t->may_be_absent = has_absent_chunks(t);
     t->absence_known = true;
-}
-
-void cm_transfer_plan(cm_transfer *t, uint64_t max_slots, size_t piece_nbytes)
-{
-    const cm_grid *grid = cm_zarr_writer_grid(t->target);
-    cm_sweep_request r = {
-        .rank = grid->rank,
-        .sliceable = cm_transfer_is_sliceable(t),
-        .itemsize = t->source->dtype.nbytes,
-        .piece_nbytes = piece_nbytes,
-        .max_slots = max_slots,
-    };
-    memcpy(r.shape, grid->shape, sizeof(r.shape));
-    memcpy(r.target, grid->chunk, sizeof(r.target));
-    memcpy(r.source, t->source->grid.chunk, sizeof(r.source));
-    memcpy(r.cuts, t->cuts, sizeof(r.cuts));
-    memcpy(r.start, t->start, sizeof(r.start));
-    memcpy(r.step, t->step, sizeof(r.step));
-    cm_sweep sweep;
-    cm_sweep_plan(&r, &sweep);
-    cm_transfer_adopt(t, &sweep);
-    t->worker_nbytes = cm_transfer_worker_nbytes(t, t->sweep.piece_nelem * r.itemsize);
 }
 
 uint64_t cm_transfer_open_shards(const cm_transfer *t, const cm_sweep *sweep, unsigned nthreads)

@@ -20,19 +20,11 @@ typedef struct cm_worker_need {
  */
 void cm_transfer_worker_need(const cm_transfer *t, size_t piece_nbytes, cm_worker_need *need);
 size_t cm_worker_need_nbytes(const cm_worker_need *need);
-/* Bytes of scratch that a worker needs for T alone. */
-size_t cm_transfer_worker_nbytes(const cm_transfer *t, size_t piece_nbytes);
 /* Bytes of one slot for a whole target chunk, whole pages. */
 size_t cm_transfer_slot_nbytes(const cm_transfer *t);
 
 /* T reads its source by SWEEP; worker_nbytes is for the caller to set. */
 void cm_transfer_adopt(cm_transfer *t, const cm_sweep *sweep);
-/*
- * Chooses blocks and order so that at most MAX_SLOTS target chunks are held (0:
- * no limit).  PIECE_NBYTES is about what one read of a sliceable source takes.
- */
-void cm_transfer_plan(cm_transfer *t, uint64_t max_slots, size_t piece_nbytes);
-
 /*
  * How many shards of the target are written at once by NTHREADS workers with slots as SWEEP
  * has them.

@@ -62,7 +62,7 @@ typedef struct cm_transfer {
     bool clips;              /* slots hold only what lies inside the array; else whole chunks */
     atomic_bool *found_fill; /* set when a written element equals target_fill; NULL: nobody asks */
 
-    /* Set by cm_transfer_plan. */
+    /* Set by cm_transfer_adopt, worker_nbytes by the caller. */
     cm_sweep sweep;
     size_t slot_nbytes;   /* one whole target chunk, in the source's type, in whole pages */
     size_t worker_nbytes; /* scratch of one worker */

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "exec/engine/engine.h"
+#include "exec/engine/plan.h"
 #include "format/zarr/open.h"
 #include "store/impl.h"
 
@@ -222,13 +223,38 @@ static void run_subset(run *r, unsigned j, uint64_t start, uint64_t step, uint64
     r->meta.shape[j] = count;
 }
 
+/* Blocks and order for at most MAX_SLOTS target chunks; one read takes about PIECE_NBYTES. */
+static void plan(cm_transfer *t, uint64_t max_slots, size_t piece_nbytes)
+{
+    const cm_grid *grid = cm_zarr_writer_grid(t->target);
+    cm_sweep_request r = {
+        .rank = grid->rank,
+        .sliceable = cm_transfer_is_sliceable(t),
+        .itemsize = t->source->dtype.nbytes,
+        .piece_nbytes = piece_nbytes,
+        .max_slots = max_slots,
+    };
+    memcpy(r.shape, grid->shape, sizeof(r.shape));
+    memcpy(r.target, grid->chunk, sizeof(r.target));
+    memcpy(r.source, t->source->grid.chunk, sizeof(r.source));
+    memcpy(r.cuts, t->cuts, sizeof(r.cuts));
+    memcpy(r.start, t->start, sizeof(r.start));
+    memcpy(r.step, t->step, sizeof(r.step));
+    cm_sweep sweep;
+    cm_sweep_plan(&r, &sweep);
+    cm_transfer_adopt(t, &sweep);
+    cm_worker_need need = {0};
+    cm_transfer_worker_need(t, t->sweep.piece_nelem * r.itemsize, &need);
+    t->worker_nbytes = cm_worker_need_nbytes(&need);
+}
+
 static int run_go(run *r, unsigned nthreads, uint64_t max_slots, cm_monitor *monitor, cm_error *err)
 {
     if (r->writer == NULL)
         assert_int_equal(cm_zarr_writer_create(r->store, "x", &r->meta, &r->writer, err), CM_OK);
     r->transfer.target = r->writer;
     if (cm_zarr_writer_grid(r->writer)->nchunks > 0)
-        cm_transfer_plan(&r->transfer, max_slots, 64);
+        plan(&r->transfer, max_slots, 64);
     cm_engine_options o = {.nthreads = nthreads,
                            .slots_nbytes = r->transfer.sweep.slots * r->transfer.slot_nbytes,
                            .monitor = monitor};
