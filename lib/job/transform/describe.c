@@ -21,12 +21,6 @@ static bool has_sharding(const cm_codec_spec *spec, size_t n)
     return false;
 }
 
-static bool same_chunks(const cm_job_var *v)
-{
-    return v->whole &&
-           memcmp(v->source->source_chunk, v->chunk, v->rank * sizeof(v->chunk[0])) == 0;
-}
-
 /* What compresses the source's bytes compresses those of elements of another type too. */
 static int refit(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_error *err)
 {
@@ -59,7 +53,7 @@ static int chunk_codecs(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_
         return cm_codec_choice_specs(&v->codec, &v->type, out, n, err);
     if (!v->keeps_words)
         return refit(v, out, n, err);
-    if (has_sharding(s->codecs, s->ncodecs) && !same_chunks(v))
+    if (has_sharding(s->codecs, s->ncodecs) && !cm_job_chunks_stay(v))
         return cm_fail(err, CM_EUNSUPPORTED,
                        "its shards lie inside other codecs, which are not cut otherwise; name a "
                        "`codec` for it");
@@ -209,8 +203,7 @@ int cm_job_describe(cm_job *job, cm_error *err)
         v->keeps_words = v->as_objects || may_keep_words(v, fill);
         if (v->as_objects && fill != NULL)
             rc = cm_fail(err, CM_EUNSUPPORTED, "array %s can only be carried over as it is: %s",
-                         cm_job_name(v),
-                         v->source->unsupported ? v->source->unsupported : "it is not understood");
+                         cm_job_name(v), v->source->unsupported);
         else
             rc = v->keeps_words ? describe_in_words(job, v, err)
                                 : cm_job_describe_by_rules(job, v, fill, err);

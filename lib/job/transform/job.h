@@ -143,6 +143,8 @@ int cm_job_view(cm_job *job, cm_error *err);
 int cm_job_subset(cm_job *job, cm_error *err);
 /* layout.c: chunks, shards, codecs. */
 int cm_job_layout(cm_job *job, cm_error *err);
+/* All of V is taken, in the chunks that the source has. */
+bool cm_job_chunks_stay(const cm_job_var *v);
 /* describe.c: the metadata of every array. */
 int cm_job_describe(cm_job *job, cm_error *err);
 /*

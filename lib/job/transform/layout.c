@@ -95,7 +95,7 @@ static uint64_t count_chunks(const cm_job_var *v)
     return n;
 }
 
-static bool chunks_stay(const cm_job_var *v)
+bool cm_job_chunks_stay(const cm_job_var *v)
 {
     uint64_t source[CM_MAX_RANK];
     return v->whole && source_chunks(v, source) &&
@@ -220,7 +220,7 @@ static int choose_chunks(layout *l, cm_job_var *v, cm_error *err)
 /* Shards of the source stay with its chunks. */
 static bool keep_shards(const layout *l, cm_job_var *v)
 {
-    if (l->job->zarr_format != 3 || !v->source->is_sharded || !chunks_stay(v))
+    if (l->job->zarr_format != 3 || !v->source->is_sharded || !cm_job_chunks_stay(v))
         return false;
     v->sharded = true;
     memcpy(v->shard, v->source->source_shard, sizeof(v->shard));
@@ -236,7 +236,7 @@ static int choose_shards(layout *l, cm_job_var *v, bool many, cm_error *err)
     if (kind == CM_LAYOUT_SOURCE || (kind == CM_LAYOUT_DEFAULT && l->keeps)) {
         if (keep_shards(l, v))
             return CM_OK;
-        many = many && !(l->keeps && chunks_stay(v));
+        many = many && !(l->keeps && cm_job_chunks_stay(v));
         kind = CM_LAYOUT_DEFAULT;
     }
     if (kind == CM_LAYOUT_DEFAULT)
@@ -304,8 +304,6 @@ static int carry(layout *l, cm_job_var *v, cm_error *err)
     bool codec = asks(&l->codec, v, true, "same", &named);
     v->same_codec = true;
     memcpy(v->chunk, v->source->words->chunk, sizeof(v->chunk));
-    if (why == NULL)
-        why = "it is not understood";
     if (v->source->words->zarr_format != l->job->zarr_format)
         return cm_fail(err, CM_EUNSUPPORTED, "array %s cannot become Zarr format %d: %s", name,
                        l->job->zarr_format, why);

@@ -45,6 +45,7 @@ static int open_array(cm_job *job, cm_job_var *v, cm_error *err)
     int rc = cm_dataset_prepare(job->source, v->source, err);
     if (rc == CM_EUNSUPPORTED && zarr) {
         v->as_objects = true;
+        v->source->unsupported = "it is not understood";
         return CM_OK;
     }
     v->as_strings = cm_dtype_is_vlen(&v->source->dtype);

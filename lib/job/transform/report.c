@@ -73,8 +73,7 @@ static char *reason_of(const cm_job_var *v, cm_error *err)
 {
     if (v->as_objects)
         return cm_asprintf(err, "its objects are copied as they are, since %s",
-                           v->source->unsupported != NULL ? v->source->unsupported
-                                                          : "it is not understood");
+                           v->source->unsupported);
     if (v->pass != CM_PASS_NOTHING)
         return cm_strdup("chunks and codecs stay, so stored bytes pass through", err);
     if (v->as_strings)

@@ -2,11 +2,9 @@
  * The verb behind nc2zarr and rechunk, from the options to the report: the steps
  * of transform.h in order.
  */
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fileurl.h"
@@ -33,7 +31,7 @@ static int check_options(const cm_transform_options *o, cm_error *err)
     if (o->certificate != NULL && o->verify != CM_VERIFY_FULL && !o->check)
         return cm_fail(err, CM_EINVAL, "`certificate` needs `verify` full, or `check`");
     if (o->zarr_format != 0 && o->zarr_format != 2 && o->zarr_format != 3)
-        return cm_fail(err, CM_EINVAL, "there is Zarr format 2 and 3, no %d", o->zarr_format);
+        return cm_fail(err, CM_EINVAL, "the Zarr format must be 2 or 3, not %d", o->zarr_format);
     return CM_OK;
 }
 

@@ -160,8 +160,6 @@ static int keep_elements(cm_job *job, changes *c, cm_job_var *v, cm_error *err)
         named |= strcmp(c->unpack->text[i], unpack_keywords[0]) != 0 &&
                  cm_name_matches(c->unpack->text[i], v->name);
     asked |= wants_unpack(c, v, cm_packing_of(v->source).packed);
-    if (why == NULL)
-        why = "it is not understood";
     if (named)
         return cm_fail(err, CM_EUNSUPPORTED, "array %s can only be carried over as it is: %s",
                        cm_job_name(v), why);
