@@ -22,7 +22,7 @@ VERSION := $(shell cat VERSION)
 
 # ---- libraries ---------------------------------------------------------------------------------
 
-PKGS   := netcdf hdf5 libzstd blosc libdeflate json-c liblz4 liburing cairo
+PKGS   := netcdf hdf5 libzstd blosc libdeflate json-c liblz4 liburing cairo libcurl expat
 NOPC   := -lbz2 -laec
 # Expanded only when something is compiled, so that `make help` and the first
 # `make demo` work before anything is installed.

@@ -46,6 +46,8 @@ third_party() {
     netcdf*.h | hdf5.h | H5*.h) echo "lib/format/nc/" ;;
     json-c/* | json.h) echo "lib/base/json.c" ;;
     zstd.h | blosc.h | libdeflate.h | lz4.h | lz4hc.h | bzlib.h | libaec.h | szlib.h) echo "lib/codec/" ;;
+    curl/*) echo "lib/store/net/" ;;
+    expat*.h) echo "lib/store/net/xml.c" ;;
     liburing.h | linux/io_uring.h) echo "lib/store/uring.c" ;;
     esac
 }

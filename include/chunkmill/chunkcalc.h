@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include <chunkmill/error.h>
+#include <chunkmill/net.h>
 #include <chunkmill/texts.h>
 
 typedef enum cm_chunkcalc_objective {
@@ -41,6 +42,7 @@ typedef struct cm_chunkcalc_options {
     const char *storage;                                   /* "local", "nfs", "s3" */
     double latency, bandwidth, decode, concurrency, ratio; /* negative: the preset's, or measured */
     uint64_t worker_memory; /* bytes; 0: what is available, divided by the CPUs */
+    cm_net *net;            /* for stores behind a network; NULL: there is none */
 } cm_chunkcalc_options;
 
 void cm_chunkcalc_options_init(cm_chunkcalc_options *options);

@@ -6,6 +6,7 @@
 
 #include <chunkmill/error.h>
 #include <chunkmill/monitor.h>
+#include <chunkmill/net.h>
 
 typedef struct cm_digest_row {
     const char *warning; /* a sentence about the store, and nothing else is set; or NULL */
@@ -22,9 +23,10 @@ typedef int cm_digest_visit(void *context, const cm_digest_row *row, cm_error *e
  * `rechunk --digest STORE`: the digest of every array of a Zarr store or NetCDF
  * file (or of the one after "::").  VISIT gets each in turn, and what there is to
  * warn of before; a non-zero value that it returns ends the walk and is passed on.
- * MEMORY: of the whole process, in bytes; 0: up to 1 GiB, and half of what is available.
+ * NET, which may be NULL, reaches stores behind a network.  MEMORY: of the whole
+ * process, in bytes; 0: up to 1 GiB, and half of what is available.
  */
-int cm_digest_store(const char *path, unsigned nthreads, uint64_t memory, cm_monitor *monitor,
-                    cm_digest_visit *visit, void *context, cm_error *err);
+int cm_digest_store(const char *path, cm_net *net, unsigned nthreads, uint64_t memory,
+                    cm_monitor *monitor, cm_digest_visit *visit, void *context, cm_error *err);
 
 #endif

@@ -18,6 +18,7 @@
 
 #include <chunkmill/error.h>
 #include <chunkmill/monitor.h>
+#include <chunkmill/net.h>
 #include <chunkmill/texts.h>
 
 enum {
@@ -90,6 +91,7 @@ typedef struct cm_readbench_options {
     const char *const
         *self; /* how a worker process begins anew: program and arguments, NULL-terminated */
     unsigned sample_ms;             /* between two looks at CPUs and memory; 0: 100 */
+    cm_net *net;                    /* for stores behind a network; NULL: there is none */
     struct cm_readbench_hook *hook; /* of tests; NULL */
 } cm_readbench_options;
 

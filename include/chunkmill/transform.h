@@ -14,6 +14,7 @@
 
 #include <chunkmill/error.h>
 #include <chunkmill/monitor.h>
+#include <chunkmill/net.h>
 #include <chunkmill/texts.h>
 
 typedef enum cm_char_mode {
@@ -80,6 +81,7 @@ typedef struct cm_transform_options {
     unsigned nthreads;       /* 0: the CPUs that this process may use */
     uint64_t memory;         /* bytes; 0: the default of cli.md */
     cm_monitor *monitor;     /* or NULL */
+    cm_net *net;             /* for stores behind a network; NULL: there is none */
 } cm_transform_options;
 
 /* The defaults of nc2zarr or of rechunk. */

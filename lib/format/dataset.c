@@ -25,12 +25,13 @@ int cm_dataset_open(const char *path, const char *node, const cm_dataset_options
     static const cm_dataset_options defaults;
     cm_place there;
     *out = NULL;
-    int rc = cm_store_look(path, NULL, &there, err);
+    const cm_dataset_options *o = options == NULL ? &defaults : options;
+    int rc = cm_store_look(path, &(cm_store_options){.net = o->net}, &there, err);
     if (rc != CM_OK)
         return rc;
     if (there == CM_PLACE_FOLDER)
-        return cm_zarr_dataset_open(path, node, options == NULL ? &defaults : options, out, err);
-    return cm_nc_dataset_open(path, options == NULL ? &defaults : options, out, err);
+        return cm_zarr_dataset_open(path, node, o, out, err);
+    return cm_nc_dataset_open(path, o, out, err);
 }
 
 void cm_dataset_close(cm_dataset *ds)

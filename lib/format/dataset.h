@@ -16,6 +16,7 @@
 #include "format/array.h"
 #include "format/zarr/meta.h"
 #include "store/io.h"
+#include "store/net.h"
 
 typedef enum cm_dataset_kind {
     CM_DATASET_NETCDF,
@@ -80,6 +81,7 @@ typedef struct cm_dataset {
 typedef struct cm_dataset_options {
     /* Of each Zarr array that is prepared; 0: room for the indices of a few shards. */
     size_t index_cache_nbytes;
+    cm_net *net; /* for stores behind a network; NULL: there is none */
     /* Asked while a file is opened in a child process first; NULL: never. */
     bool (*canceled)(void *context);
     void *canceled_context;

@@ -17,6 +17,7 @@ typedef struct cm_identity {
 } cm_identity;
 
 typedef struct cm_store_ops {
+    bool remote; /* every call is a request over a network */
     void (*free)(cm_store *store);
     int (*get)(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err);
     int (*size)(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err);
@@ -28,6 +29,9 @@ typedef struct cm_store_ops {
     int (*remove)(cm_store *store, const char *key, cm_error *err);
     int (*list)(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
                 cm_error *err);
+    /* NULL: only by walking the folders. */
+    int (*list_below)(cm_store *store, const char *prefix, cm_store_see *see, void *context,
+                      cm_error *err);
     int (*sync)(cm_store *store, cm_error *err);
     /* NULL: a kind without links. */
     int (*is_link)(cm_store *store, const char *key, bool *out, cm_error *err);
@@ -38,6 +42,9 @@ typedef struct cm_store_ops {
                  cm_error *err);
 
     int (*reader_open)(cm_store *store, const char *key, cm_object_reader **out, cm_error *err);
+    /* NULL: opened, then read.  In place of what BUF holds. */
+    int (*reader_open_part)(cm_store *store, const char *key, bool at_end, size_t nbytes,
+                            cm_buf *buf, cm_object_reader **out, cm_error *err);
     int (*reader_read)(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
                        cm_error *err);
     void (*reader_close)(cm_object_reader *reader);

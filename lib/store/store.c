@@ -41,6 +41,11 @@ bool cm_store_is_own_temporary(const cm_store *store, const char *path)
            strncmp(name + sizeof prefix - 1, store->tag, strlen(store->tag)) == 0;
 }
 
+bool cm_store_is_remote(const cm_store *store)
+{
+    return store->ops->remote;
+}
+
 int cm_store_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err)
 {
     int rc = cm_key_check(key, err);
@@ -85,6 +90,36 @@ int cm_object_open(cm_store *store, const char *key, cm_object_reader **out, cm_
     *out = NULL;
     int rc = cm_key_check(key, err);
     return rc ? rc : store->ops->reader_open(store, key, out, err);
+}
+
+int cm_object_open_part(cm_store *store, const char *key, bool at_end, size_t nbytes, cm_buf *buf,
+                        cm_object_reader **out, cm_error *err)
+{
+    *out = NULL;
+    int rc = cm_key_check(key, err);
+    if (rc)
+        return rc;
+    if (store->ops->reader_open_part) {
+        rc = store->ops->reader_open_part(store, key, at_end, nbytes, buf, out, err);
+        if (rc == CM_OK)
+            count_get(store, buf->nbytes);
+        return rc;
+    }
+    rc = store->ops->reader_open(store, key, out, err);
+    if (rc)
+        return rc;
+    uint64_t total = (*out)->nbytes;
+    if (nbytes > total)
+        nbytes = (size_t)total;
+    buf->nbytes = 0;
+    rc = cm_buf_resize(buf, nbytes, err);
+    if (rc == CM_OK)
+        rc = cm_object_read(*out, at_end ? total - nbytes : 0, buf->data, nbytes, err);
+    if (rc) {
+        cm_object_close(*out);
+        *out = NULL;
+    }
+    return rc;
 }
 
 uint64_t cm_object_nbytes(const cm_object_reader *reader)
@@ -274,6 +309,15 @@ int cm_store_list(cm_store *store, const char *prefix, cm_store_visit *visit, vo
 {
     int rc = prefix[0] ? cm_key_check(prefix, err) : CM_OK;
     return rc ? rc : store->ops->list(store, prefix, visit, context, err);
+}
+
+int cm_store_list_below(cm_store *store, const char *prefix, cm_store_see *see, void *context,
+                        cm_error *err)
+{
+    int rc = prefix[0] ? cm_key_check(prefix, err) : CM_OK;
+    if (rc == CM_OK && !store->ops->list_below)
+        rc = cm_fail(err, CM_EUNSUPPORTED, "%s: is not listed as a whole", store->name);
+    return rc ? rc : store->ops->list_below(store, prefix, see, context, err);
 }
 
 int cm_store_sync(cm_store *store, cm_error *err)

@@ -43,6 +43,8 @@ void cm_store_free(cm_store *store);
 
 /* What the user calls it; for messages. */
 const char *cm_store_name(const cm_store *store);
+/* Every call is a request over a network: few and large ones, many at once, are the fast way. */
+bool cm_store_is_remote(const cm_store *store);
 
 /*
  * Several processes write into one store as parts: temporary names carry the number PART
@@ -65,6 +67,12 @@ int cm_store_delete(cm_store *store, const char *key, cm_error *err);
 
 /* An object open for reading ranges by many threads. */
 int cm_object_open(cm_store *store, const char *key, cm_object_reader **out, cm_error *err);
+/*
+ * The same, with the object's first or (AT_END) last NBYTES, or all that it has, in place of what
+ * BUF holds: one request where a store can do both at once.
+ */
+int cm_object_open_part(cm_store *store, const char *key, bool at_end, size_t nbytes, cm_buf *buf,
+                        cm_object_reader **out, cm_error *err);
 uint64_t cm_object_nbytes(const cm_object_reader *reader);
 /* All NBYTES, or an error: a short object is CM_EFORMAT. */
 int cm_object_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
@@ -92,6 +100,14 @@ void cm_object_abort(cm_object_writer *writer); /* NULL accepted */
 typedef int cm_store_visit(void *context, const char *name, bool is_prefix, cm_error *err);
 int cm_store_list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
                   cm_error *err);
+
+/*
+ * Every object below PREFIX with its size, its key from there, in the order of keys.
+ * CM_EUNSUPPORTED where a store has no such listing; then nothing was visited.
+ */
+typedef int cm_store_see(void *context, const char *below, uint64_t nbytes, cm_error *err);
+int cm_store_list_below(cm_store *store, const char *prefix, cm_store_see *see, void *context,
+                        cm_error *err);
 
 /* Waits until everything written so far, names included, is on the disk. */
 int cm_store_sync(cm_store *store, cm_error *err);

@@ -213,6 +213,7 @@ def test_escapes_in_names_do_not_reach_the_terminal(work):
 def test_help_names_the_contract():
     expected = """--zarr-format --chunks --sample --shards --codec --variable --variables --exclude --rename --subset
         --dtype --unpack --keepbits --fill-value --char --skip-unsupported --overwrite --resume --break-lock --append --dry-run
+        --anonymous --concurrency --timeout --absent-403
         --verify --certificate --check --scratch --durable --trace --part --parts --no-consolidate -j --threads --memory --progress -v -q
         --json --help --version -h --verbose --quiet""".split()
     assert manual.options_of_help("nc2zarr") == set(expected)
@@ -241,12 +242,12 @@ def test_bash_completes_every_option():
 def test_zsh_completes_every_option():
     script = run("--generate", "zsh").stdout
     assert script.startswith("#compdef nc2zarr\n")
-    assert set(re.findall(r"^    '(?:\*|\([^)]*\))(--?[a-z-]*[a-z])", script, re.M)) == manual.options_of_help("nc2zarr")
+    assert set(re.findall(r"^    '(?:\*|\([^)]*\))(--?[a-z0-9-]*[a-z0-9])", script, re.M)) == manual.options_of_help("nc2zarr")
 
 
 def test_fish_completes_every_option():
     script = run("--generate", "fish").stdout
-    names = {"--" + n for n in re.findall(r" -l ([a-z-]+)", script)} | {"-" + c for c in re.findall(r" -s (\w)", script)}
+    names = {"--" + n for n in re.findall(r" -l ([a-z0-9-]+)", script)} | {"-" + c for c in re.findall(r" -s (\w)", script)}
     assert names == manual.options_of_help("nc2zarr")
 
 

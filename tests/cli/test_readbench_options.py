@@ -77,7 +77,7 @@ WRONG = {
     "engine of another format": ([*QUICK, "--engine", "netcdf", "a.zarr"], "this is a Zarr store"),
     "no batch": (["--batch", "0", "a.zarr"], "--batch"),
     "cache policy": ([*QUICK, "--cache-policy", "lru", "a.zarr"], "--cache-policy needs --cache"),
-    "s3": (["s3://bucket/a.zarr"], "stores other than folders are not built yet"),
+    "another scheme": (["gs://bucket/a.zarr"], "gs://bucket/a.zarr"),
     "advise a store": (["--advise", "a.zarr"], "--advise takes no store"),
     "advise and tune": (["--advise", "--tune"], "--tune has no place beside --advise"),
     "compare one": (["--compare", "x"], "--compare takes two folders, not 1"),
@@ -314,6 +314,7 @@ CONTRACT = set(
     --cache-policy --cache-dir --cache-dir-size --emulate --device --decode --nvcomp --staging --slots --slot-size --cast --unpack
     --fill-to-nan --validate --sweep --tune --out --no-out --advise --cpus --reserve --compare --no-overlap
     --overwrite
+    --anonymous --concurrency --timeout --absent-403
     --device-step --log-samples --sample-interval --trace -j --threads --memory --progress -v -q --json --help
     --version -h --verbose --quiet""".split()
 )

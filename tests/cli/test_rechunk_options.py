@@ -43,8 +43,8 @@ WRONG = {
     "digest of nothing": (["--digest"], "no store"),
     "digest and layout": (["--digest", "--chunks", "time=3", "in.zarr"], "--chunks has no place beside --digest"),
     "digest and verify": (["--digest", "--verify", "full", "in.zarr"], "--verify has no place beside --digest"),
-    "s3": (["in.zarr", "s3://bucket/b.zarr"], "s3://bucket/b.zarr: stores other than folders are not built yet"),
-    "https": (["https://host/in.zarr", "b.zarr"], "not built yet"),
+    "s3": (["in.zarr", "s3://bucket/b.zarr"], "s3://bucket/b.zarr: writing to buckets is not built yet"),
+    "gs": (["gs://bucket/in.zarr", "b.zarr"], "not built yet"),
 }
 
 
@@ -144,7 +144,7 @@ def test_progress_is_a_bar_on_a_terminal(tmp_path, out):
 # ---- one table: help, man page, completion --------------------------------------------------------
 
 CONTRACT = set(
-    """--chunks --shards --codec --zarr-format --variable --variables --exclude --rename --subset --skip-unsupported --sample
+    """--anonymous --concurrency --timeout --absent-403 --chunks --shards --codec --zarr-format --variable --variables --exclude --rename --subset --skip-unsupported --sample
     --dtype --unpack --keepbits --fill-value --digest --dry-run --overwrite --resume --break-lock --scratch
     --durable --trace --part --parts --verify -j --threads --memory --progress -v -q --json --help --version -h
     --verbose --quiet""".split()

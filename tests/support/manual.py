@@ -10,7 +10,7 @@ from . import paths, tool
 def options_of_help(program):
     text = tool.run(program, "--help").ok().out
     shown = set()
-    for letter, name, alias in re.findall(r"^  (?:-(\w), |    )--([a-z-]+)(?:, --([a-z-]+))?", text, re.M):
+    for letter, name, alias in re.findall(r"^  (?:-(\w), |    )--([a-z0-9-]+)(?:, --([a-z0-9-]+))?", text, re.M):
         shown.update(filter(None, ["-" + letter if letter else "", "--" + name, "--" + alias if alias else ""]))
     return shown
 
@@ -29,7 +29,7 @@ def options_of_page(program):
     text = page(program)
     assert text.startswith(f".TH {program.upper()} 1") and ".OPTIONS" not in text and ".EXAMPLES" not in text
     plain = re.sub(r"\\f[BIR]", "", text).replace("\\-", "-")
-    return set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", " ".join(re.findall(r"^\.TP\n(-.*)$", plain, re.M))))
+    return set(re.findall(r"(?<![\w-])--?[a-z][a-z0-9-]*", " ".join(re.findall(r"^\.TP\n(-.*)$", plain, re.M))))
 
 
 def examples(program):

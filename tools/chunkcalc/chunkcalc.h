@@ -17,6 +17,7 @@ typedef enum chunkcalc_format {
 
 typedef struct chunkcalc_values {
     cm_chunkcalc_options o; /* what most options set */
+    cm_net_settings net;
     bool stats;
     int format; /* chunkcalc_format */
     const char *plot;

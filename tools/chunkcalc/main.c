@@ -2,6 +2,8 @@
 #include <stdlib.h>
 
 #include "../common/naming.h"
+#include "../common/remote.h"
+#include "../common/run.h"
 #include "../common/say.h"
 #include "chunkcalc.h"
 
@@ -67,14 +69,19 @@ static int run(const chunkcalc_values *v, const cm_common_options *common, const
     options.store = paths->n > 0 ? paths->text[0] : NULL;
     options.worker_memory =
         common->nthreads != 0 ? common->memory / common->nthreads : common->memory;
-    status = cm_chunkcalc(&options, &r, &err);
+    r = (cm_chunkcalc_report){0};
+    status = cm_remote_open(&v->net, paths, NULL, NULL, &options.net, &err);
+    if (status == CM_OK)
+        status = cm_chunkcalc(&options, &r, &err);
     cm_tool_name_error(&CHUNKCALC, &err);
     cm_tool_name_texts(&CHUNKCALC, r.warning, r.nwarnings);
     cm_tool_name_texts(&CHUNKCALC, r.note, r.nnotes);
     cm_tool_name_text(&CHUNKCALC, &r.reason);
     cm_tool_name_text(&CHUNKCALC, &r.audit);
     status = report(status, &r, v, common, &plot, &err);
+    cm_remote_say(&CHUNKCALC, options.net, common);
     cm_chunkcalc_report_release(&r);
+    cm_net_free(options.net);
     cm_outfile_release(&plot);
     return status;
 }
@@ -92,6 +99,8 @@ int main(int argc, char **argv)
     cm_common_options common;
     cm_texts paths;
     int status = cm_tool_parse(&CHUNKCALC, argc, argv, &v, &common, &paths);
+    if (status == CM_TOOL_RUN)
+        status = cm_run_refuse_remote(&CHUNKCALC, &paths);
     if (status == CM_TOOL_RUN)
         status = run(&v, &common, &paths);
     cm_tool_release(&CHUNKCALC, &v, &paths);

@@ -1,4 +1,5 @@
 /* The option table of chunkcalc: parsing, --help, man page and completion follow from it. */
+#include "../common/rows.h"
 #include "chunkcalc.h"
 
 #define VALUE(member) CM_FIELD(chunkcalc_values, member)
@@ -147,6 +148,10 @@ static const cm_option OPTIONS[] = {
      .field = VALUE(o.ratio),
      .help = "Compression ratio: decoded bytes per stored byte.",
      .unset = "measured on the store, or 1"},
+
+    CM_ROW_ANONYMOUS(VALUE(net.anonymous)),
+    CM_ROW_TIMEOUT(VALUE(net.timeout)),
+    CM_ROW_ABSENT_403(VALUE(net.absent_403)),
 
     {.section = "Output",
      .name = "stats",

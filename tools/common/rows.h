@@ -111,6 +111,37 @@
         .unset = "beside the target"                                                               \
     }
 
+/* ---- stores behind a network ---- */
+
+/* With its section. */
+#define CM_ROW_ANONYMOUS(at)                                                                       \
+    {                                                                                              \
+        .section = "Buckets and web servers (s3://, https://, http://)", .name = "anonymous",      \
+        .kind = CM_OPTION_FLAG, .field = at,                                                       \
+        .help = "Sign no request and look for no credentials, as public buckets allow."            \
+    }
+
+#define CM_ROW_CONCURRENCY(at)                                                                     \
+    {                                                                                              \
+        .name = "concurrency", .value = "N", .kind = CM_OPTION_UINT, .field = at, .min = 1,        \
+        .max = 1024, .help = "Have at most N requests under way.",                                 \
+        .unset = "found by their speed, up to 128"                                                 \
+    }
+
+#define CM_ROW_TIMEOUT(at)                                                                         \
+    {                                                                                              \
+        .name = "timeout", .value = "TIME", .kind = CM_OPTION_TIME, .field = at,                   \
+        .help = "Give up on a request that has failed for TIME. Until then it is repeated.",       \
+        .unset = "5 minutes"                                                                       \
+    }
+
+#define CM_ROW_ABSENT_403(at)                                                                      \
+    {                                                                                              \
+        .name = "absent-403", .kind = CM_OPTION_FLAG, .field = at,                                 \
+        .help = "Take an object that may not be read (403) for absent. Servers that do not let "   \
+                "you list say so of absent objects."                                               \
+    }
+
 /* ---- output ---- */
 
 /* With its section. */

@@ -11,6 +11,8 @@
 #include "progress.h"
 #include "say.h"
 #include "signals.h"
+#include "store/net/url.h"
+#include "store/open.h"
 
 void cm_run_prepare(void)
 {
@@ -68,7 +70,12 @@ int cm_run_refuse_remote(const cm_tool *tool, const cm_texts *paths)
         const char *path;
         bool is_url;
         cm_error err = {0};
-        if (cm_fileurl_strip(paths->text[i], &path, &is_url, &err) != CM_OK)
+        cm_url url = {0};
+        bool remote = cm_store_url_is_remote(paths->text[i]);
+        int rc = remote ? cm_url_parse(paths->text[i], &url, &err)
+                        : cm_fileurl_strip(paths->text[i], &path, &is_url, &err);
+        cm_url_release(&url);
+        if (rc != CM_OK)
             return cm_run_refuse(tool, "%s", err.text);
     }
     return CM_TOOL_RUN;

@@ -9,10 +9,12 @@
 
 #include "../common/outputs.h"
 #include "../common/part.h"
+#include "../common/remote.h"
 #include "../common/run.h"
 #include "../common/say.h"
 #include "../common/summary.h"
 #include "base/fileurl.h"
+#include "store/open.h"
 
 static bool ends_in(const char *name, size_t nbytes, const char *ending)
 {
@@ -29,9 +31,11 @@ static char *default_output(const char *input)
     static const char *const ENDINGS[] = {".nc", ".nc3", ".nc4",  ".cdf", ".netcdf",
                                           ".h5", ".he5", ".hdf5", ".hdf"};
     bool is_url;
-    if (cm_fileurl_strip(input, &input, &is_url, NULL) != CM_OK)
+    bool remote = cm_store_url_is_remote(input);
+    is_url = remote && strncasecmp(input, "s3:", 3) != 0;
+    if (!remote && cm_fileurl_strip(input, &input, &is_url, NULL) != CM_OK)
         return NULL;
-    const char *node = access(input, F_OK) == 0 ? NULL : strstr(input, "::");
+    const char *node = !remote && access(input, F_OK) == 0 ? NULL : strstr(input, "::");
     const char *end = node ? node : input + strlen(input);
     const char *name = end;
     while (name > input && name[-1] != '/')
@@ -112,13 +116,18 @@ static int convert(void *context, cm_error *err)
     return status;
 }
 
-static int run(const cm_transform_options *options, const cm_common_options *common)
+static int run(const cm_net_settings *net, const cm_texts *paths, cm_transform_options *options,
+               const cm_common_options *common)
 {
     cm_error err = {0};
     conversion c = {.options = options};
-    int status = cm_run(&NC2ZARR, common, options->monitor, convert, &c, &err);
+    int status = cm_remote_open(net, paths, options->target, options->monitor, &options->net, &err);
+    if (status == CM_OK)
+        status = cm_run(&NC2ZARR, common, options->monitor, convert, &c, &err);
     int exit_status = report(status, options, &c.report, common, &err);
+    cm_remote_say(&NC2ZARR, options->net, common);
     cm_transform_report_release(&c.report);
+    cm_net_free(options->net);
     cm_run_end(status);
     return exit_status;
 }
@@ -148,7 +157,7 @@ static int prepare_and_run(int argc, char **argv, const nc2zarr_values *v,
         if (status == CM_TOOL_RUN && !v->o.check)
             status = cm_part_choose(&NC2ZARR, &v->part, common->verbosity < 0, &options.part);
         if (status == CM_TOOL_RUN)
-            status = run(&options, common);
+            status = run(&v->net, paths, &options, common);
     } else {
         cm_say(NC2ZARR.name, "%s", err.text);
     }

@@ -11,6 +11,7 @@
 
 typedef struct nc2zarr_values {
     cm_transform_options o; /* what most options set */
+    cm_net_settings net;
     const char *append;
     cm_part_values part;
 } nc2zarr_values;

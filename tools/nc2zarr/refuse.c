@@ -8,6 +8,7 @@
 
 #include "../common/run.h"
 #include "job/common/store_path.h"
+#include "store/open.h"
 
 /* Whether the folder at PATH is a Zarr group or array, and not one that holds files. */
 static bool is_zarr(const char *path)
@@ -29,8 +30,11 @@ static bool is_store(const char *input)
     cm_store_path at;
     struct stat st;
     cm_error err = {0};
-    bool folder = cm_store_path_split(input, &at, &err) == CM_OK && stat(at.path, &st) == 0 &&
-                  S_ISDIR(st.st_mode);
+    bool folder = cm_store_path_split(input, &at, &err) == CM_OK;
+    if (folder && cm_store_url_is_remote(at.path))
+        folder = !cm_store_url_is_file(at.path);
+    else if (folder)
+        folder = stat(at.path, &st) == 0 && S_ISDIR(st.st_mode);
     cm_store_path_release(&at);
     return folder;
 }

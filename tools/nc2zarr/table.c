@@ -45,6 +45,11 @@ static const cm_option OPTIONS[] = {
              "dimension makes strings. uint8: numbers, for readers that support neither.",
      .preset = "keep"},
 
+    CM_ROW_ANONYMOUS(VALUE(net.anonymous)),
+    CM_ROW_CONCURRENCY(VALUE(net.concurrency)),
+    CM_ROW_TIMEOUT(VALUE(net.timeout)),
+    CM_ROW_ABSENT_403(VALUE(net.absent_403)),
+
     CM_ROW_DRY_RUN(VALUE(o.dry_run),
                    "For every variable: chunks, shards, codec, objects, bytes before and after, "
                    "memory, and how often each source chunk is decoded."),

@@ -8,6 +8,7 @@
 
 #include "../common/naming.h"
 #include "../common/outputs.h"
+#include "../common/remote.h"
 #include "../common/run.h"
 #include "../common/say.h"
 #include "../common/signals.h"
@@ -142,7 +143,6 @@ static int run_job(job *j, const readbench_values *v, const cm_common_options *c
     /* Made first: hours of measuring end in no folder that cannot be made. */
     if (!v->no_out && readbench_out_create(v->out, v->overwrite, &out, &made, &err) != CM_OK) {
         cm_say(READBENCH.name, "%s", err.text);
-        cm_monitor_free(j->monitor);
         return CM_EXIT_FAILED;
     }
     int status = cm_run(&READBENCH, common, j->monitor, measure, j, &err);
@@ -164,9 +164,10 @@ static int run_job(job *j, const readbench_values *v, const cm_common_options *c
         readbench_out_remove(out);
     free(out);
     cm_readbench_report_release(&j->report);
-    cm_monitor_free(j->monitor);
-    if (cm_run_stopped(status)) /* a signal ends the process without flushing */
+    if (cm_run_stopped(status)) { /* a signal ends the process without flushing */
         exit_status = cm_tool_finish(&READBENCH, exit_status);
+        cm_remote_say(&READBENCH, v->o.net, common);
+    }
     cm_run_end(status);
     return exit_status;
 }
@@ -183,16 +184,17 @@ int readbench_measure(readbench_values *v, const cm_common_options *common, cons
     if (n > 0)
         v->o.self = self;
     readbench_sweep sweep = {0};
-    int rc = readbench_complete(v, common, paths, &err);
+    cm_monitor *monitor = cm_monitor_create(&err);
+    int rc = monitor == NULL ? CM_ENOMEM : readbench_complete(v, common, paths, &err);
+    if (rc == CM_OK)
+        rc = cm_remote_open(&v->net, paths, NULL, monitor, &v->o.net, &err);
     if (rc == CM_OK)
         rc = readbench_sweep_make(v, common, paths, &sweep, &err);
     v->o.point = sweep.point;
     v->o.npoints = sweep.n;
-    job j = {.options = &v->o};
+    job j = {.options = &v->o, .monitor = monitor};
     cm_outfile trace = {.fd = -1};
     const cm_outputs outputs = {.read = paths, .overwrite = v->overwrite};
-    if (rc == CM_OK && (j.monitor = cm_monitor_create(&err)) == NULL)
-        rc = CM_ENOMEM;
     int status;
     if (rc == CM_EINVAL)
         status = cm_tool_usage_error(&READBENCH, "%s", err.text);
@@ -202,12 +204,13 @@ int readbench_measure(readbench_values *v, const cm_common_options *common, cons
             status = cm_outputs_claim(&READBENCH, v->trace, &CM_KIND_TRACE, &outputs, &trace);
         if (status == CM_TOOL_RUN)
             status = run_job(&j, v, common, command, &trace);
-        else
-            cm_monitor_free(j.monitor);
     } else {
         cm_say(READBENCH.name, "%s", err.text);
         status = CM_EXIT_FAILED;
     }
+    cm_remote_say(&READBENCH, v->o.net, common);
+    cm_net_free(v->o.net);
+    cm_monitor_free(monitor);
     cm_outfile_release(&trace);
     readbench_sweep_release(&sweep);
     return status;

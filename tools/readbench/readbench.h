@@ -11,6 +11,7 @@
 
 typedef struct readbench_values {
     cm_readbench_options o; /* what most options set */
+    cm_net_settings net;
     cm_texts sweep;
     const char *step_time;
     bool advise, compare;

@@ -1,4 +1,5 @@
 /* The option table of readbench: parsing, --help, man page and completion follow from it. */
+#include "../common/rows.h"
 #include "readbench.h"
 
 #define VALUE(member) CM_FIELD(readbench_values, member)
@@ -346,6 +347,11 @@ static const cm_option OPTIONS[] = {
      .help = "Stage the same batches again after the timed pass and compare them with what was "
              "read. Of --engine exec, checksum compares those that CMD gives.",
      .unset = "full with a device, none without"},
+
+    CM_ROW_ANONYMOUS(VALUE(net.anonymous)),
+    CM_ROW_CONCURRENCY(VALUE(net.concurrency)),
+    CM_ROW_TIMEOUT(VALUE(net.timeout)),
+    CM_ROW_ABSENT_403(VALUE(net.absent_403)),
 
     {.section = "Choosing settings",
      .name = "sweep",

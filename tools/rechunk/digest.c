@@ -5,6 +5,7 @@
 
 #include "../common/document.h"
 #include "../common/print.h"
+#include "../common/remote.h"
 #include "../common/run.h"
 #include "../common/say.h"
 #include "rechunk.h"
@@ -20,6 +21,7 @@ typedef struct digests {
     const cm_texts *paths;
     const cm_common_options *common;
     cm_monitor *monitor;
+    cm_net *net;
     entry *entry;
     size_t n, capacity;
     const char *store; /* the one that is read now */
@@ -104,8 +106,8 @@ static int digest_stores(void *context, cm_error *err)
     int status = CM_OK;
     for (size_t i = 0; i < d->paths->n && status == CM_OK; i++) {
         d->store = d->paths->text[i];
-        status = cm_digest_store(d->store, d->common->nthreads, d->common->memory, d->monitor, take,
-                                 d, err);
+        status = cm_digest_store(d->store, d->net, d->common->nthreads, d->common->memory,
+                                 d->monitor, take, d, err);
     }
     return status;
 }
@@ -159,9 +161,11 @@ static int print_json(const digests *d, const cm_error *failure, cm_error *err)
     return cm_document_print(&doc, o, stdout);
 }
 
-int rechunk_digest(const cm_common_options *common, const cm_texts *paths)
+int rechunk_digest(const cm_net_settings *net, const cm_common_options *common,
+                   const cm_texts *paths)
 {
-    static const char *const ALLOWED[] = {"digest", NULL};
+    static const char *const ALLOWED[] = {"digest",  "anonymous",  "concurrency",
+                                          "timeout", "absent-403", NULL};
     int refused = cm_tool_refuse_others(&RECHUNK, common, ALLOWED);
     if (refused != CM_TOOL_RUN)
         return refused;
@@ -170,7 +174,9 @@ int rechunk_digest(const cm_common_options *common, const cm_texts *paths)
     cm_error err = {0}, print_err = {0};
     digests d = {.paths = paths, .common = common, .monitor = cm_monitor_create(&err)};
     int status =
-        d.monitor ? cm_run(&RECHUNK, common, d.monitor, digest_stores, &d, &err) : (int)err.status;
+        d.monitor ? cm_remote_open(net, paths, NULL, d.monitor, &d.net, &err) : (int)err.status;
+    if (status == CM_OK)
+        status = cm_run(&RECHUNK, common, d.monitor, digest_stores, &d, &err);
     int printed = CM_OK;
     if (common->json)
         printed = print_json(&d, status == CM_OK ? NULL : &err, &print_err);
@@ -184,6 +190,8 @@ int rechunk_digest(const cm_common_options *common, const cm_texts *paths)
         cm_say(RECHUNK.name, "%s", err.text);
     if (printed != CM_OK)
         cm_say(RECHUNK.name, "%s", print_err.text);
+    cm_remote_say(&RECHUNK, d.net, common);
+    cm_net_free(d.net);
     release(&d);
     cm_monitor_free(d.monitor);
     cm_run_end(status);

@@ -1,6 +1,7 @@
 /* rechunk: options, one call of the library, a report. */
 #include "../common/outputs.h"
 #include "../common/part.h"
+#include "../common/remote.h"
 #include "../common/run.h"
 #include "../common/say.h"
 #include "../common/summary.h"
@@ -61,7 +62,7 @@ static int rechunk(void *context, cm_error *err)
 static int run(const rechunk_values *v, const cm_common_options *common, const cm_texts *paths)
 {
     if (v->digest)
-        return rechunk_digest(common, paths);
+        return rechunk_digest(&v->net, common, paths);
     if (paths->n < 2)
         return cm_tool_usage_error(&RECHUNK, paths->n == 0 ? "no source" : "no target");
     if (paths->n > 2)
@@ -86,9 +87,13 @@ static int run(const rechunk_values *v, const cm_common_options *common, const c
         return CM_EXIT_FAILED;
     }
     job j = {.options = &options};
-    int status = cm_run(&RECHUNK, common, options.monitor, rechunk, &j, &err);
+    int status = cm_remote_open(&v->net, paths, NULL, options.monitor, &options.net, &err);
+    if (status == CM_OK)
+        status = cm_run(&RECHUNK, common, options.monitor, rechunk, &j, &err);
     int exit_status = report(status, &options, &j.report, common, &err);
+    cm_remote_say(&RECHUNK, options.net, common);
     cm_transform_report_release(&j.report);
+    cm_net_free(options.net);
     cm_monitor_free(options.monitor);
     cm_run_end(status);
     return exit_status;

@@ -9,6 +9,7 @@
 
 typedef struct rechunk_values {
     cm_transform_options o; /* what most options set */
+    cm_net_settings net;
     bool digest;
     cm_part_values part;
 } rechunk_values;
@@ -35,6 +36,7 @@ int rechunk_print_json(const cm_transform_options *options, const cm_transform_r
                        const cm_error *failure, cm_error *err);
 
 /* `rechunk --digest STORE...`.  Returns the exit status. */
-int rechunk_digest(const cm_common_options *common, const cm_texts *paths);
+int rechunk_digest(const cm_net_settings *net, const cm_common_options *common,
+                   const cm_texts *paths);
 
 #endif

@@ -38,6 +38,11 @@ static const cm_option OPTIONS[] = {
     CM_ROW_KEEPBITS(VALUE(o.keepbits)),
     CM_ROW_FILL_VALUE(VALUE(o.fill_value)),
 
+    CM_ROW_ANONYMOUS(VALUE(net.anonymous)),
+    CM_ROW_CONCURRENCY(VALUE(net.concurrency)),
+    CM_ROW_TIMEOUT(VALUE(net.timeout)),
+    CM_ROW_ABSENT_403(VALUE(net.absent_403)),
+
     CM_ROW_DRY_RUN(VALUE(o.dry_run),
                    "For every array the exact reads, decodes and writes, the peak memory, the "
                    "least traffic possible in this memory, and the gap."),

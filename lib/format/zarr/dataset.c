@@ -201,7 +201,8 @@ static int describe_all(zarr_dataset *d, const char *path, cm_error *err)
 }
 
 /* The folder of NODE below PATH. */
-static int locate(const char *path, const char *node, char **out, cm_error *err)
+static int locate(const char *path, const char *node, const cm_store_options *options, char **out,
+                  cm_error *err)
 {
     cm_place there = CM_PLACE_FOLDER;
     int rc = *node != '\0' ? cm_key_check(node, err) : CM_OK;
@@ -213,7 +214,7 @@ static int locate(const char *path, const char *node, char **out, cm_error *err)
     if (*out == NULL)
         return CM_ENOMEM;
     if (*node != '\0')
-        rc = cm_store_look(*out, NULL, &there, err);
+        rc = cm_store_look(*out, options, &there, err);
     if (rc == CM_OK && there == CM_PLACE_NOTHING)
         rc = cm_fail(err, CM_ENOTFOUND, "%s: has no group or array %s", path, node);
     return rc;
@@ -253,9 +254,10 @@ int cm_zarr_dataset_open(const char *path, const char *node, const cm_dataset_op
         return CM_ENOMEM;
     d->base.ops = &ops;
     d->index_cache_nbytes = options->index_cache_nbytes;
-    int rc = locate(path, node, &folder, err);
+    const cm_store_options store = {.net = options->net};
+    int rc = locate(path, node, &store, &folder, err);
     if (rc == CM_OK)
-        rc = cm_store_open(folder, NULL, &d->store, err);
+        rc = cm_store_open(folder, &store, &d->store, err);
     if (rc == CM_OK && (rc = open_tree(d, err)) != CM_OK)
         cm_error_place(err, folder);
     if (rc == CM_OK)

@@ -69,8 +69,8 @@ typedef struct cm_zarr_conflicts {
 } cm_zarr_conflicts;
 
 /*
- * As cm_zarr_open, and the folders are walked in any case: nodes that consolidated
- * metadata do not list are added to the tree, and where the two say different
+ * As cm_zarr_open, and the folders are walked in any case, but behind a network: nodes
+ * that consolidated metadata do not list are added to the tree, and where the two say different
  * things, the tree has what they say, and *conflicts names it.
  */
 int cm_zarr_open_whole(cm_store *store, cm_zarr_tree *out, cm_zarr_conflicts *conflicts,

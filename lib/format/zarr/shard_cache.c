@@ -1,5 +1,6 @@
 #include "format/zarr/shard_cache.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,8 +119,9 @@ static void forget(cm_shard_cache *cache, slot *s)
 static void evict(cm_shard_cache *cache)
 {
     slot *before;
-    for (slot *s = TAILQ_LAST(&cache->opened, slot_list); s && cache->nopen > MAX_OPEN;
-         s = before) {
+    /* Behind a network an open object holds nothing but its size. */
+    const unsigned most = cm_store_is_remote(cache->store) ? UINT_MAX : MAX_OPEN;
+    for (slot *s = TAILQ_LAST(&cache->opened, slot_list); s && cache->nopen > most; s = before) {
         before = TAILQ_PREV(s, slot_list, opened);
         if (s->users == 0)
             close_object(cache, s);
@@ -136,29 +138,29 @@ static void evict(cm_shard_cache *cache)
 
 /* ---- without the lock ---- */
 
-static int read_index(const cm_shard_cache *cache, cm_object_reader *object, const char *key,
-                      cm_shard_entry **out, cm_error *err)
+/* Opens KEY, an index with it: one request where the store can do that. */
+static int open_with_index(const cm_shard_cache *cache, const char *key, cm_object_reader **object,
+                           cm_buf *encoded, cm_error *err)
+{
+    return cm_object_open_part(cache->store, key, !cm_shard_index_at_start(cache->layout),
+                               cm_shard_index_nbytes(cache->layout), encoded, object, err);
+}
+
+static int decode_index(const cm_shard_cache *cache, const cm_buf *encoded, uint64_t total,
+                        const char *key, cm_shard_entry **out, cm_error *err)
 {
     size_t nbytes = cm_shard_index_nbytes(cache->layout);
-    uint64_t total = cm_object_nbytes(object);
-    if (total < nbytes)
+    if (total < nbytes || encoded->nbytes < nbytes)
         return cm_fail(err, CM_EFORMAT,
                        "%s: the shard has %llu bytes, and its index alone needs %zu", key,
                        (unsigned long long)total, nbytes);
     /* The object is as large as the index, so that these sizes are no mere claims. */
     cm_shard_entry *entry = cm_calloc(cm_shard_nchunks(cache->layout), sizeof *entry, err);
-    uint8_t *encoded = entry ? cm_calloc(nbytes, 1, err) : NULL;
-    int rc = encoded ? CM_OK : CM_ENOMEM;
-    uint64_t offset = cm_shard_index_at_start(cache->layout) ? 0 : total - nbytes;
-    if (rc == CM_OK)
-        rc = cm_object_read(object, offset, encoded, nbytes, err);
-    if (rc == CM_OK) {
-        rc = cm_shard_index_decode(cache->layout, encoded, nbytes, total, entry, err);
-        if (rc)
-            cm_error_prefix(err, "%s", key);
-    }
-    free(encoded);
+    int rc = entry ? cm_shard_index_decode(cache->layout, encoded->data, nbytes, total, entry, err)
+                   : CM_ENOMEM;
     if (rc) {
+        if (entry)
+            cm_error_prefix(err, "%s", key);
         free(entry);
         return rc;
     }
@@ -170,19 +172,22 @@ static int read_index(const cm_shard_cache *cache, cm_object_reader *object, con
 static int load(const cm_shard_cache *cache, const char *key, cm_object_reader **object,
                 cm_shard_entry **entry, cm_shard_cost *cost, cm_error *err)
 {
-    int rc = cm_object_open(cache->store, key, object, err);
+    cm_buf encoded = {0};
+    int rc = *entry ? cm_object_open(cache->store, key, object, err)
+                    : open_with_index(cache, key, object, &encoded, err);
     if (!*entry) /* opening alone is part of the read that follows */
         cost->nrequests = 1;
     if (rc == CM_ENOTFOUND && !*entry)
-        return CM_OK;
-    if (rc == CM_OK && !*entry) {
-        rc = read_index(cache, *object, key, entry, err);
+        rc = CM_OK;
+    else if (rc == CM_OK && !*entry) {
+        rc = decode_index(cache, &encoded, cm_object_nbytes(*object), key, entry, err);
         cost->nbytes = rc ? 0 : cm_shard_index_nbytes(cache->layout);
         if (rc) {
             cm_object_close(*object);
             *object = NULL;
         }
     }
+    cm_buf_release(&encoded);
     return rc;
 }
 

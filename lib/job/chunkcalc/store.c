@@ -315,7 +315,7 @@ static int measure_all(cm_calc *c, const input *in, cm_error *err)
 
 static int open_input(cm_calc *c, input *in, cm_error *err)
 {
-    int rc = cm_store_path_find(c->options->store, &in->at, err);
+    int rc = cm_store_path_find(c->options->store, c->options->net, &in->at, err);
 
     if (rc == CM_OK && !in->at.is_folder) {
         rc = cm_nc_preflight(in->at.path, NULL, NULL, err);
@@ -324,7 +324,8 @@ static int open_input(cm_calc *c, input *in, cm_error *err)
         return rc == CM_OK ? describe_nc(c, in, err) : rc;
     }
     if (rc == CM_OK)
-        rc = cm_store_open(in->at.path, NULL, &in->store, err);
+        rc = cm_store_open(in->at.path, &(cm_store_options){.net = c->options->net}, &in->store,
+                           err);
     if (rc == CM_OK) {
         rc = cm_zarr_open(in->store, &in->tree, err);
         if (rc != CM_OK)

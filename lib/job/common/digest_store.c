@@ -17,10 +17,12 @@
 #include "store/open.h"
 
 enum {
-    INDEX_CACHE = 4 << 20
+    INDEX_CACHE = 4 << 20,
+    REMOTE_THREADS = 16 /* behind a network */
 };
 
 typedef struct walk {
+    cm_net *net;
     const char *path; /* without what stands after "::" */
     const char *node; /* "": all */
     unsigned nthreads;
@@ -142,7 +144,7 @@ static int walk_zarr(walk *w, cm_error *err)
     cm_store *store;
     cm_zarr_tree tree = {0};
     cm_zarr_conflicts conflicts = {0};
-    int rc = cm_store_open(w->path, NULL, &store, err);
+    int rc = cm_store_open(w->path, &(cm_store_options){.net = w->net}, &store, err);
     if (rc != CM_OK)
         return rc;
     rc = cm_zarr_open_whole(store, &tree, &conflicts, err);
@@ -186,18 +188,21 @@ static int walk_nc(walk *w, cm_error *err)
     return rc;
 }
 
-int cm_digest_store(const char *path, unsigned nthreads, uint64_t memory, cm_monitor *monitor,
-                    cm_digest_visit *visit, void *context, cm_error *err)
+int cm_digest_store(const char *path, cm_net *net, unsigned nthreads, uint64_t memory,
+                    cm_monitor *monitor, cm_digest_visit *visit, void *context, cm_error *err)
 {
     walk w = {.node = "",
-              .nthreads = nthreads > 0 ? nthreads : cm_cpu_count(),
+              .net = net,
+              .nthreads = nthreads > 0  ? nthreads
+                          : net != NULL ? REMOTE_THREADS
+                                        : cm_cpu_count(),
               .monitor = monitor,
               .visit = visit,
               .context = context};
     cm_store_path at;
     uint64_t available = cm_memory_available() / 2;
     w.memory = memory > 0 ? memory : available < (UINT64_C(1) << 30) ? available : 1 << 30;
-    int rc = cm_store_path_find(path, &at, err);
+    int rc = cm_store_path_find(path, net, &at, err);
     if (rc == CM_OK) {
         w.path = at.path;
         w.node = at.node;

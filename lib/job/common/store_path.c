@@ -11,12 +11,13 @@
 int cm_store_path_split(const char *text, cm_store_path *out, cm_error *err)
 {
     struct stat st;
-    bool is_url;
+    bool is_url = false;
     *out = (cm_store_path){0};
-    int rc = cm_fileurl_strip(text, &text, &is_url, err);
+    const bool remote = cm_store_url_is_remote(text);
+    int rc = remote ? CM_OK : cm_fileurl_strip(text, &text, &is_url, err);
     if (rc != CM_OK)
         return rc;
-    const char *mark = stat(text, &st) == 0 ? NULL : strstr(text, "::");
+    const char *mark = !remote && stat(text, &st) == 0 ? NULL : strstr(text, "::");
     size_t npath = mark == NULL ? strlen(text) : (size_t)(mark - text);
     const char *node = mark == NULL ? "" : mark + 2 + strspn(mark + 2, "/");
     size_t nnode = strlen(node);
@@ -26,15 +27,25 @@ int cm_store_path_split(const char *text, cm_store_path *out, cm_error *err)
     out->node = cm_asprintf(err, "%.*s", (int)nnode, node);
     if (out->path == NULL || out->node == NULL)
         return CM_ENOMEM;
-    return is_url ? cm_fileurl_decode(out->path, err) : CM_OK;
+    for (size_t n = remote ? strlen(out->path) : 0; n > 0 && out->path[n - 1] == '/'; n--)
+        out->path[n - 1] = '\0';
+    return is_url && !remote ? cm_fileurl_decode(out->path, err) : CM_OK;
 }
 
-int cm_store_path_find(const char *text, cm_store_path *out, cm_error *err)
+int cm_store_path_plain(const char *text, char **out, cm_error *err)
+{
+    if (!cm_store_url_is_remote(text))
+        return cm_fileurl_path(text, out, err);
+    *out = cm_strdup(text, err);
+    return *out == NULL ? CM_ENOMEM : CM_OK;
+}
+
+int cm_store_path_find(const char *text, cm_net *net, cm_store_path *out, cm_error *err)
 {
     cm_place there;
     int rc = cm_store_path_split(text, out, err);
     if (rc == CM_OK)
-        rc = cm_store_look(out->path, NULL, &there, err);
+        rc = cm_store_look(out->path, &(cm_store_options){.net = net}, &there, err);
     if (rc != CM_OK)
         return rc;
     if (there == CM_PLACE_NOTHING)

@@ -13,10 +13,10 @@
 #include "job/loader/run.h"
 #include "store/open.h"
 
-static int locate(const char *text, cm_load_data *d, cm_error *err)
+static int locate(const char *text, cm_net *net, cm_load_data *d, cm_error *err)
 {
     cm_store_path at;
-    int rc = cm_store_path_find(text, &at, err);
+    int rc = cm_store_path_find(text, net, &at, err);
     d->path = at.path;
     d->node = at.node;
     d->is_nc = !at.is_folder;
@@ -193,7 +193,7 @@ static int open_zarr(const cm_readbench_options *o, const cm_load_setting *s, cm
     if (s->engine == CM_LOAD_NETCDF)
         return cm_fail(err, CM_EINVAL,
                        "%s: `engine` netcdf reads NetCDF files; this is a Zarr store", d->path);
-    int rc = cm_store_open(d->path, &(cm_store_options){.io = s->io}, &d->slow, err);
+    int rc = cm_store_open(d->path, &(cm_store_options){.io = s->io, .net = o->net}, &d->slow, err);
     d->store = d->slow;
     if (rc == CM_OK && o->cache_dir != NULL)
         rc = open_disk_cache(o, delay, d, err);
@@ -218,10 +218,10 @@ static int open_nc(const cm_readbench_options *o, const cm_load_setting *s, cm_l
     return cm_nc_open(d->path, &options, &d->file, err);
 }
 
-int cm_load_data_try(const char *store, cm_monitor *monitor, cm_error *err)
+int cm_load_data_try(const char *store, cm_net *net, cm_monitor *monitor, cm_error *err)
 {
     cm_store_path at;
-    int rc = cm_store_path_find(store, &at, err);
+    int rc = cm_store_path_find(store, net, &at, err);
     if (rc == CM_OK && !at.is_folder)
         rc = cm_nc_preflight(at.path, cm_monitor_cancels, monitor, err);
     cm_store_path_release(&at);
@@ -233,7 +233,7 @@ int cm_load_data_open(const cm_readbench_options *o, const cm_load_setting *s, c
 {
     memset(d, 0, sizeof *d);
     d->index_nbytes = s->index_nbytes;
-    int rc = locate(store, d, err);
+    int rc = locate(store, o->net, d, err);
     if (rc == CM_OK)
         rc = d->is_nc ? open_nc(o, s, d, err) : open_zarr(o, s, delay, d, err);
     if (rc == CM_OK)

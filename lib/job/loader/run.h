@@ -97,7 +97,7 @@ typedef struct cm_load_data {
 } cm_load_data;
 
 /* Opens STORE in a child process first, where it is a file: libraries crash on damaged ones. */
-int cm_load_data_try(const char *store, cm_monitor *monitor, cm_error *err);
+int cm_load_data_try(const char *store, cm_net *net, cm_monitor *monitor, cm_error *err);
 
 /*
  * STORE as the user named it, the variables of OPTIONS in it.  A DELAY (or NULL) is

@@ -374,6 +374,9 @@ static int check(const cm_readbench_options *o, const cm_load_setting *s, cm_err
         return cm_fail(
             err, CM_EINVAL,
             "`emulate`: its queue is shared by processes that are forked: `context` fork");
+    if (o->net != NULL && s->mode == CM_POOL_PROCESSES && s->start != CM_START_FORK)
+        return cm_fail(err, CM_EINVAL,
+                       "a store behind a network is read by threads or by forked processes");
     if (o->context != NULL && s->mode != CM_POOL_PROCESSES)
         return cm_fail(err, CM_EINVAL, "`context` is about processes: give `mode` processes");
     if (o->worker_memory != 0 && s->mode != CM_POOL_PROCESSES)

@@ -3,6 +3,7 @@
 
 #include "exec/watch/monitor.h"
 #include "job/readbench/readbench.h"
+#include "store/open.h"
 
 #define MEASURE_NS UINT64_C(2000000000) /* a store of a million files must not hold everything up */
 #define STILL_WARM 0.05
@@ -20,6 +21,8 @@ static int visit_paths(const cm_bench *b, path_visit *visit_path, cm_residency *
     const cm_stop stop = {cm_monitor_cancels, b->monitor};
     const visit v = {&stop, sum};
     const cm_load_data *d = &b->load.shared.data;
+    if (cm_store_url_is_remote(d->path))
+        return CM_OK; /* nothing of it lies in this machine's page cache */
     int rc = d->is_nc ? visit_path(&v, d->path, err) : CM_OK;
     for (size_t i = 0; i < d->narrays && rc == CM_OK && !d->is_nc; i++) {
         char *path = cm_asprintf(err, "%s/%s", d->path, d->array[i]->name);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/fileurl.h"
+#include "job/common/store_path.h"
 #include "job/transform/job.h"
 #include "job/transform/output.h"
 #include "store/open.h"
@@ -47,9 +47,9 @@ int cm_job_check(cm_job *job, cm_error *err)
 {
     char *path = NULL;
     cm_store *store = NULL, *nowhere = NULL;
-    int rc = cm_fileurl_path(job->options->target, &path, err);
+    int rc = cm_store_path_plain(job->options->target, &path, err);
     if (rc == CM_OK)
-        rc = cm_store_open(path, NULL, &store, err);
+        rc = cm_store_open(path, &(cm_store_options){.net = job->options->net}, &store, err);
     if (rc == CM_OK)
         rc = adopt_layouts(job, store, err);
     if (rc != CM_OK && path != NULL)

@@ -22,6 +22,7 @@
 #include "plan/meetings.h"
 
 enum {
+    REMOTE_THREADS = 16,          /* at least, behind a network */
     SAME_FOLDER_SPARE = 64 << 20, /* scratch leaves this much of a disk free */
     LEAST_STEP = 1 << 20,         /* to which the least memory is found */
     /*
@@ -525,9 +526,13 @@ static bool has_strings(const cm_job *job)
     return false;
 }
 
+/* Behind a network a thread waits most of its time: more of them ask for more at once. */
 unsigned cm_job_threads(const cm_job *job)
 {
-    return job->options->nthreads > 0 ? job->options->nthreads : cm_cpu_count();
+    unsigned n = cm_cpu_count();
+    if (job->options->nthreads > 0)
+        return job->options->nthreads;
+    return job->options->net != NULL && n < REMOTE_THREADS ? REMOTE_THREADS : n;
 }
 
 /* What the process has, and what it will have beside buffers. */

@@ -14,6 +14,7 @@
 #include "job/transform/into.h"
 #include "job/transform/parts.h"
 #include "job/transform/write.h"
+#include "store/open.h"
 
 void cm_transform_options_init(cm_transform_options *options, cm_defaults defaults)
 {
@@ -32,6 +33,8 @@ static int check_options(const cm_transform_options *o, cm_error *err)
         return cm_fail(err, CM_EINVAL, "`certificate` needs `verify` full, or `check`");
     if (o->zarr_format != 0 && o->zarr_format != 2 && o->zarr_format != 3)
         return cm_fail(err, CM_EINVAL, "the Zarr format must be 2 or 3, not %d", o->zarr_format);
+    if (o->target != NULL && !o->check && cm_store_url_is_remote(o->target))
+        return cm_fail(err, CM_EINVAL, "%s: writing to buckets is not built yet", o->target);
     return CM_OK;
 }
 
@@ -146,7 +149,8 @@ static int open_source(cm_job *job, const cm_store_path *at, cm_transform_option
 {
     cm_transform_report *r = job->report;
     const cm_dataset_options options = {.canceled = cm_monitor_cancels,
-                                        .canceled_context = job->options->monitor};
+                                        .canceled_context = job->options->monitor,
+                                        .net = job->options->net};
     int rc = CM_OK;
     job->source = job->options->dataset;
     if (job->source == NULL)
@@ -300,7 +304,7 @@ int cm_transform(const cm_transform_options *asked, cm_transform_report *report,
     job.path = at.path;
     job.group = at.node;
     if (rc == CM_OK && options.check)
-        rc = cm_fileurl_path(options.target, &target, err);
+        rc = cm_store_path_plain(options.target, &target, err);
     if (rc == CM_OK && !options.dry_run)
         rc = cm_job_claim_files(&job, at.path, target != NULL ? target : into.root, &certificate,
                                 err);

@@ -195,8 +195,8 @@ static int rechunk(cm_transform_options *o)
     assert_int_equal(report.nvariables, 1);
     check_counts(&report.variable[0]);
     assert_true(report.variable[0].planned_nbytes >= report.variable[0].bound_nbytes);
-    OK(cm_digest_store(source, 1, 0, NULL, take_digest, &before, err));
-    OK(cm_digest_store(target, 2, 0, NULL, take_digest, &after, err));
+    OK(cm_digest_store(source, NULL, 1, 0, NULL, take_digest, &before, err));
+    OK(cm_digest_store(target, NULL, 2, 0, NULL, take_digest, &after, err));
     assert_string_equal(before.text, after.text);
     assert_string_equal(report.variable[0].digest, after.text);
     int plan = (int)report.variable[0].plan;

@@ -1,0 +1,47 @@
+/*
+ * Stores behind a network: how they are reached, and what was asked of them.
+ *
+ * A program makes one cm_net and hands it to its jobs; a job without one reaches folders only.
+ * One thread, started with the first request, does all transfers of the process; any thread may
+ * ask.
+ */
+#ifndef CHUNKMILL_NET_H
+#define CHUNKMILL_NET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <chunkmill/error.h>
+
+typedef struct cm_net cm_net;
+
+/* Texts are copied, but not what `variable` returns: it is asked whenever a value is needed. */
+typedef struct cm_net_settings {
+    /* The caller's environment, as getenv() has it (AWS_..., HOME); NULL: there is none. */
+    const char *(*variable)(const char *name);
+    bool anonymous;       /* nothing is signed, and no credentials are looked for */
+    bool absent_403;      /* a 403 to a read means that the object is absent */
+    unsigned concurrency; /* requests under way at once; 0: found by their speed */
+    double timeout;       /* seconds that a failing request is repeated; 0: 5 minutes */
+    /* Any thread; NULL: never.  What fails is then given up instead of repeated. */
+    bool (*canceled)(void *context);
+    void *canceled_context;
+} cm_net_settings;
+
+int cm_net_create(const cm_net_settings *settings, cm_net **out, cm_error *err);
+void cm_net_free(cm_net *net); /* NULL accepted; no store of it may be open */
+
+/* What was asked so far; bytes are those of bodies, repeated ones included. */
+typedef struct cm_net_counts {
+    uint64_t get, head, put, post, remove, list; /* requests, repeated ones included */
+    uint64_t received_nbytes, sent_nbytes;
+    uint64_t nretries,
+        nthrottled;        /* requests repeated; of them, at the server's wish to slow down */
+    uint64_t throttled_ns; /* that requests waited for that */
+    uint64_t nconnections;
+    uint64_t first_byte_ns, ntimed; /* sum of the times to the first byte, of so many requests */
+    unsigned concurrency;           /* allowed now */
+} cm_net_counts;
+cm_net_counts cm_net_count(cm_net *net);
+
+#endif

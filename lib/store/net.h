@@ -1,0 +1,15 @@
+/* Stores behind a network: buckets (S3) and web servers.  store/open.h opens them. */
+#ifndef CM_STORE_NET_H
+#define CM_STORE_NET_H
+
+#include <chunkmill/net.h>
+
+#include "store/store.h"
+
+/* URL is "s3://..." or "http(s)://...".  Asks nothing of the server yet. */
+int cm_store_open_remote(const char *url, cm_net *net, cm_store **out, cm_error *err);
+
+/* "libcurl 7.88.1, expat 2.5.0", cut to SIZE. */
+char *cm_net_versions(char *buf, size_t size);
+
+#endif

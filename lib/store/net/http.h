@@ -1,0 +1,86 @@
+/*
+ * Requests over HTTP: what is asked, what came back, and the thread that carries them.
+ *
+ * cm_http_run hands requests to the thread and waits.  Whatever may pass (lost connections, bodies
+ * cut short, servers that are busy) is repeated there, after a random pause that grows; what is
+ * final comes back at once.  A request is sent again as it is: callers see to it that this does no
+ * harm.
+ */
+#ifndef CM_STORE_NET_HTTP_H
+#define CM_STORE_NET_HTTP_H
+
+#include <chunkmill/net.h>
+
+#include "base/mem.h"
+
+typedef enum cm_http_method {
+    CM_HTTP_GET,
+    CM_HTTP_HEAD,
+    CM_HTTP_PUT,
+    CM_HTTP_POST,
+    CM_HTTP_DELETE
+} cm_http_method;
+
+enum {
+    CM_HTTP_ETAG_SIZE = 136,
+    CM_HTTP_MAX_TEXT = 8 << 20 /* of a listing; of an error less */
+};
+
+/* What signs a request; it stays as it is while requests hold it. */
+typedef struct cm_http_signer {
+    const char *key, *secret, *token; /* token: NULL for none */
+    const char *scope;                /* "aws:amz:us-east-1:s3" */
+} cm_http_signer;
+
+typedef struct cm_http_range {
+    enum {
+        CM_HTTP_WHOLE,
+        CM_HTTP_RANGE, /* `nbytes` at `offset` */
+        CM_HTTP_SUFFIX /* the last `nbytes`, or all there are */
+    } kind;
+    uint64_t offset, nbytes;
+} cm_http_range;
+
+typedef struct cm_http {
+    cm_http_method method;
+    const char *url;              /* with its query, encoded and sorted */
+    const char *shown;            /* what messages call it */
+    const cm_http_signer *signer; /* NULL: not signed */
+    bool s3;                      /* errors are XML, also inside an answer that says 200 */
+    bool listing;                 /* is counted as one */
+    cm_http_range range;
+    char if_match[CM_HTTP_ETAG_SIZE]; /* "": any */
+    bool if_none_match;               /* only where nothing is there */
+    const char *header[4];            /* more, whole lines; NULL ends them */
+    const void *body;
+    size_t body_nbytes;
+    unsigned patience; /* tries at most; 0: as many as time allows */
+    uint64_t max_ns;   /* a try may take; 0: as long as bytes come */
+
+    /* Where the bytes of an object go: DST, exactly as many as the range ... */
+    uint8_t *dst;
+    /* ... or behind what BUF holds, at `at`, MAX_NBYTES at most; or, both NULL, into `text`. */
+    cm_buf *buf;
+    uint64_t max_nbytes;
+
+    /* What came back.  rc: CM_OK, CM_ENOTFOUND without a sentence, or why not. */
+    int rc;
+    long status; /* 0: no answer */
+    size_t at, got_nbytes;
+    uint64_t total_nbytes; /* of the object */
+    int64_t modified;      /* seconds since 1970; 0: not said */
+    char etag[CM_HTTP_ETAG_SIZE];
+    char code[64];                   /* the server's word for an error, "" for none */
+    bool expired;                    /* the credentials were too old */
+    cm_buf text;                     /* the body where it is no object; cm_http_release frees it */
+    struct cm_transfer_state *state; /* the thread's own */
+} cm_http;
+
+/*
+ * Runs all N, as many at once as the net allows, and waits.  Returns the first failure that is not
+ * CM_ENOTFOUND, with its sentence; then the others may not have been tried (CM_ECANCELED).
+ */
+int cm_http_run(cm_net *net, cm_http *request, size_t n, cm_error *err);
+void cm_http_release(cm_http *request, size_t n);
+
+#endif

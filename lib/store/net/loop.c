@@ -1,0 +1,490 @@
+/*
+ * The one thread that carries requests: started with the first, it takes what waits, as many at
+ * once as the limit allows, and wakes who waits for them.
+ *
+ * The limit doubles while that makes the transfers faster, is halved when a server asks for less,
+ * and grows by one again after that.
+ */
+#include "store/net/loop.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "store/net.h"
+#include "store/net/aws.h"
+#include "store/net/xml.h"
+
+static const uint64_t SECOND = 1000000000;
+static const uint64_t FIRST_PAUSE = 100000000; /* the longest before the second try; doubles */
+static const uint64_t LONGEST_PAUSE = 20000000000;
+static const uint64_t WINDOW = 200000000;
+
+/* ---- how many at once ---- */
+
+static void slow_down(cm_net *net)
+{
+    uint64_t now = cm_now_ns();
+    if (net->settings.concurrency > 0 || now - net->slowed_ns < SECOND)
+        return;
+    net->slowed_ns = now;
+    net->growing = false;
+    net->best_limit = net->limit;
+    net->limit = net->limit > 2 ? net->limit / 2 : 1;
+}
+
+/* Tells from what came in since WINDOW whether more at once were faster. */
+static void look_at_speed(cm_net *net, uint64_t nbytes)
+{
+    uint64_t now = cm_now_ns();
+    if (net->window_ns == 0)
+        net->window_ns = now;
+    net->window_nbytes += nbytes + 4096; /* a request is work, however small */
+    net->window_n++;
+    if (net->settings.concurrency > 0 || net->window_n < 2 * (uint64_t)net->limit ||
+        now - net->window_ns < WINDOW)
+        return;
+    double rate = (double)net->window_nbytes / (double)(now - net->window_ns);
+    bool busy = net->nwaiting > 0; /* more could have been under way */
+    net->window_ns = now;
+    net->window_nbytes = net->window_n = 0;
+    if (!busy)
+        return;
+    if (!net->growing) {
+        if (net->limit < net->best_limit && now - net->slowed_ns > SECOND)
+            net->limit++;
+        return;
+    }
+    if (rate > net->best_rate * 1.05 && net->limit < CM_NET_MAX_CONCURRENCY) {
+        net->best_rate = rate;
+        net->best_limit = net->limit;
+        net->limit *= 2;
+    } else {
+        net->growing = false;
+        if (rate < net->best_rate * 0.95 && net->best_limit > 0)
+            net->limit = net->best_limit;
+        net->best_limit = net->limit;
+    }
+}
+
+/* ---- requests on the thread ---- */
+
+static void count_try(cm_net *net, const cm_transfer_state *t)
+{
+    cm_net_counts *c = &net->counts;
+    uint64_t *n[] = {&c->get, &c->head, &c->put, &c->post, &c->remove};
+    ++*(t->request->listing ? &c->list : n[t->request->method]);
+    c->nretries += t->ntries > 1;
+}
+
+static void count_end(cm_net *net, const cm_transfer_state *t)
+{
+    curl_off_t first = 0, sent = 0;
+    long connections = 0;
+    curl_easy_getinfo(t->easy, CURLINFO_STARTTRANSFER_TIME_T, &first);
+    curl_easy_getinfo(t->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+    curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connections);
+    net->counts.received_nbytes += t->ngot;
+    net->counts.sent_nbytes += (uint64_t)sent;
+    net->counts.nconnections += (uint64_t)connections;
+    if (first > 0 && t->request->method == CM_HTTP_GET) {
+        net->counts.first_byte_ns += (uint64_t)first * 1000;
+        net->counts.ntimed++;
+    }
+}
+
+static void give_back(cm_net *net, cm_transfer_state *t)
+{
+    if (t->easy == NULL)
+        return;
+    if (net->nidle < net->idle_room)
+        net->idle[net->nidle++] = t->easy;
+    else
+        curl_easy_cleanup(t->easy);
+    t->easy = NULL;
+}
+
+/* T comes to its end, with request->rc set.  Lock held. */
+static void end(cm_net *net, cm_transfer_state *t, const cm_error *why)
+{
+    cm_http_group *g = t->group;
+    int rc = t->request->rc;
+    give_back(net, t);
+    cm_transfer_release(t);
+    if (rc != CM_OK && rc != CM_ENOTFOUND && g->rc == CM_OK) {
+        g->rc = rc;
+        if (g->err != NULL && why != NULL)
+            *g->err = *why;
+        if (g->err != NULL)
+            g->err->status = (cm_status)rc;
+    }
+    if (--g->npending == 0)
+        pthread_cond_signal(&g->done);
+}
+
+static bool is_canceled(const cm_net *net)
+{
+    return net->settings.canceled != NULL && net->settings.canceled(net->settings.canceled_context);
+}
+
+static void cancel(cm_net *net, cm_transfer_state *t)
+{
+    cm_error why = {0};
+    t->request->rc = cm_fail(&why, CM_ECANCELED, "stopped by request");
+    pthread_mutex_lock(&net->lock);
+    end(net, t, &why);
+    pthread_mutex_unlock(&net->lock);
+}
+
+static uint64_t random_below(cm_net *net, uint64_t n)
+{
+    net->random ^= net->random << 13;
+    net->random ^= net->random >> 7;
+    net->random ^= net->random << 17;
+    return n > 0 ? net->random % n : 0;
+}
+
+/* Whether T may be tried again; then when. */
+static bool plan_again(cm_net *net, cm_transfer_state *t)
+{
+    const cm_http *r = t->request;
+    uint64_t now = cm_now_ns(), most = FIRST_PAUSE << (t->ntries < 10 ? t->ntries : 10);
+    if (t->failing_ns == 0)
+        t->failing_ns = now;
+    if (r->patience > 0 && t->ntries >= r->patience)
+        return false;
+    if (t->doubtful && t->ntries >= CM_NET_PATIENCE_FIRST)
+        return false;
+    /* Where nobody has ever answered, the address is wrong rather than the weather bad. */
+    if (!net->answered && r->status == 0 && t->ntries >= CM_NET_PATIENCE_FIRST)
+        return false;
+    if (now - t->failing_ns > net->timeout_ns || is_canceled(net))
+        return false;
+    uint64_t pause = random_below(net, most < LONGEST_PAUSE ? most : LONGEST_PAUSE);
+    if (pause < t->retry_after_ns)
+        pause = t->retry_after_ns + random_below(net, FIRST_PAUSE);
+    t->due_ns = now + pause;
+    return true;
+}
+
+static void delay(cm_net *net, cm_transfer_state *t)
+{
+    give_back(net, t);
+    TAILQ_INSERT_TAIL(&net->delayed, t, next);
+}
+
+static void say_tries(const cm_transfer_state *t, cm_error *why)
+{
+    if (t->ntries > 1)
+        cm_error_suffix(why, "; tried %u times in %.0f s", t->ntries,
+                        (double)(cm_now_ns() - t->failing_ns) * 1e-9);
+}
+
+static void finish(cm_net *net, cm_transfer_state *t, CURLcode result)
+{
+    cm_error why = {0};
+    if (t->broken != CM_OK)
+        why = t->broken_why;
+    cm_verdict_http verdict = cm_http_judge(t, result, &why);
+    net->answered = net->answered || t->request->status > 0;
+    pthread_mutex_lock(&net->lock);
+    count_end(net, t);
+    if (verdict == CM_HTTP_SLOWER) {
+        slow_down(net);
+        net->counts.nthrottled++;
+    } else if (verdict == CM_HTTP_DONE) {
+        look_at_speed(net, t->ngot);
+    }
+    bool again = verdict != CM_HTTP_DONE && plan_again(net, t);
+    if (again && verdict == CM_HTTP_SLOWER)
+        net->counts.throttled_ns += t->due_ns - cm_now_ns();
+    if (!again && verdict != CM_HTTP_DONE)
+        say_tries(t, &why);
+    if (again)
+        delay(net, t);
+    else
+        end(net, t, &why);
+    pthread_mutex_unlock(&net->lock);
+}
+
+static CURL *take_easy(cm_net *net)
+{
+    return net->nidle > 0 ? net->idle[--net->nidle] : curl_easy_init();
+}
+
+/* Starts T, which is in no list. */
+static void start(cm_net *net, cm_transfer_state *t)
+{
+    cm_error why = {0};
+    int rc = CM_OK;
+    if (t->easy == NULL && (t->easy = take_easy(net)) == NULL)
+        rc = cm_fail(&why, CM_ENOMEM, "no memory for a request");
+    if (rc == CM_OK)
+        rc = cm_transfer_prepare(t, &why);
+    t->ntries++;
+    if (rc == CM_OK && curl_multi_add_handle(net->multi, t->easy) != CURLM_OK)
+        rc = cm_fail(&why, CM_EINTERNAL, "%s: a request cannot be begun", t->request->shown);
+    pthread_mutex_lock(&net->lock);
+    if (rc == CM_OK) {
+        count_try(net, t);
+        TAILQ_INSERT_TAIL(&net->active, t, next);
+        net->nactive++;
+    } else {
+        t->request->rc = rc;
+        end(net, t, &why);
+    }
+    pthread_mutex_unlock(&net->lock);
+}
+
+/* ---- the thread ---- */
+
+/* The next request that may start now; NULL: none. */
+static cm_transfer_state *next_due(cm_net *net, uint64_t now)
+{
+    cm_transfer_state *t = NULL;
+    pthread_mutex_lock(&net->lock);
+    if (net->nactive < net->limit) {
+        TAILQ_FOREACH(t, &net->delayed, next) if (t->due_ns <= now) break;
+        if (t != NULL) {
+            TAILQ_REMOVE(&net->delayed, t, next);
+        } else if ((t = TAILQ_FIRST(&net->waiting)) != NULL) {
+            TAILQ_REMOVE(&net->waiting, t, next);
+            net->nwaiting--;
+        }
+    }
+    pthread_mutex_unlock(&net->lock);
+    /* Of a call that has failed nobody wants the rest. */
+    if (t != NULL && t->group->rc != CM_OK) {
+        cancel(net, t);
+        return next_due(net, now);
+    }
+    return t;
+}
+
+static void take_out(cm_net *net, cm_transfer_state *t)
+{
+    curl_multi_remove_handle(net->multi, t->easy);
+    TAILQ_REMOVE(&net->active, t, next);
+    net->nactive--;
+}
+
+/* Ends what makes no headway when an end is wanted. */
+static void give_up(cm_net *net, uint64_t now)
+{
+    cm_transfer_state *after;
+    for (cm_transfer_state *t = TAILQ_FIRST(&net->delayed); t != NULL; t = after) {
+        after = TAILQ_NEXT(t, next);
+        TAILQ_REMOVE(&net->delayed, t, next);
+        cancel(net, t);
+    }
+    for (cm_transfer_state *t = TAILQ_FIRST(&net->active); t != NULL; t = after) {
+        after = TAILQ_NEXT(t, next);
+        if (now - t->progress_ns < 3 * SECOND)
+            continue;
+        take_out(net, t);
+        cancel(net, t);
+    }
+}
+
+/* Milliseconds until something is due. */
+static int pause_of(const cm_net *net, uint64_t now)
+{
+    const cm_transfer_state *t;
+    uint64_t until =
+        now + (net->nactive > 0 || !TAILQ_EMPTY(&net->delayed) ? SECOND / 4 : 60 * SECOND);
+    TAILQ_FOREACH(t, &net->delayed, next) if (t->due_ns < until) until = t->due_ns;
+    return until > now ? (int)((until - now) / 1000000) + 1 : 0;
+}
+
+static void take_finished(cm_net *net)
+{
+    CURLMsg *m;
+    int left;
+    while ((m = curl_multi_info_read(net->multi, &left)) != NULL) {
+        cm_transfer_state *t;
+        CURLcode result = m->data.result;
+        if (m->msg != CURLMSG_DONE)
+            continue;
+        curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t);
+        take_out(net, t);
+        finish(net, t, result);
+    }
+}
+
+static void *loop_main(void *context)
+{
+    cm_net *net = context;
+    cm_transfer_state *t;
+    int alive;
+    for (;;) {
+        uint64_t now = cm_now_ns();
+        pthread_mutex_lock(&net->lock);
+        bool stopping = net->stopping;
+        pthread_mutex_unlock(&net->lock);
+        if (stopping)
+            return NULL;
+        while ((t = next_due(net, now)) != NULL)
+            start(net, t);
+        curl_multi_perform(net->multi, &alive);
+        take_finished(net);
+        if (is_canceled(net))
+            give_up(net, now);
+        pthread_mutex_lock(&net->lock);
+        bool more = net->nactive < net->limit && !TAILQ_EMPTY(&net->waiting);
+        pthread_mutex_unlock(&net->lock);
+        if (!more)
+            curl_multi_poll(net->multi, NULL, 0, pause_of(net, cm_now_ns()), NULL);
+    }
+}
+
+/* ---- asking ---- */
+
+/* Lock held. */
+static int start_thread(cm_net *net, cm_error *err)
+{
+    sigset_t all, before;
+    net->multi = curl_multi_init();
+    net->idle_room = 512;
+    free(net->idle);
+    net->idle = cm_calloc(net->idle_room, sizeof(net->idle[0]), err);
+    if (net->multi == NULL || net->idle == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for requests");
+    /* Fewer than transfers under way would make new ones for ever. */
+    curl_multi_setopt(net->multi, CURLMOPT_MAXCONNECTS, 4L * CM_NET_MAX_CONCURRENCY);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int errnum = pthread_create(&net->thread, NULL, loop_main, net);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (errnum != 0)
+        return cm_fail_errno(err, errnum, "no thread for requests");
+    net->process = getpid();
+    return CM_OK;
+}
+
+/* What a forked process has of its parent's thread is worth nothing. */
+static void forget_parent(cm_net *net)
+{
+    pthread_mutex_init(&net->lock, NULL);
+    TAILQ_INIT(&net->waiting);
+    TAILQ_INIT(&net->active);
+    TAILQ_INIT(&net->delayed);
+    net->nactive = net->nwaiting = net->nidle = 0;
+    net->counts = (cm_net_counts){0};
+    net->idle = NULL;
+    net->multi = NULL;
+}
+
+/* Sees to it that the thread is this process's own; any thread may be the first to ask. */
+static void settle(cm_net *net)
+{
+    for (;;) {
+        int process = atomic_load(&net->process);
+        if (process == 0 || process == getpid())
+            return;
+        if (process != -1 && atomic_compare_exchange_strong(&net->process, &process, -1)) {
+            forget_parent(net);
+            cm_aws_forget_parent(net->aws);
+            atomic_store(&net->process, 0);
+        }
+    }
+}
+
+int cm_http_run(cm_net *net, cm_http *request, size_t n, cm_error *err)
+{
+    cm_error own = {0};
+    cm_http_group group = {.npending = n, .err = err != NULL ? err : &own};
+    if (n == 0)
+        return CM_OK;
+    cm_transfer_state *state = cm_calloc(n, sizeof(state[0]), err);
+    if (state == NULL)
+        return CM_ENOMEM;
+    settle(net);
+    pthread_cond_init(&group.done, NULL);
+    pthread_mutex_lock(&net->lock);
+    int rc = net->process == 0 ? start_thread(net, err) : CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < n; i++) {
+        state[i] = (cm_transfer_state){.net = net, .request = &request[i], .group = &group};
+        request[i].rc = CM_ECANCELED;
+        TAILQ_INSERT_TAIL(&net->waiting, &state[i], next);
+        net->nwaiting++;
+    }
+    if (rc == CM_OK)
+        curl_multi_wakeup(net->multi);
+    while (rc == CM_OK && group.npending > 0)
+        pthread_cond_wait(&group.done, &net->lock);
+    pthread_mutex_unlock(&net->lock);
+    pthread_cond_destroy(&group.done);
+    free(state);
+    return rc != CM_OK ? rc : group.rc;
+}
+
+void cm_http_release(cm_http *request, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        cm_buf_release(&request[i].text);
+}
+
+/* ---- the net ---- */
+
+char *cm_net_versions(char *buf, size_t size)
+{
+    char xml[32];
+    snprintf(buf, size, "libcurl %s, expat %s", curl_version_info(CURLVERSION_NOW)->version,
+             cm_xml_version(xml, sizeof(xml)));
+    return buf;
+}
+
+int cm_net_create(const cm_net_settings *settings, cm_net **out, cm_error *err)
+{
+    *out = NULL;
+    if (curl_global_init(CURL_GLOBAL_ALL) != CURLE_OK)
+        return cm_fail(err, CM_EINTERNAL, "libcurl cannot be used");
+    cm_net *net = cm_calloc(1, sizeof(*net), err);
+    if (net == NULL)
+        return CM_ENOMEM;
+    net->settings = *settings;
+    double timeout = settings->timeout > 0 ? settings->timeout : 300;
+    net->timeout_ns = timeout < 1e9 ? (uint64_t)(timeout * 1e9) : UINT64_MAX / 2;
+    net->limit = settings->concurrency > 0 ? settings->concurrency : CM_NET_FIRST_CONCURRENCY;
+    net->growing = true;
+    net->random = (cm_now_ns() ^ (uint64_t)getpid() << 32) | 1;
+    forget_parent(net);
+    int rc = cm_aws_create(net, &net->settings, &net->aws, err);
+    if (rc != CM_OK) {
+        cm_net_free(net);
+        return rc;
+    }
+    *out = net;
+    return CM_OK;
+}
+
+void cm_net_free(cm_net *net)
+{
+    if (net == NULL)
+        return;
+    if (net->process == getpid()) {
+        pthread_mutex_lock(&net->lock);
+        net->stopping = true;
+        curl_multi_wakeup(net->multi);
+        pthread_mutex_unlock(&net->lock);
+        pthread_join(net->thread, NULL);
+        for (size_t i = 0; i < net->nidle; i++)
+            curl_easy_cleanup(net->idle[i]);
+        curl_multi_cleanup(net->multi);
+    }
+    free(net->idle);
+    cm_aws_free(net->aws);
+    pthread_mutex_destroy(&net->lock);
+    free(net);
+}
+
+cm_net_counts cm_net_count(cm_net *net)
+{
+    pthread_mutex_lock(&net->lock);
+    cm_net_counts counts = net->counts;
+    counts.concurrency = net->limit;
+    pthread_mutex_unlock(&net->lock);
+    return counts;
+}

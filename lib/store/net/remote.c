@@ -1,0 +1,375 @@
+/* Reading objects by HTTP: of web servers, and of buckets. */
+#include "store/net/remote.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/checksum.h"
+#include "store/net/loop.h"
+
+typedef struct remote_reader {
+    cm_object_reader base;
+    char etag[CM_HTTP_ETAG_SIZE];
+} remote_reader;
+
+/* ---- addresses ---- */
+
+int cm_remote_url(const cm_remote *s, const char *key, cm_buf *out, size_t *at, cm_error *err)
+{
+    *at = out->nbytes;
+    int rc = cm_buf_append(out, s->address, strlen(s->address), err);
+    if (rc == CM_OK)
+        rc = cm_buf_append(out, "/", 1, err);
+    if (rc == CM_OK)
+        rc = cm_url_encode(out, s->prefix, true, err);
+    if (rc == CM_OK)
+        rc = cm_url_encode(out, key, true, err);
+    return rc == CM_OK ? cm_buf_append(out, "", 1, err) : rc;
+}
+
+char *cm_remote_query(const cm_remote *s, const char *key, const char *query, cm_error *err)
+{
+    cm_buf url = {0};
+    size_t at;
+    char *out = NULL;
+    if (cm_remote_url(s, key, &url, &at, err) == CM_OK)
+        out = cm_asprintf(err, "%s?%s", (char *)url.data, query);
+    cm_buf_release(&url);
+    return out;
+}
+
+/* ---- asking ---- */
+
+static int run_again(cm_remote *s, cm_http *request, size_t n, const cm_http_signer *stale,
+                     cm_error *err)
+{
+    const cm_http_signer *signer;
+    int rc = cm_aws_signer(s->aws, stale, &signer, err);
+    for (size_t i = 0; rc == CM_OK && i < n; i++) {
+        if (request[i].rc == CM_OK || request[i].rc == CM_ENOTFOUND)
+            continue;
+        request[i].signer = signer;
+        rc = cm_http_run(s->net, &request[i], 1, err);
+    }
+    return rc;
+}
+
+int cm_remote_run(cm_remote *s, cm_http *request, size_t n, cm_error *err)
+{
+    const cm_http_signer *signer = NULL;
+    bool expired = false;
+    int rc = s->aws != NULL ? cm_aws_signer(s->aws, NULL, &signer, err) : CM_OK;
+    if (rc != CM_OK)
+        return rc;
+    for (size_t i = 0; i < n; i++) {
+        request[i].signer = signer;
+        request[i].s3 = s->aws != NULL;
+    }
+    rc = cm_http_run(s->net, request, n, err);
+    for (size_t i = 0; rc != CM_OK && signer != NULL && i < n; i++)
+        expired = expired || request[i].expired;
+    return expired ? run_again(s, request, n, signer, err) : rc;
+}
+
+static int run_key(cm_remote *s, const char *key, cm_http *r, cm_error *err)
+{
+    cm_buf url = {0};
+    size_t at;
+    int rc = cm_remote_url(s, key, &url, &at, err);
+    r->url = (const char *)url.data;
+    r->shown = key;
+    if (rc == CM_OK)
+        rc = cm_remote_run(s, r, 1, err);
+    if (rc == CM_OK && r->rc == CM_ENOTFOUND)
+        rc = cm_fail(err, CM_ENOTFOUND, "%s: no such object", key);
+    r->url = NULL;
+    cm_buf_release(&url);
+    cm_http_release(r, 1);
+    return rc;
+}
+
+/* ---- whole objects ---- */
+
+static int get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err)
+{
+    cm_http r = {.method = CM_HTTP_GET, .buf = buf, .max_nbytes = max_nbytes};
+    buf->nbytes = 0;
+    int rc = run_key(cm_remote_of(store), key, &r, err);
+    if (rc != CM_OK)
+        return rc;
+    if (r.at > 0 && r.got_nbytes > 0) /* behind what a try before left */
+        memmove(buf->data, buf->data + r.at, r.got_nbytes);
+    buf->nbytes = r.got_nbytes;
+    return CM_OK;
+}
+
+static int head(cm_store *store, const char *key, cm_http *r, cm_error *err)
+{
+    *r = (cm_http){.method = CM_HTTP_HEAD};
+    return run_key(cm_remote_of(store), key, r, err);
+}
+
+static int size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err)
+{
+    cm_http r;
+    int rc = head(store, key, &r, err);
+    *nbytes = rc == CM_OK ? r.total_nbytes : 0;
+    return rc;
+}
+
+static int identity(cm_store *store, const char *key, cm_identity *out, cm_error *err)
+{
+    cm_http r;
+    int rc = head(store, key, &r, err);
+    if (rc != CM_OK)
+        return rc;
+    *out = (cm_identity){.nbytes = r.total_nbytes,
+                         .changed_ns = r.modified * 1000000000,
+                         .inode = cm_checksum64(r.etag, strlen(r.etag), 0)};
+    return CM_OK;
+}
+
+/* ---- parts of objects ---- */
+
+static int new_reader(cm_store *store, const char *key, const cm_http *r, cm_object_reader **out,
+                      cm_error *err)
+{
+    remote_reader *reader = cm_calloc(1, sizeof(*reader), err);
+    if (reader == NULL)
+        return CM_ENOMEM;
+    reader->base.store = store;
+    reader->base.nbytes = r->total_nbytes;
+    /* A weak one never matches. */
+    if (strncmp(r->etag, "W/", 2) != 0)
+        memcpy(reader->etag, r->etag, sizeof(reader->etag));
+    if ((reader->base.key = cm_strdup(key, err)) == NULL) {
+        free(reader);
+        return CM_ENOMEM;
+    }
+    *out = &reader->base;
+    return CM_OK;
+}
+
+static int reader_open(cm_store *store, const char *key, cm_object_reader **out, cm_error *err)
+{
+    cm_http r;
+    int rc = head(store, key, &r, err);
+    return rc == CM_OK ? new_reader(store, key, &r, out, err) : rc;
+}
+
+/* One request tells the size, and brings the part. */
+static int reader_open_part(cm_store *store, const char *key, bool at_end, size_t nbytes,
+                            cm_buf *buf, cm_object_reader **out, cm_error *err)
+{
+    cm_http r = {.method = CM_HTTP_GET,
+                 .range = {at_end ? CM_HTTP_SUFFIX : CM_HTTP_RANGE, 0, nbytes},
+                 .buf = buf,
+                 .max_nbytes = nbytes};
+    buf->nbytes = 0;
+    int rc = run_key(cm_remote_of(store), key, &r, err);
+    if (rc != CM_OK)
+        return rc;
+    if (r.at > 0 && r.got_nbytes > 0)
+        memmove(buf->data, buf->data + r.at, r.got_nbytes);
+    buf->nbytes = r.got_nbytes;
+    return new_reader(store, key, &r, out, err);
+}
+
+static int reader_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
+                       cm_error *err)
+{
+    cm_http r = {.method = CM_HTTP_GET, .range = {CM_HTTP_RANGE, offset, nbytes}, .dst = dst};
+    memcpy(r.if_match, ((remote_reader *)reader)->etag, sizeof(r.if_match));
+    return run_key(cm_remote_of(reader->store), reader->key, &r, err);
+}
+
+static void reader_close(cm_object_reader *reader)
+{
+    free(reader->key);
+    free(reader);
+}
+
+/* ---- many at once ---- */
+
+static int describe(const cm_remote *s, const cm_store_read *read, cm_http *r, cm_buf *urls,
+                    size_t *at, cm_buf *buf, cm_error *err)
+{
+    const char *key = read->reader != NULL ? read->reader->key : read->key;
+    *r = (cm_http){.method = CM_HTTP_GET, .shown = key, .buf = buf, .max_nbytes = read->max_nbytes};
+    if (read->reader != NULL) {
+        r->range = (cm_http_range){CM_HTTP_RANGE, read->offset, read->nbytes};
+        r->max_nbytes = read->nbytes;
+        memcpy(r->if_match, ((remote_reader *)read->reader)->etag, sizeof(r->if_match));
+    }
+    return cm_remote_url(s, key, urls, at, err);
+}
+
+static int take(const cm_http *r, cm_store_read *read, cm_error *err)
+{
+    read->absent = r->rc == CM_ENOTFOUND && read->reader == NULL;
+    read->at = r->at;
+    read->got_nbytes = read->absent ? 0 : r->got_nbytes;
+    if (r->rc == CM_ENOTFOUND && read->reader != NULL)
+        return cm_fail(err, CM_EIO, "%s: is no longer there", read->reader->key);
+    return CM_OK;
+}
+
+static int read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err)
+{
+    cm_remote *s = cm_remote_of(store);
+    cm_buf urls = {0};
+    cm_http *r = cm_calloc(n + 1, sizeof(*r), err);
+    size_t *at = cm_calloc(n + 1, sizeof(*at), err), nasked = 0;
+    int rc = r == NULL || at == NULL ? CM_ENOMEM : CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < n; i++)
+        if (read[i].reader == NULL || read[i].nbytes > 0)
+            rc = describe(s, &read[i], &r[nasked++], &urls, &at[i], buf, err);
+        else
+            read[i].at = buf->nbytes;
+    for (size_t i = 0, k = 0; rc == CM_OK && i < n; i++)
+        if (read[i].reader == NULL || read[i].nbytes > 0)
+            r[k++].url = (const char *)urls.data + at[i];
+    if (rc == CM_OK)
+        rc = cm_remote_run(s, r, nasked, err);
+    for (size_t i = 0, k = 0; rc == CM_OK && i < n; i++)
+        if (read[i].reader == NULL || read[i].nbytes > 0)
+            rc = take(&r[k++], &read[i], err);
+    if (r != NULL)
+        cm_http_release(r, nasked);
+    cm_buf_release(&urls);
+    free(r);
+    free(at);
+    return rc;
+}
+
+/* ---- what a web server does not do ---- */
+
+static int refuse(const cm_store *store, cm_error *err)
+{
+    return cm_fail(err, CM_EINVAL, "%s: nothing can be written over HTTP; a bucket is s3://BUCKET",
+                   store->name);
+}
+
+static int put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err)
+{
+    (void)key, (void)data, (void)nbytes;
+    return refuse(store, err);
+}
+
+static int remove_object(cm_store *store, const char *key, cm_error *err)
+{
+    (void)key;
+    return refuse(store, err);
+}
+
+static int writer_create(cm_store *store, const char *key, cm_object_writer **out, cm_error *err)
+{
+    (void)key, (void)out;
+    return refuse(store, err);
+}
+
+static int list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
+                cm_error *err)
+{
+    (void)prefix, (void)visit, (void)context;
+    return cm_fail(
+        err, CM_EUNSUPPORTED,
+        "%s: no consolidated metadata (zarr.json, .zmetadata) is there, and a web server "
+        "does not list what else it has",
+        store->name);
+}
+
+/* An object is there for everyone when its PUT was answered. */
+static int sync_nothing(cm_store *store, cm_error *err)
+{
+    (void)store, (void)err;
+    return CM_OK;
+}
+
+static void free_store(cm_store *store)
+{
+    cm_remote *s = cm_remote_of(store);
+    free(s->address);
+    free(s->bucket);
+    free(s->prefix);
+    free(s->base.name);
+    free(s);
+}
+
+static const cm_store_ops web_ops = {
+    .remote = true,
+    .free = free_store,
+    .get = get,
+    .size = size,
+    .read_many = read_many,
+    .identity = identity,
+    .put = put,
+    .remove = remove_object,
+    .list = list,
+    .sync = sync_nothing,
+    .reader_open = reader_open,
+    .reader_open_part = reader_open_part,
+    .reader_read = reader_read,
+    .reader_close = reader_close,
+    .writer_create = writer_create,
+};
+
+static const cm_store_ops s3_ops = {
+    .remote = true,
+    .free = free_store,
+    .get = get,
+    .size = size,
+    .read_many = read_many,
+    .identity = identity,
+    .put = put,
+    .remove = remove_object,
+    .list = cm_s3_list,
+    .list_below = cm_s3_list_below,
+    .sync = sync_nothing,
+    .reader_open = reader_open,
+    .reader_open_part = reader_open_part,
+    .reader_read = reader_read,
+    .reader_close = reader_close,
+    .writer_create = writer_create,
+};
+
+/* ---- opening ---- */
+
+static int set_place(cm_remote *s, const cm_url *url, cm_error *err)
+{
+    const char *slash = url->path[0] != '\0' ? "/" : "";
+    s->base.name = cm_asprintf(err, "%s%s%s", url->origin, slash, url->path);
+    if (url->kind == CM_URL_HTTP) {
+        s->address = cm_asprintf(err, "%s%s%s", url->origin, slash, url->path);
+        s->prefix = cm_strdup("", err);
+        return s->address == NULL || s->prefix == NULL ? CM_ENOMEM : CM_OK;
+    }
+    s->aws = s->net->aws;
+    s->bucket = cm_strdup(url->bucket, err);
+    s->prefix = cm_asprintf(err, "%s%s", url->path, slash);
+    int rc = cm_aws_address(s->aws, url->bucket, &s->address, err);
+    return rc == CM_OK && (s->bucket == NULL || s->prefix == NULL) ? CM_ENOMEM : rc;
+}
+
+int cm_store_open_remote(const char *url, cm_net *net, cm_store **out, cm_error *err)
+{
+    cm_url parts;
+    *out = NULL;
+    cm_remote *s = cm_calloc(1, sizeof(*s), err);
+    if (s == NULL)
+        return CM_ENOMEM;
+    s->net = net;
+    int rc = cm_url_parse(url, &parts, err);
+    s->base.ops = parts.kind == CM_URL_S3 ? &s3_ops : &web_ops;
+    if (rc == CM_OK)
+        rc = set_place(s, &parts, err);
+    if (rc == CM_OK && s->base.name == NULL)
+        rc = CM_ENOMEM;
+    cm_url_release(&parts);
+    if (rc != CM_OK) {
+        free_store(&s->base);
+        return rc;
+    }
+    *out = &s->base;
+    return CM_OK;
+}

@@ -1,0 +1,42 @@
+/* A store behind HTTP from inside: remote.c reads, s3_list.c lists, s3_write.c writes. */
+#ifndef CM_STORE_NET_REMOTE_H
+#define CM_STORE_NET_REMOTE_H
+
+#include "store/impl.h"
+#include "store/net.h"
+#include "store/net/aws.h"
+#include "store/net/http.h"
+#include "store/net/url.h"
+
+typedef struct cm_remote {
+    cm_store base;
+    cm_net *net;
+    cm_aws *aws;   /* NULL but for a bucket */
+    char *address; /* of the bucket, or of the store on a web server; without '/' at the end */
+    char *bucket;
+    char *prefix; /* of keys in the bucket: "" or "a/b/" */
+} cm_remote;
+
+static inline cm_remote *cm_remote_of(const cm_store *store)
+{
+    return (cm_remote *)(uintptr_t)store;
+}
+
+/* Appends the address of KEY and a NUL; *AT is where it begins. */
+int cm_remote_url(const cm_remote *s, const char *key, cm_buf *out, size_t *at, cm_error *err);
+/* The same with "?QUERY", which is encoded and sorted; to be freed. */
+char *cm_remote_query(const cm_remote *s, const char *key, const char *query, cm_error *err);
+
+/*
+ * cm_http_run with what the store signs by; credentials that were too old are renewed once.  A
+ * CM_ENOTFOUND stays with its request.
+ */
+int cm_remote_run(cm_remote *s, cm_http *request, size_t n, cm_error *err);
+
+/* ---- s3_list.c ---- */
+int cm_s3_list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
+               cm_error *err);
+int cm_s3_list_below(cm_store *store, const char *prefix, cm_store_see *see, void *context,
+                     cm_error *err);
+
+#endif

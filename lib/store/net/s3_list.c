@@ -1,0 +1,173 @@
+/* What a bucket holds: ListObjectsV2, page by page. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/net/remote.h"
+#include "store/net/xml.h"
+
+/* A listing under way. */
+typedef struct listing {
+    cm_remote *store;
+    char *prefix;        /* in the bucket, encoded in the query */
+    size_t skip;         /* of keys, to what is below the prefix */
+    cm_name_list *names; /* of folders too; or ... */
+    cm_store_see *see;   /* ... called with every object below */
+    void *context;
+    char *token; /* of the next page; NULL: none */
+    bool truncated;
+    char *key; /* of the entry that is read */
+    uint64_t nbytes;
+    uint64_t nfound;
+} listing;
+
+/* KEY without the prefix; NULL where no key of a store can have it. */
+static const char *below(const listing *l, char *key)
+{
+    cm_url_decode(key);
+    size_t n = strlen(key);
+    if (n <= l->skip || (l->see == NULL && key[n - 1] == '/'))
+        return NULL; /* a folder's own mark, as consoles make them */
+    return cm_key_check(key + l->skip, NULL) == CM_OK ? key + l->skip : NULL;
+}
+
+static int take_object(listing *l, cm_error *err)
+{
+    char *key = l->key;
+    l->key = NULL;
+    if (key == NULL)
+        return CM_OK;
+    l->nfound++;
+    const char *name = below(l, key);
+    int rc = CM_OK;
+    if (name != NULL)
+        rc = l->see != NULL ? l->see(l->context, name, l->nbytes, err)
+                            : cm_name_list_add(l->names, name, strlen(name), false, err);
+    free(key);
+    return rc;
+}
+
+static int take_folder(listing *l, const char *text, cm_error *err)
+{
+    char *key = cm_strdup(text, err);
+    if (key == NULL)
+        return CM_ENOMEM;
+    l->nfound++;
+    cm_url_decode(key);
+    size_t n = strlen(key);
+    if (n > 0 && key[n - 1] == '/')
+        key[n - 1] = '\0';
+    int rc = CM_OK;
+    if (strlen(key) > l->skip && cm_key_check(key + l->skip, NULL) == CM_OK)
+        rc = cm_name_list_add(l->names, key + l->skip, strlen(key + l->skip), true, err);
+    free(key);
+    return rc;
+}
+
+static int set(char **to, const char *text, cm_error *err)
+{
+    free(*to);
+    return (*to = cm_strdup(text, err)) == NULL ? CM_ENOMEM : CM_OK;
+}
+
+static int visit(void *context, const char *path, const char *text, cm_error *err)
+{
+    static const char ROOT[] = "ListBucketResult/";
+    listing *l = context;
+    if (strncmp(path, ROOT, sizeof(ROOT) - 1) != 0)
+        return CM_OK;
+    path += sizeof(ROOT) - 1;
+    if (strcmp(path, "Contents/Key") == 0)
+        return set(&l->key, text, err);
+    if (strcmp(path, "Contents/Size") == 0)
+        l->nbytes = strtoull(text, NULL, 10);
+    else if (strcmp(path, "Contents") == 0)
+        return take_object(l, err);
+    else if (strcmp(path, "CommonPrefixes/Prefix") == 0 && l->names != NULL)
+        return take_folder(l, text, err);
+    else if (strcmp(path, "IsTruncated") == 0)
+        l->truncated = strcmp(text, "true") == 0;
+    else if (strcmp(path, "NextContinuationToken") == 0)
+        return set(&l->token, text, err);
+    return CM_OK;
+}
+
+/* Names and values in the order of the names: the signature asks for it. */
+static int write_query(const listing *l, const char *token, cm_buf *out, cm_error *err)
+{
+    const cm_remote *s = l->store;
+    bool hosted = strchr(strstr(s->address, "://") + 3, '/') == NULL;
+    int rc = cm_buf_printf(out, err, "%s%s?", s->address, hosted ? "/" : "");
+    if (rc == CM_OK && token != NULL)
+        rc = cm_buf_printf(out, err, "continuation-token=");
+    if (rc == CM_OK && token != NULL)
+        rc = cm_url_encode(out, token, false, err);
+    if (rc == CM_OK)
+        rc = cm_buf_printf(out, err, "%s%sencoding-type=url&list-type=2&max-keys=1000&prefix=",
+                           token != NULL ? "&" : "", l->names != NULL ? "delimiter=%2F&" : "");
+    if (rc == CM_OK)
+        rc = cm_url_encode(out, l->prefix, false, err);
+    return rc == CM_OK ? cm_buf_append(out, "", 1, err) : rc;
+}
+
+static int read_page(listing *l, cm_error *err)
+{
+    cm_buf url = {0};
+    char *token = l->token;
+    l->token = NULL;
+    l->truncated = false;
+    int rc = write_query(l, token, &url, err);
+    cm_http r = {.method = CM_HTTP_GET,
+                 .url = (const char *)url.data,
+                 .shown = l->store->base.name,
+                 .listing = true};
+    if (rc == CM_OK)
+        rc = cm_remote_run(l->store, &r, 1, err);
+    if (rc == CM_OK && r.rc == CM_ENOTFOUND)
+        rc = cm_fail(err, CM_EIO, "%s: there is no such bucket", l->store->base.name);
+    if (rc == CM_OK && (rc = cm_xml_read(r.text.data, r.text.nbytes, visit, l, err)) == CM_EFORMAT)
+        cm_error_prefix(err, "%s: the server's listing", l->store->base.name);
+    if (rc == CM_OK && l->truncated && l->token == NULL)
+        rc = cm_fail(err, CM_EIO, "%s: the server's listing ends in its middle",
+                     l->store->base.name);
+    cm_http_release(&r, 1);
+    cm_buf_release(&url);
+    free(token);
+    return rc;
+}
+
+static int read_pages(listing *l, const char *prefix, cm_error *err)
+{
+    l->prefix = cm_asprintf(err, "%s%s%s", l->store->prefix, prefix, *prefix != '\0' ? "/" : "");
+    if (l->prefix == NULL)
+        return CM_ENOMEM;
+    l->skip = strlen(l->prefix);
+    int rc = CM_OK;
+    do
+        rc = read_page(l, err);
+    while (rc == CM_OK && l->truncated);
+    free(l->prefix);
+    free(l->token);
+    free(l->key);
+    return rc;
+}
+
+int cm_s3_list(cm_store *store, const char *prefix, cm_store_visit *visit_name, void *context,
+               cm_error *err)
+{
+    cm_name_list names = {0};
+    listing l = {.store = cm_remote_of(store), .names = &names};
+    int rc = read_pages(&l, prefix, err);
+    if (rc == CM_OK && l.nfound == 0 && *prefix != '\0')
+        rc = cm_fail(err, CM_ENOTFOUND, "%s: no such folder", prefix);
+    if (rc == CM_OK)
+        rc = cm_name_list_visit(&names, visit_name, context, err);
+    cm_name_list_release(&names);
+    return rc;
+}
+
+int cm_s3_list_below(cm_store *store, const char *prefix, cm_store_see *see, void *context,
+                     cm_error *err)
+{
+    listing l = {.store = cm_remote_of(store), .see = see, .context = context};
+    return read_pages(&l, prefix, err);
+}

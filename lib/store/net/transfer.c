@@ -1,0 +1,368 @@
+/* A request as libcurl's options and callbacks. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "store/impl.h"
+#include "store/net/loop.h"
+
+enum {
+    RECEIVE_NBYTES = 64 << 10, /* more costs page faults with each transfer */
+    SEND_NBYTES = 1 << 20,
+    MAX_ERROR_TEXT = 64 << 10,
+    PEEK = 512 /* of a body that may be an error */
+};
+
+/* ---- the answer ---- */
+
+static uint64_t number_after(const char *text)
+{
+    return strtoull(text + strspn(text, " \t"), NULL, 10);
+}
+
+static void copy_value(char *out, size_t size, const char *value, size_t nbytes)
+{
+    while (nbytes > 0 && (*value == ' ' || *value == '\t'))
+        value++, nbytes--;
+    while (nbytes > 0 && strchr("\r\n \t", value[nbytes - 1]) != NULL)
+        nbytes--;
+    /* A cut value would be a wrong one. */
+    if (nbytes >= size)
+        nbytes = 0;
+    memcpy(out, value, nbytes);
+    out[nbytes] = '\0';
+}
+
+/* The value of LINE where it is the header NAME; NULL otherwise. */
+static const char *value_of(const char *line, size_t nbytes, const char *name)
+{
+    size_t n = strlen(name);
+    return nbytes > n && line[n] == ':' && strncasecmp(line, name, n) == 0 ? line + n + 1 : NULL;
+}
+
+/* "bytes 0-99/1000" */
+static void read_range(cm_transfer_state *t, const char *value)
+{
+    unsigned long long first, last, total;
+    if (sscanf(value, " bytes %llu-%llu/%llu", &first, &last, &total) != 3)
+        return;
+    t->has_range = first <= last && last < total;
+    t->range_first = first;
+    t->range_last = last;
+    t->request->total_nbytes = total;
+}
+
+static size_t on_header(char *line, size_t size, size_t n, void *user)
+{
+    cm_transfer_state *t = user;
+    size_t nbytes = size * n;
+    char text[256];
+    const char *value;
+    if (nbytes > 5 && strncmp(line, "HTTP/", 5) == 0) {
+        /* Another answer begins: after a redirect, or after 100 Continue. */
+        t->has_length = t->has_range = t->is_xml = false;
+        t->request->etag[0] = '\0';
+    } else if ((value = value_of(line, nbytes, "content-length")) != NULL) {
+        copy_value(text, sizeof(text), value, (size_t)(line + nbytes - value));
+        t->length = number_after(text);
+        t->has_length = true;
+    } else if ((value = value_of(line, nbytes, "content-range")) != NULL) {
+        copy_value(text, sizeof(text), value, (size_t)(line + nbytes - value));
+        read_range(t, text);
+    } else if ((value = value_of(line, nbytes, "content-type")) != NULL) {
+        copy_value(text, sizeof(text), value, (size_t)(line + nbytes - value));
+        t->is_xml = strstr(text, "xml") != NULL;
+    } else if ((value = value_of(line, nbytes, "etag")) != NULL) {
+        copy_value(t->request->etag, sizeof(t->request->etag), value,
+                   (size_t)(line + nbytes - value));
+    } else if ((value = value_of(line, nbytes, "last-modified")) != NULL) {
+        copy_value(text, sizeof(text), value, (size_t)(line + nbytes - value));
+        t->request->modified = (int64_t)curl_getdate(text, NULL);
+    } else if ((value = value_of(line, nbytes, "retry-after")) != NULL) {
+        copy_value(text, sizeof(text), value, (size_t)(line + nbytes - value));
+        uint64_t seconds = number_after(text);
+        t->retry_after_ns = (seconds < 60 ? seconds : 60) * UINT64_C(1000000000);
+    } else if ((value = value_of(line, nbytes, "x-amz-bucket-region")) != NULL) {
+        copy_value(t->region, sizeof(t->region), value, (size_t)(line + nbytes - value));
+    }
+    return nbytes;
+}
+
+/* Where the bytes of an object go: its room in the buffer, made with the first of them. */
+static int make_room(cm_transfer_state *t)
+{
+    cm_http *r = t->request;
+    if (!t->has_length)
+        return CM_OK;
+    bool whole = r->range.kind != CM_HTTP_WHOLE && r->status == 200;
+    t->doubtful = whole && (r->range.kind == CM_HTTP_RANGE ? t->length != r->range.nbytes
+                                                           : t->length > r->range.nbytes);
+    if (t->doubtful)
+        return cm_fail(&t->broken_why, CM_EUNSUPPORTED,
+                       "%s: the server does not send parts of objects (ranges)", r->shown);
+    t->doubtful = t->length > r->max_nbytes;
+    if (t->doubtful)
+        return cm_fail(&t->broken_why, CM_EFORMAT,
+                       "%s: has %llu bytes, more than the %llu that it may have", r->shown,
+                       (unsigned long long)t->length, (unsigned long long)r->max_nbytes);
+    if (t->placed && t->room == t->length)
+        return CM_OK;
+    r->at = r->buf->nbytes;
+    int rc = cm_buf_extend(r->buf, t->length, &t->broken_why);
+    t->placed = rc == CM_OK;
+    t->room = (size_t)t->length;
+    return rc;
+}
+
+/* An error inside an answer that says that all is well. */
+static bool looks_like_error(const char *data, size_t nbytes)
+{
+    char head[PEEK + 1];
+    size_t n = nbytes < PEEK ? nbytes : PEEK;
+    memcpy(head, data, n);
+    head[n] = '\0';
+    return strlen(head) == n && strstr(head, "<Error>") != NULL;
+}
+
+/* With the first bytes: what they are. */
+static int begin_body(cm_transfer_state *t, const char *data, size_t nbytes)
+{
+    cm_http *r = t->request;
+    curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &r->status);
+    r->text.nbytes = 0;
+    t->own.nbytes = 0;
+    t->to_text = r->status / 100 != 2 || (r->dst == NULL && r->buf == NULL) ||
+                 (r->s3 && t->is_xml && looks_like_error(data, nbytes));
+    return t->to_text || r->buf == NULL ? CM_OK : make_room(t);
+}
+
+static int take_text(cm_transfer_state *t, const char *data, size_t nbytes)
+{
+    cm_http *r = t->request;
+    size_t most = r->status / 100 == 2 ? CM_HTTP_MAX_TEXT : MAX_ERROR_TEXT;
+    if (r->text.nbytes + nbytes > most && r->status / 100 == 2)
+        return cm_fail(&t->broken_why, CM_EFORMAT, "%s: the answer of the server is too long",
+                       r->shown);
+    if (r->text.nbytes + nbytes > most)
+        return CM_OK; /* enough of it was read */
+    return cm_buf_append(&r->text, data, nbytes, &t->broken_why);
+}
+
+static int take_object(cm_transfer_state *t, const char *data, size_t nbytes)
+{
+    cm_http *r = t->request;
+    uint64_t room = r->dst != NULL ? r->range.nbytes : t->room;
+    if (r->dst == NULL && !t->has_length) {
+        if (t->own.nbytes + nbytes > r->max_nbytes)
+            return cm_fail(&t->broken_why, CM_EFORMAT,
+                           "%s: has more than the %llu bytes that it "
+                           "may have",
+                           r->shown, (unsigned long long)r->max_nbytes);
+        return cm_buf_append(&t->own, data, nbytes, &t->broken_why);
+    }
+    if (nbytes > room - t->ngot) {
+        t->too_much = true;
+        return CM_EIO;
+    }
+    memcpy((r->dst != NULL ? r->dst : r->buf->data + r->at) + t->ngot, data, nbytes);
+    return CM_OK;
+}
+
+static size_t on_body(char *data, size_t size, size_t n, void *user)
+{
+    cm_transfer_state *t = user;
+    size_t nbytes = size * n;
+    if (nbytes == 0)
+        return 0;
+    t->progress_ns = cm_now_ns();
+    int rc = t->ngot == 0 ? begin_body(t, data, nbytes) : CM_OK;
+    if (rc == CM_OK)
+        rc = t->to_text ? take_text(t, data, nbytes) : take_object(t, data, nbytes);
+    if (rc != CM_OK && !t->too_much)
+        t->broken = rc;
+    t->ngot += nbytes;
+    return rc == CM_OK ? nbytes : CURL_WRITEFUNC_ERROR;
+}
+
+/* ---- the question ---- */
+
+static size_t on_read(char *out, size_t size, size_t n, void *user)
+{
+    cm_transfer_state *t = user;
+    size_t most = size * n, left = t->request->body_nbytes - t->nsent;
+    if (most > left)
+        most = left;
+    memcpy(out, (const char *)t->request->body + t->nsent, most);
+    t->nsent += most;
+    t->progress_ns = cm_now_ns();
+    return most;
+}
+
+/* A body is sent again from its beginning where a connection was lost. */
+static int on_seek(void *user, curl_off_t offset, int origin)
+{
+    cm_transfer_state *t = user;
+    if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > t->request->body_nbytes)
+        return CURL_SEEKFUNC_CANTSEEK;
+    t->nsent = (size_t)offset;
+    return CURL_SEEKFUNC_OK;
+}
+
+static int add_header(cm_transfer_state *t, const char *line, cm_error *err)
+{
+    struct curl_slist *longer = curl_slist_append(t->headers, line);
+    if (longer == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for a request");
+    t->headers = longer;
+    return CM_OK;
+}
+
+static int add_value(cm_transfer_state *t, const char *name, const char *value, cm_error *err)
+{
+    char *line = cm_asprintf(err, "%s: %s", name, value);
+    int rc = line == NULL ? CM_ENOMEM : add_header(t, line, err);
+    free(line);
+    return rc;
+}
+
+static int set_headers(cm_transfer_state *t, cm_error *err)
+{
+    const cm_http *r = t->request;
+    int rc = CM_OK;
+    if (r->signer != NULL)
+        rc = add_header(t, "x-amz-content-sha256: UNSIGNED-PAYLOAD", err);
+    if (rc == CM_OK && r->signer != NULL && r->signer->token != NULL)
+        rc = add_value(t, "x-amz-security-token", r->signer->token, err);
+    if (rc == CM_OK && r->if_match[0] != '\0')
+        rc = add_value(t, "If-Match", r->if_match, err);
+    if (rc == CM_OK && r->if_none_match)
+        rc = add_header(t, "If-None-Match: *", err);
+    for (size_t i = 0; rc == CM_OK && i < 4 && r->header[i] != NULL; i++)
+        rc = add_header(t, r->header[i], err);
+    return rc;
+}
+
+static void set_range(CURL *e, const cm_http_range *range)
+{
+    char text[64];
+    if (range->kind == CM_HTTP_WHOLE)
+        return;
+    if (range->kind == CM_HTTP_SUFFIX)
+        snprintf(text, sizeof(text), "-%llu", (unsigned long long)range->nbytes);
+    else
+        snprintf(text, sizeof(text), "%llu-%llu", (unsigned long long)range->offset,
+                 (unsigned long long)(range->offset + range->nbytes - 1));
+    curl_easy_setopt(e, CURLOPT_RANGE, text);
+}
+
+static void set_method(cm_transfer_state *t)
+{
+    const cm_http *r = t->request;
+    CURL *e = t->easy;
+    switch (r->method) {
+    case CM_HTTP_GET:
+        curl_easy_setopt(e, CURLOPT_HTTPGET, 1L);
+        break;
+    case CM_HTTP_HEAD:
+        curl_easy_setopt(e, CURLOPT_NOBODY, 1L);
+        break;
+    case CM_HTTP_PUT:
+        curl_easy_setopt(e, CURLOPT_UPLOAD, 1L);
+        curl_easy_setopt(e, CURLOPT_INFILESIZE_LARGE, (curl_off_t)r->body_nbytes);
+        curl_easy_setopt(e, CURLOPT_READFUNCTION, on_read);
+        curl_easy_setopt(e, CURLOPT_READDATA, t);
+        curl_easy_setopt(e, CURLOPT_SEEKFUNCTION, on_seek);
+        curl_easy_setopt(e, CURLOPT_SEEKDATA, t);
+        curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, (long)SEND_NBYTES);
+        /* Without the header curl 7.88 would sign its absence; nobody needs to wait for it. */
+        curl_easy_setopt(e, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
+        break;
+    case CM_HTTP_POST:
+        curl_easy_setopt(e, CURLOPT_POST, 1L);
+        curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_nbytes);
+        curl_easy_setopt(e, CURLOPT_POSTFIELDS, r->body != NULL ? r->body : "");
+        curl_easy_setopt(e, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
+        break;
+    case CM_HTTP_DELETE:
+        curl_easy_setopt(e, CURLOPT_HTTPGET, 1L);
+        curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, "DELETE");
+        break;
+    }
+}
+
+static void set_security(cm_transfer_state *t)
+{
+    const cm_http *r = t->request;
+    CURL *e = t->easy;
+    curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(e, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    if (r->signer != NULL) {
+        /* Set apart: a key may hold a colon. */
+        curl_easy_setopt(e, CURLOPT_AWS_SIGV4, r->signer->scope);
+        curl_easy_setopt(e, CURLOPT_USERNAME, r->signer->key);
+        curl_easy_setopt(e, CURLOPT_PASSWORD, r->signer->secret);
+    } else if (!r->s3) {
+        curl_easy_setopt(e, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
+        curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, r->method <= CM_HTTP_HEAD ? 1L : 0L);
+        curl_easy_setopt(e, CURLOPT_MAXREDIRS, 5L);
+    }
+}
+
+static void forget_try(cm_transfer_state *t)
+{
+    cm_http *r = t->request;
+    t->nsent = 0;
+    t->ngot = 0;
+    t->has_length = t->has_range = t->is_xml = t->to_text = t->too_much = false;
+    t->retry_after_ns = 0;
+    t->doubtful = false;
+    t->broken = CM_OK;
+    t->region[0] = t->message[0] = '\0';
+    t->own.nbytes = 0;
+    r->text.nbytes = 0;
+    r->status = 0;
+    r->got_nbytes = 0;
+    r->code[0] = r->etag[0] = '\0';
+}
+
+int cm_transfer_prepare(cm_transfer_state *t, cm_error *err)
+{
+    const uint64_t timeout = t->net->timeout_ns;
+    CURL *e = t->easy;
+    long seconds = (long)(timeout / 1000000000);
+    seconds = seconds < 1 ? 1 : seconds > 30 ? 30 : seconds;
+    forget_try(t);
+    curl_easy_reset(e);
+    curl_easy_setopt(e, CURLOPT_PRIVATE, t);
+    curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(e, CURLOPT_ERRORBUFFER, t->message);
+    curl_easy_setopt(e, CURLOPT_BUFFERSIZE, (long)RECEIVE_NBYTES);
+    curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(e, CURLOPT_WRITEDATA, t);
+    curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(e, CURLOPT_HEADERDATA, t);
+    curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, seconds);
+    curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, seconds);
+    curl_easy_setopt(e, CURLOPT_USERAGENT, "chunkmill/" CM_VERSION);
+    curl_easy_setopt(e, CURLOPT_URL, t->request->url);
+    if (t->request->max_ns > 0)
+        curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)(t->request->max_ns / 1000000));
+    set_method(t);
+    set_range(e, &t->request->range);
+    set_security(t);
+    curl_slist_free_all(t->headers);
+    t->headers = NULL;
+    int rc = set_headers(t, err);
+    curl_easy_setopt(e, CURLOPT_HTTPHEADER, t->headers);
+    t->begun_ns = t->progress_ns = cm_now_ns();
+    return rc;
+}
+
+void cm_transfer_release(cm_transfer_state *t)
+{
+    curl_slist_free_all(t->headers);
+    t->headers = NULL;
+    cm_buf_release(&t->own);
+}

@@ -1,0 +1,113 @@
+#include "store/net/url.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+cm_url_kind cm_url_kind_of(const char *text)
+{
+    struct stat st;
+    bool http = strncasecmp(text, "http://", 7) == 0 || strncasecmp(text, "https://", 8) == 0;
+    bool s3 = strncasecmp(text, "s3://", 5) == 0;
+    if ((!http && !s3) || lstat(text, &st) == 0)
+        return CM_URL_LOCAL;
+    return s3 ? CM_URL_S3 : CM_URL_HTTP;
+}
+
+/* TEXT without slashes at its ends. */
+static char *trimmed(const char *text, cm_error *err)
+{
+    text += strspn(text, "/");
+    size_t n = strlen(text);
+    while (n > 0 && text[n - 1] == '/')
+        n--;
+    return cm_asprintf(err, "%.*s", (int)n, text);
+}
+
+static int parse_s3(const char *text, cm_url *out, cm_error *err)
+{
+    static const char ALLOWED[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "0123456789.-_";
+    const char *bucket = text + strlen("s3://");
+    size_t n = strcspn(bucket, "/");
+    if (n == 0 || strspn(bucket, ALLOWED) < n || n > 255)
+        return cm_fail(err, CM_EINVAL,
+                       "%s: names no bucket; s3://BUCKET/PREFIX is the form of an address", text);
+    out->origin = cm_asprintf(err, "s3://%.*s", (int)n, bucket);
+    out->bucket = cm_asprintf(err, "%.*s", (int)n, bucket);
+    out->path = trimmed(bucket + n, err);
+    return out->origin == NULL || out->bucket == NULL || out->path == NULL ? CM_ENOMEM : CM_OK;
+}
+
+static int parse_http(const char *text, cm_url *out, cm_error *err)
+{
+    const char *host = strstr(text, "://") + 3;
+    size_t n = strcspn(host, "/?#");
+    if (memchr(host, '@', n) != NULL)
+        return cm_fail(err, CM_EINVAL,
+                       "an address with a user name or password is not accepted (it would be seen "
+                       "in messages and process lists); ~/.netrc can hold them");
+    if (strpbrk(host + n, "?#") != NULL)
+        return cm_fail(err, CM_EINVAL,
+                       "%.*s/...: an address with a query or a fragment is not accepted",
+                       (int)(host - text) + (int)n, text);
+    if (n == 0)
+        return cm_fail(err, CM_EINVAL, "%s: names no host", text);
+    for (const char *p = text; *p != '\0'; p++)
+        if ((unsigned char)*p <= ' ' || *p == 0x7f)
+            return cm_fail(err, CM_EINVAL,
+                           "%s: has a space or control character; write it as %%%02X", text,
+                           (unsigned char)*p);
+    out->origin = cm_asprintf(err, "%.*s", (int)(host - text) + (int)n, text);
+    out->path = trimmed(host + n, err);
+    return out->origin == NULL || out->path == NULL ? CM_ENOMEM : CM_OK;
+}
+
+int cm_url_parse(const char *text, cm_url *out, cm_error *err)
+{
+    *out = (cm_url){.kind = cm_url_kind_of(text)};
+    return out->kind == CM_URL_S3 ? parse_s3(text, out, err) : parse_http(text, out, err);
+}
+
+void cm_url_release(cm_url *url)
+{
+    free(url->origin);
+    free(url->bucket);
+    free(url->path);
+    *url = (cm_url){0};
+}
+
+int cm_url_encode(cm_buf *out, const char *text, bool slashes, cm_error *err)
+{
+    static const char HEX[] = "0123456789ABCDEF";
+    int rc = cm_buf_reserve(out, out->nbytes + 3 * strlen(text) + 1, err);
+    for (const char *p = text; rc == CM_OK && *p != '\0'; p++) {
+        unsigned char c = (unsigned char)*p;
+        bool plain = (c < 0x80 && isalnum(c)) || strchr("-._~", c) != NULL || (slashes && c == '/');
+        const char code[3] = {'%', HEX[c >> 4], HEX[c & 15]};
+        rc = plain ? cm_buf_append(out, p, 1, err) : cm_buf_append(out, code, 3, err);
+    }
+    return rc;
+}
+
+static int digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+void cm_url_decode(char *text)
+{
+    char *to = text;
+    for (const char *p = text; *p != '\0'; to++) {
+        int high = *p == '%' ? digit(p[1]) : -1;
+        int low = high >= 0 ? digit(p[2]) : -1;
+        *to = low >= 0 && (high | low) != 0 ? (char)(high << 4 | low) : *p;
+        p += low >= 0 && (high | low) != 0 ? 3 : 1;
+    }
+    *to = '\0';
+}

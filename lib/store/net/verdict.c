@@ -1,0 +1,330 @@
+/* What an answer means: done, once more, or an error and its sentence. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/impl.h"
+#include "store/net/loop.h"
+#include "store/net/xml.h"
+
+enum {
+    MAX_WORDS = 240 /* of a server's sentence */
+};
+
+/* What codes of S3 mean to a user; others are shown as they are. */
+static const struct {
+    const char *code, *text;
+} MEANINGS[] = {
+    {"InvalidAccessKeyId", "the server does not know this access key"},
+    {"SignatureDoesNotMatch", "the server refuses the signature: the secret key is wrong, or a "
+                              "proxy changed the request"},
+    {"RequestTimeTooSkewed", "this machine's clock and the server's are too far apart; set the "
+                             "clock"},
+    {"ExpiredToken", "the session token has expired; get new credentials"},
+    {"InvalidToken", "the session token is not valid; get new credentials"},
+    {"NoSuchBucket", "there is no such bucket"},
+    {"AccessDenied", "access denied"},
+    {"AllAccessDisabled", "access denied"},
+    {"EntityTooLarge", "the object is too large for this server"},
+    {"QuotaExceeded", "the quota of the server is used up"},
+};
+
+static bool is_expired(const char *code)
+{
+    return strcmp(code, "ExpiredToken") == 0 || strcmp(code, "ExpiredTokenException") == 0 ||
+           strcmp(code, "TokenRefreshRequired") == 0;
+}
+
+static bool is_slow_down(const char *code)
+{
+    static const char *const codes[] = {
+        "SlowDown",         "Throttling",      "ThrottlingException", "RequestLimitExceeded",
+        "RequestThrottled", "TooManyRequests", "ServiceUnavailable",  "Busy"};
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (strcmp(code, codes[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool passes(const char *code)
+{
+    return strcmp(code, "InternalError") == 0 || strcmp(code, "RequestTimeout") == 0 ||
+           strcmp(code, "OperationAborted") == 0 || is_slow_down(code);
+}
+
+/* TEXT on one line, cut. */
+static void tidy(char *text)
+{
+    size_t n = 0;
+    for (const char *p = text; *p != '\0' && n < MAX_WORDS; p++) {
+        bool space = (unsigned char)*p <= ' ' || *p == 0x7f;
+        if (!space)
+            text[n++] = *p;
+        else if (n > 0 && text[n - 1] != ' ')
+            text[n++] = ' ';
+    }
+    while (n > 0 && (text[n - 1] == ' ' || text[n - 1] == '.'))
+        n--;
+    text[n] = '\0';
+}
+
+/* Servers repeat what they were sent now and then. */
+static void hide(char *text, const char *secret)
+{
+    if (secret != NULL && *secret != '\0' && strstr(text, secret) != NULL)
+        text[0] = '\0';
+}
+
+static void read_words(cm_transfer_state *t, char *words, size_t size)
+{
+    cm_http *r = t->request;
+    char region[40];
+    words[0] = '\0';
+    if (r->text.nbytes == 0 || !r->s3)
+        return;
+    cm_xml_find(r->text.data, r->text.nbytes, "Error/Code", r->code, sizeof(r->code));
+    cm_xml_find(r->text.data, r->text.nbytes, "Error/Message", words, size);
+    if (cm_xml_find(r->text.data, r->text.nbytes, "Error/Region", region, sizeof(region)) &&
+        t->region[0] == '\0')
+        memcpy(t->region, region, sizeof(region));
+    tidy(r->code);
+    tidy(words);
+    if (r->signer != NULL) {
+        hide(words, r->signer->secret);
+        hide(words, r->signer->token);
+        hide(words, r->signer->key);
+    }
+}
+
+static const char *meaning(const char *code)
+{
+    for (size_t i = 0; i < sizeof(MEANINGS) / sizeof(MEANINGS[0]); i++)
+        if (strcmp(code, MEANINGS[i].code) == 0)
+            return MEANINGS[i].text;
+    return NULL;
+}
+
+/* "us-east-1" of "aws:amz:us-east-1:s3" */
+static void region_of(const char *scope, char *out, size_t size)
+{
+    const char *p = strchr(scope, ':');
+    p = p != NULL ? strchr(p + 1, ':') : NULL;
+    snprintf(out, size, "%.*s", p != NULL ? (int)strcspn(p + 1, ":") : 0, p != NULL ? p + 1 : "");
+}
+
+/* The sentence for the status and code of T's answer. */
+static int refuse(cm_transfer_state *t, int rc, const char *words, cm_error *err)
+{
+    const cm_http *r = t->request;
+    char region[40] = "";
+    if (r->signer != NULL)
+        region_of(r->signer->scope, region, sizeof(region));
+    if (r->s3 && t->region[0] != '\0' && strcmp(t->region, region) != 0)
+        return cm_fail(
+            err, CM_EIO, "%s: the bucket lies in the region %s, not in %s; set AWS_REGION=%s",
+            r->shown, t->region, region[0] != '\0' ? region : "the one asked", t->region);
+    const char *text = meaning(r->code);
+    const char *mark = r->code[0] != '\0' ? " " : "";
+    if (text == NULL && words[0] != '\0')
+        return cm_fail(err, rc, "%s: %s (HTTP %ld%s%s)", r->shown, words, r->status, mark, r->code);
+    if (text == NULL && r->status / 100 == 3)
+        text = "the server sends this request elsewhere; name the address that it gives";
+    if (text == NULL && (r->status == 401 || r->status == 403))
+        text = "access denied";
+    if (text == NULL)
+        text = "the server refuses this request";
+    return cm_fail(err, rc, "%s: %s (HTTP %ld%s%s)", r->shown, text, r->status, mark, r->code);
+}
+
+/* ---- answers that say that all is well ---- */
+
+static int lies(const cm_transfer_state *t, cm_error *err, const char *what)
+{
+    return cm_fail(err, CM_EIO, "%s: %s", t->request->shown, what);
+}
+
+/* Whether the bytes of an object are those that were asked for. */
+static int check_object(cm_transfer_state *t, cm_error *err)
+{
+    cm_http *r = t->request;
+    uint64_t want = r->range.nbytes;
+    bool ranged = r->range.kind != CM_HTTP_WHOLE;
+    if (t->has_length && t->length != t->ngot)
+        return lies(t, err, "the answer of the server is not as long as it says");
+    if (ranged && r->status == 206 && !t->has_range)
+        return lies(t, err, "the server does not say which bytes it sends");
+    if (!ranged || r->status != 206) {
+        r->total_nbytes = t->ngot;
+        /* All of an object that is no longer than what was asked for is as good. */
+        if (r->range.kind == CM_HTTP_SUFFIX ? t->ngot > want
+            : ranged                        ? r->range.offset != 0 || t->ngot != want
+                                            : false)
+            return t->doubtful = true,
+                   cm_fail(err, CM_EUNSUPPORTED,
+                           "%s: the server does not send parts of objects (ranges)", r->shown);
+        return CM_OK;
+    }
+    if (t->range_last - t->range_first + 1 != t->ngot)
+        return lies(t, err, "the answer of the server is not as long as it says");
+    if (r->range.kind == CM_HTTP_SUFFIX)
+        want = want < r->total_nbytes ? want : r->total_nbytes;
+    uint64_t first = r->range.kind == CM_HTTP_SUFFIX ? r->total_nbytes - want : r->range.offset;
+    if (t->range_first != first || t->ngot != want)
+        return lies(t, err, "the server sends other bytes than were asked for");
+    return CM_OK;
+}
+
+/* What came without a length said lies apart. */
+static int move_own(cm_transfer_state *t, cm_error *err)
+{
+    cm_http *r = t->request;
+    if (t->to_text || r->buf == NULL)
+        return CM_OK;
+    if (!t->has_length || t->ngot == 0) {
+        r->at = r->buf->nbytes;
+        int rc = cm_buf_extend(r->buf, t->own.nbytes, err);
+        if (rc != CM_OK)
+            return rc;
+        if (t->own.nbytes > 0)
+            memcpy(r->buf->data + r->at, t->own.data, t->own.nbytes);
+    }
+    return CM_OK;
+}
+
+static cm_verdict_http judge_success(cm_transfer_state *t, cm_error *err)
+{
+    cm_http *r = t->request;
+    char words[1024];
+    bool object = r->dst != NULL || r->buf != NULL;
+    bool error_inside =
+        r->s3 && r->text.nbytes > 0 &&
+        cm_xml_find(r->text.data, r->text.nbytes, "Error/Code", r->code, sizeof(r->code));
+    if (error_inside) {
+        read_words(t, words, sizeof(words));
+        r->rc = refuse(t, CM_EIO, words, err);
+        return is_slow_down(r->code) ? CM_HTTP_SLOWER
+               : passes(r->code)     ? CM_HTTP_AGAIN
+                                     : CM_HTTP_DONE;
+    }
+    if (object && t->to_text) {
+        r->rc = lies(t, err, "the server sends an error in place of the object");
+        return CM_HTTP_AGAIN;
+    }
+    r->rc = CM_OK;
+    if (r->method == CM_HTTP_HEAD)
+        r->total_nbytes = t->has_length ? t->length : 0;
+    else if (object)
+        r->rc = check_object(t, err);
+    if (r->rc != CM_OK)
+        return t->broken ? CM_HTTP_DONE : CM_HTTP_AGAIN;
+    r->got_nbytes = object ? (size_t)t->ngot : 0;
+    r->rc = move_own(t, err);
+    return CM_HTTP_DONE;
+}
+
+/* ---- answers that do not, and none ---- */
+
+static cm_verdict_http judge_status(cm_transfer_state *t, cm_error *err)
+{
+    cm_http *r = t->request;
+    char words[1024];
+    read_words(t, words, sizeof(words));
+    r->rc = CM_EIO;
+    if (r->status == 404 && strcmp(r->code, "NoSuchBucket") != 0) {
+        r->rc = CM_ENOTFOUND;
+        return CM_HTTP_DONE;
+    }
+    if (r->status == 410 && !r->s3) {
+        r->rc = CM_ENOTFOUND;
+        return CM_HTTP_DONE;
+    }
+    bool reads = r->method <= CM_HTTP_HEAD && !r->listing;
+    bool denied = r->code[0] == '\0' || strcmp(r->code, "AccessDenied") == 0;
+    if (r->status == 403 && reads && denied && t->net->settings.absent_403) {
+        r->rc = CM_ENOTFOUND;
+        return CM_HTTP_DONE;
+    }
+    if (r->status == 412) {
+        r->rc = r->if_none_match ? cm_fail(err, CM_EEXIST, "%s: is there already", r->shown)
+                                 : cm_fail(err, CM_EIO, "%s: changed while it was read", r->shown);
+        return CM_HTTP_DONE;
+    }
+    if (r->status == 416) {
+        r->rc = cm_fail(err, CM_EFORMAT, "%s: is shorter than what is to be read of it", r->shown);
+        return CM_HTTP_DONE;
+    }
+    r->expired = is_expired(r->code);
+    r->rc = refuse(t, r->status == 501 ? CM_EUNSUPPORTED : CM_EIO, words, err);
+    if (r->status == 403 && reads && r->s3 && denied && err != NULL)
+        cm_error_suffix(err, "; where listing is not allowed, a server says so of absent objects "
+                             "too");
+    if (r->status == 429 || r->status == 503 || is_slow_down(r->code))
+        return CM_HTTP_SLOWER;
+    bool again = r->status == 408 ||
+                 (r->status / 100 == 5 && r->status != 501 && r->status != 505) ||
+                 (r->status != 403 && passes(r->code));
+    return again ? CM_HTTP_AGAIN : CM_HTTP_DONE;
+}
+
+static bool is_final(CURLcode result)
+{
+    switch (result) {
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_URL_MALFORMAT:
+    case CURLE_TOO_MANY_REDIRECTS:
+    case CURLE_BAD_FUNCTION_ARGUMENT:
+    case CURLE_UNKNOWN_OPTION:
+    case CURLE_NOT_BUILT_IN:
+    case CURLE_OUT_OF_MEMORY:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static cm_verdict_http judge_failure(cm_transfer_state *t, CURLcode result, cm_error *err)
+{
+    cm_http *r = t->request;
+    if (t->broken != CM_OK) {
+        r->rc = t->broken; /* its sentence is there already */
+        return t->doubtful ? CM_HTTP_AGAIN : CM_HTTP_DONE;
+    }
+    if (t->too_much) {
+        /* A server without ranges sends the object from its beginning. */
+        if (r->range.kind != CM_HTTP_WHOLE && r->status == 200) {
+            r->rc = cm_fail(err, CM_EUNSUPPORTED,
+                            "%s: the server does not send parts of objects (ranges)", r->shown);
+            t->doubtful = true;
+            return CM_HTTP_AGAIN;
+        }
+        r->rc = lies(t, err, "the server sends more bytes than were asked for");
+        return CM_HTTP_AGAIN;
+    }
+    char why[CURL_ERROR_SIZE];
+    snprintf(why, sizeof(why), "%s",
+             t->message[0] != '\0' ? t->message : curl_easy_strerror(result));
+    tidy(why);
+    if (result == CURLE_PEER_FAILED_VERIFICATION)
+        r->rc =
+            cm_fail(err, CM_EIO, "%s: the server's certificate is not trusted (%s)", r->shown, why);
+    else if (result == CURLE_OUT_OF_MEMORY)
+        r->rc = cm_fail(err, CM_ENOMEM, "%s: no memory for a request", r->shown);
+    else
+        r->rc = cm_fail(err, CM_EIO, "%s: %s", r->shown, why);
+    return is_final(result) ? CM_HTTP_DONE : CM_HTTP_AGAIN;
+}
+
+cm_verdict_http cm_http_judge(cm_transfer_state *t, CURLcode result, cm_error *err)
+{
+    cm_http *r = t->request;
+    curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &r->status);
+    /* curl reports a mere error status as success: no CURLOPT_FAILONERROR. */
+    if (result != CURLE_OK)
+        return judge_failure(t, result, err);
+    return r->status / 100 == 2 ? judge_success(t, err) : judge_status(t, err);
+}

@@ -1,0 +1,19 @@
+/* XML answers of object stores, read as a row of texts. */
+#ifndef CM_STORE_NET_XML_H
+#define CM_STORE_NET_XML_H
+
+#include "base/mem.h"
+
+/* PATH: the names from the root, "ListBucketResult/Contents/Key"; called when the element ends. */
+typedef int cm_xml_visit(void *context, const char *path, const char *text, cm_error *err);
+
+/* CM_EFORMAT where TEXT is no XML; what VISIT returns ends the reading. */
+int cm_xml_read(const void *text, size_t nbytes, cm_xml_visit *visit, void *context, cm_error *err);
+
+/* The text of the element PATH, cut to SIZE; false, and "", where there is none. */
+bool cm_xml_find(const void *text, size_t nbytes, const char *path, char *out, size_t size);
+
+/* Of the library that reads it, cut to SIZE. */
+char *cm_xml_version(char *buf, size_t size);
+
+#endif

@@ -1,0 +1,407 @@
+"""Stores on web servers and in buckets, read by every tool; a server of the tests' own (support/objects.py)."""
+
+import json
+import os
+import re
+import time
+
+import netCDF4
+import numpy as np
+import pytest
+from support import objects, tool
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Stores of one field: in chunks, in format 2, in shards, without consolidated metadata."""
+    folder = tmp_path_factory.mktemp("remote")
+    source = folder / "in.nc"
+    with netCDF4.Dataset(source, "w") as ds:
+        for d, n in (("time", 12), ("y", 32), ("x", 48)):
+            ds.createDimension(d, n)
+        ds.createVariable("time", "f8", ("time",))[:] = np.arange(12)
+        field = np.random.default_rng(1).normal(size=(12, 32, 48)).astype("f4")
+        field[4:8, :8] = 0
+        ds.createVariable("g/tas", "f4", ("time", "y", "x"))[:] = field
+        ds.createVariable("name", str, ("time",))[:] = np.array([f"n{i}" for i in range(12)], dtype=object)
+    chunks = ("--chunks", "g/tas:time=4,y=8,x=12")
+    tool.nc2zarr(source, folder / "v3.zarr", *chunks).ok()
+    tool.nc2zarr(source, folder / "v2.zarr", "--zarr-format", "2", *chunks).ok()
+    tool.nc2zarr(source, folder / "shards.zarr", "--shards", "g/tas:time=8,y=32,x=48", *chunks).ok()
+    tool.nc2zarr(source, folder / "plain.zarr", "--no-consolidate", *chunks).ok()
+    (folder / "a b+c%20=&é.zarr").symlink_to(folder / "v3.zarr")
+    return folder
+
+
+STORES = ("v3.zarr", "v2.zarr", "shards.zarr", "plain.zarr")
+
+
+@pytest.fixture
+def web(made):
+    server = objects.Server(bucket=None, signed=False)
+    for name in STORES:
+        server.put_folder(made / name, "data/" + name)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def bucket(made):
+    server = objects.Server()
+    for name in STORES:
+        server.put_folder(made / name, "data/" + name)
+    yield server
+    server.close()
+
+
+def digest(store, server=None, *options, **more):
+    env = server.environment(**more) if server is not None and server.bucket else None
+    return [line.split() for line in tool.run("rechunk", "--digest", *options, store, env=env).ok().out.splitlines()]
+
+
+def test_a_web_server(web, made):
+    for name in ("v3.zarr", "v2.zarr", "shards.zarr"):
+        assert digest(f"{web.url}/data/{name}") == digest(made / name), name
+        assert digest(f"{web.url}/data/{name}::g/tas") == digest(f"{made / name}::g/tas"), name
+    tool.run("rechunk", "--digest", f"{web.url}/data/plain.zarr").fails(1, "no consolidated metadata", "does not list")
+    tool.run("rechunk", "--digest", f"{web.url}/data/none.zarr").fails(1, "none.zarr")
+    tool.run("rechunk", "--digest", f"{web.url}/data/v3.zarr::nothing").fails(1, "nothing")
+
+
+def test_a_bucket(bucket, made):
+    for page in (1000, 3):
+        bucket.page = page
+        for name in STORES:
+            assert digest(f"s3://bucket/data/{name}", bucket) == digest(made / name), (name, page)
+
+
+def test_keys_are_encoded(bucket, made):
+    odd = "a b+c%20=&é~@*.zarr"
+    bucket.put_folder(made / "plain.zarr", odd)
+    assert digest(f"s3://bucket/{odd}", bucket) == digest(made / "plain.zarr")
+
+
+def test_every_tool(bucket, web, made, out):
+    env = bucket.environment()
+    for source in ("s3://bucket/data/v3.zarr", f"{web.url}/data/shards.zarr"):
+        tool.run("rechunk", "--overwrite", "--chunks", "g/tas:time=12,y=4,x=4", source, out, env=env).ok()
+        assert digest(out) == digest(made / "v3.zarr")
+        tool.nc2zarr(source, out, "--overwrite", env=env).ok()
+        assert digest(out) == digest(made / "v3.zarr")
+        tool.nc2zarr("--check", made / "v3.zarr", source, env=env).ok()
+        assert "g/tas" in tool.run("chunkcalc", source, env=env).ok().out
+        for mode in ("threads", "processes"):
+            tool.run("readbench", "--no-out", "--mode", mode, "--workers", "2", "--variable", "g/tas", "--sample", "time=2", "--batch", "2",
+                     "--batches", "3", "--step-time", "0ms", "--cache", "1MiB", source, env=env).ok()  # fmt: skip
+
+
+def test_requests_are_few(web, bucket):
+    """Opening is one request; a chunk is one; a sharded chunk is one once the index is known."""
+    web.asked.clear()
+    tool.run("rechunk", "--digest", f"{web.url}/data/v3.zarr::time").ok()
+    assert [(m, k) for m, k, *_ in web.asked] == [("GET", "data/v3.zarr/zarr.json"), ("GET", "data/v3.zarr/time/c/0")]
+    web.asked.clear()
+    tool.run("rechunk", "--digest", "-j", "1", f"{web.url}/data/shards.zarr::g/tas").ok()
+    of_shards = [(m, r) for m, k, r, _ in web.asked if "/g/tas/c/" in k]
+    assert {m for m, _ in of_shards} == {"GET"}
+    assert sum(r.startswith("bytes=-") for _, r in of_shards) == 2  # one suffix for each index
+    assert len(of_shards) == 2 + 48
+    # What is stored of an array is listed, not asked for chunk by chunk.
+    bucket.asked.clear()
+    plan = tool.run("rechunk", "--dry-run", "--json", "--chunks", "g/tas:time=12,y=4,x=4", "s3://bucket/data/v3.zarr", "x.zarr",
+                    env=bucket.environment()).json()  # fmt: skip
+    assert plan["variables" if "variables" in plan else "arrays"]
+    assert not [k for m, k, *_ in bucket.asked if m == "HEAD"]
+    assert len([1 for *_, q in bucket.asked if q.get("list-type") == "2"]) <= 4
+
+
+def test_counts_are_told(web):
+    done = tool.run("rechunk", "-v", "--digest", f"{web.url}/data/v2.zarr")
+    said = int(re.search(r"network: (\d+) requests", done.err).group(1))
+    assert said == len(web.asked)
+
+
+def refused(bucket, *words, status=1, env=None, url="s3://bucket/data/v3.zarr", options=()):
+    """One sentence, soon, without any secret, and no storm of requests."""
+    bucket.asked.clear()
+    begun = time.monotonic()
+    done = tool.run("rechunk", "--digest", *options, url, env=env or bucket.environment()).fails(status, *words)
+    assert time.monotonic() - begun < 20
+    assert len(bucket.asked) <= 6
+    for secret in (objects.SECRET, "TOKEN-ONE", "wrong-secret"):
+        assert secret not in done.out + done.err
+    return done
+
+
+def test_refusals_are_one_sentence(bucket):
+    env = bucket.environment
+    refused(bucket, "does not know this access key", env=env(AWS_ACCESS_KEY_ID="AKIAOTHER"))
+    refused(bucket, "secret key is wrong", env=env(AWS_SECRET_ACCESS_KEY="wrong-secret"))
+    refused(bucket, "region us-east-1", "AWS_REGION=us-east-1", env=env(AWS_REGION="eu-west-3"))
+    refused(bucket, "no such bucket", url="s3://other/data/v3.zarr")
+    refused(bucket, "zarr", url="s3://bucket/data/none.zarr")
+    refused(bucket, "expired", env=env(AWS_SESSION_TOKEN="TOKEN-ONE"))
+    refused(bucket, "access denied", options=("--anonymous",))
+    refused(bucket, "no AWS credentials", env=env(AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="", HOME="/nonexistent"))
+    refused(bucket, "AWS_SECRET_ACCESS_KEY is not", env=env(AWS_SECRET_ACCESS_KEY=""))
+    refused(bucket, "profile nobody", env=env(AWS_PROFILE="nobody"))
+    refused(bucket, "http:// or https://", env=env(AWS_ENDPOINT_URL="ftp://x"))
+    refused(bucket, "connect", env=env(AWS_ENDPOINT_URL="http://127.0.0.1:1"))
+    for url in ("s3://", "s3:///x", "s3://a b/c", "http://", "http:///x"):
+        tool.run("rechunk", "--digest", url).fails(2, url)
+    for url in ("http://me:TOP-SECRET@host/x", "https://host/x?token=TOP-SECRET", "https://host/x#TOP-SECRET"):
+        assert "TOP-SECRET" not in tool.run("rechunk", "--digest", url).fails(2, "address").err
+
+
+def test_absent_may_be_forbidden(bucket, made):
+    """Where listing is not allowed, S3 answers 403 for what is absent."""
+    store = "s3://bucket/data/v3.zarr"
+    del bucket.objects["data/v3.zarr/g/tas/c/0/0/0"]
+    expected = digest(store, bucket)
+    assert expected != digest(made / "v3.zarr")
+    bucket.hides_absent = True
+    done = tool.run("rechunk", "--digest", store, env=bucket.environment()).fails(1, "g/tas/c/0/0/0", "access denied", "absent")
+    assert objects.SECRET not in done.err
+    assert digest(store, bucket, "--absent-403") == expected
+
+
+def test_servers_without_ranges(web):
+    web.ranges = False
+    digest(f"{web.url}/data/v3.zarr")
+    tool.run("rechunk", "--digest", f"{web.url}/data/shards.zarr::g/tas").fails(1, "parts of objects")
+
+
+def test_an_object_that_changes(web):
+    """Index and chunk are of one object, or nothing is read."""
+    key = next(k for k in web.objects if "/shards.zarr/g/tas/c/" in k)
+
+    def change(handler):
+        if handler.key == key and not handler.headers["Range"].startswith("bytes=-"):
+            data, _ = web.objects[key]
+            web.objects[key] = (data, '"another"')
+
+    web.fault = change
+    tool.run("rechunk", "--digest", f"{web.url}/data/shards.zarr::g/tas").fails(1, "changed while it was read")
+
+
+def test_redirects_of_a_web_server(web, made):
+    def redirect(handler):
+        if handler.key.startswith("old/"):
+            handler.reply(302, b"", {"Location": f"{web.url}/data/{handler.key[4:]}"})
+            return "done"
+
+    web.fault = redirect
+    assert digest(f"{web.url}/old/v3.zarr") == digest(made / "v3.zarr")
+
+
+def faults_of(server, share, seed=1):
+    """Each request in turn meets a fault with the probability SHARE; what they were."""
+    random, met = np.random.default_rng(seed), []
+    kinds = ("500", "503", "reset", "cut", "slow down in a 200", "late")
+
+    def fault(handler):
+        if random.random() >= share:
+            return None
+        kind = kinds[random.integers(len(kinds))]
+        if kind == "slow down in a 200" and not server.signed:
+            return None
+        met.append(kind)
+        if kind in ("500", "503"):
+            handler.reply(int(kind), b"<Error><Code>InternalError</Code></Error>", {})
+        elif kind == "slow down in a 200":
+            handler.reply(200, b"<?xml version='1.0'?><Error><Code>SlowDown</Code></Error>", {"Content-Type": "application/xml"})
+        elif kind == "reset":
+            handler.connection.setsockopt(__import__("socket").SOL_SOCKET, __import__("socket").SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            handler.connection.close()
+            handler.close_connection = True
+        elif kind == "cut":
+            handler.send_response(200)
+            handler.send_header("Content-Length", "100000")
+            handler.end_headers()
+            handler.wfile.write(b"x" * 1000)
+            handler.wfile.flush()
+            handler.connection.shutdown(2)
+            handler.close_connection = True
+        else:
+            time.sleep(0.05)
+            return None
+        return "done"
+
+    server.fault = fault
+    return met
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_faults_change_nothing(bucket, made, name):
+    met = faults_of(bucket, 0.2)
+    assert digest(f"s3://bucket/data/{name}", bucket) == digest(made / name)
+    assert len(set(met)) >= 2
+
+
+def test_what_always_fails_ends_in_time(web):
+    faults_of(web, 1.0)
+    web.fault = lambda h: h.reply(503, b"", {}) or "done"
+    begun = time.monotonic()
+    tool.run("rechunk", "--digest", "--timeout", "2s", f"{web.url}/data/v3.zarr").fails(1, "503", "tried")
+    assert time.monotonic() - begun < 30
+    assert len(web.asked) < 40
+
+
+def test_lengths_that_are_lies(web, made):
+    """More or fewer bytes than the range has: asked again, never taken."""
+    lied = []
+
+    def lie(handler):
+        r = handler.headers.get("Range") or ""
+        if "/shards.zarr/g/tas/c/" in handler.key and not r.startswith("bytes=-") and len(lied) % 2 == 0 and len(lied) < 8:
+            lied.append(r)
+            first, last = map(int, r[6:].split("-"))
+            n = len(web.objects[handler.key][0])
+            wrong = last - 1 if len(lied) % 4 < 2 else last
+            handler.reply(206, b"?" * (wrong - first + 1), {"Content-Range": f"bytes {first + (wrong == last)}-{wrong}/{n}"})
+            return "done"
+        if r:
+            lied.append(r)
+
+    web.fault = lie
+    assert digest(f"{web.url}/data/shards.zarr::g/tas") == digest(f"{made / 'shards.zarr'}::g/tas")
+    assert len(lied) >= 8
+
+
+# ---- credentials ----
+
+
+def test_profiles(bucket, made, tmp_path):
+    (tmp_path / ".aws").mkdir()
+    (tmp_path / ".aws" / "config").write_text(
+        f"[default]\nregion = nowhere-1\n[profile lab]\nregion = us-east-1\nendpoint_url = {bucket.url}/\ns3 =\n  addressing_style = path\n"
+        f"[profile process]\nendpoint_url = {bucket.url}\ncredential_process = cat '{tmp_path}/keys.json'\n"
+        "[profile sso]\nsso_session = x\n"
+    )
+    (tmp_path / ".aws" / "credentials").write_text(
+        f"# comment\n[lab]\naws_access_key_id={objects.KEY}\naws_secret_access_key = {objects.SECRET}\n"
+    )
+    (tmp_path / "keys.json").write_text(json.dumps({"Version": 1, "AccessKeyId": objects.KEY, "SecretAccessKey": objects.SECRET}))
+    bare = {
+        "HOME": str(tmp_path),
+        "AWS_EC2_METADATA_DISABLED": "true",
+        **{k: "" for k in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_CONFIG_FILE", "AWS_REGION", "AWS_ENDPOINT_URL")},
+    }
+    for profile in ("lab", "process"):
+        done = tool.run("rechunk", "--digest", "s3://bucket/data/v3.zarr", env=bare | {"AWS_PROFILE": profile}).ok()
+        assert [line.split() for line in done.out.splitlines()] == digest(made / "v3.zarr")
+    tool.run("rechunk", "--digest", "s3://bucket/data/v3.zarr", env=bare | {"AWS_PROFILE": "sso"}).fails(1, "sso_session", "export-credentials")
+    (tmp_path / "keys.json").write_text('{"Version": 1, "SecretAccessKey": "TOP-SECRET"}')
+    failed = tool.run("rechunk", "--digest", "s3://bucket/data/v3.zarr", env=bare | {"AWS_PROFILE": "process"}).fails(1, "credential_process")
+    assert "TOP-SECRET" not in failed.err
+
+
+class Metadata:
+    """The metadata service of an instance, and that of a container."""
+
+    def __init__(self, bucket):
+        self.bucket, self.lives = bucket, 3600
+        self.server = objects.Server(bucket=None, signed=False)
+        self.server.fault = self.answer
+
+    def keys(self):
+        end = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + self.lives))
+        text = {"AccessKeyId": objects.KEY, "SecretAccessKey": objects.SECRET, "Token": self.bucket.token, "Expiration": end}
+        return json.dumps(text).encode()
+
+    def answer(self, h):
+        if h.command == "PUT" and h.key == "latest/api/token":
+            h.reply(200, b"METADATA-TOKEN", {})
+        elif h.key == "container" and h.headers.get("Authorization") == "AUTHORIZED":
+            h.reply(200, self.keys(), {})
+        elif h.headers.get("X-aws-ec2-metadata-token") != "METADATA-TOKEN":
+            h.reply(401, b"", {})
+        elif h.key == "latest/meta-data/iam/security-credentials/":
+            h.reply(200, b"a-role\n", {})
+        elif h.key == "latest/meta-data/iam/security-credentials/a-role":
+            h.reply(200, self.keys(), {})
+        return "done"
+
+
+def test_instances_and_containers(bucket, made):
+    bucket.token = "TOKEN-ONE"
+    metadata = Metadata(bucket)
+    bare = bucket.environment(AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="", HOME="/nonexistent", AWS_EC2_METADATA_DISABLED="")
+    for place in (
+        {"AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata.server.url + "/"},
+        {"AWS_CONTAINER_CREDENTIALS_FULL_URI": metadata.server.url + "/container", "AWS_CONTAINER_AUTHORIZATION_TOKEN": "AUTHORIZED"},
+    ):
+        done = tool.run("rechunk", "--digest", "s3://bucket/data/v3.zarr", env=bare | place).ok()
+        assert [line.split() for line in done.out.splitlines()] == digest(made / "v3.zarr")
+    metadata.server.close()
+
+
+def test_tokens_that_expire_are_renewed(bucket, made):
+    """In the middle of a run: once by their date, once because the server says so."""
+    bucket.token = "TOKEN-ONE"
+    metadata = Metadata(bucket)
+    env = bucket.environment(AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="", HOME="/nonexistent", AWS_EC2_METADATA_DISABLED="",
+                             AWS_EC2_METADATA_SERVICE_ENDPOINT=metadata.server.url)  # fmt: skip
+    for lives in (3600, 60):
+        metadata.lives = lives
+        bucket.asked.clear()
+        bucket.token = "TOKEN-ONE"
+
+        def turn(handler):
+            if len(bucket.asked) == 10:
+                bucket.token = "TOKEN-TWO"
+
+        bucket.fault = turn
+        done = tool.run("rechunk", "--digest", "s3://bucket/data/v3.zarr", env=env).ok()
+        assert [line.split() for line in done.out.splitlines()] == digest(made / "v3.zarr")
+        assert len(bucket.asked) < 200
+    metadata.server.close()
+
+
+def test_a_role_by_web_identity(bucket, made, tmp_path):
+    sts = objects.Server(bucket=None, signed=False)
+    bucket.token = "TOKEN-ONE"
+    (tmp_path / "token").write_text("IDENTITY\n")
+
+    def answer(h):
+        assert h.command == "POST" and b"WebIdentityToken=IDENTITY" in h.body and b"RoleArn=arn%3Aaws%3Ax" in h.body
+        h.reply(200, f"""<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
+            <AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>{objects.KEY}</AccessKeyId>
+            <SecretAccessKey>{objects.SECRET}</SecretAccessKey><SessionToken>TOKEN-ONE</SessionToken>
+            <Expiration>2090-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleWithWebIdentityResult>
+            </AssumeRoleWithWebIdentityResponse>""".encode(), {"Content-Type": "text/xml"})  # fmt: skip
+        return "done"
+
+    sts.fault = answer
+    env = bucket.environment(AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="", HOME="/nonexistent", AWS_ROLE_ARN="arn:aws:x",
+                             AWS_WEB_IDENTITY_TOKEN_FILE=str(tmp_path / "token"), AWS_ENDPOINT_URL_STS=sts.url)  # fmt: skip
+    done = tool.run("rechunk", "--digest", "s3://bucket/data/v3.zarr", env=env).ok()
+    assert [line.split() for line in done.out.splitlines()] == digest(made / "v3.zarr")
+    sts.close()
+
+
+def test_a_certificate_that_nobody_signed(made, tmp_path):
+    ssl, subprocess = __import__("ssl"), __import__("subprocess")
+    if subprocess.run(["openssl", "version"], capture_output=True).returncode != 0:
+        pytest.skip("openssl is not installed")
+    pem = tmp_path / "pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost", "-addext",
+                    "subjectAltName=IP:127.0.0.1", "-keyout", pem, "-out", tmp_path / "cert"], check=True, capture_output=True)  # fmt: skip
+    server = objects.Server(bucket=None, signed=False)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert", pem)
+    server.http.socket = context.wrap_socket(server.http.socket, server_side=True)
+    server.put_folder(made / "v3.zarr", "v3.zarr")
+    tool.run("rechunk", "--digest", f"{server.url.replace('http', 'https')}/v3.zarr").fails(1, "certificate is not trusted")
+    assert server.asked == []
+    server.close()
+
+
+def test_a_bucket_is_only_read_so_far(bucket, made):
+    env = bucket.environment()
+    before = bucket.keys()
+    tool.run("rechunk", made / "v3.zarr", "s3://bucket/new.zarr", env=env).fails(2, "not built yet")
+    tool.nc2zarr(made / "in.nc", "s3://bucket/new.zarr", env=env).fails(2, "not built yet")
+    tool.run("rechunk", made / "v3.zarr", "http://127.0.0.1:1/x.zarr").fails(2, "http")
+    assert bucket.keys() == before
+    assert not os.path.exists("s3:")

@@ -1,0 +1,271 @@
+"""
+A server of objects for tests: S3 with signatures checked, or plain HTTP, in the memory of this process.
+
+Real servers are asked in tests/store, where they are installed; this one is always there, and says what it was asked.
+"""
+
+import hashlib
+import hmac
+import re
+import threading
+import time
+import urllib.parse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from xml.sax.saxutils import escape
+
+KEY, SECRET = "AKIATEST", "se/cret+with=odd:chars"
+
+
+class Refusal(Exception):
+    def __init__(self, status, code, message, more=""):
+        self.status, self.code, self.message, self.more = status, code, message, more
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *args):
+        pass
+
+    def do(self):
+        s = self.server.state
+        n = int(self.headers.get("Content-Length") or 0)
+        self.body = self.rfile.read(n)
+        path, _, query = self.path.partition("?")
+        self.query = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
+        self.key = urllib.parse.unquote(path).lstrip("/")
+        with s.lock:
+            s.asked.append((self.command, self.key, self.headers.get("Range"), dict(self.query)))
+        fault = s.fault(self) if s.fault else None
+        if fault == "done":
+            return
+        try:
+            if s.signed:
+                self.check_signature(s, path, query)
+            status, body, headers = self.answer(s)
+        except Refusal as r:
+            status, headers = r.status, {"Content-Type": "application/xml"}
+            body = (
+                f'<?xml version="1.0" encoding="UTF-8"?><Error><Code>{r.code}</Code>'
+                f"<Message>{escape(r.message)}</Message>{r.more}</Error>"
+            ).encode()
+        self.reply(status, body, headers)
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do
+
+    def reply(self, status, body, headers):
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        if "Content-Length" not in headers:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def check_signature(self, s, path, query):
+        """Signature version 4, written from its description."""
+        auth = self.headers.get("Authorization")
+        if auth is None:
+            raise Refusal(403, "AccessDenied", "Access Denied")
+        m = re.match(r"AWS4-HMAC-SHA256 Credential=([^,]+)/(\d{8})/([^/]+)/s3/aws4_request, ?SignedHeaders=([^,]+), ?Signature=(\w+)", auth)
+        key, day, region, signed, signature = m.groups()
+        if key != s.key:
+            raise Refusal(403, "InvalidAccessKeyId", "The key does not exist", f"<AWSAccessKeyId>{key}</AWSAccessKeyId>")
+        if region != s.region:
+            raise Refusal(400, "AuthorizationHeaderMalformed", f"the region '{region}' is wrong; expecting '{s.region}'", f"<Region>{s.region}</Region>")
+        if (self.headers.get("x-amz-security-token") or None) != s.token:
+            raise Refusal(400, "ExpiredToken", "The provided token has expired.")
+        at = self.headers["X-Amz-Date"]
+        names = signed.split(";")
+        canonical = "\n".join(
+            [self.command, path, "&".join(sorted(query.split("&"))) if query else ""]
+            + [f"{n}:{' '.join((self.headers.get(n) or '').split())}" for n in names]
+            + ["", signed, self.headers.get("x-amz-content-sha256") or ""]
+        )
+        scope = f"{day}/{region}/s3/aws4_request"
+        text = "\n".join(["AWS4-HMAC-SHA256", at, scope, hashlib.sha256(canonical.encode()).hexdigest()])
+        k = ("AWS4" + s.secret).encode()
+        for part in (day, region, "s3", "aws4_request"):
+            k = hmac.new(k, part.encode(), hashlib.sha256).digest()
+        if hmac.new(k, text.encode(), hashlib.sha256).hexdigest() != signature:
+            raise Refusal(403, "SignatureDoesNotMatch", "The request signature we calculated does not match", f"<StringToSign>{s.secret}</StringToSign>")
+
+    def answer(self, s):
+        if s.bucket is not None:
+            bucket, _, self.key = self.key.partition("/")
+            if bucket != s.bucket:
+                raise Refusal(404, "NoSuchBucket", "The specified bucket does not exist")
+        with s.lock:
+            return getattr(self, self.command.lower())(s)
+
+    # ---- reading ----
+
+    def get(self, s):
+        if self.query.get("list-type") == "2":
+            return self.list(s)
+        if "uploads" in self.query:
+            return self.list_uploads(s)
+        if self.key not in s.objects:
+            if s.bucket is None:
+                return 404, b"<html>not here</html>", {"Content-Type": "text/html"}
+            if s.hides_absent:
+                raise Refusal(403, "AccessDenied", "Access Denied")
+            raise Refusal(404, "NoSuchKey", "The specified key does not exist.")
+        data, etag = s.objects[self.key]
+        wanted = self.headers.get("If-Match")
+        if wanted and wanted != etag:
+            raise Refusal(412, "PreconditionFailed", "changed")
+        headers = {"ETag": etag, "Content-Type": "application/octet-stream", "Last-Modified": "Sun, 01 Jan 2023 00:00:00 GMT"}
+        r = re.match(r"bytes=(\d*)-(\d*)$", self.headers.get("Range") or "") if s.ranges else None
+        if r is None:
+            return 200, data, headers
+        first, last = r.groups()
+        n = len(data)
+        lo, hi = (max(0, n - int(last)), n - 1) if first == "" else (int(first), min(int(last or n), n - 1))
+        if lo >= n:
+            raise Refusal(416, "InvalidRange", "The requested range is not satisfiable")
+        return 206, data[lo : hi + 1], headers | {"Content-Range": f"bytes {lo}-{hi}/{n}"}
+
+    def head(self, s):
+        if self.key not in s.objects:
+            return 403 if s.hides_absent else 404, b"", {}
+        data, etag = s.objects[self.key]
+        return 200, b"", {"ETag": etag, "Content-Length": str(len(data)), "Last-Modified": "Sun, 01 Jan 2023 00:00:00 GMT"}
+
+    def list(self, s):
+        prefix, delimiter = self.query.get("prefix", ""), self.query.get("delimiter")
+        names = {}
+        for key in sorted(s.objects):
+            if not key.startswith(prefix):
+                continue
+            rest = key[len(prefix) :]
+            if delimiter and delimiter in rest:
+                names[prefix + rest.split(delimiter)[0] + delimiter] = None
+            else:
+                names[key] = len(s.objects[key][0])
+        names = sorted(names.items())
+        start = int(self.query.get("continuation-token", "0"))
+        page = names[start : start + s.page]
+        more = start + s.page < len(names)
+        quote = urllib.parse.quote
+        body = "".join(
+            f"<Contents><Key>{quote(k)}</Key><Size>{n}</Size></Contents>" if n is not None else f"<CommonPrefixes><Prefix>{quote(k)}</Prefix></CommonPrefixes>"
+            for k, n in page
+        )
+        token = f"<NextContinuationToken>{start + s.page}</NextContinuationToken>" if more else ""
+        text = f'<?xml version="1.0"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><IsTruncated>{str(more).lower()}</IsTruncated>{body}{token}</ListBucketResult>'
+        return 200, text.encode(), {"Content-Type": "application/xml"}
+
+    def list_uploads(self, s):
+        prefix = self.query.get("prefix", "")
+        body = "".join(
+            f"<Upload><Key>{escape(key)}</Key><UploadId>{i}</UploadId></Upload>" for i, (key, _) in s.uploads.items() if key.startswith(prefix)
+        )
+        return 200, f"<ListMultipartUploadsResult>{body}<IsTruncated>false</IsTruncated></ListMultipartUploadsResult>".encode(), {"Content-Type": "application/xml"}
+
+    # ---- writing ----
+
+    def put(self, s):
+        if "uploadId" in self.query:
+            upload = s.uploads.get(self.query["uploadId"])
+            if upload is None:
+                raise Refusal(404, "NoSuchUpload", "The specified upload does not exist")
+            upload[1][int(self.query["partNumber"])] = self.body
+            return 200, b"", {"ETag": etag_of(self.body)}
+        if self.headers.get("If-None-Match") == "*":
+            if not s.conditional:
+                raise Refusal(501, "NotImplemented", "A header you provided implies functionality that is not implemented.")
+            if self.key in s.objects:
+                raise Refusal(412, "PreconditionFailed", "is there")
+        s.objects[self.key] = (self.body, etag_of(self.body))
+        return 200, b"", {"ETag": etag_of(self.body)}
+
+    def post(self, s):
+        if "uploads" in self.query:
+            s.counter += 1
+            s.uploads[str(s.counter)] = (self.key, {})
+            body = f"<InitiateMultipartUploadResult><Key>{escape(self.key)}</Key><UploadId>{s.counter}</UploadId></InitiateMultipartUploadResult>"
+            return 200, body.encode(), {"Content-Type": "application/xml"}
+        upload = s.uploads.pop(self.query.get("uploadId"), None)
+        if upload is None:
+            raise Refusal(404, "NoSuchUpload", "The specified upload does not exist")
+        named = re.findall(r"<PartNumber>(\d+)</PartNumber><ETag>([^<]*)</ETag>", self.body.decode())
+        data = b""
+        for number, etag in named:
+            part = upload[1][int(number)]
+            assert etag.replace("&quot;", '"') == etag_of(part)
+            data += part
+        s.objects[self.key] = (data, etag_of(data)[:-1] + f'-{len(named)}"')
+        return 200, b"<CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>", {"Content-Type": "application/xml"}
+
+    def delete(self, s):
+        if "uploadId" in self.query:
+            s.uploads.pop(self.query["uploadId"], None)
+        else:
+            s.objects.pop(self.key, None)
+        return 204, b"", {}
+
+
+def etag_of(data):
+    return f'"{hashlib.md5(data).hexdigest()}"'
+
+
+class Server:
+    """`objects` maps keys to (bytes, ETag); `asked` lists (method, key, range, query) of all requests."""
+
+    def __init__(self, bucket="bucket", signed=True, **more):
+        self.bucket, self.signed = bucket, signed
+        self.key, self.secret, self.token, self.region = KEY, SECRET, None, "us-east-1"
+        self.ranges, self.page, self.hides_absent, self.conditional = True, 1000, False, True
+        self.fault = None  # called with the handler; "done": it has answered, or will not
+        self.objects, self.uploads, self.counter, self.asked = {}, {}, 0, []
+        self.lock = threading.RLock()
+        self.__dict__.update(more)
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http.state = self
+        self.http.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.http.server_port}"
+        threading.Thread(target=self.http.serve_forever, daemon=True, kwargs={"poll_interval": 0.05}).start()
+
+    def close(self):
+        self.http.shutdown()
+        self.http.server_close()
+
+    def put_folder(self, folder, prefix):
+        for path in folder.rglob("*"):
+            if path.is_file():
+                data = path.read_bytes()
+                self.objects[f"{prefix}/{path.relative_to(folder)}"] = (data, etag_of(data))
+
+    def get_folder(self, prefix, folder):
+        for key, (data, _) in self.objects.items():
+            if key.startswith(prefix + "/"):
+                path = folder / key[len(prefix) + 1 :]
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
+        return folder
+
+    def keys(self, prefix=""):
+        return sorted(k for k in self.objects if k.startswith(prefix))
+
+    def environment(self, **more):
+        """What AWS's tools would be told; nothing of the machine's own is left."""
+        names = {
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_REGION": self.region,
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": "/nonexistent",
+            "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
+        } | more
+        return {k: v for k, v in names.items() if v is not None}
+
+
+def wait_until(true, seconds=30):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.02)

@@ -1,0 +1,81 @@
+#include "remote.h"
+
+#include <stdlib.h>
+
+#include "base/number.h"
+#include "exec/watch/monitor.h"
+#include "say.h"
+#include "store/open.h"
+
+/* The library does not read the environment. */
+static const char *variable(const char *name)
+{
+    return getenv(name);
+}
+
+static bool is_canceled(void *monitor)
+{
+    return cm_monitor_canceled(monitor);
+}
+
+int cm_remote_open(const cm_net_settings *settings, const cm_texts *paths, const char *output,
+                   cm_monitor *monitor, cm_net **out, cm_error *err)
+{
+    cm_net_settings s = *settings;
+    bool any = output != NULL && cm_store_url_is_remote(output);
+    for (size_t i = 0; i < paths->n; i++)
+        any = any || cm_store_url_is_remote(paths->text[i]);
+    *out = NULL;
+    if (!any)
+        return CM_OK;
+    s.variable = variable;
+    s.canceled = monitor != NULL ? is_canceled : NULL;
+    s.canceled_context = monitor;
+    return cm_net_create(&s, out, err);
+}
+
+void cm_remote_say(const cm_tool *tool, cm_net *net, const cm_common_options *common)
+{
+    char in[32], sent[32];
+    if (net == NULL || common->verbosity <= 0)
+        return;
+    cm_net_counts c = cm_net_count(net);
+    cm_say(tool->name,
+           "network: %llu requests (GET %llu, HEAD %llu, LIST %llu, PUT %llu, POST %llu, DELETE "
+           "%llu), %llu of them repeated; %s received, %s sent; %llu connections, up to %u "
+           "requests at once",
+           (unsigned long long)(c.get + c.head + c.list + c.put + c.post + c.remove),
+           (unsigned long long)c.get, (unsigned long long)c.head, (unsigned long long)c.list,
+           (unsigned long long)c.put, (unsigned long long)c.post, (unsigned long long)c.remove,
+           (unsigned long long)c.nretries, cm_format_size(c.received_nbytes, in, sizeof(in)),
+           cm_format_size(c.sent_nbytes, sent, sizeof(sent)), (unsigned long long)c.nconnections,
+           c.concurrency);
+    if (c.nthrottled > 0)
+        cm_say(tool->name, "network: servers asked %llu times to slow down; %.1f s were waited",
+               (unsigned long long)c.nthrottled, (double)c.throttled_ns * 1e-9);
+}
+
+void cm_remote_document(cm_document *doc, cm_json *o, cm_net *net)
+{
+    if (net == NULL)
+        return;
+    cm_net_counts c = cm_net_count(net);
+    cm_json *n = cm_json_object();
+    cm_document_u64(doc, n, "get", c.get);
+    cm_document_u64(doc, n, "head", c.head);
+    cm_document_u64(doc, n, "list", c.list);
+    cm_document_u64(doc, n, "put", c.put);
+    cm_document_u64(doc, n, "post", c.post);
+    cm_document_u64(doc, n, "delete", c.remove);
+    cm_document_u64(doc, n, "retries", c.nretries);
+    cm_document_u64(doc, n, "throttled", c.nthrottled);
+    cm_document_put(doc, n, "throttled_seconds", cm_json_double((double)c.throttled_ns * 1e-9));
+    cm_document_u64(doc, n, "received_bytes", c.received_nbytes);
+    cm_document_u64(doc, n, "sent_bytes", c.sent_nbytes);
+    cm_document_u64(doc, n, "connections", c.nconnections);
+    cm_document_u64(doc, n, "concurrency", c.concurrency);
+    cm_document_put(
+        doc, n, "first_byte_seconds",
+        cm_json_double(c.ntimed > 0 ? (double)c.first_byte_ns * 1e-9 / (double)c.ntimed : 0));
+    cm_document_put(doc, o, "network", n);
+}
