@@ -164,10 +164,11 @@ typedef struct cm_transform_report {
     int zarr_format_before, zarr_format_after; /* before: 0 for NetCDF */
     char *target;
     cm_part_report part;
-    bool resumable;  /* stopped half-way: resume finishes what is there */
-    bool written;    /* the target is complete, whatever went wrong after that */
-    bool unverified; /* it is, and its verification was asked for and did not come to an end */
-    bool finished;   /* resume found the target complete and did nothing */
+    bool resumable;    /* stopped half-way: resume finishes what is there */
+    bool written;      /* the target is complete, whatever went wrong after that */
+    bool unverified;   /* it is, and its verification was asked for and did not come to an end */
+    const char *clash; /* what differs between files of a joined dataset; its own word, or NULL */
+    bool finished;     /* resume found the target complete and did nothing */
     cm_transform_variable *variable;
     size_t nvariables;
     char **warning; /* sentences a user should read */

@@ -6,7 +6,9 @@
 #include "base/number.h"
 
 enum {
-    MAX_SCAN = 1 << 17 /* pieces looked at; longer dimensions get the worst case added */
+    MAX_SCAN = 1 << 17, /* pieces looked at; longer dimensions get the worst case added */
+    /* Of several lengths, where more differ: forty years of hours are 350,640. */
+    MAX_SCAN_CUTS = 1 << 19
 };
 
 static uint64_t min_u64(uint64_t a, uint64_t b)
@@ -88,23 +90,24 @@ void cm_meetings_find(const cm_axis *axis, uint64_t block, cm_measure measure, c
     memset(out, 0, sizeof(*out));
     uint64_t ntargets = cm_div_ceil(axis->n, axis->target);
     uint64_t nblocks = cm_div_ceil(ntargets, block), scanned = 0;
+    uint64_t most_scanned = axis->kind == CM_PIECE_CUT ? MAX_SCAN_CUTS : MAX_SCAN;
     uint64_t each = measure == CM_MEASURE_CHUNKS ? 1 : min_u64(axis->target, axis->n);
     out->targets = size_of(axis, measure, (cm_range){0, min_u64(block, ntargets)});
     for (uint64_t b = 0; b < nblocks; b++) {
-        if (b == MAX_SCAN) {
-            out->pieces = cm_mul_sat(out->pieces / MAX_SCAN + 1, nblocks);
+        if (b == most_scanned) {
+            out->pieces = cm_mul_sat(out->pieces / most_scanned + 1, nblocks);
             break;
         }
         cm_range span = cm_axis_block_span(axis, block, b);
         cm_range pieces = cm_axis_pieces(axis, span, span);
         out->pieces += pieces.hi - pieces.lo;
-        for (uint64_t k = pieces.lo; k < pieces.hi && scanned < MAX_SCAN; k++, scanned++) {
+        for (uint64_t k = pieces.lo; k < pieces.hi && scanned < most_scanned; k++, scanned++) {
             uint64_t touched;
             meetings_add(out, meet(axis, measure, span, k, &touched));
             out->touched = max_u64(out->touched, touched);
         }
     }
-    if (scanned == MAX_SCAN) {
+    if (scanned == most_scanned) {
         uint64_t most = axis->source / axis->target + 2;
         meetings_add(out, (cm_meeting){each, each, each, cm_mul_sat(most, each)});
         out->touched = max_u64(out->touched, most);

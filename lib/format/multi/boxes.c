@@ -210,6 +210,13 @@ static int read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_erro
     return cm_multi_read_strings(cm_multi_array_of(a), box, false, out, err);
 }
 
+const cm_multi_var *cm_multi_var_of(const cm_variable *var)
+{
+    const cm_array *a = var->array;
+    bool joined = a != NULL && a->ops != NULL && a->ops->free == cm_multi_array_keep;
+    return joined ? cm_multi_array_of((cm_array *)(uintptr_t)a)->var : NULL;
+}
+
 void cm_multi_use_boxes(cm_multi_array *a)
 {
     static const cm_array_ops boxes = {.read_box = read_box, .free = cm_multi_array_keep};

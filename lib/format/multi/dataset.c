@@ -97,6 +97,20 @@ static const cm_dataset_ops ops = {
 
 /* ---- opening ---- */
 
+static int check_part(const cm_multi_spec *spec, const cm_multi_var *v, const cm_multi_part *part,
+                      cm_error *err)
+{
+    bool good = part->file < spec->nfiles;
+    for (unsigned i = 0; i < v->naxes; i++)
+        good = good && part->count[i] > 0 && part->origin[i] <= v->shape[v->axis[i]] &&
+               part->count[i] <= v->shape[v->axis[i]] - part->origin[i] &&
+               part->first[i] <= part->length[i] &&
+               part->count[i] <= part->length[i] - part->first[i];
+    if (good)
+        return CM_OK;
+    return cm_fail(err, CM_EINVAL, "variable %s: a part of it lies outside of it", v->name);
+}
+
 static int make_array(cm_multi_dataset *d, size_t i, cm_error *err)
 {
     cm_multi_array *a = &d->array[i];
@@ -115,6 +129,9 @@ static int make_array(cm_multi_dataset *d, size_t i, cm_error *err)
         v->unsupported == NULL)
         return cm_fail(err, CM_EINVAL, "variable %s: it is not joined, and not in one file",
                        v->name);
+    for (size_t p = 0; p < v->nparts; p++)
+        if (check_part(d->spec, v, &v->part[p], err) != CM_OK)
+            return CM_EINVAL;
     base->name = (char *)(uintptr_t)v->name;
     base->dtype = v->dtype;
     base->rank = v->rank;

@@ -70,8 +70,12 @@ typedef struct cm_multi_dataset {
 typedef struct cm_multi_scratch {
     struct cm_multi_scratch *next;
     cm_codec_ctx *ctx;
-    cm_buf raw; /* elements as the file has them */
-    cm_buf box; /* those of one part, where its place in the box has gaps */
+    cm_buf raw;      /* elements as the file has them */
+    cm_buf box;      /* those of one part, where its place in the box has gaps */
+    cm_buf check[2]; /* of the two files that are compared; the first is kept: */
+    const cm_multi_var *kept;
+    uint32_t kept_file;
+    cm_box kept_box;
     cm_strings text;
 } cm_multi_scratch;
 
@@ -107,6 +111,8 @@ typedef struct cm_multi_piece {
 cm_multi_piece cm_multi_piece_of(const cm_multi_array *a, size_t p, bool by_library);
 /* The name of the variable in the part's file. */
 const char *cm_multi_name_in(const cm_multi_array *a, const cm_multi_part *part);
+/* CHUNK's decoder among those that the array has; NULL: none. */
+const cm_chain *cm_multi_chain_for(const cm_multi_array *a, const cm_form *form);
 /* How long the part is along dimension J of the variable, in its file. */
 uint64_t cm_multi_length_in(const cm_multi_array *a, const cm_multi_part *part, unsigned j);
 /*

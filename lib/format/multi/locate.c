@@ -31,18 +31,23 @@ static int give_chain(cm_multi_array *a, cm_multi_form *f, cm_error *err)
     const cm_form *form = f->form;
     if (form->kind != CM_LOCATED_CHUNKS)
         return CM_OK;
-    for (unsigned i = 0; i < a->nforms; i++) {
-        if (a->form[i].chain != NULL && cm_form_decodes_alike(a->form[i].form, form)) {
-            f->chain = a->form[i].chain;
-            return CM_OK;
-        }
-    }
+    f->chain = (cm_chain *)(uintptr_t)cm_multi_chain_for(a, form);
+    if (f->chain != NULL)
+        return CM_OK;
     cm_error why;
     int rc = cm_chain_create(form->codecs, form->ncodecs, &form->dtype, form->rank, form->chunk,
                              &f->chain, &why);
     f->own_chain = rc == CM_OK;
     /* What cannot be decoded here is left to the libraries. */
     return rc == CM_ENOMEM ? cm_fail(err, rc, "%s", why.text) : CM_OK;
+}
+
+const cm_chain *cm_multi_chain_for(const cm_multi_array *a, const cm_form *form)
+{
+    for (unsigned i = 0; i < a->nforms; i++)
+        if (a->form[i].chain != NULL && cm_form_decodes_alike(a->form[i].form, form))
+            return a->form[i].chain;
+    return NULL;
 }
 
 /* The number of a form like FORM, which becomes the array's own where OWN and it is new. */

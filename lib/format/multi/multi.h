@@ -12,6 +12,7 @@
 #define CM_FORMAT_MULTI_MULTI_H
 
 #include "format/located.h"
+#include "model/rebase.h"
 
 enum {
     CM_MULTI_MAX_AXES = 2 /* joined dimensions of a variable */
@@ -51,6 +52,9 @@ typedef struct cm_multi_how {
      */
     bool replaces_fill;
     uint8_t fill[16];
+    bool checks_fill; /* the same check of a file without a fill value */
+    /* Times are moved from one unit to the other; instead of the above.  NULL: they are not. */
+    const cm_time_coding *time_from, *time_to;
 } cm_multi_how;
 
 typedef struct cm_multi_var {
@@ -131,11 +135,17 @@ typedef struct cm_multi_clash {
     char value[2][48];           /* what the two files have there */
 } cm_multi_clash;
 
-/* Makes check number I of the dataset's specification; any thread. */
+/*
+ * Makes check number I of the dataset's specification, whose variable is prepared; any thread.
+ * Two files that differ are no error: OUT says how many elements do.
+ */
 int cm_multi_check_run(cm_dataset *ds, size_t i, cm_multi_clash *out, cm_error *err);
 
 /* CM_EFORMAT with the name of the first file of a joined dataset that is not as it was surveyed. */
 int cm_multi_unchanged(cm_dataset *ds, cm_error *err);
+
+/* What is said of a variable of a joined dataset; NULL: it is one of another. */
+const cm_multi_var *cm_multi_var_of(const cm_variable *var);
 
 /* The specification of a joined dataset; NULL: it is another. */
 const cm_multi_spec *cm_multi_spec_of(const cm_dataset *ds);

@@ -262,9 +262,9 @@ static int read_by_library(const cm_multi_piece *p, cm_multi_scratch *scratch, c
 static int read_file(const cm_multi_piece *p, const view *in, cm_multi_scratch *scratch,
                      const cm_box *box, void *dst, cm_error *err)
 {
-    const cm_form *form = p->located->form;
-    if (p->by_library)
+    if (p->by_library || p->located == NULL)
         return read_by_library(p, scratch, box, dst, NULL, err);
+    const cm_form *form = p->located->form;
     switch (form->kind) {
     case CM_LOCATED_CHUNKS:
         if (p->chain != NULL)
@@ -283,6 +283,17 @@ static int read_file(const cm_multi_piece *p, const view *in, cm_multi_scratch *
 
 /* ---- the variable's elements ---- */
 
+/* Where element I of BOX lies in the joined array. */
+static char *element_text(const cm_box *box, uint64_t i, char *text, size_t size)
+{
+    uint64_t at[CM_MAX_RANK];
+    for (unsigned j = box->rank; j-- > 0;) {
+        at[j] = box->start[j] + i % box->shape[j];
+        i /= box->shape[j];
+    }
+    return cm_coord_text(box->rank, at, text, size);
+}
+
 /* What was data and equals the variable's fill value would become missing. */
 static int check_fill(const cm_multi_piece *p, const cm_box *box, const uint8_t *from,
                       const uint8_t *to, uint64_t nelem, cm_error *err)
@@ -292,27 +303,23 @@ static int check_fill(const cm_multi_piece *p, const cm_box *box, const uint8_t 
     size_t small = how->dtype.nbytes, large = v->dtype.nbytes;
     for (uint64_t i = 0; i < nelem; i++) {
         if (memcmp(to + i * large, v->fill_value, large) != 0 ||
-            memcmp(from + i * small, how->fill, small) == 0)
+            (how->replaces_fill && memcmp(from + i * small, how->fill, small) == 0))
             continue;
-        uint64_t at[CM_MAX_RANK], rest = i;
         char text[CM_MAX_RANK * 21];
-        for (unsigned j = v->rank; j-- > 0;) {
-            at[j] = box->start[j] + rest % box->shape[j];
-            rest /= box->shape[j];
-        }
-        cm_fail(err, CM_EINVAL,
+        cm_fail(err, CM_EFORMAT,
                 "variable %s: element %s is data, but equals the fill value that the store has; "
                 "choose another fill value",
-                v->name, cm_coord_text(v->rank, at, text, sizeof(text)));
+                v->name, element_text(box, i, text, sizeof(text)));
         cm_error_place(err, path_of(p->array, p->part));
-        return CM_EINVAL;
+        return CM_EFORMAT;
     }
     return CM_OK;
 }
 
 static bool changes_values(const cm_multi_array *a, const cm_multi_how *how)
 {
-    return how->unpacks || how->replaces_fill || !cm_dtype_equal(&how->dtype, &a->var->dtype);
+    return how->unpacks || how->replaces_fill || how->checks_fill || how->time_from != NULL ||
+           !cm_dtype_equal(&how->dtype, &a->var->dtype);
 }
 
 bool cm_multi_converts(const cm_multi_array *a, const cm_multi_part *part)
@@ -355,18 +362,24 @@ static int convert(const cm_multi_piece *p, const cm_box *box, void *dst, const 
                        .has_nodata = how->replaces_fill};
     memcpy(c.nodata, how->fill, sizeof(c.nodata));
     memcpy(c.dst_nodata, v->fill_value, sizeof(c.dst_nodata));
-    uint64_t nelem = cm_box_nelem(box), bad;
+    uint64_t nelem = cm_box_nelem(box), bad = nelem;
     int rc = CM_OK;
-    if (cm_conversion_is_identity(&c))
+    if (how->time_from != NULL)
+        rc = cm_time_rebase(how->time_from, how->time_to, src, dst, nelem, &bad, err);
+    else if (cm_conversion_is_identity(&c))
         memcpy(dst, src, nelem * v->dtype.nbytes);
     else
         rc = cm_conversion_run(&c, dst, src, nelem, &bad, err);
     if (rc != CM_OK) {
+        char text[CM_MAX_RANK * 21];
+        if (bad < nelem)
+            cm_error_prefix(err, "element %s", element_text(box, bad, text, sizeof(text)));
         cm_error_prefix(err, "variable %s", v->name);
         cm_error_place(err, path_of(p->array, p->part));
-        return rc;
+        return rc == CM_EINVAL ? CM_EFORMAT : rc;
     }
-    return how->replaces_fill ? check_fill(p, box, src, dst, nelem, err) : CM_OK;
+    return how->replaces_fill || how->checks_fill ? check_fill(p, box, src, dst, nelem, err)
+                                                  : CM_OK;
 }
 
 int cm_multi_piece_read(const cm_multi_piece *p, cm_multi_scratch *scratch, const cm_box *box,

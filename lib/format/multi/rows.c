@@ -83,20 +83,6 @@ static uint64_t find_row(const cm_multi_axis *axis, uint64_t origin)
     return lo;
 }
 
-static int check_part(const cm_multi_array *a, const cm_multi_part *part, cm_error *err)
-{
-    const cm_multi_var *v = a->var;
-    bool good = part->file < a->owner->spec->nfiles;
-    for (unsigned i = 0; i < v->naxes; i++)
-        good = good && part->count[i] > 0 && part->origin[i] <= v->shape[v->axis[i]] &&
-               part->count[i] <= v->shape[v->axis[i]] - part->origin[i] &&
-               part->first[i] <= part->length[i] &&
-               part->count[i] <= part->length[i] - part->first[i];
-    if (good)
-        return CM_OK;
-    return cm_fail(err, CM_EINVAL, "variable %s: a part of it lies outside of it", v->name);
-}
-
 static int place_parts(cm_multi_array *a, cm_error *err)
 {
     const cm_multi_var *v = a->var;
@@ -122,8 +108,6 @@ int cm_multi_rows_make(cm_multi_array *a, bool *is_grid, cm_error *err)
     const cm_multi_var *v = a->var;
     int rc = CM_OK;
     *is_grid = true;
-    for (size_t p = 0; rc == CM_OK && p < v->nparts; p++)
-        rc = check_part(a, &v->part[p], err);
     for (unsigned i = 0; rc == CM_OK && i < v->naxes; i++)
         rc = make_axis(v, i, &a->axis[i], is_grid, err);
     return rc == CM_OK && *is_grid ? place_parts(a, err) : rc;

@@ -34,6 +34,8 @@ void cm_multi_scratch_free(cm_multi_scratch *list)
         cm_codec_ctx_free(s->ctx);
         cm_buf_release(&s->raw);
         cm_buf_release(&s->box);
+        cm_buf_release(&s->check[0]);
+        cm_buf_release(&s->check[1]);
         cm_strings_release(&s->text);
         free(s);
     }

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "job/common/store_path.h"
-#include "job/transform/job.h"
+#include "job/transform/clashes.h"
 #include "job/transform/output.h"
 #include "store/open.h"
 
@@ -63,6 +63,8 @@ int cm_job_check(cm_job *job, cm_error *err)
     if (rc == CM_OK)
         rc = cm_job_report(job, false, err);
     uint64_t start = cm_now_ns();
+    if (rc == CM_OK)
+        rc = cm_job_compare_inputs(job, err);
     if (rc == CM_OK)
         rc = cm_job_verify(job, store, err);
     job->report->verify_seconds = (double)(cm_now_ns() - start) * 1e-9;

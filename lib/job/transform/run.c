@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "exec/engine/spill.h"
+#include "job/transform/clashes.h"
 #include "job/transform/parts.h"
 #include "job/transform/plan.h"
 
@@ -156,7 +157,9 @@ int cm_job_run(cm_job *job, cm_store *store, cm_error *err)
                         .slots_nbytes = job->slots_nbytes,
                         .monitor = o->monitor}};
     cm_monitor_phase(o->monitor, CM_PHASE_WORKING, total_nbytes(job));
-    int rc = o->trace == NULL ? CM_OK : cm_trace_open(&job->trace, &r.engine.trace, err);
+    int rc = cm_job_compare_inputs(job, err);
+    if (rc == CM_OK && o->trace != NULL)
+        rc = cm_trace_open(&job->trace, &r.engine.trace, err);
     if (rc == CM_OK)
         rc = move_direct(&r, err);
     if (rc == CM_OK)
@@ -168,5 +171,5 @@ int cm_job_run(cm_job *job, cm_store *store, cm_error *err)
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         if (job->var[i].writer != NULL && !job->var[i].absent)
             rc = cm_zarr_writer_finish(job->var[i].writer, err);
-    return rc;
+    return rc == CM_OK ? cm_job_inputs_unchanged(job, err) : rc;
 }

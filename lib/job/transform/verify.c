@@ -17,6 +17,7 @@
 #include "base/cpu.h"
 #include "base/number.h"
 #include "base/threads.h"
+#include "format/multi/multi.h"
 #include "job/common/conflicts.h"
 #include "job/transform/compare.h"
 #include "job/transform/parts.h"
@@ -26,6 +27,7 @@
 enum {
     SAMPLE_BOXES = 3,
     SMALL_ARRAY = 1 << 20, /* compared whole, also by a sample */
+    MANY_FILES = 8,        /* but not where that would open more of them */
     MAX_DIFFERENCES = 10,  /* told of one variable */
     INDEX_CACHE = 4 << 20
 };
@@ -88,6 +90,25 @@ static double box_nbytes(const subject *s, const uint64_t *shape)
     return cm_span_nelem(v, shape) * wider + nelem * (wider + target);
 }
 
+/* How many files the variable comes from; 1: it is not joined. */
+static size_t nfiles_of(const subject *s)
+{
+    const cm_multi_var *v = cm_multi_var_of(s->var->source);
+    return v != NULL && v->nparts > 0 ? v->nparts : 1;
+}
+
+/* A box of a sample is opened by libraries: it does not reach over many files. */
+static void stay_in_file(const subject *s, uint64_t *shape)
+{
+    const cm_multi_var *v = cm_multi_var_of(s->var->source);
+    for (unsigned i = 0; v != NULL && v->nparts > 0 && i < v->naxes; i++) {
+        uint64_t count = v->part[0].count[i] / s->var->step[v->axis[i]];
+        count = count == 0 ? 1 : count;
+        if (shape[v->axis[i]] > count)
+            shape[v->axis[i]] = count;
+    }
+}
+
 /*
  * A box as large as both kinds of chunks, in a full comparison; where one of each meet, in a
  * sample.
@@ -103,6 +124,8 @@ static void choose_boxes(const subject *s, bool sample, double share, uint64_t *
         uint64_t smaller = source > target ? target : source;
         shape[j] = clip(sample ? smaller : larger, s->area.shape[j]);
     }
+    if (sample)
+        stay_in_file(s, shape);
     while ((box_nbytes(s, shape) > share || cm_span_nchunks(v, shape) > CM_SPAN_MAX_CHUNKS) &&
            cm_span_halve(v, shape)) {
     }
@@ -115,7 +138,7 @@ static int cut(verification *ver, subject *s, cm_error *err)
     for (unsigned j = 0; j < v->rank; j++)
         if (!cm_mul_u64(nbytes, s->area.shape[j], &nbytes))
             nbytes = UINT64_MAX;
-    bool sample = !ver->full && nbytes > SMALL_ARRAY;
+    bool sample = !ver->full && (nbytes > SMALL_ARRAY || nfiles_of(s) > MANY_FILES);
     choose_boxes(s, sample, ver->share, shape);
     int rc = cm_grid_init(&s->boxes, v->rank, s->area.shape, shape, err);
     s->nboxes = s->boxes.nchunks;

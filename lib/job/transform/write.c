@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "format/multi/multi.h"
 #include "job/transform/fingerprint.h"
 #include "job/transform/into.h"
 
@@ -213,7 +214,11 @@ void cm_job_name_source(const cm_job *job, int rc, cm_error *err)
 static void leave(cm_job *job, cm_output *out, const cm_made *made, int rc, cm_error *err)
 {
     cm_transform_report *r = job->report;
-    r->resumable = (rc == CM_ECANCELED || rc == CM_ENOSPC) && (out->begun || out->resumes);
+    /* One bad file of many is put right, or left out, and costs no other. */
+    bool of_one = job->source != NULL && cm_multi_spec_of(job->source) != NULL &&
+                  (rc == CM_EFORMAT || rc == CM_EIO || rc == CM_ENOTFOUND);
+    r->resumable =
+        (rc == CM_ECANCELED || rc == CM_ENOSPC || of_one) && (out->begun || out->resumes);
     if (rc == CM_ENOSPC && r->resumable)
         cm_error_suffix(err, "; `resume` goes on when there is room");
     if (r->written && *job->into->node != '\0') {

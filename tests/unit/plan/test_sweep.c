@@ -13,6 +13,7 @@
 
 #include "base/number.h"
 #include "plan/meetings.h"
+#include "plan/rechunk.h"
 #include "plan/sweep.h"
 
 typedef struct row {
@@ -212,6 +213,121 @@ static void test_promises_hold(void **state)
     assert_true(exact > cases / 2 && exact_nelem > cases / 2);
 }
 
+/* ---- chunks of several lengths ---- */
+
+enum {
+    MOST_ELEMENTS = 128
+};
+
+/* A dimension of the source cut at random; `piece` tells of each element which one it is in. */
+typedef struct cut_axis {
+    cm_cuts whole, part;
+    uint64_t piece[MOST_ELEMENTS];
+} cut_axis;
+
+static void cut_at_random(cut_axis *a, uint64_t length, uint64_t start, uint64_t step, uint64_t n)
+{
+    cm_error err = {0};
+    uint64_t k = 0;
+    assert_int_equal(cm_cuts_init(&a->whole, length, &err), CM_OK);
+    for (uint64_t i = 0; i < length; i++) {
+        if (i == 0 || rand() % 4 == 0) {
+            a->whole.first[k++] = i;
+        }
+        a->piece[i] = k - 1;
+    }
+    a->whole.n = k;
+    a->whole.first[k] = length;
+    for (uint64_t i = 0; i < k; i++) {
+        uint64_t long_one = a->whole.first[i + 1] - a->whole.first[i];
+        a->whole.longest = long_one > a->whole.longest ? long_one : a->whole.longest;
+    }
+    assert_int_equal(cm_cuts_part(&a->whole, start, step, n, &a->part, &err), CM_OK);
+}
+
+/* What is read along dimension J: pieces and their elements, block by block, one by one. */
+static void count_along(const cm_sweep *s, unsigned j, const cut_axis *cut, uint64_t length,
+                        uint64_t *pieces, uint64_t *nelem)
+{
+    const cm_axis *axis = &s->axis[j];
+    *pieces = *nelem = 0;
+    for (uint64_t b = 0; b < s->nblocks[j]; b++) {
+        cm_range block = cm_axis_block_span(axis, s->block[j], b);
+        bool met[MOST_ELEMENTS] = {false};
+        for (uint64_t i = block.lo; i < block.hi; i++)
+            met[cut->piece[axis->start + i * axis->step]] = true;
+        for (uint64_t e = 0; e < length; e++)
+            *nelem += met[cut->piece[e]];
+        for (uint64_t k = 0; k < MOST_ELEMENTS; k++)
+            *pieces += met[k];
+    }
+}
+
+static void check_pieces(const cm_sweep *s, const cut_axis *cut)
+{
+    for (unsigned j = 0; j < s->rank; j++) {
+        const cm_axis *axis = &s->axis[j];
+        for (uint64_t i = 0; i < axis->n && axis->kind == CM_PIECE_CUT; i++) {
+            cm_range all = {0, axis->n}, k = cm_axis_pieces(axis, all, (cm_range){i, i + 1});
+            assert_int_equal(k.hi, k.lo + 1);
+            assert_int_equal(cm_axis_source_chunk(axis, k.lo),
+                             cut[j].piece[axis->start + i * axis->step]);
+        }
+    }
+}
+
+static void test_cuts(void **state)
+{
+    (void)state;
+    srand(11);
+    for (int trial = 0; trial < 4000; trial++) {
+        cm_route_request r = {.rank = 1 + (unsigned)(rand() % 3),
+                              .itemsize = 4,
+                              .is_part = true,
+                              .few_slots = rand() % 2 == 0,
+                              .slot_nbytes = 1};
+        cut_axis cut[3] = {0};
+        cm_error err = {0};
+        cm_route route;
+        simulation sim;
+        uint64_t volume = 1, pieces = 1, nelem = 1;
+        for (unsigned j = 0; j < r.rank; j++) {
+            r.shape[j] = 1 + (uint64_t)(rand() % 14);
+            r.target[j] = 1 + (uint64_t)(rand() % 16);
+            r.start[j] = rand() % 2 ? 0 : (uint64_t)(rand() % 20);
+            r.step[j] = rand() % 2 ? 1 : 1 + (uint64_t)(rand() % 5);
+            r.whole[j] = r.start[j] + (r.shape[j] - 1) * r.step[j] + 1 + (uint64_t)(rand() % 5);
+            cut_at_random(&cut[j], r.whole[j], r.start[j], r.step[j], r.shape[j]);
+            r.source[j] = cut[j].whole.longest;
+            r.cuts[j] = &cut[j].part;
+            volume *= r.shape[j];
+        }
+        r.room_nbytes = rand() % 2 ? 1 + (uint64_t)(rand() % 12) : 100000;
+        assert_int_equal(cm_route_plan(&r, &route, &err), CM_OK);
+        simulate(&route.sweep, &sim);
+        check_pieces(&route.sweep, cut);
+        for (unsigned j = 0; j < r.rank; j++) {
+            uint64_t n, e;
+            count_along(&route.sweep, j, &cut[j], r.whole[j], &n, &e);
+            pieces *= n;
+            nelem *= e;
+        }
+        assert_false(route.spills);
+        assert_true(sim.peak <= route.slots && route.held_nbytes <= r.room_nbytes);
+        assert_int_equal(sim.pieces, route.chunk_reads);
+        assert_int_equal(pieces, route.chunk_reads);
+        assert_int_equal(nelem, route.nelem_read);
+        assert_int_equal(elements(sim.seen), volume);
+        assert_true(sim.touched <= route.sweep.touched);
+        if (r.room_nbytes == 100000)
+            assert_int_equal(route.chunk_reads, route.sweep.source_chunks);
+        for (unsigned j = 0; j < r.rank; j++) {
+            cm_cuts_release(&cut[j].whole);
+            cm_cuts_release(&cut[j].part);
+        }
+    }
+}
+
 static void test_one_slot_is_always_enough(void **state)
 {
     (void)state;
@@ -239,6 +355,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_plans),
         cmocka_unit_test(test_promises_hold),
+        cmocka_unit_test(test_cuts),
         cmocka_unit_test(test_one_slot_is_always_enough),
         cmocka_unit_test(test_long_dimensions_are_quick),
     };
