@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import queue
 import random
+import shutil
 import threading
 
 import netCDF4
@@ -411,3 +412,56 @@ def test_programs(tmp_path):
     assert measured["schema"].startswith("readbench/")
     with pytest.raises(chunkmill.ProgramError, match="no-such"):
         chunkmill.chunkcalc(tmp_path / "a.zarr", no_such=3)
+
+
+@pytest.mark.parametrize("how", ["map", "planned"])
+@pytest.mark.parametrize("kind", ["v3.zarr", "v2.zarr"])
+def test_a_store_that_disappears_is_an_error(tmp_path, how, kind):
+    """Chunks that are gone with their array are not fill values."""
+    path = MAKERS[kind](tmp_path / kind)
+    for gone in (path, path / "b"):
+        with chunkmill.Loader(path, sample=SAMPLE, variables=["b", "a"], batch=4, batches=400, loader=how,
+                              window=1 if how == "planned" else 0) as loader:
+            running = iter(loader)
+            next(running)
+            shutil.copytree(path, tmp_path / "kept")
+            shutil.rmtree(gone)
+            right = 0
+            with pytest.raises(chunkmill.ChunkmillError, match="removed") as problem:
+                for batch in running:
+                    assert_right(loader, batch, "ab")
+                    right += 1
+            assert problem.value.status == "io" and right < 399
+            with pytest.raises(chunkmill.ChunkmillError, match="removed"):
+                next(running)
+        shutil.rmtree(path, ignore_errors=True)
+        (tmp_path / "kept").rename(path)
+
+
+def test_missing_chunks_of_a_store_that_is_there(tmp_path):
+    path = zarr_store(tmp_path / "a.zarr")
+    for chunk in (path / "b" / "c" / "1").rglob("*"):
+        if chunk.is_file():
+            chunk.unlink()
+    with chunkmill.Loader(path, sample=SAMPLE, variables="b", batch=4, batches=100) as loader:
+        zeros = sum((b["b"].numpy() == 0).sum() for b in loader)
+        assert zeros > 0 and loader.stats()["missing_chunks"] > 0
+
+
+def test_later_epochs_that_need_more(store):
+    """The planned loader's memory follows the epochs; the order does not depend on where it began."""
+    options = {"sample": {"time": 7, "lat": 7, "lon": 9}, "variables": "b", "batch": 4, "batches": 90, "seed": 1,
+               "loader": "planned", "window": 2}
+    slots, whole = set(), {}
+    with chunkmill.Loader(store, **options) as loader:
+        for epoch in range(40):
+            whole[epoch] = [digest(b) for b in loader]
+            slots.add(loader.stats()["slots"])
+    assert len(slots) > 1, "no epoch needed more: the test shows nothing"
+    for epoch in (0, 7, 39):
+        with chunkmill.Loader(store, held=5, **options) as loader:
+            loader.set_epoch(epoch)
+            held = [b["b"] for b in itertools.islice(loader, 2)]
+            loader.set_epoch(epoch)
+            assert [digest(b) for b in loader] == whole[epoch]
+            del held

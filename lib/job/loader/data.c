@@ -218,6 +218,59 @@ static int open_nc(const cm_readbench_options *o, const cm_load_setting *s, cm_l
     return cm_nc_open(d->path, &options, &d->file, err);
 }
 
+/* ---- whether it is still there ------------------------------------------------------------- */
+
+static bool has_key(cm_load_data *d, const char *key)
+{
+    return cm_store_size(d->slow, key, NULL, NULL) == CM_OK;
+}
+
+/* Its own document, or the root's where that is all there is. */
+static int find_witness(cm_load_data *d, const cm_array *a, char **out, cm_error *err)
+{
+    static const char *const document[] = {"zarr.json", ".zarray", ".zmetadata", ".zgroup"};
+    for (unsigned i = 0; i < 8 && *out == NULL; i++) {
+        const bool own = i < 4;
+        char *key = cm_asprintf(err, "%s%s%s", own ? a->name : "",
+                                own && a->name[0] != '\0' ? "/" : "", document[i % 4]);
+        if (key == NULL)
+            return CM_ENOMEM;
+        if (has_key(d, key))
+            *out = key;
+        else
+            free(key);
+    }
+    return CM_OK;
+}
+
+static int find_witnesses(cm_load_data *d, cm_error *err)
+{
+    int rc = CM_OK;
+    d->witness = cm_calloc(d->narrays + 1, sizeof *d->witness, err);
+    if (d->witness == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < d->narrays && rc == CM_OK && !d->is_nc; i++)
+        rc = find_witness(d, d->array[i], &d->witness[i], err);
+    return rc;
+}
+
+int cm_load_data_check(cm_load_data *d, cm_error *err)
+{
+    for (size_t i = 0; i < d->narrays; i++) {
+        cm_error inner;
+        if (d->witness[i] == NULL ||
+            cm_store_size(d->slow, d->witness[i], NULL, &inner) != CM_ENOTFOUND)
+            continue;
+        return cm_fail(err, CM_EIO,
+                       "%s: variable %s: its metadata are not there any more: the store was "
+                       "removed or replaced while it was read",
+                       d->path, cm_load_array_name(d->array[i]));
+    }
+    return CM_OK;
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
 int cm_load_data_try(const char *store, cm_net *net, cm_monitor *monitor, cm_error *err)
 {
     cm_store_path at;
@@ -238,6 +291,8 @@ int cm_load_data_open(const cm_readbench_options *o, const cm_load_setting *s, c
         rc = d->is_nc ? open_nc(o, s, d, err) : open_zarr(o, s, delay, d, err);
     if (rc == CM_OK)
         rc = open_arrays(o, d, err);
+    if (rc == CM_OK)
+        rc = find_witnesses(d, err);
     if (rc != CM_OK)
         cm_load_data_release(d);
     return rc;
@@ -245,6 +300,9 @@ int cm_load_data_open(const cm_readbench_options *o, const cm_load_setting *s, c
 
 void cm_load_data_release(cm_load_data *d)
 {
+    for (size_t i = 0; d->witness != NULL && i < d->narrays; i++)
+        free(d->witness[i]);
+    free(d->witness);
     for (size_t i = 0; i < d->narrays; i++)
         if (d->owned[i])
             cm_array_free(d->array[i]);

@@ -52,7 +52,7 @@ static int describe(cm_batch *b, size_t i, dl_tensor *out, cm_error *err)
                        .ndim = (int32_t)t->ndims,
                        .lanes = 1,
                        .shape = (int64_t *)t->shape,
-                       .strides = &b->hold->stride[i * (CM_LOADER_MAX_DIMS + 1)]};
+                       .strides = &b->hold->about->stride[i * (CM_LOADER_MAX_DIMS + 1)]};
     for (size_t k = 0; k < sizeof types / sizeof *types; k++)
         if (strcmp(types[k].name, t->variable->type) == 0) {
             out->code = types[k].code;

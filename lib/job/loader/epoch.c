@@ -1,4 +1,5 @@
 /* The epochs of one rank. */
+#include <stdio.h>
 #include <string.h>
 
 #include "job/loader/run.h"
@@ -19,10 +20,31 @@ int cm_load_begin(cm_load_rank *r, uint64_t epoch, uint64_t first)
                             &r->err);
 }
 
+/*
+ * Which batches a planned chunk goes to its counts do not tell, so one that met a store that has
+ * gone taints all that follow.
+ */
+static void check_store(cm_load_run *l, cm_load_batch *batch)
+{
+    cm_error err = {0};
+    if (batch->status != CM_OK || (batch->counts.missing_chunks == 0 && !l->gone))
+        return;
+    int rc = cm_load_data_check(&l->shared.data, &err);
+    if (rc == CM_OK && !l->gone)
+        return;
+    l->gone = true;
+    batch->status = CM_EIO;
+    snprintf(batch->error, sizeof batch->error, "%.*s", (int)sizeof batch->error - 1,
+             rc != CM_OK ? err.text : "the store was removed while it was read; open it again");
+}
+
 int cm_load_next(cm_load_rank *r, bool (*stop)(void *context), void *context, cm_load_batch *batch,
                  bool *more)
 {
-    return cm_batcher_next(r->batcher, stop, context, batch, more, &r->err);
+    int rc = cm_batcher_next(r->batcher, stop, context, batch, more, &r->err);
+    if (rc == CM_OK && *more)
+        check_store(r->run, batch);
+    return rc;
 }
 
 void cm_load_release(cm_load_rank *r, const cm_load_batch *batch)

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "job/loader/loader_impl.h"
+#include "plan/meetings.h"
 
 const char *cm_loader_version(void)
 {
@@ -19,7 +20,7 @@ static uint64_t other_nbytes(void *loader)
     const cm_load_run *run = &l->run;
     const uint64_t each = run->batch * (sizeof(uint64_t) * (1 + CM_LOADER_MAX_DIMS));
     const unsigned slots = run->setting.workers * run->setting.prefetch + run->held;
-    return each * slots;
+    return cm_add_sat(cm_mul_sat(each, slots), l->lingering_nbytes);
 }
 
 /* A variable that does not follow the sample is the same in each: no loader is needed for it. */
@@ -62,6 +63,8 @@ static int start(cm_loader *l, cm_error *err)
     if (rc == CM_OK)
         rc = cm_load_start_workers(run, err);
     if (rc == CM_OK)
+        rc = cm_loader_about_create(l, &l->about, err);
+    if (rc == CM_OK)
         rc = cm_loader_hold_create(l, &l->hold, err);
     if (rc == CM_OK)
         l->fingerprint = cm_loader_fingerprint(run);
@@ -100,6 +103,7 @@ void cm_loader_close(cm_loader *l)
         cm_loader_hold_detach(l->hold);
     cm_load_close(&l->run);
     cm_loader_hold_unref(l->hold);
+    cm_loader_about_unref(l->about);
     cm_loader_options_release(l);
     pthread_mutex_destroy(&l->lock);
     free(l->store);
@@ -138,10 +142,10 @@ int cm_loader_describe(cm_loader *l, cm_loader_info *info, cm_error *err)
                                 .nsamples = run->shared.space.nsamples,
                                 .nbatches = run->rank[0].share.nbatches,
                                 .batch_nbytes = run->batch_nbytes,
-                                .dim = l->hold->dim,
-                                .ndims = l->hold->ndims,
-                                .variable = l->hold->variable,
-                                .nvariables = l->hold->nvariables,
+                                .dim = l->about->dim,
+                                .ndims = l->about->ndims,
+                                .variable = l->about->variable,
+                                .nvariables = l->about->nvariables,
                                 .workers = run->setting.workers,
                                 .worker_threads = run->setting.worker_threads,
                                 .slots = run->nslots,
@@ -152,13 +156,44 @@ int cm_loader_describe(cm_loader *l, cm_loader_info *info, cm_error *err)
     return leave(l, CM_OK);
 }
 
+/*
+ * Memory for EPOCH, whose plan does not fit what those before it needed; batches that are held
+ * keep theirs.  The order stays, so that what comes does not depend on when this happened.
+ */
+static int refit(cm_loader *l, uint64_t epoch, cm_error *err)
+{
+    cm_load_run *run = &l->run;
+    const bool lingers = cm_loader_hold_count(l->hold) > 0;
+    cm_loader_hold_detach(l->hold);
+    l->lingering_nbytes = lingers ? l->hold->arena.nbytes : 0;
+    cm_loader_hold_unref(l->hold);
+    l->hold = NULL;
+    l->options.epochs = 1;
+    run->first_epoch = epoch;
+    run->kept_window = run->window;
+    run->kept_stash = run->max_stash;
+    int rc = cm_load_memory(run, err);
+    if (rc == CM_OK)
+        rc = cm_load_start_workers(run, err);
+    return rc == CM_OK ? cm_loader_hold_create(l, &l->hold, err) : rc;
+}
+
 static int begin(cm_loader *l, uint64_t epoch, uint64_t batch, cm_error *err)
 {
     cm_load_rank *r = &l->run.rank[0];
     l->begin_ns = cm_now_ns();
     l->epoch = epoch;
     l->next = batch;
+    l->begun = false;
+    if (l->hold == NULL)
+        return cm_fail(err, CM_EBUDGET, "%s: the loader has no memory: open it again", l->store);
     int rc = cm_load_begin(r, epoch, batch);
+    if (rc == CM_EBUDGET && l->run.setting.planned) {
+        rc = refit(l, epoch, err);
+        if (rc != CM_OK)
+            return rc;
+        rc = cm_load_begin(r, epoch, batch);
+    }
     l->begun = rc == CM_OK;
     if (rc != CM_OK && err != NULL)
         *err = r->err;
@@ -295,8 +330,10 @@ int cm_loader_get_stats(cm_loader *l, cm_loader_stats *out, cm_error *err)
     all.batch = l->next;
     all.since_begin_ns = l->begun ? cm_now_ns() - l->begin_ns : 0;
     all.slots = l->run.nslots;
-    all.held = cm_loader_hold_count(l->hold);
-    cm_batcher_in_flight(l->run.rank[0].batcher, &all.underway, &all.ready);
+    if (l->hold != NULL) {
+        all.held = cm_loader_hold_count(l->hold);
+        cm_batcher_in_flight(l->run.rank[0].batcher, &all.underway, &all.ready);
+    }
     memcpy(out, &all, out->size < sizeof all ? out->size : sizeof all);
     return leave(l, CM_OK);
 }

@@ -16,32 +16,20 @@ enum {
     STEP = CM_LOADER_MAX_DIMS + 1 /* a sample's dimensions and that of samples */
 };
 
-/* Elements between neighbours of each dimension. */
-static void set_strides(cm_loader_hold *h)
-{
-    for (size_t p = 0; p < h->nvariables; p++) {
-        const cm_loader_variable *v = &h->variable[p];
-        int64_t stride = 1;
-        for (unsigned d = v->ndims; d-- > 0; stride *= (int64_t)v->shape[d])
-            h->stride[p * STEP + d + 1] = stride;
-        h->stride[p * STEP] = stride;
-    }
-}
-
 static int make_batch(cm_loader_hold *h, cm_batch *b, cm_error *err)
 {
-    const size_t n = h->nvariables;
+    const size_t n = h->about->nvariables;
     b->hold = h;
     b->sample = cm_calloc(h->batch_samples, sizeof *b->sample, err);
     b->index = b->sample == NULL
                    ? NULL
-                   : cm_calloc(h->batch_samples * (h->ndims + 1), sizeof *b->index, err);
+                   : cm_calloc(h->batch_samples * (h->about->ndims + 1), sizeof *b->index, err);
     b->tensor = b->index == NULL ? NULL : cm_calloc(n, sizeof *b->tensor, err);
     b->shape = b->tensor == NULL ? NULL : cm_calloc(n * STEP, sizeof *b->shape, err);
     if (b->shape == NULL)
         return CM_ENOMEM;
     for (size_t p = 0; p < n; p++) {
-        const cm_loader_variable *v = &h->variable[p];
+        const cm_loader_variable *v = &h->about->variable[p];
         for (unsigned d = 0; d < v->ndims; d++)
             b->shape[p * STEP + d + 1] = (int64_t)v->shape[d];
         b->tensor[p] = (cm_tensor){
@@ -60,8 +48,7 @@ static void free_hold(cm_loader_hold *h)
         free(b->shape);
     }
     free(h->batch);
-    free(h->stride);
-    cm_loader_describe_release(h);
+    cm_loader_about_unref(h->about);
     cm_arena_release(&h->arena);
     pthread_mutex_destroy(&h->lock);
     free(h);
@@ -80,19 +67,15 @@ int cm_loader_hold_create(cm_loader *l, cm_loader_hold **out, cm_error *err)
     h->nslots = run->nslots;
     h->batch_samples = run->batch;
     h->arena.fd = -1;
-    int rc = cm_loader_describe_data(l, h, err);
-    if (rc == CM_OK) {
-        h->stride = cm_calloc(h->nvariables * STEP, sizeof *h->stride, err);
-        h->batch = h->stride == NULL ? NULL : cm_calloc(h->nslots, sizeof *h->batch, err);
-        rc = h->batch != NULL ? CM_OK : CM_ENOMEM;
-    }
+    h->about = cm_loader_about_ref(l->about);
+    h->batch = cm_calloc(h->nslots, sizeof *h->batch, err);
+    int rc = h->batch != NULL ? CM_OK : CM_ENOMEM;
     for (unsigned i = 0; i < h->nslots && rc == CM_OK; i++)
         rc = make_batch(h, &h->batch[i], err);
     if (rc != CM_OK) {
         free_hold(h);
         return rc;
     }
-    set_strides(h);
     h->rank = &run->rank[0];
     *out = h;
     return CM_OK;
@@ -121,10 +104,10 @@ static void place_tensors(cm_batch *b)
 {
     const cm_load_batch *made = &b->made;
     uint8_t *at = made->data;
-    for (size_t p = 0; p < b->hold->nvariables; p++) {
+    for (size_t p = 0; p < b->hold->about->nvariables; p++) {
         cm_tensor *t = &b->tensor[p];
         t->data = at;
-        t->nbytes = made->nsamples * b->hold->variable[p].nbytes;
+        t->nbytes = made->nsamples * b->hold->about->variable[p].nbytes;
         b->shape[p * STEP] = (int64_t)made->nsamples;
         at += t->nbytes;
     }
@@ -132,7 +115,7 @@ static void place_tensors(cm_batch *b)
 
 static void place_samples(cm_batch *b, const cm_sample_space *space)
 {
-    const size_t ndims = b->hold->ndims;
+    const size_t ndims = b->hold->about->ndims;
     for (uint64_t k = 0; k < b->made.nsamples; k++) {
         cm_box box;
         b->sample[k] = b->made.sample[k];
@@ -209,5 +192,5 @@ int cm_batch_describe(cm_batch *b, cm_batch_info *info, cm_error *err)
 
 const cm_tensor *cm_batch_tensor(cm_batch *b, size_t i)
 {
-    return check_batch(b, NULL) == CM_OK && i < b->hold->nvariables ? &b->tensor[i] : NULL;
+    return check_batch(b, NULL) == CM_OK && i < b->hold->about->nvariables ? &b->tensor[i] : NULL;
 }

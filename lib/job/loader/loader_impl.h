@@ -12,6 +12,16 @@
 
 typedef struct cm_loader_hold cm_loader_hold;
 
+/* What was opened, for as long as the loader or a batch is there. */
+typedef struct cm_loader_about {
+    atomic_uint refs;
+    cm_loader_dim *dim;
+    size_t ndims;
+    cm_loader_variable *variable;
+    size_t nvariables;
+    int64_t *stride; /* of each variable's tensor, elements; as far apart as cm_batch.shape */
+} cm_loader_about;
+
 /* One for each slot. */
 struct cm_batch {
     cm_loader_hold *hold;
@@ -33,11 +43,7 @@ struct cm_loader_hold {
     cm_arena arena;
     unsigned nslots;
     cm_batch *batch;
-    cm_loader_dim *dim;
-    size_t ndims;
-    cm_loader_variable *variable;
-    size_t nvariables;
-    int64_t *stride; /* of each variable's tensor, elements; as far apart as cm_batch.shape */
+    cm_loader_about *about;
     uint64_t batch_samples;
 };
 
@@ -49,9 +55,11 @@ struct cm_loader {
     char **text; /* of the options */
     size_t ntexts;
     cm_load_run run;
+    cm_loader_about *about;
     cm_loader_hold *hold;
-    uint64_t fingerprint; /* of what decides which samples come when */
-    uint64_t epoch, next; /* the next batch */
+    uint64_t lingering_nbytes; /* of batches held from before the memory was laid out anew */
+    uint64_t fingerprint;      /* of what decides which samples come when */
+    uint64_t epoch, next;      /* the next batch */
     bool begun;
     uint64_t begin_ns;
     cm_loader_stats stats; /* as far as they are counted here */
@@ -75,9 +83,12 @@ cm_batch *cm_loader_hold_batch(cm_loader_hold *hold, const cm_load_batch *made, 
 void cm_batch_ref(cm_batch *batch);
 unsigned cm_loader_hold_count(const cm_loader_hold *hold); /* batches that are held */
 
-/* ---- loader_dims.c: dimensions with their coordinates, and variables, into HOLD ---- */
-int cm_loader_describe_data(cm_loader *l, cm_loader_hold *hold, cm_error *err);
-void cm_loader_describe_release(cm_loader_hold *hold);
+/* ---- loader_about.c ---- */
+
+/* Of the opened run, with the coordinates of its dimensions. */
+int cm_loader_about_create(cm_loader *l, cm_loader_about **out, cm_error *err);
+cm_loader_about *cm_loader_about_ref(cm_loader_about *about);
+void cm_loader_about_unref(cm_loader_about *about); /* NULL accepted */
 
 /* ---- loader_position.c ---- */
 uint64_t cm_loader_fingerprint(const cm_load_run *run);

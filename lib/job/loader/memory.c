@@ -115,7 +115,8 @@ static int find_needs(cm_load_run *l, cm_batcher_needs *most, uint64_t *peak, cm
     *peak = 0;
     *most = (cm_batcher_needs){.nslots = 1};
     for (unsigned r = 0; r < l->setting.ranks; r++)
-        for (uint64_t e = 0; e < l->options->epochs && rc == CM_OK; e++) {
+        for (uint64_t i = 0; i < l->options->epochs && rc == CM_OK; i++) {
+            const uint64_t e = l->first_epoch + i;
             cm_epoch_plan plan;
             cm_batcher_needs needs;
             rc = cm_load_plan_epoch(l, &l->rank[r], e, &plan, err);
@@ -156,6 +157,15 @@ typedef struct search {
     uint64_t slots; /* the least that --slots was too few for; 0: it was not */
 } search;
 
+/* A quarter more in the stash, and of pieces, where SLOTS leave room for that. */
+static void make_room(cm_load_run *l, uint64_t slots)
+{
+    const uint64_t more = l->nstash + l->nstash / 4 + 1;
+    l->max_pieces += l->max_pieces / 4;
+    if (total_nbytes(l, slots, more) <= l->memory_limit)
+        l->nstash = more;
+}
+
 /* Slots for NEEDS, and for more batches where there is room. */
 static void try_needs(cm_load_run *l, const cm_batcher_needs *needs, search *s)
 {
@@ -169,7 +179,9 @@ static void try_needs(cm_load_run *l, const cm_batcher_needs *needs, search *s)
     s->need = need < s->need ? need : s->need;
     l->nstash = needs->nstash;
     l->max_pieces = needs->max_pieces > l->batch ? needs->max_pieces : l->batch;
-    uint64_t n = given != 0 ? given : needs->nslots + MOST_AHEAD;
+    if (l->apart) /* epochs that were not looked at need a little more */
+        make_room(l, given != 0 ? given : least);
+    uint64_t n = given != 0 ? given : least + MOST_AHEAD;
     while (n > least && total_nbytes(l, n, l->nstash) > l->memory_limit)
         n--;
     s->fits = n <= UINT32_MAX && total_nbytes(l, n, l->nstash) <= l->memory_limit;
@@ -182,7 +194,7 @@ static void try_needs(cm_load_run *l, const cm_batcher_needs *needs, search *s)
  */
 static int try_windows(cm_load_run *l, search *s, cm_error *err)
 {
-    const uint64_t given = l->options->window;
+    const uint64_t given = l->kept_window != 0 ? l->kept_window : l->options->window;
     int rc = CM_OK;
     s->stash = UINT64_MAX;
     for (l->window = given != 0 ? given : DEFAULT_WINDOW; l->window > 0; l->window /= 2) {
@@ -222,12 +234,12 @@ static int planned_slots(cm_load_run *l, cm_error *err)
     int rc = refuse_unchunked(l, err);
     if (rc != CM_OK)
         return rc;
-    l->max_stash = each / (l->shared.space.sample_nbytes + 1);
+    l->max_stash = l->kept_window != 0 ? l->kept_stash : each / (l->shared.space.sample_nbytes + 1);
     l->max_meetings = each / CM_LOAD_MEETING_NBYTES;
     if (l->max_meetings < LEAST_MEETINGS) /* so that what is refused can be counted */
         l->max_meetings = LEAST_MEETINGS;
     rc = try_windows(l, &s, &inner);
-    while (rc == CM_OK && !s.fits && s.stash > 0) {
+    while (rc == CM_OK && !s.fits && s.stash > 0 && l->kept_window == 0) {
         l->max_stash = s.stash - 1;
         rc = try_windows(l, &s, &inner);
     }
@@ -273,8 +285,10 @@ int cm_load_memory(cm_load_run *l, cm_error *err)
 {
     const cm_load_space *s = &l->shared.space;
     size_t nbytes;
-    l->memory_limit =
-        (l->options->memory != 0 ? l->options->memory : cm_memory_available() / 2) / l->nsharing;
+    if (l->memory_limit == 0) /* it stays what it was when the run was opened */
+        l->memory_limit =
+            (l->options->memory != 0 ? l->options->memory : cm_memory_available() / 2) /
+            l->nsharing;
     l->batch = largest_batch(l);
     if (!cm_mul_size(s->sample_nbytes, l->batch, &nbytes) || nbytes > (size_t)1 << 46)
         return cm_fail(err, CM_EINVAL, "`batch` %" PRIu64 ": a batch has too many bytes",

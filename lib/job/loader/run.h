@@ -94,6 +94,7 @@ typedef struct cm_load_data {
     bool *owned; /* by us; those of a file are the file's */
     size_t narrays;
     size_t index_nbytes; /* as the setting has it */
+    char **witness; /* Zarr: of each array, a document that is there as long as it is; or NULL */
 } cm_load_data;
 
 /* Opens STORE in a child process first, where it is a file: libraries crash on damaged ones. */
@@ -108,6 +109,11 @@ int cm_load_data_open(const cm_readbench_options *options, const cm_load_setting
 void cm_load_data_release(cm_load_data *data);
 /* What messages call A: an array that is the root of its store has no name. */
 const char *cm_load_array_name(const cm_array *a);
+/*
+ * A chunk that is not there is fill values, unless the whole array has gone: CM_EIO where its
+ * metadata have since it was opened.
+ */
+int cm_load_data_check(cm_load_data *data, cm_error *err);
 /*
  * Another array of the same store, by its full name; *OUT is NULL where there is none that can
  * be read.  One that is *OWNED is the caller's to free.
@@ -242,6 +248,10 @@ struct cm_load_run {
     unsigned npools;
 
     cm_load_rank *rank;
+    bool gone; /* the store, while it was read: what came since then is not to be trusted */
+    uint64_t first_epoch; /* that the planned loader's memory is for */
+    /* Of the planned loader, as they were chosen before; 0: they are yet to be. */
+    uint64_t kept_window, kept_stash;
 };
 
 /* A sentence for the user. */
@@ -295,7 +305,8 @@ int cm_load_stage_submit(cm_load_rank *rank, const cm_load_batch *batch, uint64_
  */
 int cm_load_begin(cm_load_rank *rank, uint64_t epoch, uint64_t first);
 /*
- * The next batch, as cm_batcher_next has it; errors into rank->err.
+ * The next batch, as cm_batcher_next has it; errors into rank->err.  Where chunks were missing
+ * and the store has gone, the batch has failed.
  */
 int cm_load_next(cm_load_rank *rank, bool (*stop)(void *context), void *context,
                  cm_load_batch *batch, bool *more);

@@ -69,7 +69,7 @@ static const cm_array *array_with(const cm_load_shared *s, unsigned dim)
     return NULL;
 }
 
-static int describe_dims(cm_load_shared *s, cm_loader_hold *h, cm_error *err)
+static int describe_dims(cm_load_shared *s, cm_loader_about *h, cm_error *err)
 {
     const cm_sample_space *space = &s->space.space;
     h->dim = cm_calloc(space->rank + 1, sizeof *h->dim, err);
@@ -93,7 +93,7 @@ static int describe_dims(cm_load_shared *s, cm_loader_hold *h, cm_error *err)
 
 /* ---- variables ----------------------------------------------------------------------------- */
 
-static int describe_variables(const cm_load_shared *s, cm_loader_hold *h, cm_error *err)
+static int describe_variables(const cm_load_shared *s, cm_loader_about *h, cm_error *err)
 {
     const cm_load_space *space = &s->space;
     h->variable = cm_calloc(space->nparts, sizeof *h->variable, err);
@@ -120,14 +120,46 @@ static int describe_variables(const cm_load_shared *s, cm_loader_hold *h, cm_err
     return CM_OK;
 }
 
-int cm_loader_describe_data(cm_loader *l, cm_loader_hold *h, cm_error *err)
+/* Elements between neighbours of each dimension of a tensor, samples first. */
+static int find_strides(cm_loader_about *h, cm_error *err)
 {
-    int rc = describe_dims(&l->run.shared, h, err);
-    return rc == CM_OK ? describe_variables(&l->run.shared, h, err) : rc;
+    enum {
+        STEP = CM_LOADER_MAX_DIMS + 1
+    };
+    h->stride = cm_calloc(h->nvariables * STEP, sizeof *h->stride, err);
+    for (size_t p = 0; h->stride != NULL && p < h->nvariables; p++) {
+        const cm_loader_variable *v = &h->variable[p];
+        int64_t stride = 1;
+        for (unsigned d = v->ndims; d-- > 0; stride *= (int64_t)v->shape[d])
+            h->stride[p * STEP + d + 1] = stride;
+        h->stride[p * STEP] = stride;
+    }
+    return h->stride != NULL ? CM_OK : CM_ENOMEM;
 }
 
-void cm_loader_describe_release(cm_loader_hold *h)
+int cm_loader_about_create(cm_loader *l, cm_loader_about **out, cm_error *err)
 {
+    cm_loader_about *h = cm_calloc(1, sizeof *h, err);
+    *out = h;
+    if (h == NULL)
+        return CM_ENOMEM;
+    atomic_init(&h->refs, 1);
+    int rc = describe_dims(&l->run.shared, h, err);
+    if (rc == CM_OK)
+        rc = describe_variables(&l->run.shared, h, err);
+    return rc == CM_OK ? find_strides(h, err) : rc;
+}
+
+cm_loader_about *cm_loader_about_ref(cm_loader_about *h)
+{
+    atomic_fetch_add(&h->refs, 1);
+    return h;
+}
+
+void cm_loader_about_unref(cm_loader_about *h)
+{
+    if (h == NULL || atomic_fetch_sub(&h->refs, 1) != 1)
+        return;
     for (size_t i = 0; i < h->ndims; i++) {
         free((void *)h->dim[i].name);
         free((void *)h->dim[i].type);
@@ -140,4 +172,6 @@ void cm_loader_describe_release(cm_loader_hold *h)
     }
     free(h->dim);
     free(h->variable);
+    free(h->stride);
+    free(h);
 }
