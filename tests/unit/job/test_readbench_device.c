@@ -122,16 +122,16 @@ static void check_flip(cm_readbench_validate how, const char *loader, const cm_d
     cm_readbench_report r;
     cm_error err = {0};
     char batch[32], variable[32], offset[32];
-    const bool in_v = fault->offset < BATCH * V_NBYTES;
+    const bool in_u = fault->offset < BATCH * U_NBYTES; /* larger elements come first */
     o.loader = loader;
     o.epochs = 1;
     o.validate = how;
     o.hook = &hook;
     assert_int_equal(cm_readbench(&o, NULL, &r, &err), CM_EDIFFER);
     snprintf(batch, sizeof batch, "batch %d", (int)fault->batch);
-    snprintf(variable, sizeof variable, "variable %s", in_v ? "v" : "u");
+    snprintf(variable, sizeof variable, "variable %s", in_u ? "u" : "v");
     snprintf(offset, sizeof offset, "%d",
-             (int)(in_v ? fault->offset : fault->offset - BATCH * V_NBYTES));
+             (int)(in_u ? fault->offset : fault->offset - BATCH * U_NBYTES));
     if (strstr(err.text, batch) == NULL || strstr(err.text, variable) == NULL ||
         strstr(err.text, offset) == NULL || strstr(err.text, "staged.zarr") == NULL)
         fail_msg("%s, %s, byte %s: %s", batch, variable, offset, err.text);
