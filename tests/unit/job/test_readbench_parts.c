@@ -49,7 +49,8 @@ static int remove_stores(void **state)
 static const struct part {
     const char *variable;
     uint64_t lag;
-} parts[] = {{"u", 0}, {"u", 3}, {"s", 0}, {"m", 0}, {"m", 3}, {"v", 0}, {"v", 3}}; /* large first */
+} parts[] = {{"u", 0}, {"u", 3}, {"s", 0}, {"m", 0},
+             {"m", 3}, {"v", 0}, {"v", 3}}; /* large first */
 enum {
     NPARTS = sizeof parts / sizeof parts[0]
 };
