@@ -51,7 +51,9 @@ static int open_folder(int root, const char *prefix, bool follow, DIR **out, cm_
         int errnum = errno;
         if (fd >= 0)
             close(fd);
-        return cm_fail_errno(err, errnum, "%s", path);
+        int rc = cm_fail_errno(err, errnum, "%s", path);
+        errno = errnum;
+        return rc;
     }
     *out = dir;
     return CM_OK;
@@ -114,6 +116,7 @@ int cm_dir_is_link(cm_store *store, const char *key, bool *out, cm_error *err)
 
 typedef struct sweep {
     const char *root_name;
+    const char *prefix; /* what BELOW is below of; "": the root */
     cm_store_judge *judge;
     void *context;
     char below[PATH_MAX]; /* the name at hand, from the prefix on */
@@ -172,18 +175,29 @@ typedef struct level {
     unsigned depth;
 } level;
 
+static int cannot(const sweep *s, int errnum, const char *what, cm_error *err)
+{
+    return cm_fail_errno(err, errnum, "%s%s%s: %s", s->prefix, s->prefix[0] ? "/" : "", s->below,
+                         what);
+}
+
 static int enter_folder(const level *l, const char *name, size_t nbelow, bool removes,
                         cm_error *err)
 {
     DIR *dir;
-    /* A folder that cannot be opened is not ours to judge: it stays. */
-    if (l->depth >= MAX_DEPTH || open_folder(l->folder, name, false, &dir, NULL) != CM_OK)
+    if (l->depth >= MAX_DEPTH)
         return CM_OK;
-    int rc = sweep_folder(l->all, dir, nbelow, l->depth + 1, err);
+    int rc = open_folder(l->folder, name, false, &dir, NULL);
+    /* A folder that we may not look into is not ours to judge: it stays. */
+    if (rc == CM_ENOTFOUND || (rc != CM_OK && (errno == EACCES || errno == EPERM)))
+        return CM_OK;
+    if (rc != CM_OK)
+        return cannot(l->all, errno, "cannot open this folder", err);
+    rc = sweep_folder(l->all, dir, nbelow, l->depth + 1, err);
     l->all->below[nbelow] = '\0';
     if (rc == CM_OK && removes && unlinkat(l->folder, name, AT_REMOVEDIR) != 0 &&
         errno != ENOTEMPTY && errno != EEXIST && errno != ENOENT)
-        rc = cm_fail_errno(err, errno, "%s: cannot remove this folder", l->all->below);
+        rc = cannot(l->all, errno, "cannot remove this folder", err);
     return rc;
 }
 
@@ -195,15 +209,17 @@ static int sweep_name(void *context, const char *name, bool is_prefix, cm_error 
     (void)is_prefix;
     int n = snprintf(s->below + l->nbelow, sizeof s->below - l->nbelow, "%s%s",
                      l->nbelow ? "/" : "", name);
-    if (n < 0 || (size_t)n >= sizeof s->below - l->nbelow || name_kind(l->folder, name, &kind) != 0)
-        return CM_OK; /* deeper than keys go, or gone already */
+    if (n < 0 || (size_t)n >= sizeof s->below - l->nbelow)
+        return CM_OK; /* deeper than keys go */
+    if (name_kind(l->folder, name, &kind) != 0)
+        return errno == ENOENT ? CM_OK : cannot(s, errno, "cannot be looked at", err);
     cm_verdict verdict = s->judge(s->context, s->below, kind);
     int rc = CM_OK;
     if (kind == CM_ENTRY_FOLDER && verdict != CM_KEEP)
         rc = enter_folder(l, name, l->nbelow + (size_t)n, verdict == CM_REMOVE, err);
     else if ((kind == CM_ENTRY_FILE || kind == CM_ENTRY_TEMPORARY) && verdict == CM_REMOVE &&
              unlinkat(l->folder, name, 0) != 0 && errno != ENOENT)
-        rc = cm_fail_errno(err, errno, "%s: cannot be removed", s->below);
+        rc = cannot(s, errno, "cannot be removed", err);
     s->below[l->nbelow] = '\0';
     return rc;
 }
@@ -251,6 +267,7 @@ int cm_dir_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, voi
         return CM_ENOMEM;
     }
     s->root_name = prefix[0] ? prefix : store->name;
+    s->prefix = prefix;
     s->judge = judge;
     s->context = context;
     rc = sweep_folder(s, dir, 0, 0, err);

@@ -15,6 +15,18 @@ enum {
 
 static const char *const METADATA[] = {"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"};
 
+/* What a node's own document is called. */
+static const struct {
+    const char *name;
+    int format;
+} SIGN[] = {{"zarr.json", 3}, {".zarray", 2}, {".zgroup", 2}};
+
+/*
+ * The zarr_format of a node that is being removed: every reader refuses it, and the rest of the
+ * document still tells an erasure that was interrupted what belongs to the node.
+ */
+static const char REMOVED[] = "none: this is being removed";
+
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
 static bool is_metadata(const char *name)
@@ -39,47 +51,100 @@ typedef enum folder_kind {
     FOLDER_UNCLEAR /* has metadata that cannot be read: they go, what else is there stays */
 } folder_kind;
 
+/* The document PATH/NAME; *OUT stays NULL where there is none, or no regular file. */
+static int read_document(cm_store *store, const char *key, bool *there, cm_json **out,
+                         cm_error *err)
+{
+    cm_buf buf = {0};
+    int rc = cm_store_get(store, key, CM_ZARR_MAX_META_NBYTES, &buf, err);
+    *out = NULL;
+    *there = rc == CM_OK;
+    if (rc == CM_ENOTFOUND || rc == CM_EFORMAT)
+        rc = CM_OK;
+    else if (rc == CM_OK && cm_json_parse(buf.data, buf.nbytes, out, NULL) != CM_OK)
+        *out = NULL;
+    cm_buf_release(&buf);
+    return rc;
+}
+
+static bool is_marked(const cm_json *document)
+{
+    const char *format = cm_json_text(cm_json_member(document, "zarr_format"), NULL);
+    return format != NULL && strcmp(format, REMOVED) == 0;
+}
+
 /* Reads PATH/NAME into META, where it is there; what is no regular file is nobody's metadata. */
 static int read_meta(cm_store *store, const char *path, const char *name, int format,
                      cm_zarr_meta *meta, folder_kind *kind, cm_error *err)
 {
-    char *key = join(path, name, err);
-    if (!key)
-        return CM_ENOMEM;
-    cm_buf buf = {0};
     cm_json *j = NULL;
-    int rc = cm_store_get(store, key, CM_ZARR_MAX_META_NBYTES, &buf, err);
+    bool there;
+    char *key = join(path, name, err);
+    int rc = key ? read_document(store, key, &there, &j, err) : CM_ENOMEM;
     free(key);
-    if (rc == CM_ENOTFOUND || rc == CM_EFORMAT)
-        return CM_OK;
-    if (rc == CM_OK) {
-        *kind = FOLDER_UNCLEAR;
-        rc = cm_json_parse(buf.data, buf.nbytes, &j, NULL);
-        if (rc == CM_OK)
-            rc = format == 3 ? cm_zarr_meta_from_v3(j, meta, NULL)
-                             : cm_zarr_meta_from_v2(j, NULL, meta, NULL);
-        if (rc == CM_OK || rc == CM_EUNSUPPORTED)
+    if (rc != CM_OK || !there)
+        return rc;
+    *kind = FOLDER_UNCLEAR;
+    if (is_marked(j))
+        rc = cm_json_set(j, "zarr_format", cm_json_u64((uint64_t)format), err);
+    if (rc == CM_OK && j != NULL) {
+        int understood = format == 3 ? cm_zarr_meta_from_v3(j, meta, NULL)
+                                     : cm_zarr_meta_from_v2(j, NULL, meta, NULL);
+        if (understood == CM_OK || understood == CM_EUNSUPPORTED)
             *kind = meta->is_group ? FOLDER_GROUP : FOLDER_ARRAY;
-        rc = CM_OK;
     }
     cm_json_free(j);
-    cm_buf_release(&buf);
     return rc;
 }
 
 static int read_folder(cm_store *store, const char *path, cm_zarr_meta *meta, folder_kind *kind,
                        cm_error *err)
 {
-    static const struct {
-        const char *name;
-        int format;
-    } sign[] = {{"zarr.json", 3}, {".zarray", 2}, {".zgroup", 2}};
     *kind = FOLDER_FOREIGN;
     memset(meta, 0, sizeof *meta);
     int rc = CM_OK;
-    for (size_t i = 0; i < COUNT(sign) && rc == CM_OK && *kind == FOLDER_FOREIGN; i++)
-        rc = read_meta(store, path, sign[i].name, sign[i].format, meta, kind, err);
+    for (size_t i = 0; i < COUNT(SIGN) && rc == CM_OK && *kind == FOLDER_FOREIGN; i++)
+        rc = read_meta(store, path, SIGN[i].name, SIGN[i].format, meta, kind, err);
     return rc;
+}
+
+static int mark_document(cm_store *store, const char *key, cm_error *err)
+{
+    cm_json *j = NULL;
+    cm_buf text = {0};
+    bool there;
+    int rc = read_document(store, key, &there, &j, err);
+    /* One that is no object is refused by readers as it is. */
+    bool marks = rc == CM_OK && cm_json_is(j, CM_JSON_OBJECT) && !is_marked(j);
+    if (marks)
+        rc = cm_json_set(j, "zarr_format", cm_json_string(REMOVED), err);
+    if (marks && rc == CM_OK)
+        rc = cm_json_write(j, false, &text, err);
+    if (marks && rc == CM_OK)
+        rc = cm_store_put(store, key, text.data, text.nbytes, err);
+    cm_buf_release(&text);
+    cm_json_free(j);
+    return rc;
+}
+
+/* From now on no reader opens the node at PATH, and an erasure that is taken up again finds it. */
+static int mark_node(cm_store *store, const char *path, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < COUNT(SIGN); i++) {
+        char *key = join(path, SIGN[i].name, err);
+        rc = key ? mark_document(store, key, err) : CM_ENOMEM;
+        free(key);
+    }
+    return rc;
+}
+
+static bool is_sign(const char *name)
+{
+    for (size_t i = 0; i < COUNT(SIGN); i++)
+        if (strcmp(name, SIGN[i].name) == 0)
+            return true;
+    return false;
 }
 
 static cm_verdict judge_metadata(void *context, const char *below, cm_entry_kind kind)
@@ -88,6 +153,14 @@ static cm_verdict judge_metadata(void *context, const char *below, cm_entry_kind
     if (kind == CM_ENTRY_TEMPORARY || below[0] == '\0')
         return CM_REMOVE;
     return kind == CM_ENTRY_FILE && is_metadata(below) ? CM_REMOVE : CM_KEEP;
+}
+
+/* Its own documents, by which it is found, are left. */
+static cm_verdict judge_beside_sign(void *context, const char *below, cm_entry_kind kind)
+{
+    if (below[0] == '\0' || (kind == CM_ENTRY_FILE && is_sign(below)))
+        return CM_KEEP;
+    return judge_metadata(context, below, kind);
 }
 
 int cm_zarr_erase_metadata(cm_store *store, const char *path, cm_error *err)
@@ -225,6 +298,7 @@ typedef int node_visit(void *context, cm_store *store, const char *path, folder_
 
 typedef struct node_walk {
     cm_store *store;
+    bool marks; /* groups, before what is below them is visited */
     node_visit *visit;
     void *context;
 } node_walk;
@@ -256,6 +330,8 @@ static int walk_node(const node_walk *w, const char *path, unsigned depth, cm_er
     if (depth > MAX_DEPTH)
         return cm_fail(err, CM_EFORMAT, "%s: groups are nested deeper than %d", path, MAX_DEPTH);
     int rc = read_folder(w->store, path, &meta, &kind, err);
+    if (rc == CM_OK && kind == FOLDER_GROUP && w->marks)
+        rc = mark_node(w->store, path, err);
     if (rc == CM_OK && kind == FOLDER_GROUP)
         rc = walk_children(w, path, depth, err);
     if (rc == CM_OK && kind != FOLDER_FOREIGN)
@@ -264,14 +340,17 @@ static int walk_node(const node_walk *w, const char *path, unsigned depth, cm_er
     return rc;
 }
 
+/* What tells of it goes last: until then an erasure can be taken up again. */
 static int erase_node(void *context, cm_store *store, const char *path, folder_kind kind,
                       const cm_zarr_meta *meta, cm_error *err)
 {
     (void)context;
-    int rc = cm_zarr_erase_metadata(store, path, err);
+    int rc = mark_node(store, path, err);
     if (rc == CM_OK && kind == FOLDER_ARRAY)
         rc = cm_zarr_erase_chunks(store, path, meta, err);
-    return rc;
+    if (rc == CM_OK)
+        rc = cm_store_sweep(store, path, judge_beside_sign, NULL, err);
+    return rc ? rc : cm_zarr_erase_metadata(store, path, err);
 }
 
 typedef struct array_walk {
@@ -290,7 +369,7 @@ static int visit_array(void *context, cm_store *store, const char *path, folder_
 int cm_zarr_each_array(cm_store *store, cm_zarr_array_visit *visit, void *context, cm_error *err)
 {
     array_walk arrays = {visit, context};
-    node_walk w = {store, visit_array, &arrays};
+    node_walk w = {store, false, visit_array, &arrays};
     return walk_node(&w, "", 0, err);
 }
 
@@ -300,29 +379,28 @@ static cm_verdict judge_consolidated(void *context, const char *below, cm_entry_
     return kind == CM_ENTRY_FILE && strcmp(below, ".zmetadata") == 0 ? CM_REMOVE : CM_KEEP;
 }
 
-/* Makes the root a group that lists nothing, before anything that it lists goes. */
+/* Before anything goes, the root becomes something that no reader opens. */
 static int hide_nodes(cm_store *store, cm_error *err)
 {
-    static const char group[] = "{\"zarr_format\": 3, \"node_type\": \"group\"}";
-    static const char zgroup[] = "{\"zarr_format\": 2}";
+    static const char group[] = "{\"zarr_format\": 2}";
     cm_zarr_meta meta;
     folder_kind kind;
     int rc = read_folder(store, "", &meta, &kind, err);
+    cm_zarr_meta_release(&meta);
     if (rc == CM_OK && kind == FOLDER_FOREIGN) {
         if (cm_store_size(store, ".zmetadata", NULL, NULL) != CM_OK)
-            rc = cm_fail(err, CM_EFORMAT, "no Zarr store: nothing was removed");
-        else
-            rc = cm_store_put(store, ".zgroup", zgroup, sizeof zgroup - 1, err);
+            return cm_fail(err, CM_EFORMAT, "no Zarr store: nothing was removed");
+        rc = cm_store_put(store, ".zgroup", group, sizeof group - 1, err);
     }
-    if (rc == CM_OK && kind == FOLDER_GROUP && meta.zarr_format == 3)
-        rc = cm_store_put(store, "zarr.json", group, sizeof group - 1, err);
-    cm_zarr_meta_release(&meta);
-    return rc ? rc : cm_store_sweep(store, "", judge_consolidated, NULL, err);
+    /* Some readers look at nothing else. */
+    if (rc == CM_OK)
+        rc = cm_store_sweep(store, "", judge_consolidated, NULL, err);
+    return rc ? rc : mark_node(store, "", err);
 }
 
 int cm_zarr_erase(cm_store *store, cm_error *err)
 {
-    node_walk w = {store, erase_node, NULL};
+    node_walk w = {store, true, erase_node, NULL};
     int rc = hide_nodes(store, err);
     return rc ? rc : walk_node(&w, "", 0, err);
 }

@@ -23,9 +23,9 @@ typedef struct cm_zarr_left {
 
 /*
  * Removes what a Zarr store holds at the root of STORE: the metadata and chunks of
- * every node.  CM_EFORMAT when it is no Zarr store.  The root stops listing its
- * nodes first: an erasure that is interrupted leaves no store that opens as if it
- * were whole, and can be taken up again.
+ * every node.  CM_EFORMAT when it is no Zarr store.  The root, and then each node, first
+ * becomes one that every reader refuses, and is still known here: an erasure that is
+ * interrupted leaves nothing that opens, and can be taken up again.
  */
 int cm_zarr_erase(cm_store *store, cm_error *err);
 /* The arrays that cm_zarr_erase would remove, each with its path. */

@@ -13,13 +13,17 @@
 /* The journal of versions that had it inside the store. */
 #define OLD_JOURNAL ".chunkmill-journal"
 
-static bool is_zarr(cm_store *store)
+/* Storage that does not answer is no answer: a store taken for none would be written into. */
+static int find_zarr(cm_store *store, bool *out, cm_error *err)
 {
     static const char *const marks[] = {"zarr.json", ".zgroup", ".zarray", ".zmetadata"};
-    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
-        if (cm_store_size(store, marks[i], NULL, NULL) == CM_OK)
-            return true;
-    return false;
+    int rc = CM_OK;
+    *out = false;
+    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]) && rc != CM_EIO && !*out; i++) {
+        rc = cm_store_size(store, marks[i], NULL, err);
+        *out = rc == CM_OK;
+    }
+    return rc == CM_EIO ? rc : CM_OK;
 }
 
 static int is_there(void *context, const char *name, bool is_prefix, cm_error *err)
@@ -70,9 +74,12 @@ static int open_there(cm_output *out, cm_error *err)
 
 static int examine(cm_output *out, cm_error *err)
 {
+    bool zarr = false;
     int rc = open_there(out, err);
     if (rc == CM_OK)
         rc = cm_journal_look(&out->beside, out->journal, &out->phase, err);
+    if (rc == CM_OK && out->store != NULL)
+        rc = find_zarr(out->store, &zarr, err);
     if (rc != CM_OK)
         return rc;
     if (out->store == NULL)
@@ -80,7 +87,7 @@ static int examine(cm_output *out, cm_error *err)
     else if (out->phase != CM_JOURNAL_NONE ||
              cm_store_size(out->store, OLD_JOURNAL, NULL, NULL) == CM_OK)
         out->state = CM_OUTPUT_BEGUN;
-    else if (is_zarr(out->store))
+    else if (zarr)
         out->state = CM_OUTPUT_STORE;
     else
         out->state = is_empty(out->store) ? CM_OUTPUT_EMPTY : CM_OUTPUT_OTHER;
@@ -104,12 +111,14 @@ static int decide_begun(cm_output *out, cm_error *err)
     /* Until its chunks are begun, a run that replaces a store has still the right to. */
     if (out->resumes || out->phase == CM_JOURNAL_PREPARING)
         return CM_OK;
-    if (is_zarr(out->store))
+    bool zarr;
+    int rc = find_zarr(out->store, &zarr, err);
+    if (rc == CM_OK && zarr)
         return cm_fail(err, CM_EEXIST,
                        "%s: the journal beside it is damaged, and a store is there that may be "
                        "complete; `overwrite` begins again",
                        out->path);
-    return CM_OK;
+    return rc;
 }
 
 static int decide(cm_output *out, cm_error *err)
@@ -277,7 +286,10 @@ static cm_verdict judge_beside(void *context, const char *below, cm_entry_kind k
 
 static int empty_folder(cm_output *out, cm_zarr_left *left, cm_error *err)
 {
-    int rc = is_zarr(out->store) ? cm_zarr_erase(out->store, err) : CM_OK;
+    bool zarr;
+    int rc = find_zarr(out->store, &zarr, err);
+    if (rc == CM_OK && zarr)
+        rc = cm_zarr_erase(out->store, err);
     if (rc == CM_OK)
         rc = cm_journal_erase(&out->beside, out->journal, out->store, err);
     if (rc == CM_OK)

@@ -349,6 +349,35 @@ static void test_a_store_goes_whole(void **state)
     assert_true(exists("notes.txt"));
 }
 
+/* Documents as an erasure that was interrupted leaves them: nobody opens them, and we go on. */
+static void test_an_erasure_is_taken_up_again(void **state)
+{
+    (void)state;
+    static const char *const documents[] = {"zarr.json",   "g/zarr.json", "g/x/zarr.json",
+                                            "s/zarr.json", "v/.zgroup",   "v/y/.zarray"};
+    cm_error err = {0};
+    for (size_t n = 1; n <= sizeof documents / sizeof *documents; n++) {
+        cm_zarr_tree tree = {0};
+        put_store();
+        for (size_t i = 0; i < n; i++) {
+            cm_buf text = {0};
+            cm_json *j = NULL;
+            OK(cm_store_get(store, documents[i], 1 << 20, &text, &err));
+            OK(cm_json_parse(text.data, text.nbytes, &j, &err));
+            OK(cm_json_set(j, "zarr_format", cm_json_string("none: this is being removed"), &err));
+            text.nbytes = 0;
+            OK(cm_json_write(j, false, &text, &err));
+            OK(cm_store_put(store, documents[i], text.data, text.nbytes, &err));
+            cm_buf_release(&text);
+            cm_json_free(j);
+        }
+        assert_int_not_equal(cm_zarr_open(store, &tree, NULL), CM_OK);
+        cm_zarr_tree_release(&tree);
+        OK(cm_zarr_erase(store, &err));
+        assert_root_is_empty();
+    }
+}
+
 static void test_what_is_left_is_counted_and_named(void **state)
 {
     (void)state;
@@ -404,6 +433,7 @@ int main(void)
         ON_DISK(test_temporaries_alone),
         ON_DISK(test_no_link_is_followed_or_removed),
         ON_DISK(test_a_store_goes_whole),
+        ON_DISK(test_an_erasure_is_taken_up_again),
         ON_DISK(test_what_is_left_is_counted_and_named),
         ON_DISK(test_names_that_do_not_fit_are_only_counted),
     };
