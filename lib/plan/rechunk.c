@@ -342,6 +342,11 @@ static void try_tile(search *s, const unsigned *at)
         keep(s, at, best, order, least);
 }
 
+static bool is_canceled(const cm_route_request *r)
+{
+    return r->canceled != NULL && r->canceled(r->context);
+}
+
 static void look_at_all(search *s)
 {
     unsigned at[CM_MAX_RANK] = {0};
@@ -350,13 +355,10 @@ static void look_at_all(search *s)
         /* Nothing is less than reading and writing everything once. */
         if (s->found && !s->by_time && s->cost <= 2 * s->nelem)
             return;
-    } while (next_tile(s, at));
+    } while (!is_canceled(s->request) && next_tile(s, at));
 }
 
-/*
- * Whole target chunks are encoded where they lie: they are clipped only where that saves
- * traffic.
- */
+/* Whole target chunks are encoded where they lie: clipped only where that saves traffic. */
 static void look(search *s)
 {
     s->found = s->clips = false;
@@ -542,6 +544,9 @@ int cm_route_plan(const cm_route_request *request, cm_route *out, cm_error *err)
             s.most_traffic = s.most_traffic < least ? least : s.most_traffic;
             look(&s);
         }
+        rc = is_canceled(request) ? cm_fail(err, CM_ECANCELED, "stopped by request") : CM_OK;
+    }
+    if (rc == CM_OK) {
         build(&s, out);
         out->bound = cm_route_bound(request);
     }

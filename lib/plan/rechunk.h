@@ -52,6 +52,8 @@ typedef struct cm_route_request {
     uint64_t scratch_nbytes; /* of it; UINT64_MAX: not known */
     uint64_t memory_nelem;   /* elements that all of the memory would hold: for the bound */
     cm_rates rates;
+    bool (*canceled)(void *context); /* asked now and then while routes are looked at, or NULL */
+    void *context;
 } cm_route_request;
 
 typedef enum cm_route_kind {
@@ -86,7 +88,7 @@ typedef struct cm_route {
  * and the rates are known, the quickest of those with at most half as much
  * again, and never more than four volumes on that account.  The array has no
  * zero-length dimension.  There is always a route: one target chunk after the
- * other takes one slot.  CM_ENOMEM alone can fail.
+ * other takes one slot.  Only CM_ENOMEM and CM_ECANCELED can come.
  */
 int cm_route_plan(const cm_route_request *request, cm_route *out, cm_error *err);
 

@@ -182,7 +182,9 @@ static void fill_request(const cm_job *job, const cm_job_var *v, const option *o
                             .may_clip = o->may_clip && may_clip(v) && !job->options->part.on,
                             .slot_nbytes = cm_transfer_slot_nbytes(&v->transfer),
                             .clip_spare = cm_buffers_nbytes(1) - 1,
-                            .scratch_nbytes = scratch_available(job)};
+                            .scratch_nbytes = scratch_available(job),
+                            .canceled = cm_monitor_cancels,
+                            .context = job->options->monitor};
     memcpy(r->shape, grid->shape, sizeof(r->shape));
     memcpy(r->target, grid->chunk, sizeof(r->target));
     memcpy(r->source, source->grid.chunk, sizeof(r->source));
