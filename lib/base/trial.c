@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,7 +17,7 @@ enum {
     READ_NBYTES = 65536
 };
 
-/* What comes first through the pipe; the record follows. */
+/* What comes first through the socket; the record follows. */
 typedef struct answer {
     int32_t status;
     uint32_t complete; /* COMPLETE: what a child that ran wild wrote is not taken for an answer */
@@ -28,11 +29,11 @@ typedef struct answer {
 
 /* ---- the child ---- */
 
-static bool write_all(int fd, const void *data, size_t nbytes)
+bool cm_trial_send(int fd, const void *data, size_t nbytes)
 {
     const char *p = data;
     while (nbytes > 0) {
-        ssize_t n = write(fd, p, nbytes);
+        ssize_t n = send(fd, p, nbytes, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -66,19 +67,41 @@ static uint64_t address_space(void)
     return n == 1 ? npages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
-/* A limit that cannot be set is one that the user has set lower. */
-static void set_limits(const cm_trial_limits *limits)
+/*
+ * To SOFT, and for good where LASTING.  A limit that cannot be set is one that the user has set
+ * lower.
+ */
+static void limit(int resource, rlim_t soft, bool lasting)
+{
+    struct rlimit now;
+    if (getrlimit(resource, &now) != 0)
+        return;
+    now.rlim_cur = soft < now.rlim_max ? soft : now.rlim_max;
+    /* Where SIGXCPU at the first is blocked, SIGKILL comes at the second. */
+    if (lasting && soft < now.rlim_max)
+        now.rlim_max = resource == RLIMIT_CPU ? soft + 1 : soft;
+    (void)setrlimit(resource, &now);
+}
+
+static void set_limits(const cm_trial_limits *limits, bool lasting)
 {
     uint64_t held = address_space();
-    if (limits->memory > 0 && held > 0) {
-        rlim_t most = held + limits->memory;
-        (void)setrlimit(RLIMIT_AS, &(struct rlimit){most, most});
-    }
-    /* SIGXCPU at the first; SIGKILL at the second where that is blocked. */
+    if (limits->memory > 0 && held > 0)
+        limit(RLIMIT_AS, held + limits->memory, lasting);
     if (limits->cpu_s > 0)
-        (void)setrlimit(RLIMIT_CPU, &(struct rlimit){limits->cpu_s, limits->cpu_s + 1});
+        limit(RLIMIT_CPU, limits->cpu_s, lasting);
     (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     (void)prctl(PR_SET_DUMPABLE, 0); /* core files that go to a program know no limit */
+}
+
+void cm_trial_renew_limits(unsigned cpu_s, uint64_t memory)
+{
+    struct rusage used;
+    uint64_t held = memory > 0 ? address_space() : 0;
+    if (held > 0)
+        limit(RLIMIT_AS, held + memory, false);
+    if (cpu_s > 0 && getrusage(RUSAGE_SELF, &used) == 0)
+        limit(RLIMIT_CPU, (rlim_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + 2 + cpu_s, false);
 }
 
 /* A terminal's signals are for the parent; what tells of a crash stays, and ends the child. */
@@ -93,8 +116,15 @@ static void set_signals(void)
     sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 
-static _Noreturn void be_child(cm_trial_fn *fn, void *context, const cm_trial_limits *limits,
-                               size_t max_record, pid_t parent, int fd)
+/* What is tried. */
+typedef struct task {
+    cm_trial_fn *fn;
+    cm_trial_serve *serve; /* NULL: the child does not stay */
+    void *context;
+    const cm_trial_limits *limits;
+} task;
+
+static _Noreturn void be_child(const task *t, size_t max_record, pid_t parent, int fd)
 {
     answer a = {.complete = COMPLETE};
     cm_buf record;
@@ -103,11 +133,17 @@ static _Noreturn void be_child(cm_trial_fn *fn, void *context, const cm_trial_li
         _exit(1);
     set_signals();
     fall_silent();
-    set_limits(limits);
+    set_limits(t->limits, t->serve == NULL);
     cm_buf_init(&record, max_record);
-    a.status = fn(context, &record, &a.error);
+    a.status = t->fn(t->context, &record, &a.error);
     a.nrecord = record.nbytes;
-    bool told = write_all(fd, &a, sizeof a) && write_all(fd, record.data, record.nbytes);
+    bool stays = t->serve != NULL && a.status == CM_OK;
+    /* That signal comes when the thread ends that forked; the end of the stream tells more. */
+    if (stays)
+        (void)prctl(PR_SET_PDEATHSIG, 0);
+    bool told = cm_trial_send(fd, &a, sizeof a) && cm_trial_send(fd, record.data, record.nbytes);
+    if (told && stays)
+        t->serve(t->context, fd);
     _exit(told ? 0 : 1); /* no atexit, and no stdio: both are the parent's */
 }
 
@@ -118,7 +154,7 @@ typedef struct child {
     int fd;
     const cm_trial_limits *limits;
     bool canceled;
-    cm_buf got; /* what came through the pipe */
+    cm_buf got; /* what came through the socket */
 } child;
 
 static bool is_canceled(child *c)
@@ -146,9 +182,9 @@ static bool has_answered(const child *c)
 
 /*
  * Reads until all is there, or nothing more can come.  Another child that was forked
- * meanwhile holds a copy of the pipe's end, so that its closing alone does not tell.
+ * meanwhile holds a copy of the socket's end, so that its closing alone does not tell.
  */
-static int listen(child *c, cm_error *err)
+static int hear(child *c, cm_error *err)
 {
     for (bool dead = false; !has_answered(c);) {
         struct pollfd p = {.fd = c->fd, .events = POLLIN};
@@ -169,7 +205,7 @@ static int listen(child *c, cm_error *err)
             return rc;
         ssize_t got = read(c->fd, c->got.data + had, READ_NBYTES);
         c->got.nbytes = had + (got > 0 ? (size_t)got : 0);
-        if (got == 0)
+        if (got == 0 || (got < 0 && errno == ECONNRESET))
             return CM_OK;
         if (got < 0 && errno != EINTR && errno != EAGAIN)
             return cm_fail_errno(err, errno, "a child process cannot be heard");
@@ -213,43 +249,115 @@ static int take_answer(const child *c, cm_buf *record, cm_error *err)
     return rc == CM_OK ? a.status : rc;
 }
 
-static int attend(child *c, cm_buf *record, cm_trial_fate *fate, cm_error *err)
+/* KEPT (NULL: it does not stay) is the child where it goes on. */
+static int attend(child *c, cm_buf *record, cm_trial_fate *fate, cm_trial_child *kept,
+                  cm_error *err)
 {
     /* One more read than the longest answer, so that the last one fits. */
     size_t most = record == NULL ? 0 : record->max_nbytes;
     bool bounded = record == NULL || most > 0;
     cm_buf_init(&c->got,
                 bounded && cm_add_size(most, sizeof(answer) + READ_NBYTES, &most) ? most : 0);
-    int rc = listen(c, err);
+    int rc = hear(c, err);
     bool answered = rc == CM_OK && !c->canceled && has_answered(c);
-    int status = reap(c, rc != CM_OK || c->canceled);
-    *fate = answered ? (cm_trial_fate){.end = CM_TRIAL_RETURNED} : fate_of(c, status);
-    if (answered)
-        rc = take_answer(c, record, err);
+    int read = answered ? take_answer(c, record, err) : rc;
+    if (answered && read == CM_OK && kept != NULL) {
+        *kept = (cm_trial_child){c->pid, c->fd};
+        *fate = (cm_trial_fate){.end = CM_TRIAL_RETURNED};
+    } else {
+        /* One that would stay, and is not wanted, waits for nothing that could come. */
+        int status = reap(c, rc != CM_OK || c->canceled || (answered && kept != NULL));
+        *fate = answered ? (cm_trial_fate){.end = CM_TRIAL_RETURNED} : fate_of(c, status);
+    }
     cm_buf_release(&c->got);
+    return read;
+}
+
+static int run(const task *t, cm_buf *record, cm_trial_fate *fate, cm_trial_child *kept,
+               cm_error *err)
+{
+    int fd[2];
+    sigset_t all, before;
+    *fate = (cm_trial_fate){.end = CM_TRIAL_NONE};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) != 0)
+        return CM_OK;
+    const pid_t parent = getpid();
+    /* A handler of the parent must not run in the child. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    child c = {.pid = fork(), .fd = fd[0], .limits = t->limits};
+    if (c.pid == 0) {
+        close(fd[0]);
+        be_child(t, record == NULL ? 1 : record->max_nbytes, parent, fd[1]);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    close(fd[1]);
+    int rc = c.pid < 0 ? CM_OK : attend(&c, record, fate, kept, err);
+    if (kept == NULL || kept->pid == 0)
+        close(fd[0]);
     return rc;
 }
 
 int cm_trial_run(cm_trial_fn *fn, void *context, const cm_trial_limits *limits, cm_buf *record,
                  cm_trial_fate *fate, cm_error *err)
 {
-    int fd[2];
-    sigset_t all, before;
-    *fate = (cm_trial_fate){.end = CM_TRIAL_NONE};
-    if (pipe2(fd, O_CLOEXEC) != 0)
-        return CM_OK;
-    const pid_t parent = getpid();
-    /* A handler of the parent must not run in the child. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    child c = {.pid = fork(), .fd = fd[0], .limits = limits};
-    if (c.pid == 0) {
-        close(fd[0]);
-        be_child(fn, context, limits, record == NULL ? 1 : record->max_nbytes, parent, fd[1]);
+    const task t = {.fn = fn, .context = context, .limits = limits};
+    return run(&t, record, fate, NULL, err);
+}
+
+int cm_trial_keep(cm_trial_fn *fn, cm_trial_serve *serve, void *context,
+                  const cm_trial_limits *limits, cm_buf *record, cm_trial_fate *fate,
+                  cm_trial_child *kept, cm_error *err)
+{
+    const task t = {.fn = fn, .serve = serve, .context = context, .limits = limits};
+    *kept = (cm_trial_child){.fd = -1};
+    return run(&t, record, fate, kept, err);
+}
+
+/* ---- a child that stays ---- */
+
+/* Whether something came, or nothing more will; false: it is not wanted any more. */
+static bool wait_for_words(const cm_trial_child *kept, const cm_trial_limits *limits)
+{
+    for (bool dead = false;;) {
+        struct pollfd ready = {.fd = kept->fd, .events = POLLIN};
+        if (poll(&ready, 1, LOOK_MS) > 0)
+            return true;
+        if (dead || (limits->canceled != NULL && limits->canceled(limits->context)))
+            return false;
+        dead = is_dead(&(child){.pid = kept->pid});
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    close(fd[1]);
-    int rc = c.pid < 0 ? CM_OK : attend(&c, record, fate, err);
-    close(fd[0]);
-    return rc;
+}
+
+bool cm_trial_receive(const cm_trial_child *from, void *data, size_t nbytes,
+                      const cm_trial_limits *limits)
+{
+    char *p = data;
+    while (nbytes > 0) {
+        if (limits != NULL && !wait_for_words(from, limits))
+            return false;
+        ssize_t n = recv(from->fd, p, nbytes, 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        p += n;
+        nbytes -= (size_t)n;
+    }
+    return true;
+}
+
+cm_trial_fate cm_trial_part(cm_trial_child *kept, bool kill_it)
+{
+    if (kept->pid == 0)
+        return (cm_trial_fate){.end = CM_TRIAL_NONE};
+    /* Before it finds the end of its stream. */
+    if (kill_it)
+        (void)kill(kept->pid, SIGKILL);
+    close(kept->fd);
+    int status = reap(&(child){.pid = kept->pid}, false);
+    *kept = (cm_trial_child){.fd = -1};
+    if (status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return (cm_trial_fate){.end = CM_TRIAL_RETURNED};
+    return fate_of(&(child){0}, status);
 }

@@ -46,4 +46,40 @@ typedef int cm_trial_fn(void *context, cm_buf *record, cm_error *err);
 int cm_trial_run(cm_trial_fn *fn, void *context, const cm_trial_limits *limits, cm_buf *record,
                  cm_trial_fate *fate, cm_error *err);
 
+/* ---- a child that stays ---- */
+
+typedef struct cm_trial_child {
+    int pid; /* 0: there is none */
+    int fd;  /* a stream socket to the child */
+} cm_trial_child;
+
+/* Runs in the child after FN has returned CM_OK, and speaks through FD; then the child ends. */
+typedef void cm_trial_serve(void *context, int fd);
+
+/*
+ * As cm_trial_run, but where FN returns CM_OK the child goes on with SERVE, and KEPT is it.  It
+ * finds the end of its stream when the parent ends.  The limits then hold until
+ * cm_trial_renew_limits is called in it.
+ */
+int cm_trial_keep(cm_trial_fn *fn, cm_trial_serve *serve, void *context,
+                  const cm_trial_limits *limits, cm_buf *record, cm_trial_fate *fate,
+                  cm_trial_child *kept, cm_error *err);
+
+/* In the child: from now on this much more CPU time, and address space beyond what it has. */
+void cm_trial_renew_limits(unsigned cpu_s, uint64_t memory);
+
+/*
+ * All of NBYTES, whatever signals come; false: the stream ended.  The parent gives LIMITS, and
+ * gets false also when the child is dead or the caller not wanted any more; the child has NULL.
+ */
+bool cm_trial_send(int fd, const void *data, size_t nbytes);
+bool cm_trial_receive(const cm_trial_child *from, void *data, size_t nbytes,
+                      const cm_trial_limits *limits);
+
+/*
+ * Waits for a child that has ended, or, with KILL, ends it; tells how it came to its end
+ * (CM_TRIAL_RETURNED: as it should).
+ */
+cm_trial_fate cm_trial_part(cm_trial_child *child, bool kill);
+
 #endif

@@ -86,6 +86,8 @@ typedef struct cm_dataset_options {
     bool (*canceled)(void *context);
     void *canceled_context;
     bool tried; /* it was opened in a child process already, and came to no harm */
+    /* Bytes that libraries may take for data of a file; 0: half of what is there. */
+    uint64_t memory;
 } cm_dataset_options;
 
 /*

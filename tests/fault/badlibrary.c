@@ -1,10 +1,12 @@
 /*
  * Preloaded into a program: netCDF-C fails as it does on some damaged files.
  *
- * BADLIBRARY is crash, abort, exit, kill, loop or memory.
+ * BADLIBRARY is crash, abort, exit, kill, loop or memory, while it opens a file; or read and the
+ * same, while it reads elements; or "close crash".
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <netcdf.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,14 +14,21 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-int nc_open(const char *path, int mode, int *ncid)
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+/* How to fail in PART of the work ("open"), NULL: not there. */
+static const char *how_in(const char *part)
 {
-    static int (*real)(const char *, int, int *);
-    const char *how = getenv("BADLIBRARY");
-    if (!real)
-        real = (int (*)(const char *, int, int *))dlsym(RTLD_NEXT, "nc_open");
-    if (!how)
-        return real(path, mode, ncid);
+    const char *how = getenv("BADLIBRARY"), *space = how ? strchr(how, ' ') : NULL;
+    size_t n = strlen(part);
+    if (!how || !space)
+        return strcmp(part, "open") == 0 ? how : NULL;
+    return strncmp(how, part, n) == 0 && how + n == space ? space + 1 : NULL;
+}
+
+/* Returns where that is what netCDF-C does then. */
+static int fail(const char *how)
+{
     printf("words that nobody shall see\n");
     fflush(stdout);
     if (strcmp(how, "crash") == 0)
@@ -34,5 +43,33 @@ int nc_open(const char *path, int mode, int *ncid)
     }
     void *p = mmap(NULL, (size_t)100 << 30, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return p == MAP_FAILED ? -61 /* NC_ENOMEM */ : real(path, mode, ncid);
+    return p == MAP_FAILED ? NC_ENOMEM : NC_NOERR;
+}
+
+int nc_open(const char *path, int mode, int *ncid)
+{
+    const char *how = how_in("open");
+    int rc = how ? fail(how) : NC_NOERR;
+    return rc ? rc : REAL(nc_open)(path, mode, ncid);
+}
+
+int nc_get_vara(int ncid, int varid, const size_t *start, const size_t *count, void *data)
+{
+    const char *how = how_in("read");
+    int rc = how ? fail(how) : NC_NOERR;
+    return rc ? rc : REAL(nc_get_vara)(ncid, varid, start, count, data);
+}
+
+int nc_get_vara_string(int ncid, int varid, const size_t *start, const size_t *count, char **data)
+{
+    const char *how = how_in("read");
+    int rc = how ? fail(how) : NC_NOERR;
+    return rc ? rc : REAL(nc_get_vara_string)(ncid, varid, start, count, data);
+}
+
+int nc_close(int ncid)
+{
+    const char *how = how_in("close");
+    int rc = how ? fail(how) : NC_NOERR;
+    return rc ? rc : REAL(nc_close)(ncid);
 }

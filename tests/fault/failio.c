@@ -210,15 +210,36 @@ static int fails(class c, const char *function, const char *path, int fd)
     return 1;
 }
 
-/* Of a call that moves NBYTES: the error (-1), a part (1 or more), or all of them (0). */
-static ssize_t part(class c, const char *function, int fd, size_t nbytes)
+/*
+ * Whether the call comes from netCDF-C, which does not go on after reads of classic files that
+ * give a part or EINTR, as reads of regular files on a disk never do: it takes what lacks for
+ * zeros, or fails.
+ */
+static int is_for_whole_reads(const void *caller)
 {
-    if (!fd_concerns(fd) || !fails(c, function, NULL, fd))
+    Dl_info info;
+    return (how == SHORT || how == EINTR) && dladdr(caller, &info) != 0 && info.dli_fname != NULL &&
+           strstr(info.dli_fname, "/libnetcdf") != NULL;
+}
+
+/* Of a call that moves NBYTES: the error (-1), a part (1 or more), or all of them (0). */
+static ssize_t part_for(const void *caller, class c, const char *function, int fd, size_t nbytes)
+{
+    if (!fd_concerns(fd))
+        return 0;
+    if (c == READ && is_for_whole_reads(caller)) {
+        atomic_fetch_add(&shared->count[c], 1);
+        return 0;
+    }
+    if (!fails(c, function, NULL, fd))
         return 0;
     if (how != SHORT)
         return -1;
     return nbytes > 1 ? (ssize_t)(nbytes / 2) : 0;
 }
+
+#define CALLER    __builtin_return_address(0)
+#define part(...) part_for(CALLER, __VA_ARGS__)
 
 /* ---- open ---- */
 
@@ -391,16 +412,21 @@ FILE *fopen64(const char *path, const char *mode)
 
 /* ---- read and write ---- */
 
+static ssize_t read_for(const void *caller, int fd, void *data, size_t nbytes)
+{
+    ssize_t n = part_for(caller, READ, "read", fd, nbytes);
+    return n < 0 ? n : REAL(read)(fd, data, n ? (size_t)n : nbytes);
+}
+
 ssize_t read(int fd, void *data, size_t nbytes)
 {
-    ssize_t n = part(READ, "read", fd, nbytes);
-    return n < 0 ? n : REAL(read)(fd, data, n ? (size_t)n : nbytes);
+    return read_for(CALLER, fd, data, nbytes);
 }
 
 ssize_t __read_chk(int fd, void *data, size_t nbytes, size_t most);
 ssize_t __read_chk(int fd, void *data, size_t nbytes, size_t most)
 {
-    return read(fd, data, nbytes < most ? nbytes : most);
+    return read_for(CALLER, fd, data, nbytes < most ? nbytes : most);
 }
 
 ssize_t pread64(int fd, void *data, size_t nbytes, off64_t offset)

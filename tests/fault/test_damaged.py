@@ -63,6 +63,7 @@ def test_damaged_files(tmp_path, out, way):
         if done.status == 1:
             failed += 1
             done.fails(1, "damaged.nc")
-            assert not tool.opens_as_store(out), str(done)
+            # What libraries cannot read, and this project can, is written, and cannot be compared.
+            assert not tool.opens_as_store(out) or "written, but not verified" in done.err, str(done)
         shutil.rmtree(out, ignore_errors=True)
     assert failed > FILES // 5  # else nothing was damaged that matters

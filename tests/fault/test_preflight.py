@@ -5,7 +5,10 @@ import signal
 import subprocess
 import time
 
+import netCDF4
+import numpy as np
 import pytest
+import zarr
 
 from support import paths, tool
 
@@ -38,6 +41,79 @@ def test_libraries_that_fail(badlibrary, tmp_path, out, name, how):
     done.fails(1, "type_nc4_f4.nc", *ENDS[how])
     assert "nobody shall see" not in done.out + done.err
     assert list(tmp_path.iterdir()) == []
+
+
+def bad(badlibrary, how):
+    return {"LD_PRELOAD": str(badlibrary), "BADLIBRARY": how}
+
+
+# What is told of a variable that a library does not read; all of the others is read by the child.
+READS = {
+    "read crash": ("libhdf5 crashed while reading f4 of it (signal 11)", "the file is damaged"),
+    "read abort": ("libhdf5 crashed while reading f4 of it (signal 6)",),
+    "read exit": ("libhdf5 ended the process that was reading f4 of it",),
+    "read kill": ("the process that was reading f4 of it was killed (signal 9)",),
+    "read memory": ("f4", "cannot be read through netCDF-C"),
+    "read loop": ("libhdf5 does not finish reading f4 of it", "20 s of CPU time"),
+}
+
+
+@pytest.fixture(scope="module")
+def plain_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("plain") / "plain.nc"
+    with netCDF4.Dataset(path, "w") as ds:
+        ds.createDimension("x", 1000)
+        ds.createVariable("f4", "f4", ("x",), zlib=True, chunksizes=(100,))[:] = np.arange(1000)
+    return path
+
+
+@pytest.mark.parametrize("how", READS)
+def test_libraries_that_fail_while_verifying(badlibrary, plain_file, out, how):
+    """What was written stays, and is said not to be verified."""
+    if "loop" in how and not paths.LONG:
+        pytest.skip("takes 20 s of CPU time: CHUNKMILL_LONG=1")
+    done = tool.nc2zarr("--verify", "full", plain_file, out, env=bad(badlibrary, how))
+    done.fails(1, "written, but not verified", *READS[how])
+    assert "nobody shall see" not in done.out + done.err
+    assert tool.opens_as_store(out)
+
+
+@pytest.mark.parametrize("how", ["read crash", "read exit"])
+def test_libraries_that_fail_while_converting(badlibrary, tmp_path, out, how):
+    path = tmp_path / "text.nc"
+    with netCDF4.Dataset(path, "w") as ds:
+        ds.createDimension("x", 40)
+        ds.createVariable("text", str, ("x",))[:] = np.array([f"word {i}" for i in range(40)], object)
+    for name, args in TOOLS.items():
+        done = tool.run(*args(path, out), env=bad(badlibrary, how), cwd=tmp_path)
+        if name != "chunkcalc":  # it reads no strings
+            done.fails(1, "text.nc")
+        assert "nobody shall see" not in done.out + done.err
+        assert not out.exists(), str(done)
+
+
+def test_closing_that_crashes_is_left_out(badlibrary, plain_file, out):
+    done = tool.nc2zarr("-q", "--verify", "full", plain_file, out, env=bad(badlibrary, "close crash")).ok()
+    assert done.out + done.err == ""
+    tool.nc2zarr("--check", plain_file, out).ok()
+
+
+@pytest.mark.parametrize("shape, chunk", [((7, 500, 900), (3, 70, 80)), ((7, 500, 900), None), ((5000, 300), (5000, 1))])
+def test_long_reads_come_in_parts(tmp_path, out, shape, chunk):
+    """Elements that a child reads, of several answers: each is where it belongs."""
+    path = tmp_path / "long.nc"
+    names = ("x", "y", "z")[: len(shape)]
+    values = np.random.default_rng(1).integers(0, 2**31, shape, "i4")
+    texts = np.array([f"{i} " * (i % 7) for i in range(3000)], object)
+    with netCDF4.Dataset(path, "w") as ds:
+        for name, n in zip(names + ("t",), shape + (3000,)):
+            ds.createDimension(name, n)
+        ds.createVariable("v", "i4", names, chunksizes=chunk, contiguous=chunk is None)[:] = values
+        ds.createVariable("text", str, ("t",), chunksizes=(700,))[:] = texts
+    tool.nc2zarr("--verify", "full", "--chunks", "v:auto:3MiB", path, out).ok()
+    store = zarr.open_group(str(out), mode="r")
+    assert (store["v"][...] == values).all()
+    assert store["text"][...].tolist() == texts.tolist()
 
 
 def test_stops_while_a_library_loops(badlibrary, tmp_path, out):

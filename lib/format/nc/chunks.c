@@ -8,6 +8,7 @@
 #include "format/nc/h5_btree.h"
 #include "format/nc/h5_object.h"
 #include "format/nc/lock.h"
+#include "format/nc/reader.h"
 
 #if H5_VERSION_GE(1, 14, 0) || (H5_VERS_MINOR == 12 && H5_VERS_RELEASE >= 3) ||                    \
     (H5_VERS_MINOR == 10 && H5_VERS_RELEASE >= 10)
@@ -226,23 +227,37 @@ static int fetch_locked(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out
     cm_nc_node *node = (cm_nc_node *)a;
     *out = (cm_fetch){0};
     uint64_t start = cm_now_ns();
-    cm_nc_lock();
-    int rc = read_locked(node, number, buf, out, err);
-    cm_nc_unlock();
+    int rc;
+    if (node->file->reader != NULL) {
+        rc = cm_nc_reader_chunk(node, number, buf, out, err);
+    } else {
+        cm_nc_lock();
+        rc = read_locked(node, number, buf, out, err);
+        cm_nc_unlock();
+    }
     out->io_ns = cm_now_ns() - start;
     if (rc)
         explain(node, number, err);
     return rc;
 }
 
+uint64_t cm_nc_chunk_nbytes(cm_nc_node *node, uint64_t number)
+{
+    hsize_t offset[CM_MAX_RANK];
+    cm_nc_lock();
+    uint64_t nbytes = stored_nbytes(node, number, offset);
+    cm_nc_unlock();
+    return nbytes;
+}
+
 static bool is_absent_locked(cm_array *a, uint64_t number)
 {
     cm_nc_node *node = (cm_nc_node *)a;
-    hsize_t offset[CM_MAX_RANK];
-    cm_nc_lock();
-    bool absent = stored_nbytes(node, number, offset) == 0;
-    cm_nc_unlock();
-    return absent;
+    uint64_t nbytes;
+    if (node->file->reader == NULL)
+        return cm_nc_chunk_nbytes(node, number) == 0;
+    /* What cannot be asked is not known to be absent: reading it tells. */
+    return cm_nc_reader_chunk_nbytes(node, number, &nbytes, NULL) == CM_OK && nbytes == 0;
 }
 
 void cm_nc_use_chunks(cm_nc_node *node)
@@ -275,9 +290,21 @@ typedef struct adder {
     const cm_grid *grid;
     const uint64_t
         *extent; /* of the dataset, which may end before the grid: what lies past it is no data */
+    const cm_nc_file *file;
+    uint64_t nseen;
     int rc;
     cm_error *err;
 } adder;
+
+enum {
+    ASK_EVERY = 1024 /* chunks: 16 and more nodes, which storage of 10 ms gives in a fifth of 1 s */
+};
+
+static bool is_canceled(adder *a)
+{
+    return a->nseen++ % ASK_EVERY == 0 && a->file->canceled != NULL &&
+           a->file->canceled(a->file->context);
+}
 
 static bool is_outside(const adder *a, const uint64_t *offset)
 {
@@ -290,6 +317,8 @@ static bool is_outside(const adder *a, const uint64_t *offset)
 static int add_chunk(void *context, const cm_h5_chunk *chunk, cm_error *err)
 {
     adder *a = context;
+    if (is_canceled(a))
+        return cm_fail(err, CM_ECANCELED, "stopped by request");
     if (is_outside(a, chunk->offset))
         return CM_OK;
     return cm_chunk_index_add(a->index, a->grid, chunk->offset, chunk->address, chunk->nbytes,
@@ -304,6 +333,10 @@ static int add_iterated(const hsize_t *offset, unsigned mask, haddr_t address, h
     uint64_t at[CM_MAX_RANK];
     for (unsigned j = 0; j < a->grid->rank; j++)
         at[j] = offset[j];
+    if (is_canceled(a)) {
+        a->rc = cm_fail(a->err, CM_ECANCELED, "stopped by request");
+        return H5_ITER_ERROR;
+    }
     if (is_outside(a, at))
         return H5_ITER_CONT;
     a->rc = cm_chunk_index_add(a->index, a->grid, at, address, nbytes, mask, a->err);
@@ -345,7 +378,11 @@ int cm_nc_chunks_locate(cm_nc_node *node, const cm_grid *grid, cm_error *why)
 {
     const cm_nc_file *file = node->file;
     cm_h5_layout_message layout;
-    adder a = {.index = &node->index, .grid = grid, .extent = node->dataset.extent, .err = why};
+    adder a = {.index = &node->index,
+               .grid = grid,
+               .extent = node->dataset.extent,
+               .file = file,
+               .err = why};
     int rc = cm_h5_layout_read(&file->source, &file->super, node->dataset.header, &layout, why);
     if (!rc && (layout.index == CM_H5_INDEX_NONE || layout.rank != grid->rank))
         rc = cm_fail(why, CM_EUNSUPPORTED, "its object header and HDF5 disagree");

@@ -141,11 +141,8 @@ int cm_nc_dataset_open(const char *path, const cm_dataset_options *options, cm_d
     if (d == NULL)
         return CM_ENOMEM;
     d->base.ops = &ops;
-    int rc = options->tried
-                 ? CM_OK
-                 : cm_nc_preflight(path, options->canceled, options->canceled_context, err);
-    if (rc == CM_OK)
-        rc = cm_nc_open(path, &(cm_nc_options){0}, &d->file, err);
+    int rc = options->tried ? cm_nc_open(path, &(cm_nc_options){0}, &d->file, err)
+                            : cm_nc_open_tried(path, options, &d->file, err);
     if (rc == CM_OK)
         rc = describe_all(d, path, err);
     if (rc != CM_OK) {

@@ -13,6 +13,8 @@
 #include "format/nc/nc.h"
 #include "format/nc/slab.h"
 
+typedef struct cm_nc_reader cm_nc_reader;
+
 typedef struct cm_nc_node { /* a variable */
     cm_nc_var var;          /* first, so that a cm_nc_var or its cm_array leads here */
     cm_nc_file *file;
@@ -23,7 +25,8 @@ typedef struct cm_nc_node { /* a variable */
     cm_h5_dataset dataset; /* HDF5 files */
     uint8_t nc_fill[16];   /* netCDF's fill: what lies past the records of an HDF5 dataset */
     bool has_nc_fill;
-    char *refusal; /* why it cannot be prepared; NULL: it can */
+    char *refusal;    /* why it cannot be prepared; NULL: it can */
+    char *unreadable; /* why the file's reader could not read it; guarded by that one's lock */
     bool prepared;
     cm_chunk_index index;
     hid_t locked_dataset; /* CM_NC_CHUNK_LOCKED; -1 otherwise */
@@ -45,6 +48,10 @@ struct cm_nc_file {
     cm_source data;     /* the same, or with O_DIRECT: what elements are read from */
     struct stat opened; /* the file, when SOURCE was opened */
     cm_direct *direct;  /* NULL: elements come through the page cache */
+    /* A child process that reads what libraries read (reader.h); NULL: they are asked here. */
+    cm_nc_reader *reader;
+    bool (*canceled)(void *context); /* asked while chunks are located, or NULL */
+    void *context;
     int ncid;
     hid_t h5; /* -1: not an HDF5 file */
     cm_h5_super super;
@@ -119,12 +126,19 @@ void cm_nc_array_keep(cm_array *a);
 void cm_nc_use_library(cm_nc_node *node);
 void cm_nc_use_slab(cm_nc_node *node);
 void cm_nc_use_chunks(cm_nc_node *node);
+/*
+ * How many bytes HDF5 has of chunk NUMBER, 0: none; for CM_NC_CHUNK_LOCKED.  The caller holds
+ * no lock.
+ */
+uint64_t cm_nc_chunk_nbytes(cm_nc_node *node, uint64_t number);
+
+bool cm_nc_is_same_file(const struct stat *a, const struct stat *b);
 
 /*
- * Asks netCDF-C and HDF5 what preparing and reading NODE will ask them, for a child that may
- * crash over it.
+ * Asks netCDF-C and HDF5 what preparing NODE and, with READS, reading it will ask them, for a
+ * child that may crash over it.
  */
-void cm_nc_var_try(cm_nc_node *node);
+void cm_nc_var_try(cm_nc_node *node, bool reads);
 
 /* The codecs that chunk NUMBER did not go through, of the filter mask that HDF5 has of it. */
 uint32_t cm_nc_chunk_skip(const cm_nc_node *node, uint64_t number, uint32_t mask);

@@ -10,6 +10,7 @@
 #include "format/nc/fixed_text.h"
 #include "format/nc/h5_read.h"
 #include "format/nc/lock.h"
+#include "format/nc/reader.h"
 
 static int failed(const cm_nc_node *node, const cm_box *box, int rc, cm_error *err)
 {
@@ -119,6 +120,8 @@ static int read_node(cm_nc_node *node, const cm_box *box, void *dst, cm_error *e
                        node->var.array.name);
     if (cm_box_nelem(box) == 0)
         return CM_OK;
+    if (node->file->reader != NULL)
+        return cm_nc_reader_box(node, box, dst, err);
     cm_nc_lock();
     int rc = read_box_locked(node, box, dst, err);
     cm_nc_unlock();
@@ -190,6 +193,8 @@ static int read_node_strings(cm_nc_node *node, const cm_box *box, cm_strings *ou
     int rc = cm_strings_reset(out, nelem, err);
     if (rc || nelem == 0)
         return rc;
+    if (node->file->reader != NULL)
+        return cm_nc_reader_strings(node, box, out, err);
     cm_nc_lock();
     rc = read_strings_locked(node, box, out, err);
     cm_nc_unlock();

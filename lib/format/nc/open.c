@@ -10,6 +10,7 @@
 
 #include "format/nc/file.h"
 #include "format/nc/lock.h"
+#include "format/nc/reader.h"
 
 int cm_nc_warn(cm_nc_file *file, cm_error *err, const char *format, ...)
 {
@@ -49,7 +50,7 @@ static int open_source(cm_nc_file *file, cm_error *err)
     return CM_OK;
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
+bool cm_nc_is_same_file(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
@@ -63,10 +64,10 @@ static int check_same(const cm_nc_file *file, const char *real_path, cm_error *e
 {
     struct stat st;
     void *handle = NULL;
-    bool same = stat(real_path, &st) == 0 && is_same(&st, &file->opened);
+    bool same = stat(real_path, &st) == 0 && cm_nc_is_same_file(&st, &file->opened);
     /* The sec2 driver, which is the default, hands out its descriptor. */
     if (same && file->h5 >= 0 && H5Fget_vfd_handle(file->h5, H5P_DEFAULT, &handle) >= 0 && handle)
-        same = fstat(*(const int *)handle, &st) == 0 && is_same(&st, &file->opened);
+        same = fstat(*(const int *)handle, &st) == 0 && cm_nc_is_same_file(&st, &file->opened);
     if (same)
         return CM_OK;
     return cm_fail(err, CM_EFORMAT,
@@ -177,6 +178,13 @@ static void set_format_name(cm_nc_file *file)
     snprintf(file->format_name, sizeof file->format_name, "%s", name);
 }
 
+/* netCDF-C takes a read that a signal interrupted for a file of another kind: it is known. */
+static int open_known(const char *real_path, int *ncid)
+{
+    int rc = nc_open(real_path, NC_NOWRITE, ncid);
+    return rc == NC_ENOTNC ? nc_open(real_path, NC_NOWRITE, ncid) : rc;
+}
+
 /*
  * Opens without chunk caches, unless they are to be kept.  netCDF-C gives every
  * variable one and keeps it until the file is closed (60 variables of 4 MB held
@@ -188,7 +196,7 @@ static void set_format_name(cm_nc_file *file)
 static int open_netcdf(const char *real_path, bool keep_caches, int *ncid)
 {
     if (keep_caches)
-        return nc_open(real_path, NC_NOWRITE, ncid);
+        return open_known(real_path, ncid);
     size_t nbytes = 0, nelem = 0;
     float preemption = 0;
     int rc = nc_get_chunk_cache(&nbytes, &nelem, &preemption);
@@ -196,7 +204,7 @@ static int open_netcdf(const char *real_path, bool keep_caches, int *ncid)
         rc = nc_set_chunk_cache(0, nelem, preemption);
     if (rc)
         return rc;
-    rc = nc_open(real_path, NC_NOWRITE, ncid);
+    rc = open_known(real_path, ncid);
     int restored = nc_set_chunk_cache(nbytes, nelem, preemption);
     if (rc || !restored)
         return rc;
@@ -309,6 +317,7 @@ static void release_node(cm_nc_node *node)
     free(node->var.unsupported);
     free(node->h5_path);
     free(node->refusal);
+    free(node->unreadable);
     cm_h5_dataset_release(&node->dataset);
     cm_chunk_index_release(&node->index);
 }
@@ -324,7 +333,9 @@ static void release_group(cm_nc_group *group)
 
 static void close_libraries(cm_nc_file *file)
 {
-    if (file->ncid < 0 && file->h5 < 0)
+    /* Where closing crashes, all stays open: nothing was written. */
+    bool good = cm_nc_reader_stop(file->reader);
+    if (!good || (file->ncid < 0 && file->h5 < 0))
         return;
     cm_nc_lock();
     for (size_t i = 0; i < file->nnodes; i++)

@@ -10,6 +10,7 @@
 
 #include "format/nc/file.h"
 #include "format/nc/lock.h"
+#include "format/nc/reader.h"
 
 enum {
     /* Opening a file of 10,000 variables and 20 MB takes 2 s. */
@@ -46,8 +47,8 @@ static const char *library_of(const char *path)
     return n == sizeof magic && memcmp(magic, "CDF", sizeof magic) == 0 ? "libnetcdf" : "libhdf5";
 }
 
-int cm_nc_trial_failed(const char *path, const cm_trial_limits *limits, const cm_trial_fate *fate,
-                       cm_error *err)
+int cm_nc_trial_failed(const char *path, const char *doing, const cm_trial_limits *limits,
+                       const cm_trial_fate *fate, cm_error *err)
 {
     const char *library = library_of(path);
     switch (fate->end) {
@@ -58,58 +59,93 @@ int cm_nc_trial_failed(const char *path, const cm_trial_limits *limits, const cm
         return cm_fail(err, CM_ECANCELED, "%s: stopped by request", path);
     case CM_TRIAL_ENDLESS:
         return cm_fail(err, CM_EFORMAT,
-                       "%s: %s does not finish opening it (gave up after %u s of CPU time); the "
+                       "%s: %s does not finish %s (gave up after %u s of CPU time); the "
                        "file is damaged",
-                       path, library, limits->cpu_s);
+                       path, library, doing, limits->cpu_s);
     case CM_TRIAL_CRASHED:
         break;
     }
     if (fate->signal == SIGKILL) /* not ours: the kernel's, when memory is out */
         return cm_fail(err, CM_EFORMAT,
-                       "%s: the process that opened it was killed (signal 9); the file is damaged, "
+                       "%s: the process that was %s was killed (signal 9); the file is damaged, "
                        "or memory is short",
-                       path);
+                       path, doing);
     if (fate->signal == 0)
-        return cm_fail(err, CM_EFORMAT,
-                       "%s: %s ended the process that opened it; the file is damaged", path,
-                       library);
-    return cm_fail(err, CM_EFORMAT,
-                   "%s: %s crashed while opening it (signal %d); the file is damaged", path,
-                   library, fate->signal);
+        return cm_fail(err, CM_EFORMAT, "%s: %s ended the process that was %s; the file is damaged",
+                       path, library, doing);
+    return cm_fail(err, CM_EFORMAT, "%s: %s crashed while %s (signal %d); the file is damaged",
+                   path, library, doing, fate->signal);
 }
 
-static int open_and_ask(void *context, cm_buf *record, cm_error *err)
+int cm_nc_open_and_ask(const char *path, bool reads, cm_nc_file **out, cm_error *err)
 {
-    cm_nc_file *file = NULL;
-    (void)record;
-    int rc = cm_nc_open(context, &(cm_nc_options){0}, &file, err);
+    int rc = cm_nc_open(path, &(cm_nc_options){0}, out, err);
     /*
      * Which variables are wanted is not known here: what is wrong with one is told when it is
      * prepared.
      */
-    for (size_t i = 0; rc == CM_OK && i < file->nnodes; i++)
-        cm_nc_var_try(&file->node[i]);
-    return rc; /* the process ends: closing, which crashes on some files, is left out */
+    for (size_t i = 0; rc == CM_OK && i < (*out)->nnodes; i++)
+        cm_nc_var_try(&(*out)->node[i], reads);
+    return rc;
+}
+
+static int open_and_end(void *context, cm_buf *record, cm_error *err)
+{
+    cm_nc_file *file = NULL;
+    (void)record;
+    return cm_nc_open_and_ask(context, true, &file, err); /* the process ends: nothing is closed */
+}
+
+int cm_nc_trial_begin(cm_error *err)
+{
+    cm_nc_handle_forks();
+    /* Once for both: that the libraries begin takes as long as opening a small file. */
+    cm_nc_lock();
+    bool begun = H5open() >= 0 && nc_initialize() == NC_NOERR;
+    cm_nc_unlock();
+    return begun ? CM_OK : cm_fail(err, CM_ENOMEM, "netCDF-C and HDF5 cannot begin");
 }
 
 int cm_nc_preflight(const char *path, bool (*canceled)(void *context), void *context, cm_error *err)
 {
     cm_trial_limits limits;
     cm_trial_fate fate;
-    char *copy = cm_strdup(path, err);
+    int rc = cm_nc_trial_begin(err);
+    char *copy = rc == CM_OK ? cm_strdup(path, err) : NULL;
     if (copy == NULL)
-        return CM_ENOMEM;
-    cm_nc_handle_forks();
-    /* Once for both: that the libraries begin takes as long as opening a small file. */
-    cm_nc_lock();
-    bool begun = H5open() >= 0 && nc_initialize() == NC_NOERR;
-    cm_nc_unlock();
-    if (!begun) {
-        free(copy);
-        return cm_fail(err, CM_ENOMEM, "netCDF-C and HDF5 cannot begin");
-    }
+        return rc == CM_OK ? CM_ENOMEM : rc;
     cm_nc_trial_limits(path, canceled, context, &limits);
-    int rc = cm_trial_run(open_and_ask, copy, &limits, NULL, &fate, err);
+    rc = cm_trial_run(open_and_end, copy, &limits, NULL, &fate, err);
     free(copy);
-    return rc == CM_OK ? cm_nc_trial_failed(path, &limits, &fate, err) : rc;
+    return rc == CM_OK ? cm_nc_trial_failed(path, "opening it", &limits, &fate, err) : rc;
+}
+
+int cm_nc_open_tried(const char *path, const cm_dataset_options *options, cm_nc_file **out,
+                     cm_error *err)
+{
+    cm_nc_reader *reader = NULL;
+    *out = NULL;
+    int rc = cm_nc_reader_start(path, options, &reader, err);
+    if (rc == CM_OK)
+        rc = cm_nc_open(path, &(cm_nc_options){0}, out, err);
+    if (rc != CM_OK) {
+        (void)cm_nc_reader_stop(reader);
+        return rc;
+    }
+    (*out)->canceled = options->canceled;
+    (*out)->context = options->canceled_context;
+    /* netCDF-C reads classic files by arithmetic alone. */
+    if ((*out)->h5 < 0) {
+        (void)cm_nc_reader_stop(reader);
+        return CM_OK;
+    }
+    (*out)->reader = reader;
+    if (reader == NULL || cm_nc_reader_has_opened(reader, &(*out)->opened))
+        return CM_OK;
+    cm_nc_close(*out);
+    *out = NULL;
+    return cm_fail(err, CM_EFORMAT,
+                   "%s: was replaced or written to while it was being opened; run again when it "
+                   "is complete",
+                   path);
 }

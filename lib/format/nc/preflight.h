@@ -6,19 +6,37 @@
 #define CM_FORMAT_NC_PREFLIGHT_H
 
 #include "base/trial.h"
+#include "format/dataset.h"
+#include "format/nc/nc.h"
+
+/* Before a child is forked that opens files. */
+int cm_nc_trial_begin(cm_error *err);
 
 /* Child processes that open NetCDF files are held to this; CANCELED may be NULL. */
 void cm_nc_trial_limits(const char *path, bool (*canceled)(void *context), void *context,
                         cm_trial_limits *out);
 /*
- * The sentence for a trial that opened PATH and did not return; CM_OK where it did, or there
- * was none.
+ * The sentence for a trial that did not return from DOING ("opening it") with PATH; CM_OK where
+ * it did, or there was none.
  */
-int cm_nc_trial_failed(const char *path, const cm_trial_limits *limits, const cm_trial_fate *fate,
-                       cm_error *err);
+int cm_nc_trial_failed(const char *path, const char *doing, const cm_trial_limits *limits,
+                       const cm_trial_fate *fate, cm_error *err);
+/*
+ * In a child: opens PATH, and asks what libraries will be asked of its variables; READS: an
+ * element too, where libraries will read them.
+ */
+int cm_nc_open_and_ask(const char *path, bool reads, cm_nc_file **out, cm_error *err);
 
 /*
- * Opens PATH, and what libraries will be asked of its variables, in a child.  Errors are
+ * As cm_nc_open, after a child has tried it; the child stays and reads what libraries read
+ * (reader.h).  Errors are those of cm_nc_preflight too.
+ */
+int cm_nc_open_tried(const char *path, const cm_dataset_options *options, cm_nc_file **out,
+                     cm_error *err);
+
+/*
+ * For a caller that reads by itself, in many processes: opens PATH, and what libraries will
+ * be asked of its variables, in a child.  Errors are
  * those of cm_nc_open; CM_EFORMAT where the child crashed or did not come to an end,
  * CM_ECANCELED.  Where no process can be made, CM_OK: then the file is opened untried.
  */

@@ -288,7 +288,7 @@ static void try_first_element(cm_nc_node *node)
     }
 }
 
-void cm_nc_var_try(cm_nc_node *node)
+void cm_nc_var_try(cm_nc_node *node, bool reads)
 {
     cm_h5_layout_message layout = {0};
     const cm_h5_dataset *d = &node->dataset;
@@ -300,7 +300,8 @@ void cm_nc_var_try(cm_nc_node *node)
                 cm_h5_layout_read(&node->file->source, &node->file->super, d->header, &layout,
                                   &(cm_error){0}) == CM_OK &&
                 (layout.index == CM_H5_INDEX_BTREE1 || layout.address == CM_H5_UNDEFINED);
-    if (!ours && cm_nc_var_prepare(node->file, &node->var, &(cm_error){0}) == CM_OK && library)
+    if (!ours && cm_nc_var_prepare(node->file, &node->var, &(cm_error){0}) == CM_OK && library &&
+        reads)
         try_first_element(node);
 }
 

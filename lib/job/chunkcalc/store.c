@@ -318,9 +318,7 @@ static int open_input(cm_calc *c, input *in, cm_error *err)
     int rc = cm_store_path_find(c->options->store, c->options->net, &in->at, err);
 
     if (rc == CM_OK && !in->at.is_folder) {
-        rc = cm_nc_preflight(in->at.path, NULL, NULL, err);
-        if (rc == CM_OK)
-            rc = cm_nc_open(in->at.path, NULL, &in->file, err);
+        rc = cm_nc_open_tried(in->at.path, &(cm_dataset_options){0}, &in->file, err);
         return rc == CM_OK ? describe_nc(c, in, err) : rc;
     }
     if (rc == CM_OK)

@@ -165,9 +165,9 @@ static int walk_zarr(walk *w, cm_error *err)
 static int walk_nc(walk *w, cm_error *err)
 {
     cm_nc_file *file;
-    int rc = cm_nc_preflight(w->path, cm_monitor_cancels, w->monitor, err);
-    if (rc == CM_OK)
-        rc = cm_nc_open(w->path, &(cm_nc_options){0}, &file, err);
+    const cm_dataset_options options = {
+        .canceled = cm_monitor_cancels, .canceled_context = w->monitor, .memory = w->memory};
+    int rc = cm_nc_open_tried(w->path, &options, &file, err);
     if (rc != CM_OK)
         return rc;
     for (size_t i = 0; rc == CM_OK && i < cm_nc_nvars(file); i++) {

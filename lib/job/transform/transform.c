@@ -150,7 +150,8 @@ static int open_source(cm_job *job, const cm_store_path *at, cm_transform_option
     cm_transform_report *r = job->report;
     const cm_dataset_options options = {.canceled = cm_monitor_cancels,
                                         .canceled_context = job->options->monitor,
-                                        .net = job->options->net};
+                                        .net = job->options->net,
+                                        .memory = job->options->memory};
     int rc = CM_OK;
     job->source = job->options->dataset;
     if (job->source == NULL)

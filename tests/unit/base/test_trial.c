@@ -91,6 +91,96 @@ static void test_long_record(void **state)
     cm_buf_release(&record);
 }
 
+/* ---- a child that stays ------------------------------------------------------------------ */
+
+/* Gives back what it gets, plus what the function found; at 0 it dies, at 1 it loops. */
+static void serve(void *context, int fd)
+{
+    const cm_trial_child parent = {.fd = fd};
+    int n;
+    while (cm_trial_receive(&parent, &n, sizeof n, NULL)) {
+        cm_trial_renew_limits(1, 0);
+        if (n == 0)
+            abort();
+        for (volatile int i = 0; n == 1; i++) {
+        }
+        n += *(int *)context;
+        if (!cm_trial_send(fd, &n, sizeof n))
+            return;
+    }
+}
+
+static int answer(cm_trial_child *child, int n)
+{
+    const cm_trial_limits limits = {0};
+    int got = -1;
+    assert_true(cm_trial_send(child->fd, &n, sizeof n));
+    return cm_trial_receive(child, &got, sizeof got, &limits) ? got : -1;
+}
+
+static cm_trial_child keep(int *found)
+{
+    cm_buf record = {0};
+    cm_trial_child child;
+    cm_trial_fate fate;
+    cm_error err = {0};
+    cm_buf_init(&record, 100);
+    assert_int_equal(cm_trial_keep(succeed, serve, found, &(cm_trial_limits){.cpu_s = 1}, &record,
+                                   &fate, &child, &err),
+                     CM_OK);
+    assert_int_equal(fate.end, CM_TRIAL_RETURNED);
+    assert_int_equal(record.nbytes, 13);
+    assert_int_not_equal(child.pid, 0);
+    cm_buf_release(&record);
+    return child;
+}
+
+static void test_stays(void **state)
+{
+    (void)state;
+    int found = 0;
+    cm_trial_child child = keep(&found);
+    assert_int_equal(answer(&child, 5), 12); /* 7 in the child's memory */
+    assert_int_equal(answer(&child, 6), 13);
+    assert_int_equal(cm_trial_part(&child, false).end, CM_TRIAL_RETURNED);
+    assert_int_equal(child.pid, 0);
+    assert_int_equal(cm_trial_part(&child, false).end, CM_TRIAL_NONE);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+static void test_stays_and_fails(void **state)
+{
+    (void)state;
+    int found = 0;
+    cm_trial_child child = keep(&found);
+    assert_int_equal(answer(&child, 0), -1);
+    cm_trial_fate fate = cm_trial_part(&child, false);
+    assert_int_equal(fate.end, CM_TRIAL_CRASHED);
+    assert_int_equal(fate.signal, SIGABRT);
+    child = keep(&found);
+    assert_int_equal(answer(&child, 1), -1); /* its limit is renewed for each request */
+    assert_int_equal(cm_trial_part(&child, false).end, CM_TRIAL_ENDLESS);
+    child = keep(&found);
+    assert_int_equal(kill(child.pid, 0), 0);
+    assert_int_equal(cm_trial_part(&child, true).signal, SIGKILL);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+static void test_stays_only_after_success(void **state)
+{
+    (void)state;
+    char name[] = "x.nc";
+    cm_trial_child child;
+    cm_trial_fate fate;
+    cm_error err = {0};
+    assert_int_equal(
+        cm_trial_keep(refuse, serve, name, &(cm_trial_limits){0}, NULL, &fate, &child, &err),
+        CM_EFORMAT);
+    assert_string_equal(err.text, "x.nc: no such thing");
+    assert_int_equal(child.pid, 0);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
 /* ---- what does not return ---------------------------------------------------------------- */
 
 static int die(void *context, cm_buf *record, cm_error *err)
@@ -217,9 +307,10 @@ static void test_signals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_returns),     cmocka_unit_test(test_fails),
-        cmocka_unit_test(test_long_record), cmocka_unit_test(test_other_ends),
-        cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_returns),         cmocka_unit_test(test_fails),
+        cmocka_unit_test(test_long_record),     cmocka_unit_test(test_other_ends),
+        cmocka_unit_test(test_signals),         cmocka_unit_test(test_stays),
+        cmocka_unit_test(test_stays_and_fails), cmocka_unit_test(test_stays_only_after_success),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
