@@ -56,11 +56,9 @@ typedef struct search {
     bool by_time;
     double most_traffic;
     bool clips; /* how target chunks are held in what is looked at */
-
     /* the best so far */
-    bool found;
+    bool found, best_clips;
     double cost;
-    bool best_clips;
     unsigned at[CM_MAX_RANK], wide[CM_MAX_RANK];
     unsigned order[CM_MAX_RANK]; /* positions in dim, outermost first */
 } search;
@@ -75,10 +73,7 @@ static uint64_t ntargets(const cm_axis *axis)
     return cm_div_ceil(axis->n, axis->target);
 }
 
-/*
- * Seams between blocks that do not fall between source chunks make the chunk that they cut be
- * read once more.
- */
+/* A seam between blocks that cuts a source chunk makes it be read once more. */
 static width make_width(const cm_axis *axis, uint64_t block, uint64_t tile)
 {
     uint64_t step = block * axis->target, nblocks = cm_div_ceil(ntargets(axis), block);
