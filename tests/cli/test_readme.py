@@ -1,7 +1,10 @@
 """Every command of the README and of docs/, as it stands there, in its order."""
 
+import html
+import json
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -21,12 +24,19 @@ def commands(document):
             yield found.group(1)
 
 
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The folder that `make demo` leaves, and what it printed."""
+    folder = tmp_path_factory.mktemp("demo")
+    done = subprocess.run([paths.ROOT / "scripts" / "demo.sh", paths.BUILD, folder], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout
+
+
 @pytest.fixture
-def folder(tmp_path):
-    """What `make demo` leaves in build/demo."""
-    subprocess.run([tool.program("make_sample"), "weather.nc"], cwd=tmp_path, check=True)
-    subprocess.run([tool.program("nc2zarr"), "-q", "weather.nc", "weather.zarr"], cwd=tmp_path, check=True)
-    return tmp_path
+def folder(demo, tmp_path):
+    shutil.copytree(demo[0], tmp_path / "demo")
+    return tmp_path / "demo"
 
 
 def run(document, folder):
@@ -40,6 +50,26 @@ def test_there_are_commands():
     assert {c.split()[0] for c in commands("README.md")} == set(PROGRAMS)
     found = {f"docs/{p.name}" for p in (paths.ROOT / "docs").glob("*.md") if list(commands(f"docs/{p.name}"))}
     assert found == set(DOCUMENTS[1:])
+
+
+def test_the_page_of_the_demo(demo):
+    folder, printed = demo
+    page = (folder / "comparison" / "report.html").read_text()
+    assert not re.search(r"""(src|href)=["']?(https?:)?//|url\(|@import""", page), "it needs a network"
+    sessions = json.loads((folder / "comparison" / "summary.json").read_text())["sessions"]
+    stores = ["weather.nc", "weather.zarr", "training.zarr"]
+    assert [s["store"] for s in sessions] == stores
+    row = {re.sub("<[^>]+>", "", name): [html.unescape(re.sub("<[^>]+>", "", c)) for c in re.findall("<td.*?</td>", cells)]
+           for name, cells in re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', page)}
+    for i, s in enumerate(sessions):
+        assert float(row["samples/s"][i].replace(",", "")) == pytest.approx(s["rates"]["samples"], rel=0.01)
+        assert float(row["bytes decoded over bytes used"][i]) == pytest.approx(s["amplification"]["bytes"], rel=0.01)
+    # What does not depend on the machine's load: the store for the sample decodes the least in vain.
+    assert sessions[2]["amplification"]["bytes"] < min(s["amplification"]["bytes"] for s in sessions[:2])
+    heading = html.unescape(re.search("<h1.*?>(.*?)</h1>", page).group(1))
+    assert any(store in heading for store in stores) and heading in printed
+    digests = re.findall(r"^ *([0-9a-f]{32})  z ", printed, re.M)
+    assert len(digests) == 2 and len(set(digests)) == 1
 
 
 def test_readme(folder):

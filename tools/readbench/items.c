@@ -413,7 +413,30 @@ ITEM(validated_at)
     return s->device.validated_batches > 0 && rate(s->device.validated_rate, buf, size);
 }
 
+ITEM(format)
+{
+    if (s->format == NULL)
+        return false;
+    snprintf(buf, size, "%s", s->format);
+    return true;
+}
+
+/* Of the variable that a sample takes the most of. */
+ITEM(chunks)
+{
+    const cm_readbench_part *most = NULL;
+    for (size_t i = 0; i < s->nparts; i++)
+        if (s->part[i].chunked && (most == NULL || s->part[i].nbytes > most->nbytes))
+            most = &s->part[i];
+    if (most == NULL)
+        return false;
+    cm_format_shape(most->rank, most->chunk, buf, size);
+    return true;
+}
+
 const readbench_item READBENCH_ITEMS[] = {
+    {"The store", "format", format, false, NULL},
+    {NULL, "chunks", chunks, false, NULL},
     {"Throughput", "samples/s", samples_rate, true, "samples/s"},
     {NULL, "logical (before any cast)", logical, true, "logical"},
     {NULL, "decoded", decoded, false, NULL},

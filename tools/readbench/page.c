@@ -67,8 +67,8 @@ void page_begin(const readbench_run *run, const char *title, const char *how, co
         fputs(" · ", to);
         page_text(run->started, to);
     }
-    /* A name that is typed in small letters stays so. */
-    bool name = strcspn(sentence, "=") < strcspn(sentence, " ");
+    /* A setting or a store's name that is typed in small letters stays so. */
+    bool name = strcspn(sentence, "=./") < strcspn(sentence, " ");
     fprintf(to, "</p>\n<h1 class=\"%s%s\">", strlen(sentence) > 120 ? "long" : "short",
             name ? " asis" : "");
     page_prose(sentence, to);

@@ -41,7 +41,7 @@ static void draw_rates(plot *p, const cm_readbench_report *r)
         double y = p->top + BAR * (double)i;
         unsigned colour = i == r->best ? GREEN : i == r->baseline ? STEEL : BLUE;
         if (r->ratio && i > 0 && isfinite(r->ratio[i]))
-            snprintf(ratio, sizeof(ratio), ", %.2f of the first", r->ratio[i]);
+            snprintf(ratio, sizeof(ratio), ", %.2f times the first", r->ratio[i]);
         snprintf(text, sizeof(text), "%.80s: %.4g%s%s", s->label, s->rates.samples, ratio,
                  role(r, i));
         plot_text(p, p->left + 2, y + 12, PLOT_TEXT, CANVAS_START, INK, text);

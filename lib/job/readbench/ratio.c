@@ -61,7 +61,7 @@ static size_t fastest(const cm_readbench_report *r)
     return best;
 }
 
-/* "weather.zarr: 2.9 times weather.nc (2.7 to 3.1 in 3 rounds)". */
+/* "weather.zarr: 2.9 times the samples a second of weather.nc (2.7 to 3.1 in 3 rounds)". */
 static char *headline(const cm_readbench_options *o, const cm_readbench_report *r, cm_error *err)
 {
     const size_t best = fastest(r), other = best != 0 ? 0 : 1;
@@ -77,11 +77,13 @@ static char *headline(const cm_readbench_options *o, const cm_readbench_report *
                            "rounds",
                            name, than, least, most, (unsigned long long)o->epochs);
     if (o->epochs > 1)
-        return cm_asprintf(err, "%s: %.*f times %s (%.2f to %.2f in %llu rounds)", name,
-                           ratio < 10 ? 2 : 1, ratio, than, least, most,
-                           (unsigned long long)o->epochs);
-    return cm_asprintf(err, "%s: %.*f times %s in one round, which says nothing of the spread",
-                       name, ratio < 10 ? 2 : 1, ratio, than);
+        return cm_asprintf(
+            err, "%s: %.*f times the samples a second of %s (%.2f to %.2f in %llu rounds)", name,
+            ratio < 10 ? 2 : 1, ratio, than, least, most, (unsigned long long)o->epochs);
+    return cm_asprintf(
+        err,
+        "%s: %.*f times the samples a second of %s in one round, which says nothing of the spread",
+        name, ratio < 10 ? 2 : 1, ratio, than);
 }
 
 static bool can_be_told(const cm_readbench_options *o, const cm_readbench_report *r)

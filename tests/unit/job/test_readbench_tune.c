@@ -203,8 +203,12 @@ static void test_stores_are_compared_in_words(void **state)
         double first[3], second[3]; /* seconds of epochs */
         const char *says;
     } rows[] = {
-        {{3, 3, 3}, {1, 1.2, 1}, "b.zarr: 3.00 times a.nc (2.50 to 3.00 in 3 rounds)"},
-        {{1, 1, 1}, {2, 2.5, 2}, "a.nc: 2.00 times b.zarr (2.00 to 2.50 in 3 rounds)"},
+        {{3, 3, 3},
+         {1, 1.2, 1},
+         "b.zarr: 3.00 times the samples a second of a.nc (2.50 to 3.00 in 3 rounds)"},
+        {{1, 1, 1},
+         {2, 2.5, 2},
+         "a.nc: 2.00 times the samples a second of b.zarr (2.00 to 2.50 in 3 rounds)"},
         {{1, 1, 1}, {0.9, 1.1, 0.95}, "b.zarr and a.nc are equal within the spread: 0.91 to 1.11"},
     };
     cm_readbench_options o = plain();
