@@ -72,6 +72,9 @@ typedef struct cm_transform_options {
     bool durable;
     bool no_consolidate;
     cm_part_choice part;
+    /* "json": TARGET is a file of references to the chunks of the source; NULL: a store */
+    const char *refer;
+    const char *base_url; /* of the folder that all files lie in, for these; NULL: their paths */
     cm_verify verify;
     bool check;              /* compare source with target, write nothing */
     const char *certificate; /* file to write, or NULL */
@@ -182,6 +185,8 @@ typedef struct cm_transform_report {
     uint64_t nverified;     /* elements compared */
     uint64_t nobjects;      /* files in the target, metadata counted */
     uint64_t source_nbytes; /* of a file, or of all files */
+    uint64_t nreferences;   /* of a document of references: chunks in files, */
+    uint64_t ninline;       /* and chunks that stand in it */
     uint64_t nfiles;        /* of a source that is many files; else 0 */
     uint64_t decoded_nbytes;
     uint64_t stored_nbytes;

@@ -30,6 +30,11 @@ static bool is_report(const uint8_t *head, size_t nbytes)
     return begins_with(head, nbytes, "{\"schema\":\"readbench/");
 }
 
+static bool is_references(const uint8_t *head, size_t nbytes)
+{
+    return begins_with(head, nbytes, "{" CM_MARK_REFERENCES);
+}
+
 static bool is_plot(const uint8_t *head, size_t nbytes)
 {
     static const char svg[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" CM_MARK_SVG "\n<svg ";
@@ -43,5 +48,6 @@ static bool is_plot(const uint8_t *head, size_t nbytes)
 
 const cm_document_kind CM_KIND_TRACE = {"trace", is_trace};
 const cm_document_kind CM_KIND_CERTIFICATE = {"certificate", is_certificate};
+const cm_document_kind CM_KIND_REFERENCES = {"references", is_references};
 const cm_document_kind CM_KIND_REPORT = {"report", is_report};
 const cm_document_kind CM_KIND_PLOT = {"plot", is_plot};

@@ -21,10 +21,13 @@ typedef struct cm_document_kind {
 } cm_document_kind;
 
 extern const cm_document_kind CM_KIND_TRACE, CM_KIND_CERTIFICATE, CM_KIND_PLOT;
+extern const cm_document_kind CM_KIND_REFERENCES;
 extern const cm_document_kind CM_KIND_REPORT; /* summary.json in a report's folder */
 
 /* Members, with their comma, that a Chrome trace's object begins with. */
 #define CM_MARK_TRACE "\"otherData\":{\"schema\":\"chunkmill-trace-1\"},"
+/* Members that a document of references begins with; readers look at the first one alone. */
+#define CM_MARK_REFERENCES "\"version\":1,\"made_by\":\"Chunkmill\",\"refs\":{"
 /* The first member of a certificate. */
 #define CM_MARK_CERTIFICATE "chunkmill-certificate-1"
 /* The second line of an SVG. */

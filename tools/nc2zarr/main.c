@@ -177,7 +177,7 @@ int main(int argc, char **argv)
     cm_texts paths;
     int status = cm_tool_parse(&NC2ZARR, argc, argv, &v, &common, &paths);
     if (status == CM_TOOL_RUN)
-        status = nc2zarr_refuse(&v, &paths);
+        status = nc2zarr_refuse(&v, &common, &paths);
     if (status == CM_TOOL_RUN)
         status = prepare_and_run(argc, argv, &v, &common, &paths);
     cm_tool_release(&NC2ZARR, &v, &paths);

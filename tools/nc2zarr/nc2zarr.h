@@ -22,7 +22,7 @@ extern const cm_tool NC2ZARR;
  * Refuses what the command line may ask for but this build does not do, with a
  * sentence.  Returns CM_TOOL_RUN when there is nothing to refuse.
  */
-int nc2zarr_refuse(const nc2zarr_values *v, const cm_texts *paths);
+int nc2zarr_refuse(const nc2zarr_values *v, const cm_common_options *common, const cm_texts *paths);
 
 /* The summary for people, of what was made or under --dry-run would be, on standard output. */
 void nc2zarr_print_summary(const cm_transform_options *options, const cm_transform_report *report,

@@ -62,8 +62,12 @@ static int refuse_input(const char *path)
     return CM_TOOL_RUN;
 }
 
-int nc2zarr_refuse(const nc2zarr_values *v, const cm_texts *paths)
+int nc2zarr_refuse(const nc2zarr_values *v, const cm_common_options *common, const cm_texts *paths)
 {
+    if (v->o.refer && cm_tool_given(&NC2ZARR, common, "zarr-format") && v->o.zarr_format != 2)
+        return cm_tool_usage_error(&NC2ZARR, "--zarr-format 3: references are of Zarr format 2");
+    if (v->o.refer && paths->n == 1)
+        return cm_tool_usage_error(&NC2ZARR, "--virtual: name OUT.json too");
     if (v->append)
         return cm_run_refuse(&NC2ZARR, "--append is not built yet");
     if (paths->n == 0)

@@ -302,6 +302,34 @@ static void print_how_to_open(const cm_transform_options *options, const cm_tran
     free(store);
 }
 
+/* Of --virtual: no store is made. */
+static void print_references(const cm_transform_options *options, const cm_transform_report *r,
+                             mode m)
+{
+    char refs[32], inside[32];
+    if (m == PLANNED)
+        return;
+    printf("  %s references, %s chunks that stand in the document\n\nOpen it:\n",
+           cm_format_count(r->nreferences, refs, sizeof(refs)),
+           cm_format_count(r->ninline, inside, sizeof(inside)));
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    if (f == NULL)
+        return;
+    fputs("import xarray; print(xarray.open_dataset(\"reference://\", engine=\"zarr\", "
+          "backend_kwargs={\"consolidated\": False, \"storage_options\": {\"fo\": ",
+          f);
+    print_python_string(options->target, strlen(options->target), f);
+    fputs("}}))", f);
+    if (fclose(f) == 0) {
+        fputs("  python3 -c ", stdout);
+        cm_print_shell_word(text, stdout);
+        putchar('\n');
+    }
+    free(text);
+}
+
 void nc2zarr_print_summary(const cm_transform_options *options, const cm_transform_report *report,
                            const cm_common_options *common)
 {
@@ -310,7 +338,8 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
     if (m == CHECKED)
         fputs(": compared with ", stdout);
     else
-        printf(": Zarr %d from ", options->zarr_format);
+        printf(": %s%d from ", options->refer ? "references as Zarr " : "Zarr ",
+               options->refer ? 2 : options->zarr_format);
     cm_print_clean(options->source, stdout);
     printf(" (%s)%s\n\n", report->source_format ? report->source_format : "NetCDF",
            m == MADE      ? ""
@@ -322,6 +351,10 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
     }
     print_variables(report, m);
     putchar('\n');
+    if (options->refer) {
+        print_references(options, report, m);
+        return;
+    }
     for (size_t i = 0; i < report->nskipped; i++)
         cm_print_remark("Left out", report->skipped[i]);
     print_unlimited(report);

@@ -83,6 +83,20 @@ static const cm_option OPTIONS[] = {
      .help =
          "With --verify full or --check, write a record of the verification: digests, elements, "
          "versions, the command, and whether the original could be reproduced."},
+    {.section = "References instead of a copy",
+     .name = "virtual",
+     .value = "json",
+     .kind = CM_OPTION_TEXT,
+     .field = VALUE(o.refer),
+     .words = "json",
+     .help = "Write OUT.json, which says where every chunk lies in the files, for kerchunk's "
+             "readers: xarray through fsspec, zarr-python, and this project's own tools."},
+    {.name = "base-url",
+     .value = "URL",
+     .kind = CM_OPTION_TEXT,
+     .field = VALUE(o.base_url),
+     .help = "With --virtual, the URL of the folder that all files lie in, where the references "
+             "will be read. Default: the paths of this machine."},
     {0},
 };
 
@@ -90,6 +104,7 @@ static const char *const USAGE[] = {
     "[OPTIONS] INPUT.nc OUTPUT.zarr",
     "[OPTIONS] INPUT.nc",
     "--check [OPTIONS] INPUT.nc OUTPUT.zarr",
+    "--virtual json [OPTIONS] INPUT.nc OUT.json",
     NULL,
 };
 

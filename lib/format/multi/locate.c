@@ -173,6 +173,16 @@ int cm_multi_locate(cm_multi_array *a, cm_error *err)
     return rc;
 }
 
+int cm_multi_part_located(cm_dataset *ds, const cm_variable *var, size_t i, const cm_located **out,
+                          cm_error *err)
+{
+    const cm_multi_array *a = &((cm_multi_dataset *)ds)->array[var->index];
+    if (!a->prepared || a->form_of == NULL || i >= a->var->nparts)
+        return cm_fail(err, CM_EINVAL, "variable %s: it has no such part", var->name);
+    *out = cm_multi_located(a, i);
+    return CM_OK;
+}
+
 void cm_multi_locate_release(cm_multi_array *a)
 {
     for (size_t p = 0; a->located != NULL && p < a->var->nparts; p++)

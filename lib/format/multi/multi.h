@@ -147,6 +147,13 @@ int cm_multi_unchanged(cm_dataset *ds, cm_error *err);
 /* What is said of a variable of a joined dataset; NULL: it is one of another. */
 const cm_multi_var *cm_multi_var_of(const cm_variable *var);
 
+/*
+ * Where part I of VAR, which is prepared and has parts, lies in its file; borrowed from the
+ * dataset.
+ */
+int cm_multi_part_located(cm_dataset *ds, const cm_variable *var, size_t i, const cm_located **out,
+                          cm_error *err);
+
 /* The specification of a joined dataset; NULL: it is another. */
 const cm_multi_spec *cm_multi_spec_of(const cm_dataset *ds);
 

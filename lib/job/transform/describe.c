@@ -9,6 +9,7 @@
 #include "job/common/varopt.h"
 #include "job/transform/describe.h"
 #include "job/transform/keep.h"
+#include "job/transform/refer.h"
 #include "job/transform/rename.h"
 
 /* ---- codecs ---- */
@@ -47,6 +48,8 @@ static int refit(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_error *
 static int chunk_codecs(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_error *err)
 {
     const cm_variable *s = v->source;
+    if (v->refer != NULL)
+        return cm_job_refer_codecs(v, out, n, err);
     if (v->pass != CM_PASS_NOTHING)
         return cm_job_kept_codecs(v, out, n, err);
     if (!v->same_codec)

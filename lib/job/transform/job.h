@@ -48,7 +48,8 @@ typedef struct cm_job_var {
     bool sharded;
     bool same_codec; /* the source's chain stays; CODEC says nothing */
     cm_codec_choice codec;
-    cm_pass pass; /* stored bytes go through */
+    cm_pass pass;           /* stored bytes go through */
+    struct cm_refer *refer; /* refer.h: where its chunks lie; NULL: they are written */
 
     /* describe.c */
     cm_zarr_meta meta;

@@ -27,6 +27,24 @@ static const char *shuffle_obstacle(const cm_codec_spec *spec, size_t n, size_t 
     return NULL;
 }
 
+const char *cm_job_codecs_obstacle(const cm_codec_spec *spec, size_t n, size_t nbytes)
+{
+    for (size_t i = 1; i < n; i++) {
+        switch (spec[i].id) {
+        case CM_CODEC_ZLIB:
+        case CM_CODEC_ZSTD:
+        case CM_CODEC_BLOSC:
+        case CM_CODEC_BZ2:
+        case CM_CODEC_FLETCHER32:
+        case CM_CODEC_SHUFFLE:
+            break;
+        default:
+            return "Zarr has no name for one of its filters";
+        }
+    }
+    return shuffle_obstacle(spec, n, nbytes);
+}
+
 /*
  * Why V's stored bytes cannot be passed on; NULL: they can.  The table of pass-through in the
  * README follows it.
@@ -45,20 +63,7 @@ static const char *obstacle(const cm_job_var *v)
     for (unsigned j = 0; j < v->rank; j++)
         if (v->start[j] != 0 || v->step[j] != 1 || v->shape[j] != a->shape[j])
             return "only a part of it is converted";
-    for (size_t i = 1; i < n; i++) {
-        switch (spec[i].id) {
-        case CM_CODEC_ZLIB:
-        case CM_CODEC_ZSTD:
-        case CM_CODEC_BLOSC:
-        case CM_CODEC_BZ2:
-        case CM_CODEC_FLETCHER32:
-        case CM_CODEC_SHUFFLE:
-            break;
-        default:
-            return "Zarr has no name for one of its filters";
-        }
-    }
-    return shuffle_obstacle(spec, n, cm_chain_decoded_nbytes(a->chain));
+    return cm_job_codecs_obstacle(spec, n, cm_chain_decoded_nbytes(a->chain));
 }
 
 /* The pipeline is deflate alone: then gzip can hold the same deflate data. */

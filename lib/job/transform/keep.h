@@ -14,6 +14,11 @@
 int cm_job_keep(cm_job *job, cm_job_var *v, cm_error *err);
 
 /*
+ * Why Zarr's readers cannot undo the N codecs SPEC of a chunk of NBYTES; NULL: they can.
+ */
+const char *cm_job_codecs_obstacle(const cm_codec_spec *spec, size_t n, size_t nbytes);
+
+/*
  * The codecs of V's chunks as the output's metadata has them; to be freed with
  * cm_codec_specs_free.
  */

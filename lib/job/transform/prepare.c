@@ -145,6 +145,7 @@ int cm_job_prepare(cm_job *job, cm_job_var *v, cm_store *store, cm_error *err)
         cm_error_prefix(err, "%s %s", cm_job_noun(job), cm_job_name(v));
         return rc;
     }
-    v->absent = v->fill_stays && v->meta.has_fill && nothing_is_stored(v->source);
+    v->absent =
+        v->refer != NULL || (v->fill_stays && v->meta.has_fill && nothing_is_stored(v->source));
     return v->as_strings || v->absent ? CM_OK : describe_transfer(job, v, err);
 }

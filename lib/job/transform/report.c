@@ -93,7 +93,7 @@ static int set_texts(const cm_job *job, const cm_job_var *v, cm_transform_variab
     out->source = cm_strdup(s->name, err);
     out->type =
         cm_strdup(v->as_objects ? "not known" : cm_dtype_name(&v->type, text, sizeof(text)), err);
-    out->codec = s->words != NULL
+    out->codec = s->words != NULL || v->refer != NULL
                      ? cm_codec_text(&v->meta, err)
                      : cm_strdup(cm_codec_choice_text(&v->codec, text, sizeof(text)), err);
     out->access = s->access_reason == NULL

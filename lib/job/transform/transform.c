@@ -13,6 +13,7 @@
 #include "job/transform/inputs.h"
 #include "job/transform/into.h"
 #include "job/transform/parts.h"
+#include "job/transform/refer.h"
 #include "job/transform/write.h"
 #include "store/open.h"
 
@@ -36,6 +37,38 @@ static int check_options(const cm_transform_options *o, cm_error *err)
     if (o->target != NULL && !o->check && cm_store_url_is_remote(o->target))
         return cm_fail(err, CM_EINVAL, "%s: writing to buckets is not built yet", o->target);
     return CM_OK;
+}
+
+/* References are to bytes as they are: nothing that changes them can be asked for. */
+static int check_refer(const cm_transform_options *o, cm_error *err)
+{
+    const struct {
+        bool given;
+        const char *text;
+    } row[] = {
+        {o->chunks.n > 0, "`chunks`"},
+        {o->shards.n > 0, "`shards`"},
+        {o->codec.n > 0, "`codec`"},
+        {o->sample != NULL, "`sample`"},
+        {o->dtype.n > 0, "`dtype`"},
+        {o->unpack.n > 0, "`unpack`"},
+        {o->keepbits.n > 0, "`keepbits`"},
+        {o->subset.n > 0, "`subset`"},
+        {o->fill_value.n > 0, "`fill_value`"},
+        {o->resume, "`resume`"},
+        {o->check, "`check`"},
+        {o->certificate != NULL, "`certificate`"},
+        {o->part.on, "`part`"},
+    };
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
+        if (row[i].given)
+            return cm_fail(err, CM_EINVAL,
+                           "%s: references are to the bytes of the files as they are", row[i].text);
+    if (o->base_url != NULL && strstr(o->base_url, "://") == NULL)
+        return cm_fail(err, CM_EINVAL, "`base_url` %s: is no URL", o->base_url);
+    return strcmp(o->refer, "json") == 0
+               ? CM_OK
+               : cm_fail(err, CM_EINVAL, "`refer` %s: references are written as json", o->refer);
 }
 
 /* The nearest folder above PATH that is there. */
@@ -110,7 +143,7 @@ static int find_scratch(cm_job *job, cm_error *err)
 static int find_target(const cm_transform_options *o, cm_into *into, cm_transform_options *out,
                        cm_error *err)
 {
-    if (o->target == NULL || o->check)
+    if (o->target == NULL || o->check || o->refer != NULL)
         return CM_OK;
     int rc = cm_into_find(o->target, into, err);
     if (rc != CM_OK)
@@ -197,7 +230,7 @@ static int prepare(cm_job *job, cm_error *err)
     if (rc == CM_OK)
         rc = cm_job_view(job, err);
     if (rc == CM_OK)
-        rc = cm_job_layout(job, err);
+        rc = job->options->refer != NULL ? cm_job_refer_layout(job, err) : cm_job_layout(job, err);
     return rc;
 }
 
@@ -235,17 +268,20 @@ static int transform(cm_job *job, cm_output *out, cm_error *err)
     int rc = cm_job_describe(job, err);
     if (rc == CM_OK)
         rc = cm_job_notice(job, err);
-    if (rc == CM_OK && job->options->dry_run)
+    if (rc != CM_OK)
+        return rc;
+    if (job->options->refer != NULL)
+        return cm_job_refer_write(job, err);
+    if (job->options->dry_run)
         return dry_run(job, err);
-    if (rc == CM_OK)
-        rc = job->options->part.on ? cm_job_write_part(job, out, err) : cm_job_write(job, out, err);
-    return rc;
+    return job->options->part.on ? cm_job_write_part(job, out, err) : cm_job_write(job, out, err);
 }
 
 static void release(cm_job *job)
 {
     cm_job_release_writers(job);
     for (size_t i = 0; i < job->nvars; i++) {
+        cm_refer_free(job->var[i].refer);
         cm_presence_release(&job->var[i].presence);
         for (size_t k = 0; k < sizeof(job->var[i].own_cuts) / sizeof(cm_cuts); k++)
             cm_cuts_release(&job->var[i].own_cuts[k]);
@@ -293,11 +329,13 @@ int cm_transform(const cm_transform_options *asked, cm_transform_report *report,
     int rc = check_options(asked, err);
     if (rc == CM_OK)
         rc = find_target(asked, &into, &options, err);
-    if (rc == CM_OK && !options.dry_run && !options.check)
+    if (rc == CM_OK && !options.dry_run && !options.check && options.refer == NULL)
         rc = check_output(&options, &into, &out, err);
     if (rc == CM_OK && asked->target != NULL &&
         (report->target = cm_strdup(asked->target, err)) == NULL)
         rc = CM_ENOMEM;
+    if (rc == CM_OK && options.refer != NULL && (rc = check_refer(asked, err)) == CM_OK)
+        options.zarr_format = 2;
     if (rc == CM_OK && options.dataset == NULL)
         rc = cm_store_path_split(options.source, &at, err);
     else if (rc == CM_OK)

@@ -1,0 +1,169 @@
+"""nc2zarr --virtual: references are the file, for xarray through fsspec and for our own tools."""
+
+import glob
+import json
+import os
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+import xarray as xr
+
+from support import paths, tool
+
+FILES = sorted(
+    path for folder in ("netcdf", "hdf5") for path in glob.glob(str(paths.SHARED / "data" / folder / "*"))
+)
+
+
+def virtual(*args):
+    # The verification reads through libnetcdf, which needs the filters of some files.
+    env = {"HDF5_PLUGIN_PATH": os.environ["HDF5_PLUGIN_PATH"]}
+    return tool.run("nc2zarr", "--virtual", "json", *args, env=env)
+
+
+def refs(path):
+    return json.loads(path.read_text())["refs"]
+
+
+def opened(path, **kw):
+    return xr.open_dataset(
+        "reference://",
+        engine="zarr",
+        backend_kwargs={"consolidated": False, "storage_options": {"fo": str(path), "remote_protocol": "file"}},
+        **kw,
+    )
+
+
+def same(file, out, names):
+    with opened(out, decode_cf=False) as ours, xr.open_dataset(file, decode_cf=False) as theirs:
+        for name, var in theirs.variables.items():
+            if name not in names:
+                continue  # named when it was left out
+            np.testing.assert_array_equal(ours[name].values, var.values, err_msg=name)
+
+
+def digests(path):
+    lines = tool.run("rechunk", "--digest", path).ok().out.splitlines()
+    rows = [line.split() for line in lines if line.startswith("  ") or len(lines) == 1]
+    return {name: digest for digest, name, *_ in rows if len(digest) == 32}
+
+
+@pytest.mark.parametrize("source", FILES, ids=os.path.basename)
+def test_references_are_the_file(source, tmp_path):
+    out = tmp_path / "refs.json"
+    virtual("--skip-unsupported", "--verify", "full", source, out).ok()
+    ours, file = digests(out), digests(source)
+    assert ours == {name: file[name] for name in ours}
+    try:
+        xr.open_dataset(source, decode_cf=False).close()
+    except Exception as e:
+        pytest.skip(f"xarray does not open the file: {e}")
+    same(source, out, names=set(ours))
+
+
+@pytest.fixture
+def fields(tmp_path):
+    path = tmp_path / "in" / "fields.nc"
+    path.parent.mkdir()
+    rng = np.random.default_rng(7)
+    t = rng.normal(size=(12, 60, 80)).astype("f4")
+    xr.Dataset({"t": (("time", "y", "x"), t)}, coords={"time": np.arange(12)}).to_netcdf(
+        path, encoding={"t": {"chunksizes": (4, 20, 40), "zlib": True, "shuffle": True}}
+    )
+    return path
+
+
+def test_what_is_written(fields, tmp_path):
+    out = tmp_path / "refs.json"
+    doc = json.loads(virtual("--json", fields, out).ok().out)
+    found = refs(out)
+    ranges = {k: v for k, v in found.items() if isinstance(v, list)}
+    assert set(ranges) == {f"t/{i}.{j}.{k}" for i in range(3) for j in range(3) for k in range(2)}
+    assert all(url == str(fields) and n > 0 for url, _, n in ranges.values())
+    assert found["time/0"].startswith("base64:")
+    assert (doc["output"]["nreferences"], doc["output"]["ninline"]) == (18, 1)
+    assert json.loads(found["t/.zarray"])["chunks"] == [4, 20, 40]
+
+
+@pytest.mark.parametrize(
+    "base, url",
+    [
+        ("s3://bucket/a/", "s3://bucket/a/sub dir/fields.nc"),
+        ("https://host/a", "https://host/a/sub%20dir/fields.nc"),
+    ],
+)
+def test_a_base_url_stands_for_the_folder_of_all_files(fields, tmp_path, base, url):
+    source = fields.parent / "sub dir" / "fields.nc"
+    source.parent.mkdir()
+    fields.rename(source)
+    out = tmp_path / "refs.json"
+    virtual("--base-url", base, source, out).ok()
+    # One file: its own folder is the folder of all.
+    assert {v[0] for v in refs(out).values() if isinstance(v, list)} == {url.replace("sub dir/", "").replace("sub%20dir/", "")}
+
+
+def test_only_references_of_ours_are_replaced(fields, tmp_path):
+    out = tmp_path / "refs.json"
+    out.write_text("somebody's notes")
+    r = virtual(fields, out)
+    assert r.status == 1 and out.read_text() == "somebody's notes"
+    virtual("--overwrite", fields, out).ok()
+    virtual(fields, out).ok()  # what is there is ours
+    r = virtual("--overwrite", fields, fields)
+    assert r.status != 0 and netCDF4.Dataset(fields)["t"].shape == (12, 60, 80)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["--chunks", "time=1"], ["--codec", "zstd"], ["--dtype", "float64"], ["--subset", "time=0:2"], ["--zarr-format", "3"], ["--resume"]],
+    ids=lambda a: a[0],
+)
+def test_what_changes_bytes_is_refused(fields, tmp_path, args):
+    r = virtual(*args, fields, tmp_path / "refs.json")
+    assert r.status == 2 and args[0] in r.err and not (tmp_path / "refs.json").exists()
+
+
+def test_parquet_is_refused(fields, tmp_path):
+    r = tool.run("nc2zarr", "--virtual", "parquet", fields, tmp_path / "refs.parq")
+    assert r.status == 2 and "json" in r.err and not (tmp_path / "refs.parq").exists()
+
+
+def test_a_dry_run_writes_nothing(fields, tmp_path):
+    virtual("--dry-run", fields, tmp_path / "refs.json").ok()
+    assert not (tmp_path / "refs.json").exists()
+
+
+def test_what_is_not_stored_keeps_its_value(tmp_path):
+    path, out = tmp_path / "sparse.h5", tmp_path / "refs.json"
+    with h5py.File(path, "w") as f:
+        d = f.create_dataset("t", (100, 300), "i4", chunks=(10, 300), fillvalue=-7)
+        d[20:30] = 5
+    r = virtual(path, out).ok()
+    assert len(r.warnings) == 1 and "xarray takes for missing" in r.warnings[0]
+    assert sum(k.startswith("t/") and isinstance(v, list) for k, v in refs(out).items()) == 1
+    assert digests(out)["t"] == digests(path)["t"]
+
+
+def test_filters_left_out_for_a_chunk_are_named(tmp_path):
+    path = tmp_path / "masked.h5"
+    with h5py.File(path, "w") as f:
+        d = f.create_dataset("t", (4000, 2000), "f8", chunks=(1000, 2000), compression="gzip")
+        for i in range(4):
+            d.id.write_direct_chunk((1000 * i, 0), np.full((1000, 2000), i, "f8").tobytes(), filter_mask=1)
+    r = virtual(path, tmp_path / "refs.json")
+    # 61 MiB may still stand in the document; twice as much may not.
+    assert r.status in (0, 1)
+    with h5py.File(path, "a") as f:
+        d = f.create_dataset("u", (8000, 2000), "f8", chunks=(1000, 2000), compression="gzip")
+        for i in range(8):
+            d.id.write_direct_chunk((1000 * i, 0), np.full((1000, 2000), i, "f8").tobytes(), filter_mask=1)
+    r = virtual("--overwrite", path, tmp_path / "refs.json")
+    assert r.status == 1 and "filters were left out" in r.err and "u" in r.err
+
+
+def test_materialised_references_are_the_conversion(fields, tmp_path):
+    virtual(fields, tmp_path / "refs.json").ok()
+    tool.run("rechunk", "--chunks", "time=12,y=20,x=20", tmp_path / "refs.json", tmp_path / "out.zarr").ok()
+    assert digests(tmp_path / "out.zarr") == digests(fields)
