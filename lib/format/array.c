@@ -16,6 +16,11 @@ static int check_box(const cm_array *a, const cm_box *box, cm_error *err)
     return cm_fail(err, CM_EINVAL, "array %s: a read reaches outside of it", a->name);
 }
 
+const char *cm_array_place(cm_array *a, uint64_t number)
+{
+    return a->ops->file_of != NULL ? a->ops->file_of(a, number) : a->place;
+}
+
 bool cm_array_is_cut(const cm_array *a)
 {
     return cm_cuts_any(a->cuts, a->rank);
@@ -89,7 +94,7 @@ static int decode(chunk_read *r, const uint64_t *coord, const cm_fetch *fetch, c
         char text[CM_MAX_RANK * 21 + 2];
         cm_error_prefix(err, "array %s: chunk %s", a->name[0] ? a->name : "/",
                         cm_coord_text(a->rank, coord, text, sizeof text));
-        cm_error_place(err, a->place);
+        cm_error_place(err, cm_array_place(a, cm_grid_number(&a->grid, coord)));
     }
     return rc;
 }

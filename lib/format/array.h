@@ -75,6 +75,8 @@ typedef struct cm_array_ops {
     int (*read_box)(cm_array *a, const cm_box *box, void *dst, cm_error *err);
     /* BOX of a variable-length array in C order; OUT is reset. */
     int (*read_strings)(cm_array *a, const cm_box *box, cm_strings *out, cm_error *err);
+    /* Of an array of many files: the one that has chunk NUMBER, or NULL. */
+    const char *(*file_of)(cm_array *a, uint64_t number);
     void (*free)(cm_array *a);
 } cm_array_ops;
 
@@ -109,6 +111,8 @@ struct cm_array {
     bool serial;       /* read_box runs under a lock: more threads do not help */
 };
 
+/* The file or store that chunk NUMBER is in, for messages; or NULL. */
+const char *cm_array_place(cm_array *a, uint64_t number);
 /* True when chunks are of several lengths along some dimension. */
 bool cm_array_is_cut(const cm_array *a);
 /* The elements that chunk COORD has, inside the array. */

@@ -149,7 +149,7 @@ int cm_worker_decode(cm_worker *w, const cm_transfer *t, const cm_fetch_item *it
         cm_grid_coord(&source->grid, item->number, at);
         cm_error_prefix(err, "variable %s: chunk %s", cm_transfer_name(t),
                         cm_coord_text(source->rank, at, text, sizeof(text)));
-        cm_error_place(err, source->place);
+        cm_error_place(err, cm_array_place(t->source, item->number));
     }
     return rc;
 }

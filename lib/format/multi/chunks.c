@@ -94,6 +94,13 @@ static bool is_absent(cm_array *array, uint64_t number)
     return place_of(a, &s) == NULL;
 }
 
+static const char *file_of(cm_array *array, uint64_t number)
+{
+    cm_multi_array *a = cm_multi_array_of(array);
+    spot s = find_number(a, number);
+    return s.part == SIZE_MAX ? NULL : a->owner->spec->file[a->var->part[s.part].file].path;
+}
+
 static void place(cm_array *array, const uint64_t *coord, uint64_t *origin, uint64_t *shape)
 {
     cm_multi_array *a = cm_multi_array_of(array);
@@ -247,6 +254,7 @@ void cm_multi_use_chunks(cm_multi_array *a)
                                      .is_absent = is_absent,
                                      .read_box = read_box,
                                      .place = place,
+                                     .file_of = file_of,
                                      .free = cm_multi_array_keep};
     a->base.ops = &ops;
     a->base.chunked = true;

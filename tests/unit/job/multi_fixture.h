@@ -4,6 +4,7 @@
 #ifndef TESTS_MULTI_FIXTURE_H
 #define TESTS_MULTI_FIXTURE_H
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -140,8 +140,155 @@ static void test_splits(void **state)
     }
 }
 
+/* Flips bytes in the middle of the file, or back; its time of change stays. */
+static void damage(const cm_multi_file *f)
+{
+    enum {
+        LENGTH = 600
+    };
+    uint8_t bytes[LENGTH];
+    FILE *file = fopen(f->path, "r+b");
+    assert_non_null(file);
+    const long at = (long)f->nbytes - LENGTH - 100;
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    assert_int_equal(fread(bytes, 1, LENGTH, file), LENGTH);
+    for (size_t i = 0; i < LENGTH; i++)
+        bytes[i] ^= 0x5a;
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    assert_int_equal(fwrite(bytes, 1, LENGTH, file), LENGTH);
+    assert_int_equal(fclose(file), 0);
+    const struct timespec then = {.tv_sec = (time_t)(f->mtime_ns / 1000000000u),
+                                  .tv_nsec = (long)(f->mtime_ns % 1000000000u)};
+    assert_int_equal(utimensat(AT_FDCWD, f->path, (struct timespec[2]){then, then}, 0), 0);
+}
+
+/* A bad file is named, what was done is kept, and the run goes on when the file is good again. */
+static void test_damage_and_resume(void **state)
+{
+    enum {
+        STEPS = 12,
+        FILES = 5,
+        BAD = 3
+    };
+    const way w = {.chunk = {1, NY, NX}, .deflate = 1, .shuffle = true};
+    char target[96];
+    cm_error err = {0};
+    archive a;
+    (void)state;
+    begin_archive(&a);
+    for (unsigned k = 0; k < FILES; k++)
+        add_file(&a, k * STEPS, (k + 1) * STEPS, k * STEPS, STEPS, &w);
+    end_archive(&a, 1);
+    snprintf(target, sizeof target, "%s/resumed.zarr", multi_folder);
+    cm_transform_options o;
+    cm_transform_options_init(&o, CM_DEFAULTS_CHOOSE);
+    o.target = target;
+    o.chunks = (cm_texts){(const char *const[]){"t=5"}, 1};
+    o.verify = CM_VERIFY_FULL;
+    o.nthreads = 2;
+    cm_transform_report whole, report;
+    assert_int_equal(cm_multi_dataset_open(&a.spec, NULL, &o.dataset, &err), CM_OK);
+    convert(NULL, o.dataset, "t=5", 0, &whole);
+    cm_dataset_close(o.dataset);
+
+    damage(&a.file[BAD]);
+    assert_int_equal(cm_multi_dataset_open(&a.spec, NULL, &o.dataset, &err), CM_OK);
+    assert_int_equal(cm_transform(&o, &report, &err), CM_EFORMAT);
+    if (strncmp(err.text, a.path[BAD], strlen(a.path[BAD])) != 0)
+        fail_msg("%s", err.text);
+    assert_true(report.resumable);
+    assert_false(report.written);
+    cm_transform_report_release(&report);
+    cm_dataset_close(o.dataset);
+
+    damage(&a.file[BAD]);
+    o.resume = true;
+    assert_int_equal(cm_multi_dataset_open(&a.spec, NULL, &o.dataset, &err), CM_OK);
+    if (cm_transform(&o, &report, &err) != CM_OK)
+        fail_msg("%s", err.text);
+    same_digests(&whole, &report);
+    cm_transform_report_release(&report);
+    cm_dataset_close(o.dataset);
+
+    /* Another archive does not go on with it. */
+    o.overwrite = true;
+    o.resume = false;
+    damage(&a.file[BAD]);
+    assert_int_equal(cm_multi_dataset_open(&a.spec, NULL, &o.dataset, &err), CM_OK);
+    assert_int_equal(cm_transform(&o, &report, &err), CM_EFORMAT);
+    cm_transform_report_release(&report);
+    cm_dataset_close(o.dataset);
+    a.part[0][0].origin[0] = a.part[0][1].origin[0];
+    a.part[0][1].origin[0] = 0;
+    cm_multi_part first = a.part[0][0];
+    a.part[0][0] = a.part[0][1];
+    a.part[0][1] = first;
+    o.overwrite = false;
+    o.resume = true;
+    assert_int_equal(cm_multi_dataset_open(&a.spec, NULL, &o.dataset, &err), CM_OK);
+    assert_int_not_equal(cm_transform(&o, &report, &err), CM_OK);
+    assert_false(report.written);
+    cm_transform_report_release(&report);
+    cm_dataset_close(o.dataset);
+    cm_transform_report_release(&whole);
+    release_archive(&a);
+}
+
+/* Files that must say the same and do not stop the run before anything is readable. */
+static void test_clash(void **state)
+{
+    const way w = {.chunk = {2, NY, NX}, .deflate = 1};
+    char target[96];
+    cm_error err = {0};
+    cm_transform_report report;
+    archive a;
+    (void)state;
+    begin_archive(&a);
+    add_file(&a, 0, 8, 0, 8, &w);
+    add_file(&a, 4, 12, 8, 4, &w); /* steps 4 to 8 are in both */
+    end_archive(&a, 1);
+    cm_multi_check check = {.what = "overlapping steps"};
+    check.part[0] = a.part[0][0];
+    check.part[0].origin[0] = check.part[0].first[0] = 4;
+    check.part[0].count[0] = 4;
+    check.part[1] = (cm_multi_part){.file = 1, .origin = {4}, .count = {4}, .length = {8}};
+    a.spec.check = &check;
+    a.spec.nchecks = 1;
+    snprintf(target, sizeof target, "%s/clash.zarr", multi_folder);
+    cm_transform_options o;
+    cm_transform_options_init(&o, CM_DEFAULTS_CHOOSE);
+    o.target = target;
+    for (int turn = 0; turn < 3; turn++) {
+        /* The same; a step too far; the same, decided about. */
+        if (turn > 0)
+            check.part[1].first[0] = 1;
+        check.may_differ = turn == 2;
+        assert_int_equal(cm_multi_dataset_open(&a.spec, NULL, &o.dataset, &err), CM_OK);
+        int rc = cm_transform(&o, &report, &err);
+        assert_int_equal(rc, turn == 1 ? CM_EFORMAT : CM_OK);
+        assert_int_equal(report.written, turn != 1);
+        if (turn == 1) {
+            assert_true(report.resumable);
+            assert_string_equal(report.clash, check.what);
+            assert_non_null(strstr(err.text, "element 4/0/0"));
+            assert_non_null(strstr(err.text, a.path[0]));
+            assert_non_null(strstr(err.text, a.path[1]));
+        }
+        if (turn == 2)
+            assert_int_equal(report.nwarnings, 1);
+        cm_transform_report_release(&report);
+        cm_dataset_close(o.dataset);
+        char command[160];
+        snprintf(command, sizeof command, "rm -rf '%s'*", target);
+        assert_int_equal(system(command), 0);
+    }
+    release_archive(&a);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_splits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_splits),
+                                       cmocka_unit_test(test_damage_and_resume),
+                                       cmocka_unit_test(test_clash)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
