@@ -60,6 +60,8 @@ static const char *obstacle(const cm_job_var *v)
         return "its values are changed on the way";
     if (!a->chunked || spec == NULL)
         return "the file does not store it in chunks that can be copied";
+    if (cm_array_is_cut(a))
+        return "chunks of its files do not lie on one grid";
     for (unsigned j = 0; j < v->rank; j++)
         if (v->start[j] != 0 || v->step[j] != 1 || v->shape[j] != a->shape[j])
             return "only a part of it is converted";

@@ -5,7 +5,7 @@
 #include "multi_fixture.h"
 
 /* Converts the file PATH, or DATASET; the report is the caller's to release. */
-static void convert(const char *path, cm_dataset *dataset, const char *chunks, uint64_t memory,
+static void convert(const char *path, cm_dataset *dataset, const char *chunks, const char *codec,
                     cm_transform_report *report)
 {
     char target[96];
@@ -19,10 +19,11 @@ static void convert(const char *path, cm_dataset *dataset, const char *chunks, u
     o.target = target;
     o.overwrite = true;
     o.verify = CM_VERIFY_FULL;
-    o.memory = memory;
     o.nthreads = 3;
     if (chunks != NULL)
         o.chunks = texts;
+    if (codec != NULL)
+        o.codec = (cm_texts){&codec, 1};
     if (cm_transform(&o, report, &err) != CM_OK)
         fail_msg("%s: %s", path != NULL ? path : dataset->path, err.text);
 }
@@ -110,14 +111,16 @@ static void one_split(unsigned kind)
     one.classic = without == 6;
     write_file(whole, 0, total, &one);
     static const char *const chunks[] = {"t=10,y=3,x=4", "t=1", "source", "t=31,y=7,x=9"};
+    static const char *const codecs[] = {"keep", "keep:gzip", "zstd"};
     const char *asked = any(2) == 0 ? chunks[any(4)] : NULL;
+    const char *codec = asked == NULL || strcmp(asked, "source") == 0 ? codecs[any(3)] : NULL;
     cm_error err = {0};
     cm_dataset *ds = NULL;
     cm_transform_report of_one, of_many;
-    convert(whole, NULL, asked, 0, &of_one);
+    convert(whole, NULL, asked, codec, &of_one);
     if (cm_multi_dataset_open(&a.spec, NULL, &ds, &err) != CM_OK)
         fail_msg("%s", err.text);
-    convert(NULL, ds, asked, 0, &of_many);
+    convert(NULL, ds, asked, codec, &of_many);
     same_digests(&of_one, &of_many);
     exact_plan(&of_many, first.leaves_out);
     cm_transform_report_release(&of_one);
@@ -188,7 +191,7 @@ static void test_damage_and_resume(void **state)
     o.nthreads = 2;
     cm_transform_report whole, report;
     assert_int_equal(cm_multi_dataset_open(&a.spec, NULL, &o.dataset, &err), CM_OK);
-    convert(NULL, o.dataset, "t=5", 0, &whole);
+    convert(NULL, o.dataset, "t=5", NULL, &whole);
     cm_dataset_close(o.dataset);
 
     damage(&a.file[BAD]);
