@@ -72,6 +72,13 @@ static int open_there(cm_output *out, cm_error *err)
     return rc;
 }
 
+static int name_output(const cm_output *out, int rc, cm_error *err)
+{
+    if (rc != CM_OK)
+        cm_error_place(err, out->path);
+    return rc;
+}
+
 static int examine(cm_output *out, cm_error *err)
 {
     bool zarr = false;
@@ -81,7 +88,7 @@ static int examine(cm_output *out, cm_error *err)
     if (rc == CM_OK && out->store != NULL)
         rc = find_zarr(out->store, &zarr, err);
     if (rc != CM_OK)
-        return rc;
+        return name_output(out, rc, err);
     if (out->store == NULL)
         out->state = CM_OUTPUT_ABSENT;
     else if (out->phase != CM_JOURNAL_NONE ||
@@ -178,8 +185,9 @@ int cm_output_check(const cm_output_request *request, cm_output *out, cm_error *
         rc = cm_lock_peek(&out->beside, out->break_lock, err);
     if (rc == CM_OK)
         rc = cm_parts_check_none(&out->beside, out->overwrite, err);
-    if (rc == CM_OK)
-        rc = examine(out, err);
+    if (rc != CM_OK)
+        return name_output(out, rc, err);
+    rc = examine(out, err);
     return rc == CM_OK ? decide(out, err) : rc;
 }
 
@@ -297,13 +305,6 @@ static int empty_folder(cm_output *out, cm_zarr_left *left, cm_error *err)
     if (rc == CM_OK && *out->node == '\0')
         rc = cm_store_sweep(out->beside.in, "", judge_beside, NULL, err);
     return rc == CM_OK ? cm_zarr_count_left(out->store, left, err) : rc;
-}
-
-static int name_output(const cm_output *out, int rc, cm_error *err)
-{
-    if (rc != CM_OK)
-        cm_error_place(err, out->path);
-    return rc;
 }
 
 int cm_output_lock(cm_output *out, const cm_made *made, cm_error *err)
