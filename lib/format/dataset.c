@@ -45,6 +45,12 @@ int cm_dataset_prepare(cm_dataset *ds, cm_variable *var, cm_error *err)
     return ds->ops->prepare(ds, var, err);
 }
 
+void cm_dataset_unprepare(cm_dataset *ds, cm_variable *var)
+{
+    if (ds->ops->unprepare != NULL)
+        ds->ops->unprepare(ds, var);
+}
+
 size_t cm_dataset_nwarnings(const cm_dataset *ds)
 {
     return ds->ops->nwarnings == NULL ? 0 : ds->ops->nwarnings(ds);

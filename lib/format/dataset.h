@@ -104,6 +104,8 @@ void cm_dataset_close(cm_dataset *ds); /* NULL accepted; closes arrays too */
  * cannot be read.
  */
 int cm_dataset_prepare(cm_dataset *ds, cm_variable *var, cm_error *err);
+/* Gives back what preparing VAR took, where many are read one after the other. */
+void cm_dataset_unprepare(cm_dataset *ds, cm_variable *var);
 
 /*
  * Sentences a user should know of, "variable x: ...": complete when every wanted variable is

@@ -6,6 +6,7 @@
 
 typedef struct cm_dataset_ops {
     int (*prepare)(cm_dataset *ds, cm_variable *var, cm_error *err);
+    void (*unprepare)(cm_dataset *ds, cm_variable *var); /* NULL: when the dataset is closed */
     int (*read)(cm_dataset *ds, cm_variable *var, const cm_box *box, void *dst, cm_error *err);
     int (*read_strings)(cm_dataset *ds, cm_variable *var, const cm_box *box, cm_strings *out,
                         cm_error *err);

@@ -362,7 +362,7 @@ WRONG = {
     "audit without a store": (["--sample", "64", "--audit"], "--audit needs a store"),
     "plot": (["--sample", "64", "--plot", "x.gif"], "must end in .svg or .png"),
     "two stores": (["a.zarr", "b.zarr"], "one store at a time"),
-    "remote": (["s3://bucket/a.zarr"], "not built yet"),
+    "remote": (["ftp://host/a.zarr"], "not built yet"),
     "stride in chunks": (["--sample", "64", "--chunks", "8:2"], "no meaning"),
 }
 

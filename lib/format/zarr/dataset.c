@@ -125,6 +125,13 @@ static int prepare(cm_dataset *ds, cm_variable *var, cm_error *err)
     return cm_zarr_array_open(&d->tree, d->node[var->index], cache, &var->array, err);
 }
 
+static void unprepare(cm_dataset *ds, cm_variable *var)
+{
+    (void)ds;
+    cm_array_free(var->array);
+    var->array = NULL;
+}
+
 static int read_box(cm_dataset *ds, cm_variable *var, const cm_box *box, void *dst, cm_error *err)
 {
     (void)ds;
@@ -166,6 +173,7 @@ static void close_store(cm_dataset *ds)
 
 static const cm_dataset_ops ops = {
     .prepare = prepare,
+    .unprepare = unprepare,
     .read = read_box,
     .read_strings = read_strings,
     .store = store_of,

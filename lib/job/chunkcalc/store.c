@@ -3,13 +3,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "format/nc/nc.h"
-#include "format/nc/preflight.h"
-#include "format/zarr/open.h"
+#include "format/dataset.h"
 #include "job/chunkcalc/chunkcalc.h"
 #include "job/common/store_path.h"
 #include "job/common/varopt.h"
-#include "store/open.h"
 
 enum {
     MEASURED_CHUNKS = 24,
@@ -22,67 +19,59 @@ enum {
 
 typedef struct input {
     cm_store_path at;
-    cm_store *store;
-    cm_zarr_tree tree;
-    cm_nc_file *file;
+    cm_dataset *ds;
 } input;
 
 static void release(input *in)
 {
-    cm_zarr_tree_release(&in->tree);
-    cm_nc_close(in->file);
-    cm_store_free(in->store);
+    cm_dataset_close(in->ds);
     cm_store_path_release(&in->at);
 }
 
-/* NAME without the node in front; NULL when it lies elsewhere. */
-static const char *below(const input *in, const char *name)
+/* True for the node that was named and what lies below it. */
+static bool is_meant(const input *in, const char *name)
 {
     size_t n = strlen(in->at.node);
 
-    if (n == 0 || strcmp(in->at.node, name) == 0)
-        return name;
-    return strncmp(in->at.node, name, n) == 0 && name[n] == '/' ? name : NULL;
+    return n == 0 || (strncmp(in->at.node, name, n) == 0 && (name[n] == '\0' || name[n] == '/'));
 }
 
 /* ---- describing ---------------------------------------------------------------------------- */
 
-static int describe(cm_calc *c, const char *name, const cm_dtype *type, unsigned rank,
-                    const uint64_t *shape, char *const *dim_name, const uint64_t *chunk,
-                    const uint64_t *shard, cm_error *err)
+static int describe(cm_calc *c, const cm_variable *v, cm_error *err)
 {
     cm_chunkcalc_report *r = c->report;
     cm_chunkcalc_array *a = &r->array[r->narrays];
     cm_footprint f;
     char text[32];
-    uint64_t whole[CM_MAX_RANK];
 
     r->narrays++; /* from here on it is released with the report */
-    a->name = cm_strdup(name, err);
-    a->type = cm_strdup(cm_dtype_name(type, text, sizeof(text)), err);
+    a->name = cm_strdup(v->name, err);
+    a->type = cm_strdup(cm_dtype_name(&v->dtype, text, sizeof(text)), err);
     if (a->name == NULL || a->type == NULL)
         return CM_ENOMEM;
-    a->rank = rank;
-    a->chunked = chunk != NULL;
-    a->sharded = shard != NULL;
-    for (unsigned j = 0; j < rank; j++) {
-        whole[j] = shape[j] > 0 ? shape[j] : 1;
-        a->shape[j] = shape[j];
-        a->chunk[j] = chunk != NULL ? chunk[j] : whole[j];
-        a->shard[j] = shard != NULL ? shard[j] : 0;
-        if (dim_name[j] != NULL && (a->dim_name[j] = cm_strdup(dim_name[j], err)) == NULL)
+    a->rank = v->rank;
+    a->chunked = v->has_source_chunks;
+    a->sharded = v->is_sharded;
+    for (unsigned j = 0; j < v->rank; j++) {
+        const char *dim = v->dim_name[j];
+        a->shape[j] = v->shape[j];
+        a->chunk[j] = a->chunked ? v->source_chunk[j] : v->shape[j] > 0 ? v->shape[j] : 1;
+        a->shard[j] = a->sharded ? v->source_shard[j] : 0;
+        if (dim != NULL && (a->dim_name[j] = cm_strdup(dim, err)) == NULL)
             return CM_ENOMEM;
     }
-    int rc = cm_footprint_count(rank, shape, a->chunk, shard, type->nbytes, 1, &f, err);
+    int rc = cm_footprint_count(v->rank, v->shape, a->chunk, a->sharded ? a->shard : NULL,
+                                v->dtype.nbytes, 1, &f, err);
     if (rc != CM_OK) {
-        cm_error_prefix(err, "%s", name);
+        cm_error_prefix(err, "%s", v->name);
         return rc;
     }
     a->chunk_nbytes = f.chunk_nbytes;
     a->nchunks = f.nchunks;
     a->nobjects = f.nobjects;
     a->decoded_nbytes = f.array_nbytes;
-    a->padding_nbytes = chunk != NULL ? f.padding_nbytes : 0;
+    a->padding_nbytes = a->chunked ? f.padding_nbytes : 0;
     return CM_OK;
 }
 
@@ -102,47 +91,24 @@ static int codec_names(const cm_codec_spec *spec, size_t n, char **out, cm_error
     return rc;
 }
 
-static int describe_zarr(cm_calc *c, const input *in, cm_error *err)
+static int describe_all(cm_calc *c, const input *in, cm_error *err)
 {
     cm_chunkcalc_report *r = c->report;
+    const bool is_file = in->ds->kind == CM_DATASET_NETCDF;
     int rc = CM_OK;
 
-    r->array = cm_calloc(in->tree.nnodes + 1, sizeof(*r->array), err);
+    r->array = cm_calloc(in->ds->nvars + 1, sizeof(*r->array), err);
     if (r->array == NULL)
         return CM_ENOMEM;
-    for (size_t i = 0; i < in->tree.nnodes && rc == CM_OK; i++) {
-        const cm_zarr_node *node = &in->tree.node[i];
-        const cm_zarr_meta *m = &node->meta;
-        const char *name = below(in, node->path);
-        if (m->is_group || name == NULL)
+    for (size_t i = 0; i < in->ds->nvars && rc == CM_OK; i++) {
+        const cm_variable *v = &in->ds->var[i];
+        if (!is_meant(in, v->name) || (is_file && v->unsupported != NULL))
             continue;
-        const cm_shard_spec *s = cm_zarr_sharding(m);
-        rc = describe(c, node->path, &m->dtype, m->rank, m->shape, m->dim_name,
-                      s != NULL ? s->chunk : m->chunk, s != NULL ? m->chunk : NULL, err);
-        if (rc == CM_OK)
-            rc = codec_names(s != NULL ? s->codecs : m->codecs, s != NULL ? s->ncodecs : m->ncodecs,
-                             &r->array[r->narrays - 1].codec, err);
-    }
-    return rc;
-}
-
-static int describe_nc(cm_calc *c, const input *in, cm_error *err)
-{
-    cm_chunkcalc_report *r = c->report;
-    size_t n = cm_nc_nvars(in->file);
-    int rc = CM_OK;
-
-    r->array = cm_calloc(n + 1, sizeof(*r->array), err);
-    if (r->array == NULL)
-        return CM_ENOMEM;
-    for (size_t i = 0; i < n && rc == CM_OK; i++) {
-        const cm_nc_var *v = cm_nc_var_at(in->file, i);
-        const cm_array *a = &v->array;
-        if (v->unsupported != NULL || below(in, a->name) == NULL)
-            continue;
-        rc = describe(c, a->name, &a->dtype, a->rank, a->shape, a->dim_name,
-                      v->has_source_chunks ? v->source_chunk : NULL, NULL, err);
-        r->array[r->narrays - 1].nobjects = 1; /* the file */
+        rc = describe(c, v, err);
+        if (rc == CM_OK && is_file)
+            r->array[r->narrays - 1].nobjects = 1;
+        else if (rc == CM_OK)
+            rc = codec_names(v->codecs, v->ncodecs, &r->array[r->narrays - 1].codec, err);
     }
     return rc;
 }
@@ -259,34 +225,20 @@ static int measure_array(cm_array *a, cm_chunkcalc_array *out, cm_error *err)
     return rc;
 }
 
-static int measure_zarr(const input *in, cm_chunkcalc_array *out, cm_error *err)
-{
-    cm_array *a = NULL;
-    int rc =
-        cm_zarr_array_open(&in->tree, cm_zarr_find(&in->tree, out->name), INDEX_CACHE, &a, err);
-
-    if (rc == CM_OK)
-        rc = measure_array(a, out, err);
-    cm_array_free(a);
-    return rc;
-}
-
-static int measure_nc(const input *in, cm_chunkcalc_array *out, cm_error *err)
-{
-    for (size_t i = 0; i < cm_nc_nvars(in->file); i++) {
-        cm_nc_var *v = cm_nc_var_at(in->file, i);
-        if (strcmp(v->array.name, out->name) != 0)
-            continue;
-        int rc = cm_nc_var_prepare(in->file, v, err);
-        return rc == CM_OK ? measure_array(&v->array, out, err) : rc;
-    }
-    return CM_OK;
-}
-
 static int measure(const input *in, cm_chunkcalc_array *out, cm_error *err)
 {
-    int rc = out->chunked ? (in->at.is_folder ? measure_zarr : measure_nc)(in, out, err) : CM_OK;
+    int rc = CM_OK;
 
+    for (size_t i = 0; out->chunked && i < in->ds->nvars; i++) {
+        cm_variable *v = &in->ds->var[i];
+        if (strcmp(v->name, out->name) != 0)
+            continue;
+        rc = cm_dataset_prepare(in->ds, v, err);
+        if (rc == CM_OK)
+            rc = measure_array(v->array, out, err);
+        cm_dataset_unprepare(in->ds, v);
+        break;
+    }
     if (rc != CM_OK)
         cm_error_prefix(err, "%s: %s", in->at.path, out->name);
     return rc;
@@ -315,21 +267,12 @@ static int measure_all(cm_calc *c, const input *in, cm_error *err)
 
 static int open_input(cm_calc *c, input *in, cm_error *err)
 {
+    const cm_dataset_options options = {.index_cache_nbytes = INDEX_CACHE, .net = c->options->net};
     int rc = cm_store_path_find(c->options->store, c->options->net, &in->at, err);
 
-    if (rc == CM_OK && !in->at.is_folder) {
-        rc = cm_nc_open_tried(in->at.path, &(cm_dataset_options){0}, &in->file, err);
-        return rc == CM_OK ? describe_nc(c, in, err) : rc;
-    }
     if (rc == CM_OK)
-        rc = cm_store_open(in->at.path, &(cm_store_options){.net = c->options->net}, &in->store,
-                           err);
-    if (rc == CM_OK) {
-        rc = cm_zarr_open(in->store, &in->tree, err);
-        if (rc != CM_OK)
-            cm_error_place(err, in->at.path);
-    }
-    return rc == CM_OK ? describe_zarr(c, in, err) : rc;
+        rc = cm_dataset_open(in->at.path, "", &options, &in->ds, err);
+    return rc == CM_OK ? describe_all(c, in, err) : rc;
 }
 
 int cm_calc_open(cm_calc *c, bool choose_one, cm_error *err)

@@ -8,13 +8,10 @@
 #include "base/cpu.h"
 #include "base/number.h"
 #include "exec/watch/monitor.h"
-#include "format/nc/nc.h"
-#include "format/nc/preflight.h"
-#include "format/zarr/open.h"
+#include "format/zarr/dataset.h"
 #include "job/common/conflicts.h"
 #include "job/common/pairs.h"
 #include "job/common/store_path.h"
-#include "store/open.h"
 
 enum {
     INDEX_CACHE = 4 << 20,
@@ -40,25 +37,26 @@ static bool is_meant(const walk *w, const char *name)
     return n == 0 || (strncmp(name, w->node, n) == 0 && (name[n] == '\0' || name[n] == '/'));
 }
 
-/* A is NULL, or RC says why it cannot be read: the others of the store can. */
-static int report_undigested(walk *w, const char *name, const cm_dtype *type, uint64_t nelem,
-                             const cm_error *why, cm_error *err)
-{
-    char text[64];
-    w->nfound++;
-    return w->visit(w->context,
-                    &(cm_digest_row){.name = name,
-                                     .type = type == NULL ? "not known"
-                                                          : cm_dtype_name(type, text, sizeof(text)),
-                                     .nelem = nelem,
-                                     .undigested = why->text},
-                    err);
-}
-
 static uint64_t count(unsigned rank, const uint64_t *shape)
 {
     uint64_t n;
     return cm_product_u64(rank, shape, &n) ? n : UINT64_MAX;
+}
+
+/* WHY says why V cannot be read: the others can. */
+static int report_undigested(walk *w, const cm_variable *v, const cm_error *why, cm_error *err)
+{
+    char text[64];
+    w->nfound++;
+    return w->visit(
+        w->context,
+        &(cm_digest_row){.name = v->name,
+                         /* A type that a document names in words of its own is not known. */
+                         .type = v->words != NULL ? "not known"
+                                                  : cm_dtype_name(&v->dtype, text, sizeof(text)),
+                         .nelem = count(v->rank, v->shape),
+                         .undigested = why->text},
+        err);
 }
 
 /*
@@ -105,21 +103,17 @@ static int digest_one(walk *w, cm_array *a, cm_error *err)
                     err);
 }
 
-static int walk_node(walk *w, const cm_zarr_tree *tree, const cm_zarr_node *node, cm_error *err)
+static int walk_variable(walk *w, cm_dataset *ds, cm_variable *v, cm_error *err)
 {
-    const cm_zarr_meta *m = &node->meta;
-    cm_array *a;
     cm_error why = {0};
-    int rc = cm_zarr_array_open(tree, node, INDEX_CACHE, &a, &why);
-    if (rc == CM_EUNSUPPORTED)
-        return report_undigested(w, node->path, NULL, count(m->rank, m->shape), &why, err);
-    if (rc != CM_OK) {
-        if (err != NULL)
-            *err = why;
-        return rc;
-    }
-    rc = digest_one(w, a, err);
-    cm_array_free(a);
+    int rc = cm_dataset_prepare(ds, v, &why);
+    if (rc == CM_OK)
+        rc = digest_one(w, v->array, err);
+    else if (rc == CM_EUNSUPPORTED)
+        rc = report_undigested(w, v, &why, err);
+    else if (err != NULL)
+        *err = why;
+    cm_dataset_unprepare(ds, v);
     return rc;
 }
 
@@ -139,52 +133,23 @@ static int warn_of(walk *w, const cm_zarr_conflicts *conflicts, int zarr_format,
     return rc;
 }
 
-static int walk_zarr(walk *w, cm_error *err)
+static int walk_dataset(walk *w, cm_error *err)
 {
-    cm_store *store;
-    cm_zarr_tree tree = {0};
-    cm_zarr_conflicts conflicts = {0};
-    int rc = cm_store_open(w->path, &(cm_store_options){.net = w->net}, &store, err);
+    cm_dataset *ds;
+    const cm_dataset_options options = {.index_cache_nbytes = INDEX_CACHE,
+                                        .net = w->net,
+                                        .canceled = cm_monitor_cancels,
+                                        .canceled_context = w->monitor,
+                                        .memory = w->memory};
+    int rc = cm_dataset_open(w->path, "", &options, &ds, err);
     if (rc != CM_OK)
         return rc;
-    rc = cm_zarr_open_whole(store, &tree, &conflicts, err);
-    if (rc == CM_OK)
-        rc = warn_of(w, &conflicts, tree.zarr_format, err);
-    for (size_t i = 0; rc == CM_OK && i < tree.nnodes; i++)
-        if (!tree.node[i].meta.is_group && is_meant(w, tree.node[i].path))
-            rc = walk_node(w, &tree, &tree.node[i], err);
-    if (rc == CM_OK && w->nfound == 0 && w->node[0] == '\0' && tree.nforeign > 0)
-        rc = cm_fail(err, CM_EFORMAT, "has no array, and files (%s) that belong to none",
-                     tree.foreign);
-    cm_zarr_conflicts_release(&conflicts);
-    cm_zarr_tree_release(&tree);
-    cm_store_free(store);
-    return rc;
-}
-
-static int walk_nc(walk *w, cm_error *err)
-{
-    cm_nc_file *file;
-    const cm_dataset_options options = {
-        .canceled = cm_monitor_cancels, .canceled_context = w->monitor, .memory = w->memory};
-    int rc = cm_nc_open_tried(w->path, &options, &file, err);
-    if (rc != CM_OK)
-        return rc;
-    for (size_t i = 0; rc == CM_OK && i < cm_nc_nvars(file); i++) {
-        cm_nc_var *v = cm_nc_var_at(file, i);
-        cm_error why = {0};
-        if (!is_meant(w, v->array.name))
-            continue;
-        rc = cm_nc_var_prepare(file, v, &why);
-        if (rc == CM_OK)
-            rc = digest_one(w, &v->array, err);
-        else if (rc == CM_EUNSUPPORTED)
-            rc = report_undigested(w, v->array.name, &v->array.dtype,
-                                   count(v->array.rank, v->array.shape), &why, err);
-        else if (err != NULL)
-            *err = why;
-    }
-    cm_nc_close(file);
+    if (ds->kind == CM_DATASET_ZARR)
+        rc = warn_of(w, cm_zarr_dataset_conflicts(ds), ds->zarr_format, err);
+    for (size_t i = 0; rc == CM_OK && i < ds->nvars; i++)
+        if (is_meant(w, ds->var[i].name))
+            rc = walk_variable(w, ds, &ds->var[i], err);
+    cm_dataset_close(ds);
     return rc;
 }
 
@@ -206,7 +171,7 @@ int cm_digest_store(const char *path, cm_net *net, unsigned nthreads, uint64_t m
     if (rc == CM_OK) {
         w.path = at.path;
         w.node = at.node;
-        rc = at.is_folder ? walk_zarr(&w, err) : walk_nc(&w, err);
+        rc = walk_dataset(&w, err);
     }
     if (rc == CM_OK && w.nfound == 0 && w.node[0] != '\0')
         rc = cm_fail(err, CM_ENOTFOUND, "%s: has no array %s", at.path, w.node);
