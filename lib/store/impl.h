@@ -17,7 +17,8 @@ typedef struct cm_identity {
 } cm_identity;
 
 typedef struct cm_store_ops {
-    bool remote; /* every call is a request over a network */
+    size_t writer_nbytes; /* that a writer keeps, beside its names */
+    bool remote;          /* every call is a request over a network */
     void (*free)(cm_store *store);
     int (*get)(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err);
     int (*size)(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err);
@@ -26,6 +27,14 @@ typedef struct cm_store_ops {
     /* NULL: the size has to do. */
     int (*identity)(cm_store *store, const char *key, cm_identity *out, cm_error *err);
     int (*put)(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err);
+    /*
+     * NULL: nothing of the kind.  Where nothing is there (TAG NULL), or still what has TAG:
+     * CM_EEXIST otherwise; CM_EUNSUPPORTED where the server cannot.
+     */
+    int (*put_if)(cm_store *store, const char *key, const void *data, size_t nbytes,
+                  const char *tag, cm_error *err);
+    int (*get_tagged)(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, char *tag,
+                      size_t size, cm_error *err);
     int (*remove)(cm_store *store, const char *key, cm_error *err);
     int (*list)(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
                 cm_error *err);

@@ -79,6 +79,32 @@ int cm_store_put(cm_store *store, const char *key, const void *data, size_t nbyt
     return rc;
 }
 
+int cm_store_put_if(cm_store *store, const char *key, const void *data, size_t nbytes,
+                    const char *tag, cm_error *err)
+{
+    int rc = cm_key_check(key, err);
+    if (rc == CM_OK && !store->ops->put_if)
+        rc = cm_fail(err, CM_EUNSUPPORTED, "%s: puts without looking", store->name);
+    if (rc == CM_OK)
+        rc = store->ops->put_if(store, key, data, nbytes, tag, err);
+    if (rc == CM_OK)
+        count_put(store, nbytes);
+    return rc;
+}
+
+int cm_store_get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf,
+                        char *tag, size_t size, cm_error *err)
+{
+    int rc = cm_key_check(key, err);
+    if (rc == CM_OK && !store->ops->get_tagged)
+        rc = cm_fail(err, CM_EUNSUPPORTED, "%s: does not tell its objects apart", store->name);
+    if (rc == CM_OK)
+        rc = store->ops->get_tagged(store, key, max_nbytes, buf, tag, size, err);
+    if (rc == CM_OK)
+        count_get(store, buf->nbytes);
+    return rc;
+}
+
 int cm_store_delete(cm_store *store, const char *key, cm_error *err)
 {
     int rc = cm_key_check(key, err);
@@ -296,6 +322,11 @@ int cm_object_commit(cm_object_writer *writer, cm_error *err)
     if (rc == CM_OK)
         count_put(store, nbytes);
     return rc;
+}
+
+size_t cm_store_writer_nbytes(const cm_store *store)
+{
+    return store->ops->writer_nbytes;
 }
 
 void cm_object_abort(cm_object_writer *writer)

@@ -62,6 +62,15 @@ int cm_store_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *
 /* CM_ENOTFOUND when absent; NBYTES may be NULL. */
 int cm_store_size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err);
 int cm_store_put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err);
+/*
+ * Puts where nothing is (TAG NULL), or in place of what get_tagged gave with TAG, in one step:
+ * CM_EEXIST when something else is there, CM_EUNSUPPORTED where a store has no such step.
+ */
+int cm_store_put_if(cm_store *store, const char *key, const void *data, size_t nbytes,
+                    const char *tag, cm_error *err);
+/* cm_store_get, and what tells this object from another of its name; SIZE of TAG: 136. */
+int cm_store_get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf,
+                        char *tag, size_t size, cm_error *err);
 /* No error when absent. */
 int cm_store_delete(cm_store *store, const char *key, cm_error *err);
 
@@ -90,6 +99,8 @@ int cm_object_write(cm_object_writer *writer, uint64_t offset, const void *src, 
 int cm_object_commit(cm_object_writer *writer,
                      cm_error *err);            /* frees WRITER, also when it fails */
 void cm_object_abort(cm_object_writer *writer); /* NULL accepted */
+/* What one of them keeps in memory at most, beside its names. */
+size_t cm_store_writer_nbytes(const cm_store *store);
 
 /*
  * The names directly below PREFIX ("" is the root), sorted, one call each;

@@ -1,7 +1,6 @@
 """Stores on web servers and in buckets, read by every tool; a server of the tests' own (support/objects.py)."""
 
 import json
-import os
 import re
 import time
 
@@ -194,52 +193,15 @@ def test_redirects_of_a_web_server(web, made):
     assert digest(f"{web.url}/old/v3.zarr") == digest(made / "v3.zarr")
 
 
-def faults_of(server, share, seed=1):
-    """Each request in turn meets a fault with the probability SHARE; what they were."""
-    random, met = np.random.default_rng(seed), []
-    kinds = ("500", "503", "reset", "cut", "slow down in a 200", "late")
-
-    def fault(handler):
-        if random.random() >= share:
-            return None
-        kind = kinds[random.integers(len(kinds))]
-        if kind == "slow down in a 200" and not server.signed:
-            return None
-        met.append(kind)
-        if kind in ("500", "503"):
-            handler.reply(int(kind), b"<Error><Code>InternalError</Code></Error>", {})
-        elif kind == "slow down in a 200":
-            handler.reply(200, b"<?xml version='1.0'?><Error><Code>SlowDown</Code></Error>", {"Content-Type": "application/xml"})
-        elif kind == "reset":
-            handler.connection.setsockopt(__import__("socket").SOL_SOCKET, __import__("socket").SO_LINGER, b"\1\0\0\0\0\0\0\0")
-            handler.connection.close()
-            handler.close_connection = True
-        elif kind == "cut":
-            handler.send_response(200)
-            handler.send_header("Content-Length", "100000")
-            handler.end_headers()
-            handler.wfile.write(b"x" * 1000)
-            handler.wfile.flush()
-            handler.connection.shutdown(2)
-            handler.close_connection = True
-        else:
-            time.sleep(0.05)
-            return None
-        return "done"
-
-    server.fault = fault
-    return met
-
-
 @pytest.mark.parametrize("name", STORES)
 def test_faults_change_nothing(bucket, made, name):
-    met = faults_of(bucket, 0.2)
+    met = objects.faults_of(bucket, 0.2)
     assert digest(f"s3://bucket/data/{name}", bucket) == digest(made / name)
     assert len(set(met)) >= 2
 
 
 def test_what_always_fails_ends_in_time(web):
-    faults_of(web, 1.0)
+    objects.faults_of(web, 1.0)
     web.fault = lambda h: h.reply(503, b"", {}) or "done"
     begun = time.monotonic()
     tool.run("rechunk", "--digest", "--timeout", "2s", f"{web.url}/data/v3.zarr").fails(1, "503", "tried")
@@ -396,12 +358,3 @@ def test_a_certificate_that_nobody_signed(made, tmp_path):
     assert server.asked == []
     server.close()
 
-
-def test_a_bucket_is_only_read_so_far(bucket, made):
-    env = bucket.environment()
-    before = bucket.keys()
-    tool.run("rechunk", made / "v3.zarr", "s3://bucket/new.zarr", env=env).fails(2, "not built yet")
-    tool.nc2zarr(made / "in.nc", "s3://bucket/new.zarr", env=env).fails(2, "not built yet")
-    tool.run("rechunk", made / "v3.zarr", "http://127.0.0.1:1/x.zarr").fails(2, "http")
-    assert bucket.keys() == before
-    assert not os.path.exists("s3:")

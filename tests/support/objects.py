@@ -6,7 +6,9 @@ Real servers are asked in tests/store, where they are installed; this one is alw
 
 import hashlib
 import hmac
+import random
 import re
+import socket
 import threading
 import time
 import urllib.parse
@@ -262,6 +264,43 @@ class Server:
             "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
         } | more
         return {k: v for k, v in names.items() if v is not None}
+
+
+def faults_of(server, share, seed=1):
+    """Each request in turn meets a fault with the probability SHARE; what they were."""
+    chance, met = random.Random(seed), []
+    kinds = ("500", "503", "reset", "cut", "slow down in a 200", "late")
+
+    def fault(handler):
+        if chance.random() >= share:
+            return None
+        kind = chance.choice(kinds)
+        if kind == "slow down in a 200" and not server.signed:
+            return None
+        met.append(kind)
+        if kind in ("500", "503"):
+            handler.reply(int(kind), b"<Error><Code>InternalError</Code></Error>", {})
+        elif kind == "slow down in a 200":
+            handler.reply(200, b"<?xml version='1.0'?><Error><Code>SlowDown</Code></Error>", {"Content-Type": "application/xml"})
+        elif kind == "reset":
+            handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            handler.connection.close()
+            handler.close_connection = True
+        elif kind == "cut":
+            handler.send_response(200)
+            handler.send_header("Content-Length", "100000")
+            handler.end_headers()
+            handler.wfile.write(b"x" * 1000)
+            handler.wfile.flush()
+            handler.connection.shutdown(2)
+            handler.close_connection = True
+        else:
+            time.sleep(0.05)
+            return None
+        return "done"
+
+    server.fault = fault
+    return met
 
 
 def wait_until(true, seconds=30):

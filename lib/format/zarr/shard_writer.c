@@ -82,7 +82,7 @@ size_t cm_shard_set_memory(const cm_shard_set *set)
     enum {
         WRITER_NBYTES = 1024 /* of the store, with the names of the object */
     };
-    return sizeof(shard) + WRITER_NBYTES +
+    return sizeof(shard) + WRITER_NBYTES + cm_store_writer_nbytes(set->store) +
            (size_t)cm_shard_nchunks(set->layout) * sizeof(cm_shard_entry) +
            cm_shard_index_nbytes(set->layout);
 }

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "store/open.h"
+
 #define ENDING ".chunkmill"
 
 /* The real path of PATH, of which the end need not be there yet. */
@@ -45,10 +47,14 @@ static int real_path(const char *path, char **out, cm_error *err)
     return rc;
 }
 
-int cm_beside_find(const char *output, cm_beside *out, cm_error *err)
+int cm_beside_find(const char *output, cm_net *net, cm_beside *out, cm_error *err)
 {
-    *out = (cm_beside){.fd = -1};
-    int rc = real_path(output, &out->root, err);
+    *out = (cm_beside){.fd = -1, .remote = cm_store_url_is_remote(output), .net = net};
+    int rc = CM_OK;
+    if (!out->remote)
+        rc = real_path(output, &out->root, err);
+    else if ((out->root = cm_strdup(output, err)) == NULL)
+        rc = CM_ENOMEM;
     if (rc == CM_OK && (out->shown = cm_strdup(output, err)) == NULL)
         rc = CM_ENOMEM;
     if (rc == CM_OK && (out->path = cm_asprintf(err, "%s" ENDING, out->root)) == NULL)
@@ -78,6 +84,10 @@ int cm_beside_open(cm_beside *b, bool create, cm_error *err)
 {
     cm_store *above = NULL;
     cm_beside_close(b);
+    /* There are no folders: it is there as soon as something is in it. */
+    if (b->remote)
+        return cm_store_open(b->path, &(cm_store_options){.output = true, .net = b->net}, &b->in,
+                             err);
     char *folder = cm_strdup(b->path, err);
     if (folder == NULL)
         return CM_ENOMEM;
@@ -104,7 +114,7 @@ void cm_beside_close(cm_beside *b)
 
 void cm_beside_leave(cm_beside *b)
 {
-    if (b->in != NULL)
+    if (b->in != NULL && !b->remote)
         rmdir(b->path);
     cm_beside_close(b);
 }

@@ -5,6 +5,7 @@
 #ifndef CM_JOB_BESIDE_H
 #define CM_JOB_BESIDE_H
 
+#include "store/net.h"
 #include "store/store.h"
 
 typedef struct cm_beside {
@@ -12,14 +13,17 @@ typedef struct cm_beside {
     char *root;   /* the output's folder by its real path, which all its names share */
     char *path;   /* ROOT.chunkmill */
     cm_store *in; /* the folder; NULL: not there, or not opened */
-    int fd;       /* of it */
+    int fd;       /* of it; -1 behind a network */
+    bool remote;  /* behind a network: ROOT and PATH are URLs */
+    cm_net *net;
 } cm_beside;
 
 /*
  * Of the store whose folder OUTPUT names, which may be a symbolic link: then beside
- * what it leads to.  CM_EEXIST: a link to nothing.  Touches nothing.
+ * what it leads to.  CM_EEXIST: a link to nothing.  Touches nothing.  NET, which may be
+ * NULL, reaches what lies behind a network.
  */
-int cm_beside_find(const char *output, cm_beside *out, cm_error *err);
+int cm_beside_find(const char *output, cm_net *net, cm_beside *out, cm_error *err);
 /*
  * Opens the folder, with CREATE made first; without, B->in stays NULL where there is none.
  * Never through a link.

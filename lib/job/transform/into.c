@@ -324,19 +324,26 @@ static size_t length_there(const cm_into *into, cm_error *err)
     return n;
 }
 
-int cm_into_find(const char *target, cm_into *into, cm_error *err)
+int cm_into_find(const char *target, cm_net *net, cm_into *into, cm_error *err)
 {
-    const cm_store_options options = {.output = true};
+    const cm_store_options options = {.output = true, .net = net};
     cm_place there;
     *into = (cm_into){0};
     int rc = set_paths(target, into, err);
     if (rc != CM_OK || *into->node == '\0')
         return rc;
-    into->nthere = length_there(into, err);
+    if (cm_store_url_is_remote(into->folder)) {
+        rc = cm_store_look(into->folder, &options, &there, err);
+        into->nthere = rc == CM_OK && there != CM_PLACE_NOTHING ? strlen(into->folder) : 0;
+    } else {
+        into->nthere = length_there(into, err);
+    }
+    if (rc != CM_OK)
+        return rc;
     rc = cm_store_look(into->root, &options, &there, err);
     if (rc != CM_OK || there == CM_PLACE_NOTHING)
         return rc;
-    rc = cm_output_check_above(into->root, into->node, err);
+    rc = cm_output_check_above(into->root, into->node, net, err);
     if (rc == CM_OK)
         rc = cm_store_open(into->root, &options, &into->store, err);
     if (rc != CM_OK)
@@ -348,7 +355,7 @@ int cm_into_find(const char *target, cm_into *into, cm_error *err)
     /* Metadata come last: a store that was being made for this target has none yet. */
     bool begun = false;
     if (rc == CM_OK && root == 0)
-        rc = cm_output_is_begun(into->root, into->node, &begun, err);
+        rc = cm_output_is_begun(into->root, into->node, net, &begun, err);
     if (rc == CM_OK && root == 0 && begun) {
         cm_store_free(into->store);
         into->store = NULL;
@@ -371,7 +378,7 @@ int cm_into_finish(cm_into *into, const cm_job *job, cm_store *target, cm_error 
 {
     if (into->node == NULL || *into->node == '\0')
         return CM_OK;
-    const cm_store_options options = {.output = true};
+    const cm_store_options options = {.output = true, .net = job->options->net};
     int rc = CM_OK;
     if (into->store == NULL) {
         into->consolidates = job->source->consolidated;
@@ -391,7 +398,7 @@ int cm_into_finish(cm_into *into, const cm_job *job, cm_store *target, cm_error 
 
 void cm_into_discard(cm_into *into)
 {
-    if (into->folder == NULL || *into->node == '\0')
+    if (into->folder == NULL || *into->node == '\0' || cm_store_url_is_remote(into->folder))
         return;
     for (char *slash; (slash = strrchr(into->folder, '/')) != NULL;) {
         *slash = '\0';

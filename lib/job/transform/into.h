@@ -19,7 +19,7 @@ typedef struct cm_into {
  * "STORE::NODE" in its parts, if TARGET is that; checked against what is there, which stays
  * untouched.
  */
-int cm_into_find(const char *target, cm_into *into, cm_error *err);
+int cm_into_find(const char *target, cm_net *net, cm_into *into, cm_error *err);
 /* Before the target is begun, or what is there erased: it is taken out of consolidated metadata. */
 int cm_into_begin(cm_into *into, cm_error *err);
 /* When TARGET, the folder as a store, is complete: groups above it, and consolidated metadata. */

@@ -254,7 +254,7 @@ static int open_to_append(const cm_beside *b, const char *name, cm_journal **out
     j->fd = -1;
     j->path = cm_asprintf(err, "%s/%s", b->path, name);
     int rc = j->path == NULL ? CM_ENOMEM : CM_OK;
-    if (rc == CM_OK) {
+    if (rc == CM_OK && !b->remote) {
         j->fd = openat(b->fd, name, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (j->fd < 0 || fstat(j->fd, &st) != 0)
             rc = cm_fail_errno(err, errno, "cannot open %s", j->path);
@@ -294,6 +294,9 @@ static int write_all(int fd, const void *data, size_t nbytes, const char *path, 
 int cm_journal_skip(cm_journal *journal, size_t index, uint64_t chunk, cm_error *err)
 {
     char line[CM_JOURNAL_SKIP_SIZE];
+    /* Nothing can be added to an object: a run that goes on makes such chunks again. */
+    if (journal->fd < 0)
+        return CM_OK;
     size_t nbytes = cm_journal_line_of_skip(line, index, chunk);
     return write_all(journal->fd, line, nbytes, journal->path, err);
 }

@@ -13,169 +13,21 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/json.h"
+#include "job/transform/lock_impl.h"
 
 enum {
     MAX_NBYTES = 4096, /* of the file */
     MAX_TRIES = 200,   /* others come and go meanwhile */
     PAUSE_US = 5000,
-    BEAT_S = 10,
-    SILENCE_S = 300 /* without a beat */
+    BEAT_S = 10
 };
 
-struct cm_lock {
-    int fd; /* of the file */
-    char name[64];
-    bool of_part;
-    bool beats; /* the thread runs */
-    bool stop;
-    pthread_t thread;
-    pthread_mutex_t mutex; /* guards stop */
-    pthread_cond_t wake;
-};
-
-/* Who holds a lock. */
-typedef struct holder {
-    char host[256], boot[64], machine[64], space[64], time[32];
-    int64_t process;
-    uint64_t start; /* of the process, in clock ticks since the boot */
-    bool of_part, beats;
-    int64_t beat; /* the file's time, seconds */
-} holder;
-
-typedef enum state {
-    HELD,      /* the process runs */
-    ENDED,     /* it does not */
-    ELSEWHERE, /* it cannot be seen from here */
-    UNCLEAR    /* the file does not say */
-} state;
-
-/* ---- this process, and others ---- */
-
-/* The first line of the file PATH, cut to SIZE; "" where it cannot be read. */
-static void read_line(const char *path, char *out, size_t size)
-{
-    FILE *f = fopen(path, "re");
-    out[0] = '\0';
-    if (f != NULL) {
-        if (fgets(out, (int)size, f) == NULL)
-            out[0] = '\0';
-        fclose(f);
-    }
-    out[strcspn(out, "\n")] = '\0';
-}
-
-/* When PROCESS was started; false where /proc does not tell.  *ended: a zombie. */
-static bool start_of(int64_t process, uint64_t *start, bool *ended)
-{
-    char path[64], text[1024];
-    snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)process);
-    read_line(path, text, sizeof(text));
-    const char *p = strrchr(text, ')'); /* of the name, which may hold anything */
-    if (p == NULL || p[1] != ' ')
-        return false;
-    p += 2;
-    *ended = *p == 'Z' || *p == 'X';
-    for (int field = 3; field < 22; field++)
-        if ((p = strchr(p, ' ')) == NULL)
-            return false;
-        else
-            p++;
-    *start = strtoull(p, NULL, 10);
-    return true;
-}
-
-static void describe_self(holder *h)
-{
-    bool ended;
-    *h = (holder){.process = getpid()};
-    if (gethostname(h->host, sizeof(h->host) - 1) != 0)
-        h->host[0] = '\0';
-    read_line("/proc/sys/kernel/random/boot_id", h->boot, sizeof(h->boot));
-    read_line("/etc/machine-id", h->machine, sizeof(h->machine));
-    if (readlink("/proc/self/ns/pid", h->space, sizeof(h->space) - 1) < 0)
-        h->space[0] = '\0';
-    start_of(h->process, &h->start, &ended);
-    time_t now = time(NULL);
-    struct tm utc;
-    if (gmtime_r(&now, &utc) != NULL)
-        strftime(h->time, sizeof(h->time), "%Y-%m-%dT%H:%M:%SZ", &utc);
-}
-
-/* The process itself, seen from this host. */
-static state judge_process(const holder *h)
-{
-    holder self;
-    uint64_t start;
-    bool ended = false;
-    describe_self(&self);
-    if (h->host[0] == '\0' || strcmp(h->host, self.host) != 0)
-        return ELSEWHERE;
-    if (strcmp(h->boot, self.boot) != 0) /* a host that was started again, or another of its name */
-        return h->machine[0] != '\0' && strcmp(h->machine, self.machine) == 0 ? ENDED : ELSEWHERE;
-    if (strcmp(h->space, self.space) != 0)
-        return ELSEWHERE; /* in a container, where processes have other numbers */
-    if (kill((pid_t)h->process, 0) != 0 && errno == ESRCH)
-        return ENDED;
-    if (!start_of(h->process, &start, &ended))
-        return HELD;
-    return ended || start != h->start ? ENDED : HELD;
-}
-
-/* NOW is by the clock of the file system, or the nearest to it. */
-static state judge(const holder *h, int64_t now)
-{
-    state s = judge_process(h);
-    return s == ELSEWHERE && h->beats && now - h->beat > SILENCE_S ? ENDED : s;
-}
-
-/* ---- the file ---- */
-
-static int write_holder(bool of_part, cm_buf *text, cm_error *err)
-{
-    holder h;
-    describe_self(&h);
-    cm_json *j = cm_json_object();
-    const struct {
-        const char *name, *value;
-    } member[] = {{"host", h.host},
-                  {"boot", h.boot},
-                  {"machine", h.machine},
-                  {"process space", h.space},
-                  {"time", h.time}};
-    int rc = cm_json_set(j, "chunkmill lock", cm_json_i64(1), err);
-    for (size_t i = 0; rc == CM_OK && i < sizeof(member) / sizeof(member[0]); i++)
-        rc = cm_json_set(j, member[i].name, cm_json_string(member[i].value), err);
-    if (rc == CM_OK)
-        rc = cm_json_set(j, "process", cm_json_i64(h.process), err);
-    if (rc == CM_OK)
-        rc = cm_json_set(j, "process start", cm_json_u64(h.start), err);
-    if (rc == CM_OK)
-        rc = cm_json_set(j, "beats", cm_json_bool(true), err);
-    if (rc == CM_OK && of_part)
-        rc = cm_json_set(j, "part", cm_json_bool(true), err);
-    if (rc == CM_OK)
-        rc = cm_json_write(j, false, text, err);
-    if (rc == CM_OK)
-        rc = cm_buf_append(text, "\n", 1, err);
-    cm_json_free(j);
-    return rc;
-}
-
-static void copy_text(const cm_json *j, const char *name, char *out, size_t size)
-{
-    const char *text = cm_json_text(cm_json_member(j, name), NULL);
-    snprintf(out, size, "%s", text == NULL ? "" : text);
-}
-
-/* UNCLEAR, or HELD with what the file says in H. */
-static state read_holder(int fd, holder *h)
+/* CM_HOLDER_UNCLEAR, or CM_HELD with what the file says in H. */
+static cm_holder_state read_holder(int fd, cm_holder *h)
 {
     char text[MAX_NBYTES];
-    cm_json *j = NULL;
     struct stat st;
     size_t n = 0;
-    *h = (holder){0};
     for (ssize_t got; n < sizeof(text); n += (size_t)got) {
         got = pread(fd, text + n, sizeof(text) - n, (off_t)n);
         if (got < 0 && errno == EINTR)
@@ -183,20 +35,9 @@ static state read_holder(int fd, holder *h)
         else if (got <= 0)
             break;
     }
-    bool whole = n > 0 && text[n - 1] == '\n' && cm_json_parse(text, n, &j, NULL) == CM_OK &&
-                 cm_json_has(j, "chunkmill lock") &&
-                 cm_json_get_i64(cm_json_member(j, "process"), &h->process) && h->process > 0 &&
-                 cm_json_get_u64(cm_json_member(j, "process start"), &h->start);
-    copy_text(j, "host", h->host, sizeof(h->host));
-    copy_text(j, "boot", h->boot, sizeof(h->boot));
-    copy_text(j, "machine", h->machine, sizeof(h->machine));
-    copy_text(j, "process space", h->space, sizeof(h->space));
-    copy_text(j, "time", h->time, sizeof(h->time));
-    (void)cm_json_get_bool(cm_json_member(j, "part"), &h->of_part);
-    (void)cm_json_get_bool(cm_json_member(j, "beats"), &h->beats);
-    cm_json_free(j);
+    cm_holder_state s = cm_holder_read(text, n, h);
     h->beat = fstat(fd, &st) == 0 ? (int64_t)st.st_mtim.tv_sec : INT64_MAX;
-    return whole ? HELD : UNCLEAR;
+    return s;
 }
 
 /* Opens the lock that is there.  *out is -1 when there is none. */
@@ -224,21 +65,15 @@ static bool is_still_there(const cm_beside *b, const char *name, int fd)
            named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
 }
 
-/* Whether the lock in FD may be taken over; else an error that names the holder. */
-static int check_takable(const cm_beside *b, const cm_lock_request *r, int fd, int64_t now,
-                         holder *h, cm_error *err)
+int cm_lock_refuse(const cm_beside *b, const cm_lock_request *r, cm_holder_state s,
+                   const cm_holder *h, cm_error *err)
 {
-    state s = read_holder(fd, h);
-    if (s != UNCLEAR)
-        s = judge(h, now);
-    if (s == ENDED || (r->breaks && s != HELD))
-        return CM_OK;
-    if (s == UNCLEAR)
+    if (s == CM_HOLDER_UNCLEAR)
         return cm_fail(err, CM_EEXIST,
                        "%s: is locked, and %s/%s does not say by whom; break the lock "
                        "only when no other run writes there",
                        b->shown, b->path, r->name);
-    if (s == ELSEWHERE)
+    if (s == CM_HOLDER_ELSEWHERE)
         return cm_fail(err, CM_EEXIST,
                        "%s: is locked by process %lld on %s since %s, which cannot be seen from "
                        "here; break the lock only when that run has ended",
@@ -248,12 +83,26 @@ static int check_takable(const cm_beside *b, const cm_lock_request *r, int fd, i
                    b->shown, (long long)h->process, h->host, h->time);
 }
 
+/* Whether the lock in FD may be taken over; else an error that names the holder. */
+static int check_takable(const cm_beside *b, const cm_lock_request *r, int fd, int64_t now,
+                         cm_holder *h, cm_error *err)
+{
+    cm_holder_state s = read_holder(fd, h);
+    if (s != CM_HOLDER_UNCLEAR)
+        s = cm_holder_judge(h, now);
+    if (s == CM_HOLDER_ENDED || (r->breaks && s != CM_HELD))
+        return CM_OK;
+    return cm_lock_refuse(b, r, s, h, err);
+}
+
 int cm_lock_peek(cm_beside *b, bool breaks, cm_error *err)
 {
     const cm_lock_request r = {.name = CM_LOCK_OUTPUT, .breaks = breaks};
-    holder h;
+    cm_holder h;
     int fd = -1;
     int rc = cm_beside_open(b, false, err);
+    if (b->remote)
+        return rc == CM_OK ? cm_lock_remote_peek(b, &r, err) : rc;
     if (rc == CM_OK && b->in != NULL)
         rc = open_lock(b, r.name, &fd, err);
     if (rc == CM_OK && fd >= 0)
@@ -265,21 +114,23 @@ int cm_lock_peek(cm_beside *b, bool breaks, cm_error *err)
 
 int cm_lock_look(const cm_beside *b, const char *name, cm_lock_holder *out, cm_error *err)
 {
-    holder h;
+    cm_holder h;
     int fd = -1;
     *out = (cm_lock_holder){.state = CM_LOCK_FREE};
+    if (b->remote)
+        return CM_OK; /* no parts are made there */
     int rc = b->in == NULL ? CM_OK : open_lock(b, name, &fd, err);
     if (rc != CM_OK || fd < 0)
         return rc;
-    state s = read_holder(fd, &h);
+    cm_holder_state s = read_holder(fd, &h);
     close(fd);
-    if (s == UNCLEAR)
+    if (s == CM_HOLDER_UNCLEAR)
         snprintf(out->who, sizeof(out->who), "somebody who is not named there");
     else
         snprintf(out->who, sizeof(out->who), "process %lld on %s", (long long)h.process, h.host);
-    if (s == UNCLEAR)
+    if (s == CM_HOLDER_UNCLEAR)
         out->state = CM_LOCK_OF_RUN;
-    else if (judge(&h, (int64_t)time(NULL)) != ENDED)
+    else if (cm_holder_judge(&h, (int64_t)time(NULL)) != CM_HOLDER_ENDED)
         out->state = h.of_part ? CM_LOCK_OF_PART : CM_LOCK_OF_RUN;
     return CM_OK;
 }
@@ -343,7 +194,7 @@ static int write_temporary(const cm_beside *b, bool of_part, char *name, size_t 
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(name, size, ".chunkmill-%ld-%lld%09ld.tmp", (long)getpid(), (long long)now.tv_sec,
              now.tv_nsec);
-    int rc = write_holder(of_part, &text, err);
+    int rc = cm_holder_write(of_part, true, &text, err);
     if (rc == CM_OK) {
         *out = openat(b->fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (*out < 0 && errno != ENOENT)
@@ -415,7 +266,7 @@ static int try_once(const cm_beside *b, const cm_lock_request *r, bool *taken, c
                     char **note, cm_error *err)
 {
     char name[64];
-    holder h;
+    cm_holder h;
     struct stat now;
     int old = -1;
     *taken = false;
@@ -463,6 +314,8 @@ int cm_lock_take_as(cm_beside *b, const cm_lock_request *r, cm_lock **out, char 
     int rc = CM_OK;
     *out = NULL;
     *note = NULL;
+    if (b->remote)
+        return cm_lock_remote_take(b, r, out, note, err);
     cm_lock *lock = cm_calloc(1, sizeof(*lock), err);
     if (lock == NULL)
         return CM_ENOMEM;
@@ -503,6 +356,10 @@ void cm_lock_release(cm_lock *lock, cm_beside *b)
 {
     if (lock == NULL)
         return;
+    if (b->remote) {
+        cm_lock_remote_release(lock, b);
+        return;
+    }
     stop_beats(lock);
     /* Whoever breaks it holds flock() while it is replaced; then it is not ours to remove. */
     while (flock(lock->fd, LOCK_EX) != 0 && errno == EINTR)

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/fileurl.h"
+#include "job/common/store_path.h"
 #include "job/transform/parts_files.h"
 #include "store/open.h"
 
@@ -42,10 +42,21 @@ static bool is_empty(cm_store *store)
     return !any;
 }
 
+static int open_node(cm_output *out, cm_store *root, bool create, cm_error *err)
+{
+    const cm_store_options options = {.output = true, .net = out->net};
+    if (!cm_store_is_remote(root))
+        return cm_store_open_below(root, out->node, create, &out->store, err);
+    char *url = cm_store_join(out->root, out->node, err);
+    int rc = url == NULL ? CM_ENOMEM : cm_store_open(url, &options, &out->store, err);
+    free(url);
+    return rc;
+}
+
 /* Opens what is there: OUT->store stays NULL where nothing is. */
 static int open_there(cm_output *out, cm_error *err)
 {
-    const cm_store_options options = {.output = true};
+    const cm_store_options options = {.output = true, .net = out->net};
     cm_place there;
     cm_store *root;
     cm_entry_kind kind = CM_ENTRY_NONE;
@@ -65,7 +76,7 @@ static int open_there(cm_output *out, cm_error *err)
     if (rc == CM_OK && kind == CM_ENTRY_FILE)
         rc = cm_fail(err, CM_EEXIST, "%s: is a file, and files are never overwritten", out->path);
     else if (rc == CM_OK && kind != CM_ENTRY_NONE)
-        rc = cm_store_open_below(root, out->node, false, &out->store, err);
+        rc = open_node(out, root, false, err);
     if (rc != CM_OK)
         cm_error_place(err, out->root);
     cm_store_free(root);
@@ -163,8 +174,9 @@ int cm_output_find(const cm_output_request *request, cm_output *out, cm_error *e
     *out = (cm_output){.overwrite = request->overwrite,
                        .resume = request->resume,
                        .break_lock = request->break_lock,
+                       .net = request->net,
                        .beside.fd = -1};
-    int rc = cm_fileurl_path(request->root, &out->root, err);
+    int rc = cm_store_path_plain(request->root, &out->root, err);
     if (rc != CM_OK)
         return rc;
     if ((out->node = cm_strdup(request->node, err)) == NULL)
@@ -175,7 +187,7 @@ int cm_output_find(const cm_output_request *request, cm_output *out, cm_error *e
         return CM_ENOMEM;
     if (*out->root == '\0')
         return cm_fail(err, CM_EINVAL, "the path of a store is empty");
-    return cm_beside_find(out->root, &out->beside, err);
+    return cm_beside_find(out->root, out->net, &out->beside, err);
 }
 
 int cm_output_check(const cm_output_request *request, cm_output *out, cm_error *err)
@@ -200,18 +212,18 @@ int cm_output_decide(cm_output *out, cm_error *err)
 
 int cm_output_join(cm_output *out, cm_error *err)
 {
-    const cm_store_options options = {.output = true};
+    const cm_store_options options = {.output = true, .net = out->net};
     cm_store_free(out->store);
     out->store = NULL;
     return cm_store_open(out->root, &options, &out->store, err);
 }
 
-int cm_output_is_begun(const char *root, const char *node, bool *out, cm_error *err)
+int cm_output_is_begun(const char *root, const char *node, cm_net *net, bool *out, cm_error *err)
 {
     cm_beside beside = {.fd = -1};
     cm_journal_phase phase = CM_JOURNAL_NONE;
     char *name = cm_journal_name(node, err);
-    int rc = name == NULL ? CM_ENOMEM : cm_beside_find(root, &beside, err);
+    int rc = name == NULL ? CM_ENOMEM : cm_beside_find(root, net, &beside, err);
     if (rc == CM_OK)
         rc = cm_beside_open(&beside, false, err);
     if (rc == CM_OK)
@@ -222,7 +234,7 @@ int cm_output_is_begun(const char *root, const char *node, bool *out, cm_error *
     return rc;
 }
 
-int cm_output_check_above(const char *root, const char *node, cm_error *err)
+int cm_output_check_above(const char *root, const char *node, cm_net *net, cm_error *err)
 {
     char *above = cm_strdup(node, err);
     int rc = above == NULL ? CM_ENOMEM : CM_OK;
@@ -230,7 +242,7 @@ int cm_output_check_above(const char *root, const char *node, cm_error *err)
         bool begun = false;
         char *slash = strrchr(above, '/');
         *(slash != NULL ? slash : above) = '\0';
-        rc = cm_output_is_begun(root, above, &begun, err);
+        rc = cm_output_is_begun(root, above, net, &begun, err);
         if (rc == CM_OK && begun)
             rc = cm_fail(err, CM_EEXIST, "%s%s%s: is not finished; `resume` does that", root,
                          *above != '\0' ? "::" : "", above);
@@ -263,13 +275,14 @@ static int check_unchanged(cm_output *out, cm_error *err)
 static int make_folder(cm_output *out, cm_error *err)
 {
     cm_store *root = NULL;
-    int rc =
-        cm_store_open(out->root, &(cm_store_options){.output = true, .create = true}, &root, err);
+    int rc = cm_store_open(out->root,
+                           &(cm_store_options){.output = true, .create = true, .net = out->net},
+                           &root, err);
     if (rc == CM_OK && *out->node == '\0') {
         out->store = root;
         root = NULL;
     } else if (rc == CM_OK) {
-        rc = cm_store_open_below(root, out->node, true, &out->store, err);
+        rc = open_node(out, root, true, err);
         if (rc != CM_OK)
             cm_error_prefix(err, "%s", out->root);
     }
@@ -384,7 +397,7 @@ void cm_output_discard(cm_output *out, const cm_made *made)
         cm_store_sweep(out->store, made->node[i].path, judge_itself, NULL, NULL);
     /* What is gone cannot be resumed. */
     cm_output_complete(out);
-    if (out->made)
+    if (out->made && !cm_store_is_remote(out->store))
         rmdir(out->path);
 }
 

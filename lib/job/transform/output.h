@@ -26,9 +26,11 @@ typedef struct cm_output_request {
     const char *root; /* the store's folder; or "file://..." */
     const char *node; /* in it; "": the store itself */
     bool overwrite, resume, break_lock;
+    cm_net *net; /* for what lies behind a network; NULL: there is none */
 } cm_output_request;
 
 typedef struct cm_output {
+    cm_net *net;
     char *root, *node;
     char *path; /* of the folder that is made, without "file://" */
     bool overwrite, resume, break_lock;
@@ -92,11 +94,11 @@ void cm_output_discard(cm_output *out, const cm_made *made);
 void cm_output_release(cm_output *out);
 
 /* Whether a run that makes NODE of the store ROOT was stopped. */
-int cm_output_is_begun(const char *root, const char *node, bool *out, cm_error *err);
+int cm_output_is_begun(const char *root, const char *node, cm_net *net, bool *out, cm_error *err);
 /*
  * CM_EEXIST when NODE of the store ROOT lies in something that is not finished, ROOT itself
  * counted.
  */
-int cm_output_check_above(const char *root, const char *node, cm_error *err);
+int cm_output_check_above(const char *root, const char *node, cm_net *net, cm_error *err);
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
@@ -34,8 +35,11 @@ static int check_options(const cm_transform_options *o, cm_error *err)
         return cm_fail(err, CM_EINVAL, "`certificate` needs `verify` full, or `check`");
     if (o->zarr_format != 0 && o->zarr_format != 2 && o->zarr_format != 3)
         return cm_fail(err, CM_EINVAL, "the Zarr format must be 2 or 3, not %d", o->zarr_format);
-    if (o->target != NULL && !o->check && cm_store_url_is_remote(o->target))
-        return cm_fail(err, CM_EINVAL, "%s: writing to buckets is not built yet", o->target);
+    if (o->target != NULL && !o->check && cm_store_url_is_remote(o->target) &&
+        strncasecmp(o->target, "s3:", 3) != 0)
+        return cm_fail(err, CM_EINVAL,
+                       "%s: nothing can be written over HTTP; a bucket is s3://BUCKET/PREFIX",
+                       o->target);
     return CM_OK;
 }
 
@@ -106,6 +110,12 @@ static int check_apart(const cm_job *job, cm_error *err)
     const char *target = job->options->target;
     if (target == NULL || job->options->check)
         return CM_OK;
+    if (cm_store_url_is_remote(target)) {
+        bool clash = is_inside(target, job->source->path) || is_inside(job->source->path, target);
+        return clash ? cm_fail(err, CM_EINVAL, "%s: is the source, or lies in it or around it",
+                               target)
+                     : CM_OK;
+    }
     char *source = realpath(job->source->path, NULL), *there = realpath(target, NULL);
     int rc = CM_OK;
     if (there == NULL) {
@@ -130,7 +140,8 @@ static int find_scratch(cm_job *job, cm_error *err)
     const cm_transform_options *o = job->options;
     struct stat st;
     if (o->scratch == NULL) {
-        job->scratch = folder_above(o->target != NULL ? o->target : "./x", err);
+        job->scratch = folder_above(
+            o->target != NULL && !cm_store_url_is_remote(o->target) ? o->target : "./x", err);
         return job->scratch == NULL ? CM_ENOMEM : CM_OK;
     }
     if (stat(o->scratch, &st) != 0 || !S_ISDIR(st.st_mode))
@@ -145,7 +156,7 @@ static int find_target(const cm_transform_options *o, cm_into *into, cm_transfor
 {
     if (o->target == NULL || o->check || o->refer != NULL)
         return CM_OK;
-    int rc = cm_into_find(o->target, into, err);
+    int rc = cm_into_find(o->target, o->net, into, err);
     if (rc != CM_OK)
         return rc;
     out->target = into->folder;
@@ -305,9 +316,13 @@ static int check_output(const cm_transform_options *o, const cm_into *into, cm_o
                                        .node = into->node,
                                        .overwrite = o->overwrite,
                                        .resume = o->resume && !o->part.on,
-                                       .break_lock = o->break_lock};
+                                       .break_lock = o->break_lock,
+                                       .net = o->net};
     if (!o->part.on)
         return cm_output_check(&request, out, err);
+    if (cm_store_url_is_remote(into->root))
+        return cm_fail(err, CM_EINVAL, "%s: parts of a store in a bucket are not built yet",
+                       into->root);
     if (*into->node != '\0')
         return cm_fail(err, CM_EINVAL, "%s: several processes make a store, not a node in one",
                        o->target);

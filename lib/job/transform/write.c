@@ -114,7 +114,7 @@ static int begin(cm_job *job, cm_output *out, const cm_made *made, cm_error *err
 /* By the target's folder, which is there now, and surely on the target's disk. */
 static int plan(cm_job *job, cm_output *out, cm_error *err)
 {
-    if (job->options->scratch == NULL) {
+    if (job->options->scratch == NULL && !cm_store_is_remote(out->store)) {
         free(job->scratch);
         if ((job->scratch = cm_strdup(out->path, err)) == NULL)
             return CM_ENOMEM;

@@ -103,6 +103,21 @@ static int get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *bu
     return CM_OK;
 }
 
+static int get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, char *tag,
+                      size_t size, cm_error *err)
+{
+    cm_http r = {.method = CM_HTTP_GET, .buf = buf, .max_nbytes = max_nbytes};
+    buf->nbytes = 0;
+    int rc = run_key(cm_remote_of(store), key, &r, err);
+    if (rc != CM_OK)
+        return rc;
+    if (r.at > 0 && r.got_nbytes > 0)
+        memmove(buf->data, buf->data + r.at, r.got_nbytes);
+    buf->nbytes = r.got_nbytes;
+    snprintf(tag, size, "%s", r.etag);
+    return CM_OK;
+}
+
 static int head(cm_store *store, const char *key, cm_http *r, cm_error *err)
 {
     *r = (cm_http){.method = CM_HTTP_HEAD};
@@ -321,8 +336,10 @@ static const cm_store_ops s3_ops = {
     .size = size,
     .read_many = read_many,
     .identity = identity,
-    .put = put,
-    .remove = remove_object,
+    .put = cm_s3_put,
+    .put_if = cm_s3_put_new,
+    .get_tagged = get_tagged,
+    .remove = cm_s3_remove,
     .list = cm_s3_list,
     .list_below = cm_s3_list_below,
     .sync = sync_nothing,
@@ -330,7 +347,12 @@ static const cm_store_ops s3_ops = {
     .reader_open_part = reader_open_part,
     .reader_read = reader_read,
     .reader_close = reader_close,
-    .writer_create = writer_create,
+    .writer_nbytes = CM_S3_WRITER_NBYTES,
+    .sweep = cm_s3_sweep,
+    .writer_create = cm_s3_writer_create,
+    .writer_write = cm_s3_writer_write,
+    .writer_commit = cm_s3_writer_commit,
+    .writer_abort = cm_s3_writer_abort,
 };
 
 /* ---- opening ---- */

@@ -39,4 +39,22 @@ int cm_s3_list(cm_store *store, const char *prefix, cm_store_visit *visit, void 
 int cm_s3_list_below(cm_store *store, const char *prefix, cm_store_see *see, void *context,
                      cm_error *err);
 
+/* ---- s3_write.c, s3_sweep.c ---- */
+enum {
+    CM_S3_PART_NBYTES = 16 << 20,
+    CM_S3_WRITER_NBYTES =
+        3 * CM_S3_PART_NBYTES /* an object to be sent at once, and a part under way */
+};
+int cm_s3_put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err);
+int cm_s3_put_new(cm_store *store, const char *key, const void *data, size_t nbytes,
+                  const char *etag, cm_error *err);
+int cm_s3_remove(cm_store *store, const char *key, cm_error *err);
+int cm_s3_writer_create(cm_store *store, const char *key, cm_object_writer **out, cm_error *err);
+int cm_s3_writer_write(cm_object_writer *writer, uint64_t offset, const void *src, size_t nbytes,
+                       cm_error *err);
+int cm_s3_writer_commit(cm_object_writer *writer, cm_error *err);
+void cm_s3_writer_abort(cm_object_writer *writer);
+int cm_s3_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, void *context,
+                cm_error *err);
+
 #endif

@@ -213,7 +213,7 @@ static int make_folder(void **state)
     if (mkdtemp(folder) == NULL)
         return -1;
     sprintf(out, "%s/out.zarr", folder);
-    return cm_beside_find(out, &beside, NULL) != CM_OK ||
+    return cm_beside_find(out, NULL, &beside, NULL) != CM_OK ||
            cm_beside_open(&beside, true, NULL) != CM_OK ||
            cm_store_open_dir(out, true, &store, NULL) != CM_OK;
 }

@@ -42,7 +42,7 @@ static int make_folder(void **state)
         return -1;
     sprintf(out, "%s/out.zarr", folder);
     sprintf(file, "%s.chunkmill/lock", out);
-    return cm_beside_find(out, &beside, NULL);
+    return cm_beside_find(out, NULL, &beside, NULL);
 }
 
 static int remove_folder(void **state)
@@ -349,7 +349,7 @@ static pid_t start_writer(int go, int said)
     cm_beside own;
     cm_lock *lock;
     char *note, c;
-    bool fine = cm_beside_find(out, &own, NULL) == CM_OK && read(go, &c, 1) == 1;
+    bool fine = cm_beside_find(out, NULL, &own, NULL) == CM_OK && read(go, &c, 1) == 1;
     c = fine && cm_lock_take(&own, false, &lock, &note, NULL) == CM_OK ? '1' : '0';
     fine = fine && write(said, &c, 1) == 1;
     pause();

@@ -1,0 +1,231 @@
+/*
+ * Removing what a judge names from a bucket.  Folders are names only: what lies directly below is
+ * listed, a folder that is entered is listed whole, and objects go many at once.  An upload in
+ * parts that nobody finished counts as a temporary file beside its object.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/net/remote.h"
+#include "store/net/xml.h"
+
+enum {
+    TOGETHER = 64
+};
+
+typedef struct sweep {
+    cm_remote *store;
+    const char *prefix; /* key of the folder */
+    cm_store_judge *judge;
+    void *context;
+    cm_name_list names; /* directly below */
+    cm_buf doomed;      /* keys, each with its NUL */
+    const char *folder; /* that is entered, from the prefix */
+    char kept[1200];    /* the last folder that stays, from the prefix */
+    char seen[1200];    /* the last folder that was entered */
+    char key[1200];     /* of the upload that is read */
+} sweep;
+
+/* ---- judging ---- */
+
+static bool lies_in(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+    return n > 0 && strncmp(path, folder, n) == 0 && path[n] == '/';
+}
+
+/* Whether all folders above BELOW are to be entered; each is asked of once, as names are sorted. */
+static bool is_entered(sweep *w, const char *below)
+{
+    if (lies_in(below, w->kept))
+        return false;
+    for (const char *slash = strchr(below, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        char folder[1200];
+        size_t n = (size_t)(slash - below);
+        if (n >= sizeof(folder))
+            return false;
+        memcpy(folder, below, n);
+        folder[n] = '\0';
+        if (strcmp(folder, w->seen) == 0 || lies_in(w->seen, folder))
+            continue;
+        bool kept = w->judge(w->context, folder, CM_ENTRY_FOLDER) == CM_KEEP;
+        memcpy(kept ? w->kept : w->seen, folder, n + 1);
+        if (kept)
+            return false;
+    }
+    return true;
+}
+
+static int doom(sweep *w, const char *below, cm_error *err)
+{
+    int rc =
+        cm_buf_printf(&w->doomed, err, "%s%s%s", w->prefix, *w->prefix != '\0' ? "/" : "", below);
+    return rc == CM_OK ? cm_buf_append(&w->doomed, "", 1, err) : rc;
+}
+
+static int see(void *context, const char *rest, uint64_t nbytes, cm_error *err)
+{
+    sweep *w = context;
+    char below[1200];
+    (void)nbytes;
+    int n = snprintf(below, sizeof(below), "%s/%s", w->folder, rest);
+    if (n < 0 || (size_t)n >= sizeof(below) || !is_entered(w, below))
+        return CM_OK;
+    bool goes = w->judge(w->context, below, CM_ENTRY_FILE) == CM_REMOVE;
+    return goes ? doom(w, below, err) : CM_OK;
+}
+
+static int collect(void *context, const char *name, bool is_prefix, cm_error *err)
+{
+    return cm_name_list_add(context, name, strlen(name), is_prefix, err);
+}
+
+static int judge_name(void *context, const char *name, bool is_prefix, cm_error *err)
+{
+    sweep *w = context;
+    cm_verdict verdict = w->judge(w->context, name, is_prefix ? CM_ENTRY_FOLDER : CM_ENTRY_FILE);
+    if (!is_prefix)
+        return verdict == CM_REMOVE ? doom(w, name, err) : CM_OK;
+    if (verdict == CM_KEEP || strlen(name) >= sizeof(w->seen))
+        return CM_OK;
+    char *folder = cm_asprintf(err, "%s%s%s", w->prefix, *w->prefix != '\0' ? "/" : "", name);
+    if (folder == NULL)
+        return CM_ENOMEM;
+    w->folder = name;
+    w->kept[0] = '\0';
+    snprintf(w->seen, sizeof(w->seen), "%s", name);
+    int rc = cm_s3_list_below(&w->store->base, folder, see, w, err);
+    free(folder);
+    return rc;
+}
+
+/* ---- removing ---- */
+
+/* The N objects whose keys begin at KEY, each with its NUL. */
+static int remove_some(cm_remote *s, const char *key, size_t n, cm_error *err)
+{
+    cm_http r[TOGETHER];
+    cm_buf urls = {0};
+    size_t at[TOGETHER];
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < n; i++, key += strlen(key) + 1) {
+        r[i] = (cm_http){.method = CM_HTTP_DELETE, .shown = key};
+        rc = cm_remote_url(s, key, &urls, &at[i], err);
+    }
+    for (size_t i = 0; rc == CM_OK && i < n; i++)
+        r[i].url = (const char *)urls.data + at[i];
+    if (rc == CM_OK) {
+        rc = cm_remote_run(s, r, n, err);
+        cm_http_release(r, n);
+    }
+    cm_buf_release(&urls);
+    return rc;
+}
+
+static int remove_doomed(sweep *w, cm_error *err)
+{
+    const char *end = (const char *)w->doomed.data + w->doomed.nbytes;
+    const char *first = (const char *)w->doomed.data;
+    int rc = CM_OK;
+    while (rc == CM_OK && first < end) {
+        const char *key = first;
+        size_t n = 0;
+        for (; n < TOGETHER && key < end; n++)
+            key += strlen(key) + 1;
+        rc = remove_some(w->store, first, n, err);
+        first = key;
+    }
+    return rc;
+}
+
+/* ---- uploads ---- */
+
+static int abort_upload(sweep *w, const char *id, cm_error *err)
+{
+    char beside[1300];
+    const char *below = w->key + strlen(w->store->prefix) + strlen(w->prefix);
+    below += *below == '/';
+    const char *slash = strrchr(below, '/');
+    snprintf(beside, sizeof(beside), "%.*s.chunkmill-upload.tmp",
+             slash != NULL ? (int)(slash + 1 - below) : 0, below);
+    if (cm_key_check(below, NULL) != CM_OK || !is_entered(w, below) ||
+        w->judge(w->context, beside, CM_ENTRY_TEMPORARY) != CM_REMOVE)
+        return CM_OK;
+    cm_buf query = {0};
+    int rc = cm_buf_printf(&query, err, "uploadId=");
+    if (rc == CM_OK)
+        rc = cm_url_encode(&query, id, false, err);
+    if (rc == CM_OK)
+        rc = cm_buf_append(&query, "", 1, err);
+    char *url = rc == CM_OK ? cm_remote_query(w->store, w->key + strlen(w->store->prefix),
+                                              (const char *)query.data, err)
+                            : NULL;
+    cm_http r = {.method = CM_HTTP_DELETE, .url = url, .shown = w->key};
+    if (url != NULL)
+        rc = cm_remote_run(w->store, &r, 1, err);
+    cm_http_release(&r, 1);
+    cm_buf_release(&query);
+    free(url);
+    return rc;
+}
+
+static int take_upload(void *context, const char *path, const char *text, cm_error *err)
+{
+    sweep *w = context;
+    if (strcmp(path, "ListMultipartUploadsResult/Upload/Key") == 0)
+        snprintf(w->key, sizeof(w->key), "%s", text);
+    if (strcmp(path, "ListMultipartUploadsResult/Upload/UploadId") != 0)
+        return CM_OK;
+    bool ours = strncmp(w->key, w->store->prefix, strlen(w->store->prefix)) == 0;
+    return ours ? abort_upload(w, text, err) : CM_OK;
+}
+
+/* A page of a thousand; servers that list none have none that could be told. */
+static int abort_uploads(sweep *w, cm_error *err)
+{
+    cm_remote *s = w->store;
+    cm_buf url = {0};
+    bool hosted = strchr(strstr(s->address, "://") + 3, '/') == NULL;
+    w->kept[0] = w->seen[0] = '\0';
+    int rc =
+        cm_buf_printf(&url, err, "%s%s?max-uploads=1000&prefix=", s->address, hosted ? "/" : "");
+    if (rc == CM_OK)
+        rc = cm_url_encode(&url, s->prefix, false, err);
+    if (rc == CM_OK)
+        rc = cm_url_encode(&url, w->prefix, false, err);
+    if (rc == CM_OK && *w->prefix != '\0')
+        rc = cm_buf_printf(&url, err, "%%2F");
+    if (rc == CM_OK)
+        rc = cm_buf_printf(&url, err, "&uploads=");
+    if (rc == CM_OK)
+        rc = cm_buf_append(&url, "", 1, err);
+    cm_http r = {.method = CM_HTTP_GET,
+                 .url = (const char *)url.data,
+                 .shown = s->base.name,
+                 .listing = true,
+                 .patience = 4};
+    if (rc == CM_OK && cm_remote_run(s, &r, 1, NULL) == CM_OK && r.rc == CM_OK)
+        rc = cm_xml_read(r.text.data, r.text.nbytes, take_upload, w, err);
+    cm_http_release(&r, 1);
+    cm_buf_release(&url);
+    return rc == CM_EFORMAT ? CM_OK : rc;
+}
+
+int cm_s3_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, void *context,
+                cm_error *err)
+{
+    sweep w = {.store = cm_remote_of(store), .prefix = prefix, .judge = judge, .context = context};
+    int rc = cm_s3_list(store, prefix, collect, &w.names, err);
+    if (rc == CM_OK)
+        rc = cm_name_list_visit(&w.names, judge_name, &w, err);
+    else if (rc == CM_ENOTFOUND)
+        rc = CM_OK;
+    if (rc == CM_OK)
+        rc = remove_doomed(&w, err);
+    if (rc == CM_OK)
+        rc = abort_uploads(&w, err);
+    cm_name_list_release(&w.names);
+    cm_buf_release(&w.doomed);
+    return rc;
+}

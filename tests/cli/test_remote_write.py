@@ -1,0 +1,284 @@
+"""Stores made in a bucket: the same bytes as in a folder, locked, resumed, replaced; tests/cli/test_remote_read.py reads."""
+
+import filecmp
+import json
+import os
+import signal
+import subprocess
+import time
+
+import netCDF4
+import numpy as np
+import pytest
+from support import objects, tool
+
+CHUNKS = ("--chunks", "g/tas:time=4,y=8,x=12")
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    path = tmp_path_factory.mktemp("write") / "in.nc"
+    with netCDF4.Dataset(path, "w") as ds:
+        for d, n in (("time", 12), ("y", 32), ("x", 48)):
+            ds.createDimension(d, n)
+        ds.createVariable("time", "f8", ("time",))[:] = np.arange(12)
+        field = np.random.default_rng(1).normal(size=(12, 32, 48)).astype("f4")
+        tas = ds.createVariable("g/tas", "f4", ("time", "y", "x"), fill_value=-1)
+        field[4:8, :8] = -1
+        tas[:] = field
+        ds.createVariable("name", str, ("time",))[:] = np.array([f"n{i}" for i in range(12)], dtype=object)
+    return path
+
+
+@pytest.fixture
+def bucket():
+    server = objects.Server()
+    yield server
+    assert server.uploads == {}, "an upload in parts was left over"
+    server.close()
+
+
+def same(left, right):
+    """The names and bytes of two folders; inner chunks may lie in any order in their shards."""
+    files = [{str(p.relative_to(f)) for p in f.rglob("*") if p.is_file()} for f in (left, right)]
+    assert files[0] == files[1]
+    digests = [tool.run("rechunk", "--digest", f).ok().out for f in (left, right)]
+    assert digests[0] == digests[1]
+    if "sharding_indexed" in (left / "zarr.json").read_text() if (left / "zarr.json").exists() else False:
+        return
+    assert filecmp.cmpfiles(left, right, files[0], shallow=False)[1:] == ([], [])
+
+
+LAYOUTS = {
+    "chunks": CHUNKS,
+    "format 2": ("--zarr-format", "2", *CHUNKS),
+    "shards": ("--shards", "g/tas:time=8,y=32,x=48", "-j", "1", *CHUNKS),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_bytes_of_a_folder(bucket, source, tmp_path, name):
+    env = bucket.environment()
+    options = LAYOUTS[name]
+    tool.nc2zarr(*options, source, tmp_path / "local.zarr").ok()
+    tool.nc2zarr("--verify", "full", *options, source, "s3://bucket/a/out.zarr", env=env).ok()
+    assert not bucket.keys("a/out.zarr.chunkmill")
+    same(tmp_path / "local.zarr", bucket.get_folder("a/out.zarr", tmp_path / "remote"))
+    tool.nc2zarr("--check", source, "s3://bucket/a/out.zarr", env=env).ok()
+    tool.run("rechunk", "-j", "1", "s3://bucket/a/out.zarr", "s3://bucket/copy.zarr", env=env).ok()
+    same(tmp_path / "local.zarr", bucket.get_folder("copy.zarr", tmp_path / "copy"))
+
+
+def test_metadata_come_last(bucket, source):
+    bucket.asked.clear()
+    tool.nc2zarr("--verify", "none", *CHUNKS, source, "s3://bucket/out.zarr", env=bucket.environment()).ok()
+    puts = [k for m, k, *_ in bucket.asked if m == "PUT" and "/out.zarr/" in k]
+    assert puts[-1] == "bucket/out.zarr/zarr.json"
+    first = min(i for i, k in enumerate(puts) if k.endswith("zarr.json"))
+    assert not any("/c/" in k for k in puts[first:])
+
+
+def test_large_objects_go_in_parts(bucket, tmp_path):
+    """A shard of 40 MB: parts of 16 MiB, in any order of its chunks; the memory is that of parts."""
+    with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:
+        for d, n in (("time", 40), ("x", 250000)):
+            ds.createDimension(d, n)
+        v = ds.createVariable("v", "f4", ("time", "x"))
+        v[:] = np.random.default_rng(2).normal(size=(40, 250000)).astype("f4")
+    options = ("--chunks", "time=1,x=125000", "--shards", "time=40,x=250000", "--codec", "none", "--verify", "full")
+    env = bucket.environment()
+    tool.nc2zarr(*options, tmp_path / "in.nc", "s3://bucket/out.zarr", env=env).ok()
+    asked = [(m, q) for m, k, _, q in bucket.asked if k == "bucket/out.zarr/v/c/0/0"]
+    assert [m for m, q in asked if "uploads" in q] == ["POST"]
+    assert sorted(q["partNumber"] for _, q in asked if "partNumber" in q) == ["1", "2", "3"]
+    assert [len(bucket.objects["out.zarr/v/c/0/0"][0])] == [40_000_000 + 80 * 16 + 4]
+    tool.nc2zarr("--check", tmp_path / "in.nc", "s3://bucket/out.zarr", env=env).ok()
+
+
+def test_what_is_there_is_not_touched(bucket, source):
+    env = bucket.environment()
+    bucket.objects["out.zarr/precious"] = (b"mine", objects.etag_of(b"mine"))
+    tool.nc2zarr(source, "s3://bucket/out.zarr", env=env).fails(1, "exists")
+    tool.nc2zarr("--overwrite", source, "s3://bucket/out.zarr", env=env).fails(1, "not a Zarr store")
+    assert bucket.keys() == ["out.zarr/precious"]
+    del bucket.objects["out.zarr/precious"]
+    tool.nc2zarr(*CHUNKS, source, "s3://bucket/out.zarr", env=env).ok()
+    for key in ("out.zarr/precious", "out.zarr/g/tas/notes.txt", "out.zarr/g/tas/c/0/0/99", "out.zarr/other/c/0", "out.zarr2/zarr.json"):
+        bucket.objects[key] = (b"mine", objects.etag_of(b"mine"))
+    tool.nc2zarr("--overwrite", "--chunks", "g/tas:time=12,y=32,x=48", source, "s3://bucket/out.zarr", env=env).ok()
+    mine = [k for k, (data, _) in bucket.objects.items() if data == b"mine"]
+    assert sorted(mine) == sorted(["out.zarr/precious", "out.zarr/g/tas/notes.txt", "out.zarr/g/tas/c/0/0/99", "out.zarr/other/c/0", "out.zarr2/zarr.json"])
+    assert [k for k in bucket.keys("out.zarr/g/tas/c/") if bucket.objects[k][0] != b"mine"] == ["out.zarr/g/tas/c/0/0/0"]
+    for inside in ("s3://bucket/out.zarr/x", "s3://bucket/out.zarr"):
+        tool.run("rechunk", "s3://bucket/out.zarr", inside, env=env).fails(1 if inside.endswith("zarr") else 2)
+
+
+def test_a_node_of_a_store(bucket, source, tmp_path):
+    env = bucket.environment()
+    for where in (f"{tmp_path}/local.zarr", "s3://bucket/out.zarr"):
+        tool.nc2zarr(*CHUNKS, source, where, env=env).ok()
+        tool.run("rechunk", "--chunks", "12x8x8", f"{source}::g/tas", f"{where}::more/deep", env=env).ok()
+        tool.run("rechunk", "--overwrite", "--chunks", "12x4x8", f"{source}::g/tas", f"{where}::more/deep", env=env).ok()
+        tool.run("rechunk", f"{source}::g/tas", f"{where}::more/deep", env=env).fails(1, "exists")
+    same(tmp_path / "local.zarr", bucket.get_folder("out.zarr", tmp_path / "remote"))
+
+
+def begin(bucket, *args, until, env=None):
+    """A run that is stopped at the Nth request for which UNTIL is true, and held there."""
+    reached = []
+
+    def hold(handler):
+        if until(handler):
+            reached.append(handler.key)
+            time.sleep(60)
+
+    bucket.fault = hold
+    run = subprocess.Popen([tool.program("nc2zarr"), *map(str, args)], env=tool.environment(env or bucket.environment()),
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+    objects.wait_until(lambda: reached or run.poll() is not None)
+    assert reached, run.communicate()
+    return run
+
+
+def test_killed_and_resumed(bucket, source, tmp_path):
+    env = bucket.environment()
+    tool.nc2zarr(*CHUNKS, source, tmp_path / "local.zarr").ok()
+    seen = []
+
+    def at_chunk(handler):
+        if handler.command == "PUT" and "/g/tas/c/" in handler.key:
+            seen.append(handler.key)
+        return len(seen) > 20
+
+    run = begin(bucket, "-j", "2", *CHUNKS, source, "s3://bucket/out.zarr", until=at_chunk)
+    run.kill()
+    run.communicate()
+    bucket.fault = None
+    assert "out.zarr/zarr.json" not in bucket.keys() and "out.zarr.chunkmill/journal" in bucket.keys()
+    tool.nc2zarr(*CHUNKS, source, "s3://bucket/out.zarr", env=env).fails(1, "--resume")
+    tool.nc2zarr("--resume", "--chunks", "g/tas:time=2,y=8,x=12", source, "s3://bucket/out.zarr", env=env).fails(1, "--overwrite")
+    bucket.asked.clear()
+    done = tool.nc2zarr("--resume", *CHUNKS, source, "s3://bucket/out.zarr", env=env).ok()
+    again = [k for m, k, *_ in bucket.asked if m == "PUT" and "/g/tas/c/" in k]
+    assert 0 < len(again) < 44, done
+    same(tmp_path / "local.zarr", bucket.get_folder("out.zarr", tmp_path / "remote"))
+    assert not bucket.keys("out.zarr.chunkmill")
+
+
+def test_one_run_at_a_time(bucket, source):
+    env = bucket.environment()
+    run = begin(bucket, "-j", "1", *CHUNKS, source, "s3://bucket/out.zarr", until=lambda h: "/g/tas/c/" in h.key and h.command == "PUT")
+    bucket.fault = None
+    for options in ((), ("--overwrite",), ("--resume",), ("--overwrite", "--break-lock")):
+        tool.nc2zarr(*options, source, "s3://bucket/out.zarr", env=env).fails(1, "another run is writing it")
+    run.kill()
+    run.communicate()
+    # One that cannot be seen from here is believed to run, until somebody says otherwise.
+    lock = json.loads(bucket.objects["out.zarr.chunkmill/lock"][0])
+    lock["host"] = "elsewhere"
+    data = (json.dumps(lock) + "\n").encode()
+    bucket.objects["out.zarr.chunkmill/lock"] = (data, objects.etag_of(data))
+    tool.nc2zarr("--overwrite", source, "s3://bucket/out.zarr", env=env).fails(1, "elsewhere")
+    tool.nc2zarr("--overwrite", "--break-lock", source, "s3://bucket/out.zarr", env=env).ok()
+    assert not bucket.keys("out.zarr.chunkmill")
+
+
+def test_two_begin_together(bucket, source):
+    for conditional in (True, False):
+        bucket.conditional = conditional
+        for _ in range(3):
+            bucket.objects.clear()
+            runs = [subprocess.Popen([tool.program("nc2zarr"), *CHUNKS, source, "s3://bucket/out.zarr"], env=tool.environment(bucket.environment()),
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]  # fmt: skip
+            ends = [(r.communicate()[1], r.returncode) for r in runs]
+            assert sorted(code for _, code in ends) in ([0, 1], [0, 0]), ends
+            for text, code in ends:
+                assert code == 0 or "exists" in text or "another run" in text or "changed it meanwhile" in text, ends
+            tool.nc2zarr("--check", source, "s3://bucket/out.zarr", env=bucket.environment()).ok()
+            assert not bucket.keys("out.zarr.chunkmill")
+
+
+def test_a_server_without_conditional_writes(bucket, source):
+    bucket.conditional = False
+    done = tool.nc2zarr(source, "s3://bucket/out.zarr", env=bucket.environment()).ok()
+    assert "advisory" in done.err
+
+
+def test_stopped_by_a_signal(bucket, source, tmp_path):
+    env = bucket.environment()
+    count = []
+
+    def slow(handler):
+        if handler.command == "PUT" and "/g/tas/c/" in handler.key:
+            count.append(1)
+            time.sleep(0.05)
+
+    bucket.fault = slow
+    run = subprocess.Popen([tool.program("nc2zarr"), "-j", "2", *CHUNKS, source, "s3://bucket/out.zarr"], env=tool.environment(env),
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
+    objects.wait_until(lambda: len(count) > 5)
+    run.send_signal(signal.SIGTERM)
+    err = run.communicate(timeout=30)[1]
+    assert run.returncode == -signal.SIGTERM or run.returncode == 128 + signal.SIGTERM
+    assert "--resume" in err
+    bucket.fault = None
+    tool.nc2zarr("--resume", *CHUNKS, source, "s3://bucket/out.zarr", env=env).ok()
+    tool.nc2zarr(*CHUNKS, source, tmp_path / "local.zarr").ok()
+    same(tmp_path / "local.zarr", bucket.get_folder("out.zarr", tmp_path / "remote"))
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_faults_change_nothing(bucket, source, tmp_path, name):
+    """At 20 % of requests, answers to writes lost among them."""
+    tool.nc2zarr(*LAYOUTS[name], source, tmp_path / "local.zarr").ok()
+    met = objects.faults_of(bucket, 0.2, seed=3)
+    tool.nc2zarr("--verify", "full", *LAYOUTS[name], source, "s3://bucket/out.zarr", env=bucket.environment()).ok()
+    bucket.fault = None
+    assert len(set(met)) >= 3
+    same(tmp_path / "local.zarr", bucket.get_folder("out.zarr", tmp_path / "remote"))
+    assert not bucket.keys("out.zarr.chunkmill")
+
+
+def test_an_answer_that_is_lost(bucket, tmp_path):
+    """The server has done what it was asked, and nobody hears of it: puts, parts, the end of an upload, the lock."""
+    with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:
+        for d, n in (("time", 36), ("x", 250000)):
+            ds.createDimension(d, n)
+        ds.createVariable("v", "f4", ("time", "x"))[:] = np.random.default_rng(2).normal(size=(36, 250000)).astype("f4")
+    lost = set()
+
+    def lose(handler):
+        kind = (handler.command, "uploadId" in handler.query, "uploads" in handler.query, handler.key.endswith("/lock"))
+        if handler.command in ("PUT", "POST", "DELETE") and kind not in lost and kind != ("POST", False, True, False):
+            lost.add(kind)
+            handler.answer(bucket)
+            handler.connection.shutdown(2)
+            handler.close_connection = True
+            return "done"
+
+    bucket.fault = lose
+    options = ("--chunks", "time=1,x=125000", "--shards", "time=36,x=250000", "--codec", "none", "--verify", "full")
+    tool.nc2zarr(*options, tmp_path / "in.nc", "s3://bucket/out.zarr", env=bucket.environment()).ok()
+    assert len(lost) >= 4
+    assert not bucket.keys("out.zarr.chunkmill")
+
+
+def test_what_a_server_refuses(bucket, source):
+    """One sentence; nothing half there, no upload left."""
+    def refuse(handler):
+        if handler.command == "PUT" and "/g/tas/c/" in handler.key:
+            handler.reply(403, b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>", {"Content-Type": "application/xml"})
+            return "done"
+
+    bucket.fault = refuse
+    done = tool.nc2zarr(*CHUNKS, source, "s3://bucket/out.zarr", env=bucket.environment()).fails(1, "access denied", "g/tas")
+    assert objects.SECRET not in done.err
+    assert bucket.keys() == []
+    tool.nc2zarr(source, "s3://other/out.zarr", env=bucket.environment()).fails(1, "no such bucket")
+
+
+def test_nothing_is_written_over_http(bucket, source):
+    tool.run("rechunk", source, "http://127.0.0.1:1/x.zarr").fails(2, "http")
+    done = tool.nc2zarr("--part", "1/2", source, "s3://bucket/out.zarr", env=bucket.environment())
+    assert done.status == 2 and "not built yet" in done.err
+    assert bucket.keys() == [] and not os.path.exists("s3:")
