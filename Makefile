@@ -66,7 +66,7 @@ SAMPLE_BIN := $(patsubst scripts/%.c,$(BUILD)/bin/%,$(wildcard scripts/*.c))
 
 .PHONY: all lib tools loader demo check check-long check-asan check-tsan test-programs unit bench asan tsan \
         fuzz fuzzers fuzz-replay lint format \
-        install uninstall bundle deps clean help
+        install uninstall bundle wheel deps clean help
 .SECONDARY:
 .DEFAULT_GOAL := all
 
@@ -264,6 +264,22 @@ bundle: deps ## BUILD/bundle: programs and the libraries they need, for a machin
 	@mkdir -p $(BUILD)/bundle/tests/lib && cp $(BUILD)/tests/lib/fake_cuda_12.so $(FAKE_NVCOMP) $(BUILD)/bundle/tests/lib
 	@cp tests/gpu/measure.py $(BUILD)/bundle/tests/gpu
 	@scripts/bundle.sh $(BUILD)
+
+# Beside the programs, in a folder of its own: what `make bundle` makes stays what it was.
+WHEEL_BIN := $(TOOLS:%=$(BUILD)/wheel/bin/%)
+define wheel_rule
+$(BUILD)/wheel/bin/$(1): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/$(1)/*.c)) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+	@mkdir -p $$(@D)
+	@$(CC) -o $$@ $$^ $$(ALL_LIBS) -Wl,-s $$(call RPATH,../)
+endef
+$(foreach t,$(TOOLS),$(eval $(call wheel_rule,$(t))))
+$(BUILD)/wheel/so/$(LOADER_SONAME): $(LOADER_SO)
+	@mkdir -p $(@D)
+	@$(LOADER_LINK) -Wl,-s -Wl,--disable-new-dtags,-rpath,'$$ORIGIN'
+wheel: deps ## dist/*.whl: the Python package with programs and libraries, for pip install
+	@$(MAKE) --no-print-directory -j$(JOBS) $(WHEEL_BIN) $(BUILD)/wheel/so/$(LOADER_SONAME)
+	@scripts/bundle.sh $(BUILD) wheel
+	@scripts/wheel.py $(BUILD)/wheel $(BUILD)/dist
 
 install: all ## programs, man pages and completion into PREFIX
 	@scripts/install.sh $(BUILD) "$(DESTDIR)$(PREFIX)"

@@ -1,13 +1,13 @@
 #!/bin/sh
-# bundle.sh BUILD: completes BUILD/bundle, in which `make bundle` has linked the
+# bundle.sh BUILD [wheel]: completes BUILD/bundle, in which `make bundle` has linked the
 # programs, with the shared libraries that they need, so that the folder runs on
 # another x86-64 Linux whose glibc is as new.  glibc itself stays with the system.
 set -eu
-[ $# -eq 1 ] || {
-    echo "usage: scripts/bundle.sh BUILD" >&2
+[ $# -eq 1 ] || [ "$#:${2-}" = 2:wheel ] || {
+    echo "usage: scripts/bundle.sh BUILD [wheel]" >&2
     exit 2
 }
-bundle=$1/bundle
+bundle=$1/${2-bundle}
 cd "$(dirname "$0")/.."
 lib=$bundle/lib
 rm -rf "$lib" "$bundle/doc"
@@ -23,7 +23,7 @@ is_glibc() {
     return 1
 }
 
-programs=$(find "$bundle/bin" "$bundle/tests" -type f -perm -u+x ! -name '*.so')
+programs=$(find "$bundle" -type f -perm -u+x ! -name '*.so' ! -path "$lib/*")
 
 # ldd lists what is needed directly and by what is needed.
 # shellcheck disable=SC2086 # paths of ours hold no spaces
@@ -39,6 +39,12 @@ ldd $programs | awk '$2 == "=>" { print $1, $3 }' | sort -u | while read -r name
     package=$(dpkg-query -S "$(readlink -f "$path")" 2>/dev/null | head -n 1 | cut -d: -f1) || package=
     [ -z "$package" ] || cp -L "/usr/share/doc/$package/copyright" "$bundle/doc/$package" 2>/dev/null || :
 done
+
+# The loader's library lies with those that it needs.
+if [ -d "$bundle/so" ]; then
+    cp "$bundle"/so/* "$lib"
+    programs="$(find "$bundle/bin" -type f) $(find "$lib" -name 'libchunkmill*')"
+fi
 
 # From here on everything must come out of the bundle.
 # shellcheck disable=SC2086

@@ -8,7 +8,11 @@ import os
 import queue
 import random
 import shutil
+import signal
+import subprocess
+import sys
 import threading
+import time
 
 import netCDF4
 import numpy as np
@@ -179,6 +183,11 @@ def test_a_restored_loader_goes_on(store, how):
             assert other.state_dict()["position"] == state["position"]
             assert [digest(b) for b in other] == whole[1][stop:]
             assert [digest(b) for b in other] == whole[2]
+            state_after = other.state_dict()
+        with chunkmill.Loader(store, **options) as third:  # whole epochs go on with the next one
+            third.load_state_dict(state_after)
+            assert next(iter(third)).epoch == 3
+    assert state["epoch"] == 1
     for change in ({"seed": 5}, {"batch": 5}, {"sample": {**SAMPLE, "lat": 5}}, {"world_size": 2, "rank": 1},
                    {"variables": ["b"]}, {"order": "sequential"}):
         with chunkmill.Loader(store, **{**options, **change}) as other:
@@ -465,3 +474,137 @@ def test_later_epochs_that_need_more(store):
             loader.set_epoch(epoch)
             assert [digest(b) for b in loader] == whole[epoch]
             del held
+
+
+SCRIPT = """
+import sys, chunkmill, numpy as np, hashlib
+loader = chunkmill.Loader(sys.argv[1], sample={"time": 2, "lat": 6, "lon": 9}, variables=["a", "b"], batch=6, batches=40,
+                          seed=4, loader=sys.argv[2])
+if len(sys.argv) > 3:
+    import json
+    loader.load_state_dict(json.loads(sys.argv[3]))
+import json
+for batch in loader:
+    print(batch.number, hashlib.sha256(batch["b"].numpy().tobytes()).hexdigest(), json.dumps(loader.state_dict()), sep="|", flush=True)
+"""
+
+
+def environment():
+    return {**os.environ, "PYTHONPATH": str(paths.ROOT / "tools" / "python")}
+
+
+@pytest.mark.parametrize("how", ["map", "planned"])
+def test_a_killed_training_goes_on(store, how):
+    def lines(*more):
+        return [sys.executable, "-c", SCRIPT, str(store), how, *more]
+
+    whole = subprocess.run(lines(), env=environment(), capture_output=True, text=True, check=True).stdout.splitlines()
+    with subprocess.Popen(lines(), env=environment(), stdout=subprocess.PIPE, text=True) as run:
+        seen = [next(run.stdout).strip() for _ in range(13)]
+        run.kill()
+    rest = subprocess.run(lines(seen[-1].split("|")[2]), env=environment(), capture_output=True, text=True,
+                          check=True).stdout.splitlines()
+    assert seen + rest == whole and len(whole) == 40
+
+
+def test_an_interrupt_ends_a_wait(tmp_path):
+    """Ctrl-C while the loader makes a batch: KeyboardInterrupt, and the process ends."""
+    big = tmp_path / "big.zarr"
+    zarr.create_array(str(big), shape=(4000, 64, 64), chunks=(200, 64, 64), dtype="f4",
+                      dimension_names=NAMES)[...] = RNG.standard_normal((4000, 64, 64)).astype("f4")
+    script = ("import sys, chunkmill\n"
+              "loader = chunkmill.Loader(sys.argv[1], sample={'time': 1}, batch=2000, workers=1, worker_threads=1)\n"
+              "print('begun', flush=True)\n"
+              "try:\n"
+              "    while True:\n"
+              "        for batch in loader: pass\n"
+              "except KeyboardInterrupt:\n"
+              "    print('interrupted', flush=True)\n")
+    with subprocess.Popen([sys.executable, "-c", script, str(big)], env=environment(), stdout=subprocess.PIPE,
+                          text=True) as run:
+        assert next(run.stdout) == "begun\n"
+        time.sleep(0.2)
+        run.send_signal(signal.SIGINT)
+        assert run.communicate(timeout=120)[0] == "interrupted\n" and run.returncode == 0
+
+
+@pytest.mark.parametrize("end", ["os._exit(3)", "sys.exit(3)", "raise SystemExit(3)"])
+def test_a_process_that_ends_in_the_loop(store, end):
+    script = ("import os, sys, chunkmill, numpy as np\n"
+              "loader = chunkmill.Loader(sys.argv[1], sample={'time': 2}, variables='b', batch=4)\n"
+              "for batch in loader:\n"
+              "    x = np.from_dlpack(batch['b'])\n"
+              f"    {end}\n")
+    done = subprocess.run([sys.executable, "-c", script, str(store)], env=environment(), capture_output=True, text=True,
+                          timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (3, "")
+
+
+def test_many_loaders_leave_nothing(store):
+    """Memory, descriptors and threads, over opens: 1,000 in `make check-long`."""
+    def used():
+        resident = int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGESIZE")
+        return resident, len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+
+    for i in range(1000 if paths.LONG else 120):
+        with chunkmill.Loader(store, sample=SAMPLE, variables=["a", "b"], batch=2, batches=2,
+                              loader=("map", "planned")[i % 2]) as loader:
+            for batch in loader:
+                array = np.from_dlpack(batch["b"])
+        if i == 60:
+            before = used()
+    del array, batch
+    after = used()
+    assert after[1:] == before[1:] and after[0] < before[0] + (16 << 20)
+
+
+def test_torch(store):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    options = {"sample": SAMPLE, "variables": ["a", "b"], "batch": 4, "batches": 10}
+    with chunkmill.Loader(store, **options) as loader:
+        for batch in loader:
+            x = torch.from_dlpack(batch["b"])
+            assert x.shape == (4, 2, 6, 9) and x.dtype == torch.float64
+            for k in range(4):
+                assert (x[k].numpy() == expected(loader, batch, "b", k)).all()
+    with chunkmill.Loader(store, cast="bfloat16", **{**options, "variables": "b"}) as loader:
+        x = torch.from_dlpack(next(iter(loader))["b"])
+        assert x.dtype == torch.bfloat16
+    with chunkmill.Loader(store, **options) as loader:
+        rows = torch.utils.data.DataLoader(loader.dataset(), batch_size=None, num_workers=0)
+        assert len(rows) == 10
+        assert [tuple(r["b"].shape) for r in rows] == [(4, 2, 6, 9)] * 10
+        with pytest.raises(Exception, match="of process"):
+            list(torch.utils.data.DataLoader(loader.dataset(), batch_size=None, num_workers=1))
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_the_example_trains(tmp_path, ranks):
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    source = tmp_path / "weather.nc"
+    subprocess.run([paths.BUILD / "bin" / "make_sample", source], check=True, capture_output=True)
+    chunkmill.convert(source, tmp_path / "weather.zarr", variable="z")
+    example, checkpoint = str(paths.ROOT / "examples" / "train.py"), str(tmp_path / "state.pt")
+    start = [sys.executable] + ([] if ranks == 1 else ["-m", "torch.distributed.run", "--standalone",
+                                                       "--nproc-per-node", "2"])
+    for epochs, words in ((2, ["epoch 0: 3 batches", "epoch 1: 3 batches"]), (3, ["epoch 2: 3 batches"])):
+        done = subprocess.run([*start, example, tmp_path / "weather.zarr", "--batches", "3", "--epochs", str(epochs),
+                               "--checkpoint", checkpoint], env={**environment(), "OMP_NUM_THREADS": "1"},
+                              capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr
+        assert [line.split(",")[0] for line in done.stdout.splitlines()] == words
+
+
+def test_the_c_example(tmp_path, store):
+    """Compiled by pkg-config, as its header says; the means are those of the batches."""
+    program = tmp_path / "batches"
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "chunkmill-loader"], check=True, capture_output=True,
+                           text=True, env={**os.environ, "PKG_CONFIG_PATH": str(paths.BUILD / "lib")}).stdout.split()
+    subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", str(paths.ROOT / "examples" / "batches.c"), "-o",
+                    str(program), *flags], check=True)
+    done = subprocess.run([program, store, "time=2,lat=6,lon=9", "b"], check=True, capture_output=True, text=True,
+                          env={**os.environ, "LD_LIBRARY_PATH": str(paths.BUILD / "lib")})
+    with chunkmill.Loader(store, sample=SAMPLE, variables="b", batches=20, loader="planned", cast="float32") as loader:
+        for epoch, line in enumerate(done.stdout.splitlines()):
+            mean = np.mean([b["b"].numpy().astype("f8") for b in loader])
+            assert line == f"epoch {epoch}: 20 batches, mean {mean:.6g}"

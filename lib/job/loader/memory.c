@@ -235,6 +235,8 @@ static int planned_slots(cm_load_run *l, cm_error *err)
     if (rc != CM_OK)
         return rc;
     l->max_stash = l->kept_window != 0 ? l->kept_stash : each / (l->shared.space.sample_nbytes + 1);
+    if (l->max_stash > l->rank[0].share.per_rank) /* no more can wait */
+        l->max_stash = l->rank[0].share.per_rank;
     l->max_meetings = each / CM_LOAD_MEETING_NBYTES;
     if (l->max_meetings < LEAST_MEETINGS) /* so that what is refused can be counted */
         l->max_meetings = LEAST_MEETINGS;

@@ -132,6 +132,7 @@ class Loader:
         self._epoch = 0
         self._resume = False  # a restored epoch waits to be gone on with
         self._running = 0     # which iterator is the last one
+        self._within = False  # an epoch was begun, and its end not met
         self._describe()
 
     def _describe(self):
@@ -171,13 +172,14 @@ class Loader:
     def set_epoch(self, epoch):
         """The epoch that the next iteration is; the ones after it follow."""
         self._epoch = int(epoch)
-        self._resume = False
+        self._resume = self._within = False
 
     def __iter__(self):
         error = c.Error()
         if not self._resume:
             check(c.library().cm_loader_begin(self._live(), self._epoch, byref(error)), error)
         self._resume = False
+        self._within = True
         self._running += 1
         return _Epoch(self, self._running)
 
@@ -197,7 +199,7 @@ class Loader:
         position, error = c.Position(), c.Error()
         check(c.library().cm_loader_save(self._live(), byref(position), byref(error)), error)
         return {"position": bytes(position.bytes).hex(), "epoch": self._epoch,
-                "begun": self._running > 0 or self._resume}
+                "within": self._within}
 
     def load_state_dict(self, state):
         """The next iteration goes on where state_dict was taken."""
@@ -209,8 +211,9 @@ class Loader:
         error = c.Error()
         check(c.library().cm_loader_restore(self._live(), byref(position), byref(error)), error)
         self._running += 1
-        self._epoch = state["epoch"]
-        self._resume = True
+        self._epoch = int(state.get("epoch", 0))
+        # At the end of an epoch the next iteration is the one after it.
+        self._resume = self._within = bool(state.get("within", True))
 
     def stats(self):
         """Counts and times since the loader was opened."""
@@ -276,6 +279,7 @@ class _Epoch:
         if batch is None:
             self._over = True
             self._loader._epoch += 1
+            self._loader._within = False
             raise StopIteration
         return batch
 
