@@ -101,7 +101,14 @@ typedef struct cm_loader_options {
     const char *cache_policy;
     const char *cache_dir; /* of stored chunks on a faster disk */
     uint64_t cache_dir_nbytes;
-    const char *device; /* "none", "host", "cuda", "cuda:1"; NULL: none */
+    const char *device; /* "none"; NULL: none */
+
+    /*
+     * For URLs: where credentials and settings of object stores are looked up, as getenv() has
+     * them, which may be given; NULL: there are none.
+     */
+    const char *(*environment)(const char *name);
+    bool anonymous; /* requests are not signed */
 } cm_loader_options;
 
 void cm_loader_options_init(cm_loader_options *options, size_t size);

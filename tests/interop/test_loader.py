@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import zarr
 
-from support import paths
+from support import objects, paths
 
 pytestmark = pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's library cannot be loaded into a plain Python")
 
@@ -608,3 +608,21 @@ def test_the_c_example(tmp_path, store):
         for epoch, line in enumerate(done.stdout.splitlines()):
             mean = np.mean([b["b"].numpy().astype("f8") for b in loader])
             assert line == f"epoch {epoch}: 20 batches, mean {mean:.6g}"
+
+
+@pytest.mark.parametrize("kind", ["web", "bucket"])
+def test_a_store_behind_a_url(store, monkeypatch, kind):
+    subprocess.run([sys.executable, "-c", "import sys, zarr; zarr.consolidate_metadata(sys.argv[1])", str(store)],
+                   check=True, capture_output=True)
+    server = objects.Server() if kind == "bucket" else objects.Server(bucket=None, signed=False)
+    try:
+        server.put_folder(store, "data/a.zarr")
+        for name, value in server.environment().items() if kind == "bucket" else ():
+            monkeypatch.setenv(name, value)
+        url = f"s3://{server.bucket}/data/a.zarr" if kind == "bucket" else f"{server.url}/data/a.zarr"
+        for how in ("map", "planned"):
+            with chunkmill.Loader(url, sample=SAMPLE, variables=["a", "b"], batch=4, batches=5, loader=how) as loader:
+                for batch in loader:
+                    assert_right(loader, batch, "ab")
+    finally:
+        server.close()

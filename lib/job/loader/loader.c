@@ -44,6 +44,16 @@ static int check_parts(const cm_load_run *run, cm_error *err)
     return CM_OK;
 }
 
+/* What a URL is reached by; a path needs nothing. */
+static int open_net(cm_loader *l, const cm_loader_options *given, cm_error *err)
+{
+    const cm_net_settings settings = {.variable = given->environment,
+                                      .anonymous = given->anonymous};
+    if (strstr(l->store, "://") == NULL)
+        return CM_OK;
+    return cm_net_create(&settings, &l->options.net, err);
+}
+
 static int start(cm_loader *l, cm_error *err)
 {
     cm_readbench_advice advice = {0};
@@ -74,6 +84,7 @@ static int start(cm_loader *l, cm_error *err)
 int cm_loader_open(const char *store, const cm_loader_options *options, cm_loader **out,
                    cm_error *err)
 {
+    cm_loader_options known;
     cm_loader *l = cm_calloc(1, sizeof *l, err);
     *out = NULL;
     if (l == NULL)
@@ -85,7 +96,9 @@ int cm_loader_open(const char *store, const cm_loader_options *options, cm_loade
     if (rc == CM_OK && (l->store = cm_strdup(store, err)) == NULL)
         rc = CM_ENOMEM;
     if (rc == CM_OK)
-        rc = cm_loader_options_take(l, options, err);
+        rc = cm_loader_options_take(l, options, &known, err);
+    if (rc == CM_OK)
+        rc = open_net(l, &known, err);
     if (rc == CM_OK)
         rc = start(l, err);
     if (rc != CM_OK)
@@ -102,6 +115,7 @@ void cm_loader_close(cm_loader *l)
     if (l->hold != NULL)
         cm_loader_hold_detach(l->hold);
     cm_load_close(&l->run);
+    cm_net_free(l->options.net);
     cm_loader_hold_unref(l->hold);
     cm_loader_about_unref(l->about);
     cm_loader_options_release(l);

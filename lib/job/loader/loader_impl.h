@@ -67,8 +67,9 @@ struct cm_loader {
 
 /* ---- loader_options.c ---- */
 
-/* Into l->options, with copies of all texts. */
-int cm_loader_options_take(cm_loader *l, const cm_loader_options *options, cm_error *err);
+/* Into l->options, with copies of all texts; KNOWN is what was given, completed. */
+int cm_loader_options_take(cm_loader *l, const cm_loader_options *options, cm_loader_options *known,
+                           cm_error *err);
 void cm_loader_options_release(cm_loader *l);
 
 /* ---- loader_hold.c ---- */

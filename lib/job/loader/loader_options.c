@@ -93,13 +93,18 @@ static int choose_workers(cm_readbench_options *to, unsigned local_ranks, cm_err
     return rc;
 }
 
-int cm_loader_options_take(cm_loader *l, const cm_loader_options *given, cm_error *err)
+int cm_loader_options_take(cm_loader *l, const cm_loader_options *given, cm_loader_options *known,
+                           cm_error *err)
 {
-    cm_loader_options o;
     cm_readbench_options *to = &l->options;
-    int rc = take_known(given, &o, err);
+    int rc = take_known(given, known, err);
     if (rc != CM_OK)
         return rc;
+    const cm_loader_options o = *known;
+    if (o.device != NULL && strcmp(o.device, "none") != 0)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "device %s: this loader leaves batches in memory; copy them from there",
+                       o.device);
     cm_readbench_options_init(to);
     to->batch = o.batch;
     to->batches = o.batches != 0 ? o.batches : UINT64_MAX;

@@ -39,6 +39,7 @@ class Options(Structure):
         ("cast", c_char_p), ("unpack", c_bool), ("fill_to_nan", c_bool),
         ("io", c_char_p), ("cache_nbytes", c_uint64), ("cache_policy", c_char_p),
         ("cache_dir", c_char_p), ("cache_dir_nbytes", c_uint64), ("device", c_char_p),
+        ("environment", c_void_p), ("anonymous", c_bool),
     ]
 
 
