@@ -43,6 +43,9 @@ static const struct {
 
 static int describe(cm_batch *b, size_t i, dl_tensor *out, cm_error *err)
 {
+    int rc = cm_batch_check(b, err);
+    if (rc != CM_OK)
+        return rc;
     const cm_tensor *t = cm_batch_tensor(b, i);
     if (t == NULL)
         return cm_fail(err, CM_EINVAL, "the batch has no tensor %zu", i);

@@ -164,7 +164,7 @@ void cm_batch_release(cm_batch *b)
     cm_loader_hold_unref(h);
 }
 
-static int check_batch(const cm_batch *b, cm_error *err)
+int cm_batch_check(const cm_batch *b, cm_error *err)
 {
     if (b == NULL)
         return cm_fail(err, CM_EINVAL, "no batch");
@@ -177,7 +177,7 @@ static int check_batch(const cm_batch *b, cm_error *err)
 
 int cm_batch_describe(cm_batch *b, cm_batch_info *info, cm_error *err)
 {
-    int rc = check_batch(b, err);
+    int rc = cm_batch_check(b, err);
     if (rc != CM_OK)
         return rc;
     const cm_batch_info all = {.size = info->size,
@@ -192,5 +192,6 @@ int cm_batch_describe(cm_batch *b, cm_batch_info *info, cm_error *err)
 
 const cm_tensor *cm_batch_tensor(cm_batch *b, size_t i)
 {
-    return check_batch(b, NULL) == CM_OK && i < b->hold->about->nvariables ? &b->tensor[i] : NULL;
+    return cm_batch_check(b, NULL) == CM_OK && i < b->hold->about->nvariables ? &b->tensor[i]
+                                                                              : NULL;
 }

@@ -82,6 +82,8 @@ void cm_loader_hold_unref(cm_loader_hold *hold); /* NULL accepted */
 /* The batch of MADE's slot, with one reference. */
 cm_batch *cm_loader_hold_batch(cm_loader_hold *hold, const cm_load_batch *made, uint64_t epoch);
 void cm_batch_ref(cm_batch *batch);
+/* CM_EINVAL: there is none, or it is another process's. */
+int cm_batch_check(const cm_batch *batch, cm_error *err);
 unsigned cm_loader_hold_count(const cm_loader_hold *hold); /* batches that are held */
 
 /* ---- loader_about.c ---- */

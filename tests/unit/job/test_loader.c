@@ -1,0 +1,434 @@
+/*
+ * The loader of a training: batches against arithmetic, held, given back by other threads, after
+ * the loader was closed, in a forked child.
+ */
+#include "readbench_fixture.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+
+#include <chunkmill/loader.h>
+
+static const field fields[] = {
+    {"v", "tyx", {15, 16, 18}, {4, 5, 7}, {0}, FIELD_INT16, 0, 0, 0, 0},
+    {"u", "tyx", {15, 16, 18}, {2, 16, 9}, {0}, FIELD_FLOAT32, 3, 0, 0, 0}};
+static char *path;
+
+static int make_stores(void **state)
+{
+    if (make_folder(state) != 0)
+        return -1;
+    path = make_store("a.zarr", ZARR_V3, fields, 2);
+    return 0;
+}
+
+static int remove_stores(void **state)
+{
+    free(path);
+    return remove_folder(state);
+}
+
+static const char *const variables[] = {"v", "u"};
+
+static cm_loader_options some_options(const char *loader)
+{
+    cm_loader_options o;
+    cm_loader_options_init(&o, sizeof o);
+    o.variable = variables;
+    o.nvariables = 2;
+    o.sample = "t=2,y=6,x=8";
+    o.batch = 4;
+    o.batches = 12;
+    o.loader = loader;
+    o.workers = 3;
+    o.worker_threads = 1;
+    return o;
+}
+
+static cm_loader *open_loader(const cm_loader_options *o)
+{
+    cm_loader *l;
+    OK(cm_loader_open(path, o, &l, err));
+    return l;
+}
+
+/* Larger elements come first. */
+static bool is_right(cm_batch *batch)
+{
+    cm_batch_info info = {.size = sizeof info};
+    if (cm_batch_describe(batch, &info, NULL) != CM_OK)
+        return false;
+    for (size_t p = 0; p < 2; p++) {
+        const cm_tensor *t = cm_batch_tensor(batch, p);
+        const field *f = &fields[1 - p];
+        const uint64_t shape[] = {2, 6, 8};
+        const size_t nbytes = 2 * 6 * 8 * field_size(f);
+        if (strcmp(t->variable->name, f->name) != 0 || t->nbytes != info.nsamples * nbytes)
+            return false;
+        for (uint64_t k = 0; k < info.nsamples; k++) {
+            uint64_t start[3];
+            for (unsigned d = 0; d < 3; d++)
+                start[d] = (uint64_t)info.index[3 * k + d];
+            uint8_t *want = field_box(f, start, shape);
+            const bool same = memcmp(want, (const uint8_t *)t->data + k * nbytes, nbytes) == 0;
+            free(want);
+            if (!same)
+                return false;
+        }
+    }
+    return true;
+}
+
+static cm_batch *take(cm_loader *l)
+{
+    cm_batch *batch;
+    OK(cm_loader_next(l, CM_LOADER_FOR_EVER, &batch, err));
+    return batch;
+}
+
+static const char *const kinds_of_loader[] = {"map", "planned"};
+
+static void test_batches_are_right(void **state)
+{
+    static const char *const order[] = {"random", "sequential", "strided:3", "chunks"};
+    (void)state;
+    for (unsigned i = 0; i < 16; i++) {
+        cm_loader_options o = some_options(kinds_of_loader[i % 2]);
+        o.order = order[i / 2 % 4];
+        o.sync = i >= 8;
+        o.workers = o.sync ? 0 : 3;
+        cm_loader *l = open_loader(&o);
+        cm_loader_info info = {.size = sizeof info};
+        OK(cm_loader_describe(l, &info, err));
+        assert_int_equal(info.nvariables, 2);
+        for (uint64_t epoch = 0; epoch < 2; epoch++) {
+            OK(cm_loader_begin(l, epoch, err));
+            uint64_t n = 0;
+            for (cm_batch *b; (b = take(l)) != NULL; n++) {
+                assert_true(is_right(b));
+                cm_batch_release(b);
+            }
+            assert_true(n == info.nbatches && n > 6);
+            assert_null(take(l)); /* and stays at the end */
+        }
+        cm_loader_close(l);
+    }
+}
+
+/* ---- who gives batches back ---- */
+
+enum {
+    NTHREADS = 4,
+    MOST = 64
+};
+
+/* As DLPack lays it out, up to where its deleter stands. */
+typedef struct managed {
+    uint32_t major, minor;
+    void *context;
+    void (*deleter)(struct managed *self);
+} managed;
+
+typedef struct desk { /* batches and tensors on their way to the threads that drop them */
+    pthread_mutex_t lock;
+    cm_batch *batch[MOST];
+    managed *tensor[MOST];
+    unsigned n;
+    bool over;
+    unsigned wrong;
+} desk;
+
+static void *drop(void *desk_)
+{
+    desk *d = desk_;
+    for (;;) {
+        pthread_mutex_lock(&d->lock);
+        const bool over = d->over && d->n == 0;
+        const bool got = d->n > 0;
+        const unsigned i = got ? --d->n : 0;
+        cm_batch *batch = d->batch[i];
+        managed *tensor = d->tensor[i];
+        pthread_mutex_unlock(&d->lock);
+        if (over)
+            return NULL;
+        if (!got) {
+            usleep(100);
+            continue;
+        }
+        const bool right = is_right(batch);
+        cm_batch_release(batch); /* the tensor holds it */
+        tensor->deleter(tensor);
+        pthread_mutex_lock(&d->lock);
+        d->wrong += !right;
+        pthread_mutex_unlock(&d->lock);
+    }
+}
+
+static void put(desk *d, cm_batch *batch)
+{
+    struct DLManagedTensorVersioned *tensor;
+    OK(cm_batch_dlpack(batch, 0, &tensor, err));
+    assert_int_equal(((managed *)tensor)->major, 1);
+    pthread_mutex_lock(&d->lock);
+    assert_true(d->n < MOST);
+    d->batch[d->n] = batch;
+    d->tensor[d->n++] = (managed *)tensor;
+    pthread_mutex_unlock(&d->lock);
+}
+
+static void finish(desk *d, pthread_t *thread)
+{
+    pthread_mutex_lock(&d->lock);
+    d->over = true;
+    pthread_mutex_unlock(&d->lock);
+    for (int i = 0; i < NTHREADS; i++)
+        pthread_join(thread[i], NULL);
+    assert_int_equal(d->wrong, 0);
+}
+
+/* Other threads drop batches while this one waits for the next. */
+static void test_other_threads_give_back(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        cm_loader_options o = some_options(kinds_of_loader[i]);
+        o.batches = 40;
+        o.held = MOST;
+        cm_loader *l = open_loader(&o);
+        desk d = {.lock = PTHREAD_MUTEX_INITIALIZER};
+        pthread_t thread[NTHREADS];
+        for (int k = 0; k < NTHREADS; k++)
+            assert_int_equal(pthread_create(&thread[k], NULL, drop, &d), 0);
+        for (uint64_t epoch = 0; epoch < 3; epoch++) {
+            OK(cm_loader_begin(l, epoch, err));
+            for (cm_batch *b; (b = take(l)) != NULL;)
+                put(&d, b);
+        }
+        finish(&d, thread);
+        cm_loader_stats s = {.size = sizeof s};
+        OK(cm_loader_get_stats(l, &s, err));
+        assert_int_equal(s.held, 0);
+        assert_int_equal(s.batches, 120);
+        cm_loader_close(l);
+    }
+}
+
+/* And after, or while, the loader is closed. */
+static void test_closed_while_held(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 6; i++) {
+        cm_loader_options o = some_options(kinds_of_loader[i % 2]);
+        o.held = 12;
+        cm_loader *l = open_loader(&o);
+        desk d = {.lock = PTHREAD_MUTEX_INITIALIZER};
+        pthread_t thread[NTHREADS];
+        OK(cm_loader_begin(l, 0, err));
+        for (cm_batch *b; (b = take(l)) != NULL;)
+            put(&d, b);
+        if (i < 2)
+            cm_loader_close(l);
+        for (int k = 0; k < NTHREADS; k++)
+            assert_int_equal(pthread_create(&thread[k], NULL, drop, &d), 0);
+        if (i >= 2)
+            cm_loader_close(l);
+        finish(&d, thread);
+    }
+}
+
+static void test_all_slots_held(void **state)
+{
+    cm_batch *held[MOST] = {NULL};
+    cm_error why = {0};
+    unsigned n = 0;
+    (void)state;
+    cm_loader_options o = some_options("map");
+    o.batches = 60;
+    cm_loader *l = open_loader(&o);
+    OK(cm_loader_begin(l, 0, err));
+    while (cm_loader_next(l, CM_LOADER_FOR_EVER, &held[n], &why) == CM_OK)
+        n++;
+    assert_int_equal(why.status, CM_EINVAL);
+    assert_non_null(strstr(why.text, "are held"));
+    for (unsigned i = 0; i < n; i++) {
+        assert_true(is_right(held[i]));
+        cm_batch_release(held[i]);
+    }
+    cm_batch *b = take(l);
+    assert_true(is_right(b));
+    cm_batch_release(b);
+    cm_loader_close(l);
+}
+
+/* ---- forks, positions, callers of another age ---- */
+
+static int in_child(cm_loader *l, cm_batch *batch)
+{
+    cm_error err = {0};
+    cm_batch *b = batch;
+    cm_loader_info info = {.size = sizeof info};
+    cm_loader_stats stats = {.size = sizeof stats};
+    cm_batch_info about = {.size = sizeof about};
+    cm_loader_position at;
+    struct DLManagedTensorVersioned *tensor;
+    const int rc[] = {cm_loader_next(l, CM_LOADER_FOR_EVER, &b, &err),
+                      cm_loader_begin(l, 0, &err),
+                      cm_loader_describe(l, &info, &err),
+                      cm_loader_get_stats(l, &stats, &err),
+                      cm_loader_save(l, &at, &err),
+                      cm_batch_describe(batch, &about, &err),
+                      cm_batch_dlpack(batch, 0, &tensor, &err)};
+    for (size_t i = 0; i < sizeof rc / sizeof *rc; i++)
+        if (rc[i] != CM_EINVAL || strstr(err.text, "forked") == NULL)
+            return 1 + (int)i;
+    if (cm_batch_tensor(batch, 0) != NULL)
+        return 20;
+    cm_batch_release(batch);
+    cm_loader_close(l);
+    return 0;
+}
+
+static void test_a_forked_child(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        int status;
+        const cm_loader_options o = some_options(kinds_of_loader[i]);
+        cm_loader *l = open_loader(&o);
+        OK(cm_loader_begin(l, 0, err));
+        cm_batch *batch = take(l);
+        const pid_t pid = fork();
+        if (pid == 0)
+            _exit(in_child(l, batch));
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        assert_true(is_right(batch));
+        cm_batch_release(batch);
+        for (unsigned n = 1; (batch = take(l)) != NULL; n++) {
+            assert_true(is_right(batch));
+            cm_batch_release(batch);
+        }
+        cm_loader_close(l);
+    }
+}
+
+static uint64_t first_sample(cm_batch *batch)
+{
+    cm_batch_info info = {.size = sizeof info};
+    OK(cm_batch_describe(batch, &info, err));
+    return info.sample[0];
+}
+
+static void test_positions(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        cm_loader_options o = some_options(kinds_of_loader[i]);
+        cm_loader_position at[13];
+        uint64_t first[12];
+        cm_error why = {0};
+        cm_loader *l = open_loader(&o);
+        OK(cm_loader_begin(l, 5, err));
+        for (unsigned n = 0; n < 12; n++) {
+            OK(cm_loader_save(l, &at[n], err));
+            cm_batch *b = take(l);
+            first[n] = first_sample(b);
+            cm_batch_release(b);
+        }
+        OK(cm_loader_save(l, &at[12], err));
+        cm_loader_close(l);
+        o.workers = 1;
+        l = open_loader(&o);
+        for (unsigned n = 0; n < 12; n++) {
+            OK(cm_loader_restore(l, &at[n], err));
+            for (unsigned k = n; k < 12; k++) {
+                cm_batch *b = take(l);
+                assert_true(is_right(b));
+                assert_int_equal(first_sample(b), first[k]);
+                cm_batch_release(b);
+            }
+            assert_null(take(l));
+        }
+        OK(cm_loader_restore(l, &at[12], err));
+        assert_null(take(l));
+        for (unsigned n = 0; n < 56; n++) { /* what the checksum covers, and itself */
+            cm_loader_position bad = at[3];
+            bad.bytes[n] ^= 0x10;
+            assert_int_equal(cm_loader_restore(l, &bad, &why), CM_EINVAL);
+        }
+        cm_loader_close(l);
+        o.seed = 1;
+        l = open_loader(&o);
+        assert_int_equal(cm_loader_restore(l, &at[3], &why), CM_EINVAL);
+        cm_loader_close(l);
+    }
+}
+
+static void test_callers_of_another_age(void **state)
+{
+    struct {
+        cm_loader_options o;
+        uint64_t newer;
+    } wide;
+    cm_error why = {0};
+    cm_loader *l;
+    (void)state;
+    cm_loader_options_init(&wide.o, sizeof wide);
+    assert_int_equal(wide.newer, 0);
+    const cm_loader_options o = some_options("map");
+    memcpy(&wide.o, &o, sizeof o);
+    wide.o.size = sizeof wide;
+    OK(cm_loader_open(path, &wide.o, &l, err));
+    cm_loader_close(l);
+    wide.newer = 1;
+    assert_int_equal(cm_loader_open(path, &wide.o, &l, &why), CM_EUNSUPPORTED);
+    assert_null(l);
+    cm_loader_options old = o;
+    old.size = offsetof(cm_loader_options, cast);
+    OK(cm_loader_open(path, &old, &l, err));
+    cm_loader_close(l);
+    old.size = 0;
+    assert_int_equal(cm_loader_open(path, &old, &l, &why), CM_EINVAL);
+    assert_int_equal(cm_loader_open(NULL, &o, &l, &why), CM_EINVAL);
+    assert_int_equal(cm_loader_begin(NULL, 0, &why), CM_EINVAL);
+    cm_loader_close(NULL);
+    cm_batch_release(NULL);
+}
+
+static void test_time_runs_out(void **state)
+{
+    cm_error why = {0};
+    cm_batch *b;
+    (void)state;
+    const cm_loader_options o = some_options("map");
+    cm_loader *l = open_loader(&o);
+    assert_int_equal(cm_loader_next(l, 0, &b, &why), CM_EINVAL); /* no epoch */
+    OK(cm_loader_begin(l, 0, err));
+    unsigned n = 0;
+    while (n < 12) {
+        const int rc = cm_loader_next(l, 0, &b, &why);
+        assert_true(rc == CM_OK || rc == CM_ECANCELED);
+        n += rc == CM_OK;
+        if (rc == CM_OK)
+            cm_batch_release(b);
+    }
+    cm_loader_close(l);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_batches_are_right),
+        cmocka_unit_test(test_other_threads_give_back),
+        cmocka_unit_test(test_closed_while_held),
+        cmocka_unit_test(test_all_slots_held),
+        cmocka_unit_test(test_a_forked_child),
+        cmocka_unit_test(test_positions),
+        cmocka_unit_test(test_callers_of_another_age),
+        cmocka_unit_test(test_time_runs_out),
+    };
+    const int served = serve_if_worker(argc, argv);
+    if (served >= 0)
+        return served;
+    return cmocka_run_group_tests_name("loader", tests, make_stores, remove_stores);
+}
