@@ -16,6 +16,7 @@ typedef struct cm_monitor cm_monitor;
 
 typedef enum cm_phase {
     CM_PHASE_OPENING,
+    CM_PHASE_SURVEYING, /* files of an archive are looked at: done and total count them */
     CM_PHASE_PLANNING,
     CM_PHASE_WORKING,   /* chunks are moving: done and total count decoded bytes of the output */
     CM_PHASE_MEASURING, /* batches are taken: done and total count their bytes */

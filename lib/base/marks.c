@@ -35,6 +35,12 @@ static bool is_references(const uint8_t *head, size_t nbytes)
     return begins_with(head, nbytes, "{" CM_MARK_REFERENCES);
 }
 
+static bool is_survey(const uint8_t *head, size_t nbytes)
+{
+    const size_t n = sizeof CM_MARK_SURVEY - 1;
+    return nbytes >= n && memcmp(head, CM_MARK_SURVEY, n) == 0;
+}
+
 static bool is_plot(const uint8_t *head, size_t nbytes)
 {
     static const char svg[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" CM_MARK_SVG "\n<svg ";
@@ -49,5 +55,6 @@ static bool is_plot(const uint8_t *head, size_t nbytes)
 const cm_document_kind CM_KIND_TRACE = {"trace", is_trace};
 const cm_document_kind CM_KIND_CERTIFICATE = {"certificate", is_certificate};
 const cm_document_kind CM_KIND_REFERENCES = {"references", is_references};
+const cm_document_kind CM_KIND_SURVEY = {"survey", is_survey};
 const cm_document_kind CM_KIND_REPORT = {"report", is_report};
 const cm_document_kind CM_KIND_PLOT = {"plot", is_plot};

@@ -22,6 +22,7 @@ typedef struct cm_document_kind {
 
 extern const cm_document_kind CM_KIND_TRACE, CM_KIND_CERTIFICATE, CM_KIND_PLOT;
 extern const cm_document_kind CM_KIND_REFERENCES;
+extern const cm_document_kind CM_KIND_SURVEY; /* records of a survey */
 extern const cm_document_kind CM_KIND_REPORT; /* summary.json in a report's folder */
 
 /* Members, with their comma, that a Chrome trace's object begins with. */
@@ -30,6 +31,8 @@ extern const cm_document_kind CM_KIND_REPORT; /* summary.json in a report's fold
 #define CM_MARK_REFERENCES "\"version\":1,\"made_by\":\"Chunkmill\",\"refs\":{"
 /* The first member of a certificate. */
 #define CM_MARK_CERTIFICATE "chunkmill-certificate-1"
+/* The first line of a survey's records. */
+#define CM_MARK_SURVEY "chunkmill-survey-1\n"
 /* The second line of an SVG. */
 #define CM_MARK_SVG "<!-- made by Chunkmill -->"
 /* Behind the first chunk of a PNG, which ends at byte 33: the text "Software", "Chunkmill". */

@@ -124,16 +124,26 @@ typedef struct task {
     const cm_trial_limits *limits;
 } task;
 
-static _Noreturn void be_child(const task *t, size_t max_record, pid_t parent, int fd)
+static void settle(pid_t parent, const cm_trial_limits *limits, bool once)
 {
-    answer a = {.complete = COMPLETE};
-    cm_buf record;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
     set_signals();
     fall_silent();
-    set_limits(t->limits, t->serve == NULL);
+    set_limits(limits, once);
+}
+
+void cm_trial_settle(pid_t parent, const cm_trial_limits *limits)
+{
+    settle(parent, limits, false);
+}
+
+static _Noreturn void be_child(const task *t, size_t max_record, pid_t parent, int fd)
+{
+    answer a = {.complete = COMPLETE};
+    cm_buf record;
+    settle(parent, t->limits, t->serve == NULL);
     cm_buf_init(&record, max_record);
     a.status = t->fn(t->context, &record, &a.error);
     a.nrecord = record.nbytes;

@@ -11,6 +11,8 @@
 #ifndef CM_BASE_TRIAL_H
 #define CM_BASE_TRIAL_H
 
+#include <sys/types.h>
+
 #include "base/mem.h"
 
 typedef struct cm_trial_limits {
@@ -81,5 +83,10 @@ bool cm_trial_receive(const cm_trial_child *from, void *data, size_t nbytes,
  * (CM_TRIAL_RETURNED: as it should).
  */
 cm_trial_fate cm_trial_part(cm_trial_child *child, bool kill);
+/*
+ * The first act of a child that was forked otherwise, of the process PARENT: it falls silent,
+ * takes no signal of a terminal, dies with its parent, and has the limits of a trial.
+ */
+void cm_trial_settle(pid_t parent, const cm_trial_limits *limits);
 
 #endif

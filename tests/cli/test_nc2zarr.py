@@ -653,7 +653,7 @@ def test_variables_in_groups_are_chosen_by_path(out):
 
 
 def test_a_store_folder_is_an_input(tmp_path):
-    """A folder with a store in it is one input; another folder is a collection, not built yet."""
+    """A folder with a store in it is one input; another folder holds files, or is empty."""
     values = np.arange(24, dtype="f4").reshape(4, 6)
     with netCDF4.Dataset(tmp_path / "a.nc", "w") as nc:
         nc.createDimension("x", 4)
@@ -666,4 +666,4 @@ def test_a_store_folder_is_an_input(tmp_path):
         assert "Verified against the source" in text and "libnetcdf" not in text
         np.testing.assert_array_equal(store(second)["v"], values)
     (tmp_path / "folder").mkdir()
-    tool.nc2zarr(tmp_path / "folder", tmp_path / "c.zarr").fails(2, "is a folder")
+    tool.nc2zarr(tmp_path / "folder", tmp_path / "c.zarr").fails(1, "holds no file")

@@ -79,6 +79,7 @@ typedef enum cm_makes {
     CM_MAKES_TRACE,
     CM_MAKES_CERTIFICATE,
     CM_MAKES_PLOT,
+    CM_MAKES_CACHE,
     CM_MAKES_FOLDER /* files in a folder */
 } cm_makes;
 
@@ -149,7 +150,8 @@ enum {
     CM_EXIT_DONE = 0,
     CM_EXIT_FAILED = 1,
     CM_EXIT_USAGE = 2,
-    CM_EXIT_DIFFER = 3
+    CM_EXIT_DIFFER = 3,
+    CM_EXIT_DECISION = 4 /* nothing done: something needs a decision */
 };
 
 /*

@@ -89,8 +89,26 @@ static void format_left(double seconds, char *buf, size_t size)
 
 static bool counts(const cm_snapshot *s)
 {
-    return s->total_nbytes > 0 && (s->phase == CM_PHASE_WORKING || s->phase == CM_PHASE_MEASURING ||
-                                   s->phase == CM_PHASE_VERIFYING);
+    return s->total_nbytes > 0 &&
+           (s->phase == CM_PHASE_WORKING || s->phase == CM_PHASE_MEASURING ||
+            s->phase == CM_PHASE_VERIFYING || s->phase == CM_PHASE_SURVEYING);
+}
+
+/* Bytes, or of a survey files. */
+static void format_amount(const cm_snapshot *s, uint64_t n, char *buf, size_t size)
+{
+    if (s->phase == CM_PHASE_SURVEYING)
+        snprintf(buf, size, "%llu file%s", (unsigned long long)n, n == 1 ? "" : "s");
+    else
+        cm_format_size(n, buf, size);
+}
+
+static void format_speed(const cm_snapshot *s, double rate, char *buf, size_t size)
+{
+    if (s->phase == CM_PHASE_SURVEYING)
+        snprintf(buf, size, "%.0f files/s", rate);
+    else
+        cm_format_rate(rate, buf, size);
 }
 
 static uint64_t stalled_s(const cm_snapshot *s)
@@ -109,20 +127,20 @@ static void format_state(const cm_progress *p, const cm_snapshot *s, char *buf, 
                  what ? s->what : "");
         return;
     }
-    int n = snprintf(buf, size, "%s: %s of %s (%s)", cm_phase_name(s->phase),
-                     cm_format_size(s->done_nbytes, done, sizeof(done)),
-                     cm_format_size(s->total_nbytes, total, sizeof(total)),
+    double r = recent_rate(p);
+    format_amount(s, s->done_nbytes, done, sizeof(done));
+    format_amount(s, s->total_nbytes, total, sizeof(total));
+    format_speed(s, r, rate, sizeof(rate));
+    int n = snprintf(buf, size, "%s: %s of %s (%s)", cm_phase_name(s->phase), done, total,
                      cm_format_percent((double)s->done_nbytes, (double)s->total_nbytes, percent,
                                        sizeof(percent)));
-    double r = recent_rate(p);
     if (r <= 0 || n < 0 || (size_t)n >= size)
         return;
     uint64_t rest = s->total_nbytes > s->done_nbytes ? s->total_nbytes - s->done_nbytes : 0;
     format_left((double)rest / r, left, sizeof(left));
     /* A first second says nothing about the rest: caches are cold, workers start. */
     bool tell = s->phase_ns > SECOND && rest > 0;
-    snprintf(buf + n, size - (size_t)n, ", %s%s%s", cm_format_rate(r, rate, sizeof(rate)),
-             tell ? ", " : "", tell ? left : "");
+    snprintf(buf + n, size - (size_t)n, ", %s%s%s", rate, tell ? ", " : "", tell ? left : "");
 }
 
 static void print_line(cm_progress *p, const cm_snapshot *s, uint64_t now)

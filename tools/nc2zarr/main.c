@@ -56,53 +56,6 @@ static char *default_output(const char *input)
     return output;
 }
 
-/*
- * About a store that is there.  On standard error, so that results stay alone on standard
- * output.
- */
-static void say_findings(const cm_transform_report *r, const cm_common_options *common)
-{
-    if (common->verbosity >= 0)
-        cm_run_say_all(&NC2ZARR, "warning", r->warning, r->nwarnings);
-    cm_run_say_all(&NC2ZARR, "difference", r->difference, r->ndifferences);
-}
-
-/* STATUS is what cm_transform returned, with its sentence in ERR.  Returns the exit status. */
-static int report(int status, const cm_transform_options *asked, const cm_transform_report *r,
-                  const cm_common_options *common, const cm_error *err)
-{
-    /* A store that was complete is compared, when that was asked for, as --check does. */
-    cm_transform_options shown = *asked;
-    const cm_transform_options *options = &shown;
-    shown.check = asked->check || (r->finished && asked->verify == CM_VERIFY_FULL);
-    bool whole = status == CM_OK || status == CM_EDIFFER;
-    int exit_status = cm_tool_exit_status(status);
-    if (whole)
-        say_findings(r, common);
-    if (common->json) {
-        cm_error print_err = {0};
-        if (nc2zarr_print_json(options, r, status == CM_OK ? NULL : err, &print_err) != CM_OK) {
-            cm_say(NC2ZARR.name, "%s", print_err.text);
-            exit_status = CM_EXIT_FAILED;
-        }
-    } else if (whole && common->verbosity >= 0 && (!r->finished || options->check)) {
-        nc2zarr_print_summary(options, r, common);
-    }
-    if (r->finished && whole && common->verbosity >= 0)
-        cm_say(NC2ZARR.name, "%s: the store is complete, nothing to resume%s", asked->target,
-               options->check ? "" : "; --check compares it with its input");
-    cm_run_state state = {.untouched = options->check || options->dry_run,
-                          .complete = r->written,
-                          .resumable = r->resumable,
-                          .overwrite = options->overwrite};
-    if (cm_run_stopped(status))
-        cm_run_say_stopped(&NC2ZARR, options->target, &state);
-    else if (status != CM_OK)
-        cm_say(NC2ZARR.name, "%s%s", err->text,
-               r->unverified ? "; nc2zarr --check compares it with the input" : "");
-    return exit_status;
-}
-
 typedef struct conversion {
     const cm_transform_options *options;
     cm_transform_report report;
@@ -124,12 +77,37 @@ static int run(const cm_net_settings *net, const cm_texts *paths, cm_transform_o
     int status = cm_remote_open(net, paths, options->target, options->monitor, &options->net, &err);
     if (status == CM_OK)
         status = cm_run(&NC2ZARR, common, options->monitor, convert, &c, &err);
-    int exit_status = report(status, options, &c.report, common, &err);
+    int exit_status = nc2zarr_report(status, options, &c.report, common, &err);
     cm_remote_say(&NC2ZARR, options->net, common);
     cm_transform_report_release(&c.report);
     cm_net_free(options->net);
     cm_run_end(status);
     return exit_status;
+}
+
+static int run_archive(int argc, char **argv, const nc2zarr_values *v,
+                       const cm_common_options *common, const cm_texts *paths)
+{
+    cm_texts inputs = *paths;
+    char *output = NULL, *command = cm_run_command_line(argc, argv);
+    int status = CM_EXIT_FAILED;
+    if (v->survey) {
+        /* A store among the paths is what would be made. */
+        size_t n = strlen(inputs.text[inputs.n - 1]);
+        inputs.n -= inputs.n > 1 && ends_in(inputs.text[inputs.n - 1], n, ".zarr");
+    } else if (paths->n > 1) {
+        output = strdup(paths->text[paths->n - 1]);
+        inputs.n--;
+    } else {
+        output = default_output(paths->text[0]);
+    }
+    if (command && (output || v->survey))
+        status = nc2zarr_archive(v, common, &inputs, output, command);
+    else
+        cm_say(NC2ZARR.name, "no memory to begin");
+    free(command);
+    free(output);
+    return status;
 }
 
 static int prepare_and_run(int argc, char **argv, const nc2zarr_values *v,
@@ -179,7 +157,9 @@ int main(int argc, char **argv)
     if (status == CM_TOOL_RUN)
         status = nc2zarr_refuse(&v, &common, &paths);
     if (status == CM_TOOL_RUN)
-        status = prepare_and_run(argc, argv, &v, &common, &paths);
+        status = nc2zarr_is_archive(&v, &common, &paths)
+                     ? run_archive(argc, argv, &v, &common, &paths)
+                     : prepare_and_run(argc, argv, &v, &common, &paths);
     cm_tool_release(&NC2ZARR, &v, &paths);
     return cm_tool_finish(&NC2ZARR, status);
 }

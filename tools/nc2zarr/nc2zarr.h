@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include <chunkmill/archive.h>
 #include <chunkmill/transform.h>
 
 #include "../common/options.h"
@@ -12,6 +13,8 @@
 typedef struct nc2zarr_values {
     cm_transform_options o; /* what most options set */
     cm_net_settings net;
+    cm_archive_options a;   /* how many files become one */
+    bool survey;
     const char *append;
     cm_part_values part;
 } nc2zarr_values;
@@ -23,6 +26,32 @@ extern const cm_tool NC2ZARR;
  * sentence.  Returns CM_TOOL_RUN when there is nothing to refuse.
  */
 int nc2zarr_refuse(const nc2zarr_values *v, const cm_common_options *common, const cm_texts *paths);
+
+/*
+ * Whether the inputs are more than one plain file, or an option asks for what only files
+ * together have.
+ */
+bool nc2zarr_is_archive(const nc2zarr_values *v, const cm_common_options *common,
+                        const cm_texts *paths);
+
+/* Surveys, and converts what needs no decision.  Returns the exit status. */
+int nc2zarr_archive(const nc2zarr_values *v, const cm_common_options *common,
+                    const cm_texts *inputs, const char *output, const char *command);
+
+/* What a survey found, for people, on standard output; or only its findings, on standard error. */
+void nc2zarr_print_survey(const cm_archive_report *const *report, size_t n);
+void nc2zarr_say_findings(const cm_archive_report *report, const cm_common_options *common);
+
+/* The document of --survey --json.  FAILURE may be NULL. */
+int nc2zarr_print_survey_json(const cm_archive_report *const *report, size_t n,
+                              const cm_error *failure, cm_error *err);
+
+/* The option, with its value, that decides F; "" where there is none. */
+const char *nc2zarr_option_for(const cm_finding *f, char *buf, size_t size);
+
+/* What STATUS of a conversion means, in sentences and results.  Returns the exit status. */
+int nc2zarr_report(int status, const cm_transform_options *asked, const cm_transform_report *r,
+                   const cm_common_options *common, const cm_error *err);
 
 /* The summary for people, of what was made or under --dry-run would be, on standard output. */
 void nc2zarr_print_summary(const cm_transform_options *options, const cm_transform_report *report,

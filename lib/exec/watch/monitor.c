@@ -113,6 +113,8 @@ const char *cm_phase_name(cm_phase phase)
     switch (phase) {
     case CM_PHASE_OPENING:
         return "opening";
+    case CM_PHASE_SURVEYING:
+        return "surveying";
     case CM_PHASE_PLANNING:
         return "planning";
     case CM_PHASE_WORKING:

@@ -1,0 +1,182 @@
+/*
+ * Many files as one dataset: what they hold, how they hang together, and where they disagree.
+ *
+ *     cm_archive_open(&options, &archive, err);        surveys all files, once
+ *     for (i = 0; i < cm_archive_nstores(archive); i++)
+ *         cm_archive_join(archive, i, &report, err);   joins those of one store, and says how
+ *         transform.dataset = cm_archive_dataset(...)  what cm_transform converts
+ *     cm_archive_close(archive);
+ *
+ * Nothing is written.  A disagreement is a finding; one that needs a decision has no dataset.
+ */
+#ifndef CHUNKMILL_ARCHIVE_H
+#define CHUNKMILL_ARCHIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <chunkmill/error.h>
+#include <chunkmill/monitor.h>
+#include <chunkmill/texts.h>
+
+struct cm_dataset;
+
+typedef enum cm_archive_order {
+    CM_ORDER_COORDINATE,
+    CM_ORDER_NAME,
+    CM_ORDER_GIVEN
+} cm_archive_order;
+
+typedef enum cm_archive_overlap {
+    CM_OVERLAP_ERROR, /* identical data pass */
+    CM_OVERLAP_FIRST,
+    CM_OVERLAP_LAST
+} cm_archive_overlap;
+
+typedef enum cm_archive_gaps {
+    CM_GAPS_KEEP,
+    CM_GAPS_FILL,
+    CM_GAPS_ERROR
+} cm_archive_gaps;
+
+typedef struct cm_archive_options {
+    cm_texts inputs;     /* files, folders, patterns, "@LIST", "@-" */
+    FILE *standard;      /* what "@-" reads; or NULL */
+    bool zero;           /* NUL between the paths of lists */
+    const char *target;  /* what is made: not searched for inputs; or NULL */
+    const char *cache;   /* file of records, or NULL */
+    const char *scratch; /* folder for the records; NULL: the system's */
+    unsigned nprocesses; /* 0: the CPUs that this process may use */
+    cm_monitor *monitor; /* or NULL */
+
+    const char *along;     /* dimension; NULL: found */
+    cm_texts new_dim;      /* "NAME=PATTERN" */
+    const char *store_per; /* pattern; NULL: one store */
+    cm_texts file_attr;    /* "NAME": a global attribute that becomes a coordinate */
+    cm_texts promote;      /* "A,B": variables that get the joined dimension */
+    cm_texts rename;       /* "OLD=NEW": where files call a thing differently */
+    cm_texts variable;     /* "A,B": others are not looked at; */
+    cm_texts exclude;      /* "A,B" */
+    const char *time_units;
+    double tolerance;
+    int order;   /* cm_archive_order */
+    int overlap; /* cm_archive_overlap */
+    int gaps;    /* cm_archive_gaps */
+    /* The other decisions; false: a file that needs one is a finding. */
+    int unpack;       /* packings that differ */
+    int fill_missing; /* variables that some files lack */
+    int first_static; /* fields without the joined dimension that differ */
+    int first_attrs;  /* attributes that differ */
+    int skip_bad;     /* files that cannot be read */
+    int skip_offline; /* files that a tape system has */
+    bool strict;      /* differing chunks and codecs are a finding */
+} cm_archive_options;
+
+/* What a finding is about: a row of the table of disagreements. */
+typedef enum cm_finding_kind {
+    CM_FINDING_UNREADABLE,
+    CM_FINDING_OFFLINE,
+    CM_FINDING_UNITS,
+    CM_FINDING_TIME_UNITS,
+    CM_FINDING_CALENDAR,
+    CM_FINDING_PACKING,
+    CM_FINDING_TYPE,
+    CM_FINDING_FILL,
+    CM_FINDING_MISSING,
+    CM_FINDING_STATIC,
+    CM_FINDING_COORDINATE,
+    CM_FINDING_OVERLAP,
+    CM_FINDING_GAP,
+    CM_FINDING_INTERLEAVED,
+    CM_FINDING_MEANING,
+    CM_FINDING_ATTRIBUTE,
+    CM_FINDING_ORDER,     /* of dimensions */
+    CM_FINDING_DIRECTION, /* of an axis */
+    CM_FINDING_NAME,
+    CM_FINDING_LAYOUT, /* chunks */
+    CM_FINDING_DIMENSIONS,
+    CM_FINDING_LENGTH, /* of a dimension that is not joined */
+    CM_FINDING_ALONG,  /* along what is not found */
+    CM_FINDING_HOLES,
+    CM_FINDING_REPEATED, /* a file named twice */
+    CM_FINDING_NEW_DIMENSION,
+    CM_FINDING_KINDS
+} cm_finding_kind;
+
+typedef enum cm_finding_weight {
+    CM_WEIGHT_NOTE,    /* happens by itself, and changes nothing that a reader sees */
+    CM_WEIGHT_WARNING, /* converted, and a user should know */
+    CM_WEIGHT_DECISION /* not converted before a decision */
+} cm_finding_weight;
+
+typedef struct cm_finding {
+    cm_finding_kind kind;
+    cm_finding_weight weight;
+    bool decided;   /* by an option; it is no decision any more */
+    char *variable; /* or dimension; NULL: it is about files */
+    char *file;     /* the first that it concerns; or NULL */
+    char *last;     /* the last */
+    size_t nfiles;
+    double apart; /* COORDINATE: the largest difference; 0: it is no matter of that */
+    char *text;   /* one sentence, which names neither */
+} cm_finding;
+
+/* A joined dimension. */
+typedef struct cm_archive_axis {
+    char *name;
+    uint64_t length;
+    char *first, *last; /* coordinate, for people; NULL: it has none */
+    char *step;         /* "1 day", "1 month", NULL: irregular */
+    size_t nparts;      /* distinct pieces that files give */
+    uint64_t nmissing;  /* steps between the first and the last */
+    uint64_t nrepeated; /* steps in more than one file */
+} cm_archive_axis;
+
+typedef struct cm_archive_variable {
+    char *name;
+    char *type;
+    unsigned rank;
+    uint64_t shape[32];
+    char *dim_name[32];
+    size_t nfiles; /* that hold it */
+} cm_archive_variable;
+
+typedef struct cm_archive_report {
+    char *name;  /* "2000 files in archive"; NULL where no file could be read */
+    char *store; /* name of the store in the output folder; NULL: the output itself */
+    size_t nfiles, nlooked, nskipped;
+    uint64_t nbytes;
+    double seconds; /* of the survey */
+    char *how;      /* one sentence: how the files hang together */
+    cm_archive_axis axis[2];
+    size_t naxes;
+    cm_archive_variable *variable;
+    size_t nvariables;
+    cm_finding *finding;
+    size_t nfindings;
+    size_t ndecisions; /* findings that need one */
+} cm_archive_report;
+
+typedef struct cm_archive cm_archive;
+
+/*
+ * Surveys.  CM_EINVAL for options that have no meaning, CM_ENOTFOUND for inputs that are not
+ * there.
+ */
+int cm_archive_open(const cm_archive_options *options, cm_archive **out, cm_error *err);
+size_t cm_archive_nstores(const cm_archive *a);
+/*
+ * Joins the files of store I.  REPORT is owned by A.  CM_OK also with findings that need a
+ * decision: then there is no dataset.
+ */
+int cm_archive_join(cm_archive *a, size_t i, const cm_archive_report **report, cm_error *err);
+/* The joined dataset of store I, to be converted; owned by A. */
+int cm_archive_dataset(cm_archive *a, size_t i, struct cm_dataset **out, cm_error *err);
+void cm_archive_close(cm_archive *a); /* NULL accepted */
+
+/* A short name of KIND for machines: "units", "static", ... */
+const char *cm_finding_name(cm_finding_kind kind);
+
+#endif

@@ -1,0 +1,154 @@
+/* The archive of archive.h: one survey, and a join for each store. */
+#include <chunkmill/archive.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "job/archive/join.h"
+
+typedef struct store {
+    char *name; /* NULL: the output itself */
+    uint32_t *file;
+    size_t nfiles;
+    cm_join *join;
+    cm_archive_report report;
+    cm_dataset *dataset;
+} store;
+
+struct cm_archive {
+    cm_archive_options options;
+    cm_survey survey;
+    store *store;
+    size_t nstores;
+    double seconds;
+};
+
+static int one_store(cm_archive *a, cm_error *err)
+{
+    store *s = a->store = cm_calloc(1, sizeof(*s), err);
+    if (s == NULL || (s->file = cm_calloc(a->survey.nfiles + 1, sizeof(s->file[0]), err)) == NULL)
+        return CM_ENOMEM;
+    a->nstores = 1;
+    for (size_t i = 0; i < a->survey.nfiles; i++)
+        s->file[s->nfiles++] = (uint32_t)i;
+    return CM_OK;
+}
+
+int cm_archive_open(const cm_archive_options *options, cm_archive **out, cm_error *err)
+{
+    cm_archive *a = cm_calloc(1, sizeof(*a), err);
+    *out = NULL;
+    if (a == NULL)
+        return CM_ENOMEM;
+    a->options = *options;
+    uint64_t start = cm_now_ns();
+    const cm_survey_options survey = {.inputs = options->inputs,
+                                      .standard = options->standard,
+                                      .zero = options->zero,
+                                      .avoid = options->target,
+                                      .scratch = options->scratch,
+                                      .cache = options->cache,
+                                      .nprocesses = options->nprocesses,
+                                      .monitor = options->monitor};
+    int rc = cm_survey_run(&survey, &a->survey, err);
+    a->seconds = (double)(cm_now_ns() - start) * 1e-9;
+    if (rc == CM_OK)
+        rc = one_store(a, err);
+    if (rc == CM_OK)
+        *out = a;
+    else
+        cm_archive_close(a);
+    return rc;
+}
+
+size_t cm_archive_nstores(const cm_archive *a)
+{
+    return a->nstores;
+}
+
+static int find_repeated(cm_archive *a, store *s, cm_error *err)
+{
+    const cm_inputs *in = &a->survey.inputs;
+    if (in->nrepeated == 0)
+        return CM_OK;
+    cm_finding *f =
+        cm_join_find(s->join, CM_FINDING_REPEATED, CM_WEIGHT_NOTE, false, NULL, CM_JOIN_NONE, err,
+                     "%zu file%s named more than once; each counts "
+                     "once",
+                     in->nrepeated, in->nrepeated == 1 ? " is" : "s are");
+    if (f == NULL || (f->file = cm_strdup(in->repeated, err)) == NULL)
+        return CM_ENOMEM;
+    f->nfiles = in->nrepeated;
+    return CM_OK;
+}
+
+int cm_archive_join(cm_archive *a, size_t i, const cm_archive_report **report, cm_error *err)
+{
+    store *s = &a->store[i];
+    int rc = CM_OK;
+    *report = &s->report;
+    if (s->join != NULL)
+        return CM_OK;
+    s->report.seconds = a->seconds;
+    s->report.nlooked = a->survey.nlooked;
+    if (s->name != NULL && (s->report.store = cm_strdup(s->name, err)) == NULL)
+        return CM_ENOMEM;
+    rc = cm_join_create(&a->options, &a->survey, s->file, s->nfiles, &s->report, &s->join, err);
+    return rc == CM_OK ? find_repeated(a, s, err) : rc;
+}
+
+int cm_archive_dataset(cm_archive *a, size_t i, cm_dataset **out, cm_error *err)
+{
+    store *s = &a->store[i];
+    int rc = CM_OK;
+    if (s->join == NULL || !s->join->whole)
+        return cm_fail(err, CM_EINVAL, "the files need a decision first");
+    if (s->dataset == NULL)
+        rc = cm_multi_dataset_open(&s->join->spec, NULL, &s->dataset, err);
+    *out = s->dataset;
+    return rc;
+}
+
+static void release_report(cm_archive_report *r)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        free(r->axis[i].name);
+        free(r->axis[i].first);
+        free(r->axis[i].last);
+        free(r->axis[i].step);
+    }
+    for (size_t i = 0; i < r->nvariables; i++) {
+        for (unsigned k = 0; k < r->variable[i].rank; k++)
+            free(r->variable[i].dim_name[k]);
+        free(r->variable[i].name);
+        free(r->variable[i].type);
+    }
+    for (size_t i = 0; i < r->nfindings; i++) {
+        free(r->finding[i].variable);
+        free(r->finding[i].file);
+        free(r->finding[i].last);
+        free(r->finding[i].text);
+    }
+    free(r->variable);
+    free(r->finding);
+    free(r->name);
+    free(r->store);
+    free(r->how);
+}
+
+void cm_archive_close(cm_archive *a)
+{
+    if (a == NULL)
+        return;
+    for (size_t i = 0; i < a->nstores; i++) {
+        cm_dataset_close(a->store[i].dataset);
+        cm_join_free(a->store[i].join);
+        release_report(&a->store[i].report);
+        free(a->store[i].name);
+        free(a->store[i].file);
+    }
+    free(a->store);
+    cm_survey_release(&a->survey);
+    free(a);
+}

@@ -1,0 +1,403 @@
+/* Which dimensions are joined. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/archive/axis.h"
+
+/* ---- the distinct coordinates of each dimension ---- */
+
+static int add_vec(cm_join_dim *d, cm_known *known, cm_digest digest, const cm_join_vec *v,
+                   uint32_t *out, cm_error *err)
+{
+    uint64_t found;
+    if (cm_known_find(known, digest, &found)) {
+        *out = (uint32_t)found;
+        return CM_OK;
+    }
+    if ((d->nvecs & (d->nvecs - 1)) == 0) {
+        size_t capacity = d->nvecs > 0 ? d->nvecs * 2 : 1;
+        cm_join_vec *more = realloc(d->vec, capacity * sizeof(*more));
+        if (more == NULL)
+            return cm_fail(err, CM_ENOMEM, "no memory for coordinates");
+        d->vec = more;
+    }
+    *out = (uint32_t)d->nvecs;
+    d->vec[d->nvecs] = *v;
+    d->vec[d->nvecs].same = *out;
+    d->nvecs++;
+    return cm_known_add(known, digest, *out, err);
+}
+
+static cm_digest digest_of(const cm_join_vec *v)
+{
+    const struct {
+        const void *like;
+        uint64_t lo, hi, n;
+    } id = {v->like, v->values.lo, v->values.hi, v->n};
+    return cm_wire_digest(&id, sizeof(id));
+}
+
+/* The variable that says where elements along D lie. */
+static bool locates(const cm_join *j, const cm_join_dim *d, uint32_t at)
+{
+    const cm_join_var *v = &j->var[at];
+    return d->var == at && v->rank >= 1 && &j->dim[v->dim[0]] == d;
+}
+
+static int collect_file(cm_join *j, cm_known *known, uint32_t file, cm_error *err)
+{
+    cm_surveyed_var s;
+    cm_surveyed_iter it = cm_surveyed_begin(j->file[file]);
+    const uint32_t *to = j->to_var[j->file[file]->skeleton->index];
+    for (size_t i = 0; cm_surveyed_next(&it, &s); i++) {
+        const cm_join_var *v = &j->var[to[i]];
+        for (unsigned k = 0; k < v->rank && k < 1; k++) {
+            cm_join_dim *d = &j->dim[v->dim[0]];
+            if (!locates(j, d, to[i]) || !s.has_values || s.var->rank != v->rank)
+                continue;
+            const cm_join_vec vec = {
+                .like = s.var, .values = s.values, .n = s.shape[0], .file = file};
+            int rc = add_vec(d, &known[v->dim[0]], digest_of(&vec), &vec, &d->at[file], err);
+            if (rc != CM_OK)
+                return rc;
+        }
+    }
+    for (size_t i = 0; i < j->ndims; i++) {
+        cm_join_dim *d = &j->dim[i];
+        if (d->at[file] != CM_JOIN_NONE || d->length[file] == UINT64_MAX)
+            continue;
+        const cm_join_vec vec = {.n = d->length[file], .file = file};
+        int rc = add_vec(d, &known[i], digest_of(&vec), &vec, &d->at[file], err);
+        if (rc != CM_OK)
+            return rc;
+    }
+    return CM_OK;
+}
+
+/* Text of two dimensions, or a time of one, along a dimension without a coordinate. */
+static void find_substitute(cm_join *j, cm_join_dim *d)
+{
+    for (size_t i = 0; i < j->nvars; i++) {
+        const cm_join_var *v = &j->var[i];
+        if (v->rank == 0 || &j->dim[v->dim[0]] != d || v->nfiles < j->nfiles)
+            continue;
+        bool text = v->like->is_char && v->rank == 2;
+        bool time = v->rank == 1 && cm_join_counts_time(v->like);
+        if (!text && !(time && d->var == CM_JOIN_NONE))
+            continue;
+        d->var = (uint32_t)i;
+        d->substitute = true;
+        if (text)
+            return;
+    }
+}
+
+static void find_coordinate(cm_join *j, cm_join_dim *d)
+{
+    uint32_t at = cm_join_var_named(j, d->name);
+    if (at != CM_JOIN_NONE && j->var[at].rank == 1 && &j->dim[j->var[at].dim[0]] == d &&
+        !cm_dtype_is_vlen(&j->var[at].like->dtype))
+        d->var = at;
+    else if (d->unlimited || (j->options->along != NULL && strcmp(j->options->along, d->name) == 0))
+        find_substitute(j, d);
+}
+
+/* ---- equal ones ---- */
+
+static void set_direction(cm_join_vec *v, int *direction)
+{
+    int own = 0;
+    for (uint64_t i = 1; i < v->n; i++) {
+        int step = (v->key[i] > v->key[i - 1]) - (v->key[i] < v->key[i - 1]);
+        if (step == 0 || (own != 0 && step != own)) {
+            *direction = 2;
+            return;
+        }
+        own = step;
+    }
+    *direction = own;
+}
+
+/* The direction that the first coordinate with more than one element has. */
+static bool is_descending(const cm_join_dim *d)
+{
+    for (size_t i = 0; i < d->nvecs; i++) {
+        int direction = 0;
+        if (d->vec[i].key != NULL)
+            set_direction(&d->vec[i], &direction);
+        if (direction != 0)
+            return direction < 0;
+    }
+    return false;
+}
+
+/* A file without the coordinate variable: it is missing there, which is told of the variable. */
+static bool take_for_other(cm_join_dim *d, cm_join_vec *v)
+{
+    for (size_t i = 0; d->kind != CM_KEY_NONE && v->key == NULL && i < d->nvecs; i++) {
+        if (d->vec[i].key == NULL || d->vec[i].n != v->n)
+            continue;
+        v->same = d->vec[i].same;
+        return true;
+    }
+    return false;
+}
+
+static int find_equal(cm_join_dim *d, cm_error *err)
+{
+    cm_known known = {0};
+    int rc = CM_OK;
+    d->descending = is_descending(d);
+    bool any_left = false;
+    uint32_t first = CM_JOIN_NONE;
+    for (size_t i = 0; rc == CM_OK && i < d->nvecs; i++) {
+        cm_join_vec *v = &d->vec[i];
+        if (d->kind != CM_KEY_NONE && v->key == NULL) {
+            any_left = true;
+            continue;
+        }
+        for (uint64_t k = 0; d->descending && v->key != NULL && k < v->n; k++)
+            v->key[k] = ~v->key[k];
+        uint64_t before;
+        cm_digest digest = v->key != NULL ? cm_wire_digest(v->key, v->n * sizeof(v->key[0]))
+                                          : (cm_digest){.lo = v->n, .hi = UINT64_MAX};
+        if (cm_known_find(&known, digest, &before))
+            v->same = (uint32_t)before;
+        else
+            rc = cm_known_add(&known, digest, i, err);
+        if (v->n == 0)
+            continue;
+        if (first == CM_JOIN_NONE)
+            first = v->same;
+        d->differs |= v->same != first;
+    }
+    for (size_t i = 0; any_left && i < d->nvecs; i++)
+        if (d->vec[i].key == NULL && !take_for_other(d, &d->vec[i]) && d->vec[i].n > 0)
+            d->differs = true;
+    cm_known_release(&known);
+    return rc;
+}
+
+static int find_coordinates(cm_join *j, cm_error *err)
+{
+    int rc = CM_OK;
+    cm_known *known = cm_calloc(j->ndims + 1, sizeof(*known), err);
+    if (known == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < j->ndims; i++)
+        if (!j->dim[i].made)
+            find_coordinate(j, &j->dim[i]);
+    for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++)
+        rc = collect_file(j, known, (uint32_t)i, err);
+    for (size_t i = 0; i < j->ndims; i++)
+        cm_known_release(&known[i]);
+    free(known);
+    for (size_t i = 0; rc == CM_OK && i < j->ndims; i++) {
+        if (j->dim[i].made)
+            continue;
+        rc = cm_join_keys(j, &j->dim[i], err);
+        if (rc == CM_OK)
+            rc = find_equal(&j->dim[i], err);
+    }
+    return rc;
+}
+
+/* ---- the choice ---- */
+
+/* The largest difference between coordinates of one length; infinite where they are others. */
+static double largest_difference(const cm_join_dim *d, uint32_t *file)
+{
+    const cm_join_vec *first = &d->vec[0];
+    double most = 0;
+    for (size_t i = 1; i < d->nvecs; i++) {
+        const cm_join_vec *v = &d->vec[i];
+        if (v->key == NULL || first->key == NULL || v->n != first->n)
+            return INFINITY;
+        for (uint64_t k = 0; k < v->n; k++) {
+            int64_t a = d->descending ? ~first->key[k] : first->key[k];
+            int64_t b = d->descending ? ~v->key[k] : v->key[k];
+            double apart = fabs(cm_key_real(a) - cm_key_real(b));
+            if (apart > most) {
+                most = apart;
+                *file = v->file;
+            }
+        }
+    }
+    return most;
+}
+
+static double least_step(const cm_join_dim *d)
+{
+    const cm_join_vec *v = &d->vec[0];
+    double least = INFINITY;
+    for (uint64_t k = 1; v->key != NULL && k < v->n; k++) {
+        double a = cm_key_real(d->descending ? ~v->key[k - 1] : v->key[k - 1]);
+        double b = cm_key_real(d->descending ? ~v->key[k] : v->key[k]);
+        least = fabs(b - a) < least ? fabs(b - a) : least;
+    }
+    return least;
+}
+
+/* The same points, computed a little differently. */
+static bool is_blurred(const cm_join_dim *d, double *most, uint32_t *file)
+{
+    if (d->kind != CM_KEY_REAL || d->vec[0].n < 2)
+        return false;
+    *most = largest_difference(d, file);
+    return *most < least_step(d) / 2;
+}
+
+static uint32_t first_other(const cm_join_dim *d)
+{
+    for (size_t i = 1; i < d->nvecs; i++)
+        if (d->vec[i].same != d->vec[0].same && d->vec[i].n > 0)
+            return d->vec[i].file;
+    return d->vec[0].file;
+}
+
+static int find_blurred(cm_join *j, cm_join_dim *d, double most, uint32_t file, cm_error *err)
+{
+    char text[40];
+    bool within = most <= j->options->tolerance;
+    d->differs = false;
+    for (size_t i = 0; within && i < d->nvecs; i++)
+        d->vec[i].same = 0;
+    cm_finding *f =
+        cm_join_find(j, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, within, d->name, file, err,
+                     "its values differ from those of %s by up to %s%s",
+                     j->file[d->vec[0].file]->path, cm_format_double(most, text, sizeof(text)),
+                     within ? "; those of the first file are taken" : "");
+    if (f == NULL)
+        return CM_ENOMEM;
+    f->apart = most;
+    return within ? cm_join_irreversible(j, err, "the coordinate %s differs between files", d->name)
+                  : CM_OK;
+}
+
+static int find_length(cm_join *j, cm_join_dim *d, cm_error *err)
+{
+    uint32_t file = first_other(d);
+    d->differs = false;
+    cm_finding *f =
+        cm_join_find(j, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, file, err,
+                     "the dimension has %" PRIu64 " elements, %" PRIu64 " in %s, and no coordinate "
+                     "that says which",
+                     d->vec[d->at[file]].n, d->vec[0].n, j->file[d->vec[0].file]->path);
+    return f == NULL ? CM_ENOMEM : CM_OK;
+}
+
+static int find_other(cm_join *j, cm_join_dim *d, cm_error *err)
+{
+    uint32_t file = first_other(d);
+    d->differs = false;
+    return cm_join_find(j, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, false, d->name, file, err,
+                        "its values are not those of %s", j->file[d->vec[0].file]->path) == NULL
+               ? CM_ENOMEM
+               : CM_OK;
+}
+
+static int join_dim(cm_join *j, size_t i)
+{
+    j->dim[i].joined = (int)j->naxes;
+    j->axis[j->naxes++] = (uint32_t)i;
+    return CM_OK;
+}
+
+/* Dimensions whose coordinates differ: joined, or a finding. */
+static int classify(cm_join *j, cm_error *err)
+{
+    int rc = CM_OK;
+    const char *along = j->options->along;
+    for (size_t i = 0; rc == CM_OK && i < j->ndims; i++) {
+        cm_join_dim *d = &j->dim[i];
+        double most = 0;
+        uint32_t file = 0;
+        bool named = along != NULL && strcmp(along, d->name) == 0;
+        if (!d->differs || d->joined >= 0)
+            continue;
+        if (!named && is_blurred(d, &most, &file))
+            rc = find_blurred(j, d, most, file, err);
+        else if (d->kind == CM_KEY_NONE && !named && !d->unlimited)
+            rc = find_length(j, d, err);
+        else if ((along != NULL && !named) || j->naxes == CM_MULTI_MAX_AXES)
+            rc = find_other(j, d, err);
+        else
+            rc = join_dim(j, i);
+    }
+    return rc;
+}
+
+static bool is_used(const cm_join *j, const cm_join_dim *d)
+{
+    for (size_t i = 0; i < j->nvars; i++)
+        for (unsigned k = 0; j->var[i].wanted && k < j->var[i].rank; k++)
+            if (&j->dim[j->var[i].dim[k]] == d)
+                return true;
+    return false;
+}
+
+/* Whether each file has a variable that no other has: then there is nothing to join. */
+static bool is_merge(const cm_join *j)
+{
+    for (size_t f = 0; f < j->nfiles; f++) {
+        const cm_skeleton *k = j->file[f]->skeleton;
+        bool own = false;
+        for (size_t i = 0; i < k->nvars && !own; i++) {
+            const cm_join_var *v = &j->var[j->to_var[k->index][i]];
+            own = v->wanted && v->nfiles == 1;
+        }
+        if (!own)
+            return false;
+    }
+    return true;
+}
+
+/* A dimension that all files have alike and that counts time, or may grow. */
+static uint32_t guess(const cm_join *j)
+{
+    for (int turn = 0; turn < 2; turn++)
+        for (size_t i = 0; i < j->ndims; i++) {
+            const cm_join_dim *d = &j->dim[i];
+            bool fits = turn == 0 ? d->kind == CM_KEY_TIME : d->unlimited && d->var != CM_JOIN_NONE;
+            if (fits && is_used(j, d))
+                return (uint32_t)i;
+        }
+    return CM_JOIN_NONE;
+}
+
+/* No coordinate differs.  Copies of the same steps, or nothing that says where a file belongs. */
+static int find_along(cm_join *j, cm_error *err)
+{
+    uint32_t at = j->options->along != NULL ? cm_join_dim_named(j, j->options->along) : guess(j);
+    if (j->options->along != NULL && at == CM_JOIN_NONE)
+        return cm_fail(err, CM_EINVAL, "%s: no file has such a dimension", j->options->along);
+    if (j->naxes > 0 || j->nfiles < 2 || (at == CM_JOIN_NONE && is_merge(j)))
+        return CM_OK;
+    if (at != CM_JOIN_NONE && (j->options->along != NULL || !is_merge(j)))
+        return join_dim(j, at);
+    if (at != CM_JOIN_NONE)
+        return CM_OK;
+    return cm_join_find(j, CM_FINDING_ALONG, CM_WEIGHT_DECISION, false, NULL, 1, err,
+                        "it holds the same variables as %s, and no coordinate says how they follow "
+                        "each other",
+                        j->file[0]->path) == NULL
+               ? CM_ENOMEM
+               : CM_OK;
+}
+
+int cm_join_axes(cm_join *j, cm_error *err)
+{
+    int rc = find_coordinates(j, err);
+    if (rc == CM_OK)
+        rc = classify(j, err);
+    if (rc == CM_OK)
+        rc = find_along(j, err);
+    for (unsigned i = 0; rc == CM_OK && i < j->naxes; i++)
+        rc = cm_axis_join(j, &j->dim[j->axis[i]], err);
+    for (unsigned i = 0; rc == CM_OK && i < j->naxes; i++)
+        rc = cm_axis_find_gaps(j, &j->dim[j->axis[i]], &j->report->axis[i], err);
+    return rc;
+}

@@ -1,0 +1,265 @@
+#include "job/archive/axis.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct order {
+    const cm_join *join;
+    const cm_join_dim *dim;
+} order;
+
+static int by_first_key(const void *a, const void *b, void *context)
+{
+    const cm_join_dim *d = context;
+    const cm_join_vec *x = &d->vec[*(const uint32_t *)a], *y = &d->vec[*(const uint32_t *)b];
+    if (x->key[0] != y->key[0])
+        return x->key[0] < y->key[0] ? -1 : 1;
+    /* The longer first, so that what follows lies in it. */
+    return (x->n < y->n) - (x->n > y->n);
+}
+
+static int by_rank(const void *a, const void *b, void *context)
+{
+    const order *o = context;
+    size_t x = o->join->rank[o->dim->vec[*(const uint32_t *)a].file];
+    size_t y = o->join->rank[o->dim->vec[*(const uint32_t *)b].file];
+    return (x > y) - (x < y);
+}
+
+/* The distinct coordinates that have elements, in the order in which they are joined. */
+static uint32_t *sorted(const cm_join *j, const cm_join_dim *d, size_t *n, cm_error *err)
+{
+    uint32_t *list = cm_calloc(d->nvecs + 1, sizeof(*list), err);
+    *n = 0;
+    for (size_t i = 0; list != NULL && i < d->nvecs; i++)
+        if (d->vec[i].same == i && d->vec[i].n > 0)
+            list[(*n)++] = (uint32_t)i;
+    const order o = {j, d};
+    if (list != NULL && d->kind != CM_KEY_NONE && j->options->order == CM_ORDER_COORDINATE)
+        qsort_r(list, *n, sizeof(*list), by_first_key, (void *)(uintptr_t)d);
+    else if (list != NULL)
+        qsort_r(list, *n, sizeof(*list), by_rank, (void *)(uintptr_t)&o);
+    return list;
+}
+
+/* ---- what cannot be joined ---- */
+
+static bool ascends(const cm_join_vec *v)
+{
+    for (uint64_t i = 1; i < v->n; i++)
+        if (v->key[i] <= v->key[i - 1])
+            return false;
+    return true;
+}
+
+static bool descends(const cm_join_vec *v)
+{
+    for (uint64_t i = 1; i < v->n; i++)
+        if (v->key[i] >= v->key[i - 1])
+            return false;
+    return true;
+}
+
+/* False, with a finding, where an axis turns or runs the other way. */
+static int check_directions(cm_join *j, const cm_join_dim *d, bool *fine, cm_error *err)
+{
+    *fine = true;
+    for (size_t i = 0; i < d->nvecs; i++) {
+        const cm_join_vec *v = &d->vec[i];
+        if (v->key == NULL || v->same != i || ascends(v))
+            continue;
+        *fine = false;
+        bool other = descends(v);
+        const char *text = other ? "its values run the other way than those of the files before"
+                                 : "its values neither rise nor fall throughout";
+        if (cm_join_find(j, other ? CM_FINDING_DIRECTION : CM_FINDING_COORDINATE,
+                         CM_WEIGHT_DECISION, false, d->name, v->file, err, "%s", text) == NULL)
+            return CM_ENOMEM;
+        return CM_OK;
+    }
+    return CM_OK;
+}
+
+/* KEY of OTHER lies within V, and is none of its elements. */
+static int find_interleaved(cm_join *j, const cm_join_dim *d, const cm_join_vec *v, int64_t key,
+                            uint32_t other, cm_error *err)
+{
+    char here[48], first[48], last[48];
+    uint32_t later = v->file > other ? v->file : other;
+    cm_finding_kind kind = d->kind == CM_KEY_TIME ? CM_FINDING_INTERLEAVED : CM_FINDING_COORDINATE;
+    return cm_join_find(j, kind, CM_WEIGHT_DECISION, false, d->name, later, err,
+                        "%s in %s lies between %s and %s in %s, which has no such step",
+                        cm_key_text(j, d, key, here, sizeof(here)), j->file[other]->path,
+                        cm_key_text(j, d, v->key[0], first, sizeof(first)),
+                        cm_key_text(j, d, v->key[v->n - 1], last, sizeof(last)),
+                        j->file[v->file]->path) == NULL
+               ? CM_ENOMEM
+               : CM_OK;
+}
+
+/* ---- joining ---- */
+
+/* The first position in KEY, sorted, that is not below WANTED. */
+static uint64_t bisect(const int64_t *key, uint64_t n, int64_t wanted)
+{
+    uint64_t low = 0, high = n;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (key[middle] < wanted)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+typedef struct merging {
+    cm_join *j;
+    cm_join_dim *d;
+    uint32_t *owner; /* of each element, the vec that brought it */
+    uint64_t capacity;
+    bool refused;
+} merging;
+
+static int reserve(merging *m, uint64_t n, cm_error *err)
+{
+    if (n <= m->capacity)
+        return CM_OK;
+    uint64_t capacity = m->capacity * 2 > n ? m->capacity * 2 : n;
+    int64_t *key = realloc(m->d->key, capacity * sizeof(*key));
+    if (key != NULL)
+        m->d->key = key;
+    uint32_t *owner = key == NULL ? NULL : realloc(m->owner, capacity * sizeof(*owner));
+    if (owner == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for a dimension of %" PRIu64 " elements", n);
+    m->owner = owner;
+    m->capacity = capacity;
+    return CM_OK;
+}
+
+/*
+ * V is taken in: what it has in common with what is there already must be the same steps, all
+ * of them, from where it begins to where either ends.
+ */
+static int merge_vec(merging *m, uint32_t at, cm_error *err)
+{
+    cm_join_dim *d = m->d;
+    const cm_join_vec *v = &d->vec[at];
+    uint64_t i = bisect(d->key, d->n, v->key[0]), k = 0;
+    int rc = reserve(m, d->n + v->n, err);
+    if (rc != CM_OK)
+        return rc;
+    for (; i < d->n && k < v->n; i++, k++) {
+        if (d->key[i] == v->key[k])
+            continue;
+        m->refused = true;
+        bool theirs = d->key[i] < v->key[k];
+        const cm_join_vec *other = &d->vec[m->owner[i]];
+        return theirs ? find_interleaved(m->j, d, v, d->key[i], other->file, err)
+                      : find_interleaved(m->j, d, other, v->key[k], v->file, err);
+    }
+    for (; k < v->n; k++) {
+        d->key[d->n] = v->key[k];
+        m->owner[d->n++] = at;
+    }
+    return CM_OK;
+}
+
+/* In the order of files: steps follow each other as they come. */
+static int append_vec(merging *m, uint32_t at, cm_error *err)
+{
+    cm_join_dim *d = m->d;
+    cm_join_vec *v = &d->vec[at];
+    int rc = reserve(m, d->n + v->n, err);
+    if (rc != CM_OK)
+        return rc;
+    for (uint64_t k = 0; k < v->n; k++)
+        d->key[d->n + k] = v->key != NULL ? v->key[k] : (int64_t)(d->n + k);
+    if ((v->run = cm_calloc(1, sizeof(*v->run), err)) == NULL)
+        return CM_ENOMEM;
+    v->run[0] = (cm_join_run){d->n, 0, v->n};
+    v->nruns = 1;
+    d->n += v->n;
+    return CM_OK;
+}
+
+/* Where the elements of V lie. */
+static int find_runs_of(const cm_join_dim *d, cm_join_vec *v, cm_error *err)
+{
+    size_t capacity = 0;
+    for (uint64_t k = 0; k < v->n;) {
+        uint64_t i = bisect(d->key, d->n, v->key[k]), begin = k, origin = i;
+        while (k < v->n && i < d->n && d->key[i] == v->key[k]) {
+            k++;
+            i++;
+        }
+        if (k == begin)
+            return cm_fail(err, CM_EINTERNAL, "a step of %s is lost", d->name);
+        if (v->nruns == capacity) {
+            capacity = capacity > 0 ? capacity * 2 : 1;
+            cm_join_run *more = realloc(v->run, capacity * sizeof(*more));
+            if (more == NULL)
+                return cm_fail(err, CM_ENOMEM, "no memory for coordinates");
+            v->run = more;
+        }
+        v->run[v->nruns++] = (cm_join_run){origin, begin, k - begin};
+    }
+    return CM_OK;
+}
+
+/* Each file without a coordinate is a piece of its own. */
+static int split_by_file(cm_join *j, cm_join_dim *d, cm_error *err)
+{
+    cm_join_vec *vec = cm_calloc(j->nfiles + 1, sizeof(*vec), err);
+    if (vec == NULL)
+        return CM_ENOMEM;
+    size_t n = 0;
+    for (size_t f = 0; f < j->nfiles; f++) {
+        if (d->at[f] == CM_JOIN_NONE)
+            continue;
+        vec[n] = (cm_join_vec){.n = d->length[f], .file = (uint32_t)f, .same = (uint32_t)n};
+        d->at[f] = (uint32_t)n++;
+    }
+    free(d->vec);
+    d->vec = vec;
+    d->nvecs = n;
+    return CM_OK;
+}
+
+int cm_axis_find_runs(cm_join_dim *d, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < d->nvecs; i++) {
+        cm_join_vec *v = &d->vec[i];
+        free(v->run);
+        v->run = NULL;
+        v->nruns = 0;
+        if (v->key != NULL && v->same == i)
+            rc = find_runs_of(d, v, err);
+    }
+    return rc;
+}
+
+int cm_axis_join(cm_join *j, cm_join_dim *d, cm_error *err)
+{
+    merging m = {.j = j, .d = d};
+    size_t n = 0;
+    bool fine = true;
+    bool by_file = d->kind == CM_KEY_NONE;
+    bool in_order = by_file || j->options->order != CM_ORDER_COORDINATE;
+    int rc = by_file ? split_by_file(j, d, err) : CM_OK;
+    if (rc == CM_OK && !in_order)
+        rc = check_directions(j, d, &fine, err);
+    uint32_t *list = rc == CM_OK ? sorted(j, d, &n, err) : NULL;
+    if (rc == CM_OK && list == NULL)
+        rc = CM_ENOMEM;
+    for (size_t i = 0; rc == CM_OK && fine && !m.refused && i < n; i++)
+        rc = in_order ? append_vec(&m, list[i], err) : merge_vec(&m, list[i], err);
+    if (rc == CM_OK && fine && !m.refused && !in_order)
+        rc = cm_axis_find_runs(d, err);
+    j->refused |= !fine || m.refused;
+    free(list);
+    free(m.owner);
+    return rc;
+}

@@ -1,0 +1,17 @@
+/* One joined dimension: the coordinates of all files as one. */
+#ifndef CM_JOB_ARCHIVE_AXIS_H
+#define CM_JOB_ARCHIVE_AXIS_H
+
+#include "base/number.h"
+#include "job/archive/join.h"
+
+/* Fills in D's key and n, and the runs of its coordinates; what does not fit is a finding. */
+int cm_axis_join(cm_join *j, cm_join_dim *d, cm_error *err);
+
+/* The runs again, where D's key has changed. */
+int cm_axis_find_runs(cm_join_dim *d, cm_error *err);
+
+/* gaps.c: steps that no file has. */
+int cm_axis_find_gaps(cm_join *j, cm_join_dim *d, cm_archive_axis *report, cm_error *err);
+
+#endif

@@ -1,0 +1,390 @@
+/* How files describe the same variable: against the first that has it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/archive/join.h"
+#include "job/archive/widen.h"
+
+#define BIT(kind) (UINT32_C(1) << (kind))
+
+const char *cm_join_text(const cm_described *d, const char *attribute)
+{
+    return cm_json_text(cm_json_member(d->attrs, attribute), NULL);
+}
+
+bool cm_join_counts_time(const cm_described *d)
+{
+    const char *units = cm_join_text(d, "units");
+    return units != NULL && cm_time_axis_is(units);
+}
+
+/* ---- attributes ---- */
+
+/* What makes numbers of other numbers, and what numbers mean: not to be left out. */
+static const char *const PACKING[] = {"scale_factor", "add_offset", "_Unsigned", NULL};
+static const char *const MEANING[] = {
+    "standard_name", "cell_methods",  "grid_mapping", "flag_values",
+    "flag_meanings", "flag_masks",    "positive",     "axis",
+    "formula_terms", "bounds",        "climatology",  "coordinates",
+    "missing_value", "month_lengths", "leap_year",    NULL};
+/* Members of time that the table has rows of their own for. */
+static const char *const TIME[] = {"units", "calendar", NULL};
+
+static bool is_one_of(const char *const *list, const char *name)
+{
+    for (size_t i = 0; list[i] != NULL; i++)
+        if (strcmp(list[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool same_member(const cm_json *a, const cm_json *b, const char *name)
+{
+    return cm_json_has(a, name) == cm_json_has(b, name) &&
+           cm_json_equal(cm_json_member(a, name), cm_json_member(b, name));
+}
+
+/* The first of LIST in which A and B differ; NULL: none. */
+static const char *differing(const char *const *list, const cm_described *a, const cm_described *b)
+{
+    for (size_t i = 0; list[i] != NULL; i++)
+        if (!same_member(a->attrs, b->attrs, list[i]))
+            return list[i];
+    return NULL;
+}
+
+static bool is_ordinary(const char *name)
+{
+    return !is_one_of(PACKING, name) && !is_one_of(MEANING, name) && !is_one_of(TIME, name);
+}
+
+/* Takes out of FROM what B does not say alike. */
+static int keep_common(cm_json *from, const cm_json *b, cm_error *err)
+{
+    const char **gone = cm_calloc(cm_json_length(from) + 1, sizeof(*gone), err);
+    size_t n = 0;
+    if (gone == NULL)
+        return CM_ENOMEM;
+    for (cm_json_iter it = cm_json_begin(from); cm_json_next(&it);)
+        if (is_ordinary(it.name) && !same_member(from, b, it.name))
+            gone[n++] = it.name;
+    for (size_t i = 0; i < n; i++)
+        cm_json_remove(from, gone[i]);
+    free(gone);
+    return CM_OK;
+}
+
+/* ---- a description against the first ---- */
+
+typedef struct comparison {
+    uint32_t kinds;
+    const char *attribute; /* of packing or meaning */
+} comparison;
+
+/* The dimensions of D, by their names here, in the order of V; false: they are others. */
+static bool same_dimensions(const cm_join *j, const cm_join_var *v, const cm_described *d,
+                            bool *in_order)
+{
+    char buf[512];
+    bool used[CM_MAX_RANK] = {false};
+    *in_order = true;
+    if (d->rank != v->rank)
+        return false;
+    for (unsigned i = 0; i < d->rank; i++) {
+        const char *name = cm_join_name(j, d->dim[i], buf, sizeof(buf));
+        unsigned k = 0;
+        while (k < v->rank && (used[k] || strcmp(j->dim[v->dim[k]].name, name) != 0))
+            k++;
+        if (k == v->rank)
+            return false;
+        used[k] = true;
+        *in_order &= k == i;
+    }
+    return true;
+}
+
+static uint32_t compare_time(const cm_described *a, const cm_described *b)
+{
+    cm_calendar x, y;
+    const char *ca = cm_join_text(a, "calendar"), *cb = cm_join_text(b, "calendar");
+    bool same_text = strcmp(ca == NULL ? "" : ca, cb == NULL ? "" : cb) == 0;
+    if (!same_text && (cm_calendar_parse(ca, &x, NULL) != CM_OK ||
+                       cm_calendar_parse(cb, &y, NULL) != CM_OK || !cm_calendars_join(x, y)))
+        return BIT(CM_FINDING_CALENDAR);
+    bool rebased =
+        strcmp(cm_join_text(a, "units"), cm_join_text(b, "units")) != 0 || (!same_text && x != y);
+    return rebased ? BIT(CM_FINDING_TIME_UNITS) : 0;
+}
+
+static uint32_t compare_units(const cm_described *a, const cm_described *b)
+{
+    if (cm_join_counts_time(a) && cm_join_counts_time(b))
+        return compare_time(a, b);
+    uint32_t kinds = same_member(a->attrs, b->attrs, "units") ? 0 : BIT(CM_FINDING_UNITS);
+    if (!same_member(a->attrs, b->attrs, "calendar"))
+        kinds |= BIT(CM_FINDING_CALENDAR);
+    return kinds;
+}
+
+static bool same_fill(const cm_described *a, const cm_described *b)
+{
+    if (a->has_fill_value != b->has_fill_value)
+        return false;
+    return !a->has_fill_value || !cm_dtype_equal(&a->dtype, &b->dtype) ||
+           memcmp(a->fill_value, b->fill_value, a->dtype.nbytes) == 0;
+}
+
+static comparison compare(const cm_join *j, cm_join_var *v, const cm_described *d)
+{
+    const cm_described *first = v->like;
+    bool in_order;
+    cm_dtype wide;
+    comparison c = {.kinds = compare_units(first, d)};
+    if (!same_dimensions(j, v, d, &in_order))
+        c.kinds |= BIT(CM_FINDING_DIMENSIONS);
+    else if (!in_order)
+        c.kinds |= BIT(CM_FINDING_ORDER);
+    if (!cm_dtype_equal(&first->dtype, &d->dtype) || first->is_char != d->is_char)
+        c.kinds |= BIT(CM_FINDING_TYPE);
+    if (cm_widen(&v->dtype, &d->dtype, &wide))
+        v->dtype = wide;
+    if (!same_fill(first, d))
+        c.kinds |= BIT(CM_FINDING_FILL);
+    if ((c.attribute = differing(PACKING, first, d)) != NULL)
+        c.kinds |= BIT(CM_FINDING_PACKING);
+    const char *meaning = differing(MEANING, first, d);
+    if (meaning != NULL) {
+        c.kinds |= BIT(CM_FINDING_MEANING);
+        c.attribute = meaning;
+    }
+    if (first->has_chunk != d->has_chunk ||
+        (d->has_chunk && first->rank == d->rank &&
+         memcmp(first->chunk, d->chunk, d->rank * sizeof(d->chunk[0])) != 0))
+        c.kinds |= BIT(CM_FINDING_LAYOUT);
+    return c;
+}
+
+/* ---- findings ---- */
+
+static void describe_json(const cm_json *value, bool there, char *buf, size_t size)
+{
+    cm_buf text = {0};
+    if (!there)
+        snprintf(buf, size, "absent");
+    else if (cm_json_write(value, false, &text, NULL) == CM_OK)
+        snprintf(buf, size, "%.*s", (int)(text.nbytes < 80 ? text.nbytes : 80),
+                 (const char *)text.data);
+    else
+        snprintf(buf, size, "?");
+    cm_buf_release(&text);
+}
+
+static cm_finding *differs(cm_join *j, cm_finding_kind kind, cm_finding_weight weight, bool decided,
+                           const cm_join_var *v, const cm_described *d, uint32_t file,
+                           const char *attribute, cm_error *err)
+{
+    char here[96], there[96];
+    describe_json(cm_json_member(d->attrs, attribute), cm_json_has(d->attrs, attribute), here,
+                  sizeof(here));
+    describe_json(cm_json_member(v->like->attrs, attribute), cm_json_has(v->like->attrs, attribute),
+                  there, sizeof(there));
+    return cm_join_find(j, kind, weight, decided, v->name, file, err, "%s is %s, and %s in %s",
+                        attribute, here, there, j->file[v->first]->path);
+}
+
+static cm_finding *find_type(cm_join *j, const cm_join_var *v, const cm_described *d, uint32_t file,
+                             cm_error *err)
+{
+    char a[32], b[32], c[32];
+    cm_dtype wide;
+    bool held = cm_widen(&v->like->dtype, &d->dtype, &wide) && v->like->is_char == d->is_char &&
+                cm_widen(&v->dtype, &d->dtype, &wide);
+    cm_dtype_name(&d->dtype, a, sizeof(a));
+    cm_dtype_name(&v->like->dtype, b, sizeof(b));
+    cm_dtype_name(&v->dtype, c, sizeof(c));
+    if (held)
+        return cm_join_find(j, CM_FINDING_TYPE, CM_WEIGHT_NOTE, false, v->name, file, err,
+                            "its type is %s, and %s in %s; %s holds both", a, b,
+                            j->file[v->first]->path, c);
+    return cm_join_find(j, CM_FINDING_TYPE, CM_WEIGHT_DECISION, false, v->name, file, err,
+                        "its type is %s, and %s in %s; no type holds every value of both", a, b,
+                        j->file[v->first]->path);
+}
+
+static cm_finding *find_fill(cm_join *j, const cm_join_var *v, const cm_described *d, uint32_t file,
+                             cm_error *err)
+{
+    (void)d;
+    return cm_join_find(j, CM_FINDING_FILL, CM_WEIGHT_NOTE, false, v->name, file, err,
+                        "its fill value is not that of %s, which the store has; a value of the "
+                        "data that equals it stops the run",
+                        j->file[v->first]->path);
+}
+
+static cm_finding *find_one(cm_join *j, cm_finding_kind kind, const cm_join_var *v,
+                            const cm_described *d, uint32_t file, const char *attribute,
+                            cm_error *err)
+{
+    const cm_archive_options *o = j->options;
+    const char *first = j->file[v->first]->path;
+    switch (kind) {
+    case CM_FINDING_UNITS:
+        return differs(j, kind, CM_WEIGHT_DECISION, false, v, d, file, "units", err);
+    case CM_FINDING_CALENDAR:
+        return differs(j, kind, CM_WEIGHT_DECISION, false, v, d, file, "calendar", err);
+    case CM_FINDING_TIME_UNITS:
+        return differs(j, kind, CM_WEIGHT_NOTE, false, v, d, file, "units", err);
+    case CM_FINDING_PACKING:
+        return differs(j, kind, CM_WEIGHT_DECISION, o->unpack, v, d, file, attribute, err);
+    case CM_FINDING_MEANING:
+        return differs(j, kind, CM_WEIGHT_DECISION, o->first_attrs, v, d, file, attribute, err);
+    case CM_FINDING_TYPE:
+        return find_type(j, v, d, file, err);
+    case CM_FINDING_FILL:
+        return find_fill(j, v, d, file, err);
+    case CM_FINDING_ORDER:
+        return cm_join_find(j, kind, CM_WEIGHT_NOTE, false, v->name, file, err,
+                            "its dimensions are in another order than in %s; they are transposed",
+                            first);
+    case CM_FINDING_LAYOUT:
+        return cm_join_find(j, kind, o->strict ? CM_WEIGHT_DECISION : CM_WEIGHT_NOTE, false,
+                            v->name, file, err, "its chunks are not those of %s", first);
+    default:
+        return cm_join_find(j, CM_FINDING_DIMENSIONS, CM_WEIGHT_DECISION, false, v->name, file, err,
+                            "its dimensions are not those of %s", first);
+    }
+}
+
+/* Descriptions that one variable was compared with, and the findings of it. */
+typedef struct memory {
+    const cm_described *last; /* like files stand in a row */
+    comparison result;
+    size_t finding[CM_FINDING_KINDS]; /* its number, + 1 */
+    const cm_described **seen;        /* distinct ones, in a table by address */
+    comparison *seen_result;
+    size_t nseen, capacity;
+} memory;
+
+static size_t place_of(const memory *m, const cm_described *d)
+{
+    size_t i = ((uintptr_t)d >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 20 & (m->capacity - 1);
+    while (m->seen[i] != NULL && m->seen[i] != d)
+        i = (i + 1) & (m->capacity - 1);
+    return i;
+}
+
+static int grow(memory *m, cm_error *err)
+{
+    if ((m->nseen + 1) * 2 <= m->capacity)
+        return CM_OK;
+    memory more = {.capacity = m->capacity > 0 ? m->capacity * 2 : 16};
+    more.seen = cm_calloc(more.capacity, sizeof(more.seen[0]), err);
+    more.seen_result = cm_calloc(more.capacity, sizeof(more.seen_result[0]), err);
+    if (more.seen == NULL || more.seen_result == NULL) {
+        free(more.seen);
+        free(more.seen_result);
+        return CM_ENOMEM;
+    }
+    for (size_t i = 0; i < m->capacity; i++) {
+        if (m->seen[i] == NULL)
+            continue;
+        size_t at = place_of(&more, m->seen[i]);
+        more.seen[at] = m->seen[i];
+        more.seen_result[at] = m->seen_result[i];
+    }
+    free(m->seen);
+    free(m->seen_result);
+    m->seen = more.seen;
+    m->seen_result = more.seen_result;
+    m->capacity = more.capacity;
+    return CM_OK;
+}
+
+/* D, which was not compared before. */
+static int see(cm_join *j, cm_join_var *v, memory *m, const cm_described *d, comparison *out,
+               cm_error *err)
+{
+    int rc = grow(m, err);
+    if (rc != CM_OK)
+        return rc;
+    *out = compare(j, v, d);
+    if (!j->options->first_attrs)
+        rc = keep_common(v->attrs, d->attrs, err);
+    size_t at = place_of(m, d);
+    m->seen[at] = d;
+    m->seen_result[at] = *out;
+    m->nseen++;
+    return rc;
+}
+
+static int note_kinds(cm_join *j, const cm_join_var *v, memory *m, const cm_described *d,
+                      const comparison *c, uint32_t file, cm_error *err)
+{
+    for (unsigned kind = 0; kind < CM_FINDING_KINDS; kind++) {
+        if ((c->kinds & BIT(kind)) == 0)
+            continue;
+        if (m->finding[kind] != 0) {
+            cm_finding *f = &j->report->finding[m->finding[kind] - 1];
+            int rc = cm_join_found_in(j, f, file, err);
+            if (rc != CM_OK)
+                return rc;
+            continue;
+        }
+        if (find_one(j, (cm_finding_kind)kind, v, d, file, c->attribute, err) == NULL)
+            return CM_ENOMEM;
+        m->finding[kind] = j->report->nfindings;
+    }
+    return CM_OK;
+}
+
+/* Types are widened over all files before a finding says to what. */
+static int widen_all(cm_join *j, cm_join_var *v, uint32_t at)
+{
+    const cm_described *last = NULL;
+    for (size_t i = 0; i < v->nfiles; i++) {
+        const cm_skeleton *k = j->file[v->file[i]]->skeleton;
+        const cm_described *d = k->var[j->to_pos[k->index][at]];
+        cm_dtype wide;
+        if (d != last && cm_widen(&v->dtype, &d->dtype, &wide))
+            v->dtype = wide;
+        last = d;
+    }
+    return CM_OK;
+}
+
+static int compare_variable(cm_join *j, uint32_t at, cm_error *err)
+{
+    cm_join_var *v = &j->var[at];
+    memory m = {.last = v->like};
+    int rc = widen_all(j, v, at);
+    for (size_t i = 0; rc == CM_OK && i < v->nfiles; i++) {
+        const cm_skeleton *k = j->file[v->file[i]]->skeleton;
+        const cm_described *d = k->var[j->to_pos[k->index][at]];
+        if (d == v->like)
+            continue;
+        if (d != m.last) {
+            m.last = d;
+            size_t place = m.capacity > 0 ? place_of(&m, d) : 0;
+            if (m.capacity > 0 && m.seen[place] != NULL)
+                m.result = m.seen_result[place];
+            else
+                rc = see(j, v, &m, d, &m.result, err);
+        }
+        v->kinds |= m.result.kinds;
+        if (rc == CM_OK)
+            rc = note_kinds(j, v, &m, d, &m.result, v->file[i], err);
+    }
+    free(m.seen);
+    free(m.seen_result);
+    return rc;
+}
+
+int cm_join_compare(cm_join *j, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < j->nvars; i++)
+        if (j->var[i].wanted)
+            rc = compare_variable(j, (uint32_t)i, err);
+    return rc;
+}

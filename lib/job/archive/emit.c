@@ -1,0 +1,341 @@
+#include "job/archive/emit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- how a file's elements become the variable's ---- */
+
+typedef struct hows {
+    const cm_described *last; /* like files stand in a row */
+    const cm_multi_how *how;
+} hows;
+
+static double number_of(const cm_described *d, const char *name, double otherwise)
+{
+    double x;
+    return cm_json_get_double(cm_json_member(d->attrs, name), &x) ? x : otherwise;
+}
+
+static bool set_order(const cm_join *j, const cm_join_var *v, const cm_described *d,
+                      cm_multi_how *how)
+{
+    char buf[512];
+    bool used[CM_MAX_RANK] = {false};
+    how->transposed = false;
+    for (unsigned i = v->nlacking; i < v->rank; i++) {
+        unsigned k = 0;
+        while (k < d->rank &&
+               (used[k] ||
+                strcmp(j->dim[v->dim[i]].name, cm_join_name(j, d->dim[k], buf, sizeof(buf))) != 0))
+            k++;
+        if (k == d->rank)
+            return false;
+        used[k] = true;
+        how->order[i] = k;
+        how->transposed |= k != i - v->nlacking;
+    }
+    /* The joined dimensions that the file lacks come first, in the order of the variable's axes. */
+    for (unsigned i = 0; i < v->nlacking && i < CM_MULTI_MAX_AXES; i++)
+        how->lacks_axis[i] = true;
+    return true;
+}
+
+/* NULL in *OUT where the elements of D are taken as they are. */
+static int make_how(cm_join *j, const cm_join_var *v, const cm_described *d, cm_emitted *e,
+                    const cm_multi_how **out, cm_error *err)
+{
+    cm_multi_how how = {.dtype = d->dtype, .scale = 1};
+    *out = NULL;
+    bool plain = cm_dtype_equal(&d->dtype, &v->dtype);
+    (void)set_order(j, v, d, &how);
+    if (d->has_fill_value && v->has_fill_value && d->dtype.nbytes <= sizeof(how.fill) &&
+        (!plain || memcmp(d->fill_value, v->fill_value, d->dtype.nbytes) != 0)) {
+        how.replaces_fill = true;
+        memcpy(how.fill, d->fill_value, d->dtype.nbytes);
+    }
+    if ((v->kinds & UINT32_C(1) << CM_FINDING_PACKING) != 0 && j->options->unpack) {
+        how.unpacks = true;
+        how.scale = number_of(d, "scale_factor", 1);
+        how.offset = number_of(d, "add_offset", 0);
+    }
+    if (plain && !how.transposed && !how.replaces_fill && !how.unpacks && v->nlacking == 0)
+        return CM_OK;
+    cm_multi_how **more = realloc(e->how, (e->nhows + 1) * sizeof(*more));
+    if (more == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for a conversion");
+    e->how = more;
+    if ((more[e->nhows] = cm_calloc(1, sizeof(how), err)) == NULL)
+        return CM_ENOMEM;
+    *more[e->nhows] = how;
+    *out = more[e->nhows++];
+    return CM_OK;
+}
+
+static int set_how(cm_join *j, uint32_t at, cm_emitted *e, hows *h, cm_multi_part *part,
+                   cm_error *err)
+{
+    const cm_described *d = cm_join_described(j, at, part->file);
+    int rc = CM_OK;
+    if (d != h->last) {
+        h->last = d;
+        rc = make_how(j, &j->var[at], d, e, &h->how, err);
+    }
+    part->how = h->how;
+    part->name = strcmp(d->name, j->var[at].name) != 0 ? d->name : NULL;
+    return rc;
+}
+
+/* ---- a variable ---- */
+
+static int set_parts(cm_join *j, uint32_t at, const cm_field_source *field, cm_emitted *e,
+                     cm_multi_var *out, cm_error *err)
+{
+    const cm_placement *p = field->place;
+    size_t n = p == NULL ? 1 : p->nparts;
+    hows h = {0};
+    cm_multi_part *part = cm_calloc(n + 1, sizeof(*part), err);
+    if ((e->part[at] = part) == NULL)
+        return CM_ENOMEM;
+    if (p != NULL)
+        memcpy(part, p->part, n * sizeof(*part));
+    else
+        part[0].file = field->file;
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < n; i++)
+        rc = set_how(j, at, e, &h, &part[i], err);
+    out->part = part;
+    out->nparts = n;
+    return rc;
+}
+
+static int set_axes(const cm_join *j, const cm_join_var *v, const cm_field_source *field,
+                    cm_multi_var *out)
+{
+    const cm_placement *p = field->place;
+    out->naxes = p == NULL ? 0 : p->naxes;
+    for (unsigned a = 0; a < out->naxes; a++)
+        for (unsigned i = 0; i < v->rank; i++)
+            if (j->dim[v->dim[i]].joined == (int)p->axis[a])
+                out->axis[a] = i;
+    return CM_OK;
+}
+
+/* What no file has is missing, also to readers of a variable that had no word for it. */
+static int give_fill_value(cm_join *j, cm_join_var *v, const cm_field_source *field, cm_error *err)
+{
+    const double nan = NAN;
+    const float nanf = NAN;
+    bool same = v->like->has_fill && cm_dtype_equal(&v->like->dtype, &v->dtype);
+    if (field->place == NULL || field->place->nholes == 0 || v->has_fill_value ||
+        !cm_dtype_is_number(&v->dtype))
+        return CM_OK;
+    if (same)
+        memcpy(v->fill_value, v->like->fill, sizeof(v->fill_value));
+    else if (v->dtype.kind == CM_KIND_FLOAT && v->dtype.nbytes >= 4)
+        memcpy(v->fill_value, v->dtype.nbytes == 4 ? (const void *)&nanf : &nan, v->dtype.nbytes);
+    else
+        return CM_OK;
+    v->has_fill_value = true;
+    return cm_join_warn(j, err,
+                        "%s: has no _FillValue, and places that no file has; it gets one, the "
+                        "value of what was never written",
+                        v->name);
+}
+
+static void set_fill(const cm_join_var *v, cm_multi_var *out)
+{
+    out->has_fill_value = v->has_fill_value;
+    memcpy(out->fill_value, v->fill_value, sizeof(out->fill_value));
+    out->has_fill = v->like->has_fill && cm_dtype_equal(&v->like->dtype, &v->dtype);
+    memcpy(out->fill, v->like->fill, sizeof(out->fill));
+    /* A fill value of its own is what unwritten elements are, and what no file has. */
+    if (v->has_fill_value && !v->like->has_fill_value)
+        out->has_fill = false;
+    if (!out->has_fill && v->has_fill_value) {
+        out->has_fill = true;
+        memcpy(out->fill, v->fill_value, sizeof(out->fill));
+    }
+    out->fill_text = v->like->fill_text;
+}
+
+static int emit_variable(cm_join *j, const cm_field_sources *f, uint32_t at, cm_emitted *e,
+                         cm_multi_var *out, cm_error *err)
+{
+    cm_join_var *v = &j->var[at];
+    int rc = v->given ? CM_OK : give_fill_value(j, v, &f->of[at], err);
+    if (rc != CM_OK)
+        return rc;
+    *out = (cm_multi_var){.name = v->name,
+                          .dtype = v->dtype,
+                          .rank = v->rank,
+                          .attrs = v->attrs,
+                          .is_char = v->like->is_char,
+                          .unsupported = v->like->unsupported};
+    for (unsigned i = 0; i < v->rank; i++) {
+        const cm_join_dim *d = &j->dim[v->dim[i]];
+        out->dim_name[i] = d->name;
+        out->shape[i] = d->joined >= 0 ? d->n : d->length[v->first];
+        out->unlimited[i] = d->unlimited || d->joined >= 0;
+    }
+    out->is_coordinate = v->rank == 1 && strcmp(out->dim_name[0], v->name) == 0;
+    set_fill(v, out);
+    if (v->given) {
+        out->values = v->values;
+        out->texts = cm_dtype_is_vlen(&v->dtype) ? &v->texts : NULL;
+        return CM_OK;
+    }
+    rc = set_axes(j, v, &f->of[at], out);
+    return rc == CM_OK ? set_parts(j, at, &f->of[at], e, out, err) : rc;
+}
+
+/* ---- all ---- */
+
+static int emit_files(const cm_join *j, cm_emitted *e, cm_error *err)
+{
+    if ((e->file = cm_calloc(j->nfiles + 1, sizeof(e->file[0]), err)) == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < j->nfiles; i++) {
+        const cm_surveyed *f = j->file[i];
+        e->file[i] = (cm_multi_file){.path = f->path,
+                                     .dev = f->dev,
+                                     .ino = f->ino,
+                                     .nbytes = f->nbytes,
+                                     .mtime_ns = f->mtime_ns};
+    }
+    return CM_OK;
+}
+
+/* Of files and of everything that was decided. */
+static int set_fingerprint(const cm_join *j, cm_emitted *e, const cm_multi_spec *s, cm_error *err)
+{
+    cm_digest sum = {0};
+    cm_buf text = {0};
+    uint64_t n = 0;
+    int rc = CM_OK;
+    for (size_t i = 0; i < s->nfiles; i++) {
+        const cm_multi_file *f = &s->file[i];
+        const uint64_t id[4] = {f->dev, f->ino, f->nbytes, f->mtime_ns};
+        cm_digest_element(&sum, n++, f->path, strlen(f->path));
+        cm_digest_element(&sum, n++, id, sizeof(id));
+    }
+    for (size_t i = 0; rc == CM_OK && i < s->nvars; i++) {
+        const cm_multi_var *v = &s->var[i];
+        text.nbytes = 0;
+        rc = cm_json_write(v->attrs, false, &text, err);
+        cm_digest_element(&sum, n++, v->name, strlen(v->name));
+        cm_digest_element(&sum, n++, text.data, text.nbytes);
+        cm_digest_element(&sum, n++, v->shape, v->rank * sizeof(v->shape[0]));
+        for (size_t k = 0; k < v->nparts; k++) {
+            const cm_multi_part *p = &v->part[k];
+            const uint64_t place[7] = {p->file,     p->origin[0], p->origin[1], p->first[0],
+                                       p->first[1], p->count[0],  p->count[1]};
+            cm_digest_element(&sum, n++, place, sizeof(place));
+            if (p->how != NULL)
+                cm_digest_element(&sum, n++, &p->how->dtype.nbytes, sizeof(p->how->dtype.nbytes));
+        }
+    }
+    for (size_t i = 0; i < j->nvars; i++)
+        if (j->var[i].values != NULL)
+            cm_digest_element(&sum, n++, j->var[i].values, j->var[i].values_nbytes);
+    cm_buf_release(&text);
+    cm_digest_text(&sum, e->fingerprint);
+    return rc;
+}
+
+static int emit_all(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error *err)
+{
+    cm_multi_spec *s = &j->spec;
+    int rc = emit_files(j, e, err);
+    e->var = cm_calloc(j->nvars + 1, sizeof(e->var[0]), err);
+    e->part = cm_calloc(j->nvars + 1, sizeof(e->part[0]), err);
+    e->number = cm_calloc(j->nvars + 1, sizeof(e->number[0]), err);
+    e->nvars = j->nvars;
+    if (e->var == NULL || e->part == NULL || e->number == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; rc == CM_OK && i < j->nvars; i++) {
+        e->number[i] = CM_JOIN_NONE;
+        if (!j->var[i].wanted)
+            continue;
+        e->number[i] = (uint32_t)s->nvars;
+        rc = cm_join_give_values(j, f, (uint32_t)i, err);
+        if (rc == CM_OK)
+            rc = emit_variable(j, f, (uint32_t)i, e, &e->var[s->nvars++], err);
+    }
+    s->var = e->var;
+    s->name = j->report->name;
+    s->format_name = j->file[0]->skeleton->format;
+    s->file = e->file;
+    s->nfiles = j->nfiles;
+    return rc;
+}
+
+/* The parts of checks are told how as those of variables are, and numbered as in the spec. */
+static int emit_checks(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error *err)
+{
+    int rc = CM_OK;
+    size_t kept = 0;
+    for (size_t i = 0; rc == CM_OK && i < f->nchecks; i++) {
+        cm_multi_check *c = &f->check[i];
+        uint32_t at = (uint32_t)c->var;
+        if (j->var[at].given)
+            continue;
+        for (unsigned k = 0; rc == CM_OK && k < 2; k++) {
+            hows h = {0};
+            rc = set_how(j, at, e, &h, &c->part[k], err);
+        }
+        c->var = e->number[at];
+        f->check[kept++] = *c;
+    }
+    f->nchecks = kept;
+    j->spec.check = f->check;
+    j->spec.nchecks = kept;
+    return rc;
+}
+
+int cm_join_emit(cm_join *j, cm_error *err)
+{
+    cm_field_sources *f = j->fields;
+    int rc = j->refused ? CM_OK : cm_join_fields(j, f, err);
+    if (rc == CM_OK)
+        rc = cm_join_groups(j, err);
+    if (rc != CM_OK || j->report->ndecisions > 0 || j->nfiles == 0)
+        return rc;
+    cm_emitted *e = j->emitted;
+    rc = emit_all(j, f, e, err);
+    if (rc == CM_OK)
+        rc = emit_checks(j, f, e, err);
+    cm_multi_spec *s = &j->spec;
+    s->group = e->group;
+    s->ngroups = e->ngroups;
+    s->warning = (const char *const *)j->warning;
+    s->nwarnings = j->nwarnings;
+    s->irreversible = j->irreversible;
+    if (rc == CM_OK)
+        rc = set_fingerprint(j, e, s, err);
+    s->fingerprint = e->fingerprint;
+    j->whole = rc == CM_OK;
+    return rc;
+}
+
+void cm_emitted_free(cm_emitted *e)
+{
+    if (e == NULL)
+        return;
+    for (size_t i = 0; e->part != NULL && i < e->nvars; i++)
+        free(e->part[i]);
+    for (size_t i = 0; i < e->nhows; i++)
+        free(e->how[i]);
+    for (size_t i = 0; i < e->ngroups; i++) {
+        free((char *)(uintptr_t)e->group[i].path);
+        cm_json_free((cm_json *)(uintptr_t)e->group[i].attrs);
+    }
+    free(e->file);
+    free(e->group);
+    free(e->var);
+    free(e->part);
+    free(e->how);
+    free(e->number);
+    free(e);
+}

@@ -1,0 +1,25 @@
+/* What a join comes to: the specification of one dataset, and who owns what it says. */
+#ifndef CM_JOB_ARCHIVE_EMIT_H
+#define CM_JOB_ARCHIVE_EMIT_H
+
+#include "job/archive/values.h"
+
+typedef struct cm_emitted {
+    cm_multi_file *file;
+    cm_multi_group *group;
+    size_t ngroups;
+    cm_multi_var *var;
+    size_t nvars;         /* of the join */
+    cm_multi_part **part; /* of each variable; NULL: none */
+    cm_multi_how **how;   /* all of them */
+    size_t nhows;
+    uint32_t *number; /* of each variable of the join, that in the specification */
+    char fingerprint[33];
+} cm_emitted;
+
+void cm_emitted_free(cm_emitted *e);
+
+/* groups.c: the attributes of groups that files agree on. */
+int cm_join_groups(cm_join *j, cm_error *err);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * The files that a user means by paths, folders, patterns and lists.
+ *
+ * A path that exists literally is itself: a file, or a folder that is searched below for
+ * names that end like NetCDF and HDF5 files.  Otherwise one with '*', '?' or '[]' is a
+ * pattern (job/common/glob.h), "@LIST" a file with one path a line, and "@-" the same from
+ * standard input.  Hidden files, and what lies in a Zarr store, are not found by searching.
+ */
+#ifndef CM_JOB_ARCHIVE_INPUTS_H
+#define CM_JOB_ARCHIVE_INPUTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <chunkmill/error.h>
+#include <chunkmill/texts.h>
+
+typedef struct cm_input {
+    char *path;
+    uint64_t dev, ino; /* 0: it is not there */
+    size_t given;      /* its place in the order given */
+} cm_input;
+
+typedef struct cm_inputs {
+    cm_input *item;
+    size_t n, capacity;
+    size_t nrepeated;  /* files that were named more than once: each counts once */
+    char *repeated;    /* the first of them; or NULL */
+    const char *avoid; /* a folder that is not searched: what is made; borrowed, or NULL */
+    FILE *standard;    /* what "@-" reads; NULL: there is none */
+    bool zero;         /* lists are separated by NUL, not by newlines */
+} cm_inputs;
+
+/* Whether TEXT may stand for more than one file: a folder, a pattern or a list. */
+bool cm_input_is_many(const char *text);
+/* Whether FOLDER is a Zarr store. */
+bool cm_input_is_store(const char *folder);
+
+/*
+ * Adds what TEXTS mean to OUT, which the caller initialised: sorted by name, each file once.
+ * CM_ENOTFOUND for a path that is not there, and for a pattern or folder that holds nothing.
+ */
+int cm_inputs_find(const cm_texts *texts, cm_inputs *out, cm_error *err);
+void cm_inputs_release(cm_inputs *in);
+
+#endif

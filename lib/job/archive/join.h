@@ -1,0 +1,166 @@
+/*
+ * From what files hold to one dataset: the state that the steps of a join share.
+ *
+ *     names -> compare -> axes -> place -> times -> emit
+ *
+ * Each is a file of this folder.  Files are numbered by name; a disagreement becomes a
+ * finding, and the steps go on as far as they can, so that one survey tells all of them.
+ */
+#ifndef CM_JOB_ARCHIVE_JOIN_H
+#define CM_JOB_ARCHIVE_JOIN_H
+
+#include <chunkmill/archive.h>
+
+#include "format/multi/multi.h"
+#include "job/archive/survey.h"
+#include "model/rebase.h"
+
+#define CM_JOIN_NONE UINT32_MAX
+
+/* What the numbers of a coordinate are compared as, in an order that is theirs. */
+typedef enum cm_key_kind {
+    CM_KEY_NONE, /* no values: a place in the order of files */
+    CM_KEY_TIME, /* microseconds on the calendar's own day count */
+    CM_KEY_INTEGER,
+    CM_KEY_REAL, /* the bits of a double, in its order */
+    CM_KEY_TEXT  /* place in the sorted list of all texts */
+} cm_key_kind;
+
+/* Consecutive elements of a file that are consecutive in the joined dimension. */
+typedef struct cm_join_run {
+    uint64_t origin, first, count;
+} cm_join_run;
+
+/* A distinct coordinate of a dimension. */
+typedef struct cm_join_vec {
+    const cm_described *like; /* of the variable; NULL: there is none */
+    cm_digest values;
+    uint64_t n;
+    uint32_t file; /* the first that has it */
+    uint32_t same; /* the first vec with the same keys; its own number where that is it */
+    int64_t *key;  /* ascending, whatever the direction; NULL: none */
+    cm_join_run *run;
+    size_t nruns;
+} cm_join_vec;
+
+typedef struct cm_join_dim {
+    char *name;
+    bool unlimited;
+    uint64_t *length; /* of each file; UINT64_MAX: the file has it not */
+    uint32_t *at;     /* vec of each file */
+    cm_join_vec *vec;
+    size_t nvecs;
+    uint32_t var;    /* its coordinate, or what stands for one; CM_JOIN_NONE */
+    bool substitute; /* that is not named like the dimension */
+    cm_key_kind kind;
+    bool descending;
+    cm_time_axis axis; /* CM_KEY_TIME: of the first file */
+    bool differs;      /* files have different coordinates */
+    int joined;        /* which of the joined dimensions; -1: none */
+    int64_t *key;      /* of the joined dimension */
+    uint64_t n;
+    bool made;   /* by an option: files have it not */
+    char **said; /* MADE, of CM_KEY_TEXT: what each file says; owned */
+} cm_join_dim;
+
+typedef struct cm_join_var {
+    char *name;
+    const cm_described *like; /* that of the first file */
+    uint32_t first;
+    uint32_t *file; /* that hold it, ascending */
+    size_t nfiles;
+    bool wanted;
+    unsigned rank;
+    uint32_t dim[CM_MAX_RANK];
+    cm_dtype dtype; /* that holds those of all files */
+    cm_json *attrs; /* those that files agree on */
+    bool has_fill_value;
+    uint8_t fill_value[16];
+    uint32_t kinds; /* of disagreement, a bit for each cm_finding_kind */
+    bool given;     /* VALUES are its elements */
+    bool rebased;   /* its units follow those that were chosen */
+    cm_time_coding coding;
+    unsigned nlacking; /* of its first dimensions, which its files lack */
+    void *values;
+    size_t values_nbytes;
+    cm_strings texts;   /* of a variable of strings that is given */
+    cm_described *made; /* LIKE, where no file has the variable; owned */
+} cm_join_var;
+
+typedef struct cm_join {
+    const cm_archive_options *options;
+    cm_survey *survey;
+    cm_surveyed **file; /* those of this store that could be read, by name */
+    size_t nfiles;
+    size_t *rank; /* of each file, its place where order matters */
+    cm_archive_report *report;
+
+    cm_join_var *var;
+    size_t nvars, var_capacity;
+    cm_join_dim *dim;
+    size_t ndims;
+    uint32_t **to_var; /* for each skeleton: position -> var; CM_JOIN_NONE: not wanted */
+    uint32_t **to_pos; /* and back */
+    uint32_t axis[CM_MULTI_MAX_AXES]; /* dims */
+    unsigned naxes;
+
+    bool refused; /* an axis cannot be joined, so that nothing is placed on it */
+    bool whole;   /* SPEC can be opened */
+    cm_multi_spec spec;
+    struct cm_field_sources *fields;
+    struct cm_emitted *emitted;
+    char *irreversible;
+    char **warning;
+    size_t nwarnings;
+} cm_join;
+
+/* A finding; CM_WEIGHT_DECISION counts, unless DECIDED.  The sentence is about VARIABLE. */
+cm_finding *cm_join_find(cm_join *j, cm_finding_kind kind, cm_finding_weight weight, bool decided,
+                         const char *variable, uint32_t file, cm_error *err, const char *format,
+                         ...) __attribute__((format(printf, 8, 9)));
+/* FILE is one more that F concerns. */
+int cm_join_found_in(cm_join *j, cm_finding *f, uint32_t file, cm_error *err);
+/* Why the originals cannot be made again from what is made; the first reason stays. */
+int cm_join_irreversible(cm_join *j, cm_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int cm_join_warn(cm_join *j, cm_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* names.c: the tables of variables and dimensions. */
+int cm_join_names(cm_join *j, cm_error *err);
+int cm_join_add_dim(cm_join *j, const char *name, uint32_t *out, cm_error *err);
+/* A variable along dimension DIM that no file has: wanted, and given. */
+int cm_join_make_var(cm_join *j, const char *name, uint32_t dim, cm_dtype dtype, uint32_t *out,
+                     cm_error *err);
+uint32_t cm_join_dim_named(const cm_join *j, const char *name);
+uint32_t cm_join_var_named(const cm_join *j, const char *name);
+/* The name by which NAME, of a file, is known here: that of --rename where it is OLD. */
+const char *cm_join_name(const cm_join *j, const char *name, char *buf, size_t size);
+
+/* compare.c: descriptions, and attributes of groups. */
+int cm_join_compare(cm_join *j, cm_error *err);
+bool cm_join_counts_time(const cm_described *d);
+const char *cm_join_text(const cm_described *d, const char *attribute);
+
+/* keys.c */
+int cm_join_keys(cm_join *j, cm_join_dim *d, cm_error *err);
+double cm_key_real(int64_t key);
+int64_t cm_key_of_real(double x);
+char *cm_key_text(const cm_join *j, const cm_join_dim *d, int64_t key, char *buf, size_t size);
+
+/* made.c: dimensions and coordinates that options make of names and attributes of files. */
+int cm_join_new_dims(cm_join *j, cm_error *err);
+int cm_join_promote(cm_join *j, cm_error *err);
+int cm_join_file_attrs(cm_join *j, cm_error *err);
+
+/* axes.c: which dimensions are joined, and their coordinates. */
+int cm_join_axes(cm_join *j, cm_error *err);
+
+/* emit.c */
+int cm_join_emit(cm_join *j, cm_error *err);
+
+int cm_join_create(const cm_archive_options *options, cm_survey *survey, const uint32_t *file,
+                   size_t nfiles, cm_archive_report *report, cm_join **out, cm_error *err);
+void cm_join_free(cm_join *j);
+
+#endif

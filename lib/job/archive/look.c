@@ -1,0 +1,335 @@
+#include "job/archive/look.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cpu.h"
+#include "codec/checksum.h"
+#include "format/nc/nc.h"
+#include "model/calendar.h"
+
+typedef struct look {
+    cm_looker *l;
+    cm_nc_file *file;
+    cm_wire_out own; /* the file's frame */
+    cm_codec_ctx *ctx;
+    cm_error *err;
+} look;
+
+/* ---- frames ---- */
+
+uint32_t cm_frame_check(const void *payload, size_t nbytes)
+{
+    return cm_crc32c(cm_cpu_simd(), payload, nbytes);
+}
+
+/* A frame around what lies behind BEGIN, where its header has its place. */
+static void close_frame(cm_buf *buf, size_t begin, uint32_t kind)
+{
+    const uint8_t *payload = buf->data + begin + sizeof(cm_frame);
+    size_t nbytes = buf->nbytes - begin - sizeof(cm_frame);
+    const cm_frame frame = {kind, cm_frame_check(payload, nbytes), nbytes};
+    memcpy(buf->data + begin, &frame, sizeof(frame));
+}
+
+/* The digest of DATA, which is sent unless it was. */
+static int share(cm_looker *l, const void *data, size_t nbytes, cm_digest *out, cm_error *err)
+{
+    uint64_t before;
+    *out = cm_wire_digest(data, nbytes);
+    if (cm_known_find(&l->sent, *out, &before))
+        return CM_OK;
+    size_t begin = l->out.nbytes;
+    int rc = cm_buf_resize(&l->out, begin + sizeof(cm_frame), err);
+    cm_wire_out w = {&l->out, rc, err};
+    cm_wire_put_digest(&w, *out);
+    cm_wire_put(&w, data, nbytes);
+    if (w.status != CM_OK) {
+        l->out.nbytes = begin;
+        return w.status;
+    }
+    close_frame(&l->out, begin, CM_FRAME_SHARED);
+    return cm_known_add(&l->sent, *out, 0, err);
+}
+
+static int share_json(look *s, const cm_json *json, cm_digest *out)
+{
+    s->l->scratch.nbytes = 0;
+    int rc = cm_json_write(json, false, &s->l->scratch, s->err);
+    return rc == CM_OK ? share(s->l, s->l->scratch.data, s->l->scratch.nbytes, out, s->err) : rc;
+}
+
+/* ---- a variable ---- */
+
+static void put_dtype(cm_wire_out *w, const cm_dtype *t)
+{
+    cm_wire_put_u32(w, (uint32_t)t->kind);
+    cm_wire_put_u32(w, t->nbytes);
+}
+
+static int share_variable(look *s, const cm_nc_var *v, cm_digest *out)
+{
+    const cm_array *a = &v->array;
+    size_t nfill = cm_dtype_is_vlen(&a->dtype) || a->dtype.nbytes > 16 ? 0 : a->dtype.nbytes;
+    s->l->scratch.nbytes = 0;
+    cm_wire_out w = {&s->l->scratch, CM_OK, s->err};
+    cm_wire_put_text(&w, a->name);
+    put_dtype(&w, &a->dtype);
+    cm_wire_put_u32(&w, a->rank);
+    for (unsigned j = 0; j < a->rank; j++) {
+        cm_wire_put_text(&w, a->dim_name[j]);
+        cm_wire_put_u8(&w, v->unlimited[j]);
+    }
+    cm_wire_put_u8(&w, v->is_char);
+    cm_wire_put_u8(&w, v->is_coordinate);
+    cm_wire_put_u8(&w, v->has_fill_value);
+    cm_wire_put(&w, v->fill_value, sizeof(v->fill_value));
+    cm_wire_put_u8(&w, a->fill != NULL && nfill > 0);
+    if (a->fill != NULL && nfill > 0)
+        cm_wire_put(&w, a->fill, nfill);
+    cm_wire_put_text(&w, a->fill_text);
+    cm_wire_put_text(&w, v->unsupported);
+    cm_wire_put_u8(&w, v->has_source_chunks);
+    for (unsigned j = 0; v->has_source_chunks && j < a->rank; j++)
+        cm_wire_put_u64(&w, v->source_chunk[j]);
+    if (w.status == CM_OK)
+        w.status = cm_json_write(a->attrs, false, &s->l->scratch, s->err);
+    return w.status == CM_OK ? share(s->l, s->l->scratch.data, s->l->scratch.nbytes, out, s->err)
+                             : w.status;
+}
+
+/* ---- values ---- */
+
+static const char *text_of(const cm_nc_var *v, const char *name)
+{
+    return cm_json_text(cm_json_member(v->array.attrs, name), NULL);
+}
+
+static bool counts_time(const cm_nc_var *v)
+{
+    const char *units = text_of(v, "units");
+    return units != NULL && cm_time_axis_is(units);
+}
+
+/* Bounds follow the axis they belong to, which may be counted from another date. */
+static bool bounds_time(const look *s, const cm_nc_var *v)
+{
+    for (size_t i = 0; i < cm_nc_nvars(s->file); i++) {
+        const cm_nc_var *axis = cm_nc_var_at(s->file, i);
+        const char *bounds = text_of(axis, "bounds");
+        if (bounds == NULL)
+            bounds = text_of(axis, "climatology");
+        if (bounds != NULL && strcmp(bounds, v->array.name) == 0 && counts_time(axis))
+            return true;
+    }
+    return false;
+}
+
+static bool any_unlimited(const cm_nc_var *v)
+{
+    for (unsigned j = 0; j < v->array.rank; j++)
+        if (v->unlimited[j])
+            return true;
+    return false;
+}
+
+/* Whether the values of V, NBYTES of them, are wanted. */
+static bool is_wanted(const look *s, const cm_nc_var *v, uint64_t nbytes)
+{
+    if (v->is_coordinate)
+        return nbytes <= CM_LOOK_COORDINATE;
+    if (!any_unlimited(v) && nbytes <= CM_LOOK_STATIC)
+        return true;
+    if (nbytes > CM_LOOK_VALUES)
+        return false;
+    /* Text that counts along one dimension is how some models write time. */
+    return counts_time(v) || (v->is_char && v->array.rank == 2) || bounds_time(s, v);
+}
+
+static bool size_of(const cm_array *a, uint64_t *nbytes)
+{
+    *nbytes = a->dtype.nbytes;
+    for (unsigned j = 0; j < a->rank; j++)
+        if (!cm_mul_u64(*nbytes, a->shape[j], nbytes))
+            return false;
+    return true;
+}
+
+/* The digest of V's values in *OUT; false: they are not part of the record. */
+static int share_values(look *s, cm_nc_var *v, bool *there, cm_digest *out)
+{
+    cm_array *a = &v->array;
+    uint64_t nbytes;
+    *there = false;
+    if (v->unsupported != NULL || cm_dtype_is_vlen(&a->dtype) || !size_of(a, &nbytes) ||
+        !is_wanted(s, v, nbytes))
+        return CM_OK;
+    cm_buf *buf = &s->l->scratch;
+    cm_box box = {.rank = a->rank};
+    memcpy(box.shape, a->shape, sizeof(box.shape));
+    int rc = cm_nc_var_prepare(s->file, v, s->err);
+    if (rc == CM_OK)
+        rc = cm_buf_resize(buf, (size_t)nbytes, s->err);
+    if (rc == CM_OK && nbytes > 0)
+        rc = cm_array_read(a, s->ctx, &box, buf->data, s->err);
+    if (rc == CM_OK)
+        rc = share(s->l, buf->data, (size_t)nbytes, out, s->err);
+    *there = rc == CM_OK;
+    return rc;
+}
+
+/* ---- a file ---- */
+
+static int put_groups(look *s)
+{
+    size_t n = cm_nc_ngroups(s->file);
+    int rc = CM_OK;
+    cm_wire_put_u32(&s->own, (uint32_t)n);
+    for (size_t i = 0; rc == CM_OK && i < n; i++) {
+        const cm_nc_group *g = cm_nc_group_at(s->file, i);
+        cm_digest attrs;
+        rc = share_json(s, g->attrs, &attrs);
+        cm_wire_put_text(&s->own, g->path);
+        cm_wire_put_digest(&s->own, attrs);
+    }
+    return rc != CM_OK ? rc : s->own.status;
+}
+
+/* The list of variables, which like files share, and the format. */
+static int put_skeleton(look *s)
+{
+    cm_buf list = {0};
+    cm_digest d;
+    size_t n = cm_nc_nvars(s->file);
+    cm_wire_out w = {&list, CM_OK, s->err};
+    cm_wire_put_text(&w, cm_nc_format_name(s->file));
+    cm_wire_put_u32(&w, (uint32_t)n);
+    for (size_t i = 0; w.status == CM_OK && i < n; i++) {
+        int rc = share_variable(s, cm_nc_var_at(s->file, i), &d);
+        cm_wire_put_digest(&w, d);
+        if (rc != CM_OK)
+            w.status = rc;
+    }
+    cm_wire_put_u32(&w, (uint32_t)cm_nc_nwarnings(s->file));
+    for (size_t i = 0; i < cm_nc_nwarnings(s->file); i++)
+        cm_wire_put_text(&w, cm_nc_warning_at(s->file, i));
+    int rc = w.status == CM_OK ? share(s->l, list.data, list.nbytes, &d, s->err) : w.status;
+    cm_buf_release(&list);
+    cm_wire_put_digest(&s->own, d);
+    return rc != CM_OK ? rc : s->own.status;
+}
+
+static int put_variables(look *s)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < cm_nc_nvars(s->file); i++) {
+        cm_nc_var *v = cm_nc_var_at(s->file, i);
+        bool there;
+        cm_digest values = {0};
+        rc = share_values(s, v, &there, &values);
+        for (unsigned j = 0; j < v->array.rank; j++)
+            cm_wire_put_u64(&s->own, v->array.shape[j]);
+        cm_wire_put_u8(&s->own, there);
+        if (there)
+            cm_wire_put_digest(&s->own, values);
+    }
+    return rc != CM_OK ? rc : s->own.status;
+}
+
+/* All of a record behind the file's identity. */
+static int describe(look *s, const char *path)
+{
+    int rc = cm_nc_open(path, &(cm_nc_options){0}, &s->file, s->err);
+    if (rc == CM_OK)
+        rc = put_skeleton(s);
+    if (rc == CM_OK)
+        rc = put_groups(s);
+    if (rc == CM_OK)
+        rc = put_variables(s);
+    cm_nc_close(s->file);
+    return rc;
+}
+
+static void put_identity(cm_wire_out *w, uint64_t number, const struct stat *st)
+{
+    cm_wire_put_u64(w, number);
+    cm_wire_put_u64(w, st->st_dev);
+    cm_wire_put_u64(w, st->st_ino);
+    cm_wire_put_u64(w, (uint64_t)st->st_size);
+    cm_wire_put_u64(w, (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec);
+}
+
+static int put_failure(cm_wire_out *w, const cm_error *why)
+{
+    cm_wire_put_u32(w, (uint32_t)why->status);
+    cm_wire_put_text(w, why->text);
+    return w->status;
+}
+
+static int append_own(cm_looker *l, cm_buf *own, int rc)
+{
+    if (rc == CM_OK)
+        close_frame(own, 0, CM_FRAME_FILE);
+    if (rc == CM_OK)
+        rc = cm_buf_append(&l->out, own->data, own->nbytes, NULL);
+    cm_buf_release(own);
+    return rc;
+}
+
+/* A frame that begins with the identity of PATH as it is now. */
+static cm_wire_out begin_own(cm_buf *own, const char *path, uint64_t number, struct stat *st,
+                             cm_error *err)
+{
+    *st = (struct stat){0};
+    bool there = stat(path, st) == 0;
+    int failed = errno, rc = cm_buf_resize(own, sizeof(cm_frame), err);
+    cm_wire_out w = {own, rc, err};
+    put_identity(&w, number, st);
+    if (!there && rc == CM_OK)
+        (void)cm_fail_errno(err, failed, "%s", path);
+    return w;
+}
+
+int cm_look(cm_looker *l, const char *path, uint64_t number, cm_error *err)
+{
+    struct stat st;
+    cm_buf own = {0};
+    cm_error why = {0};
+    look s = {.l = l, .err = &why};
+    s.own = begin_own(&own, path, number, &st, &why);
+    size_t identity = own.nbytes;
+    int rc = why.status;
+    if (rc == CM_OK && (s.ctx = cm_codec_ctx_create(&why)) == NULL)
+        rc = CM_ENOMEM;
+    cm_wire_put_u32(&s.own, CM_OK);
+    if (rc == CM_OK)
+        rc = describe(&s, path);
+    cm_codec_ctx_free(s.ctx);
+    if (rc != CM_OK && rc != CM_ENOMEM) {
+        own.nbytes = identity;
+        s.own.status = CM_OK;
+        rc = put_failure(&s.own, &why);
+    }
+    rc = append_own(l, &own, rc);
+    return rc == CM_OK ? CM_OK : cm_fail(err, CM_ENOMEM, "%s: no memory to survey it", path);
+}
+
+int cm_look_failed(cm_looker *l, const char *path, uint64_t number, const cm_error *why,
+                   cm_error *err)
+{
+    struct stat st;
+    cm_buf own = {0};
+    cm_error ignored = {0};
+    cm_wire_out w = begin_own(&own, path, number, &st, &ignored);
+    int rc = append_own(l, &own, put_failure(&w, why));
+    return rc == CM_OK ? CM_OK : cm_fail(err, CM_ENOMEM, "%s: no memory to survey it", path);
+}
+
+void cm_looker_release(cm_looker *l)
+{
+    cm_known_release(&l->sent);
+    cm_buf_release(&l->out);
+    cm_buf_release(&l->scratch);
+}

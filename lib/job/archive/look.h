@@ -1,0 +1,49 @@
+/*
+ * What one file holds, as a record: made by a child process of a survey.
+ *
+ * A record is a run of frames.  What files have in common stands in frames of its own, named
+ * by digest and sent once by each child: the description of a variable, the list of them, the
+ * attributes of groups, and values.  16 bytes in the file's own frame stand for each of these.
+ */
+#ifndef CM_JOB_ARCHIVE_LOOK_H
+#define CM_JOB_ARCHIVE_LOOK_H
+
+#include "job/archive/known.h"
+#include "job/archive/wire.h"
+
+enum {
+    CM_FRAME_SHARED = 1, /* payload: 16 bytes of digest, then what it is the digest of */
+    CM_FRAME_FILE = 2,   /* payload: number of the file, then its record */
+    /* of values that a survey reads of one variable; a coordinate may have more */
+    CM_LOOK_VALUES = 1 << 20,
+    CM_LOOK_COORDINATE = 64 << 20,
+    /* a variable that may be a static field: larger ones are compared while data move */
+    CM_LOOK_STATIC = 16 << 10
+};
+
+typedef struct cm_frame {
+    uint32_t kind;
+    uint32_t check; /* of the payload */
+    uint64_t nbytes;
+} cm_frame;
+
+typedef struct cm_looker {
+    cm_known sent;
+    cm_buf out;     /* frames, to be taken by the caller */
+    cm_buf scratch; /* of one frame */
+} cm_looker;
+
+/*
+ * Appends the frames of PATH, which is file NUMBER.  A file that cannot be read has a record too,
+ * with the reason; only CM_ENOMEM is returned.
+ */
+int cm_look(cm_looker *l, const char *path, uint64_t number, cm_error *err);
+/* Appends the record of a file that cost its process: STATUS and TEXT say why. */
+int cm_look_failed(cm_looker *l, const char *path, uint64_t number, const cm_error *why,
+                   cm_error *err);
+void cm_looker_release(cm_looker *l);
+
+/* The checksum of a frame's payload. */
+uint32_t cm_frame_check(const void *payload, size_t nbytes);
+
+#endif

@@ -1,0 +1,299 @@
+/* Which variables and dimensions there are, by the names that they get. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/archive/join.h"
+#include "job/common/varopt.h"
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+/* ---- --rename ---- */
+
+static bool is_renamed(const char *pair, const char *name, const char **new)
+{
+    const char *equals = strchr(pair, '=');
+    size_t n = equals == NULL ? 0 : (size_t)(equals - pair);
+    if (n == 0 || strlen(name) != n || strncmp(pair, name, n) != 0)
+        return false;
+    *new = equals + 1;
+    return true;
+}
+
+const char *cm_join_name(const cm_join *j, const char *name, char *buf, size_t size)
+{
+    const cm_texts *pairs = &j->options->rename;
+    const char *last = last_part(name), *new = NULL;
+    for (size_t i = 0; i < pairs->n; i++)
+        if (is_renamed(pairs->text[i], name, &new))
+            return new;
+    for (size_t i = 0; i < pairs->n; i++) {
+        if (!is_renamed(pairs->text[i], last, &new))
+            continue;
+        int n = snprintf(buf, size, "%.*s%s", (int)(last - name), name, new);
+        return n > 0 && (size_t)n < size ? buf : name;
+    }
+    return name;
+}
+
+/* ---- tables ---- */
+
+uint32_t cm_join_dim_named(const cm_join *j, const char *name)
+{
+    for (size_t i = 0; i < j->ndims; i++)
+        if (strcmp(j->dim[i].name, name) == 0)
+            return (uint32_t)i;
+    return CM_JOIN_NONE;
+}
+
+uint32_t cm_join_var_named(const cm_join *j, const char *name)
+{
+    for (size_t i = 0; i < j->nvars; i++)
+        if (strcmp(j->var[i].name, name) == 0)
+            return (uint32_t)i;
+    return CM_JOIN_NONE;
+}
+
+int cm_join_add_dim(cm_join *j, const char *name, uint32_t *out, cm_error *err)
+{
+    cm_join_dim *more = realloc(j->dim, (j->ndims + 1) * sizeof(*more));
+    if (more == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for dimensions");
+    j->dim = more;
+    cm_join_dim *d = &more[j->ndims];
+    *d = (cm_join_dim){.var = CM_JOIN_NONE, .joined = -1};
+    *out = (uint32_t)j->ndims++;
+    d->name = cm_strdup(name, err);
+    d->length = cm_calloc(j->nfiles + 1, sizeof(d->length[0]), err);
+    d->at = cm_calloc(j->nfiles + 1, sizeof(d->at[0]), err);
+    if (d->name == NULL || d->length == NULL || d->at == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < j->nfiles; i++) {
+        d->length[i] = UINT64_MAX;
+        d->at[i] = CM_JOIN_NONE;
+    }
+    return CM_OK;
+}
+
+static int make_room(cm_join *j, cm_error *err)
+{
+    if (j->nvars == j->var_capacity) {
+        size_t capacity = j->var_capacity > 0 ? j->var_capacity * 2 : 32;
+        cm_join_var *more = realloc(j->var, capacity * sizeof(*more));
+        if (more == NULL)
+            return cm_fail(err, CM_ENOMEM, "no memory for variables");
+        j->var = more;
+        j->var_capacity = capacity;
+    }
+    return CM_OK;
+}
+
+static int add_var(cm_join *j, const cm_described *like, const char *name, uint32_t *out,
+                   cm_error *err)
+{
+    char buf[512];
+    if (make_room(j, err) != CM_OK)
+        return CM_ENOMEM;
+    cm_join_var *v = &j->var[j->nvars];
+    *v = (cm_join_var){.like = like, .first = CM_JOIN_NONE, .rank = like->rank};
+    *out = (uint32_t)j->nvars++;
+    v->name = cm_strdup(name, err);
+    v->dtype = like->dtype;
+    v->attrs = cm_json_copy(like->attrs);
+    v->has_fill_value = like->has_fill_value;
+    memcpy(v->fill_value, like->fill_value, sizeof(v->fill_value));
+    if (v->name == NULL || (v->attrs == NULL && like->attrs != NULL))
+        return cm_fail(err, CM_ENOMEM, "no memory for variables");
+    for (unsigned i = 0; i < like->rank; i++) {
+        const char *dim = cm_join_name(j, like->dim[i], buf, sizeof(buf));
+        v->dim[i] = cm_join_dim_named(j, dim);
+        int rc = v->dim[i] == CM_JOIN_NONE ? cm_join_add_dim(j, dim, &v->dim[i], err) : CM_OK;
+        if (rc != CM_OK)
+            return rc;
+        j->dim[v->dim[i]].unlimited |= like->unlimited[i];
+    }
+    return CM_OK;
+}
+
+int cm_join_make_var(cm_join *j, const char *name, uint32_t dim, cm_dtype dtype, uint32_t *out,
+                     cm_error *err)
+{
+    if (make_room(j, err) != CM_OK)
+        return CM_ENOMEM;
+    cm_described *d = cm_calloc(1, sizeof(*d), err);
+    cm_join_var *v = &j->var[j->nvars];
+    *v = (cm_join_var){.like = d,
+                       .made = d,
+                       .first = CM_JOIN_NONE,
+                       .rank = 1,
+                       .dim = {dim},
+                       .dtype = dtype,
+                       .wanted = true,
+                       .given = true};
+    *out = (uint32_t)j->nvars++;
+    v->name = cm_strdup(name, err);
+    v->attrs = cm_json_object();
+    if (d == NULL || v->name == NULL || v->attrs == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for the coordinate %s", name);
+    d->name = v->name;
+    d->dtype = dtype;
+    d->rank = 1;
+    return CM_OK;
+}
+
+/* The variables of skeleton K, each with its number here. */
+static int map_skeleton(cm_join *j, const cm_skeleton *k, cm_error *err)
+{
+    char buf[512];
+    uint32_t *to = cm_calloc(k->nvars + 1, sizeof(*to), err);
+    if ((j->to_var[k->index] = to) == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < k->nvars; i++) {
+        const char *name = cm_join_name(j, k->var[i]->name, buf, sizeof(buf));
+        to[i] = cm_join_var_named(j, name);
+        int rc = to[i] == CM_JOIN_NONE ? add_var(j, k->var[i], name, &to[i], err) : CM_OK;
+        if (rc != CM_OK)
+            return rc;
+    }
+    return CM_OK;
+}
+
+/* Back from variables to positions, when all variables are known. */
+static int map_back(cm_join *j, const cm_skeleton *k, cm_error *err)
+{
+    uint32_t *pos = cm_calloc(j->nvars + 1, sizeof(*pos), err);
+    if ((j->to_pos[k->index] = pos) == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < j->nvars; i++)
+        pos[i] = CM_JOIN_NONE;
+    for (size_t i = 0; i < k->nvars; i++)
+        pos[j->to_var[k->index][i]] = (uint32_t)i;
+    return CM_OK;
+}
+
+/* ---- what is wanted ---- */
+
+typedef struct choice {
+    cm_join *j;
+    bool value;
+} choice;
+
+static int visit(void *context, char *pattern, cm_error *err)
+{
+    (void)err; /* that a name means nothing is told when the dataset is converted */
+    const choice *c = context;
+    for (size_t i = 0; i < c->j->nvars; i++)
+        if (cm_name_matches(pattern, c->j->var[i].name))
+            c->j->var[i].wanted = c->value;
+    return CM_OK;
+}
+
+static int apply_list(cm_join *j, const cm_texts *texts, bool value, cm_error *err)
+{
+    choice c = {j, value};
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < texts->n; i++)
+        rc = cm_split(texts->text[i], ',', visit, &c, err);
+    return rc;
+}
+
+static bool want(cm_join *j, const char *name, size_t nbytes)
+{
+    for (size_t i = 0; i < j->nvars; i++) {
+        cm_join_var *v = &j->var[i];
+        if (v->wanted || strlen(v->name) != nbytes || strncmp(v->name, name, nbytes) != 0)
+            continue;
+        v->wanted = true;
+        return true;
+    }
+    return false;
+}
+
+/* What V needs: coordinates of its dimensions, and variables that its attributes name. */
+static bool want_needed(cm_join *j, const cm_join_var *v)
+{
+    static const char *const REFERRING[] = {"coordinates", "bounds", "climatology", "grid_mapping",
+                                            "formula_terms"};
+    bool more = false;
+    for (unsigned i = 0; i < v->rank; i++)
+        more |= want(j, j->dim[v->dim[i]].name, strlen(j->dim[v->dim[i]].name));
+    for (size_t k = 0; k < sizeof(REFERRING) / sizeof(REFERRING[0]); k++) {
+        const char *text = cm_join_text(v->like, REFERRING[k]);
+        while (text != NULL && *text != '\0') {
+            size_t n = strcspn(text, " \t\n,");
+            more |= want(j, text, n > 0 && text[n - 1] == ':' ? n - 1 : n);
+            text += n + strspn(text + n, " \t\n,");
+        }
+    }
+    return more;
+}
+
+static int choose(cm_join *j, cm_error *err)
+{
+    for (size_t i = 0; i < j->nvars; i++)
+        j->var[i].wanted = j->options->variable.n == 0;
+    int rc = apply_list(j, &j->options->variable, true, err);
+    for (bool more = j->options->variable.n > 0; more;) {
+        more = false;
+        for (size_t i = 0; i < j->nvars; i++)
+            if (j->var[i].wanted)
+                more |= want_needed(j, &j->var[i]);
+    }
+    return rc == CM_OK ? apply_list(j, &j->options->exclude, false, err) : rc;
+}
+
+/* ---- files ---- */
+
+static int add_file(cm_join *j, uint32_t file, cm_error *err)
+{
+    char buf[512];
+    cm_surveyed_var s;
+    cm_surveyed_iter it = cm_surveyed_begin(j->file[file]);
+    const uint32_t *to = j->to_var[j->file[file]->skeleton->index];
+    for (size_t i = 0; cm_surveyed_next(&it, &s); i++) {
+        cm_join_var *v = &j->var[to[i]];
+        if (v->first == CM_JOIN_NONE) {
+            v->first = file;
+            v->file = cm_calloc(j->nfiles, sizeof(v->file[0]), err);
+            if (v->file == NULL)
+                return CM_ENOMEM;
+        } else if (v->file[v->nfiles - 1] == file) {
+            return cm_fail(err, CM_EINVAL, "%s: two variables would be named %s",
+                           j->file[file]->path, v->name);
+        }
+        v->file[v->nfiles++] = file;
+        for (unsigned k = 0; k < s.var->rank; k++) {
+            const char *name = cm_join_name(j, s.var->dim[k], buf, sizeof(buf));
+            uint32_t dim = cm_join_dim_named(j, name);
+            int rc = dim == CM_JOIN_NONE ? cm_join_add_dim(j, name, &dim, err) : CM_OK;
+            if (rc != CM_OK)
+                return rc;
+            j->dim[dim].length[file] = s.shape[k];
+        }
+    }
+    return it.at.bad ? cm_fail(err, CM_EFORMAT, "%s: its record in the survey is damaged",
+                               j->file[file]->path)
+                     : CM_OK;
+}
+
+int cm_join_names(cm_join *j, cm_error *err)
+{
+    int rc = CM_OK;
+    j->to_var = cm_calloc(j->survey->nskeletons + 1, sizeof(j->to_var[0]), err);
+    j->to_pos = cm_calloc(j->survey->nskeletons + 1, sizeof(j->to_pos[0]), err);
+    if (j->to_var == NULL || j->to_pos == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++)
+        if (j->to_var[j->file[i]->skeleton->index] == NULL)
+            rc = map_skeleton(j, j->file[i]->skeleton, err);
+    for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++)
+        if (j->to_pos[j->file[i]->skeleton->index] == NULL)
+            rc = map_back(j, j->file[i]->skeleton, err);
+    for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++)
+        rc = add_file(j, (uint32_t)i, err);
+    return rc == CM_OK ? choose(j, err) : rc;
+}

@@ -1,0 +1,348 @@
+#include "job/archive/pool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "format/nc/lock.h"
+#include "format/nc/preflight.h"
+
+enum {
+    MAX_PROCESSES = 64,
+    LOOK_MS = 100, /* between two looks whether the job is still wanted */
+    READ_NBYTES = 256 << 10,
+    SEND_NBYTES = 32 << 10 /* frames are sent together, up to about so many bytes */
+};
+
+#define NONE UINT64_MAX
+/* A record is longer than what a survey reads of a file by little. */
+#define MAX_FRAME (UINT64_C(1) << 30)
+
+/* What parent and children share. */
+typedef struct board {
+    atomic_size_t next;                   /* position in the list that nobody has taken */
+    atomic_size_t current[MAX_PROCESSES]; /* that each child works on */
+} board;
+
+typedef struct child {
+    pid_t pid;
+    int fd;
+    cm_buf got;
+    size_t alone; /* the position that it has for itself; NONE: it takes from the board */
+} child;
+
+typedef struct pool {
+    const cm_survey_job *job;
+    board *board;
+    const size_t *todo; /* positions in the job that are to be looked at now */
+    size_t ntodo;
+    bool *done; /* one for each file */
+    size_t ndone;
+    child child[MAX_PROCESSES];
+    unsigned nchildren;
+} pool;
+
+/* ---- the child ---- */
+
+static bool send_all(int fd, cm_buf *out)
+{
+    size_t sent = 0;
+    while (sent < out->nbytes) {
+        ssize_t n = write(fd, out->data + sent, out->nbytes - sent);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        sent += (size_t)n;
+    }
+    out->nbytes = 0;
+    return true;
+}
+
+static bool look_at(const pool *p, cm_looker *l, size_t at)
+{
+    cm_trial_limits limits;
+    const char *path = p->job->path[at];
+    cm_nc_trial_limits(path, NULL, NULL, &limits);
+    cm_trial_renew_limits(limits.cpu_s, 0);
+    return cm_look(l, path, p->job->number[at], NULL) == CM_OK;
+}
+
+static _Noreturn void be_child(const pool *p, unsigned me, pid_t parent, int fd, size_t alone)
+{
+    cm_looker l = {0};
+    cm_trial_limits limits;
+    cm_nc_trial_limits("", NULL, NULL, &limits);
+    limits.cpu_s = 0; /* each file has its own */
+    cm_trial_settle(parent, &limits);
+    for (;;) {
+        size_t i = alone != NONE ? alone : atomic_fetch_add(&p->board->next, 1);
+        if (i >= p->ntodo && alone == NONE)
+            break;
+        size_t at = alone != NONE ? alone : p->todo[i];
+        atomic_store(&p->board->current[me], at);
+        if (!look_at(p, &l, at))
+            _exit(2);
+        if ((l.out.nbytes >= SEND_NBYTES || alone != NONE) && !send_all(fd, &l.out))
+            _exit(1);
+        if (alone != NONE)
+            break;
+    }
+    _exit(send_all(fd, &l.out) ? 0 : 1);
+}
+
+/* ---- the parent ---- */
+
+static int start_child(pool *p, size_t alone, cm_error *err)
+{
+    int fd[2];
+    sigset_t all, before;
+    const pid_t parent = getpid();
+    if (pipe2(fd, O_CLOEXEC) != 0)
+        return cm_fail_errno(err, errno, "a child process cannot be made");
+    unsigned me = p->nchildren;
+    atomic_store(&p->board->current[me], NONE);
+    /* A handler of the parent must not run in the child. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(fd[0]);
+        for (unsigned i = 0; i < me; i++)
+            close(p->child[i].fd);
+        be_child(p, me, parent, fd[1], alone);
+    }
+    int failed = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    close(fd[1]);
+    if (pid < 0) {
+        close(fd[0]);
+        return cm_fail_errno(err, failed, "a child process cannot be made");
+    }
+    p->child[p->nchildren++] = (child){.pid = pid, .fd = fd[0], .alone = alone};
+    return CM_OK;
+}
+
+static void count_file(pool *p, const uint8_t *payload, uint64_t nbytes)
+{
+    if (nbytes < sizeof(uint64_t))
+        return;
+    uint64_t number = cm_load_le64(payload);
+    /* NUMBER ascends in the job, so that its place is found by bisection. */
+    size_t low = 0, high = p->job->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (p->job->number[middle] < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < p->job->n && p->job->number[low] == number && !p->done[low]) {
+        p->done[low] = true;
+        p->ndone++;
+        cm_monitor_add(p->job->monitor, 1);
+    }
+}
+
+/* The whole frames that C sent; *BAD when they are none. */
+static int take_frames(pool *p, child *c, bool *bad, cm_error *err)
+{
+    size_t at = 0;
+    int rc = CM_OK;
+    cm_frame f;
+    while (rc == CM_OK && !*bad && c->got.nbytes - at >= sizeof(f)) {
+        memcpy(&f, c->got.data + at, sizeof(f));
+        *bad = (f.kind != CM_FRAME_SHARED && f.kind != CM_FRAME_FILE) || f.nbytes > MAX_FRAME;
+        if (*bad || c->got.nbytes - at - sizeof(f) < f.nbytes)
+            break;
+        const uint8_t *payload = c->got.data + at + sizeof(f);
+        *bad = cm_frame_check(payload, f.nbytes) != f.check;
+        if (*bad)
+            break;
+        rc = p->job->take(p->job->context, &f, payload, err);
+        if (rc == CM_OK && f.kind == CM_FRAME_FILE)
+            count_file(p, payload, f.nbytes);
+        at += sizeof(f) + f.nbytes;
+    }
+    memmove(c->got.data, c->got.data + at, c->got.nbytes - at);
+    c->got.nbytes -= at;
+    return rc;
+}
+
+/* Reads once from C; *ENDED when nothing more comes. */
+static int hear(pool *p, child *c, bool *ended, cm_error *err)
+{
+    size_t had = c->got.nbytes;
+    int rc = cm_buf_resize(&c->got, had + READ_NBYTES, err);
+    if (rc != CM_OK)
+        return rc;
+    ssize_t n = read(c->fd, c->got.data + had, READ_NBYTES);
+    c->got.nbytes = had + (n > 0 ? (size_t)n : 0);
+    *ended = n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN);
+    return n > 0 ? take_frames(p, c, ended, err) : CM_OK;
+}
+
+/* How C ended; it is killed where it has not. */
+static cm_trial_fate reap(child *c)
+{
+    int status = 0;
+    pid_t pid;
+    (void)kill(c->pid, SIGKILL);
+    do {
+        pid = waitpid(c->pid, &status, 0);
+    } while (pid < 0 && errno == EINTR);
+    close(c->fd);
+    cm_buf_release(&c->got);
+    if (pid != c->pid || !WIFSIGNALED(status))
+        return (cm_trial_fate){.end = pid == c->pid && WEXITSTATUS(status) == 0 ? CM_TRIAL_RETURNED
+                                                                                : CM_TRIAL_CRASHED};
+    if (WTERMSIG(status) == SIGXCPU)
+        return (cm_trial_fate){.end = CM_TRIAL_ENDLESS};
+    return (cm_trial_fate){.end = CM_TRIAL_CRASHED, .signal = WTERMSIG(status)};
+}
+
+/* Waits until C has ended by itself, so that killing it is not taken for its fate. */
+static void wait_for_end(const child *c)
+{
+    siginfo_t info;
+    for (int i = 0; i < 50; i++) {
+        info.si_pid = 0;
+        if (waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+            info.si_pid == c->pid)
+            return;
+        (void)poll(NULL, 0, 10);
+    }
+}
+
+static void end_children(pool *p)
+{
+    for (unsigned i = 0; i < p->nchildren; i++)
+        if (p->child[i].fd >= 0)
+            (void)reap(&p->child[i]);
+    p->nchildren = 0;
+}
+
+/* The record of a file that ended its process twice. */
+static int blame(pool *p, size_t at, const cm_trial_fate *fate, cm_error *err)
+{
+    cm_looker l = {0};
+    cm_error why = {0};
+    cm_trial_limits limits;
+    const char *path = p->job->path[at];
+    bool bad = false;
+    cm_nc_trial_limits(path, NULL, NULL, &limits);
+    cm_trial_fate end = *fate;
+    if (end.end == CM_TRIAL_RETURNED) /* it said nothing */
+        end = (cm_trial_fate){.end = CM_TRIAL_CRASHED};
+    (void)cm_nc_trial_failed(path, "opening it", &limits, &end, &why);
+    int rc = cm_look_failed(&l, path, p->job->number[at], &why, err);
+    child c = {.got = l.out};
+    if (rc == CM_OK)
+        rc = take_frames(p, &c, &bad, err);
+    l.out = c.got;
+    cm_looker_release(&l);
+    return rc;
+}
+
+/* One turn of all children that there are, until the last has ended. */
+static int attend(pool *p, bool *suspect, cm_error *err)
+{
+    struct pollfd fds[MAX_PROCESSES];
+    unsigned left = p->nchildren;
+    int rc = CM_OK;
+    while (rc == CM_OK && left > 0) {
+        for (unsigned i = 0; i < p->nchildren; i++)
+            fds[i] = (struct pollfd){.fd = p->child[i].fd, .events = POLLIN};
+        int n = poll(fds, p->nchildren, LOOK_MS);
+        if (n < 0 && errno != EINTR)
+            rc = cm_fail_errno(err, errno, "child processes cannot be waited for");
+        if (cm_monitor_canceled(p->job->monitor))
+            rc = cm_fail(err, CM_ECANCELED, "stopped by request");
+        for (unsigned i = 0; rc == CM_OK && n > 0 && i < p->nchildren; i++) {
+            child *c = &p->child[i];
+            bool ended = false;
+            if (c->fd < 0 || fds[i].revents == 0)
+                continue;
+            rc = hear(p, c, &ended, err);
+            if (rc != CM_OK || !ended)
+                continue;
+            size_t at = atomic_load(&p->board->current[i]);
+            wait_for_end(c);
+            cm_trial_fate fate = reap(c);
+            c->fd = -1;
+            left--;
+            if (fate.end == CM_TRIAL_RETURNED || at == NONE || p->done[at])
+                continue;
+            suspect[at] = true;
+            if (c->alone != NONE)
+                rc = blame(p, at, &fate, err);
+        }
+    }
+    return rc;
+}
+
+static int look_at_all(pool *p, size_t *todo, bool *suspect, cm_error *err)
+{
+    unsigned n = p->job->nprocesses;
+    n = n < 1 ? 1 : n > MAX_PROCESSES ? MAX_PROCESSES : n;
+    while (p->ndone < p->job->n) {
+        int rc = CM_OK;
+        p->todo = todo;
+        p->ntodo = 0;
+        size_t alone = NONE, before = p->ndone, nsuspects = 0;
+        for (size_t i = 0; i < p->job->n; i++) {
+            if (!p->done[i] && suspect[i] && alone == NONE)
+                alone = i;
+            else if (!p->done[i] && !suspect[i])
+                todo[p->ntodo++] = i;
+            nsuspects += suspect[i];
+        }
+        atomic_store(&p->board->next, 0);
+        if (p->ntodo == 0)
+            rc = start_child(p, alone, err);
+        for (size_t i = 0; rc == CM_OK && i < n && i < p->ntodo; i++) {
+            rc = start_child(p, NONE, err);
+            /* Fewer children than wished for do as well. */
+            if (rc != CM_OK && p->nchildren > 0)
+                break;
+        }
+        rc = p->nchildren > 0 ? attend(p, suspect, err) : rc;
+        end_children(p);
+        if (rc != CM_OK)
+            return rc;
+        for (size_t i = 0; i < p->job->n; i++)
+            nsuspects -= suspect[i];
+        if (p->ndone == before && nsuspects == 0)
+            return cm_fail(err, CM_EIO, "child processes end before they have looked at a file");
+    }
+    return CM_OK;
+}
+
+int cm_survey_pool_run(const cm_survey_job *job, cm_error *err)
+{
+    pool p = {.job = job, .done = cm_calloc(job->n + 1, sizeof(bool), err)};
+    bool *suspect = cm_calloc(job->n + 1, sizeof(bool), err);
+    size_t *todo = cm_calloc(job->n + 1, sizeof(size_t), err);
+    int rc = p.done == NULL || suspect == NULL || todo == NULL ? CM_ENOMEM : CM_OK;
+    void *shared =
+        mmap(NULL, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (rc == CM_OK && shared == MAP_FAILED)
+        rc = cm_fail_errno(err, errno, "no memory to survey %zu files", job->n);
+    p.board = shared;
+    cm_nc_handle_forks();
+    if (rc == CM_OK)
+        rc = look_at_all(&p, todo, suspect, err);
+    if (shared != MAP_FAILED)
+        munmap(shared, sizeof(board));
+    free(todo);
+    free(suspect);
+    free(p.done);
+    return rc;
+}

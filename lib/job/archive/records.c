@@ -1,0 +1,282 @@
+#include "job/archive/records.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    PARSED_VARIABLE = 1,
+    PARSED_SKELETON = 2
+};
+
+int cm_records_create(const char *folder, cm_records **out, cm_error *err)
+{
+    cm_records *r = cm_calloc(1, sizeof(*r), err);
+    *out = r;
+    if (r == NULL)
+        return CM_ENOMEM;
+    r->fd = folder == NULL ? -1 : open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (r->fd < 0)
+        r->fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (r->fd < 0)
+        r->fd = memfd_create("survey", MFD_CLOEXEC);
+    return r->fd < 0 ? cm_fail_errno(err, errno, "no file for the records of a survey") : CM_OK;
+}
+
+static void free_described(cm_described *d)
+{
+    if (d == NULL)
+        return;
+    cm_json_free(d->attrs);
+    free(d->dim);
+    free(d->unlimited);
+    free(d->chunk);
+    free(d);
+}
+
+static void free_skeleton(cm_skeleton *s)
+{
+    if (s == NULL)
+        return;
+    free(s->var);
+    free(s->warning);
+    free(s);
+}
+
+void cm_records_free(cm_records *r)
+{
+    if (r == NULL)
+        return;
+    for (size_t i = 0; i < r->nshared; i++) {
+        if (r->shared[i].kind == PARSED_VARIABLE)
+            free_described(r->shared[i].parsed);
+        else if (r->shared[i].kind == PARSED_SKELETON)
+            free_skeleton(r->shared[i].parsed);
+    }
+    free(r->shared);
+    cm_known_release(&r->known);
+    if (r->mapped > 0)
+        munmap((void *)(uintptr_t)r->map, r->mapped);
+    if (r->fd >= 0)
+        close(r->fd);
+    free(r);
+}
+
+static int write_all(const cm_records *r, uint64_t offset, const void *data, size_t nbytes,
+                     cm_error *err)
+{
+    const char *p = data;
+    while (nbytes > 0) {
+        ssize_t n = pwrite(r->fd, p, nbytes, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return cm_fail_errno(err, n < 0 ? errno : ENOSPC,
+                                 "the records of the survey cannot be written");
+        p += n;
+        offset += (uint64_t)n;
+        nbytes -= (size_t)n;
+    }
+    return CM_OK;
+}
+
+static int add_shared(cm_records *r, cm_digest digest, uint64_t offset, uint64_t nbytes,
+                      cm_error *err)
+{
+    if (r->nshared == r->capacity) {
+        size_t capacity = r->capacity > 0 ? r->capacity * 2 : 64;
+        cm_shared *more = realloc(r->shared, capacity * sizeof(*more));
+        if (more == NULL)
+            return cm_fail(err, CM_ENOMEM, "no memory for the records of a survey");
+        r->shared = more;
+        r->capacity = capacity;
+    }
+    r->shared[r->nshared] = (cm_shared){.offset = offset, .nbytes = nbytes};
+    return cm_known_add(&r->known, digest, r->nshared++, err);
+}
+
+int cm_records_append(cm_records *r, const cm_frame *frame, const uint8_t *payload,
+                      uint64_t *offset, cm_error *err)
+{
+    uint64_t position;
+    cm_digest digest = {0};
+    if (frame->kind == CM_FRAME_SHARED) {
+        if (frame->nbytes < sizeof(digest))
+            return cm_fail(err, CM_EFORMAT, "a record of the survey is damaged");
+        memcpy(&digest, payload, sizeof(digest));
+        if (cm_known_find(&r->known, digest, &position))
+            return CM_OK;
+    }
+    int rc = write_all(r, r->nbytes, frame, sizeof(*frame), err);
+    if (rc == CM_OK)
+        rc = write_all(r, r->nbytes + sizeof(*frame), payload, (size_t)frame->nbytes, err);
+    *offset = r->nbytes + sizeof(*frame);
+    if (rc != CM_OK)
+        return rc;
+    r->nbytes = *offset + frame->nbytes;
+    if (frame->kind == CM_FRAME_SHARED)
+        rc = add_shared(r, digest, *offset + sizeof(digest), frame->nbytes - sizeof(digest), err);
+    return rc;
+}
+
+int cm_records_map(cm_records *r, cm_error *err)
+{
+    if (r->mapped > 0)
+        munmap((void *)(uintptr_t)r->map, r->mapped);
+    r->mapped = 0;
+    if (r->nbytes == 0)
+        return CM_OK;
+    void *map = mmap(NULL, r->nbytes, PROT_READ, MAP_SHARED, r->fd, 0);
+    if (map == MAP_FAILED)
+        return cm_fail_errno(err, errno, "the records of the survey cannot be read");
+    r->map = map;
+    r->mapped = r->nbytes;
+    return CM_OK;
+}
+
+cm_shared *cm_records_find(const cm_records *r, cm_digest digest)
+{
+    uint64_t i;
+    return cm_known_find(&r->known, digest, &i) ? &r->shared[i] : NULL;
+}
+
+static cm_wire_in payload_of(const cm_records *r, const cm_shared *s)
+{
+    const uint8_t *at = r->map + s->offset;
+    return (cm_wire_in){at, at + s->nbytes, false};
+}
+
+static int damaged(cm_error *err)
+{
+    return cm_fail(err, CM_EFORMAT, "a record of the survey is damaged");
+}
+
+/* ---- a variable ---- */
+
+static int parse_dims(cm_wire_in *w, cm_described *d, cm_error *err)
+{
+    d->rank = cm_wire_get_u32(w);
+    if (d->rank > CM_MAX_RANK)
+        return damaged(err);
+    d->dim = cm_calloc(d->rank + 1, sizeof(d->dim[0]), err);
+    d->unlimited = cm_calloc(d->rank + 1, sizeof(d->unlimited[0]), err);
+    d->chunk = cm_calloc(d->rank + 1, sizeof(d->chunk[0]), err);
+    if (d->dim == NULL || d->unlimited == NULL || d->chunk == NULL)
+        return CM_ENOMEM;
+    for (unsigned j = 0; j < d->rank; j++) {
+        d->dim[j] = cm_wire_get_text(w);
+        d->unlimited[j] = cm_wire_get_u8(w) != 0;
+        if (d->dim[j] == NULL)
+            return damaged(err);
+    }
+    return CM_OK;
+}
+
+static void parse_fill(cm_wire_in *w, cm_described *d)
+{
+    const void *p;
+    d->has_fill_value = cm_wire_get_u8(w) != 0;
+    if ((p = cm_wire_get(w, sizeof(d->fill_value))) != NULL)
+        memcpy(d->fill_value, p, sizeof(d->fill_value));
+    d->has_fill = cm_wire_get_u8(w) != 0;
+    if (d->has_fill && d->dtype.nbytes <= sizeof(d->fill) &&
+        (p = cm_wire_get(w, d->dtype.nbytes)) != NULL)
+        memcpy(d->fill, p, d->dtype.nbytes);
+    d->fill_text = cm_wire_get_text(w);
+    d->unsupported = cm_wire_get_text(w);
+}
+
+static int parse_described(cm_wire_in *w, cm_described *d, cm_error *err)
+{
+    d->name = cm_wire_get_text(w);
+    uint32_t kind = cm_wire_get_u32(w), nbytes = cm_wire_get_u32(w);
+    d->dtype = cm_dtype_make((cm_kind)kind, nbytes);
+    int rc = parse_dims(w, d, err);
+    if (rc != CM_OK)
+        return rc;
+    d->is_char = cm_wire_get_u8(w) != 0;
+    d->is_coordinate = cm_wire_get_u8(w) != 0;
+    parse_fill(w, d);
+    d->has_chunk = cm_wire_get_u8(w) != 0;
+    for (unsigned j = 0; d->has_chunk && j < d->rank; j++)
+        d->chunk[j] = cm_wire_get_u64(w);
+    if (w->bad || d->name == NULL || kind < CM_KIND_BOOL || kind > CM_KIND_VLEN_BYTES)
+        return damaged(err);
+    return cm_json_parse(w->at, (size_t)(w->end - w->at), &d->attrs, err);
+}
+
+static int find_described(cm_records *r, cm_digest digest, cm_described **out, cm_error *err)
+{
+    cm_shared *s = cm_records_find(r, digest);
+    if (s == NULL || (s->kind != 0 && s->kind != PARSED_VARIABLE))
+        return damaged(err);
+    if (s->kind == 0) {
+        cm_described *d = cm_calloc(1, sizeof(*d), err);
+        if (d == NULL)
+            return CM_ENOMEM;
+        cm_wire_in w = payload_of(r, s);
+        int rc = parse_described(&w, d, err);
+        if (rc != CM_OK) {
+            free_described(d);
+            return rc;
+        }
+        s->parsed = d;
+        s->kind = PARSED_VARIABLE;
+    }
+    *out = s->parsed;
+    return CM_OK;
+}
+
+/* ---- a skeleton ---- */
+
+static int parse_skeleton(cm_records *r, cm_wire_in *w, cm_skeleton *k, cm_error *err)
+{
+    k->format = cm_wire_get_text(w);
+    size_t nvars = cm_wire_get_u32(w);
+    if (w->bad || k->format == NULL || nvars > (size_t)(w->end - w->at) / sizeof(cm_digest))
+        return damaged(err);
+    if ((k->var = cm_calloc(nvars + 1, sizeof(k->var[0]), err)) == NULL)
+        return CM_ENOMEM;
+    for (; k->nvars < nvars; k->nvars++) {
+        int rc = find_described(r, cm_wire_get_digest(w), &k->var[k->nvars], err);
+        if (rc != CM_OK)
+            return rc;
+        k->nnumbers += k->var[k->nvars]->rank;
+    }
+    size_t nwarnings = cm_wire_get_u32(w);
+    if (w->bad || nwarnings > (size_t)(w->end - w->at))
+        return damaged(err);
+    if ((k->warning = cm_calloc(nwarnings + 1, sizeof(k->warning[0]), err)) == NULL)
+        return CM_ENOMEM;
+    for (; k->nwarnings < nwarnings; k->nwarnings++)
+        if ((k->warning[k->nwarnings] = cm_wire_get_text(w)) == NULL)
+            return damaged(err);
+    return CM_OK;
+}
+
+int cm_records_skeleton(cm_records *r, cm_digest digest, size_t *nskeletons, cm_skeleton **out,
+                        cm_error *err)
+{
+    cm_shared *s = cm_records_find(r, digest);
+    if (s == NULL || (s->kind != 0 && s->kind != PARSED_SKELETON))
+        return damaged(err);
+    if (s->kind == 0) {
+        cm_skeleton *k = cm_calloc(1, sizeof(*k), err);
+        if (k == NULL)
+            return CM_ENOMEM;
+        cm_wire_in w = payload_of(r, s);
+        int rc = parse_skeleton(r, &w, k, err);
+        if (rc != CM_OK) {
+            free_skeleton(k);
+            return rc;
+        }
+        k->index = (*nskeletons)++;
+        s->parsed = k;
+        s->kind = PARSED_SKELETON;
+    }
+    *out = s->parsed;
+    return CM_OK;
+}

@@ -1,0 +1,45 @@
+/*
+ * The frames of a survey on disk, and what is found in them by digest.
+ */
+#ifndef CM_JOB_ARCHIVE_RECORDS_H
+#define CM_JOB_ARCHIVE_RECORDS_H
+
+#include "job/archive/look.h"
+#include "job/archive/survey.h"
+
+typedef struct cm_shared {
+    uint64_t offset; /* of the payload behind its digest */
+    uint64_t nbytes;
+    void *parsed; /* cm_described or cm_skeleton, once it was asked for */
+    int kind;     /* of PARSED: 0: none, 1, 2 */
+} cm_shared;
+
+typedef struct cm_records {
+    int fd;
+    uint64_t nbytes; /* written */
+    const uint8_t *map;
+    uint64_t mapped;
+    cm_known known; /* digest -> position in SHARED */
+    cm_shared *shared;
+    size_t nshared, capacity;
+} cm_records;
+
+/* In a file without a name in FOLDER, or where that cannot be made the system's. */
+int cm_records_create(const char *folder, cm_records **out, cm_error *err);
+void cm_records_free(cm_records *r);
+
+/*
+ * Appends a frame; *OFFSET is where its payload lies.  A shared one that is there is passed
+ * over.
+ */
+int cm_records_append(cm_records *r, const cm_frame *frame, const uint8_t *payload,
+                      uint64_t *offset, cm_error *err);
+/* Makes what was written readable. */
+int cm_records_map(cm_records *r, cm_error *err);
+cm_shared *cm_records_find(const cm_records *r, cm_digest digest);
+
+/* Parsed once, owned by R. */
+int cm_records_skeleton(cm_records *r, cm_digest digest, size_t *nskeletons, cm_skeleton **out,
+                        cm_error *err);
+
+#endif

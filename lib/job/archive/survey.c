@@ -1,0 +1,231 @@
+#include "job/archive/survey.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cpu.h"
+#include "job/archive/pool.h"
+#include "job/archive/records.h"
+
+/* ---- collecting ---- */
+
+typedef struct collector {
+    cm_survey *survey;
+    uint64_t *offset; /* of each file's record; 0: it has none yet */
+    uint64_t *nbytes;
+} collector;
+
+static int take(void *context, const cm_frame *frame, const uint8_t *payload, cm_error *err)
+{
+    collector *c = context;
+    uint64_t offset = 0;
+    int rc = cm_records_append(c->survey->records, frame, payload, &offset, err);
+    if (rc != CM_OK || frame->kind != CM_FRAME_FILE)
+        return rc;
+    uint64_t number = frame->nbytes >= sizeof(uint64_t) ? cm_load_le64(payload) : UINT64_MAX;
+    if (number >= c->survey->nfiles)
+        return cm_fail(err, CM_EINTERNAL, "a survey gave the record of no file");
+    c->offset[number] = offset;
+    c->nbytes[number] = frame->nbytes;
+    return CM_OK;
+}
+
+/* A file that a tape system took away has a size and no blocks. */
+static void find_offline(cm_survey *s)
+{
+    for (size_t i = 0; i < s->nfiles; i++) {
+        struct stat st;
+        cm_surveyed *f = &s->file[i];
+        if (stat(f->path, &st) != 0)
+            continue;
+        s->nbytes += (uint64_t)st.st_size;
+        f->dev = st.st_dev;
+        f->ino = st.st_ino;
+        f->nbytes = (uint64_t)st.st_size;
+        f->offline = S_ISREG(st.st_mode) && st.st_size > 0 && st.st_blocks == 0;
+    }
+}
+
+static int look_at_files(const cm_survey_options *o, cm_survey *s, collector *c, cm_error *err)
+{
+    const char **path = cm_calloc(s->nfiles + 1, sizeof(*path), err);
+    uint64_t *number = cm_calloc(s->nfiles + 1, sizeof(*number), err);
+    cm_survey_job job = {.path = path,
+                         .number = number,
+                         .nprocesses = o->nprocesses > 0 ? o->nprocesses : cm_cpu_count(),
+                         .monitor = o->monitor,
+                         .take = take,
+                         .context = c};
+    int rc = path == NULL || number == NULL ? CM_ENOMEM : CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < s->nfiles; i++) {
+        if (s->file[i].offline || c->offset[i] != 0)
+            continue;
+        path[job.n] = s->file[i].path;
+        number[job.n++] = i;
+    }
+    s->nlooked = job.n;
+    cm_monitor_phase(o->monitor, CM_PHASE_SURVEYING, job.n);
+    if (rc == CM_OK && job.n > 0)
+        rc = cm_survey_pool_run(&job, err);
+    free(path);
+    free(number);
+    return rc;
+}
+
+/* ---- reading records ---- */
+
+static int damaged(const cm_surveyed *f, cm_error *err)
+{
+    return cm_fail(err, CM_EFORMAT, "%s: its record in the survey is damaged", f->path);
+}
+
+static int read_record(cm_survey *s, cm_surveyed *f, uint64_t offset, uint64_t nbytes,
+                       cm_error *err)
+{
+    const uint8_t *at = s->records->map + offset;
+    cm_wire_in w = {at, at + nbytes, false};
+    (void)cm_wire_get_u64(&w); /* its number */
+    f->dev = cm_wire_get_u64(&w);
+    f->ino = cm_wire_get_u64(&w);
+    f->nbytes = cm_wire_get_u64(&w);
+    f->mtime_ns = cm_wire_get_u64(&w);
+    f->status = (cm_status)cm_wire_get_u32(&w);
+    if (f->status != CM_OK) {
+        f->why = cm_wire_get_text(&w);
+        return w.bad || f->why == NULL ? damaged(f, err) : CM_OK;
+    }
+    cm_digest skeleton = cm_wire_get_digest(&w);
+    if (w.bad)
+        return damaged(f, err);
+    int rc = cm_records_skeleton(s->records, skeleton, &s->nskeletons, &f->skeleton, err);
+    f->record = w.at;
+    f->end = w.end;
+    return rc;
+}
+
+static int read_records(cm_survey *s, const collector *c, cm_error *err)
+{
+    int rc = cm_records_map(s->records, err);
+    for (size_t i = 0; rc == CM_OK && i < s->nfiles; i++)
+        if (!s->file[i].offline)
+            rc = read_record(s, &s->file[i], c->offset[i], c->nbytes[i], err);
+    return rc;
+}
+
+static int prepare(const cm_survey_options *o, cm_survey *s, collector *c, cm_error *err)
+{
+    s->inputs = (cm_inputs){.standard = o->standard, .zero = o->zero, .avoid = o->avoid};
+    int rc = cm_inputs_find(&o->inputs, &s->inputs, err);
+    if (rc != CM_OK)
+        return rc;
+    s->nfiles = s->inputs.n;
+    s->file = cm_calloc(s->nfiles + 1, sizeof(s->file[0]), err);
+    c->offset = cm_calloc(s->nfiles + 1, sizeof(uint64_t), err);
+    c->nbytes = cm_calloc(s->nfiles + 1, sizeof(uint64_t), err);
+    if (s->file == NULL || c->offset == NULL || c->nbytes == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < s->nfiles; i++) {
+        s->file[i].path = s->inputs.item[i].path;
+        s->file[i].given = s->inputs.item[i].given;
+    }
+    find_offline(s);
+    return cm_records_create(o->scratch, &s->records, err);
+}
+
+int cm_survey_run(const cm_survey_options *options, cm_survey *out, cm_error *err)
+{
+    collector c = {.survey = out};
+    *out = (cm_survey){0};
+    int rc = prepare(options, out, &c, err);
+    if (rc == CM_OK)
+        rc = look_at_files(options, out, &c, err);
+    if (rc == CM_OK)
+        rc = read_records(out, &c, err);
+    free(c.offset);
+    free(c.nbytes);
+    return rc;
+}
+
+void cm_survey_release(cm_survey *s)
+{
+    cm_records_free(s->records);
+    free(s->file);
+    cm_inputs_release(&s->inputs);
+    *s = (cm_survey){0};
+}
+
+/* ---- a file's record ---- */
+
+size_t cm_surveyed_ngroups(const cm_surveyed *f)
+{
+    cm_wire_in w = {f->record, f->end, false};
+    return cm_wire_get_u32(&w);
+}
+
+static void skip_groups(cm_wire_in *w, size_t n)
+{
+    for (size_t i = 0; i < n && !w->bad; i++) {
+        (void)cm_wire_get_text(w);
+        (void)cm_wire_get_digest(w);
+    }
+}
+
+int cm_surveyed_group(const cm_survey *s, const cm_surveyed *f, size_t i, const char **path,
+                      cm_digest *attrs, cm_error *err)
+{
+    (void)s;
+    cm_wire_in w = {f->record, f->end, false};
+    (void)cm_wire_get_u32(&w);
+    skip_groups(&w, i);
+    *path = cm_wire_get_text(&w);
+    *attrs = cm_wire_get_digest(&w);
+    return w.bad || *path == NULL ? damaged(f, err) : CM_OK;
+}
+
+int cm_survey_json(const cm_survey *s, cm_digest digest, cm_json **out, cm_error *err)
+{
+    size_t nbytes;
+    const void *text = cm_survey_values(s, digest, &nbytes);
+    if (text == NULL)
+        return cm_fail(err, CM_EFORMAT, "a record of the survey is missing");
+    return cm_json_parse(text, nbytes, out, err);
+}
+
+cm_surveyed_iter cm_surveyed_begin(const cm_surveyed *f)
+{
+    cm_surveyed_iter it = {.file = f, .at = {f->record, f->end, false}};
+    uint32_t ngroups = cm_wire_get_u32(&it.at);
+    skip_groups(&it.at, ngroups);
+    return it;
+}
+
+bool cm_surveyed_next(cm_surveyed_iter *it, cm_surveyed_var *out)
+{
+    const cm_skeleton *k = it->file->skeleton;
+    if (k == NULL || it->i >= k->nvars)
+        return false;
+    *out = (cm_surveyed_var){.var = k->var[it->i++]};
+    for (unsigned j = 0; j < out->var->rank; j++)
+        out->shape[j] = cm_wire_get_u64(&it->at);
+    out->has_values = cm_wire_get_u8(&it->at) != 0;
+    if (out->has_values)
+        out->values = cm_wire_get_digest(&it->at);
+    return !it->at.bad;
+}
+
+bool cm_surveyed_find(const cm_surveyed *f, const char *name, cm_surveyed_var *out)
+{
+    cm_surveyed_iter it = cm_surveyed_begin(f);
+    while (cm_surveyed_next(&it, out))
+        if (strcmp(out->var->name, name) == 0)
+            return true;
+    return false;
+}
+
+const void *cm_survey_values(const cm_survey *s, cm_digest digest, size_t *nbytes)
+{
+    const cm_shared *found = cm_records_find(s->records, digest);
+    *nbytes = found == NULL ? 0 : (size_t)found->nbytes;
+    return found == NULL ? NULL : s->records->map + found->offset;
+}

@@ -1,0 +1,102 @@
+/*
+ * What all files of an archive hold: the records that child processes made, kept in a file
+ * without a name (or a cache) and read from there file by file.
+ *
+ * Memory: for each file its name and 80 bytes, and what files have in common once.
+ */
+#ifndef CM_JOB_ARCHIVE_SURVEY_H
+#define CM_JOB_ARCHIVE_SURVEY_H
+
+#include "exec/watch/monitor.h"
+#include "format/nc/nc.h"
+#include "job/archive/inputs.h"
+#include "job/archive/known.h"
+#include "job/archive/wire.h"
+
+/* A variable as a file describes it.  Like ones are one object. */
+typedef struct cm_described {
+    const char *name; /* with its groups */
+    cm_dtype dtype;
+    unsigned rank;
+    const char **dim;
+    bool *unlimited;
+    bool is_char, is_coordinate, has_fill_value, has_fill, has_chunk;
+    uint8_t fill_value[16], fill[16];
+    const char *fill_text, *unsupported;
+    uint64_t *chunk;
+    cm_json *attrs;
+} cm_described;
+
+/* The variables of a file.  Like files have one object. */
+typedef struct cm_skeleton {
+    const char *format;
+    size_t nvars;
+    cm_described **var;
+    size_t nwarnings;
+    const char **warning;
+    size_t nnumbers; /* lengths of all variables together */
+    size_t index;    /* a number of its own, from 0 */
+} cm_skeleton;
+
+typedef struct cm_surveyed {
+    const char *path; /* borrowed from the inputs */
+    size_t given;
+    uint64_t dev, ino, nbytes, mtime_ns;
+    cm_status status; /* CM_OK, or why there is nothing: */
+    const char *why;  /* mapped */
+    bool offline;     /* a tape system has it: it was not opened */
+    cm_skeleton *skeleton;
+    const uint8_t *record, *end; /* what follows the skeleton's digest; mapped */
+} cm_surveyed;
+
+typedef struct cm_survey_options {
+    cm_texts inputs;
+    FILE *standard;      /* for "@-"; or NULL */
+    bool zero;           /* NUL between the paths of lists */
+    const char *avoid;   /* a folder that is not searched; or NULL */
+    const char *scratch; /* folder for the records; NULL: the system's */
+    const char *cache;   /* file of records; or NULL */
+    unsigned nprocesses; /* 0: as many as the CPUs that this process may use */
+    cm_monitor *monitor; /* or NULL */
+} cm_survey_options;
+
+typedef struct cm_survey {
+    cm_inputs inputs;
+    cm_surveyed *file; /* by name */
+    size_t nfiles;
+    size_t nlooked; /* files that were opened, and not known from the cache */
+    size_t nskeletons;
+    uint64_t nbytes; /* of all files */
+    struct cm_records *records;
+} cm_survey;
+
+int cm_survey_run(const cm_survey_options *options, cm_survey *out, cm_error *err);
+void cm_survey_release(cm_survey *s);
+
+/* The groups of F: path and attributes, the latter to be freed. */
+size_t cm_surveyed_ngroups(const cm_surveyed *f);
+int cm_surveyed_group(const cm_survey *s, const cm_surveyed *f, size_t i, const char **path,
+                      cm_digest *attrs, cm_error *err);
+int cm_survey_json(const cm_survey *s, cm_digest digest, cm_json **out, cm_error *err);
+
+typedef struct cm_surveyed_var {
+    const cm_described *var;
+    uint64_t shape[CM_MAX_RANK];
+    bool has_values;
+    cm_digest values; /* their digest */
+} cm_surveyed_var;
+
+/* Variables of F in turn: cm_surveyed_iter it = cm_surveyed_begin(f); while (...next(...)). */
+typedef struct cm_surveyed_iter {
+    const cm_surveyed *file;
+    cm_wire_in at;
+    size_t i; /* of the next variable */
+} cm_surveyed_iter;
+cm_surveyed_iter cm_surveyed_begin(const cm_surveyed *f);
+bool cm_surveyed_next(cm_surveyed_iter *it, cm_surveyed_var *out);
+bool cm_surveyed_find(const cm_surveyed *f, const char *name, cm_surveyed_var *out);
+
+/* Values by their digest, mapped; NULL: they are not there. */
+const void *cm_survey_values(const cm_survey *s, cm_digest digest, size_t *nbytes);
+
+#endif

@@ -1,0 +1,158 @@
+/* Times of all files in one unit. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/archive/values.h"
+
+#define BIT(kind) (UINT32_C(1) << (kind))
+
+/* Variable 0 has the units; the others are its bounds. */
+typedef struct family {
+    uint32_t member[CM_TIME_MEMBERS];
+    unsigned n;
+} family;
+
+static void find_family(const cm_join *j, uint32_t at, family *f)
+{
+    static const char *const REFERRING[] = {"bounds", "climatology"};
+    *f = (family){.member = {at}, .n = 1};
+    for (size_t i = 0; i < 2 && f->n < CM_TIME_MEMBERS; i++) {
+        const char *name = cm_join_text(j->var[at].like, REFERRING[i]);
+        uint32_t other = name == NULL ? CM_JOIN_NONE : cm_join_var_named(j, name);
+        if (other != CM_JOIN_NONE && j->var[other].wanted &&
+            cm_dtype_is_number(&j->var[other].like->dtype))
+            f->member[f->n++] = other;
+    }
+}
+
+/* The units of a member are those of its parent, where it says none itself. */
+static int coding_of(const cm_join *j, const family *f, unsigned m, uint32_t file,
+                     cm_time_coding *out, cm_error *err)
+{
+    const cm_described *parent = cm_join_described(j, f->member[0], file);
+    const cm_described *own = cm_join_described(j, f->member[m], file);
+    const cm_described *units = cm_join_text(own, "units") != NULL ? own : parent;
+    const char *text = units == NULL ? NULL : cm_join_text(units, "units");
+    if (text == NULL)
+        return cm_fail(err, CM_EUNSUPPORTED, "it has no units");
+    const char *calendar = cm_join_text(units, "calendar");
+    if (calendar == NULL && parent != NULL)
+        calendar = cm_join_text(parent, "calendar");
+    *out = (cm_time_coding){.dtype = own->dtype, .has_fill = own->has_fill_value};
+    memcpy(out->fill, own->fill_value, sizeof(out->fill));
+    return cm_time_axis_parse(text, calendar, &out->axis, err);
+}
+
+static int see_file(cm_join *j, const family *f, unsigned m, uint32_t file, cm_time_choice *choice,
+                    cm_error *err)
+{
+    cm_surveyed_var s;
+    cm_time_coding coding;
+    size_t nbytes;
+    uint64_t bad;
+    if (!cm_join_record(j, f->member[m], file, &s))
+        return CM_OK;
+    if (!s.has_values)
+        return cm_fail(err, CM_EUNSUPPORTED, "it is too large to be counted from another date");
+    int rc = coding_of(j, f, m, file, &coding, err);
+    const void *values = cm_survey_values(j->survey, s.values, &nbytes);
+    if (rc == CM_OK)
+        rc = cm_time_choice_see(choice, m, &coding, values, nbytes / s.var->dtype.nbytes, file,
+                                &bad, err);
+    return rc;
+}
+
+static int refuse(cm_join *j, const cm_join_var *v, uint32_t file, const cm_error *why,
+                  cm_error *err)
+{
+    cm_finding_kind kind =
+        why->status == CM_EUNSUPPORTED ? CM_FINDING_CALENDAR : CM_FINDING_TIME_UNITS;
+    return cm_join_find(j, kind, CM_WEIGHT_DECISION, false, v->name, file, err, "%s", why->text) ==
+                   NULL
+               ? CM_ENOMEM
+               : CM_OK;
+}
+
+static int take_choice(cm_join *j, const family *f, const cm_time_choice *choice,
+                       const cm_time_chosen *chosen, cm_error *err)
+{
+    cm_join_var *parent = &j->var[f->member[0]];
+    char type[32];
+    int rc = cm_json_set(parent->attrs, "units", cm_json_string(chosen->units), err);
+    for (unsigned m = 0; rc == CM_OK && m < f->n; m++) {
+        cm_join_var *v = &j->var[f->member[m]];
+        v->rebased = v->given = true;
+        v->coding = chosen->coding[m];
+        v->dtype = v->coding.dtype;
+        v->has_fill_value = v->coding.has_fill;
+        memcpy(v->fill_value, v->coding.fill, sizeof(v->coding.fill));
+        if (m > 0 && cm_json_has(v->attrs, "units"))
+            rc = cm_json_set(v->attrs, "units", cm_json_string(chosen->units), err);
+    }
+    if (rc != CM_OK || (chosen->same_unit && cm_dtype_equal(&parent->dtype, &parent->like->dtype)))
+        return rc;
+    uint32_t file = choice->any_lost ? (uint32_t)choice->lost : parent->first;
+    return cm_join_find(j, CM_FINDING_TIME_UNITS, CM_WEIGHT_WARNING, j->options->time_units != NULL,
+                        parent->name, file, err, "all times are stored as %s, %s",
+                        cm_dtype_name(&parent->dtype, type, sizeof(type)), chosen->units) == NULL
+               ? CM_ENOMEM
+               : CM_OK;
+}
+
+static int choose(cm_join *j, const family *f, cm_error *err)
+{
+    cm_join_var *v = &j->var[f->member[0]];
+    cm_time_choice choice;
+    cm_time_chosen chosen;
+    cm_time_axis axis;
+    cm_error why = {0};
+    const char *units =
+        j->options->time_units != NULL ? j->options->time_units : cm_join_text(v->like, "units");
+    int rc = cm_time_axis_parse(units, cm_join_text(v->like, "calendar"), &axis, &why);
+    if (rc != CM_OK && j->options->time_units != NULL)
+        return cm_fail(err, CM_EINVAL, "%s: %s", units, why.text);
+    if (rc != CM_OK)
+        return refuse(j, v, v->first, &why, err);
+    if (cm_json_has(v->like->attrs, "scale_factor") || cm_json_has(v->like->attrs, "add_offset")) {
+        (void)cm_fail(&why, CM_EINVAL, "packed times are not counted from another date");
+        return refuse(j, v, v->first, &why, err);
+    }
+    cm_time_choice_begin(&choice, &axis, j->options->time_units != NULL);
+    for (size_t i = 0; i < j->nfiles; i++) {
+        for (unsigned m = 0; rc == CM_OK && m < f->n; m++)
+            rc = see_file(j, f, m, (uint32_t)i, &choice, &why);
+        if (rc != CM_OK)
+            return rc == CM_ENOMEM ? cm_fail(err, rc, "%s", why.text)
+                                   : refuse(j, v, (uint32_t)i, &why, err);
+    }
+    rc = cm_time_choice_end(&choice, units, &chosen, &why);
+    if (rc != CM_OK)
+        return refuse(j, v, choice.any_lost ? (uint32_t)choice.lost : v->first, &why, err);
+    return take_choice(j, f, &choice, &chosen, err);
+}
+
+/* Whether the times of V are not all counted alike already. */
+static bool needs_choice(const cm_join *j, const cm_join_var *v)
+{
+    const uint32_t kinds = BIT(CM_FINDING_TIME_UNITS) | BIT(CM_FINDING_TYPE) | BIT(CM_FINDING_FILL);
+    if (!v->wanted || v->rebased || !cm_join_counts_time(v->like) ||
+        !cm_dtype_is_number(&v->like->dtype) || (v->kinds & BIT(CM_FINDING_CALENDAR)) != 0)
+        return false;
+    return (v->kinds & kinds) != 0 ||
+           (j->options->time_units != NULL &&
+            strcmp(j->options->time_units, cm_join_text(v->like, "units")) != 0);
+}
+
+int cm_join_times(cm_join *j, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < j->nvars; i++) {
+        family f;
+        if (!needs_choice(j, &j->var[i]))
+            continue;
+        find_family(j, (uint32_t)i, &f);
+        rc = choose(j, &f, err);
+    }
+    return rc;
+}

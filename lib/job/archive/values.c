@@ -1,0 +1,227 @@
+#include "job/archive/values.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- elements of one file as those of the variable ---- */
+
+static void widen_element(const cm_dtype *from, const cm_dtype *to, const uint8_t *src,
+                          uint8_t *dst)
+{
+    int64_t i = 0;
+    double x = 0;
+    float f;
+    if (from->kind == CM_KIND_FLOAT && from->nbytes == 4) {
+        memcpy(&f, src, sizeof(f));
+        x = (double)f;
+    } else if (from->kind == CM_KIND_FLOAT) {
+        memcpy(&x, src, sizeof(x));
+    } else {
+        uint64_t bits = 0;
+        memcpy(&bits, src, from->nbytes);
+        unsigned unused = 64 - 8 * from->nbytes;
+        i = from->kind == CM_KIND_INT ? (int64_t)(bits << unused) >> unused : (int64_t)bits;
+        x = (double)i;
+    }
+    if (to->kind != CM_KIND_FLOAT) {
+        memcpy(dst, &i, to->nbytes); /* little-endian: the low bytes */
+    } else if (to->nbytes == 4) {
+        f = (float)x;
+        memcpy(dst, &f, sizeof(f));
+    } else {
+        memcpy(dst, &x, sizeof(x));
+    }
+}
+
+/* What says the units of D, which may be bounds, in FILE. */
+static const cm_described *units_of(const cm_join *j, const cm_join_var *v, const cm_described *d,
+                                    uint32_t file)
+{
+    for (size_t i = 0; cm_join_text(d, "units") == NULL && i < j->nvars; i++) {
+        const char *bounds = cm_join_text(j->var[i].like, "bounds");
+        if (bounds == NULL)
+            bounds = cm_join_text(j->var[i].like, "climatology");
+        if (bounds != NULL && strcmp(bounds, v->name) == 0)
+            return cm_join_described(j, (uint32_t)i, file);
+    }
+    return d;
+}
+
+static int rebase(const cm_join *j, const cm_join_var *v, const cm_described *d, uint32_t file,
+                  const void *src, void *dst, uint64_t nelem, cm_error *err)
+{
+    uint64_t bad;
+    cm_time_coding from = {.dtype = d->dtype, .has_fill = d->has_fill_value};
+    memcpy(from.fill, d->fill_value, sizeof(from.fill));
+    const cm_described *units = units_of(j, v, d, file);
+    const char *text = units == NULL ? NULL : cm_join_text(units, "units");
+    int rc = text == NULL
+                 ? cm_fail(err, CM_EFORMAT, "it has no units")
+                 : cm_time_axis_parse(text, cm_join_text(units, "calendar"), &from.axis, err);
+    if (rc == CM_OK)
+        rc = cm_time_rebase(&from, &v->coding, src, dst, nelem, &bad, err);
+    if (rc != CM_OK)
+        cm_error_prefix(err, "%s: %s", j->file[file]->path, v->name);
+    return rc;
+}
+
+static int convert(const cm_join *j, uint32_t at, uint32_t file, const void *src, void *dst,
+                   uint64_t nelem, cm_error *err)
+{
+    const cm_join_var *v = &j->var[at];
+    const cm_described *d = cm_join_described(j, at, file);
+    if (v->rebased)
+        return rebase(j, v, d, file, src, dst, nelem, err);
+    if (cm_dtype_equal(&d->dtype, &v->dtype)) {
+        memcpy(dst, src, nelem * v->dtype.nbytes);
+        return CM_OK;
+    }
+    for (uint64_t i = 0; i < nelem; i++)
+        widen_element(&d->dtype, &v->dtype, (const uint8_t *)src + i * d->dtype.nbytes,
+                      (uint8_t *)dst + i * v->dtype.nbytes);
+    return CM_OK;
+}
+
+/* ---- a coordinate along a joined dimension ---- */
+
+/* A value that no file has: a step that is filled. */
+static int make_value(const cm_join *j, const cm_join_dim *d, const cm_join_var *v, uint64_t at,
+                      uint8_t *dst, cm_error *err)
+{
+    int64_t key = d->descending ? ~d->key[at] : d->key[at];
+    if (d->kind == CM_KEY_TIME) {
+        cm_time_axis axis = v->rebased || v->made != NULL ? v->coding.axis : d->axis;
+        const cm_dtype exact = cm_dtype_make(CM_KIND_INT, 8);
+        cm_time_coding from = {.axis = axis, .dtype = exact},
+                       to = {.axis = axis, .dtype = v->dtype};
+        from.axis.unit_us = from.axis.per_us = 1;
+        int64_t us = key - axis.origin_us;
+        uint64_t bad;
+        return cm_time_rebase(&from, &to, &us, dst, 1, &bad, err);
+    }
+    if (d->kind == CM_KEY_INTEGER || d->kind == CM_KEY_REAL) {
+        const double x = d->kind == CM_KEY_REAL ? cm_key_real(key) : 0;
+        const cm_dtype from =
+            cm_dtype_make(d->kind == CM_KEY_REAL ? CM_KIND_FLOAT : CM_KIND_INT, 8);
+        widen_element(&from, &v->dtype, d->kind == CM_KEY_REAL ? (const void *)&x : &key, dst);
+        return CM_OK;
+    }
+    return cm_fail(err, CM_EUNSUPPORTED, "%s: a missing step has no value", j->dim[0].name);
+}
+
+/* A dimension made of texts. */
+static int give_said(cm_join_var *v, const cm_join_dim *d, cm_error *err)
+{
+    int rc = cm_strings_reset(&v->texts, (size_t)d->n, err);
+    for (size_t i = 0; rc == CM_OK && i < d->nvecs; i++) {
+        const char *text = d->said[d->vec[i].file];
+        if (d->vec[i].nruns > 0)
+            rc =
+                cm_strings_set(&v->texts, (size_t)d->vec[i].run[0].origin, text, strlen(text), err);
+    }
+    return rc;
+}
+
+static int fill_coordinate(cm_join *j, uint32_t at, const cm_join_dim *d, cm_error *err)
+{
+    cm_join_var *v = &j->var[at];
+    uint32_t size = v->dtype.nbytes;
+    int rc = CM_OK;
+    bool *set = cm_calloc(d->n + 1, 1, err);
+    if (set == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; rc == CM_OK && i < d->nvecs; i++) {
+        const cm_join_vec *vec = &d->vec[i];
+        size_t nbytes;
+        const uint8_t *values =
+            vec->like == NULL ? NULL : cm_survey_values(j->survey, vec->values, &nbytes);
+        for (size_t k = 0; rc == CM_OK && values != NULL && k < vec->nruns; k++) {
+            const cm_join_run *r = &vec->run[k];
+            rc = convert(j, at, vec->file, values + r->first * vec->like->dtype.nbytes,
+                         (uint8_t *)v->values + r->origin * size, r->count, err);
+            memset(set + r->origin, true, r->count);
+        }
+    }
+    for (uint64_t i = 0; rc == CM_OK && i < d->n; i++)
+        if (!set[i])
+            rc = make_value(j, d, v, i, (uint8_t *)v->values + i * size, err);
+    free(set);
+    return rc;
+}
+
+/* ---- other variables whose values are known ---- */
+
+static uint64_t row_nelem(const cm_join *j, const cm_join_var *v, uint32_t file)
+{
+    uint64_t n = 1;
+    for (unsigned i = 1; i < v->rank; i++)
+        n *= j->dim[v->dim[i]].length[file];
+    return n;
+}
+
+static int fill_rows(cm_join *j, uint32_t at, const cm_placement *p, cm_error *err)
+{
+    const cm_join_var *v = &j->var[at];
+    int rc = CM_OK;
+    if (p->naxes != 1 || j->dim[v->dim[0]].joined != (int)p->axis[0])
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "%s: times are counted from different dates along two dimensions", v->name);
+    for (size_t i = 0; rc == CM_OK && i < p->nparts; i++) {
+        const cm_multi_part *part = &p->part[i];
+        cm_surveyed_var s;
+        size_t nbytes;
+        uint64_t row = row_nelem(j, v, part->file);
+        if (!cm_join_record(j, at, part->file, &s) || !s.has_values)
+            return cm_fail(err, CM_EFORMAT, "%s: %s: its values are not in the survey",
+                           j->file[part->file]->path, v->name);
+        const uint8_t *values = cm_survey_values(j->survey, s.values, &nbytes);
+        rc = convert(j, at, part->file, values + part->first[0] * row * s.var->dtype.nbytes,
+                     (uint8_t *)v->values + part->origin[0] * row * v->dtype.nbytes,
+                     part->count[0] * row, err);
+    }
+    return rc;
+}
+
+static int fill_static(cm_join *j, uint32_t at, cm_error *err)
+{
+    const cm_join_var *v = &j->var[at];
+    cm_surveyed_var s;
+    size_t nbytes;
+    if (!cm_join_record(j, at, v->first, &s) || !s.has_values)
+        return cm_fail(err, CM_EFORMAT, "%s: %s: its values are not in the survey",
+                       j->file[v->first]->path, v->name);
+    const void *values = cm_survey_values(j->survey, s.values, &nbytes);
+    return convert(j, at, v->first, values, v->values, nbytes / s.var->dtype.nbytes, err);
+}
+
+int cm_join_give_values(cm_join *j, const cm_field_sources *f, uint32_t at, cm_error *err)
+{
+    cm_join_var *v = &j->var[at];
+    const cm_join_dim *d = v->rank > 0 ? &j->dim[v->dim[0]] : NULL;
+    if (v->made != NULL && d->var != at)
+        return CM_OK; /* made already */
+    bool coordinate = v->rank == 1 && d->joined >= 0 && d->var == at && !d->substitute;
+    if (!coordinate && !v->given)
+        return CM_OK;
+    size_t nelem = 1;
+    for (unsigned i = 0; i < v->rank; i++) {
+        const cm_join_dim *e = &j->dim[v->dim[i]];
+        uint64_t n = e->joined >= 0 ? e->n : e->length[v->first];
+        if (!cm_mul_size(nelem, (size_t)n, &nelem))
+            return cm_fail(err, CM_EUNSUPPORTED, "%s: too many elements", v->name);
+    }
+    v->given = true;
+    if (v->dtype.kind == CM_KIND_STRING)
+        return give_said(v, d, err);
+    if (!cm_mul_size(nelem, v->dtype.nbytes, &v->values_nbytes))
+        return cm_fail(err, CM_EUNSUPPORTED, "%s: too many elements", v->name);
+    if ((v->values = cm_calloc(v->values_nbytes + 1, 1, err)) == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; v->has_fill_value && !coordinate && i < nelem; i++)
+        memcpy((uint8_t *)v->values + i * v->dtype.nbytes, v->fill_value, v->dtype.nbytes);
+    if (coordinate)
+        return fill_coordinate(j, at, d, err);
+    return f->of[at].place != NULL ? fill_rows(j, at, f->of[at].place, err)
+                                   : fill_static(j, at, err);
+}

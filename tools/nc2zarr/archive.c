@@ -1,0 +1,160 @@
+/* Several inputs: a survey, and a conversion of what needs no decision. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../common/outputs.h"
+#include "../common/part.h"
+#include "../common/remote.h"
+#include "../common/run.h"
+#include "../common/say.h"
+#include "../common/summary.h"
+#include "job/archive/inputs.h"
+#include "nc2zarr.h"
+
+bool nc2zarr_is_archive(const nc2zarr_values *v, const cm_common_options *common,
+                        const cm_texts *paths)
+{
+    static const char *const OPTION[] = {"survey",    "along",      "new-dim", "store-per",
+                                         "file-attr", "time-units", "promote", NULL};
+    for (size_t i = 0; OPTION[i] != NULL; i++)
+        if (cm_tool_given(&NC2ZARR, common, OPTION[i]))
+            return true;
+    return v->survey || paths->n > 2 || (paths->n > 0 && cm_input_is_many(paths->text[0]));
+}
+
+typedef struct archive_job {
+    const nc2zarr_values *v;
+    const cm_common_options *common;
+    cm_archive_options asked;
+    cm_transform_options options;
+    cm_archive *archive;
+    const cm_archive_report **survey; /* of each store */
+    size_t nstores;
+    size_t ndecisions;
+    bool began; /* a conversion, which reports for itself */
+    cm_transform_report report;
+} archive_job;
+
+static int survey(archive_job *job, cm_error *err)
+{
+    int rc = cm_archive_open(&job->asked, &job->archive, err);
+    if (rc != CM_OK)
+        return rc;
+    job->nstores = cm_archive_nstores(job->archive);
+    job->survey = calloc(job->nstores + 1, sizeof(*job->survey));
+    if (!job->survey)
+        return cm_fail(err, CM_ENOMEM, "no memory for a survey");
+    for (size_t i = 0; rc == CM_OK && i < job->nstores; i++) {
+        rc = cm_archive_join(job->archive, i, &job->survey[i], err);
+        job->ndecisions += job->survey[i]->ndecisions;
+    }
+    return rc;
+}
+
+static int survey_and_convert(void *context, cm_error *err)
+{
+    archive_job *job = context;
+    struct cm_dataset *dataset = NULL;
+    int rc = survey(job, err);
+    if (rc != CM_OK || job->v->survey || job->ndecisions > 0)
+        return rc;
+    rc = cm_archive_dataset(job->archive, 0, &dataset, err);
+    if (rc != CM_OK)
+        return rc;
+    job->options.dataset = dataset;
+    job->options.source = NULL;
+    job->began = true;
+    rc = cm_transform(&job->options, &job->report, err);
+    cm_summary_name_options(&NC2ZARR, &job->report);
+    return rc;
+}
+
+/* What comes before, or instead of, a conversion.  Returns the exit status. */
+static int report_survey(archive_job *job, int status, const cm_error *err)
+{
+    const cm_common_options *common = job->common;
+    cm_error print_err = {0};
+    int exit_status = cm_tool_exit_status(status);
+    if (status == CM_OK && job->ndecisions > 0)
+        exit_status = CM_EXIT_DECISION;
+    if (common->json &&
+        nc2zarr_print_survey_json(job->survey, job->nstores, status == CM_OK ? NULL : err,
+                                  &print_err) != CM_OK) {
+        cm_say(NC2ZARR.name, "%s", print_err.text);
+        exit_status = CM_EXIT_FAILED;
+    } else if (!common->json && status == CM_OK && job->v->survey) {
+        nc2zarr_print_survey(job->survey, job->nstores);
+    }
+    for (size_t i = 0; status == CM_OK && !job->v->survey && i < job->nstores; i++)
+        nc2zarr_say_findings(job->survey[i], common);
+    if (status == CM_OK && !job->v->survey)
+        cm_say(NC2ZARR.name, "%zu finding%s need%s a decision; nothing was written",
+               job->ndecisions, job->ndecisions == 1 ? "" : "s", job->ndecisions == 1 ? "s" : "");
+    if (cm_run_stopped(status))
+        cm_run_say_stopped(&NC2ZARR, job->options.target ? job->options.target : "survey",
+                           &(cm_run_state){.untouched = true});
+    else if (status != CM_OK)
+        cm_say(NC2ZARR.name, "%s", err->text);
+    return exit_status;
+}
+
+static int run(archive_job *job)
+{
+    cm_error err = {0};
+    const cm_texts none = {0};
+    int status = cm_remote_open(&job->v->net, &none, job->options.target, job->asked.monitor,
+                                &job->options.net, &err);
+    if (status == CM_OK)
+        status = cm_run(&NC2ZARR, job->common, job->asked.monitor, survey_and_convert, job, &err);
+    int exit_status;
+    if (job->began) {
+        job->options.source = job->survey[0]->name; /* for people */
+        nc2zarr_say_findings(job->survey[0], job->common);
+        exit_status = nc2zarr_report(status, &job->options, &job->report, job->common, &err);
+    } else {
+        exit_status = report_survey(job, status, &err);
+    }
+    cm_remote_say(&NC2ZARR, job->options.net, job->common);
+    cm_transform_report_release(&job->report);
+    cm_net_free(job->options.net);
+    cm_archive_close(job->archive);
+    free(job->survey);
+    cm_run_end(status);
+    return exit_status;
+}
+
+int nc2zarr_archive(const nc2zarr_values *v, const cm_common_options *common,
+                    const cm_texts *inputs, const char *output, const char *command)
+{
+    cm_error err = {0};
+    int status = CM_EXIT_FAILED;
+    archive_job job = {.v = v, .common = common, .asked = v->a, .options = v->o};
+    cm_monitor *monitor = cm_monitor_create(&err);
+    job.asked.inputs = *inputs;
+    job.asked.standard = stdin;
+    job.asked.target = output;
+    job.asked.nprocesses = common->nthreads;
+    job.asked.monitor = monitor;
+    job.asked.rename = v->o.rename;
+    job.asked.variable = v->o.variable;
+    job.asked.exclude = v->o.exclude;
+    job.options.target = output;
+    job.options.command = command;
+    job.options.nthreads = common->nthreads;
+    job.options.memory = common->memory;
+    job.options.monitor = monitor;
+    if (!monitor) {
+        cm_say(NC2ZARR.name, "%s", err.text);
+        return CM_EXIT_FAILED;
+    }
+    const cm_texts both = {inputs->text, inputs->n + (v->o.check ? 1 : 0)};
+    const cm_outputs outputs = {
+        .read = &both, .made = v->o.check ? NULL : output, .overwrite = v->o.overwrite};
+    status = cm_outputs_check(&NC2ZARR, v, &outputs);
+    if (status == CM_TOOL_RUN && !v->o.check && !v->survey)
+        status = cm_part_choose(&NC2ZARR, &v->part, common->verbosity < 0, &job.options.part);
+    if (status == CM_TOOL_RUN)
+        status = run(&job);
+    cm_monitor_free(monitor);
+    return status;
+}

@@ -1,0 +1,50 @@
+/* How a conversion ends: warnings and the error, the document or the summary. */
+#include "../common/run.h"
+#include "../common/say.h"
+#include "nc2zarr.h"
+
+/*
+ * About a store that is there.  On standard error, so that results stay alone on standard
+ * output.
+ */
+static void say_findings(const cm_transform_report *r, const cm_common_options *common)
+{
+    if (common->verbosity >= 0)
+        cm_run_say_all(&NC2ZARR, "warning", r->warning, r->nwarnings);
+    cm_run_say_all(&NC2ZARR, "difference", r->difference, r->ndifferences);
+}
+
+int nc2zarr_report(int status, const cm_transform_options *asked, const cm_transform_report *r,
+                   const cm_common_options *common, const cm_error *err)
+{
+    /* A store that was complete is compared, when that was asked for, as --check does. */
+    cm_transform_options shown = *asked;
+    const cm_transform_options *options = &shown;
+    shown.check = asked->check || (r->finished && asked->verify == CM_VERIFY_FULL);
+    bool whole = status == CM_OK || status == CM_EDIFFER;
+    int exit_status = cm_tool_exit_status(status);
+    if (whole)
+        say_findings(r, common);
+    if (common->json) {
+        cm_error print_err = {0};
+        if (nc2zarr_print_json(options, r, status == CM_OK ? NULL : err, &print_err) != CM_OK) {
+            cm_say(NC2ZARR.name, "%s", print_err.text);
+            exit_status = CM_EXIT_FAILED;
+        }
+    } else if (whole && common->verbosity >= 0 && (!r->finished || options->check)) {
+        nc2zarr_print_summary(options, r, common);
+    }
+    if (r->finished && whole && common->verbosity >= 0)
+        cm_say(NC2ZARR.name, "%s: the store is complete, nothing to resume%s", asked->target,
+               options->check ? "" : "; --check compares it with its input");
+    cm_run_state state = {.untouched = options->check || options->dry_run,
+                          .complete = r->written,
+                          .resumable = r->resumable,
+                          .overwrite = options->overwrite};
+    if (cm_run_stopped(status))
+        cm_run_say_stopped(&NC2ZARR, options->target, &state);
+    else if (status != CM_OK)
+        cm_say(NC2ZARR.name, "%s%s", err->text,
+               r->unverified ? "; nc2zarr --check compares it with the input" : "");
+    return exit_status;
+}

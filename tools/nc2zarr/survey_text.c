@@ -1,0 +1,150 @@
+/* What a survey found, for people. */
+#include <stdio.h>
+#include <string.h>
+
+#include "../common/print.h"
+#include "../common/say.h"
+#include "base/number.h"
+#include "nc2zarr.h"
+
+const char *nc2zarr_option_for(const cm_finding *f, char *buf, size_t size)
+{
+    switch (f->kind) {
+    case CM_FINDING_UNREADABLE:
+        return "--bad-file skip";
+    case CM_FINDING_OFFLINE:
+        return "--offline skip";
+    case CM_FINDING_PACKING:
+        return "--packing unpack";
+    case CM_FINDING_TYPE:
+        return "--dtype";
+    case CM_FINDING_FILL:
+        return "--fill-value";
+    case CM_FINDING_MISSING:
+        return "--missing fill";
+    case CM_FINDING_STATIC:
+        return "--static first";
+    case CM_FINDING_OVERLAP:
+        return "--overlap first";
+    case CM_FINDING_GAP:
+        return "--gaps fill";
+    case CM_FINDING_MEANING:
+        return "--attrs first";
+    case CM_FINDING_TIME_UNITS:
+        return "--time-units UNITS";
+    case CM_FINDING_ALONG:
+        return "--along DIM";
+    case CM_FINDING_NEW_DIMENSION:
+        return "--new-dim NAME=PATTERN";
+    case CM_FINDING_NAME:
+        return "--rename OLD=NEW";
+    case CM_FINDING_LAYOUT:
+        return "--strict";
+    case CM_FINDING_COORDINATE:
+        if (f->apart > 0) {
+            char number[40];
+            snprintf(buf, size, "--tolerance %s",
+                     cm_format_double(f->apart, number, sizeof(number)));
+            return buf;
+        }
+        return "";
+    default:
+        return "";
+    }
+}
+
+static const char *weight_name(const cm_finding *f)
+{
+    return f->weight == CM_WEIGHT_DECISION  ? "decision needed"
+           : f->weight == CM_WEIGHT_WARNING ? "warning"
+                                            : "note";
+}
+
+/* "day1337.nc: tas: units is ...", and to which file it goes on. */
+static void format_finding(const cm_finding *f, char *buf, size_t size)
+{
+    char option[64];
+    const char *decides =
+        f->weight == CM_WEIGHT_DECISION ? nc2zarr_option_for(f, option, sizeof(option)) : "";
+    int n = snprintf(buf, size, "%s%s%s%s%s", f->file ? f->file : "", f->file ? ": " : "",
+                     f->variable ? f->variable : "", f->variable ? ": " : "", f->text);
+    if (n > 0 && (size_t)n < size && f->nfiles > 1)
+        n += snprintf(buf + n, size - (size_t)n, " (%zu files, to %s)", f->nfiles, f->last);
+    if (n > 0 && (size_t)n < size && *decides)
+        snprintf(buf + n, size - (size_t)n, "; %s", decides);
+}
+
+void nc2zarr_say_findings(const cm_archive_report *r, const cm_common_options *common)
+{
+    char text[4096];
+    for (size_t i = 0; i < r->nfindings; i++) {
+        const cm_finding *f = &r->finding[i];
+        if (f->weight == CM_WEIGHT_NOTE && common->verbosity < 1)
+            continue;
+        if (f->weight != CM_WEIGHT_DECISION && common->verbosity < 0)
+            continue;
+        format_finding(f, text, sizeof(text));
+        cm_say(NC2ZARR.name, "%s: %s", weight_name(f), text);
+    }
+}
+
+static void print_axis(const cm_archive_axis *a)
+{
+    printf("  %s: %llu steps", a->name, (unsigned long long)a->length);
+    if (a->step)
+        printf(" of %s", a->step);
+    if (a->first && a->last)
+        printf(", %s to %s", a->first, a->last);
+    if (a->nmissing > 0)
+        printf(", %llu missing", (unsigned long long)a->nmissing);
+    if (a->nrepeated > 0)
+        printf(", %llu in more than one file", (unsigned long long)a->nrepeated);
+    putchar('\n');
+}
+
+static void print_variable(const cm_archive_variable *v, size_t nfiles)
+{
+    printf("  %s: %s", v->name, v->type);
+    for (unsigned k = 0; k < v->rank; k++)
+        printf("%s%s=%llu", k == 0 ? " (" : ", ", v->dim_name[k], (unsigned long long)v->shape[k]);
+    printf("%s", v->rank > 0 ? ")" : "");
+    if (v->nfiles < nfiles)
+        printf(", in %zu files", v->nfiles);
+    putchar('\n');
+}
+
+static void print_report(const cm_archive_report *r)
+{
+    char size[32], text[4096];
+    if (r->store)
+        printf("%s:\n", r->store);
+    printf("%zu file%s, %s%s%s\n", r->nfiles, r->nfiles == 1 ? "" : "s",
+           cm_format_size(r->nbytes, size, sizeof(size)), r->how ? ", " : "", r->how ? r->how : "");
+    for (size_t i = 0; i < r->naxes; i++)
+        print_axis(&r->axis[i]);
+    for (size_t i = 0; i < r->nvariables; i++)
+        print_variable(&r->variable[i], r->nfiles);
+    for (int weight = CM_WEIGHT_DECISION; weight >= CM_WEIGHT_NOTE; weight--)
+        for (size_t i = 0; i < r->nfindings; i++) {
+            if ((int)r->finding[i].weight != weight)
+                continue;
+            format_finding(&r->finding[i], text, sizeof(text));
+            printf("%s: %s\n", weight_name(&r->finding[i]), text);
+        }
+}
+
+void nc2zarr_print_survey(const cm_archive_report *const *report, size_t n)
+{
+    size_t ndecisions = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0)
+            putchar('\n');
+        print_report(report[i]);
+        ndecisions += report[i]->ndecisions;
+    }
+    if (ndecisions == 0)
+        printf("can be converted as it is\n");
+    else
+        printf("%zu finding%s need%s a decision\n", ndecisions, ndecisions == 1 ? "" : "s",
+               ndecisions == 1 ? "s" : "");
+}
