@@ -13,7 +13,7 @@
 typedef struct nc2zarr_values {
     cm_transform_options o; /* what most options set */
     cm_net_settings net;
-    cm_archive_options a;   /* how many files become one */
+    cm_archive_options a; /* how many files become one */
     bool survey;
     const char *append;
     cm_part_values part;
