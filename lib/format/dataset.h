@@ -39,6 +39,8 @@ typedef struct cm_variable {
     uint8_t fill_value[16];    /* little-endian */
     const cm_zarr_meta *words; /* of a Zarr array as its document has it; NULL otherwise */
 
+    bool wanted; /* set by the caller: it will be prepared, soon after others are */
+
     /* Known when the variable is prepared. */
     cm_array *array;
     const uint8_t *fill;   /* what unwritten elements are; NULL: undefined */

@@ -75,25 +75,6 @@ static int intern(cm_multi_array *a, const cm_form *form, bool own, uint16_t *ou
 
 /* ---- parts ---- */
 
-/* By opening its file. */
-static int locate_part(cm_multi_array *a, size_t p, cm_error *err)
-{
-    const cm_multi_part *part = &a->var->part[p];
-    cm_multi_files *files = a->owner->files;
-    cm_dataset *ds;
-    cm_variable *v;
-    int rc = cm_multi_files_open(files, part->file, &ds, err);
-    if (rc != CM_OK)
-        return rc;
-    rc = cm_multi_find_variable(a, part, ds, &v, err);
-    if (rc == CM_OK)
-        rc = cm_dataset_locate(ds, v, &a->located[p], err);
-    if (rc != CM_OK)
-        cm_error_place(err, ds->path);
-    cm_multi_files_close(files, part->file);
-    return rc;
-}
-
 /* What was found is kept, its form once. */
 static int keep_form(cm_multi_array *a, size_t p, cm_error *err)
 {
@@ -102,9 +83,52 @@ static int keep_form(cm_multi_array *a, size_t p, cm_error *err)
     int rc = intern(a, l->form, true, &a->form_of[p], err);
     if (a->nforms > before)
         return rc;
+    if (rc != CM_OK) {
+        cm_located_release(l);
+        return rc;
+    }
     cm_located found = {.form = l->form};
     cm_located_release(&found);
-    l->form = rc == CM_OK ? a->form[a->form_of[p]].form : NULL;
+    l->form = a->form[a->form_of[p]].form;
+    return CM_OK;
+}
+
+static int locate_in(cm_multi_array *a, size_t p, cm_dataset *ds, cm_error *err)
+{
+    cm_variable *v;
+    int rc = cm_multi_find_variable(a, &a->var->part[p], ds, &v, err);
+    if (rc == CM_OK)
+        rc = cm_dataset_locate(ds, v, &a->located[p], err);
+    return rc == CM_OK ? keep_form(a, p, err) : rc;
+}
+
+/* While the file is open, for others that will be asked for too; their errors are told then. */
+static void locate_others(cm_multi_array *a, uint32_t file, cm_dataset *ds)
+{
+    cm_multi_dataset *d = a->owner;
+    for (size_t i = 0; i < d->spec->nvars; i++) {
+        cm_multi_array *other = &d->array[i];
+        uint32_t p = other->part_in != NULL ? other->part_in[file] : 0;
+        if (other != a && p > 0 && other->located[p - 1].form == NULL)
+            (void)locate_in(other, p - 1, ds, NULL);
+    }
+}
+
+/* By opening its file. */
+static int locate_part(cm_multi_array *a, size_t p, cm_error *err)
+{
+    uint32_t file = a->var->part[p].file;
+    cm_multi_files *files = a->owner->files;
+    cm_dataset *ds;
+    int rc = cm_multi_files_open(files, file, &ds, err);
+    if (rc != CM_OK)
+        return rc;
+    rc = locate_in(a, p, ds, err);
+    if (rc == CM_OK)
+        locate_others(a, file, ds);
+    else
+        cm_error_place(err, ds->path);
+    cm_multi_files_close(files, file);
     return rc;
 }
 
@@ -143,25 +167,50 @@ static bool all_given(const cm_multi_var *v)
     return true;
 }
 
-int cm_multi_locate(cm_multi_array *a, cm_error *err)
+/* Room for what is found, and where to look. */
+static int begin(cm_multi_array *a, cm_error *err)
 {
     const cm_multi_var *v = a->var;
+    if (a->form_of != NULL)
+        return CM_OK;
     a->form_of = cm_calloc(v->nparts + 1, sizeof(a->form_of[0]), err);
     if (a->form_of == NULL)
         return CM_ENOMEM;
-    if (!all_given(v) &&
-        (a->located = cm_calloc(v->nparts + 1, sizeof(a->located[0]), err)) == NULL)
-        return CM_ENOMEM;
-    int rc = CM_OK;
+    if (all_given(v))
+        return CM_OK;
+    a->located = cm_calloc(v->nparts + 1, sizeof(a->located[0]), err);
+    a->part_in = cm_calloc(a->owner->spec->nfiles + 1, sizeof(a->part_in[0]), err);
+    for (size_t p = 0; a->part_in != NULL && p < v->nparts; p++)
+        a->part_in[v->part[p].file] = v->part[p].located == NULL ? (uint32_t)p + 1 : 0;
+    return a->located == NULL || a->part_in == NULL ? CM_ENOMEM : CM_OK;
+}
+
+/* Files are opened once for all variables that will be asked for. */
+static int begin_all(cm_multi_array *a, cm_error *err)
+{
+    cm_multi_dataset *d = a->owner;
+    int rc = begin(a, err);
+    for (size_t i = 0; rc == CM_OK && a->located != NULL && i < d->spec->nvars; i++) {
+        const cm_multi_var *v = &d->spec->var[i];
+        if (d->base.var[i].wanted && v->nparts > 0 && v->unsupported == NULL &&
+            !cm_dtype_is_vlen(&v->dtype))
+            rc = begin(&d->array[i], err);
+    }
+    return rc;
+}
+
+int cm_multi_locate(cm_multi_array *a, cm_error *err)
+{
+    const cm_multi_var *v = a->var;
+    int rc = begin_all(a, err);
     for (size_t p = 0; rc == CM_OK && p < v->nparts; p++) {
         const cm_located *given = v->part[p].located;
         const cm_dataset_options *o = &a->owner->options;
         if (o->canceled != NULL && o->canceled(o->canceled_context))
             return cm_fail(err, CM_ECANCELED, "stopped by request");
         if (given == NULL) {
-            rc = locate_part(a, p, err);
-            if (rc == CM_OK)
-                rc = keep_form(a, p, err);
+            if (a->located[p].form == NULL)
+                rc = locate_part(a, p, err);
         } else if (given->form == NULL) {
             rc = cm_fail(err, CM_EINVAL, "variable %s: a part without a form", v->name);
         } else {
@@ -170,6 +219,8 @@ int cm_multi_locate(cm_multi_array *a, cm_error *err)
         if (rc == CM_OK)
             rc = check_located(a, p, err);
     }
+    free(a->part_in);
+    a->part_in = NULL;
     return rc;
 }
 
@@ -194,6 +245,7 @@ void cm_multi_locate_release(cm_multi_array *a)
             cm_chain_free(a->form[i].chain);
     }
     free(a->located);
+    free(a->part_in);
     free(a->form_of);
     free(a->form);
 }

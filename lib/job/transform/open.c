@@ -55,6 +55,8 @@ static int open_array(cm_job *job, cm_job_var *v, cm_error *err)
 int cm_job_open_arrays(cm_job *job, cm_error *err)
 {
     int rc = CM_OK;
+    for (size_t i = 0; i < job->nvars; i++)
+        job->var[i].source->wanted = true;
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         rc = open_array(job, &job->var[i], err);
     for (size_t i = 0; rc == CM_OK && i < cm_dataset_nwarnings(job->source); i++)
