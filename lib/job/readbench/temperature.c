@@ -1,5 +1,6 @@
 /* Cold and warm: made, and measured, for the files that are read and no others. */
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "exec/watch/monitor.h"
 #include "job/readbench/readbench.h"
@@ -24,7 +25,10 @@ static int visit_paths(const cm_bench *b, path_visit *visit_path, cm_residency *
     if (cm_store_url_is_remote(d->path))
         return CM_OK; /* nothing of it lies in this machine's page cache */
     int rc = d->is_nc ? visit_path(&v, d->path, err) : CM_OK;
-    for (size_t i = 0; i < d->narrays && rc == CM_OK && !d->is_nc; i++) {
+    struct stat st;
+    /* References and URLs are no folders, and what lies behind them is not looked for. */
+    const bool is_folder = stat(d->path, &st) == 0 && S_ISDIR(st.st_mode);
+    for (size_t i = 0; i < d->narrays && rc == CM_OK && is_folder; i++) {
         char *path = cm_asprintf(err, "%s/%s", d->path, d->array[i]->name);
         rc = path != NULL ? visit_path(&v, path, err) : CM_ENOMEM;
         free(path);
