@@ -15,12 +15,16 @@
 
 typedef struct cm_net cm_net;
 
-/* Texts are copied, but not what `variable` returns: it is asked whenever a value is needed. */
+/*
+ * Texts are the caller's, and stay as long as the net; `variable` is asked when a value is
+ * needed.
+ */
 typedef struct cm_net_settings {
     /* The caller's environment, as getenv() has it (AWS_..., HOME); NULL: there is none. */
     const char *(*variable)(const char *name);
     bool anonymous;       /* nothing is signed, and no credentials are looked for */
     bool absent_403;      /* a 403 to a read means that the object is absent */
+    const char *scratch;  /* folder for files that are fetched whole; NULL: "/tmp" */
     unsigned concurrency; /* requests under way at once; 0: found by their speed */
     double timeout;       /* seconds that a failing request is repeated; 0: 5 minutes */
     /* Any thread; NULL: never.  What fails is then given up instead of repeated. */
@@ -29,6 +33,8 @@ typedef struct cm_net_settings {
 } cm_net_settings;
 
 int cm_net_create(const cm_net_settings *settings, cm_net **out, cm_error *err);
+/* The folder for files that are fetched whole. */
+const char *cm_net_scratch(const cm_net *net);
 void cm_net_free(cm_net *net); /* NULL accepted; no store of it may be open */
 
 /* What was asked so far; bytes are those of bodies, repeated ones included. */

@@ -230,6 +230,36 @@ def test_lengths_that_are_lies(web, made):
     assert len(lied) >= 8
 
 
+# ---- NetCDF ----
+
+
+def test_a_file_is_fetched(bucket, web, made, out, tmp_path):
+    """By ranges, checked to be of one object, kept in the scratch folder, and gone afterwards."""
+    scratch, work = tmp_path / "scratch", tmp_path / "work"
+    scratch.mkdir(), work.mkdir()
+    data = (made / "in.nc").read_bytes()
+    name = "in put+%é.nc"
+    for server in (bucket, web):
+        server.objects["data/" + name] = (data, objects.etag_of(data))
+    env = bucket.environment(TMPDIR=str(scratch))
+    expected = digest(made / "in.nc")
+    for source in (f"s3://bucket/data/{name}", f"{web.url}/data/in%20put%2B%25%C3%A9.nc"):
+        tool.nc2zarr("--overwrite", "--verify", "full", "--certificate", tmp_path / "proof.json", source, out, env=env).ok()
+        assert json.loads((tmp_path / "proof.json").read_text())["input"]["path"] == source
+        assert digest(out) == sorted(expected, key=lambda row: row[1])
+        tool.nc2zarr("--check", source, out, env=env).ok()
+        assert [line.split() for line in tool.run("rechunk", "--digest", source, env=env).ok().out.splitlines()] == expected
+        assert "g/tas" in tool.run("chunkcalc", source, env=env).ok().out
+        tool.nc2zarr("--resume", source, out, env=env).ok()
+        tool.run("readbench", "--no-out", "--sample", "2", source, env=env).fails(2, "not built yet")
+    tool.nc2zarr(source, cwd=work, env=env).ok()
+    assert [p.name for p in work.iterdir()] == ["in put+%é.zarr"]
+    bucket.objects["cut.nc"] = (data[:-4000], '"cut"')
+    tool.nc2zarr("s3://bucket/cut.nc", tmp_path / "x.zarr", env=env).fails(1, "s3://bucket/cut.nc")
+    tool.nc2zarr("s3://bucket/none.nc", tmp_path / "x.zarr", env=env).fails(1, "none.nc")
+    assert list(scratch.iterdir()) == [] and not (tmp_path / "x.zarr").exists()
+
+
 # ---- credentials ----
 
 

@@ -29,6 +29,10 @@ int cm_remote_open(const cm_net_settings *settings, const cm_texts *paths, const
     if (!any)
         return CM_OK;
     s.variable = variable;
+    if (s.scratch == NULL)
+        s.scratch = getenv("TMPDIR");
+    if (s.scratch != NULL && *s.scratch == '\0')
+        s.scratch = NULL;
     s.canceled = monitor != NULL ? is_canceled : NULL;
     s.canceled_context = monitor;
     return cm_net_create(&s, out, err);

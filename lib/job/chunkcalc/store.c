@@ -293,6 +293,8 @@ int cm_calc_open(cm_calc *c, bool choose_one, cm_error *err)
     } else if (rc == CM_OK) {
         rc = measure_all(c, &in, err);
     }
+    if (rc != CM_OK)
+        cm_store_path_name(&in.at, err);
     release(&in);
     return rc;
 }

@@ -178,6 +178,8 @@ int cm_digest_store(const char *path, cm_net *net, unsigned nthreads, uint64_t m
     else if (rc != CM_OK)
         cm_error_place(err, at.path);
     cm_monitor_phase(monitor, CM_PHASE_DONE, 0);
+    if (rc != CM_OK)
+        cm_store_path_name(&at, err);
     cm_store_path_release(&at);
     return rc;
 }

@@ -1,11 +1,14 @@
 #include "job/common/store_path.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fileurl.h"
 #include "base/mem.h"
+#include "job/common/fetch.h"
 #include "store/open.h"
 
 int cm_store_path_split(const char *text, cm_store_path *out, cm_error *err)
@@ -45,6 +48,8 @@ int cm_store_path_find(const char *text, cm_net *net, cm_store_path *out, cm_err
     cm_place there;
     int rc = cm_store_path_split(text, out, err);
     if (rc == CM_OK)
+        rc = cm_store_path_fetch(out, net, NULL, err);
+    if (rc == CM_OK)
         rc = cm_store_look(out->path, &(cm_store_options){.net = net}, &there, err);
     if (rc != CM_OK)
         return rc;
@@ -54,8 +59,36 @@ int cm_store_path_find(const char *text, cm_net *net, cm_store_path *out, cm_err
     return CM_OK;
 }
 
+int cm_store_path_fetch(cm_store_path *p, cm_net *net, const char *folder, cm_error *err)
+{
+    if (net == NULL || !cm_store_url_is_remote(p->path) || !cm_store_url_is_file(p->path))
+        return CM_OK;
+    char *copy;
+    int rc = cm_fetch_file(p->path, net, folder != NULL ? folder : cm_net_scratch(net), &copy, err);
+    if (rc != CM_OK)
+        return rc;
+    p->url = p->path;
+    p->path = copy;
+    return CM_OK;
+}
+
+void cm_store_path_name(const cm_store_path *p, cm_error *err)
+{
+    char text[sizeof(err->text)];
+    char *said = err != NULL ? err->text : NULL;
+    const char *copy = said != NULL && p->url != NULL ? strstr(said, p->path) : NULL;
+    if (copy == NULL)
+        return;
+    snprintf(text, sizeof(text), "%.*s%s%s", (int)(copy - said), said, p->url,
+             copy + strlen(p->path));
+    memcpy(said, text, sizeof(text));
+}
+
 void cm_store_path_release(cm_store_path *p)
 {
+    if (p->url != NULL)
+        unlink(p->path);
+    free(p->url);
     free(p->path);
     free(p->node);
     *p = (cm_store_path){0};

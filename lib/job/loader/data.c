@@ -13,10 +13,26 @@
 #include "job/loader/run.h"
 #include "store/open.h"
 
-static int locate(const char *text, cm_net *net, cm_load_data *d, cm_error *err)
+/* Every process that reads would fetch a file of its own. */
+static int refuse_remote_file(const char *text, cm_error *err)
 {
     cm_store_path at;
-    int rc = cm_store_path_find(text, net, &at, err);
+    int rc = cm_store_path_split(text, &at, err);
+    if (rc == CM_OK && cm_store_url_is_remote(at.path) && cm_store_url_is_file(at.path))
+        rc = cm_fail(err, CM_EINVAL,
+                     "%s: reading a NetCDF file behind a network for training is not built yet; "
+                     "convert it, or copy it here",
+                     at.path);
+    cm_store_path_release(&at);
+    return rc;
+}
+
+static int locate(const char *text, cm_net *net, cm_load_data *d, cm_error *err)
+{
+    cm_store_path at = {0};
+    int rc = refuse_remote_file(text, err);
+    if (rc == CM_OK)
+        rc = cm_store_path_find(text, net, &at, err);
     d->path = at.path;
     d->node = at.node;
     d->is_nc = !at.is_folder;
@@ -273,8 +289,10 @@ int cm_load_data_check(cm_load_data *d, cm_error *err)
 
 int cm_load_data_try(const char *store, cm_net *net, cm_monitor *monitor, cm_error *err)
 {
-    cm_store_path at;
-    int rc = cm_store_path_find(store, net, &at, err);
+    cm_store_path at = {0};
+    int rc = refuse_remote_file(store, err);
+    if (rc == CM_OK)
+        rc = cm_store_path_find(store, net, &at, err);
     if (rc == CM_OK && !at.is_folder)
         rc = cm_nc_preflight(at.path, cm_monitor_cancels, monitor, err);
     cm_store_path_release(&at);

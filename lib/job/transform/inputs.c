@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "model/digest.h"
+#include "store/open.h"
 
 static const cm_multi_spec *spec_of(const cm_job *job)
 {
@@ -25,7 +26,8 @@ static int add_path(cm_json *j, const char *name, const char *path, cm_error *er
 static int one_fingerprint(cm_json *j, const cm_job *job, cm_error *err)
 {
     struct stat st;
-    if (stat(job->path, &st) != 0)
+    /* One that was fetched lies elsewhere, and has the time of what it is a copy of. */
+    if (stat(job->source->path, &st) != 0)
         return cm_fail_errno(err, errno, "%s", job->path);
     int64_t modified = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
     int rc = add_path(j, "input", job->path, err);
@@ -101,18 +103,21 @@ cm_json *cm_job_time_json(time_t when)
     return cm_json_string(text);
 }
 
-static int input_json(const char *path, const char *format, cm_json **out, cm_error *err)
+/* PATH as it is called, and where it LIES: a store behind a network has no size of its own. */
+static int input_json(const char *path, const char *lies, const char *format, cm_json **out,
+                      cm_error *err)
 {
-    struct stat st;
-    if (stat(path, &st) != 0)
+    struct stat st = {0};
+    bool remote = cm_store_url_is_remote(lies);
+    if (!remote && stat(lies, &st) != 0)
         return cm_fail_errno(err, errno, "%s", path);
     cm_json *j = cm_json_object();
     int rc = cm_json_set(j, "path", cm_json_string(path), err);
     if (rc == CM_OK && format != NULL)
         rc = cm_json_set(j, "format", cm_json_string(format), err);
-    if (rc == CM_OK)
+    if (rc == CM_OK && !remote)
         rc = cm_json_set(j, "bytes", cm_json_u64((uint64_t)st.st_size), err);
-    if (rc == CM_OK)
+    if (rc == CM_OK && !remote)
         rc = cm_json_set(j, "modified", cm_job_time_json(st.st_mtime), err);
     if (rc == CM_OK)
         *out = j;
@@ -125,12 +130,12 @@ int cm_job_inputs_json(const cm_job *job, const char *path, cm_json **out, cm_er
 {
     const cm_multi_spec *spec = spec_of(job);
     if (spec == NULL)
-        return input_json(path, job->report->source_format, out, err);
+        return input_json(path, job->source->path, job->report->source_format, out, err);
     cm_json *list = cm_json_array();
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < spec->nfiles; i++) {
         cm_json *j = NULL;
-        rc = input_json(spec->file[i].path, NULL, &j, err);
+        rc = input_json(spec->file[i].path, spec->file[i].path, NULL, &j, err);
         if (rc == CM_OK)
             rc = cm_json_append(list, j, err);
     }

@@ -355,7 +355,9 @@ int cm_transform(const cm_transform_options *asked, cm_transform_report *report,
         rc = cm_store_path_split(options.source, &at, err);
     else if (rc == CM_OK)
         rc = name_dataset(options.dataset, &at, err);
-    job.path = at.path;
+    if (rc == CM_OK)
+        rc = cm_store_path_fetch(&at, options.net, options.scratch, err);
+    job.path = at.url != NULL ? at.url : at.path;
     job.group = at.node;
     if (rc == CM_OK && options.check)
         rc = cm_store_path_plain(options.target, &target, err);
@@ -378,6 +380,8 @@ int cm_transform(const cm_transform_options *asked, cm_transform_report *report,
     rc = cm_job_finish_files(&job, rc, &certificate, err);
     if (job.source != NULL && rc != CM_OK && rc != CM_ECANCELED && rc != CM_EDIFFER)
         cm_job_name_source(&job, rc, err);
+    if (rc != CM_OK)
+        cm_store_path_name(&at, err);
     report->nthreads = job.nthreads;
     report->memory_limit = job.memory_limit;
     report->memory_peak = cm_peak_rss();

@@ -460,6 +460,11 @@ int cm_net_create(const cm_net_settings *settings, cm_net **out, cm_error *err)
     return CM_OK;
 }
 
+const char *cm_net_scratch(const cm_net *net)
+{
+    return net->settings.scratch != NULL ? net->settings.scratch : "/tmp";
+}
+
 void cm_net_free(cm_net *net)
 {
     if (net == NULL)
