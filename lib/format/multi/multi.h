@@ -144,6 +144,9 @@ int cm_multi_check_run(cm_dataset *ds, size_t i, cm_multi_clash *out, cm_error *
 /* CM_EFORMAT with the name of the first file of a joined dataset that is not as it was surveyed. */
 int cm_multi_unchanged(cm_dataset *ds, cm_error *err);
 
+/* The SHA-256 of file I of a joined dataset, 64 hexadecimal digits; any thread. */
+int cm_multi_file_digest(cm_dataset *ds, uint32_t i, char text[65], cm_error *err);
+
 /* What is said of a variable of a joined dataset; NULL: it is one of another. */
 const cm_multi_var *cm_multi_var_of(const cm_variable *var);
 

@@ -1,10 +1,13 @@
 #include "job/transform/inputs.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/threads.h"
 #include "model/digest.h"
 #include "store/open.h"
 
@@ -126,19 +129,66 @@ static int input_json(const char *path, const char *lies, const char *format, cm
     return rc;
 }
 
+/* The digests of all files, by all threads. */
+typedef struct digests {
+    cm_job *job;
+    size_t n;
+    char (*text)[65];
+    _Atomic size_t next;
+    pthread_mutex_t lock; /* guards: */
+    cm_error error;
+} digests;
+
+static void digest_main(void *context, unsigned index)
+{
+    digests *d = context;
+    (void)index;
+    for (size_t i; (i = atomic_fetch_add(&d->next, 1)) < d->n;) {
+        cm_error err = {0};
+        int rc = cm_monitor_canceled(d->job->options->monitor)
+                     ? cm_fail(&err, CM_ECANCELED, "stopped by request")
+                     : cm_multi_file_digest(d->job->source, (uint32_t)i, d->text[i], &err);
+        if (rc == CM_OK)
+            continue;
+        pthread_mutex_lock(&d->lock);
+        if (d->error.status == CM_OK)
+            d->error = err;
+        pthread_mutex_unlock(&d->lock);
+        atomic_store(&d->next, d->n);
+    }
+}
+
+static int digest_files(const cm_job *job, size_t n, char (**out)[65], cm_error *err)
+{
+    digests d = {.job = (cm_job *)(uintptr_t)job, .n = n};
+    if ((d.text = cm_calloc(n + 1, sizeof(d.text[0]), err)) == NULL)
+        return CM_ENOMEM;
+    *out = d.text;
+    pthread_mutex_init(&d.lock, NULL);
+    cm_threads_run(cm_job_threads(job), digest_main, &d);
+    pthread_mutex_destroy(&d.lock);
+    if (d.error.status != CM_OK && err != NULL)
+        *err = d.error;
+    return d.error.status;
+}
+
 int cm_job_inputs_json(const cm_job *job, const char *path, cm_json **out, cm_error *err)
 {
     const cm_multi_spec *spec = spec_of(job);
     if (spec == NULL)
         return input_json(path, job->source->path, job->report->source_format, out, err);
     cm_json *list = cm_json_array();
-    int rc = CM_OK;
+    char(*digest)[65] = NULL;
+    int rc = digest_files(job, spec->nfiles, &digest, err);
     for (size_t i = 0; rc == CM_OK && i < spec->nfiles; i++) {
         cm_json *j = NULL;
         rc = input_json(spec->file[i].path, spec->file[i].path, NULL, &j, err);
         if (rc == CM_OK)
+            rc = cm_json_set(j, "sha256", cm_json_string(digest[i]), err);
+        if (rc == CM_OK)
             rc = cm_json_append(list, j, err);
     }
+    free(digest);
     if (rc == CM_OK)
         *out = list;
     else

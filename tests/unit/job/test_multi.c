@@ -165,6 +165,29 @@ static void damage(const cm_multi_file *f)
     assert_int_equal(utimensat(AT_FDCWD, f->path, (struct timespec[2]){then, then}, 0), 0);
 }
 
+/* Each file is there with its digest, and what was lost is said. */
+static void check_certificate(const char *path, const archive *a)
+{
+    static char text[1 << 16];
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    for (unsigned k = 0; k < a->nfiles; k++) {
+        char command[160], digest[65] = "";
+        snprintf(command, sizeof command, "sha256sum '%s'", a->path[k]);
+        FILE *pipe = popen(command, "r");
+        assert_non_null(pipe);
+        assert_int_equal(fread(digest, 1, 64, pipe), 64);
+        pclose(pipe);
+        if (strstr(text, a->path[k]) == NULL || strstr(text, digest) == NULL)
+            fail_msg("%s (%s) is not in the certificate", a->path[k], digest);
+    }
+    assert_non_null(strstr(text, "\"reproducible\": false"));
+    assert_non_null(strstr(text, "steps were dropped"));
+    unlink(path);
+}
+
 /* A bad file is named, what was done is kept, and the run goes on when the file is good again. */
 static void test_damage_and_resume(void **state)
 {
@@ -189,6 +212,8 @@ static void test_damage_and_resume(void **state)
     o.chunks = (cm_texts){(const char *const[]){"t=5"}, 1};
     o.verify = CM_VERIFY_FULL;
     o.nthreads = 2;
+    char certificate[96];
+    snprintf(certificate, sizeof certificate, "%s/certificate.json", multi_folder);
     cm_transform_report whole, report;
     assert_int_equal(cm_multi_dataset_open(&a.spec, NULL, &o.dataset, &err), CM_OK);
     convert(NULL, o.dataset, "t=5", NULL, &whole);
@@ -206,9 +231,13 @@ static void test_damage_and_resume(void **state)
 
     damage(&a.file[BAD]);
     o.resume = true;
+    o.certificate = certificate;
+    a.spec.irreversible = "steps were dropped";
     assert_int_equal(cm_multi_dataset_open(&a.spec, NULL, &o.dataset, &err), CM_OK);
     if (cm_transform(&o, &report, &err) != CM_OK)
         fail_msg("%s", err.text);
+    check_certificate(certificate, &a);
+    o.certificate = NULL;
     same_digests(&whole, &report);
     cm_transform_report_release(&report);
     cm_dataset_close(o.dataset);

@@ -1,0 +1,21 @@
+/*
+ * SHA-256 (FIPS 180-4): the digest of a file's bytes that every system can compute.
+ */
+#ifndef CM_BASE_SHA256_H
+#define CM_BASE_SHA256_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct cm_sha256 {
+    uint32_t state[8];
+    uint64_t nbytes;
+    uint8_t block[64]; /* what is not yet a whole one */
+} cm_sha256;
+
+void cm_sha256_begin(cm_sha256 *sha);
+void cm_sha256_add(cm_sha256 *sha, const void *data, size_t nbytes);
+/* 64 lower-case hexadecimal digits and a NUL, of all that was added. */
+char *cm_sha256_text(cm_sha256 *sha, char text[65]);
+
+#endif
