@@ -89,12 +89,18 @@ int cm_batcher_plan_needs(const cm_epoch_plan *plan, const cm_epoch_share *share
  * batch's first sample (cm_epoch_plan_skip).  What is left of the epoch before is dropped, after
  * the tasks that
  * workers are at have ended.  Batches that were taken stay valid until their
- * release.  SHARE and PLAN (NULL: map loader) are borrowed until the next begin.
+ * release.  SHARE and PLAN (NULL: map loader) are borrowed until the next begin or end.
  * CM_EBUDGET: a batch does not fit a slot, or the plan needs more slots, stash or
  * pieces than there are; the sentence says how many would do.
  */
 int cm_batcher_begin(cm_batcher *loader, const cm_epoch_share *share, uint64_t epoch,
                      uint64_t first, const cm_epoch_plan *plan, cm_error *err);
+
+/*
+ * Ends the epoch, if there is one: SHARE and PLAN are not looked at any more, also when a batch
+ * is given back.
+ */
+void cm_batcher_end(cm_batcher *loader);
 
 /*
  * The next batch, waiting for it.  CM_OK with *more false at the epoch's end;

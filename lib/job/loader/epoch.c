@@ -8,6 +8,7 @@ int cm_load_begin(cm_load_rank *r, uint64_t epoch, uint64_t first)
 {
     const bool planned = r->run->setting.planned;
     int rc = CM_OK;
+    cm_batcher_end(r->batcher); /* which has the plan that goes */
     if (planned) {
         cm_epoch_plan_release(&r->plan);
         rc = cm_load_plan_epoch(r->run, r, epoch, &r->plan, &r->err);
