@@ -23,6 +23,12 @@ typedef enum cm_char_mode {
     CM_CHAR_UINT8
 } cm_char_mode;
 
+/* A number that a smaller type does not hold. */
+typedef enum cm_overflow {
+    CM_OVERFLOW_ERROR,   /* stops the run, with its place */
+    CM_OVERFLOW_SATURATE /* becomes the end of the type's range */
+} cm_overflow;
+
 typedef enum cm_verify {
     CM_VERIFY_NONE,
     CM_VERIFY_SAMPLE,
@@ -62,6 +68,7 @@ typedef struct cm_transform_options {
     cm_texts dtype;             /* "[VAR:]TYPE" */
     cm_texts unpack;            /* "VAR", "all" */
     cm_texts keepbits;          /* "[VAR:]N" */
+    cm_overflow overflow;       /* of dtype and unpack */
     cm_texts fill_value;        /* "VAR:X" */
     cm_char_mode char_mode;
     bool skip_unsupported;

@@ -288,6 +288,63 @@ static bool find_nodata(const cm_conversion *c, const uint8_t *s, size_t n, uint
     return any;
 }
 
+/* ---- saturating ------------------------------------------------------------------------------ */
+
+static void clamp_integers(const cm_dtype *t, bool src_signed, uint64_t *v, size_t n)
+{
+    int64_t low;
+    uint64_t high;
+    integer_range(t, &low, &high);
+    for (size_t i = 0; i < n; i++) {
+        const bool negative = src_signed && (int64_t)v[i] < 0;
+        if (negative ? (int64_t)v[i] < low : v[i] > high)
+            v[i] = negative ? (uint64_t)low : high;
+    }
+}
+
+/* Infinities of the source stay in a float; NaN stays NaN. */
+static void clamp_floats(const cm_dtype *t, double *v, size_t n)
+{
+    const double most = t->nbytes == 8 ? DBL_MAX : t->nbytes == 4 ? FLT_MAX : 65504;
+    for (size_t i = 0; i < n; i++)
+        if (fabs(v[i]) > most && fabs(v[i]) <= DBL_MAX)
+            v[i] = copysign(most, v[i]);
+}
+
+/* To integers after rounding, as doubles cannot tell the ends of 64 bits; NaN is left out. */
+static void clamp_rounded(const cm_dtype *t, const double *v, size_t n, uint64_t *u)
+{
+    int64_t low;
+    uint64_t high;
+    integer_range(t, &low, &high);
+    const double first = (double)low, end = 2 * (double)(high / 2 + 1);
+    for (size_t i = 0; i < n; i++) {
+        const double r = rint(v[i]); /* before u[i], which may be the same memory */
+        u[i] = r < first  ? (uint64_t)low
+               : r >= end ? high
+               : r < 0    ? (uint64_t)(int64_t)r
+                          : (uint64_t)r;
+    }
+}
+
+static size_t first_nan(const double *v, const uint8_t *skip, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (isnan(v[i]) && !skip[i])
+            return i;
+    return n;
+}
+
+/* What the missing value stands for is skipped, and may be NaN. */
+static size_t saturate_to_integers(const cm_dtype *t, wide *w, const uint8_t *skip, size_t n)
+{
+    const size_t done = first_nan(w->d, skip, n);
+    for (size_t i = 0; i < done; i++)
+        w->d[i] = isnan(w->d[i]) ? 0 : w->d[i];
+    clamp_rounded(t, w->d, done, w->u);
+    return done;
+}
+
 /* Unpacks and casts; the index of the first element that does not fit, or N. */
 static size_t cast_block(const cm_conversion *c, uint8_t *d, const uint8_t *s, const uint8_t *skip,
                          size_t n)
@@ -298,6 +355,8 @@ static size_t cast_block(const cm_conversion *c, uint8_t *d, const uint8_t *s, c
     size_t done = n;
     if (exact && is_integer(&c->dst)) {
         load_integers(&c->src, s, n, w.u);
+        if (c->saturate)
+            clamp_integers(&c->dst, src_signed, w.u, n);
         done = check_integers(&c->dst, src_signed, w.u, skip, n);
         store_integers(c->dst.nbytes, w.u, done, d);
         return done;
@@ -311,9 +370,12 @@ static size_t cast_block(const cm_conversion *c, uint8_t *d, const uint8_t *s, c
     for (size_t i = 0; c->unpack && i < n; i++)
         w.d[i] = w.d[i] * c->scale + c->offset;
     if (is_integer(&c->dst)) {
-        done = check_rounded(&c->dst, w.d, skip, n, w.u);
+        done = c->saturate ? saturate_to_integers(&c->dst, &w, skip, n)
+                           : check_rounded(&c->dst, w.d, skip, n, w.u);
         store_integers(c->dst.nbytes, w.u, done, d);
     } else {
+        if (c->saturate)
+            clamp_floats(&c->dst, w.d, n);
         done = check_float(c->dst.nbytes, w.d, skip, n);
         store_float(c->dst.nbytes, w.d, done, d);
     }

@@ -21,6 +21,7 @@ typedef struct cm_conversion {
     double offset;
     /* 0: keep all; else mantissa bits of float16, float32 or float64 kept, round to even */
     unsigned keepbits;
+    bool saturate; /* a number beyond DST's range becomes the end of it; otherwise it is refused */
     bool has_nodata;
     uint8_t nodata[16];
     uint8_t dst_nodata[16];
@@ -38,8 +39,8 @@ bool cm_conversion_is_identity(const cm_conversion *c);
  * NELEM elements from SRC to DST (which may be SRC when both types are as
  * large).  A value that DST cannot hold (NaN or out of range to an integer) is
  * CM_EINVAL and *bad is the index of the first; a fraction lost in a cast to
- * integer is rounded to the nearest, ties to even, and a float64 too large for
- * float32 is refused likewise.
+ * integer is rounded to the nearest, ties to even, and a finite number too large for
+ * a smaller float is refused likewise.  With `saturate` only NaN to an integer is.
  */
 int cm_conversion_run(const cm_conversion *c, void *dst, const void *src, uint64_t nelem,
                       uint64_t *bad, cm_error *err);

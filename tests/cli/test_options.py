@@ -208,7 +208,7 @@ def test_escapes_in_names_do_not_reach_the_terminal(work):
 
 def test_help_names_the_contract():
     expected = """--zarr-format --chunks --sample --shards --codec --variable --variables --exclude --rename --subset
-        --dtype --unpack --keepbits --fill-value --char --skip-unsupported --overwrite --resume --break-lock --append --virtual --base-url --dry-run
+        --dtype --overflow --unpack --keepbits --fill-value --char --skip-unsupported --overwrite --resume --break-lock --append --virtual --base-url --dry-run
         --anonymous --concurrency --timeout --absent-403
         --verify --certificate --check --scratch --durable --trace --part --parts --no-consolidate -j --threads --memory --progress -v -q
         --json --help --version -h --verbose --quiet""".split()

@@ -85,6 +85,14 @@
         .help = "Cast to TYPE, as in float32."                                                     \
     }
 
+#define CM_ROW_OVERFLOW(at)                                                                        \
+    {                                                                                              \
+        .name = "overflow", .kind = CM_OPTION_CHOICE, .field = at, .words = "error|saturate",      \
+        .help = "What a number becomes that TYPE does not hold, as 70000 in float16. error: the "  \
+                "run stops and says where. saturate: the end of TYPE's range.",                    \
+        .preset = "error"                                                                          \
+    }
+
 #define CM_ROW_UNPACK(at)                                                                          \
     {                                                                                              \
         .name = "unpack", .value = "VAR|all", .kind = CM_OPTION_LIST, .field = at,                 \

@@ -34,6 +34,7 @@ static const cm_option OPTIONS[] = {
     CM_ROW_SKIP_UNSUPPORTED(VALUE(o.skip_unsupported)),
 
     CM_ROW_DTYPE(VALUE(o.dtype)),
+    CM_ROW_OVERFLOW(VALUE(o.overflow)),
     CM_ROW_UNPACK(VALUE(o.unpack)),
     CM_ROW_KEEPBITS(VALUE(o.keepbits)),
     CM_ROW_FILL_VALUE(VALUE(o.fill_value)),

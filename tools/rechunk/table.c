@@ -34,6 +34,7 @@ static const cm_option OPTIONS[] = {
              "NetCDF; equal values have equal digests in any layout."},
 
     CM_ROW_DTYPE(VALUE(o.dtype)),
+    CM_ROW_OVERFLOW(VALUE(o.overflow)),
     CM_ROW_UNPACK(VALUE(o.unpack)),
     CM_ROW_KEEPBITS(VALUE(o.keepbits)),
     CM_ROW_FILL_VALUE(VALUE(o.fill_value)),

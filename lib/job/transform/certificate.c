@@ -86,6 +86,8 @@ static cm_json *losses(const cm_job *job, cm_error *err)
         {o->variable.n > 0 || o->exclude.n > 0, "only some variables were chosen"},
         {o->subset.n > 0, "only a part of the dimensions was chosen"},
         {o->dtype.n > 0, "types were changed"},
+        {o->overflow == CM_OVERFLOW_SATURATE,
+         "numbers out of range were made the nearest in range"},
         {o->unpack.n > 0, "scale and offset were applied"},
         {o->keepbits.n > 0, "values were rounded"},
         {o->rename.n > 0, "names were changed"},

@@ -121,6 +121,12 @@ static int set_conversion(const cm_job *job, changes *c, cm_job_var *v, cm_error
         cm_error_prefix(err, "variable %s", v->name);
         return CM_EINVAL;
     }
+    k->saturate = job->options->overflow == CM_OVERFLOW_SATURATE;
+    if (k->saturate && k->keepbits > 0)
+        return cm_fail(err, CM_EINVAL,
+                       "variable %s: `overflow` saturate and `keepbits`: the largest number would "
+                       "be rounded to infinity",
+                       v->name);
     v->converts = !cm_conversion_is_identity(k);
     v->type = k->dst;
     return v->converts ? set_nodata(v, k, err) : CM_OK;
