@@ -195,3 +195,67 @@ def test_a_bad_file_costs_one_file(archive, tmp_path, make):
     assert document["files"] == NDAYS and document["left_out"] == 1
     document = survey("--bad-file", "skip", f"@{tmp_path}/list")
     assert document["axes"][0]["length"] == NDAYS - 1 and document["axes"][0]["missing"] == 1
+
+
+def test_a_link_to_nothing_is_a_bad_file(archive):
+    (archive / "gone.nc").symlink_to("nowhere")
+    assert findings(survey(archive, status=4), "decision") == [("unreadable", None, "gone.nc")]
+
+
+# ---- decisions ------------------------------------------------------------------------------------
+
+def test_packings_are_unpacked(archive, tmp_path):
+    day(archive / "day07.nc", 7, dtype="i2", scale=0.5, fill=-1)
+    for i in range(NDAYS):
+        day(archive / f"day{i:02d}.nc", i, dtype="i2", scale=0.5 if i == 7 else 0.25, fill=-1)
+    tool.nc2zarr("--packing", "unpack", archive, tmp_path / "out.zarr").ok()
+    with xarray.open_zarr(tmp_path / "out.zarr") as made:
+        scale = np.where(np.arange(NDAYS) == 7, 0.5, 0.25)[:, None]
+        np.testing.assert_array_equal(made.tas, (np.arange(3)[None] + 10 * np.arange(NDAYS)[:, None]) * scale)
+        assert made.tas.dtype == "f8" and "scale_factor" not in made.tas.encoding
+
+
+@pytest.mark.parametrize("option, want", [("first", 3.0), ("last", 99.0)])
+def test_overlapping_steps(archive, tmp_path, option, want):
+    with netCDF4.Dataset(archive / "day99.nc", "w") as ds, netCDF4.Dataset(archive / "day03.nc") as other:
+        ds.createDimension("time", None)
+        ds.createDimension("lat", 3)
+        for name, v in other.variables.items():
+            made = ds.createVariable(name, v.dtype, v.dimensions)
+            made.setncatts(v.__dict__)
+            made[:] = v[:]
+        ds["tas"][0, 0] = 99.0
+    done = tool.nc2zarr(archive, tmp_path / "refused.zarr")
+    assert done.status == 1 and "day99.nc" in done.err and "overlapping steps differ" in done.err, str(done)
+    tool.nc2zarr("--overlap", option, archive, tmp_path / "out.zarr").ok()
+    with xarray.open_zarr(tmp_path / "out.zarr") as made:
+        assert made.tas[3].values.tolist() == [30.0 if option == "first" else 99.0, 31.0, 32.0]
+
+
+def test_variables_get_the_joined_dimension(archive, tmp_path):
+    for i in range(NDAYS):
+        day(archive / f"day{i:02d}.nc", i, static=float(i))
+    tool.nc2zarr("--promote", "oro", archive, tmp_path / "out.zarr").ok()
+    with xarray.open_zarr(tmp_path / "out.zarr") as made:
+        np.testing.assert_array_equal(made.oro, np.repeat(np.arange(NDAYS)[:, None], 3, axis=1))
+
+
+def test_a_dimension_comes_from_names_and_attributes(tmp_path):
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    for i in range(6):
+        with netCDF4.Dataset(folder / f"sst_200001{i + 1:02d}_r{i}i1p1.nc", "w") as ds:
+            ds.createDimension("lat", 3)
+            ds.createVariable("sst", "f4", ("lat",))[:] = np.arange(3) + 10 * i
+            ds.realization_index, ds.model = i, f"m{i % 2}"
+    values = np.arange(3)[None] + 10 * np.arange(6)[:, None]
+    assert survey(folder, status=4)["findings"]
+    for option, name, want in ("time=%Y%m%d", "time", np.datetime64("2000-01-01", "ns") + np.arange(6) * np.timedelta64(1, "D")), \
+            ("member=@realization_index", "member", np.arange(6)), ("run=r*i1p1", "run", np.arange(6)):
+        out = tmp_path / f"{name}.zarr"
+        tool.nc2zarr("--new-dim", option, "--file-attr", "model", folder, out).ok()
+        with xarray.open_zarr(out) as made:
+            assert made.sst.dims == (name, "lat")
+            np.testing.assert_array_equal(made[name], want)
+            np.testing.assert_array_equal(made.sst, values)
+            assert list(made.model.values) == ["m0", "m1"] * 3

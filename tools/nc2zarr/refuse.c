@@ -29,8 +29,7 @@ static bool is_store(const char *input)
 /* Options that say something of several files, and are not built yet. */
 static int refuse_unbuilt(const cm_common_options *common)
 {
-    static const char *const UNBUILT[] = {"survey-cache", "new-dim",   "store-per",
-                                          "promote",      "file-attr", NULL};
+    static const char *const UNBUILT[] = {"survey-cache", "store-per", NULL};
     for (size_t i = 0; UNBUILT[i] != NULL; i++)
         if (cm_tool_given(&NC2ZARR, common, UNBUILT[i]))
             return cm_run_refuse(&NC2ZARR, "--%s is not built yet", UNBUILT[i]);

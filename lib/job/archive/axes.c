@@ -107,7 +107,7 @@ static void find_coordinate(cm_join *j, cm_join_dim *d)
 
 /* ---- equal ones ---- */
 
-static void set_direction(cm_join_vec *v, int *direction)
+static void set_direction(const cm_join_vec *v, int *direction)
 {
     int own = 0;
     for (uint64_t i = 1; i < v->n; i++) {
@@ -250,6 +250,24 @@ static bool is_blurred(const cm_join_dim *d, double *most, uint32_t *file)
     return *most < least_step(d) / 2;
 }
 
+/* Grids of space follow each other without an overlap, or are meant to be the same. */
+static bool overlaps(const cm_join_dim *d)
+{
+    for (size_t i = 0; i < d->nvecs; i++)
+        for (size_t k = 0; k < i && k < 64; k++) {
+            const cm_join_vec *a = &d->vec[i], *b = &d->vec[k];
+            if (a->same != i || b->same != k || a->key == NULL || b->key == NULL || a->n == 0 ||
+                b->n == 0)
+                continue;
+            int64_t la = a->key[0], ha = a->key[a->n - 1], lb = b->key[0], hb = b->key[b->n - 1];
+            int64_t low_a = la < ha ? la : ha, high_a = la < ha ? ha : la;
+            int64_t low_b = lb < hb ? lb : hb, high_b = lb < hb ? hb : lb;
+            if (low_a <= high_b && low_b <= high_a)
+                return true;
+        }
+    return false;
+}
+
 static uint32_t first_other(const cm_join_dim *d)
 {
     for (size_t i = 1; i < d->nvecs; i++)
@@ -258,13 +276,13 @@ static uint32_t first_other(const cm_join_dim *d)
     return d->vec[0].file;
 }
 
+static int count_others(cm_join *j, const cm_join_dim *d, cm_finding *f, cm_error *err);
+
 static int find_blurred(cm_join *j, cm_join_dim *d, double most, uint32_t file, cm_error *err)
 {
     char text[40];
     bool within = most <= j->options->tolerance;
     d->differs = false;
-    for (size_t i = 0; within && i < d->nvecs; i++)
-        d->vec[i].same = 0;
     cm_finding *f =
         cm_join_find(j, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, within, d->name, file, err,
                      "its values differ from those of %s by up to %s%s",
@@ -273,6 +291,11 @@ static int find_blurred(cm_join *j, cm_join_dim *d, double most, uint32_t file, 
     if (f == NULL)
         return CM_ENOMEM;
     f->apart = most;
+    int rc = count_others(j, d, f, err);
+    for (size_t i = 0; within && i < d->nvecs; i++)
+        d->vec[i].same = 0;
+    if (rc != CM_OK)
+        return rc;
     return within ? cm_join_irreversible(j, err, "the coordinate %s differs between files", d->name)
                   : CM_OK;
 }
@@ -289,14 +312,42 @@ static int find_length(cm_join *j, cm_join_dim *d, cm_error *err)
     return f == NULL ? CM_ENOMEM : CM_OK;
 }
 
+/* All files whose coordinate is not that of the first. */
+static int count_others(cm_join *j, const cm_join_dim *d, cm_finding *f, cm_error *err)
+{
+    uint32_t first = CM_JOIN_NONE;
+    size_t n = 0;
+    for (size_t i = 0; i < j->nfiles; i++) {
+        uint32_t at = d->at[i] == CM_JOIN_NONE ? CM_JOIN_NONE : d->vec[d->at[i]].same;
+        if (first == CM_JOIN_NONE)
+            first = at;
+        if (at == CM_JOIN_NONE || at == first)
+            continue;
+        if (n++ > 0) {
+            int rc = cm_join_found_in(j, f, (uint32_t)i, err);
+            if (rc != CM_OK)
+                return rc;
+        }
+    }
+    return CM_OK;
+}
+
 static int find_other(cm_join *j, cm_join_dim *d, cm_error *err)
 {
     uint32_t file = first_other(d);
+    const cm_join_vec *a = &d->vec[0], *b = &d->vec[d->at[file]];
+    int x = 0, y = 0;
+    if (a->key != NULL && b->key != NULL) {
+        set_direction(a, &x);
+        set_direction(b, &y);
+    }
+    bool turned = x * y == -1;
     d->differs = false;
-    return cm_join_find(j, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, false, d->name, file, err,
-                        "its values are not those of %s", j->file[d->vec[0].file]->path) == NULL
-               ? CM_ENOMEM
-               : CM_OK;
+    cm_finding *f =
+        cm_join_find(j, turned ? CM_FINDING_DIRECTION : CM_FINDING_COORDINATE, CM_WEIGHT_DECISION,
+                     false, d->name, file, err, "its values %s those of %s",
+                     turned ? "run the other way than" : "are not", j->file[d->vec[0].file]->path);
+    return f == NULL ? CM_ENOMEM : count_others(j, d, f, err);
 }
 
 static int join_dim(cm_join *j, size_t i)
@@ -322,7 +373,8 @@ static int classify(cm_join *j, cm_error *err)
             rc = find_blurred(j, d, most, file, err);
         else if (d->kind == CM_KEY_NONE && !named && !d->unlimited)
             rc = find_length(j, d, err);
-        else if ((along != NULL && !named) || j->naxes == CM_MULTI_MAX_AXES)
+        else if ((along != NULL && !named) || j->naxes == CM_MULTI_MAX_AXES ||
+                 (!named && d->kind == CM_KEY_REAL && overlaps(d)))
             rc = find_other(j, d, err);
         else
             rc = join_dim(j, i);

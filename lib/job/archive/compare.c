@@ -80,6 +80,7 @@ static int keep_common(cm_json *from, const cm_json *b, cm_error *err)
 typedef struct comparison {
     uint32_t kinds;
     const char *attribute; /* of packing or meaning */
+    const char *left_out;  /* another attribute that differs */
 } comparison;
 
 /* The dimensions of D, by their names here, in the order of V; false: they are others. */
@@ -135,6 +136,20 @@ static bool same_fill(const cm_described *a, const cm_described *b)
            memcmp(a->fill_value, b->fill_value, a->dtype.nbytes) == 0;
 }
 
+/* All that a grid mapping has to say lies in its attributes. */
+static const char *mapping_attribute(const cm_described *a, const cm_described *b)
+{
+    if (!cm_json_has(a->attrs, "grid_mapping_name") && !cm_json_has(b->attrs, "grid_mapping_name"))
+        return NULL;
+    for (cm_json_iter it = cm_json_begin(a->attrs); cm_json_next(&it);)
+        if (!same_member(a->attrs, b->attrs, it.name))
+            return it.name;
+    for (cm_json_iter it = cm_json_begin(b->attrs); cm_json_next(&it);)
+        if (!same_member(a->attrs, b->attrs, it.name))
+            return it.name;
+    return NULL;
+}
+
 static comparison compare(const cm_join *j, cm_join_var *v, const cm_described *d)
 {
     const cm_described *first = v->like;
@@ -154,6 +169,16 @@ static comparison compare(const cm_join *j, cm_join_var *v, const cm_described *
     if ((c.attribute = differing(PACKING, first, d)) != NULL)
         c.kinds |= BIT(CM_FINDING_PACKING);
     const char *meaning = differing(MEANING, first, d);
+    if (meaning == NULL)
+        meaning = mapping_attribute(first, d);
+    for (cm_json_iter it = cm_json_begin(first->attrs); cm_json_next(&it);)
+        if (is_ordinary(it.name) && !same_member(first->attrs, d->attrs, it.name))
+            c.left_out = it.name;
+    for (cm_json_iter it = cm_json_begin(d->attrs); c.left_out == NULL && cm_json_next(&it);)
+        if (is_ordinary(it.name) && !cm_json_has(first->attrs, it.name))
+            c.left_out = it.name;
+    if (c.left_out != NULL && !j->options->first_attrs && meaning == NULL)
+        c.kinds |= BIT(CM_FINDING_ATTRIBUTE);
     if (meaning != NULL) {
         c.kinds |= BIT(CM_FINDING_MEANING);
         c.attribute = meaning;
@@ -224,7 +249,7 @@ static cm_finding *find_fill(cm_join *j, const cm_join_var *v, const cm_describe
 
 static cm_finding *find_one(cm_join *j, cm_finding_kind kind, const cm_join_var *v,
                             const cm_described *d, uint32_t file, const char *attribute,
-                            cm_error *err)
+                            const char *left_out, cm_error *err)
 {
     const cm_archive_options *o = j->options;
     const char *first = j->file[v->first]->path;
@@ -239,6 +264,9 @@ static cm_finding *find_one(cm_join *j, cm_finding_kind kind, const cm_join_var 
         return differs(j, kind, CM_WEIGHT_DECISION, o->unpack, v, d, file, attribute, err);
     case CM_FINDING_MEANING:
         return differs(j, kind, CM_WEIGHT_DECISION, o->first_attrs, v, d, file, attribute, err);
+    case CM_FINDING_ATTRIBUTE:
+        return cm_join_find(j, kind, CM_WEIGHT_NOTE, false, v->name, file, err,
+                            "the attribute %s is not that of %s, and left out", left_out, first);
     case CM_FINDING_TYPE:
         return find_type(j, v, d, file, err);
     case CM_FINDING_FILL:
@@ -331,7 +359,7 @@ static int note_kinds(cm_join *j, const cm_join_var *v, memory *m, const cm_desc
                 return rc;
             continue;
         }
-        if (find_one(j, (cm_finding_kind)kind, v, d, file, c->attribute, err) == NULL)
+        if (find_one(j, (cm_finding_kind)kind, v, d, file, c->attribute, c->left_out, err) == NULL)
             return CM_ENOMEM;
         m->finding[kind] = j->report->nfindings;
     }

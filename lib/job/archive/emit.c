@@ -55,12 +55,16 @@ static int make_how(cm_join *j, const cm_join_var *v, const cm_described *d, cm_
         how.replaces_fill = true;
         memcpy(how.fill, d->fill_value, d->dtype.nbytes);
     }
-    if ((v->kinds & UINT32_C(1) << CM_FINDING_PACKING) != 0 && j->options->unpack) {
+    if (!d->has_fill_value && v->has_fill_value && !v->unpacked &&
+        (v->kinds & UINT32_C(1) << CM_FINDING_FILL) != 0)
+        how.checks_fill = true;
+    if (v->unpacked) {
         how.unpacks = true;
         how.scale = number_of(d, "scale_factor", 1);
         how.offset = number_of(d, "add_offset", 0);
     }
-    if (plain && !how.transposed && !how.replaces_fill && !how.unpacks && v->nlacking == 0)
+    if (plain && !how.transposed && !how.replaces_fill && !how.unpacks && !how.checks_fill &&
+        v->nlacking == 0)
         return CM_OK;
     cm_multi_how **more = realloc(e->how, (e->nhows + 1) * sizeof(*more));
     if (more == NULL)
@@ -89,6 +93,18 @@ static int set_how(cm_join *j, uint32_t at, cm_emitted *e, hows *h, cm_multi_par
 
 /* ---- a variable ---- */
 
+/* What the record knows; NULL: the file is opened. */
+static int set_located(const cm_join *j, uint32_t at, cm_multi_part *part, cm_located *out,
+                       cm_error *err)
+{
+    cm_surveyed_var s;
+    if (!cm_join_record(j, at, part->file, &s) || !s.is_located)
+        return CM_OK;
+    *out = s.located;
+    part->located = out;
+    return cm_survey_form(j->survey, s.form, &out->form, err);
+}
+
 static int set_parts(cm_join *j, uint32_t at, const cm_field_source *field, cm_emitted *e,
                      cm_multi_var *out, cm_error *err)
 {
@@ -102,9 +118,15 @@ static int set_parts(cm_join *j, uint32_t at, const cm_field_source *field, cm_e
         memcpy(part, p->part, n * sizeof(*part));
     else
         part[0].file = field->file;
+    cm_located *located = cm_calloc(n + 1, sizeof(*located), err);
+    if ((e->located[at] = located) == NULL)
+        return CM_ENOMEM;
     int rc = CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < n; i++)
+    for (size_t i = 0; rc == CM_OK && i < n; i++) {
         rc = set_how(j, at, e, &h, &part[i], err);
+        if (rc == CM_OK)
+            rc = set_located(j, at, &part[i], &located[i], err);
+    }
     out->part = part;
     out->nparts = n;
     return rc;
@@ -120,6 +142,29 @@ static int set_axes(const cm_join *j, const cm_join_var *v, const cm_field_sourc
             if (j->dim[v->dim[i]].joined == (int)p->axis[a])
                 out->axis[a] = i;
     return CM_OK;
+}
+
+/* Values of several packings are stored as what they mean: as xarray would decode them. */
+static int unpack_variable(cm_join *j, cm_join_var *v, cm_error *err)
+{
+    const double nan = NAN;
+    static const char *const PACKING[] = {"scale_factor", "add_offset", "_Unsigned",
+                                          "missing_value"};
+    if ((v->kinds & UINT32_C(1) << CM_FINDING_PACKING) == 0 || !j->options->unpack)
+        return CM_OK;
+    if (!cm_dtype_is_number(&v->dtype) || cm_json_has(v->like->attrs, "_Unsigned"))
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "%s: packings that differ are unpacked of signed "
+                       "numbers only",
+                       v->name);
+    v->dtype = cm_dtype_make(CM_KIND_FLOAT, 8);
+    v->has_fill_value = true;
+    memset(v->fill_value, 0, sizeof(v->fill_value));
+    memcpy(v->fill_value, &nan, sizeof(nan));
+    for (size_t i = 0; i < sizeof(PACKING) / sizeof(PACKING[0]); i++)
+        cm_json_remove(v->attrs, PACKING[i]);
+    v->unpacked = true;
+    return cm_join_irreversible(j, err, "%s was unpacked", v->name);
 }
 
 /* What no file has is missing, also to readers of a variable that had no word for it. */
@@ -164,7 +209,9 @@ static int emit_variable(cm_join *j, const cm_field_sources *f, uint32_t at, cm_
                          cm_multi_var *out, cm_error *err)
 {
     cm_join_var *v = &j->var[at];
-    int rc = v->given ? CM_OK : give_fill_value(j, v, &f->of[at], err);
+    int rc = v->given ? CM_OK : unpack_variable(j, v, err);
+    if (rc == CM_OK && !v->given)
+        rc = give_fill_value(j, v, &f->of[at], err);
     if (rc != CM_OK)
         return rc;
     *out = (cm_multi_var){.name = v->name,
@@ -250,9 +297,10 @@ static int emit_all(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error *er
     int rc = emit_files(j, e, err);
     e->var = cm_calloc(j->nvars + 1, sizeof(e->var[0]), err);
     e->part = cm_calloc(j->nvars + 1, sizeof(e->part[0]), err);
+    e->located = cm_calloc(j->nvars + 1, sizeof(e->located[0]), err);
     e->number = cm_calloc(j->nvars + 1, sizeof(e->number[0]), err);
     e->nvars = j->nvars;
-    if (e->var == NULL || e->part == NULL || e->number == NULL)
+    if (e->var == NULL || e->part == NULL || e->located == NULL || e->number == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < j->nvars; i++) {
         e->number[i] = CM_JOIN_NONE;
@@ -325,6 +373,8 @@ void cm_emitted_free(cm_emitted *e)
         return;
     for (size_t i = 0; e->part != NULL && i < e->nvars; i++)
         free(e->part[i]);
+    for (size_t i = 0; e->located != NULL && i < e->nvars; i++)
+        free(e->located[i]);
     for (size_t i = 0; i < e->nhows; i++)
         free(e->how[i]);
     for (size_t i = 0; i < e->ngroups; i++) {
@@ -335,6 +385,7 @@ void cm_emitted_free(cm_emitted *e)
     free(e->group);
     free(e->var);
     free(e->part);
+    free(e->located);
     free(e->how);
     free(e->number);
     free(e);

@@ -11,6 +11,7 @@ typedef struct cm_emitted {
     cm_multi_var *var;
     size_t nvars;         /* of the join */
     cm_multi_part **part; /* of each variable; NULL: none */
+    cm_located **located; /* of the parts of each variable */
     cm_multi_how **how;   /* all of them */
     size_t nhows;
     uint32_t *number; /* of each variable of the join, that in the specification */

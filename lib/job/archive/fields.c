@@ -207,7 +207,7 @@ static int find_missing_static(cm_join *j, const cm_join_var *v, const cm_digest
     uint64_t any;
     int rc = CM_OK;
     bool decided = j->options->fill_missing;
-    if (v->nfiles == j->nfiles)
+    if (v->nfiles == j->nfiles || j->naxes == 0)
         return CM_OK;
     for (size_t i = 0; rc == CM_OK && i < v->nfiles; i++)
         if (!cm_known_find(&with, group[v->file[i]], &any))

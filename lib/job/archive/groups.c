@@ -6,8 +6,9 @@
 
 /* Names that were left out, each once. */
 typedef struct left_out {
-    cm_json *names; /* an object: name -> null */
-    uint32_t file;  /* the first that differs */
+    cm_json *names;      /* an object: name -> null */
+    uint32_t file, last; /* that differ from the first */
+    size_t nfiles;
 } left_out;
 
 static int leave_out(cm_json *from, const char *name, left_out *out, uint32_t file, cm_error *err)
@@ -90,7 +91,16 @@ static int see_group(cm_join *j, uint32_t file, size_t i, left_out *out, cm_dige
         return rc;
     if (g == NULL)
         return add_group(e, path, attrs, err);
+    size_t before = cm_json_length(g->attrs);
     rc = keep_common((cm_json *)(uintptr_t)g->attrs, attrs, out, file, err);
+    /* What the first has not, or has otherwise, is known once it was left out. */
+    bool differs = cm_json_length(g->attrs) != before;
+    for (cm_json_iter it = cm_json_begin(attrs); !differs && cm_json_next(&it);)
+        differs = cm_json_has(out->names, it.name);
+    if (differs) {
+        out->nfiles++;
+        out->last = file;
+    }
     cm_json_free(attrs);
     return rc;
 }
@@ -103,10 +113,18 @@ static int say(cm_join *j, const left_out *out, cm_error *err)
         return CM_OK;
     for (cm_json_iter it = cm_json_begin(out->names); rc == CM_OK && cm_json_next(&it);)
         rc = cm_buf_printf(&names, err, "%s%s", names.nbytes > 0 ? ", " : "", it.name);
-    if (rc == CM_OK &&
-        cm_join_find(j, CM_FINDING_ATTRIBUTE, CM_WEIGHT_NOTE, false, NULL, out->file, err,
-                     "attributes that are not the same in all files are left out: %.*s",
-                     (int)names.nbytes, (const char *)names.data) == NULL)
+    cm_finding *f =
+        rc != CM_OK
+            ? NULL
+            : cm_join_find(j, CM_FINDING_ATTRIBUTE, CM_WEIGHT_NOTE, false, NULL, out->last, err,
+                           "attributes that are not the same in all files are left out: %.*s",
+                           (int)names.nbytes, (const char *)names.data);
+    if (f != NULL) {
+        free(f->file);
+        f->file = cm_strdup(j->file[out->file]->path, err);
+        f->nfiles = out->nfiles;
+    }
+    if (rc == CM_OK && (f == NULL || f->file == NULL))
         rc = CM_ENOMEM;
     cm_buf_release(&names);
     return rc;

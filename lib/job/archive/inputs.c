@@ -159,9 +159,12 @@ static bool is_avoided(const cm_inputs *in, const struct stat *st)
 static int visit(const search *s, const char *path, const char *name, unsigned depth, cm_error *err)
 {
     struct stat st;
-    if (stat(path, &st) != 0)
-        return CM_OK; /* a link to nothing, or gone since the folder was read */
     bool matches = s->pattern != NULL && cm_glob_matches(s->pattern, path);
+    /* A link to nothing is a file that cannot be read. */
+    if (stat(path, &st) != 0)
+        return lstat(path, &st) == 0 && (matches || (s->pattern == NULL && ends_like_netcdf(name)))
+                   ? add(s->in, path, NULL, err)
+                   : CM_OK;
     if (!S_ISDIR(st.st_mode)) {
         bool wanted = s->pattern != NULL ? matches : ends_like_netcdf(name);
         return wanted ? add(s->in, path, &st, err) : CM_OK;

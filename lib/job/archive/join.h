@@ -80,6 +80,7 @@ typedef struct cm_join_var {
     bool given;     /* VALUES are its elements */
     bool rebased;   /* its units follow those that were chosen */
     cm_time_coding coding;
+    bool unpacked;
     unsigned nlacking; /* of its first dimensions, which its files lack */
     void *values;
     size_t values_nbytes;

@@ -7,12 +7,12 @@
 
 #include "base/cpu.h"
 #include "codec/checksum.h"
-#include "format/nc/nc.h"
+#include "format/located.h"
 #include "model/calendar.h"
 
 typedef struct look {
     cm_looker *l;
-    cm_nc_file *file;
+    cm_dataset *file;
     cm_wire_out own; /* the file's frame */
     cm_codec_ctx *ctx;
     cm_error *err;
@@ -69,74 +69,73 @@ static void put_dtype(cm_wire_out *w, const cm_dtype *t)
     cm_wire_put_u32(w, t->nbytes);
 }
 
-static int share_variable(look *s, const cm_nc_var *v, cm_digest *out)
+static int share_variable(look *s, const cm_variable *v, cm_digest *out)
 {
-    const cm_array *a = &v->array;
-    size_t nfill = cm_dtype_is_vlen(&a->dtype) || a->dtype.nbytes > 16 ? 0 : a->dtype.nbytes;
+    size_t nfill = cm_dtype_is_vlen(&v->dtype) || v->dtype.nbytes > 16 ? 0 : v->dtype.nbytes;
     s->l->scratch.nbytes = 0;
     cm_wire_out w = {&s->l->scratch, CM_OK, s->err};
-    cm_wire_put_text(&w, a->name);
-    put_dtype(&w, &a->dtype);
-    cm_wire_put_u32(&w, a->rank);
-    for (unsigned j = 0; j < a->rank; j++) {
-        cm_wire_put_text(&w, a->dim_name[j]);
+    cm_wire_put_text(&w, v->name);
+    put_dtype(&w, &v->dtype);
+    cm_wire_put_u32(&w, v->rank);
+    for (unsigned j = 0; j < v->rank; j++) {
+        cm_wire_put_text(&w, v->dim_name[j]);
         cm_wire_put_u8(&w, v->unlimited[j]);
     }
     cm_wire_put_u8(&w, v->is_char);
     cm_wire_put_u8(&w, v->is_coordinate);
     cm_wire_put_u8(&w, v->has_fill_value);
     cm_wire_put(&w, v->fill_value, sizeof(v->fill_value));
-    cm_wire_put_u8(&w, a->fill != NULL && nfill > 0);
-    if (a->fill != NULL && nfill > 0)
-        cm_wire_put(&w, a->fill, nfill);
-    cm_wire_put_text(&w, a->fill_text);
+    cm_wire_put_u8(&w, v->fill != NULL && nfill > 0);
+    if (v->fill != NULL && nfill > 0)
+        cm_wire_put(&w, v->fill, nfill);
+    cm_wire_put_text(&w, v->fill_text);
     cm_wire_put_text(&w, v->unsupported);
     cm_wire_put_u8(&w, v->has_source_chunks);
-    for (unsigned j = 0; v->has_source_chunks && j < a->rank; j++)
+    for (unsigned j = 0; v->has_source_chunks && j < v->rank; j++)
         cm_wire_put_u64(&w, v->source_chunk[j]);
     if (w.status == CM_OK)
-        w.status = cm_json_write(a->attrs, false, &s->l->scratch, s->err);
+        w.status = cm_json_write(v->attrs, false, &s->l->scratch, s->err);
     return w.status == CM_OK ? share(s->l, s->l->scratch.data, s->l->scratch.nbytes, out, s->err)
                              : w.status;
 }
 
 /* ---- values ---- */
 
-static const char *text_of(const cm_nc_var *v, const char *name)
+static const char *text_of(const cm_variable *v, const char *name)
 {
-    return cm_json_text(cm_json_member(v->array.attrs, name), NULL);
+    return cm_json_text(cm_json_member(v->attrs, name), NULL);
 }
 
-static bool counts_time(const cm_nc_var *v)
+static bool counts_time(const cm_variable *v)
 {
     const char *units = text_of(v, "units");
     return units != NULL && cm_time_axis_is(units);
 }
 
 /* Bounds follow the axis they belong to, which may be counted from another date. */
-static bool bounds_time(const look *s, const cm_nc_var *v)
+static bool bounds_time(const look *s, const cm_variable *v)
 {
-    for (size_t i = 0; i < cm_nc_nvars(s->file); i++) {
-        const cm_nc_var *axis = cm_nc_var_at(s->file, i);
+    for (size_t i = 0; i < s->file->nvars; i++) {
+        const cm_variable *axis = &s->file->var[i];
         const char *bounds = text_of(axis, "bounds");
         if (bounds == NULL)
             bounds = text_of(axis, "climatology");
-        if (bounds != NULL && strcmp(bounds, v->array.name) == 0 && counts_time(axis))
+        if (bounds != NULL && strcmp(bounds, v->name) == 0 && counts_time(axis))
             return true;
     }
     return false;
 }
 
-static bool any_unlimited(const cm_nc_var *v)
+static bool any_unlimited(const cm_variable *v)
 {
-    for (unsigned j = 0; j < v->array.rank; j++)
+    for (unsigned j = 0; j < v->rank; j++)
         if (v->unlimited[j])
             return true;
     return false;
 }
 
 /* Whether the values of V, NBYTES of them, are wanted. */
-static bool is_wanted(const look *s, const cm_nc_var *v, uint64_t nbytes)
+static bool is_wanted(const look *s, const cm_variable *v, uint64_t nbytes)
 {
     if (v->is_coordinate)
         return nbytes <= CM_LOOK_COORDINATE;
@@ -145,10 +144,10 @@ static bool is_wanted(const look *s, const cm_nc_var *v, uint64_t nbytes)
     if (nbytes > CM_LOOK_VALUES)
         return false;
     /* Text that counts along one dimension is how some models write time. */
-    return counts_time(v) || (v->is_char && v->array.rank == 2) || bounds_time(s, v);
+    return counts_time(v) || (v->is_char && v->rank == 2) || bounds_time(s, v);
 }
 
-static bool size_of(const cm_array *a, uint64_t *nbytes)
+static bool size_of(const cm_variable *a, uint64_t *nbytes)
 {
     *nbytes = a->dtype.nbytes;
     for (unsigned j = 0; j < a->rank; j++)
@@ -158,22 +157,21 @@ static bool size_of(const cm_array *a, uint64_t *nbytes)
 }
 
 /* The digest of V's values in *OUT; false: they are not part of the record. */
-static int share_values(look *s, cm_nc_var *v, bool *there, cm_digest *out)
+static int share_values(look *s, cm_variable *v, bool *there, cm_digest *out)
 {
-    cm_array *a = &v->array;
     uint64_t nbytes;
     *there = false;
-    if (v->unsupported != NULL || cm_dtype_is_vlen(&a->dtype) || !size_of(a, &nbytes) ||
+    if (v->unsupported != NULL || cm_dtype_is_vlen(&v->dtype) || !size_of(v, &nbytes) ||
         !is_wanted(s, v, nbytes))
         return CM_OK;
     cm_buf *buf = &s->l->scratch;
-    cm_box box = {.rank = a->rank};
-    memcpy(box.shape, a->shape, sizeof(box.shape));
-    int rc = cm_nc_var_prepare(s->file, v, s->err);
+    cm_box box = {.rank = v->rank};
+    memcpy(box.shape, v->shape, sizeof(box.shape));
+    int rc = cm_dataset_prepare(s->file, v, s->err);
     if (rc == CM_OK)
         rc = cm_buf_resize(buf, (size_t)nbytes, s->err);
     if (rc == CM_OK && nbytes > 0)
-        rc = cm_array_read(a, s->ctx, &box, buf->data, s->err);
+        rc = cm_array_read(v->array, s->ctx, &box, buf->data, s->err);
     if (rc == CM_OK)
         rc = share(s->l, buf->data, (size_t)nbytes, out, s->err);
     *there = rc == CM_OK;
@@ -184,11 +182,11 @@ static int share_values(look *s, cm_nc_var *v, bool *there, cm_digest *out)
 
 static int put_groups(look *s)
 {
-    size_t n = cm_nc_ngroups(s->file);
+    size_t n = s->file->ngroups;
     int rc = CM_OK;
     cm_wire_put_u32(&s->own, (uint32_t)n);
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
-        const cm_nc_group *g = cm_nc_group_at(s->file, i);
+        const cm_dataset_group *g = &s->file->group[i];
         cm_digest attrs;
         rc = share_json(s, g->attrs, &attrs);
         cm_wire_put_text(&s->own, g->path);
@@ -202,38 +200,86 @@ static int put_skeleton(look *s)
 {
     cm_buf list = {0};
     cm_digest d;
-    size_t n = cm_nc_nvars(s->file);
+    size_t n = s->file->nvars;
     cm_wire_out w = {&list, CM_OK, s->err};
-    cm_wire_put_text(&w, cm_nc_format_name(s->file));
+    cm_wire_put_text(&w, s->file->format_name);
     cm_wire_put_u32(&w, (uint32_t)n);
     for (size_t i = 0; w.status == CM_OK && i < n; i++) {
-        int rc = share_variable(s, cm_nc_var_at(s->file, i), &d);
+        int rc = share_variable(s, &s->file->var[i], &d);
         cm_wire_put_digest(&w, d);
         if (rc != CM_OK)
             w.status = rc;
     }
-    cm_wire_put_u32(&w, (uint32_t)cm_nc_nwarnings(s->file));
-    for (size_t i = 0; i < cm_nc_nwarnings(s->file); i++)
-        cm_wire_put_text(&w, cm_nc_warning_at(s->file, i));
+    cm_wire_put_u32(&w, (uint32_t)cm_dataset_nwarnings(s->file));
+    for (size_t i = 0; i < cm_dataset_nwarnings(s->file); i++)
+        cm_wire_put_text(&w, cm_dataset_warning_at(s->file, i));
     int rc = w.status == CM_OK ? share(s->l, list.data, list.nbytes, &d, s->err) : w.status;
     cm_buf_release(&list);
     cm_wire_put_digest(&s->own, d);
     return rc != CM_OK ? rc : s->own.status;
 }
 
+/* How stored bytes become elements, which like files share. */
+static int share_form(look *s, const cm_form *f, cm_digest *out)
+{
+    s->l->scratch.nbytes = 0;
+    cm_wire_out w = {&s->l->scratch, CM_OK, s->err};
+    cm_wire_put_u32(&w, (uint32_t)f->kind);
+    put_dtype(&w, &f->dtype);
+    cm_wire_put_u32(&w, f->rank);
+    cm_wire_put(&w, f->chunk, f->rank * sizeof(f->chunk[0]));
+    cm_wire_put_u32(&w, f->swap);
+    cm_wire_put_u8(&w, f->has_fill);
+    cm_wire_put(&w, f->fill, sizeof(f->fill));
+    cm_wire_put_u32(&w, (uint32_t)f->ncodecs);
+    cm_wire_put(&w, f->codecs, f->ncodecs * sizeof(f->codecs[0]));
+    return w.status == CM_OK ? share(s->l, s->l->scratch.data, s->l->scratch.nbytes, out, s->err)
+                             : w.status;
+}
+
+/*
+ * Where V's bytes lie, 16 for each chunk.  What cannot be prepared has no place: that is told
+ * when it is converted, if it is.
+ */
+static int put_places(look *s, cm_variable *v)
+{
+    static const uint8_t zero[8];
+    cm_located l = {0};
+    cm_digest form;
+    bool there = v->unsupported == NULL && cm_dataset_prepare(s->file, v, NULL) == CM_OK &&
+                 cm_dataset_locate(s->file, v, &l, NULL) == CM_OK && l.form != NULL &&
+                 l.form->kind != CM_LOCATED_NOT;
+    int rc = there ? share_form(s, l.form, &form) : CM_OK;
+    cm_wire_put_u8(&s->own, there);
+    if (there && rc == CM_OK) {
+        cm_wire_put_digest(&s->own, form);
+        cm_wire_put_u64(&s->own, l.begin);
+        cm_wire_put_u64(&s->own, l.row_stride);
+        cm_wire_put_u64(&s->own, l.nplaces);
+        /* They are used where they stand. */
+        size_t at = s->own.buf->nbytes - sizeof(cm_frame);
+        cm_wire_put(&s->own, zero, (8 - at % 8) % 8);
+        cm_wire_put(&s->own, l.place, l.nplaces * sizeof(l.place[0]));
+    }
+    cm_located_release(&l);
+    return rc;
+}
+
 static int put_variables(look *s)
 {
     int rc = CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < cm_nc_nvars(s->file); i++) {
-        cm_nc_var *v = cm_nc_var_at(s->file, i);
+    for (size_t i = 0; rc == CM_OK && i < s->file->nvars; i++) {
+        cm_variable *v = &s->file->var[i];
         bool there;
         cm_digest values = {0};
         rc = share_values(s, v, &there, &values);
-        for (unsigned j = 0; j < v->array.rank; j++)
-            cm_wire_put_u64(&s->own, v->array.shape[j]);
+        for (unsigned j = 0; j < v->rank; j++)
+            cm_wire_put_u64(&s->own, v->shape[j]);
         cm_wire_put_u8(&s->own, there);
         if (there)
             cm_wire_put_digest(&s->own, values);
+        if (rc == CM_OK)
+            rc = put_places(s, v);
     }
     return rc != CM_OK ? rc : s->own.status;
 }
@@ -241,14 +287,16 @@ static int put_variables(look *s)
 /* All of a record behind the file's identity. */
 static int describe(look *s, const char *path)
 {
-    int rc = cm_nc_open(path, &(cm_nc_options){0}, &s->file, s->err);
+    /* This process is the trial. */
+    const cm_dataset_options options = {.tried = true};
+    int rc = cm_dataset_open(path, "", &options, &s->file, s->err);
     if (rc == CM_OK)
         rc = put_skeleton(s);
     if (rc == CM_OK)
         rc = put_groups(s);
     if (rc == CM_OK)
         rc = put_variables(s);
-    cm_nc_close(s->file);
+    cm_dataset_close(s->file);
     return rc;
 }
 

@@ -278,7 +278,8 @@ static int attend(pool *p, bool *suspect, cm_error *err)
             cm_trial_fate fate = reap(c);
             c->fd = -1;
             left--;
-            if (fate.end == CM_TRIAL_RETURNED || at == NONE || p->done[at])
+            /* One that ended as it should has sent the record of the last file that it took. */
+            if (at == NONE || p->done[at])
                 continue;
             suspect[at] = true;
             if (c->alone != NONE)

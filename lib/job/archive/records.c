@@ -9,7 +9,8 @@
 
 enum {
     PARSED_VARIABLE = 1,
-    PARSED_SKELETON = 2
+    PARSED_SKELETON = 2,
+    PARSED_FORM = 3
 };
 
 int cm_records_create(const char *folder, cm_records **out, cm_error *err)
@@ -46,6 +47,14 @@ static void free_skeleton(cm_skeleton *s)
     free(s);
 }
 
+static void free_form(cm_form *f)
+{
+    if (f == NULL)
+        return;
+    free((void *)(uintptr_t)f->codecs);
+    free(f);
+}
+
 void cm_records_free(cm_records *r)
 {
     if (r == NULL)
@@ -55,6 +64,8 @@ void cm_records_free(cm_records *r)
             free_described(r->shared[i].parsed);
         else if (r->shared[i].kind == PARSED_SKELETON)
             free_skeleton(r->shared[i].parsed);
+        else if (r->shared[i].kind == PARSED_FORM)
+            free_form(r->shared[i].parsed);
     }
     free(r->shared);
     cm_known_release(&r->known);
@@ -110,6 +121,8 @@ int cm_records_append(cm_records *r, const cm_frame *frame, const uint8_t *paylo
         if (cm_known_find(&r->known, digest, &position))
             return CM_OK;
     }
+    /* Frames begin at multiples of 8, as what they hold is used where it stands. */
+    r->nbytes += (8 - r->nbytes % 8) % 8;
     int rc = write_all(r, r->nbytes, frame, sizeof(*frame), err);
     if (rc == CM_OK)
         rc = write_all(r, r->nbytes + sizeof(*frame), payload, (size_t)frame->nbytes, err);
@@ -225,6 +238,58 @@ static int find_described(cm_records *r, cm_digest digest, cm_described **out, c
         }
         s->parsed = d;
         s->kind = PARSED_VARIABLE;
+    }
+    *out = s->parsed;
+    return CM_OK;
+}
+
+/* ---- a form ---- */
+
+static int parse_form(cm_wire_in *w, cm_form *f, cm_error *err)
+{
+    const void *p;
+    f->kind = (cm_located_kind)cm_wire_get_u32(w);
+    uint32_t kind = cm_wire_get_u32(w);
+    f->dtype = cm_dtype_make((cm_kind)kind, cm_wire_get_u32(w));
+    f->rank = cm_wire_get_u32(w);
+    if (w->bad || f->rank > CM_MAX_RANK)
+        return damaged(err);
+    if (f->rank > 0 && (p = cm_wire_get(w, f->rank * sizeof(f->chunk[0]))) != NULL)
+        memcpy(f->chunk, p, f->rank * sizeof(f->chunk[0]));
+    f->swap = cm_wire_get_u32(w);
+    f->has_fill = cm_wire_get_u8(w) != 0;
+    if ((p = cm_wire_get(w, sizeof(f->fill))) != NULL)
+        memcpy(f->fill, p, sizeof(f->fill));
+    f->ncodecs = cm_wire_get_u32(w);
+    size_t nbytes = f->ncodecs * sizeof(f->codecs[0]);
+    if (w->bad || (size_t)(w->end - w->at) != nbytes)
+        return damaged(err);
+    void *codecs = cm_calloc(f->ncodecs + 1, sizeof(f->codecs[0]), err);
+    if (codecs == NULL)
+        return CM_ENOMEM;
+    if (nbytes > 0)
+        memcpy(codecs, w->at, nbytes);
+    f->codecs = codecs;
+    return CM_OK;
+}
+
+int cm_records_form(cm_records *r, cm_digest digest, const cm_form **out, cm_error *err)
+{
+    cm_shared *s = cm_records_find(r, digest);
+    if (s == NULL || (s->kind != 0 && s->kind != PARSED_FORM))
+        return damaged(err);
+    if (s->kind == 0) {
+        cm_form *f = cm_calloc(1, sizeof(*f), err);
+        if (f == NULL)
+            return CM_ENOMEM;
+        cm_wire_in w = payload_of(r, s);
+        int rc = parse_form(&w, f, err);
+        if (rc != CM_OK) {
+            free_form(f);
+            return rc;
+        }
+        s->parsed = f;
+        s->kind = PARSED_FORM;
     }
     *out = s->parsed;
     return CM_OK;

@@ -11,7 +11,7 @@ typedef struct cm_shared {
     uint64_t offset; /* of the payload behind its digest */
     uint64_t nbytes;
     void *parsed; /* cm_described or cm_skeleton, once it was asked for */
-    int kind;     /* of PARSED: 0: none, 1, 2 */
+    int kind;     /* of PARSED: 0: none, 1, 2, 3 */
 } cm_shared;
 
 typedef struct cm_records {
@@ -39,6 +39,7 @@ int cm_records_map(cm_records *r, cm_error *err);
 cm_shared *cm_records_find(const cm_records *r, cm_digest digest);
 
 /* Parsed once, owned by R. */
+int cm_records_form(cm_records *r, cm_digest digest, const cm_form **out, cm_error *err);
 int cm_records_skeleton(cm_records *r, cm_digest digest, size_t *nskeletons, cm_skeleton **out,
                         cm_error *err);
 

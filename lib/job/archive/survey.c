@@ -84,6 +84,7 @@ static int read_record(cm_survey *s, cm_surveyed *f, uint64_t offset, uint64_t n
                        cm_error *err)
 {
     const uint8_t *at = s->records->map + offset;
+    f->base = at;
     cm_wire_in w = {at, at + nbytes, false};
     (void)cm_wire_get_u64(&w); /* its number */
     f->dev = cm_wire_get_u64(&w);
@@ -200,6 +201,19 @@ cm_surveyed_iter cm_surveyed_begin(const cm_surveyed *f)
     return it;
 }
 
+static void get_places(cm_wire_in *w, const uint8_t *base, cm_surveyed_var *out)
+{
+    cm_located *l = &out->located;
+    out->form = cm_wire_get_digest(w);
+    l->begin = cm_wire_get_u64(w);
+    l->row_stride = cm_wire_get_u64(w);
+    l->nplaces = cm_wire_get_u64(w);
+    (void)cm_wire_get(w, (8 - (size_t)(w->at - base) % 8) % 8);
+    if (l->nplaces > (size_t)(w->end - w->at) / sizeof(l->place[0]))
+        w->bad = true;
+    l->place = w->bad || l->nplaces == 0 ? NULL : cm_wire_get(w, l->nplaces * sizeof(l->place[0]));
+}
+
 bool cm_surveyed_next(cm_surveyed_iter *it, cm_surveyed_var *out)
 {
     const cm_skeleton *k = it->file->skeleton;
@@ -211,6 +225,9 @@ bool cm_surveyed_next(cm_surveyed_iter *it, cm_surveyed_var *out)
     out->has_values = cm_wire_get_u8(&it->at) != 0;
     if (out->has_values)
         out->values = cm_wire_get_digest(&it->at);
+    out->is_located = cm_wire_get_u8(&it->at) != 0;
+    if (out->is_located)
+        get_places(&it->at, it->file->base, out);
     return !it->at.bad;
 }
 
@@ -221,6 +238,11 @@ bool cm_surveyed_find(const cm_surveyed *f, const char *name, cm_surveyed_var *o
         if (strcmp(out->var->name, name) == 0)
             return true;
     return false;
+}
+
+int cm_survey_form(const cm_survey *s, cm_digest digest, const cm_form **out, cm_error *err)
+{
+    return cm_records_form(s->records, digest, out, err);
 }
 
 const void *cm_survey_values(const cm_survey *s, cm_digest digest, size_t *nbytes)

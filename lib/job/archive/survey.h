@@ -8,7 +8,7 @@
 #define CM_JOB_ARCHIVE_SURVEY_H
 
 #include "exec/watch/monitor.h"
-#include "format/nc/nc.h"
+#include "format/located.h"
 #include "job/archive/inputs.h"
 #include "job/archive/known.h"
 #include "job/archive/wire.h"
@@ -46,6 +46,7 @@ typedef struct cm_surveyed {
     const char *why;  /* mapped */
     bool offline;     /* a tape system has it: it was not opened */
     cm_skeleton *skeleton;
+    const uint8_t *base;         /* of the record */
     const uint8_t *record, *end; /* what follows the skeleton's digest; mapped */
 } cm_surveyed;
 
@@ -84,6 +85,9 @@ typedef struct cm_surveyed_var {
     uint64_t shape[CM_MAX_RANK];
     bool has_values;
     cm_digest values; /* their digest */
+    bool is_located;
+    cm_digest form;     /* of where its bytes lie */
+    cm_located located; /* without the form; its places are mapped */
 } cm_surveyed_var;
 
 /* Variables of F in turn: cm_surveyed_iter it = cm_surveyed_begin(f); while (...next(...)). */
@@ -95,6 +99,9 @@ typedef struct cm_surveyed_iter {
 cm_surveyed_iter cm_surveyed_begin(const cm_surveyed *f);
 bool cm_surveyed_next(cm_surveyed_iter *it, cm_surveyed_var *out);
 bool cm_surveyed_find(const cm_surveyed *f, const char *name, cm_surveyed_var *out);
+
+/* The form of a variable that is located; owned by S. */
+int cm_survey_form(const cm_survey *s, cm_digest digest, const cm_form **out, cm_error *err);
 
 /* Values by their digest, mapped; NULL: they are not there. */
 const void *cm_survey_values(const cm_survey *s, cm_digest digest, size_t *nbytes);

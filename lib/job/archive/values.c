@@ -183,6 +183,47 @@ static int fill_rows(cm_join *j, uint32_t at, const cm_placement *p, cm_error *e
     return rc;
 }
 
+/* A variable that got the joined dimension: each file's value at all of its steps. */
+static int fill_promoted(cm_join *j, uint32_t at, const cm_placement *p, cm_error *err)
+{
+    const cm_join_var *v = &j->var[at];
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < p->nparts; i++) {
+        const cm_multi_part *part = &p->part[i];
+        cm_surveyed_var s;
+        size_t nbytes;
+        if (!cm_join_record(j, at, part->file, &s) || !s.has_values)
+            return cm_fail(err, CM_EFORMAT, "%s: %s: its values are not in the survey",
+                           j->file[part->file]->path, v->name);
+        const void *values = cm_survey_values(j->survey, s.values, &nbytes);
+        uint64_t row = nbytes / s.var->dtype.nbytes;
+        for (uint64_t k = 0; rc == CM_OK && k < part->count[0]; k++)
+            rc = convert(j, at, part->file, values,
+                         (uint8_t *)v->values + (part->origin[0] + k) * row * v->dtype.nbytes, row,
+                         err);
+    }
+    return rc;
+}
+
+/* Its values are in all records; otherwise each file must be one step. */
+static int is_promoted(const cm_join *j, uint32_t at, const cm_placement *p, bool *given,
+                       cm_error *err)
+{
+    const cm_join_var *v = &j->var[at];
+    *given = v->nlacking == 1 && !j->dim[v->dim[0]].made && v->made == NULL && p != NULL;
+    for (size_t i = 0; *given && i < v->nfiles; i++) {
+        cm_surveyed_var s;
+        *given = cm_join_record(j, at, v->file[i], &s) && s.has_values;
+    }
+    bool repeats = false;
+    for (size_t i = 0; v->nlacking == 1 && p != NULL && i < p->nparts; i++)
+        repeats |= p->part[i].length[p->naxes - 1] != 1;
+    return !*given && repeats
+               ? cm_fail(err, CM_EUNSUPPORTED,
+                         "%s: is too large to be repeated for each step of a file", v->name)
+               : CM_OK;
+}
+
 static int fill_static(cm_join *j, uint32_t at, cm_error *err)
 {
     const cm_join_var *v = &j->var[at];
@@ -202,8 +243,10 @@ int cm_join_give_values(cm_join *j, const cm_field_sources *f, uint32_t at, cm_e
     if (v->made != NULL && d->var != at)
         return CM_OK; /* made already */
     bool coordinate = v->rank == 1 && d->joined >= 0 && d->var == at && !d->substitute;
-    if (!coordinate && !v->given)
-        return CM_OK;
+    bool promoted;
+    int rc = is_promoted(j, at, f->of[at].place, &promoted, err);
+    if (rc != CM_OK || (!coordinate && !v->given && !promoted))
+        return rc;
     size_t nelem = 1;
     for (unsigned i = 0; i < v->rank; i++) {
         const cm_join_dim *e = &j->dim[v->dim[i]];
@@ -220,8 +263,15 @@ int cm_join_give_values(cm_join *j, const cm_field_sources *f, uint32_t at, cm_e
         return CM_ENOMEM;
     for (size_t i = 0; v->has_fill_value && !coordinate && i < nelem; i++)
         memcpy((uint8_t *)v->values + i * v->dtype.nbytes, v->fill_value, v->dtype.nbytes);
+    /* Bounds of steps that no file has are not known. */
+    for (size_t i = 0; !v->has_fill_value && !coordinate && v->dtype.kind == CM_KIND_FLOAT &&
+                       f->of[at].place != NULL && f->of[at].place->nholes > 0 && i < nelem;
+         i++)
+        memset((uint8_t *)v->values + i * v->dtype.nbytes, 0xff, v->dtype.nbytes); /* a NaN */
     if (coordinate)
         return fill_coordinate(j, at, d, err);
+    if (promoted)
+        return fill_promoted(j, at, f->of[at].place, err);
     return f->of[at].place != NULL ? fill_rows(j, at, f->of[at].place, err)
                                    : fill_static(j, at, err);
 }
