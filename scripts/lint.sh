@@ -104,6 +104,10 @@ git ls-files -co --exclude-standard '*.[ch]' |
     xargs awk 'length > 100 { print FILENAME ":" FNR ": more than 100 columns"; bad = 1 } END { exit bad }' >&2 ||
     complain "lines are too long"
 
+# The engine sees arrays and targets, no format.
+git grep -nE '^#include "format/(nc|zarr|multi)/' -- 'lib/exec/engine/*' >&2 &&
+    complain "lib/exec/engine includes a format" || :
+
 # In these folders a file and its header know others, but never in a circle.
 for folder in base exec/engine exec/watch; do
     circle=$(git ls-files -co --exclude-standard "lib/$folder/*.[ch]" | xargs grep -HoE '^#include "[a-z0-9_/]+' |

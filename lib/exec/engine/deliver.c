@@ -77,14 +77,14 @@ static int finish_elements(cm_worker *w, const cm_transfer *t, const cm_grid *gr
 
 void cm_worker_post(cm_worker *w, uint64_t number, const void *data, size_t nbytes)
 {
-    w->put[w->nputs++] = (cm_zarr_put){number, data, nbytes};
+    w->put[w->nputs++] = (cm_put){number, data, nbytes};
 }
 
 /* By address, so that neighbours in memory become neighbours in a shard; they mostly are. */
-static void sort_puts(cm_zarr_put *put, size_t n)
+static void sort_puts(cm_put *put, size_t n)
 {
     for (size_t i = 1; i < n; i++) {
-        cm_zarr_put moving = put[i];
+        cm_put moving = put[i];
         size_t k = i;
         for (; k > 0 && (uintptr_t)put[k - 1].data > (uintptr_t)moving.data; k--)
             put[k] = put[k - 1];
@@ -135,7 +135,7 @@ int cm_worker_flush(cm_worker *w, const cm_transfer *t, cm_error *err)
     sort_puts(w->put, n);
     if (cm_transfer_packs(t))
         close_gaps(w, n);
-    int rc = cm_zarr_writer_put_many(t->target, w->put, n, err);
+    int rc = cm_target_put(t->target, w->put, n, err);
     cm_worker_stage(w, CM_STAGE_WRITE, t, first, start);
     return rc;
 }
@@ -146,7 +146,8 @@ int cm_worker_put(cm_worker *w, const cm_transfer *t, uint64_t number, const uin
     int rc = CM_OK;
     if (!cm_transfer_packs(t)) {
         uint64_t start = cm_now_ns();
-        rc = cm_zarr_writer_put(t->target, number, data, nbytes, err);
+        rc = cm_target_put(t->target,
+                           &(cm_put){number, nbytes > 0 ? (const void *)data : "", nbytes}, 1, err);
         cm_worker_stage(w, CM_STAGE_WRITE, t, number, start);
         return rc;
     }
@@ -166,8 +167,7 @@ static int check_return(cm_worker *w, const cm_transfer *t, const cm_grid *grid,
                         const cm_box *valid, const uint8_t *data, size_t nbytes, cm_error *err)
 {
     uint8_t *back = w->converted.data;
-    int rc = cm_chain_decode(cm_zarr_writer_chain(t->target), w->ctx, w->encoded.data, nbytes, 0,
-                             back, err);
+    int rc = cm_chain_decode(t->target->chain, w->ctx, w->encoded.data, nbytes, 0, back, err);
     if (rc != CM_OK)
         return rc;
     pad(grid, valid, back, t->target_type.nbytes, t->target_fill);
@@ -182,7 +182,7 @@ static int check_return(cm_worker *w, const cm_transfer *t, const cm_grid *grid,
 static int encode(cm_worker *w, const cm_transfer *t, const cm_grid *grid, uint64_t number,
                   const cm_box *valid, uint8_t **data, size_t *nbytes, cm_error *err)
 {
-    const cm_chain *chain = cm_zarr_writer_chain(t->target);
+    const cm_chain *chain = t->target->chain;
     *nbytes = grid->chunk_nelem * t->target_type.nbytes;
     if (cm_chain_is_raw(chain))
         return CM_OK;
@@ -198,7 +198,7 @@ static int encode(cm_worker *w, const cm_transfer *t, const cm_grid *grid, uint6
 int cm_worker_deliver(cm_worker *w, const cm_transfer *t, uint64_t number, const uint64_t *coord,
                       const cm_box *valid, uint8_t *elements, cm_error *err)
 {
-    const cm_grid *grid = cm_zarr_writer_grid(t->target);
+    const cm_grid *grid = &t->target->grid;
     uint8_t *data;
     size_t nbytes;
     int rc = finish_elements(w, t, grid, cm_grid_is_edge(grid, coord), valid, elements, &data, err);
@@ -236,7 +236,7 @@ static uint8_t *place_in_chunk(cm_worker *w, const cm_slot *slot, const cm_grid 
 int cm_worker_targets(cm_worker *w, cm_error *err)
 {
     const cm_transfer *t = w->target[0]->transfer;
-    const cm_grid *grid = cm_zarr_writer_grid(t->target);
+    const cm_grid *grid = &t->target->grid;
     uint64_t nelem = 0;
     int rc = CM_OK;
     cm_monitor_at(w->monitor, t->source->name, w->target[0]->number, "writing");

@@ -16,7 +16,7 @@ typedef struct done {
 static int make_absent(cm_worker *w, uint64_t number, cm_error *err)
 {
     const cm_transfer *t = w->same.transfer;
-    const cm_grid *grid = cm_zarr_writer_grid(t->target);
+    const cm_grid *grid = &t->target->grid;
     uint64_t coord[CM_MAX_RANK];
     int64_t stride[CM_MAX_RANK];
     cm_box valid;
@@ -33,7 +33,7 @@ static int make_absent(cm_worker *w, uint64_t number, cm_error *err)
 static int recode(cm_worker *w, const cm_fetch_item *item, cm_error *err)
 {
     const cm_transfer *t = w->same.transfer;
-    const cm_grid *grid = cm_zarr_writer_grid(t->target);
+    const cm_grid *grid = &t->target->grid;
     uint64_t coord[CM_MAX_RANK];
     cm_box valid;
     int rc = cm_worker_decode(w, t, item, w->decoded.data, err);
@@ -136,14 +136,14 @@ static int list_chunks(cm_worker *w, size_t *n, done *d, cm_error *err)
 {
     const cm_same_chunks *s = &w->same;
     const cm_transfer *t = s->transfer;
-    const cm_grid *grid = cm_zarr_writer_grid(t->target);
+    const cm_grid *grid = &t->target->grid;
     unsigned last = grid->rank - 1;
     walk at;
     int rc = CM_OK;
     *n = 0;
     begin_walk(s, grid, &at);
     for (uint64_t i = s->lo; i < s->hi && rc == CM_OK; i++, walk_on(s, grid, &at)) {
-        if (cm_zarr_writer_is_delivered(t->target, at.number))
+        if (cm_target_is_delivered(t->target, at.number))
             continue;
         uint64_t nelem = grid->rank == 0 ? 1 : at.row_nelem * extent(grid, last, at.coord[last]);
         w->stats.pieces++;

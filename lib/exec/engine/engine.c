@@ -60,7 +60,7 @@ static size_t slot_nbytes_at(const cm_transfer *t, const uint64_t *coord)
     cm_box valid;
     if (!t->clips)
         return t->slot_nbytes;
-    cm_grid_box(cm_zarr_writer_grid(t->target), coord, &valid);
+    cm_grid_box(&t->target->grid, coord, &valid);
     return cm_buffers_nbytes(cm_box_nelem(&valid) * t->source->dtype.nbytes);
 }
 
@@ -83,7 +83,7 @@ static void describe_piece(const engine *e, cm_source_piece *p)
     }
     const cm_array *source = t->source;
     bool runs = t->sweep.rank > 0 && t->sweep.axis[0].kind == CM_PIECE_RUN;
-    p->number = cm_grid_number(runs ? cm_zarr_writer_grid(t->target) : &source->grid, p->coord);
+    p->number = cm_grid_number(runs ? &t->target->grid : &source->grid, p->coord);
     p->absent = t->may_be_absent && cm_transfer_is_absent(t, p->number);
 }
 
@@ -121,7 +121,7 @@ static bool all_absent(const engine *e, const cm_source_piece *p, const uint64_t
 static int skip_target(engine *e, const cm_transfer *t, uint64_t number, const uint64_t *coord)
 {
     cm_box valid;
-    cm_grid_box(cm_zarr_writer_grid(t->target), coord, &valid);
+    cm_grid_box(&t->target->grid, coord, &valid);
     cm_monitor_add(e->options->monitor, cm_box_nelem(&valid) * t->source->dtype.nbytes);
     cm_transfer_count_delivered(t, 1, cm_box_nelem(&valid));
     return cm_transfer_skip(t, number, &e->error);
@@ -131,7 +131,7 @@ static int skip_target(engine *e, const cm_transfer *t, uint64_t number, const u
 static bool is_wanted(const cm_transfer *t, const uint64_t *coord, uint64_t number)
 {
     return (t->spill == NULL || cm_spill_is_resident(t->spill, coord)) &&
-           !cm_zarr_writer_is_delivered(t->target, number);
+           !cm_target_is_delivered(t->target, number);
 }
 
 /*
@@ -141,7 +141,7 @@ static bool is_wanted(const cm_transfer *t, const uint64_t *coord, uint64_t numb
 static size_t find_slots(const engine *e, cm_source_piece *p)
 {
     const cm_transfer *t = p->transfer;
-    const cm_grid *grid = cm_zarr_writer_grid(t->target);
+    const cm_grid *grid = &t->target->grid;
     uint64_t coord[CM_MAX_RANK], i = 0;
     size_t missing = 0;
     for (unsigned j = 0; j < grid->rank; j++)
@@ -163,7 +163,7 @@ static size_t find_slots(const engine *e, cm_source_piece *p)
 static int make_slots(engine *e, cm_source_piece *p)
 {
     const cm_transfer *t = p->transfer;
-    const cm_grid *grid = cm_zarr_writer_grid(t->target);
+    const cm_grid *grid = &t->target->grid;
     uint64_t coord[CM_MAX_RANK], i = 0;
     int rc = CM_OK;
     for (unsigned j = 0; j < grid->rank; j++)
@@ -212,12 +212,12 @@ static bool at_end(const engine *e)
 static void begin_object(engine *e, cm_same_chunks *same)
 {
     const cm_transfer *t = &e->transfer[e->at];
-    const cm_grid *grid = cm_zarr_writer_grid(t->target);
+    const cm_grid *grid = &t->target->grid;
     uint64_t coord[CM_MAX_RANK];
     *same = (cm_same_chunks){.transfer = t};
     memcpy(same->count, grid->count, sizeof(same->count));
     if (cm_transfer_has_shards(t)) {
-        const cm_grid *outer = cm_zarr_writer_outer_grid(t->target);
+        const cm_grid *outer = &t->target->outer;
         cm_box box;
         cm_grid_coord(outer, e->outer, coord);
         cm_grid_box(outer, coord, &box);
@@ -235,7 +235,7 @@ static void begin_object(engine *e, cm_same_chunks *same)
 
 static void enter_transfer(engine *e)
 {
-    while (e->at < e->n && cm_zarr_writer_grid(e->transfer[e->at].target)->nchunks == 0)
+    while (e->at < e->n && e->transfer[e->at].target->grid.nchunks == 0)
         e->at++;
     if (e->at == e->n)
         return;
@@ -243,7 +243,7 @@ static void enter_transfer(engine *e)
     e->direct = cm_transfer_is_direct(t);
     bool shards = cm_transfer_has_shards(t), all = t->end_object == 0;
     e->outer = shards && !all ? t->first_object : 0;
-    e->nouter = !shards ? 1 : all ? cm_zarr_writer_outer_grid(t->target)->nchunks : t->end_object;
+    e->nouter = !shards ? 1 : all ? t->target->outer.nchunks : t->end_object;
     if (!e->direct)
         cm_sweep_begin(&t->sweep, t->first_block, &e->cursor);
 }

@@ -32,7 +32,7 @@ static size_t batch_of(size_t limit, size_t nbytes)
 /* A whole target chunk in the source's type. */
 static size_t whole_nbytes(const cm_transfer *t)
 {
-    return cm_zarr_writer_grid(t->target)->chunk_nelem * t->source->dtype.nbytes;
+    return t->target->grid.chunk_nelem * t->source->dtype.nbytes;
 }
 
 size_t cm_transfer_slot_nbytes(const cm_transfer *t)
@@ -67,8 +67,8 @@ size_t cm_transfer_source_batch(const cm_transfer *t)
 /* The encoded bytes of a target chunk, at most. */
 static size_t encoded_bound(const cm_transfer *t)
 {
-    const cm_chain *chain = cm_zarr_writer_chain(t->target);
-    size_t nbytes = cm_zarr_writer_grid(t->target)->chunk_nelem * t->target_type.nbytes;
+    const cm_chain *chain = t->target->chain;
+    size_t nbytes = t->target->grid.chunk_nelem * t->target_type.nbytes;
     size_t bound = cm_chain_is_raw(chain) ? nbytes : cm_chain_encoded_bound(chain);
     if (t->pass == CM_PASS_GZIP)
         bound = max_size(bound, stored_bound(t->source) + CM_GZIP_OVERHEAD);
@@ -83,13 +83,13 @@ size_t cm_transfer_target_batch(const cm_transfer *t)
 
 bool cm_transfer_packs(const cm_transfer *t)
 {
-    return cm_zarr_writer_shard_memory(t->target) > 0 && cm_transfer_target_batch(t) > 1;
+    return t->target->shard_nbytes > 0 && cm_transfer_target_batch(t) > 1;
 }
 
 void cm_transfer_worker_need(const cm_transfer *t, size_t piece_nbytes, cm_worker_need *need)
 {
     const cm_array *source = t->source;
-    const cm_chain *chain = cm_zarr_writer_chain(t->target);
+    const cm_chain *chain = t->target->chain;
     size_t decoded = piece_nbytes;
     if (source->chunked)
         decoded = cm_array_decoded_nbytes(source);
@@ -116,7 +116,7 @@ void cm_transfer_worker_need(const cm_transfer *t, size_t piece_nbytes, cm_worke
     }
     if (cm_transfer_packs(t))
         need->packed = max_size(need->packed, cm_transfer_target_batch(t) * encoded_bound(t));
-    size_t chunk_nelem = cm_zarr_writer_grid(t->target)->chunk_nelem;
+    size_t chunk_nelem = t->target->grid.chunk_nelem;
     if (t->conversion != NULL || t->must_return)
         need->converted = max_size(need->converted, chunk_nelem * t->target_type.nbytes);
 }
@@ -154,7 +154,7 @@ void cm_transfer_adopt(cm_transfer *t, const cm_sweep *sweep)
 
 uint64_t cm_transfer_open_shards(const cm_transfer *t, const cm_sweep *sweep, unsigned nthreads)
 {
-    const cm_grid *outer = cm_zarr_writer_outer_grid(t->target);
+    const cm_grid *outer = &t->target->outer;
     if (!cm_transfer_is_direct(t))
         return cm_sweep_slots_for(sweep, outer->chunk);
     return outer->nchunks < nthreads ? outer->nchunks : nthreads; /* each worker has one */

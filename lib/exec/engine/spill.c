@@ -235,7 +235,7 @@ bool cm_spill_wants(const cm_spill *s, const cm_range *targets)
 }
 
 /* True when TARGET lacks a chunk of tile COORD. */
-static bool is_unfinished(const cm_spill *s, const cm_zarr_writer *target, const uint64_t *coord)
+static bool is_unfinished(const cm_spill *s, const cm_target *target, const uint64_t *coord)
 {
     cm_range chunks[CM_MAX_RANK];
     uint64_t chunk[CM_MAX_RANK];
@@ -244,14 +244,14 @@ static bool is_unfinished(const cm_spill *s, const cm_zarr_writer *target, const
         chunk[j] = chunks[j].lo;
     }
     do {
-        uint64_t number = cm_grid_number(cm_zarr_writer_grid(target), chunk);
-        if (!cm_zarr_writer_is_delivered(target, number))
+        uint64_t number = cm_grid_number(&target->grid, chunk);
+        if (!cm_target_is_delivered(target, number))
             return true;
     } while (advance(s->sweep->rank, chunks, chunk));
     return false;
 }
 
-int cm_spill_enter(cm_spill *s, uint64_t block, const cm_zarr_writer *target, cm_error *err)
+int cm_spill_enter(cm_spill *s, uint64_t block, const cm_target *target, cm_error *err)
 {
     uint64_t coord[CM_MAX_RANK];
     s->total = s->resident_nelem = 1;

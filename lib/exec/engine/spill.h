@@ -39,7 +39,7 @@ void cm_spill_free(cm_spill *spill);
  * Makes ready for block BLOCK of the sweep; tiles whose chunks TARGET has got already are
  * passed over.
  */
-int cm_spill_enter(cm_spill *spill, uint64_t block, const cm_zarr_writer *target, cm_error *err);
+int cm_spill_enter(cm_spill *spill, uint64_t block, const cm_target *target, cm_error *err);
 
 /* True when target chunk COORD of the block lies in the tile that stays in memory. */
 bool cm_spill_is_resident(const cm_spill *spill, const uint64_t *coord);

@@ -4,7 +4,7 @@
 
 int cm_transfer_skip(const cm_transfer *t, uint64_t chunk, cm_error *err)
 {
-    int rc = cm_zarr_writer_skip(t->target, chunk, err);
+    int rc = cm_target_skip(t->target, chunk, err);
     if (rc == CM_OK && t->on_skip != NULL)
         rc = t->on_skip(t->on_skip_context, chunk, err);
     return rc;
@@ -33,7 +33,7 @@ void cm_transfer_count_delivered(const cm_transfer *t, uint64_t nchunks, uint64_
 
 bool cm_transfer_is_direct(const cm_transfer *t)
 {
-    const cm_grid *from = &t->source->grid, *to = cm_zarr_writer_grid(t->target);
+    const cm_grid *from = &t->source->grid, *to = &t->target->grid;
     if (!t->source->chunked || t->spill != NULL || t->end_block != 0 || from->rank != to->rank)
         return false;
     for (unsigned j = 0; j < to->rank; j++)
@@ -45,7 +45,7 @@ bool cm_transfer_is_direct(const cm_transfer *t)
 
 bool cm_transfer_has_shards(const cm_transfer *t)
 {
-    const cm_grid *grid = cm_zarr_writer_grid(t->target);
-    const cm_grid *outer = cm_zarr_writer_outer_grid(t->target);
+    const cm_grid *grid = &t->target->grid;
+    const cm_grid *outer = &t->target->outer;
     return memcmp(grid->chunk, outer->chunk, grid->rank * sizeof(grid->chunk[0])) != 0;
 }

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 #include "format/array.h"
-#include "format/zarr/writer.h"
+#include "format/target.h"
 #include "model/convert.h"
 #include "plan/sweep.h"
 
@@ -39,7 +39,7 @@ typedef struct cm_transfer {
     uint64_t step[CM_MAX_RANK];
     /* Where chunks of SOURCE are of several lengths, in target elements; NULL: they are not. */
     const cm_cuts *cuts[CM_MAX_RANK];
-    cm_zarr_writer *target;
+    cm_target *target;
     cm_dtype target_type;
     cm_pass pass;
     const cm_conversion *conversion; /* NULL: elements are carried over bit for bit */

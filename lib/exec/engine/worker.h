@@ -54,7 +54,7 @@ typedef struct cm_worker {
     cm_same_chunks same;
     cm_fetch_item *item; /* what is fetched for pieces or SAME */
     uint64_t *nelem;     /* inside the array, of each of these */
-    cm_zarr_put *put;    /* encoded, but not yet handed to the writer */
+    cm_put *put;         /* encoded, but not yet handed to the writer */
     size_t nputs;
 
     cm_monitor *monitor;

@@ -226,7 +226,7 @@ static void move_place(const cm_shard_set *set, uint64_t number, place *p)
 }
 
 /* How many chunks from the first, which lies at P, go together; *nbytes of them. */
-static size_t count_together(const cm_shard_set *set, const cm_zarr_put *put, size_t n, place p,
+static size_t count_together(const cm_shard_set *set, const cm_put *put, size_t n, place p,
                              size_t *nbytes)
 {
     uint64_t same = p.shard;
@@ -244,7 +244,7 @@ static size_t count_together(const cm_shard_set *set, const cm_zarr_put *put, si
 }
 
 /* Writes the chunks PUT, side by side in memory, behind each other into S; the first lies at P. */
-static int write_together(const cm_shard_set *set, shard *s, const cm_zarr_put *put, size_t n,
+static int write_together(const cm_shard_set *set, shard *s, const cm_put *put, size_t n,
                           size_t nbytes, place p, cm_error *err)
 {
     int rc = open_shard(set, s, p.coord, err);
@@ -261,7 +261,7 @@ static int write_together(const cm_shard_set *set, shard *s, const cm_zarr_put *
     return rc;
 }
 
-int cm_shard_set_deliver(cm_shard_set *set, const cm_zarr_put *put, size_t n, size_t *taken,
+int cm_shard_set_deliver(cm_shard_set *set, const cm_put *put, size_t n, size_t *taken,
                          cm_shard_done *done, cm_error *err)
 {
     place first;

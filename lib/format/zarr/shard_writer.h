@@ -35,7 +35,7 @@ size_t cm_shard_set_memory(const cm_shard_set *set); /* of one shard */
  * it that lie side by side with it both in memory and in its shard: *taken of them,
  * with one request.  DATA NULL: the chunk is left out.
  */
-int cm_shard_set_deliver(cm_shard_set *set, const cm_zarr_put *put, size_t n, size_t *taken,
+int cm_shard_set_deliver(cm_shard_set *set, const cm_put *put, size_t n, size_t *taken,
                          cm_shard_done *done, cm_error *err);
 
 #endif

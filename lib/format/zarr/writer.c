@@ -12,13 +12,11 @@
 #include "format/zarr/shard_writer.h"
 
 struct cm_zarr_writer {
+    cm_target base; /* first, so that one is the other */
     cm_store *store;
     const cm_zarr_meta *meta;
     char *path;
-    char *prefix; /* of chunk keys: "" or "path/" */
-    cm_grid grid; /* of chunks: the inner ones where there are shards */
-    cm_grid outer;
-    cm_chain *chain;
+    char *prefix;                    /* of chunk keys: "" or "path/" */
     uint64_t first, end;             /* objects of the outer grid that are ours */
     uint64_t nours;                  /* chunks in them */
     cm_shard_set *shards;            /* NULL: none */
@@ -37,9 +35,9 @@ static int prefix_chunk(cm_error *err, const cm_zarr_writer *w, uint64_t number,
         return rc;
     uint64_t coord[CM_MAX_RANK];
     char text[CM_MAX_RANK * 21 + 2];
-    cm_grid_coord(&w->grid, number, coord);
+    cm_grid_coord(&w->base.grid, number, coord);
     cm_error_prefix(err, "array %s: chunk %s", display_name(w),
-                    cm_coord_text(w->grid.rank, coord, text, sizeof text));
+                    cm_coord_text(w->base.grid.rank, coord, text, sizeof text));
     cm_error_place(err, cm_store_name(w->store));
     return rc;
 }
@@ -57,26 +55,53 @@ static int prepare(cm_zarr_writer *w, const char *path, cm_error *err)
         return cm_fail(err, CM_EINVAL, "there is nothing to write chunks by");
     int rc = path[0] ? cm_key_check(path, err) : CM_OK;
     if (rc == CM_OK)
-        rc = cm_grid_init(&w->outer, m->rank, m->shape, m->chunk, err);
+        rc = cm_grid_init(&w->base.outer, m->rank, m->shape, m->chunk, err);
     if (rc == CM_OK && shard && shard->rank != m->rank)
         rc = cm_fail(err, CM_EINVAL, "inner chunks of %u dimensions in an array of %u", shard->rank,
                      m->rank);
     if (rc == CM_OK)
-        rc = cm_grid_init(&w->grid, m->rank, m->shape, chunk, err);
+        rc = cm_grid_init(&w->base.grid, m->rank, m->shape, chunk, err);
     if (rc == CM_OK)
         rc = cm_chain_create(shard ? shard->codecs : m->codecs, shard ? shard->ncodecs : m->ncodecs,
-                             &m->dtype, m->rank, chunk, &w->chain, err);
+                             &m->dtype, m->rank, chunk, &w->base.chain, err);
     if (rc == CM_OK && shard)
-        rc = cm_shard_set_create(w->store, w->prefix, m, shard, &w->grid, &w->outer, &w->shards,
-                                 err);
+        rc = cm_shard_set_create(w->store, w->prefix, m, shard, &w->base.grid, &w->base.outer,
+                                 &w->shards, err);
     if (rc == CM_OK) {
-        w->end = w->outer.nchunks;
-        w->nours = w->grid.nchunks;
-        w->delivered = cm_calloc(w->grid.nchunks / 64 + 1, sizeof *w->delivered, err);
+        w->end = w->base.outer.nchunks;
+        w->nours = w->base.grid.nchunks;
+        w->base.shard_nbytes = w->shards ? cm_shard_set_memory(w->shards) : 0;
+        w->delivered = cm_calloc(w->base.grid.nchunks / 64 + 1, sizeof *w->delivered, err);
         rc = w->delivered ? CM_OK : CM_ENOMEM;
     }
     return rc;
 }
+
+/* ---- as a target ---- */
+
+static int target_put(cm_target *t, const cm_put *put, size_t n, cm_error *err)
+{
+    return cm_zarr_writer_put_many((cm_zarr_writer *)t, put, n, err);
+}
+
+static int target_skip(cm_target *t, uint64_t number, cm_error *err)
+{
+    return cm_zarr_writer_skip((cm_zarr_writer *)t, number, err);
+}
+
+static bool target_is_delivered(const cm_target *t, uint64_t number)
+{
+    return cm_zarr_writer_is_delivered((const cm_zarr_writer *)t, number);
+}
+
+static const cm_target_ops target_ops = {target_put, target_skip, target_is_delivered};
+
+cm_target *cm_zarr_writer_target(cm_zarr_writer *w)
+{
+    return w == NULL ? NULL : &w->base;
+}
+
+/* ---- making one ---- */
 
 int cm_zarr_writer_create(cm_store *store, const char *path, const cm_zarr_meta *meta,
                           cm_zarr_writer **out, cm_error *err)
@@ -85,6 +110,7 @@ int cm_zarr_writer_create(cm_store *store, const char *path, const cm_zarr_meta 
     cm_zarr_writer *w = cm_calloc(1, sizeof *w, err);
     if (!w)
         return CM_ENOMEM;
+    w->base.ops = &target_ops;
     w->store = store;
     w->meta = meta;
     int rc = prepare(w, path, err);
@@ -102,7 +128,7 @@ void cm_zarr_writer_free(cm_zarr_writer *w)
     if (!w)
         return;
     cm_shard_set_free(w->shards);
-    cm_chain_free(w->chain);
+    cm_chain_free(w->base.chain);
     free(w->delivered);
     free(w->prefix);
     free(w->path);
@@ -114,10 +140,10 @@ static uint64_t chunks_of(const cm_zarr_writer *w, uint64_t outer, uint64_t *fir
 {
     uint64_t coord[CM_MAX_RANK], n = 1;
     cm_box box;
-    cm_grid_coord(&w->outer, outer, coord);
-    cm_grid_box(&w->outer, coord, &box);
-    cm_grid_cover(&w->grid, &box, first, count);
-    for (unsigned i = 0; i < w->grid.rank; i++)
+    cm_grid_coord(&w->base.outer, outer, coord);
+    cm_grid_box(&w->base.outer, coord, &box);
+    cm_grid_cover(&w->base.grid, &box, first, count);
+    for (unsigned i = 0; i < w->base.grid.rank; i++)
         n *= count[i];
     return n;
 }
@@ -125,7 +151,7 @@ static uint64_t chunks_of(const cm_zarr_writer *w, uint64_t outer, uint64_t *fir
 int cm_zarr_writer_restrict(cm_zarr_writer *w, uint64_t first, uint64_t end, cm_error *err)
 {
     uint64_t at[CM_MAX_RANK], count[CM_MAX_RANK];
-    if (first > end || end > w->outer.nchunks)
+    if (first > end || end > w->base.outer.nchunks)
         return cm_fail(err, CM_EINTERNAL, "array %s: no objects %llu to %llu", display_name(w),
                        (unsigned long long)first, (unsigned long long)end);
     w->first = first;
@@ -149,22 +175,17 @@ uint64_t cm_zarr_writer_nchunks(const cm_zarr_writer *w)
 
 const cm_grid *cm_zarr_writer_grid(const cm_zarr_writer *w)
 {
-    return &w->grid;
+    return &w->base.grid;
 }
 
 const cm_chain *cm_zarr_writer_chain(const cm_zarr_writer *w)
 {
-    return w->chain;
+    return w->base.chain;
 }
 
 const cm_grid *cm_zarr_writer_outer_grid(const cm_zarr_writer *w)
 {
-    return &w->outer;
-}
-
-size_t cm_zarr_writer_shard_memory(const cm_zarr_writer *w)
-{
-    return w->shards ? cm_shard_set_memory(w->shards) : 0;
+    return &w->base.outer;
 }
 
 /* ---- delivering ---- */
@@ -172,7 +193,7 @@ size_t cm_zarr_writer_shard_memory(const cm_zarr_writer *w)
 /* Notes that chunk NUMBER has come; a second time is a fault of the caller. */
 static int mark(cm_zarr_writer *w, uint64_t number, cm_error *err)
 {
-    if (number >= w->grid.nchunks)
+    if (number >= w->base.grid.nchunks)
         return cm_fail(err, CM_EINTERNAL, "array %s: no chunk number %llu", display_name(w),
                        (unsigned long long)number);
     uint64_t bit = (uint64_t)1 << number % 64;
@@ -186,13 +207,13 @@ static int outer_key(const cm_zarr_writer *w, uint64_t outer, char **out, cm_err
 {
     uint64_t coord[CM_MAX_RANK];
     char name[CM_CHUNK_KEY_SIZE];
-    cm_grid_coord(&w->outer, outer, coord);
+    cm_grid_coord(&w->base.outer, outer, coord);
     cm_zarr_chunk_key(w->meta, coord, name, sizeof name);
     *out = cm_asprintf(err, "%s%s", w->prefix, name);
     return *out ? CM_OK : CM_ENOMEM;
 }
 
-static int put_object(cm_zarr_writer *w, const cm_zarr_put *put, cm_error *err)
+static int put_object(cm_zarr_writer *w, const cm_put *put, cm_error *err)
 {
     char *key;
     int rc = outer_key(w, put->number, &key, err);
@@ -218,8 +239,7 @@ static int remove_object(cm_zarr_writer *w, uint64_t outer, cm_error *err)
 }
 
 /* *taken of the N chunks PUT, which are marked; DATA NULL: left out. */
-static int deliver(cm_zarr_writer *w, const cm_zarr_put *put, size_t n, size_t *taken,
-                   cm_error *err)
+static int deliver(cm_zarr_writer *w, const cm_put *put, size_t n, size_t *taken, cm_error *err)
 {
     *taken = 1;
     if (!w->shards)
@@ -233,7 +253,7 @@ static int deliver(cm_zarr_writer *w, const cm_zarr_put *put, size_t n, size_t *
     return rc;
 }
 
-int cm_zarr_writer_put_many(cm_zarr_writer *w, const cm_zarr_put *put, size_t n, cm_error *err)
+int cm_zarr_writer_put_many(cm_zarr_writer *w, const cm_put *put, size_t n, cm_error *err)
 {
     int rc = CM_OK;
     for (size_t i = 0; i < n && rc == CM_OK; i++)
@@ -254,13 +274,13 @@ int cm_zarr_writer_put_many(cm_zarr_writer *w, const cm_zarr_put *put, size_t n,
 int cm_zarr_writer_put(cm_zarr_writer *w, uint64_t number, const void *data, size_t nbytes,
                        cm_error *err)
 {
-    cm_zarr_put put = {number, data ? data : "", nbytes};
+    cm_put put = {number, data ? data : "", nbytes};
     return cm_zarr_writer_put_many(w, &put, 1, err);
 }
 
 int cm_zarr_writer_skip(cm_zarr_writer *w, uint64_t number, cm_error *err)
 {
-    cm_zarr_put nothing = {.number = number};
+    cm_put nothing = {.number = number};
     size_t taken;
     int rc = mark(w, number, err);
     if (rc)
@@ -280,10 +300,10 @@ static int each_chunk(cm_zarr_writer *w, uint64_t outer,
     uint64_t left = chunks_of(w, outer, first, count);
     memcpy(coord, first, sizeof coord);
     for (; left > 0; left--) {
-        int rc = visit(w, cm_grid_number(&w->grid, coord), err);
+        int rc = visit(w, cm_grid_number(&w->base.grid, coord), err);
         if (rc)
             return rc;
-        for (unsigned i = w->grid.rank; i-- > 0 && ++coord[i] == first[i] + count[i];)
+        for (unsigned i = w->base.grid.rank; i-- > 0 && ++coord[i] == first[i] + count[i];)
             coord[i] = first[i];
     }
     return CM_OK;
@@ -300,7 +320,7 @@ static int mark_kept(cm_zarr_writer *w, uint64_t number, cm_error *err)
 int cm_zarr_writer_has(cm_zarr_writer *w, uint64_t outer, bool *there, cm_error *err)
 {
     *there = false;
-    if (outer >= w->outer.nchunks)
+    if (outer >= w->base.outer.nchunks)
         return cm_fail(err, CM_EINTERNAL, "array %s: no object number %llu", display_name(w),
                        (unsigned long long)outer);
     char *key;

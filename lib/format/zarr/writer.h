@@ -7,6 +7,7 @@
 #ifndef CM_FORMAT_ZARR_WRITER_H
 #define CM_FORMAT_ZARR_WRITER_H
 
+#include "format/target.h"
 #include "format/zarr/meta.h"
 #include "store/store.h"
 
@@ -39,23 +40,17 @@ const cm_grid *cm_zarr_writer_grid(const cm_zarr_writer *w);
 const cm_chain *cm_zarr_writer_chain(const cm_zarr_writer *w);
 /* The shard grid; the same as the grid where there are no shards. */
 const cm_grid *cm_zarr_writer_outer_grid(const cm_zarr_writer *w);
-/* Bytes that one shard in assembly holds in memory (0 without shards). */
-size_t cm_zarr_writer_shard_memory(const cm_zarr_writer *w);
+/* The writer as the engine sees it; NULL for NULL. */
+cm_target *cm_zarr_writer_target(cm_zarr_writer *w);
 
 /* Chunk NUMBER is DATA, encoded.  Each chunk is put or skipped exactly once.  Any thread. */
 int cm_zarr_writer_put(cm_zarr_writer *w, uint64_t number, const void *data, size_t nbytes,
                        cm_error *err);
-typedef struct cm_zarr_put {
-    uint64_t number;
-    const void *data; /* encoded */
-    size_t nbytes;
-} cm_zarr_put;
-
 /*
  * The same for N chunks.  Those that follow each other here and in memory go into a shard with
  * one request.
  */
-int cm_zarr_writer_put_many(cm_zarr_writer *w, const cm_zarr_put *put, size_t n, cm_error *err);
+int cm_zarr_writer_put_many(cm_zarr_writer *w, const cm_put *put, size_t n, cm_error *err);
 /* Chunk NUMBER holds only the fill value and is left out; an object that is there goes. */
 int cm_zarr_writer_skip(cm_zarr_writer *w, uint64_t number, cm_error *err);
 /* Whether an object has the name of OUTER (a number in the outer grid). */

@@ -143,7 +143,8 @@ size_t cm_job_least_to_move(const cm_job *job)
         const cm_job_var *v = &job->var[i];
         if (!has_chunks(v))
             continue;
-        size_t n = cm_transfer_slot_nbytes(&v->transfer) + cm_zarr_writer_shard_memory(v->writer);
+        size_t n =
+            cm_transfer_slot_nbytes(&v->transfer) + cm_zarr_writer_target(v->writer)->shard_nbytes;
         target = n > target ? n : target;
     }
     return worker_of_all(job, &least) + target;
@@ -201,7 +202,7 @@ static void fill_request(const cm_job *job, const cm_job_var *v, const option *o
 static int route_in(const cm_job *job, cm_job_var *v, size_t room, uint64_t memory, const option *o,
                     size_t *shards, bool *fits, cm_error *err)
 {
-    size_t shard = cm_zarr_writer_shard_memory(v->writer);
+    size_t shard = cm_zarr_writer_target(v->writer)->shard_nbytes;
     cm_route_request r;
     fill_request(job, v, o, &r);
     r.memory_nelem = memory / r.itemsize;

@@ -108,7 +108,7 @@ static int describe_transfer(cm_job *job, cm_job_var *v, cm_error *err)
 {
     cm_transfer *t = &v->transfer;
     t->source = v->source->array;
-    t->target = v->writer;
+    t->target = cm_zarr_writer_target(v->writer);
     t->target_type = v->type;
     t->pass = v->pass;
     t->conversion = v->converts ? &v->conversion : NULL;

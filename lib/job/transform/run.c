@@ -101,7 +101,7 @@ static int move_by_scratch(run *r, cm_job_var *v, cm_error *err)
         pass.spill = spill;
         pass.first_block = b;
         pass.end_block = b + 1;
-        rc = cm_spill_enter(spill, b, v->writer, err);
+        rc = cm_spill_enter(spill, b, v->transfer.target, err);
         if (rc == CM_OK)
             rc = move(r, &pass, 1, err);
         if (rc == CM_OK)

@@ -342,7 +342,7 @@ int cm_job_move_strings(cm_job *job, cm_job_var *v, cm_error *err)
 {
     work w = {.job = job, .var = v};
     uint64_t nchunks = cm_zarr_writer_grid(v->writer)->nchunks;
-    size_t shards = cm_zarr_writer_shard_memory(v->writer);
+    size_t shards = cm_zarr_writer_target(v->writer)->shard_nbytes;
     size_t room = (size_t)(job->memory_limit - job->held) / SPARE;
     room = room > 2 * shards ? room - shards : room / 2;
     pthread_mutex_init(&w.lock, NULL);

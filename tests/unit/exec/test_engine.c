@@ -15,6 +15,7 @@
 #include "exec/engine/engine.h"
 #include "exec/engine/plan.h"
 #include "format/zarr/open.h"
+#include "format/zarr/writer.h"
 #include "store/impl.h"
 
 /* ---- a source in memory ---- */
@@ -226,7 +227,7 @@ static void run_subset(run *r, unsigned j, uint64_t start, uint64_t step, uint64
 /* Blocks and order for at most MAX_SLOTS target chunks; one read takes about PIECE_NBYTES. */
 static void plan(cm_transfer *t, uint64_t max_slots, size_t piece_nbytes)
 {
-    const cm_grid *grid = cm_zarr_writer_grid(t->target);
+    const cm_grid *grid = &t->target->grid;
     cm_sweep_request r = {
         .rank = grid->rank,
         .sliceable = cm_transfer_is_sliceable(t),
@@ -252,7 +253,7 @@ static int run_go(run *r, unsigned nthreads, uint64_t max_slots, cm_monitor *mon
 {
     if (r->writer == NULL)
         assert_int_equal(cm_zarr_writer_create(r->store, "x", &r->meta, &r->writer, err), CM_OK);
-    r->transfer.target = r->writer;
+    r->transfer.target = cm_zarr_writer_target(r->writer);
     if (cm_zarr_writer_grid(r->writer)->nchunks > 0)
         plan(&r->transfer, max_slots, 64);
     cm_engine_options o = {.nthreads = nthreads,

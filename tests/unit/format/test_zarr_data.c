@@ -236,7 +236,7 @@ static void test_delivery(void **state)
         OK(cm_zarr_writer_create(s, "x", &m, &w, &err));
         assert_int_equal(cm_zarr_writer_grid(w)->nchunks, 4);
         assert_int_equal(cm_zarr_writer_outer_grid(w)->nchunks, i ? 2 : 4);
-        assert_int_equal(cm_zarr_writer_shard_memory(w) > 0, i);
+        assert_int_equal(cm_zarr_writer_target(w)->shard_nbytes > 0, i);
         OK(cm_zarr_writer_put(w, 0, "abcd", 4, &err));
         assert_int_equal(cm_zarr_writer_put(w, 0, "abcd", 4, &err), CM_EINTERNAL);
         assert_non_null(strstr(err.text, "array x: chunk 0: "));

@@ -1,0 +1,54 @@
+/*
+ * A target: where the chunks of one array go.  The engine moves chunks into it and does not
+ * know what becomes of them.
+ */
+#ifndef CM_FORMAT_TARGET_H
+#define CM_FORMAT_TARGET_H
+
+#include "codec/codec.h"
+#include "model/box.h"
+
+typedef struct cm_put {
+    uint64_t number;
+    const void *data; /* encoded */
+    size_t nbytes;
+} cm_put;
+
+struct cm_target_ops;
+
+typedef struct cm_target {
+    const struct cm_target_ops *ops;
+    cm_grid grid;    /* the chunks that are put and skipped: inner ones where there are shards */
+    cm_grid outer;   /* of shards; the same as GRID where there are none */
+    cm_chain *chain; /* that encodes a chunk */
+    size_t shard_nbytes; /* that one shard in assembly holds in memory; 0 without shards */
+} cm_target;
+
+typedef struct cm_target_ops {
+    int (*put)(cm_target *t, const cm_put *put, size_t n, cm_error *err);
+    int (*omit)(cm_target *t, uint64_t number, cm_error *err);
+    bool (*is_delivered)(const cm_target *t, uint64_t number);
+} cm_target_ops;
+
+/*
+ * Chunks that are encoded.  Each chunk is put or skipped exactly once, from any thread.  Those
+ * that follow each other here and in memory go into a shard with one request.
+ */
+static inline int cm_target_put(cm_target *t, const cm_put *put, size_t n, cm_error *err)
+{
+    return t->ops->put(t, put, n, err);
+}
+
+/* Chunk NUMBER holds only the fill value and is left out; an object that is there goes. */
+static inline int cm_target_skip(cm_target *t, uint64_t number, cm_error *err)
+{
+    return t->ops->omit(t, number, err);
+}
+
+/* True once chunk NUMBER was put or skipped, now or by a run before, or is another's to make. */
+static inline bool cm_target_is_delivered(const cm_target *t, uint64_t number)
+{
+    return t->ops->is_delivered(t, number);
+}
+
+#endif
