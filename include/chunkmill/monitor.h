@@ -31,7 +31,10 @@ typedef struct cm_snapshot {
     uint64_t total_nbytes;
     uint64_t phase_ns;        /* since this phase began */
     uint64_t since_change_ns; /* since done_nbytes last grew */
-    char what[256];           /* what is being worked on or waited for: "tas: reading chunk 17" */
+    /* Where this is one of several parts, and the one that tells of all: */
+    uint64_t nparts, parts_done; /* 0: it is not */
+    uint64_t all_done_nbytes, all_total_nbytes;
+    char what[256]; /* what is being worked on or waited for: "tas: reading chunk 17" */
 } cm_snapshot;
 
 cm_monitor *cm_monitor_create(cm_error *err);

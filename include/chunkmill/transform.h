@@ -49,6 +49,8 @@ typedef struct cm_part_choice {
     uint64_t number; /* of the part, from 0 */
     /* Of a launcher; the plan keeps FIRST and STEP of who made it, whatever a rerun says. */
     uint64_t index, first, step;
+    const char *launcher; /* for who looks at the plan; NULL: by hand */
+    const char *command;  /* the same: without what names the part; or NULL */
 } cm_part_choice;
 
 typedef struct cm_transform_options {

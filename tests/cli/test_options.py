@@ -210,7 +210,7 @@ def test_help_names_the_contract():
     expected = """--zarr-format --chunks --sample --shards --codec --variable --variables --exclude --rename --subset
         --dtype --overflow --unpack --keepbits --fill-value --char --skip-unsupported --overwrite --resume --break-lock --append --virtual --base-url --dry-run
         --anonymous --concurrency --timeout --absent-403
-        --verify --certificate --check --scratch --durable --trace --part --parts --no-consolidate -j --threads --memory --progress -v -q
+        --verify --certificate --check --scratch --durable --trace --part --parts --parts-status --no-consolidate -j --threads --memory --progress -v -q
         --json --help --version -h --verbose --quiet""".split()
     assert manual.options_of_help("nc2zarr") == set(expected)
 

@@ -1,16 +1,21 @@
 """One store made by several processes: whatever their order, number and fate, the same bytes."""
 
+import json
+import os
 import random
 import shutil
+import signal
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 
+import jsonschema
 import netCDF4
 import numpy as np
 import pytest
 import zarr
 
-from support import tool
+from support import paths, tool
 
 
 @pytest.fixture(scope="session")
@@ -163,8 +168,6 @@ def test_a_damaged_chunk_costs_one_part(field, tmp_path):
     # Within the deflated data of tas, somewhere in the middle of the file.
     at = max(whole.find(data) for data in (p.read_bytes()[100:160] for p in (tmp_path / "one.zarr/tas/c").rglob("*") if p.is_file()))
     broken.write_bytes(whole[:at] + bytes(200) + whole[at + 200 :])
-    import os
-
     os.utime(broken, ns=(times.st_atime_ns, times.st_mtime_ns))
     tool.nc2zarr("-q", field, tmp_path / "whole.zarr").ok()
     out = tmp_path / "o.zarr"
@@ -198,3 +201,52 @@ def test_rechunk_has_the_same_parts(field, tmp_path, options):
     for k in (4, 2, 5, 1, 3, 2):
         tool.run("rechunk", "-q", "--part", f"{k}/5", *options, source, tmp_path / "five.zarr").ok()
     same(tmp_path / "one.zarr", tmp_path / "five.zarr")
+
+
+def test_status_says_how_they_stand(field, tmp_path):
+    schema = json.loads((paths.ROOT / "tools/schema/parts.json").read_text())
+
+    def status():
+        document = tool.nc2zarr("--parts-status", "--json", out).json()
+        jsonschema.Draft202012Validator(schema).validate(document)
+        return document, {p["number"]: p["state"] for p in document["parts"]}
+
+    out = tmp_path / "o.zarr"
+    tool.nc2zarr("--parts-status", out).fails(1, "not begun in parts")
+    tool.nc2zarr("--parts-status", field, out).fails(2, "one store")
+    part(2, 4, "-q", field, out).ok()
+    assert status()[1] == {1: "missing", 2: "done", 3: "missing", 4: "missing"}
+    text = tool.nc2zarr("--parts-status", out).ok().out
+    assert f"for k in 1 3 4; do nc2zarr --part $k/4 -j 1 -q {field} {out}; done" in text
+    # A part that runs, stopped in the middle; then one that was killed.
+    argv = [tool.program("nc2zarr"), "-q", "-j", "1", "--part", "3/4", "--codec", "zstd:19", str(field), str(tmp_path / "slow.zarr")]
+    out = tmp_path / "slow.zarr"
+    running = subprocess.Popen(argv)
+    lock = tmp_path / "slow.zarr.chunkmill" / "part-3.lock"
+    while not lock.exists():
+        assert running.poll() is None
+        time.sleep(0.002)
+    running.send_signal(signal.SIGSTOP)
+    document, states = status()
+    assert states[3] == "running" and f"process {running.pid}" in document["parts"][2]["who"]
+    tool.nc2zarr("-q", "--overwrite", field, out).fails(1, "being written")
+    running.kill()
+    running.wait()
+    assert status()[1][3] == "stale"
+    subprocess.run([str(a) for a in argv], check=True)
+    assert status()[1][3] == "done"
+    for k in (1, 2, 4):
+        part(k, 4, "-q", "--codec", "zstd:19", field, out).ok()
+    document, states = status()
+    assert document["outcome"] == "complete" and document["done"] == 4 and states == {}
+    assert "complete, made in 4 parts" in tool.nc2zarr("--parts-status", out).ok().out
+
+
+def test_the_first_part_tells_of_all(tmp_path):
+    with netCDF4.Dataset(tmp_path / "noise.nc", "w") as ds:
+        ds.createDimension("x", 6_000_000)
+        ds.createVariable("v", "f4", ("x",))[:] = np.random.default_rng(1).normal(size=6_000_000).round(1)
+    slow = ("--codec", "zstd:19", "--chunks", "x=50000", "--progress", "always", tmp_path / "noise.nc", tmp_path / "o.zarr")
+    for k in (2, 3):
+        assert "parts done" not in part(k, 4, *slow).ok().err
+    assert "2 of 4 parts done" in part(1, 4, *slow).ok().err

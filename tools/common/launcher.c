@@ -40,7 +40,8 @@ const char *cm_launcher_getenv(const char *name)
 static int read_number(getter *get, const char *name, bool *there, uint64_t *out, cm_error *err)
 {
     const char *text = name != NULL ? get(name) : NULL;
-    *there = text != NULL && *text != '\0';
+    /* "undefined" is SGE's word for a job that is no array. */
+    *there = text != NULL && *text != '\0' && strcmp(text, "undefined") != 0;
     if (!*there)
         return CM_OK;
     char *end;

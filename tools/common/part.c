@@ -6,7 +6,40 @@
 #include <string.h>
 
 #include "launcher.h"
+#include "print.h"
 #include "say.h"
+
+int cm_part_progress(const cm_part_choice *part, int progress)
+{
+    bool other = part->on && !part->by_index && part->launcher && part->number != 0;
+    return other && progress == CM_PROGRESS_AUTO ? CM_PROGRESS_NEVER : progress;
+}
+
+char *cm_part_command(const cm_tool *tool, int argc, char **argv)
+{
+    char *text = NULL;
+    size_t nbytes = 0;
+    FILE *f = open_memstream(&text, &nbytes);
+    if (!f)
+        return NULL;
+    fputs(tool->name, f);
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i];
+        if (strcmp(a, "--part") == 0 || strcmp(a, "--parts") == 0) {
+            i++; /* and its value */
+            continue;
+        }
+        if (strncmp(a, "--part=", 7) == 0 || strncmp(a, "--parts=", 8) == 0)
+            continue;
+        putc(' ', f);
+        cm_print_shell_word(a, f);
+    }
+    if (fclose(f) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
 
 /* "3/16": the third of sixteen. */
 static bool parse(const char *text, cm_part_choice *out)
@@ -46,7 +79,8 @@ static int choose_by_step(const cm_tool *tool, const cm_launcher *l, unsigned np
                                    l->name, l->count);
     if (l->count == 1 && !asked)
         return CM_TOOL_RUN;
-    *out = (cm_part_choice){.on = true, .nparts = l->count, .number = l->index};
+    *out =
+        (cm_part_choice){.on = true, .nparts = l->count, .number = l->index, .launcher = l->name};
     if (!quiet)
         cm_say(tool->name, "part %" PRIu64 " of %" PRIu64 ", by %s (%s=%" PRIu64 ")", l->index + 1,
                l->count, l->name, l->variable, l->index);
@@ -61,6 +95,7 @@ static int choose_by_array(const cm_tool *tool, const cm_launcher *l, unsigned n
                                    l->name, l->count);
     *out = (cm_part_choice){.on = true,
                             .by_index = true,
+                            .launcher = l->name,
                             .nparts = nparts != 0 ? nparts : l->count,
                             .index = l->index,
                             .first = l->first,

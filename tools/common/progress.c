@@ -51,13 +51,24 @@ struct cm_progress {
     bool drawn;          /* a bar stands on the terminal */
 };
 
+/* Of all parts where this process tells of them, while any moves data. */
+static uint64_t done_of(const cm_snapshot *s)
+{
+    return s->nparts > 0 ? s->all_done_nbytes : s->done_nbytes;
+}
+
+static uint64_t total_of(const cm_snapshot *s)
+{
+    return s->nparts > 0 ? s->all_total_nbytes : s->total_nbytes;
+}
+
 static void take_sample(cm_progress *p, const cm_snapshot *s, uint64_t now)
 {
     if (s->phase != p->phase) {
         p->phase = s->phase;
         p->nsamples = 0;
     }
-    p->window[p->nsamples++ % NSAMPLES] = (sample){now, s->done_nbytes};
+    p->window[p->nsamples++ % NSAMPLES] = (sample){now, done_of(s)};
 }
 
 /* Bytes a second over the window; 0 while it is too short to tell. */
@@ -89,9 +100,8 @@ static void format_left(double seconds, char *buf, size_t size)
 
 static bool counts(const cm_snapshot *s)
 {
-    return s->total_nbytes > 0 &&
-           (s->phase == CM_PHASE_WORKING || s->phase == CM_PHASE_MEASURING ||
-            s->phase == CM_PHASE_VERIFYING || s->phase == CM_PHASE_SURVEYING);
+    return total_of(s) > 0 && (s->phase == CM_PHASE_WORKING || s->phase == CM_PHASE_MEASURING ||
+                               s->phase == CM_PHASE_VERIFYING || s->phase == CM_PHASE_SURVEYING);
 }
 
 /* Bytes, or of a survey files. */
@@ -127,16 +137,21 @@ static void format_state(const cm_progress *p, const cm_snapshot *s, char *buf, 
                  what ? s->what : "");
         return;
     }
+    char parts[64] = "";
+    if (s->nparts > 0)
+        snprintf(parts, sizeof(parts), ", %llu of %llu parts done",
+                 (unsigned long long)s->parts_done, (unsigned long long)s->nparts);
     double r = recent_rate(p);
-    format_amount(s, s->done_nbytes, done, sizeof(done));
-    format_amount(s, s->total_nbytes, total, sizeof(total));
+    format_amount(s, done_of(s), done, sizeof(done));
+    format_amount(s, total_of(s), total, sizeof(total));
     format_speed(s, r, rate, sizeof(rate));
-    int n = snprintf(buf, size, "%s: %s of %s (%s)", cm_phase_name(s->phase), done, total,
-                     cm_format_percent((double)s->done_nbytes, (double)s->total_nbytes, percent,
-                                       sizeof(percent)));
+    int n = snprintf(
+        buf, size, "%s: %s of %s (%s)%s", cm_phase_name(s->phase), done, total,
+        cm_format_percent((double)done_of(s), (double)total_of(s), percent, sizeof(percent)),
+        parts);
     if (r <= 0 || n < 0 || (size_t)n >= size)
         return;
-    uint64_t rest = s->total_nbytes > s->done_nbytes ? s->total_nbytes - s->done_nbytes : 0;
+    uint64_t rest = total_of(s) > done_of(s) ? total_of(s) - done_of(s) : 0;
     format_left((double)rest / r, left, sizeof(left));
     /* A first second says nothing about the rest: caches are cold, workers start. */
     bool tell = s->phase_ns > SECOND && rest > 0;
@@ -182,7 +197,7 @@ static void draw_bar(cm_progress *p, const cm_snapshot *s)
     flockfile(stderr);
     putc('\r', stderr);
     if (bar) {
-        double share = (double)s->done_nbytes / (double)s->total_nbytes;
+        double share = (double)done_of(s) / (double)total_of(s);
         int full = (int)((double)bar * (share > 1 ? 1 : share));
         putc('[', stderr);
         for (int i = 0; i < bar; i++)

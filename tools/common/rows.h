@@ -206,11 +206,18 @@
              "store; whichever comes last finishes it, and any part may be run again. auto takes " \
              "the index of an array job; none does everything in this process.",                   \
      .unset = "under srun and mpirun each task is a part"},                                        \
+        {.name = "parts",                                                                          \
+         .value = "N",                                                                             \
+         .kind = CM_OPTION_UINT,                                                                   \
+         .field = VALUE(at.nparts),                                                                \
+         .min = 1,                                                                                 \
+         .help =                                                                                   \
+             "How many parts there are, where the launcher gives an index and no count. So do "    \
+             "PBS, Kubernetes and AWS Batch."},                                                    \
     {                                                                                              \
-        .name = "parts", .value = "N", .kind = CM_OPTION_UINT, .field = VALUE(at.nparts),          \
-        .min = 1,                                                                                  \
-        .help = "How many parts there are, where the launcher gives an index and no count. So do " \
-                "PBS, Kubernetes and AWS Batch."                                                   \
+        .name = "parts-status", .kind = CM_OPTION_FLAG, .field = VALUE(at.status),                 \
+        .help = "Say of the store OUTPUT, the only path, which parts are done, running, stale or " \
+                "missing. With the command that runs them again."                                  \
     }
 
 /* With its section; TEXT says with what the result is compared. */

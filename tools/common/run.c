@@ -109,6 +109,8 @@ void cm_run_say_stopped(const cm_tool *tool, const char *output, const cm_run_st
         then = "nothing was changed";
     else if (state->complete)
         then = "the store is complete, but not verified";
+    else if (state->resumable && state->part)
+        then = "this part goes on when it is run again";
     else if (state->resumable && state->overwrite)
         then = "the same command with --resume in place of --overwrite goes on";
     else if (state->resumable)

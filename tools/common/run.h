@@ -39,6 +39,7 @@ typedef struct cm_run_state {
     bool complete;  /* what is missing is its verification */
     bool resumable;
     bool overwrite; /* --overwrite was given */
+    bool part;      /* one of several: it goes on by itself */
 } cm_run_state;
 
 /* "OUTPUT: stopped by SIGINT; ..." on standard error: what is there, and how to go on. */

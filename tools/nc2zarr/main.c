@@ -74,9 +74,11 @@ static int run(const cm_net_settings *net, const cm_texts *paths, cm_transform_o
 {
     cm_error err = {0};
     conversion c = {.options = options};
+    cm_common_options shown = *common;
+    shown.progress = cm_part_progress(&options->part, common->progress);
     int status = cm_remote_open(net, paths, options->target, options->monitor, &options->net, &err);
     if (status == CM_OK)
-        status = cm_run(&NC2ZARR, common, options->monitor, convert, &c, &err);
+        status = cm_run(&NC2ZARR, &shown, options->monitor, convert, &c, &err);
     int exit_status = nc2zarr_report(status, options, &c.report, common, &err);
     cm_remote_say(&NC2ZARR, options->net, common);
     cm_transform_report_release(&c.report);
@@ -118,10 +120,11 @@ static int prepare_and_run(int argc, char **argv, const nc2zarr_values *v,
     cm_transform_options options = v->o;
     char *output = paths->n == 2 ? strdup(paths->text[1]) : default_output(paths->text[0]);
     char *command = cm_run_command_line(argc, argv);
+    char *of_parts = cm_part_command(&NC2ZARR, argc, argv);
     cm_monitor *monitor = cm_monitor_create(&err);
-    if (!output || !command)
+    if (!output || !command || !of_parts)
         cm_fail(&err, CM_ENOMEM, "no memory to begin");
-    if (output && command && monitor) {
+    if (output && command && of_parts && monitor) {
         options.source = paths->text[0];
         options.target = output;
         options.command = command;
@@ -134,12 +137,14 @@ static int prepare_and_run(int argc, char **argv, const nc2zarr_values *v,
         status = cm_outputs_check(&NC2ZARR, v, &outputs);
         if (status == CM_TOOL_RUN && !v->o.check)
             status = cm_part_choose(&NC2ZARR, &v->part, common->verbosity < 0, &options.part);
+        options.part.command = of_parts;
         if (status == CM_TOOL_RUN)
             status = run(&v->net, paths, &options, common);
     } else {
         cm_say(NC2ZARR.name, "%s", err.text);
     }
     cm_monitor_free(monitor);
+    free(of_parts);
     free(command);
     free(output);
     return status;
@@ -154,6 +159,8 @@ int main(int argc, char **argv)
     cm_common_options common;
     cm_texts paths;
     int status = cm_tool_parse(&NC2ZARR, argc, argv, &v, &common, &paths);
+    if (status == CM_TOOL_RUN && v.part.status)
+        status = cm_part_say_status(&NC2ZARR, &common, &paths);
     if (status == CM_TOOL_RUN)
         status = nc2zarr_refuse(&v, &common, &paths);
     if (status == CM_TOOL_RUN)

@@ -40,7 +40,8 @@ int nc2zarr_report(int status, const cm_transform_options *asked, const cm_trans
     cm_run_state state = {.untouched = options->check || options->dry_run,
                           .complete = r->written,
                           .resumable = r->resumable,
-                          .overwrite = options->overwrite};
+                          .overwrite = options->overwrite,
+                          .part = options->part.on};
     if (cm_run_stopped(status))
         cm_run_say_stopped(&NC2ZARR, options->target, &state);
     else if (status != CM_OK)

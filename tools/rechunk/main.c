@@ -1,4 +1,6 @@
 /* rechunk: options, one call of the library, a report. */
+#include <stdlib.h>
+
 #include "../common/outputs.h"
 #include "../common/part.h"
 #include "../common/remote.h"
@@ -35,7 +37,8 @@ static int report(int status, const cm_transform_options *options, const cm_tran
     cm_run_state state = {.untouched = options->dry_run,
                           .complete = r->written,
                           .resumable = r->resumable,
-                          .overwrite = options->overwrite};
+                          .overwrite = options->overwrite,
+                          .part = options->part.on};
     if (cm_run_stopped(status))
         cm_run_say_stopped(&RECHUNK, options->target, &state);
     else if (status != CM_OK)
@@ -59,10 +62,13 @@ static int rechunk(void *context, cm_error *err)
     return status;
 }
 
-static int run(const rechunk_values *v, const cm_common_options *common, const cm_texts *paths)
+static int run(int argc, char **argv, const rechunk_values *v, const cm_common_options *common,
+               const cm_texts *paths)
 {
     if (v->digest)
         return rechunk_digest(&v->net, common, paths);
+    if (v->part.status)
+        return cm_part_say_status(&RECHUNK, common, paths);
     if (paths->n < 2)
         return cm_tool_usage_error(&RECHUNK, paths->n == 0 ? "no source" : "no target");
     if (paths->n > 2)
@@ -81,20 +87,26 @@ static int run(const rechunk_values *v, const cm_common_options *common, const c
     refused = cm_part_choose(&RECHUNK, &v->part, common->verbosity < 0, &options.part);
     if (refused != CM_TOOL_RUN)
         return refused;
+    char *command = cm_part_command(&RECHUNK, argc, argv);
+    options.part.command = command;
     options.monitor = cm_monitor_create(&err);
     if (!options.monitor) {
         cm_say(RECHUNK.name, "%s", err.text);
+        free(command);
         return CM_EXIT_FAILED;
     }
     job j = {.options = &options};
+    cm_common_options shown = *common;
+    shown.progress = cm_part_progress(&options.part, common->progress);
     int status = cm_remote_open(&v->net, paths, NULL, options.monitor, &options.net, &err);
     if (status == CM_OK)
-        status = cm_run(&RECHUNK, common, options.monitor, rechunk, &j, &err);
+        status = cm_run(&RECHUNK, &shown, options.monitor, rechunk, &j, &err);
     int exit_status = report(status, &options, &j.report, common, &err);
     cm_remote_say(&RECHUNK, options.net, common);
     cm_transform_report_release(&j.report);
     cm_net_free(options.net);
     cm_monitor_free(options.monitor);
+    free(command);
     cm_run_end(status);
     return exit_status;
 }
@@ -111,7 +123,7 @@ int main(int argc, char **argv)
     if (status == CM_TOOL_RUN)
         status = cm_run_refuse_remote(&RECHUNK, &paths);
     if (status == CM_TOOL_RUN)
-        status = run(&v, &common, &paths);
+        status = run(argc, argv, &v, &common, &paths);
     cm_tool_release(&RECHUNK, &v, &paths);
     return cm_tool_finish(&RECHUNK, status);
 }

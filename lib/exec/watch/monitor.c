@@ -20,6 +20,7 @@ struct cm_monitor {
     char name[192]; /* "": nothing to tell */
     const char *stage;
     uint64_t chunk;
+    uint64_t nparts, parts_done, all_done_nbytes, all_total_nbytes;
 };
 
 cm_monitor *cm_monitor_create(cm_error *err)
@@ -78,6 +79,19 @@ void cm_monitor_add(cm_monitor *m, uint64_t nbytes)
     atomic_store_explicit(&m->changed_ns, cm_now_ns(), memory_order_relaxed);
 }
 
+void cm_monitor_parts(cm_monitor *m, uint64_t nparts, uint64_t done, uint64_t done_nbytes,
+                      uint64_t total_nbytes)
+{
+    if (m == NULL)
+        return;
+    pthread_mutex_lock(&m->lock);
+    m->nparts = nparts;
+    m->parts_done = done;
+    m->all_done_nbytes = done_nbytes;
+    m->all_total_nbytes = total_nbytes;
+    pthread_mutex_unlock(&m->lock);
+}
+
 void cm_monitor_at(cm_monitor *m, const char *name, uint64_t chunk, const char *stage)
 {
     /*
@@ -101,6 +115,10 @@ void cm_monitor_snapshot(cm_monitor *m, cm_snapshot *out)
     out->total_nbytes = m->total_nbytes;
     out->phase_ns = now - m->phase_start_ns;
     out->since_change_ns = now > changed ? now - changed : 0;
+    out->nparts = m->nparts;
+    out->parts_done = m->parts_done;
+    out->all_done_nbytes = m->all_done_nbytes;
+    out->all_total_nbytes = m->all_total_nbytes;
     out->what[0] = '\0';
     if (m->name[0] != '\0')
         snprintf(out->what, sizeof(out->what), "%s: %s chunk %llu", m->name, m->stage,

@@ -124,6 +124,8 @@ int cm_lock_look(const cm_beside *b, const char *name, cm_lock_holder *out, cm_e
         return rc;
     cm_holder_state s = read_holder(fd, &h);
     close(fd);
+    out->there = true;
+    out->silent_s = (int64_t)time(NULL) - h.beat;
     if (s == CM_HOLDER_UNCLEAR)
         snprintf(out->who, sizeof(out->who), "somebody who is not named there");
     else

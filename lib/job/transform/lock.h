@@ -49,7 +49,9 @@ typedef enum cm_lock_state {
 
 typedef struct cm_lock_holder {
     cm_lock_state state;
-    char who[320]; /* "process 17 on host", where it is held */
+    bool there;       /* the file is; with FREE, of a holder that has ended */
+    char who[320];    /* "process 17 on host", where it is there */
+    int64_t silent_s; /* since its last beat */
 } cm_lock_holder;
 
 /* Who holds the lock NAME in B, which is open.  Touches nothing. */

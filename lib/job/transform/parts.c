@@ -305,10 +305,15 @@ static void keep_own(const cm_job *job, cm_made *made)
 static int say_done(cm_job *job, cm_output *out, cm_error *err)
 {
     cm_parts *p = job->parts;
+    const uint64_t decoded = job->report->decoded_nbytes;
     cm_json *note = cm_json_object();
     int rc = cm_json_set(note, "objects", cm_json_u64(job->report->nobjects), err);
     if (rc == CM_OK)
-        rc = cm_json_set(note, "bytes", cm_json_u64(job->report->stored_nbytes), err);
+        rc = cm_json_set(note, "stored_nbytes", cm_json_u64(job->report->stored_nbytes), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(note, "done_nbytes", cm_json_u64(decoded), err);
+    if (rc == CM_OK)
+        rc = cm_json_set(note, "total_nbytes", cm_json_u64(decoded), err);
     if (rc == CM_OK)
         rc = cm_store_sync(out->store, err);
     if (rc == CM_OK) {
@@ -323,10 +328,20 @@ static int say_done(cm_job *job, cm_output *out, cm_error *err)
     return rc;
 }
 
+/* Each part verifies its own, before it counts as done. */
+static int verify(cm_job *job, cm_output *out, cm_error *err)
+{
+    uint64_t start = cm_now_ns();
+    int rc = cm_job_verify(job, out->store, err);
+    job->report->verify_seconds = (double)(cm_now_ns() - start) * 1e-9;
+    return rc;
+}
+
 static int move(cm_job *job, cm_output *out, cm_error *err)
 {
     cm_made made = {0};
     cm_journal *journal = NULL;
+    cm_parts_teller *teller = NULL;
     int rc = CM_OK;
     if (out->store == NULL)
         rc = cm_output_join(out, err);
@@ -342,6 +357,8 @@ static int move(cm_job *job, cm_output *out, cm_error *err)
         rc = open_journal(job, out, &made, &journal, err);
     }
     if (rc == CM_OK)
+        rc = cm_parts_tell(job, &out->beside, &teller, err);
+    if (rc == CM_OK)
         rc = cm_job_run(job, out->store, err);
     cm_journal_close(journal);
     if (rc == CM_OK) {
@@ -349,9 +366,10 @@ static int move(cm_job *job, cm_output *out, cm_error *err)
         rc = cm_job_report(job, true, err);
     }
     if (rc == CM_OK && job->options->verify != CM_VERIFY_NONE)
-        rc = cm_job_verify_written(job, out, err);
+        rc = verify(job, out, err);
     if (rc == CM_OK)
         rc = say_done(job, out, err);
+    cm_parts_tell_end(teller);
     free(made.node);
     return rc;
 }
@@ -377,23 +395,30 @@ static int write_metadata(cm_job *job, cm_output *out, cm_error *err)
     return rc;
 }
 
+/* The metadata, unless another process writes them meanwhile. */
+static int complete_store(cm_job *job, cm_output *out, cm_error *err)
+{
+    cm_lock *lock = NULL;
+    int rc = wait_for_lock(job, out, CM_LOCK_OUTPUT, &lock, is_complete, err);
+    if (rc == CM_OK && lock != NULL && !is_complete(job, out)) {
+        if (out->store == NULL)
+            rc = cm_output_join(out, err);
+        if (rc == CM_OK)
+            rc = write_metadata(job, out, err);
+    }
+    cm_lock_release(lock, &out->beside);
+    return rc;
+}
+
 static int finish(cm_job *job, cm_output *out, cm_error *err)
 {
     cm_parts *p = job->parts;
     cm_part_report *r = &job->report->part;
-    cm_lock *lock = NULL;
-    cm_parts_count count;
+    cm_parts_report all = {0};
     bool complete = is_complete(job, out);
-    int rc = cm_parts_count_all(&out->beside, &p->plan, &count, err);
-    if (rc == CM_OK && !complete && count.ndone == p->plan.nparts) {
-        rc = wait_for_lock(job, out, CM_LOCK_OUTPUT, &lock, is_complete, err);
-        if (rc == CM_OK && lock != NULL && !is_complete(job, out)) {
-            if (out->store == NULL)
-                rc = cm_output_join(out, err);
-            if (rc == CM_OK)
-                rc = write_metadata(job, out, err);
-        }
-        cm_lock_release(lock, &out->beside);
+    int rc = cm_parts_look(&out->beside, &p->plan, &all, err);
+    if (rc == CM_OK && !complete && all.count[CM_PART_DONE] == p->plan.nparts) {
+        rc = complete_store(job, out, err);
         complete = rc == CM_OK;
     }
     /* Who finished meanwhile may have removed the files that were counted. */
@@ -401,11 +426,11 @@ static int finish(cm_job *job, cm_output *out, cm_error *err)
     if (complete)
         cm_parts_tidy(&out->beside);
     r->complete = job->report->written = complete;
-    r->ndone = complete ? p->plan.nparts : count.ndone;
-    r->nrunning = complete ? 0 : count.nrunning;
-    r->missing = complete ? cm_strdup("", err) : count.missing;
-    if (complete)
-        free(count.missing);
+    r->ndone = complete ? p->plan.nparts : all.count[CM_PART_DONE];
+    r->nrunning = complete ? 0 : all.count[CM_PART_RUNNING];
+    r->missing = complete ? cm_strdup("", err)
+                          : cm_parts_list(&all, 1 << CM_PART_MISSING | 1 << CM_PART_STALE, err);
+    cm_parts_report_release(&all);
     return rc == CM_OK && r->missing == NULL ? CM_ENOMEM : rc;
 }
 

@@ -20,6 +20,11 @@ typedef struct cm_parts {
     cm_lock *own;                           /* of the part; NULL: not taken */
 } cm_parts;
 
+/* parts_progress.c: how far the part is, told beside the store; *out may be NULL. */
+typedef struct cm_parts_teller cm_parts_teller;
+int cm_parts_tell(const cm_job *job, const cm_beside *beside, cm_parts_teller **out, cm_error *err);
+void cm_parts_tell_end(cm_parts_teller *teller); /* NULL accepted */
+
 /* Does the job's part of OUT, whose place is known and nothing else. */
 int cm_job_write_part(cm_job *job, cm_output *out, cm_error *err);
 

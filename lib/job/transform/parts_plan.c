@@ -79,7 +79,7 @@ static int add_weight(cm_json *list, const cm_job_var *v, cm_error *err)
 }
 
 /* What tells this plan from another of the same job. */
-static int set_maker(cm_json *j, cm_error *err)
+static int set_maker(cm_json *j, const cm_part_choice *part, cm_error *err)
 {
     char host[256] = "", made[64];
     struct timespec now;
@@ -87,7 +87,15 @@ static int set_maker(cm_json *j, cm_error *err)
         host[0] = '\0';
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(made, sizeof(made), "%lld.%09ld", (long long)now.tv_sec, now.tv_nsec);
+    char *folder = getcwd(NULL, 0);
     int rc = cm_json_set(j, "made", cm_json_string(made), err);
+    if (rc == CM_OK && folder != NULL)
+        rc = cm_json_set(j, "folder", cm_json_string(folder), err);
+    free(folder);
+    if (rc == CM_OK && part->launcher != NULL)
+        rc = cm_json_set(j, "launcher", cm_json_string(part->launcher), err);
+    if (rc == CM_OK && part->command != NULL)
+        rc = cm_json_set(j, "command", cm_json_string(part->command), err);
     if (rc == CM_OK)
         rc = cm_json_set(j, "host", cm_json_string(host), err);
     return rc == CM_OK ? cm_json_set(j, "process", cm_json_i64(getpid()), err) : rc;
@@ -101,7 +109,9 @@ int cm_parts_propose(const cm_job *job, cm_json **out, cm_error *err)
     int rc = cm_json_set(j, "chunkmill plan", cm_json_i64(1), err);
     *out = NULL;
     if (rc == CM_OK && part->nparts == 0)
-        rc = cm_fail(err, CM_EINVAL, "no plan is there yet, and the number of parts is not known");
+        rc = cm_fail(err, CM_EINVAL,
+                     "no plan is there yet, and the number of parts is not known; `nparts` "
+                     "says it");
     if (rc == CM_OK)
         rc = cm_json_set(j, "parts", cm_json_u64(part->nparts), err);
     if (rc == CM_OK)
@@ -109,7 +119,7 @@ int cm_parts_propose(const cm_job *job, cm_json **out, cm_error *err)
     if (rc == CM_OK)
         rc = cm_json_set(j, "step", cm_json_u64(part->by_index ? part->step : 1), err);
     if (rc == CM_OK)
-        rc = set_maker(j, err);
+        rc = set_maker(j, part, err);
     if (rc == CM_OK)
         rc = cm_fingerprint(job, &fingerprint, err);
     if (rc == CM_OK) {

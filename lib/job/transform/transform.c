@@ -326,7 +326,11 @@ static int check_output(const cm_transform_options *o, const cm_into *into, cm_o
     if (*into->node != '\0')
         return cm_fail(err, CM_EINVAL, "%s: several processes make a store, not a node in one",
                        o->target);
-    return cm_output_find(&request, out, err);
+    int rc = cm_output_find(&request, out, err);
+    if (rc == CM_OK && out->beside.remote)
+        rc = cm_fail(err, CM_EINVAL,
+                     "%s: several processes cannot make a store behind a network yet", o->target);
+    return rc;
 }
 
 int cm_transform(const cm_transform_options *asked, cm_transform_report *report, cm_error *err)

@@ -237,7 +237,7 @@ static void leave(cm_job *job, cm_output *out, const cm_made *made, int rc, cm_e
  * The target is complete, and may be all that a long run has to show: that it cannot be verified
  * is said, and it stays.
  */
-int cm_job_verify_written(cm_job *job, cm_output *out, cm_error *err)
+static int verify(cm_job *job, cm_output *out, cm_error *err)
 {
     uint64_t start = cm_now_ns();
     int rc = cm_job_verify(job, out->store, err);
@@ -262,7 +262,5 @@ int cm_job_write(cm_job *job, cm_output *out, cm_error *err)
         return rc;
     job->report->seconds += (double)(cm_now_ns() - start) * 1e-9;
     rc = cm_job_report(job, true, err);
-    return rc == CM_OK && job->options->verify != CM_VERIFY_NONE
-               ? cm_job_verify_written(job, out, err)
-               : rc;
+    return rc == CM_OK && job->options->verify != CM_VERIFY_NONE ? verify(job, out, err) : rc;
 }

@@ -1,0 +1,161 @@
+"""Parts under the schedulers and launchers that sites have: real ones, where they are installed."""
+
+import random
+import shutil
+import subprocess
+
+import netCDF4
+import numpy as np
+import pytest
+
+from support import slurm, tool
+
+SLOW = ("--codec", "zstd:19", "--chunks", "time=4,lat=32,lon=32", "-j", "1")
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory):
+    if slurm.why_not():
+        pytest.skip(slurm.why_not())
+    c = slurm.Cluster(tmp_path_factory.mktemp("slurm"))
+    try:
+        c.start()
+        yield c
+    finally:
+        c.stop()
+
+
+@pytest.fixture(scope="session")
+def noise(tmp_path_factory):
+    """Some seconds of compression."""
+    path = tmp_path_factory.mktemp("noise") / "noise.nc"
+    with netCDF4.Dataset(path, "w") as ds:
+        for d, n in (("time", None), ("lat", 128), ("lon", 128)):
+            ds.createDimension(d, n)
+        ds.createVariable("time", "f8", ("time",))[:] = np.arange(64)
+        data = np.random.default_rng(5).normal(size=(64, 128, 128)).astype("f4").round(1)
+        ds.createVariable("tas", "f4", ("time", "lat", "lon"), chunksizes=(1, 128, 128))[:] = data
+    return path
+
+
+@pytest.fixture(scope="session")
+def one(noise, tmp_path_factory):
+    out = tmp_path_factory.mktemp("one") / "one.zarr"
+    tool.nc2zarr("-q", *SLOW, noise, out).ok()
+    return out
+
+
+def same(a, b):
+    done = subprocess.run(["diff", "-r", a, b], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[:2000] + done.stderr
+
+
+def nobjects(out):
+    return sum(1 for p in out.rglob("*") if p.is_file())
+
+
+def test_srun(cluster, noise, one, tmp_path):
+    """Nothing but srun: each task is a part, each object is written once."""
+    out = tmp_path / "o.zarr"
+    done = cluster.run("srun", "-n", 4, "-l", tool.program("nc2zarr"), "--verify", "none", *SLOW, noise, out)
+    assert done.returncode == 0, done.stderr
+    for rank in range(4):
+        assert f"{rank}: nc2zarr: part {rank + 1} of 4, by srun (SLURM_PROCID={rank})" in done.stderr
+    assert done.stdout.count("it was the last: the store is complete") == 1
+    same(one, out)
+    written = [int(line.split(" file")[0].split()[-1].replace(",", "")) for line in done.stdout.splitlines() if " file" in line and "input" in line]
+    assert sum(written) == nobjects(out)
+    again = cluster.run("srun", "-n", 4, tool.program("nc2zarr"), *SLOW, noise, out)
+    assert again.returncode == 0 and again.stdout.count("was done before; the store is complete") == 4
+    # A task alone is no part, and neither is one that is told so.
+    for arguments in (("-n", 1, tool.program("nc2zarr")), ("-n", 2, tool.program("nc2zarr"), "--part", "none")):
+        alone = cluster.run("srun", *arguments, "-q", *SLOW, noise, out)
+        assert alone.returncode != 0 and "exists" in alone.stderr and "nc2zarr: part" not in alone.stderr
+
+
+def test_sbatch_without_srun_is_one_process(cluster, noise, one, tmp_path):
+    script = tmp_path / "job.sh"
+    script.write_text(f"#!/bin/sh\nexec {tool.program('nc2zarr')} {' '.join(SLOW)} {noise} {tmp_path / 'o.zarr'}\n")
+    job = cluster.submit("-n", 4, "-o", tmp_path / "log", script)
+    cluster.drain(job)
+    log = (tmp_path / "log").read_text()
+    assert "one process: this job has 4 tasks, but no step; srun starts one in each" in log, log
+    same(one, tmp_path / "o.zarr")
+    assert not (tmp_path / "o.zarr.chunkmill").exists()
+
+
+@pytest.mark.long
+def test_an_array_with_accidents_and_a_rerun_of_two(cluster, noise, one, tmp_path):
+    """Requeued, cancelled and doubled tasks; then 3 and 7 alone, which counts two and is eight."""
+    rng = random.Random(1)
+    out = tmp_path / "o.zarr"
+    script = tmp_path / "job.sh"
+    script.write_text(
+        f"#!/bin/sh\n[ $SLURM_ARRAY_TASK_ID = 3 ] && [ ! -e {tmp_path}/again ] && exit 1\n"
+        f"exec {tool.program('nc2zarr')} --part auto --verify none {' '.join(SLOW)} {noise} {out}\n"
+    )
+    first = cluster.submit("--array=1-8", "--requeue", "-o", tmp_path / "a.%a", script)
+    double = cluster.submit("--array=1-8", "--requeue", "-o", tmp_path / "b.%a", script)
+    for _ in range(6):
+        running = [s.split()[0] for s in cluster.states(first) if s.endswith("RUNNING")]
+        if running:
+            cluster.run("scontrol", "requeue", f"{first}_{rng.choice(running)}")
+        running = [s.split()[0] for s in cluster.states(double) if s.endswith("RUNNING")]
+        if running:
+            cluster.run("scancel", f"{double}_{rng.choice(running)}")
+    cluster.run("scancel", f"{double}_7", f"{first}_7")
+    cluster.drain(first)
+    cluster.drain(double)
+    logs = {p.name: p.read_text() for p in tmp_path.glob("[ab].*")}
+    status = tool.nc2zarr("--parts-status", "--json", out).json()
+    assert status["nparts"] == 8 and status["launcher"] == "a Slurm array", (status, logs)
+    assert "3" in {str(p["number"]) for p in status["parts"] if p["state"] != "done"}, logs
+    text = tool.nc2zarr("--parts-status", out).ok().out
+    missing = [p["number"] for p in status["parts"] if p["state"] in ("missing", "stale")]
+    assert f"sbatch --array={','.join(map(str, missing))} JOBSCRIPT" in text
+    (tmp_path / "again").touch()
+    again = cluster.submit(f"--array={','.join(map(str, sorted({3, 7, *missing})))}", "-o", tmp_path / "c.%a", script)
+    cluster.drain(again)
+    logs.update({p.name: p.read_text() for p in tmp_path.glob("c.*")})
+    assert tool.nc2zarr("--parts-status", "--json", out).json()["outcome"] == "complete", logs
+    assert "the part of index 3 in the plan" in logs["c.3"] or "parts, by a Slurm array" in logs["c.3"]
+    same(one, out)
+
+
+def test_mpirun(noise, one, tmp_path):
+    if not shutil.which("mpirun"):
+        pytest.skip("mpirun is not installed")
+    out = tmp_path / "o.zarr"
+    argv = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4", tool.program("nc2zarr"), *SLOW]
+    done = subprocess.run([*argv, noise, out], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("of 4, by mpirun (OMPI_COMM_WORLD_RANK=") == 4
+    same(one, out)
+
+
+@pytest.mark.parametrize("variables", [("PBS_ARRAY_INDEX", 1), ("JOB_COMPLETION_INDEX", 0), ("AWS_BATCH_JOB_ARRAY_INDEX", 0), ("PARALLEL_SEQ", 1)])
+def test_an_index_without_a_count_needs_parts(noise, one, tmp_path, variables):
+    name, first = variables
+    out = tmp_path / "o.zarr"
+
+    def task(index, *args):
+        return tool.nc2zarr("--part", "auto", "--verify", "none", *args, *SLOW, noise, out, env={name: str(index)})
+
+    task(first, "-q").fails(2, "--parts")
+    assert not out.exists()
+    for k in (2, 0, 1):
+        assert "3 parts" in task(first + k, "--parts", "3").ok().err
+    same(one, out)
+    # Without --part auto an array's task does its own job, as tasks of arrays mostly do.
+    assert "exists" in tool.nc2zarr("-q", *SLOW, noise, out, env={name: str(first)}).err
+
+
+def test_parts_under_gnu_parallel_or_xargs(noise, one, tmp_path):
+    out = tmp_path / "o.zarr"
+    subprocess.run(
+        f"seq 5 | xargs -P 3 -I K {tool.program('nc2zarr')} -q --part K/5 --verify none {' '.join(SLOW)} {noise} {out}",
+        shell=True,
+        check=True,
+        timeout=300,
+    )
+    same(one, out)
