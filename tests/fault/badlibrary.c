@@ -2,7 +2,8 @@
  * Preloaded into a program: netCDF-C fails as it does on some damaged files.
  *
  * BADLIBRARY is crash, abort, exit, kill, loop or memory, while it opens a file; or read and the
- * same, while it reads elements; or "close crash".
+ * same, while it reads elements; or "close crash".  With BADLIBRARY_FILE only files fail to open
+ * whose path holds that.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -48,8 +49,8 @@ static int fail(const char *how)
 
 int nc_open(const char *path, int mode, int *ncid)
 {
-    const char *how = how_in("open");
-    int rc = how ? fail(how) : NC_NOERR;
+    const char *how = how_in("open"), *which = getenv("BADLIBRARY_FILE");
+    int rc = how && (!which || strstr(path, which)) ? fail(how) : NC_NOERR;
     return rc ? rc : REAL(nc_open)(path, mode, ncid);
 }
 
