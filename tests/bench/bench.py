@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 
+import archive
 import contenders
 import inputs
 import measure
@@ -46,7 +47,7 @@ class Bench:
 
     def write(self):
         self.result["elapsed"] = time.time() - self.start
-        report.write(self.result, self.root, [rechunk, readbench_report])
+        report.write(self.result, self.root, [rechunk, archive, readbench_report])
 
     def helper(self, script, *argv):
         return subprocess.run([self.python, f"{HERE}/{script}", *argv], check=True, stdout=subprocess.PIPE, text=True,
@@ -239,7 +240,7 @@ def parse():
     p.add_argument("--threads", type=int, default=min(2, len(os.sched_getaffinity(0))))
     p.add_argument("--who", help="comma-separated contenders, by the names in contenders.py")
     p.add_argument("--only", help="comma-separated parts: names of inputs, cold, keep, index, memory, rechunk, "
-                   "readbench, or of the last two rechunk:WORK, readbench:WORK")
+                   "archive, readbench, or of the last three rechunk:WORK, archive:survey, archive:convert, readbench:WORK")
     return p.parse_args()
 
 
@@ -276,6 +277,9 @@ def main():
         works = [part.split(":")[1] for part in only or [] if part.startswith("rechunk:")]
         if wanted("rechunk") or works:
             rechunk.run(bench, say, works)
+        works = [part.split(":")[1] for part in only or [] if part.startswith("archive:")]
+        if wanted("archive") or works:
+            archive.run(bench, say, works)
         works = [part.split(":")[1] for part in only or [] if part.startswith("readbench:")]
         if wanted("readbench") or works:
             readbench.run(bench, say, works)

@@ -217,7 +217,7 @@ static void meets(const array *a, const uint64_t *s, uint64_t *lo, uint64_t *hi)
 static void read_chunk(worker *w, const array *a, const uint64_t *s, const chunk *c, uint8_t *out)
 {
     const job *job = w->job;
-    int fd = job->input;
+    int fd = job->file ? job->file[s[0] / job->per_file] : job->input;
     uint64_t address = c->address;
     if (job->is_folder) {
         char path[PATH_NBYTES];

@@ -55,7 +55,9 @@ typedef struct job {
     array *array;
     size_t narrays;
     int input, output;
-    bool is_folder; /* the input is a store, with a file for each chunk */
+    bool is_folder;    /* the input is a store, with a file for each chunk */
+    int *file;         /* many inputs, one behind the other along the first dimension; or NULL */
+    uint64_t per_file; /* chunks of each along it */
     size_t max_source, max_target, max_stored;
     unsigned nthreads;
     bool timed;

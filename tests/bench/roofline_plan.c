@@ -6,6 +6,9 @@
  *           SHAPE{3} SOURCE_CHUNK{3} TARGET_CHUNK{3} NCHUNKS
  *     ADDRESS NBYTES        (NCHUNKS lines)
  *
+ * For an archive the first line is `files STEPS COUNT`, followed by COUNT paths: each file has
+ * STEPS chunks along the first dimension, and addresses are those in its file.
+ *
  * PATH is a file, or a store of version 3 whose chunks are files; there, only a
  * copy has addresses: where in the shard, which is its target chunk, the bytes go.
  */
@@ -131,19 +134,41 @@ static void read_array(job *job, FILE *f)
     measure_array(job, a, nchunks);
 }
 
+static void open_input(job *job, const char *path)
+{
+    struct stat st;
+    if ((job->input = open(path, O_RDONLY | O_CLOEXEC)) < 0 || fstat(job->input, &st) != 0)
+        die(path);
+    job->is_folder = S_ISDIR(st.st_mode);
+}
+
+static void open_files(job *job, FILE *f)
+{
+    char path[4096];
+    uint64_t n;
+    if (fscanf(f, "%" SCNu64 " %" SCNu64 "\n", &job->per_file, &n) != 2 || job->per_file == 0)
+        die("plan: files");
+    job->file = must(malloc(n * sizeof(*job->file)));
+    for (uint64_t i = 0; i < n; i++) {
+        if (fscanf(f, "%4095[^\n]\n", path) != 1 ||
+            (job->file[i] = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+            die("plan: a file");
+    }
+}
+
 void read_plan(job *job, const char *path)
 {
     char word[16], input[4096];
-    struct stat st;
     FILE *f = fopen(path, "r");
     if (f == NULL)
         die(path);
-    if (fscanf(f, "input %4095[^\n]", input) != 1)
+    if (fscanf(f, "%15s", word) != 1)
         die("plan: input");
+    if (strcmp(word, "files") == 0)
+        open_files(job, f);
+    else if (fscanf(f, " %4095[^\n]", input) == 1)
+        open_input(job, input);
     while (fscanf(f, "%15s", word) == 1 && strcmp(word, "array") == 0)
         read_array(job, f);
     fclose(f);
-    if ((job->input = open(input, O_RDONLY | O_CLOEXEC)) < 0 || fstat(job->input, &st) != 0)
-        die(input);
-    job->is_folder = S_ISDIR(st.st_mode);
 }

@@ -25,6 +25,9 @@ build=$(cd "$build" && pwd)
 # shellcheck disable=SC2046 # words
 "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O3 -march=native -Wall -Wextra -pthread -o "$build/bench/read_roofline" \
     tests/bench/read_roofline.c tests/bench/loops.c $(pkg-config --cflags --libs libzstd)
+# shellcheck disable=SC2046 # words
+"${CC:-cc}" -std=c11 -D_GNU_SOURCE -O3 -march=native -Wall -Wextra -o "$build/bench/survey_loop" \
+    tests/bench/survey_loop.c $(pkg-config --cflags --libs netcdf)
 
 # fill FOLDER REQUIREMENTS: a virtual environment that has them, made once.
 fill() {
