@@ -1,6 +1,6 @@
 #!/bin/sh
-# demo.sh BUILD [FOLDER]: makes a sample file, converts it twice, rechunks it, and measures which
-# of them feeds a training best.  FOLDER (BUILD/demo) then holds the files of the README's tour and
+# demo.sh BUILD [FOLDER]: surveys and converts an archive whose files do not agree, makes a sample
+# file, converts it twice, rechunks it, and measures which of them feeds a training best.  FOLDER (BUILD/demo) then holds the files of the README's tour and
 # comparison/report.html, one page that compares NetCDF, Zarr, and Zarr made for the sample.
 set -eu
 build=$(cd "${1:?usage: scripts/demo.sh BUILD [FOLDER]}" && pwd)
@@ -21,6 +21,18 @@ run() {
     printf '$ %s\n' "$*"
     "$@"
 }
+
+title 'An archive: twelve files, two days each, written by software that changed on the way'
+"$build/bin/make_sample" --archive archive
+ls archive
+
+title 'Look first: what disagrees, since which file, and which option decides'
+status=0
+run nc2zarr --survey archive || status=$?
+[ $status -eq 4 ] # something needs a decision, and nothing was written
+
+title 'Decide, and convert'
+run nc2zarr --overwrite --packing unpack --missing fill archive archive.zarr
 
 title 'A sample file: 24 days of made-up weather, 100 MB decoded'
 "$build/bin/make_sample" weather.nc

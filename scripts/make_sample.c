@@ -1,5 +1,9 @@
 /*
  * make_sample OUT.nc: a month of weather as archives hold it, 100 MB decoded.
+ * make_sample --archive FOLDER: surface fields of the same month in twelve files.
+ *
+ * As in real archives, the twelve files do not agree: each counts time from its own first
+ * day; the fifth lacks `msl`, and the eighth packs `t2m` otherwise.
  *
  * NetCDF-4, one time step a chunk, shuffle and deflate, packed shorts beside
  * floats, CF coordinates with bounds.  The fields are sums of travelling waves
@@ -12,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
     NTIME = 96, /* six-hourly, 24 days */
@@ -19,7 +24,11 @@ enum {
     NLAT = 181,
     NLON = 360,
     NCELL = NLAT * NLON,
-    NWAVE = 6
+    NWAVE = 6,
+    NFILES = 12,
+    STEPS_A_DAY = 4,
+    LACKS_MSL = 4, /* files of the archive, from 0 */
+    REPACKED = 7
 };
 
 #define PI 3.14159265358979323846
@@ -36,6 +45,7 @@ enum {
 typedef struct sample {
     int nc;
     int time, level, lat, lon, bounds; /* dimensions */
+    unsigned first, nsteps;            /* of the month's steps */
 } sample;
 
 /* One field's character: mean, how it falls towards the poles, waves, noise, and rounding. */
@@ -114,7 +124,7 @@ static int put_axis(const sample *s, const char *name, int dim, size_t n, double
     CHECK(put_text(s->nc, var, "axis", axis));
     CHECK(put_text(s->nc, var, "bounds", bounds));
     if (dim == s->time) {
-        size_t chunk[2] = {NTIME, 2};
+        size_t chunk[2] = {s->nsteps, 2};
         CHECK(put_text(s->nc, var, "calendar", "standard"));
         CHECK(nc_def_var_chunking(s->nc, var, NC_CHUNKED, chunk));
         CHECK(nc_def_var(s->nc, bounds, NC_DOUBLE, 2, dims, &bounds_var));
@@ -135,6 +145,8 @@ static int put_axis(const sample *s, const char *name, int dim, size_t n, double
 static int define_dimensions(sample *s)
 {
     static const char title[] = "Sample of made-up weather";
+    char units[64];
+    snprintf(units, sizeof(units), "hours since 2020-01-%02u 00:00:00", 1 + s->first / STEPS_A_DAY);
     CHECK(nc_def_dim(s->nc, "time", NC_UNLIMITED, &s->time));
     CHECK(nc_def_dim(s->nc, "level", NLEVEL, &s->level));
     CHECK(nc_def_dim(s->nc, "lat", NLAT, &s->lat));
@@ -143,8 +155,7 @@ static int define_dimensions(sample *s)
     CHECK(put_text(s->nc, NC_GLOBAL, "Conventions", "CF-1.8"));
     CHECK(put_text(s->nc, NC_GLOBAL, "title", title));
     CHECK(put_text(s->nc, NC_GLOBAL, "source", "make_sample: waves and noise, no observation"));
-    CHECK(
-        put_axis(s, "time", s->time, NTIME, 0, 6, "time", "hours since 2020-01-01 00:00:00", "T"));
+    CHECK(put_axis(s, "time", s->time, s->nsteps, 0, 6, "time", units, "T"));
     CHECK(put_axis(s, "lat", s->lat, NLAT, 90, -1, "latitude", "degrees_north", "Y"));
     CHECK(put_axis(s, "lon", s->lon, NLON, 0, 1, "longitude", "degrees_east", "X"));
     return 0;
@@ -208,9 +219,9 @@ static int put_packed(const sample *s, const char *name, const char *standard, c
     CHECK(nc_put_att_short(s->nc, var, "missing_value", NC_SHORT, 1, &fill));
     CHECK(nc_put_att_double(s->nc, var, "scale_factor", NC_DOUBLE, 1, &scale));
     CHECK(nc_put_att_double(s->nc, var, "add_offset", NC_DOUBLE, 1, &offset));
-    for (unsigned t = 0; t < NTIME; t++) {
+    for (unsigned t = 0; t < s->nsteps; t++) {
         size_t start[3] = {t, 0, 0}, count[3] = {1, NLAT, NLON};
-        make_step(f, t, step);
+        make_step(f, s->first + t, step);
         for (int i = 0; i < NCELL; i++) {
             double v = nearbyint((fmax(step[i], floor) - offset) / scale);
             packed[i] = (short)clip(v, -32766, 32767);
@@ -228,11 +239,11 @@ static int put_float(const sample *s, const char *name, const char *standard, co
     int var;
     if (define_field(s, name, NC_FLOAT, nfields > 1, standard, longer, units, &var) != 0)
         return 1;
-    for (unsigned t = 0; t < NTIME; t++) {
+    for (unsigned t = 0; t < s->nsteps; t++) {
         for (unsigned k = 0; k < nfields; k++) {
             size_t start3[3] = {t, 0, 0}, count3[3] = {1, NLAT, NLON};
             size_t start4[4] = {t, k, 0, 0}, count4[4] = {1, 1, NLAT, NLON};
-            make_step(&fields[k], t, step);
+            make_step(&fields[k], s->first + t, step);
             CHECK(nc_put_vara_float(s->nc, var, nfields > 1 ? start4 : start3,
                                     nfields > 1 ? count4 : count3, step));
         }
@@ -240,33 +251,59 @@ static int put_float(const sample *s, const char *name, const char *standard, co
     return 0;
 }
 
-static int put_fields(const sample *s)
+static const field T2M = {300, 55, 6, 0.3, 0.001, 1}, TP = {-2, 0, 4, 0.3, 0.01, 2};
+static const field MSL = {101300, 1500, 700, 6, 0.5, 3};
+static const field Z[NLEVEL] = {{15000, 3000, 900, 8, 0.5, 4}, {57000, 8000, 1500, 10, 0.5, 5}};
+
+/* T2M_SCALE and T2M_OFFSET are its packing. */
+static int put_surface(const sample *s, double t2m_scale, double t2m_offset, int has_msl)
 {
-    static const field t2m = {300, 55, 6, 0.3, 0.001, 1}, tp = {-2, 0, 4, 0.3, 0.01, 2};
-    static const field msl = {101300, 1500, 700, 6, 0.5, 3};
-    static const field z[NLEVEL] = {{15000, 3000, 900, 8, 0.5, 4}, {57000, 8000, 1500, 10, 0.5, 5}};
-    if (put_packed(s, "t2m", "air_temperature", "temperature at 2 m", "K", &t2m, 0.002, 270, 0) !=
-            0 ||
-        put_packed(s, "tp", "precipitation_amount", "precipitation of 6 h", "kg m-2", &tp, 0.001,
-                   30, 0) != 0 ||
-        put_float(s, "msl", "air_pressure_at_mean_sea_level", "pressure at sea level", "Pa", &msl,
-                  1) != 0 ||
-        put_float(s, "z", "geopotential", "geopotential", "m2 s-2", z, NLEVEL) != 0)
+    if (put_packed(s, "t2m", "air_temperature", "temperature at 2 m", "K", &T2M, t2m_scale,
+                   t2m_offset, 0) != 0 ||
+        put_packed(s, "tp", "precipitation_amount", "precipitation of 6 h", "kg m-2", &TP, 0.001,
+                   30, 0) != 0)
         return 1;
+    if (!has_msl)
+        return 0;
+    return put_float(s, "msl", "air_pressure_at_mean_sea_level", "pressure at sea level", "Pa",
+                     &MSL, 1);
+}
+
+static int make_file(const char *path)
+{
+    sample s = {.first = 0, .nsteps = NTIME};
+    CHECK(nc_create(path, NC_NETCDF4 | NC_CLOBBER, &s.nc));
+    if (define_dimensions(&s) != 0 || put_level(&s) != 0 || put_mask(&s) != 0 ||
+        put_surface(&s, 0.002, 270, 1) != 0 ||
+        put_float(&s, "z", "geopotential", "geopotential", "m2 s-2", Z, NLEVEL) != 0)
+        return 1;
+    CHECK(nc_close(s.nc));
+    return 0;
+}
+
+/* FOLDER/weather_20200101.nc and so on, two days each. */
+static int make_archive(const char *folder)
+{
+    (void)mkdir(folder, 0777);
+    for (unsigned i = 0; i < NFILES; i++) {
+        char path[4096];
+        sample s = {.first = i * NTIME / NFILES, .nsteps = NTIME / NFILES};
+        snprintf(path, sizeof(path), "%s/weather_202001%02u.nc", folder, 1 + s.first / STEPS_A_DAY);
+        CHECK(nc_create(path, NC_NETCDF4 | NC_CLOBBER, &s.nc));
+        if (define_dimensions(&s) != 0 || put_mask(&s) != 0 ||
+            put_surface(&s, i == REPACKED ? 0.0025 : 0.002, 270, i != LACKS_MSL) != 0)
+            return 1;
+        CHECK(nc_close(s.nc));
+    }
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    sample s;
-    if (argc != 2) {
-        fprintf(stderr, "usage: make_sample OUT.nc\n");
-        return 2;
-    }
-    CHECK(nc_create(argv[1], NC_NETCDF4 | NC_CLOBBER, &s.nc));
-    if (define_dimensions(&s) != 0 || put_level(&s) != 0 || put_mask(&s) != 0 ||
-        put_fields(&s) != 0)
-        return 1;
-    CHECK(nc_close(s.nc));
-    return 0;
+    if (argc == 2 && argv[1][0] != '-')
+        return make_file(argv[1]);
+    if (argc == 3 && strcmp(argv[1], "--archive") == 0)
+        return make_archive(argv[2]);
+    fprintf(stderr, "usage: make_sample OUT.nc\n       make_sample --archive FOLDER\n");
+    return 2;
 }

@@ -12,7 +12,7 @@ import pytest
 from support import paths, tool
 
 PROGRAMS = ("nc2zarr", "chunkcalc", "rechunk", "readbench")
-DOCUMENTS = ("README.md", "docs/converting.md", "docs/training.md")
+DOCUMENTS = ("README.md", "docs/archives.md", "docs/converting.md", "docs/training.md")
 
 
 def commands(document):
@@ -43,7 +43,8 @@ def run(document, folder):
     env = dict(os.environ, PATH=f"{paths.BUILD / 'bin'}:{os.environ['PATH']}")
     for command in commands(document):
         done = subprocess.run(command, shell=True, cwd=folder, env=env, capture_output=True, text=True)
-        assert done.returncode == 0, f"{command}\n{done.stderr}"
+        # The archive of the demo needs decisions, and its survey says so.
+        assert done.returncode == (4 if "--survey" in command else 0), f"{command}\n{done.stderr}"
 
 
 def test_there_are_commands():
