@@ -12,7 +12,6 @@ NOT_YET = {
     r"test_traps.*\[(coordinate, a little|coordinate, other|axis runs the other way|history)-0\]": "names one file, not all that differ",
     r"test_traps.*\[a shorter dimension-": "is taken for a second dimension to join along, and names no file",
     r"test_traps.*\[gap, filled-": "bounds of the filled steps are fill values",
-    r"test_damage.*test_a_damaged_chunk": "the message names the archive, not the file",
     r"test_damage.*test_a_path_that_is_not_there": "links in a folder that lead nowhere are passed over",
     r"test_damage.*library_ends\[exit\]": "a child that exits ends the run",
     r"test_damage.*test_a_(stale|damaged)_cache": "--survey-cache",
