@@ -51,6 +51,48 @@ static void add_file(cm_digest *digest, uint64_t i, const cm_multi_file *f)
     cm_digest_element(digest, 2 * i + 1, identity, sizeof(identity));
 }
 
+/* What a variable is, and how its parts become it; numbers alone: pointers differ by the run. */
+static void add_variable(cm_digest *digest, uint64_t i, const cm_multi_var *v)
+{
+    uint64_t fact[8 + CM_MAX_RANK] = {v->dtype.kind,     v->dtype.nbytes, v->rank,  v->naxes,
+                                      v->has_fill_value, v->has_fill,     v->nparts};
+    cm_digest one = {0};
+    memcpy(fact + 8, v->shape, v->rank * sizeof(v->shape[0]));
+    cm_digest_element(&one, 2 * i, v->name, strlen(v->name));
+    cm_digest_element(&one, 2 * i + 1, fact, sizeof(fact));
+    cm_digest_element(&one, i, v->fill_value, sizeof(v->fill_value));
+    cm_digest_element(&one, i, v->fill, sizeof(v->fill));
+    cm_digest_add(digest, &one);
+}
+
+static void add_how(cm_digest *digest, uint64_t var, const cm_multi_how *how)
+{
+    uint64_t fact[8 + CM_MAX_RANK] = {how->dtype.kind,    how->dtype.nbytes,     how->transposed,
+                                      how->lacks_axis[0], how->lacks_axis[1],    how->unpacks,
+                                      how->replaces_fill, how->time_from != NULL};
+    double packing[2] = {how->scale, how->offset};
+    for (unsigned j = 0; j < CM_MAX_RANK; j++)
+        fact[8 + j] = how->order[j];
+    cm_digest_element(digest, var, fact, sizeof(fact));
+    cm_digest_element(digest, var, packing, sizeof(packing));
+    cm_digest_element(digest, var, how->fill, sizeof(how->fill));
+    const cm_time_coding *coding[2] = {how->time_from, how->time_to};
+    for (unsigned k = 0; k < 2 && coding[0] != NULL && coding[1] != NULL; k++) {
+        const int64_t origin[3] = {coding[k]->axis.origin_us, coding[k]->axis.unit_us,
+                                   coding[k]->axis.per_us};
+        cm_digest_element(digest, 2 * var + k, origin, sizeof(origin));
+    }
+}
+
+static void add_texts(cm_digest *digest, uint64_t var, const cm_strings *texts)
+{
+    for (size_t i = 0; i < texts->nelem; i++) {
+        size_t nbytes;
+        const char *text = cm_strings_get(texts, i, &nbytes);
+        cm_digest_element(digest, var + i, text, nbytes);
+    }
+}
+
 /* What a part gives, whatever order the parts are in. */
 static void add_part(cm_digest *digest, uint64_t var, const cm_multi_part *p)
 {
@@ -58,6 +100,8 @@ static void add_part(cm_digest *digest, uint64_t var, const cm_multi_part *p)
                               p->first[0], p->first[1], p->count[0],  p->count[1]};
     cm_digest one = {0};
     cm_digest_element(&one, var, place, sizeof(place));
+    if (p->how != NULL)
+        add_how(&one, var, p->how);
     cm_digest_add(digest, &one);
 }
 
@@ -69,8 +113,11 @@ static int many_fingerprint(cm_json *j, const cm_multi_spec *spec, cm_error *err
         add_file(&files, i, &spec->file[i]);
     for (size_t i = 0; i < spec->nvars; i++) {
         const cm_multi_var *v = &spec->var[i];
+        add_variable(&parts, i, v);
         for (size_t p = 0; p < v->nparts; p++)
             add_part(&parts, i, &v->part[p]);
+        if (v->texts != NULL)
+            add_texts(&parts, i, v->texts);
         if (v->values == NULL)
             continue;
         cm_box box = {.rank = v->rank};
@@ -183,6 +230,8 @@ int cm_job_inputs_json(const cm_job *job, const char *path, cm_json **out, cm_er
     for (size_t i = 0; rc == CM_OK && i < spec->nfiles; i++) {
         cm_json *j = NULL;
         rc = input_json(spec->file[i].path, spec->file[i].path, NULL, &j, err);
+        if (rc == CM_OK)
+            rc = cm_json_set(j, "sha256", cm_json_string(digest[i]), err);
         if (rc == CM_OK)
             rc = cm_json_set(j, "sha256", cm_json_string(digest[i]), err);
         if (rc == CM_OK)

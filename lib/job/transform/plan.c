@@ -25,6 +25,7 @@ enum {
     REMOTE_THREADS = 16,          /* at least, behind a network */
     SAME_FOLDER_SPARE = 64 << 20, /* scratch leaves this much of a disk free */
     LEAST_STEP = 1 << 20,         /* to which the least memory is found */
+    MAX_COUNTED = 1 << 24,        /* chunks of a file, one by one */
     /*
      * Of a source that can be cut anywhere.  A larger piece would be a whole map of
      * ERA5 (4.15 MB), which meets all target chunks of its block at once; with less
@@ -383,6 +384,8 @@ static int refuse(cm_job *job, cm_error *err)
 
 static bool is_present(const cm_job_var *v, uint64_t number)
 {
+    if (v->transfer.may_be_absent)
+        return !cm_transfer_is_absent(&v->transfer, number);
     return v->presence.bit == NULL || (v->presence.bit[number / 64] >> number % 64 & 1) != 0;
 }
 
@@ -403,7 +406,7 @@ static int predict_with_gaps(const cm_job *job, cm_job_var *v, cm_error *err)
             coord[j] = cm_axis_source_chunk(&s->axis[j], c.piece[j]);
         if (!is_present(v, cm_grid_number(grid, coord)))
             continue;
-        cm_grid_box(grid, coord, &box);
+        cm_array_chunk_box(v->source->array, coord, &box);
         p->chunk_reads++;
         p->element_nbytes_read += cm_box_nelem(&box) * itemsize;
         for (unsigned j = 0; j < s->rank; j++) {
@@ -434,7 +437,10 @@ static int predict(const cm_job *job, cm_job_var *v, cm_error *err)
     if (v->as_strings)
         return CM_OK;
     size_t itemsize = v->source->dtype.nbytes;
-    if (v->presence.bit != NULL && v->presence.npresent < v->presence.nchunks) {
+    /* Of a file with too many chunks to be counted it is not known which are there. */
+    if (v->presence.bit != NULL
+            ? v->presence.npresent < v->presence.nchunks
+            : v->transfer.may_be_absent && v->source->array->grid.nchunks <= MAX_COUNTED) {
         rc = predict_with_gaps(job, v, err);
     } else {
         p->chunk_reads = is_sliceable(v) ? 0 : r->chunk_reads;
