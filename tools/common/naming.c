@@ -22,6 +22,12 @@ static const cm_option *option_of(const cm_tool *tool, const char *name, size_t 
     return NULL;
 }
 
+/* A setting stands as a word of its own; what a file's name has between backquotes rarely does. */
+static bool is_word(char before, const char *end)
+{
+    return (before == ' ' || before == '(') && (end[1] == '\0' || strchr(" ,;:)", end[1]));
+}
+
 char *cm_tool_name_options(const cm_tool *tool, const char *text)
 {
     char *out = NULL;
@@ -29,14 +35,16 @@ char *cm_tool_name_options(const cm_tool *tool, const char *text)
     FILE *f = open_memstream(&out, &nbytes);
     if (!f)
         return NULL;
-    while (*text) {
+    for (char before = ' '; *text; before = *text++) {
         const char *end = *text == '`' ? strchr(text + 1, '`') : NULL;
-        const cm_option *o = end ? option_of(tool, text + 1, (size_t)(end - text - 1)) : NULL;
+        const cm_option *o = end && is_word(before, end)
+                                 ? option_of(tool, text + 1, (size_t)(end - text - 1))
+                                 : NULL;
         if (o) {
             fprintf(f, "--%s", o->name);
-            text = end + 1;
+            text = end;
         } else {
-            putc(*text++, f);
+            putc(*text, f);
         }
     }
     if (fclose(f) != 0) {

@@ -36,6 +36,9 @@ static void test_a_field_becomes_its_option(void **state)
         {&NC2ZARR, "` `resume`", "` --resume"},
         {&NC2ZARR, "`o.resume`", "`o.resume`"},
         {&NC2ZARR, "", ""},
+        {&NC2ZARR, "`memory`.nc: exists; `overwrite` replaces it",
+         "`memory`.nc: exists; --overwrite replaces it"},
+        {&NC2ZARR, "dir/`memory`: no `chunks`, (`codec`)", "dir/`memory`: no --chunks, (--codec)"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -63,10 +66,10 @@ static void test_errors_and_lists(void **state)
     free(text[2]);
     /* A text that gets too long loses its end. */
     memset(err.text, 'x', sizeof err.text);
-    memcpy(err.text, "`window`", 8);
+    memcpy(err.text, "`window` ", 9);
     err.text[sizeof err.text - 1] = '\0';
     cm_tool_name_error(&READBENCH, &err);
-    assert_memory_equal(err.text, "--shuffle-windowxxx", 19);
+    assert_memory_equal(err.text, "--shuffle-window xx", 19);
     assert_int_equal(strlen(err.text), sizeof err.text - 1);
 }
 
