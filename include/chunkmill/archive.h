@@ -120,6 +120,7 @@ typedef struct cm_finding {
     char *last;     /* the last */
     size_t nfiles;
     double apart; /* COORDINATE: the largest difference; 0: it is no matter of that */
+    char *other;  /* NAME: the name that it has elsewhere; else NULL */
     char *text;   /* one sentence, which names neither */
 } cm_finding;
 
@@ -166,6 +167,8 @@ typedef struct cm_archive cm_archive;
  * there.
  */
 int cm_archive_open(const cm_archive_options *options, cm_archive **out, cm_error *err);
+/* Whether pair PAIR of `rename` joined names of store I; if not, it is for the conversion. */
+bool cm_archive_renames(const cm_archive *a, size_t i, size_t pair);
 size_t cm_archive_nstores(const cm_archive *a);
 /*
  * Joins the files of store I.  REPORT is owned by A.  CM_OK also with findings that need a

@@ -259,3 +259,27 @@ def test_a_dimension_comes_from_names_and_attributes(tmp_path):
             np.testing.assert_array_equal(made[name], want)
             np.testing.assert_array_equal(made.sst, values)
             assert list(made.model.values) == ["m0", "m1"] * 3
+
+
+def test_names_that_changed(tmp_path):
+    folder = tmp_path / "renamed"
+    folder.mkdir()
+    for i in range(6):
+        time, name = "time" if i < 3 else "valid_time", "tas" if i < 4 else "t2m"
+        with netCDF4.Dataset(folder / f"day{i:02d}.nc", "w") as ds:
+            ds.createDimension(time, None)
+            t = ds.createVariable(time, "f8", (time,))
+            t.units, t.standard_name = "days since 2000-01-01", "time"
+            t[:] = [i]
+            v = ds.createVariable(name, "f4", (time,))
+            v.standard_name, v.coordinates = "air_temperature", time
+            v[:] = [i]
+    options = []
+    for variable, option in ("valid_time", "--rename valid_time=time"), ("t2m", "--rename t2m=tas"):
+        found = [f for f in survey(*options, folder, status=4)["findings"] if f["kind"] == "name"]
+        assert [(f["variable"], f["option"]) for f in found] == [(variable, option)]
+        options += option.split()
+    tool.nc2zarr(*options, "--rename", "tas=temperature", folder, tmp_path / "out.zarr").ok()
+    with xarray.open_zarr(tmp_path / "out.zarr") as made:
+        assert list(made.data_vars) == ["temperature"]
+        np.testing.assert_array_equal(made.temperature, np.arange(6))

@@ -61,11 +61,21 @@ static int survey_and_convert(void *context, cm_error *err)
     rc = cm_archive_dataset(job->archive, 0, &dataset, err);
     if (rc != CM_OK)
         return rc;
+    /* Pairs that joined names of files have done what they were for. */
+    cm_texts left = {calloc(job->v->o.rename.n + 1, sizeof(char *)), 0};
+    if (!left.text)
+        return cm_fail(err, CM_ENOMEM, "no memory for names");
+    for (size_t i = 0; i < job->v->o.rename.n; i++)
+        if (!cm_archive_renames(job->archive, 0, i))
+            ((const char **)(uintptr_t)left.text)[left.n++] = job->v->o.rename.text[i];
+    job->options.rename = left;
     job->options.dataset = dataset;
     job->options.source = NULL;
     job->began = true;
     rc = cm_transform(&job->options, &job->report, err);
     cm_summary_name_options(&NC2ZARR, &job->report);
+    free((void *)(uintptr_t)left.text);
+    job->options.rename = job->v->o.rename;
     return rc;
 }
 

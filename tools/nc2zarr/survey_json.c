@@ -30,7 +30,7 @@ static cm_json *variable_json(cm_document *doc, const cm_archive_variable *v)
 static cm_json *finding_json(cm_document *doc, const cm_finding *f)
 {
     static const char *const WEIGHT[] = {"note", "warning", "decision"};
-    char buf[64];
+    char buf[600];
     const char *option = nc2zarr_option_for(f, buf, sizeof(buf));
     cm_json *o = cm_json_object();
     cm_document_text(doc, o, "kind", cm_finding_name(f->kind));

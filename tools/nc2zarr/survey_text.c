@@ -37,7 +37,8 @@ const char *nc2zarr_option_for(const cm_finding *f, char *buf, size_t size)
     case CM_FINDING_NEW_DIMENSION:
         return "--new-dim NAME=PATTERN";
     case CM_FINDING_NAME:
-        return "--rename OLD=NEW";
+        snprintf(buf, size, "--rename %s=%s", f->variable, f->other);
+        return buf;
     case CM_FINDING_LAYOUT:
         return "--strict";
     case CM_FINDING_COORDINATE:
@@ -63,7 +64,7 @@ static const char *weight_name(const cm_finding *f)
 /* "day1337.nc: tas: units is ...", and to which file it goes on. */
 static void format_finding(const cm_finding *f, char *buf, size_t size)
 {
-    char option[64];
+    char option[600];
     const char *decides =
         f->weight == CM_WEIGHT_DECISION ? nc2zarr_option_for(f, option, sizeof(option)) : "";
     int n = snprintf(buf, size, "%s%s%s%s%s", f->file ? f->file : "", f->file ? ": " : "",

@@ -62,6 +62,12 @@ int cm_archive_open(const cm_archive_options *options, cm_archive **out, cm_erro
     return rc;
 }
 
+bool cm_archive_renames(const cm_archive *a, size_t i, size_t pair)
+{
+    const cm_join *j = a->store[i].join;
+    return j != NULL && j->renames != NULL && j->renames[pair];
+}
+
 size_t cm_archive_nstores(const cm_archive *a)
 {
     return a->nstores;
@@ -129,6 +135,7 @@ static void release_report(cm_archive_report *r)
         free(r->finding[i].file);
         free(r->finding[i].last);
         free(r->finding[i].text);
+        free(r->finding[i].other);
     }
     free(r->variable);
     free(r->finding);

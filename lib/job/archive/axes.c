@@ -391,6 +391,34 @@ static bool is_used(const cm_join *j, const cm_join_dim *d)
     return false;
 }
 
+/* Two coordinates in different files that by their standard_name are one. */
+static int find_renamed(cm_join *j, cm_error *err)
+{
+    for (size_t i = 0; i < j->ndims; i++)
+        for (size_t k = 0; k < j->ndims; k++) {
+            const cm_join_dim *d = &j->dim[i], *e = &j->dim[k];
+            if (i == k || d->var == CM_JOIN_NONE || e->var == CM_JOIN_NONE || d->substitute ||
+                e->substitute)
+                continue;
+            const cm_join_var *v = &j->var[d->var], *w = &j->var[e->var];
+            const char *x = cm_join_text(v->like, "standard_name");
+            const char *y = cm_join_text(w->like, "standard_name");
+            bool apart = v->wanted && w->wanted && v->first < w->first && x != NULL && y != NULL &&
+                         strcmp(x, y) == 0;
+            for (size_t f = 0; apart && f < j->nfiles; f++)
+                apart = d->length[f] == UINT64_MAX || e->length[f] == UINT64_MAX;
+            if (!apart)
+                continue;
+            cm_finding *f = cm_join_find(j, CM_FINDING_NAME, CM_WEIGHT_DECISION, false, w->name,
+                                         w->first, err, "by its standard_name it is %s in %s",
+                                         v->name, j->file[v->first]->path);
+            if (f == NULL || (f->other = cm_strdup(v->name, err)) == NULL)
+                return CM_ENOMEM;
+            j->refused = true;
+        }
+    return CM_OK;
+}
+
 /* Whether each file has a variable that no other has: then there is nothing to join. */
 static bool is_merge(const cm_join *j)
 {
@@ -445,6 +473,8 @@ int cm_join_axes(cm_join *j, cm_error *err)
     int rc = find_coordinates(j, err);
     if (rc == CM_OK)
         rc = classify(j, err);
+    if (rc == CM_OK)
+        rc = find_renamed(j, err);
     if (rc == CM_OK)
         rc = find_along(j, err);
     for (unsigned i = 0; rc == CM_OK && i < j->naxes; i++)

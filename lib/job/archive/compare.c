@@ -136,6 +136,20 @@ static bool same_fill(const cm_described *a, const cm_described *b)
            memcmp(a->fill_value, b->fill_value, a->dtype.nbytes) == 0;
 }
 
+/* The same variables, under the names that they get. */
+static bool same_reworded(const cm_join *j, const cm_described *a, const cm_described *b,
+                          const char *name)
+{
+    const char *x = cm_join_text(a, name), *y = cm_join_text(b, name);
+    if (x == NULL || y == NULL)
+        return false;
+    char *p = cm_join_reword(j, x, NULL), *q = cm_join_reword(j, y, NULL);
+    bool same = p != NULL && q != NULL && strcmp(p, q) == 0;
+    free(p);
+    free(q);
+    return same;
+}
+
 /* All that a grid mapping has to say lies in its attributes. */
 static const char *mapping_attribute(const cm_described *a, const cm_described *b)
 {
@@ -169,6 +183,8 @@ static comparison compare(const cm_join *j, cm_join_var *v, const cm_described *
     if ((c.attribute = differing(PACKING, first, d)) != NULL)
         c.kinds |= BIT(CM_FINDING_PACKING);
     const char *meaning = differing(MEANING, first, d);
+    if (meaning != NULL && j->options->rename.n > 0 && same_reworded(j, first, d, meaning))
+        meaning = NULL;
     if (meaning == NULL)
         meaning = mapping_attribute(first, d);
     for (cm_json_iter it = cm_json_begin(first->attrs); cm_json_next(&it);)

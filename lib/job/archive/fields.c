@@ -158,6 +158,48 @@ static int find_missing(cm_join *j, uint32_t at, const cm_field_source *field, c
     return CM_OK;
 }
 
+static bool same_text(const cm_described *a, const cm_described *b, const char *name)
+{
+    const char *x = cm_join_text(a, name), *y = cm_join_text(b, name);
+    return x == NULL || y == NULL ? x == y : strcmp(x, y) == 0;
+}
+
+/* Another variable that by its standard_name is V, in files that V is missing from. */
+static uint32_t other_name(const cm_join *j, const cm_field_sources *f, uint32_t at)
+{
+    const cm_join_var *v = &j->var[at];
+    if (cm_join_text(v->like, "standard_name") == NULL)
+        return CM_JOIN_NONE;
+    for (uint32_t i = 0; i < j->nvars; i++) {
+        const cm_join_var *w = &j->var[i];
+        if (i == at || !w->wanted || w->made != NULL || f->of[i].place == NULL ||
+            f->of[i].place->nholes == 0 || w->rank != v->rank ||
+            !same_text(v->like, w->like, "standard_name") ||
+            !same_text(v->like, w->like, "cell_methods"))
+            continue;
+        bool apart = true;
+        for (size_t k = 0; apart && k < w->nfiles; k++)
+            apart = !has(v, w->file[k]);
+        if (apart)
+            return i;
+    }
+    return CM_JOIN_NONE;
+}
+
+static int find_renamed(cm_join *j, uint32_t first, uint32_t other, cm_error *err)
+{
+    const cm_join_var *v = &j->var[first], *w = &j->var[other];
+    cm_finding *f =
+        cm_join_find(j, CM_FINDING_NAME, CM_WEIGHT_DECISION, false, w->name, w->first, err,
+                     "by its standard_name it is %s in %s", v->name, j->file[v->first]->path);
+    if (f == NULL || (f->other = cm_strdup(v->name, err)) == NULL)
+        return CM_ENOMEM;
+    int rc = CM_OK;
+    for (size_t i = 1; rc == CM_OK && i < w->nfiles; i++)
+        rc = cm_join_found_in(j, f, w->file[i], err);
+    return rc;
+}
+
 /* Places of two joined dimensions that no file at all has. */
 static int find_holes(cm_join *j, const cm_field_sources *f, cm_error *err)
 {
@@ -242,8 +284,13 @@ static int find_all_missing(cm_join *j, const cm_field_sources *f, cm_error *err
         const cm_join_var *v = &j->var[i];
         if (!v->wanted || v->made != NULL)
             continue;
-        rc = f->of[i].place != NULL ? find_missing(j, (uint32_t)i, &f->of[i], err)
-                                    : find_missing_static(j, v, group, err);
+        bool holes = f->of[i].place != NULL && f->of[i].place->nholes > 0;
+        uint32_t other = holes ? other_name(j, f, (uint32_t)i) : CM_JOIN_NONE;
+        if (other != CM_JOIN_NONE)
+            rc = v->first < j->var[other].first ? find_renamed(j, (uint32_t)i, other, err) : CM_OK;
+        else
+            rc = f->of[i].place != NULL ? find_missing(j, (uint32_t)i, &f->of[i], err)
+                                        : find_missing_static(j, v, group, err);
     }
     free(group);
     return rc == CM_OK && j->report->nfindings == before ? find_holes(j, f, err) : rc;

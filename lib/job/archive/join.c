@@ -221,6 +221,7 @@ void cm_join_free(cm_join *j)
     for (size_t i = 0; i < j->nwarnings; i++)
         free(j->warning[i]);
     free(j->warning);
+    free(j->renames);
     free(j->irreversible);
     free(j->to_var);
     free(j->to_pos);

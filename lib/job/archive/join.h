@@ -96,6 +96,7 @@ typedef struct cm_join {
     size_t *rank; /* of each file, its place where order matters */
     cm_archive_report *report;
 
+    bool *renames; /* each pair of --rename that joins names; others are for the conversion */
     cm_join_var *var;
     size_t nvars, var_capacity;
     cm_join_dim *dim;
@@ -137,6 +138,9 @@ uint32_t cm_join_dim_named(const cm_join *j, const char *name);
 uint32_t cm_join_var_named(const cm_join *j, const char *name);
 /* The name by which NAME, of a file, is known here: that of --rename where it is OLD. */
 const char *cm_join_name(const cm_join *j, const char *name, char *buf, size_t size);
+
+/* The same of each word of TEXT, which names variables; to be freed.  NULL: no memory. */
+char *cm_join_reword(const cm_join *j, const char *text, cm_error *err);
 
 /* compare.c: descriptions, and attributes of groups. */
 int cm_join_compare(cm_join *j, cm_error *err);

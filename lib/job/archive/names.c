@@ -29,15 +29,60 @@ const char *cm_join_name(const cm_join *j, const char *name, char *buf, size_t s
     const cm_texts *pairs = &j->options->rename;
     const char *last = last_part(name), *new = NULL;
     for (size_t i = 0; i < pairs->n; i++)
-        if (is_renamed(pairs->text[i], name, &new))
+        if (j->renames[i] && is_renamed(pairs->text[i], name, &new))
             return new;
     for (size_t i = 0; i < pairs->n; i++) {
-        if (!is_renamed(pairs->text[i], last, &new))
+        if (!j->renames[i] || !is_renamed(pairs->text[i], last, &new))
             continue;
         int n = snprintf(buf, size, "%.*s%s", (int)(last - name), name, new);
         return n > 0 && (size_t)n < size ? buf : name;
     }
     return name;
+}
+
+static bool has_name(const cm_skeleton *k, const char *name, size_t nbytes)
+{
+    for (size_t i = 0; i < k->nvars; i++)
+        if (strlen(k->var[i]->name) == nbytes && strncmp(k->var[i]->name, name, nbytes) == 0)
+            return true;
+    return false;
+}
+
+/* Pairs of which some files have the old name and others the new one. */
+static int find_renames(cm_join *j, cm_error *err)
+{
+    const cm_texts *pairs = &j->options->rename;
+    if ((j->renames = cm_calloc(pairs->n + 1, sizeof(j->renames[0]), err)) == NULL)
+        return CM_ENOMEM;
+    for (size_t p = 0; p < pairs->n; p++) {
+        const char *equals = strchr(pairs->text[p], '=');
+        bool old = false, new = false;
+        for (size_t i = 0; equals != NULL && i < j->nfiles && !(old && new); i++) {
+            const cm_skeleton *k = j->file[i]->skeleton;
+            bool has_old = has_name(k, pairs->text[p], (size_t)(equals - pairs->text[p]));
+            old |= has_old;
+            new |= !has_old &&has_name(k, equals + 1, strlen(equals + 1));
+        }
+        j->renames[p] = old && new;
+    }
+    return CM_OK;
+}
+
+char *cm_join_reword(const cm_join *j, const char *text, cm_error *err)
+{
+    cm_buf out = {0};
+    char word[512], buf[512];
+    int rc = CM_OK;
+    while (rc == CM_OK && *text != '\0') {
+        size_t n = strcspn(text, " \t\n,:"), space = strspn(text + n, " \t\n,:");
+        snprintf(word, sizeof(word), "%.*s", (int)n, text);
+        const char *name = n < sizeof(word) ? cm_join_name(j, word, buf, sizeof(buf)) : word;
+        rc = cm_buf_printf(&out, err, "%s%.*s", name, (int)space, text + n);
+        text += n + space;
+    }
+    char *copy = rc == CM_OK ? cm_asprintf(err, "%.*s", (int)out.nbytes, (char *)out.data) : NULL;
+    cm_buf_release(&out);
+    return copy;
 }
 
 /* ---- tables ---- */
@@ -92,6 +137,26 @@ static int make_room(cm_join *j, cm_error *err)
     return CM_OK;
 }
 
+/* Attributes that name what is renamed. */
+static int reword_attrs(const cm_join *j, cm_join_var *v, cm_error *err)
+{
+    static const char *const REFERRING[] = {"coordinates", "bounds", "climatology", "grid_mapping"};
+    bool any = false;
+    int rc = CM_OK;
+    for (size_t i = 0; i < j->options->rename.n; i++)
+        any |= j->renames[i];
+    for (size_t i = 0; any && rc == CM_OK && i < sizeof(REFERRING) / sizeof(REFERRING[0]); i++) {
+        const char *text = cm_json_text(cm_json_member(v->attrs, REFERRING[i]), NULL);
+        if (text == NULL)
+            continue;
+        char *reworded = cm_join_reword(j, text, err);
+        rc = reworded == NULL ? CM_ENOMEM
+                              : cm_json_set(v->attrs, REFERRING[i], cm_json_string(reworded), err);
+        free(reworded);
+    }
+    return rc;
+}
+
 static int add_var(cm_join *j, const cm_described *like, const char *name, uint32_t *out,
                    cm_error *err)
 {
@@ -108,6 +173,8 @@ static int add_var(cm_join *j, const cm_described *like, const char *name, uint3
     memcpy(v->fill_value, like->fill_value, sizeof(v->fill_value));
     if (v->name == NULL || (v->attrs == NULL && like->attrs != NULL))
         return cm_fail(err, CM_ENOMEM, "no memory for variables");
+    if (reword_attrs(j, v, err) != CM_OK)
+        return CM_ENOMEM;
     for (unsigned i = 0; i < like->rank; i++) {
         const char *dim = cm_join_name(j, like->dim[i], buf, sizeof(buf));
         v->dim[i] = cm_join_dim_named(j, dim);
@@ -282,7 +349,7 @@ static int add_file(cm_join *j, uint32_t file, cm_error *err)
 
 int cm_join_names(cm_join *j, cm_error *err)
 {
-    int rc = CM_OK;
+    int rc = find_renames(j, err);
     j->to_var = cm_calloc(j->survey->nskeletons + 1, sizeof(j->to_var[0]), err);
     j->to_pos = cm_calloc(j->survey->nskeletons + 1, sizeof(j->to_pos[0]), err);
     if (j->to_var == NULL || j->to_pos == NULL)
