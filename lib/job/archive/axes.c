@@ -343,6 +343,7 @@ static int find_other(cm_join *j, cm_join_dim *d, cm_error *err)
     }
     bool turned = x * y == -1;
     d->differs = false;
+    d->apart = true;
     cm_finding *f =
         cm_join_find(j, turned ? CM_FINDING_DIRECTION : CM_FINDING_COORDINATE, CM_WEIGHT_DECISION,
                      false, d->name, file, err, "its values %s those of %s",

@@ -361,6 +361,9 @@ static int check_static(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *
     cm_surveyed_var first, other;
     size_t number = 0;
     int rc = CM_OK;
+    for (unsigned i = 0; i < v->rank; i++)
+        if (j->dim[v->dim[i]].apart)
+            return CM_OK;
     if (v->nfiles < 2 || is_compared(j, at) || v->like->unsupported != NULL ||
         !cm_join_record(j, at, v->first, &first))
         return CM_OK;

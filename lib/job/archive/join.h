@@ -59,6 +59,7 @@ typedef struct cm_join_dim {
     int joined;        /* which of the joined dimensions; -1: none */
     int64_t *key;      /* of the joined dimension */
     uint64_t n;
+    bool apart;  /* its coordinates are a finding: what lies on them is not compared */
     bool made;   /* by an option: files have it not */
     char **said; /* MADE, of CM_KEY_TEXT: what each file says; owned */
 } cm_join_dim;
