@@ -250,3 +250,29 @@ def test_the_first_part_tells_of_all(tmp_path):
     for k in (2, 3):
         assert "parts done" not in part(k, 4, *slow).ok().err
     assert "2 of 4 parts done" in part(1, 4, *slow).ok().err
+
+
+def test_an_archive_has_the_same_parts(tmp_path):
+    """Files whose chunks do not end where the file does: pieces of many lengths."""
+    rng = np.random.default_rng(9)
+    for month, days in enumerate((31, 28, 31, 30, 31)):
+        with netCDF4.Dataset(tmp_path / f"m{month}.nc", "w") as ds:
+            for d, n in (("time", None), ("lat", 20), ("lon", 30)):
+                ds.createDimension(d, n)
+            time = ds.createVariable("time", "f8", ("time",))
+            time.units = "days since 2000-01-01"
+            time[:] = np.arange(days) + sum((31, 28, 31, 30, 31)[:month])
+            data = rng.normal(size=(days, 20, 30)).round(1)
+            ds.createVariable("tas", "f4", ("time", "lat", "lon"), zlib=True, chunksizes=(7, 20, 30))[:] = data
+    for name, options in ("a", ()), ("b", ("--chunks", "time=10,lat=9,lon=13")), ("c", ("--subset", "time=5:140:3")):
+        arguments = ("-q", *options, str(tmp_path / "m*.nc"))
+        tool.nc2zarr(*arguments, tmp_path / f"{name}.zarr").ok()
+        for k in (3, 1, 4, 2):
+            part(k, 4, *arguments, tmp_path / f"{name}4.zarr").ok()
+        same(tmp_path / f"{name}.zarr", tmp_path / f"{name}4.zarr")
+
+
+def test_a_part_makes_no_certificate(field, tmp_path):
+    arguments = ("--verify", "full", "--certificate", tmp_path / "c.json", field, tmp_path / "o.zarr")
+    part(1, 2, "-q", *arguments).fails(2, "whole store")
+    assert not list(tmp_path.iterdir())

@@ -53,7 +53,9 @@ static bool parse(const char *text, cm_part_choice *out)
     unsigned long long n = strtoull(end + 1, &end, 10);
     if (*end != '\0' || k < 1 || k > n || n > UINT32_MAX)
         return false;
-    *out = (cm_part_choice){.on = true, .nparts = n, .number = k - 1};
+    out->on = true;
+    out->nparts = n;
+    out->number = k - 1;
     return true;
 }
 
@@ -93,13 +95,12 @@ static int choose_by_array(const cm_tool *tool, const cm_launcher *l, unsigned n
     if (nparts != 0 && l->count != 0 && nparts != l->count)
         return cm_tool_usage_error(tool, "--parts %u, but %s has %" PRIu64 " tasks", nparts,
                                    l->name, l->count);
-    *out = (cm_part_choice){.on = true,
-                            .by_index = true,
-                            .launcher = l->name,
-                            .nparts = nparts != 0 ? nparts : l->count,
-                            .index = l->index,
-                            .first = l->first,
-                            .step = l->step};
+    out->on = out->by_index = true;
+    out->launcher = l->name;
+    out->nparts = nparts != 0 ? nparts : l->count;
+    out->index = l->index;
+    out->first = l->first;
+    out->step = l->step;
     if (quiet)
         return CM_TOOL_RUN;
     if (out->nparts == 0)
@@ -118,7 +119,7 @@ int cm_part_choose(const cm_tool *tool, const cm_part_values *v, bool quiet, cm_
     cm_launcher l;
     cm_error err = {0};
     bool asked = part != NULL && strcmp(part, "auto") == 0;
-    *out = (cm_part_choice){0};
+    *out = (cm_part_choice){.command = out->command};
     if (part != NULL && strcmp(part, "none") == 0)
         return nparts == 0 ? CM_TOOL_RUN
                            : cm_tool_usage_error(tool,

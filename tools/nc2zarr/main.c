@@ -120,11 +120,10 @@ static int prepare_and_run(int argc, char **argv, const nc2zarr_values *v,
     cm_transform_options options = v->o;
     char *output = paths->n == 2 ? strdup(paths->text[1]) : default_output(paths->text[0]);
     char *command = cm_run_command_line(argc, argv);
-    char *of_parts = cm_part_command(&NC2ZARR, argc, argv);
     cm_monitor *monitor = cm_monitor_create(&err);
-    if (!output || !command || !of_parts)
+    if (!output || !command)
         cm_fail(&err, CM_ENOMEM, "no memory to begin");
-    if (output && command && of_parts && monitor) {
+    if (output && command && monitor) {
         options.source = paths->text[0];
         options.target = output;
         options.command = command;
@@ -137,14 +136,12 @@ static int prepare_and_run(int argc, char **argv, const nc2zarr_values *v,
         status = cm_outputs_check(&NC2ZARR, v, &outputs);
         if (status == CM_TOOL_RUN && !v->o.check)
             status = cm_part_choose(&NC2ZARR, &v->part, common->verbosity < 0, &options.part);
-        options.part.command = of_parts;
         if (status == CM_TOOL_RUN)
             status = run(&v->net, paths, &options, common);
     } else {
         cm_say(NC2ZARR.name, "%s", err.text);
     }
     cm_monitor_free(monitor);
-    free(of_parts);
     free(command);
     free(output);
     return status;
@@ -159,6 +156,8 @@ int main(int argc, char **argv)
     cm_common_options common;
     cm_texts paths;
     int status = cm_tool_parse(&NC2ZARR, argc, argv, &v, &common, &paths);
+    char *command = cm_part_command(&NC2ZARR, argc, argv);
+    v.o.part.command = command;
     if (status == CM_TOOL_RUN && v.part.status)
         status = cm_part_say_status(&NC2ZARR, &common, &paths);
     if (status == CM_TOOL_RUN)
@@ -167,6 +166,7 @@ int main(int argc, char **argv)
         status = nc2zarr_is_archive(&v, &common, &paths)
                      ? run_archive(argc, argv, &v, &common, &paths)
                      : prepare_and_run(argc, argv, &v, &common, &paths);
+    free(command);
     cm_tool_release(&NC2ZARR, &v, &paths);
     return cm_tool_finish(&NC2ZARR, status);
 }

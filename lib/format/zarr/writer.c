@@ -19,6 +19,7 @@ struct cm_zarr_writer {
     char *prefix;                    /* of chunk keys: "" or "path/" */
     uint64_t first, end;             /* objects of the outer grid that are ours */
     uint64_t nours;                  /* chunks in them */
+    bool restricted;                 /* there are others */
     cm_shard_set *shards;            /* NULL: none */
     atomic_uint_fast64_t *delivered; /* one bit for each chunk */
     atomic_uint_fast64_t nchunks, nskipped, nkept, nobjects, nbytes;
@@ -154,6 +155,7 @@ int cm_zarr_writer_restrict(cm_zarr_writer *w, uint64_t first, uint64_t end, cm_
     if (first > end || end > w->base.outer.nchunks)
         return cm_fail(err, CM_EINTERNAL, "array %s: no objects %llu to %llu", display_name(w),
                        (unsigned long long)first, (unsigned long long)end);
+    w->restricted = true;
     w->first = first;
     w->end = end;
     w->nours = w->shards ? 0 : end - first;
@@ -343,8 +345,21 @@ int cm_zarr_writer_keep(cm_zarr_writer *w, uint64_t outer, bool *kept, cm_error 
     return rc;
 }
 
+/* Whether the object that chunk NUMBER lies in is one of another's. */
+static bool is_foreign(const cm_zarr_writer *w, uint64_t number)
+{
+    uint64_t coord[CM_MAX_RANK];
+    cm_grid_coord(&w->base.grid, number, coord);
+    for (unsigned j = 0; j < w->base.grid.rank; j++)
+        coord[j] = coord[j] * w->base.grid.chunk[j] / w->base.outer.chunk[j];
+    uint64_t outer = cm_grid_number(&w->base.outer, coord);
+    return outer < w->first || outer >= w->end;
+}
+
 bool cm_zarr_writer_is_delivered(const cm_zarr_writer *w, uint64_t number)
 {
+    if (w->restricted && is_foreign(w, number))
+        return true;
     return atomic_load(&w->delivered[number / 64]) >> number % 64 & 1;
 }
 

@@ -61,7 +61,7 @@ int cm_zarr_writer_has(cm_zarr_writer *w, uint64_t outer, bool *there, cm_error 
  * it is a good one.  Before any of them is put.
  */
 int cm_zarr_writer_keep(cm_zarr_writer *w, uint64_t outer, bool *kept, cm_error *err);
-/* True once chunk NUMBER was put, skipped or kept. */
+/* True once chunk NUMBER was put, skipped or kept, and where it is not this writer's. */
 bool cm_zarr_writer_is_delivered(const cm_zarr_writer *w, uint64_t number);
 /* CM_EINTERNAL, naming one, when a chunk was neither put, skipped nor kept. */
 int cm_zarr_writer_finish(cm_zarr_writer *w, cm_error *err);

@@ -102,11 +102,17 @@ static int make_windows(cm_job_var *v, cm_error *err)
     cm_box box[CM_PART_MAX_BOXES];
     if (cm_transfer_is_direct(&v->transfer) || v->run.first == v->run.end)
         return CM_OK;
-    unsigned n = cm_part_boxes(outer->count, outer->rank, v->run, box);
+    bool cut = false;
+    for (unsigned j = 0; j < v->rank; j++)
+        cut |= v->cuts[j] != NULL;
+    unsigned n = cut ? 1 : cm_part_boxes(outer->count, outer->rank, v->run, box);
     if ((v->window = cm_calloc(n, sizeof(v->window[0]), err)) == NULL)
         return CM_ENOMEM;
     v->nwindows = n;
-    for (unsigned i = 0; i < n; i++)
+    /* Cuts are places in the whole: it is swept, and what is not wanted is not read. */
+    if (cut)
+        v->window[0] = v->route.sweep;
+    for (unsigned i = 0; i < n && !cut; i++)
         sweep_box(v, &box[i], &v->window[i]);
     return CM_OK;
 }

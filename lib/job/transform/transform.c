@@ -31,6 +31,10 @@ static int check_options(const cm_transform_options *o, cm_error *err)
         return cm_fail(err, CM_EINVAL, "a source and a target are needed");
     if (o->resume && o->overwrite)
         return cm_fail(err, CM_EINVAL, "`resume` and `overwrite` exclude each other");
+    if (o->certificate != NULL && o->part.on && !o->check)
+        return cm_fail(err, CM_EINVAL,
+                       "a certificate is about a whole store: `check` makes one when all parts are "
+                       "done");
     if (o->certificate != NULL && o->verify != CM_VERIFY_FULL && !o->check)
         return cm_fail(err, CM_EINVAL, "`certificate` needs `verify` full, or `check`");
     if (o->zarr_format != 0 && o->zarr_format != 2 && o->zarr_format != 3)
