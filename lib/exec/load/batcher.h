@@ -54,6 +54,7 @@ typedef struct cm_load_batch {
     unsigned slot;
     int status; /* a batch that failed has a sentence and no data that counts */
     char error[CM_LOAD_ERROR_SIZE];
+    bool missing;    /* it has elements of chunks that were not stored */
     uint32_t worker; /* map loader: who made it */
     uint32_t deaths;
     bool has_crc32c; /* the source gave one (load_exec.h) */

@@ -64,6 +64,7 @@ void cm_batcher_map_result(cm_batcher *l, const cm_load_result *r)
     b->end_ns = r->end_ns;
     b->rss_nbytes = r->rss_nbytes;
     b->counts = r->counts;
+    b->missing = r->counts.missing_chunks > 0;
     if (r->status != CM_OK)
         cm_load_batch_fail(b, r->status, r->error);
     else if (r->nbytes > l->options.slot_nbytes)

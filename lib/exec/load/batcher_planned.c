@@ -25,6 +25,7 @@ typedef struct failure {
 typedef struct waiting { /* a sample in the stash */
     uint64_t queued_ns, begin_ns, end_ns;
     const failure *failure; /* NULL: none */
+    bool missing;           /* as in cm_load_batch */
 } waiting;
 
 struct cm_planned {
@@ -285,12 +286,14 @@ static void note(cm_batcher *l, uint32_t place, const cm_load_result *r, const f
         end_ns = &w->end_ns;
         if (w->failure == NULL)
             w->failure = failed;
+        w->missing |= r->counts.missing_chunks > 0;
     } else {
         cm_load_batch *b = &l->slot[p->slot_of[place / p->batch]].batch;
         begin_ns = &b->begin_ns;
         end_ns = &b->end_ns;
         if (failed != NULL)
             cm_load_batch_fail(b, failed->status, failed->text);
+        b->missing |= r->counts.missing_chunks > 0;
     }
     *begin_ns = r->begin_ns < *begin_ns ? r->begin_ns : *begin_ns;
     *end_ns = r->end_ns > *end_ns ? r->end_ns : *end_ns;
@@ -314,6 +317,7 @@ static void unstash(cm_batcher *l, uint32_t place)
     b->queued_ns = w->queued_ns < b->queued_ns ? w->queued_ns : b->queued_ns;
     b->begin_ns = w->begin_ns < b->begin_ns ? w->begin_ns : b->begin_ns;
     b->end_ns = w->end_ns > b->end_ns ? w->end_ns : b->end_ns;
+    b->missing |= w->missing;
     if (w->failure != NULL)
         cm_load_batch_fail(b, w->failure->status, w->failure->text);
     p->stash_of[place] = CM_BATCHER_NONE;

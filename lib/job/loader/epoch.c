@@ -21,22 +21,15 @@ int cm_load_begin(cm_load_rank *r, uint64_t epoch, uint64_t first)
                             &r->err);
 }
 
-/*
- * Which batches a planned chunk goes to its counts do not tell, so one that met a store that has
- * gone taints all that follow.
- */
+/* As late as can be: a store that was being removed while it was read is seen to be gone. */
 static void check_store(cm_load_run *l, cm_load_batch *batch)
 {
     cm_error err = {0};
-    if (batch->status != CM_OK || (batch->counts.missing_chunks == 0 && !l->gone))
+    if (batch->status != CM_OK || !batch->missing ||
+        cm_load_data_check(&l->shared.data, &err) == CM_OK)
         return;
-    int rc = cm_load_data_check(&l->shared.data, &err);
-    if (rc == CM_OK && !l->gone)
-        return;
-    l->gone = true;
     batch->status = CM_EIO;
-    snprintf(batch->error, sizeof batch->error, "%.*s", (int)sizeof batch->error - 1,
-             rc != CM_OK ? err.text : "the store was removed while it was read; open it again");
+    snprintf(batch->error, sizeof batch->error, "%.*s", (int)sizeof batch->error - 1, err.text);
 }
 
 int cm_load_next(cm_load_rank *r, bool (*stop)(void *context), void *context, cm_load_batch *batch,

@@ -248,7 +248,6 @@ struct cm_load_run {
     unsigned npools;
 
     cm_load_rank *rank;
-    bool gone; /* the store, while it was read: what came since then is not to be trusted */
     uint64_t first_epoch; /* that the planned loader's memory is for */
     /* Of the planned loader, as they were chosen before; 0: they are yet to be. */
     uint64_t kept_window, kept_stash;
