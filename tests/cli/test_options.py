@@ -90,8 +90,7 @@ def test_wrong_command_line(work, args, sentence):
 
 NOT_BUILT = {
     "append": ["--append", "time", "in.nc", "out.zarr"],
-    "s3": ["in.nc", "s3://bucket/out.zarr"],
-    "https": ["in.nc", "https://host/out.zarr"],
+    "ftp": ["in.nc", "ftp://host/out.zarr"],
 }
 
 
@@ -210,6 +209,8 @@ def test_help_names_the_contract():
     expected = """--zarr-format --chunks --sample --shards --codec --variable --variables --exclude --rename --subset
         --dtype --overflow --unpack --keepbits --fill-value --char --skip-unsupported --overwrite --resume --break-lock --append --virtual --base-url --dry-run
         --anonymous --concurrency --timeout --absent-403
+        --along --attrs --bad-file --file-attr --gaps --missing --new-dim --null --offline --order --overlap
+        --packing --promote --static --store-per --strict --survey --survey-cache --time-units --tolerance -0
         --verify --certificate --check --scratch --durable --trace --part --parts --parts-status --no-consolidate -j --threads --memory --progress -v -q
         --json --help --version -h --verbose --quiet""".split()
     assert manual.options_of_help("nc2zarr") == set(expected)

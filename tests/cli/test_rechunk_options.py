@@ -43,7 +43,7 @@ WRONG = {
     "digest of nothing": (["--digest"], "no store"),
     "digest and layout": (["--digest", "--chunks", "time=3", "in.zarr"], "--chunks has no place beside --digest"),
     "digest and verify": (["--digest", "--verify", "full", "in.zarr"], "--verify has no place beside --digest"),
-    "s3": (["in.zarr", "s3://bucket/b.zarr"], "s3://bucket/b.zarr: writing to buckets is not built yet"),
+    "ftp": (["in.zarr", "ftp://host/b.zarr"], "ftp://host/b.zarr: stores other than folders are not built yet"),
     "gs": (["gs://bucket/in.zarr", "b.zarr"], "not built yet"),
 }
 
