@@ -219,7 +219,8 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_TEXT,
      .field = VALUE(o.base_url),
      .help = "With --virtual, the URL of the folder that all files lie in, where the references "
-             "will be read. Default: the paths of this machine."},
+             "will be read.",
+     .unset = "the paths of this machine"},
     {0},
 };
 
