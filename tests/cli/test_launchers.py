@@ -1,6 +1,8 @@
 """Parts under the schedulers and launchers that sites have: real ones, where they are installed."""
 
+import json
 import random
+import re
 import shutil
 import subprocess
 
@@ -8,7 +10,7 @@ import netCDF4
 import numpy as np
 import pytest
 
-from support import slurm, tool
+from support import paths, slurm, tool
 
 SLOW = ("--codec", "zstd:19", "--chunks", "time=4,lat=32,lon=32", "-j", "1")
 
@@ -159,3 +161,61 @@ def test_parts_under_gnu_parallel_or_xargs(noise, one, tmp_path):
         timeout=300,
     )
     same(one, out)
+
+
+JOBS = paths.ROOT / "scripts" / "jobs"
+
+
+def test_the_job_script_of_an_array(cluster, noise, one, tmp_path):
+    out = tmp_path / "o.zarr"
+    cluster.env["NC2ZARR"] = tool.program("nc2zarr")
+    job = cluster.submit("--array=0-3", "--cpus-per-task=1", "--mem=0", "-o", tmp_path / "%a", JOBS / "slurm-array.sh", *SLOW, noise, out)
+    cluster.drain(job)
+    logs = {p.name: p.read_text() for p in tmp_path.iterdir() if p.is_file()}
+    assert all("one of 4 parts, by a Slurm array" in log for log in logs.values()), logs
+    same(one, out)
+
+
+def test_the_job_script_of_a_step(cluster, noise, one, tmp_path):
+    out = tmp_path / "o.zarr"
+    cluster.env["NC2ZARR"] = tool.program("nc2zarr")
+    job = cluster.submit("--ntasks=3", "--cpus-per-task=1", "--mem-per-cpu=0", "-o", tmp_path / "log", JOBS / "slurm-srun.sh", *SLOW, noise, out)
+    cluster.drain(job)
+    log = (tmp_path / "log").read_text()
+    assert log.count("of 3, by srun") == 3, log
+    same(one, out)
+
+
+def test_the_job_script_of_mpi(noise, one, tmp_path):
+    if not shutil.which("mpirun"):
+        pytest.skip("mpirun is not installed")
+    env = tool.environment({"NC2ZARR": tool.program("nc2zarr"), "MPIRUN": "mpirun --allow-run-as-root --oversubscribe -n 3"})
+    subprocess.run([JOBS / "mpi.sh", "-q", *SLOW, noise, tmp_path / "o.zarr"], env=env, check=True, timeout=300)
+    same(one, tmp_path / "o.zarr")
+
+
+def test_the_job_script_of_pbs(noise, one, tmp_path):
+    """No PBS can be had: its variables, and the directives as PBS reads them."""
+    text = (JOBS / "pbs-array.sh").read_text()
+    subprocess.run(["bash", "-n", JOBS / "pbs-array.sh"], check=True)
+    first, last = re.search(r"^#PBS -J (\d+)-(\d+)$", text, re.M).groups()
+    assert first == "1" and f"--parts {last} " in text
+    short = tmp_path / "job.sh"
+    short.write_text(text.replace(f"--parts {last} ", "--parts 2 "))
+    for k in (2, 1):
+        env = {"NC2ZARR": tool.program("nc2zarr"), "PBS_ARRAY_INDEX": str(k), "PBS_O_WORKDIR": str(tmp_path)}
+        env["ARGS"] = f"-q {' '.join(SLOW)} {noise} o.zarr"
+        subprocess.run(["bash", short], env=tool.environment(env), check=True, timeout=300)
+    same(one, tmp_path / "o.zarr")
+
+
+def test_the_manifest_of_kubernetes():
+    """As many completions as parts, each with an index."""
+    text = (JOBS / "kubernetes.yaml").read_text()
+    assert re.search(r"^  completionMode: Indexed$", text, re.M)
+    completions = re.search(r"^  completions: (\d+)$", text, re.M).group(1)
+    command = json.loads(re.search(r"command: (\[.*\])", text).group(1))
+    assert command[command.index("--parts") + 1] == completions
+    assert command[command.index("--part") + 1] == "auto"
+    shown = tool.run("nc2zarr", "--help").ok().out
+    assert all(a in shown for a in command if a.startswith("--"))

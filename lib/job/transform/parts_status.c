@@ -170,17 +170,21 @@ int cm_part_complete(const cm_beside *b, const char *hash, cm_error *err)
     return rc == CM_OK ? cm_store_sync(b->in, err) : rc;
 }
 
+/* A lock that is left is of a process that was killed when its part was done. */
 static cm_verdict judge_part(void *context, const char *below, cm_entry_kind kind)
 {
     size_t n = strlen(below);
-    (void)context;
-    bool of_part = kind == CM_ENTRY_FILE && strncmp(below, "part-", 5) == 0;
-    bool lock = n >= 5 && strcmp(below + n - 5, ".lock") == 0;
-    return of_part && !lock ? CM_REMOVE : CM_KEEP;
+    cm_lock_holder who;
+    if (kind != CM_ENTRY_FILE || strncmp(below, "part-", 5) != 0)
+        return CM_KEEP;
+    if (n < 5 || strcmp(below + n - 5, ".lock") != 0)
+        return CM_REMOVE;
+    bool left = cm_lock_look(context, below, &who, NULL) == CM_OK && who.state == CM_LOCK_FREE;
+    return left ? CM_REMOVE : CM_KEEP;
 }
 
 void cm_parts_tidy(const cm_beside *b)
 {
     if (b->in != NULL)
-        cm_store_sweep(b->in, "", judge_part, NULL, NULL);
+        cm_store_sweep(b->in, "", judge_part, (void *)(uintptr_t)b, NULL);
 }
