@@ -218,6 +218,7 @@ check: deps ## build and run every test; the last line counts them
 	@tests/run.sh $(BUILD)
 
 check-long: deps ## what takes too long for check: torture, kills, corpora, sanitizers
+	@$(if $(NODEPS),:,scripts/install-deps.sh long)
 	@tests/check_long.sh $(BUILD)
 
 asan: ## the tests under AddressSanitizer and UBSan

@@ -7,7 +7,7 @@ import time
 import netCDF4
 import numpy as np
 import pytest
-from support import objects, tool
+from support import objects, paths, tool
 
 
 @pytest.fixture(scope="module")
@@ -114,10 +114,20 @@ def test_requests_are_few(web, bucket):
     assert len([1 for *_, q in bucket.asked if q.get("list-type") == "2"]) <= 4
 
 
-def test_counts_are_told(web):
+def test_counts_are_told(web, out):
     done = tool.run("rechunk", "-v", "--digest", f"{web.url}/data/v2.zarr")
     said = int(re.search(r"network: (\d+) requests", done.err).group(1))
     assert said == len(web.asked)
+    schema = json.loads((paths.ROOT / "tools" / "schema" / "rechunk.json").read_text())["$defs"]["rechunk"]
+    web.asked.clear()
+    met = objects.faults_of(web, 0.2)
+    document = tool.run("rechunk", "--json", "--chunks", "g/tas:time=12,y=4,x=4", f"{web.url}/data/v3.zarr", out).json()
+    assert set(document) - {"part"} <= set(schema["properties"])
+    n = document["network"]
+    # libcurl itself asks again where a connection that it kept was lost before any answer.
+    silent = len(web.asked) - n["get"] - n["head"]
+    assert 0 <= silent <= met.count("reset") and n["put"] == 0
+    assert n["retries"] == len([m for m in met if m != "late"]) - silent
 
 
 def refused(bucket, *words, status=1, env=None, url="s3://bucket/data/v3.zarr", options=()):

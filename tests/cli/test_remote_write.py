@@ -183,6 +183,7 @@ def test_one_run_at_a_time(bucket, source):
     assert not bucket.keys("out.zarr.chunkmill")
 
 
+@pytest.mark.long
 def test_two_begin_together(bucket, source):
     for conditional in (True, False):
         bucket.conditional = conditional

@@ -3,6 +3,7 @@
 
 #include "../common/document.h"
 #include "../common/part.h"
+#include "../common/remote.h"
 
 static bool sharded(const cm_transform_variable *v)
 {
@@ -135,5 +136,6 @@ int nc2zarr_print_json(const cm_transform_options *options, const cm_transform_r
     cm_document_texts(&doc, o, "notes", report->note, report->nnotes);
     put_verification(&doc, o, options, report);
     put_cost(&doc, o, report);
+    cm_remote_document(&doc, o, options->net);
     return cm_document_print(&doc, o, stdout);
 }

@@ -157,6 +157,7 @@ static int run_job(job *j, const readbench_values *v, const cm_common_options *c
                          .out = out,
                          .replaces = out && !made,
                          .trace = v->trace,
+                         .net = v->o.net,
                          .host_share = host_share(j->options)};
     int exit_status = tell(status, &run, common, trace);
     say_end(status, &run, &err);

@@ -79,6 +79,7 @@ typedef struct readbench_run {
     const char *out;         /* folder of the files; or NULL */
     bool replaces;           /* an older report is there */
     const char *trace;       /* file of a trace; or NULL */
+    cm_net *net;             /* that stores were read through; or NULL */
     double host_share;       /* of a step: its part on the CPU, by --step-time's other=T */
 } readbench_run;
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "../common/print.h"
+#include "../common/remote.h"
 #include "remedy.h"
 
 /* A number that was measured, or null where it was not. */
@@ -406,5 +407,6 @@ int readbench_print_json(const readbench_run *run, cm_error *err)
     cm_document d = {CM_OK, err};
     cm_json *o = NULL;
     int rc = readbench_document(run, SIZE_MAX, &o, err);
+    cm_remote_document(&d, o, run->net);
     return rc != CM_OK ? rc : cm_document_print(&d, o, stdout);
 }

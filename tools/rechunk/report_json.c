@@ -1,6 +1,7 @@
 /* --json: the report as one document, described by tools/schema/rechunk.json. */
 #include "../common/document.h"
 #include "../common/part.h"
+#include "../common/remote.h"
 #include "rechunk.h"
 
 static cm_json *counts_json(cm_document *doc, const cm_plan_counts *c)
@@ -153,5 +154,6 @@ int rechunk_print_json(const cm_transform_options *options, const cm_transform_r
     cm_document_texts(&doc, o, "notes", report->note, report->nnotes);
     put_verification(&doc, o, options, report);
     put_cost(&doc, o, report);
+    cm_remote_document(&doc, o, options->net);
     return cm_document_print(&doc, o, stdout);
 }

@@ -1,0 +1,161 @@
+"""Every tool over real servers of objects, whole and behind a faulty proxy; skipped where a server is not installed."""
+
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import netCDF4
+import numpy as np
+import pytest
+from support import tool
+
+sys.path.insert(0, str(Path(__file__).parent))
+import proxy  # noqa: E402
+import servers  # noqa: E402
+
+pytestmark = pytest.mark.long
+CHUNKS = ("--chunks", "g/tas:time=4,y=8,x=12")
+SHARDS = ("--shards", "g/tas:time=8,y=32,x=48", *CHUNKS)
+
+
+@pytest.fixture(scope="module", params=[servers.Swift, servers.Seaweed, servers.Moto], ids=lambda c: c.__name__)
+def bucket(request, tmp_path_factory):
+    if request.param.missing():
+        pytest.skip(request.param.missing())
+    server = request.param(tmp_path_factory.mktemp(request.param.__name__))
+    server.start()
+    yield server
+    assert server.uploads() == 0, "an upload in parts was left over"
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    path = tmp_path_factory.mktemp("source") / "in.nc"
+    with netCDF4.Dataset(path, "w") as ds:
+        for d, n in (("time", 12), ("y", 32), ("x", 48), ("wide", 250000)):
+            ds.createDimension(d, n)
+        ds.createVariable("time", "f8", ("time",))[:] = np.arange(12)
+        field = np.random.default_rng(1).normal(size=(12, 32, 48)).astype("f4")
+        tas = ds.createVariable("g/tas", "f4", ("time", "y", "x"), fill_value=-1)
+        field[4:8, :8] = -1
+        tas[:] = field
+        ds.createVariable("name", str, ("time",))[:] = np.array([f"n{i}" for i in range(12)], dtype=object)
+    return path
+
+
+def digest(store, env=None):
+    return sorted(line.split() for line in tool.run("rechunk", "--digest", store, env=env).ok().out.splitlines())
+
+
+def test_end_to_end(bucket, source, tmp_path):
+    env = bucket.environment()
+    expected = digest(source)
+    for i, options in enumerate((CHUNKS, SHARDS, ("--zarr-format", "2", *CHUNKS), ("--no-consolidate", *CHUNKS))):
+        store = f"s3://test/e2e {i}+=&é/out.zarr"
+        done = tool.nc2zarr("--verify", "full", *options, source, store, env=env).ok()
+        assert ("advisory" in done.err) == (not bucket.conditional)
+        assert digest(store, env) == expected
+        tool.nc2zarr("--check", source, store, env=env).ok()
+        tool.nc2zarr(source, store, env=env).fails(1, "exists")
+        tool.run("rechunk", "--chunks", "g/tas:time=12,y=4,x=6", store, store + "2", env=env).ok()
+        tool.run("rechunk", "--overwrite", store, store + "2", env=env).ok()
+        tool.run("rechunk", store + "2", tmp_path / f"{i}.zarr", env=env).ok()
+        assert digest(tmp_path / f"{i}.zarr") == expected
+        assert "g/tas" in tool.run("chunkcalc", store, env=env).ok().out
+        for mode in ("threads", "processes"):
+            tool.run("readbench", "--no-out", "--mode", mode, "--workers", "2", "--variable", "g/tas", "--sample", "time=2", "--batch", "2",
+                     "--batches", "3", "--step-time", "0ms", store, env=env).ok()  # fmt: skip
+    assert not [k for k in bucket.keys("") if ".chunkmill" in k]
+
+
+def test_parts_of_a_long_object(bucket, tmp_path):
+    with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:
+        for d, n in (("time", 80), ("x", 250000)):
+            ds.createDimension(d, n)
+        ds.createVariable("v", "f4", ("time", "x"))[:] = np.random.default_rng(2).normal(size=(80, 250000)).astype("f4")
+    env = bucket.environment()
+    options = ("--chunks", "time=1,x=125000", "--shards", "time=80,x=250000", "--codec", "none", "--verify", "full")
+    tool.nc2zarr(*options, tmp_path / "in.nc", "s3://test/long.zarr", env=env).ok()
+    tool.nc2zarr("--check", tmp_path / "in.nc", "s3://test/long.zarr", env=env).ok()
+
+
+def test_killed_and_resumed(bucket, source):
+    env = bucket.environment()
+    for delay in (0.05, 0.15, 0.3, 0.6):
+        run = subprocess.Popen([tool.program("nc2zarr"), "-j", "2", "--overwrite", *CHUNKS, source, "s3://test/killed.zarr"],
+                               env=tool.environment(env), stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+        time.sleep(delay)
+        run.kill()
+        run.communicate()
+        tool.nc2zarr("--resume", *CHUNKS, source, "s3://test/killed.zarr", env=env).ok()
+        assert digest("s3://test/killed.zarr", env) == digest(source)
+        tool.nc2zarr("--check", source, "s3://test/killed.zarr", env=env).ok()
+    assert not bucket.keys("killed.zarr.chunkmill")
+
+
+@pytest.mark.parametrize("options", [CHUNKS, SHARDS], ids=["chunks", "shards"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_faulty_network(bucket, source, options, seed):
+    """At 20 % of requests: no difference, or one clear error; nothing half there."""
+    between = proxy.Proxy(bucket.url, seed=seed)
+    env = bucket.environment(AWS_ENDPOINT_URL=between.url)
+    store = f"s3://test/faulty{seed}.zarr"
+    ends = []
+    for args in (
+        ("nc2zarr", "--overwrite", "--verify", "full", *options, source, store),
+        ("nc2zarr", "--check", source, store),
+        ("rechunk", "--overwrite", "--chunks", "g/tas:time=12,y=4,x=6", store, store + "2"),
+        ("rechunk", "--digest", store + "2"),
+    ):
+        done = tool.run(args[0], "-v", "--timeout", "60s", *args[1:], env=env)
+        ends.append(done.status)
+        assert done.status in (0, 1), done
+        assert bucket.secret not in done.out + done.err
+        if done.status == 1:
+            said = [line for line in done.err.splitlines() if "network:" not in line and "warning" not in line]
+            assert len(said) == 1, done
+            break
+    between.share = 0
+    assert len(between.met) >= 4
+    if ends == [0, 0, 0, 0]:
+        assert digest(store + "2", bucket.environment()) == digest(source)
+    between.close()
+
+
+def test_refusals(bucket, source):
+    env = bucket.environment
+    for words, more, url in (
+        (["access key", "denied", "signature", "forbidden"], {"AWS_ACCESS_KEY_ID": "nobody"}, "s3://test/x.zarr"),
+        (["secret key", "denied", "signature", "forbidden"], {"AWS_SECRET_ACCESS_KEY": "wrong-secret"}, "s3://test/x.zarr"),
+        (["bucket"], {}, "s3://nothing-of-that-name/x.zarr"),
+        (["zarr"], {}, "s3://test/nothing.zarr"),
+    ):
+        if type(bucket).__name__ == "Moto" and "AWS_ACCESS_KEY_ID" in more or "AWS_SECRET_ACCESS_KEY" in more and type(bucket).__name__ == "Moto":
+            continue  # checks no signature
+        begun = time.monotonic()
+        done = tool.run("rechunk", "--digest", url, env=env(**more)).fails(1)
+        assert any(re.search(w, done.err, re.I) for w in words), done
+        assert "wrong-secret" not in done.err and bucket.secret not in done.err.replace("test:tester", "")
+        assert time.monotonic() - begun < 20
+
+
+def test_static_files(source, tmp_path, tmp_path_factory):
+    if servers.Nginx.missing():
+        pytest.skip(servers.Nginx.missing())
+    web = servers.Nginx(tmp_path_factory.mktemp("nginx"))
+    web.start()
+    try:
+        for i, options in enumerate((CHUNKS, SHARDS, ("--zarr-format", "2", *CHUNKS))):
+            tool.nc2zarr(*options, source, web.folder / "www" / f"{i}.zarr").ok()
+            between = proxy.Proxy(web.url, seed=i, faults=("delay", "cut", "reset", "500", "503", "too long", "lost answer"))
+            assert digest(f"{web.url}/{i}.zarr") == digest(source)
+            assert digest(f"{between.url}/{i}.zarr") == digest(source)
+            between.close()
+        (web.folder / "www" / "in.nc").write_bytes(source.read_bytes())
+        tool.nc2zarr("--verify", "full", f"{web.url}/in.nc", tmp_path / "out.zarr").ok()
+        assert digest(tmp_path / "out.zarr") == digest(source)
+    finally:
+        web.stop()
