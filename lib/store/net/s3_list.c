@@ -5,6 +5,10 @@
 #include "store/net/remote.h"
 #include "store/net/xml.h"
 
+enum {
+    TRIES = 4
+};
+
 /* A listing under way. */
 typedef struct listing {
     cm_remote *store;
@@ -109,6 +113,12 @@ static int write_query(const listing *l, const char *token, cm_buf *out, cm_erro
     return rc == CM_OK ? cm_buf_append(out, "", 1, err) : rc;
 }
 
+static int pass_over(void *context, const char *path, const char *text, cm_error *err)
+{
+    (void)context, (void)path, (void)text, (void)err;
+    return CM_OK;
+}
+
 static int read_page(listing *l, cm_error *err)
 {
     cm_buf url = {0};
@@ -120,8 +130,13 @@ static int read_page(listing *l, cm_error *err)
                  .url = (const char *)url.data,
                  .shown = l->store->base.name,
                  .listing = true};
-    if (rc == CM_OK)
+    /* One that was cut on its way is asked for again: nothing of it has been taken yet. */
+    bool whole = false;
+    for (int i = 0; rc == CM_OK && !whole && i < TRIES; i++) {
         rc = cm_remote_run(l->store, &r, 1, err);
+        whole = rc != CM_OK || r.rc != CM_OK ||
+                cm_xml_read(r.text.data, r.text.nbytes, pass_over, NULL, NULL) != CM_EFORMAT;
+    }
     if (rc == CM_OK && r.rc == CM_ENOTFOUND)
         rc = cm_fail(err, CM_EIO, "%s: there is no such bucket", l->store->base.name);
     if (rc == CM_OK && (rc = cm_xml_read(r.text.data, r.text.nbytes, visit, l, err)) == CM_EFORMAT)
