@@ -276,3 +276,41 @@ def test_a_part_makes_no_certificate(field, tmp_path):
     arguments = ("--verify", "full", "--certificate", tmp_path / "c.json", field, tmp_path / "o.zarr")
     part(1, 2, "-q", *arguments).fails(2, "whole store")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.longer
+def test_ten_begin_at_once_on_nothing(field, tmp_path):
+    """One plan, one store, each time."""
+    options = ("-q", "-j", "1", "--verify", "none", *LAYOUTS["small"], str(field))
+    tool.nc2zarr(*options, tmp_path / "one.zarr").ok()
+    out, beside = tmp_path / "o.zarr", tmp_path / "o.zarr.chunkmill"
+    for _ in range(100 if paths.LONG else 3):
+        argv = [tool.program("nc2zarr"), *options, str(out), "--part"]
+        running = [subprocess.Popen([*argv, f"{k}/10"]) for k in range(1, 11)]
+        assert [p.wait() for p in running] == [0] * 10
+        same(tmp_path / "one.zarr", out)
+        assert sorted(p.name for p in beside.iterdir()) == ["complete", "plan"]
+        shutil.rmtree(out)
+        shutil.rmtree(beside)
+
+
+@pytest.mark.longer
+def test_parts_that_are_killed_are_run_again(field, tmp_path):
+    """At any moment, the end included; a store that opens is complete."""
+    rng = random.Random(4)
+    options = ("-q", "-j", "1", *LAYOUTS["small"], str(field))
+    tool.nc2zarr(*options, tmp_path / "one.zarr").ok()
+    out = tmp_path / "o.zarr"
+    for _ in range(40 if paths.LONG else 3):
+        for k in [1, 2, 3, 4] * 2:
+            p = subprocess.Popen([tool.program("nc2zarr"), *options, str(out), "--part", f"{k}/4"])
+            time.sleep(rng.uniform(0.005, 0.2))
+            p.kill()
+            p.wait()
+            if tool.opens_as_store(out) and (out / "zarr.json").exists():
+                same(tmp_path / "one.zarr", out)
+        for k in (1, 2, 3, 4):
+            part(k, 4, *options[3:], "-q", out).ok()
+        same(tmp_path / "one.zarr", out)
+        shutil.rmtree(out)
+        shutil.rmtree(tmp_path / "o.zarr.chunkmill")
