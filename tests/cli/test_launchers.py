@@ -219,3 +219,10 @@ def test_the_manifest_of_kubernetes():
     assert command[command.index("--part") + 1] == "auto"
     shown = tool.run("nc2zarr", "--help").ok().out
     assert all(a in shown for a in command if a.startswith("--"))
+
+
+def test_readbench_takes_its_rank_from_the_launcher(one):
+    argv = ("--sample", "1x8x8", "--batch", "4", "--step-time", "1ms", "--batches", "3", "--json", f"{one}::tas")
+    env = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}
+    assert "rank 1 of 2, by mpirun" in tool.run("readbench", *argv, env=env).ok().err
+    assert "rank" not in tool.run("readbench", *argv, "--rank", "0", env=env).ok().err

@@ -1,6 +1,7 @@
 /* readbench: options, then measuring, advising, comparing, or working for another readbench. */
 #include <stdlib.h>
 
+#include "../common/launcher.h"
 #include "../common/naming.h"
 #include "../common/run.h"
 #include "../common/say.h"
@@ -34,6 +35,26 @@ static int run(readbench_values *v, const cm_common_options *common, const cm_te
     return status;
 }
 
+/* Under srun and mpirun each task is a rank, unless the options say which. */
+static int take_rank(readbench_values *v, const cm_common_options *common)
+{
+    cm_launcher l;
+    cm_error err = {0};
+    if (v->worker_fd != READBENCH_NO_FD || cm_tool_given(&READBENCH, common, "world-size") ||
+        cm_tool_given(&READBENCH, common, "rank"))
+        return CM_TOOL_RUN;
+    if (cm_launcher_find(cm_launcher_getenv, false, &l, &err) != CM_OK)
+        return cm_tool_usage_error(&READBENCH, "%s; name --world-size and --rank", err.text);
+    if (l.kind != CM_LAUNCHER_STEP || l.count < 2)
+        return CM_TOOL_RUN;
+    v->o.world_size = l.count;
+    v->o.rank = l.index;
+    if (common->verbosity >= 0)
+        cm_say(READBENCH.name, "rank %llu of %llu, by %s", (unsigned long long)l.index,
+               (unsigned long long)l.count, l.name);
+    return CM_TOOL_RUN;
+}
+
 int main(int argc, char **argv)
 {
     cm_run_prepare();
@@ -43,6 +64,8 @@ int main(int argc, char **argv)
     cm_texts paths;
     readbench_values_init(&v);
     int status = cm_tool_parse(&READBENCH, argc, argv, &v, &common, &paths);
+    if (status == CM_TOOL_RUN)
+        status = take_rank(&v, &common);
     if (status == CM_TOOL_RUN)
         status = run(&v, &common, &paths, argc, argv);
     cm_tool_release(&READBENCH, &v, &paths);
