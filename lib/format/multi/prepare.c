@@ -344,7 +344,9 @@ static int use_memory(cm_multi_array *a, cm_error *err)
 {
     a->access = "held in memory";
     a->all_located = true;
-    a->stored_nbytes = 1; /* something is there */
+    a->stored_nbytes = a->var->dtype.nbytes; /* as much as it takes: something is there */
+    for (unsigned j = 0; j < a->var->rank; j++)
+        a->stored_nbytes *= a->var->shape[j];
     cm_multi_use_boxes(a);
     return one_chunk(a, err);
 }
