@@ -86,8 +86,8 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_CHOICE,
      .field = VALUE(a.order),
      .words = "coordinate|name|given",
-     .help = "The order in which files are joined, and which of two that have the same step is the "
-             "first.",
+     .help = "The order in which files are joined. Of two that have the same step the first is the "
+             "one whose name sorts first, or with given the one given first.",
      .preset = "coordinate"},
     {.name = "store-per",
      .value = "PATTERN",
@@ -141,7 +141,8 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_CHOICE,
      .field = VALUE(a.overlap),
      .words = "error|first|last",
-     .help = "Two files have the same step, with other data. first, last: in the order of --order.",
+     .help = "Two files have the same step, with other data. first, last: by "
+             "the names of the files, or as they are given with --order given.",
      .preset = "error"},
     {.name = "gaps",
      .kind = CM_OPTION_CHOICE,

@@ -256,7 +256,11 @@ static cm_finding *find_type(cm_join *j, const cm_join_var *v, const cm_describe
 static cm_finding *find_fill(cm_join *j, const cm_join_var *v, const cm_described *d, uint32_t file,
                              cm_error *err)
 {
-    (void)d;
+    if (d->has_fill_value && !v->like->has_fill_value)
+        return cm_join_find(j, CM_FINDING_FILL, CM_WEIGHT_NOTE, false, v->name, file, err,
+                            "it has a fill value, and none in %s; the store has one, and a value "
+                            "of the data that equals it stops the run",
+                            j->file[v->first]->path);
     return cm_join_find(j, CM_FINDING_FILL, CM_WEIGHT_NOTE, false, v->name, file, err,
                         "its fill value is not that of %s, which the store has; a value of the "
                         "data that equals it stops the run",

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/convert.h"
+
 /* ---- how a file's elements become the variable's ---- */
 
 typedef struct hows {
@@ -56,7 +58,7 @@ static int make_how(cm_join *j, const cm_join_var *v, const cm_described *d, cm_
         memcpy(how.fill, d->fill_value, d->dtype.nbytes);
     }
     if (!d->has_fill_value && v->has_fill_value && !v->unpacked &&
-        (v->kinds & UINT32_C(1) << CM_FINDING_FILL) != 0)
+        (v->made_fill || (v->kinds & UINT32_C(1) << CM_FINDING_FILL) != 0))
         how.checks_fill = true;
     if (v->unpacked) {
         how.unpacks = true;
@@ -167,26 +169,26 @@ static int unpack_variable(cm_join *j, cm_join_var *v, cm_error *err)
     return cm_join_irreversible(j, err, "%s was unpacked", v->name);
 }
 
-/* What no file has is missing, also to readers of a variable that had no word for it. */
-static int give_fill_value(cm_join *j, cm_join_var *v, const cm_field_source *field, cm_error *err)
+/* Where the first file has no fill value, what is missing in others stays missing. */
+static int adopt_fill(cm_join *j, uint32_t at, cm_error *err)
 {
-    const double nan = NAN;
-    const float nanf = NAN;
-    bool same = v->like->has_fill && cm_dtype_equal(&v->like->dtype, &v->dtype);
-    if (field->place == NULL || field->place->nholes == 0 || v->has_fill_value ||
-        !cm_dtype_is_number(&v->dtype))
-        return CM_OK;
-    if (same)
-        memcpy(v->fill_value, v->like->fill, sizeof(v->fill_value));
-    else if (v->dtype.kind == CM_KIND_FLOAT && v->dtype.nbytes >= 4)
-        memcpy(v->fill_value, v->dtype.nbytes == 4 ? (const void *)&nanf : &nan, v->dtype.nbytes);
-    else
-        return CM_OK;
-    v->has_fill_value = true;
-    return cm_join_warn(j, err,
-                        "%s: has no _FillValue, and places that no file has; it gets one, the "
-                        "value of what was never written",
-                        v->name);
+    cm_join_var *v = &j->var[at];
+    for (size_t i = 0; cm_dtype_is_number(&v->dtype) && !v->has_fill_value && i < v->nfiles; i++) {
+        const cm_described *d = cm_join_described(j, at, v->file[i]);
+        if (!d->has_fill_value)
+            continue;
+        const cm_conversion c = {.src = d->dtype, .dst = v->dtype};
+        uint64_t bad;
+        int rc = CM_OK;
+        if (cm_dtype_equal(&d->dtype, &v->dtype))
+            memcpy(v->fill_value, d->fill_value, sizeof(v->fill_value));
+        else
+            rc = cm_conversion_run(&c, v->fill_value, d->fill_value, 1, &bad, err);
+        if (rc != CM_OK)
+            return cm_error_prefix(err, "%s: its fill value", v->name), rc;
+        v->has_fill_value = true;
+    }
+    return CM_OK;
 }
 
 static void set_fill(const cm_join_var *v, cm_multi_var *out)
@@ -210,8 +212,11 @@ static int emit_variable(cm_join *j, const cm_field_sources *f, uint32_t at, cm_
 {
     cm_join_var *v = &j->var[at];
     int rc = v->given ? CM_OK : unpack_variable(j, v, err);
-    if (rc == CM_OK && !v->given)
-        rc = give_fill_value(j, v, &f->of[at], err);
+    bool placed = !v->given && f->of[at].place != NULL;
+    if (rc == CM_OK && placed && (v->kinds & UINT32_C(1) << CM_FINDING_FILL) != 0)
+        rc = adopt_fill(j, at, err);
+    if (rc == CM_OK && placed && f->of[at].place->nholes > 0)
+        rc = cm_join_make_fill(j, v, err);
     if (rc != CM_OK)
         return rc;
     *out = (cm_multi_var){.name = v->name,

@@ -162,6 +162,10 @@ int cm_axis_find_gaps(cm_join *j, cm_join_dim *d, cm_archive_axis *report, cm_er
     char text[64];
     if (j->refused || d->kind == CM_KEY_NONE || j->options->order != CM_ORDER_COORDINATE)
         return CM_OK;
+    if (d->descending && d->n > 2 && j->options->gaps != CM_GAPS_KEEP)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "%s: it descends, and missing steps are found only where it ascends",
+                       d->name);
     int rc = infer(d, &s, err);
     if (rc != CM_OK || !s.known)
         return rc;

@@ -77,6 +77,7 @@ typedef struct cm_join_var {
     cm_json *attrs; /* those that files agree on */
     bool has_fill_value;
     uint8_t fill_value[16];
+    bool made_fill; /* that is of no file: data must not equal it */
     uint32_t kinds; /* of disagreement, a bit for each cm_finding_kind */
     bool given;     /* VALUES are its elements */
     bool rebased;   /* its units follow those that were chosen */

@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "job/archive/axis.h"
 #include "job/archive/fields.h"
+#include "job/archive/values.h"
 #include "job/common/varopt.h"
 #include "model/name_pattern.h"
 
@@ -345,37 +346,138 @@ int cm_join_promote(cm_join *j, cm_error *err)
 
 /* ---- coordinates made of attributes ---- */
 
-static int give_texts(cm_join_var *v, const cm_join_dim *d, const said *s, cm_error *err)
+/* The coordinates of FILE along D; NULL: it has none. */
+static const cm_join_vec *vec_of(const cm_join_dim *d, uint32_t file)
 {
-    int rc = cm_strings_reset(&v->texts, (size_t)d->n, err);
-    for (size_t i = 0; rc == CM_OK && i < d->nvecs; i++)
-        for (size_t k = 0; rc == CM_OK && k < d->vec[i].nruns; k++)
-            for (uint64_t e = 0; rc == CM_OK && e < d->vec[i].run[k].count; e++) {
-                const char *text = s->text[d->vec[i].file];
-                rc = cm_strings_set(&v->texts, (size_t)(d->vec[i].run[k].origin + e), text,
-                                    strlen(text), err);
+    return d->at[file] == CM_JOIN_NONE ? NULL : &d->vec[d->vec[d->at[file]].same];
+}
+
+static int by_rank(const void *a, const void *b, void *context)
+{
+    const cm_join *j = context;
+    size_t x = j->rank[*(const uint32_t *)a], y = j->rank[*(const uint32_t *)b];
+    return (x > y) - (x < y);
+}
+
+static bool holds(const cm_join_var *v, uint32_t file)
+{
+    for (size_t low = 0, high = v->nfiles; low < high;) {
+        size_t mid = (low + high) / 2;
+        if (v->file[mid] == file)
+            return true;
+        if (v->file[mid] < file)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return false;
+}
+
+/* Where HAS and FILE have the same step, nothing of it is taken from FILE. */
+static bool gives_all(const cm_join *j, uint32_t dim, uint32_t has, uint32_t file)
+{
+    for (uint32_t i = 0; i < j->nvars; i++) {
+        const cm_join_var *v = &j->var[i];
+        bool along = false;
+        for (unsigned k = 0; v->wanted && k < v->rank; k++)
+            along |= v->dim[k] == dim;
+        if (along && holds(v, file) && !holds(v, has))
+            return false;
+    }
+    return j->naxes == 1;
+}
+
+/* What a step in several files is given by: the file whose data are taken. */
+static int give_steps(const cm_join *j, uint32_t dim, const char *name, const said *s,
+                      uint32_t file, uint32_t *giver, cm_error *err)
+{
+    const cm_join_vec *vec = vec_of(&j->dim[dim], file);
+    uint32_t known = CM_JOIN_NONE; /* that file gives all there is */
+    for (size_t k = 0; vec != NULL && k < vec->nruns; k++)
+        for (uint64_t e = vec->run[k].origin; e < vec->run[k].origin + vec->run[k].count; e++) {
+            uint32_t has = giver[e];
+            if (has == CM_JOIN_NONE) {
+                giver[e] = file;
+                continue;
             }
+            if (has == known || strcmp(s->text[has], s->text[file]) == 0)
+                continue;
+            if (!gives_all(j, dim, has, file))
+                return cm_fail(err, CM_EINVAL,
+                               "%s: %s and %s have the same %s, and say '%s' and '%s': it cannot "
+                               "be one coordinate",
+                               name, j->file[has]->path, j->file[file]->path, j->dim[dim].name,
+                               s->text[has], s->text[file]);
+            known = has;
+        }
+    return CM_OK;
+}
+
+/* Of which file each element along DIM says NAME; CM_JOIN_NONE: of none. */
+static int givers(const cm_join *j, uint32_t dim, const char *name, const said *s, uint32_t **out,
+                  cm_error *err)
+{
+    const uint64_t n = j->dim[dim].n;
+    uint32_t *order = cm_calloc(j->nfiles + 1, sizeof(*order), err);
+    uint32_t *giver = *out = cm_calloc((size_t)n + 1, sizeof(*giver), err);
+    int rc = order == NULL || giver == NULL ? CM_ENOMEM : CM_OK;
+    if (rc == CM_OK) {
+        memset(giver, 0xff, ((size_t)n + 1) * sizeof(*giver));
+        for (size_t i = 0; i < j->nfiles; i++)
+            order[i] = (uint32_t)i;
+        qsort_r(order, j->nfiles, sizeof(*order), by_rank, (void *)(uintptr_t)j);
+    }
+    bool last = j->options->overlap == CM_OVERLAP_LAST;
+    for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++)
+        rc = give_steps(j, dim, name, s, order[last ? j->nfiles - 1 - i : i], giver, err);
+    free(order);
     return rc;
 }
 
-static int give_numbers(cm_join_var *v, const cm_join_dim *d, const said *s, cm_error *err)
+/* The last of the joined dimensions along which no step says two things. */
+static int choose_dim(const cm_join *j, const char *name, const said *s, uint32_t *dim,
+                      uint32_t **giver, cm_error *err)
 {
-    v->values_nbytes = (size_t)d->n * 8;
-    uint8_t *to = v->values = cm_calloc((size_t)d->n + 1, 8, err);
+    int rc = CM_EINVAL;
+    for (unsigned k = j->naxes; rc == CM_EINVAL && k-- > 0;) {
+        free(*giver);
+        *giver = NULL;
+        *dim = j->axis[k];
+        rc = givers(j, *dim, name, s, giver, err);
+    }
+    return rc;
+}
+
+static int give_texts(cm_join_var *v, uint64_t n, const uint32_t *giver, const said *s,
+                      cm_error *err)
+{
+    int rc = cm_strings_reset(&v->texts, (size_t)n, err);
+    for (size_t i = 0; rc == CM_OK && i < n; i++)
+        if (giver[i] != CM_JOIN_NONE)
+            rc = cm_strings_set(&v->texts, i, s->text[giver[i]], strlen(s->text[giver[i]]), err);
+    return rc;
+}
+
+static int give_numbers(cm_join_var *v, uint64_t n, const uint32_t *giver, const said *s,
+                        cm_error *err)
+{
+    v->values_nbytes = (size_t)n * 8;
+    uint8_t *to = v->values = cm_calloc((size_t)n + 1, 8, err);
     if (to == NULL)
         return CM_ENOMEM;
-    for (size_t i = 0; i < d->nvecs; i++) {
-        int64_t number = 0;
-        double x = 0;
-        const char *text = s->text[d->vec[i].file];
-        if (s->kind == CM_KEY_INTEGER)
-            (void)cm_parse_i64(text, &number, NULL);
-        else
-            (void)cm_parse_double(text, &x, NULL);
-        for (size_t k = 0; k < d->vec[i].nruns; k++)
-            for (uint64_t e = 0; e < d->vec[i].run[k].count; e++)
-                memcpy(to + (d->vec[i].run[k].origin + e) * 8,
-                       s->kind == CM_KEY_INTEGER ? (const void *)&number : &x, 8);
+    for (size_t i = 0; i < n; i++) {
+        int64_t number;
+        double x;
+        if (giver[i] == CM_JOIN_NONE) {
+            v->has_fill_value = cm_join_default_fill(&v->dtype, v->fill_value);
+            memcpy(to + i * 8, v->fill_value, 8);
+        } else if (s->kind == CM_KEY_INTEGER) {
+            (void)cm_parse_i64(s->text[giver[i]], &number, NULL); /* it is one, by its kind */
+            memcpy(to + i * 8, &number, 8);
+        } else {
+            (void)cm_parse_double(s->text[giver[i]], &x, NULL);
+            memcpy(to + i * 8, &x, 8);
+        }
     }
     return CM_OK;
 }
@@ -386,18 +488,21 @@ static int add_file_attr(cm_join *j, const char *name, cm_error *err)
     uint32_t at;
     if (j->naxes == 0)
         return cm_fail(err, CM_EINVAL, "%s: no dimension is joined that it could lie along", name);
-    uint32_t dim = j->axis[j->naxes - 1];
     if (cm_join_var_named(j, name) != CM_JOIN_NONE)
         return cm_fail(err, CM_EINVAL, "%s: files have a variable of this name", name);
     int rc = read_said(j, NULL, name, &s, err);
     const cm_dtype type = s.kind == CM_KEY_TEXT   ? cm_dtype_make(CM_KIND_STRING, 0)
                           : s.kind == CM_KEY_REAL ? cm_dtype_make(CM_KIND_FLOAT, 8)
                                                   : cm_dtype_make(CM_KIND_INT, 8);
+    uint32_t *giver = NULL, dim = CM_JOIN_NONE;
+    if (rc == CM_OK)
+        rc = choose_dim(j, name, &s, &dim, &giver, err);
     if (rc == CM_OK)
         rc = cm_join_make_var(j, name, dim, type, &at, err);
     if (rc == CM_OK)
-        rc = s.kind == CM_KEY_TEXT ? give_texts(&j->var[at], &j->dim[dim], &s, err)
-                                   : give_numbers(&j->var[at], &j->dim[dim], &s, err);
+        rc = s.kind == CM_KEY_TEXT ? give_texts(&j->var[at], j->dim[dim].n, giver, &s, err)
+                                   : give_numbers(&j->var[at], j->dim[dim].n, giver, &s, err);
+    free(giver);
     release(&s);
     return rc;
 }

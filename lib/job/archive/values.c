@@ -1,6 +1,7 @@
 #include "job/archive/values.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -188,6 +189,9 @@ static int fill_promoted(cm_join *j, uint32_t at, const cm_placement *p, cm_erro
 {
     const cm_join_var *v = &j->var[at];
     int rc = CM_OK;
+    if ((v->kinds & UINT32_C(1) << CM_FINDING_FILL) != 0)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "%s: files have different fill values, and it cannot be promoted", v->name);
     for (size_t i = 0; rc == CM_OK && i < p->nparts; i++) {
         const cm_multi_part *part = &p->part[i];
         cm_surveyed_var s;
@@ -236,6 +240,56 @@ static int fill_static(cm_join *j, uint32_t at, cm_error *err)
     return convert(j, at, v->first, values, v->values, nbytes / s.var->dtype.nbytes, err);
 }
 
+bool cm_join_default_fill(const cm_dtype *type, uint8_t *out)
+{
+    static const int64_t LOW[] = {-127, -32767, -2147483647, INT64_C(-9223372036854775806)};
+    const double nan = NAN;
+    const float nanf = NAN;
+    unsigned size = type->nbytes, i = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
+    const uint64_t high = size < 8 ? UINT64_MAX : UINT64_MAX - 1;
+    if (type->kind == CM_KIND_FLOAT && size >= 4)
+        memcpy(out, size == 4 ? (const void *)&nanf : &nan, size);
+    else if (type->kind == CM_KIND_INT)
+        memcpy(out, &LOW[i], size);
+    else if (type->kind == CM_KIND_UINT)
+        memcpy(out, &high, size);
+    else
+        return false;
+    return true;
+}
+
+int cm_join_make_fill(cm_join *j, cm_join_var *v, cm_error *err)
+{
+    if (v->has_fill_value || !cm_dtype_is_number(&v->dtype))
+        return CM_OK;
+    if (v->like->has_fill && cm_dtype_equal(&v->like->dtype, &v->dtype))
+        memcpy(v->fill_value, v->like->fill, sizeof(v->fill_value));
+    else if (!cm_join_default_fill(&v->dtype, v->fill_value))
+        return CM_OK;
+    v->has_fill_value = true;
+    v->made_fill = v->dtype.kind != CM_KIND_FLOAT;
+    return cm_join_warn(j, err,
+                        "%s: has no _FillValue, and places that no file has; it gets one, the "
+                        "value of what was never written",
+                        v->name);
+}
+
+/* The file's values may not be what holes are. */
+static int check_holes(const cm_join_var *v, const cm_placement *p, uint64_t steps, size_t nelem,
+                       cm_error *err)
+{
+    size_t row = v->rank > 0 && steps > 0 ? nelem / (size_t)steps : 1, n = 0;
+    for (size_t i = 0; i < nelem; i++)
+        n +=
+            memcmp((uint8_t *)v->values + i * v->dtype.nbytes, v->fill_value, v->dtype.nbytes) == 0;
+    return n == p->nholes * row
+               ? CM_OK
+               : cm_fail(err, CM_EFORMAT,
+                         "%s: has no _FillValue, steps that no file has, and data that equal the "
+                         "default fill value: missing and present cannot be told apart",
+                         v->name);
+}
+
 int cm_join_give_values(cm_join *j, const cm_field_sources *f, uint32_t at, cm_error *err)
 {
     cm_join_var *v = &j->var[at];
@@ -261,17 +315,21 @@ int cm_join_give_values(cm_join *j, const cm_field_sources *f, uint32_t at, cm_e
         return cm_fail(err, CM_EUNSUPPORTED, "%s: too many elements", v->name);
     if ((v->values = cm_calloc(v->values_nbytes + 1, 1, err)) == NULL)
         return CM_ENOMEM;
+    const cm_placement *p = f->of[at].place;
+    if (!coordinate && p != NULL && p->nholes > 0 && v->dtype.kind != CM_KIND_FLOAT &&
+        (rc = cm_join_make_fill(j, v, err)) != CM_OK)
+        return rc;
     for (size_t i = 0; v->has_fill_value && !coordinate && i < nelem; i++)
         memcpy((uint8_t *)v->values + i * v->dtype.nbytes, v->fill_value, v->dtype.nbytes);
     /* Bounds of steps that no file has are not known. */
     for (size_t i = 0; !v->has_fill_value && !coordinate && v->dtype.kind == CM_KIND_FLOAT &&
-                       f->of[at].place != NULL && f->of[at].place->nholes > 0 && i < nelem;
+                       p != NULL && p->nholes > 0 && i < nelem;
          i++)
         memset((uint8_t *)v->values + i * v->dtype.nbytes, 0xff, v->dtype.nbytes); /* a NaN */
     if (coordinate)
         return fill_coordinate(j, at, d, err);
-    if (promoted)
-        return fill_promoted(j, at, f->of[at].place, err);
-    return f->of[at].place != NULL ? fill_rows(j, at, f->of[at].place, err)
-                                   : fill_static(j, at, err);
+    if (p == NULL)
+        return fill_static(j, at, err);
+    rc = promoted ? fill_promoted(j, at, p, err) : fill_rows(j, at, p, err);
+    return rc == CM_OK && v->made_fill ? check_holes(v, p, d->n, nelem, err) : rc;
 }
