@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import threading
+import time
 
 import netCDF4
 import numpy as np
@@ -283,6 +284,20 @@ def test_a_pipe_that_nobody_reads_ends_with_a_signal(world, name):
         assert process.poll() is None
     process.terminate()
     assert "SIGTERM" in process.communicate(timeout=60)[1] and process.returncode == -15
+
+
+def test_references_in_a_pipe_that_nobody_reads_end_with_a_signal(world):
+    os.mkfifo(world.tmp / "pipe")
+    argv = [tool.program("nc2zarr"), "-q", "--virtual", "json", world.input("nc2zarr"), world.tmp / "pipe"]
+    process = subprocess.Popen(list(map(str, argv)), stderr=subprocess.PIPE, text=True)
+    try:
+        time.sleep(1)  # signals before the wait are taken too: no result depends on it
+        assert process.poll() is None
+        process.terminate()
+        assert "SIGTERM" in process.communicate(timeout=60)[1] and process.returncode == -15
+    finally:
+        process.kill()
+    assert (world.tmp / "pipe").is_fifo()
 
 
 @pytest.mark.parametrize("name, option", [o for o in FILES if o[1] != "--plot"])

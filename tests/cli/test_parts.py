@@ -1,5 +1,6 @@
 """One store made by several processes: whatever their order, number and fate, the same bytes."""
 
+import itertools
 import json
 import os
 import random
@@ -314,3 +315,25 @@ def test_parts_that_are_killed_are_run_again(field, tmp_path):
         same(tmp_path / "one.zarr", out)
         shutil.rmtree(out)
         shutil.rmtree(tmp_path / "o.zarr.chunkmill")
+
+
+def test_a_store_that_was_removed_is_begun_again(field, tmp_path):
+    """Its plan says nothing any more, whether it was complete or not, and whatever is made instead."""
+    out, beside = tmp_path / "o.zarr", tmp_path / "o.zarr.chunkmill"
+    options = ("-q", *LAYOUTS["small"])
+    tool.nc2zarr(*options, field, tmp_path / "one.zarr").ok()
+    for done, again in itertools.product((1, 3), (2, 3)):
+        for k in range(1, done + 1):
+            part(k, 3, *options, field, out).ok()
+        shutil.rmtree(out)
+        for k in range(1, again + 1):
+            part(k, again, *options, field, out).ok()
+        same(tmp_path / "one.zarr", out)
+        shutil.rmtree(out)
+    part(1, 3, *options, field, out).ok()
+    refused = tool.nc2zarr(*options, field, out)
+    assert refused.status == 1 and "remove it" in refused.err, str(refused)
+    shutil.rmtree(out)
+    tool.nc2zarr(*options, "--overwrite", field, out).ok()
+    same(tmp_path / "one.zarr", out)
+    assert not (beside / "plan").exists()

@@ -363,6 +363,11 @@ def test_what_is_asked_wrongly(store, tmp_path):
                            ({"sample": SAMPLE, "rank": 2, "world_size": 2}, "rank"),
                            ({"sample": SAMPLE, "held": 0}, "held"), ({"sample": SAMPLE, "seed": -1}, "negative"),
                            ({"sample": SAMPLE, "memory": "3 sacks"}, "sacks"),
+                           ({"sample": SAMPLE, "seed": 1 << 64}, "too large"),
+                           ({"sample": SAMPLE, "batch": (1 << 64) + 4}, "too large"),
+                           ({"sample": SAMPLE, "workers": (1 << 32) + 1}, "too large"),
+                           ({"sample": SAMPLE, "batch": 0}, "^batch, epochs and prefetch are"),
+                           ({"sample": SAMPLE, "window": 2}, "^window is the planned"),
                            ({"sample": SAMPLE, "memory": 1000}, "memory"),
                            ({"sample": {"time": 2}, "variables": ["b", "d"], "order": "map"}, "")):
         with pytest.raises(chunkmill.ChunkmillError, match=words):

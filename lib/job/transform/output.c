@@ -342,6 +342,9 @@ int cm_output_begin(cm_output *out, const cm_made *made, cm_zarr_left *left, cm_
         return CM_OK;
     int rc = cm_journal_prepare(&out->beside, out->journal, made == NULL ? &nothing : made,
                                 out->store, err);
+    /* The plan of a store that somebody removed goes first: beside a folder it would hold. */
+    if (rc == CM_OK && out->store == NULL && *out->node == '\0')
+        rc = cm_store_sweep(out->beside.in, "", judge_beside, NULL, err);
     if (rc == CM_OK)
         rc = out->store == NULL ? make_folder(out, err) : empty_folder(out, left, err);
     out->touched = rc == CM_OK;

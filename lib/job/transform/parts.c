@@ -130,10 +130,8 @@ static int judge_plan(cm_job *job, cm_output *out, bool *replace, cm_error *err)
         return cm_fail(err, CM_EEXIST, "%s: %s; %" PRIu64 " parts of it run (%s)", out->path,
                        why.text, running, who.who);
     return cm_fail(err, CM_EEXIST,
-                   plan->complete
-                       ? "%s: %s, and exists; `overwrite` begins again"
-                       : "%s: %s, and is not complete; `overwrite` with `break_lock` begins "
-                         "again",
+                   plan->complete ? "%s: %s, and exists; `overwrite` begins again"
+                                  : "%s: %s, and is not complete; remove it to begin again",
                    out->path, why.text);
 }
 

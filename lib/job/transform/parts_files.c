@@ -250,7 +250,7 @@ int cm_parts_check_none(cm_beside *b, bool overwrite, cm_error *err)
     if (rc == CM_OK && plan.json != NULL && !plan.complete)
         rc = cm_fail(err, CM_EEXIST,
                      "%s: was begun in %" PRIu64 " parts, and is not complete; run those that are "
-                     "missing; `overwrite` begins again",
+                     "missing; to begin again remove it and use `overwrite`",
                      b->shown, plan.nparts);
     cm_parts_plan_release(&plan);
     return rc;

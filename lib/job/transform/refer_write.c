@@ -348,13 +348,20 @@ static int write_file(writing *w, cm_outfile *file, cm_error *err)
     return rc == CM_OK ? cm_outfile_commit(file, err) : rc;
 }
 
+/* A pipe that nobody reads is waited for until a signal ends the run. */
+static bool is_canceled(void *monitor)
+{
+    return cm_monitor_canceled(monitor);
+}
+
 static int make(writing *w, cm_outfile *file, cm_error *err)
 {
     cm_job *job = w->job;
     const char **path = NULL;
     size_t n;
     int rc = cm_job_inputs_paths(job, job->path, &path, &n, err);
-    const cm_outfile_guard guard = {.read = path, .nread = n};
+    const cm_outfile_guard guard = {
+        .read = path, .nread = n, .canceled = is_canceled, .context = job->options->monitor};
     if (rc == CM_OK && job->options->base_url != NULL)
         rc = find_folder(path, n, &w->folder, err);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)

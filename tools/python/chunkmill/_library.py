@@ -1,6 +1,7 @@
 """The C library, as ctypes sees it (chunkmill/loader.h)."""
 import ctypes
 import os
+import re
 from ctypes import (POINTER, Structure, c_bool, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t,
                     c_uint, c_uint8, c_uint32, c_uint64, c_void_p)
 
@@ -141,7 +142,20 @@ def library():
     return _loaded
 
 
+# The library marks its settings; a file's name between such marks is none of these.
+_SETTING = re.compile("(?<![^ (])`(" + "|".join(
+    [*(name for name, _ in Options._fields_), "variables", "epochs", "mode"]) + ")`(?![^ ,;:)])")
+_OPTION = {"variable": "variables", "mode": "loader", "cache_nbytes": "cache",
+           "cache_dir_nbytes": "cache_dir_size"}
+
+
+def words(text):
+    """A sentence of the library with the names that Loader has for its options."""
+    text = text.replace("`mode` sync", "sync")
+    return _SETTING.sub(lambda found: _OPTION.get(found[1], found[1]), text)
+
+
 def check(status, error):
     if status != 0:
         name = STATUS[status] if status < len(STATUS) else str(status)
-        raise ChunkmillError(error.text.decode("utf-8", "replace"), name)
+        raise ChunkmillError(words(error.text.decode("utf-8", "replace")), name)

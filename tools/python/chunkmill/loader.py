@@ -126,6 +126,9 @@ class Loader:
             if isinstance(value, int) and not isinstance(value, bool) and value < 0:
                 raise ChunkmillError(f"{name}: {value} is negative", "invalid")
             setattr(o, name, value)
+            # ctypes cuts a number that its field does not hold.
+            if isinstance(value, int) and getattr(o, name) != value:
+                raise ChunkmillError(f"{name}: {value} is too large", "invalid")
         handle, error = c_void_p(), c.Error()
         check(lib.cm_loader_open(_text(store), byref(o), byref(handle), byref(error)), error)
         self._handle = handle
