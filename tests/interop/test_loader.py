@@ -529,8 +529,18 @@ def test_an_interrupt_ends_a_wait(tmp_path):
                           text=True) as run:
         assert next(run.stdout) == "begun\n"
         time.sleep(0.2)
-        run.send_signal(signal.SIGINT)
-        assert run.communicate(timeout=120)[0] == "interrupted\n" and run.returncode == 0
+        try:
+            # Python drops an interrupt that falls into the deletion of an object: then it is pressed again.
+            for _ in range(20):
+                run.send_signal(signal.SIGINT)
+                try:
+                    assert run.communicate(timeout=5)[0] == "interrupted\n"
+                    break
+                except subprocess.TimeoutExpired:
+                    continue
+        finally:
+            run.kill()
+        assert run.returncode == 0
 
 
 @pytest.mark.parametrize("end", ["os._exit(3)", "sys.exit(3)", "raise SystemExit(3)"])

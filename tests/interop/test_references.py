@@ -3,7 +3,8 @@
 import glob
 import json
 import os
-import warnings
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,7 +12,16 @@ import xarray as xr
 
 from support import paths, tool
 
-kerchunk_hdf = pytest.importorskip("kerchunk.hdf")
+pytest.importorskip("kerchunk.hdf")
+
+# In a process of its own: h5py's lock and zarr's thread can wait for each other for good.
+TRANSLATE = """
+import json, sys, warnings
+warnings.filterwarnings("ignore")
+from kerchunk.hdf import SingleHdf5ToZarr
+refs = SingleHdf5ToZarr(sys.argv[1], inline_threshold=100, error="raise").translate()
+json.dump(refs, open(sys.argv[2], "w"))
+"""
 
 
 def digests(path):
@@ -21,11 +31,18 @@ def digests(path):
 
 
 def kerchunk(source, target):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        refs = kerchunk_hdf.SingleHdf5ToZarr(str(source), inline_threshold=100, error="raise").translate()
-    target.write_text(json.dumps(refs))
-    return refs["refs"]
+    command = [sys.executable, "-c", TRANSLATE, str(source), str(target)]
+    for _ in range(3):  # it hangs now and then
+        try:
+            r = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            break
+        except subprocess.TimeoutExpired:
+            continue
+    else:
+        pytest.skip("kerchunk hangs")
+    if r.returncode != 0:
+        pytest.skip(f"kerchunk does not read it: {r.stderr.splitlines()[-1]}")
+    return json.loads(target.read_text())["refs"]
 
 
 @pytest.fixture
@@ -53,10 +70,7 @@ def hdf5_files():
 
 @pytest.mark.parametrize("source", hdf5_files(), ids=os.path.basename)
 def test_kerchunks_references_are_the_file(source, tmp_path):
-    try:
-        kerchunk(source, tmp_path / "refs.json")
-    except Exception as e:
-        pytest.skip(f"kerchunk does not read it: {e}")
+    kerchunk(source, tmp_path / "refs.json")
     ours, file = digests(tmp_path / "refs.json"), digests(source)
     assert set(ours) <= set(file)
     assert ours == {name: file[name] for name in ours}
