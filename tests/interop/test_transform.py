@@ -253,7 +253,7 @@ def test_a_store_has_no_default_output(source, tmp_path):
 
 def test_a_folder_that_is_no_store(tmp_path):
     (tmp_path / "files").mkdir()
-    tool.run("nc2zarr", tmp_path / "files", tmp_path / "o.zarr").fails(2, "no Zarr store")
+    tool.run("nc2zarr", tmp_path / "files", tmp_path / "o.zarr").fails(1, "holds no file")
 
 
 def test_a_store_is_compared_with_itself_and_no_file(source, tmp_path):

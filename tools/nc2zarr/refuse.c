@@ -26,6 +26,19 @@ static bool is_store(const char *input)
     return folder;
 }
 
+/* A store, or a node in one. */
+static bool names_store(const char *input)
+{
+    cm_store_path at;
+    cm_error err = {0};
+    bool store = is_store(input) && cm_store_path_split(input, &at, &err) == CM_OK;
+    if (store) {
+        store = cm_input_is_store(at.path) || *at.node != '\0';
+        cm_store_path_release(&at);
+    }
+    return store;
+}
+
 /* Options that say something of several files, and are not built yet. */
 static int refuse_unbuilt(const cm_common_options *common)
 {
@@ -61,8 +74,7 @@ int nc2zarr_refuse(const nc2zarr_values *v, const cm_common_options *common, con
         !is_store(paths->text[0]))
         return cm_tool_usage_error(&NC2ZARR, "%s: is a pattern; name the output too",
                                    paths->text[0]);
-    if (paths->n == 1 && !v->survey && is_store(paths->text[0]) &&
-        cm_input_is_store(paths->text[0]))
+    if (paths->n == 1 && !v->survey && names_store(paths->text[0]))
         return cm_tool_usage_error(&NC2ZARR, "%s: is a store; name the output too", paths->text[0]);
     return cm_run_refuse_remote(&NC2ZARR, paths);
 }

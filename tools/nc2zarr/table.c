@@ -60,8 +60,6 @@ static const cm_option OPTIONS[] = {
      .value = "FILE",
      .kind = CM_OPTION_TEXT,
      .field = VALUE(a.cache),
-     .operand = CM_OPERAND_FILE,
-     .makes = CM_MAKES_CACHE,
      .help =
          "Keep what was found of each file, and do not open files again that have not changed."},
     {.letter = '0',
