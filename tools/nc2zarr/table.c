@@ -61,7 +61,8 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_TEXT,
      .field = VALUE(a.cache),
      .help =
-         "Keep what was found of each file, and do not open files again that have not changed."},
+         "Keep what was found of each file, and do not open files again that have not changed. To "
+         "come: refused until then."},
     {.letter = '0',
      .name = "null",
      .kind = CM_OPTION_FLAG,
@@ -92,7 +93,7 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_TEXT,
      .field = VALUE(a.store_per),
      .help = "Make many stores, in the folder OUTPUT: one for each {dir}, each {variable}, or each "
-             "text that * stands for in the file's name."},
+             "text that * stands for in the file's name. To come: refused until then."},
     {.name = "promote",
      .value = "A,B",
      .kind = CM_OPTION_LIST,
