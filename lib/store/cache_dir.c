@@ -346,18 +346,23 @@ void cm_cache_file_abort(cm_cache_dir *dir, cm_cache_file *file)
 
 /* ---- opening ---- */
 
-/* Whether the folder holds nothing but what bears a name that this code gives, and no copy yet. */
-static bool is_new(const cm_cache_dir *dir)
+/*
+ * Whether the folder holds nothing but what bears a name that this code gives, and no copy yet;
+ * an error where it cannot be listed.
+ */
+static int look_if_new(const cm_cache_dir *dir, bool *out, cm_error *err)
 {
     DIR *d = open_folder(dir, ".");
-    bool is = d != NULL;
+    bool is = true;
+    if (d == NULL)
+        return cm_fail_errno(err, errno, "cannot be listed");
     for (struct dirent *e; is && (e = readdir(d));)
         is = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
              strcmp(e->d_name, "lock") == 0 || strcmp(e->d_name, "state") == 0 ||
              is_temporary(e->d_name);
-    if (d)
-        closedir(d);
-    return is;
+    closedir(d);
+    *out = is;
+    return CM_OK;
 }
 
 /*
@@ -379,8 +384,10 @@ static int check_state(const cm_cache_dir *dir, cm_error *err)
         close(fd);
     bool has_lock = fstatat(dir->fd, "lock", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
                     S_ISREG(st.st_mode) && st.st_size == 0;
-    if (ours || has_lock || is_new(dir))
-        return CM_OK;
+    bool is_ours = ours || has_lock;
+    int rc = is_ours ? CM_OK : look_if_new(dir, &is_ours, err);
+    if (rc != CM_OK || is_ours)
+        return rc;
     return cm_fail(err, CM_EINVAL, "is not a folder for a cache: it holds other files");
 }
 
