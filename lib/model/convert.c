@@ -468,3 +468,14 @@ bool cm_element_from_double(const cm_dtype *t, double value, void *element)
     memcpy(element, bytes, t->nbytes);
     return true;
 }
+
+void cm_element_text(const cm_dtype *t, const uint8_t *element, char *buf, size_t size)
+{
+    if (cm_dtype_is_number(t)) {
+        snprintf(buf, size, "%.17g", cm_element_to_double(t, element));
+        return;
+    }
+    size_t used = 0;
+    for (uint32_t i = 0; i < t->nbytes && used + 3 < size; i++)
+        used += (size_t)snprintf(buf + used, size - used, "%02x", element[i]);
+}

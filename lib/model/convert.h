@@ -47,6 +47,8 @@ int cm_conversion_run(const cm_conversion *c, void *dst, const void *src, uint64
 
 /* One number of any numeric type as double, and back; false where it cannot be held exactly. */
 double cm_element_to_double(const cm_dtype *t, const void *element);
+/* For messages: the number, or the bytes in hexadecimal; cut where BUF is full. */
+void cm_element_text(const cm_dtype *t, const uint8_t *element, char *buf, size_t size);
 bool cm_element_from_double(const cm_dtype *t, double value, void *element);
 
 /*

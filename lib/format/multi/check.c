@@ -41,17 +41,6 @@ static int cut(const cm_multi_array *a, const cm_multi_part *part, const cm_box 
     return cm_grid_init(out, v->rank, box->shape, length, err);
 }
 
-static void value_text(const cm_dtype *type, const uint8_t *element, char *text, size_t size)
-{
-    if (cm_dtype_is_number(type)) {
-        snprintf(text, size, "%.17g", cm_element_to_double(type, element));
-        return;
-    }
-    size_t used = 0;
-    for (uint32_t i = 0; i < type->nbytes && used + 3 < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%02x", element[i]);
-}
-
 static void note_first(const cm_box *box, uint64_t i, cm_multi_clash *out)
 {
     for (unsigned j = box->rank; j-- > 0;) {
@@ -72,8 +61,8 @@ static void compare(const cm_multi_var *v, const cm_box *box, const uint8_t *a, 
         if (memcmp(x, y, itemsize) == 0 || out->ndiffering++ > 0)
             continue;
         note_first(box, i, out);
-        value_text(&v->dtype, x, out->value[0], sizeof(out->value[0]));
-        value_text(&v->dtype, y, out->value[1], sizeof(out->value[1]));
+        cm_element_text(&v->dtype, x, out->value[0], sizeof(out->value[0]));
+        cm_element_text(&v->dtype, y, out->value[1], sizeof(out->value[1]));
     }
 }
 

@@ -54,17 +54,6 @@ static int convert_source(const cm_job_var *v, uint64_t nelem, cm_compare_buffer
     return rc;
 }
 
-static void element_text(const cm_dtype *type, const uint8_t *element, char *buf, size_t size)
-{
-    if (cm_dtype_is_number(type)) {
-        snprintf(buf, size, "%.17g", cm_element_to_double(type, element));
-        return;
-    }
-    size_t used = 0;
-    for (uint32_t i = 0; i < type->nbytes && used + 3 < size; i++)
-        used += (size_t)snprintf(buf + used, size - used, "%02x", element[i]);
-}
-
 static int compare_numbers(cm_job *job, cm_job_var *v, cm_array *array, const cm_box *box,
                            cm_compare_buffers *b, cm_digest *digest, cm_comparison *out,
                            cm_error *err)
@@ -94,8 +83,8 @@ static int compare_numbers(cm_job *job, cm_job_var *v, cm_array *array, const cm
             out->first = i;
         }
     }
-    element_text(type, b->want.data + out->first * type->nbytes, out->want, sizeof(out->want));
-    element_text(type, b->got.data + out->first * type->nbytes, out->got, sizeof(out->got));
+    cm_element_text(type, b->want.data + out->first * type->nbytes, out->want, sizeof(out->want));
+    cm_element_text(type, b->got.data + out->first * type->nbytes, out->got, sizeof(out->got));
     return CM_OK;
 }
 
