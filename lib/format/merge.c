@@ -1,5 +1,9 @@
 #include "format/merge.h"
 
+#include <stdlib.h>
+
+#include "base/mem.h"
+
 enum {
     /* A gap that is read over: a page costs less to copy than another system call,
        and no more from a disk, which reads ahead. */
@@ -7,6 +11,34 @@ enum {
     /* Longer requests are no faster on any disk, and several go on at once. */
     MAX_MERGED = 8 << 20
 };
+
+typedef struct pieces_state {
+    size_t capacity;
+    cm_piece piece[];
+} pieces_state;
+
+static void release_state(void *state)
+{
+    free(state);
+}
+
+cm_piece *cm_pieces_room(cm_fetch_many *many, cm_error *err)
+{
+    pieces_state *s = many->release_state == release_state ? many->state : NULL;
+    size_t nbytes;
+    if (s != NULL && many->n <= s->capacity)
+        return s->piece;
+    cm_fetch_many_drop_state(many);
+    if (!cm_mul_size(many->n, sizeof(cm_piece), &nbytes) ||
+        !cm_add_size(nbytes, sizeof(*s), &nbytes))
+        nbytes = SIZE_MAX;
+    if ((s = cm_calloc(nbytes, 1, err)) == NULL)
+        return NULL;
+    s->capacity = many->n;
+    many->state = s;
+    many->release_state = release_state;
+    return s->piece;
+}
 
 static bool is_before(const cm_piece *a, const cm_piece *b)
 {
@@ -60,6 +92,20 @@ size_t cm_pieces_merge(const cm_piece *piece, size_t n, uint64_t *end)
     }
     *end = stop;
     return i;
+}
+
+size_t cm_pieces_place(cm_piece *piece, size_t n)
+{
+    size_t total = 0;
+    for (size_t i = 0, count; i < n; i += count) {
+        uint64_t end;
+        count = cm_pieces_merge(piece + i, n - i, &end);
+        for (size_t k = i; k < i + count; k++)
+            piece[k].at = total + (size_t)(piece[k].offset - piece[i].offset);
+        if (!cm_add_size(total, (size_t)(end - piece[i].offset), &total))
+            return SIZE_MAX;
+    }
+    return total;
 }
 
 void cm_pieces_point(const cm_piece *piece, size_t n, cm_fetch_many *many)

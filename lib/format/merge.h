@@ -16,6 +16,9 @@ typedef struct cm_piece {
     size_t at;      /* in the buffer of the cm_fetch_many */
 } cm_piece;
 
+/* Room for a piece for each of MANY's items, kept with it from call to call; NULL: no memory. */
+cm_piece *cm_pieces_room(cm_fetch_many *many, cm_error *err);
+
 /* By object, then by offset; allocates nothing. */
 void cm_pieces_sort(cm_piece *piece, size_t n);
 
@@ -24,6 +27,12 @@ void cm_pieces_sort(cm_piece *piece, size_t n);
  * request, up to the offset *END.  N is at least 1.
  */
 size_t cm_pieces_merge(const cm_piece *piece, size_t n, uint64_t *end);
+
+/*
+ * Gives the sorted pieces their places in a buffer, one request behind the other; returns how
+ * long that is, SIZE_MAX: too long.
+ */
+size_t cm_pieces_place(cm_piece *piece, size_t n);
 
 /* Points the items of the pieces to their places in MANY's buffer. */
 void cm_pieces_point(const cm_piece *piece, size_t n, cm_fetch_many *many);

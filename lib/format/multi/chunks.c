@@ -120,34 +120,6 @@ static void place(cm_array *array, const uint64_t *coord, uint64_t *origin, uint
 
 /* ---- several at once ---- */
 
-typedef struct many_state {
-    size_t capacity;
-    cm_piece piece[];
-} many_state;
-
-static void release_state(void *state)
-{
-    free(state);
-}
-
-static many_state *state_of(cm_fetch_many *many, cm_error *err)
-{
-    many_state *s = many->release_state == release_state ? many->state : NULL;
-    size_t nbytes;
-    if (s != NULL && many->n <= s->capacity)
-        return s;
-    cm_fetch_many_drop_state(many);
-    if (!cm_mul_size(many->n, sizeof(cm_piece), &nbytes) ||
-        !cm_add_size(nbytes, sizeof(*s), &nbytes))
-        nbytes = SIZE_MAX;
-    if ((s = cm_calloc(nbytes, 1, err)) == NULL)
-        return NULL;
-    s->capacity = many->n;
-    many->state = s;
-    many->release_state = release_state;
-    return s;
-}
-
 /* Where the items lie, sorted by file and offset; `local` is the part. */
 static size_t find_pieces(const cm_multi_array *a, cm_fetch_many *many, cm_piece *piece)
 {
@@ -171,41 +143,16 @@ static size_t find_pieces(const cm_multi_array *a, cm_fetch_many *many, cm_piece
     return n;
 }
 
-/* Pieces of one file, read with as few requests as they lie together. */
-static int read_pieces(const cm_source *source, cm_fetch_many *many, cm_piece *piece, size_t n,
-                       cm_error *err)
-{
-    int rc = CM_OK;
-    for (size_t i = 0, count; i < n && rc == CM_OK; i += count) {
-        uint64_t end;
-        count = cm_pieces_merge(piece + i, n - i, &end);
-        size_t nbytes = (size_t)(end - piece[i].offset);
-        rc = cm_source_read(source, piece[i].offset, many->buf.data + piece[i].at, nbytes, err);
-        many->nrequests++;
-        many->nbytes += nbytes;
-    }
-    return rc;
-}
-
 /* Gives each piece its place in the buffer, after checking that it lies in its file. */
 static int place_pieces(const cm_multi_array *a, cm_fetch_many *many, cm_piece *piece, size_t n,
                         cm_error *err)
 {
-    size_t total = 0;
     for (size_t i = 0; i < n; i++) {
         const cm_multi_file *f = &a->owner->spec->file[piece[i].object];
         if (piece[i].offset > f->nbytes || piece[i].nbytes > f->nbytes - piece[i].offset)
             return cm_fail(err, CM_EFORMAT, "a chunk is said to lie past the end of the file");
     }
-    for (size_t i = 0, count; i < n; i += count) {
-        uint64_t end;
-        count = cm_pieces_merge(piece + i, n - i, &end);
-        for (size_t k = i; k < i + count; k++)
-            piece[k].at = total + (size_t)(piece[k].offset - piece[i].offset);
-        if (!cm_add_size(total, (size_t)(end - piece[i].offset), &total))
-            total = SIZE_MAX;
-    }
-    return cm_buf_resize(&many->buf, total, err);
+    return cm_buf_resize(&many->buf, cm_pieces_place(piece, n), err);
 }
 
 static int read_files(const cm_multi_array *a, cm_fetch_many *many, cm_piece *piece, size_t n,
@@ -220,7 +167,7 @@ static int read_files(const cm_multi_array *a, cm_fetch_many *many, cm_piece *pi
         rc = cm_multi_files_take(a->owner->files, file, &source, err);
         if (rc != CM_OK)
             break;
-        rc = read_pieces(&source, many, piece + i, count, err);
+        rc = cm_source_read_pieces(&source, many, piece + i, count, err);
         cm_multi_files_give(a->owner->files, file);
     }
     return rc;
@@ -229,16 +176,16 @@ static int read_files(const cm_multi_array *a, cm_fetch_many *many, cm_piece *pi
 static int fetch_many(cm_array *array, cm_fetch_many *many, cm_error *err)
 {
     cm_multi_array *a = cm_multi_array_of(array);
-    many_state *s = state_of(many, err);
-    if (s == NULL)
+    cm_piece *piece = cm_pieces_room(many, err);
+    if (piece == NULL)
         return CM_ENOMEM;
     uint64_t start = cm_now_ns();
-    size_t n = find_pieces(a, many, s->piece);
-    int rc = read_files(a, many, s->piece, n, err);
+    size_t n = find_pieces(a, many, piece);
+    int rc = read_files(a, many, piece, n, err);
     many->io_ns = cm_now_ns() - start;
     if (rc != CM_OK)
         return cm_fetch_blame(array, many, rc, err);
-    cm_pieces_point(s->piece, n, many);
+    cm_pieces_point(piece, n, many);
     return CM_OK;
 }
 

@@ -78,35 +78,6 @@ static int fetch_indexed(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *ou
     return rc;
 }
 
-typedef struct many_state {
-    size_t capacity;
-    cm_piece piece[];
-} many_state;
-
-static void release_state(void *state)
-{
-    free(state);
-}
-
-static many_state *state_of(cm_fetch_many *many, cm_error *err)
-{
-    many_state *s = many->release_state == release_state ? many->state : NULL;
-    if (s && many->n <= s->capacity)
-        return s;
-    cm_fetch_many_drop_state(many);
-    size_t nbytes;
-    if (!cm_mul_size(many->n, sizeof(cm_piece), &nbytes) ||
-        !cm_add_size(nbytes, sizeof *s, &nbytes))
-        nbytes = SIZE_MAX;
-    s = cm_calloc(nbytes, 1, err);
-    if (!s)
-        return NULL;
-    s->capacity = many->n;
-    many->state = s;
-    many->release_state = release_state;
-    return s;
-}
-
 /* Where the items lie, as sorted pieces; *N of them are stored. */
 static int find_pieces(const cm_nc_node *node, cm_fetch_many *many, cm_piece *piece, size_t *n,
                        cm_error *err)
@@ -130,33 +101,12 @@ static int find_pieces(const cm_nc_node *node, cm_fetch_many *many, cm_piece *pi
     return CM_OK;
 }
 
-/* Gives each piece its place in the buffer; returns how long that becomes. */
-static size_t place_pieces(cm_piece *piece, size_t n)
-{
-    size_t total = 0;
-    for (size_t i = 0, count; i < n; i += count) {
-        uint64_t end;
-        count = cm_pieces_merge(piece + i, n - i, &end);
-        for (size_t k = i; k < i + count; k++)
-            piece[k].at = total + (size_t)(piece[k].offset - piece[i].offset);
-        if (!cm_add_size(total, (size_t)(end - piece[i].offset), &total))
-            return SIZE_MAX;
-    }
-    return total;
-}
-
 static int read_pieces(const cm_source *source, cm_fetch_many *many, cm_piece *piece, size_t n,
                        cm_error *err)
 {
-    int rc = cm_buf_resize(&many->buf, place_pieces(piece, n), err);
-    for (size_t i = 0, count; i < n && rc == CM_OK; i += count) {
-        uint64_t end;
-        count = cm_pieces_merge(piece + i, n - i, &end);
-        size_t nbytes = (size_t)(end - piece[i].offset);
-        rc = cm_source_read(source, piece[i].offset, many->buf.data + piece[i].at, nbytes, err);
-        many->nrequests++;
-        many->nbytes += nbytes;
-    }
+    int rc = cm_buf_resize(&many->buf, cm_pieces_place(piece, n), err);
+    if (rc == CM_OK)
+        rc = cm_source_read_pieces(source, many, piece, n, err);
     if (rc == CM_OK)
         cm_pieces_point(piece, n, many);
     return rc;
@@ -165,13 +115,13 @@ static int read_pieces(const cm_source *source, cm_fetch_many *many, cm_piece *p
 static int fetch_many_indexed(cm_array *a, cm_fetch_many *many, cm_error *err)
 {
     cm_nc_node *node = (cm_nc_node *)a;
-    many_state *s = state_of(many, err);
+    cm_piece *piece = cm_pieces_room(many, err);
     size_t n;
-    int rc = s ? find_pieces(node, many, s->piece, &n, err) : CM_ENOMEM;
+    int rc = piece ? find_pieces(node, many, piece, &n, err) : CM_ENOMEM;
     if (rc)
         return rc;
     uint64_t start = cm_now_ns();
-    rc = read_pieces(&node->file->data, many, s->piece, n, err);
+    rc = read_pieces(&node->file->data, many, piece, n, err);
     many->io_ns = cm_now_ns() - start;
     return rc ? cm_fetch_blame(a, many, rc, err) : CM_OK;
 }

@@ -62,3 +62,18 @@ int cm_source_read(const cm_source *s, uint64_t offset, void *dst, size_t nbytes
         return CM_OK;
     return s->read(s, offset, dst, nbytes, err);
 }
+
+int cm_source_read_pieces(const cm_source *s, cm_fetch_many *many, const cm_piece *piece, size_t n,
+                          cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0, count; i < n && rc == CM_OK; i += count) {
+        uint64_t end;
+        count = cm_pieces_merge(piece + i, n - i, &end);
+        size_t nbytes = (size_t)(end - piece[i].offset);
+        rc = cm_source_read(s, piece[i].offset, many->buf.data + piece[i].at, nbytes, err);
+        many->nrequests++;
+        many->nbytes += nbytes;
+    }
+    return rc;
+}

@@ -5,6 +5,7 @@
 #ifndef CM_FORMAT_NC_SOURCE_H
 #define CM_FORMAT_NC_SOURCE_H
 
+#include "format/merge.h"
 #include "store/direct.h"
 
 typedef struct cm_source {
@@ -23,5 +24,11 @@ cm_source cm_source_of_memory(const void *data, size_t nbytes);
 
 /* All NBYTES or an error; CM_EFORMAT when they do not lie within the source.  Any thread. */
 int cm_source_read(const cm_source *s, uint64_t offset, void *dst, size_t nbytes, cm_error *err);
+/*
+ * Reads PIECEs, sorted, all of this source and placed in MANY's buffer, with as few requests as
+ * they lie together; counts them in MANY.
+ */
+int cm_source_read_pieces(const cm_source *s, cm_fetch_many *many, const cm_piece *piece, size_t n,
+                          cm_error *err);
 
 #endif
