@@ -101,12 +101,6 @@ static int open_object(cm_dir_store *dir, const char *key, int *out, uint64_t *n
     return CM_OK;
 }
 
-static int too_long(const char *key, uint64_t nbytes, uint64_t max_nbytes, cm_error *err)
-{
-    return cm_fail(err, CM_EFORMAT, "%s: has %llu bytes, more than the %llu that it may have", key,
-                   (unsigned long long)nbytes, (unsigned long long)max_nbytes);
-}
-
 /* ---- a range of an open file ---- */
 
 static int ends_short(const char *key, uint64_t end, size_t missing, cm_error *err)
@@ -219,7 +213,7 @@ static int append_object(cm_dir_store *dir, const char *key, uint64_t max_nbytes
         return rc;
     size_t at = buf->nbytes;
     if (nbytes > max_nbytes)
-        rc = too_long(key, nbytes, max_nbytes, err);
+        rc = cm_object_too_long(key, nbytes, max_nbytes, err);
     if (rc == CM_OK)
         rc = cm_buf_extend(buf, nbytes, err);
     if (rc == CM_OK)
@@ -365,7 +359,7 @@ static int open_all(group *g, cm_error *err)
         rc = errnum ? open_failed(g->dir, read->key, errnum, err)
                     : examine(g->dir, g->fd[from[k]], read->key, &nbytes, err);
         if (rc == CM_OK && nbytes > read->max_nbytes)
-            rc = too_long(read->key, nbytes, read->max_nbytes, err);
+            rc = cm_object_too_long(read->key, nbytes, read->max_nbytes, err);
         read->absent = rc == CM_ENOTFOUND;
         if (read->absent)
             rc = CM_OK;

@@ -124,8 +124,7 @@ static int append_object(cm_disk_cache *cache, const char *key, uint64_t max_nby
     if (rc)
         return rc;
     if (k.identity.nbytes > max_nbytes)
-        return cm_fail(err, CM_EFORMAT, "%s: has %llu bytes, more than the %llu that it may have",
-                       key, (unsigned long long)k.identity.nbytes, (unsigned long long)max_nbytes);
+        return cm_object_too_long(key, k.identity.nbytes, max_nbytes, err);
     rc = cm_buf_extend(buf, k.identity.nbytes, err);
     if (rc)
         return rc;

@@ -100,6 +100,12 @@ int cm_buf_extend(cm_buf *buf, uint64_t nbytes, cm_error *err);
 int cm_store_sweep_by_list(cm_store *store, const char *prefix, cm_store_judge *judge,
                            void *context, cm_error *err);
 
+/* Of a table of NBUCKETS buckets. */
+size_t cm_key_hash(const char *key, size_t nbuckets);
+
+/* The sentence for an object of NBYTES where MAX_NBYTES are allowed; CM_EFORMAT. */
+int cm_object_too_long(const char *key, uint64_t nbytes, uint64_t max_nbytes, cm_error *err);
+
 /* Folder F of a key "F/name": its length, 0 at the root. */
 size_t cm_key_folder(const char *key);
 

@@ -31,6 +31,20 @@ int cm_key_check(const char *key, cm_error *err)
     }
 }
 
+size_t cm_key_hash(const char *key, size_t nbuckets)
+{
+    uint64_t h = 14695981039346656037u; /* FNV-1a */
+    for (; *key; key++)
+        h = (h ^ (uint8_t)*key) * 1099511628211u;
+    return (size_t)(h % nbuckets);
+}
+
+int cm_object_too_long(const char *key, uint64_t nbytes, uint64_t max_nbytes, cm_error *err)
+{
+    return cm_fail(err, CM_EFORMAT, "%s: has %llu bytes, more than the %llu that it may have", key,
+                   (unsigned long long)nbytes, (unsigned long long)max_nbytes);
+}
+
 size_t cm_key_folder(const char *key)
 {
     const char *slash = strrchr(key, '/');

@@ -66,18 +66,10 @@ static blob *blob_take(uint8_t *data, size_t nbytes, cm_error *err)
     return b;
 }
 
-static size_t hash(const char *key, size_t nbuckets)
-{
-    uint64_t h = 14695981039346656037u; /* FNV-1a */
-    for (; *key; key++)
-        h = (h ^ (uint8_t)*key) * 1099511628211u;
-    return (size_t)(h % nbuckets);
-}
-
 /* The slot that points to KEY's entry, or to the NULL where it would be. */
 static entry **slot_of(memory_store *m, const char *key)
 {
-    entry **slot = &m->bucket[hash(key, m->nbuckets)];
+    entry **slot = &m->bucket[cm_key_hash(key, m->nbuckets)];
     while (*slot && strcmp((*slot)->key, key) != 0)
         slot = &(*slot)->next;
     return slot;
@@ -104,7 +96,7 @@ static void grow(memory_store *m)
     for (size_t i = 0; i < m->nbuckets; i++) {
         for (entry *e = m->bucket[i], *next; e; e = next) {
             next = e->next;
-            entry **head = &bucket[hash(e->key, nbuckets)];
+            entry **head = &bucket[cm_key_hash(e->key, nbuckets)];
             e->next = *head;
             *head = e;
         }
@@ -158,8 +150,7 @@ static int memory_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_
         return not_found(key, err);
     int rc = CM_OK;
     if (b->nbytes > max_nbytes)
-        rc = cm_fail(err, CM_EFORMAT, "%s: has %zu bytes, more than the %llu that it may have", key,
-                     b->nbytes, (unsigned long long)max_nbytes);
+        rc = cm_object_too_long(key, b->nbytes, max_nbytes, err);
     if (rc == CM_OK)
         rc = cm_buf_resize(buf, b->nbytes, err);
     if (rc == CM_OK && b->nbytes)

@@ -103,12 +103,6 @@ static int read_all(int fd, const char *key, uint64_t offset, void *dst, size_t 
     return CM_OK;
 }
 
-static int too_long(const char *key, uint64_t nbytes, uint64_t max_nbytes, cm_error *err)
-{
-    return cm_fail(err, CM_EFORMAT, "%s: has %llu bytes, more than the %llu that it may have", key,
-                   (unsigned long long)nbytes, (unsigned long long)max_nbytes);
-}
-
 static int get_inline(const cm_store *store, const char *key, const cm_reference *ref,
                       uint64_t max_nbytes, cm_buf *buf, cm_error *err)
 {
@@ -117,7 +111,7 @@ static int get_inline(const cm_store *store, const char *key, const cm_reference
     size_t nbytes = ref->nbytes;
     if (ref->is_base64 && !cm_base64_decode(text, ref->nbytes, &decoded, &nbytes))
         return cm_fail(err, CM_EFORMAT, "%s: is no base64", key);
-    int rc = nbytes > max_nbytes ? too_long(key, nbytes, max_nbytes, err)
+    int rc = nbytes > max_nbytes ? cm_object_too_long(key, nbytes, max_nbytes, err)
                                  : cm_buf_resize(buf, nbytes, err);
     if (rc == CM_OK && nbytes > 0)
         memcpy(buf->data, decoded != NULL ? (char *)decoded : text, nbytes);
@@ -138,7 +132,7 @@ static int get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *bu
     rc = open_file(store, key, ref, &fd, &st, &nbytes, err);
     if (rc != CM_OK)
         return rc;
-    rc = nbytes > max_nbytes ? too_long(key, nbytes, max_nbytes, err)
+    rc = nbytes > max_nbytes ? cm_object_too_long(key, nbytes, max_nbytes, err)
                              : cm_buf_resize(buf, nbytes, err);
     if (rc == CM_OK)
         rc = read_all(fd, key, ref->offset, buf->data, nbytes, err);

@@ -130,14 +130,6 @@ static int resolve(const reading *r, const char *url, char **out, cm_error *err)
     return rc;
 }
 
-static size_t hash(const char *text, size_t nbuckets)
-{
-    uint64_t h = 14695981039346656037u; /* FNV-1a */
-    for (; *text; text++)
-        h = (h ^ (uint8_t)*text) * 1099511628211u;
-    return (size_t)(h % nbuckets);
-}
-
 static int grow_files(reading *r, cm_error *err)
 {
     size_t capacity = r->file_capacity > 0 ? 2 * r->file_capacity : 64;
@@ -155,7 +147,7 @@ static int grow_files(reading *r, cm_error *err)
     free(r->bucket);
     r->bucket = bucket;
     for (size_t i = 0; i < r->out->nfiles; i++) {
-        size_t at = hash(r->url[i], r->nbuckets);
+        size_t at = cm_key_hash(r->url[i], r->nbuckets);
         while (bucket[at] != 0)
             at = (at + 1) % r->nbuckets;
         bucket[at] = (uint32_t)i + 1;
@@ -169,7 +161,7 @@ static int number_of(reading *r, const char *url, uint32_t *out, cm_error *err)
     int rc = r->out->nfiles == r->file_capacity ? grow_files(r, err) : CM_OK;
     if (rc != CM_OK)
         return rc;
-    size_t at = hash(url, r->nbuckets);
+    size_t at = cm_key_hash(url, r->nbuckets);
     while (r->bucket[at] != 0 && strcmp(r->url[r->bucket[at] - 1], url) != 0)
         at = (at + 1) % r->nbuckets;
     if (r->bucket[at] == 0) {

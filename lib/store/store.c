@@ -192,8 +192,7 @@ static int append_object(cm_store *store, cm_store_read *read, cm_buf *buf, cm_e
     uint64_t nbytes = reader->nbytes;
     size_t at = buf->nbytes;
     if (nbytes > read->max_nbytes)
-        rc = cm_fail(err, CM_EFORMAT, "%s: has %llu bytes, more than the %llu that it may have",
-                     read->key, (unsigned long long)nbytes, (unsigned long long)read->max_nbytes);
+        rc = cm_object_too_long(read->key, nbytes, read->max_nbytes, err);
     if (rc == CM_OK)
         rc = cm_buf_extend(buf, nbytes, err);
     if (rc == CM_OK && nbytes)

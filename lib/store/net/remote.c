@@ -90,30 +90,33 @@ static int run_key(cm_remote *s, const char *key, cm_http *r, cm_error *err)
 
 /* ---- whole objects ---- */
 
-static int get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err)
+/* Asks by R, whose body fills BUF from its beginning, whatever a try before left in it. */
+static int run_into(cm_store *store, const char *key, cm_http *r, cm_buf *buf, cm_error *err)
 {
-    cm_http r = {.method = CM_HTTP_GET, .buf = buf, .max_nbytes = max_nbytes};
     buf->nbytes = 0;
-    int rc = run_key(cm_remote_of(store), key, &r, err);
+    r->buf = buf;
+    int rc = run_key(cm_remote_of(store), key, r, err);
     if (rc != CM_OK)
         return rc;
-    if (r.at > 0 && r.got_nbytes > 0) /* behind what a try before left */
-        memmove(buf->data, buf->data + r.at, r.got_nbytes);
-    buf->nbytes = r.got_nbytes;
+    if (r->at > 0 && r->got_nbytes > 0)
+        memmove(buf->data, buf->data + r->at, r->got_nbytes);
+    buf->nbytes = r->got_nbytes;
     return CM_OK;
+}
+
+static int get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err)
+{
+    cm_http r = {.method = CM_HTTP_GET, .max_nbytes = max_nbytes};
+    return run_into(store, key, &r, buf, err);
 }
 
 static int get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, char *tag,
                       size_t size, cm_error *err)
 {
-    cm_http r = {.method = CM_HTTP_GET, .buf = buf, .max_nbytes = max_nbytes};
-    buf->nbytes = 0;
-    int rc = run_key(cm_remote_of(store), key, &r, err);
+    cm_http r = {.method = CM_HTTP_GET, .max_nbytes = max_nbytes};
+    int rc = run_into(store, key, &r, buf, err);
     if (rc != CM_OK)
         return rc;
-    if (r.at > 0 && r.got_nbytes > 0)
-        memmove(buf->data, buf->data + r.at, r.got_nbytes);
-    buf->nbytes = r.got_nbytes;
     snprintf(tag, size, "%s", r.etag);
     return CM_OK;
 }
@@ -178,16 +181,9 @@ static int reader_open_part(cm_store *store, const char *key, bool at_end, size_
 {
     cm_http r = {.method = CM_HTTP_GET,
                  .range = {at_end ? CM_HTTP_SUFFIX : CM_HTTP_RANGE, 0, nbytes},
-                 .buf = buf,
                  .max_nbytes = nbytes};
-    buf->nbytes = 0;
-    int rc = run_key(cm_remote_of(store), key, &r, err);
-    if (rc != CM_OK)
-        return rc;
-    if (r.at > 0 && r.got_nbytes > 0)
-        memmove(buf->data, buf->data + r.at, r.got_nbytes);
-    buf->nbytes = r.got_nbytes;
-    return new_reader(store, key, &r, out, err);
+    int rc = run_into(store, key, &r, buf, err);
+    return rc == CM_OK ? new_reader(store, key, &r, out, err) : rc;
 }
 
 static int reader_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,

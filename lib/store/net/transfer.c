@@ -103,9 +103,7 @@ static int make_room(cm_transfer_state *t)
                        "%s: the server does not send parts of objects (ranges)", r->shown);
     t->doubtful = t->length > r->max_nbytes;
     if (t->doubtful)
-        return cm_fail(&t->broken_why, CM_EFORMAT,
-                       "%s: has %llu bytes, more than the %llu that it may have", r->shown,
-                       (unsigned long long)t->length, (unsigned long long)r->max_nbytes);
+        return cm_object_too_long(r->shown, t->length, r->max_nbytes, &t->broken_why);
     if (t->placed && t->room == t->length)
         return CM_OK;
     r->at = r->buf->nbytes;
