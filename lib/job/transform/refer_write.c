@@ -112,18 +112,16 @@ static int find_folder(const char *const *path, size_t n, char **out, cm_error *
         char *real = realpath(path[i], NULL);
         if (real == NULL)
             return cm_fail_errno(err, errno, "%s", path[i]);
-        size_t same = 0;
-        while (*out != NULL && real[same] != '\0' && real[same] == (*out)[same])
-            same++;
-        char *slash = real;
-        if (*out != NULL)
-            (*out)[same] = '\0';
-        slash = strrchr(*out != NULL ? *out : real, '/');
-        slash[1] = '\0';
-        if (*out == NULL)
+        if (*out == NULL) {
             *out = real;
-        else
+        } else {
+            size_t same = 0;
+            while (real[same] != '\0' && real[same] == (*out)[same])
+                same++;
+            (*out)[same] = '\0';
             free(real);
+        }
+        strrchr(*out, '/')[1] = '\0';
     }
     return CM_OK;
 }
@@ -309,16 +307,18 @@ static int settle_fill(cm_job *job, cm_job_var *v, cm_error *err)
 
 /* ---- all of it ---- */
 
-/* Converts what stands in the document, and the metadata of everything, into w->store. */
-static int fill_store(writing *w, cm_error *err)
+static int plan_store(writing *w, cm_error *err)
 {
     int rc = cm_store_open_memory(&w->store, err);
     if (rc == CM_OK)
         rc = cm_job_plan(w->job, w->store, err);
-    if (rc == CM_OK)
-        rc = cm_job_report(w->job, false, err);
-    if (rc == CM_OK)
-        rc = cm_job_run(w->job, w->store, err);
+    return rc == CM_OK ? cm_job_report(w->job, false, err) : rc;
+}
+
+/* Converts what stands in the document, and the metadata of everything, into w->store. */
+static int fill_store(writing *w, cm_error *err)
+{
+    int rc = cm_job_run(w->job, w->store, err);
     return rc == CM_OK ? cm_job_write_metadata(w->job, w->store, err) : rc;
 }
 
@@ -370,6 +370,8 @@ static int make(writing *w, cm_outfile *file, cm_error *err)
         rc = cm_outfile_claim(file, job->options->target, &CM_KIND_REFERENCES, &guard,
                               job->options->overwrite, err);
     if (rc == CM_OK)
+        rc = plan_store(w, err);
+    if (rc == CM_OK && !job->options->dry_run)
         rc = fill_store(w, err);
     if (rc == CM_OK && !job->options->dry_run)
         rc = write_file(w, file, err);
