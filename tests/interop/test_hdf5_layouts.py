@@ -178,3 +178,58 @@ def test_keep_every_order_of_filters(pipelines, out, zarr_format):
         assert passed[name], name
     for name in ("deflate-shuffle-lei2", "fletcher32-shuffle-lef8", "lzf-u1", "bz2-fletcher32-shuffle-bei4"):
         assert not passed[name], name
+
+# ---- lengths that contradict each other -----------------------------------------------------------------
+
+
+def relengthen(path, old, new):
+    """Changes the length in the one dataspace message that says OLD and, at most, OLD."""
+    data, said = path.read_bytes(), np.array([old, old], "<u8").tobytes()
+    assert data.count(said) == 1
+    path.write_bytes(data.replace(said, np.array([new, old], "<u8").tobytes()))
+
+
+@pytest.mark.parametrize("chunks", [(7,), None], ids=["chunked", "contiguous"])
+@pytest.mark.parametrize("new", [2**39 + 77, 78])
+def test_longer_than_it_may_be(tmp_path, out, new, chunks):
+    """What a flipped bit adds to a length was never stored: it is no fill value."""
+    path = tmp_path / "long.h5"
+    with h5py.File(path, "w", libver="earliest") as f:
+        f.create_dataset("a", data=np.arange(77.0), chunks=chunks)
+    relengthen(path, 77, new)
+    tool.nc2zarr("--dry-run", path, out, timeout=20).fails(1, path, "variable a")
+    tool.nc2zarr(path, out, timeout=20).fails(1, path, "variable a")
+    assert not out.exists()
+
+def test_headers_with_a_checksum(tmp_path, out):
+    path = tmp_path / "long.h5"
+    with h5py.File(path, "w", libver=("v110", "v110")) as f:
+        f.create_dataset("a", data=np.arange(77.0), chunks=(7,))
+    relengthen(path, 77, 78)
+    tool.nc2zarr(path, out).fails(1, path, "header of a", "damaged")
+
+
+def scaled(path, length, maxshape, chunks):
+    """Datasets of other lengths than the fixed one of their dimension."""
+    with h5py.File(path, "w") as f:
+        f["x"] = np.arange(100.0)
+        f["x"].make_scale("x")
+        a = f.create_dataset("a", data=np.arange(length, dtype="f8"), chunks=chunks, maxshape=maxshape)
+        a.dims[0].attach_scale(f["x"])
+    return path
+
+
+@pytest.mark.parametrize("maxshape, chunks", [(None, None), (None, (10,)), ((None,), (10,)), (None, (7,))])
+def test_shorter_than_a_fixed_dimension(tmp_path, out, maxshape, chunks):
+    """netCDF-C reads none of it; nothing is made up for the elements that it lacks."""
+    path = scaled(tmp_path / "short.h5", 50, maxshape, chunks)
+    tool.nc2zarr(path, out).fails(1, path, "variable a", "fixed length of 100", "50")
+    tool.nc2zarr("--variable", "x", path, out).ok()
+
+
+def test_longer_than_a_fixed_dimension(tmp_path, out):
+    """netCDF-C gives what lies before its end; that the rest stays behind is said."""
+    path = scaled(tmp_path / "long.h5", 150, None, (10,))
+    done = tool.nc2zarr("--verify", "full", path, out).ok()
+    assert "variable a" in done.err and "150" in done.err and "left out" in done.err
+    assert np.array_equal(zarr.open(str(out))["a"][:], np.arange(100.0))

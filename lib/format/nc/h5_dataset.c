@@ -114,13 +114,15 @@ static bool read_shape(hid_t dataset, cm_h5_dataset *out)
     hid_t space = H5Dget_space(dataset);
     if (space < 0)
         return false;
-    hsize_t extent[H5S_MAX_RANK];
+    hsize_t extent[H5S_MAX_RANK], most[H5S_MAX_RANK];
     out->no_elements = H5Sget_simple_extent_type(space) == H5S_NULL;
     int rank = out->no_elements ? -1 : H5Sget_simple_extent_ndims(space);
     bool good =
-        rank >= 0 && rank <= CM_MAX_RANK && H5Sget_simple_extent_dims(space, extent, NULL) == rank;
-    for (int j = 0; good && j < rank; j++)
+        rank >= 0 && rank <= CM_MAX_RANK && H5Sget_simple_extent_dims(space, extent, most) == rank;
+    for (int j = 0; good && j < rank; j++) {
         out->extent[j] = extent[j];
+        out->most[j] = most[j] == H5S_UNLIMITED ? UINT64_MAX : most[j];
+    }
     out->rank = good ? (unsigned)rank : 0;
     H5Sclose(space);
     return good;

@@ -25,6 +25,7 @@ typedef struct cm_h5_dataset {
     H5D_layout_t layout;
     unsigned rank;
     uint64_t extent[CM_MAX_RANK]; /* now; netCDF-C's dimension may be longer */
+    uint64_t most[CM_MAX_RANK];   /* that it may grow to; UINT64_MAX: without limit */
     uint64_t chunk[CM_MAX_RANK];  /* chunked layout */
     uint64_t header;              /* address of the object header, from the file's base */
     bool elsewhere;               /* an external link leads to another file */

@@ -36,11 +36,12 @@ static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, 
 {
     walker *w = context;
     H5O_info_t info;
-    (void)link;
     if (H5Oget_info_by_name2(group, name, &info, H5O_INFO_BASIC, H5P_DEFAULT) < 0)
         return stop(w, cm_fail(w->err, CM_EFORMAT,
-                               "the link %s leads nowhere, and netCDF-C opens no file with such a "
-                               "link",
+                               link->type == H5L_TYPE_HARD
+                                   ? "HDF5 cannot read the header of %s, which is damaged"
+                                   : "the link %s leads nowhere, and netCDF-C opens no file with "
+                                     "such a link",
                                name));
     if (info.type != H5O_TYPE_GROUP)
         return 0;

@@ -227,8 +227,34 @@ static const char *need_of_library(const cm_nc_node *node)
     return NULL;
 }
 
+/*
+ * Lengths that contradict each other come from damage: what is not stored would pass for fill
+ * values.  HDF5 checks the first from 1.14 on; netCDF-C fails to read what the second names.
+ */
+static int check_extent(const cm_nc_node *node, cm_error *err)
+{
+    const cm_array *a = &node->var.array;
+    const cm_h5_dataset *d = &node->dataset;
+    for (unsigned j = 0; d->known && j < a->rank; j++) {
+        if (d->extent[j] > d->most[j])
+            return cm_fail(err, CM_EFORMAT,
+                           "%s: variable %s: the file is damaged: dimension %s is said to be "
+                           "%" PRIu64 " long, and to grow to %" PRIu64 " at most",
+                           node->file->path, a->name, a->dim_name[j], d->extent[j], d->most[j]);
+        if (d->extent[j] < a->shape[j] && !node->var.unlimited[j])
+            return cm_fail(err, CM_EFORMAT,
+                           "%s: variable %s: dimension %s has a fixed length of %" PRIu64
+                           ", of which the dataset holds %" PRIu64,
+                           node->file->path, a->name, a->dim_name[j], a->shape[j], d->extent[j]);
+    }
+    return CM_OK;
+}
+
 static int prepare_locked(cm_nc_node *node, cm_error *err)
 {
+    int rc = check_extent(node, err);
+    if (rc)
+        return rc;
     const char *reason = need_of_library(node);
     if (reason)
         return use_library(node, reason, err);

@@ -205,8 +205,23 @@ static int describe_dataset(cm_nc_node *node, nc_type *base, cm_error *err)
     return rc;
 }
 
+/* A dataset may be longer than a dimension of fixed length: netCDF-C ends where that ends. */
+static int warn_of_longer(const cm_nc_node *node, cm_error *err)
+{
+    const cm_array *a = &node->var.array;
+    const cm_h5_dataset *d = &node->dataset;
+    for (unsigned j = 0; d->known && j < a->rank; j++)
+        if (d->extent[j] > a->shape[j] && d->extent[j] <= d->most[j])
+            return cm_nc_warn(node->file, err,
+                              "variable %s: its dataset has %" PRIu64
+                              " elements along %s, which is %" PRIu64
+                              " long: what lies past that length is left out",
+                              a->name, d->extent[j], a->dim_name[j], a->shape[j]);
+    return CM_OK;
+}
+
 /* Holds the dataset against the shape. */
-static void match_dataset(cm_nc_node *node)
+static int match_dataset(cm_nc_node *node, cm_error *err)
 {
     cm_nc_var *v = &node->var;
     cm_h5_dataset *d = &node->dataset;
@@ -215,6 +230,7 @@ static void match_dataset(cm_nc_node *node)
     v->has_source_chunks = d->known && d->layout == H5D_CHUNKED;
     if (v->has_source_chunks)
         memcpy(v->source_chunk, d->chunk, sizeof v->source_chunk);
+    return warn_of_longer(node, err);
 }
 
 static int read_variable(cm_nc_node *node, const char *group, cm_error *err)
@@ -237,9 +253,9 @@ static int read_variable(cm_nc_node *node, const char *group, cm_error *err)
     v->is_char = t.base == NC_CHAR;
     if (t.unsupported[0] && (rc = set_unsupported(node, t.unsupported, err)))
         return rc;
-    if ((rc = describe_dataset(node, &t.base, err)) || (rc = set_shape(node, err)))
+    if ((rc = describe_dataset(node, &t.base, err)) || (rc = set_shape(node, err)) ||
+        (rc = match_dataset(node, err)))
         return rc;
-    match_dataset(node);
     v->is_coordinate = is_coordinate(node);
     char *where = cm_asprintf(err, "variable %s", v->array.name);
     rc = where ? cm_nc_attributes_read(file, node->ncid, node->varid, node, where, node->h5_path,
