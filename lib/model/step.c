@@ -189,6 +189,24 @@ bool cm_time_step_add(const cm_time_step *step, int64_t a_us, uint64_t n, int64_
            at_phase(step, by, out);
 }
 
+bool cm_time_step_move(const cm_time_step *step, int64_t from_us, int64_t to_us, int64_t a_us,
+                       int64_t *out)
+{
+    int64_t by, begin, end;
+    if (step->kind == CM_TIME_STEP_FIXED)
+        return !__builtin_sub_overflow(to_us, from_us, &by) &&
+               !__builtin_add_overflow(a_us, by, out);
+    const int64_t month = month_of(step->calendar, a_us);
+    if (step->kind != CM_TIME_STEP_MONTHS || !month_begin(step->calendar, month, &begin) ||
+        !month_begin(step->calendar, month + 1, &end))
+        return false;
+    cm_time_step edge = *step;
+    edge.phase = a_us - begin <= end - a_us ? CM_PHASE_BEGIN : CM_PHASE_END;
+    edge.phase_us = edge.phase == CM_PHASE_BEGIN ? a_us - begin : end - a_us;
+    by = month_of(step->calendar, to_us) - month_of(step->calendar, from_us);
+    return at_phase(&edge, month + by, out);
+}
+
 char *cm_time_step_text(const cm_time_step *step, char *buf, size_t size)
 {
     static const struct {

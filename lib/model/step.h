@@ -48,6 +48,13 @@ uint64_t cm_time_step_missing(const cm_time_step *step, int64_t a_us, int64_t b_
 /* The instant N steps behind A; false when that cannot be told. */
 bool cm_time_step_add(const cm_time_step *step, int64_t a_us, uint64_t n, int64_t *out);
 
+/*
+ * The instant as far behind A as TO_US is behind FROM_US: so long, or so many calendar months
+ * at the same distance from the beginning or the end of its month, whichever is nearer.
+ */
+bool cm_time_step_move(const cm_time_step *step, int64_t from_us, int64_t to_us, int64_t a_us,
+                       int64_t *out);
+
 /* "1 day", "6 hours", "1 month", "12 months", "2.5 seconds".  48 bytes suffice. */
 char *cm_time_step_text(const cm_time_step *step, char *buf, size_t size);
 

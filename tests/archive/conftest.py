@@ -8,12 +8,8 @@ from support import paths
 
 # Patterns of test names.  Strict: who makes one of them pass takes it out.
 NOT_YET = {
-    r"test_traps.*\[dimension renamed-": "--rename of a joined dimension",
-    r"test_traps.*\[history-0\]": "names one file, not all that differ",
-    r"test_traps.*\[a shorter dimension-": "is taken for a second dimension to join along, and names no file",
-    r"test_traps.*\[gap, filled-": "bounds of the filled steps are fill values",
     r"test_damage.*test_a_(stale|damaged)_cache": "--survey-cache",
-    r"test_kinds.*(goes|in_the_path|store_per)": "--new-dim, --store-per",
+    r"test_kinds.*store_per": "--store-per",
 }
 
 

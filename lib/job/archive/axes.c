@@ -304,12 +304,13 @@ static int find_length(cm_join *j, cm_join_dim *d, cm_error *err)
 {
     uint32_t file = first_other(d);
     d->differs = false;
+    d->apart = true;
     cm_finding *f =
         cm_join_find(j, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, file, err,
                      "the dimension has %" PRIu64 " elements, %" PRIu64 " in %s, and no coordinate "
                      "that says which",
                      d->vec[d->at[file]].n, d->vec[0].n, j->file[d->vec[0].file]->path);
-    return f == NULL ? CM_ENOMEM : CM_OK;
+    return f == NULL ? CM_ENOMEM : count_others(j, d, f, err);
 }
 
 /* All files whose coordinate is not that of the first. */
@@ -342,12 +343,17 @@ static int find_other(cm_join *j, cm_join_dim *d, cm_error *err)
         set_direction(b, &y);
     }
     bool turned = x * y == -1;
+    const char *first = j->file[a->file]->path;
     d->differs = false;
     d->apart = true;
     cm_finding *f =
-        cm_join_find(j, turned ? CM_FINDING_DIRECTION : CM_FINDING_COORDINATE, CM_WEIGHT_DECISION,
-                     false, d->name, file, err, "its values %s those of %s",
-                     turned ? "run the other way than" : "are not", j->file[d->vec[0].file]->path);
+        turned || a->n == b->n
+            ? cm_join_find(j, turned ? CM_FINDING_DIRECTION : CM_FINDING_COORDINATE,
+                           CM_WEIGHT_DECISION, false, d->name, file, err,
+                           "its values %s those of %s",
+                           turned ? "run the other way than" : "are not", first)
+            : cm_join_find(j, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, file, err,
+                           "it has %" PRIu64 " values, and %" PRIu64 " in %s", b->n, a->n, first);
     return f == NULL ? CM_ENOMEM : count_others(j, d, f, err);
 }
 
@@ -368,7 +374,7 @@ static int classify(cm_join *j, cm_error *err)
         double most = 0;
         uint32_t file = 0;
         bool named = along != NULL && strcmp(along, d->name) == 0;
-        if (!d->differs || d->joined >= 0)
+        if (!d->differs || d->joined >= 0 || d->same_as != CM_JOIN_NONE)
             continue;
         if (!named && is_blurred(d, &most, &file))
             rc = find_blurred(j, d, most, file, err);
@@ -390,34 +396,6 @@ static bool is_used(const cm_join *j, const cm_join_dim *d)
             if (&j->dim[j->var[i].dim[k]] == d)
                 return true;
     return false;
-}
-
-/* Two coordinates in different files that by their standard_name are one. */
-static int find_renamed(cm_join *j, cm_error *err)
-{
-    for (size_t i = 0; i < j->ndims; i++)
-        for (size_t k = 0; k < j->ndims; k++) {
-            const cm_join_dim *d = &j->dim[i], *e = &j->dim[k];
-            if (i == k || d->var == CM_JOIN_NONE || e->var == CM_JOIN_NONE || d->substitute ||
-                e->substitute)
-                continue;
-            const cm_join_var *v = &j->var[d->var], *w = &j->var[e->var];
-            const char *x = cm_join_text(v->like, "standard_name");
-            const char *y = cm_join_text(w->like, "standard_name");
-            bool apart = v->wanted && w->wanted && v->first < w->first && x != NULL && y != NULL &&
-                         strcmp(x, y) == 0;
-            for (size_t f = 0; apart && f < j->nfiles; f++)
-                apart = d->length[f] == UINT64_MAX || e->length[f] == UINT64_MAX;
-            if (!apart)
-                continue;
-            cm_finding *f = cm_join_find(j, CM_FINDING_NAME, CM_WEIGHT_DECISION, false, w->name,
-                                         w->first, err, "by its standard_name it is %s in %s",
-                                         v->name, j->file[v->first]->path);
-            if (f == NULL || (f->other = cm_strdup(v->name, err)) == NULL)
-                return CM_ENOMEM;
-            j->refused = true;
-        }
-    return CM_OK;
 }
 
 /* Whether each file has a variable that no other has: then there is nothing to join. */
@@ -474,8 +452,6 @@ int cm_join_axes(cm_join *j, cm_error *err)
     int rc = find_coordinates(j, err);
     if (rc == CM_OK)
         rc = classify(j, err);
-    if (rc == CM_OK)
-        rc = find_renamed(j, err);
     if (rc == CM_OK)
         rc = find_along(j, err);
     for (unsigned i = 0; rc == CM_OK && i < j->naxes; i++)

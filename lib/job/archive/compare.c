@@ -83,6 +83,11 @@ typedef struct comparison {
     const char *left_out;  /* another attribute that differs */
 } comparison;
 
+static uint32_t meant(const cm_join *j, uint32_t dim)
+{
+    return j->dim[dim].same_as != CM_JOIN_NONE ? j->dim[dim].same_as : dim;
+}
+
 /* The dimensions of D, by their names here, in the order of V; false: they are others. */
 static bool same_dimensions(const cm_join *j, const cm_join_var *v, const cm_described *d,
                             bool *in_order)
@@ -94,8 +99,9 @@ static bool same_dimensions(const cm_join *j, const cm_join_var *v, const cm_des
         return false;
     for (unsigned i = 0; i < d->rank; i++) {
         const char *name = cm_join_name(j, d->dim[i], buf, sizeof(buf));
+        uint32_t dim = meant(j, cm_join_dim_named(j, name));
         unsigned k = 0;
-        while (k < v->rank && (used[k] || strcmp(j->dim[v->dim[k]].name, name) != 0))
+        while (k < v->rank && (used[k] || meant(j, v->dim[k]) != dim))
             k++;
         if (k == v->rank)
             return false;

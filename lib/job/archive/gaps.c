@@ -23,10 +23,19 @@ static double value_of(const cm_join_dim *d, int64_t key)
     return d->kind == CM_KEY_REAL ? cm_key_real(key) : (double)key;
 }
 
-static int infer(const cm_join_dim *d, stepper *s, cm_error *err)
+/* Numbers that tell one member of an ensemble from another: between 1 and 10 nothing is missing. */
+static bool is_label(const cm_join *j, const cm_join_dim *d)
+{
+    const char *name =
+        d->var == CM_JOIN_NONE ? NULL : cm_join_text(j->var[d->var].like, "standard_name");
+    return d->kind != CM_KEY_TIME &&
+           (d->made || (name != NULL && strcmp(name, "realization") == 0));
+}
+
+static int infer(const cm_join *j, const cm_join_dim *d, stepper *s, cm_error *err)
 {
     *s = (stepper){.d = d};
-    if (d->descending || d->n < 3)
+    if (d->descending || d->n < 3 || is_label(j, d))
         return CM_OK;
     if (d->kind == CM_KEY_TIME) {
         s->known = cm_time_step_infer(d->axis.calendar, d->key, d->n, &s->time) &&
@@ -113,6 +122,8 @@ static int fill(cm_join_dim *d, const stepper *s, uint64_t nmissing, cm_error *e
     free(d->key);
     d->key = key;
     d->n = at;
+    d->step = s->time;
+    d->nfilled = nmissing;
     return cm_axis_find_runs(d, err);
 }
 
@@ -166,7 +177,7 @@ int cm_axis_find_gaps(cm_join *j, cm_join_dim *d, cm_archive_axis *report, cm_er
         return cm_fail(err, CM_EUNSUPPORTED,
                        "%s: it descends, and missing steps are found only where it ascends",
                        d->name);
-    int rc = infer(d, &s, err);
+    int rc = infer(j, d, &s, err);
     if (rc != CM_OK || !s.known)
         return rc;
     const char *step = d->kind == CM_KEY_TIME ? cm_time_step_text(&s.time, text, sizeof(text))

@@ -4,130 +4,149 @@
 
 #include "job/archive/emit.h"
 
-/* Names that were left out, each once. */
-typedef struct left_out {
-    cm_json *names;      /* an object: name -> null */
-    uint32_t file, last; /* that differ from the first */
+/* A group, as the first file that has it says it. */
+typedef struct seen_group {
+    cm_json *first;
+    cm_known known; /* digests of attributes -> whether they differ from those */
+} seen_group;
+
+typedef struct groups {
+    cm_join *j;
+    seen_group *seen; /* beside those of cm_emitted */
+    cm_json *names;   /* of attributes that differ: an object, name -> null */
+    uint32_t file, last;
     size_t nfiles;
-} left_out;
+} groups;
 
-static int leave_out(cm_json *from, const char *name, left_out *out, uint32_t file, cm_error *err)
+static bool same_member(const cm_json *a, const cm_json *b, const char *name)
 {
-    int rc = CM_OK;
-    if (cm_json_length(out->names) == 0)
-        out->file = file;
-    if (!cm_json_has(out->names, name))
-        rc = cm_json_set_null(out->names, name, err);
-    cm_json_remove(from, name);
-    return rc;
+    return cm_json_has(a, name) == cm_json_has(b, name) &&
+           cm_json_equal(cm_json_member(a, name), cm_json_member(b, name));
 }
 
-/* Takes out of FROM what OTHER does not say alike. */
-static int keep_common(cm_json *from, const cm_json *other, left_out *out, uint32_t file,
-                       cm_error *err)
+/* Names of A that B does not say alike are noted, and go from KEPT. */
+static int note_differing(groups *g, const cm_json *a, const cm_json *b, cm_json *kept,
+                          bool *differs, cm_error *err)
 {
     int rc = CM_OK;
-    for (bool more = true; more && rc == CM_OK;) {
-        more = false;
-        for (cm_json_iter it = cm_json_begin(from); cm_json_next(&it);) {
-            const cm_json *theirs = cm_json_member(other, it.name);
-            if (cm_json_has(other, it.name) && cm_json_equal(it.value, theirs))
-                continue;
-            rc = leave_out(from, it.name, out, file, err);
-            more = true;
-            break; /* what was iterated over has changed */
-        }
+    for (cm_json_iter it = cm_json_begin(a); rc == CM_OK && cm_json_next(&it);) {
+        if (same_member(a, b, it.name))
+            continue;
+        *differs = true;
+        if (!g->j->options->first_attrs)
+            cm_json_remove(kept, it.name);
+        if (!cm_json_has(g->names, it.name))
+            rc = cm_json_set_null(g->names, it.name, err);
     }
-    /* Attributes that only later files have are left out too. */
-    for (cm_json_iter it = cm_json_begin(other); rc == CM_OK && cm_json_next(&it);)
-        if (!cm_json_has(from, it.name) && !cm_json_has(out->names, it.name)) {
-            if (cm_json_length(out->names) == 0)
-                out->file = file;
-            rc = cm_json_set_null(out->names, it.name, err);
-        }
     return rc;
 }
 
-static int add_group(cm_emitted *e, const char *path, cm_json *attrs, cm_error *err)
+/* Takes ATTRS. */
+static int add_group(groups *g, const char *path, cm_json *attrs, cm_error *err)
 {
+    cm_emitted *e = g->j->emitted;
     cm_multi_group *more = realloc(e->group, (e->ngroups + 1) * sizeof(*more));
+    seen_group *seen = realloc(g->seen, (e->ngroups + 1) * sizeof(*seen));
     char *copy = cm_strdup(path, err);
+    cm_json *first = cm_json_copy(attrs);
     if (more != NULL)
         e->group = more;
-    if (more == NULL || copy == NULL) {
+    if (seen != NULL)
+        g->seen = seen;
+    if (more == NULL || seen == NULL || copy == NULL || (first == NULL && attrs != NULL)) {
         free(copy);
+        cm_json_free(first);
         cm_json_free(attrs);
         return cm_fail(err, CM_ENOMEM, "no memory for groups");
     }
+    seen[e->ngroups] = (seen_group){.first = first};
     e->group[e->ngroups++] = (cm_multi_group){copy, attrs};
     return CM_OK;
 }
 
-static cm_multi_group *group_named(cm_emitted *e, const char *path)
+static size_t group_named(const cm_emitted *e, const char *path)
 {
-    for (size_t i = 0; i < e->ngroups; i++)
-        if (strcmp(e->group[i].path, path) == 0)
-            return &e->group[i];
-    return NULL;
+    size_t i = 0;
+    while (i < e->ngroups && strcmp(e->group[i].path, path) != 0)
+        i++;
+    return i;
 }
 
-static int see_group(cm_join *j, uint32_t file, size_t i, left_out *out, cm_digest *last,
-                     cm_error *err)
+/* Attributes that were not seen before of group AT, against those of its first file. */
+static int compare_group(groups *g, size_t at, cm_digest digest, bool *differs, cm_error *err)
+{
+    cm_json *attrs = NULL, *kept = (cm_json *)(uintptr_t)g->j->emitted->group[at].attrs;
+    int rc = cm_survey_json(g->j->survey, digest, &attrs, err);
+    if (rc == CM_OK)
+        rc = note_differing(g, g->seen[at].first, attrs, kept, differs, err);
+    if (rc == CM_OK)
+        rc = note_differing(g, attrs, g->seen[at].first, kept, differs, err);
+    cm_json_free(attrs);
+    return rc == CM_OK ? cm_known_add(&g->seen[at].known, digest, *differs, err) : rc;
+}
+
+static int see_group(groups *g, uint32_t file, size_t i, bool *differs, cm_error *err)
 {
     const char *path;
     cm_digest digest;
     cm_json *attrs = NULL;
-    cm_emitted *e = j->emitted;
-    int rc = cm_surveyed_group(j->survey, j->file[file], i, &path, &digest, err);
+    uint64_t before;
+    bool own = false;
+    int rc = cm_surveyed_group(g->j->survey, g->j->file[file], i, &path, &digest, err);
     if (rc != CM_OK)
         return rc;
-    cm_multi_group *g = group_named(e, path);
-    if (g != NULL && (j->options->first_attrs || (i == 0 && cm_wire_same(*last, digest))))
-        return CM_OK;
-    if (i == 0)
-        *last = digest;
-    rc = cm_survey_json(j->survey, digest, &attrs, err);
-    if (rc != CM_OK)
-        return rc;
-    if (g == NULL)
-        return add_group(e, path, attrs, err);
-    size_t before = cm_json_length(g->attrs);
-    rc = keep_common((cm_json *)(uintptr_t)g->attrs, attrs, out, file, err);
-    /* What the first has not, or has otherwise, is known once it was left out. */
-    bool differs = cm_json_length(g->attrs) != before;
-    for (cm_json_iter it = cm_json_begin(attrs); !differs && cm_json_next(&it);)
-        differs = cm_json_has(out->names, it.name);
-    if (differs) {
-        out->nfiles++;
-        out->last = file;
+    size_t at = group_named(g->j->emitted, path);
+    if (at == g->j->emitted->ngroups) {
+        rc = cm_survey_json(g->j->survey, digest, &attrs, err);
+        if (rc == CM_OK)
+            rc = add_group(g, path, attrs, err);
+        return rc == CM_OK ? cm_known_add(&g->seen[at].known, digest, 0, err) : rc;
     }
-    cm_json_free(attrs);
+    if (cm_known_find(&g->seen[at].known, digest, &before))
+        own = before != 0;
+    else
+        rc = compare_group(g, at, digest, &own, err);
+    *differs |= own;
     return rc;
 }
 
-static int say(cm_join *j, const left_out *out, cm_error *err)
+static int see_file(groups *g, uint32_t file, cm_error *err)
+{
+    bool differs = false;
+    int rc = CM_OK;
+    size_t n = cm_surveyed_ngroups(g->j->file[file]);
+    for (size_t i = 0; rc == CM_OK && i < n; i++)
+        rc = see_group(g, file, i, &differs, err);
+    if (!differs)
+        return rc;
+    if (g->nfiles++ == 0)
+        g->file = file;
+    g->last = file;
+    return rc;
+}
+
+static int say(const groups *g, cm_error *err)
 {
     cm_buf names = {0};
+    cm_join *j = g->j;
     int rc = CM_OK;
-    if (cm_json_length(out->names) == 0)
+    if (g->nfiles == 0)
         return CM_OK;
-    for (cm_json_iter it = cm_json_begin(out->names); rc == CM_OK && cm_json_next(&it);)
+    for (cm_json_iter it = cm_json_begin(g->names); rc == CM_OK && cm_json_next(&it);)
         rc = cm_buf_printf(&names, err, "%s%s", names.nbytes > 0 ? ", " : "", it.name);
+    bool kept = j->options->first_attrs;
     cm_finding *f =
         rc != CM_OK
             ? NULL
-            : cm_join_find(j, CM_FINDING_ATTRIBUTE, CM_WEIGHT_NOTE, false, NULL, out->last, err,
-                           "attributes that are not the same in all files are left out: %.*s",
-                           (int)names.nbytes, (const char *)names.data);
-    if (f != NULL) {
-        free(f->file);
-        f->file = cm_strdup(j->file[out->file]->path, err);
-        f->nfiles = out->nfiles;
-    }
-    if (rc == CM_OK && (f == NULL || f->file == NULL))
-        rc = CM_ENOMEM;
+            : cm_join_find(j, CM_FINDING_ATTRIBUTE, CM_WEIGHT_NOTE, kept, NULL, g->file, err,
+                           "attributes that are not the same in all files are %s: %.*s",
+                           kept ? "those of the first file" : "left out", (int)names.nbytes,
+                           (const char *)names.data);
     cm_buf_release(&names);
-    return rc;
+    if (f == NULL)
+        return rc == CM_OK ? CM_ENOMEM : rc;
+    f->nfiles = g->nfiles - 1;
+    return cm_join_found_in(j, f, g->last, err);
 }
 
 /* Warnings of opening, each once, with the first file that gave it. */
@@ -153,14 +172,17 @@ static int collect_warnings(cm_join *j, cm_error *err)
 
 int cm_join_groups(cm_join *j, cm_error *err)
 {
-    left_out out = {.names = cm_json_object()};
-    cm_digest last = {0};
-    int rc = out.names == NULL ? cm_fail(err, CM_ENOMEM, "no memory for attributes") : CM_OK;
+    groups g = {.j = j, .names = cm_json_object()};
+    int rc = g.names == NULL ? cm_fail(err, CM_ENOMEM, "no memory for attributes") : CM_OK;
     for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++)
-        for (size_t g = 0; rc == CM_OK && g < cm_surveyed_ngroups(j->file[i]); g++)
-            rc = see_group(j, (uint32_t)i, g, &out, &last, err);
+        rc = see_file(&g, (uint32_t)i, err);
     if (rc == CM_OK)
-        rc = say(j, &out, err);
-    cm_json_free(out.names);
+        rc = say(&g, err);
+    for (size_t i = 0; g.seen != NULL && i < j->emitted->ngroups; i++) {
+        cm_json_free(g.seen[i].first);
+        cm_known_release(&g.seen[i].known);
+    }
+    free(g.seen);
+    cm_json_free(g.names);
     return rc == CM_OK ? collect_warnings(j, err) : rc;
 }

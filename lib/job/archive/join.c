@@ -146,6 +146,8 @@ static int join(cm_join *j, cm_error *err)
 {
     int rc = cm_join_names(j, err);
     if (rc == CM_OK)
+        rc = cm_join_renamed(j, err);
+    if (rc == CM_OK)
         rc = cm_join_compare(j, err);
     if (rc == CM_OK)
         rc = cm_join_new_dims(j, err);

@@ -1,7 +1,7 @@
 /*
  * From what files hold to one dataset: the state that the steps of a join share.
  *
- *     names -> compare -> axes -> place -> times -> emit
+ *     names -> renamed -> compare -> axes -> place -> times -> emit
  *
  * Each is a file of this folder.  Files are numbered by name; a disagreement becomes a
  * finding, and the steps go on as far as they can, so that one survey tells all of them.
@@ -14,6 +14,7 @@
 #include "format/multi/multi.h"
 #include "job/archive/survey.h"
 #include "model/rebase.h"
+#include "model/step.h"
 
 #define CM_JOIN_NONE UINT32_MAX
 
@@ -50,8 +51,9 @@ typedef struct cm_join_dim {
     uint32_t *at;     /* vec of each file */
     cm_join_vec *vec;
     size_t nvecs;
-    uint32_t var;    /* its coordinate, or what stands for one; CM_JOIN_NONE */
-    bool substitute; /* that is not named like the dimension */
+    uint32_t same_as; /* the dimension that it is by its coordinate's meaning; or CM_JOIN_NONE */
+    uint32_t var;     /* its coordinate, or what stands for one; CM_JOIN_NONE */
+    bool substitute;  /* that is not named like the dimension */
     cm_key_kind kind;
     bool descending;
     cm_time_axis axis; /* CM_KEY_TIME: of the first file */
@@ -59,9 +61,11 @@ typedef struct cm_join_dim {
     int joined;        /* which of the joined dimensions; -1: none */
     int64_t *key;      /* of the joined dimension */
     uint64_t n;
-    bool apart;  /* its coordinates are a finding: what lies on them is not compared */
-    bool made;   /* by an option: files have it not */
-    char **said; /* MADE, of CM_KEY_TEXT: what each file says; owned */
+    uint64_t nfilled;  /* steps that no file has and that were added */
+    cm_time_step step; /* with them, of CM_KEY_TIME */
+    bool apart;        /* its coordinates are a finding: what lies on them is not compared */
+    bool made;         /* by an option: files have it not */
+    char **said;       /* MADE, of CM_KEY_TEXT: what each file says; owned */
 } cm_join_dim;
 
 typedef struct cm_join_var {
@@ -143,6 +147,9 @@ const char *cm_join_name(const cm_join *j, const char *name, char *buf, size_t s
 
 /* The same of each word of TEXT, which names variables; to be freed.  NULL: no memory. */
 char *cm_join_reword(const cm_join *j, const char *text, cm_error *err);
+
+/* renamed.c: dimensions that files name differently: a finding. */
+int cm_join_renamed(cm_join *j, cm_error *err);
 
 /* compare.c: descriptions, and attributes of groups. */
 int cm_join_compare(cm_join *j, cm_error *err);

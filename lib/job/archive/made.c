@@ -317,6 +317,8 @@ static int promote(void *context, char *pattern, cm_error *err)
         if (!cm_name_matches(pattern, v->name) || v->made != NULL)
             continue;
         any = true;
+        if (v->nlacking > 0 && j->dim[v->dim[0]].made)
+            continue; /* it has got the dimension that an option made */
         for (unsigned k = 0; k < v->rank; k++)
             has |= j->dim[v->dim[k]].joined >= 0;
         if (has || v->like->is_coordinate)

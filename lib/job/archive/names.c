@@ -110,7 +110,7 @@ int cm_join_add_dim(cm_join *j, const char *name, uint32_t *out, cm_error *err)
         return cm_fail(err, CM_ENOMEM, "no memory for dimensions");
     j->dim = more;
     cm_join_dim *d = &more[j->ndims];
-    *d = (cm_join_dim){.var = CM_JOIN_NONE, .joined = -1};
+    *d = (cm_join_dim){.var = CM_JOIN_NONE, .same_as = CM_JOIN_NONE, .joined = -1};
     *out = (uint32_t)j->ndims++;
     d->name = cm_strdup(name, err);
     d->length = cm_calloc(j->nfiles + 1, sizeof(d->length[0]), err);

@@ -93,13 +93,8 @@ static int make_value(const cm_join *j, const cm_join_dim *d, const cm_join_var 
     int64_t key = d->descending ? ~d->key[at] : d->key[at];
     if (d->kind == CM_KEY_TIME) {
         cm_time_axis axis = v->rebased || v->made != NULL ? v->coding.axis : d->axis;
-        const cm_dtype exact = cm_dtype_make(CM_KIND_INT, 8);
-        cm_time_coding from = {.axis = axis, .dtype = exact},
-                       to = {.axis = axis, .dtype = v->dtype};
-        from.axis.unit_us = from.axis.per_us = 1;
-        int64_t us = key - axis.origin_us;
-        uint64_t bad;
-        return cm_time_rebase(&from, &to, &us, dst, 1, &bad, err);
+        const cm_time_coding to = {.axis = axis, .dtype = v->dtype};
+        return cm_join_put_instant(&to, key, dst, err);
     }
     if (d->kind == CM_KEY_INTEGER || d->kind == CM_KEY_REAL) {
         const double x = d->kind == CM_KEY_REAL ? cm_key_real(key) : 0;
@@ -219,9 +214,10 @@ static int is_promoted(const cm_join *j, uint32_t at, const cm_placement *p, boo
         cm_surveyed_var s;
         *given = cm_join_record(j, at, v->file[i], &s) && s.has_values;
     }
+    /* The dimension that files lack is the first of the variable's, and so of its axes. */
     bool repeats = false;
     for (size_t i = 0; v->nlacking == 1 && p != NULL && i < p->nparts; i++)
-        repeats |= p->part[i].length[p->naxes - 1] != 1;
+        repeats |= p->part[i].length[0] != 1;
     return !*given && repeats
                ? cm_fail(err, CM_EUNSUPPORTED,
                          "%s: is too large to be repeated for each step of a file", v->name)
@@ -275,14 +271,14 @@ int cm_join_make_fill(cm_join *j, cm_join_var *v, cm_error *err)
 }
 
 /* The file's values may not be what holes are. */
-static int check_holes(const cm_join_var *v, const cm_placement *p, uint64_t steps, size_t nelem,
+static int check_holes(const cm_join_var *v, uint64_t nholes, uint64_t steps, size_t nelem,
                        cm_error *err)
 {
     size_t row = v->rank > 0 && steps > 0 ? nelem / (size_t)steps : 1, n = 0;
     for (size_t i = 0; i < nelem; i++)
         n +=
             memcmp((uint8_t *)v->values + i * v->dtype.nbytes, v->fill_value, v->dtype.nbytes) == 0;
-    return n == p->nholes * row
+    return n == nholes * row
                ? CM_OK
                : cm_fail(err, CM_EFORMAT,
                          "%s: has no _FillValue, steps that no file has, and data that equal the "
@@ -299,7 +295,10 @@ int cm_join_give_values(cm_join *j, const cm_field_sources *f, uint32_t at, cm_e
     bool coordinate = v->rank == 1 && d->joined >= 0 && d->var == at && !d->substitute;
     bool promoted;
     int rc = is_promoted(j, at, f->of[at].place, &promoted, err);
-    if (rc != CM_OK || (!coordinate && !v->given && !promoted))
+    const cm_join_dim *bounded = promoted || coordinate ? NULL : cm_join_bounded(j, at);
+    if (bounded != NULL && !cm_join_has_bounds(j, at, f->of[at].place))
+        bounded = NULL;
+    if (rc != CM_OK || (!coordinate && !v->given && !promoted && bounded == NULL))
         return rc;
     size_t nelem = 1;
     for (unsigned i = 0; i < v->rank; i++) {
@@ -316,14 +315,16 @@ int cm_join_give_values(cm_join *j, const cm_field_sources *f, uint32_t at, cm_e
     if ((v->values = cm_calloc(v->values_nbytes + 1, 1, err)) == NULL)
         return CM_ENOMEM;
     const cm_placement *p = f->of[at].place;
-    if (!coordinate && p != NULL && p->nholes > 0 && v->dtype.kind != CM_KIND_FLOAT &&
+    /* Places that stay empty: bounds of steps that were filled are computed. */
+    uint64_t nholes = p == NULL ? 0 : p->nholes - (bounded != NULL ? bounded->nfilled : 0);
+    if (!coordinate && nholes > 0 && v->dtype.kind != CM_KIND_FLOAT &&
         (rc = cm_join_make_fill(j, v, err)) != CM_OK)
         return rc;
     for (size_t i = 0; v->has_fill_value && !coordinate && i < nelem; i++)
         memcpy((uint8_t *)v->values + i * v->dtype.nbytes, v->fill_value, v->dtype.nbytes);
     /* Bounds of steps that no file has are not known. */
     for (size_t i = 0; !v->has_fill_value && !coordinate && v->dtype.kind == CM_KIND_FLOAT &&
-                       p != NULL && p->nholes > 0 && i < nelem;
+                       nholes > 0 && i < nelem;
          i++)
         memset((uint8_t *)v->values + i * v->dtype.nbytes, 0xff, v->dtype.nbytes); /* a NaN */
     if (coordinate)
@@ -331,5 +332,7 @@ int cm_join_give_values(cm_join *j, const cm_field_sources *f, uint32_t at, cm_e
     if (p == NULL)
         return fill_static(j, at, err);
     rc = promoted ? fill_promoted(j, at, p, err) : fill_rows(j, at, p, err);
-    return rc == CM_OK && v->made_fill ? check_holes(v, p, d->n, nelem, err) : rc;
+    if (rc == CM_OK && bounded != NULL)
+        rc = cm_join_fill_bounds(j, at, bounded, nelem, err);
+    return rc == CM_OK && v->made_fill ? check_holes(v, nholes, d->n, nelem, err) : rc;
 }

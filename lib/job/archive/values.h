@@ -16,6 +16,15 @@ bool cm_join_default_fill(const cm_dtype *type, uint8_t *out);
 /* A fill value for V, which has none: what no file has is missing to its readers too. */
 int cm_join_make_fill(cm_join *j, cm_join_var *v, cm_error *err);
 
+/* bounds.c: US as an element of TO, or the nearest that a floating-point type has. */
+int cm_join_put_instant(const cm_time_coding *to, int64_t us, uint8_t *dst, cm_error *err);
+/* The joined dimension with filled steps that AT has the bounds of; NULL: none. */
+const cm_join_dim *cm_join_bounded(const cm_join *j, uint32_t at);
+/* Whether the survey has all of them. */
+bool cm_join_has_bounds(const cm_join *j, uint32_t at, const cm_placement *p);
+/* Those of the steps that no file has, into the values of AT, which has NELEM elements. */
+int cm_join_fill_bounds(cm_join *j, uint32_t at, const cm_join_dim *d, size_t nelem, cm_error *err);
+
 /* Whether variable AT is given by its values, and makes them. */
 int cm_join_give_values(cm_join *j, const cm_field_sources *f, uint32_t at, cm_error *err);
 

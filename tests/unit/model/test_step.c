@@ -146,6 +146,42 @@ static void test_steps(void **state)
     }
 }
 
+/* The bounds of one step become those of another. */
+static void test_moves(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *calendar, *first, *second, *from, *to, *a, *want;
+    } MOVE[] = {
+        {"standard", "2000-01-01", "2000-01-02", "2000-01-02", "2000-01-05", "2000-01-03",
+         "2000-01-06"},
+        {"standard", "2000-01-16T12", "2000-02-15T12", "2000-01-16T12", "2000-02-15T12",
+         "2000-02-01", "2000-03-01"},
+        {"noleap", "2000-01-01", "2000-02-01", "2000-01-01", "2001-02-01", "1961-01-01",
+         "1962-02-01"},
+        {"standard", "2000-01-31", "2000-02-29", "2000-01-31", "2000-04-30", "2000-01-31",
+         "2000-04-30"},
+    };
+    for (size_t i = 0; i < sizeof MOVE / sizeof *MOVE; i++) {
+        cm_time_axis axis;
+        cm_time_step step;
+        int64_t us[2], at = 0;
+        assert_int_equal(cm_time_axis_parse("days since 2000-01-01", MOVE[i].calendar, &axis, NULL),
+                         CM_OK);
+        us[0] = moment(&axis, MOVE[i].first);
+        us[1] = moment(&axis, MOVE[i].second);
+        step = (cm_time_step){
+            .kind = i == 0 ? CM_TIME_STEP_FIXED : CM_TIME_STEP_MONTHS,
+            .calendar = axis.calendar,
+            .us = us[1] - us[0],
+            .months = 1,
+        };
+        assert_true(cm_time_step_move(&step, moment(&axis, MOVE[i].from), moment(&axis, MOVE[i].to),
+                                      moment(&axis, MOVE[i].a), &at));
+        assert_int_equal(at, moment(&axis, MOVE[i].want));
+    }
+}
+
 static void test_numbers(void **state)
 {
     (void)state;
@@ -179,6 +215,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_moves),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_texts),
     };

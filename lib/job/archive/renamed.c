@@ -1,0 +1,58 @@
+/* Dimensions that files call differently: by their coordinates they are one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/archive/join.h"
+
+/* The coordinate of dimension AT; NULL: it has none of its own name. */
+static const cm_join_var *coordinate_of(const cm_join *j, uint32_t at)
+{
+    uint32_t var = cm_join_var_named(j, j->dim[at].name);
+    if (var == CM_JOIN_NONE)
+        return NULL;
+    const cm_join_var *v = &j->var[var];
+    return v->wanted && v->rank == 1 && v->dim[0] == at ? v : NULL;
+}
+
+/* Whether no file has both, and the coordinates have one standard_name. */
+static bool is_same(const cm_join *j, uint32_t a, uint32_t b)
+{
+    const cm_join_var *v = coordinate_of(j, a), *w = coordinate_of(j, b);
+    if (v == NULL || w == NULL || v->first >= w->first)
+        return false;
+    const char *x = cm_join_text(v->like, "standard_name");
+    const char *y = cm_join_text(w->like, "standard_name");
+    bool same = x != NULL && y != NULL && strcmp(x, y) == 0;
+    for (size_t f = 0; same && f < j->nfiles; f++)
+        same = j->dim[a].length[f] == UINT64_MAX || j->dim[b].length[f] == UINT64_MAX;
+    return same;
+}
+
+static int tell(cm_join *j, uint32_t a, uint32_t b, cm_error *err)
+{
+    const cm_join_var *v = coordinate_of(j, a), *w = coordinate_of(j, b);
+    cm_finding *f =
+        cm_join_find(j, CM_FINDING_NAME, CM_WEIGHT_DECISION, false, w->name, w->first, err,
+                     "by its standard_name it is %s in %s", v->name, j->file[v->first]->path);
+    if (f == NULL || (f->other = cm_strdup(v->name, err)) == NULL)
+        return CM_ENOMEM;
+    int rc = CM_OK;
+    for (size_t i = 1; rc == CM_OK && i < w->nfiles; i++)
+        rc = cm_join_found_in(j, f, w->file[i], err);
+    return rc;
+}
+
+int cm_join_renamed(cm_join *j, cm_error *err)
+{
+    int rc = CM_OK;
+    for (uint32_t a = 0; rc == CM_OK && a < j->ndims; a++)
+        for (uint32_t b = 0; rc == CM_OK && b < j->ndims; b++) {
+            if (a == b || j->dim[a].same_as != CM_JOIN_NONE || j->dim[b].same_as != CM_JOIN_NONE ||
+                !is_same(j, a, b))
+                continue;
+            j->dim[b].same_as = a;
+            j->refused = true;
+            rc = tell(j, a, b, err);
+        }
+    return rc;
+}
