@@ -17,27 +17,98 @@ bool cm_store_url_is_remote(const char *url)
     return cm_url_kind_of(url) != CM_URL_LOCAL;
 }
 
+/* ---- documents of references ---- */
+
+/*
+ * Where PATH is a document of references, or names a node in one, *DOCUMENT becomes the document's
+ * and *NODE points into PATH; *DOCUMENT stays NULL otherwise.
+ */
+static int find_document(const char *path, char **document, const char **node, cm_error *err)
+{
+    struct stat st;
+    *document = NULL;
+    for (size_t n = strlen(path); n > 0;) {
+        char *text = cm_asprintf(err, "%.*s", (int)n, path);
+        if (text == NULL)
+            return CM_ENOMEM;
+        bool there = stat(text, &st) == 0;
+        if (there && S_ISREG(st.st_mode) && cm_references_are(text)) {
+            *document = text;
+            *node = path + n + strspn(path + n, "/");
+            return CM_OK;
+        }
+        free(text);
+        if (there || errno != ENOTDIR)
+            return CM_OK;
+        while (n > 0 && path[n - 1] != '/')
+            n--;
+        while (n > 0 && path[n - 1] == '/')
+            n--;
+    }
+    return CM_OK;
+}
+
+/* The same of a URL, by its name. */
+static int find_remote_document(const char *url, char **document, const char **node, cm_error *err)
+{
+    static const char ending[] = ".json";
+    const char *found = strstr(url, ".json/");
+    size_t n = found != NULL ? (size_t)(found - url) + strlen(ending) : strlen(url);
+    *document = NULL;
+    *node = url + n + (url[n] == '/');
+    if (n <= strlen(ending) || strncasecmp(url + n - strlen(ending), ending, strlen(ending)) != 0)
+        return CM_OK;
+    *document = cm_asprintf(err, "%.*s", (int)n, url);
+    return *document == NULL ? CM_ENOMEM : CM_OK;
+}
+
+bool cm_store_url_needs_net(const char *url)
+{
+    char *path = NULL;
+    bool needs = cm_store_url_is_remote(url);
+    if (!needs && cm_fileurl_path(url, &path, NULL) == CM_OK)
+        needs = cm_references_are(path);
+    free(path);
+    return needs;
+}
+
 /* ---- folders ---- */
 
 static int open_folder(const char *path, const cm_store_options *o, cm_store **out, cm_error *err)
 {
+    char *document = NULL;
+    const char *node;
     if (o->output)
         return cm_store_open_output(path, o->create, out, err);
-    if (!o->create && cm_references_are(path))
-        return cm_store_open_references(path, out, err);
-    if (o->io != CM_IO_PREAD)
-        return cm_store_open_dir_io(path, o->io, out, err);
-    return cm_store_open_dir(path, o->create, out, err);
+    int rc = o->create ? CM_OK : find_document(path, &document, &node, err);
+    if (rc != CM_OK)
+        return rc;
+    if (document != NULL)
+        rc = cm_store_open_references(document, node, o->net, out, err);
+    else if (o->io != CM_IO_PREAD)
+        rc = cm_store_open_dir_io(path, o->io, out, err);
+    else
+        rc = cm_store_open_dir(path, o->create, out, err);
+    free(document);
+    return rc;
 }
 
 static int look_at_folder(const char *path, cm_place *out, cm_error *err)
 {
     struct stat st;
-    if (stat(path, &st) == 0)
+    char *document;
+    const char *node;
+    int rc = CM_OK;
+    if (stat(path, &st) == 0) {
         *out = S_ISDIR(st.st_mode) || cm_references_are(path) ? CM_PLACE_FOLDER : CM_PLACE_FILE;
-    else if (errno != ENOENT && errno != ENOTDIR)
-        return cm_fail_errno(err, errno, "%s", path);
-    return CM_OK;
+    } else if (errno == ENOTDIR) {
+        rc = find_document(path, &document, &node, err);
+        *out = document != NULL ? CM_PLACE_FOLDER : CM_PLACE_NOTHING;
+        free(document);
+    } else if (errno != ENOENT) {
+        rc = cm_fail_errno(err, errno, "%s", path);
+    }
+    return rc;
 }
 
 /* ---- behind a network ---- */
@@ -83,6 +154,19 @@ static int look_at_output(const char *url, const cm_store_options *o, cm_place *
     return any ? CM_OK : rc;
 }
 
+static int open_remote(const char *url, const cm_store_options *o, cm_store **out, cm_error *err)
+{
+    char *document = NULL;
+    const char *node;
+    int rc = o->output ? CM_OK : find_remote_document(url, &document, &node, err);
+    if (rc == CM_OK && document != NULL)
+        rc = cm_store_open_references(document, node, o->net, out, err);
+    else if (rc == CM_OK)
+        rc = cm_store_open_remote(url, o->net, out, err);
+    free(document);
+    return rc;
+}
+
 /* ---- both ---- */
 
 int cm_store_open(const char *url, const cm_store_options *options, cm_store **out, cm_error *err)
@@ -92,7 +176,7 @@ int cm_store_open(const char *url, const cm_store_options *options, cm_store **o
     *out = NULL;
     if (cm_store_url_is_remote(url)) {
         int rc = check_net(url, o, err);
-        return rc == CM_OK ? cm_store_open_remote(url, o->net, out, err) : rc;
+        return rc == CM_OK ? open_remote(url, o, out, err) : rc;
     }
     int rc = cm_fileurl_path(url, &path, err);
     if (rc != CM_OK)

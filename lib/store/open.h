@@ -16,7 +16,9 @@ typedef struct cm_store_options {
 } cm_store_options;
 
 /*
- * Opens URL: a path, "file://PATH", "s3://BUCKET/PREFIX", "http://..." or "https://...".
+ * Opens URL: a path, "file://PATH", "s3://BUCKET/PREFIX", "http://..." or "https://...".  A file
+ * of references is a store too, and so is what has a name in ".json" behind a network; what follows
+ * it, after a '/', is a node in it.
  * OPTIONS may be NULL: read what is there.  CM_ENOTFOUND and CM_EFORMAT say what is wrong
  * with the place, CM_EINVAL that no store of this kind can be had.
  */
@@ -39,6 +41,12 @@ bool cm_store_url_is_remote(const char *url);
 
 /* Behind a network: true where the name is that of a NetCDF or HDF5 file. */
 bool cm_store_url_is_file(const char *url);
+
+/*
+ * True where reading URL may need a network: it lies behind one, or is a document of references,
+ * which may point to one.
+ */
+bool cm_store_url_needs_net(const char *url);
 
 /* The place of NODE, a well-formed key or "", in the store URL; to be freed. */
 char *cm_store_join(const char *url, const char *node, cm_error *err);

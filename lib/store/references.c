@@ -4,7 +4,7 @@
  * A read opens the file, looks at it, reads and closes it, as a folder's objects are read: four
  * system calls, and no descriptor is kept.
  */
-#include "store/references.h"
+#include "store/references_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,26 +14,15 @@
 #include <unistd.h>
 
 #include "base/base64.h"
-
-typedef struct reference_store {
-    cm_store base;
-    cm_reference_table table;
-} reference_store;
-
-typedef struct reference_reader {
-    cm_object_reader base;
-    int fd;          /* -1: DATA */
-    uint64_t offset; /* of the object in the file */
-    cm_buf data;
-} reference_reader;
+#include "store/checksum.h"
+#include "store/open.h"
 
 static const cm_reference_table *table_of(const cm_store *store)
 {
-    return &((const reference_store *)store)->table;
+    return &cm_reference_store_of(store)->table;
 }
 
-/* The first reference whose key is not less than KEY. */
-static size_t lower_bound(const cm_reference_table *t, const char *key)
+size_t cm_reference_lower_bound(const cm_reference_table *t, const char *key)
 {
     size_t from = 0, to = t->n;
     while (from < to) {
@@ -46,10 +35,11 @@ static size_t lower_bound(const cm_reference_table *t, const char *key)
     return from;
 }
 
-static int find(const cm_store *store, const char *key, const cm_reference **out, cm_error *err)
+int cm_reference_find(const cm_store *store, const char *key, const cm_reference **out,
+                      cm_error *err)
 {
     const cm_reference_table *t = table_of(store);
-    size_t at = lower_bound(t, key);
+    size_t at = cm_reference_lower_bound(t, key);
     if (at == t->n || strcmp(cm_reference_key(t, &t->item[at]), key) != 0)
         return cm_fail(err, CM_ENOTFOUND, "%s: no such object", key);
     *out = &t->item[at];
@@ -62,7 +52,7 @@ static int find(const cm_store *store, const char *key, const cm_reference **out
 static int open_file(const cm_store *store, const char *key, const cm_reference *ref, int *out,
                      struct stat *st, uint64_t *nbytes, cm_error *err)
 {
-    const char *path = table_of(store)->file[ref->file];
+    const char *path = cm_reference_file_of(store, ref)->name;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     int rc = CM_OK;
     if (fd < 0) /* a chunk that is not stored has no reference: its file must be there */
@@ -124,11 +114,13 @@ static int get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *bu
     const cm_reference *ref;
     struct stat st;
     uint64_t nbytes;
-    int fd, rc = find(store, key, &ref, err);
+    int fd, rc = cm_reference_find(store, key, &ref, err);
     if (rc != CM_OK)
         return rc;
     if (ref->file == CM_REFERENCE_INLINE)
         return get_inline(store, key, ref, max_nbytes, buf, err);
+    if (cm_reference_is_remote(store, ref))
+        return cm_reference_net_get(store, key, ref, max_nbytes, buf, err);
     rc = open_file(store, key, ref, &fd, &st, &nbytes, err);
     if (rc != CM_OK)
         return rc;
@@ -140,36 +132,56 @@ static int get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *bu
     return rc;
 }
 
-/* The bytes of REF, and of its file what tells it from another one. */
+static int identify_inline(cm_store *store, const char *key, const cm_reference *ref,
+                           cm_identity *out, cm_error *err)
+{
+    cm_buf buf;
+    cm_buf_init(&buf, 0);
+    int rc = get_inline(store, key, ref, UINT64_MAX, &buf, err);
+    if (rc == CM_OK)
+        *out = (cm_identity){.nbytes = buf.nbytes, .inode = cm_checksum64(buf.data, buf.nbytes, 0)};
+    cm_buf_release(&buf);
+    return rc;
+}
+
+/* The bytes of the object, and what tells it from another one: the place counts as well. */
 static int identify(cm_store *store, const char *key, cm_identity *out, cm_error *err)
 {
     const cm_reference *ref;
     struct stat st;
-    cm_buf buf;
-    int fd, rc = find(store, key, &ref, err);
+    int fd, rc = cm_reference_find(store, key, &ref, err);
     *out = (cm_identity){0};
     if (rc != CM_OK)
         return rc;
-    if (ref->file != CM_REFERENCE_INLINE) {
-        rc = open_file(store, key, ref, &fd, &st, &out->nbytes, err);
-        if (rc != CM_OK)
-            return rc;
+    if (ref->file == CM_REFERENCE_INLINE)
+        return identify_inline(store, key, ref, out, err);
+    if (cm_reference_is_remote(store, ref)) {
+        rc = cm_reference_net_identify(store, key, ref, out, err);
+    } else if ((rc = open_file(store, key, ref, &fd, &st, &out->nbytes, err)) == CM_OK) {
         close(fd);
         out->changed_ns = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec;
         out->inode = st.st_ino;
-        return CM_OK;
     }
-    cm_buf_init(&buf, 0);
-    rc = get_inline(store, key, ref, UINT64_MAX, &buf, err);
-    out->nbytes = buf.nbytes;
-    cm_buf_release(&buf);
+    const char *name = cm_reference_file_of(store, ref)->name;
+    const uint64_t place[] = {out->inode, ref->offset};
+    out->inode = cm_checksum64(place, sizeof place, cm_checksum64(name, strlen(name), 0));
     return rc;
 }
 
 static int size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err)
 {
+    const cm_reference *ref;
     cm_identity identity;
-    int rc = identify(store, key, &identity, err);
+    int rc = cm_reference_find(store, key, &ref, err);
+    *nbytes = 0;
+    if (rc != CM_OK)
+        return rc;
+    /* No request only for this: reading will tell whether the object has them. */
+    if (cm_reference_is_remote(store, ref) && !ref->whole) {
+        *nbytes = ref->nbytes;
+        return CM_OK;
+    }
+    rc = identify(store, key, &identity, err);
     *nbytes = identity.nbytes;
     return rc;
 }
@@ -178,7 +190,7 @@ static int size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *er
 
 static void reader_close(cm_object_reader *reader)
 {
-    reference_reader *r = (reference_reader *)reader;
+    cm_reference_reader *r = (cm_reference_reader *)reader;
     if (r->fd >= 0)
         close(r->fd);
     cm_buf_release(&r->data);
@@ -190,19 +202,21 @@ static int reader_open(cm_store *store, const char *key, cm_object_reader **out,
 {
     const cm_reference *ref;
     struct stat st;
-    int rc = find(store, key, &ref, err);
-    reference_reader *r = rc == CM_OK ? cm_calloc(1, sizeof *r, err) : NULL;
+    int rc = cm_reference_find(store, key, &ref, err);
+    cm_reference_reader *r = rc == CM_OK ? cm_calloc(1, sizeof *r, err) : NULL;
     if (r == NULL)
         return rc != CM_OK ? rc : CM_ENOMEM;
     r->fd = -1;
+    r->ref = ref;
     r->base.store = store;
     r->base.key = cm_strdup(key, err);
-    r->offset = ref->offset;
     if (r->base.key == NULL) {
         rc = CM_ENOMEM;
     } else if (ref->file == CM_REFERENCE_INLINE) {
         rc = get_inline(store, key, ref, UINT64_MAX, &r->data, err);
         r->base.nbytes = r->data.nbytes;
+    } else if (cm_reference_is_remote(store, ref)) {
+        rc = size(store, key, &r->base.nbytes, err);
     } else {
         rc = open_file(store, key, ref, &r->fd, &st, &r->base.nbytes, err);
     }
@@ -217,9 +231,11 @@ static int reader_open(cm_store *store, const char *key, cm_object_reader **out,
 static int reader_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
                        cm_error *err)
 {
-    reference_reader *r = (reference_reader *)reader;
+    cm_reference_reader *r = (cm_reference_reader *)reader;
     if (r->fd >= 0)
-        return read_all(r->fd, reader->key, r->offset + offset, dst, nbytes, err);
+        return read_all(r->fd, reader->key, r->ref->offset + offset, dst, nbytes, err);
+    if (cm_reference_is_remote(reader->store, r->ref))
+        return cm_reference_net_read(reader->store, reader->key, r->ref, offset, dst, nbytes, err);
     memcpy(dst, r->data.data + offset, nbytes); /* the range was checked against nbytes */
     return CM_OK;
 }
@@ -237,7 +253,7 @@ static int step_over(const cm_reference_table *t, const char *key, size_t nbytes
     char *behind = cm_asprintf(err, "%.*s%c", (int)nbytes, key, '/' + 1);
     if (behind == NULL)
         return CM_ENOMEM;
-    *at = lower_bound(t, behind);
+    *at = cm_reference_lower_bound(t, behind);
     free(behind);
     return CM_OK;
 }
@@ -253,7 +269,7 @@ static int list(cm_store *store, const char *prefix, cm_store_visit *visit, void
     if (from == NULL)
         return CM_ENOMEM;
     skip = strlen(from);
-    for (size_t i = lower_bound(t, from); i < t->n && rc == CM_OK;) {
+    for (size_t i = cm_reference_lower_bound(t, from); i < t->n && rc == CM_OK;) {
         const char *key = cm_reference_key(t, &t->item[i]);
         if (strncmp(key, from, skip) != 0)
             break;
@@ -267,6 +283,41 @@ static int list(cm_store *store, const char *prefix, cm_store_visit *visit, void
     if (rc == CM_OK)
         rc = cm_name_list_visit(&names, visit, context, err);
     cm_name_list_release(&names);
+    free(from);
+    return rc;
+}
+
+/* Sizes of whole objects behind a network would be a request each. */
+static bool knows_sizes(const cm_store *store)
+{
+    const cm_reference_table *t = table_of(store);
+    for (size_t i = 0; i < t->n; i++)
+        if (t->item[i].whole && cm_reference_is_remote(store, &t->item[i]))
+            return false;
+    return true;
+}
+
+static int list_below(cm_store *store, const char *prefix, cm_store_see *see, void *context,
+                      cm_error *err)
+{
+    const cm_reference_table *t = table_of(store);
+    if (!knows_sizes(store))
+        return cm_fail(err, CM_EUNSUPPORTED, "%s: does not say how long its objects are",
+                       store->name);
+    char *from = cm_asprintf(err, "%s%s", prefix, *prefix != '\0' ? "/" : "");
+    int rc = from == NULL ? CM_ENOMEM : CM_OK;
+    size_t skip = from == NULL ? 0 : strlen(from);
+    for (size_t i = rc == CM_OK ? cm_reference_lower_bound(t, from) : t->n; i < t->n; i++) {
+        const char *key = cm_reference_key(t, &t->item[i]);
+        uint64_t nbytes = 0;
+        if (strncmp(key, from, skip) != 0)
+            break;
+        rc = size(store, key, &nbytes, err);
+        if (rc == CM_OK)
+            rc = see(context, key + skip, nbytes, err);
+        if (rc != CM_OK)
+            break;
+    }
     free(from);
     return rc;
 }
@@ -305,35 +356,54 @@ static int writer_create(cm_store *store, const char *key, cm_object_writer **ou
 
 static void free_store(cm_store *store)
 {
-    cm_references_release(&((reference_store *)store)->table);
+    cm_reference_store *s = cm_reference_store_of(store);
+    cm_reference_free_origins(s);
+    cm_references_release(&s->table);
     free(store->name);
     free(store);
 }
 
-static const cm_store_ops reference_ops = {
-    .free = free_store,
-    .get = get,
-    .size = size,
-    .identity = identify,
-    .put = put,
-    .remove = remove_object,
-    .list = list,
-    .sync = sync_store,
-    .reader_open = reader_open,
-    .reader_read = reader_read,
-    .reader_close = reader_close,
-    .writer_create = writer_create,
-};
+#define READING                                                                                    \
+    .free = free_store, .get = get, .size = size, .identity = identify, .put = put,                \
+    .remove = remove_object, .list = list, .sync = sync_store, .reader_open = reader_open,         \
+    .reader_read = reader_read, .reader_close = reader_close, .writer_create = writer_create
 
-int cm_store_open_references(const char *path, cm_store **out, cm_error *err)
+static const cm_store_ops reference_ops = {READING};
+
+/* Some of what is referred to lies behind a network. */
+static const cm_store_ops remote_ops = {
+    READING, .remote = true, .read_many = cm_reference_read_many, .list_below = list_below};
+
+/* Leaves what is below NODE, and takes NODE off the keys. */
+static void keep_below(cm_reference_table *t, const char *node)
+{
+    size_t nbytes = strlen(node), kept = 0;
+    for (size_t i = 0; nbytes > 0 && i < t->n; i++) {
+        const char *key = cm_reference_key(t, &t->item[i]);
+        if (strncmp(key, node, nbytes) != 0 || key[nbytes] != '/')
+            continue;
+        t->item[kept] = t->item[i];
+        t->item[kept++].key += nbytes + 1;
+    }
+    t->n = nbytes > 0 ? kept : t->n;
+}
+
+int cm_store_open_references(const char *place, const char *node, cm_net *net, cm_store **out,
+                             cm_error *err)
 {
     *out = NULL;
-    reference_store *s = cm_calloc(1, sizeof *s, err);
+    cm_reference_store *s = cm_calloc(1, sizeof *s, err);
     if (s == NULL)
         return CM_ENOMEM;
-    s->base.ops = &reference_ops;
-    s->base.name = cm_strdup(path, err);
-    int rc = s->base.name == NULL ? CM_ENOMEM : cm_references_read(path, &s->table, err);
+    s->base.name = cm_store_join(place, node, err);
+    int rc = s->base.name == NULL ? CM_ENOMEM : cm_references_read(place, net, &s->table, err);
+    if (rc == CM_OK)
+        keep_below(&s->table, node);
+    if (rc == CM_OK && *node != '\0' && s->table.n == 0)
+        rc = cm_fail(err, CM_ENOTFOUND, "%s: has no group or array %s", place, node);
+    if (rc == CM_OK)
+        rc = cm_reference_open_origins(s, net, err);
+    s->base.ops = s->table.norigins > 0 ? &remote_ops : &reference_ops;
     if (rc != CM_OK) {
         free_store(&s->base);
         return rc;

@@ -9,11 +9,17 @@
 
 #include "base/fileurl.h"
 #include "base/json.h"
+#include "store/net/url.h"
 #include "store/references.h"
 
+enum {
+    MAX_URL = 16 << 10 /* templates could make terabytes */
+};
+
 typedef struct reading {
-    const char *path; /* of the document */
+    const char *path; /* of the document, or its URL */
     size_t folder;    /* bytes of it that are its folder */
+    bool remote;      /* it is a URL */
     const cm_json *templates;
     cm_reference_table *out;
     size_t capacity, file_capacity;
@@ -48,7 +54,7 @@ bool cm_references_are(const char *path)
     return i < n && head[i] == '{';
 }
 
-static int read_text(const char *path, cm_buf *text, cm_error *err)
+static int read_file(const char *path, cm_buf *text, cm_error *err)
 {
     struct stat st;
     int fd = open_document(path, &st);
@@ -100,6 +106,8 @@ static int fill_templates(const reading *r, const char *url, char **out, cm_erro
             rc = cm_buf_append(&text, value, nvalue, err);
         if (rc == CM_OK)
             url = close + 2;
+        if (rc == CM_OK && text.nbytes > MAX_URL)
+            rc = cm_fail(err, CM_EFORMAT, "its URL is longer than %d bytes", MAX_URL);
     }
     if (rc == CM_OK)
         rc = cm_buf_append(&text, url, strlen(url) + 1, err);
@@ -111,29 +119,111 @@ static int fill_templates(const reading *r, const char *url, char **out, cm_erro
     return rc;
 }
 
-/* The path of URL, which has no templates; to be freed. */
-static int resolve(const reading *r, const char *url, char **out, cm_error *err)
+/* The number of the server or bucket TEXT, which is taken over or freed. */
+static int number_of_origin(reading *r, char *text, uint32_t *out, cm_error *err)
 {
-    *out = NULL;
-    if (strncmp(url, "file:", 5) == 0)
-        return cm_fileurl_path(url, out, err);
+    cm_reference_table *t = r->out;
+    size_t i = 0;
+    while (i < t->norigins && strcmp(t->origin[i], text) != 0)
+        i++;
+    *out = (uint32_t)i;
+    if (i < t->norigins) {
+        free(text);
+        return CM_OK;
+    }
+    char **grown =
+        i == CM_REFERENCES_MAX_ORIGINS ? NULL : realloc(t->origin, (i + 1) * sizeof *t->origin);
+    if (grown == NULL) {
+        free(text);
+        return i == CM_REFERENCES_MAX_ORIGINS
+                   ? cm_fail(err, CM_EUNSUPPORTED,
+                             "there are more than %d servers and buckets that it refers to",
+                             CM_REFERENCES_MAX_ORIGINS)
+                   : cm_fail(err, CM_ENOMEM, "no memory for references");
+    }
+    t->origin = grown;
+    t->origin[t->norigins++] = text;
+    return CM_OK;
+}
+
+/* URL, and BELOW it a path as a key has it, as an object of its origin. */
+static int resolve_remote(reading *r, const char *url, const char *below, cm_reference_file *out,
+                          cm_error *err)
+{
+    cm_url parts;
+    int rc = cm_url_parse(url, &parts, err);
+    if (rc == CM_EINVAL) { /* nobody typed it */
+        rc = CM_EFORMAT;
+        if (err != NULL)
+            err->status = CM_EFORMAT;
+    }
+    if (rc == CM_OK) {
+        const char *path = url + strlen(parts.origin);
+        char *start = cm_strdup(path + (*path == '/'), err);
+        if (start != NULL && parts.kind == CM_URL_HTTP)
+            cm_url_decode(start);
+        out->key = start == NULL ? NULL : cm_asprintf(err, "%s%s", start, below);
+        out->name = cm_asprintf(err, "%s%s", url, below);
+        free(start);
+        rc = out->key == NULL || out->name == NULL ? CM_ENOMEM : cm_key_check(out->key, err);
+    }
+    if (rc == CM_OK) {
+        rc = number_of_origin(r, parts.origin, &out->origin, err);
+        parts.origin = NULL;
+    }
+    cm_url_release(&parts);
+    return rc;
+}
+
+/* URL has no templates, and no scheme of a network. */
+static int resolve_local(reading *r, const char *url, cm_reference_file *out, cm_error *err)
+{
+    out->origin = CM_REFERENCE_LOCAL;
+    bool absolute = url[0] == '/' || strncmp(url, "file:", 5) == 0;
+    if (r->remote && absolute)
+        return cm_fail(err, CM_EFORMAT,
+                       "'%s': a document that came over a network cannot refer to files of this "
+                       "machine",
+                       url);
+    if (absolute && url[0] != '/')
+        return cm_fileurl_path(url, &out->name, err);
+    if (absolute)
+        return (out->name = cm_strdup(url, err)) == NULL ? CM_ENOMEM : CM_OK;
     if (strstr(url, "://") != NULL)
         return cm_fail(err, CM_EUNSUPPORTED,
-                       "'%s': only references to files of this machine are read", url);
-    if (url[0] == '/') {
-        *out = cm_strdup(url, err);
-        return *out == NULL ? CM_ENOMEM : CM_OK;
-    }
+                       "'%s': only references to files, http://, https:// and s3:// are read", url);
     int rc = cm_key_check(url, err); /* no "..", so that it stays below the folder */
-    if (rc == CM_OK && (*out = cm_asprintf(err, "%.*s%s", (int)r->folder, r->path, url)) == NULL)
+    char *folder = rc == CM_OK ? cm_asprintf(err, "%.*s", (int)r->folder, r->path) : NULL;
+    if (folder == NULL)
+        return rc != CM_OK ? rc : CM_ENOMEM;
+    if (r->remote)
+        rc = resolve_remote(r, folder, url, out, err);
+    else if ((out->name = cm_asprintf(err, "%s%s", folder, url)) == NULL)
         rc = CM_ENOMEM;
+    free(folder);
+    return rc;
+}
+
+static void release_file(cm_reference_file *file)
+{
+    free(file->name);
+    free(file->key);
+    *file = (cm_reference_file){0};
+}
+
+static int resolve(reading *r, const char *url, cm_reference_file *out, cm_error *err)
+{
+    int rc = cm_url_scheme(url) == CM_URL_LOCAL ? resolve_local(r, url, out, err)
+                                                : resolve_remote(r, url, "", out, err);
+    if (rc != CM_OK)
+        release_file(out);
     return rc;
 }
 
 static int grow_files(reading *r, cm_error *err)
 {
     size_t capacity = r->file_capacity > 0 ? 2 * r->file_capacity : 64;
-    char **file = realloc(r->out->file, capacity * sizeof *file);
+    cm_reference_file *file = realloc(r->out->file, capacity * sizeof *file);
     if (file != NULL)
         r->out->file = file;
     char **url = file == NULL ? NULL : realloc(r->url, capacity * sizeof *url);
@@ -165,17 +255,18 @@ static int number_of(reading *r, const char *url, uint32_t *out, cm_error *err)
     while (r->bucket[at] != 0 && strcmp(r->url[r->bucket[at] - 1], url) != 0)
         at = (at + 1) % r->nbuckets;
     if (r->bucket[at] == 0) {
-        char *copy = cm_strdup(url, err), *filled = NULL, *path = NULL;
+        cm_reference_file file = {0};
+        char *copy = cm_strdup(url, err), *filled = NULL;
         rc = copy == NULL ? CM_ENOMEM : fill_templates(r, url, &filled, err);
         if (rc == CM_OK)
-            rc = resolve(r, filled, &path, err);
+            rc = resolve(r, filled, &file, err);
         free(filled);
         if (rc != CM_OK) {
             free(copy);
             return rc;
         }
         r->url[r->out->nfiles] = copy;
-        r->out->file[r->out->nfiles++] = path;
+        r->out->file[r->out->nfiles++] = file;
         r->bucket[at] = (uint32_t)r->out->nfiles;
     }
     *out = r->bucket[at] - 1;
@@ -312,23 +403,52 @@ static int read_document(reading *r, const cm_json *document, cm_error *err)
     return rc;
 }
 
-int cm_references_read(const char *path, cm_reference_table *out, cm_error *err)
+/* The text at the URL of the document. */
+static int fetch(reading *r, cm_net *net, cm_buf *text, cm_error *err)
 {
-    const char *slash = strrchr(path, '/');
-    reading r = {
-        .path = path, .folder = slash == NULL ? 0 : (size_t)(slash - path) + 1, .out = out};
+    cm_reference_file file = {0};
+    cm_store *store = NULL;
+    int rc = resolve_remote(r, r->path, "", &file, err);
+    if (rc == CM_OK)
+        rc = cm_store_open_remote(r->out->origin[file.origin], net, &store, err);
+    if (rc == CM_OK)
+        rc = cm_store_get(store, file.key, CM_REFERENCES_MAX_NBYTES, text, err);
+    cm_store_free(store);
+    release_file(&file);
+    return rc;
+}
+
+static int read_text(reading *r, cm_net *net, cm_buf *text, cm_error *err)
+{
+    if (!r->remote)
+        return read_file(r->path, text, err);
+    if (net == NULL)
+        return cm_fail(err, CM_EINVAL, "%s: only folders and files are read here", r->path);
+    int rc = fetch(r, net, text, err);
+    if (rc != CM_OK)
+        cm_error_place(err, r->path);
+    return rc;
+}
+
+int cm_references_read(const char *place, cm_net *net, cm_reference_table *out, cm_error *err)
+{
+    const char *slash = strrchr(place, '/');
+    reading r = {.path = place,
+                 .folder = slash == NULL ? 0 : (size_t)(slash - place) + 1,
+                 .remote = cm_url_kind_of(place) != CM_URL_LOCAL,
+                 .out = out};
     cm_json *document = NULL;
     cm_buf text;
     *out = (cm_reference_table){0};
     cm_buf_init(&text, 0);
-    int rc = read_text(path, &text, err);
+    int rc = read_text(&r, net, &text, err);
     if (rc == CM_OK) {
         rc = cm_json_parse(text.data, text.nbytes, &document, err);
         cm_buf_release(&text); /* a large one: not kept beside the tree */
         if (rc == CM_OK)
             rc = read_document(&r, document, err);
         if (rc != CM_OK)
-            cm_error_prefix(err, "%s", path);
+            cm_error_prefix(err, "%s", place);
     }
     cm_json_free(document);
     cm_buf_release(&text);
@@ -342,8 +462,11 @@ int cm_references_read(const char *path, cm_reference_table *out, cm_error *err)
 void cm_references_release(cm_reference_table *t)
 {
     for (size_t i = 0; i < t->nfiles; i++)
-        free(t->file[i]);
+        release_file(&t->file[i]);
+    for (size_t i = 0; i < t->norigins; i++)
+        free(t->origin[i]);
     free(t->file);
+    free(t->origin);
     free(t->item);
     cm_buf_release(&t->texts);
     *t = (cm_reference_table){0};

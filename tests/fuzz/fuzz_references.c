@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
+#include "store/net/url.h"
 #include "store/references.h"
 
 static int document;
@@ -34,7 +35,13 @@ static void check(const cm_reference_table *t)
             continue;
         }
         REQUIRE(r->file < t->nfiles && r->offset + r->nbytes <= INT64_MAX);
-        REQUIRE(strstr(t->file[r->file], "/../") == NULL || t->file[r->file][0] == '/');
+        const cm_reference_file *f = &t->file[r->file];
+        if (f->origin != CM_REFERENCE_LOCAL) {
+            REQUIRE(f->origin < t->norigins && cm_key_check(f->key, NULL) == CM_OK);
+            REQUIRE(cm_url_scheme(t->origin[f->origin]) != CM_URL_LOCAL);
+            continue;
+        }
+        REQUIRE(f->key == NULL && (strstr(f->name, "/../") == NULL || f->name[0] == '/'));
     }
 }
 
@@ -44,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     cm_error err = {0};
     REQUIRE(ftruncate(document, 0) == 0);
     REQUIRE(pwrite(document, data, nbytes, 0) == (ssize_t)nbytes);
-    if (cm_references_read(path, &table, &err) == CM_OK)
+    if (cm_references_read(path, NULL, &table, &err) == CM_OK)
         check(&table);
     else
         REQUIRE(err.text[0] != '\0');

@@ -4,6 +4,7 @@
 
 #include "base/number.h"
 #include "exec/watch/monitor.h"
+#include "job/common/store_path.h"
 #include "say.h"
 #include "store/open.h"
 
@@ -18,13 +19,21 @@ static bool is_canceled(void *monitor)
     return cm_monitor_canceled(monitor);
 }
 
+static bool needs_net(const char *text)
+{
+    cm_store_path at = {0};
+    bool needs = cm_store_path_split(text, &at, NULL) == CM_OK && cm_store_url_needs_net(at.path);
+    cm_store_path_release(&at);
+    return needs;
+}
+
 int cm_remote_open(const cm_net_settings *settings, const cm_texts *paths, const char *output,
                    cm_monitor *monitor, cm_net **out, cm_error *err)
 {
     cm_net_settings s = *settings;
-    bool any = output != NULL && cm_store_url_is_remote(output);
+    bool any = output != NULL && cm_store_url_needs_net(output);
     for (size_t i = 0; i < paths->n; i++)
-        any = any || cm_store_url_is_remote(paths->text[i]);
+        any = any || needs_net(paths->text[i]);
     *out = NULL;
     if (!any)
         return CM_OK;

@@ -19,6 +19,7 @@
 #include "job/transform/inputs.h"
 #include "job/transform/refer.h"
 #include "job/transform/write.h"
+#include "store/net/url.h"
 #include "store/open.h"
 
 typedef struct writing {
@@ -139,8 +140,14 @@ static int append_escaped(cm_buf *out, const char *path, cm_error *err)
     return rc;
 }
 
-/* By --base-url; a bucket's keys are not escaped, URLs are. */
-static int place_at_base(const writing *w, const char *real, char **out, cm_error *err)
+/* True where the one input lies behind a network: what is open is a copy that will be gone. */
+static bool was_fetched(const cm_job *job)
+{
+    return job->options->dataset == NULL && cm_store_url_is_remote(job->path);
+}
+
+/* By the base URL; a bucket's keys are not escaped, URLs are.  REST is the path below it. */
+static int place_at_base(const writing *w, const char *rest, char **out, cm_error *err)
 {
     const char *base = w->job->options->base_url;
     size_t n = strlen(base);
@@ -149,14 +156,45 @@ static int place_at_base(const writing *w, const char *real, char **out, cm_erro
     while (n > 0 && base[n - 1] == '/')
         n--;
     int rc = cm_buf_printf(&url, err, "%.*s/", (int)n, base);
-    const char *rest = real + strlen(w->folder);
     if (rc == CM_OK)
-        rc = strncmp(base, "http", 4) == 0 ? append_escaped(&url, rest, err)
-                                           : cm_buf_append(&url, rest, strlen(rest), err);
+        rc = cm_url_scheme(base) == CM_URL_HTTP ? append_escaped(&url, rest, err)
+                                                : cm_buf_append(&url, rest, strlen(rest), err);
     if (rc == CM_OK)
         *out = cm_asprintf(err, "%.*s", (int)url.nbytes, (char *)url.data);
     cm_buf_release(&url);
     return rc != CM_OK ? rc : *out == NULL ? CM_ENOMEM : CM_OK;
+}
+
+/* What the file at PATH is called in references; to be freed. */
+static int name_file(const writing *w, const char *path, char **out, cm_error *err)
+{
+    const bool at_base = w->job->options->base_url != NULL;
+    *out = NULL;
+    if (was_fetched(w->job)) {
+        const char *url = w->job->path;
+        char *name = cm_strdup(at_base ? strrchr(url, '/') + 1 : url, err);
+        int rc = name == NULL ? CM_ENOMEM : CM_OK;
+        if (rc == CM_OK && at_base && cm_url_scheme(url) == CM_URL_HTTP)
+            cm_url_decode(name);
+        if (rc == CM_OK && at_base)
+            rc = place_at_base(w, name, out, err);
+        else
+            *out = name;
+        if (at_base)
+            free(name);
+        return rc;
+    }
+    char *real = realpath(path, NULL);
+    if (real == NULL)
+        return cm_fail_errno(err, errno, "%s", path);
+    int rc = CM_OK;
+    if (at_base)
+        rc = place_at_base(w, real + strlen(w->folder), out, err);
+    else
+        *out = real;
+    if (at_base)
+        free(real);
+    return rc;
 }
 
 /* The URL of PATH as a string of JSON, in w->url: an absolute path where there is no base. */
@@ -164,20 +202,14 @@ static int find_url(writing *w, const char *path, cm_error *err)
 {
     if (w->url_of == path)
         return CM_OK;
-    char *real = realpath(path, NULL), *url = NULL;
-    if (real == NULL)
-        return cm_fail_errno(err, errno, "%s", path);
-    int rc = CM_OK;
-    if (w->folder != NULL)
-        rc = place_at_base(w, real, &url, err);
-    const char *text = url != NULL ? url : real;
+    char *text;
+    int rc = name_file(w, path, &text, err);
     if (rc == CM_OK && !cm_utf8_is_valid(text, strlen(text)))
         rc = cm_fail(err, CM_EUNSUPPORTED, "%s: its name is not UTF-8, which references must be",
                      path);
     if (rc == CM_OK)
         rc = quote(w, text, strlen(text), err);
-    free(real);
-    free(url);
+    free(text);
     if (rc != CM_OK)
         return rc;
     free(w->url);
@@ -362,7 +394,7 @@ static int make(writing *w, cm_outfile *file, cm_error *err)
     int rc = cm_job_inputs_paths(job, job->path, &path, &n, err);
     const cm_outfile_guard guard = {
         .read = path, .nread = n, .canceled = is_canceled, .context = job->options->monitor};
-    if (rc == CM_OK && job->options->base_url != NULL)
+    if (rc == CM_OK && job->options->base_url != NULL && !was_fetched(job))
         rc = find_folder(path, n, &w->folder, err);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         rc = settle_fill(job, &job->var[i], err);
@@ -385,7 +417,8 @@ static int verify(cm_job *job, cm_error *err)
 {
     cm_store *store;
     uint64_t start = cm_now_ns();
-    int rc = cm_store_open(job->options->target, NULL, &store, err);
+    int rc = cm_store_open(job->options->target, &(cm_store_options){.net = job->options->net},
+                           &store, err);
     if (rc == CM_OK)
         rc = cm_job_verify(job, store, err);
     cm_store_free(store);

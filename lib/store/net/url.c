@@ -6,14 +6,18 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+cm_url_kind cm_url_scheme(const char *text)
+{
+    if (strncasecmp(text, "http://", 7) == 0 || strncasecmp(text, "https://", 8) == 0)
+        return CM_URL_HTTP;
+    return strncasecmp(text, "s3://", 5) == 0 ? CM_URL_S3 : CM_URL_LOCAL;
+}
+
 cm_url_kind cm_url_kind_of(const char *text)
 {
     struct stat st;
-    bool http = strncasecmp(text, "http://", 7) == 0 || strncasecmp(text, "https://", 8) == 0;
-    bool s3 = strncasecmp(text, "s3://", 5) == 0;
-    if ((!http && !s3) || lstat(text, &st) == 0)
-        return CM_URL_LOCAL;
-    return s3 ? CM_URL_S3 : CM_URL_HTTP;
+    cm_url_kind kind = cm_url_scheme(text);
+    return kind != CM_URL_LOCAL && lstat(text, &st) == 0 ? CM_URL_LOCAL : kind;
 }
 
 /* TEXT without slashes at its ends. */
@@ -67,7 +71,7 @@ static int parse_http(const char *text, cm_url *out, cm_error *err)
 
 int cm_url_parse(const char *text, cm_url *out, cm_error *err)
 {
-    *out = (cm_url){.kind = cm_url_kind_of(text)};
+    *out = (cm_url){.kind = cm_url_scheme(text)};
     return out->kind == CM_URL_S3 ? parse_s3(text, out, err) : parse_http(text, out, err);
 }
 

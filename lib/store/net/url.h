@@ -24,9 +24,11 @@ typedef struct cm_url {
 
 /* What TEXT is; a file of that very name wins. */
 cm_url_kind cm_url_kind_of(const char *text);
+/* What it is whatever files there are. */
+cm_url_kind cm_url_scheme(const char *text);
 /*
- * Takes a remote TEXT apart.  CM_EINVAL, without repeating what may be secret, for one with a user,
- * a query or a fragment.
+ * Takes a TEXT with a remote scheme apart.  CM_EINVAL, without repeating what may be secret, for
+ * one with a user, a query or a fragment.
  */
 int cm_url_parse(const char *text, cm_url *out, cm_error *err);
 void cm_url_release(cm_url *url);

@@ -164,6 +164,9 @@ static int check_object(cm_transfer_state *t, cm_error *err)
                            "%s: the server does not send parts of objects (ranges)", r->shown);
         return CM_OK;
     }
+    if (r->range.kind == CM_HTTP_RANGE && r->range.offset + want > r->total_nbytes)
+        return t->broken = cm_fail(err, CM_EFORMAT, "%s: is shorter than what is to be read of it",
+                                   r->shown);
     if (t->range_last - t->range_first + 1 != t->ngot)
         return lies(t, err, "the answer of the server is not as long as it says");
     if (r->range.kind == CM_HTTP_SUFFIX)

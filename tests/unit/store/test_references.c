@@ -166,7 +166,14 @@ static void test_hostile_documents(void **state)
         {"{\"version\": 1, \"refs\": {\"../k\": \"x\"}}", "key '../k'"},
         {"{\"version\": 1, \"refs\": {\"/etc/k\": \"x\"}}", "begins with '/'"},
         {"{\"version\": 1, \"refs\": {\"a//k\": \"x\"}}", "empty name"},
-        {"{\"version\": 1, \"refs\": {\"k\": [\"https://host/x\", 0, 1]}}", "this machine"},
+        {"{\"version\": 1, \"refs\": {\"k\": [\"https://host/x\", 0, 1]}}",
+         "https://host, and only"},
+        {"{\"version\": 1, \"refs\": {\"k\": [\"gs://bucket/x\", 0, 1]}}", "s3:// are read"},
+        {"{\"version\": 1, \"refs\": {\"k\": [\"https://host/a/../x\", 0, 1]}}", "'..'"},
+        {"{\"version\": 1, \"refs\": {\"k\": [\"https://host/%2e%2e/x\", 0, 1]}}", "'..'"},
+        {"{\"version\": 1, \"refs\": {\"k\": [\"s3://bucket//x\", 0, 1]}}", "begins with"},
+        {"{\"version\": 1, \"refs\": {\"k\": [\"s3:///x\", 0, 1]}}", "no bucket"},
+        {"{\"version\": 1, \"refs\": {\"k\": [\"http://h/x?s=1\", 0, 1]}}", "query"},
         {"{\"version\": 1, \"refs\": {\"k\": [\"file://far/x\", 0, 1]}}", "host far"},
         {"{\"version\": 1, \"refs\": {\"k\": [\"{{f(c='x')}}\", 0, 1]}}", "templates"},
         {"{\"version\": 1, \"refs\": {\"k\": [\"{{u\", 0, 1]}}", "templates"},
@@ -226,6 +233,55 @@ static void test_hostile_objects(void **state)
     }
 }
 
+/* A few bytes of templates could stand for terabytes. */
+static void test_templates_are_bounded(void **state)
+{
+    cm_buf text = {0};
+    cm_store *store;
+    cm_error err = {0};
+    (void)state;
+    assert_int_equal(cm_buf_printf(&text, NULL,
+                                   "{\"version\": 1, \"templates\": {\"u\": \"%0*d\"}, "
+                                   "\"refs\": {\"k\": [\"",
+                                   4000, 0),
+                     CM_OK);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(cm_buf_append(&text, "{{u}}", 5, NULL), CM_OK);
+    assert_int_equal(cm_buf_append(&text, "\"]}}", 5, NULL), CM_OK);
+    assert_int_equal(open_document((char *)text.data, &store, &err), CM_EFORMAT);
+    assert_non_null(strstr(err.text, "longer than"));
+    cm_buf_release(&text);
+}
+
+/* What a cache keeps is of one document: another one at its path says something else of a key. */
+static void test_a_cache_tells_documents_apart(void **state)
+{
+    static const char *const refs[][2] = {{"[\"data.bin\", 0, 3]", "012"},
+                                          {"[\"data.bin\", 4, 3]", "456"},
+                                          {"\"abc\"", "abc"},
+                                          {"\"def\"", "def"},
+                                          {"\"base64:AAEC\"", "\0\1\2"},
+                                          {"[\"data.bin\", 0, 3]", "012"}};
+    char cache[64], text[128];
+    (void)state;
+    snprintf(cache, sizeof cache, "%s/cache", folder);
+    for (size_t i = 0; i < sizeof refs / sizeof *refs; i++) {
+        cm_store *store, *cached;
+        cm_buf buf = {0};
+        snprintf(text, sizeof text, "{\"version\": 1, \"refs\": {\"k\": %s}}", refs[i][0]);
+        assert_int_equal(open_document(text, &store, NULL), CM_OK);
+        assert_int_equal(cm_store_open_disk_cache(store, cache, 1 << 20, &cached, NULL), CM_OK);
+        assert_int_equal(cm_store_get(cached, "k", 100, &buf, NULL), CM_OK);
+        assert_int_equal(buf.nbytes, 3);
+        assert_memory_equal(buf.data, refs[i][1], 3);
+        cm_buf_release(&buf);
+        cm_store_free(cached);
+        cm_store_free(store);
+    }
+    snprintf(text, sizeof text, "rm -r '%s'", cache);
+    assert_int_equal(system(text), 0);
+}
+
 static void test_nothing_is_written(void **state)
 {
     cm_store *store;
@@ -240,9 +296,14 @@ static void test_nothing_is_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_objects),         cmocka_unit_test(test_names),
-        cmocka_unit_test(test_templates),       cmocka_unit_test(test_hostile_documents),
-        cmocka_unit_test(test_hostile_objects), cmocka_unit_test(test_nothing_is_written),
+        cmocka_unit_test(test_objects),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_templates),
+        cmocka_unit_test(test_templates_are_bounded),
+        cmocka_unit_test(test_hostile_documents),
+        cmocka_unit_test(test_hostile_objects),
+        cmocka_unit_test(test_a_cache_tells_documents_apart),
+        cmocka_unit_test(test_nothing_is_written),
     };
     return cmocka_run_group_tests(tests, make, removed);
 }

@@ -1,0 +1,267 @@
+/*
+ * References into objects behind a network.
+ *
+ * A part is one request: its place stands in the document, so no size is asked for.  What a file's
+ * first answer says that it is (ETag) is asked for in all further requests: parts of two versions
+ * of one file are never put together.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/net/parts.h"
+#include "store/references_impl.h"
+
+int cm_reference_open_origins(cm_reference_store *s, cm_net *net, cm_error *err)
+{
+    const cm_reference_table *t = &s->table;
+    int rc = CM_OK;
+    if (t->norigins == 0)
+        return CM_OK;
+    if (net == NULL)
+        return cm_fail(err, CM_EINVAL, "%s: refers to %s, and only files are read here",
+                       s->base.name, t->origin[0]);
+    s->origin = cm_calloc(t->norigins, sizeof *s->origin, err);
+    s->etag = cm_calloc(t->nfiles + 1, sizeof *s->etag, err);
+    if (s->origin == NULL || s->etag == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; rc == CM_OK && i < t->norigins; i++)
+        rc = cm_store_open_remote(t->origin[i], net, &s->origin[i], err);
+    return rc;
+}
+
+void cm_reference_free_origins(cm_reference_store *s)
+{
+    for (size_t i = 0; s->origin != NULL && i < s->table.norigins; i++)
+        cm_store_free(s->origin[i]);
+    for (size_t i = 0; s->etag != NULL && i < s->table.nfiles; i++)
+        free(atomic_load(&s->etag[i]));
+    free(s->origin);
+    free(s->etag);
+}
+
+static cm_net_part part_of(const cm_store *store, const cm_reference *ref)
+{
+    const cm_reference_file *file = cm_reference_file_of(store, ref);
+    return (cm_net_part){.key = file->key,
+                         .shown = file->name,
+                         .etag = atomic_load(&cm_reference_store_of(store)->etag[ref->file])};
+}
+
+/* What PART's file is from now on. */
+static int remember(cm_store *store, const cm_reference *ref, const cm_net_part *part,
+                    cm_error *err)
+{
+    char *none = NULL;
+    if (part->etag != NULL || part->seen[0] == '\0')
+        return CM_OK;
+    char *copy = cm_strdup(part->seen, err);
+    if (copy == NULL)
+        return CM_ENOMEM;
+    _Atomic(char *) *etag = &cm_reference_store_of(store)->etag[ref->file];
+    if (atomic_compare_exchange_strong(etag, &none, copy))
+        return CM_OK;
+    bool same = strcmp(none, copy) == 0; /* another thread's answer came first */
+    free(copy);
+    return same ? CM_OK : cm_fail(err, CM_EIO, "%s: changed while it was read", part->shown);
+}
+
+static int take(cm_store *store, const char *key, const cm_reference *ref, const cm_net_part *part,
+                cm_error *err)
+{
+    /* A chunk that is not stored has no reference: its file must be there. */
+    if (part->rc == CM_ENOTFOUND)
+        return cm_fail(err, CM_EFORMAT, "%s: refers to %s, which is not there", key, part->shown);
+    int rc = remember(store, ref, part, err);
+    if (rc != CM_OK)
+        cm_error_prefix(err, "%s", key);
+    return rc;
+}
+
+static int run_one(cm_store *store, const char *key, const cm_reference *ref, cm_net_part *part,
+                   cm_buf *buf, cm_error *err)
+{
+    cm_store *origin =
+        cm_reference_store_of(store)->origin[cm_reference_file_of(store, ref)->origin];
+    int rc = cm_net_read_parts(origin, part, 1, buf, err);
+    if (rc == CM_OK)
+        return take(store, key, ref, part, err);
+    cm_error_prefix(err, "%s", key);
+    return rc;
+}
+
+int cm_reference_net_read(cm_store *store, const char *key, const cm_reference *ref,
+                          uint64_t offset, void *dst, size_t nbytes, cm_error *err)
+{
+    cm_net_part part = part_of(store, ref);
+    part.offset = ref->offset + offset;
+    part.nbytes = nbytes;
+    part.dst = dst;
+    return run_one(store, key, ref, &part, NULL, err);
+}
+
+int cm_reference_net_get(cm_store *store, const char *key, const cm_reference *ref,
+                         uint64_t max_nbytes, cm_buf *buf, cm_error *err)
+{
+    cm_net_part part = part_of(store, ref);
+    part.whole = ref->whole;
+    part.offset = ref->offset;
+    part.nbytes = ref->whole ? max_nbytes : ref->nbytes;
+    if (part.nbytes > max_nbytes)
+        return cm_object_too_long(key, part.nbytes, max_nbytes, err);
+    buf->nbytes = 0;
+    int rc = run_one(store, key, ref, &part, buf, err);
+    if (rc != CM_OK)
+        return rc;
+    if (part.at > 0 && part.got_nbytes > 0) /* a try before left something */
+        memmove(buf->data, buf->data + part.at, part.got_nbytes);
+    buf->nbytes = part.got_nbytes;
+    return CM_OK;
+}
+
+int cm_reference_net_identify(cm_store *store, const char *key, const cm_reference *ref,
+                              cm_identity *out, cm_error *err)
+{
+    const cm_reference_file *file = cm_reference_file_of(store, ref);
+    int rc =
+        cm_store_identity(cm_reference_store_of(store)->origin[file->origin], file->key, out, err);
+    if (rc == CM_ENOTFOUND)
+        return cm_fail(err, CM_EFORMAT, "%s: refers to %s, which is not there", key, file->name);
+    if (rc != CM_OK) {
+        cm_error_prefix(err, "%s: refers to %s", key, file->name);
+        return rc;
+    }
+    if (ref->whole)
+        return CM_OK;
+    if (ref->offset + ref->nbytes > out->nbytes)
+        return cm_fail(err, CM_EFORMAT, "%s: refers to bytes %llu to %llu of %s, which has %llu",
+                       key, (unsigned long long)ref->offset,
+                       (unsigned long long)(ref->offset + ref->nbytes), file->name,
+                       (unsigned long long)out->nbytes);
+    out->nbytes = ref->nbytes;
+    return CM_OK;
+}
+
+/* ---- many at once ---- */
+
+typedef struct many {
+    cm_store *store;
+    cm_store_read *read;
+    const cm_reference **ref; /* of each read; NULL: there is none, or it was read already */
+    cm_net_part *part;
+    size_t *number; /* of the read that a part is for */
+} many;
+
+static const char *key_of(const cm_store_read *read)
+{
+    return read->reader != NULL ? read->reader->key : read->key;
+}
+
+/* One that is not behind a network, behind what BUF holds. */
+static int read_here(many *m, cm_store_read *read, cm_buf *buf, cm_error *err)
+{
+    const cm_store_ops *ops = m->store->ops;
+    cm_object_reader *reader = read->reader;
+    uint64_t offset = 0, nbytes;
+    int rc = reader == NULL ? ops->reader_open(m->store, read->key, &reader, err) : CM_OK;
+    if (rc != CM_OK)
+        return rc;
+    nbytes = reader->nbytes;
+    if (read->reader != NULL) {
+        offset = read->offset;
+        nbytes = read->nbytes;
+    } else if (nbytes > read->max_nbytes) {
+        rc = cm_object_too_long(read->key, nbytes, read->max_nbytes, err);
+    }
+    read->at = buf->nbytes;
+    if (rc == CM_OK)
+        rc = cm_buf_extend(buf, nbytes, err);
+    if (rc == CM_OK && nbytes > 0)
+        rc = ops->reader_read(reader, offset, buf->data + read->at, (size_t)nbytes, err);
+    read->got_nbytes = rc == CM_OK ? (size_t)nbytes : 0;
+    if (read->reader == NULL)
+        ops->reader_close(reader);
+    return rc;
+}
+
+static int find_each(many *m, size_t n, cm_buf *buf, cm_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        cm_store_read *read = &m->read[i];
+        int rc = CM_OK;
+        if (read->reader != NULL)
+            m->ref[i] = ((cm_reference_reader *)read->reader)->ref;
+        else
+            rc = cm_reference_find(m->store, read->key, &m->ref[i], err);
+        read->absent = rc == CM_ENOTFOUND;
+        if (rc == CM_OK && !cm_reference_is_remote(m->store, m->ref[i])) {
+            rc = read_here(m, read, buf, err);
+            m->ref[i] = NULL;
+        }
+        if (rc != CM_OK && !read->absent)
+            return rc;
+    }
+    return CM_OK;
+}
+
+static int describe(many *m, size_t i, cm_net_part *p, cm_error *err)
+{
+    const cm_store_read *read = &m->read[i];
+    const cm_reference *ref = m->ref[i];
+    *p = part_of(m->store, ref);
+    p->whole = ref->whole && read->reader == NULL;
+    p->offset = ref->offset + (read->reader != NULL ? read->offset : 0);
+    p->nbytes = read->reader != NULL ? read->nbytes : p->whole ? read->max_nbytes : ref->nbytes;
+    if (read->reader == NULL && p->nbytes > read->max_nbytes)
+        return cm_object_too_long(read->key, p->nbytes, read->max_nbytes, err);
+    return CM_OK;
+}
+
+/* Those that lie where read FIRST does. */
+static int read_origin(many *m, size_t first, size_t n, cm_buf *buf, cm_error *err)
+{
+    uint32_t origin = cm_reference_file_of(m->store, m->ref[first])->origin;
+    size_t np = 0;
+    int rc = CM_OK;
+    for (size_t i = first; rc == CM_OK && i < n; i++) {
+        if (m->ref[i] == NULL || cm_reference_file_of(m->store, m->ref[i])->origin != origin)
+            continue;
+        m->number[np] = i;
+        rc = describe(m, i, &m->part[np++], err);
+    }
+    if (rc != CM_OK)
+        return rc;
+    rc = cm_net_read_parts(cm_reference_store_of(m->store)->origin[origin], m->part, np, buf, err);
+    for (size_t k = 0; rc != CM_OK && k < np; k++)
+        if (m->part[k].rc == rc) {
+            cm_error_prefix(err, "%s", key_of(&m->read[m->number[k]]));
+            return rc;
+        }
+    for (size_t k = 0; rc == CM_OK && k < np; k++) {
+        size_t i = m->number[k];
+        rc = take(m->store, key_of(&m->read[i]), m->ref[i], &m->part[k], err);
+        m->read[i].at = m->part[k].at;
+        m->read[i].got_nbytes = m->part[k].got_nbytes;
+        m->ref[i] = NULL;
+    }
+    return rc;
+}
+
+int cm_reference_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
+                           cm_error *err)
+{
+    many m = {.store = store,
+              .read = read,
+              .ref = cm_calloc(n + 1, sizeof *m.ref, err),
+              .part = cm_calloc(n + 1, sizeof *m.part, err),
+              .number = cm_calloc(n + 1, sizeof *m.number, err)};
+    int rc = m.ref == NULL || m.part == NULL || m.number == NULL ? CM_ENOMEM : CM_OK;
+    if (rc == CM_OK)
+        rc = find_each(&m, n, buf, err);
+    for (size_t i = 0; rc == CM_OK && i < n; i++)
+        if (m.ref[i] != NULL)
+            rc = read_origin(&m, i, n, buf, err);
+    free(m.ref);
+    free(m.part);
+    free(m.number);
+    return rc;
+}
