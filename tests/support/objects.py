@@ -185,6 +185,8 @@ class Handler(BaseHTTPRequestHandler):
         return 200, b"", {"ETag": etag_of(self.body)}
 
     def post(self, s):
+        if "urlencoded" in (self.headers.get("Content-Type") or "urlencoded"):
+            raise Refusal(400, "InvalidArgument", "A form has no body, and what it begins would be one")
         if "uploads" in self.query:
             s.counter += 1
             s.uploads[str(s.counter)] = (self.key, {})

@@ -112,7 +112,8 @@ int cm_s3_remove(cm_store *store, const char *key, cm_error *err)
 static int begin_upload(s3_writer *w, cm_error *err)
 {
     char id[2048];
-    cm_http r = {.method = CM_HTTP_POST};
+    /* It becomes the object's own type; libcurl would say that it is a form. */
+    cm_http r = {.method = CM_HTTP_POST, .header = {"Content-Type: application/octet-stream"}};
     cm_remote *s = cm_remote_of(w->base.store);
     cm_buf encoded = {0};
     if (w->upload != NULL)
@@ -183,7 +184,8 @@ static int complete_upload(s3_writer *w, cm_error *err)
 {
     cm_buf xml = {0};
     cm_store *store = w->base.store;
-    cm_http r = {.method = CM_HTTP_POST};
+    /* Servers that take it for a form see no body. */
+    cm_http r = {.method = CM_HTTP_POST, .header = {"Content-Type: application/xml"}};
     uint64_t nbytes = 0;
     char *query = cm_asprintf(err, "uploadId=%s", w->upload);
     int rc = query == NULL ? CM_ENOMEM : write_list(w, &xml, err);
