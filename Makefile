@@ -64,7 +64,7 @@ SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 SUPPORT_BIN := $(patsubst tests/support/bin/%.c,$(BUILD)/tests/bin/%,$(wildcard tests/support/bin/*.c))
 SAMPLE_BIN := $(patsubst scripts/%.c,$(BUILD)/bin/%,$(wildcard scripts/*.c))
 
-.PHONY: all lib tools loader demo check check-long check-asan check-tsan test-programs unit bench asan tsan \
+.PHONY: all lib tools loader demo check check-long check-asan check-tsan test-programs unit bench foresight asan tsan \
         fuzz fuzzers fuzz-replay lint format \
         install uninstall bundle wheel deps clean help
 .SECONDARY:
@@ -239,6 +239,10 @@ fuzz-replay: fuzzers ## the fuzzers' committed inputs, without a fuzzer's engine
 bench: deps ## measure against peers and the roofline; writes build/bench/report.md
 	@$(MAKE) --no-print-directory -j$(JOBS) all $(SAMPLE_BIN)
 	@tests/bench/run.sh $(BUILD) $(QUICK)
+
+foresight: deps ## how well predicted times and recommendations hold; some minutes
+	@$(MAKE) --no-print-directory -j$(JOBS) all $(SAMPLE_BIN)
+	@tests/bench/foresight.py $(BUILD)/bin $(BUILD)/foresight
 
 lint: ## includes go down only, third-party headers in their place, sources formatted
 	@scripts/lint.sh

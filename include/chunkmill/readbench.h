@@ -192,7 +192,20 @@ typedef struct cm_readbench_predicted { /* by chunkcalc's arithmetic, all parts 
     double best_decoded_nbytes;
     uint64_t planned_chunks,
         planned_decoded_nbytes; /* of the samples drawn, all epochs; 0: too many to count */
+    /* One batch alone, as cm_readbench_measured has it, from probed costs; negative: not known. */
+    double batch_seconds, batch_cpu_seconds;
+    double batch_requests; /* as the reader merges them */
 } cm_readbench_predicted;
+
+/*
+ * A batch read alone by one thread after the epochs, as with mode "sync": no cache, no step.
+ * Medians over rounds of the mean of the first batches; negative: not measured.
+ */
+typedef struct cm_readbench_measured {
+    double batch_seconds, batch_cpu_seconds;
+    uint64_t batches; /* of a round */
+    unsigned rounds;
+} cm_readbench_measured;
 
 typedef struct
     cm_readbench_counts { /* decoded, requests and stored bytes are 0 where libnetcdf reads */
@@ -330,6 +343,7 @@ typedef struct cm_readbench_session {
     double wait_share;  /* of waiting and stepping, first steps left out */
     double utilisation; /* of the accelerator: 1 - wait_share */
     cm_readbench_predicted predicted;
+    cm_readbench_measured measured;
     cm_readbench_counts counts;
     /* decoded bytes over logical ones; chunks over the fewest that do; requests over chunks */
     double amplification[3];

@@ -242,7 +242,12 @@ int cm_array_fetch_many(cm_array *a, cm_fetch_many *many, cm_error *err)
         many->item[i].chain = NULL;
     if (!a->ops->fetch)
         return cm_fail(err, CM_EINVAL, "array %s: is not stored in chunks", a->name);
-    return a->ops->fetch_many ? a->ops->fetch_many(a, many, err) : fetch_each(a, many, err);
+    if (a->ops->fetch_many)
+        return a->ops->fetch_many(a, many, err);
+    if (!many->count_only)
+        return fetch_each(a, many, err);
+    many->nrequests = many->n;
+    return CM_OK;
 }
 
 void cm_fetch_many_drop_state(cm_fetch_many *many)

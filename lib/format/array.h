@@ -48,6 +48,12 @@ typedef struct cm_fetch_item {
 typedef struct cm_fetch_many {
     cm_fetch_item *item; /* the caller's, any order */
     size_t n;
+    /*
+     * The requests are planned and counted as ever, and no chunk is read: items have no data.
+     * nbytes is 0 where storage alone knows it (chunks that are objects); a shard's index that is
+     * not at hand is read.
+     */
+    bool count_only;
     uint64_t io_ns;
     uint64_t nrequests;
     uint64_t nbytes; /* that storage gave, with what lies between merged chunks */

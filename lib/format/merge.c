@@ -108,6 +108,16 @@ size_t cm_pieces_place(cm_piece *piece, size_t n)
     return total;
 }
 
+void cm_pieces_count(const cm_piece *piece, size_t n, cm_fetch_many *many)
+{
+    for (size_t i = 0, count; i < n; i += count) {
+        uint64_t end;
+        count = cm_pieces_merge(piece + i, n - i, &end);
+        many->nrequests++;
+        many->nbytes += end - piece[i].offset;
+    }
+}
+
 void cm_pieces_point(const cm_piece *piece, size_t n, cm_fetch_many *many)
 {
     for (size_t i = 0; i < n; i++) {

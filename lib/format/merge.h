@@ -34,6 +34,9 @@ size_t cm_pieces_merge(const cm_piece *piece, size_t n, uint64_t *end);
  */
 size_t cm_pieces_place(cm_piece *piece, size_t n);
 
+/* Adds to MANY the requests for the sorted pieces, and their bytes. */
+void cm_pieces_count(const cm_piece *piece, size_t n, cm_fetch_many *many);
+
 /* Points the items of the pieces to their places in MANY's buffer. */
 void cm_pieces_point(const cm_piece *piece, size_t n, cm_fetch_many *many);
 

@@ -81,22 +81,38 @@ static void counted(const char *name, const char *predicted, uint64_t count, boo
     fputs("</tr>\n", to);
 }
 
+static void timed(const char *name, double predicted, double measured, FILE *to)
+{
+    char buf[32];
+    row(name, to);
+    cell(cm_format_time(predicted, buf, sizeof(buf)), to);
+    cell(cm_format_time(measured, buf, sizeof(buf)), to);
+    fputs("</tr>\n", to);
+}
+
 void page_predicted(const cm_readbench_session *s, FILE *to)
 {
     const cm_readbench_predicted *p = &s->predicted;
     char buf[64];
 
-    if (p->planned_chunks == 0 && !p->known)
+    const bool foreseen = s->measured.rounds > 0 && p->batch_seconds > 0;
+
+    if (p->planned_chunks == 0 && !p->known && !foreseen)
         return;
-    fputs("<section><h2>Predicted and counted</h2>\n<p class=\"note\">What the samples that were "
+    fputs("<section><h2>Predicted and measured</h2>\n<p class=\"note\">What the samples that were "
           "drawn must read, by arithmetic, beside what was counted while they were read. A cache "
-          "and the planned loader decode less than that.</p>\n<div "
+          "and the planned loader decode less than that. A batch alone is read by one thread, "
+          "without cache and step.</p>\n<div "
           "class=\"scroll\"><table><thead><tr>",
           to);
     head("", to);
     head("predicted", to);
-    head("counted", to);
+    head("measured", to);
     fputs("</tr></thead><tbody>\n", to);
+    if (foreseen) {
+        timed("a batch alone", p->batch_seconds, s->measured.batch_seconds, to);
+        timed("CPU time of it", p->batch_cpu_seconds, s->measured.batch_cpu_seconds, to);
+    }
     counted("chunks", cm_format_count(p->planned_chunks, buf, sizeof(buf)), s->counts.chunks, false,
             to);
     counted("decoded bytes", cm_format_size(p->planned_decoded_nbytes, buf, sizeof(buf)),

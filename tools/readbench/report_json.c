@@ -145,6 +145,21 @@ static cm_json *predicted(cm_document *d, const cm_readbench_session *s)
     bool counted = p->planned_chunks > 0;
     cm_document_known_u64(d, o, "chunks", p->planned_chunks, counted);
     cm_document_known_u64(d, o, "decoded_nbytes", p->planned_decoded_nbytes, counted);
+    cm_document_double(d, o, "batch_seconds", p->batch_seconds, p->batch_seconds > 0);
+    cm_document_double(d, o, "batch_cpu_seconds", p->batch_cpu_seconds, p->batch_seconds > 0);
+    cm_document_double(d, o, "batch_requests", p->batch_requests, p->batch_seconds > 0);
+    return o;
+}
+
+static cm_json *measured(cm_document *d, const cm_readbench_session *s)
+{
+    const cm_readbench_measured *m = &s->measured;
+    const bool known = m->rounds > 0;
+    cm_json *o = cm_json_object();
+    cm_document_double(d, o, "batch_seconds", m->batch_seconds, known);
+    cm_document_double(d, o, "batch_cpu_seconds", m->batch_cpu_seconds, known);
+    cm_document_u64(d, o, "batches", m->batches);
+    cm_document_u64(d, o, "rounds", m->rounds);
     return o;
 }
 
@@ -341,6 +356,7 @@ static cm_json *session(cm_document *d, const readbench_run *run, size_t i)
     cm_document_put(d, o, "loader", loader(d, s));
     cm_document_put(d, o, "counts", counts(d, s));
     cm_document_put(d, o, "predicted", predicted(d, s));
+    cm_document_put(d, o, "measured", measured(d, s));
     cm_document_put(d, o, "amplification", amplification(d, s));
     cm_document_put(d, o, "resources", resources(d, s));
     if (s->device.used)

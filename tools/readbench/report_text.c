@@ -5,6 +5,7 @@
 
 #include "../common/print.h"
 #include "../common/say.h"
+#include "base/number.h"
 #include "items.h"
 #include "remedy.h"
 
@@ -137,6 +138,25 @@ static void print_predicted(const cm_readbench_session *s, FILE *to)
     fputs("\n", to);
 }
 
+/* A batch alone: what was said of it, beside what came of it. */
+static void print_foreseen(const cm_readbench_session *s, FILE *to)
+{
+    const cm_readbench_predicted *p = &s->predicted;
+    const cm_readbench_measured *m = &s->measured;
+    char said[32], took[32], cpu_said[32], cpu_took[32];
+
+    if (m->rounds == 0 || p->batch_seconds <= 0)
+        return;
+    fprintf(to,
+            "a batch alone, read by one thread: predicted %s, measured %s (%+.0f %%); "
+            "CPU time %s and %s\n",
+            cm_format_time(p->batch_seconds, said, sizeof(said)),
+            cm_format_time(m->batch_seconds, took, sizeof(took)),
+            100 * (p->batch_seconds / m->batch_seconds - 1),
+            cm_format_time(p->batch_cpu_seconds, cpu_said, sizeof(cpu_said)),
+            cm_format_time(m->batch_cpu_seconds, cpu_took, sizeof(cpu_took)));
+}
+
 static void print_line(const char *label, const char *text, FILE *to)
 {
     if (text == NULL)
@@ -173,6 +193,7 @@ static void print_session(const readbench_run *run, const cm_readbench_session *
             print_line(buf, s->setting[i].value, to);
         }
     print_predicted(s, to);
+    print_foreseen(s, to);
     if (s->accelerators.n > 0 && s->wait.n > 0)
         print_line("", readbench_feeds(s, buf, sizeof(buf)), to);
     for (size_t i = 0; i < s->nfindings; i++) {

@@ -173,6 +173,26 @@ int cm_reader_box(cm_reader *reader, cm_array *a, const cm_box *box, const cm_fe
     return rc;
 }
 
+int cm_reader_count(cm_reader *reader, cm_array *a, const cm_box *box, cm_load_counts *counts,
+                    cm_error *err)
+{
+    const cm_chunk_target target = {.box = *box};
+    cm_delay *delay = reader->options.delay;
+    cm_read_call c;
+    int rc = begin(&c, reader, a, NULL, &target, 1, counts, err);
+    reader->options.delay = NULL;
+    c.count_only = true;
+    if (rc == CM_OK && cm_box_nelem(box) > 0) {
+        counts->logical_nbytes += cm_box_nelem(box) * c.itemsize;
+        if (a->chunked && !reader->options.library)
+            rc = read_chunks(&c, box);
+        else
+            rc = cm_read_target(&c, &target);
+    }
+    reader->options.delay = delay;
+    return rc;
+}
+
 int cm_reader_chunk(cm_reader *reader, cm_array *a, uint64_t number, const cm_feed *feed,
                     const cm_chunk_target *target, size_t n, cm_load_counts *counts, cm_error *err)
 {

@@ -71,6 +71,13 @@ int cm_reader_box(cm_reader *reader, cm_array *a, const cm_box *box, const cm_fe
                   cm_load_counts *counts, cm_error *err);
 
 /*
+ * What cm_reader_box would ask for, without a cache: adds to COUNTS its chunks, requests and
+ * stored bytes (those that are known without asking storage), and reads no data.
+ */
+int cm_reader_count(cm_reader *reader, cm_array *a, const cm_box *box, cm_load_counts *counts,
+                    cm_error *err);
+
+/*
  * Where a part of a decoded chunk goes: the elements that the chunk shares with BOX, into DST,
  * which holds BOX in C order.
  */

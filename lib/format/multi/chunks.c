@@ -181,6 +181,10 @@ static int fetch_many(cm_array *array, cm_fetch_many *many, cm_error *err)
         return CM_ENOMEM;
     uint64_t start = cm_now_ns();
     size_t n = find_pieces(a, many, piece);
+    if (many->count_only) {
+        cm_pieces_count(piece, n, many);
+        return CM_OK;
+    }
     int rc = read_files(a, many, piece, n, err);
     many->io_ns = cm_now_ns() - start;
     if (rc != CM_OK)

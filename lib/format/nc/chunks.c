@@ -104,6 +104,10 @@ static int find_pieces(const cm_nc_node *node, cm_fetch_many *many, cm_piece *pi
 static int read_pieces(const cm_source *source, cm_fetch_many *many, cm_piece *piece, size_t n,
                        cm_error *err)
 {
+    if (many->count_only) {
+        cm_pieces_count(piece, n, many);
+        return CM_OK;
+    }
     int rc = cm_buf_resize(&many->buf, cm_pieces_place(piece, n), err);
     if (rc == CM_OK)
         rc = cm_source_read_pieces(source, many, piece, n, err);

@@ -92,6 +92,10 @@ int cm_zarr_fetch_objects(cm_array *a, cm_fetch_many *many, cm_error *err)
     int rc = s ? name_objects(z, many, s, err) : CM_ENOMEM;
     if (rc)
         return rc;
+    if (many->count_only) {
+        many->nrequests = many->n;
+        return CM_OK;
+    }
     uint64_t start = cm_now_ns();
     rc = cm_store_read_many(z->store, s->read, many->n, &many->buf, &many->nrequests, err);
     many->io_ns = cm_now_ns() - start;
@@ -167,6 +171,10 @@ static int read_pieces(cm_zarr_array *z, many_state *s, cm_fetch_many *many, cm_
 {
     size_t nread = 0;
     cm_pieces_sort(piece, n);
+    if (many->count_only) {
+        cm_pieces_count(piece, n, many);
+        return CM_OK;
+    }
     for (size_t i = 0, count; i < n; i += count) {
         uint64_t end;
         count = cm_pieces_merge(piece + i, n - i, &end);
@@ -201,7 +209,8 @@ static int fetch_groups(cm_zarr_array *z, many_state *s, cm_fetch_many *many, cm
         memmove(piece + kept, piece + i, found * sizeof *piece);
         kept += found;
     }
-    cm_pieces_point(piece, kept, many);
+    if (!many->count_only)
+        cm_pieces_point(piece, kept, many);
     return CM_OK;
 }
 

@@ -137,6 +137,8 @@ int cm_bench_evict(const cm_bench *b, cm_error *err);
 int cm_bench_residency(const cm_bench *b, uint64_t *nbytes, double *share, cm_error *err);
 /* predict.c */
 int cm_bench_predict(cm_bench *b, cm_error *err);
+/* foresee.c: a batch alone, predicted and measured, after the epochs. */
+int cm_bench_foresee(cm_bench *b, cm_error *err);
 /* probe.c: raw rates of this machine, after the epochs. */
 int cm_bench_probe(cm_bench *b, cm_error *err);
 /* summary.c: every number of the session that follows from its records. */

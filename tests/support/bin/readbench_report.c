@@ -377,7 +377,12 @@ static void fill_rates(const plan *p, cm_readbench_session *s)
                                             .decoded_nbytes = 1.2e6,
                                             .requests = 4.2,
                                             .planned_chunks = s->counts.chunks,
-                                            .planned_decoded_nbytes = s->counts.decoded_nbytes};
+                                            .planned_decoded_nbytes = s->counts.decoded_nbytes,
+                                            .batch_seconds = 0.031,
+                                            .batch_cpu_seconds = 0.029,
+                                            .batch_requests = 67.2};
+    s->measured = (cm_readbench_measured){
+        .batch_seconds = 0.0325, .batch_cpu_seconds = 0.0285, .batches = 4, .rounds = 3};
     s->cpu_seconds = 0.7 * wall * s->workers;
     s->cpu_seconds_per_gb = 2.5;
     s->peak_nbytes = 500u << 20;

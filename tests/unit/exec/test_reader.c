@@ -91,12 +91,22 @@ static void boxes_and_counts(void **state)
             cm_box box = trial == 0 ? (cm_box){.rank = m->rank} : made_random_box(m, &random);
             if (trial == 0)
                 memcpy(box.shape, m->shape, sizeof(box.shape));
-            cm_load_counts counts = {0}, want = {0};
+            cm_load_counts counts = {0}, want = {0}, asked = {0};
             cm_error err = {0};
+            if (trial > 0 && cm_reader_count(r, a, &box, &asked, &err) != CM_OK)
+                fail_msg("%s: %s", rows[k].name, err.text);
+            if (trial > 0)
+                assert_int_equal(asked.decoded + asked.stage_calls[CM_LOAD_DECODE], 0);
             if (cm_reader_box(r, a, &box, NULL, got, &counts, &err) != CM_OK)
                 fail_msg("%s: %s", rows[k].name, err.text);
             check_elements(m, &box, got);
             predict(m, &box, &want);
+            if (trial > 0) { /* from then on the indices of all shards are at hand */
+                assert_int_equal(asked.requests, counts.requests);
+                assert_int_equal(asked.chunks, counts.chunks);
+                if (m->shard[0] != 0)
+                    assert_int_equal(asked.stored_nbytes, counts.stored_nbytes);
+            }
             assert_int_equal(counts.chunks, want.chunks);
             assert_int_equal(counts.decoded, want.decoded);
             assert_int_equal(counts.decoded_nbytes, want.decoded_nbytes);

@@ -1,0 +1,45 @@
+/*
+ * What the stored chunks of an array cost to read and to decode, measured on chunks of its own.
+ *
+ * Chunks are fetched by cm_array_fetch_many, as a loader does it, at two sizes: one alone, and a
+ * row of neighbours.  From both follow the time of a request and that of a byte; where chunks are
+ * objects, the two sizes have the same bytes a request, and all of it is the request's.  Decoding
+ * is timed chunk by chunk.  Call cm_cost_probe_round several times, in turn with what the costs are
+ * held against: a machine that slows down then slows both.  CPU time is that of the calling thread.
+ */
+#ifndef CM_EXEC_WATCH_COSTS_H
+#define CM_EXEC_WATCH_COSTS_H
+
+#include "format/array.h"
+
+typedef struct cm_seconds {
+    double wall, cpu;
+} cm_seconds;
+
+typedef struct cm_chunk_costs {
+    cm_seconds request;   /* to storage */
+    cm_seconds byte;      /* that storage gives */
+    cm_seconds decode;    /* of one stored chunk, whole */
+    double stored_nbytes; /* of a chunk that is stored, a mean */
+    uint64_t nchunks;     /* looked at; 0: none is stored, and all costs are 0 */
+} cm_chunk_costs;
+
+/* For one thread.  A, which is stored in chunks, is borrowed. */
+typedef struct cm_cost_probe cm_cost_probe;
+int cm_cost_probe_create(cm_array *a, cm_cost_probe **out, cm_error *err);
+void cm_cost_probe_free(cm_cost_probe *probe); /* NULL accepted */
+
+/* Bytes that a probe of A takes at most, the codec's contexts among them. */
+uint64_t cm_cost_probe_nbytes(const cm_array *a);
+
+/* Looks at other chunks than the rounds before, for about SECONDS. */
+int cm_cost_probe_round(cm_cost_probe *probe, double seconds, cm_error *err);
+cm_chunk_costs cm_cost_probe_result(const cm_cost_probe *probe);
+
+/* What copying elements into a sample costs: a run of elements that lie together, and a byte. */
+typedef struct cm_copy_costs {
+    double run, byte; /* seconds */
+} cm_copy_costs;
+int cm_cost_probe_copy(cm_copy_costs *out, cm_error *err);
+
+#endif

@@ -1,0 +1,38 @@
+/*
+ * The time of a batch that is read alone, by one thread, without cache, plan or step: computed, and
+ * measured.
+ *
+ *     wall = requests x request + stored bytes x byte
+ *          + chunks decoded x decode + runs copied x run + bytes copied x byte
+ *
+ * Requests are counted by the reader that makes them (cm_reader_count), costs are probed on chunks
+ * of the array (exec/watch/costs.h).
+ */
+#ifndef CM_JOB_READBENCH_FORESEE_H
+#define CM_JOB_READBENCH_FORESEE_H
+
+#include "exec/watch/costs.h"
+
+/* What one array gives to a batch, all samples together. */
+typedef struct cm_batch_work {
+    uint64_t requests, stored_nbytes; /* stored bytes 0: storage alone knows them */
+    uint64_t chunks;                  /* met, those met twice counted twice */
+    uint64_t distinct;                /* of them */
+    uint64_t decoded;                 /* of the chunks met, those that are not stored raw */
+    uint64_t runs, copied_nbytes;     /* moved from decoded chunks into samples */
+} cm_batch_work;
+
+/* How slow the storage is made; latency 0 and bandwidth 0: not at all. */
+typedef struct cm_slowed {
+    double latency, bandwidth;
+} cm_slowed;
+
+/*
+ * Seconds of WORK.  AGAIN are the costs of chunks that the batch met before, COSTS those of the
+ * first meeting: they differ where storage is cold.
+ */
+cm_seconds cm_foresee(const cm_batch_work *work, const cm_chunk_costs *costs,
+                      const cm_chunk_costs *again, const cm_copy_costs *copy,
+                      const cm_slowed *slowed);
+
+#endif

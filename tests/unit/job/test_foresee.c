@@ -1,0 +1,86 @@
+/* What a batch costs by the model: numbers that can be checked on paper. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "job/readbench/foresee.h"
+
+static const cm_chunk_costs warm = {.request = {10e-6, 8e-6},
+                                    .byte = {1e-9, 1e-9},
+                                    .decode = {100e-6, 90e-6},
+                                    .stored_nbytes = 5000,
+                                    .nchunks = 1};
+static const cm_chunk_costs cold = {.request = {1e-3, 20e-6},
+                                    .byte = {10e-9, 2e-9},
+                                    .decode = {100e-6, 90e-6},
+                                    .stored_nbytes = 5000,
+                                    .nchunks = 1};
+static const cm_copy_costs copy = {.run = 1e-8, .byte = 1e-10};
+static const cm_slowed none = {0};
+
+static void check(double got, double want, const char *what)
+{
+    if (fabs(got - want) > 1e-12)
+        fail_msg("%s: %g instead of %g", what, got, want);
+}
+
+static void every_term_counts(void **state)
+{
+    (void)state;
+    /* 15 requests for 44 chunks of 200,000 bytes in all; 40 of them decoded, 10,000 runs copied */
+    const cm_batch_work w = {.requests = 15,
+                             .stored_nbytes = 200000,
+                             .chunks = 44,
+                             .distinct = 44,
+                             .decoded = 40,
+                             .runs = 10000,
+                             .copied_nbytes = 3000000};
+    const cm_seconds t = cm_foresee(&w, &warm, &warm, &copy, &none);
+    check(t.wall, 150e-6 + 200e-6 + 4000e-6 + 100e-6 + 300e-6, "wall");
+    check(t.cpu, 120e-6 + 200e-6 + 3600e-6 + 100e-6 + 300e-6, "CPU");
+}
+
+/* Chunks that are objects: how long they are is known from those that were probed. */
+static void bytes_that_storage_alone_knows(void **state)
+{
+    (void)state;
+    const cm_batch_work w = {.requests = 10, .chunks = 10, .distinct = 10};
+    const cm_seconds t = cm_foresee(&w, &warm, &warm, &copy, &none);
+    check(t.wall, 100e-6 + 10 * 5000 * 1e-9, "wall");
+}
+
+static void what_is_met_again_is_warm(void **state)
+{
+    (void)state;
+    const cm_batch_work w = {.requests = 40, .stored_nbytes = 40000, .chunks = 40, .distinct = 10};
+    const cm_seconds t = cm_foresee(&w, &cold, &warm, &copy, &none);
+    check(t.wall, 10 * 1e-3 + 10000 * 10e-9 + 30 * 10e-6 + 30000 * 1e-9, "wall");
+    const cm_seconds all = cm_foresee(&w, &warm, &warm, &copy, &none);
+    check(all.wall, 40 * 10e-6 + 40000 * 1e-9, "all warm");
+}
+
+static void a_slowed_storage_takes_its_time(void **state)
+{
+    (void)state;
+    const cm_batch_work w = {
+        .requests = 4, .stored_nbytes = 4000, .chunks = 4, .distinct = 4, .decoded = 4};
+    const cm_slowed slow = {.latency = 10e-3, .bandwidth = 1e6};
+    check(cm_foresee(&w, &warm, &warm, &copy, &slow).wall, 40e-3 + 4e-3 + 4 * 100e-6, "slow");
+    const cm_slowed fast = {.latency = 0, .bandwidth = INFINITY};
+    check(cm_foresee(&w, &warm, &warm, &copy, &fast).wall, 44e-6 + 4 * 100e-6, "as it is");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_term_counts),
+        cmocka_unit_test(bytes_that_storage_alone_knows),
+        cmocka_unit_test(what_is_met_again_is_warm),
+        cmocka_unit_test(a_slowed_storage_takes_its_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
