@@ -108,6 +108,10 @@ git ls-files -co --exclude-standard '*.[ch]' |
 git grep -nE '^#include "format/(nc|zarr|multi)/' -- 'lib/exec/engine/*' >&2 &&
     complain "lib/exec/engine includes a format" || :
 
+# What is loaded comes by cm_dataset, whatever holds it.
+git grep -nE '"format/(nc|zarr|multi)/|cm_(nc|zarr|multi)_' -- lib/job/loader lib/job/readbench lib/exec >&2 &&
+    complain "loading and measuring know a format" || :
+
 # In these folders a file and its header know others, but never in a circle.
 for folder in base exec/engine exec/watch; do
     circle=$(git ls-files -co --exclude-standard "lib/$folder/*.[ch]" | xargs grep -HoE '^#include "[a-z0-9_/]+' |

@@ -1,14 +1,17 @@
 #include "base/trial.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -139,11 +142,32 @@ void cm_trial_settle(pid_t parent, const cm_trial_limits *limits)
     settle(parent, limits, false);
 }
 
+/*
+ * A child that stays must not keep open what the process closes: whoever is at the other end of a
+ * socket or pipe would wait for it.  Files stay: libraries may have them open.
+ */
+static void drop_streams(int kept)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    if (folder == NULL)
+        return;
+    for (const struct dirent *e; (e = readdir(folder)) != NULL;) {
+        struct stat st;
+        const int fd = atoi(e->d_name);
+        if (fd > STDERR_FILENO && fd != kept && fd != dirfd(folder) && fstat(fd, &st) == 0 &&
+            (S_ISSOCK(st.st_mode) || S_ISFIFO(st.st_mode)))
+            close(fd);
+    }
+    closedir(folder);
+}
+
 static _Noreturn void be_child(const task *t, size_t max_record, pid_t parent, int fd)
 {
     answer a = {.complete = COMPLETE};
     cm_buf record;
     settle(parent, t->limits, t->serve == NULL);
+    if (t->serve != NULL)
+        drop_streams(fd);
     cm_buf_init(&record, max_record);
     a.status = t->fn(t->context, &record, &a.error);
     a.nrecord = record.nbytes;

@@ -26,6 +26,8 @@ int cm_dataset_open(const char *path, const char *node, const cm_dataset_options
     cm_place there;
     *out = NULL;
     const cm_dataset_options *o = options == NULL ? &defaults : options;
+    if (o->store != NULL)
+        return cm_zarr_dataset_open(path, node, o, out, err);
     int rc = cm_store_look(path, &(cm_store_options){.net = o->net}, &there, err);
     if (rc != CM_OK)
         return rc;

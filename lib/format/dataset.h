@@ -52,8 +52,8 @@ typedef struct cm_variable {
     uint64_t source_chunk[CM_MAX_RANK];
     bool is_sharded; /* those chunks lie in shards of SOURCE_SHARD */
     uint64_t source_shard[CM_MAX_RANK];
-    uint64_t stored_nbytes;      /* 0 where it is not known */
-    size_t cache_nbytes;         /* that reading its chunks keeps: indices of shards */
+    uint64_t stored_nbytes; /* 0 where it is not known */
+    size_t cache_nbytes;    /* that reading its chunks keeps: indices of shards, libraries' own */
     const cm_codec_spec *codecs; /* of a stored chunk, in encoding order; NULL: not known */
     size_t ncodecs;
 
@@ -80,6 +80,17 @@ typedef struct cm_dataset {
     size_t ngroups;
 } cm_dataset;
 
+/*
+ * Which child process a NetCDF or HDF5 file is opened in first, and what libraries read there:
+ * they crash, loop or ask for all memory on some damaged files.
+ */
+typedef enum cm_dataset_guard {
+    CM_GUARD_STAYS,  /* one that stays until the file is closed, and reads what libraries read */
+    CM_GUARD_ENDS,   /* one that ends; another is made where libraries have to read elements */
+    CM_GUARD_NEEDED, /* it was tried before: one is made where libraries have to read elements */
+    CM_GUARD_NONE    /* this process is such a child */
+} cm_dataset_guard;
+
 typedef struct cm_dataset_options {
     /* Of each Zarr array that is prepared; 0: room for the indices of a few shards. */
     size_t index_cache_nbytes;
@@ -87,7 +98,17 @@ typedef struct cm_dataset_options {
     /* Asked while a file is opened in a child process first; NULL: never. */
     bool (*canceled)(void *context);
     void *canceled_context;
-    bool tried; /* it was opened in a child process already, and came to no harm */
+    cm_dataset_guard guard;
+    /*
+     * NetCDF: all elements through netCDF-C in this process, with the caches that it has by
+     * default: what measures the library.
+     */
+    bool library;
+    cm_io io; /* how elements are read; CM_EUNSUPPORTED where a format cannot */
+    /* Zarr: consolidated metadata are believed; the folders are not walked to compare them. */
+    bool quick;
+    /* Zarr: the store, opened by the caller (a cache, a delay), borrowed; PATH is for messages. */
+    cm_store *store;
     /* Bytes that libraries may take for data of a file; 0: half of what is there. */
     uint64_t memory;
 } cm_dataset_options;

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 
+import h5py
 import netCDF4
 import numpy as np
 import pytest
@@ -90,6 +91,22 @@ def test_libraries_that_fail_while_converting(badlibrary, tmp_path, out, how):
             done.fails(1, "text.nc")
         assert "nobody shall see" not in done.out + done.err
         assert not out.exists(), str(done)
+
+
+@pytest.mark.parametrize("how, told", [("late crash", "libhdf5 crashed while reading v of it (signal 11)"),
+                                       ("late exit", "libhdf5 ended the process that was reading v of it")])
+@pytest.mark.parametrize("mode", ["threads", "processes"])
+def test_libraries_that_fail_while_a_loader_reads(badlibrary, tmp_path, mode, how, told):
+    """Elements that HDF5 alone decodes: past the first one, which was tried."""
+    path = tmp_path / "packed.nc"
+    with h5py.File(path, "w") as f:
+        f.create_dataset("v", data=np.arange(4000.0).reshape(40, 100), chunks=(7, 30), scaleoffset=2)
+    done = tool.run("readbench", "--no-out", "--mode", mode, "--sample", "3x20", "--batches", "5", path,
+                    env=bad(badlibrary, how), cwd=tmp_path)
+    assert done.status == 1 and "packed.nc" in done.err and told in done.err, str(done)
+    assert "nobody shall see" not in done.out + done.err
+    own = tool.run("readbench", "--no-out", "--engine", "netcdf", "--sample", "3x20", "--batches", "5", path, cwd=tmp_path)
+    own.ok()
 
 
 def test_closing_that_crashes_is_left_out(badlibrary, plain_file, out):

@@ -205,8 +205,9 @@ static const cm_option OPTIONS[] = {
      .field = VALUE(o.engine),
      .words = "native|netcdf|exec:",
      .swept = true,
-     .help = "Who reads: native, this project; netcdf, libnetcdf under its lock; exec:CMD, a "
-             "loader of your own that is driven by one JSON line a batch.",
+     .help = "Who reads: native, this project; netcdf, libnetcdf under its lock, "
+             "in the processes that read: a file that crashes it ends the run; exec:CMD, a loader "
+             "of your own that is driven by one JSON line a batch.",
      .unset = "native"},
     {.name = "io",
      .kind = CM_OPTION_WORD,

@@ -303,7 +303,9 @@ static void read_parts(void *context, unsigned index)
                        cm_load_offset(in->part_nbytes, task->nbatch, part, piece->place);
         cm_box box;
         size_t nbytes;
-        int rc = place_part(in, task->epoch, piece->sample, part, &box, &nbytes, &err);
+        int rc = cm_stop_check(&w->source->options.stop, &err);
+        if (rc == CM_OK)
+            rc = place_part(in, task->epoch, piece->sample, part, &box, &nbytes, &err);
         if (rc == CM_OK)
             clear_rest(in, part, dst, nbytes);
         if (rc == CM_OK)

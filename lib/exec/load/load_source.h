@@ -17,6 +17,7 @@
 #ifndef CM_EXEC_LOAD_LOAD_SOURCE_H
 #define CM_EXEC_LOAD_LOAD_SOURCE_H
 
+#include "base/stop.h"
 #include "exec/load/proof.h"
 #include "exec/load/reader.h"
 #include "plan/samples.h"
@@ -66,6 +67,8 @@ typedef struct cm_load_source_options {
      */
     const cm_proof *proof;
     size_t slot_nbytes;
+    /* Asked for each sample of a batch: nobody waits for it any more. */
+    cm_stop stop;
 } cm_load_source_options;
 
 /*

@@ -188,7 +188,7 @@ int cm_multi_dataset_open(const cm_multi_spec *spec, const cm_dataset_options *o
     d->spec = spec;
     if (options != NULL)
         d->options = *options;
-    d->options.tried = true;
+    d->options.guard = CM_GUARD_NONE; /* the survey has tried them */
     pthread_mutex_init(&d->lock, NULL);
     int rc = cm_multi_files_create(spec->file, spec->nfiles, &d->options, &d->files, err);
     if (rc == CM_OK)

@@ -9,6 +9,7 @@
 typedef struct nc_dataset {
     cm_dataset base;
     cm_nc_file *file;
+    cm_dataset_options options;
 } nc_dataset;
 
 static nc_dataset *of(const cm_dataset *ds)
@@ -29,6 +30,11 @@ static const char *access_name(cm_nc_access access)
         return "read through netCDF-C";
     }
     return "";
+}
+
+static bool is_read_by_libraries(const cm_nc_var *v)
+{
+    return v->access == CM_NC_LIBRARY || v->access == CM_NC_CHUNK_LOCKED;
 }
 
 /* What is known of V so far; preparing it tells more. */
@@ -61,11 +67,18 @@ static void describe(cm_nc_var *v, cm_variable *out)
 
 static int prepare(cm_dataset *ds, cm_variable *var, cm_error *err)
 {
-    cm_nc_var *v = cm_nc_var_at(of(ds)->file, var->index);
-    int rc = cm_nc_var_prepare(of(ds)->file, v, err);
-    if (rc == CM_OK)
-        describe(v, var);
-    return rc;
+    nc_dataset *d = of(ds);
+    const cm_dataset_options *o = &d->options;
+    cm_nc_var *v = cm_nc_var_at(d->file, var->index);
+    int rc = cm_nc_var_prepare(d->file, v, err);
+    if (rc == CM_OK && is_read_by_libraries(v) && !o->library && o->guard != CM_GUARD_NONE)
+        rc = cm_nc_guard(d->file, o, err);
+    if (rc != CM_OK)
+        return rc;
+    describe(v, var);
+    if (o->library)
+        var->cache_nbytes = cm_nc_var_cache_nbytes(d->file, v);
+    return CM_OK;
 }
 
 static int read_box(cm_dataset *ds, cm_variable *var, const cm_box *box, void *dst, cm_error *err)
@@ -134,6 +147,17 @@ static int describe_all(nc_dataset *d, const char *path, cm_error *err)
     return CM_OK;
 }
 
+static int open_file(const char *path, const cm_dataset_options *o, cm_nc_file **out, cm_error *err)
+{
+    const cm_nc_options how = {
+        .library_only = o->library, .library_caches = o->library, .io = o->io};
+    const bool is_tried = o->guard == CM_GUARD_NEEDED || o->guard == CM_GUARD_NONE;
+    if (o->guard == CM_GUARD_STAYS && !o->library)
+        return cm_nc_open_tried(path, o, out, err);
+    int rc = is_tried ? CM_OK : cm_nc_preflight(path, o->canceled, o->canceled_context, err);
+    return rc == CM_OK ? cm_nc_open(path, &how, out, err) : rc;
+}
+
 int cm_nc_dataset_open(const char *path, const cm_dataset_options *options, cm_dataset **out,
                        cm_error *err)
 {
@@ -141,8 +165,8 @@ int cm_nc_dataset_open(const char *path, const cm_dataset_options *options, cm_d
     if (d == NULL)
         return CM_ENOMEM;
     d->base.ops = &ops;
-    int rc = options->tried ? cm_nc_open(path, &(cm_nc_options){0}, &d->file, err)
-                            : cm_nc_open_tried(path, options, &d->file, err);
+    d->options = *options;
+    int rc = open_file(path, options, &d->file, err);
     if (rc == CM_OK)
         rc = describe_all(d, path, err);
     if (rc != CM_OK) {

@@ -120,6 +120,30 @@ int cm_nc_preflight(const char *path, bool (*canceled)(void *context), void *con
     return rc == CM_OK ? cm_nc_trial_failed(path, "opening it", &limits, &fate, err) : rc;
 }
 
+/* READER is FILE's, or is ended; NULL: no process could be made. */
+static int give(cm_nc_file *file, cm_nc_reader *reader, cm_error *err)
+{
+    if (reader == NULL || cm_nc_reader_has_opened(reader, &file->opened)) {
+        file->reader = reader;
+        return CM_OK;
+    }
+    (void)cm_nc_reader_stop(reader);
+    return cm_fail(err, CM_EFORMAT,
+                   "%s: was replaced or written to while it was being opened; run again when it "
+                   "is complete",
+                   file->path);
+}
+
+int cm_nc_guard(cm_nc_file *file, const cm_dataset_options *options, cm_error *err)
+{
+    cm_nc_reader *reader = NULL;
+    /* netCDF-C reads classic files by arithmetic alone. */
+    if (file->reader != NULL || file->h5 < 0)
+        return CM_OK;
+    int rc = cm_nc_reader_start(file->path, options, &reader, err);
+    return rc == CM_OK ? give(file, reader, err) : rc;
+}
+
 int cm_nc_open_tried(const char *path, const cm_dataset_options *options, cm_nc_file **out,
                      cm_error *err)
 {
@@ -127,25 +151,19 @@ int cm_nc_open_tried(const char *path, const cm_dataset_options *options, cm_nc_
     *out = NULL;
     int rc = cm_nc_reader_start(path, options, &reader, err);
     if (rc == CM_OK)
-        rc = cm_nc_open(path, &(cm_nc_options){0}, out, err);
-    if (rc != CM_OK) {
+        rc = cm_nc_open(path, &(cm_nc_options){.io = options->io}, out, err);
+    if (rc != CM_OK || (*out)->h5 < 0) {
         (void)cm_nc_reader_stop(reader);
-        return rc;
+        reader = NULL;
     }
+    if (rc != CM_OK)
+        return rc;
     (*out)->canceled = options->canceled;
     (*out)->context = options->canceled_context;
-    /* netCDF-C reads classic files by arithmetic alone. */
-    if ((*out)->h5 < 0) {
-        (void)cm_nc_reader_stop(reader);
-        return CM_OK;
-    }
-    (*out)->reader = reader;
-    if (reader == NULL || cm_nc_reader_has_opened(reader, &(*out)->opened))
+    rc = give(*out, reader, err);
+    if (rc == CM_OK)
         return CM_OK;
     cm_nc_close(*out);
     *out = NULL;
-    return cm_fail(err, CM_EFORMAT,
-                   "%s: was replaced or written to while it was being opened; run again when it "
-                   "is complete",
-                   path);
+    return rc;
 }

@@ -35,8 +35,13 @@ int cm_nc_open_tried(const char *path, const cm_dataset_options *options, cm_nc_
                      cm_error *err);
 
 /*
- * For a caller that reads by itself, in many processes: opens PATH, and what libraries will
- * be asked of its variables, in a child.  Errors are
+ * From now on a child reads what libraries read of FILE, which is open; nothing where one does.
+ * Before other threads read.
+ */
+int cm_nc_guard(cm_nc_file *file, const cm_dataset_options *options, cm_error *err);
+
+/*
+ * Opens PATH, and what libraries will be asked of its variables, in a child that ends.  Errors are
  * those of cm_nc_open; CM_EFORMAT where the child crashed or did not come to an end,
  * CM_ECANCELED.  Where no process can be made, CM_OK: then the file is opened untried.
  */

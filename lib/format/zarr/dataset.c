@@ -4,8 +4,8 @@
 #include <strings.h>
 
 #include "codec/shard.h"
+#include "format/attr_value.h"
 #include "format/dataset_impl.h"
-#include "format/zarr/attr_value.h"
 #include "format/zarr/dataset.h"
 #include "store/open.h"
 
@@ -18,6 +18,7 @@ enum {
 typedef struct zarr_dataset {
     cm_dataset base;
     cm_store *store;
+    bool is_borrowed; /* the store is the caller's */
     cm_zarr_tree tree;
     cm_zarr_conflicts conflicts;
     size_t index_cache_nbytes;
@@ -55,7 +56,7 @@ static void find_fill_value(const cm_zarr_meta *m, cm_variable *out)
         return;
     const cm_json *attribute = cm_json_member(m->attrs, "_FillValue");
     if (attribute != NULL)
-        out->has_fill_value = cm_zarr_attr_element(attribute, &m->dtype, out->fill_value);
+        out->has_fill_value = cm_attr_element(attribute, &m->dtype, out->fill_value);
     if (out->has_fill_value || m->zarr_format != 2 || !m->has_fill || m->fill == NULL)
         return;
     out->has_fill_value = true;
@@ -166,7 +167,8 @@ static void close_store(cm_dataset *ds)
     free(d->attrs);
     cm_zarr_tree_release(&d->tree);
     cm_zarr_conflicts_release(&d->conflicts);
-    cm_store_free(d->store);
+    if (!d->is_borrowed)
+        cm_store_free(d->store);
     cm_dataset_release(ds);
     free(ds);
 }
@@ -229,11 +231,12 @@ static int locate(const char *path, const char *node, const cm_store_options *op
 }
 
 /* Groups may be empty; a folder of other things is no source. */
-static int open_tree(zarr_dataset *d, cm_error *err)
+static int open_tree(zarr_dataset *d, bool quick, cm_error *err)
 {
     const cm_zarr_tree *tree = &d->tree;
     size_t narrays = 0;
-    int rc = cm_zarr_open_whole(d->store, &d->tree, &d->conflicts, err);
+    int rc = quick ? cm_zarr_open(d->store, &d->tree, err)
+                   : cm_zarr_open_whole(d->store, &d->tree, &d->conflicts, err);
     for (size_t i = 0; rc == CM_OK && i < tree->nnodes; i++)
         narrays += !tree->node[i].meta.is_group;
     if (rc != CM_OK || narrays > 0 || tree->nforeign == 0)
@@ -262,11 +265,13 @@ int cm_zarr_dataset_open(const char *path, const char *node, const cm_dataset_op
         return CM_ENOMEM;
     d->base.ops = &ops;
     d->index_cache_nbytes = options->index_cache_nbytes;
-    const cm_store_options store = {.net = options->net};
+    const cm_store_options store = {.io = options->io, .net = options->net};
+    d->store = options->store;
+    d->is_borrowed = options->store != NULL;
     int rc = locate(path, node, &store, &folder, err);
-    if (rc == CM_OK)
+    if (rc == CM_OK && !d->is_borrowed)
         rc = cm_store_open(folder, &store, &d->store, err);
-    if (rc == CM_OK && (rc = open_tree(d, err)) != CM_OK)
+    if (rc == CM_OK && (rc = open_tree(d, options->quick, err)) != CM_OK)
         cm_error_place(err, folder);
     if (rc == CM_OK)
         rc = describe_all(d, folder, err);

@@ -288,7 +288,7 @@ static int put_variables(look *s)
 static int describe(look *s, const char *path)
 {
     /* This process is the trial. */
-    const cm_dataset_options options = {.tried = true};
+    const cm_dataset_options options = {.guard = CM_GUARD_NONE};
     int rc = cm_dataset_open(path, "", &options, &s->file, s->err);
     if (rc == CM_OK)
         rc = put_skeleton(s);

@@ -7,7 +7,6 @@
 
 #include "exec/load/delayed_store.h"
 #include "exec/watch/monitor.h"
-#include "format/nc/preflight.h"
 #include "job/common/store_path.h"
 #include "job/common/varopt.h"
 #include "job/loader/run.h"
@@ -27,94 +26,56 @@ static int refuse_remote_file(const char *text, cm_error *err)
     return rc;
 }
 
-static int locate(const char *text, cm_net *net, cm_load_data *d, cm_error *err)
+/* ---- which arrays -------------------------------------------------------------------------- */
+
+/* False: not below the node that was named. */
+static bool is_below(const cm_load_data *d, const cm_variable *v)
 {
-    cm_store_path at = {0};
-    int rc = refuse_remote_file(text, err);
-    if (rc == CM_OK)
-        rc = cm_store_path_find(text, net, &at, err);
-    d->path = at.path;
-    d->node = at.node;
-    d->is_nc = !at.is_folder;
+    const size_t n = strlen(d->node);
+    return n == 0 ||
+           (strncmp(v->name, d->node, n) == 0 && (v->name[n] == '\0' || v->name[n] == '/'));
+}
+
+static bool is_readable(const cm_variable *v)
+{
+    return v->unsupported == NULL && !cm_dtype_is_vlen(&v->dtype) && v->dtype.nbytes > 0;
+}
+
+static int prepare(cm_load_data *d, cm_variable *v, cm_error *err)
+{
+    int rc = cm_dataset_prepare(d->ds, v, err);
+    if (rc != CM_OK && !d->is_nc)
+        cm_error_place(err, d->path);
     return rc;
 }
 
-/* ---- which arrays -------------------------------------------------------------------------- */
-
-typedef struct candidate {
-    const char *name;
-    const cm_dtype *dtype;
-    unsigned rank;
-    const uint64_t *shape;
-    const char *unsupported; /* or NULL */
-} candidate;
-
-static size_t count_candidates(const cm_load_data *d)
+static int open_array(cm_load_data *d, cm_variable *v, cm_error *err)
 {
-    return d->is_nc ? cm_nc_nvars(d->file) : d->tree.nnodes;
-}
-
-/* False: no array, or not below the node that was named. */
-static bool candidate_at(const cm_load_data *d, size_t i, candidate *c)
-{
-    if (d->is_nc) {
-        const cm_nc_var *v = cm_nc_var_at(d->file, i);
-        *c = (candidate){v->array.name, &v->array.dtype, v->array.rank, v->array.shape,
-                         v->unsupported};
-    } else {
-        const cm_zarr_node *node = &d->tree.node[i];
-        if (node->meta.is_group)
-            return false;
-        *c = (candidate){node->path, &node->meta.dtype, node->meta.rank, node->meta.shape,
-                         node->unsupported};
-    }
-    const size_t n = strlen(d->node);
-    return n == 0 ||
-           (strncmp(c->name, d->node, n) == 0 && (c->name[n] == '\0' || c->name[n] == '/'));
-}
-
-static bool is_readable(const candidate *c)
-{
-    return c->unsupported == NULL && !cm_dtype_is_vlen(&c->dtype[0]) && c->dtype->nbytes > 0;
-}
-
-static int open_array(cm_load_data *d, size_t i, cm_error *err)
-{
-    cm_array *a = NULL;
-    int rc;
-    if (d->is_nc) {
-        cm_nc_var *v = cm_nc_var_at(d->file, i);
-        rc = cm_nc_var_prepare(d->file, v, err);
-        a = &v->array;
-    } else {
-        rc = cm_zarr_array_open(&d->tree, &d->tree.node[i], d->index_nbytes, &a, err);
-        if (rc != CM_OK)
-            cm_error_place(err, d->path);
-    }
+    int rc = prepare(d, v, err);
     if (rc != CM_OK)
         return rc;
-    d->owned[d->narrays] = !d->is_nc;
-    d->array[d->narrays++] = a;
+    d->variable[d->narrays] = v;
+    d->array[d->narrays++] = v->array;
     return CM_OK;
 }
 
 static int open_largest(cm_load_data *d, cm_error *err)
 {
-    size_t best = SIZE_MAX;
+    cm_variable *best = NULL;
     double most = -1;
-    for (size_t i = 0; i < count_candidates(d); i++) {
-        candidate c;
-        if (!candidate_at(d, i, &c) || !is_readable(&c))
+    for (size_t i = 0; i < d->ds->nvars; i++) {
+        cm_variable *v = &d->ds->var[i];
+        if (!is_below(d, v) || !is_readable(v))
             continue;
-        double nbytes = c.dtype->nbytes;
-        for (unsigned j = 0; j < c.rank; j++)
-            nbytes *= (double)c.shape[j];
+        double nbytes = v->dtype.nbytes;
+        for (unsigned j = 0; j < v->rank; j++)
+            nbytes *= (double)v->shape[j];
         if (nbytes > most) {
             most = nbytes;
-            best = i;
+            best = v;
         }
     }
-    if (best == SIZE_MAX)
+    if (best == NULL)
         return cm_fail(err, CM_EINVAL,
                        "%s%s%s: no array has elements of a fixed size, so nothing to "
                        "read for training",
@@ -122,39 +83,34 @@ static int open_largest(cm_load_data *d, cm_error *err)
     return open_array(d, best, err);
 }
 
-static bool is_open(const cm_load_data *d, const char *name)
+static bool is_open(const cm_load_data *d, const cm_variable *v)
 {
     for (size_t i = 0; i < d->narrays; i++)
-        if (strcmp(d->array[i]->name, name) == 0)
+        if (d->variable[i] == v)
             return true;
     return false;
 }
 
-typedef struct naming {
-    cm_load_data *d;
-    const char *all; /* the option's text */
-} naming;
-
 /* One name or glob, which must match something that can be read. */
 static int open_named(void *context, char *pattern, cm_error *err)
 {
-    cm_load_data *d = ((naming *)context)->d;
+    cm_load_data *d = context;
     bool matched = false;
     const char *why = NULL;
-    for (size_t i = 0; i < count_candidates(d); i++) {
-        candidate c;
-        if (!candidate_at(d, i, &c) || !cm_name_matches(pattern, c.name))
+    for (size_t i = 0; i < d->ds->nvars; i++) {
+        cm_variable *v = &d->ds->var[i];
+        if (!is_below(d, v) || !cm_name_matches(pattern, v->name))
             continue;
-        if (!is_readable(&c)) {
-            why = c.unsupported != NULL ? c.unsupported : "its elements have no fixed size";
+        if (!is_readable(v)) {
+            why = v->unsupported != NULL ? v->unsupported : "its elements have no fixed size";
             continue;
         }
         matched = true;
-        if (is_open(d, c.name))
+        if (is_open(d, v))
             continue;
         if (d->narrays == CM_LOAD_MAX_PARTS)
             return cm_fail(err, CM_EINVAL, "more than %d variables", CM_LOAD_MAX_PARTS);
-        int rc = open_array(d, i, err);
+        int rc = open_array(d, v, err);
         if (rc != CM_OK)
             return rc;
     }
@@ -169,16 +125,14 @@ static int open_named(void *context, char *pattern, cm_error *err)
 static int open_arrays(const cm_readbench_options *o, cm_load_data *d, cm_error *err)
 {
     d->array = cm_calloc(CM_LOAD_MAX_PARTS, sizeof *d->array, err);
-    d->owned = cm_calloc(CM_LOAD_MAX_PARTS, sizeof *d->owned, err);
-    if (d->array == NULL || d->owned == NULL)
+    d->variable = cm_calloc(CM_LOAD_MAX_PARTS, sizeof *d->variable, err);
+    if (d->array == NULL || d->variable == NULL)
         return CM_ENOMEM;
     if (o->variables.n == 0)
         return open_largest(d, err);
     int rc = CM_OK;
-    for (size_t i = 0; i < o->variables.n && rc == CM_OK; i++) {
-        naming n = {d, o->variables.text[i]};
-        rc = cm_split(n.all, ',', open_named, &n, err);
-    }
+    for (size_t i = 0; i < o->variables.n && rc == CM_OK; i++)
+        rc = cm_split(o->variables.text[i], ',', open_named, d, err);
     return rc;
 }
 
@@ -203,35 +157,37 @@ static int open_disk_cache(const cm_readbench_options *o, cm_delay *delay, cm_lo
                                     &d->store, err);
 }
 
-static int open_zarr(const cm_readbench_options *o, const cm_load_setting *s, cm_delay *delay,
-                     cm_load_data *d, cm_error *err)
+static int open_store(const cm_readbench_options *o, const cm_load_setting *s, cm_delay *delay,
+                      cm_load_data *d, cm_error *err)
 {
     if (s->engine == CM_LOAD_NETCDF)
         return cm_fail(err, CM_EINVAL,
                        "%s: `engine` netcdf reads NetCDF files; this is a Zarr store", d->path);
     int rc = cm_store_open(d->path, &(cm_store_options){.io = s->io, .net = o->net}, &d->slow, err);
     d->store = d->slow;
-    if (rc == CM_OK && o->cache_dir != NULL)
-        rc = open_disk_cache(o, delay, d, err);
-    if (rc == CM_OK) {
-        rc = cm_zarr_open(d->store, &d->tree, err);
-        if (rc != CM_OK)
-            cm_error_place(err, d->path);
-    }
-    return rc;
+    return rc == CM_OK && o->cache_dir != NULL ? open_disk_cache(o, delay, d, err) : rc;
 }
 
-static int open_nc(const cm_readbench_options *o, const cm_load_setting *s, cm_load_data *d,
-                   cm_error *err)
+static int open_dataset(const cm_readbench_options *o, const cm_load_setting *s,
+                        const cm_load_opening *in, cm_load_data *d, cm_error *err)
 {
-    if (o->cache_dir != NULL)
-        return cm_fail(err, CM_EUNSUPPORTED,
-                       "%s: `cache_dir` keeps objects of a Zarr store, not parts of a file",
-                       d->path);
-    const cm_nc_options options = {.library_only = s->engine == CM_LOAD_NETCDF,
-                                   .library_caches = s->engine == CM_LOAD_NETCDF,
-                                   .io = s->io};
-    return cm_nc_open(d->path, &options, &d->file, err);
+    int rc = CM_OK;
+    if (!d->is_nc)
+        rc = open_store(o, s, in->delay, d, err);
+    else if (o->cache_dir != NULL)
+        rc = cm_fail(err, CM_EUNSUPPORTED,
+                     "%s: `cache_dir` keeps objects of a Zarr store, not parts of a file", d->path);
+    const cm_dataset_options options = {.index_cache_nbytes = s->index_nbytes,
+                                        .net = o->net,
+                                        .canceled = cm_monitor_cancels,
+                                        .canceled_context = in->monitor,
+                                        .guard = in->tried ? CM_GUARD_NEEDED : CM_GUARD_ENDS,
+                                        .library = s->engine == CM_LOAD_NETCDF,
+                                        .io = s->io,
+                                        .quick = true,
+                                        .store = d->store,
+                                        .memory = o->memory};
+    return rc == CM_OK ? cm_dataset_open(d->path, "", &options, &d->ds, err) : rc;
 }
 
 /* ---- whether it is still there ------------------------------------------------------------- */
@@ -287,26 +243,25 @@ int cm_load_data_check(cm_load_data *d, cm_error *err)
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
-int cm_load_data_try(const char *store, cm_net *net, cm_monitor *monitor, cm_error *err)
+static int locate(const char *text, cm_net *net, cm_load_data *d, cm_error *err)
 {
     cm_store_path at = {0};
-    int rc = refuse_remote_file(store, err);
+    int rc = refuse_remote_file(text, err);
     if (rc == CM_OK)
-        rc = cm_store_path_find(store, net, &at, err);
-    if (rc == CM_OK && !at.is_folder)
-        rc = cm_nc_preflight(at.path, cm_monitor_cancels, monitor, err);
-    cm_store_path_release(&at);
+        rc = cm_store_path_find(text, net, &at, err);
+    d->path = at.path;
+    d->node = at.node;
+    d->is_nc = !at.is_folder;
     return rc;
 }
 
-int cm_load_data_open(const cm_readbench_options *o, const cm_load_setting *s, const char *store,
-                      cm_delay *delay, cm_load_data *d, cm_error *err)
+int cm_load_data_open(const cm_readbench_options *o, const cm_load_setting *s,
+                      const cm_load_opening *in, cm_load_data *d, cm_error *err)
 {
     memset(d, 0, sizeof *d);
-    d->index_nbytes = s->index_nbytes;
-    int rc = locate(store, o->net, d, err);
+    int rc = locate(in->store, o->net, d, err);
     if (rc == CM_OK)
-        rc = d->is_nc ? open_nc(o, s, d, err) : open_zarr(o, s, delay, d, err);
+        rc = open_dataset(o, s, in, d, err);
     if (rc == CM_OK)
         rc = open_arrays(o, d, err);
     if (rc == CM_OK)
@@ -321,17 +276,13 @@ void cm_load_data_release(cm_load_data *d)
     for (size_t i = 0; d->witness != NULL && i < d->narrays; i++)
         free(d->witness[i]);
     free(d->witness);
-    for (size_t i = 0; i < d->narrays; i++)
-        if (d->owned[i])
-            cm_array_free(d->array[i]);
-    cm_zarr_tree_release(&d->tree);
-    cm_nc_close(d->file);
+    cm_dataset_close(d->ds);
     if (d->store != d->slow)
         cm_store_free(d->store);
     cm_store_free(d->delayed);
     cm_store_free(d->slow);
     free(d->array);
-    free(d->owned);
+    free(d->variable);
     free(d->path);
     free(d->node);
     memset(d, 0, sizeof *d);
@@ -342,32 +293,22 @@ const char *cm_load_array_name(const cm_array *a)
     return a->name[0] != '\0' ? a->name : "/";
 }
 
-int cm_load_data_find(cm_load_data *d, const char *name, cm_array **out, bool *owned, cm_error *err)
+int cm_load_data_find(cm_load_data *d, const char *name, cm_variable **out, cm_error *err)
 {
     *out = NULL;
-    *owned = false;
-    for (size_t i = 0; i < count_candidates(d); i++) {
-        candidate c;
-        if (!candidate_at(d, i, &c) || strcmp(c.name, name) != 0 || !is_readable(&c))
+    for (size_t i = 0; i < d->ds->nvars; i++) {
+        cm_variable *v = &d->ds->var[i];
+        if (!is_below(d, v) || strcmp(v->name, name) != 0 || !is_readable(v))
             continue;
-        *owned = !d->is_nc;
-        if (!d->is_nc)
-            return cm_zarr_array_open(&d->tree, &d->tree.node[i], d->index_nbytes, out, err);
-        cm_nc_var *v = cm_nc_var_at(d->file, i);
-        int rc = cm_nc_var_prepare(d->file, v, err);
-        *out = rc == CM_OK ? &v->array : NULL;
+        int rc = prepare(d, v, err);
+        *out = rc == CM_OK ? v : NULL;
         return rc;
     }
     return CM_OK;
 }
 
-bool cm_load_data_shard(const cm_load_data *d, size_t i, uint64_t *shard)
+void cm_load_data_leave(cm_load_data *d, cm_variable *v)
 {
-    if (d->is_nc)
-        return false;
-    const cm_zarr_node *node = cm_zarr_find(&d->tree, d->array[i]->name);
-    if (node == NULL || cm_zarr_sharding(&node->meta) == NULL)
-        return false;
-    memcpy(shard, node->meta.chunk, node->meta.rank * sizeof *shard);
-    return true;
+    if (v != NULL && !is_open(d, v))
+        cm_dataset_unprepare(d->ds, v);
 }

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "format/zarr/attr_value.h"
+#include "format/attr_value.h"
 #include "job/loader/run.h"
 #include "model/convert.h"
 
@@ -23,9 +23,9 @@ static int add_fill(const cm_array *a, const char *name, const cm_json *value, c
 {
     double number;
     uint8_t to[sizeof f->fill[0]] = {0};
-    if (!cm_zarr_attr_number(value, &number))
+    if (!cm_attr_number(value, &number))
         return cm_fail(err, CM_EFORMAT, "its attribute %s is not a number", name);
-    if (!cm_zarr_attr_element(value, &a->dtype, to) &&
+    if (!cm_attr_element(value, &a->dtype, to) &&
         !cm_element_from_double(&f->src, number, to)) /* 255 of a byte that is unsigned */
         return CM_OK;                                 /* no element can have that value */
     return keep_fill(a, to, f, err);
@@ -43,19 +43,18 @@ static int add_fills(const cm_array *a, const char *name, cm_feed *f, cm_error *
     return rc;
 }
 
-static int find_fills(const cm_load_data *d, const cm_array *a, cm_feed *f, cm_error *err)
+static int find_fills(const cm_variable *v, cm_feed *f, cm_error *err)
 {
-    if (d->is_nc) {
-        const cm_nc_var *v = (const cm_nc_var *)a;
-        if (v->has_fill_value && a->dtype.nbytes <= 8)
-            memcpy(f->fill[f->nfills++], v->fill_value, a->dtype.nbytes);
-    } else {
-        /* xarray's rule: v2's fill_value masks, v3's is only what missing chunks hold. */
-        const cm_zarr_node *node = cm_zarr_find(&d->tree, a->name);
-        if (node != NULL && node->meta.zarr_format == 2 && node->meta.has_fill && a->fill != NULL)
-            memcpy(f->fill[f->nfills++], a->fill, a->dtype.nbytes);
-    }
-    int rc = add_fills(a, "_FillValue", f, err);
+    const cm_array *a = v->array;
+    int rc = CM_OK;
+    if (v->has_fill_value && a->dtype.nbytes <= sizeof f->fill[0])
+        rc = keep_fill(a, v->fill_value, f, err);
+    /* xarray's rule: v2's fill_value masks, v3's is only what missing chunks hold. */
+    if (rc == CM_OK && v->words != NULL && v->words->zarr_format == 2 && v->words->has_fill &&
+        a->fill != NULL && a->dtype.nbytes <= sizeof f->fill[0])
+        rc = keep_fill(a, a->fill, f, err);
+    if (rc == CM_OK)
+        rc = add_fills(a, "_FillValue", f, err);
     return rc == CM_OK ? add_fills(a, "missing_value", f, err) : rc;
 }
 
@@ -65,8 +64,8 @@ static int find_packing(const cm_array *a, cm_feed *f, cm_error *err)
     const cm_json *offset = cm_json_member(a->attrs, "add_offset");
     f->scale = 1;
     f->offset = 0;
-    if ((scale != NULL && !cm_zarr_attr_number(scale, &f->scale)) ||
-        (offset != NULL && !cm_zarr_attr_number(offset, &f->offset)))
+    if ((scale != NULL && !cm_attr_number(scale, &f->scale)) ||
+        (offset != NULL && !cm_attr_number(offset, &f->offset)))
         return cm_fail(err, CM_EFORMAT,
                        "its attributes scale_factor and add_offset are not numbers");
     f->unpack = scale != NULL || offset != NULL;
@@ -80,9 +79,10 @@ static int find_packing(const cm_array *a, cm_feed *f, cm_error *err)
     return CM_OK;
 }
 
-int cm_load_feed_make(const cm_readbench_options *o, const cm_load_setting *s,
-                      const cm_load_data *d, const cm_array *a, cm_feed *f, cm_error *err)
+int cm_load_feed_make(const cm_readbench_options *o, const cm_load_setting *s, const cm_variable *v,
+                      cm_feed *f, cm_error *err)
 {
+    const cm_array *a = v->array;
     int rc = CM_OK;
     *f = (cm_feed){.src = a->dtype, .to = s->to};
     const bool is_number = cm_dtype_is_number(&a->dtype) || a->dtype.kind == CM_KIND_BOOL;
@@ -94,7 +94,7 @@ int cm_load_feed_make(const cm_readbench_options *o, const cm_load_setting *s,
     if (o->unpack)
         rc = find_packing(a, f, err);
     if (rc == CM_OK && o->fill_to_nan)
-        rc = find_fills(d, a, f, err);
+        rc = find_fills(v, f, err);
     if (rc == CM_OK)
         rc = cm_feed_check(f, err);
     if (rc != CM_OK)

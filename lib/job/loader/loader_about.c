@@ -47,15 +47,13 @@ static int find_coords(cm_load_data *data, const cm_array *has, cm_loader_dim *d
     const char *slash = strrchr(has->name, '/');
     const size_t n = slash != NULL ? (size_t)(slash - has->name) + 1 : 0;
     char *name = cm_asprintf(err, "%.*s%s", (int)n, has->name, d->name);
-    cm_array *a = NULL;
-    bool owned = false;
+    cm_variable *v = NULL;
     if (name == NULL)
         return CM_ENOMEM;
-    int rc = cm_load_data_find(data, name, &a, &owned, err);
-    if (rc == CM_OK && a != NULL && are_coords(a, d->length))
-        rc = read_coords(a, d, err);
-    if (owned)
-        cm_array_free(a);
+    int rc = cm_load_data_find(data, name, &v, err);
+    if (rc == CM_OK && v != NULL && are_coords(v->array, d->length))
+        rc = read_coords(v->array, d, err);
+    cm_load_data_leave(data, v);
     free(name);
     return rc;
 }

@@ -54,16 +54,18 @@ static uint64_t array_nbytes(const cm_array *a)
 /* Where the stored chunks of array I lie: what is kept of that once it is open. */
 static uint64_t index_nbytes(const cm_load_run *l, size_t i)
 {
-    const cm_array *a = l->shared.data.array[i];
-    uint64_t shard[CM_MAX_RANK], n = a->chunked ? a->grid.nchunks : 0;
+    const cm_variable *v = l->shared.data.variable[i];
+    const cm_array *a = v->array;
+    uint64_t n = a->chunked ? a->grid.nchunks : 0;
     if (l->shared.data.is_nc)
-        return cm_mul_sat(n, PLACE_NBYTES);
-    if (!cm_load_data_shard(&l->shared.data, i, shard))
+        return cm_add_sat(cm_mul_sat(n, PLACE_NBYTES), v->cache_nbytes);
+    if (!v->is_sharded)
         return 0;
     n = sizeof(cm_shard_entry);
     for (unsigned d = 0; d < a->rank;
          d++) /* a shard at the edge has entries for all of its chunks */
-        n = cm_mul_sat(n, cm_div_ceil(a->shape[d], shard[d]) * (shard[d] / a->grid.chunk[d]));
+        n = cm_mul_sat(n, cm_div_ceil(a->shape[d], v->source_shard[d]) *
+                              (v->source_shard[d] / a->grid.chunk[d]));
     return n < l->setting.index_nbytes ? n : l->setting.index_nbytes;
 }
 
@@ -71,11 +73,8 @@ uint64_t cm_load_open_nbytes(const cm_load_run *l)
 {
     const cm_load_data *d = &l->shared.data;
     uint64_t total = l->shared.data.is_nc ? HDF5_NBYTES : 0;
-    for (size_t i = 0; i < d->narrays; i++) {
+    for (size_t i = 0; i < d->narrays; i++)
         total = cm_add_sat(total, index_nbytes(l, i));
-        if (l->setting.engine == CM_LOAD_NETCDF)
-            total = cm_add_sat(total, cm_nc_var_cache_nbytes(d->file, (cm_nc_var *)d->array[i]));
-    }
     return total;
 }
 

@@ -50,9 +50,9 @@ int cm_load_open(cm_load_run *l, cm_readbench_advice *advice, cm_error *err)
     int rc = cm_load_setting_parse(l->options, &l->setting, advice, err);
     l->npools = l->setting.shared_pool ? 1 : l->setting.ranks;
     if (rc == CM_OK)
-        rc = cm_load_data_try(l->store, l->options->net, l->monitor, err);
-    if (rc == CM_OK)
-        rc = cm_load_shared_open(l->options, &l->setting, l->store, NULL, &l->shared, err);
+        rc = cm_load_shared_open(l->options, &l->setting,
+                                 &(cm_load_opening){.store = l->store, .monitor = l->monitor},
+                                 &l->shared, err);
     return rc == CM_OK ? make_ranks(l, err) : rc;
 }
 

@@ -13,6 +13,8 @@
 #ifndef CM_JOB_LOADER_RUN_H
 #define CM_JOB_LOADER_RUN_H
 
+#include <stdatomic.h>
+
 #include <chunkmill/readbench.h>
 
 #include "exec/load/batcher.h"
@@ -20,8 +22,7 @@
 #include "exec/load/load_source.h"
 #include "exec/load/pack.h"
 #include "exec/load/reader.h"
-#include "format/nc/nc.h"
-#include "format/zarr/open.h"
+#include "format/dataset.h"
 #include "gpu/stage.h"
 #include "model/feed.h"
 #include "plan/epoch.h"
@@ -88,24 +89,24 @@ typedef struct cm_load_data {
     cm_store *slow;    /* the store itself */
     cm_store *delayed; /* that, slowed down below the cache; or NULL */
     cm_store *store;   /* that, or the cache on a faster disk above it */
-    cm_zarr_tree tree;
-    cm_nc_file *file;
-    cm_array **array;
-    bool *owned; /* by us; those of a file are the file's */
+    cm_dataset *ds;
+    cm_variable **variable; /* those that are read */
+    cm_array **array;       /* theirs */
     size_t narrays;
-    size_t index_nbytes; /* as the setting has it */
     char **witness; /* Zarr: of each array, a document that is there as long as it is; or NULL */
 } cm_load_data;
 
-/* Opens STORE in a child process first, where it is a file: libraries crash on damaged ones. */
-int cm_load_data_try(const char *store, cm_net *net, cm_monitor *monitor, cm_error *err);
+typedef struct cm_load_opening {
+    const char *store; /* as the user named it */
+    /* Put below a cache on disk, whose hits are not slow; without one it is the reader's. */
+    cm_delay *delay;     /* or NULL */
+    bool tried;          /* another process opened it as a trial, and came to no harm */
+    cm_monitor *monitor; /* or NULL */
+} cm_load_opening;
 
-/*
- * STORE as the user named it, the variables of OPTIONS in it.  A DELAY (or NULL) is
- * put below a cache on disk, whose hits are not slow; without one it is the reader's.
- * Many threads may read what was opened. */
+/* The variables of OPTIONS in a store.  Many threads may read what was opened. */
 int cm_load_data_open(const cm_readbench_options *options, const cm_load_setting *setting,
-                      const char *store, cm_delay *delay, cm_load_data *out, cm_error *err);
+                      const cm_load_opening *opening, cm_load_data *out, cm_error *err);
 void cm_load_data_release(cm_load_data *data);
 /* What messages call A: an array that is the root of its store has no name. */
 const char *cm_load_array_name(const cm_array *a);
@@ -115,13 +116,11 @@ const char *cm_load_array_name(const cm_array *a);
  */
 int cm_load_data_check(cm_load_data *data, cm_error *err);
 /*
- * Another array of the same store, by its full name; *OUT is NULL where there is none that can
- * be read.  One that is *OWNED is the caller's to free.
+ * Another variable of the same store, by its full name, prepared until it is left; *OUT is NULL
+ * where there is none that can be read.
  */
-int cm_load_data_find(cm_load_data *data, const char *name, cm_array **out, bool *owned,
-                      cm_error *err);
-/* Shape of the shards of array I; false: not sharded. */
-bool cm_load_data_shard(const cm_load_data *data, size_t i, uint64_t *shard);
+int cm_load_data_find(cm_load_data *data, const char *name, cm_variable **out, cm_error *err);
+void cm_load_data_leave(cm_load_data *data, cm_variable *var); /* NULL accepted */
 
 /* space.c: where samples lie, and what each array gives to them. */
 typedef struct cm_load_space {
@@ -142,9 +141,9 @@ int cm_load_space_make(const cm_readbench_options *options, const cm_load_settin
                        const cm_load_data *data, cm_load_space *out, cm_error *err);
 void cm_load_space_release(cm_load_space *space);
 
-/* feed.c: what is done to A's elements on the way. */
+/* feed.c: what is done to VAR's elements on the way. */
 int cm_load_feed_make(const cm_readbench_options *options, const cm_load_setting *setting,
-                      const cm_load_data *data, const cm_array *a, cm_feed *out, cm_error *err);
+                      const cm_variable *var, cm_feed *out, cm_error *err);
 
 /* source.c: what one process has open. */
 typedef struct cm_load_shared {
@@ -153,7 +152,7 @@ typedef struct cm_load_shared {
 } cm_load_shared;
 
 int cm_load_shared_open(const cm_readbench_options *options, const cm_load_setting *setting,
-                        const char *store, cm_delay *delay, cm_load_shared *out, cm_error *err);
+                        const cm_load_opening *opening, cm_load_shared *out, cm_error *err);
 void cm_load_shared_release(cm_load_shared *shared); /* zeroed memory is fine */
 
 /* Where a source comes from: what each process that reads opens for itself. */
@@ -165,6 +164,7 @@ typedef struct cm_load_origin {
     cm_monitor *monitor;   /* NULL in a process that was begun anew */
     const cm_proof *proof; /* batches are packed, into slots of that size; or NULL */
     size_t slot_nbytes;
+    atomic_bool stopping; /* of this process's threads: what they make is not wanted any more */
 
     cm_load_shared described; /* CM_LOAD_COMMAND: what the program is told */
     const char *variable[CM_LOAD_MAX_PARTS];

@@ -6,10 +6,10 @@
 #include "job/loader/run.h"
 
 int cm_load_shared_open(const cm_readbench_options *options, const cm_load_setting *setting,
-                        const char *store, cm_delay *delay, cm_load_shared *s, cm_error *err)
+                        const cm_load_opening *opening, cm_load_shared *s, cm_error *err)
 {
     memset(s, 0, sizeof *s);
-    int rc = cm_load_data_open(options, setting, store, delay, &s->data, err);
+    int rc = cm_load_data_open(options, setting, opening, &s->data, err);
     if (rc == CM_OK)
         rc = cm_load_space_make(options, setting, &s->data, &s->space, err);
     if (rc != CM_OK)
@@ -55,7 +55,8 @@ static int open_arrays(void *context, cm_load_arrays *out, cm_error *err)
     reading *r = cm_calloc(1, sizeof *r, err);
     if (r == NULL)
         return CM_ENOMEM;
-    int rc = cm_load_shared_open(o->options, o->setting, o->store, o->delay, &r->shared, err);
+    const cm_load_opening in = {o->store, o->delay, true, o->monitor};
+    int rc = cm_load_shared_open(o->options, o->setting, &in, &r->shared, err);
     if (rc == CM_OK && o->options->cache_nbytes > 0)
         rc = cm_chunk_cache_create(o->options->cache_nbytes, o->setting->policy, &r->cache, err);
     if (rc != CM_OK) {
@@ -89,12 +90,18 @@ static void close_arrays(void *context, cm_load_arrays *arrays)
     free_reading(arrays->handle);
 }
 
+static bool is_stopping(void *origin)
+{
+    return atomic_load(&((cm_load_origin *)origin)->stopping);
+}
+
 static int make_native(cm_load_origin *o, cm_load_source *out, cm_error *err)
 {
     const cm_load_source_options options = {.opener = {o, open_arrays, close_arrays},
                                             .worker_threads = o->setting->worker_threads,
                                             .proof = o->proof,
-                                            .slot_nbytes = o->slot_nbytes};
+                                            .slot_nbytes = o->slot_nbytes,
+                                            .stop = {is_stopping, o}};
     return cm_load_source_create(&options, out, err);
 }
 
@@ -108,7 +115,8 @@ static bool is_canceled(void *context)
 
 static int make_exec(cm_load_origin *o, cm_load_source *out, cm_error *err)
 {
-    int rc = cm_load_shared_open(o->options, o->setting, o->store, NULL, &o->described, err);
+    const cm_load_opening in = {o->store, NULL, true, o->monitor};
+    int rc = cm_load_shared_open(o->options, o->setting, &in, &o->described, err);
     if (rc != CM_OK)
         return rc;
     const cm_load_space *s = &o->described.space;

@@ -67,6 +67,7 @@ int cm_load_start_workers(cm_load_run *l, cm_error *err)
     int rc = l->source.open == NULL ? make_source(l, l->store, err) : CM_OK;
     if (rc != CM_OK)
         return rc;
+    atomic_store(&l->origin.stopping, false);
     l->pool = cm_calloc(l->npools, sizeof(cm_pool *), err);
     if (l->pool == NULL)
         return CM_ENOMEM;
@@ -79,6 +80,7 @@ int cm_load_start_workers(cm_load_run *l, cm_error *err)
 
 void cm_load_stop_workers(cm_load_run *l)
 {
+    atomic_store(&l->origin.stopping, true);
     for (unsigned i = 0; l->rank != NULL && i < l->setting.ranks; i++) {
         cm_batcher_free(l->rank[i].batcher);
         l->rank[i].batcher = NULL;

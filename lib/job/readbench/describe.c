@@ -122,7 +122,8 @@ static int add_texts(cm_bench *b, cm_error *err)
 
 static int describe_part(cm_bench *b, const cm_sample_part *p, const cm_feed *feed, cm_error *err)
 {
-    const cm_array *a = b->load.shared.data.array[p->array];
+    const cm_variable *v = b->load.shared.data.variable[p->array];
+    const cm_array *a = v->array;
     cm_readbench_part *out = &b->session->part[b->session->nparts++];
     char type[32];
     out->variable = cm_strdup(a->name, err);
@@ -134,7 +135,8 @@ static int describe_part(cm_bench *b, const cm_sample_part *p, const cm_feed *fe
         return CM_ENOMEM;
     out->rank = a->rank;
     out->chunked = a->chunked;
-    out->sharded = cm_load_data_shard(&b->load.shared.data, p->array, out->shard);
+    out->sharded = v->is_sharded;
+    memcpy(out->shard, v->source_shard, a->rank * sizeof out->shard[0]);
     out->lag = p->lag;
     out->is_static = feed == NULL;
     out->nbytes = feed != NULL ? cm_feed_nbytes(feed) : a->dtype.nbytes;
@@ -177,9 +179,10 @@ static int describe_engine(cm_bench *b, const char *store, cm_error *err)
     static const char *const engines[] = {"native", "netcdf", NULL};
     cm_readbench_session *s = b->session;
     const cm_load_setting *t = &b->load.setting;
-    const char *format = b->load.shared.data.is_nc ? cm_nc_format_name(b->load.shared.data.file)
-                         : b->load.shared.data.tree.zarr_format == 2 ? "Zarr v2"
-                                                                     : "Zarr v3";
+    const cm_dataset *ds = b->load.shared.data.ds;
+    const char *format = ds->zarr_format == 2   ? "Zarr v2"
+                         : ds->zarr_format == 3 ? "Zarr v3"
+                                                : ds->format_name;
     const char *engine = t->engine == CM_LOAD_COMMAND ? b->options->engine : engines[t->engine];
     const char *io = t->engine != CM_LOAD_NATIVE ? "its own" : cm_load_io_name(t->io);
     int rc = set(&s->store, store, err);

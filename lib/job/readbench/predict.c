@@ -42,11 +42,11 @@ static int read_means(const cm_bench *b, const cm_sample_part *p, const uint64_t
 static int add_means(const cm_bench *b, const cm_sample_part *p, cm_readbench_predicted *out,
                      cm_error *err)
 {
-    const cm_array *a = b->load.shared.data.array[p->array];
+    const cm_variable *v = b->load.shared.data.variable[p->array];
+    const cm_array *a = v->array;
     cm_touch_stats stats, best;
-    uint64_t shard[CM_MAX_RANK] = {0}, sample[CM_MAX_RANK], chunk[CM_MAX_RANK];
-    const bool sharded = cm_load_data_shard(&b->load.shared.data, p->array, shard);
-    int rc = read_means(b, p, a->grid.chunk, sharded ? shard : NULL, &stats, err);
+    uint64_t sample[CM_MAX_RANK], chunk[CM_MAX_RANK];
+    int rc = read_means(b, p, a->grid.chunk, v->is_sharded ? v->source_shard : NULL, &stats, err);
     if (rc != CM_OK)
         return rc;
     out->chunks += stats.chunks.mean;

@@ -2,6 +2,7 @@
  * What readbench delivers: every order with both loaders, in every mode, from each
  * kind of store, byte for byte what the test put there.
  */
+#include "format/nc/nc.h"
 #include "readbench_fixture.h"
 
 #include <math.h>

@@ -1,13 +1,13 @@
 /* Values of attributes as xarray writes them to Zarr. */
-#ifndef CM_FORMAT_ZARR_ATTR_VALUE_H
-#define CM_FORMAT_ZARR_ATTR_VALUE_H
+#ifndef CM_FORMAT_ATTR_VALUE_H
+#define CM_FORMAT_ATTR_VALUE_H
 
 #include "base/json.h"
 #include "model/dtype.h"
 
 /* A number, or xarray's base64 of a float64, by which version 3 says one exactly. */
-bool cm_zarr_attr_number(const cm_json *j, double *out);
+bool cm_attr_number(const cm_json *j, double *out);
 /* The same as one element of TYPE, a number; false where no element has that value. */
-bool cm_zarr_attr_element(const cm_json *j, const cm_dtype *type, uint8_t *out);
+bool cm_attr_element(const cm_json *j, const cm_dtype *type, uint8_t *out);
 
 #endif

@@ -1,4 +1,4 @@
-#include "format/zarr/attr_value.h"
+#include "format/attr_value.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/base64.h"
 #include "model/convert.h"
 
-bool cm_zarr_attr_number(const cm_json *j, double *out)
+bool cm_attr_number(const cm_json *j, double *out)
 {
     size_t n, nbytes;
     uint8_t *data;
@@ -22,7 +22,7 @@ bool cm_zarr_attr_number(const cm_json *j, double *out)
     return ok;
 }
 
-bool cm_zarr_attr_element(const cm_json *j, const cm_dtype *type, uint8_t *out)
+bool cm_attr_element(const cm_json *j, const cm_dtype *type, uint8_t *out)
 {
     double number;
     int64_t whole;
@@ -35,7 +35,7 @@ bool cm_zarr_attr_element(const cm_json *j, const cm_dtype *type, uint8_t *out)
         memcpy(out, &positive, sizeof(positive));
         return true;
     }
-    if (!cm_zarr_attr_number(j, &number))
+    if (!cm_attr_number(j, &number))
         return false;
     if (type->kind == CM_KIND_FLOAT && type->nbytes == 4) {
         const float narrow = (float)number; /* as writers round it */
