@@ -9,7 +9,6 @@ from support import paths
 # Patterns of test names.  Strict: who makes one of them pass takes it out.
 NOT_YET = {
     r"test_damage.*test_a_(stale|damaged)_cache": "--survey-cache",
-    r"test_kinds.*store_per": "--store-per",
 }
 
 

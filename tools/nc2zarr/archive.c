@@ -2,14 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../common/outputs.h"
 #include "../common/part.h"
 #include "../common/remote.h"
 #include "../common/run.h"
 #include "../common/say.h"
 #include "../common/summary.h"
+#include "archive.h"
 #include "job/archive/inputs.h"
-#include "nc2zarr.h"
 
 bool nc2zarr_is_archive(const nc2zarr_values *v, const cm_common_options *common,
                         const cm_texts *paths)
@@ -21,19 +20,6 @@ bool nc2zarr_is_archive(const nc2zarr_values *v, const cm_common_options *common
             return true;
     return v->survey || paths->n > 2 || (paths->n > 0 && cm_input_is_many(paths->text[0]));
 }
-
-typedef struct archive_job {
-    const nc2zarr_values *v;
-    const cm_common_options *common;
-    cm_archive_options asked;
-    cm_transform_options options;
-    cm_archive *archive;
-    const cm_archive_report **survey; /* of each store */
-    size_t nstores;
-    size_t ndecisions;
-    bool began; /* a conversion, which reports for itself */
-    cm_transform_report report;
-} archive_job;
 
 static int survey(archive_job *job, cm_error *err)
 {
@@ -51,14 +37,11 @@ static int survey(archive_job *job, cm_error *err)
     return rc;
 }
 
-static int survey_and_convert(void *context, cm_error *err)
+int nc2zarr_convert_store(void *context, cm_error *err)
 {
     archive_job *job = context;
     struct cm_dataset *dataset = NULL;
-    int rc = survey(job, err);
-    if (rc != CM_OK || job->v->survey || job->ndecisions > 0)
-        return rc;
-    rc = cm_archive_dataset(job->archive, 0, &dataset, err);
+    int rc = cm_archive_dataset(job->archive, job->store, &dataset, err);
     if (rc != CM_OK)
         return rc;
     /* Pairs that joined names of files have done what they were for. */
@@ -66,7 +49,7 @@ static int survey_and_convert(void *context, cm_error *err)
     if (!left.text)
         return cm_fail(err, CM_ENOMEM, "no memory for names");
     for (size_t i = 0; i < job->v->o.rename.n; i++)
-        if (!cm_archive_renames(job->archive, 0, i))
+        if (!cm_archive_renames(job->archive, job->store, i))
             ((const char **)(uintptr_t)left.text)[left.n++] = job->v->o.rename.text[i];
     job->options.rename = left;
     job->options.dataset = dataset;
@@ -77,6 +60,15 @@ static int survey_and_convert(void *context, cm_error *err)
     free((void *)(uintptr_t)left.text);
     job->options.rename = job->v->o.rename;
     return rc;
+}
+
+static int survey_and_convert(void *context, cm_error *err)
+{
+    archive_job *job = context;
+    int rc = survey(job, err);
+    if (rc != CM_OK || job->v->survey || job->ndecisions > 0 || job->asked.store_per)
+        return rc;
+    return nc2zarr_convert_store(job, err);
 }
 
 /* What comes before, or instead of, a conversion.  Returns the exit status. */
@@ -117,7 +109,9 @@ static int run(archive_job *job)
     if (status == CM_OK)
         status = cm_run(&NC2ZARR, job->common, job->asked.monitor, survey_and_convert, job, &err);
     int exit_status;
-    if (job->began) {
+    if (status == CM_OK && job->asked.store_per && !job->v->survey && job->ndecisions == 0) {
+        exit_status = nc2zarr_convert_stores(job, &status);
+    } else if (job->began) {
         job->options.source = job->survey[0]->name; /* for people */
         nc2zarr_say_findings(job->survey[0], job->common);
         exit_status = nc2zarr_report(status, &job->options, &job->report, job->common, &err);
@@ -160,7 +154,8 @@ int nc2zarr_archive(const nc2zarr_values *v, const cm_common_options *common,
     const cm_texts both = {inputs->text, inputs->n + (v->o.check ? 1 : 0)};
     const cm_outputs outputs = {
         .read = &both, .made = v->o.check ? NULL : output, .overwrite = v->o.overwrite};
-    status = cm_outputs_check(&NC2ZARR, v, &outputs);
+    status = v->a.store_per ? nc2zarr_check_stores(v, output, &outputs)
+                            : cm_outputs_check(&NC2ZARR, v, &outputs);
     if (status == CM_TOOL_RUN && !v->o.check && !v->survey)
         status = cm_part_choose(&NC2ZARR, &v->part, common->verbosity < 0, &job.options.part);
     if (status == CM_TOOL_RUN)

@@ -7,6 +7,7 @@
 #include <chunkmill/archive.h>
 #include <chunkmill/transform.h>
 
+#include "../common/document.h"
 #include "../common/options.h"
 #include "../common/part.h"
 
@@ -52,13 +53,17 @@ const char *nc2zarr_option_for(const cm_finding *f, char *buf, size_t size);
 /* What STATUS of a conversion means, in sentences and results.  Returns the exit status. */
 int nc2zarr_report(int status, const cm_transform_options *asked, const cm_transform_report *r,
                    const cm_common_options *common, const cm_error *err);
+/* The same of store NAME of several, whose document is appended to STORES, not printed. */
+int nc2zarr_report_into(int status, const cm_transform_options *asked, const cm_transform_report *r,
+                        const cm_common_options *common, const cm_error *err, cm_json *stores,
+                        const char *name);
 
 /* The summary for people, of what was made or under --dry-run would be, on standard output. */
 void nc2zarr_print_summary(const cm_transform_options *options, const cm_transform_report *report,
                            const cm_common_options *common);
 
-/* The one JSON document of --json, described by tools/schema/nc2zarr.json.  FAILURE may be NULL. */
-int nc2zarr_print_json(const cm_transform_options *options, const cm_transform_report *report,
-                       const cm_error *failure, cm_error *err);
+/* The document of --json, described by tools/schema/nc2zarr.json.  FAILURE may be NULL. */
+cm_json *nc2zarr_document(cm_document *doc, const cm_transform_options *options,
+                          const cm_transform_report *report, const cm_error *failure);
 
 #endif

@@ -42,7 +42,7 @@ static bool names_store(const char *input)
 /* Options that say something of several files, and are not built yet. */
 static int refuse_unbuilt(const cm_common_options *common)
 {
-    static const char *const UNBUILT[] = {"survey-cache", "store-per", NULL};
+    static const char *const UNBUILT[] = {"survey-cache", NULL};
     for (size_t i = 0; UNBUILT[i] != NULL; i++)
         if (cm_tool_given(&NC2ZARR, common, UNBUILT[i]))
             return cm_run_refuse(&NC2ZARR, "--%s is not built yet", UNBUILT[i]);
@@ -68,6 +68,8 @@ int nc2zarr_refuse(const nc2zarr_values *v, const cm_common_options *common, con
         if (strcmp(paths->text[i], "-") == 0)
             return cm_tool_usage_error(&NC2ZARR, "-: is no file; @- reads paths from standard "
                                                  "input");
+    if (paths->n == 1 && !v->survey && v->a.store_per)
+        return cm_tool_usage_error(&NC2ZARR, "--store-per: name the output folder too");
     if (paths->n == 1 && !v->survey && paths->text[0][0] == '@')
         return cm_tool_usage_error(&NC2ZARR, "%s: is a list; name the output too", paths->text[0]);
     if (paths->n == 1 && !v->survey && cm_input_is_many(paths->text[0]) &&

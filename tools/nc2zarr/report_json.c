@@ -119,23 +119,22 @@ static void put_cost(cm_document *doc, cm_json *o, const cm_transform_report *r)
     cm_document_put(doc, o, "stages", stages);
 }
 
-int nc2zarr_print_json(const cm_transform_options *options, const cm_transform_report *report,
-                       const cm_error *failure, cm_error *err)
+cm_json *nc2zarr_document(cm_document *doc, const cm_transform_options *options,
+                          const cm_transform_report *report, const cm_error *failure)
 {
-    cm_document doc = {CM_OK, err};
     cm_json *o = cm_json_object(), *variables = cm_json_array();
-    cm_document_head(&doc, o, "nc2zarr/1", outcome(options, report, failure), failure);
-    put_ends(&doc, o, options, report);
-    cm_part_document(&doc, o, &report->part);
+    cm_document_head(doc, o, "nc2zarr/1", outcome(options, report, failure), failure);
+    put_ends(doc, o, options, report);
+    cm_part_document(doc, o, &report->part);
     for (size_t i = 0; i < report->nvariables; i++)
-        cm_document_append(&doc, variables,
-                           variable_json(&doc, &report->variable[i], options->check));
-    cm_document_put(&doc, o, "variables", variables);
-    cm_document_texts(&doc, o, "skipped", report->skipped, report->nskipped);
-    cm_document_texts(&doc, o, "warnings", report->warning, report->nwarnings);
-    cm_document_texts(&doc, o, "notes", report->note, report->nnotes);
-    put_verification(&doc, o, options, report);
-    put_cost(&doc, o, report);
-    cm_remote_document(&doc, o, options->net);
-    return cm_document_print(&doc, o, stdout);
+        cm_document_append(doc, variables,
+                           variable_json(doc, &report->variable[i], options->check));
+    cm_document_put(doc, o, "variables", variables);
+    cm_document_texts(doc, o, "skipped", report->skipped, report->nskipped);
+    cm_document_texts(doc, o, "warnings", report->warning, report->nwarnings);
+    cm_document_texts(doc, o, "notes", report->note, report->nnotes);
+    put_verification(doc, o, options, report);
+    put_cost(doc, o, report);
+    cm_remote_document(doc, o, options->net);
+    return o;
 }

@@ -93,7 +93,8 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_TEXT,
      .field = VALUE(a.store_per),
      .help = "Make many stores, in the folder OUTPUT: one for each {dir}, each {variable}, or each "
-             "text that * stands for in the file's name. To come: refused until then."},
+             "text that * stands for in the file's name (r*i1p1). Each is committed by itself, and "
+             "--resume makes those that are missing."},
     {.name = "promote",
      .value = "A,B",
      .kind = CM_OPTION_LIST,

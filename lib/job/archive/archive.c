@@ -6,11 +6,9 @@
 
 #include "base/clock.h"
 #include "job/archive/join.h"
+#include "job/archive/stores.h"
 
 typedef struct store {
-    char *name; /* NULL: the output itself */
-    uint32_t *file;
-    size_t nfiles;
     cm_join *join;
     cm_archive_report report;
     cm_dataset *dataset;
@@ -19,20 +17,17 @@ typedef struct store {
 struct cm_archive {
     cm_archive_options options;
     cm_survey survey;
-    store *store;
+    cm_store_plan *plan;
+    store *store; /* of each plan */
     size_t nstores;
     double seconds;
 };
 
-static int one_store(cm_archive *a, cm_error *err)
+static int plan_stores(cm_archive *a, cm_error *err)
 {
-    store *s = a->store = cm_calloc(1, sizeof(*s), err);
-    if (s == NULL || (s->file = cm_calloc(a->survey.nfiles + 1, sizeof(s->file[0]), err)) == NULL)
-        return CM_ENOMEM;
-    a->nstores = 1;
-    for (size_t i = 0; i < a->survey.nfiles; i++)
-        s->file[s->nfiles++] = (uint32_t)i;
-    return CM_OK;
+    int rc = cm_stores_plan(&a->options, &a->survey, &a->plan, &a->nstores, err);
+    a->store = cm_calloc(a->nstores + 1, sizeof(a->store[0]), err);
+    return rc == CM_OK && a->store == NULL ? CM_ENOMEM : rc;
 }
 
 int cm_archive_open(const cm_archive_options *options, cm_archive **out, cm_error *err)
@@ -54,7 +49,7 @@ int cm_archive_open(const cm_archive_options *options, cm_archive **out, cm_erro
     int rc = cm_survey_run(&survey, &a->survey, err);
     a->seconds = (double)(cm_now_ns() - start) * 1e-9;
     if (rc == CM_OK)
-        rc = one_store(a, err);
+        rc = plan_stores(a, err);
     if (rc == CM_OK)
         *out = a;
     else
@@ -92,16 +87,20 @@ static int find_repeated(cm_archive *a, store *s, cm_error *err)
 int cm_archive_join(cm_archive *a, size_t i, const cm_archive_report **report, cm_error *err)
 {
     store *s = &a->store[i];
+    const cm_store_plan *p = &a->plan[i];
     int rc = CM_OK;
     *report = &s->report;
     if (s->join != NULL)
         return CM_OK;
     s->report.seconds = a->seconds;
     s->report.nlooked = a->survey.nlooked;
-    if (s->name != NULL && (s->report.store = cm_strdup(s->name, err)) == NULL)
+    if (p->name != NULL && (s->report.store = cm_strdup(p->name, err)) == NULL)
         return CM_ENOMEM;
-    rc = cm_join_create(&a->options, &a->survey, s->file, s->nfiles, &s->report, &s->join, err);
-    return rc == CM_OK ? find_repeated(a, s, err) : rc;
+    rc = cm_join_create(&a->options, &a->survey, p->file, p->nfiles,
+                        p->only.n > 0 ? &p->only : NULL, &s->report, &s->join, err);
+    if (rc != CM_OK && p->name != NULL)
+        cm_error_prefix(err, "%s", p->name);
+    return rc == CM_OK && i == 0 ? find_repeated(a, s, err) : rc;
 }
 
 int cm_archive_dataset(cm_archive *a, size_t i, cm_dataset **out, cm_error *err)
@@ -116,46 +115,17 @@ int cm_archive_dataset(cm_archive *a, size_t i, cm_dataset **out, cm_error *err)
     return rc;
 }
 
-static void release_report(cm_archive_report *r)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        free(r->axis[i].name);
-        free(r->axis[i].first);
-        free(r->axis[i].last);
-        free(r->axis[i].step);
-    }
-    for (size_t i = 0; i < r->nvariables; i++) {
-        for (unsigned k = 0; k < r->variable[i].rank; k++)
-            free(r->variable[i].dim_name[k]);
-        free(r->variable[i].name);
-        free(r->variable[i].type);
-    }
-    for (size_t i = 0; i < r->nfindings; i++) {
-        free(r->finding[i].variable);
-        free(r->finding[i].file);
-        free(r->finding[i].last);
-        free(r->finding[i].text);
-        free(r->finding[i].other);
-    }
-    free(r->variable);
-    free(r->finding);
-    free(r->name);
-    free(r->store);
-    free(r->how);
-}
-
 void cm_archive_close(cm_archive *a)
 {
     if (a == NULL)
         return;
-    for (size_t i = 0; i < a->nstores; i++) {
+    for (size_t i = 0; a->store != NULL && i < a->nstores; i++) {
         cm_dataset_close(a->store[i].dataset);
         cm_join_free(a->store[i].join);
-        release_report(&a->store[i].report);
-        free(a->store[i].name);
-        free(a->store[i].file);
+        cm_report_release(&a->store[i].report);
     }
     free(a->store);
+    cm_stores_free(a->plan, a->nstores);
     cm_survey_release(&a->survey);
     free(a);
 }

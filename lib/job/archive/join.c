@@ -164,11 +164,10 @@ static int join(cm_join *j, cm_error *err)
     return rc == CM_OK ? cm_join_emit(j, err) : rc;
 }
 
-int cm_join_create(const cm_archive_options *options, cm_survey *survey, const uint32_t *file,
-                   size_t nfiles, cm_archive_report *report, cm_join **out, cm_error *err)
+static int create(const cm_archive_options *options, cm_survey *survey, cm_archive_report *report,
+                  cm_join **out, cm_error *err)
 {
-    cm_join *j = cm_calloc(1, sizeof(*j), err);
-    *out = j;
+    cm_join *j = *out = cm_calloc(1, sizeof(*j), err);
     if (j == NULL)
         return CM_ENOMEM;
     j->options = options;
@@ -176,10 +175,39 @@ int cm_join_create(const cm_archive_options *options, cm_survey *survey, const u
     j->report = report;
     j->fields = cm_calloc(1, sizeof(*j->fields), err);
     j->emitted = cm_calloc(1, sizeof(*j->emitted), err);
-    int rc = j->fields == NULL || j->emitted == NULL ? CM_ENOMEM : CM_OK;
+    return j->fields == NULL || j->emitted == NULL ? CM_ENOMEM : CM_OK;
+}
+
+int cm_join_create(const cm_archive_options *options, cm_survey *survey, const uint32_t *file,
+                   size_t nfiles, const cm_texts *only, cm_archive_report *report, cm_join **out,
+                   cm_error *err)
+{
+    int rc = create(options, survey, report, out, err);
+    if (rc != CM_OK)
+        return rc;
+    (*out)->only = only;
+    if (only != NULL)
+        rc = cm_join_irreversible(*out, err, "other variables of the files are in other stores");
     if (rc == CM_OK)
-        rc = take_files(j, file, nfiles, err);
-    return rc == CM_OK && j->nfiles > 0 ? join(j, err) : rc;
+        rc = take_files(*out, file, nfiles, err);
+    return rc == CM_OK && (*out)->nfiles > 0 ? join(*out, err) : rc;
+}
+
+int cm_join_create_names(const cm_archive_options *options, cm_survey *survey,
+                         cm_archive_report *report, cm_join **out, cm_error *err)
+{
+    uint32_t *file = cm_calloc(survey->nfiles + 1, sizeof(*file), err);
+    int rc = create(options, survey, report, out, err);
+    if (rc == CM_OK && file == NULL)
+        rc = CM_ENOMEM;
+    for (size_t i = 0; rc == CM_OK && i < survey->nfiles; i++)
+        file[i] = (uint32_t)i;
+    if (rc == CM_OK)
+        rc = take_files(*out, file, survey->nfiles, err);
+    if (rc == CM_OK && (*out)->nfiles > 0)
+        rc = cm_join_names(*out, err);
+    free(file);
+    return rc;
 }
 
 static void free_dim(cm_join_dim *d, size_t nfiles)

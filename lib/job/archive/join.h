@@ -96,6 +96,7 @@ typedef struct cm_join_var {
 
 typedef struct cm_join {
     const cm_archive_options *options;
+    const cm_texts *only; /* or NULL */
     cm_survey *survey;
     cm_surveyed **file; /* those of this store that could be read, by name */
     size_t nfiles;
@@ -145,6 +146,9 @@ uint32_t cm_join_var_named(const cm_join *j, const char *name);
 /* The name by which NAME, of a file, is known here: that of --rename where it is OLD. */
 const char *cm_join_name(const cm_join *j, const char *name, char *buf, size_t size);
 
+/* Chooses what chosen variables need: coordinates, and variables that their attributes name. */
+void cm_join_want_needed(cm_join *j);
+
 /* The same of each word of TEXT, which names variables; to be freed.  NULL: no memory. */
 char *cm_join_reword(const cm_join *j, const char *text, cm_error *err);
 
@@ -173,8 +177,14 @@ int cm_join_axes(cm_join *j, cm_error *err);
 /* emit.c */
 int cm_join_emit(cm_join *j, cm_error *err);
 
+/* ONLY: exact names of variables, chosen instead of those that OPTIONS name; or NULL. */
 int cm_join_create(const cm_archive_options *options, cm_survey *survey, const uint32_t *file,
-                   size_t nfiles, cm_archive_report *report, cm_join **out, cm_error *err);
+                   size_t nfiles, const cm_texts *only, cm_archive_report *report, cm_join **out,
+                   cm_error *err);
+/* The tables of variables and dimensions of all files, and nothing more. */
+int cm_join_create_names(const cm_archive_options *options, cm_survey *survey,
+                         cm_archive_report *report, cm_join **out, cm_error *err);
 void cm_join_free(cm_join *j);
+void cm_report_release(cm_archive_report *r);
 
 #endif

@@ -299,17 +299,28 @@ static bool want_needed(cm_join *j, const cm_join_var *v)
     return more;
 }
 
-static int choose(cm_join *j, cm_error *err)
+void cm_join_want_needed(cm_join *j)
 {
-    for (size_t i = 0; i < j->nvars; i++)
-        j->var[i].wanted = j->options->variable.n == 0;
-    int rc = apply_list(j, &j->options->variable, true, err);
-    for (bool more = j->options->variable.n > 0; more;) {
+    for (bool more = true; more;) {
         more = false;
         for (size_t i = 0; i < j->nvars; i++)
             if (j->var[i].wanted)
                 more |= want_needed(j, &j->var[i]);
     }
+}
+
+static int choose(cm_join *j, cm_error *err)
+{
+    bool all = j->only == NULL && j->options->variable.n == 0;
+    int rc = CM_OK;
+    for (size_t i = 0; i < j->nvars; i++)
+        j->var[i].wanted = all;
+    for (size_t i = 0; j->only != NULL && i < j->only->n; i++)
+        (void)want(j, j->only->text[i], strlen(j->only->text[i]));
+    if (j->only == NULL)
+        rc = apply_list(j, &j->options->variable, true, err);
+    if (!all)
+        cm_join_want_needed(j);
     return rc == CM_OK ? apply_list(j, &j->options->exclude, false, err) : rc;
 }
 
