@@ -114,11 +114,12 @@ static uint64_t grain_of(const weighed *w, uint64_t share_nbytes)
  * The cuts of W.  OFF[k] is by how many bytes the parts below cut k have too much of
  * the items before it, and then of W too.
  */
-static void cut_one(const weighed *w, uint64_t nparts, uint64_t part, uint64_t grain, int64_t *off,
-                    cm_part_run *out)
+static void cut_one(const weighed *w, uint64_t nparts, uint64_t part, size_t many, uint64_t grain,
+                    int64_t *off, cm_part_run *out)
 {
     uint64_t last = 0;
-    *out = (cm_part_run){0, w->nobjects};
+    for (size_t i = 0; i < many; i++)
+        out[i] = (cm_part_run){0, w->nobjects};
     for (uint64_t k = 1; k < nparts; k++) {
         uint64_t ideal = part_of(w->item->nbytes, k, nparts), at = 0;
         int64_t want = (int64_t)ideal - off[k];
@@ -128,17 +129,17 @@ static void cut_one(const weighed *w, uint64_t nparts, uint64_t part, uint64_t g
             at = object_at(w->item, w->nobjects, grain, (uint64_t)want);
         last = at > last ? at : last;
         off[k] += (int64_t)bytes_below(w->item, w->nobjects, last) - (int64_t)ideal;
-        if (k == part)
-            out->first = last;
-        if (k == part + 1)
-            out->end = last;
+        if (k >= part && k - part < many)
+            out[k - part].first = last;
+        if (k > part && k - part <= many)
+            out[k - part - 1].end = last;
     }
 }
 
-int cm_part_cut(const cm_part_item *item, size_t n, uint64_t nparts, uint64_t part,
+int cm_part_cut(const cm_part_item *item, size_t n, uint64_t nparts, uint64_t part, size_t many,
                 cm_part_run *out, cm_error *err)
 {
-    if (nparts == 0 || part >= nparts)
+    if (nparts == 0 || part >= nparts || many > nparts - part)
         return cm_fail(err, CM_EINTERNAL, "there is no part %llu of %llu", (unsigned long long)part,
                        (unsigned long long)nparts);
     weighed *list = cm_calloc(n + 1, sizeof(list[0]), err);
@@ -156,10 +157,10 @@ int cm_part_cut(const cm_part_item *item, size_t n, uint64_t nparts, uint64_t pa
         qsort(list, n, sizeof(list[0]), heavier_first);
     for (size_t i = 0; rc == CM_OK && i < n; i++)
         if (list[i].nobjects > 0)
-            cut_one(&list[i], nparts, part, grain_of(&list[i], total / nparts), off,
-                    &out[list[i].index]);
+            cut_one(&list[i], nparts, part, many, grain_of(&list[i], total / nparts), off,
+                    &out[list[i].index * many]);
         else
-            out[list[i].index] = (cm_part_run){0, 0};
+            memset(&out[list[i].index * many], 0, many * sizeof(out[0]));
     free(list);
     free(off);
     return rc;

@@ -37,8 +37,11 @@ typedef struct cm_part_run {
 
 uint64_t cm_part_nobjects(const cm_part_item *item);
 
-/* OUT[i], for each of the N items, is what part PART of NPARTS >= 1 makes of it. */
-int cm_part_cut(const cm_part_item *item, size_t n, uint64_t nparts, uint64_t part,
+/*
+ * OUT[i * MANY + k], for each of the N items, is what part PART + k of NPARTS >= 1 makes of it,
+ * for k below MANY.
+ */
+int cm_part_cut(const cm_part_item *item, size_t n, uint64_t nparts, uint64_t part, size_t many,
                 cm_part_run *out, cm_error *err);
 
 enum {

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -14,7 +15,6 @@ import jsonschema
 import netCDF4
 import numpy as np
 import pytest
-import zarr
 
 from support import paths, tool
 
@@ -50,6 +50,14 @@ def same(a, b):
     assert done.returncode == 0, done.stdout[:2000] + done.stderr
 
 
+def same_elements(a, b):
+    """And the same objects: of shards the order of chunks may differ."""
+    files = [{p.relative_to(out) for p in out.rglob("*")} for out in (a, b)]
+    assert files[0] == files[1]
+    digests = [tool.run("rechunk", "--digest", "--json", out).json()["digests"] for out in (a, b)]
+    assert [{**d, "store": ""} for d in digests[0]] == [{**d, "store": ""} for d in digests[1]] and len(digests[0]) > 1
+
+
 def part(k, n, *args, **kw):
     return tool.nc2zarr("--part", f"{k}/{n}", "-j", "1", *args, **kw)
 
@@ -82,10 +90,7 @@ def test_shards_hold_the_same_chunks(field, tmp_path):
     tool.nc2zarr("-q", *options, field, tmp_path / "one.zarr").ok()
     for k in (3, 1, 5, 4, 2):
         part(k, 5, "-q", *options, field, tmp_path / "five.zarr").ok()
-    one, five = zarr.open(tmp_path / "one.zarr"), zarr.open(tmp_path / "five.zarr")
-    for name in ("tas", "pr", "oro"):
-        assert one[name][...].tobytes() == five[name][...].tobytes()
-    assert tool.run("rechunk", "--digest", tmp_path / "one.zarr").ok().out.split("one.zarr")[0] is not None
+    same_elements(tmp_path / "one.zarr", tmp_path / "five.zarr")
 
 
 def test_all_at_once(field, tmp_path):
@@ -337,3 +342,83 @@ def test_a_store_that_was_removed_is_begun_again(field, tmp_path):
     tool.nc2zarr(*options, "--overwrite", field, out).ok()
     same(tmp_path / "one.zarr", out)
     assert not (beside / "plan").exists()
+
+
+# What somebody may do to a store between two parts, the folder beside it untouched.
+ACCIDENTS = {
+    "emptied": lambda out: [shutil.rmtree(p) if p.is_dir() else p.unlink() for p in out.iterdir()],
+    "removed and made": lambda out: (shutil.rmtree(out), out.mkdir()),
+    "an array": lambda out: shutil.rmtree(out / "pr"),
+    "an object": lambda out: next(p for p in sorted((out / "tas").rglob("*")) if p.is_file() and p.name != "zarr.json").unlink(),
+    "a cut object": lambda out: os.truncate(next(p for p in sorted((out / "tas").rglob("*")) if p.is_file() and p.name != "zarr.json"), 3),
+    "text": lambda out: shutil.rmtree(out / "name" / "c"),
+}
+
+
+@pytest.mark.parametrize("layout", ("small", "shards"))
+@pytest.mark.parametrize("accident", ACCIDENTS)
+def test_objects_that_are_gone_are_missed(field, tmp_path, accident, layout):
+    """By whoever would finish the store, who says which parts made them; and by those parts."""
+    options = ("-q", *(LAYOUTS[layout] if layout in LAYOUTS else ("--chunks", "time=10,lat=9,lon=10", "--shards", "time=30,lat=45,lon=40")))
+    tool.nc2zarr(*options, field, tmp_path / "one.zarr").ok()
+    compare = same if layout == "small" else same_elements
+    out = tmp_path / "o.zarr"
+    for k in (1, 2, 3):
+        part(k, 4, *options, field, out).ok()
+    ACCIDENTS[accident](out)
+    refused = part(4, 4, *options, field, out)
+    refused.fails(1, "removed or changed", "again")
+    assert not tool.opens_as_store(out)
+    missing = [p["number"] for p in tool.nc2zarr("--parts-status", "--json", out).json()["parts"] if p["state"] == "missing"]
+    named = re.search(r"run part ([0-9,-]+) again", refused.err).group(1)
+    numbers = [int(n) for a in named.split(",") for n in range(int(a.split("-")[0]), int(a.split("-")[-1]) + 1)]
+    assert missing == numbers and 0 < len(numbers) <= 3 and 4 not in numbers
+    for k in numbers:
+        report = part(k, 4, "--json", *options[1:], field, out).json()
+        assert not report["part"]["was_done"] and report["part"]["finished"] == (k == numbers[-1])
+    compare(tmp_path / "one.zarr", out)
+    # The same of a store that is complete: who made the objects makes them again, and nothing else.
+    ACCIDENTS[accident](out)
+    again = [part(k, 4, "--json", *options[1:], field, out) for k in (1, 2, 3, 4)]
+    rewritten = [k for k, a in enumerate(again, 1) if "made again" in a.out + a.err]
+    assert rewritten
+    for k in (1, 2, 3, 4):
+        report = part(k, 4, "--json", *options[1:], field, out).json()
+        assert report["part"]["was_done"] and report["part"]["complete"] and report["output"]["nobjects"] == 0
+    if accident not in ("emptied", "removed and made"):
+        compare(tmp_path / "one.zarr", out)
+
+
+def test_a_finished_part_notices_that_its_objects_are_gone(field, tmp_path):
+    options = ("-q", *LAYOUTS["small"])
+    tool.nc2zarr(*options, field, tmp_path / "one.zarr").ok()
+    out = tmp_path / "o.zarr"
+    for k in (1, 2):
+        part(k, 3, *options, field, out).ok()
+    ACCIDENTS["emptied"](out)
+    for k in (1, 2):
+        report = part(k, 3, "--json", *options[1:], field, out).json()
+        assert not report["part"]["was_done"] and "made again" in report["warnings"][0]
+    part(3, 3, *options, field, out).ok()
+    same(tmp_path / "one.zarr", out)
+
+
+def test_objects_that_go_while_a_part_runs(tmp_path):
+    """It does not say that it is done."""
+    with netCDF4.Dataset(tmp_path / "noise.nc", "w") as ds:
+        ds.createDimension("x", 3_000_000)
+        ds.createVariable("v", "f4", ("x",))[:] = np.random.default_rng(1).normal(size=3_000_000).round(1)
+    out = tmp_path / "o.zarr"
+    argv = [tool.program("nc2zarr"), "-q", "-j", "1", "--part", "1/2", "--codec", "zstd:19", "--chunks", "v:x=50000", "--shards", "none", str(tmp_path / "noise.nc"), str(out)]
+    running = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
+    while not (there := list(out.glob("v/c/[0-9]*"))):
+        assert running.poll() is None
+        time.sleep(0.002)
+    there[0].unlink()
+    err = running.communicate()[1]
+    assert running.returncode == 1 and "not there any more" in err, err
+    assert not (tmp_path / "o.zarr.chunkmill" / "part-1.done").exists()
+    for k in (1, 2):
+        subprocess.run([*(f"{k}/2" if a == "1/2" else a for a in argv)], check=True)
+    tool.nc2zarr("-q", "--codec", "zstd:19", "--chunks", "v:x=50000", "--shards", "none", tmp_path / "noise.nc", tmp_path / "one.zarr").ok()
+    same(tmp_path / "one.zarr", out)

@@ -22,7 +22,7 @@ struct cm_zarr_writer {
     bool restricted;                 /* there are others */
     cm_shard_set *shards;            /* NULL: none */
     atomic_uint_fast64_t *delivered; /* one bit for each chunk */
-    atomic_uint_fast64_t nchunks, nskipped, nkept, nobjects, nbytes;
+    atomic_uint_fast64_t nchunks, nskipped, nkept, nkept_objects, nobjects, nbytes;
 };
 
 static const char *display_name(const cm_zarr_writer *w)
@@ -342,6 +342,8 @@ int cm_zarr_writer_keep(cm_zarr_writer *w, uint64_t outer, bool *kept, cm_error 
     if (rc == CM_OK && *kept)
         rc = each_chunk(w, outer, mark_kept, err);
     *kept = *kept && rc == CM_OK;
+    if (*kept)
+        atomic_fetch_add(&w->nkept_objects, 1);
     return rc;
 }
 
@@ -389,6 +391,7 @@ cm_zarr_written cm_zarr_writer_counts(const cm_zarr_writer *w)
         .nchunks = atomic_load(&w->nchunks),
         .nskipped = atomic_load(&w->nskipped),
         .nkept = atomic_load(&w->nkept),
+        .nkept_objects = atomic_load(&w->nkept_objects),
         .nobjects = atomic_load(&w->nobjects),
         .nbytes = atomic_load(&w->nbytes),
     };

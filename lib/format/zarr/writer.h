@@ -69,7 +69,8 @@ int cm_zarr_writer_finish(cm_zarr_writer *w, cm_error *err);
 typedef struct cm_zarr_written {
     uint64_t nchunks;  /* put */
     uint64_t nskipped; /* left out */
-    uint64_t nkept;    /* there already */
+    uint64_t nkept;    /* there already, in NKEPT_OBJECTS files */
+    uint64_t nkept_objects;
     uint64_t nobjects; /* files made */
     uint64_t nbytes;   /* of those, indices counted */
 } cm_zarr_written;

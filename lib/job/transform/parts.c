@@ -4,7 +4,7 @@
  *     enter    the plan is there, or this process publishes it
  *     claim    the part's lock; a double of this part is waited for
  *     move     the part's objects, verified and synced, then its file "done"
- *     finish   all parts are done: the metadata, then the file "complete"
+ *     finish   all parts are done and their objects there: the metadata, then the file "complete"
  *
  * Every step may be repeated, by this process or another, after a crash at any point.
  */
@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "job/transform/parts_claim.h"
 #include "job/transform/parts_status.h"
 #include "job/transform/plan.h"
 #include "job/transform/write.h"
@@ -241,6 +242,36 @@ static bool is_done(cm_job *job, cm_output *out)
     return done || is_complete(job, out);
 }
 
+/* A part that is done is not any more where its objects are gone. */
+static int prove_own(cm_job *job, cm_output *out, cm_error *err)
+{
+    const uint64_t number = job->parts->number;
+    cm_lock *lock = NULL;
+    cm_part_claim claim, there;
+    cm_part_lack lack;
+    char *wrong = NULL;
+    bool complete;
+    int rc = out->store == NULL ? cm_output_join(out, err) : CM_OK;
+    if (rc == CM_OK)
+        rc = cm_part_claim_read(job, &out->beside, number, &complete, &claim, err);
+    if (rc == CM_OK)
+        rc = cm_part_claims_see(job, out->store, number, 1, &there, err);
+    if (rc != CM_OK || cm_part_claims_agree(&claim, &there) || (complete && !claim.there))
+        return rc;
+    /* Once more, now that nobody else takes claims back. */
+    rc = wait_for_lock(job, out, CM_LOCK_OUTPUT, &lock, NULL, err);
+    if (rc == CM_OK && is_done(job, out))
+        rc = cm_part_claims_prove(job, out, number, 1, &wrong, &lack, err);
+    cm_lock_release(lock, &out->beside);
+    if (rc == CM_OK && wrong != NULL)
+        rc = cm_job_warn(job, err,
+                         "%s: of %" PRIu64 " objects that this part made %" PRIu64
+                         " are there as they were; it is made again",
+                         out->path, lack.claimed.nobjects, lack.there.nobjects);
+    free(wrong);
+    return rc;
+}
+
 /*
  * The part's lock, or the knowledge that it is done.  A run without parts that
  * overwrites looks at the locks of parts after it took its own: one of the two sees
@@ -300,20 +331,50 @@ static void keep_own(const cm_job *job, cm_made *made)
             made->node[i].writer = NULL;
 }
 
+/* Objects that this run made or found good. */
+static uint64_t count_made(const cm_job *job)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < job->nvars; i++) {
+        n += job->var[i].ncopied;
+        if (job->var[i].writer == NULL)
+            continue;
+        cm_zarr_written counts = cm_zarr_writer_counts(job->var[i].writer);
+        n += counts.nobjects + counts.nkept_objects;
+    }
+    return n;
+}
+
+/* What the part claims is what is there, and no less than what it made. */
+static int see_own(cm_job *job, cm_output *out, cm_part_claim *claim, cm_error *err)
+{
+    uint64_t made = count_made(job);
+    int rc = cm_part_claims_see(job, out->store, job->parts->number, 1, claim, err);
+    if (rc == CM_OK && claim->nobjects < made)
+        rc = cm_fail(err, CM_ENOTFOUND,
+                     "of %" PRIu64 " objects that this part made %" PRIu64
+                     " are not there any more; somebody removes them",
+                     made, made - claim->nobjects);
+    if (rc != CM_OK)
+        cm_error_place(err, out->path);
+    return rc;
+}
+
 static int say_done(cm_job *job, cm_output *out, cm_error *err)
 {
     cm_parts *p = job->parts;
     const uint64_t decoded = job->report->decoded_nbytes;
+    cm_part_claim claim;
     cm_json *note = cm_json_object();
-    int rc = cm_json_set(note, "objects", cm_json_u64(job->report->nobjects), err);
-    if (rc == CM_OK)
-        rc = cm_json_set(note, "stored_nbytes", cm_json_u64(job->report->stored_nbytes), err);
-    if (rc == CM_OK)
-        rc = cm_json_set(note, "done_nbytes", cm_json_u64(decoded), err);
+    int rc = cm_json_set(note, "done_nbytes", cm_json_u64(decoded), err);
     if (rc == CM_OK)
         rc = cm_json_set(note, "total_nbytes", cm_json_u64(decoded), err);
     if (rc == CM_OK)
         rc = cm_store_sync(out->store, err);
+    if (rc == CM_OK)
+        rc = see_own(job, out, &claim, err);
+    if (rc == CM_OK)
+        rc = cm_json_set(note, "made", cm_part_claim_json(&claim), err);
     if (rc == CM_OK) {
         rc = cm_part_note(&out->beside, p->done, p->plan.hash, note, err);
         note = NULL;
@@ -374,6 +435,23 @@ static int move(cm_job *job, cm_output *out, cm_error *err)
 
 /* ---- finishing ---- */
 
+/* With the output's lock: whether all that parts say that they made is there. */
+static int prove_all(cm_job *job, cm_output *out, cm_error *err)
+{
+    char *wrong = NULL;
+    cm_part_lack first;
+    int rc = cm_part_claims_prove(job, out, 0, job->parts->plan.nparts, &wrong, &first, err);
+    if (rc == CM_OK && wrong != NULL)
+        rc = cm_fail(err, CM_ENOTFOUND,
+                     "objects were removed or changed after they were made: part %" PRIu64
+                     " made %" PRIu64 ", %" PRIu64 " are there; run part %s again",
+                     first.number + 1, first.claimed.nobjects, first.there.nobjects, wrong);
+    free(wrong);
+    if (rc != CM_OK)
+        cm_error_place(err, out->path);
+    return rc;
+}
+
 /* With the output's lock. */
 static int write_metadata(cm_job *job, cm_output *out, cm_error *err)
 {
@@ -388,7 +466,7 @@ static int write_metadata(cm_job *job, cm_output *out, cm_error *err)
     job->report->stored_nbytes += after.put_nbytes - before.put_nbytes;
     rc = cm_store_sync(out->store, err);
     if (rc == CM_OK)
-        rc = cm_part_complete(&out->beside, job->parts->plan.hash, err);
+        rc = cm_part_claims_close(job, out, err);
     job->report->part.finished = rc == CM_OK;
     return rc;
 }
@@ -399,8 +477,7 @@ static int complete_store(cm_job *job, cm_output *out, cm_error *err)
     cm_lock *lock = NULL;
     int rc = wait_for_lock(job, out, CM_LOCK_OUTPUT, &lock, is_complete, err);
     if (rc == CM_OK && lock != NULL && !is_complete(job, out)) {
-        if (out->store == NULL)
-            rc = cm_output_join(out, err);
+        rc = prove_all(job, out, err);
         if (rc == CM_OK)
             rc = write_metadata(job, out, err);
     }
@@ -462,6 +539,11 @@ int cm_job_write_part(cm_job *job, cm_output *out, cm_error *err)
     r->number = parts.number;
     r->nparts = parts.plan.nparts;
     r->was_done = rc == CM_OK && is_done(job, out);
+    if (r->was_done) {
+        rc = prove_own(job, out, err);
+        parts.plan.complete = is_complete(job, out);
+        r->was_done = rc == CM_OK && is_done(job, out);
+    }
     if (rc == CM_OK && !r->was_done) {
         rc = claim(job, out, err);
         r->was_done = rc == CM_OK && is_done(job, out);
@@ -475,6 +557,8 @@ int cm_job_write_part(cm_job *job, cm_output *out, cm_error *err)
     if (rc == CM_OK)
         rc = finish(job, out, err);
     job->report->seconds += (double)(cm_now_ns() - start) * 1e-9;
+    if (rc == CM_EEXIST) /* what is in the way is the output's */
+        cm_error_place(err, out->path);
     release(job, out);
     return rc;
 }

@@ -35,8 +35,11 @@ int cm_parts_compare(const cm_job *job, const cm_parts_plan *plan, cm_error *err
 /* The part's number by PLAN, from what was asked for. */
 int cm_parts_number(const cm_job *job, const cm_parts_plan *plan, uint64_t *number, cm_error *err);
 
-/* parts_cut.c: every variable's run, by job->parts. */
-int cm_parts_cut(cm_job *job, cm_error *err);
+/*
+ * parts_cut.c: out[i * MANY + k] is the run of variable i that part PART + k makes, by the plan
+ * of job->parts.
+ */
+int cm_parts_runs(const cm_job *job, uint64_t part, size_t many, cm_part_run *out, cm_error *err);
 /* The writers' objects and the sweeps' windows; after the plan of the whole. */
 int cm_parts_narrow(cm_job *job, cm_error *err);
 /* What of V the part makes, in elements; returns the number of boxes. */

@@ -12,11 +12,10 @@
 /* Rows of target objects after which source chunks end, too. */
 static uint64_t grain_of(const cm_job_var *v)
 {
-    const cm_grid *outer = cm_zarr_writer_outer_grid(v->writer);
     uint64_t chunk = v->source->has_source_chunks && v->rank > 0 ? v->source->source_chunk[0] : 1;
-    if (v->rank == 0 || v->start[0] != 0 || v->step[0] != 1 || outer->chunk[0] % chunk == 0)
+    if (v->rank == 0 || v->start[0] != 0 || v->step[0] != 1 || v->meta.chunk[0] % chunk == 0)
         return 1;
-    uint64_t a = outer->chunk[0], b = chunk;
+    uint64_t a = v->meta.chunk[0], b = chunk;
     while (b > 0) {
         uint64_t rest = a % b;
         a = b;
@@ -25,38 +24,49 @@ static uint64_t grain_of(const cm_job_var *v)
     return chunk / a;
 }
 
-static void describe_item(const cm_job_var *v, uint64_t nbytes, cm_part_item *item)
+static int describe_item(const cm_job_var *v, uint64_t nbytes, cm_part_item *item, cm_error *err)
 {
+    cm_grid outer;
     *item = (cm_part_item){.nbytes = nbytes, .grain = 1};
     item->whole = v->as_objects || v->as_strings;
-    if (v->writer == NULL)
-        return; /* rank 0: one object */
-    const cm_grid *outer = cm_zarr_writer_outer_grid(v->writer);
-    item->rank = outer->rank;
-    memcpy(item->count, outer->count, sizeof(item->count));
+    if (v->as_objects)
+        return CM_OK; /* rank 0: one object */
+    int rc = cm_grid_init(&outer, v->meta.rank, v->meta.shape, v->meta.chunk, err);
+    if (rc != CM_OK)
+        return rc;
+    item->rank = outer.rank;
+    memcpy(item->count, outer.count, sizeof(item->count));
     item->grain = grain_of(v);
+    return CM_OK;
 }
 
-int cm_parts_cut(cm_job *job, cm_error *err)
+int cm_parts_runs(const cm_job *job, uint64_t part, size_t many, cm_part_run *out, cm_error *err)
 {
-    const cm_parts *parts = job->parts;
-    const cm_json *list = cm_json_member(parts->plan.json, "variables");
+    const cm_parts_plan *plan = &job->parts->plan;
+    const cm_json *list = cm_json_member(plan->json, "variables");
     cm_part_item *item = cm_calloc(job->nvars + 1, sizeof(item[0]), err);
-    cm_part_run *run = cm_calloc(job->nvars + 1, sizeof(run[0]), err);
-    int rc = item == NULL || run == NULL ? CM_ENOMEM : CM_OK;
+    int rc = item == NULL ? CM_ENOMEM : CM_OK;
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
         uint64_t nbytes;
         if (cm_json_get_u64(cm_json_member(cm_json_at(list, i), "nbytes"), &nbytes))
-            describe_item(&job->var[i], nbytes, &item[i]);
+            rc = describe_item(&job->var[i], nbytes, &item[i], err);
         else
             rc = cm_fail(err, CM_EFORMAT, "the plan does not say how heavy variable %s is",
                          job->var[i].name);
     }
     if (rc == CM_OK)
-        rc = cm_part_cut(item, job->nvars, parts->plan.nparts, parts->number, run, err);
+        rc = cm_part_cut(item, job->nvars, plan->nparts, part, many, out, err);
+    free(item);
+    return rc;
+}
+
+/* Every variable's run of the job's own part. */
+static int cut(cm_job *job, cm_error *err)
+{
+    cm_part_run *run = cm_calloc(job->nvars + 1, sizeof(run[0]), err);
+    int rc = run == NULL ? CM_ENOMEM : cm_parts_runs(job, job->parts->number, 1, run, err);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         job->var[i].run = run[i];
-    free(item);
     free(run);
     return rc;
 }
@@ -119,7 +129,7 @@ static int make_windows(cm_job_var *v, cm_error *err)
 
 int cm_parts_narrow(cm_job *job, cm_error *err)
 {
-    int rc = cm_parts_cut(job, err);
+    int rc = cut(job, err);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
         if (v->writer == NULL)

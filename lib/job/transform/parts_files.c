@@ -13,9 +13,8 @@
 #include "job/transform/journal_line.h"
 #include "model/digest.h"
 
-#define PLAN_NAME     "plan"
-#define COMPLETE_NAME "complete"
-#define PART_NAME     "part-"
+#define PLAN_NAME "plan"
+#define PART_NAME "part-"
 
 static const uint64_t MAX_NBYTES = (uint64_t)1 << 30;
 
@@ -26,7 +25,7 @@ char *cm_part_file(uint64_t number, const char *what, cm_error *err)
 
 bool cm_parts_is_file(const char *name)
 {
-    return strcmp(name, PLAN_NAME) == 0 || strcmp(name, COMPLETE_NAME) == 0 ||
+    return strcmp(name, PLAN_NAME) == 0 || strcmp(name, CM_PARTS_COMPLETE) == 0 ||
            strncmp(name, PART_NAME, strlen(PART_NAME)) == 0;
 }
 
@@ -136,7 +135,7 @@ int cm_parts_plan_read(const cm_beside *b, cm_parts_plan *out, cm_error *err)
     }
     cm_buf_release(&text);
     if (rc == CM_OK && out->json != NULL)
-        rc = cm_part_noted(b, COMPLETE_NAME, out->hash, &complete, err);
+        rc = cm_part_noted(b, CM_PARTS_COMPLETE, out->hash, &complete, err);
     out->complete = complete != NULL;
     cm_json_free(complete);
     if (rc != CM_OK)

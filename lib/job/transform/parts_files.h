@@ -5,8 +5,8 @@
  *     part-K.lock      who makes part K now
  *     part-K.progress  how far that is
  *     part-K.journal   what a part that is run again goes on from
- *     part-K.done      the part is on the disk: names the plan
- *     complete         the store has its metadata: names the plan
+ *     part-K.done      the part is on the disk: names the plan and what was made
+ *     complete         the store has its metadata: names the plan and what each part made
  *
  * K counts from 1.  A file that names another plan counts as absent or is refused.
  */
@@ -15,6 +15,8 @@
 
 #include "base/json.h"
 #include "job/transform/lock.h"
+
+#define CM_PARTS_COMPLETE "complete"
 
 /* A plan that was read. */
 typedef struct cm_parts_plan {

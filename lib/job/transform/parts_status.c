@@ -164,12 +164,6 @@ char *cm_parts_list(const cm_parts_report *r, unsigned states, cm_error *err)
 
 /* ---- the end ---- */
 
-int cm_part_complete(const cm_beside *b, const char *hash, cm_error *err)
-{
-    int rc = cm_part_note(b, "complete", hash, NULL, err);
-    return rc == CM_OK ? cm_store_sync(b->in, err) : rc;
-}
-
 /* A lock that is left is of a process that was killed when its part was done. */
 static cm_verdict judge_part(void *context, const char *below, cm_entry_kind kind)
 {

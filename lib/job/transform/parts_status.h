@@ -10,8 +10,6 @@
 int cm_parts_look(const cm_beside *b, const cm_parts_plan *plan, cm_parts_report *out,
                   cm_error *err);
 
-/* All parts of HASH's plan are done, and the metadata written. */
-int cm_part_complete(const cm_beside *b, const char *hash, cm_error *err);
 /* Of a complete store: removes the files of its parts, but for locks that are held. */
 void cm_parts_tidy(const cm_beside *b);
 

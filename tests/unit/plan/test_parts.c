@@ -33,7 +33,7 @@ static void cut_all(const cm_part_item *item, size_t n, uint64_t nparts, uint64_
         cm_part_run share[MAX_ITEMS];
         uint64_t nobjects = 0;
         cm_error err = {0};
-        assert_int_equal(cm_part_cut(item, n, nparts, k, share, &err), CM_OK);
+        assert_int_equal(cm_part_cut(item, n, nparts, k, 1, share, &err), CM_OK);
         nbytes[k] = 0;
         for (size_t i = 0; i < n; i++) {
             uint64_t all = cm_part_nobjects(&item[i]);
@@ -118,10 +118,10 @@ static void test_bytes_decide(void **state)
         .rank = 1, .count = {1000}, .nbytes = 1000000, .grain = 1, .below = below, .nbelow = 10};
     cm_part_run share;
     (void)state;
-    assert_int_equal(cm_part_cut(&item, 1, 4, 0, &share, NULL), CM_OK);
+    assert_int_equal(cm_part_cut(&item, 1, 4, 0, 1, &share, NULL), CM_OK);
     assert_int_equal(share.first, 0);
     assert_int_equal(share.end, 925);
-    assert_int_equal(cm_part_cut(&item, 1, 4, 3, &share, NULL), CM_OK);
+    assert_int_equal(cm_part_cut(&item, 1, 4, 3, 1, &share, NULL), CM_OK);
     assert_int_equal(share.first, 975);
     assert_int_equal(share.end, 1000);
 }
@@ -133,7 +133,7 @@ static void test_rows_stay_together(void **state)
     cm_part_run share;
     (void)state;
     for (uint64_t k = 0; k < 7; k++) {
-        assert_int_equal(cm_part_cut(&item, 1, 7, k, &share, NULL), CM_OK);
+        assert_int_equal(cm_part_cut(&item, 1, 7, k, 1, &share, NULL), CM_OK);
         assert_int_equal(share.first % 20, 0);
     }
 }
