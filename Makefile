@@ -171,6 +171,13 @@ $(BUILD)/tests/lib/fake_nvml.so: tests/support/lib/fake_nvml.c
 	@$(CC) $(ALL_CFLAGS) -fPIC -shared -Wl,-soname,libnvidia-ml.so.1 -o $@ $< $(SAN_FLAGS)
 $(BUILD)/tests/unit/job/test_readbench_device: | $(BUILD)/tests/lib/fake_nvml.so
 
+# And of cuFile.
+$(BUILD)/tests/lib/fake_cufile.so: tests/support/lib/fake_cufile.c tests/support/lib/fake_cufile.h lib/gpu/cufile.h
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	@$(CC) $(ALL_CFLAGS) -fPIC -shared -o $@ $< $(SAN_FLAGS)
+$(BUILD)/tests/unit/gpu/test_cufile $(BUILD)/tests/unit/job/test_readbench_decode: | $(BUILD)/tests/lib/fake_cufile.so
+
 # Libraries that make calls of a program fail; they bring no sanitizer of their own.
 FAULT_LIB := $(patsubst tests/fault/%.c,$(BUILD)/tests/lib/%.so,$(wildcard tests/fault/*.c))
 $(BUILD)/tests/lib/%.so: tests/fault/%.c

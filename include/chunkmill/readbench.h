@@ -242,6 +242,7 @@ typedef struct cm_readbench_rates { /* bytes a second, but for `samples` and `ef
 typedef struct cm_readbench_decode {
     bool used;
     char *library;   /* "nvCOMP 5.0.0" */
+    char *gpudirect; /* what cuFile says of GPUDirect Storage here, which is not used */
     uint64_t proven; /* chunks that the host decoded before the first epoch, and their bytes */
     double proven_nbytes;
     double device; /* bytes of chunks a second, by the device's clock */

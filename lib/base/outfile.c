@@ -82,8 +82,8 @@ static int may_replace(const cm_outfile *f, const char *name, const struct stat 
     if (!ours && (rc = read_head(f, name, &ours, err)) != CM_OK)
         return rc;
     return ours ? CM_OK
-                : cm_fail(err, CM_EEXIST, "%s: exists and is not a %s of Chunkmill", f->path,
-                          f->kind->name);
+                : cm_fail(err, CM_EEXIST, "%s: exists and is not a %s that Chunkmill wrote",
+                          f->path, f->kind->name);
 }
 
 /* ---- claiming ---- */

@@ -7,26 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fileurl.h"
-#include "base/json.h"
+#include "base/json_scan.h"
 #include "store/net/url.h"
-#include "store/references.h"
+#include "store/references_read.h"
 
-enum {
-    MAX_URL = 16 << 10 /* templates could make terabytes */
-};
-
-typedef struct reading {
-    const char *path; /* of the document, or its URL */
-    size_t folder;    /* bytes of it that are its folder */
-    bool remote;      /* it is a URL */
-    const cm_json *templates;
-    cm_reference_table *out;
-    size_t capacity, file_capacity;
-    uint32_t *bucket; /* of urls: number of the file + 1, or 0 */
-    char **url;       /* as the document has it, one for each file */
-    size_t nbuckets;
-} reading;
+typedef cm_reference_reading reading;
 
 /* ---- the text ---- */
 
@@ -80,199 +65,6 @@ static int read_file(const char *path, cm_buf *text, cm_error *err)
     return rc;
 }
 
-/* ---- paths ---- */
-
-/* "{{name}}" in URL becomes its text; anything else in braces is an expression, and refused. */
-static int fill_templates(const reading *r, const char *url, char **out, cm_error *err)
-{
-    cm_buf text;
-    int rc = CM_OK;
-    cm_buf_init(&text, 0);
-    for (const char *open; rc == CM_OK && (open = strstr(url, "{{")) != NULL;) {
-        const char *close = strstr(open, "}}");
-        char name[256];
-        size_t n = close == NULL ? sizeof name : (size_t)(close - open) - 2;
-        const char *value = NULL;
-        size_t nvalue = 0;
-        if (n < sizeof name) {
-            memcpy(name, open + 2, n);
-            name[n] = '\0';
-            value = cm_json_text(cm_json_member(r->templates, name), &nvalue);
-        }
-        if (value == NULL || strstr(value, "{{") != NULL || strlen(value) != nvalue)
-            rc = cm_fail(err, CM_EUNSUPPORTED, "'%s': only templates that are plain texts are read",
-                         url);
-        else if ((rc = cm_buf_append(&text, url, (size_t)(open - url), err)) == CM_OK)
-            rc = cm_buf_append(&text, value, nvalue, err);
-        if (rc == CM_OK)
-            url = close + 2;
-        if (rc == CM_OK && text.nbytes > MAX_URL)
-            rc = cm_fail(err, CM_EFORMAT, "its URL is longer than %d bytes", MAX_URL);
-    }
-    if (rc == CM_OK)
-        rc = cm_buf_append(&text, url, strlen(url) + 1, err);
-    *out = (char *)text.data;
-    if (rc != CM_OK) {
-        cm_buf_release(&text);
-        *out = NULL;
-    }
-    return rc;
-}
-
-/* The number of the server or bucket TEXT, which is taken over or freed. */
-static int number_of_origin(reading *r, char *text, uint32_t *out, cm_error *err)
-{
-    cm_reference_table *t = r->out;
-    size_t i = 0;
-    while (i < t->norigins && strcmp(t->origin[i], text) != 0)
-        i++;
-    *out = (uint32_t)i;
-    if (i < t->norigins) {
-        free(text);
-        return CM_OK;
-    }
-    char **grown =
-        i == CM_REFERENCES_MAX_ORIGINS ? NULL : realloc(t->origin, (i + 1) * sizeof *t->origin);
-    if (grown == NULL) {
-        free(text);
-        return i == CM_REFERENCES_MAX_ORIGINS
-                   ? cm_fail(err, CM_EUNSUPPORTED,
-                             "there are more than %d servers and buckets that it refers to",
-                             CM_REFERENCES_MAX_ORIGINS)
-                   : cm_fail(err, CM_ENOMEM, "no memory for references");
-    }
-    t->origin = grown;
-    t->origin[t->norigins++] = text;
-    return CM_OK;
-}
-
-/* URL, and BELOW it a path as a key has it, as an object of its origin. */
-static int resolve_remote(reading *r, const char *url, const char *below, cm_reference_file *out,
-                          cm_error *err)
-{
-    cm_url parts;
-    int rc = cm_url_parse(url, &parts, err);
-    if (rc == CM_EINVAL) { /* nobody typed it */
-        rc = CM_EFORMAT;
-        if (err != NULL)
-            err->status = CM_EFORMAT;
-    }
-    if (rc == CM_OK) {
-        const char *path = url + strlen(parts.origin);
-        char *start = cm_strdup(path + (*path == '/'), err);
-        if (start != NULL && parts.kind == CM_URL_HTTP)
-            cm_url_decode(start);
-        out->key = start == NULL ? NULL : cm_asprintf(err, "%s%s", start, below);
-        out->name = cm_asprintf(err, "%s%s", url, below);
-        free(start);
-        rc = out->key == NULL || out->name == NULL ? CM_ENOMEM : cm_key_check(out->key, err);
-    }
-    if (rc == CM_OK) {
-        rc = number_of_origin(r, parts.origin, &out->origin, err);
-        parts.origin = NULL;
-    }
-    cm_url_release(&parts);
-    return rc;
-}
-
-/* URL has no templates, and no scheme of a network. */
-static int resolve_local(reading *r, const char *url, cm_reference_file *out, cm_error *err)
-{
-    out->origin = CM_REFERENCE_LOCAL;
-    bool absolute = url[0] == '/' || strncmp(url, "file:", 5) == 0;
-    if (r->remote && absolute)
-        return cm_fail(err, CM_EFORMAT,
-                       "'%s': a document that came over a network cannot refer to files of this "
-                       "machine",
-                       url);
-    if (absolute && url[0] != '/')
-        return cm_fileurl_path(url, &out->name, err);
-    if (absolute)
-        return (out->name = cm_strdup(url, err)) == NULL ? CM_ENOMEM : CM_OK;
-    if (strstr(url, "://") != NULL)
-        return cm_fail(err, CM_EUNSUPPORTED,
-                       "'%s': only references to files, http://, https:// and s3:// are read", url);
-    int rc = cm_key_check(url, err); /* no "..", so that it stays below the folder */
-    char *folder = rc == CM_OK ? cm_asprintf(err, "%.*s", (int)r->folder, r->path) : NULL;
-    if (folder == NULL)
-        return rc != CM_OK ? rc : CM_ENOMEM;
-    if (r->remote)
-        rc = resolve_remote(r, folder, url, out, err);
-    else if ((out->name = cm_asprintf(err, "%s%s", folder, url)) == NULL)
-        rc = CM_ENOMEM;
-    free(folder);
-    return rc;
-}
-
-static void release_file(cm_reference_file *file)
-{
-    free(file->name);
-    free(file->key);
-    *file = (cm_reference_file){0};
-}
-
-static int resolve(reading *r, const char *url, cm_reference_file *out, cm_error *err)
-{
-    int rc = cm_url_scheme(url) == CM_URL_LOCAL ? resolve_local(r, url, out, err)
-                                                : resolve_remote(r, url, "", out, err);
-    if (rc != CM_OK)
-        release_file(out);
-    return rc;
-}
-
-static int grow_files(reading *r, cm_error *err)
-{
-    size_t capacity = r->file_capacity > 0 ? 2 * r->file_capacity : 64;
-    cm_reference_file *file = realloc(r->out->file, capacity * sizeof *file);
-    if (file != NULL)
-        r->out->file = file;
-    char **url = file == NULL ? NULL : realloc(r->url, capacity * sizeof *url);
-    if (url != NULL)
-        r->url = url;
-    uint32_t *bucket = url == NULL ? NULL : calloc(2 * capacity, sizeof *bucket);
-    if (bucket == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for %zu files", capacity);
-    r->file_capacity = capacity;
-    r->nbuckets = 2 * capacity;
-    free(r->bucket);
-    r->bucket = bucket;
-    for (size_t i = 0; i < r->out->nfiles; i++) {
-        size_t at = cm_key_hash(r->url[i], r->nbuckets);
-        while (bucket[at] != 0)
-            at = (at + 1) % r->nbuckets;
-        bucket[at] = (uint32_t)i + 1;
-    }
-    return CM_OK;
-}
-
-/* The number of the file that URL means: one for all references to it. */
-static int number_of(reading *r, const char *url, uint32_t *out, cm_error *err)
-{
-    int rc = r->out->nfiles == r->file_capacity ? grow_files(r, err) : CM_OK;
-    if (rc != CM_OK)
-        return rc;
-    size_t at = cm_key_hash(url, r->nbuckets);
-    while (r->bucket[at] != 0 && strcmp(r->url[r->bucket[at] - 1], url) != 0)
-        at = (at + 1) % r->nbuckets;
-    if (r->bucket[at] == 0) {
-        cm_reference_file file = {0};
-        char *copy = cm_strdup(url, err), *filled = NULL;
-        rc = copy == NULL ? CM_ENOMEM : fill_templates(r, url, &filled, err);
-        if (rc == CM_OK)
-            rc = resolve(r, filled, &file, err);
-        free(filled);
-        if (rc != CM_OK) {
-            free(copy);
-            return rc;
-        }
-        r->url[r->out->nfiles] = copy;
-        r->out->file[r->out->nfiles++] = file;
-        r->bucket[at] = (uint32_t)r->out->nfiles;
-    }
-    *out = r->bucket[at] - 1;
-    return CM_OK;
-}
-
 /* ---- references ---- */
 
 /* Appends NBYTES of TEXT and a NUL; *AT is where they lie. */
@@ -303,6 +95,13 @@ static int read_inline(reading *r, const char *text, size_t nbytes, cm_reference
     return rc;
 }
 
+static int set_range(reading *r, const char *url, size_t nbytes, cm_reference *ref, cm_error *err)
+{
+    if (ref->offset > INT64_MAX || ref->nbytes > INT64_MAX - ref->offset)
+        return cm_fail(err, CM_EFORMAT, "its offset and length are no bytes of a file");
+    return cm_reference_file_number(r, url, nbytes, &ref->file, err);
+}
+
 /* [URL] or [URL, OFFSET, LENGTH]. */
 static int read_range(reading *r, const cm_json *value, cm_reference *ref, cm_error *err)
 {
@@ -312,10 +111,50 @@ static int read_range(reading *r, const cm_json *value, cm_reference *ref, cm_er
         return cm_fail(err, CM_EFORMAT, "is neither [URL] nor [URL, OFFSET, LENGTH]");
     ref->whole = n == 1;
     if (n == 3 && (!cm_json_get_u64(cm_json_at(value, 1), &ref->offset) ||
-                   !cm_json_get_u64(cm_json_at(value, 2), &ref->nbytes) ||
-                   ref->offset > INT64_MAX || ref->nbytes > INT64_MAX - ref->offset))
+                   !cm_json_get_u64(cm_json_at(value, 2), &ref->nbytes)))
         return cm_fail(err, CM_EFORMAT, "its offset and length are no bytes of a file");
-    return number_of(r, url, &ref->file, err);
+    return set_range(r, url, nbytes, ref, err);
+}
+
+static const char *after_space(const char *p, const char *end)
+{
+    while (p < end && (*p == ' ' || *p == '\n'))
+        p++;
+    return p;
+}
+
+/* ", 123"; NULL where it is anything else. */
+static const char *read_number(const char *p, const char *end, uint64_t *out)
+{
+    p = after_space(p, end);
+    if (p == end || *p++ != ',')
+        return NULL;
+    const char *first = p = after_space(p, end);
+    for (*out = 0; p < end && *p >= '0' && *p <= '9' && p - first < 19; p++)
+        *out = *out * 10 + (uint64_t)(*p - '0');
+    bool zeros = p - first > 1 && *first == '0';
+    return p > first && !zeros && p < end && (*p < '0' || *p > '9') ? p : NULL;
+}
+
+/*
+ * A range as nearly all documents write it, a million times: a text without escapes, two numbers.
+ * False: anything else, also what is wrong.
+ */
+static bool read_plain_range(const cm_json_slice *value, cm_json_slice *url, cm_reference *ref)
+{
+    const char *p = value->text, *end = p + value->nbytes;
+    if (value->nbytes < 2 || *p != '[')
+        return false;
+    p = after_space(p + 1, end);
+    const char *quote = p < end && *p == '"' ? memchr(p + 1, '"', (size_t)(end - p - 1)) : NULL;
+    if (quote == NULL)
+        return false;
+    *url = (cm_json_slice){p, (size_t)(quote - p) + 1};
+    if ((p = read_number(quote + 1, end, &ref->offset)) == NULL ||
+        (p = read_number(p, end, &ref->nbytes)) == NULL)
+        return false;
+    p = after_space(p, end);
+    return p + 1 == end && *p == ']' && cm_json_slice_is_plain(url);
 }
 
 static int read_value(reading *r, const cm_json *value, cm_reference *ref, cm_error *err)
@@ -337,7 +176,39 @@ static int read_value(reading *r, const cm_json *value, cm_reference *ref, cm_er
     return rc;
 }
 
-static int read_reference(reading *r, const char *key, const cm_json *value, cm_error *err)
+static int read_slice(reading *r, const cm_json_slice *value, cm_reference *ref, cm_error *err)
+{
+    cm_json_slice url;
+    cm_json *j;
+    if (read_plain_range(value, &url, ref))
+        return set_range(r, url.text + 1, url.nbytes - 2, ref, err);
+    *ref = (cm_reference){.key = ref->key};
+    int rc = cm_json_parse(value->text, value->nbytes, &j, err);
+    if (rc == CM_OK)
+        rc = read_value(r, j, ref, err);
+    cm_json_free(j);
+    return rc;
+}
+
+/* Adds the text of NAME, a string with its quotes; *OUT is where it lies. */
+static int read_name(reading *r, const cm_json_slice *name, size_t *out, cm_error *err)
+{
+    if (cm_json_slice_is_plain(name))
+        return add_text(r, name->text + 1, name->nbytes - 2, out, err);
+    cm_json *j;
+    size_t nbytes = 0;
+    int rc = cm_json_parse(name->text, name->nbytes, &j, err);
+    const char *text = rc == CM_OK ? cm_json_text(j, &nbytes) : NULL;
+    if (rc == CM_OK && (text == NULL || strlen(text) != nbytes))
+        rc = cm_fail(err, CM_EFORMAT, "a key has a NUL");
+    if (rc == CM_OK)
+        rc = add_text(r, text, nbytes, out, err);
+    cm_json_free(j);
+    return rc;
+}
+
+static int read_reference(reading *r, const cm_json_slice *name, const cm_json_slice *value,
+                          cm_error *err)
 {
     cm_reference_table *t = r->out;
     if (t->n == r->capacity) {
@@ -350,13 +221,13 @@ static int read_reference(reading *r, const char *key, const cm_json *value, cm_
     }
     cm_reference *ref = &t->item[t->n];
     *ref = (cm_reference){0};
-    int rc = cm_key_check(key, err);
+    int rc = read_name(r, name, &ref->key, err);
     if (rc == CM_OK)
-        rc = add_text(r, key, strlen(key), &ref->key, err);
+        rc = cm_key_check(cm_reference_key(t, ref), err);
     if (rc == CM_OK) {
-        rc = read_value(r, value, ref, err);
+        rc = read_slice(r, value, ref, err);
         if (rc != CM_OK)
-            cm_error_prefix(err, "reference %s", key);
+            cm_error_prefix(err, "reference %s", cm_reference_key(t, ref));
     }
     t->n += rc == CM_OK;
     return rc;
@@ -364,42 +235,102 @@ static int read_reference(reading *r, const char *key, const cm_json *value, cm_
 
 /* ---- the document ---- */
 
-static int find_references(reading *r, const cm_json *document, const cm_json **refs, cm_error *err)
+typedef struct members {
+    cm_json_slice version, gen, templates, refs; /* of the document; no text: it has none */
+} members;
+
+static int find_members(const cm_buf *text, members *m, cm_error *err)
 {
-    uint64_t version = 0;
-    const cm_json *given = cm_json_member(document, "version");
-    *refs = document;
-    if (given == NULL)
-        return CM_OK; /* version 0: references, and nothing besides */
-    if (!cm_json_get_u64(given, &version) || version != 1)
-        return cm_fail(err, CM_EUNSUPPORTED, "is of a version of references other than 1");
-    if (cm_json_length(cm_json_member(document, "gen")) > 0)
-        return cm_fail(err, CM_EUNSUPPORTED,
-                       "has references that are generated by expressions, which are not read");
-    r->templates = cm_json_member(document, "templates");
-    *refs = cm_json_member(document, "refs");
-    return cm_json_is(*refs, CM_JSON_OBJECT) ? CM_OK : cm_fail(err, CM_EFORMAT, "has no \"refs\"");
+    const struct {
+        const char *name;
+        cm_json_slice *slice;
+    } wanted[] = {{"\"version\"", &m->version},
+                  {"\"gen\"", &m->gen},
+                  {"\"templates\"", &m->templates},
+                  {"\"refs\"", &m->refs}};
+    cm_json_scan scan;
+    cm_json_slice name, value;
+    bool more = true;
+    int rc = cm_json_scan_begin(&scan, text->data, text->nbytes, err);
+    while (rc == CM_OK && (rc = cm_json_scan_next(&scan, &name, &value, &more, err)) == CM_OK &&
+           more)
+        for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+            if (name.nbytes == strlen(wanted[i].name) &&
+                memcmp(name.text, wanted[i].name, name.nbytes) == 0)
+                *wanted[i].slice = value;
+    return rc;
 }
 
+static int parse_member(const cm_json_slice *slice, cm_json **out, cm_error *err)
+{
+    *out = NULL;
+    return slice->text != NULL ? cm_json_parse(slice->text, slice->nbytes, out, err) : CM_OK;
+}
+
+/* REFS becomes the object of references in TEXT. */
+static int find_references(reading *r, const cm_buf *text, cm_json_slice *refs, cm_error *err)
+{
+    members m = {0};
+    uint64_t number = 0;
+    cm_json *version = NULL, *gen = NULL;
+    int rc = find_members(text, &m, err);
+    *refs = (cm_json_slice){(const char *)text->data, text->nbytes};
+    if (rc != CM_OK || m.version.text == NULL)
+        return rc; /* version 0: references, and nothing besides */
+    rc = parse_member(&m.version, &version, err);
+    if (rc == CM_OK && (!cm_json_get_u64(version, &number) || number != 1))
+        rc = cm_fail(err, CM_EUNSUPPORTED, "is of a version of references other than 1");
+    if (rc == CM_OK)
+        rc = parse_member(&m.gen, &gen, err);
+    if (rc == CM_OK && cm_json_length(gen) > 0)
+        rc = cm_fail(err, CM_EUNSUPPORTED,
+                     "has references that are generated by expressions, which are not read");
+    if (rc == CM_OK)
+        rc = parse_member(&m.templates, &r->templates, err);
+    if (rc == CM_OK && (m.refs.text == NULL || m.refs.text[0] != '{'))
+        rc = cm_fail(err, CM_EFORMAT, "has no \"refs\"");
+    *refs = m.refs;
+    cm_json_free(version);
+    cm_json_free(gen);
+    return rc;
+}
+
+/* Of one key, in the order of the document. */
 static int by_key(const void *a, const void *b, void *table)
 {
     const cm_reference_table *t = table;
-    return strcmp(cm_reference_key(t, a), cm_reference_key(t, b));
+    const cm_reference *x = a, *y = b;
+    int order = strcmp(cm_reference_key(t, x), cm_reference_key(t, y));
+    return order != 0 ? order : x->key < y->key ? -1 : x->key > y->key;
 }
 
-static int read_document(reading *r, const cm_json *document, cm_error *err)
+/* Of several references of one key the last one counts, as in any JSON object. */
+static void sort(cm_reference_table *t)
 {
-    const cm_json *refs;
-    if (!cm_json_is(document, CM_JSON_OBJECT))
-        return cm_fail(err, CM_EFORMAT, "is no JSON object");
-    int rc = find_references(r, document, &refs, err);
-    if (rc != CM_OK)
-        return rc;
-    cm_json_iter it = cm_json_begin(refs);
-    while (rc == CM_OK && cm_json_next(&it))
-        rc = read_reference(r, it.name, it.value, err);
-    if (rc == CM_OK && r->out->n > 0)
-        qsort_r(r->out->item, r->out->n, sizeof *r->out->item, by_key, r->out);
+    size_t kept = 0;
+    if (t->n > 0)
+        qsort_r(t->item, t->n, sizeof *t->item, by_key, t);
+    for (size_t i = 0; i < t->n; i++) {
+        const char *key = cm_reference_key(t, &t->item[i]);
+        if (i + 1 == t->n || strcmp(key, cm_reference_key(t, &t->item[i + 1])) != 0)
+            t->item[kept++] = t->item[i];
+    }
+    t->n = kept;
+}
+
+static int read_document(reading *r, const cm_buf *text, cm_error *err)
+{
+    cm_json_slice refs, name, value;
+    cm_json_scan scan;
+    bool more = true;
+    int rc = find_references(r, text, &refs, err);
+    if (rc == CM_OK)
+        rc = cm_json_scan_begin(&scan, refs.text, refs.nbytes, err);
+    while (rc == CM_OK && (rc = cm_json_scan_next(&scan, &name, &value, &more, err)) == CM_OK &&
+           more)
+        rc = read_reference(r, &name, &value, err);
+    if (rc == CM_OK)
+        sort(r->out);
     return rc;
 }
 
@@ -408,13 +339,13 @@ static int fetch(reading *r, cm_net *net, cm_buf *text, cm_error *err)
 {
     cm_reference_file file = {0};
     cm_store *store = NULL;
-    int rc = resolve_remote(r, r->path, "", &file, err);
+    int rc = cm_reference_resolve_remote(r, r->path, "", &file, err);
     if (rc == CM_OK)
         rc = cm_store_open_remote(r->out->origin[file.origin], net, &store, err);
     if (rc == CM_OK)
         rc = cm_store_get(store, file.key, CM_REFERENCES_MAX_NBYTES, text, err);
     cm_store_free(store);
-    release_file(&file);
+    cm_reference_release_file(&file);
     return rc;
 }
 
@@ -437,32 +368,21 @@ int cm_references_read(const char *place, cm_net *net, cm_reference_table *out, 
                  .folder = slash == NULL ? 0 : (size_t)(slash - place) + 1,
                  .remote = cm_url_kind_of(place) != CM_URL_LOCAL,
                  .out = out};
-    cm_json *document = NULL;
     cm_buf text;
     *out = (cm_reference_table){0};
     cm_buf_init(&text, 0);
     int rc = read_text(&r, net, &text, err);
-    if (rc == CM_OK) {
-        rc = cm_json_parse(text.data, text.nbytes, &document, err);
-        cm_buf_release(&text); /* a large one: not kept beside the tree */
-        if (rc == CM_OK)
-            rc = read_document(&r, document, err);
-        if (rc != CM_OK)
-            cm_error_prefix(err, "%s", place);
-    }
-    cm_json_free(document);
+    if (rc == CM_OK && (rc = read_document(&r, &text, err)) != CM_OK)
+        cm_error_prefix(err, "%s", place);
     cm_buf_release(&text);
-    for (size_t i = 0; i < out->nfiles; i++)
-        free(r.url[i]);
-    free(r.url);
-    free(r.bucket);
+    cm_reference_reading_release(&r);
     return rc;
 }
 
 void cm_references_release(cm_reference_table *t)
 {
     for (size_t i = 0; i < t->nfiles; i++)
-        release_file(&t->file[i]);
+        cm_reference_release_file(&t->file[i]);
     for (size_t i = 0; i < t->norigins; i++)
         free(t->origin[i]);
     free(t->file);

@@ -1,4 +1,4 @@
-"""Many files as one store: the survey alone, and the conversion, beside peers and bare loops.
+"""Many files as one store: the survey, references, and the conversion, beside peers and bare loops.
 
 As in rechunk.py runs come in pairs, one of a contender and one of ours right beside it, now
 this one first and now that one; ratios are taken within pairs.  What a conversion makes is
@@ -17,7 +17,7 @@ from contenders import CODEC, ROOFLINE
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 VERSION = 1  # of what make_archive.py makes
-SURVEY, CONVERT = "survey", "convert"
+SURVEY, REFER, CONVERT = "survey", "references", "convert"
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,9 @@ TINY = Archive("tiny", 5000, 1, 37, 72)
 QUICK_TINY = Archive("tiny", 500, 1, 37, 72)
 
 
+TITLES = {SURVEY: "nc2zarr --survey", REFER: "nc2zarr --virtual json --verify none", CONVERT: "nc2zarr --verify none"}
+
+
 @dataclass(frozen=True)
 class Contender:
     title: str
@@ -53,12 +56,19 @@ SURVEYS = {
     "virtualizarr": Contender("VirtualiZarr", judged=False),
     "kerchunk": Contender("kerchunk, scan and combine", judged=False),
 }
+REFERENCES = {
+    "virtualizarr": Contender("VirtualiZarr, written as JSON"),
+    "kerchunk": Contender("kerchunk, scan and combine, written as JSON"),
+}
 CONVERSIONS = {
     ROOFLINE: Contender("roofline, bare loops over the same chunks"),
     "one": Contender("nc2zarr of the same data in one file"),
     "xarray": Contender("xarray open_mfdataset + dask + zarr-python 3"),
     "ncrcat": Contender("ncrcat, then nc2zarr of its one file", judged=False),
 }
+
+
+OTHERS = {SURVEY: SURVEYS, REFER: REFERENCES, CONVERT: CONVERSIONS}
 
 
 class Archives:
@@ -100,6 +110,12 @@ class Archives:
             return measure.run([f"{self.bench.build}/bench/survey_loop", str(self.bench.threads), folder])
         return measure.run(self.peer(f"survey-{who}", folder, "-", archive))
 
+    def refer(self, who, archive, folder, out):
+        measure.remove(out)
+        if who == REFER:
+            return measure.run([self.program, "-q", "-j", str(self.bench.threads), "--verify", "none", "--virtual", "json", folder, out])
+        return measure.run(self.peer(f"refer-{who}", folder, out, archive))
+
     def convert(self, who, archive, folder, out):
         measure.remove(out)
         if who == CONVERT:
@@ -133,7 +149,7 @@ class Archives:
         """Warm-up: why WHO cannot take part; None: it did the work, and what it made is right."""
         if who == "ncrcat" and shutil.which("ncrcat") is None:
             return "ncrcat is not installed"
-        run = self.survey(who, archive, folder) if kind == SURVEY else self.convert(who, archive, folder, out)
+        run = self.one(kind, who, archive, folder, out)
         if run.status != 0 and not (kind == SURVEY and who == SURVEY and run.status == 4):
             return run.errors.strip() if run.status == 3 else run.why()
         if kind == SURVEY:
@@ -142,9 +158,17 @@ class Archives:
             zarr_metadata.write(out, [("t2m", "f4")], archive.shape(), archive.target)
         return json.loads(self.bench.helper("check_archive.py", folder, out))[out]
 
+    def one(self, kind, who, archive, folder, out):
+        if kind == SURVEY:
+            return self.survey(who, archive, folder)
+        return (self.refer if kind == REFER else self.convert)(who, archive, folder, out)
+
+    def output(self, kind, who):
+        return f"{self.bench.work}/archive-{who}.{'json' if kind == REFER else 'zarr'}"
+
     def once(self, kind, who, archive, folder):
-        out = f"{self.bench.work}/archive-{who}.zarr"
-        run = self.survey(who, archive, folder) if kind == SURVEY else self.convert(who, archive, folder, out)
+        out = self.output(kind, who)
+        run = self.one(kind, who, archive, folder, out)
         if run.status != 0:
             raise RuntimeError(f"{archive.name}, {kind}: {who}: {run.why()}")
         measure.remove(out)
@@ -160,9 +184,9 @@ class Archives:
 
     def measure(self, kind, archive):
         folder = self.prepare(archive)
-        ours, others = (SURVEY, SURVEYS) if kind == SURVEY else (CONVERT, CONVERSIONS)
+        ours, others = kind, OTHERS[kind]
         row = {"kind": kind, "archive": archive.name, "files": archive.files, "shape": archive.shape(), "contenders": {}}
-        title = "nc2zarr --survey" if kind == SURVEY else "nc2zarr --verify none"
+        title = TITLES[kind]
         names = [ours, *(w for w, c in others.items() if archive.name in c.archives)]
         good = []
         if kind == CONVERT:
@@ -173,7 +197,7 @@ class Archives:
                 continue
             entry = {"title": others[who].title if who in others else title, "seconds": {}, "partner": {}, "cpu": []}
             row["contenders"][who] = {**entry, "peak_nbytes": 0}
-            out = f"{self.bench.work}/archive-{who}.zarr"
+            out = self.output(kind, who)
             why = self.refusal(kind, who, archive, folder, out)
             measure.remove(out)
             if why:
@@ -188,7 +212,7 @@ class Archives:
         return row
 
     def pairs(self, row, kind, peers, ours, archive, folder):
-        others = SURVEYS if kind == SURVEY else CONVERSIONS
+        others = OTHERS[kind]
         slow = 1 if self.bench.quick else 3
         for r in range(self.bench.rounds):
             os.sync()
@@ -203,10 +227,10 @@ class Archives:
 
 
 def run(bench, say, only=()):
-    """Makes the rows of `archive` in the report; ONLY: survey, convert."""
+    """Makes the rows of `archive` in the report; ONLY: survey, references, convert."""
     every, rows = Archives(bench, say), bench.result.setdefault("archive", [])
     daily, tiny = (QUICK, QUICK_TINY) if bench.quick else (DAILY, TINY)
-    for kind, archive in ((SURVEY, daily), (SURVEY, tiny), (CONVERT, daily)):
+    for kind, archive in ((SURVEY, daily), (SURVEY, tiny), (REFER, daily), (CONVERT, daily)):
         if not only or kind in only:
             rows.append(every.measure(kind, archive))
             bench.write()
@@ -233,6 +257,8 @@ def targets(result, rows):
             report.at_least(rows, f"survey, speed over the bare loop: {where}", 0.8, ratio(row, "loop"))
             report.at_least(rows, f"survey, times faster than open_mfdataset: {where}", 10, ratio(row, "xarray"))
             continue
+        if row["kind"] == REFER:
+            continue  # ratios are shown, and no target names one
         report.at_most(rows, f"archive over roofline: {where}", 1.1, ours_over(row, ROOFLINE))
         report.at_most(rows, f"archive over the same data in one file: {where}", 1.1, ours_over(row, "one"))
         report.at_least(rows, f"archive, times faster than xarray + dask: {where}", 4, ratio(row, "xarray"))
@@ -240,7 +266,8 @@ def targets(result, rows):
 
 METHOD = """Daily NetCDF-4 files whose units drift from file to file, with a static field and a history each,
 deflated with shuffle, a map a chunk; all warm. A survey opens every file, reads headers and coordinates, and says how
-they hang together; the bare loop asks libnetcdf for the same with as many processes. The conversion writes blosc zstd
+they hang together; the bare loop asks libnetcdf for the same with as many processes. References are read back by
+zarr-python and compared with the files, as stores are. The conversion writes blosc zstd
 level 2 with byte shuffle; before times count, values and times of each store are compared with what netCDF4 and cftime
 read from the files. Peers count without their imports, ncrcat together with the nc2zarr that follows; peers that no
 target names run once."""

@@ -240,7 +240,7 @@ def parse():
     p.add_argument("--threads", type=int, default=min(2, len(os.sched_getaffinity(0))))
     p.add_argument("--who", help="comma-separated contenders, by the names in contenders.py")
     p.add_argument("--only", help="comma-separated parts: names of inputs, cold, keep, index, memory, rechunk, "
-                   "archive, readbench, or of the last three rechunk:WORK, archive:survey, archive:convert, readbench:WORK")
+                   "archive, readbench, or of the last three rechunk:WORK, archive:survey, archive:references, archive:convert, readbench:WORK")
     return p.parse_args()
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_archive.py FOLDER STORE...: do the stores hold the values and the times of FOLDER's files?
+"""check_archive.py FOLDER STORE...: do stores, or references (.json), hold values and times of FOLDER's files?
 
 Prints one JSON object: for each store null, or what differs.
 """
@@ -21,7 +21,10 @@ def instants(values, attrs):
 
 
 def difference(files, store):
-    group, at = zarr.open_group(store, mode="r", use_consolidated=False), 0
+    where = {"store": store}
+    if store.endswith(".json"):
+        where = {"store": "reference://", "storage_options": {"fo": store, "remote_protocol": "file"}}
+    group, at = zarr.open_group(**where, mode="r", use_consolidated=False), 0
     # The roofline makes the field alone.
     whole = "time" in group
     times = instants(group["time"][...], dict(group["time"].attrs)) if whole else ()

@@ -5,6 +5,8 @@
     survey-advised      the same, told to compare nothing
     survey-virtualizarr open_virtual_mfdataset
     survey-kerchunk     scan and combine
+    refer-virtualizarr  the same as survey-..., then the references written to OUT
+    refer-kerchunk      the same
     convert-xarray      open_mfdataset with dask, then to_zarr with chunks of TARGET
     index               for roofline.c: each file's chunks of t2m, written as a plan to OUT
 
@@ -30,7 +32,7 @@ def survey_xarray(files, **more):
     return start
 
 
-def survey_virtualizarr(files):
+def survey_virtualizarr(files, out=None):
     from obspec_utils.registry import ObjectStoreRegistry
     from obstore.store import LocalStore
     from virtualizarr import open_virtual_mfdataset
@@ -38,20 +40,25 @@ def survey_virtualizarr(files):
 
     registry = ObjectStoreRegistry({"file://": LocalStore()})
     start = time.perf_counter()
-    open_virtual_mfdataset([f"file://{f}" for f in files], registry=registry, parser=HDFParser(), combine="by_coords",
-                           combine_attrs="override", loadable_variables=["time", "lat", "lon"], data_vars="minimal",
-                           coords="minimal", compat="override")  # fmt: skip
+    found = open_virtual_mfdataset([f"file://{f}" for f in files], registry=registry, parser=HDFParser(), combine="by_coords",
+                                   combine_attrs="override", loadable_variables=["time", "lat", "lon"], data_vars="minimal",
+                                   coords="minimal", compat="override")  # fmt: skip
+    if out:
+        found.vz.to_kerchunk(out, format="json")
     return start
 
 
-def survey_kerchunk(files):
+def survey_kerchunk(files, out=None):
     from kerchunk.combine import MultiZarrToZarr
     from kerchunk.hdf import SingleHdf5ToZarr
 
     start = time.perf_counter()
     refs = [SingleHdf5ToZarr(f, inline_threshold=300).translate() for f in files]
     same = ["lat", "lon", "orography"]
-    MultiZarrToZarr(refs, concat_dims=["time"], coo_map={"time": "cf:time"}, identical_dims=same).translate()
+    found = MultiZarrToZarr(refs, concat_dims=["time"], coo_map={"time": "cf:time"}, identical_dims=same).translate()
+    if out:
+        with open(out, "w") as f:
+            json.dump(found, f)
     return start
 
 
@@ -103,10 +110,10 @@ def main():
             return
         if what == "convert-xarray":
             start = convert_xarray(files, out, target, int(sys.argv[5]))
-        elif what == "survey-virtualizarr":
-            start = survey_virtualizarr(files)
-        elif what == "survey-kerchunk":
-            start = survey_kerchunk(files)
+        elif what.endswith("-virtualizarr"):
+            start = survey_virtualizarr(files, out if what.startswith("refer") else None)
+        elif what.endswith("-kerchunk"):
+            start = survey_kerchunk(files, out if what.startswith("refer") else None)
         else:
             start = survey_xarray(files, **(ADVISED if what == "survey-advised" else {}))
     except ImportError as e:

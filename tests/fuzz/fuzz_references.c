@@ -29,7 +29,7 @@ static void check(const cm_reference_table *t)
         const cm_reference *r = &t->item[i];
         const char *key = cm_reference_key(t, r);
         REQUIRE(cm_key_check(key, NULL) == CM_OK);
-        REQUIRE(i == 0 || strcmp(cm_reference_key(t, &t->item[i - 1]), key) <= 0);
+        REQUIRE(i == 0 || strcmp(cm_reference_key(t, &t->item[i - 1]), key) < 0);
         if (r->file == CM_REFERENCE_INLINE) {
             REQUIRE(r->offset + r->nbytes < t->texts.nbytes);
             continue;

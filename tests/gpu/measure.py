@@ -156,6 +156,7 @@ def decoding(run, stores, sample, batches, nvcomp):
                 run.tell(f"{name}: with the copying", d["path"] / 1e9, "GB/s of chunks")
                 run.tell(f"{name}: {d['cpus']} CPUs", d["host"] / 1e9, "GB/s of chunks decoded")
                 run.tell(f"{name}: CPUs that would do as much", d["cpus_alike"])
+                run.tell(f"{name}: GPUDirect Storage", d["gpudirect"])
 
 
 def scaling(run, work, source, stores, sample, batches):

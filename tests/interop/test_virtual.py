@@ -109,6 +109,7 @@ def test_only_references_of_ours_are_replaced(fields, tmp_path):
     out.write_text("somebody's notes")
     r = virtual(fields, out)
     assert r.status == 1 and out.read_text() == "somebody's notes"
+    assert "exists and is not a document of references that Chunkmill wrote" in r.err and "--overwrite" in r.err
     virtual("--overwrite", fields, out).ok()
     virtual(fields, out).ok()  # what is there is ours
     r = virtual("--overwrite", fields, fields)

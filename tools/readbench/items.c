@@ -359,6 +359,12 @@ ITEM(decoder)
     return s->device.decode.used && *buf != '\0';
 }
 
+ITEM(gpudirect)
+{
+    snprintf(buf, size, "%s", s->device.decode.gpudirect ? s->device.decode.gpudirect : "");
+    return s->device.decode.used && *buf != '\0';
+}
+
 ITEM(device_decoded)
 {
     return s->device.decode.used && rate(s->device.decode.device, buf, size);
@@ -488,6 +494,7 @@ const readbench_item READBENCH_ITEMS[] = {
     {NULL, "copying during steps", overlap, false, NULL},
     {NULL, "waiting for copies p95", copy_wait, false, NULL},
     {"Decoding on the device", "by", decoder, false, NULL},
+    {NULL, "GPUDirect Storage", gpudirect, false, NULL},
     {NULL, "chunks decoded there", device_decoded, false, NULL},
     {NULL, "with the copying there", device_path, false, NULL},
     {NULL, "the same chunks decoded here", host_decoded, false, NULL},

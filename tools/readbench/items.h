@@ -5,7 +5,7 @@
 #include "readbench.h"
 
 enum {
-    READBENCH_ITEM = 96 /* bytes that a value takes at most */
+    READBENCH_ITEM = 192 /* bytes that a value takes at most */
 };
 
 /* False where a session has no such value. */

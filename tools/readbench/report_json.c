@@ -237,6 +237,7 @@ static cm_json *decode(cm_document *d, const cm_readbench_decode *v)
 {
     cm_json *o = cm_json_object();
     cm_document_text(d, o, "library", v->library);
+    cm_document_text(d, o, "gpudirect", v->gpudirect);
     cm_document_u64(d, o, "proven", v->proven);
     number(d, o, "proven_nbytes", v->proven_nbytes);
     known(d, o, "device", v->device);

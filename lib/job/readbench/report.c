@@ -40,6 +40,7 @@ void cm_bench_session_release(cm_readbench_session *s)
         s->device.kind, s->device.name, s->device.driver, s->device.link, s->device.decode.library};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         free(texts[i]);
+    free(s->device.decode.gpudirect);
     for (size_t i = 0; i < s->nsettings; i++) {
         free(s->setting[i].name);
         free(s->setting[i].value);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/cufile.h"
 #include "job/readbench/readbench.h"
 
 static char *link_text(const cm_device_link *link, cm_error *err)
@@ -10,6 +11,17 @@ static char *link_text(const cm_device_link *link, cm_error *err)
     static const char *const speed[] = {"?", "1.0", "2.0", "3.0", "4.0", "5.0", "6.0", "7.0"};
     const unsigned g = link->generation < sizeof speed / sizeof *speed ? link->generation : 0;
     return cm_asprintf(err, "PCIe %s x%u", speed[g], link->width);
+}
+
+/* Who decodes, and whether data could have gone there without passing the host. */
+static int describe_decoder(cm_bench *b, const cm_device_hooks *hooks, cm_error *err)
+{
+    cm_readbench_decode *out = &b->session->device.decode;
+    char text[256];
+    cm_cufile_describe(hooks != NULL ? hooks->cufile : NULL, text, sizeof text);
+    out->library = cm_strdup(cm_decoder_library(b->rank[0].load->decoder), err);
+    out->gpudirect = cm_strdup(text, err);
+    return out->library == NULL || out->gpudirect == NULL ? CM_ENOMEM : CM_OK;
 }
 
 int cm_bench_stage_describe(cm_bench *b, cm_error *err)
@@ -36,11 +48,10 @@ int cm_bench_stage_describe(cm_bench *b, cm_error *err)
                 return rc;
         }
     }
-    if (b->rank[0].load->decoder != NULL &&
-        (out->decode.library = cm_strdup(cm_decoder_library(b->rank[0].load->decoder), err)) ==
-            NULL)
-        return CM_ENOMEM;
     const struct cm_readbench_hook *hook = b->options->hook;
+    if (b->rank[0].load->decoder != NULL &&
+        describe_decoder(b, hook != NULL ? hook->device : NULL, err) != CM_OK)
+        return CM_ENOMEM;
     if (hook != NULL && hook->no_probe)
         return CM_OK;
     int rc = cm_probe_link(b->rank[0].load->device, b->session->batch_nbytes, &rates, err);

@@ -386,6 +386,18 @@ static bool is_canceled(void *monitor)
     return cm_monitor_canceled(monitor);
 }
 
+static int claim(cm_job *job, cm_outfile *file, const cm_outfile_guard *guard, cm_error *err)
+{
+    const char *target = job->options->target;
+    int rc =
+        cm_outfile_claim(file, target, &CM_KIND_REFERENCES, guard, job->options->overwrite, err);
+    if (rc == CM_EEXIST && !job->options->overwrite)
+        cm_error_suffix(err, "; `overwrite` replaces it");
+    if (rc != CM_OK)
+        cm_error_place(err, target); /* no fault of the file that is read */
+    return rc;
+}
+
 static int make(writing *w, cm_outfile *file, cm_error *err)
 {
     cm_job *job = w->job;
@@ -399,8 +411,7 @@ static int make(writing *w, cm_outfile *file, cm_error *err)
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         rc = settle_fill(job, &job->var[i], err);
     if (rc == CM_OK && !job->options->dry_run)
-        rc = cm_outfile_claim(file, job->options->target, &CM_KIND_REFERENCES, &guard,
-                              job->options->overwrite, err);
+        rc = claim(job, file, &guard, err);
     if (rc == CM_OK)
         rc = plan_store(w, err);
     if (rc == CM_OK && !job->options->dry_run)

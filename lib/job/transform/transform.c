@@ -50,6 +50,9 @@ static int check_options(const cm_transform_options *o, cm_error *err)
 /* References are to bytes as they are: nothing that changes them can be asked for. */
 static int check_refer(const cm_transform_options *o, cm_error *err)
 {
+    if (cm_store_url_is_remote(o->target))
+        return cm_fail(err, CM_EINVAL, "%s: references are written into a file of this machine",
+                       o->target);
     const struct {
         bool given;
         const char *text;

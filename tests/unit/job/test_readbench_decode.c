@@ -50,7 +50,7 @@ enum {
 };
 
 static char *paths[NCHAINS + 1];
-static char driver[4096], libraries[2][4096];
+static char driver[4096], cufile[4096], libraries[2][4096];
 static fake_nvcomp_state *fakes[2];
 static fake_cuda_state *cuda;
 
@@ -94,7 +94,8 @@ static void check_given_back(void)
     assert_int_equal(cuda->nregistered, 0);
 }
 
-static const cm_device_hooks fake_device = {.cuda_driver = driver, .sysfs = "/nonexistent"};
+static const cm_device_hooks fake_device = {
+    .cuda_driver = driver, .cufile = cufile, .sysfs = "/nonexistent"};
 static struct cm_readbench_hook fake_hook = {.device = &fake_device, .no_probe = true};
 
 static cm_readbench_options decode_options(const char *const *list, bool all)
@@ -146,8 +147,33 @@ static void test_every_codec(void **state)
         assert_true(d->used && d->proven > 0 && d->host > 0 && d->device > 0 && d->path > 0);
         assert_true(has_finding(s, "device-decode") && d->cpus_alike > 0 && d->travelled > 0);
         assert_string_equal(d->library, which ? "nvCOMP 6.1.23" : "nvCOMP 5.1.23");
+        assert_string_equal(d->gpudirect, "no: the kernel's nvidia-fs driver is not loaded");
         assert_true(fakes[which]->nstreams > 0);
         assert_int_equal(fakes[which]->nrefused, 0);
+        check_given_back();
+        cm_readbench_report_release(&r);
+    }
+}
+
+/* Several ranks at once, with pools of their own or a shared one: every batch of each arrives. */
+static void test_ranks(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        const char *const list[] = {paths[i % NCHAINS]};
+        cm_readbench_options o = decode_options(list, true);
+        cm_readbench_report r;
+        forget(i % 2);
+        o.nvcomp = libraries[i % 2];
+        o.accelerators = 3;
+        o.workers = 2;
+        o.pool = i / 2 ? "shared" : "rank";
+        run(&o, &r, o.pool);
+        const cm_readbench_session *s = &r.session[0];
+        assert_int_equal(s->device.mismatches, 0);
+        assert_int_equal(s->counts.failed_batches, 0);
+        assert_int_equal(s->device.validated_batches, 3 * BATCHES);
+        assert_true(fakes[i % 2]->nstreams > 0);
         check_given_back();
         cm_readbench_report_release(&r);
     }
@@ -415,6 +441,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_codec),
+        cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_a_file),
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_a_chunk_comes_once_a_batch),
@@ -434,5 +461,6 @@ int main(int argc, char **argv)
     for (int i = 0; i < 2; i++)
         snprintf(libraries[i], sizeof libraries[i], "%.*s/../../lib/fake_nvcomp_%d.so", nfolder,
                  program, 5 + i);
+    snprintf(cufile, sizeof cufile, "%.*s/../../lib/fake_cufile.so", nfolder, program);
     return cmocka_run_group_tests_name("readbench_decode", tests, make_stores, remove_stores);
 }

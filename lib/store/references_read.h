@@ -1,0 +1,30 @@
+/* From a document to a table, from inside: references_read.c, references_files.c. */
+#ifndef CM_STORE_REFERENCES_READ_H
+#define CM_STORE_REFERENCES_READ_H
+
+#include "base/json.h"
+#include "store/references.h"
+
+typedef struct cm_reference_reading {
+    const char *path; /* of the document, or its URL */
+    size_t folder;    /* bytes of it that are its folder */
+    bool remote;      /* it is a URL */
+    cm_json *templates;
+    cm_reference_table *out;
+    size_t capacity, file_capacity;
+    uint32_t *bucket; /* of urls: number of the file + 1, or 0 */
+    char **url;       /* as the document has it, one for each file */
+    size_t nbuckets;
+    uint32_t latest; /* the number that was given last */
+} cm_reference_reading;
+
+/* The number of the file that URL means: one for all references to it. */
+int cm_reference_file_number(cm_reference_reading *r, const char *url, size_t nbytes, uint32_t *out,
+                             cm_error *err);
+/* URL, and BELOW it a path as a key has it, as an object of its origin. */
+int cm_reference_resolve_remote(cm_reference_reading *r, const char *url, const char *below,
+                                cm_reference_file *out, cm_error *err);
+void cm_reference_release_file(cm_reference_file *file);
+void cm_reference_reading_release(cm_reference_reading *r);
+
+#endif
