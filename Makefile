@@ -9,6 +9,7 @@
 #   QUICK                 1: shorter `make bench`
 #   NODEPS                1: do not look for missing packages first
 #   T                     seconds of `make fuzz`                   (600)
+#   FULL                  1: `make check-long` takes no samples
 
 CC      ?= cc
 BUILD   ?= build
@@ -226,7 +227,7 @@ check: deps ## build and run every test; the last line counts them
 
 check-long: deps ## what takes too long for check: torture, kills, corpora, sanitizers
 	@$(if $(NODEPS),:,scripts/install-deps.sh long)
-	@tests/check_long.sh $(BUILD)
+	@CHUNKMILL_FULL=$(FULL) tests/check_long.sh $(BUILD)
 
 asan: ## the tests under AddressSanitizer and UBSan
 	@$(MAKE) --no-print-directory SAN=address BUILD=$(BUILD)/asan CFLAGS="-O1 -g" check

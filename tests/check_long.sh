@@ -7,7 +7,8 @@
 #     long    pytest tests marked `long`, and those marked `longer` in their long versions
 #     asan    a build under AddressSanitizer and UBSan: all unit tests, hostile and failing input
 #     tsan    a build under ThreadSanitizer: all unit tests, the engine's conversions
-# and by default all of them.  The last line is `N passed, N failed, N skipped` of all
+# and by default all of them.  CHUNKMILL_FULL=1 (`make check-long FULL=1`) tries everything where
+# there is a sample else: hours instead of minutes.  The last line is `N passed, N failed, N skipped` of all
 # parts; the exit status is 1 when anything failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1

@@ -2,7 +2,8 @@
 # Runs tests and counts.
 #
 #     tests/run.sh BUILD          all unit tests, the fuzzers' inputs, then all pytest suites but what is marked `long`
-#     tests/run.sh BUILD long     the pytest tests marked `long` or `longer`, in their long versions
+#     tests/run.sh BUILD long     the pytest tests marked `long` or `longer`, in their long versions,
+#                                 with CHUNKMILL_FULL=1 in their longest
 #     tests/run.sh BUILD asan     all unit tests, the fuzzers' inputs, and the pytest suites that meet hostile or failing input
 #     tests/run.sh BUILD tsan     all unit tests, and the pytest tests marked `engine`
 #
@@ -61,16 +62,42 @@ count_tap() {
          END { lost = plan - ok - bad - s; print ok + 0, bad + (lost > 0 ? lost : 0), s + 0 }' "$1"
 }
 
-run_unit() {
+# As many programs at once as there are CPUs.  xargs runs them, for jobs of this shell would ignore SIGINT.
+try_unit() { # BIN LOG
+    # shellcheck disable=SC2086 # words
+    CMOCKA_MESSAGE_OUTPUT=tap timeout 300 $wrapped "$1" >"$2" 2>&1
+    echo $? >"$2.status"
+}
+try_fuzzer() { # NAME LOG
+    timeout 600 "$build/tests/fuzz/$1" "tests/fuzz/corpus/$1" >"$2" 2>&1 </dev/null
+    echo $? >"$2.status"
+}
+at_once() { # FUNCTION, the arguments of each call on two lines
+    xargs -r -d '\n' -n 2 -P "$(nproc)" bash -c "$1"' "$@"' bash
+}
+wrapped=${wrap[*]-}
+export build wrapped
+export -f try_unit try_fuzzer
+
+unit_name() {
+    local name=${1#"$build"/tests/}
+    echo "${name#unit/}"
+}
+
+unit_log() {
+    local name
+    name=$(unit_name "$1")
+    echo "$logs/unit-${name//\//-}.log"
+}
+
+judge_unit() {
     local bin=$1 name log status p f s
-    name=${bin#"$build"/tests/}
-    name=${name#unit/}
-    log=$logs/unit-${name//\//-}.log
-    CMOCKA_MESSAGE_OUTPUT=tap timeout 300 ${wrap[@]+"${wrap[@]}"} "$bin" >"$log" 2>&1
-    status=$?
+    name=$(unit_name "$bin") log=$(unit_log "$bin")
+    status=$(cat "$log.status" 2>/dev/null || echo 1)
+    rm -f "$log.status"
     read -r p f s < <(count_tap "$log")
     # A binary that crashed, leaked or printed no result is a failure of its own.
-    if [ $((p + f + s)) -eq 0 ] || { [ $status -ne 0 ] && [ "$f" -eq 0 ]; }; then f=$((f + 1)); fi
+    if [ $((p + f + s)) -eq 0 ] || { [ "$status" -ne 0 ] && [ "$f" -eq 0 ]; }; then f=$((f + 1)); fi
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
     if [ "$f" -gt 0 ]; then
         printf '\nFAILED unit %s (exit status %d, log %s)\n' "$name" "$status" "$log"
@@ -79,35 +106,42 @@ run_unit() {
     grep -E '^(not )?ok .*# ?SKIP' "$log" | sed "s|^|skipped unit $name: |"
 }
 
+units=()
 for layer in $layers; do
     for source in tests/unit/"$layer"/test_*.c tests/"$layer"/test_*.c; do
         [ -e "$source" ] || continue
         bin=$build/${source%.c}
         if [ -x "$bin" ]; then
-            run_unit "$bin"
+            units+=("$bin")
         else
             echo "FAILED unit $layer: $bin was not built"
             failed=$((failed + 1))
         fi
     done
 done
+for bin in ${units[@]+"${units[@]}"}; do printf '%s\n%s\n' "$bin" "$(unit_log "$bin")"; done | at_once try_unit
+for bin in ${units[@]+"${units[@]}"}; do judge_unit "$bin"; done
 
 # ---- fuzzers: their committed inputs ------------------------------------------------------------
 
-run_fuzzer() {
+judge_fuzzer() {
     local name=$1 log=$logs/$1.log
-    if timeout 600 "$build/tests/fuzz/$name" "tests/fuzz/corpus/$name" >"$log" 2>&1 </dev/null; then
+    if [ "$(cat "$log.status" 2>/dev/null)" = 0 ]; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
         printf '\nFAILED %s (log %s)\n' "$name" "$log"
         tail -n 30 "$log"
     fi
+    rm -f "$log.status"
 }
 
+fuzzers=()
 case $mode in
-all | asan) for source in tests/fuzz/fuzz_*.c; do run_fuzzer "$(basename "$source" .c)"; done ;;
+all | asan) for source in tests/fuzz/fuzz_*.c; do fuzzers+=("$(basename "$source" .c)"); done ;;
 esac
+for name in ${fuzzers[@]+"${fuzzers[@]}"}; do printf '%s\n%s\n' "$name" "$logs/$name.log"; done | at_once try_fuzzer
+for name in ${fuzzers[@]+"${fuzzers[@]}"}; do judge_fuzzer "$name"; done
 [ -z "$layers" ] || printf 'unit tests and fuzzers: %d passed, %d failed, %d skipped\n' $passed $failed $skipped
 
 # ---- pytest: in a virtual environment that is made here -----------------------------------------

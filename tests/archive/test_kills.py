@@ -13,7 +13,7 @@ from support import paths, rechunked, tool
 from . import files as F
 from . import stores
 
-KILLS = 50 if paths.LONG else 4
+KILLS = paths.tries(4, 12, 50)
 
 LAYOUTS = {
     "cuts on chunk boundaries": ["--codec", "keep"],

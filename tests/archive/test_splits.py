@@ -12,7 +12,7 @@ from . import stores
 from .files import File, Var
 
 TYPES = ["f4", "f8", "i2", "u1", "i4", "u2", "i8", "S1"]
-COUNT = 100 if paths.LONG else 8
+COUNT = paths.tries(8, 25, 100)
 
 
 def values(r, dtype, shape):

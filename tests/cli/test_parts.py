@@ -290,7 +290,7 @@ def test_ten_begin_at_once_on_nothing(field, tmp_path):
     options = ("-q", "-j", "1", "--verify", "none", *LAYOUTS["small"], str(field))
     tool.nc2zarr(*options, tmp_path / "one.zarr").ok()
     out, beside = tmp_path / "o.zarr", tmp_path / "o.zarr.chunkmill"
-    for _ in range(100 if paths.LONG else 3):
+    for _ in range(paths.tries(3, 20, 100)):
         argv = [tool.program("nc2zarr"), *options, str(out), "--part"]
         running = [subprocess.Popen([*argv, f"{k}/10"]) for k in range(1, 11)]
         assert [p.wait() for p in running] == [0] * 10
@@ -307,7 +307,7 @@ def test_parts_that_are_killed_are_run_again(field, tmp_path):
     options = ("-q", "-j", "1", *LAYOUTS["small"], str(field))
     tool.nc2zarr(*options, tmp_path / "one.zarr").ok()
     out = tmp_path / "o.zarr"
-    for _ in range(40 if paths.LONG else 3):
+    for _ in range(paths.tries(3, 10, 40)):
         for k in [1, 2, 3, 4] * 2:
             p = subprocess.Popen([tool.program("nc2zarr"), *options, str(out), "--part", f"{k}/4"])
             time.sleep(rng.uniform(0.005, 0.2))

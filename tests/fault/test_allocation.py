@@ -19,7 +19,7 @@ CASES = {
         ["--variable", "tas", "--subset", "time=2:9", "--dtype", "t:float64", "--rename", "tas=t"],
     ),
 }
-MOST = 400 if paths.LONG else 40  # failures tried for each case, spread over all allocations
+MOST = paths.tries(40, 100, 400)  # failures tried for each case, spread over all allocations
 
 
 def attempt(library, nth, folder, path, options):

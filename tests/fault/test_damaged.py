@@ -9,7 +9,7 @@ import pytest
 from support import paths, tool
 
 SIGNATURES = [b"TREE", b"SNOD", b"HEAP", b"GCOL", b"OHDR", b"FRHP", b"BTHD", b"OCHK", b"\x08\x00", b"\x10\x00"]
-FILES = 500 if paths.LONG else 25  # of each way to run
+FILES = paths.tries(25, 100, 500)  # of each way to run
 MEMORY = 256 << 20
 WAYS = {"planned": ["--dry-run"], "converted": ["--skip-unsupported", "--verify", "sample"]}
 

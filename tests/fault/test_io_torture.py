@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.longer,
     pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's library has to be the first one"),
 ]
-MOST = 15 if paths.LONG else 2  # failures of each kind in each class of calls
+MOST = paths.tries(2, 4, 15)  # failures of each kind in each class of calls
 
 
 def make_input(path, **kw):

@@ -14,7 +14,7 @@ from zarr.codecs import ZstdCodec
 
 from support import paths, rechunked, tool
 
-KILLS = 38 if paths.LONG else 2  # of each layout, those of runs that resume not counted
+KILLS = paths.tries(2, 6, 38)  # of each layout, those of runs that resume not counted
 
 
 # ---- sources ----------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ def forge(out):
 
 
 @pytest.mark.longer
-@pytest.mark.parametrize("seed", range(400 if paths.LONG else 30))
+@pytest.mark.parametrize("seed", range(paths.tries(30, 100, 400)))
 def test_what_is_foreign_stays(sources, tmp_path, out, seed):
     rng = random.Random(seed)
     outside = tmp_path / "outside"

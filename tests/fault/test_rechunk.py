@@ -86,7 +86,7 @@ def kill_at(moment, source, out, *options):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_killed_and_resumed(source, truth, tmp_path, out, layout):
     """Five of each layout: twenty kills; forty of each in the long version."""
-    most = 40 if paths.LONG else 5
+    most = paths.tries(5, 10, 40)
     options, rng = LAYOUTS[layout], random.Random(layout)
     whole = duration(source, tmp_path, options)
     kills = 0

@@ -561,7 +561,7 @@ def test_many_loaders_leave_nothing(store):
         resident = int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGESIZE")
         return resident, len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
 
-    for i in range(1000 if paths.LONG else 120):
+    for i in range(paths.tries(120, 300, 1000)):
         with chunkmill.Loader(store, sample=SAMPLE, variables=["a", "b"], batch=2, batches=2,
                               loader=("map", "planned")[i % 2]) as loader:
             for batch in loader:

@@ -10,7 +10,7 @@ import zarr
 
 from support import paths, tool
 
-FILES = 300 if paths.LONG else 12
+FILES = paths.tries(12, 60, 300)
 ENUM = h5py.enum_dtype({"A": 0, "B": 1, "C": 77}, basetype="<i2")
 NUMBERS = ["i1", "u1", "<i2", ">i2", "<u2", "<i4", ">u4", "<i8", "<u8", ">i8", "<f4", ">f4", "<f8", ">f8"]
 OPTIONS = [

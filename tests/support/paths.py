@@ -12,7 +12,13 @@ CORPUS = BUILD / "corpus"
 MANIFEST = CORPUS / "manifest.json"
 SHARED = ROOT.parent / "shared"
 LONG = os.environ.get("CHUNKMILL_LONG") == "1"  # make check-long
+FULL = LONG and os.environ.get("CHUNKMILL_FULL") == "1"  # make check-long FULL=1
 SANITIZED = BUILD.name in ("asan", "tsan") or BUILD.name.endswith(("-asan", "-tsan"))
+
+
+def tries(short, long, full):
+    """How much a test tries: in `make check`, in `make check-long`, and there with FULL=1."""
+    return full if FULL else long if LONG else short
 
 
 def shared_files(*folders, suffixes=(".nc", ".nc4", ".h5", ".hdf5")):
