@@ -39,6 +39,7 @@ struct cm_progress {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool stop;
+    bool watching; /* the thread has begun */
 
     /* Of the thread alone. */
     sample window[NSAMPLES]; /* a ring of the present phase */
@@ -241,6 +242,8 @@ static void *watch(void *arg)
 {
     cm_progress *p = arg;
     pthread_mutex_lock(&p->lock);
+    p->watching = true;
+    pthread_cond_signal(&p->wake);
     if (p->always)
         look(p);
     while (!p->stop) {
@@ -259,7 +262,11 @@ static void *watch(void *arg)
     return NULL;
 }
 
-/* A thread that takes no signals: they are for the one that runs the job. */
+/*
+ * A thread that takes no signals: they are for the one that runs the job.  It waits for the first
+ * time when this returns: a job that forks while a thread is being made gives its child locks that
+ * nobody opens, of AddressSanitizer's allocator for one.
+ */
 static bool start_thread(cm_progress *p)
 {
     sigset_t all, before;
@@ -267,7 +274,13 @@ static bool start_thread(cm_progress *p)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     bool started = pthread_create(&p->thread, NULL, watch, p) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
+    if (!started)
+        return false;
+    pthread_mutex_lock(&p->lock);
+    while (!p->watching)
+        pthread_cond_wait(&p->wake, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+    return true;
 }
 
 cm_progress *cm_progress_start(const char *tool, cm_monitor *monitor, cm_progress_mode mode)
