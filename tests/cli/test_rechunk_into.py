@@ -136,8 +136,15 @@ def test_what_was_killed_is_finished(pair, there, tmp_path, store):
     process.kill()
     assert process.wait() != 0
     assert consolidated(there, fmt) == before
+    left = [target / folder / f".chunkmill-{process.pid}-7.tmp" for folder in ("", "a")]
+    others = [target / folder / ".chunkmill-1-7.tmp" for folder in ("", "a")]
+    for path in left + others:
+        path.write_bytes(b"{")
     run(*command).fails(1, "--resume finishes it")
     run("--resume", "--verify", "full", *command).ok()
+    assert [path.exists() for path in left + others] == [False, False, True, True], "another run may write beside it"
+    for path in others:
+        path.unlink()
     assert walked(target, fmt) == sorted(set(before if store == "there" else []) | {"a", "a/new", "a/new/v", "a/new/w"})
     if store == "there":
         assert consolidated(target, fmt) == walked(target, fmt)

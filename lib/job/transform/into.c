@@ -5,6 +5,8 @@
  * groups that are missing there, and consolidated metadata, which would hide
  * what is new and show what was taken away.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -126,6 +128,21 @@ static int make_group(cm_into *into, const char *above, cm_error *err)
         rc = put_json(into->store, above, into->zarr_format == 3 ? "zarr.json" : ".zgroup", j, err);
     cm_json_free(j);
     return rc;
+}
+
+/* Others may be writing into the same groups: only what the killed process left there goes. */
+static cm_verdict judge_left(void *context, const char *below, cm_entry_kind kind)
+{
+    const cm_into *into = context;
+    char own[64];
+    snprintf(own, sizeof(own), ".chunkmill-%" PRId64 "-", into->killed);
+    bool left = kind == CM_ENTRY_TEMPORARY && strncmp(below, own, strlen(own)) == 0;
+    return left ? CM_REMOVE : CM_KEEP;
+}
+
+static int sweep_left(cm_into *into, const char *above, cm_error *err)
+{
+    return into->killed == 0 ? CM_OK : cm_store_sweep(into->store, above, judge_left, into, err);
 }
 
 /* ---- consolidated metadata ---- */
@@ -368,10 +385,12 @@ int cm_into_find(const char *target, cm_net *net, cm_into *into, cm_error *err)
     return rc;
 }
 
-int cm_into_begin(cm_into *into, cm_error *err)
+int cm_into_begin(cm_into *into, int64_t killed, cm_error *err)
 {
     bool replaces = into->store != NULL && strlen(into->folder) == into->nthere;
-    return replaces ? visit_above(into, consolidate, err) : CM_OK;
+    into->killed = killed;
+    int rc = into->store != NULL ? visit_above(into, sweep_left, err) : CM_OK;
+    return rc == CM_OK && replaces ? visit_above(into, consolidate, err) : rc;
 }
 
 int cm_into_finish(cm_into *into, const cm_job *job, cm_store *target, cm_error *err)
@@ -385,6 +404,8 @@ int cm_into_finish(cm_into *into, const cm_job *job, cm_store *target, cm_error 
         rc = cm_store_open(into->root, &options, &into->store, err);
     }
     into->zarr_format = job->zarr_format;
+    if (rc == CM_OK)
+        rc = visit_above(into, sweep_left, err);
     if (rc == CM_OK)
         rc = visit_above(into, make_group, err);
     if (rc == CM_OK)

@@ -13,6 +13,7 @@ typedef struct cm_into {
     int zarr_format;   /* of the store that is there; else 0 */
     bool consolidates; /* the store that is made has consolidated metadata */
     cm_zarr_tree tree; /* what was written */
+    int64_t killed;    /* the process that was writing the target before; 0: none */
 } cm_into;
 
 /*
@@ -20,8 +21,11 @@ typedef struct cm_into {
  * untouched.
  */
 int cm_into_find(const char *target, cm_net *net, cm_into *into, cm_error *err);
-/* Before the target is begun, or what is there erased: it is taken out of consolidated metadata. */
-int cm_into_begin(cm_into *into, cm_error *err);
+/*
+ * Before the target is begun, or what is there erased: it is taken out of consolidated metadata.
+ * KILLED: the process whose temporaries go, where one was writing the target; 0: none.
+ */
+int cm_into_begin(cm_into *into, int64_t killed, cm_error *err);
 /* When TARGET, the folder as a store, is complete: groups above it, and consolidated metadata. */
 int cm_into_finish(cm_into *into, const cm_job *job, cm_store *target, cm_error *err);
 /* After the target's folder was removed: those above it that were made. */

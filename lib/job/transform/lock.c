@@ -289,6 +289,7 @@ static int try_once(const cm_beside *b, const cm_lock_request *r, bool *taken, c
     if (rc == CM_OK && old >= 0)
         rc = take_over(b, r, old, name, taken, err);
     if (rc == CM_OK && *taken && old >= 0) {
+        lock->replaced = h.process;
         *note = cm_asprintf(err, "took over the lock of process %lld on %s, held since %s",
                             (long long)h.process, h.host, h.time);
         rc = *note == NULL ? CM_ENOMEM : CM_OK;
@@ -301,6 +302,11 @@ static int try_once(const cm_beside *b, const cm_lock_request *r, bool *taken, c
     if (rc != CM_OK || !*taken)
         close(lock->fd);
     return rc;
+}
+
+int64_t cm_lock_replaced(const cm_lock *lock)
+{
+    return lock != NULL ? lock->replaced : 0;
 }
 
 int cm_lock_take(cm_beside *b, bool breaks, cm_lock **out, char **note, cm_error *err)

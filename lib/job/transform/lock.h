@@ -28,6 +28,8 @@ int cm_lock_peek(cm_beside *b, bool breaks, cm_error *err);
  * over, or NULL.
  */
 int cm_lock_take(cm_beside *b, bool breaks, cm_lock **out, char **note, cm_error *err);
+/* The process that has ended and whose lock this one took over; 0: none.  NULL accepted. */
+int64_t cm_lock_replaced(const cm_lock *lock);
 /* The lock of an output. */
 #define CM_LOCK_OUTPUT "lock"
 

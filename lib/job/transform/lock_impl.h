@@ -16,7 +16,8 @@ struct cm_lock {
     pthread_t thread;
     pthread_mutex_t mutex; /* guards stop */
     pthread_cond_t wake;
-    char tag[136]; /* of the object, where it is one */
+    int64_t replaced; /* the process whose lock was taken over; 0: none */
+    char tag[136];    /* of the object, where it is one */
 };
 
 /* The sentence about a lock that stays with its holder.  CM_EEXIST. */

@@ -97,7 +97,7 @@ static int begin(cm_job *job, cm_output *out, const cm_made *made, cm_error *err
     cm_zarr_left left = {0};
     int rc = cm_output_lock(out, made, err);
     if (rc == CM_OK)
-        rc = cm_into_begin(job->into, err);
+        rc = cm_into_begin(job->into, cm_lock_replaced(out->lock), err);
     if (rc == CM_OK)
         rc = cm_output_begin(out, made, &left, err);
     if (rc != CM_OK)

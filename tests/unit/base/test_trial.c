@@ -102,7 +102,7 @@ static void serve(void *context, int fd)
         cm_trial_renew_limits(1, 0);
         if (n == 0)
             abort();
-        for (volatile int i = 0; n == 1; i++) {
+        for (volatile unsigned i = 0; n == 1; i++) {
         }
         n += *(int *)context;
         if (!cm_trial_send(fd, &n, sizeof n))

@@ -161,6 +161,19 @@ static void test_which_are_close(void **state)
     assert_int_equal(cm_readbench_close(&report, close, 3), 0);
 }
 
+static void release_verdict(cm_readbench_report *r)
+{
+    for (size_t i = 0; i < r->nsessions; i++) {
+        for (size_t k = 0; k < r->session[i].nfindings; k++) {
+            free(r->session[i].finding[k].rule);
+            free(r->session[i].finding[k].sentence);
+        }
+        free(r->session[i].finding);
+    }
+    free(r->reason);
+    free(r->data_loader);
+}
+
 /* PyTorch's line is of what was run: it has no worker with threads, and no planned loader. */
 static void test_no_line_for_what_was_not_run(void **state)
 {
@@ -180,8 +193,7 @@ static void test_no_line_for_what_was_not_run(void **state)
     assert_int_equal(cm_readbench_judge_sweep(&report, NULL), CM_OK);
     assert_int_equal(report.best, 0);
     assert_non_null(strstr(report.data_loader, "DataLoader(num_workers=2,"));
-    free(report.reason);
-    free(report.data_loader);
+    release_verdict(&report);
 }
 
 /* Records of epochs of 10 samples that take SECONDS each. */
@@ -228,19 +240,6 @@ static void test_stores_are_compared_in_words(void **state)
         free(report.least_ratio);
         free(report.most_ratio);
     }
-}
-
-static void release_verdict(cm_readbench_report *r)
-{
-    for (size_t i = 0; i < r->nsessions; i++) {
-        for (size_t k = 0; k < r->session[i].nfindings; k++) {
-            free(r->session[i].finding[k].rule);
-            free(r->session[i].finding[k].sentence);
-        }
-        free(r->session[i].finding);
-    }
-    free(r->reason);
-    free(r->data_loader);
 }
 
 static void test_the_verdict_of_a_sweep(void **state)
