@@ -48,6 +48,8 @@ def small_disk(tmp_path):
 
 def preloaded(name):
     """The library that the Makefile builds of tests/fault/NAME.c."""
+    if paths.SANITIZED:
+        pytest.skip("a sanitizer's library has to be the first one")
     return paths.BUILD / "tests" / "lib" / f"{name}.so"
 
 
