@@ -46,7 +46,7 @@ typedef struct cm_archive_options {
     FILE *standard;      /* what "@-" reads; or NULL */
     bool zero;           /* NUL between the paths of lists */
     const char *target;  /* what is made: not searched for inputs; or NULL */
-    const char *cache;   /* file of records, or NULL */
+    const char *cache;   /* file of records: read, and written where they changed; or NULL */
     const char *scratch; /* folder for the records; NULL: the system's */
     unsigned nprocesses; /* 0: the CPUs that this process may use */
     cm_monitor *monitor; /* or NULL */
@@ -147,7 +147,8 @@ typedef struct cm_archive_variable {
 typedef struct cm_archive_report {
     char *name;  /* "2000 files in archive"; NULL where no file could be read */
     char *store; /* name of the store in the output folder; NULL: the output itself */
-    size_t nfiles, nlooked, nskipped;
+    size_t nfiles, nskipped;
+    size_t nlooked; /* files that were opened: others are known from `cache` */
     uint64_t nbytes;
     double seconds; /* of the survey */
     char *how;      /* one sentence: how the files hang together */
@@ -169,6 +170,8 @@ typedef struct cm_archive cm_archive;
 int cm_archive_open(const cm_archive_options *options, cm_archive **out, cm_error *err);
 /* Whether pair PAIR of `rename` joined names of store I; if not, it is for the conversion. */
 bool cm_archive_renames(const cm_archive *a, size_t i, size_t pair);
+/* Why what the file of `cache` held was not believed; NULL: it was, or there was none. */
+const char *cm_archive_cache_refused(const cm_archive *a);
 size_t cm_archive_nstores(const cm_archive *a);
 /*
  * Joins the files of store I.  REPORT is owned by A.  CM_OK also with findings that need a

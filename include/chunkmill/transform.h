@@ -197,6 +197,7 @@ typedef struct cm_transform_report {
     uint64_t nreferences;   /* of a document of references: chunks in files, */
     uint64_t ninline;       /* and chunks that stand in it */
     uint64_t nfiles;        /* of a source that is many files; else 0 */
+    uint64_t nfiles_opened; /* of these, to survey them: set by who did that */
     uint64_t decoded_nbytes;
     uint64_t stored_nbytes;
     uint64_t scratch_needed; /* at most at one time */

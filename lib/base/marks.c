@@ -55,6 +55,6 @@ static bool is_plot(const uint8_t *head, size_t nbytes)
 const cm_document_kind CM_KIND_TRACE = {"trace", is_trace};
 const cm_document_kind CM_KIND_CERTIFICATE = {"certificate", is_certificate};
 const cm_document_kind CM_KIND_REFERENCES = {"document of references", is_references};
-const cm_document_kind CM_KIND_SURVEY = {"survey", is_survey};
+const cm_document_kind CM_KIND_SURVEY = {"survey cache", is_survey};
 const cm_document_kind CM_KIND_REPORT = {"report", is_report};
 const cm_document_kind CM_KIND_PLOT = {"plot", is_plot};

@@ -8,7 +8,6 @@ from support import paths
 
 # Patterns of test names.  Strict: who makes one of them pass takes it out.
 NOT_YET = {
-    r"test_damage.*test_a_(stale|damaged)_cache": "--survey-cache",
 }
 
 

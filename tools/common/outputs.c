@@ -58,10 +58,13 @@ static const cm_document_kind *kind_of(cm_makes makes)
                                            : &CM_KIND_PLOT;
 }
 
-static int say(const cm_tool *tool, int rc, const cm_error *err)
+static int say(const cm_tool *tool, int rc, bool replaceable, const cm_error *err)
 {
     /* What is there and no document of ours is all that --overwrite changes. */
-    cm_say(tool->name, "%s%s", err->text, rc == CM_EEXIST ? "; --overwrite replaces it" : "");
+    cm_say(tool->name, "%s%s", err->text,
+           rc != CM_EEXIST ? ""
+           : replaceable   ? "; --overwrite replaces it"
+                           : "; name another file");
     return cm_tool_exit_status(rc);
 }
 
@@ -71,6 +74,7 @@ int cm_outputs_check(const cm_tool *tool, const void *values, const cm_outputs *
     cm_error err = {0};
     cm_outfile file[MAX_OUTPUTS] = {0};
     size_t n = 0;
+    bool replaceable = true;
     int rc = find_places(outputs, &p, &err);
     const cm_outfile_guard guard = {.read = p.read, .nread = p.nread, .made = p.made};
     for (const cm_option *o = tool->options; rc == CM_OK && o->name; o++) {
@@ -83,9 +87,11 @@ int cm_outputs_check(const cm_tool *tool, const void *values, const cm_outputs *
             rc = cm_outfile_check_folder(path, &guard, &err);
             continue;
         }
+        /* A cache is read too, and --overwrite is about what is only written. */
+        replaceable = o->makes != CM_MAKES_CACHE;
         rc = n == MAX_OUTPUTS ? cm_fail(&err, CM_EINTERNAL, "%s: one output too many", path)
                               : cm_outfile_claim(&file[n++], path, kind_of(o->makes), &guard,
-                                                 outputs->overwrite, &err);
+                                                 outputs->overwrite && replaceable, &err);
         for (size_t i = 0; rc == CM_OK && i + 1 < n; i++)
             if (!file[n - 1].in_place && file[i].real != NULL && file[n - 1].real != NULL &&
                 strcmp(file[i].real, file[n - 1].real) == 0)
@@ -94,7 +100,7 @@ int cm_outputs_check(const cm_tool *tool, const void *values, const cm_outputs *
     for (size_t i = 0; i < n; i++)
         cm_outfile_release(&file[i]);
     release(&p);
-    return rc == CM_OK ? CM_TOOL_RUN : say(tool, rc, &err);
+    return rc == CM_OK ? CM_TOOL_RUN : say(tool, rc, replaceable, &err);
 }
 
 int cm_outputs_claim(const cm_tool *tool, const char *path, const cm_document_kind *kind,
@@ -107,5 +113,5 @@ int cm_outputs_claim(const cm_tool *tool, const char *path, const cm_document_ki
     if (rc == CM_OK)
         rc = cm_outfile_claim(out, path, kind, &guard, outputs->overwrite, &err);
     release(&p);
-    return rc == CM_OK ? CM_TOOL_RUN : say(tool, rc, &err);
+    return rc == CM_OK ? CM_TOOL_RUN : say(tool, rc, true, &err);
 }

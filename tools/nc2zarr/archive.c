@@ -13,8 +13,9 @@
 bool nc2zarr_is_archive(const nc2zarr_values *v, const cm_common_options *common,
                         const cm_texts *paths)
 {
-    static const char *const OPTION[] = {"survey",    "along",      "new-dim", "store-per",
-                                         "file-attr", "time-units", "promote", NULL};
+    static const char *const OPTION[] = {"survey",     "survey-cache", "along",
+                                         "new-dim",    "store-per",    "file-attr",
+                                         "time-units", "promote",      NULL};
     for (size_t i = 0; OPTION[i] != NULL; i++)
         if (cm_tool_given(&NC2ZARR, common, OPTION[i]))
             return true;
@@ -26,6 +27,8 @@ static int survey(archive_job *job, cm_error *err)
     int rc = cm_archive_open(&job->asked, &job->archive, err);
     if (rc != CM_OK)
         return rc;
+    if (cm_archive_cache_refused(job->archive) && job->common->verbosity >= 0)
+        cm_say(NC2ZARR.name, "warning: %s", cm_archive_cache_refused(job->archive));
     job->nstores = cm_archive_nstores(job->archive);
     job->survey = calloc(job->nstores + 1, sizeof(*job->survey));
     if (!job->survey)
@@ -56,6 +59,7 @@ int nc2zarr_convert_store(void *context, cm_error *err)
     job->options.source = NULL;
     job->began = true;
     rc = cm_transform(&job->options, &job->report, err);
+    job->report.nfiles_opened = job->survey[0]->nlooked;
     cm_summary_name_options(&NC2ZARR, &job->report);
     free((void *)(uintptr_t)left.text);
     job->options.rename = job->v->o.rename;
@@ -85,7 +89,7 @@ static int report_survey(archive_job *job, int status, const cm_error *err)
         cm_say(NC2ZARR.name, "%s", print_err.text);
         exit_status = CM_EXIT_FAILED;
     } else if (!common->json && status == CM_OK && job->v->survey) {
-        nc2zarr_print_survey(job->survey, job->nstores);
+        nc2zarr_print_survey(job->survey, job->nstores, job->asked.cache);
     }
     for (size_t i = 0; status == CM_OK && !job->v->survey && i < job->nstores; i++)
         nc2zarr_say_findings(job->survey[i], common);

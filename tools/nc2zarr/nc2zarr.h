@@ -39,8 +39,11 @@ bool nc2zarr_is_archive(const nc2zarr_values *v, const cm_common_options *common
 int nc2zarr_archive(const nc2zarr_values *v, const cm_common_options *common,
                     const cm_texts *inputs, const char *output, const char *command);
 
-/* What a survey found, for people, on standard output; or only its findings, on standard error. */
-void nc2zarr_print_survey(const cm_archive_report *const *report, size_t n);
+/*
+ * What a survey found, for people, on standard output; or only its findings, on standard error.
+ * CACHE: what it knew was kept there; or NULL.
+ */
+void nc2zarr_print_survey(const cm_archive_report *const *report, size_t n, const char *cache);
 void nc2zarr_say_findings(const cm_archive_report *report, const cm_common_options *common);
 
 /* The document of --survey --json.  FAILURE may be NULL. */

@@ -39,21 +39,8 @@ static bool names_store(const char *input)
     return store;
 }
 
-/* Options that say something of several files, and are not built yet. */
-static int refuse_unbuilt(const cm_common_options *common)
-{
-    static const char *const UNBUILT[] = {"survey-cache", NULL};
-    for (size_t i = 0; UNBUILT[i] != NULL; i++)
-        if (cm_tool_given(&NC2ZARR, common, UNBUILT[i]))
-            return cm_run_refuse(&NC2ZARR, "--%s is not built yet", UNBUILT[i]);
-    return CM_TOOL_RUN;
-}
-
 int nc2zarr_refuse(const nc2zarr_values *v, const cm_common_options *common, const cm_texts *paths)
 {
-    int status = refuse_unbuilt(common);
-    if (status != CM_TOOL_RUN)
-        return status;
     if (v->o.refer && cm_tool_given(&NC2ZARR, common, "zarr-format") && v->o.zarr_format != 2)
         return cm_tool_usage_error(&NC2ZARR, "--zarr-format 3: references are of Zarr format 2");
     if (v->o.refer && paths->n == 1)

@@ -74,6 +74,8 @@ static void put_ends(cm_document *doc, cm_json *o, const cm_transform_options *o
     cm_document_text(doc, in, "path", options->source);
     cm_document_text(doc, in, "format", r->source_format);
     cm_document_u64(doc, in, "nbytes", r->source_nbytes);
+    cm_document_known_u64(doc, in, "files", r->nfiles, r->nfiles > 0);
+    cm_document_known_u64(doc, in, "opened", r->nfiles_opened, r->nfiles > 0);
     cm_document_text(doc, out, "path", r->target ? r->target : options->target);
     cm_document_known_u64(doc, out, "zarr_format", (uint64_t)options->zarr_format, !options->check);
     cm_document_bool(doc, out, "written", r->written);

@@ -134,7 +134,7 @@ static void print_report(const cm_archive_report *r)
         }
 }
 
-void nc2zarr_print_survey(const cm_archive_report *const *report, size_t n)
+void nc2zarr_print_survey(const cm_archive_report *const *report, size_t n, const char *cache)
 {
     size_t ndecisions = 0;
     for (size_t i = 0; i < n; i++) {
@@ -143,6 +143,9 @@ void nc2zarr_print_survey(const cm_archive_report *const *report, size_t n)
         print_report(report[i]);
         ndecisions += report[i]->ndecisions;
     }
+    if (cache && n > 0)
+        printf("%zu of %zu files opened, the others known from %s\n", report[0]->nlooked,
+               report[0]->nfiles, cache);
     if (ndecisions == 0)
         printf("can be converted as it is\n");
     else

@@ -60,9 +60,10 @@ static const cm_option OPTIONS[] = {
      .value = "FILE",
      .kind = CM_OPTION_TEXT,
      .field = VALUE(a.cache),
-     .help =
-         "Keep what was found of each file, and do not open files again that have not changed. To "
-         "come: refused until then."},
+     .operand = CM_OPERAND_FILE,
+     .makes = CM_MAKES_CACHE,
+     .help = "Keep in FILE what was found of each input file, and do not open those again whose "
+             "inode, size and times are the same."},
     {.letter = '0',
      .name = "null",
      .kind = CM_OPTION_FLAG,

@@ -63,6 +63,11 @@ bool cm_archive_renames(const cm_archive *a, size_t i, size_t pair)
     return j != NULL && j->renames != NULL && j->renames[pair];
 }
 
+const char *cm_archive_cache_refused(const cm_archive *a)
+{
+    return a->survey.cache_refused;
+}
+
 size_t cm_archive_nstores(const cm_archive *a)
 {
     return a->nstores;

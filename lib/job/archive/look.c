@@ -4,10 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/cpu.h"
 #include "codec/checksum.h"
-#include "format/located.h"
+#include "job/archive/form.h"
 #include "model/calendar.h"
 
 typedef struct look {
@@ -63,19 +64,13 @@ static int share_json(look *s, const cm_json *json, cm_digest *out)
 
 /* ---- a variable ---- */
 
-static void put_dtype(cm_wire_out *w, const cm_dtype *t)
-{
-    cm_wire_put_u32(w, (uint32_t)t->kind);
-    cm_wire_put_u32(w, t->nbytes);
-}
-
 static int share_variable(look *s, const cm_variable *v, cm_digest *out)
 {
     size_t nfill = cm_dtype_is_vlen(&v->dtype) || v->dtype.nbytes > 16 ? 0 : v->dtype.nbytes;
     s->l->scratch.nbytes = 0;
     cm_wire_out w = {&s->l->scratch, CM_OK, s->err};
     cm_wire_put_text(&w, v->name);
-    put_dtype(&w, &v->dtype);
+    cm_wire_put_dtype(&w, &v->dtype);
     cm_wire_put_u32(&w, v->rank);
     for (unsigned j = 0; j < v->rank; j++) {
         cm_wire_put_text(&w, v->dim_name[j]);
@@ -224,15 +219,7 @@ static int share_form(look *s, const cm_form *f, cm_digest *out)
 {
     s->l->scratch.nbytes = 0;
     cm_wire_out w = {&s->l->scratch, CM_OK, s->err};
-    cm_wire_put_u32(&w, (uint32_t)f->kind);
-    put_dtype(&w, &f->dtype);
-    cm_wire_put_u32(&w, f->rank);
-    cm_wire_put(&w, f->chunk, f->rank * sizeof(f->chunk[0]));
-    cm_wire_put_u32(&w, f->swap);
-    cm_wire_put_u8(&w, f->has_fill);
-    cm_wire_put(&w, f->fill, sizeof(f->fill));
-    cm_wire_put_u32(&w, (uint32_t)f->ncodecs);
-    cm_wire_put(&w, f->codecs, f->ncodecs * sizeof(f->codecs[0]));
+    cm_wire_put_form(&w, f);
     return w.status == CM_OK ? share(s->l, s->l->scratch.data, s->l->scratch.nbytes, out, s->err)
                              : w.status;
 }
@@ -248,7 +235,7 @@ static int put_places(look *s, cm_variable *v)
     cm_digest form;
     bool there = v->unsupported == NULL && cm_dataset_prepare(s->file, v, NULL) == CM_OK &&
                  cm_dataset_locate(s->file, v, &l, NULL) == CM_OK && l.form != NULL &&
-                 l.form->kind != CM_LOCATED_NOT;
+                 l.form->kind != CM_LOCATED_NOT && cm_wire_can_put_form(l.form);
     int rc = there ? share_form(s, l.form, &form) : CM_OK;
     cm_wire_put_u8(&s->own, there);
     if (there && rc == CM_OK) {
@@ -306,7 +293,16 @@ static void put_identity(cm_wire_out *w, uint64_t number, const struct stat *st)
     cm_wire_put_u64(w, st->st_dev);
     cm_wire_put_u64(w, st->st_ino);
     cm_wire_put_u64(w, (uint64_t)st->st_size);
-    cm_wire_put_u64(w, (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec);
+    cm_wire_put_u64(w, cm_look_ns(&st->st_mtim));
+    cm_wire_put_u64(w, cm_look_ns(&st->st_ctim));
+}
+
+bool cm_look_is_good(const uint8_t *payload, uint64_t nbytes)
+{
+    enum {
+        IDENTITY = 6 * sizeof(uint64_t)
+    };
+    return nbytes >= IDENTITY + sizeof(uint32_t) && cm_load_le32(payload + IDENTITY) == CM_OK;
 }
 
 static int put_failure(cm_wire_out *w, const cm_error *why)
@@ -326,6 +322,32 @@ static int append_own(cm_looker *l, cm_buf *own, int rc)
     return rc;
 }
 
+/*
+ * A file may be written to again within one tick of the clock that its times are of, and then
+ * has the same times.  So one that is younger is looked at when that tick is over: whatever is
+ * written later shows.  Only the first of many young files waits.
+ */
+static void let_tick_pass(const char *path, struct stat *st)
+{
+    enum {
+        TICK_NS = 20000000,    /* 100 a second, at the least, and some */
+        COARSE_NS = 2000000000 /* file systems that count in seconds, or in pairs of them */
+    };
+    struct timespec now;
+    uint64_t changed = cm_look_ns(&st->st_ctim);
+    uint64_t tick = st->st_ctim.tv_nsec == 0 ? COARSE_NS : TICK_NS;
+    if (clock_gettime(CLOCK_REALTIME, &now) != 0)
+        return;
+    uint64_t then = cm_look_ns(&now);
+    if (then < changed || then - changed >= tick)
+        return; /* the clock of another machine may be ahead: nothing to wait for is known */
+    now = (struct timespec){.tv_sec = (time_t)((tick - (then - changed)) / 1000000000u),
+                            .tv_nsec = (long)((tick - (then - changed)) % 1000000000u)};
+    while (nanosleep(&now, &now) != 0 && errno == EINTR)
+        ;
+    (void)stat(path, st);
+}
+
 /* A frame that begins with the identity of PATH as it is now. */
 static cm_wire_out begin_own(cm_buf *own, const char *path, uint64_t number, struct stat *st,
                              cm_error *err)
@@ -333,6 +355,8 @@ static cm_wire_out begin_own(cm_buf *own, const char *path, uint64_t number, str
     *st = (struct stat){0};
     bool there = stat(path, st) == 0;
     int failed = errno, rc = cm_buf_resize(own, sizeof(cm_frame), err);
+    if (there && S_ISREG(st->st_mode))
+        let_tick_pass(path, st);
     cm_wire_out w = {own, rc, err};
     put_identity(&w, number, st);
     if (!there && rc == CM_OK)

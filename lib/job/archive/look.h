@@ -8,12 +8,18 @@
 #ifndef CM_JOB_ARCHIVE_LOOK_H
 #define CM_JOB_ARCHIVE_LOOK_H
 
+#include <time.h>
+
 #include "job/archive/known.h"
 #include "job/archive/wire.h"
 
 enum {
     CM_FRAME_SHARED = 1, /* payload: 16 bytes of digest, then what it is the digest of */
     CM_FRAME_FILE = 2,   /* payload: number of the file, then its record */
+    /* In a cache only: what it is, the absolute path of the next file, and the number of frames. */
+    CM_FRAME_HEAD = 3,
+    CM_FRAME_PATH = 4,
+    CM_FRAME_END = 5,
     /* of values that a survey reads of one variable; a coordinate may have more */
     CM_LOOK_VALUES = 1 << 20,
     CM_LOOK_COORDINATE = 64 << 20,
@@ -42,6 +48,14 @@ int cm_look(cm_looker *l, const char *path, uint64_t number, cm_error *err);
 int cm_look_failed(cm_looker *l, const char *path, uint64_t number, const cm_error *why,
                    cm_error *err);
 void cm_looker_release(cm_looker *l);
+
+static inline uint64_t cm_look_ns(const struct timespec *t)
+{
+    return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
+}
+
+/* Whether the payload of a CM_FRAME_FILE is of a file that could be read. */
+bool cm_look_is_good(const uint8_t *payload, uint64_t nbytes);
 
 /* The checksum of a frame's payload. */
 uint32_t cm_frame_check(const void *payload, size_t nbytes);

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "job/archive/form.h"
+
 enum {
     PARSED_VARIABLE = 1,
     PARSED_SKELETON = 2,
@@ -47,30 +49,44 @@ static void free_skeleton(cm_skeleton *s)
     free(s);
 }
 
-static void free_form(cm_form *f)
+void cm_records_forget(cm_records *r)
 {
-    if (f == NULL)
-        return;
-    free((void *)(uintptr_t)f->codecs);
-    free(f);
+    for (size_t i = 0; i < r->nshared; i++) {
+        cm_shared *s = &r->shared[i];
+        if (s->kind == PARSED_VARIABLE)
+            free_described(s->parsed);
+        else if (s->kind == PARSED_SKELETON)
+            free_skeleton(s->parsed);
+        else if (s->kind == PARSED_FORM)
+            cm_wire_free_form(s->parsed);
+        s->parsed = NULL;
+        s->kind = 0;
+    }
+}
+
+static void release(cm_records *r)
+{
+    cm_records_forget(r);
+    free(r->shared);
+    r->shared = NULL;
+    r->nshared = r->capacity = 0;
+    cm_known_release(&r->known);
+    if (r->mapped > 0)
+        munmap((void *)(uintptr_t)r->map, r->mapped);
+    r->mapped = 0;
+}
+
+void cm_records_clear(cm_records *r)
+{
+    release(r);
+    r->nbytes = 0;
 }
 
 void cm_records_free(cm_records *r)
 {
     if (r == NULL)
         return;
-    for (size_t i = 0; i < r->nshared; i++) {
-        if (r->shared[i].kind == PARSED_VARIABLE)
-            free_described(r->shared[i].parsed);
-        else if (r->shared[i].kind == PARSED_SKELETON)
-            free_skeleton(r->shared[i].parsed);
-        else if (r->shared[i].kind == PARSED_FORM)
-            free_form(r->shared[i].parsed);
-    }
-    free(r->shared);
-    cm_known_release(&r->known);
-    if (r->mapped > 0)
-        munmap((void *)(uintptr_t)r->map, r->mapped);
+    release(r);
     if (r->fd >= 0)
         close(r->fd);
     free(r);
@@ -137,6 +153,9 @@ int cm_records_append(cm_records *r, const cm_frame *frame, const uint8_t *paylo
 
 int cm_records_map(cm_records *r, cm_error *err)
 {
+    if (r->mapped == r->nbytes)
+        return CM_OK;
+    cm_records_forget(r);
     if (r->mapped > 0)
         munmap((void *)(uintptr_t)r->map, r->mapped);
     r->mapped = 0;
@@ -205,8 +224,7 @@ static void parse_fill(cm_wire_in *w, cm_described *d)
 static int parse_described(cm_wire_in *w, cm_described *d, cm_error *err)
 {
     d->name = cm_wire_get_text(w);
-    uint32_t kind = cm_wire_get_u32(w), nbytes = cm_wire_get_u32(w);
-    d->dtype = cm_dtype_make((cm_kind)kind, nbytes);
+    bool typed = cm_wire_get_dtype(w, &d->dtype);
     int rc = parse_dims(w, d, err);
     if (rc != CM_OK)
         return rc;
@@ -215,10 +233,13 @@ static int parse_described(cm_wire_in *w, cm_described *d, cm_error *err)
     parse_fill(w, d);
     d->has_chunk = cm_wire_get_u8(w) != 0;
     for (unsigned j = 0; d->has_chunk && j < d->rank; j++)
-        d->chunk[j] = cm_wire_get_u64(w);
-    if (w->bad || d->name == NULL || kind < CM_KIND_BOOL || kind > CM_KIND_VLEN_BYTES)
+        if ((d->chunk[j] = cm_wire_get_u64(w)) == 0)
+            return damaged(err);
+    if (w->bad || d->name == NULL || !typed || (d->has_fill && d->dtype.nbytes > sizeof(d->fill)))
         return damaged(err);
-    return cm_json_parse(w->at, (size_t)(w->end - w->at), &d->attrs, err);
+    if (cm_json_parse(w->at, (size_t)(w->end - w->at), &d->attrs, err) != CM_OK)
+        return damaged(err);
+    return cm_json_is(d->attrs, CM_JSON_OBJECT) ? CM_OK : damaged(err);
 }
 
 static int find_described(cm_records *r, cm_digest digest, cm_described **out, cm_error *err)
@@ -245,47 +266,17 @@ static int find_described(cm_records *r, cm_digest digest, cm_described **out, c
 
 /* ---- a form ---- */
 
-static int parse_form(cm_wire_in *w, cm_form *f, cm_error *err)
-{
-    const void *p;
-    f->kind = (cm_located_kind)cm_wire_get_u32(w);
-    uint32_t kind = cm_wire_get_u32(w);
-    f->dtype = cm_dtype_make((cm_kind)kind, cm_wire_get_u32(w));
-    f->rank = cm_wire_get_u32(w);
-    if (w->bad || f->rank > CM_MAX_RANK)
-        return damaged(err);
-    if (f->rank > 0 && (p = cm_wire_get(w, f->rank * sizeof(f->chunk[0]))) != NULL)
-        memcpy(f->chunk, p, f->rank * sizeof(f->chunk[0]));
-    f->swap = cm_wire_get_u32(w);
-    f->has_fill = cm_wire_get_u8(w) != 0;
-    if ((p = cm_wire_get(w, sizeof(f->fill))) != NULL)
-        memcpy(f->fill, p, sizeof(f->fill));
-    f->ncodecs = cm_wire_get_u32(w);
-    size_t nbytes = f->ncodecs * sizeof(f->codecs[0]);
-    if (w->bad || (size_t)(w->end - w->at) != nbytes)
-        return damaged(err);
-    void *codecs = cm_calloc(f->ncodecs + 1, sizeof(f->codecs[0]), err);
-    if (codecs == NULL)
-        return CM_ENOMEM;
-    if (nbytes > 0)
-        memcpy(codecs, w->at, nbytes);
-    f->codecs = codecs;
-    return CM_OK;
-}
-
 int cm_records_form(cm_records *r, cm_digest digest, const cm_form **out, cm_error *err)
 {
     cm_shared *s = cm_records_find(r, digest);
     if (s == NULL || (s->kind != 0 && s->kind != PARSED_FORM))
         return damaged(err);
     if (s->kind == 0) {
-        cm_form *f = cm_calloc(1, sizeof(*f), err);
-        if (f == NULL)
-            return CM_ENOMEM;
+        cm_form *f = NULL;
         cm_wire_in w = payload_of(r, s);
-        int rc = parse_form(&w, f, err);
+        int rc = cm_wire_get_form(&w, &f, err);
         if (rc != CM_OK) {
-            free_form(f);
+            cm_wire_free_form(f);
             return rc;
         }
         s->parsed = f;

@@ -34,8 +34,15 @@ void cm_records_free(cm_records *r);
  */
 int cm_records_append(cm_records *r, const cm_frame *frame, const uint8_t *payload,
                       uint64_t *offset, cm_error *err);
-/* Makes what was written readable. */
+/*
+ * Makes what was written readable.  What was parsed before is forgotten, as it points to where
+ * the records were.
+ */
 int cm_records_map(cm_records *r, cm_error *err);
+/* Frees what was parsed. */
+void cm_records_forget(cm_records *r);
+/* Nothing was appended. */
+void cm_records_clear(cm_records *r);
 cm_shared *cm_records_find(const cm_records *r, cm_digest digest);
 
 /* Parsed once, owned by R. */

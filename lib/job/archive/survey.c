@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/cpu.h"
+#include "job/archive/cache.h"
 #include "job/archive/pool.h"
 #include "job/archive/records.h"
 
@@ -12,8 +13,8 @@
 
 typedef struct collector {
     cm_survey *survey;
-    uint64_t *offset; /* of each file's record; 0: it has none yet */
-    uint64_t *nbytes;
+    cm_spot *spot; /* of each file */
+    cm_survey_cache *cache;
 } collector;
 
 static int take(void *context, const cm_frame *frame, const uint8_t *payload, cm_error *err)
@@ -26,13 +27,16 @@ static int take(void *context, const cm_frame *frame, const uint8_t *payload, cm
     uint64_t number = frame->nbytes >= sizeof(uint64_t) ? cm_load_le64(payload) : UINT64_MAX;
     if (number >= c->survey->nfiles)
         return cm_fail(err, CM_EINTERNAL, "a survey gave the record of no file");
-    c->offset[number] = offset;
-    c->nbytes[number] = frame->nbytes;
+    c->spot[number].offset = offset;
+    c->spot[number].nbytes = frame->nbytes;
+    /* One that could not be read is not kept. */
+    if (c->cache != NULL && cm_look_is_good(payload, frame->nbytes))
+        c->cache->is_old = true;
     return CM_OK;
 }
 
-/* A file that a tape system took away has a size and no blocks. */
-static void find_offline(cm_survey *s)
+/* What files are now.  One that a tape system took away has a size and no blocks. */
+static void see_files(cm_survey *s, cm_spot *spot)
 {
     for (size_t i = 0; i < s->nfiles; i++) {
         struct stat st;
@@ -43,6 +47,9 @@ static void find_offline(cm_survey *s)
         f->dev = st.st_dev;
         f->ino = st.st_ino;
         f->nbytes = (uint64_t)st.st_size;
+        spot[i].mtime_ns = cm_look_ns(&st.st_mtim);
+        spot[i].ctime_ns = cm_look_ns(&st.st_ctim);
+        spot[i].regular = S_ISREG(st.st_mode);
         f->offline = S_ISREG(st.st_mode) && st.st_size > 0 && st.st_blocks == 0;
     }
 }
@@ -59,7 +66,7 @@ static int look_at_files(const cm_survey_options *o, cm_survey *s, collector *c,
                          .context = c};
     int rc = path == NULL || number == NULL ? CM_ENOMEM : CM_OK;
     for (size_t i = 0; rc == CM_OK && i < s->nfiles; i++) {
-        if (s->file[i].offline || c->offset[i] != 0)
+        if (s->file[i].offline || c->spot[i].offset != 0)
             continue;
         path[job.n] = s->file[i].path;
         number[job.n++] = i;
@@ -80,17 +87,17 @@ static int damaged(const cm_surveyed *f, cm_error *err)
     return cm_fail(err, CM_EFORMAT, "%s: its record in the survey is damaged", f->path);
 }
 
-static int read_record(cm_survey *s, cm_surveyed *f, uint64_t offset, uint64_t nbytes,
-                       cm_error *err)
+int cm_surveyed_read(cm_survey *s, cm_surveyed *f, const cm_spot *spot, cm_error *err)
 {
-    const uint8_t *at = s->records->map + offset;
+    const uint8_t *at = s->records->map + spot->offset;
     f->base = at;
-    cm_wire_in w = {at, at + nbytes, false};
+    cm_wire_in w = {at, at + spot->nbytes, false};
     (void)cm_wire_get_u64(&w); /* its number */
     f->dev = cm_wire_get_u64(&w);
     f->ino = cm_wire_get_u64(&w);
     f->nbytes = cm_wire_get_u64(&w);
     f->mtime_ns = cm_wire_get_u64(&w);
+    (void)cm_wire_get_u64(&w); /* ctime: a cache asks for it */
     f->status = (cm_status)cm_wire_get_u32(&w);
     if (f->status != CM_OK) {
         f->why = cm_wire_get_text(&w);
@@ -105,12 +112,13 @@ static int read_record(cm_survey *s, cm_surveyed *f, uint64_t offset, uint64_t n
     return rc;
 }
 
+/* Those that there are; of a survey that was stopped some are not. */
 static int read_records(cm_survey *s, const collector *c, cm_error *err)
 {
     int rc = cm_records_map(s->records, err);
     for (size_t i = 0; rc == CM_OK && i < s->nfiles; i++)
-        if (!s->file[i].offline)
-            rc = read_record(s, &s->file[i], c->offset[i], c->nbytes[i], err);
+        if (!s->file[i].offline && c->spot[i].offset != 0)
+            rc = cm_surveyed_read(s, &s->file[i], &c->spot[i], err);
     return rc;
 }
 
@@ -122,29 +130,55 @@ static int prepare(const cm_survey_options *o, cm_survey *s, collector *c, cm_er
         return rc;
     s->nfiles = s->inputs.n;
     s->file = cm_calloc(s->nfiles + 1, sizeof(s->file[0]), err);
-    c->offset = cm_calloc(s->nfiles + 1, sizeof(uint64_t), err);
-    c->nbytes = cm_calloc(s->nfiles + 1, sizeof(uint64_t), err);
-    if (s->file == NULL || c->offset == NULL || c->nbytes == NULL)
+    c->spot = cm_calloc(s->nfiles + 1, sizeof(c->spot[0]), err);
+    if (s->file == NULL || c->spot == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < s->nfiles; i++) {
         s->file[i].path = s->inputs.item[i].path;
         s->file[i].given = s->inputs.item[i].given;
     }
-    find_offline(s);
+    see_files(s, c->spot);
     return cm_records_create(o->scratch, &s->records, err);
+}
+
+/* Also what was found before it was stopped or failed, so that it need not be found again. */
+static int keep(cm_survey *s, const collector *c, int rc, cm_error *err)
+{
+    cm_error why = {0};
+    int failed = rc != CM_OK ? read_records(s, c, &why) : CM_OK;
+    if (failed == CM_OK)
+        failed = cm_survey_cache_save(c->cache, s, c->spot, &why);
+    if (rc != CM_OK || failed == CM_OK)
+        return rc;
+    if (err != NULL)
+        *err = why;
+    return failed;
+}
+
+static int survey(const cm_survey_options *o, cm_survey *s, collector *c, cm_error *err)
+{
+    int rc = prepare(o, s, c, err);
+    if (rc == CM_OK && c->cache != NULL)
+        rc = cm_survey_cache_load(c->cache, s, c->spot, err);
+    if (rc != CM_OK)
+        return rc;
+    rc = look_at_files(o, s, c, err);
+    if (rc == CM_OK)
+        rc = read_records(s, c, err);
+    return c->cache != NULL ? keep(s, c, rc, err) : rc;
 }
 
 int cm_survey_run(const cm_survey_options *options, cm_survey *out, cm_error *err)
 {
-    collector c = {.survey = out};
+    cm_survey_cache cache = {0};
+    collector c = {.survey = out, .cache = options->cache != NULL ? &cache : NULL};
     *out = (cm_survey){0};
-    int rc = prepare(options, out, &c, err);
+    int rc =
+        c.cache != NULL ? cm_survey_cache_open(&cache, options->cache, options->avoid, err) : CM_OK;
     if (rc == CM_OK)
-        rc = look_at_files(options, out, &c, err);
-    if (rc == CM_OK)
-        rc = read_records(out, &c, err);
-    free(c.offset);
-    free(c.nbytes);
+        rc = survey(options, out, &c, err);
+    cm_survey_cache_release(&cache);
+    free(c.spot);
     return rc;
 }
 
@@ -152,6 +186,7 @@ void cm_survey_release(cm_survey *s)
 {
     cm_records_free(s->records);
     free(s->file);
+    free(s->cache_refused);
     cm_inputs_release(&s->inputs);
     *s = (cm_survey){0};
 }

@@ -50,6 +50,13 @@ typedef struct cm_surveyed {
     const uint8_t *record, *end; /* what follows the skeleton's digest; mapped */
 } cm_surveyed;
 
+/* Where a file's record lies, and what the file was before it was looked at. */
+typedef struct cm_spot {
+    uint64_t offset, nbytes; /* 0: it has none yet */
+    uint64_t mtime_ns, ctime_ns;
+    bool regular;
+} cm_spot;
+
 typedef struct cm_survey_options {
     cm_texts inputs;
     FILE *standard;      /* for "@-"; or NULL */
@@ -69,10 +76,14 @@ typedef struct cm_survey {
     size_t nskeletons;
     uint64_t nbytes; /* of all files */
     struct cm_records *records;
+    char *cache_refused; /* why what the cache held was not believed; NULL: it was, or is new */
 } cm_survey;
 
 int cm_survey_run(const cm_survey_options *options, cm_survey *out, cm_error *err);
 void cm_survey_release(cm_survey *s);
+
+/* Parses the record at SPOT into F; the records are mapped. */
+int cm_surveyed_read(cm_survey *s, cm_surveyed *f, const cm_spot *spot, cm_error *err);
 
 /* The groups of F: path and attributes, the latter to be freed. */
 size_t cm_surveyed_ngroups(const cm_surveyed *f);
