@@ -148,7 +148,8 @@ typedef struct cm_archive_report {
     char *name;  /* "2000 files in archive"; NULL where no file could be read */
     char *store; /* name of the store in the output folder; NULL: the output itself */
     size_t nfiles, nskipped;
-    size_t nlooked; /* files that were opened: others are known from `cache` */
+    size_t nlooked; /* files of all stores that were opened: others are known from `cache` */
+    size_t nopened; /* those of this store */
     uint64_t nbytes;
     double seconds; /* of the survey */
     char *how;      /* one sentence: how the files hang together */

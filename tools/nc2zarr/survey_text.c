@@ -143,9 +143,12 @@ void nc2zarr_print_survey(const cm_archive_report *const *report, size_t n, cons
         print_report(report[i]);
         ndecisions += report[i]->ndecisions;
     }
-    if (cache && n > 0)
-        printf("%zu of %zu files opened, the others known from %s\n", report[0]->nlooked,
+    if (cache && n == 1)
+        printf("%zu of %zu files opened, the others known from %s\n", report[0]->nopened,
                report[0]->nfiles, cache);
+    else if (cache && n > 1)
+        printf("%zu file%s opened, the others known from %s\n", report[0]->nlooked,
+               report[0]->nlooked == 1 ? "" : "s", cache);
     if (ndecisions == 0)
         printf("can be converted as it is\n");
     else

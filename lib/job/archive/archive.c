@@ -99,6 +99,8 @@ int cm_archive_join(cm_archive *a, size_t i, const cm_archive_report **report, c
         return CM_OK;
     s->report.seconds = a->seconds;
     s->report.nlooked = a->survey.nlooked;
+    for (size_t k = 0; k < p->nfiles; k++)
+        s->report.nopened += a->survey.file[p->file[k]].opened;
     if (p->name != NULL && (s->report.store = cm_strdup(p->name, err)) == NULL)
         return CM_ENOMEM;
     rc = cm_join_create(&a->options, &a->survey, p->file, p->nfiles,

@@ -10,6 +10,7 @@
 #include "job/archive/form.h"
 
 enum {
+    WRITE_NBYTES = 256 << 10,
     PARSED_VARIABLE = 1,
     PARSED_SKELETON = 2,
     PARSED_FORM = 3
@@ -71,6 +72,7 @@ static void release(cm_records *r)
     r->shared = NULL;
     r->nshared = r->capacity = 0;
     cm_known_release(&r->known);
+    cm_buf_release(&r->unwritten);
     if (r->mapped > 0)
         munmap((void *)(uintptr_t)r->map, r->mapped);
     r->mapped = 0;
@@ -110,6 +112,28 @@ static int write_all(const cm_records *r, uint64_t offset, const void *data, siz
     return CM_OK;
 }
 
+static int flush(cm_records *r, cm_error *err)
+{
+    int rc =
+        write_all(r, r->nbytes - r->unwritten.nbytes, r->unwritten.data, r->unwritten.nbytes, err);
+    r->unwritten.nbytes = 0;
+    return rc;
+}
+
+/* To the end of what there is. */
+static int append(cm_records *r, const void *data, size_t nbytes, cm_error *err)
+{
+    int rc = CM_OK;
+    if (r->unwritten.nbytes + nbytes > WRITE_NBYTES)
+        rc = flush(r, err);
+    if (rc == CM_OK && nbytes > WRITE_NBYTES)
+        rc = write_all(r, r->nbytes, data, nbytes, err);
+    else if (rc == CM_OK)
+        rc = cm_buf_append(&r->unwritten, data, nbytes, err);
+    r->nbytes += rc == CM_OK ? nbytes : 0;
+    return rc;
+}
+
 static int add_shared(cm_records *r, cm_digest digest, uint64_t offset, uint64_t nbytes,
                       cm_error *err)
 {
@@ -138,15 +162,14 @@ int cm_records_append(cm_records *r, const cm_frame *frame, const uint8_t *paylo
             return CM_OK;
     }
     /* Frames begin at multiples of 8, as what they hold is used where it stands. */
-    r->nbytes += (8 - r->nbytes % 8) % 8;
-    int rc = write_all(r, r->nbytes, frame, sizeof(*frame), err);
+    static const uint8_t zero[8];
+    int rc = append(r, zero, (8 - r->nbytes % 8) % 8, err);
     if (rc == CM_OK)
-        rc = write_all(r, r->nbytes + sizeof(*frame), payload, (size_t)frame->nbytes, err);
-    *offset = r->nbytes + sizeof(*frame);
-    if (rc != CM_OK)
-        return rc;
-    r->nbytes = *offset + frame->nbytes;
-    if (frame->kind == CM_FRAME_SHARED)
+        rc = append(r, frame, sizeof(*frame), err);
+    *offset = r->nbytes;
+    if (rc == CM_OK)
+        rc = append(r, payload, (size_t)frame->nbytes, err);
+    if (rc == CM_OK && frame->kind == CM_FRAME_SHARED)
         rc = add_shared(r, digest, *offset + sizeof(digest), frame->nbytes - sizeof(digest), err);
     return rc;
 }
@@ -161,6 +184,9 @@ int cm_records_map(cm_records *r, cm_error *err)
     r->mapped = 0;
     if (r->nbytes == 0)
         return CM_OK;
+    int rc = flush(r, err);
+    if (rc != CM_OK)
+        return rc;
     void *map = mmap(NULL, r->nbytes, PROT_READ, MAP_SHARED, r->fd, 0);
     if (map == MAP_FAILED)
         return cm_fail_errno(err, errno, "the records of the survey cannot be read");

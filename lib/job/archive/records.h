@@ -16,7 +16,8 @@ typedef struct cm_shared {
 
 typedef struct cm_records {
     int fd;
-    uint64_t nbytes; /* written */
+    uint64_t nbytes;  /* appended */
+    cm_buf unwritten; /* the last of them: frames are small, and written together */
     const uint8_t *map;
     uint64_t mapped;
     cm_known known; /* digest -> position in SHARED */

@@ -68,6 +68,7 @@ static int look_at_files(const cm_survey_options *o, cm_survey *s, collector *c,
     for (size_t i = 0; rc == CM_OK && i < s->nfiles; i++) {
         if (s->file[i].offline || c->spot[i].offset != 0)
             continue;
+        s->file[i].opened = true;
         path[job.n] = s->file[i].path;
         number[job.n++] = i;
     }

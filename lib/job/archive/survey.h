@@ -45,6 +45,7 @@ typedef struct cm_surveyed {
     cm_status status; /* CM_OK, or why there is nothing: */
     const char *why;  /* mapped */
     bool offline;     /* a tape system has it: it was not opened */
+    bool opened;      /* for this survey */
     cm_skeleton *skeleton;
     const uint8_t *base;         /* of the record */
     const uint8_t *record, *end; /* what follows the skeleton's digest; mapped */
