@@ -71,7 +71,8 @@ static int take_value(cm_json_scan *s, cm_json_slice *out, cm_error *err)
 
 int cm_json_scan_begin(cm_json_scan *s, const void *text, size_t nbytes, cm_error *err)
 {
-    *s = (cm_json_scan){text, text, (const char *)text + nbytes, false};
+    const char *first = text != NULL ? text : ""; /* an empty buffer has no address */
+    *s = (cm_json_scan){first, first, first + nbytes, false};
     skip_space(s);
     if (s->at == s->end || *s->at != '{')
         return fail(s, err, "no object");
