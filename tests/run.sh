@@ -182,7 +182,8 @@ if [ $have_venv -ne 0 ]; then
 else
     log=$logs/pytest.log junit=$logs/pytest.xml
     rm -rf "$build/tests/tmp"
-    ${wrap[@]+"${wrap[@]}"} "$venv/bin/python" -m pytest -n 2 --dist worksteal -q --no-header --tb=short -rsfE \
+    # One more than CPUs: some tests wait for a scheduler or a deadline.
+    ${wrap[@]+"${wrap[@]}"} "$venv/bin/python" -m pytest -n $(($(nproc) + 1)) --dist worksteal -q --no-header --tb=short -rsfE \
         --basetemp="$build/tests/tmp" --durations=15 --junitxml="$junit" -o junit_family=xunit1 \
         ${select[@]+"${select[@]}"} "${suites[@]}" >"$log" 2>&1
     status=$?

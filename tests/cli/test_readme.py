@@ -79,7 +79,10 @@ def test_readme(folder):
     assert (folder / "before" / "report.html").stat().st_size > 10000
 
 
-@pytest.mark.parametrize("document", DOCUMENTS[1:])
+LONG = {"docs/training.md"}  # it trains
+
+
+@pytest.mark.parametrize("document", [pytest.param(d, marks=pytest.mark.long) if d in LONG else d for d in DOCUMENTS[1:]])
 def test_docs(document, folder):
     run(document, folder)
 

@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.longer,
     pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's library has to be the first one"),
 ]
-MOST = paths.tries(2, 4, 15)  # failures of each kind in each class of calls
+MOST = paths.tries(1, 4, 15)  # failures of each kind in each class of calls
 
 
 def make_input(path, **kw):
@@ -305,4 +305,4 @@ def test_each_call_fails_once(case, inputs, tmp_path):
     counts.mkdir(parents=True, exist_ok=True)
     (counts / f"{case.name}.json").write_text(json.dumps({"tried": tried, "calls": bench.profile.counts}))
     assert not problems, f"{len(problems)} of {tried}:\n" + "\n".join(problems[:40])
-    assert tried > 10
+    assert tried >= 5

@@ -163,10 +163,15 @@ def test_many_threads(file, options, out):
 FREQUENT = ["default", "v2", "shards", "small_chunks", "gzip", "zstd", "none"]
 
 
+def many_chunks(name, kind):
+    """Seven thousand chunks take zarr-python ten seconds."""
+    return [pytest.mark.long] if name.startswith("psl_EUR-11") and kind == "source_chunks" else []
+
+
 def shared():
     turn = itertools.cycle(k for k in OPTIONS if k not in FREQUENT)
     return [
-        pytest.param(*p.values, kind, id=f"{p.id}-{kind}", marks=p.marks)
+        pytest.param(*p.values, kind, id=f"{p.id}-{kind}", marks=[*p.marks, *many_chunks(p.id, kind)])
         for p in paths.shared_files("netcdf", "hdf5")
         for kind in (*FREQUENT, next(turn), next(turn))
     ]

@@ -247,6 +247,7 @@ def test_a_slow_loader_feeds_nobody_and_a_fast_one_does(root, tmp_path):
     assert not fast_rules & {"loader-waits", "io-bound"}
 
 
+@pytest.mark.long
 def test_programs_that_burn_the_cpus_are_not_taken_for_the_loader(root, tmp_path):
     """Others' CPU time is told apart, said first, and no rule of times or CPUs fires on it."""
     burners = [
