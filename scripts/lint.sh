@@ -7,81 +7,84 @@ set -eu
 cd "$(dirname "$0")/.."
 
 fail=0
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
 complain() {
     echo "lint: $*" >&2
     fail=1
 }
 
+# These answer in $reply: a subshell for each of thousands of lines takes longer than all the rest.
 allowed() {
     case $1 in
-    base) echo "base" ;;
-    model) echo "model base" ;;
-    codec) echo "codec model base" ;;
-    store) echo "store base" ;;
-    plan) echo "plan model base" ;;
-    format) echo "format codec store model base" ;;
-    gpu) echo "gpu model base" ;;
-    exec) echo "exec gpu format codec store plan model base" ;;
-    job) echo "job exec gpu format codec store plan model base" ;;
+    base) reply="base" ;;
+    model) reply="model base" ;;
+    codec) reply="codec model base" ;;
+    store) reply="store base" ;;
+    plan) reply="plan model base" ;;
+    format) reply="format codec store model base" ;;
+    gpu) reply="gpu model base" ;;
+    exec) reply="exec gpu format codec store plan model base" ;;
+    job) reply="job exec gpu format codec store plan model base" ;;
+    *) reply="" ;;
     esac
 }
 
 # Folders inside a layer that may include only these of its folders.
 allowed_inside() {
     case $1 in
-    exec/engine) echo "exec/engine exec/watch" ;;
-    exec/load) echo "exec/load exec/watch" ;;
-    exec/watch) echo "exec/watch" ;;
-    job/common) echo "job/common" ;;
-    job/chunkcalc) echo "job/common job/chunkcalc" ;;
-    job/loader) echo "job/common job/loader" ;;
-    job/readbench) echo "job/common job/loader job/readbench" ;;
-    job/transform) echo "job/common job/transform" ;;
+    exec/engine) reply="exec/engine exec/watch" ;;
+    exec/load) reply="exec/load exec/watch" ;;
+    exec/watch) reply="exec/watch" ;;
+    job/common) reply="job/common" ;;
+    job/chunkcalc) reply="job/common job/chunkcalc" ;;
+    job/loader) reply="job/common job/loader" ;;
+    job/readbench) reply="job/common job/loader job/readbench" ;;
+    job/transform) reply="job/common job/transform" ;;
+    *) reply="" ;;
     esac
 }
 
 # Third-party headers and the only folders that may include them.
 third_party() {
     case $1 in
-    netcdf*.h | hdf5.h | H5*.h) echo "lib/format/nc/" ;;
-    json-c/* | json.h) echo "lib/base/json.c" ;;
-    zstd.h | blosc.h | libdeflate.h | lz4.h | lz4hc.h | bzlib.h | libaec.h | szlib.h) echo "lib/codec/" ;;
-    curl/*) echo "lib/store/net/" ;;
-    expat*.h) echo "lib/store/net/xml.c" ;;
-    liburing.h | linux/io_uring.h) echo "lib/store/uring.c" ;;
+    netcdf*.h | hdf5.h | H5*.h) reply="lib/format/nc/" ;;
+    json-c/* | json.h) reply="lib/base/json.c" ;;
+    zstd.h | blosc.h | libdeflate.h | lz4.h | lz4hc.h | bzlib.h | libaec.h | szlib.h) reply="lib/codec/" ;;
+    curl/*) reply="lib/store/net/" ;;
+    expat*.h) reply="lib/store/net/xml.c" ;;
+    liburing.h | linux/io_uring.h) reply="lib/store/uring.c" ;;
+    *) reply="" ;;
     esac
 }
 
-for file in $(git ls-files -co --exclude-standard 'lib/*.c' 'lib/*.h' 'include/*.h'); do
-    layer=$(echo "$file" | cut -d/ -f2)
-    folder=$(dirname "${file#lib/}")
-    siblings=$(allowed_inside "$folder")
-    for header in $(sed -n 's/^#include [<"]\([^>"]*\)[>"].*/\1/p' "$file"); do
-        top=${header%%/*}
-        case $top in
-        base | model | codec | store | plan | format | gpu | exec | job)
-            [ "$layer" != chunkmill ] || complain "$file includes $header: public headers stand alone"
-            case " $(allowed "$layer") " in
-            *" $top "*) ;;
-            *) complain "$file includes $header: $layer lies below $top or beside it" ;;
-            esac
-            ;;
+while IFS=: read -r file header; do
+    layer=${file#*/} folder=${file#lib/} top=${header%%/*}
+    layer=${layer%%/*} folder=${folder%/*}
+    case $top in
+    base | model | codec | store | plan | format | gpu | exec | job)
+        [ "$layer" != chunkmill ] || complain "$file includes $header: public headers stand alone"
+        allowed "$layer"
+        case " $reply " in
+        *" $top "*) ;;
+        *) complain "$file includes $header: $layer lies below $top or beside it" ;;
         esac
-        case "$siblings:$header" in
-        ?*:"${folder%%/*}"/*)
-            case " $siblings " in
-            *" ${header%/*} "*) ;;
-            *) complain "$file includes $header: ${folder} does not know ${header%/*}" ;;
-            esac
-            ;;
+        ;;
+    esac
+    allowed_inside "$folder"
+    case "$reply:$header" in
+    ?*:"${folder%%/*}"/*)
+        case " $reply " in
+        *" ${header%/*} "*) ;;
+        *) complain "$file includes $header: ${folder} does not know ${header%/*}" ;;
         esac
-        home=$(third_party "$header")
-        case $home in
-        "") ;;
-        *) case $file in "$home"*) ;; *) complain "$file includes $header, which belongs in $home" ;; esac ;;
-        esac
-    done
-done
+        ;;
+    esac
+    third_party "$header"
+    case $file in "$reply"*) ;; *) complain "$file includes $header, which belongs in $reply" ;; esac
+done <<EOF
+$(git grep --untracked -E '^#include [<"][^>"]*[>"]' -- 'lib/*.[ch]' 'include/*.h' | sed 's/:#include [<"]\([^>"]*\)[>"].*/:\1/')
+EOF
 
 git grep -nE '^#include <cairo' -- lib tools ':!tools/common/canvas.c' >&2 && complain "only tools/common/canvas.c draws with cairo" || :
 
@@ -91,8 +94,9 @@ git grep -nE '"[^"]*--[a-z]' -- 'lib/*.[ch]' >&2 &&
 
 # A setting that a message names is a field that a row of an option table sets.
 settings=$(git grep -hoE '(VALUE|COMMON)\(([a-z_]+\.)?[a-z_]+' -- tools | sed 's/.*[(.]//' | sort -u)
-for name in $(git grep -hoE '"[^"]*`[^"]*"' -- 'lib/*.[ch]' | grep -oE '`[^`]*`' | tr -d '`' | sort -u); do
-    printf '%s\n' "$settings" | grep -qxF "$name" || complain "a message names \`$name\`, which no option sets"
+git grep -hoE '"[^"]*`[^"]*"' -- 'lib/*.[ch]' | grep -oE '`[^`]*`' | tr -d '`' | sort -u >"$tmp/named"
+for name in $(printf '%s\n' "$settings" | comm -13 - "$tmp/named"); do
+    complain "a message names \`$name\`, which no option sets"
 done
 
 # What a message says is for people: code asks for the status, or for a field of the error.
@@ -131,9 +135,9 @@ for word in 'printf(' 'fprintf(' 'exit(' 'getenv(' 'setenv(' 'abort('; do
         grep -vE '^[^:]+:[0-9]+: *\*' >&2 && complain "the library calls $word" || :
 done
 
-for file in $(git ls-files 'lib/*.[ch]' 'tools/*.[ch]' 'include/*.h'); do
-    [ "$(wc -l <"$file")" -le 600 ] || complain "$file has more than 600 lines"
-done
+git ls-files 'lib/*.[ch]' 'tools/*.[ch]' 'include/*.h' |
+    xargs awk 'FNR == 601 { print FILENAME ": more than 600 lines"; bad = 1 } END { exit bad }' >&2 ||
+    complain "files are too long"
 
 if scripts/clang-format.sh --version >/dev/null 2>&1; then
     git ls-files '*.c' '*.h' | xargs scripts/clang-format.sh --dry-run -Werror || complain "run make format"
