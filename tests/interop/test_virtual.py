@@ -1,5 +1,7 @@
 """nc2zarr --virtual: references are the file, for xarray through fsspec and for our own tools."""
 
+import ctypes
+import ctypes.util
 import glob
 import json
 import os
@@ -168,3 +170,39 @@ def test_materialised_references_are_the_conversion(fields, tmp_path):
     virtual(fields, tmp_path / "refs.json").ok()
     tool.run("rechunk", "--chunks", "time=12,y=20,x=20", tmp_path / "refs.json", tmp_path / "out.zarr").ok()
     assert digests(tmp_path / "out.zarr") == digests(fields)
+
+
+def gdal():
+    """GDAL's library, of CHUNKMILL_GDAL or the system, that reads references: from 3.11 on."""
+    name = os.environ.get("CHUNKMILL_GDAL") or ctypes.util.find_library("gdal")
+    if name is None:
+        pytest.skip("GDAL is not installed")
+    lib = ctypes.CDLL(name)
+    lib.GDALVersionInfo.restype = ctypes.c_char_p
+    version = lib.GDALVersionInfo(b"RELEASE_NAME").decode()
+    if tuple(map(int, version.split(".")[:2])) < (3, 11):
+        pytest.skip(f"GDAL {version} does not read references; 3.11 does")
+    lib.GDALOpenEx.restype = lib.GDALGetRasterBand.restype = ctypes.c_void_p
+    lib.GDALOpenEx.argtypes = [ctypes.c_char_p, ctypes.c_uint, *[ctypes.c_void_p] * 3]
+    lib.GDALGetRasterBand.argtypes = [ctypes.c_void_p, ctypes.c_int]
+    lib.GDALClose.argtypes = [ctypes.c_void_p]
+    lib.GDALRasterIO.argtypes = [ctypes.c_void_p, *[ctypes.c_int] * 5, ctypes.c_void_p, *[ctypes.c_int] * 5]
+    lib.GDALAllRegister()
+    return lib
+
+
+def test_gdal_reads_them(fields, tmp_path):
+    lib = gdal()
+    virtual(fields, tmp_path / "refs.json").ok()
+    with netCDF4.Dataset(fields) as ds:
+        field = ds["t"][:]
+    for step, expected in enumerate(field):
+        name = f'ZARR:"/vsikerchunk_json_ref/{{{tmp_path / "refs.json"}}}":/t:{step}'
+        data = lib.GDALOpenEx(name.encode(), 2, None, None, None)
+        assert data, name
+        found = np.empty(expected.shape, "f4")
+        ny, nx = expected.shape
+        band = lib.GDALGetRasterBand(data, 1)
+        assert lib.GDALRasterIO(band, 0, 0, 0, nx, ny, found.ctypes.data, nx, ny, 6, 0, 0) == 0  # GDT_Float32
+        np.testing.assert_array_equal(found, expected)
+        lib.GDALClose(data)
