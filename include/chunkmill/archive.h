@@ -22,6 +22,7 @@
 #include <chunkmill/texts.h>
 
 struct cm_dataset;
+struct json_object; /* a JSON value of the library */
 
 typedef enum cm_archive_order {
     CM_ORDER_COORDINATE,
@@ -181,6 +182,13 @@ size_t cm_archive_nstores(const cm_archive *a);
 int cm_archive_join(cm_archive *a, size_t i, const cm_archive_report **report, cm_error *err);
 /* The joined dataset of store I, to be converted; owned by A. */
 int cm_archive_dataset(cm_archive *a, size_t i, struct cm_dataset **out, cm_error *err);
+/*
+ * What file FILE of store I, one of those that could be read, says that the joined dataset does
+ * not say alike: an object of "attributes" (of groups, "/" being the root, and of variables),
+ * "types" and "fill_values", to be freed; NULL: nothing.  *PATH is NULL past the last file.
+ */
+int cm_archive_left_out(const cm_archive *a, size_t i, size_t file, const char **path,
+                        struct json_object **out, cm_error *err);
 void cm_archive_close(cm_archive *a); /* NULL accepted */
 
 /* A short name of KIND for machines: "units", "static", ... */

@@ -84,8 +84,8 @@ static int report_survey(archive_job *job, int status, const cm_error *err)
     if (status == CM_OK && job->ndecisions > 0)
         exit_status = CM_EXIT_DECISION;
     if (common->json &&
-        nc2zarr_print_survey_json(job->survey, job->nstores, status == CM_OK ? NULL : err,
-                                  &print_err) != CM_OK) {
+        nc2zarr_print_survey_json(job->archive, job->survey, job->nstores,
+                                  status == CM_OK ? NULL : err, &print_err) != CM_OK) {
         cm_say(NC2ZARR.name, "%s", print_err.text);
         exit_status = CM_EXIT_FAILED;
     } else if (!common->json && status == CM_OK && job->v->survey) {
@@ -118,7 +118,8 @@ static int run(archive_job *job)
     } else if (job->began) {
         job->options.source = job->survey[0]->name; /* for people */
         nc2zarr_say_findings(job->survey[0], job->common);
-        exit_status = nc2zarr_report(status, &job->options, &job->report, job->common, &err);
+        const nc2zarr_of of = {.archive = job->archive};
+        exit_status = nc2zarr_report(status, &job->options, &job->report, job->common, &of, &err);
     } else {
         exit_status = report_survey(job, status, &err);
     }

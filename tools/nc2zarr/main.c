@@ -79,7 +79,7 @@ static int run(const cm_net_settings *net, const cm_texts *paths, cm_transform_o
     int status = cm_remote_open(net, paths, options->target, options->monitor, &options->net, &err);
     if (status == CM_OK)
         status = cm_run(&NC2ZARR, &shown, options->monitor, convert, &c, &err);
-    int exit_status = nc2zarr_report(status, options, &c.report, common, &err);
+    int exit_status = nc2zarr_report(status, options, &c.report, common, NULL, &err);
     cm_remote_say(&NC2ZARR, options->net, common);
     cm_transform_report_release(&c.report);
     cm_net_free(options->net);

@@ -47,26 +47,36 @@ void nc2zarr_print_survey(const cm_archive_report *const *report, size_t n, cons
 void nc2zarr_say_findings(const cm_archive_report *report, const cm_common_options *common);
 
 /* The document of --survey --json.  FAILURE may be NULL. */
-int nc2zarr_print_survey_json(const cm_archive_report *const *report, size_t n,
-                              const cm_error *failure, cm_error *err);
+int nc2zarr_print_survey_json(const cm_archive *archive, const cm_archive_report *const *report,
+                              size_t n, const cm_error *failure, cm_error *err);
+
+/* Member "file_attributes": what files of store I say and the store does not say alike. */
+void nc2zarr_put_left_out(cm_document *doc, cm_json *o, const cm_archive *archive, size_t i);
 
 /* The option, with its value, that decides F; "" where there is none. */
 const char *nc2zarr_option_for(const cm_finding *f, char *buf, size_t size);
 
-/* What STATUS of a conversion means, in sentences and results.  Returns the exit status. */
-int nc2zarr_report(int status, const cm_transform_options *asked, const cm_transform_report *r,
-                   const cm_common_options *common, const cm_error *err);
-/* The same of store NAME of several, whose document is appended to STORES, not printed. */
-int nc2zarr_report_into(int status, const cm_transform_options *asked, const cm_transform_report *r,
-                        const cm_common_options *common, const cm_error *err, cm_json *stores,
-                        const char *name);
+/* Of an archive, what a conversion is of. */
+typedef struct nc2zarr_of {
+    const cm_archive *archive;
+    size_t store;
+    const char *name; /* of the store */
+    cm_json *stores;  /* its document is appended to these, not printed; or NULL */
+} nc2zarr_of;
 
+/*
+ * What STATUS of a conversion means, in sentences and results; OF is NULL for one file.
+ * Returns the exit status.
+ */
+int nc2zarr_report(int status, const cm_transform_options *asked, const cm_transform_report *r,
+                   const cm_common_options *common, const nc2zarr_of *of, const cm_error *err);
 /* The summary for people, of what was made or under --dry-run would be, on standard output. */
 void nc2zarr_print_summary(const cm_transform_options *options, const cm_transform_report *report,
                            const cm_common_options *common);
 
 /* The document of --json, described by tools/schema/nc2zarr.json.  FAILURE may be NULL. */
 cm_json *nc2zarr_document(cm_document *doc, const cm_transform_options *options,
-                          const cm_transform_report *report, const cm_error *failure);
+                          const cm_transform_report *report, const nc2zarr_of *of,
+                          const cm_error *failure);
 
 #endif

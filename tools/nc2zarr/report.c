@@ -15,28 +15,21 @@ static void say_findings(const cm_transform_report *r, const cm_common_options *
 }
 
 static int print_document(const cm_transform_options *options, const cm_transform_report *r,
-                          const cm_error *failure, cm_json *stores, const char *name, cm_error *err)
+                          const nc2zarr_of *of, const cm_error *failure, cm_error *err)
 {
     cm_document doc = {CM_OK, err};
-    cm_json *own = nc2zarr_document(&doc, options, r, failure), *o = own;
-    if (stores == NULL)
+    cm_json *own = nc2zarr_document(&doc, options, r, of, failure);
+    if (of == NULL || of->stores == NULL)
         return cm_document_print(&doc, own, stdout);
-    o = cm_json_object();
-    cm_document_text(&doc, o, "store", name);
+    cm_json *o = cm_json_object();
+    cm_document_text(&doc, o, "store", of->name);
     cm_document_put(&doc, o, "conversion", own);
-    cm_document_append(&doc, stores, o);
+    cm_document_append(&doc, of->stores, o);
     return doc.status;
 }
 
 int nc2zarr_report(int status, const cm_transform_options *asked, const cm_transform_report *r,
-                   const cm_common_options *common, const cm_error *err)
-{
-    return nc2zarr_report_into(status, asked, r, common, err, NULL, NULL);
-}
-
-int nc2zarr_report_into(int status, const cm_transform_options *asked, const cm_transform_report *r,
-                        const cm_common_options *common, const cm_error *err, cm_json *stores,
-                        const char *name)
+                   const cm_common_options *common, const nc2zarr_of *of, const cm_error *err)
 {
     /* A store that was complete is compared, when that was asked for, as --check does. */
     cm_transform_options shown = *asked;
@@ -48,8 +41,7 @@ int nc2zarr_report_into(int status, const cm_transform_options *asked, const cm_
         say_findings(r, common);
     if (common->json) {
         cm_error print_err = {0};
-        if (print_document(options, r, status == CM_OK ? NULL : err, stores, name, &print_err) !=
-            CM_OK) {
+        if (print_document(options, r, of, status == CM_OK ? NULL : err, &print_err) != CM_OK) {
             cm_say(NC2ZARR.name, "%s", print_err.text);
             exit_status = CM_EXIT_FAILED;
         }

@@ -122,7 +122,8 @@ static void put_cost(cm_document *doc, cm_json *o, const cm_transform_report *r)
 }
 
 cm_json *nc2zarr_document(cm_document *doc, const cm_transform_options *options,
-                          const cm_transform_report *report, const cm_error *failure)
+                          const cm_transform_report *report, const nc2zarr_of *of,
+                          const cm_error *failure)
 {
     cm_json *o = cm_json_object(), *variables = cm_json_array();
     cm_document_head(doc, o, "nc2zarr/1", outcome(options, report, failure), failure);
@@ -135,6 +136,8 @@ cm_json *nc2zarr_document(cm_document *doc, const cm_transform_options *options,
     cm_document_texts(doc, o, "skipped", report->skipped, report->nskipped);
     cm_document_texts(doc, o, "warnings", report->warning, report->nwarnings);
     cm_document_texts(doc, o, "notes", report->note, report->nnotes);
+    if (of != NULL)
+        nc2zarr_put_left_out(doc, o, of->archive, of->store);
     put_verification(doc, o, options, report);
     put_cost(doc, o, report);
     cm_remote_document(doc, o, options->net);

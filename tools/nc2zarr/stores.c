@@ -107,8 +107,8 @@ static int convert_one(archive_job *job, const char *folder, const char *ending,
         rc = cm_run(&NC2ZARR, job->common, job->asked.monitor, nc2zarr_convert_store, job, &err);
     job->options.source = survey->name; /* for people */
     nc2zarr_say_findings(survey, job->common);
-    int exit_status = nc2zarr_report_into(rc, &job->options, &job->report, job->common, &err,
-                                          stores, survey->store);
+    const nc2zarr_of of = {job->archive, job->store, survey->store, stores};
+    int exit_status = nc2zarr_report(rc, &job->options, &job->report, job->common, &of, &err);
     cm_transform_report_release(&job->report);
     job->report = (cm_transform_report){0};
     free(certificate);

@@ -45,8 +45,24 @@ static cm_json *finding_json(cm_document *doc, const cm_finding *f)
     return o;
 }
 
+void nc2zarr_put_left_out(cm_document *doc, cm_json *o, const cm_archive *archive, size_t i)
+{
+    cm_json *list = cm_json_array();
+    const char *path = "";
+    for (size_t file = 0; doc->status == CM_OK && archive && path; file++) {
+        cm_json *own;
+        doc->status = cm_archive_left_out(archive, i, file, &path, &own, doc->err);
+        if (!own)
+            continue;
+        cm_document_text(doc, own, "file", path);
+        cm_document_append(doc, list, own);
+    }
+    cm_document_put(doc, o, "file_attributes", list);
+}
+
 /* The members that one store and the only store have alike. */
-static void put_report(cm_document *doc, cm_json *o, const cm_archive_report *r)
+static void put_report(cm_document *doc, cm_json *o, const cm_archive *archive, size_t number,
+                       const cm_archive_report *r)
 {
     cm_json *axes = cm_json_array(), *variables = cm_json_array(), *findings = cm_json_array();
     for (size_t i = 0; i < r->naxes; i++)
@@ -62,11 +78,12 @@ static void put_report(cm_document *doc, cm_json *o, const cm_archive_report *r)
     cm_document_put(doc, o, "axes", axes);
     cm_document_put(doc, o, "variables", variables);
     cm_document_put(doc, o, "findings", findings);
+    nc2zarr_put_left_out(doc, o, archive, number);
     cm_document_u64(doc, o, "decisions", r->ndecisions);
 }
 
-int nc2zarr_print_survey_json(const cm_archive_report *const *report, size_t n,
-                              const cm_error *failure, cm_error *err)
+int nc2zarr_print_survey_json(const cm_archive *archive, const cm_archive_report *const *report,
+                              size_t n, const cm_error *failure, cm_error *err)
 {
     cm_document doc = {CM_OK, err};
     cm_json *o = cm_json_object();
@@ -83,13 +100,13 @@ int nc2zarr_print_survey_json(const cm_archive_report *const *report, size_t n,
     cm_document_u64(&doc, o, "opened", first->nlooked);
     cm_document_double(&doc, o, "seconds", first->seconds, true);
     if (first->store == NULL) {
-        put_report(&doc, o, first);
+        put_report(&doc, o, archive, 0, first);
     } else {
         cm_json *stores = cm_json_array();
         for (size_t i = 0; i < n; i++) {
             cm_json *s = cm_json_object();
             cm_document_text(&doc, s, "store", report[i]->store);
-            put_report(&doc, s, report[i]);
+            put_report(&doc, s, archive, i, report[i]);
             cm_document_append(&doc, stores, s);
         }
         cm_document_put(&doc, o, "stores", stores);

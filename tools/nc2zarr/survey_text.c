@@ -39,8 +39,6 @@ const char *nc2zarr_option_for(const cm_finding *f, char *buf, size_t size)
     case CM_FINDING_NAME:
         snprintf(buf, size, "--rename %s=%s", f->variable, f->other);
         return buf;
-    case CM_FINDING_LAYOUT:
-        return "--strict";
     case CM_FINDING_COORDINATE:
         if (f->apart > 0) {
             char number[40];

@@ -119,6 +119,13 @@ typedef struct cm_multi_spec {
     size_t nwarnings;
     /* Why the inputs could not be made again from the dataset; NULL: they could. */
     const char *irreversible;
+    /*
+     * What file FILE says that the dataset does not say alike: an object of "attributes" (of
+     * groups, "/" being the root, and of variables), "types" and "fill_values"; NULL: nothing.
+     * To be freed.  NULL: it is not known.
+     */
+    int (*left_out)(const void *context, uint32_t file, cm_json **out, cm_error *err);
+    const void *left_out_context;
     const char *fingerprint; /* of everything that was decided, for runs that go on; or NULL */
 } cm_multi_spec;
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "job/archive/join.h"
+#include "job/archive/emit.h"
 #include "job/archive/stores.h"
 
 typedef struct store {
@@ -120,6 +120,18 @@ int cm_archive_dataset(cm_archive *a, size_t i, cm_dataset **out, cm_error *err)
         rc = cm_multi_dataset_open(&s->join->spec, NULL, &s->dataset, err);
     *out = s->dataset;
     return rc;
+}
+
+int cm_archive_left_out(const cm_archive *a, size_t i, size_t file, const char **path,
+                        cm_json **out, cm_error *err)
+{
+    const cm_join *j = a->store[i].join;
+    *path = j != NULL && file < j->nfiles ? j->file[file]->path : NULL;
+    *out = NULL;
+    /* Of no join, and before all variables were compared, nothing is known. */
+    return *path == NULL || j->emitted->ngroups == 0
+               ? CM_OK
+               : cm_join_left_out(j, (uint32_t)file, out, err);
 }
 
 void cm_archive_close(cm_archive *a)

@@ -61,6 +61,56 @@ static bool descends(const cm_join_vec *v)
     return true;
 }
 
+/* False, with a finding, where elements have no place: they are missing. */
+static int check_present(cm_join *j, const cm_join_dim *d, bool *fine, cm_error *err)
+{
+    size_t number = 0;
+    int rc = CM_OK;
+    for (uint32_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
+        const cm_join_vec *v = d->at[i] == CM_JOIN_NONE ? NULL : &d->vec[d->at[i]];
+        if (v == NULL || v->bad == 0)
+            continue;
+        *fine = false;
+        if (number > 0)
+            rc = cm_join_found_in(j, &j->report->finding[number - 1], i, err);
+        else if (cm_join_find(j, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, false, d->name, i, err,
+                              "element %" PRIu64 " %s, so that its step has no place", v->bad - 1,
+                              v->why) == NULL)
+            rc = CM_ENOMEM;
+        else
+            number = j->report->nfindings;
+    }
+    return rc;
+}
+
+/* The element that stands on the wrong side of the one before. */
+static uint64_t turn_of(const cm_join_vec *v)
+{
+    bool down = v->n > 1 && v->key[1] < v->key[0];
+    uint64_t i = 1;
+    while (i + 1 < v->n && v->key[i] != v->key[i - 1] && (v->key[i] < v->key[i - 1]) == down)
+        i++;
+    return i;
+}
+
+static int tell_direction(cm_join *j, const cm_join_dim *d, const cm_join_vec *v, cm_error *err)
+{
+    char here[48], before[48];
+    const cm_finding *f;
+    if (descends(v)) {
+        f = cm_join_find(j, CM_FINDING_DIRECTION, CM_WEIGHT_DECISION, false, d->name, v->file, err,
+                         "its values run the other way than those of the files before");
+    } else {
+        uint64_t i = turn_of(v);
+        f = cm_join_find(j, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, false, d->name, v->file, err,
+                         "its values neither rise nor fall throughout: element %" PRIu64
+                         " is %s, behind %s",
+                         i, cm_key_text(j, d, v->key[i], here, sizeof(here)),
+                         cm_key_text(j, d, v->key[i - 1], before, sizeof(before)));
+    }
+    return f == NULL ? CM_ENOMEM : CM_OK;
+}
+
 /* False, with a finding, where an axis turns or runs the other way. */
 static int check_directions(cm_join *j, const cm_join_dim *d, bool *fine, cm_error *err)
 {
@@ -70,13 +120,7 @@ static int check_directions(cm_join *j, const cm_join_dim *d, bool *fine, cm_err
         if (v->key == NULL || v->same != i || ascends(v))
             continue;
         *fine = false;
-        bool other = descends(v);
-        const char *text = other ? "its values run the other way than those of the files before"
-                                 : "its values neither rise nor fall throughout";
-        if (cm_join_find(j, other ? CM_FINDING_DIRECTION : CM_FINDING_COORDINATE,
-                         CM_WEIGHT_DECISION, false, d->name, v->file, err, "%s", text) == NULL)
-            return CM_ENOMEM;
-        return CM_OK;
+        return tell_direction(j, d, v, err);
     }
     return CM_OK;
 }
@@ -249,7 +293,9 @@ int cm_axis_join(cm_join *j, cm_join_dim *d, cm_error *err)
     bool by_file = d->kind == CM_KEY_NONE;
     bool in_order = by_file || j->options->order != CM_ORDER_COORDINATE;
     int rc = by_file ? split_by_file(j, d, err) : CM_OK;
-    if (rc == CM_OK && !in_order)
+    if (rc == CM_OK && !by_file)
+        rc = check_present(j, d, &fine, err);
+    if (rc == CM_OK && fine && !in_order)
         rc = check_directions(j, d, &fine, err);
     uint32_t *list = rc == CM_OK ? sorted(j, d, &n, err) : NULL;
     if (rc == CM_OK && list == NULL)

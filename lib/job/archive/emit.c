@@ -365,6 +365,8 @@ int cm_join_emit(cm_join *j, cm_error *err)
     s->warning = (const char *const *)j->warning;
     s->nwarnings = j->nwarnings;
     s->irreversible = j->irreversible;
+    s->left_out = cm_join_left_out;
+    s->left_out_context = j;
     if (rc == CM_OK)
         rc = set_fingerprint(j, e, s, err);
     s->fingerprint = e->fingerprint;

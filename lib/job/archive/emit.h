@@ -20,6 +20,9 @@ typedef struct cm_emitted {
 
 void cm_emitted_free(cm_emitted *e);
 
+/* leftout.c: cm_multi_spec.left_out; JOIN is a cm_join. */
+int cm_join_left_out(const void *join, uint32_t file, cm_json **out, cm_error *err);
+
 /* groups.c: the attributes of groups that files agree on. */
 int cm_join_groups(cm_join *j, cm_error *err);
 

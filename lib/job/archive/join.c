@@ -150,6 +150,8 @@ static int join(cm_join *j, cm_error *err)
     if (rc == CM_OK)
         rc = cm_join_compare(j, err);
     if (rc == CM_OK)
+        rc = cm_join_layouts(j, err);
+    if (rc == CM_OK)
         rc = cm_join_new_dims(j, err);
     if (rc == CM_OK)
         rc = cm_join_axes(j, err);

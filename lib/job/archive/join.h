@@ -37,9 +37,11 @@ typedef struct cm_join_vec {
     const cm_described *like; /* of the variable; NULL: there is none */
     cm_digest values;
     uint64_t n;
-    uint32_t file; /* the first that has it */
-    uint32_t same; /* the first vec with the same keys; its own number where that is it */
-    int64_t *key;  /* ascending, whatever the direction; NULL: none */
+    uint32_t file;   /* the first that has it */
+    uint32_t same;   /* the first vec with the same keys; its own number where that is it */
+    int64_t *key;    /* ascending, whatever the direction; NULL: none */
+    uint64_t bad;    /* the first element that has no place, from 1; 0: none */
+    const char *why; /* "is missing" */
     cm_join_run *run;
     size_t nruns;
 } cm_join_vec;
@@ -157,6 +159,8 @@ int cm_join_renamed(cm_join *j, cm_error *err);
 
 /* compare.c: descriptions, and attributes of groups. */
 int cm_join_compare(cm_join *j, cm_error *err);
+/* layouts.c: codecs, for `strict`. */
+int cm_join_layouts(cm_join *j, cm_error *err);
 bool cm_join_counts_time(const cm_described *d);
 const char *cm_join_text(const cm_described *d, const char *attribute);
 

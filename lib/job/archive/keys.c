@@ -148,42 +148,46 @@ static int rank_texts(const cm_join *j, cm_join_dim *d, cm_error *err)
 
 /* ---- numbers ---- */
 
-static int time_keys(const cm_join *j, cm_join_vec *v, const uint8_t *values, cm_error *err)
+/* Element I has no place along a joined dimension; elsewhere it is like any other. */
+static void note_bad(cm_join_vec *v, uint64_t i, const char *why)
+{
+    if (v->bad > 0)
+        return;
+    v->bad = i + 1;
+    v->why = why;
+}
+
+static int time_keys(cm_join_vec *v, const uint8_t *values, cm_error *err)
 {
     cm_time_coding coding = {.dtype = v->like->dtype, .has_fill = v->like->has_fill_value};
     cm_time_point point;
-    char text[48];
     if (!parse_axis(v->like, &coding.axis))
         return cm_fail(err, CM_EINTERNAL, "a time axis that is none");
     memcpy(coding.fill, v->like->fill_value, sizeof(coding.fill));
     for (uint64_t i = 0; i < v->n; i++) {
-        if (!cm_time_coding_point(&coding, values + i * coding.dtype.nbytes, &point))
-            return cm_fail(err, CM_EUNSUPPORTED, "%s: %s: element %llu is out of range",
-                           j->file[v->file]->path, v->like->name, (unsigned long long)i);
-        if (point.missing)
-            return cm_fail(err, CM_EUNSUPPORTED, "%s: %s: element %llu is missing",
-                           j->file[v->file]->path, v->like->name, (unsigned long long)i);
-        (void)text;
-        v->key[i] = point.us;
+        bool held = cm_time_coding_point(&coding, values + i * coding.dtype.nbytes, &point);
+        if (!held || point.missing)
+            note_bad(v, i, held ? "is missing" : "is out of range");
+        v->key[i] = held && !point.missing ? point.us : INT64_MAX;
     }
     return CM_OK;
 }
 
-static int number_keys(const cm_join *j, const cm_join_dim *d, cm_join_vec *v,
-                       const uint8_t *values, cm_error *err)
+static int number_keys(const cm_join_dim *d, cm_join_vec *v, const uint8_t *values)
 {
     const cm_dtype *t = &v->like->dtype;
     for (uint64_t i = 0; i < v->n; i++) {
         const uint8_t *p = values + i * t->nbytes;
+        if (v->like->has_fill_value && memcmp(p, v->like->fill_value, t->nbytes) == 0)
+            note_bad(v, i, "is missing");
         if (d->kind == CM_KEY_INTEGER) {
             v->key[i] = load_integer(t, p);
             continue;
         }
         double x = t->kind == CM_KIND_FLOAT ? load_real(t, p) : (double)load_integer(t, p);
         if (isnan(x))
-            return cm_fail(err, CM_EUNSUPPORTED, "%s: %s: element %llu is not a number",
-                           j->file[v->file]->path, v->like->name, (unsigned long long)i);
-        v->key[i] = cm_key_of_real(x);
+            note_bad(v, i, "is not a number");
+        v->key[i] = cm_key_of_real(isnan(x) ? (double)INFINITY : x);
     }
     return CM_OK;
 }
@@ -200,8 +204,7 @@ static int keys_of(const cm_join *j, const cm_join_dim *d, cm_join_vec *v, cm_er
         return CM_ENOMEM;
     if (d->kind == CM_KEY_TEXT)
         return CM_OK; /* ranked together */
-    return d->kind == CM_KEY_TIME ? time_keys(j, v, values, err)
-                                  : number_keys(j, d, v, values, err);
+    return d->kind == CM_KEY_TIME ? time_keys(v, values, err) : number_keys(d, v, values);
 }
 
 int cm_join_keys(cm_join *j, cm_join_dim *d, cm_error *err)

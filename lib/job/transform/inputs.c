@@ -219,6 +219,14 @@ static int digest_files(const cm_job *job, size_t n, char (**out)[65], cm_error 
     return d.error.status;
 }
 
+/* What the store does not say as file I does, so that the file could be made again. */
+static int add_left_out(cm_json *j, const cm_multi_spec *spec, uint32_t i, cm_error *err)
+{
+    cm_json *more = NULL;
+    int rc = spec->left_out == NULL ? CM_OK : spec->left_out(spec->left_out_context, i, &more, err);
+    return more == NULL ? rc : cm_json_set(j, "left_out", more, err);
+}
+
 int cm_job_inputs_json(const cm_job *job, const char *path, cm_json **out, cm_error *err)
 {
     const cm_multi_spec *spec = spec_of(job);
@@ -233,7 +241,7 @@ int cm_job_inputs_json(const cm_job *job, const char *path, cm_json **out, cm_er
         if (rc == CM_OK)
             rc = cm_json_set(j, "sha256", cm_json_string(digest[i]), err);
         if (rc == CM_OK)
-            rc = cm_json_set(j, "sha256", cm_json_string(digest[i]), err);
+            rc = add_left_out(j, spec, (uint32_t)i, err);
         if (rc == CM_OK)
             rc = cm_json_append(list, j, err);
     }

@@ -1,0 +1,115 @@
+/* What files say of themselves that the joined dataset does not say alike. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/archive/emit.h"
+#include "model/convert.h"
+
+/* Member NAME of TO: the members of OWN that KEPT has not, or has otherwise. */
+static int add_attributes(cm_json *to, const char *name, const cm_json *own, const cm_json *kept,
+                          cm_error *err)
+{
+    cm_json *o = cm_json_object();
+    int rc = o == NULL ? cm_fail(err, CM_ENOMEM, "no memory for attributes") : CM_OK;
+    for (cm_json_iter it = cm_json_begin(own); rc == CM_OK && cm_json_next(&it);)
+        if (!cm_json_has(kept, it.name) || !cm_json_equal(it.value, cm_json_member(kept, it.name)))
+            rc = cm_json_set(o, it.name, cm_json_copy(it.value), err);
+    if (rc == CM_OK && cm_json_length(o) > 0)
+        return cm_json_set(to, name, o, err);
+    cm_json_free(o);
+    return rc;
+}
+
+static int add_groups(const cm_join *j, uint32_t file, cm_json *to, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < cm_surveyed_ngroups(j->file[file]); i++) {
+        const char *path;
+        cm_digest digest;
+        cm_json *own = NULL;
+        const cm_json *kept = NULL;
+        rc = cm_surveyed_group(j->survey, j->file[file], i, &path, &digest, err);
+        if (rc == CM_OK)
+            rc = cm_survey_json(j->survey, digest, &own, err);
+        for (size_t g = 0; rc == CM_OK && g < j->emitted->ngroups; g++)
+            if (strcmp(j->emitted->group[g].path, path) == 0)
+                kept = j->emitted->group[g].attrs;
+        char *name = rc == CM_OK ? cm_asprintf(err, "/%s", path) : NULL;
+        if (rc == CM_OK)
+            rc = name == NULL ? CM_ENOMEM : add_attributes(to, name, own, kept, err);
+        free(name);
+        cm_json_free(own);
+    }
+    return rc;
+}
+
+/* The type and the fill value of D, where those of V are others. */
+static int add_coding(const cm_join_var *v, const cm_described *d, cm_json *types, cm_json *fills,
+                      cm_error *err)
+{
+    char text[64];
+    int rc = CM_OK;
+    bool same = cm_dtype_equal(&v->dtype, &d->dtype);
+    if (!same)
+        rc = cm_json_set(types, d->name,
+                         cm_json_string(cm_dtype_name(&d->dtype, text, sizeof(text))), err);
+    if (rc != CM_OK || !d->has_fill_value || !cm_dtype_is_number(&d->dtype) ||
+        (same && v->has_fill_value && memcmp(v->fill_value, d->fill_value, d->dtype.nbytes) == 0))
+        return rc;
+    cm_element_text(&d->dtype, d->fill_value, text, sizeof(text));
+    return cm_json_set(fills, d->name, cm_json_string(text), err);
+}
+
+static int add_variables(const cm_join *j, uint32_t file, cm_json *attributes, cm_json *types,
+                         cm_json *fills, cm_error *err)
+{
+    const cm_skeleton *k = j->file[file]->skeleton;
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < k->nvars; i++) {
+        const cm_described *d = k->var[i];
+        const cm_join_var *v = &j->var[j->to_var[k->index][i]];
+        if (!v->wanted)
+            continue;
+        rc = add_attributes(attributes, d->name, d->attrs, v->attrs, err);
+        if (rc == CM_OK)
+            rc = add_coding(v, d, types, fills, err);
+    }
+    return rc;
+}
+
+/* Takes VALUE; an empty one is dropped. */
+static int put(cm_json *to, const char *name, cm_json *value, cm_error *err)
+{
+    if (cm_json_length(value) > 0)
+        return cm_json_set(to, name, value, err);
+    cm_json_free(value);
+    return CM_OK;
+}
+
+int cm_join_left_out(const void *join, uint32_t file, cm_json **out, cm_error *err)
+{
+    const cm_join *j = join;
+    cm_json *attributes = cm_json_object(), *types = cm_json_object(), *fills = cm_json_object();
+    cm_json *o = cm_json_object();
+    *out = NULL;
+    int rc = attributes == NULL || types == NULL || fills == NULL || o == NULL
+                 ? cm_fail(err, CM_ENOMEM, "no memory for attributes")
+                 : add_groups(j, file, attributes, err);
+    if (rc == CM_OK)
+        rc = add_variables(j, file, attributes, types, fills, err);
+    if (rc != CM_OK) {
+        cm_json_free(attributes);
+        cm_json_free(types);
+        cm_json_free(fills);
+        cm_json_free(o);
+        return rc;
+    }
+    rc = put(o, "attributes", attributes, err);
+    int rc2 = put(o, "types", types, err), rc3 = put(o, "fill_values", fills, err);
+    rc = rc != CM_OK ? rc : rc2 != CM_OK ? rc2 : rc3;
+    if (rc == CM_OK && cm_json_length(o) > 0)
+        *out = o;
+    else
+        cm_json_free(o);
+    return rc;
+}
