@@ -144,6 +144,9 @@ void cm_multi_explain(const cm_multi_array *a, const cm_multi_part *part, uint64
 /* chunks.c and boxes.c: the ways to an array's elements. */
 void cm_multi_use_chunks(cm_multi_array *a);
 void cm_multi_use_boxes(cm_multi_array *a);
+/* expect.c: BOX of the joined array, as P must have become it; found without its conversion. */
+int cm_multi_expect(const cm_multi_piece *p, cm_multi_scratch *scratch, const cm_box *box,
+                    void *dst, cm_error *err);
 int cm_multi_read_box(cm_multi_array *a, const cm_box *box, bool by_library, void *dst,
                       cm_error *err);
 int cm_multi_read_strings(cm_multi_array *a, const cm_box *box, bool by_library, cm_strings *out,

@@ -44,7 +44,8 @@ typedef struct cm_multi_how {
     unsigned order[CM_MAX_RANK];
     /* The file lacks joined dimension i (of cm_multi_var.axis): it is one step there. */
     bool lacks_axis[CM_MULTI_MAX_AXES];
-    bool unpacks; /* stored x scale + offset, in double; its fill value stays fill */
+    bool unpacks;     /* stored x scale + offset, in double; its fill value stays fill */
+    bool is_unsigned; /* the integers are taken for unsigned ones before */
     double scale, offset;
     /*
      * The file's own fill value (in its own type) becomes the variable's.  An element that
@@ -81,6 +82,9 @@ typedef struct cm_multi_var {
     /* Or the elements themselves: re-based time, coordinates made of file names. */
     const void *values;      /* little-endian, in C order; NULL: there are parts */
     const cm_strings *texts; /* the same of strings */
+    /* Of VALUES along the first dimension: which file says them, for those who verify it. */
+    const cm_multi_part *said;
+    size_t nsaid;
 } cm_multi_var;
 
 /*
@@ -163,6 +167,21 @@ const cm_multi_var *cm_multi_var_of(const cm_variable *var);
  */
 int cm_multi_part_located(cm_dataset *ds, const cm_variable *var, size_t i, const cm_located **out,
                           cm_error *err);
+
+/* What a file says of elements that a join has computed. */
+typedef struct cm_multi_said {
+    cm_dtype dtype;
+    cm_buf values;  /* as the library reads them; kept between calls */
+    uint64_t nelem; /* rows of the file, one after the other */
+    bool repeats;   /* the file has one row, for each of its steps */
+    bool has_fill;
+    uint8_t fill[16];
+    char units[256], calendar[64]; /* its own, or of the coordinate whose bounds it is; or "" */
+} cm_multi_said;
+
+/* COUNT rows from FIRST on, of the file that PART of VAR.said names; any thread. */
+int cm_multi_said_read(cm_dataset *joined, const cm_multi_var *var, const cm_multi_part *part,
+                       uint64_t first, uint64_t count, cm_multi_said *out, cm_error *err);
 
 /* The specification of a joined dataset; NULL: it is another. */
 const cm_multi_spec *cm_multi_spec_of(const cm_dataset *ds);

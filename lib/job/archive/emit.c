@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "model/convert.h"
 
 /* ---- how a file's elements become the variable's ---- */
@@ -61,7 +62,9 @@ static int make_how(cm_join *j, const cm_join_var *v, const cm_described *d, cm_
         (v->made_fill || (v->kinds & UINT32_C(1) << CM_FINDING_FILL) != 0))
         how.checks_fill = true;
     if (v->unpacked) {
+        const char *sign = cm_join_text(d, "_Unsigned");
         how.unpacks = true;
+        how.is_unsigned = sign != NULL && strcmp(sign, "true") == 0;
         how.scale = number_of(d, "scale_factor", 1);
         how.offset = number_of(d, "add_offset", 0);
     }
@@ -146,6 +149,28 @@ static int set_axes(const cm_join *j, const cm_join_var *v, const cm_field_sourc
     return CM_OK;
 }
 
+/* What else is missing would become a number like any other. */
+static int check_missing_values(const cm_join *j, const cm_join_var *v, cm_error *err)
+{
+    uint32_t at = (uint32_t)(v - j->var);
+    for (size_t i = 0; i < v->nfiles; i++) {
+        const cm_described *d = cm_join_described(j, at, v->file[i]);
+        const cm_json *value = cm_json_member(d->attrs, "missing_value");
+        char fill[64];
+        double x, y = 0;
+        if (value == NULL)
+            continue;
+        cm_element_text(&d->dtype, d->fill_value, fill, sizeof(fill));
+        if (!d->has_fill_value || !cm_json_get_double(value, &x) ||
+            cm_parse_double(fill, &y, NULL) != CM_OK || x != y)
+            return cm_fail(err, CM_EUNSUPPORTED,
+                           "%s: %s: has a missing_value that is not its _FillValue, and cannot be "
+                           "unpacked with others",
+                           j->file[v->file[i]]->path, v->name);
+    }
+    return CM_OK;
+}
+
 /* Values of several packings are stored as what they mean: as xarray would decode them. */
 static int unpack_variable(cm_join *j, cm_join_var *v, cm_error *err)
 {
@@ -154,11 +179,11 @@ static int unpack_variable(cm_join *j, cm_join_var *v, cm_error *err)
                                           "missing_value"};
     if ((v->kinds & UINT32_C(1) << CM_FINDING_PACKING) == 0 || !j->options->unpack)
         return CM_OK;
-    if (!cm_dtype_is_number(&v->dtype) || cm_json_has(v->like->attrs, "_Unsigned"))
-        return cm_fail(err, CM_EUNSUPPORTED,
-                       "%s: packings that differ are unpacked of signed "
-                       "numbers only",
-                       v->name);
+    if (!cm_dtype_is_number(&v->dtype))
+        return cm_fail(err, CM_EUNSUPPORTED, "%s: only numbers are unpacked", v->name);
+    int rc = check_missing_values(j, v, err);
+    if (rc != CM_OK)
+        return rc;
     v->dtype = cm_dtype_make(CM_KIND_FLOAT, 8);
     v->has_fill_value = true;
     memset(v->fill_value, 0, sizeof(v->fill_value));
@@ -207,6 +232,50 @@ static void set_fill(const cm_join_var *v, cm_multi_var *out)
     out->fill_text = v->like->fill_text;
 }
 
+/* The runs of all files along D. */
+static size_t list_runs(const cm_join_var *v, const cm_join_dim *d, cm_multi_part *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < v->nfiles; i++) {
+        uint32_t file = v->file[i];
+        const cm_join_vec *vec =
+            d->at[file] == CM_JOIN_NONE ? NULL : &d->vec[d->vec[d->at[file]].same];
+        for (size_t k = 0; vec != NULL && k < vec->nruns; k++, n++)
+            if (out != NULL)
+                out[n] = (cm_multi_part){.file = file,
+                                         .origin = {vec->run[k].origin},
+                                         .first = {vec->run[k].first},
+                                         .count = {vec->run[k].count}};
+    }
+    return n;
+}
+
+/* Which files say the values of V: of a coordinate all that have them. */
+static int set_said(const cm_join *j, uint32_t at, const cm_placement *p, cm_emitted *e,
+                    cm_multi_var *out, cm_error *err)
+{
+    const cm_join_var *v = &j->var[at];
+    const cm_join_dim *d = v->rank > 0 ? &j->dim[v->dim[0]] : NULL;
+    bool coordinate = v->rank == 1 && d->joined >= 0 && d->var == at && !d->substitute;
+    if (d == NULL || d->joined < 0 || (!coordinate && (p == NULL || p->naxes != 1)))
+        return CM_OK;
+    size_t n = coordinate ? list_runs(v, d, NULL) : p->nparts;
+    cm_multi_part *said = e->said[at] = cm_calloc(n + 1, sizeof(*said), err);
+    if (said == NULL)
+        return CM_ENOMEM;
+    if (coordinate)
+        (void)list_runs(v, d, said);
+    else
+        memcpy(said, p->part, n * sizeof(*said));
+    for (size_t i = 0; i < n; i++) {
+        const cm_described *own = cm_join_described(j, at, said[i].file);
+        said[i].name = own != NULL && strcmp(own->name, v->name) != 0 ? own->name : NULL;
+    }
+    out->said = said;
+    out->nsaid = n;
+    return CM_OK;
+}
+
 static int emit_variable(cm_join *j, const cm_field_sources *f, uint32_t at, cm_emitted *e,
                          cm_multi_var *out, cm_error *err)
 {
@@ -236,7 +305,7 @@ static int emit_variable(cm_join *j, const cm_field_sources *f, uint32_t at, cm_
     if (v->given) {
         out->values = v->values;
         out->texts = cm_dtype_is_vlen(&v->dtype) ? &v->texts : NULL;
-        return CM_OK;
+        return v->made == NULL ? set_said(j, at, f->of[at].place, e, out, err) : CM_OK;
     }
     rc = set_axes(j, v, &f->of[at], out);
     return rc == CM_OK ? set_parts(j, at, &f->of[at], e, out, err) : rc;
@@ -303,9 +372,11 @@ static int emit_all(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error *er
     e->var = cm_calloc(j->nvars + 1, sizeof(e->var[0]), err);
     e->part = cm_calloc(j->nvars + 1, sizeof(e->part[0]), err);
     e->located = cm_calloc(j->nvars + 1, sizeof(e->located[0]), err);
+    e->said = cm_calloc(j->nvars + 1, sizeof(e->said[0]), err);
     e->number = cm_calloc(j->nvars + 1, sizeof(e->number[0]), err);
     e->nvars = j->nvars;
-    if (e->var == NULL || e->part == NULL || e->located == NULL || e->number == NULL)
+    if (e->var == NULL || e->part == NULL || e->located == NULL || e->said == NULL ||
+        e->number == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < j->nvars; i++) {
         e->number[i] = CM_JOIN_NONE;
@@ -380,6 +451,8 @@ void cm_emitted_free(cm_emitted *e)
         return;
     for (size_t i = 0; e->part != NULL && i < e->nvars; i++)
         free(e->part[i]);
+    for (size_t i = 0; e->said != NULL && i < e->nvars; i++)
+        free(e->said[i]);
     for (size_t i = 0; e->located != NULL && i < e->nvars; i++)
         free(e->located[i]);
     for (size_t i = 0; i < e->nhows; i++)
@@ -392,6 +465,7 @@ void cm_emitted_free(cm_emitted *e)
     free(e->group);
     free(e->var);
     free(e->part);
+    free(e->said);
     free(e->located);
     free(e->how);
     free(e->number);

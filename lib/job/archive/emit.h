@@ -11,6 +11,7 @@ typedef struct cm_emitted {
     cm_multi_var *var;
     size_t nvars;         /* of the join */
     cm_multi_part **part; /* of each variable; NULL: none */
+    cm_multi_part **said; /* of each variable that is given */
     cm_located **located; /* of the parts of each variable */
     cm_multi_how **how;   /* all of them */
     size_t nhows;

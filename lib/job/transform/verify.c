@@ -23,6 +23,7 @@
 #include "job/transform/parts.h"
 #include "job/transform/span.h"
 #include "job/transform/verify_memory.h"
+#include "job/transform/verify_said.h"
 
 enum {
     SAMPLE_BOXES = 3,
@@ -434,7 +435,12 @@ static int compare_data(verification *ver, const cm_zarr_tree *tree, cm_error *e
     cm_threads_run(ver->nthreads, worker_main, ver);
     if (ver->error.status != CM_OK && err != NULL)
         *err = ver->error;
-    return ver->error.status;
+    rc = ver->error.status;
+    for (size_t i = 0; rc == CM_OK && i < ver->nsubjects; i++)
+        if (!ver->subject[i].shares_array)
+            rc = cm_job_verify_said(job, ver->subject[i].var, tree, ver->subject[i].array,
+                                    ver->full, err);
+    return rc;
 }
 
 /*

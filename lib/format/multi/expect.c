@@ -1,0 +1,273 @@
+/*
+ * What a part must have become, found by another way than its conversion: the elements as a
+ * library reads them, the packing, fill value and dimensions that the file itself names, and plain
+ * arithmetic, one element after the other.
+ */
+#include <string.h>
+
+#include "format/multi/internal.h"
+
+/* ---- numbers ---- */
+
+typedef struct number {
+    bool is_float;
+    int64_t i; /* the bits of unsigned ones */
+    bool is_unsigned;
+    double x;
+} number;
+
+static bool load(const cm_dtype *t, bool is_unsigned, const uint8_t *p, number *out)
+{
+    float f;
+    uint64_t bits = 0;
+    *out = (number){.is_float = t->kind == CM_KIND_FLOAT};
+    if (out->is_float && t->nbytes == 4) {
+        memcpy(&f, p, sizeof(f));
+        out->x = (double)f;
+    } else if (out->is_float && t->nbytes == 8) {
+        memcpy(&out->x, p, sizeof(out->x));
+    } else if ((t->kind == CM_KIND_INT || t->kind == CM_KIND_UINT) && t->nbytes <= 8) {
+        unsigned unused = 64 - 8 * t->nbytes;
+        memcpy(&bits, p, t->nbytes);
+        out->is_unsigned = is_unsigned || t->kind == CM_KIND_UINT;
+        out->i = out->is_unsigned ? (int64_t)bits : (int64_t)(bits << unused) >> unused;
+        out->x = out->is_unsigned ? (double)bits : (double)out->i;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool store(const cm_dtype *t, const number *n, uint8_t *p)
+{
+    float f = (float)n->x;
+    if (t->kind == CM_KIND_FLOAT && t->nbytes == 4)
+        memcpy(p, &f, sizeof(f));
+    else if (t->kind == CM_KIND_FLOAT && t->nbytes == 8)
+        memcpy(p, &n->x, sizeof(n->x));
+    else if (!n->is_float && (t->kind == CM_KIND_INT || t->kind == CM_KIND_UINT))
+        memcpy(p, &n->i, t->nbytes); /* little-endian: the low bytes */
+    else
+        return false;
+    return true;
+}
+
+/* ---- what the file says ---- */
+
+typedef struct meaning {
+    const cm_variable *in; /* the file's */
+    const cm_multi_var *var;
+    bool packed, is_unsigned; /* and the joined variable is not */
+    double scale, offset;
+    bool has_fill;
+    uint8_t fill[16];
+} meaning;
+
+static double attribute(const cm_variable *v, const char *name, double otherwise)
+{
+    double x;
+    return cm_json_get_double(cm_json_member(v->attrs, name), &x) ? x : otherwise;
+}
+
+static bool goes(const meaning *m, const char *name)
+{
+    return cm_json_has(m->in->attrs, name) && !cm_json_has(m->var->attrs, name);
+}
+
+static meaning read_meaning(const cm_multi_array *a, const cm_variable *v)
+{
+    meaning m = {.in = v, .var = a->var, .has_fill = v->has_fill_value};
+    const char *sign = cm_json_text(cm_json_member(v->attrs, "_Unsigned"), NULL);
+    m.packed = goes(&m, "scale_factor") || goes(&m, "add_offset");
+    m.is_unsigned = sign != NULL && strcmp(sign, "true") == 0 && goes(&m, "_Unsigned");
+    m.scale = attribute(v, "scale_factor", 1);
+    m.offset = attribute(v, "add_offset", 0);
+    memcpy(m.fill, v->fill_value, sizeof(m.fill));
+    return m;
+}
+
+static bool put(const meaning *m, const uint8_t *raw, uint8_t *dst)
+{
+    const cm_multi_var *v = m->var;
+    number n;
+    if (m->has_fill && v->has_fill_value && memcmp(raw, m->fill, m->in->dtype.nbytes) == 0) {
+        memcpy(dst, v->fill_value, v->dtype.nbytes);
+        return true;
+    }
+    if (!m->packed && cm_dtype_equal(&m->in->dtype, &v->dtype)) {
+        memcpy(dst, raw, v->dtype.nbytes);
+        return true;
+    }
+    if (!load(&m->in->dtype, m->is_unsigned, raw, &n))
+        return false;
+    if (m->packed) {
+        n.x = n.x * m->scale;
+        n.x = n.x + m->offset;
+        n.is_float = true;
+    }
+    return store(&v->dtype, &n, dst);
+}
+
+/* ---- where elements lie ---- */
+
+/* Of dimension J of the variable, the file's: by its name; of one that has another, as said. */
+static bool dim_in_file(const cm_multi_array *a, const cm_multi_part *part, const cm_variable *v,
+                        unsigned j, unsigned *out)
+{
+    unsigned rank, found = 0, as_said;
+    bool has = cm_multi_dim_in(a, part, j, &as_said, &rank);
+    for (unsigned i = 0; i < v->rank; i++)
+        if (strcmp(v->dim_name[i], a->var->dim_name[j]) == 0) {
+            *out = i;
+            found++;
+        }
+    if (found != 1)
+        *out = as_said;
+    return has;
+}
+
+static void place(const cm_multi_array *a, const cm_multi_part *part, const cm_variable *v,
+                  const cm_box *box, cm_box *there, uint64_t *stride)
+{
+    unsigned dim[CM_MAX_RANK];
+    bool has[CM_MAX_RANK];
+    uint64_t own[CM_MAX_RANK];
+    *there = (cm_box){.rank = v->rank};
+    for (unsigned j = 0; j < box->rank; j++) {
+        has[j] = dim_in_file(a, part, v, j, &dim[j]);
+        if (!has[j])
+            continue;
+        there->start[dim[j]] = box->start[j];
+        there->shape[dim[j]] = box->shape[j];
+        for (unsigned i = 0; i < a->var->naxes; i++)
+            if (a->var->axis[i] == j)
+                there->start[dim[j]] = box->start[j] - part->origin[i] + part->first[i];
+    }
+    for (unsigned i = v->rank, n = 1; i-- > 0;) {
+        own[i] = n == 1 ? 1 : own[i + 1] * there->shape[i + 1];
+        n = 2;
+    }
+    for (unsigned j = 0; j < box->rank; j++)
+        stride[j] = has[j] ? own[dim[j]] : 0;
+}
+
+static int put_all(const cm_multi_array *a, const cm_variable *v, const cm_box *box,
+                   const uint64_t *stride, const uint8_t *raw, uint8_t *dst, cm_error *err)
+{
+    const meaning m = read_meaning(a, v);
+    const uint64_t nelem = cm_box_nelem(box);
+    for (uint64_t i = 0; i < nelem; i++) {
+        uint64_t at = 0, rest = i;
+        for (unsigned j = box->rank; j-- > 0;) {
+            at += rest % box->shape[j] * stride[j];
+            rest /= box->shape[j];
+        }
+        if (!put(&m, raw + at * v->dtype.nbytes, dst + i * a->var->dtype.nbytes))
+            return cm_fail(err, CM_EUNSUPPORTED, "variable %s: its conversion cannot be verified",
+                           a->var->name);
+    }
+    return CM_OK;
+}
+
+int cm_multi_expect(const cm_multi_piece *p, cm_multi_scratch *scratch, const cm_box *box,
+                    void *dst, cm_error *err)
+{
+    cm_multi_files *files = p->array->owner->files;
+    cm_dataset *ds;
+    cm_variable *v;
+    cm_box there;
+    uint64_t stride[CM_MAX_RANK];
+    int rc = cm_multi_files_open(files, p->part->file, &ds, err);
+    if (rc != CM_OK)
+        return rc;
+    rc = cm_multi_find_variable(p->array, p->part, ds, &v, err);
+    if (rc == CM_OK) {
+        place(p->array, p->part, v, box, &there, stride);
+        rc = cm_buf_resize(&scratch->raw, (size_t)cm_box_nelem(&there) * v->dtype.nbytes, err);
+    }
+    if (rc == CM_OK)
+        rc = cm_dataset_read(ds, v, &there, scratch->raw.data, err);
+    if (rc == CM_OK)
+        rc = put_all(p->array, v, box, stride, scratch->raw.data, dst, err);
+    if (rc != CM_OK)
+        cm_error_place(err, ds->path);
+    cm_multi_files_close(files, p->part->file);
+    return rc;
+}
+
+/* ---- elements that the join has computed ---- */
+
+static const char *text_of(const cm_variable *v, const char *name)
+{
+    return v == NULL ? NULL : cm_json_text(cm_json_member(v->attrs, name), NULL);
+}
+
+/* The coordinate whose bounds V is; NULL: none. */
+static const cm_variable *parent_of(const cm_dataset *ds, const cm_variable *v)
+{
+    for (size_t i = 0; i < ds->nvars; i++) {
+        const char *bounds = text_of(&ds->var[i], "bounds");
+        const char *climatology = text_of(&ds->var[i], "climatology");
+        if ((bounds != NULL && strcmp(bounds, v->name) == 0) ||
+            (climatology != NULL && strcmp(climatology, v->name) == 0))
+            return &ds->var[i];
+    }
+    return NULL;
+}
+
+static void keep_text(const cm_variable *v, const cm_variable *parent, const char *name, char *buf,
+                      size_t size)
+{
+    const char *text = text_of(v, name);
+    if (text == NULL)
+        text = text_of(parent, name);
+    buf[0] = '\0';
+    if (text != NULL && strlen(text) < size)
+        memcpy(buf, text, strlen(text) + 1);
+}
+
+static int read_rows(cm_dataset *ds, cm_variable *v, const cm_multi_var *var, uint64_t first,
+                     uint64_t count, cm_multi_said *out, cm_error *err)
+{
+    cm_box box = {.rank = v->rank};
+    memcpy(box.shape, v->shape, v->rank * sizeof(v->shape[0]));
+    out->dtype = v->dtype;
+    out->repeats = v->rank < var->rank;
+    if (!out->repeats && v->rank > 0) {
+        if (first > v->shape[0] || count > v->shape[0] - first)
+            return cm_fail(err, CM_EFORMAT, "%s: variable %s: is not as it was surveyed", ds->path,
+                           v->name);
+        box.start[0] = first;
+        box.shape[0] = count;
+    }
+    out->nelem = cm_box_nelem(&box);
+    out->has_fill = v->has_fill_value;
+    memcpy(out->fill, v->fill_value, sizeof(out->fill));
+    int rc = cm_buf_resize(&out->values, (size_t)out->nelem * v->dtype.nbytes, err);
+    return rc == CM_OK && out->nelem > 0 ? cm_dataset_read(ds, v, &box, out->values.data, err) : rc;
+}
+
+int cm_multi_said_read(cm_dataset *joined, const cm_multi_var *var, const cm_multi_part *part,
+                       uint64_t first, uint64_t count, cm_multi_said *out, cm_error *err)
+{
+    cm_multi_dataset *d = (cm_multi_dataset *)joined;
+    const char *name = part->name != NULL ? part->name : var->name;
+    cm_dataset *ds;
+    cm_variable *v = NULL;
+    int rc = cm_multi_files_open(d->files, part->file, &ds, err);
+    if (rc != CM_OK)
+        return rc;
+    for (size_t i = 0; i < ds->nvars && v == NULL; i++)
+        if (strcmp(ds->var[i].name, name) == 0)
+            v = &ds->var[i];
+    if (v == NULL) {
+        rc = cm_fail(err, CM_EFORMAT, "%s: there is no variable %s any more", ds->path, name);
+    } else {
+        const cm_variable *parent = parent_of(ds, v);
+        keep_text(v, parent, "units", out->units, sizeof(out->units));
+        keep_text(v, parent, "calendar", out->calendar, sizeof(out->calendar));
+        rc = read_rows(ds, v, var, first, count, out, err);
+    }
+    cm_multi_files_close(d->files, part->file);
+    return rc;
+}
