@@ -48,6 +48,13 @@ typedef struct cm_archive_options {
     bool zero;           /* NUL between the paths of lists */
     const char *target;  /* what is made: not searched for inputs; or NULL */
     const char *cache;   /* file of records: read, and written where they changed; or NULL */
+    /*
+     * A store that grows by the files: it counts as the first of them, and what it has stays as
+     * it is.  LISTED tells of files that are in it already and are not looked at.
+     */
+    const char *base; /* its folder; NULL: there is none */
+    int (*listed)(void *context, const char *path, bool *out, cm_error *err);
+    void *listed_context;
     const char *scratch; /* folder for the records; NULL: the system's */
     unsigned nprocesses; /* 0: the CPUs that this process may use */
     cm_monitor *monitor; /* or NULL */
@@ -151,6 +158,7 @@ typedef struct cm_archive_report {
     size_t nfiles, nskipped;
     size_t nlooked; /* files of all stores that were opened: others are known from `cache` */
     size_t nopened; /* those of this store */
+    size_t nlisted; /* files that are in `base` already, and not among those */
     uint64_t nbytes;
     double seconds; /* of the survey */
     char *how;      /* one sentence: how the files hang together */

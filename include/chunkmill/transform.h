@@ -57,6 +57,7 @@ typedef struct cm_transform_options {
     cm_defaults defaults;
     const char *source; /* a file, a folder, "file://...", or any of them with "::group/array" */
     struct cm_dataset *dataset; /* or what is open already, borrowed; NULL: SOURCE is opened */
+    struct cm_append *append;   /* append.h: TARGET is this store, which grows; or NULL */
     const char *target;         /* the same, a folder; NULL with dry_run */
     int zarr_format;            /* 3 or 2; 0: the source's, 3 for NetCDF */
     cm_texts chunks;            /* "[VAR:]SHAPE", "auto", "auto:SIZE", "source" */
@@ -171,11 +172,20 @@ typedef struct cm_part_report {
     bool finished; /* and this process wrote them */
 } cm_part_report;
 
+/* What a store grew by. */
+typedef struct cm_append_report {
+    bool on;
+    char *dimension;
+    uint64_t was, length; /* elements along it, before and after */
+    size_t nlisted;       /* files that the ledger listed, and that were not read */
+} cm_append_report;
+
 typedef struct cm_transform_report {
     char *source_format;                       /* "NetCDF-4", "Zarr 3", ... */
     int zarr_format_before, zarr_format_after; /* before: 0 for NetCDF */
     char *target;
     cm_part_report part;
+    cm_append_report append;
     bool resumable;    /* stopped half-way: resume finishes what is there */
     bool written;      /* the target is complete, whatever went wrong after that */
     bool unverified;   /* it is, and its verification was asked for and did not come to an end */

@@ -5,7 +5,8 @@
  *   FAILIO_ROOT    a folder, absolute and without links: only what lies below it counts
  *   FAILIO_CLASS   which calls (see classes[])
  *   FAILIO_NTH     which of them fails (1 is the first; 0: none, they are only counted)
- *   FAILIO_HOW     EIO and the like; "short": half of what was asked for is done
+ *   FAILIO_HOW     EIO and the like; "short": half of what was asked for is done; "kill": the
+ *                  process is killed before the call
  *   FAILIO_ON      "1": every later call of this class fails too, as on a full disk
  *
  * Calls count that name a path below the root, or a descriptor of one.  Memory, threads,
@@ -24,6 +25,7 @@
 #include <limits.h>
 #include <link.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -68,7 +70,8 @@ static const struct {
 
 enum {
     STATE_NBYTES = 4096,
-    SHORT = -1
+    SHORT = -1,
+    KILL = -2
 };
 
 /* The file of FAILIO_STATE; tests/support/failio.py reads it. */
@@ -136,7 +139,7 @@ __attribute__((constructor)) static void start(void)
     for (int i = 0; name != NULL && i < NCLASSES; i++)
         if (strcmp(name, classes[i]) == 0)
             wanted = i;
-    how = SHORT;
+    how = error != NULL && strcmp(error, "kill") == 0 ? KILL : SHORT;
     for (size_t i = 0; error != NULL && i < sizeof(errors) / sizeof(*errors); i++)
         if (strcmp(error, errors[i].name) == 0)
             how = errors[i].number;
@@ -206,6 +209,8 @@ static int fails(class c, const char *function, const char *path, int fd)
         int n = snprintf(shared->what, sizeof(shared->what), "%s ", function);
         strncat(shared->what, path ? path : "", sizeof(shared->what) - (size_t)n - 1);
     }
+    if (how == KILL)
+        kill(getpid(), SIGKILL);
     errno = how == SHORT ? 0 : how;
     return 1;
 }

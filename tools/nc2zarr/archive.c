@@ -19,12 +19,41 @@ bool nc2zarr_is_archive(const nc2zarr_values *v, const cm_common_options *common
     for (size_t i = 0; OPTION[i] != NULL; i++)
         if (cm_tool_given(&NC2ZARR, common, OPTION[i]))
             return true;
-    return v->survey || paths->n > 2 || (paths->n > 0 && cm_input_is_many(paths->text[0]));
+    return v->survey || v->append || paths->n > 2 ||
+           (paths->n > 0 && cm_input_is_many(paths->text[0]));
+}
+
+/* The store is locked before it is surveyed with the files. */
+static int open_append(archive_job *job, cm_error *err)
+{
+    const cm_append_options options = {.store = job->options.target,
+                                       .dimension = job->v->append,
+                                       .break_lock = job->options.break_lock,
+                                       .recheck = job->v->recheck,
+                                       .look = job->options.dry_run || job->v->survey,
+                                       .net = job->options.net};
+    char *note;
+    int rc = cm_append_open(&options, &job->append, &note, err);
+    if (rc != CM_OK)
+        return rc;
+    if (note && job->common->verbosity >= 0)
+        cm_say(NC2ZARR.name, "%s", note);
+    free(note);
+    job->asked.base = cm_append_store(job->append);
+    job->asked.along = cm_append_dimension(job->append);
+    job->asked.listed = cm_append_listed;
+    job->asked.listed_context = job->append;
+    job->options.append = job->append;
+    /* The survey leaves them out. */
+    job->options.exclude = (cm_texts){0};
+    return CM_OK;
 }
 
 static int survey(archive_job *job, cm_error *err)
 {
-    int rc = cm_archive_open(&job->asked, &job->archive, err);
+    int rc = job->v->append ? open_append(job, err) : CM_OK;
+    if (rc == CM_OK)
+        rc = cm_archive_open(&job->asked, &job->archive, err);
     if (rc != CM_OK)
         return rc;
     if (cm_archive_cache_refused(job->archive) && job->common->verbosity >= 0)
@@ -127,6 +156,7 @@ static int run(archive_job *job)
     cm_transform_report_release(&job->report);
     cm_net_free(job->options.net);
     cm_archive_close(job->archive);
+    cm_append_close(job->append);
     free(job->survey);
     cm_run_end(status);
     return exit_status;

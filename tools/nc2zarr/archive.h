@@ -5,11 +5,14 @@
 #include "../common/outputs.h"
 #include "nc2zarr.h"
 
+#include <chunkmill/append.h>
+
 typedef struct archive_job {
     const nc2zarr_values *v;
     const cm_common_options *common;
     cm_archive_options asked;
     cm_transform_options options;
+    cm_append *append; /* NULL: a store is made */
     cm_archive *archive;
     const cm_archive_report **survey; /* of each store */
     size_t nstores;

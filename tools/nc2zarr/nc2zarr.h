@@ -16,7 +16,8 @@ typedef struct nc2zarr_values {
     cm_net_settings net;
     cm_archive_options a; /* how many files become one */
     bool survey;
-    const char *append;
+    const char *append; /* a dimension; or NULL */
+    bool recheck;
     cm_part_values part;
 } nc2zarr_values;
 

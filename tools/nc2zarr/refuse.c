@@ -39,14 +39,35 @@ static bool names_store(const char *input)
     return store;
 }
 
+/* Options that say what a new store is like, or make dimensions that one that is there has not. */
+static int refuse_append(const nc2zarr_values *v, const cm_common_options *common)
+{
+    static const char *const OTHER[] = {"zarr-format", "along",   "new-dim",    "store-per",
+                                        "file-attr",   "promote", "time-units", "packing",
+                                        "survey",      "survey-cache", NULL};
+    for (size_t i = 0; v->append && OTHER[i] != NULL; i++)
+        if (cm_tool_given(&NC2ZARR, common, OTHER[i]))
+            return cm_tool_usage_error(
+                &NC2ZARR, "--%s: not with --append, which leaves a store as it is", OTHER[i]);
+    if (v->append && v->o.resume)
+        return cm_tool_usage_error(&NC2ZARR, "--resume: not with --append; the same command again "
+                                             "completes one that was stopped");
+    if (v->recheck && !v->append)
+        return cm_tool_usage_error(&NC2ZARR, "--recheck: only with --append");
+    return CM_TOOL_RUN;
+}
+
 int nc2zarr_refuse(const nc2zarr_values *v, const cm_common_options *common, const cm_texts *paths)
 {
+    int status = refuse_append(v, common);
+    if (status != CM_TOOL_RUN)
+        return status;
     if (v->o.refer && cm_tool_given(&NC2ZARR, common, "zarr-format") && v->o.zarr_format != 2)
         return cm_tool_usage_error(&NC2ZARR, "--zarr-format 3: references are of Zarr format 2");
     if (v->o.refer && paths->n == 1)
         return cm_tool_usage_error(&NC2ZARR, "--virtual: name OUT.json too");
-    if (v->append)
-        return cm_run_refuse(&NC2ZARR, "--append is not built yet");
+    if (v->append && paths->n < 2)
+        return cm_tool_usage_error(&NC2ZARR, "--append: name the files and the store");
     if (paths->n == 0)
         return cm_tool_usage_error(&NC2ZARR, "no input file");
     if (v->o.check && paths->n == 1)

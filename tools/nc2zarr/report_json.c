@@ -88,6 +88,20 @@ static void put_ends(cm_document *doc, cm_json *o, const cm_transform_options *o
     cm_document_put(doc, o, "output", out);
 }
 
+static void put_append(cm_document *doc, cm_json *o, const cm_append_report *a)
+{
+    if (!a->on) {
+        cm_document_null(doc, o, "append");
+        return;
+    }
+    cm_json *p = cm_json_object();
+    cm_document_text(doc, p, "dimension", a->dimension);
+    cm_document_u64(doc, p, "was", a->was);
+    cm_document_u64(doc, p, "length", a->length);
+    cm_document_u64(doc, p, "nlisted", a->nlisted);
+    cm_document_put(doc, o, "append", p);
+}
+
 static void put_verification(cm_document *doc, cm_json *o, const cm_transform_options *options,
                              const cm_transform_report *r)
 {
@@ -129,6 +143,7 @@ cm_json *nc2zarr_document(cm_document *doc, const cm_transform_options *options,
     cm_document_head(doc, o, "nc2zarr/1", outcome(options, report, failure), failure);
     put_ends(doc, o, options, report);
     cm_part_document(doc, o, &report->part);
+    put_append(doc, o, &report->append);
     for (size_t i = 0; i < report->nvariables; i++)
         cm_document_append(doc, variables,
                            variable_json(doc, &report->variable[i], options->check));

@@ -330,6 +330,16 @@ static void print_references(const cm_transform_options *options, const cm_trans
     free(text);
 }
 
+/* ": time 20 to 40 from " */
+static void print_growth(const cm_append_report *a)
+{
+    char was[32], length[32];
+    fputs(": ", stdout);
+    cm_print_clean(a->dimension, stdout);
+    printf(" %s to %s from ", cm_format_count(a->was, was, sizeof(was)),
+           cm_format_count(a->length, length, sizeof(length)));
+}
+
 void nc2zarr_print_summary(const cm_transform_options *options, const cm_transform_report *report,
                            const cm_common_options *common)
 {
@@ -337,6 +347,8 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
     cm_print_clean(report->target ? report->target : options->target, stdout);
     if (m == CHECKED)
         fputs(": compared with ", stdout);
+    else if (report->append.on)
+        print_growth(&report->append);
     else
         printf(": %s%d from ", options->refer ? "references as Zarr " : "Zarr ",
                options->refer ? 2 : options->zarr_format);
@@ -345,6 +357,14 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
            m == MADE      ? ""
            : m == PLANNED ? ", planned: nothing is written"
                           : ", nothing is written");
+    if (report->append.on && report->nvariables == 0) {
+        fputs("  Nothing is to be added", stdout);
+        if (report->append.nlisted > 0)
+            printf("; %zu file%s in the store already, and not read", report->append.nlisted,
+                   report->append.nlisted == 1 ? " is" : "s are");
+        putchar('\n');
+        return;
+    }
     if (report->part.was_done) {
         cm_part_print(&report->part);
         return;
@@ -357,7 +377,11 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
     }
     for (size_t i = 0; i < report->nskipped; i++)
         cm_print_remark("Left out", report->skipped[i]);
-    print_unlimited(report);
+    if (report->append.nlisted > 0)
+        printf("  %zu file%s in the store already, and not read\n", report->append.nlisted,
+               report->append.nlisted == 1 ? " is" : "s are");
+    if (!report->append.on)
+        print_unlimited(report);
     print_remarks(report, "Readers of", readers_of);
     if (m != PLANNED)
         print_verification(options, report);

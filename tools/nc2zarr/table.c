@@ -185,7 +185,13 @@ static const cm_option OPTIONS[] = {
      .value = "DIM",
      .kind = CM_OPTION_TEXT,
      .field = VALUE(append),
-     .help = "Add to a store along DIM. To come: refused until then."},
+     .help = "Add the files to OUTPUT, a store that is there, along DIM. Files that it has "
+             "already, by the ledger beside it, are not read."},
+    {.name = "recheck",
+     .kind = CM_OPTION_FLAG,
+     .field = VALUE(recheck),
+     .help = "With --append, read the files that the store has already, too, and compare them "
+             "with it."},
     CM_ROW_SCRATCH(VALUE(o.scratch)),
     CM_ROW_DURABLE(VALUE(o.durable)),
     CM_ROW_TRACE(VALUE(o.trace)),

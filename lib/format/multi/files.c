@@ -311,6 +311,9 @@ void cm_multi_files_give(cm_multi_files *files, uint32_t i)
 int cm_multi_files_open(cm_multi_files *files, uint32_t i, cm_dataset **out, cm_error *err)
 {
     slot *s;
+    *out = files->file[i].open;
+    if (*out != NULL)
+        return CM_OK;
     int rc = take(files, &files->library, i, &s, err);
     if (rc == CM_OK)
         *out = s->ds;
@@ -319,6 +322,8 @@ int cm_multi_files_open(cm_multi_files *files, uint32_t i, cm_dataset **out, cm_
 
 void cm_multi_files_close(cm_multi_files *files, uint32_t i)
 {
+    if (files->file[i].open != NULL)
+        return;
     give(files, &files->library, i);
 }
 
@@ -326,6 +331,7 @@ int cm_multi_files_check(cm_multi_files *files, cm_error *err)
 {
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < files->n; i++)
-        rc = check_path(&files->file[i], err);
+        if (files->file[i].open == NULL)
+            rc = check_path(&files->file[i], err);
     return rc;
 }

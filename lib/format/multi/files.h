@@ -24,7 +24,7 @@ void cm_multi_files_give(cm_multi_files *files, uint32_t i);
 
 /*
  * The same opened by libraries, for this thread alone until it is given back: variables may be
- * prepared.  A thread has one at a time.
+ * prepared.  A thread has one at a time.  What the specification has open is everybody's.
  */
 int cm_multi_files_open(cm_multi_files *files, uint32_t i, cm_dataset **out, cm_error *err);
 void cm_multi_files_close(cm_multi_files *files, uint32_t i);

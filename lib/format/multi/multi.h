@@ -21,6 +21,11 @@ enum {
 typedef struct cm_multi_file {
     const char *path;
     uint64_t dev, ino, nbytes, mtime_ns; /* when it was surveyed */
+    /*
+     * Or a Zarr store that is open, borrowed: its arrays are read by any thread, and it may grow
+     * meanwhile, as long as the elements that are read stay what they are.
+     */
+    cm_dataset *open;
 } cm_multi_file;
 
 /* What one file gives to one variable. */

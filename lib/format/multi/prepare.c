@@ -303,9 +303,12 @@ static void sum_up(cm_multi_array *a)
     for (size_t p = 0; p < v->nparts; p++) {
         const cm_located *l = cm_multi_located(a, p);
         const cm_multi_form *f = cm_multi_form_of(a, p);
-        uint64_t file_nbytes = a->owner->spec->file[v->part[p].file].nbytes;
-        a->all_located = a->all_located && f->form->kind != CM_LOCATED_NOT &&
-                         (f->form->kind != CM_LOCATED_CHUNKS || f->chain != NULL);
+        const cm_multi_file *file = &a->owner->spec->file[v->part[p].file];
+        uint64_t file_nbytes = file->nbytes;
+        a->all_located =
+            a->all_located &&
+            (file->open != NULL || (f->form->kind != CM_LOCATED_NOT &&
+                                    (f->form->kind != CM_LOCATED_CHUNKS || f->chain != NULL)));
         for (uint64_t i = 0; i < l->nplaces; i++) {
             /* A longer chunk is only claimed; fetching it fails. */
             uint64_t n = l->place[i].nbytes < file_nbytes ? l->place[i].nbytes : file_nbytes;

@@ -23,6 +23,7 @@ struct cm_shard_set {
     const char *prefix;
     const cm_zarr_meta *meta;
     const cm_grid *grid, *outer;
+    const uint64_t *origin; /* of the shards in the array whose shards are named */
     cm_shard_layout *layout;
     _Atomic(shard *) *slot; /* one for each shard; NULL before its first chunk and after its last */
     pthread_mutex_t lock[NLOCKS];
@@ -30,7 +31,7 @@ struct cm_shard_set {
 
 int cm_shard_set_create(cm_store *store, const char *prefix, const cm_zarr_meta *meta,
                         const cm_shard_spec *spec, const cm_grid *grid, const cm_grid *outer,
-                        cm_shard_set **out, cm_error *err)
+                        const uint64_t *origin, cm_shard_set **out, cm_error *err)
 {
     *out = NULL;
     cm_shard_set *set = cm_calloc(1, sizeof *set, err);
@@ -41,6 +42,7 @@ int cm_shard_set_create(cm_store *store, const char *prefix, const cm_zarr_meta 
     set->meta = meta;
     set->grid = grid;
     set->outer = outer;
+    set->origin = origin;
     for (int i = 0; i < NLOCKS; i++)
         pthread_mutex_init(&set->lock[i], NULL);
     int rc = cm_shard_layout_create(spec, meta->rank, meta->chunk, &set->layout, err);
@@ -125,7 +127,10 @@ static int get_shard(cm_shard_set *set, uint64_t number, const uint64_t *coord, 
 static char *shard_key(const cm_shard_set *set, const uint64_t *coord, cm_error *err)
 {
     char name[CM_CHUNK_KEY_SIZE];
-    cm_zarr_chunk_key(set->meta, coord, name, sizeof name);
+    uint64_t there[CM_MAX_RANK];
+    for (unsigned i = 0; i < set->outer->rank; i++)
+        there[i] = coord[i] + set->origin[i];
+    cm_zarr_chunk_key(set->meta, there, name, sizeof name);
     return cm_asprintf(err, "%s%s", set->prefix, name);
 }
 

@@ -20,12 +20,12 @@ typedef struct cm_shard_done {
 } cm_shard_done;
 
 /*
- * Shards of META's outer grid OUTER at PREFIX ("a/b/"), for chunks of the array's GRID.  All
- * borrowed.
+ * Shards of META's outer grid OUTER at PREFIX ("a/b/"), for chunks of the array's GRID.  Shard
+ * COORD is named as COORD + ORIGIN.  All borrowed.
  */
 int cm_shard_set_create(cm_store *store, const char *prefix, const cm_zarr_meta *meta,
                         const cm_shard_spec *spec, const cm_grid *grid, const cm_grid *outer,
-                        cm_shard_set **out, cm_error *err);
+                        const uint64_t *origin, cm_shard_set **out, cm_error *err);
 /* Aborts what is not whole.  NULL accepted. */
 void cm_shard_set_free(cm_shard_set *set);
 size_t cm_shard_set_memory(const cm_shard_set *set); /* of one shard */

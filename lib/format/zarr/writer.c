@@ -20,6 +20,7 @@ struct cm_zarr_writer {
     uint64_t first, end;             /* objects of the outer grid that are ours */
     uint64_t nours;                  /* chunks in them */
     bool restricted;                 /* there are others */
+    uint64_t origin[CM_MAX_RANK];    /* of the outer grid in the array whose chunks are named */
     cm_shard_set *shards;            /* NULL: none */
     atomic_uint_fast64_t *delivered; /* one bit for each chunk */
     atomic_uint_fast64_t nchunks, nskipped, nkept, nkept_objects, nobjects, nbytes;
@@ -67,7 +68,7 @@ static int prepare(cm_zarr_writer *w, const char *path, cm_error *err)
                              &m->dtype, m->rank, chunk, &w->base.chain, err);
     if (rc == CM_OK && shard)
         rc = cm_shard_set_create(w->store, w->prefix, m, shard, &w->base.grid, &w->base.outer,
-                                 &w->shards, err);
+                                 w->origin, &w->shards, err);
     if (rc == CM_OK) {
         w->end = w->base.outer.nchunks;
         w->nours = w->base.grid.nchunks;
@@ -164,6 +165,11 @@ int cm_zarr_writer_restrict(cm_zarr_writer *w, uint64_t first, uint64_t end, cm_
     return CM_OK;
 }
 
+void cm_zarr_writer_shift(cm_zarr_writer *w, const uint64_t origin[CM_MAX_RANK])
+{
+    memcpy(w->origin, origin, w->base.outer.rank * sizeof(w->origin[0]));
+}
+
 void cm_zarr_writer_range(const cm_zarr_writer *w, uint64_t *first, uint64_t *end)
 {
     *first = w->first;
@@ -210,6 +216,8 @@ static int outer_key(const cm_zarr_writer *w, uint64_t outer, char **out, cm_err
     uint64_t coord[CM_MAX_RANK];
     char name[CM_CHUNK_KEY_SIZE];
     cm_grid_coord(&w->base.outer, outer, coord);
+    for (unsigned i = 0; i < w->base.outer.rank; i++)
+        coord[i] += w->origin[i];
     cm_zarr_chunk_key(w->meta, coord, name, sizeof name);
     *out = cm_asprintf(err, "%s%s", w->prefix, name);
     return *out ? CM_OK : CM_ENOMEM;
@@ -237,6 +245,16 @@ static int remove_object(cm_zarr_writer *w, uint64_t outer, cm_error *err)
         return rc;
     rc = cm_store_delete(w->store, key, err);
     free(key);
+    return rc;
+}
+
+int cm_zarr_writer_remove_all(cm_zarr_writer *w, cm_error *err)
+{
+    int rc = CM_OK;
+    for (uint64_t outer = 0; outer < w->base.outer.nchunks; outer++) {
+        int failed = remove_object(w, outer, rc == CM_OK ? err : NULL);
+        rc = rc == CM_OK ? failed : rc;
+    }
     return rc;
 }
 

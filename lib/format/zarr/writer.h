@@ -29,6 +29,11 @@ void cm_zarr_writer_free(cm_zarr_writer *w);
  * made by others, and is neither put, skipped, kept nor missed here.  Before any chunk.
  */
 int cm_zarr_writer_restrict(cm_zarr_writer *w, uint64_t first, uint64_t end, cm_error *err);
+/*
+ * META describes a window of a larger array: outer chunk COORD of it is COORD + ORIGIN there, which
+ * its key says.  Before any chunk.
+ */
+void cm_zarr_writer_shift(cm_zarr_writer *w, const uint64_t origin[CM_MAX_RANK]);
 /* Those objects; all where nobody restricted the writer. */
 void cm_zarr_writer_range(const cm_zarr_writer *w, uint64_t *first, uint64_t *end);
 /* Chunks in them. */
@@ -53,6 +58,8 @@ int cm_zarr_writer_put(cm_zarr_writer *w, uint64_t number, const void *data, siz
 int cm_zarr_writer_put_many(cm_zarr_writer *w, const cm_put *put, size_t n, cm_error *err);
 /* Chunk NUMBER holds only the fill value and is left out; an object that is there goes. */
 int cm_zarr_writer_skip(cm_zarr_writer *w, uint64_t number, cm_error *err);
+/* Removes the objects of all outer chunks, for a window of which nothing is to stay. */
+int cm_zarr_writer_remove_all(cm_zarr_writer *w, cm_error *err);
 /* Whether an object has the name of OUTER (a number in the outer grid). */
 int cm_zarr_writer_has(cm_zarr_writer *w, uint64_t outer, bool *there, cm_error *err);
 /*

@@ -11,7 +11,7 @@
 typedef struct store {
     cm_join *join;
     cm_archive_report report;
-    cm_dataset *dataset;
+    cm_dataset *dataset, *base;
 } store;
 
 struct cm_archive {
@@ -44,6 +44,9 @@ int cm_archive_open(const cm_archive_options *options, cm_archive **out, cm_erro
                                       .avoid = options->target,
                                       .scratch = options->scratch,
                                       .cache = options->cache,
+                                      .base = options->base,
+                                      .listed = options->listed,
+                                      .listed_context = options->listed_context,
                                       .nprocesses = options->nprocesses,
                                       .monitor = options->monitor};
     int rc = cm_survey_run(&survey, &a->survey, err);
@@ -101,6 +104,7 @@ int cm_archive_join(cm_archive *a, size_t i, const cm_archive_report **report, c
     s->report.nlooked = a->survey.nlooked;
     for (size_t k = 0; k < p->nfiles; k++)
         s->report.nopened += a->survey.file[p->file[k]].opened;
+    s->report.nlisted = a->survey.nlisted;
     if (p->name != NULL && (s->report.store = cm_strdup(p->name, err)) == NULL)
         return CM_ENOMEM;
     rc = cm_join_create(&a->options, &a->survey, p->file, p->nfiles,
@@ -110,13 +114,31 @@ int cm_archive_join(cm_archive *a, size_t i, const cm_archive_report **report, c
     return rc == CM_OK && i == 0 ? find_repeated(a, s, err) : rc;
 }
 
+/* Its arrays are read by many threads: all are prepared before. */
+static int open_base(cm_archive *a, store *s, cm_error *err)
+{
+    int rc = cm_dataset_open(a->options.base, "", NULL, &s->base, err);
+    for (size_t i = 0; rc == CM_OK && i < s->base->nvars; i++) {
+        rc = cm_dataset_prepare(s->base, &s->base->var[i], err);
+        if (rc == CM_EUNSUPPORTED)
+            rc = CM_OK; /* told of where it is wanted */
+    }
+    if (rc == CM_OK)
+        ((cm_multi_file *)(uintptr_t)s->join->spec.file)[0].open = s->base;
+    else
+        cm_error_place(err, a->options.base);
+    return rc;
+}
+
 int cm_archive_dataset(cm_archive *a, size_t i, cm_dataset **out, cm_error *err)
 {
     store *s = &a->store[i];
     int rc = CM_OK;
     if (s->join == NULL || !s->join->whole)
         return cm_fail(err, CM_EINVAL, "the files need a decision first");
-    if (s->dataset == NULL)
+    if (s->dataset == NULL && a->options.base != NULL)
+        rc = open_base(a, s, err);
+    if (rc == CM_OK && s->dataset == NULL)
         rc = cm_multi_dataset_open(&s->join->spec, NULL, &s->dataset, err);
     *out = s->dataset;
     return rc;
@@ -140,6 +162,7 @@ void cm_archive_close(cm_archive *a)
         return;
     for (size_t i = 0; a->store != NULL && i < a->nstores; i++) {
         cm_dataset_close(a->store[i].dataset);
+        cm_dataset_close(a->store[i].base);
         cm_join_free(a->store[i].join);
         cm_report_release(&a->store[i].report);
     }

@@ -28,6 +28,10 @@ static const char *const MEANING[] = {
     "flag_meanings", "flag_masks",    "positive",     "axis",
     "formula_terms", "bounds",        "climatology",  "coordinates",
     "missing_value", "month_lengths", "leap_year",    NULL};
+static const char *const MEANING_IN_STORE[] = {"standard_name", "cell_methods",  "grid_mapping",
+                                               "flag_values",   "flag_meanings", "flag_masks",
+                                               "positive",      "axis",          "formula_terms",
+                                               "month_lengths", "leap_year",     NULL};
 /* Members of time that the table has rows of their own for. */
 static const char *const TIME[] = {"units", "calendar", NULL};
 
@@ -134,6 +138,32 @@ static uint32_t compare_units(const cm_described *a, const cm_described *b)
     return kinds;
 }
 
+/* The variable that counts time and whose bounds are V; NULL: none. */
+static cm_join_var *bounded_by(const cm_join *j, const cm_join_var *v)
+{
+    static const char *const REFERRING[] = {"bounds", "climatology"};
+    for (size_t i = 0; i < j->nvars; i++)
+        for (size_t k = 0; k < 2; k++) {
+            const char *name = cm_join_text(j->var[i].like, REFERRING[k]);
+            if (name != NULL && strcmp(name, v->name) == 0 && cm_join_counts_time(j->var[i].like))
+                return &j->var[i];
+        }
+    return NULL;
+}
+
+/*
+ * Bounds may repeat the units of their variable or leave them out: some writers do, others do
+ * not.  Where it is not plain that they are the same, all of the family is counted anew.
+ */
+static uint32_t compare_bounds(cm_join_var *parent, const cm_described *a, const cm_described *b)
+{
+    const char *of = cm_join_text(parent->like, "units");
+    const char *x = cm_join_text(a, "units"), *y = cm_join_text(b, "units");
+    if (strcmp(x == NULL ? of : x, y == NULL ? of : y) != 0)
+        parent->kinds |= BIT(CM_FINDING_TIME_UNITS);
+    return 0;
+}
+
 static bool same_fill(const cm_described *a, const cm_described *b)
 {
     if (a->has_fill_value != b->has_fill_value)
@@ -175,7 +205,9 @@ static comparison compare(const cm_join *j, cm_join_var *v, const cm_described *
     const cm_described *first = v->like;
     bool in_order;
     cm_dtype wide;
-    comparison c = {.kinds = compare_units(first, d)};
+    comparison c = {.kinds = j->has_base && bounded_by(j, v) != NULL
+                                 ? compare_bounds(bounded_by(j, v), first, d)
+                                 : compare_units(first, d)};
     if (!same_dimensions(j, v, d, &in_order))
         c.kinds |= BIT(CM_FINDING_DIMENSIONS);
     else if (!in_order)
@@ -188,7 +220,8 @@ static comparison compare(const cm_join *j, cm_join_var *v, const cm_described *
         c.kinds |= BIT(CM_FINDING_FILL);
     if ((c.attribute = differing(PACKING, first, d)) != NULL)
         c.kinds |= BIT(CM_FINDING_PACKING);
-    const char *meaning = differing(MEANING, first, d);
+    /* In a store "coordinates" says what a writer took for some, and nothing of the numbers. */
+    const char *meaning = differing(j->has_base ? MEANING_IN_STORE : MEANING, first, d);
     if (meaning != NULL && j->options->rename.n > 0 && same_reworded(j, first, d, meaning))
         meaning = NULL;
     if (meaning == NULL)
@@ -199,12 +232,14 @@ static comparison compare(const cm_join *j, cm_join_var *v, const cm_described *
     for (cm_json_iter it = cm_json_begin(d->attrs); c.left_out == NULL && cm_json_next(&it);)
         if (is_ordinary(it.name) && !cm_json_has(first->attrs, it.name))
             c.left_out = it.name;
-    if (c.left_out != NULL && !j->options->first_attrs && meaning == NULL)
+    if (c.left_out != NULL && !j->options->first_attrs && !j->has_base && meaning == NULL)
         c.kinds |= BIT(CM_FINDING_ATTRIBUTE);
     if (meaning != NULL) {
         c.kinds |= BIT(CM_FINDING_MEANING);
         c.attribute = meaning;
     }
+    if (j->has_base)
+        return c;
     if (first->has_chunk != d->has_chunk ||
         (d->has_chunk && first->rank == d->rank &&
          memcmp(first->chunk, d->chunk, d->rank * sizeof(d->chunk[0])) != 0))
@@ -247,9 +282,15 @@ static cm_finding *find_type(cm_join *j, const cm_join_var *v, const cm_describe
     cm_dtype wide;
     bool held = cm_widen(&v->like->dtype, &d->dtype, &wide) && v->like->is_char == d->is_char &&
                 cm_widen(&v->dtype, &d->dtype, &wide);
+    /* A store keeps its types. */
+    held = held && (!j->has_base || cm_dtype_equal(&v->dtype, &v->like->dtype));
     cm_dtype_name(&d->dtype, a, sizeof(a));
     cm_dtype_name(&v->like->dtype, b, sizeof(b));
     cm_dtype_name(&v->dtype, c, sizeof(c));
+    if (j->has_base && cm_join_counts_time(v->like) && cm_join_counts_time(d) &&
+        cm_dtype_is_number(&d->dtype))
+        return cm_join_find(j, CM_FINDING_TYPE, CM_WEIGHT_NOTE, false, v->name, file, err,
+                            "its type is %s; times are stored as %s, which the store has", a, b);
     if (held)
         return cm_join_find(j, CM_FINDING_TYPE, CM_WEIGHT_NOTE, false, v->name, file, err,
                             "its type is %s, and %s in %s; %s holds both", a, b,
@@ -363,7 +404,7 @@ static int see(cm_join *j, cm_join_var *v, memory *m, const cm_described *d, com
     if (rc != CM_OK)
         return rc;
     *out = compare(j, v, d);
-    if (!j->options->first_attrs)
+    if (!j->options->first_attrs && !j->has_base)
         rc = keep_common(v->attrs, d->attrs, err);
     size_t at = place_of(m, d);
     m->seen[at] = d;

@@ -45,6 +45,11 @@ static bool set_order(const cm_join *j, const cm_join_var *v, const cm_described
     return true;
 }
 
+static bool is_nan(const cm_join_var *v)
+{
+    return v->dtype.kind == CM_KIND_FLOAT && isnan(cm_element_to_double(&v->dtype, v->fill_value));
+}
+
 /* NULL in *OUT where the elements of D are taken as they are. */
 static int make_how(cm_join *j, const cm_join_var *v, const cm_described *d, cm_emitted *e,
                     const cm_multi_how **out, cm_error *err)
@@ -58,7 +63,8 @@ static int make_how(cm_join *j, const cm_join_var *v, const cm_described *d, cm_
         how.replaces_fill = true;
         memcpy(how.fill, d->fill_value, d->dtype.nbytes);
     }
-    if (!d->has_fill_value && v->has_fill_value && !v->unpacked &&
+    /* A NaN of the data means what a NaN for missing does. */
+    if (!d->has_fill_value && v->has_fill_value && !v->unpacked && !is_nan(v) &&
         (v->made_fill || (v->kinds & UINT32_C(1) << CM_FINDING_FILL) != 0))
         how.checks_fill = true;
     if (v->unpacked) {
@@ -389,7 +395,7 @@ static int emit_all(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error *er
     }
     s->var = e->var;
     s->name = j->report->name;
-    s->format_name = j->file[0]->skeleton->format;
+    s->format_name = j->file[j->has_base && j->nfiles > 1]->skeleton->format;
     s->file = e->file;
     s->nfiles = j->nfiles;
     return rc;

@@ -102,6 +102,8 @@ static int see_group(groups *g, uint32_t file, size_t i, bool *differs, cm_error
             rc = add_group(g, path, attrs, err);
         return rc == CM_OK ? cm_known_add(&g->seen[at].known, digest, 0, err) : rc;
     }
+    if (g->j->has_base) /* its attributes stay */
+        return CM_OK;
     if (cm_known_find(&g->seen[at].known, digest, &before))
         own = before != 0;
     else

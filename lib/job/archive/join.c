@@ -37,8 +37,11 @@ static int take_files(cm_join *j, const uint32_t *file, size_t n, cm_error *err)
         return CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
         cm_surveyed *f = &j->survey->file[file[i]];
-        j->report->nfiles++;
+        j->has_base |= f->is_base;
+        j->report->nfiles += !f->is_base;
         j->report->nbytes += f->nbytes;
+        if (f->is_base && f->status != CM_OK)
+            return cm_fail(err, f->status, "%s", f->why);
         if (f->offline || f->status != CM_OK) {
             rc = find_unreadable(j, f, err);
             continue;
@@ -56,11 +59,12 @@ static int take_files(cm_join *j, const uint32_t *file, size_t n, cm_error *err)
 /* "2000 files in archive": the folder that holds them all. */
 static char *name_of(const cm_join *j, cm_error *err)
 {
-    const char *first = j->file[0]->path;
+    size_t base = j->has_base && j->nfiles > 1, nfiles = j->nfiles - base;
+    const char *first = j->file[base]->path;
     size_t n = strlen(first);
-    if (j->nfiles == 1)
+    if (nfiles == 1)
         return cm_strdup(first, err);
-    for (size_t i = 1; i < j->nfiles; i++) {
+    for (size_t i = base + 1; i < j->nfiles; i++) {
         size_t k = 0;
         while (k < n && j->file[i]->path[k] == first[k])
             k++;
@@ -70,8 +74,8 @@ static char *name_of(const cm_join *j, cm_error *err)
         n--;
     if (n > 1)
         n--;
-    return n == 0 ? cm_asprintf(err, "%zu files", j->nfiles)
-                  : cm_asprintf(err, "%zu files in %.*s", j->nfiles, (int)n, first);
+    return n == 0 ? cm_asprintf(err, "%zu files", nfiles)
+                  : cm_asprintf(err, "%zu files in %.*s", nfiles, (int)n, first);
 }
 
 static int describe_axis(cm_join *j, unsigned i, cm_error *err)
@@ -155,6 +159,8 @@ static int join(cm_join *j, cm_error *err)
         rc = cm_join_new_dims(j, err);
     if (rc == CM_OK)
         rc = cm_join_axes(j, err);
+    if (rc == CM_OK && j->has_base)
+        rc = cm_join_check_base(j, err);
     if (rc == CM_OK)
         rc = cm_join_promote(j, err);
     if (rc == CM_OK)

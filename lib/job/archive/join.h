@@ -102,7 +102,8 @@ typedef struct cm_join {
     cm_survey *survey;
     cm_surveyed **file; /* those of this store that could be read, by name */
     size_t nfiles;
-    size_t *rank; /* of each file, its place where order matters */
+    size_t *rank;  /* of each file, its place where order matters */
+    bool has_base; /* file 0 is the store that grows: what it has stays as it is */
     cm_archive_report *report;
 
     bool *renames; /* each pair of --rename that joins names; others are for the conversion */
@@ -177,6 +178,9 @@ int cm_join_file_attrs(cm_join *j, cm_error *err);
 
 /* axes.c: which dimensions are joined, and their coordinates. */
 int cm_join_axes(cm_join *j, cm_error *err);
+
+/* base.c: whether the store that grows stays as it is. */
+int cm_join_check_base(cm_join *j, cm_error *err);
 
 /* emit.c */
 int cm_join_emit(cm_join *j, cm_error *err);

@@ -41,7 +41,7 @@ static void see_files(cm_survey *s, cm_spot *spot)
     for (size_t i = 0; i < s->nfiles; i++) {
         struct stat st;
         cm_surveyed *f = &s->file[i];
-        if (stat(f->path, &st) != 0)
+        if (f->is_base || stat(f->path, &st) != 0)
             continue;
         s->nbytes += (uint64_t)st.st_size;
         f->dev = st.st_dev;
@@ -97,6 +97,8 @@ int cm_surveyed_read(cm_survey *s, cm_surveyed *f, const cm_spot *spot, cm_error
     f->dev = cm_wire_get_u64(&w);
     f->ino = cm_wire_get_u64(&w);
     f->nbytes = cm_wire_get_u64(&w);
+    if (f->is_base)
+        f->nbytes = 0; /* of a folder: it says nothing */
     f->mtime_ns = cm_wire_get_u64(&w);
     (void)cm_wire_get_u64(&w); /* ctime: a cache asks for it */
     f->status = (cm_status)cm_wire_get_u32(&w);
@@ -123,21 +125,38 @@ static int read_records(cm_survey *s, const collector *c, cm_error *err)
     return rc;
 }
 
+/* The base comes first; files that it has already do not come. */
+static int list_files(const cm_survey_options *o, cm_survey *s, cm_error *err)
+{
+    if (o->base != NULL)
+        s->file[s->nfiles++] = (cm_surveyed){.path = o->base, .is_base = true};
+    for (size_t i = 0; i < s->inputs.n; i++) {
+        const cm_input *in = &s->inputs.item[i];
+        bool listed = false;
+        int rc = o->listed == NULL ? CM_OK : o->listed(o->listed_context, in->path, &listed, err);
+        if (rc != CM_OK)
+            return rc;
+        s->nlisted += listed;
+        if (!listed)
+            s->file[s->nfiles++] =
+                (cm_surveyed){.path = in->path, .given = in->given + (o->base != NULL)};
+    }
+    return CM_OK;
+}
+
 static int prepare(const cm_survey_options *o, cm_survey *s, collector *c, cm_error *err)
 {
     s->inputs = (cm_inputs){.standard = o->standard, .zero = o->zero, .avoid = o->avoid};
     int rc = cm_inputs_find(&o->inputs, &s->inputs, err);
     if (rc != CM_OK)
         return rc;
-    s->nfiles = s->inputs.n;
-    s->file = cm_calloc(s->nfiles + 1, sizeof(s->file[0]), err);
-    c->spot = cm_calloc(s->nfiles + 1, sizeof(c->spot[0]), err);
+    size_t most = s->inputs.n + 2;
+    s->file = cm_calloc(most, sizeof(s->file[0]), err);
+    c->spot = cm_calloc(most, sizeof(c->spot[0]), err);
     if (s->file == NULL || c->spot == NULL)
         return CM_ENOMEM;
-    for (size_t i = 0; i < s->nfiles; i++) {
-        s->file[i].path = s->inputs.item[i].path;
-        s->file[i].given = s->inputs.item[i].given;
-    }
+    if ((rc = list_files(o, s, err)) != CM_OK)
+        return rc;
     see_files(s, c->spot);
     return cm_records_create(o->scratch, &s->records, err);
 }

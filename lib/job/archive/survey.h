@@ -46,6 +46,7 @@ typedef struct cm_surveyed {
     const char *why;  /* mapped */
     bool offline;     /* a tape system has it: it was not opened */
     bool opened;      /* for this survey */
+    bool is_base;     /* the store that grows */
     cm_skeleton *skeleton;
     const uint8_t *base;         /* of the record */
     const uint8_t *record, *end; /* what follows the skeleton's digest; mapped */
@@ -65,6 +66,9 @@ typedef struct cm_survey_options {
     const char *avoid;   /* a folder that is not searched; or NULL */
     const char *scratch; /* folder for the records; NULL: the system's */
     const char *cache;   /* file of records; or NULL */
+    const char *base;    /* a store that is the first file; or NULL */
+    int (*listed)(void *context, const char *path, bool *out, cm_error *err); /* or NULL */
+    void *listed_context;
     unsigned nprocesses; /* 0: as many as the CPUs that this process may use */
     cm_monitor *monitor; /* or NULL */
 } cm_survey_options;
@@ -73,6 +77,7 @@ typedef struct cm_survey {
     cm_inputs inputs;
     cm_surveyed *file; /* by name */
     size_t nfiles;
+    size_t nlisted; /* files that are in the base already: they are not among those */
     size_t nlooked; /* files that were opened, and not known from the cache */
     size_t nskeletons;
     uint64_t nbytes; /* of all files */

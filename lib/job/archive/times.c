@@ -1,5 +1,6 @@
 /* Times of all files in one unit. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +64,30 @@ static int see_file(cm_join *j, const family *f, unsigned m, uint32_t file, cm_t
     return rc;
 }
 
+/* Whether TO, of a store, holds the times of FILE. */
+static int check_file(cm_join *j, const family *f, unsigned m, uint32_t file,
+                      const cm_time_coding *to, cm_error *err)
+{
+    cm_surveyed_var s;
+    cm_time_coding from;
+    size_t nbytes;
+    uint64_t bad;
+    if (file == 0 || !cm_join_record(j, f->member[m], file, &s))
+        return CM_OK;
+    if (!s.has_values)
+        return cm_fail(err, CM_EUNSUPPORTED, "it is too large to be counted from another date");
+    int rc = coding_of(j, f, m, file, &from, err);
+    const void *values = cm_survey_values(j->survey, s.values, &nbytes);
+    uint64_t n = nbytes / s.var->dtype.nbytes;
+    void *dst = rc == CM_OK ? cm_calloc((size_t)n + 1, to->dtype.nbytes, err) : NULL;
+    if (rc == CM_OK && dst == NULL)
+        return CM_ENOMEM;
+    if (rc == CM_OK)
+        rc = cm_time_rebase(&from, to, values, dst, n, &bad, err);
+    free(dst);
+    return rc;
+}
+
 static int refuse(cm_join *j, const cm_join_var *v, uint32_t file, const cm_error *why,
                   cm_error *err)
 {
@@ -100,8 +125,33 @@ static int take_choice(cm_join *j, const family *f, const cm_time_choice *choice
                : CM_OK;
 }
 
+/* A store's times are counted as they are: all files must fit that. */
+static int count_as_base(cm_join *j, const family *f, cm_error *err)
+{
+    cm_time_choice choice = {0};
+    cm_time_chosen chosen = {.same_unit = true};
+    cm_error why = {0};
+    const cm_join_var *v = &j->var[f->member[0]];
+    snprintf(chosen.units, sizeof(chosen.units), "%s", cm_join_text(v->like, "units"));
+    for (unsigned m = 0; m < f->n; m++) {
+        if (cm_join_described(j, f->member[m], 0) == NULL)
+            return cm_fail(err, CM_EINVAL, "%s: is not in the store", j->var[f->member[m]].name);
+        int rc = coding_of(j, f, m, 0, &chosen.coding[m], &why);
+        for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
+            rc = check_file(j, f, m, (uint32_t)i, &chosen.coding[m], &why);
+            if (rc != CM_OK && rc != CM_ENOMEM)
+                return refuse(j, v, (uint32_t)i, &why, err);
+        }
+        if (rc != CM_OK)
+            return rc == CM_ENOMEM ? cm_fail(err, rc, "%s", why.text) : refuse(j, v, 0, &why, err);
+    }
+    return take_choice(j, f, &choice, &chosen, err);
+}
+
 static int choose(cm_join *j, const family *f, cm_error *err)
 {
+    if (j->has_base)
+        return count_as_base(j, f, err);
     cm_join_var *v = &j->var[f->member[0]];
     cm_time_choice choice;
     cm_time_chosen chosen;

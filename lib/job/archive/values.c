@@ -119,6 +119,17 @@ static int give_said(cm_join_var *v, const cm_join_dim *d, cm_error *err)
     return rc;
 }
 
+/* What a store has already stays as it is, whatever number a file has for the same instant. */
+static cm_join_run without_base(const cm_join *j, const cm_join_dim *d, const cm_join_vec *vec,
+                                cm_join_run r)
+{
+    if (!j->has_base || d->at[0] == CM_JOIN_NONE || vec == &d->vec[d->at[0]])
+        return r;
+    uint64_t n = d->vec[d->at[0]].n, past = r.origin < n ? n - r.origin : 0;
+    past = past < r.count ? past : r.count;
+    return (cm_join_run){r.origin + past, r.first + past, r.count - past};
+}
+
 static int fill_coordinate(cm_join *j, uint32_t at, const cm_join_dim *d, cm_error *err)
 {
     cm_join_var *v = &j->var[at];
@@ -133,7 +144,7 @@ static int fill_coordinate(cm_join *j, uint32_t at, const cm_join_dim *d, cm_err
         const uint8_t *values =
             vec->like == NULL ? NULL : cm_survey_values(j->survey, vec->values, &nbytes);
         for (size_t k = 0; rc == CM_OK && values != NULL && k < vec->nruns; k++) {
-            const cm_join_run *r = &vec->run[k];
+            const cm_join_run own = without_base(j, d, vec, vec->run[k]), *r = &own;
             rc = convert(j, at, vec->file, values + r->first * vec->like->dtype.nbytes,
                          (uint8_t *)v->values + r->origin * size, r->count, err);
             memset(set + r->origin, true, r->count);

@@ -54,6 +54,15 @@ static int convert_source(const cm_job_var *v, uint64_t nelem, cm_compare_buffer
     return rc;
 }
 
+/* BOX of V, which may be a part of the store's array. */
+static cm_box box_in_store(const cm_job_var *v, const cm_box *box)
+{
+    cm_box there = *box;
+    for (unsigned j = 0; j < v->rank; j++)
+        there.start[j] += v->at[j];
+    return there;
+}
+
 static int compare_numbers(cm_job *job, cm_job_var *v, cm_array *array, const cm_box *box,
                            cm_compare_buffers *b, cm_digest *digest, cm_comparison *out,
                            cm_error *err)
@@ -69,7 +78,8 @@ static int compare_numbers(cm_job *job, cm_job_var *v, cm_array *array, const cm
         return rc;
     if (digest != NULL)
         cm_digest_box(digest, v->shape, box, b->want.data, type->nbytes);
-    rc = cm_array_read(array, b->ctx, box, b->got.data, err);
+    const cm_box there = box_in_store(v, box);
+    rc = cm_array_read(array, b->ctx, &there, b->got.data, err);
     out->store_failed = rc != CM_OK;
     if (rc != CM_OK)
         return rc;
@@ -112,7 +122,8 @@ static int compare_strings(cm_job *job, cm_job_var *v, cm_array *array, const cm
         const char *want = cm_strings_get(&b->want_text, i, &nwant);
         cm_digest_element(digest, linear_index(v, box, i), want, nwant);
     }
-    rc = cm_array_read_strings(array, box, &b->got_text, err);
+    const cm_box there = box_in_store(v, box);
+    rc = cm_array_read_strings(array, &there, &b->got_text, err);
     out->store_failed = rc != CM_OK;
     for (uint64_t i = 0; rc == CM_OK && i < cm_box_nelem(box); i++) {
         size_t nwant, ngot;

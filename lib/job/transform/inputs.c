@@ -7,7 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/cpu.h"
 #include "base/threads.h"
+#include "job/transform/ledger.h"
 #include "model/digest.h"
 #include "store/open.h"
 
@@ -190,8 +192,11 @@ static void digest_main(void *context, unsigned index)
 {
     digests *d = context;
     (void)index;
+    const cm_multi_spec *spec = spec_of(d->job);
     for (size_t i; (i = atomic_fetch_add(&d->next, 1)) < d->n;) {
         cm_error err = {0};
+        if (spec->file[i].open != NULL)
+            continue;
         int rc = cm_monitor_canceled(d->job->options->monitor)
                      ? cm_fail(&err, CM_ECANCELED, "stopped by request")
                      : cm_multi_file_digest(d->job->source, (uint32_t)i, d->text[i], &err);
@@ -253,6 +258,52 @@ int cm_job_inputs_json(const cm_job *job, const char *path, cm_json **out, cm_er
     return rc;
 }
 
+/* ---- the ledger ---- */
+
+static int ledger_entry(const cm_multi_file *f, const char *digest, cm_json *list, cm_error *err)
+{
+    cm_json *j = NULL;
+    cm_ledger_entry entry = {.nbytes = f->nbytes, .mtime_ns = f->mtime_ns};
+    if ((entry.path = realpath(f->path, NULL)) == NULL)
+        return cm_fail_errno(err, errno, "%s", f->path);
+    memcpy(entry.sha256, digest, sizeof(entry.sha256));
+    int rc = cm_ledger_json(&entry, &j, err);
+    free(entry.path);
+    return rc == CM_OK ? cm_json_append(list, j, err) : rc;
+}
+
+/*
+ * Digests are made of what was just read, while memory still has it: reading an archive from its
+ * storage a second time is not worth one.
+ */
+static bool is_in_memory(const cm_multi_spec *spec)
+{
+    uint64_t nbytes = 0;
+    for (size_t i = 0; i < spec->nfiles; i++)
+        if (spec->file[i].open == NULL)
+            nbytes += spec->file[i].nbytes;
+    return nbytes < cm_memory_available() / 2;
+}
+
+int cm_job_inputs_ledger(const cm_job *job, cm_json **out, cm_error *err)
+{
+    const cm_multi_spec *spec = spec_of(job);
+    char(*digest)[65] = NULL;
+    *out = cm_json_array();
+    int rc = *out == NULL ? cm_fail(err, CM_ENOMEM, "no memory for the ledger") : CM_OK;
+    if (rc != CM_OK || spec == NULL)
+        return rc;
+    if (is_in_memory(spec))
+        rc = digest_files(job, spec->nfiles, &digest, err);
+    else if ((digest = cm_calloc(spec->nfiles + 1, sizeof(digest[0]), err)) == NULL)
+        rc = CM_ENOMEM;
+    for (size_t i = 0; rc == CM_OK && i < spec->nfiles; i++)
+        if (spec->file[i].open == NULL)
+            rc = ledger_entry(&spec->file[i], digest[i], *out, err);
+    free(digest);
+    return rc;
+}
+
 /* ---- paths ---- */
 
 int cm_job_inputs_paths(const cm_job *job, const char *path, const char ***out, size_t *n,
@@ -274,6 +325,8 @@ bool cm_job_inputs_lie_in(const cm_job *job, const char *folder)
     size_t length = strlen(folder);
     bool found = false;
     for (size_t i = 0; spec != NULL && i < spec->nfiles && !found; i++) {
+        if (spec->file[i].open != NULL)
+            continue;
         char *real = realpath(spec->file[i].path, NULL);
         found = real != NULL && strncmp(real, folder, length) == 0 &&
                 (real[length] == '\0' || real[length] == '/');

@@ -75,6 +75,12 @@ typedef struct cm_job_var {
     cm_sweep *window; /* of the boxes that these are; where chunks stay there is none */
     unsigned nwindows;
 
+    /* append_window.c: a part of the target's array, which begins at element AT of it. */
+    bool is_window, is_beyond; /* beyond: none of its objects was the old dataset's */
+    unsigned phase;            /* windows of a lower one are written before */
+    uint64_t at[CM_MAX_RANK];
+    uint64_t first_object[CM_MAX_RANK];
+
     struct cm_journal *journal; /* of the job */
     const char *output;         /* the target's path, for messages */
     size_t index;               /* in the job */
@@ -132,6 +138,7 @@ int cm_job_differ(cm_job *job, cm_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Fills the report's variables from what is planned, or, WRITTEN, from what was made. */
 int cm_job_report(cm_job *job, bool written, cm_error *err);
+void cm_transform_variable_release(cm_transform_variable *v);
 
 /* select.c: which variables, under which names. */
 int cm_job_select(cm_job *job, cm_error *err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "format/multi/multi.h"
 #include "job/common/layout_option.h"
 #include "job/transform/keep.h"
 #include "job/transform/rename.h"
@@ -153,6 +154,25 @@ static void keep_whole(cm_job_var *v)
         v->chunk[j] = v->shape[j] > 0 ? v->shape[j] : 1;
 }
 
+/*
+ * An archive grows: its coordinates get one chunk with room for years, so that a reader finds
+ * them whole and an append changes one object.
+ */
+static void keep_room(const cm_job *job, cm_job_var *v)
+{
+    enum {
+        ROOM = 8192 /* elements: 22 years of days, 11 months of hours */
+    };
+    const cm_multi_spec *spec = cm_multi_spec_of(job->source);
+    uint64_t most = WHOLE_COORDINATE / itemsize_of(v);
+    keep_whole(v);
+    if (spec == NULL || spec->nfiles < 2 || v->rank != 1 || !v->source->unlimited[0])
+        return;
+    uint64_t room = 2 * v->shape[0] < ROOM ? ROOM : 2 * v->shape[0];
+    if (room <= most)
+        v->chunk[0] = room;
+}
+
 static bool is_small_coordinate(const cm_job_var *v)
 {
     return v->source->is_coordinate && v->rank == 1 &&
@@ -188,7 +208,7 @@ static int choose_chunks(layout *l, cm_job_var *v, cm_error *err)
     if (kind == CM_LAYOUT_DEFAULT && l->keeps && !suits_sample(l, v))
         kind = CM_LAYOUT_SOURCE;
     if (!named && !l->keeps && (v->rank == 0 || is_small_coordinate(v))) {
-        keep_whole(v);
+        keep_room(l->job, v);
         return CM_OK;
     }
     if (kind == CM_LAYOUT_NONE)

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "job/common/store_path.h"
+#include "job/transform/append_commit.h"
+#include "job/transform/ledger.h"
 #include "job/transform/parts_files.h"
 #include "store/open.h"
 
@@ -301,7 +303,9 @@ static cm_verdict judge_old_journal(void *context, const char *below, cm_entry_k
 static cm_verdict judge_beside(void *context, const char *below, cm_entry_kind kind)
 {
     (void)context;
-    bool old = strncmp(below, "journal-", 8) == 0 || cm_parts_is_file(below);
+    bool old = strncmp(below, "journal-", 8) == 0 || cm_parts_is_file(below) ||
+               strcmp(below, CM_LEDGER_NAME) == 0 ||
+               strncmp(below, CM_COMMIT_NAME, strlen(CM_COMMIT_NAME)) == 0;
     return kind == CM_ENTRY_FILE && old ? CM_REMOVE : CM_KEEP;
 }
 

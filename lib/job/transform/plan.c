@@ -570,7 +570,7 @@ int cm_job_plan(cm_job *job, cm_store *store, cm_error *err)
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         rc = cm_job_prepare(job, &job->var[i], store, err);
-    if (rc == CM_OK)
+    if (rc == CM_OK && job->options->append == NULL)
         rc = cm_job_rehearse_metadata(job, err);
     if (rc != CM_OK)
         return rc;

@@ -141,6 +141,7 @@ int cm_job_prepare(cm_job *job, cm_job_var *v, cm_store *store, cm_error *err)
     int rc = cm_zarr_writer_create(store, v->name, &v->meta, &v->writer, err);
     if (rc != CM_OK)
         return rc;
+    cm_zarr_writer_shift(v->writer, v->first_object);
     if (v->pass == CM_PASS_NOTHING && (rc = check_encoder(v, err)) != CM_OK) {
         cm_error_prefix(err, "%s %s", cm_job_noun(job), cm_job_name(v));
         return rc;

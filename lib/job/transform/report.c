@@ -93,7 +93,7 @@ static int set_texts(const cm_job *job, const cm_job_var *v, cm_transform_variab
     out->source = cm_strdup(s->name, err);
     out->type =
         cm_strdup(v->as_objects ? "not known" : cm_dtype_name(&v->type, text, sizeof(text)), err);
-    out->codec = s->words != NULL || v->refer != NULL
+    out->codec = s->words != NULL || v->refer != NULL || v->is_window
                      ? cm_codec_text(&v->meta, err)
                      : cm_strdup(cm_codec_choice_text(&v->codec, text, sizeof(text)), err);
     out->access = s->access_reason == NULL
@@ -214,22 +214,26 @@ int cm_job_report(cm_job *job, bool written, cm_error *err)
     return CM_OK;
 }
 
+void cm_transform_variable_release(cm_transform_variable *v)
+{
+    free(v->name);
+    free(v->source);
+    free(v->type);
+    free(v->codec_before);
+    free(v->codec);
+    free(v->access);
+    free(v->digest);
+    free(v->readers);
+    free(v->plan_reason);
+    for (unsigned j = 0; j < v->rank; j++)
+        free(v->dim_name[j]);
+    *v = (cm_transform_variable){0};
+}
+
 void cm_transform_report_release(cm_transform_report *r)
 {
-    for (size_t i = 0; i < r->nvariables; i++) {
-        cm_transform_variable *v = &r->variable[i];
-        free(v->name);
-        free(v->source);
-        free(v->type);
-        free(v->codec_before);
-        free(v->codec);
-        free(v->access);
-        free(v->digest);
-        free(v->readers);
-        free(v->plan_reason);
-        for (unsigned j = 0; j < v->rank; j++)
-            free(v->dim_name[j]);
-    }
+    for (size_t i = 0; i < r->nvariables; i++)
+        cm_transform_variable_release(&r->variable[i]);
     free(r->variable);
     cm_sentences_free(r->warning, r->nwarnings);
     cm_sentences_free(r->note, r->nnotes);
@@ -238,5 +242,6 @@ void cm_transform_report_release(cm_transform_report *r)
     free(r->source_format);
     free(r->target);
     free(r->part.missing);
+    free(r->append.dimension);
     memset(r, 0, sizeof(*r));
 }

@@ -13,6 +13,7 @@
 
 typedef struct run {
     cm_job *job;
+    unsigned phase; /* of the variables that are moved */
     cm_engine_options engine;
     cm_engine_stats sum;
 } run;
@@ -54,7 +55,7 @@ static int move_direct(run *r, cm_error *err)
         return CM_ENOMEM;
     for (size_t i = 0; i < r->job->nvars; i++) {
         const cm_job_var *v = &r->job->var[i];
-        if (!cm_job_has_transfer(v) || (v->routed && v->route.spills))
+        if (!cm_job_has_transfer(v) || (v->routed && v->route.spills) || v->phase != r->phase)
             continue;
         if (r->job->parts != NULL)
             add_part(v, list, &n);
@@ -136,7 +137,7 @@ static int move_others(run *r, cm_store *store, cm_error *err)
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < r->job->nvars; i++) {
         cm_job_var *v = &r->job->var[i];
-        if (r->job->parts != NULL && v->run.first == v->run.end)
+        if ((r->job->parts != NULL && v->run.first == v->run.end) || v->phase != r->phase)
             continue;
         if (v->as_objects)
             rc = cm_zarr_objects_copy(cm_dataset_store(r->job->source), v->source->name, store,
@@ -149,6 +150,14 @@ static int move_others(run *r, cm_store *store, cm_error *err)
     return rc;
 }
 
+static unsigned last_phase(const cm_job *job)
+{
+    unsigned last = 0;
+    for (size_t i = 0; i < job->nvars; i++)
+        last = job->var[i].phase > last ? job->var[i].phase : last;
+    return last;
+}
+
 int cm_job_run(cm_job *job, cm_store *store, cm_error *err)
 {
     const cm_transform_options *o = job->options;
@@ -157,13 +166,15 @@ int cm_job_run(cm_job *job, cm_store *store, cm_error *err)
                         .slots_nbytes = job->slots_nbytes,
                         .monitor = o->monitor}};
     cm_monitor_phase(o->monitor, CM_PHASE_WORKING, total_nbytes(job));
-    int rc = cm_job_compare_inputs(job, err);
+    /* An append did so before it took the variables apart. */
+    int rc = o->append == NULL ? cm_job_compare_inputs(job, err) : CM_OK;
     if (rc == CM_OK && o->trace != NULL)
         rc = cm_trace_open(&job->trace, &r.engine.trace, err);
-    if (rc == CM_OK)
+    for (unsigned last = last_phase(job); rc == CM_OK && r.phase <= last; r.phase++) {
         rc = move_direct(&r, err);
-    if (rc == CM_OK)
-        rc = move_others(&r, store, err);
+        if (rc == CM_OK)
+            rc = move_others(&r, store, err);
+    }
     cm_trace_close(r.engine.trace, &job->trace_error);
     for (int i = 0; i < CM_NSTAGES; i++)
         job->report->stage[job->report->nstages++] = (cm_stage_time){

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/fileurl.h"
 #include "job/common/store_path.h"
+#include "job/transform/append.h"
 #include "job/transform/files.h"
 #include "job/transform/inputs.h"
 #include "job/transform/into.h"
@@ -44,6 +45,37 @@ static int check_options(const cm_transform_options *o, cm_error *err)
         return cm_fail(err, CM_EINVAL,
                        "%s: nothing can be written over HTTP; a bucket is s3://BUCKET/PREFIX",
                        o->target);
+    return CM_OK;
+}
+
+/* What is added to a store is as the store has it. */
+static int check_append(const cm_transform_options *o, cm_error *err)
+{
+    const struct {
+        bool given;
+        const char *text;
+    } row[] = {
+        {o->chunks.n > 0, "`chunks`"},
+        {o->shards.n > 0, "`shards`"},
+        {o->codec.n > 0, "`codec`"},
+        {o->sample != NULL, "`sample`"},
+        {o->dtype.n > 0, "`dtype`"},
+        {o->unpack.n > 0, "`unpack`"},
+        {o->keepbits.n > 0, "`keepbits`"},
+        {o->subset.n > 0, "`subset`"},
+        {o->fill_value.n > 0, "`fill_value`"},
+        {o->variable.n > 0, "`variable`"},
+        {o->overwrite, "`overwrite`"},
+        {o->no_consolidate, "`no_consolidate`"},
+        {o->check, "`check`"},
+        {o->refer != NULL, "`refer`"},
+        {o->certificate != NULL, "`certificate`"},
+        {o->part.on, "`part`"},
+    };
+    for (size_t i = 0; o->append != NULL && i < sizeof(row) / sizeof(row[0]); i++)
+        if (row[i].given)
+            return cm_fail(err, CM_EINVAL, "%s: what is added to a store is as the store has it",
+                           row[i].text);
     return CM_OK;
 }
 
@@ -123,7 +155,9 @@ static int check_apart(const cm_job *job, cm_error *err)
                                target)
                      : CM_OK;
     }
-    char *source = realpath(job->source->path, NULL), *there = realpath(target, NULL);
+    /* A store that grows is among its own sources. */
+    char *source = job->options->append != NULL ? NULL : realpath(job->source->path, NULL);
+    char *there = realpath(target, NULL);
     int rc = CM_OK;
     if (there == NULL) {
         char *above = folder_above(target, err);
@@ -167,7 +201,8 @@ static int find_target(const cm_transform_options *o, cm_into *into, cm_transfor
     if (rc != CM_OK)
         return rc;
     out->target = into->folder;
-    if (into->zarr_format != 0 && o->zarr_format != 0 && o->zarr_format != into->zarr_format)
+    if (into->zarr_format != 0 && o->zarr_format != 0 && o->zarr_format != into->zarr_format &&
+        o->append == NULL)
         return cm_fail(err, CM_EINVAL, "`zarr_format` %d: %s is of Zarr format %d", o->zarr_format,
                        into->root, into->zarr_format);
     if (into->zarr_format != 0)
@@ -247,9 +282,9 @@ static int prepare(cm_job *job, cm_error *err)
         rc = cm_job_open_arrays(job, err);
     if (rc == CM_OK)
         rc = cm_job_view(job, err);
-    if (rc == CM_OK)
-        rc = job->options->refer != NULL ? cm_job_refer_layout(job, err) : cm_job_layout(job, err);
-    return rc;
+    if (rc != CM_OK || job->options->append != NULL) /* the store has a layout */
+        return rc;
+    return job->options->refer != NULL ? cm_job_refer_layout(job, err) : cm_job_layout(job, err);
 }
 
 /* The files and bytes to come. */
@@ -283,6 +318,8 @@ static int dry_run(cm_job *job, cm_error *err)
 
 static int transform(cm_job *job, cm_output *out, cm_error *err)
 {
+    if (job->options->append != NULL)
+        return cm_job_append(job, err);
     int rc = cm_job_describe(job, err);
     if (rc == CM_OK)
         rc = cm_job_notice(job, err);
@@ -354,8 +391,11 @@ int cm_transform(const cm_transform_options *asked, cm_transform_report *report,
     cm_monitor_phase(asked->monitor, CM_PHASE_OPENING, 0);
     int rc = check_options(asked, err);
     if (rc == CM_OK)
+        rc = check_append(asked, err);
+    if (rc == CM_OK)
         rc = find_target(asked, &into, &options, err);
-    if (rc == CM_OK && !options.dry_run && !options.check && options.refer == NULL)
+    if (rc == CM_OK && !options.dry_run && !options.check && options.refer == NULL &&
+        options.append == NULL)
         rc = check_output(&options, &into, &out, err);
     if (rc == CM_OK && asked->target != NULL &&
         (report->target = cm_strdup(asked->target, err)) == NULL)

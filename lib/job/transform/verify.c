@@ -192,9 +192,12 @@ static int share_memory(verification *ver, cm_error *err)
 static bool comparable(const subject *s, const cm_zarr_node *node)
 {
     const cm_job_var *v = s->var;
-    return node != NULL && !node->meta.is_group && node->meta.rank == v->rank &&
-           cm_dtype_equal(&node->meta.dtype, &v->type) &&
-           memcmp(node->meta.shape, v->shape, v->rank * sizeof(v->shape[0])) == 0;
+    bool same = node != NULL && !node->meta.is_group && node->meta.rank == v->rank &&
+                cm_dtype_equal(&node->meta.dtype, &v->type);
+    for (unsigned j = 0; same && j < v->rank; j++)
+        same = v->is_window ? v->at[j] + v->shape[j] <= node->meta.shape[j]
+                            : v->shape[j] == node->meta.shape[j];
+    return same;
 }
 
 /* What is compared of V: all, or what a part has of it. */
@@ -492,7 +495,7 @@ static int compare_boxes(cm_job *job, cm_store *store, cm_error *err)
     ver.full = job->options->verify == CM_VERIFY_FULL || job->options->check;
     pthread_mutex_init(&ver.lock, NULL);
     int rc = open_tree(&ver, store, &documents, &tree, err);
-    if (rc == CM_OK && ver.full)
+    if (rc == CM_OK && ver.full && job->options->append == NULL)
         rc = cm_job_compare_meta(job, &tree, err);
     if (rc == CM_OK)
         rc = compare_data(&ver, &tree, err);

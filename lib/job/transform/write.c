@@ -10,7 +10,9 @@
 #include "base/clock.h"
 #include "format/multi/multi.h"
 #include "job/transform/fingerprint.h"
+#include "job/transform/inputs.h"
 #include "job/transform/into.h"
+#include "job/transform/ledger.h"
 
 /* ---- the journal ---- */
 
@@ -159,6 +161,24 @@ static int write_described(cm_job *job, cm_output *out, cm_error *err)
     return rc;
 }
 
+/*
+ * Which files are in the store: an append need not read them again.  Without it it does, so the
+ * store is complete whatever becomes of the ledger.
+ */
+static int write_ledger(cm_job *job, cm_output *out, cm_error *err)
+{
+    cm_json *list = NULL;
+    cm_error why = {0};
+    const cm_multi_spec *spec = cm_multi_spec_of(job->source);
+    if (spec == NULL || out->beside.remote || *out->node != '\0')
+        return CM_OK;
+    int rc = cm_job_inputs_ledger(job, &list, &why);
+    if (rc == CM_OK)
+        rc = cm_ledger_add(&out->beside, list, &why);
+    cm_json_free(list);
+    return rc == CM_OK ? CM_OK : cm_job_warn(job, err, "there is no ledger: %s", why.text);
+}
+
 static int write_store(cm_job *job, cm_output *out, cm_made *made, cm_error *err)
 {
     cm_journal *journal = NULL;
@@ -183,6 +203,8 @@ static int write_store(cm_job *job, cm_output *out, cm_made *made, cm_error *err
     if (rc == CM_OK)
         rc = write_described(job, out, err);
     cm_journal_close(journal);
+    if (rc == CM_OK)
+        rc = write_ledger(job, out, err);
     if (rc == CM_OK)
         cm_output_complete(out);
     return rc == CM_OK ? warn_of_data(job, err) : rc;

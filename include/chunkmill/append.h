@@ -1,0 +1,53 @@
+/*
+ * A store that grows: what is held from the survey of the new files to the last rename.
+ *
+ *     cm_append_open(&options, &append, err);      locks the store, finishes what was begun
+ *     archive.base = cm_append_store(append);      the store is the first of the files
+ *     archive.listed = cm_append_listed;           files that are in it already are not read
+ *     transform.append = append;                   cm_transform writes what is new
+ *     cm_append_close(append);
+ *
+ * The promise to readers is that of the manual page: consolidated metadata show the old dataset
+ * or the new one.
+ */
+#ifndef CHUNKMILL_APPEND_H
+#define CHUNKMILL_APPEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <chunkmill/error.h>
+#include <chunkmill/net.h>
+
+typedef struct cm_append_options {
+    const char *store;     /* a folder; what a user types */
+    const char *dimension; /* along which it grows */
+    bool break_lock;       /* take over the lock of a run that cannot be seen from here */
+    bool recheck;          /* files that the ledger lists are read again */
+    bool look;             /* nothing will be written: no lock is taken */
+    cm_net *net;
+} cm_append_options;
+
+typedef struct cm_append cm_append;
+
+/*
+ * CM_ENOTFOUND: there is no store.  CM_EEXIST: another run holds its lock, or it is not
+ * complete.  An append that was stopped between its first document and its last is finished
+ * here, which *note then says (on the heap); with `look` that is an error.
+ */
+int cm_append_open(const cm_append_options *options, cm_append **out, char **note, cm_error *err);
+/* Its folder, and the dimension; borrowed. */
+const char *cm_append_store(const cm_append *a);
+const char *cm_append_dimension(const cm_append *a);
+/*
+ * Whether the file PATH is in the store already: the ledger lists it, and it has not changed.
+ * CM_EFORMAT, naming it, where it has.  CONTEXT is a cm_append.
+ */
+int cm_append_listed(void *context, const char *path, bool *out, cm_error *err);
+/* How many files cm_append_listed said yes of. */
+size_t cm_append_nlisted(const cm_append *a);
+/* Gives the lock back.  NULL accepted. */
+void cm_append_close(cm_append *a);
+
+#endif

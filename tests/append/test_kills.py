@@ -1,0 +1,105 @@
+"""Killed before every rename, link, unlink and write: readers see the old dataset or the new one."""
+
+import shutil
+import signal
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+from support import failio, paths, tool
+
+from . import files as F
+
+LAYOUTS = {
+    "v3": ["--chunks", "time=4,lat=3"],
+    "v2": ["--zarr-format", "2", "--chunks", "time=4,lat=3"],
+    "shards": ["--chunks", "time=2,lat=3", "--shards", "time=8,lat=6"],
+}
+CLASSES = ("rename", "unlink", "write") if paths.LONG else ("rename", "unlink")
+MOST = 1000 if paths.LONG else 14
+
+
+def seen(store):
+    """What readers of consolidated metadata see."""
+    with xr.open_zarr(store, consolidated=True) as ds:
+        return {n: v.values.tobytes() for n, v in ds.load().variables.items()}
+
+
+@pytest.fixture(scope="module", params=LAYOUTS)
+def case(request, tmp_path_factory):
+    """A store of 6 days, 7 more of which the first two are all fill, and the whole."""
+    top = tmp_path_factory.mktemp("kills")
+    here = top / "in"
+    here.mkdir()
+    data = F.values(6, 7)
+    data[:2] = 1e20
+    b = [F.day(here / "b.nc", 6, 7, data=data)]
+    layout = ["-q", "-j", "1", "--verify", "none", *LAYOUTS[request.param]]
+    (top / "old").mkdir()
+    (top / "new").mkdir()
+    # Two files, so that the coordinate has room.
+    c = [F.day(here / "c.nc", 0, 3), F.day(here / "d.nc", 3, 3)]
+    tool.nc2zarr(*layout, *c, top / "old" / "s.zarr").ok()
+    tool.nc2zarr(*layout, *c, *b, top / "new" / "s.zarr").ok()
+    return request.param, top, b
+
+
+@pytest.mark.longer
+@pytest.mark.parametrize("kind", CLASSES)
+def test_killed(case, kind, tmp_path):
+    layout, top, files = case
+    root = tmp_path / "work"
+    store = root / "s.zarr"
+    command = ["-q", "-j", "1", "--verify", "none", "--append", "time", *files, store]
+    state = tmp_path / "state"
+    failio.renew(top / "old", root)
+    whole = failio.inject("nc2zarr", *command, root=root, state=state)
+    whole.done.ok()
+    old, new = seen(top / "old" / "s.zarr"), seen(top / "new" / "s.zarr")
+    raw = {name: a[...] for name, a in zarr.open_group(top / "old" / "s.zarr", mode="r").arrays()}
+    assert seen(store) == new
+    want = failio.contents(store)
+    if layout != "shards":
+        assert want == failio.contents(top / "new" / "s.zarr")
+    views = set()
+    for nth in failio.spread(whole.counts[kind], MOST):
+        failio.renew(top / "old", root)
+        killed = failio.inject("nc2zarr", *command, root=root, state=state, kind=kind, nth=nth, way="kill")
+        assert killed.done.status in (-signal.SIGKILL, 128 + signal.SIGKILL), str(killed.done)
+        view = seen(store)
+        assert view in (old, new), (kind, nth, killed.what)
+        views.add("new" if view == new else "old")
+        # Readers of each array by itself see old elements as they were.
+        for name, was in raw.items():
+            assert zarr.open_array(store, path=name, mode="r")[: was.shape[0]].tobytes() == was.tobytes()
+        tool.nc2zarr(*command).ok()
+        assert seen(store) == new, (kind, nth, killed.what)
+        got = failio.contents(store)
+        assert set(got) == set(want), (kind, nth, set(got) ^ set(want))
+        if layout != "shards":
+            assert got == want, (kind, nth)
+        assert sorted(p.name for p in (root / "s.zarr.chunkmill").iterdir()) == ["ledger"], (kind, nth)
+    assert "old" in views
+
+
+def test_killed_then_another_append(case, tmp_path):
+    """What a run that was killed left behind the end is not what comes later."""
+    layout, top, files = case
+    root = tmp_path / "work"
+    store = root / "s.zarr"
+    failio.renew(top / "old", root)
+    command = ["-q", "-j", "1", "--verify", "none", "--append", "time"]
+    killed = failio.inject(
+        "nc2zarr", *command, *files, store, root=root, state=tmp_path / "state", kind="rename", nth=8, way="kill"
+    )
+    assert killed.done.status != 0
+    other = F.day(tmp_path / "other.nc", 6, 1, data=F.values(6, 1) + 7)
+    tool.nc2zarr(*command, other, store).ok()
+    last = F.day(tmp_path / "last.nc", 7, 8, data=np.full((8, F.NLAT, F.NLON), 1e20, "f4"))
+    tool.nc2zarr(*command, last, store).ok()
+    with xr.open_zarr(store) as ds:
+        np.testing.assert_array_equal(ds.tas.values[6], F.values(6, 1)[0] + 7)
+        assert np.isnan(ds.tas.values[7:]).all()
+    shutil.rmtree(root)
