@@ -25,6 +25,7 @@ typedef struct cm_append_options {
     const char *dimension; /* along which it grows */
     bool break_lock;       /* take over the lock of a run that cannot be seen from here */
     bool recheck;          /* files that the ledger lists are read again */
+    bool hold;             /* what does not fill a chunk, or shard, is not added */
     bool look;             /* nothing will be written: no lock is taken */
     cm_net *net;
 } cm_append_options;

@@ -43,11 +43,11 @@ typedef enum cm_archive_gaps {
 } cm_archive_gaps;
 
 typedef struct cm_archive_options {
-    cm_texts inputs;     /* files, folders, patterns, "@LIST", "@-" */
-    FILE *standard;      /* what "@-" reads; or NULL */
-    bool zero;           /* NUL between the paths of lists */
-    const char *target;  /* what is made: not searched for inputs; or NULL */
-    const char *cache;   /* file of records: read, and written where they changed; or NULL */
+    cm_texts inputs;    /* files, folders, patterns, "@LIST", "@-" */
+    FILE *standard;     /* what "@-" reads; or NULL */
+    bool zero;          /* NUL between the paths of lists */
+    const char *target; /* what is made: not searched for inputs; or NULL */
+    const char *cache;  /* file of records: read, and written where they changed; or NULL */
     /*
      * A store that grows by the files: it counts as the first of them, and what it has stays as
      * it is.  LISTED tells of files that are in it already and are not looked at.

@@ -177,6 +177,7 @@ typedef struct cm_append_report {
     bool on;
     char *dimension;
     uint64_t was, length; /* elements along it, before and after */
+    uint64_t nheld;       /* elements that are held back: they do not fill a chunk, or shard */
     size_t nlisted;       /* files that the ledger listed, and that were not read */
 } cm_append_report;
 

@@ -128,7 +128,7 @@ def test_nightly(tmp_path):
     for night in range(5, 8):
         F.days(here, night, 1)
         report = tool.nc2zarr(*command).json()
-        assert report["append"] == {"dimension": "time", "was": night, "length": night + 1, "nlisted": night}
+        assert report["append"] == {"dimension": "time", "was": night, "length": night + 1, "nheld": 0, "nlisted": night}
     report = tool.nc2zarr(*command).json()
     assert report["append"]["length"] == 8 and report["append"]["nlisted"] == 8 and report["variables"] == []
     F.same(store, sorted(here.glob("*.nc")))
@@ -212,6 +212,24 @@ def test_overlap(mode, tmp_path):
     if mode == "last":
         want[4:6] += 0.5
     np.testing.assert_array_equal(xr.open_zarr(store).tas.values, want)
+
+
+def test_hold(tmp_path):
+    """What does not fill a shard waits, with one length for all; no file is lost on the way."""
+    paths = F.days(tmp_path, 0, 21)
+    store, want = tmp_path / "s.zarr", tmp_path / "w.zarr"
+    layout = ["--chunks", "time=2", "--shards", "time=8"]
+    tool.nc2zarr("-q", *layout, *paths[:8], store).ok()
+    lengths = []
+    for last in (9, 15, 16, 20):
+        report = tool.nc2zarr("--append", "time", "--append-rest", "hold", "--json", *paths[:last], store).json()["append"]
+        assert report["length"] + report["nheld"] == last
+        lengths.append(report["length"])
+        assert {a.shape[0] for n, a in zarr.open_group(store, mode="r").arrays() if n in ("tas", "time", "time_bnds")} == {report["length"]}
+    assert lengths == [8, 8, 16, 16]
+    append(*paths, store).ok()
+    tool.nc2zarr("-q", *layout, *paths, want).ok()
+    same_store(store, want, "shards")
 
 
 def test_memory_and_threads(tmp_path):

@@ -30,6 +30,7 @@ static int open_append(archive_job *job, cm_error *err)
                                        .dimension = job->v->append,
                                        .break_lock = job->options.break_lock,
                                        .recheck = job->v->recheck,
+                                       .hold = job->v->append_rest != 0,
                                        .look = job->options.dry_run || job->v->survey,
                                        .net = job->options.net};
     char *note;

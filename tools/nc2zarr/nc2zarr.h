@@ -18,6 +18,7 @@ typedef struct nc2zarr_values {
     bool survey;
     const char *append; /* a dimension; or NULL */
     bool recheck;
+    int append_rest;
     cm_part_values part;
 } nc2zarr_values;
 

@@ -42,8 +42,8 @@ static bool names_store(const char *input)
 /* Options that say what a new store is like, or make dimensions that one that is there has not. */
 static int refuse_append(const nc2zarr_values *v, const cm_common_options *common)
 {
-    static const char *const OTHER[] = {"zarr-format", "along",   "new-dim",    "store-per",
-                                        "file-attr",   "promote", "time-units", "packing",
+    static const char *const OTHER[] = {"zarr-format", "along",        "new-dim",    "store-per",
+                                        "file-attr",   "promote",      "time-units", "packing",
                                         "survey",      "survey-cache", NULL};
     for (size_t i = 0; v->append && OTHER[i] != NULL; i++)
         if (cm_tool_given(&NC2ZARR, common, OTHER[i]))
@@ -52,8 +52,9 @@ static int refuse_append(const nc2zarr_values *v, const cm_common_options *commo
     if (v->append && v->o.resume)
         return cm_tool_usage_error(&NC2ZARR, "--resume: not with --append; the same command again "
                                              "completes one that was stopped");
-    if (v->recheck && !v->append)
-        return cm_tool_usage_error(&NC2ZARR, "--recheck: only with --append");
+    if ((v->recheck || v->append_rest) && !v->append)
+        return cm_tool_usage_error(&NC2ZARR, "--%s: only with --append",
+                                   v->recheck ? "recheck" : "append-rest");
     return CM_TOOL_RUN;
 }
 

@@ -98,6 +98,7 @@ static void put_append(cm_document *doc, cm_json *o, const cm_append_report *a)
     cm_document_text(doc, p, "dimension", a->dimension);
     cm_document_u64(doc, p, "was", a->was);
     cm_document_u64(doc, p, "length", a->length);
+    cm_document_u64(doc, p, "nheld", a->nheld);
     cm_document_u64(doc, p, "nlisted", a->nlisted);
     cm_document_put(doc, o, "append", p);
 }

@@ -359,6 +359,9 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
                           : ", nothing is written");
     if (report->append.on && report->nvariables == 0) {
         fputs("  Nothing is to be added", stdout);
+        if (report->append.nheld > 0)
+            printf("; %llu are held back until they fill a chunk or shard",
+                   (unsigned long long)report->append.nheld);
         if (report->append.nlisted > 0)
             printf("; %zu file%s in the store already, and not read", report->append.nlisted,
                    report->append.nlisted == 1 ? " is" : "s are");
@@ -377,6 +380,9 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
     }
     for (size_t i = 0; i < report->nskipped; i++)
         cm_print_remark("Left out", report->skipped[i]);
+    if (report->append.nheld > 0)
+        printf("  Held back until they fill a chunk or shard: %llu along %s\n",
+               (unsigned long long)report->append.nheld, report->append.dimension);
     if (report->append.nlisted > 0)
         printf("  %zu file%s in the store already, and not read\n", report->append.nlisted,
                report->append.nlisted == 1 ? " is" : "s are");

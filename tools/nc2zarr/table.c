@@ -187,6 +187,13 @@ static const cm_option OPTIONS[] = {
      .field = VALUE(append),
      .help = "Add the files to OUTPUT, a store that is there, along DIM. Files that it has "
              "already, by the ledger beside it, are not read."},
+    {.name = "append-rest",
+     .kind = CM_OPTION_CHOICE,
+     .field = VALUE(append_rest),
+     .words = "write|hold",
+     .help = "With --append, what to do with new steps that do not fill a chunk, or shard. hold: "
+             "leave them for a later append; the files that hold them are read again then.",
+     .preset = "write"},
     {.name = "recheck",
      .kind = CM_OPTION_FLAG,
      .field = VALUE(recheck),

@@ -101,6 +101,7 @@ static int report(cm_job *job, const cm_append_state *s, bool written, cm_error 
     a->on = true;
     a->was = s->was;
     a->length = s->length;
+    a->nheld = s->nheld;
     a->nlisted = cm_append_nlisted(s->append);
     if ((a->dimension = cm_strdup(s->append->dimension, err)) == NULL)
         return CM_ENOMEM;
@@ -146,7 +147,7 @@ static int commit(cm_job *job, cm_append_state *s, cm_error *err)
     cm_commit c = {0};
     cm_json *ledger = NULL;
     cm_monitor_phase(job->options->monitor, CM_PHASE_FINISHING, 0);
-    int rc = cm_job_inputs_ledger(job, &ledger, err);
+    int rc = cm_job_inputs_ledger(job, s->append->dimension, s->length, &ledger, err);
     if (rc == CM_OK)
         rc = make_commit(s, ledger, &c, err);
     if (rc == CM_OK)

@@ -26,7 +26,7 @@ enum {
 struct cm_append {
     char *dimension;
     char *root; /* of the store, without "file://" */
-    bool recheck, look;
+    bool recheck, hold, look;
     cm_beside beside;
     cm_lock *lock;
     cm_store *store;
@@ -55,6 +55,7 @@ typedef struct cm_append_state {
     cm_grown *grown;
     size_t ngrown;
     uint64_t was, length; /* of the dimension */
+    uint64_t nheld;       /* elements of the source beyond LENGTH, held back */
 } cm_append_state;
 
 /* append_window.c: takes job->var apart into windows; CM_EINVAL where the store is another. */

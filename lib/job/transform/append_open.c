@@ -117,6 +117,7 @@ int cm_append_open(const cm_append_options *o, cm_append **out, char **note, cm_
         return CM_ENOMEM;
     a->recheck = o->recheck;
     a->look = o->look;
+    a->hold = o->hold;
     a->beside.fd = -1;
     int rc = (a->dimension = cm_strdup(o->dimension, err)) == NULL ? CM_ENOMEM : CM_OK;
     if (rc == CM_OK)

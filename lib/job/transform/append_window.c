@@ -111,14 +111,14 @@ static int check_length(cm_append_state *s, const cm_variable *t, const cm_job_v
 {
     if (s->ngrown == 0) {
         s->was = t->shape[axis];
-        s->length = v->shape[axis];
+        s->length = v->shape[axis] - s->nheld;
         return CM_OK;
     }
     if (t->shape[axis] != s->was)
         return cm_fail(err, CM_EFORMAT,
                        "array %s: has %" PRIu64 " elements along %s, and other arrays %" PRIu64,
                        t->name, t->shape[axis], s->append->dimension, s->was);
-    if (v->shape[axis] != s->length)
+    if (v->shape[axis] - s->nheld != s->length)
         return cm_fail(err, CM_EINVAL,
                        "variable %s: has %" PRIu64 " elements along %s, and others %" PRIu64,
                        t->name, v->shape[axis], s->append->dimension, s->length);
@@ -291,6 +291,34 @@ static int find_length(cm_append_state *s, cm_error *err)
                    s->append->dimension);
 }
 
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+    return b == 0 ? a : gcd(b, a % b);
+}
+
+/*
+ * The length at which the last chunk, or shard, of every array is full: one for all of them.
+ * Coordinates do not count, whose chunks have room.
+ */
+static int hold_back(const cm_job *job, cm_append_state *s, cm_error *err)
+{
+    uint64_t unit = 1, length = 0;
+    for (size_t i = 0; i < s->target->nvars; i++) {
+        const cm_variable *t = &s->target->var[i];
+        unsigned axis;
+        const cm_job_var *v = job_var_of((cm_job *)(uintptr_t)job, t->name);
+        if (v == NULL || t->words == NULL || !axis_of(t, s->append->dimension, &axis))
+            continue;
+        length = v->shape[axis];
+        uint64_t chunk = t->words->chunk[axis];
+        if (!t->is_coordinate && !cm_mul_u64(unit, chunk / gcd(unit, chunk), &unit))
+            return cm_fail(err, CM_EUNSUPPORTED, "chunks of no common length along %s",
+                           s->append->dimension);
+    }
+    s->nheld = length - s->was < length % unit ? length - s->was : length % unit;
+    return CM_OK;
+}
+
 int cm_append_make_windows(cm_job *job, cm_append_state *s, cm_error *err)
 {
     making m = {.job = job, .s = s};
@@ -298,6 +326,8 @@ int cm_append_make_windows(cm_job *job, cm_append_state *s, cm_error *err)
     int rc = check_all_known(job, s, err);
     if (rc == CM_OK)
         rc = find_length(s, err);
+    if (rc == CM_OK && s->append->hold)
+        rc = hold_back(job, s, err);
     if (rc == CM_OK)
         rc = find_touched(job, s, &touched, err);
     s->grown = cm_calloc(s->target->nvars + 1, sizeof(s->grown[0]), err);

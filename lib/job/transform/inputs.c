@@ -285,7 +285,21 @@ static bool is_in_memory(const cm_multi_spec *spec)
     return nbytes < cm_memory_available() / 2;
 }
 
-int cm_job_inputs_ledger(const cm_job *job, cm_json **out, cm_error *err)
+/* Marks in LEFT the files that give elements of DIMENSION from END on. */
+static void find_held(const cm_multi_spec *spec, const char *dimension, uint64_t end, bool *left)
+{
+    for (size_t i = 0; i < spec->nvars; i++) {
+        const cm_multi_var *v = &spec->var[i];
+        for (unsigned k = 0; k < v->naxes; k++)
+            for (size_t p = 0; strcmp(v->dim_name[v->axis[k]], dimension) == 0 && p < v->nparts;
+                 p++)
+                if (v->part[p].origin[k] + v->part[p].count[k] > end)
+                    left[v->part[p].file] = true;
+    }
+}
+
+int cm_job_inputs_ledger(const cm_job *job, const char *dimension, uint64_t end, cm_json **out,
+                         cm_error *err)
 {
     const cm_multi_spec *spec = spec_of(job);
     char(*digest)[65] = NULL;
@@ -293,13 +307,19 @@ int cm_job_inputs_ledger(const cm_job *job, cm_json **out, cm_error *err)
     int rc = *out == NULL ? cm_fail(err, CM_ENOMEM, "no memory for the ledger") : CM_OK;
     if (rc != CM_OK || spec == NULL)
         return rc;
+    bool *left = cm_calloc(spec->nfiles + 1, sizeof(left[0]), err);
+    if (left == NULL)
+        return CM_ENOMEM;
+    if (dimension != NULL)
+        find_held(spec, dimension, end, left);
     if (is_in_memory(spec))
         rc = digest_files(job, spec->nfiles, &digest, err);
     else if ((digest = cm_calloc(spec->nfiles + 1, sizeof(digest[0]), err)) == NULL)
         rc = CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < spec->nfiles; i++)
-        if (spec->file[i].open == NULL)
+        if (spec->file[i].open == NULL && !left[i])
             rc = ledger_entry(&spec->file[i], digest[i], *out, err);
+    free(left);
     free(digest);
     return rc;
 }

@@ -16,8 +16,12 @@ int cm_job_inputs_fingerprint(cm_json *j, const cm_job *job, cm_error *err);
 cm_json *cm_job_time_json(time_t when);
 /* One object for each file, for a certificate. */
 int cm_job_inputs_json(const cm_job *job, const char *path, cm_json **out, cm_error *err);
-/* One object for each file, for the ledger of the store. */
-int cm_job_inputs_ledger(const cm_job *job, cm_json **out, cm_error *err);
+/*
+ * One object for each file, for the ledger of the store; files that have elements of DIMENSION
+ * (NULL: none counts) from END on are left out.
+ */
+int cm_job_inputs_ledger(const cm_job *job, const char *dimension, uint64_t end, cm_json **out,
+                         cm_error *err);
 /* Their paths, borrowed; the list is the caller's to free. */
 int cm_job_inputs_paths(const cm_job *job, const char *path, const char ***out, size_t *n,
                         cm_error *err);

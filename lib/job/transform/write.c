@@ -172,7 +172,7 @@ static int write_ledger(cm_job *job, cm_output *out, cm_error *err)
     const cm_multi_spec *spec = cm_multi_spec_of(job->source);
     if (spec == NULL || out->beside.remote || *out->node != '\0')
         return CM_OK;
-    int rc = cm_job_inputs_ledger(job, &list, &why);
+    int rc = cm_job_inputs_ledger(job, NULL, 0, &list, &why);
     if (rc == CM_OK)
         rc = cm_ledger_add(&out->beside, list, &why);
     cm_json_free(list);

@@ -1,0 +1,111 @@
+"""What does not fit a store is refused, with the file and what decides, and the store stays as it was, byte for byte."""
+
+import os
+
+import numpy as np
+import pytest
+
+from support import failio, tool
+
+from . import files as F
+
+# What the new file is like, exit status, words of the message, and options that let it pass.
+CASES = {
+    "wider type": (dict(type="f8", fill=1e20), 4, "float64", None),
+    "units": (dict(attrs={"units": "degC"}), 4, "degC", None),
+    "another calendar": (dict(calendar="noleap"), 4, "noleap", None),
+    "meaning": (dict(attrs={"standard_name": "sea_surface_temperature"}), 4, "standard_name", ["--attrs", "first"]),
+    "packing": (dict(attrs={"scale_factor": 2.0}), 4, "scale_factor", None),
+    "other latitudes": (dict(lat=np.linspace(-50, 70, F.NLAT)), 4, "lat", None),
+    "turned latitudes": (dict(lat=np.linspace(60, -60, F.NLAT)), 4, "lat", None),
+    "static field": (dict(static=np.ones((F.NLAT, F.NLON))), 4, "ground", ["--static", "first"]),
+    "one variable more": (dict(extra=("pr",)), 4, "pr", ["--exclude", "pr"]),
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("store")
+    paths = F.days(folder, 0, 2, each=1)
+    tool.nc2zarr("-q", "--chunks", "time=4", *paths, folder / "s.zarr").ok()
+    return folder
+
+
+def work_on(made, tmp_path):
+    failio.renew(made, tmp_path / "work")
+    return tmp_path / "work" / "s.zarr"
+
+
+def untouched(made, store):
+    """The store and what lies beside it are what they were; nothing is left of a lock."""
+    return failio.contents(made) == failio.contents(store.parent)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_refused(made, name, tmp_path):
+    how, status, word, decides = CASES[name]
+    store = work_on(made, tmp_path)
+    p = F.day(tmp_path / "new.nc", 2, 2, **how)
+    r = tool.nc2zarr("--append", "time", p, store)
+    assert r.status == status and word in r.err and ("new.nc" in r.err or "s.zarr: pr" in r.err), str(r)
+    assert untouched(made, store), str(r)
+    if decides:
+        tool.nc2zarr("-q", "--append", "time", *decides, p, store).ok()
+
+
+def test_a_variable_less(made, tmp_path):
+    store = work_on(made, tmp_path)
+    p = F.day(tmp_path / "new.nc", 2, 2)
+    tool.nc2zarr("-q", "--variable", "ground,time,lat,lon", p, tmp_path / "x.zarr")
+    import netCDF4
+
+    with netCDF4.Dataset(p, "a") as nc:
+        nc.renameVariable("tas", "tos")
+        nc["tos"].standard_name = "sea_surface_temperature"
+    r = tool.nc2zarr("--append", "time", p, store)
+    assert r.status == 4 and "tas" in r.err, str(r)
+    assert untouched(made, store)
+
+
+@pytest.mark.parametrize("first", [-3, 1])
+def test_steps_before_the_end(made, first, tmp_path):
+    """Before the beginning, or between steps that are there."""
+    store = work_on(made, tmp_path)
+    p = F.day(tmp_path / "new.nc", first, 2) if first < 0 else F.day(tmp_path / "new.nc", 0.5, 1)
+    r = tool.nc2zarr("--append", "time", p, store)
+    assert r.status == 4 and "new.nc" in r.err, str(r)
+    assert untouched(made, store)
+
+
+def test_a_gap(made, tmp_path):
+    p = F.day(tmp_path / "new.nc", 5, 1)
+    store = work_on(made, tmp_path)
+    r = tool.nc2zarr("--append", "time", "--gaps", "error", p, store)
+    assert r.status == 4, str(r)
+    assert untouched(made, store)
+    tool.nc2zarr("--append", "time", p, store).ok()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--chunks", "time=2"], ["--codec", "none"], ["--dtype", "tas:float64"], ["--resume"], ["--overwrite"],
+     ["--zarr-format", "2"], ["--subset", "lat=0:2"], ["--along", "lat"], ["--keepbits", "3"]],
+    ids=lambda o: o[0],
+)
+def test_options_of_a_new_store(made, options, tmp_path):
+    store = work_on(made, tmp_path)
+    p = F.day(tmp_path / "new.nc", 2, 2)
+    r = tool.nc2zarr("--append", "time", *options, p, store)
+    assert r.status == 2 and options[0] in r.err, str(r)
+    assert untouched(made, store)
+
+
+def test_no_store_and_no_dimension(made, tmp_path):
+    p = F.day(tmp_path / "new.nc", 2, 2)
+    r = tool.nc2zarr("--append", "time", p, tmp_path / "none.zarr")
+    assert r.status == 1 and "no store" in r.err, str(r)
+    assert not os.path.exists(tmp_path / "none.zarr") and not os.path.exists(tmp_path / "none.zarr.chunkmill")
+    store = work_on(made, tmp_path)
+    r = tool.nc2zarr("--append", "when", p, store)
+    assert r.status in (1, 2) and "when" in r.err, str(r)
+    assert untouched(made, store)
