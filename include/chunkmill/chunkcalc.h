@@ -38,8 +38,9 @@ typedef struct cm_chunkcalc_options {
     bool recommend;
     bool audit;
     cm_chunkcalc_objective objective;
-    uint64_t min_nbytes, max_nbytes;                       /* 0: 256 KiB and 64 MiB */
-    const char *storage;                                   /* "local", "nfs", "s3" */
+    uint64_t min_nbytes, max_nbytes; /* 0: 256 KiB and 64 MiB */
+    /* "local", "nfs", "s3"; NULL: measured on the store, or local */
+    const char *storage;
     double latency, bandwidth, decode, concurrency, ratio; /* negative: the preset's, or measured */
     uint64_t worker_memory; /* bytes; 0: what is available, divided by the CPUs */
     cm_net *net;            /* for stores behind a network; NULL: there is none */
@@ -117,6 +118,9 @@ typedef struct cm_chunkcalc_report {
     char *storage;         /* preset, or "own" */
     char *storage_source;
     double latency, bandwidth, decode, concurrency, ratio;
+    double range;             /* seconds a request for a part of an object that is open */
+    double chunk_seconds;     /* that a chunk takes whatever its size */
+    bool measured, cold;      /* latency, range and bandwidth: on the store, on the disk */
     uint64_t measured_chunks; /* of the store, for ratio and decode rate; 0: not measured */
     char *align;
     cm_chunkcalc_read *read;

@@ -16,15 +16,30 @@
 
 static const cm_cost_preset PRESETS[] = {
     {"local",
-     {85e-6, 3.2e9, DECODE, 1, 1},
+     {.latency = 85e-6,
+      .range = 85e-6,
+      .bandwidth = 3.2e9,
+      .decode = DECODE,
+      .concurrency = 1,
+      .ratio = 1},
      "85 us and 3.2 GB/s: random read latency and sequential read rate of the NVMe drive Intel DC "
      "P4500 in its Lenovo product guide; one request at a time; " DECODE_SOURCE},
     {"nfs",
-     {1e-3, 524288000, DECODE, 1, 1},
+     {.latency = 1e-3,
+      .range = 250e-6,
+      .bandwidth = 524288000,
+      .decode = DECODE,
+      .concurrency = 1,
+      .ratio = 1},
      "500 MiB/s a client and 250 us an operation: Amazon EFS performance page; 1 ms a chunk, since "
      "look-up, open, read and close are an operation each; one request at a time; " DECODE_SOURCE},
     {"s3",
-     {100e-3, 90e6, DECODE, 16, 1},
+     {.latency = 100e-3,
+      .range = 100e-3,
+      .bandwidth = 90e6,
+      .decode = DECODE,
+      .concurrency = 16,
+      .ratio = 1},
      "100 to 200 ms to the first byte and 85 to 90 MB/s a request: Amazon S3 performance design "
      "patterns; 16 requests at a time; " DECODE_SOURCE},
 };
@@ -51,6 +66,8 @@ int cm_cost_model_check(const cm_cost_model *m, cm_error *err)
 {
     if (!isfinite(m->latency) || m->latency < 0)
         return cm_fail(err, CM_EINVAL, "the latency must be 0 or more");
+    if (!isfinite(m->range) || m->range < 0 || !isfinite(m->chunk) || m->chunk < 0)
+        return cm_fail(err, CM_EINVAL, "the time of a request or a chunk must be 0 or more");
     if (!positive(m->bandwidth) || !positive(m->decode))
         return cm_fail(err, CM_EINVAL, "bandwidth and decode rate must be more than 0");
     if (!positive(m->concurrency))
@@ -60,11 +77,33 @@ int cm_cost_model_check(const cm_cost_model *m, cm_error *err)
     return CM_OK;
 }
 
-double cm_cost_seconds(const cm_cost_model *m, double requests, double decoded)
+double cm_cost_work_seconds(const cm_cost_model *m, const cm_cost_work *w)
 {
-    double stored = decoded / m->ratio;
+    const double stored = w->decoded / m->ratio;
 
-    return (m->latency * requests + stored / m->bandwidth + decoded / m->decode) / m->concurrency;
+    return (m->latency * w->objects + m->range * w->ranges + m->chunk * w->chunks +
+            stored / m->bandwidth + w->decoded / m->decode) /
+           m->concurrency;
+}
+
+double cm_cost_seconds(const cm_cost_model *m, double chunks, double decoded)
+{
+    const cm_cost_work w = {.objects = chunks, .chunks = chunks, .decoded = decoded};
+    return cm_cost_work_seconds(m, &w);
+}
+
+cm_cost_model cm_cost_rounded(const cm_cost_model *m)
+{
+    cm_cost_model out = *m;
+    const double chunk = m->latency + m->chunk;
+    const double byte = 1 / m->ratio / m->bandwidth + 1 / m->decode;
+    if (chunk <= 0)
+        return out;
+    const double scale = exp2(2 * round(log2(chunk / byte) / 2)) * byte / chunk;
+    out.latency *= scale;
+    out.range *= scale;
+    out.chunk *= scale;
+    return out;
 }
 
 static int too_large(cm_error *err)

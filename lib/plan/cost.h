@@ -2,11 +2,12 @@
  * What a layout costs: the time of a read by a simple model, and what a whole
  * array takes on the storage.
  *
- *     seconds = (latency * requests + stored / bandwidth + decoded / decode) / concurrency
+ *     seconds = (latency * objects + range * ranges + chunk * chunks
+ *                + stored / bandwidth + decoded / decode) / concurrency
  *
- * with stored = decoded / ratio.  A request of an empty object costs the latency,
- * each stream moves and decodes at its own rate, and CONCURRENCY of them run side
- * by side without slowing each other.
+ * with stored = decoded / ratio.  A request of an empty object costs the latency, one for a part of
+ * an object that is open (chunks of a shard) RANGE.  Each stream moves and decodes at its own rate,
+ * and CONCURRENCY of them run side by side without slowing each other.
  */
 #ifndef CM_PLAN_COST_H
 #define CM_PLAN_COST_H
@@ -16,7 +17,9 @@
 #include "model/dtype.h"
 
 typedef struct cm_cost_model {
-    double latency;     /* seconds a request */
+    double latency;     /* seconds a request for an object */
+    double range;       /* seconds a request for a part of an open one */
+    double chunk;       /* seconds that a chunk takes whatever its size: the codec's beginning */
     double bandwidth;   /* stored bytes a second, of one stream */
     double decode;      /* decoded bytes a second, of one thread */
     double concurrency; /* requests at a time */
@@ -36,8 +39,22 @@ const cm_cost_preset *cm_cost_preset_find(const char *name);
 /* CM_EINVAL unless latency >= 0 and everything else > 0, all finite. */
 int cm_cost_model_check(const cm_cost_model *model, cm_error *err);
 
-/* Seconds of a read of REQUESTS requests that decodes DECODED bytes. */
-double cm_cost_seconds(const cm_cost_model *model, double requests, double decoded);
+/* What a read asks for. */
+typedef struct cm_cost_work {
+    double objects, ranges; /* requests */
+    double chunks, decoded; /* bytes */
+} cm_cost_work;
+double cm_cost_work_seconds(const cm_cost_model *model, const cm_cost_work *work);
+
+/* Seconds of a read of CHUNKS objects that decodes DECODED bytes. */
+double cm_cost_seconds(const cm_cost_model *model, double chunks, double decoded);
+
+/*
+ * M with the time of a chunk rounded to a power of four of the time of a byte.  Which shape costs
+ * least follows from that ratio, so that two measurements that differ by little choose alike; near
+ * its least the cost is flat, and a ratio that is off by two costs some per cent.
+ */
+cm_cost_model cm_cost_rounded(const cm_cost_model *m);
 
 /* What an array takes as a whole, every chunk written. */
 typedef struct cm_footprint {

@@ -20,6 +20,24 @@ static cm_touch_axis axis_of(const cm_optimise_spec *spec, size_t read, unsigned
                            .every = spec->every};
 }
 
+bool cm_optimise_shards(const cm_optimise_spec *spec, double nbytes)
+{
+    double all = (double)spec->itemsize;
+
+    for (unsigned j = 0; j < spec->rank; j++)
+        all *= (double)spec->shape[j];
+    return spec->most_objects > 0 && all > nbytes * (double)spec->most_objects;
+}
+
+/* A chunk of NBYTES; linear in chunks. */
+static double chunk_seconds(const cm_optimise_spec *spec, double nbytes)
+{
+    const bool sharded = cm_optimise_shards(spec, nbytes);
+    const cm_cost_work one = {
+        .objects = !sharded, .ranges = sharded, .chunks = 1, .decoded = nbytes};
+    return cm_cost_work_seconds(&spec->cost, &one);
+}
+
 double cm_search_mean(const cm_search *s, size_t read, unsigned index, uint64_t length)
 {
     cm_touch_axis axis = axis_of(s->spec, read, index, length);
@@ -42,7 +60,7 @@ bool cm_score_less(const cm_score *a, const cm_score *b)
 
 cm_score cm_search_score(const cm_search *s, cm_goal goal, double nbytes, const double *q)
 {
-    double each = cm_cost_seconds(&s->spec->cost, 1, nbytes); /* a chunk; linear in chunks */
+    double each = chunk_seconds(s->spec, nbytes);
     double mean = 0, regret = 0;
 
     if (goal.read >= 0)
@@ -88,7 +106,7 @@ cm_read_cost cm_optimise_read_cost(const cm_optimise_spec *spec, size_t read, co
         nbytes *= (double)chunk[j];
     }
     cost.bytes = cost.requests * nbytes;
-    cost.seconds = cm_cost_seconds(&spec->cost, cost.requests, cost.bytes);
+    cost.seconds = cost.requests * chunk_seconds(spec, nbytes);
     return cost;
 }
 

@@ -57,6 +57,11 @@ typedef struct cm_optimise_spec {
     uint64_t fixed[CM_MAX_RANK];          /* lengths not to be chosen; 0: free */
     const uint64_t (*extra)[CM_MAX_RANK]; /* shapes to be considered too */
     size_t nextra;
+    /*
+     * A shape that makes more chunks of the array than this is stored in shards, and a chunk costs
+     * a range, not an object; 0: never.  Only for bounded arrays.
+     */
+    uint64_t most_objects;
 } cm_optimise_spec;
 
 /* A shape and what it is worth: weighted means over the reads. */
@@ -96,6 +101,9 @@ typedef struct cm_read_cost {
 } cm_read_cost;
 cm_read_cost cm_optimise_read_cost(const cm_optimise_spec *spec, size_t read,
                                    const uint64_t *chunk);
+
+/* True where chunks of NBYTES are so many that they lie in shards. */
+bool cm_optimise_shards(const cm_optimise_spec *spec, double nbytes);
 
 /* The value that the spec's objective minimises. */
 double cm_choice_value(const cm_choice *choice, cm_objective objective);

@@ -81,6 +81,11 @@ typedef struct cm_touch_stats {
     cm_touch_stat shards;   /* all 0 when not sharded */
     cm_touch_stat bytes;    /* decoded */
     cm_touch_stat requests; /* chunks, and one for the index of each shard */
+    /*
+     * Of a sharded read: the mean number of requests for chunks where those that lie side by side
+     * in a shard, in the order of their numbers, come with one.
+     */
+    double runs;
 } cm_touch_stats;
 
 /*

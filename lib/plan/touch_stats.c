@@ -163,7 +163,8 @@ int cm_touch_read(unsigned rank, const cm_touch_axis *axis, uint64_t itemsize, c
                   cm_error *err)
 {
     bool sharded = rank > 0 && axis[0].shard != 0;
-    double mean_chunks = 1, mean_shards = sharded ? 1 : 0;
+    double mean_chunks = 1, mean_shards = sharded ? 1 : 0, runs = 1;
+    unsigned along = rank; /* the last dimension that a shard has more than one chunk of */
     outcome *list = cm_calloc(1, sizeof *list, err), *next = NULL;
     size_t n = 1;
     u128 nbytes;
@@ -172,6 +173,8 @@ int cm_touch_read(unsigned rank, const cm_touch_axis *axis, uint64_t itemsize, c
     if (list == NULL)
         return CM_ENOMEM;
     list[0] = (outcome){1, sharded ? 1 : 0, 1};
+    for (unsigned j = 0; sharded && j < rank; j++)
+        along = axis[j].shard > axis[j].chunk ? j : along;
     for (unsigned j = 0; j < rank; j++) {
         cm_touch_count count;
         if ((axis[j].shard != 0) != sharded) {
@@ -187,15 +190,20 @@ int cm_touch_read(unsigned rank, const cm_touch_axis *axis, uint64_t itemsize, c
         free(list);
         list = next;
         double total = (double)count.total;
-        mean_chunks *=
+        const double chunks =
             (double)count.chunks + (double)(count.weight[1][0] + count.weight[1][1]) / total;
-        mean_shards *=
+        const double shards =
             (double)count.shards + (double)(count.weight[0][1] + count.weight[1][1]) / total;
+        mean_chunks *= chunks;
+        mean_shards *= shards;
+        runs *= j == along ? shards : chunks;
     }
     if (!chunk_size(rank, axis, itemsize, &nbytes))
         rc = cm_fail(err, CM_EINVAL, "a chunk exceeds 2^64 bytes");
     else
         rc = finish(list, n, sharded, nbytes, mean_chunks, mean_shards, out, err);
+    if (rc == CM_OK)
+        out->runs = sharded ? runs : mean_chunks;
 out:
     free(list);
     return rc;

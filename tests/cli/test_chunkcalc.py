@@ -309,6 +309,40 @@ def test_a_store_gives_shape_type_and_ratio(store):
     assert doc["cost"]["measured_chunks"] > 0 and doc["cost"]["ratio"] > 2
 
 
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """12 MiB: enough to be worth measuring."""
+    np, zarr = pytest.importorskip("numpy"), pytest.importorskip("zarr")
+    path = str(tmp_path_factory.mktemp("large") / "large.zarr")
+    field = np.add.outer(np.arange(60), np.arange(200 * 262).reshape(200, 262) % 977).astype("f4")
+    zarr.create_array(path, shape=field.shape, chunks=(20, 100, 131), dtype="f4")[:] = field
+    return path
+
+
+def test_costs_are_measured_where_the_store_is(large):
+    cost = document(large, "--sample", "4x32x32", "--recommend")["cost"]
+    assert cost["measured"] == "warm" and cost["measured_chunks"] > 4 and cost["source"].startswith("measured: ")
+    assert 0 < cost["range_latency_s"] < cost["latency_s"] < 85e-6 and 0 < cost["chunk_s"] < 1e-3
+    said = document(large, "--sample", "4x32x32", "--storage", "s3", "--recommend")["cost"]
+    assert said["measured"] == "no" and said["latency_s"] == 0.1 and said["chunk_s"] > 0
+    given = document(large, "--sample", "4x32x32", "--latency", "3ms", "--decode", "1GB/s")["cost"]
+    assert given["latency_s"] == given["range_latency_s"] == 0.003
+    assert given["chunk_s"] == 0 and given["decode_bytes_per_s"] == 1e9
+
+
+@pytest.mark.parametrize("sample", ["1x64x64", "60x1x1", "4x30x200"])
+def test_nc2zarr_and_rechunk_choose_what_is_recommended(large, sample, tmp_path):
+    """Each measures for itself: shapes may differ a little, what they cost does not."""
+    for program in ("nc2zarr", "rechunk"):
+        codec = ("--codec", "same") if program == "nc2zarr" else ()
+        plan = tool.run(program, "--json", "--dry-run", "--sample", sample, *codec, large, tmp_path / "out.zarr")
+        said = json.loads(plan.ok().out)
+        (variable,) = said["variables" if "variables" in said else "arrays"]
+        chunks = "x".join(map(str, variable.get("after", variable)["chunks"]))
+        doc = document(large, "--sample", sample, "--chunks", chunks, "--min-bytes", 4096, "--recommend")
+        assert layout(doc, "listed")["seconds"] <= 1.25 * layout(doc, "recommended")["seconds"], program
+
+
 def test_an_audit_judges(store):
     bad = document(f"{store}::g/tas", "--read", "lat=1,lon=1", "--audit")
     assert bad["audit"]["verdict"] == "poor" and bad["audit"]["gain"] > 2
@@ -316,6 +350,33 @@ def test_an_audit_judges(store):
     good = document(f"{store}::g/tas", "--read", "time=1", "--audit")
     assert good["audit"]["verdict"] == "good"
     assert "Audit\npoor: " in run(store, "--variable", "g/tas", "--read", "lat=1,lon=1", "--audit").ok().out
+
+
+def test_many_tiny_files_are_not_good(tmp_path):
+    """12,000 chunks that suit the reads as they are: what is wrong is their number."""
+    shape, chunk = [120, 100, 40], [1, 10, 4]
+    path = tmp_path / "tiny.zarr"
+    path.mkdir()
+    document_ = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": shape,
+        "data_type": "float32",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
+        "chunk_key_encoding": {"name": "default"},
+        "fill_value": 0.0,
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        "attributes": {},
+    }
+    (path / "zarr.json").write_text(json.dumps(document_))
+    options = ("--sample", "1x10x4", "--align", "chunk", "--audit", "--latency", "1us", "--max-bytes", "160", "--min-bytes", "1")
+    audit = document(path, *options)["audit"]
+    assert audit["gain"] <= 1.25 and audit["verdict"] == "poor"
+    assert "12000 files of 160 B each" in audit["sentence"]
+    document_["chunk_grid"]["configuration"]["chunk_shape"] = [12, 10, 40]  # 100 files: the same reads
+    (path / "zarr.json").write_text(json.dumps(document_))
+    audit = document(path, "--sample", "12x10x40", "--align", "chunk", "--audit", "--latency", "1us")["audit"]
+    assert audit["verdict"] == "good" and "files of" not in audit["sentence"]
 
 
 def test_a_netcdf_file_is_described(tmp_path):

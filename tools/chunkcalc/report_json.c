@@ -183,12 +183,15 @@ static cm_json *cost_json(writer *w, const cm_chunkcalc_report *r)
     cm_json *o = cm_json_object();
     put_text(w, o, "storage", r->storage);
     put_double(w, o, "latency_s", r->latency, true);
+    put_double(w, o, "range_latency_s", r->range, true);
+    put_double(w, o, "chunk_s", r->chunk_seconds, true);
     put_double(w, o, "bandwidth_bytes_per_s", r->bandwidth, true);
     put_double(w, o, "decode_bytes_per_s", r->decode, true);
     put_double(w, o, "concurrency", r->concurrency, true);
     put_double(w, o, "ratio", r->ratio, true);
     put_u64(w, o, "measured_chunks", r->measured_chunks);
     put_text(w, o, "source", r->storage_source);
+    put_text(w, o, "measured", !r->measured ? "no" : r->cold ? "cold" : "warm");
     return o;
 }
 

@@ -36,6 +36,32 @@ uint64_t cm_cost_probe_nbytes(const cm_array *a);
 int cm_cost_probe_round(cm_cost_probe *probe, double seconds, cm_error *err);
 cm_chunk_costs cm_cost_probe_result(const cm_cost_probe *probe);
 
+/*
+ * What chunks of any size would cost with a codec, from elements of A encoded at two sizes, 16 KiB
+ * and 1 MiB; seconds are those of CPU.  nchunks 0: A has no elements, or chunks that are too large
+ * to decode for this.
+ */
+typedef struct cm_codec_costs {
+    double chunk, byte;         /* seconds of a chunk, and of each decoded byte of it */
+    double stored, stored_byte; /* the same in stored bytes */
+    uint64_t nchunks;
+} cm_codec_costs;
+int cm_cost_probe_codec(cm_array *a, const cm_codec_spec *spec, size_t nspec, cm_codec_costs *out,
+                        cm_error *err);
+
+/*
+ * The storage of a file, or of the files below a folder, read at two sizes, 4 KiB and 256 KiB.
+ * COLD: pages that are read are dropped first, and seconds are those of the clock; else they are
+ * in memory, and seconds are those of CPU.  ntries 0: there is no file to read.
+ */
+typedef struct cm_storage_costs {
+    double open;    /* opening and closing an object */
+    double request; /* reading a part of an open one, */
+    double byte;    /* and each byte of it */
+    uint64_t ntries;
+} cm_storage_costs;
+int cm_cost_probe_files(const char *path, bool cold, cm_storage_costs *out, cm_error *err);
+
 /* What copying elements into a sample costs: a run of elements that lie together, and a byte. */
 typedef struct cm_copy_costs {
     double run, byte; /* seconds */

@@ -9,13 +9,15 @@
 #include "plan/rules.h"
 
 enum {
-    MANY_OBJECTS = 10000, /* above it nc2zarr shards by default */
     FRONT_POINTS = 12
 };
 
 /* Up to here the present chunks are as good as any: models are not better than that. */
 #define GOOD 1.25
 #define FAIR 2.0
+/* Of a file; more than CM_MANY_OBJECTS smaller ones than these are fair at best, or poor. */
+#define SMALL_FILE 65536
+#define TINY_FILE  4096 /* a block of most file systems: half of the disk's space is waste */
 
 /*
  * Shards for CHUNK: as --shards says, or, where it says nothing, those that keep a
@@ -32,7 +34,7 @@ static int suggest_shards(const cm_calc *c, const uint64_t *chunk, uint64_t *sha
         return cm_calc_shards_for(c, chunk, true, shard, sharded, err);
     *sharded = false;
     rc = cm_footprint_count(r->rank, r->shape, chunk, NULL, r->itemsize, 1, &f, err);
-    if (rc != CM_OK || f.nobjects <= MANY_OBJECTS)
+    if (rc != CM_OK || f.nobjects <= CM_MANY_OBJECTS)
         return rc;
     *sharded = true;
     return cm_autoshard(r->rank, r->shape, (uint32_t)r->itemsize, chunk, CM_CALC_SHARD_TARGET, NULL,
@@ -86,8 +88,10 @@ static char *reason_of(const cm_calc *c, const cm_optimum *o, cm_error *err)
     const cm_cost_model *m = &c->spec.cost;
     const cm_choice *b = &o->best;
     char low[32], high[32], time[32], size[32];
-    double latency = m->latency * b->requests, move = b->bytes / m->ratio / m->bandwidth;
-    double decode = b->bytes / m->decode, all = latency + move + decode;
+    const bool sharded = cm_optimise_shards(&c->spec, (double)b->chunk_nbytes);
+    double latency = (sharded ? m->range : m->latency) * b->requests;
+    double move = b->bytes / m->ratio / m->bandwidth;
+    double decode = b->bytes / m->decode + m->chunk * b->requests, all = latency + move + decode;
 
     cm_format_size(c->spec.min_nbytes, low, sizeof(low));
     cm_format_size(c->spec.max_nbytes, high, sizeof(high));
@@ -206,6 +210,32 @@ static int add_others(cm_calc *c, cm_error *err)
     return rc;
 }
 
+/* Stored bytes of a file of the present layout, where the files are too many; 0: they are not. */
+static double crowded(const cm_chunkcalc_layout *present)
+{
+    if (!present->has_footprint || present->nobjects <= CM_MANY_OBJECTS)
+        return 0;
+    const double each = present->stored_nbytes / (double)present->nobjects;
+    return each < SMALL_FILE ? each : 0;
+}
+
+/* What so many files cost beside reads: copying, listing and removing them. */
+static int say_crowded(cm_calc *c, const cm_chunkcalc_layout *present, double each, cm_error *err)
+{
+    cm_chunkcalc_report *r = c->report;
+    char size[32];
+    char *more = cm_asprintf(
+        err,
+        "%s; but %" PRIu64 " files of %s each take longer to copy, list and remove than to "
+        "read, and more room on the disk: shards put many chunks in a file",
+        r->audit, present->nobjects, cm_format_size((uint64_t)each, size, sizeof(size)));
+    if (more == NULL)
+        return CM_ENOMEM;
+    free(r->audit);
+    r->audit = more;
+    return CM_OK;
+}
+
 static int judge(cm_calc *c, cm_error *err)
 {
     static const char *const WORDS[] = {"cost", "bytes", "requests", "regret"};
@@ -224,6 +254,11 @@ static int judge(cm_calc *c, cm_error *err)
     const cm_chunkcalc_layout *present = &r->layout[r->present];
     r->gain = value_of(present, c->spec.objective) / value_of(best, c->spec.objective);
     const char *verdict = r->gain <= GOOD ? "good" : r->gain <= FAIR ? "fair" : "poor";
+    const double each = crowded(present);
+    if (each > 0 && (each < TINY_FILE || r->gain > FAIR))
+        verdict = "poor";
+    else if (each > 0)
+        verdict = "fair";
     char *chunks = cm_calc_shape_text(c, present->chunk, err);
     r->verdict = cm_strdup(verdict, err);
     if (chunks != NULL)
@@ -235,13 +270,15 @@ static int judge(cm_calc *c, cm_error *err)
             present->requests, r->chunks_option, cm_format_time(best->seconds, then, sizeof(then)),
             best->requests, WORDS[c->spec.objective], r->gain);
     free(chunks);
-    return r->verdict == NULL || r->audit == NULL ? CM_ENOMEM : CM_OK;
+    if (r->verdict == NULL || r->audit == NULL)
+        return CM_ENOMEM;
+    return each > 0 ? say_crowded(c, present, each, err) : CM_OK;
 }
 
 int cm_calc_recommend(cm_calc *c, cm_error *err)
 {
     cm_chunkcalc_report *r = c->report;
-    uint64_t(*extra)[CM_MAX_RANK] = cm_calloc(r->nlayouts + 3, sizeof(*extra), err);
+    uint64_t(*extra)[CM_MAX_RANK] = cm_calloc(r->nlayouts + 1, sizeof(*extra), err);
     cm_optimum optimum = {.nfront = 0};
     int rc;
 
@@ -249,14 +286,11 @@ int cm_calc_recommend(cm_calc *c, cm_error *err)
         return CM_ENOMEM;
     for (size_t i = 0; i < r->nlayouts; i++)
         memcpy(extra[c->spec.nextra++], r->layout[i].chunk, sizeof(*extra));
-    if (r->bounded && r->rank > 0 &&
-        cm_rule_rew(r->rank, r->shape, r->itemsize, c->spec.max_nbytes, extra[c->spec.nextra],
-                    NULL) == CM_OK)
-        c->spec.nextra++;
-    if (c->has_present)
-        memcpy(extra[c->spec.nextra++], c->present_chunk, sizeof(*extra));
     c->spec.extra = (const uint64_t(*)[CM_MAX_RANK])extra;
-    rc = cm_optimise(&c->spec, &optimum, err);
+    rc = cm_suit_optimise(&c->spec, c->costs.storage || c->costs.decode,
+                          c->has_present ? c->present_chunk : NULL, &optimum, err);
+    r->min_nbytes = c->spec.min_nbytes;
+    r->max_nbytes = c->spec.max_nbytes;
     for (size_t i = 0; i < r->nreads && rc == CM_OK; i++) {
         r->read[i].own_seconds = optimum.own_seconds[i];
         memcpy(r->read[i].own_chunk, optimum.own_chunk[i], sizeof(r->read[i].own_chunk));

@@ -12,7 +12,6 @@
 void cm_chunkcalc_options_init(cm_chunkcalc_options *o)
 {
     memset(o, 0, sizeof(*o));
-    o->storage = "local";
     o->align = "random";
     o->latency = o->bandwidth = o->decode = o->concurrency = o->ratio = -1;
 }
@@ -67,41 +66,47 @@ static bool override(double *value, double given, const char *name, char *list, 
 static int set_cost(cm_calc *c, cm_error *err)
 {
     const cm_chunkcalc_options *o = c->options;
-    const cm_cost_preset *preset = cm_cost_preset_find(o->storage);
+    const char *storage = o->storage != NULL ? o->storage : "local";
     cm_chunkcalc_report *r = c->report;
     cm_cost_model *m = &c->spec.cost;
     char given[128] = "";
 
-    if (preset == NULL)
-        return cm_fail(err, CM_EINVAL, "`storage` %s: there are local, nfs and s3", o->storage);
-    *m = preset->model;
-    if (c->measured_ratio > 0)
-        m->ratio = c->measured_ratio;
-    if (c->measured_decode > 0)
-        m->decode = c->measured_decode;
-    override(&m->latency, o->latency, "latency", given, sizeof(given));
+    if (c->costs.cost.concurrency == 0) { /* there is no store, or nothing in it to measure */
+        int rc = cm_suit_measure(NULL, storage, &c->costs, err);
+        if (rc != CM_OK)
+            return rc;
+    }
+    *m = c->costs.cost;
+    if (override(&m->latency, o->latency, "latency", given, sizeof(given)))
+        m->range = m->latency;
     override(&m->bandwidth, o->bandwidth, "bandwidth", given, sizeof(given));
-    override(&m->decode, o->decode, "decode rate", given, sizeof(given));
+    if (override(&m->decode, o->decode, "decode rate", given, sizeof(given)))
+        m->chunk = 0;
     override(&m->concurrency, o->concurrency, "concurrency", given, sizeof(given));
     override(&m->ratio, o->ratio, "ratio", given, sizeof(given));
     int rc = cm_cost_model_check(m, err);
     if (rc != CM_OK)
         return rc;
     char measured[128] = "";
-    if (r->measured_chunks > 0)
+    if (!c->costs.decode && r->measured_chunks > 0)
         snprintf(measured, sizeof(measured),
-                 "; ratio and decode rate measured on %" PRIu64 " chunks of the store",
+                 "; bytes are divided by the ratio of %" PRIu64 " chunks of the store",
                  r->measured_chunks);
-    r->storage = cm_strdup(preset->name, err);
-    r->storage_source = cm_asprintf(err, "%s%s%s%s", preset->source, measured,
+    r->storage = cm_strdup(storage, err);
+    r->storage_source = cm_asprintf(err, "%s%s%s%s", c->costs.text, measured,
                                     given[0] != '\0' ? "; given instead: " : "", given);
     if (r->storage == NULL || r->storage_source == NULL)
         return CM_ENOMEM;
+    r->measured = c->costs.storage;
+    r->cold = c->costs.cold;
     r->latency = m->latency;
+    r->range = m->range;
+    r->chunk_seconds = m->chunk;
     r->bandwidth = m->bandwidth;
     r->decode = m->decode;
     r->concurrency = m->concurrency;
-    r->ratio = m->ratio;
+    /* A small array's costs are not measured; how it compresses is known all the same. */
+    r->ratio = o->ratio < 0 && !c->costs.decode && c->stored_ratio > 0 ? c->stored_ratio : m->ratio;
     return CM_OK;
 }
 
@@ -119,6 +124,8 @@ static void set_bounds(cm_calc *c)
         low = r->layout[i].chunk_nbytes < low ? r->layout[i].chunk_nbytes : low;
         high = r->layout[i].chunk_nbytes > high ? r->layout[i].chunk_nbytes : high;
     }
+    if ((c->costs.storage || c->costs.decode) && o->chunks.n == 0 && low < CM_SUIT_LEAST)
+        low = CM_SUIT_LEAST;
     if (o->min_nbytes != 0)
         low = o->min_nbytes;
     if (o->max_nbytes != 0)
@@ -171,6 +178,10 @@ static int calculate(cm_calc *c, cm_error *err)
     c->spec.read = c->reads;
     c->spec.nreads = r->nreads;
     c->spec.objective = (cm_objective)o->objective;
+    /* As nc2zarr does it where nobody says otherwise. */
+    c->spec.most_objects = o->shards == NULL ? CM_MANY_OBJECTS : strcmp(o->shards, "none") != 0;
+    if (!r->bounded)
+        c->spec.most_objects = 0;
     r->objective = OBJECTIVES[o->objective];
     r->batch = o->batch;
     r->step_time = o->step_time;

@@ -9,6 +9,7 @@
 #include <chunkmill/chunkcalc.h>
 
 #include "format/array.h"
+#include "job/common/suit.h"
 #include "plan/optimise.h"
 
 #define CM_CALC_SHARD_TARGET (UINT64_C(256) << 20) /* bytes, as nc2zarr's */
@@ -40,7 +41,8 @@ typedef struct cm_calc {
     cm_read reads[CM_MAX_READS];
     uint64_t present_chunk[CM_MAX_RANK], present_shard[CM_MAX_RANK];
     bool has_present, present_sharded;
-    double measured_ratio, measured_decode; /* 0: not measured */
+    cm_suit_costs costs;
+    double stored_ratio; /* of the chunks that are there; 0: not known */
 } cm_calc;
 
 /* Sentences for the user; out of memory is an error like any other. */

@@ -58,7 +58,11 @@ static int fill_result(cm_calc *c, size_t read, cm_chunkcalc_layout *l, cm_error
     result->requests = stat_of(&stats.requests, 1);
     result->decoded_nbytes = stats.bytes.mean;
     result->amplification = stats.bytes.mean / c->report->read[read].nbytes;
-    result->seconds = cm_cost_seconds(&c->spec.cost, stats.requests.mean, stats.bytes.mean);
+    const cm_cost_work work = {.objects = l->sharded ? stats.shards.mean : stats.chunks.mean,
+                               .ranges = l->sharded ? stats.runs : 0,
+                               .chunks = stats.chunks.mean,
+                               .decoded = stats.bytes.mean};
+    result->seconds = cm_cost_work_seconds(&c->spec.cost, &work);
     return CM_OK;
 }
 
@@ -246,29 +250,18 @@ static bool listed_already(const cm_calc *c, const uint64_t *chunk)
     return false;
 }
 
-/* Powers of two in one and two dimensions; above, the sample times a quarter to four. */
 static int list_default(cm_calc *c, cm_error *err)
 {
     const cm_chunkcalc_report *r = c->report;
-    bool powers = r->rank <= 2;
+    uint64_t chunk[CM_MAX_RANK] = {0};
+    bool listed;
     int rc = CM_OK;
 
-    for (int i = 0; i < (powers ? 8 : 5) && rc == CM_OK; i++) {
-        uint64_t chunk[CM_MAX_RANK] = {0};
-        double nbytes = (double)r->itemsize;
-        for (unsigned j = 0; j < r->rank; j++) {
-            uint64_t s = r->read[0].sample[j];
-            chunk[j] = powers  ? UINT64_C(8) << i
-                       : i < 2 ? cm_div_ceil(s, UINT64_C(4) >> i)
-                               : s << (i - 2);
-            if (r->bounded && chunk[j] > r->shape[j])
-                chunk[j] = r->shape[j];
-            nbytes *= (double)chunk[j];
-        }
-        if ((powers || nbytes <= (double)CM_DEFAULT_MAX_NBYTES || i == 0) &&
-            !listed_already(c, chunk))
+    for (unsigned i = 0; rc == CM_OK && cm_suit_candidate(r->rank, r->shape, r->itemsize,
+                                                          r->read[0].sample, i, chunk, &listed);
+         i++)
+        if (listed && !listed_already(c, chunk))
             rc = list_one(c, chunk, err);
-    }
     return rc;
 }
 

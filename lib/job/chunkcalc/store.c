@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "format/dataset.h"
 #include "job/chunkcalc/chunkcalc.h"
+#include "job/common/codec_option.h"
 #include "job/common/store_path.h"
 #include "job/common/varopt.h"
 
@@ -275,6 +276,35 @@ static int open_input(cm_calc *c, input *in, cm_error *err)
     return rc == CM_OK ? describe_all(c, in, err) : rc;
 }
 
+/* What chunks cost with the codec that they will have: a store's own, or nc2zarr's for a file. */
+static int measure_costs(cm_calc *c, const input *in, const cm_chunkcalc_array *a, cm_error *err)
+{
+    const char *storage = c->options->storage;
+    cm_codec_spec *made = NULL;
+    size_t n = 0;
+    int rc = CM_OK;
+
+    for (size_t i = 0; i < in->ds->nvars; i++) {
+        cm_variable *v = &in->ds->var[i];
+        if (strcmp(v->name, a->name) != 0 || cm_dtype_is_vlen(&v->dtype) ||
+            v->unsupported != NULL || cm_dataset_prepare(in->ds, v, NULL) != CM_OK)
+            continue;
+        cm_codec_choice choice = cm_codec_choice_default(&v->dtype);
+        if (v->words == NULL)
+            rc = cm_codec_choice_specs(&choice, &v->dtype, &made, &n, err);
+        const cm_suit_source source = {.array = v->array,
+                                       .path = storage == NULL ? in->at.path : NULL,
+                                       .codecs = v->words == NULL ? made : v->codecs,
+                                       .ncodecs = v->words == NULL ? n : v->ncodecs};
+        if (rc == CM_OK)
+            rc = cm_suit_measure(&source, storage != NULL ? storage : "local", &c->costs, err);
+        cm_codec_specs_free(made, n);
+        cm_dataset_unprepare(in->ds, v);
+        break;
+    }
+    return rc;
+}
+
 int cm_calc_open(cm_calc *c, bool choose_one, cm_error *err)
 {
     input in = {0};
@@ -287,9 +317,10 @@ int cm_calc_open(cm_calc *c, bool choose_one, cm_error *err)
         rc = take(c, a, err);
         if (rc == CM_OK)
             rc = measure(&in, a, err);
-        c->measured_ratio = a->ratio;
-        c->measured_decode = a->decode;
-        c->report->measured_chunks = a->measured_chunks;
+        if (rc == CM_OK)
+            rc = measure_costs(c, &in, a, err);
+        c->stored_ratio = a->ratio;
+        c->report->measured_chunks = c->costs.decode ? c->costs.nchunks : a->measured_chunks;
     } else if (rc == CM_OK) {
         rc = measure_all(c, &in, err);
     }

@@ -48,6 +48,8 @@ static int set_options(cm_json *j, const cm_job *job, cm_error *err)
         rc = cm_json_set(j, "defaults", cm_json_i64(o->defaults), err);
     if (rc == CM_OK)
         rc = cm_json_set(j, "`sample`", cm_json_string(o->sample == NULL ? "" : o->sample), err);
+    if (rc == CM_OK && job->sample_chunks != NULL)
+        rc = cm_json_set(j, CM_FINGERPRINT_CHUNKS, cm_json_copy(job->sample_chunks), err);
     if (rc == CM_OK && o->overflow != CM_OVERFLOW_ERROR)
         rc = cm_json_set(j, "`overflow`", cm_json_i64(o->overflow), err);
     if (rc == CM_OK)

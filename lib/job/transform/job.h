@@ -98,7 +98,12 @@ typedef struct cm_job {
     const char *path;   /* of the source */
     const char *group;  /* of a file, what is converted: "" or "a/b"; a store is opened there */
     const char *chosen; /* the variable that the source's name ends in, or NULL */
-    int zarr_format;    /* of the target */
+    /*
+     * Chunks that were chosen for `sample`, by name; from the journal where a run goes on: what was
+     * measured then is not measured again, so that it makes the same chunks.  Or NULL.
+     */
+    cm_json *sample_chunks;
+    int zarr_format; /* of the target */
     cm_job_var *var;
     size_t nvars;
 

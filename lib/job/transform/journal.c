@@ -110,6 +110,20 @@ int cm_journal_look(const cm_beside *b, const char *name, cm_journal_phase *out,
     return rc;
 }
 
+int cm_journal_member(const cm_beside *b, const char *name, const char *key, cm_json **out,
+                      cm_error *err)
+{
+    content c;
+    bool there;
+    int rc = read_content(b, name, &c, &there, err);
+    const cm_json *member = rc == CM_OK && there ? cm_json_member(c.head, key) : NULL;
+    *out = member != NULL ? cm_json_copy(member) : NULL;
+    if (member != NULL && *out == NULL)
+        rc = cm_fail(err, CM_ENOMEM, "no memory for what the journal says");
+    content_release(&c);
+    return rc;
+}
+
 /* ---- the head ---- */
 
 static cm_json *lengths(unsigned rank, const uint64_t *length, cm_error *err)

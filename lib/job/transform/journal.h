@@ -49,6 +49,9 @@ typedef enum cm_journal_phase {
 char *cm_journal_name(const char *node, cm_error *err);
 /* CM_JOURNAL_NONE, too, where B is not opened.  Errors are those of the file system. */
 int cm_journal_look(const cm_beside *b, const char *name, cm_journal_phase *out, cm_error *err);
+/* A copy of member KEY of the head, its fingerprint's among them; NULL: there is none. */
+int cm_journal_member(const cm_beside *b, const char *name, const char *key, cm_json **out,
+                      cm_error *err);
 /* Removes it, if there is one. */
 void cm_journal_remove(const cm_beside *b, const char *name);
 

@@ -7,11 +7,12 @@
 #include "base/number.h"
 #include "format/multi/multi.h"
 #include "job/common/layout_option.h"
+#include "job/common/suit.h"
 #include "job/transform/keep.h"
 #include "job/transform/rename.h"
 #include "plan/autochunk.h"
 #include "plan/meetings.h"
-#include "plan/optimise.h"
+#include "store/open.h"
 
 enum {
     DEFAULT_CHUNK = 4 << 20,
@@ -19,7 +20,7 @@ enum {
     DEFAULT_SHARD = 256 << 20,
     WHOLE_COORDINATE = 16 << 20, /* a longer coordinate is chunked like any variable */
     STRING_ESTIMATE = 64,        /* bytes a variable-length element is taken for */
-    MANY_OBJECTS = 10000
+    MANY_OBJECTS = CM_MANY_OBJECTS
 };
 
 #define MAX_CHUNKS (UINT64_C(1) << 32) /* of a variable, where --memory does not say */
@@ -184,17 +185,94 @@ static bool suits_sample(const layout *l, const cm_job_var *v)
     return l->has_sample && cm_shape_option_fits(&l->sample, v->rank, v->source->dim_name);
 }
 
+/* What the chunks of V, read SAMPLE at a time, cost here. */
+static int measure_costs(const layout *l, const cm_job_var *v, cm_suit_costs *out, cm_error *err)
+{
+    const cm_job *job = l->job;
+    cm_array *a = v->source->array;
+    cm_codec_spec *made = NULL;
+    size_t n = 0;
+    int rc = CM_OK;
+    /* Parts choose alike without talking: each by the preset. */
+    const bool measures = !job->options->part.on && a != NULL && !v->as_strings && !v->join;
+    if (measures && !v->same_codec)
+        rc = cm_codec_choice_specs(&v->codec, &a->dtype, &made, &n, err);
+    const cm_suit_source source = {.array = a,
+                                   .path = job->path,
+                                   .codecs = v->same_codec ? v->source->codecs : made,
+                                   .ncodecs = v->same_codec ? v->source->ncodecs : n};
+    const char *target = job->options->target;
+    const bool remote = target != NULL && cm_store_url_is_remote(target);
+    if (rc == CM_OK)
+        rc = cm_suit_measure(measures ? &source : NULL, remote ? "s3" : "local", out, err);
+    cm_codec_specs_free(made, n);
+    return rc;
+}
+
+/* The chunks that a run which is to be finished chose; false: none, or no such ones. */
+static bool chosen_before(const cm_job *job, cm_job_var *v)
+{
+    const cm_json *list = cm_json_member(job->sample_chunks, cm_job_name(v));
+    if (!cm_json_is(list, CM_JSON_ARRAY) || cm_json_length(list) != v->rank)
+        return false;
+    for (unsigned j = 0; j < v->rank; j++)
+        if (!cm_json_get_u64(cm_json_at(list, j), &v->chunk[j]) || v->chunk[j] == 0 ||
+            v->chunk[j] > (v->shape[j] > 0 ? v->shape[j] : 1))
+            return false;
+    return true;
+}
+
+static int keep_choice(cm_job *job, const cm_job_var *v, cm_error *err)
+{
+    cm_json *list = cm_json_array();
+    int rc = CM_OK;
+    if (job->sample_chunks == NULL)
+        job->sample_chunks = cm_json_object();
+    for (unsigned j = 0; j < v->rank && rc == CM_OK; j++)
+        rc = cm_json_append(list, cm_json_u64(v->chunk[j]), err);
+    if (rc == CM_OK)
+        return cm_json_set(job->sample_chunks, cm_job_name(v), list, err);
+    cm_json_free(list);
+    return rc;
+}
+
 static int chunks_for_sample(const layout *l, cm_job_var *v, const uint64_t *fixed, uint64_t target,
                              cm_error *err)
 {
-    uint64_t sample[CM_MAX_RANK];
-    cm_shape_option_apply(&l->sample, v->rank, v->shape, v->source->dim_name, NULL, sample);
-    for (unsigned j = 0; j < v->rank; j++)
-        sample[j] = sample[j] == 0 ? 1 : sample[j];
+    cm_read read = {.weight = 1};
+    cm_optimise_spec spec = {.rank = v->rank,
+                             .itemsize = itemsize_of(v),
+                             .read = &read,
+                             .nreads = 1,
+                             .max_nbytes = target};
+    uint64_t source[CM_MAX_RANK];
+    cm_suit_costs costs;
+    cm_optimum optimum = {.nfront = 0};
+    if (chosen_before(l->job, v))
+        return CM_OK;
+    int rc = measure_costs(l, v, &costs, err);
+    if (rc != CM_OK)
+        return rc;
+    spec.cost = costs.cost;
     /* Who asks for small chunks gets them. */
-    uint64_t least = target > 0 && target < SMALL_CHUNK ? cm_div_ceil(target, 4) : 0;
-    return cm_optimise_chunks_for_sample(v->rank, v->shape, itemsize_of(v), sample, fixed, least,
-                                         target, v->chunk, err);
+    spec.min_nbytes = target > 0 && target < SMALL_CHUNK ? cm_div_ceil(target, 4) : 0;
+    cm_shape_option_apply(&l->sample, v->rank, v->shape, v->source->dim_name, NULL, read.sample);
+    for (unsigned j = 0; j < v->rank; j++) {
+        const uint64_t n = v->shape[j] == 0 ? 1 : v->shape[j];
+        spec.shape[j] = n;
+        spec.fixed[j] = fixed[j];
+        read.sample[j] = read.sample[j] == 0 ? 1 : read.sample[j] > n ? n : read.sample[j];
+    }
+    if (l->job->zarr_format == 3)
+        spec.most_objects = CM_MANY_OBJECTS;
+    if (!costs.storage && !costs.decode) /* nothing was measured, and nothing needs keeping */
+        return cm_optimise_chunks_for_sample(v->rank, v->shape, itemsize_of(v), read.sample, fixed,
+                                             spec.min_nbytes, target, v->chunk, err);
+    rc = cm_suit_optimise(&spec, true, source_chunks(v, source) ? source : NULL, &optimum, err);
+    if (rc == CM_OK)
+        memcpy(v->chunk, optimum.best.chunk, v->rank * sizeof v->chunk[0]);
+    cm_optimum_release(&optimum);
+    return rc == CM_OK ? keep_choice(l->job, v, err) : rc;
 }
 
 static int choose_chunks(layout *l, cm_job_var *v, cm_error *err)

@@ -12,6 +12,7 @@
 #include "job/common/store_path.h"
 #include "job/transform/append.h"
 #include "job/transform/files.h"
+#include "job/transform/fingerprint.h"
 #include "job/transform/inputs.h"
 #include "job/transform/into.h"
 #include "job/transform/parts.h"
@@ -346,6 +347,7 @@ static void release(cm_job *job)
     }
     free(job->var);
     free(job->scratch);
+    cm_json_free(job->sample_chunks);
     free(job->guarded);
     cm_outfile_release(&job->trace);
     if (job->source != job->options->dataset)
@@ -397,6 +399,9 @@ int cm_transform(const cm_transform_options *asked, cm_transform_report *report,
     if (rc == CM_OK && !options.dry_run && !options.check && options.refer == NULL &&
         options.append == NULL)
         rc = check_output(&options, &into, &out, err);
+    if (rc == CM_OK && out.resumes && options.sample != NULL)
+        rc = cm_journal_member(&out.beside, out.journal, CM_FINGERPRINT_CHUNKS, &job.sample_chunks,
+                               err);
     if (rc == CM_OK && asked->target != NULL &&
         (report->target = cm_strdup(asked->target, err)) == NULL)
         rc = CM_ENOMEM;

@@ -25,11 +25,44 @@ static void presets_are_complete(void **context)
 
 static void the_formula_holds(void **context)
 {
-    cm_cost_model m = {0.1, 100, 50, 4, 2};
+    cm_cost_model m = {
+        .latency = 0.1, .bandwidth = 100, .decode = 50, .concurrency = 4, .ratio = 2};
 
     (void)context;
     /* (0.1 * 3 + 400/2/100 + 400/50) / 4 */
     assert_true(fabs(cm_cost_seconds(&m, 3, 400) - 2.575) < 1e-12);
+    m.chunk = 0.2;
+    m.range = 0.01;
+    /* that and 0.2 * 3 / 4 */
+    assert_true(fabs(cm_cost_seconds(&m, 3, 400) - 2.725) < 1e-12);
+    const cm_cost_work work = {.objects = 1, .ranges = 5, .chunks = 12, .decoded = 400};
+    assert_true(fabs(cm_cost_work_seconds(&m, &work) - (0.1 + 5 * 0.01 + 12 * 0.2 + 2 + 8) / 4) <
+                1e-12);
+}
+
+/* Chunk and byte stand in a ratio that is a power of four; bytes cost what they did. */
+static void rounding_keeps_choices_apart_from_noise(void **context)
+{
+    cm_cost_model m = {.latency = 8e-6,
+                       .range = 1e-6,
+                       .chunk = 3e-6,
+                       .bandwidth = 4e9,
+                       .decode = 2e9,
+                       .concurrency = 1,
+                       .ratio = 2};
+    const double byte = 1 / 8e9 + 1 / 2e9; /* 11 us are 17,600 bytes: 4^7 is nearest */
+
+    (void)context;
+    for (double noise = 0.6; noise < 1.8; noise += 0.1) {
+        cm_cost_model n = m;
+        n.latency *= noise;
+        n.chunk *= noise;
+        const cm_cost_model r = cm_cost_rounded(&n);
+        assert_true(fabs((r.latency + r.chunk) / byte - 16384) < 1e-6);
+        assert_true(r.bandwidth == m.bandwidth && r.decode == m.decode);
+    }
+    m.latency = m.chunk = 0;
+    assert_true(cm_cost_rounded(&m).latency == 0);
 }
 
 static const struct {
@@ -37,12 +70,27 @@ static const struct {
     cm_cost_model model;
     int want;
 } model_rows[] = {
-    {"zero latency", {0, 1, 1, 1, 1}, CM_OK},
-    {"negative latency", {-1, 1, 1, 1, 1}, CM_EINVAL},
-    {"no bandwidth", {0, 0, 1, 1, 1}, CM_EINVAL},
-    {"infinite decode", {0, 1, INFINITY, 1, 1}, CM_EINVAL},
-    {"not a number", {0, 1, 1, NAN, 1}, CM_EINVAL},
-    {"no ratio", {0, 1, 1, 1, 0}, CM_EINVAL},
+    {"zero latency",
+     {.latency = 0, .bandwidth = 1, .decode = 1, .concurrency = 1, .ratio = 1},
+     CM_OK},
+    {"negative latency",
+     {.latency = -1, .bandwidth = 1, .decode = 1, .concurrency = 1, .ratio = 1},
+     CM_EINVAL},
+    {"no bandwidth",
+     {.latency = 0, .bandwidth = 0, .decode = 1, .concurrency = 1, .ratio = 1},
+     CM_EINVAL},
+    {"infinite decode",
+     {.latency = 0, .bandwidth = 1, .decode = INFINITY, .concurrency = 1, .ratio = 1},
+     CM_EINVAL},
+    {"not a number",
+     {.latency = 0, .bandwidth = 1, .decode = 1, .concurrency = NAN, .ratio = 1},
+     CM_EINVAL},
+    {"negative range",
+     {.range = -1, .bandwidth = 1, .decode = 1, .concurrency = 1, .ratio = 1},
+     CM_EINVAL},
+    {"no ratio",
+     {.latency = 0, .bandwidth = 1, .decode = 1, .concurrency = 1, .ratio = 0},
+     CM_EINVAL},
 };
 
 static void senseless_models_are_refused(void **context)
@@ -83,6 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(presets_are_complete),
         cmocka_unit_test(the_formula_holds),
+        cmocka_unit_test(rounding_keeps_choices_apart_from_noise),
         cmocka_unit_test(senseless_models_are_refused),
         cmocka_unit_test(footprints_count_what_is_stored),
     };

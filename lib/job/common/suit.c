@@ -1,0 +1,215 @@
+#include "job/common/suit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/number.h"
+#include "exec/watch/costs.h"
+#include "plan/rules.h"
+#include "store/open.h"
+
+enum {
+    POWERS = 8,   /* 8 to 1024, in one and two dimensions */
+    MULTIPLES = 5 /* a quarter to four times the sample, above */
+};
+
+#define WORTH_NBYTES (4 << 20) /* a smaller array is read in no time whatever its chunks are */
+
+/* ---- costs --------------------------------------------------------------------------------- */
+
+static void use_codec(const cm_codec_costs *c, cm_suit_costs *out)
+{
+    if (c->nchunks == 0)
+        return;
+    cm_cost_model *m = &out->cost;
+    out->decode = true;
+    out->nchunks = c->nchunks;
+    m->decode = c->byte > 0 ? 1 / c->byte : m->decode;
+    m->ratio = c->stored_byte > 0 ? 1 / c->stored_byte : 1;
+    /* What small chunks are stored in more is moved with each of them. */
+    m->chunk = c->chunk + c->stored / m->bandwidth;
+}
+
+static void use_storage(const cm_storage_costs *s, cm_suit_costs *out)
+{
+    if (s->ntries == 0)
+        return;
+    out->storage = true;
+    out->cost.latency = s->open + s->request;
+    out->cost.range = s->request;
+    if (s->byte > 0)
+        out->cost.bandwidth = 1 / s->byte;
+}
+
+static void describe(const char *source, cm_suit_costs *out)
+{
+    const char *where = out->cold ? "the disk, since the array is larger than half the memory"
+                                  : "memory, where the array has room";
+
+    if (out->storage && out->decode)
+        snprintf(out->text, sizeof out->text,
+                 "measured: storage on files of the source, from %s; ratio and decoding on %llu "
+                 "chunks of its elements",
+                 where, (unsigned long long)out->nchunks);
+    else if (out->storage)
+        snprintf(out->text, sizeof out->text,
+                 "storage measured on files of the source, from %s; %s", where, source);
+    else if (out->decode)
+        snprintf(out->text, sizeof out->text,
+                 "%.150s; ratio and decoding measured on %llu chunks of its elements", source,
+                 (unsigned long long)out->nchunks);
+    else
+        snprintf(out->text, sizeof out->text, "%s", source);
+}
+
+/* Decoded; 0 where there is no array. */
+static double nbytes_of(const cm_suit_source *s)
+{
+    uint64_t nelem;
+    if (s == NULL || s->array == NULL || !cm_product_u64(s->array->rank, s->array->shape, &nelem))
+        return 0;
+    return (double)nelem * s->array->dtype.nbytes;
+}
+
+int cm_suit_measure(const cm_suit_source *source, const char *preset, cm_suit_costs *out,
+                    cm_error *err)
+{
+    const cm_cost_preset *p = cm_cost_preset_find(preset);
+    cm_codec_costs codec = {0};
+    cm_storage_costs storage = {0};
+    int rc = CM_OK;
+
+    if (p == NULL)
+        return cm_fail(err, CM_EINVAL, "`storage` %s: there are local, nfs and s3", preset);
+    *out = (cm_suit_costs){.cost = p->model};
+    const double nbytes = nbytes_of(source);
+    if (nbytes >= WORTH_NBYTES)
+        rc = cm_cost_probe_codec(source->array, source->codecs, source->ncodecs, &codec, NULL);
+    if (rc == CM_ENOMEM)
+        return cm_fail(err, rc, "no memory to measure what decoding costs");
+    if (nbytes >= WORTH_NBYTES && source->path != NULL && strcmp(preset, "local") == 0 &&
+        !cm_store_url_is_remote(source->path)) {
+        const double ratio = codec.stored_byte > 0 ? codec.stored_byte : 1;
+        out->cold = nbytes * ratio > (double)cm_memory_available() / 2;
+        rc = cm_cost_probe_files(source->path, out->cold, &storage, err);
+        if (rc != CM_OK)
+            return rc;
+    }
+    use_storage(&storage, out);
+    use_codec(&codec, out);
+    describe(p->source, out);
+    return CM_OK;
+}
+
+/* ---- candidates ---------------------------------------------------------------------------- */
+
+bool cm_suit_candidate(unsigned rank, const uint64_t *shape, uint64_t itemsize,
+                       const uint64_t *sample, unsigned i, uint64_t *chunk, bool *listed)
+{
+    const bool powers = rank <= 2;
+    double nbytes = (double)itemsize;
+
+    if (i >= (powers ? POWERS : MULTIPLES))
+        return false;
+    for (unsigned j = 0; j < rank; j++) {
+        chunk[j] = powers  ? UINT64_C(8) << i
+                   : i < 2 ? cm_div_ceil(sample[j], UINT64_C(4) >> i)
+                           : sample[j] << (i - 2);
+        if (shape[j] != 0 && chunk[j] > shape[j])
+            chunk[j] = shape[j];
+        nbytes *= (double)chunk[j];
+    }
+    *listed = powers || nbytes <= (double)CM_DEFAULT_MAX_NBYTES || i == 0;
+    return true;
+}
+
+typedef struct starts {
+    uint64_t (*chunk)[CM_MAX_RANK];
+    size_t n;
+} starts;
+
+static int collect(const cm_optimise_spec *spec, starts *s, cm_error *err)
+{
+    bool listed;
+
+    s->chunk = cm_calloc(spec->nextra + POWERS + 2, sizeof *s->chunk, err);
+    if (s->chunk == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < spec->nextra; i++)
+        memcpy(s->chunk[s->n++], spec->extra[i], sizeof *s->chunk);
+    for (unsigned i = 0; cm_suit_candidate(spec->rank, spec->shape, spec->itemsize,
+                                           spec->read[0].sample, i, s->chunk[s->n], &listed);
+         i++)
+        s->n += listed;
+    return CM_OK;
+}
+
+static void set_bounds(cm_optimise_spec *spec, const starts *s, bool measured)
+{
+    uint64_t low = CM_DEFAULT_MIN_NBYTES, high = CM_DEFAULT_MAX_NBYTES;
+
+    for (size_t i = 0; i < s->n; i++) {
+        uint64_t nbytes = spec->itemsize;
+        for (unsigned j = 0; j < spec->rank; j++)
+            if (!cm_mul_u64(nbytes, s->chunk[i][j], &nbytes))
+                nbytes = UINT64_MAX;
+        low = nbytes < low ? nbytes : low;
+        high = nbytes > high && nbytes < UINT64_MAX ? nbytes : high;
+    }
+    if (measured && low < CM_SUIT_LEAST)
+        low = CM_SUIT_LEAST;
+    const uint64_t least = spec->min_nbytes, most = spec->max_nbytes;
+    spec->min_nbytes = least != 0 ? least : low;
+    spec->max_nbytes = most != 0 ? most : high;
+    if (least == 0 && spec->min_nbytes > spec->max_nbytes)
+        spec->min_nbytes = spec->max_nbytes;
+    if (most == 0 && spec->max_nbytes < spec->min_nbytes)
+        spec->max_nbytes = spec->min_nbytes;
+}
+
+/* What was chosen with other costs, said with SPEC's. */
+static int evaluate(const cm_optimise_spec *spec, cm_optimum *o, cm_error *err)
+{
+    int rc = CM_OK;
+
+    for (size_t r = 0; r < spec->nreads; r++)
+        o->own_seconds[r] = cm_optimise_read_cost(spec, r, o->own_chunk[r]).seconds;
+    const cm_choice best = o->best;
+    rc = cm_optimise_evaluate(spec, o->own_seconds, best.chunk, &o->best, err);
+    for (size_t i = 0; i < o->nfront && rc == CM_OK; i++) {
+        const cm_choice one = o->front[i];
+        rc = cm_optimise_evaluate(spec, o->own_seconds, one.chunk, &o->front[i], err);
+    }
+    return rc;
+}
+
+int cm_suit_optimise(cm_optimise_spec *spec, bool measured, const uint64_t *present,
+                     cm_optimum *out, cm_error *err)
+{
+    cm_optimise_spec search;
+    starts s = {.n = 0};
+
+    memset(out, 0, sizeof *out);
+    int rc = collect(spec, &s, err);
+    if (rc != CM_OK)
+        return rc;
+    set_bounds(spec, &s, measured);
+    if (present != NULL)
+        memcpy(s.chunk[s.n++], present, spec->rank * sizeof *present);
+    if (spec->rank > 0 && spec->shape[0] != 0 &&
+        cm_rule_rew(spec->rank, spec->shape, spec->itemsize, spec->max_nbytes, s.chunk[s.n],
+                    NULL) == CM_OK)
+        s.n++;
+    search = *spec;
+    search.extra = (const uint64_t(*)[CM_MAX_RANK])s.chunk;
+    search.nextra = s.n;
+    if (measured)
+        search.cost = cm_cost_rounded(&spec->cost);
+    rc = cm_optimise(&search, out, err);
+    if (rc == CM_OK && measured)
+        rc = evaluate(spec, out, err);
+    free(s.chunk);
+    return rc;
+}

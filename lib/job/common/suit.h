@@ -1,0 +1,62 @@
+/*
+ * Which chunks suit the reads of an array: one answer for chunkcalc, nc2zarr and rechunk.
+ *
+ * The costs are measured where they can be: storage on the files of the source, decoding on
+ * elements of the array that are encoded with the codec that its chunks will have.  What cannot be
+ * measured comes from a preset (plan/cost.h).
+ */
+#ifndef CM_JOB_SUIT_H
+#define CM_JOB_SUIT_H
+
+#include "format/array.h"
+#include "plan/optimise.h"
+
+enum {
+    CM_MANY_OBJECTS = 10000, /* more chunks than these are stored in shards */
+    /*
+     * A chunk has as much at least where nobody says otherwise: the block of a file system, and a
+     * shard's index takes 16 bytes for each chunk.
+     */
+    CM_SUIT_LEAST = 4096
+};
+
+typedef struct cm_suit_source {  /* all borrowed */
+    cm_array *array;             /* prepared */
+    const char *path;            /* the file or folder that it lies in; or a URL, or NULL */
+    const cm_codec_spec *codecs; /* of the chunks to be made */
+    size_t ncodecs;
+} cm_suit_source;
+
+typedef struct cm_suit_costs {
+    cm_cost_model cost;
+    bool storage, decode; /* measured; else the preset's */
+    bool cold;            /* the array is larger than half the memory: measured from the disk */
+    uint64_t nchunks;     /* that were encoded and decoded */
+    char text[256];       /* how, for people */
+} cm_suit_costs;
+
+/*
+ * Costs for chunks of SOURCE (NULL: nothing is measured), on top of PRESET.  Takes less than a
+ * second.  What cannot be read is not measured, and is no error here.
+ */
+int cm_suit_measure(const cm_suit_source *source, const char *preset, cm_suit_costs *out,
+                    cm_error *err);
+
+/*
+ * Candidate number I for one read of SAMPLE (SHAPE 0: endless): powers of two in one and two
+ * dimensions; above, the sample times a quarter to four, up to 64 MiB.  False past the last; one
+ * that is too large has *listed false.
+ */
+bool cm_suit_candidate(unsigned rank, const uint64_t *shape, uint64_t itemsize,
+                       const uint64_t *sample, unsigned i, uint64_t *chunk, bool *listed);
+
+/*
+ * cm_optimise that starts from these candidates, Rew's rule and PRESENT (or NULL) too, with bounds
+ * that have room for the candidates where SPEC's are 0.  With MEASURED costs the choice is made
+ * with cm_cost_rounded, and not below CM_SUIT_LEAST; what it is worth is said with the costs as
+ * they are.  SPEC's bounds are set.
+ */
+int cm_suit_optimise(cm_optimise_spec *spec, bool measured, const uint64_t *present,
+                     cm_optimum *out, cm_error *err);
+
+#endif
