@@ -90,8 +90,11 @@ typedef struct cm_readbench_options {
     unsigned nthreads; /* limit of workers x worker threads; 0: none */
     const char *const
         *self; /* how a worker process begins anew: program and arguments, NULL-terminated */
-    unsigned sample_ms;             /* between two looks at CPUs and memory; 0: 100 */
-    cm_net *net;                    /* for stores behind a network; NULL: there is none */
+    unsigned sample_ms; /* between two looks at CPUs and memory; 0: 100 */
+    cm_net *net;        /* for stores behind a network; NULL: there is none */
+    /* Before each epoch, where other processes measure too; fails as they do.  NULL: none do. */
+    int (*meet)(void *context, cm_error *err);
+    void *meet_context;
     struct cm_readbench_hook *hook; /* of tests; NULL */
 } cm_readbench_options;
 

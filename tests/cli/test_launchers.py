@@ -4,8 +4,11 @@ import json
 import random
 import re
 import shutil
+import signal
 import subprocess
+import time
 
+import jsonschema
 import netCDF4
 import numpy as np
 import pytest
@@ -228,8 +231,96 @@ def test_the_manifest_of_kubernetes():
     assert all(a in shown for a in command if a.startswith("--"))
 
 
-def test_readbench_takes_its_rank_from_the_launcher(one):
-    argv = ("--sample", "1x8x8", "--batch", "4", "--step-time", "1ms", "--batches", "3", "--json", f"{one}::tas")
+RANK = ("--sample", "1x8x8", "--batch", "4", "--step-time", "1ms", "--batches", "3")
+
+
+def test_readbench_takes_its_rank_from_the_launcher(one, tmp_path):
+    argv = (*RANK, "--no-out", "--json", f"{one}::tas")
     env = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}
     assert "rank 1 of 2, by mpirun" in tool.run("readbench", *argv, env=env).ok().err
     assert "rank" not in tool.run("readbench", *argv, "--rank", "0", env=env).ok().err
+    for odd in (("--tune",), ("--sweep", "workers=1,2"), ("--overwrite",)):
+        tool.run("readbench", "-q", *odd, *RANK, "--out", tmp_path / "o", f"{one}::tas", env=env).fails(2, odd[0], "2 ranks")
+    assert not list(tmp_path.iterdir())
+
+
+def check_ranks(out, n):
+    """A report of each, and one of all, whose sums are those of the others."""
+    reports = [json.loads((out / f"rank-{k}" / "summary.json").read_text())["sessions"][0] for k in range(n)]
+    together = json.loads((out / "ranks.json").read_text())
+    schema = json.loads((paths.ROOT / "tools/schema/readbench-ranks.json").read_text())
+    jsonschema.Draft202012Validator(schema).validate(together)
+    assert together["ranks"] == n == len(together["rank"])
+    assert together["samples"] == pytest.approx(sum(r["rates"]["samples"] for r in reports))
+    assert [r["wait_share"] for r in together["rank"]] == pytest.approx([r["training"]["wait_share"] for r in reports])
+    assert not list(out.glob("rank-*/*.here"))
+
+
+def test_ranks_under_srun_are_one_report(cluster, one, tmp_path):
+    out = tmp_path / "o"
+    done = cluster.run("srun", "-n", 3, tool.program("readbench"), *RANK, "--out", out, f"{one}::tas")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("3 ranks, whose epochs began together") == 1
+    check_ranks(out, 3)
+    again = cluster.run("srun", "-n", 3, tool.program("readbench"), "-q", *RANK, "--out", out, f"{one}::tas")
+    assert again.returncode != 0 and again.stderr.count("exists already") == 3, again.stderr
+
+
+def test_ranks_under_mpirun_are_one_report(one, tmp_path):
+    if not shutil.which("mpirun"):
+        pytest.skip("mpirun is not installed")
+    out = tmp_path / "o"
+    argv = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", tool.program("readbench"), *RANK, "--out", out, f"{one}::tas"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("2 ranks, whose epochs began together") == 1
+    check_ranks(out, 2)
+
+
+def start_rank(k, n, store, out, *arguments):
+    env = tool.environment({"OMPI_COMM_WORLD_RANK": str(k), "OMPI_COMM_WORLD_SIZE": str(n)})
+    argv = [tool.program("readbench"), "-q", *RANK, *arguments, "--out", out, f"{store}::tas"]
+    return subprocess.Popen([str(a) for a in argv], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_no_rank_begins_before_all_have_come(one, tmp_path):
+    """And one that comes late is waited for."""
+    out = tmp_path / "o"
+    first = start_rank(0, 2, one, out)
+    here = out / "rank-0" / "epoch-0.here"
+    while not here.exists():
+        assert first.poll() is None
+        time.sleep(0.01)
+    with pytest.raises(subprocess.TimeoutExpired):
+        first.wait(1)
+    assert not (out / "rank-0" / "epoch-1.here").exists()
+    second = start_rank(1, 2, one, out)
+    results = [p.communicate(timeout=300)[1] for p in (first, second)]
+    assert [first.returncode, second.returncode] == [0, 0], results
+    check_ranks(out, 2)
+
+
+def test_a_rank_that_never_comes_ends_the_others(one, tmp_path):
+    p = start_rank(1, 2, one, tmp_path / "o", "--rank-wait", "1s")
+    err = p.communicate(timeout=300)[1]
+    assert p.returncode == 1 and "rank 0 did not come to epoch 1 within 1 s" in err, err
+    # Who comes then learns of it at once, and does not begin what others gave up.
+    p = start_rank(0, 2, one, tmp_path / "o")
+    err = p.communicate(timeout=300)[1]
+    assert p.returncode == 1 and "rank 1 failed: rank 0 did not come" in err, err
+
+
+def test_a_rank_that_fails_or_is_killed_ends_the_others(one, tmp_path):
+    fails = [start_rank(0, 2, one, tmp_path / "a", "--rank-wait", "60s"), start_rank(1, 2, tmp_path / "nothing.zarr", tmp_path / "a")]
+    err = [p.communicate(timeout=300)[1] for p in fails]
+    assert [p.returncode for p in fails] == [1, 1] and "rank 1 failed: " in err[0], err
+    long = ("--batches", "60", "--step-time", "20ms", "--rank-wait", "2s")
+    both = [start_rank(k, 2, one, tmp_path / "b", *long) for k in (0, 1)]
+    while not all((tmp_path / "b" / f"rank-{k}" / "epoch-0.here").exists() for k in (0, 1)):
+        assert both[1].poll() is None
+        time.sleep(0.01)
+    both[1].kill()
+    err = both[0].communicate(timeout=300)[1]
+    both[1].communicate()
+    assert both[0].returncode == 1 and "rank 1 did not come to epoch 2 within 2 s" in err, err
+    assert not (tmp_path / "b" / "ranks.json").exists()

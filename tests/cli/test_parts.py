@@ -209,6 +209,22 @@ def test_rechunk_has_the_same_parts(field, tmp_path, options):
     same(tmp_path / "one.zarr", tmp_path / "five.zarr")
 
 
+def test_a_part_that_reads_again_says_so(tmp_path):
+    """It has no scratch: what its memory does not hold is decoded again."""
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as ds:
+        for d, n in (("t", 600), ("x", 128), ("y", 128)):
+            ds.createDimension(d, n)
+        data = np.zeros((600, 128, 128), "f4") + np.arange(600, dtype="f4")[:, None, None]
+        ds.createVariable("v", "f4", ("t", "x", "y"), chunksizes=(1, 128, 128))[:] = data
+    tool.nc2zarr("-q", "--codec", "keep", tmp_path / "a.nc", tmp_path / "a.zarr").ok()
+    options = ("--chunks", "t=600,x=32,y=32", "-j", "1")
+    tool.run("rechunk", "-q", *options, tmp_path / "a.zarr", tmp_path / "one.zarr").ok()
+    for k, memory, warns in ((1, "40MiB", True), (2, "1GiB", False)):
+        done = tool.run("rechunk", "--part", f"{k}/2", "--memory", memory, *options, tmp_path / "a.zarr", tmp_path / "two.zarr").ok()
+        assert ("each source chunk is decoded 2.0 times; raise --memory" in done.err) == warns, done.err
+    same(tmp_path / "one.zarr", tmp_path / "two.zarr")
+
+
 def test_status_says_how_they_stand(field, tmp_path):
     schema = json.loads((paths.ROOT / "tools/schema/parts.json").read_text())
 

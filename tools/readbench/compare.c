@@ -3,7 +3,6 @@
  * differ between them, from their summary.json.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,6 @@
 #include "readbench.h"
 
 enum {
-    MAX_SUMMARY = 64 << 20, /* a summary is a few kilobytes for each session */
     NROWS = 6
 };
 
@@ -35,29 +33,6 @@ typedef struct side {
     double samples; /* a second */
     bool emulated;
 } side;
-
-static int read_file(const char *path, cm_buf *out, cm_error *err)
-{
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return cm_fail_errno(err, errno, "%s: cannot be read", path);
-    int rc = fstat(fd, &st) != 0 ? cm_fail_errno(err, errno, "%s: cannot be read", path)
-             : !S_ISREG(st.st_mode) || st.st_size > MAX_SUMMARY
-                 ? cm_fail(err, CM_EFORMAT, "%s: this is not a summary of a readbench run", path)
-                 : cm_buf_resize(out, (size_t)st.st_size, err);
-    for (size_t done = 0; rc == CM_OK && done < out->nbytes;) {
-        ssize_t n = read(fd, out->data + done, out->nbytes - done);
-        if (n > 0)
-            done += (size_t)n;
-        else if (n == 0)
-            out->nbytes = done;
-        else if (errno != EINTR)
-            rc = cm_fail_errno(err, errno, "%s: cannot be read", path);
-    }
-    close(fd);
-    return rc;
-}
 
 /* The session of a document that speaks for it: the only one, or the best of a sweep. */
 static int choose_session(side *s, const char *path, cm_error *err)
@@ -81,7 +56,6 @@ static int choose_session(side *s, const char *path, cm_error *err)
 
 static int read_side(side *s, cm_error *err)
 {
-    cm_buf text = {0};
     struct stat st;
     char *path = readbench_file_path(s->folder, "", "summary.json", err);
     if (path == NULL)
@@ -92,12 +66,7 @@ static int read_side(side *s, cm_error *err)
         rc = cm_fail(err, CM_ENOTFOUND,
                      "%s: this is not a report of readbench: no summary.json there", s->folder);
     if (rc == CM_OK)
-        rc = read_file(path, &text, err);
-    if (rc == CM_OK && cm_json_parse(text.data, text.nbytes, &s->document, err) != CM_OK) {
-        cm_error_prefix(err, "%s", path);
-        rc = CM_EFORMAT;
-    }
-    cm_buf_release(&text);
+        rc = readbench_file_json(path, &s->document, err);
     if (rc == CM_OK)
         rc = choose_session(s, path, err);
     const cm_json *b = cm_json_member(s->session, "breakdown");

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -49,6 +50,46 @@ int readbench_file_write(const char *folder, const char *name, readbench_content
         unlink(part);
     free(part);
     free(whole);
+    return rc;
+}
+
+enum {
+    MAX_SUMMARY = 64 << 20 /* a summary is a few kilobytes for each session */
+};
+
+static int read_file(const char *path, cm_buf *out, cm_error *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return cm_fail_errno(err, errno, "%s: cannot be read", path);
+    int rc = fstat(fd, &st) != 0 ? cm_fail_errno(err, errno, "%s: cannot be read", path)
+             : !S_ISREG(st.st_mode) || st.st_size > MAX_SUMMARY
+                 ? cm_fail(err, CM_EFORMAT, "%s: this is not a summary of a readbench run", path)
+                 : cm_buf_resize(out, (size_t)st.st_size, err);
+    for (size_t done = 0; rc == CM_OK && done < out->nbytes;) {
+        ssize_t n = read(fd, out->data + done, out->nbytes - done);
+        if (n > 0)
+            done += (size_t)n;
+        else if (n == 0)
+            out->nbytes = done;
+        else if (errno != EINTR)
+            rc = cm_fail_errno(err, errno, "%s: cannot be read", path);
+    }
+    close(fd);
+    return rc;
+}
+
+int readbench_file_json(const char *path, cm_json **out, cm_error *err)
+{
+    cm_buf text = {0};
+    *out = NULL;
+    int rc = read_file(path, &text, err);
+    if (rc == CM_OK && cm_json_parse(text.data, text.nbytes, out, err) != CM_OK) {
+        cm_error_prefix(err, "%s", path);
+        rc = CM_EFORMAT;
+    }
+    cm_buf_release(&text);
     return rc;
 }
 

@@ -49,9 +49,12 @@ static int take_rank(readbench_values *v, const cm_common_options *common)
         return CM_TOOL_RUN;
     v->o.world_size = l.count;
     v->o.rank = l.index;
+    v->launched = true;
     if (common->verbosity >= 0)
-        cm_say(READBENCH.name, "rank %llu of %llu, by %s", (unsigned long long)l.index,
-               (unsigned long long)l.count, l.name);
+        cm_say(READBENCH.name, "rank %llu of %llu, by %s%s", (unsigned long long)l.index,
+               (unsigned long long)l.count, l.name,
+               v->out != NULL ? ""
+                              : "; with --out, in a folder that all see, epochs begin together");
     return CM_TOOL_RUN;
 }
 

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "file.h"
 #include "files.h"
+#include "ranks.h"
 #include "readbench.h"
 
 typedef struct job {
@@ -133,7 +134,7 @@ static void stamp(char *buf, size_t size)
 }
 
 static int run_job(job *j, const readbench_values *v, const cm_common_options *common,
-                   const char *command, cm_outfile *trace)
+                   const char *command, cm_outfile *trace, readbench_ranks *ranks)
 {
     cm_error err = {0};
     char *out = NULL, started[32];
@@ -161,6 +162,13 @@ static int run_job(job *j, const readbench_values *v, const cm_common_options *c
                          .host_share = host_share(j->options)};
     int exit_status = tell(status, &run, common, trace);
     say_end(status, &run, &err);
+    cm_error apart = {0};
+    int met = readbench_ranks_end(ranks, status == CM_OK ? NULL : &err, common->verbosity < 0,
+                                  common->json, &apart);
+    if (met != CM_OK) {
+        cm_say(READBENCH.name, "%s", apart.text);
+        exit_status = exit_status == CM_EXIT_DONE ? CM_EXIT_FAILED : exit_status;
+    }
     if (made)
         readbench_out_remove(out);
     free(out);
@@ -185,10 +193,13 @@ int readbench_measure(readbench_values *v, const cm_common_options *common, cons
     if (n > 0)
         v->o.self = self;
     readbench_sweep sweep = {0};
+    readbench_ranks ranks = {0};
     cm_monitor *monitor = cm_monitor_create(&err);
     int rc = monitor == NULL ? CM_ENOMEM : readbench_complete(v, common, paths, &err);
     if (rc == CM_OK)
         rc = cm_remote_open(&v->net, paths, NULL, monitor, &v->o.net, &err);
+    if (rc == CM_OK)
+        rc = readbench_ranks_begin(&ranks, v, monitor, &err);
     if (rc == CM_OK)
         rc = readbench_sweep_make(v, common, paths, &sweep, &err);
     v->o.point = sweep.point;
@@ -204,7 +215,7 @@ int readbench_measure(readbench_values *v, const cm_common_options *common, cons
         if (status == CM_TOOL_RUN && v->trace != NULL)
             status = cm_outputs_claim(&READBENCH, v->trace, &CM_KIND_TRACE, &outputs, &trace);
         if (status == CM_TOOL_RUN)
-            status = run_job(&j, v, common, command, &trace);
+            status = run_job(&j, v, common, command, &trace, &ranks);
     } else {
         cm_say(READBENCH.name, "%s", err.text);
         status = CM_EXIT_FAILED;
@@ -214,5 +225,6 @@ int readbench_measure(readbench_values *v, const cm_common_options *common, cons
     cm_monitor_free(monitor);
     cm_outfile_release(&trace);
     readbench_sweep_release(&sweep);
+    readbench_ranks_release(&ranks);
     return status;
 }

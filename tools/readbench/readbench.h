@@ -19,6 +19,8 @@ typedef struct readbench_values {
     const char *out;
     bool no_out, overwrite;
     const char *trace;
+    bool launched;      /* srun or mpirun said which rank this is */
+    double rank_wait;   /* seconds for another of these ranks */
     unsigned worker_fd; /* READBENCH_NO_FD: this process is no worker */
 } readbench_values;
 

@@ -195,8 +195,16 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_U64,
      .field = VALUE(o.rank),
      .swept = true,
-     .help = "Number of this rank, from 0.",
+     .help =
+         "Number of this rank, from 0. Under srun and mpirun both are the launcher's; with --out "
+         "the ranks then begin each epoch together, and rank 0 adds their reports up.",
      .preset = "0"},
+    {.name = "rank-wait",
+     .value = "T",
+     .kind = CM_OPTION_TIME,
+     .field = VALUE(rank_wait),
+     .help = "How long such a rank waits for another, which may be gone.",
+     .preset = "300s"},
 
     {.section = "How it is read",
      .name = "engine",
@@ -469,4 +477,5 @@ void readbench_values_init(readbench_values *v)
     *v = (readbench_values){.worker_fd = READBENCH_NO_FD};
     cm_readbench_options_init(&v->o);
     v->o.epochs = 0; /* by the number of stores */
+    v->rank_wait = 300;
 }

@@ -105,9 +105,12 @@ static int run_epochs(verb *v, const cm_readbench_options *o, cm_bench **bench, 
             checked += cm_bench_epoch_nbytes(bench[i]);
     }
     cm_monitor_phase(v->monitor, CM_PHASE_MEASURING, nbytes);
-    for (uint64_t e = 0; e < o->epochs; e++)
+    for (uint64_t e = 0; e < o->epochs && rc == CM_OK; e++) {
+        if (o->meet != NULL)
+            rc = o->meet(o->meet_context, err);
         for (size_t i = 0; i < o->store.n && rc == CM_OK; i++)
             rc = cm_bench_epoch(bench[i], e, err);
+    }
     if (checked > 0)
         cm_monitor_phase(v->monitor, CM_PHASE_VERIFYING, checked);
     for (size_t i = 0; i < o->store.n && rc == CM_OK; i++)

@@ -3,6 +3,7 @@
  * boxes that the run is, each swept by itself within the slots that the whole was
  * planned with.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,6 +128,26 @@ static int make_windows(cm_job_var *v, cm_error *err)
     return CM_OK;
 }
 
+/*
+ * A part has no scratch: what its memory does not hold is read again, which is said where it
+ * costs more than the work itself.
+ */
+static int warn_of_rereading(cm_job *job, const cm_job_var *v, cm_error *err)
+{
+    uint64_t reads = 0, distinct = 0;
+    for (unsigned i = 0; i < v->nwindows && !cm_transfer_is_sliceable(&v->transfer); i++) {
+        reads += v->window[i].total_pieces;
+        distinct += v->window[i].source_chunks;
+    }
+    if (distinct == 0 || reads < 2 * distinct)
+        return CM_OK;
+    return cm_job_warn(job, err,
+                       "%s %s: the memory holds %" PRIu64 " of this part's target chunks at once, "
+                       "so each source chunk is decoded %.1f times; raise `memory`, or make more "
+                       "parts (a part uses no scratch)",
+                       cm_job_noun(job), v->name, v->route.slots, (double)reads / (double)distinct);
+}
+
 int cm_parts_narrow(cm_job *job, cm_error *err)
 {
     int rc = cut(job, err);
@@ -137,6 +158,8 @@ int cm_parts_narrow(cm_job *job, cm_error *err)
         rc = cm_zarr_writer_restrict(v->writer, v->run.first, v->run.end, err);
         if (rc == CM_OK && cm_job_has_transfer(v))
             rc = make_windows(v, err);
+        if (rc == CM_OK)
+            rc = warn_of_rereading(job, v, err);
     }
     return rc;
 }
