@@ -4,8 +4,11 @@ import os
 import subprocess
 import sys
 
-import hdf5plugin
 import pytest
+
+# Where a worker of xdist inherits it, hdf5plugin takes its filters for registered, and h5py writes with none.
+os.environ.pop("HDF5_PLUGIN_PATH", None)
+import hdf5plugin  # noqa: E402
 
 # netCDF4 finds the filters that it lacks there; it looks once, when it is imported.
 os.environ["HDF5_PLUGIN_PATH"] = hdf5plugin.PLUGIN_PATH
