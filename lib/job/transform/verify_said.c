@@ -114,7 +114,8 @@ static int compare_rows(said_check *c, const cm_multi_part *part, uint64_t row, 
     const uint64_t step = v->step[0], first = part->first[0] + (joined - part->origin[0]);
     cm_box box = {.rank = v->rank};
     memcpy(box.shape, v->shape, v->rank * sizeof(v->shape[0]));
-    box.start[0] = row;
+    memcpy(box.start, v->at, v->rank * sizeof(v->at[0])); /* where a window of an array begins */
+    box.start[0] += row;
     box.shape[0] = count;
     const uint64_t nelem = cm_box_nelem(&box), width = nelem / count;
     int rc = cm_multi_said_read(c->job->source, c->of, part, first, (count - 1) * step + 1,
