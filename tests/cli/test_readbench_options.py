@@ -310,7 +310,7 @@ def test_decoding_on_a_device_is_refused_where_it_has_no_meaning(work, given, sa
 CONTRACT = set(
     """--variable --variables --lags --sample --batch --batches --epochs --seed --drop-last --order --loader
     --shuffle-window --mode --workers --worker-threads --prefetch --unordered --no-persistent --context --worker-memory
-    --pool --world-size --rank --accelerators --step-time --step-time-per-sample --engine --io --cold --warm --cache
+    --pool --world-size --rank --rank-wait --accelerators --step-time --step-time-per-sample --engine --io --cold --warm --cache
     --cache-policy --cache-dir --cache-dir-size --emulate --device --decode --nvcomp --staging --slots --slot-size --cast --unpack
     --fill-to-nan --validate --sweep --tune --out --no-out --advise --cpus --reserve --compare --no-overlap
     --overwrite
