@@ -82,6 +82,8 @@ typedef struct cm_transform_options {
     bool durable;
     bool no_consolidate;
     cm_part_choice part;
+    bool statistics;           /* counted, and written beside the target */
+    cm_texts statistics_range; /* "DIM=FROM..TO": what is counted */
     /* "json": TARGET is a file of references to the chunks of the source; NULL: a store */
     const char *refer;
     const char *base_url; /* of the folder that all files lie in, for these; NULL: their paths */
@@ -222,6 +224,10 @@ typedef struct cm_transform_report {
     double verify_seconds;
     cm_stage_time stage[8];
     size_t nstages;
+    char *statistics;          /* the folder that they were written to; NULL: none */
+    size_t nstatistics;        /* variables */
+    double statistics_seconds; /* that counting took, all threads together */
+    double statistics_share;   /* of all work; decoding that they alone asked for is not in it */
 } cm_transform_report;
 
 /*

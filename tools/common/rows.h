@@ -63,6 +63,23 @@
                 "coordinates are unpacked first)."                                                 \
     }
 
+#define CM_ROW_STATISTICS(at)                                                                      \
+    {                                                                                              \
+        .name = "statistics", .kind = CM_OPTION_FLAG, .field = at,                                 \
+        .help =                                                                                    \
+            "Count while writing: of each variable of numbers, and each of its levels, count, "    \
+            "missing, minimum, maximum, mean and standard deviation of the values that "           \
+            "readers show. They go to the Zarr group OUTPUT.statistics.zarr and, as JSON, "        \
+            "into its attributes."                                                                 \
+    }
+
+#define CM_ROW_STATISTICS_RANGE(at)                                                                \
+    {                                                                                              \
+        .name = "statistics-range", .value = "DIM=FROM..TO", .kind = CM_OPTION_LIST, .field = at,  \
+        .help = "Count only this range of a coordinate (time=1979..2015). Variables without the "  \
+                "dimension are counted whole."                                                     \
+    }
+
 #define CM_ROW_SKIP_UNSUPPORTED(at)                                                                \
     {                                                                                              \
         .name = "skip-unsupported", .kind = CM_OPTION_FLAG, .field = at,                           \

@@ -52,6 +52,17 @@ void cm_print_planned_memory(uint64_t planned, uint64_t limit, unsigned nthreads
            cm_format_size(limit, of, sizeof(of)), nthreads, cm_plural(nthreads));
 }
 
+void cm_print_statistics(const char *folder, size_t nvariables, double seconds, double share)
+{
+    char text[32];
+    if (folder == NULL)
+        return;
+    printf("  Statistics of %zu variable%s in ", nvariables, cm_plural(nvariables));
+    cm_print_clean(folder, stdout);
+    printf(" (%s, %.1f %% of the work)\n", cm_format_time(seconds, text, sizeof(text)),
+           100 * share);
+}
+
 void cm_print_cost(double seconds, uint64_t decoded_nbytes, unsigned nthreads, uint64_t peak)
 {
     char time[32], rate[32], most[32];

@@ -225,6 +225,9 @@ static void print_cost(const cm_transform_report *r, mode m)
     if (m == PLANNED)
         cm_print_planned_memory(r->memory_planned, r->memory_limit, r->nthreads);
     if (m == MADE)
+        cm_print_statistics(r->statistics, r->nstatistics, r->statistics_seconds,
+                            r->statistics_share);
+    if (m == MADE)
         cm_print_cost(r->seconds, r->decoded_nbytes, r->nthreads, r->memory_peak);
 }
 

@@ -136,10 +136,12 @@ static void print_totals(const cm_transform_report *r, bool plan)
     if (!plan)
         printf("%s stored, ", cm_format_size(r->stored_nbytes, stored, sizeof(stored)));
     printf("%s decoded\n", cm_format_size(r->decoded_nbytes, decoded, sizeof(decoded)));
-    if (plan)
+    if (plan) {
         cm_print_planned_memory(r->memory_planned, r->memory_limit, r->nthreads);
-    else
-        cm_print_cost(r->seconds, r->decoded_nbytes, r->nthreads, r->memory_peak);
+        return;
+    }
+    cm_print_statistics(r->statistics, r->nstatistics, r->statistics_seconds, r->statistics_share);
+    cm_print_cost(r->seconds, r->decoded_nbytes, r->nthreads, r->memory_peak);
 }
 
 /* After --verify full. */

@@ -38,6 +38,8 @@ static const cm_option OPTIONS[] = {
     CM_ROW_UNPACK(VALUE(o.unpack)),
     CM_ROW_KEEPBITS(VALUE(o.keepbits)),
     CM_ROW_FILL_VALUE(VALUE(o.fill_value)),
+    CM_ROW_STATISTICS(VALUE(o.statistics)),
+    CM_ROW_STATISTICS_RANGE(VALUE(o.statistics_range)),
 
     CM_ROW_ANONYMOUS(VALUE(net.anonymous)),
     CM_ROW_CONCURRENCY(VALUE(net.concurrency)),

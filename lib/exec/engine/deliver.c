@@ -205,6 +205,8 @@ int cm_worker_deliver(cm_worker *w, const cm_transfer *t, uint64_t number, const
     if (rc == CM_OK && t->skip_empty &&
         cm_all_equal(data, grid->chunk_nelem, t->target_type.nbytes, t->target_fill))
         return cm_transfer_skip(t, number, err);
+    if (rc == CM_OK && t->see != NULL)
+        rc = t->see(t->see_context, number, data, err);
     if (rc == CM_OK)
         rc = encode(w, t, grid, number, valid, &data, &nbytes, err);
     if (rc != CM_OK) {

@@ -58,6 +58,14 @@ static int rewrap(cm_worker *w, const cm_fetch_item *item, cm_error *err)
     return rc;
 }
 
+/* Stored bytes that go through are decoded for who asks what they hold. */
+static int show(cm_worker *w, const cm_fetch_item *item, cm_error *err)
+{
+    const cm_transfer *t = w->same.transfer;
+    int rc = cm_worker_decode(w, t, item, w->decoded.data, err);
+    return rc == CM_OK ? t->see(t->see_context, item->number, w->decoded.data, err) : rc;
+}
+
 /* What became of chunk ITEM, whose elements inside the array are NELEM. */
 static int move_chunk(cm_worker *w, const cm_fetch_item *item, uint64_t nelem, done *d,
                       cm_error *err)
@@ -77,6 +85,12 @@ static int move_chunk(cm_worker *w, const cm_fetch_item *item, uint64_t nelem, d
         return recode(w, item, err);
     }
     w->stats.passed++;
+    if (t->see != NULL) {
+        int rc = show(w, item, err);
+        if (rc != CM_OK)
+            return rc;
+        d->decoded++;
+    }
     if (t->pass == CM_PASS_GZIP)
         return rewrap(w, item, err);
     cm_worker_post(w, item->number, item->data, item->nbytes);

@@ -4,7 +4,9 @@
 
 int cm_transfer_skip(const cm_transfer *t, uint64_t chunk, cm_error *err)
 {
-    int rc = cm_target_skip(t->target, chunk, err);
+    int rc = t->see != NULL ? t->see(t->see_context, chunk, NULL, err) : CM_OK;
+    if (rc == CM_OK)
+        rc = cm_target_skip(t->target, chunk, err);
     if (rc == CM_OK && t->on_skip != NULL)
         rc = t->on_skip(t->on_skip_context, chunk, err);
     return rc;

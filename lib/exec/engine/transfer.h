@@ -51,6 +51,12 @@ typedef struct cm_transfer {
     int (*on_skip)(void *context, uint64_t chunk,
                    cm_error *err); /* a chunk was left out; or NULL */
     void *on_skip_context;
+    /*
+     * Told of each target chunk once, before it is encoded: its elements in the target's type,
+     * laid out as a whole chunk; NULL: all are TARGET_FILL.  Any thread.  NULL: nobody asks.
+     */
+    int (*see)(void *context, uint64_t chunk, const uint8_t *elements, cm_error *err);
+    void *see_context;
     const uint64_t
         *present; /* one bit for each source chunk: it is stored; NULL: the source is asked */
     cm_transfer_counts *counts; /* or NULL */

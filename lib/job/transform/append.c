@@ -15,6 +15,7 @@
 #include "format/multi/multi.h"
 #include "job/transform/clashes.h"
 #include "job/transform/inputs.h"
+#include "job/transform/statistics.h"
 #include "job/transform/write.h"
 
 /* ---- what is planned ---- */
@@ -164,7 +165,12 @@ static int write_all(cm_job *job, cm_append_state *s, cm_error *err)
 {
     uint64_t start = cm_now_ns();
     cm_store_counts before = cm_store_count(s->append->store);
-    int rc = write_chunks(job, s, err);
+    /* What was counted is of the store as it was. */
+    int rc = job->nvars > 0 && !cm_store_is_remote(s->append->store)
+                 ? cm_statistics_forget(s->append->root, err)
+                 : CM_OK;
+    if (rc == CM_OK)
+        rc = write_chunks(job, s, err);
     if (rc == CM_OK)
         rc = commit(job, s, err);
     cm_store_counts after = cm_store_count(s->append->store);

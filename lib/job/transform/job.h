@@ -58,6 +58,8 @@ typedef struct cm_job_var {
     bool
         fill_stays; /* what was never written becomes meta.fill, which readers see without chunks */
 
+    struct cm_statistics *statistics; /* statistics.h; NULL: it is not counted */
+
     /* prepare.c, plan.c */
     bool absent; /* the source stores none of it and nothing needs to be written: no transfer */
     cm_zarr_writer *writer; /* NULL: its objects are copied */

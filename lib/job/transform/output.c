@@ -8,6 +8,7 @@
 #include "job/transform/append_commit.h"
 #include "job/transform/ledger.h"
 #include "job/transform/parts_files.h"
+#include "job/transform/statistics.h"
 #include "store/open.h"
 
 /* ---- what is there ---- */
@@ -346,6 +347,9 @@ int cm_output_begin(cm_output *out, const cm_made *made, cm_zarr_left *left, cm_
         return CM_OK;
     int rc = cm_journal_prepare(&out->beside, out->journal, made == NULL ? &nothing : made,
                                 out->store, err);
+    /* What was counted is of a store that goes. */
+    if (rc == CM_OK && !out->beside.remote)
+        rc = cm_statistics_forget(out->path, err);
     /* The plan of a store that somebody removed goes first: beside a folder it would hold. */
     if (rc == CM_OK && out->store == NULL && *out->node == '\0')
         rc = cm_store_sweep(out->beside.in, "", judge_beside, NULL, err);

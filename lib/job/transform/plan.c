@@ -18,6 +18,8 @@
 #include "exec/engine/buffers.h"
 #include "exec/engine/plan.h"
 #include "job/transform/plan.h"
+
+#include "job/transform/statistics.h"
 #include "job/transform/verify_memory.h"
 #include "plan/meetings.h"
 
@@ -551,6 +553,7 @@ static void count_held(cm_job *job)
     job->held = resident + CM_BUDGET_RESERVE;
     for (size_t i = 0; i < job->nvars; i++)
         job->held += job->var[i].source->cache_nbytes;
+    job->held += cm_statistics_nbytes(job);
     job->memory_limit =
         job->options->memory > 0 ? job->options->memory : cm_memory_available() / 2 + resident;
 }

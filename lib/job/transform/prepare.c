@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "job/transform/job.h"
+#include "job/transform/statistics.h"
 
 static const cm_codec_spec *chunk_codecs(const cm_zarr_meta *m, size_t *n)
 {
@@ -125,7 +125,8 @@ static int describe_transfer(cm_job *job, cm_job_var *v, cm_error *err)
     }
     if (may_be_nodata(job, v))
         t->found_fill = &v->found_fill;
-    return set_cuts(v, err);
+    int rc = v->statistics != NULL ? cm_statistics_watch(v, err) : CM_OK;
+    return rc == CM_OK ? set_cuts(v, err) : rc;
 }
 
 /* However large it is: a dataset of HDF5 takes no space before its first element is written. */

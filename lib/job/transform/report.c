@@ -241,6 +241,7 @@ void cm_transform_report_release(cm_transform_report *r)
     cm_sentences_free(r->difference, r->ndifferences);
     free(r->source_format);
     free(r->target);
+    free(r->statistics);
     free(r->part.missing);
     free(r->append.dimension);
     memset(r, 0, sizeof(*r));

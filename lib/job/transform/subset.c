@@ -12,6 +12,7 @@
 #include "job/common/packing.h"
 #include "job/common/varopt.h"
 #include "job/transform/job.h"
+#include "job/transform/subset.h"
 #include "model/calendar.h"
 
 /* What a subset means for a dimension of one length. */
@@ -20,8 +21,9 @@ typedef struct slice {
 } slice;
 
 typedef struct subset {
-    const char *text; /* as typed */
-    char *dim;        /* points into a copy of it */
+    const char *option; /* that TEXT is of */
+    const char *text;   /* as typed */
+    char *dim;          /* points into a copy of it */
     char *range;
     bool by_value;
     bool used;
@@ -39,7 +41,7 @@ static int parse_index(const subset *s, const char *text, uint64_t length, uint6
         return CM_OK;
     }
     if (cm_parse_i64(text, &value, NULL) != CM_OK)
-        return cm_fail(err, CM_EINVAL, "`subset` %s: \"%s\" is not an integer", s->text, text);
+        return cm_fail(err, CM_EINVAL, "%s %s: \"%s\" is not an integer", s->option, s->text, text);
     uint64_t distance = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
     distance = distance > length ? length : distance;
     *out = value < 0 ? length - distance : distance;
@@ -51,18 +53,18 @@ static int slice_by_index(const subset *s, uint64_t length, slice *out, cm_error
     char copy[128], *stop, *step;
     uint64_t hi = length;
     if (strlen(s->range) >= sizeof(copy))
-        return cm_fail(err, CM_EINVAL, "`subset` %s: too long to be a range", s->text);
+        return cm_fail(err, CM_EINVAL, "%s %s: too long to be a range", s->option, s->text);
     memcpy(copy, s->range, strlen(s->range) + 1);
     out->step = 1;
     if ((stop = strchr(copy, ':')) == NULL)
         return cm_fail(err, CM_EINVAL,
-                       "`subset` %s: neither START:STOP nor FROM..TO stands after the '='",
+                       "%s %s: neither START:STOP nor FROM..TO stands after the '='", s->option,
                        s->text);
     *stop++ = '\0';
     if ((step = strchr(stop, ':')) != NULL) {
         *step++ = '\0';
         if (cm_parse_u64(step, &out->step, NULL) != CM_OK || out->step == 0)
-            return cm_fail(err, CM_EINVAL, "`subset` %s: the step must be a positive integer",
+            return cm_fail(err, CM_EINVAL, "%s %s: the step must be a positive integer", s->option,
                            s->text);
     }
     int rc = parse_index(s, copy, length, 0, &out->start, err);
@@ -75,13 +77,12 @@ static int slice_by_index(const subset *s, uint64_t length, slice *out, cm_error
     if (out->count <= 1)
         out->step = 1;
     if (out->count == 0 && length > 0)
-        return cm_fail(err, CM_EINVAL, "`subset` %s: nothing of the dimension's %llu is left",
+        return cm_fail(err, CM_EINVAL, "%s %s: nothing of the dimension's %llu is left", s->option,
                        s->text, (unsigned long long)length);
     return CM_OK;
 }
 
-static cm_variable *find_coordinate(cm_job *job, const cm_job_var *v, const char *dim,
-                                    uint64_t length)
+cm_variable *cm_job_coordinate(cm_job *job, const cm_job_var *v, const char *dim, uint64_t length)
 {
     cm_variable *found = NULL;
     for (size_t i = 0; i < job->source->nvars; i++) {
@@ -122,11 +123,11 @@ static int parse_bound(const subset *s, const char *text, const cm_variable *c, 
         if (rc == CM_OK)
             rc = cm_time_axis_bound(&axis, text, upper, out, err);
         if (rc != CM_OK)
-            cm_error_prefix(err, "`subset` %s", s->text);
+            cm_error_prefix(err, "%s %s", s->option, s->text);
         return rc == CM_OK ? CM_OK : CM_EINVAL;
     }
     if (cm_parse_double(text, out, NULL) != CM_OK)
-        return cm_fail(err, CM_EINVAL, "`subset` %s: \"%s\" is not a number", s->text, text);
+        return cm_fail(err, CM_EINVAL, "%s %s: \"%s\" is not a number", s->option, s->text, text);
     return CM_OK;
 }
 
@@ -213,12 +214,13 @@ static int find_between(cm_job *job, const subset *s, cm_variable *c, double lo,
     if (rc != CM_OK)
         return rc;
     if (f.first == f.end)
-        return cm_fail(err, CM_EINVAL, "`subset` %s: no coordinate lies in that range", s->text);
+        return cm_fail(err, CM_EINVAL, "%s %s: no coordinate lies in that range", s->option,
+                       s->text);
     if (f.gap)
         return cm_fail(err, CM_EINVAL,
-                       "`subset` %s: the coordinates in that range do not lie side by side; "
+                       "%s %s: the coordinates in that range do not lie side by side; "
                        "choose by index",
-                       s->text);
+                       s->option, s->text);
     *out = (slice){.start = f.first, .step = 1, .count = f.end - f.first};
     return CM_OK;
 }
@@ -226,12 +228,11 @@ static int find_between(cm_job *job, const subset *s, cm_variable *c, double lo,
 static int slice_by_value(cm_job *job, subset *s, const cm_job_var *v, uint64_t length, slice *out,
                           cm_error *err)
 {
-    cm_variable *c = find_coordinate(job, v, s->dim, length);
+    cm_variable *c = cm_job_coordinate(job, v, s->dim, length);
     double lo, hi;
     if (c == NULL || (!cm_dtype_is_number(&c->dtype)))
-        return cm_fail(err, CM_EINVAL,
-                       "`subset` %s: dimension %s has no numeric coordinate variable", s->text,
-                       s->dim);
+        return cm_fail(err, CM_EINVAL, "%s %s: dimension %s has no numeric coordinate variable",
+                       s->option, s->text, s->dim);
     /* Most variables have the same coordinate. */
     *out = s->found;
     if (c == s->coordinate)
@@ -280,26 +281,32 @@ static int apply(cm_job *job, subset *s, cm_job_var *v, cm_error *err)
     return CM_OK;
 }
 
+/* OUT points into *COPY, to be freed whatever is returned. */
+static int parse(const char *option, const char *text, subset *out, char **copy, cm_error *err)
+{
+    *copy = cm_strdup(text, err);
+    if (*copy == NULL)
+        return CM_ENOMEM;
+    char *equals = cm_find_unescaped(*copy, '=');
+    if (equals == NULL || equals == *copy || equals[1] == '\0')
+        return cm_fail(err, CM_EINVAL, "%s %s: not of the form DIM=RANGE", option, text);
+    *equals = '\0';
+    *out = (subset){.option = option, .text = text, .dim = *copy, .range = equals + 1};
+    cm_unescape(out->dim);
+    out->by_value = strstr(out->range, "..") != NULL;
+    return CM_OK;
+}
+
 static int apply_text(cm_job *job, const char *text, cm_error *err)
 {
-    char *copy = cm_strdup(text, err);
-    if (copy == NULL)
-        return CM_ENOMEM;
-    char *equals = cm_find_unescaped(copy, '=');
-    int rc = CM_OK;
-    if (equals == NULL || equals == copy || equals[1] == '\0') {
-        rc = cm_fail(err, CM_EINVAL, "`subset` %s: not of the form DIM=RANGE", text);
-    } else {
-        *equals = '\0';
-        subset s = {.text = text, .dim = copy, .range = equals + 1};
-        cm_unescape(s.dim);
-        s.by_value = strstr(s.range, "..") != NULL;
-        for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
-            rc = apply(job, &s, &job->var[i], err);
-        if (rc == CM_OK && !s.used)
-            rc = cm_fail(err, CM_EINVAL, "`subset` %s: no chosen variable has a dimension %s", text,
-                         s.dim);
-    }
+    subset s;
+    char *copy;
+    int rc = parse("`subset`", text, &s, &copy, err);
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
+        rc = apply(job, &s, &job->var[i], err);
+    if (rc == CM_OK && !s.used)
+        rc = cm_fail(err, CM_EINVAL, "%s %s: no chosen variable has a dimension %s", s.option, text,
+                     s.dim);
     free(copy);
     return rc;
 }
@@ -313,4 +320,39 @@ int cm_job_subset(cm_job *job, cm_error *err)
             return rc;
     }
     return CM_OK;
+}
+
+/* The first element of V along dimension J at or behind element AT of the source. */
+static uint64_t place_in_target(const cm_job_var *v, unsigned j, uint64_t at)
+{
+    const uint64_t n = at > v->start[j] ? cm_div_ceil(at - v->start[j], v->step[j]) : 0;
+    return n < v->shape[j] ? n : v->shape[j];
+}
+
+int cm_job_range_of(cm_job *job, const char *option, const char *text, const cm_job_var *v,
+                    cm_job_range *out, cm_error *err)
+{
+    subset s;
+    char *copy;
+    *out = (cm_job_range){0};
+    int rc = parse(option, text, &s, &copy, err);
+    if (rc == CM_OK && !s.by_value)
+        rc = cm_fail(err, CM_EINVAL, "%s %s: not of the form DIM=FROM..TO", option, text);
+    for (unsigned j = 0; rc == CM_OK && j < v->rank && !out->applies; j++) {
+        const char *dim = v->source->dim_name[j];
+        slice cut;
+        if (dim == NULL || strcmp(dim, s.dim) != 0)
+            continue;
+        if ((rc = slice_by_value(job, &s, v, v->source->shape[j], &cut, err)) != CM_OK)
+            break;
+        *out = (cm_job_range){.applies = true,
+                              .dim = j,
+                              .lo = place_in_target(v, j, cut.start),
+                              .hi = place_in_target(v, j, cut.start + cut.count)};
+        if (out->lo == out->hi)
+            rc = cm_fail(err, CM_EINVAL, "%s %s: nothing that is written lies in that range",
+                         option, text);
+    }
+    free(copy);
+    return rc;
 }

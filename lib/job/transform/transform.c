@@ -17,6 +17,7 @@
 #include "job/transform/into.h"
 #include "job/transform/parts.h"
 #include "job/transform/refer.h"
+#include "job/transform/statistics.h"
 #include "job/transform/write.h"
 #include "store/open.h"
 
@@ -27,7 +28,32 @@ void cm_transform_options_init(cm_transform_options *options, cm_defaults defaul
 
 /* ---- what was asked for ---- */
 
-static int check_options(const cm_transform_options *o, cm_error *err)
+/* Every chunk is counted while it is made, by one process, of a store of its own. */
+static int check_statistics(const cm_transform_options *o, cm_error *err)
+{
+    if (o->resume)
+        return cm_fail(err, CM_EINVAL,
+                       "`statistics` and `resume`: chunks of the run that was stopped are not "
+                       "counted again; leave one of them out, or use `overwrite`");
+    if (o->check)
+        return cm_fail(err, CM_EINVAL, "`statistics` and `check`: nothing is written");
+    if (o->part.on)
+        return cm_fail(err, CM_EINVAL,
+                       "`statistics` and `part`: parts of a store cannot be counted together yet");
+    if (o->refer != NULL)
+        return cm_fail(err, CM_EINVAL,
+                       "`statistics`: references are made without reading the data");
+    if (o->target != NULL && cm_store_url_is_remote(o->target))
+        return cm_fail(err, CM_EINVAL,
+                       "%s: `statistics` beside a store behind a network are not built yet",
+                       o->target);
+    if (o->target != NULL && strstr(o->target, "::") != NULL)
+        return cm_fail(err, CM_EINVAL, "%s: `statistics` are of a store, not of a node in one",
+                       o->target);
+    return CM_OK;
+}
+
+static int check_combinations(const cm_transform_options *o, cm_error *err)
 {
     if ((o->source == NULL && o->dataset == NULL) || (o->target == NULL && !o->dry_run))
         return cm_fail(err, CM_EINVAL, "a source and a target are needed");
@@ -39,6 +65,18 @@ static int check_options(const cm_transform_options *o, cm_error *err)
                        "done");
     if (o->certificate != NULL && o->verify != CM_VERIFY_FULL && !o->check)
         return cm_fail(err, CM_EINVAL, "`certificate` needs `verify` full, or `check`");
+    if (o->statistics_range.n > 0 && !o->statistics)
+        return cm_fail(err, CM_EINVAL, "`statistics_range` needs `statistics`");
+    if (o->statistics)
+        return check_statistics(o, err);
+    return CM_OK;
+}
+
+static int check_options(const cm_transform_options *o, cm_error *err)
+{
+    int rc = check_combinations(o, err);
+    if (rc != CM_OK)
+        return rc;
     if (o->zarr_format != 0 && o->zarr_format != 2 && o->zarr_format != 3)
         return cm_fail(err, CM_EINVAL, "the Zarr format must be 2 or 3, not %d", o->zarr_format);
     if (o->target != NULL && !o->check && cm_store_url_is_remote(o->target) &&
@@ -72,6 +110,7 @@ static int check_append(const cm_transform_options *o, cm_error *err)
         {o->refer != NULL, "`refer`"},
         {o->certificate != NULL, "`certificate`"},
         {o->part.on, "`part`"},
+        {o->statistics, "`statistics`"},
     };
     for (size_t i = 0; o->append != NULL && i < sizeof(row) / sizeof(row[0]); i++)
         if (row[i].given)
@@ -326,6 +365,10 @@ static int transform(cm_job *job, cm_output *out, cm_error *err)
         rc = cm_job_notice(job, err);
     if (rc != CM_OK)
         return rc;
+    if (job->options->statistics)
+        rc = cm_statistics_prepare(job, job->options->dry_run ? NULL : out->path, err);
+    if (rc != CM_OK)
+        return rc;
     if (job->options->refer != NULL)
         return cm_job_refer_write(job, err);
     if (job->options->dry_run)
@@ -338,6 +381,7 @@ static void release(cm_job *job)
     cm_job_release_writers(job);
     for (size_t i = 0; i < job->nvars; i++) {
         cm_refer_free(job->var[i].refer);
+        cm_statistics_free(job->var[i].statistics);
         cm_presence_release(&job->var[i].presence);
         for (size_t k = 0; k < sizeof(job->var[i].own_cuts) / sizeof(cm_cuts); k++)
             cm_cuts_release(&job->var[i].own_cuts[k]);

@@ -13,6 +13,7 @@
 #include "job/transform/inputs.h"
 #include "job/transform/into.h"
 #include "job/transform/ledger.h"
+#include "job/transform/statistics.h"
 
 /* ---- the journal ---- */
 
@@ -202,6 +203,8 @@ static int write_store(cm_job *job, cm_output *out, cm_made *made, cm_error *err
         rc = cm_job_run(job, out->store, err);
     if (rc == CM_OK)
         rc = write_described(job, out, err);
+    if (rc == CM_OK && job->options->statistics)
+        rc = cm_statistics_write(job, out->path, err);
     cm_journal_close(journal);
     if (rc == CM_OK)
         rc = write_ledger(job, out, err);

@@ -1,0 +1,32 @@
+/*
+ * Statistics of what is written, counted while it is: for each variable of numbers, and each of
+ * its levels, how many elements, how many missing, least, largest, mean and standard deviation.
+ *
+ * Values are those that readers show: fill values and NaN are missing, scale_factor and
+ * add_offset applied.  Each target chunk is summed by itself (model/tally.h) and stands at its
+ * number in a tree that is fixed by the layout: threads and memory do not change a bit.
+ *
+ * They lie beside the target, in the Zarr group TARGET.statistics.zarr, written when the target
+ * is complete and removed before a target is written anew: what lies there is of the store as it
+ * is.
+ */
+#ifndef CM_JOB_STATISTICS_H
+#define CM_JOB_STATISTICS_H
+
+#include "job/transform/job.h"
+
+typedef struct cm_statistics cm_statistics; /* of one variable */
+
+/* Refuses what statistics cannot be had of; finds ranges and levels.  After the description. */
+int cm_statistics_prepare(cm_job *job, const char *target, cm_error *err);
+/* Room for V's chunks; V's transfer tells of each.  Once V's writer is made. */
+int cm_statistics_watch(cm_job_var *v, cm_error *err);
+/* Bytes that they take at most. */
+uint64_t cm_statistics_nbytes(const cm_job *job);
+/* Removes the statistics of an older store at TARGET. */
+int cm_statistics_forget(const char *target, cm_error *err);
+/* Writes those of JOB beside TARGET, and what they cost into the report. */
+int cm_statistics_write(cm_job *job, const char *target, cm_error *err);
+void cm_statistics_free(cm_statistics *s); /* NULL accepted */
+
+#endif

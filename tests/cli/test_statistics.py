@@ -1,0 +1,224 @@
+"""--statistics: what numpy computes in float64, the same bits however it was run."""
+
+import math
+
+import netCDF4
+import numpy as np
+import pytest
+import zarr
+
+from support import tool
+
+RNG = np.random.default_rng(19)
+LEVELS = 5
+
+
+@pytest.fixture(scope="module")
+def values():
+    """Physical values; NaN is missing."""
+    t2m = RNG.normal(280, 20, (40, 30, 20)).astype("f4")
+    t2m[3, 4:9, :] = np.nan
+    z = RNG.normal(5e4, 1e-3, (40, LEVELS, 30, 20))  # a mean far above the spread
+    z[0, 0, 0, 0] = -1e7  # and a first value far from the mean
+    q = RNG.integers(-3000, 3000, (40, LEVELS, 30)).astype("i2")
+    q[:, 2, 5] = -32767
+    return {"t2m": t2m, "z": z, "q": q, "big": RNG.integers(0, 2**40, (40, 30)),
+            "empty": np.full((40, 30), 9.96921e36, "f4")}
+
+
+@pytest.fixture(scope="module")
+def source(values, tmp_path_factory):
+    path = tmp_path_factory.mktemp("source") / "in.nc"
+    dims = {"time": 40, "level": LEVELS, "lat": 30, "lon": 20}
+    with netCDF4.Dataset(path, "w") as ds:
+        for name, n in dims.items():
+            ds.createDimension(name, n)
+        ds.createVariable("time", "i4", ("time",))[:] = np.arange(1960, 2000)
+        for name, at, options in [("t2m", ("time", "lat", "lon"), {"chunksizes": (7, 11, 20), "zlib": True}),
+                                  ("z", ("time", "level", "lat", "lon"), {"chunksizes": (6, 2, 7, 20), "zlib": True}),
+                                  ("big", ("time", "lat"), {}),
+                                  ("empty", ("time", "lat"), {"chunksizes": (7, 11), "fill_value": np.float32(9.96921e36)}),
+                                  ]:
+            ds.createVariable(name, values[name].dtype, at, **options)[:] = values[name]
+        q = ds.createVariable("q", "i2", ("time", "level", "lat"), fill_value=-32767, chunksizes=(9, 5, 4), zlib=True)
+        q.scale_factor, q.add_offset = -0.25, 7.0
+        q.set_auto_maskandscale(False)
+        q[:] = values["q"]
+        ds.createVariable("text", str, ("lat",))[:] = np.array(["x"] * 30, object)
+    return path
+
+
+def expected(stored, name):
+    """Of one level: exact sums."""
+    x = np.asarray(stored, "f8").ravel()
+    missing = np.isnan(x)
+    if name == "q":
+        missing |= x == -32767
+    if name == "empty":
+        missing |= True
+    good = x[~missing]
+    if name == "q":
+        good = good * -0.25 + 7.0
+    out = {"count": good.size, "missing": int(missing.sum())}
+    if good.size:
+        mean = math.fsum(good) / good.size
+        out |= {"minimum": good.min(), "maximum": good.max(), "mean": mean,
+                "std": math.sqrt(math.fsum((good - mean) ** 2) / good.size)}
+    return out
+
+
+def close(got, want):
+    return abs(got - want) <= 1e-12 * abs(want)
+
+
+def check(folder, values, names, part=slice(None)):
+    group = zarr.open_group(str(folder), mode="r")
+    summary = group.attrs["variables"]
+    assert group.attrs["chunkmill"] == "statistics" and sorted(summary) == sorted(names)
+    for name in names:
+        stored = values[name][part] if values[name].shape[0] == 40 else values[name]
+        has_levels = name in ("z", "q")
+        levels = [stored[:, k] for k in range(LEVELS)] if has_levels else [stored]
+        assert summary[name].get("dimension") == ("level" if has_levels else None)
+        for k, level in enumerate(levels):
+            want = expected(level, name)
+            got = {kind: np.atleast_1d(group[f"{kind}/{name}"][...])[k]
+                   for kind in ("count", "missing", "minimum", "maximum", "mean", "std")}
+            assert got["count"] == want["count"] and got["missing"] == want["missing"], name
+            for kind in ("minimum", "maximum"):
+                if want["count"]:
+                    assert got[kind] == want[kind], (name, kind)
+            for kind in ("mean", "std"):
+                if want["count"]:
+                    assert close(got[kind], want[kind]), (name, kind, got[kind], want[kind])
+                    assert summary[name][kind][k] == got[kind]
+                else:
+                    assert math.isnan(got[kind]) and summary[name][kind][k] is None
+    return group
+
+
+def contents(folder):
+    return {p.relative_to(folder): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+NAMES = ("t2m", "z", "q", "big", "empty")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_as_numpy_has_it(source, values, tmp_path, zarr_format):
+    out = tmp_path / "x.zarr"
+    done = tool.nc2zarr("--statistics", "--verify", "none", "--zarr-format", str(zarr_format), source, out).ok()
+    assert "Statistics of 5 variables in" in done.out and "% of the work)" in done.out
+    check(tmp_path / "x.zarr.statistics.zarr", values, NAMES)
+
+
+def test_the_same_bits_always(source, values, tmp_path):
+    """Threads, memory, passes: the layout of the store alone decides."""
+    seen = []
+    plan = ["--chunks", "13x30x20", "--chunks", "z:40x2x3x20", "--chunks", "q:9x5x4"]
+    for i, more in enumerate((["--threads", "1"], ["--threads", "3"], ["--threads", "8", "--shards", "none"],
+                              ["--memory", "64MiB"])):
+        out = tmp_path / str(i) / "x.zarr"
+        out.parent.mkdir()
+        tool.nc2zarr("--statistics", "--verify", "none", "--variable", "t2m,z,q", *plan, *more, source, out).ok()
+        seen.append(contents(tmp_path / str(i) / "x.zarr.statistics.zarr"))
+    assert all(one == seen[0] for one in seen)
+    check(tmp_path / "0" / "x.zarr.statistics.zarr", values, ("t2m", "z", "q"))
+
+
+def test_chunks_that_go_through(source, values, tmp_path):
+    """Stored bytes pass unchanged, and are counted all the same, by both programs."""
+    first, second, plain = tmp_path / "a.zarr", tmp_path / "b.zarr", tmp_path / "c.zarr"
+    tool.nc2zarr("--codec", "keep", "--statistics", "--verify", "full", source, first).ok()
+    check(tmp_path / "a.zarr.statistics.zarr", values, NAMES)
+    tool.run("rechunk", "--statistics", "--verify", "full", first, second).ok()
+    check(tmp_path / "b.zarr.statistics.zarr", values, NAMES)
+    tool.run("rechunk", first, plain).ok()
+    assert contents(second) == contents(plain)
+
+
+def test_a_range(source, values, tmp_path):
+    out = tmp_path / "x.zarr"
+    tool.nc2zarr("--statistics", "--statistics-range", "time=1970..1979", source, out).ok()
+    group = check(tmp_path / "x.zarr.statistics.zarr", values, NAMES, slice(10, 20))
+    assert group.attrs["range"] == ["time=1970..1979"]
+    step = tmp_path / "y.zarr"
+    tool.nc2zarr("--statistics", "--statistics-range", "time=1970..1979", "--subset", "time=5:40:3", source, step).ok()
+    cut = {name: v[5:40:3] for name, v in values.items() if v.shape[0] == 40}
+    group = zarr.open_group(str(tmp_path / "y.zarr.statistics.zarr"), mode="r")
+    assert group["count/big"][()] == sum(10 <= t < 20 for t in range(5, 40, 3)) * cut["big"].shape[1]
+
+
+def test_converted_types(source, values, tmp_path):
+    """What is counted is what is stored: unpacked, and in the new type."""
+    out = tmp_path / "x.zarr"
+    tool.nc2zarr("--statistics", "--unpack", "q", "--dtype", "z:float32", "--variable", "q,z", source, out).ok()
+    group = zarr.open_group(str(tmp_path / "x.zarr.statistics.zarr"), mode="r")
+    want = [expected(values["q"][:, k], "q") for k in range(LEVELS)]
+    assert np.allclose(group["mean/q"][:], [w["mean"] for w in want], rtol=1e-6)
+    z = values["z"].astype("f4").astype("f8")
+    assert all(close(group["mean/z"][k], math.fsum(z[:, k].ravel()) / z[:, k].size) for k in range(LEVELS))
+
+
+REFUSED = [(["--resume"], "--resume"), (["--check"], "--check"), (["--virtual", "json"], "references")]
+
+
+@pytest.mark.parametrize("more, told", REFUSED)
+def test_what_cannot_be_counted_is_refused(source, tmp_path, more, told):
+    out = tmp_path / "x.zarr"
+    done = tool.nc2zarr("--statistics", *more, source, out)
+    done.fails(2, "--statistics", told)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ranges_that_mean_nothing(source, tmp_path):
+    out = tmp_path / "x.zarr"
+    for text, told in [("time=0:3", "DIM=FROM..TO"), ("nodim=1..2", "no variable"), ("time=1..2", "no coordinate")]:
+        done = tool.nc2zarr("--statistics", "--statistics-range", text, source, out)
+        done.fails(2, "--statistics-range", told)
+    tool.nc2zarr("--statistics-range", "time=1970..1971", source, out).fails(2, "--statistics")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_they_are_of_the_store_as_it_is(source, tmp_path):
+    """An older store's go when it is overwritten, whatever the new run was asked for, and however it ends."""
+    out, beside = tmp_path / "x.zarr", tmp_path / "x.zarr.statistics.zarr"
+    tool.nc2zarr("--statistics", source, out).ok()
+    assert beside.exists()
+    tool.nc2zarr("--overwrite", source, out).ok()
+    assert not beside.exists()
+    tool.nc2zarr("--overwrite", "--statistics", "--variable", "q", source, out).ok()
+    tool.nc2zarr("--overwrite", "--part", "1/1", "--variable", "q", source, out).ok()
+    assert not beside.exists()
+    tool.nc2zarr("--overwrite", "--statistics", "--variable", "q", source, out).ok()
+    tool.nc2zarr("--overwrite", "--statistics", "--variable", "z", source, out).ok()
+    assert list(zarr.open_group(str(beside), mode="r").attrs["variables"]) == ["z"]
+    tool.nc2zarr("--overwrite", "--dtype", "float16", "--variable", "z", "--statistics", source, out).fails(2)
+    assert not beside.exists()
+
+
+def test_nothing_of_others_is_replaced(source, tmp_path):
+    out, beside = tmp_path / "x.zarr", tmp_path / "x.zarr.statistics.zarr"
+    beside.mkdir()
+    (beside / "notes.txt").write_text("mine")
+    tool.nc2zarr("--statistics", "--overwrite", source, out).fails(1, "statistics.zarr", "something else")
+    assert not out.exists() and (beside / "notes.txt").read_text() == "mine"
+    tool.nc2zarr(source, out).ok()
+    assert (beside / "notes.txt").read_text() == "mine"
+
+
+def test_a_store_that_grows_has_none(tmp_path):
+    """An append removes them before it writes: they were of the store as it was."""
+    for i in range(2):
+        with netCDF4.Dataset(tmp_path / f"{i}.nc", "w") as ds:
+            ds.createDimension("time", None)
+            time = ds.createVariable("time", "f8", ("time",))
+            time.units = "days since 2000-01-01"
+            time[:] = [2.0 * i, 2.0 * i + 1]
+            ds.createVariable("v", "f4", ("time",), chunksizes=(2,))[:] = [i, i + 1]
+    out, beside = tmp_path / "x.zarr", tmp_path / "x.zarr.statistics.zarr"
+    tool.nc2zarr("--statistics", tmp_path / "0.nc", out).ok()
+    tool.nc2zarr("--statistics", "--append", "time", tmp_path / "1.nc", out).fails(2, "--statistics")
+    assert beside.exists()
+    tool.nc2zarr("--verify", "none", "--append", "time", tmp_path / "1.nc", out).ok()
+    assert not beside.exists()
