@@ -641,3 +641,22 @@ def test_a_store_behind_a_url(store, monkeypatch, kind):
                     assert_right(loader, batch, "ab")
     finally:
         server.close()
+
+
+@pytest.mark.parametrize("kind", ["web", "bucket"])
+def test_references_to_what_lies_behind_a_url(tmp_path, monkeypatch, kind):
+    source, refs = netcdf_file(tmp_path / "a.nc"), tmp_path / "refs.json"
+    server = objects.Server() if kind == "bucket" else objects.Server(bucket=None, signed=False)
+    try:
+        server.objects["data/a.nc"] = (data := source.read_bytes(), objects.etag_of(data))
+        for name, value in server.environment().items() if kind == "bucket" else ():
+            monkeypatch.setenv(name, value)
+        base = f"s3://{server.bucket}/data" if kind == "bucket" else f"{server.url}/data"
+        chunkmill.convert(source, refs, virtual="json", base_url=base)
+        source.unlink()
+        for place in (refs, f"file://{refs}"):
+            with chunkmill.Loader(place, sample=SAMPLE, variables=["a", "b"], batch=4, batches=5) as loader:
+                for batch in loader:
+                    assert_right(loader, batch, "ab")
+    finally:
+        server.close()

@@ -45,6 +45,9 @@ static int refuse_append(const nc2zarr_values *v, const cm_common_options *commo
     static const char *const OTHER[] = {"zarr-format", "along",        "new-dim",    "store-per",
                                         "file-attr",   "promote",      "time-units", "packing",
                                         "survey",      "survey-cache", NULL};
+    if (v->append && v->o.refer)
+        return cm_tool_usage_error(&NC2ZARR, "--append: --virtual writes OUT.json anew each time; "
+                                             "name all files that it is to refer to");
     for (size_t i = 0; v->append && OTHER[i] != NULL; i++)
         if (cm_tool_given(&NC2ZARR, common, OTHER[i]))
             return cm_tool_usage_error(

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "job/common/store_path.h"
 #include "job/loader/loader_impl.h"
 #include "plan/meetings.h"
+#include "store/open.h"
 
 const char *cm_loader_version(void)
 {
@@ -44,14 +46,17 @@ static int check_parts(const cm_load_run *run, cm_error *err)
     return CM_OK;
 }
 
-/* What a URL is reached by; a path needs nothing. */
+/* What a URL, or what a document of references points to, is reached by. */
 static int open_net(cm_loader *l, const cm_loader_options *given, cm_error *err)
 {
     const cm_net_settings settings = {.variable = given->environment,
                                       .anonymous = given->anonymous};
-    if (strstr(l->store, "://") == NULL)
-        return CM_OK;
-    return cm_net_create(&settings, &l->options.net, err);
+    cm_store_path at = {0};
+    int rc = cm_store_path_split(l->store, &at, err);
+    if (rc == CM_OK && cm_store_url_needs_net(at.path))
+        rc = cm_net_create(&settings, &l->options.net, err);
+    cm_store_path_release(&at);
+    return rc;
 }
 
 static int start(cm_loader *l, cm_error *err)
