@@ -132,6 +132,21 @@ typedef struct cm_finding {
     char *text;   /* one sentence, which names neither */
 } cm_finding;
 
+/* Consecutive steps of a joined dimension that as many files have. */
+typedef struct cm_covered {
+    uint64_t nsteps;
+    unsigned nfiles;    /* 0: no file has them; 1; 2: more than one */
+    char *first, *last; /* coordinate, for people; NULL: it has none, or it cannot be told */
+} cm_covered;
+
+/* What files have of variables that are alike in this, from the first step to the last. */
+typedef struct cm_coverage {
+    char **variable;
+    size_t nvariables;
+    cm_covered *span;
+    size_t nspans;
+} cm_coverage;
+
 /* A joined dimension. */
 typedef struct cm_archive_axis {
     char *name;
@@ -141,6 +156,8 @@ typedef struct cm_archive_axis {
     size_t nparts;      /* distinct pieces that files give */
     uint64_t nmissing;  /* steps between the first and the last */
     uint64_t nrepeated; /* steps in more than one file */
+    cm_coverage *coverage;
+    size_t ncoverages;
 } cm_archive_axis;
 
 typedef struct cm_archive_variable {

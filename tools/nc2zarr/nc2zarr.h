@@ -46,6 +46,8 @@ int nc2zarr_archive(const nc2zarr_values *v, const cm_common_options *common,
  * CACHE: what it knew was kept there; or NULL.
  */
 void nc2zarr_print_survey(const cm_archive_report *const *report, size_t n, const char *cache);
+/* survey_draw.c: which steps are in how many files, on standard output. */
+void nc2zarr_draw_coverage(const cm_archive_axis *axis);
 void nc2zarr_say_findings(const cm_archive_report *report, const cm_common_options *common);
 
 /* The document of --survey --json.  FAILURE may be NULL. */

@@ -2,6 +2,22 @@
 #include "../common/document.h"
 #include "nc2zarr.h"
 
+static cm_json *coverage_json(cm_document *doc, const cm_coverage *c)
+{
+    cm_json *o = cm_json_object(), *spans = cm_json_array();
+    cm_document_names(doc, o, "variables", (unsigned)c->nvariables, c->variable);
+    for (size_t i = 0; i < c->nspans; i++) {
+        cm_json *span = cm_json_object();
+        cm_document_u64(doc, span, "files", c->span[i].nfiles);
+        cm_document_u64(doc, span, "steps", c->span[i].nsteps);
+        cm_document_text(doc, span, "first", c->span[i].first);
+        cm_document_text(doc, span, "last", c->span[i].last);
+        cm_document_append(doc, spans, span);
+    }
+    cm_document_put(doc, o, "spans", spans);
+    return o;
+}
+
 static cm_json *axis_json(cm_document *doc, const cm_archive_axis *a)
 {
     cm_json *o = cm_json_object();
@@ -13,6 +29,10 @@ static cm_json *axis_json(cm_document *doc, const cm_archive_axis *a)
     cm_document_u64(doc, o, "parts", a->nparts);
     cm_document_u64(doc, o, "missing", a->nmissing);
     cm_document_u64(doc, o, "repeated", a->nrepeated);
+    cm_json *coverage = cm_json_array();
+    for (size_t i = 0; i < a->ncoverages; i++)
+        cm_document_append(doc, coverage, coverage_json(doc, &a->coverage[i]));
+    cm_document_put(doc, o, "coverage", coverage);
     return o;
 }
 

@@ -119,8 +119,10 @@ static void print_report(const cm_archive_report *r)
         printf("%s:\n", r->store);
     printf("%zu file%s, %s%s%s\n", r->nfiles, r->nfiles == 1 ? "" : "s",
            cm_format_size(r->nbytes, size, sizeof(size)), r->how ? ", " : "", r->how ? r->how : "");
-    for (size_t i = 0; i < r->naxes; i++)
+    for (size_t i = 0; i < r->naxes; i++) {
         print_axis(&r->axis[i]);
+        nc2zarr_draw_coverage(&r->axis[i]);
+    }
     for (size_t i = 0; i < r->nvariables; i++)
         print_variable(&r->variable[i], r->nfiles);
     for (int weight = CM_WEIGHT_DECISION; weight >= CM_WEIGHT_NOTE; weight--)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/archive/coverage.h"
 #include "job/archive/join.h"
 #include "job/common/sentences.h"
 
@@ -121,6 +122,7 @@ void cm_report_release(cm_archive_report *r)
         free(r->axis[i].first);
         free(r->axis[i].last);
         free(r->axis[i].step);
+        cm_coverage_release(&r->axis[i]);
     }
     for (size_t i = 0; i < r->nvariables; i++) {
         for (unsigned k = 0; k < r->variable[i].rank; k++)

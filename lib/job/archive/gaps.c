@@ -101,6 +101,18 @@ static int list_gap(const cm_join *j, const stepper *s, uint64_t i, uint64_t n, 
                   : cm_buf_printf(text, err, "%s%s to %s", comma, first, last);
 }
 
+static int keep_gap(cm_join_dim *d, const stepper *s, uint64_t i, uint64_t n, cm_error *err)
+{
+    cm_join_gap *more = realloc(d->gap, (d->ngaps + 1) * sizeof(*more));
+    if (more == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for missing steps");
+    d->gap = more;
+    cm_join_gap *gap = &more[d->ngaps++];
+    *gap = (cm_join_gap){.after = i, .n = n};
+    gap->told = step_from(s, i, 1, &gap->first) && step_from(s, i, n, &gap->last);
+    return CM_OK;
+}
+
 /* The missing steps take their places. */
 static int fill(cm_join_dim *d, const stepper *s, uint64_t nmissing, cm_error *err)
 {
@@ -142,6 +154,8 @@ static int report_gaps(cm_join *j, cm_join_dim *d, const stepper *s, cm_archive_
         last = i + 1;
         if (ngaps < LISTED)
             rc = list_gap(j, s, i, n, &text, err);
+        if (rc == CM_OK && j->options->gaps != CM_GAPS_FILL)
+            rc = keep_gap(d, s, i, n, err);
         ngaps++;
         nmissing += n;
     }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/archive/coverage.h"
 #include "job/archive/emit.h"
 
 /* ---- files that cannot be read ---- */
@@ -127,8 +128,11 @@ static int describe(cm_join *j, cm_error *err)
 {
     cm_archive_report *r = j->report;
     int rc = (r->name = name_of(j, err)) == NULL ? CM_ENOMEM : CM_OK;
-    for (unsigned i = 0; rc == CM_OK && i < j->naxes; i++)
+    for (unsigned i = 0; rc == CM_OK && i < j->naxes; i++) {
         rc = describe_axis(j, i, err);
+        if (rc == CM_OK)
+            rc = cm_join_cover(j, i, &r->axis[i], err);
+    }
     if (rc == CM_OK)
         rc = describe_variables(j, err);
     if (rc != CM_OK)
@@ -232,6 +236,7 @@ static void free_dim(cm_join_dim *d, size_t nfiles)
     free(d->length);
     free(d->at);
     free(d->key);
+    free(d->gap);
 }
 
 void cm_join_free(cm_join *j)

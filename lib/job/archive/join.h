@@ -46,6 +46,13 @@ typedef struct cm_join_vec {
     size_t nruns;
 } cm_join_vec;
 
+/* Steps that no file has and that stay out. */
+typedef struct cm_join_gap {
+    uint64_t after, n; /* N steps behind element AFTER */
+    bool told;
+    int64_t first, last; /* keys of them, where TOLD */
+} cm_join_gap;
+
 typedef struct cm_join_dim {
     char *name;
     bool unlimited;
@@ -65,9 +72,11 @@ typedef struct cm_join_dim {
     uint64_t n;
     uint64_t nfilled;  /* steps that no file has and that were added */
     cm_time_step step; /* with them, of CM_KEY_TIME */
-    bool apart;        /* its coordinates are a finding: what lies on them is not compared */
-    bool made;         /* by an option: files have it not */
-    char **said;       /* MADE, of CM_KEY_TEXT: what each file says; owned */
+    cm_join_gap *gap;
+    size_t ngaps;
+    bool apart;  /* its coordinates are a finding: what lies on them is not compared */
+    bool made;   /* by an option: files have it not */
+    char **said; /* MADE, of CM_KEY_TEXT: what each file says; owned */
 } cm_join_dim;
 
 typedef struct cm_join_var {
