@@ -160,6 +160,8 @@ int main(int argc, char **argv)
     v.o.part.command = command;
     if (status == CM_TOOL_RUN && v.part.status)
         status = cm_part_say_status(&NC2ZARR, &common, &paths);
+    if (status == CM_TOOL_RUN && v.consolidate)
+        status = nc2zarr_consolidate(&v, &common, &paths);
     if (status == CM_TOOL_RUN)
         status = nc2zarr_refuse(&v, &common, &paths);
     if (status == CM_TOOL_RUN)

@@ -16,6 +16,7 @@ typedef struct nc2zarr_values {
     cm_net_settings net;
     cm_archive_options a; /* how many files become one */
     bool survey;
+    bool consolidate;
     const char *append; /* a dimension; or NULL */
     bool recheck;
     int append_rest;
@@ -35,6 +36,10 @@ int nc2zarr_refuse(const nc2zarr_values *v, const cm_common_options *common, con
  * together have.
  */
 bool nc2zarr_is_archive(const nc2zarr_values *v, const cm_common_options *common,
+                        const cm_texts *paths);
+
+/* --consolidate, of the one store in PATHS.  Returns the exit status. */
+int nc2zarr_consolidate(const nc2zarr_values *v, const cm_common_options *common,
                         const cm_texts *paths);
 
 /* Surveys, and converts what needs no decision.  Returns the exit status. */

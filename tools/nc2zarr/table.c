@@ -201,6 +201,12 @@ static const cm_option OPTIONS[] = {
      .field = VALUE(recheck),
      .help = "With --append, read the files that the store has already, too, and compare them "
              "with it."},
+    {.name = "consolidate",
+     .kind = CM_OPTION_FLAG,
+     .field = VALUE(consolidate),
+     .help =
+         "Renew the consolidated metadata of STORE, whoever wrote it, from the documents of its "
+         "arrays and groups, word by word. Nothing else is changed."},
     CM_ROW_SCRATCH(VALUE(o.scratch)),
     CM_ROW_DURABLE(VALUE(o.durable)),
     CM_ROW_TRACE(VALUE(o.trace)),
@@ -247,6 +253,7 @@ static const char *const USAGE[] = {
     "--virtual json [OPTIONS] INPUT.nc OUT.json",
     "--survey [OPTIONS] INPUT...",
     "--check [OPTIONS] INPUT... OUTPUT.zarr",
+    "--consolidate STORE",
     NULL,
 };
 
