@@ -6,6 +6,8 @@ import json
 import math
 import os
 import re
+import subprocess
+import time
 import xml.etree.ElementTree as xml
 
 import jsonschema
@@ -341,6 +343,54 @@ def test_nc2zarr_and_rechunk_choose_what_is_recommended(large, sample, tmp_path)
         chunks = "x".join(map(str, variable.get("after", variable)["chunks"]))
         doc = document(large, "--sample", sample, "--chunks", chunks, "--min-bytes", 4096, "--recommend")
         assert layout(doc, "listed")["seconds"] <= 1.25 * layout(doc, "recommended")["seconds"], program
+
+
+@pytest.mark.parametrize("sample", ["1x8x8", "12x1x1", "1x90x180", "5x7x11"])
+@pytest.mark.parametrize("shards", [None, "none", "auto"])
+def test_small_arrays_get_the_same_answer(sample, shards, tmp_path):
+    """Nothing is measured on 800 KiB: one search with one preset, so the very same chunks."""
+    np, zarr = pytest.importorskip("numpy"), pytest.importorskip("zarr")
+    path, field = tmp_path / "small.zarr", np.arange(12 * 90 * 180, dtype="f4").reshape(12, 90, 180)
+    zarr.create_array(path, shape=(12, 90, 180), chunks=(12, 30, 30), dtype="f4")[:] = field
+    options = ("--sample", sample, *(("--shards", shards) if shards else ()))
+    want = layout(document(path, *options, "--recommend"), "recommended")["chunks"]
+    for program in ("nc2zarr", "rechunk"):
+        plan = json.loads(tool.run(program, "--json", "--dry-run", *options, path, tmp_path / "out.zarr").ok().out)
+        (variable,) = plan["variables" if "variables" in plan else "arrays"]
+        assert variable.get("after", variable)["chunks"] == want, program
+
+
+def test_chunks_that_are_files_cost_files(tmp_path):
+    """Above 10,000 chunks a chunk costs a part of a shard, but not where shards are refused."""
+    path = tmp_path / "wide.zarr"
+    np, zarr = pytest.importorskip("numpy"), pytest.importorskip("zarr")
+    zarr.create_array(path, shape=(4096, 4096), chunks=(512, 512), dtype="f4", fill_value=0.5)
+
+    def chunks(*options):
+        said = tool.run("nc2zarr", "--json", "--dry-run", "--sample", "8x8", *options, path, tmp_path / "out.zarr")
+        return json.loads(said.ok().out)["variables"][0]["chunks"]
+    assert np.prod(chunks("--shards", "none")) > np.prod(chunks("--shards", "auto"))
+
+
+def test_a_resumed_run_keeps_the_chunks_that_were_measured(large, tmp_path):
+    """The journal has them: the second run has no memory to measure, and chooses others alone."""
+    out, options = tmp_path / "out.zarr", ("--codec", "zstd:19", "-j", "1", "--verify", "none", "--sample", "1x9x9")
+
+    def planned(memory):
+        said = tool.run("nc2zarr", "--json", "--dry-run", "--memory", memory, *options, large, tmp_path / "plan.zarr")
+        return json.loads(said.ok().out)["variables"][0]["chunks"]
+
+    measured = planned("2GiB")
+    assert planned("64MiB") != measured
+    process = subprocess.Popen(
+        [tool.program("nc2zarr"), "-q", "--memory", "2GiB", *options, large, out], env=tool.environment()
+    )
+    while not any(out.glob("**/c/**/*")) and process.poll() is None:
+        time.sleep(0.002)
+    process.kill()
+    assert process.wait() != 0, "it was done before it was killed"
+    resumed = tool.run("nc2zarr", "--json", "--memory", "64MiB", "--resume", *options, large, out).ok()
+    assert json.loads(resumed.out)["variables"][0]["chunks"] == measured
 
 
 def test_an_audit_judges(store):

@@ -1,5 +1,7 @@
 """--memory is a promise about the process: its peak, as the system counts it."""
 
+import json
+
 import pytest
 
 from support import paths, tool
@@ -59,3 +61,15 @@ def test_the_peak_is_measured(files, out):
         ).ok()
         plan[limit] = done.peak
     assert 10 * MIB < plan[96] < plan[1024]
+
+
+@pytest.mark.parametrize("limit, measured", [(256, False), (2048, True)])
+def test_measuring_for_a_sample_keeps_to_the_limit(tmp_path, out, limit, measured):
+    """A chunk of 64 MiB, decoded only to know what decoding costs, would take more than an eighth of 256 MiB."""
+    path = large(tmp_path / "maps.nc", (64, 1024, 1024), (16, 1024, 1024))
+    options = ("--memory", f"{limit}MiB", "-j", "1", "--sample", "1x64x64", "--verify", "none", "--json")
+    done = tool.nc2zarr(*options, path, out, peak=True).ok()
+    assert done.peak <= limit * MIB, f"peak {done.peak / MIB:.0f} MiB, limit {limit} MiB\n{done}"
+    assert any("follow preset costs" in note for note in json.loads(done.out)["notes"]) != measured
+    rechunked = tool.run("rechunk", *options, out, out.with_name("again.zarr"), peak=True).ok()
+    assert rechunked.peak <= limit * MIB

@@ -38,16 +38,18 @@ cm_chunk_costs cm_cost_probe_result(const cm_cost_probe *probe);
 
 /*
  * What chunks of any size would cost with a codec, from elements of A encoded at two sizes, 16 KiB
- * and 1 MiB; seconds are those of CPU.  nchunks 0: A has no elements, or chunks that are too large
- * to decode for this.
+ * and 1 MiB; seconds are those of CPU.  MOST: bytes of memory that this may take; 0: any.  nchunks
+ * 0: A has no elements, or needs more.
  */
 typedef struct cm_codec_costs {
     double chunk, byte;         /* seconds of a chunk, and of each decoded byte of it */
     double stored, stored_byte; /* the same in stored bytes */
     uint64_t nchunks;
+    uint64_t
+        needs; /* bytes of memory that measuring takes at most; 0: there is nothing to measure */
 } cm_codec_costs;
-int cm_cost_probe_codec(cm_array *a, const cm_codec_spec *spec, size_t nspec, cm_codec_costs *out,
-                        cm_error *err);
+int cm_cost_probe_codec(cm_array *a, const cm_codec_spec *spec, size_t nspec, uint64_t most,
+                        cm_codec_costs *out, cm_error *err);
 
 /*
  * The storage of a file, or of the files below a folder, read at two sizes, 4 KiB and 256 KiB.

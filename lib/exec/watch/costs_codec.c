@@ -7,6 +7,7 @@
 #include "exec/watch/costs.h"
 #include "model/copy.h"
 #include "plan/autochunk.h"
+#include "plan/meetings.h"
 
 enum {
     SMALL_NBYTES = 16 << 10, /* the two sizes of chunk */
@@ -18,7 +19,7 @@ enum {
 };
 #define PASSES_SECONDS 0.05
 #define MOST_SECONDS   0.4 /* of reading elements; the first place is read in any case */
-#define MOST_CHUNK     (UINT64_C(512) << 20) /* a larger source chunk is not decoded for this */
+#define MOST_CHUNK     (UINT64_C(512) << 20) /* a larger source chunk takes too long to decode */
 
 typedef struct coded { /* chunks of one shape */
     cm_chain *chain;
@@ -145,8 +146,27 @@ static void sum_up(const work *w, cm_codec_costs *out)
     out->nchunks = w->small.n + w->large.n;
 }
 
-int cm_cost_probe_codec(cm_array *a, const cm_codec_spec *spec, size_t nspec, cm_codec_costs *out,
-                        cm_error *err)
+/* What is held at once: a source chunk, stored and decoded, and what is made of its elements. */
+static uint64_t count_needs(const work *w, const cm_array *a)
+{
+    uint64_t source = a->box_nbytes;
+    if (a->chunked) {
+        const uint64_t decoded = cm_array_decoded_nbytes(a);
+        const uint64_t stored = a->max_stored_nbytes > 0 ? a->max_stored_nbytes : decoded;
+        source = cm_add_sat(cm_add_sat(decoded, stored), cm_array_decode_memory(a));
+    }
+    uint64_t made = cm_add_sat(w->large.decoded_nbytes, w->small.decoded_nbytes);
+    made = cm_add_sat(made, cm_chain_encode_memory(w->large.chain));
+    made = cm_add_sat(made, cm_chain_decode_memory(w->large.chain));
+    /* Buffers that grow are there twice while they move. */
+    made = cm_add_sat(made, 2 * cm_mul_sat(PLACES, cm_chain_encoded_bound(w->large.chain)));
+    made =
+        cm_add_sat(made, 2 * cm_mul_sat(PLACES * PIECES, cm_chain_encoded_bound(w->small.chain)));
+    return cm_add_sat(source, made);
+}
+
+int cm_cost_probe_codec(cm_array *a, const cm_codec_spec *spec, size_t nspec, uint64_t most,
+                        cm_codec_costs *out, cm_error *err)
 {
     work w = {.ctx = NULL};
     uint64_t nelem;
@@ -159,6 +179,10 @@ int cm_cost_probe_codec(cm_array *a, const cm_codec_spec *spec, size_t nspec, cm
         rc = prepare(&w.large, a, spec, nspec, LARGE_NBYTES, a->shape, err);
     if (rc == CM_OK)
         rc = prepare(&w.small, a, spec, nspec, SMALL_NBYTES, w.large.shape, err);
+    if (rc == CM_OK)
+        out->needs = count_needs(&w, a);
+    if (rc == CM_OK && most > 0 && out->needs > most)
+        goto out;
     if (rc == CM_OK) {
         w.elements = cm_calloc(w.large.decoded_nbytes, 1, err);
         w.piece = cm_calloc(w.small.decoded_nbytes, 1, err);
@@ -170,6 +194,7 @@ int cm_cost_probe_codec(cm_array *a, const cm_codec_spec *spec, size_t nspec, cm
         rc = time_decoding(&w.large, w.ctx, w.elements, err);
     if (rc == CM_OK)
         sum_up(&w, out);
+out:
     cm_chain_free(w.small.chain);
     cm_chain_free(w.large.chain);
     cm_buf_release(&w.small.bytes);

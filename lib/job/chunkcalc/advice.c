@@ -287,7 +287,7 @@ int cm_calc_recommend(cm_calc *c, cm_error *err)
     for (size_t i = 0; i < r->nlayouts; i++)
         memcpy(extra[c->spec.nextra++], r->layout[i].chunk, sizeof(*extra));
     c->spec.extra = (const uint64_t(*)[CM_MAX_RANK])extra;
-    rc = cm_suit_optimise(&c->spec, c->costs.storage || c->costs.decode,
+    rc = cm_suit_optimise(&c->spec, cm_suit_measured(&c->costs),
                           c->has_present ? c->present_chunk : NULL, &optimum, err);
     r->min_nbytes = c->spec.min_nbytes;
     r->max_nbytes = c->spec.max_nbytes;

@@ -72,7 +72,7 @@ static int set_cost(cm_calc *c, cm_error *err)
     char given[128] = "";
 
     if (c->costs.cost.concurrency == 0) { /* there is no store, or nothing in it to measure */
-        int rc = cm_suit_measure(NULL, storage, &c->costs, err);
+        int rc = cm_suit_measure(&c->run, NULL, storage, &c->costs, err);
         if (rc != CM_OK)
             return rc;
     }
@@ -124,8 +124,9 @@ static void set_bounds(cm_calc *c)
         low = r->layout[i].chunk_nbytes < low ? r->layout[i].chunk_nbytes : low;
         high = r->layout[i].chunk_nbytes > high ? r->layout[i].chunk_nbytes : high;
     }
-    if ((c->costs.storage || c->costs.decode) && o->chunks.n == 0 && low < CM_SUIT_LEAST)
-        low = CM_SUIT_LEAST;
+    const uint64_t floor = cm_suit_least(cm_suit_measured(&c->costs));
+    if (o->store != NULL && o->chunks.n == 0 && low < floor)
+        low = floor;
     if (o->min_nbytes != 0)
         low = o->min_nbytes;
     if (o->max_nbytes != 0)
@@ -207,6 +208,7 @@ static void release_calc(cm_calc *c)
         cm_calc_shape_release(&c->read[i]);
     for (size_t i = 0; i < c->nchunks; i++)
         cm_calc_shape_release(&c->chunks[i]);
+    cm_suit_run_release(&c->run);
     free(c->read);
     free(c->chunks);
     free(c);
@@ -228,6 +230,7 @@ int cm_chunkcalc(const cm_chunkcalc_options *options, cm_chunkcalc_report *repor
         return CM_ENOMEM;
     if (mine.worker_memory == 0)
         mine.worker_memory = cm_memory_available() / cm_cpu_count();
+    cm_suit_run_init(&c->run, 0);
     c->options = &mine;
     c->report = report;
     if (options->store != NULL)

@@ -41,6 +41,7 @@ typedef struct cm_calc {
     cm_read reads[CM_MAX_READS];
     uint64_t present_chunk[CM_MAX_RANK], present_shard[CM_MAX_RANK];
     bool has_present, present_sharded;
+    cm_suit_run run;
     cm_suit_costs costs;
     double stored_ratio; /* of the chunks that are there; 0: not known */
 } cm_calc;

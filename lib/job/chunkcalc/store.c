@@ -297,7 +297,8 @@ static int measure_costs(cm_calc *c, const input *in, const cm_chunkcalc_array *
                                        .codecs = v->words == NULL ? made : v->codecs,
                                        .ncodecs = v->words == NULL ? n : v->ncodecs};
         if (rc == CM_OK)
-            rc = cm_suit_measure(&source, storage != NULL ? storage : "local", &c->costs, err);
+            rc = cm_suit_measure(&c->run, &source, storage != NULL ? storage : "local", &c->costs,
+                                 err);
         cm_codec_specs_free(made, n);
         cm_dataset_unprepare(in->ds, v);
         break;

@@ -1,12 +1,13 @@
 #include "job/common/suit.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/number.h"
-#include "exec/watch/costs.h"
 #include "plan/rules.h"
 #include "store/open.h"
 
@@ -16,6 +17,15 @@ enum {
 };
 
 #define WORTH_NBYTES (4 << 20) /* a smaller array is read in no time whatever its chunks are */
+#define MOST_NS      UINT64_C(2000000000) /* of measuring codecs, all arrays together */
+#define SHARE        8                    /* of the memory that a run has, measuring takes 1 in 8 */
+
+typedef struct cm_suit_known { /* what one array told */
+    cm_dtype dtype;
+    uint64_t codecs; /* digest */
+    double nbytes;   /* of the array */
+    cm_codec_costs costs;
+} cm_suit_known;
 
 /* ---- costs --------------------------------------------------------------------------------- */
 
@@ -45,21 +55,19 @@ static void use_storage(const cm_storage_costs *s, cm_suit_costs *out)
 
 static void describe(const char *source, cm_suit_costs *out)
 {
+    const char *whose = out->other ? "of an array of the same type and codec" : "of its elements";
     const char *where = out->cold ? "the disk, since the array is larger than half the memory"
                                   : "memory, where the array has room";
 
     if (out->storage && out->decode)
         snprintf(out->text, sizeof out->text,
                  "measured: storage on files of the source, from %s; ratio and decoding on %llu "
-                 "chunks of its elements",
-                 where, (unsigned long long)out->nchunks);
-    else if (out->storage)
-        snprintf(out->text, sizeof out->text,
-                 "storage measured on files of the source, from %s; %s", where, source);
+                 "chunks %s",
+                 where, (unsigned long long)out->nchunks, whose);
     else if (out->decode)
         snprintf(out->text, sizeof out->text,
-                 "%.150s; ratio and decoding measured on %llu chunks of its elements", source,
-                 (unsigned long long)out->nchunks);
+                 "%.150s; ratio and decoding measured on %llu chunks %s", source,
+                 (unsigned long long)out->nchunks, whose);
     else
         snprintf(out->text, sizeof out->text, "%s", source);
 }
@@ -73,8 +81,105 @@ static double nbytes_of(const cm_suit_source *s)
     return (double)nelem * s->array->dtype.nbytes;
 }
 
-int cm_suit_measure(const cm_suit_source *source, const char *preset, cm_suit_costs *out,
-                    cm_error *err)
+bool cm_suit_measured(const cm_suit_costs *costs)
+{
+    return costs->storage || costs->decode;
+}
+
+void cm_suit_run_init(cm_suit_run *run, uint64_t memory)
+{
+    *run = (cm_suit_run){.memory = memory > 0 ? memory : cm_memory_available() / 2};
+}
+
+void cm_suit_run_release(cm_suit_run *run)
+{
+    free(run->known);
+    run->known = NULL;
+    run->nknown = 0;
+}
+
+/* What was measured with this type and these codecs, on the array nearest in size; or NULL. */
+static const cm_codec_costs *nearest(const cm_suit_run *run, const cm_suit_known *like)
+{
+    const cm_suit_known *best = NULL;
+    for (size_t i = 0; i < run->nknown; i++) {
+        const cm_suit_known *k = &run->known[i];
+        if (k->codecs == like->codecs && cm_dtype_equal(&k->dtype, &like->dtype) &&
+            (best == NULL ||
+             fabs(log(k->nbytes / like->nbytes)) < fabs(log(best->nbytes / like->nbytes))))
+            best = k;
+    }
+    return best != NULL ? &best->costs : NULL;
+}
+
+static int remember(cm_suit_run *run, const cm_suit_known *one, cm_error *err)
+{
+    cm_suit_known *grown = realloc(run->known, (run->nknown + 1) * sizeof *grown);
+    if (grown == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for what was measured");
+    run->known = grown;
+    run->known[run->nknown++] = *one;
+    return CM_OK;
+}
+
+static uint64_t mix(uint64_t h, uint64_t value)
+{
+    return (h ^ value) * UINT64_C(0x9e3779b97f4a7c15) + 1;
+}
+
+/* Of what says how fast a codec is. */
+static uint64_t digest_codecs(const cm_codec_spec *spec, size_t n)
+{
+    uint64_t h = n;
+    for (size_t i = 0; i < n; i++) {
+        const cm_codec_spec *s = &spec[i];
+        h = mix(mix(h, (uint64_t)s->id), (uint64_t)s->level);
+        h = mix(mix(h, s->keepbits), s->elementsize);
+        h = mix(h, (uint64_t)s->blosc.shuffle);
+        for (size_t k = 0; k < sizeof s->blosc.cname && s->blosc.cname[k] != '\0'; k++)
+            h = mix(h, (uint8_t)s->blosc.cname[k]);
+        if (s->shard != NULL)
+            h = mix(h, digest_codecs(s->shard->codecs, s->shard->ncodecs));
+    }
+    return h;
+}
+
+static int measure_codec(cm_suit_run *run, const cm_suit_source *s, double nbytes,
+                         cm_suit_costs *out, cm_codec_costs *costs, cm_error *err)
+{
+    const uint64_t most = run->memory / SHARE > 0 ? run->memory / SHARE : 1, start = cm_now_ns();
+    cm_suit_known one = {
+        .dtype = s->array->dtype, .codecs = digest_codecs(s->codecs, s->ncodecs), .nbytes = nbytes};
+    const cm_codec_costs *known = run->spent_ns < MOST_NS ? NULL : nearest(run, &one);
+    if (known != NULL) {
+        *costs = *known;
+        out->other = true;
+        return CM_OK;
+    }
+    int rc = cm_cost_probe_codec(s->array, s->codecs, s->ncodecs, most, &one.costs, NULL);
+    run->spent_ns += cm_now_ns() - start;
+    if (rc == CM_ENOMEM)
+        return cm_fail(err, rc, "no memory to measure what decoding costs");
+    *costs = rc == CM_OK ? one.costs : (cm_codec_costs){0};
+    if (costs->nchunks > 0)
+        return remember(run, &one, err);
+    out->needs = costs->needs > most ? costs->needs : 0;
+    return CM_OK;
+}
+
+static int measure_storage(cm_suit_run *run, const cm_suit_source *s, bool cold,
+                           cm_storage_costs *out, cm_error *err)
+{
+    int rc = CM_OK;
+    if (!run->has_storage[cold])
+        rc = cm_cost_probe_files(s->path, cold, &run->storage[cold], err);
+    run->has_storage[cold] = rc == CM_OK;
+    *out = run->storage[cold];
+    return rc;
+}
+
+int cm_suit_measure(cm_suit_run *run, const cm_suit_source *source, const char *preset,
+                    cm_suit_costs *out, cm_error *err)
 {
     const cm_cost_preset *p = cm_cost_preset_find(preset);
     cm_codec_costs codec = {0};
@@ -86,14 +191,16 @@ int cm_suit_measure(const cm_suit_source *source, const char *preset, cm_suit_co
     *out = (cm_suit_costs){.cost = p->model};
     const double nbytes = nbytes_of(source);
     if (nbytes >= WORTH_NBYTES)
-        rc = cm_cost_probe_codec(source->array, source->codecs, source->ncodecs, &codec, NULL);
-    if (rc == CM_ENOMEM)
-        return cm_fail(err, rc, "no memory to measure what decoding costs");
-    if (nbytes >= WORTH_NBYTES && source->path != NULL && strcmp(preset, "local") == 0 &&
+        rc = measure_codec(run, source, nbytes, out, &codec, err);
+    if (rc != CM_OK)
+        return rc;
+    /* A request of microseconds beside a preset's codec, whose beginning costs nothing, would make
+     * tiny chunks: both are measured or neither. */
+    if (codec.nchunks > 0 && source->path != NULL && strcmp(preset, "local") == 0 &&
         !cm_store_url_is_remote(source->path)) {
         const double ratio = codec.stored_byte > 0 ? codec.stored_byte : 1;
         out->cold = nbytes * ratio > (double)cm_memory_available() / 2;
-        rc = cm_cost_probe_files(source->path, out->cold, &storage, err);
+        rc = measure_storage(run, source, out->cold, &storage, err);
         if (rc != CM_OK)
             return rc;
     }
@@ -101,6 +208,11 @@ int cm_suit_measure(const cm_suit_source *source, const char *preset, cm_suit_co
     use_codec(&codec, out);
     describe(p->source, out);
     return CM_OK;
+}
+
+uint64_t cm_suit_least(bool measured)
+{
+    return measured ? CM_SUIT_LEAST : CM_DEFAULT_MIN_NBYTES;
 }
 
 /* ---- candidates ---------------------------------------------------------------------------- */
@@ -158,8 +270,8 @@ static void set_bounds(cm_optimise_spec *spec, const starts *s, bool measured)
         low = nbytes < low ? nbytes : low;
         high = nbytes > high && nbytes < UINT64_MAX ? nbytes : high;
     }
-    if (measured && low < CM_SUIT_LEAST)
-        low = CM_SUIT_LEAST;
+    const uint64_t floor = cm_suit_least(measured);
+    low = low < floor ? floor : low;
     const uint64_t least = spec->min_nbytes, most = spec->max_nbytes;
     spec->min_nbytes = least != 0 ? least : low;
     spec->max_nbytes = most != 0 ? most : high;

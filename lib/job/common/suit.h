@@ -8,6 +8,7 @@
 #ifndef CM_JOB_SUIT_H
 #define CM_JOB_SUIT_H
 
+#include "exec/watch/costs.h"
 #include "format/array.h"
 #include "plan/optimise.h"
 
@@ -29,18 +30,37 @@ typedef struct cm_suit_source {  /* all borrowed */
 
 typedef struct cm_suit_costs {
     cm_cost_model cost;
-    bool storage, decode; /* measured; else the preset's */
+    bool storage, decode; /* measured; else the preset's; storage only where decode is */
     bool cold;            /* the array is larger than half the memory: measured from the disk */
+    bool other;           /* decode: on elements of another array */
     uint64_t nchunks;     /* that were encoded and decoded */
+    uint64_t needs;       /* bytes: more than measuring may take, so that decode is false; or 0 */
     char text[256];       /* how, for people */
 } cm_suit_costs;
 
 /*
- * Costs for chunks of SOURCE (NULL: nothing is measured), on top of PRESET.  Takes less than a
- * second.  What cannot be read is not measured, and is no error here.
+ * What the measurements of one run share: they take an eighth of MEMORY at most, and two seconds
+ * together.  After those an array has the costs of that one with its type and codec which is
+ * nearest in size, and is measured only where there is none.
  */
-int cm_suit_measure(const cm_suit_source *source, const char *preset, cm_suit_costs *out,
-                    cm_error *err);
+typedef struct cm_suit_run {
+    uint64_t memory; /* 0: half of what is available */
+    uint64_t spent_ns;
+    cm_storage_costs storage[2]; /* from memory, from the disk */
+    bool has_storage[2];
+    struct cm_suit_known *known; /* codecs */
+    size_t nknown;
+} cm_suit_run;
+
+void cm_suit_run_init(cm_suit_run *run, uint64_t memory);
+void cm_suit_run_release(cm_suit_run *run);
+
+/*
+ * Costs for chunks of SOURCE (NULL: nothing is measured), on top of PRESET.  All sources of one RUN
+ * have the same path.  What cannot be read is not measured, and is no error here.
+ */
+int cm_suit_measure(cm_suit_run *run, const cm_suit_source *source, const char *preset,
+                    cm_suit_costs *out, cm_error *err);
 
 /*
  * Candidate number I for one read of SAMPLE (SHAPE 0: endless): powers of two in one and two
@@ -50,11 +70,21 @@ int cm_suit_measure(const cm_suit_source *source, const char *preset, cm_suit_co
 bool cm_suit_candidate(unsigned rank, const uint64_t *shape, uint64_t itemsize,
                        const uint64_t *sample, unsigned i, uint64_t *chunk, bool *listed);
 
+/* False: they are the preset's. */
+bool cm_suit_measured(const cm_suit_costs *costs);
+
+/*
+ * The least bytes of a chunk of an array that is there, where nobody says otherwise.  Without
+ * measured costs it is chunkcalc's default: an array that is too small to measure is not worth many
+ * small files.
+ */
+uint64_t cm_suit_least(bool measured);
+
 /*
  * cm_optimise that starts from these candidates, Rew's rule and PRESENT (or NULL) too, with bounds
- * that have room for the candidates where SPEC's are 0.  With MEASURED costs the choice is made
- * with cm_cost_rounded, and not below CM_SUIT_LEAST; what it is worth is said with the costs as
- * they are.  SPEC's bounds are set.
+ * that have room for the candidates where SPEC's are 0.  With MEASURED costs (cm_suit_measured) the
+ * choice is made with cm_cost_rounded, and not below CM_SUIT_LEAST; what it is worth is said with
+ * the costs as they are.  SPEC's bounds are set.
  */
 int cm_suit_optimise(cm_optimise_spec *spec, bool measured, const uint64_t *present,
                      cm_optimum *out, cm_error *err);

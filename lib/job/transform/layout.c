@@ -35,6 +35,10 @@ typedef struct layout {
     cm_varopts chunks, shards, codec;
     cm_shape_option sample;
     bool has_sample;
+    cm_suit_run run;
+    size_t nunmeasured;     /* variables that take more memory to measure than this may take; */
+    const char *unmeasured; /* the one that takes most, */
+    uint64_t needs;         /* and how much */
 } layout;
 
 static bool is_word(const char *value, const char *word)
@@ -186,7 +190,7 @@ static bool suits_sample(const layout *l, const cm_job_var *v)
 }
 
 /* What the chunks of V, read SAMPLE at a time, cost here. */
-static int measure_costs(const layout *l, const cm_job_var *v, cm_suit_costs *out, cm_error *err)
+static int measure_costs(layout *l, const cm_job_var *v, cm_suit_costs *out, cm_error *err)
 {
     const cm_job *job = l->job;
     cm_array *a = v->source->array;
@@ -204,9 +208,16 @@ static int measure_costs(const layout *l, const cm_job_var *v, cm_suit_costs *ou
     const char *target = job->options->target;
     const bool remote = target != NULL && cm_store_url_is_remote(target);
     if (rc == CM_OK)
-        rc = cm_suit_measure(measures ? &source : NULL, remote ? "s3" : "local", out, err);
+        rc = cm_suit_measure(&l->run, measures ? &source : NULL, remote ? "s3" : "local", out, err);
     cm_codec_specs_free(made, n);
-    return rc;
+    if (rc != CM_OK || out->needs == 0)
+        return rc;
+    l->nunmeasured++;
+    if (out->needs > l->needs) {
+        l->unmeasured = cm_job_name(v);
+        l->needs = out->needs;
+    }
+    return CM_OK;
 }
 
 /* The chunks that a run which is to be finished chose; false: none, or no such ones. */
@@ -236,7 +247,16 @@ static int keep_choice(cm_job *job, const cm_job_var *v, cm_error *err)
     return rc;
 }
 
-static int chunks_for_sample(const layout *l, cm_job_var *v, const uint64_t *fixed, uint64_t target,
+/* Where shards are asked for, or make themselves needed, a chunk is a part of an object. */
+static uint64_t most_objects(layout *l, const cm_job_var *v)
+{
+    const cm_layout_kind kind = cm_layout_kind_of(option_of(&l->shards, v, NULL));
+    if (l->job->zarr_format != 3 || kind == CM_LAYOUT_NONE)
+        return 0;
+    return kind == CM_LAYOUT_DEFAULT || kind == CM_LAYOUT_SOURCE ? MANY_OBJECTS : 1;
+}
+
+static int chunks_for_sample(layout *l, cm_job_var *v, const uint64_t *fixed, uint64_t target,
                              cm_error *err)
 {
     cm_read read = {.weight = 1};
@@ -263,16 +283,14 @@ static int chunks_for_sample(const layout *l, cm_job_var *v, const uint64_t *fix
         spec.fixed[j] = fixed[j];
         read.sample[j] = read.sample[j] == 0 ? 1 : read.sample[j] > n ? n : read.sample[j];
     }
-    if (l->job->zarr_format == 3)
-        spec.most_objects = CM_MANY_OBJECTS;
-    if (!costs.storage && !costs.decode) /* nothing was measured, and nothing needs keeping */
-        return cm_optimise_chunks_for_sample(v->rank, v->shape, itemsize_of(v), read.sample, fixed,
-                                             spec.min_nbytes, target, v->chunk, err);
-    rc = cm_suit_optimise(&spec, true, source_chunks(v, source) ? source : NULL, &optimum, err);
+    spec.most_objects = most_objects(l, v);
+    rc = cm_suit_optimise(&spec, cm_suit_measured(&costs), source_chunks(v, source) ? source : NULL,
+                          &optimum, err);
     if (rc == CM_OK)
         memcpy(v->chunk, optimum.best.chunk, v->rank * sizeof v->chunk[0]);
     cm_optimum_release(&optimum);
-    return rc == CM_OK ? keep_choice(l->job, v, err) : rc;
+    /* What was measured may come out otherwise the next time. */
+    return rc == CM_OK && cm_suit_measured(&costs) ? keep_choice(l->job, v, err) : rc;
 }
 
 static int choose_chunks(layout *l, cm_job_var *v, cm_error *err)
@@ -492,14 +510,29 @@ static int check_options(layout *l, cm_error *err)
     return rc;
 }
 
+static int say_unmeasured(layout *l, cm_error *err)
+{
+    char needs[32];
+    cm_format_size(l->needs, needs, sizeof needs);
+    return cm_job_note(l->job, err,
+                       "chunks for `sample` of %zu %s%s follow preset costs: measuring them takes "
+                       "up to %s (%s), more than an eighth of the memory",
+                       l->nunmeasured, cm_job_noun(l->job), l->nunmeasured == 1 ? "" : "s", needs,
+                       l->unmeasured);
+}
+
 int cm_job_layout(cm_job *job, cm_error *err)
 {
     layout l = {.job = job, .keeps = job->options->defaults == CM_DEFAULTS_KEEP};
+    cm_suit_run_init(&l.run, job->options->memory);
     int rc = parse_options(&l, err);
     if (rc == CM_OK)
         rc = check_options(&l, err);
     if (rc == CM_OK)
         rc = choose_all(&l, err);
+    if (rc == CM_OK && l.nunmeasured > 0)
+        rc = say_unmeasured(&l, err);
+    cm_suit_run_release(&l.run);
     const cm_varopts *all[] = {&l.chunks, &l.shards, &l.codec};
     for (size_t i = 0; rc == CM_OK && i < 3; i++)
         rc = cm_varopts_check_used(all[i], err);
