@@ -6,13 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/zarr/shard_old.h"
+
 enum {
     NLOCKS = 16 /* more than threads that start a shard in the same moment */
 };
 
 typedef struct shard {
-    pthread_mutex_t lock; /* guards the making of object and entry */
+    pthread_mutex_t lock; /* guards the making of object and entry, and the gaps of OLD */
     cm_object_writer *object;
+    cm_shard_old *old; /* what has its name until it is whole, where that is being read */
     cm_shard_entry *entry;
     atomic_uint_fast64_t end;  /* the next inner chunk goes here */
     atomic_uint_fast64_t left; /* chunks to come */
@@ -25,6 +28,7 @@ struct cm_shard_set {
     const cm_grid *grid, *outer;
     const uint64_t *origin; /* of the shards in the array whose shards are named */
     cm_shard_layout *layout;
+    bool replaces;          /* shards that are being read */
     _Atomic(shard *) *slot; /* one for each shard; NULL before its first chunk and after its last */
     pthread_mutex_t lock[NLOCKS];
 };
@@ -61,6 +65,7 @@ static void shard_free(shard *s)
     if (!s)
         return;
     cm_object_abort(s->object);
+    cm_shard_old_free(s->old);
     free(s->entry);
     pthread_mutex_destroy(&s->lock);
     free(s);
@@ -86,7 +91,13 @@ size_t cm_shard_set_memory(const cm_shard_set *set)
     };
     return sizeof(shard) + WRITER_NBYTES + cm_store_writer_nbytes(set->store) +
            (size_t)cm_shard_nchunks(set->layout) * sizeof(cm_shard_entry) +
-           cm_shard_index_nbytes(set->layout);
+           cm_shard_index_nbytes(set->layout) +
+           (set->replaces ? cm_shard_old_memory(set->layout) : 0);
+}
+
+void cm_shard_set_replace(cm_shard_set *set)
+{
+    set->replaces = true;
 }
 
 /* How many chunks of the array lie in shard COORD; those outside of the array never come. */
@@ -134,6 +145,17 @@ static char *shard_key(const cm_shard_set *set, const uint64_t *coord, cm_error 
     return cm_asprintf(err, "%s%s", set->prefix, name);
 }
 
+/* Makes the object at KEY; what those who have the index of an older one read is in it first. */
+static int open_object(const cm_shard_set *set, shard *s, const char *key, cm_error *err)
+{
+    int rc = CM_OK;
+    if (set->replaces && s->old == NULL)
+        rc = cm_shard_old_open(set->store, key, set->layout, &s->old, err);
+    if (rc == CM_OK)
+        rc = cm_object_create(set->store, key, &s->object, err);
+    return rc == CM_OK && s->old != NULL ? cm_shard_old_copy(s->old, s->object, err) : rc;
+}
+
 /* Creates the object and an empty index before the first chunk that has bytes. */
 static int open_shard(const cm_shard_set *set, shard *s, const uint64_t *coord, cm_error *err)
 {
@@ -149,7 +171,7 @@ static int open_shard(const cm_shard_set *set, shard *s, const uint64_t *coord, 
     }
     if (rc == CM_OK && !s->object) {
         char *key = shard_key(set, coord, err);
-        rc = key ? cm_object_create(set->store, key, &s->object, err) : CM_ENOMEM;
+        rc = key ? open_object(set, s, key, err) : CM_ENOMEM;
         free(key);
     }
     pthread_mutex_unlock(&s->lock);
@@ -174,7 +196,8 @@ static int finish_shard(const cm_shard_set *set, shard *s, const uint64_t *coord
     size_t nbytes = cm_shard_index_nbytes(set->layout);
     uint8_t *index = cm_calloc(nbytes, 1, err);
     int rc = index ? cm_shard_index_encode(set->layout, s->entry, index, err) : CM_ENOMEM;
-    uint64_t offset = cm_shard_index_at_start(set->layout) ? 0 : atomic_load(&s->end);
+    uint64_t end = s->old != NULL ? cm_shard_old_end(s->old) : atomic_load(&s->end);
+    uint64_t offset = cm_shard_index_at_start(set->layout) ? 0 : end;
     if (rc == CM_OK)
         rc = cm_object_write(s->object, offset, index, nbytes, err);
     free(index);
@@ -248,12 +271,34 @@ static size_t count_together(const cm_shard_set *set, const cm_put *put, size_t 
     return i;
 }
 
+/* Chunk LOCAL of S: where it lies already, or where those who read the old shard do not look. */
+static int write_beside_old(shard *s, uint64_t local, const void *data, size_t nbytes,
+                            cm_error *err)
+{
+    bool same;
+    int rc = cm_shard_old_is(s->old, local, data, nbytes, &same, &s->entry[local], err);
+    if (rc != CM_OK || same)
+        return rc;
+    pthread_mutex_lock(&s->lock);
+    uint64_t offset = cm_shard_old_take(s->old, nbytes);
+    pthread_mutex_unlock(&s->lock);
+    s->entry[local] = (cm_shard_entry){offset, nbytes};
+    return cm_object_write(s->object, offset, data, nbytes, err);
+}
+
 /* Writes the chunks PUT, side by side in memory, behind each other into S; the first lies at P. */
 static int write_together(const cm_shard_set *set, shard *s, const cm_put *put, size_t n,
                           size_t nbytes, place p, cm_error *err)
 {
     int rc = open_shard(set, s, p.coord, err);
     if (rc)
+        return rc;
+    for (size_t i = 0; s->old != NULL && rc == CM_OK && i < n; i++) {
+        if (i > 0)
+            move_place(set, put[i].number, &p);
+        rc = write_beside_old(s, p.local, put[i].data, put[i].nbytes, err);
+    }
+    if (s->old != NULL)
         return rc;
     uint64_t offset = atomic_fetch_add(&s->end, nbytes);
     rc = cm_object_write(s->object, offset, put[0].data, nbytes, err);

@@ -28,6 +28,11 @@ int cm_shard_set_create(cm_store *store, const char *prefix, const cm_zarr_meta 
                         const uint64_t *origin, cm_shard_set **out, cm_error *err);
 /* Aborts what is not whole.  NULL accepted. */
 void cm_shard_set_free(cm_shard_set *set);
+/*
+ * Shards that are there are being read: each that is made keeps what the one before it names at its
+ * offset (shard_old.h).  Before any chunk.
+ */
+void cm_shard_set_replace(cm_shard_set *set);
 size_t cm_shard_set_memory(const cm_shard_set *set); /* of one shard */
 
 /*

@@ -170,6 +170,14 @@ void cm_zarr_writer_shift(cm_zarr_writer *w, const uint64_t origin[CM_MAX_RANK])
     memcpy(w->origin, origin, w->base.outer.rank * sizeof(w->origin[0]));
 }
 
+void cm_zarr_writer_replace(cm_zarr_writer *w)
+{
+    if (w->shards == NULL)
+        return;
+    cm_shard_set_replace(w->shards);
+    w->base.shard_nbytes = cm_shard_set_memory(w->shards);
+}
+
 void cm_zarr_writer_range(const cm_zarr_writer *w, uint64_t *first, uint64_t *end)
 {
     *first = w->first;

@@ -34,6 +34,11 @@ int cm_zarr_writer_restrict(cm_zarr_writer *w, uint64_t first, uint64_t end, cm_
  * its key says.  Before any chunk.
  */
 void cm_zarr_writer_shift(cm_zarr_writer *w, const uint64_t origin[CM_MAX_RANK]);
+/*
+ * Objects that are there are being read while others take their place: shards keep what readers of
+ * the old index look for.  Before any chunk.
+ */
+void cm_zarr_writer_replace(cm_zarr_writer *w);
 /* Those objects; all where nobody restricted the writer. */
 void cm_zarr_writer_range(const cm_zarr_writer *w, uint64_t *first, uint64_t *end);
 /* Chunks in them. */
