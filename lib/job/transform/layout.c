@@ -289,8 +289,9 @@ static int chunks_for_sample(layout *l, cm_job_var *v, const uint64_t *fixed, ui
     if (rc == CM_OK)
         memcpy(v->chunk, optimum.best.chunk, v->rank * sizeof v->chunk[0]);
     cm_optimum_release(&optimum);
-    /* What was measured may come out otherwise the next time. */
-    return rc == CM_OK && cm_suit_measured(&costs) ? keep_choice(l->job, v, err) : rc;
+    /* What was measured, or was not for want of memory, may come out otherwise the next time. */
+    const bool may_differ = cm_suit_measured(&costs) || costs.needs > 0;
+    return rc == CM_OK && may_differ ? keep_choice(l->job, v, err) : rc;
 }
 
 static int choose_chunks(layout *l, cm_job_var *v, cm_error *err)
