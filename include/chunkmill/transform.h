@@ -53,6 +53,13 @@ typedef struct cm_part_choice {
     const char *command;  /* the same: without what names the part; or NULL */
 } cm_part_choice;
 
+/* A variable of another store that the same options make. */
+typedef struct cm_other_variable {
+    const char *name;
+    unsigned rank;
+    char *const *dim_name;
+} cm_other_variable;
+
 typedef struct cm_transform_options {
     cm_defaults defaults;
     const char *source; /* a file, a folder, "file://...", or any of them with "::group/array" */
@@ -73,6 +80,9 @@ typedef struct cm_transform_options {
     cm_texts keepbits;          /* "[VAR:]N" */
     cm_overflow overflow;       /* of dtype and unpack */
     cm_texts fill_value;        /* "VAR:X" */
+    /* An option for one of these, or a dimension of theirs, is not refused for want of it here. */
+    const cm_other_variable *other;
+    size_t nothers;
     cm_char_mode char_mode;
     bool skip_unsupported;
     bool overwrite;

@@ -226,3 +226,45 @@ def test_an_unreadable_file_is_of_its_store(tmp_path, members):
     assert [s["decisions"] for s in doc["stores"]] == [0, 1, 0]
     stores.convert("--store-per", "{dir}", "--bad-file", "skip", tmp_path / "in", tmp_path / "out").ok()
     assert readers.arrays(tmp_path / "out" / "b.zarr")["tas"].shape[0] == 6
+
+
+ONE_STORE = {
+    "codec": (("--codec", "tas:gzip:3"), "tas"),
+    "chunks": (("--chunks", "p?:1x2x2"), "pr"),
+    "shards": (("--chunks", "pr:1x2x2", "--shards", "pr:2x2x2"), "pr"),
+    "dtype": (("--dtype", "tas:float64"), "tas"),
+    "keepbits": (("--keepbits", "tas:7"), "tas"),
+    "fill value": (("--fill-value", "tas:-5"), "tas"),
+    "unpack": (("--unpack", "flag"), "flag"),
+    "rename": (("--rename", "tas=temperature"), "tas"),
+    "subset": (("--subset", "time=0:2"), "tas"),
+    "a shape of few": (("--chunks", "time=2"), "tas"),
+}
+
+
+@pytest.mark.parametrize("options, store", ONE_STORE.values(), ids=ONE_STORE)
+def test_an_option_for_one_variable_is_applied_where_it_is(tmp_path, options, store):
+    files = F.clean(3)
+    for f in files:
+        f.vars["flag"].attrs["scale_factor"] = np.float64(0.5)
+    F.write_all(files, tmp_path / "in")
+    per = ("--store-per", "{variable}")
+    tool.nc2zarr(*per, tmp_path / "in", tmp_path / "plain").ok()
+    out = tmp_path / "out"
+    tool.nc2zarr(*per, "--verify", "full", *options, tmp_path / "in", out).ok()
+    assert names(out) == names(tmp_path / "plain") == ["flag", "orog", "pr", "tas"]
+    def objects(folder, name):
+        root = folder / f"{name}.zarr"
+        return {p.relative_to(root): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+    changed = {n for n in names(out) if objects(out, n) != objects(tmp_path / "plain", n)}
+    assert store in changed and "orog" not in changed
+    tool.nc2zarr(*per, "--check", *options, tmp_path / "in", out).ok()
+
+
+@pytest.mark.parametrize("options", [("--codec", "tsa:gzip"), ("--chunks", "tsa:1x2x2"), ("--chunks", "tmie=2"), ("--dtype", "tsa:float64"),
+                                     ("--fill-value", "tsa:0"), ("--unpack", "tsa"), ("--rename", "tsa=t"), ("--subset", "tmie=0:2")], ids=" ".join)
+def test_an_option_for_a_variable_of_no_store_is_refused(tmp_path, options):
+    F.write_all(F.clean(2), tmp_path / "in")
+    r = tool.nc2zarr("--store-per", "{variable}", *options, tmp_path / "in", tmp_path / "out")
+    assert r.status != 0 and ("tsa" in r.err or "tmie" in r.err) and not list(tmp_path.rglob("zarr.json")), str(r)

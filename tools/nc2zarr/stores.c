@@ -9,6 +9,7 @@
 #include "../common/say.h"
 #include "archive.h"
 #include "base/fileurl.h"
+#include "base/mem.h"
 #include "job/archive/inputs.h"
 #include "store/open.h"
 
@@ -85,6 +86,22 @@ static int check_absent(const archive_job *job, const char *folder, const char *
     return rc;
 }
 
+/* The variables of all stores: an option for one of them is applied where it is. */
+static cm_other_variable *list_variables(const archive_job *job, size_t *n, cm_error *err)
+{
+    size_t all = 0;
+    for (size_t i = 0; i < job->nstores; i++)
+        all += job->survey[i]->nvariables;
+    cm_other_variable *list = cm_calloc(all + 1, sizeof(*list), err);
+    *n = 0;
+    for (size_t i = 0; list != NULL && i < job->nstores; i++)
+        for (size_t k = 0; k < job->survey[i]->nvariables; k++) {
+            const cm_archive_variable *v = &job->survey[i]->variable[k];
+            list[(*n)++] = (cm_other_variable){v->name, v->rank, v->dim_name};
+        }
+    return list;
+}
+
 /* One store; its document goes into STORES.  Returns the exit status. */
 static int convert_one(archive_job *job, const char *folder, const char *ending, cm_json *stores,
                        int *status)
@@ -151,6 +168,14 @@ int nc2zarr_convert_stores(archive_job *job, int *status)
     /* The join has chosen: a name that it took is of another store. */
     if (strcmp(job->asked.store_per, "{variable}") == 0)
         job->options.variable = job->options.exclude = (cm_texts){0};
+    cm_other_variable *others = list_variables(job, &job->options.nothers, &err);
+    if (others == NULL) {
+        *status = CM_ENOMEM;
+        cm_say(NC2ZARR.name, "%s", err.text);
+        cm_json_free(stores);
+        return cm_tool_exit_status(*status);
+    }
+    job->options.other = others;
     size_t done = 0;
     for (job->store = 0; job->store < job->nstores; job->store++) {
         int own = convert_one(job, folder, ending, stores, status);
@@ -159,6 +184,9 @@ int nc2zarr_convert_stores(archive_job *job, int *status)
             break;
         done++;
     }
+    free(others);
+    job->options.other = NULL;
+    job->options.nothers = 0;
     job->options.target = folder;
     if (done < job->nstores && done > 0 && !job->v->o.dry_run && !job->v->o.check)
         cm_say(NC2ZARR.name, "%zu of %zu stores are complete", done, job->nstores);

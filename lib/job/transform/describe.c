@@ -211,6 +211,7 @@ int cm_job_describe(cm_job *job, cm_error *err)
             rc = v->keeps_words ? describe_in_words(job, v, err)
                                 : cm_job_describe_by_rules(job, v, fill, err);
     }
+    cm_job_look_elsewhere(job, &fills);
     if (rc == CM_OK)
         rc = cm_varopts_check_used(&fills, err);
     cm_varopts_release(&fills);

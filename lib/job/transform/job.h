@@ -15,6 +15,7 @@
 #include "format/dataset.h"
 #include "format/zarr/open.h"
 #include "job/common/codec_option.h"
+#include "job/common/varopt.h"
 #include "job/transform/journal.h"
 #include "job/transform/output.h"
 #include "job/transform/presence.h"
@@ -156,6 +157,11 @@ int cm_job_open_arrays(cm_job *job, cm_error *err);
 /* subset.c and view.c: which elements, of which type. */
 int cm_job_view(cm_job *job, cm_error *err);
 int cm_job_subset(cm_job *job, cm_error *err);
+/* elsewhere.c: options are for several stores.  Items that name a variable of another are used. */
+void cm_job_look_elsewhere(const cm_job *job, cm_varopts *opts);
+bool cm_job_elsewhere(const cm_job *job, const char *pattern);
+bool cm_job_dim_elsewhere(const cm_job *job, const char *name);
+
 /* layout.c: chunks, shards, codecs. */
 int cm_job_layout(cm_job *job, cm_error *err);
 /* All of V is taken, in the chunks that the source has. */

@@ -85,7 +85,10 @@ static cm_layout_array array_of(const cm_job *job, const cm_job_var *v)
 static cm_layout_array array_at(const void *context, size_t i)
 {
     const cm_job *job = context;
-    return array_of(job, &job->var[i]);
+    if (i < job->nvars)
+        return array_of(job, &job->var[i]);
+    const cm_other_variable *other = &job->options->other[i - job->nvars];
+    return (cm_layout_array){.name = other->name, .rank = other->rank, .dim_name = other->dim_name};
 }
 
 static const char *option_of(cm_varopts *opts, const cm_job_var *v, bool *named)
@@ -503,11 +506,12 @@ static int check_options(layout *l, cm_error *err)
     cm_varopts sample = {.option = "`sample`",
                          .item = &(cm_varopt){.value = (char *)job->options->sample},
                          .n = l->has_sample};
-    int rc = cm_layout_check_general(&sample, false, array_at, job, job->nvars, err);
+    size_t n = job->nvars + job->options->nothers;
+    int rc = cm_layout_check_general(&sample, false, array_at, job, n, err);
     if (rc == CM_OK)
-        rc = cm_layout_check_general(&l->chunks, true, array_at, job, job->nvars, err);
+        rc = cm_layout_check_general(&l->chunks, true, array_at, job, n, err);
     if (rc == CM_OK)
-        rc = cm_layout_check_general(&l->shards, true, array_at, job, job->nvars, err);
+        rc = cm_layout_check_general(&l->shards, true, array_at, job, n, err);
     return rc;
 }
 
@@ -534,9 +538,11 @@ int cm_job_layout(cm_job *job, cm_error *err)
     if (rc == CM_OK && l.nunmeasured > 0)
         rc = say_unmeasured(&l, err);
     cm_suit_run_release(&l.run);
-    const cm_varopts *all[] = {&l.chunks, &l.shards, &l.codec};
-    for (size_t i = 0; rc == CM_OK && i < 3; i++)
+    cm_varopts *all[] = {&l.chunks, &l.shards, &l.codec};
+    for (size_t i = 0; rc == CM_OK && i < 3; i++) {
+        cm_job_look_elsewhere(job, all[i]);
         rc = cm_varopts_check_used(all[i], err);
+    }
     if (l.has_sample)
         cm_shape_option_release(&l.sample);
     cm_varopts_release(&l.chunks);

@@ -260,6 +260,8 @@ static int rename_one(cm_job *job, const char *text, cm_error *err)
         found = true;
         rc = set_name(&job->var[i], path, to, err);
     }
+    for (size_t i = 0; rc == CM_OK && !found && i < job->options->nothers; i++)
+        found = strcmp(job->options->other[i].name, copy) == 0;
     if (rc == CM_OK && !found)
         rc = cm_fail(err, CM_EINVAL, "`rename` %s: no chosen variable is named %s", text, copy);
     free(copy);

@@ -304,7 +304,7 @@ static int apply_text(cm_job *job, const char *text, cm_error *err)
     int rc = parse("`subset`", text, &s, &copy, err);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         rc = apply(job, &s, &job->var[i], err);
-    if (rc == CM_OK && !s.used)
+    if (rc == CM_OK && !s.used && !cm_job_dim_elsewhere(job, s.dim))
         rc = cm_fail(err, CM_EINVAL, "%s %s: no chosen variable has a dimension %s", s.option, text,
                      s.dim);
     free(copy);

@@ -205,8 +205,9 @@ static int refuse_unused(const cm_job *job, const char *option, const char *patt
                    pattern);
 }
 
-static int check_used(const cm_job *job, const cm_varopts *opts, cm_error *err)
+static int check_used(const cm_job *job, cm_varopts *opts, cm_error *err)
 {
+    cm_job_look_elsewhere(job, opts);
     for (size_t i = 0; i < opts->n; i++)
         if (opts->item[i].pattern != NULL && !opts->item[i].used)
             return refuse_unused(job, opts->option, opts->item[i].pattern, err);
@@ -234,7 +235,7 @@ int cm_job_view(cm_job *job, cm_error *err)
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         rc = view_one(job, &c, &job->var[i], err);
     for (size_t i = 0; rc == CM_OK && i < o->unpack.n; i++)
-        if (!c.unpack_used[i])
+        if (!c.unpack_used[i] && !cm_job_elsewhere(job, o->unpack.text[i]))
             rc = refuse_unused(job, "`unpack`", o->unpack.text[i], err);
     if (rc == CM_OK)
         rc = check_used(job, &c.dtype, err);
