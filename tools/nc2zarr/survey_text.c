@@ -36,6 +36,9 @@ const char *nc2zarr_option_for(const cm_finding *f, char *buf, size_t size)
         return "--along DIM";
     case CM_FINDING_NEW_DIMENSION:
         return "--new-dim NAME=PATTERN";
+    case CM_FINDING_NEW_VARIABLE:
+        snprintf(buf, size, "--exclude %s", f->variable);
+        return buf;
     case CM_FINDING_NAME:
         snprintf(buf, size, "--rename %s=%s", f->variable, f->other);
         return buf;

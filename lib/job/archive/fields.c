@@ -271,6 +271,17 @@ static int find_missing_static(cm_join *j, const cm_join_var *v, const cm_digest
     return rc;
 }
 
+/* Nothing adds a variable to a store that grows; its elements before the end are nowhere. */
+static int find_new(cm_join *j, const cm_join_var *v, cm_error *err)
+{
+    cm_finding *f = cm_join_find(j, CM_FINDING_NEW_VARIABLE, CM_WEIGHT_DECISION, false, v->name,
+                                 v->file[0], err, "the store has no such variable");
+    int rc = f == NULL ? CM_ENOMEM : CM_OK;
+    for (size_t i = 1; rc == CM_OK && i < v->nfiles; i++)
+        rc = cm_join_found_in(j, f, v->file[i], err);
+    return rc;
+}
+
 static int find_all_missing(cm_join *j, const cm_field_sources *f, cm_error *err)
 {
     int rc = CM_OK;
@@ -288,6 +299,8 @@ static int find_all_missing(cm_join *j, const cm_field_sources *f, cm_error *err
         uint32_t other = holes ? other_name(j, f, (uint32_t)i) : CM_JOIN_NONE;
         if (other != CM_JOIN_NONE)
             rc = v->first < j->var[other].first ? find_renamed(j, (uint32_t)i, other, err) : CM_OK;
+        else if (j->has_base && !has(v, 0))
+            rc = find_new(j, v, err);
         else
             rc = f->of[i].place != NULL ? find_missing(j, (uint32_t)i, &f->of[i], err)
                                         : find_missing_static(j, v, group, err);

@@ -35,6 +35,7 @@ const char *cm_finding_name(cm_finding_kind kind)
         [CM_FINDING_HOLES] = "holes",
         [CM_FINDING_REPEATED] = "repeated",
         [CM_FINDING_NEW_DIMENSION] = "new-dimension",
+        [CM_FINDING_NEW_VARIABLE] = "new-variable",
     };
     return (unsigned)kind < CM_FINDING_KINDS ? NAME[kind] : "";
 }
