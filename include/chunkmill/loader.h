@@ -27,6 +27,14 @@
  * the workers down; one that holds all slots gets CM_EINVAL from cm_loader_next, not a
  * wait for ever.
  *
+ * Devices: with device "cuda:0" cm_loader_next copies the batch to one of `held` + 1 buffers of
+ * the device, waits for the copy, and the slot is filled again; what the device is computing goes
+ * on meanwhile.  Kernels may still be reading a buffer when its batch is released, so it is filled
+ * again after all that was put on the streams named by cm_batch_stream; where none was named, after
+ * all that this process put on the device.  The calling thread's context of CUDA stays what it was.
+ * "host" copies to a second memory of this machine, which is memory of the CPU like any other.
+ * No figures: this was not yet run on a GPU.
+ *
  * Threads: calls that take a loader may come from any thread, one at a time; those that
  * come meanwhile wait.  cm_loader_close is the last.  Batches and tensors may be released
  * by any thread at any time.  Workers are threads that block all signals; the library sets
@@ -53,7 +61,7 @@ extern "C" {
 #endif
 
 enum {
-    CM_LOADER_VERSION = 1, /* of this interface; grows with its structs */
+    CM_LOADER_VERSION = 2, /* of this interface; grows with its structs */
     CM_LOADER_MAX_DIMS = 32,
     CM_LOADER_POSITION_NBYTES = 64
 };
@@ -101,7 +109,7 @@ typedef struct cm_loader_options {
     const char *cache_policy;
     const char *cache_dir; /* of stored chunks on a faster disk */
     uint64_t cache_dir_nbytes;
-    const char *device; /* "none"; NULL: none */
+    const char *device; /* "none", "host", "cuda", "cuda:1"; NULL: none */
 
     /*
      * For URLs: where credentials and settings of object stores are looked up, as getenv() has
@@ -109,6 +117,9 @@ typedef struct cm_loader_options {
      */
     const char *(*environment)(const char *name);
     bool anonymous; /* requests are not signed */
+
+    /* Since version 2: what a device copies from; "pinned", "pageable"; NULL: pinned. */
+    const char *staging;
 } cm_loader_options;
 
 void cm_loader_options_init(cm_loader_options *options, size_t size);
@@ -222,7 +233,7 @@ typedef struct cm_batch_info {
 
 typedef struct cm_tensor {
     const cm_loader_variable *variable;
-    void *data;
+    void *data; /* of a CUDA device: an address there */
     uint64_t nbytes;
     unsigned ndims;       /* the variable's and one: samples come first */
     const int64_t *shape; /* C order, without gaps */
@@ -244,6 +255,15 @@ struct DLManagedTensor;
 int cm_batch_dlpack(cm_batch *batch, size_t i, struct DLManagedTensorVersioned **out,
                     cm_error *err);
 int cm_batch_dlpack_legacy(cm_batch *batch, size_t i, struct DLManagedTensor **out, cm_error *err);
+
+/*
+ * The batch will be read by work on STREAM, named as DLPack does: CUDA's handle, or 1 for the
+ * default stream.  Its memory is filled again only after what is on STREAM when the batch is given
+ * back, so STREAM must be there until then.  -1: a stream that is not told, so that all of the
+ * device is waited for, as it is for 2, a thread's own default stream.  CM_EINVAL: the batch does
+ * not lie on a CUDA device, or STREAM is 0, which DLPack does not define.
+ */
+int cm_batch_stream(cm_batch *batch, int64_t stream, cm_error *err);
 
 /* NULL is accepted. */
 void cm_batch_release(cm_batch *batch);

@@ -49,6 +49,26 @@ int cm_cuda_enter(const cuda_device *c, cm_error *err)
     return rc == CUDA_OK ? CM_OK : cm_cuda_fail(c, rc, "entering the context", err);
 }
 
+/* No context: there is none, or it cannot be told. */
+static cuda_context current_context(const cuda_device *c)
+{
+    cuda_context now = NULL;
+    return c->api.cuCtxGetCurrent(&now) == CUDA_OK ? now : NULL;
+}
+
+static void *cuda_enter(cm_device *d)
+{
+    cuda_device *c = (cuda_device *)d;
+    c->is_guest = true;
+    return current_context(c);
+}
+
+static void cuda_leave(cm_device *d, void *before)
+{
+    /* What fails here was the thread's own before. */
+    (void)((cuda_device *)d)->api.cuCtxSetCurrent(before);
+}
+
 /* ---- page-locking and memory ---------------------------------------------------------------- */
 
 static int cuda_lock(cm_device *d, void *memory, size_t nbytes, cm_lock_report *report,
@@ -118,6 +138,11 @@ static void cuda_free(cm_device_memory *m)
     if (cm_cuda_enter(c, NULL) == CM_OK)
         (void)c->api.cuMemFree(((cuda_memory *)m)->address);
     free(m);
+}
+
+static void *cuda_memory_address(const cm_device_memory *m)
+{
+    return (void *)(uintptr_t)((const cuda_memory *)m)->address;
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -249,7 +274,10 @@ static int prepare(cuda_device *c, unsigned number, const cm_device_hooks *hooks
         rc = check_capability(c, err);
     if (rc != CM_OK)
         return rc;
-    cuda_result result = c->api.cuDevicePrimaryCtxRetain(&c->context, c->id);
+    cuda_result result = c->api.cuCtxGetCurrent(&c->before);
+    if (result != CUDA_OK)
+        return cm_cuda_fail(c, result, "asking for this thread's context", err);
+    result = c->api.cuDevicePrimaryCtxRetain(&c->context, c->id);
     if (result != CUDA_OK) {
         c->context = NULL;
         return cm_cuda_fail(c, result, "making a context", err);
@@ -277,6 +305,8 @@ static void cuda_close(cm_device *d)
     cuda_device *c = (cuda_device *)d;
     /* What fails here has failed before, and nobody is left to be told. */
     if (c->context) {
+        if (c->is_guest)
+            c->before = current_context(c);
         (void)cm_cuda_enter(c, NULL);
         for (size_t i = 0; i < 2; i++)
             if (c->instants[i].event)
@@ -288,7 +318,8 @@ static void cuda_close(cm_device *d)
             (void)c->api.cuMemFree(c->result);
         if (c->module)
             (void)c->api.cuModuleUnload(c->module);
-        (void)c->api.cuCtxSetCurrent(NULL);
+        if (c->api.cuCtxSetCurrent(c->before) != CUDA_OK)
+            (void)c->api.cuCtxSetCurrent(NULL);
         (void)c->api.cuDevicePrimaryCtxRelease(c->id);
     }
     if (c->library)
@@ -300,11 +331,16 @@ int cm_cuda_open(unsigned number, const cm_device_hooks *hooks, cm_device **out,
 {
     static const cm_device_ops ops = {
         .close = cuda_close,
+        .enter = cuda_enter,
+        .leave = cuda_leave,
         .lock = cuda_lock,
         .unlock = cuda_unlock,
         .alloc = cuda_alloc,
         .free = cuda_free,
+        .address = cuda_memory_address,
         .stream_open = cm_cuda_stream_open,
+        .adopt = cm_cuda_adopt,
+        .sync_all = cm_cuda_sync_all,
         .stream_close = cm_cuda_stream_close,
         .sync = cm_cuda_sync,
         .copy_in = cm_cuda_copy_in,
@@ -326,12 +362,14 @@ int cm_cuda_open(unsigned number, const cm_device_hooks *hooks, cm_device **out,
         return CM_ENOMEM;
     c->base.ops = &ops;
     c->base.info.kind = CM_DEVICE_CUDA;
+    c->base.info.number = number;
     snprintf(c->base.info.text, sizeof c->base.info.text, "cuda:%u", number);
     const int rc = prepare(c, number, hooks, err);
     if (rc != CM_OK) {
         cuda_close(&c->base);
         return rc;
     }
+    (void)c->api.cuCtxSetCurrent(c->before); /* every call enters */
     *out = &c->base;
     return CM_OK;
 }

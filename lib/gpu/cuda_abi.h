@@ -88,6 +88,8 @@ enum {
       (cuda_context * context, cuda_device_id device))                                             \
     F(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (cuda_device_id device))          \
     F(cuCtxSetCurrent, "cuCtxSetCurrent", (cuda_context context))                                  \
+    F(cuCtxGetCurrent, "cuCtxGetCurrent", (cuda_context * context))                                \
+    F(cuCtxSynchronize, "cuCtxSynchronize", (void))                                                \
     F(cuMemGetInfo, "cuMemGetInfo_v2", (size_t * free, size_t * total))                            \
     F(cuMemAlloc, "cuMemAlloc_v2", (cuda_address * address, size_t nbytes))                        \
     F(cuMemFree, "cuMemFree_v2", (cuda_address address))                                           \

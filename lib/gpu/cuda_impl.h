@@ -17,6 +17,8 @@ typedef struct cuda_device {
     cuda_api api;
     cuda_device_id id;
     cuda_context context;
+    cuda_context before; /* the thread's when the device was opened */
+    bool is_guest;       /* the thread's own is made current again after each call */
     cuda_module module;
     cuda_function checksum;
     cuda_function busy;
@@ -37,6 +39,7 @@ typedef struct cuda_memory {
 typedef struct cuda_stream {
     cm_stream base;
     cuda_stream_handle handle;
+    bool adopted; /* another library's */
 } cuda_stream;
 
 typedef struct cuda_event {
@@ -61,8 +64,10 @@ int cm_cuda_enter(const cuda_device *c, cm_error *err);
 int cm_cuda_keep_time(cuda_device *c, cm_error *err);
 
 int cm_cuda_stream_open(cm_device *d, cm_stream **out, cm_error *err);
+int cm_cuda_adopt(cm_device *d, uint64_t handle, cm_stream **out, cm_error *err);
 void cm_cuda_stream_close(cm_stream *s);
 int cm_cuda_sync(cm_stream *s, cm_error *err);
+int cm_cuda_sync_all(cm_device *d, cm_error *err);
 int cm_cuda_copy_in(cm_stream *s, cm_device_memory *m, size_t offset, const void *src,
                     size_t nbytes, cm_error *err);
 int cm_cuda_copy_out(cm_stream *s, void *dst, const cm_device_memory *m, size_t offset,

@@ -52,10 +52,21 @@ int cm_cuda_stream_open(cm_device *d, cm_stream **out, cm_error *err)
     return CM_OK;
 }
 
+int cm_cuda_adopt(cm_device *d, uint64_t handle, cm_stream **out, cm_error *err)
+{
+    cuda_stream *s = cm_calloc(1, sizeof *s, err);
+    if (s == NULL)
+        return CM_ENOMEM;
+    *s = (cuda_stream){
+        .base.device = d, .handle = (cuda_stream_handle)(uintptr_t)handle, .adopted = true};
+    *out = &s->base;
+    return CM_OK;
+}
+
 void cm_cuda_stream_close(cm_stream *s)
 {
     cuda_device *c = device_of(s);
-    if (cm_cuda_enter(c, NULL) == CM_OK) {
+    if (!((const cuda_stream *)s)->adopted && cm_cuda_enter(c, NULL) == CM_OK) {
         (void)c->api.cuStreamSynchronize(handle_of(s));
         (void)c->api.cuStreamDestroy(handle_of(s));
     }
@@ -69,6 +80,13 @@ int cm_cuda_sync(cm_stream *s, cm_error *err)
     return rc != CM_OK
                ? rc
                : result(c, c->api.cuStreamSynchronize(handle_of(s)), "waiting for the device", err);
+}
+
+int cm_cuda_sync_all(cm_device *d, cm_error *err)
+{
+    const cuda_device *c = (const cuda_device *)d;
+    const int rc = cm_cuda_enter(c, err);
+    return rc != CM_OK ? rc : result(c, c->api.cuCtxSynchronize(), "waiting for the device", err);
 }
 
 int cm_cuda_copy_in(cm_stream *s, cm_device_memory *m, size_t offset, const void *src,

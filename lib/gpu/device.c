@@ -94,6 +94,17 @@ void cm_device_close(cm_device *d)
     d->ops->close(d);
 }
 
+void *cm_device_enter(cm_device *d)
+{
+    return d->ops->enter != NULL ? d->ops->enter(d) : NULL;
+}
+
+void cm_device_leave(cm_device *d, void *before)
+{
+    if (d->ops->leave != NULL)
+        d->ops->leave(d, before);
+}
+
 const cm_device_info *cm_device_get_info(const cm_device *d)
 {
     return &d->info;
@@ -211,12 +222,30 @@ size_t cm_device_memory_nbytes(const cm_device_memory *m)
     return m->nbytes;
 }
 
+void *cm_device_memory_address(const cm_device_memory *m)
+{
+    return m->device->ops->address(m);
+}
+
 /* ---- streams -------------------------------------------------------------------------------- */
 
 int cm_stream_open(cm_device *d, cm_stream **out, cm_error *err)
 {
     *out = NULL;
     return d->ops->stream_open(d, out, err);
+}
+
+int cm_stream_adopt(cm_device *d, uint64_t handle, cm_stream **out, cm_error *err)
+{
+    *out = NULL;
+    if (d->ops->adopt == NULL)
+        return cm_fail(err, CM_EINVAL, "%s: has no streams of other libraries", d->info.text);
+    return d->ops->adopt(d, handle, out, err);
+}
+
+int cm_device_sync(cm_device *d, cm_error *err)
+{
+    return d->ops->sync_all != NULL ? d->ops->sync_all(d, err) : CM_OK;
 }
 
 void cm_stream_close(cm_stream *s)

@@ -35,6 +35,7 @@ typedef enum cm_device_kind {
 typedef struct cm_device_info {
     cm_device_kind kind;
     char text[24];             /* "host", "cuda:0" */
+    unsigned number;           /* of cuda: 0 of "cuda:0" */
     char name[128];            /* "NVIDIA H100 80GB HBM3"; "memory of this machine" */
     char api[16];              /* the CUDA version that the driver speaks: "12.4" */
     char driver[64];           /* version of the kernel's driver: "550.54.15" */
@@ -82,6 +83,13 @@ int cm_device_open(const char *text, const cm_device_hooks *hooks, cm_device **o
 /* Everything made from D must be gone.  NULL is accepted. */
 void cm_device_close(cm_device *d);
 
+/*
+ * For a library in a process that uses CUDA too: calls on D change the context that is current on
+ * the calling thread.  Enter says which one it was, leave makes it current again.  NULL for host.
+ */
+void *cm_device_enter(cm_device *d);
+void cm_device_leave(cm_device *d, void *before);
+
 const cm_device_info *cm_device_get_info(const cm_device *d);
 /* One line for a report: name, driver, memory, link.  256 bytes suffice. */
 char *cm_device_describe(const cm_device *d, char *buf, size_t size);
@@ -123,14 +131,23 @@ int cm_device_alloc(cm_device *d, size_t nbytes, cm_device_memory **out, cm_erro
 /* No work on M may be under way.  NULL is accepted. */
 void cm_device_free(cm_device_memory *m);
 size_t cm_device_memory_nbytes(const cm_device_memory *m);
+/* For other libraries: an address of the device; of host, of this process. */
+void *cm_device_memory_address(const cm_device_memory *m);
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
 int cm_stream_open(cm_device *d, cm_stream **out, cm_error *err);
+/*
+ * The stream of another library, by CUDA's handle (1: the default stream); CM_EINVAL on host.  It
+ * is there for as long as S is used; closing S leaves it as it is.
+ */
+int cm_stream_adopt(cm_device *d, uint64_t handle, cm_stream **out, cm_error *err);
 /* Waits for what is on S.  NULL is accepted. */
 void cm_stream_close(cm_stream *s);
 /* Waits for what is on S and returns its error. */
 int cm_stream_sync(cm_stream *s, cm_error *err);
+/* Waits for what all libraries of this process have put on D; on host, for nothing. */
+int cm_device_sync(cm_device *d, cm_error *err);
 
 /*
  * Copies NBYTES at SRC to M at OFFSET; page-locked SRC is read later, other SRC

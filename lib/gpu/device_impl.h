@@ -9,12 +9,17 @@
 
 typedef struct cm_device_ops {
     void (*close)(cm_device *d);
+    void *(*enter)(cm_device *d);              /* NULL: there are no contexts */
+    void (*leave)(cm_device *d, void *before); /* NULL where enter is */
     int (*lock)(cm_device *d, void *memory, size_t nbytes, cm_lock_report *report, cm_error *err);
     int (*unlock)(cm_device *d, void *memory, size_t nbytes, cm_error *err);
     int (*alloc)(cm_device *d, size_t nbytes, cm_device_memory **out, cm_error *err);
     void (*free)(cm_device_memory *m);
+    void *(*address)(const cm_device_memory *m);
 
     int (*stream_open)(cm_device *d, cm_stream **out, cm_error *err);
+    int (*adopt)(cm_device *d, uint64_t handle, cm_stream **out, cm_error *err); /* or NULL */
+    int (*sync_all)(cm_device *d, cm_error *err);                                /* or NULL */
     void (*stream_close)(cm_stream *s);
     int (*sync)(cm_stream *s, cm_error *err);
     int (*copy_in)(cm_stream *s, cm_device_memory *m, size_t offset, const void *src, size_t nbytes,

@@ -75,6 +75,11 @@ static void host_free(cm_device_memory *base)
     free(m);
 }
 
+static void *host_address(const cm_device_memory *m)
+{
+    return ((const host_memory *)m)->data;
+}
+
 /* ---- work on a stream ----------------------------------------------------------------------- */
 
 static int host_copy_in(cm_stream *s, cm_device_memory *m, size_t offset, const void *src,
@@ -144,6 +149,7 @@ int cm_host_open(const cm_device_hooks *hooks, cm_device **out, cm_error *err)
         .unlock = host_unlock,
         .alloc = host_alloc,
         .free = host_free,
+        .address = host_address,
         .stream_open = cm_host_stream_open,
         .stream_close = cm_host_stream_close,
         .sync = cm_host_sync,

@@ -288,6 +288,46 @@ static long locked_kib(void)
     return sum;
 }
 
+/* What another library puts on its streams comes before what waits for it; host has none. */
+static void test_streams_of_others(void **state)
+{
+    enum {
+        DEFAULT_STREAM = 1,
+        SMALL = 4096
+    };
+    const kind *k = present_kind(state);
+    static uint8_t src[SMALL], seen[SMALL];
+    cm_device *d = open_kind(k);
+    cm_device_memory *m;
+    cm_stream *mine, *other;
+    cm_event *e;
+    cm_error err = {0};
+    fill(src, SMALL, 7);
+    void *before = cm_device_enter(d);
+    OK(cm_device_alloc(d, SMALL, &m, why));
+    assert_non_null(cm_device_memory_address(m));
+    OK(cm_stream_open(d, &mine, why));
+    OK(cm_event_open(d, false, &e, why));
+    if (cm_device_get_info(d)->kind == CM_DEVICE_HOST)
+        assert_int_equal(cm_stream_adopt(d, DEFAULT_STREAM, &other, &err), CM_EINVAL);
+    else {
+        OK(cm_stream_adopt(d, DEFAULT_STREAM, &other, why));
+        OK(cm_event_record(e, other, why));
+        OK(cm_stream_after(mine, e, why));
+        cm_stream_close(other);
+    }
+    OK(cm_stream_copy_in(mine, 0, m, 0, src, SMALL, why));
+    OK(cm_device_sync(d, why));
+    OK(cm_stream_copy_out(mine, seen, m, 0, SMALL, why));
+    OK(cm_stream_sync(mine, why));
+    assert_memory_equal(seen, src, SMALL);
+    cm_event_close(e);
+    cm_stream_close(mine);
+    cm_device_free(m);
+    cm_device_leave(d, before);
+    cm_device_close(d);
+}
+
 /*
  * A context of a real device takes some tenths of a second to make and to take down:
  * of most opens it is that of another one, which stays.
@@ -327,6 +367,7 @@ static const device_test TESTS[] = {
     {"streams in order", test_streams_in_order},
     {"events without time", test_events_without_time},
     {"many pieces of work", test_many_pieces_of_work},
+    {"streams of others", test_streams_of_others},
     {"a thousand opens", test_a_thousand_opens},
 };
 

@@ -660,3 +660,85 @@ def test_references_to_what_lies_behind_a_url(tmp_path, monkeypatch, kind):
                     assert_right(loader, batch, "ab")
     finally:
         server.close()
+
+
+# What a consumer of DLPack sees of a device, where the driver is a fake whose memory is the host's.
+ON_A_DEVICE = """
+import ctypes, sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np, chunkmill
+
+class Managed(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("type", ctypes.c_int32), ("number", ctypes.c_int32)]
+
+get = ctypes.pythonapi.PyCapsule_GetPointer
+get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+options = dict(sample={"time": 2, "lat": 6, "lon": 9}, variables=["a", "b"], batch=4, batches=9)
+with chunkmill.Loader(sys.argv[2], **options) as here, \\
+        chunkmill.Loader(sys.argv[2], device="cuda:1", staging="pageable", **options) as there:
+    assert (here.device, there.device) == ("none", "cuda:1")
+    n = 0
+    for near, far in zip(here, there):
+        for name in "ab":
+            want, tensor = near[name].numpy(), far[name]
+            assert tensor.__dlpack_device__() == (2, 1)
+            for stream in (None, 1, 2, -1):
+                capsule = tensor.__dlpack__(stream=stream, max_version=None)
+                seen = Managed.from_address(get(capsule, b"dltensor"))
+                assert (seen.type, seen.number) == (2, 1)
+                assert ctypes.string_at(seen.data, tensor.nbytes) == want.tobytes()
+                del capsule
+            try:
+                tensor.__dlpack__(stream=0)
+                raise SystemExit("a stream that DLPack does not define was taken")
+            except chunkmill.ChunkmillError as error:
+                assert "no stream" in str(error)
+            try:
+                tensor.numpy()
+                raise SystemExit("NumPy took memory of a device")
+            except BufferError as error:
+                assert "on a device" in str(error)
+            try:
+                np.from_dlpack(tensor)  # takes a capsule, and refuses it
+                raise SystemExit("NumPy took memory of a device")
+            except (RuntimeError, SystemError):
+                pass
+            del tensor
+        n += 1
+        assert there.stats()["held"] <= 1
+    assert n == 9
+print("seen")
+"""
+
+
+def test_batches_on_a_device(store, tmp_path):
+    fake = tmp_path / "driver" / "libcuda.so.1"
+    fake.parent.mkdir()
+    shutil.copy(paths.BUILD / "tests" / "lib" / "fake_cuda_12.so", fake)
+    done = subprocess.run([sys.executable, "-c", ON_A_DEVICE, str(paths.ROOT / "tools" / "python"), str(store)],
+                          env={**environment(), "LD_LIBRARY_PATH": str(fake.parent)}, capture_output=True, text=True,
+                          timeout=120, check=False)
+    assert done.stdout == "seen\n", done.stderr
+
+
+def test_a_second_memory(store):
+    """The device `host` is memory of the CPU, and says so."""
+    with chunkmill.Loader(store, sample=SAMPLE, variables=["a", "b"], batch=4, batches=20, device="host") as loader:
+        assert loader.device == "host"
+        kept = []
+        for batch in loader:
+            assert batch["a"].__dlpack_device__() == (1, 0)
+            assert_right(loader, batch, "ab")
+            kept = [batch["b"].numpy()]
+        copy = kept[0].copy()
+    assert (kept[0] == copy).all()
+    with pytest.raises(chunkmill.ChunkmillError, match="staging"):
+        chunkmill.Loader(store, sample=SAMPLE, staging="pinned")
+
+
+def test_no_driver(store):
+    if os.path.exists("/proc/driver/nvidia/version"):
+        pytest.skip("this machine has a driver")
+    with pytest.raises(chunkmill.ChunkmillError, match="device cuda: no NVIDIA driver") as caught:
+        chunkmill.Loader(store, sample=SAMPLE, variables="b", device="cuda")
+    assert caught.value.status == "not-found"

@@ -1,4 +1,5 @@
 /* The loader of a training: chunkmill/loader.h over a run of one rank. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,8 +22,11 @@ static uint64_t other_nbytes(void *loader)
     const cm_loader *l = loader;
     const cm_load_run *run = &l->run;
     const uint64_t each = run->batch * (sizeof(uint64_t) * (1 + CM_LOADER_MAX_DIMS));
+    const bool is_host = run->setting.uses_device && strcmp(run->options->device, "host") == 0;
     const unsigned slots = run->setting.workers * run->setting.prefetch + run->held;
-    return cm_add_sat(cm_mul_sat(each, slots), l->lingering_nbytes);
+    const unsigned buffers = run->setting.uses_device ? l->held + 1 : 0;
+    const uint64_t staged = is_host ? cm_mul_sat(run->batch_nbytes, buffers) : 0;
+    return cm_add_sat(cm_add_sat(cm_mul_sat(each, slots + buffers), staged), l->lingering_nbytes);
 }
 
 /* A variable that does not follow the sample is the same in each: no loader is needed for it. */
@@ -81,13 +85,23 @@ static int start(cm_loader *l, cm_error *err)
         rc = cm_loader_about_create(l, &l->about, err);
     if (rc == CM_OK)
         rc = cm_loader_hold_create(l, &l->hold, err);
-    if (rc == CM_OK)
-        l->fingerprint = cm_loader_fingerprint(run);
-    return rc;
+    if (rc != CM_OK)
+        return rc;
+    l->fingerprint = cm_loader_fingerprint(run);
+    const cm_device *device = l->hold->device.device;
+    snprintf(l->device, sizeof l->device, "%s",
+             device != NULL ? cm_device_get_info(device)->text : "none");
+    return CM_OK;
 }
 
 int cm_loader_open(const char *store, const cm_loader_options *options, cm_loader **out,
                    cm_error *err)
+{
+    return cm_loader_open_with(store, options, NULL, out, err);
+}
+
+int cm_loader_open_with(const char *store, const cm_loader_options *options,
+                        struct cm_readbench_hook *hook, cm_loader **out, cm_error *err)
 {
     cm_loader_options known;
     cm_loader *l = cm_calloc(1, sizeof *l, err);
@@ -102,6 +116,7 @@ int cm_loader_open(const char *store, const cm_loader_options *options, cm_loade
         rc = CM_ENOMEM;
     if (rc == CM_OK)
         rc = cm_loader_options_take(l, options, &known, err);
+    l->options.hook = hook;
     if (rc == CM_OK)
         rc = open_net(l, &known, err);
     if (rc == CM_OK)
@@ -170,7 +185,7 @@ int cm_loader_describe(cm_loader *l, cm_loader_info *info, cm_error *err)
                                 .slots = run->nslots,
                                 .memory_nbytes = run->memory_planned,
                                 .window = run->setting.planned ? run->window : 0,
-                                .device = "none"};
+                                .device = l->device};
     memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);
     return leave(l, CM_OK);
 }
@@ -184,7 +199,7 @@ static int refit(cm_loader *l, uint64_t epoch, cm_error *err)
     cm_load_run *run = &l->run;
     const bool lingers = cm_loader_hold_count(l->hold) > 0;
     cm_loader_hold_detach(l->hold);
-    l->lingering_nbytes = lingers ? l->hold->arena.nbytes : 0;
+    l->lingering_nbytes = lingers ? cm_loader_hold_nbytes(l->hold) : 0;
     cm_loader_hold_unref(l->hold);
     l->hold = NULL;
     l->options.epochs = 1;
@@ -230,15 +245,15 @@ static bool is_late(void *deadline_ns)
     return cm_now_ns() >= *(const uint64_t *)deadline_ns;
 }
 
-static void count(cm_loader *l, const cm_load_batch *made, uint64_t wait_ns)
+static void count(cm_loader *l, const cm_load_batch *made, bool failed, uint64_t wait_ns)
 {
     cm_loader_stats *s = &l->stats;
     const cm_load_counts *c = &made->counts;
-    const bool failed = made->status != CM_OK;
     s->failed_batches += failed;
     s->batches += !failed;
     s->samples += failed ? 0 : made->nsamples;
     s->nbytes += failed ? 0 : made->nsamples * l->run.shared.space.sample_nbytes;
+    s->wait_ns += wait_ns;
     s->max_wait_ns = wait_ns > s->max_wait_ns ? wait_ns : s->max_wait_ns;
     s->chunks += c->chunks;
     s->decoded += c->decoded;
@@ -254,24 +269,28 @@ static void count(cm_loader *l, const cm_load_batch *made, uint64_t wait_ns)
     s->convert_ns += c->stage_ns[CM_LOAD_CONVERT];
 }
 
-static int next(cm_loader *l, uint32_t timeout_ms, cm_batch **out, cm_error *err)
+static int refuse_more(const cm_loader *l, cm_error *err)
+{
+    return cm_fail(err, CM_EINVAL,
+                   "%s: all %u batches that there is memory for are held: none can be made until "
+                   "one is released",
+                   l->store, l->hold->nbatches);
+}
+
+/* The next one, for cm_loader_hold_batch with TAKEN, which is NULL without a device. */
+static int next(cm_loader *l, uint32_t timeout_ms, cm_batch *taken, cm_batch **out, cm_error *err)
 {
     cm_load_rank *r = &l->run.rank[0];
     cm_load_batch made;
     bool more;
     const uint64_t start_ns = cm_now_ns();
     uint64_t deadline_ns = start_ns + timeout_ms * UINT64_C(1000000);
-    if (!l->begun)
-        return cm_fail(err, CM_EINVAL, "%s: no epoch was begun", l->store);
     int rc = cm_load_next(r, timeout_ms == CM_LOADER_FOR_EVER ? NULL : is_late, &deadline_ns, &made,
                           &more);
-    const uint64_t wait_ns = cm_now_ns() - start_ns;
-    l->stats.wait_ns += wait_ns;
+    if (rc != CM_OK || !more)
+        l->stats.wait_ns += cm_now_ns() - start_ns;
     if (rc == CM_EINVAL)
-        return cm_fail(err, CM_EINVAL,
-                       "%s: all %u batches that there is memory for are held: none can be made "
-                       "until one is released",
-                       l->store, l->run.nslots);
+        return refuse_more(l, err);
     if (rc != CM_OK) {
         if (err != NULL)
             *err = r->err;
@@ -280,20 +299,33 @@ static int next(cm_loader *l, uint32_t timeout_ms, cm_batch **out, cm_error *err
     if (!more)
         return CM_OK;
     l->next++;
-    count(l, &made, wait_ns);
     if (made.status != CM_OK) {
         cm_load_release(r, &made);
-        return cm_fail(err, (cm_status)made.status, "%s", made.error);
-    }
-    *out = cm_loader_hold_batch(l->hold, &made, l->epoch);
-    return CM_OK;
+        rc = cm_fail(err, (cm_status)made.status, "%s", made.error);
+    } else
+        rc = cm_loader_hold_batch(l->hold, taken, &made, l->epoch, out, err);
+    count(l, &made, rc != CM_OK, cm_now_ns() - start_ns);
+    return rc;
+}
+
+static int next_of_epoch(cm_loader *l, uint32_t timeout_ms, cm_batch **out, cm_error *err)
+{
+    cm_batch *taken = NULL;
+    if (!l->begun)
+        return cm_fail(err, CM_EINVAL, "%s: no epoch was begun", l->store);
+    if (l->run.setting.uses_device && (taken = cm_loader_hold_take(l->hold)) == NULL)
+        return refuse_more(l, err);
+    const int rc = next(l, timeout_ms, taken, out, err);
+    if (taken != NULL && *out == NULL)
+        cm_loader_hold_untake(taken);
+    return rc;
 }
 
 int cm_loader_next(cm_loader *l, uint32_t timeout_ms, cm_batch **out, cm_error *err)
 {
     *out = NULL;
     int rc = enter(l, err);
-    return rc == CM_OK ? leave(l, next(l, timeout_ms, out, err)) : rc;
+    return rc == CM_OK ? leave(l, next_of_epoch(l, timeout_ms, out, err)) : rc;
 }
 
 /* ---- positions ----------------------------------------------------------------------------- */

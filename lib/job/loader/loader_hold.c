@@ -3,7 +3,8 @@
  *
  * Each slot has one cm_batch, made when the loader is opened.  It counts the caller's
  * handle and the tensors exported from it; when all are gone the slot goes back to the
- * batcher, or, where the loader was closed, nowhere.  The last of loader and batches frees
+ * batcher, or, where the loader was closed, nowhere.  With a device each buffer there has one
+ * (loader_device.c), and a slot goes back when it was copied.  The last of loader and batches frees
  * the memory.  A child process has the parent's counts as they were, and touches nothing.
  */
 #include <stdlib.h>
@@ -40,7 +41,9 @@ static int make_batch(cm_loader_hold *h, cm_batch *b, cm_error *err)
 
 static void free_hold(cm_loader_hold *h)
 {
-    for (unsigned i = 0; h->batch != NULL && i < h->nslots; i++) {
+    if (h->batch != NULL)
+        cm_loader_device_close(h);
+    for (unsigned i = 0; h->batch != NULL && i < h->nbatches; i++) {
         cm_batch *b = &h->batch[i];
         free(b->sample);
         free(b->index);
@@ -64,14 +67,16 @@ int cm_loader_hold_create(cm_loader *l, cm_loader_hold **out, cm_error *err)
     pthread_mutex_init(&h->lock, NULL);
     atomic_init(&h->refs, 1);
     h->pid = l->pid;
-    h->nslots = run->nslots;
+    h->nbatches = run->setting.uses_device ? l->held + 1 : run->nslots;
     h->batch_samples = run->batch;
     h->arena.fd = -1;
     h->about = cm_loader_about_ref(l->about);
-    h->batch = cm_calloc(h->nslots, sizeof *h->batch, err);
+    h->batch = cm_calloc(h->nbatches, sizeof *h->batch, err);
     int rc = h->batch != NULL ? CM_OK : CM_ENOMEM;
-    for (unsigned i = 0; i < h->nslots && rc == CM_OK; i++)
+    for (unsigned i = 0; i < h->nbatches && rc == CM_OK; i++)
         rc = make_batch(h, &h->batch[i], err);
+    if (rc == CM_OK && run->setting.uses_device)
+        rc = cm_loader_device_open(h, run, err);
     if (rc != CM_OK) {
         free_hold(h);
         return rc;
@@ -90,6 +95,22 @@ void cm_loader_hold_detach(cm_loader_hold *h)
     cm_load_stop_workers(run); /* who write to it */
     h->arena = run->arena;
     run->arena = (cm_arena){.fd = -1};
+    if (h->device.device == NULL)
+        return;
+    pthread_mutex_lock(&h->lock); /* no batch lies in a slot */
+    cm_loader_device_unlock(&h->device);
+    pthread_mutex_unlock(&h->lock);
+    cm_arena_release(&h->arena);
+}
+
+uint64_t cm_loader_hold_nbytes(const cm_loader_hold *h)
+{
+    const bool here =
+        h->device.device != NULL && cm_device_get_info(h->device.device)->kind == CM_DEVICE_HOST;
+    uint64_t total = h->arena.nbytes;
+    for (unsigned i = 0; here && i < h->nbatches; i++)
+        total += cm_device_memory_nbytes(h->batch[i].buffer.memory);
+    return total;
 }
 
 void cm_loader_hold_unref(cm_loader_hold *h)
@@ -100,13 +121,28 @@ void cm_loader_hold_unref(cm_loader_hold *h)
 
 /* ---- batches ------------------------------------------------------------------------------- */
 
+/* The memory of `host` is the CPU's. */
+static void place_on_device(const cm_loader_hold *h, cm_tensor *t)
+{
+    enum {
+        DL_CUDA = 2
+    };
+    const cm_device *d = h->device.device;
+    if (d == NULL || cm_device_get_info(d)->kind != CM_DEVICE_CUDA)
+        return;
+    t->device_type = DL_CUDA;
+    t->device_number = (int32_t)cm_device_get_info(d)->number;
+}
+
 static void place_tensors(cm_batch *b)
 {
     const cm_load_batch *made = &b->made;
-    uint8_t *at = made->data;
+    const cm_device_memory *memory = b->buffer.memory;
+    uint8_t *at = memory != NULL ? cm_device_memory_address(memory) : made->data;
     for (size_t p = 0; p < b->hold->about->nvariables; p++) {
         cm_tensor *t = &b->tensor[p];
         t->data = at;
+        place_on_device(b->hold, t);
         t->nbytes = made->nsamples * b->hold->about->variable[p].nbytes;
         b->shape[p * STEP] = (int64_t)made->nsamples;
         at += t->nbytes;
@@ -125,22 +161,57 @@ static void place_samples(cm_batch *b, const cm_sample_space *space)
     }
 }
 
-cm_batch *cm_loader_hold_batch(cm_loader_hold *h, const cm_load_batch *made, uint64_t epoch)
+cm_batch *cm_loader_hold_take(cm_loader_hold *h)
 {
-    cm_batch *b = &h->batch[made->slot];
+    cm_batch *found = NULL;
+    pthread_mutex_lock(&h->lock);
+    for (unsigned i = 0; i < h->nbatches && found == NULL; i++)
+        if (!h->batch[i].buffer.taken)
+            found = &h->batch[i];
+    if (found != NULL)
+        found->buffer.taken = true;
+    pthread_mutex_unlock(&h->lock);
+    return found;
+}
+
+void cm_loader_hold_untake(cm_batch *b)
+{
+    pthread_mutex_lock(&b->hold->lock);
+    b->buffer.taken = false;
+    pthread_mutex_unlock(&b->hold->lock);
+}
+
+static int copy(cm_loader_hold *h, cm_batch *b, const cm_load_batch *made, cm_error *err)
+{
+    pthread_mutex_lock(&h->lock);
+    const int rc = cm_loader_device_copy(b, made, err);
+    b->buffer.taken = rc == CM_OK;
+    cm_load_release(h->rank, made);
+    pthread_mutex_unlock(&h->lock);
+    return rc;
+}
+
+int cm_loader_hold_batch(cm_loader_hold *h, cm_batch *taken, const cm_load_batch *made,
+                         uint64_t epoch, cm_batch **out, cm_error *err)
+{
+    cm_batch *b = taken != NULL ? taken : &h->batch[made->slot];
     b->made = *made;
     b->epoch = epoch;
     place_tensors(b);
     place_samples(b, &h->rank->run->shared.space.space);
+    int rc = taken != NULL ? copy(h, b, made, err) : CM_OK;
+    if (rc != CM_OK)
+        return rc;
     atomic_fetch_add(&h->refs, 1);
     atomic_store(&b->refs, 1);
-    return b;
+    *out = b;
+    return CM_OK;
 }
 
 unsigned cm_loader_hold_count(const cm_loader_hold *h)
 {
     unsigned n = 0;
-    for (unsigned i = 0; i < h->nslots; i++)
+    for (unsigned i = 0; i < h->nbatches; i++)
         n += atomic_load(&h->batch[i].refs) > 0;
     return n;
 }
@@ -158,7 +229,9 @@ void cm_batch_release(cm_batch *b)
     if (atomic_fetch_sub(&b->refs, 1) != 1)
         return;
     pthread_mutex_lock(&h->lock);
-    if (h->rank != NULL)
+    if (h->device.device != NULL)
+        cm_loader_device_leave(b);
+    else if (h->rank != NULL)
         cm_load_release(h->rank, &b->made);
     pthread_mutex_unlock(&h->lock);
     cm_loader_hold_unref(h);
@@ -173,6 +246,17 @@ int cm_batch_check(const cm_batch *b, cm_error *err)
                        "the batch is of process %d, which forked this one: open a loader here",
                        (int)b->hold->pid);
     return CM_OK;
+}
+
+int cm_batch_stream(cm_batch *b, int64_t stream, cm_error *err)
+{
+    int rc = cm_batch_check(b, err);
+    if (rc != CM_OK)
+        return rc;
+    pthread_mutex_lock(&b->hold->lock);
+    rc = cm_loader_device_reads(b, stream, err);
+    pthread_mutex_unlock(&b->hold->lock);
+    return rc;
 }
 
 int cm_batch_describe(cm_batch *b, cm_batch_info *info, cm_error *err)

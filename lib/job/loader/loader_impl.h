@@ -12,6 +12,33 @@
 
 typedef struct cm_loader_hold cm_loader_hold;
 
+enum {
+    CM_LOADER_STREAMS =
+        4 /* of other libraries that read one batch; for more the device is waited for */
+};
+
+/* Where a batch lies that was copied to a device; guarded by the hold's lock. */
+typedef struct cm_loader_buffer {
+    cm_device_memory *memory; /* NULL: the batch lies in its slot */
+    bool taken;               /* a batch lies in it that is not given back, or is on its way */
+    struct {
+        int64_t handle;
+        cm_stream *stream;
+        cm_event *done; /* recorded when the batch was given back */
+    } reader[CM_LOADER_STREAMS];
+    unsigned nreaders;
+    bool unknown_reader;
+} cm_loader_buffer;
+
+/* What copies batches to a device. */
+typedef struct cm_loader_device {
+    cm_device *device; /* NULL: there is none */
+    cm_stream *copying;
+    cm_event *copied;
+    void *locked; /* the slots, page-locked; or NULL */
+    size_t locked_nbytes;
+} cm_loader_device;
+
 /* What was opened, for as long as the loader or a batch is there. */
 typedef struct cm_loader_about {
     atomic_uint refs;
@@ -22,7 +49,7 @@ typedef struct cm_loader_about {
     int64_t *stride; /* of each variable's tensor, elements; as far apart as cm_batch.shape */
 } cm_loader_about;
 
-/* One for each slot. */
+/* One for each slot, or for each buffer of a device. */
 struct cm_batch {
     cm_loader_hold *hold;
     atomic_uint refs; /* the caller's handle and each exported tensor; 0: the slot is not taken */
@@ -32,16 +59,18 @@ struct cm_batch {
     int64_t *index;
     cm_tensor *tensor; /* of each part */
     int64_t *shape;    /* of each part, CM_LOADER_MAX_DIMS + 1 apart */
+    cm_loader_buffer buffer;
 };
 
 /* What outlives the loader while batches are held. */
 struct cm_loader_hold {
     atomic_uint refs; /* the loader, and each batch that is held */
     pid_t pid;
-    pthread_mutex_t lock; /* guards `rank` */
+    pthread_mutex_t lock; /* guards `rank`, `device` and the buffers */
     cm_load_rank *rank;   /* NULL: the loader was closed */
     cm_arena arena;
-    unsigned nslots;
+    cm_loader_device device;
+    unsigned nbatches; /* slots, or buffers of the device */
     cm_batch *batch;
     cm_loader_about *about;
     uint64_t batch_samples;
@@ -54,6 +83,8 @@ struct cm_loader {
     cm_readbench_options options;
     char **text; /* of the options */
     size_t ntexts;
+    unsigned held; /* batches that the caller holds when it asks for the next one */
+    char device[24];
     cm_load_run run;
     cm_loader_about *about;
     cm_loader_hold *hold;
@@ -79,12 +110,42 @@ int cm_loader_hold_create(cm_loader *l, cm_loader_hold **out, cm_error *err);
 /* The loader is closed: nothing is given back to it any more. */
 void cm_loader_hold_detach(cm_loader_hold *hold);
 void cm_loader_hold_unref(cm_loader_hold *hold); /* NULL accepted */
-/* The batch of MADE's slot, with one reference. */
-cm_batch *cm_loader_hold_batch(cm_loader_hold *hold, const cm_load_batch *made, uint64_t epoch);
+/* With a device: a batch that nobody holds, for cm_loader_hold_batch; NULL: there is none. */
+cm_batch *cm_loader_hold_take(cm_loader_hold *hold);
+/*
+ * A batch of MADE with one reference: that of its slot, or TAKEN, to whose buffer it is copied;
+ * the slot is then given back, also after an error.
+ */
+int cm_loader_hold_batch(cm_loader_hold *hold, cm_batch *taken, const cm_load_batch *made,
+                         uint64_t epoch, cm_batch **out, cm_error *err);
+/* Gives back what cm_loader_hold_take gave, where it is not needed. */
+void cm_loader_hold_untake(cm_batch *taken);
+uint64_t cm_loader_hold_nbytes(const cm_loader_hold *hold); /* of this machine's memory */
 void cm_batch_ref(cm_batch *batch);
 /* CM_EINVAL: there is none, or it is another process's. */
 int cm_batch_check(const cm_batch *batch, cm_error *err);
 unsigned cm_loader_hold_count(const cm_loader_hold *hold); /* batches that are held */
+
+/* ---- loader_device.c: the hold's lock is held, but while it is opened and closed ---- */
+
+/* The run's device with a buffer for each batch; page-locks the slots where that is asked for. */
+int cm_loader_device_open(cm_loader_hold *hold, const cm_load_run *run, cm_error *err);
+/* Nothing is copied any more. */
+void cm_loader_device_unlock(cm_loader_device *device);
+/* After what reads the buffers; zeroed memory is fine. */
+void cm_loader_device_close(cm_loader_hold *hold);
+/* Copies MADE to B's buffer, after those that read what lay there. */
+int cm_loader_device_copy(cm_batch *b, const cm_load_batch *made, cm_error *err);
+int cm_loader_device_reads(cm_batch *b, int64_t stream, cm_error *err);
+/* B is given back, while its readers may be at work. */
+void cm_loader_device_leave(cm_batch *b);
+
+/* ---- loader.c ---- */
+
+struct cm_readbench_hook;
+/* cm_loader_open for tests. */
+int cm_loader_open_with(const char *store, const cm_loader_options *options,
+                        struct cm_readbench_hook *hook, cm_loader **out, cm_error *err);
 
 /* ---- loader_about.c ---- */
 

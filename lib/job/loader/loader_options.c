@@ -64,7 +64,8 @@ static int keep_texts(cm_loader *l, const cm_loader_options *o, cm_error *err)
                 {o->io, &to->io},
                 {o->cache_policy, &to->cache_policy},
                 {o->cache_dir, &to->cache_dir},
-                {o->device, &to->device}};
+                {o->device, &to->device},
+                {o->staging, &to->staging}};
     const size_t nrows = sizeof rows / sizeof *rows;
     const char **variable = cm_calloc(o->nvariables + 1, sizeof *variable, err);
     l->text = cm_calloc(nrows + o->nvariables, sizeof *l->text, err);
@@ -101,10 +102,6 @@ int cm_loader_options_take(cm_loader *l, const cm_loader_options *given, cm_load
     if (rc != CM_OK)
         return rc;
     const cm_loader_options o = *known;
-    if (o.device != NULL && strcmp(o.device, "none") != 0)
-        return cm_fail(err, CM_EUNSUPPORTED,
-                       "device %s: this loader leaves batches in memory; copy them from there",
-                       o.device);
     cm_readbench_options_init(to);
     to->batch = o.batch;
     to->batches = o.batches != 0 ? o.batches : UINT64_MAX;
@@ -124,7 +121,9 @@ int cm_loader_options_take(cm_loader *l, const cm_loader_options *given, cm_load
     to->cache_dir_nbytes = o.cache_dir_nbytes;
     if (o.held == 0)
         return cm_fail(err, CM_EINVAL, "held: a caller holds at least one batch");
-    l->run.held = o.held;
+    /* With a device a batch is in its slot until it is copied, and held there. */
+    l->held = o.held;
+    l->run.held = o.device != NULL && strcmp(o.device, "none") != 0 ? 1 : o.held;
     rc = keep_texts(l, &o, err);
     return rc == CM_OK && !o.sync ? choose_workers(to, o.local_ranks, err) : rc;
 }

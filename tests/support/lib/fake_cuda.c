@@ -72,12 +72,15 @@ struct cuda_event_s {
     bool exists;
     unsigned flags;
     uint64_t time_ns; /* 0: not recorded */
+    cuda_stream_handle stream;
 };
 
 typedef struct block {
     uint8_t *memory;
     size_t nbytes;
 } block;
+
+#define DEFAULT_STREAM ((cuda_stream_handle)1) /* CU_STREAM_LEGACY */
 
 static struct cuda_context_s contexts[8];
 static __thread cuda_context current;
@@ -293,6 +296,20 @@ cuda_result fake_cuDevicePrimaryCtxRelease(cuda_device_id device)
     return CUDA_OK;
 }
 
+cuda_result fake_cuCtxGetCurrent(cuda_context *context)
+{
+    ENTER(cuCtxGetCurrent);
+    *context = current;
+    return is_initialised ? CUDA_OK : INVALID_VALUE;
+}
+
+cuda_result fake_cuCtxSynchronize(void)
+{
+    ENTER_CONTEXT(cuCtxSynchronize);
+    fake_cuda.nsyncs++;
+    return CUDA_OK;
+}
+
 cuda_result fake_cuCtxSetCurrent(cuda_context context)
 {
     ENTER(cuCtxSetCurrent);
@@ -466,8 +483,11 @@ cuda_result fake_cuStreamWaitEvent(cuda_stream_handle stream, cuda_event_handle 
                                    unsigned flags)
 {
     ENTER_CONTEXT(cuStreamWaitEvent);
-    return stream && event && stream->exists && event->exists && flags == 0 ? CUDA_OK
-                                                                            : INVALID_HANDLE;
+    if (stream == NULL || event == NULL || !stream->exists || !event->exists || flags != 0)
+        return INVALID_HANDLE;
+    fake_cuda.waited_for = (uintptr_t)event->stream;
+    fake_cuda.nwaits++;
+    return CUDA_OK;
 }
 
 cuda_result fake_cuEventCreate(cuda_event_handle *event, unsigned flags)
@@ -494,9 +514,10 @@ cuda_result fake_cuEventDestroy(cuda_event_handle event)
 cuda_result fake_cuEventRecord(cuda_event_handle event, cuda_stream_handle stream)
 {
     ENTER_CONTEXT(cuEventRecord);
-    if (stream == NULL || !stream->exists || !event->exists)
+    if (stream == NULL || (stream != DEFAULT_STREAM && !stream->exists) || !event->exists)
         return INVALID_HANDLE;
     event->time_ns = now_ns();
+    event->stream = stream;
     return CUDA_OK;
 }
 

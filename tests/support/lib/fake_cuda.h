@@ -22,7 +22,10 @@ typedef struct fake_cuda_state {
     int ncontexts, nmodules, nstreams, nevents, nallocated, nregistered;
     /* What was done. */
     uint64_t ncalls;
-    uint64_t busy_ns; /* of all cm_busy kernels */
+    uint64_t busy_ns;    /* of all cm_busy kernels */
+    uint64_t nsyncs;     /* of a whole context */
+    uint64_t nwaits;     /* of streams for events, ... */
+    uint64_t waited_for; /* ... the latest for one recorded on this stream */
 } fake_cuda_state;
 
 /* The symbol `fake_cuda_reset`: everything that exists is gone, as in a new process. */

@@ -204,6 +204,8 @@ static int use_device(const fake *f, uint8_t *slot, cm_error *err)
     if (rc == CM_OK)
         rc = cm_stage_release(s, NULL, err);
     if (rc == CM_OK)
+        rc = cm_device_sync(d, err);
+    if (rc == CM_OK)
         rc = cm_stage_begin(s, CM_VALIDATE_CHECKSUM, err);
     if (rc == CM_OK)
         rc = cm_stage_submit(s, 1, slot, NBYTES, err);

@@ -13,6 +13,7 @@ static const field fields[] = {
     {"v", "tyx", {15, 16, 18}, {4, 5, 7}, {0}, FIELD_INT16, 0, 0, 0, 0},
     {"u", "tyx", {15, 16, 18}, {2, 16, 9}, {0}, FIELD_FLOAT32, 3, 0, 0, 0}};
 static char *path;
+static const char *device; /* that all tests use; or NULL */
 
 static int make_stores(void **state)
 {
@@ -42,6 +43,7 @@ static cm_loader_options some_options(const char *loader)
     o.loader = loader;
     o.workers = 3;
     o.worker_threads = 1;
+    o.device = device;
     return o;
 }
 
@@ -430,5 +432,8 @@ int main(int argc, char **argv)
     const int served = serve_if_worker(argc, argv);
     if (served >= 0)
         return served;
-    return cmocka_run_group_tests_name("loader", tests, make_stores, remove_stores);
+    const int failed = cmocka_run_group_tests_name("loader", tests, make_stores, remove_stores);
+    device = "host";
+    return failed + cmocka_run_group_tests_name("loader, to a second memory", tests, make_stores,
+                                                remove_stores);
 }

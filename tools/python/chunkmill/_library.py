@@ -7,7 +7,7 @@ from ctypes import (POINTER, Structure, c_bool, c_char, c_char_p, c_int, c_int32
 
 NAME = "libchunkmill_loader.so.1"
 FOR_EVER = 0xFFFFFFFF
-VERSION = 1
+VERSION = 2
 MAX_DIMS = 32
 
 STATUS = ("ok", "invalid", "memory", "io", "no-space", "not-found", "exists", "format", "unsupported",
@@ -40,7 +40,7 @@ class Options(Structure):
         ("cast", c_char_p), ("unpack", c_bool), ("fill_to_nan", c_bool),
         ("io", c_char_p), ("cache_nbytes", c_uint64), ("cache_policy", c_char_p),
         ("cache_dir", c_char_p), ("cache_dir_nbytes", c_uint64), ("device", c_char_p),
-        ("environment", c_void_p), ("anonymous", c_bool),
+        ("environment", c_void_p), ("anonymous", c_bool), ("staging", c_char_p),
     ]
 
 
@@ -101,6 +101,7 @@ _PROTOTYPES = {
     "cm_batch_tensor": (POINTER(CTensor), [c_void_p, c_size_t]),
     "cm_batch_dlpack": (c_int, [c_void_p, c_size_t, POINTER(c_void_p), POINTER(Error)]),
     "cm_batch_dlpack_legacy": (c_int, [c_void_p, c_size_t, POINTER(c_void_p), POINTER(Error)]),
+    "cm_batch_stream": (c_int, [c_void_p, c_int64, POINTER(Error)]),
     "cm_batch_release": (None, [c_void_p]),
     "cm_loader_version": (c_char_p, []),
 }

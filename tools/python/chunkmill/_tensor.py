@@ -9,6 +9,9 @@ from ._library import ChunkmillError, check
 _VERSIONED, _USED_VERSIONED = b"dltensor_versioned", b"used_dltensor_versioned"
 _LEGACY = b"dltensor"
 
+# Of DLPack's device types; and of CUDA's streams, as it numbers them.
+_CPU, _CUDA, _DEFAULT_STREAM = 1, 2, 1
+
 _api = ctypes.pythonapi
 _new = _api.PyCapsule_New
 _new.restype = ctypes.py_object
@@ -16,6 +19,8 @@ _new.argtypes = [c_void_p, c_char_p, c_void_p]
 # By address: the capsule is being freed, and must not be referred to again.
 _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, c_char_p)(("PyCapsule_IsValid", _api))
 _get = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", _api))
+
+_clear = ctypes.PYFUNCTYPE(None)(("PyErr_Clear", _api))
 
 _DELETER = ctypes.CFUNCTYPE(None, c_void_p)
 
@@ -38,6 +43,8 @@ class _Legacy(ctypes.Structure):
 
 def _unused(capsule):
     """A capsule that nobody took goes, and with it its hold on the batch."""
+    # A consumer that refuses it drops it with its exception set, which would be taken for ours.
+    _clear()
     for name, kind in ((_VERSIONED, _Versioned), (_LEGACY, _Legacy)):
         if _is_valid(capsule, name):
             address = _get(capsule, name)
@@ -67,7 +74,8 @@ class Tensor:
     """One variable of a batch: [samples, ...].
 
     It is taken by torch.from_dlpack, numpy.from_dlpack, jax.dlpack.from_dlpack, cupy.from_dlpack,
-    without a copy.  The memory is the loader's; it is filled again when nothing holds it any more.
+    without a copy.  The memory is the loader's; it is filled again when nothing holds it any more
+    and, on a GPU, when the streams that took it have done what they then had to do.
     """
 
     def __init__(self, batch, number):
@@ -92,6 +100,11 @@ class Tensor:
             raise BufferError("chunkmill: a batch is given where it lies; copy it from there")
         if copy:
             raise BufferError("chunkmill: a batch is given without a copy; copy what you take")
+        if self._device[0] == _CUDA:
+            # None is the default stream, as Python's array API says.
+            error = c.Error()
+            stream = _DEFAULT_STREAM if stream is None else stream
+            check(c.library().cm_batch_stream(self._batch._live(), stream, byref(error)), error)
         versioned = max_version is not None and max_version[0] >= 1
         export = c.library().cm_batch_dlpack if versioned else c.library().cm_batch_dlpack_legacy
         managed, error = c_void_p(), c.Error()
@@ -101,6 +114,8 @@ class Tensor:
     def numpy(self):
         """A NumPy array of the same memory; of a type that NumPy lacks, bytes."""
         import numpy
+        if self._device[0] != _CPU:
+            raise BufferError("chunkmill: the batch lies on a device, and NumPy's memory is the CPU's")
         return numpy.from_dlpack(self)
 
     def __array__(self, dtype=None, copy=None):
