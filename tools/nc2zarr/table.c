@@ -219,7 +219,9 @@ static const cm_option OPTIONS[] = {
      .field = VALUE(o.check),
      .help =
          "Compare INPUT with an existing OUTPUT in full, and write nothing. Pass the options of "
-         "the conversion that select, rename or change variables."},
+         "the conversion that select, rename or change variables. Of a store that has grown, "
+         "--subset "
+         "names the part that INPUT is compared with."},
     {.name = "certificate",
      .value = "FILE",
      .kind = CM_OPTION_TEXT,

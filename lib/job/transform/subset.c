@@ -10,6 +10,7 @@
 
 #include "base/number.h"
 #include "job/common/packing.h"
+#include "job/common/store_path.h"
 #include "job/common/varopt.h"
 #include "job/transform/job.h"
 #include "job/transform/subset.h"
@@ -311,9 +312,120 @@ static int apply_text(cm_job *job, const char *text, cm_error *err)
     return rc;
 }
 
+/* ---- a part of a store that is compared ---- */
+
+/* What S means for array T of the store. */
+static int slice_of_store(const cm_job *job, cm_dataset *store, subset *s, cm_variable *t,
+                          unsigned j, slice *out, cm_error *err)
+{
+    cm_job there = {.options = job->options, .report = job->report, .source = store};
+    cm_job_var v = {.source = t};
+    cm_variable *c = s->by_value ? cm_job_coordinate(&there, &v, s->dim, t->shape[j]) : NULL;
+    int rc = c != NULL && c->array == NULL ? cm_dataset_prepare(store, c, err) : CM_OK;
+    if (rc != CM_OK)
+        return rc;
+    rc = s->by_value ? slice_by_value(&there, s, &v, t->shape[j], out, err)
+                     : slice_by_index(s, t->shape[j], out, err);
+    if (rc != CM_OK)
+        return cm_error_prefix(err, "the store"), rc;
+    return out->step == 1
+               ? CM_OK
+               : cm_fail(err, CM_EINVAL, "%s %s: a part of a store is compared without steps",
+                         s->option, s->text);
+}
+
+/* V, whole or the part of it with the same coordinates, against a range of the longer T. */
+static int apply_to_store(cm_job *job, cm_dataset *store, subset *of_store, subset *s,
+                          cm_job_var *v, cm_variable *t, unsigned j, cm_error *err)
+{
+    slice there, here = {.step = 1, .count = v->source->shape[j]};
+    int rc = slice_of_store(job, store, of_store, t, j, &there, err);
+    if (rc == CM_OK && t->shape[j] == here.count)
+        here = there;
+    else if (rc == CM_OK && s->by_value)
+        rc = slice_by_value(job, s, v, v->source->shape[j], &here, err);
+    if (rc == CM_OK && here.count != there.count)
+        rc = cm_fail(err, CM_EINVAL,
+                     "%s %s: is %llu elements of the store along %s, and %llu of the input",
+                     s->option, s->text, (unsigned long long)there.count, s->dim,
+                     (unsigned long long)here.count);
+    v->start[j] = here.start;
+    v->step[j] = 1;
+    v->shape[j] = here.count;
+    v->at[j] = there.start;
+    v->is_window = true;
+    return rc;
+}
+
+static cm_variable *array_named(const cm_dataset *store, const char *name)
+{
+    for (size_t i = 0; i < store->nvars; i++)
+        if (strcmp(store->var[i].name, name) == 0)
+            return &store->var[i];
+    return NULL;
+}
+
+/*
+ * A range of a comparison.  Where the store has fewer elements than the input, it was made with
+ * this range; where it has as many, the same part of both is compared; where it has more, it has
+ * grown, and the range is the store's.
+ */
+static int apply_checked(cm_job *job, cm_dataset *store, const char *text, cm_error *err)
+{
+    subset s, of_store;
+    char *copy, *other = NULL;
+    int rc = parse("`subset`", text, &s, &copy, err);
+    if (rc == CM_OK)
+        rc = parse("`subset`", text, &of_store, &other, err);
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
+        cm_job_var *v = &job->var[i];
+        cm_variable *t = array_named(store, v->name);
+        for (unsigned j = 0; rc == CM_OK && j < v->rank; j++) {
+            const char *dim = v->source->dim_name[j];
+            if (dim == NULL || strcmp(dim, s.dim) != 0)
+                continue;
+            if (t == NULL || j >= t->rank || t->shape[j] < v->source->shape[j]) {
+                rc = apply(job, &s, v, err);
+            } else {
+                s.used = true;
+                rc = apply_to_store(job, store, &of_store, &s, v, t, j, err);
+            }
+        }
+    }
+    if (rc == CM_OK && !s.used)
+        rc = cm_fail(err, CM_EINVAL, "%s %s: no chosen variable has a dimension %s", s.option, text,
+                     s.dim);
+    free(copy);
+    free(other);
+    return rc;
+}
+
+static int check_subset(cm_job *job, cm_error *err)
+{
+    const cm_texts *texts = &job->options->subset;
+    const cm_dataset_options options = {.net = job->options->net};
+    cm_dataset *store = NULL;
+    char *path = NULL;
+    int rc = cm_store_path_plain(job->options->target, &path, err);
+    if (rc == CM_OK)
+        rc = cm_dataset_open(path, "", &options, &store, err);
+    if (rc != CM_OK)
+        cm_error_place(err, job->options->target);
+    free(path);
+    for (size_t i = 0; rc == CM_OK && i < texts->n; i++)
+        rc = apply_checked(job, store, texts->text[i], err);
+    cm_dataset_close(store);
+    for (size_t i = 0; rc == CM_OK && i < job->nvars && job->options->certificate != NULL; i++)
+        if (job->var[i].is_window)
+            rc = cm_fail(err, CM_EINVAL, "`certificate`: it is about a whole store, not a part");
+    return rc;
+}
+
 int cm_job_subset(cm_job *job, cm_error *err)
 {
     const cm_texts *texts = &job->options->subset;
+    if (job->options->check && texts->n > 0)
+        return check_subset(job, err);
     for (size_t i = 0; i < texts->n; i++) {
         int rc = apply_text(job, texts->text[i], err);
         if (rc != CM_OK)
