@@ -5,6 +5,11 @@
 
 #include "base/mem.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
 /* FIPS 180-4, 4.2.2: of the cube roots of the first 64 primes. */
 static const uint32_t constant[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -22,7 +27,7 @@ static uint32_t turn(uint32_t x, unsigned n)
 }
 
 /* FIPS 180-4, 6.2.2. */
-static void mix(uint32_t *state, const uint8_t *block)
+static void mix_block(uint32_t *state, const uint8_t *block)
 {
     uint32_t w[64], s[8];
     for (unsigned t = 0; t < 16; t++)
@@ -48,12 +53,76 @@ static void mix(uint32_t *state, const uint8_t *block)
         state[i] += s[i];
 }
 
+static void mix_plain(uint32_t *state, const uint8_t *block, size_t nblocks)
+{
+    for (size_t i = 0; i < nblocks; i++)
+        mix_block(state, block + 64 * i);
+}
+
+#if defined(__x86_64__)
+static bool has_instructions(void)
+{
+    enum {
+        SHA = 1 << 29 /* of EBX, leaf 7 */
+    };
+    unsigned a, b, c, d;
+    return __builtin_cpu_supports("sse4.1") && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
+           (b & SHA) != 0;
+}
+
+/*
+ * The same in the processor's own instructions, which hold the state as ABEF and CDGH: two rounds
+ * make the new ABEF, and the old one is the new CDGH.  Several times as fast, which counts:
+ * of every file of an archive the digest is taken.
+ */
+__attribute__((target("sha,sse4.1"))) static void mix_fast(uint32_t *state, const uint8_t *block,
+                                                           size_t nblocks)
+{
+    const __m128i big_endian = _mm_set_epi32(0x0c0d0e0f, 0x08090a0b, 0x04050607, 0x00010203);
+    __m128i abef = _mm_set_epi32((int)state[0], (int)state[1], (int)state[4], (int)state[5]);
+    __m128i cdgh = _mm_set_epi32((int)state[2], (int)state[3], (int)state[6], (int)state[7]);
+    uint32_t out[8];
+    for (; nblocks > 0; nblocks--, block += 64) {
+        const __m128i abef_before = abef, cdgh_before = cdgh;
+        __m128i w[16];
+        for (unsigned i = 0; i < 16; i++) {
+            if (i < 4)
+                w[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(block + 16 * i)),
+                                        big_endian);
+            else
+                w[i] = _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(w[i - 4], w[i - 3]),
+                                                          _mm_alignr_epi8(w[i - 1], w[i - 2], 4)),
+                                            w[i - 1]);
+            __m128i k = _mm_add_epi32(w[i], _mm_loadu_si128((const __m128i *)(constant + 4 * i)));
+            cdgh = _mm_sha256rnds2_epu32(cdgh, abef, k);
+            abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(k, 0x0e));
+        }
+        abef = _mm_add_epi32(abef, abef_before);
+        cdgh = _mm_add_epi32(cdgh, cdgh_before);
+    }
+    _mm_storeu_si128((__m128i *)out, abef); /* F, E, B, A */
+    _mm_storeu_si128((__m128i *)(out + 4), cdgh);
+    const uint32_t in_order[8] = {out[3], out[2], out[7], out[6], out[1], out[0], out[5], out[4]};
+    memcpy(state, in_order, sizeof(in_order));
+}
+#endif
+
 void cm_sha256_begin(cm_sha256 *sha)
+{
+    cm_sha256_begin_plain(sha);
+#if defined(__x86_64__)
+    if (has_instructions())
+        sha->mix = mix_fast;
+#endif
+}
+
+void cm_sha256_begin_plain(cm_sha256 *sha)
 {
     static const uint32_t first[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
     memset(sha, 0, sizeof(*sha));
     memcpy(sha->state, first, sizeof first);
+    sha->mix = mix_plain;
 }
 
 void cm_sha256_add(cm_sha256 *sha, const void *data, size_t nbytes)
@@ -63,9 +132,10 @@ void cm_sha256_add(cm_sha256 *sha, const void *data, size_t nbytes)
     sha->nbytes += nbytes;
     while (nbytes > 0) {
         if (held == 0 && nbytes >= sizeof sha->block) {
-            mix(sha->state, from);
-            from += sizeof sha->block;
-            nbytes -= sizeof sha->block;
+            size_t nblocks = nbytes / sizeof sha->block;
+            sha->mix(sha->state, from, nblocks);
+            from += nblocks * sizeof sha->block;
+            nbytes -= nblocks * sizeof sha->block;
             continue;
         }
         size_t n = sizeof sha->block - held < nbytes ? sizeof sha->block - held : nbytes;
@@ -74,7 +144,7 @@ void cm_sha256_add(cm_sha256 *sha, const void *data, size_t nbytes)
         nbytes -= n;
         held = (held + n) % sizeof sha->block;
         if (held == 0)
-            mix(sha->state, sha->block);
+            sha->mix(sha->state, sha->block, 1);
     }
 }
 

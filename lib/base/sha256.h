@@ -8,12 +8,15 @@
 #include <stdint.h>
 
 typedef struct cm_sha256 {
+    void (*mix)(uint32_t *state, const uint8_t *block, size_t nblocks);
     uint32_t state[8];
     uint64_t nbytes;
     uint8_t block[64]; /* what is not yet a whole one */
 } cm_sha256;
 
 void cm_sha256_begin(cm_sha256 *sha);
+/* Without the instructions that some processors have for it: the same digest. */
+void cm_sha256_begin_plain(cm_sha256 *sha);
 void cm_sha256_add(cm_sha256 *sha, const void *data, size_t nbytes);
 /* 64 lower-case hexadecimal digits and a NUL, of all that was added. */
 char *cm_sha256_text(cm_sha256 *sha, char text[65]);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "job/archive/emit.h"
+#include "job/archive/records.h"
 #include "job/archive/stores.h"
 
 typedef struct store {
@@ -109,6 +110,7 @@ int cm_archive_join(cm_archive *a, size_t i, const cm_archive_report **report, c
         return CM_ENOMEM;
     rc = cm_join_create(&a->options, &a->survey, p->file, p->nfiles,
                         p->only.n > 0 ? &p->only : NULL, &s->report, &s->join, err);
+    cm_records_let_go(a->survey.records);
     if (rc != CM_OK && p->name != NULL)
         cm_error_prefix(err, "%s", p->name);
     return rc == CM_OK && i == 0 ? find_repeated(a, s, err) : rc;

@@ -116,6 +116,32 @@ static int set_located(const cm_join *j, uint32_t at, cm_multi_part *part, cm_lo
     return cm_survey_form(j->survey, s.form, &out->form, err);
 }
 
+/*
+ * Short lists of places are kept apart from the records: data that move would otherwise read
+ * all the rest of these too.  Long ones stay where they are.
+ */
+static int gather_places(cm_located *located, size_t n, cm_chunk_place **out, cm_error *err)
+{
+    enum {
+        SHORT = 64
+    };
+    size_t total = 0, at = 0;
+    for (size_t i = 0; i < n; i++)
+        total += located[i].nplaces <= SHORT ? located[i].nplaces : 0;
+    cm_chunk_place *list = *out = cm_calloc(total + 1, sizeof(*list), err);
+    if (list == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        cm_located *l = &located[i];
+        if (l->place == NULL || l->nplaces > SHORT)
+            continue;
+        memcpy(list + at, l->place, l->nplaces * sizeof(*list));
+        l->place = list + at;
+        at += l->nplaces;
+    }
+    return CM_OK;
+}
+
 static int set_parts(cm_join *j, uint32_t at, const cm_field_source *field, cm_emitted *e,
                      cm_multi_var *out, cm_error *err)
 {
@@ -140,7 +166,7 @@ static int set_parts(cm_join *j, uint32_t at, const cm_field_source *field, cm_e
     }
     out->part = part;
     out->nparts = n;
-    return rc;
+    return rc == CM_OK ? gather_places(located, n, &e->places[at], err) : rc;
 }
 
 static int set_axes(const cm_join *j, const cm_join_var *v, const cm_field_source *field,
@@ -378,11 +404,12 @@ static int emit_all(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error *er
     e->var = cm_calloc(j->nvars + 1, sizeof(e->var[0]), err);
     e->part = cm_calloc(j->nvars + 1, sizeof(e->part[0]), err);
     e->located = cm_calloc(j->nvars + 1, sizeof(e->located[0]), err);
+    e->places = cm_calloc(j->nvars + 1, sizeof(e->places[0]), err);
     e->said = cm_calloc(j->nvars + 1, sizeof(e->said[0]), err);
     e->number = cm_calloc(j->nvars + 1, sizeof(e->number[0]), err);
     e->nvars = j->nvars;
-    if (e->var == NULL || e->part == NULL || e->located == NULL || e->said == NULL ||
-        e->number == NULL)
+    if (e->var == NULL || e->part == NULL || e->located == NULL || e->places == NULL ||
+        e->said == NULL || e->number == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < j->nvars; i++) {
         e->number[i] = CM_JOIN_NONE;
@@ -461,6 +488,8 @@ void cm_emitted_free(cm_emitted *e)
         free(e->said[i]);
     for (size_t i = 0; e->located != NULL && i < e->nvars; i++)
         free(e->located[i]);
+    for (size_t i = 0; e->places != NULL && i < e->nvars; i++)
+        free(e->places[i]);
     for (size_t i = 0; i < e->nhows; i++)
         free(e->how[i]);
     for (size_t i = 0; i < e->ngroups; i++) {
@@ -473,6 +502,7 @@ void cm_emitted_free(cm_emitted *e)
     free(e->part);
     free(e->said);
     free(e->located);
+    free(e->places);
     free(e->how);
     free(e->number);
     free(e);

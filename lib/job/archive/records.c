@@ -11,6 +11,7 @@
 
 enum {
     WRITE_NBYTES = 256 << 10,
+    RESIDENT_NBYTES = 1 << 20, /* read between two times that pages are let go */
     PARSED_VARIABLE = 1,
     PARSED_SKELETON = 2,
     PARSED_FORM = 3
@@ -193,6 +194,21 @@ int cm_records_map(cm_records *r, cm_error *err)
     r->map = map;
     r->mapped = r->nbytes;
     return CM_OK;
+}
+
+/* The records are clean pages of a file: the system reads them again, from its own memory. */
+void cm_records_let_go(cm_records *r)
+{
+    r->touched = 0;
+    if (r->mapped > 0)
+        (void)madvise((void *)(uintptr_t)r->map, r->mapped, MADV_DONTNEED);
+}
+
+void cm_records_touch(cm_records *r, uint64_t nbytes)
+{
+    r->touched += nbytes;
+    if (r->touched > RESIDENT_NBYTES)
+        cm_records_let_go(r);
 }
 
 cm_shared *cm_records_find(const cm_records *r, cm_digest digest)

@@ -20,6 +20,7 @@ typedef struct cm_records {
     cm_buf unwritten; /* the last of them: frames are small, and written together */
     const uint8_t *map;
     uint64_t mapped;
+    uint64_t touched; /* bytes of MAP that were read since it was let go */
     cm_known known; /* digest -> position in SHARED */
     cm_shared *shared;
     size_t nshared, capacity;
@@ -40,6 +41,13 @@ int cm_records_append(cm_records *r, const cm_frame *frame, const uint8_t *paylo
  * the records were.
  */
 int cm_records_map(cm_records *r, cm_error *err);
+/*
+ * Notes that NBYTES of what is mapped are read.  After some of them pages are let go: they stay
+ * readable, and do not count as memory of this process.
+ */
+void cm_records_touch(cm_records *r, uint64_t nbytes);
+/* Lets all pages go. */
+void cm_records_let_go(cm_records *r);
 /* Frees what was parsed. */
 void cm_records_forget(cm_records *r);
 /* Nothing was appended. */

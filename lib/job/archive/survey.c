@@ -91,7 +91,9 @@ static int damaged(const cm_surveyed *f, cm_error *err)
 int cm_surveyed_read(cm_survey *s, cm_surveyed *f, const cm_spot *spot, cm_error *err)
 {
     const uint8_t *at = s->records->map + spot->offset;
+    f->records = s->records;
     f->base = at;
+    cm_records_touch(s->records, spot->nbytes);
     cm_wire_in w = {at, at + spot->nbytes, false};
     (void)cm_wire_get_u64(&w); /* its number */
     f->dev = cm_wire_get_u64(&w);
@@ -213,6 +215,13 @@ void cm_survey_release(cm_survey *s)
 
 /* ---- a file's record ---- */
 
+/* Whose record is going to be read. */
+static void touch(const cm_surveyed *f)
+{
+    if (f->end != NULL)
+        cm_records_touch(f->records, (uint64_t)(f->end - f->base));
+}
+
 size_t cm_surveyed_ngroups(const cm_surveyed *f)
 {
     cm_wire_in w = {f->record, f->end, false};
@@ -231,6 +240,7 @@ int cm_surveyed_group(const cm_survey *s, const cm_surveyed *f, size_t i, const 
                       cm_digest *attrs, cm_error *err)
 {
     (void)s;
+    touch(f);
     cm_wire_in w = {f->record, f->end, false};
     (void)cm_wire_get_u32(&w);
     skip_groups(&w, i);
@@ -251,6 +261,7 @@ int cm_survey_json(const cm_survey *s, cm_digest digest, cm_json **out, cm_error
 cm_surveyed_iter cm_surveyed_begin(const cm_surveyed *f)
 {
     cm_surveyed_iter it = {.file = f, .at = {f->record, f->end, false}};
+    touch(f);
     uint32_t ngroups = cm_wire_get_u32(&it.at);
     skip_groups(&it.at, ngroups);
     return it;
@@ -304,5 +315,6 @@ const void *cm_survey_values(const cm_survey *s, cm_digest digest, size_t *nbyte
 {
     const cm_shared *found = cm_records_find(s->records, digest);
     *nbytes = found == NULL ? 0 : (size_t)found->nbytes;
+    cm_records_touch(s->records, *nbytes);
     return found == NULL ? NULL : s->records->map + found->offset;
 }

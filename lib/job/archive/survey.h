@@ -48,6 +48,7 @@ typedef struct cm_surveyed {
     bool opened;      /* for this survey */
     bool is_base;     /* the store that grows */
     cm_skeleton *skeleton;
+    struct cm_records *records;
     const uint8_t *base;         /* of the record */
     const uint8_t *record, *end; /* what follows the skeleton's digest; mapped */
 } cm_surveyed;

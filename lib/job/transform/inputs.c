@@ -260,16 +260,34 @@ int cm_job_inputs_json(const cm_job *job, const char *path, cm_json **out, cm_er
 
 /* ---- the ledger ---- */
 
-static int ledger_entry(const cm_multi_file *f, const char *digest, cm_json *list, cm_error *err)
+static int look_at(const cm_multi_file *f, const char *digest, cm_ledger_entry *out, cm_error *err)
+{
+    *out = (cm_ledger_entry){.nbytes = f->nbytes, .mtime_ns = f->mtime_ns};
+    if ((out->path = realpath(f->path, NULL)) == NULL)
+        return cm_fail_errno(err, errno, "%s", f->path);
+    memcpy(out->sha256, digest, sizeof(out->sha256));
+    return CM_OK;
+}
+
+static int add_entry(const cm_multi_file *f, const char *digest, cm_json *list, cm_error *err)
 {
     cm_json *j = NULL;
-    cm_ledger_entry entry = {.nbytes = f->nbytes, .mtime_ns = f->mtime_ns};
-    if ((entry.path = realpath(f->path, NULL)) == NULL)
-        return cm_fail_errno(err, errno, "%s", f->path);
-    memcpy(entry.sha256, digest, sizeof(entry.sha256));
-    int rc = cm_ledger_json(&entry, &j, err);
+    cm_ledger_entry entry;
+    int rc = look_at(f, digest, &entry, err);
+    if (rc == CM_OK)
+        rc = cm_ledger_json(&entry, &j, err);
     free(entry.path);
     return rc == CM_OK ? cm_json_append(list, j, err) : rc;
+}
+
+static int add_line(const cm_multi_file *f, const char *digest, cm_buf *lines, cm_error *err)
+{
+    cm_ledger_entry entry;
+    int rc = look_at(f, digest, &entry, err);
+    if (rc == CM_OK)
+        rc = cm_ledger_line(&entry, lines, err);
+    free(entry.path);
+    return rc;
 }
 
 /*
@@ -298,6 +316,30 @@ static void find_held(const cm_multi_spec *spec, const char *dimension, uint64_t
     }
 }
 
+/* Of each file; empty where none was taken. */
+static int ledger_digests(const cm_job *job, const cm_multi_spec *spec, char (**out)[65],
+                          cm_error *err)
+{
+    if (is_in_memory(spec))
+        return digest_files(job, spec->nfiles, out, err);
+    *out = cm_calloc(spec->nfiles + 1, sizeof((*out)[0]), err);
+    return *out == NULL ? CM_ENOMEM : CM_OK;
+}
+
+int cm_job_inputs_ledger_lines(const cm_job *job, cm_buf *lines, cm_error *err)
+{
+    const cm_multi_spec *spec = spec_of(job);
+    char(*digest)[65] = NULL;
+    if (spec == NULL)
+        return CM_OK;
+    int rc = ledger_digests(job, spec, &digest, err);
+    for (size_t i = 0; rc == CM_OK && i < spec->nfiles; i++)
+        if (spec->file[i].open == NULL)
+            rc = add_line(&spec->file[i], digest[i], lines, err);
+    free(digest);
+    return rc;
+}
+
 int cm_job_inputs_ledger(const cm_job *job, const char *dimension, uint64_t end, cm_json **out,
                          cm_error *err)
 {
@@ -312,13 +354,10 @@ int cm_job_inputs_ledger(const cm_job *job, const char *dimension, uint64_t end,
         return CM_ENOMEM;
     if (dimension != NULL)
         find_held(spec, dimension, end, left);
-    if (is_in_memory(spec))
-        rc = digest_files(job, spec->nfiles, &digest, err);
-    else if ((digest = cm_calloc(spec->nfiles + 1, sizeof(digest[0]), err)) == NULL)
-        rc = CM_ENOMEM;
+    rc = ledger_digests(job, spec, &digest, err);
     for (size_t i = 0; rc == CM_OK && i < spec->nfiles; i++)
         if (spec->file[i].open == NULL && !left[i])
-            rc = ledger_entry(&spec->file[i], digest[i], *out, err);
+            rc = add_entry(&spec->file[i], digest[i], *out, err);
     free(left);
     free(digest);
     return rc;

@@ -208,21 +208,50 @@ static int keep_whole(const cm_beside *b, cm_buf *out, cm_error *err)
     return rc;
 }
 
-int cm_ledger_add(const cm_beside *b, const cm_json *list, cm_error *err)
+static int add_line(const cm_json *j, cm_buf *lines, cm_error *err)
 {
-    cm_buf text = {0}, payload = {0};
+    cm_buf payload = {0};
+    int rc = cm_json_write(j, false, &payload, err);
+    if (rc == CM_OK)
+        rc = cm_journal_line_append(lines, (char *)payload.data, payload.nbytes, err);
+    cm_buf_release(&payload);
+    return rc;
+}
+
+int cm_ledger_line(const cm_ledger_entry *entry, cm_buf *lines, cm_error *err)
+{
+    cm_json *j = NULL;
+    int rc = cm_ledger_json(entry, &j, err);
+    if (rc == CM_OK)
+        rc = add_line(j, lines, err);
+    cm_json_free(j);
+    return rc;
+}
+
+int cm_ledger_add_lines(const cm_beside *b, const cm_buf *lines, cm_error *err)
+{
+    cm_buf text = {0};
     int rc = keep_whole(b, &text, err);
-    for (size_t i = 0; rc == CM_OK && i < cm_json_length(list); i++) {
-        payload.nbytes = 0;
-        rc = cm_json_write(cm_json_at(list, i), false, &payload, err);
-        if (rc == CM_OK)
-            rc = cm_journal_line_append(&text, (char *)payload.data, payload.nbytes, err);
-    }
+    if (rc == CM_OK)
+        rc = cm_buf_reserve(&text, text.nbytes + lines->nbytes, err);
+    if (rc == CM_OK)
+        rc = cm_buf_append(&text, lines->data, lines->nbytes, err);
     if (rc == CM_OK)
         rc = cm_store_put(b->in, CM_LEDGER_NAME, text.data, text.nbytes, err);
     if (rc != CM_OK)
         cm_error_place(err, b->path);
     cm_buf_release(&text);
-    cm_buf_release(&payload);
+    return rc;
+}
+
+int cm_ledger_add(const cm_beside *b, const cm_json *list, cm_error *err)
+{
+    cm_buf lines = {0};
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < cm_json_length(list); i++)
+        rc = add_line(cm_json_at(list, i), &lines, err);
+    if (rc == CM_OK)
+        rc = cm_ledger_add_lines(b, &lines, err);
+    cm_buf_release(&lines);
     return rc;
 }

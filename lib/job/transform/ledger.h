@@ -38,6 +38,10 @@ int cm_ledger_digest(const char *path, char text[65], cm_error *err);
 
 /* ENTRY as the payload of a line. */
 int cm_ledger_json(const cm_ledger_entry *entry, cm_json **out, cm_error *err);
+/* ENTRY as a line of the ledger, at the end of LINES. */
+int cm_ledger_line(const cm_ledger_entry *entry, cm_buf *lines, cm_error *err);
+/* Adds LINES. */
+int cm_ledger_add_lines(const cm_beside *b, const cm_buf *lines, cm_error *err);
 /* Adds the lines of LIST, an array of such objects, to the ledger, which is made if need be. */
 int cm_ledger_add(const cm_beside *b, const cm_json *list, cm_error *err);
 
