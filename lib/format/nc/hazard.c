@@ -24,33 +24,42 @@ static bool is_other_float(hid_t type)
     return other;
 }
 
+/* HDF5 copies all properties to tell: asked of few types only. */
+static bool has_fill(hid_t dataset)
+{
+    hid_t dcpl = H5Dget_create_plist(dataset);
+    H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
+    bool has = dcpl >= 0 && H5Pfill_value_defined(dcpl, &defined) >= 0 &&
+               defined == H5D_FILL_VALUE_USER_DEFINED;
+    if (dcpl >= 0)
+        H5Pclose(dcpl);
+    return has;
+}
+
 /*
  * For the fill value of a string netCDF-C (up to and including 4.10.1) makes room
  * for a pointer, has HDF5 write it there, and frees what it then points to.  Of
  * strings of one length HDF5 writes the characters, of floats that netCDF-C takes
  * for text the number (get_fill_info in hdf5open.c).
  */
-static const char *reason_of(hid_t type, bool has_fill)
+static const char *reason_of(hid_t dataset, hid_t type)
 {
     H5T_class_t class = H5Tget_class(type);
-    if (class == H5T_STRING && has_fill && H5Tget_size(type) > 1 && H5Tis_variable_str(type) == 0)
+    if (class == H5T_STRING && H5Tget_size(type) > 1 && H5Tis_variable_str(type) == 0 &&
+        has_fill(dataset))
         return "strings of one length with a fill value (netCDF-C crashes on it)";
     if (class != H5T_FLOAT || !is_other_float(type))
         return NULL;
     if (H5Tget_size(type) > CM_H5_SMALL_FLOAT_NBYTES)
         return "a floating-point type of more than 64 bits";
-    return has_fill ? "floats of 16 bits with a fill value (netCDF-C crashes on it)" : NULL;
+    return has_fill(dataset) ? "floats of 16 bits with a fill value (netCDF-C crashes on it)"
+                             : NULL;
 }
 
 static const char *find_reason(hid_t dataset)
 {
-    hid_t type = H5Dget_type(dataset), dcpl = H5Dget_create_plist(dataset);
-    H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
-    const char *reason = NULL;
-    if (type >= 0 && dcpl >= 0 && H5Pfill_value_defined(dcpl, &defined) >= 0)
-        reason = reason_of(type, defined == H5D_FILL_VALUE_USER_DEFINED);
-    if (dcpl >= 0)
-        H5Pclose(dcpl);
+    hid_t type = H5Dget_type(dataset);
+    const char *reason = type >= 0 ? reason_of(dataset, type) : NULL;
     if (type >= 0)
         H5Tclose(type);
     return reason;
@@ -59,13 +68,11 @@ static const char *find_reason(hid_t dataset)
 static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, void *context)
 {
     walker *w = context;
-    H5O_info_t info;
     int varid = 0;
     (void)link;
     /* nc_inq_varid compares names alone; all other inquiries would read the fill value. */
-    if (H5Oget_info_by_name2(group, name, &info, H5O_INFO_BASIC, H5P_DEFAULT) < 0 ||
-        info.type != H5O_TYPE_DATASET || nc_inq_varid(w->ncid, name, &varid) != NC_NOERR ||
-        varid < 0 || varid >= w->nvars || w->hazard[varid].reason)
+    if (nc_inq_varid(w->ncid, name, &varid) != NC_NOERR || varid < 0 || varid >= w->nvars ||
+        w->hazard[varid].reason)
         return 0;
     hid_t dataset = H5Dopen2(group, name, H5P_DEFAULT);
     if (dataset < 0)
