@@ -19,6 +19,8 @@ enum {
     MAX_PROCESSES = 64,
     LOOK_MS = 100, /* between two looks whether the job is still wanted */
     READ_NBYTES = 256 << 10,
+    /* A child ends after so many files, and another goes on: the libraries keep 4 KiB of each. */
+    MOST_FILES = 1000,
     SEND_NBYTES = 32 << 10 /* frames are sent together, up to about so many bytes */
 };
 
@@ -99,7 +101,7 @@ static _Noreturn void be_child(const pool *p, unsigned me, pid_t parent, int fd,
     limits.cpu_s = 0; /* each file has its own */
     cm_trial_settle(parent, &limits);
     keep_freed_memory();
-    for (;;) {
+    for (unsigned n = 0; n < MOST_FILES; n++) {
         size_t i = alone != NONE ? alone : atomic_fetch_add(&p->board->next, 1);
         if (i >= p->ntodo && alone == NONE)
             break;

@@ -21,7 +21,7 @@ typedef struct cm_records {
     const uint8_t *map;
     uint64_t mapped;
     uint64_t touched; /* bytes of MAP that were read since it was let go */
-    cm_known known; /* digest -> position in SHARED */
+    cm_known known;   /* digest -> position in SHARED */
     cm_shared *shared;
     size_t nshared, capacity;
 } cm_records;
