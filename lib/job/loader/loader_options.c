@@ -4,6 +4,10 @@
 
 #include "job/loader/loader_impl.h"
 
+enum {
+    MAX_HELD = 4096 /* on a device, which has a buffer for each */
+};
+
 void cm_loader_options_init(cm_loader_options *options, size_t size)
 {
     const cm_loader_options all = {.size = size,
@@ -122,8 +126,11 @@ int cm_loader_options_take(cm_loader *l, const cm_loader_options *given, cm_load
     if (o.held == 0)
         return cm_fail(err, CM_EINVAL, "held: a caller holds at least one batch");
     /* With a device a batch is in its slot until it is copied, and held there. */
+    const bool uses_device = o.device != NULL && strcmp(o.device, "none") != 0;
+    if (uses_device && o.held > MAX_HELD)
+        return cm_fail(err, CM_EINVAL, "held: a device has %d batches at most", MAX_HELD);
     l->held = o.held;
-    l->run.held = o.device != NULL && strcmp(o.device, "none") != 0 ? 1 : o.held;
+    l->run.held = uses_device ? 1 : o.held;
     rc = keep_texts(l, &o, err);
     return rc == CM_OK && !o.sync ? choose_workers(to, o.local_ranks, err) : rc;
 }

@@ -386,7 +386,10 @@ static void test_opening_fails(void **state)
                 assert_int_equal(rc, rows[i].status);
             check_all_is_given_back();
         }
-    const cm_loader_options o = some_options("cuda");
+    cm_loader_options o = some_options("host");
+    o.held = UINT32_MAX;
+    assert_int_equal(cm_loader_open_with(path, &o, &hook, &l, &why), CM_EINVAL);
+    o = some_options("cuda");
     assert_int_equal(cm_loader_open_with(path, &o, &without, &l, &why), CM_ENOTFOUND);
     assert_non_null(strstr(why.text, "`device` cuda"));
     assert_null(l);
