@@ -3,6 +3,7 @@
  * library reads them, the packing, fill value and dimensions that the file itself names, and plain
  * arithmetic, one element after the other.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "format/multi/internal.h"
@@ -226,6 +227,30 @@ static void keep_text(const cm_variable *v, const cm_variable *parent, const cha
         memcpy(buf, text, strlen(text) + 1);
 }
 
+/* Whether the file has the two dimensions of VAR the other way round. */
+static bool is_turned(const cm_variable *v, const cm_multi_var *var)
+{
+    return v->rank == 2 && var->rank == 2 && v->dim_name[1] != NULL &&
+           strcmp(v->dim_name[0], var->dim_name[0]) != 0 &&
+           strcmp(v->dim_name[1], var->dim_name[0]) == 0;
+}
+
+/* ROWS by COLUMNS elements become COLUMNS by ROWS. */
+static int turn(cm_multi_said *out, uint64_t rows, uint64_t columns, cm_error *err)
+{
+    const size_t size = out->dtype.nbytes, all = (size_t)out->nelem * size;
+    uint8_t *copy = cm_calloc(all + 1, 1, err);
+    if (copy == NULL)
+        return CM_ENOMEM;
+    for (uint64_t r = 0; r < rows; r++)
+        for (uint64_t c = 0; c < columns; c++)
+            memcpy(copy + (c * rows + r) * size, out->values.data + (r * columns + c) * size, size);
+    if (all > 0)
+        memcpy(out->values.data, copy, all);
+    free(copy);
+    return CM_OK;
+}
+
 static int read_rows(cm_dataset *ds, cm_variable *v, const cm_multi_var *var, uint64_t first,
                      uint64_t count, cm_multi_said *out, cm_error *err)
 {
@@ -233,18 +258,21 @@ static int read_rows(cm_dataset *ds, cm_variable *v, const cm_multi_var *var, ui
     memcpy(box.shape, v->shape, v->rank * sizeof(v->shape[0]));
     out->dtype = v->dtype;
     out->repeats = v->rank < var->rank;
+    const unsigned axis = is_turned(v, var) ? 1 : 0;
     if (!out->repeats && v->rank > 0) {
-        if (first > v->shape[0] || count > v->shape[0] - first)
+        if (first > v->shape[axis] || count > v->shape[axis] - first)
             return cm_fail(err, CM_EFORMAT, "%s: variable %s: is not as it was surveyed", ds->path,
                            v->name);
-        box.start[0] = first;
-        box.shape[0] = count;
+        box.start[axis] = first;
+        box.shape[axis] = count;
     }
     out->nelem = cm_box_nelem(&box);
     out->has_fill = v->has_fill_value;
     memcpy(out->fill, v->fill_value, sizeof(out->fill));
     int rc = cm_buf_resize(&out->values, (size_t)out->nelem * v->dtype.nbytes, err);
-    return rc == CM_OK && out->nelem > 0 ? cm_dataset_read(ds, v, &box, out->values.data, err) : rc;
+    if (rc == CM_OK && out->nelem > 0)
+        rc = cm_dataset_read(ds, v, &box, out->values.data, err);
+    return rc == CM_OK && axis == 1 ? turn(out, box.shape[0], box.shape[1], err) : rc;
 }
 
 int cm_multi_said_read(cm_dataset *joined, const cm_multi_var *var, const cm_multi_part *part,

@@ -159,34 +159,104 @@ static int fill_coordinate(cm_join *j, uint32_t at, const cm_join_dim *d, cm_err
 
 /* ---- other variables whose values are known ---- */
 
-static uint64_t row_nelem(const cm_join *j, const cm_join_var *v, uint32_t file)
+/* A part of a file as a box of the joined variable; steps are 0 along what the file lacks. */
+typedef struct cut {
+    uint64_t n[CM_MAX_RANK], nelem;
+    uint64_t first, step[CM_MAX_RANK];  /* in the file */
+    uint64_t origin, goes[CM_MAX_RANK]; /* in the joined variable */
+    uint64_t file_nelem;
+} cut;
+
+/* Which dimension of D, of a file, is the variable's dimension AT; d->rank: none. */
+static unsigned dim_in_file(const cm_join *j, const cm_join_var *v, const cm_described *d,
+                            unsigned at)
 {
-    uint64_t n = 1;
-    for (unsigned i = 1; i < v->rank; i++)
-        n *= j->dim[v->dim[i]].length[file];
-    return n;
+    char buf[512];
+    for (unsigned k = 0; k < d->rank; k++)
+        if (strcmp(cm_join_name(j, d->dim[k], buf, sizeof(buf)), j->dim[v->dim[at]].name) == 0)
+            return k;
+    return d->rank == v->rank ? at : d->rank;
+}
+
+static void make_cut(const cm_join *j, const cm_join_var *v, const cm_described *d,
+                     const cm_placement *p, const cm_multi_part *part, cut *c)
+{
+    uint64_t in_file[CM_MAX_RANK], first[CM_MAX_RANK], goes = 1;
+    unsigned where[CM_MAX_RANK];
+    *c = (cut){.nelem = 1, .file_nelem = 1};
+    for (unsigned k = 0; k < d->rank; k++)
+        in_file[k] = 1;
+    for (unsigned i = v->rank; i-- > 0;) {
+        const cm_join_dim *dim = &j->dim[v->dim[i]];
+        where[i] = dim_in_file(j, v, d, i);
+        c->n[i] = dim->length[part->file];
+        first[i] = 0;
+        c->goes[i] = goes;
+        if (where[i] < d->rank)
+            in_file[where[i]] = c->n[i];
+        for (unsigned a = 0; a < p->naxes; a++)
+            if (dim->joined == (int)p->axis[a]) {
+                first[i] = part->first[a];
+                c->n[i] = part->count[a];
+                c->origin += part->origin[a] * goes;
+            }
+        goes *= dim->joined >= 0 ? dim->n : dim->length[v->first];
+        c->nelem *= c->n[i];
+    }
+    for (unsigned k = d->rank; k-- > 0; c->file_nelem *= in_file[k])
+        for (unsigned i = 0; i < v->rank; i++)
+            if (where[i] == k) {
+                c->step[i] = c->file_nelem;
+                c->first += first[i] * c->file_nelem;
+            }
+}
+
+/* Element I of the box: its place by STEP. */
+static uint64_t place_of(const cut *c, unsigned rank, uint64_t i, const uint64_t *step)
+{
+    uint64_t at = 0;
+    for (unsigned k = rank; k-- > 0; i /= c->n[k])
+        at += i % c->n[k] * step[k];
+    return at;
+}
+
+static int fill_part(cm_join *j, uint32_t at, const cm_placement *p, const cm_multi_part *part,
+                     cm_error *err)
+{
+    const cm_join_var *v = &j->var[at];
+    const cm_described *d = cm_join_described(j, at, part->file);
+    cm_surveyed_var s;
+    size_t nbytes;
+    cut c;
+    if (!cm_join_record(j, at, part->file, &s) || !s.has_values)
+        return cm_fail(err, CM_EFORMAT, "%s: %s: its values are not in the survey",
+                       j->file[part->file]->path, v->name);
+    const uint8_t *values = cm_survey_values(j->survey, s.values, &nbytes);
+    const size_t from = d->dtype.nbytes, to = v->dtype.nbytes;
+    make_cut(j, v, d, p, part, &c);
+    if (c.file_nelem * from != nbytes)
+        return cm_fail(err, CM_EFORMAT, "%s: %s: its dimensions are not those of other files",
+                       j->file[part->file]->path, v->name);
+    uint8_t *src = cm_calloc((size_t)c.nelem + 1, from, err);
+    uint8_t *dst = src == NULL ? NULL : cm_calloc((size_t)c.nelem + 1, to, err);
+    int rc = dst == NULL ? CM_ENOMEM : CM_OK;
+    for (uint64_t i = 0; rc == CM_OK && i < c.nelem; i++)
+        memcpy(src + i * from, values + (c.first + place_of(&c, v->rank, i, c.step)) * from, from);
+    if (rc == CM_OK)
+        rc = convert(j, at, part->file, src, dst, c.nelem, err);
+    for (uint64_t i = 0; rc == CM_OK && i < c.nelem; i++)
+        memcpy((uint8_t *)v->values + (c.origin + place_of(&c, v->rank, i, c.goes)) * to,
+               dst + i * to, to);
+    free(dst);
+    free(src);
+    return rc;
 }
 
 static int fill_rows(cm_join *j, uint32_t at, const cm_placement *p, cm_error *err)
 {
-    const cm_join_var *v = &j->var[at];
     int rc = CM_OK;
-    if (p->naxes != 1 || j->dim[v->dim[0]].joined != (int)p->axis[0])
-        return cm_fail(err, CM_EUNSUPPORTED,
-                       "%s: times are counted from different dates along two dimensions", v->name);
-    for (size_t i = 0; rc == CM_OK && i < p->nparts; i++) {
-        const cm_multi_part *part = &p->part[i];
-        cm_surveyed_var s;
-        size_t nbytes;
-        uint64_t row = row_nelem(j, v, part->file);
-        if (!cm_join_record(j, at, part->file, &s) || !s.has_values)
-            return cm_fail(err, CM_EFORMAT, "%s: %s: its values are not in the survey",
-                           j->file[part->file]->path, v->name);
-        const uint8_t *values = cm_survey_values(j->survey, s.values, &nbytes);
-        rc = convert(j, at, part->file, values + part->first[0] * row * s.var->dtype.nbytes,
-                     (uint8_t *)v->values + part->origin[0] * row * v->dtype.nbytes,
-                     part->count[0] * row, err);
-    }
+    for (size_t i = 0; rc == CM_OK && i < p->nparts; i++)
+        rc = fill_part(j, at, p, &p->part[i], err);
     return rc;
 }
 
