@@ -1,5 +1,6 @@
 /*
- * A store that grows: what is held from the survey of the new files to the last rename.
+ * A store that grows, or of which a part is written anew: what is held from the survey of the new
+ * files to the last rename.
  *
  *     cm_append_open(&options, &append, err);      locks the store, finishes what was begun
  *     archive.base = cm_append_store(append);      the store is the first of the files
@@ -22,20 +23,26 @@
 
 typedef struct cm_append_options {
     const char *store;     /* a folder; what a user types */
-    const char *dimension; /* along which it grows */
-    bool break_lock;       /* take over the lock of a run that cannot be seen from here */
-    bool recheck;          /* files that the ledger lists are read again */
-    bool hold;             /* what does not fill a chunk, or shard, is not added */
-    bool look;             /* nothing will be written: no lock is taken */
+    const char *dimension; /* along which it grows; NULL with REPLACE */
+    /*
+     * "DIM=FROM..TO" or "DIM=START:STOP": it does not grow; the files give these steps anew, all
+     * of them and no others.  The archive's `base_yields` goes with it.  NULL: it grows.
+     */
+    const char *replace;
+    bool break_lock; /* take over the lock of a run that cannot be seen from here */
+    bool recheck;    /* files that the ledger lists are read again */
+    bool hold;       /* what does not fill a chunk, or shard, is not added */
+    bool look;       /* nothing will be written: no lock is taken */
     cm_net *net;
 } cm_append_options;
 
 typedef struct cm_append cm_append;
 
 /*
- * CM_ENOTFOUND: there is no store.  CM_EEXIST: another run holds its lock, or it is not
- * complete.  An append that was stopped between its first document and its last is finished
- * here, which *note then says (on the heap); with `look` that is an error.
+ * CM_ENOTFOUND: there is no store.  CM_EEXIST: another run holds its lock, it is not complete, or
+ * a replacement was stopped in it, and this is not one.  An append that was stopped between its
+ * first document and its last is finished here, which *note then says (on the heap); with `look`
+ * that is an error.
  */
 int cm_append_open(const cm_append_options *options, cm_append **out, char **note, cm_error *err);
 /* Its folder, and the dimension; borrowed. */

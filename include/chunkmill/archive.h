@@ -53,6 +53,7 @@ typedef struct cm_archive_options {
      * it is.  LISTED tells of files that are in it already and are not looked at.
      */
     const char *base; /* its folder; NULL: there is none */
+    bool base_yields; /* of steps that it has too, files give the data */
     int (*listed)(void *context, const char *path, bool *out, cm_error *err);
     void *listed_context;
     const char *scratch; /* folder for the records; NULL: the system's */

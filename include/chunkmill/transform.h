@@ -154,8 +154,11 @@ typedef struct cm_transform_variable {
     uint64_t memory_nbytes;   /* that moving it holds at most */
     double decodes_per_chunk; /* mean over source chunks; 1 is ideal, 0: nothing to decode */
     bool passed_through;      /* stored bytes unchanged */
-    char *digest;             /* 32 hex digits after --verify full, else NULL */
-    char *readers;            /* who opens it, where that is not everyone; else NULL */
+    bool compared;            /* of a replacement: these elements had other values before, */
+    uint64_t nchanged;
+    double largest_change; /* and this is the largest change; NaN: none is a number */
+    char *digest;          /* 32 hex digits after --verify full, else NULL */
+    char *readers;         /* who opens it, where that is not everyone; else NULL */
 
     cm_plan_kind plan;
     char *plan_reason;       /* one sentence: why this plan */
@@ -193,12 +196,20 @@ typedef struct cm_append_report {
     size_t nlisted;       /* files that the ledger listed, and that were not read */
 } cm_append_report;
 
+/* What is written anew of a store. */
+typedef struct cm_replace_report {
+    bool on;
+    char *dimension;
+    uint64_t first, end; /* elements along it, END not included */
+} cm_replace_report;
+
 typedef struct cm_transform_report {
     char *source_format;                       /* "NetCDF-4", "Zarr 3", ... */
     int zarr_format_before, zarr_format_after; /* before: 0 for NetCDF */
     char *target;
     cm_part_report part;
-    cm_append_report append;
+    cm_append_report append; /* off where a part is replaced */
+    cm_replace_report replace;
     bool resumable;    /* stopped half-way: resume finishes what is there */
     bool written;      /* the target is complete, whatever went wrong after that */
     bool unverified;   /* it is, and its verification was asked for and did not come to an end */

@@ -19,7 +19,7 @@ bool nc2zarr_is_archive(const nc2zarr_values *v, const cm_common_options *common
     for (size_t i = 0; OPTION[i] != NULL; i++)
         if (cm_tool_given(&NC2ZARR, common, OPTION[i]))
             return true;
-    return v->survey || v->append || paths->n > 2 ||
+    return v->survey || v->append || v->replace || paths->n > 2 ||
            (paths->n > 0 && cm_input_is_many(paths->text[0]));
 }
 
@@ -28,6 +28,7 @@ static int open_append(archive_job *job, cm_error *err)
 {
     const cm_append_options options = {.store = job->options.target,
                                        .dimension = job->v->append,
+                                       .replace = job->v->replace,
                                        .break_lock = job->options.break_lock,
                                        .recheck = job->v->recheck,
                                        .hold = job->v->append_rest != 0,
@@ -44,6 +45,7 @@ static int open_append(archive_job *job, cm_error *err)
     job->asked.along = cm_append_dimension(job->append);
     job->asked.listed = cm_append_listed;
     job->asked.listed_context = job->append;
+    job->asked.base_yields = job->v->replace != NULL;
     job->options.append = job->append;
     /* The survey leaves them out. */
     job->options.exclude = (cm_texts){0};
@@ -52,7 +54,7 @@ static int open_append(archive_job *job, cm_error *err)
 
 static int survey(archive_job *job, cm_error *err)
 {
-    int rc = job->v->append ? open_append(job, err) : CM_OK;
+    int rc = job->v->append || job->v->replace ? open_append(job, err) : CM_OK;
     if (rc == CM_OK)
         rc = cm_archive_open(&job->asked, &job->archive, err);
     if (rc != CM_OK)

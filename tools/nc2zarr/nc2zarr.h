@@ -17,7 +17,8 @@ typedef struct nc2zarr_values {
     cm_archive_options a; /* how many files become one */
     bool survey;
     bool consolidate;
-    const char *append; /* a dimension; or NULL */
+    const char *append;  /* a dimension; or NULL */
+    const char *replace; /* DIM=RANGE; or NULL */
     bool recheck;
     int append_rest;
     cm_part_values part;

@@ -45,19 +45,26 @@ static int refuse_append(const nc2zarr_values *v, const cm_common_options *commo
     static const char *const OTHER[] = {"zarr-format", "along",        "new-dim",    "store-per",
                                         "file-attr",   "promote",      "time-units", "packing",
                                         "survey",      "survey-cache", NULL};
-    if (v->append && v->o.refer)
-        return cm_tool_usage_error(&NC2ZARR, "--append: --virtual writes OUT.json anew each time; "
-                                             "name all files that it is to refer to");
-    for (size_t i = 0; v->append && OTHER[i] != NULL; i++)
+    const char *asked = v->append ? "append" : "replace";
+    if (!v->append && !v->replace)
+        return CM_TOOL_RUN;
+    if (v->append && v->replace)
+        return cm_tool_usage_error(&NC2ZARR, "--replace: not with --append");
+    if (v->o.refer)
+        return cm_tool_usage_error(&NC2ZARR,
+                                   "--%s: --virtual writes OUT.json anew each time; "
+                                   "name all files that it is to refer to",
+                                   asked);
+    for (size_t i = 0; OTHER[i] != NULL; i++)
         if (cm_tool_given(&NC2ZARR, common, OTHER[i]))
             return cm_tool_usage_error(
-                &NC2ZARR, "--%s: not with --append, which leaves a store as it is", OTHER[i]);
-    if (v->append && v->o.resume)
-        return cm_tool_usage_error(&NC2ZARR, "--resume: not with --append; the same command again "
-                                             "completes one that was stopped");
-    if ((v->recheck || v->append_rest) && !v->append)
-        return cm_tool_usage_error(&NC2ZARR, "--%s: only with --append",
-                                   v->recheck ? "recheck" : "append-rest");
+                &NC2ZARR, "--%s: not with --%s, which leaves a store as it is", OTHER[i], asked);
+    if (v->o.resume)
+        return cm_tool_usage_error(
+            &NC2ZARR,
+            "--resume: not with --%s; the same command again completes one that was "
+            "stopped",
+            asked);
     return CM_TOOL_RUN;
 }
 
@@ -66,12 +73,16 @@ int nc2zarr_refuse(const nc2zarr_values *v, const cm_common_options *common, con
     int status = refuse_append(v, common);
     if (status != CM_TOOL_RUN)
         return status;
+    if ((v->recheck || v->append_rest) && !v->append)
+        return cm_tool_usage_error(&NC2ZARR, "--%s: only with --append",
+                                   v->recheck ? "recheck" : "append-rest");
     if (v->o.refer && cm_tool_given(&NC2ZARR, common, "zarr-format") && v->o.zarr_format != 2)
         return cm_tool_usage_error(&NC2ZARR, "--zarr-format 3: references are of Zarr format 2");
     if (v->o.refer && paths->n == 1)
         return cm_tool_usage_error(&NC2ZARR, "--virtual: name OUT.json too");
-    if (v->append && paths->n < 2)
-        return cm_tool_usage_error(&NC2ZARR, "--append: name the files and the store");
+    if ((v->append || v->replace) && paths->n < 2)
+        return cm_tool_usage_error(&NC2ZARR, "--%s: name the files and the store",
+                                   v->append ? "append" : "replace");
     if (paths->n == 0)
         return cm_tool_usage_error(&NC2ZARR, "no input file");
     if (v->o.check && paths->n == 1)

@@ -1,6 +1,8 @@
 /* --json: the report as one document, described by tools/schema/nc2zarr.json. */
 #include "nc2zarr.h"
 
+#include <math.h>
+
 #include "../common/document.h"
 #include "../common/part.h"
 #include "../common/remote.h"
@@ -27,6 +29,19 @@ static void put_dimensions(cm_document *doc, cm_json *object, const cm_transform
 }
 
 /* CHECKED: the store was there before, and its codecs and format are not the options'. */
+/* Of a replacement, what is other than before. */
+static void put_changed(cm_document *doc, cm_json *o, const cm_transform_variable *v)
+{
+    if (!v->compared) {
+        cm_document_null(doc, o, "changed");
+        return;
+    }
+    cm_json *p = cm_json_object();
+    cm_document_u64(doc, p, "nelements", v->nchanged);
+    cm_document_double(doc, p, "largest", v->largest_change, !isnan(v->largest_change));
+    cm_document_put(doc, o, "changed", p);
+}
+
 static cm_json *variable_json(cm_document *doc, const cm_transform_variable *v, bool checked)
 {
     cm_json *o = cm_json_object();
@@ -48,6 +63,7 @@ static cm_json *variable_json(cm_document *doc, const cm_transform_variable *v, 
     cm_document_u64(doc, o, "memory_nbytes", v->memory_nbytes);
     cm_document_double(doc, o, "decodes_per_chunk", v->decodes_per_chunk, true);
     cm_document_bool(doc, o, "passed_through", v->passed_through);
+    put_changed(doc, o, v);
     cm_document_text(doc, o, "digest", v->digest);
     cm_document_text(doc, o, "readers", v->readers);
     return o;
@@ -103,6 +119,19 @@ static void put_append(cm_document *doc, cm_json *o, const cm_append_report *a)
     cm_document_put(doc, o, "append", p);
 }
 
+static void put_replace(cm_document *doc, cm_json *o, const cm_replace_report *r)
+{
+    if (!r->on) {
+        cm_document_null(doc, o, "replace");
+        return;
+    }
+    cm_json *p = cm_json_object();
+    cm_document_text(doc, p, "dimension", r->dimension);
+    cm_document_u64(doc, p, "start", r->first);
+    cm_document_u64(doc, p, "stop", r->end);
+    cm_document_put(doc, o, "replace", p);
+}
+
 static void put_verification(cm_document *doc, cm_json *o, const cm_transform_options *options,
                              const cm_transform_report *r)
 {
@@ -145,6 +174,7 @@ cm_json *nc2zarr_document(cm_document *doc, const cm_transform_options *options,
     put_ends(doc, o, options, report);
     cm_part_document(doc, o, &report->part);
     put_append(doc, o, &report->append);
+    put_replace(doc, o, &report->replace);
     for (size_t i = 0; i < report->nvariables; i++)
         cm_document_append(doc, variables,
                            variable_json(doc, &report->variable[i], options->check));

@@ -1,6 +1,7 @@
 /* The summary that ends a conversion, and the plan of --dry-run, for people. */
 #include "nc2zarr.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -343,6 +344,32 @@ static void print_growth(const cm_append_report *a)
            cm_format_count(a->length, length, sizeof(length)));
 }
 
+/* ": time=20:30 anew from " */
+static void print_replaced(const cm_replace_report *r)
+{
+    fputs(": ", stdout);
+    cm_print_clean(r->dimension, stdout);
+    printf("=%llu:%llu anew from ", (unsigned long long)r->first, (unsigned long long)r->end);
+}
+
+/* What is other than before. */
+static void print_changes(const cm_transform_report *r)
+{
+    char count[32];
+    for (size_t i = 0; i < r->nvariables; i++) {
+        const cm_transform_variable *v = &r->variable[i];
+        if (!v->compared)
+            continue;
+        fputs("  Changed in ", stdout);
+        cm_print_clean(v->name, stdout);
+        printf(": %s element%s", cm_format_count(v->nchanged, count, sizeof(count)),
+               v->nchanged == 1 ? "" : "s");
+        if (!isnan(v->largest_change))
+            printf(", by %.6g at most", v->largest_change);
+        putchar('\n');
+    }
+}
+
 void nc2zarr_print_summary(const cm_transform_options *options, const cm_transform_report *report,
                            const cm_common_options *common)
 {
@@ -352,6 +379,8 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
         fputs(": compared with ", stdout);
     else if (report->append.on)
         print_growth(&report->append);
+    else if (report->replace.on)
+        print_replaced(&report->replace);
     else
         printf(": %s%d from ", options->refer ? "references as Zarr " : "Zarr ",
                options->refer ? 2 : options->zarr_format);
@@ -383,13 +412,14 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
     }
     for (size_t i = 0; i < report->nskipped; i++)
         cm_print_remark("Left out", report->skipped[i]);
+    print_changes(report);
     if (report->append.nheld > 0)
         printf("  Held back until they fill a chunk or shard: %llu along %s\n",
                (unsigned long long)report->append.nheld, report->append.dimension);
     if (report->append.nlisted > 0)
         printf("  %zu file%s in the store already, and not read\n", report->append.nlisted,
                report->append.nlisted == 1 ? " is" : "s are");
-    if (!report->append.on)
+    if (!report->append.on && !report->replace.on)
         print_unlimited(report);
     print_remarks(report, "Readers of", readers_of);
     if (m != PLANNED)

@@ -207,6 +207,14 @@ static const cm_option OPTIONS[] = {
      .help =
          "Renew the consolidated metadata of STORE, whoever wrote it, from the documents of its "
          "arrays and groups, word by word. Nothing else is changed."},
+    {.name = "replace",
+     .value = "DIM=RANGE",
+     .kind = CM_OPTION_TEXT,
+     .field = VALUE(replace),
+     .help =
+         "Write a part of OUTPUT, a store that is there, anew: FROM..TO or START:STOP along DIM, "
+         "as with --subset. The files hold all steps of it and no others. What changes is "
+         "counted first."},
     CM_ROW_SCRATCH(VALUE(o.scratch)),
     CM_ROW_DURABLE(VALUE(o.durable)),
     CM_ROW_TRACE(VALUE(o.trace)),

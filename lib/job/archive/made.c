@@ -430,8 +430,14 @@ static int givers(const cm_join *j, uint32_t dim, const char *name, const said *
         qsort_r(order, j->nfiles, sizeof(*order), by_rank, (void *)(uintptr_t)j);
     }
     bool last = j->options->overlap == CM_OVERLAP_LAST;
-    for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++)
-        rc = give_steps(j, dim, name, s, order[last ? j->nfiles - 1 - i : i], giver, err);
+    bool yields = j->has_base && j->options->base_yields;
+    for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
+        uint32_t file = order[last ? j->nfiles - 1 - i : i];
+        if (!yields || file != 0)
+            rc = give_steps(j, dim, name, s, file, giver, err);
+    }
+    if (rc == CM_OK && yields)
+        rc = give_steps(j, dim, name, s, 0, giver, err);
     free(order);
     return rc;
 }

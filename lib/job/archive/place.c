@@ -74,6 +74,12 @@ static int add_twice(grid *g, uint32_t has, uint32_t too, uint64_t row, uint64_t
     return CM_OK;
 }
 
+/* The store gives what no file gives, and is not asked about the rest. */
+static bool yields(const cm_join *j, uint32_t file)
+{
+    return j->has_base && j->options->base_yields && file == 0;
+}
+
 /* FILE takes COUNT elements of ROW from COL on, but for those that another file has. */
 static int claim(grid *g, uint32_t file, uint64_t row, uint64_t col, uint64_t count)
 {
@@ -87,7 +93,7 @@ static int claim(grid *g, uint32_t file, uint64_t row, uint64_t col, uint64_t co
                 owner[i] = file;
             i++;
         }
-        if (has != NOBODY)
+        if (has != NOBODY && !yields(g->j, file))
             rc = add_twice(g, has, file, row, begin, i - begin);
     }
     return rc;
@@ -130,8 +136,14 @@ static int claim_all(grid *g)
         memcpy(order, v->file, v->nfiles * sizeof(*order));
         qsort_r(order, v->nfiles, sizeof(*order), by_rank, g->j);
     }
-    for (size_t i = 0; rc == CM_OK && i < v->nfiles; i++)
-        rc = claim_file(g, order[last ? v->nfiles - 1 - i : i]);
+    bool store = false;
+    for (size_t i = 0; rc == CM_OK && i < v->nfiles; i++) {
+        uint32_t file = order[last ? v->nfiles - 1 - i : i];
+        store |= yields(g->j, file);
+        rc = yields(g->j, file) ? CM_OK : claim_file(g, file);
+    }
+    if (rc == CM_OK && store)
+        rc = claim_file(g, 0);
     free(order);
     return rc;
 }

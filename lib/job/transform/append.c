@@ -88,6 +88,9 @@ static void fold(cm_job *job, const cm_append_state *s)
             cm_transform_variable_release(other);
         }
         sum.shape[g->growth.axis] = s->length;
+        sum.compared = s->compared;
+        sum.nchanged = g->nchanged;
+        sum.largest_change = g->largest;
         free(sum.digest); /* of a window; it says nothing of the array */
         sum.digest = NULL;
         r->variable[kept++] = sum;
@@ -99,6 +102,15 @@ static int report(cm_job *job, const cm_append_state *s, bool written, cm_error 
 {
     int rc = cm_job_report(job, written, err);
     cm_append_report *a = &job->report->append;
+    cm_replace_report *p = &job->report->replace;
+    if (s->append->replace != NULL) {
+        p->on = true;
+        p->first = s->first;
+        p->end = s->end;
+        free(p->dimension);
+        p->dimension = cm_strdup(s->append->dimension, err);
+        return p->dimension == NULL ? CM_ENOMEM : rc;
+    }
     a->on = true;
     a->was = s->was;
     a->length = s->length;
@@ -132,6 +144,8 @@ static int write_chunks(cm_job *job, cm_append_state *s, cm_error *err)
         rc = cm_job_plan(job, s->append->store, err);
     if (rc == CM_OK && job->nvars > 0)
         rc = cm_append_mark(s->append, s->length, err);
+    if (rc == CM_OK && s->append->replace != NULL)
+        rc = cm_replace_write_note(s, err);
     if (rc != CM_OK)
         return rc;
     rc = cm_job_run(job, s->append->store, err);
@@ -155,6 +169,8 @@ static int commit(cm_job *job, cm_append_state *s, cm_error *err)
         rc = cm_commit_run(&c, s->append->store, &s->append->beside, job->options->durable, err);
     cm_json_free(ledger);
     cm_commit_release(&c);
+    if (rc == CM_OK)
+        rc = cm_replace_remove_note(s->append, err);
     if (rc == CM_OK)
         cm_append_unmark(s->append);
     job->report->written = rc == CM_OK;
@@ -218,6 +234,8 @@ int cm_job_append(cm_job *job, cm_error *err)
         rc = cm_job_compare_inputs(job, err);
     if (rc == CM_OK)
         rc = cm_append_make_windows(job, &s, err);
+    if (rc == CM_OK && s.append->replace != NULL && !job->options->dry_run)
+        rc = cm_replace_compare(job, &s, err);
     if (rc == CM_OK && job->options->dry_run)
         rc = dry_run(job, &s, err);
     else if (rc == CM_OK)

@@ -23,15 +23,23 @@ enum {
     CM_APPEND_PHASES
 };
 
+/* A replacement that was stopped: elements FIRST to END along DIMENSION; NULL: there was none. */
+typedef struct cm_stopped {
+    char *dimension;
+    uint64_t first, end;
+} cm_stopped;
+
 struct cm_append {
     char *dimension;
-    char *root; /* of the store, without "file://" */
+    char *root;    /* of the store, without "file://" */
+    char *replace; /* "DIM=RANGE"; NULL: the store grows */
     bool recheck, hold, look;
     cm_beside beside;
     cm_lock *lock;
     cm_store *store;
     cm_ledger ledger;
     size_t nlisted;
+    cm_stopped stopped;
     uint64_t reach; /* elements that a run that was killed may have written; 0: there was none */
 };
 
@@ -47,6 +55,10 @@ void cm_append_unmark(cm_append *a);
 typedef struct cm_grown {
     cm_growth growth;
     size_t first, nwindows; /* of it in job->var */
+    cm_variable *source;
+    /* Of a replacement: elements that change, and by how much at most; NaN: none is a number. */
+    uint64_t nchanged;
+    double largest;
 } cm_grown;
 
 typedef struct cm_append_state {
@@ -56,6 +68,8 @@ typedef struct cm_append_state {
     size_t ngrown;
     uint64_t was, length; /* of the dimension */
     uint64_t nheld;       /* elements of the source beyond LENGTH, held back */
+    uint64_t first, end;  /* elements that are replaced */
+    bool compared;        /* with what the files have there */
 } cm_append_state;
 
 /* append_window.c: takes job->var apart into windows; CM_EINVAL where the store is another. */
@@ -64,6 +78,22 @@ void cm_append_state_release(cm_append_state *s);
 
 /* Removes objects from the end of S on to where a run that was killed may have written. */
 int cm_append_remove_reach(const cm_append_state *s, cm_error *err);
+
+/*
+ * replace.c.  The note of a replacement that writes chunks lies beside the store until its last
+ * one: until then some elements of the range are new, and others are not.
+ */
+#define CM_REPLACE_NOTE "append-replaces"
+int cm_replace_read_note(cm_append *a, cm_error *err);
+int cm_replace_write_note(const cm_append_state *s, cm_error *err);
+int cm_replace_remove_note(cm_append *a, cm_error *err);
+/* Which elements are replaced: all of them lie in the store, and no file has another one. */
+int cm_replace_find_range(cm_job *job, cm_append_state *s, cm_error *err);
+/* The files give all of these elements to V, array T of the store. */
+int cm_replace_check_given(cm_job *job, const cm_append_state *s, const cm_variable *source,
+                           cm_error *err);
+/* replace_compare.c: counts what changes. */
+int cm_replace_compare(cm_job *job, cm_append_state *s, cm_error *err);
 
 /* append.c: the whole of it, for a job that is prepared up to its view. */
 int cm_job_append(cm_job *job, cm_error *err);

@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "job/common/store_path.h"
+#include "job/common/varopt.h"
 #include "job/transform/append.h"
 #include "job/transform/output.h"
 #include "job/transform/parts_files.h"
@@ -24,7 +25,7 @@ static int find_store(const cm_append_options *o, cm_append *a, cm_error *err)
         rc = cm_fail(err, CM_EINVAL, "%s: a store grows as a whole, not a node in it", o->store);
     if (rc == CM_OK && stat(at.path, &st) != 0)
         rc = cm_fail(err, CM_ENOTFOUND,
-                     "%s: there is no store to add to; convert the first files without `append`",
+                     "%s: there is no store to add to; convert the first files to make one",
                      o->store);
     else if (rc == CM_OK && !S_ISDIR(st.st_mode))
         rc = cm_fail(err, CM_EINVAL, "%s: is no folder", o->store);
@@ -52,12 +53,15 @@ static int take_up(cm_append *a, char **note, cm_error *err)
         return rc;
     if (a->look)
         return cm_fail(err, CM_EEXIST,
-                       "%s: an append was stopped while it renewed metadata; the next one "
-                       "finishes it",
+                       "%s: a run was stopped while it renewed metadata or the ledger; the next "
+                       "one that writes finishes it",
                        a->root);
     rc = cm_commit_finish(a->store, &a->beside, err);
+    /* All chunks were there. */
+    if (rc == CM_OK)
+        rc = cm_replace_remove_note(a, err);
     char *said = rc == CM_OK
-                     ? cm_asprintf(err, "%s: an append that was stopped was finished%s%s", a->root,
+                     ? cm_asprintf(err, "%s: a run that was stopped was finished%s%s", a->root,
                                    *note != NULL ? "; " : "", *note != NULL ? *note : "")
                      : NULL;
     if (rc == CM_OK && said == NULL)
@@ -108,6 +112,40 @@ static int sweep(cm_append *a, cm_error *err)
     return rc == CM_ENOTFOUND ? CM_OK : rc;
 }
 
+/* Along which dimension; of a replacement that is what its range begins with. */
+static int take_options(cm_append *a, const cm_append_options *o, cm_error *err)
+{
+    const char *text = o->replace != NULL ? o->replace : o->dimension;
+    a->recheck = o->recheck || o->replace != NULL;
+    a->look = o->look;
+    a->hold = o->hold;
+    a->beside.fd = -1;
+    if (o->replace != NULL && (a->replace = cm_strdup(o->replace, err)) == NULL)
+        return CM_ENOMEM;
+    if ((a->dimension = cm_strdup(text, err)) == NULL)
+        return CM_ENOMEM;
+    if (o->replace == NULL)
+        return CM_OK;
+    char *equals = cm_find_unescaped(a->dimension, '=');
+    if (equals == NULL || equals == a->dimension || equals[1] == '\0')
+        return cm_fail(err, CM_EINVAL, "`replace` %s: not of the form DIM=RANGE", o->replace);
+    *equals = '\0';
+    cm_unescape(a->dimension);
+    return CM_OK;
+}
+
+/* Nothing but a replacement of at least its range goes on with one that was stopped. */
+static int check_stopped(const cm_append *a, cm_error *err)
+{
+    const cm_stopped *was = &a->stopped;
+    if (was->dimension == NULL || (a->replace != NULL && strcmp(was->dimension, a->dimension) == 0))
+        return CM_OK;
+    return cm_fail(err, CM_EEXIST,
+                   "%s: a replacement of %s=%" PRIu64 ":%" PRIu64
+                   " was stopped half-way; the same command again completes it",
+                   a->root, was->dimension, was->first, was->end);
+}
+
 int cm_append_open(const cm_append_options *o, cm_append **out, char **note, cm_error *err)
 {
     cm_append *a = cm_calloc(1, sizeof(*a), err);
@@ -115,11 +153,7 @@ int cm_append_open(const cm_append_options *o, cm_append **out, char **note, cm_
     *note = NULL;
     if (a == NULL)
         return CM_ENOMEM;
-    a->recheck = o->recheck;
-    a->look = o->look;
-    a->hold = o->hold;
-    a->beside.fd = -1;
-    int rc = (a->dimension = cm_strdup(o->dimension, err)) == NULL ? CM_ENOMEM : CM_OK;
+    int rc = take_options(a, o, err);
     if (rc == CM_OK)
         rc = find_store(o, a, err);
     if (rc == CM_OK)
@@ -139,6 +173,10 @@ int cm_append_open(const cm_append_options *o, cm_append **out, char **note, cm_
         rc = sweep(a, err);
     if (rc == CM_OK)
         rc = take_up(a, note, err);
+    if (rc == CM_OK)
+        rc = cm_replace_read_note(a, err);
+    if (rc == CM_OK)
+        rc = check_stopped(a, err);
     if (rc == CM_OK)
         rc = cm_ledger_read(&a->beside, &a->ledger, err);
     if (rc == CM_OK) {
@@ -213,6 +251,8 @@ void cm_append_close(cm_append *a)
     cm_ledger_release(&a->ledger);
     cm_lock_release(a->lock, &a->beside);
     cm_beside_release(&a->beside);
+    free(a->stopped.dimension);
+    free(a->replace);
     free(a->dimension);
     free(a->root);
     free(a);

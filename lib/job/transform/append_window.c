@@ -271,9 +271,13 @@ static int grow_array(making *m, const cm_variable *t, const ranges *touched, cm
                                .was = s->was,
                                .length = s->length,
                                .in_place = s->was == s->length},
-                    .first = m->n};
+                    .first = m->n,
+                    .source = v->source};
     s->ngrown++;
-    rc = make_windows(m, v, t, axis, touched, err);
+    if (s->append->replace != NULL)
+        rc = cm_replace_check_given(m->job, s, v->source, err);
+    if (rc == CM_OK)
+        rc = make_windows(m, v, t, axis, touched, err);
     g->nwindows = m->n - g->first;
     return rc;
 }
@@ -328,6 +332,8 @@ int cm_append_make_windows(cm_job *job, cm_append_state *s, cm_error *err)
         rc = find_length(s, err);
     if (rc == CM_OK && s->append->hold)
         rc = hold_back(job, s, err);
+    if (rc == CM_OK && s->append->replace != NULL)
+        rc = cm_replace_find_range(job, s, err);
     if (rc == CM_OK)
         rc = find_touched(job, s, &touched, err);
     s->grown = cm_calloc(s->target->nvars + 1, sizeof(s->grown[0]), err);

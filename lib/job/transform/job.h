@@ -162,6 +162,11 @@ void cm_job_look_elsewhere(const cm_job *job, cm_varopts *opts);
 bool cm_job_elsewhere(const cm_job *job, const char *pattern);
 bool cm_job_dim_elsewhere(const cm_job *job, const char *name);
 
+/*
+ * The elements that TEXT, "DIM=START:STOP" or "DIM=FROM..TO", means; messages begin with OPTION.
+ */
+int cm_job_find_range(cm_job *job, const char *option, const char *text, uint64_t *first,
+                      uint64_t *end, cm_error *err);
 /* layout.c: chunks, shards, codecs. */
 int cm_job_layout(cm_job *job, cm_error *err);
 /* All of V is taken, in the chunks that the source has. */

@@ -244,5 +244,6 @@ void cm_transform_report_release(cm_transform_report *r)
     free(r->statistics);
     free(r->part.missing);
     free(r->append.dimension);
+    free(r->replace.dimension);
     memset(r, 0, sizeof(*r));
 }

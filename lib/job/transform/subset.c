@@ -23,6 +23,7 @@ typedef struct slice {
 
 typedef struct subset {
     const char *option; /* that TEXT is of */
+    bool strict;        /* what lies outside the dimension is refused, and so are steps */
     const char *text;   /* as typed */
     char *dim;          /* points into a copy of it */
     char *range;
@@ -44,6 +45,9 @@ static int parse_index(const subset *s, const char *text, uint64_t length, uint6
     if (cm_parse_i64(text, &value, NULL) != CM_OK)
         return cm_fail(err, CM_EINVAL, "%s %s: \"%s\" is not an integer", s->option, s->text, text);
     uint64_t distance = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    if (s->strict && distance > length)
+        return cm_fail(err, CM_EINVAL, "%s %s: %s lies outside the %llu elements that there are",
+                       s->option, s->text, text, (unsigned long long)length);
     distance = distance > length ? length : distance;
     *out = value < 0 ? length - distance : distance;
     return CM_OK;
@@ -62,7 +66,9 @@ static int slice_by_index(const subset *s, uint64_t length, slice *out, cm_error
                        "%s %s: neither START:STOP nor FROM..TO stands after the '='", s->option,
                        s->text);
     *stop++ = '\0';
-    if ((step = strchr(stop, ':')) != NULL) {
+    if ((step = strchr(stop, ':')) != NULL && s->strict)
+        return cm_fail(err, CM_EINVAL, "%s %s: has no step", s->option, s->text);
+    if (step != NULL) {
         *step++ = '\0';
         if (cm_parse_u64(step, &out->step, NULL) != CM_OK || out->step == 0)
             return cm_fail(err, CM_EINVAL, "%s %s: the step must be a positive integer", s->option,
@@ -465,6 +471,44 @@ int cm_job_range_of(cm_job *job, const char *option, const char *text, const cm_
             rc = cm_fail(err, CM_EINVAL, "%s %s: nothing that is written lies in that range",
                          option, text);
     }
+    free(copy);
+    return rc;
+}
+
+static int first_of(const cm_job *job, const subset *s, const cm_job_var **out, unsigned *axis,
+                    cm_error *err)
+{
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_job_var *v = &job->var[i];
+        for (*axis = 0; *axis < v->rank; ++*axis)
+            if (v->source->dim_name[*axis] != NULL &&
+                strcmp(v->source->dim_name[*axis], s->dim) == 0) {
+                *out = v;
+                return CM_OK;
+            }
+    }
+    return cm_fail(err, CM_EINVAL, "%s %s: no variable has a dimension %s", s->option, s->text,
+                   s->dim);
+}
+
+int cm_job_find_range(cm_job *job, const char *option, const char *text, uint64_t *first,
+                      uint64_t *end, cm_error *err)
+{
+    const cm_job_var *v = NULL;
+    unsigned axis = 0;
+    slice found = {0};
+    subset s = {0};
+    char *copy;
+    int rc = parse(option, text, &s, &copy, err);
+    if (rc == CM_OK)
+        rc = first_of(job, &s, &v, &axis, err);
+    if (rc == CM_OK) {
+        s.strict = true;
+        rc = s.by_value ? slice_by_value(job, &s, v, v->source->shape[axis], &found, err)
+                        : slice_by_index(&s, v->source->shape[axis], &found, err);
+    }
+    *first = found.start;
+    *end = found.start + found.count;
     free(copy);
     return rc;
 }

@@ -168,13 +168,22 @@ static bool can_compare(const cm_job_var *v, const cm_multi_var *of)
            cm_dtype_is_number(&of->dtype);
 }
 
+/* What VAR is called in the store; of one that this run does not write, as its source is. */
+static const char *name_of(const cm_job *job, const cm_variable *source)
+{
+    for (size_t i = 0; i < job->nvars; i++)
+        if (job->var[i].source == source)
+            return job->var[i].name;
+    return source->name;
+}
+
 static const char *store_text(const cm_zarr_tree *tree, const cm_job *job, const cm_multi_var *of,
                               const char *name)
 {
     const char *text = cm_json_text(cm_json_member(of->attrs, name), NULL);
-    for (size_t i = 0; i < job->nvars; i++) {
-        const cm_multi_var *var = cm_multi_var_of(job->var[i].source);
-        const cm_zarr_node *node = cm_zarr_find(tree, job->var[i].name);
+    for (size_t i = 0; i < job->source->nvars; i++) {
+        const cm_multi_var *var = cm_multi_var_of(&job->source->var[i]);
+        const cm_zarr_node *node = cm_zarr_find(tree, name_of(job, &job->source->var[i]));
         if (var == NULL || node == NULL)
             continue;
         const char *bounds = cm_json_text(cm_json_member(var->attrs, "bounds"), NULL);
