@@ -103,8 +103,11 @@ int cm_archive_join(cm_archive *a, size_t i, const cm_archive_report **report, c
         return CM_OK;
     s->report.seconds = a->seconds;
     s->report.nlooked = a->survey.nlooked;
-    for (size_t k = 0; k < p->nfiles; k++)
-        s->report.nopened += a->survey.file[p->file[k]].opened;
+    /* The store that grows is no file that somebody gave. */
+    for (size_t k = 0; k < p->nfiles; k++) {
+        const cm_surveyed *f = &a->survey.file[p->file[k]];
+        s->report.nopened += f->opened && !f->is_base;
+    }
     s->report.nlisted = a->survey.nlisted;
     if (p->name != NULL && (s->report.store = cm_strdup(p->name, err)) == NULL)
         return CM_ENOMEM;
