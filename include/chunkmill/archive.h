@@ -125,6 +125,7 @@ typedef struct cm_finding {
     cm_finding_kind kind;
     cm_finding_weight weight;
     bool decided;   /* by an option; it is no decision any more */
+    bool of_store;  /* files differ from a store that is added to, and keeps what it has */
     char *variable; /* or dimension; NULL: it is about files */
     char *file;     /* the first that it concerns; or NULL */
     char *last;     /* the last */

@@ -4,6 +4,7 @@ import os
 
 import numpy as np
 import pytest
+import xarray
 
 from support import failio, tool
 
@@ -16,7 +17,7 @@ CASES = {
     "another calendar": (dict(calendar="noleap"), 4, "noleap", None),
     "meaning": (dict(attrs={"standard_name": "sea_surface_temperature"}), 4, "standard_name", ["--attrs", "first"]),
     "packing": (dict(attrs={"scale_factor": 2.0}), 4, "scale_factor", None),
-    "other latitudes": (dict(lat=np.linspace(-50, 70, F.NLAT)), 4, "lat", None),
+    "other latitudes": (dict(lat=np.linspace(-50, 70, F.NLAT)), 4, "lat", ["--tolerance", "10"]),
     "turned latitudes": (dict(lat=np.linspace(60, -60, F.NLAT)), 4, "lat", None),
     "static field": (dict(static=np.ones((F.NLAT, F.NLON))), 4, "ground", ["--static", "first"]),
     "one variable more": (dict(extra=("pr",)), 4, "pr: the store has no such variable; --exclude pr", ["--exclude", "pr"]),
@@ -49,7 +50,9 @@ def test_refused(made, name, tmp_path):
     r = tool.nc2zarr("--append", "time", p, store)
     assert r.status == status and word in r.err and "new.nc" in r.err, str(r)
     assert untouched(made, store), str(r)
-    if decides:
+    if not decides:
+        assert "; --" not in r.err, f"no option makes a store another one: {r}"
+    else:
         tool.nc2zarr("-q", "--append", "time", *decides, p, store).ok()
 
 
@@ -68,17 +71,17 @@ def test_variables_more(made, tmp_path):
 
 
 def test_a_variable_less(made, tmp_path):
+    """What the store has and the new file lacks is refused, or filled where that is asked for."""
     store = work_on(made, tmp_path)
-    p = F.day(tmp_path / "new.nc", 2, 2)
-    tool.nc2zarr("-q", "--variable", "ground,time,lat,lon", p, tmp_path / "x.zarr")
-    import netCDF4
-
-    with netCDF4.Dataset(p, "a") as nc:
-        nc.renameVariable("tas", "tos")
-        nc["tos"].standard_name = "sea_surface_temperature"
+    p = tmp_path / "new.nc"
+    with xarray.open_dataset(F.day(tmp_path / "whole.nc", 2, 2), decode_cf=False) as whole:
+        whole.drop_vars("tas").to_netcdf(p)
     r = tool.nc2zarr("--append", "time", p, store)
-    assert r.status == 4 and "tas" in r.err, str(r)
-    assert untouched(made, store)
+    assert r.status == 4 and "tas" in r.err and "--missing fill" in r.err, str(r)
+    assert untouched(made, store), str(r)
+    tool.nc2zarr("-q", "--append", "time", "--missing", "fill", p, store).ok()
+    with xarray.open_zarr(store) as grown:
+        assert grown.sizes["time"] == 4 and grown["tas"][2:].isnull().all() and grown["tas"][:2].notnull().any()
 
 
 @pytest.mark.parametrize("first", [-3, 1])

@@ -7,8 +7,25 @@
 #include "base/number.h"
 #include "nc2zarr.h"
 
+/* What only options decide that a store does not take which is added to. */
+static bool is_settled_by_store(const cm_finding *f)
+{
+    switch (f->kind) {
+    case CM_FINDING_PACKING:
+    case CM_FINDING_TYPE:
+    case CM_FINDING_TIME_UNITS:
+    case CM_FINDING_ALONG:
+    case CM_FINDING_NEW_DIMENSION:
+        return f->of_store;
+    default:
+        return false;
+    }
+}
+
 const char *nc2zarr_option_for(const cm_finding *f, char *buf, size_t size)
 {
+    if (is_settled_by_store(f))
+        return "";
     switch (f->kind) {
     case CM_FINDING_UNREADABLE:
         return "--bad-file skip";

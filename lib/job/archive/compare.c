@@ -296,8 +296,9 @@ static cm_finding *find_type(cm_join *j, const cm_join_var *v, const cm_describe
                             "its type is %s, and %s in %s; %s holds both", a, b,
                             j->file[v->first]->path, c);
     return cm_join_find(j, CM_FINDING_TYPE, CM_WEIGHT_DECISION, false, v->name, file, err,
-                        "its type is %s, and %s in %s; no type holds every value of both", a, b,
-                        j->file[v->first]->path);
+                        "its type is %s, and %s in %s; %s", a, b, j->file[v->first]->path,
+                        j->has_base ? "a store keeps its types"
+                                    : "no type holds every value of both");
 }
 
 static cm_finding *find_fill(cm_join *j, const cm_join_var *v, const cm_described *d, uint32_t file,

@@ -57,7 +57,8 @@ cm_finding *cm_join_find(cm_join *j, cm_finding_kind kind, cm_finding_weight wei
     }
     r->finding = more;
     cm_finding *f = &more[r->nfindings];
-    *f = (cm_finding){.kind = kind, .weight = weight, .decided = decided, .nfiles = 1};
+    *f = (cm_finding){
+        .kind = kind, .weight = weight, .decided = decided, .of_store = j->has_base, .nfiles = 1};
     if (decided && weight == CM_WEIGHT_DECISION)
         f->weight = CM_WEIGHT_WARNING;
     va_list args;
