@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 import xarray
+import zarr
 
 from support import failio, tool
 
@@ -101,6 +102,16 @@ def test_a_gap(made, tmp_path):
     assert r.status == 4, str(r)
     assert untouched(made, store)
     tool.nc2zarr("--append", "time", p, store).ok()
+
+
+def test_an_array_without_names_of_dimensions(made, tmp_path):
+    store = work_on(made, tmp_path)
+    zarr.open_group(store, mode="a").create_array("loose", shape=(5,), dtype="f4")
+    tool.nc2zarr("-q", "--consolidate", store).ok()
+    before = failio.contents(store.parent)
+    r = tool.nc2zarr("--append", "time", F.day(tmp_path / "new.nc", 2, 2), store)
+    assert r.status == 1 and f"{store}: loose: dimension 0 " in r.err, str(r)
+    assert failio.contents(store.parent) == before
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,11 @@ static int take_files(cm_join *j, const uint32_t *file, size_t n, cm_error *err)
         j->has_base |= f->is_base;
         j->report->nfiles += !f->is_base;
         j->report->nbytes += f->nbytes;
-        if (f->is_base && f->status != CM_OK)
-            return cm_fail(err, f->status, "%s", f->why);
+        if (f->is_base && f->status != CM_OK) {
+            rc = cm_fail(err, f->status, "%s", f->why);
+            cm_error_place(err, f->path);
+            return rc;
+        }
         if (f->offline || f->status != CM_OK) {
             rc = find_unreadable(j, f, err);
             continue;

@@ -73,6 +73,11 @@ static int share_variable(look *s, const cm_variable *v, cm_digest *out)
     cm_wire_put_dtype(&w, &v->dtype);
     cm_wire_put_u32(&w, v->rank);
     for (unsigned j = 0; j < v->rank; j++) {
+        if (v->dim_name[j] == NULL)
+            return cm_fail(s->err, CM_EUNSUPPORTED,
+                           "%s: dimension %u of this array has no name, and names say what "
+                           "belongs together",
+                           v->name, j);
         cm_wire_put_text(&w, v->dim_name[j]);
         cm_wire_put_u8(&w, v->unlimited[j]);
     }
