@@ -398,7 +398,7 @@ static int apply_checked(cm_job *job, cm_dataset *store, const char *text, cm_er
             }
         }
     }
-    if (rc == CM_OK && !s.used)
+    if (rc == CM_OK && !s.used && !cm_job_dim_elsewhere(job, s.dim))
         rc = cm_fail(err, CM_EINVAL, "%s %s: no chosen variable has a dimension %s", s.option, text,
                      s.dim);
     free(copy);
