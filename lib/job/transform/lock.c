@@ -144,6 +144,8 @@ static void *beat(void *context)
     cm_lock *lock = context;
     struct timespec until;
     pthread_mutex_lock(&lock->mutex);
+    lock->begun = true;
+    pthread_cond_signal(&lock->wake);
     while (!lock->stop) {
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec += BEAT_S;
@@ -154,7 +156,11 @@ static void *beat(void *context)
     return NULL;
 }
 
-/* A lock without a thread holds too, as long as its process can be seen. */
+/*
+ * A lock without a thread holds too, as long as its process can be seen.  The thread waits for the
+ * first time when this returns: a job that forks while a thread is being made gives its child
+ * locks that nobody opens, of AddressSanitizer's allocator for one.
+ */
 static void start_beats(cm_lock *lock)
 {
     pthread_condattr_t attr;
@@ -168,6 +174,10 @@ static void start_beats(cm_lock *lock)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     lock->beats = pthread_create(&lock->thread, NULL, beat, lock) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_mutex_lock(&lock->mutex);
+    while (lock->beats && !lock->begun)
+        pthread_cond_wait(&lock->wake, &lock->mutex);
+    pthread_mutex_unlock(&lock->mutex);
 }
 
 static void stop_beats(cm_lock *lock)

@@ -11,10 +11,11 @@ struct cm_lock {
     int fd; /* of the file */
     char name[64];
     bool of_part;
-    bool beats; /* the thread runs */
+    bool beats; /* there is a thread */
+    bool begun; /* it runs */
     bool stop;
     pthread_t thread;
-    pthread_mutex_t mutex; /* guards stop */
+    pthread_mutex_t mutex; /* guards stop, begun */
     pthread_cond_t wake;
     int64_t replaced; /* the process whose lock was taken over; 0: none */
     char tag[136];    /* of the object, where it is one */
