@@ -6,19 +6,18 @@
 
 #include "store/net/remote.h"
 
-static int describe(const cm_remote *s, const cm_net_part *p, cm_http *r, cm_buf *urls, size_t *at,
-                    cm_buf *buf, cm_error *err)
+static int ask_for(cm_remote_batch *b, const cm_net_part *p, cm_buf *buf, cm_error *err)
 {
-    *r = (cm_http){.method = CM_HTTP_GET, .shown = p->shown, .max_nbytes = p->nbytes};
+    cm_http r = {.method = CM_HTTP_GET, .shown = p->shown, .max_nbytes = p->nbytes};
     if (!p->whole)
-        r->range = (cm_http_range){CM_HTTP_RANGE, p->offset, p->nbytes};
+        r.range = (cm_http_range){CM_HTTP_RANGE, p->offset, p->nbytes};
     if (p->dst != NULL)
-        r->dst = p->dst;
+        r.dst = p->dst;
     else
-        r->buf = buf;
+        r.buf = buf;
     if (p->etag != NULL)
-        snprintf(r->if_match, sizeof(r->if_match), "%s", p->etag);
-    return cm_remote_url(s, p->key, urls, at, err);
+        snprintf(r.if_match, sizeof(r.if_match), "%s", p->etag);
+    return cm_remote_batch_add(b, p->key, &r, err);
 }
 
 static void take(const cm_http *r, cm_net_part *p)
@@ -39,12 +38,8 @@ static bool is_asked_for(const cm_net_part *p)
 
 int cm_net_read_parts(cm_store *store, cm_net_part *part, size_t n, cm_buf *buf, cm_error *err)
 {
-    cm_remote *s = cm_remote_of(store);
-    cm_buf urls = {0};
-    size_t nasked = 0;
-    cm_http *r = cm_calloc(n + 1, sizeof(*r), err);
-    size_t *at = cm_calloc(n + 1, sizeof(*at), err);
-    int rc = r == NULL || at == NULL ? CM_ENOMEM : CM_OK;
+    cm_remote_batch b;
+    int rc = cm_remote_batch_init(&b, cm_remote_of(store), n, err);
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
         cm_net_part *p = &part[i];
         p->rc = CM_OK;
@@ -52,20 +47,14 @@ int cm_net_read_parts(cm_store *store, cm_net_part *part, size_t n, cm_buf *buf,
         p->at = buf != NULL ? buf->nbytes : 0;
         p->seen[0] = '\0';
         if (is_asked_for(p))
-            rc = describe(s, p, &r[nasked], &urls, &at[nasked], buf, err), nasked++;
+            rc = ask_for(&b, p, buf, err);
     }
-    for (size_t k = 0; rc == CM_OK && k < nasked; k++)
-        r[k].url = (const char *)urls.data + at[k];
     if (rc == CM_OK) {
-        rc = cm_remote_run(s, r, nasked, err);
+        rc = cm_remote_batch_run(&b, err);
         for (size_t i = 0, k = 0; i < n; i++)
             if (is_asked_for(&part[i]))
-                take(&r[k++], &part[i]);
+                take(&b.request[k++], &part[i]);
     }
-    if (r != NULL)
-        cm_http_release(r, nasked);
-    cm_buf_release(&urls);
-    free(r);
-    free(at);
+    cm_remote_batch_release(&b);
     return rc;
 }

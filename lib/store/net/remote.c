@@ -14,28 +14,20 @@ typedef struct remote_reader {
 
 /* ---- addresses ---- */
 
-int cm_remote_url(const cm_remote *s, const char *key, cm_buf *out, size_t *at, cm_error *err)
-{
-    *at = out->nbytes;
-    int rc = cm_buf_append(out, s->address, strlen(s->address), err);
-    if (rc == CM_OK)
-        rc = cm_buf_append(out, "/", 1, err);
-    if (rc == CM_OK)
-        rc = cm_url_encode(out, s->prefix, true, err);
-    if (rc == CM_OK)
-        rc = cm_url_encode(out, key, true, err);
-    return rc == CM_OK ? cm_buf_append(out, "", 1, err) : rc;
-}
-
-char *cm_remote_query(const cm_remote *s, const char *key, const char *query, cm_error *err)
+char *cm_remote_url(const cm_remote *s, const char *key, const char *query, cm_error *err)
 {
     cm_buf url = {0};
-    size_t at;
-    char *out = NULL;
-    if (cm_remote_url(s, key, &url, &at, err) == CM_OK)
-        out = cm_asprintf(err, "%s?%s", (char *)url.data, query);
+    int rc = cm_buf_printf(&url, err, "%s/", s->address);
+    if (rc == CM_OK)
+        rc = cm_url_encode(&url, s->prefix, true, err);
+    if (rc == CM_OK)
+        rc = cm_url_encode(&url, key, true, err);
+    if (rc == CM_OK && query != NULL)
+        rc = cm_buf_printf(&url, err, "?%s", query);
+    if (rc == CM_OK && (rc = cm_buf_append(&url, "", 1, err)) == CM_OK)
+        return (char *)url.data;
     cm_buf_release(&url);
-    return out;
+    return NULL;
 }
 
 /* ---- asking ---- */
@@ -71,19 +63,53 @@ int cm_remote_run(cm_remote *s, cm_http *request, size_t n, cm_error *err)
     return expired ? run_again(s, request, n, signer, err) : rc;
 }
 
+int cm_remote_run_key(cm_remote *s, const char *key, const char *query, cm_http *r, cm_error *err)
+{
+    char *url = cm_remote_url(s, key, query, err);
+    r->url = url;
+    r->shown = key;
+    int rc = url == NULL ? CM_ENOMEM : cm_remote_run(s, r, 1, err);
+    r->url = NULL;
+    free(url);
+    return rc;
+}
+
+int cm_remote_batch_init(cm_remote_batch *b, cm_remote *s, size_t room, cm_error *err)
+{
+    *b = (cm_remote_batch){.store = s, .request = cm_calloc(room + 1, sizeof(cm_http), err)};
+    return b->request == NULL ? CM_ENOMEM : CM_OK;
+}
+
+int cm_remote_batch_add(cm_remote_batch *b, const char *key, const cm_http *r, cm_error *err)
+{
+    cm_http *mine = &b->request[b->n];
+    *mine = *r;
+    if (mine->shown == NULL)
+        mine->shown = key;
+    if ((mine->url = cm_remote_url(b->store, key, NULL, err)) == NULL)
+        return CM_ENOMEM;
+    b->n++;
+    return CM_OK;
+}
+
+int cm_remote_batch_run(cm_remote_batch *b, cm_error *err)
+{
+    return cm_remote_run(b->store, b->request, b->n, err);
+}
+
+void cm_remote_batch_release(cm_remote_batch *b)
+{
+    for (size_t i = 0; i < b->n; i++)
+        free((void *)(uintptr_t)b->request[i].url);
+    cm_http_release(b->request, b->n);
+    free(b->request);
+}
+
 static int run_key(cm_remote *s, const char *key, cm_http *r, cm_error *err)
 {
-    cm_buf url = {0};
-    size_t at;
-    int rc = cm_remote_url(s, key, &url, &at, err);
-    r->url = (const char *)url.data;
-    r->shown = key;
-    if (rc == CM_OK)
-        rc = cm_remote_run(s, r, 1, err);
+    int rc = cm_remote_run_key(s, key, NULL, r, err);
     if (rc == CM_OK && r->rc == CM_ENOTFOUND)
         rc = cm_fail(err, CM_ENOTFOUND, "%s: no such object", key);
-    r->url = NULL;
-    cm_buf_release(&url);
     cm_http_release(r, 1);
     return rc;
 }
@@ -202,17 +228,20 @@ static void reader_close(cm_object_reader *reader)
 
 /* ---- many at once ---- */
 
-static int describe(const cm_remote *s, const cm_store_read *read, cm_http *r, cm_buf *urls,
-                    size_t *at, cm_buf *buf, cm_error *err)
+static bool is_asked_for(const cm_store_read *read)
 {
-    const char *key = read->reader != NULL ? read->reader->key : read->key;
-    *r = (cm_http){.method = CM_HTTP_GET, .shown = key, .buf = buf, .max_nbytes = read->max_nbytes};
-    if (read->reader != NULL) {
-        r->range = (cm_http_range){CM_HTTP_RANGE, read->offset, read->nbytes};
-        r->max_nbytes = read->nbytes;
-        memcpy(r->if_match, ((remote_reader *)read->reader)->etag, sizeof(r->if_match));
-    }
-    return cm_remote_url(s, key, urls, at, err);
+    return read->reader == NULL || read->nbytes > 0;
+}
+
+static int ask_for(cm_remote_batch *b, const cm_store_read *read, cm_buf *buf, cm_error *err)
+{
+    cm_http r = {.method = CM_HTTP_GET, .buf = buf, .max_nbytes = read->max_nbytes};
+    if (read->reader == NULL)
+        return cm_remote_batch_add(b, read->key, &r, err);
+    r.range = (cm_http_range){CM_HTTP_RANGE, read->offset, read->nbytes};
+    r.max_nbytes = read->nbytes;
+    memcpy(r.if_match, ((remote_reader *)read->reader)->etag, sizeof(r.if_match));
+    return cm_remote_batch_add(b, read->reader->key, &r, err);
 }
 
 static int take(const cm_http *r, cm_store_read *read, cm_error *err)
@@ -227,29 +256,19 @@ static int take(const cm_http *r, cm_store_read *read, cm_error *err)
 
 static int read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err)
 {
-    cm_remote *s = cm_remote_of(store);
-    cm_buf urls = {0};
-    cm_http *r = cm_calloc(n + 1, sizeof(*r), err);
-    size_t *at = cm_calloc(n + 1, sizeof(*at), err), nasked = 0;
-    int rc = r == NULL || at == NULL ? CM_ENOMEM : CM_OK;
+    cm_remote_batch b;
+    int rc = cm_remote_batch_init(&b, cm_remote_of(store), n, err);
     for (size_t i = 0; rc == CM_OK && i < n; i++)
-        if (read[i].reader == NULL || read[i].nbytes > 0)
-            rc = describe(s, &read[i], &r[nasked++], &urls, &at[i], buf, err);
+        if (is_asked_for(&read[i]))
+            rc = ask_for(&b, &read[i], buf, err);
         else
             read[i].at = buf->nbytes;
-    for (size_t i = 0, k = 0; rc == CM_OK && i < n; i++)
-        if (read[i].reader == NULL || read[i].nbytes > 0)
-            r[k++].url = (const char *)urls.data + at[i];
     if (rc == CM_OK)
-        rc = cm_remote_run(s, r, nasked, err);
+        rc = cm_remote_batch_run(&b, err);
     for (size_t i = 0, k = 0; rc == CM_OK && i < n; i++)
-        if (read[i].reader == NULL || read[i].nbytes > 0)
-            rc = take(&r[k++], &read[i], err);
-    if (r != NULL)
-        cm_http_release(r, nasked);
-    cm_buf_release(&urls);
-    free(r);
-    free(at);
+        if (is_asked_for(&read[i]))
+            rc = take(&b.request[k++], &read[i], err);
+    cm_remote_batch_release(&b);
     return rc;
 }
 

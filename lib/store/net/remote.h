@@ -22,16 +22,30 @@ static inline cm_remote *cm_remote_of(const cm_store *store)
     return (cm_remote *)(uintptr_t)store;
 }
 
-/* Appends the address of KEY and a NUL; *AT is where it begins. */
-int cm_remote_url(const cm_remote *s, const char *key, cm_buf *out, size_t *at, cm_error *err);
-/* The same with "?QUERY", which is encoded and sorted; to be freed. */
-char *cm_remote_query(const cm_remote *s, const char *key, const char *query, cm_error *err);
+/* The address of KEY, to be freed; QUERY is encoded and sorted, or NULL. */
+char *cm_remote_url(const cm_remote *s, const char *key, const char *query, cm_error *err);
 
 /*
  * cm_http_run with what the store signs by; credentials that were too old are renewed once.  A
  * CM_ENOTFOUND stays with its request.
  */
 int cm_remote_run(cm_remote *s, cm_http *request, size_t n, cm_error *err);
+
+/* Runs R for KEY, with QUERY if it is not NULL.  R keeps the answer, but no address. */
+int cm_remote_run_key(cm_remote *s, const char *key, const char *query, cm_http *r, cm_error *err);
+
+/* Requests that go together, in the order in which they were added. */
+typedef struct cm_remote_batch {
+    cm_remote *store;
+    cm_http *request;
+    size_t n;
+} cm_remote_batch;
+
+int cm_remote_batch_init(cm_remote_batch *b, cm_remote *s, size_t room, cm_error *err);
+/* Adds R for KEY; the batch owns its address.  `shown` is KEY where R names nothing else. */
+int cm_remote_batch_add(cm_remote_batch *b, const char *key, const cm_http *r, cm_error *err);
+int cm_remote_batch_run(cm_remote_batch *b, cm_error *err);
+void cm_remote_batch_release(cm_remote_batch *b);
 
 /* ---- s3_list.c ---- */
 int cm_s3_list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,

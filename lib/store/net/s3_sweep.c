@@ -102,39 +102,19 @@ static int judge_name(void *context, const char *name, bool is_prefix, cm_error 
 
 /* ---- removing ---- */
 
-/* The N objects whose keys begin at KEY, each with its NUL. */
-static int remove_some(cm_remote *s, const char *key, size_t n, cm_error *err)
-{
-    cm_http r[TOGETHER];
-    cm_buf urls = {0};
-    size_t at[TOGETHER];
-    int rc = CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < n; i++, key += strlen(key) + 1) {
-        r[i] = (cm_http){.method = CM_HTTP_DELETE, .shown = key};
-        rc = cm_remote_url(s, key, &urls, &at[i], err);
-    }
-    for (size_t i = 0; rc == CM_OK && i < n; i++)
-        r[i].url = (const char *)urls.data + at[i];
-    if (rc == CM_OK) {
-        rc = cm_remote_run(s, r, n, err);
-        cm_http_release(r, n);
-    }
-    cm_buf_release(&urls);
-    return rc;
-}
-
 static int remove_doomed(sweep *w, cm_error *err)
 {
     const char *end = (const char *)w->doomed.data + w->doomed.nbytes;
-    const char *first = (const char *)w->doomed.data;
+    const char *key = (const char *)w->doomed.data;
     int rc = CM_OK;
-    while (rc == CM_OK && first < end) {
-        const char *key = first;
-        size_t n = 0;
-        for (; n < TOGETHER && key < end; n++)
-            key += strlen(key) + 1;
-        rc = remove_some(w->store, first, n, err);
-        first = key;
+    while (rc == CM_OK && key < end) {
+        cm_remote_batch b;
+        rc = cm_remote_batch_init(&b, w->store, TOGETHER, err);
+        for (; rc == CM_OK && b.n < TOGETHER && key < end; key += strlen(key) + 1)
+            rc = cm_remote_batch_add(&b, key, &(cm_http){.method = CM_HTTP_DELETE}, err);
+        if (rc == CM_OK)
+            rc = cm_remote_batch_run(&b, err);
+        cm_remote_batch_release(&b);
     }
     return rc;
 }
@@ -158,8 +138,8 @@ static int abort_upload(sweep *w, const char *id, cm_error *err)
         rc = cm_url_encode(&query, id, false, err);
     if (rc == CM_OK)
         rc = cm_buf_append(&query, "", 1, err);
-    char *url = rc == CM_OK ? cm_remote_query(w->store, w->key + strlen(w->store->prefix),
-                                              (const char *)query.data, err)
+    char *url = rc == CM_OK ? cm_remote_url(w->store, w->key + strlen(w->store->prefix),
+                                            (const char *)query.data, err)
                             : NULL;
     cm_http r = {.method = CM_HTTP_DELETE, .url = url, .shown = w->key};
     if (url != NULL)

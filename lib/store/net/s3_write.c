@@ -42,31 +42,10 @@ static s3_writer *writer_of(cm_object_writer *w)
 
 /* ---- single requests ---- */
 
-/* Runs R for KEY, with QUERY if it is not NULL.  The answer stays in R->text. */
-static int run(cm_remote *s, const char *key, const char *query, cm_http *r, cm_error *err)
-{
-    cm_buf url = {0};
-    size_t at;
-    char *asked = NULL;
-    int rc = CM_OK;
-    if (query != NULL)
-        rc = (asked = cm_remote_query(s, key, query, err)) == NULL ? CM_ENOMEM : CM_OK;
-    else
-        rc = cm_remote_url(s, key, &url, &at, err);
-    r->url = query != NULL ? asked : (const char *)url.data;
-    r->shown = key;
-    if (rc == CM_OK)
-        rc = cm_remote_run(s, r, 1, err);
-    r->url = NULL;
-    cm_buf_release(&url);
-    free(asked);
-    return rc;
-}
-
 static int put_bytes(cm_remote *s, const char *key, const void *data, size_t nbytes, cm_error *err)
 {
     cm_http r = {.method = CM_HTTP_PUT, .body = data, .body_nbytes = nbytes};
-    int rc = run(s, key, NULL, &r, err);
+    int rc = cm_remote_run_key(s, key, NULL, &r, err);
     if (rc == CM_OK && r.rc == CM_ENOTFOUND)
         rc = cm_fail(err, CM_EIO, "%s: there is no such bucket", s->base.name);
     cm_http_release(&r, 1);
@@ -86,7 +65,7 @@ int cm_s3_put_new(cm_store *store, const char *key, const void *data, size_t nby
         .method = CM_HTTP_PUT, .body = data, .body_nbytes = nbytes, .if_none_match = etag == NULL};
     if (etag != NULL)
         snprintf(r.if_match, sizeof(r.if_match), "%s", etag);
-    int rc = run(s, key, NULL, &r, err);
+    int rc = cm_remote_run_key(s, key, NULL, &r, err);
     if (rc == CM_OK && r.rc == CM_ENOTFOUND)
         rc = CM_EEXIST; /* what was to be replaced is gone */
     if (rc == CM_EIO && r.status == 412)
@@ -101,7 +80,7 @@ int cm_s3_put_new(cm_store *store, const char *key, const void *data, size_t nby
 int cm_s3_remove(cm_store *store, const char *key, cm_error *err)
 {
     cm_http r = {.method = CM_HTTP_DELETE};
-    int rc = run(cm_remote_of(store), key, NULL, &r, err);
+    int rc = cm_remote_run_key(cm_remote_of(store), key, NULL, &r, err);
     cm_http_release(&r, 1);
     return rc;
 }
@@ -118,7 +97,7 @@ static int begin_upload(s3_writer *w, cm_error *err)
     cm_buf encoded = {0};
     if (w->upload != NULL)
         return CM_OK;
-    int rc = run(s, w->base.key, "uploads=", &r, err);
+    int rc = cm_remote_run_key(s, w->base.key, "uploads=", &r, err);
     if (rc == CM_OK &&
         (r.rc != CM_OK || !cm_xml_find(r.text.data, r.text.nbytes,
                                        "InitiateMultipartUploadResult/UploadId", id, sizeof(id))))
@@ -145,7 +124,9 @@ static int send_part(s3_writer *w, size_t i, cm_error *err)
         return rc;
     cm_http r = {.method = CM_HTTP_PUT, .body = p.data, .body_nbytes = p.nbytes};
     char *query = cm_asprintf(err, "partNumber=%zu&uploadId=%s", i + 1, w->upload);
-    rc = query == NULL ? CM_ENOMEM : run(cm_remote_of(w->base.store), w->base.key, query, &r, err);
+    rc = query == NULL
+             ? CM_ENOMEM
+             : cm_remote_run_key(cm_remote_of(w->base.store), w->base.key, query, &r, err);
     if (rc == CM_OK && (r.rc != CM_OK || r.etag[0] == '\0'))
         rc = cm_fail(err, CM_EIO, "%s: the server does not take part %zu", w->base.key, i + 1);
     free(query);
@@ -166,7 +147,7 @@ static void abort_upload(s3_writer *w)
     cm_http r = {.method = CM_HTTP_DELETE};
     char *query = w->upload != NULL ? cm_asprintf(NULL, "uploadId=%s", w->upload) : NULL;
     if (query != NULL)
-        (void)run(cm_remote_of(w->base.store), w->base.key, query, &r, NULL);
+        (void)cm_remote_run_key(cm_remote_of(w->base.store), w->base.key, query, &r, NULL);
     free(query);
     cm_http_release(&r, 1);
 }
@@ -192,7 +173,7 @@ static int complete_upload(s3_writer *w, cm_error *err)
     r.body = xml.data;
     r.body_nbytes = xml.nbytes;
     if (rc == CM_OK)
-        rc = run(cm_remote_of(store), w->base.key, query, &r, err);
+        rc = cm_remote_run_key(cm_remote_of(store), w->base.key, query, &r, err);
     /* An earlier answer may have been lost: then the upload is gone, and the object there. */
     if (rc == CM_OK && r.rc == CM_ENOTFOUND) {
         rc = store->ops->size(store, w->base.key, &nbytes, NULL);
