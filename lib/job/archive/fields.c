@@ -186,20 +186,6 @@ static uint32_t other_name(const cm_join *j, const cm_field_sources *f, uint32_t
     return CM_JOIN_NONE;
 }
 
-static int find_renamed(cm_join *j, uint32_t first, uint32_t other, cm_error *err)
-{
-    const cm_join_var *v = &j->var[first], *w = &j->var[other];
-    cm_finding *f =
-        cm_join_find(j, CM_FINDING_NAME, CM_WEIGHT_DECISION, false, w->name, w->first, err,
-                     "by its standard_name it is %s in %s", v->name, j->file[v->first]->path);
-    if (f == NULL || (f->other = cm_strdup(v->name, err)) == NULL)
-        return CM_ENOMEM;
-    int rc = CM_OK;
-    for (size_t i = 1; rc == CM_OK && i < w->nfiles; i++)
-        rc = cm_join_found_in(j, f, w->file[i], err);
-    return rc;
-}
-
 /* Places of two joined dimensions that no file at all has. */
 static int find_holes(cm_join *j, const cm_field_sources *f, cm_error *err)
 {
@@ -298,7 +284,8 @@ static int find_all_missing(cm_join *j, const cm_field_sources *f, cm_error *err
         bool holes = f->of[i].place != NULL && f->of[i].place->nholes > 0;
         uint32_t other = holes ? other_name(j, f, (uint32_t)i) : CM_JOIN_NONE;
         if (other != CM_JOIN_NONE)
-            rc = v->first < j->var[other].first ? find_renamed(j, (uint32_t)i, other, err) : CM_OK;
+            rc = v->first < j->var[other].first ? cm_join_tell_renamed(j, v, &j->var[other], err)
+                                                : CM_OK;
         else if (j->has_base && !has(v, 0))
             rc = find_new(j, v, err);
         else

@@ -166,6 +166,8 @@ char *cm_join_reword(const cm_join *j, const char *text, cm_error *err);
 
 /* renamed.c: dimensions that files name differently: a finding. */
 int cm_join_renamed(cm_join *j, cm_error *err);
+/* A finding: by its standard_name W, in the files that hold it, is V. */
+int cm_join_tell_renamed(cm_join *j, const cm_join_var *v, const cm_join_var *w, cm_error *err);
 
 /* compare.c: descriptions, and attributes of groups. */
 int cm_join_compare(cm_join *j, cm_error *err);

@@ -28,9 +28,8 @@ static bool is_same(const cm_join *j, uint32_t a, uint32_t b)
     return same;
 }
 
-static int tell(cm_join *j, uint32_t a, uint32_t b, cm_error *err)
+int cm_join_tell_renamed(cm_join *j, const cm_join_var *v, const cm_join_var *w, cm_error *err)
 {
-    const cm_join_var *v = coordinate_of(j, a), *w = coordinate_of(j, b);
     cm_finding *f =
         cm_join_find(j, CM_FINDING_NAME, CM_WEIGHT_DECISION, false, w->name, w->first, err,
                      "by its standard_name it is %s in %s", v->name, j->file[v->first]->path);
@@ -52,7 +51,7 @@ int cm_join_renamed(cm_join *j, cm_error *err)
                 continue;
             j->dim[b].same_as = a;
             j->refused = true;
-            rc = tell(j, a, b, err);
+            rc = cm_join_tell_renamed(j, coordinate_of(j, a), coordinate_of(j, b), err);
         }
     return rc;
 }

@@ -87,66 +87,61 @@ static int check_options(const cm_transform_options *o, cm_error *err)
     return CM_OK;
 }
 
-/* What is added to a store is as the store has it. */
-static int check_append(const cm_transform_options *o, cm_error *err)
+/* The first option given that appending, or writing references, leaves no choice of; or NULL. */
+static const char *option_without_choice(const cm_transform_options *o, bool refers)
 {
+    enum {
+        APPEND = 1,
+        REFER = 2,
+        BOTH = APPEND | REFER
+    };
     const struct {
         bool given;
         const char *text;
+        int excluded_by;
     } row[] = {
-        {o->chunks.n > 0, "`chunks`"},
-        {o->shards.n > 0, "`shards`"},
-        {o->codec.n > 0, "`codec`"},
-        {o->sample != NULL, "`sample`"},
-        {o->dtype.n > 0, "`dtype`"},
-        {o->unpack.n > 0, "`unpack`"},
-        {o->keepbits.n > 0, "`keepbits`"},
-        {o->subset.n > 0, "`subset`"},
-        {o->fill_value.n > 0, "`fill_value`"},
-        {o->variable.n > 0, "`variable`"},
-        {o->overwrite, "`overwrite`"},
-        {o->no_consolidate, "`no_consolidate`"},
-        {o->check, "`check`"},
-        {o->refer != NULL, "`refer`"},
-        {o->certificate != NULL, "`certificate`"},
-        {o->part.on, "`part`"},
-        {o->statistics, "`statistics`"},
+        {o->chunks.n > 0, "`chunks`", BOTH},
+        {o->shards.n > 0, "`shards`", BOTH},
+        {o->codec.n > 0, "`codec`", BOTH},
+        {o->sample != NULL, "`sample`", BOTH},
+        {o->dtype.n > 0, "`dtype`", BOTH},
+        {o->unpack.n > 0, "`unpack`", BOTH},
+        {o->keepbits.n > 0, "`keepbits`", BOTH},
+        {o->subset.n > 0, "`subset`", BOTH},
+        {o->fill_value.n > 0, "`fill_value`", BOTH},
+        {o->variable.n > 0, "`variable`", APPEND},
+        {o->overwrite, "`overwrite`", APPEND},
+        {o->no_consolidate, "`no_consolidate`", APPEND},
+        {o->resume, "`resume`", REFER},
+        {o->check, "`check`", BOTH},
+        {o->refer != NULL, "`refer`", APPEND},
+        {o->certificate != NULL, "`certificate`", BOTH},
+        {o->part.on, "`part`", BOTH},
+        {o->statistics, "`statistics`", APPEND},
     };
-    for (size_t i = 0; o->append != NULL && i < sizeof(row) / sizeof(row[0]); i++)
-        if (row[i].given)
-            return cm_fail(err, CM_EINVAL, "%s: what is added to a store is as the store has it",
-                           row[i].text);
-    return CM_OK;
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
+        if (row[i].given && (row[i].excluded_by & (refers ? REFER : APPEND)) != 0)
+            return row[i].text;
+    return NULL;
 }
 
-/* References are to bytes as they are: nothing that changes them can be asked for. */
+static int check_append(const cm_transform_options *o, cm_error *err)
+{
+    const char *given = o->append != NULL ? option_without_choice(o, false) : NULL;
+    return given == NULL ? CM_OK
+                         : cm_fail(err, CM_EINVAL,
+                                   "%s: what is added to a store is as the store has it", given);
+}
+
 static int check_refer(const cm_transform_options *o, cm_error *err)
 {
     if (cm_store_url_is_remote(o->target))
         return cm_fail(err, CM_EINVAL, "%s: references are written into a file of this machine",
                        o->target);
-    const struct {
-        bool given;
-        const char *text;
-    } row[] = {
-        {o->chunks.n > 0, "`chunks`"},
-        {o->shards.n > 0, "`shards`"},
-        {o->codec.n > 0, "`codec`"},
-        {o->sample != NULL, "`sample`"},
-        {o->dtype.n > 0, "`dtype`"},
-        {o->unpack.n > 0, "`unpack`"},
-        {o->keepbits.n > 0, "`keepbits`"},
-        {o->subset.n > 0, "`subset`"},
-        {o->fill_value.n > 0, "`fill_value`"},
-        {o->resume, "`resume`"},
-        {o->check, "`check`"},
-        {o->certificate != NULL, "`certificate`"},
-        {o->part.on, "`part`"},
-    };
-    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
-        if (row[i].given)
-            return cm_fail(err, CM_EINVAL,
-                           "%s: references are to the bytes of the files as they are", row[i].text);
+    const char *given = option_without_choice(o, true);
+    if (given != NULL)
+        return cm_fail(err, CM_EINVAL, "%s: references are to the bytes of the files as they are",
+                       given);
     if (o->base_url != NULL && strstr(o->base_url, "://") == NULL)
         return cm_fail(err, CM_EINVAL, "`base_url` %s: is no URL", o->base_url);
     return strcmp(o->refer, "json") == 0
