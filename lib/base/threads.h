@@ -1,8 +1,9 @@
-/* Running one function on several threads. */
+/* Running functions on other threads. */
 #ifndef CM_BASE_THREADS_H
 #define CM_BASE_THREADS_H
 
 #include <chunkmill/error.h>
+#include <pthread.h>
 
 typedef void cm_thread_fn(void *context, unsigned worker);
 
@@ -13,5 +14,12 @@ typedef void cm_thread_fn(void *context, unsigned worker);
  * caller's thread.
  */
 void cm_threads_run(unsigned n, cm_thread_fn *fn, void *context);
+
+/*
+ * Runs FN(CONTEXT) on a thread that takes no signals; returns when the thread runs.  A process that
+ * forks while a thread is being made gives its child locks that nobody opens: AddressSanitizer's
+ * allocator has one.  Returns 0 or an errno.
+ */
+int cm_thread_begin(pthread_t *thread, void *(*fn)(void *), void *context);
 
 #endif

@@ -1,10 +1,10 @@
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/threads.h"
 #include "gpu/host_impl.h"
 
 static host_device *device_of(const cm_stream *s)
@@ -88,12 +88,7 @@ int cm_host_stream_open(cm_device *d, cm_stream **out, cm_error *err)
     if (s == NULL)
         return CM_ENOMEM;
     s->base.device = d;
-    /* Signals stay with the threads of the caller. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    const int rc = pthread_create(&s->thread, NULL, stream_main, s);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const int rc = cm_thread_begin(&s->thread, stream_main, s);
     if (rc != 0) {
         free(s);
         return cm_fail_errno(err, rc, "host: no thread for copying");

@@ -1,15 +1,13 @@
 #include "progress.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/number.h"
+#include "base/ticker.h"
 #include "print.h"
 #include "say.h"
 
@@ -35,13 +33,9 @@ struct cm_progress {
     cm_monitor *monitor;
     bool bar;    /* redraw one line of a terminal */
     bool always; /* plain lines also when a phase begins, and at the end */
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    bool stop;
-    bool watching; /* the thread has begun */
+    cm_ticker ticker;
 
-    /* Of the thread alone. */
+    /* Of the ticker alone, while it runs. */
     sample window[NSAMPLES]; /* a ring of the present phase */
     size_t nsamples;         /* ever taken in this phase */
     cm_phase phase;
@@ -229,58 +223,15 @@ static void report(cm_progress *p, const cm_snapshot *s, uint64_t now)
         print_line(p, s, now);
 }
 
-static void look(cm_progress *p)
+static uint64_t look(void *context)
 {
+    cm_progress *p = context;
     cm_snapshot s;
     cm_monitor_snapshot(p->monitor, &s);
     uint64_t now = cm_now_ns();
     take_sample(p, &s, now);
     report(p, &s, now);
-}
-
-static void *watch(void *arg)
-{
-    cm_progress *p = arg;
-    pthread_mutex_lock(&p->lock);
-    p->watching = true;
-    pthread_cond_signal(&p->wake);
-    if (p->always)
-        look(p);
-    while (!p->stop) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += POLL_MS * 1000000L;
-        if (until.tv_nsec >= 1000000000L) {
-            until.tv_nsec -= 1000000000L;
-            until.tv_sec++;
-        }
-        pthread_cond_timedwait(&p->wake, &p->lock, &until);
-        if (!p->stop)
-            look(p);
-    }
-    pthread_mutex_unlock(&p->lock);
-    return NULL;
-}
-
-/*
- * A thread that takes no signals: they are for the one that runs the job.  It waits for the first
- * time when this returns: a job that forks while a thread is being made gives its child locks that
- * nobody opens, of AddressSanitizer's allocator for one.
- */
-static bool start_thread(cm_progress *p)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(&p->thread, NULL, watch, p) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!started)
-        return false;
-    pthread_mutex_lock(&p->lock);
-    while (!p->watching)
-        pthread_cond_wait(&p->wake, &p->lock);
-    pthread_mutex_unlock(&p->lock);
-    return true;
+    return POLL_MS * UINT64_C(1000000);
 }
 
 cm_progress *cm_progress_start(const char *tool, cm_monitor *monitor, cm_progress_mode mode)
@@ -296,15 +247,9 @@ cm_progress *cm_progress_start(const char *tool, cm_monitor *monitor, cm_progres
     p->bar = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
     p->always = mode == CM_PROGRESS_ALWAYS;
     p->line_ns = cm_now_ns();
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->wake, &attr);
-    pthread_condattr_destroy(&attr);
-    if (!start_thread(p)) {
-        pthread_cond_destroy(&p->wake);
-        pthread_mutex_destroy(&p->lock);
+    if (p->always)
+        look(p);
+    if (cm_ticker_start(&p->ticker, POLL_MS * UINT64_C(1000000), look, p, NULL) != CM_OK) {
         free(p);
         return NULL;
     }
@@ -315,11 +260,7 @@ void cm_progress_stop(cm_progress *progress)
 {
     if (!progress)
         return;
-    pthread_mutex_lock(&progress->lock);
-    progress->stop = true;
-    pthread_cond_signal(&progress->wake);
-    pthread_mutex_unlock(&progress->lock);
-    pthread_join(progress->thread, NULL);
+    cm_ticker_stop(&progress->ticker);
     erase_bar(progress);
     if (progress->always && !progress->bar) {
         cm_snapshot s;
@@ -327,7 +268,5 @@ void cm_progress_stop(cm_progress *progress)
         print_line(progress, &s, cm_now_ns());
     }
     fflush(stderr);
-    pthread_cond_destroy(&progress->wake);
-    pthread_mutex_destroy(&progress->lock);
     free(progress);
 }

@@ -1,17 +1,14 @@
 #include "exec/watch/resources.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/ticker.h"
 #include "exec/watch/nvml.h"
 #include "exec/watch/processes.h"
 
@@ -52,11 +49,7 @@ struct cm_resources {
     gpu gpu[CM_RESOURCES_MAX_GPUS];
 
     uint64_t last_ns;
-    pthread_t thread;
-    bool running;
-    pthread_mutex_t lock; /* guards stop */
-    pthread_cond_t woken;
-    bool stop;
+    cm_ticker ticker;
 };
 
 /* ---- one look ---- */
@@ -124,8 +117,9 @@ static void halve(cm_resources *r)
     r->interval_ns *= 2;
 }
 
-static void take_sample(cm_resources *r)
+static uint64_t take_sample(void *context)
 {
+    cm_resources *r = context;
     if (r->n == r->max_samples)
         halve(r);
     cm_resource_sample *s = &r->sample[r->n];
@@ -144,25 +138,7 @@ static void take_sample(cm_resources *r)
                               .rss_nbytes = use.rss_nbytes};
     r->last_ns = now;
     r->n++;
-}
-
-static void *watch(void *arg)
-{
-    cm_resources *r = arg;
-    bool stop = false;
-    while (!stop) {
-        uint64_t until = r->last_ns + r->interval_ns;
-        struct timespec t = {.tv_sec = (time_t)(until / 1000000000u),
-                             .tv_nsec = (long)(until % 1000000000u)};
-        pthread_mutex_lock(&r->lock);
-        while (!r->stop && pthread_cond_timedwait(&r->woken, &r->lock, &t) != ETIMEDOUT) {
-        }
-        stop = r->stop;
-        pthread_mutex_unlock(&r->lock);
-        if (!stop || r->n == 0 || cm_now_ns() - r->last_ns >= r->interval_ns / LEAST_SHARE)
-            take_sample(r);
-    }
-    return NULL;
+    return r->interval_ns;
 }
 
 /* ---- beginning and ending ---- */
@@ -221,23 +197,6 @@ static int prepare(cm_resources *r, const cm_resources_options *options, cm_erro
     return CM_OK;
 }
 
-static int start_thread(cm_resources *r, cm_error *err)
-{
-    pthread_condattr_t attr;
-    sigset_t all, before;
-    pthread_mutex_init(&r->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&r->woken, &attr);
-    pthread_condattr_destroy(&attr);
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int failed = pthread_create(&r->thread, NULL, watch, r);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    r->running = failed == 0;
-    return failed == 0 ? CM_OK : cm_fail_errno(err, failed, "no thread to watch resources");
-}
-
 int cm_resources_start(const cm_resources_options *options, cm_resources **out, cm_error *err)
 {
     cm_resources *r = cm_calloc(1, sizeof(*r), err);
@@ -250,7 +209,7 @@ int cm_resources_start(const cm_resources_options *options, cm_resources **out, 
         look_at_cores(r, NULL);
         cm_processes_look(r->processes, &ignored);
         r->last_ns = cm_now_ns();
-        rc = start_thread(r, err);
+        rc = cm_ticker_start(&r->ticker, r->interval_ns, take_sample, r, err);
     }
     if (rc != CM_OK) {
         cm_resources_free(r);
@@ -262,14 +221,11 @@ int cm_resources_start(const cm_resources_options *options, cm_resources **out, 
 
 void cm_resources_stop(cm_resources *r)
 {
-    if (!r->running)
+    if (!r->ticker.running)
         return;
-    pthread_mutex_lock(&r->lock);
-    r->stop = true;
-    pthread_cond_signal(&r->woken);
-    pthread_mutex_unlock(&r->lock);
-    pthread_join(r->thread, NULL);
-    r->running = false;
+    cm_ticker_stop(&r->ticker);
+    if (r->n == 0 || cm_now_ns() - r->last_ns >= r->interval_ns / LEAST_SHARE)
+        (void)take_sample(r);
 }
 
 void cm_resources_free(cm_resources *r)

@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +16,10 @@
 enum {
     MAX_NBYTES = 4096, /* of the file */
     MAX_TRIES = 200,   /* others come and go meanwhile */
-    PAUSE_US = 5000,
-    BEAT_S = 10
+    PAUSE_US = 5000
 };
+
+#define BEAT_NS UINT64_C(10000000000)
 
 /* CM_HOLDER_UNCLEAR, or CM_HELD with what the file says in H. */
 static cm_holder_state read_holder(int fd, cm_holder *h)
@@ -139,57 +138,11 @@ int cm_lock_look(const cm_beside *b, const char *name, cm_lock_holder *out, cm_e
 
 /* ---- beats ---- */
 
-static void *beat(void *context)
+static uint64_t beat(void *context)
 {
-    cm_lock *lock = context;
-    struct timespec until;
-    pthread_mutex_lock(&lock->mutex);
-    lock->begun = true;
-    pthread_cond_signal(&lock->wake);
-    while (!lock->stop) {
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += BEAT_S;
-        if (pthread_cond_timedwait(&lock->wake, &lock->mutex, &until) != 0 && !lock->stop)
-            (void)futimens(lock->fd, NULL); /* a beat that is lost is not missed */
-    }
-    pthread_mutex_unlock(&lock->mutex);
-    return NULL;
-}
-
-/*
- * A lock without a thread holds too, as long as its process can be seen.  The thread waits for the
- * first time when this returns: a job that forks while a thread is being made gives its child
- * locks that nobody opens, of AddressSanitizer's allocator for one.
- */
-static void start_beats(cm_lock *lock)
-{
-    pthread_condattr_t attr;
-    sigset_t all, before;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_mutex_init(&lock->mutex, NULL);
-    pthread_cond_init(&lock->wake, &attr);
-    pthread_condattr_destroy(&attr);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    lock->beats = pthread_create(&lock->thread, NULL, beat, lock) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_mutex_lock(&lock->mutex);
-    while (lock->beats && !lock->begun)
-        pthread_cond_wait(&lock->wake, &lock->mutex);
-    pthread_mutex_unlock(&lock->mutex);
-}
-
-static void stop_beats(cm_lock *lock)
-{
-    pthread_mutex_lock(&lock->mutex);
-    lock->stop = true;
-    pthread_cond_signal(&lock->wake);
-    pthread_mutex_unlock(&lock->mutex);
-    if (lock->beats)
-        pthread_join(lock->thread, NULL);
-    pthread_cond_destroy(&lock->wake);
-    pthread_mutex_destroy(&lock->mutex);
+    const cm_lock *lock = context;
+    (void)futimens(lock->fd, NULL); /* a beat that is lost is not missed */
+    return BEAT_NS;
 }
 
 /* ---- taking it ---- */
@@ -352,7 +305,8 @@ int cm_lock_take_as(cm_beside *b, const cm_lock_request *r, cm_lock **out, char 
     if (rc == CM_OK) {
         snprintf(lock->name, sizeof(lock->name), "%s", r->name);
         lock->of_part = r->of_part;
-        start_beats(lock);
+        /* A lock without a thread holds too, as long as its process can be seen. */
+        (void)cm_ticker_start(&lock->beats, BEAT_NS, beat, lock, NULL);
         *out = lock;
         return CM_OK;
     }
@@ -378,7 +332,7 @@ void cm_lock_release(cm_lock *lock, cm_beside *b)
         cm_lock_remote_release(lock, b);
         return;
     }
-    stop_beats(lock);
+    cm_ticker_stop(&lock->beats);
     /* Whoever breaks it holds flock() while it is replaced; then it is not ours to remove. */
     while (flock(lock->fd, LOCK_EX) != 0 && errno == EINTR)
         ;

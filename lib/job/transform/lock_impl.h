@@ -2,8 +2,7 @@
 #ifndef CM_JOB_LOCK_IMPL_H
 #define CM_JOB_LOCK_IMPL_H
 
-#include <pthread.h>
-
+#include "base/ticker.h"
 #include "job/transform/holder.h"
 #include "job/transform/lock.h"
 
@@ -11,12 +10,7 @@ struct cm_lock {
     int fd; /* of the file */
     char name[64];
     bool of_part;
-    bool beats; /* there is a thread */
-    bool begun; /* it runs */
-    bool stop;
-    pthread_t thread;
-    pthread_mutex_t mutex; /* guards stop, begun */
-    pthread_cond_t wake;
+    cm_ticker beats;
     int64_t replaced; /* the process whose lock was taken over; 0: none */
     char tag[136];    /* of the object, where it is one */
 };

@@ -2,26 +2,19 @@
  * How far a part is, written beside the store every few seconds; the first part adds
  * up what all of them say, for whoever watches it.
  */
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/ticker.h"
 #include "job/transform/parts.h"
 #include "job/transform/parts_status.h"
 
-enum {
-    EVERY_S = 10
-};
+#define EVERY_NS UINT64_C(10000000000)
 
 struct cm_parts_teller {
     const cm_job *job;
     const cm_beside *beside;
     uint64_t all_nbytes; /* of all parts, decoded */
-    pthread_t thread;
-    pthread_mutex_t mutex; /* guards stop */
-    pthread_cond_t wake;
-    bool stop;
+    cm_ticker ticker;
 };
 
 /* What cannot be written or read is not told: the work does not suffer from it. */
@@ -51,22 +44,10 @@ static void tell(const cm_parts_teller *t)
     cm_parts_report_release(&all);
 }
 
-static void *tell_on(void *context)
+static uint64_t tell_on(void *context)
 {
-    cm_parts_teller *t = context;
-    struct timespec until;
-    pthread_mutex_lock(&t->mutex);
-    while (!t->stop) {
-        pthread_mutex_unlock(&t->mutex);
-        tell(t);
-        pthread_mutex_lock(&t->mutex);
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += EVERY_S;
-        while (!t->stop && pthread_cond_timedwait(&t->wake, &t->mutex, &until) == 0)
-            continue;
-    }
-    pthread_mutex_unlock(&t->mutex);
-    return NULL;
+    tell(context);
+    return EVERY_NS;
 }
 
 static uint64_t all_nbytes(const cm_job *job)
@@ -84,8 +65,6 @@ static uint64_t all_nbytes(const cm_job *job)
 
 int cm_parts_tell(const cm_job *job, const cm_beside *beside, cm_parts_teller **out, cm_error *err)
 {
-    pthread_condattr_t attr;
-    sigset_t all, before;
     *out = NULL;
     if (job->options->monitor == NULL)
         return CM_OK;
@@ -95,22 +74,10 @@ int cm_parts_tell(const cm_job *job, const cm_beside *beside, cm_parts_teller **
     t->job = job;
     t->beside = beside;
     t->all_nbytes = all_nbytes(job);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_mutex_init(&t->mutex, NULL);
-    pthread_cond_init(&t->wake, &attr);
-    pthread_condattr_destroy(&attr);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&t->thread, NULL, tell_on, t);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (failed == 0) {
+    if (cm_ticker_start(&t->ticker, 0, tell_on, t, NULL) == CM_OK)
         *out = t;
-        return CM_OK;
-    }
-    pthread_cond_destroy(&t->wake);
-    pthread_mutex_destroy(&t->mutex);
-    free(t);
+    else
+        free(t);
     return CM_OK; /* without a thread nothing is told */
 }
 
@@ -118,13 +85,7 @@ void cm_parts_tell_end(cm_parts_teller *t)
 {
     if (t == NULL)
         return;
-    pthread_mutex_lock(&t->mutex);
-    t->stop = true;
-    pthread_cond_signal(&t->wake);
-    pthread_mutex_unlock(&t->mutex);
-    pthread_join(t->thread, NULL);
+    cm_ticker_stop(&t->ticker);
     tell(t);
-    pthread_cond_destroy(&t->wake);
-    pthread_mutex_destroy(&t->mutex);
     free(t);
 }

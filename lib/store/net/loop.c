@@ -7,12 +7,12 @@
  */
 #include "store/net/loop.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/threads.h"
 #include "store/net.h"
 #include "store/net/aws.h"
 #include "store/net/xml.h"
@@ -344,7 +344,6 @@ static void *loop_main(void *context)
 /* Lock held. */
 static int start_thread(cm_net *net, cm_error *err)
 {
-    sigset_t all, before;
     net->multi = curl_multi_init();
     net->idle_room = 512;
     free(net->idle);
@@ -353,10 +352,7 @@ static int start_thread(cm_net *net, cm_error *err)
         return cm_fail(err, CM_ENOMEM, "no memory for requests");
     /* Fewer than transfers under way would make new ones for ever. */
     curl_multi_setopt(net->multi, CURLMOPT_MAXCONNECTS, 4L * CM_NET_MAX_CONCURRENCY);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int errnum = pthread_create(&net->thread, NULL, loop_main, net);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int errnum = cm_thread_begin(&net->thread, loop_main, net);
     if (errnum != 0)
         return cm_fail_errno(err, errnum, "no thread for requests");
     net->process = getpid();
