@@ -3,11 +3,8 @@
  * through this project's decoders, and compared with what a reader of the store
  * gets, bit for bit.
  *
- * A sample compares a few boxes of every variable, each of them where one source
- * chunk and one output chunk meet, so that it costs a few milliseconds; full
- * compares boxes that are closed under both kinds of chunks where the memory
- * allows, so that neither is decoded more often than need be, and sums the
- * digest of every variable on the way.
+ * A sample compares a few boxes of every variable and costs a few milliseconds; full
+ * compares all (verify_boxes.h), and sums the digest of every variable on the way.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,19 +14,16 @@
 #include "base/cpu.h"
 #include "base/number.h"
 #include "base/threads.h"
-#include "format/multi/multi.h"
 #include "job/common/conflicts.h"
 #include "job/transform/compare.h"
 #include "job/transform/parts.h"
-#include "job/transform/span.h"
+#include "job/transform/verify_boxes.h"
 #include "job/transform/verify_memory.h"
 #include "job/transform/verify_said.h"
 
 enum {
     SAMPLE_BOXES = 3,
-    SMALL_ARRAY = 1 << 20, /* compared whole, also by a sample */
-    MANY_FILES = 8,        /* but not where that would open more of them */
-    MAX_DIFFERENCES = 10,  /* told of one variable */
+    MAX_DIFFERENCES = 10, /* told of one variable */
     INDEX_CACHE = 4 << 20
 };
 
@@ -60,88 +54,13 @@ typedef struct verification {
     cm_error error;
 } verification;
 
-static size_t itemsize_of(const subject *s)
-{
-    return s->var->as_strings ? CM_STRING_ESTIMATE : s->var->source->dtype.nbytes;
-}
-
-static uint64_t source_chunk(const cm_job_var *v, unsigned j)
-{
-    uint64_t chunk = v->source->has_source_chunks ? v->source->source_chunk[j] / v->step[j] : 1;
-    return chunk == 0 ? 1 : chunk;
-}
-
-static uint64_t clip(uint64_t length, uint64_t whole)
-{
-    length = length > whole ? whole : length;
-    return length == 0 ? 1 : length;
-}
-
-/*
- * What comparing a box of SHAPE holds: the file's elements, with and without gaps, and the
- * store's.
- */
-static double box_nbytes(const subject *s, const uint64_t *shape)
-{
-    const cm_job_var *v = s->var;
-    double source = (double)itemsize_of(s), target = v->as_strings ? source : v->type.nbytes;
-    double wider = source > target ? source : target, nelem = 1;
-    for (unsigned j = 0; j < v->rank; j++)
-        nelem *= (double)shape[j];
-    return cm_span_nelem(v, shape) * wider + nelem * (wider + target);
-}
-
-/* How many files the variable comes from; 1: it is not joined. */
-static size_t nfiles_of(const subject *s)
-{
-    const cm_multi_var *v = cm_multi_var_of(s->var->source);
-    return v != NULL && v->nparts > 0 ? v->nparts : 1;
-}
-
-/* A box of a sample is opened by libraries: it does not reach over many files. */
-static void stay_in_file(const subject *s, uint64_t *shape)
-{
-    const cm_multi_var *v = cm_multi_var_of(s->var->source);
-    for (unsigned i = 0; v != NULL && v->nparts > 0 && i < v->naxes; i++) {
-        uint64_t count = v->part[0].count[i] / s->var->step[v->axis[i]];
-        count = count == 0 ? 1 : count;
-        if (shape[v->axis[i]] > count)
-            shape[v->axis[i]] = count;
-    }
-}
-
-/*
- * A box as large as both kinds of chunks, in a full comparison; where one of each meet, in a
- * sample.
- */
-static void choose_boxes(const subject *s, bool sample, double share, uint64_t *shape)
-{
-    const cm_job_var *v = s->var;
-    for (unsigned j = 0; j < v->rank; j++) {
-        uint64_t target = s->array->grid.chunk[j];
-        /* In a sample a contiguous source counts as an output chunk. */
-        uint64_t source = sample && !v->source->has_source_chunks ? target : source_chunk(v, j);
-        uint64_t larger = source > target ? source : target;
-        uint64_t smaller = source > target ? target : source;
-        shape[j] = clip(sample ? smaller : larger, s->area.shape[j]);
-    }
-    if (sample)
-        stay_in_file(s, shape);
-    while ((box_nbytes(s, shape) > share || cm_span_nchunks(v, shape) > CM_SPAN_MAX_CHUNKS) &&
-           cm_span_halve(v, shape)) {
-    }
-}
-
 static int cut(verification *ver, subject *s, cm_error *err)
 {
-    const cm_job_var *v = s->var;
-    uint64_t shape[CM_MAX_RANK], nbytes = itemsize_of(s);
-    for (unsigned j = 0; j < v->rank; j++)
-        if (!cm_mul_u64(nbytes, s->area.shape[j], &nbytes))
-            nbytes = UINT64_MAX;
-    bool sample = !ver->full && (nbytes > SMALL_ARRAY || nfiles_of(s) > MANY_FILES);
-    choose_boxes(s, sample, ver->share, shape);
-    int rc = cm_grid_init(&s->boxes, v->rank, s->area.shape, shape, err);
+    const cm_verify_area a = {.var = s->var, .target = &s->array->grid, .area = s->area};
+    const bool sample = !ver->full && !cm_verify_is_small(&a);
+    uint64_t shape[CM_MAX_RANK];
+    cm_verify_box_shape(&a, sample, ver->share, shape);
+    int rc = cm_grid_init(&s->boxes, s->var->rank, s->area.shape, shape, err);
     s->nboxes = s->boxes.nchunks;
     if (sample && s->nboxes > SAMPLE_BOXES)
         s->nboxes = SAMPLE_BOXES;
@@ -249,19 +168,6 @@ static int make_subjects(verification *ver, const cm_zarr_tree *tree, cm_error *
     return rc;
 }
 
-/* The I-th box of a sample: the first, the last, and others in between, the same every time. */
-static uint64_t box_number(const subject *s, uint64_t i)
-{
-    if (s->nboxes == s->boxes.nchunks)
-        return i;
-    if (i == 0)
-        return 0;
-    if (i == 1)
-        return s->boxes.nchunks - 1;
-    uint64_t spread = i * UINT64_C(0x9e3779b97f4a7c15);
-    return (uint64_t)((unsigned __int128)s->boxes.nchunks * spread >> 64);
-}
-
 /* True when the store has nothing for the chunk that position AT lies in. */
 static bool chunk_is_missing(const subject *s, const uint64_t *at, cm_compare_buffers *b,
                              uint64_t *coord)
@@ -342,7 +248,8 @@ static int run_task(verification *ver, uint64_t task, cm_compare_buffers *b, cm_
     cm_digest digest = {0};
     cm_comparison found;
     cm_box box;
-    cm_grid_coord(&s->boxes, box_number(s, task - s->first), coord);
+    cm_grid_coord(&s->boxes, cm_verify_box_number(s->boxes.nchunks, s->nboxes, task - s->first),
+                  coord);
     cm_grid_box(&s->boxes, coord, &box);
     for (unsigned j = 0; j < box.rank; j++)
         box.start[j] += s->area.start[j];
@@ -362,7 +269,7 @@ static int run_task(verification *ver, uint64_t task, cm_compare_buffers *b, cm_
     pthread_mutex_unlock(&ver->lock);
     if (!found.store_failed)
         atomic_fetch_add(&ver->nverified, cm_box_nelem(&box));
-    cm_monitor_add(ver->job->options->monitor, cm_box_nelem(&box) * itemsize_of(s));
+    cm_monitor_add(ver->job->options->monitor, cm_box_nelem(&box) * cm_verify_itemsize(s->var));
     return CM_OK;
 }
 
@@ -398,7 +305,7 @@ static uint64_t work_nbytes(const verification *ver)
     for (size_t i = 0; i < ver->nsubjects; i++) {
         const subject *s = &ver->subject[i];
         bool all = s->nboxes == s->boxes.nchunks;
-        uint64_t nbytes = itemsize_of(s);
+        uint64_t nbytes = cm_verify_itemsize(s->var);
         for (unsigned j = 0; j < s->var->rank; j++)
             nbytes *= all ? s->area.shape[j] : s->boxes.chunk[j];
         total += all ? nbytes : nbytes * s->nboxes;
