@@ -46,6 +46,7 @@ def test_ragged_in_any_memory(tmp_path, out, memory, threads):
     assert np.array_equal(zarr.open_array(out, mode="r")[...], data)
 
 
+@pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's own memory would be counted")
 @pytest.mark.parametrize("memory", [90, 100, 120])
 def test_buffers_serve_all_arrays(tmp_path, out, memory):
     """One array has large source chunks, the other large target chunks: a worker has buffers for both."""
@@ -196,6 +197,7 @@ def test_strings_by_many_threads(tmp_path, out, chunks, threads):
     assert np.array_equal(zarr.open_array(out, mode="r")[...].tolist(), text.tolist())
 
 
+@pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's own memory would be counted")
 def test_strings_that_are_longer_than_a_part_of_the_memory(tmp_path, out):
     """Too long for each of four threads, and not for one; for a smaller memory they are refused."""
     text = make_strings(tmp_path / "in.zarr", (60000, 1), (30000, 1), 400)

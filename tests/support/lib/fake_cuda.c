@@ -4,13 +4,14 @@
  * of the host, at once and in order, and is stricter than the real one: work
  * outside a context, on memory that was not allocated or on handles that are not
  * its own fails.  Its kernels are written in C from the definitions; of the PTX
- * text it reads the names alone.  Not thread-safe.
+ * text it reads the names alone.  Threads call it one after another.
  *
  * FAKE_CUDA says which driver it is: 12 has cuGetProcAddress_v2, 11 has
  * cuGetProcAddress, 10 (of CUDA 11.0) has neither.
  */
 #include "fake_cuda.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,6 +116,20 @@ void fake_cuda_reset(void)
     fake_cuda = fresh;
 }
 
+/* Held from a function's first line to its return. */
+static pthread_mutex_t one_at_a_time = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+static pthread_mutex_t *enter(void)
+{
+    pthread_mutex_lock(&one_at_a_time);
+    return &one_at_a_time;
+}
+
+static void leave(pthread_mutex_t *const *lock)
+{
+    pthread_mutex_unlock(*lock);
+}
+
 /* True when FUNCTION is to fail now. */
 static bool fails(const char *function)
 {
@@ -123,6 +138,7 @@ static bool fails(const char *function)
 }
 
 #define ENTER(name)                                                                                \
+    pthread_mutex_t *const entered __attribute__((cleanup(leave), unused)) = enter();              \
     if (fails(#name))                                                                              \
     return fake_cuda.result
 #define ENTER_CONTEXT(name)                                                                        \

@@ -7,6 +7,7 @@
 
 #include <libdeflate.h>
 #include <lz4.h>
+#include <pthread.h>
 #include <zstd.h>
 
 #include "gpu/nvcomp.h"
@@ -70,12 +71,27 @@ static int check_options(nvcomp_options options)
     return options.backend == NVCOMP_BACKEND_CUDA ? fake_nvcomp.fail : INVALID_VALUE;
 }
 
+/* Threads call it one after another. */
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+
+static pthread_mutex_t *enter(void)
+{
+    pthread_mutex_lock(&one_at_a_time);
+    return &one_at_a_time;
+}
+
+static void leave(pthread_mutex_t *const *lock)
+{
+    pthread_mutex_unlock(*lock);
+}
+
 static int decompress(decode_fn *decode, cuda_address src, cuda_address src_nbytes,
                       cuda_address room, cuda_address made, size_t n, cuda_address temp,
                       size_t temp_nbytes, cuda_address dst, nvcomp_options options,
                       cuda_address statuses, cuda_stream_handle stream)
 {
     const int status = check_options(options);
+    pthread_mutex_t *const entered __attribute__((cleanup(leave), unused)) = enter();
     fake_nvcomp.ncalls++;
     fake_nvcomp.most_streams = n > fake_nvcomp.most_streams ? n : fake_nvcomp.most_streams;
     if (status != NVCOMP_OK)
