@@ -115,6 +115,22 @@ def test_batches_are_what_the_store_holds(tmp_path, kind, how):
                 assert len(numbers) == len(set(numbers)) == 63
 
 
+def test_a_stack_is_one_variable(store, tmp_path):
+    """Channels that nobody named come whole."""
+    out = tmp_path / "stacked.zarr"
+    assert chunkmill.rechunk(store, out, stack="x=a,b")["error"] is None
+    want = np.stack([FIELDS["a"].astype("f8"), FIELDS["b"]])  # no coordinate of times: channels come first
+    for how in ("map", "planned"):
+        with chunkmill.Loader(out, sample=SAMPLE, variables="x", batch=4, batches=9, loader=how) as loader:
+            assert [(d.name, d.sample) for d in loader.dims][0] == ("channel", 2)
+            for batch in loader:
+                got = np.from_dlpack(batch["x"])
+                for k in range(len(batch)):
+                    starts = batch.index[k]
+                    size = (2, *SAMPLE.values())
+                    assert (got[k] == want[tuple(slice(s, s + n) for s, n in zip(starts, size))]).all()
+
+
 def test_types_and_lags(store):
     with chunkmill.Loader(store, sample=SAMPLE, variables=["b", "c"], lags=[0, 3, 5], batch=4, batches=6) as loader:
         assert loader.keys() == ["b", ("b", 3), ("b", 5), "c", ("c", 3), ("c", 5)]
@@ -543,6 +559,48 @@ def test_an_interrupt_ends_a_wait(tmp_path):
         assert run.returncode == 0
 
 
+def test_a_loader_is_closed_while_another_thread_waits(store):
+    for _ in range(20):
+        loader, seen = chunkmill.Loader(store, sample=SAMPLE, variables="b", batch=4, batches=10**6), []
+
+        def train(loader=loader, seen=seen):
+            try:
+                for batch in loader:
+                    seen.append(batch.number)
+            except chunkmill.ChunkmillError as problem:
+                seen.append(str(problem))
+
+        thread = threading.Thread(target=train)
+        thread.start()
+        while len(seen) < 3:
+            loader.stats()
+        loader.close()
+        thread.join(60)
+        assert not thread.is_alive() and seen[-1] == "the loader was closed"
+
+
+def test_what_is_alive_when_the_interpreter_ends(store):
+    """Loaders, batches and tensors in globals, in cycles, in a thread that does not end."""
+    script = ("import sys, threading, numpy as np\n"
+              "from chunkmill import Loader\n"
+              "loader = Loader(sys.argv[1], sample={'time': 2}, variables='b', batch=4, batches=10**6, held=8)\n"
+              "other = Loader(sys.argv[1], sample={'time': 2}, variables='b', batch=4, batches=10**6)\n"
+              "batch = next(iter(loader)); x = np.from_dlpack(batch['b']); capsule = batch['b'].__dlpack__()\n"
+              "class Node: pass\n"
+              "a, b = Node(), Node(); a.b, b.a, a.x, b.batch = b, a, loader, next(iter(loader))\n"
+              "np.kept = (a, batch, loader)\n"  # in a module that is emptied late
+              "begun = threading.Event()\n"
+              "def train():\n"
+              "    try:\n"
+              "        for one in other: begun.set()\n"
+              "    except Exception: pass\n"
+              "threading.Thread(target=train, daemon=True).start(); begun.wait()\n")
+    for _ in range(5):
+        done = subprocess.run([sys.executable, "-c", script, str(store)], env=environment(), capture_output=True, text=True,
+                              timeout=120, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("end", ["os._exit(3)", "sys.exit(3)", "raise SystemExit(3)"])
 def test_a_process_that_ends_in_the_loop(store, end):
     script = ("import os, sys, chunkmill, numpy as np\n"
@@ -555,22 +613,49 @@ def test_a_process_that_ends_in_the_loop(store, end):
     assert (done.returncode, done.stderr) == (3, "")
 
 
-def test_many_loaders_leave_nothing(store):
-    """Memory, descriptors and threads, over opens: 1,000 in `make check-long`."""
-    def used():
-        resident = int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGESIZE")
-        return resident, len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+class Mallinfo2(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks",
+                                                     "uordblks", "fordblks", "keepcost")]
 
-    for i in range(paths.tries(120, 300, 1000)):
+
+def in_use():
+    """Bytes of the C heap in use, and of mappings; descriptors, threads."""
+    libc = ctypes.CDLL(None)
+    libc.mallinfo2.restype = Mallinfo2
+    gc.collect()
+    info = libc.mallinfo2()
+    words = open("/proc/self/statm").read().split()
+    return (info.uordblks + info.hblkhd, int(words[0]) * os.sysconf("SC_PAGESIZE"), len(os.listdir("/proc/self/fd")),
+            len(os.listdir("/proc/self/task")))
+
+
+LEAK = 1024  # bytes an open that must not go unnoticed
+
+
+@pytest.mark.parametrize("leaks", [0, LEAK])
+def test_many_loaders_leave_nothing(store, leaks):
+    """Memory, descriptors and threads, over opens: 1,000 in `make check-long`.  A planted leak is found."""
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    libc.free.argtypes = [ctypes.c_void_p]
+    opens, planted = paths.tries(120, 1000, 1000), []
+    for i in range(60 + opens):
+        if i == 60:  # caches of allocators are full
+            before = in_use()
         with chunkmill.Loader(store, sample=SAMPLE, variables=["a", "b"], batch=2, batches=2,
                               loader=("map", "planned")[i % 2]) as loader:
             for batch in loader:
                 array = np.from_dlpack(batch["b"])
-        if i == 60:
-            before = used()
-    del array, batch
-    after = used()
-    assert after[1:] == before[1:] and after[0] < before[0] + (16 << 20)
+        if leaks:
+            planted.append(libc.malloc(leaks))
+    del array, batch, loader
+    heap, space, fds, threads = (b - a for a, b in zip(before, in_use()))
+    for block in planted:
+        libc.free(block)
+    assert (fds, threads) == (0, 0)
+    assert (heap < opens * LEAK // 2) != bool(leaks), f"{heap} bytes after {opens} opens"
+    if not leaks:
+        assert space < 16 << 20, f"{space} bytes of address space after {opens} opens"
 
 
 def test_torch(store):

@@ -1,5 +1,6 @@
 """Batches and their tensors, which other libraries take by DLPack."""
 import ctypes
+import sys
 from ctypes import byref, c_char_p, c_void_p, sizeof
 
 from . import _library as c
@@ -216,8 +217,9 @@ class Batch:
     def __exit__(self, *exception):
         self.release()
 
-    def __del__(self):
-        if getattr(self, "_handle", None) is not None:
+    def __del__(self, ends=sys.is_finalizing):
+        # Modules are empty when the interpreter ends, and memory goes with the process.
+        if getattr(self, "_handle", None) is not None and not ends():
             self.release()
 
     def __repr__(self):

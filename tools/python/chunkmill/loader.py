@@ -1,7 +1,11 @@
 """The loader that readbench measures, to train with."""
+import atexit
+import contextlib
 import ctypes
 import os
+import sys
 import threading
+import weakref
 from ctypes import byref, c_char_p, c_void_p, sizeof
 
 from . import _library as c
@@ -9,6 +13,15 @@ from ._library import ChunkmillError, check
 from ._tensor import Batch, array
 
 _SLICE_MS = 100  # between two looks at signals: Ctrl-C ends a wait
+
+_opened = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all():
+    """Before the interpreter ends: later there are no modules to close with."""
+    for loader in list(_opened):
+        loader.close()
 
 
 class Dim:
@@ -96,6 +109,7 @@ class Loader:
                  cache_dir=None, cache_dir_size=0, device=None, staging=None, anonymous=False):
         self._handle = None
         self._lock = threading.Lock()
+        self._pid = os.getpid()
         if isinstance(variables, str):
             variables = [variables]
         if rank is None:
@@ -132,6 +146,7 @@ class Loader:
         handle, error = c_void_p(), c.Error()
         check(lib.cm_loader_open(_text(store), byref(o), byref(handle), byref(error)), error)
         self._handle = handle
+        _opened.add(self)
         self.store = os.fsdecode(store)
         self.rank, self.world_size, self.batch = rank, world_size, batch
         self._epoch = 0
@@ -142,7 +157,7 @@ class Loader:
 
     def _describe(self):
         info, error = c.Info(size=sizeof(c.Info)), c.Error()
-        check(c.library().cm_loader_describe(self._live(), byref(info), byref(error)), error)
+        check(self._call("describe", byref(info), byref(error)), error)
         self.dims = [Dim(info.dim[i]) for i in range(info.ndims)]
         self._keys = {}
         for i in range(info.nvariables):
@@ -159,10 +174,16 @@ class Loader:
         self.slots, self.memory, self.window = info.slots, info.memory_nbytes, info.window
         self.device = info.device.decode()
 
-    def _live(self):
-        if self._handle is None:
-            raise ChunkmillError("the loader was closed", "invalid")
-        return self._handle
+    def _calls(self):
+        """Nothing is closed while another thread calls.  A forked child has nobody to wait for."""
+        return self._lock if os.getpid() == self._pid else contextlib.nullcontext()
+
+    def _call(self, name, *arguments):
+        function = getattr(c.library(), "cm_loader_" + name)
+        with self._calls():
+            if self._handle is None:
+                raise ChunkmillError("the loader was closed", "invalid")
+            return function(self._handle, *arguments)
 
     def keys(self):
         """What a batch has: names of variables, with their lag where that is not 0."""
@@ -182,7 +203,7 @@ class Loader:
     def __iter__(self):
         error = c.Error()
         if not self._resume:
-            check(c.library().cm_loader_begin(self._live(), self._epoch, byref(error)), error)
+            check(self._call("begin", self._epoch, byref(error)), error)
         self._resume = False
         self._within = True
         self._running += 1
@@ -190,10 +211,9 @@ class Loader:
 
     def _next(self):
         """The next batch; None at the end."""
-        next_batch = c.library().cm_loader_next
         handle, error = c_void_p(), c.Error()
         while True:
-            status = next_batch(self._live(), _SLICE_MS, byref(handle), byref(error))
+            status = self._call("next", _SLICE_MS, byref(handle), byref(error))
             if status != c.CANCELED:
                 break
         check(status, error)
@@ -202,7 +222,7 @@ class Loader:
     def state_dict(self):
         """Where the next batch will come from; for load_state_dict, in any process."""
         position, error = c.Position(), c.Error()
-        check(c.library().cm_loader_save(self._live(), byref(position), byref(error)), error)
+        check(self._call("save", byref(position), byref(error)), error)
         return {"position": bytes(position.bytes).hex(), "epoch": self._epoch,
                 "within": self._within}
 
@@ -214,7 +234,7 @@ class Loader:
         except (KeyError, TypeError, ValueError):
             raise ChunkmillError("the state is not one that a loader gave", "invalid") from None
         error = c.Error()
-        check(c.library().cm_loader_restore(self._live(), byref(position), byref(error)), error)
+        check(self._call("restore", byref(position), byref(error)), error)
         self._running += 1
         self._epoch = int(state.get("epoch", 0))
         # At the end of an epoch the next iteration is the one after it.
@@ -223,7 +243,7 @@ class Loader:
     def stats(self):
         """Counts and times since the loader was opened."""
         stats, error = c.Stats(size=sizeof(c.Stats)), c.Error()
-        check(c.library().cm_loader_get_stats(self._live(), byref(stats), byref(error)), error)
+        check(self._call("get_stats", byref(stats), byref(error)), error)
         return {name: getattr(stats, name) for name, _ in c.Stats._fields_ if name != "size"}
 
     # ---- PyTorch ----
@@ -240,7 +260,7 @@ class Loader:
 
     def close(self):
         """Stops the workers.  Tensors that were taken stay as they are."""
-        with self._lock:
+        with self._calls():
             handle, self._handle = self._handle, None
         if handle is not None:
             c.library().cm_loader_close(handle)
@@ -251,8 +271,9 @@ class Loader:
     def __exit__(self, *exception):
         self.close()
 
-    def __del__(self):
-        if getattr(self, "_handle", None) is not None:
+    def __del__(self, ends=sys.is_finalizing):
+        # As with a batch: modules are empty when the interpreter ends.
+        if getattr(self, "_handle", None) is not None and not ends():
             self.close()
 
     def __reduce__(self):
