@@ -74,6 +74,13 @@ int cm_dataset_read_strings(cm_dataset *ds, cm_variable *var, const cm_box *box,
     return ds->ops->read_strings(ds, var, box, out, err);
 }
 
+cm_dataset *cm_dataset_bottom(const cm_dataset *ds)
+{
+    while (ds->below != NULL)
+        ds = ds->below;
+    return (cm_dataset *)(uintptr_t)ds;
+}
+
 cm_store *cm_dataset_store(const cm_dataset *ds)
 {
     return ds->ops->store == NULL ? NULL : ds->ops->store(ds);

@@ -41,6 +41,12 @@ typedef struct cm_variable {
 
     bool wanted; /* set by the caller: it will be prepared, soon after others are */
 
+    /* Of a dataset that is laid over another one (overlay.h), set by who made it: */
+    bool is_made;  /* the format below does not have it */
+    bool is_stack; /* made of variables that lie side by side along dimension CHANNEL */
+    bool is_taken; /* its elements are a stack's now: it is none of its own */
+    unsigned channel;
+
     /* Known when the variable is prepared. */
     cm_array *array;
     const uint8_t *fill;   /* what unwritten elements are; NULL: undefined */
@@ -68,6 +74,7 @@ typedef struct cm_dataset_group {
 
 typedef struct cm_dataset {
     const struct cm_dataset_ops *ops;
+    struct cm_dataset *below; /* the dataset that this one is laid over; NULL: it is none such */
     cm_dataset_kind kind;
     char *path;              /* the file or store, for messages */
     const char *format_name; /* "NetCDF-4", "Zarr 3" */
@@ -144,6 +151,9 @@ const char *cm_dataset_warning_at(const cm_dataset *ds, size_t i);
 int cm_dataset_read(cm_dataset *ds, cm_variable *var, const cm_box *box, void *dst, cm_error *err);
 int cm_dataset_read_strings(cm_dataset *ds, cm_variable *var, const cm_box *box, cm_strings *out,
                             cm_error *err);
+
+/* DS, or the dataset that it is laid over. */
+cm_dataset *cm_dataset_bottom(const cm_dataset *ds);
 
 /* The store of a Zarr dataset, borrowed; NULL for NetCDF. */
 cm_store *cm_dataset_store(const cm_dataset *ds);

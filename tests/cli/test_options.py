@@ -206,7 +206,7 @@ def test_escapes_in_names_do_not_reach_the_terminal(work):
 
 def test_help_names_the_contract():
     expected = """--zarr-format --chunks --sample --shards --codec --variable --variables --exclude --rename --subset
-        --dtype --overflow --unpack --keepbits --fill-value --statistics --statistics-range --char --skip-unsupported --overwrite --resume --break-lock --append --append-rest --recheck --replace --consolidate --virtual --base-url --dry-run
+        --dtype --overflow --unpack --keepbits --fill-value --stack --statistics --statistics-range --char --skip-unsupported --overwrite --resume --break-lock --append --append-rest --recheck --replace --consolidate --virtual --base-url --dry-run
         --anonymous --concurrency --timeout --absent-403
         --along --attrs --bad-file --file-attr --gaps --missing --new-dim --null --offline --order --overlap
         --packing --promote --static --store-per --strict --survey --survey-cache --time-units --tolerance -0

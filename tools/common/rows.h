@@ -63,6 +63,14 @@
                 "coordinates are unpacked first)."                                                 \
     }
 
+#define CM_ROW_STACK(at)                                                                           \
+    {                                                                                              \
+        .name = "stack", .value = "NAME=A,B,C@DIM", .kind = CM_OPTION_LIST, .field = at,           \
+        .help = "Make one array of several variables, with a dimension of channels and their "     \
+                "labels. C@level takes each level of C for a channel, C@level=500/850 these two. " \
+                "Values that are packed differently need --unpack."                                \
+    }
+
 #define CM_ROW_STATISTICS(at)                                                                      \
     {                                                                                              \
         .name = "statistics", .kind = CM_OPTION_FLAG, .field = at,                                 \

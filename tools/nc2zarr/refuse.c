@@ -44,7 +44,7 @@ static int refuse_append(const nc2zarr_values *v, const cm_common_options *commo
 {
     static const char *const OTHER[] = {"zarr-format", "along",        "new-dim",    "store-per",
                                         "file-attr",   "promote",      "time-units", "packing",
-                                        "survey",      "survey-cache", NULL};
+                                        "survey",      "survey-cache", "stack",      NULL};
     const char *asked = v->append ? "append" : "replace";
     if (!v->append && !v->replace)
         return CM_TOOL_RUN;

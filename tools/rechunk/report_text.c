@@ -66,12 +66,13 @@ static void array_cells(cm_table *t, const cm_transform_variable *a, bool shards
     cm_table_cell(t, "%s", a->name[0] ? a->name : "/");
     cm_table_cell(t, "%s", a->type);
     cm_table_cell(t, "%s", cm_format_shape(a->rank, a->shape, text, sizeof(text)));
-    shape_change_cell(t, a->rank, a->chunk_before, a->chunk, true, true);
+    shape_change_cell(t, a->rank, a->chunk_before, a->chunk, a->rank == 0 || a->chunk_before[0] > 0,
+                      true);
     if (shards)
         shape_change_cell(t, a->rank, a->shard_before, a->shard,
                           rechunk_sharded(a->rank, a->shard_before),
                           rechunk_sharded(a->rank, a->shard));
-    change_cell(t, a->codec_before ? a->codec_before : "unknown", a->codec ? a->codec : "unknown");
+    change_cell(t, a->codec_before ? a->codec_before : "-", a->codec ? a->codec : "unknown");
     cm_table_cell(t, "%s", rechunk_plan_name(a->plan));
     size_cell(t, a->decoded_nbytes, true);
     size_cell(t, a->source_nbytes, a->source_nbytes != 0);

@@ -26,6 +26,7 @@ static const cm_option OPTIONS[] = {
     CM_ROW_EXCLUDE(VALUE(o.exclude)),
     CM_ROW_RENAME(VALUE(o.rename)),
     CM_ROW_SUBSET(VALUE(o.subset)),
+    CM_ROW_STACK(VALUE(o.stack)),
     CM_ROW_SKIP_UNSUPPORTED(VALUE(o.skip_unsupported)),
     {.name = "digest",
      .kind = CM_OPTION_FLAG,

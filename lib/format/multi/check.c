@@ -151,7 +151,7 @@ static int compare_pieces(const cm_multi_array *a, const cm_multi_check *check, 
 
 int cm_multi_check_run(cm_dataset *ds, size_t i, cm_multi_clash *out, cm_error *err)
 {
-    cm_multi_dataset *d = (cm_multi_dataset *)ds;
+    cm_multi_dataset *d = (cm_multi_dataset *)cm_dataset_bottom(ds);
     const cm_multi_check *check = &d->spec->check[i];
     const cm_multi_array *a = &d->array[check->var];
     cm_box whole;

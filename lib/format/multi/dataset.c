@@ -206,7 +206,7 @@ int cm_multi_file_digest(cm_dataset *ds, uint32_t i, char text[65], cm_error *er
     enum {
         STEP = 1 << 18
     };
-    cm_multi_dataset *d = of(ds);
+    cm_multi_dataset *d = of(cm_dataset_bottom(ds));
     cm_source source;
     cm_sha256 sha;
     uint8_t *buf = cm_calloc(1, STEP, err);
@@ -235,10 +235,11 @@ int cm_multi_file_digest(cm_dataset *ds, uint32_t i, char text[65], cm_error *er
 
 const cm_multi_spec *cm_multi_spec_of(const cm_dataset *ds)
 {
+    ds = cm_dataset_bottom(ds);
     return ds->ops == &ops ? of(ds)->spec : NULL;
 }
 
 int cm_multi_unchanged(cm_dataset *ds, cm_error *err)
 {
-    return cm_multi_files_check(of(ds)->files, err);
+    return cm_multi_files_check(of(cm_dataset_bottom(ds))->files, err);
 }

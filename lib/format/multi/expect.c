@@ -118,7 +118,8 @@ static bool dim_in_file(const cm_multi_array *a, const cm_multi_part *part, cons
     unsigned rank, found = 0, as_said;
     bool has = cm_multi_dim_in(a, part, j, &as_said, &rank);
     for (unsigned i = 0; i < v->rank; i++)
-        if (strcmp(v->dim_name[i], a->var->dim_name[j]) == 0) {
+        if (v->dim_name[i] != NULL && a->var->dim_name[j] != NULL &&
+            strcmp(v->dim_name[i], a->var->dim_name[j]) == 0) {
             *out = i;
             found++;
         }
@@ -278,7 +279,7 @@ static int read_rows(cm_dataset *ds, cm_variable *v, const cm_multi_var *var, ui
 int cm_multi_said_read(cm_dataset *joined, const cm_multi_var *var, const cm_multi_part *part,
                        uint64_t first, uint64_t count, cm_multi_said *out, cm_error *err)
 {
-    cm_multi_dataset *d = (cm_multi_dataset *)joined;
+    cm_multi_dataset *d = (cm_multi_dataset *)cm_dataset_bottom(joined);
     const char *name = part->name != NULL ? part->name : var->name;
     cm_dataset *ds;
     cm_variable *v = NULL;

@@ -227,7 +227,7 @@ int cm_multi_locate(cm_multi_array *a, cm_error *err)
 int cm_multi_part_located(cm_dataset *ds, const cm_variable *var, size_t i, const cm_located **out,
                           cm_error *err)
 {
-    const cm_multi_array *a = &((cm_multi_dataset *)ds)->array[var->index];
+    const cm_multi_array *a = &((cm_multi_dataset *)cm_dataset_bottom(ds))->array[var->index];
     if (!a->prepared || a->form_of == NULL || i >= a->var->nparts)
         return cm_fail(err, CM_EINVAL, "variable %s: it has no such part", var->name);
     *out = cm_multi_located(a, i);

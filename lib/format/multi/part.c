@@ -231,6 +231,9 @@ int cm_multi_find_variable(const cm_multi_array *a, const cm_multi_part *part, c
                            "%s: variable %s: its type or shape is not what was surveyed", ds->path,
                            name);
         *out = v;
+        /* One that is open was prepared by who opened it, and other threads read it. */
+        if (a->owner->spec->file[part->file].open != NULL && v->array != NULL)
+            return CM_OK;
         return cm_dataset_prepare(ds, v, err);
     }
     return cm_fail(err, CM_EFORMAT, "%s: there is no variable %s any more", ds->path, name);

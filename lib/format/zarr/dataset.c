@@ -248,12 +248,12 @@ static int open_tree(zarr_dataset *d, bool quick, cm_error *err)
 
 const cm_zarr_tree *cm_zarr_dataset_tree(const cm_dataset *ds)
 {
-    return &of(ds)->tree;
+    return &of(cm_dataset_bottom(ds))->tree;
 }
 
 const cm_zarr_conflicts *cm_zarr_dataset_conflicts(const cm_dataset *ds)
 {
-    return &of(ds)->conflicts;
+    return &of(cm_dataset_bottom(ds))->conflicts;
 }
 
 int cm_zarr_dataset_open(const char *path, const char *node, const cm_dataset_options *options,

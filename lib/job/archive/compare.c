@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "job/archive/join.h"
-#include "job/archive/widen.h"
+#include "job/common/widen.h"
 
 #define BIT(kind) (UINT32_C(1) << (kind))
 

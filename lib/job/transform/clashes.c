@@ -27,7 +27,7 @@ static bool is_wanted(const cm_job *job, size_t var)
     for (size_t i = 0; i < job->nvars; i++)
         if (job->var[i].source->index == var && !job->var[i].as_objects)
             return true;
-    return false;
+    return job->source->var[var].is_taken;
 }
 
 static void note(inquiry *q, size_t i, int rc, const cm_error *err, const cm_multi_clash *clash)

@@ -50,6 +50,8 @@ static int set_options(cm_json *j, const cm_job *job, cm_error *err)
         rc = cm_json_set(j, "`sample`", cm_json_string(o->sample == NULL ? "" : o->sample), err);
     if (rc == CM_OK && job->sample_chunks != NULL)
         rc = cm_json_set(j, CM_FINGERPRINT_CHUNKS, cm_json_copy(job->sample_chunks), err);
+    if (rc == CM_OK && o->stack.n > 0)
+        rc = add_texts(j, "`stack`", &o->stack, err);
     if (rc == CM_OK && o->overflow != CM_OVERFLOW_ERROR)
         rc = cm_json_set(j, "`overflow`", cm_json_i64(o->overflow), err);
     if (rc == CM_OK)
@@ -79,7 +81,8 @@ static int set_store(cm_json *j, const cm_dataset *ds, cm_error *err)
     for (size_t i = 0; rc == CM_OK && i < ds->ngroups; i++)
         rc = add_document(&digest, i, ds->group[i].path, ds->group[i].words, err);
     for (size_t i = 0; rc == CM_OK && i < ds->nvars; i++)
-        rc = add_document(&digest, ds->ngroups + i, ds->var[i].name, ds->var[i].words, err);
+        if (ds->var[i].words != NULL)
+            rc = add_document(&digest, ds->ngroups + i, ds->var[i].name, ds->var[i].words, err);
     if (rc == CM_OK)
         rc =
             cm_json_set(j, "source's metadata", cm_json_string(cm_digest_text(&digest, text)), err);

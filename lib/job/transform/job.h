@@ -118,15 +118,16 @@ typedef struct cm_job {
     uint64_t memory_limit;
     uint64_t held; /* of it: the process before anything is moved, and its reserve */
     size_t slots_nbytes;
-    size_t worker_nbytes;   /* of one */
-    size_t text_nbytes;     /* of the longest chunk of strings that was moved */
-    char *scratch;          /* folder */
-    struct cm_parts *parts; /* parts.h; NULL: this process does all of it */
-    struct cm_into *into;   /* into.h */
-    const char **guarded;   /* what no file that the options name may be */
-    cm_outfile trace;       /* claimed where the options ask for one */
-    cm_error trace_error;   /* a trace that failed does not cost the target */
-    bool metadata_repaired; /* metadata_text.c found text that was no UTF-8 */
+    size_t worker_nbytes;     /* of one */
+    size_t text_nbytes;       /* of the longest chunk of strings that was moved */
+    char *scratch;            /* folder */
+    struct cm_parts *parts;   /* parts.h; NULL: this process does all of it */
+    struct cm_into *into;     /* into.h */
+    struct cm_stacks *stacks; /* stack.h; NULL: nothing is stacked */
+    const char **guarded;     /* what no file that the options name may be */
+    cm_outfile trace;         /* claimed where the options ask for one */
+    cm_error trace_error;     /* a trace that failed does not cost the target */
+    bool metadata_repaired;   /* metadata_text.c found text that was no UTF-8 */
 } cm_job;
 
 /* What messages call V and its kind: a file has variables, a store arrays. */

@@ -113,10 +113,28 @@ bool cm_job_chunks_stay(const cm_job_var *v)
 
 /* ---- codecs ---- */
 
+/* What lay in several variables' chunks is stored anew. */
+static int choose_codec_of_stack(cm_job_var *v, const char *value, cm_error *err)
+{
+    v->codec = cm_codec_choice_default(&v->type);
+    int rc = value == NULL || is_word(value, "same") ? CM_OK
+                                                     : cm_codec_choice_parse(value, &v->codec, err);
+    if (rc != CM_OK)
+        cm_error_prefix(err, "`codec`");
+    else if (is_word(value, "same") || v->codec.keep)
+        rc = cm_fail(err, CM_EINVAL,
+                     "`codec` %s: %s is made of several variables, whose stored bytes cannot stay "
+                     "as they are; choose another codec for it",
+                     value, cm_job_name(v));
+    return rc;
+}
+
 static int choose_codec(layout *l, cm_job_var *v, cm_error *err)
 {
     const char *value = cm_varopts_get(&l->codec, v->name, true, NULL);
     bool zarr = v->source->words != NULL;
+    if (v->source->is_made)
+        return choose_codec_of_stack(v, value, err);
     if (value == NULL && l->keeps)
         value = "same";
     v->codec = cm_codec_choice_default(&v->type);
@@ -305,9 +323,9 @@ static int choose_chunks(layout *l, cm_job_var *v, cm_error *err)
     cm_layout_kind kind = cm_layout_kind_of(value);
     uint64_t fixed[CM_MAX_RANK] = {0}, target = 0;
     int rc = CM_OK;
-    if (kind == CM_LAYOUT_DEFAULT && l->keeps && !suits_sample(l, v))
+    if (kind == CM_LAYOUT_DEFAULT && l->keeps && !suits_sample(l, v) && !v->source->is_made)
         kind = CM_LAYOUT_SOURCE;
-    if (!named && !l->keeps && (v->rank == 0 || is_small_coordinate(v))) {
+    if (!named && (!l->keeps || v->source->is_made) && (v->rank == 0 || is_small_coordinate(v))) {
         keep_room(l->job, v);
         return CM_OK;
     }
@@ -323,6 +341,9 @@ static int choose_chunks(layout *l, cm_job_var *v, cm_error *err)
         memcpy(v->chunk, a.source, sizeof(v->chunk));
         return CM_OK;
     }
+    /* A sample of a stack is one read: it has all channels. */
+    if (v->source->is_stack && fixed[v->source->channel] == 0 && v->shape[v->source->channel] > 0)
+        fixed[v->source->channel] = v->shape[v->source->channel];
     for (unsigned j = 0; j < v->rank; j++)
         whole = whole && fixed[j] > 0;
     if (l->keeps && kind == CM_LAYOUT_SHAPE && whole) {

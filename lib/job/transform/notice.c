@@ -50,7 +50,7 @@ static int notice_attributes(cm_job *job, cm_error *err)
             find(&f, group->path);
     }
     for (size_t i = 0; i < job->nvars; i++)
-        if (!is_finite(job->var[i].source->words->attrs))
+        if (!is_finite(job->var[i].source->attrs))
             find(&f, job->var[i].name);
     if (f.n == 0)
         return CM_OK;

@@ -119,7 +119,7 @@ static int set_layout(const cm_job_var *v, cm_transform_variable *out, cm_error 
     out->decoded_nbytes = v->type.nbytes;
     for (unsigned j = 0; j < v->rank; j++) {
         out->shape[j] = v->shape[j];
-        out->chunk_before[j] = s->has_source_chunks ? s->source_chunk[j] : 0;
+        out->chunk_before[j] = s->has_source_chunks && !s->is_made ? s->source_chunk[j] : 0;
         out->shard_before[j] = s->is_sharded ? s->source_shard[j] : 0;
         out->chunk[j] = shard != NULL ? shard->chunk[j] : m->chunk[j];
         out->shard[j] = shard != NULL ? m->chunk[j] : 0;

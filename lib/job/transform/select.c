@@ -58,6 +58,9 @@ static int visit_name(void *context, char *pattern, cm_error *err)
     for (size_t i = 0; i < s->job->source->nvars; i++) {
         const char *path = path_in_group(s->job, &s->job->source->var[i]);
         if (path != NULL && cm_name_matches(pattern, path)) {
+            if (!s->value && s->job->source->var[i].is_taken)
+                return cm_fail(err, CM_EINVAL, "%s %s: %s is a channel of a stack", s->option,
+                               pattern, path);
             s->chosen[i] = s->value;
             found = true;
         }
@@ -283,10 +286,13 @@ int cm_job_select(cm_job *job, cm_error *err)
     for (size_t i = 0; i < nvars && o->variable.n == 0; i++)
         s.chosen[i] = path_in_group(job, &job->source->var[i]) != NULL;
     int rc = apply_list(&s, "`variable`", &o->variable, true, err);
+    for (size_t i = 0; i < nvars; i++)
+        s.chosen[i] = s.chosen[i] || job->source->var[i].is_made;
     if (rc == CM_OK && o->variable.n > 0 && o->defaults == CM_DEFAULTS_CHOOSE)
         choose_all_needed(&s);
     for (size_t i = 0; i < nvars; i++)
-        s.chosen[i] = s.chosen[i] && path_in_group(job, &job->source->var[i]) != NULL;
+        s.chosen[i] = s.chosen[i] && !job->source->var[i].is_taken &&
+                      path_in_group(job, &job->source->var[i]) != NULL;
     if (rc == CM_OK)
         rc = apply_list(&s, "`exclude`", &o->exclude, false, err);
     if (rc == CM_OK)

@@ -31,6 +31,8 @@ static bool is_vertical(cm_job *job, const cm_job_var *v, unsigned j)
         "level",  "levels",   "lev",    "plev",  "pressure",    "pressure_level", "isobaricInhPa",
         "hybrid", "altitude", "height", "depth", "model_level", "isobaric"};
     const char *dim = v->source->dim_name[j];
+    if (v->source->is_stack)
+        return j == v->source->channel;
     if (dim == NULL)
         return false;
     for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++)

@@ -17,6 +17,7 @@
 #include "job/transform/into.h"
 #include "job/transform/parts.h"
 #include "job/transform/refer.h"
+#include "job/transform/stack.h"
 #include "job/transform/statistics.h"
 #include "job/transform/write.h"
 #include "store/open.h"
@@ -109,6 +110,7 @@ static const char *option_without_choice(const cm_transform_options *o, bool ref
         {o->keepbits.n > 0, "`keepbits`", BOTH},
         {o->subset.n > 0, "`subset`", BOTH},
         {o->fill_value.n > 0, "`fill_value`", BOTH},
+        {o->stack.n > 0, "`stack`", BOTH},
         {o->variable.n > 0, "`variable`", APPEND},
         {o->overwrite, "`overwrite`", APPEND},
         {o->no_consolidate, "`no_consolidate`", APPEND},
@@ -293,7 +295,7 @@ static int open_source(cm_job *job, const cm_store_path *at, cm_transform_option
     if (job->zarr_format == 0)
         job->zarr_format = job->source->zarr_format != 0 ? job->source->zarr_format : 3;
     r->zarr_format_after = job->zarr_format;
-    return rc;
+    return rc == CM_OK ? cm_job_stack(job, &options, err) : rc;
 }
 
 /* A dataset that is there goes by its own name. */
@@ -313,6 +315,8 @@ static int prepare(cm_job *job, cm_error *err)
         rc = find_scratch(job, err);
     if (rc == CM_OK)
         rc = cm_job_select(job, err);
+    if (rc == CM_OK)
+        rc = cm_job_tell_stacks(job, err);
     if (rc == CM_OK)
         rc = cm_job_open_arrays(job, err);
     if (rc == CM_OK)
@@ -389,6 +393,7 @@ static void release(cm_job *job)
     cm_json_free(job->sample_chunks);
     free(job->guarded);
     cm_outfile_release(&job->trace);
+    cm_job_unstack(job);
     if (job->source != job->options->dataset)
         cm_dataset_close(job->source);
 }

@@ -72,7 +72,7 @@ bool cm_job_compares_digests(const cm_job *job)
     bool all = job->source->kind == CM_DATASET_ZARR;
     for (size_t i = 0; all && i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
-        all = v->as_objects || (v->whole && !v->converts && !v->join);
+        all = v->as_objects || (v->source->words != NULL && v->whole && !v->converts && !v->join);
     }
     return all;
 }

@@ -29,7 +29,7 @@ static bool wants_unpack(const changes *c, const cm_job_var *v, bool packed)
         c->unpack_used[i] |= match || all;
         wanted |= match;
     }
-    return wanted;
+    return wanted && (packed || !v->source->is_stack); /* it may have been done before */
 }
 
 static int set_unpack(cm_job_var *v, cm_conversion *k, const cm_packing *p, cm_error *err)
@@ -191,6 +191,15 @@ static int view_one(cm_job *job, changes *c, cm_job_var *v, cm_error *err)
     return rc;
 }
 
+/* Whether PATTERN means a variable that a stack was made of. */
+static bool is_of_stack(const cm_job *job, const char *pattern)
+{
+    for (size_t i = 0; i < job->source->nvars; i++)
+        if (job->source->var[i].is_taken && cm_name_matches(pattern, job->source->var[i].name))
+            return true;
+    return false;
+}
+
 /*
  * OPTION, which changes numbers, was given for PATTERN, and no variable of numbers has that
  * name.
@@ -235,7 +244,8 @@ int cm_job_view(cm_job *job, cm_error *err)
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         rc = view_one(job, &c, &job->var[i], err);
     for (size_t i = 0; rc == CM_OK && i < o->unpack.n; i++)
-        if (!c.unpack_used[i] && !cm_job_elsewhere(job, o->unpack.text[i]))
+        if (!c.unpack_used[i] && !is_of_stack(job, o->unpack.text[i]) &&
+            !cm_job_elsewhere(job, o->unpack.text[i]))
             rc = refuse_unused(job, "`unpack`", o->unpack.text[i], err);
     if (rc == CM_OK)
         rc = check_used(job, &c.dtype, err);

@@ -1,6 +1,6 @@
 /* A type that holds every value of two. */
-#ifndef CM_JOB_ARCHIVE_WIDEN_H
-#define CM_JOB_ARCHIVE_WIDEN_H
+#ifndef CM_JOB_WIDEN_H
+#define CM_JOB_WIDEN_H
 
 #include "model/dtype.h"
 

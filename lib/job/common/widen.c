@@ -1,4 +1,4 @@
-#include "job/archive/widen.h"
+#include "job/common/widen.h"
 
 /* Bits of an integer type that every float of its size and smaller holds exactly. */
 static uint32_t float_for(uint32_t integer_nbytes)
