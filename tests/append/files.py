@@ -4,8 +4,19 @@ import netCDF4
 import numpy as np
 import xarray as xr
 
+from support import paths
+
 NLAT, NLON = 5, 7
 UNITS = "days since 2000-01-01"
+
+# Stores whose writing is killed before calls of some classes.
+KILLED = {
+    "v3": ["--chunks", "time=4,lat=3"],
+    "v2": ["--zarr-format", "2", "--chunks", "time=4,lat=3"],
+    "shards": ["--chunks", "time=2,lat=3", "--shards", "time=8,lat=6"],
+}
+KILLED_BEFORE = ("rename", "unlink", "write") if paths.LONG else ("rename", "unlink")
+MOST_KILLS = 1000 if paths.LONG else 14  # of each class
 
 
 def values(first, n):

@@ -8,17 +8,9 @@ import pytest
 import xarray as xr
 import zarr
 
-from support import failio, paths, tool
+from support import failio, tool
 
 from . import files as F
-
-LAYOUTS = {
-    "v3": ["--chunks", "time=4,lat=3"],
-    "v2": ["--zarr-format", "2", "--chunks", "time=4,lat=3"],
-    "shards": ["--chunks", "time=2,lat=3", "--shards", "time=8,lat=6"],
-}
-CLASSES = ("rename", "unlink", "write") if paths.LONG else ("rename", "unlink")
-MOST = 1000 if paths.LONG else 14
 
 
 def seen(store):
@@ -27,7 +19,7 @@ def seen(store):
         return {n: v.values.tobytes() for n, v in ds.load().variables.items()}
 
 
-@pytest.fixture(scope="module", params=LAYOUTS)
+@pytest.fixture(scope="module", params=F.KILLED)
 def case(request, tmp_path_factory):
     """A store of 6 days, 7 more of which the first two are all fill, and the whole."""
     top = tmp_path_factory.mktemp("kills")
@@ -36,7 +28,7 @@ def case(request, tmp_path_factory):
     data = F.values(6, 7)
     data[:2] = 1e20
     b = [F.day(here / "b.nc", 6, 7, data=data)]
-    layout = ["-q", "-j", "1", "--verify", "none", *LAYOUTS[request.param]]
+    layout = ["-q", "-j", "1", "--verify", "none", *F.KILLED[request.param]]
     (top / "old").mkdir()
     (top / "new").mkdir()
     # Two files, so that the coordinate has room.
@@ -47,7 +39,7 @@ def case(request, tmp_path_factory):
 
 
 @pytest.mark.longer
-@pytest.mark.parametrize("kind", CLASSES)
+@pytest.mark.parametrize("kind", F.KILLED_BEFORE)
 def test_killed(case, kind, tmp_path):
     layout, top, files = case
     root = tmp_path / "work"
@@ -64,7 +56,7 @@ def test_killed(case, kind, tmp_path):
     if layout != "shards":
         assert want == failio.contents(top / "new" / "s.zarr")
     views = set()
-    for nth in failio.spread(whole.counts[kind], MOST):
+    for nth in failio.spread(whole.counts[kind], F.MOST_KILLS):
         failio.renew(top / "old", root)
         killed = failio.inject("nc2zarr", *command, root=root, state=state, kind=kind, nth=nth, way="kill")
         assert killed.done.status in (-signal.SIGKILL, 128 + signal.SIGKILL), str(killed.done)

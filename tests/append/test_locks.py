@@ -1,9 +1,7 @@
 """One writer at a time adds to a store: locks of runs that go on, that have ended, and of other hosts."""
 
-import json
 import os
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -12,20 +10,11 @@ import pytest
 import xarray as xr
 
 from support import failio, tool
+from support.locks import lock_text
 
 from . import files as F
 
 OLD = 6 * 60  # seconds; a lock that beats is silent for five minutes before it is taken over
-
-
-def lock_text(**changes):
-    """Of a process that runs, this one."""
-    words = Path(f"/proc/{os.getpid()}/stat").read_text().rsplit(")", 1)[1].split()
-    return json.dumps({
-        "chunkmill lock": 1, "host": socket.gethostname(), "process": os.getpid(), "process start": int(words[19]),
-        "boot": Path("/proc/sys/kernel/random/boot_id").read_text().strip(), "machine": "",
-        "process space": os.readlink("/proc/self/ns/pid"), "time": "2026-01-01T00:00:00Z", **changes,
-    }) + "\n"  # fmt: skip
 
 
 LOCKS = {  # its text, the seconds since it was written, and what an append says: refused, with --break-lock

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from support import failio, paths, rechunked, tool
+from support import failio, rechunked, tool
 
 from . import files as F
 from .test_append import LAYOUTS, same_store
@@ -198,18 +198,10 @@ def test_options_of_others(options, tmp_path):
 
 # ---- kills --------------------------------------------------------------------------------------
 
-KILLED = {
-    "v3": ["--chunks", "time=4,lat=3"],
-    "v2": ["--zarr-format", "2", "--chunks", "time=4,lat=3"],
-    "shards": ["--chunks", "time=2,lat=3", "--shards", "time=8,lat=6"],
-}
-CLASSES = ("rename", "unlink", "write") if paths.LONG else ("rename", "unlink")
-MOST = 1000 if paths.LONG else 14
-
 
 @pytest.mark.longer
-@pytest.mark.parametrize("kind", CLASSES)
-@pytest.mark.parametrize("layout", KILLED)
+@pytest.mark.parametrize("kind", F.KILLED_BEFORE)
+@pytest.mark.parametrize("layout", F.KILLED)
 def test_killed(layout, kind, tmp_path):
     """At every moment: each element is the old or the new one, and the same command completes it."""
     top, root, state = tmp_path / "old", tmp_path / "work", tmp_path / "state"
@@ -219,7 +211,7 @@ def test_killed(layout, kind, tmp_path):
     data[1:5] = 1e20  # days 4 to 7: whole chunks become fill
     new = F.day(tmp_path / "new.nc", 3, 6, data=data)
     common = ["-q", "-j", "1", "--verify", "none"]
-    tool.nc2zarr(*common, *KILLED[layout], *old, top / "s.zarr").ok()
+    tool.nc2zarr(*common, *F.KILLED[layout], *old, top / "s.zarr").ok()
     store = root / "s.zarr"
     command = [*common, "--replace", "time=3:9", new, store]
     failio.renew(top, root)
@@ -231,7 +223,7 @@ def test_killed(layout, kind, tmp_path):
     np.testing.assert_array_equal(xr.open_zarr(store).tas.values, now)
     assert whole.counts[kind] > 0
     refused = 0
-    for nth in failio.spread(whole.counts[kind], MOST):
+    for nth in failio.spread(whole.counts[kind], F.MOST_KILLS):
         failio.renew(top, root)
         killed = failio.inject("nc2zarr", *command, root=root, state=state, kind=kind, nth=nth, way="kill")
         assert killed.done.status in (-signal.SIGKILL, 128 + signal.SIGKILL), str(killed.done)

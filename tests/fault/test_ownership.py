@@ -5,7 +5,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 import zarr
 
 from support import paths, rechunked, tool
+from support.locks import lock_text
 
 CHUNKS = ("--chunks", "t:5x8x8", "--verify", "none")
 
@@ -250,15 +250,6 @@ def test_one_of_two_wins(sources, tmp_path, out):
         assert os.listdir(tmp_path) == ["out.zarr"]
         shutil.rmtree(out)
     assert refused > 0
-
-
-def lock_text(**changes):
-    words = Path(f"/proc/{os.getpid()}/stat").read_text().rsplit(")", 1)[1].split()
-    return json.dumps({
-        "chunkmill lock": 1, "host": socket.gethostname(), "process": os.getpid(), "process start": int(words[19]),
-        "boot": Path("/proc/sys/kernel/random/boot_id").read_text().strip(), "machine": "",
-        "process space": os.readlink("/proc/self/ns/pid"), "time": "2026-01-01T00:00:00Z", **changes,
-    }) + "\n"  # fmt: skip
 
 
 LOCKS = {  # what it says: refused, and with --break-lock
