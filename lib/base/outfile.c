@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/pipe.h"
 
 enum {
@@ -45,20 +46,14 @@ static int own_descriptor(const char *path)
 static int read_head(const cm_outfile *f, const char *name, bool *ours, cm_error *err)
 {
     uint8_t head[CM_MARK_HEAD];
-    size_t n = 0;
+    size_t n;
     int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return cm_fail_errno(err, errno, "%s", f->path);
-    for (ssize_t got = 1; got != 0 && n < sizeof head;) {
-        got = read(fd, head + n, sizeof head - n);
-        if (got < 0 && errno != EINTR) {
-            int rc = cm_fail_errno(err, errno, "%s", f->path);
-            close(fd);
-            return rc;
-        }
-        n += got > 0 ? (size_t)got : 0;
-    }
+    int errnum = cm_fd_read(fd, head, sizeof head, &n);
     close(fd);
+    if (errnum != 0)
+        return cm_fail_errno(err, errnum, "%s", f->path);
     *ours = f->kind->is_ours(head, n);
     return CM_OK;
 }

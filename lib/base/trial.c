@@ -32,21 +32,6 @@ typedef struct answer {
 
 /* ---- the child ---- */
 
-bool cm_trial_send(int fd, const void *data, size_t nbytes)
-{
-    const char *p = data;
-    while (nbytes > 0) {
-        ssize_t n = send(fd, p, nbytes, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        nbytes -= (size_t)n;
-    }
-    return true;
-}
-
 /* Nothing that it says reaches anyone: what malloc prints before it aborts, for instance. */
 static void fall_silent(void)
 {
@@ -175,7 +160,7 @@ static _Noreturn void be_child(const task *t, size_t max_record, pid_t parent, i
     /* That signal comes when the thread ends that forked; the end of the stream tells more. */
     if (stays)
         (void)prctl(PR_SET_PDEATHSIG, 0);
-    bool told = cm_trial_send(fd, &a, sizeof a) && cm_trial_send(fd, record.data, record.nbytes);
+    bool told = cm_fd_send(fd, &a, sizeof a) && cm_fd_send(fd, record.data, record.nbytes);
     if (told && stays)
         t->serve(t->context, fd);
     _exit(told ? 0 : 1); /* no atexit, and no stdio: both are the parent's */
@@ -247,24 +232,18 @@ static int hear(child *c, cm_error *err)
     return CM_OK;
 }
 
-/* Ends it where it has not answered; its status, or -1 where someone else has reaped it. */
-static int reap(const child *c, bool kill_it)
+cm_trial_fate cm_trial_reap(pid_t pid, bool kill_it)
 {
     int status = 0;
-    pid_t pid;
+    pid_t reaped;
     if (kill_it)
-        (void)kill(c->pid, SIGKILL);
+        (void)kill(pid, SIGKILL);
     do {
-        pid = waitpid(c->pid, &status, 0);
-    } while (pid < 0 && errno == EINTR);
-    return pid == c->pid ? status : -1;
-}
-
-static cm_trial_fate fate_of(const child *c, int status)
-{
-    if (c->canceled)
-        return (cm_trial_fate){.end = CM_TRIAL_CANCELED};
-    if (status == -1 || !WIFSIGNALED(status))
+        reaped = waitpid(pid, &status, 0);
+    } while (reaped < 0 && errno == EINTR);
+    if (reaped == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return (cm_trial_fate){.end = CM_TRIAL_RETURNED};
+    if (reaped != pid || !WIFSIGNALED(status)) /* or someone else has reaped it */
         return (cm_trial_fate){.end = CM_TRIAL_CRASHED};
     if (WTERMSIG(status) == SIGXCPU)
         return (cm_trial_fate){.end = CM_TRIAL_ENDLESS};
@@ -300,8 +279,13 @@ static int attend(child *c, cm_buf *record, cm_trial_fate *fate, cm_trial_child 
         *fate = (cm_trial_fate){.end = CM_TRIAL_RETURNED};
     } else {
         /* One that would stay, and is not wanted, waits for nothing that could come. */
-        int status = reap(c, rc != CM_OK || c->canceled || (answered && kept != NULL));
-        *fate = answered ? (cm_trial_fate){.end = CM_TRIAL_RETURNED} : fate_of(c, status);
+        *fate = cm_trial_reap(c->pid, rc != CM_OK || c->canceled || (answered && kept != NULL));
+        if (answered)
+            *fate = (cm_trial_fate){.end = CM_TRIAL_RETURNED};
+        else if (c->canceled)
+            *fate = (cm_trial_fate){.end = CM_TRIAL_CANCELED};
+        else if (fate->end == CM_TRIAL_RETURNED) /* it said nothing */
+            fate->end = CM_TRIAL_CRASHED;
     }
     cm_buf_release(&c->got);
     return read;
@@ -368,7 +352,7 @@ bool cm_trial_receive(const cm_trial_child *from, void *data, size_t nbytes,
 {
     char *p = data;
     while (nbytes > 0) {
-        if (limits != NULL && !wait_for_words(from, limits))
+        if (!wait_for_words(from, limits))
             return false;
         ssize_t n = recv(from->fd, p, nbytes, 0);
         if (n < 0 && errno == EINTR)
@@ -389,9 +373,7 @@ cm_trial_fate cm_trial_part(cm_trial_child *kept, bool kill_it)
     if (kill_it)
         (void)kill(kept->pid, SIGKILL);
     close(kept->fd);
-    int status = reap(&(child){.pid = kept->pid}, false);
+    cm_trial_fate fate = cm_trial_reap(kept->pid, false);
     *kept = (cm_trial_child){.fd = -1};
-    if (status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return (cm_trial_fate){.end = CM_TRIAL_RETURNED};
-    return fate_of(&(child){0}, status);
+    return fate;
 }

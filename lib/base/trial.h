@@ -13,6 +13,7 @@
 
 #include <sys/types.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 
 typedef struct cm_trial_limits {
@@ -70,11 +71,7 @@ int cm_trial_keep(cm_trial_fn *fn, cm_trial_serve *serve, void *context,
 /* In the child: from now on this much more CPU time, and address space beyond what it has. */
 void cm_trial_renew_limits(unsigned cpu_s, uint64_t memory);
 
-/*
- * All of NBYTES, whatever signals come; false: the stream ended.  The parent gives LIMITS, and
- * gets false also when the child is dead or the caller not wanted any more; the child has NULL.
- */
-bool cm_trial_send(int fd, const void *data, size_t nbytes);
+/* cm_fd_recv, which gives up also when the child is dead or the caller not wanted any more. */
 bool cm_trial_receive(const cm_trial_child *from, void *data, size_t nbytes,
                       const cm_trial_limits *limits);
 
@@ -83,6 +80,8 @@ bool cm_trial_receive(const cm_trial_child *from, void *data, size_t nbytes,
  * (CM_TRIAL_RETURNED: as it should).
  */
 cm_trial_fate cm_trial_part(cm_trial_child *child, bool kill);
+/* The same for any child of this process. */
+cm_trial_fate cm_trial_reap(pid_t pid, bool kill);
 /*
  * The first act of a child that was forked otherwise, of the process PARENT: it falls silent,
  * takes no signal of a terminal, dies with its parent, and has the limits of a trial.

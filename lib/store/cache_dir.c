@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "store/checksum.h"
 
 #define TEMPORARY "tmp-"
@@ -40,24 +41,6 @@ bool cm_cache_read(int fd, struct iovec *iov, int n, uint64_t offset)
             iov->iov_base = (uint8_t *)iov->iov_base + left;
             iov->iov_len -= left;
         }
-    }
-    return true;
-}
-
-bool cm_cache_write(int fd, const void *data, size_t nbytes, uint64_t offset)
-{
-    const uint8_t *p = data;
-    while (nbytes > 0) {
-        ssize_t n = pwrite(fd, p, nbytes, (off_t)offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n == 0)
-            errno = EIO;
-        if (n <= 0)
-            return false;
-        p += n;
-        offset += (uint64_t)n;
-        nbytes -= (size_t)n;
     }
     return true;
 }
@@ -114,9 +97,9 @@ static int write_state(const cm_cache_dir *dir, uint64_t nbytes, cm_error *err)
     state s = {.magic = STATE_MAGIC, .nbytes = nbytes};
     s.sum = cm_checksum64(&s, offsetof(state, sum), 0);
     int fd = openat(dir->fd, "state", O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-    int rc = CM_OK;
-    if (fd < 0 || !cm_cache_write(fd, &s, sizeof s, 0))
-        rc = cm_fail_errno(err, errno, "the cache's state");
+    int rc = CM_OK, errnum = errno;
+    if (fd < 0 || (errnum = cm_fd_write_at(fd, &s, sizeof s, 0)) != 0)
+        rc = cm_fail_errno(err, errnum, "the cache's state");
     if (fd >= 0)
         close(fd);
     return rc;

@@ -34,7 +34,6 @@ void cm_cache_dir_close(cm_cache_dir *dir);
 
 /* All of it, or false and errno.  IOV is used up. */
 bool cm_cache_read(int fd, struct iovec *iov, int n, uint64_t offset);
-bool cm_cache_write(int fd, const void *data, size_t nbytes, uint64_t offset);
 
 typedef struct cm_cache_file {
     int fd; /* for reading and writing */

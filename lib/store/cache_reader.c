@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "store/disk_cache.h"
 
 enum {
@@ -36,14 +37,14 @@ static int copy_blocks(cache_reader *r, cm_cache_file *file, bool *written, cm_e
         rc = cm_object_read(r->slow, at, piece, n, err);
         if (rc == CM_OK) {
             cm_cache_head_sum(&r->of, r->head, at, piece, n);
-            *written = cm_cache_write(file->fd, piece, n, head_nbytes + at);
+            *written = cm_fd_write_at(file->fd, piece, n, head_nbytes + at) == 0;
         }
         at += n;
     }
     free(piece);
     cm_cache_head_seal(&r->of, r->head);
     if (rc == CM_OK && *written)
-        *written = cm_cache_write(file->fd, r->head, (size_t)head_nbytes, 0);
+        *written = cm_fd_write_at(file->fd, r->head, (size_t)head_nbytes, 0) == 0;
     return rc;
 }
 

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "store/beneath.h"
 #include "store/dir.h"
 
@@ -156,14 +157,13 @@ static int write_all(int fd, const char *key, uint64_t offset, const void *src, 
     const uint8_t *p = src;
     while (nbytes > 0) {
         size_t piece = WRITE_NBYTES - offset % WRITE_NBYTES;
-        ssize_t n = pwrite(fd, p, nbytes < piece ? nbytes : piece, (off_t)offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return cm_fail_errno(err, errno, "%s", key);
+        size_t n = nbytes < piece ? nbytes : piece;
+        int errnum = cm_fd_write_at(fd, p, n, offset);
+        if (errnum != 0)
+            return cm_fail_errno(err, errnum, "%s", key);
         p += n;
-        offset += (uint64_t)n;
-        nbytes -= (size_t)n;
+        offset += n;
+        nbytes -= n;
     }
     return CM_OK;
 }

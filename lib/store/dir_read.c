@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "store/beneath.h"
 #include "store/dir.h"
 
@@ -112,20 +113,11 @@ static int ends_short(const char *key, uint64_t end, size_t missing, cm_error *e
 static int read_plain(int fd, const char *key, uint64_t offset, void *dst, size_t nbytes,
                       cm_error *err)
 {
-    uint8_t *p = dst;
-    while (nbytes > 0) {
-        ssize_t n = pread(fd, p, nbytes, (off_t)offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return cm_fail_errno(err, errno, "%s", key);
-        if (n == 0)
-            return ends_short(key, offset, nbytes, err);
-        p += n;
-        offset += (uint64_t)n;
-        nbytes -= (size_t)n;
-    }
-    return CM_OK;
+    size_t got;
+    int errnum = cm_fd_read_at(fd, dst, nbytes, offset, &got);
+    if (errnum != 0)
+        return cm_fail_errno(err, errnum, "%s", key);
+    return got == nbytes ? CM_OK : ends_short(key, offset + got, nbytes - got, err);
 }
 
 /*

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "store/disk_cache.h"
 
 enum {
@@ -104,8 +105,8 @@ static void keep_copy(cm_disk_cache *cache, const cm_cache_key *k, const void *d
         cm_cache_head_fill(k, head.data);
         cm_cache_head_sum(k, head.data, 0, data, nbytes);
         cm_cache_head_seal(k, head.data);
-        if (cm_cache_write(file.fd, head.data, head.nbytes, 0) &&
-            cm_cache_write(file.fd, data, nbytes, head.nbytes) &&
+        if (cm_fd_write_at(file.fd, head.data, head.nbytes, 0) == 0 &&
+            cm_fd_write_at(file.fd, data, nbytes, head.nbytes) == 0 &&
             cm_cache_file_commit(&cache->dir, &file, name, NULL) == CM_OK)
             close(file.fd);
         else

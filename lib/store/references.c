@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/base64.h"
+#include "base/fd.h"
 #include "store/checksum.h"
 #include "store/open.h"
 
@@ -78,19 +79,11 @@ static int open_file(const cm_store *store, const char *key, const cm_reference 
 static int read_all(int fd, const char *key, uint64_t offset, void *dst, size_t nbytes,
                     cm_error *err)
 {
-    for (uint8_t *p = dst; nbytes > 0;) {
-        ssize_t n = pread(fd, p, nbytes, (off_t)offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return cm_fail_errno(err, errno, "%s", key);
-        if (n == 0)
-            return cm_fail(err, CM_EFORMAT, "%s: its file became shorter", key);
-        p += n;
-        offset += (uint64_t)n;
-        nbytes -= (size_t)n;
-    }
-    return CM_OK;
+    size_t got;
+    int errnum = cm_fd_read_at(fd, dst, nbytes, offset, &got);
+    if (errnum != 0)
+        return cm_fail_errno(err, errnum, "%s", key);
+    return got == nbytes ? CM_OK : cm_fail(err, CM_EFORMAT, "%s: its file became shorter", key);
 }
 
 static int get_inline(const cm_store *store, const char *key, const cm_reference *ref,

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/json_scan.h"
 #include "store/net/url.h"
 #include "store/references_read.h"
@@ -50,17 +51,9 @@ static int read_file(const char *path, cm_buf *text, cm_error *err)
             ? cm_fail(err, CM_EUNSUPPORTED, "%s: has %lld bytes, more than references may have",
                       path, (long long)st.st_size)
             : cm_buf_resize(text, (size_t)st.st_size, err);
-    for (size_t at = 0; rc == CM_OK && at < text->nbytes;) {
-        ssize_t n = read(fd, text->data + at, text->nbytes - at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            rc = cm_fail_errno(err, errno, "%s", path);
-        else if (n == 0)
-            text->nbytes = at;
-        else
-            at += (size_t)n;
-    }
+    int errnum = rc == CM_OK ? cm_fd_read(fd, text->data, text->nbytes, &text->nbytes) : 0;
+    if (errnum != 0)
+        rc = cm_fail_errno(err, errnum, "%s", path);
     close(fd);
     return rc;
 }

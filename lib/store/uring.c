@@ -11,6 +11,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/fd.h"
+
 enum {
     DEPTH = 64,            /* requests under way: the queue of a fast disk */
     MOST_AT_ONCE = 1 << 30 /* bytes: a length has 32 bits, a result 31 */
@@ -98,17 +100,12 @@ static void push(run *u, size_t i)
 /* What the kernel would not do without waiting, waited for. */
 static void read_blocking(cm_ring_request *q)
 {
-    while (q->done < q->nbytes) {
-        ssize_t n =
-            pread(q->fd, q->dst + q->done, q->nbytes - q->done, (off_t)(q->offset + q->done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            q->error = errno;
-        if (n <= 0)
-            return;
-        q->done += (size_t)n;
-    }
+    size_t got;
+    int errnum =
+        cm_fd_read_at(q->fd, q->dst + q->done, q->nbytes - q->done, q->offset + q->done, &got);
+    if (errnum != 0)
+        q->error = errnum;
+    q->done += got;
 }
 
 /* True when Q needs another turn. */

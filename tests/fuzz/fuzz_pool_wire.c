@@ -93,11 +93,11 @@ static void read_answers(int fd, unsigned nresults)
     cm_pool_ready ready;
     cm_load_result result;
     unsigned n = 0;
-    if (!cm_wire_recv(fd, &ready, sizeof ready)) {
+    if (!cm_fd_recv(fd, &ready, sizeof ready)) {
         REQUIRE(nresults == 0);
         return;
     }
-    while (cm_wire_recv(fd, &result, sizeof result)) {
+    while (cm_fd_recv(fd, &result, sizeof result)) {
         REQUIRE(result.status == CM_OK || memchr(result.error, '\0', sizeof result.error));
         n++;
     }
@@ -110,7 +110,7 @@ static void work(const uint8_t *data, size_t nbytes)
     int fd[2];
     cm_error err;
     REQUIRE(cm_wire_pair(fd, &err) == CM_OK);
-    REQUIRE(cm_wire_send(fd[0], data, nbytes) && shutdown(fd[0], SHUT_WR) == 0);
+    REQUIRE(cm_fd_send(fd[0], data, nbytes) && shutdown(fd[0], SHUT_WR) == 0);
     nloads = nopen = 0;
     cm_pool_work(fd[1], &source, NULL, 3, MAX_PIECES, 0);
     close(fd[1]);
@@ -124,7 +124,7 @@ static void serve(const uint8_t *data, size_t nbytes)
     int fd[2];
     cm_error err;
     REQUIRE(cm_wire_pair(fd, &err) == CM_OK);
-    REQUIRE(cm_wire_send(fd[0], data, nbytes) && shutdown(fd[0], SHUT_WR) == 0);
+    REQUIRE(cm_fd_send(fd[0], data, nbytes) && shutdown(fd[0], SHUT_WR) == 0);
     int rc = cm_pool_serve(fd[1], make, NULL, &err);
     REQUIRE(rc == CM_OK || err.text[0] != '\0');
     close(fd[1]);

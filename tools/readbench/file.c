@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 #include "readbench.h"
 
@@ -67,15 +68,9 @@ static int read_file(const char *path, cm_buf *out, cm_error *err)
              : !S_ISREG(st.st_mode) || st.st_size > MAX_SUMMARY
                  ? cm_fail(err, CM_EFORMAT, "%s: this is not a summary of a readbench run", path)
                  : cm_buf_resize(out, (size_t)st.st_size, err);
-    for (size_t done = 0; rc == CM_OK && done < out->nbytes;) {
-        ssize_t n = read(fd, out->data + done, out->nbytes - done);
-        if (n > 0)
-            done += (size_t)n;
-        else if (n == 0)
-            out->nbytes = done;
-        else if (errno != EINTR)
-            rc = cm_fail_errno(err, errno, "%s: cannot be read", path);
-    }
+    int errnum = rc == CM_OK ? cm_fd_read(fd, out->data, out->nbytes, &out->nbytes) : 0;
+    if (errnum != 0)
+        rc = cm_fail_errno(err, errnum, "%s: cannot be read", path);
     close(fd);
     return rc;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/number.h"
 #include "model/copy.h"
 
@@ -80,19 +81,12 @@ static int read_box(cm_array *a, const cm_box *box, void *dst, cm_error *err)
     off_t offset = record_offset(s, coord, record);
     if (s->counts != NULL)
         atomic_fetch_add(&s->counts->returned, nbytes);
-    for (uint8_t *p = dst; nbytes > 0;) {
-        ssize_t n = pread(s->fd, p, nbytes, offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return cm_fail_errno(err, errno, "cannot read the scratch file");
-        if (n == 0)
-            return cm_fail(err, CM_EINTERNAL, "the scratch file is shorter than planned");
-        p += n;
-        offset += n;
-        nbytes -= (size_t)n;
-    }
-    return CM_OK;
+    size_t got;
+    int errnum = cm_fd_read_at(s->fd, dst, nbytes, (uint64_t)offset, &got);
+    if (errnum != 0)
+        return cm_fail_errno(err, errnum, "cannot read the scratch file");
+    return got == nbytes ? CM_OK
+                         : cm_fail(err, CM_EINTERNAL, "the scratch file is shorter than planned");
 }
 
 static void free_nothing(cm_array *a)
@@ -112,18 +106,8 @@ cm_array *cm_spill_array(cm_spill *s)
 static int write_record(const cm_spill *s, const void *data, size_t nbytes, off_t offset,
                         cm_error *err)
 {
-    const uint8_t *p = data;
-    while (nbytes > 0) {
-        ssize_t n = pwrite(s->fd, p, nbytes, offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return cm_fail_errno(err, errno, "cannot write to the scratch file");
-        p += n;
-        offset += n;
-        nbytes -= (size_t)n;
-    }
-    return CM_OK;
+    int errnum = cm_fd_write_at(s->fd, data, nbytes, (uint64_t)offset);
+    return errnum == 0 ? CM_OK : cm_fail_errno(err, errnum, "cannot write to the scratch file");
 }
 
 /* Gathers the elements of RECORD into W's buffer. */

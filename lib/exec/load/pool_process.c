@@ -175,8 +175,7 @@ static void collect_result(cm_pool_member *m)
 {
     cm_pool_job *job = m->sent.first;
     cm_load_result result;
-    if (!cm_wire_recv(m->fd, &result, sizeof(result)) || job == NULL ||
-        result.id != job->task->id) {
+    if (!cm_fd_recv(m->fd, &result, sizeof(result)) || job == NULL || result.id != job->task->id) {
         lose_process(m);
         return;
     }

@@ -74,7 +74,7 @@ static bool say_ready(int fd, int status, const cm_error *err)
     cm_pool_ready ready = {.status = status};
     if (status != CM_OK)
         snprintf(ready.text, sizeof(ready.text), "%s", err->text);
-    return cm_wire_send(fd, &ready, sizeof(ready));
+    return cm_fd_send(fd, &ready, sizeof(ready));
 }
 
 /* Reads and forgets, for want of memory. */
@@ -83,7 +83,7 @@ static bool skip(int fd, size_t nbytes)
     char some[4096];
     while (nbytes > 0) {
         size_t n = nbytes < sizeof(some) ? nbytes : sizeof(some);
-        if (!cm_wire_recv(fd, some, n))
+        if (!cm_fd_recv(fd, some, n))
             return false;
         nbytes -= n;
     }
@@ -102,7 +102,7 @@ typedef struct inbox {
 static bool next_task(int fd, size_t max_pieces, inbox *in, bool *fits)
 {
     cm_load_task head;
-    if (!cm_wire_recv(fd, &head, sizeof(head)) || head.npieces > max_pieces)
+    if (!cm_fd_recv(fd, &head, sizeof(head)) || head.npieces > max_pieces)
         return false;
     *fits = head.npieces <= in->capacity;
     if (!*fits) {
@@ -115,7 +115,7 @@ static bool next_task(int fd, size_t max_pieces, inbox *in, bool *fits)
     }
     memcpy(in->task, &head, sizeof(head));
     size_t nbytes = head.npieces * sizeof(cm_load_piece);
-    return *fits ? cm_wire_recv(fd, in->task->piece, nbytes) : skip(fd, nbytes);
+    return *fits ? cm_fd_recv(fd, in->task->piece, nbytes) : skip(fd, nbytes);
 }
 
 /* Of this process, when it is a worker; -1: it is none. */
@@ -150,7 +150,7 @@ void cm_pool_work(int fd, const cm_load_source *source, uint8_t *arena, unsigned
             result.worker = worker;
             cm_load_result_fail(&result, in.task->id, CM_ENOMEM, "no memory for a task");
         }
-        going = cm_wire_send(fd, &result, sizeof(result));
+        going = cm_fd_send(fd, &result, sizeof(result));
     }
     if (rc == CM_OK)
         cm_pool_runner_close(&runner);
@@ -239,7 +239,7 @@ static int serve_forks(int fd, const served *s)
         cm_pool_reply reply = request.pid == 0 ? fork_one(fd, passed, s) : reap_one(&request);
         if (passed >= 0)
             close(passed);
-        if (!cm_wire_send(fd, &reply, sizeof(reply)))
+        if (!cm_fd_send(fd, &reply, sizeof(reply)))
             break;
     }
     return CM_OK;
@@ -260,7 +260,7 @@ static int serve(int fd, const served *s, cm_error *err)
                      (unsigned long long)hello.setup_nbytes);
     else if ((setup = cm_calloc(hello.setup_nbytes, 1, err)) == NULL)
         rc = CM_ENOMEM;
-    else if (!cm_wire_recv(fd, setup, hello.setup_nbytes))
+    else if (!cm_fd_recv(fd, setup, hello.setup_nbytes))
         rc = cm_fail(err, CM_EIO, "the pool of workers ended");
     else if (hello.role == CM_POOL_AS_SERVER)
         rc = serve_forks(fd, s);

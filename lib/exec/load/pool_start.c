@@ -107,7 +107,7 @@ static bool say_hello(const cm_pool *pool, int fd, uint32_t role, unsigned worke
                            .max_pieces = o->max_pieces,
                            .worker_memory = o->worker_memory};
     return cm_wire_send_fd(fd, &hello, sizeof(hello), pool->arena->fd) &&
-           cm_wire_send(fd, pool->setup, o->setup_nbytes);
+           cm_fd_send(fd, pool->setup, o->setup_nbytes);
 }
 
 /* ---- the fork server ---- */
@@ -141,7 +141,7 @@ int cm_pool_server_start(cm_pool *pool, cm_error *err)
     }
     pool->server_fd = fd[0];
     if (!say_hello(pool, fd[0], CM_POOL_AS_SERVER, 0, 0) || !server_answers(pool) ||
-        !cm_wire_recv(fd[0], &ready, sizeof(ready))) {
+        !cm_fd_recv(fd[0], &ready, sizeof(ready))) {
         cm_pool_server_stop(pool);
         rc = cm_stop_check(&pool->options.stop, err);
         if (rc != CM_OK)
@@ -169,7 +169,7 @@ static bool ask_server(cm_pool *pool, const cm_pool_request *request, int passed
 {
     return pool->server_fd >= 0 &&
            cm_wire_send_fd(pool->server_fd, request, sizeof(*request), passed) &&
-           server_answers(pool) && cm_wire_recv(pool->server_fd, reply, sizeof(*reply));
+           server_answers(pool) && cm_fd_recv(pool->server_fd, reply, sizeof(*reply));
 }
 
 static int fork_in_server(cm_pool_member *m, int fd, pid_t *pid, cm_error *err)
@@ -305,7 +305,7 @@ static beginning wait_until_ready(cm_pool_member *m, cm_pool_ready *ready, char 
     while (!is_unwanted(m->pool) && !late) {
         struct pollfd wait = {.fd = m->fd, .events = POLLIN};
         int n = poll(&wait, 1, CHECK_MS);
-        if (n > 0 && cm_wire_recv(m->fd, ready, sizeof(*ready)))
+        if (n > 0 && cm_fd_recv(m->fd, ready, sizeof(*ready)))
             return READY;
         /* What closed its socket is as good as dead. */
         if (cm_pool_process_reap(m, n > 0, text, size))

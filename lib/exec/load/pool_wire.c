@@ -18,40 +18,10 @@ int cm_wire_pair(int fd[2], cm_error *err)
     return CM_OK;
 }
 
-bool cm_wire_send(int fd, const void *data, size_t nbytes)
-{
-    const char *at = data;
-    while (nbytes > 0) {
-        ssize_t n = send(fd, at, nbytes, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        at += n;
-        nbytes -= (size_t)n;
-    }
-    return true;
-}
-
-bool cm_wire_recv(int fd, void *data, size_t nbytes)
-{
-    char *at = data;
-    while (nbytes > 0) {
-        ssize_t n = recv(fd, at, nbytes, MSG_WAITALL);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        at += n;
-        nbytes -= (size_t)n;
-    }
-    return true;
-}
-
 bool cm_wire_send_fd(int fd, const void *data, size_t nbytes, int passed)
 {
     if (passed < 0)
-        return cm_wire_send(fd, data, nbytes);
+        return cm_fd_send(fd, data, nbytes);
     control c = {0};
     struct iovec part = {.iov_base = (void *)data, .iov_len = nbytes};
     struct msghdr message = {.msg_iov = &part,
@@ -67,7 +37,7 @@ bool cm_wire_send_fd(int fd, const void *data, size_t nbytes, int passed)
     do
         n = sendmsg(fd, &message, MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
-    return n > 0 && cm_wire_send(fd, (const char *)data + n, nbytes - (size_t)n);
+    return n > 0 && cm_fd_send(fd, (const char *)data + n, nbytes - (size_t)n);
 }
 
 bool cm_wire_recv_fd(int fd, void *data, size_t nbytes, int *passed)
@@ -89,7 +59,7 @@ bool cm_wire_recv_fd(int fd, void *data, size_t nbytes, int *passed)
     if (header != NULL && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
         header->cmsg_len == CMSG_LEN(sizeof(int)))
         memcpy(passed, CMSG_DATA(header), sizeof(int));
-    if (cm_wire_recv(fd, (char *)data + n, nbytes - (size_t)n))
+    if (cm_fd_recv(fd, (char *)data + n, nbytes - (size_t)n))
         return true;
     if (*passed >= 0)
         close(*passed);

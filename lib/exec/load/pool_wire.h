@@ -6,6 +6,7 @@
 #ifndef CM_EXEC_LOAD_POOL_WIRE_H
 #define CM_EXEC_LOAD_POOL_WIRE_H
 
+#include "base/fd.h"
 #include "exec/load/pool.h"
 
 enum {
@@ -49,10 +50,7 @@ typedef struct cm_pool_reply {
 /* A connected pair of stream sockets, closed at exec. */
 int cm_wire_pair(int fd[2], cm_error *err);
 
-/* All of NBYTES, or false: the other end is gone (or the socket broke). */
-bool cm_wire_send(int fd, const void *data, size_t nbytes);
-bool cm_wire_recv(int fd, void *data, size_t nbytes);
-/* The same with a file descriptor beside the first byte; -1 for none. */
+/* cm_fd_send and cm_fd_recv with a file descriptor beside the first byte; -1 for none. */
 bool cm_wire_send_fd(int fd, const void *data, size_t nbytes, int passed);
 bool cm_wire_recv_fd(int fd, void *data, size_t nbytes, int *passed);
 

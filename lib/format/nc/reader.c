@@ -176,7 +176,7 @@ static int ask(cm_nc_reader *r, const cm_nc_request *q, const char *what, cm_nc_
             *err = r->failure;
         return r->failure.status;
     }
-    if (!cm_trial_send(r->child.fd, q, sizeof *q) ||
+    if (!cm_fd_send(r->child.fd, q, sizeof *q) ||
         !cm_trial_receive(&r->child, out, sizeof *out, &r->limits) ||
         (out->status != CM_OK && !cm_trial_receive(&r->child, &theirs, sizeof theirs, &r->limits)))
         return lose(r, what, err);

@@ -139,17 +139,16 @@ int cm_nc_child_open(void *child, cm_buf *record, cm_error *err)
 void cm_nc_child_serve(void *child, int fd)
 {
     cm_nc_child *c = child;
-    const cm_trial_child parent = {.fd = fd};
     uint64_t memory = c->most;
     cm_nc_request q;
-    while (c->file != NULL && cm_trial_receive(&parent, &q, sizeof q, NULL)) {
+    while (c->file != NULL && cm_fd_recv(fd, &q, sizeof q)) {
         cm_error err = {0};
         cm_nc_reply out = {0};
         cm_trial_renew_limits(c->cpu_s, memory);
         memory = 0; /* once */
         out.status = answer(c, &q, &out, &err);
-        if (!cm_trial_send(fd, &out, sizeof out) ||
-            (out.status != CM_OK && !cm_trial_send(fd, &err, sizeof err)))
+        if (!cm_fd_send(fd, &out, sizeof out) ||
+            (out.status != CM_OK && !cm_fd_send(fd, &err, sizeof err)))
             return;
     }
 }

@@ -5,23 +5,19 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd.h"
+
 static int read_fd(const cm_source *s, uint64_t offset, void *dst, size_t nbytes, cm_error *err)
 {
-    uint8_t *to = dst;
-    size_t done = 0;
-    while (done < nbytes) {
-        ssize_t n = pread(s->fd, to + done, nbytes - done, (off_t)(offset + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return cm_fail_errno(err, errno, "cannot read %zu bytes at %" PRIu64, nbytes, offset);
-        if (n == 0)
-            return cm_fail(err, CM_EFORMAT,
-                           "%zu bytes wanted at %" PRIu64
-                           ", but the file, which has become shorter, ends at %" PRIu64,
-                           nbytes, offset, offset + done);
-        done += (size_t)n;
-    }
+    size_t got;
+    int errnum = cm_fd_read_at(s->fd, dst, nbytes, offset, &got);
+    if (errnum != 0)
+        return cm_fail_errno(err, errnum, "cannot read %zu bytes at %" PRIu64, nbytes, offset);
+    if (got < nbytes)
+        return cm_fail(err, CM_EFORMAT,
+                       "%zu bytes wanted at %" PRIu64
+                       ", but the file, which has become shorter, ends at %" PRIu64,
+                       nbytes, offset, offset + got);
     return CM_OK;
 }
 

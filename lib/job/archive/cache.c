@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "job/archive/check.h"
 #include "job/archive/records.h"
 
@@ -81,22 +82,14 @@ static int damaged(loader *l)
 
 static int read_bytes(loader *l, void *out, size_t nbytes)
 {
-    char *p = out;
+    size_t got;
     if (nbytes > l->left)
         return damaged(l);
     l->left -= nbytes;
-    while (nbytes > 0) {
-        ssize_t n = read(l->fd, p, nbytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return cm_fail_errno(l->err, errno, "it cannot be read");
-        if (n == 0)
-            return damaged(l);
-        p += n;
-        nbytes -= (size_t)n;
-    }
-    return CM_OK;
+    int errnum = cm_fd_read(l->fd, out, nbytes, &got);
+    if (errnum != 0)
+        return cm_fail_errno(l->err, errnum, "it cannot be read");
+    return got == nbytes ? CM_OK : damaged(l);
 }
 
 static int number_paths(loader *l)

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "format/nc/lock.h"
 #include "format/nc/preflight.h"
 
@@ -56,17 +57,9 @@ typedef struct pool {
 
 static bool send_all(int fd, cm_buf *out)
 {
-    size_t sent = 0;
-    while (sent < out->nbytes) {
-        ssize_t n = write(fd, out->data + sent, out->nbytes - sent);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        sent += (size_t)n;
-    }
+    bool sent = cm_fd_write(fd, out->data, out->nbytes) == 0;
     out->nbytes = 0;
-    return true;
+    return sent;
 }
 
 static bool look_at(const pool *p, cm_looker *l, size_t at)
@@ -211,20 +204,10 @@ static int hear(pool *p, child *c, bool *ended, cm_error *err)
 /* How C ended; it is killed where it has not. */
 static cm_trial_fate reap(child *c)
 {
-    int status = 0;
-    pid_t pid;
-    (void)kill(c->pid, SIGKILL);
-    do {
-        pid = waitpid(c->pid, &status, 0);
-    } while (pid < 0 && errno == EINTR);
+    cm_trial_fate fate = cm_trial_reap(c->pid, true);
     close(c->fd);
     cm_buf_release(&c->got);
-    if (pid != c->pid || !WIFSIGNALED(status))
-        return (cm_trial_fate){.end = pid == c->pid && WEXITSTATUS(status) == 0 ? CM_TRIAL_RETURNED
-                                                                                : CM_TRIAL_CRASHED};
-    if (WTERMSIG(status) == SIGXCPU)
-        return (cm_trial_fate){.end = CM_TRIAL_ENDLESS};
-    return (cm_trial_fate){.end = CM_TRIAL_CRASHED, .signal = WTERMSIG(status)};
+    return fate;
 }
 
 /* Waits until C has ended by itself, so that killing it is not taken for its fate. */

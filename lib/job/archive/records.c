@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "job/archive/form.h"
 
 enum {
@@ -98,19 +99,9 @@ void cm_records_free(cm_records *r)
 static int write_all(const cm_records *r, uint64_t offset, const void *data, size_t nbytes,
                      cm_error *err)
 {
-    const char *p = data;
-    while (nbytes > 0) {
-        ssize_t n = pwrite(r->fd, p, nbytes, (off_t)offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return cm_fail_errno(err, n < 0 ? errno : ENOSPC,
-                                 "the records of the survey cannot be written");
-        p += n;
-        offset += (uint64_t)n;
-        nbytes -= (size_t)n;
-    }
-    return CM_OK;
+    int errnum = cm_fd_write_at(r->fd, data, nbytes, offset);
+    return errnum == 0 ? CM_OK
+                       : cm_fail_errno(err, errnum, "the records of the survey cannot be written");
 }
 
 static int flush(cm_records *r, cm_error *err)

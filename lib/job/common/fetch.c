@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "store/impl.h"
 #include "store/net/url.h"
 #include "store/open.h"
@@ -52,21 +53,6 @@ static int make_file(const char *folder, uint64_t nbytes, char **path, int *fd, 
     return rc;
 }
 
-static int write_all(int fd, const uint8_t *p, size_t nbytes, uint64_t offset, cm_error *err)
-{
-    while (nbytes > 0) {
-        ssize_t n = pwrite(fd, p, nbytes, (off_t)offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return cm_fail_errno(err, n < 0 ? errno : EIO, "an input cannot be kept here");
-        p += n;
-        nbytes -= (size_t)n;
-        offset += (uint64_t)n;
-    }
-    return CM_OK;
-}
-
 /* The next ranges at *OFFSET, all at once. */
 static int fetch_some(cm_store *store, cm_object_reader *reader, cm_buf *buf, int fd,
                       uint64_t *offset, cm_error *err)
@@ -80,7 +66,9 @@ static int fetch_some(cm_store *store, cm_object_reader *reader, cm_buf *buf, in
                                   .nbytes = total - at < RANGE_NBYTES ? total - at : RANGE_NBYTES};
     int rc = cm_store_read_many(store, read, n, buf, &nrequests, err);
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
-        rc = write_all(fd, buf->data + read[i].at, read[i].got_nbytes, read[i].offset, err);
+        int errnum = cm_fd_write_at(fd, buf->data + read[i].at, read[i].got_nbytes, read[i].offset);
+        if (errnum != 0)
+            rc = cm_fail_errno(err, errnum, "an input cannot be kept here");
         *offset += read[i].got_nbytes;
     }
     return rc;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "format/zarr/erase.h"
 #include "job/transform/adopt.h"
 #include "job/transform/journal_line.h"
@@ -290,21 +291,6 @@ int cm_journal_begin(const cm_beside *b, const char *name, const cm_json *finger
     return rc == CM_OK ? open_to_append(b, name, out, err) : rc;
 }
 
-static int write_all(int fd, const void *data, size_t nbytes, const char *path, cm_error *err)
-{
-    const char *p = data;
-    while (nbytes > 0) {
-        ssize_t n = write(fd, p, nbytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return cm_fail_errno(err, errno, "cannot write %s", path);
-        p += n;
-        nbytes -= (size_t)n;
-    }
-    return CM_OK;
-}
-
 int cm_journal_skip(cm_journal *journal, size_t index, uint64_t chunk, cm_error *err)
 {
     char line[CM_JOURNAL_SKIP_SIZE];
@@ -312,7 +298,8 @@ int cm_journal_skip(cm_journal *journal, size_t index, uint64_t chunk, cm_error 
     if (journal->fd < 0)
         return CM_OK;
     size_t nbytes = cm_journal_line_of_skip(line, index, chunk);
-    return write_all(journal->fd, line, nbytes, journal->path, err);
+    int errnum = cm_fd_write(journal->fd, line, nbytes);
+    return errnum == 0 ? CM_OK : cm_fail_errno(err, errnum, "cannot write %s", journal->path);
 }
 
 void cm_journal_close(cm_journal *journal)

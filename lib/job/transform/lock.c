@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "job/transform/lock_impl.h"
 
 enum {
@@ -26,14 +27,8 @@ static cm_holder_state read_holder(int fd, cm_holder *h)
 {
     char text[MAX_NBYTES];
     struct stat st;
-    size_t n = 0;
-    for (ssize_t got; n < sizeof(text); n += (size_t)got) {
-        got = pread(fd, text + n, sizeof(text) - n, (off_t)n);
-        if (got < 0 && errno == EINTR)
-            got = 0;
-        else if (got <= 0)
-            break;
-    }
+    size_t n;
+    (void)cm_fd_read_at(fd, text, sizeof(text), 0, &n);
     cm_holder_state s = cm_holder_read(text, n, h);
     h->beat = fstat(fd, &st) == 0 ? (int64_t)st.st_mtim.tv_sec : INT64_MAX;
     return s;
@@ -165,13 +160,9 @@ static int write_temporary(const cm_beside *b, bool of_part, char *name, size_t 
         if (*out < 0 && errno != ENOENT)
             rc = cm_fail_errno(err, errno, "%s: cannot be locked", b->shown);
     }
-    for (size_t done = 0; rc == CM_OK && *out >= 0 && done < text.nbytes;) {
-        ssize_t n = write(*out, text.data + done, text.nbytes - done);
-        if (n > 0)
-            done += (size_t)n;
-        else if (n == 0 || errno != EINTR)
-            rc = cm_fail_errno(err, n == 0 ? EIO : errno, "%s: cannot be locked", b->shown);
-    }
+    int errnum = rc == CM_OK && *out >= 0 ? cm_fd_write(*out, text.data, text.nbytes) : 0;
+    if (errnum != 0)
+        rc = cm_fail_errno(err, errnum, "%s: cannot be locked", b->shown);
     if (rc != CM_OK && *out >= 0) {
         unlinkat(b->fd, name, 0);
         close(*out);

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "job/transform/journal_line.h"
 #include "model/digest.h"
 
@@ -149,13 +150,9 @@ static int write_file(const cm_beside *b, const char *name, const cm_buf *line, 
     int fd = openat(b->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666), rc = CM_OK;
     if (fd < 0)
         return cm_fail_errno(err, errno, "%s/%s", b->path, name);
-    for (size_t done = 0; rc == CM_OK && done < line->nbytes;) {
-        ssize_t n = write(fd, line->data + done, line->nbytes - done);
-        if (n > 0)
-            done += (size_t)n;
-        else if (n == 0 || errno != EINTR)
-            rc = cm_fail_errno(err, n == 0 ? EIO : errno, "%s/%s", b->path, name);
-    }
+    int errnum = cm_fd_write(fd, line->data, line->nbytes);
+    if (errnum != 0)
+        rc = cm_fail_errno(err, errnum, "%s/%s", b->path, name);
     if (rc == CM_OK && fsync(fd) != 0)
         rc = cm_fail_errno(err, errno, "%s/%s", b->path, name);
     if (close(fd) != 0 && errno != EINTR && rc == CM_OK)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "exec/engine/spill.h"
 #include "job/transform/job.h"
 
@@ -55,17 +56,6 @@ static int read_chunk(probe *p, uint64_t number, cm_error *err)
     return rc;
 }
 
-static int write_at(int fd, const cm_buf *buf, size_t nbytes, cm_error *err)
-{
-    for (size_t done = 0; done < nbytes;) {
-        ssize_t n = pwrite(fd, buf->data + done, nbytes - done, (off_t)done);
-        if (n < 0 && errno != EINTR)
-            return cm_fail_errno(err, errno, "cannot write to the scratch file");
-        done += n > 0 ? (size_t)n : 0;
-    }
-    return CM_OK;
-}
-
 /* A target chunk of the array's own values, encoded and written where scratch goes. */
 static int write_chunk(probe *p, int fd, cm_error *err)
 {
@@ -84,17 +74,16 @@ static int write_chunk(probe *p, int fd, cm_error *err)
         from = &p->encoded;
     }
     uint64_t encoded = cm_now_ns();
-    if (rc == CM_OK)
-        rc = write_at(fd, from, nbytes, err);
+    int errnum = rc == CM_OK ? cm_fd_write_at(fd, from->data, nbytes, 0) : 0;
     uint64_t written = cm_now_ns();
     p->encode_ns = encoded - start;
     p->write_ns = written - encoded;
     p->nwritten = p->target.nbytes;
-    if (rc == CM_OK)
-        rc = write_at(fd, &p->target, p->target.nbytes, err);
+    if (rc == CM_OK && errnum == 0)
+        errnum = cm_fd_write_at(fd, p->target.data, p->target.nbytes, 0);
     p->scratch_ns = cm_now_ns() - written;
     p->nscratch = p->target.nbytes;
-    return rc;
+    return errnum == 0 ? rc : cm_fail_errno(err, errnum, "cannot write to the scratch file");
 }
 
 static double rate(uint64_t nbytes, uint64_t ns)

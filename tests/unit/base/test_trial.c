@@ -96,16 +96,15 @@ static void test_long_record(void **state)
 /* Gives back what it gets, plus what the function found; at 0 it dies, at 1 it loops. */
 static void serve(void *context, int fd)
 {
-    const cm_trial_child parent = {.fd = fd};
     int n;
-    while (cm_trial_receive(&parent, &n, sizeof n, NULL)) {
+    while (cm_fd_recv(fd, &n, sizeof n)) {
         cm_trial_renew_limits(1, 0);
         if (n == 0)
             abort();
         for (volatile unsigned i = 0; n == 1; i++) {
         }
         n += *(int *)context;
-        if (!cm_trial_send(fd, &n, sizeof n))
+        if (!cm_fd_send(fd, &n, sizeof n))
             return;
     }
 }
@@ -114,7 +113,7 @@ static int answer(cm_trial_child *child, int n)
 {
     const cm_trial_limits limits = {0};
     int got = -1;
-    assert_true(cm_trial_send(child->fd, &n, sizeof n));
+    assert_true(cm_fd_send(child->fd, &n, sizeof n));
     return cm_trial_receive(child, &got, sizeof got, &limits) ? got : -1;
 }
 

@@ -545,13 +545,13 @@ static void test_fork_server_kills_its_own(void **state)
         _exit(cm_pool_serve(fd[1], make_source, release_source, NULL) != CM_OK);
     }
     close(fd[1]);
-    assert_true(cm_wire_send(fd[0], &hello, sizeof(hello)));
-    assert_true(cm_wire_send(fd[0], &todo, sizeof(todo)));
-    assert_true(cm_wire_recv(fd[0], &ready, sizeof(ready)));
+    assert_true(cm_fd_send(fd[0], &hello, sizeof(hello)));
+    assert_true(cm_fd_send(fd[0], &todo, sizeof(todo)));
+    assert_true(cm_fd_recv(fd[0], &ready, sizeof(ready)));
     for (uint32_t kill_it = 0; kill_it < 2; kill_it++) {
         const cm_pool_request request = {.pid = bystander, .kill_it = kill_it};
-        assert_true(cm_wire_send(fd[0], &request, sizeof(request)));
-        assert_true(cm_wire_recv(fd[0], &reply, sizeof(reply)));
+        assert_true(cm_fd_send(fd[0], &request, sizeof(request)));
+        assert_true(cm_fd_recv(fd[0], &reply, sizeof(reply)));
         assert_int_equal(reply.pid, -1);
         assert_int_equal(waitpid(bystander, NULL, WNOHANG), 0);
     }
