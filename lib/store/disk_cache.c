@@ -200,36 +200,6 @@ static int cache_is_link(cm_store *store, const char *key, bool *out, cm_error *
     return cm_store_is_link(cm_disk_cache_of(store)->slow, key, out, err);
 }
 
-static int refuse(const char *what, cm_error *err)
-{
-    return cm_fail(err, CM_EINVAL, "%s: a cache is only read from", what);
-}
-
-static int cache_put(cm_store *store, const char *key, const void *data, size_t nbytes,
-                     cm_error *err)
-{
-    (void)store, (void)data, (void)nbytes;
-    return refuse(key, err);
-}
-
-static int cache_remove(cm_store *store, const char *key, cm_error *err)
-{
-    (void)store;
-    return refuse(key, err);
-}
-
-static int cache_sync(cm_store *store, cm_error *err)
-{
-    return refuse(store->name, err);
-}
-
-static int cache_writer_create(cm_store *store, const char *key, cm_object_writer **out,
-                               cm_error *err)
-{
-    (void)store, (void)out;
-    return refuse(key, err);
-}
-
 static void cache_free(cm_store *store)
 {
     cm_disk_cache *cache = cm_disk_cache_of(store);
@@ -240,20 +210,17 @@ static void cache_free(cm_store *store)
 }
 
 static const cm_store_ops cache_ops = {
+    .read_only = "a cache is only read from",
     .free = cache_free,
     .get = cache_get,
     .size = cache_size,
     .read_many = cache_read_many,
     .identity = cache_identity,
-    .put = cache_put,
-    .remove = cache_remove,
     .list = cache_list,
     .is_link = cache_is_link,
-    .sync = cache_sync,
     .reader_open = cm_cache_reader_open,
     .reader_read = cm_cache_reader_read,
     .reader_close = cm_cache_reader_close,
-    .writer_create = cache_writer_create,
 };
 
 int cm_store_open_disk_cache(cm_store *slow, const char *path, uint64_t nbytes, cm_store **out,

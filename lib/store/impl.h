@@ -19,6 +19,9 @@ typedef struct cm_identity {
 typedef struct cm_store_ops {
     size_t writer_nbytes; /* that a writer keeps, beside its names */
     bool remote;          /* every call is a request over a network */
+    /* Why nothing is written to this kind, which then has none of put, remove, sync and writer_*:
+       a sentence after the store's name.  NULL: it is written to. */
+    const char *read_only;
     void (*free)(cm_store *store);
     int (*get)(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err);
     int (*size)(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err);
@@ -46,7 +49,6 @@ typedef struct cm_store_ops {
     int (*is_link)(cm_store *store, const char *key, bool *out, cm_error *err);
     /* NULL: what a listing tells. */
     int (*kind)(cm_store *store, const char *key, cm_entry_kind *out, cm_error *err);
-    /* NULL: a kind that is only read from. */
     int (*sweep)(cm_store *store, const char *prefix, cm_store_judge *judge, void *context,
                  cm_error *err);
 

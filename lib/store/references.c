@@ -315,36 +315,6 @@ static int list_below(cm_store *store, const char *prefix, cm_store_see *see, vo
     return rc;
 }
 
-/* ---- what references do not do ---- */
-
-static int refuse(const char *what, cm_error *err)
-{
-    return cm_fail(err, CM_EINVAL, "%s: references are only read from", what);
-}
-
-static int put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err)
-{
-    (void)store, (void)data, (void)nbytes;
-    return refuse(key, err);
-}
-
-static int remove_object(cm_store *store, const char *key, cm_error *err)
-{
-    (void)store;
-    return refuse(key, err);
-}
-
-static int sync_store(cm_store *store, cm_error *err)
-{
-    return refuse(store->name, err);
-}
-
-static int writer_create(cm_store *store, const char *key, cm_object_writer **out, cm_error *err)
-{
-    (void)store, (void)out;
-    return refuse(key, err);
-}
-
 /* ---- opening ---- */
 
 static void free_store(cm_store *store)
@@ -357,9 +327,9 @@ static void free_store(cm_store *store)
 }
 
 #define READING                                                                                    \
-    .free = free_store, .get = get, .size = size, .identity = identify, .put = put,                \
-    .remove = remove_object, .list = list, .sync = sync_store, .reader_open = reader_open,         \
-    .reader_read = reader_read, .reader_close = reader_close, .writer_create = writer_create
+    .read_only = "references are only read from", .free = free_store, .get = get, .size = size,    \
+    .identity = identify, .list = list, .reader_open = reader_open, .reader_read = reader_read,    \
+    .reader_close = reader_close
 
 static const cm_store_ops reference_ops = {READING};
 

@@ -69,9 +69,21 @@ int cm_store_size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *
     return rc;
 }
 
-int cm_store_put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err)
+static int check_writable(const cm_store *store, cm_error *err)
+{
+    const char *why = store->ops->read_only;
+    return why == NULL ? CM_OK : cm_fail(err, CM_EINVAL, "%s: %s", store->name, why);
+}
+
+static int check_writing(const cm_store *store, const char *key, cm_error *err)
 {
     int rc = cm_key_check(key, err);
+    return rc == CM_OK ? check_writable(store, err) : rc;
+}
+
+int cm_store_put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err)
+{
+    int rc = check_writing(store, key, err);
     if (rc == CM_OK)
         rc = store->ops->put(store, key, data, nbytes, err);
     if (rc == CM_OK)
@@ -107,7 +119,7 @@ int cm_store_get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, c
 
 int cm_store_delete(cm_store *store, const char *key, cm_error *err)
 {
-    int rc = cm_key_check(key, err);
+    int rc = check_writing(store, key, err);
     return rc ? rc : store->ops->remove(store, key, err);
 }
 
@@ -295,7 +307,7 @@ int cm_buf_extend(cm_buf *buf, uint64_t nbytes, cm_error *err)
 int cm_object_create(cm_store *store, const char *key, cm_object_writer **out, cm_error *err)
 {
     *out = NULL;
-    int rc = cm_key_check(key, err);
+    int rc = check_writing(store, key, err);
     return rc ? rc : store->ops->writer_create(store, key, out, err);
 }
 
@@ -352,7 +364,8 @@ int cm_store_list_below(cm_store *store, const char *prefix, cm_store_see *see, 
 
 int cm_store_sync(cm_store *store, cm_error *err)
 {
-    return store->ops->sync(store, err);
+    int rc = check_writable(store, err);
+    return rc ? rc : store->ops->sync(store, err);
 }
 
 int cm_store_is_link(cm_store *store, const char *key, bool *out, cm_error *err)
@@ -387,8 +400,8 @@ int cm_store_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, v
                    cm_error *err)
 {
     int rc = prefix[0] ? cm_key_check(prefix, err) : CM_OK;
-    if (rc == CM_OK && store->ops->sweep == NULL)
-        rc = cm_fail(err, CM_EINVAL, "%s: is only read from", store->name);
+    if (rc == CM_OK)
+        rc = check_writable(store, err);
     return rc ? rc : store->ops->sweep(store, prefix, judge, context, err);
 }
 

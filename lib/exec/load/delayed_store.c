@@ -93,36 +93,6 @@ static int is_link(cm_store *store, const char *key, bool *out, cm_error *err)
     return cm_store_is_link(inner_of(store), key, out, err);
 }
 
-/* ---- what is refused ---- */
-
-static int refuse(const cm_store *store, cm_error *err)
-{
-    return cm_fail(err, CM_EINVAL, "%s: an imitated storage is only read from", store->name);
-}
-
-static int put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err)
-{
-    (void)key, (void)data, (void)nbytes;
-    return refuse(store, err);
-}
-
-static int remove_object(cm_store *store, const char *key, cm_error *err)
-{
-    (void)key;
-    return refuse(store, err);
-}
-
-static int sync_all(cm_store *store, cm_error *err)
-{
-    return refuse(store, err);
-}
-
-static int writer_create(cm_store *store, const char *key, cm_object_writer **out, cm_error *err)
-{
-    (void)key, (void)out;
-    return refuse(store, err);
-}
-
 static void free_store(cm_store *store)
 {
     free(store->name);
@@ -130,19 +100,16 @@ static void free_store(cm_store *store)
 }
 
 static const cm_store_ops ops = {
+    .read_only = "an imitated storage is only read from",
     .free = free_store,
     .get = get,
     .size = size,
     .identity = identity,
-    .put = put,
-    .remove = remove_object,
     .list = list,
     .is_link = is_link,
-    .sync = sync_all,
     .reader_open = reader_open,
     .reader_read = reader_read,
     .reader_close = reader_close,
-    .writer_create = writer_create,
 };
 
 int cm_store_open_delayed(cm_store *store, cm_delay *delay, cm_store **out, cm_error *err)

@@ -274,30 +274,6 @@ static int read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf
 
 /* ---- what a web server does not do ---- */
 
-static int refuse(const cm_store *store, cm_error *err)
-{
-    return cm_fail(err, CM_EINVAL, "%s: nothing can be written over HTTP; a bucket is s3://BUCKET",
-                   store->name);
-}
-
-static int put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err)
-{
-    (void)key, (void)data, (void)nbytes;
-    return refuse(store, err);
-}
-
-static int remove_object(cm_store *store, const char *key, cm_error *err)
-{
-    (void)key;
-    return refuse(store, err);
-}
-
-static int writer_create(cm_store *store, const char *key, cm_object_writer **out, cm_error *err)
-{
-    (void)key, (void)out;
-    return refuse(store, err);
-}
-
 static int list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
                 cm_error *err)
 {
@@ -328,20 +304,17 @@ static void free_store(cm_store *store)
 
 static const cm_store_ops web_ops = {
     .remote = true,
+    .read_only = "nothing can be written over HTTP; a bucket is s3://BUCKET",
     .free = free_store,
     .get = get,
     .size = size,
     .read_many = read_many,
     .identity = identity,
-    .put = put,
-    .remove = remove_object,
     .list = list,
-    .sync = sync_nothing,
     .reader_open = reader_open,
     .reader_open_part = reader_open_part,
     .reader_read = reader_read,
     .reader_close = reader_close,
-    .writer_create = writer_create,
 };
 
 static const cm_store_ops s3_ops = {
