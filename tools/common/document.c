@@ -20,6 +20,15 @@ void cm_document_null(cm_document *d, cm_json *object, const char *name)
     note(d, cm_json_set_null(object, name, d->err));
 }
 
+cm_json *cm_document_object(cm_document *d, cm_json *object, const char *name, bool there)
+{
+    cm_json *member = there ? cm_json_object() : NULL;
+    int status =
+        there ? cm_json_set(object, name, member, d->err) : cm_json_set_null(object, name, d->err);
+    note(d, status);
+    return status == CM_OK ? member : NULL;
+}
+
 void cm_document_append(cm_document *d, cm_json *array, cm_json *value)
 {
     note(d, cm_json_append(array, value, d->err));
@@ -102,7 +111,8 @@ void cm_document_head(cm_document *d, cm_json *object, const char *schema, const
     cm_document_text(d, object, "schema", schema);
     cm_document_text(d, object, "version", cm_version());
     cm_document_text(d, object, "libraries", cm_library_versions(libraries, sizeof(libraries)));
-    cm_document_text(d, object, "outcome", outcome);
+    if (outcome)
+        cm_document_text(d, object, "outcome", outcome);
     if (!failure) {
         cm_document_null(d, object, "error");
         return;

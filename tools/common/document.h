@@ -26,6 +26,8 @@ typedef struct cm_document {
 /* Each sets member NAME of OBJECT; VALUE passes to it, also on failure. */
 void cm_document_put(cm_document *d, cm_json *object, const char *name, cm_json *value);
 void cm_document_null(cm_document *d, cm_json *object, const char *name);
+/* A new object, still to be filled, which OBJECT owns; or null unless THERE: then returns NULL. */
+cm_json *cm_document_object(cm_document *d, cm_json *object, const char *name, bool there);
 void cm_document_text(cm_document *d, cm_json *object, const char *name,
                       const char *text); /* NULL: null */
 void cm_document_u64(cm_document *d, cm_json *object, const char *name, uint64_t v);
@@ -45,8 +47,8 @@ void cm_document_names(cm_document *d, cm_json *object, const char *name, unsign
 void cm_document_append(cm_document *d, cm_json *array, cm_json *value);
 
 /*
- * The members that every document begins with: schema, version, libraries, outcome,
- * and error: null, or the status and the sentence of FAILURE.
+ * The members that every document begins with: schema, version, libraries, outcome
+ * (unless it is NULL), and error: null, or the status and the sentence of FAILURE.
  */
 void cm_document_head(cm_document *d, cm_json *object, const char *schema, const char *outcome,
                       const cm_error *failure);

@@ -149,11 +149,9 @@ int cm_part_choose(const cm_tool *tool, const cm_part_values *v, bool quiet, cm_
 
 void cm_part_document(cm_document *doc, cm_json *o, const cm_part_report *r)
 {
-    if (!r->on) {
-        cm_document_null(doc, o, "part");
+    cm_json *p = cm_document_object(doc, o, "part", r->on);
+    if (p == NULL)
         return;
-    }
-    cm_json *p = cm_json_object();
     cm_document_u64(doc, p, "number", r->number + 1);
     cm_document_u64(doc, p, "parts", r->nparts > 0 ? r->nparts : 1);
     cm_document_bool(doc, p, "was_done", r->was_done);
@@ -162,7 +160,6 @@ void cm_part_document(cm_document *doc, cm_json *o, const cm_part_report *r)
     cm_document_text(doc, p, "missing", r->missing);
     cm_document_bool(doc, p, "complete", r->complete);
     cm_document_bool(doc, p, "finished", r->finished);
-    cm_document_put(doc, o, "part", p);
 }
 
 void cm_part_print(const cm_part_report *r)

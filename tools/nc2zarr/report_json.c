@@ -6,6 +6,7 @@
 #include "../common/document.h"
 #include "../common/part.h"
 #include "../common/remote.h"
+#include "../common/transformed.h"
 
 static bool sharded(const cm_transform_variable *v)
 {
@@ -28,20 +29,17 @@ static void put_dimensions(cm_document *doc, cm_json *object, const cm_transform
     cm_document_put(doc, object, "dimensions", array);
 }
 
-/* CHECKED: the store was there before, and its codecs and format are not the options'. */
 /* Of a replacement, what is other than before. */
 static void put_changed(cm_document *doc, cm_json *o, const cm_transform_variable *v)
 {
-    if (!v->compared) {
-        cm_document_null(doc, o, "changed");
+    cm_json *p = cm_document_object(doc, o, "changed", v->compared);
+    if (p == NULL)
         return;
-    }
-    cm_json *p = cm_json_object();
     cm_document_u64(doc, p, "nelements", v->nchanged);
     cm_document_double(doc, p, "largest", v->largest_change, !isnan(v->largest_change));
-    cm_document_put(doc, o, "changed", p);
 }
 
+/* CHECKED: the store was there before, and its codecs and format are not the options'. */
 static cm_json *variable_json(cm_document *doc, const cm_transform_variable *v, bool checked)
 {
     cm_json *o = cm_json_object();
@@ -106,63 +104,33 @@ static void put_ends(cm_document *doc, cm_json *o, const cm_transform_options *o
 
 static void put_append(cm_document *doc, cm_json *o, const cm_append_report *a)
 {
-    if (!a->on) {
-        cm_document_null(doc, o, "append");
+    cm_json *p = cm_document_object(doc, o, "append", a->on);
+    if (p == NULL)
         return;
-    }
-    cm_json *p = cm_json_object();
     cm_document_text(doc, p, "dimension", a->dimension);
     cm_document_u64(doc, p, "was", a->was);
     cm_document_u64(doc, p, "length", a->length);
     cm_document_u64(doc, p, "nheld", a->nheld);
     cm_document_u64(doc, p, "nlisted", a->nlisted);
-    cm_document_put(doc, o, "append", p);
 }
 
 static void put_replace(cm_document *doc, cm_json *o, const cm_replace_report *r)
 {
-    if (!r->on) {
-        cm_document_null(doc, o, "replace");
+    cm_json *p = cm_document_object(doc, o, "replace", r->on);
+    if (p == NULL)
         return;
-    }
-    cm_json *p = cm_json_object();
     cm_document_text(doc, p, "dimension", r->dimension);
     cm_document_u64(doc, p, "start", r->first);
     cm_document_u64(doc, p, "stop", r->end);
-    cm_document_put(doc, o, "replace", p);
-}
-
-static void put_verification(cm_document *doc, cm_json *o, const cm_transform_options *options,
-                             const cm_transform_report *r)
-{
-    static const char *const MODE[] = {"none", "sample", "full"};
-    cm_json *v = cm_json_object();
-    cm_verify mode = options->check ? CM_VERIFY_FULL : options->verify;
-    cm_document_text(doc, v, "mode", MODE[options->dry_run ? CM_VERIFY_NONE : mode]);
-    cm_document_u64(doc, v, "nelements", r->nverified);
-    cm_document_double(doc, v, "seconds", r->verify_seconds, true);
-    cm_document_texts(doc, v, "differences", r->difference, r->ndifferences);
-    cm_document_put(doc, o, "verification", v);
 }
 
 static void put_cost(cm_document *doc, cm_json *o, const cm_transform_report *r)
 {
-    cm_json *memory = cm_json_object(), *stages = cm_json_array();
-    cm_document_u64(doc, memory, "limit_nbytes", r->memory_limit);
-    cm_document_u64(doc, memory, "planned_nbytes", r->memory_planned);
-    cm_document_u64(doc, memory, "peak_nbytes", r->memory_peak);
-    for (size_t i = 0; i < r->nstages; i++) {
-        cm_json *s = cm_json_object();
-        cm_document_text(doc, s, "name", r->stage[i].name);
-        cm_document_double(doc, s, "seconds", r->stage[i].seconds, true);
-        cm_document_u64(doc, s, "calls", r->stage[i].calls);
-        cm_document_append(doc, stages, s);
-    }
     cm_document_u64(doc, o, "decoded_nbytes", r->decoded_nbytes);
     cm_document_u64(doc, o, "threads", r->nthreads);
     cm_document_double(doc, o, "seconds", r->seconds, true);
-    cm_document_put(doc, o, "memory", memory);
-    cm_document_put(doc, o, "stages", stages);
+    cm_transform_put_memory(doc, o, r);
+    cm_transform_put_stages(doc, o, r);
 }
 
 cm_json *nc2zarr_document(cm_document *doc, const cm_transform_options *options,
@@ -184,7 +152,7 @@ cm_json *nc2zarr_document(cm_document *doc, const cm_transform_options *options,
     cm_document_texts(doc, o, "notes", report->note, report->nnotes);
     if (of != NULL)
         nc2zarr_put_left_out(doc, o, of->archive, of->store);
-    put_verification(doc, o, options, report);
+    cm_transform_put_verification(doc, o, options, report);
     put_cost(doc, o, report);
     cm_remote_document(doc, o, options->net);
     return o;

@@ -2,6 +2,7 @@
 #include "../common/document.h"
 #include "../common/part.h"
 #include "../common/remote.h"
+#include "../common/transformed.h"
 #include "rechunk.h"
 
 static cm_json *counts_json(cm_document *doc, const cm_plan_counts *c)
@@ -101,42 +102,20 @@ static void put_ends(cm_document *doc, cm_json *o, const cm_transform_options *o
     cm_document_put(doc, o, "target", target);
 }
 
-static void put_verification(cm_document *doc, cm_json *o, const cm_transform_options *options,
-                             const cm_transform_report *r)
-{
-    static const char *const MODE[] = {"none", "sample", "full"};
-    cm_json *v = cm_json_object();
-    cm_document_text(doc, v, "mode", MODE[options->dry_run ? CM_VERIFY_NONE : options->verify]);
-    cm_document_u64(doc, v, "nelements", r->nverified);
-    cm_document_double(doc, v, "seconds", r->verify_seconds, true);
-    cm_document_texts(doc, v, "differences", r->difference, r->ndifferences);
-    cm_document_put(doc, o, "verification", v);
-}
-
 static void put_cost(cm_document *doc, cm_json *o, const cm_transform_report *r)
 {
-    cm_json *memory = cm_json_object(), *probe = cm_json_object(), *stages = cm_json_array();
-    cm_document_u64(doc, memory, "limit_nbytes", r->memory_limit);
-    cm_document_u64(doc, memory, "planned_nbytes", r->memory_planned);
-    cm_document_u64(doc, memory, "peak_nbytes", r->memory_peak);
+    cm_json *probe = cm_json_object();
     cm_document_double(doc, probe, "read_rate", r->probe_read_rate, r->probe_read_rate > 0);
     cm_document_double(doc, probe, "write_rate", r->probe_write_rate, r->probe_write_rate > 0);
     cm_document_double(doc, probe, "decode_rate", r->probe_decode_rate, r->probe_decode_rate > 0);
     cm_document_double(doc, probe, "encode_rate", r->probe_encode_rate, r->probe_encode_rate > 0);
-    for (size_t i = 0; i < r->nstages; i++) {
-        cm_json *s = cm_json_object();
-        cm_document_text(doc, s, "name", r->stage[i].name);
-        cm_document_double(doc, s, "seconds", r->stage[i].seconds, true);
-        cm_document_u64(doc, s, "calls", r->stage[i].calls);
-        cm_document_append(doc, stages, s);
-    }
     cm_document_u64(doc, o, "decoded_nbytes", r->decoded_nbytes);
     cm_document_u64(doc, o, "scratch_nbytes", r->scratch_needed);
     cm_document_u64(doc, o, "threads", r->nthreads);
     cm_document_double(doc, o, "seconds", r->seconds, true);
-    cm_document_put(doc, o, "memory", memory);
+    cm_transform_put_memory(doc, o, r);
     cm_document_put(doc, o, "probe", probe);
-    cm_document_put(doc, o, "stages", stages);
+    cm_transform_put_stages(doc, o, r);
 }
 
 int rechunk_print_json(const cm_transform_options *options, const cm_transform_report *report,
@@ -152,7 +131,7 @@ int rechunk_print_json(const cm_transform_options *options, const cm_transform_r
     cm_document_put(&doc, o, "arrays", arrays);
     cm_document_texts(&doc, o, "warnings", report->warning, report->nwarnings);
     cm_document_texts(&doc, o, "notes", report->note, report->nnotes);
-    put_verification(&doc, o, options, report);
+    cm_transform_put_verification(&doc, o, options, report);
     put_cost(&doc, o, report);
     cm_remote_document(&doc, o, options->net);
     return cm_document_print(&doc, o, stdout);

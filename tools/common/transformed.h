@@ -1,0 +1,15 @@
+/* What nc2zarr and rechunk say of a transform alike, in the document of --json. */
+#ifndef CM_TOOLS_TRANSFORMED_H
+#define CM_TOOLS_TRANSFORMED_H
+
+#include <chunkmill/transform.h>
+
+#include "document.h"
+
+void cm_transform_put_verification(cm_document *doc, cm_json *o,
+                                   const cm_transform_options *options,
+                                   const cm_transform_report *r);
+void cm_transform_put_memory(cm_document *doc, cm_json *o, const cm_transform_report *r);
+void cm_transform_put_stages(cm_document *doc, cm_json *o, const cm_transform_report *r);
+
+#endif
