@@ -58,6 +58,8 @@ int cm_dataset_locate(cm_dataset *ds, cm_variable *var, cm_located *out, cm_erro
         return CM_ENOMEM;
     form->dtype = var->dtype;
     form->rank = var->rank;
+    if (var->has_source_chunks)
+        memcpy(form->chunk, var->source_chunk, var->rank * sizeof(form->chunk[0]));
     out->form = form;
     return CM_OK;
 }

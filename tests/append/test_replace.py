@@ -223,7 +223,9 @@ def test_killed(layout, kind, tmp_path):
     np.testing.assert_array_equal(xr.open_zarr(store).tas.values, now)
     assert whole.counts[kind] > 0
     refused = 0
-    for nth in failio.spread(whole.counts[kind], F.MOST_KILLS):
+    moments = failio.spread(whole.counts[kind], F.MOST_KILLS)
+    print(f"replace, {layout}: {len(moments)} kills at {whole.counts[kind]} {kind}s")
+    for nth in moments:
         failio.renew(top, root)
         killed = failio.inject("nc2zarr", *command, root=root, state=state, kind=kind, nth=nth, way="kill")
         assert killed.done.status in (-signal.SIGKILL, 128 + signal.SIGKILL), str(killed.done)

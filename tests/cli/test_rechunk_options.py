@@ -146,7 +146,7 @@ def test_progress_is_a_bar_on_a_terminal(tmp_path, out):
 CONTRACT = set(
     """--anonymous --concurrency --timeout --absent-403 --chunks --shards --codec --zarr-format --variable --variables --exclude --rename --subset --skip-unsupported --sample
     --dtype --overflow --unpack --keepbits --fill-value --stack --statistics --statistics-range --digest --dry-run --overwrite --resume --break-lock --scratch
-    --durable --trace --part --parts --parts-status --verify -j --threads --memory --progress -v -q --json --help --version -h
+    --append --append-rest --recheck --durable --trace --part --parts --parts-status --verify -j --threads --memory --progress -v -q --json --help --version -h
     --verbose --quiet""".split()
 )
 

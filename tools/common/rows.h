@@ -205,6 +205,24 @@
                 "of. Only when that run has ended: two that write mix their chunks."               \
     }
 
+#define CM_ROW_APPEND(at, text)                                                                    \
+    {                                                                                              \
+        .name = "append", .value = "DIM", .kind = CM_OPTION_TEXT, .field = at, .help = text        \
+    }
+
+#define CM_ROW_APPEND_REST(at, text)                                                               \
+    {                                                                                              \
+        .name = "append-rest", .kind = CM_OPTION_CHOICE, .field = at, .words = "write|hold",       \
+        .help = "With --append, what to do with new steps that do not fill a chunk, or shard. "    \
+                "hold: leave them for a later append" text ".",                                    \
+        .preset = "write"                                                                          \
+    }
+
+#define CM_ROW_RECHECK(at, text)                                                                   \
+    {                                                                                              \
+        .name = "recheck", .kind = CM_OPTION_FLAG, .field = at, .help = "With --append, " text     \
+    }
+
 #define CM_ROW_DURABLE(at)                                                                         \
     {                                                                                              \
         .name = "durable", .kind = CM_OPTION_FLAG, .field = at,                                    \

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "../common/document.h"
+#include "../common/growth.h"
 #include "../common/part.h"
 #include "../common/remote.h"
 #include "../common/transformed.h"
@@ -102,18 +103,6 @@ static void put_ends(cm_document *doc, cm_json *o, const cm_transform_options *o
     cm_document_put(doc, o, "output", out);
 }
 
-static void put_append(cm_document *doc, cm_json *o, const cm_append_report *a)
-{
-    cm_json *p = cm_document_object(doc, o, "append", a->on);
-    if (p == NULL)
-        return;
-    cm_document_text(doc, p, "dimension", a->dimension);
-    cm_document_u64(doc, p, "was", a->was);
-    cm_document_u64(doc, p, "length", a->length);
-    cm_document_u64(doc, p, "nheld", a->nheld);
-    cm_document_u64(doc, p, "nlisted", a->nlisted);
-}
-
 static void put_replace(cm_document *doc, cm_json *o, const cm_replace_report *r)
 {
     cm_json *p = cm_document_object(doc, o, "replace", r->on);
@@ -141,7 +130,7 @@ cm_json *nc2zarr_document(cm_document *doc, const cm_transform_options *options,
     cm_document_head(doc, o, "nc2zarr/1", outcome(options, report, failure), failure);
     put_ends(doc, o, options, report);
     cm_part_document(doc, o, &report->part);
-    put_append(doc, o, &report->append);
+    cm_growth_document(doc, o, &report->append);
     put_replace(doc, o, &report->replace);
     for (size_t i = 0; i < report->nvariables; i++)
         cm_document_append(doc, variables,

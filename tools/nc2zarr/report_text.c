@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/growth.h"
 #include "../common/part.h"
 #include "../common/print.h"
 #include "../common/say.h"
@@ -334,16 +335,6 @@ static void print_references(const cm_transform_options *options, const cm_trans
     free(text);
 }
 
-/* ": time 20 to 40 from " */
-static void print_growth(const cm_append_report *a)
-{
-    char was[32], length[32];
-    fputs(": ", stdout);
-    cm_print_clean(a->dimension, stdout);
-    printf(" %s to %s from ", cm_format_count(a->was, was, sizeof(was)),
-           cm_format_count(a->length, length, sizeof(length)));
-}
-
 /* ": time=20:30 anew from " */
 static void print_replaced(const cm_replace_report *r)
 {
@@ -378,7 +369,7 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
     if (m == CHECKED)
         fputs(": compared with ", stdout);
     else if (report->append.on)
-        print_growth(&report->append);
+        cm_growth_print(&report->append);
     else if (report->replace.on)
         print_replaced(&report->replace);
     else
@@ -390,14 +381,7 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
            : m == PLANNED ? ", planned: nothing is written"
                           : ", nothing is written");
     if (report->append.on && report->nvariables == 0) {
-        fputs("  Nothing is to be added", stdout);
-        if (report->append.nheld > 0)
-            printf("; %llu are held back until they fill a chunk or shard",
-                   (unsigned long long)report->append.nheld);
-        if (report->append.nlisted > 0)
-            printf("; %zu file%s in the store already, and not read", report->append.nlisted,
-                   report->append.nlisted == 1 ? " is" : "s are");
-        putchar('\n');
+        cm_growth_print_nothing(&report->append);
         return;
     }
     if (report->part.was_done) {
@@ -413,12 +397,7 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
     for (size_t i = 0; i < report->nskipped; i++)
         cm_print_remark("Left out", report->skipped[i]);
     print_changes(report);
-    if (report->append.nheld > 0)
-        printf("  Held back until they fill a chunk or shard: %llu along %s\n",
-               (unsigned long long)report->append.nheld, report->append.dimension);
-    if (report->append.nlisted > 0)
-        printf("  %zu file%s in the store already, and not read\n", report->append.nlisted,
-               report->append.nlisted == 1 ? " is" : "s are");
+    cm_growth_print_rest(&report->append);
     if (!report->append.on && !report->replace.on)
         print_unlimited(report);
     print_remarks(report, "Readers of", readers_of);

@@ -1,6 +1,8 @@
 /* rechunk: options, one call of the library, a report. */
 #include <stdlib.h>
 
+#include <chunkmill/append.h>
+
 #include "../common/outputs.h"
 #include "../common/part.h"
 #include "../common/remote.h"
@@ -50,16 +52,57 @@ static int report(int status, const cm_transform_options *options, const cm_tran
 }
 
 typedef struct job {
-    const cm_transform_options *options;
+    const rechunk_values *v;
+    const cm_common_options *common;
+    cm_transform_options *options;
+    cm_append *append;
     cm_transform_report report;
 } job;
+
+/* The store is locked before the source is looked at. */
+static int open_append(job *j, cm_error *err)
+{
+    const cm_append_options options = {.store = j->options->target,
+                                       .dimension = j->v->append,
+                                       .break_lock = j->options->break_lock,
+                                       .recheck = j->v->recheck,
+                                       .hold = j->v->append_rest != 0,
+                                       .look = j->options->dry_run,
+                                       .net = j->options->net};
+    char *note;
+    int rc = cm_append_open(&options, &j->append, &note, err);
+    if (rc != CM_OK)
+        return rc;
+    if (note && j->common->verbosity >= 0)
+        cm_say(RECHUNK.name, "%s", note);
+    free(note);
+    j->options->append = j->append;
+    return CM_OK;
+}
 
 static int rechunk(void *context, cm_error *err)
 {
     job *j = context;
-    int status = cm_transform(j->options, &j->report, err);
+    int status = j->v->append ? open_append(j, err) : CM_OK;
+    if (status == CM_OK)
+        status = cm_transform(j->options, &j->report, err);
     cm_summary_name_options(&RECHUNK, &j->report);
     return status;
+}
+
+static int refuse_append(const rechunk_values *v, const cm_common_options *common)
+{
+    if (!v->append && (v->recheck || v->append_rest))
+        return cm_tool_usage_error(&RECHUNK, "--%s: only with --append",
+                                   v->recheck ? "recheck" : "append-rest");
+    if (v->append && cm_tool_given(&RECHUNK, common, "zarr-format"))
+        return cm_tool_usage_error(&RECHUNK,
+                                   "--zarr-format: not with --append, which leaves a store as "
+                                   "it is");
+    if (v->append && v->o.resume)
+        return cm_tool_usage_error(&RECHUNK, "--resume: not with --append; the same command again "
+                                             "completes one that was stopped");
+    return CM_TOOL_RUN;
 }
 
 static int run(int argc, char **argv, const rechunk_values *v, const cm_common_options *common,
@@ -73,9 +116,12 @@ static int run(int argc, char **argv, const rechunk_values *v, const cm_common_o
         return cm_tool_usage_error(&RECHUNK, paths->n == 0 ? "no source" : "no target");
     if (paths->n > 2)
         return cm_tool_usage_error(&RECHUNK, "one source and one target, not %zu paths", paths->n);
+    int refused = refuse_append(v, common);
+    if (refused != CM_TOOL_RUN)
+        return refused;
     const cm_outputs outputs = {
         .read = &(cm_texts){paths->text, 1}, .made = paths->text[1], .overwrite = v->o.overwrite};
-    int refused = cm_outputs_check(&RECHUNK, v, &outputs);
+    refused = cm_outputs_check(&RECHUNK, v, &outputs);
     if (refused != CM_TOOL_RUN)
         return refused;
     cm_error err = {0};
@@ -95,7 +141,7 @@ static int run(int argc, char **argv, const rechunk_values *v, const cm_common_o
         free(command);
         return CM_EXIT_FAILED;
     }
-    job j = {.options = &options};
+    job j = {.v = v, .common = common, .options = &options};
     cm_common_options shown = *common;
     shown.progress = cm_part_progress(&options.part, common->progress);
     int status = cm_remote_open(&v->net, paths, NULL, options.monitor, &options.net, &err);
@@ -104,6 +150,7 @@ static int run(int argc, char **argv, const rechunk_values *v, const cm_common_o
     int exit_status = report(status, &options, &j.report, common, &err);
     cm_remote_say(&RECHUNK, options.net, common);
     cm_transform_report_release(&j.report);
+    cm_append_close(j.append);
     cm_net_free(options.net);
     cm_monitor_free(options.monitor);
     free(command);

@@ -11,6 +11,9 @@ typedef struct rechunk_values {
     cm_transform_options o; /* what most options set */
     cm_net_settings net;
     bool digest;
+    const char *append; /* a dimension; or NULL */
+    bool recheck;
+    int append_rest;
     cm_part_values part;
 } rechunk_values;
 

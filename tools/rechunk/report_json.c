@@ -1,5 +1,6 @@
 /* --json: the report as one document, described by tools/schema/rechunk.json. */
 #include "../common/document.h"
+#include "../common/growth.h"
 #include "../common/part.h"
 #include "../common/remote.h"
 #include "../common/transformed.h"
@@ -126,6 +127,7 @@ int rechunk_print_json(const cm_transform_options *options, const cm_transform_r
     cm_document_head(&doc, o, "rechunk/1", outcome(report, options->dry_run, failure), failure);
     put_ends(&doc, o, options, report);
     cm_part_document(&doc, o, &report->part);
+    cm_growth_document(&doc, o, &report->append);
     for (size_t i = 0; i < report->nvariables; i++)
         cm_document_append(&doc, arrays, array_json(&doc, &report->variable[i], report->written));
     cm_document_put(&doc, o, "arrays", arrays);

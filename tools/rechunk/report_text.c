@@ -1,6 +1,7 @@
 /* The summary that ends a rechunk, for people. */
 #include <string.h>
 
+#include "../common/growth.h"
 #include "../common/part.h"
 #include "../common/print.h"
 #include "../common/say.h"
@@ -182,10 +183,17 @@ void rechunk_print_summary(const cm_transform_options *options, const cm_transfo
 {
     bool plan = options->dry_run;
     cm_print_clean(report->target ? report->target : options->target, stdout);
-    printf(": Zarr %d from ", report->zarr_format_after);
+    if (report->append.on)
+        cm_growth_print(&report->append);
+    else
+        printf(": Zarr %d from ", report->zarr_format_after);
     cm_print_clean(options->source, stdout);
-    printf(" (Zarr %d)%s\n", report->zarr_format_before,
-           plan ? ", planned: nothing is written" : "");
+    printf(" (%s)%s\n", report->source_format, plan ? ", planned: nothing is written" : "");
+    if (report->append.on && report->nvariables == 0) {
+        putchar('\n');
+        cm_growth_print_nothing(&report->append);
+        return;
+    }
     if (report->part.was_done) {
         cm_part_print(&report->part);
         return;
@@ -201,6 +209,8 @@ void rechunk_print_summary(const cm_transform_options *options, const cm_transfo
         print_verification(options, report);
     print_digests(report);
     print_empty(report);
+    if (report->append.on)
+        cm_growth_print_rest(&report->append);
     print_totals(report, plan);
     /* Of a run that goes on, and of a part, not everything is counted here. */
     if (!plan && !options->resume && !report->part.on)

@@ -53,6 +53,13 @@ static const cm_option OPTIONS[] = {
     CM_ROW_OVERWRITE(VALUE(o.overwrite)),
     CM_ROW_RESUME(VALUE(o.resume)),
     CM_ROW_BREAK_LOCK(VALUE(o.break_lock)),
+    CM_ROW_APPEND(VALUE(append),
+                  "Add to TARGET, a store that was made of SOURCE, what SOURCE has grown by along "
+                  "DIM. Chunks, shards and codecs are those of TARGET."),
+    CM_ROW_APPEND_REST(VALUE(append_rest), ""),
+    CM_ROW_RECHECK(VALUE(recheck), "compare all elements that TARGET has already with SOURCE. "
+                                   "Without it, coordinates and small arrays are, and of others "
+                                   "the last step."),
     CM_ROW_SCRATCH(VALUE(o.scratch)),
     CM_ROW_DURABLE(VALUE(o.durable)),
     CM_ROW_TRACE(VALUE(o.trace)),
@@ -67,6 +74,7 @@ static const cm_option OPTIONS[] = {
 
 static const char *const USAGE[] = {
     "[OPTIONS] SOURCE.zarr TARGET.zarr",
+    "--append DIM [OPTIONS] SOURCE.zarr TARGET.zarr",
     "--digest STORE...",
     NULL,
 };
@@ -81,6 +89,7 @@ static const cm_example EXAMPLES[] = {
      "rechunk --codec zstd:9 --zarr-format 2 a.zarr a-v2.zarr"},
     {"A part of the time, as plain values",
      "rechunk --subset time=0:240 --unpack all a.zarr part.zarr"},
+    {"What was added to the source since", "rechunk --append time a.zarr b.zarr"},
     {"Hold a store against the one that it was made from", "rechunk --digest a.zarr b.zarr"},
     {0},
 };

@@ -5,11 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "base/number.h"
 #include "format/multi/internal.h"
 
 enum {
-    PIECE_NBYTES = 1 << 20 /* of what is not stored in chunks */
+    PIECE_NBYTES = 1 << 20,        /* of what is not stored in chunks */
+    LEAST_GROWN_NBYTES = 8 << 20,  /* that a piece may become where files are cut otherwise, */
+    MOST_GROWN_NBYTES = 256 << 20, /* as the memory allows: */
+    SHARE_OF_MEMORY = 8            /* of all threads */
 };
 
 void cm_multi_array_keep(cm_array *a)
@@ -230,6 +234,45 @@ static int use_chunks(cm_multi_array *a, cm_error *err)
 
 /* ---- boxes ---- */
 
+static uint64_t longest_along(const cm_multi_array *a, unsigned j)
+{
+    uint64_t most = 1;
+    for (size_t p = 0; p < a->var->nparts; p++) {
+        uint64_t chunk = chunk_along(a, p, j);
+        most = chunk > most ? chunk : most;
+    }
+    return most < a->var->shape[j] ? most : a->var->shape[j];
+}
+
+/*
+ * Files, or a store and files, that are cut otherwise across the joined axes: a piece that is
+ * smaller than a chunk has it decoded once for each piece.  So pieces grow, by whole chunks, to
+ * the longest of all, where the memory allows.
+ */
+static void grow_pieces(const cm_multi_array *a, uint64_t *chunk)
+{
+    const cm_multi_var *v = a->var;
+    uint64_t itemsize = v->dtype.nbytes > 0 ? v->dtype.nbytes : 1, nbytes = itemsize;
+    uint64_t most = cm_memory_available() / SHARE_OF_MEMORY / (cm_cpu_count() + 1);
+    most = most < LEAST_GROWN_NBYTES  ? LEAST_GROWN_NBYTES
+           : most > MOST_GROWN_NBYTES ? MOST_GROWN_NBYTES
+                                      : most;
+    for (unsigned j = 0; j < v->rank; j++)
+        if (!cm_mul_u64(nbytes, is_axis(v, j) ? longest_along(a, j) : chunk[j], &nbytes))
+            return;
+    for (unsigned j = v->rank; j-- > 0;) {
+        uint64_t longest = is_axis(v, j) ? 0 : longest_along(a, j);
+        if (nbytes == 0 || longest <= chunk[j])
+            continue;
+        uint64_t times = cm_div_ceil(longest, chunk[j]), fits = most / nbytes;
+        times = times < fits ? times : fits;
+        if (times > 1) {
+            nbytes *= times;
+            chunk[j] *= times;
+        }
+    }
+}
+
 /* Chunks like those of the first part that has some, of a size that can be held. */
 static void choose_pieces(cm_multi_array *a, uint64_t *chunk)
 {
@@ -247,20 +290,27 @@ static void choose_pieces(cm_multi_array *a, uint64_t *chunk)
         room = room / chunk[j] > 0 ? room / chunk[j] : 1;
     }
     memcpy(a->source_chunk, chunk, v->rank * sizeof(chunk[0]));
+    if (a->has_source_chunks)
+        grow_pieces(a, chunk);
 }
 
-/* What reading one piece holds: the largest chunk of any file, and twice the piece. */
+/*
+ * What reading one piece holds: the largest chunk of any file, and the piece: as the file has it,
+ * in the variable's order, and in the box that it is a part of.
+ */
 static size_t piece_nbytes(const cm_multi_array *a)
 {
-    size_t most = 0;
+    size_t most = 0, itemsize = a->var->dtype.nbytes;
     for (unsigned i = 0; i < a->nforms; i++) {
         const cm_chain *chain = a->form[i].chain;
         size_t n = chain == NULL ? 0
                                  : cm_chain_decoded_nbytes(chain) + cm_chain_decode_memory(chain) +
                                        cm_chain_encoded_bound(chain);
         most = n > most ? n : most;
+        if (a->form[i].form->dtype.nbytes > itemsize)
+            itemsize = a->form[i].form->dtype.nbytes;
     }
-    return most + 2 * (size_t)a->base.grid.chunk_nelem * 8;
+    return most + 3 * (size_t)a->base.grid.chunk_nelem * itemsize;
 }
 
 static int use_boxes(cm_multi_array *a, bool is_grid, cm_error *err)

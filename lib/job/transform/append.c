@@ -6,7 +6,7 @@
  * Nothing tells a chunk that was written by a run that was stopped from any other object, and
  * nothing needs to: the same command writes, or removes, every chunk of its windows again.
  */
-#include "job/transform/append.h"
+#include "job/transform/append_source.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,10 +73,11 @@ static void add_window(cm_transform_variable *sum, const cm_transform_variable *
 }
 
 /* One line for each variable, whose shape is that of the store as it will be. */
-static void fold(cm_job *job, const cm_append_state *s)
+static int fold(cm_job *job, const cm_append_state *s, cm_error *err)
 {
     cm_transform_report *r = job->report;
     size_t kept = 0;
+    int rc = CM_OK;
     for (size_t i = 0; i < s->ngrown; i++) {
         const cm_grown *g = &s->grown[i];
         if (g->nwindows == 0)
@@ -93,9 +94,12 @@ static void fold(cm_job *job, const cm_append_state *s)
         sum.largest_change = g->largest;
         free(sum.digest); /* of a window; it says nothing of the array */
         sum.digest = NULL;
+        if (rc == CM_OK)
+            rc = cm_append_source_layout(job, g->source, &sum, err);
         r->variable[kept++] = sum;
     }
     r->nvariables = kept;
+    return rc;
 }
 
 static int report(cm_job *job, const cm_append_state *s, bool written, cm_error *err)
@@ -230,7 +234,8 @@ int cm_job_append(cm_job *job, cm_error *err)
 {
     cm_append_state s = {.append = job->options->append};
     int rc = open_target(&s, job, err);
-    if (rc == CM_OK && !job->options->dry_run)
+    /* Of files the survey has compared all but the data. */
+    if (rc == CM_OK && (!job->options->dry_run || job->grown != NULL))
         rc = cm_job_compare_inputs(job, err);
     if (rc == CM_OK)
         rc = cm_append_make_windows(job, &s, err);
@@ -244,8 +249,12 @@ int cm_job_append(cm_job *job, cm_error *err)
                     job->options->verify != CM_VERIFY_NONE;
     if (verifies)
         rc = verify(job, &s, err);
-    if (job->report->nvariables > 0)
-        fold(job, &s);
+    if (job->report->nvariables > 0) {
+        cm_error why = {0};
+        int folded = fold(job, &s, &why);
+        if (rc == CM_OK && folded != CM_OK)
+            rc = cm_fail(err, folded, "%s", why.text);
+    }
     cm_job_release_writers(job);
     cm_append_state_release(&s);
     return rc;

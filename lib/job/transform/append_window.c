@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "format/multi/multi.h"
-#include "job/transform/append.h"
+#include "job/transform/append_source.h"
 
 /* Elements of the old dataset, or rows of chunks, from FIRST to END. */
 typedef struct range {
@@ -216,6 +216,9 @@ static int add_window(making *m, const cm_job_var *v, const cm_variable *t, unsi
     end = end < m->s->length ? end : m->s->length;
     w->name = cm_strdup(v->name, err);
     w->meta = (cm_zarr_meta){0};
+    /* Nothing of the store lies in such a window. */
+    if (phase == CM_PHASE_BEYOND)
+        cm_append_source_of(m->job, w);
     w->is_window = true;
     w->is_beyond = phase == CM_PHASE_BEYOND;
     w->whole = false;

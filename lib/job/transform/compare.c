@@ -30,7 +30,7 @@ static int read_source(cm_job *job, cm_job_var *v, const cm_box *box, cm_compare
     if (rc == CM_OK)
         rc = cm_buf_resize(&b->want, cm_box_nelem(box) * itemsize, err);
     if (rc == CM_OK)
-        rc = cm_dataset_read(job->source, v->source, &dense, b->dense.data, err);
+        rc = cm_dataset_read(cm_job_dataset(job, v), v->source, &dense, b->dense.data, err);
     if (rc != CM_OK)
         return rc;
     cm_strides_c(v->rank, dense.shape, itemsize, from);

@@ -24,7 +24,8 @@
 
 typedef struct cm_job_var {
     cm_variable *source;
-    char *name; /* in the target, with its groups; "" where the target is one array */
+    cm_dataset *dataset; /* that SOURCE is of; NULL: the job's */
+    char *name;          /* in the target, with its groups; "" where the target is one array */
     bool renamed;
 
     /* open.c */
@@ -118,21 +119,24 @@ typedef struct cm_job {
     uint64_t memory_limit;
     uint64_t held; /* of it: the process before anything is moved, and its reserve */
     size_t slots_nbytes;
-    size_t worker_nbytes;     /* of one */
-    size_t text_nbytes;       /* of the longest chunk of strings that was moved */
-    char *scratch;            /* folder */
-    struct cm_parts *parts;   /* parts.h; NULL: this process does all of it */
-    struct cm_into *into;     /* into.h */
-    struct cm_stacks *stacks; /* stack.h; NULL: nothing is stacked */
-    const char **guarded;     /* what no file that the options name may be */
-    cm_outfile trace;         /* claimed where the options ask for one */
-    cm_error trace_error;     /* a trace that failed does not cost the target */
-    bool metadata_repaired;   /* metadata_text.c found text that was no UTF-8 */
+    size_t worker_nbytes;           /* of one */
+    size_t text_nbytes;             /* of the longest chunk of strings that was moved */
+    char *scratch;                  /* folder */
+    struct cm_parts *parts;         /* parts.h; NULL: this process does all of it */
+    struct cm_into *into;           /* into.h */
+    struct cm_stacks *stacks;       /* stack.h; NULL: nothing is stacked */
+    struct cm_append_source *grown; /* append_source.h; NULL: SOURCE is what was opened */
+    const char **guarded;           /* what no file that the options name may be */
+    cm_outfile trace;               /* claimed where the options ask for one */
+    cm_error trace_error;           /* a trace that failed does not cost the target */
+    bool metadata_repaired;         /* metadata_text.c found text that was no UTF-8 */
 } cm_job;
 
 /* What messages call V and its kind: a file has variables, a store arrays. */
 const char *cm_job_name(const cm_job_var *v);
 const char *cm_job_noun(const cm_job *job);
+/* The dataset that V's source is of. */
+cm_dataset *cm_job_dataset(const cm_job *job, const cm_job_var *v);
 /* As many as are asked for, or one for each CPU. */
 unsigned cm_job_threads(const cm_job *job);
 
@@ -183,6 +187,8 @@ int cm_job_describe_by_rules(cm_job *job, cm_job_var *v, const char *asked, cm_e
 int cm_job_check_text(cm_job *job, cm_error *err);
 /* notice.c: warns of what comes out otherwise than a reader might expect. */
 int cm_job_notice(cm_job *job, cm_error *err);
+/* The same of a Zarr source's documents that contradict each other. */
+int cm_job_notice_conflicts(cm_job *job, cm_error *err);
 /* prepare.c: V's writer into STORE, and its transfer before any plan. */
 int cm_job_prepare(cm_job *job, cm_job_var *v, cm_store *store, cm_error *err);
 /* plan.c: writers into STORE, and the routes of all variables within the memory. */

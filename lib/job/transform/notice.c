@@ -104,8 +104,10 @@ static bool is_chosen(const cm_job *job, const char *path)
  * Nodes that only their folders tell of go over like the others; of what is said twice, one is
  * taken.
  */
-static int notice_conflicts(cm_job *job, cm_error *err)
+int cm_job_notice_conflicts(cm_job *job, cm_error *err)
 {
+    if (job->source->kind != CM_DATASET_ZARR)
+        return CM_OK;
     const cm_zarr_conflicts *conflicts = cm_zarr_dataset_conflicts(job->source);
     finding unlisted = {0};
     uint64_t told = 0;
@@ -156,6 +158,6 @@ int cm_job_notice(cm_job *job, cm_error *err)
     if (rc == CM_OK)
         rc = notice_fill_values(job, err);
     if (rc == CM_OK)
-        rc = notice_conflicts(job, err);
+        rc = cm_job_notice_conflicts(job, err);
     return rc == CM_OK ? notice_foreign(job, err) : rc;
 }

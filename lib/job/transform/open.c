@@ -14,6 +14,11 @@ const char *cm_job_noun(const cm_job *job)
     return job->source->kind == CM_DATASET_ZARR ? "array" : "variable";
 }
 
+cm_dataset *cm_job_dataset(const cm_job *job, const cm_job_var *v)
+{
+    return v->dataset != NULL ? v->dataset : job->source;
+}
+
 /* What is stored of an array is asked for once; what was never stored is fill, or undefined. */
 static int find_chunks(cm_job *job, cm_job_var *v, cm_error *err)
 {

@@ -27,7 +27,7 @@ static int read_joined(cm_job *job, cm_job_var *v, const cm_box *box, cm_strings
     cm_buf_init(&text, out->arena.max_nbytes);
     int rc = cm_buf_resize(&text, nbytes > 0 ? nbytes : 1, err);
     if (rc == CM_OK && nbytes > 0)
-        rc = cm_dataset_read(job->source, v->source, &chars, text.data, err);
+        rc = cm_dataset_read(cm_job_dataset(job, v), v->source, &chars, text.data, err);
     if (rc == CM_OK)
         rc = cm_strings_reset(out, n, err);
     for (uint64_t i = 0; rc == CM_OK && i < n; i++) {
@@ -82,7 +82,7 @@ static int read_dense(cm_job *job, cm_job_var *v, const cm_box *dense, bool chec
     if (v->join)
         return read_joined(job, v, dense, out, err);
     if (checking)
-        return cm_dataset_read_strings(job->source, v->source, dense, out, err);
+        return cm_dataset_read_strings(cm_job_dataset(job, v), v->source, dense, out, err);
     return cm_array_read_strings(v->source->array, dense, out, err);
 }
 

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/fileurl.h"
 #include "job/common/store_path.h"
-#include "job/transform/append.h"
+#include "job/transform/append_source.h"
 #include "job/transform/files.h"
 #include "job/transform/fingerprint.h"
 #include "job/transform/inputs.h"
@@ -111,7 +111,7 @@ static const char *option_without_choice(const cm_transform_options *o, bool ref
         {o->subset.n > 0, "`subset`", BOTH},
         {o->fill_value.n > 0, "`fill_value`", BOTH},
         {o->stack.n > 0, "`stack`", BOTH},
-        {o->variable.n > 0, "`variable`", APPEND},
+        {o->variable.n > 0 && o->dataset != NULL, "`variable`", APPEND},
         {o->overwrite, "`overwrite`", APPEND},
         {o->no_consolidate, "`no_consolidate`", APPEND},
         {o->resume, "`resume`", REFER},
@@ -120,6 +120,7 @@ static const char *option_without_choice(const cm_transform_options *o, bool ref
         {o->certificate != NULL, "`certificate`", BOTH},
         {o->part.on, "`part`", BOTH},
         {o->statistics, "`statistics`", APPEND},
+        {o->skip_unsupported && o->dataset == NULL, "`skip_unsupported`", APPEND},
     };
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
         if (row[i].given && (row[i].excluded_by & (refers ? REFER : APPEND)) != 0)
@@ -183,8 +184,9 @@ static bool is_inside(const char *path, const char *folder)
  */
 static int check_apart(const cm_job *job, cm_error *err)
 {
-    const char *target = job->options->target;
-    if (target == NULL || job->options->check)
+    const cm_transform_options *o = job->options;
+    const char *target = o->target;
+    if (target == NULL || o->check)
         return CM_OK;
     if (cm_store_url_is_remote(target)) {
         bool clash = is_inside(target, job->source->path) || is_inside(job->source->path, target);
@@ -193,7 +195,8 @@ static int check_apart(const cm_job *job, cm_error *err)
                      : CM_OK;
     }
     /* A store that grows is among its own sources. */
-    char *source = job->options->append != NULL ? NULL : realpath(job->source->path, NULL);
+    bool joined = o->append != NULL && o->dataset != NULL;
+    char *source = joined ? NULL : realpath(job->source->path, NULL);
     char *there = realpath(target, NULL);
     int rc = CM_OK;
     if (there == NULL) {
@@ -315,6 +318,8 @@ static int prepare(cm_job *job, cm_error *err)
         rc = find_scratch(job, err);
     if (rc == CM_OK)
         rc = cm_job_select(job, err);
+    if (rc == CM_OK && job->options->append != NULL && job->options->dataset == NULL)
+        rc = cm_append_source_join(job, err);
     if (rc == CM_OK)
         rc = cm_job_tell_stacks(job, err);
     if (rc == CM_OK)
@@ -394,8 +399,11 @@ static void release(cm_job *job)
     free(job->guarded);
     cm_outfile_release(&job->trace);
     cm_job_unstack(job);
-    if (job->source != job->options->dataset)
+    /* Where the source was joined with the store, it is closed after what was made of both. */
+    if (job->source != job->options->dataset &&
+        (job->grown == NULL || cm_multi_spec_of(job->source) != NULL))
         cm_dataset_close(job->source);
+    cm_append_source_free(job->grown);
 }
 
 /* What several processes make is looked at when there is a plan. */
