@@ -181,6 +181,7 @@ typedef struct cm_readbench_part {
     uint64_t shape[32]; /* of the array */
     uint64_t sample[32];
     uint64_t chunk[32], shard[32];
+    uint64_t best_chunk[32]; /* that suit these samples best; 0: not known */
     bool chunked, sharded;
     uint64_t lag;
     bool is_static;  /* read once by each worker */
@@ -191,8 +192,13 @@ typedef struct cm_readbench_predicted { /* by chunkcalc's arithmetic, all parts 
     bool known; /* the means: false where an array has no chunks, or offsets are not uniform */
     double chunks, decoded_nbytes, requests; /* of one sample: means over all offsets */
     double fewest_chunks;                    /* that one sample of this shape could do with */
-    /* decoded with the chunks that suit these samples best (plan/optimise.h); 0: not known */
+    /*
+     * With the chunks that suit these samples best, by costs that were measured here as chunkcalc
+     * measures them; 0: not known.  Seconds are those of the model, of one sample.
+     */
     double best_decoded_nbytes;
+    double read_seconds, best_read_seconds; /* as it is stored, and with those chunks */
+    char *costs;                            /* where the costs come from; or NULL */
     uint64_t planned_chunks,
         planned_decoded_nbytes; /* of the samples drawn, all epochs; 0: too many to count */
     /* One batch alone, as cm_readbench_measured has it, from probed costs; negative: not known. */

@@ -94,6 +94,68 @@ def test_every_tool(bucket, web, made, out):
                      "--batches", "3", "--step-time", "0ms", "--cache", "1MiB", source, env=env).ok()  # fmt: skip
 
 
+def slow(server, latency, rate):
+    """Each request waits, and then sends so many bytes a second."""
+
+    def fault(handler):
+        body = server.objects.get(handler.key, (b"",))[0]
+        asked = re.match(r"bytes=(\d+)-(\d+)$", handler.headers.get("Range") or "")
+        n = min(len(body), int(asked[2]) + 1) - int(asked[1]) if asked else len(body)
+        time.sleep(latency + max(n, 0) / rate)
+
+    server.fault = fault
+
+
+@pytest.fixture(scope="module")
+def fields(tmp_path_factory):
+    """Enough data to be worth measuring, in small objects, large ones and shards."""
+    folder = tmp_path_factory.mktemp("fields")
+    values = np.random.default_rng(3).normal(size=(48, 128, 256)).astype("f4")
+    with netCDF4.Dataset(folder / "in.nc", "w") as ds:
+        for d, n in zip(("time", "y", "x"), values.shape):
+            ds.createDimension(d, n)
+        ds.createVariable("tas", "f4", ("time", "y", "x"))[:] = values
+    for name, chunks, shards in (
+        ("small", "8x32x32", "none"),
+        ("large", "24x64x128", "none"),
+        ("shards", "8x32x32", "48x128x256"),
+    ):
+        tool.nc2zarr(folder / "in.nc", folder / name, "--chunks", f"tas:{chunks}", "--shards", f"tas:{shards}").ok()
+    return folder
+
+
+@pytest.mark.parametrize("name", ["small", "large", "shards"])
+def test_a_slow_store_is_measured(fields, name):
+    """Latency and rate by requests, few of them; chunkcalc and readbench alike, and no preset of local storage."""
+    server = objects.Server(bucket=None, signed=False)
+    server.put_folder(fields / name, name)
+    slow(server, 0.02, 40e6)
+    try:
+        url = f"{server.url}/{name}"
+        sample = ("--sample", "8x20x20")
+        document = tool.run("chunkcalc", "--json", "--recommend", *sample, url).json()
+        asked = len(server.asked)
+        bench = ("--no-out", "--json", "--batch", 4, "--batches", 2, "--epochs", 1, "--mode", "sync", "--step-time", "0ms")
+        (session,) = tool.run("readbench", *bench, *sample, url).json()["sessions"]
+    finally:
+        server.close()
+    cost = document["cost"]
+    assert cost["storage"] == "s3" and "a request to this store" in cost["source"]
+    assert 0.015 < cost["latency_s"] < 0.2  # a sleep may be longer, not shorter
+    if name == "small":
+        assert "too small to tell the rate" in cost["source"]
+    else:
+        assert cost["bandwidth_bytes_per_s"] < 80e6
+    # Two requests each time at two sizes for 0.75 s, as long for elements, and what opening takes.
+    assert asked <= 2 * 24 + 0.75 / 0.02 + 20
+    assert "a request to this store" in session["predicted"]["costs"]
+    # Requests of a call are under way together: far fewer waits than requests.
+    predicted, waits = session["predicted"], 4
+    assert predicted["batch_requests"] > waits or name == "shards"
+    assert predicted["batch_seconds"] > 0.5 * waits * 0.02
+    assert predicted["best_seconds_per_sample"] <= predicted["seconds_per_sample"]
+
+
 def test_requests_are_few(web, bucket):
     """Opening is one request; a chunk is one; a sharded chunk is one once the index is known."""
     web.asked.clear()

@@ -42,6 +42,7 @@ static cm_json *part(cm_document *d, const cm_readbench_part *p)
     cm_document_shape(d, o, "sample", p->rank, p->sample, true);
     cm_document_shape(d, o, "chunk", p->rank, p->chunk, p->chunked);
     cm_document_shape(d, o, "shard", p->rank, p->shard, p->sharded);
+    cm_document_shape(d, o, "best_chunk", p->rank, p->best_chunk, p->best_chunk[0] > 0);
     cm_document_u64(d, o, "lag", p->lag);
     cm_document_bool(d, o, "static", p->is_static);
     cm_document_u64(d, o, "nbytes", p->nbytes);
@@ -142,6 +143,10 @@ static cm_json *predicted(cm_document *d, const cm_readbench_session *s)
     cm_document_double(d, o, "fewest_chunks_per_sample", p->fewest_chunks, p->known);
     cm_document_double(d, o, "best_decoded_nbytes_per_sample", p->best_decoded_nbytes,
                        p->best_decoded_nbytes > 0);
+    cm_document_double(d, o, "seconds_per_sample", p->read_seconds, p->read_seconds > 0);
+    cm_document_double(d, o, "best_seconds_per_sample", p->best_read_seconds,
+                       p->best_read_seconds > 0);
+    cm_document_text(d, o, "costs", p->costs);
     bool counted = p->planned_chunks > 0;
     cm_document_known_u64(d, o, "chunks", p->planned_chunks, counted);
     cm_document_known_u64(d, o, "decoded_nbytes", p->planned_decoded_nbytes, counted);

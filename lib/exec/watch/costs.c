@@ -13,6 +13,7 @@ enum {
     MAX_SEEN = 512,         /* observations of a kind that are kept */
     ROW_CHUNKS = 16,        /* neighbours that are asked for together, */
     ROW_NBYTES = 256 << 10, /* and of so many bytes: what a loader asks for */
+    SCATTERED = 8,          /* chunks of one call where its requests are under way together */
     LEAST_SEEN = 4,         /* observations of a kind in a round, also where time is over */
     COPIED_NBYTES = 4 << 20,
     COPIED_FROM = 256 << 10, /* a decoded chunk in the second-level cache */
@@ -34,7 +35,8 @@ struct cm_cost_probe {
     cm_buf decoded;
     uint64_t next; /* of all chunks in a random order */
     uint64_t row;  /* chunks of one */
-    seen one, several;
+    bool together;
+    seen one, several, scattered;
     cm_seconds decode; /* of all, added up */
     double stored;
     uint64_t ndecoded;
@@ -56,15 +58,15 @@ static double median(const double *value, size_t n)
     return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
 }
 
-uint64_t cm_cost_probe_nbytes(const cm_array *a)
+uint64_t cm_cost_probe_nbytes(const cm_array *a, bool together)
 {
     const uint64_t decoded = cm_chain_decoded_nbytes(a->chain);
     const uint64_t one = a->max_stored_nbytes > decoded ? a->max_stored_nbytes : decoded;
-    return cm_add_sat(cm_add_sat(cm_mul_sat(one, 2), ROW_NBYTES),
+    return cm_add_sat(cm_add_sat(cm_mul_sat(one, together ? 1 + SCATTERED : 2), ROW_NBYTES),
                       cm_add_sat(cm_chain_decode_memory(a->chain), sizeof(cm_cost_probe)));
 }
 
-int cm_cost_probe_create(cm_array *a, cm_cost_probe **out, cm_error *err)
+int cm_cost_probe_create(cm_array *a, bool together, cm_cost_probe **out, cm_error *err)
 {
     const uint64_t nbytes = cm_chain_decoded_nbytes(a->chain);
     const uint64_t most = a->max_stored_nbytes > 0 ? a->max_stored_nbytes : nbytes;
@@ -73,6 +75,7 @@ int cm_cost_probe_create(cm_array *a, cm_cost_probe **out, cm_error *err)
     if (p == NULL)
         return CM_ENOMEM;
     p->array = a;
+    p->together = together;
     const uint64_t along = a->rank > 0 ? a->grid.count[a->rank - 1] : 1;
     p->row = ROW_NBYTES / (most < nbytes ? most + 1 : nbytes + 1);
     p->row = p->row > ROW_CHUNKS ? ROW_CHUNKS : p->row;
@@ -116,13 +119,9 @@ static int decode_all(cm_cost_probe *p, const cm_fetch_item *item, size_t n, cm_
     return CM_OK;
 }
 
-/* Chunk FIRST and the N - 1 behind it. */
-static int look(cm_cost_probe *p, seen *s, uint64_t first, size_t n, cm_error *err)
+static int look_at(cm_cost_probe *p, seen *s, cm_fetch_item *item, size_t n, cm_error *err)
 {
-    cm_fetch_item item[ROW_CHUNKS] = {0};
     size_t present = 0;
-    for (size_t i = 0; i < n; i++)
-        item[i].number = first + i;
     p->many.item = item;
     p->many.n = n;
     const uint64_t wall = cm_now_ns(), cpu = cm_thread_cpu_ns();
@@ -141,6 +140,31 @@ static int look(cm_cost_probe *p, seen *s, uint64_t first, size_t n, cm_error *e
     return decode_all(p, item, n, err);
 }
 
+/* Chunk FIRST and the N - 1 behind it. */
+static int look(cm_cost_probe *p, seen *s, uint64_t first, size_t n, cm_error *err)
+{
+    cm_fetch_item item[ROW_CHUNKS] = {0};
+    for (size_t i = 0; i < n; i++)
+        item[i].number = first + i;
+    return look_at(p, s, item, n, err);
+}
+
+static uint64_t next_number(cm_cost_probe *p)
+{
+    const uint64_t n = p->array->grid.nchunks;
+    return cm_permute(n, 0x9e3779b97f4a7c15, p->next++ % n);
+}
+
+static int look_around(cm_cost_probe *p, cm_error *err)
+{
+    const uint64_t n = p->array->grid.nchunks;
+    cm_fetch_item item[SCATTERED] = {0};
+    size_t used = 0;
+    while (used < SCATTERED && used < n)
+        item[used++].number = next_number(p);
+    return look_at(p, &p->scattered, item, used, err);
+}
+
 int cm_cost_probe_round(cm_cost_probe *p, double seconds, cm_error *err)
 {
     const uint64_t n = p->array->grid.nchunks, start = cm_now_ns();
@@ -149,7 +173,12 @@ int cm_cost_probe_round(cm_cost_probe *p, double seconds, cm_error *err)
     for (uint64_t i = 0; i < MAX_SEEN && i < n && rc == CM_OK; i++) {
         if (i >= 2 * LEAST_SEEN && (double)(cm_now_ns() - start) * 1e-9 > seconds)
             break;
-        uint64_t number = cm_permute(n, 0x9e3779b97f4a7c15, p->next++ % n);
+        if (p->together && i % 2 == 0) {
+            rc = look_around(p, err);
+            if (rc != CM_OK)
+                break;
+        }
+        uint64_t number = next_number(p);
         if (i % 2 == 0 || p->row < 2) {
             rc = look(p, &p->one, number, 1, err);
             continue;
@@ -208,6 +237,46 @@ static void solve(const seen *x, const seen *y, const double *wx, const double *
     *byte *= said > 0 ? all / said : 1;
 }
 
+/*
+ * Where requests are under way together: one chunk and several from all over the array, with as
+ * many bytes each, tell the call's time from a request's; a row that comes with fewer requests
+ * tells a byte's.
+ */
+static void solve_together(const cm_cost_probe *p, const double *w1, const double *w2,
+                           const double *w3, double *call, double *request, double *byte)
+{
+    const seen *x = &p->one, *y = &p->several, *z = &p->scattered;
+    const double t1 = median(w1, x->n), t3 = median(w3, z->n);
+    const double r1 = x->requests / (double)x->n, b1 = x->nbytes / x->requests;
+    const double r3 = z->requests / (double)z->n;
+    *request = r3 > r1 && t3 > t1 ? (t3 - t1) / (r3 - r1) : 0;
+    *call = t1 > r1 * *request ? t1 - r1 * *request : 0;
+    *byte = 0;
+    double all = sum(w1, x->n) + sum(w3, z->n);
+    double requests = x->requests + z->requests, nbytes = x->nbytes + z->nbytes;
+    double calls = (double)(x->n + z->n);
+    if (y->n > 0 && y->requests > 0) {
+        const double r2 = y->requests / (double)y->n, b2 = y->nbytes / (double)y->n;
+        const double more = median(w2, y->n) - *call - r2 * *request;
+        if (b2 > 1.5 * r2 * b1 && more > 0) {
+            *byte = more / (b2 - r2 * b1);
+            *byte = *byte * b1 < *call + *request ? *byte : (*call + *request) / b1;
+            const double of_bytes = *byte * b1; /* that one chunk has */
+            *call -= of_bytes > *request ? of_bytes - *request : 0;
+            *request -= of_bytes < *request ? of_bytes : *request;
+        }
+        all += sum(w2, y->n);
+        requests += y->requests;
+        nbytes += y->nbytes;
+        calls += (double)y->n;
+    }
+    const double said = calls * *call + requests * *request + nbytes * *byte;
+    const double level = said > 0 ? all / said : 1;
+    *call *= level;
+    *request *= level;
+    *byte *= level;
+}
+
 cm_chunk_costs cm_cost_probe_result(const cm_cost_probe *p)
 {
     const seen *x = &p->one, *y = p->several.n > 0 ? &p->several : &p->one;
@@ -215,8 +284,14 @@ cm_chunk_costs cm_cost_probe_result(const cm_cost_probe *p)
     cm_chunk_costs c = {.nchunks = p->ndecoded};
     if (p->ndecoded == 0 || x->n == 0)
         return c;
-    solve(x, y, x->wall, y->wall, &c.request.wall, &c.byte.wall);
-    solve(x, y, x->cpu, y->cpu, &c.request.cpu, &c.byte.cpu);
+    if (p->together && p->scattered.n > 0) {
+        const seen *s = &p->several, *z = &p->scattered;
+        solve_together(p, x->wall, s->wall, z->wall, &c.call.wall, &c.request.wall, &c.byte.wall);
+        solve_together(p, x->cpu, s->cpu, z->cpu, &c.call.cpu, &c.request.cpu, &c.byte.cpu);
+    } else {
+        solve(x, y, x->wall, y->wall, &c.request.wall, &c.byte.wall);
+        solve(x, y, x->cpu, y->cpu, &c.request.cpu, &c.byte.cpu);
+    }
     c.decode = (cm_seconds){p->decode.wall / n, p->decode.cpu / n};
     c.stored_nbytes = p->stored / n;
     return c;

@@ -3,7 +3,9 @@
  *
  * Chunks are fetched by cm_array_fetch_many, as a loader does it, at two sizes: one alone, and a
  * row of neighbours.  From both follow the time of a request and that of a byte; where chunks are
- * objects, the two sizes have the same bytes a request, and all of it is the request's.  Decoding
+ * objects, the two sizes have the same bytes a request, and all of it is the request's.  Where the
+ * requests of one call are under way together, chunks from all over the array are asked for in one
+ * call too, which tells the time of the call from that of one more request.  Decoding
  * is timed chunk by chunk.  Call cm_cost_probe_round several times, in turn with what the costs are
  * held against: a machine that slows down then slows both.  CPU time is that of the calling thread.
  */
@@ -11,12 +13,14 @@
 #define CM_EXEC_WATCH_COSTS_H
 
 #include "format/array.h"
+#include "store/store.h"
 
 typedef struct cm_seconds {
     double wall, cpu;
 } cm_seconds;
 
 typedef struct cm_chunk_costs {
+    cm_seconds call;      /* of cm_array_fetch_many; 0 but where requests are under way together */
     cm_seconds request;   /* to storage */
     cm_seconds byte;      /* that storage gives */
     cm_seconds decode;    /* of one stored chunk, whole */
@@ -24,13 +28,13 @@ typedef struct cm_chunk_costs {
     uint64_t nchunks;     /* looked at; 0: none is stored, and all costs are 0 */
 } cm_chunk_costs;
 
-/* For one thread.  A, which is stored in chunks, is borrowed. */
+/* For one thread.  A, which is stored in chunks, is borrowed.  TOGETHER: requests of a call are. */
 typedef struct cm_cost_probe cm_cost_probe;
-int cm_cost_probe_create(cm_array *a, cm_cost_probe **out, cm_error *err);
+int cm_cost_probe_create(cm_array *a, bool together, cm_cost_probe **out, cm_error *err);
 void cm_cost_probe_free(cm_cost_probe *probe); /* NULL accepted */
 
 /* Bytes that a probe of A takes at most, the codec's contexts among them. */
-uint64_t cm_cost_probe_nbytes(const cm_array *a);
+uint64_t cm_cost_probe_nbytes(const cm_array *a, bool together);
 
 /* Looks at other chunks than the rounds before, for about SECONDS. */
 int cm_cost_probe_round(cm_cost_probe *probe, double seconds, cm_error *err);
@@ -38,9 +42,14 @@ cm_chunk_costs cm_cost_probe_result(const cm_cost_probe *probe);
 
 /*
  * What chunks of any size would cost with a codec, from elements of A encoded at two sizes, 16 KiB
- * and 1 MiB; seconds are those of CPU.  MOST: bytes of memory that this may take; 0: any.  nchunks
- * 0: A has no elements, or needs more.
+ * and 1 MiB; seconds are those of CPU.  nchunks 0: A has no elements, or needs more than the limits
+ * allow.
  */
+typedef struct cm_cost_limits { /* 0: any */
+    uint64_t nbytes;            /* of memory */
+    /* For A's own chunks, one after the other; the larger size is as small as 64 KiB then. */
+    uint64_t requests;
+} cm_cost_limits;
 typedef struct cm_codec_costs {
     double chunk, byte;         /* seconds of a chunk, and of each decoded byte of it */
     double stored, stored_byte; /* the same in stored bytes */
@@ -48,8 +57,8 @@ typedef struct cm_codec_costs {
     uint64_t
         needs; /* bytes of memory that measuring takes at most; 0: there is nothing to measure */
 } cm_codec_costs;
-int cm_cost_probe_codec(cm_array *a, const cm_codec_spec *spec, size_t nspec, uint64_t most,
-                        cm_codec_costs *out, cm_error *err);
+int cm_cost_probe_codec(cm_array *a, const cm_codec_spec *spec, size_t nspec,
+                        const cm_cost_limits *limits, cm_codec_costs *out, cm_error *err);
 
 /*
  * The storage of a file, or of the files below a folder, read at two sizes, 4 KiB and 256 KiB.
@@ -63,6 +72,19 @@ typedef struct cm_storage_costs {
     uint64_t ntries;
 } cm_storage_costs;
 int cm_cost_probe_files(const char *path, bool cold, cm_storage_costs *out, cm_error *err);
+
+/*
+ * The storage behind STORE, where an object or a part of one is a request: the first 4 KiB of
+ * objects, and up to 1 MiB of them, for about SECONDS and one pair of requests at least.  Seconds
+ * are those of the clock, opening is the request's.  NEXT gives the key of object number I, false
+ * past the last; objects that are not there are passed over.  ntries 0: none could be read.
+ */
+enum {
+    CM_COST_KEY_SIZE = 4096
+};
+typedef bool cm_cost_key(void *context, unsigned i, char *key);
+int cm_cost_probe_store(cm_store *store, cm_cost_key *next, void *context, double seconds,
+                        cm_storage_costs *out, cm_error *err);
 
 /* What copying elements into a sample costs: a run of elements that lie together, and a byte. */
 typedef struct cm_copy_costs {

@@ -12,7 +12,8 @@
 enum {
     SMALL_NBYTES = 16 << 10, /* the two sizes of chunk */
     LARGE_NBYTES = 1 << 20,
-    PLACES = 4, /* in the array, of large chunks, */
+    LEAST_LARGE = 64 << 10, /* where requests are limited */
+    PLACES = 4,             /* in the array, of large chunks, */
     LEAST_PASSES = 3,
     PIECES = 6, /* and of small ones in each */
     PASSES = 60 /* of decoding them all; the fastest counts, for it was disturbed least */
@@ -116,11 +117,11 @@ typedef struct work {
 } work;
 
 /* Chunks of both sizes, of elements from all over the array. */
-static int encode(work *w, cm_array *a, cm_error *err)
+static int encode(work *w, cm_array *a, uint64_t places, cm_error *err)
 {
     const uint64_t start = cm_now_ns();
     int rc = CM_OK;
-    for (uint64_t i = 0; i < PLACES && rc == CM_OK; i++) {
+    for (uint64_t i = 0; i < places && rc == CM_OK; i++) {
         cm_box box = {.rank = a->rank};
         if (i > 0 && (double)(cm_now_ns() - start) * 1e-9 > MOST_SECONDS)
             break;
@@ -165,42 +166,73 @@ static uint64_t count_needs(const work *w, const cm_array *a)
     return cm_add_sat(source, made);
 }
 
-int cm_cost_probe_codec(cm_array *a, const cm_codec_spec *spec, size_t nspec, uint64_t most,
-                        cm_codec_costs *out, cm_error *err)
+/* Of A's chunks that a box of SHAPE at its beginning meets. */
+static uint64_t count_requests(const cm_array *a, const uint64_t *shape)
+{
+    uint64_t n = 1;
+    for (unsigned j = 0; a->chunked && j < a->rank; j++)
+        n = cm_mul_sat(n, cm_div_ceil(shape[j], a->grid.chunk[j]));
+    return n;
+}
+
+/* Both sizes; false: no large one is made of so few requests. */
+static int prepare_both(work *w, const cm_array *a, const cm_codec_spec *spec, size_t n,
+                        uint64_t requests, bool *fits, cm_error *err)
+{
+    int rc = CM_OK;
+    *fits = false;
+    for (uint64_t large = LARGE_NBYTES; large >= LEAST_LARGE && !*fits && rc == CM_OK; large /= 4) {
+        cm_chain_free(w->large.chain);
+        w->large.chain = NULL;
+        rc = prepare(&w->large, a, spec, n, large, a->shape, err);
+        *fits = rc == CM_OK && (requests == 0 || count_requests(a, w->large.shape) <= requests);
+    }
+    return rc == CM_OK && *fits ? prepare(&w->small, a, spec, n, SMALL_NBYTES, w->large.shape, err)
+                                : rc;
+}
+
+static int measure(work *w, cm_array *a, uint64_t places, cm_error *err)
+{
+    w->elements = cm_calloc(w->large.decoded_nbytes, 1, err);
+    w->piece = cm_calloc(w->small.decoded_nbytes, 1, err);
+    int rc = w->elements != NULL && w->piece != NULL ? encode(w, a, places, err) : CM_ENOMEM;
+    if (rc == CM_OK)
+        rc = time_decoding(&w->small, w->ctx, w->elements, err);
+    return rc == CM_OK ? time_decoding(&w->large, w->ctx, w->elements, err) : rc;
+}
+
+static void release(work *w)
+{
+    cm_chain_free(w->small.chain);
+    cm_chain_free(w->large.chain);
+    cm_buf_release(&w->small.bytes);
+    cm_buf_release(&w->large.bytes);
+    cm_codec_ctx_free(w->ctx);
+    free(w->elements);
+    free(w->piece);
+}
+
+int cm_cost_probe_codec(cm_array *a, const cm_codec_spec *spec, size_t nspec,
+                        const cm_cost_limits *limits, cm_codec_costs *out, cm_error *err)
 {
     work w = {.ctx = NULL};
     uint64_t nelem;
+    bool fits = false;
     *out = (cm_codec_costs){0};
     if (!cm_product_u64(a->rank, a->shape, &nelem) || nelem == 0 || a->dtype.nbytes == 0 ||
         (a->chunked && a->grid.chunk_nelem > MOST_CHUNK / a->dtype.nbytes))
         return CM_OK;
     int rc = (w.ctx = cm_codec_ctx_create(err)) != NULL ? CM_OK : CM_ENOMEM;
     if (rc == CM_OK)
-        rc = prepare(&w.large, a, spec, nspec, LARGE_NBYTES, a->shape, err);
-    if (rc == CM_OK)
-        rc = prepare(&w.small, a, spec, nspec, SMALL_NBYTES, w.large.shape, err);
-    if (rc == CM_OK)
+        rc = prepare_both(&w, a, spec, nspec, limits->requests, &fits, err);
+    if (rc == CM_OK && fits) {
         out->needs = count_needs(&w, a);
-    if (rc == CM_OK && most > 0 && out->needs > most)
-        goto out;
-    if (rc == CM_OK) {
-        w.elements = cm_calloc(w.large.decoded_nbytes, 1, err);
-        w.piece = cm_calloc(w.small.decoded_nbytes, 1, err);
-        rc = w.elements != NULL && w.piece != NULL ? encode(&w, a, err) : CM_ENOMEM;
+        if (limits->nbytes == 0 || out->needs <= limits->nbytes) {
+            rc = measure(&w, a, limits->requests == 0 ? PLACES : 1, err);
+            if (rc == CM_OK)
+                sum_up(&w, out);
+        }
     }
-    if (rc == CM_OK)
-        rc = time_decoding(&w.small, w.ctx, w.elements, err);
-    if (rc == CM_OK)
-        rc = time_decoding(&w.large, w.ctx, w.elements, err);
-    if (rc == CM_OK)
-        sum_up(&w, out);
-out:
-    cm_chain_free(w.small.chain);
-    cm_chain_free(w.large.chain);
-    cm_buf_release(&w.small.bytes);
-    cm_buf_release(&w.large.bytes);
-    cm_codec_ctx_free(w.ctx);
-    free(w.elements);
-    free(w.piece);
+    release(&w);
     return rc;
 }

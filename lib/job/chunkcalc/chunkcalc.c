@@ -66,7 +66,7 @@ static bool override(double *value, double given, const char *name, char *list, 
 static int set_cost(cm_calc *c, cm_error *err)
 {
     const cm_chunkcalc_options *o = c->options;
-    const char *storage = o->storage != NULL ? o->storage : "local";
+    const char *storage = c->storage;
     cm_chunkcalc_report *r = c->report;
     cm_cost_model *m = &c->spec.cost;
     char given[128] = "";
@@ -233,6 +233,7 @@ int cm_chunkcalc(const cm_chunkcalc_options *options, cm_chunkcalc_report *repor
     cm_suit_run_init(&c->run, 0);
     c->options = &mine;
     c->report = report;
+    c->storage = options->storage != NULL ? options->storage : "local";
     if (options->store != NULL)
         rc = cm_calc_open(c, reads, err);
     if (rc == CM_OK && reads)

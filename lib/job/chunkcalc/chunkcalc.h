@@ -43,6 +43,7 @@ typedef struct cm_calc {
     bool has_present, present_sharded;
     cm_suit_run run;
     cm_suit_costs costs;
+    const char *storage; /* the preset below the costs */
     double stored_ratio; /* of the chunks that are there; 0: not known */
 } cm_calc;
 

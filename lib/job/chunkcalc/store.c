@@ -8,6 +8,7 @@
 #include "job/common/codec_option.h"
 #include "job/common/store_path.h"
 #include "job/common/varopt.h"
+#include "store/open.h"
 
 enum {
     MEASURED_CHUNKS = 24,
@@ -279,11 +280,15 @@ static int open_input(cm_calc *c, input *in, cm_error *err)
 /* What chunks cost with the codec that they will have: a store's own, or nc2zarr's for a file. */
 static int measure_costs(cm_calc *c, const input *in, const cm_chunkcalc_array *a, cm_error *err)
 {
-    const char *storage = c->options->storage;
+    const bool given = c->options->storage != NULL;
+    cm_store *store = cm_dataset_store(in->ds);
     cm_codec_spec *made = NULL;
     size_t n = 0;
     int rc = CM_OK;
 
+    if (!given &&
+        (cm_store_url_is_remote(in->at.path) || (store != NULL && cm_store_is_remote(store))))
+        c->storage = "s3";
     for (size_t i = 0; i < in->ds->nvars; i++) {
         cm_variable *v = &in->ds->var[i];
         if (strcmp(v->name, a->name) != 0 || cm_dtype_is_vlen(&v->dtype) ||
@@ -293,12 +298,13 @@ static int measure_costs(cm_calc *c, const input *in, const cm_chunkcalc_array *
         if (v->words == NULL)
             rc = cm_codec_choice_specs(&choice, &v->dtype, &made, &n, err);
         const cm_suit_source source = {.array = v->array,
-                                       .path = storage == NULL ? in->at.path : NULL,
+                                       .path = given ? NULL : in->at.path,
+                                       .store = given ? NULL : store,
+                                       .objects = v,
                                        .codecs = v->words == NULL ? made : v->codecs,
                                        .ncodecs = v->words == NULL ? n : v->ncodecs};
         if (rc == CM_OK)
-            rc = cm_suit_measure(&c->run, &source, storage != NULL ? storage : "local", &c->costs,
-                                 err);
+            rc = cm_suit_measure(&c->run, &source, c->storage, &c->costs, err);
         cm_codec_specs_free(made, n);
         cm_dataset_unprepare(in->ds, v);
         break;

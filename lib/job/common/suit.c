@@ -8,7 +8,10 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/number.h"
+#include "format/zarr/meta.h"
+#include "plan/meetings.h"
 #include "plan/rules.h"
+#include "plan/samples.h"
 #include "store/open.h"
 
 enum {
@@ -16,9 +19,16 @@ enum {
     MULTIPLES = 5 /* a quarter to four times the sample, above */
 };
 
-#define WORTH_NBYTES (4 << 20) /* a smaller array is read in no time whatever its chunks are */
-#define MOST_NS      UINT64_C(2000000000) /* of measuring codecs, all arrays together */
-#define SHARE        8                    /* of the memory that a run has, measuring takes 1 in 8 */
+#define WORTH_NBYTES     (4 << 20) /* a smaller array is read in no time whatever its chunks are */
+#define MOST_NS          UINT64_C(2000000000) /* of measuring codecs, all arrays together */
+#define SHARE            8    /* of the memory that a run has, measuring takes 1 in 8 */
+#define REQUESTS_SECONDS 0.75 /* of asking a store behind a network, and as much for elements */
+
+enum {
+    FROM_MEMORY,
+    FROM_DISK,
+    BY_REQUESTS
+};
 
 typedef struct cm_suit_known { /* what one array told */
     cm_dtype dtype;
@@ -49,17 +59,26 @@ static void use_storage(const cm_storage_costs *s, cm_suit_costs *out)
     out->storage = true;
     out->cost.latency = s->open + s->request;
     out->cost.range = s->request;
-    if (s->byte > 0)
+    out->bandwidth = s->byte > 0;
+    if (out->bandwidth)
         out->cost.bandwidth = 1 / s->byte;
 }
 
 static void describe(const char *source, cm_suit_costs *out)
 {
     const char *whose = out->other ? "of an array of the same type and codec" : "of its elements";
-    const char *where = out->cold ? "the disk, since the array is larger than half the memory"
-                                  : "memory, where the array has room";
+    const char *where = out->cold ? "the disk" : "memory, where the array has room";
 
-    if (out->storage && out->decode)
+    if (out->storage && out->remote)
+        snprintf(out->text, sizeof out->text,
+                 "measured: %.3g ms a request to this store%s; %s%s; %g requests at a time, from "
+                 "the preset",
+                 out->cost.latency * 1e3,
+                 out->bandwidth ? " and its rate"
+                                : ", whose objects are too small to tell the rate",
+                 out->decode ? "ratio and decoding on chunks " : "decoding is the preset's",
+                 out->decode ? whose : "", out->cost.concurrency);
+    else if (out->storage && out->decode)
         snprintf(out->text, sizeof out->text,
                  "measured: storage on files of the source, from %s; ratio and decoding on %llu "
                  "chunks %s",
@@ -144,10 +163,14 @@ static uint64_t digest_codecs(const cm_codec_spec *spec, size_t n)
     return h;
 }
 
+/* REQUESTS: of elements at most; 0: any number. */
 static int measure_codec(cm_suit_run *run, const cm_suit_source *s, double nbytes,
-                         cm_suit_costs *out, cm_codec_costs *costs, cm_error *err)
+                         uint64_t requests, cm_suit_costs *out, cm_codec_costs *costs,
+                         cm_error *err)
 {
-    const uint64_t most = run->memory / SHARE > 0 ? run->memory / SHARE : 1, start = cm_now_ns();
+    const cm_cost_limits limits = {.nbytes = run->memory / SHARE > 0 ? run->memory / SHARE : 1,
+                                   .requests = requests};
+    const uint64_t start = cm_now_ns();
     cm_suit_known one = {
         .dtype = s->array->dtype, .codecs = digest_codecs(s->codecs, s->ncodecs), .nbytes = nbytes};
     const cm_codec_costs *known = run->spent_ns < MOST_NS ? NULL : nearest(run, &one);
@@ -156,25 +179,89 @@ static int measure_codec(cm_suit_run *run, const cm_suit_source *s, double nbyte
         out->other = true;
         return CM_OK;
     }
-    int rc = cm_cost_probe_codec(s->array, s->codecs, s->ncodecs, most, &one.costs, NULL);
+    int rc = cm_cost_probe_codec(s->array, s->codecs, s->ncodecs, &limits, &one.costs, NULL);
     run->spent_ns += cm_now_ns() - start;
     if (rc == CM_ENOMEM)
         return cm_fail(err, rc, "no memory to measure what decoding costs");
     *costs = rc == CM_OK ? one.costs : (cm_codec_costs){0};
     if (costs->nchunks > 0)
         return remember(run, &one, err);
-    out->needs = costs->needs > most ? costs->needs : 0;
+    out->needs = costs->needs > limits.nbytes ? costs->needs : 0;
     return CM_OK;
 }
 
-static int measure_storage(cm_suit_run *run, const cm_suit_source *s, bool cold,
+/* Keys of chunks, or shards, all over the array. */
+static bool next_key(void *context, unsigned i, char *key)
+{
+    const cm_variable *v = context;
+    const cm_zarr_meta *m = v->words;
+    char below[CM_CHUNK_KEY_SIZE];
+    uint64_t coord[CM_MAX_RANK], n = 1;
+    for (unsigned j = 0; j < m->rank; j++)
+        n = cm_mul_sat(n, cm_div_ceil(m->shape[j], m->chunk[j]));
+    if (i >= n || n == UINT64_MAX)
+        return false;
+    uint64_t number = cm_permute(n, 0x9e3779b97f4a7c15, i);
+    for (unsigned j = m->rank; j-- > 0;) {
+        const uint64_t count = cm_div_ceil(m->shape[j], m->chunk[j]);
+        coord[j] = number % count;
+        number /= count;
+    }
+    const int length =
+        snprintf(key, CM_COST_KEY_SIZE, "%s%s%s", v->name, v->name[0] != '\0' ? "/" : "",
+                 cm_zarr_chunk_key(m, coord, below, sizeof below));
+    return length > 0 && length < CM_COST_KEY_SIZE;
+}
+
+static int measure_storage(cm_suit_run *run, const cm_suit_source *s, int which,
                            cm_storage_costs *out, cm_error *err)
 {
+    const uint64_t start = cm_now_ns();
     int rc = CM_OK;
-    if (!run->has_storage[cold])
-        rc = cm_cost_probe_files(s->path, cold, &run->storage[cold], err);
-    run->has_storage[cold] = rc == CM_OK;
-    *out = run->storage[cold];
+    if (!run->has_storage[which] && which == BY_REQUESTS)
+        rc = cm_cost_probe_store(s->store, next_key, (void *)s->objects, REQUESTS_SECONDS,
+                                 &run->storage[which], err);
+    else if (!run->has_storage[which])
+        rc = cm_cost_probe_files(s->path, which == FROM_DISK, &run->storage[which], err);
+    run->has_storage[which] = rc == CM_OK;
+    run->spent_ns += which == BY_REQUESTS ? cm_now_ns() - start : 0;
+    *out = run->storage[which];
+    return rc;
+}
+
+/* A store behind a network, which tells how many requests elements may take. */
+static int measure_far(cm_suit_run *run, const cm_suit_source *s, double nbytes, cm_suit_costs *out,
+                       cm_error *err)
+{
+    cm_storage_costs storage;
+    cm_codec_costs codec = {0};
+    int rc = measure_storage(run, s, BY_REQUESTS, &storage, err);
+    if (rc != CM_OK || storage.ntries == 0)
+        return rc;
+    use_storage(&storage, out);
+    out->remote = true;
+    const double fit = REQUESTS_SECONDS / (out->cost.latency + 1e-6);
+    rc = measure_codec(run, s, nbytes, fit < 1 ? 1 : (uint64_t)fit, out, &codec, err);
+    use_codec(&codec, out);
+    return rc;
+}
+
+static int measure_here(cm_suit_run *run, const cm_suit_source *s, bool has_files, double nbytes,
+                        cm_suit_costs *out, cm_error *err)
+{
+    cm_codec_costs codec = {0};
+    cm_storage_costs storage = {0};
+    int rc = measure_codec(run, s, nbytes, 0, out, &codec, err);
+    /* A request of microseconds beside a preset's codec, whose beginning costs nothing, would make
+     * tiny chunks: both are measured or neither. */
+    if (rc == CM_OK && codec.nchunks > 0 && has_files) {
+        const double ratio = codec.stored_byte > 0 ? codec.stored_byte : 1;
+        out->cold = s->cold || nbytes * ratio > (double)cm_memory_available() / 2;
+        rc = measure_storage(run, s, out->cold ? FROM_DISK : FROM_MEMORY, &storage, err);
+    }
+    if (rc == CM_OK)
+        use_storage(&storage, out);
+    use_codec(&codec, out);
     return rc;
 }
 
@@ -182,32 +269,22 @@ int cm_suit_measure(cm_suit_run *run, const cm_suit_source *source, const char *
                     cm_suit_costs *out, cm_error *err)
 {
     const cm_cost_preset *p = cm_cost_preset_find(preset);
-    cm_codec_costs codec = {0};
-    cm_storage_costs storage = {0};
     int rc = CM_OK;
 
     if (p == NULL)
         return cm_fail(err, CM_EINVAL, "`storage` %s: there are local, nfs and s3", preset);
     *out = (cm_suit_costs){.cost = p->model};
     const double nbytes = nbytes_of(source);
+    const bool far = nbytes > 0 && source->store != NULL && source->objects != NULL &&
+                     source->objects->words != NULL && cm_store_is_remote(source->store);
+    const bool has_files = nbytes > 0 && source->path != NULL && strcmp(preset, "local") == 0 &&
+                           !cm_store_url_is_remote(source->path);
     if (nbytes >= WORTH_NBYTES)
-        rc = measure_codec(run, source, nbytes, out, &codec, err);
-    if (rc != CM_OK)
-        return rc;
-    /* A request of microseconds beside a preset's codec, whose beginning costs nothing, would make
-     * tiny chunks: both are measured or neither. */
-    if (codec.nchunks > 0 && source->path != NULL && strcmp(preset, "local") == 0 &&
-        !cm_store_url_is_remote(source->path)) {
-        const double ratio = codec.stored_byte > 0 ? codec.stored_byte : 1;
-        out->cold = nbytes * ratio > (double)cm_memory_available() / 2;
-        rc = measure_storage(run, source, out->cold, &storage, err);
-        if (rc != CM_OK)
-            return rc;
-    }
-    use_storage(&storage, out);
-    use_codec(&codec, out);
-    describe(p->source, out);
-    return CM_OK;
+        rc = far ? measure_far(run, source, nbytes, out, err)
+                 : measure_here(run, source, has_files, nbytes, out, err);
+    if (rc == CM_OK)
+        describe(p->source, out);
+    return rc;
 }
 
 uint64_t cm_suit_least(bool measured)

@@ -1,15 +1,16 @@
 /*
  * Which chunks suit the reads of an array: one answer for chunkcalc, nc2zarr and rechunk.
  *
- * The costs are measured where they can be: storage on the files of the source, decoding on
- * elements of the array that are encoded with the codec that its chunks will have.  What cannot be
- * measured comes from a preset (plan/cost.h).
+ * The costs are measured where they can be: storage on the files of the source, or by requests to
+ * the store behind a network that it lies in; decoding on elements of the array that are encoded
+ * with the codec that its chunks will have.  What cannot be measured comes from a preset
+ * (plan/cost.h).
  */
 #ifndef CM_JOB_SUIT_H
 #define CM_JOB_SUIT_H
 
 #include "exec/watch/costs.h"
-#include "format/array.h"
+#include "format/dataset.h"
 #include "plan/optimise.h"
 
 enum {
@@ -26,28 +27,35 @@ typedef struct cm_suit_source {  /* all borrowed */
     const char *path;            /* the file or folder that it lies in; or a URL, or NULL */
     const cm_codec_spec *codecs; /* of the chunks to be made */
     size_t ncodecs;
+    bool cold; /* storage is measured from the disk in any case */
+    /* Where chunks are to lie as those of OBJECTS do, in STORE behind a network; or NULL. */
+    cm_store *store;
+    const cm_variable *objects;
 } cm_suit_source;
 
 typedef struct cm_suit_costs {
     cm_cost_model cost;
-    bool storage, decode; /* measured; else the preset's; storage only where decode is */
-    bool cold;            /* the array is larger than half the memory: measured from the disk */
-    bool other;           /* decode: on elements of another array */
-    uint64_t nchunks;     /* that were encoded and decoded */
-    uint64_t needs;       /* bytes: more than measuring may take, so that decode is false; or 0 */
-    char text[256];       /* how, for people */
+    /* Measured; else the preset's.  Storage of files only where decoding is, too. */
+    bool storage, decode;
+    bool cold;        /* from the disk: so wanted, or the array exceeds half the memory */
+    bool remote;      /* storage: by requests over a network, */
+    bool bandwidth;   /* which told the rate, too */
+    bool other;       /* decode: on elements of another array */
+    uint64_t nchunks; /* that were encoded and decoded */
+    uint64_t needs;   /* bytes: more than measuring may take, so that decode is false; or 0 */
+    char text[256];   /* how, for people */
 } cm_suit_costs;
 
 /*
  * What the measurements of one run share: they take an eighth of MEMORY at most, and two seconds
- * together.  After those an array has the costs of that one with its type and codec which is
- * nearest in size, and is measured only where there is none.
+ * together, those of a network's requests included.  After those an array has the costs of that
+ * one with its type and codec which is nearest in size, and is measured only where there is none.
  */
 typedef struct cm_suit_run {
     uint64_t memory; /* 0: half of what is available */
     uint64_t spent_ns;
-    cm_storage_costs storage[2]; /* from memory, from the disk */
-    bool has_storage[2];
+    cm_storage_costs storage[3]; /* from memory, from the disk, by requests */
+    bool has_storage[3];
     struct cm_suit_known *known; /* codecs */
     size_t nknown;
 } cm_suit_run;
@@ -57,7 +65,7 @@ void cm_suit_run_release(cm_suit_run *run);
 
 /*
  * Costs for chunks of SOURCE (NULL: nothing is measured), on top of PRESET.  All sources of one RUN
- * have the same path.  What cannot be read is not measured, and is no error here.
+ * have the same path and store.  What cannot be read is not measured, and is no error here.
  */
 int cm_suit_measure(cm_suit_run *run, const cm_suit_source *source, const char *preset,
                     cm_suit_costs *out, cm_error *err);

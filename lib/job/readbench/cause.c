@@ -36,9 +36,11 @@ const char *cm_readbench_cause_name(cm_readbench_cause cause)
     return names[cause];
 }
 
-/* Which share of the bytes that were decoded other chunks would spare. */
+/* Which share of reading and decoding other chunks would spare: of its time, or else its bytes. */
 static double spared(const cm_readbench_session *s, const cm_readbench_facts *f)
 {
+    if (f->excess > 0 && f->spared >= 0) /* many small chunks take time without decoding more */
+        return f->excess > CM_RULE_EXCESS || f->spared > CM_RULE_SMALL_CHUNKS ? f->spared : 0;
     if (f->excess > 0)
         return f->excess > CM_RULE_EXCESS ? 1 - 1 / f->excess : 0;
     /* What the best would decode is not known: a sample of its own bytes at the least. */

@@ -140,8 +140,10 @@ static void compare_stages(const cm_readbench_session *s, cm_readbench_facts *ou
 static void compare_chunks(const cm_readbench_session *s, cm_readbench_facts *out)
 {
     const double best = s->predicted.best_decoded_nbytes * (double)s->counts.samples;
+    const double now = s->predicted.read_seconds, then = s->predicted.best_read_seconds;
     if (best > 0)
         out->excess = (double)s->counts.decoded_nbytes / best;
+    out->spared = now > 0 && then > 0 ? 1 - then / now : -1;
 }
 
 int cm_readbench_facts_find(const cm_readbench_session *s, cm_readbench_facts *out, cm_error *err)

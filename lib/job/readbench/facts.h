@@ -14,6 +14,8 @@ typedef struct cm_readbench_facts {
     bool contended;              /* by other programs */
     /* Decoded bytes over those that the best chunks for these samples need; 0: not known. */
     double excess;
+    /* Share of the time of reading and decoding that those would save; negative: not known. */
+    double spared;
     cm_readbench_cause cause;
 
     /* Resident memory: how it went from the second epoch to the last, if it always rose. */

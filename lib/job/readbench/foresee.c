@@ -138,6 +138,7 @@ static int count_work(foresight *f, uint64_t batch, unsigned i, cm_batch_work *w
                 rc = count_chunks(f, a, &box, !cm_feed_is_identity(&s->feed[p]), w, err);
         }
     }
+    w->calls = counts.stage_calls[CM_LOAD_STORAGE];
     w->requests = counts.requests;
     w->stored_nbytes = counts.stored_nbytes;
     w->chunks = f->nmet;
@@ -293,15 +294,22 @@ static int sum_up(foresight *f, cm_error *err)
     return CM_OK;
 }
 
+/* Requests over a network wait for each other's answers together. */
+static bool is_together(const cm_load_data *d)
+{
+    return d->slow != NULL && cm_store_is_remote(d->slow);
+}
+
 static int open_probes(foresight *f, cm_error *err)
 {
     const cm_load_data *d = &f->b->load.shared.data;
     const cm_reader_options options = {.group_nbytes = cm_load_group_nbytes(&f->b->load.setting)};
+    const bool together = is_together(d);
     int rc = cm_reader_create(&options, &f->reader, err);
     for (size_t i = 0; i < d->narrays && rc == CM_OK; i++) {
-        rc = cm_cost_probe_create(d->array[i], &f->first[i], err);
+        rc = cm_cost_probe_create(d->array[i], together, &f->first[i], err);
         if (rc == CM_OK && f->b->options->cold)
-            rc = cm_cost_probe_create(d->array[i], &f->again[i], err);
+            rc = cm_cost_probe_create(d->array[i], together, &f->again[i], err);
     }
     return rc == CM_OK ? cm_cost_probe_copy(&f->copy, err) : rc;
 }
@@ -343,8 +351,9 @@ static uint64_t needs(const cm_bench *b)
     const cm_load_data *d = &b->load.shared.data;
     uint64_t total = cm_add_sat(b->load.slot_nbytes, cm_load_open_nbytes(&b->load));
     for (size_t i = 0; i < d->narrays; i++)
-        total = cm_add_sat(total, cm_add_sat(cm_mul_sat(2, cm_cost_probe_nbytes(d->array[i])),
-                                             cm_reader_memory(d->array[i], NULL)));
+        total = cm_add_sat(
+            total, cm_add_sat(cm_mul_sat(2, cm_cost_probe_nbytes(d->array[i], is_together(d))),
+                              cm_reader_memory(d->array[i], NULL)));
     return cm_add_sat(total, UINT64_C(12) << 20);
 }
 

@@ -2,11 +2,12 @@
  * The time of a batch that is read alone, by one thread, without cache, plan or step: computed, and
  * measured.
  *
- *     wall = requests x request + stored bytes x byte
+ *     wall = calls x call + requests x request + stored bytes x byte
  *          + chunks decoded x decode + runs copied x run + bytes copied x byte
  *
- * Requests are counted by the reader that makes them (cm_reader_count), costs are probed on chunks
- * of the array (exec/watch/costs.h).
+ * A call is the asking for several chunks at once; it costs nothing but where its requests are
+ * under way together.  Requests are counted by the reader that makes them (cm_reader_count), costs
+ * are probed on chunks of the array (exec/watch/costs.h).
  */
 #ifndef CM_JOB_READBENCH_FORESEE_H
 #define CM_JOB_READBENCH_FORESEE_H
@@ -15,11 +16,11 @@
 
 /* What one array gives to a batch, all samples together. */
 typedef struct cm_batch_work {
-    uint64_t requests, stored_nbytes; /* stored bytes 0: storage alone knows them */
-    uint64_t chunks;                  /* met, those met twice counted twice */
-    uint64_t distinct;                /* of them */
-    uint64_t decoded;                 /* of the chunks met, those that are not stored raw */
-    uint64_t runs, copied_nbytes;     /* moved from decoded chunks into samples */
+    uint64_t calls, requests, stored_nbytes; /* stored bytes 0: storage alone knows them */
+    uint64_t chunks;                         /* met, those met twice counted twice */
+    uint64_t distinct;                       /* of them */
+    uint64_t decoded;                        /* of the chunks met, those that are not stored raw */
+    uint64_t runs, copied_nbytes;            /* moved from decoded chunks into samples */
 } cm_batch_work;
 
 /* How slow the storage is made; latency 0 and bandwidth 0: not at all. */

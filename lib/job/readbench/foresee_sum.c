@@ -2,10 +2,10 @@
 
 #include <math.h>
 
-static double storage(const cm_batch_work *w, double share, double request, double byte,
-                      double nbytes)
+static double storage(const cm_batch_work *w, double share, double call, double request,
+                      double byte, double nbytes)
 {
-    return share * ((double)w->requests * request + nbytes * byte);
+    return share * ((double)w->calls * call + (double)w->requests * request + nbytes * byte);
 }
 
 cm_seconds cm_foresee(const cm_batch_work *w, const cm_chunk_costs *costs,
@@ -16,10 +16,12 @@ cm_seconds cm_foresee(const cm_batch_work *w, const cm_chunk_costs *costs,
     const double nbytes =
         w->stored_nbytes > 0 ? (double)w->stored_nbytes : (double)w->chunks * costs->stored_nbytes;
     const double copying = (double)w->runs * copy->run + (double)w->copied_nbytes * copy->byte;
-    cm_seconds t = {.wall = storage(w, first, costs->request.wall, costs->byte.wall, nbytes) +
-                            storage(w, 1 - first, again->request.wall, again->byte.wall, nbytes),
-                    .cpu = storage(w, first, costs->request.cpu, costs->byte.cpu, nbytes) +
-                           storage(w, 1 - first, again->request.cpu, again->byte.cpu, nbytes)};
+    cm_seconds t = {
+        .wall =
+            storage(w, first, costs->call.wall, costs->request.wall, costs->byte.wall, nbytes) +
+            storage(w, 1 - first, again->call.wall, again->request.wall, again->byte.wall, nbytes),
+        .cpu = storage(w, first, costs->call.cpu, costs->request.cpu, costs->byte.cpu, nbytes) +
+               storage(w, 1 - first, again->call.cpu, again->request.cpu, again->byte.cpu, nbytes)};
     if (slowed->bandwidth > 0)
         t.wall = fmax(t.wall, (double)w->requests * slowed->latency + nbytes / slowed->bandwidth);
     t.wall += (double)w->decoded * costs->decode.wall + copying;

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "job/readbench/readbench.h"
-#include "plan/optimise.h"
 #include "plan/touch.h"
 
 /* Above this many the exact count of what was drawn would itself take noticeable time. */
@@ -16,52 +15,33 @@ static bool is_uniform(const cm_load_space *s)
            (o == CM_ORDER_RANDOM || o == CM_ORDER_MAP || o == CM_ORDER_SERIES);
 }
 
-/* What PART takes along its dimension D. */
-static uint64_t sample_along(const cm_bench *b, const cm_sample_part *p, unsigned d)
+uint64_t cm_bench_sample_along(const cm_bench *b, const cm_sample_part *p, unsigned d)
 {
     return p->axis[d] >= 0 ? b->load.shared.space.space.sample[p->axis[d]] : p->shape[d];
 }
 
-/* The means for one read of PART, were it stored in CHUNK and, unless it is NULL, SHARD. */
-static int read_means(const cm_bench *b, const cm_sample_part *p, const uint64_t *chunk,
-                      const uint64_t *shard, cm_touch_stats *out, cm_error *err)
-{
-    cm_touch_axis axis[CM_MAX_RANK];
-    for (unsigned d = 0; d < p->rank; d++)
-        axis[d] = (cm_touch_axis){.length = p->shape[d],
-                                  .sample = sample_along(b, p, d),
-                                  .step = 1,
-                                  .chunk = chunk[d],
-                                  .shard = shard != NULL ? shard[d] : 0,
-                                  .align = CM_ALIGN_RANDOM};
-    return cm_touch_read(p->rank, axis, b->load.shared.data.array[p->array]->dtype.nbytes, out,
-                         err);
-}
-
-/* Adds the means for one read of PART, as it is stored and as chunkcalc would have it. */
+/* Adds the means for one read of PART. */
 static int add_means(const cm_bench *b, const cm_sample_part *p, cm_readbench_predicted *out,
                      cm_error *err)
 {
     const cm_variable *v = b->load.shared.data.variable[p->array];
     const cm_array *a = v->array;
-    cm_touch_stats stats, best;
-    uint64_t sample[CM_MAX_RANK], chunk[CM_MAX_RANK];
-    int rc = read_means(b, p, a->grid.chunk, v->is_sharded ? v->source_shard : NULL, &stats, err);
+    cm_touch_axis axis[CM_MAX_RANK];
+    cm_touch_stats stats;
+    for (unsigned d = 0; d < p->rank; d++)
+        axis[d] = (cm_touch_axis){.length = p->shape[d],
+                                  .sample = cm_bench_sample_along(b, p, d),
+                                  .step = 1,
+                                  .chunk = a->grid.chunk[d],
+                                  .shard = v->is_sharded ? v->source_shard[d] : 0,
+                                  .align = CM_ALIGN_RANDOM};
+    int rc = cm_touch_read(p->rank, axis, a->dtype.nbytes, &stats, err);
     if (rc != CM_OK)
         return rc;
     out->chunks += stats.chunks.mean;
     out->decoded_nbytes += stats.bytes.mean;
     out->requests += stats.requests.mean;
-    for (unsigned d = 0; d < p->rank; d++)
-        sample[d] = sample_along(b, p, d);
-    rc = cm_optimise_chunks_for_sample(p->rank, p->shape, a->dtype.nbytes, sample, NULL, 0, 0,
-                                       chunk, err);
-    if (rc == CM_OK)
-        rc = read_means(b, p, chunk, NULL, &best, err);
-    if (rc == CM_OK) /* the chunks that are there may be better than the cheapest ones */
-        out->best_decoded_nbytes +=
-            best.bytes.mean < stats.bytes.mean ? best.bytes.mean : stats.bytes.mean;
-    return rc;
+    return CM_OK;
 }
 
 /* Chunks that the box of PART meets. */
@@ -82,7 +62,7 @@ static uint64_t fewest(const cm_bench *b, const cm_sample_part *p)
     const cm_grid *grid = &b->load.shared.data.array[p->array]->grid;
     uint64_t n = 1;
     for (unsigned d = 0; d < p->rank; d++) {
-        n *= (sample_along(b, p, d) + grid->chunk[d] - 1) / grid->chunk[d];
+        n *= (cm_bench_sample_along(b, p, d) + grid->chunk[d] - 1) / grid->chunk[d];
     }
     return n;
 }
@@ -124,7 +104,6 @@ int cm_bench_predict(cm_bench *b, cm_error *err)
     if (rc ==
         CM_EUNSUPPORTED) { /* too many distinct values to count: only what was drawn is known */
         out->known = false;
-        out->best_decoded_nbytes = 0;
         rc = CM_OK;
     }
     for (unsigned r = 0; r < b->load.setting.ranks; r++)

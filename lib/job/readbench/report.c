@@ -52,6 +52,7 @@ void cm_bench_session_release(cm_readbench_session *s)
     for (size_t i = 0; i < s->nlooks; i++)
         free(s->look[i].cpu);
     release_parts(s);
+    free(s->predicted.costs);
     free(s->setting);
     free(s->finding);
     free(s->look);

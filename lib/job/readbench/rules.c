@@ -110,7 +110,7 @@ static bool amplification(const cm_readbench_session *s, const cm_readbench_fact
                  "%.1f bytes were decoded for each byte of a sample, %.1f times what the best "
                  "chunks for these samples would",
                  s->amplification[0], f->excess);
-        return f->excess > CM_RULE_EXCESS;
+        return f->excess > CM_RULE_EXCESS && (f->spared < 0 || f->spared > CM_RULE_SPARED);
     }
     snprintf(text, size,
              "%.1f bytes were decoded for each byte of a sample: the chunks' shape does not suit "

@@ -29,6 +29,8 @@
 /* Decoded bytes over logical ones, where it is not known what the best chunks would decode; */
 #define CM_RULE_AMPLIFICATION 4.0
 #define CM_RULE_EXCESS        2.0  /* and over what those would, where it is */
+#define CM_RULE_SPARED        0.20 /* of the time of reading and decoding: less is not worth it */
+#define CM_RULE_SMALL_CHUNKS  0.60 /* the same, where no fewer bytes would be decoded */
 #define CM_RULE_SHAPE_SAVES   0.33 /* of the loader's time: then other chunks are the first thing */
 /* CPUs that other programs used, as a share of all: the times are not the store's, */
 #define CM_RULE_OTHERS       0.25

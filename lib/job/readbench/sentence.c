@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "job/readbench/cause.h"
+#include "job/readbench/rules.h"
 
 static const char *const stage_verbs[CM_READBENCH_STAGES] = {
     "reading from storage", "decoding", "copying elements into samples", "casting and unpacking"};
@@ -60,6 +61,13 @@ static void shape_text(const cm_readbench_session *s, const cm_readbench_facts *
                        size_t size)
 {
     char best[64] = "";
+    if (f->spared > 0 && f->excess <= CM_RULE_EXCESS) {
+        snprintf(text, size,
+                 "the chunks' shape is the bottleneck (a sample takes %.1f times as long to read "
+                 "and decode as with the best chunks); rechunk for these samples",
+                 1 / (1 - f->spared));
+        return;
+    }
     if (f->excess > 0)
         snprintf(best, sizeof(best), " where %.1f would do", s->amplification[0] / f->excess);
     snprintf(text, size,

@@ -222,12 +222,14 @@ static int measure_costs(layout *l, const cm_job_var *v, cm_suit_costs *out, cm_
     const bool measures = !job->options->part.on && a != NULL && !v->as_strings && !v->join;
     if (measures && !v->same_codec)
         rc = cm_codec_choice_specs(&v->codec, &a->dtype, &made, &n, err);
-    const cm_suit_source source = {.array = a,
-                                   .path = job->path,
-                                   .codecs = v->same_codec ? v->source->codecs : made,
-                                   .ncodecs = v->same_codec ? v->source->ncodecs : n};
     const char *target = job->options->target;
     const bool remote = target != NULL && cm_store_url_is_remote(target);
+    const cm_suit_source source = {.array = a,
+                                   .path = job->path,
+                                   .store = remote ? cm_dataset_store(job->source) : NULL,
+                                   .objects = v->source,
+                                   .codecs = v->same_codec ? v->source->codecs : made,
+                                   .ncodecs = v->same_codec ? v->source->ncodecs : n};
     if (rc == CM_OK)
         rc = cm_suit_measure(&l->run, measures ? &source : NULL, remote ? "s3" : "local", out, err);
     cm_codec_specs_free(made, n);

@@ -44,6 +44,20 @@ static void every_term_counts(void **state)
     check(t.cpu, 120e-6 + 200e-6 + 3600e-6 + 100e-6 + 300e-6, "CPU");
 }
 
+/* Where requests are under way together, most of the time is the call's. */
+static void calls_count(void **state)
+{
+    (void)state;
+    cm_chunk_costs far = warm, near = warm;
+    far.call = (cm_seconds){30e-3, 40e-6};
+    near.call = (cm_seconds){1e-3, 30e-6};
+    const cm_batch_work w = {
+        .calls = 4, .requests = 32, .stored_nbytes = 1000, .chunks = 32, .distinct = 8};
+    const cm_seconds t = cm_foresee(&w, &far, &near, &copy, &none);
+    check(t.wall, 4 * (30e-3 / 4 + 1e-3 * 3 / 4) + 320e-6 + 1e-6, "wall");
+    check(t.cpu, 4 * (40e-6 / 4 + 30e-6 * 3 / 4) + 256e-6 + 1e-6, "CPU");
+}
+
 /* Chunks that are objects: how long they are is known from those that were probed. */
 static void bytes_that_storage_alone_knows(void **state)
 {
@@ -78,6 +92,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_term_counts),
+        cmocka_unit_test(calls_count),
         cmocka_unit_test(bytes_that_storage_alone_knows),
         cmocka_unit_test(what_is_met_again_is_warm),
         cmocka_unit_test(a_slowed_storage_takes_its_time),

@@ -205,6 +205,13 @@ static void decodes_more_than_the_best(fixture *f, double value)
     f->s.predicted.known = true;
     f->s.predicted.best_decoded_nbytes = 3 * 16384;
 }
+/* Many more bytes than the best chunks would, which save VALUE of the time. */
+static void saves(fixture *f, double value)
+{
+    decodes_more_than_the_best(f, 5);
+    f->s.predicted.read_seconds = 1;
+    f->s.predicted.best_read_seconds = 1 - value;
+}
 static void others_use(fixture *f, double value)
 {
     f->s.wait_share = 0.5;
@@ -295,6 +302,7 @@ static void test_rules_on_either_side(void **state)
         {"memory-grows", number_of_epochs, 2, 3, "a leak"},
         {"amplification", decodes, 4.0, 4.01, "4.0 bytes were decoded"},
         {"amplification", decodes_more_than_the_best, 1.99, 2.01, "2.0 times what the best chunks"},
+        {"amplification", saves, 0.19, 0.21, "5.0 times what the best chunks"},
         {"contended", others_use, 0.9, 1.1, "other programs kept 1.1 of the 4 CPUs busy"},
         {"contended", others_use_the_rest, 0.39, 0.41, "this run 3.4"},
         {"fits-in-memory", is_resident, 0.90, 0.91, "page cache"},
@@ -457,6 +465,19 @@ static void meets_nothing(fixture *f, double value)
     f->s.counts.chunks = 20;
     f->s.counts.missing_chunks = (uint64_t)value;
 }
+static void saves_while_waiting(fixture *f, double value)
+{
+    saves(f, value);
+    f->s.wait_share = 0.5;
+}
+/* As many bytes as with the best chunks, in many more requests. */
+static void has_small_chunks(fixture *f, double value)
+{
+    decodes_more_than_the_best(f, 1);
+    f->s.predicted.read_seconds = value;
+    f->s.predicted.best_read_seconds = 1;
+    f->s.wait_share = 0.5;
+}
 static void is_emulated(fixture *f, double value)
 {
     f->s.wait_share = value;
@@ -481,6 +502,10 @@ static void test_the_closing_sentence(void **state)
         {decodes_with_a_plan, 12, "chunk-shape", {"chunks' shape", "rechunk for these samples"}},
         {decodes_and_waits_beside_the_best, 1.5, "few-workers", {"decoding is the bottleneck", ""}},
         {decodes_and_waits_beside_the_best, 3, "chunk-shape", {"where 3.0 would do", ""}},
+        {saves_while_waiting, 0.1, "few-workers", {"decoding is the bottleneck", ""}},
+        {saves_while_waiting, 0.8, "chunk-shape", {"(15.0 bytes decoded", "where 3.0 would do"}},
+        {has_small_chunks, 2, "few-workers", {"decoding is the bottleneck", ""}},
+        {has_small_chunks, 4, "chunk-shape", {"takes 4.0 times as long", "rechunk for these"}},
         {all_busy_while_waiting, 0.5, "cpus", {"the CPUs are the bottleneck", "not more workers"}},
         {others_use, 2, "contention", {"other programs kept 2.0 of the 4 CPUs", "quiet machine"}},
         {waits_with_threads,
