@@ -163,7 +163,7 @@ $(BUILD)/tests/lib/fake_nvcomp_%.so: tests/support/lib/fake_nvcomp.c tests/suppo
 	@mkdir -p $(@D)
 	@echo "  CC      $< ($*)"
 	@$(CC) $(ALL_CFLAGS) -DFAKE_NVCOMP=$* -fPIC -shared -o $@ $< $(SAN_FLAGS) -lzstd -llz4 -ldeflate
-$(filter $(BUILD)/tests/gpu/% $(BUILD)/tests/unit/gpu/% $(BUILD)/tests/unit/job/test_readbench_de% $(BUILD)/tests/unit/job/test_loader_device,$(UNIT_BIN)): | $(FAKE_CUDA) $(FAKE_NVCOMP)
+$(filter $(BUILD)/tests/gpu/% $(BUILD)/tests/unit/gpu/% $(BUILD)/tests/unit/job/test_readbench_de% $(BUILD)/tests/unit/job/test_loader_de%,$(UNIT_BIN)): | $(FAKE_CUDA) $(FAKE_NVCOMP)
 
 # That of its management library has the real one's name inside, by which it is found once it is loaded.
 $(BUILD)/tests/lib/fake_nvml.so: tests/support/lib/fake_nvml.c

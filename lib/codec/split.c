@@ -10,6 +10,7 @@ enum {
     /* Blocks below this are not worth a decoder of their own; c-blosc's have 16 KiB and more. */
     LEAST_STREAM_NBYTES = 4096,
     FEW_STREAMS = 64,
+    SLACK_NBYTES = 1024,
     ZLIB_HEADER = 2,
     ZLIB_TRAILER = 4,
     GZIP_HEADER = 10,
@@ -80,8 +81,6 @@ int cm_chain_can_split(const cm_chain *chain, cm_error *err)
     for (size_t i = 0; i < chain->nsteps; i++) {
         const cm_codec_step *step = &chain->step[i];
         const bool is_bytes = step->spec->id == CM_CODEC_BYTES;
-        if (is_bytes && !step->decode_is_view)
-            return cm_fail(err, CM_EUNSUPPORTED, "its elements are stored big-endian");
         const int place = is_bytes ? 0 : place_of(step->spec);
         if (!is_bytes && place == 0)
             return cm_fail(err, CM_EUNSUPPORTED, "its chunks went through codec %s%s%s",
@@ -96,6 +95,36 @@ int cm_chain_can_split(const cm_chain *chain, cm_error *err)
         last = place;
     }
     return CM_OK;
+}
+
+uint32_t cm_chain_split_swap(const cm_chain *chain)
+{
+    const cm_codec_step *bytes = &chain->step[0];
+    return bytes->decode_is_view ? 0 : cm_dtype_swap_nbytes(&bytes->in.type);
+}
+
+static bool has_blosc(const cm_chain *chain)
+{
+    for (size_t i = 1; i < chain->nsteps; i++)
+        if (chain->step[i].spec->id == CM_CODEC_BLOSC)
+            return true;
+    return false;
+}
+
+void cm_chain_split_most(const cm_chain *chain, cm_split_most *out)
+{
+    const size_t nbytes = chain->decoded_nbytes;
+    /* A frame of blosc says itself how many blocks it has, and of which codec. */
+    const size_t n = has_blosc(chain) ? cm_chain_split_bound(chain) : 1;
+    /* What other libraries' encoders add to data that do not compress is of this order. */
+    *out =
+        (cm_split_most){.stored_nbytes = cm_chain_encoded_bound(chain) + nbytes / 64 + SLACK_NBYTES,
+                        .all_streams = n,
+                        .nblocks = n};
+    for (int k = 0; k < CM_SPLIT_NKINDS; k++) {
+        out->nstreams[k] = n;
+        out->stream_nbytes[k] = nbytes;
+    }
 }
 
 /* ---- streams ---- */

@@ -4,7 +4,8 @@
  *
  * A chunk becomes NBYTES, each stream its own part of them; then, where elements
  * are shuffled, each run of BLOCK_NBYTES (the last is shorter) is unshuffled by
- * itself, and what comes out are the chunk's elements as they lie in memory.
+ * itself, and what comes out are the chunk's elements as they lie in memory, but for their
+ * byte order (cm_chain_split_swap).
  *
  * What was checked when a chunk could be taken apart: checksums that the chain has
  * around the compressor, and every length that is written down.  The bytes within a
@@ -21,6 +22,10 @@ typedef enum cm_split_kind {
     CM_SPLIT_LZ4,    /* one raw block */
     CM_SPLIT_DEFLATE /* RFC 1951, without header and checksum */
 } cm_split_kind;
+
+enum {
+    CM_SPLIT_NKINDS = CM_SPLIT_DEFLATE + 1
+};
 
 typedef struct cm_split_stream {
     cm_split_kind kind;
@@ -45,6 +50,27 @@ void cm_chunk_streams_release(cm_chunk_streams *split);
  * blosc of these, and checksums after them.
  */
 int cm_chain_can_split(const cm_chain *chain, cm_error *err);
+
+/*
+ * Elements come out in their stored byte order: each run of so many bytes is to be reversed; 0:
+ * none is.
+ */
+uint32_t cm_chain_split_swap(const cm_chain *chain);
+
+/* Of one chunk, at most. */
+typedef struct cm_split_most {
+    size_t stored_nbytes;
+    size_t nstreams[CM_SPLIT_NKINDS];
+    size_t stream_nbytes[CM_SPLIT_NKINDS]; /* decoded */
+    size_t all_streams;
+    size_t nblocks; /* that are unshuffled */
+} cm_split_most;
+
+/*
+ * What follows from a chain that can be split, before any chunk is seen.  Chunks whose stored bytes
+ * are longer are not taken: no encoder of these codecs makes them.
+ */
+void cm_chain_split_most(const cm_chain *chain, cm_split_most *out);
 
 /* A chunk has no more streams than that; one that has is CM_EUNSUPPORTED. */
 size_t cm_chain_split_bound(const cm_chain *chain);

@@ -44,8 +44,11 @@ struct cm_decoder {
     char **array; /* names */
     size_t narrays;
     nvcomp nvcomp;
-    size_t nstreams;                 /* of a parcel, all codecs */
-    size_t group[CM_PARCEL_NCODECS]; /* streams that are decoded at once */
+    size_t nstreams; /* of a parcel, all codecs */
+    struct {
+        size_t nstreams, most_nbytes; /* that it is for */
+        size_t group;                 /* streams that are decoded at once */
+    } plan[CM_PARCEL_NCODECS];
     size_t temp_nbytes;
     cm_device_memory *scratch, *temp;
     decoder_buffer *buffer;
@@ -59,20 +62,36 @@ static uint64_t address_of(const cm_device_memory *m)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* As many streams at once as their temporary memory allows. */
-static int plan_codec(cm_decoder *d, cm_parcel_codec codec, cm_error *err)
+/*
+ * For N streams of at most MOST_NBYTES: as many at once as their temporary memory allows.  *TEMP
+ * grows to what that is.
+ */
+static int plan_codec(cm_decoder *d, cm_parcel_codec codec, size_t n, size_t most_nbytes,
+                      size_t *temp_nbytes, cm_error *err)
 {
-    const size_t most = d->limits.stream_nbytes[codec];
-    size_t n = d->limits.nstreams[codec], temp = 0;
+    size_t group = n, temp = 0;
     int rc = CM_OK;
-    while (n > 0) {
-        rc = cm_nvcomp_temp_size(&d->nvcomp, codec, n, most, n * most, NULL, &temp, err);
-        if (rc != CM_OK || temp <= TEMP_NBYTES || n == 1)
+    while (group > 0) {
+        rc = cm_nvcomp_temp_size(&d->nvcomp, codec, group, most_nbytes, group * most_nbytes, NULL,
+                                 &temp, err);
+        if (rc != CM_OK || temp <= TEMP_NBYTES || group == 1)
             break;
-        n = (n + 1) / 2;
+        group = (group + 1) / 2;
     }
-    d->group[codec] = n;
-    d->temp_nbytes = temp > d->temp_nbytes ? temp : d->temp_nbytes;
+    d->plan[codec].nstreams = n;
+    d->plan[codec].most_nbytes = most_nbytes;
+    d->plan[codec].group = group;
+    *temp_nbytes = temp > *temp_nbytes ? temp : *temp_nbytes;
+    return rc;
+}
+
+static int alloc_temp(cm_decoder *d, size_t nbytes, cm_error *err)
+{
+    cm_device_free(d->temp);
+    d->temp = NULL;
+    d->temp_nbytes = 0;
+    int rc = nbytes > 0 ? cm_device_alloc(&d->device->base, nbytes, &d->temp, err) : CM_OK;
+    d->temp_nbytes = rc == CM_OK ? nbytes : 0;
     return rc;
 }
 
@@ -95,14 +114,16 @@ static int prepare(cm_decoder *d, const cm_decoder_options *o, cm_error *err)
     int rc = cm_cuda_enter(d->device, err);
     if (rc == CM_OK)
         rc = cm_nvcomp_load(o->library, &d->nvcomp, err);
+    size_t temp = 0;
     for (int c = 0; c < CM_PARCEL_NCODECS && rc == CM_OK; c++) {
         d->nstreams += d->limits.nstreams[c];
-        rc = plan_codec(d, c, err);
+        if (!d->limits.as_they_come)
+            rc = plan_codec(d, c, d->limits.nstreams[c], d->limits.stream_nbytes[c], &temp, err);
     }
     if (rc == CM_OK && d->limits.scratch_nbytes > 0)
         rc = cm_device_alloc(&d->device->base, d->limits.scratch_nbytes, &d->scratch, err);
-    if (rc == CM_OK && d->temp_nbytes > 0)
-        rc = cm_device_alloc(&d->device->base, d->temp_nbytes, &d->temp, err);
+    if (rc == CM_OK)
+        rc = alloc_temp(d, temp, err);
     d->buffer = cm_calloc(o->nbuffers, sizeof *d->buffer, rc == CM_OK ? err : NULL);
     if (rc == CM_OK && d->buffer == NULL)
         rc = CM_ENOMEM;
@@ -237,8 +258,9 @@ static int decode_streams(const work *w, cm_parcel_codec codec, size_t from, siz
     static const nvcomp_options options = {.backend = NVCOMP_BACKEND_CUDA};
     const cm_decoder *d = w->d;
     const size_t all = w->b->nstreams;
-    for (size_t i = 0; i < n; i += d->group[codec]) {
-        const size_t left = n - i, now = left < d->group[codec] ? left : d->group[codec];
+    const size_t group = d->plan[codec].group;
+    for (size_t i = 0; i < n; i += group) {
+        const size_t left = n - i, now = left < group ? left : group;
         const uint64_t at = w->table + 8 * (from + i);
         const int status = d->nvcomp.codec[codec].decompress(
             at + 8 * TABLE_SRC * all, at + 8 * TABLE_SRC_NBYTES * all, at + 8 * TABLE_ROOM * all,
@@ -272,6 +294,32 @@ static cuda_result unshuffle(const work *w)
                       : w->d->device->api.cuLaunchKernel(w->d->device->unshuffle, nblocks, 1, 1,
                                                          COPY_THREADS, 1, 1, 0, w->stream,
                                                          parameters, NULL);
+}
+
+/*
+ * Plans anew where streams are more or longer than those before, with room for a few more; what is
+ * under way uses the temporary memory until then.
+ */
+static int fit(const work *w, cm_stream *s, cm_error *err)
+{
+    cm_decoder *d = w->d;
+    const cm_parcel_stream *stream = w->b->stream;
+    size_t temp = d->temp_nbytes;
+    int rc = CM_OK;
+    for (int c = 0; c < CM_PARCEL_NCODECS && rc == CM_OK; stream += w->h->nstreams[c++]) {
+        size_t n = w->h->nstreams[c], most = d->plan[c].most_nbytes;
+        for (size_t i = 0; i < w->h->nstreams[c]; i++)
+            most = stream[i].dst_nbytes > most ? stream[i].dst_nbytes : most;
+        if (n <= d->plan[c].nstreams && most <= d->plan[c].most_nbytes)
+            continue;
+        n = n > d->plan[c].nstreams ? n + n / 4 : d->plan[c].nstreams;
+        rc = plan_codec(d, c, n, most, &temp, err);
+    }
+    if (rc == CM_OK && temp > d->temp_nbytes && (rc = cm_stream_sync(s, err)) == CM_OK)
+        rc = alloc_temp(d, temp, err);
+    if (rc != CM_OK) /* the next one plans from the beginning */
+        memset(d->plan, 0, sizeof d->plan);
+    return rc;
 }
 
 static int run(work *w, cm_error *err)
@@ -322,7 +370,8 @@ int cm_decoder_submit(cm_decoder *d, cm_stream *s, unsigned buffer, const void *
         b->nstreams += h->nstreams[c];
     if (b->nstreams > 0) /* the slot may be filled anew before they are checked */
         memcpy(b->stream, (const uint8_t *)host + h->streams_at, b->nstreams * sizeof *b->stream);
-    return run(&w, err);
+    rc = d->limits.as_they_come ? fit(&w, s, err) : CM_OK;
+    return rc == CM_OK ? run(&w, err) : rc;
 }
 
 /* ---- what came of it ------------------------------------------------------------------------ */

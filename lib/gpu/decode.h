@@ -21,6 +21,11 @@ typedef struct cm_decoder_limits {
     size_t scratch_nbytes;
     size_t nstreams[CM_PARCEL_NCODECS];
     size_t stream_nbytes[CM_PARCEL_NCODECS]; /* decoded, of one */
+    /*
+     * The streams' limits are what could be, and far from what is: what nvCOMP needs besides is
+     * allocated as parcels come, and not before.
+     */
+    bool as_they_come;
 } cm_decoder_limits;
 
 typedef struct cm_decoder_options {
@@ -43,7 +48,9 @@ const char *cm_decoder_library(const cm_decoder *d); /* "nvCOMP 5.0.0" */
 
 /*
  * Puts on S what makes a batch in BATCH of the parcel at HOST (of HOST_NBYTES, its table of
- * streams among them), of which PARCEL is the copy.  HOST is not needed afterwards.
+ * streams among them), of which PARCEL is the copy.  HOST is not needed afterwards.  The scratch
+ * stays as a parcel leaves it: parcels of one stream may use what those before have put there.
+ * CM_ENOMEM: what nvCOMP needs for this one does not fit the device; others may.
  */
 int cm_decoder_submit(cm_decoder *d, cm_stream *s, unsigned buffer, const void *host,
                       size_t host_nbytes, const cm_device_memory *parcel, cm_device_memory *batch,

@@ -8,8 +8,7 @@ enum {
     FIRST,
     LAST,
     TILES,
-    MAX_RANK = 40,
-    SCRATCH_ALIGN = 256
+    MAX_RANK = 40
 };
 
 static uint64_t round_up(uint64_t n, uint64_t unit)
@@ -55,7 +54,7 @@ int cm_parcel_put(cm_parcel_writer *w, const void *src, size_t nbytes, uint64_t 
 uint64_t cm_parcel_scratch(cm_parcel_writer *w, size_t nbytes)
 {
     const uint64_t at = w->scratch_nbytes;
-    w->scratch_nbytes = round_up(at + nbytes, SCRATCH_ALIGN);
+    w->scratch_nbytes = round_up(at + nbytes, CM_PARCEL_SCRATCH_ALIGN);
     return CM_PARCEL_IN_SCRATCH | at;
 }
 
@@ -213,6 +212,25 @@ int cm_parcel_add_bytes(cm_parcel_writer *w, uint64_t src, uint64_t dst, size_t 
     const cm_parcel_box box = {.src = src, .dst = dst, .run_nbytes = nbytes};
     folded f;
     if (nbytes == 0)
+        return CM_OK;
+    fold(&box, &f);
+    return add_folded(w, FIRST, &f, err);
+}
+
+int cm_parcel_add_repeated(cm_parcel_writer *w, uint64_t src, uint64_t dst, size_t nbytes,
+                           uint64_t n, cm_error *err)
+{
+    static const uint64_t nothing = 0;
+    const uint64_t step = nbytes;
+    const cm_parcel_box box = {.src = src,
+                               .dst = dst,
+                               .rank = 1,
+                               .shape = &n,
+                               .src_stride = &nothing,
+                               .dst_stride = &step,
+                               .run_nbytes = nbytes};
+    folded f;
+    if (n == 0 || nbytes == 0)
         return CM_OK;
     fold(&box, &f);
     return add_folded(w, FIRST, &f, err);

@@ -23,7 +23,8 @@ enum {
     CM_PARCEL_ALIGN = 16,    /* where streams and tables begin */
     CM_PARCEL_DIMS = 5,      /* of a copy, besides its runs */
     CM_PARCEL_UNITS = 65536, /* of a copy, at most: a block of threads has its share */
-    CM_PARCEL_TILE_NELEM = 8192
+    CM_PARCEL_TILE_NELEM = 8192,
+    CM_PARCEL_SCRATCH_ALIGN = 256 /* of what cm_parcel_scratch gives */
 };
 
 #define CM_PARCEL_IN_SCRATCH (UINT64_C(1) << 63)
@@ -108,6 +109,9 @@ int cm_parcel_add_stream(cm_parcel_writer *w, const cm_parcel_stream *stream, cm
 /* NBYTES of the parcel at SRC to the scratch at DST, before elements are unshuffled. */
 int cm_parcel_add_bytes(cm_parcel_writer *w, uint64_t src, uint64_t dst, size_t nbytes,
                         cm_error *err);
+/* The same NBYTES of the parcel at SRC, N times, side by side. */
+int cm_parcel_add_repeated(cm_parcel_writer *w, uint64_t src, uint64_t dst, size_t nbytes,
+                           uint64_t n, cm_error *err);
 /*
  * The block of NBYTES at the place SRC, planes of elements of TYPESIZE, to the scratch at DST;
  * what follows the last whole element is copied, and lies in the scratch.

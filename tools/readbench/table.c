@@ -295,7 +295,9 @@ static const cm_option OPTIONS[] = {
      .field = VALUE(o.decode),
      .words = "host|device",
      .swept = true,
-     .help = "Decode chunks on the host, or on the GPU from their stored bytes.",
+     .help = "Decode chunks on the host, or on the GPU from their stored bytes; workers are "
+             "threads then, "
+             "or forked processes.",
      .unset = "host"},
     {.name = "nvcomp",
      .value = "FILE",

@@ -65,7 +65,7 @@ typedef struct cm_load_source_options {
      * of SLOT_NBYTES; there is neither cache nor feed, and only CM_LOAD_BATCH.  NULL: they
      * are decoded here.  Borrowed.
      */
-    const cm_proof *proof;
+    cm_proof *proof;
     size_t slot_nbytes;
     /* Asked for each sample of a batch: nobody waits for it any more. */
     cm_stop stop;

@@ -33,8 +33,8 @@ typedef struct prover {
     cm_fetch_many many;
     cm_chunk_streams split;
     cm_buf decoded;
-    cm_proof sum;         /* counts of its own, */
-    cm_proof_array *most; /* and the most of each array */
+    cm_proof sum;        /* counts of its own, */
+    cm_split_most *most; /* and the most of each array */
 } prover;
 
 static const char *name_of(const cm_array *a)
@@ -44,8 +44,13 @@ static const char *name_of(const cm_array *a)
 
 int cm_proof_check(const cm_array *a, cm_error *err)
 {
-    int rc = a->chunked ? cm_chain_can_split(a->chain, err)
-                        : cm_fail(err, CM_EUNSUPPORTED, "it has no chunks");
+    int rc = CM_OK;
+    if (!a->chunked)
+        rc = cm_fail(err, CM_EUNSUPPORTED, "it has no chunks");
+    else if (cm_array_is_cut(a) || a->max_decoded_nbytes != 0)
+        rc = cm_fail(err, CM_EUNSUPPORTED, "its chunks are not all stored in one way");
+    else
+        rc = cm_chain_can_split(a->chain, err);
     if (rc != CM_OK)
         cm_error_prefix(err, "array %s", name_of(a));
     return rc;
@@ -53,22 +58,22 @@ int cm_proof_check(const cm_array *a, cm_error *err)
 
 /* ---- one chunk ---- */
 
-static void keep_most(cm_proof_array *to, const cm_proof_array *from)
+static void keep_most(cm_split_most *to, const cm_split_most *from)
 {
 #define KEEP(member) to->member = from->member > to->member ? from->member : to->member
     KEEP(stored_nbytes);
     KEEP(all_streams);
     KEEP(nblocks);
-    for (int k = 0; k < CM_PROOF_NKINDS; k++) {
+    for (int k = 0; k < CM_SPLIT_NKINDS; k++) {
         KEEP(nstreams[k]);
         KEEP(stream_nbytes[k]);
     }
 #undef KEEP
 }
 
-static void describe(const cm_chunk_streams *s, size_t stored_nbytes, cm_proof_array *out)
+static void describe(const cm_chunk_streams *s, size_t stored_nbytes, cm_split_most *out)
 {
-    *out = (cm_proof_array){
+    *out = (cm_split_most){
         .stored_nbytes = stored_nbytes,
         .all_streams = s->nstreams,
         .nblocks = s->typesize > 1 ? (s->nbytes + s->block_nbytes - 1) / s->block_nbytes : 0};
@@ -98,7 +103,7 @@ static int refuse(const prover *p, const cm_array *a, uint64_t number, cm_error 
 static int prove(prover *p, size_t array, cm_array *a, const cm_fetch_item *item,
                  cm_proof_chunk *chunk, cm_error *err)
 {
-    cm_proof_array one;
+    cm_split_most one;
     cm_error ignored;
     if (!item->present) {
         chunk->state = CM_PROOF_MISSING;
@@ -201,7 +206,7 @@ static void add_up(prover *p, int rc, const cm_error *err)
     all->decoded_nbytes += p->sum.decoded_nbytes;
     all->decode_ns += p->sum.decode_ns;
     for (size_t i = 0; i < all->narrays && p->most != NULL; i++)
-        keep_most(&all->array[i], &p->most[i]);
+        keep_most(&all->array[i].most, &p->most[i]);
     if (rc != CM_OK && j->status == CM_OK) {
         j->status = rc;
         j->err = *err;
@@ -297,13 +302,60 @@ void cm_proof_free(cm_proof *proof)
 {
     if (proof == NULL)
         return;
-    for (size_t i = 0; i < proof->narrays; i++)
+    for (size_t i = 0; i < proof->narrays; i++) {
         free(proof->array[i].chunk);
+        free(proof->array[i].met);
+    }
     free(proof->array);
     free(proof);
 }
 
-const cm_proof_chunk *cm_proof_find(const cm_proof_array *array, uint64_t number)
+/* ---- as they are met ---- */
+
+#define IS_KNOWN (UINT64_C(1) << 32) /* above the checksum */
+
+uint64_t cm_proof_nbytes(uint64_t nchunks)
+{
+    return nchunks * sizeof(uint64_t);
+}
+
+int cm_proof_begin(cm_array *const *array, size_t narrays, cm_proof **out, cm_error *err)
+{
+    cm_proof *proof = cm_calloc(1, sizeof *proof, err);
+    *out = NULL;
+    if (proof == NULL)
+        return CM_ENOMEM;
+    proof->as_met = true;
+    proof->array = cm_calloc(narrays + 1, sizeof *proof->array, err);
+    int rc = proof->array != NULL ? CM_OK : CM_ENOMEM;
+    for (; rc == CM_OK && proof->narrays < narrays; proof->narrays++) {
+        const cm_array *a = array[proof->narrays];
+        cm_proof_array *p = &proof->array[proof->narrays];
+        if (a == NULL)
+            continue;
+        if ((rc = cm_proof_check(a, err)) != CM_OK)
+            break;
+        cm_chain_split_most(a->chain, &p->most);
+        if (a->max_stored_nbytes != 0 && a->max_stored_nbytes < p->most.stored_nbytes)
+            p->most.stored_nbytes = a->max_stored_nbytes;
+        p->nchunks = a->grid.nchunks;
+        p->met = cm_calloc(p->nchunks + 1, sizeof *p->met, err);
+        rc = p->met != NULL ? CM_OK : CM_ENOMEM;
+    }
+    if (rc != CM_OK) {
+        cm_proof_free(proof);
+        return rc;
+    }
+    *out = proof;
+    return CM_OK;
+}
+
+void cm_proof_keep(cm_proof_array *array, uint64_t number, uint32_t crc32c)
+{
+    atomic_store_explicit(&array->met[number], IS_KNOWN | crc32c, memory_order_relaxed);
+}
+
+static const cm_proof_chunk *search(const cm_proof_array *array, uint64_t number)
 {
     size_t from = 0, to = array->nchunks;
     while (from < to) {
@@ -316,4 +368,17 @@ const cm_proof_chunk *cm_proof_find(const cm_proof_array *array, uint64_t number
             to = at;
     }
     return NULL;
+}
+
+bool cm_proof_find(const cm_proof_array *array, uint64_t number, cm_proof_chunk *out)
+{
+    if (array->met != NULL) {
+        const uint64_t met = atomic_load_explicit(&array->met[number], memory_order_relaxed);
+        *out = (cm_proof_chunk){number, (uint32_t)met, CM_PROOF_WHOLE};
+        return met != 0;
+    }
+    const cm_proof_chunk *found = search(array, number);
+    if (found != NULL)
+        *out = *found;
+    return found != NULL;
 }

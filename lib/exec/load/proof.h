@@ -3,10 +3,13 @@
  * for damaged streams is given none: of each chunk the checksum of its stored bytes is
  * kept, and bytes with that checksum are those that were decoded whole.
  *
- * On the way it is measured how fast this machine decodes them, all threads at once.
+ * Either all of them are decoded before, and on the way it is measured how fast this machine
+ * decodes them, all threads at once; or each is when it is first met.
  */
 #ifndef CM_EXEC_LOAD_PROOF_H
 #define CM_EXEC_LOAD_PROOF_H
+
+#include <stdatomic.h>
 
 #include "codec/split.h"
 #include "format/array.h"
@@ -23,24 +26,18 @@ typedef struct cm_proof_chunk {
     uint32_t state;
 } cm_proof_chunk;
 
-enum {
-    CM_PROOF_NKINDS = CM_SPLIT_DEFLATE + 1
-};
-
 typedef struct cm_proof_array {
-    cm_proof_chunk *chunk; /* by number */
-    size_t nchunks;
-    /* Of one chunk, at most; all 0 when none is stored. */
-    size_t stored_nbytes;
-    size_t nstreams[CM_PROOF_NKINDS];      /* by cm_split_kind */
-    size_t stream_nbytes[CM_PROOF_NKINDS]; /* decoded */
-    size_t all_streams;
-    size_t nblocks; /* that are unshuffled */
+    cm_proof_chunk *chunk; /* by number; NULL where chunks are proven when they are met */
+    _Atomic uint64_t *met; /* then of each chunk of the grid; 0: it was not met */
+    size_t nchunks;        /* that may be met */
+    cm_split_most most;    /* of a chunk, all 0 when none is stored */
 } cm_proof_array;
 
 typedef struct cm_proof {
     cm_proof_array *array;
     size_t narrays;
+    bool as_met;
+    /* What follows is of proofs that are made before. */
     uint64_t nwhole, nmissing, ndamaged;
     uint64_t stored_nbytes, decoded_nbytes; /* of whole ones */
     uint64_t decode_ns;                     /* decoding them, of all threads together */
@@ -62,9 +59,18 @@ int cm_proof_check(const cm_array *a, cm_error *err);
 
 /* CM_EUNSUPPORTED names a chunk that is whole and cannot be taken apart; CM_ECANCELED. */
 int cm_proof_make(const cm_proof_options *options, cm_proof **out, cm_error *err);
+/*
+ * Nothing is known yet: cm_proof_keep tells of each chunk that was decoded.  ARRAYS that are NULL
+ * are not met.  CM_EUNSUPPORTED as above.
+ */
+int cm_proof_begin(cm_array *const *array, size_t narrays, cm_proof **out, cm_error *err);
 void cm_proof_free(cm_proof *proof); /* NULL accepted */
+/* What a proof that is made as chunks are met takes of NCHUNKS chunks. */
+uint64_t cm_proof_nbytes(uint64_t nchunks);
 
-/* NULL: that chunk was not wanted. */
-const cm_proof_chunk *cm_proof_find(const cm_proof_array *array, uint64_t number);
+/* False: nothing is known of that chunk.  Any thread, as for the next. */
+bool cm_proof_find(const cm_proof_array *array, uint64_t number, cm_proof_chunk *out);
+/* Stored bytes of that checksum were decoded whole, of a proof that is made as chunks are met. */
+void cm_proof_keep(cm_proof_array *array, uint64_t number, uint32_t crc32c);
 
 #endif

@@ -69,7 +69,9 @@ static int keep_texts(cm_loader *l, const cm_loader_options *o, cm_error *err)
                 {o->cache_policy, &to->cache_policy},
                 {o->cache_dir, &to->cache_dir},
                 {o->device, &to->device},
-                {o->staging, &to->staging}};
+                {o->staging, &to->staging},
+                {o->decode, &to->decode},
+                {o->nvcomp, &to->nvcomp}};
     const size_t nrows = sizeof rows / sizeof *rows;
     const char **variable = cm_calloc(o->nvariables + 1, sizeof *variable, err);
     l->text = cm_calloc(nrows + o->nvariables, sizeof *l->text, err);
@@ -129,6 +131,8 @@ int cm_loader_options_take(cm_loader *l, const cm_loader_options *given, cm_load
     const bool uses_device = o.device != NULL && strcmp(o.device, "none") != 0;
     if (uses_device && o.held > MAX_HELD)
         return cm_fail(err, CM_EINVAL, "held: a device has %d batches at most", MAX_HELD);
+    if (o.nvcomp != NULL && (o.decode == NULL || strcmp(o.decode, "device") != 0))
+        return cm_fail(err, CM_EINVAL, "`nvcomp` is about decoding on a device: give `decode`");
     l->held = o.held;
     l->run.held = uses_device ? 1 : o.held;
     rc = keep_texts(l, &o, err);

@@ -224,22 +224,28 @@ static int refuse_stash(cm_load_run *l, search *s, const cm_error *why, cm_error
                                  : cm_fail(err, CM_EBUDGET, "`loader` planned: %s", why->text);
 }
 
-/* Orders with less in the stash follow where those with more leave no room for batches. */
-static int planned_slots(cm_load_run *l, cm_error *err)
+/* What an order may take of the memory: a stash, and the meetings of samples and chunks. */
+static void bound_order(cm_load_run *l)
 {
     const uint64_t left = l->memory_limit > l->fixed_nbytes ? l->memory_limit - l->fixed_nbytes : 0;
     const uint64_t each = left / l->setting.ranks;
-    search s = {.need = UINT64_MAX};
-    cm_error inner = {0};
-    int rc = refuse_unchunked(l, err);
-    if (rc != CM_OK)
-        return rc;
     l->max_stash = l->kept_window != 0 ? l->kept_stash : each / (l->shared.space.sample_nbytes + 1);
     if (l->max_stash > l->rank[0].share.per_rank) /* no more can wait */
         l->max_stash = l->rank[0].share.per_rank;
     l->max_meetings = each / CM_LOAD_MEETING_NBYTES;
     if (l->max_meetings < LEAST_MEETINGS) /* so that what is refused can be counted */
         l->max_meetings = LEAST_MEETINGS;
+}
+
+/* Orders with less in the stash follow where those with more leave no room for batches. */
+static int planned_slots(cm_load_run *l, cm_error *err)
+{
+    search s = {.need = UINT64_MAX};
+    cm_error inner = {0};
+    int rc = refuse_unchunked(l, err);
+    if (rc != CM_OK)
+        return rc;
+    bound_order(l);
     rc = try_windows(l, &s, &inner);
     while (rc == CM_OK && !s.fits && s.stash > 0 && l->kept_window == 0) {
         l->max_stash = s.stash - 1;
@@ -277,6 +283,33 @@ static int check_slot_size(cm_load_run *l, cm_error *err)
     return CM_OK;
 }
 
+/*
+ * Where the device decodes a slot has the streams of a batch.  What the planned loader's order
+ * would have waiting here is on the device, so that its slots are few as the map loader's are.
+ */
+static int packed_slot(cm_load_run *l, cm_error *err)
+{
+    int rc = CM_OK;
+    l->plan_nbytes = 0;
+    if (l->setting.planned) {
+        l->fixed_nbytes = cm_add_sat(cm_load_workers_nbytes(l), l->other_nbytes(l->owner));
+        l->window = l->kept_window != 0       ? l->kept_window
+                    : l->options->window != 0 ? l->options->window
+                                              : DEFAULT_WINDOW;
+        bound_order(l);
+        rc = cm_load_carry_bounds(l, err);
+        if (rc == CM_EBUDGET && l->kept_window == 0) { /* no stash is here */
+            l->max_stash = l->rank[0].share.per_rank;
+            rc = cm_load_carry_bounds(l, err);
+        }
+        if (rc == CM_EBUDGET)
+            cm_error_prefix(err, "`loader` planned");
+    } else
+        rc = cm_load_pack_bounds(l, err);
+    l->slot_nbytes = l->bounds.slot_nbytes;
+    return rc;
+}
+
 static uint64_t largest_batch(const cm_load_run *l)
 {
     const cm_epoch_share *share = &l->rank[0].share; /* all ranks deliver as many */
@@ -297,16 +330,17 @@ int cm_load_memory(cm_load_run *l, cm_error *err)
                        l->options->batch);
     l->batch_nbytes = nbytes;
     l->max_pieces = l->batch;
-    int rc = cm_load_pack_bounds(l, err);
-    l->slot_nbytes =
-        round_up(l->setting.device_decode ? l->bounds.slot_nbytes : nbytes, SLOT_ALIGN);
+    l->slot_nbytes = nbytes;
+    int rc = l->setting.device_decode ? packed_slot(l, err) : CM_OK;
+    l->slot_nbytes = round_up(l->slot_nbytes, SLOT_ALIGN);
     if (rc == CM_OK)
         rc = cm_load_check_worker_memory(l, err);
     if (rc == CM_OK)
         rc = check_slot_size(l, err);
     l->fixed_nbytes = cm_add_sat(cm_load_workers_nbytes(l), l->other_nbytes(l->owner));
     if (rc == CM_OK)
-        rc = l->setting.planned ? planned_slots(l, err) : map_slots(l, err);
+        rc = l->setting.planned && !l->setting.device_decode ? planned_slots(l, err)
+                                                             : map_slots(l, err);
     if (rc != CM_OK)
         return rc;
     l->rank_nbytes = rank_nbytes(l, l->nslots, l->nstash);

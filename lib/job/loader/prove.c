@@ -1,7 +1,8 @@
 /*
  * Where the device decodes: each chunk that samples of any epoch will meet is decoded
- * here once before the first one, by all CPUs.  That proves it (exec/load/proof.h), and
- * tells how fast this machine decodes these very chunks.
+ * here once, which proves it (exec/load/proof.h).  For a measurement that is before the first
+ * epoch, by all CPUs, and tells how fast this machine decodes these very chunks; for a training,
+ * which has no last epoch, when the chunk is first met.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,7 +15,8 @@
 
 enum {
     MOST_CHUNKS = 1 << 29, /* of one array: a bit for each is kept meanwhile */
-    MOST_RANK = CM_PARCEL_DIMS
+    MOST_RANK = CM_PARCEL_DIMS,
+    MOST_NBYTES = 256 /* of an element */
 };
 
 static bool is_canceled(void *context)
@@ -60,9 +62,14 @@ static int check_part(const cm_load_run *l, size_t p, cm_error *err)
 {
     const cm_array *a = l->shared.data.array[l->shared.space.part[p].array];
     int rc = cm_proof_check(a, err);
-    if (rc == CM_OK && a->rank > MOST_RANK)
-        rc = cm_fail(err, CM_EUNSUPPORTED, "array %s: it has more than %d dimensions",
-                     cm_load_array_name(a), MOST_RANK);
+    const bool swaps = rc == CM_OK && cm_chain_split_swap(a->chain) > 1;
+    const int most = MOST_RANK - swaps; /* the bytes of an element are one more */
+    if (rc == CM_OK && a->rank > (unsigned)most)
+        rc = cm_fail(err, CM_EUNSUPPORTED, "array %s: it has more than %d dimensions%s",
+                     cm_load_array_name(a), most, swaps ? " of big-endian elements" : "");
+    if (rc == CM_OK && a->dtype.nbytes > MOST_NBYTES)
+        rc = cm_fail(err, CM_EUNSUPPORTED, "array %s: its elements have more than %d bytes",
+                     cm_load_array_name(a), MOST_NBYTES);
     if (rc == CM_OK && a->grid.nchunks > MOST_CHUNKS)
         rc = cm_fail(err, CM_EUNSUPPORTED, "array %s: it has more than %d chunks",
                      cm_load_array_name(a), MOST_CHUNKS);
@@ -117,24 +124,28 @@ int cm_load_prove(cm_load_run *l, cm_error *err)
     return rc;
 }
 
+int cm_load_prove_as_met(cm_load_run *l, cm_error *err)
+{
+    const cm_load_data *d = &l->shared.data;
+    cm_array *array[CM_LOAD_MAX_PARTS] = {NULL};
+    if (!l->setting.device_decode)
+        return CM_OK;
+    for (size_t p = 0; p < l->shared.space.nparts; p++) {
+        const unsigned i = l->shared.space.part[p].array;
+        int rc = check_part(l, p, err);
+        if (rc != CM_OK)
+            return rc;
+        array[i] = d->array[i];
+    }
+    return cm_proof_begin(array, d->narrays, &l->proof, err);
+}
+
 uint64_t cm_load_proof_nbytes(const cm_load_run *l)
 {
     uint64_t n = 0;
-    for (size_t i = 0; l->proof != NULL && i < l->proof->narrays; i++)
-        n += l->proof->array[i].nchunks * sizeof(cm_proof_chunk);
+    for (size_t i = 0; l->proof != NULL && i < l->proof->narrays; i++) {
+        const uint64_t nchunks = l->proof->array[i].nchunks;
+        n += l->proof->as_met ? cm_proof_nbytes(nchunks) : nchunks * sizeof(cm_proof_chunk);
+    }
     return n;
-}
-
-int cm_load_pack_bounds(cm_load_run *l, cm_error *err)
-{
-    const cm_load_space *s = &l->shared.space;
-    const cm_load_arrays in = {.array = l->shared.data.array,
-                               .narrays = l->shared.data.narrays,
-                               .space = &s->space,
-                               .part = s->part,
-                               .part_nbytes = s->part_nbytes,
-                               .nparts = s->nparts};
-    if (!l->setting.device_decode)
-        return CM_OK;
-    return cm_pack_find_bounds(&in, l->proof, l->batch, &l->bounds, err);
 }

@@ -18,6 +18,7 @@
 #include <chunkmill/readbench.h>
 
 #include "exec/load/batcher.h"
+#include "exec/load/carry.h"
 #include "exec/load/load_exec.h"
 #include "exec/load/load_source.h"
 #include "exec/load/pack.h"
@@ -160,9 +161,9 @@ typedef struct cm_load_origin {
     const cm_readbench_options *options;
     const cm_load_setting *setting;
     const char *store;
-    cm_delay *delay;       /* in memory that forked processes share; or NULL */
-    cm_monitor *monitor;   /* NULL in a process that was begun anew */
-    const cm_proof *proof; /* batches are packed, into slots of that size; or NULL */
+    cm_delay *delay;     /* in memory that forked processes share; or NULL */
+    cm_monitor *monitor; /* NULL in a process that was begun anew */
+    cm_proof *proof;     /* batches are packed, into slots of that size; or NULL */
     size_t slot_nbytes;
     atomic_bool stopping; /* of this process's threads: what they make is not wanted any more */
 
@@ -198,6 +199,7 @@ typedef struct cm_load_rank {
     cm_epoch_share share;
     cm_batcher *batcher;
     cm_epoch_plan plan;
+    cm_carry carry; /* of the planned loader, where the device decodes */
     cm_device *device;
     cm_decoder *decoder; /* NULL: batches are decoded here */
     cm_stage *stage;     /* NULL: no device */
@@ -248,7 +250,8 @@ struct cm_load_run {
     unsigned npools;
 
     cm_load_rank *rank;
-    uint64_t first_epoch; /* that the planned loader's memory is for */
+    /* That the planned loader's memory is for: an epoch, and where it is gone on with. */
+    uint64_t first_epoch, first_batch;
     /* Of the planned loader, as they were chosen before; 0: they are yet to be. */
     uint64_t kept_window, kept_stash;
 };
@@ -287,11 +290,26 @@ void cm_load_stop_workers(cm_load_run *l);
 /* After the workers are stopped. */
 void cm_load_free_source(cm_load_run *l);
 
-/* prove.c: where the device decodes, each chunk that will be met is decoded here once before. */
+/*
+ * prove.c: where the device decodes, each chunk that will be met is decoded here once: all of them
+ * now, or each when it is first met.
+ */
 int cm_load_prove(cm_load_run *l, cm_error *err);
-/* How large parcels can be. */
-int cm_load_pack_bounds(cm_load_run *l, cm_error *err);
+int cm_load_prove_as_met(cm_load_run *l, cm_error *err);
 uint64_t cm_load_proof_nbytes(const cm_load_run *l);
+
+/* carried.c: what travels to a device that decodes. */
+/* How large parcels of the map loader can be. */
+int cm_load_pack_bounds(cm_load_run *l, cm_error *err);
+/* The same of the planned loader's window, and the frames of its chunks. */
+int cm_load_carry_bounds(cm_load_run *l, cm_error *err);
+/*
+ * The loads of RANK's plan, which begins with batch FIRST.  CM_EBUDGET: they need more than there
+ * is memory for.
+ */
+int cm_load_carry_make(cm_load_rank *rank, uint64_t first, cm_error *err);
+/* BATCH, a load, did not reach the device: neither do those of its chunks that others need. */
+void cm_load_carry_lose(cm_load_rank *rank, const cm_load_batch *batch, const cm_error *why);
 
 /* stage.c: a device for each rank, to which its batches are copied; none without one. */
 int cm_load_stage_open(cm_load_run *l, cm_error *err);

@@ -319,11 +319,12 @@ static int check_decode(const cm_readbench_options *o, const cm_load_setting *s,
         {!s->uses_device, "no device is given"},
         {s->uses_device && strcmp(o->device, "host") == 0, "the device host does not decode"},
         {s->engine != CM_LOAD_NATIVE, "only the native engine knows stored chunks"},
-        {s->planned,
-         "the planned loader cuts chunks up before they travel; the map loader does not"},
-        {s->mode == CM_POOL_PROCESSES,
-         "worker processes would each need the proof that the host makes of every chunk; workers "
-         "are threads, or the training's own"},
+        {s->mode == CM_POOL_PROCESSES && s->start != CM_START_FORK,
+         "a worker process that is begun anew has no proof that chunks are whole: `mode` threads, "
+         "or "
+         "`context` fork"},
+        {s->mode == CM_POOL_PROCESSES && s->planned,
+         "the planned loader's workers share what became of each chunk: `mode` threads"},
         {s->worker_threads > 1, "a worker packs batches with one thread"},
         {o->cache_nbytes > 0, "a cache of decoded chunks has nothing to hold"},
         {s->to != CM_FEED_SAME || o->unpack || o->fill_to_nan,

@@ -37,6 +37,7 @@ static int start_batcher(cm_load_run *l, unsigned i, cm_error *err)
                                         .arena_offset = i * l->rank_nbytes,
                                         .nslots = l->nslots,
                                         .slot_nbytes = l->slot_nbytes,
+                                        .packed = l->setting.device_decode,
                                         .sample_nbytes = l->shared.space.sample_nbytes,
                                         .nstash = l->nstash,
                                         .nparts = l->shared.space.nparts,

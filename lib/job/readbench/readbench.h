@@ -27,6 +27,7 @@ typedef struct cm_bench_rank {
     size_t nlogged;
     uint64_t nvalidated_batches, nvalidated, nmismatches;
     uint64_t validated_ns;
+    cm_load_counts before; /* of loads before the first batch, told with it */
     char *first_failure;
     int status;
 } cm_bench_rank;
@@ -104,6 +105,8 @@ void cm_bench_stage_keep(cm_bench *b);
 /* Until the oldest one is there.  CM_EFORMAT: it was not decoded; the next one may be. */
 int cm_bench_stage_wait(cm_bench_rank *rank, cm_staged *staged);
 int cm_bench_stage_step(cm_bench_rank *rank);
+/* A load without samples that count, while nothing else is on its way. */
+int cm_bench_stage_carry(cm_bench_rank *rank, const cm_load_batch *batch, uint64_t epoch);
 int cm_bench_stage_stepped(cm_bench_rank *rank, cm_stage_step_times *times);
 int cm_bench_stage_validate(cm_bench_rank *rank);
 int cm_bench_stage_summarise(cm_bench *b, cm_error *err);

@@ -96,6 +96,19 @@ int cm_bench_stage_stepped(cm_bench_rank *r, cm_stage_step_times *times)
     return cm_stage_release(r->load->stage, times, &r->load->err);
 }
 
+int cm_bench_stage_carry(cm_bench_rank *r, const cm_load_batch *batch, uint64_t epoch)
+{
+    cm_staged staged;
+    int rc = cm_load_stage_submit(r->load, batch, epoch);
+    if (rc == CM_OK)
+        rc = cm_bench_stage_wait(r, &staged);
+    if (rc == CM_EFORMAT) { /* the batches that need it will say so */
+        cm_load_carry_lose(r->load, batch, &r->load->err);
+        rc = CM_OK;
+    }
+    return rc == CM_OK ? cm_bench_stage_stepped(r, NULL) : rc;
+}
+
 /* ---- validation ---------------------------------------------------------------------------- */
 
 static size_t make_spans(const cm_bench *b, const cm_load_batch *batch, cm_stage_span *span)
@@ -126,6 +139,7 @@ static int validate_batch(void *context, const cm_load_batch *batch)
     rc = cm_bench_stage_wait(r, &staged);
     if (rc == CM_EFORMAT) {
         differs = r->load->err;
+        cm_load_carry_lose(r->load, batch, &differs);
         r->nmismatches++;
         rc = CM_EDIFFER;
     } else if (rc == CM_OK) {

@@ -192,10 +192,12 @@ static cm_dtype field_dtype(const field *f)
 
 /* Of the stores that are made next, after `bytes`, CM_CODEC_NONE last; NULL: gzip. */
 UNUSED static const cm_codec_spec *made_codecs;
+UNUSED static bool made_big_endian; /* their elements */
 
 static void set_codecs(const field *f, cm_zarr_meta *m)
 {
-    cm_codec_spec inner[4] = {{.id = CM_CODEC_BYTES}, {.id = CM_CODEC_GZIP, .level = 1}};
+    cm_codec_spec inner[4] = {{.id = CM_CODEC_BYTES, .big_endian = made_big_endian},
+                              {.id = CM_CODEC_GZIP, .level = 1}};
     size_t ninner = 2;
     if (made_codecs != NULL)
         for (ninner = 1; made_codecs[ninner - 1].id != CM_CODEC_NONE; ninner++)

@@ -3,100 +3,7 @@
  * host's libraries.  What arrives is compared, byte by byte, with what is read directly;
  * what is damaged never comes as far as the decoder.
  */
-#include "readbench_fixture.h"
-
-#include <dlfcn.h>
-
-#include "../../support/lib/fake_cuda.h"
-#include "../../support/lib/fake_nvcomp.h"
-
-static const field fields[] = {
-    {"v", "tyx", {15, 16, 18}, {4, 5, 7}, {0}, FIELD_INT16, 0, 0, false, false},
-    {"u", "tyx", {15, 16, 18}, {2, 16, 9}, {0}, FIELD_FLOAT32, 0, 0, 0, 0},
-    {"s", "tyx", {15, 16, 18}, {3, 4, 6}, {6, 8, 12}, FIELD_INT32, 0, 0, 0, 0},
-    {"holes", "tyx", {15, 16, 18}, {4, 5, 7}, {0}, FIELD_INT32, 3, 0, 0, 0},
-    {"plain", "tyx", {15, 16, 18}, {5, 16, 18}, {0}, FIELD_FLOAT32, 0, 0, 0, true}};
-enum {
-    NFIELDS = 5,
-    BATCHES = 6,
-    BATCH = 4,
-    SAMPLE = 2 * 6 * 8, /* elements */
-    SAMPLE_NBYTES = SAMPLE * (2 + 4 + 4 + 4 + 4)
-};
-
-#define SHUFFLE                                                                                    \
-    {                                                                                              \
-        .id = CM_CODEC_SHUFFLE, .elementsize = 4                                                   \
-    }
-#define BLOSC(name, how)                                                                           \
-    {                                                                                              \
-        .id = CM_CODEC_BLOSC, .level = 5, .blosc = {.cname = name, .shuffle = how }                \
-    }
-
-static const struct {
-    const char *name;
-    cm_codec_spec codecs[3];
-} chains[] = {
-    {"gzip.zarr", {{.id = CM_CODEC_GZIP, .level = 1}}},
-    {"zstd.zarr", {{.id = CM_CODEC_ZSTD, .level = 1}}},
-    {"zstd-crc.zarr", {{.id = CM_CODEC_ZSTD, .level = 1}, {.id = CM_CODEC_CRC32C}}},
-    {"blosc-zstd.zarr", {BLOSC("zstd", 1)}},
-    {"blosc-lz4.zarr", {BLOSC("lz4", 1)}},
-    {"blosc-zlib.zarr", {BLOSC("zlib", 1)}},
-    {"blosc-plain.zarr", {BLOSC("lz4", 0)}},
-};
-enum {
-    NCHAINS = sizeof chains / sizeof *chains
-};
-
-static char *paths[NCHAINS + 1];
-static char driver[4096], cufile[4096], libraries[2][4096];
-static fake_nvcomp_state *fakes[2];
-static fake_cuda_state *cuda;
-
-static int make_stores(void **state)
-{
-    if (make_folder(state) != 0)
-        return -1;
-    for (size_t i = 0; i < NCHAINS; i++) {
-        made_codecs = chains[i].codecs;
-        paths[i] = make_store(chains[i].name, ZARR_V3, fields, NFIELDS);
-    }
-    paths[NCHAINS] = make_store("file.nc", NETCDF4, fields, 2);
-    for (int i = 0; i < 2; i++) {
-        void *library = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL);
-        fakes[i] = library != NULL ? dlsym(library, "fake_nvcomp") : NULL;
-    }
-    void *library = dlopen(driver, RTLD_NOW | RTLD_LOCAL);
-    cuda = library != NULL ? dlsym(library, "fake_cuda") : NULL;
-    return fakes[0] != NULL && fakes[1] != NULL && cuda != NULL ? 0 : -1;
-}
-
-static int remove_stores(void **state)
-{
-    for (size_t i = 0; i <= NCHAINS; i++)
-        free(paths[i]);
-    return remove_folder(state);
-}
-
-static void forget(int which)
-{
-    *fakes[which] = (fake_nvcomp_state){0};
-}
-
-static void check_given_back(void)
-{
-    assert_int_equal(cuda->ncontexts, 0);
-    assert_int_equal(cuda->nmodules, 0);
-    assert_int_equal(cuda->nstreams, 0);
-    assert_int_equal(cuda->nevents, 0);
-    assert_int_equal(cuda->nallocated, 0);
-    assert_int_equal(cuda->nregistered, 0);
-}
-
-static const cm_device_hooks fake_device = {
-    .cuda_driver = driver, .cufile = cufile, .sysfs = "/nonexistent"};
-static struct cm_readbench_hook fake_hook = {.device = &fake_device, .no_probe = true};
+#include "decode_fixture.h"
 
 static cm_readbench_options decode_options(const char *const *list, bool all)
 {
@@ -136,6 +43,11 @@ static void test_every_codec(void **state)
         o.no_overlap = i % 5 == 0;
         o.device_step = i % 4 == 0;
         o.unordered = i % 7 == 0 && i % 2 == 0;
+        o.loader = i / (4 * NCHAINS) ? "planned" : "map";
+        if (i / (4 * NCHAINS)) {
+            o.unordered = false;
+            o.window = i % 3 ? 0 : 3;
+        }
         o.validate = i % 4 == 1 ? CM_READBENCH_VALIDATE_CHECKSUM : CM_READBENCH_VALIDATE_FULL;
         run(&o, &r, chains[i % NCHAINS].name);
         const cm_readbench_session *s = &r.session[0];
@@ -148,7 +60,7 @@ static void test_every_codec(void **state)
         assert_true(has_finding(s, "device-decode") && d->cpus_alike > 0 && d->travelled > 0);
         assert_string_equal(d->library, which ? "nvCOMP 6.1.23" : "nvCOMP 5.1.23");
         assert_string_equal(d->gpudirect, "no: the kernel's nvidia-fs driver is not loaded");
-        assert_true(fakes[which]->nstreams > 0);
+        assert_true((fakes[which]->nstreams > 0) == (i % NCHAINS != RAW));
         assert_int_equal(fakes[which]->nrefused, 0);
         check_given_back();
         cm_readbench_report_release(&r);
@@ -159,15 +71,16 @@ static void test_every_codec(void **state)
 static void test_ranks(void **state)
 {
     (void)state;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 8; i++) {
         const char *const list[] = {paths[i % NCHAINS]};
         cm_readbench_options o = decode_options(list, true);
         cm_readbench_report r;
         forget(i % 2);
         o.nvcomp = libraries[i % 2];
+        o.loader = i / 4 ? "planned" : "map";
         o.accelerators = 3;
         o.workers = 2;
-        o.pool = i / 2 ? "shared" : "rank";
+        o.pool = i / 2 % 2 ? "shared" : "rank";
         run(&o, &r, o.pool);
         const cm_readbench_session *s = &r.session[0];
         assert_int_equal(s->device.mismatches, 0);
@@ -194,12 +107,15 @@ static void test_a_file(void **state)
     cm_readbench_report_release(&r);
 }
 
-/* The counts are those of the same reads decoded here, but that a chunk is decoded once a batch. */
+/*
+ * The counts are those of the same reads decoded here, but that the map loader decodes a chunk once
+ * a batch.
+ */
 static void test_counts(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < NCHAINS; i++) {
-        const char *const list[] = {paths[i]};
+    for (size_t i = 0; i < 2 * NCHAINS; i++) {
+        const char *const list[] = {paths[i % NCHAINS]};
         cm_readbench_counts counts[2];
         for (int device = 0; device < 2; device++) {
             cm_readbench_options o = decode_options(list, true);
@@ -207,8 +123,9 @@ static void test_counts(void **state)
             o.decode = device ? "device" : "host";
             if (!device)
                 o.nvcomp = NULL;
-            o.batch = 1;
-            run(&o, &r, chains[i].name);
+            o.loader = i < NCHAINS ? "map" : "planned";
+            o.batch = i < NCHAINS ? 1 : BATCH;
+            run(&o, &r, chains[i % NCHAINS].name);
             counts[device] = r.session[0].counts;
             cm_readbench_report_release(&r);
         }
@@ -250,9 +167,10 @@ static unsigned damage(const char *store, const char *suffix)
 {
     char command[512];
     snprintf(command, sizeof command,
-             "for f in $(find '%s/v/c' -type f); do n=$(($(stat -c %%s $f) %s)); "
+             "for f in $(find '%s/v' -type f ! -name '.z*' ! -name '*.json'); do n=$(($(stat -c "
+             "%%s $f) %s)); "
              "printf '\\377\\377\\377' | dd of=$f bs=1 seek=$n conv=notrunc 2>/dev/null; done; "
-             "find '%s/v/c' -type f | wc -l | grep -q -v '^0$'",
+             "find '%s/v' -type f | wc -l | grep -q -v '^0$'",
              store, suffix, store);
     return system(command) == 0;
 }
@@ -265,20 +183,20 @@ static void test_damaged_chunks(void **state)
 {
     static const char *const where[] = {"/ 2", "- 5", "* 2 / 3"};
     (void)state;
-    for (size_t i = 0; i < NCHAINS; i++)
+    for (size_t i = 0; i < 2 * NCHAINS; i++)
         for (size_t w = 0; w < 3; w++) {
             static const char *const variables[] = {"v"};
             char name[64];
             cm_error err = {0};
             snprintf(name, sizeof name, "bad-%zu-%zu.zarr", i, w);
-            made_codecs = chains[i].codecs;
-            char *path = make_store(name, ZARR_V3, fields, NFIELDS);
+            char *path = make_chain(i % NCHAINS, name);
             assert_true(damage(path, where[w]));
             const char *const list[] = {path};
             cm_readbench_options o = decode_options(list, false);
             cm_readbench_report r;
             forget(0);
             o.variables = (cm_texts){variables, 1};
+            o.loader = i < NCHAINS ? "map" : "planned";
             const int rc = cm_readbench(&o, NULL, &r, &err);
             assert_int_equal(fakes[0]->nrefused, 0);
             /* Without a checksum bytes may change and still decode: to the same on both sides. */
@@ -290,8 +208,8 @@ static void test_damaged_chunks(void **state)
                 if (strstr(why, name) == NULL || strstr(why, "array v: chunk ") == NULL)
                     fail_msg("%s", why);
             }
-            if (strcmp(chains[i].name, "zstd-crc.zarr") == 0 ||
-                strcmp(chains[i].name, "gzip.zarr") == 0)
+            if (strcmp(chains[i % NCHAINS].name, "zstd-crc.zarr") == 0 ||
+                strcmp(chains[i % NCHAINS].name, "gzip.zarr") == 0)
                 assert_int_equal(r.session[0].counts.failed_batches, 2 * BATCHES);
             check_given_back();
             cm_readbench_report_release(&r);
@@ -380,8 +298,6 @@ static void test_refusals(void **state)
 #define ROW(member, v, s, says) {says, s, &o.member, sizeof o.member, (uint64_t)(uintptr_t)(v)}
         ROW(device, "host", CM_EINVAL, "the device host does not decode"),
         ROW(device, NULL, CM_EINVAL, "no device is given"),
-        ROW(loader, "planned", CM_EINVAL, "the map loader does not"),
-        ROW(mode, "processes", CM_EINVAL, "workers are threads"),
         ROW(worker_threads, 2, CM_EINVAL, "one thread"),
         ROW(cache_nbytes, 1 << 20, CM_EINVAL, "cache of decoded chunks"),
         ROW(cast, "float16", CM_EINVAL, "not converted on the way"),
@@ -405,6 +321,39 @@ static void test_refusals(void **state)
         const int rc = cm_readbench(&o, NULL, &r, &err);
         if (rc != rows[i].status || strstr(err.text, rows[i].says) == NULL)
             fail_msg("row %zu: %d: %s", i, rc, err.text);
+        check_given_back();
+        cm_readbench_report_release(&r);
+    }
+}
+
+/* Processes that are forked pack too; others have no proof, nor has a plan of its own. */
+static void test_processes(void **state)
+{
+    static const struct {
+        const char *context, *loader, *says;
+    } rows[] = {{"fork", "map", NULL},
+                {"spawn", "map", "begun anew"},
+                {"forkserver", "map", "begun anew"},
+                {"fork", "planned", "`mode` threads"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *const list[] = {paths[i]};
+        cm_readbench_options o = decode_options(list, true);
+        cm_readbench_report r;
+        cm_error err = {0};
+        forget(0);
+        o.mode = "processes";
+        o.context = rows[i].context;
+        o.loader = rows[i].loader;
+        const int rc = cm_readbench(&o, NULL, &r, &err);
+        if (rows[i].says == NULL) {
+            if (rc != CM_OK)
+                fail_msg("%s", err.text);
+            assert_int_equal(r.session[0].device.mismatches, 0);
+            assert_int_equal(r.session[0].device.validated_batches, BATCHES);
+            assert_true(fakes[0]->nstreams > 0);
+        } else if (rc != CM_EINVAL || strstr(err.text, rows[i].says) == NULL)
+            fail_msg("%s: %d: %s", rows[i].context, rc, err.text);
         check_given_back();
         cm_readbench_report_release(&r);
     }
@@ -449,18 +398,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_what_nvcomp_refuses),
         cmocka_unit_test(test_flips_on_the_way),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_processes),
         cmocka_unit_test(test_stores_that_are_refused),
     };
     const int served = serve_if_worker(argc, argv);
     if (served >= 0)
         return served;
-    const char *slash = strrchr(argv[0], '/');
-    const int nfolder = slash != NULL ? (int)(slash - argv[0]) : 1;
-    const char *program = slash != NULL ? argv[0] : ".";
-    snprintf(driver, sizeof driver, "%.*s/../../lib/fake_cuda_12.so", nfolder, program);
-    for (int i = 0; i < 2; i++)
-        snprintf(libraries[i], sizeof libraries[i], "%.*s/../../lib/fake_nvcomp_%d.so", nfolder,
-                 program, 5 + i);
-    snprintf(cufile, sizeof cufile, "%.*s/../../lib/fake_cufile.so", nfolder, program);
+    find_fakes(argv[0]);
     return cmocka_run_group_tests_name("readbench_decode", tests, make_stores, remove_stores);
 }

@@ -7,7 +7,7 @@ from ctypes import (POINTER, Structure, c_bool, c_char, c_char_p, c_int, c_int32
 
 NAME = "libchunkmill_loader.so.1"
 FOR_EVER = 0xFFFFFFFF
-VERSION = 2
+VERSION = 3
 MAX_DIMS = 32
 
 STATUS = ("ok", "invalid", "memory", "io", "no-space", "not-found", "exists", "format", "unsupported",
@@ -41,6 +41,7 @@ class Options(Structure):
         ("io", c_char_p), ("cache_nbytes", c_uint64), ("cache_policy", c_char_p),
         ("cache_dir", c_char_p), ("cache_dir_nbytes", c_uint64), ("device", c_char_p),
         ("environment", c_void_p), ("anonymous", c_bool), ("staging", c_char_p),
+        ("decode", c_char_p), ("nvcomp", c_char_p),
     ]
 
 

@@ -97,7 +97,9 @@ class Loader:
     `seed`, `rank` and `world_size` (those of torchrun, where its variables are set).  How:
     `loader` ("map" or "planned"), `window`, `workers`, `worker_threads`, `prefetch`, `memory`,
     `cache`, `cache_dir`, `io`, `sync` (without threads).  What it becomes: `cast`, `unpack`,
-    `fill_to_nan`.  Where it comes to lie: `device` ("cuda:0"), `staging`.  `held`: batches that you hold when you ask for the next one (2).
+    `fill_to_nan`.  Where it comes to lie: `device` ("cuda:0"), `staging`, and where chunks are
+    decoded: `decode` ("device": there, by NVIDIA's `nvcomp`).  `held`: batches that you hold when
+    you ask for the next one (2).
 
     Each iteration is an epoch, the first is epoch 0, unless set_epoch says otherwise.
     """
@@ -106,7 +108,8 @@ class Loader:
                  drop_last=False, order=None, seed=0, rank=None, world_size=None, loader=None,
                  window=0, workers=0, worker_threads=0, prefetch=2, held=2, sync=False, memory=0,
                  cast=None, unpack=False, fill_to_nan=False, io=None, cache=0, cache_policy=None,
-                 cache_dir=None, cache_dir_size=0, device=None, staging=None, anonymous=False):
+                 cache_dir=None, cache_dir_size=0, device=None, staging=None, decode=None,
+                 nvcomp=None, anonymous=False):
         self._handle = None
         self._lock = threading.Lock()
         self._pid = os.getpid()
@@ -133,7 +136,8 @@ class Loader:
             "unpack": unpack, "fill_to_nan": fill_to_nan, "io": _text(io),
             "cache_nbytes": _size(cache), "cache_policy": _text(cache_policy),
             "cache_dir": _text(cache_dir), "cache_dir_nbytes": _size(cache_dir_size),
-            "device": _text(device), "staging": _text(staging), "anonymous": anonymous,
+            "device": _text(device), "staging": _text(staging), "decode": _text(decode),
+            "nvcomp": _text(nvcomp), "anonymous": anonymous,
             # The C library's own: it is asked without Python's lock.
             "environment": ctypes.cast(ctypes.CDLL(None).getenv, c_void_p)}
         for name, value in values.items():
