@@ -19,6 +19,7 @@
 
 #include <chunkmill/error.h>
 #include <chunkmill/monitor.h>
+#include <chunkmill/net.h>
 #include <chunkmill/texts.h>
 
 struct cm_dataset;
@@ -52,7 +53,8 @@ typedef struct cm_archive_options {
      * A store that grows by the files: it counts as the first of them, and what it has stays as
      * it is.  LISTED tells of files that are in it already and are not looked at.
      */
-    const char *base; /* its folder; NULL: there is none */
+    const char *base; /* its folder, or where it lies in a bucket; NULL: there is none */
+    cm_net *net;      /* for what lies behind a network; or NULL */
     bool base_yields; /* of steps that it has too, files give the data */
     int (*listed)(void *context, const char *path, bool *out, cm_error *err);
     void *listed_context;

@@ -35,9 +35,9 @@ typedef struct cm_store_ops {
      * CM_EEXIST otherwise; CM_EUNSUPPORTED where the server cannot.
      */
     int (*put_if)(cm_store *store, const char *key, const void *data, size_t nbytes,
-                  const char *tag, cm_error *err);
-    int (*get_tagged)(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, char *tag,
-                      size_t size, cm_error *err);
+                  const cm_object_tag *tag, cm_error *err);
+    int (*get_tagged)(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf,
+                      cm_object_tag *tag, cm_error *err);
     int (*remove)(cm_store *store, const char *key, cm_error *err);
     int (*list)(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
                 cm_error *err);
@@ -80,6 +80,7 @@ struct cm_object_reader {
     cm_store *store;
     char *key;
     uint64_t nbytes;
+    atomic_bool changed; /* another object has the name by now, and reading failed for that */
 };
 
 /* The first member of every kind of writer. */

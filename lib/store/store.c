@@ -92,7 +92,7 @@ int cm_store_put(cm_store *store, const char *key, const void *data, size_t nbyt
 }
 
 int cm_store_put_if(cm_store *store, const char *key, const void *data, size_t nbytes,
-                    const char *tag, cm_error *err)
+                    const cm_object_tag *tag, cm_error *err)
 {
     int rc = cm_key_check(key, err);
     if (rc == CM_OK && !store->ops->put_if)
@@ -105,13 +105,13 @@ int cm_store_put_if(cm_store *store, const char *key, const void *data, size_t n
 }
 
 int cm_store_get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf,
-                        char *tag, size_t size, cm_error *err)
+                        cm_object_tag *tag, cm_error *err)
 {
     int rc = cm_key_check(key, err);
     if (rc == CM_OK && !store->ops->get_tagged)
         rc = cm_fail(err, CM_EUNSUPPORTED, "%s: does not tell its objects apart", store->name);
     if (rc == CM_OK)
-        rc = store->ops->get_tagged(store, key, max_nbytes, buf, tag, size, err);
+        rc = store->ops->get_tagged(store, key, max_nbytes, buf, tag, err);
     if (rc == CM_OK)
         count_get(store, buf->nbytes);
     return rc;
@@ -163,6 +163,11 @@ int cm_object_open_part(cm_store *store, const char *key, bool at_end, size_t nb
 uint64_t cm_object_nbytes(const cm_object_reader *reader)
 {
     return reader->nbytes;
+}
+
+bool cm_object_changed(const cm_object_reader *reader)
+{
+    return atomic_load(&((cm_object_reader *)(uintptr_t)reader)->changed);
 }
 
 static int check_range(const cm_object_reader *reader, uint64_t offset, uint64_t nbytes,

@@ -62,15 +62,22 @@ int cm_store_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *
 /* CM_ENOTFOUND when absent; NBYTES may be NULL. */
 int cm_store_size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err);
 int cm_store_put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err);
+/* What tells an object from another that takes its name. */
+typedef struct cm_object_tag {
+    char text[136];
+    int64_t age_s; /* since it was put, by the clock of the store; -1: not known */
+} cm_object_tag;
+
 /*
  * Puts where nothing is (TAG NULL), or in place of what get_tagged gave with TAG, in one step:
- * CM_EEXIST when something else is there, CM_EUNSUPPORTED where a store has no such step.
+ * CM_EEXIST when something else is there, CM_EUNSUPPORTED where a store has no such step.  Where
+ * an answer was lost, CM_EEXIST may be about what this call put itself.
  */
 int cm_store_put_if(cm_store *store, const char *key, const void *data, size_t nbytes,
-                    const char *tag, cm_error *err);
-/* cm_store_get, and what tells this object from another of its name; SIZE of TAG: 136. */
+                    const cm_object_tag *tag, cm_error *err);
+/* cm_store_get with the tag; CM_EUNSUPPORTED where a store has none. */
 int cm_store_get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf,
-                        char *tag, size_t size, cm_error *err);
+                        cm_object_tag *tag, cm_error *err);
 /* No error when absent. */
 int cm_store_delete(cm_store *store, const char *key, cm_error *err);
 
@@ -83,6 +90,11 @@ int cm_object_open(cm_store *store, const char *key, cm_object_reader **out, cm_
 int cm_object_open_part(cm_store *store, const char *key, bool at_end, size_t nbytes, cm_buf *buf,
                         cm_object_reader **out, cm_error *err);
 uint64_t cm_object_nbytes(const cm_object_reader *reader);
+/*
+ * Whether reading failed because another object has taken the name since: it may be opened again.
+ * Of a file that is open the old one is read on.
+ */
+bool cm_object_changed(const cm_object_reader *reader);
 /* All NBYTES, or an error: a short object is CM_EFORMAT. */
 int cm_object_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
                    cm_error *err);

@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 import urllib.parse
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from xml.sax.saxutils import escape
 
@@ -119,7 +120,7 @@ class Handler(BaseHTTPRequestHandler):
         wanted = self.headers.get("If-Match")
         if wanted and wanted != etag:
             raise Refusal(412, "PreconditionFailed", "changed")
-        headers = {"ETag": etag, "Content-Type": "application/octet-stream", "Last-Modified": "Sun, 01 Jan 2023 00:00:00 GMT"}
+        headers = {"ETag": etag, "Content-Type": "application/octet-stream", "Last-Modified": formatdate(s.times.get(self.key, 1672531200), usegmt=True)}
         r = re.match(r"bytes=(\d*)-(\d*)$", self.headers.get("Range") or "") if s.ranges else None
         if r is None:
             return 200, data, headers
@@ -134,7 +135,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.key not in s.objects:
             return 403 if s.hides_absent else 404, b"", {}
         data, etag = s.objects[self.key]
-        return 200, b"", {"ETag": etag, "Content-Length": str(len(data)), "Last-Modified": "Sun, 01 Jan 2023 00:00:00 GMT"}
+        return 200, b"", {"ETag": etag, "Content-Length": str(len(data)), "Last-Modified": formatdate(s.times.get(self.key, 1672531200), usegmt=True)}
 
     def list(self, s):
         prefix, delimiter = self.query.get("prefix", ""), self.query.get("delimiter")
@@ -181,7 +182,15 @@ class Handler(BaseHTTPRequestHandler):
                 raise Refusal(501, "NotImplemented", "A header you provided implies functionality that is not implemented.")
             if self.key in s.objects:
                 raise Refusal(412, "PreconditionFailed", "is there")
+        if self.headers.get("If-Match"):
+            if not s.conditional:
+                raise Refusal(501, "NotImplemented", "A header you provided implies functionality that is not implemented.")
+            if self.key not in s.objects:
+                raise Refusal(404, "NoSuchKey", "The specified key does not exist.")
+            if self.headers["If-Match"] != s.objects[self.key][1]:
+                raise Refusal(412, "PreconditionFailed", "is another")
         s.objects[self.key] = (self.body, etag_of(self.body))
+        s.times[self.key] = time.time()
         return 200, b"", {"ETag": etag_of(self.body)}
 
     def post(self, s):
@@ -217,14 +226,14 @@ def etag_of(data):
 
 
 class Server:
-    """`objects` maps keys to (bytes, ETag); `asked` lists (method, key, range, query) of all requests."""
+    """`objects` maps keys to (bytes, ETag), `times` those that were put to seconds; `asked` lists (method, key, range, query) of all requests."""
 
     def __init__(self, bucket="bucket", signed=True, **more):
         self.bucket, self.signed = bucket, signed
         self.key, self.secret, self.token, self.region = KEY, SECRET, None, "us-east-1"
         self.ranges, self.page, self.hides_absent, self.conditional = True, 1000, False, True
         self.fault = None  # called with the handler; "done": it has answered, or will not
-        self.objects, self.uploads, self.counter, self.asked = {}, {}, 0, []
+        self.objects, self.times, self.uploads, self.counter, self.asked = {}, {}, {}, 0, []
         self.lock = threading.RLock()
         self.__dict__.update(more)
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -142,6 +142,7 @@ static int run(archive_job *job)
     const cm_texts none = {0};
     int status = cm_remote_open(&job->v->net, &none, job->options.target, job->asked.monitor,
                                 &job->options.net, &err);
+    job->asked.net = job->options.net;
     if (status == CM_OK)
         status = cm_run(&NC2ZARR, job->common, job->asked.monitor, survey_and_convert, job, &err);
     int exit_status;
@@ -155,11 +156,12 @@ static int run(archive_job *job)
     } else {
         exit_status = report_survey(job, status, &err);
     }
-    cm_remote_say(&NC2ZARR, job->options.net, job->common);
     cm_transform_report_release(&job->report);
-    cm_net_free(job->options.net);
     cm_archive_close(job->archive);
     cm_append_close(job->append);
+    /* The lock was given back over the network. */
+    cm_remote_say(&NC2ZARR, job->options.net, job->common);
+    cm_net_free(job->options.net);
     free(job->survey);
     cm_run_end(status);
     return exit_status;

@@ -194,16 +194,29 @@ static int read_pieces(cm_zarr_array *z, many_state *s, cm_fetch_many *many, cm_
     return rc;
 }
 
-static int fetch_groups(cm_zarr_array *z, many_state *s, cm_fetch_many *many, cm_error *err)
+/* *CHANGED: reading failed because a shard is another by now. */
+static void let_go(cm_zarr_array *z, many_state *s, int rc, bool *changed)
+{
+    while (s->nshards > 0) {
+        const cm_shard *shard = s->shard[--s->nshards];
+        if (rc == CM_OK)
+            cm_shard_cache_release(z->cache, shard);
+        else if (cm_shard_cache_renew(z->cache, shard))
+            *changed = true;
+    }
+}
+
+static int fetch_groups(cm_zarr_array *z, many_state *s, cm_fetch_many *many, bool *changed,
+                        cm_error *err)
 {
     cm_piece *piece = s->piece;
+    *changed = false;
     size_t kept = 0; /* pieces that were read lie in front */
     for (size_t i = 0, taken, found; i < many->n; i += taken) {
         int rc = find_pieces(z, s, many, piece + i, many->n - i, &taken, &found, err);
         if (rc == CM_OK)
             rc = read_pieces(z, s, many, piece + i, found, err);
-        while (s->nshards > 0)
-            cm_shard_cache_release(z->cache, s->shard[--s->nshards]);
+        let_go(z, s, rc, changed);
         if (rc)
             return rc;
         memmove(piece + kept, piece + i, found * sizeof *piece);
@@ -214,12 +227,8 @@ static int fetch_groups(cm_zarr_array *z, many_state *s, cm_fetch_many *many, cm
     return CM_OK;
 }
 
-int cm_zarr_fetch_inner(cm_array *a, cm_fetch_many *many, cm_error *err)
+static void name_pieces(const cm_zarr_array *z, many_state *s, const cm_fetch_many *many)
 {
-    cm_zarr_array *z = (cm_zarr_array *)a;
-    many_state *s = state_of(many, err);
-    if (!s)
-        return CM_ENOMEM;
     for (size_t i = 0; i < many->n; i++) {
         uint64_t coord[CM_MAX_RANK], local;
         cm_zarr_locate(z, many->item[i].number, coord, &local);
@@ -227,8 +236,23 @@ int cm_zarr_fetch_inner(cm_array *a, cm_fetch_many *many, cm_error *err)
             (cm_piece){.object = cm_grid_number(&z->outer, coord), .item = i, .local = local};
     }
     cm_pieces_sort(s->piece, many->n);
+}
+
+int cm_zarr_fetch_inner(cm_array *a, cm_fetch_many *many, cm_error *err)
+{
+    cm_zarr_array *z = (cm_zarr_array *)a;
+    many_state *s = state_of(many, err);
+    if (!s)
+        return CM_ENOMEM;
     uint64_t start = cm_now_ns();
-    int rc = fetch_groups(z, s, many, err);
+    const size_t before = many->buf.nbytes;
+    int rc = CM_OK;
+    bool changed = true;
+    for (int i = 0; changed && i < CM_ZARR_TRIES; i++) {
+        many->buf.nbytes = before;
+        name_pieces(z, s, many);
+        rc = fetch_groups(z, s, many, &changed, err);
+    }
     many->io_ns = cm_now_ns() - start;
     return rc ? cm_fetch_blame(a, many, rc, err) : CM_OK;
 }

@@ -124,6 +124,26 @@ static int read_inner(cm_zarr_array *z, const cm_shard *shard, uint64_t local, c
     return rc;
 }
 
+/* Inner chunk LOCAL of shard NUMBER; *CHANGED: it failed because the shard is another by now. */
+static int fetch_from(cm_zarr_array *z, uint64_t number, const char *key, uint64_t local,
+                      cm_buf *buf, cm_fetch *out, bool *changed, cm_error *err)
+{
+    const cm_shard *shard;
+    cm_shard_cost cost;
+    *changed = false;
+    int rc = cm_shard_cache_acquire(z->cache, number, key, &shard, &cost, err);
+    out->nrequests += cost.nrequests;
+    out->nbytes += cost.nbytes;
+    if (rc != CM_OK)
+        return rc;
+    rc = read_inner(z, shard, local, buf, out, err);
+    if (rc == CM_OK)
+        cm_shard_cache_release(z->cache, shard);
+    else
+        *changed = cm_shard_cache_renew(z->cache, shard);
+    return rc;
+}
+
 static int fetch_inner(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out, cm_error *err)
 {
     cm_zarr_array *z = (cm_zarr_array *)a;
@@ -134,16 +154,10 @@ static int fetch_inner(cm_array *a, uint64_t number, cm_buf *buf, cm_fetch *out,
     int rc = cm_zarr_object_key(z, coord, key, err);
     if (rc == CM_OK) {
         uint64_t start = cm_now_ns();
-        const cm_shard *shard;
-        cm_shard_cost cost;
-        rc = cm_shard_cache_acquire(z->cache, cm_grid_number(&z->outer, coord), key, &shard, &cost,
-                                    err);
-        out->nrequests = cost.nrequests;
-        out->nbytes = cost.nbytes;
-        if (rc == CM_OK) {
-            rc = read_inner(z, shard, local, buf, out, err);
-            cm_shard_cache_release(z->cache, shard);
-        }
+        const uint64_t shard = cm_grid_number(&z->outer, coord);
+        bool changed = true;
+        for (int i = 0; changed && i < CM_ZARR_TRIES; i++)
+            rc = fetch_from(z, shard, key, local, buf, out, &changed, err);
         out->io_ns = cm_now_ns() - start;
     }
     return cm_zarr_prefix_chunk(err, z, number, rc);

@@ -26,6 +26,11 @@ enum {
     CM_ZARR_KEY_SIZE = 4096 /* of a chunk; longer ones are refused */
 };
 
+/* Shards may be replaced while they are read, each time that a store grows: tries at most. */
+enum {
+    CM_ZARR_TRIES = 4
+};
+
 /* The key of outer chunk COORD in BUF of CM_ZARR_KEY_SIZE. */
 int cm_zarr_object_key(const cm_zarr_array *z, const uint64_t *coord, char *buf, cm_error *err);
 /* Splits inner chunk NUMBER of the array into its shard and its number within. */

@@ -22,6 +22,7 @@ typedef struct slot {
     uint64_t number;
     slot_state state;
     unsigned users;
+    bool gone; /* out of the table: its object is another by now */
     cm_error error;
     cm_shard_entry *entry;
     struct slot *next;        /* in its bucket */
@@ -65,6 +66,15 @@ static size_t slot_nbytes(const cm_shard_cache *cache, const slot *s)
     return sizeof *s + (s->entry ? (size_t)cm_shard_nchunks(cache->layout) * sizeof *s->entry : 0);
 }
 
+static void slot_free(slot *s);
+
+/* One user less; the last one of a slot that is in no table frees it. */
+static void leave(slot *s)
+{
+    if (--s->users == 0 && s->gone)
+        slot_free(s);
+}
+
 static void slot_free(slot *s)
 {
     cm_object_close(s->shard.object);
@@ -101,14 +111,23 @@ static void close_object(cm_shard_cache *cache, slot *s)
     s->shard.object = NULL;
 }
 
-/* Takes S out of the table and the lists. */
-static void forget(cm_shard_cache *cache, slot *s)
+/* Takes S out of the table and the lists; its object stays open. */
+static void take_out(cm_shard_cache *cache, slot *s)
 {
-    if (s->shard.object)
-        close_object(cache, s);
+    if (s->shard.object) {
+        TAILQ_REMOVE(&cache->opened, s, opened);
+        cache->nopen--;
+    }
     *place_of(cache, s->number) = s->next;
     TAILQ_REMOVE(&cache->recent, s, recent);
     cache->nbytes -= slot_nbytes(cache, s);
+}
+
+static void forget(cm_shard_cache *cache, slot *s)
+{
+    take_out(cache, s);
+    cm_object_close(s->shard.object);
+    s->shard.object = NULL;
 }
 
 /*
@@ -259,7 +278,7 @@ int cm_shard_cache_acquire(cm_shard_cache *cache, uint64_t number, const char *k
         s->users++;
         while (s->state == SLOT_LOADING)
             pthread_cond_wait(&cache->loaded, &cache->lock);
-        if (s->state == SLOT_READY) {
+        if (s->state == SLOT_READY && !s->gone) {
             touch(cache, s);
             if (s->entry && !s->shard.object) { /* the object was closed to make room */
                 s->state = SLOT_LOADING;
@@ -286,9 +305,23 @@ void cm_shard_cache_release(cm_shard_cache *cache, const cm_shard *shard)
 {
     slot *s = (slot *)(uintptr_t)shard;
     pthread_mutex_lock(&cache->lock);
-    s->users--;
+    leave(s);
     evict(cache);
     pthread_mutex_unlock(&cache->lock);
+}
+
+bool cm_shard_cache_renew(cm_shard_cache *cache, const cm_shard *shard)
+{
+    slot *s = (slot *)(uintptr_t)shard;
+    pthread_mutex_lock(&cache->lock);
+    bool changed = s->shard.object && cm_object_changed(s->shard.object);
+    if (changed && !s->gone) {
+        take_out(cache, s);
+        s->gone = true;
+    }
+    leave(s);
+    pthread_mutex_unlock(&cache->lock);
+    return changed;
 }
 
 bool cm_shard_cache_knows_missing(cm_shard_cache *cache, uint64_t number, uint64_t local)

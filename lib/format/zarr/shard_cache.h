@@ -36,6 +36,11 @@ typedef struct cm_shard_cost {
 int cm_shard_cache_acquire(cm_shard_cache *cache, uint64_t number, const char *key,
                            const cm_shard **out, cm_shard_cost *cost, cm_error *err);
 void cm_shard_cache_release(cm_shard_cache *cache, const cm_shard *shard);
+/*
+ * Releases SHARD after reading of it failed.  True where another object has taken its name: the
+ * index that was read is forgotten, and acquiring the shard again reads the new one.
+ */
+bool cm_shard_cache_renew(cm_shard_cache *cache, const cm_shard *shard);
 
 /*
  * True when the index of shard NUMBER is at hand and says that inner chunk LOCAL is missing.

@@ -46,6 +46,7 @@ int cm_archive_open(const cm_archive_options *options, cm_archive **out, cm_erro
                                       .scratch = options->scratch,
                                       .cache = options->cache,
                                       .base = options->base,
+                                      .net = options->net,
                                       .listed = options->listed,
                                       .listed_context = options->listed_context,
                                       .nprocesses = options->nprocesses,
@@ -122,7 +123,8 @@ int cm_archive_join(cm_archive *a, size_t i, const cm_archive_report **report, c
 /* Its arrays are read by many threads: all are prepared before. */
 static int open_base(cm_archive *a, store *s, cm_error *err)
 {
-    int rc = cm_dataset_open(a->options.base, "", NULL, &s->base, err);
+    const cm_dataset_options options = {.net = a->options.net};
+    int rc = cm_dataset_open(a->options.base, "", &options, &s->base, err);
     for (size_t i = 0; rc == CM_OK && i < s->base->nvars; i++) {
         rc = cm_dataset_prepare(s->base, &s->base->var[i], err);
         if (rc == CM_EUNSUPPORTED)

@@ -10,6 +10,7 @@
 #include "codec/checksum.h"
 #include "job/archive/form.h"
 #include "model/calendar.h"
+#include "store/open.h"
 
 typedef struct look {
     cm_looker *l;
@@ -280,7 +281,7 @@ static int put_variables(look *s)
 static int describe(look *s, const char *path)
 {
     /* This process is the trial. */
-    const cm_dataset_options options = {.guard = CM_GUARD_NONE};
+    const cm_dataset_options options = {.guard = CM_GUARD_NONE, .net = s->l->net};
     int rc = cm_dataset_open(path, "", &options, &s->file, s->err);
     if (rc == CM_OK)
         rc = put_skeleton(s);
@@ -358,7 +359,7 @@ static cm_wire_out begin_own(cm_buf *own, const char *path, uint64_t number, str
                              cm_error *err)
 {
     *st = (struct stat){0};
-    bool there = stat(path, st) == 0;
+    bool there = cm_store_url_is_remote(path) || stat(path, st) == 0;
     int failed = errno, rc = cm_buf_resize(own, sizeof(cm_frame), err);
     if (there && S_ISREG(st->st_mode))
         let_tick_pass(path, st);

@@ -10,6 +10,8 @@
 
 #include <time.h>
 
+#include <chunkmill/net.h>
+
 #include "job/archive/known.h"
 #include "job/archive/wire.h"
 
@@ -37,6 +39,7 @@ typedef struct cm_looker {
     cm_known sent;
     cm_buf out;     /* frames, to be taken by the caller */
     cm_buf scratch; /* of one frame */
+    cm_net *net;    /* for a store behind a network; or NULL */
 } cm_looker;
 
 /*

@@ -54,6 +54,21 @@ static void see_files(cm_survey *s, cm_spot *spot)
     }
 }
 
+/* A store needs no process of its own, and a child process has no network. */
+static int look_at_base(const cm_survey_options *o, cm_survey *s, collector *c, cm_error *err)
+{
+    cm_looker l = {.net = o->net};
+    cm_frame f;
+    int rc = cm_look(&l, s->file[0].path, 0, err);
+    s->file[0].opened = true;
+    for (size_t at = 0; rc == CM_OK && at < l.out.nbytes; at += sizeof(f) + f.nbytes) {
+        memcpy(&f, l.out.data + at, sizeof(f));
+        rc = take(c, &f, l.out.data + at + sizeof(f), err);
+    }
+    cm_looker_release(&l);
+    return rc;
+}
+
 static int look_at_files(const cm_survey_options *o, cm_survey *s, collector *c, cm_error *err)
 {
     const char **path = cm_calloc(s->nfiles + 1, sizeof(*path), err);
@@ -66,7 +81,7 @@ static int look_at_files(const cm_survey_options *o, cm_survey *s, collector *c,
                          .context = c};
     int rc = path == NULL || number == NULL ? CM_ENOMEM : CM_OK;
     for (size_t i = 0; rc == CM_OK && i < s->nfiles; i++) {
-        if (s->file[i].offline || c->spot[i].offset != 0)
+        if (s->file[i].offline || s->file[i].is_base || c->spot[i].offset != 0)
             continue;
         s->file[i].opened = true;
         path[job.n] = s->file[i].path;
@@ -184,7 +199,10 @@ static int survey(const cm_survey_options *o, cm_survey *s, collector *c, cm_err
         rc = cm_survey_cache_load(c->cache, s, c->spot, err);
     if (rc != CM_OK)
         return rc;
-    rc = look_at_files(o, s, c, err);
+    if (o->base != NULL)
+        rc = look_at_base(o, s, c, err);
+    if (rc == CM_OK)
+        rc = look_at_files(o, s, c, err);
     if (rc == CM_OK)
         rc = read_records(s, c, err);
     return c->cache != NULL ? keep(s, c, rc, err) : rc;

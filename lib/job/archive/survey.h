@@ -68,6 +68,7 @@ typedef struct cm_survey_options {
     const char *scratch; /* folder for the records; NULL: the system's */
     const char *cache;   /* file of records; or NULL */
     const char *base;    /* a store that is the first file; or NULL */
+    cm_net *net;         /* for a base behind a network; or NULL */
     int (*listed)(void *context, const char *path, bool *out, cm_error *err); /* or NULL */
     void *listed_context;
     unsigned nprocesses; /* 0: as many as the CPUs that this process may use */

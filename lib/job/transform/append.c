@@ -155,6 +155,9 @@ static int write_chunks(cm_job *job, cm_append_state *s, cm_error *err)
     rc = cm_job_run(job, s->append->store, err);
     if (rc == CM_OK)
         return cm_append_remove_reach(s, err);
+    /* What another run writes by now is not ours to remove. */
+    if (cm_lock_check(s->append->lock, &s->append->beside, NULL) == CM_EEXIST)
+        return rc;
     remove_beyond(job);
     if (cm_append_remove_reach(s, NULL) == CM_OK)
         cm_append_unmark(s->append);
@@ -167,6 +170,8 @@ static int commit(cm_job *job, cm_append_state *s, cm_error *err)
     cm_json *ledger = NULL;
     cm_monitor_phase(job->options->monitor, CM_PHASE_FINISHING, 0);
     int rc = cm_job_inputs_ledger(job, s->append->dimension, s->length, &ledger, err);
+    if (rc == CM_OK)
+        rc = cm_lock_check(s->append->lock, &s->append->beside, err);
     if (rc == CM_OK)
         rc = make_commit(s, ledger, &c, err);
     if (rc == CM_OK)

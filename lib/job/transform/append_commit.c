@@ -352,8 +352,18 @@ void cm_commit_release(cm_commit *c)
 
 /* ---- applying it ---- */
 
-/* *DONE: the document is already what it is to become. */
-static int check_document(cm_store *store, const cm_json *object, bool *done, cm_error *err)
+/* The tag stays empty where a store has none. */
+static int get_now(cm_store *store, const char *key, cm_buf *text, cm_object_tag *tag,
+                   cm_error *err)
+{
+    *tag = (cm_object_tag){.age_s = -1};
+    return cm_store_is_remote(store) ? cm_store_get_tagged(store, key, MAX_METADATA, text, tag, err)
+                                     : cm_store_get(store, key, MAX_METADATA, text, err);
+}
+
+/* *DONE: the document is already what it is to become.  Else it is what has TAG. */
+static int check_document(cm_store *store, const cm_json *object, bool *done, cm_object_tag *tag,
+                          cm_error *err)
 {
     cm_buf text = {0};
     size_t nbytes;
@@ -363,7 +373,7 @@ static int check_document(cm_store *store, const cm_json *object, bool *done, cm
     const char *wanted = cm_json_text(cm_json_member(object, "text"), &nbytes);
     if (key == NULL || was == NULL || wanted == NULL)
         return cm_fail(err, CM_EFORMAT, "the note of an append that was stopped is damaged");
-    int rc = cm_store_get(store, key, MAX_METADATA, &text, err);
+    int rc = get_now(store, key, &text, tag, err);
     *done = rc == CM_OK && text.nbytes == nbytes && memcmp(text.data, wanted, nbytes) == 0;
     if (rc == CM_OK && !*done && strcmp(digest_of(text.data, text.nbytes, now), was) != 0)
         rc = cm_fail(err, CM_EFORMAT,
@@ -371,6 +381,30 @@ static int check_document(cm_store *store, const cm_json *object, bool *done, cm
                      "finished; the note of it is the file %s beside the store",
                      key, CM_COMMIT_NAME);
     cm_buf_release(&text);
+    return rc;
+}
+
+/*
+ * In place of what was checked, and of nothing else, where a store can do that.  A document that
+ * is another then may be ours: an answer was lost.
+ */
+static int put_document(cm_store *store, const cm_json *object, const cm_object_tag *tag,
+                        cm_error *err)
+{
+    size_t nbytes;
+    bool done;
+    cm_object_tag now;
+    const char *key = cm_json_text(cm_json_member(object, "key"), NULL);
+    const char *text = cm_json_text(cm_json_member(object, "text"), &nbytes);
+    int rc = tag->text[0] != '\0' ? cm_store_put_if(store, key, text, nbytes, tag, err)
+                                  : CM_EUNSUPPORTED;
+    if (rc == CM_EUNSUPPORTED)
+        return cm_store_put(store, key, text, nbytes, err);
+    if (rc != CM_EEXIST)
+        return rc;
+    rc = check_document(store, object, &done, &now, err);
+    if (rc == CM_OK && !done)
+        rc = cm_fail(err, CM_EEXIST, "%s: somebody else changes it in the same moment", key);
     return rc;
 }
 
@@ -382,21 +416,20 @@ static int apply(const cm_json *record, cm_store *store, const cm_beside *beside
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < cm_json_length(objects); i++) {
         bool done;
-        rc = check_document(store, cm_json_at(objects, i), &done, err);
+        cm_object_tag tag;
+        rc = check_document(store, cm_json_at(objects, i), &done, &tag, err);
     }
     for (size_t i = 0; rc == CM_OK && i < cm_json_length(objects); i++) {
         const cm_json *object = cm_json_at(objects, i);
-        size_t nbytes;
         bool done;
-        const char *text = cm_json_text(cm_json_member(object, "text"), &nbytes);
+        cm_object_tag tag;
         /* The last of them shows the new dataset: what it shows is on the disk before. */
         if (durable && i + 1 == cm_json_length(objects))
             rc = cm_store_sync(store, err);
         if (rc == CM_OK)
-            rc = check_document(store, object, &done, err);
+            rc = check_document(store, object, &done, &tag, err);
         if (rc == CM_OK && !done)
-            rc = cm_store_put(store, cm_json_text(cm_json_member(object, "key"), NULL), text,
-                              nbytes, err);
+            rc = put_document(store, object, &tag, err);
     }
     if (rc == CM_OK && durable)
         rc = cm_store_sync(store, err);

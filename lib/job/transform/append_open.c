@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/number.h"
 #include "job/common/store_path.h"
@@ -15,19 +14,19 @@
 
 static int find_store(const cm_append_options *o, cm_append *a, cm_error *err)
 {
+    const cm_store_options options = {.output = true, .net = o->net};
     cm_store_path at = {0};
-    struct stat st;
-    if (cm_store_url_is_remote(o->store))
-        return cm_fail(err, CM_EINVAL, "%s: adding to a store behind a network is not built yet",
-                       o->store);
+    cm_place there = CM_PLACE_NOTHING;
     int rc = cm_store_path_split(o->store, &at, err);
     if (rc == CM_OK && *at.node != '\0')
         rc = cm_fail(err, CM_EINVAL, "%s: a store grows as a whole, not a node in it", o->store);
-    if (rc == CM_OK && stat(at.path, &st) != 0)
+    if (rc == CM_OK)
+        rc = cm_store_look(at.path, &options, &there, err);
+    if (rc == CM_OK && there == CM_PLACE_NOTHING)
         rc = cm_fail(err, CM_ENOTFOUND,
                      "%s: there is no store to add to; convert the first files to make one",
                      o->store);
-    else if (rc == CM_OK && !S_ISDIR(st.st_mode))
+    else if (rc == CM_OK && there != CM_PLACE_FOLDER)
         rc = cm_fail(err, CM_EINVAL, "%s: is no folder", o->store);
     if (rc == CM_OK && (a->root = cm_strdup(at.path, err)) == NULL)
         rc = CM_ENOMEM;

@@ -20,7 +20,9 @@ enum {
     PAUSE_US = 5000
 };
 
-#define BEAT_NS UINT64_C(10000000000)
+#define BEAT_NS        UINT64_C(10000000000)
+#define REMOTE_BEAT_NS UINT64_C(60000000000) /* each is a request that writes */
+#define NEVER_NS       (UINT64_C(1) << 60)
 
 /* CM_HOLDER_UNCLEAR, or CM_HELD with what the file says in H. */
 static cm_holder_state read_holder(int fd, cm_holder *h)
@@ -106,28 +108,37 @@ int cm_lock_peek(cm_beside *b, bool breaks, cm_error *err)
     return rc;
 }
 
+void cm_lock_describe(cm_holder_state state, const cm_holder *h, int64_t silent_s,
+                      cm_lock_holder *out)
+{
+    out->there = true;
+    out->silent_s = silent_s;
+    if (state == CM_HOLDER_UNCLEAR)
+        snprintf(out->who, sizeof(out->who), "somebody who is not named there");
+    else
+        snprintf(out->who, sizeof(out->who), "process %lld on %s", (long long)h->process, h->host);
+    if (state == CM_HOLDER_UNCLEAR)
+        out->state = CM_LOCK_OF_RUN;
+    else if (state != CM_HOLDER_ENDED)
+        out->state = h->of_part ? CM_LOCK_OF_PART : CM_LOCK_OF_RUN;
+}
+
 int cm_lock_look(const cm_beside *b, const char *name, cm_lock_holder *out, cm_error *err)
 {
     cm_holder h;
     int fd = -1;
     *out = (cm_lock_holder){.state = CM_LOCK_FREE};
     if (b->remote)
-        return CM_OK; /* no parts are made there */
+        return b->in == NULL ? CM_OK : cm_lock_remote_look(b, name, out, err);
     int rc = b->in == NULL ? CM_OK : open_lock(b, name, &fd, err);
     if (rc != CM_OK || fd < 0)
         return rc;
     cm_holder_state s = read_holder(fd, &h);
     close(fd);
-    out->there = true;
-    out->silent_s = (int64_t)time(NULL) - h.beat;
-    if (s == CM_HOLDER_UNCLEAR)
-        snprintf(out->who, sizeof(out->who), "somebody who is not named there");
-    else
-        snprintf(out->who, sizeof(out->who), "process %lld on %s", (long long)h.process, h.host);
-    if (s == CM_HOLDER_UNCLEAR)
-        out->state = CM_LOCK_OF_RUN;
-    else if (cm_holder_judge(&h, (int64_t)time(NULL)) != CM_HOLDER_ENDED)
-        out->state = h.of_part ? CM_LOCK_OF_PART : CM_LOCK_OF_RUN;
+    const int64_t now = (int64_t)time(NULL);
+    if (s != CM_HOLDER_UNCLEAR)
+        s = cm_holder_judge(&h, now);
+    cm_lock_describe(s, &h, now - h.beat, out);
     return CM_OK;
 }
 
@@ -135,7 +146,9 @@ int cm_lock_look(const cm_beside *b, const char *name, cm_lock_holder *out, cm_e
 
 static uint64_t beat(void *context)
 {
-    const cm_lock *lock = context;
+    cm_lock *lock = context;
+    if (lock->in != NULL)
+        return cm_lock_remote_beat(lock) ? REMOTE_BEAT_NS : NEVER_NS;
     (void)futimens(lock->fd, NULL); /* a beat that is lost is not missed */
     return BEAT_NS;
 }
@@ -276,8 +289,12 @@ int cm_lock_take_as(cm_beside *b, const cm_lock_request *r, cm_lock **out, char 
     int rc = CM_OK;
     *out = NULL;
     *note = NULL;
-    if (b->remote)
-        return cm_lock_remote_take(b, r, out, note, err);
+    if (b->remote) {
+        rc = cm_lock_remote_take(b, r, out, note, err);
+        if (rc == CM_OK)
+            (void)cm_ticker_start(&(*out)->beats, REMOTE_BEAT_NS, beat, *out, NULL);
+        return rc;
+    }
     cm_lock *lock = cm_calloc(1, sizeof(*lock), err);
     if (lock == NULL)
         return CM_ENOMEM;
@@ -307,6 +324,20 @@ int cm_lock_take_as(cm_beside *b, const cm_lock_request *r, cm_lock **out, char 
     return rc;
 }
 
+int cm_lock_check(cm_lock *lock, const cm_beside *b, cm_error *err)
+{
+    int rc = CM_OK;
+    if (lock != NULL && lock->in != NULL)
+        rc = cm_lock_remote_check(lock, b, err);
+    else if (lock != NULL && !is_still_there(b, lock->name, lock->fd))
+        rc = CM_EEXIST;
+    return rc != CM_EEXIST ? rc
+                           : cm_fail(err, CM_EEXIST,
+                                     "%s: another run took over the lock that this one held; "
+                                     "nothing more is written",
+                                     b->shown);
+}
+
 /* What runs left that were killed while they wrote beside the output. */
 static cm_verdict judge_temporary(void *context, const char *below, cm_entry_kind kind)
 {
@@ -319,11 +350,14 @@ void cm_lock_release(cm_lock *lock, cm_beside *b)
 {
     if (lock == NULL)
         return;
-    if (b->remote) {
-        cm_lock_remote_release(lock, b);
+    cm_ticker_stop(&lock->beats);
+    if (lock->in != NULL) {
+        bool of_part = lock->of_part;
+        cm_lock_remote_release(lock);
+        if (!of_part)
+            cm_beside_leave(b);
         return;
     }
-    cm_ticker_stop(&lock->beats);
     /* Whoever breaks it holds flock() while it is replaced; then it is not ours to remove. */
     while (flock(lock->fd, LOCK_EX) != 0 && errno == EINTR)
         ;

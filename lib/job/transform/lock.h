@@ -11,6 +11,10 @@
  * flock() on that very file while it is replaced, so of several one wins.  The holder
  * gives the file a new time every few seconds; a holder on another host that has not
  * for five minutes counts as ended.
+ *
+ * In a bucket the lock is an object of that name with the same text, put only where none is, or in
+ * place of the very one that was judged.  The holder puts it anew every minute; its age is told by
+ * the server's clock.
  */
 #ifndef CM_JOB_LOCK_H
 #define CM_JOB_LOCK_H
@@ -30,6 +34,11 @@ int cm_lock_peek(cm_beside *b, bool breaks, cm_error *err);
 int cm_lock_take(cm_beside *b, bool breaks, cm_lock **out, char **note, cm_error *err);
 /* The process that has ended and whose lock this one took over; 0: none.  NULL accepted. */
 int64_t cm_lock_replaced(const cm_lock *lock);
+/*
+ * CM_EEXIST: LOCK is not held any more, for another run has broken it or taken its holder for
+ * ended; what the two wrote may be mixed.  NULL accepted.
+ */
+int cm_lock_check(cm_lock *lock, const cm_beside *b, cm_error *err);
 /* The lock of an output. */
 #define CM_LOCK_OUTPUT "lock"
 

@@ -189,7 +189,9 @@ static int check_apart(const cm_job *job, cm_error *err)
     if (target == NULL || o->check)
         return CM_OK;
     if (cm_store_url_is_remote(target)) {
-        bool clash = is_inside(target, job->source->path) || is_inside(job->source->path, target);
+        /* A store that grows is among its own sources. */
+        bool clash = job->options->append == NULL &&
+                     (is_inside(target, job->source->path) || is_inside(job->source->path, target));
         return clash ? cm_fail(err, CM_EINVAL, "%s: is the source, or lies in it or around it",
                                target)
                      : CM_OK;

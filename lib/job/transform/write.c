@@ -148,7 +148,9 @@ static int warn_of_data(cm_job *job, cm_error *err)
 static int write_described(cm_job *job, cm_output *out, cm_error *err)
 {
     cm_store_counts before = cm_store_count(out->store);
-    int rc = cm_job_write_metadata(job, out->store, err);
+    int rc = cm_lock_check(out->lock, &out->beside, err);
+    if (rc == CM_OK)
+        rc = cm_job_write_metadata(job, out->store, err);
     cm_store_counts after = cm_store_count(out->store);
     if (rc != CM_OK)
         cm_error_place(err, out->path);
@@ -171,7 +173,7 @@ static int write_ledger(cm_job *job, cm_output *out, cm_error *err)
     cm_buf lines = {0};
     cm_error why = {0};
     const cm_multi_spec *spec = cm_multi_spec_of(job->source);
-    if (spec == NULL || out->beside.remote || *out->node != '\0')
+    if (spec == NULL || *out->node != '\0')
         return CM_OK;
     int rc = cm_job_inputs_ledger_lines(job, &lines, &why);
     if (rc == CM_OK)
@@ -252,6 +254,9 @@ static void leave(cm_job *job, cm_output *out, const cm_made *made, int rc, cm_e
         cm_error_prefix(err, "%s: written, but not yet entered in the store around it", out->path);
     }
     if (r->written || r->resumable || out->resumes)
+        return;
+    /* What another run writes by now is not ours to remove. */
+    if (cm_lock_check(out->lock, &out->beside, NULL) == CM_EEXIST)
         return;
     cm_job_release_writers(job);
     cm_output_discard(out, made);

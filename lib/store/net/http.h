@@ -69,6 +69,7 @@ typedef struct cm_http {
     size_t at, got_nbytes;
     uint64_t total_nbytes; /* of the object */
     int64_t modified;      /* seconds since 1970; 0: not said */
+    int64_t date;          /* of the answer, by the server's clock; the same */
     char etag[CM_HTTP_ETAG_SIZE];
     char code[64];                   /* the server's word for an error, "" for none */
     bool expired;                    /* the credentials were too old */

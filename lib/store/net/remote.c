@@ -136,14 +136,16 @@ static int get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *bu
     return run_into(store, key, &r, buf, err);
 }
 
-static int get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, char *tag,
-                      size_t size, cm_error *err)
+static int get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf,
+                      cm_object_tag *tag, cm_error *err)
 {
     cm_http r = {.method = CM_HTTP_GET, .max_nbytes = max_nbytes};
     int rc = run_into(store, key, &r, buf, err);
     if (rc != CM_OK)
         return rc;
-    snprintf(tag, size, "%s", r.etag);
+    _Static_assert(sizeof(tag->text) == sizeof(r.etag), "a tag holds an ETag");
+    memcpy(tag->text, r.etag, sizeof(tag->text));
+    tag->age_s = r.modified > 0 && r.date >= r.modified ? r.date - r.modified : -1;
     return CM_OK;
 }
 
@@ -212,12 +214,20 @@ static int reader_open_part(cm_store *store, const char *key, bool at_end, size_
     return rc == CM_OK ? new_reader(store, key, &r, out, err) : rc;
 }
 
+static void see_change(const cm_http *r, cm_object_reader *reader)
+{
+    if (r->rc != CM_OK && r->status == 412)
+        atomic_store(&reader->changed, true);
+}
+
 static int reader_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
                        cm_error *err)
 {
     cm_http r = {.method = CM_HTTP_GET, .range = {CM_HTTP_RANGE, offset, nbytes}, .dst = dst};
     memcpy(r.if_match, ((remote_reader *)reader)->etag, sizeof(r.if_match));
-    return run_key(cm_remote_of(reader->store), reader->key, &r, err);
+    int rc = run_key(cm_remote_of(reader->store), reader->key, &r, err);
+    see_change(&r, reader);
+    return rc;
 }
 
 static void reader_close(cm_object_reader *reader)
@@ -265,6 +275,11 @@ static int read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf
             read[i].at = buf->nbytes;
     if (rc == CM_OK)
         rc = cm_remote_batch_run(&b, err);
+    for (size_t i = 0, k = 0; rc != CM_OK && i < n && k < b.n; i++)
+        if (is_asked_for(&read[i]) && read[i].reader != NULL)
+            see_change(&b.request[k++], read[i].reader);
+        else
+            k += is_asked_for(&read[i]);
     for (size_t i = 0, k = 0; rc == CM_OK && i < n; i++)
         if (is_asked_for(&read[i]))
             rc = take(&b.request[k++], &read[i], err);

@@ -61,7 +61,7 @@ enum {
 };
 int cm_s3_put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err);
 int cm_s3_put_new(cm_store *store, const char *key, const void *data, size_t nbytes,
-                  const char *etag, cm_error *err);
+                  const cm_object_tag *tag, cm_error *err);
 int cm_s3_remove(cm_store *store, const char *key, cm_error *err);
 int cm_s3_writer_create(cm_store *store, const char *key, cm_object_writer **out, cm_error *err);
 int cm_s3_writer_write(cm_object_writer *writer, uint64_t offset, const void *src, size_t nbytes,

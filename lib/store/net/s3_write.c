@@ -58,13 +58,13 @@ int cm_s3_put(cm_store *store, const char *key, const void *data, size_t nbytes,
 }
 
 int cm_s3_put_new(cm_store *store, const char *key, const void *data, size_t nbytes,
-                  const char *etag, cm_error *err)
+                  const cm_object_tag *tag, cm_error *err)
 {
     cm_remote *s = cm_remote_of(store);
     cm_http r = {
-        .method = CM_HTTP_PUT, .body = data, .body_nbytes = nbytes, .if_none_match = etag == NULL};
-    if (etag != NULL)
-        snprintf(r.if_match, sizeof(r.if_match), "%s", etag);
+        .method = CM_HTTP_PUT, .body = data, .body_nbytes = nbytes, .if_none_match = tag == NULL};
+    if (tag != NULL)
+        memcpy(r.if_match, tag->text, sizeof(r.if_match));
     int rc = cm_remote_run_key(s, key, NULL, &r, err);
     if (rc == CM_OK && r.rc == CM_ENOTFOUND)
         rc = CM_EEXIST; /* what was to be replaced is gone */

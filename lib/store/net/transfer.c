@@ -79,6 +79,9 @@ static size_t on_header(char *line, size_t size, size_t n, void *user)
     } else if ((value = value_of(line, nbytes, "last-modified")) != NULL) {
         copy_value(text, sizeof(text), value, (size_t)(line + nbytes - value));
         t->request->modified = (int64_t)curl_getdate(text, NULL);
+    } else if ((value = value_of(line, nbytes, "date")) != NULL) {
+        copy_value(text, sizeof(text), value, (size_t)(line + nbytes - value));
+        t->request->date = (int64_t)curl_getdate(text, NULL);
     } else if ((value = value_of(line, nbytes, "retry-after")) != NULL) {
         copy_value(text, sizeof(text), value, (size_t)(line + nbytes - value));
         uint64_t seconds = number_after(text);
