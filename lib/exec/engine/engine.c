@@ -36,7 +36,7 @@ typedef struct engine {
     cm_same_chunks *same;   /* what each worker began; those from LO to HI are to be taken */
     cm_slots slots;
     cm_buffers buffers;
-    cm_slot *ready;
+    cm_slot *ready, **last_ready; /* in the order in which they became ready, and its end */
     size_t nready;
     unsigned busy; /* workers at a piece or a target chunk */
     cm_error error;
@@ -299,6 +299,8 @@ static void take_targets(engine *e, cm_worker *w)
         w->target[w->ntargets++] = e->ready;
         e->ready = e->ready->next_ready;
     }
+    if (e->ready == NULL)
+        e->last_ready = &e->ready;
 }
 
 static uint64_t left_of(const cm_same_chunks *same)
@@ -406,8 +408,9 @@ static void release_pieces(engine *e, cm_worker *w)
         for (uint64_t i = 0; i < w->piece[k].nslots; i++) {
             cm_slot *slot = w->piece[k].slot[i];
             if (slot != NULL && atomic_fetch_sub(&slot->left, 1) == 1) {
-                slot->next_ready = e->ready;
-                e->ready = slot;
+                slot->next_ready = NULL;
+                *e->last_ready = slot;
+                e->last_ready = &slot->next_ready;
                 e->nready++;
             }
         }
@@ -443,6 +446,7 @@ int cm_engine_run(const cm_transfer *transfer, size_t n, const cm_engine_options
                   cm_engine_stats *stats, cm_error *err)
 {
     engine e = {.transfer = transfer, .n = n, .options = options};
+    e.last_ready = &e.ready;
     unsigned nworkers = options->nthreads, made = 0;
     memset(stats, 0, sizeof(*stats));
     for (size_t i = 0; i < n; i++)

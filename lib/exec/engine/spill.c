@@ -1,7 +1,6 @@
 #include "exec/engine/spill.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/number.h"
+#include "base/scratch.h"
 #include "model/copy.h"
 
 struct cm_spill {
@@ -289,24 +289,6 @@ int cm_spill_leave(cm_spill *s, cm_error *err)
 }
 
 /* ---- opening ---- */
-
-int cm_scratch_open(const char *folder, int *fd, cm_error *err)
-{
-    *fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (*fd >= 0)
-        return CM_OK;
-    if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL)
-        return cm_fail_errno(err, errno, "%s: cannot make a scratch file", folder);
-    char *path = cm_asprintf(err, "%s/.chunkmill-scratch-XXXXXX", folder);
-    if (path == NULL)
-        return CM_ENOMEM;
-    *fd = mkostemp(path, O_CLOEXEC);
-    int rc = *fd >= 0 ? CM_OK : cm_fail_errno(err, errno, "%s: cannot make a scratch file", folder);
-    if (rc == CM_OK)
-        unlink(path);
-    free(path);
-    return rc;
-}
 
 int cm_spill_create(const char *folder, const cm_array *source, const cm_sweep *sweep,
                     const uint64_t *tile, cm_transfer_counts *counts, cm_spill **out, cm_error *err)

@@ -19,12 +19,6 @@
 typedef struct cm_spill cm_spill;
 
 /*
- * A file in FOLDER without a name; where the file system cannot make one, its name is taken
- * away at once.
- */
-int cm_scratch_open(const char *folder, int *fd, cm_error *err);
-
-/*
  * A scratch file in FOLDER for pieces of SOURCE (borrowed) that come by SWEEP
  * (borrowed), whose blocks are whole numbers of TILE target chunks, but at the
  * array's end.  COUNTS (or NULL) gets the bytes written and read.

@@ -6,19 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/zarr/shard_old.h"
+#include "format/zarr/shard_order.h"
 
 enum {
     NLOCKS = 16 /* more than threads that start a shard in the same moment */
 };
 
 typedef struct shard {
-    pthread_mutex_t lock; /* guards the making of object and entry, and the gaps of OLD */
+    pthread_mutex_t lock; /* guards the making of the object */
     cm_object_writer *object;
     cm_shard_old *old; /* what has its name until it is whole, where that is being read */
-    cm_shard_entry *entry;
-    atomic_uint_fast64_t end;  /* the next inner chunk goes here */
-    atomic_uint_fast64_t left; /* chunks to come */
+    cm_shard_order *order;
+    atomic_uint_fast64_t left; /* chunks that have not come to rest */
 } shard;
 
 struct cm_shard_set {
@@ -28,6 +27,7 @@ struct cm_shard_set {
     const cm_grid *grid, *outer;
     const uint64_t *origin; /* of the shards in the array whose shards are named */
     cm_shard_layout *layout;
+    cm_early *own, *early;  /* where chunks wait: OWN, if nobody said so */
     bool replaces;          /* shards that are being read */
     _Atomic(shard *) *slot; /* one for each shard; NULL before its first chunk and after its last */
     pthread_mutex_t lock[NLOCKS];
@@ -50,6 +50,9 @@ int cm_shard_set_create(cm_store *store, const char *prefix, const cm_zarr_meta 
     for (int i = 0; i < NLOCKS; i++)
         pthread_mutex_init(&set->lock[i], NULL);
     int rc = cm_shard_layout_create(spec, meta->rank, meta->chunk, &set->layout, err);
+    if (rc == CM_OK)
+        rc = cm_early_create(&set->own, err);
+    set->early = set->own;
     if (rc == CM_OK && !(set->slot = cm_calloc(outer->nchunks, sizeof *set->slot, err)))
         rc = CM_ENOMEM;
     if (rc) {
@@ -65,8 +68,8 @@ static void shard_free(shard *s)
     if (!s)
         return;
     cm_object_abort(s->object);
+    cm_shard_order_free(s->order);
     cm_shard_old_free(s->old);
-    free(s->entry);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
@@ -80,6 +83,7 @@ void cm_shard_set_free(cm_shard_set *set)
     for (int i = 0; i < NLOCKS; i++)
         pthread_mutex_destroy(&set->lock[i]);
     free(set->slot);
+    cm_early_free(set->own);
     cm_shard_layout_free(set->layout);
     free(set);
 }
@@ -90,8 +94,7 @@ size_t cm_shard_set_memory(const cm_shard_set *set)
         WRITER_NBYTES = 1024 /* of the store, with the names of the object */
     };
     return sizeof(shard) + WRITER_NBYTES + cm_store_writer_nbytes(set->store) +
-           (size_t)cm_shard_nchunks(set->layout) * sizeof(cm_shard_entry) +
-           cm_shard_index_nbytes(set->layout) +
+           cm_shard_order_memory(set->layout) + cm_shard_index_nbytes(set->layout) +
            (set->replaces ? cm_shard_old_memory(set->layout) : 0);
 }
 
@@ -100,16 +103,36 @@ void cm_shard_set_replace(cm_shard_set *set)
     set->replaces = true;
 }
 
-/* How many chunks of the array lie in shard COORD; those outside of the array never come. */
-static uint64_t count_inside(const cm_shard_set *set, const uint64_t *coord)
+void cm_shard_set_early(cm_shard_set *set, cm_early *early)
+{
+    set->early = early;
+}
+
+/* The chunks of the array in shard COORD, along each dimension; returns how many. */
+static uint64_t find_inside(const cm_shard_set *set, const uint64_t *coord, uint64_t *inside)
 {
     const uint64_t *within = cm_shard_grid(set->layout)->count;
     uint64_t n = 1;
     for (unsigned i = 0; i < set->grid->rank; i++) {
         uint64_t rest = set->grid->count[i] - coord[i] * within[i];
-        n *= rest < within[i] ? rest : within[i];
+        inside[i] = rest < within[i] ? rest : within[i];
+        n *= inside[i];
     }
     return n;
+}
+
+static shard *make_shard(const cm_shard_set *set, const uint64_t *coord, cm_error *err)
+{
+    uint64_t inside[CM_MAX_RANK];
+    shard *s = cm_calloc(1, sizeof *s, err);
+    if (s == NULL)
+        return NULL;
+    pthread_mutex_init(&s->lock, NULL);
+    atomic_init(&s->left, find_inside(set, coord, inside));
+    if (cm_shard_order_create(set->layout, inside, set->early, &s->order, err) == CM_OK)
+        return s;
+    shard_free(s);
+    return NULL;
 }
 
 static int get_shard(cm_shard_set *set, uint64_t number, const uint64_t *coord, shard **out,
@@ -123,13 +146,8 @@ static int get_shard(cm_shard_set *set, uint64_t number, const uint64_t *coord, 
     pthread_mutex_t *lock = &set->lock[number % NLOCKS];
     pthread_mutex_lock(lock);
     s = atomic_load(&set->slot[number]);
-    if (!s && (s = cm_calloc(1, sizeof *s, err)) != NULL) {
-        pthread_mutex_init(&s->lock, NULL);
-        atomic_init(&s->left, count_inside(set, coord));
-        size_t head = cm_shard_index_at_start(set->layout) ? cm_shard_index_nbytes(set->layout) : 0;
-        atomic_init(&s->end, head);
+    if (!s && (s = make_shard(set, coord, err)) != NULL)
         atomic_store(&set->slot[number], s);
-    }
     pthread_mutex_unlock(lock);
     *out = s;
     return s ? CM_OK : CM_ENOMEM;
@@ -156,23 +174,17 @@ static int open_object(const cm_shard_set *set, shard *s, const char *key, cm_er
     return rc == CM_OK && s->old != NULL ? cm_shard_old_copy(s->old, s->object, err) : rc;
 }
 
-/* Creates the object and an empty index before the first chunk that has bytes. */
+/* Creates the object before the first chunk that has bytes. */
 static int open_shard(const cm_shard_set *set, shard *s, const uint64_t *coord, cm_error *err)
 {
     int rc = CM_OK;
     pthread_mutex_lock(&s->lock);
-    if (!s->entry) {
-        size_t nbytes = (size_t)cm_shard_nchunks(set->layout) * sizeof *s->entry;
-        s->entry = cm_calloc(nbytes, 1, err);
-        if (s->entry)
-            memset(s->entry, 0xff, nbytes); /* CM_SHARD_MISSING, all of them */
-        else
-            rc = CM_ENOMEM;
-    }
-    if (rc == CM_OK && !s->object) {
+    if (!s->object) {
         char *key = shard_key(set, coord, err);
         rc = key ? open_object(set, s, key, err) : CM_ENOMEM;
         free(key);
+        if (rc == CM_OK)
+            cm_shard_order_begin(s->order, s->object, s->old);
     }
     pthread_mutex_unlock(&s->lock);
     return rc;
@@ -195,9 +207,10 @@ static int finish_shard(const cm_shard_set *set, shard *s, const uint64_t *coord
         return remove_shard(set, coord, err);
     size_t nbytes = cm_shard_index_nbytes(set->layout);
     uint8_t *index = cm_calloc(nbytes, 1, err);
-    int rc = index ? cm_shard_index_encode(set->layout, s->entry, index, err) : CM_ENOMEM;
-    uint64_t end = s->old != NULL ? cm_shard_old_end(s->old) : atomic_load(&s->end);
-    uint64_t offset = cm_shard_index_at_start(set->layout) ? 0 : end;
+    int rc = index
+                 ? cm_shard_index_encode(set->layout, cm_shard_order_entries(s->order), index, err)
+                 : CM_ENOMEM;
+    uint64_t offset = cm_shard_index_at_start(set->layout) ? 0 : cm_shard_order_end(s->order);
     if (rc == CM_OK)
         rc = cm_object_write(s->object, offset, index, nbytes, err);
     free(index);
@@ -253,78 +266,43 @@ static void move_place(const cm_shard_set *set, uint64_t number, place *p)
     p->rest--;
 }
 
-/* How many chunks from the first, which lies at P, go together; *nbytes of them. */
-static size_t count_together(const cm_shard_set *set, const cm_put *put, size_t n, place p,
-                             size_t *nbytes)
+/* The chunks PUT from the first, which lies at P, that are of the same shard; how many. */
+static size_t list_chunks(const cm_shard_set *set, const cm_put *put, size_t n, place p,
+                          cm_shard_chunk *out)
 {
     uint64_t same = p.shard;
-    size_t i = 1;
-    *nbytes = put[0].nbytes;
-    for (; put[0].data && i < n; i++) {
-        if ((const uint8_t *)put[0].data + *nbytes != put[i].data)
-            break;
-        move_place(set, put[i].number, &p);
+    size_t i = 0;
+    for (; i < n && i < CM_SHARD_MOST; i++) {
+        if (i > 0)
+            move_place(set, put[i].number, &p);
         if (p.shard != same)
             break;
-        *nbytes += put[i].nbytes;
+        out[i] = (cm_shard_chunk){p.local, put[i].data, put[i].nbytes};
     }
     return i;
-}
-
-/* Chunk LOCAL of S: where it lies already, or where those who read the old shard do not look. */
-static int write_beside_old(shard *s, uint64_t local, const void *data, size_t nbytes,
-                            cm_error *err)
-{
-    bool same;
-    int rc = cm_shard_old_is(s->old, local, data, nbytes, &same, &s->entry[local], err);
-    if (rc != CM_OK || same)
-        return rc;
-    pthread_mutex_lock(&s->lock);
-    uint64_t offset = cm_shard_old_take(s->old, nbytes);
-    pthread_mutex_unlock(&s->lock);
-    s->entry[local] = (cm_shard_entry){offset, nbytes};
-    return cm_object_write(s->object, offset, data, nbytes, err);
-}
-
-/* Writes the chunks PUT, side by side in memory, behind each other into S; the first lies at P. */
-static int write_together(const cm_shard_set *set, shard *s, const cm_put *put, size_t n,
-                          size_t nbytes, place p, cm_error *err)
-{
-    int rc = open_shard(set, s, p.coord, err);
-    if (rc)
-        return rc;
-    for (size_t i = 0; s->old != NULL && rc == CM_OK && i < n; i++) {
-        if (i > 0)
-            move_place(set, put[i].number, &p);
-        rc = write_beside_old(s, p.local, put[i].data, put[i].nbytes, err);
-    }
-    if (s->old != NULL)
-        return rc;
-    uint64_t offset = atomic_fetch_add(&s->end, nbytes);
-    rc = cm_object_write(s->object, offset, put[0].data, nbytes, err);
-    for (size_t i = 0; i < n; i++) {
-        if (i > 0)
-            move_place(set, put[i].number, &p);
-        s->entry[p.local] = (cm_shard_entry){offset, put[i].nbytes};
-        offset += put[i].nbytes;
-    }
-    return rc;
 }
 
 int cm_shard_set_deliver(cm_shard_set *set, const cm_put *put, size_t n, size_t *taken,
                          cm_shard_done *done, cm_error *err)
 {
+    cm_shard_chunk chunk[CM_SHARD_MOST];
     place first;
-    size_t nbytes;
     shard *s;
+    uint64_t ndone = 0;
     *done = (cm_shard_done){0};
     find_place(set, put[0].number, &first);
-    *taken = count_together(set, put, n, first, &nbytes);
+    *taken = list_chunks(set, put, n, first, chunk);
     int rc = get_shard(set, first.shard, first.coord, &s, err);
-    if (rc == CM_OK && put[0].data)
-        rc = write_together(set, s, put, *taken, nbytes, first, err);
+    for (size_t i = 0; rc == CM_OK && i < *taken; i++) {
+        if (chunk[i].data == NULL)
+            continue;
+        rc = open_shard(set, s, first.coord, err);
+        break;
+    }
+    if (rc == CM_OK)
+        rc = cm_shard_order_put(s->order, chunk, *taken, &ndone, err);
     /* What failed is never counted down, so that the shard cannot become whole. */
-    if (rc || atomic_fetch_sub(&s->left, *taken) != *taken)
+    if (rc || ndone == 0 || atomic_fetch_sub(&s->left, ndone) != ndone)
         return rc;
     atomic_store(&set->slot[first.shard], NULL);
     rc = finish_shard(set, s, first.coord, done, err);

@@ -1,14 +1,16 @@
 /*
  * The shards of one array while they are put together.
  *
- * Inner chunks come in any order from any thread.  A shard exists in memory from
- * its first chunk to its last; the last one writes the index and gives the
- * object its name.  A shard in which every chunk was left out makes no object.
+ * Inner chunks come in any order from any thread, and lie in the order of the grid
+ * (shard_order.h).  A shard exists in memory from its first chunk to its last; the last one
+ * writes the index and gives the object its name.  A shard in which every chunk was left out
+ * makes no object.
  */
 #ifndef CM_FORMAT_ZARR_SHARD_WRITER_H
 #define CM_FORMAT_ZARR_SHARD_WRITER_H
 
 #include "codec/shard.h"
+#include "format/zarr/early.h"
 #include "format/zarr/writer.h"
 
 typedef struct cm_shard_set cm_shard_set;
@@ -33,12 +35,13 @@ void cm_shard_set_free(cm_shard_set *set);
  * offset (shard_old.h).  Before any chunk.
  */
 void cm_shard_set_replace(cm_shard_set *set);
+/* Where chunks wait for those in front of them.  Before any chunk. */
+void cm_shard_set_early(cm_shard_set *set, cm_early *early);
 size_t cm_shard_set_memory(const cm_shard_set *set); /* of one shard */
 
 /*
  * The first of the N >= 1 chunks PUT, numbers of the array's grid, and those after
- * it that lie side by side with it both in memory and in its shard: *taken of them,
- * with one request.  DATA NULL: the chunk is left out.
+ * it that are of its shard: *taken of them.  DATA NULL: the chunk is left out.
  */
 int cm_shard_set_deliver(cm_shard_set *set, const cm_put *put, size_t n, size_t *taken,
                          cm_shard_done *done, cm_error *err);

@@ -178,6 +178,12 @@ void cm_zarr_writer_replace(cm_zarr_writer *w)
     w->base.shard_nbytes = cm_shard_set_memory(w->shards);
 }
 
+void cm_zarr_writer_early(cm_zarr_writer *w, cm_early *early)
+{
+    if (w->shards != NULL)
+        cm_shard_set_early(w->shards, early);
+}
+
 void cm_zarr_writer_range(const cm_zarr_writer *w, uint64_t *first, uint64_t *end)
 {
     *first = w->first;

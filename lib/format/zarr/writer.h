@@ -8,6 +8,7 @@
 #define CM_FORMAT_ZARR_WRITER_H
 
 #include "format/target.h"
+#include "format/zarr/early.h"
 #include "format/zarr/meta.h"
 #include "store/store.h"
 
@@ -16,8 +17,8 @@ typedef struct cm_zarr_writer cm_zarr_writer;
 /*
  * Writes the chunks of META (borrowed; must outlive the writer) at PATH.  Where
  * META's chain is sharding_indexed alone, chunks are inner chunks and shards are
- * assembled on the way: each inner chunk is written at an offset reserved
- * atomically, and the last one writes the index and gives the shard its name.
+ * assembled on the way: inner chunks are written in the order of the grid, and the last one
+ * writes the index and gives the shard its name.
  */
 int cm_zarr_writer_create(cm_store *store, const char *path, const cm_zarr_meta *meta,
                           cm_zarr_writer **out, cm_error *err);
@@ -39,6 +40,11 @@ void cm_zarr_writer_shift(cm_zarr_writer *w, const uint64_t origin[CM_MAX_RANK])
  * the old index look for.  Before any chunk.
  */
 void cm_zarr_writer_replace(cm_zarr_writer *w);
+/*
+ * Where inner chunks wait (borrowed) that are put before those in front of them in their shard;
+ * else they wait in memory, without a bound.  Before any chunk.
+ */
+void cm_zarr_writer_early(cm_zarr_writer *w, cm_early *early);
 /* Those objects; all where nobody restricted the writer. */
 void cm_zarr_writer_range(const cm_zarr_writer *w, uint64_t *first, uint64_t *end);
 /* Chunks in them. */
@@ -57,8 +63,8 @@ cm_target *cm_zarr_writer_target(cm_zarr_writer *w);
 int cm_zarr_writer_put(cm_zarr_writer *w, uint64_t number, const void *data, size_t nbytes,
                        cm_error *err);
 /*
- * The same for N chunks.  Those that follow each other here and in memory go into a shard with
- * one request.
+ * The same for N chunks.  Those that follow each other in a shard and in memory go there with one
+ * request.
  */
 int cm_zarr_writer_put_many(cm_zarr_writer *w, const cm_put *put, size_t n, cm_error *err);
 /* Chunk NUMBER holds only the fill value and is left out; an object that is there goes. */

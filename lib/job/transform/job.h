@@ -119,9 +119,12 @@ typedef struct cm_job {
     uint64_t memory_limit;
     uint64_t held; /* of it: the process before anything is moved, and its reserve */
     size_t slots_nbytes;
+    size_t shards_nbytes;           /* of those in assembly, beside it */
+    size_t early_nbytes;            /* of chunks that wait for others of their shards */
     size_t worker_nbytes;           /* of one */
     size_t text_nbytes;             /* of the longest chunk of strings that was moved */
     char *scratch;                  /* folder */
+    cm_early *early;                /* where those wait */
     struct cm_parts *parts;         /* parts.h; NULL: this process does all of it */
     struct cm_into *into;           /* into.h */
     struct cm_stacks *stacks;       /* stack.h; NULL: nothing is stacked */

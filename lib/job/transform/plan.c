@@ -27,7 +27,6 @@ enum {
     REMOTE_THREADS = 16,          /* at least, behind a network */
     SAME_FOLDER_SPARE = 64 << 20, /* scratch leaves this much of a disk free */
     LEAST_STEP = 1 << 20,         /* to which the least memory is found */
-    MAX_COUNTED = 1 << 24,        /* chunks of a file, one by one */
     /*
      * Of a source that can be cut anywhere.  A larger piece would be a whole map of
      * ERA5 (4.15 MB), which meets all target chunks of its block at once; with less
@@ -35,7 +34,13 @@ enum {
      * at the peak with 4 MiB, 36 MB with 1.
      */
     MAX_PIECE = 1 << 20,
-    MIN_PIECE = 64 << 10
+    MIN_PIECE = 64 << 10,
+    /*
+     * Of encoded chunks that come before others of their shards: what threads that work side by
+     * side are apart, some chunks each.  Orders of the plan that are not the grid's go to scratch.
+     */
+    EARLY_NBYTES = 8 << 20,
+    EARLY_CHUNKS = 4 /* of a worker */
 };
 
 /* What a plan may do, and with how many workers. */
@@ -261,7 +266,7 @@ static int plan_with(cm_job *job, size_t free, option *o, bool *fits, cm_error *
     set_rates(job, nthreads);
     o->cost = 0;
     *fits = free / nthreads >= worker;
-    job->slots_nbytes = 0;
+    job->slots_nbytes = job->shards_nbytes = 0;
     size_t room = *fits ? free - nthreads * worker : 0;
     for (size_t i = 0; *fits && i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
@@ -275,6 +280,7 @@ static int plan_with(cm_job *job, size_t free, option *o, bool *fits, cm_error *
         size_t want = v->route.held_nbytes + nthreads * cm_transfer_slot_nbytes(&v->transfer);
         want = want > room - shards ? room - shards : want;
         job->slots_nbytes = want > job->slots_nbytes ? want : job->slots_nbytes;
+        job->shards_nbytes = shards > job->shards_nbytes ? shards : job->shards_nbytes;
         o->cost += cost_of(v);
     }
     if (job->probed.read <= 0)
@@ -382,77 +388,6 @@ static int refuse(cm_job *job, cm_error *err)
                    verify > move ? " for verification" : "");
 }
 
-/* ---- what the engine will count ---- */
-
-static bool is_present(const cm_job_var *v, uint64_t number)
-{
-    if (v->transfer.may_be_absent)
-        return !cm_transfer_is_absent(&v->transfer, number);
-    return v->presence.bit == NULL || (v->presence.bit[number / 64] >> number % 64 & 1) != 0;
-}
-
-/* Pieces whose chunk is absent are neither read nor spilled; they are counted one by one. */
-static int predict_with_gaps(const cm_job *job, cm_job_var *v, cm_error *err)
-{
-    const cm_sweep *s = &v->route.sweep;
-    const cm_grid *grid = &v->source->array->grid;
-    size_t itemsize = v->source->dtype.nbytes;
-    cm_plan_counts *p = &v->planned;
-    cm_sweep_cursor c;
-    for (cm_sweep_begin(s, 0, &c); !c.done; cm_sweep_next(s, &c)) {
-        cm_box box;
-        uint64_t spilled = 1, resident = 1, coord[CM_MAX_RANK];
-        if (cm_monitor_canceled(job->options->monitor))
-            return cm_fail(err, CM_ECANCELED, "stopped by request");
-        for (unsigned j = 0; j < s->rank; j++)
-            coord[j] = cm_axis_source_chunk(&s->axis[j], c.piece[j]);
-        if (!is_present(v, cm_grid_number(grid, coord)))
-            continue;
-        cm_array_chunk_box(v->source->array, coord, &box);
-        p->chunk_reads++;
-        p->element_nbytes_read += cm_box_nelem(&box) * itemsize;
-        for (unsigned j = 0; j < s->rank; j++) {
-            cm_range span = cm_axis_piece_span(&s->axis[j], c.span[j], c.piece[j]);
-            uint64_t end = c.span[j].lo + v->route.tile[j] * s->axis[j].target;
-            spilled *= span.hi - span.lo;
-            resident *= span.lo >= end ? 0 : (span.hi < end ? span.hi : end) - span.lo;
-        }
-        if (v->route.spills)
-            p->scratch_nbytes += (spilled - resident) * itemsize;
-    }
-    return CM_OK;
-}
-
-static int predict(const cm_job *job, cm_job_var *v, cm_error *err)
-{
-    cm_plan_counts *p = &v->planned;
-    const cm_route *r = &v->route;
-    uint64_t nelem = 1;
-    int rc = CM_OK;
-    memset(p, 0, sizeof(*p));
-    for (unsigned j = 0; j < v->rank; j++)
-        nelem *= v->shape[j];
-    if (v->writer == NULL || nelem == 0 || v->absent)
-        return CM_OK;
-    p->chunk_writes = cm_zarr_writer_grid(v->writer)->nchunks;
-    p->element_nbytes_written = nelem * v->type.nbytes;
-    if (v->as_strings)
-        return CM_OK;
-    size_t itemsize = v->source->dtype.nbytes;
-    /* Of a file with too many chunks to be counted it is not known which are there. */
-    if (v->presence.bit != NULL
-            ? v->presence.npresent < v->presence.nchunks
-            : v->transfer.may_be_absent && v->source->array->grid.nchunks <= MAX_COUNTED) {
-        rc = predict_with_gaps(job, v, err);
-    } else {
-        p->chunk_reads = is_sliceable(v) ? 0 : r->chunk_reads;
-        p->element_nbytes_read = r->nelem_read * itemsize;
-        p->scratch_nbytes = r->nelem_spilled * itemsize;
-    }
-    p->chunk_decodes = v->pass != CM_PASS_NOTHING ? 0 : p->chunk_reads;
-    return rc;
-}
-
 /* ---- the plan ---- */
 
 static void adopt(cm_job_var *v)
@@ -558,6 +493,25 @@ static void count_held(cm_job *job)
         job->options->memory > 0 ? job->options->memory : cm_memory_available() / 2 + resident;
 }
 
+/* What may wait, of what the plan leaves. */
+static size_t room_for_early(const cm_job *job)
+{
+    uint64_t used =
+        job->held + job->nthreads * job->worker_nbytes + job->slots_nbytes + job->shards_nbytes;
+    size_t want = 0;
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_target *t = cm_zarr_writer_target(job->var[i].writer);
+        if (t == NULL || t->shard_nbytes == 0)
+            continue;
+        size_t some = job->var[i].as_strings ? 0 : cm_chain_encoded_bound(t->chain);
+        some *= EARLY_CHUNKS * job->nthreads;
+        want = some > want ? some : want;
+        want = want > EARLY_NBYTES ? want : EARLY_NBYTES;
+    }
+    uint64_t left = job->memory_limit > used ? job->memory_limit - used : 0;
+    return left < want ? (size_t)left : want;
+}
+
 static int choose_routes(cm_job *job, unsigned most, cm_error *err)
 {
     size_t free = (size_t)(job->memory_limit - job->held);
@@ -571,6 +525,8 @@ int cm_job_plan(cm_job *job, cm_store *store, cm_error *err)
 {
     unsigned most = cm_job_threads(job);
     int rc = CM_OK;
+    if (job->early == NULL)
+        rc = cm_early_create(&job->early, err);
     for (size_t i = 0; rc == CM_OK && i < job->nvars; i++)
         rc = cm_job_prepare(job, &job->var[i], store, err);
     if (rc == CM_OK && job->options->append == NULL)
@@ -579,16 +535,21 @@ int cm_job_plan(cm_job *job, cm_store *store, cm_error *err)
         return rc;
     count_held(job);
     rc = job->memory_limit <= job->held ? refuse(job, err) : choose_routes(job, most, err);
+    if (rc == CM_OK) {
+        job->early_nbytes = room_for_early(job);
+        rc = cm_early_limit(job->early, job->early_nbytes, job->scratch, err);
+    }
     if (rc != CM_OK)
         return rc;
     /* How much text there is shows only when it is read. */
     if (job->options->memory == 0 && !has_strings(job))
-        job->memory_limit = job->held + job->nthreads * job->worker_nbytes + job->slots_nbytes;
+        job->memory_limit =
+            job->held + job->nthreads * job->worker_nbytes + job->slots_nbytes + job->early_nbytes;
     job->report->memory_planned =
-        job->held + job->nthreads * worker_as_planned(job) + job->slots_nbytes;
+        job->held + job->nthreads * worker_as_planned(job) + job->slots_nbytes + job->early_nbytes;
     for (size_t i = 0; i < job->nvars && rc == CM_OK; i++) {
         adopt(&job->var[i]);
-        rc = predict(job, &job->var[i], err);
+        rc = cm_job_predict(job, &job->var[i], err);
     }
     if (rc == CM_OK && job->nthreads < most)
         rc = cm_job_note(job, err, "%u of %u threads are used, to stay below the memory limit",

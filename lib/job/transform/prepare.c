@@ -143,6 +143,7 @@ int cm_job_prepare(cm_job *job, cm_job_var *v, cm_store *store, cm_error *err)
     if (rc != CM_OK)
         return rc;
     cm_zarr_writer_shift(v->writer, v->first_object);
+    cm_zarr_writer_early(v->writer, job->early);
     if (v->is_window && !v->is_beyond)
         cm_zarr_writer_replace(v->writer);
     if (v->pass == CM_PASS_NOTHING && (rc = check_encoder(v, err)) != CM_OK) {

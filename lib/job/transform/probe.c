@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "exec/engine/spill.h"
+#include "base/scratch.h"
 #include "job/transform/job.h"
 
 enum {

@@ -396,6 +396,7 @@ static void release(cm_job *job)
         free(job->var[i].name);
     }
     free(job->var);
+    cm_early_free(job->early);
     free(job->scratch);
     cm_json_free(job->sample_chunks);
     free(job->guarded);
