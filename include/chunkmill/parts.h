@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <chunkmill/error.h>
+#include <chunkmill/net.h>
 
 typedef enum cm_part_state {
     CM_PART_MISSING, /* nobody is at it; it may have been begun */
@@ -34,10 +35,10 @@ typedef struct cm_parts_report {
 } cm_parts_report;
 
 /*
- * Of the store TARGET.  CM_ENOTFOUND where nothing tells of parts.  REPORT is valid, and to be
- * released, whatever is returned.
+ * Of the store TARGET; NET, which may be NULL, reaches a bucket.  CM_ENOTFOUND where nothing tells
+ * of parts.  REPORT is valid, and to be released, whatever is returned.
  */
-int cm_parts_status(const char *target, cm_parts_report *report, cm_error *err);
+int cm_parts_status(const char *target, cm_net *net, cm_parts_report *report, cm_error *err);
 void cm_parts_report_release(cm_parts_report *report);
 
 /* The numbers, from 1, of the parts in a state of STATES (1 << state): "3,7-9"; to be freed. */

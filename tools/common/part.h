@@ -29,7 +29,8 @@ char *cm_part_command(const cm_tool *tool, int argc, char **argv);
 int cm_part_progress(const cm_part_choice *part, int progress);
 
 /* --parts-status.  Returns the exit status. */
-int cm_part_say_status(const cm_tool *tool, const cm_common_options *common, const cm_texts *paths);
+int cm_part_say_status(const cm_tool *tool, const cm_net_settings *settings,
+                       const cm_common_options *common, const cm_texts *paths);
 
 /* Member "part" of the document O: null where R is about no part. */
 void cm_part_document(cm_document *doc, cm_json *o, const cm_part_report *r);

@@ -8,6 +8,7 @@
 
 #include "part.h"
 #include "print.h"
+#include "remote.h"
 #include "say.h"
 
 static const char *const STATES[] = {"missing", "stale", "running", "done"};
@@ -153,13 +154,17 @@ static int print_json(const cm_tool *tool, const char *target, const cm_parts_re
     return cm_document_print(&doc, o, stdout);
 }
 
-int cm_part_say_status(const cm_tool *tool, const cm_common_options *common, const cm_texts *paths)
+int cm_part_say_status(const cm_tool *tool, const cm_net_settings *settings,
+                       const cm_common_options *common, const cm_texts *paths)
 {
-    cm_parts_report report;
+    cm_parts_report report = {0};
     cm_error err = {0}, print_err = {0};
+    cm_net *net = NULL;
     if (paths->n != 1)
         return cm_tool_usage_error(tool, "--parts-status looks at one store; name OUTPUT alone");
-    int status = cm_parts_status(paths->text[0], &report, &err);
+    int status = cm_remote_open(settings, paths, NULL, NULL, &net, &err);
+    if (status == CM_OK)
+        status = cm_parts_status(paths->text[0], net, &report, &err);
     int exit_status = cm_tool_exit_status(status);
     if (common->json && print_json(tool, paths->text[0], &report, status == CM_OK ? NULL : &err,
                                    &print_err) != CM_OK) {
@@ -171,5 +176,7 @@ int cm_part_say_status(const cm_tool *tool, const cm_common_options *common, con
     else if (!common->json)
         print_text(paths->text[0], &report);
     cm_parts_report_release(&report);
+    cm_remote_say(tool, net, common);
+    cm_net_free(net);
     return exit_status;
 }

@@ -159,7 +159,7 @@ int main(int argc, char **argv)
     char *command = cm_part_command(&NC2ZARR, argc, argv);
     v.o.part.command = command;
     if (status == CM_TOOL_RUN && v.part.status)
-        status = cm_part_say_status(&NC2ZARR, &common, &paths);
+        status = cm_part_say_status(&NC2ZARR, &v.net, &common, &paths);
     if (status == CM_TOOL_RUN && v.consolidate)
         status = nc2zarr_consolidate(&v, &common, &paths);
     if (status == CM_TOOL_RUN)

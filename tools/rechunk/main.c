@@ -111,7 +111,7 @@ static int run(int argc, char **argv, const rechunk_values *v, const cm_common_o
     if (v->digest)
         return rechunk_digest(&v->net, common, paths);
     if (v->part.status)
-        return cm_part_say_status(&RECHUNK, common, paths);
+        return cm_part_say_status(&RECHUNK, &v->net, common, paths);
     if (paths->n < 2)
         return cm_tool_usage_error(&RECHUNK, paths->n == 0 ? "no source" : "no target");
     if (paths->n > 2)

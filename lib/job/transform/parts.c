@@ -22,22 +22,34 @@
 #include "job/transform/parts_status.h"
 #include "job/transform/plan.h"
 #include "job/transform/write.h"
+#include "store/open.h"
 
 enum {
-    PAUSE_MS = 50, /* between two looks at what another process does */
-    MAX_FREE = 200 /* looks at a lock that is free and cannot be had */
+    PAUSE_MS = 50,          /* between two looks at what another process does */
+    REMOTE_PAUSE_MS = 1000, /* each is a few requests */
+    MAX_FREE = 200          /* looks at a lock that is free and cannot be had */
 };
 
 /* ---- waiting ---- */
 
-static int pause_for(cm_job *job, const char *what, cm_error *err)
+static int pause_for(cm_job *job, bool remote, const char *what, cm_error *err)
 {
-    const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
+    const long ms = remote ? REMOTE_PAUSE_MS : PAUSE_MS;
+    const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
     cm_monitor_at(job->options->monitor, "part", job->parts->number + 1, what);
     nanosleep(&pause, NULL);
     return cm_monitor_canceled(job->options->monitor)
                ? cm_fail(err, CM_ECANCELED, "stopped by request")
                : CM_OK;
+}
+
+/* Each lock that is taken may say the same of its server. */
+static int warn_once(cm_job *job, const char *note, cm_error *err)
+{
+    for (size_t i = 0; i < job->report->nwarnings; i++)
+        if (strcmp(job->report->warning[i], note) == 0)
+            return CM_OK;
+    return cm_job_warn(job, err, "%s", note);
 }
 
 /*
@@ -58,7 +70,7 @@ static int wait_for_lock(cm_job *job, cm_output *out, const char *name, cm_lock 
             return CM_OK;
         int rc = cm_lock_take_as(&out->beside, &request, lock, &note, &why);
         if (rc == CM_OK && note != NULL)
-            rc = cm_job_warn(job, err, "%s", note);
+            rc = warn_once(job, note, err);
         free(note);
         if (*lock != NULL)
             return rc;
@@ -68,7 +80,7 @@ static int wait_for_lock(cm_job *job, cm_output *out, const char *name, cm_lock 
         nfree = rc == CM_EEXIST && who.state == CM_LOCK_FREE ? nfree + 1 : 0;
         if (rc != CM_EEXIST || who.state == CM_LOCK_OF_RUN || nfree > MAX_FREE)
             return cm_fail(err, (cm_status)rc, "%s", why.text);
-        if ((rc = pause_for(job, "waiting for another process", err)) != CM_OK)
+        if ((rc = pause_for(job, out->beside.remote, "waiting for another process", err)) != CM_OK)
             return rc;
     }
 }
@@ -82,10 +94,16 @@ static int read_plan(cm_job *job, cm_output *out, cm_error *err)
     return rc == CM_OK ? cm_parts_plan_read(&out->beside, &job->parts->plan, err) : rc;
 }
 
-static bool target_is_there(const cm_output *out)
+/* In a bucket nothing tells a store that was removed from one of which nothing is made yet. */
+static bool target_is_gone(const cm_output *out, const cm_parts_plan *plan, cm_error *err)
 {
+    const cm_store_options options = {.output = true, .net = out->net};
     struct stat st;
-    return stat(out->beside.root, &st) == 0 && S_ISDIR(st.st_mode);
+    cm_place there;
+    if (out->beside.remote)
+        return plan->complete && cm_store_look(out->root, &options, &there, err) == CM_OK &&
+               there == CM_PLACE_NOTHING;
+    return !(stat(out->beside.root, &st) == 0 && S_ISDIR(st.st_mode));
 }
 
 static bool plan_is_there(cm_job *job, cm_output *out)
@@ -113,7 +131,7 @@ static int judge_plan(cm_job *job, cm_output *out, bool *replace, cm_error *err)
     if (*replace)
         return CM_OK;
     int rc = cm_parts_compare(job, plan, &why);
-    bool gone = !target_is_there(out);
+    bool gone = target_is_gone(out, plan, NULL);
     if (rc == CM_OK && !gone)
         return CM_OK;
     if (rc != CM_OK && rc != CM_EEXIST)
@@ -139,7 +157,7 @@ static int judge_plan(cm_job *job, cm_output *out, bool *replace, cm_error *err)
 /* Of the whole: what of it is this part's is moved within its memory. */
 static int make_plan(cm_job *job, cm_output *out, cm_error *err)
 {
-    if (job->options->scratch == NULL) {
+    if (job->options->scratch == NULL && !out->beside.remote) {
         free(job->scratch);
         if ((job->scratch = cm_strdup(out->path, err)) == NULL)
             return CM_ENOMEM;
@@ -172,7 +190,7 @@ static int publish(cm_job *job, cm_output *out, cm_error *err)
         rc = cm_fail(err, CM_EEXIST, "%s: another process published a plan meanwhile", out->path);
     if (published || out->touched)
         cm_output_complete(out); /* the journal of the erasure */
-    if (rc != CM_OK && out->made)
+    if (rc != CM_OK && out->made && !out->beside.remote)
         rmdir(out->path); /* nothing is in it */
     if (rc == CM_OK && left.n > 0)
         rc = cm_job_warn(job, err,
@@ -372,6 +390,8 @@ static int say_done(cm_job *job, cm_output *out, cm_error *err)
     if (rc == CM_OK)
         rc = cm_store_sync(out->store, err);
     if (rc == CM_OK)
+        rc = cm_lock_check(p->own, &out->beside, err);
+    if (rc == CM_OK)
         rc = see_own(job, out, &claim, err);
     if (rc == CM_OK)
         rc = cm_json_set(note, "made", cm_part_claim_json(&claim), err);
@@ -478,6 +498,10 @@ static int complete_store(cm_job *job, cm_output *out, cm_error *err)
     int rc = wait_for_lock(job, out, CM_LOCK_OUTPUT, &lock, is_complete, err);
     if (rc == CM_OK && lock != NULL && !is_complete(job, out)) {
         rc = prove_all(job, out, err);
+        if (rc == CM_OK)
+            rc = cm_parts_abort_uploads(out->store, err);
+        if (rc == CM_OK)
+            rc = cm_lock_check(lock, &out->beside, err);
         if (rc == CM_OK)
             rc = write_metadata(job, out, err);
     }

@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "base/threads.h"
+#include "job/transform/listing.h"
 #include "job/transform/parts_status.h"
 
 enum {
-    SHARE = 1024 /* objects that a thread looks at before it asks for more */
+    SHARE = 1024, /* objects that a thread looks at before it asks for more */
+    PAGE = 1000   /* objects that one request lists */
 };
 
 bool cm_part_claims_agree(const cm_part_claim *a, const cm_part_claim *b)
@@ -31,6 +33,7 @@ typedef struct look {
     cm_store *store;
     uint64_t nparts;        /* that are looked at */
     const cm_part_run *run; /* of variable i and part k: i * nparts + k */
+    cm_listing *list;       /* of each variable, where that is fewer requests; or NULL */
     sum *sum;               /* of each part */
     pthread_mutex_t lock;   /* guards the sums and what follows */
     uint64_t part, at;      /* where the next share begins */
@@ -122,6 +125,16 @@ static int see_copied(const look *l, size_t var, sum *out, cm_error *err)
     return rc == CM_OK ? w.status : rc;
 }
 
+static int ask_size(cm_store *store, const char *path, const char *name, cm_buf *key,
+                    uint64_t *nbytes, cm_error *err)
+{
+    key->nbytes = 0;
+    int rc = cm_buf_printf(key, err, "%s%s%s", path, *path != '\0' ? "/" : "", name);
+    if (rc == CM_OK)
+        rc = cm_buf_append(key, "", 1, err);
+    return rc == CM_OK ? cm_store_size(store, (const char *)key->data, nbytes, err) : rc;
+}
+
 static int see_share(const look *l, const share *s, sum *out, cm_error *err)
 {
     const cm_job_var *v = &l->job->var[s->var];
@@ -135,12 +148,10 @@ static int see_share(const look *l, const share *s, sum *out, cm_error *err)
     for (uint64_t i = s->run.first; rc == CM_OK && i < s->run.end; i++) {
         cm_grid_coord(&grid, i, coord);
         cm_zarr_chunk_key(&v->meta, coord, name, sizeof(name));
-        key.nbytes = 0;
-        rc = cm_buf_printf(&key, err, "%s%s%s", v->name, *v->name != '\0' ? "/" : "", name);
-        if (rc == CM_OK)
-            rc = cm_buf_append(&key, "", 1, err);
-        if (rc == CM_OK)
-            rc = cm_store_size(l->store, (const char *)key.data, &nbytes, err);
+        if (l->list != NULL && l->list[s->var].read)
+            rc = cm_listing_find(&l->list[s->var], name, &nbytes);
+        else
+            rc = ask_size(l->store, v->name, name, &key, &nbytes, err);
         if (rc == CM_OK)
             add_object(out, s->var, i, nbytes);
         rc = rc == CM_ENOTFOUND ? CM_OK : rc;
@@ -173,6 +184,32 @@ static void see_main(void *context, unsigned index)
     }
 }
 
+/* Behind a network: lists the variables of which so much is looked at that it is worth it. */
+static int list_objects(look *l, cm_error *err)
+{
+    const cm_job *job = l->job;
+    const cm_stop stop = {cm_monitor_cancels, job->options->monitor};
+    int rc = CM_OK;
+    if (!cm_store_is_remote(l->store))
+        return CM_OK;
+    if ((l->list = cm_calloc(job->nvars + 1, sizeof(l->list[0]), err)) == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
+        const cm_job_var *v = &job->var[i];
+        uint64_t wanted = 0;
+        cm_grid grid;
+        for (uint64_t k = 0; k < l->nparts; k++)
+            wanted += l->run[i * l->nparts + k].end - l->run[i * l->nparts + k].first;
+        if (v->as_objects || wanted == 0)
+            continue;
+        rc = cm_grid_init(&grid, v->meta.rank, v->meta.shape, v->meta.chunk, err);
+        bool lists = grid.nchunks <= CM_LISTING_MOST && grid.nchunks / PAGE < wanted;
+        if (rc == CM_OK && lists)
+            rc = cm_listing_read(l->store, v->name, &stop, &l->list[i], err);
+    }
+    return rc;
+}
+
 int cm_part_claims_see(cm_job *job, cm_store *store, uint64_t first, uint64_t n, cm_part_claim *out,
                        cm_error *err)
 {
@@ -183,6 +220,8 @@ int cm_part_claims_see(cm_job *job, cm_store *store, uint64_t first, uint64_t n,
     cm_monitor_at(job->options->monitor, "part", first + 1, "looking at its objects");
     if (rc == CM_OK)
         rc = cm_parts_runs(job, first, n, run, err);
+    if (rc == CM_OK)
+        rc = list_objects(&l, err);
     if (rc == CM_OK) {
         pthread_mutex_init(&l.lock, NULL);
         cm_threads_run(cm_job_threads(job), see_main, &l);
@@ -194,6 +233,9 @@ int cm_part_claims_see(cm_job *job, cm_store *store, uint64_t first, uint64_t n,
             (cm_part_claim){.there = true, .nobjects = sums[k].nobjects, .nbytes = sums[k].nbytes};
         cm_digest_text(&sums[k].digest, out[k].digest);
     }
+    for (size_t i = 0; l.list != NULL && i < job->nvars; i++)
+        cm_listing_release(&l.list[i]);
+    free(l.list);
     free(run);
     free(sums);
     return rc;

@@ -175,6 +175,36 @@ static int give_name(const cm_beside *b, const char *name)
     return errnum;
 }
 
+/* Whether the plan that is there is LINE. */
+static int is_there(const cm_beside *b, const cm_buf *line, bool *out, cm_error *err)
+{
+    cm_buf now = {0};
+    int rc = cm_store_get(b->in, PLAN_NAME, MAX_NBYTES, &now, err);
+    *out =
+        rc == CM_OK && now.nbytes == line->nbytes && memcmp(now.data, line->data, now.nbytes) == 0;
+    cm_buf_release(&now);
+    return rc == CM_ENOTFOUND ? CM_OK : rc;
+}
+
+/*
+ * In a bucket.  One that is there already may be ours: an answer was lost, or another process has
+ * published the same.  Without conditional writes the lock, which the caller has, must do.
+ */
+static int put_plan(const cm_beside *b, const cm_buf *line, bool *published, cm_error *err)
+{
+    int rc = cm_store_put_if(b->in, PLAN_NAME, line->data, line->nbytes, NULL, err);
+    if (rc == CM_EUNSUPPORTED) {
+        rc = cm_store_size(b->in, PLAN_NAME, NULL, err);
+        if (rc == CM_ENOTFOUND)
+            rc = cm_store_put(b->in, PLAN_NAME, line->data, line->nbytes, err);
+    }
+    if (rc == CM_OK || rc == CM_EEXIST)
+        rc = is_there(b, line, published, err);
+    if (rc != CM_OK)
+        cm_error_place(err, b->path);
+    return rc;
+}
+
 int cm_parts_plan_publish(const cm_beside *b, const cm_json *json, bool *published, cm_error *err)
 {
     char name[64];
@@ -185,6 +215,11 @@ int cm_parts_plan_publish(const cm_beside *b, const cm_json *json, bool *publish
     snprintf(name, sizeof(name), ".chunkmill-%ld-%lld%09ld.tmp", (long)getpid(),
              (long long)now.tv_sec, now.tv_nsec);
     int rc = line_of(json, &line, err);
+    if (rc == CM_OK && b->remote) {
+        rc = put_plan(b, &line, published, err);
+        cm_buf_release(&line);
+        return rc;
+    }
     if (rc == CM_OK)
         rc = write_file(b, name, &line, err);
     if (rc == CM_OK) {

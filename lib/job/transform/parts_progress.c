@@ -8,7 +8,8 @@
 #include "job/transform/parts.h"
 #include "job/transform/parts_status.h"
 
-#define EVERY_NS UINT64_C(10000000000)
+#define EVERY_NS        UINT64_C(10000000000)
+#define REMOTE_EVERY_NS UINT64_C(60000000000) /* a few requests for each part */
 
 struct cm_parts_teller {
     const cm_job *job;
@@ -46,8 +47,9 @@ static void tell(const cm_parts_teller *t)
 
 static uint64_t tell_on(void *context)
 {
-    tell(context);
-    return EVERY_NS;
+    const cm_parts_teller *t = context;
+    tell(t);
+    return t->beside->remote ? REMOTE_EVERY_NS : EVERY_NS;
 }
 
 static uint64_t all_nbytes(const cm_job *job)

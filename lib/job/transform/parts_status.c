@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fileurl.h"
+#include "job/common/store_path.h"
 
 /* ---- one part ---- */
 
@@ -106,15 +106,15 @@ void cm_parts_report_release(cm_parts_report *r)
     *r = (cm_parts_report){0};
 }
 
-int cm_parts_status(const char *target, cm_parts_report *out, cm_error *err)
+int cm_parts_status(const char *target, cm_net *net, cm_parts_report *out, cm_error *err)
 {
     cm_beside beside = {.fd = -1};
     cm_parts_plan plan = {0};
     char *path = NULL;
     *out = (cm_parts_report){0};
-    int rc = cm_fileurl_path(target, &path, err);
+    int rc = cm_store_path_plain(target, &path, err);
     if (rc == CM_OK)
-        rc = cm_beside_find(path, NULL, &beside, err);
+        rc = cm_beside_find(path, net, &beside, err);
     if (rc == CM_OK)
         rc = cm_beside_open(&beside, false, err);
     if (rc == CM_OK)
@@ -175,6 +175,18 @@ static cm_verdict judge_part(void *context, const char *below, cm_entry_kind kin
         return CM_REMOVE;
     bool left = cm_lock_look(context, below, &who, NULL) == CM_OK && who.state == CM_LOCK_FREE;
     return left ? CM_REMOVE : CM_KEEP;
+}
+
+static cm_verdict judge_upload(void *context, const char *below, cm_entry_kind kind)
+{
+    (void)context;
+    (void)below;
+    return kind == CM_ENTRY_FOLDER ? CM_ENTER : kind == CM_ENTRY_TEMPORARY ? CM_REMOVE : CM_KEEP;
+}
+
+int cm_parts_abort_uploads(cm_store *store, cm_error *err)
+{
+    return cm_store_is_remote(store) ? cm_store_sweep(store, "", judge_upload, NULL, err) : CM_OK;
 }
 
 void cm_parts_tidy(const cm_beside *b)

@@ -13,4 +13,10 @@ int cm_parts_look(const cm_beside *b, const cm_parts_plan *plan, cm_parts_report
 /* Of a complete store: removes the files of its parts, but for locks that are held. */
 void cm_parts_tidy(const cm_beside *b);
 
+/*
+ * In a bucket nothing tells whose upload in parts one is that was not finished.  When all parts are
+ * done nobody writes any more: what is left is of parts that were killed, and goes.
+ */
+int cm_parts_abort_uploads(cm_store *store, cm_error *err);
+
 #endif

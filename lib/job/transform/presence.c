@@ -7,28 +7,19 @@
 
 #include "base/threads.h"
 #include "codec/shard.h"
+#include "job/transform/listing.h"
 
 enum {
     MAX_OBJECTS = 8 << 20, /* a minute of asking; a bit for each is nothing */
-    MAX_LISTED = 1 << 20,  /* a thousand requests, and their names in the memory */
     /* A thread's share: where a request takes a millisecond, a quarter of a second of it. */
     SHARE = 256,
     /* Of a shard's index; with longer ones each thread's own would be seen in the memory. */
     MAX_INDEX = 64 << 10
 };
 
-/* What a listing says of one object. */
-typedef struct listed {
-    size_t at; /* of its name in the text */
-    uint64_t nbytes;
-} listed;
-
 /* What all threads look through. */
 typedef struct search {
-    bool by_list; /* objects were listed, and none is asked for */
-    cm_buf names;
-    listed *list;
-    size_t nlisted, room;
+    cm_listing list; /* where it was read, no object is asked for */
     cm_store *store;
     const char *path;
     const cm_zarr_meta *meta;
@@ -110,20 +101,6 @@ static int read_index(finder *f, const char *key, const uint64_t *shard, cm_erro
     return rc;
 }
 
-static int look_up(const search *s, const char *name, uint64_t *nbytes)
-{
-    size_t lo = 0, hi = s->nlisted;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        int order = strcmp((const char *)s->names.data + s->list[mid].at, name);
-        *nbytes = s->list[mid].nbytes;
-        if (order == 0)
-            return CM_OK;
-        *(order < 0 ? &lo : &hi) = order < 0 ? mid + 1 : mid;
-    }
-    return CM_ENOTFOUND;
-}
-
 static int ask(finder *f, uint64_t number, cm_error *err)
 {
     const search *s = f->all;
@@ -134,7 +111,8 @@ static int ask(finder *f, uint64_t number, cm_error *err)
     char *key = cm_asprintf(err, "%s%s%s", s->path, s->path[0] ? "/" : "", name);
     if (key == NULL)
         return CM_ENOMEM;
-    int rc = s->by_list ? look_up(s, name, &nbytes) : cm_store_size(s->store, key, &nbytes, err);
+    int rc = s->list.read ? cm_listing_find(&s->list, name, &nbytes)
+                          : cm_store_size(s->store, key, &nbytes, err);
     if (rc == CM_OK) {
         f->found.nobjects++;
         f->found.nbytes += nbytes;
@@ -149,28 +127,11 @@ static int ask(finder *f, uint64_t number, cm_error *err)
 
 /* ---- behind a network: a listing tells of a thousand objects with one request ---- */
 
-static int see(void *context, const char *below, uint64_t nbytes, cm_error *err)
-{
-    search *s = context;
-    if (s->nlisted == s->room) {
-        size_t room = s->room > 0 ? 2 * s->room : 1024;
-        listed *more = realloc(s->list, room * sizeof(*more));
-        if (more == NULL)
-            return cm_fail(err, CM_ENOMEM, "no memory for a listing");
-        s->list = more;
-        s->room = room;
-    }
-    s->list[s->nlisted++] = (listed){s->names.nbytes, nbytes};
-    int rc = cm_stop_check(s->stop, err);
-    return rc == CM_OK ? cm_buf_append(&s->names, below, strlen(below) + 1, err) : rc;
-}
-
 /* Indices of shards are a request each: those that are needed are read when they are. */
 static int list_objects(search *s, cm_error *err)
 {
-    bool wanted = s->layout == NULL && s->outer.nchunks <= MAX_LISTED;
-    int rc = wanted ? cm_store_list_below(s->store, s->path, see, s, err) : CM_EUNSUPPORTED;
-    s->by_list = rc == CM_OK;
+    bool wanted = s->layout == NULL && s->outer.nchunks <= CM_LISTING_MOST;
+    int rc = wanted ? cm_listing_read(s->store, s->path, s->stop, &s->list, err) : CM_EUNSUPPORTED;
     if (rc != CM_EUNSUPPORTED)
         return rc;
     free(s->bit);
@@ -266,8 +227,7 @@ int cm_presence_find(cm_store *store, const char *path, const cm_zarr_meta *meta
         rc = s.status;
     }
     cm_shard_layout_free(s.layout);
-    cm_buf_release(&s.names);
-    free(s.list);
+    cm_listing_release(&s.list);
     if (rc != CM_OK)
         cm_presence_release(out);
     return rc;

@@ -421,17 +421,10 @@ static int check_output(const cm_transform_options *o, const cm_into *into, cm_o
                                        .net = o->net};
     if (!o->part.on)
         return cm_output_check(&request, out, err);
-    if (cm_store_url_is_remote(into->root))
-        return cm_fail(err, CM_EINVAL, "%s: parts of a store in a bucket are not built yet",
-                       into->root);
     if (*into->node != '\0')
         return cm_fail(err, CM_EINVAL, "%s: several processes make a store, not a node in one",
                        o->target);
-    int rc = cm_output_find(&request, out, err);
-    if (rc == CM_OK && out->beside.remote)
-        rc = cm_fail(err, CM_EINVAL,
-                     "%s: several processes cannot make a store behind a network yet", o->target);
-    return rc;
+    return cm_output_find(&request, out, err);
 }
 
 int cm_transform(const cm_transform_options *asked, cm_transform_report *report, cm_error *err)
