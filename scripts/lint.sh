@@ -139,6 +139,14 @@ git ls-files 'lib/*.[ch]' 'tools/*.[ch]' 'include/*.h' |
     xargs awk 'FNR == 601 { print FILENAME ": more than 600 lines"; bad = 1 } END { exit bad }' >&2 ||
     complain "files are too long"
 
+# Python says so only when it gets there, which may be in a long test.
+if command -v pyflakes3 >/dev/null; then
+    ! git ls-files -co --exclude-standard '*.py' | xargs pyflakes3 | grep -E 'undefined name|invalid syntax' >&2 ||
+        complain "a script uses what it does not define"
+else
+    echo "lint: pyflakes3 is not installed, scripts not checked" >&2
+fi
+
 if scripts/clang-format.sh --version >/dev/null 2>&1; then
     git ls-files '*.c' '*.h' | xargs scripts/clang-format.sh --dry-run -Werror || complain "run make format"
 else

@@ -12,7 +12,7 @@ import pytest
 from support import failio, objects, paths, tool
 
 from . import files as F
-from .test_kills import LAYOUTS, seen
+from .test_kills import seen
 from .test_locks import LOCKS
 
 STORE = "s3://bucket/s.zarr"
@@ -40,12 +40,12 @@ def same(bucket, want, folder, layout):
         assert failio.contents(got) == failio.contents(want)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", F.KILLED)
 def test_equals_a_folder(bucket, tmp_path, layout):
     env, local = bucket.environment(), tmp_path / "local.zarr"
     days = F.days(tmp_path, 0, 13)
     for store in (local, STORE):
-        tool.nc2zarr("-q", *LAYOUTS[layout], *days[:5], store, env=env).ok()
+        tool.nc2zarr("-q", *F.KILLED[layout], *days[:5], store, env=env).ok()
         tool.nc2zarr("-q", "--append", "time", "--verify", "full", *days[3:9], store, env=env).ok()
         tool.nc2zarr("-q", "--append", "time", *days, store, env=env).ok()
         F.day(days[7], 7, data=F.values(7, 1) + 1)
@@ -60,7 +60,7 @@ def test_equals_a_folder(bucket, tmp_path, layout):
     tool.nc2zarr("--append", "time", *days, "s3://bucket/other.zarr", env=env).fails(1, "no store to add to")
 
 
-@pytest.fixture(scope="module", params=LAYOUTS)
+@pytest.fixture(scope="module", params=F.KILLED)
 def case(request, tmp_path_factory):
     """Objects of a store of 6 days, and 7 days more of which the first two are all fill."""
     top = tmp_path_factory.mktemp("kills")
@@ -68,7 +68,7 @@ def case(request, tmp_path_factory):
     data[:2] = 1e20
     more = F.day(top / "b.nc", 6, 7, data=data)
     files = [F.day(top / "c.nc", 0, 3), F.day(top / "d.nc", 3, 3)]
-    layout = [*QUICK, *LAYOUTS[request.param]]
+    layout = [*QUICK, *F.KILLED[request.param]]
     server = objects.Server()
     tool.nc2zarr(*layout, *files, STORE, env=server.environment()).ok()
     old = dict(server.objects)

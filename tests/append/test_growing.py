@@ -78,7 +78,7 @@ def test_a_year_of_days(rest, tmp_path):
     files = [field(tmp_path / f"day{i:05}.nc", i) for i in range(began + 365)]
     tool.nc2zarr("-q", *layout, *files[:began], store).ok()
     whole = tool.nc2zarr("--json", *layout, *files, want).json()["output"]["nbytes"]
-    written, first, took, opened = 0, [], [], 0
+    written, took, opened = 0, [], 0
     for i in range(began, began + 365):
         command = ["--json", "--verify", "none", "--append", "time", "--append-rest", rest]
         report = tool.nc2zarr(*command, *(files[: i + 1] if rest == "hold" else files[i : i + 1]), store).json()

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 import zarr
 
-from support import failio, tool
+from support import failio, paths, tool
 
 from . import files as F
 

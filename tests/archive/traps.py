@@ -4,7 +4,6 @@ A trap changes file K of a list; it says what the survey must find, which option
 and what the store then holds: `mend` turns the files into ones that simply join.
 """
 
-import datetime
 from dataclasses import dataclass
 
 import numpy as np

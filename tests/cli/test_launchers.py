@@ -4,7 +4,6 @@ import json
 import random
 import re
 import shutil
-import signal
 import subprocess
 import time
 

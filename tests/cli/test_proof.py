@@ -12,7 +12,7 @@ import netCDF4
 import numpy as np
 import pytest
 
-from support import cdf, digest, paths, readers, tool
+from support import cdf, digest, readers, tool
 
 
 def variables(result):

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from support import paths, tool
+from support import paths
 
 PROGRAMS = ("nc2zarr", "chunkcalc", "rechunk", "readbench")
 DOCUMENTS = ("README.md", "docs/archives.md", "docs/converting.md", "docs/training.md")

@@ -28,7 +28,7 @@ if __name__ == "__main__":
     os.environ["HDF5_PLUGIN_PATH"] = hdf5plugin.PLUGIN_PATH
 
 from golden import content, inputs
-from support import paths, tool
+from support import tool
 
 TABLE = Path(__file__).resolve().parent / "table.tsv"
 # The same everywhere: threads and memory decide how work is done.
