@@ -6,7 +6,8 @@
  *   FAILIO_CLASS   which calls (see classes[])
  *   FAILIO_NTH     which of them fails (1 is the first; 0: none, they are only counted)
  *   FAILIO_HOW     EIO and the like; "short": half of what was asked for is done; "kill": the
- *                  process is killed before the call
+ *                  process is killed before the call; "stop": it is stopped there, and the call
+ *                  succeeds when it goes on
  *   FAILIO_ON      "1": every later call of this class fails too, as on a full disk
  *
  * Calls count that name a path below the root, or a descriptor of one.  Memory, threads,
@@ -71,7 +72,8 @@ static const struct {
 enum {
     STATE_NBYTES = 4096,
     SHORT = -1,
-    KILL = -2
+    KILL = -2,
+    STOP = -3
 };
 
 /* The file of FAILIO_STATE; tests/support/failio.py reads it. */
@@ -139,7 +141,11 @@ __attribute__((constructor)) static void start(void)
     for (int i = 0; name != NULL && i < NCLASSES; i++)
         if (strcmp(name, classes[i]) == 0)
             wanted = i;
-    how = error != NULL && strcmp(error, "kill") == 0 ? KILL : SHORT;
+    how = SHORT;
+    if (error != NULL && strcmp(error, "kill") == 0)
+        how = KILL;
+    if (error != NULL && strcmp(error, "stop") == 0)
+        how = STOP;
     for (size_t i = 0; error != NULL && i < sizeof(errors) / sizeof(*errors); i++)
         if (strcmp(error, errors[i].name) == 0)
             how = errors[i].number;
@@ -211,6 +217,10 @@ static int fails(class c, const char *function, const char *path, int fd)
     }
     if (how == KILL)
         kill(getpid(), SIGKILL);
+    if (how == STOP) {
+        kill(getpid(), SIGSTOP);
+        return 0;
+    }
     errno = how == SHORT ? 0 : how;
     return 1;
 }

@@ -43,10 +43,10 @@ class Outcome:
     what: str  # the first call that failed
 
 
-def inject(name, *args, root, state, kind=None, nth=0, way="EIO", **kw):
-    """Runs NAME, where only what lies below ROOT counts; STATE is a path for a small file."""
+def environment(root, state, kind=None, nth=0, way="EIO"):
+    """In which call NTH of KIND fails in WAY; STATE is a path for a small file, which is made."""
     state.write_bytes(bytes(NBYTES))
-    env = {
+    return {
         "LD_PRELOAD": str(LIBRARY),
         "FAILIO_STATE": str(state),
         "FAILIO_ROOT": os.path.realpath(root),
@@ -55,6 +55,11 @@ def inject(name, *args, root, state, kind=None, nth=0, way="EIO", **kw):
         "FAILIO_HOW": way.rstrip("+"),
         "FAILIO_ON": "1" if way.endswith("+") else "0",
     }
+
+
+def inject(name, *args, root, state, kind=None, nth=0, way="EIO", **kw):
+    """Runs NAME, where only what lies below ROOT counts."""
+    env = environment(root, state, kind, nth, way)
     done = tool.run(name, *args, env={**env, **kw.pop("env", {})}, **kw)
     raw = state.read_bytes()
     counts = struct.unpack_from(f"{NCOUNTS}QQ", raw)
