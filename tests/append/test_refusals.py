@@ -1,6 +1,8 @@
 """What does not fit a store is refused, with the file and what decides, and the store stays as it was, byte for byte."""
 
+import json
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -104,14 +106,36 @@ def test_a_gap(made, tmp_path):
     tool.nc2zarr("--append", "time", p, store).ok()
 
 
-def test_an_array_without_names_of_dimensions(made, tmp_path):
-    store = work_on(made, tmp_path)
-    zarr.open_group(store, mode="a").create_array("loose", shape=(5,), dtype="f4")
+@pytest.mark.parametrize("fmt, names", [(3, "absent"), (3, "null"), (2, "absent")])
+def test_an_array_without_names_of_dimensions(fmt, names, tmp_path):
+    """It stays as it is; a variable of the files with its name has no place in the store."""
+    store = tmp_path / "s.zarr"
+    tool.nc2zarr("-q", "--zarr-format", str(fmt), *F.days(tmp_path, 0, 2), store).ok()
+    loose = zarr.open_group(store, mode="a", zarr_format=fmt).create_array("loose", shape=(5,), dtype="f4")
+    loose[:] = 7
+    if names == "null":
+        path = store / "loose" / "zarr.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"dimension_names": [None]}))
     tool.nc2zarr("-q", "--consolidate", store).ok()
-    before = failio.contents(store.parent)
-    r = tool.nc2zarr("--append", "time", F.day(tmp_path / "new.nc", 2, 2), store)
-    assert r.status == 1 and f"{store}: loose: dimension 0 " in r.err, str(r)
-    assert failio.contents(store.parent) == before
+    tool.nc2zarr("-q", "--append", "time", "--verify", "full", F.day(tmp_path / "day00002.nc", 2), store).ok()
+    assert (zarr.open_array(store, path="loose")[:] == 7).all()
+    shutil.copytree(store, tmp_path / "t.zarr")
+    zarr.open_group(tmp_path / "t.zarr", mode="a").__delitem__("loose")
+    tool.nc2zarr("-q", "--consolidate", tmp_path / "t.zarr").ok()
+    F.same(tmp_path / "t.zarr", sorted(tmp_path.glob("*.nc")))
+    before = failio.contents(store)
+    r = tool.nc2zarr("--append", "time", F.day(tmp_path / "new.nc", 3, extra=("loose",)), store)
+    assert r.status == 4 and "loose: the store has no such variable" in r.err, str(r)
+    assert failio.contents(store) == before
+
+
+def test_a_store_without_names_of_dimensions(tmp_path):
+    store = tmp_path / "s.zarr"
+    zarr.open_group(store, mode="a").create_array("tas", shape=(5,), dtype="f4")[:] = 1
+    before = failio.contents(store)
+    r = tool.nc2zarr("--append", "time", F.day(tmp_path / "new.nc", 0), store)
+    assert r.status in (1, 2) and "no dimension time" in r.err, str(r)
+    assert failio.contents(store) == before
 
 
 @pytest.mark.parametrize(

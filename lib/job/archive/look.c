@@ -65,6 +65,18 @@ static int share_json(look *s, const cm_json *json, cm_digest *out)
 
 /* ---- a variable ---- */
 
+/*
+ * Names of dimensions say what belongs together: an array of a store that has none for one of
+ * them stays as it is, and is not part of the record.
+ */
+static bool is_told(const cm_variable *v)
+{
+    for (unsigned j = 0; j < v->rank; j++)
+        if (v->dim_name[j] == NULL)
+            return false;
+    return true;
+}
+
 static int share_variable(look *s, const cm_variable *v, cm_digest *out)
 {
     size_t nfill = cm_dtype_is_vlen(&v->dtype) || v->dtype.nbytes > 16 ? 0 : v->dtype.nbytes;
@@ -74,11 +86,6 @@ static int share_variable(look *s, const cm_variable *v, cm_digest *out)
     cm_wire_put_dtype(&w, &v->dtype);
     cm_wire_put_u32(&w, v->rank);
     for (unsigned j = 0; j < v->rank; j++) {
-        if (v->dim_name[j] == NULL)
-            return cm_fail(s->err, CM_EUNSUPPORTED,
-                           "%s: dimension %u of this array has no name, and names say what "
-                           "belongs together",
-                           v->name, j);
         cm_wire_put_text(&w, v->dim_name[j]);
         cm_wire_put_u8(&w, v->unlimited[j]);
     }
@@ -201,11 +208,15 @@ static int put_skeleton(look *s)
 {
     cm_buf list = {0};
     cm_digest d;
-    size_t n = s->file->nvars;
+    size_t n = 0;
     cm_wire_out w = {&list, CM_OK, s->err};
+    for (size_t i = 0; i < s->file->nvars; i++)
+        n += is_told(&s->file->var[i]);
     cm_wire_put_text(&w, s->file->format_name);
     cm_wire_put_u32(&w, (uint32_t)n);
-    for (size_t i = 0; w.status == CM_OK && i < n; i++) {
+    for (size_t i = 0; w.status == CM_OK && i < s->file->nvars; i++) {
+        if (!is_told(&s->file->var[i]))
+            continue;
         int rc = share_variable(s, &s->file->var[i], &d);
         cm_wire_put_digest(&w, d);
         if (rc != CM_OK)
@@ -265,6 +276,8 @@ static int put_variables(look *s)
         cm_variable *v = &s->file->var[i];
         bool there;
         cm_digest values = {0};
+        if (!is_told(v))
+            continue;
         rc = share_values(s, v, &there, &values);
         for (unsigned j = 0; j < v->rank; j++)
             cm_wire_put_u64(&s->own, v->shape[j]);
