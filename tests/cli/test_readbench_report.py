@@ -380,12 +380,12 @@ DRAWN = """[...document.querySelectorAll('svg[data-plot]')]
 SHOWN = ["usual", "none", "one", "many", "zero", "failed", "ranks", "device", "planned", "hostile", "sweep", "tune"]
 
 
-@pytest.mark.parametrize("width", [1000, 360])
+@pytest.mark.parametrize("width", [1400, 1000, 390, 360])
 @pytest.mark.parametrize("case", SHOWN)
 def test_the_page_is_drawn(made, chromium, case, width):
     page = made(case) / "report.html"
     assert page.stat().st_size < 3 << 20
-    chromium.open(page, width=width, dark=width == 360)
+    chromium.open(page, width=width, dark=width in (360, 1400))
     assert chromium.complaints() == []
     assert [u for u in chromium.requests() if not u.startswith("data:")] == [f"file://{page}"]
     drawn = chromium.evaluate(DRAWN)
@@ -398,11 +398,97 @@ def test_the_page_is_drawn(made, chromium, case, width):
     assert len(chromium.evaluate("document.querySelector('h1').innerText")) > 10
 
 
-def test_the_page_is_printed(made, chromium):
-    chromium.open(made("usual") / "report.html")
+@pytest.mark.parametrize("case", ["usual", "many", "ranks", "device", "planned", "two", "sweep", "tune"])
+def test_the_page_is_printed(made, chromium, case):
+    """On four sheets at most, every plot among them, and nothing that only a screen can do."""
+    chromium.open(made(case) / "report.html")
     pdf = chromium.pdf()
     assert pdf.startswith(b"%PDF") and len(pdf) > 20000
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 4
+    chromium.call("Emulation.setEmulatedMedia", media="print")
+    drawn = [d[0] for d in chromium.evaluate(DRAWN)]
+    hidden = chromium.evaluate("[...document.querySelectorAll('.copy,.screen')].filter(e => e.offsetParent !== null).length")
+    chromium.call("Emulation.setEmulatedMedia", media="")
+    assert drawn == (["comparison", "comparison_time"] if case in SEVERAL else PLOTS)
+    assert hidden == 0
     assert chromium.complaints() == []
+
+
+def click(chromium, element):
+    """As a mouse does it, in the middle of what ELEMENT, an expression, gives."""
+    chromium.evaluate(f"{element}.scrollIntoView({{block: 'center'}})")
+    x, y = chromium.evaluate(f"(r => [r.x + r.width / 2, r.y + r.height / 2])({element}.getBoundingClientRect())")
+    for kind in ("mousePressed", "mouseReleased"):
+        chromium.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+
+@pytest.mark.parametrize("clipboard", [True, False])
+@pytest.mark.parametrize("case", ["usual", "tune"])
+def test_a_click_copies_a_command(made, chromium, case, clipboard):
+    """By the clipboard, or, where a browser gives none, by what is selected."""
+    chromium.open(made(case) / "report.html")
+    commands = chromium.evaluate("[...document.querySelectorAll('pre.try')].map(p => p.textContent)")
+    assert commands and chromium.evaluate("document.querySelectorAll('button.copy').length") == len(commands)
+    chromium.evaluate(
+        "Object.defineProperty(navigator, 'clipboard', {value: %s})"
+        % ("{writeText: t => {window.copied = t; return Promise.resolve()}}" if clipboard else "undefined")
+    )
+    chromium.evaluate("document.addEventListener('copy', () => {window.copied = getSelection().toString()})")
+    for i, command in enumerate(commands):
+        click(chromium, f"document.querySelectorAll('button.copy')[{i}]")
+        assert " ".join(chromium.evaluate("window.copied").split()) == " ".join(command.split())
+        assert chromium.evaluate(f"document.querySelectorAll('button.copy')[{i}].textContent") == "Copied"
+    assert chromium.complaints() == []
+
+
+def test_the_headline_of_a_comparison_compares(made, chromium):
+    chromium.open(made("two") / "report.html")
+    assert chromium.evaluate("document.querySelector('h1').innerText") == "era5.zarr: 4.5 times the samples a second of era5.nc"
+
+
+def lines_of(path, colour):
+    """The points of each line of COLOUR."""
+    root = xml.fromstring(path.read_text())
+    return [
+        [tuple(map(float, p.split(","))) for p in e.get("points").split()]
+        for e in root.iter(SVG + "polyline")
+        if colour in (e.get("stroke") or "")
+    ]
+
+
+def words_of(path):
+    return [(float(t.get("x")), float(t.get("y")), t.text or "") for t in xml.fromstring(path.read_text()).iter(SVG + "text")]
+
+
+def test_another_stores_turn_is_blank(made):
+    """Where it was the other's turn a line ends, and is not 0; in one run alone it goes on."""
+    folder = made("two") / "era5.zarr"
+    for plot, colour in (("throughput", "#0072b2"), ("throughput", "#e69f00"), ("resources", "#cc79a7")):
+        lines = [p for p in lines_of(folder / f"{plot}.svg", colour) if p[0][1] != p[-1][1] or len(p) > 2]
+        assert len(lines) == 2, (plot, colour)
+        assert lines[0][-1][0] + 50 < lines[1][0][0], (plot, colour)
+        (alone,) = [p for p in lines_of(made("usual") / f"{plot}.svg", colour) if len(p) > 2]
+        assert len(alone) > 20
+
+
+def test_what_is_needed_stands_beside_what_is_delivered(made):
+    """Both in decoded bytes; what storage gave, in stored bytes, has an axis of its own."""
+    words = words_of(made("usual") / "throughput.svg")
+    place = {text: y for _, y, text in words}
+    (decoded,) = [y for text, y in place.items() if text.startswith("decoded bytes")]
+    (stored,) = [y for text, y in place.items() if text.startswith("stored bytes")]
+    assert place["delivered"] == place["needed by the steps"] < decoded < place["read from storage"] < stored
+
+
+def test_the_histogram_has_bars_enough_or_none(made):
+    def bars(case):
+        root = xml.fromstring((made(case) / "wait_histogram.svg").read_text())
+        return [e for e in root.iter(SVG + "path") if "#d55e00" in (e.get("fill") or "")]
+
+    assert len(bars("many")) >= 8
+    waited = sum(b["ready_ns"] - b["want_ns"] >= 1000 for b in batches(made("usual")))
+    assert 0 < waited < 20 and bars("usual") == []
+    assert any("too few for bars" in text for *_, text in words_of(made("usual") / "wait_histogram.svg"))
 
 
 def test_the_page_can_be_heard(made, chromium):

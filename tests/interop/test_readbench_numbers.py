@@ -15,7 +15,7 @@ import pytest
 import zarr
 from zarr.codecs import ZstdCodec
 
-from support import paths
+from support import browser, paths
 from support import readbench as rb
 from support import tool
 
@@ -211,6 +211,69 @@ def test_the_summary_is_computed_from_the_records(root, tmp_path, args):
     assert session.counts["logical_nbytes"] == session.counts["samples"] * NBYTES
     lengths = [b["nsamples"] for b in session.batches if b["epoch"] == 0]
     assert min(lengths) < 5, "a batch is not full, so that means over batches show"
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    if not browser.find():
+        pytest.skip("chromium is not installed")
+    b = browser.Browser(tmp_path_factory.mktemp("profile"))
+    yield b
+    b.close()
+
+
+# What a reader sees: tiles, and the rows of tables, by their names.
+TILES = "Object.fromEntries([...document.querySelectorAll('.tile')].map(t => [t.querySelector('dt').innerText, t.querySelector('dd').firstChild.textContent]))"
+ROWS = """Object.fromEntries([...document.querySelectorAll('main tr')].filter(r => r.cells.length > 1)
+  .map(r => [r.closest('section').querySelector('h2').innerText + ': ' + r.cells[0].textContent,
+    [...r.cells].slice(1).map(c => c.textContent)]))"""
+
+
+def shown(text):
+    """(value, what its last digit is worth) of "16.0 ms", "14 %", "1.9 GB/s", "15,852"."""
+    units = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "%": 0.01, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9}
+    number, _, unit = text.replace(",", "").partition(" ")
+    digit = 10.0 ** -len(number.partition(".")[2])
+    return float(number) * units.get(unit, 1), digit * units.get(unit, 1)
+
+
+def test_the_page_shows_what_the_records_say(root, tmp_path, chromium):
+    """Every figure of the page that batches.csv decides, computed from it again."""
+    args = ["--sample", BOX, "--batch", 6, "--batches", 30, "--epochs", 2, "--workers", 2, "--step-time", "2ms"]
+    session = rb.measure(tmp_path / "out", root / "v3.zarr", *args).only
+    records = sorted(session.batches, key=lambda b: b["want_ns"])
+    chromium.open(session.folder / "report.html", width=1400)
+    tiles, table = chromium.evaluate(TILES), chromium.evaluate(ROWS)
+
+    rest = records[1:]
+    wait = [max(0, b["got_ns"] - b["want_ns"]) * S for b in rest]
+    step = [(b["done_ns"] - max(b["want_ns"], b["ready_ns"])) * S for b in rest]
+    epochs = [[b for b in records if b["epoch"] == e] for e in (0, 1)]
+    wall = sum(max(b["done_ns"] for b in e) - min(b["want_ns"] for b in e) for e in epochs) * S
+    share = sum(wait) / (sum(wait) + sum(step))
+    logical = sum(b["logical_nbytes"] for b in records)
+    wanted = [
+        (tiles["samples a second"], sum(b["nsamples"] for b in records) / wall, 0.01),
+        (tiles["accelerator utilisation"], 1 - share, 0),
+        (tiles["wait for a batch, p95"], percentile(wait, 0.95), 0),
+        (tiles["throughput, logical"], logical / wall, 0.01),
+        (tiles["bytes decoded for each used"], sum(b["decoded_nbytes"] for b in records) / logical, 0),
+        (table["All numbers: p50"][0], percentile(wait, 0.5), 0),
+        (table["All numbers: max"][0], max(wait), 0),
+        (table["A step's time: step"][0], statistics.fmean(a + b for a, b in zip(wait, step)), 0.01),
+        (table["A step's time: loader"][0], statistics.fmean(wait), 0),
+        (table["Predicted and measured: chunks"][-1], sum(b["chunks"] for b in records), 0),
+        (table["Predicted and measured: requests"][-1], sum(b["requests"] for b in records), 0),
+    ]
+    for text, value, slack in wanted:
+        number, digit = shown(text)
+        assert abs(number - value) <= 0.51 * digit + slack * value, (text, value)
+    # The table of batches, in milliseconds.
+    for i, b in enumerate(records, 1):
+        cells = table[f"A step's time: {i} (epoch {b['epoch']}, rank {b['rank']}, batch {b['number']})"]
+        assert abs(float(cells[0]) - (b["done_ns"] - max(b["want_ns"], b["ready_ns"])) / 1e6) <= 0.051
+        assert abs(float(cells[1]) - max(0, b["got_ns"] - b["want_ns"]) / 1e6) <= 0.051
+        assert abs(float(cells[4]) - b["storage_ns"] / 1e6) <= 0.051
 
 
 def test_steps_take_the_time_that_was_asked_for(root, tmp_path):

@@ -98,11 +98,7 @@ void page_end(const readbench_run *run, FILE *to)
         page_text(run->command, to);
         fputs("</code>", to);
     }
-    /* A printed page has no way to open what is folded. */
-    fputs("</p>\n</footer>\n<script>addEventListener('beforeprint',function(){"
-          "document.querySelectorAll('details').forEach(function(d){d.open=true})})</script>\n"
-          "</body>\n</html>\n",
-          to);
+    fprintf(to, "</p>\n</footer>\n<script>%s</script>\n</body>\n</html>\n", PAGE_SCRIPT);
 }
 
 /* ---- a session ------------------------------------------------------------------------------ */
@@ -167,7 +163,7 @@ static void page_tiles(const cm_readbench_session *s, FILE *to)
     fputs("</dl>\n", to);
 }
 
-/* The command against WHAT, a rule or a cause; a click selects all of it. */
+/* The command against WHAT, a rule or a cause; PAGE_SCRIPT puts a button beside it. */
 static void page_remedy(const readbench_run *run, const cm_readbench_session *s, const char *what,
                         FILE *to)
 {
@@ -219,8 +215,8 @@ static int page_plots(const cm_readbench_session *s, FILE *to, cm_error *err)
 {
     int rc = CM_OK;
     for (const readbench_plot *p = READBENCH_PLOTS; p->name && rc == CM_OK; p++) {
-        fprintf(to, "<section><h2>%s</h2>\n<figure><figcaption>%s</figcaption>\n", p->title,
-                p->caption);
+        fprintf(to, "<section class=\"plot %s\"><h2>%s</h2>\n<figure><figcaption>%s</figcaption>\n",
+                p->name, p->title, p->caption);
         rc = plot_inline(p, s, to, err);
         fputs("</figure></section>\n", to);
     }
@@ -232,7 +228,7 @@ static void page_files(const cm_readbench_session *s, bool alone, FILE *to)
     static const char *const FILES[] = {"summary.json", "summary.yaml", "config.yaml",
                                         "batches.csv",  "events.log",   "events_workers.log",
                                         "trace.json"};
-    fputs("<section><h2>Files</h2>\n<ul class=\"files\">\n", to);
+    fputs("<section class=\"screen\"><h2>Files</h2>\n<ul class=\"files\">\n", to);
     if (!alone)
         fputs("<li><a href=\"../report.html\">all of this run</a></li>\n", to);
     for (size_t i = 0; i < sizeof(FILES) / sizeof(FILES[0]); i++)
@@ -260,14 +256,16 @@ int readbench_session_page(const void *context, FILE *to, cm_error *err)
     page_tiles(s, to);
     page_findings(page->run, s, to);
     page_warnings(r, to);
+    fputs("<div class=\"plots\">\n", to);
     int rc = page_plots(s, to, err);
+    fputs("</div>\n", to);
     if (rc != CM_OK)
         return rc;
     readbench_break_down(s, page->run->host_share, &b);
     fputs("<section><h2>A step's time</h2>\n", to);
     page_breakdown(name, &b, 1, to);
     rc = page_batches(s, to, err);
-    fputs("</section>\n<section><h2>All numbers</h2>\n", to);
+    fputs("</section>\n<section class=\"numbers\"><h2>All numbers</h2>\n", to);
     page_items(r, page->session, 1, to);
     fputs("</section>\n", to);
     page_predicted(s, to);
@@ -319,9 +317,9 @@ static void page_tuned(const readbench_run *run, FILE *to)
     char first[200], second[200];
 
     if (r->data_loader) {
-        fputs("<section><h2>To paste</h2>\n<pre><code>", to);
+        fputs("<section><h2>To paste</h2>\n<pre class=\"try\">", to);
         page_text(r->data_loader, to);
-        fputs("</code></pre></section>\n", to);
+        fputs("</pre></section>\n", to);
     }
     if (r->baseline >= r->nsessions || r->best >= r->nsessions)
         return;
@@ -353,7 +351,12 @@ int readbench_index_page(const void *context, FILE *to, cm_error *err)
         snprintf(how, sizeof(how), "best of %zu: %.200s", r->nsessions, s->label);
     else
         snprintf(how, sizeof(how), "measured in turn, side by side");
-    const char *sentence = r->reason ? r->reason : s->sentence;
+    /* One session's sentence would not be about all of them. */
+    const char *sentence = r->reason ? r->reason
+                           : r->nsessions == 1
+                               ? s->sentence
+                               : "They cannot be compared: not every one was measured "
+                                 "to the end without a failure.";
     page_begin(page->run, title, how, emulation, sentence ? sentence : "Nothing was measured.", to);
     for (const readbench_comparison *p = READBENCH_COMPARISONS; p->name; p++) {
         fprintf(to, "<section><h2>%s</h2>\n<figure><figcaption>%s</figcaption>\n", p->title,
@@ -368,7 +371,7 @@ int readbench_index_page(const void *context, FILE *to, cm_error *err)
     page_warnings(r, to);
     fputs("<section><h2>All numbers</h2>\n", to);
     page_items(r, 0, r->nsessions, to);
-    fputs("</section>\n<section><h2>Files</h2>\n<ul class=\"files\">\n"
+    fputs("</section>\n<section class=\"screen\"><h2>Files</h2>\n<ul class=\"files\">\n"
           "<li><a href=\"summary.json\">summary.json</a></li>\n"
           "<li><a href=\"summary.yaml\">summary.yaml</a></li>\n"
           "<li><a href=\"config.yaml\">config.yaml</a></li>\n"

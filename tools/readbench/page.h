@@ -38,7 +38,7 @@ void page_settings(const cm_readbench_session *s, FILE *to);
 int page_batches(const cm_readbench_session *s, FILE *to, cm_error *err);
 void page_breakdown(const char *const *name, const readbench_breakdown *b, size_t n, FILE *to);
 
-extern const char PAGE_STYLE[];
+extern const char PAGE_STYLE[], PAGE_SCRIPT[];
 void page_colours(FILE *to);
 
 #endif

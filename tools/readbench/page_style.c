@@ -98,8 +98,39 @@ const char PAGE_STYLE[] =
     "header,main,footer{padding-left:10px;padding-right:10px}header{padding-top:20px}"
     "h1{font-size:22px}h1.long{font-size:18px}.tile{padding:10px 12px}.tile "
     "dd{font-size:19px}.files{columns:1}}\n"
-    "@media print{body{font-size:11pt}header,main,footer{max-width:none;padding:0}"
-    "header{padding-top:0}.tiles{grid-template-columns:repeat(4,1fr)}"
+    ".command{position:relative}.command .try{padding-right:76px}\n"
+    ".copy{position:absolute;top:4px;right:4px;font:inherit;font-size:13px;padding:2px 9px;"
+    "border:1px solid var(--line);border-radius:4px;background:var(--paper);color:var(--accent);"
+    "cursor:pointer}\n"
+    /* Four pages: small plots two by two, tables in columns, nothing folded, no list of files. */
+    "@media print{body{font-size:10pt;line-height:1.35}header,main,footer{max-width:none;padding:0}"
+    "header{padding-top:0}h1{font-size:18pt;margin:4px 0}h1.long{font-size:14pt}"
+    "h2{font-size:12pt;margin:12px 0 2px}"
+    ".tiles{grid-template-columns:repeat(4,1fr);gap:6px;margin:10px 0 4px}"
+    ".tile{padding:6px 9px}.tile dd{font-size:14pt}"
     ".tile,.findings li{background:none;border:1px solid var(--line)}"
-    "figure,.tile,tr{break-inside:avoid}h2,h3{break-after:avoid}.scroll{overflow:visible}"
-    ".data{font-size:8pt}a{color:inherit;text-decoration:none}@page{margin:15mm}}\n";
+    ".findings li{margin:4px 0;padding:5px 9px}.copy,.screen,details{display:none}"
+    ".command .try{padding-right:10px}"
+    ".plots{display:grid;grid-template-columns:1fr 1fr 1fr;gap:0 14px}.plots "
+    ".timeline{grid-column:1/4}"
+    ".plots .plot:not(.timeline) .wide{display:none}.plots .plot:not(.timeline) "
+    ".narrow{display:block}.plots figcaption{font-size:7.5pt;margin:0 0 3px}"
+    "section.plot,figure,.tile,tr{break-inside:avoid}h2,h3{break-after:avoid}"
+    ".scroll{overflow:visible}table{font-size:8pt}th,td{padding:1px 8px 1px 0}"
+    "tbody.group th[colspan]{padding-top:6px}.data{font-size:7.5pt}"
+    ".numbers .scroll{columns:3;column-gap:16px}.numbers table{display:block}"
+    ".numbers tbody{display:table;width:100%;break-inside:avoid}"
+    ".numbers .left tbody{break-inside:auto}"
+    "footer{margin-top:10px;padding:0}a{color:inherit;text-decoration:none}@page{margin:12mm}}\n";
+
+/* A button that copies beside each command. */
+const char PAGE_SCRIPT[] =
+    "document.querySelectorAll('pre.try').forEach(function(p){"
+    "var d=document.createElement('div'),b=document.createElement('button');"
+    "d.className='command';b.className='copy';b.type='button';b.textContent='Copy';"
+    "p.parentNode.insertBefore(d,p);d.appendChild(p);d.appendChild(b);"
+    "function done(){b.textContent='Copied';setTimeout(function(){b.textContent='Copy'},2000)}"
+    "function old(){var r=document.createRange(),s=getSelection();r.selectNodeContents(p);"
+    "s.removeAllRanges();s.addRange(r);if(document.execCommand('copy'))done()}"
+    "b.addEventListener('click',function(){if(navigator.clipboard)"
+    "navigator.clipboard.writeText(p.textContent).then(done,old);else old()})})";

@@ -172,7 +172,9 @@ void page_settings(const cm_readbench_session *s, FILE *to)
 {
     if (s->nsettings == 0)
         return;
-    fputs("<section><h2>Settings</h2>\n<div class=\"scroll\"><table class=\"left\"><tbody>\n", to);
+    fputs("<section class=\"numbers\"><h2>Settings</h2>\n<div class=\"scroll\"><table "
+          "class=\"left\"><tbody>\n",
+          to);
     for (size_t i = 0; i < s->nsettings; i++) {
         row(s->setting[i].name, to);
         cell(s->setting[i].value ? s->setting[i].value : "–", to);

@@ -142,28 +142,40 @@ void plot_y_axis(plot *p, double high, plot_kind kind, const char *title)
     plot_text(p, 4, p->top - 10, PLOT_TEXT, CANVAS_START, GREY, text);
 }
 
+/* A tick at VALUE seconds, in its unit. */
+static void tick_of_seconds(const plot *p, double value)
+{
+    char text[64];
+    double x = plot_x(p, log10(value));
+    canvas_point tick[] = {{x, p->bottom}, {x, p->bottom + 4}};
+    canvas_line(p->c, tick, 2, 1, 0, GREY);
+    const unit *u = unit_of(PLOT_SECONDS, value * (1 + 1e-9));
+    if (u->size > 1) /* minutes are no decades */
+        u = unit_of(PLOT_SECONDS, 1);
+    snprintf(text, sizeof(text), "%.3g %s", value / u->size, u->name);
+    bool last = x > p->right - plot_text_width(text, PLOT_TEXT) / 2;
+    plot_text(p, last ? p->right : x, p->bottom + 18, PLOT_TEXT, last ? CANVAS_END : CANVAS_MIDDLE,
+              GREY, text);
+}
+
 void plot_x_decades(plot *p, double low, double high, const char *title)
 {
-    static const char *const NAMES[] = {"ns", "µs", "ms", "s", "ks"};
-    char text[64];
-    int stride = (int)ceil((high - low) / (p->narrow ? 4 : 9));
+    static const double PARTS[3][6] = {{1}, {1, 2, 5}, {1, 1.5, 2, 3, 5, 7}};
+    const double span = high - low;
+    const int parts = span > (p->narrow ? 1 : 2.2) ? 0 : span > (p->narrow ? 0.5 : 0.9) ? 1 : 2;
+    const int stride = (int)ceil(span / (p->narrow ? 4 : 9));
+    const int from = (int)floor(low);
 
     p->xlow = low;
     p->xhigh = high;
     canvas_point base[] = {{p->left, p->bottom}, {p->right, p->bottom}};
     canvas_line(p->c, base, 2, 1, 0, GREY);
-    for (int e = (int)ceil(low); e <= (int)floor(high); e++) {
-        double x = plot_x(p, e);
-        canvas_point tick[] = {{x, p->bottom}, {x, p->bottom + 4}};
-        canvas_line(p->c, tick, 2, 1, 0, GREY);
-        int group = (e + 9) / 3;
-        if ((e - (int)ceil(low)) % (stride < 1 ? 1 : stride) != 0 || e < -9 || group > 4)
-            continue;
-        snprintf(text, sizeof(text), "%.0f %s", pow(10, (e + 9) % 3), NAMES[group]);
-        bool last = x > p->right - plot_text_width(text, PLOT_TEXT) / 2;
-        plot_text(p, last ? p->right : x, p->bottom + 18, PLOT_TEXT,
-                  last ? CANVAS_END : CANVAS_MIDDLE, GREY, text);
-    }
+    for (int e = from; e <= (int)floor(high); e += stride > 1 ? stride : 1)
+        for (int k = 0; k < 6 && PARTS[parts][k] > 0; k++) {
+            const double value = PARTS[parts][k] * pow(10, e);
+            if (log10(value) >= low && log10(value) <= high)
+                tick_of_seconds(p, value);
+        }
     plot_text(p, p->right, p->bottom + 36, PLOT_TEXT, CANVAS_END, GREY, title);
 }
 

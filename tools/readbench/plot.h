@@ -45,7 +45,7 @@ double plot_y(const plot *p, double value);
  */
 void plot_x_axis(plot *p, double low, double high, plot_kind kind, const char *title);
 void plot_y_axis(plot *p, double high, plot_kind kind, const char *title);
-/* The horizontal axis in decades of seconds, LOW and HIGH as log10. */
+/* The horizontal axis of seconds, logarithmic, LOW and HIGH as log10. */
 void plot_x_decades(plot *p, double low, double high, const char *title);
 
 /* From the upper left corner of the plot's head, wrapped; returns the height that it took. */

@@ -112,43 +112,66 @@ int plot_shares(plot *p, const cm_readbench_session *s, cm_error *err)
 /* ---- waits ---------------------------------------------------------------------------------- */
 
 enum {
-    PER_DECADE = 5,
-    LOWEST = -6, /* log10 of what counts as no wait: a microsecond */
-    MAX_DECADES = 12
+    FEWEST = 20, /* waits that make a histogram; fewer are drawn one by one */
+    LEAST_BINS = 10,
+    MOST_BINS = 40
 };
+#define NO_WAIT 1e-6 /* what is less counts as none */
 
 typedef struct waits {
-    uint64_t none; /* below a microsecond */
-    uint64_t bin[MAX_DECADES * PER_DECADE];
-    uint64_t most; /* of the bins */
-    int low, high; /* decades */
+    uint64_t none;    /* of the steps */
+    size_t n;         /* that waited, in order: */
+    double *wait;     /* log10 of seconds */
+    double low, high; /* of the axis */
+    size_t nbins;     /* 0: too few for bars */
+    uint64_t bin[MOST_BINS];
+    uint64_t most;
 } waits;
 
-static void count_waits(const cm_readbench_session *s, waits *w)
+static int ascending(const void *a, const void *b)
 {
-    double least = INFINITY, most = 0;
-    *w = (waits){0};
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int find_waits(const cm_readbench_session *s, waits *w, cm_error *err)
+{
+    *w = (waits){.low = -3.5, .high = -2.5};
+    w->wait = cm_calloc(s->nrecords + 1, sizeof(*w->wait), err);
+    if (w->wait == NULL)
+        return CM_ENOMEM;
     for (size_t i = 0; i < s->nrecords; i++) {
         readbench_times t;
         readbench_batch_times(&s->record[i], &t);
         if (!readbench_is_step(&s->record[i]))
             continue;
-        double wait = t.loader + t.memcpy;
-        if (wait < 1e-6)
+        if (t.loader + t.memcpy < NO_WAIT)
             w->none++;
-        else {
-            int k = (int)floor((log10(wait) - LOWEST) * PER_DECADE + 1e-9);
-            int last = MAX_DECADES * PER_DECADE - 1;
-            w->bin[k < 0 ? 0 : k > last ? last : k]++;
-            least = fmin(least, wait);
-            most = fmax(most, wait);
-        }
+        else
+            w->wait[w->n++] = log10(t.loader + t.memcpy);
     }
-    w->low = isfinite(least) ? (int)floor(log10(least)) : -6;
-    w->high = most > 0 ? (int)ceil(log10(most) + 1e-9) : -1;
-    if (w->high <= w->low)
-        w->high = w->low + 1;
-    for (size_t k = 0; k < sizeof(w->bin) / sizeof(w->bin[0]); k++)
+    if (w->n == 0)
+        return CM_OK;
+    qsort(w->wait, w->n, sizeof(*w->wait), ascending);
+    /* All that was waited, and as much more as it takes to tell one value from the next. */
+    const double room = fmax(0.02 * (w->wait[w->n - 1] - w->wait[0]), 0.05);
+    w->low = w->wait[0] - room;
+    w->high = w->wait[w->n - 1] + room;
+    return CM_OK;
+}
+
+/* More bars for more waits, over what was waited and no wider. */
+static void fill_bins(waits *w)
+{
+    if (w->n < FEWEST)
+        return;
+    const double wanted = 2 * sqrt((double)w->n);
+    w->nbins = wanted < LEAST_BINS ? LEAST_BINS : wanted > MOST_BINS ? MOST_BINS : (size_t)wanted;
+    for (size_t i = 0; i < w->n; i++) {
+        const size_t k = (size_t)((w->wait[i] - w->low) / (w->high - w->low) * (double)w->nbins);
+        w->bin[k < w->nbins ? k : w->nbins - 1]++;
+    }
+    for (size_t k = 0; k < w->nbins; k++)
         w->most = w->bin[k] > w->most ? w->bin[k] : w->most;
 }
 
@@ -164,50 +187,76 @@ static void mark_percentile(const plot *p, const char *name, double value, doubl
     plot_text(p, left ? x - 5 : x + 5, y + 9, 11, left ? CANVAS_END : CANVAS_START, INK, text);
 }
 
+static void draw_bins(const plot *p, const waits *w)
+{
+    const double width = (p->right - p->left) / (double)w->nbins;
+    for (size_t k = 0; k < w->nbins; k++) {
+        const double y = plot_y(p, (double)w->bin[k]);
+        canvas_box box = {p->left + width * (double)k + 0.5, y, width - 1, p->bottom - y};
+        canvas_boxes(p->c, &box, w->bin[k] > 0, 1, COLOUR_WAIT);
+    }
+}
+
+/* Each wait a mark: what so few have of a distribution. */
+static void draw_marks(const plot *p, const waits *w)
+{
+    char text[96];
+    for (size_t i = 0; i < w->n; i++) {
+        const double x = plot_x(p, w->wait[i]);
+        canvas_point line[] = {{x, p->bottom - 28}, {x, p->bottom}};
+        canvas_line(p->c, line, 2, 2, 0, COLOUR_WAIT);
+    }
+    snprintf(text, sizeof(text),
+             w->n == 0 ? "no step waited" : "%zu step%s waited: too few for bars", w->n,
+             w->n == 1 ? "" : "s");
+    plot_text(p, p->left + 6, p->bottom - 38, PLOT_TEXT, CANVAS_START, GREY, text);
+}
+
+/* Steps that did not wait; CUT: there are more of them than the axis has. */
+static void draw_none(const plot *p, const cm_readbench_session *s, const waits *w, bool cut,
+                      double x, double width)
+{
+    char percent[32];
+    const double y = plot_y(p, (double)w->none), middle = x + width / 2;
+    canvas_box box = {x, y, width, p->bottom - y};
+    canvas_boxes(p->c, &box, w->none > 0, 1, COLOUR_STEP);
+    plot_text(p, middle, p->bottom + 18, PLOT_TEXT, CANVAS_MIDDLE, GREY, "none");
+    if (s->wait.n == 0)
+        return;
+    canvas_point up[] = {{middle - 5, y - 2}, {middle + 5, y - 2}, {middle, y - 10}};
+    if (cut)
+        canvas_area(p->c, up, 3, 1, COLOUR_STEP);
+    plot_text(p, middle, y - (cut ? 14 : 5), 11, CANVAS_MIDDLE, INK,
+              cm_format_percent((double)w->none, (double)s->wait.n, percent, sizeof(percent)));
+}
+
 int plot_waits(plot *p, const cm_readbench_session *s, cm_error *err)
 {
     waits w;
-    char text[64], percent[32];
-    (void)err;
 
-    count_waits(s, &w);
+    if (find_waits(s, &w, err) != CM_OK)
+        return CM_ENOMEM;
+    fill_bins(&w);
     p->top += 60;
     /* Where nearly no step waited, those that did still show how long. */
-    bool cut = w.most > 0 && w.none > 3 * w.most;
+    const bool cut = w.most > 0 && w.none > 3 * w.most;
     plot_y_axis(p, (double)(cut || w.none < w.most ? w.most : w.none), PLOT_COUNT, "steps");
     double none = p->narrow ? 62 : 84, axis = p->left;
+    draw_none(p, s, &w, cut, axis + 6, none - 40);
     p->left += none;
     plot_x_decades(p, w.low, w.high, "wait for the batch (logarithmic)");
-    double width = (p->right - p->left) / ((double)(w.high - w.low) * PER_DECADE);
-    for (int k = (w.low - LOWEST) * PER_DECADE; k < (w.high - LOWEST) * PER_DECADE; k++) {
-        if (k < 0 || k >= MAX_DECADES * PER_DECADE || w.bin[k] == 0)
-            continue;
-        double x = p->left + width * (k - (w.low - LOWEST) * PER_DECADE);
-        double y = plot_y(p, (double)w.bin[k]);
-        canvas_box box = {x + 0.5, y, width - 1, p->bottom - y};
-        canvas_boxes(p->c, &box, 1, 1, COLOUR_WAIT);
-    }
-    double y = plot_y(p, (double)w.none);
-    canvas_box box = {axis + 6, y, none - 40, p->bottom - y};
-    canvas_boxes(p->c, &box, w.none > 0, 1, COLOUR_STEP);
-    plot_text(p, axis + 6 + (none - 40) / 2, p->bottom + 18, PLOT_TEXT, CANVAS_MIDDLE, GREY,
-              "none");
-    if (s->wait.n > 0) {
-        snprintf(text, sizeof(text), "%s",
-                 cm_format_percent((double)w.none, (double)s->wait.n, percent, sizeof(percent)));
-        double x = axis + 6 + (none - 40) / 2;
-        canvas_point up[] = {{x - 5, y - 2}, {x + 5, y - 2}, {x, y - 10}};
-        if (cut)
-            canvas_area(p->c, up, 3, 1, COLOUR_STEP);
-        plot_text(p, x, y - (cut ? 14 : 5), 11, CANVAS_MIDDLE, INK, text);
-        /* Staggered, because they often lie close. */
-        if (s->wait.p50 >= 1e-6)
-            mark_percentile(p, "p50", s->wait.p50, p->top - 38);
-        if (s->wait.p95 >= 1e-6)
-            mark_percentile(p, "p95", s->wait.p95, p->top - 24);
-        if (s->wait.p99 >= 1e-6)
-            mark_percentile(p, "p99", s->wait.p99, p->top - 10);
-    }
+    if (w.nbins > 0)
+        draw_bins(p, &w);
+    else
+        draw_marks(p, &w);
+    /* Staggered, because they often lie close. */
+    if (s->wait.n > 0 && s->wait.p50 >= NO_WAIT)
+        mark_percentile(p, "p50", s->wait.p50, p->top - 38);
+    if (s->wait.n > 0 && s->wait.p95 >= NO_WAIT)
+        mark_percentile(p, "p95", s->wait.p95, p->top - 24);
+    if (s->wait.n > 0 && s->wait.p99 >= NO_WAIT)
+        mark_percentile(p, "p99", s->wait.p99, p->top - 10);
     p->left = axis;
+    free(w.wait);
     return CM_OK;
 }

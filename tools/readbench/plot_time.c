@@ -20,12 +20,73 @@ static void spread(double *bin, size_t n, double width, double from, double to, 
     }
 }
 
-static void draw_series(const plot *p, canvas_point *point, const double *bin, size_t n,
-                        double width, unsigned colour)
+/* ---- turns ---------------------------------------------------------------------------------- */
+
+/* Epochs of this store; between them it is another one's turn. */
+typedef struct turns {
+    size_t n;
+    canvas_point *span; /* from x to y, seconds */
+    double first;
+} turns;
+
+static int find_turns(const cm_readbench_session *s, turns *out, cm_error *err)
 {
-    for (size_t i = 0; i < n; i++)
-        point[i] = (canvas_point){plot_x(p, ((double)i + 0.5) * width), plot_y(p, bin[i] / width)};
-    canvas_line(p->c, point, n, 1.8, 0, colour);
+    *out = (turns){.first = INFINITY};
+    size_t n = 0;
+    for (size_t i = 0; i < s->nevents; i++)
+        n += s->event[i].kind == CM_EVENT_EPOCH;
+    out->span = cm_calloc(n + 1, sizeof(*out->span), err);
+    if (out->span == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < s->nevents; i++) {
+        const cm_readbench_event *e = &s->event[i];
+        if (e->kind != CM_EVENT_EPOCH)
+            continue;
+        const canvas_point span = {(double)e->start_ns / 1e9, (double)e->end_ns / 1e9};
+        out->span[out->n++] = span;
+        out->first = fmin(out->first, span.x);
+    }
+    return CM_OK;
+}
+
+/* The seconds of FROM to TO that are this store's; all of them where no epoch is recorded. */
+static double own_seconds(const turns *t, double from, double to)
+{
+    double own = t->n > 0 ? 0 : to - from;
+    for (size_t i = 0; i < t->n; i++)
+        own += fmax(0, fmin(to, t->span[i].y) - fmax(from, t->span[i].x));
+    return fmin(own, to - from); /* ranks have epochs at the same time */
+}
+
+/* ---- throughput ----------------------------------------------------------------------------- */
+
+typedef struct rates { /* of N spans as long as each other */
+    size_t n;
+    double width;
+    double *own;                /* seconds of a span that were this store's turn */
+    double *delivered, *stored; /* bytes a second of them */
+} rates;
+
+/* A rate is a line; where it was another store's turn there is none. */
+static void draw_rates(const plot *p, canvas_point *point, const double *value, const rates *r,
+                       unsigned colour)
+{
+    size_t n = 0;
+    for (size_t i = 0; i <= r->n; i++) {
+        if (i < r->n && r->own[i] > 0) {
+            point[n++] =
+                (canvas_point){plot_x(p, ((double)i + 0.5) * r->width), plot_y(p, value[i])};
+            continue;
+        }
+        if (n == 1) { /* a line of one point would not be seen */
+            point[1] = (canvas_point){point[0].x + 2, point[0].y};
+            point[0].x -= 2;
+            n = 2;
+        }
+        if (n > 0)
+            canvas_line(p->c, point, n, 1.8, 0, colour);
+        n = 0;
+    }
 }
 
 /* Bins no shorter than two steps, else the line would show the steps and not the rate. */
@@ -36,40 +97,80 @@ static size_t count_bins(const cm_readbench_session *s, bool narrow, double end)
     return n < 2 ? 2 : (size_t)n;
 }
 
-int plot_throughput(plot *p, const cm_readbench_session *s, cm_error *err)
+static void fill_rates(const cm_readbench_session *s, const turns *t, rates *r)
 {
-    static const plot_entry SERIES[] = {{"logical, to the training", BLUE, true, false},
-                                        {"physical, from storage", ORANGE, true, false},
-                                        {"needed", INK, true, true}};
-    double end = fmax(plot_end(s), 1e-6), top = s->accelerators.needed;
-    size_t n = count_bins(s, p->narrow, end);
-    double width = end / (double)n;
-    double *bin = cm_calloc(2 * n, sizeof(*bin), err);
-    canvas_point *point = bin ? cm_calloc(n, sizeof(*point), err) : NULL;
-
-    if (point == NULL) {
-        free(bin);
-        return CM_ENOMEM;
-    }
     for (size_t i = 0; i < s->nrecords; i++) {
         const cm_readbench_batch *b = &s->record[i];
-        spread(bin, n, width, (double)b->want_ns / 1e9, (double)b->done_ns / 1e9,
+        spread(r->delivered, r->n, r->width, (double)b->want_ns / 1e9, (double)b->done_ns / 1e9,
                (double)b->logical_nbytes);
-        spread(bin + n, n, width, (double)b->begin_ns / 1e9, (double)b->end_ns / 1e9,
+        spread(r->stored, r->n, r->width, (double)b->begin_ns / 1e9, (double)b->end_ns / 1e9,
                (double)b->stored_nbytes);
     }
-    for (size_t i = 0; i < 2 * n; i++)
-        top = fmax(top, bin[i] / width);
-    p->top += plot_legend(p, p->top, SERIES, s->accelerators.needed > 0 ? 3 : 2) + 28;
-    plot_y_axis(p, top, PLOT_RATE, "");
-    plot_x_axis(p, 0, end, PLOT_SECONDS, "since the run began");
-    draw_series(p, point, bin + n, n, width, ORANGE);
-    draw_series(p, point, bin, n, width, BLUE);
-    if (s->accelerators.needed > 0) {
-        double y = plot_y(p, s->accelerators.needed);
+    for (size_t i = 0; i < r->n; i++) {
+        const double from = (double)i * r->width;
+        r->own[i] = own_seconds(t, from, from + r->width);
+        if (r->own[i] < 0.1 * r->width) /* too little of it for a rate */
+            r->own[i] = 0;
+        r->delivered[i] /= r->own[i] > 0 ? r->own[i] : 1;
+        r->stored[i] /= r->own[i] > 0 ? r->own[i] : 1;
+    }
+}
+
+static double most_of(const double *value, const rates *r)
+{
+    double top = 0;
+    for (size_t i = 0; i < r->n; i++)
+        top = r->own[i] > 0 ? fmax(top, value[i]) : top;
+    return top;
+}
+
+static void draw_delivered(plot *p, const cm_readbench_session *s, const rates *r, double end,
+                           canvas_point *point)
+{
+    static const plot_entry SERIES[] = {{"delivered", BLUE, true, false},
+                                        {"needed by the steps", INK, true, true}};
+    const double needed = s->accelerators.needed;
+    p->top += plot_legend(p, p->top, SERIES, needed > 0 ? 2 : 1) + 28;
+    plot_y_axis(p, fmax(needed, most_of(r->delivered, r)), PLOT_RATE, "decoded bytes");
+    plot_x_axis(p, 0, end, PLOT_SECONDS, "");
+    draw_rates(p, point, r->delivered, r, BLUE);
+    if (needed > 0) {
+        double y = plot_y(p, needed);
         canvas_point line[] = {{p->left, y}, {p->right, y}};
         canvas_line(p->c, line, 2, 1.4, 5, INK);
     }
+}
+
+static void draw_stored(plot *p, const rates *r, double end, canvas_point *point)
+{
+    static const plot_entry SERIES[] = {{"read from storage", ORANGE, true, false}};
+    p->top += plot_legend(p, p->top, SERIES, 1) + 28;
+    plot_y_axis(p, most_of(r->stored, r), PLOT_RATE, "stored bytes");
+    plot_x_axis(p, 0, end, PLOT_SECONDS, "since the run began");
+    draw_rates(p, point, r->stored, r, ORANGE);
+}
+
+int plot_throughput(plot *p, const cm_readbench_session *s, cm_error *err)
+{
+    const double end = fmax(plot_end(s), 1e-6), height = (p->bottom - p->top) / 2;
+    const size_t n = count_bins(s, p->narrow, end);
+    double *bin = cm_calloc(3 * n, sizeof(*bin), err);
+    canvas_point *point = bin ? cm_calloc(n + 2, sizeof(*point), err) : NULL;
+    turns t = {.n = 0};
+
+    if (point == NULL || find_turns(s, &t, err) != CM_OK) {
+        free(bin);
+        free(point);
+        return CM_ENOMEM;
+    }
+    rates r = {n, end / (double)n, bin, bin + n, bin + 2 * n};
+    fill_rates(s, &t, &r);
+    plot upper = *p, lower = *p;
+    upper.bottom = p->top + height - 28;
+    lower.top = p->top + height + 20;
+    draw_delivered(&upper, s, &r, end, point);
+    draw_stored(&lower, &r, end, point);
+    free(t.span);
     free(bin);
     free(point);
     return CM_OK;
@@ -84,6 +185,7 @@ typedef struct moment {
     double mean, low, high; /* of the CPUs one by one */
     double gpu, gpu_memory; /* negative: not known */
     double nbytes;
+    bool other; /* between epochs of this store: another one's turn */
 } moment;
 
 static moment moment_of(const cm_readbench_session *s, size_t first, size_t n)
@@ -108,22 +210,45 @@ static moment moment_of(const cm_readbench_session *s, size_t first, size_t n)
     return m;
 }
 
+/* How many moments from FIRST on follow each other in this store's turn; *FIRST skips others. */
+static size_t next_turn(const moment *m, size_t n, size_t *first)
+{
+    while (*first < n && m[*first].other)
+        ++*first;
+    size_t end = *first;
+    while (end < n && !m[end].other)
+        end++;
+    return end - *first;
+}
+
 static void draw_band(const plot *p, const moment *m, size_t n, canvas_point *point)
 {
-    for (size_t i = 0; i < n; i++) {
-        point[i] = (canvas_point){plot_x(p, m[i].at), plot_y(p, m[i].high)};
-        point[2 * n - 1 - i] = (canvas_point){plot_x(p, m[i].at), plot_y(p, m[i].low)};
+    for (size_t at = 0, k; (k = next_turn(m, n, &at)) > 0; at += k) {
+        for (size_t i = 0; i < k; i++) {
+            const moment *one = &m[at + i];
+            point[i] = (canvas_point){plot_x(p, one->at), plot_y(p, one->high)};
+            point[2 * k - 1 - i] = (canvas_point){plot_x(p, one->at), plot_y(p, one->low)};
+        }
+        canvas_area(p->c, point, 2 * k, 0.25, SKY);
     }
-    canvas_area(p->c, point, 2 * n, 0.25, SKY);
 }
 
 static void draw_member(const plot *p, const moment *m, size_t n, size_t offset, unsigned colour,
                         canvas_point *point)
 {
-    for (size_t i = 0; i < n; i++)
-        point[i] = (canvas_point){plot_x(p, m[i].at),
-                                  plot_y(p, *(const double *)((const char *)&m[i] + offset))};
-    canvas_line(p->c, point, n, 1.8, 0, colour);
+    for (size_t at = 0, k; (k = next_turn(m, n, &at)) > 0; at += k) {
+        for (size_t i = 0; i < k; i++)
+            point[i] =
+                (canvas_point){plot_x(p, m[at + i].at),
+                               plot_y(p, *(const double *)((const char *)&m[at + i] + offset))};
+        canvas_line(p->c, point, k, 1.8, 0, colour);
+    }
+}
+
+/* After the first epoch and in none: before it, the store is set up. */
+static bool is_others(const turns *t, double at, double half)
+{
+    return at > t->first && !(own_seconds(t, at - half, at + half) > 0);
 }
 
 static void draw_shares(plot *p, const cm_readbench_session *s, const moment *m, size_t n,
@@ -175,9 +300,11 @@ int plot_resources(plot *p, const cm_readbench_session *s, cm_error *err)
     double end = fmax(plot_end(s), 1e-6), height = (p->bottom - p->top) / 2;
     moment *m = cm_calloc(n + 1, sizeof(*m), err);
     canvas_point *point = m ? cm_calloc(2 * n + 2, sizeof(*point), err) : NULL;
+    turns t = {.n = 0};
 
-    if (point == NULL) {
+    if (point == NULL || find_turns(s, &t, err) != CM_OK) {
         free(m);
+        free(point);
         return CM_ENOMEM;
     }
     if (n == 0)
@@ -185,6 +312,8 @@ int plot_resources(plot *p, const cm_readbench_session *s, cm_error *err)
                   "the run was too short for a look");
     for (size_t i = 0; i < n; i++)
         m[i] = moment_of(s, i * each, i + 1 < n ? each : s->nlooks - i * each);
+    for (size_t i = 0; i < n; i++)
+        m[i].other = is_others(&t, m[i].at, i > 0 ? (m[i].at - m[i - 1].at) / 2 : 0);
     if (n > 0) {
         plot upper = *p, lower = *p;
         upper.bottom = p->top + height - 28;
@@ -192,6 +321,7 @@ int plot_resources(plot *p, const cm_readbench_session *s, cm_error *err)
         draw_shares(&upper, s, m, n, end, point);
         draw_memory(&lower, s, m, n, end, point);
     }
+    free(t.span);
     free(m);
     free(point);
     return CM_OK;

@@ -27,10 +27,12 @@ const readbench_plot READBENCH_PLOTS[] = {
      "Steps by the wait for their batch, from when it was wanted; none: below a microsecond.", 320,
      310, plot_waits, NULL},
     {"throughput", "Throughput over time",
-     "Bytes that the training took, and bytes that were read to make them.", 280, 290,
-     plot_throughput, NULL},
+     "Above, what the training took and what it needs, both in decoded bytes; below, what was read "
+     "from storage to make it. Another store's turn is left blank.",
+     440, 460, plot_throughput, NULL},
     {"resources", "CPUs and memory over time",
-     "Of this machine, and of readbench with its workers.", 500, 520, plot_resources, NULL},
+     "Of this machine, and of readbench with its workers. Another store's turn is left blank.", 500,
+     520, plot_resources, NULL},
     {NULL, NULL, NULL, 0, 0, NULL, NULL},
 };
 
