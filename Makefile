@@ -151,8 +151,8 @@ $(BUILD)/tests/gpu/test_%: $(BUILD)/tests/gpu/test_%.o $(BUILD)/tests/gpu/kinds.
 	@echo "  LINK    $@"
 	@$(CC) -o $@ $^ $(shell pkg-config --libs cmocka) $(ALL_LIBS)
 
-# Fakes of NVIDIA's driver, of three ages, which the tests name by their path.
-FAKE_CUDA := $(foreach v,10 11 12,$(BUILD)/tests/lib/fake_cuda_$(v).so)
+# Fakes of NVIDIA's driver, of four ages, which the tests name by their path.
+FAKE_CUDA := $(foreach v,9 10 11 12,$(BUILD)/tests/lib/fake_cuda_$(v).so)
 $(BUILD)/tests/lib/fake_cuda_%.so: tests/support/lib/fake_cuda.c tests/support/lib/fake_cuda.h lib/gpu/cuda_abi.h lib/gpu/parcel.h
 	@mkdir -p $(@D)
 	@echo "  CC      $< ($*)"
@@ -272,9 +272,15 @@ $(foreach t,$(TOOLS),$(eval $(call bundle_rule,$(t))))
 $(BUILD)/bundle/tests/gpu/test_%: $(BUILD)/tests/gpu/test_%.o $(BUILD)/tests/gpu/kinds.o $(foreach l,$(UNDER_gpu),$(call layer_lib,$(l)))
 	@mkdir -p $(@D)
 	@$(CC) -o $@ $^ $(shell pkg-config --libs cmocka) $(ALL_LIBS) $(call RPATH,../../)
+# Bare loops to hold the programs against, for the machine that the bundle is carried to.
+BUNDLED_LOOP := $(BUILD)/bundle/tests/bench/roofline $(BUILD)/bundle/tests/bench/read_roofline
+$(BUILD)/bundle/tests/bench/%: tests/bench/%.c tests/bench/roofline_plan.c tests/bench/loops.c tests/bench/loops.h tests/bench/roofline.h
+	@mkdir -p $(@D)
+	@$(CC) -std=c11 -D_GNU_SOURCE -O3 -march=x86-64-v3 -pthread -o $@ $< $(if $(filter roofline,$*),tests/bench/roofline_plan.c) \
+		tests/bench/loops.c $(shell pkg-config --libs libdeflate libzstd) $(call RPATH,../../)
 bundle: deps ## BUILD/bundle: programs and the libraries they need, for a machine without them
-	@$(MAKE) --no-print-directory -j$(JOBS) $(BUNDLED_BIN) $(BUNDLED_TEST) $(FAKE_CUDA) $(FAKE_NVCOMP)
-	@mkdir -p $(BUILD)/bundle/tests/lib && cp $(BUILD)/tests/lib/fake_cuda_12.so $(FAKE_NVCOMP) $(BUILD)/bundle/tests/lib
+	@$(MAKE) --no-print-directory -j$(JOBS) $(BUNDLED_BIN) $(BUNDLED_TEST) $(BUNDLED_LOOP) $(FAKE_CUDA) $(FAKE_NVCOMP)
+	@mkdir -p $(BUILD)/bundle/tests/lib && cp $(FAKE_CUDA) $(FAKE_NVCOMP) $(BUILD)/bundle/tests/lib
 	@cp tests/gpu/measure.py $(BUILD)/bundle/tests/gpu
 	@scripts/bundle.sh $(BUILD)
 

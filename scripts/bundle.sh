@@ -67,7 +67,7 @@ cat >"$bundle/README" <<EOF
 Chunkmill $(cat VERSION): the programs are in bin, with the libraries that they need.
 Runs on x86-64 Linux with glibc ${glibc#GLIBC_} or newer.  The folder may be moved.
 The tests in tests/gpu test what the machine has of CUDA; python3 tests/gpu/measure.py . LOGS
-runs them and measures all that is to be known of a machine with a GPU.
+runs them and measures all that is to be known of a machine with a GPU; --help names its parts.
 EOF
 "$bundle/bin/nc2zarr" --version >/dev/null
 echo "$bundle: $(find "$bundle/bin" -type f | wc -l) programs, $(find "$lib" -type f | wc -l) libraries," \

@@ -7,7 +7,7 @@
  * text it reads the names alone.  Threads call it one after another.
  *
  * FAKE_CUDA says which driver it is: 12 has cuGetProcAddress_v2, 11 has
- * cuGetProcAddress, 10 (of CUDA 11.0) has neither.
+ * cuGetProcAddress, 10 (of CUDA 11.0) has neither, and 9 (of CUDA 10.2) is too old.
  */
 #include "fake_cuda.h"
 
@@ -35,7 +35,8 @@ CUDA_FUNCTIONS(DECLARE)
     {                                                                                              \
         .version = FAKE_CUDA == 12   ? 12040                                                       \
                    : FAKE_CUDA == 11 ? 11040                                                       \
-                                     : 11000,                                                      \
+                   : FAKE_CUDA == 10 ? 11000                                                       \
+                                     : 10020,                                                      \
         .ndevices = 2, .capability = 90, .nbytes = (size_t)1 << 30, .fail = ""                     \
     }
 

@@ -183,20 +183,20 @@ static void test_damaged_chunks(void **state)
 {
     static const char *const where[] = {"/ 2", "- 5", "* 2 / 3"};
     (void)state;
-    for (size_t i = 0; i < 2 * NCHAINS; i++)
+    for (size_t i = 0; i < NCHAINS; i++)
         for (size_t w = 0; w < 3; w++) {
             static const char *const variables[] = {"v"};
             char name[64];
             cm_error err = {0};
             snprintf(name, sizeof name, "bad-%zu-%zu.zarr", i, w);
-            char *path = make_chain(i % NCHAINS, name);
+            char *path = make_chain(i, name);
             assert_true(damage(path, where[w]));
             const char *const list[] = {path};
             cm_readbench_options o = decode_options(list, false);
             cm_readbench_report r;
             forget(0);
             o.variables = (cm_texts){variables, 1};
-            o.loader = i < NCHAINS ? "map" : "planned";
+            o.loader = (i + w) % 2 ? "planned" : "map";
             const int rc = cm_readbench(&o, NULL, &r, &err);
             assert_int_equal(fakes[0]->nrefused, 0);
             /* Without a checksum bytes may change and still decode: to the same on both sides. */
@@ -208,8 +208,8 @@ static void test_damaged_chunks(void **state)
                 if (strstr(why, name) == NULL || strstr(why, "array v: chunk ") == NULL)
                     fail_msg("%s", why);
             }
-            if (strcmp(chains[i % NCHAINS].name, "zstd-crc.zarr") == 0 ||
-                strcmp(chains[i % NCHAINS].name, "gzip.zarr") == 0)
+            if (strcmp(chains[i].name, "zstd-crc.zarr") == 0 ||
+                strcmp(chains[i].name, "gzip.zarr") == 0)
                 assert_int_equal(r.session[0].counts.failed_batches, 2 * BATCHES);
             check_given_back();
             cm_readbench_report_release(&r);
