@@ -188,7 +188,8 @@ static void load(const uint8_t *data, size_t nbytes)
     /* The other file is one that the survey is not about. */
     s.file = file;
     s.nfiles = NFILES - 1;
-    REQUIRE(cm_records_create(base, &s.records, &err) == CM_OK);
+    REQUIRE((s.paged = cm_paged_create(base, &err)) != NULL);
+    REQUIRE(cm_records_create(base, s.paged, &s.records, &err) == CM_OK);
     for (size_t i = 0; i < s.nfiles; i++) {
         const struct stat *st = &file_stat[i];
         file[i] = (cm_surveyed){.path = file_path[i],
@@ -223,6 +224,7 @@ static void load(const uint8_t *data, size_t nbytes)
     REQUIRE(s.cache_refused == NULL && (spot[0].offset != 0) == (was && believed));
     cm_survey_cache_release(&c);
     cm_records_free(s.records);
+    cm_paged_free(s.paged);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)

@@ -10,6 +10,10 @@
 #include "format/merge.h"
 #include "format/multi/internal.h"
 
+enum {
+    FIND_NBYTES = 64 /* of lists that are read, where chunks are found in order */
+};
+
 /* Which chunk of which file one is. */
 typedef struct spot {
     size_t part;     /* SIZE_MAX: a hole */
@@ -32,6 +36,7 @@ static spot find(const cm_multi_array *a, const uint64_t *coord)
     const cm_multi_var *v = a->var;
     uint64_t count[CM_MAX_RANK], at[CM_MAX_RANK];
     size_t place = 0;
+    cm_paged_touch(a->owner->paged, FIND_NBYTES);
     memcpy(count, a->base.grid.count, sizeof(count));
     memcpy(at, coord, v->rank * sizeof(at[0]));
     for (unsigned i = 0; i < v->naxes; i++) {

@@ -82,6 +82,7 @@ static void close_all(cm_dataset *ds)
     free(d->array);
     cm_multi_scratch_free(d->scratch);
     cm_multi_files_free(d->files);
+    cm_paged_free(d->own_paged);
     pthread_mutex_destroy(&d->lock);
     cm_dataset_release(ds);
     free(d);
@@ -191,6 +192,9 @@ int cm_multi_dataset_open(const cm_multi_spec *spec, const cm_dataset_options *o
     d->options.guard = CM_GUARD_NONE; /* the survey has tried them */
     pthread_mutex_init(&d->lock, NULL);
     int rc = cm_multi_files_create(spec->file, spec->nfiles, &d->options, &d->files, err);
+    d->paged = spec->paged;
+    if (rc == CM_OK && d->paged == NULL)
+        rc = (d->paged = d->own_paged = cm_paged_create(NULL, err)) == NULL ? CM_ENOMEM : CM_OK;
     if (rc == CM_OK)
         rc = describe_all(d, err);
     if (rc != CM_OK) {

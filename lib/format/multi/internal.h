@@ -62,6 +62,7 @@ typedef struct cm_multi_dataset {
     const cm_multi_spec *spec;
     cm_dataset_options options;
     cm_multi_files *files;
+    cm_paged *paged, *own_paged;      /* the spec's, or its own: for lists of rows and parts */
     cm_multi_array *array;            /* one for each variable */
     pthread_mutex_t lock;             /* guards: */
     struct cm_multi_scratch *scratch; /* what is not in use */

@@ -173,7 +173,7 @@ static int begin(cm_multi_array *a, cm_error *err)
     const cm_multi_var *v = a->var;
     if (a->form_of != NULL)
         return CM_OK;
-    a->form_of = cm_calloc(v->nparts + 1, sizeof(a->form_of[0]), err);
+    a->form_of = cm_paged_calloc(a->owner->paged, v->nparts, sizeof(a->form_of[0]), err);
     if (a->form_of == NULL)
         return CM_ENOMEM;
     if (all_given(v))
@@ -246,6 +246,5 @@ void cm_multi_locate_release(cm_multi_array *a)
     }
     free(a->located);
     free(a->part_in);
-    free(a->form_of);
     free(a->form);
 }

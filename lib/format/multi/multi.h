@@ -11,6 +11,7 @@
 #ifndef CM_FORMAT_MULTI_MULTI_H
 #define CM_FORMAT_MULTI_MULTI_H
 
+#include "base/paged.h"
 #include "format/located.h"
 #include "model/rebase.h"
 
@@ -136,6 +137,8 @@ typedef struct cm_multi_spec {
     int (*left_out)(const void *context, uint32_t file, cm_json **out, cm_error *err);
     const void *left_out_context;
     const char *fingerprint; /* of everything that was decided, for runs that go on; or NULL */
+    /* What the lists of files, parts and places lie in, and what is found of them will; or NULL. */
+    cm_paged *paged;
 } cm_multi_spec;
 
 /*

@@ -432,7 +432,6 @@ void cm_multi_array_release(cm_multi_array *a)
     for (unsigned i = 0; i < CM_MULTI_MAX_AXES; i++)
         cm_multi_rows_release(&a->axis[i]);
     cm_multi_locate_release(a);
-    free(a->part_at);
     free(a->base.fill);
     free(a->base.fill_text);
 }

@@ -14,15 +14,18 @@ static int by_origin(const void *a, const void *b)
 }
 
 /* Sorted, with what is between them as holes; false in *IS_GRID where they overlap. */
-static int close_holes(cm_multi_axis *axis, uint64_t n, uint64_t shape, bool *is_grid,
-                       cm_error *err)
+static int close_holes(cm_multi_axis *axis, const cm_multi_row *row, uint64_t n, uint64_t shape,
+                       cm_paged *paged, bool *is_grid, cm_error *err)
 {
-    cm_multi_row *with = cm_calloc(2 * (size_t)n + 1, sizeof(with[0]), err);
-    uint64_t at = 0, count = 0;
+    uint64_t at = 0, count = n;
+    for (uint64_t i = 0; i < n; at = row[i].origin + row[i].count, i++)
+        count += row[i].origin > at;
+    cm_multi_row *with = cm_paged_calloc(paged, count + (at < shape), sizeof(with[0]), err);
     if (with == NULL)
         return CM_ENOMEM;
+    at = count = 0;
     for (uint64_t i = 0; i < n; i++) {
-        const cm_multi_row *r = &axis->row[i];
+        const cm_multi_row *r = &row[i];
         if (r->origin < at) {
             *is_grid = false;
             break;
@@ -34,7 +37,6 @@ static int close_holes(cm_multi_axis *axis, uint64_t n, uint64_t shape, bool *is
     }
     if (at < shape && *is_grid)
         with[count++] = (cm_multi_row){.origin = at, .count = shape - at, .hole = true};
-    free(axis->row);
     axis->row = with;
     axis->nrows = count;
     return CM_OK;
@@ -46,28 +48,31 @@ static bool same_row(const cm_multi_row *a, const cm_multi_row *b)
            a->length == b->length;
 }
 
-static int make_axis(const cm_multi_var *v, unsigned i, cm_multi_axis *axis, bool *is_grid,
-                     cm_error *err)
+static int make_axis(cm_multi_array *a, unsigned i, bool *is_grid, cm_error *err)
 {
+    const cm_multi_var *v = a->var;
     uint64_t n = 0;
-    if ((axis->row = cm_calloc(v->nparts + 1, sizeof(axis->row[0]), err)) == NULL)
+    cm_multi_row *row = cm_calloc(v->nparts + 1, sizeof(row[0]), err);
+    if (row == NULL)
         return CM_ENOMEM;
     for (size_t p = 0; p < v->nparts; p++) {
         const cm_multi_part *part = &v->part[p];
-        axis->row[p] = (cm_multi_row){.origin = part->origin[i],
-                                      .first = part->first[i],
-                                      .count = part->count[i],
-                                      .length = part->length[i]};
+        row[p] = (cm_multi_row){.origin = part->origin[i],
+                                .first = part->first[i],
+                                .count = part->count[i],
+                                .length = part->length[i]};
     }
     if (v->nparts > 0)
-        qsort(axis->row, v->nparts, sizeof(axis->row[0]), by_origin);
+        qsort(row, v->nparts, sizeof(row[0]), by_origin);
     for (size_t p = 0; p < v->nparts; p++) {
-        if (n > 0 && axis->row[n - 1].origin == axis->row[p].origin)
-            *is_grid = *is_grid && same_row(&axis->row[n - 1], &axis->row[p]);
+        if (n > 0 && row[n - 1].origin == row[p].origin)
+            *is_grid = *is_grid && same_row(&row[n - 1], &row[p]);
         else
-            axis->row[n++] = axis->row[p];
+            row[n++] = row[p];
     }
-    return close_holes(axis, n, v->shape[v->axis[i]], is_grid, err);
+    int rc = close_holes(&a->axis[i], row, n, v->shape[v->axis[i]], a->owner->paged, is_grid, err);
+    free(row);
+    return rc;
 }
 
 static uint64_t find_row(const cm_multi_axis *axis, uint64_t origin)
@@ -89,7 +94,7 @@ static int place_parts(cm_multi_array *a, cm_error *err)
     size_t across = v->naxes > 1 ? (size_t)a->axis[1].nrows : 1, n;
     if (!cm_mul_size(v->naxes > 0 ? (size_t)a->axis[0].nrows : 1, across, &n))
         n = SIZE_MAX;
-    if ((a->part_at = cm_calloc(n, sizeof(a->part_at[0]), err)) == NULL)
+    if ((a->part_at = cm_paged_calloc(a->owner->paged, n, sizeof(a->part_at[0]), err)) == NULL)
         return CM_ENOMEM;
     for (size_t p = 0; p < v->nparts; p++) {
         size_t at = 0;
@@ -109,13 +114,12 @@ int cm_multi_rows_make(cm_multi_array *a, bool *is_grid, cm_error *err)
     int rc = CM_OK;
     *is_grid = true;
     for (unsigned i = 0; rc == CM_OK && i < v->naxes; i++)
-        rc = make_axis(v, i, &a->axis[i], is_grid, err);
+        rc = make_axis(a, i, is_grid, err);
     return rc == CM_OK && *is_grid ? place_parts(a, err) : rc;
 }
 
 void cm_multi_rows_release(cm_multi_axis *axis)
 {
-    free(axis->row);
     cm_cuts_release(&axis->cuts);
     *axis = (cm_multi_axis){0};
 }

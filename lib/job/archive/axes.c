@@ -9,8 +9,8 @@
 
 /* ---- the distinct coordinates of each dimension ---- */
 
-static int add_vec(cm_join_dim *d, cm_known *known, cm_digest digest, const cm_join_vec *v,
-                   uint32_t *out, cm_error *err)
+static int add_vec(const cm_join *j, cm_join_dim *d, cm_known *known, cm_digest digest,
+                   const cm_join_vec *v, uint32_t *out, cm_error *err)
 {
     uint64_t found;
     if (cm_known_find(known, digest, &found)) {
@@ -19,9 +19,11 @@ static int add_vec(cm_join_dim *d, cm_known *known, cm_digest digest, const cm_j
     }
     if ((d->nvecs & (d->nvecs - 1)) == 0) {
         size_t capacity = d->nvecs > 0 ? d->nvecs * 2 : 1;
-        cm_join_vec *more = realloc(d->vec, capacity * sizeof(*more));
+        cm_join_vec *more = cm_join_alloc(j, capacity, sizeof(*more), err);
         if (more == NULL)
-            return cm_fail(err, CM_ENOMEM, "no memory for coordinates");
+            return CM_ENOMEM;
+        if (d->nvecs > 0)
+            memcpy(more, d->vec, d->nvecs * sizeof(*more));
         d->vec = more;
     }
     *out = (uint32_t)d->nvecs;
@@ -51,7 +53,7 @@ static int collect_file(cm_join *j, cm_known *known, uint32_t file, cm_error *er
 {
     cm_surveyed_var s;
     cm_surveyed_iter it = cm_surveyed_begin(j->file[file]);
-    const uint32_t *to = j->to_var[j->file[file]->skeleton->index];
+    const uint32_t *to = j->to_var[cm_join_skeleton(j, file)->index];
     for (size_t i = 0; cm_surveyed_next(&it, &s); i++) {
         const cm_join_var *v = &j->var[to[i]];
         for (unsigned k = 0; k < v->rank && k < 1; k++) {
@@ -60,7 +62,7 @@ static int collect_file(cm_join *j, cm_known *known, uint32_t file, cm_error *er
                 continue;
             const cm_join_vec vec = {
                 .like = s.var, .values = s.values, .n = s.shape[0], .file = file};
-            int rc = add_vec(d, &known[v->dim[0]], digest_of(&vec), &vec, &d->at[file], err);
+            int rc = add_vec(j, d, &known[v->dim[0]], digest_of(&vec), &vec, &d->at[file], err);
             if (rc != CM_OK)
                 return rc;
         }
@@ -70,7 +72,7 @@ static int collect_file(cm_join *j, cm_known *known, uint32_t file, cm_error *er
         if (d->at[file] != CM_JOIN_NONE || d->length[file] == UINT64_MAX)
             continue;
         const cm_join_vec vec = {.n = d->length[file], .file = file};
-        int rc = add_vec(d, &known[i], digest_of(&vec), &vec, &d->at[file], err);
+        int rc = add_vec(j, d, &known[i], digest_of(&vec), &vec, &d->at[file], err);
         if (rc != CM_OK)
             return rc;
     }
@@ -402,7 +404,7 @@ static bool is_used(const cm_join *j, const cm_join_dim *d)
 static bool is_merge(const cm_join *j)
 {
     for (size_t f = 0; f < j->nfiles; f++) {
-        const cm_skeleton *k = j->file[f]->skeleton;
+        const cm_skeleton *k = cm_join_skeleton(j, (uint32_t)f);
         bool own = false;
         for (size_t i = 0; i < k->nvars && !own; i++) {
             const cm_join_var *v = &j->var[j->to_var[k->index][i]];

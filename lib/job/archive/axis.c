@@ -220,7 +220,7 @@ static int append_vec(merging *m, uint32_t at, cm_error *err)
         return rc;
     for (uint64_t k = 0; k < v->n; k++)
         d->key[d->n + k] = v->key != NULL ? v->key[k] : (int64_t)(d->n + k);
-    if ((v->run = cm_calloc(1, sizeof(*v->run), err)) == NULL)
+    if ((v->run = cm_join_alloc(m->j, 1, sizeof(*v->run), err)) == NULL)
         return CM_ENOMEM;
     v->run[0] = (cm_join_run){d->n, 0, v->n};
     v->nruns = 1;
@@ -229,7 +229,7 @@ static int append_vec(merging *m, uint32_t at, cm_error *err)
 }
 
 /* Where the elements of V lie. */
-static int find_runs_of(const cm_join_dim *d, cm_join_vec *v, cm_error *err)
+static int find_runs_of(const cm_join *j, const cm_join_dim *d, cm_join_vec *v, cm_error *err)
 {
     size_t capacity = 0;
     for (uint64_t k = 0; k < v->n;) {
@@ -242,9 +242,11 @@ static int find_runs_of(const cm_join_dim *d, cm_join_vec *v, cm_error *err)
             return cm_fail(err, CM_EINTERNAL, "a step of %s is lost", d->name);
         if (v->nruns == capacity) {
             capacity = capacity > 0 ? capacity * 2 : 1;
-            cm_join_run *more = realloc(v->run, capacity * sizeof(*more));
+            cm_join_run *more = cm_join_alloc(j, capacity, sizeof(*more), err);
             if (more == NULL)
-                return cm_fail(err, CM_ENOMEM, "no memory for coordinates");
+                return CM_ENOMEM;
+            if (v->nruns > 0)
+                memcpy(more, v->run, v->nruns * sizeof(*more));
             v->run = more;
         }
         v->run[v->nruns++] = (cm_join_run){origin, begin, k - begin};
@@ -255,7 +257,7 @@ static int find_runs_of(const cm_join_dim *d, cm_join_vec *v, cm_error *err)
 /* Each file without a coordinate is a piece of its own. */
 static int split_by_file(cm_join *j, cm_join_dim *d, cm_error *err)
 {
-    cm_join_vec *vec = cm_calloc(j->nfiles + 1, sizeof(*vec), err);
+    cm_join_vec *vec = cm_join_alloc(j, j->nfiles, sizeof(*vec), err);
     if (vec == NULL)
         return CM_ENOMEM;
     size_t n = 0;
@@ -265,22 +267,20 @@ static int split_by_file(cm_join *j, cm_join_dim *d, cm_error *err)
         vec[n] = (cm_join_vec){.n = d->length[f], .file = (uint32_t)f, .same = (uint32_t)n};
         d->at[f] = (uint32_t)n++;
     }
-    free(d->vec);
     d->vec = vec;
     d->nvecs = n;
     return CM_OK;
 }
 
-int cm_axis_find_runs(cm_join_dim *d, cm_error *err)
+int cm_axis_find_runs(const cm_join *j, cm_join_dim *d, cm_error *err)
 {
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < d->nvecs; i++) {
         cm_join_vec *v = &d->vec[i];
-        free(v->run);
         v->run = NULL;
         v->nruns = 0;
         if (v->key != NULL && v->same == i)
-            rc = find_runs_of(d, v, err);
+            rc = find_runs_of(j, d, v, err);
     }
     return rc;
 }
@@ -303,7 +303,7 @@ int cm_axis_join(cm_join *j, cm_join_dim *d, cm_error *err)
     for (size_t i = 0; rc == CM_OK && fine && !m.refused && i < n; i++)
         rc = in_order ? append_vec(&m, list[i], err) : merge_vec(&m, list[i], err);
     if (rc == CM_OK && fine && !m.refused && !in_order)
-        rc = cm_axis_find_runs(d, err);
+        rc = cm_axis_find_runs(j, d, err);
     j->refused |= !fine || m.refused;
     free(list);
     free(m.owner);

@@ -9,7 +9,7 @@
 int cm_axis_join(cm_join *j, cm_join_dim *d, cm_error *err);
 
 /* The runs again, where D's key has changed. */
-int cm_axis_find_runs(cm_join_dim *d, cm_error *err);
+int cm_axis_find_runs(const cm_join *j, cm_join_dim *d, cm_error *err);
 
 /* gaps.c: steps that no file has. */
 int cm_axis_find_gaps(cm_join *j, cm_join_dim *d, cm_archive_axis *report, cm_error *err);

@@ -331,7 +331,6 @@ int cm_survey_cache_load(cm_survey_cache *c, cm_survey *s, cm_spot *spot, cm_err
 typedef struct saver {
     cm_survey_cache *c;
     cm_survey *s;
-    bool *used; /* each shared frame */
     cm_buf out;
     uint64_t nframes;
     cm_error *err;
@@ -365,11 +364,10 @@ static int put_frame(saver *v, uint32_t kind, const void *payload, size_t nbytes
 static int use(void *context, cm_digest digest, cm_error *err)
 {
     saver *v = context;
-    cm_records *r = v->s->records;
-    const cm_shared *found = cm_records_find(r, digest);
+    cm_shared *found = cm_records_find(v->s->records, digest);
     if (found == NULL)
         return cm_fail(err, CM_EINTERNAL, "a record of the survey is missing");
-    v->used[found - r->shared] = true;
+    found->used = true;
     return CM_OK;
 }
 
@@ -415,8 +413,9 @@ static int put_shared(saver *v)
     const cm_records *r = v->s->records;
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < r->nshared; i++) {
-        const cm_shared *h = &r->shared[i];
-        if (v->used[i])
+        cm_records_touch(v->s->records, sizeof(cm_shared));
+        const cm_shared *h = cm_records_shared(r, i);
+        if (h->used)
             rc = put_frame(v, CM_FRAME_SHARED, r->map + h->offset - sizeof(cm_digest),
                            (size_t)h->nbytes + sizeof(cm_digest));
     }
@@ -461,8 +460,7 @@ int cm_survey_cache_save(cm_survey_cache *c, cm_survey *s, const cm_spot *spot, 
     saver v = {.c = c, .s = s, .err = err};
     if (!c->is_old)
         return CM_OK;
-    v.used = cm_calloc(s->records->nshared + 1, sizeof(bool), err);
-    int rc = v.used == NULL ? CM_ENOMEM : find_used(&v, spot);
+    int rc = find_used(&v, spot);
     if (rc == CM_OK)
         rc = cm_outfile_open(&c->file, err);
     if (rc == CM_OK)
@@ -470,6 +468,5 @@ int cm_survey_cache_save(cm_survey_cache *c, cm_survey *s, const cm_spot *spot, 
     if (rc == CM_OK)
         rc = cm_outfile_commit(&c->file, err);
     cm_buf_release(&v.out);
-    free(v.used);
     return rc;
 }

@@ -73,9 +73,12 @@ int cm_surveyed_check(const cm_survey *s, const cm_surveyed *f, cm_error *err)
     int rc = check_groups(s, f, err);
     size_t n = 0;
     cm_surveyed_var v;
+    cm_records_rest(s->records);
     cm_surveyed_iter it = cm_surveyed_begin(f);
     for (; rc == CM_OK && cm_surveyed_next(&it, &v); n++) {
-        if (v.has_values)
+        if (cm_described_attrs(v.var) == NULL)
+            rc = damaged(f, err);
+        if (rc == CM_OK && v.has_values)
             rc = check_values(s, f, &v, err);
         if (rc == CM_OK && v.is_located)
             rc = check_located(s, f, &v, err);

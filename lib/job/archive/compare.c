@@ -10,7 +10,7 @@
 
 const char *cm_join_text(const cm_described *d, const char *attribute)
 {
-    return cm_json_text(cm_json_member(d->attrs, attribute), NULL);
+    return cm_json_text(cm_json_member(cm_described_attrs(d), attribute), NULL);
 }
 
 bool cm_join_counts_time(const cm_described *d)
@@ -52,8 +52,9 @@ static bool same_member(const cm_json *a, const cm_json *b, const char *name)
 /* The first of LIST in which A and B differ; NULL: none. */
 static const char *differing(const char *const *list, const cm_described *a, const cm_described *b)
 {
+    const cm_json *x = cm_described_attrs(a), *y = cm_described_attrs(b);
     for (size_t i = 0; list[i] != NULL; i++)
-        if (!same_member(a->attrs, b->attrs, list[i]))
+        if (!same_member(x, y, list[i]))
             return list[i];
     return NULL;
 }
@@ -123,8 +124,8 @@ static uint32_t compare_time(const cm_described *a, const cm_described *b)
     if (!same_text && (cm_calendar_parse(ca, &x, NULL) != CM_OK ||
                        cm_calendar_parse(cb, &y, NULL) != CM_OK || !cm_calendars_join(x, y)))
         return BIT(CM_FINDING_CALENDAR);
-    bool rebased =
-        strcmp(cm_join_text(a, "units"), cm_join_text(b, "units")) != 0 || (!same_text && x != y);
+    const char *ua = cm_join_text(a, "units"), *ub = cm_join_text(b, "units");
+    bool rebased = ua == NULL || ub == NULL || strcmp(ua, ub) != 0 || (!same_text && x != y);
     return rebased ? BIT(CM_FINDING_TIME_UNITS) : 0;
 }
 
@@ -132,8 +133,9 @@ static uint32_t compare_units(const cm_described *a, const cm_described *b)
 {
     if (cm_join_counts_time(a) && cm_join_counts_time(b))
         return compare_time(a, b);
-    uint32_t kinds = same_member(a->attrs, b->attrs, "units") ? 0 : BIT(CM_FINDING_UNITS);
-    if (!same_member(a->attrs, b->attrs, "calendar"))
+    const cm_json *x = cm_described_attrs(a), *y = cm_described_attrs(b);
+    uint32_t kinds = same_member(x, y, "units") ? 0 : BIT(CM_FINDING_UNITS);
+    if (!same_member(x, y, "calendar"))
         kinds |= BIT(CM_FINDING_CALENDAR);
     return kinds;
 }
@@ -189,13 +191,14 @@ static bool same_reworded(const cm_join *j, const cm_described *a, const cm_desc
 /* All that a grid mapping has to say lies in its attributes. */
 static const char *mapping_attribute(const cm_described *a, const cm_described *b)
 {
-    if (!cm_json_has(a->attrs, "grid_mapping_name") && !cm_json_has(b->attrs, "grid_mapping_name"))
+    const cm_json *x = cm_described_attrs(a), *y = cm_described_attrs(b);
+    if (!cm_json_has(x, "grid_mapping_name") && !cm_json_has(y, "grid_mapping_name"))
         return NULL;
-    for (cm_json_iter it = cm_json_begin(a->attrs); cm_json_next(&it);)
-        if (!same_member(a->attrs, b->attrs, it.name))
+    for (cm_json_iter it = cm_json_begin(x); cm_json_next(&it);)
+        if (!same_member(x, y, it.name))
             return it.name;
-    for (cm_json_iter it = cm_json_begin(b->attrs); cm_json_next(&it);)
-        if (!same_member(a->attrs, b->attrs, it.name))
+    for (cm_json_iter it = cm_json_begin(y); cm_json_next(&it);)
+        if (!same_member(x, y, it.name))
             return it.name;
     return NULL;
 }
@@ -226,11 +229,12 @@ static comparison compare(const cm_join *j, cm_join_var *v, const cm_described *
         meaning = NULL;
     if (meaning == NULL)
         meaning = mapping_attribute(first, d);
-    for (cm_json_iter it = cm_json_begin(first->attrs); cm_json_next(&it);)
-        if (is_ordinary(it.name) && !same_member(first->attrs, d->attrs, it.name))
+    const cm_json *x = cm_described_attrs(first), *y = cm_described_attrs(d);
+    for (cm_json_iter it = cm_json_begin(x); cm_json_next(&it);)
+        if (is_ordinary(it.name) && !same_member(x, y, it.name))
             c.left_out = it.name;
-    for (cm_json_iter it = cm_json_begin(d->attrs); c.left_out == NULL && cm_json_next(&it);)
-        if (is_ordinary(it.name) && !cm_json_has(first->attrs, it.name))
+    for (cm_json_iter it = cm_json_begin(y); c.left_out == NULL && cm_json_next(&it);)
+        if (is_ordinary(it.name) && !cm_json_has(x, it.name))
             c.left_out = it.name;
     if (c.left_out != NULL && !j->options->first_attrs && !j->has_base && meaning == NULL)
         c.kinds |= BIT(CM_FINDING_ATTRIBUTE);
@@ -267,10 +271,9 @@ static cm_finding *differs(cm_join *j, cm_finding_kind kind, cm_finding_weight w
                            const char *attribute, cm_error *err)
 {
     char here[96], there[96];
-    describe_json(cm_json_member(d->attrs, attribute), cm_json_has(d->attrs, attribute), here,
-                  sizeof(here));
-    describe_json(cm_json_member(v->like->attrs, attribute), cm_json_has(v->like->attrs, attribute),
-                  there, sizeof(there));
+    const cm_json *x = cm_described_attrs(d), *y = cm_described_attrs(v->like);
+    describe_json(cm_json_member(x, attribute), cm_json_has(x, attribute), here, sizeof(here));
+    describe_json(cm_json_member(y, attribute), cm_json_has(y, attribute), there, sizeof(there));
     return cm_join_find(j, kind, weight, decided, v->name, file, err, "%s is %s, and %s in %s",
                         attribute, here, there, j->file[v->first]->path);
 }
@@ -354,11 +357,11 @@ static cm_finding *find_one(cm_join *j, cm_finding_kind kind, const cm_join_var 
 
 /* Descriptions that one variable was compared with, and the findings of it. */
 typedef struct memory {
-    const cm_described *last; /* like files stand in a row */
-    comparison result;
+    const cm_described *last;         /* like files stand in a row */
+    comparison result;                /* of LAST; its names are there when it was just made */
     size_t finding[CM_FINDING_KINDS]; /* its number, + 1 */
     const cm_described **seen;        /* distinct ones, in a table by address */
-    comparison *seen_result;
+    uint32_t *seen_kinds;             /* in which they differ */
     size_t nseen, capacity;
 } memory;
 
@@ -376,10 +379,10 @@ static int grow(memory *m, cm_error *err)
         return CM_OK;
     memory more = {.capacity = m->capacity > 0 ? m->capacity * 2 : 16};
     more.seen = cm_calloc(more.capacity, sizeof(more.seen[0]), err);
-    more.seen_result = cm_calloc(more.capacity, sizeof(more.seen_result[0]), err);
-    if (more.seen == NULL || more.seen_result == NULL) {
+    more.seen_kinds = cm_calloc(more.capacity, sizeof(more.seen_kinds[0]), err);
+    if (more.seen == NULL || more.seen_kinds == NULL) {
         free(more.seen);
-        free(more.seen_result);
+        free(more.seen_kinds);
         return CM_ENOMEM;
     }
     for (size_t i = 0; i < m->capacity; i++) {
@@ -387,12 +390,12 @@ static int grow(memory *m, cm_error *err)
             continue;
         size_t at = place_of(&more, m->seen[i]);
         more.seen[at] = m->seen[i];
-        more.seen_result[at] = m->seen_result[i];
+        more.seen_kinds[at] = m->seen_kinds[i];
     }
     free(m->seen);
-    free(m->seen_result);
+    free(m->seen_kinds);
     m->seen = more.seen;
-    m->seen_result = more.seen_result;
+    m->seen_kinds = more.seen_kinds;
     m->capacity = more.capacity;
     return CM_OK;
 }
@@ -406,10 +409,10 @@ static int see(cm_join *j, cm_join_var *v, memory *m, const cm_described *d, com
         return rc;
     *out = compare(j, v, d);
     if (!j->options->first_attrs && !j->has_base)
-        rc = keep_common(v->attrs, d->attrs, err);
+        rc = keep_common(v->attrs, cm_described_attrs(d), err);
     size_t at = place_of(m, d);
     m->seen[at] = d;
-    m->seen_result[at] = *out;
+    m->seen_kinds[at] = out->kinds;
     m->nseen++;
     return rc;
 }
@@ -439,7 +442,7 @@ static int widen_all(cm_join *j, cm_join_var *v, uint32_t at)
 {
     const cm_described *last = NULL;
     for (size_t i = 0; i < v->nfiles; i++) {
-        const cm_skeleton *k = j->file[v->file[i]]->skeleton;
+        const cm_skeleton *k = cm_join_skeleton(j, v->file[i]);
         const cm_described *d = k->var[j->to_pos[k->index][at]];
         cm_dtype wide;
         if (d != last && cm_widen(&v->dtype, &d->dtype, &wide))
@@ -455,15 +458,16 @@ static int compare_variable(cm_join *j, uint32_t at, cm_error *err)
     memory m = {.last = v->like};
     int rc = widen_all(j, v, at);
     for (size_t i = 0; rc == CM_OK && i < v->nfiles; i++) {
-        const cm_skeleton *k = j->file[v->file[i]]->skeleton;
+        const cm_skeleton *k = cm_join_skeleton(j, v->file[i]);
         const cm_described *d = k->var[j->to_pos[k->index][at]];
         if (d == v->like)
             continue;
         if (d != m.last) {
             m.last = d;
+            cm_survey_rest(j->survey);
             size_t place = m.capacity > 0 ? place_of(&m, d) : 0;
             if (m.capacity > 0 && m.seen[place] != NULL)
-                m.result = m.seen_result[place];
+                m.result = (comparison){.kinds = m.seen_kinds[place]};
             else
                 rc = see(j, v, &m, d, &m.result, err);
         }
@@ -472,7 +476,7 @@ static int compare_variable(cm_join *j, uint32_t at, cm_error *err)
             rc = note_kinds(j, v, &m, d, &m.result, v->file[i], err);
     }
     free(m.seen);
-    free(m.seen_result);
+    free(m.seen_kinds);
     return rc;
 }
 

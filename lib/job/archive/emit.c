@@ -18,7 +18,7 @@ typedef struct hows {
 static double number_of(const cm_described *d, const char *name, double otherwise)
 {
     double x;
-    return cm_json_get_double(cm_json_member(d->attrs, name), &x) ? x : otherwise;
+    return cm_json_get_double(cm_json_member(cm_described_attrs(d), name), &x) ? x : otherwise;
 }
 
 static bool set_order(const cm_join *j, const cm_join_var *v, const cm_described *d,
@@ -95,6 +95,7 @@ static int set_how(cm_join *j, uint32_t at, cm_emitted *e, hows *h, cm_multi_par
     int rc = CM_OK;
     if (d != h->last) {
         h->last = d;
+        cm_survey_rest(j->survey);
         rc = make_how(j, &j->var[at], d, e, &h->how, err);
     }
     part->how = h->how;
@@ -120,7 +121,7 @@ static int set_located(const cm_join *j, uint32_t at, cm_multi_part *part, cm_lo
  * Short lists of places are kept apart from the records: data that move would otherwise read
  * all the rest of these too.  Long ones stay where they are.
  */
-static int gather_places(cm_located *located, size_t n, cm_chunk_place **out, cm_error *err)
+static int gather_places(const cm_join *j, cm_located *located, size_t n, cm_error *err)
 {
     enum {
         SHORT = 64
@@ -128,13 +129,14 @@ static int gather_places(cm_located *located, size_t n, cm_chunk_place **out, cm
     size_t total = 0, at = 0;
     for (size_t i = 0; i < n; i++)
         total += located[i].nplaces <= SHORT ? located[i].nplaces : 0;
-    cm_chunk_place *list = *out = cm_calloc(total + 1, sizeof(*list), err);
+    cm_chunk_place *list = cm_join_alloc(j, total, sizeof(*list), err);
     if (list == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < n; i++) {
         cm_located *l = &located[i];
         if (l->place == NULL || l->nplaces > SHORT)
             continue;
+        cm_survey_touch(j->survey);
         memcpy(list + at, l->place, l->nplaces * sizeof(*list));
         l->place = list + at;
         at += l->nplaces;
@@ -148,15 +150,15 @@ static int set_parts(cm_join *j, uint32_t at, const cm_field_source *field, cm_e
     const cm_placement *p = field->place;
     size_t n = p == NULL ? 1 : p->nparts;
     hows h = {0};
-    cm_multi_part *part = cm_calloc(n + 1, sizeof(*part), err);
-    if ((e->part[at] = part) == NULL)
+    cm_multi_part *part = cm_join_alloc(j, n, sizeof(*part), err);
+    if (part == NULL)
         return CM_ENOMEM;
     if (p != NULL)
         memcpy(part, p->part, n * sizeof(*part));
     else
         part[0].file = field->file;
-    cm_located *located = cm_calloc(n + 1, sizeof(*located), err);
-    if ((e->located[at] = located) == NULL)
+    cm_located *located = cm_join_alloc(j, n, sizeof(*located), err);
+    if (located == NULL)
         return CM_ENOMEM;
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
@@ -166,7 +168,7 @@ static int set_parts(cm_join *j, uint32_t at, const cm_field_source *field, cm_e
     }
     out->part = part;
     out->nparts = n;
-    return rc == CM_OK ? gather_places(located, n, &e->places[at], err) : rc;
+    return rc == CM_OK ? gather_places(j, located, n, err) : rc;
 }
 
 static int set_axes(const cm_join *j, const cm_join_var *v, const cm_field_source *field,
@@ -187,7 +189,7 @@ static int check_missing_values(const cm_join *j, const cm_join_var *v, cm_error
     uint32_t at = (uint32_t)(v - j->var);
     for (size_t i = 0; i < v->nfiles; i++) {
         const cm_described *d = cm_join_described(j, at, v->file[i]);
-        const cm_json *value = cm_json_member(d->attrs, "missing_value");
+        const cm_json *value = cm_json_member(cm_described_attrs(d), "missing_value");
         char fill[64];
         double x, y = 0;
         if (value == NULL)
@@ -265,11 +267,13 @@ static void set_fill(const cm_join_var *v, cm_multi_var *out)
 }
 
 /* The runs of all files along D. */
-static size_t list_runs(const cm_join_var *v, const cm_join_dim *d, cm_multi_part *out)
+static size_t list_runs(const cm_join *j, const cm_join_var *v, const cm_join_dim *d,
+                        cm_multi_part *out)
 {
     size_t n = 0;
     for (size_t i = 0; i < v->nfiles; i++) {
         uint32_t file = v->file[i];
+        cm_survey_touch(j->survey);
         const cm_join_vec *vec =
             d->at[file] == CM_JOIN_NONE ? NULL : &d->vec[d->vec[d->at[file]].same];
         for (size_t k = 0; vec != NULL && k < vec->nruns; k++, n++)
@@ -283,20 +287,20 @@ static size_t list_runs(const cm_join_var *v, const cm_join_dim *d, cm_multi_par
 }
 
 /* Which files say the values of V: of a coordinate all that have them. */
-static int set_said(const cm_join *j, uint32_t at, const cm_placement *p, cm_emitted *e,
-                    cm_multi_var *out, cm_error *err)
+static int set_said(const cm_join *j, uint32_t at, const cm_placement *p, cm_multi_var *out,
+                    cm_error *err)
 {
     const cm_join_var *v = &j->var[at];
     const cm_join_dim *d = v->rank > 0 ? &j->dim[v->dim[0]] : NULL;
     bool coordinate = v->rank == 1 && d->joined >= 0 && d->var == at && !d->substitute;
     if (d == NULL || d->joined < 0 || (!coordinate && (p == NULL || p->naxes != 1)))
         return CM_OK;
-    size_t n = coordinate ? list_runs(v, d, NULL) : p->nparts;
-    cm_multi_part *said = e->said[at] = cm_calloc(n + 1, sizeof(*said), err);
+    size_t n = coordinate ? list_runs(j, v, d, NULL) : p->nparts;
+    cm_multi_part *said = cm_join_alloc(j, n, sizeof(*said), err);
     if (said == NULL)
         return CM_ENOMEM;
     if (coordinate)
-        (void)list_runs(v, d, said);
+        (void)list_runs(j, v, d, said);
     else
         memcpy(said, p->part, n * sizeof(*said));
     for (size_t i = 0; i < n; i++) {
@@ -337,7 +341,7 @@ static int emit_variable(cm_join *j, const cm_field_sources *f, uint32_t at, cm_
     if (v->given) {
         out->values = v->values;
         out->texts = cm_dtype_is_vlen(&v->dtype) ? &v->texts : NULL;
-        return v->made == NULL ? set_said(j, at, f->of[at].place, e, out, err) : CM_OK;
+        return v->made == NULL ? set_said(j, at, f->of[at].place, out, err) : CM_OK;
     }
     rc = set_axes(j, v, &f->of[at], out);
     return rc == CM_OK ? set_parts(j, at, &f->of[at], e, out, err) : rc;
@@ -347,10 +351,11 @@ static int emit_variable(cm_join *j, const cm_field_sources *f, uint32_t at, cm_
 
 static int emit_files(const cm_join *j, cm_emitted *e, cm_error *err)
 {
-    if ((e->file = cm_calloc(j->nfiles + 1, sizeof(e->file[0]), err)) == NULL)
+    if ((e->file = cm_join_alloc(j, j->nfiles, sizeof(e->file[0]), err)) == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < j->nfiles; i++) {
         const cm_surveyed *f = j->file[i];
+        cm_survey_touch(j->survey);
         e->file[i] = (cm_multi_file){.path = f->path,
                                      .dev = f->dev,
                                      .ino = f->ino,
@@ -369,6 +374,7 @@ static int set_fingerprint(const cm_join *j, cm_emitted *e, const cm_multi_spec 
     int rc = CM_OK;
     for (size_t i = 0; i < s->nfiles; i++) {
         const cm_multi_file *f = &s->file[i];
+        cm_survey_touch(j->survey);
         const uint64_t id[4] = {f->dev, f->ino, f->nbytes, f->mtime_ns};
         cm_digest_element(&sum, n++, f->path, strlen(f->path));
         cm_digest_element(&sum, n++, id, sizeof(id));
@@ -382,6 +388,7 @@ static int set_fingerprint(const cm_join *j, cm_emitted *e, const cm_multi_spec 
         cm_digest_element(&sum, n++, v->shape, v->rank * sizeof(v->shape[0]));
         for (size_t k = 0; k < v->nparts; k++) {
             const cm_multi_part *p = &v->part[k];
+            cm_survey_touch(j->survey);
             const uint64_t place[7] = {p->file,     p->origin[0], p->origin[1], p->first[0],
                                        p->first[1], p->count[0],  p->count[1]};
             cm_digest_element(&sum, n++, place, sizeof(place));
@@ -402,14 +409,8 @@ static int emit_all(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error *er
     cm_multi_spec *s = &j->spec;
     int rc = emit_files(j, e, err);
     e->var = cm_calloc(j->nvars + 1, sizeof(e->var[0]), err);
-    e->part = cm_calloc(j->nvars + 1, sizeof(e->part[0]), err);
-    e->located = cm_calloc(j->nvars + 1, sizeof(e->located[0]), err);
-    e->places = cm_calloc(j->nvars + 1, sizeof(e->places[0]), err);
-    e->said = cm_calloc(j->nvars + 1, sizeof(e->said[0]), err);
     e->number = cm_calloc(j->nvars + 1, sizeof(e->number[0]), err);
-    e->nvars = j->nvars;
-    if (e->var == NULL || e->part == NULL || e->located == NULL || e->places == NULL ||
-        e->said == NULL || e->number == NULL)
+    if (e->var == NULL || e->number == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < j->nvars; i++) {
         e->number[i] = CM_JOIN_NONE;
@@ -473,6 +474,7 @@ int cm_join_emit(cm_join *j, cm_error *err)
     s->left_out_context = j;
     if (rc == CM_OK)
         rc = set_fingerprint(j, e, s, err);
+    s->paged = j->survey->paged;
     s->fingerprint = e->fingerprint;
     j->whole = rc == CM_OK;
     return rc;
@@ -482,27 +484,14 @@ void cm_emitted_free(cm_emitted *e)
 {
     if (e == NULL)
         return;
-    for (size_t i = 0; e->part != NULL && i < e->nvars; i++)
-        free(e->part[i]);
-    for (size_t i = 0; e->said != NULL && i < e->nvars; i++)
-        free(e->said[i]);
-    for (size_t i = 0; e->located != NULL && i < e->nvars; i++)
-        free(e->located[i]);
-    for (size_t i = 0; e->places != NULL && i < e->nvars; i++)
-        free(e->places[i]);
     for (size_t i = 0; i < e->nhows; i++)
         free(e->how[i]);
     for (size_t i = 0; i < e->ngroups; i++) {
         free((char *)(uintptr_t)e->group[i].path);
         cm_json_free((cm_json *)(uintptr_t)e->group[i].attrs);
     }
-    free(e->file);
     free(e->group);
     free(e->var);
-    free(e->part);
-    free(e->said);
-    free(e->located);
-    free(e->places);
     free(e->how);
     free(e->number);
     free(e);

@@ -9,12 +9,7 @@ typedef struct cm_emitted {
     cm_multi_group *group;
     size_t ngroups;
     cm_multi_var *var;
-    size_t nvars;            /* of the join */
-    cm_multi_part **part;    /* of each variable; NULL: none */
-    cm_multi_part **said;    /* of each variable that is given */
-    cm_located **located;    /* of the parts of each variable */
-    cm_chunk_place **places; /* the short lists of them */
-    cm_multi_how **how;      /* all of them */
+    cm_multi_how **how; /* all of them */
     size_t nhows;
     uint32_t *number; /* of each variable of the join, that in the specification */
     char fingerprint[33];

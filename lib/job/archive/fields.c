@@ -8,7 +8,7 @@
 
 const cm_described *cm_join_described(const cm_join *j, uint32_t at, uint32_t file)
 {
-    const cm_skeleton *k = j->file[file]->skeleton;
+    const cm_skeleton *k = cm_join_skeleton(j, file);
     uint32_t pos = j->to_pos[k->index][at];
     return pos == CM_JOIN_NONE ? NULL : k->var[pos];
 }
@@ -217,7 +217,7 @@ static int find_holes(cm_join *j, const cm_field_sources *f, cm_error *err)
 static cm_digest fields_of(const cm_join *j, const cm_field_sources *f, uint32_t file)
 {
     cm_digest sum = {0};
-    const cm_skeleton *k = j->file[file]->skeleton;
+    const cm_skeleton *k = cm_join_skeleton(j, file);
     for (size_t i = 0; i < k->nvars; i++) {
         uint32_t at = j->to_var[k->index][i];
         if (j->var[at].wanted && f->of[at].place != NULL && !f->of[at].auxiliary)

@@ -114,7 +114,8 @@ static int keep_gap(cm_join_dim *d, const stepper *s, uint64_t i, uint64_t n, cm
 }
 
 /* The missing steps take their places. */
-static int fill(cm_join_dim *d, const stepper *s, uint64_t nmissing, cm_error *err)
+static int fill(const cm_join *j, cm_join_dim *d, const stepper *s, uint64_t nmissing,
+                cm_error *err)
 {
     int64_t *key = cm_calloc(d->n + nmissing, sizeof(*key), err);
     uint64_t at = 0;
@@ -136,7 +137,7 @@ static int fill(cm_join_dim *d, const stepper *s, uint64_t nmissing, cm_error *e
     d->n = at;
     d->step = s->time;
     d->nfilled = nmissing;
-    return cm_axis_find_runs(d, err);
+    return cm_axis_find_runs(j, d, err);
 }
 
 static int report_gaps(cm_join *j, cm_join_dim *d, const stepper *s, cm_archive_axis *report,
@@ -178,7 +179,7 @@ static int report_gaps(cm_join *j, cm_join_dim *d, const stepper *s, cm_archive_
         }
     }
     cm_buf_release(&text);
-    return rc == CM_OK && ngaps > 0 && filled ? fill(d, s, nmissing, err) : rc;
+    return rc == CM_OK && ngaps > 0 && filled ? fill(j, d, s, nmissing, err) : rc;
 }
 
 int cm_axis_find_gaps(cm_join *j, cm_join_dim *d, cm_archive_axis *report, cm_error *err)

@@ -158,7 +158,7 @@ static int collect_warnings(cm_join *j, cm_error *err)
     int rc = CM_OK;
     uint64_t any;
     for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
-        const cm_skeleton *k = j->file[i]->skeleton;
+        const cm_skeleton *k = cm_join_skeleton(j, (uint32_t)i);
         for (size_t w = 0; rc == CM_OK && w < k->nwarnings; w++) {
             cm_digest d = cm_wire_digest(k->warning[w], strlen(k->warning[w]));
             if (cm_known_find(&known, d, &any))

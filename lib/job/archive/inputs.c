@@ -75,9 +75,11 @@ static int add(cm_inputs *in, const char *path, const struct stat *st, cm_error 
     while (path[0] == '.' && path[1] == '/' && path[2] != '/' && path[2] != '\0')
         path += 2;
     cm_input *item = &in->item[in->n];
-    *item = (cm_input){.path = cm_strdup(path, err), .given = in->n};
+    *item =
+        (cm_input){.path = cm_paged_calloc(in->paged, strlen(path) + 1, 1, err), .given = in->n};
     if (item->path == NULL)
         return CM_ENOMEM;
+    strcpy(item->path, path);
     if (st != NULL) {
         item->dev = st->st_dev;
         item->ino = st->st_ino;
@@ -127,7 +129,6 @@ static int drop_repeated(cm_inputs *in, cm_error *err)
             return CM_ENOMEM;
         }
         in->nrepeated++;
-        free(again->path);
         again->path = NULL;
     }
     free(order);
@@ -362,10 +363,15 @@ int cm_inputs_find(const cm_texts *texts, cm_inputs *out, cm_error *err)
     return rc;
 }
 
+void cm_inputs_forget(cm_inputs *in)
+{
+    free(in->item);
+    in->item = NULL;
+    in->n = in->capacity = 0;
+}
+
 void cm_inputs_release(cm_inputs *in)
 {
-    for (size_t i = 0; i < in->n; i++)
-        free(in->item[i].path);
     free(in->item);
     free(in->repeated);
     *in = (cm_inputs){0};

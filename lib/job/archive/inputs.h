@@ -17,13 +17,16 @@
 #include <chunkmill/error.h>
 #include <chunkmill/texts.h>
 
+#include "base/paged.h"
+
 typedef struct cm_input {
-    char *path;
+    char *path;        /* in paged memory */
     uint64_t dev, ino; /* 0: it is not there */
     size_t given;      /* its place in the order given */
 } cm_input;
 
 typedef struct cm_inputs {
+    cm_paged *paged; /* that paths lie in; borrowed */
     cm_input *item;
     size_t n, capacity;
     size_t nrepeated;  /* files that were named more than once: each counts once */
@@ -43,6 +46,8 @@ bool cm_input_is_store(const char *folder);
  * CM_ENOTFOUND for a path that is not there, and for a pattern or folder that holds nothing.
  */
 int cm_inputs_find(const cm_texts *texts, cm_inputs *out, cm_error *err);
+/* Frees the list; paths live as long as the paged memory. */
+void cm_inputs_forget(cm_inputs *in);
 void cm_inputs_release(cm_inputs *in);
 
 #endif

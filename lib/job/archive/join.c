@@ -7,6 +7,17 @@
 #include "job/archive/coverage.h"
 #include "job/archive/emit.h"
 
+void *cm_join_alloc(const cm_join *j, size_t count, size_t size, cm_error *err)
+{
+    return cm_paged_calloc(j->survey->paged, count, size, err);
+}
+
+const cm_skeleton *cm_join_skeleton(const cm_join *j, uint32_t file)
+{
+    cm_survey_touch(j->survey);
+    return j->file[file]->skeleton;
+}
+
 /* ---- files that cannot be read ---- */
 
 static int find_unreadable(cm_join *j, const cm_surveyed *f, cm_error *err)
@@ -32,8 +43,8 @@ static int find_unreadable(cm_join *j, const cm_surveyed *f, cm_error *err)
 static int take_files(cm_join *j, const uint32_t *file, size_t n, cm_error *err)
 {
     int rc = CM_OK;
-    j->file = cm_calloc(n + 1, sizeof(j->file[0]), err);
-    j->rank = cm_calloc(n + 1, sizeof(j->rank[0]), err);
+    j->file = cm_join_alloc(j, n, sizeof(j->file[0]), err);
+    j->rank = cm_join_alloc(j, n, sizeof(j->rank[0]), err);
     if (j->file == NULL || j->rank == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
@@ -176,7 +187,9 @@ static int join(cm_join *j, cm_error *err)
         rc = cm_join_times(j, err);
     if (rc == CM_OK)
         rc = describe(j, err);
-    return rc == CM_OK ? cm_join_emit(j, err) : rc;
+    if (rc == CM_OK)
+        rc = cm_join_emit(j, err);
+    return rc == CM_OK ? cm_survey_failed(j->survey, err) : rc;
 }
 
 static int create(const cm_archive_options *options, cm_survey *survey, cm_archive_report *report,
@@ -230,14 +243,7 @@ static void free_dim(cm_join_dim *d, size_t nfiles)
     for (size_t i = 0; d->said != NULL && i < nfiles; i++)
         free(d->said[i]);
     free(d->said);
-    for (size_t i = 0; i < d->nvecs; i++) {
-        free(d->vec[i].key);
-        free(d->vec[i].run);
-    }
-    free(d->vec);
     free(d->name);
-    free(d->length);
-    free(d->at);
     free(d->key);
     free(d->gap);
 }
@@ -252,28 +258,18 @@ void cm_join_free(cm_join *j)
     free(j->fields);
     for (size_t i = 0; i < j->nvars; i++) {
         free(j->var[i].name);
-        free(j->var[i].file);
-        free(j->var[i].values);
         free(j->var[i].made);
         cm_strings_release(&j->var[i].texts);
         cm_json_free(j->var[i].attrs);
     }
     for (size_t i = 0; i < j->ndims; i++)
         free_dim(&j->dim[i], j->nfiles);
-    for (size_t i = 0; j->to_var != NULL && i < j->survey->nskeletons; i++)
-        free(j->to_var[i]);
-    for (size_t i = 0; j->to_pos != NULL && i < j->survey->nskeletons; i++)
-        free(j->to_pos[i]);
     for (size_t i = 0; i < j->nwarnings; i++)
         free(j->warning[i]);
     free(j->warning);
     free(j->renames);
     free(j->irreversible);
-    free(j->to_var);
-    free(j->to_pos);
     free(j->var);
     free(j->dim);
-    free(j->file);
-    free(j->rank);
     free(j);
 }

@@ -5,6 +5,8 @@
  *
  * Each is a file of this folder.  Files are numbered by name; a disagreement becomes a
  * finding, and the steps go on as far as they can, so that one survey tells all of them.
+ * Lists of files, of their coordinates and their parts lie in the survey's paged memory, and live
+ * as long as the survey.
  */
 #ifndef CM_JOB_ARCHIVE_JOIN_H
 #define CM_JOB_ARCHIVE_JOIN_H
@@ -134,6 +136,12 @@ typedef struct cm_join {
     char **warning;
     size_t nwarnings;
 } cm_join;
+
+/* COUNT zeroed elements that live as long as the survey. */
+void *cm_join_alloc(const cm_join *j, size_t count, size_t size, cm_error *err);
+
+/* The variables of FILE. */
+const cm_skeleton *cm_join_skeleton(const cm_join *j, uint32_t file);
 
 /* A finding; CM_WEIGHT_DECISION counts, unless DECIDED.  The sentence is about VARIABLE. */
 cm_finding *cm_join_find(cm_join *j, cm_finding_kind kind, cm_finding_weight weight, bool decided,

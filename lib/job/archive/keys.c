@@ -64,7 +64,8 @@ static bool parse_axis(const cm_described *d, cm_time_axis *out)
 
 static bool is_packed(const cm_described *d)
 {
-    return cm_json_has(d->attrs, "scale_factor") || cm_json_has(d->attrs, "add_offset");
+    const cm_json *attrs = cm_described_attrs(d);
+    return cm_json_has(attrs, "scale_factor") || cm_json_has(attrs, "add_offset");
 }
 
 static cm_key_kind kind_of(const cm_described *d)
@@ -81,12 +82,13 @@ static cm_key_kind kind_of(const cm_described *d)
 }
 
 /* The kind that all coordinates of D can be compared as. */
-static cm_key_kind common_kind(const cm_join_dim *d)
+static cm_key_kind common_kind(const cm_join *j, const cm_join_dim *d)
 {
     cm_key_kind kind = CM_KEY_NONE;
     for (size_t i = 0; i < d->nvecs; i++) {
         if (d->vec[i].like == NULL)
             continue;
+        cm_survey_rest(j->survey);
         cm_key_kind own = kind_of(d->vec[i].like);
         if (kind == CM_KEY_NONE)
             kind = own;
@@ -196,11 +198,12 @@ static int keys_of(const cm_join *j, const cm_join_dim *d, cm_join_vec *v, cm_er
 {
     size_t nbytes;
     uint64_t width = v->like->dtype.nbytes;
+    cm_survey_rest(j->survey);
     const void *values = cm_survey_values(j->survey, v->values, &nbytes);
     if (values == NULL || (d->kind != CM_KEY_TEXT && nbytes / width != v->n))
         return cm_fail(err, CM_EFORMAT, "%s: %s: its values are not in the survey",
                        j->file[v->file]->path, v->like->name);
-    if ((v->key = cm_calloc(v->n + 1, sizeof(v->key[0]), err)) == NULL)
+    if ((v->key = cm_join_alloc(j, v->n, sizeof(v->key[0]), err)) == NULL)
         return CM_ENOMEM;
     if (d->kind == CM_KEY_TEXT)
         return CM_OK; /* ranked together */
@@ -210,7 +213,7 @@ static int keys_of(const cm_join *j, const cm_join_dim *d, cm_join_vec *v, cm_er
 int cm_join_keys(cm_join *j, cm_join_dim *d, cm_error *err)
 {
     int rc = CM_OK;
-    d->kind = common_kind(d);
+    d->kind = common_kind(j, d);
     if (d->kind == CM_KEY_NONE)
         return CM_OK;
     for (size_t i = 0; i < d->nvecs; i++) {

@@ -81,7 +81,7 @@ int cm_join_layouts(cm_join *j, cm_error *err)
     for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
         cm_surveyed_var s;
         cm_surveyed_iter it = cm_surveyed_begin(j->file[i]);
-        const uint32_t *to = j->to_var[j->file[i]->skeleton->index];
+        const uint32_t *to = j->to_var[cm_join_skeleton(j, (uint32_t)i)->index];
         for (size_t k = 0; rc == CM_OK && cm_surveyed_next(&it, &s); k++)
             if (j->var[to[k]].wanted && s.is_located)
                 rc = compare(j, &of[to[k]], &j->var[to[k]], &s, (uint32_t)i, err);

@@ -63,18 +63,19 @@ static int add_coding(const cm_join_var *v, const cm_described *d, cm_json *type
 static int add_variables(const cm_join *j, uint32_t file, cm_json *attributes, cm_json *types,
                          cm_json *fills, cm_error *err)
 {
-    const cm_skeleton *k = j->file[file]->skeleton;
+    const cm_skeleton *k = cm_join_skeleton(j, file);
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < k->nvars; i++) {
         const cm_described *d = k->var[i];
         const cm_join_var *v = &j->var[j->to_var[k->index][i]];
         if (!v->wanted)
             continue;
-        rc = add_attributes(attributes, d->name, d->attrs, v->attrs, err);
+        cm_survey_rest(j->survey);
+        rc = add_attributes(attributes, d->name, cm_described_attrs(d), v->attrs, err);
         if (rc == CM_OK)
             rc = add_coding(v, d, types, fills, err);
     }
-    return rc;
+    return rc == CM_OK ? cm_survey_failed(j->survey, err) : rc;
 }
 
 /* Takes VALUE; an empty one is dropped. */

@@ -141,7 +141,7 @@ static int set_steps(cm_join *j, cm_join_dim *d, const int64_t *key, cm_error *e
 {
     cm_known known = {0};
     int rc = CM_OK;
-    if ((d->vec = cm_calloc(j->nfiles + 1, sizeof(d->vec[0]), err)) == NULL)
+    if ((d->vec = cm_join_alloc(j, j->nfiles, sizeof(d->vec[0]), err)) == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
         cm_digest digest = cm_wire_digest(&key[i], sizeof(key[i]));
@@ -150,7 +150,7 @@ static int set_steps(cm_join *j, cm_join_dim *d, const int64_t *key, cm_error *e
             at = d->nvecs++;
             cm_join_vec *v = &d->vec[at];
             *v = (cm_join_vec){.n = 1, .file = (uint32_t)i, .same = (uint32_t)at};
-            if ((v->key = cm_calloc(1, sizeof(*v->key), err)) == NULL)
+            if ((v->key = cm_join_alloc(j, 1, sizeof(*v->key), err)) == NULL)
                 rc = CM_ENOMEM;
             else
                 v->key[0] = key[i];
@@ -466,11 +466,11 @@ static int give_texts(cm_join_var *v, uint64_t n, const uint32_t *giver, const s
     return rc;
 }
 
-static int give_numbers(cm_join_var *v, uint64_t n, const uint32_t *giver, const said *s,
-                        cm_error *err)
+static int give_numbers(const cm_join *j, cm_join_var *v, uint64_t n, const uint32_t *giver,
+                        const said *s, cm_error *err)
 {
     v->values_nbytes = (size_t)n * 8;
-    uint8_t *to = v->values = cm_calloc((size_t)n + 1, 8, err);
+    uint8_t *to = v->values = cm_join_alloc(j, (size_t)n, 8, err);
     if (to == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < n; i++) {
@@ -509,7 +509,7 @@ static int add_file_attr(cm_join *j, const char *name, cm_error *err)
         rc = cm_join_make_var(j, name, dim, type, &at, err);
     if (rc == CM_OK)
         rc = s.kind == CM_KEY_TEXT ? give_texts(&j->var[at], j->dim[dim].n, giver, &s, err)
-                                   : give_numbers(&j->var[at], j->dim[dim].n, giver, &s, err);
+                                   : give_numbers(j, &j->var[at], j->dim[dim].n, giver, &s, err);
     free(giver);
     release(&s);
     return rc;

@@ -58,7 +58,7 @@ static int find_renames(cm_join *j, cm_error *err)
         const char *equals = strchr(pairs->text[p], '=');
         bool old = false, new = false;
         for (size_t i = 0; equals != NULL && i < j->nfiles && !(old && new); i++) {
-            const cm_skeleton *k = j->file[i]->skeleton;
+            const cm_skeleton *k = cm_join_skeleton(j, (uint32_t)i);
             bool has_old = has_name(k, pairs->text[p], (size_t)(equals - pairs->text[p]));
             old |= has_old;
             new |= !has_old &&has_name(k, equals + 1, strlen(equals + 1));
@@ -113,8 +113,8 @@ int cm_join_add_dim(cm_join *j, const char *name, uint32_t *out, cm_error *err)
     *d = (cm_join_dim){.var = CM_JOIN_NONE, .same_as = CM_JOIN_NONE, .joined = -1};
     *out = (uint32_t)j->ndims++;
     d->name = cm_strdup(name, err);
-    d->length = cm_calloc(j->nfiles + 1, sizeof(d->length[0]), err);
-    d->at = cm_calloc(j->nfiles + 1, sizeof(d->at[0]), err);
+    d->length = cm_join_alloc(j, j->nfiles, sizeof(d->length[0]), err);
+    d->at = cm_join_alloc(j, j->nfiles, sizeof(d->at[0]), err);
     if (d->name == NULL || d->length == NULL || d->at == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < j->nfiles; i++) {
@@ -157,8 +157,7 @@ static int reword_attrs(const cm_join *j, cm_join_var *v, cm_error *err)
     return rc;
 }
 
-static int add_var(cm_join *j, const cm_described *like, const char *name, uint32_t *out,
-                   cm_error *err)
+static int add_var(cm_join *j, cm_described *like, const char *name, uint32_t *out, cm_error *err)
 {
     char buf[512];
     if (make_room(j, err) != CM_OK)
@@ -168,10 +167,11 @@ static int add_var(cm_join *j, const cm_described *like, const char *name, uint3
     *out = (uint32_t)j->nvars++;
     v->name = cm_strdup(name, err);
     v->dtype = like->dtype;
-    v->attrs = cm_json_copy(like->attrs);
+    like->kept = true;
+    v->attrs = cm_json_copy(cm_described_attrs(like));
     v->has_fill_value = like->has_fill_value;
     memcpy(v->fill_value, like->fill_value, sizeof(v->fill_value));
-    if (v->name == NULL || (v->attrs == NULL && like->attrs != NULL))
+    if (v->name == NULL || (v->attrs == NULL && like->text != NULL))
         return cm_fail(err, CM_ENOMEM, "no memory for variables");
     if (reword_attrs(j, v, err) != CM_OK)
         return CM_ENOMEM;
@@ -216,7 +216,7 @@ int cm_join_make_var(cm_join *j, const char *name, uint32_t dim, cm_dtype dtype,
 static int map_skeleton(cm_join *j, const cm_skeleton *k, cm_error *err)
 {
     char buf[512];
-    uint32_t *to = cm_calloc(k->nvars + 1, sizeof(*to), err);
+    uint32_t *to = cm_join_alloc(j, k->nvars, sizeof(*to), err);
     if ((j->to_var[k->index] = to) == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < k->nvars; i++) {
@@ -232,7 +232,7 @@ static int map_skeleton(cm_join *j, const cm_skeleton *k, cm_error *err)
 /* Back from variables to positions, when all variables are known. */
 static int map_back(cm_join *j, const cm_skeleton *k, cm_error *err)
 {
-    uint32_t *pos = cm_calloc(j->nvars + 1, sizeof(*pos), err);
+    uint32_t *pos = cm_join_alloc(j, j->nvars, sizeof(*pos), err);
     if ((j->to_pos[k->index] = pos) == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < j->nvars; i++)
@@ -331,12 +331,12 @@ static int add_file(cm_join *j, uint32_t file, cm_error *err)
     char buf[512];
     cm_surveyed_var s;
     cm_surveyed_iter it = cm_surveyed_begin(j->file[file]);
-    const uint32_t *to = j->to_var[j->file[file]->skeleton->index];
+    const uint32_t *to = j->to_var[cm_join_skeleton(j, file)->index];
     for (size_t i = 0; cm_surveyed_next(&it, &s); i++) {
         cm_join_var *v = &j->var[to[i]];
         if (v->first == CM_JOIN_NONE) {
             v->first = file;
-            v->file = cm_calloc(j->nfiles, sizeof(v->file[0]), err);
+            v->file = cm_join_alloc(j, j->nfiles, sizeof(v->file[0]), err);
             if (v->file == NULL)
                 return CM_ENOMEM;
         } else if (v->file[v->nfiles - 1] == file) {
@@ -361,16 +361,16 @@ static int add_file(cm_join *j, uint32_t file, cm_error *err)
 int cm_join_names(cm_join *j, cm_error *err)
 {
     int rc = find_renames(j, err);
-    j->to_var = cm_calloc(j->survey->nskeletons + 1, sizeof(j->to_var[0]), err);
-    j->to_pos = cm_calloc(j->survey->nskeletons + 1, sizeof(j->to_pos[0]), err);
+    j->to_var = cm_join_alloc(j, j->survey->nskeletons, sizeof(j->to_var[0]), err);
+    j->to_pos = cm_join_alloc(j, j->survey->nskeletons, sizeof(j->to_pos[0]), err);
     if (j->to_var == NULL || j->to_pos == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++)
-        if (j->to_var[j->file[i]->skeleton->index] == NULL)
-            rc = map_skeleton(j, j->file[i]->skeleton, err);
+        if (j->to_var[cm_join_skeleton(j, (uint32_t)i)->index] == NULL)
+            rc = map_skeleton(j, cm_join_skeleton(j, (uint32_t)i), err);
     for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++)
-        if (j->to_pos[j->file[i]->skeleton->index] == NULL)
-            rc = map_back(j, j->file[i]->skeleton, err);
+        if (j->to_pos[cm_join_skeleton(j, (uint32_t)i)->index] == NULL)
+            rc = map_back(j, cm_join_skeleton(j, (uint32_t)i), err);
     for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++)
         rc = add_file(j, (uint32_t)i, err);
     return rc == CM_OK ? choose(j, err) : rc;

@@ -155,9 +155,11 @@ static int add_part(grid *g, cm_multi_part part)
     cm_placement *p = g->p;
     if (p->nparts == g->part_capacity) {
         size_t capacity = g->part_capacity > 0 ? g->part_capacity * 2 : 16;
-        cm_multi_part *more = realloc(p->part, capacity * sizeof(*more));
+        cm_multi_part *more = cm_join_alloc(g->j, capacity, sizeof(*more), g->err);
         if (more == NULL)
-            return cm_fail(g->err, CM_ENOMEM, "no memory for the parts of a dimension");
+            return CM_ENOMEM;
+        if (p->nparts > 0)
+            memcpy(more, p->part, p->nparts * sizeof(*more));
         p->part = more;
         g->part_capacity = capacity;
     }
@@ -275,7 +277,6 @@ int cm_place(cm_join *j, const cm_join_var *v, cm_placement *out, cm_error *err)
 
 void cm_placement_release(cm_placement *p)
 {
-    free(p->part);
     free(p->twice);
     *p = (cm_placement){0};
 }

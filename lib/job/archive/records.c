@@ -1,7 +1,6 @@
 #include "job/archive/records.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,67 +12,109 @@
 enum {
     WRITE_NBYTES = 256 << 10,
     RESIDENT_NBYTES = 1 << 20, /* read between two times that pages are let go */
+    TOUCHED_NBYTES = 1 << 10,  /* at least, each time: the system maps neighbours too */
     PARSED_VARIABLE = 1,
     PARSED_SKELETON = 2,
-    PARSED_FORM = 3
+    PARSED_FORM = 3,
+    BLOCK = 256,      /* of what files share, in one piece of memory */
+    MOST_LOADED = 256 /* descriptions whose attributes are parsed at once */
 };
 
-int cm_records_create(const char *folder, cm_records **out, cm_error *err)
+int cm_records_create(const char *folder, cm_paged *paged, cm_records **out, cm_error *err)
 {
     cm_records *r = cm_calloc(1, sizeof(*r), err);
     *out = r;
     if (r == NULL)
         return CM_ENOMEM;
-    r->fd = folder == NULL ? -1 : open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (r->fd < 0)
-        r->fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    r->paged = paged;
+    r->fd = cm_unnamed_file(folder);
     if (r->fd < 0)
         r->fd = memfd_create("survey", MFD_CLOEXEC);
     return r->fd < 0 ? cm_fail_errno(err, errno, "no file for the records of a survey") : CM_OK;
 }
 
-static void free_described(cm_described *d)
+/* ---- attributes ---- */
+
+static int note_loaded(cm_records *r, cm_described *d, cm_error *err)
 {
-    if (d == NULL)
-        return;
-    cm_json_free(d->attrs);
-    free(d->dim);
-    free(d->unlimited);
-    free(d->chunk);
-    free(d);
+    if (r->nloaded == r->loaded_capacity) {
+        size_t capacity = r->loaded_capacity > 0 ? r->loaded_capacity * 2 : 64;
+        cm_described **more = realloc(r->loaded, capacity * sizeof(*more));
+        if (more == NULL)
+            return cm_fail(err, CM_ENOMEM, "no memory for attributes");
+        r->loaded = more;
+        r->loaded_capacity = capacity;
+    }
+    r->loaded[r->nloaded++] = d;
+    return CM_OK;
 }
 
-static void free_skeleton(cm_skeleton *s)
+const cm_json *cm_described_attrs(const cm_described *described)
 {
-    if (s == NULL)
-        return;
-    free(s->var);
-    free(s->warning);
-    free(s);
+    cm_described *d = (cm_described *)(uintptr_t)described; /* what is parsed is no part of it */
+    cm_records *r = d->records;
+    if (d->attrs != NULL || r == NULL)
+        return d->attrs;
+    cm_records_touch(r, d->text_nbytes);
+    int rc = cm_json_parse(d->text, d->text_nbytes, &d->attrs, NULL);
+    if (rc == CM_OK)
+        rc = cm_json_is(d->attrs, CM_JSON_OBJECT) ? note_loaded(r, d, NULL) : CM_EFORMAT;
+    if (rc != CM_OK) {
+        cm_json_free(d->attrs);
+        d->attrs = NULL;
+        r->failed = rc;
+    }
+    return d->attrs;
+}
+
+static void unload(cm_records *r, bool all)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < r->nloaded; i++) {
+        cm_described *d = r->loaded[i];
+        if (d->kept && !all) {
+            r->loaded[kept++] = d;
+            continue;
+        }
+        cm_json_free(d->attrs);
+        d->attrs = NULL;
+    }
+    r->nloaded = kept;
+}
+
+void cm_records_rest(cm_records *r)
+{
+    if (r->nloaded >= r->full) {
+        unload(r, false);
+        r->full = r->nloaded + MOST_LOADED;
+    }
 }
 
 void cm_records_forget(cm_records *r)
 {
+    unload(r, true);
     for (size_t i = 0; i < r->nshared; i++) {
-        cm_shared *s = &r->shared[i];
-        if (s->kind == PARSED_VARIABLE)
-            free_described(s->parsed);
-        else if (s->kind == PARSED_SKELETON)
-            free_skeleton(s->parsed);
-        else if (s->kind == PARSED_FORM)
+        cm_shared *s = cm_records_shared(r, i);
+        if (s->kind == PARSED_FORM)
             cm_wire_free_form(s->parsed);
         s->parsed = NULL;
         s->kind = 0;
     }
+    r->failed = CM_OK;
 }
 
 static void release(cm_records *r)
 {
     cm_records_forget(r);
     free(r->shared);
+    free(r->loaded);
     r->shared = NULL;
-    r->nshared = r->capacity = 0;
-    cm_known_release(&r->known);
+    r->loaded = NULL;
+    r->loaded_capacity = 0;
+    r->nshared = r->nblocks = 0;
+    free(r->slot);
+    r->slot = NULL;
+    r->nslots = 0;
     cm_buf_release(&r->unwritten);
     if (r->mapped > 0)
         munmap((void *)(uintptr_t)r->map, r->mapped);
@@ -126,31 +167,87 @@ static int append(cm_records *r, const void *data, size_t nbytes, cm_error *err)
     return rc;
 }
 
+/* ---- what files share ---- */
+
+cm_shared *cm_records_shared(const cm_records *r, size_t i)
+{
+    return &r->shared[i / BLOCK][i % BLOCK];
+}
+
+/* The slot of DIGEST, or the free one that would be its. */
+static size_t slot_of(const cm_records *r, cm_digest digest)
+{
+    const uint32_t half = (uint32_t)(digest.lo >> 32);
+    size_t i = (size_t)digest.lo & (r->nslots - 1);
+    for (; r->slot[i].number != 0; i = (i + 1) & (r->nslots - 1))
+        if (r->slot[i].half == half &&
+            cm_wire_same(cm_records_shared(r, r->slot[i].number - 1)->digest, digest))
+            break;
+    return i;
+}
+
+cm_shared *cm_records_find(const cm_records *r, cm_digest digest)
+{
+    if (r->nslots == 0)
+        return NULL;
+    uint32_t number = r->slot[slot_of(r, digest)].number;
+    return number == 0 ? NULL : cm_records_shared(r, number - 1);
+}
+
+/* Three quarters full at most. */
+static int reserve_slots(cm_records *r, cm_error *err)
+{
+    if ((r->nshared + 1) * 4 <= r->nslots * 3)
+        return CM_OK;
+    size_t n = r->nslots > 0 ? r->nslots * 2 : 256;
+    free(r->slot);
+    r->nslots = 0;
+    if ((r->slot = cm_calloc(n, sizeof(r->slot[0]), err)) == NULL)
+        return CM_ENOMEM;
+    r->nslots = n;
+    for (size_t i = 0; i < r->nshared; i++) {
+        const cm_digest d = cm_records_shared(r, i)->digest;
+        size_t at = (size_t)d.lo & (n - 1);
+        while (r->slot[at].number != 0)
+            at = (at + 1) & (n - 1);
+        r->slot[at].half = (uint32_t)(d.lo >> 32);
+        r->slot[at].number = (uint32_t)i + 1;
+    }
+    return CM_OK;
+}
+
 static int add_shared(cm_records *r, cm_digest digest, uint64_t offset, uint64_t nbytes,
                       cm_error *err)
 {
-    if (r->nshared == r->capacity) {
-        size_t capacity = r->capacity > 0 ? r->capacity * 2 : 64;
-        cm_shared *more = realloc(r->shared, capacity * sizeof(*more));
-        if (more == NULL)
+    if (r->nshared == r->nblocks * BLOCK) {
+        cm_shared **more = realloc(r->shared, (r->nblocks + 1) * sizeof(*more));
+        if (more == NULL || r->nshared >= UINT32_MAX - BLOCK)
             return cm_fail(err, CM_ENOMEM, "no memory for the records of a survey");
         r->shared = more;
-        r->capacity = capacity;
+        if ((more[r->nblocks] = cm_paged_calloc(r->paged, BLOCK, sizeof(cm_shared), err)) == NULL)
+            return CM_ENOMEM;
+        r->nblocks++;
     }
-    r->shared[r->nshared] = (cm_shared){.offset = offset, .nbytes = nbytes};
-    return cm_known_add(&r->known, digest, r->nshared++, err);
+    int rc = reserve_slots(r, err);
+    if (rc != CM_OK)
+        return rc;
+    size_t at = slot_of(r, digest);
+    *cm_records_shared(r, r->nshared) =
+        (cm_shared){.digest = digest, .offset = offset, .nbytes = nbytes};
+    r->slot[at].half = (uint32_t)(digest.lo >> 32);
+    r->slot[at].number = (uint32_t)++r->nshared;
+    return CM_OK;
 }
 
 int cm_records_append(cm_records *r, const cm_frame *frame, const uint8_t *payload,
                       uint64_t *offset, cm_error *err)
 {
-    uint64_t position;
     cm_digest digest = {0};
     if (frame->kind == CM_FRAME_SHARED) {
         if (frame->nbytes < sizeof(digest))
             return cm_fail(err, CM_EFORMAT, "a record of the survey is damaged");
         memcpy(&digest, payload, sizeof(digest));
-        if (cm_known_find(&r->known, digest, &position))
+        if (cm_records_find(r, digest) != NULL)
             return CM_OK;
     }
     /* Frames begin at multiples of 8, as what they hold is used where it stands. */
@@ -177,6 +274,7 @@ int cm_records_map(cm_records *r, cm_error *err)
     if (r->nbytes == 0)
         return CM_OK;
     int rc = flush(r, err);
+    cm_buf_release(&r->unwritten);
     if (rc != CM_OK)
         return rc;
     void *map = mmap(NULL, r->nbytes, PROT_READ, MAP_SHARED, r->fd, 0);
@@ -191,25 +289,21 @@ int cm_records_map(cm_records *r, cm_error *err)
 void cm_records_let_go(cm_records *r)
 {
     r->touched = 0;
+    cm_paged_let_go(r->paged);
     if (r->mapped > 0)
         (void)madvise((void *)(uintptr_t)r->map, r->mapped, MADV_DONTNEED);
 }
 
 void cm_records_touch(cm_records *r, uint64_t nbytes)
 {
-    r->touched += nbytes;
+    r->touched += nbytes < TOUCHED_NBYTES ? TOUCHED_NBYTES : nbytes;
     if (r->touched > RESIDENT_NBYTES)
         cm_records_let_go(r);
 }
 
-cm_shared *cm_records_find(const cm_records *r, cm_digest digest)
+static cm_wire_in payload_of(cm_records *r, const cm_shared *s)
 {
-    uint64_t i;
-    return cm_known_find(&r->known, digest, &i) ? &r->shared[i] : NULL;
-}
-
-static cm_wire_in payload_of(const cm_records *r, const cm_shared *s)
-{
+    cm_records_touch(r, s->nbytes);
     const uint8_t *at = r->map + s->offset;
     return (cm_wire_in){at, at + s->nbytes, false};
 }
@@ -221,14 +315,14 @@ static int damaged(cm_error *err)
 
 /* ---- a variable ---- */
 
-static int parse_dims(cm_wire_in *w, cm_described *d, cm_error *err)
+static int parse_dims(cm_paged *paged, cm_wire_in *w, cm_described *d, cm_error *err)
 {
     d->rank = cm_wire_get_u32(w);
     if (d->rank > CM_MAX_RANK)
         return damaged(err);
-    d->dim = cm_calloc(d->rank + 1, sizeof(d->dim[0]), err);
-    d->unlimited = cm_calloc(d->rank + 1, sizeof(d->unlimited[0]), err);
-    d->chunk = cm_calloc(d->rank + 1, sizeof(d->chunk[0]), err);
+    d->dim = cm_paged_calloc(paged, d->rank, sizeof(d->dim[0]), err);
+    d->unlimited = cm_paged_calloc(paged, d->rank, sizeof(d->unlimited[0]), err);
+    d->chunk = cm_paged_calloc(paged, d->rank, sizeof(d->chunk[0]), err);
     if (d->dim == NULL || d->unlimited == NULL || d->chunk == NULL)
         return CM_ENOMEM;
     for (unsigned j = 0; j < d->rank; j++) {
@@ -254,11 +348,11 @@ static void parse_fill(cm_wire_in *w, cm_described *d)
     d->unsupported = cm_wire_get_text(w);
 }
 
-static int parse_described(cm_wire_in *w, cm_described *d, cm_error *err)
+static int parse_described(cm_paged *paged, cm_wire_in *w, cm_described *d, cm_error *err)
 {
     d->name = cm_wire_get_text(w);
     bool typed = cm_wire_get_dtype(w, &d->dtype);
-    int rc = parse_dims(w, d, err);
+    int rc = parse_dims(paged, w, d, err);
     if (rc != CM_OK)
         return rc;
     d->is_char = cm_wire_get_u8(w) != 0;
@@ -270,9 +364,9 @@ static int parse_described(cm_wire_in *w, cm_described *d, cm_error *err)
             return damaged(err);
     if (w->bad || d->name == NULL || !typed || (d->has_fill && d->dtype.nbytes > sizeof(d->fill)))
         return damaged(err);
-    if (cm_json_parse(w->at, (size_t)(w->end - w->at), &d->attrs, err) != CM_OK)
-        return damaged(err);
-    return cm_json_is(d->attrs, CM_JSON_OBJECT) ? CM_OK : damaged(err);
+    d->text = w->at;
+    d->text_nbytes = (size_t)(w->end - w->at);
+    return CM_OK;
 }
 
 static int find_described(cm_records *r, cm_digest digest, cm_described **out, cm_error *err)
@@ -281,15 +375,14 @@ static int find_described(cm_records *r, cm_digest digest, cm_described **out, c
     if (s == NULL || (s->kind != 0 && s->kind != PARSED_VARIABLE))
         return damaged(err);
     if (s->kind == 0) {
-        cm_described *d = cm_calloc(1, sizeof(*d), err);
+        cm_described *d = cm_paged_calloc(r->paged, 1, sizeof(*d), err);
         if (d == NULL)
             return CM_ENOMEM;
         cm_wire_in w = payload_of(r, s);
-        int rc = parse_described(&w, d, err);
-        if (rc != CM_OK) {
-            free_described(d);
+        d->records = r;
+        int rc = parse_described(r->paged, &w, d, err);
+        if (rc != CM_OK)
             return rc;
-        }
         s->parsed = d;
         s->kind = PARSED_VARIABLE;
     }
@@ -327,7 +420,7 @@ static int parse_skeleton(cm_records *r, cm_wire_in *w, cm_skeleton *k, cm_error
     size_t nvars = cm_wire_get_u32(w);
     if (w->bad || k->format == NULL || nvars > (size_t)(w->end - w->at) / sizeof(cm_digest))
         return damaged(err);
-    if ((k->var = cm_calloc(nvars + 1, sizeof(k->var[0]), err)) == NULL)
+    if ((k->var = cm_paged_calloc(r->paged, nvars, sizeof(k->var[0]), err)) == NULL)
         return CM_ENOMEM;
     for (; k->nvars < nvars; k->nvars++) {
         int rc = find_described(r, cm_wire_get_digest(w), &k->var[k->nvars], err);
@@ -338,7 +431,8 @@ static int parse_skeleton(cm_records *r, cm_wire_in *w, cm_skeleton *k, cm_error
     size_t nwarnings = cm_wire_get_u32(w);
     if (w->bad || nwarnings > (size_t)(w->end - w->at))
         return damaged(err);
-    if ((k->warning = cm_calloc(nwarnings + 1, sizeof(k->warning[0]), err)) == NULL)
+    k->warning = cm_paged_calloc(r->paged, nwarnings, sizeof(k->warning[0]), err);
+    if (k->warning == NULL)
         return CM_ENOMEM;
     for (; k->nwarnings < nwarnings; k->nwarnings++)
         if ((k->warning[k->nwarnings] = cm_wire_get_text(w)) == NULL)
@@ -353,15 +447,13 @@ int cm_records_skeleton(cm_records *r, cm_digest digest, size_t *nskeletons, cm_
     if (s == NULL || (s->kind != 0 && s->kind != PARSED_SKELETON))
         return damaged(err);
     if (s->kind == 0) {
-        cm_skeleton *k = cm_calloc(1, sizeof(*k), err);
+        cm_skeleton *k = cm_paged_calloc(r->paged, 1, sizeof(*k), err);
         if (k == NULL)
             return CM_ENOMEM;
         cm_wire_in w = payload_of(r, s);
         int rc = parse_skeleton(r, &w, k, err);
-        if (rc != CM_OK) {
-            free_skeleton(k);
+        if (rc != CM_OK)
             return rc;
-        }
         k->index = (*nskeletons)++;
         s->parsed = k;
         s->kind = PARSED_SKELETON;

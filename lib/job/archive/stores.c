@@ -196,7 +196,7 @@ static void find_fields(by_variable *b)
 
 static bool holds(const cm_join *j, uint32_t file, uint32_t var)
 {
-    return j->to_pos[j->file[file]->skeleton->index][var] != CM_JOIN_NONE;
+    return j->to_pos[cm_join_skeleton(j, file)->index][var] != CM_JOIN_NONE;
 }
 
 /* Files that have field AT, and those that have what it needs where these lack it. */

@@ -158,24 +158,28 @@ static int list_files(const cm_survey_options *o, cm_survey *s, cm_error *err)
             s->file[s->nfiles++] =
                 (cm_surveyed){.path = in->path, .given = in->given + (o->base != NULL)};
     }
+    cm_inputs_forget(&s->inputs);
     return CM_OK;
 }
 
 static int prepare(const cm_survey_options *o, cm_survey *s, collector *c, cm_error *err)
 {
-    s->inputs = (cm_inputs){.standard = o->standard, .zero = o->zero, .avoid = o->avoid};
+    if ((s->paged = cm_paged_create(o->scratch, err)) == NULL)
+        return CM_ENOMEM;
+    s->inputs =
+        (cm_inputs){.paged = s->paged, .standard = o->standard, .zero = o->zero, .avoid = o->avoid};
     int rc = cm_inputs_find(&o->inputs, &s->inputs, err);
     if (rc != CM_OK)
         return rc;
     size_t most = s->inputs.n + 2;
-    s->file = cm_calloc(most, sizeof(s->file[0]), err);
+    s->file = cm_paged_calloc(s->paged, most, sizeof(s->file[0]), err);
     c->spot = cm_calloc(most, sizeof(c->spot[0]), err);
     if (s->file == NULL || c->spot == NULL)
         return CM_ENOMEM;
     if ((rc = list_files(o, s, err)) != CM_OK)
         return rc;
     see_files(s, c->spot);
-    return cm_records_create(o->scratch, &s->records, err);
+    return cm_records_create(o->scratch, s->paged, &s->records, err);
 }
 
 /* Also what was found before it was stopped or failed, so that it need not be found again. */
@@ -225,7 +229,7 @@ int cm_survey_run(const cm_survey_options *options, cm_survey *out, cm_error *er
 void cm_survey_release(cm_survey *s)
 {
     cm_records_free(s->records);
-    free(s->file);
+    cm_paged_free(s->paged);
     free(s->cache_refused);
     cm_inputs_release(&s->inputs);
     *s = (cm_survey){0};
@@ -238,6 +242,24 @@ static void touch(const cm_surveyed *f)
 {
     if (f->end != NULL)
         cm_records_touch(f->records, (uint64_t)(f->end - f->base));
+}
+
+void cm_survey_touch(cm_survey *s)
+{
+    cm_records_touch(s->records, sizeof(cm_skeleton));
+}
+
+void cm_survey_rest(cm_survey *s)
+{
+    cm_records_rest(s->records);
+}
+
+int cm_survey_failed(const cm_survey *s, cm_error *err)
+{
+    return s->records->failed == CM_OK ? CM_OK
+           : s->records->failed == CM_ENOMEM
+               ? cm_fail(err, CM_ENOMEM, "no memory for attributes of files")
+               : cm_fail(err, CM_EFORMAT, "a record of the survey is damaged");
 }
 
 size_t cm_surveyed_ngroups(const cm_surveyed *f)

@@ -2,11 +2,13 @@
  * What all files of an archive hold: the records that child processes made, kept in a file
  * without a name (or a cache) and read from there file by file.
  *
- * Memory: for each file its name and 80 bytes, and what files have in common once.
+ * Memory: for each file its name and some 50 bytes, and what files have in common once.  The
+ * rest lies on disk, mapped.
  */
 #ifndef CM_JOB_ARCHIVE_SURVEY_H
 #define CM_JOB_ARCHIVE_SURVEY_H
 
+#include "base/paged.h"
 #include "exec/watch/monitor.h"
 #include "format/located.h"
 #include "job/archive/inputs.h"
@@ -24,8 +26,19 @@ typedef struct cm_described {
     uint8_t fill_value[16], fill[16];
     const char *fill_text, *unsupported;
     uint64_t *chunk;
+    /* Its attributes as JSON, mapped, and parsed as long as they are used: */
+    const uint8_t *text;
+    size_t text_nbytes;
     cm_json *attrs;
+    bool kept; /* they stay parsed */
+    struct cm_records *records;
 } cm_described;
+
+/*
+ * The attributes of D.  They may go at the next cm_survey_rest, unless D is kept.  NULL where
+ * there is no memory, or they are damaged: cm_survey_failed says so later.
+ */
+const cm_json *cm_described_attrs(const cm_described *d);
 
 /* The variables of a file.  Like files have one object. */
 typedef struct cm_skeleton {
@@ -84,11 +97,19 @@ typedef struct cm_survey {
     size_t nskeletons;
     uint64_t nbytes; /* of all files */
     struct cm_records *records;
+    cm_paged *paged;     /* what is found of each file, and lists of it */
     char *cache_refused; /* why what the cache held was not believed; NULL: it was, or is new */
 } cm_survey;
 
 int cm_survey_run(const cm_survey_options *options, cm_survey *out, cm_error *err);
 void cm_survey_release(cm_survey *s);
+
+/* The description of a file is going to be read. */
+void cm_survey_touch(cm_survey *s);
+/* Nobody holds attributes of a description that is not kept: those that are parsed may go. */
+void cm_survey_rest(cm_survey *s);
+/* Attributes were asked for in vain, and what was made since is not to be used. */
+int cm_survey_failed(const cm_survey *s, cm_error *err);
 
 /* Parses the record at SPOT into F; the records are mapped. */
 int cm_surveyed_read(cm_survey *s, cm_surveyed *f, const cm_spot *spot, cm_error *err);

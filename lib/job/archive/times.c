@@ -31,6 +31,7 @@ static void find_family(const cm_join *j, uint32_t at, family *f)
 static int coding_of(const cm_join *j, const family *f, unsigned m, uint32_t file,
                      cm_time_coding *out, cm_error *err)
 {
+    cm_survey_rest(j->survey);
     const cm_described *parent = cm_join_described(j, f->member[0], file);
     const cm_described *own = cm_join_described(j, f->member[m], file);
     const cm_described *units = cm_join_text(own, "units") != NULL ? own : parent;
@@ -164,7 +165,8 @@ static int choose(cm_join *j, const family *f, cm_error *err)
         return cm_fail(err, CM_EINVAL, "%s: %s", units, why.text);
     if (rc != CM_OK)
         return refuse(j, v, v->first, &why, err);
-    if (cm_json_has(v->like->attrs, "scale_factor") || cm_json_has(v->like->attrs, "add_offset")) {
+    const cm_json *attrs = cm_described_attrs(v->like);
+    if (cm_json_has(attrs, "scale_factor") || cm_json_has(attrs, "add_offset")) {
         (void)cm_fail(&why, CM_EINVAL, "packed times are not counted from another date");
         return refuse(j, v, v->first, &why, err);
     }

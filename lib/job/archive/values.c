@@ -55,6 +55,7 @@ static int rebase(const cm_join *j, const cm_join_var *v, const cm_described *d,
     uint64_t bad;
     cm_time_coding from = {.dtype = d->dtype, .has_fill = d->has_fill_value};
     memcpy(from.fill, d->fill_value, sizeof(from.fill));
+    cm_survey_rest(j->survey);
     const cm_described *units = units_of(j, v, d, file);
     const char *text = units == NULL ? NULL : cm_join_text(units, "units");
     int rc = text == NULL
@@ -393,7 +394,7 @@ int cm_join_give_values(cm_join *j, const cm_field_sources *f, uint32_t at, cm_e
         return give_said(v, d, err);
     if (!cm_mul_size(nelem, v->dtype.nbytes, &v->values_nbytes))
         return cm_fail(err, CM_EUNSUPPORTED, "%s: too many elements", v->name);
-    if ((v->values = cm_calloc(v->values_nbytes + 1, 1, err)) == NULL)
+    if ((v->values = cm_join_alloc(j, v->values_nbytes, 1, err)) == NULL)
         return CM_ENOMEM;
     const cm_placement *p = f->of[at].place;
     /* Places that stay empty: bounds of steps that were filled are computed. */

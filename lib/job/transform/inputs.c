@@ -181,8 +181,8 @@ static int input_json(const char *path, const char *lies, const char *format, cm
 /* The digests of all files, by all threads. */
 typedef struct digests {
     cm_job *job;
-    size_t n;
-    char (*text)[65];
+    size_t first, n;
+    char (*text)[65]; /* from FIRST on */
     _Atomic size_t next;
     pthread_mutex_t lock; /* guards: */
     cm_error error;
@@ -195,11 +195,12 @@ static void digest_main(void *context, unsigned index)
     const cm_multi_spec *spec = spec_of(d->job);
     for (size_t i; (i = atomic_fetch_add(&d->next, 1)) < d->n;) {
         cm_error err = {0};
-        if (spec->file[i].open != NULL)
+        const size_t file = d->first + i;
+        if (spec->file[file].open != NULL)
             continue;
         int rc = cm_monitor_canceled(d->job->options->monitor)
                      ? cm_fail(&err, CM_ECANCELED, "stopped by request")
-                     : cm_multi_file_digest(d->job->source, (uint32_t)i, d->text[i], &err);
+                     : cm_multi_file_digest(d->job->source, (uint32_t)file, d->text[i], &err);
         if (rc == CM_OK)
             continue;
         pthread_mutex_lock(&d->lock);
@@ -210,9 +211,9 @@ static void digest_main(void *context, unsigned index)
     }
 }
 
-static int digest_files(const cm_job *job, size_t n, char (**out)[65], cm_error *err)
+static int digest_files(const cm_job *job, size_t first, size_t n, char (**out)[65], cm_error *err)
 {
-    digests d = {.job = (cm_job *)(uintptr_t)job, .n = n};
+    digests d = {.job = (cm_job *)(uintptr_t)job, .first = first, .n = n};
     if ((d.text = cm_calloc(n + 1, sizeof(d.text[0]), err)) == NULL)
         return CM_ENOMEM;
     *out = d.text;
@@ -239,7 +240,7 @@ int cm_job_inputs_json(const cm_job *job, const char *path, cm_json **out, cm_er
         return input_json(path, job->source->path, job->report->source_format, out, err);
     cm_json *list = cm_json_array();
     char(*digest)[65] = NULL;
-    int rc = digest_files(job, spec->nfiles, &digest, err);
+    int rc = digest_files(job, 0, spec->nfiles, &digest, err);
     for (size_t i = 0; rc == CM_OK && i < spec->nfiles; i++) {
         cm_json *j = NULL;
         rc = input_json(spec->file[i].path, spec->file[i].path, NULL, &j, err);
@@ -280,12 +281,13 @@ static int add_entry(const cm_multi_file *f, const char *digest, cm_json *list, 
     return rc == CM_OK ? cm_json_append(list, j, err) : rc;
 }
 
-static int add_line(const cm_multi_file *f, const char *digest, cm_buf *lines, cm_error *err)
+static int add_line(const cm_multi_file *f, const char *digest, cm_ledger_writer *ledger,
+                    cm_error *err)
 {
     cm_ledger_entry entry;
     int rc = look_at(f, digest, &entry, err);
     if (rc == CM_OK)
-        rc = cm_ledger_line(&entry, lines, err);
+        rc = cm_ledger_put(ledger, &entry, err);
     free(entry.path);
     return rc;
 }
@@ -316,27 +318,42 @@ static void find_held(const cm_multi_spec *spec, const char *dimension, uint64_t
     }
 }
 
-/* Of each file; empty where none was taken. */
-static int ledger_digests(const cm_job *job, const cm_multi_spec *spec, char (**out)[65],
+/* Of N files from FIRST on; empty where none is TAKEN. */
+static int ledger_digests(const cm_job *job, size_t first, size_t n, bool taken, char (**out)[65],
                           cm_error *err)
 {
-    if (is_in_memory(spec))
-        return digest_files(job, spec->nfiles, out, err);
-    *out = cm_calloc(spec->nfiles + 1, sizeof((*out)[0]), err);
+    if (taken)
+        return digest_files(job, first, n, out, err);
+    *out = cm_calloc(n + 1, sizeof((*out)[0]), err);
     return *out == NULL ? CM_ENOMEM : CM_OK;
 }
 
-int cm_job_inputs_ledger_lines(const cm_job *job, cm_buf *lines, cm_error *err)
+static int add_lines(const cm_job *job, const cm_multi_spec *spec, size_t first, size_t n,
+                     bool taken, cm_ledger_writer *ledger, cm_error *err)
 {
-    const cm_multi_spec *spec = spec_of(job);
     char(*digest)[65] = NULL;
+    int rc = ledger_digests(job, first, n, taken, &digest, err);
+    for (size_t i = 0; rc == CM_OK && i < n; i++)
+        if (spec->file[first + i].open == NULL)
+            rc = add_line(&spec->file[first + i], digest[i], ledger, err);
+    free(digest);
+    return rc;
+}
+
+int cm_job_inputs_ledger_lines(const cm_job *job, cm_ledger_writer *ledger, cm_error *err)
+{
+    enum {
+        FILES_AT_ONCE = 1024
+    };
+    const cm_multi_spec *spec = spec_of(job);
+    int rc = CM_OK;
     if (spec == NULL)
         return CM_OK;
-    int rc = ledger_digests(job, spec, &digest, err);
-    for (size_t i = 0; rc == CM_OK && i < spec->nfiles; i++)
-        if (spec->file[i].open == NULL)
-            rc = add_line(&spec->file[i], digest[i], lines, err);
-    free(digest);
+    const bool taken = is_in_memory(spec);
+    for (size_t i = 0, n; rc == CM_OK && i < spec->nfiles; i += n) {
+        n = spec->nfiles - i < FILES_AT_ONCE ? spec->nfiles - i : FILES_AT_ONCE;
+        rc = add_lines(job, spec, i, n, taken, ledger, err);
+    }
     return rc;
 }
 
@@ -354,7 +371,7 @@ int cm_job_inputs_ledger(const cm_job *job, const char *dimension, uint64_t end,
         return CM_ENOMEM;
     if (dimension != NULL)
         find_held(spec, dimension, end, left);
-    rc = ledger_digests(job, spec, &digest, err);
+    rc = ledger_digests(job, 0, spec->nfiles, is_in_memory(spec), &digest, err);
     for (size_t i = 0; rc == CM_OK && i < spec->nfiles; i++)
         if (spec->file[i].open == NULL && !left[i])
             rc = add_entry(&spec->file[i], digest[i], *out, err);

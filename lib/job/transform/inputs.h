@@ -9,6 +9,7 @@
 
 #include "format/multi/multi.h"
 #include "job/transform/job.h"
+#include "job/transform/ledger.h"
 
 /* Adds to J, a run's fingerprint, which files these are and when they were changed last. */
 int cm_job_inputs_fingerprint(cm_json *j, const cm_job *job, cm_error *err);
@@ -22,8 +23,8 @@ int cm_job_inputs_json(const cm_job *job, const char *path, cm_json **out, cm_er
  */
 int cm_job_inputs_ledger(const cm_job *job, const char *dimension, uint64_t end, cm_json **out,
                          cm_error *err);
-/* The same of all files as lines of the ledger: of many, this takes far less memory. */
-int cm_job_inputs_ledger_lines(const cm_job *job, cm_buf *lines, cm_error *err);
+/* The same of all files, put into LEDGER: of many, this takes far less memory. */
+int cm_job_inputs_ledger_lines(const cm_job *job, cm_ledger_writer *ledger, cm_error *err);
 /* Their paths, borrowed; the list is the caller's to free. */
 int cm_job_inputs_paths(const cm_job *job, const char *path, const char ***out, size_t *n,
                         cm_error *err);

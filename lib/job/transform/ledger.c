@@ -11,7 +11,8 @@
 #include "job/transform/journal_line.h"
 
 enum {
-    MAX_NBYTES = 1 << 30
+    MAX_NBYTES = 1 << 30,
+    WRITE_NBYTES = 64 << 10
 };
 
 #define HEAD "{\"chunkmill\":\"ledger\",\"version\":1}"
@@ -208,50 +209,68 @@ static int keep_whole(const cm_beside *b, cm_buf *out, cm_error *err)
     return rc;
 }
 
-static int add_line(const cm_json *j, cm_buf *lines, cm_error *err)
+static int flush(cm_ledger_writer *w, cm_error *err)
+{
+    int rc = cm_object_write(w->object, w->nbytes, w->lines.data, w->lines.nbytes, err);
+    w->nbytes += w->lines.nbytes;
+    w->lines.nbytes = 0;
+    return rc;
+}
+
+int cm_ledger_begin(const cm_beside *b, cm_ledger_writer *out, cm_error *err)
+{
+    *out = (cm_ledger_writer){.path = b->path};
+    int rc = keep_whole(b, &out->lines, err);
+    if (rc == CM_OK)
+        rc = cm_object_create(b->in, CM_LEDGER_NAME, &out->object, err);
+    if (rc != CM_OK) {
+        cm_error_place(err, b->path);
+        cm_buf_release(&out->lines);
+    }
+    return rc;
+}
+
+static int put_json(cm_ledger_writer *w, const cm_json *j, cm_error *err)
 {
     cm_buf payload = {0};
     int rc = cm_json_write(j, false, &payload, err);
     if (rc == CM_OK)
-        rc = cm_journal_line_append(lines, (char *)payload.data, payload.nbytes, err);
+        rc = cm_journal_line_append(&w->lines, (char *)payload.data, payload.nbytes, err);
     cm_buf_release(&payload);
-    return rc;
+    return rc == CM_OK && w->lines.nbytes > WRITE_NBYTES ? flush(w, err) : rc;
 }
 
-int cm_ledger_line(const cm_ledger_entry *entry, cm_buf *lines, cm_error *err)
+int cm_ledger_put(cm_ledger_writer *w, const cm_ledger_entry *entry, cm_error *err)
 {
     cm_json *j = NULL;
     int rc = cm_ledger_json(entry, &j, err);
     if (rc == CM_OK)
-        rc = add_line(j, lines, err);
+        rc = put_json(w, j, err);
     cm_json_free(j);
     return rc;
 }
 
-int cm_ledger_add_lines(const cm_beside *b, const cm_buf *lines, cm_error *err)
+int cm_ledger_end(cm_ledger_writer *w, int rc, cm_error *err)
 {
-    cm_buf text = {0};
-    int rc = keep_whole(b, &text, err);
     if (rc == CM_OK)
-        rc = cm_buf_reserve(&text, text.nbytes + lines->nbytes, err);
+        rc = flush(w, err);
+    cm_buf_release(&w->lines);
     if (rc == CM_OK)
-        rc = cm_buf_append(&text, lines->data, lines->nbytes, err);
-    if (rc == CM_OK)
-        rc = cm_store_put(b->in, CM_LEDGER_NAME, text.data, text.nbytes, err);
+        rc = cm_object_commit(w->object, err);
+    else
+        cm_object_abort(w->object);
     if (rc != CM_OK)
-        cm_error_place(err, b->path);
-    cm_buf_release(&text);
+        cm_error_place(err, w->path);
     return rc;
 }
 
 int cm_ledger_add(const cm_beside *b, const cm_json *list, cm_error *err)
 {
-    cm_buf lines = {0};
-    int rc = CM_OK;
+    cm_ledger_writer w;
+    int rc = cm_ledger_begin(b, &w, err);
+    if (rc != CM_OK)
+        return rc;
     for (size_t i = 0; rc == CM_OK && i < cm_json_length(list); i++)
-        rc = add_line(cm_json_at(list, i), &lines, err);
-    if (rc == CM_OK)
-        rc = cm_ledger_add_lines(b, &lines, err);
-    cm_buf_release(&lines);
-    return rc;
+        rc = put_json(&w, cm_json_at(list, i), err);
+    return cm_ledger_end(&w, rc, err);
 }

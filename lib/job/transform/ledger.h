@@ -38,10 +38,18 @@ int cm_ledger_digest(const char *path, char text[65], cm_error *err);
 
 /* ENTRY as the payload of a line. */
 int cm_ledger_json(const cm_ledger_entry *entry, cm_json **out, cm_error *err);
-/* ENTRY as a line of the ledger, at the end of LINES. */
-int cm_ledger_line(const cm_ledger_entry *entry, cm_buf *lines, cm_error *err);
-/* Adds LINES. */
-int cm_ledger_add_lines(const cm_beside *b, const cm_buf *lines, cm_error *err);
+/* Lines that are added to the ledger, which is made if need be: it has all of them, or none. */
+typedef struct cm_ledger_writer {
+    const char *path; /* beside the store; borrowed */
+    cm_object_writer *object;
+    uint64_t nbytes; /* written */
+    cm_buf lines;    /* that are not */
+} cm_ledger_writer;
+
+int cm_ledger_begin(const cm_beside *b, cm_ledger_writer *out, cm_error *err);
+int cm_ledger_put(cm_ledger_writer *w, const cm_ledger_entry *entry, cm_error *err);
+/* Where RC is CM_OK the lines are added, else nothing changes; returns RC, or why it failed. */
+int cm_ledger_end(cm_ledger_writer *w, int rc, cm_error *err);
 /* Adds the lines of LIST, an array of such objects, to the ledger, which is made if need be. */
 int cm_ledger_add(const cm_beside *b, const cm_json *list, cm_error *err);
 

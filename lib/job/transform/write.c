@@ -170,15 +170,14 @@ static int write_described(cm_job *job, cm_output *out, cm_error *err)
  */
 static int write_ledger(cm_job *job, cm_output *out, cm_error *err)
 {
-    cm_buf lines = {0};
+    cm_ledger_writer ledger;
     cm_error why = {0};
     const cm_multi_spec *spec = cm_multi_spec_of(job->source);
     if (spec == NULL || *out->node != '\0')
         return CM_OK;
-    int rc = cm_job_inputs_ledger_lines(job, &lines, &why);
+    int rc = cm_ledger_begin(&out->beside, &ledger, &why);
     if (rc == CM_OK)
-        rc = cm_ledger_add_lines(&out->beside, &lines, &why);
-    cm_buf_release(&lines);
+        rc = cm_ledger_end(&ledger, cm_job_inputs_ledger_lines(job, &ledger, &why), &why);
     return rc == CM_OK ? CM_OK : cm_job_warn(job, err, "there is no ledger: %s", why.text);
 }
 

@@ -1,0 +1,49 @@
+"""Memory does not grow with the number of files, beyond what a path and the places of chunks take."""
+
+import resource
+
+import netCDF4
+import numpy as np
+import pytest
+
+from support import paths
+from support.tool import nc2zarr
+
+pytestmark = pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's own memory would be counted")
+
+FILES = 4000
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Files whose units of time and history differ each, and a hundredth of them."""
+    root = tmp_path_factory.mktemp("many")
+    for n in (FILES, FILES // 100):
+        (root / str(n)).mkdir()
+        for i in range(n):
+            with netCDF4.Dataset(root / str(n) / f"t_{i:05}.nc", "w") as nc:
+                nc.history = f"made as number {i}"
+                nc.createDimension("time", None)
+                nc.createDimension("x", 6)
+                t = nc.createVariable("time", "f8", ("time",), chunksizes=(16,))
+                t.units = f"hours since {2000 + i // 1000}-01-01 00:{i // 60 % 60:02}:{i % 60:02}"
+                t[:] = np.arange(2) + 2.0 * (i % 1000)
+                nc.createVariable("v", "f4", ("time", "x"), chunksizes=(1, 6), zlib=True)[:] = np.arange(12).reshape(2, 6) + i
+    return root
+
+
+def few_files():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+
+def peak(folder, out, *args):
+    return nc2zarr("-q", "-j", "2", *args, folder, out, peak=True, before=few_files).ok().peak
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("args", [["--dry-run"], ["--verify", "none", "--chunks", "v:time=50,x=6"], ["--chunks", "v:time=50,x=6"]])
+def test_memory_of_many_files(folders, tmp_path, args):
+    few = peak(folders / str(FILES // 100), tmp_path / "few.zarr", *args)
+    many = peak(folders / str(FILES), tmp_path / "many.zarr", *args)
+    # Before, a file took 5 KiB: its description stayed parsed when it differed from others.
+    assert many - few < 1024 * FILES, (few, many)
