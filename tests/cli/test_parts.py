@@ -286,6 +286,14 @@ def test_a_part_makes_no_certificate(field, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_one_process_adds_to_a_store(field, tmp_path):
+    out = tmp_path / "o.zarr"
+    tool.nc2zarr("-q", field, out).ok()
+    for options in (("--append", "time"), ("--statistics", "--overwrite")):
+        part(1, 2, "-q", *options, field, out).fails(2, options[0], "--part")
+    assert not (tmp_path / "o.zarr.chunkmill").exists()
+
+
 @pytest.mark.longer
 def test_ten_begin_at_once_on_nothing(field, tmp_path):
     """One plan, one store, each time."""

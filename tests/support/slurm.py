@@ -114,6 +114,15 @@ class Cluster:
     def states(self, job):
         return self.run("squeue", "-h", "-r", "-j", job, "-o", "%K %T").stdout.split("\n")
 
+    def is_over(self, job):
+        """Whether no task of JOB is left; those that were requeued need not wait two minutes for their turn."""
+        left = self.run("squeue", "-h", "-r", "-j", job, "-o", "%A %T %r").stdout.split("\n")
+        for line in filter(None, left):
+            number, state, reason = line.split(maxsplit=2)
+            if state == "PENDING" and reason == "BeginTime":
+                self.run("scontrol", "update", f"JobId={number}", "StartTime=now")
+        return not any(left)
+
     def drain(self, job, seconds=300):
         """Waits for the end of all tasks of JOB."""
-        self.wait(lambda: not self.run("squeue", "-h", "-j", job).stdout.strip(), f"the end of job {job}", seconds)
+        self.wait(lambda: self.is_over(job), f"the end of job {job}", seconds)

@@ -5,6 +5,7 @@
  *     claim    the part's lock; a double of this part is waited for
  *     move     the part's objects, verified and synced, then its file "done"
  *     finish   all parts are done and their objects there: the metadata, then the file "complete"
+ *              (parts_finish.c)
  *
  * Every step may be repeated, by this process or another, after a crash at any point.
  */
@@ -52,12 +53,8 @@ static int warn_once(cm_job *job, const char *note, cm_error *err)
     return cm_job_warn(job, err, "%s", note);
 }
 
-/*
- * Takes the lock NAME, waiting while another part has it.  *taken is false where ENOUGH
- * has become true meanwhile.
- */
-static int wait_for_lock(cm_job *job, cm_output *out, const char *name, cm_lock **lock,
-                         bool (*enough)(cm_job *job, cm_output *out), cm_error *err)
+int cm_parts_wait(cm_job *job, cm_output *out, const char *name, cm_lock **lock,
+                  bool (*enough)(cm_job *job, cm_output *out), cm_error *err)
 {
     const cm_lock_request request = {
         .name = name, .of_part = true, .breaks = job->options->break_lock};
@@ -213,7 +210,7 @@ static int enter(cm_job *job, cm_output *out, cm_error *err)
             rc = judge_plan(job, out, &replace, err);
         if (rc != CM_OK || !replace)
             return rc;
-        rc = wait_for_lock(job, out, CM_LOCK_OUTPUT, &lock, plan_is_there, err);
+        rc = cm_parts_wait(job, out, CM_LOCK_OUTPUT, &lock, plan_is_there, err);
         if (rc == CM_OK && lock != NULL) {
             /* Once more, now that nobody else can publish one. */
             rc = read_plan(job, out, err);
@@ -239,16 +236,6 @@ static int name_files(cm_parts *p, cm_error *err)
     return p->lock && p->progress && p->journal && p->done ? CM_OK : CM_ENOMEM;
 }
 
-/* Its plan, and no other. */
-static bool is_complete(cm_job *job, cm_output *out)
-{
-    cm_parts_plan plan;
-    bool complete = cm_parts_plan_read(&out->beside, &plan, NULL) == CM_OK && plan.complete &&
-                    strcmp(plan.hash, job->parts->plan.hash) == 0;
-    cm_parts_plan_release(&plan);
-    return complete;
-}
-
 /* The part, or all of them: then the files of single ones may be gone. */
 static bool is_done(cm_job *job, cm_output *out)
 {
@@ -257,7 +244,7 @@ static bool is_done(cm_job *job, cm_output *out)
                     CM_OK &&
                 note != NULL;
     cm_json_free(note);
-    return done || is_complete(job, out);
+    return done || cm_parts_is_complete(job, out);
 }
 
 /* A part that is done is not any more where its objects are gone. */
@@ -277,7 +264,7 @@ static int prove_own(cm_job *job, cm_output *out, cm_error *err)
     if (rc != CM_OK || cm_part_claims_agree(&claim, &there) || (complete && !claim.there))
         return rc;
     /* Once more, now that nobody else takes claims back. */
-    rc = wait_for_lock(job, out, CM_LOCK_OUTPUT, &lock, NULL, err);
+    rc = cm_parts_wait(job, out, CM_LOCK_OUTPUT, &lock, NULL, err);
     if (rc == CM_OK && is_done(job, out))
         rc = cm_part_claims_prove(job, out, number, 1, &wrong, &lack, err);
     cm_lock_release(lock, &out->beside);
@@ -300,7 +287,7 @@ static int claim(cm_job *job, cm_output *out, cm_error *err)
     cm_parts *p = job->parts;
     cm_parts_plan plan = {0};
     cm_lock_holder who;
-    int rc = wait_for_lock(job, out, p->lock, &p->own, is_done, err);
+    int rc = cm_parts_wait(job, out, p->lock, &p->own, is_done, err);
     if (rc != CM_OK || p->own == NULL)
         return rc;
     rc = cm_lock_look(&out->beside, CM_LOCK_OUTPUT, &who, err);
@@ -453,86 +440,6 @@ static int move(cm_job *job, cm_output *out, cm_error *err)
     return rc;
 }
 
-/* ---- finishing ---- */
-
-/* With the output's lock: whether all that parts say that they made is there. */
-static int prove_all(cm_job *job, cm_output *out, cm_error *err)
-{
-    char *wrong = NULL;
-    cm_part_lack first;
-    int rc = cm_part_claims_prove(job, out, 0, job->parts->plan.nparts, &wrong, &first, err);
-    if (rc == CM_OK && wrong != NULL)
-        rc = cm_fail(err, CM_ENOTFOUND,
-                     "objects were removed or changed after they were made: part %" PRIu64
-                     " made %" PRIu64 ", %" PRIu64 " are there; run part %s again",
-                     first.number + 1, first.claimed.nobjects, first.there.nobjects, wrong);
-    free(wrong);
-    if (rc != CM_OK)
-        cm_error_place(err, out->path);
-    return rc;
-}
-
-/* With the output's lock. */
-static int write_metadata(cm_job *job, cm_output *out, cm_error *err)
-{
-    cm_store_counts before = cm_store_count(out->store);
-    int rc = cm_job_write_metadata(job, out->store, err);
-    cm_store_counts after = cm_store_count(out->store);
-    if (rc != CM_OK) {
-        cm_error_place(err, out->path);
-        return rc;
-    }
-    job->report->nobjects += after.nput - before.nput;
-    job->report->stored_nbytes += after.put_nbytes - before.put_nbytes;
-    rc = cm_store_sync(out->store, err);
-    if (rc == CM_OK)
-        rc = cm_part_claims_close(job, out, err);
-    job->report->part.finished = rc == CM_OK;
-    return rc;
-}
-
-/* The metadata, unless another process writes them meanwhile. */
-static int complete_store(cm_job *job, cm_output *out, cm_error *err)
-{
-    cm_lock *lock = NULL;
-    int rc = wait_for_lock(job, out, CM_LOCK_OUTPUT, &lock, is_complete, err);
-    if (rc == CM_OK && lock != NULL && !is_complete(job, out)) {
-        rc = prove_all(job, out, err);
-        if (rc == CM_OK)
-            rc = cm_parts_abort_uploads(out->store, err);
-        if (rc == CM_OK)
-            rc = cm_lock_check(lock, &out->beside, err);
-        if (rc == CM_OK)
-            rc = write_metadata(job, out, err);
-    }
-    cm_lock_release(lock, &out->beside);
-    return rc;
-}
-
-static int finish(cm_job *job, cm_output *out, cm_error *err)
-{
-    cm_parts *p = job->parts;
-    cm_part_report *r = &job->report->part;
-    cm_parts_report all = {0};
-    bool complete = is_complete(job, out);
-    int rc = cm_parts_look(&out->beside, &p->plan, &all, err);
-    if (rc == CM_OK && !complete && all.count[CM_PART_DONE] == p->plan.nparts) {
-        rc = complete_store(job, out, err);
-        complete = rc == CM_OK;
-    }
-    /* Who finished meanwhile may have removed the files that were counted. */
-    complete = complete || (rc == CM_OK && is_complete(job, out));
-    if (complete)
-        cm_parts_tidy(&out->beside);
-    r->complete = job->report->written = complete;
-    r->ndone = complete ? p->plan.nparts : all.count[CM_PART_DONE];
-    r->nrunning = complete ? 0 : all.count[CM_PART_RUNNING];
-    r->missing = complete ? cm_strdup("", err)
-                          : cm_parts_list(&all, 1 << CM_PART_MISSING | 1 << CM_PART_STALE, err);
-    cm_parts_report_release(&all);
-    return rc == CM_OK && r->missing == NULL ? CM_ENOMEM : rc;
-}
-
 /* ---- all ---- */
 
 static void release(cm_job *job, cm_output *out)
@@ -565,7 +472,7 @@ int cm_job_write_part(cm_job *job, cm_output *out, cm_error *err)
     r->was_done = rc == CM_OK && is_done(job, out);
     if (r->was_done) {
         rc = prove_own(job, out, err);
-        parts.plan.complete = is_complete(job, out);
+        parts.plan.complete = cm_parts_is_complete(job, out);
         r->was_done = rc == CM_OK && is_done(job, out);
     }
     if (rc == CM_OK && !r->was_done) {
@@ -579,7 +486,7 @@ int cm_job_write_part(cm_job *job, cm_output *out, cm_error *err)
         parts.own = NULL;
     }
     if (rc == CM_OK)
-        rc = finish(job, out, err);
+        rc = cm_parts_finish(job, out, err);
     job->report->seconds += (double)(cm_now_ns() - start) * 1e-9;
     if (rc == CM_EEXIST) /* what is in the way is the output's */
         cm_error_place(err, out->path);

@@ -28,6 +28,18 @@ void cm_parts_tell_end(cm_parts_teller *teller); /* NULL accepted */
 /* Does the job's part of OUT, whose place is known and nothing else. */
 int cm_job_write_part(cm_job *job, cm_output *out, cm_error *err);
 
+/*
+ * Takes the lock NAME, waiting while another part has it.  *lock is NULL where ENOUGH (or NULL)
+ * has become true meanwhile.
+ */
+int cm_parts_wait(cm_job *job, cm_output *out, const char *name, cm_lock **lock,
+                  bool (*enough)(cm_job *job, cm_output *out), cm_error *err);
+
+/* parts_finish.c: whether the job's plan, and no other, is complete. */
+bool cm_parts_is_complete(cm_job *job, cm_output *out);
+/* Completes the store where all parts are done; the report says how they stand. */
+int cm_parts_finish(cm_job *job, cm_output *out, cm_error *err);
+
 /* parts_plan.c: the plan that this process would publish; OUT is to be freed. */
 int cm_parts_propose(const cm_job *job, cm_json **out, cm_error *err);
 /* CM_EEXIST, saying what differs, where PLAN is not of this job. */

@@ -10,8 +10,8 @@
 int cm_parts_look(const cm_beside *b, const cm_parts_plan *plan, cm_parts_report *out,
                   cm_error *err);
 
-/* Of a complete store: removes the files of its parts, but for locks that are held. */
-void cm_parts_tidy(const cm_beside *b);
+/* Of a complete store: removes what its parts left, unless somebody holds its lock, who does. */
+void cm_parts_tidy(cm_beside *b);
 
 /*
  * In a bucket nothing tells whose upload in parts one is that was not finished.  When all parts are

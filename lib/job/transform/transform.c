@@ -118,7 +118,7 @@ static const char *option_without_choice(const cm_transform_options *o, bool ref
         {o->check, "`check`", BOTH},
         {o->refer != NULL, "`refer`", APPEND},
         {o->certificate != NULL, "`certificate`", BOTH},
-        {o->part.on, "`part`", BOTH},
+        {o->part.on, "`part`", REFER},
         {o->statistics, "`statistics`", APPEND},
         {o->skip_unsupported && o->dataset == NULL, "`skip_unsupported`", APPEND},
     };
@@ -130,6 +130,8 @@ static const char *option_without_choice(const cm_transform_options *o, bool ref
 
 static int check_append(const cm_transform_options *o, cm_error *err)
 {
+    if (o->append != NULL && o->part.on)
+        return cm_fail(err, CM_EINVAL, "`append` and `part`: one process adds to a store");
     const char *given = o->append != NULL ? option_without_choice(o, false) : NULL;
     return given == NULL ? CM_OK
                          : cm_fail(err, CM_EINVAL,
