@@ -248,9 +248,10 @@ bench: deps ## measure against peers and the roofline; writes build/bench/report
 	@$(MAKE) --no-print-directory -j$(JOBS) all $(SAMPLE_BIN)
 	@tests/bench/run.sh $(BUILD) $(QUICK)
 
-foresight: deps ## how well predicted times and recommendations hold; some minutes
+foresight: deps ## how well predicted times and recommendations hold (RANDOM_SEED=N: other layouts); some minutes
 	@$(MAKE) --no-print-directory -j$(JOBS) all $(SAMPLE_BIN)
-	@tests/bench/foresight.py $(BUILD)/bin $(BUILD)/foresight
+	@tests/bench/foresight.py $(BUILD)/bin $(BUILD)/foresight --rounds $(or $(ROUNDS),3) \
+	    $(if $(RANDOM_SEED),--random $(RANDOM_SEED))
 
 lint: ## includes go down only, third-party headers in their place, sources formatted
 	@scripts/lint.sh

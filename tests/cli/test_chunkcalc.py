@@ -184,6 +184,30 @@ def test_plots(tmp_path, name):
         assert path.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
 
 
+def test_a_plot_marks_what_is_there_and_shows_time(store, tmp_path):
+    """The line of time has the seconds of the report, on an axis of its own; both layouts are marked."""
+    path = tmp_path / "plot.svg"
+    said = document(f"{store}::g/tas", "--read", "lat=1,lon=1", "--audit", "--storage", "local", "--plot", path)
+    root, svg = xml.parse(path).getroot(), "{http://www.w3.org/2000/svg}"
+    texts = ["".join(t.itertext()) for t in root.iter(svg + "text")]
+    assert {"present chunks", "recommended", "time (right)", "1x40x50"} <= set(texts)
+    assert texts.count("time of a read") == 2 and "; ;" not in said["cost"]["source"]
+    lines = [
+        [tuple(map(float, p.split(","))) for p in e.get("points").split()]
+        for e in root.iter(svg + "polyline")
+        if e.get("stroke") == "#00694d" and e.get("stroke-dasharray")
+    ]
+    lines = [line for line in lines if len(line) == len(said["layouts"])]
+    assert len(lines) == 2
+    wanted = sorted(said["layouts"], key=lambda x: x["chunk_nbytes"])
+    seconds = [x["reads"][0]["seconds"] for x in wanted]
+    for line in lines:
+        (_, top), (_, low) = min(line, key=lambda p: p[1]), max(line, key=lambda p: p[1])
+        scale = (low - top) / math.log10(max(seconds) / min(seconds))
+        for (_, y), s in zip(sorted(line, key=lambda p: -p[1]), sorted(seconds)):
+            assert abs(low - y - scale * math.log10(s / min(seconds))) < 0.1
+
+
 def test_a_plot_that_cannot_be_written(tmp_path):
     result = run("--sample", "64x64", "--plot", tmp_path / "absent" / "x.svg")
     assert result.status == 1

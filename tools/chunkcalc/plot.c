@@ -1,7 +1,8 @@
 /*
- * Chunks and bytes of the first read against the chunk size, as a band from the
- * fewest to the most.  Blue and vermilion of the Okabe-Ito palette tell apart for
- * colour-blind eyes; band, line and marker differ in print without colour too.
+ * Chunks and bytes of the first read against the chunk size, as a band from the fewest to the
+ * most, and its time on a second axis.  The chunks that are there and those that are recommended
+ * are marked.  Blue, green and vermilion tell apart for colour-blind eyes; band, line, dashes and
+ * marker differ in print without colour too.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ enum {
     WIDTH = 900,
     PANEL = 250,
     LEFT = 112,
-    RIGHT = 30,
+    RIGHT = 92,
     TOP = 70,
     BETWEEN = 40,
     BOTTOM = 110,
@@ -27,6 +28,7 @@ enum {
 
 #define BLUE      0x0072b2u
 #define VERMILION 0xd55e00u
+#define GREEN     0x00694du
 #define BLACK     0x222222u
 #define GREY      0x666666u
 #define PALE      0xd9d9d9u
@@ -38,7 +40,8 @@ typedef struct panel {
     size_t n;
     bool bytes;
     double top;
-    double low, high; /* log10 of the range */
+    double low, high;           /* log10 of the range, */
+    double time_low, time_high; /* and of seconds */
 } panel;
 
 int chunkcalc_plot_check(const char *path, cm_error *err)
@@ -68,6 +71,22 @@ static double y_of(const panel *p, double value)
     return p->top + PANEL * (1 - t);
 }
 
+static double seconds_of(const panel *p, size_t i)
+{
+    return fmax(p->layout[i]->result[0].seconds, 1e-12);
+}
+
+static double y_of_time(const panel *p, double seconds)
+{
+    double t = (log10(seconds) - p->time_low) / (p->time_high - p->time_low);
+    return p->top + PANEL * (1 - t);
+}
+
+static bool is_layout(const panel *p, size_t i, size_t number)
+{
+    return number != SIZE_MAX && p->layout[i] == &p->r->layout[number];
+}
+
 static void set_range(panel *p)
 {
     double low = INFINITY, high = -INFINITY;
@@ -79,6 +98,15 @@ static void set_range(panel *p)
     double room = fmax(0.08 * (high - low), 0.05);
     p->low = low - room;
     p->high = high + room;
+    low = INFINITY;
+    high = -INFINITY;
+    for (size_t i = 0; i < p->n; i++) {
+        low = fmin(low, log10(seconds_of(p, i)));
+        high = fmax(high, log10(seconds_of(p, i)));
+    }
+    room = fmax(0.08 * (high - low), 0.15);
+    p->time_low = low - room;
+    p->time_high = high + room;
 }
 
 static void draw_tick(const panel *p, double value, const char *text)
@@ -142,19 +170,55 @@ static int draw_band(const panel *p, cm_error *err)
     return CM_OK;
 }
 
+/* Down to where both panels show it, and a mark on the mean. */
+static void mark(const panel *p, double x, double y, double dash, unsigned colour)
+{
+    canvas_point line[] = {{x, p->top}, {x, p->top + PANEL}};
+    canvas_line(p->c, line, 2, 1.6, dash, colour);
+    canvas_point diamond[] = {{x, y - 9}, {x + 9, y}, {x, y + 9}, {x - 9, y}};
+    canvas_area(p->c, diamond, 4, 1, colour);
+}
+
 static void draw_dots(const panel *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         double x = x_of(p, i), y = y_of(p, stat_of(p, i)->mean);
         canvas_point square[] = {{x - 3, y - 3}, {x + 3, y - 3}, {x + 3, y + 3}, {x - 3, y + 3}};
         canvas_area(p->c, square, 4, 1, BLUE);
-        if (p->r->recommended == SIZE_MAX || p->layout[i] != &p->r->layout[p->r->recommended])
-            continue;
-        canvas_point line[] = {{x, p->top}, {x, p->top + PANEL}};
-        canvas_line(p->c, line, 2, 1.6, 6, VERMILION);
-        canvas_point diamond[] = {{x, y - 9}, {x + 9, y}, {x, y + 9}, {x - 9, y}};
-        canvas_area(p->c, diamond, 4, 1, VERMILION);
+        if (is_layout(p, i, p->r->present))
+            mark(p, x, y, 2, BLACK);
+        if (is_layout(p, i, p->r->recommended))
+            mark(p, x, y, 6, VERMILION);
     }
+}
+
+/* Its axis is on the right: one, two and five of each decade that is there. */
+static int draw_time(const panel *p, cm_error *err)
+{
+    static const double STEPS[] = {1, 2, 5};
+    canvas_point *points = calloc(p->n, sizeof(*points));
+    const int steps = p->time_high - p->time_low < 2.5 ? 3 : 1;
+    char text[32];
+
+    if (points == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for the plot");
+    for (size_t i = 0; i < p->n; i++)
+        points[i] = (canvas_point){x_of(p, i), y_of_time(p, seconds_of(p, i))};
+    canvas_line(p->c, points, p->n, 2, 8, GREEN);
+    free(points);
+    for (int e = (int)floor(p->time_low); e <= (int)ceil(p->time_high); e++)
+        for (int k = 0; k < steps; k++) {
+            const double value = STEPS[k] * pow(10, e), y = y_of_time(p, value);
+            if (log10(value) < p->time_low || log10(value) > p->time_high)
+                continue;
+            canvas_point tick[] = {{WIDTH - RIGHT, y}, {WIDTH - RIGHT + 5, y}};
+            canvas_line(p->c, tick, 2, 1, 0, GREEN);
+            canvas_text style = {WIDTH - RIGHT + 9, y + 4, 12, 0, CANVAS_START, false, GREEN};
+            canvas_write(p->c, &style, cm_format_time(value * (1 + 1e-9), text, sizeof(text)));
+        }
+    canvas_text title = {WIDTH - 12, p->top + PANEL / 2.0, 14, -90, CANVAS_MIDDLE, true, GREEN};
+    canvas_write(p->c, &title, "time of a read");
+    return CM_OK;
 }
 
 static int draw_panel(panel *p, cm_error *err)
@@ -169,6 +233,8 @@ static int draw_panel(panel *p, cm_error *err)
     set_range(p);
     draw_ticks(p);
     int rc = draw_band(p, err);
+    if (rc == CM_OK)
+        rc = draw_time(p, err);
     draw_dots(p);
     canvas_line(p->c, frame, 5, 1, 0, GREY);
     canvas_write(p->c, &title, p->bytes ? "bytes read" : "chunks met");
@@ -181,12 +247,12 @@ static void draw_labels(const panel *p)
     size_t every = (p->n + MAX_LABELS - 1) / MAX_LABELS;
 
     for (size_t i = 0; i < p->n; i++) {
-        bool best =
-            p->r->recommended != SIZE_MAX && p->layout[i] == &p->r->layout[p->r->recommended];
+        const bool best = is_layout(p, i, p->r->recommended);
+        const bool present = is_layout(p, i, p->r->present);
         char text[LABEL_TEXT];
-        if (i % every != 0 && !best)
+        if (i % every != 0 && !best && !present)
             continue;
-        canvas_text style = {x_of(p, i) + 4,          y + 18, 12, -35, CANVAS_END, best,
+        canvas_text style = {x_of(p, i) + 4,          y + 18, 12, -35, CANVAS_END, best || present,
                              best ? VERMILION : BLACK};
         canvas_write(p->c, &style,
                      cm_format_shape(p->r->rank, p->layout[i]->chunk, text, sizeof(text)));
@@ -196,27 +262,39 @@ static void draw_labels(const panel *p)
     canvas_write(p->c, &axis, "chunk, from small to large");
 }
 
+static void put_mark(canvas *c, double *x, unsigned colour, const char *what)
+{
+    canvas_point diamond[] = {{*x, 50}, {*x + 9, 41}, {*x + 18, 50}, {*x + 9, 59}};
+    canvas_text entry = {*x + 24, 54, 12, 0, CANVAS_START, false, BLACK};
+    canvas_area(c, diamond, 4, 1, colour);
+    canvas_write(c, &entry, what);
+    *x += 130;
+}
+
 static void draw_legend(canvas *c, const cm_chunkcalc_report *r)
 {
     canvas_text title = {LEFT, 28, 17, 0, CANVAS_START, true, BLACK};
     canvas_text entry = {LEFT + 34, 54, 12, 0, CANVAS_START, false, BLACK};
     canvas_point band[] = {{LEFT, 44}, {LEFT + 28, 44}, {LEFT + 28, 56}, {LEFT, 56}};
-    canvas_point line[] = {{LEFT + 190, 50}, {LEFT + 218, 50}};
-    canvas_point mark[] = {{LEFT + 324, 41}, {LEFT + 333, 50}, {LEFT + 324, 59}, {LEFT + 315, 50}};
+    canvas_point line[] = {{LEFT + 140, 50}, {LEFT + 168, 50}};
+    canvas_point time[] = {{LEFT + 230, 50}, {LEFT + 258, 50}};
     char text[200];
+    double x = LEFT + 370;
 
     snprintf(text, sizeof(text), "Reads of %.150s", r->read[0].text);
     canvas_write(c, &title, text);
     canvas_area(c, band, 4, 0.22, BLUE);
     canvas_write(c, &entry, "fewest to most");
     canvas_line(c, line, 2, 2.4, 0, BLUE);
-    entry.x = LEFT + 224;
+    entry.x = LEFT + 174;
     canvas_write(c, &entry, "mean");
-    if (r->recommended == SIZE_MAX)
-        return;
-    canvas_area(c, mark, 4, 1, VERMILION);
-    entry.x = LEFT + 340;
-    canvas_write(c, &entry, "recommended");
+    canvas_line(c, time, 2, 2, 8, GREEN);
+    entry.x = LEFT + 264;
+    canvas_write(c, &entry, "time (right)");
+    if (r->present != SIZE_MAX)
+        put_mark(c, &x, BLACK, "present chunks");
+    if (r->recommended != SIZE_MAX)
+        put_mark(c, &x, VERMILION, "recommended");
 }
 
 static int by_size(const void *a, const void *b)

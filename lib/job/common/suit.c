@@ -69,6 +69,8 @@ static void describe(const char *source, cm_suit_costs *out)
     const char *whose = out->other ? "of an array of the same type and codec" : "of its elements";
     const char *where = out->cold ? "the disk" : "memory, where the array has room";
 
+    const char *decode = strstr(source, "; decode "); /* which was measured */
+
     if (out->storage && out->remote)
         snprintf(out->text, sizeof out->text,
                  "measured: %.3g ms a request to this store%s; %s%s; %g requests at a time, from "
@@ -84,8 +86,8 @@ static void describe(const char *source, cm_suit_costs *out)
                  "chunks %s",
                  where, (unsigned long long)out->nchunks, whose);
     else if (out->decode)
-        snprintf(out->text, sizeof out->text,
-                 "%.150s; ratio and decoding measured on %llu chunks %s", source,
+        snprintf(out->text, sizeof out->text, "%.*s; ratio and decoding measured on %llu chunks %s",
+                 decode != NULL ? (int)(decode - source) : 150, source,
                  (unsigned long long)out->nchunks, whose);
     else
         snprintf(out->text, sizeof out->text, "%s", source);
