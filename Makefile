@@ -197,6 +197,11 @@ $(BUILD)/tests/bin/%: $(BUILD)/tests/support/bin/%.o $(foreach l,$(UNDER_job),$(
 	@echo "  LINK    $@"
 	@$(CC) -o $@ $^ $(ALL_LIBS)
 
+$(BUILD)/tests/bin/store_conformance: $(BUILD)/tests/support/bin/store_conformance.o $(foreach l,$(UNDER_store),$(call layer_lib,$(l)))
+	@mkdir -p $(@D)
+	@echo "  LINK    $@"
+	@$(CC) -o $@ $^ $(shell pkg-config --libs cmocka) $(ALL_LIBS)
+
 # This one shows what readbench makes of reports: it is that program, but for its main.
 $(BUILD)/tests/bin/readbench_report: $(BUILD)/tests/support/bin/readbench_report.o $(READBENCH_OBJ) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
 	@mkdir -p $(@D)

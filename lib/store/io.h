@@ -42,7 +42,8 @@ typedef struct cm_store_read {
 } cm_store_read;
 
 /*
- * Reads all N into BUF, in place of what it held, one after the other at `at`.
+ * Reads all N into BUF, in place of what it held, one after the other at `at`; behind a network in
+ * the order in which they come, with gaps where a request was repeated.
  * *nrequests: what storage was asked for, one for each read, absent or not.  When
  * one fails, none is valid.
  */

@@ -10,7 +10,7 @@ import time
 import netCDF4
 import numpy as np
 import pytest
-from support import objects, tool
+from support import objects, paths, tool
 
 CHUNKS = ("--chunks", "g/tas:time=4,y=8,x=12")
 
@@ -276,6 +276,14 @@ def test_what_a_server_refuses(bucket, source):
     assert objects.SECRET not in done.err
     assert bucket.keys() == []
     tool.nc2zarr(source, "s3://other/out.zarr", env=bucket.environment()).fails(1, "no such bucket")
+
+
+def test_conformance(bucket):
+    """The suite of all stores, with and without conditional writes."""
+    for bucket.conditional in (True, False):
+        program = paths.BUILD / "tests" / "bin" / "store_conformance"
+        done = subprocess.run([program, f"s3://bucket/{bucket.conditional}"], env=tool.environment(bucket.environment()), capture_output=True, text=True)
+        assert done.returncode == 0 and "15 test(s) run" in done.stdout + done.stderr, done.stdout[-3000:] + done.stderr[-3000:]
 
 
 def test_nothing_is_written_over_http(bucket, source):

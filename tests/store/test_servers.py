@@ -9,7 +9,8 @@ from pathlib import Path
 import netCDF4
 import numpy as np
 import pytest
-from support import tool
+from append import files as F
+from support import paths, tool
 
 sys.path.insert(0, str(Path(__file__).parent))
 import proxy  # noqa: E402
@@ -48,6 +49,50 @@ def source(tmp_path_factory):
 
 def digest(store, env=None):
     return sorted(line.split() for line in tool.run("rechunk", "--digest", store, env=env).ok().out.splitlines())
+
+
+def test_conformance(bucket):
+    """The suite of all stores, of tests/unit/store."""
+    program = paths.BUILD / "tests" / "bin" / "store_conformance"
+    done = subprocess.run([program, "s3://test/conformance"], env=tool.environment(bucket.environment()), capture_output=True, text=True)
+    assert done.returncode == 0 and "15 test(s) run" in done.stdout + done.stderr, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def test_append_and_parts(bucket, tmp_path):
+    """Killed at any moment, the same command completes it; metadata come last."""
+    env = bucket.environment()
+    days = F.days(tmp_path, 0, 14)
+    for i, layout in enumerate((("--chunks", "time=4,lat=3"), ("--zarr-format", "2", "--chunks", "time=4"),
+                                ("--chunks", "time=2", "--shards", "time=8"))):  # fmt: skip
+        want, store, parts = tmp_path / f"{i}.zarr", f"s3://test/grows{i}.zarr", f"s3://test/parts{i}.zarr"
+        tool.nc2zarr("-q", *layout, *days, want).ok()
+        tool.nc2zarr("-q", *layout, *days[:5], store, env=env).ok()
+        command = ("-q", "--append", "time", *days[5:], store)
+        for delay in (0.05, 0.1, 0.2, 0.4):
+            kill_after(delay, env, *command)
+            assert digest(store, env) in (digest_of_files(days[:5], tmp_path, layout), digest(want))
+        done = tool.nc2zarr("--append", "time", *days[5:], store, env=env).ok()
+        assert ("advisory" in done.err) == (not bucket.conditional)
+        assert digest(store, env) == digest(want)
+        assert bucket.keys(f"grows{i}.zarr.chunkmill/") == [f"grows{i}.zarr.chunkmill/ledger"]
+        for k, delay in ((1, 0.1), (2, 0.2), (3, 0.3)):
+            kill_after(delay, env, "-q", "--part", f"{k}/3", *layout, *days, parts)
+        for k in (3, 1, 2):
+            assert k == 2 or f"parts{i}.zarr/zarr.json" not in bucket.keys(f"parts{i}.zarr/")
+            tool.nc2zarr("-q", "--part", f"{k}/3", *layout, *days, parts, env=env).ok()
+        assert digest(parts, env) == digest(want)
+
+
+def digest_of_files(files, folder, layout):
+    tool.nc2zarr("-q", "--overwrite", *layout, *files, folder / "some.zarr").ok()
+    return digest(folder / "some.zarr")
+
+
+def kill_after(delay, env, *args):
+    run = subprocess.Popen([tool.program("nc2zarr"), *map(str, args)], env=tool.environment(env), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(delay)
+    run.kill()
+    run.communicate()
 
 
 def test_end_to_end(bucket, source, tmp_path):
