@@ -48,15 +48,18 @@ static void find_shift(cm_tally_sum *s, const cm_tally_rule *rule, const uint8_t
 /*
  * Eight sums side by side: a CPU adds as many of them at once as it can, and the result is the
  * same.  Fused multiplication and addition, which rounds otherwise, is in neither set.  Nothing
- * branches, so that loops over K become instructions for several elements.
+ * branches, so that loops over K become instructions for several elements.  Fill values are
+ * compared as type C: small integers as the doubles that they become anyway, in lanes as wide as
+ * the sums.
  */
 #define LANES CM_TALLY_LANES
 #define ADD(k)                                                                                     \
     do {                                                                                           \
         const double v = (double)x[i + (k)], e = v - shift;                                        \
+        const __typeof__(fill[0]) c = (__typeof__(fill[0]))x[i + (k)];                             \
         int64_t ok = v == v;                                                                       \
         for (unsigned f = 0; f < nfills; f++)                                                      \
-            ok &= x[i + (k)] != fill[f];                                                           \
+            ok &= c != fill[f];                                                                    \
         const double d = ok ? e : 0, lo = ok ? v : INFINITY, hi = ok ? v : -INFINITY;              \
         count[k] += ok;                                                                            \
         sum[k] += d;                                                                               \
@@ -74,12 +77,12 @@ static void find_shift(cm_tally_sum *s, const cm_tally_rule *rule, const uint8_t
         for (unsigned k = 0; i + k < n; k++)                                                       \
             ADD(k);                                                                                \
     } while (0)
-#define KERNEL(T, NAME, ATTRIBUTES)                                                                \
+#define KERNEL(T, C, NAME, ATTRIBUTES)                                                             \
     ATTRIBUTES static void NAME(cm_tally_sum *s, const cm_tally_rule *rule, const void *data,      \
                                 uint64_t n)                                                        \
     {                                                                                              \
         const T *x = data;                                                                         \
-        T fill[CM_TALLY_MAX_FILLS] = {0};                                                          \
+        C fill[CM_TALLY_MAX_FILLS] = {0};                                                          \
         const double shift = s->shift;                                                             \
         int64_t count[LANES];                                                                      \
         double sum[LANES], square[LANES], min[LANES], max[LANES];                                  \
@@ -88,12 +91,17 @@ static void find_shift(cm_tally_sum *s, const cm_tally_rule *rule, const uint8_t
         memcpy(square, s->square, sizeof square);                                                  \
         memcpy(min, s->min, sizeof min);                                                           \
         memcpy(max, s->max, sizeof max);                                                           \
-        for (unsigned f = 0; f < CM_TALLY_MAX_FILLS; f++)                                          \
-            memcpy(&fill[f], rule->fill[f], sizeof fill[f]);                                       \
+        for (unsigned f = 0; f < CM_TALLY_MAX_FILLS; f++) {                                        \
+            T stored;                                                                              \
+            memcpy(&stored, rule->fill[f], sizeof stored);                                         \
+            fill[f] = (C)stored;                                                                   \
+        }                                                                                          \
         if (rule->nfills == 0)                                                                     \
             BODY(0);                                                                               \
         else if (rule->nfills == 1)                                                                \
             BODY(1);                                                                               \
+        else if (rule->nfills == 2)                                                                \
+            BODY(2);                                                                               \
         else                                                                                       \
             BODY(rule->nfills);                                                                    \
         memcpy(s->count, count, sizeof count);                                                     \
@@ -103,20 +111,20 @@ static void find_shift(cm_tally_sum *s, const cm_tally_rule *rule, const uint8_t
         memcpy(s->max, max, sizeof max);                                                           \
     }
 /* Comparisons may be made of elements that are not taken: no trap is asked for. */
-#define PLAIN         __attribute__((optimize("no-trapping-math")))
-#define AVX2          __attribute__((optimize("no-trapping-math"), target("avx2")))
-#define BOTH(T, NAME) KERNEL(T, NAME##_plain, PLAIN) KERNEL(T, NAME##_avx2, AVX2)
+#define PLAIN            __attribute__((optimize("no-trapping-math")))
+#define AVX2             __attribute__((optimize("no-trapping-math"), target("avx2")))
+#define BOTH(T, C, NAME) KERNEL(T, C, NAME##_plain, PLAIN) KERNEL(T, C, NAME##_avx2, AVX2)
 
-BOTH(float, add_f32)
-BOTH(double, add_f64)
-BOTH(int8_t, add_i8)
-BOTH(uint8_t, add_u8)
-BOTH(int16_t, add_i16)
-BOTH(uint16_t, add_u16)
-BOTH(int32_t, add_i32)
-BOTH(uint32_t, add_u32)
-BOTH(int64_t, add_i64)
-BOTH(uint64_t, add_u64)
+BOTH(float, float, add_f32)
+BOTH(double, double, add_f64)
+BOTH(int8_t, double, add_i8)
+BOTH(uint8_t, double, add_u8)
+BOTH(int16_t, double, add_i16)
+BOTH(uint16_t, double, add_u16)
+BOTH(int32_t, double, add_i32)
+BOTH(uint32_t, double, add_u32)
+BOTH(int64_t, int64_t, add_i64)
+BOTH(uint64_t, uint64_t, add_u64)
 
 /* Half floats, one after the other. */
 static void add_slowly(cm_tally_sum *s, const cm_tally_rule *rule, const void *data, uint64_t n)

@@ -46,9 +46,13 @@ static bool is_vertical(cm_job *job, const cm_job_var *v, unsigned j)
 
 static void add_fill(cm_tally_rule *rule, const cm_json *value)
 {
-    if (value != NULL && rule->nfills < CM_TALLY_MAX_FILLS &&
-        cm_attr_element(value, &rule->type, rule->fill[rule->nfills]))
-        rule->nfills++;
+    if (value == NULL || rule->nfills == CM_TALLY_MAX_FILLS ||
+        !cm_attr_element(value, &rule->type, rule->fill[rule->nfills]))
+        return;
+    for (unsigned i = 0; i < rule->nfills; i++)
+        if (memcmp(rule->fill[i], rule->fill[rule->nfills], rule->type.nbytes) == 0)
+            return;
+    rule->nfills++;
 }
 
 /* What xarray masks: _FillValue and missing_value, and the fill_value of version 2. */
