@@ -12,7 +12,7 @@ import netCDF4
 import numpy as np
 import pytest
 
-from support import paths, slurm, tool
+from support import failio, paths, slurm, tool
 
 SLOW = ("--codec", "zstd:19", "--chunks", "time=4,lat=32,lon=32", "-j", "1")
 
@@ -338,3 +338,13 @@ def test_a_rank_that_fails_or_is_killed_ends_the_others(one, tmp_path):
     both[1].communicate()
     assert both[0].returncode == 1 and "rank 1 did not come to epoch 2 within 2 s" in err, err
     assert not (tmp_path / "b" / "ranks.json").exists()
+
+
+def test_a_rank_leaves_no_part_of_a_file(one, tmp_path):
+    """Renaming fails: of the first file that tells the others, and so of the run."""
+    out = tmp_path / "o"
+    argv = ("-q", *RANK, "--out", out, "--rank-wait", "1s", f"{one}::tas")
+    env = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
+    done = failio.inject("readbench", *argv, root=out, state=tmp_path / "state", kind="rename", nth=1, env=env).done
+    assert done.status == 1 and "epoch-0.here" in done.err, str(done)
+    assert [p.name for p in (out / "rank-0").iterdir() if p.is_file()] == ["failed"]

@@ -204,25 +204,6 @@ def test_escapes_in_names_do_not_reach_the_terminal(work):
 
 # ---- one table: help, man page, completion --------------------------------------------------------
 
-def test_help_names_the_contract():
-    expected = """--zarr-format --chunks --sample --shards --codec --variable --variables --exclude --rename --subset
-        --dtype --overflow --unpack --keepbits --fill-value --stack --statistics --statistics-range --char --skip-unsupported --overwrite --resume --break-lock --append --append-rest --recheck --replace --consolidate --virtual --base-url --dry-run
-        --anonymous --concurrency --timeout --absent-403
-        --along --attrs --bad-file --file-attr --gaps --missing --new-dim --null --offline --order --overlap
-        --packing --promote --static --store-per --strict --survey --survey-cache --time-units --tolerance -0
-        --verify --certificate --check --scratch --durable --trace --part --parts --parts-status --no-consolidate -j --threads --memory --progress -v -q
-        --json --help --version -h --verbose --quiet""".split()
-    assert manual.options_of_help("nc2zarr") == set(expected)
-
-
-def test_help_fits_a_terminal():
-    assert manual.width_of_help("nc2zarr") <= 86
-
-
-def test_man_page_holds_every_option():
-    assert manual.options_of_page("nc2zarr") == manual.options_of_help("nc2zarr")
-
-
 def test_bash_completes_every_option():
     script = run("--generate", "bash").stdout
     complete = subprocess.run(

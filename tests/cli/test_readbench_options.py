@@ -307,28 +307,6 @@ def test_decoding_on_a_device_is_refused_where_it_has_no_meaning(work, given, sa
 
 # ---- one table: help, man page, completion --------------------------------------------------------
 
-CONTRACT = set(
-    """--variable --variables --lags --sample --batch --batches --epochs --seed --drop-last --order --loader
-    --shuffle-window --mode --workers --worker-threads --prefetch --unordered --no-persistent --context --worker-memory
-    --pool --world-size --rank --rank-wait --accelerators --step-time --step-time-per-sample --engine --io --cold --warm --cache
-    --cache-policy --cache-dir --cache-dir-size --emulate --device --decode --nvcomp --staging --slots --slot-size --cast --unpack
-    --fill-to-nan --validate --sweep --tune --out --no-out --advise --cpus --reserve --compare --no-overlap
-    --overwrite
-    --anonymous --concurrency --timeout --absent-403
-    --device-step --log-samples --sample-interval --trace -j --threads --memory --progress -v -q --json --help
-    --version -h --verbose --quiet""".split()
-)
-
-
-def test_help_names_the_contract():
-    assert manual.options_of_help("readbench") == CONTRACT
-    assert manual.width_of_help("readbench") <= 88
-
-
-def test_man_page_holds_every_option():
-    assert manual.options_of_page("readbench") == CONTRACT
-
-
 def test_the_examples_of_the_man_page_are_understood(work):
     """They name stores that are not there: that is all that is wrong with them."""
     lines = manual.examples("readbench")

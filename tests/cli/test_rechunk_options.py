@@ -143,23 +143,6 @@ def test_progress_is_a_bar_on_a_terminal(tmp_path, out):
 
 # ---- one table: help, man page, completion --------------------------------------------------------
 
-CONTRACT = set(
-    """--anonymous --concurrency --timeout --absent-403 --chunks --shards --codec --zarr-format --variable --variables --exclude --rename --subset --skip-unsupported --sample
-    --dtype --overflow --unpack --keepbits --fill-value --stack --statistics --statistics-range --digest --dry-run --overwrite --resume --break-lock --scratch
-    --append --append-rest --recheck --durable --trace --part --parts --parts-status --verify -j --threads --memory --progress -v -q --json --help --version -h
-    --verbose --quiet""".split()
-)
-
-
-def test_help_names_the_contract():
-    assert manual.options_of_help("rechunk") == CONTRACT
-    assert manual.width_of_help("rechunk") <= 88
-
-
-def test_man_page_holds_every_option():
-    assert manual.options_of_page("rechunk") == CONTRACT
-
-
 def test_the_examples_of_the_man_page_run(tmp_path):
     tool.subprocess.run([tool.program("make_sample"), "weather.nc"], cwd=tmp_path, check=True)
     tool.nc2zarr("-q", "--variable", "z", "--verify", "none", "weather.nc", "a.zarr", cwd=tmp_path).ok()

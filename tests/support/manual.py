@@ -16,7 +16,9 @@ def options_of_help(program):
 
 
 def width_of_help(program):
-    return max(map(len, tool.run(program, "--help").ok().out.splitlines()))
+    """But for examples, which are to be copied as they are."""
+    lines = tool.run(program, "--help").ok().out.splitlines()
+    return max(len(line) for line in lines if not line.startswith(f"      {program} "))
 
 
 def page(program):

@@ -29,28 +29,23 @@ static char *rank_path(const readbench_ranks *r, uint64_t rank, const char *name
     return cm_asprintf(err, "%s/rank-%" PRIu64 "/%s", r->folder, rank, name);
 }
 
-static char *epoch_path(const readbench_ranks *r, uint64_t rank, uint64_t turn, cm_error *err)
+static const char *epoch_name(uint64_t turn, char *buf, size_t size)
 {
-    return cm_asprintf(err, "%s/rank-%" PRIu64 "/epoch-%" PRIu64 ".here", r->folder, rank, turn);
+    snprintf(buf, size, "epoch-%" PRIu64 ".here", turn);
+    return buf;
 }
 
-/* A file that appears whole: a folder that several nodes share shows what was begun, too. */
-static int leave(const char *path, const char *text, cm_error *err)
+static int text_content(const void *text, FILE *to, cm_error *err)
 {
-    size_t n = strlen(text);
-    char *part = cm_asprintf(err, "%s.part", path);
-    int fd = part == NULL ? -1 : open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    int rc = part == NULL ? CM_ENOMEM
-             : fd < 0     ? cm_fail_errno(err, errno, "%s: cannot be written", path)
-                          : CM_OK;
-    if (rc == CM_OK && write(fd, text, n) != (ssize_t)n)
-        rc = cm_fail_errno(err, errno, "%s: cannot be written", path);
-    if (fd >= 0 && close(fd) != 0 && rc == CM_OK)
-        rc = cm_fail_errno(err, errno, "%s: cannot be written", path);
-    if (rc == CM_OK && rename(part, path) != 0)
-        rc = cm_fail_errno(err, errno, "%s: cannot be written", path);
-    free(part);
-    return rc;
+    (void)err;
+    fputs(text, to); /* readbench_file_write looks for errors */
+    return CM_OK;
+}
+
+/* Appears whole: a folder that several nodes share shows what was begun, too. */
+static int leave(const readbench_ranks *r, const char *name, const char *text, cm_error *err)
+{
+    return readbench_file_write(r->own, name, text_content, text, err);
 }
 
 /* CM_EIO with the sentence of rank RANK where it said that it failed. */
@@ -96,14 +91,12 @@ static int wait_for(const readbench_ranks *r, uint64_t rank, const char *path, c
 static int meet(void *context, cm_error *err)
 {
     readbench_ranks *r = context;
-    char what[64];
+    char what[64], name[64];
     uint64_t turn = r->turn++;
     snprintf(what, sizeof(what), "come to epoch %" PRIu64, turn + 1);
-    char *path = epoch_path(r, r->rank, turn, err);
-    int rc = path == NULL ? CM_ENOMEM : leave(path, "", err);
-    free(path);
+    int rc = leave(r, epoch_name(turn, name, sizeof(name)), "", err);
     for (uint64_t k = 0; rc == CM_OK && k < r->n; k++) {
-        path = epoch_path(r, k, turn, err);
+        char *path = rank_path(r, k, name, err);
         rc = path == NULL ? CM_ENOMEM : wait_for(r, k, path, what, err);
         free(path);
     }
@@ -233,7 +226,7 @@ static void tidy(const readbench_ranks *r)
 {
     for (uint64_t k = 0; k < r->n; k++)
         for (uint64_t turn = 0; turn < r->turn; turn++) {
-            char *path = epoch_path(r, k, turn, NULL);
+            char name[64], *path = rank_path(r, k, epoch_name(turn, name, sizeof(name)), NULL);
             if (path != NULL)
                 unlink(path);
             free(path);
@@ -266,11 +259,7 @@ int readbench_ranks_end(readbench_ranks *r, const cm_error *failure, bool quiet,
 {
     if (!r->on)
         return CM_OK;
-    if (failure != NULL) {
-        char *path = rank_path(r, r->rank, "failed", err);
-        int rc = path == NULL ? CM_ENOMEM : leave(path, failure->text, err);
-        free(path);
-        return rc;
-    }
+    if (failure != NULL)
+        return leave(r, "failed", failure->text, err);
     return r->rank == 0 ? merge(r, quiet, json, err) : CM_OK;
 }
