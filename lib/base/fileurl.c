@@ -62,8 +62,8 @@ int cm_fileurl_decode(char *path, cm_error *err)
     for (const char *p = path; (p = strchr(p, '%')) != NULL; p++)
         if (digit(p[1]) < 0 || digit(p[2]) < 0 || (p[1] == '0' && p[2] == '0'))
             return cm_fail(err, CM_EINVAL,
-                           "%s: '%.3s' stands for no byte of a path; %%25 is a percent sign", path,
-                           p);
+                           "%s: '%.3s' is not a byte of a path; write %%25 for a percent sign",
+                           path, p);
     char *to = path;
     for (const char *p = path; *p != '\0'; p++) {
         if (*p != '%') {

@@ -395,7 +395,7 @@ static int set_member(cm_json *object, const char *name, cm_json *value, cm_erro
     if (!object)
         rc = cm_fail(err, CM_ENOMEM, "no memory for the JSON member '%s'", name);
     else if (!cm_json_is(object, CM_JSON_OBJECT))
-        rc = cm_fail(err, CM_EINTERNAL, "JSON: '%s' is set in what is not an object", name);
+        rc = cm_fail(err, CM_EINTERNAL, "JSON: '%s' is set in a value that is not an object", name);
     else if (json_object_object_add(object, name, value))
         rc = cm_fail(err, CM_ENOMEM, "no memory for the JSON member '%s'", name);
     if (rc)
@@ -409,7 +409,8 @@ static int append_element(cm_json *array, cm_json *value, cm_error *err)
     if (!array)
         rc = cm_fail(err, CM_ENOMEM, "no memory for a JSON array");
     else if (!cm_json_is(array, CM_JSON_ARRAY))
-        rc = cm_fail(err, CM_EINTERNAL, "JSON: an element is added to what is not an array");
+        rc =
+            cm_fail(err, CM_EINTERNAL, "JSON: an element is added to a value that is not an array");
     else if (json_object_array_add(array, value))
         rc = cm_fail(err, CM_ENOMEM, "no memory for a JSON array");
     if (rc)

@@ -85,7 +85,7 @@ char *cm_json_place_text(const char *text, cm_json_place at, cm_error *err)
     if (found != NULL)
         copy = cm_strdup(found, err);
     else
-        (void)cm_fail(err, CM_EFORMAT, "a name that is no string");
+        (void)cm_fail(err, CM_EFORMAT, "a name that is not a string");
     cm_json_free(j);
     return copy;
 }

@@ -27,7 +27,7 @@ static bool skip_string(cm_json_scan *s)
             s->at = quote + 1;
             return true;
         }
-        p = escape + 1; /* what is escaped is skipped, too */
+        p = escape + 1; /* skip the escaped character */
     }
     return false;
 }

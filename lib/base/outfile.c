@@ -267,7 +267,7 @@ static int open_in_place(cm_outfile *f, cm_error *err)
         return cm_fail_errno(err, errno, "%s: cannot be written", f->path);
     if (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode))
         return CM_OK;
-    return cm_fail(err, CM_EEXIST, "%s: was a pipe or a device, and is none any more", f->path);
+    return cm_fail(err, CM_EEXIST, "%s: is no longer the pipe or device that it was", f->path);
 }
 
 int cm_outfile_open(cm_outfile *f, cm_error *err)

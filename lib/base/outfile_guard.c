@@ -108,8 +108,8 @@ int cm_outfile_refuse_guarded(const char *shown, const char *real, const struct 
         if (stat(guard->read[i], &folder) != 0)
             continue; /* that it cannot be read is told by who reads it */
         if (st != NULL && same(st, &folder))
-            return cm_fail(err, CM_EINVAL,
-                           "%s: is an input, and nothing is written over what is read", shown);
+            return cm_fail(err, CM_EINVAL, "%s: is an input, and inputs are never overwritten",
+                           shown);
         if (!lies_in(real, &folder, err, &inside))
             return CM_ENOMEM;
         if (inside)

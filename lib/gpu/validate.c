@@ -44,9 +44,10 @@ static int fail_differ(const cm_stage *s, const cm_mismatch *m, uint64_t nunwrit
     const char *device = cm_device_get_info(s->options.device)->text;
     const unsigned long long tag = m->tag;
     if (m->nbytes == 0)
-        return cm_fail(err, CM_EDIFFER,
-                       "batch %llu: its checksum on %s is wrong, but what was copied back is right",
-                       tag, device);
+        return cm_fail(
+            err, CM_EDIFFER,
+            "batch %llu: its checksum on %s is wrong, but its bytes, copied back, are right", tag,
+            device);
     char where[320];
     if (m->name)
         snprintf(where, sizeof where, "variable %.200s, offset %llu (%llu of the batch)", m->name,
@@ -84,7 +85,7 @@ int cm_stage_validate(cm_stage *s, const void *expected, const cm_stage_span *sp
     if (s->validate == CM_VALIDATE_NONE)
         return cm_fail(err, CM_EINVAL, "this pass validates nothing");
     if (expected == NULL && s->options.decoder)
-        return cm_fail(err, CM_EINVAL, "a parcel is not what becomes of it");
+        return cm_fail(err, CM_EINVAL, "a parcel can be validated only against the decoded batch");
     const stage_buffer *b = stage_buffer_of(s, s->nreleased);
     const size_t nbytes = b->batch.batch_nbytes;
     if (expected == NULL)

@@ -301,7 +301,7 @@ static int rebase_one(const cm_time_coding *from, const cm_time_coding *to, cons
     if (rc)
         return rc;
     if (!store_number(from, to, element, &point, out))
-        return outside(from, &point, CM_EINVAL, "is no exact number in the new units and type",
+        return outside(from, &point, CM_EINVAL, "has no exact value in the new units and type",
                        err);
     if (to->has_fill && !memcmp(out, to->fill, to->dtype.nbytes))
         return outside(from, &point, CM_EINVAL, "would become the fill value", err);

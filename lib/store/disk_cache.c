@@ -229,8 +229,7 @@ int cm_store_open_disk_cache(cm_store *slow, const char *path, uint64_t nbytes, 
     *out = NULL;
     if (!slow->ops->identity)
         return cm_fail(err, CM_EUNSUPPORTED,
-                       "%s: is not cached, for it does not tell when an object changed",
-                       slow->name);
+                       "%s: cannot be cached: it does not tell when an object changed", slow->name);
     cm_disk_cache *cache = cm_calloc(1, sizeof *cache, err);
     if (!cache)
         return CM_ENOMEM;

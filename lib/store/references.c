@@ -93,7 +93,7 @@ static int get_inline(const cm_store *store, const char *key, const cm_reference
     uint8_t *decoded = NULL;
     size_t nbytes = ref->nbytes;
     if (ref->is_base64 && !cm_base64_decode(text, ref->nbytes, &decoded, &nbytes))
-        return cm_fail(err, CM_EFORMAT, "%s: is no base64", key);
+        return cm_fail(err, CM_EFORMAT, "%s: is not valid base64", key);
     int rc = nbytes > max_nbytes ? cm_object_too_long(key, nbytes, max_nbytes, err)
                                  : cm_buf_resize(buf, nbytes, err);
     if (rc == CM_OK && nbytes > 0)

@@ -91,7 +91,8 @@ static int read_inline(reading *r, const char *text, size_t nbytes, cm_reference
 static int set_range(reading *r, const char *url, size_t nbytes, cm_reference *ref, cm_error *err)
 {
     if (ref->offset > INT64_MAX || ref->nbytes > INT64_MAX - ref->offset)
-        return cm_fail(err, CM_EFORMAT, "its offset and length are no bytes of a file");
+        return cm_fail(err, CM_EFORMAT,
+                       "its offset and length must be integers from 0 to 2^63 - 1");
     return cm_reference_file_number(r, url, nbytes, &ref->file, err);
 }
 
@@ -105,7 +106,8 @@ static int read_range(reading *r, const cm_json *value, cm_reference *ref, cm_er
     ref->whole = n == 1;
     if (n == 3 && (!cm_json_get_u64(cm_json_at(value, 1), &ref->offset) ||
                    !cm_json_get_u64(cm_json_at(value, 2), &ref->nbytes)))
-        return cm_fail(err, CM_EFORMAT, "its offset and length are no bytes of a file");
+        return cm_fail(err, CM_EFORMAT,
+                       "its offset and length must be integers from 0 to 2^63 - 1");
     return set_range(r, url, nbytes, ref, err);
 }
 

@@ -207,7 +207,7 @@ def test_what_is_no_store(tmp_path):
         (tmp_path / name).mkdir()
     (tmp_path / "foreign" / "notes.txt").write_text("mine")
     (tmp_path / "plain.zarr").write_text("{}")
-    for name, word in {"empty": "no Zarr store", "foreign": "no Zarr store", "plain.zarr": "no folder", "absent": "no store"}.items():
+    for name, word in {"empty": "no Zarr store", "foreign": "no Zarr store", "plain.zarr": "not a folder", "absent": "no store"}.items():
         refused(tmp_path / name, name, word, status=1 if name != "plain.zarr" else 2)
     zarr.create_array(tmp_path / "array.zarr", shape=(3,), dtype="i2")
     refused(tmp_path / "array.zarr", "is an array", status=2)

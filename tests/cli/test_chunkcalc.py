@@ -428,7 +428,7 @@ def test_an_audit_judges(store):
 
 
 def test_many_tiny_files_are_not_good(tmp_path):
-    """12,000 chunks that suit the reads as they are: what is wrong is their number."""
+    """12,000 tiny chunks suit each read, but there are too many of them."""
     shape, chunk = [120, 100, 40], [1, 10, 4]
     path = tmp_path / "tiny.zarr"
     path.mkdir()
@@ -512,7 +512,7 @@ def test_wrong_input_with_a_store(store):
     run(store, "--sample", "lat=41", "--variable", "g/tas").fails(2, "the array has only 40")
     run(store, "--sample", "lat=1", "--variable", "nothing").fails(2, "no such array")
     run(store, "--sample", "1x1", "--variable", "empty").fails(2, "is empty")
-    run(store, "--audit").fails(2, "say what is read")
+    run(store, "--audit").fails(2, "name a read")
     run(store, "--sample", "1x1x1", "--shape", "9x9x9").fails(2, "--shape")
     run(str(store) + "x", "--sample", "1").fails(1, "no such file")
 

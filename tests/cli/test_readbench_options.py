@@ -252,7 +252,7 @@ def test_what_was_measured_before_a_signal_is_told(work, number):
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == -number, err
-    assert f"stopped by {number.name}; what was measured until then is printed and in made" in err
+    assert f"stopped by {number.name}; the measurements so far are printed and in made" in err
     assert "samples/s" in out
     document = check((work / "made" / "summary.json").read_text())
     assert document["outcome"] == "canceled" and document["sessions"][0]["counts"]["batches"] > 0

@@ -62,7 +62,7 @@ def test_a_web_server(web, made):
     for name in ("v3.zarr", "v2.zarr", "shards.zarr"):
         assert digest(f"{web.url}/data/{name}") == digest(made / name), name
         assert digest(f"{web.url}/data/{name}::g/tas") == digest(f"{made / name}::g/tas"), name
-    tool.run("rechunk", "--digest", f"{web.url}/data/plain.zarr").fails(1, "no consolidated metadata", "does not list")
+    tool.run("rechunk", "--digest", f"{web.url}/data/plain.zarr").fails(1, "no consolidated metadata", "cannot list")
     tool.run("rechunk", "--digest", f"{web.url}/data/none.zarr").fails(1, "none.zarr")
     tool.run("rechunk", "--digest", f"{web.url}/data/v3.zarr::nothing").fails(1, "nothing")
 

@@ -777,7 +777,7 @@ with chunkmill.Loader(sys.argv[2], **options) as here, \\
                 tensor.__dlpack__(stream=0)
                 raise SystemExit("a stream that DLPack does not define was taken")
             except chunkmill.ChunkmillError as error:
-                assert "no stream" in str(error)
+                assert "not a stream" in str(error)
             try:
                 tensor.numpy()
                 raise SystemExit("NumPy took memory of a device")

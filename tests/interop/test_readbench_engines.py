@@ -138,7 +138,7 @@ def test_a_loaders_bytes_are_validated_by_its_checksums(stores, tmp_path, script
     engine = ["--engine", command(script, tmp_path, "--checksum"), "--validate", "checksum"]
     report = rb.Report(rb.readbench(*given, *engine, "--out", tmp_path / "out", stores / name), tmp_path / "out")
     session, device = report.only, report.only.summary["validation"]
-    uncounted = "chunks for the samples drawn; who reads does not count them"
+    uncounted = "chunks for the samples drawn; this engine does not count the chunks read"
     assert (uncounted in report.result.out) == name.endswith(".zarr")  # the file is not chunked
     assert device["batches"] == len(session.batches) and device["mismatches"] == 0
     assert device["nbytes"] == session.counts["logical_nbytes"] > 0

@@ -177,7 +177,7 @@ def test_what_is_not_stored_keeps_its_value(tmp_path):
         d = f.create_dataset("t", (100, 300), "i4", chunks=(10, 300), fillvalue=-7)
         d[20:30] = 5
     r = virtual(path, out).ok()
-    assert len(r.warnings) == 1 and "xarray takes for missing" in r.warnings[0]
+    assert len(r.warnings) == 1 and "xarray shows as missing" in r.warnings[0]
     assert sum(k.startswith("t/") and isinstance(v, list) for k, v in refs(out).items()) == 1
     assert digests(out)["t"] == digests(path)["t"]
 

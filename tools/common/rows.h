@@ -113,8 +113,8 @@
 #define CM_ROW_OVERFLOW(at)                                                                        \
     {                                                                                              \
         .name = "overflow", .kind = CM_OPTION_CHOICE, .field = at, .words = "error|saturate",      \
-        .help = "What a number becomes that TYPE does not hold, as 70000 in float16. error: the "  \
-                "run stops and says where. saturate: the end of TYPE's range.",                    \
+        .help = "Numbers out of TYPE's range, such as 70000 in float16. error: stop and say "      \
+                "where. saturate: store the end of the range.",                                    \
         .preset = "error"                                                                          \
     }
 
@@ -194,15 +194,15 @@
 #define CM_ROW_OVERWRITE(at)                                                                       \
     {                                                                                              \
         .name = "overwrite", .kind = CM_OPTION_FLAG, .field = at,                                  \
-        .help = "Replace a store that is there, and files that other options name for output. Of " \
-                "a store only what it itself holds is removed."                                    \
+        .help = "Replace an existing store, and output files of other options. Files in the "      \
+                "folder that do not belong to the store stay."                                     \
     }
 
 #define CM_ROW_BREAK_LOCK(at)                                                                      \
     {                                                                                              \
         .name = "break-lock", .kind = CM_OPTION_FLAG, .field = at,                                 \
-        .help = "Take over the lock of a run on another host, or of one that nothing is known "    \
-                "of. Only when that run has ended: two that write mix their chunks."               \
+        .help = "Take over the lock of a run on another host, or of an unknown run. Only when "    \
+                "that run has ended: two runs at once mix their chunks."                           \
     }
 
 #define CM_ROW_APPEND(at, text)                                                                    \

@@ -89,8 +89,8 @@ int nc2zarr_refuse(const nc2zarr_values *v, const cm_common_options *common, con
         return cm_tool_usage_error(&NC2ZARR, "--check compares INPUT with OUTPUT; name both");
     for (size_t i = 0; i + 1 < paths->n || i == 0; i++)
         if (strcmp(paths->text[i], "-") == 0)
-            return cm_tool_usage_error(&NC2ZARR, "-: is no file; @- reads paths from standard "
-                                                 "input");
+            return cm_tool_usage_error(&NC2ZARR,
+                                       "-: is not a file; @- reads paths from standard input");
     if (paths->n == 1 && !v->survey && v->a.store_per)
         return cm_tool_usage_error(&NC2ZARR, "--store-per: name the output folder too");
     if (paths->n == 1 && !v->survey && paths->text[0][0] == '@')

@@ -79,7 +79,7 @@ static int check_absent(const archive_job *job, const char *folder, const char *
             return CM_ENOMEM;
         if (is_there(path))
             rc = cm_fail(err, CM_EEXIST,
-                         "%s: exists; --resume makes what is missing, --overwrite replaces it",
+                         "%s: exists; --resume makes the missing stores, --overwrite replaces it",
                          path);
         free(path);
     }

@@ -57,7 +57,7 @@ static const cm_option OPTIONS[] = {
      .name = "survey",
      .kind = CM_OPTION_FLAG,
      .field = VALUE(survey),
-     .help = "Show what all inputs hold, how they hang together and where they disagree, and write "
+     .help = "Show the contents of all inputs, how they join and where they disagree, and write "
              "nothing. The exit status is 4 when something needs a decision."},
     {.name = "survey-cache",
      .value = "FILE",
@@ -65,8 +65,8 @@ static const cm_option OPTIONS[] = {
      .field = VALUE(a.cache),
      .operand = CM_OPERAND_FILE,
      .makes = CM_MAKES_CACHE,
-     .help = "Keep in FILE what was found of each input file, and do not open those again whose "
-             "inode, size and times are the same."},
+     .help = "Keep the survey of each input file in FILE. The next run opens only files whose "
+             "inode, size or times changed."},
     {.letter = '0',
      .name = "null",
      .kind = CM_OPTION_FLAG,
@@ -170,8 +170,8 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_CHOICE,
      .field = VALUE(a.first_attrs),
      .words = "error|first",
-     .help = "Attributes differ that say what numbers mean. first: take those of the first file, "
-             "and all others too.",
+     .help = "Files disagree on attributes that give numbers their meaning. first: take all "
+             "attributes of the first file.",
      .preset = "error"},
     {.name = "strict",
      .kind = CM_OPTION_FLAG,
@@ -184,11 +184,11 @@ static const cm_option OPTIONS[] = {
     CM_ROW_OVERWRITE(VALUE(o.overwrite)),
     CM_ROW_RESUME(VALUE(o.resume)),
     CM_ROW_BREAK_LOCK(VALUE(o.break_lock)),
-    CM_ROW_APPEND(VALUE(append), "Add the files to OUTPUT, a store that is there, along DIM. Files "
-                                 "that it has already, by the ledger beside it, are not read."),
+    CM_ROW_APPEND(VALUE(append), "Add the files to the existing store OUTPUT along DIM. Files that it "
+                                 "has already, by the ledger beside it, are not read."),
     CM_ROW_APPEND_REST(VALUE(append_rest), "; the files that hold them are read again then"),
     CM_ROW_RECHECK(VALUE(recheck),
-                   "read the files that the store has already, too, and compare them with it."),
+                   "also read the files that the store has already, and compare them with it."),
     {.name = "consolidate",
      .kind = CM_OPTION_FLAG,
      .field = VALUE(consolidate),
@@ -200,9 +200,8 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_TEXT,
      .field = VALUE(replace),
      .help =
-         "Write a part of OUTPUT, a store that is there, anew: FROM..TO or START:STOP along DIM, "
-         "as with --subset. The files hold all steps of it and no others. What changes is "
-         "counted first."},
+         "Rewrite a part of the existing store OUTPUT: FROM..TO or START:STOP along DIM, as with "
+         "--subset. The files must hold all steps of it and no others. Changes are counted first."},
     CM_ROW_SCRATCH(VALUE(o.scratch)),
     CM_ROW_DURABLE(VALUE(o.durable)),
     CM_ROW_TRACE(VALUE(o.trace)),

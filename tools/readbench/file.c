@@ -124,12 +124,11 @@ static int take_existing(const char *path, const char *name, bool overwrite, cm_
 {
     if (overwrite && (readbench_is_report(name) || is_empty(name)))
         return CM_OK;
-    return cm_fail(err, CM_EEXIST,
-                   overwrite
-                       ? "%s: exists and is not a report of readbench; --out names another folder"
-                       : "%s: exists already, and nothing is written into what exists; --out "
-                         "names another folder, --overwrite replaces a report",
-                   path);
+    return cm_fail(
+        err, CM_EEXIST,
+        overwrite ? "%s: exists and is not a report of readbench; --out names another folder"
+                  : "%s: exists already; --out names another folder, --overwrite replaces a report",
+        path);
 }
 
 static int make_named(const char *path, bool overwrite, char **out, bool *made, cm_error *err)

@@ -121,7 +121,7 @@ static void say_end(int status, const readbench_run *run, const cm_error *err)
     if (run->report->nsessions == 0)
         cm_say(READBENCH.name, "stopped by %s before anything was measured", name);
     else
-        cm_say(READBENCH.name, "stopped by %s; what was measured until then is printed%s%s", name,
+        cm_say(READBENCH.name, "stopped by %s; the measurements so far are printed%s%s", name,
                run->out ? " and in " : "", run->out ? run->out : "");
 }
 

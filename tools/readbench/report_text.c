@@ -128,7 +128,7 @@ static void print_predicted(const cm_readbench_session *s, FILE *to)
     fprintf(to, "predicted: %s chunks for the samples drawn",
             cm_format_count(p->planned_chunks, planned, sizeof(planned)));
     if (s->counts.chunks == 0)
-        fputs("; who reads does not count them", to);
+        fputs("; this engine does not count the chunks read", to);
     else
         fprintf(to, once ? "; read %s, by a plan that reads each of a window once" : "; counted %s",
                 cm_format_count(s->counts.chunks, counted, sizeof(counted)));

@@ -90,7 +90,7 @@ static const cm_example EXAMPLES[] = {
     {"A part of the time, as plain values",
      "rechunk --subset time=0:240 --unpack all a.zarr part.zarr"},
     {"What was added to the source since", "rechunk --append time a.zarr b.zarr"},
-    {"Hold a store against the one that it was made from", "rechunk --digest a.zarr b.zarr"},
+    {"Compare a store with its source", "rechunk --digest a.zarr b.zarr"},
     {0},
 };
 

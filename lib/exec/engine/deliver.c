@@ -174,8 +174,8 @@ static int check_return(cm_worker *w, const cm_transfer *t, const cm_grid *grid,
     if (memcmp(back, data, grid->chunk_nelem * t->target_type.nbytes) == 0)
         return CM_OK;
     return cm_fail(err, CM_EUNSUPPORTED,
-                   "its codecs round or clip, and do not give back what they get here, such as the "
-                   "fill value of missing chunks; choose another codec");
+                   "its codecs round or clip, and change values such as the fill value of missing "
+                   "chunks; choose another codec");
 }
 
 /* *data, elements, becomes what is stored: the same or W's encoded bytes. */

@@ -113,7 +113,7 @@ int cm_batcher_plan_needs(const cm_epoch_plan *plan, const cm_epoch_share *share
     for (uint64_t x = 0; rc == CM_OK && x < plan->nchunks; x++) {
         const cm_epoch_chunk *c = &plan->chunk[x];
         if (!send(&w, c)) {
-            rc = cm_fail(err, CM_EINVAL, "chunk %llu of the plan has uses that nobody misses",
+            rc = cm_fail(err, CM_EINVAL, "chunk %llu of the plan has more uses than samples",
                          (unsigned long long)x);
             break;
         }

@@ -160,7 +160,7 @@ static int wait_for(int fd, short events, const cm_child_patience *patience, con
         if (now >= patience->deadline_ns)
             return cm_fail(err, CM_EIO, "the loader %s in time", what);
         if (patience->canceled != NULL && patience->canceled(patience->context))
-            return cm_fail(err, CM_ECANCELED, "the loader is no longer wanted");
+            return cm_fail(err, CM_ECANCELED, "the loader was stopped by request");
         uint64_t left_ms = (patience->deadline_ns - now) / 1000000 + 1;
         struct pollfd p = {.fd = fd, .events = events};
         int n = poll(&p, 1, left_ms > CANCEL_MS ? CANCEL_MS : (int)left_ms);
@@ -176,7 +176,7 @@ int cm_child_write(cm_child *child, const void *data, size_t nbytes,
 {
     const char *p = data;
     while (nbytes > 0) {
-        int rc = wait_for(child->in, POLLOUT, patience, "does not read what it is asked", err);
+        int rc = wait_for(child->in, POLLOUT, patience, "does not read its requests", err);
         if (rc != CM_OK)
             return rc;
         ssize_t n = cm_pipe_write(child->in, p, nbytes);

@@ -195,7 +195,7 @@ static int take_answer(const cm_json *answer, uint64_t batch, uint64_t elapsed_n
     if (cm_json_has(answer, "seconds") &&
         (!cm_json_get_double(cm_json_member(answer, "seconds"), &seconds) || !isfinite(seconds) ||
          seconds < 0))
-        return cm_fail(err, CM_EFORMAT, "the loader's seconds are no time");
+        return cm_fail(err, CM_EFORMAT, "the loader's \"seconds\" must be a number of at least 0");
     result->crc32c = (uint32_t)crc;
     result->counts.logical_nbytes = result->nbytes;
     uint64_t reading = elapsed_ns;

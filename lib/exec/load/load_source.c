@@ -79,8 +79,8 @@ static int check_part(const cm_load_arrays *in, const cm_sample_part *part, cons
     for (unsigned j = 0; fits && j < a->rank; j++)
         fits = part->shape[j] == a->shape[j];
     if (!fits)
-        return cm_fail(err, CM_EINVAL, "array %s: its shape is not what the sample was made for",
-                       a->name);
+        return cm_fail(err, CM_EINVAL,
+                       "array %s: its shape has changed since the samples were planned", a->name);
     if (cm_dtype_is_vlen(&a->dtype))
         return cm_fail(err, CM_EUNSUPPORTED, "array %s: its elements have no fixed size", a->name);
     if (feed != NULL && !can_be_taken_for(&a->dtype, &feed->src))

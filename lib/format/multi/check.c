@@ -160,7 +160,8 @@ int cm_multi_check_run(cm_dataset *ds, size_t i, cm_multi_clash *out, cm_error *
         if (check->part[k].file >= d->spec->nfiles ||
             memcmp(check->part[0].count, check->part[k].count,
                    a->var->naxes * sizeof(check->part[0].count[0])) != 0)
-            return cm_fail(err, CM_EINVAL, "variable %s: what is to be compared is not as long",
+            return cm_fail(err, CM_EINVAL,
+                           "variable %s: the elements to be compared differ in number",
                            a->var->name);
     cm_multi_part_box(a, &check->part[0], &whole);
     if (cm_box_nelem(&whole) == 0)

@@ -60,9 +60,9 @@ static uint64_t mtime_of(const struct stat *st)
 
 static int check_identity(const cm_multi_file *f, const struct stat *st, cm_error *err)
 {
-    const char *what = !S_ISREG(st->st_mode)                          ? "it is no regular file"
+    const char *what = !S_ISREG(st->st_mode)                          ? "it is not a regular file"
                        : f->ino != st->st_ino || f->dev != st->st_dev ? "it is another file"
-                       : f->nbytes != (uint64_t)st->st_size           ? "its size is another"
+                       : f->nbytes != (uint64_t)st->st_size           ? "its size changed"
                        : f->mtime_ns != mtime_of(st)                  ? "it was written to"
                                                                       : NULL;
     if (what == NULL)

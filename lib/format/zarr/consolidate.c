@@ -62,7 +62,7 @@ static int read_text(cm_store *store, const char *key, cm_buf *out, cm_json_plac
         rc = cm_fail(err, CM_EFORMAT, "%s: is not valid UTF-8", key);
     if (rc == CM_OK && (!cm_json_is(j, CM_JSON_OBJECT) || cm_json_length(j) == 0 ||
                         !cm_json_place_root((const char *)out->data, out->nbytes, at)))
-        rc = cm_fail(err, CM_EFORMAT, "%s: is no object of JSON", key);
+        rc = cm_fail(err, CM_EFORMAT, "%s: is not a JSON object", key);
     cm_json_free(j);
     return rc;
 }
@@ -334,7 +334,7 @@ static int check_text(const cm_zarr_renewed *r, int format, size_t nbelow, cm_er
     int rc = cm_json_parse(r->text.data, r->text.nbytes, &j, err);
     const cm_json *at = format == 3 ? cm_json_member(j, MEMBER) : j;
     if (rc == CM_OK && cm_json_length(cm_json_member(at, "metadata")) != nbelow)
-        rc = cm_fail(err, CM_EFORMAT, "a document of the store is no JSON that can be listed");
+        rc = cm_fail(err, CM_EFORMAT, "a document of the store cannot be listed");
     if (rc != CM_OK)
         cm_error_prefix(err, "%s", r->key);
     cm_json_free(j);

@@ -28,7 +28,7 @@ int cm_survey_cache_open(cm_survey_cache *c, const char *path, const char *made,
     *c = (cm_survey_cache){0};
     int rc = cm_outfile_claim(&c->file, path, &CM_KIND_SURVEY, &guard, false, err);
     if (rc == CM_OK && c->file.in_place)
-        rc = cm_fail(err, CM_EINVAL, "%s: is no regular file, which a survey cache is", path);
+        rc = cm_fail(err, CM_EINVAL, "%s: a survey cache must be a regular file", path);
     c->file.sync = true;
     return rc;
 }
@@ -319,10 +319,8 @@ int cm_survey_cache_load(cm_survey_cache *c, cm_survey *s, cm_spot *spot, cm_err
         spot[i].offset = spot[i].nbytes = 0;
     c->nothers = 0;
     c->is_old = true;
-    s->cache_refused = cm_asprintf(err,
-                                   "%s: the survey cache is not believed: %s; every file was "
-                                   "opened",
-                                   c->file.path, why.text);
+    s->cache_refused = cm_asprintf(
+        err, "%s: the survey cache was ignored: %s; every file was opened", c->file.path, why.text);
     return s->cache_refused != NULL ? CM_OK : CM_ENOMEM;
 }
 

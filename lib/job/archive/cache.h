@@ -29,7 +29,7 @@ typedef struct cm_cached {
 
 typedef struct cm_survey_cache {
     cm_outfile file;
-    bool is_old; /* what is there is not what there is to keep */
+    bool is_old; /* the file must be written again */
     cm_cached *other;
     size_t nothers, capacity;
 } cm_survey_cache;

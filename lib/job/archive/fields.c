@@ -304,7 +304,7 @@ static int add_check(cm_field_sources *f, const cm_multi_check *check, cm_error 
         size_t capacity = f->check_capacity > 0 ? f->check_capacity * 2 : 16;
         cm_multi_check *more = realloc(f->check, capacity * sizeof(*more));
         if (more == NULL)
-            return cm_fail(err, CM_ENOMEM, "no memory for what files have in common");
+            return cm_fail(err, CM_ENOMEM, "no memory for the comparison of files");
         f->check = more;
         f->check_capacity = capacity;
     }

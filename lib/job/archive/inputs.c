@@ -272,7 +272,7 @@ static int find_folder(cm_inputs *in, const char *folder, cm_error *err)
     const search s = {.in = in};
     size_t before = in->n;
     if (cm_input_is_store(folder))
-        return cm_fail(err, CM_EINVAL, "%s: is a Zarr store; of several inputs each is a file",
+        return cm_fail(err, CM_EINVAL, "%s: is a Zarr store; several inputs must all be files",
                        folder);
     int rc = search_folder(&s, folder, 0, err);
     if (rc == CM_OK && in->n == before)
@@ -297,7 +297,7 @@ static int read_list(cm_inputs *in, FILE *from, const char *name, cm_error *err)
         if (!in->zero && n > 0 && line[n - 1] == '\r')
             line[--n] = '\0';
         if (!in->zero && strlen(line) != (size_t)n)
-            rc = cm_fail(err, CM_EINVAL, "%s: a path holds a NUL; is the list separated by NUL?",
+            rc = cm_fail(err, CM_EINVAL, "%s: a path holds a NUL; the list may be separated by NUL",
                          name);
         else if (n > 0)
             rc = find_text(in, line, true, err);

@@ -337,7 +337,7 @@ int cm_join_promote(cm_join *j, cm_error *err)
     promotion p = {.j = j};
     int rc = CM_OK;
     if (texts->n > 0 && j->naxes == 0)
-        return cm_fail(err, CM_EINVAL, "no dimension is joined that a variable could be given");
+        return cm_fail(err, CM_EINVAL, "no dimension is joined, so a variable cannot be given one");
     if (texts->n > 0)
         p.dim = j->axis[j->naxes - 1];
     for (size_t i = 0; rc == CM_OK && i < texts->n; i++)
@@ -495,7 +495,8 @@ static int add_file_attr(cm_join *j, const char *name, cm_error *err)
     said s = {0};
     uint32_t at;
     if (j->naxes == 0)
-        return cm_fail(err, CM_EINVAL, "%s: no dimension is joined that it could lie along", name);
+        return cm_fail(err, CM_EINVAL, "%s: no dimension is joined, so it cannot lie along one",
+                       name);
     if (cm_join_var_named(j, name) != CM_JOIN_NONE)
         return cm_fail(err, CM_EINVAL, "%s: files have a variable of this name", name);
     int rc = read_said(j, NULL, name, &s, err);

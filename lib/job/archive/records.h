@@ -52,8 +52,8 @@ int cm_records_append(cm_records *r, const cm_frame *frame, const uint8_t *paylo
  */
 int cm_records_map(cm_records *r, cm_error *err);
 /*
- * Notes that NBYTES of what is mapped are read.  After some of them pages are let go: they stay
- * readable, and do not count as memory of this process.
+ * Counts NBYTES more as read of the mapping.  Every so often the mapping's pages are dropped from
+ * this process's memory; they stay readable.
  */
 void cm_records_touch(cm_records *r, uint64_t nbytes);
 /* Lets all pages go. */

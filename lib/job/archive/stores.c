@@ -55,8 +55,8 @@ static int put(plans *p, const cm_survey *survey, uint32_t i, const char *name, 
 {
     cm_store_plan *s = NULL;
     if (nbytes == 0 || name[0] == '.' || memmem(name, nbytes, "/.", 2) != NULL)
-        return cm_fail(err, CM_EINVAL, "%s: '%.*s' is no name for a store", survey->file[i].path,
-                       (int)nbytes, name);
+        return cm_fail(err, CM_EINVAL, "%s: '%.*s' cannot be the name of a store",
+                       survey->file[i].path, (int)nbytes, name);
     /* Files come sorted: mostly it is the store of the file before. */
     for (size_t k = p->n; s == NULL && k-- > 0;)
         if (strlen(p->item[k].name) == nbytes && memcmp(p->item[k].name, name, nbytes) == 0)

@@ -346,10 +346,10 @@ int cm_join_make_fill(cm_join *j, cm_join_var *v, cm_error *err)
         return CM_OK;
     v->has_fill_value = true;
     v->made_fill = v->dtype.kind != CM_KIND_FLOAT;
-    return cm_join_warn(j, err,
-                        "%s: has no _FillValue, and places that no file has; it gets one, the "
-                        "value of what was never written",
-                        v->name);
+    return cm_join_warn(
+        j, err,
+        "%s: has no _FillValue, but steps that no file has; it gets NetCDF's default fill value",
+        v->name);
 }
 
 /* The file's values may not be what holes are. */

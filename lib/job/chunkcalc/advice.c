@@ -111,9 +111,8 @@ static char *reason_of(const cm_calc *c, const cm_optimum *o, cm_error *err)
                            low, high, b->requests);
     case CM_OBJECTIVE_REGRET:
         return cm_asprintf(err,
-                           "with chunks between %s and %s no way of reading pays more than %.3g "
-                           "times what it would with the chunks best for it alone, and no shape "
-                           "does better",
+                           "with chunks between %s and %s no read takes more than %.3g times the "
+                           "time of its own best chunks, and no shape does better",
                            low, high, b->regret);
     case CM_OBJECTIVE_COST:
         break;

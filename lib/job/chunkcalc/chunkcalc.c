@@ -146,11 +146,11 @@ static int check_options(const cm_chunkcalc_options *o, cm_error *err)
     bool reads = o->sample != NULL || o->read.n > 0;
 
     if (!reads && o->store == NULL)
-        return cm_fail(err, CM_EINVAL, "say what is read: `sample` SHAPE, or a store to describe");
+        return cm_fail(err, CM_EINVAL, "name a read (`sample` SHAPE), or a store to describe");
     if (o->audit && o->store == NULL)
         return cm_fail(err, CM_EINVAL, "`audit` needs a store");
     if (!reads && (o->audit || o->recommend || o->chunks.n > 0 || o->batch > 0))
-        return cm_fail(err, CM_EINVAL, "say what is read: `sample` SHAPE or `read` SHAPE");
+        return cm_fail(err, CM_EINVAL, "name a read: `sample` SHAPE or `read` SHAPE");
     if (o->step_time > 0 && o->batch == 0)
         return cm_fail(err, CM_EINVAL, "`step_time` needs `batch`: how many samples a step takes");
     if (o->variable != NULL && o->store == NULL)

@@ -161,7 +161,7 @@ static int set_shape(cm_calc *c, cm_error *err)
 
     for (unsigned i = 0; i < c->array.n; i++) {
         if (c->array.length[i] == 0)
-            return cm_fail(err, CM_EINVAL, "`shape` %s: 'full' of what? Give a number",
+            return cm_fail(err, CM_EINVAL, "`shape` %s: 'full' has no meaning here; give a number",
                            c->array.text);
         r->shape[i] = c->array.length[i];
         if (c->array.by_name) {
@@ -244,8 +244,8 @@ static int add_read(cm_calc *c, const char *option, const cm_calc_shape *shape, 
             read->sample[j] = r->shape[j];
         if (read->sample[j] == 0)
             return cm_fail(err, CM_EINVAL,
-                           "%s %s: how much of %s is read? Name it, or give `shape`", option,
-                           shape->text, r->dim_name[j]);
+                           "%s %s: the length along %s is missing; name it, or give `shape`",
+                           option, shape->text, r->dim_name[j]);
         if (!cm_mul_u64(read->sample[j] - 1, read->step[j], &span) || span >= UINT64_C(1) << 62)
             return cm_fail(err, CM_EINVAL, "%s %s: spans more than 2^62 elements", option,
                            shape->text);

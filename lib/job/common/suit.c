@@ -137,7 +137,7 @@ static int remember(cm_suit_run *run, const cm_suit_known *one, cm_error *err)
 {
     cm_suit_known *grown = realloc(run->known, (run->nknown + 1) * sizeof *grown);
     if (grown == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for what was measured");
+        return cm_fail(err, CM_ENOMEM, "no memory for measurements");
     run->known = grown;
     run->known[run->nknown++] = *one;
     return CM_OK;
@@ -184,7 +184,7 @@ static int measure_codec(cm_suit_run *run, const cm_suit_source *s, double nbyte
     int rc = cm_cost_probe_codec(s->array, s->codecs, s->ncodecs, &limits, &one.costs, NULL);
     run->spent_ns += cm_now_ns() - start;
     if (rc == CM_ENOMEM)
-        return cm_fail(err, rc, "no memory to measure what decoding costs");
+        return cm_fail(err, rc, "no memory to measure decoding");
     *costs = rc == CM_OK ? one.costs : (cm_codec_costs){0};
     if (costs->nchunks > 0)
         return remember(run, &one, err);

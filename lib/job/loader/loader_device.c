@@ -133,7 +133,7 @@ int cm_loader_device_reads(cm_batch *batch, int64_t handle, cm_error *err)
     if (d == NULL || cm_device_get_info(d)->kind != CM_DEVICE_CUDA)
         return cm_fail(err, CM_EINVAL, "the batch lies in memory of the CPU, which has no streams");
     if (handle == UNDEFINED || handle < UNTOLD)
-        return cm_fail(err, CM_EINVAL, "%lld is no stream: CUDA's default stream is 1",
+        return cm_fail(err, CM_EINVAL, "%lld is not a stream: CUDA's default stream is 1",
                        (long long)handle);
     for (unsigned k = 0; k < b->nreaders; k++)
         if (b->reader[k].handle == handle)

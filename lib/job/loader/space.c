@@ -158,10 +158,10 @@ static int shape_sample(const cm_readbench_options *o, cm_load_space *s, const c
     const bool implied = order == CM_ORDER_CHUNKS || order == CM_ORDER_ALL ||
                          order == CM_ORDER_MAP || order == CM_ORDER_SERIES;
     if (o->sample == NULL && !implied && s->space.rank > 0)
-        return cm_fail(err, CM_EINVAL,
-                       "no `sample`: what does training read at once, for example `sample` %s=64?",
-                       s->dim_name[s->space.rank - 1] != NULL ? s->dim_name[s->space.rank - 1]
-                                                              : "lon");
+        return cm_fail(
+            err, CM_EINVAL,
+            "no `sample`: set the shape that training reads at once, for example `sample` %s=64",
+            s->dim_name[s->space.rank - 1] != NULL ? s->dim_name[s->space.rank - 1] : "lon");
     for (unsigned j = 0; j < s->space.rank; j++) {
         const bool by_chunk = order == CM_ORDER_CHUNKS || order == CM_ORDER_ALL;
         named[j] = o->sample == NULL;

@@ -68,7 +68,7 @@ static int probe_storage(cm_bench *b, double *rate, cm_error *err)
     const unsigned nthreads = b->session->pool_workers * b->session->worker_threads;
     if (probing_nbytes(b, nthreads) > cm_load_room(&b->load))
         return cm_bench_note(b, err,
-                             "what storage gives without decoding was not measured: `memory` is "
+                             "the rate of storage without decoding was not measured: `memory` is "
                              "too small for %u threads to ask for many chunks at once",
                              nthreads);
     cm_probe_item *item = cm_calloc(PROBED_CHUNKS, sizeof *item, err);

@@ -82,11 +82,10 @@ int cm_bench_temperature(cm_bench *b, cm_error *err)
     if (rc != CM_OK || !o->cold || (s->resident_before >= 0 && s->resident_before <= STILL_WARM))
         return rc;
     if (s->resident_before < 0)
-        return cm_bench_warn(
-            b, err,
-            "%s: the kernel was asked to forget it; whether it did is told only to "
-            "who may write the files",
-            b->load.shared.data.path);
+        return cm_bench_warn(b, err,
+                             "%s: the kernel was asked to drop it from memory; only users who may "
+                             "write the files can check that",
+                             b->load.shared.data.path);
     return cm_bench_warn(b, err,
                          "%s: the kernel keeps %.0f %% of it in memory although it was asked to "
                          "forget it: this run is not cold",

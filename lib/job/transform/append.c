@@ -25,7 +25,7 @@ static int open_target(cm_append_state *s, const cm_job *job, cm_error *err)
     const cm_dataset_options options = {.net = job->options->net};
     int rc = cm_dataset_open(s->append->root, "", &options, &s->target, err);
     if (rc == CM_OK && s->target->kind != CM_DATASET_ZARR)
-        rc = cm_fail(err, CM_EINVAL, "is no Zarr store");
+        rc = cm_fail(err, CM_EINVAL, "is not a Zarr store");
     if (rc != CM_OK)
         cm_error_place(err, s->append->root);
     return rc;

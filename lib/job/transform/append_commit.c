@@ -377,8 +377,8 @@ static int check_document(cm_store *store, const cm_json *object, bool *done, cm
     *done = rc == CM_OK && text.nbytes == nbytes && memcmp(text.data, wanted, nbytes) == 0;
     if (rc == CM_OK && !*done && strcmp(digest_of(text.data, text.nbytes, now), was) != 0)
         rc = cm_fail(err, CM_EFORMAT,
-                     "%s: was changed after an append was stopped here, which so cannot be "
-                     "finished; the note of it is the file %s beside the store",
+                     "%s: was changed after an append was stopped here, so that append cannot be "
+                     "finished; its note is the file %s beside the store",
                      key, CM_COMMIT_NAME);
     cm_buf_release(&text);
     return rc;

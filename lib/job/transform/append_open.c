@@ -27,7 +27,7 @@ static int find_store(const cm_append_options *o, cm_append *a, cm_error *err)
                      "%s: there is no store to add to; convert the first files to make one",
                      o->store);
     else if (rc == CM_OK && there != CM_PLACE_FOLDER)
-        rc = cm_fail(err, CM_EINVAL, "%s: is no folder", o->store);
+        rc = cm_fail(err, CM_EINVAL, "%s: is not a folder", o->store);
     if (rc == CM_OK && (a->root = cm_strdup(at.path, err)) == NULL)
         rc = CM_ENOMEM;
     cm_store_path_release(&at);

@@ -98,10 +98,7 @@ static int check_fits(const cm_job_var *v, const cm_variable *t, unsigned axis, 
     if (!same)
         return cm_fail(err, CM_EINVAL, "variable %s: its shape is not that of the store", t->name);
     if (v->converts || v->join)
-        return cm_fail(err, CM_EINVAL,
-                       "variable %s: nothing is changed on the way into a store "
-                       "that is there",
-                       t->name);
+        return cm_fail(err, CM_EINVAL, "variable %s: an append cannot change values", t->name);
     return CM_OK;
 }
 
@@ -207,7 +204,7 @@ static int add_window(making *m, const cm_job_var *v, const cm_variable *t, unsi
         size_t capacity = m->capacity > 0 ? m->capacity * 2 : 16;
         cm_job_var *more = realloc(m->var, capacity * sizeof(*more));
         if (more == NULL)
-            return cm_fail(err, CM_ENOMEM, "no memory for what is written");
+            return cm_fail(err, CM_ENOMEM, "no memory for the chunks to be written");
         m->var = more;
         m->capacity = capacity;
     }

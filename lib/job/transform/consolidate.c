@@ -35,7 +35,7 @@ static int find_store(consolidation *c, cm_error *err)
     if (rc == CM_OK && stat(c->at.path, &st) != 0)
         rc = cm_fail(err, CM_ENOTFOUND, "%s: there is no store", store);
     else if (rc == CM_OK && !S_ISDIR(st.st_mode))
-        rc = cm_fail(err, CM_EINVAL, "%s: is no folder", store);
+        rc = cm_fail(err, CM_EINVAL, "%s: is not a folder", store);
     return rc;
 }
 
@@ -69,8 +69,8 @@ static int check_keys(const consolidation *c, cm_error *err)
         rc = cm_store_kind(c->write, key, &kind, err);
         if (rc == CM_OK && kind != CM_ENTRY_FILE && kind != CM_ENTRY_NONE)
             rc = cm_fail(err, CM_EEXIST,
-                         "%s: is no regular file of the store, or lies behind a symbolic link, "
-                         "through which nothing is written",
+                         "%s: is not a regular file, or is reached through a symbolic link; "
+                         "nothing is written there",
                          key);
     }
     return rc;

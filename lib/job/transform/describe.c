@@ -57,9 +57,9 @@ static int chunk_codecs(const cm_job_var *v, cm_codec_spec **out, size_t *n, cm_
     if (!v->keeps_words)
         return refit(v, out, n, err);
     if (has_sharding(s->codecs, s->ncodecs) && !cm_job_chunks_stay(v))
-        return cm_fail(err, CM_EUNSUPPORTED,
-                       "its shards lie inside other codecs, which are not cut otherwise; name a "
-                       "`codec` for it");
+        return cm_fail(
+            err, CM_EUNSUPPORTED,
+            "its shards lie inside other codecs and cannot be cut; name a `codec` for it");
     *n = s->ncodecs;
     return cm_codec_specs_copy(s->codecs, s->ncodecs, out, err);
 }

@@ -120,7 +120,7 @@ int cm_journal_member(const cm_beside *b, const char *name, const char *key, cm_
     const cm_json *member = rc == CM_OK && there ? cm_json_member(c.head, key) : NULL;
     *out = member != NULL ? cm_json_copy(member) : NULL;
     if (member != NULL && *out == NULL)
-        rc = cm_fail(err, CM_ENOMEM, "no memory for what the journal says");
+        rc = cm_fail(err, CM_ENOMEM, "no memory for the journal");
     content_release(&c);
     return rc;
 }
@@ -320,8 +320,8 @@ static int refuse_other(const cm_json *was, const cm_json *is, cm_error *err)
     while (cm_json_next(&it))
         if (!cm_json_equal(it.value, cm_json_member(was, it.name)))
             return cm_fail(err, CM_EEXIST,
-                           "the output was begun with another %s; `resume` goes on only with what "
-                           "was begun, `overwrite` begins again",
+                           "the output was begun with another %s; `resume` needs the same, "
+                           "`overwrite` begins again",
                            it.name);
     return CM_OK;
 }
@@ -389,7 +389,7 @@ int cm_journal_resume(const cm_beside *b, const char *name, const cm_json *finge
     *nchunks = 0;
     int rc = read_content(b, name, &c, &there, err);
     if (rc == CM_OK && phase_of(&c) != CM_JOURNAL_WRITING)
-        rc = cm_fail(err, CM_EFORMAT, "%s/%s: is not a journal that can be gone on with", b->path,
+        rc = cm_fail(err, CM_EFORMAT, "%s/%s: is not a journal that a run can continue", b->path,
                      name);
     if (rc == CM_OK)
         rc = refuse_other(c.head, fingerprint, err);

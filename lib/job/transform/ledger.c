@@ -80,8 +80,8 @@ static int read_lines(cm_buf *text, cm_ledger *out, cm_error *err)
     char *payload = cm_journal_line_next((char *)text->data, text->nbytes, &at);
     if (payload == NULL || strcmp(payload, HEAD) != 0)
         return cm_fail(err, CM_EFORMAT,
-                       "the ledger is not one of this version; move it away, and files that are "
-                       "in the store are read again");
+                       "another version wrote the ledger; move it away, and files that are in the "
+                       "store are read again");
     while (rc == CM_OK &&
            (payload = cm_journal_line_next((char *)text->data, text->nbytes, &at)) != NULL) {
         if (n == capacity) {

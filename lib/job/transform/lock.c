@@ -114,7 +114,7 @@ void cm_lock_describe(cm_holder_state state, const cm_holder *h, int64_t silent_
     out->there = true;
     out->silent_s = silent_s;
     if (state == CM_HOLDER_UNCLEAR)
-        snprintf(out->who, sizeof(out->who), "somebody who is not named there");
+        snprintf(out->who, sizeof(out->who), "an unknown process");
     else
         snprintf(out->who, sizeof(out->who), "process %lld on %s", (long long)h->process, h->host);
     if (state == CM_HOLDER_UNCLEAR)
@@ -215,11 +215,11 @@ static int take_over(const cm_beside *b, const cm_lock_request *r, int old, cons
         if (errno == EWOULDBLOCK || errno == EINTR)
             return CM_OK;
         if (!r->breaks)
-            return cm_fail(err, CM_EEXIST,
-                           "%s: holds the lock of a run that has ended, and this file system "
-                           "cannot tell who may take it over; break the lock when no other run "
-                           "writes there",
-                           b->shown);
+            return cm_fail(
+                err, CM_EEXIST,
+                "%s: holds the lock of a run that has ended, and this file system cannot pass "
+                "locks on safely; break the lock when no other run writes there",
+                b->shown);
     }
     if (!is_still_there(b, r->name, old))
         return CM_OK;

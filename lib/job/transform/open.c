@@ -36,8 +36,8 @@ static int find_chunks(cm_job *job, cm_job_var *v, cm_error *err)
     if (p->bit == NULL || missing == 0 || v->source->words->has_fill)
         return CM_OK;
     return cm_job_warn(job, err,
-                       "array %s: %llu of %llu chunks are missing and it has no fill value, so "
-                       "what they held is undefined; they are taken for zero",
+                       "array %s: %llu of %llu chunks are missing and it has no fill value; they "
+                       "are read as zeros",
                        cm_job_name(v), (unsigned long long)missing, (unsigned long long)p->nchunks);
 }
 

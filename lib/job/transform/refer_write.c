@@ -140,7 +140,7 @@ static int append_escaped(cm_buf *out, const char *path, cm_error *err)
     return rc;
 }
 
-/* True where the one input lies behind a network: what is open is a copy that will be gone. */
+/* Whether the only input came over a network: then the open file is a temporary copy. */
 static bool was_fetched(const cm_job *job)
 {
     return job->options->dataset == NULL && cm_store_url_is_remote(job->path);
@@ -332,8 +332,8 @@ static int settle_fill(cm_job *job, cm_job_var *v, cm_error *err)
         memcpy(m->fill, fill, v->type.nbytes);
     m->has_fill = true;
     return cm_job_warn(job, err,
-                       "%s %s: %llu of its chunks are not stored; what they hold becomes the fill "
-                       "value, which xarray takes for missing",
+                       "%s %s: %llu of its chunks are not stored; their value becomes the fill "
+                       "value, which xarray shows as missing",
                        cm_job_noun(job), cm_job_name(v), (unsigned long long)v->refer->nmissing);
 }
 

@@ -135,20 +135,23 @@ static int check_append(const cm_transform_options *o, cm_error *err)
     const char *given = o->append != NULL ? option_without_choice(o, false) : NULL;
     return given == NULL ? CM_OK
                          : cm_fail(err, CM_EINVAL,
-                                   "%s: what is added to a store is as the store has it", given);
+                                   "%s: not possible while files are added to a store, which keeps "
+                                   "its layout and types",
+                                   given);
 }
 
 static int check_refer(const cm_transform_options *o, cm_error *err)
 {
     if (cm_store_url_is_remote(o->target))
-        return cm_fail(err, CM_EINVAL, "%s: references are written into a file of this machine",
+        return cm_fail(err, CM_EINVAL, "%s: references can only be written to a local file",
                        o->target);
     const char *given = option_without_choice(o, true);
     if (given != NULL)
-        return cm_fail(err, CM_EINVAL, "%s: references are to the bytes of the files as they are",
+        return cm_fail(err, CM_EINVAL,
+                       "%s: references point to the files' own bytes and cannot change them",
                        given);
     if (o->base_url != NULL && strstr(o->base_url, "://") == NULL)
-        return cm_fail(err, CM_EINVAL, "`base_url` %s: is no URL", o->base_url);
+        return cm_fail(err, CM_EINVAL, "`base_url` %s: is not a URL", o->base_url);
     return strcmp(o->refer, "json") == 0
                ? CM_OK
                : cm_fail(err, CM_EINVAL, "`refer` %s: references are written as json", o->refer);

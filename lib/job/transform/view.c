@@ -145,10 +145,11 @@ static int set_characters(cm_job *job, cm_job_var *v, cm_error *err)
     }
     if (job->options->char_mode == CM_CHAR_KEEP && job->zarr_format == 3 &&
         v->source->words == NULL)
-        return cm_job_note(job, err,
-                           "variable %s: characters as null_terminated_bytes, which tensorstore "
-                           "and zarrs do not open; `char_mode` join or uint8 are for them",
-                           v->name);
+        return cm_job_note(
+            job, err,
+            "variable %s: characters become null_terminated_bytes, which tensorstore and zarrs "
+            "cannot open; use `char_mode` join or uint8 for these readers",
+            v->name);
     return CM_OK;
 }
 

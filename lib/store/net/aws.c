@@ -276,7 +276,7 @@ int cm_aws_address(cm_aws *aws, const char *bucket, char **out, cm_error *err)
         while (n > 0 && endpoint[n - 1] == '/')
             n--;
         if (strncasecmp(endpoint, "http://", 7) != 0 && strncasecmp(endpoint, "https://", 8) != 0)
-            rc = cm_fail(err, CM_EIO, "the endpoint of S3 is no http:// or https:// address");
+            rc = cm_fail(err, CM_EIO, "the endpoint of S3 must be an http:// or https:// address");
         else if (memchr(endpoint, '@', n) != NULL || memchr(endpoint, '?', n) != NULL)
             rc = cm_fail(err, CM_EIO, "the endpoint of S3 has a user or a query");
         else

@@ -293,11 +293,10 @@ static int list(cm_store *store, const char *prefix, cm_store_visit *visit, void
                 cm_error *err)
 {
     (void)prefix, (void)visit, (void)context;
-    return cm_fail(
-        err, CM_EUNSUPPORTED,
-        "%s: no consolidated metadata (zarr.json, .zmetadata) is there, and a web server "
-        "does not list what else it has",
-        store->name);
+    return cm_fail(err, CM_EUNSUPPORTED,
+                   "%s: there are no consolidated metadata (zarr.json, .zmetadata), and a web "
+                   "server cannot list its objects",
+                   store->name);
 }
 
 /* An object is there for everyone when its PUT was answered. */

@@ -165,8 +165,8 @@ static int check_object(cm_transfer_state *t, cm_error *err)
         return CM_OK;
     }
     if (r->range.kind == CM_HTTP_RANGE && r->range.offset + want > r->total_nbytes)
-        return t->broken = cm_fail(err, CM_EFORMAT, "%s: is shorter than what is to be read of it",
-                                   r->shown);
+        return t->broken =
+                   cm_fail(err, CM_EFORMAT, "%s: ends before the range to be read", r->shown);
     if (t->range_last - t->range_first + 1 != t->ngot)
         return lies(t, err, "the answer of the server is not as long as it says");
     if (r->range.kind == CM_HTTP_SUFFIX)
@@ -253,7 +253,7 @@ static cm_verdict_http judge_status(cm_transfer_state *t, cm_error *err)
         return CM_HTTP_DONE;
     }
     if (r->status == 416) {
-        r->rc = cm_fail(err, CM_EFORMAT, "%s: is shorter than what is to be read of it", r->shown);
+        r->rc = cm_fail(err, CM_EFORMAT, "%s: ends before the range to be read", r->shown);
         return CM_HTTP_DONE;
     }
     r->expired = is_expired(r->code);
