@@ -184,8 +184,9 @@ static const cm_option OPTIONS[] = {
     CM_ROW_OVERWRITE(VALUE(o.overwrite)),
     CM_ROW_RESUME(VALUE(o.resume)),
     CM_ROW_BREAK_LOCK(VALUE(o.break_lock)),
-    CM_ROW_APPEND(VALUE(append), "Add the files to the existing store OUTPUT along DIM. Files that it "
-                                 "has already, by the ledger beside it, are not read."),
+    CM_ROW_APPEND(VALUE(append),
+                  "Add the files to the existing store OUTPUT along DIM. Files that it "
+                  "has already, by the ledger beside it, are not read."),
     CM_ROW_APPEND_REST(VALUE(append_rest), "; the files that hold them are read again then"),
     CM_ROW_RECHECK(VALUE(recheck),
                    "also read the files that the store has already, and compare them with it."),
