@@ -3,8 +3,8 @@
 
     tests/bench/scale.py [--files 200] [--parts 8] [--mb 1] [--bin build/bin] [--folder DIR]
 
-200 files are a thousandth of 200,000; their bytes (--mb each) are far less than a thousandth of a
-petabyte, so figures that go by bytes are checked as formulas and not as times. CPU seconds are of
+200 files are a thousandth of 200,000; their bytes (--mb each, before compression) are far less than a
+thousandth of a petabyte (with --mb 10 a thousandth of that thousandth), so figures that go by bytes are checked as formulas and not as times. CPU seconds are of
 processes and their children; wall times say more about what else the machine does. The job has one
 thread a part, the single process as many threads as parts run at once (2).
 """

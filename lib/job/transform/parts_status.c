@@ -164,20 +164,25 @@ char *cm_parts_list(const cm_parts_report *r, unsigned states, cm_error *err)
 
 /* ---- the end ---- */
 
-/* With the output's lock, and where all parts are done, nobody else writes there. */
-static cm_verdict judge_left(void *context, const char *below, cm_entry_kind kind)
+/* A lock that is left is of a process that was killed when its part was done. */
+static cm_verdict judge_part(void *context, const char *below, cm_entry_kind kind)
 {
     size_t n = strlen(below);
     cm_lock_holder who;
-    if (kind == CM_ENTRY_TEMPORARY)
-        return CM_REMOVE;
     if (kind != CM_ENTRY_FILE || strncmp(below, "part-", 5) != 0)
         return CM_KEEP;
     if (n < 5 || strcmp(below + n - 5, ".lock") != 0)
         return CM_REMOVE;
-    /* A lock that is left is of a process that was killed when its part was done. */
     bool left = cm_lock_look(context, below, &who, NULL) == CM_OK && who.state == CM_LOCK_FREE;
     return left ? CM_REMOVE : CM_KEEP;
+}
+
+/* With the output's lock, and where all parts are done, nobody else writes there. */
+static cm_verdict judge_temporary(void *context, const char *below, cm_entry_kind kind)
+{
+    (void)context;
+    (void)below;
+    return kind == CM_ENTRY_TEMPORARY ? CM_REMOVE : CM_KEEP;
 }
 
 static cm_verdict judge_upload(void *context, const char *below, cm_entry_kind kind)
@@ -192,12 +197,12 @@ int cm_parts_abort_uploads(cm_store *store, cm_error *err)
     return cm_store_is_remote(store) ? cm_store_sweep(store, "", judge_upload, NULL, err) : CM_OK;
 }
 
+/* What only who has the lock may remove. */
 static cm_verdict judge_any(void *context, const char *below, cm_entry_kind kind)
 {
     bool *any = context;
     *any = *any || kind == CM_ENTRY_TEMPORARY ||
-           (kind == CM_ENTRY_FILE &&
-            (strncmp(below, "part-", 5) == 0 || strcmp(below, CM_LOCK_OUTPUT) == 0));
+           (kind == CM_ENTRY_FILE && strcmp(below, CM_LOCK_OUTPUT) == 0);
     return CM_KEEP;
 }
 
@@ -207,11 +212,15 @@ void cm_parts_tidy(cm_beside *b)
     cm_lock *lock = NULL;
     char *note = NULL;
     bool any = false;
-    if (b->in == NULL || cm_store_sweep(b->in, "", judge_any, &any, NULL) != CM_OK || !any)
+    if (b->in == NULL)
+        return;
+    /* A part that ends while another tidies removes its own files itself. */
+    cm_store_sweep(b->in, "", judge_part, b, NULL);
+    if (cm_store_sweep(b->in, "", judge_any, &any, NULL) != CM_OK || !any)
         return;
     /* Whoever has the lock tidies up after. */
     if (cm_lock_take_as(b, &request, &lock, &note, NULL) == CM_OK)
-        cm_store_sweep(b->in, "", judge_left, b, NULL);
+        cm_store_sweep(b->in, "", judge_temporary, NULL, NULL);
     cm_lock_release(lock, b);
     free(note);
 }
