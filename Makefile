@@ -51,7 +51,7 @@ UNDER_gpu    := gpu model base
 UNDER_exec   := exec gpu format codec store plan model base
 UNDER_job    := job exec gpu format codec store plan model base
 
-layer_src = $(wildcard lib/$(1)/*.c lib/$(1)/*/*.c)
+layer_src = $(wildcard lib/$(1)/*.c lib/$(1)/*/*.c lib/$(1)/*/*/*.c)
 layer_obj = $(patsubst %.c,$(BUILD)/%.o,$(call layer_src,$(1)))
 layer_lib = $(BUILD)/lib/libcm_$(1).a
 

@@ -30,6 +30,8 @@ allowed() {
     esac
 }
 
+folders_of() { printf 'job/transform/%s ' "$@"; }
+
 # Folders inside a layer that may include only these of its folders.
 allowed_inside() {
     case $1 in
@@ -40,7 +42,15 @@ allowed_inside() {
     job/chunkcalc) reply="job/common job/chunkcalc" ;;
     job/loader) reply="job/common job/loader" ;;
     job/readbench) reply="job/common job/loader job/readbench" ;;
-    job/transform) reply="job/common job/transform" ;;
+    job/transform) reply="job/common job/transform $(folders_of select stack output statistics parts verify append refer)" ;;
+    job/transform/select) reply="job/common job/transform $(folders_of select)" ;;
+    job/transform/stack) reply="job/common job/transform $(folders_of select stack)" ;;
+    job/transform/statistics) reply="job/common job/transform $(folders_of select statistics)" ;;
+    job/transform/output) reply="job/common job/transform $(folders_of output statistics parts append)" ;;
+    job/transform/parts) reply="job/common job/transform $(folders_of output statistics parts)" ;;
+    job/transform/verify) reply="job/common job/transform $(folders_of select output parts verify)" ;;
+    job/transform/append) reply="job/common job/transform $(folders_of select output statistics parts append)" ;;
+    job/transform/refer) reply="job/common job/transform $(folders_of select refer)" ;;
     *) reply="" ;;
     esac
 }

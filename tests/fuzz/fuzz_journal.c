@@ -3,7 +3,7 @@
  * read is what was written, and a text that is cut or damaged gives the lines before that.
  */
 #include "fuzz.h"
-#include "job/transform/journal_line.h"
+#include "job/transform/output/journal_line.h"
 
 enum {
     MAX_LINES = 64

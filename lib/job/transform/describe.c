@@ -9,8 +9,8 @@
 #include "job/common/varopt.h"
 #include "job/transform/describe.h"
 #include "job/transform/keep.h"
-#include "job/transform/refer.h"
-#include "job/transform/rename.h"
+#include "job/transform/refer/refer.h"
+#include "job/transform/select/rename.h"
 
 /* ---- codecs ---- */
 

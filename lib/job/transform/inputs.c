@@ -9,7 +9,7 @@
 
 #include "base/cpu.h"
 #include "base/threads.h"
-#include "job/transform/ledger.h"
+#include "job/transform/append/ledger.h"
 #include "model/digest.h"
 #include "store/open.h"
 

@@ -8,8 +8,8 @@
 #include <time.h>
 
 #include "format/multi/multi.h"
+#include "job/transform/append/ledger.h"
 #include "job/transform/job.h"
-#include "job/transform/ledger.h"
 
 /* Adds to J, a run's fingerprint, which files these are and when they were changed last. */
 int cm_job_inputs_fingerprint(cm_json *j, const cm_job *job, cm_error *err);

@@ -9,7 +9,7 @@
 #include "job/common/layout_option.h"
 #include "job/common/suit.h"
 #include "job/transform/keep.h"
-#include "job/transform/rename.h"
+#include "job/transform/select/rename.h"
 #include "plan/autochunk.h"
 #include "plan/meetings.h"
 #include "store/open.h"

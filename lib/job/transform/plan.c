@@ -19,8 +19,8 @@
 #include "exec/engine/plan.h"
 #include "job/transform/plan.h"
 
-#include "job/transform/statistics.h"
-#include "job/transform/verify_memory.h"
+#include "job/transform/statistics/statistics.h"
+#include "job/transform/verify/verify_memory.h"
 #include "plan/meetings.h"
 
 enum {

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "job/transform/statistics.h"
+#include "job/transform/statistics/statistics.h"
 
 static const cm_codec_spec *chunk_codecs(const cm_zarr_meta *m, size_t *n)
 {

@@ -7,7 +7,7 @@
 #include "job/common/sentences.h"
 #include "job/transform/codec_text.h"
 #include "job/transform/keep.h"
-#include "job/transform/parts.h"
+#include "job/transform/parts/parts.h"
 #include "job/transform/plan.h"
 
 CM_DEFINE_SENTENCE(cm_job_warn, cm_job, warning, nwarnings)

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "exec/engine/spill.h"
-#include "job/transform/clashes.h"
-#include "job/transform/parts.h"
+#include "job/transform/parts/parts.h"
 #include "job/transform/plan.h"
+#include "job/transform/select/clashes.h"
 
 typedef struct run {
     cm_job *job;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "job/transform/span.h"
+#include "job/transform/verify/span.h"
 
 /*
  * The characters of BOX joined along the last dimension of the source; NULs at the end are

@@ -9,11 +9,11 @@
 
 #include "base/clock.h"
 #include "format/multi/multi.h"
-#include "job/transform/fingerprint.h"
+#include "job/transform/append/ledger.h"
 #include "job/transform/inputs.h"
-#include "job/transform/into.h"
-#include "job/transform/ledger.h"
-#include "job/transform/statistics.h"
+#include "job/transform/output/fingerprint.h"
+#include "job/transform/output/into.h"
+#include "job/transform/statistics/statistics.h"
 
 /* ---- the journal ---- */
 

@@ -3,7 +3,7 @@
 #define CM_JOB_TRANSFORM_WRITE_H
 
 #include "job/transform/job.h"
-#include "job/transform/output.h"
+#include "job/transform/output/output.h"
 
 /*
  * Writes what was described to OUT and verifies it.  After a failure a target that is

@@ -11,7 +11,7 @@
 #include "base/number.h"
 #include "base/utf8.h"
 #include "job/transform/describe.h"
-#include "job/transform/rename.h"
+#include "job/transform/select/rename.h"
 
 /* xarray reads the _FillValue of a float in Zarr v3 as base64 of the little-endian float64. */
 static cm_json *float_fill_json(double value, cm_error *err)

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "format/zarr/writer.h"
-#include "job/transform/journal.h"
-#include "job/transform/journal_line.h"
+#include "job/transform/output/journal.h"
+#include "job/transform/output/journal_line.h"
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 /* Fails with the error's sentence. */

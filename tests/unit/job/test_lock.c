@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "job/transform/lock.h"
+#include "job/transform/output/lock.h"
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 /* Fails with the error's sentence. */

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "base/number.h"
-#include "job/transform/span.h"
-#include "job/transform/verify_boxes.h"
+#include "job/transform/verify/span.h"
+#include "job/transform/verify/verify_boxes.h"
 
 typedef struct row {
     const char *what;

@@ -1,0 +1,258 @@
+/* Who may add to a store, and what is in it already. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "job/common/store_path.h"
+#include "job/common/varopt.h"
+#include "job/transform/append/append.h"
+#include "job/transform/output/output.h"
+#include "job/transform/parts/parts_files.h"
+#include "store/open.h"
+
+static int find_store(const cm_append_options *o, cm_append *a, cm_error *err)
+{
+    const cm_store_options options = {.output = true, .net = o->net};
+    cm_store_path at = {0};
+    cm_place there = CM_PLACE_NOTHING;
+    int rc = cm_store_path_split(o->store, &at, err);
+    if (rc == CM_OK && *at.node != '\0')
+        rc = cm_fail(err, CM_EINVAL, "%s: a store grows as a whole, not a node in it", o->store);
+    if (rc == CM_OK)
+        rc = cm_store_look(at.path, &options, &there, err);
+    if (rc == CM_OK && there == CM_PLACE_NOTHING)
+        rc = cm_fail(err, CM_ENOTFOUND,
+                     "%s: there is no store to add to; convert the first files to make one",
+                     o->store);
+    else if (rc == CM_OK && there != CM_PLACE_FOLDER)
+        rc = cm_fail(err, CM_EINVAL, "%s: is not a folder", o->store);
+    if (rc == CM_OK && (a->root = cm_strdup(at.path, err)) == NULL)
+        rc = CM_ENOMEM;
+    cm_store_path_release(&at);
+    return rc;
+}
+
+/* Nothing is added to what is not complete. */
+static int check_complete(cm_append *a, cm_net *net, cm_error *err)
+{
+    bool begun;
+    int rc = cm_output_is_begun(a->root, "", net, &begun, err);
+    if (rc == CM_OK && begun)
+        rc = cm_fail(err, CM_EEXIST, "%s: is not complete; `resume` finishes it", a->root);
+    return rc == CM_OK ? cm_parts_check_none(&a->beside, false, err) : rc;
+}
+
+static int take_up(cm_append *a, char **note, cm_error *err)
+{
+    bool begun;
+    int rc = cm_commit_is_begun(&a->beside, &begun, err);
+    if (rc != CM_OK || !begun)
+        return rc;
+    if (a->look)
+        return cm_fail(err, CM_EEXIST,
+                       "%s: a run was stopped while it renewed metadata or the ledger; the next "
+                       "one that writes finishes it",
+                       a->root);
+    rc = cm_commit_finish(a->store, &a->beside, err);
+    /* All chunks were there. */
+    if (rc == CM_OK)
+        rc = cm_replace_remove_note(a, err);
+    char *said = rc == CM_OK
+                     ? cm_asprintf(err, "%s: a run that was stopped was finished%s%s", a->root,
+                                   *note != NULL ? "; " : "", *note != NULL ? *note : "")
+                     : NULL;
+    if (rc == CM_OK && said == NULL)
+        rc = CM_ENOMEM;
+    if (rc == CM_OK) {
+        free(*note);
+        *note = said;
+    }
+    return rc;
+}
+
+static cm_verdict judge(void *context, const char *below, cm_entry_kind kind)
+{
+    (void)context;
+    (void)below;
+    return kind == CM_ENTRY_FOLDER ? CM_ENTER : kind == CM_ENTRY_TEMPORARY ? CM_REMOVE : CM_KEEP;
+}
+
+int cm_append_mark(cm_append *a, uint64_t reach, cm_error *err)
+{
+    char text[32];
+    uint64_t most = reach > a->reach ? reach : a->reach;
+    int n = snprintf(text, sizeof(text), "%" PRIu64 "\n", most);
+    return cm_store_put(a->beside.in, CM_APPEND_MARK, text, (size_t)n, err);
+}
+
+void cm_append_unmark(cm_append *a)
+{
+    (void)cm_store_delete(a->beside.in, CM_APPEND_MARK, NULL);
+}
+
+/* Temporaries of a run that was killed; whoever may write holds the lock. */
+static int sweep(cm_append *a, cm_error *err)
+{
+    cm_buf text = {0};
+    if (a->look || a->beside.in == NULL)
+        return CM_OK;
+    int rc = cm_store_get(a->beside.in, CM_APPEND_MARK, 64, &text, err);
+    if (rc == CM_OK) {
+        char number[24];
+        snprintf(number, sizeof(number), "%.*s", (int)strcspn((char *)text.data, "\n"),
+                 (char *)text.data);
+        rc = cm_parse_u64(number, &a->reach, err);
+    }
+    if (rc == CM_OK)
+        rc = cm_store_sweep(a->store, "", judge, NULL, err);
+    cm_buf_release(&text);
+    return rc == CM_ENOTFOUND ? CM_OK : rc;
+}
+
+/* Along which dimension; of a replacement that is what its range begins with. */
+static int take_options(cm_append *a, const cm_append_options *o, cm_error *err)
+{
+    const char *text = o->replace != NULL ? o->replace : o->dimension;
+    a->recheck = o->recheck || o->replace != NULL;
+    a->look = o->look;
+    a->hold = o->hold;
+    a->beside.fd = -1;
+    if (o->replace != NULL && (a->replace = cm_strdup(o->replace, err)) == NULL)
+        return CM_ENOMEM;
+    if ((a->dimension = cm_strdup(text, err)) == NULL)
+        return CM_ENOMEM;
+    if (o->replace == NULL)
+        return CM_OK;
+    char *equals = cm_find_unescaped(a->dimension, '=');
+    if (equals == NULL || equals == a->dimension || equals[1] == '\0')
+        return cm_fail(err, CM_EINVAL, "`replace` %s: not of the form DIM=RANGE", o->replace);
+    *equals = '\0';
+    cm_unescape(a->dimension);
+    return CM_OK;
+}
+
+/* Nothing but a replacement of at least its range goes on with one that was stopped. */
+static int check_stopped(const cm_append *a, cm_error *err)
+{
+    const cm_stopped *was = &a->stopped;
+    if (was->dimension == NULL || (a->replace != NULL && strcmp(was->dimension, a->dimension) == 0))
+        return CM_OK;
+    return cm_fail(err, CM_EEXIST,
+                   "%s: a replacement of %s=%" PRIu64 ":%" PRIu64
+                   " was stopped half-way; the same command again completes it",
+                   a->root, was->dimension, was->first, was->end);
+}
+
+int cm_append_open(const cm_append_options *o, cm_append **out, char **note, cm_error *err)
+{
+    cm_append *a = cm_calloc(1, sizeof(*a), err);
+    *out = NULL;
+    *note = NULL;
+    if (a == NULL)
+        return CM_ENOMEM;
+    int rc = take_options(a, o, err);
+    if (rc == CM_OK)
+        rc = find_store(o, a, err);
+    if (rc == CM_OK)
+        rc = cm_beside_find(a->root, o->net, &a->beside, err);
+    if (rc == CM_OK)
+        rc = cm_lock_peek(&a->beside, o->break_lock, err);
+    if (rc == CM_OK)
+        rc = check_complete(a, o->net, err);
+    if (rc == CM_OK && !a->look)
+        rc = cm_lock_take(&a->beside, o->break_lock, &a->lock, note, err);
+    if (rc == CM_OK && a->beside.in == NULL)
+        rc = cm_beside_open(&a->beside, false, err);
+    if (rc == CM_OK)
+        rc = cm_store_open(a->root, &(cm_store_options){.output = true, .net = o->net}, &a->store,
+                           err);
+    if (rc == CM_OK)
+        rc = sweep(a, err);
+    if (rc == CM_OK)
+        rc = take_up(a, note, err);
+    if (rc == CM_OK)
+        rc = cm_replace_read_note(a, err);
+    if (rc == CM_OK)
+        rc = check_stopped(a, err);
+    if (rc == CM_OK)
+        rc = cm_ledger_read(&a->beside, &a->ledger, err);
+    if (rc == CM_OK) {
+        *out = a;
+        return rc;
+    }
+    if (a->root != NULL)
+        cm_error_place(err, a->root);
+    cm_append_close(a);
+    free(*note);
+    *note = NULL;
+    return rc;
+}
+
+const char *cm_append_store(const cm_append *a)
+{
+    return a->root;
+}
+
+const char *cm_append_dimension(const cm_append *a)
+{
+    return a->dimension;
+}
+
+size_t cm_append_nlisted(const cm_append *a)
+{
+    return a->nlisted;
+}
+
+/* A file of another time may be what it was: copied, or touched. */
+static int is_same(const cm_ledger_entry *was, const cm_ledger_entry *now, bool *same,
+                   cm_error *err)
+{
+    char digest[65];
+    *same = was->nbytes == now->nbytes && was->mtime_ns == now->mtime_ns;
+    if (*same || was->nbytes != now->nbytes || was->sha256[0] == '\0')
+        return CM_OK;
+    int rc = cm_ledger_digest(now->path, digest, err);
+    *same = rc == CM_OK && strcmp(digest, was->sha256) == 0;
+    return rc;
+}
+
+int cm_append_listed(void *context, const char *path, bool *out, cm_error *err)
+{
+    cm_append *a = context;
+    cm_ledger_entry now;
+    bool same;
+    *out = false;
+    if (a->ledger.n == 0 || a->recheck)
+        return CM_OK;
+    /* What is not there is told of where it is opened. */
+    if (cm_ledger_look(path, &now, NULL) != CM_OK)
+        return CM_OK;
+    const cm_ledger_entry *was = cm_ledger_find(&a->ledger, now.path);
+    int rc = was == NULL ? CM_OK : is_same(was, &now, &same, err);
+    if (rc == CM_OK && was != NULL && !same)
+        rc = cm_fail(err, CM_EFORMAT,
+                     "%s: has changed since it was taken into the store; `recheck` compares it "
+                     "with what the store has",
+                     path);
+    *out = rc == CM_OK && was != NULL;
+    a->nlisted += *out;
+    free(now.path);
+    return rc;
+}
+
+void cm_append_close(cm_append *a)
+{
+    if (a == NULL)
+        return;
+    cm_store_free(a->store);
+    cm_ledger_release(&a->ledger);
+    cm_lock_release(a->lock, &a->beside);
+    cm_beside_release(&a->beside);
+    free(a->stopped.dimension);
+    free(a->replace);
+    free(a->dimension);
+    free(a->root);
+    free(a);
+}

@@ -1,0 +1,62 @@
+/*
+ * A job that is one part of several: processes that make one store and never talk.
+ *
+ * Each of them opens the source and describes the target by itself.  The first then
+ * publishes the plan (parts_plan.c); the others find it and check that theirs is the
+ * same.  Each moves the objects that are its own (parts_cut.c), has them on the disk
+ * and says so in a file; whoever finds that all have writes the metadata (parts.c).
+ * Nobody removes what another wrote.
+ */
+#ifndef CM_JOB_PARTS_H
+#define CM_JOB_PARTS_H
+
+#include "job/transform/job.h"
+#include "job/transform/parts/parts_files.h"
+
+typedef struct cm_parts {
+    cm_parts_plan plan;
+    uint64_t number;                        /* of this part, from 0 */
+    char *lock, *progress, *journal, *done; /* names of its files */
+    cm_lock *own;                           /* of the part; NULL: not taken */
+} cm_parts;
+
+/* parts_progress.c: how far the part is, told beside the store; *out may be NULL. */
+typedef struct cm_parts_teller cm_parts_teller;
+int cm_parts_tell(const cm_job *job, const cm_beside *beside, cm_parts_teller **out, cm_error *err);
+void cm_parts_tell_end(cm_parts_teller *teller); /* NULL accepted */
+
+/* Does the job's part of OUT, whose place is known and nothing else. */
+int cm_job_write_part(cm_job *job, cm_output *out, cm_error *err);
+
+/*
+ * Takes the lock NAME, waiting while another part has it.  *lock is NULL where ENOUGH (or NULL)
+ * has become true meanwhile.
+ */
+int cm_parts_wait(cm_job *job, cm_output *out, const char *name, cm_lock **lock,
+                  bool (*enough)(cm_job *job, cm_output *out), cm_error *err);
+
+/* parts_finish.c: whether the job's plan, and no other, is complete. */
+bool cm_parts_is_complete(cm_job *job, cm_output *out);
+/* Completes the store where all parts are done; the report says how they stand. */
+int cm_parts_finish(cm_job *job, cm_output *out, cm_error *err);
+
+/* parts_plan.c: the plan that this process would publish; OUT is to be freed. */
+int cm_parts_propose(const cm_job *job, cm_json **out, cm_error *err);
+/* CM_EEXIST, saying what differs, where PLAN is not of this job. */
+int cm_parts_compare(const cm_job *job, const cm_parts_plan *plan, cm_error *err);
+/* The part's number by PLAN, from what was asked for. */
+int cm_parts_number(const cm_job *job, const cm_parts_plan *plan, uint64_t *number, cm_error *err);
+
+/*
+ * parts_cut.c: out[i * MANY + k] is the run of variable i that part PART + k makes, by the plan
+ * of job->parts.
+ */
+int cm_parts_runs(const cm_job *job, uint64_t part, size_t many, cm_part_run *out, cm_error *err);
+/* The writers' objects and the sweeps' windows; after the plan of the whole. */
+int cm_parts_narrow(cm_job *job, cm_error *err);
+/* What of V the part makes, in elements; returns the number of boxes. */
+unsigned cm_parts_areas(const cm_job_var *v, cm_box area[CM_PART_MAX_BOXES]);
+/* Bytes of V's elements, as the source has them, that the part makes. */
+uint64_t cm_parts_nbytes(const cm_job_var *v);
+
+#endif

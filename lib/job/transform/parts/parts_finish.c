@@ -1,0 +1,148 @@
+/*
+ * The end of a store that parts make: whoever finds that all of them are done proves it and
+ * writes the metadata.  It may be repeated, by this process or another, after a crash at any
+ * point.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/transform/parts/parts.h"
+#include "job/transform/parts/parts_claim.h"
+#include "job/transform/parts/parts_status.h"
+#include "job/transform/write.h"
+
+bool cm_parts_is_complete(cm_job *job, cm_output *out)
+{
+    cm_parts_plan plan;
+    bool complete = cm_parts_plan_read(&out->beside, &plan, NULL) == CM_OK && plan.complete &&
+                    strcmp(plan.hash, job->parts->plan.hash) == 0;
+    cm_parts_plan_release(&plan);
+    return complete;
+}
+
+/* With the output's lock: whether all that parts say that they made is there. */
+static int prove_all(cm_job *job, cm_output *out, cm_error *err)
+{
+    char *wrong = NULL;
+    cm_part_lack first;
+    int rc = cm_part_claims_prove(job, out, 0, job->parts->plan.nparts, &wrong, &first, err);
+    if (rc == CM_OK && wrong != NULL)
+        rc = cm_fail(err, CM_ENOTFOUND,
+                     "objects were removed or changed after they were made: part %" PRIu64
+                     " made %" PRIu64 ", %" PRIu64 " are there; run part %s again",
+                     first.number + 1, first.claimed.nobjects, first.there.nobjects, wrong);
+    free(wrong);
+    if (rc != CM_OK)
+        cm_error_place(err, out->path);
+    return rc;
+}
+
+/* ---- what was killed left ---- */
+
+/* Of documents: whoever wrote them has lost the lock. */
+static cm_verdict judge_temporary(void *context, const char *below, cm_entry_kind kind)
+{
+    (void)context;
+    (void)below;
+    return kind == CM_ENTRY_TEMPORARY ? CM_REMOVE : CM_KEEP;
+}
+
+/* In the folder of a node, and in those above it. */
+static int sweep_node(cm_store *store, const char *path, cm_error *err)
+{
+    char *folder = cm_strdup(path, err);
+    int rc = folder == NULL ? CM_ENOMEM : CM_OK;
+    for (char *end = folder; rc == CM_OK && *folder != '\0'; *end = '\0') {
+        rc = cm_store_sweep(store, folder, judge_temporary, NULL, err);
+        end = strrchr(folder, '/');
+        end = end == NULL ? folder : end;
+    }
+    free(folder);
+    return rc;
+}
+
+/*
+ * A process that was killed while it finished the store left a document that has no name yet, and
+ * one that published the plan its journal of what was overwritten.  With the output's lock, and
+ * where every part is done, nobody else writes into these folders.
+ */
+static int sweep_left(cm_job *job, cm_output *out, cm_error *err)
+{
+    cm_made made = {0};
+    bool folders = !cm_store_is_remote(out->store);
+    int rc = cm_parts_abort_uploads(out->store, err);
+    if (rc == CM_OK && folders)
+        rc = cm_job_list_made(job, &made, err);
+    if (rc == CM_OK && folders)
+        rc = cm_store_sweep(out->store, "", judge_temporary, NULL, err);
+    for (size_t i = 0; rc == CM_OK && i < made.n; i++)
+        rc = sweep_node(out->store, made.node[i].path, err);
+    if (rc == CM_OK)
+        cm_journal_remove(&out->beside, out->journal);
+    free(made.node);
+    return rc;
+}
+
+/* ---- the end ---- */
+
+/* With the output's lock. */
+static int write_metadata(cm_job *job, cm_output *out, cm_error *err)
+{
+    cm_store_counts before = cm_store_count(out->store);
+    int rc = cm_job_write_metadata(job, out->store, err);
+    cm_store_counts after = cm_store_count(out->store);
+    if (rc != CM_OK) {
+        cm_error_place(err, out->path);
+        return rc;
+    }
+    job->report->nobjects += after.nput - before.nput;
+    job->report->stored_nbytes += after.put_nbytes - before.put_nbytes;
+    rc = cm_store_sync(out->store, err);
+    if (rc == CM_OK)
+        rc = cm_part_claims_close(job, out, err);
+    job->report->part.finished = rc == CM_OK;
+    return rc;
+}
+
+/* The metadata, unless another process writes them meanwhile. */
+static int complete_store(cm_job *job, cm_output *out, cm_error *err)
+{
+    cm_lock *lock = NULL;
+    int rc = cm_parts_wait(job, out, CM_LOCK_OUTPUT, &lock, cm_parts_is_complete, err);
+    if (rc == CM_OK && lock != NULL && !cm_parts_is_complete(job, out)) {
+        rc = prove_all(job, out, err);
+        if (rc == CM_OK)
+            rc = sweep_left(job, out, err);
+        if (rc == CM_OK)
+            rc = cm_lock_check(lock, &out->beside, err);
+        if (rc == CM_OK)
+            rc = write_metadata(job, out, err);
+    }
+    cm_lock_release(lock, &out->beside);
+    return rc;
+}
+
+int cm_parts_finish(cm_job *job, cm_output *out, cm_error *err)
+{
+    cm_parts *p = job->parts;
+    cm_part_report *r = &job->report->part;
+    cm_parts_report all = {0};
+    bool complete = cm_parts_is_complete(job, out);
+    int rc = cm_parts_look(&out->beside, &p->plan, &all, err);
+    if (rc == CM_OK && !complete && all.count[CM_PART_DONE] == p->plan.nparts) {
+        rc = complete_store(job, out, err);
+        complete = rc == CM_OK;
+    }
+    /* Who finished meanwhile may have removed the files that were counted. */
+    complete = complete || (rc == CM_OK && cm_parts_is_complete(job, out));
+    if (complete)
+        cm_parts_tidy(&out->beside);
+    r->complete = job->report->written = complete;
+    r->ndone = complete ? p->plan.nparts : all.count[CM_PART_DONE];
+    r->nrunning = complete ? 0 : all.count[CM_PART_RUNNING];
+    r->missing = complete ? cm_strdup("", err)
+                          : cm_parts_list(&all, 1 << CM_PART_MISSING | 1 << CM_PART_STALE, err);
+    cm_parts_report_release(&all);
+    return rc == CM_OK && r->missing == NULL ? CM_ENOMEM : rc;
+}

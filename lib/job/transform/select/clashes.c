@@ -1,0 +1,120 @@
+/*
+ * What only the data of many files can tell: whether they say the same where they must.  Asked
+ * before data move, so that a clash costs minutes and not hours.
+ */
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/threads.h"
+#include "job/transform/select/clashes.h"
+
+typedef struct inquiry {
+    cm_job *job;
+    const cm_multi_spec *spec;
+    _Atomic size_t next;
+    pthread_mutex_t lock; /* guards: */
+    size_t worst;         /* the first check that failed; of those, so that it is always the same */
+    cm_error error;
+    cm_multi_clash clash;
+    uint64_t npairs, nelem; /* that differ, and may */
+    size_t first_pair;
+} inquiry;
+
+/* True when the variable that is checked is converted. */
+static bool is_wanted(const cm_job *job, size_t var)
+{
+    for (size_t i = 0; i < job->nvars; i++)
+        if (job->var[i].source->index == var && !job->var[i].as_objects)
+            return true;
+    return job->source->var[var].is_taken;
+}
+
+static void note(inquiry *q, size_t i, int rc, const cm_error *err, const cm_multi_clash *clash)
+{
+    bool differ = rc == CM_OK && clash->ndiffering > 0;
+    if (rc == CM_OK && !differ)
+        return;
+    pthread_mutex_lock(&q->lock);
+    if (differ && q->spec->check[i].may_differ) {
+        if (q->npairs++ == 0 || i < q->first_pair)
+            q->first_pair = i;
+        q->nelem += clash->ndiffering;
+    } else if (i < q->worst) {
+        q->worst = i;
+        q->error = rc == CM_OK ? (cm_error){0} : *err;
+        q->clash = *clash;
+    }
+    pthread_mutex_unlock(&q->lock);
+}
+
+static void worker_main(void *context, unsigned index)
+{
+    inquiry *q = context;
+    (void)index;
+    for (size_t i; (i = atomic_fetch_add(&q->next, 1)) < q->spec->nchecks;) {
+        cm_error err = {0};
+        cm_multi_clash clash = {0};
+        if (!is_wanted(q->job, q->spec->check[i].var))
+            continue;
+        int rc = cm_monitor_canceled(q->job->options->monitor)
+                     ? cm_fail(&err, CM_ECANCELED, "stopped by request")
+                     : cm_multi_check_run(q->job->source, i, &clash, &err);
+        note(q, i, rc, &err, &clash);
+        if (rc != CM_OK || (clash.ndiffering > 0 && !q->spec->check[i].may_differ))
+            atomic_store(&q->next, q->spec->nchecks);
+    }
+}
+
+static int tell_clash(const inquiry *q, cm_error *err)
+{
+    const cm_multi_check *check = &q->spec->check[q->worst];
+    const cm_multi_var *v = &q->spec->var[check->var];
+    const char *path[2] = {q->spec->file[check->part[0].file].path,
+                           q->spec->file[check->part[1].file].path};
+    char text[CM_MAX_RANK * 21];
+    q->job->report->clash = check->what;
+    cm_fail(
+        err, CM_EFORMAT,
+        "%s: variable %s: %s differ: element %s is %s, and %s in %s; %" PRIu64 " elements differ",
+        path[1], v->name, check->what, cm_coord_text(v->rank, q->clash.first, text, sizeof text),
+        q->clash.value[1], q->clash.value[0], path[0], q->clash.ndiffering);
+    cm_error_place(err, path[1]);
+    return CM_EFORMAT;
+}
+
+/* Differences that somebody decided about are counted. */
+static int tell_decided(inquiry *q, cm_error *err)
+{
+    if (q->npairs == 0)
+        return CM_OK;
+    const cm_multi_check *check = &q->spec->check[q->first_pair];
+    return cm_job_warn(q->job, err,
+                       "%" PRIu64 " elements differ between files that have the same ones (%s), "
+                       "in %" PRIu64 " pairs of files; the first is %s",
+                       q->nelem, check->what, q->npairs, q->spec->file[check->part[1].file].path);
+}
+
+int cm_job_compare_inputs(cm_job *job, cm_error *err)
+{
+    const cm_multi_spec *spec = cm_multi_spec_of(job->source);
+    if (spec == NULL || spec->nchecks == 0)
+        return CM_OK;
+    inquiry q = {.job = job, .spec = spec, .worst = spec->nchecks};
+    unsigned n = cm_job_threads(job);
+    pthread_mutex_init(&q.lock, NULL);
+    cm_threads_run(n, worker_main, &q);
+    pthread_mutex_destroy(&q.lock);
+    if (q.worst == spec->nchecks)
+        return tell_decided(&q, err);
+    if (q.error.status == CM_OK)
+        return tell_clash(&q, err);
+    if (err != NULL)
+        *err = q.error;
+    return q.error.status;
+}
+
+int cm_job_inputs_unchanged(cm_job *job, cm_error *err)
+{
+    return cm_multi_spec_of(job->source) != NULL ? cm_multi_unchanged(job->source, err) : CM_OK;
+}
