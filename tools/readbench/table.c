@@ -355,7 +355,8 @@ static const cm_option OPTIONS[] = {
      .words = "none|checksum|full",
      .number = CM_READBENCH_VALIDATE_NONE,
      .swept = true,
-     .help = "Stage the same batches again after the timed pass and compare them with what was "
+     .help = "Stage the batches of the first epoch again after the timed pass and compare them "
+             "with what was "
              "read. Of --engine exec, checksum compares those that CMD gives.",
      .unset = "full with a device, none without"},
 
