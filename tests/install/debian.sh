@@ -13,7 +13,7 @@ root=${3:-$(mktemp -d)/root}
 trap 'rm -rf --one-file-system "$root"' EXIT
 debootstrap --variant=minbase --include=python3,python3-venv,ca-certificates "$release" "$root" \
     http://deb.debian.org/debian >/dev/null
-work=$root/work
+work=$root/trial
 mkdir "$work" "$work/numpy"
 cp "$build"/dist/chunkmill-*.whl "$work"
 [ ! -d "$build/bundle" ] || cp -a "$build/bundle" "$work"
@@ -39,14 +39,14 @@ for path, name, how in (("weather.zarr", "z", "map"), ("weather.zarr", "z", "pla
     with chunkmill.Loader(path, variables=name, sample=shape, batches=5, loader=how) as loader:
         totals.append(sum(float(np.from_dlpack(batch[name]).astype("f8").sum()) for batch in loader))
 assert totals[0] == totals[1] != 0, totals
-foreign = [line.split()[-1] for line in open("/proc/self/maps") if not line.split()[-1].startswith("/work/")]
+foreign = [line.split()[-1] for line in open("/proc/self/maps") if not line.split()[-1].startswith("/trial/")]
 assert not [path for path in foreign if any(w in path for w in ("netcdf", "hdf5", "blosc", "curl", "zstd"))], foreign
 PYTHON
 cat >"$work/check.sh" <<'SHELL'
 set -euo pipefail
-cd /work
+cd /trial
 python3 -m venv fresh
-fresh/bin/pip install --quiet --no-index /work/*.whl /work/numpy/*.whl
+fresh/bin/pip install --quiet --no-index /trial/*.whl /trial/numpy/*.whl
 fresh/bin/python check.py
 for p in nc2zarr rechunk chunkcalc readbench; do fresh/bin/$p --version >/dev/null; done
 echo "Debian $(cat /etc/debian_version), $(python3 --version), $(ldd --version | sed -n '1s/.* //p;q'): the wheel works"
@@ -65,4 +65,4 @@ unshare --mount --fork bash -c '
     mkdir "$0/dev/shm"
     mknod -m 666 "$0/dev/null" c 1 3
     mknod -m 666 "$0/dev/urandom" c 1 9
-    exec chroot "$0" bash /work/check.sh' "$root"
+    exec chroot "$0" bash /trial/check.sh' "$root"
