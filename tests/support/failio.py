@@ -5,6 +5,8 @@ import shutil
 import struct
 from dataclasses import dataclass
 
+import pytest
+
 from . import paths, tool
 
 LIBRARY = paths.BUILD / "tests" / "lib" / "failio.so"
@@ -45,6 +47,8 @@ class Outcome:
 
 def environment(root, state, kind=None, nth=0, way="EIO"):
     """In which call NTH of KIND fails in WAY; STATE is a path for a small file, which is made."""
+    if paths.SANITIZED:
+        pytest.skip("a sanitizer's library has to be the first one")
     state.write_bytes(bytes(NBYTES))
     return {
         "LD_PRELOAD": str(LIBRARY),
