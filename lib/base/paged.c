@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/scratch.h"
+
 enum {
     ALIGN = 16,
     PAGE = 4096,
@@ -36,8 +38,10 @@ struct cm_paged {
 
 int cm_unnamed_file(const char *folder)
 {
-    int fd = folder == NULL ? -1 : open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    return fd >= 0 ? fd : open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    int fd = -1;
+    if (folder == NULL || cm_scratch_open(folder, &fd, NULL) != CM_OK)
+        (void)cm_scratch_open("/tmp", &fd, NULL);
+    return fd;
 }
 
 cm_paged *cm_paged_create(const char *folder, cm_error *err)
