@@ -104,7 +104,7 @@ def kill_at(bucket, nth, done, *command):
     return run[0].returncode, writes, err
 
 
-@pytest.mark.longer
+@pytest.mark.long
 @pytest.mark.parametrize("conditional", [True, False], ids=["conditional", "unconditional"])
 def test_killed(case, conditional, tmp_path):
     layout, top, more, old_objects = case

@@ -252,7 +252,7 @@ def seen(store):
         return {n: v.values.tobytes() for n, v in ds.load().variables.items()}
 
 
-@pytest.mark.longer
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ("rename", "unlink", "write") if paths.LONG else ("rename", "unlink"))
 @pytest.mark.parametrize("layout", ["v3", "v2", "shards"])
 def test_killed(layout, kind, tmp_path):

@@ -199,7 +199,7 @@ def test_options_of_others(options, tmp_path):
 # ---- kills --------------------------------------------------------------------------------------
 
 
-@pytest.mark.longer
+@pytest.mark.long
 @pytest.mark.parametrize("kind", F.KILLED_BEFORE)
 @pytest.mark.parametrize("layout", F.KILLED)
 def test_killed(layout, kind, tmp_path):

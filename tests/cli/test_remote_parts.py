@@ -64,6 +64,7 @@ def same(bucket, want, folder):
     assert bucket.uploads == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_any_order_some_twice(bucket, field, tmp_path, layout):
     tool.nc2zarr("-q", *LAYOUTS[layout], field, tmp_path / "one.zarr").ok()
@@ -95,7 +96,7 @@ def test_all_at_once(bucket, field, tmp_path):
         same(bucket, tmp_path / "one.zarr", tmp_path / "got")
 
 
-@pytest.mark.longer
+@pytest.mark.long
 @pytest.mark.parametrize("layout", ["small", "shards"])
 def test_parts_that_are_killed_are_run_again(bucket, field, tmp_path, layout):
     """At any request that writes, done by the server or not."""
@@ -161,6 +162,7 @@ def test_uploads_of_a_part_that_was_killed(bucket, tmp_path):
     assert bucket.uploads == {} and "s.zarr/zarr.json" in bucket.objects
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("accident", ["removed", "shorter"])
 def test_objects_that_are_gone_are_missed(bucket, field, tmp_path, accident):
     options = (*LAYOUTS["small"], field, STORE)

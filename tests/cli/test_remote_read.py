@@ -124,6 +124,7 @@ def fields(tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["small", "large", "shards"])
 def test_a_slow_store_is_measured(fields, name):
     """Latency and rate by requests, few of them; chunkcalc and readbench alike, and no preset of local storage."""

@@ -55,6 +55,7 @@ def put(server, key, document):
     server.objects[key] = (data, objects.etag_of(data))
 
 
+@pytest.mark.long
 def test_every_tool_reads_them(servers, made, tmp_path):
     env = servers[1].environment()
     for name in ("fields.nc", "more of+it%é.nc"):
@@ -75,6 +76,7 @@ def test_every_tool_reads_them(servers, made, tmp_path):
                          "--batches", "3", "--step-time", "0ms", "--cache", "1MiB", refs, env=env).ok()  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_document_that_lies_there(servers, made, tmp_path):
     """By its URL, with references to what lies beside it, elsewhere, and in itself."""
     env = servers[1].environment()

@@ -278,6 +278,7 @@ def test_what_a_server_refuses(bucket, source):
     tool.nc2zarr(source, "s3://other/out.zarr", env=bucket.environment()).fails(1, "no such bucket")
 
 
+@pytest.mark.long
 def test_conformance(bucket):
     """The suite of all stores, with and without conditional writes."""
     for bucket.conditional in (True, False):

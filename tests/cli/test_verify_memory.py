@@ -55,6 +55,7 @@ def noise(folder):
     return path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verify", ["sample", "full"])
 @pytest.mark.parametrize("source, limit, options", [
     ("tiny_chunks", 120, []), ("tiny_chunks", 120, ["--chunks", "10000x1"]), ("tiny_strings", 120, []),
@@ -82,6 +83,7 @@ def test_a_long_coordinate_is_searched_in_little_memory(folder, out):
 CHUNK = ("--chunks", "a:16777216")  # 64 MiB, of which a thread holds three when it decodes blosc
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verify", ["sample", "full"])
 @pytest.mark.parametrize("threads, limit", [(1, 240), (4, 240), (4, 500)])
 def test_a_verifying_thread_is_counted(noise, out, threads, limit, verify):

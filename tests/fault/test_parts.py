@@ -59,7 +59,7 @@ def is_complete(store):
     return (store.parent / f"{store.name}.chunkmill" / "complete").exists()
 
 
-@pytest.mark.longer
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("begun", ("nothing", "rest"))
 def test_killed(case, begun, kind, tmp_path):

@@ -106,6 +106,7 @@ LIMITED = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("args, limit", LIMITED)
 def test_memory(large, args, limit):
     peak, document = watched(*RUN, *args, "--memory", f"{limit}MiB", large)

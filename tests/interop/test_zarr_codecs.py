@@ -217,6 +217,7 @@ def text_values(kind):
     return values if kind == "null_terminated_bytes" else values.view("V3")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", list(KINDS))
 @pytest.mark.parametrize("fmt", [2, 3])
 @pytest.mark.parametrize("codec", ["none", "zstd:1", "gzip", "blosc", "blosc:lz4:3:bitshuffle", "same"])
