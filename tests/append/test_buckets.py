@@ -1,11 +1,9 @@
 """A store in a bucket grows as one in a folder does: killed at every request that writes, read meanwhile, locked."""
 
-import contextlib
 import json
 import shutil
 import signal
 import subprocess
-import threading
 import time
 
 import pytest
@@ -78,32 +76,6 @@ def case(request, tmp_path_factory):
     return request.param, top, more, old
 
 
-def kill_at(bucket, nth, done, *command):
-    """Killed when the Nth request that writes has come, which the server has DONE, or never does."""
-    writes, run, started = [], [], threading.Event()
-
-    def fault(handler):
-        if handler.command not in ("PUT", "POST", "DELETE"):
-            return None
-        writes.append(handler.key)
-        if len(writes) != nth:
-            return None if len(writes) < nth else "done"
-        if done:
-            with contextlib.suppress(objects.Refusal):
-                handler.answer(bucket)
-        started.wait(30)
-        run[0].kill()
-        handler.close_connection = True
-        return "done"
-
-    bucket.fault = fault
-    run.append(subprocess.Popen([tool.program("nc2zarr"), *map(str, command)], env=tool.environment(bucket.environment()), stderr=subprocess.PIPE))
-    started.set()
-    err = run[0].communicate(timeout=60)[1]
-    bucket.fault = None
-    return run[0].returncode, writes, err
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("conditional", [True, False], ids=["conditional", "unconditional"])
 def test_killed(case, conditional, tmp_path):
@@ -112,7 +84,7 @@ def test_killed(case, conditional, tmp_path):
     command = [*QUICK, "--append", "time", more, STORE]
     old, new = seen(top / "old.zarr"), seen(top / "new.zarr")
     bucket.objects = dict(old_objects)
-    status, writes, _ = kill_at(bucket, 10**9, False, *command)
+    status, writes, _ = objects.kill_at(bucket, 10**9, False, *command)
     assert status == 0
     same(bucket, top / "new.zarr", tmp_path / "got", layout)
     want, views = bucket.keys(), set()
@@ -120,7 +92,7 @@ def test_killed(case, conditional, tmp_path):
     for at in failio.spread(len(tries), 1000 if paths.LONG else 10):
         nth, done = tries[at - 1]
         bucket.objects = dict(old_objects)
-        assert kill_at(bucket, nth, done, *command)[0] == -signal.SIGKILL, (nth, writes)
+        assert objects.kill_at(bucket, nth, done, *command)[0] == -signal.SIGKILL, (nth, writes)
         view = seen(folder_of(bucket, tmp_path / "got"))
         assert view in (old, new), (nth, done, writes[nth - 1])
         views.add("new" if view == new else "old")

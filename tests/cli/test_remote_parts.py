@@ -1,11 +1,9 @@
 """One store in a bucket made by several processes: whatever their order, number and fate, the objects of a folder."""
 
-import contextlib
 import json
 import random
 import shutil
 import subprocess
-import threading
 import time
 
 import netCDF4
@@ -107,35 +105,11 @@ def test_parts_that_are_killed_are_run_again(bucket, field, tmp_path, layout):
         bucket.objects.clear()
         bucket.uploads.clear()
         for k in (2, 1, 3):
-            kill_at(bucket, rng.randint(1, 40), rng.random() < 0.5, "--part", f"{k}/3", *options)
+            objects.kill_at(bucket, rng.randint(1, 40), rng.random() < 0.5, "-q", "-j", "1", "--part", f"{k}/3", *options)
             assert "s.zarr/zarr.json" not in bucket.objects or k == 3
         for k in (1, 2, 3, 1):
             part(bucket, k, 3, *options).ok()
         same(bucket, tmp_path / "one.zarr", tmp_path / "got")
-
-
-def kill_at(bucket, nth, done, *command):
-    count, run, started = [], [], threading.Event()
-
-    def fault(handler):
-        if handler.command not in ("PUT", "POST", "DELETE"):
-            return None
-        count.append(handler.key)
-        if len(count) != nth:
-            return None if len(count) < nth else "done"
-        if done:
-            with contextlib.suppress(objects.Refusal):
-                handler.answer(bucket)
-        started.wait(30)
-        run[0].kill()
-        handler.close_connection = True
-        return "done"
-
-    bucket.fault = fault
-    run.append(subprocess.Popen([tool.program("nc2zarr"), "-q", "-j", "1", *map(str, command)], env=tool.environment(bucket.environment())))
-    started.set()
-    run[0].wait(60)
-    bucket.fault = None
 
 
 def test_uploads_of_a_part_that_was_killed(bucket, tmp_path):

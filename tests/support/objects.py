@@ -4,17 +4,21 @@ A server of objects for tests: S3 with signatures checked, or plain HTTP, in the
 Real servers are asked in tests/store, where they are installed; this one is always there, and says what it was asked.
 """
 
+import contextlib
 import hashlib
 import hmac
 import random
 import re
 import socket
+import subprocess
 import threading
 import time
 import urllib.parse
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from xml.sax.saxutils import escape
+
+from . import tool
 
 KEY, SECRET = "AKIATEST", "se/cret+with=odd:chars"
 
@@ -319,3 +323,32 @@ def wait_until(true, seconds=30):
     while not true():
         assert time.monotonic() < end, "waited too long"
         time.sleep(0.02)
+
+
+def kill_at(bucket, nth, done, *command):
+    """nc2zarr is killed when the Nth request that writes has come, which the server has DONE, or never does.
+
+    (exit status, keys of the requests that write, standard error)
+    """
+    writes, run, started = [], [], threading.Event()
+
+    def fault(handler):
+        if handler.command not in ("PUT", "POST", "DELETE"):
+            return None
+        writes.append(handler.key)
+        if len(writes) != nth:
+            return None if len(writes) < nth else "done"
+        if done:
+            with contextlib.suppress(Refusal):
+                handler.answer(bucket)
+        started.wait(30)
+        run[0].kill()
+        handler.close_connection = True
+        return "done"
+
+    bucket.fault = fault
+    run.append(subprocess.Popen([tool.program("nc2zarr"), *map(str, command)], env=tool.environment(bucket.environment()), stderr=subprocess.PIPE))
+    started.set()
+    err = run[0].communicate(timeout=60)[1]
+    bucket.fault = None
+    return run[0].returncode, writes, err

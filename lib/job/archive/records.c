@@ -51,7 +51,7 @@ static int note_loaded(cm_records *r, cm_described *d, cm_error *err)
 
 const cm_json *cm_described_attrs(const cm_described *described)
 {
-    cm_described *d = (cm_described *)(uintptr_t)described; /* what is parsed is no part of it */
+    cm_described *d = (cm_described *)(uintptr_t)described; /* parsed when first asked for */
     cm_records *r = d->records;
     if (d->attrs != NULL || r == NULL)
         return d->attrs;

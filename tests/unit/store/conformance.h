@@ -33,7 +33,7 @@ typedef struct kind {
     int (*open)(fixture *f, const struct kind *k, cm_error *err);
     void (*close)(fixture *f); /* after both are freed; NULL: nothing to do */
     bool in_memory;
-    /* Behind a network: who reads what is replaced is told, and reads come in any order. */
+    /* Behind a network: replacing an object fails its readers; reads come in any order. */
     bool remote;
 } kind;
 

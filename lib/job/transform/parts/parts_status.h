@@ -14,8 +14,8 @@ int cm_parts_look(const cm_beside *b, const cm_parts_plan *plan, cm_parts_report
 void cm_parts_tidy(cm_beside *b);
 
 /*
- * In a bucket nothing tells whose upload in parts one is that was not finished.  When all parts are
- * done nobody writes any more: what is left is of parts that were killed, and goes.
+ * A bucket does not tell who began an upload that was never finished.  When all parts are done,
+ * nobody writes any more: such uploads come from killed parts, and are aborted.
  */
 int cm_parts_abort_uploads(cm_store *store, cm_error *err);
 
