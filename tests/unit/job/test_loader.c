@@ -114,6 +114,18 @@ static void put(desk *d, cm_batch *batch)
     pthread_mutex_unlock(&d->lock);
 }
 
+/* However slowly the other threads are scheduled: the loader lends at most MOST batches. */
+static void wait_for_room(desk *d)
+{
+    for (bool full = true; full;) {
+        pthread_mutex_lock(&d->lock);
+        full = d->n >= MOST - 2 * NTHREADS;
+        pthread_mutex_unlock(&d->lock);
+        if (full)
+            usleep(100);
+    }
+}
+
 static void finish(desk *d, pthread_t *thread)
 {
     pthread_mutex_lock(&d->lock);
@@ -139,7 +151,7 @@ static void test_other_threads_give_back(void **state)
             assert_int_equal(pthread_create(&thread[k], NULL, drop, &d), 0);
         for (uint64_t epoch = 0; epoch < 3; epoch++) {
             OK(cm_loader_begin(l, epoch, err));
-            for (cm_batch *b; (b = take(l)) != NULL;)
+            for (cm_batch *b; (b = take(l)) != NULL; wait_for_room(&d))
                 put(&d, b);
         }
         finish(&d, thread);
