@@ -294,6 +294,28 @@ def test_one_process_adds_to_a_store(field, tmp_path):
     assert not (tmp_path / "o.zarr.chunkmill").exists()
 
 
+@pytest.mark.parametrize("change", ("append", "replace"))
+def test_a_part_run_again_leaves_a_store_that_has_changed(tmp_path, change):
+    """A task that is queued again, weeks later: what was added or replaced meanwhile is not put back."""
+    for i in range(2):
+        with netCDF4.Dataset(tmp_path / f"{i}.nc", "w") as ds:
+            ds.createDimension("time", None)
+            time = ds.createVariable("time", "f8", ("time",))
+            time.units = "days since 2000-01-01"
+            time[:] = np.arange(6) + (6 * i if change == "append" else 0)
+            ds.createVariable("v", "f4", ("time",))[:] = np.arange(6) + 10 * i + 1
+    out = tmp_path / "o.zarr"
+    options = ("-q", "--chunks", "time=4", tmp_path / "0.nc", out)
+    for k in (1, 2):
+        part(k, 2, *options).ok()
+    how = ("--append", "time") if change == "append" else ("--replace", "time=2000-01-01..2000-01-06")
+    tool.nc2zarr("-q", *how, tmp_path / "1.nc", out).ok()
+    shutil.copytree(out, tmp_path / "grown.zarr")
+    for k in (1, 2):
+        part(k, 2, *options).fails(1, "exists")
+        same(tmp_path / "grown.zarr", out)
+
+
 @pytest.mark.longer
 def test_ten_begin_at_once_on_nothing(field, tmp_path):
     """One plan, one store, each time."""

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "format/multi/multi.h"
 #include "job/transform/inputs.h"
+#include "job/transform/parts/parts_files.h"
 #include "job/transform/select/clashes.h"
 #include "job/transform/statistics/statistics.h"
 #include "job/transform/write.h"
@@ -190,10 +191,10 @@ static int write_all(cm_job *job, cm_append_state *s, cm_error *err)
 {
     uint64_t start = cm_now_ns();
     cm_store_counts before = cm_store_count(s->append->store);
-    /* What was counted is of the store as it was. */
-    int rc = job->nvars > 0 && !cm_store_is_remote(s->append->store)
-                 ? cm_statistics_forget(s->append->root, err)
-                 : CM_OK;
+    /* The plan of parts, and what was counted, are of the store as it was. */
+    int rc = job->nvars > 0 ? cm_parts_forget(&s->append->beside, err) : CM_OK;
+    if (rc == CM_OK && job->nvars > 0 && !cm_store_is_remote(s->append->store))
+        rc = cm_statistics_forget(s->append->root, err);
     if (rc == CM_OK)
         rc = write_chunks(job, s, err);
     if (rc == CM_OK)

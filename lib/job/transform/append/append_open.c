@@ -163,6 +163,9 @@ int cm_append_open(const cm_append_options *o, cm_append **out, char **note, cm_
         rc = check_complete(a, o->net, err);
     if (rc == CM_OK && !a->look)
         rc = cm_lock_take(&a->beside, o->break_lock, &a->lock, note, err);
+    /* A part that began meanwhile looks at this lock after it took its own. */
+    if (rc == CM_OK && !a->look)
+        rc = cm_parts_check_none(&a->beside, false, err);
     if (rc == CM_OK && a->beside.in == NULL)
         rc = cm_beside_open(&a->beside, false, err);
     if (rc == CM_OK)

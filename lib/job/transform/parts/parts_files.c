@@ -30,6 +30,25 @@ bool cm_parts_is_file(const char *name)
            strncmp(name, PART_NAME, strlen(PART_NAME)) == 0;
 }
 
+static cm_verdict judge_file(void *context, const char *below, cm_entry_kind kind)
+{
+    (void)context;
+    return kind == CM_ENTRY_FILE && cm_parts_is_file(below) ? CM_REMOVE : CM_KEEP;
+}
+
+int cm_parts_forget(const cm_beside *b, cm_error *err)
+{
+    if (b->in == NULL)
+        return CM_OK;
+    /* The plan goes first: one that is there and not complete means that parts are missing. */
+    int rc = cm_store_delete(b->in, PLAN_NAME, err);
+    if (rc == CM_OK)
+        rc = cm_store_sweep(b->in, "", judge_file, NULL, err);
+    if (rc != CM_OK)
+        cm_error_place(err, b->shown);
+    return rc;
+}
+
 /* ---- documents: one line with a checksum each ---- */
 
 /* *payload, in TEXT, is NULL where there is no such file or its line is not whole. */

@@ -39,6 +39,11 @@ int cm_parts_plan_publish(const cm_beside *b, const cm_json *json, bool *publish
 char *cm_part_file(uint64_t number, const char *what, cm_error *err);
 /* Whether NAME is one of the files above. */
 bool cm_parts_is_file(const char *name);
+/*
+ * Removes all of them: a store that another run changes is not what its parts made, and none of
+ * them, run again, may put that back.  With the output's lock.
+ */
+int cm_parts_forget(const cm_beside *b, cm_error *err);
 
 /* Writes the document NAME, which says that HASH's plan is meant; MORE (or NULL) is taken. */
 int cm_part_note(const cm_beside *b, const char *name, const char *hash, cm_json *more,
