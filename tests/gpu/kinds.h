@@ -6,14 +6,9 @@
 #ifndef CM_TEST_KINDS_H
 #define CM_TEST_KINDS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "../unit/unit.h"
 #include "gpu/device.h"
 
 typedef struct kind {

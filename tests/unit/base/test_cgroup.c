@@ -1,17 +1,10 @@
 /* Control groups and /proc as they look on real systems, laid out in a temporary folder. */
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/cpu.h"

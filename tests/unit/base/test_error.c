@@ -1,13 +1,8 @@
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include <chunkmill/error.h>
+
+#include "../unit.h"
 
 static void test_fail_fills_and_returns(void **state)
 {

@@ -1,13 +1,7 @@
 /* The members of an object one by one, and what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/json_scan.h"
 
 /* "name=value " of all members, or the error. */

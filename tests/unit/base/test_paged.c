@@ -1,12 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <stdio.h>
-#include <string.h>
 
+#include "../unit.h"
 #include "base/paged.h"
 
 enum {

@@ -1,12 +1,6 @@
 /* The examples of FIPS 180-4, and what `sha256sum` says of lengths around a block's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/sha256.h"
 
 static const struct {

@@ -1,14 +1,10 @@
 /* Threads of their own: which signals they take, and that they end when they are told to. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <sched.h>
 #include <signal.h>
 
+#include "../unit.h"
 #include "base/threads.h"
 #include "base/ticker.h"
 

@@ -1,18 +1,13 @@
 /* Functions that end in every way, tried in a child process. */
+#include "../unit.h"
 #include "base/trial.h"
 
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static int succeed(void *context, cm_buf *record, cm_error *err)
 {

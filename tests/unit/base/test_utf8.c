@@ -1,13 +1,6 @@
 /* What is UTF-8, and what stands for bytes that are not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/utf8.h"
 
 #define R CM_UTF8_REPLACEMENT

@@ -6,15 +6,7 @@
 #ifndef CM_TEST_DAMAGE_H
 #define CM_TEST_DAMAGE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "codec/codec.h"
 
 /* A copy of exactly NBYTES (one at least, for malloc's sake). */

@@ -1,15 +1,8 @@
 /* cast_value and scale_offset: the rules of zarr-extensions, one value a row. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "codec/codec.h"
 #include "model/half.h"
 

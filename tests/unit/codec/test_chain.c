@@ -1,15 +1,8 @@
 /* What a chain accepts, and what it says of what it does not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include <zstd.h>
 
+#include "../unit.h"
 #include "codec/impl.h"
 
 #define I2                                                                                         \

@@ -1,13 +1,6 @@
 /* Codecs that change numbers, against what numcodecs 0.16 makes of the same arrays. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "codec/codec.h"
 
 #define TYPE(k, n)                                                                                 \

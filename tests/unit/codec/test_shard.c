@@ -1,13 +1,6 @@
 /* Shards: their index, and whole shards as one codec. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "codec/shard.h"
 
 #define M CM_SHARD_MISSING

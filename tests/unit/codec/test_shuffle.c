@@ -1,14 +1,7 @@
 /* Byte shuffle by every instruction set against its definition; checksums against known values. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "codec/checksum.h"
 #include "codec/shuffle.h"
 

@@ -1,14 +1,7 @@
 /* One chain, several threads, each with its own context. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "codec/codec.h"
 
 enum {

@@ -5,18 +5,11 @@
  */
 #include <dirent.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
 #include "../../support/npy.h"
+#include "../unit.h"
 #include "base/json.h"
 #include "codec/codec.h"
 

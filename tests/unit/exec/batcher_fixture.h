@@ -9,20 +9,13 @@
 #define CM_TEST_BATCHER_FIXTURE_H
 
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "exec/load/batcher.h"
 
 #define MARKER "--worker-of-test-loader"

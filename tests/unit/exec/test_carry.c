@@ -2,15 +2,8 @@
  * What travels with which load: each chunk once, before the batches that need it, in a frame that
  * is no other's until the last of them is made.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "exec/load/carry.h"
 
 enum {

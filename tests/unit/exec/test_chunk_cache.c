@@ -1,15 +1,8 @@
 /* What stays in the cache of decoded chunks, what goes, and who decodes. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/threads.h"
 #include "exec/load/chunk_cache.h"
 

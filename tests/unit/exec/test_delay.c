@@ -1,16 +1,10 @@
 /* Requests of an imitated storage: how long, how many at once, over processes. */
 #include <math.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/clock.h"
 #include "base/threads.h"
 #include "exec/load/delayed_store.h"

@@ -3,15 +3,8 @@
  * memory to a store in memory, over random geometries, and everything is read
  * back.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "exec/engine/engine.h"
 #include "exec/engine/plan.h"
 #include "format/zarr/open.h"

@@ -2,14 +2,9 @@
  * Batches made from arrays: every element of every part of every sample, by
  * batches and by chunks, with threads, clipped samples, lags and conversion.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/team.h"
 #include "exec/load/load_source.h"
 #include "made_store.h"

@@ -1,16 +1,9 @@
 /* What a job tells from inside: progress, a trace, and threads that share work. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/json.h"
 #include "base/threads.h"
 #include "exec/watch/monitor.h"

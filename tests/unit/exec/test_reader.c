@@ -3,13 +3,8 @@
  * has, with elements and counts compared with arithmetic.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/threads.h"
 #include "exec/load/reader.h"
 #include "made_store.h"

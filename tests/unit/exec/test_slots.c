@@ -1,12 +1,6 @@
 /* Buffers under a limit, and the target chunks that lie in them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "exec/engine/slots.h"
 
 enum {

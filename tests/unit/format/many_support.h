@@ -2,13 +2,7 @@
 #ifndef TESTS_MANY_SUPPORT_H
 #define TESTS_MANY_SUPPORT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "format/array.h"
 
 static inline void compare_with_alone(cm_array *a, const cm_fetch_many *many)

@@ -2,17 +2,10 @@
 #ifndef TESTS_NC_SUPPORT_H
 #define TESTS_NC_SUPPORT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "format/nc/nc.h"
 #include "model/copy.h"
 

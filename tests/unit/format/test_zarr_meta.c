@@ -1,15 +1,8 @@
 /* Metadata of Zarr v3 and v2: what is read, what is refused, what is written. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "format/zarr/meta.h"
-
-#define COUNT(table) (sizeof(table) / sizeof *(table))
 
 static cm_json *parse(const char *text)
 {

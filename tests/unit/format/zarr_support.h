@@ -2,19 +2,12 @@
 #ifndef TESTS_ZARR_SUPPORT_H
 #define TESTS_ZARR_SUPPORT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "format/array.h"
 #include "format/zarr/open.h"
 #include "format/zarr/writer.h"
-
-#define COUNT(table) (sizeof(table) / sizeof *(table))
 
 /* Fails with the error's sentence. */
 #define OK(call)                                                                                   \

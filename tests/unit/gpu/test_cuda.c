@@ -1,16 +1,9 @@
 /* What the device `cuda` says and gives back when its driver fails, with a fake of the driver. */
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "../../support/lib/fake_cuda.h"
+#include "../unit.h"
 #include "gpu/cuda_abi.h"
 #include "gpu/stage.h"
 

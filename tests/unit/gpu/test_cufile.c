@@ -1,15 +1,9 @@
 /* What is said of GPUDirect Storage, with a fake of cuFile and without any. */
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "../../support/lib/fake_cufile.h"
+#include "../unit.h"
 
 static char library[4096];
 static fake_cufile_state *fake;

@@ -2,15 +2,8 @@
  * The tables of parcels, carried out here one unit at a time: they are the boxes that were
  * asked for.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "gpu/parcel.h"
 
 enum {

@@ -5,21 +5,15 @@
 #define TESTS_MULTI_FIXTURE_H
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <netcdf.h>
 
 #include <chunkmill/transform.h>
 
+#include "../unit.h"
 #include "format/multi/multi.h"
 
 #define NC(call)                                                                                   \

@@ -6,20 +6,14 @@
 #ifndef TESTS_UNIT_JOB_READBENCH_FIXTURE_H
 #define TESTS_UNIT_JOB_READBENCH_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <netcdf.h>
 
 #include <chunkmill/readbench.h>
 
+#include "../unit.h"
 #include "format/zarr/open.h"
 #include "format/zarr/writer.h"
 #include "job/readbench/readbench.h"

@@ -2,18 +2,12 @@
  * What is converted: names (select.c), elements (subset.c) and types (view.c), by a table over
  * one small file.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <netcdf.h>
 
+#include "../unit.h"
 #include "job/transform/job.h"
 
 static char path[] = "/tmp/chunkmill-choice-XXXXXX";

@@ -3,20 +3,15 @@
  * (budget.c), and verification finds what was changed behind its back (verify.c).
  */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <netcdf.h>
 
 #include <chunkmill/transform.h>
+
+#include "../unit.h"
 
 #define MIB      ((uint64_t)1 << 20)
 #define NC(call) assert_int_equal(call, NC_NOERR)

@@ -1,12 +1,7 @@
 /* What a batch costs by the model: numbers that can be checked on paper. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "job/readbench/foresee.h"
 
 static const cm_chunk_costs warm = {.request = {10e-6, 8e-6},

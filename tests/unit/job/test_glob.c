@@ -1,12 +1,6 @@
 /* Patterns of paths: what matches, and that matching takes no longer than patterns are long. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "job/common/glob.h"
 
 static const struct {

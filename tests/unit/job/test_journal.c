@@ -1,20 +1,12 @@
 /* The journal of a run: its lines, what damage leaves of them, and what a resuming run believes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "format/zarr/writer.h"
 #include "job/transform/output/journal.h"
 #include "job/transform/output/journal_line.h"
 
-#define COUNT(table) (sizeof(table) / sizeof *(table))
 /* Fails with the error's sentence. */
 #define OK(call)                                                                                   \
     do {                                                                                           \

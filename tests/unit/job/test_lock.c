@@ -1,23 +1,15 @@
 /* Who may take a lock: each row of the tables is a file that describes a holder. */
 #include <inttypes.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/json.h"
 #include "job/transform/output/lock.h"
 
-#define COUNT(table) (sizeof(table) / sizeof *(table))
 /* Fails with the error's sentence. */
 #define OK(call)                                                                                   \
     do {                                                                                           \

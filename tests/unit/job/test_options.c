@@ -1,16 +1,9 @@
 /* What a user types for one variable: names, shapes and codecs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "job/common/codec_option.h"
 #include "job/common/shape_option.h"
 #include "job/common/store_path.h"

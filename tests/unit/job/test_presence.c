@@ -1,15 +1,8 @@
 /* What is found of an array's objects is the same whoever looks, and however many do. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "format/zarr/open.h"
 #include "job/transform/presence.h"
 

@@ -1,13 +1,8 @@
 /* Workers for the CPUs of a machine. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include <chunkmill/readbench.h>
+
+#include "../unit.h"
 
 static void test_workers_for_cpus(void **state)
 {

@@ -1,13 +1,6 @@
 /* Each rule on either side of its threshold, and the sentence at the end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "job/readbench/rules.h"
 
 enum {

@@ -1,17 +1,8 @@
 /* Tuning against a machine that is a formula. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "job/readbench/rules.h"
 #include "job/readbench/tune.h"
-
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static cm_readbench_options plain(void)
 {

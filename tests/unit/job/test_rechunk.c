@@ -3,21 +3,14 @@
  * the target equals the source, by digest, and what was counted is what was
  * planned.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include <chunkmill/digest.h>
 #include <chunkmill/transform.h>
 
+#include "../unit.h"
 #include "base/clock.h"
 #include "format/zarr/open.h"
 #include "format/zarr/writer.h"

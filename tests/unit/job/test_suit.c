@@ -1,12 +1,6 @@
 /* What is measured for a sample, of arrays that count how often they are read. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "job/common/codec_option.h"
 #include "job/common/suit.h"
 

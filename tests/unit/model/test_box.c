@@ -1,12 +1,6 @@
 /* Boxes and grids, against marking every element of small arrays. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "model/box.h"
 #include "random.h"
 

@@ -1,13 +1,6 @@
 /* Strided copies against one loop that moves byte after byte. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/mem.h"
 #include "model/copy.h"
 #include "random.h"

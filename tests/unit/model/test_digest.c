@@ -1,13 +1,6 @@
 /* The digest against vectors that tests/support/digest.py computed from the definition. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/mem.h"
 #include "model/copy.h"
 #include "model/digest.h"

@@ -1,11 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-#include <cmocka.h>
 
+#include "../unit.h"
 #include "model/dtype.h"
 
 static cm_dtype timed(cm_kind kind, const char *unit, uint32_t scale)

@@ -1,12 +1,6 @@
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "model/rebase.h"
 
 /* The instants themselves are held against cftime and xarray by tests/interop/test_rebase.py. */

@@ -1,11 +1,6 @@
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "plan/cost.h"
 
 static void presets_are_complete(void **context)

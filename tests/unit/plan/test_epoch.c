@@ -1,15 +1,9 @@
 /* The plan of an epoch against a simulation that looks at every chunk and every sample. */
 #include <inttypes.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/mem.h"
 #include "plan/epoch.h"
 

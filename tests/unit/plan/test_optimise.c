@@ -1,12 +1,7 @@
 #include <inttypes.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/number.h"
 #include "plan/optimise.h"
 #include "plan/rules.h"

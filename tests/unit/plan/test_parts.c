@@ -2,15 +2,8 @@
  * The promises of a share: every object once, balance, and boxes that are exactly the
  * run, held against enumeration.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "plan/parts.h"
 
 enum {

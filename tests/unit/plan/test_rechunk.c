@@ -2,14 +2,8 @@
  * The planner of rechunk: its counts against counting, its bound, and its bytes
  * against the published algorithm of rechunker.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/number.h"
 #include "plan/rechunk.h"
 

@@ -1,11 +1,6 @@
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "plan/rules.h"
 
 static const struct {

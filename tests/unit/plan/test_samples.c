@@ -1,18 +1,10 @@
 /* Orders of access against lists made the simple way, shares against DistributedSampler's. */
 #include <inttypes.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/mem.h"
 #include "plan/samples.h"
-
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 typedef struct space_row {
     const char *name;

@@ -2,15 +2,8 @@
  * The sweep's promises, held against a simulation that does every piece in the
  * plan's order and counts the target chunks that are held.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/number.h"
 #include "plan/meetings.h"
 #include "plan/rechunk.h"

@@ -1,14 +1,8 @@
 /* Closed forms against brute force: every offset tried, every element placed. */
 #include <inttypes.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/number.h"
 #include "plan/touch.h"
 

@@ -1,16 +1,9 @@
 /* Stores opened by what a user types. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "store/open.h"
 
 static char folder[] = "/tmp/chunkmill-open-XXXXXX";

@@ -1,13 +1,7 @@
 /* What each launcher says, as rows of variables and what follows from them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "../../../tools/common/launcher.h"
+#include "../unit.h"
 
 typedef struct row {
     const char *what;

@@ -1,17 +1,10 @@
 /* Settings that messages of the library name, as options of the program. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "../../../tools/common/naming.h"
 #include "../../../tools/nc2zarr/nc2zarr.h"
 #include "../../../tools/readbench/readbench.h"
 #include "../../../tools/rechunk/rechunk.h"
+#include "../unit.h"
 
 static void test_a_field_becomes_its_option(void **state)
 {

@@ -1,14 +1,7 @@
 /* The commands against what was found can be typed as they are. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "../../../tools/readbench/remedy.h"
+#include "../unit.h"
 
 static cm_readbench_part parts[2] = {{.variable = "t2m",
                                       .rank = 3,

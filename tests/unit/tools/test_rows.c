@@ -1,18 +1,11 @@
 /* Every row of the four option tables: it sets its field, only that, and its default holds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "../../../tools/chunkcalc/chunkcalc.h"
 #include "../../../tools/nc2zarr/nc2zarr.h"
 #include "../../../tools/readbench/readbench.h"
 #include "../../../tools/rechunk/rechunk.h"
+#include "../unit.h"
 
 typedef union values {
     nc2zarr_values nc2zarr;

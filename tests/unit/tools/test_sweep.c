@@ -1,16 +1,7 @@
 /* Sweeps as they are typed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "../../../tools/readbench/readbench.h"
-
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#include "../unit.h"
 
 static const char *STORE[] = {"a.zarr"};
 static const cm_texts PATHS = {STORE, 1};
