@@ -57,12 +57,10 @@ void cm_buf_release(cm_buf *buf);
 uint16_t cm_load_le16(const void *p);
 uint32_t cm_load_le32(const void *p);
 uint64_t cm_load_le64(const void *p);
-uint16_t cm_load_be16(const void *p);
 uint32_t cm_load_be32(const void *p);
 uint64_t cm_load_be64(const void *p);
 void cm_store_le32(void *p, uint32_t v);
 void cm_store_le64(void *p, uint64_t v);
 void cm_store_be32(void *p, uint32_t v);
-void cm_store_be64(void *p, uint64_t v);
 
 #endif

@@ -353,7 +353,6 @@ int cm_cuda_open(unsigned number, const cm_device_hooks *hooks, cm_device **out,
         .event_close = cm_cuda_event_close,
         .record = cm_cuda_record,
         .wait = cm_cuda_wait,
-        .query = cm_cuda_query,
         .time = cm_cuda_time,
         .span = cm_cuda_span,
     };

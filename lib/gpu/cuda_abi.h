@@ -40,7 +40,6 @@ enum {
     CUDA_NO_DEVICE = 100,
     CUDA_NO_BINARY_FOR_GPU = 209,
     CUDA_UNSUPPORTED_PTX_VERSION = 222,
-    CUDA_NOT_READY = 600,
     CUDA_SYSTEM_DRIVER_MISMATCH = 803,
     CUDA_COMPAT_NOT_SUPPORTED = 804
 };
@@ -109,7 +108,6 @@ enum {
     F(cuEventCreate, "cuEventCreate", (cuda_event_handle * event, unsigned flags))                 \
     F(cuEventDestroy, "cuEventDestroy_v2", (cuda_event_handle event))                              \
     F(cuEventRecord, "cuEventRecord", (cuda_event_handle event, cuda_stream_handle stream))        \
-    F(cuEventQuery, "cuEventQuery", (cuda_event_handle event))                                     \
     F(cuEventSynchronize, "cuEventSynchronize", (cuda_event_handle event))                         \
     F(cuEventElapsedTime, "cuEventElapsedTime",                                                    \
       (float *milliseconds, cuda_event_handle start, cuda_event_handle end))                       \

@@ -82,7 +82,6 @@ int cm_cuda_event_open(cm_device *d, bool timed, cm_event **out, cm_error *err);
 void cm_cuda_event_close(cm_event *e);
 int cm_cuda_record(cm_event *e, cm_stream *s, cm_error *err);
 int cm_cuda_wait(cm_event *e, cm_error *err);
-int cm_cuda_query(cm_event *e, bool *reached, cm_error *err);
 int cm_cuda_time(cm_event *e, uint64_t *ns, cm_error *err);
 int cm_cuda_span(cm_event *a, cm_event *b, uint64_t *ns, cm_error *err);
 

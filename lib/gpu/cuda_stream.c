@@ -228,17 +228,6 @@ int cm_cuda_wait(cm_event *e, cm_error *err)
                                 "waiting for the device", err);
 }
 
-int cm_cuda_query(cm_event *e, bool *reached, cm_error *err)
-{
-    cuda_device *c = (cuda_device *)e->device;
-    const int entered = cm_cuda_enter(c, err);
-    if (entered != CM_OK)
-        return entered;
-    const cuda_result rc = c->api.cuEventQuery(((cuda_event *)e)->handle);
-    *reached = rc == CUDA_OK;
-    return rc == CUDA_NOT_READY ? CM_OK : result(c, rc, "asking for an event", err);
-}
-
 /* ---- time ----------------------------------------------------------------------------------- */
 
 /*

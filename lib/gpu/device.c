@@ -115,23 +115,6 @@ cm_device_link cm_device_read_link(const cm_device *d)
     return d->info.pci[0] ? cm_pci_link(d->sysfs, d->info.pci) : (cm_device_link){0};
 }
 
-char *cm_device_describe(const cm_device *d, char *buf, size_t size)
-{
-    const cm_device_info *i = &d->info;
-    if (i->kind == CM_DEVICE_HOST) {
-        snprintf(buf, size, "host: %s, no accelerator", i->name);
-        return buf;
-    }
-    char driver[80] = "", link[40] = "";
-    if (i->driver[0])
-        snprintf(driver, sizeof driver, ", driver %s", i->driver);
-    if (i->link_generation && i->link_width)
-        snprintf(link, sizeof link, ", PCIe %u.0 x%u", i->link_generation, i->link_width);
-    snprintf(buf, size, "%s: %s, CUDA %s%s, %.1f GiB%s", i->text, i->name, i->api, driver,
-             (double)i->total_nbytes / (1 << 30), link);
-    return buf;
-}
-
 /* ---- memory --------------------------------------------------------------------------------- */
 
 static int check_nbytes(size_t nbytes, cm_error *err)
@@ -373,12 +356,6 @@ int cm_event_record(cm_event *e, cm_stream *s, cm_error *err)
 int cm_event_wait(cm_event *e, cm_error *err)
 {
     return e->recorded ? e->device->ops->wait(e, err) : CM_OK;
-}
-
-int cm_event_query(cm_event *e, bool *reached, cm_error *err)
-{
-    *reached = true;
-    return e->recorded ? e->device->ops->query(e, reached, err) : CM_OK;
 }
 
 static int check_timed(const cm_event *e, cm_error *err)

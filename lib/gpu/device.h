@@ -91,8 +91,6 @@ void *cm_device_enter(cm_device *d);
 void cm_device_leave(cm_device *d, void *before);
 
 const cm_device_info *cm_device_get_info(const cm_device *d);
-/* One line for a report: name, driver, memory, link.  256 bytes suffice. */
-char *cm_device_describe(const cm_device *d, char *buf, size_t size);
 /* All 0 for host and where the system does not tell. */
 cm_device_link cm_device_read_link(const cm_device *d);
 
@@ -177,7 +175,6 @@ void cm_event_close(cm_event *e);
 int cm_event_record(cm_event *e, cm_stream *s, cm_error *err);
 /* Sleeps until E is reached, and returns errors of the work before it. */
 int cm_event_wait(cm_event *e, cm_error *err);
-int cm_event_query(cm_event *e, bool *reached, cm_error *err);
 /*
  * When the timed event E, which was reached, was reached: on the clock of
  * cm_now_ns(), to a few microseconds.

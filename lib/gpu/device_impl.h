@@ -36,7 +36,6 @@ typedef struct cm_device_ops {
     void (*event_close)(cm_event *e);
     int (*record)(cm_event *e, cm_stream *s, cm_error *err);
     int (*wait)(cm_event *e, cm_error *err);
-    int (*query)(cm_event *e, bool *reached, cm_error *err);
     int (*time)(cm_event *e, uint64_t *ns, cm_error *err);
     int (*span)(cm_event *a, cm_event *b, uint64_t *ns, cm_error *err);
 } cm_device_ops;

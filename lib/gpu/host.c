@@ -163,7 +163,6 @@ int cm_host_open(const cm_device_hooks *hooks, cm_device **out, cm_error *err)
         .event_close = cm_host_event_close,
         .record = cm_host_record,
         .wait = cm_host_wait,
-        .query = cm_host_query,
         .time = cm_host_time,
         .span = cm_host_span,
     };

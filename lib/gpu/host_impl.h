@@ -72,7 +72,6 @@ int cm_host_event_open(cm_device *d, bool timed, cm_event **out, cm_error *err);
 void cm_host_event_close(cm_event *e);
 int cm_host_record(cm_event *e, cm_stream *s, cm_error *err);
 int cm_host_wait(cm_event *e, cm_error *err);
-int cm_host_query(cm_event *e, bool *reached, cm_error *err);
 int cm_host_time(cm_event *e, uint64_t *ns, cm_error *err);
 int cm_host_span(cm_event *a, cm_event *b, uint64_t *ns, cm_error *err);
 

@@ -208,17 +208,6 @@ int cm_host_wait(cm_event *base, cm_error *err)
     return CM_OK;
 }
 
-int cm_host_query(cm_event *base, bool *reached, cm_error *err)
-{
-    (void)err;
-    const host_event *e = (const host_event *)base;
-    host_device *h = (host_device *)base->device;
-    pthread_mutex_lock(&h->lock);
-    *reached = e->nreached == e->nrecorded;
-    pthread_mutex_unlock(&h->lock);
-    return CM_OK;
-}
-
 int cm_host_time(cm_event *e, uint64_t *ns, cm_error *err)
 {
     (void)err;

@@ -129,9 +129,15 @@ const cm_lock_report *cm_stage_locked(const cm_stage *s)
     return &s->lock_report;
 }
 
+/* Batches submitted and not yet released. */
+static unsigned nflying(const cm_stage *s)
+{
+    return (unsigned)(s->nsubmitted - s->nreleased);
+}
+
 int cm_stage_begin(cm_stage *s, cm_validate validate, cm_error *err)
 {
-    if (cm_stage_nflying(s))
+    if (nflying(s))
         return cm_fail(err, CM_EINVAL, "a pass begins when no batch is on its way");
     if (validate != CM_VALIDATE_NONE && s->back == NULL) {
         void *back;
@@ -142,7 +148,7 @@ int cm_stage_begin(cm_stage *s, cm_validate validate, cm_error *err)
         s->back = back;
     }
     s->validate = validate;
-    s->nsubmitted = s->ncopied = s->nreleased = s->nsteps = 0;
+    s->nsubmitted = s->nreleased = s->nsteps = 0;
     s->report = (cm_stage_report){0};
     return CM_OK;
 }
@@ -151,12 +157,7 @@ int cm_stage_begin(cm_stage *s, cm_validate validate, cm_error *err)
 
 bool cm_stage_room(const cm_stage *s)
 {
-    return cm_stage_nflying(s) < s->options.nbuffers;
-}
-
-unsigned cm_stage_nflying(const cm_stage *s)
-{
-    return (unsigned)(s->nsubmitted - s->nreleased);
+    return nflying(s) < s->options.nbuffers;
 }
 
 static bool is_locked(const cm_stage *s, const uint8_t *p, size_t nbytes)
@@ -255,28 +256,6 @@ int cm_stage_submit(cm_stage *s, uint64_t tag, const void *host, size_t nbytes, 
     return CM_OK;
 }
 
-int cm_stage_copied(cm_stage *s, uint64_t *nbatches, cm_error *err)
-{
-    /* What is validated is compared with memory until it is released. */
-    if (s->validate != CM_VALIDATE_NONE) {
-        *nbatches = s->nreleased;
-        return CM_OK;
-    }
-    if (s->ncopied < s->nreleased)
-        s->ncopied = s->nreleased;
-    while (s->ncopied < s->nsubmitted) {
-        bool reached;
-        const int rc = cm_event_query(stage_buffer_of(s, s->ncopied)->copied, &reached, err);
-        if (rc != CM_OK)
-            return rc;
-        if (!reached)
-            break;
-        s->ncopied++;
-    }
-    *nbatches = s->ncopied;
-    return CM_OK;
-}
-
 /* ---- waiting -------------------------------------------------------------------------------- */
 
 /* Of the copy, what lies within one of the latest steps, which do not overlap each other. */
@@ -311,7 +290,7 @@ int cm_stage_wait(cm_stage *s, cm_staged *out, cm_error *err)
 {
     if (s->waited)
         return cm_fail(err, CM_EINVAL, "the batch that was waited for is not released");
-    if (cm_stage_nflying(s) == 0)
+    if (nflying(s) == 0)
         return cm_fail(err, CM_EINVAL, "no batch is on its way");
     stage_buffer *b = stage_buffer_of(s, s->nreleased);
     const cm_decoder *decoder = s->options.decoder;

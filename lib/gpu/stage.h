@@ -10,7 +10,6 @@
  *             cm_stage_step           the step begins on it
  *                 (more may be submitted here)
  *             cm_stage_release        the step has ended
- *             cm_stage_copied         so many batches' memory may be used again
  *     cm_stage_begin(FULL)           the same batches again, not timed:
  *         ... cm_stage_wait, cm_stage_validate, cm_stage_release ...
  *
@@ -89,21 +88,13 @@ int cm_stage_begin(cm_stage *s, cm_validate validate, cm_error *err);
 
 /* True when a buffer of the device is free. */
 bool cm_stage_room(const cm_stage *s);
-/* Batches submitted and not yet released. */
-unsigned cm_stage_nflying(const cm_stage *s);
 
 /*
  * Starts copying the NBYTES at HOST, batch number TAG, or the parcel that they hold.
- * They must stay as they are until cm_stage_copied says so.  With pinned staging they lie
- * in locked memory.
- */
-int cm_stage_submit(cm_stage *s, uint64_t tag, const void *host, size_t nbytes, cm_error *err);
-
-/*
- * Of the batches submitted since the last begin, the first *NBATCHES are no longer needed in
+ * They must stay as they are until the batch is released.  With pinned staging they lie in locked
  * memory.
  */
-int cm_stage_copied(cm_stage *s, uint64_t *nbatches, cm_error *err);
+int cm_stage_submit(cm_stage *s, uint64_t tag, const void *host, size_t nbytes, cm_error *err);
 
 /* Times are those of cm_now_ns(). */
 typedef struct cm_staged {

@@ -31,7 +31,7 @@ struct cm_stage {
     uint8_t *back; /* page-locked, batch_nbytes: a batch that came back */
 
     /* Batches of the pass; number n is in buffers[n % nbuffers]. */
-    uint64_t nsubmitted, ncopied, nreleased;
+    uint64_t nsubmitted, nreleased;
     bool waited;  /* batch nreleased is on the device */
     bool stepped; /* and its step was begun */
     cm_stage_step_times step;

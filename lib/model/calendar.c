@@ -408,44 +408,6 @@ double cm_time_axis_number(const cm_time_axis *axis, int64_t us)
     return number * (double)axis->per_us;
 }
 
-bool cm_time_axis_integer(const cm_time_axis *axis, int64_t us, int64_t *number)
-{
-    return us % axis->unit_us == 0 &&
-           !__builtin_mul_overflow(us / axis->unit_us, axis->per_us, number);
-}
-
-bool cm_time_axis_moment(const cm_time_axis *axis, double number, int64_t *us)
-{
-    const double units = number / (double)axis->per_us;
-    if (!(fabs(units) < 0x1p63))
-        return false;
-    /* The whole part in integers: as a double the product would lose microseconds. */
-    const int64_t whole = (int64_t)units;
-    const double rest = (units - (double)whole) * (double)axis->unit_us;
-    int64_t moment;
-    if (__builtin_mul_overflow(whole, axis->unit_us, &moment) ||
-        __builtin_add_overflow(moment, llrint(rest), &moment))
-        return false;
-
-    const double step = nextafter(fabs(number), INFINITY) - fabs(number);
-    const double blur_us = step * (double)axis->unit_us / (double)axis->per_us;
-    int64_t past = moment % SECOND_US; /* since the whole second before, or until it if negative */
-    if (past > SECOND_US / 2)
-        past -= SECOND_US;
-    else if (past < -SECOND_US / 2)
-        past += SECOND_US;
-    if (fabs((double)past) <= blur_us && __builtin_sub_overflow(moment, past, &moment))
-        return false;
-    *us = moment;
-    return true;
-}
-
-bool cm_time_axis_moment_i64(const cm_time_axis *axis, int64_t number, int64_t *us)
-{
-    return number % axis->per_us == 0 &&
-           !__builtin_mul_overflow(number / axis->per_us, axis->unit_us, us);
-}
-
 char *cm_time_axis_text(const cm_time_axis *axis, int64_t us, char *buf, size_t size)
 {
     /* Days of both, then their times of day: the sum of the moments may not fit. */

@@ -76,19 +76,8 @@ int cm_time_span_parse(const cm_time_axis *axis, const char *date, cm_time_span 
 int cm_time_axis_bound(const cm_time_axis *axis, const char *date, bool upper, double *out,
                        cm_error *err);
 
-/* The axis' number of a moment; exact when cm_time_axis_integer says so. */
+/* The axis' number of a moment. */
 double cm_time_axis_number(const cm_time_axis *axis, int64_t us);
-/* The same as an integer; false when the moment lies between two. */
-bool cm_time_axis_integer(const cm_time_axis *axis, int64_t us, int64_t *number);
-
-/*
- * The moment of a number; false when it is not finite or out of range (292,000
- * years).  From a double it is the nearest microsecond, but a whole second if one
- * is no farther than the double's own precision; from an integer it is exact, and
- * false where nanoseconds are no whole microsecond.
- */
-bool cm_time_axis_moment(const cm_time_axis *axis, double number, int64_t *us);
-bool cm_time_axis_moment_i64(const cm_time_axis *axis, int64_t number, int64_t *us);
 
 /* "2000-01-01T12:00:00", with ".250000" where there is a fraction.  32 bytes suffice. */
 char *cm_time_axis_text(const cm_time_axis *axis, int64_t us, char *buf, size_t size);

@@ -12,15 +12,6 @@ void cm_strides_c(unsigned rank, const uint64_t *shape, size_t itemsize, int64_t
     }
 }
 
-void cm_strides_f(unsigned rank, const uint64_t *shape, size_t itemsize, int64_t *stride)
-{
-    int64_t step = (int64_t)itemsize;
-    for (unsigned j = 0; j < rank; j++) {
-        stride[j] = step;
-        step *= (int64_t)shape[j];
-    }
-}
-
 /* ---- the shape of the loops ----------------------------------------------------------------- */
 
 typedef struct axis {

@@ -8,8 +8,6 @@
 
 /* Byte strides of a C-order array of SHAPE. */
 void cm_strides_c(unsigned rank, const uint64_t *shape, size_t itemsize, int64_t *stride);
-/* Byte strides of a Fortran-order array of SHAPE. */
-void cm_strides_f(unsigned rank, const uint64_t *shape, size_t itemsize, int64_t *stride);
 
 /*
  * Copies SHAPE elements of ITEMSIZE bytes from SRC to DST, each with its own

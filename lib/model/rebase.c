@@ -14,13 +14,14 @@ bool cm_calendars_join(cm_calendar a, cm_calendar b)
            (b == CM_CALENDAR_STANDARD && a == CM_CALENDAR_PROLEPTIC_GREGORIAN);
 }
 
-bool cm_time_axis_equal(const cm_time_axis *a, const cm_time_axis *b)
+/* One reference date and one unit: numbers mean the same on both. */
+static bool axes_equal(const cm_time_axis *a, const cm_time_axis *b)
 {
     return cm_calendars_join(a->calendar, b->calendar) && a->origin_us == b->origin_us &&
            a->unit_us == b->unit_us && a->per_us == b->per_us;
 }
 
-bool cm_time_before_reform(int64_t us)
+static bool before_reform(int64_t us)
 {
     const cm_day first = {.year = 1582, .month = 10, .day = 15};
     int64_t days = 0;
@@ -214,7 +215,7 @@ bool cm_time_double(const cm_time_coding *from, const void *element, const cm_ti
     number n;
     if (!load(&from->dtype, element, &n))
         return false;
-    if (!cm_time_axis_equal(&from->axis, to))
+    if (!axes_equal(&from->axis, to))
         return find_double(&from->axis, &n, point, to, out);
     *out = n.is_float ? n.d : (double)n.i;
     return n.is_float || cm_time_exact_in_double(n.i);
@@ -237,8 +238,7 @@ static bool store_number(const cm_time_coding *from, const cm_time_coding *to, c
     if (to->dtype.kind != CM_KIND_FLOAT) {
         int64_t integer;
         number n;
-        if (cm_time_axis_equal(&from->axis, &to->axis) && load(&from->dtype, element, &n) &&
-            !n.is_float)
+        if (axes_equal(&from->axis, &to->axis) && load(&from->dtype, element, &n) && !n.is_float)
             integer = n.i;
         else if (!cm_time_integer(&to->axis, point, &integer))
             return false;
@@ -272,7 +272,7 @@ static bool store_missing(const cm_time_coding *to, void *out)
 int cm_time_check_date(const cm_time_coding *from, cm_calendar to, const cm_time_point *point,
                        cm_error *err)
 {
-    if (from->axis.calendar == to || !cm_time_before_reform(point->us))
+    if (from->axis.calendar == to || !before_reform(point->us))
         return CM_OK;
     return outside(from, point, CM_EUNSUPPORTED,
                    "lies before 1582-10-15, where the calendars standard and "
@@ -286,8 +286,7 @@ static int rebase_one(const cm_time_coding *from, const cm_time_coding *to, cons
     cm_time_point point;
     if (!cm_time_coding_point(from, element, &point)) {
         /* What no reader can decode keeps its number where nothing has to be done. */
-        if (cm_time_axis_equal(&from->axis, &to->axis) &&
-            cm_dtype_equal(&from->dtype, &to->dtype)) {
+        if (axes_equal(&from->axis, &to->axis) && cm_dtype_equal(&from->dtype, &to->dtype)) {
             memcpy(out, element, from->dtype.nbytes);
             return CM_OK;
         }

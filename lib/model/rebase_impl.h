@@ -4,9 +4,6 @@
 
 #include "model/rebase.h"
 
-/* One reference date and one unit: numbers mean the same on both. */
-bool cm_time_axis_equal(const cm_time_axis *a, const cm_time_axis *b);
-bool cm_time_before_reform(int64_t us);
 /* CM_EUNSUPPORTED for a date on which FROM's calendar and TO differ. */
 int cm_time_check_date(const cm_time_coding *from, cm_calendar to, const cm_time_point *point,
                        cm_error *err);

@@ -206,7 +206,8 @@ cm_tally cm_tally_empty(void)
     return (cm_tally){.min = INFINITY, .max = -INFINITY};
 }
 
-cm_tally cm_tally_merge(const cm_tally *a, const cm_tally *b)
+/* A comes before B: the order counts for the last bits. */
+static cm_tally merge(const cm_tally *a, const cm_tally *b)
 {
     cm_tally out = a->count > 0 ? *a : *b;
     out.missing = a->missing + b->missing;
@@ -232,7 +233,7 @@ cm_tally cm_tally_tree(const cm_tally *tally, size_t n)
     while (half * 2 < n)
         half *= 2;
     const cm_tally a = cm_tally_tree(tally, half), b = cm_tally_tree(tally + half, n - half);
-    return cm_tally_merge(&a, &b);
+    return merge(&a, &b);
 }
 
 cm_tally cm_tally_of_one(const cm_tally_rule *rule, const void *element, uint64_t nelem)

@@ -59,8 +59,6 @@ bool cm_tally_end(const cm_tally_sum *s, cm_tally *out);
 
 /* A tally of nothing. */
 cm_tally cm_tally_empty(void);
-/* A comes before B: the order counts for the last bits. */
-cm_tally cm_tally_merge(const cm_tally *a, const cm_tally *b);
 /* All of N, halved again and again at the largest power of two. */
 cm_tally cm_tally_tree(const cm_tally *tally, size_t n);
 /* NELEM elements, each of them ELEMENT (NULL: zero). */

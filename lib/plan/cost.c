@@ -86,12 +86,6 @@ double cm_cost_work_seconds(const cm_cost_model *m, const cm_cost_work *w)
            m->concurrency;
 }
 
-double cm_cost_seconds(const cm_cost_model *m, double chunks, double decoded)
-{
-    const cm_cost_work w = {.objects = chunks, .chunks = chunks, .decoded = decoded};
-    return cm_cost_work_seconds(m, &w);
-}
-
 cm_cost_model cm_cost_rounded(const cm_cost_model *m)
 {
     cm_cost_model out = *m;

@@ -46,9 +46,6 @@ typedef struct cm_cost_work {
 } cm_cost_work;
 double cm_cost_work_seconds(const cm_cost_model *model, const cm_cost_work *work);
 
-/* Seconds of a read of CHUNKS objects that decodes DECODED bytes. */
-double cm_cost_seconds(const cm_cost_model *model, double chunks, double decoded);
-
 /*
  * M with the time of a chunk rounded to a power of four of the time of a byte.  Which shape costs
  * least follows from that ratio, so that two measurements that differ by little choose alike; near

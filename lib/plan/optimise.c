@@ -409,35 +409,3 @@ void cm_optimum_release(cm_optimum *optimum)
     optimum->front = NULL;
     optimum->nfront = 0;
 }
-
-int cm_optimise_chunks_for_sample(unsigned rank, const uint64_t *shape, uint64_t itemsize,
-                                  const uint64_t *sample, const uint64_t *fixed,
-                                  uint64_t min_nbytes, uint64_t max_nbytes, uint64_t *chunk,
-                                  cm_error *err)
-{
-    cm_read read = {.weight = 1};
-    cm_optimise_spec spec = {.rank = rank,
-                             .itemsize = itemsize,
-                             .read = &read,
-                             .nreads = 1,
-                             .cost = cm_cost_preset_find("local")->model};
-    cm_optimum optimum;
-    int rc;
-
-    if (rank > CM_MAX_RANK)
-        return cm_fail(err, CM_EINVAL, "%u dimensions are too many (the limit is %d)", rank,
-                       CM_MAX_RANK);
-    spec.min_nbytes = min_nbytes != 0 ? min_nbytes : CM_DEFAULT_MIN_NBYTES;
-    spec.max_nbytes = max_nbytes != 0 ? max_nbytes : CM_DEFAULT_MAX_NBYTES;
-    for (unsigned j = 0; j < rank; j++) {
-        uint64_t n = shape[j] == 0 ? 1 : shape[j];
-        spec.shape[j] = n;
-        read.sample[j] = sample[j] == 0 || sample[j] > n ? n : sample[j];
-        spec.fixed[j] = fixed != NULL ? fixed[j] : 0;
-    }
-    rc = cm_optimise(&spec, &optimum, err);
-    if (rc == CM_OK)
-        memcpy(chunk, optimum.best.chunk, rank * sizeof *chunk);
-    cm_optimum_release(&optimum);
-    return rc;
-}

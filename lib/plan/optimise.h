@@ -108,17 +108,6 @@ bool cm_optimise_shards(const cm_optimise_spec *spec, double nbytes);
 /* The value that the spec's objective minimises. */
 double cm_choice_value(const cm_choice *choice, cm_objective objective);
 
-/*
- * For `--sample`: the chunks of an array that is read SAMPLE at a time, anywhere, with the cost
- * model of local storage and the default bounds of chunkcalc.  Where SAMPLE is 0 or longer than
- * the dimension, all of the dimension is read.  FIXED may be NULL.  MIN_NBYTES and MAX_NBYTES may
- * be 0: the defaults.
- */
-int cm_optimise_chunks_for_sample(unsigned rank, const uint64_t *shape, uint64_t itemsize,
-                                  const uint64_t *sample, const uint64_t *fixed,
-                                  uint64_t min_nbytes, uint64_t max_nbytes, uint64_t *chunk,
-                                  cm_error *err);
-
 /* Below the first, per-chunk overheads (a file, a request, a codec call) outweigh the data. */
 #define CM_DEFAULT_MIN_NBYTES (UINT64_C(256) << 10)
 #define CM_DEFAULT_MAX_NBYTES (UINT64_C(64) << 20)

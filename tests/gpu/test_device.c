@@ -47,17 +47,14 @@ static void test_info(void **state)
     const kind *k = present_kind(state);
     cm_device *d = open_kind(k);
     const cm_device_info *i = cm_device_get_info(d);
-    char line[256];
-    cm_device_describe(d, line, sizeof line);
     if (strcmp(k->text, "host") == 0) {
         assert_int_equal(i->kind, CM_DEVICE_HOST);
-        assert_string_equal(line, "host: memory of this machine, no accelerator");
+        assert_string_equal(i->name, "memory of this machine");
     } else {
         assert_int_equal(i->kind, CM_DEVICE_CUDA);
         assert_string_equal(i->text, "cuda:0");
         assert_true(i->name[0] && i->api[0] && i->total_nbytes > 0);
         assert_true(i->capability_major >= 7 && i->multiprocessors > 0);
-        assert_non_null(strstr(line, i->name));
     }
     cm_device_close(d);
 }
@@ -201,9 +198,6 @@ static void test_streams_run_beside_each_other(void **state)
     OK(cm_event_wait(end, why));
     const uint64_t after = cm_now_ns();
     uint64_t started, ended, span;
-    bool reached = false;
-    OK(cm_event_query(end, &reached, why));
-    assert_true(reached);
     OK(cm_event_time(start, &started, why));
     OK(cm_event_time(end, &ended, why));
     OK(cm_event_span(start, end, &span, why));

@@ -32,7 +32,8 @@ void page_text(const char *text, FILE *to)
     }
 }
 
-void page_prose(const char *text, FILE *to)
+/* The same for a sentence, in which names of options are not broken at their dashes. */
+static void put_prose(const char *text, FILE *to)
 {
     char word[128];
 
@@ -51,8 +52,9 @@ void page_prose(const char *text, FILE *to)
     }
 }
 
-void page_begin(const readbench_run *run, const char *title, const char *how, const char *emulation,
-                const char *sentence, FILE *to)
+/* From the doctype to the opening of main; SENTENCE is its heading. */
+static void begin(const readbench_run *run, const char *title, const char *how,
+                  const char *emulation, const char *sentence, FILE *to)
 {
     fputs("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
           "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
@@ -71,7 +73,7 @@ void page_begin(const readbench_run *run, const char *title, const char *how, co
     bool name = strcspn(sentence, "=./") < strcspn(sentence, " ");
     fprintf(to, "</p>\n<h1 class=\"%s%s\">", strlen(sentence) > 120 ? "long" : "short",
             name ? " asis" : "");
-    page_prose(sentence, to);
+    put_prose(sentence, to);
     fputs("</h1>\n<p class=\"how\">", to);
     page_text(how, to);
     fputs("</p>\n", to);
@@ -90,7 +92,7 @@ void page_begin(const readbench_run *run, const char *title, const char *how, co
     fputs("</header>\n<main>\n", to);
 }
 
-void page_end(const readbench_run *run, FILE *to)
+static void end(const readbench_run *run, FILE *to)
 {
     fprintf(to, "</main>\n<footer>\n<p>Chunkmill %s", cm_version());
     if (run->command) {
@@ -191,7 +193,7 @@ static void page_findings(const readbench_run *run, const cm_readbench_session *
         fputs("<li><code>", to);
         page_text(s->finding[i].rule ? s->finding[i].rule : "", to);
         fputs("</code>", to);
-        page_prose(s->finding[i].sentence ? s->finding[i].sentence : "", to);
+        put_prose(s->finding[i].sentence ? s->finding[i].sentence : "", to);
         page_remedy(run, s, s->finding[i].rule ? s->finding[i].rule : "", to);
         fputs("</li>\n", to);
     }
@@ -205,7 +207,7 @@ static void page_warnings(const cm_readbench_report *r, FILE *to)
     fputs("<section><h2>Warnings</h2>\n<ul class=\"findings\">\n", to);
     for (size_t i = 0; i < r->nwarnings; i++) {
         fputs("<li>", to);
-        page_prose(r->warning[i], to);
+        put_prose(r->warning[i], to);
         fputs("</li>\n", to);
     }
     fputs("</ul></section>\n", to);
@@ -251,8 +253,8 @@ int readbench_session_page(const void *context, FILE *to, cm_error *err)
     const char *name[] = {"mean"};
     char how[512];
 
-    page_begin(page->run, s->label, readbench_how(s, how, sizeof(how)), emulation,
-               s->sentence ? s->sentence : "Nothing was measured to the end.", to);
+    begin(page->run, s->label, readbench_how(s, how, sizeof(how)), emulation,
+          s->sentence ? s->sentence : "Nothing was measured to the end.", to);
     page_tiles(s, to);
     page_findings(page->run, s, to);
     page_warnings(r, to);
@@ -272,7 +274,7 @@ int readbench_session_page(const void *context, FILE *to, cm_error *err)
     page_sample(s, to);
     page_settings(s, to);
     page_files(s, page->alone, to);
-    page_end(page->run, to);
+    end(page->run, to);
     return rc;
 }
 
@@ -304,7 +306,7 @@ static void page_sessions(const cm_readbench_report *r, FILE *to)
         page_text(s->label, to);
         fprintf(to, "</a>%s%s%s<br>", s->emulated ? " EMULATED" : "", i == r->best ? ", best" : "",
                 i == r->baseline ? ", baseline" : "");
-        page_prose(s->sentence ? s->sentence : "", to);
+        put_prose(s->sentence ? s->sentence : "", to);
         fputs("</li>\n", to);
     }
     fputs("</ul></section>\n", to);
@@ -357,7 +359,7 @@ int readbench_index_page(const void *context, FILE *to, cm_error *err)
                                ? s->sentence
                                : "They cannot be compared: not every one was measured "
                                  "to the end without a failure.";
-    page_begin(page->run, title, how, emulation, sentence ? sentence : "Nothing was measured.", to);
+    begin(page->run, title, how, emulation, sentence ? sentence : "Nothing was measured.", to);
     for (const readbench_comparison *p = READBENCH_COMPARISONS; p->name; p++) {
         fprintf(to, "<section><h2>%s</h2>\n<figure><figcaption>%s</figcaption>\n", p->title,
                 p->caption);
@@ -378,6 +380,6 @@ int readbench_index_page(const void *context, FILE *to, cm_error *err)
           "<li><a href=\"comparison.svg\">comparison.svg</a></li>\n"
           "<li><a href=\"comparison_time.svg\">comparison_time.svg</a></li>\n</ul></section>\n",
           to);
-    page_end(page->run, to);
+    end(page->run, to);
     return CM_OK;
 }

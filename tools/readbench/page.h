@@ -21,12 +21,6 @@ int readbench_index_page(const void *context, FILE *to, cm_error *err);
 
 /* TEXT as it may stand in an element or an attribute. */
 void page_text(const char *text, FILE *to);
-/* The same for a sentence, in which names of options are not broken at their dashes. */
-void page_prose(const char *text, FILE *to);
-/* From the doctype to the opening of main; SENTENCE is its heading. */
-void page_begin(const readbench_run *run, const char *title, const char *how, const char *emulation,
-                const char *sentence, FILE *to);
-void page_end(const readbench_run *run, FILE *to);
 /* The last component of the folder of a session below the report's. */
 char *page_folder(const char *label, char *buf, size_t size);
 

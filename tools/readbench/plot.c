@@ -35,7 +35,8 @@ void plot_text(const plot *p, double x, double y, double size, canvas_anchor anc
     canvas_write(p->c, &style, text);
 }
 
-double plot_round_step(double span, unsigned n)
+/* The largest of a round 1, 2 or 5 times a power of ten that divides SPAN into at least N parts. */
+static double round_step(double span, unsigned n)
 {
     static const double STEPS[] = {5, 2, 1};
     double most = span / n, base = pow(10, floor(log10(most)));
@@ -100,7 +101,7 @@ void plot_x_axis(plot *p, double low, double high, plot_kind kind, const char *t
     p->xlow = low;
     p->xhigh = high > low ? high : low + 1;
     const unit *u = unit_of(kind, p->xhigh - p->xlow);
-    double step = plot_round_step((p->xhigh - p->xlow) / u->size, p->narrow ? 3 : 6) * u->size;
+    double step = round_step((p->xhigh - p->xlow) / u->size, p->narrow ? 3 : 6) * u->size;
     if (kind == PLOT_COUNT && step < 1)
         step = 1;
     canvas_point base[] = {{p->left, p->bottom}, {p->right, p->bottom}};
@@ -126,7 +127,7 @@ void plot_y_axis(plot *p, double high, plot_kind kind, const char *title)
     if (!(high > 0) || !isfinite(high))
         high = kind == PLOT_COUNT || kind == PLOT_SHARE ? 1 : 1e-3;
     const unit *u = unit_of(kind, high);
-    double step = plot_round_step(high / u->size, 4) * u->size;
+    double step = round_step(high / u->size, 4) * u->size;
     if (kind == PLOT_COUNT && step < 1)
         step = 1;
     p->ylow = 0;

@@ -55,9 +55,6 @@ void plot_text(const plot *p, double x, double y, double size, canvas_anchor anc
 /* About how wide TEXT is, for leaving room. */
 double plot_text_width(const char *text, double size);
 
-/* The largest of a round 1, 2 or 5 times a power of ten that divides SPAN into at least N parts. */
-double plot_round_step(double span, unsigned n);
-
 /* Batches in the order in which they were wanted; to be freed. */
 int plot_sorted(const cm_readbench_session *s, const cm_readbench_batch ***out, cm_error *err);
 /* When the last of everything recorded ended, seconds. */

@@ -297,11 +297,6 @@ int cm_carry_make(const cm_epoch_plan *plan, const cm_epoch_share *share, uint64
 
 /* ---- what became of them --------------------------------------------------------------------- */
 
-uint32_t cm_carry_load(const cm_carry *c, uint64_t number)
-{
-    return c->nbefore + (uint32_t)(number - c->first_batch);
-}
-
 void cm_carry_fail(cm_carry_chunk *chunk, int status, const char *why)
 {
     if (chunk->status != CM_OK) /* the first reason stays */

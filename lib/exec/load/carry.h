@@ -62,8 +62,6 @@ void cm_carry_release(cm_carry *carry);
 /* What making and keeping it takes, beside the plan. */
 uint64_t cm_carry_nbytes(const cm_epoch_plan *plan);
 
-/* The load of batch NUMBER. */
-uint32_t cm_carry_load(const cm_carry *carry, uint64_t number);
 /* That chunk failed, by the worker that packs it. */
 void cm_carry_fail(cm_carry_chunk *chunk, int status, const char *why);
 /* A load did not reach the device, or was not decoded: its chunks failed. */

@@ -73,7 +73,6 @@ enum {
     CM_LOAD_CONVERT,  /* casting and unpacking */
     CM_LOAD_NSTAGES
 };
-extern const char *const cm_load_stage_names[CM_LOAD_NSTAGES];
 
 /* What happened, in all of a task's reads. */
 typedef struct cm_load_counts {

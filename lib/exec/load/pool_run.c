@@ -7,9 +7,6 @@
 #include "base/clock.h"
 #include "exec/load/pool_impl.h"
 
-const char *const cm_load_stage_names[CM_LOAD_NSTAGES] = {"storage", "decode", "assemble",
-                                                          "convert"};
-
 void cm_load_counts_add(cm_load_counts *to, const cm_load_counts *more)
 {
     /* All members are of one type, so that none is forgotten when one is added. */

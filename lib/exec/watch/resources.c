@@ -254,11 +254,6 @@ unsigned cm_resources_ncores(const cm_resources *r)
     return r->ncores;
 }
 
-unsigned cm_resources_core(const cm_resources *r, unsigned i)
-{
-    return r->core_number[i];
-}
-
 unsigned cm_resources_ngpus(const cm_resources *r)
 {
     return r->ngpus;
@@ -268,11 +263,6 @@ unsigned cm_resources_find_gpu(const cm_resources *r, const char *pci)
 {
     const unsigned i = cm_nvml_find(r->nvml, pci);
     return i < r->ngpus ? i : r->ngpus;
-}
-
-const char *cm_resources_gpu_name(const cm_resources *r, unsigned i)
-{
-    return r->gpu[i].name;
 }
 
 uint64_t cm_resources_gpu_memory(const cm_resources *r, unsigned i)

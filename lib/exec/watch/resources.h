@@ -45,11 +45,9 @@ void cm_resources_free(cm_resources *r); /* stops; NULL accepted */
 
 /* Cores that this process may run on, and the system's number of each. */
 unsigned cm_resources_ncores(const cm_resources *r);
-unsigned cm_resources_core(const cm_resources *r, unsigned i);
 unsigned cm_resources_ngpus(const cm_resources *r); /* 0 without NVML */
 /* The number of the GPU at PCI ("0000:3b:00.0"); cm_resources_ngpus: it is not watched. */
 unsigned cm_resources_find_gpu(const cm_resources *r, const char *pci);
-const char *cm_resources_gpu_name(const cm_resources *r, unsigned i);
 uint64_t cm_resources_gpu_memory(const cm_resources *r, unsigned i); /* in all, bytes */
 
 /* After stop. */

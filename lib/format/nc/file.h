@@ -124,7 +124,6 @@ void cm_nc_array_keep(cm_array *a);
 
 /* The three ways to an array's bytes; each sets ops, chunked, serial. */
 void cm_nc_use_library(cm_nc_node *node);
-void cm_nc_use_slab(cm_nc_node *node);
 void cm_nc_use_chunks(cm_nc_node *node);
 /*
  * How many bytes HDF5 has of chunk NUMBER, 0: none; for CM_NC_CHUNK_LOCKED.  The caller holds

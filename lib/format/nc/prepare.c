@@ -28,7 +28,7 @@ static int read_fill(cm_array *a, const cm_box *box, void *dst, cm_error *err)
     return CM_OK;
 }
 
-void cm_nc_use_slab(cm_nc_node *node)
+static void use_slab(cm_nc_node *node)
 {
     static const cm_array_ops stored = {.read_box = read_box, .free = cm_nc_array_keep};
     static const cm_array_ops unwritten = {.read_box = read_fill, .free = cm_nc_array_keep};
@@ -106,7 +106,7 @@ static int prepare_classic(cm_nc_node *node, cm_error *err)
                            .itemsize = c->itemsize,
                            .swap = swap_unit(&a->dtype, true)};
     node->var.stored_nbytes = array_nbytes(a);
-    cm_nc_use_slab(node);
+    use_slab(node);
     return make_grid(node, false, err);
 }
 
@@ -141,7 +141,7 @@ static int prepare_contiguous(cm_nc_node *node, cm_error *err)
                                .swap = swap_unit(&a->dtype, node->dataset.big_endian)};
         node->var.stored_nbytes = nbytes;
     }
-    cm_nc_use_slab(node);
+    use_slab(node);
     return make_grid(node, false, err);
 }
 

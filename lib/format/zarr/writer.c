@@ -190,11 +190,6 @@ void cm_zarr_writer_range(const cm_zarr_writer *w, uint64_t *first, uint64_t *en
     *end = w->end;
 }
 
-uint64_t cm_zarr_writer_nchunks(const cm_zarr_writer *w)
-{
-    return w->nours;
-}
-
 const cm_grid *cm_zarr_writer_grid(const cm_zarr_writer *w)
 {
     return &w->base.grid;

@@ -47,8 +47,6 @@ void cm_zarr_writer_replace(cm_zarr_writer *w);
 void cm_zarr_writer_early(cm_zarr_writer *w, cm_early *early);
 /* Those objects; all where nobody restricted the writer. */
 void cm_zarr_writer_range(const cm_zarr_writer *w, uint64_t *first, uint64_t *end);
-/* Chunks in them. */
-uint64_t cm_zarr_writer_nchunks(const cm_zarr_writer *w);
 
 /* The grid in whose chunks PUT and SKIP count: inner chunks where there are shards. */
 const cm_grid *cm_zarr_writer_grid(const cm_zarr_writer *w);

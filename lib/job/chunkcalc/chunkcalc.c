@@ -41,7 +41,7 @@ int cm_calc_warn(cm_calc *c, cm_error *err, const char *format, ...)
     return rc;
 }
 
-int cm_calc_note(cm_calc *c, cm_error *err, const char *format, ...)
+static int note(cm_calc *c, cm_error *err, const char *format, ...)
 {
     va_list args;
 
@@ -194,8 +194,7 @@ static int calculate(cm_calc *c, cm_error *err)
     if (rc == CM_OK)
         rc = cm_calc_warn_layouts(c, err);
     if (rc == CM_OK && r->ratio != 1)
-        rc =
-            cm_calc_note(c, err, "bytes are stored bytes: decoded bytes divided by %.3g", r->ratio);
+        rc = note(c, err, "bytes are stored bytes: decoded bytes divided by %.3g", r->ratio);
     return rc;
 }
 

@@ -24,9 +24,6 @@ typedef struct cm_calc_shape {
     uint64_t step[CM_MAX_RANK];
 } cm_calc_shape;
 
-/* OPTION stands in front of error sentences.  On error nothing is to be released. */
-int cm_calc_shape_parse(const char *option, const char *text, bool strides, cm_calc_shape *out,
-                        cm_error *err);
 void cm_calc_shape_release(cm_calc_shape *shape);
 
 typedef struct cm_calc {
@@ -49,8 +46,6 @@ typedef struct cm_calc {
 
 /* Sentences for the user; out of memory is an error like any other. */
 int cm_calc_warn(cm_calc *calc, cm_error *err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-int cm_calc_note(cm_calc *calc, cm_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /*

@@ -79,8 +79,9 @@ static int parse_part(void *context, char *part, cm_error *err)
     return parse_length(s, part, i, err);
 }
 
-int cm_calc_shape_parse(const char *option, const char *text, bool strides, cm_calc_shape *out,
-                        cm_error *err)
+/* OPTION stands in front of error sentences.  On error nothing is to be released. */
+static int parse_shape(const char *option, const char *text, bool strides, cm_calc_shape *out,
+                       cm_error *err)
 {
     parse_state s = {option, strides, out};
 
@@ -342,8 +343,7 @@ static int parse_list(const char *option, const cm_texts *texts, bool reads, cm_
         return CM_ENOMEM;
     for (size_t i = 0; i < texts->n; i++) {
         const char *at = reads ? strchr(texts->text[i], '@') : NULL;
-        int rc = cm_calc_shape_parse(option, at != NULL ? at + 1 : texts->text[i], reads,
-                                     &(*out)[i], err);
+        int rc = parse_shape(option, at != NULL ? at + 1 : texts->text[i], reads, &(*out)[i], err);
         if (rc != CM_OK)
             return rc;
         *nout = i + 1;
@@ -396,15 +396,15 @@ int cm_calc_parse(cm_calc *c, cm_error *err)
     if (rc == CM_OK)
         rc = set_itemsize(c, err);
     if (rc == CM_OK && o->sample != NULL)
-        rc = cm_calc_shape_parse("`sample`", o->sample, true, &c->sample, err);
+        rc = parse_shape("`sample`", o->sample, true, &c->sample, err);
     if (rc == CM_OK)
         rc = parse_list("`read`", &o->read, true, &c->read, &c->nread, err);
     if (rc == CM_OK)
         rc = parse_list("`chunks`", &o->chunks, false, &c->chunks, &c->nchunks, err);
     if (rc == CM_OK && shards)
-        rc = cm_calc_shape_parse("`shards`", o->shards, false, &c->shards, err);
+        rc = parse_shape("`shards`", o->shards, false, &c->shards, err);
     if (rc == CM_OK && o->shape != NULL)
-        rc = cm_calc_shape_parse("`shape`", o->shape, false, &c->array, err);
+        rc = parse_shape("`shape`", o->shape, false, &c->array, err);
     if (rc != CM_OK)
         return rc;
     r->align = cm_strdup(o->align != NULL ? o->align : "random", err);

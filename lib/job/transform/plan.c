@@ -143,7 +143,7 @@ static size_t piece_for(size_t free, unsigned nthreads)
 }
 
 /* The least that any plan needs: one worker, one target chunk, one shard. */
-size_t cm_job_least_to_move(const cm_job *job)
+static size_t least_to_move(const cm_job *job)
 {
     option least = {.nthreads = 1, .piece_nbytes = MIN_PIECE};
     size_t target = 0;
@@ -353,7 +353,7 @@ static int fits_in(cm_job *job, size_t free, bool *fits, cm_error *err)
  */
 static int find_least(cm_job *job, size_t free, size_t *least, cm_error *err)
 {
-    size_t too_little = 0, floor = cm_job_least_to_move(job), enough = free > floor ? free : floor;
+    size_t too_little = 0, floor = least_to_move(job), enough = free > floor ? free : floor;
     bool fits = false;
     int rc = fits_in(job, enough, &fits, err);
     while (rc == CM_OK && !fits && enough < SIZE_MAX / 2) {
@@ -515,7 +515,7 @@ static size_t room_for_early(const cm_job *job)
 static int choose_routes(cm_job *job, unsigned most, cm_error *err)
 {
     size_t free = (size_t)(job->memory_limit - job->held);
-    if (free < cm_job_least_to_move(job) || free < cm_job_least_to_verify(job))
+    if (free < least_to_move(job) || free < cm_job_least_to_verify(job))
         return refuse(job, err);
     int rc = plan_with_probe(job, free, most, err);
     return rc == CM_OK && job->nthreads == 0 ? refuse(job, err) : rc;

@@ -7,8 +7,6 @@
 
 /* V's elements go through the engine. */
 bool cm_job_has_transfer(const cm_job_var *v);
-/* Bytes beside what the process holds: the least that moving needs. */
-size_t cm_job_least_to_move(const cm_job *job);
 /* plan_counts.c: V's counts by its route. */
 int cm_job_predict(const cm_job *job, cm_job_var *v, cm_error *err);
 

@@ -538,14 +538,6 @@ cuda_result fake_cuEventRecord(cuda_event_handle event, cuda_stream_handle strea
     return CUDA_OK;
 }
 
-cuda_result fake_cuEventQuery(cuda_event_handle event)
-{
-    ENTER_CONTEXT(cuEventQuery);
-    if (event == NULL || !event->exists)
-        return INVALID_HANDLE;
-    return fake_cuda.not_ready-- > 0 ? CUDA_NOT_READY : CUDA_OK;
-}
-
 cuda_result fake_cuEventSynchronize(cuda_event_handle event)
 {
     ENTER_CONTEXT(cuEventSynchronize);

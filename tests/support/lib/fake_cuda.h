@@ -14,7 +14,6 @@ typedef struct fake_cuda_state {
     int ndevices;
     int capability;   /* 10 * major + minor */
     size_t nbytes;    /* of device memory */
-    int not_ready;    /* so many cuEventQuery find the event not reached */
     const char *fail; /* this function fails with `result`, "" for none, ... */
     int result;
     int fail_after; /* ... after so many calls that do not */

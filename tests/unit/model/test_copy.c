@@ -181,10 +181,6 @@ static void test_strides(void **state)
     assert_int_equal(stride[0], 60);
     assert_int_equal(stride[1], 20);
     assert_int_equal(stride[2], 4);
-    cm_strides_f(3, shape, 4, stride);
-    assert_int_equal(stride[0], 4);
-    assert_int_equal(stride[1], 8);
-    assert_int_equal(stride[2], 24);
 }
 
 static void test_fill_and_all_equal(void **state)

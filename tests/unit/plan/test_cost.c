@@ -25,12 +25,13 @@ static void the_formula_holds(void **context)
 
     (void)context;
     /* (0.1 * 3 + 400/2/100 + 400/50) / 4 */
-    assert_true(fabs(cm_cost_seconds(&m, 3, 400) - 2.575) < 1e-12);
+    cm_cost_work work = {.objects = 3, .chunks = 3, .decoded = 400};
+    assert_true(fabs(cm_cost_work_seconds(&m, &work) - 2.575) < 1e-12);
     m.chunk = 0.2;
     m.range = 0.01;
     /* that and 0.2 * 3 / 4 */
-    assert_true(fabs(cm_cost_seconds(&m, 3, 400) - 2.725) < 1e-12);
-    const cm_cost_work work = {.objects = 1, .ranges = 5, .chunks = 12, .decoded = 400};
+    assert_true(fabs(cm_cost_work_seconds(&m, &work) - 2.725) < 1e-12);
+    work = (cm_cost_work){.objects = 1, .ranges = 5, .chunks = 12, .decoded = 400};
     assert_true(fabs(cm_cost_work_seconds(&m, &work) - (0.1 + 5 * 0.01 + 12 * 0.2 + 2 + 8) / 4) <
                 1e-12);
 }

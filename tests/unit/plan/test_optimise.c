@@ -291,31 +291,6 @@ static void wrong_problems_are_refused(void **context)
     assert_non_null(strstr(err.text, "read 2, dimension 1"));
 }
 
-static void samples_choose_chunks(void **context)
-{
-    uint64_t shape[] = {8760, 721, 1440}, sample[] = {1, 64, 64}, chunk[3], fixed[] = {0, 0, 720};
-    uint64_t nbytes = 4, none[32] = {0}, many[32], big[32];
-
-    (void)context;
-    assert_int_equal(cm_optimise_chunks_for_sample(3, shape, 4, sample, NULL, 0, 0, chunk, NULL),
-                     0);
-    for (int j = 0; j < 3; j++)
-        nbytes *= chunk[j];
-    assert_true(nbytes >= CM_DEFAULT_MIN_NBYTES && nbytes <= CM_DEFAULT_MAX_NBYTES);
-    /* One time step is read: a chunk has few of them and is wide where the sample is. */
-    assert_true(chunk[0] <= 4 && chunk[1] >= 64 && chunk[2] >= 64);
-    assert_int_equal(cm_optimise_chunks_for_sample(3, shape, 4, none, fixed, 0, 0, chunk, NULL), 0);
-    assert_int_equal(chunk[2], 720);
-    for (int j = 0; j < 32; j++)
-        many[j] = 2, big[j] = UINT64_C(1) << 60;
-    assert_int_equal(cm_optimise_chunks_for_sample(32, big, 1, many, NULL, 0, 0, many, NULL), 0);
-    assert_int_equal(cm_optimise_chunks_for_sample(0, NULL, 8, NULL, NULL, 0, 0, chunk, NULL), 0);
-    uint64_t empty[] = {0, 10}, two[2];
-    assert_int_equal(cm_optimise_chunks_for_sample(2, empty, 8, none, NULL, 0, 0, two, NULL), 0);
-    assert_int_equal(two[0], 1);
-    assert_int_equal(two[1], 10);
-}
-
 /* 50 ms are promised for four dimensions and five reads: about a microsecond a shape. */
 static void four_dimensions_and_five_reads_take_few_evaluations(void **context)
 {
@@ -351,7 +326,6 @@ int main(void)
         cmocka_unit_test(extra_shapes_are_considered),
         cmocka_unit_test(fixed_lengths_are_kept),
         cmocka_unit_test(wrong_problems_are_refused),
-        cmocka_unit_test(samples_choose_chunks),
         cmocka_unit_test(four_dimensions_and_five_reads_take_few_evaluations),
     };
     return cmocka_run_group_tests_name("optimise", tests, NULL, NULL);

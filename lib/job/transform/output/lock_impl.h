@@ -38,6 +38,5 @@ int cm_lock_remote_check(cm_lock *lock, const cm_beside *b, cm_error *err);
 bool cm_lock_remote_beat(cm_lock *lock);
 /* Removes it, and frees LOCK. */
 void cm_lock_remote_release(cm_lock *lock);
-void cm_lock_remote_free(cm_lock *lock);
 
 #endif

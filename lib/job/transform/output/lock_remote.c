@@ -168,7 +168,7 @@ static int make(const cm_beside *b, const cm_lock_request *r, cm_lock **out, cm_
     return rc == CM_OK ? cm_store_open(b->path, &options, &lock->in, err) : rc;
 }
 
-void cm_lock_remote_free(cm_lock *lock)
+static void free_lock(cm_lock *lock)
 {
     cm_store_free(lock->in);
     cm_buf_release(&lock->text);
@@ -212,7 +212,7 @@ int cm_lock_remote_take(cm_beside *b, const cm_lock_request *r, cm_lock **out, c
     if (rc == CM_OK)
         *out = lock;
     else if (lock != NULL)
-        cm_lock_remote_free(lock);
+        free_lock(lock);
     return rc;
 }
 
@@ -222,5 +222,5 @@ void cm_lock_remote_release(cm_lock *lock)
     /* One that was broken meanwhile is not ours to remove. */
     if (find_ours(lock->in, lock, &tag, NULL) == CM_OK)
         (void)cm_store_delete(lock->in, lock->name, NULL);
-    cm_lock_remote_free(lock);
+    free_lock(lock);
 }
