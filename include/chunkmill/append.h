@@ -16,7 +16,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include <chunkmill/error.h>
 #include <chunkmill/net.h>

@@ -1,7 +1,6 @@
 #include "base/number.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <float.h>
 #include <locale.h>
 #include <math.h>

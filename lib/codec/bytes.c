@@ -5,7 +5,6 @@
  * Zarr v3, docs/v3/codecs/bytes; every v2 array and HDF5 dataset has one
  * implicitly.
  */
-#include <string.h>
 
 #include "codec/impl.h"
 #include "model/copy.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "codec/impl.h"
-#include "model/copy.h"
 
 enum {
     FIRST_CAPACITY = 64 << 10

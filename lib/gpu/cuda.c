@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/number.h"
 #include "gpu/cuda_impl.h"
 

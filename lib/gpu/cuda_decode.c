@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/number.h"
 #include "gpu/cuda_impl.h"
 #include "gpu/decode.h"
 #include "gpu/nvcomp.h"

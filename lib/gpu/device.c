@@ -1,13 +1,11 @@
 #include "gpu/device.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/number.h"
 #include "gpu/device_impl.h"
 
 enum {

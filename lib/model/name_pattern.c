@@ -1,7 +1,6 @@
 #include "model/name_pattern.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

@@ -9,7 +9,6 @@
 #ifndef CM_PLAN_AXIS_H
 #define CM_PLAN_AXIS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "model/cuts.h"

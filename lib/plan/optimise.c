@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/number.h"
 #include "plan/optimise_impl.h"
 
 static cm_touch_axis axis_of(const cm_optimise_spec *spec, size_t read, unsigned j, uint64_t chunk)

@@ -21,7 +21,6 @@
 #ifndef CM_PLAN_TOUCH_H
 #define CM_PLAN_TOUCH_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "model/dtype.h"

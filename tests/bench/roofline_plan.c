@@ -12,7 +12,6 @@
  * PATH is a file, or a store of version 3 whose chunks are files; there, only a
  * copy has addresses: where in the shard, which is its target chunk, the bytes go.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

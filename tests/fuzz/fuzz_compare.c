@@ -3,7 +3,6 @@
  * or a sentence; never a number that is none.
  */
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

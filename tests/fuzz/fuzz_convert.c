@@ -2,7 +2,6 @@
  * nc2zarr's options in any words, planned for a small file: a plan whose chunks and shards
  * fit, or a sentence; nothing is written.
  */
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -2,7 +2,6 @@
  * Documents of references that nobody wrote: a table whose keys are well-formed and in order, and
  * whose ranges lie in its texts or end below 2^63, or a sentence.
  */
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

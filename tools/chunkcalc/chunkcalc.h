@@ -2,8 +2,6 @@
 #ifndef CM_TOOLS_CHUNKCALC_H
 #define CM_TOOLS_CHUNKCALC_H
 
-#include <stdio.h>
-
 #include <chunkmill/chunkcalc.h>
 
 #include "../common/outputs.h"

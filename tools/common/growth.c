@@ -4,7 +4,6 @@
 
 #include "print.h"
 #include "say.h"
-#include "summary.h"
 
 void cm_growth_print(const cm_append_report *a)
 {

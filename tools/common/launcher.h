@@ -10,7 +10,6 @@
 #define CM_TOOLS_LAUNCHER_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include <chunkmill/error.h>

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fileurl.h"
 #include "job/common/store_path.h"
 #include "say.h"
 

@@ -2,8 +2,6 @@
 #ifndef CM_TOOLS_NC2ZARR_H
 #define CM_TOOLS_NC2ZARR_H
 
-#include <stdio.h>
-
 #include <chunkmill/archive.h>
 #include <chunkmill/transform.h>
 

@@ -1,8 +1,6 @@
 /* What nc2zarr's contract names and this build does not do yet. */
 #include "nc2zarr.h"
 
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -1,8 +1,6 @@
 /* What a survey found, for people. */
 #include <stdio.h>
-#include <string.h>
 
-#include "../common/print.h"
 #include "../common/say.h"
 #include "base/number.h"
 #include "nc2zarr.h"

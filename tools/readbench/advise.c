@@ -1,6 +1,5 @@
 /* `readbench --advise`: how many workers suit a machine. */
 #include "../common/naming.h"
-#include "../common/run.h"
 #include "../common/say.h"
 #include "readbench.h"
 

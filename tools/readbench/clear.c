@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/marks.h"
-#include "file.h"
 #include "plot.h"
 
 /* Whether the open folder FD holds a summary of this program. */

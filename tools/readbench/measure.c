@@ -12,7 +12,6 @@
 #include "../common/run.h"
 #include "../common/say.h"
 #include "../common/signals.h"
-#include "base/mem.h"
 #include "file.h"
 #include "files.h"
 #include "ranks.h"

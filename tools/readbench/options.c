@@ -1,7 +1,6 @@
 /* From what was typed to what the library is asked for. */
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/number.h"
 #include "readbench.h"
 

@@ -4,7 +4,6 @@
 #ifndef CM_EXEC_LOAD_FEED_COPY_H
 #define CM_EXEC_LOAD_FEED_COPY_H
 
-#include "model/box.h"
 #include "model/feed.h"
 
 /* Two buffers of one worker, kept from call to call. */

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/number.h"
 #include "model/copy.h"
 #include "plan/meetings.h"
 #include "plan/samples.h"

@@ -1,6 +1,5 @@
 #include "format/nc/h5_pipeline.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

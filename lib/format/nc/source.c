@@ -1,6 +1,5 @@
 #include "format/nc/source.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>

@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 
-#include "format/zarr/internal.h"
 #include "format/zarr/open.h"
 #include "format/zarr/shard_cache.h"
 #include "store/io.h"

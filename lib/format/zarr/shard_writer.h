@@ -9,7 +9,6 @@
 #ifndef CM_FORMAT_ZARR_SHARD_WRITER_H
 #define CM_FORMAT_ZARR_SHARD_WRITER_H
 
-#include "codec/shard.h"
 #include "format/zarr/early.h"
 #include "format/zarr/writer.h"
 

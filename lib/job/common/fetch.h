@@ -7,8 +7,6 @@
 
 #include <chunkmill/net.h>
 
-#include "base/stop.h"
-
 /*
  * Fetches URL whole into a file of FOLDER, by ranges of which several are under way.  *path, on
  * the heap, is the caller's to remove: libhdf5 opens nothing that has no name.  The file has the

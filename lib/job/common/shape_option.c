@@ -1,6 +1,5 @@
 #include "job/common/shape_option.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
 #include "exec/watch/monitor.h"
 #include "job/common/suit.h"
 #include "job/readbench/readbench.h"
-#include "store/open.h"
 
 #define FASTEST 1e15 /* bytes a second: an imitated storage without a limit */
 

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "job/readbench/rules.h"
 #include "job/readbench/tune.h"
 
 static int by_value(const void *a, const void *b)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "job/readbench/cause.h"
 #include "job/readbench/rules.h"
 
 static const char *const stage_verbs[CM_READBENCH_STAGES] = {

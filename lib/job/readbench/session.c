@@ -5,9 +5,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
-#include "base/cpu.h"
 #include "base/threads.h"
-#include "exec/watch/monitor.h"
 #include "job/readbench/readbench.h"
 #include "job/readbench/rules.h"
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "job/transform/job.h"
-#include "model/copy.h"
 
 static int encode_middle(cm_job_var *v, cm_codec_ctx *ctx, double *ratio, cm_error *err)
 {

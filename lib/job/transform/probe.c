@@ -2,7 +2,6 @@
  * A short probe of this machine with the array's own chunks: what reading,
  * decoding, encoding and writing one decoded byte takes, and what scratch does.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -8,7 +8,6 @@
 #include "job/transform/codec_text.h"
 #include "job/transform/keep.h"
 #include "job/transform/parts/parts.h"
-#include "job/transform/plan.h"
 
 CM_DEFINE_SENTENCE(cm_job_warn, cm_job, warning, nwarnings)
 CM_DEFINE_SENTENCE(cm_job_note, cm_job, note, nnotes)

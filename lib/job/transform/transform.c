@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "base/fileurl.h"
 #include "job/common/store_path.h"
 #include "job/transform/append/append_source.h"
 #include "job/transform/inputs.h"

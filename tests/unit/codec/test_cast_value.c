@@ -1,6 +1,5 @@
 /* cast_value and scale_offset: the rules of zarr-extensions, one value a row. */
 #include <math.h>
-#include <stdio.h>
 
 #include "../unit.h"
 #include "codec/codec.h"

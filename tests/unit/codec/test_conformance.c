@@ -4,8 +4,6 @@
  */
 #include "damage.h"
 
-#include <stdio.h>
-
 #include "codec/shard.h"
 
 static const cm_dtype types[] = {

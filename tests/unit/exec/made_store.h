@@ -10,7 +10,6 @@
 
 #include "format/zarr/open.h"
 #include "format/zarr/writer.h"
-#include "model/copy.h"
 
 #define UNUSED __attribute__((unused))
 

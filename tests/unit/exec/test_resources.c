@@ -1,6 +1,5 @@
 /* What is seen of the machine while something is done, and the probes. */
 #include <signal.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>

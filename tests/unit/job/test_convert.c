@@ -4,7 +4,6 @@
  */
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <netcdf.h>

@@ -1,6 +1,5 @@
 /* The journal of a run: its lines, what damage leaves of them, and what a resuming run believes. */
 #include <stdio.h>
-#include <unistd.h>
 
 #include "../unit.h"
 #include "format/zarr/writer.h"

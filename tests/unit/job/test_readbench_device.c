@@ -8,7 +8,6 @@
 #include <math.h>
 
 #include "../../support/lib/fake_cuda.h"
-#include "base/clock.h"
 
 static const field fields[] = {
     {"v", "tyx", {15, 16, 18}, {4, 5, 7}, {0}, FIELD_INT16, 0, 0, true, 0},

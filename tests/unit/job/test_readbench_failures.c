@@ -5,7 +5,6 @@
 #include "readbench_fixture.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>

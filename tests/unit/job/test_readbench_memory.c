@@ -4,8 +4,6 @@
  */
 #include "readbench_fixture.h"
 
-#include <sys/stat.h>
-
 #include "base/clock.h"
 
 #define MEASURE "--measure"

@@ -1,7 +1,6 @@
 /* Tuning against a machine that is a formula. */
 
 #include "../unit.h"
-#include "job/readbench/rules.h"
 #include "job/readbench/tune.h"
 
 static cm_readbench_options plain(void)

@@ -4,7 +4,6 @@
  * planned.
  */
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chunkmill/digest.h>

@@ -1,7 +1,6 @@
 /* The boxes of a verification: whole chunks, not too many, and no more bytes than a thread has. */
 
 #include "../unit.h"
-#include "base/number.h"
 #include "job/transform/verify/span.h"
 #include "job/transform/verify/verify_boxes.h"
 

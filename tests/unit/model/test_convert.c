@@ -1,6 +1,5 @@
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "../unit.h"
 #include "model/convert.h"

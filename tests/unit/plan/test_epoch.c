@@ -1,10 +1,8 @@
 /* The plan of an epoch against a simulation that looks at every chunk and every sample. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "../unit.h"
-#include "base/mem.h"
 #include "plan/epoch.h"
 
 enum {

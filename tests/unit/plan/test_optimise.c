@@ -2,7 +2,6 @@
 #include <math.h>
 
 #include "../unit.h"
-#include "base/number.h"
 #include "plan/optimise.h"
 #include "plan/rules.h"
 

@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "../unit.h"
-#include "base/mem.h"
 #include "plan/samples.h"
 
 typedef struct space_row {

@@ -1,5 +1,4 @@
 /* A cache on disk: what it keeps, what it lets go, and what it survives. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,4 @@
 /* Documents of references: what they give, and what of a hostile one is refused. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>

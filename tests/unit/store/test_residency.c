@@ -2,7 +2,6 @@
  * What lies in the page cache.  Where a file system keeps all it has there, eviction is not
  * seen.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>

@@ -6,11 +6,9 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/number.h"
 #include "format/multi/multi.h"
 #include "job/transform/verify/compare.h"
 #include "job/transform/verify/verify_said.h"
