@@ -242,7 +242,10 @@ typedef struct cm_batch_info {
     uint64_t epoch, number;
     uint64_t nsamples;
     const uint64_t *sample; /* their numbers in the epoch */
-    /* nsamples x ndims: the first element of each along the loader's dimensions, lag 0 */
+    /*
+     * nsamples x ndims: the first element of each along the loader's dimensions, lag 0.  It lies
+     * right behind `sample`: nsamples * (1 + ndims) numbers may be copied as one.
+     */
     const int64_t *index;
 } cm_batch_info;
 
@@ -258,6 +261,9 @@ typedef struct cm_tensor {
 
 /* Both point into the batch. */
 int cm_batch_describe(cm_batch *batch, cm_batch_info *info, cm_error *err);
+/* cm_loader_next and, if there is a batch, cm_batch_describe: one call where calls are dear. */
+int cm_loader_next_described(cm_loader *loader, uint32_t timeout_ms, cm_batch **batch,
+                             cm_batch_info *info, cm_error *err);
 /* NULL beyond the last. */
 const cm_tensor *cm_batch_tensor(cm_batch *batch, size_t i);
 
@@ -270,6 +276,13 @@ struct DLManagedTensor;
 int cm_batch_dlpack(cm_batch *batch, size_t i, struct DLManagedTensorVersioned **out,
                     cm_error *err);
 int cm_batch_dlpack_legacy(cm_batch *batch, size_t i, struct DLManagedTensor **out, cm_error *err);
+/*
+ * The first, or, where not VERSIONED, the second, as Python's libraries take it: a new PyCapsule,
+ * which holds the memory until its consumer, or the capsule if it had none, is gone.  NULL after
+ * an error, CM_EUNSUPPORTED where the process has no Python.  The caller holds Python's lock, which
+ * is not let go.
+ */
+void *cm_batch_capsule(cm_batch *batch, size_t i, bool versioned, cm_error *err);
 
 /*
  * The batch will be read by work on STREAM, named as DLPack does: CUDA's handle, or 1 for the

@@ -316,6 +316,36 @@ def test_capsules(store):
         assert loader.stats()["held"] == 0
 
 
+def test_capsules_that_go_while_an_exception_is_raised(store):
+    """A consumer that refuses a tensor drops its capsule with its own exception set: that one arrives."""
+    with chunkmill.Loader(store, sample=SAMPLE, variables="b", cast="bfloat16", batch=4, batches=20) as loader:
+        for batch in loader:  # more of them than there are slots
+            with pytest.raises((BufferError, RuntimeError), match="(?i)dlpack|dtype"):
+                np.from_dlpack(batch["b"])
+        del batch
+        assert loader.stats()["held"] == 0
+
+
+def test_tensors_say_what_they_are(store):
+    """The same in full batches and in a last one that is not; none of a batch that was released."""
+    with chunkmill.Loader(store, sample=SAMPLE, variables=["a", "b"], lags=[0, 2], batch=7, order="sequential") as loader:
+        sizes = []
+        for batch in loader:
+            for key, tensor in batch.items():
+                array = tensor.numpy()
+                assert (tensor.shape, tensor.dtype, tensor.nbytes) == (array.shape, array.dtype.name, array.nbytes)
+                assert key == ((tensor.name, tensor.lag) if tensor.lag else tensor.name)
+                assert array.shape == (len(batch), *(SAMPLE[n] for n in NAMES)) and len(tensor) == len(batch)
+            assert batch.index.shape == (len(batch), 3) and batch.samples.shape == (len(batch),)
+            sizes.append(len(batch))
+        assert set(sizes[:-1]) == {7} and sum(sizes) >= loader.nsamples
+        kept = batch.index.copy(), batch.samples.copy(), batch.number
+        batch.release()
+        with pytest.raises(chunkmill.ChunkmillError, match="was released"):
+            batch["b"]
+        assert (batch.index == kept[0]).all() and (batch.samples == kept[1]).all() and batch.number == kept[2]
+
+
 def in_child(body):
     """What BODY says in a forked child."""
     read, write = os.pipe()

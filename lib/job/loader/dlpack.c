@@ -46,9 +46,9 @@ static int describe(cm_batch *b, size_t i, dl_tensor *out, cm_error *err)
     int rc = cm_batch_check(b, err);
     if (rc != CM_OK)
         return rc;
-    const cm_tensor *t = cm_batch_tensor(b, i);
-    if (t == NULL)
+    if (i >= b->hold->about->nvariables)
         return cm_fail(err, CM_EINVAL, "the batch has no tensor %zu", i);
+    const cm_tensor *t = &b->tensor[i];
     *out = (dl_tensor){.data = t->data,
                        .device_type = t->device_type,
                        .device_id = t->device_number,
@@ -67,15 +67,17 @@ static int describe(cm_batch *b, size_t i, dl_tensor *out, cm_error *err)
 }
 
 /* In a forked child cm_batch_release does nothing; the small struct is the child's own copy. */
-static void delete_versioned(managed_versioned *self)
+void cm_loader_delete_versioned(managed_versioned *self)
 {
-    cm_batch_release(self->manager_ctx);
+    if (self != NULL)
+        cm_batch_release(self->manager_ctx);
     free(self);
 }
 
-static void delete_legacy(managed_legacy *self)
+void cm_loader_delete_legacy(managed_legacy *self)
 {
-    cm_batch_release(self->manager_ctx);
+    if (self != NULL)
+        cm_batch_release(self->manager_ctx);
     free(self);
 }
 
@@ -88,7 +90,7 @@ int cm_batch_dlpack(cm_batch *b, size_t i, managed_versioned **out, cm_error *er
     if (m == NULL)
         return rc == CM_OK ? CM_ENOMEM : rc;
     *m = (managed_versioned){
-        .major = 1, .manager_ctx = b, .deleter = delete_versioned, .dl_tensor = t};
+        .major = 1, .manager_ctx = b, .deleter = cm_loader_delete_versioned, .dl_tensor = t};
     cm_batch_ref(b);
     *out = m;
     return CM_OK;
@@ -102,7 +104,7 @@ int cm_batch_dlpack_legacy(cm_batch *b, size_t i, managed_legacy **out, cm_error
     managed_legacy *m = rc == CM_OK ? cm_calloc(1, sizeof *m, err) : NULL;
     if (m == NULL)
         return rc == CM_OK ? CM_ENOMEM : rc;
-    *m = (managed_legacy){.dl_tensor = t, .manager_ctx = b, .deleter = delete_legacy};
+    *m = (managed_legacy){.dl_tensor = t, .manager_ctx = b, .deleter = cm_loader_delete_legacy};
     cm_batch_ref(b);
     *out = m;
     return CM_OK;

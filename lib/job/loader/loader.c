@@ -350,6 +350,15 @@ int cm_loader_next(cm_loader *l, uint32_t timeout_ms, cm_batch **out, cm_error *
     return rc == CM_OK ? leave(l, next_of_epoch(l, timeout_ms, out, err)) : rc;
 }
 
+int cm_loader_next_described(cm_loader *l, uint32_t timeout_ms, cm_batch **out, cm_batch_info *info,
+                             cm_error *err)
+{
+    const int rc = cm_loader_next(l, timeout_ms, out, err);
+    if (rc == CM_OK && *out != NULL)
+        cm_loader_hold_describe(*out, info);
+    return rc;
+}
+
 /* ---- positions ----------------------------------------------------------------------------- */
 
 int cm_loader_save(cm_loader *l, cm_loader_position *out, cm_error *err)

@@ -21,11 +21,8 @@ static int make_batch(cm_loader_hold *h, cm_batch *b, cm_error *err)
 {
     const size_t n = h->about->nvariables;
     b->hold = h;
-    b->sample = cm_calloc(h->batch_samples, sizeof *b->sample, err);
-    b->index = b->sample == NULL
-                   ? NULL
-                   : cm_calloc(h->batch_samples * (h->about->ndims + 1), sizeof *b->index, err);
-    b->tensor = b->index == NULL ? NULL : cm_calloc(n, sizeof *b->tensor, err);
+    b->sample = cm_calloc(h->batch_samples * (h->about->ndims + 1), sizeof *b->sample, err);
+    b->tensor = b->sample == NULL ? NULL : cm_calloc(n, sizeof *b->tensor, err);
     b->shape = b->tensor == NULL ? NULL : cm_calloc(n * STEP, sizeof *b->shape, err);
     if (b->shape == NULL)
         return CM_ENOMEM;
@@ -46,7 +43,6 @@ static void free_hold(cm_loader_hold *h)
     for (unsigned i = 0; h->batch != NULL && i < h->nbatches; i++) {
         cm_batch *b = &h->batch[i];
         free(b->sample);
-        free(b->index);
         free(b->tensor);
         free(b->shape);
     }
@@ -152,6 +148,7 @@ static void place_tensors(cm_batch *b)
 static void place_samples(cm_batch *b, const cm_sample_space *space)
 {
     const size_t ndims = b->hold->about->ndims;
+    b->index = (int64_t *)b->sample + b->made.nsamples;
     for (uint64_t k = 0; k < b->made.nsamples; k++) {
         cm_box box;
         b->sample[k] = b->made.sample[k];
@@ -276,11 +273,8 @@ int cm_batch_stream(cm_batch *b, int64_t stream, cm_error *err)
     return rc;
 }
 
-int cm_batch_describe(cm_batch *b, cm_batch_info *info, cm_error *err)
+void cm_loader_hold_describe(const cm_batch *b, cm_batch_info *info)
 {
-    int rc = cm_batch_check(b, err);
-    if (rc != CM_OK)
-        return rc;
     const cm_batch_info all = {.size = info->size,
                                .epoch = b->epoch,
                                .number = b->made.number,
@@ -288,7 +282,14 @@ int cm_batch_describe(cm_batch *b, cm_batch_info *info, cm_error *err)
                                .sample = b->sample,
                                .index = b->index};
     memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);
-    return CM_OK;
+}
+
+int cm_batch_describe(cm_batch *b, cm_batch_info *info, cm_error *err)
+{
+    const int rc = cm_batch_check(b, err);
+    if (rc == CM_OK)
+        cm_loader_hold_describe(b, info);
+    return rc;
 }
 
 const cm_tensor *cm_batch_tensor(cm_batch *b, size_t i)

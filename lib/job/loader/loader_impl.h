@@ -58,7 +58,7 @@ struct cm_batch {
     cm_load_batch made;
     uint64_t epoch;
     uint64_t *sample;
-    int64_t *index;
+    int64_t *index;    /* behind the samples, in their memory */
     cm_tensor *tensor; /* of each part */
     int64_t *shape;    /* of each part, CM_LOADER_MAX_DIMS + 1 apart */
     cm_loader_buffer buffer;
@@ -125,6 +125,7 @@ int cm_loader_hold_carry(cm_loader_hold *hold, cm_batch *taken, const cm_load_ba
 /* Gives back what cm_loader_hold_take gave, where it is not needed. */
 void cm_loader_hold_untake(cm_batch *taken);
 uint64_t cm_loader_hold_nbytes(const cm_loader_hold *hold); /* of this machine's memory */
+void cm_loader_hold_describe(const cm_batch *batch, cm_batch_info *info); /* of this process */
 void cm_batch_ref(cm_batch *batch);
 /* CM_EINVAL: there is none, or it is another process's. */
 int cm_batch_check(const cm_batch *batch, cm_error *err);
@@ -146,6 +147,11 @@ int cm_loader_device_copy(cm_batch *b, const cm_load_batch *made, cm_error *err)
 int cm_loader_device_reads(cm_batch *b, int64_t stream, cm_error *err);
 /* B is given back, while its readers may be at work. */
 void cm_loader_device_leave(cm_batch *b);
+
+/* ---- dlpack.c: the deleters of what it exports; NULL accepted ---- */
+
+void cm_loader_delete_versioned(struct DLManagedTensorVersioned *self);
+void cm_loader_delete_legacy(struct DLManagedTensor *self);
 
 /* ---- loader.c ---- */
 

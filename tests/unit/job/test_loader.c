@@ -365,6 +365,57 @@ static void test_time_runs_out(void **state)
     cm_loader_close(l);
 }
 
+/* As cm_loader_next and cm_batch_describe say it, and the numbers lie in one piece. */
+static void test_described_with_the_batch(void **state)
+{
+    (void)state;
+    const cm_loader_options o = some_options("planned");
+    cm_loader *l = open_loader(&o);
+    cm_loader_info about = {.size = sizeof about};
+    OK(cm_loader_describe(l, &about, err));
+    OK(cm_loader_begin(l, 0, err));
+    for (uint64_t n = 0;; n++) {
+        struct {
+            cm_batch_info known;
+            uint64_t behind;
+        } old = {{.size = offsetof(cm_batch_info, sample)}, 5};
+        cm_batch_info info = {.size = sizeof info}, again = info;
+        cm_batch *b;
+        old.known.sample = &old.behind;
+        OK(cm_loader_next_described(l, CM_LOADER_FOR_EVER, &b, &info, err));
+        if (b == NULL) {
+            assert_int_equal(n, about.nbatches);
+            assert_null(info.sample); /* nothing was told */
+            break;
+        }
+        OK(cm_batch_describe(b, &again, err));
+        assert_memory_equal(&info, &again, sizeof info);
+        assert_int_equal(info.number, n);
+        assert_ptr_equal(info.index, info.sample + info.nsamples);
+        OK(cm_batch_describe(b, &old.known, err));
+        assert_int_equal(old.known.nsamples, info.nsamples);
+        assert_ptr_equal(old.known.sample, &old.behind);
+        assert_true(is_right(b));
+        cm_batch_release(b);
+    }
+    cm_loader_close(l);
+}
+
+/* Python's functions are the process's; this one has none. */
+static void test_no_python(void **state)
+{
+    cm_error why = {0};
+    (void)state;
+    const cm_loader_options o = some_options("map");
+    cm_loader *l = open_loader(&o);
+    OK(cm_loader_begin(l, 0, err));
+    cm_batch *b = take(l);
+    assert_null(cm_batch_capsule(b, 0, true, &why));
+    assert_int_equal(why.status, CM_EUNSUPPORTED);
+    cm_batch_release(b);
+    cm_loader_close(l);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -376,6 +427,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_positions),
         cmocka_unit_test(test_callers_of_another_age),
         cmocka_unit_test(test_time_runs_out),
+        cmocka_unit_test(test_described_with_the_batch),
+        cmocka_unit_test(test_no_python),
     };
     const int served = serve_if_worker(argc, argv);
     if (served >= 0)

@@ -78,7 +78,7 @@ class Stats(Structure):
 
 class BatchInfo(Structure):
     _fields_ = [("size", c_size_t), ("epoch", c_uint64), ("number", c_uint64), ("nsamples", c_uint64),
-                ("sample", POINTER(c_uint64)), ("index", POINTER(c_int64))]
+                ("sample", c_void_p), ("index", c_void_p)]
 
 
 class CTensor(Structure):
@@ -95,13 +95,11 @@ _PROTOTYPES = {
     "cm_loader_describe": (c_int, [c_void_p, POINTER(Info), POINTER(Error)]),
     "cm_loader_begin": (c_int, [c_void_p, c_uint64, POINTER(Error)]),
     "cm_loader_next": (c_int, [c_void_p, c_uint32, POINTER(c_void_p), POINTER(Error)]),
+    "cm_loader_next_described": (c_int, [c_void_p, c_uint32, POINTER(c_void_p), POINTER(BatchInfo), POINTER(Error)]),
     "cm_loader_save": (c_int, [c_void_p, POINTER(Position), POINTER(Error)]),
     "cm_loader_restore": (c_int, [c_void_p, POINTER(Position), POINTER(Error)]),
     "cm_loader_get_stats": (c_int, [c_void_p, POINTER(Stats), POINTER(Error)]),
-    "cm_batch_describe": (c_int, [c_void_p, POINTER(BatchInfo), POINTER(Error)]),
     "cm_batch_tensor": (POINTER(CTensor), [c_void_p, c_size_t]),
-    "cm_batch_dlpack": (c_int, [c_void_p, c_size_t, POINTER(c_void_p), POINTER(Error)]),
-    "cm_batch_dlpack_legacy": (c_int, [c_void_p, c_size_t, POINTER(c_void_p), POINTER(Error)]),
     "cm_batch_stream": (c_int, [c_void_p, c_int64, POINTER(Error)]),
     "cm_batch_release": (None, [c_void_p]),
     "cm_loader_version": (c_char_p, []),
@@ -130,6 +128,9 @@ def load():
         function = getattr(library, name)
         function.restype = result
         function.argtypes = arguments
+    # What makes a Python object is called with Python's lock.
+    capsule = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_size_t, c_bool, POINTER(Error))
+    library.capsule = capsule(("cm_batch_capsule", library))
     return library
 
 

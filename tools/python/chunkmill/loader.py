@@ -6,13 +6,15 @@ import os
 import sys
 import threading
 import weakref
-from ctypes import byref, c_char_p, c_void_p, sizeof
+from ctypes import byref, c_char_p, c_void_p, sizeof, string_at
 
 from . import _library as c
 from ._library import ChunkmillError, check
 from ._tensor import Batch, array
 
 _SLICE_MS = 100  # between two looks at signals: Ctrl-C ends a wait
+
+_NOTHING = contextlib.nullcontext()
 
 _opened = weakref.WeakSet()
 
@@ -36,11 +38,24 @@ class Dim:
         self.coords = None
         size = _nbytes(self.type)
         if d.coords and size:
-            self._raw = ctypes.string_at(d.coords, size * d.length)
+            self._raw = string_at(d.coords, size * d.length)
             self.coords = array(self._raw, self.type, [d.length])
 
     def __repr__(self):
         return f"<chunkmill.Dim {self.name!r}: {self.sample} of {self.length}>"
+
+
+class Variable:
+    """What all tensors of one variable have in common: `shape` and `nbytes` are a sample's."""
+
+    def __init__(self, number, v):
+        self.number = number
+        self.name = v.name.decode()
+        self.lag = v.lag
+        self.dtype = v.type.decode()
+        self.shape = tuple(v.shape[:v.ndims])
+        self.nbytes = v.nbytes
+        self.capsule = c.library().capsule
 
 
 def _nbytes(kind):
@@ -165,22 +180,29 @@ class Loader:
         self.dims = [Dim(info.dim[i]) for i in range(info.ndims)]
         self._keys = {}
         for i in range(info.nvariables):
-            v = info.variable[i]
-            name = v.name.decode()
-            if v.lag == 0 or name not in self._keys:
-                self._keys.setdefault(name, i)
+            v = Variable(i, info.variable[i])
+            if v.lag == 0 or v.name not in self._keys:
+                self._keys.setdefault(v.name, v)
             if v.lag != 0:
-                self._keys[name, v.lag] = i
+                self._keys[v.name, v.lag] = v
         self._nbatches = info.nbatches
         self.nsamples = info.nsamples
         self.batch_nbytes = info.batch_nbytes
         self.workers, self.worker_threads = info.workers, info.worker_threads
         self.slots, self.memory, self.window = info.slots, info.memory_nbytes, info.window
         self.device = info.device.decode()
+        kind, _, number = self.device.partition(":")
+        # Where tensors lie, as DLPack says it: CUDA is 2; 1 is the CPU, to which `host` belongs.
+        self._place = (2, int(number)) if kind == "cuda" else (1, 0)
+        # Where the library tells of a batch, the same memory for each: it is read under the lock.
+        handle, info, error = c_void_p(), c.BatchInfo(size=sizeof(c.BatchInfo)), c.Error()
+        self._told = (c.library().cm_loader_next_described, handle, info, error,
+                      (byref(handle), byref(info), byref(error)))
+        self._number_nbytes = 8 * (1 + len(self.dims))  # of the numbers of a sample
 
     def _calls(self):
         """Nothing is closed while another thread calls.  A forked child has nobody to wait for."""
-        return self._lock if os.getpid() == self._pid else contextlib.nullcontext()
+        return self._lock if os.getpid() == self._pid else _NOTHING
 
     def _call(self, name, *arguments):
         function = getattr(c.library(), "cm_loader_" + name)
@@ -215,13 +237,20 @@ class Loader:
 
     def _next(self):
         """The next batch; None at the end."""
-        handle, error = c_void_p(), c.Error()
+        call, handle, info, error, arguments = self._told
         while True:
-            status = self._call("next", _SLICE_MS, byref(handle), byref(error))
-            if status != c.CANCELED:
-                break
-        check(status, error)
-        return Batch(self, handle) if handle else None
+            with self._lock if os.getpid() == self._pid else _NOTHING:
+                if self._handle is None:
+                    raise ChunkmillError("the loader was closed", "invalid")
+                status = call(self._handle, _SLICE_MS, *arguments)
+                if status == 0:
+                    if not handle:
+                        return None
+                    n = info.nsamples
+                    return Batch(self, handle.value, info.epoch, info.number, n,
+                                 string_at(info.sample, n * self._number_nbytes))
+                if status != c.CANCELED:
+                    check(status, error)
 
     def state_dict(self):
         """Where the next batch will come from; for load_state_dict, in any process."""
