@@ -14,7 +14,17 @@ KILLED = {
     "v3": ["--chunks", "time=4,lat=3"],
     "v2": ["--zarr-format", "2", "--chunks", "time=4,lat=3"],
     "shards": ["--chunks", "time=2,lat=3", "--shards", "time=8,lat=6"],
+    # An append gives the coordinate one chunk, and leaves the old ones to readers.
+    "repaired": ["--chunks", "time=4,lat=3", "--chunks", "time:time=1"],
 }
+ANOTHER_LAYOUT = ("shards", "repaired")  # than one conversion has, or other bytes
+
+
+def beside(layout):
+    """What stays beside a store that grew."""
+    return ["append-left", "ledger"] if layout == "repaired" else ["ledger"]
+
+
 KILLED_BEFORE = ("rename", "unlink", "write") if paths.LONG else ("rename", "unlink")
 MOST_KILLS = 1000 if paths.LONG else 14  # of each class
 

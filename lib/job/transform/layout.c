@@ -184,18 +184,23 @@ static void keep_whole(cm_job_var *v)
  * An archive grows: its coordinates get one chunk with room for years, so that a reader finds
  * them whole and an append changes one object.
  */
-static void keep_room(const cm_job *job, cm_job_var *v)
+uint64_t cm_job_coordinate_room(uint64_t length, uint32_t nbytes)
 {
     enum {
         ROOM = 8192 /* elements: 22 years of days, 11 months of hours */
     };
+    uint64_t room = length < ROOM / 2 ? ROOM : length < WHOLE_COORDINATE ? 2 * length : UINT64_MAX;
+    return room <= WHOLE_COORDINATE / (nbytes > 0 ? nbytes : STRING_ESTIMATE) ? room : 0;
+}
+
+static void keep_room(const cm_job *job, cm_job_var *v)
+{
     const cm_multi_spec *spec = cm_multi_spec_of(job->source);
-    uint64_t most = WHOLE_COORDINATE / itemsize_of(v);
     keep_whole(v);
     if (spec == NULL || spec->nfiles < 2 || v->rank != 1 || !v->source->unlimited[0])
         return;
-    uint64_t room = 2 * v->shape[0] < ROOM ? ROOM : 2 * v->shape[0];
-    if (room <= most)
+    uint64_t room = cm_job_coordinate_room(v->shape[0], itemsize_of(v));
+    if (room > 0)
         v->chunk[0] = room;
 }
 

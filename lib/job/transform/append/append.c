@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "format/multi/multi.h"
+#include "job/transform/append/append_repair.h"
 #include "job/transform/inputs.h"
 #include "job/transform/parts/parts_files.h"
 #include "job/transform/select/clashes.h"
@@ -151,6 +152,8 @@ static int write_chunks(cm_job *job, cm_append_state *s, cm_error *err)
         rc = cm_append_mark(s->append, s->length, err);
     if (rc == CM_OK && s->append->replace != NULL)
         rc = cm_replace_write_note(s, err);
+    if (rc == CM_OK)
+        rc = cm_repair_write_note(s, err);
     if (rc != CM_OK)
         return rc;
     rc = cm_job_run(job, s->append->store, err);
@@ -160,6 +163,7 @@ static int write_chunks(cm_job *job, cm_append_state *s, cm_error *err)
     if (cm_lock_check(s->append->lock, &s->append->beside, NULL) == CM_EEXIST)
         return rc;
     remove_beyond(job);
+    (void)cm_repair_remove_left(s->append, NULL);
     if (cm_append_remove_reach(s, NULL) == CM_OK)
         cm_append_unmark(s->append);
     return rc;
@@ -184,6 +188,9 @@ static int commit(cm_job *job, cm_append_state *s, cm_error *err)
     if (rc == CM_OK)
         cm_append_unmark(s->append);
     job->report->written = rc == CM_OK;
+    /* What is in nobody's way may stay until the next time. */
+    if (rc == CM_OK)
+        (void)cm_repair_remove_left(s->append, NULL);
     return rc;
 }
 

@@ -41,6 +41,7 @@ struct cm_append {
     size_t nlisted;
     cm_stopped stopped;
     uint64_t reach; /* elements that a run that was killed may have written; 0: there was none */
+    cm_json *left;  /* append_repair.h: what was read of its note; or NULL */
 };
 
 /*

@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "job/common/store_path.h"
 #include "job/common/varopt.h"
-#include "job/transform/append/append.h"
+#include "job/transform/append/append_repair.h"
 #include "job/transform/output/output.h"
 #include "job/transform/parts/parts_files.h"
 #include "store/open.h"
@@ -178,6 +178,8 @@ int cm_append_open(const cm_append_options *o, cm_append **out, char **note, cm_
     if (rc == CM_OK)
         rc = cm_replace_read_note(a, err);
     if (rc == CM_OK)
+        rc = cm_repair_read_note(a, err);
+    if (rc == CM_OK)
         rc = check_stopped(a, err);
     if (rc == CM_OK)
         rc = cm_ledger_read(&a->beside, &a->ledger, err);
@@ -253,6 +255,7 @@ void cm_append_close(cm_append *a)
     cm_ledger_release(&a->ledger);
     cm_lock_release(a->lock, &a->beside);
     cm_beside_release(&a->beside);
+    cm_json_free(a->left);
     free(a->stopped.dimension);
     free(a->replace);
     free(a->dimension);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "format/multi/multi.h"
+#include "job/transform/append/append_repair.h"
 #include "job/transform/append/append_source.h"
 
 /* Elements of the old dataset, or rows of chunks, from FIRST to END. */
@@ -180,26 +181,29 @@ typedef struct making {
     size_t n, capacity;
 } making;
 
-static int describe(cm_job_var *w, const cm_variable *t, cm_error *err)
+static int describe(cm_job_var *w, const cm_variable *t, const cm_growth *g, cm_error *err)
 {
     const cm_shard_spec *shard = cm_zarr_sharding(t->words);
     int rc = cm_zarr_meta_copy(t->words, &w->meta, err);
     if (rc != CM_OK)
         return rc;
     memcpy(w->meta.shape, w->shape, sizeof(w->meta.shape));
+    cm_repair_apply(g, &w->meta);
     w->sharded = shard != NULL;
-    memcpy(w->chunk, shard != NULL ? shard->chunk : t->words->chunk, sizeof(w->chunk));
-    memcpy(w->shard, t->words->chunk, sizeof(w->shard));
+    memcpy(w->chunk, shard != NULL ? shard->chunk : w->meta.chunk, sizeof(w->chunk));
+    memcpy(w->shard, w->meta.chunk, sizeof(w->shard));
     w->pass = CM_PASS_NOTHING;
     w->keeps_words = true;
     return w->as_strings ? CM_OK : cm_zarr_fill_survives(&w->meta, &w->fill_survives, err);
 }
 
-/* Rows FIRST to END of V, which is array T of the store. */
-static int add_window(making *m, const cm_job_var *v, const cm_variable *t, unsigned axis,
+/* Rows FIRST to END of the chunks of V, which is array T of the store and grows by G. */
+static int add_window(making *m, const cm_job_var *v, const cm_variable *t, const cm_growth *g,
                       range rows, unsigned phase, cm_error *err)
 {
-    uint64_t chunk = t->words->chunk[axis], begin = rows.first * chunk, end = rows.end * chunk;
+    const unsigned axis = g->axis;
+    uint64_t chunk = g->chunk > 0 ? g->chunk : t->words->chunk[axis];
+    uint64_t begin = rows.first * chunk, end = rows.end * chunk;
     if (m->n == m->capacity) {
         size_t capacity = m->capacity > 0 ? m->capacity * 2 : 16;
         cm_job_var *more = realloc(m->var, capacity * sizeof(*more));
@@ -217,7 +221,7 @@ static int add_window(making *m, const cm_job_var *v, const cm_variable *t, unsi
     if (phase == CM_PHASE_BEYOND)
         cm_append_source_of(m->job, w);
     w->is_window = true;
-    w->is_beyond = phase == CM_PHASE_BEYOND;
+    w->is_beyond = phase == CM_PHASE_BEYOND || g->chunk > 0;
     w->whole = false;
     w->phase = t->is_coordinate ? CM_PHASE_LABELS : phase;
     w->start[axis] = begin;
@@ -225,22 +229,26 @@ static int add_window(making *m, const cm_job_var *v, const cm_variable *t, unsi
     w->at[axis] = begin;
     w->first_object[axis] = rows.first;
     m->n++;
-    return w->name == NULL ? CM_ENOMEM : describe(w, t, err);
+    return w->name == NULL ? CM_ENOMEM : describe(w, t, g, err);
 }
 
-static int make_windows(making *m, const cm_job_var *v, const cm_variable *t, unsigned axis,
+static int make_windows(making *m, const cm_job_var *v, const cm_variable *t, const cm_growth *g,
                         const ranges *touched, cm_error *err)
 {
     cm_append_state *s = m->s;
+    const unsigned axis = g->axis;
     uint64_t chunk = t->words->chunk[axis];
     uint64_t behind = s->was / chunk + (s->was % chunk != 0);
     uint64_t nrows = s->length / chunk + (s->length % chunk != 0);
     ranges within = {0};
+    /* All of it, under names of its own. */
+    if (g->chunk > 0)
+        return add_window(m, v, t, g, (range){0, 1}, CM_PHASE_LABELS, err);
     int rc = rows_within(s, t, axis, touched, &within, err);
     if (rc == CM_OK && behind < nrows)
-        rc = add_window(m, v, t, axis, (range){behind, nrows}, CM_PHASE_BEYOND, err);
+        rc = add_window(m, v, t, g, (range){behind, nrows}, CM_PHASE_BEYOND, err);
     for (size_t i = 0; rc == CM_OK && i < within.n; i++)
-        rc = add_window(m, v, t, axis, within.item[i], CM_PHASE_WITHIN, err);
+        rc = add_window(m, v, t, g, within.item[i], CM_PHASE_WITHIN, err);
     free(within.item);
     return rc;
 }
@@ -277,7 +285,9 @@ static int grow_array(making *m, const cm_variable *t, const ranges *touched, cm
     if (s->append->replace != NULL)
         rc = cm_replace_check_given(m->job, s, v->source, err);
     if (rc == CM_OK)
-        rc = make_windows(m, v, t, axis, touched, err);
+        rc = cm_repair_choose(m->job, s, t, &g->growth, err);
+    if (rc == CM_OK)
+        rc = make_windows(m, v, t, &g->growth, touched, err);
     g->nwindows = m->n - g->first;
     return rc;
 }

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "job/common/store_path.h"
-#include "job/transform/append/append_commit.h"
+#include "job/transform/append/append_repair.h"
 #include "job/transform/append/ledger.h"
 #include "job/transform/parts/parts_files.h"
 #include "job/transform/statistics/statistics.h"
@@ -316,6 +316,8 @@ static int empty_folder(cm_output *out, cm_zarr_left *left, cm_error *err)
     int rc = find_zarr(out->store, &zarr, err);
     if (rc == CM_OK && zarr)
         rc = cm_zarr_erase(out->store, err);
+    if (rc == CM_OK && *out->node == '\0')
+        rc = cm_repair_remove_all(out->store, &out->beside, err);
     if (rc == CM_OK)
         rc = cm_journal_erase(&out->beside, out->journal, out->store, err);
     if (rc == CM_OK)
