@@ -160,7 +160,7 @@ def test_converted_types(source, values, tmp_path):
     assert all(close(group["mean/z"][k], math.fsum(z[:, k].ravel()) / z[:, k].size) for k in range(LEVELS))
 
 
-REFUSED = [(["--resume"], "--resume"), (["--check"], "--check"), (["--virtual", "json"], "references")]
+REFUSED = [(["--check"], "--check"), (["--virtual", "json"], "references")]
 
 
 @pytest.mark.parametrize("more, told", REFUSED)

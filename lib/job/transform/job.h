@@ -63,6 +63,7 @@ typedef struct cm_job_var {
     struct cm_statistics *statistics; /* statistics.h; NULL: it is not counted */
 
     /* prepare.c, plan.c */
+    bool stored_differs; /* chunks decode to other elements than were encoded: codecs round */
     bool absent; /* the source stores none of it and nothing needs to be written: no transfer */
     cm_zarr_writer *writer; /* NULL: its objects are copied */
     cm_transfer transfer;
@@ -197,7 +198,9 @@ int cm_job_check_text(cm_job *job, cm_error *err);
 int cm_job_notice(cm_job *job, cm_error *err);
 /* The same of a Zarr source's documents that contradict each other. */
 int cm_job_notice_conflicts(cm_job *job, cm_error *err);
-/* prepare.c: V's writer into STORE, and its transfer before any plan. */
+/* prepare.c: nothing of V needs to be written. */
+bool cm_job_is_absent(const cm_job_var *v);
+/* V's writer into STORE, and its transfer before any plan. */
 int cm_job_prepare(cm_job *job, cm_job_var *v, cm_store *store, cm_error *err);
 /* plan.c: writers into STORE, and the routes of all variables within the memory. */
 int cm_job_plan(cm_job *job, cm_store *store, cm_error *err);

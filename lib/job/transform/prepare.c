@@ -114,8 +114,9 @@ static int describe_transfer(cm_job *job, cm_job_var *v, cm_error *err)
     t->conversion = v->converts ? &v->conversion : NULL;
     t->present = v->presence.bit;
     t->counts = &v->counts;
-    t->must_return =
-        v->pass == CM_PASS_NOTHING && !v->converts && rounds(v->meta.codecs, v->meta.ncodecs);
+    const bool rounding = v->pass == CM_PASS_NOTHING && rounds(v->meta.codecs, v->meta.ncodecs);
+    t->must_return = rounding && !v->converts;
+    v->stored_differs = rounding && v->converts;
     memcpy(t->start, v->start, sizeof(t->start));
     memcpy(t->step, v->step, sizeof(t->step));
     t->absent_is_empty = v->fill_stays;
@@ -135,6 +136,11 @@ static bool nothing_is_stored(const cm_variable *s)
     return s->located && s->stored_nbytes == 0;
 }
 
+bool cm_job_is_absent(const cm_job_var *v)
+{
+    return v->refer != NULL || (v->fill_stays && v->meta.has_fill && nothing_is_stored(v->source));
+}
+
 int cm_job_prepare(cm_job *job, cm_job_var *v, cm_store *store, cm_error *err)
 {
     if (v->as_objects)
@@ -150,7 +156,6 @@ int cm_job_prepare(cm_job *job, cm_job_var *v, cm_store *store, cm_error *err)
         cm_error_prefix(err, "%s %s", cm_job_noun(job), cm_job_name(v));
         return rc;
     }
-    v->absent =
-        v->refer != NULL || (v->fill_stays && v->meta.has_fill && nothing_is_stored(v->source));
+    v->absent = cm_job_is_absent(v);
     return v->as_strings || v->absent ? CM_OK : describe_transfer(job, v, err);
 }

@@ -28,18 +28,11 @@ void cm_transform_options_init(cm_transform_options *options, cm_defaults defaul
 
 /* ---- what was asked for ---- */
 
-/* Every chunk is counted while it is made, by one process, of a store of its own. */
+/* Every chunk is counted while it is made, or found good when a run goes on. */
 static int check_statistics(const cm_transform_options *o, cm_error *err)
 {
-    if (o->resume)
-        return cm_fail(err, CM_EINVAL,
-                       "`statistics` and `resume`: chunks of the run that was stopped are not "
-                       "counted again; leave one of them out, or use `overwrite`");
     if (o->check)
         return cm_fail(err, CM_EINVAL, "`statistics` and `check`: nothing is written");
-    if (o->part.on)
-        return cm_fail(err, CM_EINVAL,
-                       "`statistics` and `part`: parts of a store cannot be counted together yet");
     if (o->refer != NULL)
         return cm_fail(err, CM_EINVAL,
                        "`statistics`: references are made without reading the data");
@@ -368,22 +361,23 @@ static int dry_run(cm_job *job, cm_error *err)
 
 static int transform(cm_job *job, cm_output *out, cm_error *err)
 {
-    if (job->options->append != NULL)
+    const cm_transform_options *o = job->options;
+    if (o->append != NULL)
         return cm_job_append(job, err);
     int rc = cm_job_describe(job, err);
     if (rc == CM_OK)
         rc = cm_job_notice(job, err);
     if (rc != CM_OK)
         return rc;
-    if (job->options->statistics)
-        rc = cm_statistics_prepare(job, job->options->dry_run ? NULL : out->path, err);
+    if (o->statistics)
+        rc = cm_statistics_prepare(job, o->dry_run || o->part.on ? NULL : out->path, err);
     if (rc != CM_OK)
         return rc;
-    if (job->options->refer != NULL)
+    if (o->refer != NULL)
         return cm_job_refer_write(job, err);
-    if (job->options->dry_run)
+    if (o->dry_run)
         return dry_run(job, err);
-    return job->options->part.on ? cm_job_write_part(job, out, err) : cm_job_write(job, out, err);
+    return o->part.on ? cm_job_write_part(job, out, err) : cm_job_write(job, out, err);
 }
 
 static void release(cm_job *job)
@@ -429,6 +423,18 @@ static int check_output(const cm_transform_options *o, const cm_into *into, cm_o
         return cm_fail(err, CM_EINVAL, "%s: several processes make a store, not a node in one",
                        o->target);
     return cm_output_find(&request, out, err);
+}
+
+/* What is complete is not read again to be counted. */
+static int check_counted(const cm_output *out, cm_error *err)
+{
+    bool there;
+    int rc = cm_statistics_are_there(out->path, &there, err);
+    return rc == CM_OK && !there
+               ? cm_fail(err, CM_EEXIST,
+                         "%s: is complete, and has no statistics; `overwrite` makes both",
+                         out->path)
+               : rc;
 }
 
 int cm_transform(const cm_transform_options *asked, cm_transform_report *report, cm_error *err)
@@ -477,6 +483,8 @@ int cm_transform(const cm_transform_options *asked, cm_transform_report *report,
     report->finished = rc == CM_OK && out.finished;
     if (report->finished)
         cm_output_tidy(&out);
+    if (report->finished && asked->statistics)
+        rc = check_counted(&out, err);
     /* A proof that was asked for is given of a target that is complete already, too. */
     options.check = asked->check || (report->finished && asked->verify == CM_VERIFY_FULL);
     bool works = !report->finished || options.check;

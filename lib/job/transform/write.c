@@ -26,6 +26,12 @@ static int on_skip(void *context, uint64_t chunk, cm_error *err)
     return rc;
 }
 
+/* What is counted of a chunk that is kept is what it decodes to. */
+static bool is_resumed(const cm_job_var *v)
+{
+    return !v->absent && !(v->transfer.see != NULL && v->stored_differs);
+}
+
 int cm_job_list_made(cm_job *job, cm_made *made, cm_error *err)
 {
     const cm_dataset *ds = job->source;
@@ -35,7 +41,11 @@ int cm_job_list_made(cm_job *job, cm_made *made, cm_error *err)
         return CM_ENOMEM;
     for (size_t i = 0; i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
-        made->node[made->n++] = (cm_made_node){v->name, &v->meta, v->absent ? NULL : v->writer};
+        made->node[made->n++] = (cm_made_node){.path = v->name,
+                                               .meta = &v->meta,
+                                               .writer = is_resumed(v) ? v->writer : NULL,
+                                               .see = v->transfer.see,
+                                               .see_context = v->transfer.see_context};
     }
     for (size_t i = 0; i < ds->ngroups; i++) {
         const char *path = ds->group[i].path;

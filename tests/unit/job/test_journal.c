@@ -307,8 +307,8 @@ static void make_fixture(fixture *f, const char *text)
     OK(cm_zarr_meta_from_v3(j, &f->meta, err));
     cm_json_free(j);
     OK(cm_zarr_writer_create(store, "a", &f->meta, &f->writer, err));
-    f->node[0] = (cm_made_node){"", NULL, NULL};
-    f->node[1] = (cm_made_node){"a", &f->meta, f->writer};
+    f->node[0] = (cm_made_node){.path = ""};
+    f->node[1] = (cm_made_node){.path = "a", .meta = &f->meta, .writer = f->writer};
     f->made = (cm_made){f->node, 2};
     f->fingerprint = cm_json_object();
     OK(cm_json_set(f->fingerprint, "source", cm_json_string("in.nc"), err));

@@ -69,28 +69,75 @@ static int judge_chunk(judge *j, uint64_t number, bool *good, cm_error *err)
     return rc == CM_OK || rc == CM_EFORMAT ? CM_OK : cm_fail(err, (cm_status)rc, "%s", why.text);
 }
 
-/* Whether all chunks of the object OUTER are good. */
-static int judge_object(judge *j, uint64_t outer, bool *good, cm_error *err)
+/* Shows chunk NUMBER, which is good, to who counts. */
+static int show_chunk(judge *j, uint64_t number, cm_error *err)
 {
-    const adoption *all = j->all;
-    uint64_t coord[CM_MAX_RANK], first[CM_MAX_RANK], count[CM_MAX_RANK], left = 1;
+    const cm_made_node *node = j->all->node;
+    cm_array *a = j->all->array;
+    cm_fetch fetch;
+    int rc = a->ops->fetch(a, number, &j->stored, &fetch, err);
+    if (rc == CM_OK && fetch.present)
+        rc = cm_chain_decode(a->chain, j->ctx, j->stored.data, j->stored.nbytes, 0, j->decoded.data,
+                             err);
+    return rc == CM_OK
+               ? node->see(node->see_context, number, fetch.present ? j->decoded.data : NULL, err)
+               : rc;
+}
+
+/* All chunks of an object, in order. */
+typedef struct walk {
+    const cm_grid *grid;
+    uint64_t coord[CM_MAX_RANK], first[CM_MAX_RANK], count[CM_MAX_RANK], left;
+} walk;
+
+static void begin_walk(const adoption *all, uint64_t outer, walk *w)
+{
+    uint64_t coord[CM_MAX_RANK];
     cm_box box;
     cm_grid_coord(all->outer, outer, coord);
     cm_grid_box(all->outer, coord, &box);
-    cm_grid_cover(all->grid, &box, first, count);
+    cm_grid_cover(all->grid, &box, w->first, w->count);
+    w->grid = all->grid;
+    w->left = 1;
     for (unsigned i = 0; i < all->grid->rank; i++) {
-        coord[i] = first[i];
-        left *= count[i];
+        w->coord[i] = w->first[i];
+        w->left *= w->count[i];
     }
+}
+
+static bool next_of(walk *w, uint64_t *number)
+{
+    if (w->left == 0)
+        return false;
+    *number = cm_grid_number(w->grid, w->coord);
+    w->left--;
+    for (unsigned i = w->grid->rank; i-- > 0 && ++w->coord[i] == w->first[i] + w->count[i];)
+        w->coord[i] = w->first[i];
+    return true;
+}
+
+/* Whether all chunks of the object OUTER are good. */
+static int judge_object(judge *j, uint64_t outer, bool *good, cm_error *err)
+{
+    walk w;
+    uint64_t number;
+    int rc = CM_OK;
+    begin_walk(j->all, outer, &w);
     *good = true;
-    for (; left > 0 && *good; left--) {
-        int rc = judge_chunk(j, cm_grid_number(all->grid, coord), good, err);
-        if (rc != CM_OK)
-            return rc;
-        for (unsigned i = all->grid->rank; i-- > 0 && ++coord[i] == first[i] + count[i];)
-            coord[i] = first[i];
-    }
-    return CM_OK;
+    while (rc == CM_OK && *good && next_of(&w, &number))
+        rc = judge_chunk(j, number, good, err);
+    return rc;
+}
+
+static int show_object(judge *j, uint64_t outer, cm_error *err)
+{
+    walk w;
+    uint64_t number;
+    int rc = CM_OK;
+    begin_walk(j->all, outer, &w);
+    while (rc == CM_OK && next_of(&w, &number))
+        rc = show_chunk(j, number, err);
+    return rc;
 }
 
 static int adopt_object(judge *j, uint64_t outer, cm_error *err)
@@ -103,7 +150,7 @@ static int adopt_object(judge *j, uint64_t outer, cm_error *err)
         rc = cm_zarr_writer_keep(j->all->node->writer, outer, &kept, err);
     if (kept)
         atomic_fetch_add(&j->all->nkept, 1);
-    return rc;
+    return rc == CM_OK && kept && j->all->node->see != NULL ? show_object(j, outer, err) : rc;
 }
 
 static void adopt_main(void *context, unsigned index)

@@ -54,6 +54,9 @@ static int set_options(cm_json *j, const cm_job *job, cm_error *err)
         rc = add_texts(j, "`stack`", &o->stack, err);
     if (rc == CM_OK && o->overflow != CM_OVERFLOW_ERROR)
         rc = cm_json_set(j, "`overflow`", cm_json_i64(o->overflow), err);
+    /* A run that goes on counts what is there; parts count all together or not at all. */
+    if (rc == CM_OK && o->statistics && o->part.on)
+        rc = add_texts(j, "`statistics`", &o->statistics_range, err);
     if (rc == CM_OK)
         rc = cm_json_set(j, "`char_mode`", cm_json_i64(o->char_mode), err);
     if (rc == CM_OK)

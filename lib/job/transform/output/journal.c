@@ -316,14 +316,20 @@ void cm_journal_close(cm_journal *journal)
 
 static int refuse_other(const cm_json *was, const cm_json *is, cm_error *err)
 {
-    cm_json_iter it = cm_json_begin(is);
-    while (cm_json_next(&it))
+    const char *other = NULL;
+    for (cm_json_iter it = cm_json_begin(is); other == NULL && cm_json_next(&it);)
         if (!cm_json_equal(it.value, cm_json_member(was, it.name)))
-            return cm_fail(err, CM_EEXIST,
-                           "the output was begun with another %s; `resume` needs the same, "
-                           "`overwrite` begins again",
-                           it.name);
-    return CM_OK;
+            other = it.name;
+    /* Some options are named only where they were given. */
+    for (cm_json_iter it = cm_json_begin(was); other == NULL && cm_json_next(&it);)
+        if (!cm_json_has(is, it.name) && strcmp(it.name, "phase") != 0 &&
+            strcmp(it.name, "arrays") != 0)
+            other = it.name;
+    return other == NULL ? CM_OK
+                         : cm_fail(err, CM_EEXIST,
+                                   "the output was begun with another %s; `resume` needs the same, "
+                                   "`overwrite` begins again",
+                                   other);
 }
 
 static bool has_shards(const cm_made_node *node)
@@ -355,10 +361,12 @@ static int adopt_skipped(const cm_made *made, const content *c, bool shards, siz
         if (!known)
             break;
         *at = end;
-        cm_zarr_writer *w = made->node[item].writer;
-        if (has_shards(&made->node[item]) != shards || cm_zarr_writer_is_delivered(w, chunk))
+        const cm_made_node *node = &made->node[item];
+        if (has_shards(node) != shards || cm_zarr_writer_is_delivered(node->writer, chunk))
             continue;
-        rc = cm_zarr_writer_skip(w, chunk, err);
+        rc = cm_zarr_writer_skip(node->writer, chunk, err);
+        if (rc == CM_OK && node->see != NULL)
+            rc = node->see(node->see_context, chunk, NULL, err);
         *nchunks += rc == CM_OK;
     }
     return rc;

@@ -31,6 +31,9 @@ typedef struct cm_made_node {
     const char *path;
     const cm_zarr_meta *meta; /* NULL: a group */
     cm_zarr_writer *writer;   /* NULL: not resumed chunk by chunk */
+    /* Is shown the elements of each chunk that is kept (NULL: fill values), if it is not NULL. */
+    int (*see)(void *context, uint64_t chunk, const uint8_t *elements, cm_error *err);
+    void *see_context;
 } cm_made_node;
 
 typedef struct cm_made {

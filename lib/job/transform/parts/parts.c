@@ -20,8 +20,10 @@
 
 #include "base/clock.h"
 #include "job/transform/parts/parts_claim.h"
+#include "job/transform/parts/parts_counted.h"
 #include "job/transform/parts/parts_status.h"
 #include "job/transform/plan.h"
+#include "job/transform/statistics/statistics.h"
 #include "job/transform/write.h"
 #include "store/open.h"
 
@@ -171,6 +173,8 @@ static int publish(cm_job *job, cm_output *out, cm_error *err)
     bool published = false;
     int rc = cm_output_decide(out, err);
     bool is_there = out->store != NULL;
+    if (rc == CM_OK && job->options->statistics)
+        rc = cm_statistics_check_place(job, out->path, err);
     if (rc == CM_OK)
         rc = cm_parts_propose(job, &plan, err);
     if (rc == CM_OK && is_there)
@@ -260,7 +264,7 @@ static int prove_own(cm_job *job, cm_output *out, cm_error *err)
     if (rc == CM_OK)
         rc = cm_part_claim_read(job, &out->beside, number, &complete, &claim, err);
     if (rc == CM_OK)
-        rc = cm_part_claims_see(job, out->store, number, 1, &there, err);
+        rc = cm_part_claims_see(job, out, number, 1, &there, err);
     if (rc != CM_OK || cm_part_claims_agree(&claim, &there) || (complete && !claim.there))
         return rc;
     /* Once more, now that nobody else takes claims back. */
@@ -354,7 +358,7 @@ static uint64_t count_made(const cm_job *job)
 static int see_own(cm_job *job, cm_output *out, cm_part_claim *claim, cm_error *err)
 {
     uint64_t made = count_made(job);
-    int rc = cm_part_claims_see(job, out->store, job->parts->number, 1, claim, err);
+    int rc = cm_part_claims_see(job, out, job->parts->number, 1, claim, err);
     if (rc == CM_OK && claim->nobjects < made)
         rc = cm_fail(err, CM_ENOTFOUND,
                      "of %" PRIu64 " objects that this part made %" PRIu64
@@ -378,6 +382,8 @@ static int say_done(cm_job *job, cm_output *out, cm_error *err)
         rc = cm_store_sync(out->store, err);
     if (rc == CM_OK)
         rc = cm_lock_check(p->own, &out->beside, err);
+    if (rc == CM_OK && job->options->statistics)
+        rc = cm_part_counted_write(job, &out->beside, err);
     if (rc == CM_OK)
         rc = see_own(job, out, &claim, err);
     if (rc == CM_OK)

@@ -7,6 +7,7 @@
 
 #include "base/threads.h"
 #include "job/transform/listing.h"
+#include "job/transform/parts/parts_counted.h"
 #include "job/transform/parts/parts_status.h"
 
 enum {
@@ -17,7 +18,7 @@ enum {
 bool cm_part_claims_agree(const cm_part_claim *a, const cm_part_claim *b)
 {
     return a->nobjects == b->nobjects && a->nbytes == b->nbytes &&
-           strcmp(a->digest, b->digest) == 0;
+           strcmp(a->digest, b->digest) == 0 && strcmp(a->counted, b->counted) == 0;
 }
 
 /* ---- what is there ---- */
@@ -210,12 +211,12 @@ static int list_objects(look *l, cm_error *err)
     return rc;
 }
 
-int cm_part_claims_see(cm_job *job, cm_store *store, uint64_t first, uint64_t n, cm_part_claim *out,
-                       cm_error *err)
+int cm_part_claims_see(cm_job *job, const cm_output *output, uint64_t first, uint64_t n,
+                       cm_part_claim *out, cm_error *err)
 {
     cm_part_run *run = cm_calloc((job->nvars + 1) * n, sizeof(run[0]), err);
     sum *sums = cm_calloc(n, sizeof(sums[0]), err);
-    look l = {.job = job, .store = store, .nparts = n, .run = run, .sum = sums, .err = err};
+    look l = {.job = job, .store = output->store, .nparts = n, .run = run, .sum = sums, .err = err};
     int rc = run == NULL || sums == NULL ? CM_ENOMEM : CM_OK;
     cm_monitor_at(job->options->monitor, "part", first + 1, "looking at its objects");
     if (rc == CM_OK)
@@ -232,6 +233,8 @@ int cm_part_claims_see(cm_job *job, cm_store *store, uint64_t first, uint64_t n,
         out[k] =
             (cm_part_claim){.there = true, .nobjects = sums[k].nobjects, .nbytes = sums[k].nbytes};
         cm_digest_text(&sums[k].digest, out[k].digest);
+        if (job->options->statistics)
+            rc = cm_part_counted_digest(&output->beside, first + k, out[k].counted, err);
     }
     for (size_t i = 0; l.list != NULL && i < job->nvars; i++)
         cm_listing_release(&l.list[i]);
@@ -248,7 +251,9 @@ cm_json *cm_part_claim_json(const cm_part_claim *claim)
     cm_json *j = cm_json_object();
     if (cm_json_set(j, "objects", cm_json_u64(claim->nobjects), NULL) == CM_OK &&
         cm_json_set(j, "nbytes", cm_json_u64(claim->nbytes), NULL) == CM_OK &&
-        cm_json_set(j, "digest", cm_json_string(claim->digest), NULL) == CM_OK)
+        cm_json_set(j, "digest", cm_json_string(claim->digest), NULL) == CM_OK &&
+        (claim->counted[0] == '\0' ||
+         cm_json_set(j, "counted", cm_json_string(claim->counted), NULL) == CM_OK))
         return j;
     cm_json_free(j);
     return NULL;
@@ -257,12 +262,15 @@ cm_json *cm_part_claim_json(const cm_part_claim *claim)
 void cm_part_claim_parse(const cm_json *json, cm_part_claim *out)
 {
     const char *digest = cm_json_text(cm_json_member(json, "digest"), NULL);
+    const char *counted = cm_json_text(cm_json_member(json, "counted"), NULL);
     *out = (cm_part_claim){0};
     out->there = digest != NULL && strlen(digest) + 1 == sizeof(out->digest) &&
                  cm_json_get_u64(cm_json_member(json, "objects"), &out->nobjects) &&
                  cm_json_get_u64(cm_json_member(json, "nbytes"), &out->nbytes);
     if (out->there)
         memcpy(out->digest, digest, sizeof(out->digest));
+    if (counted != NULL && strlen(counted) + 1 == sizeof(out->counted))
+        memcpy(out->counted, counted, sizeof(out->counted));
 }
 
 int cm_part_claim_read(const cm_job *job, const cm_beside *b, uint64_t number, bool *complete,
@@ -354,7 +362,7 @@ int cm_part_claims_prove(cm_job *job, cm_output *out, uint64_t first, uint64_t n
     if (rc == CM_OK && out->store == NULL)
         rc = cm_output_join(out, err);
     if (rc == CM_OK)
-        rc = cm_part_claims_see(job, out->store, first, n, seen, err);
+        rc = cm_part_claims_see(job, out, first, n, seen, err);
     for (uint64_t k = 0; rc == CM_OK && k < nparts; k++)
         all.part[k].state = CM_PART_DONE;
     for (uint64_t k = 0; rc == CM_OK && k < n; k++) {

@@ -17,13 +17,17 @@ typedef struct cm_part_claim {
     bool there; /* false: nobody claims anything */
     uint64_t nobjects, nbytes;
     char digest[33];
+    char counted[33]; /* of what it counted (parts_counted.h); "": nothing */
 } cm_part_claim;
 
 bool cm_part_claims_agree(const cm_part_claim *a, const cm_part_claim *b);
 
-/* What is in STORE of the parts FIRST to FIRST + N - 1: OUT[0 .. N-1], by several threads. */
-int cm_part_claims_see(cm_job *job, cm_store *store, uint64_t first, uint64_t n, cm_part_claim *out,
-                       cm_error *err);
+/*
+ * What is there, in OUTPUT's store and beside it, of the parts FIRST to FIRST + N - 1:
+ * OUT[0 .. N-1], by several threads.
+ */
+int cm_part_claims_see(cm_job *job, const cm_output *output, uint64_t first, uint64_t n,
+                       cm_part_claim *out, cm_error *err);
 
 /* Between a claim and its JSON; NULL: no memory. */
 cm_json *cm_part_claim_json(const cm_part_claim *claim);

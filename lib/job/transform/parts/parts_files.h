@@ -5,6 +5,7 @@
  *     part-K.lock      who makes part K now
  *     part-K.progress  how far that is
  *     part-K.journal   what a part that is run again goes on from
+ *     part-K.statistics  what it counted, where that was asked for (parts_counted.h)
  *     part-K.done      the part is on the disk: names the plan and what was made
  *     complete         the store has its metadata: names the plan and what each part made
  *

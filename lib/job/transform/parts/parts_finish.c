@@ -9,7 +9,9 @@
 
 #include "job/transform/parts/parts.h"
 #include "job/transform/parts/parts_claim.h"
+#include "job/transform/parts/parts_counted.h"
 #include "job/transform/parts/parts_status.h"
+#include "job/transform/statistics/statistics.h"
 #include "job/transform/write.h"
 
 bool cm_parts_is_complete(cm_job *job, cm_output *out)
@@ -86,6 +88,12 @@ static int sweep_left(cm_job *job, cm_output *out, cm_error *err)
 
 /* ---- the end ---- */
 
+static int write_statistics(cm_job *job, cm_output *out, cm_error *err)
+{
+    int rc = cm_parts_counted_join(job, &out->beside, err);
+    return rc == CM_OK ? cm_statistics_write(job, out->path, err) : rc;
+}
+
 /* With the output's lock. */
 static int write_metadata(cm_job *job, cm_output *out, cm_error *err)
 {
@@ -99,6 +107,8 @@ static int write_metadata(cm_job *job, cm_output *out, cm_error *err)
     job->report->nobjects += after.nput - before.nput;
     job->report->stored_nbytes += after.put_nbytes - before.put_nbytes;
     rc = cm_store_sync(out->store, err);
+    if (rc == CM_OK && job->options->statistics)
+        rc = write_statistics(job, out, err);
     if (rc == CM_OK)
         rc = cm_part_claims_close(job, out, err);
     job->report->part.finished = rc == CM_OK;

@@ -163,6 +163,9 @@ int cm_parts_compare(const cm_job *job, const cm_parts_plan *plan, cm_error *err
     for (cm_json_iter it = cm_json_begin(is); rc == CM_OK && cm_json_next(&it);)
         if (!cm_json_equal(it.value, cm_json_member(was, it.name)))
             rc = refuse(it.name, err);
+    for (cm_json_iter it = cm_json_begin(was); rc == CM_OK && cm_json_next(&it);)
+        if (!cm_json_has(is, it.name))
+            rc = refuse(it.name, err);
     cm_json_free(is);
     if (rc == CM_OK)
         rc = digest_layout(job, own, err);

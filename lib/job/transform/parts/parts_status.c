@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "job/common/store_path.h"
+#include "job/transform/parts/parts_counted.h"
 
 /* ---- one part ---- */
 
@@ -164,14 +165,23 @@ char *cm_parts_list(const cm_parts_report *r, unsigned states, cm_error *err)
 
 /* ---- the end ---- */
 
-/* A lock that is left is of a process that was killed when its part was done. */
+static bool ends_with(const char *name, const char *what)
+{
+    size_t n = strlen(name), k = strlen(what);
+    return n >= k && strcmp(name + n - k, what) == 0;
+}
+
+/*
+ * What parts counted stays.  A lock that is left is of a process that was killed when its part was
+ * done.
+ */
 static cm_verdict judge_part(void *context, const char *below, cm_entry_kind kind)
 {
-    size_t n = strlen(below);
     cm_lock_holder who;
-    if (kind != CM_ENTRY_FILE || strncmp(below, "part-", 5) != 0)
+    if (kind != CM_ENTRY_FILE || strncmp(below, "part-", 5) != 0 ||
+        ends_with(below, "." CM_PART_COUNTED))
         return CM_KEEP;
-    if (n < 5 || strcmp(below + n - 5, ".lock") != 0)
+    if (!ends_with(below, ".lock"))
         return CM_REMOVE;
     bool left = cm_lock_look(context, below, &who, NULL) == CM_OK && who.state == CM_LOCK_FREE;
     return left ? CM_REMOVE : CM_KEEP;

@@ -13,7 +13,7 @@
 #include "model/copy.h"
 
 enum {
-    BLOCK = 1024 /* chunks whose tallies are kept until all of them are there */
+    BLOCK = CM_STATISTICS_BLOCK
 };
 
 /* ---- what is counted of a variable ---- */
@@ -147,29 +147,41 @@ static uint64_t place_of(const cm_statistics *s, const cm_grid *grid, const uint
     return place;
 }
 
-static uint64_t block_length(const cm_statistics *s, uint64_t block)
+uint64_t cm_statistics_block_length(const cm_statistics *s, uint64_t block)
 {
     const uint64_t rest = s->nplaces - block * BLOCK;
     return rest < BLOCK ? rest : BLOCK;
 }
 
+static void free_leaves(cm_statistics_block *b)
+{
+    free(b->leaf);
+    free(b->there);
+    b->leaf = NULL;
+    b->there = NULL;
+}
+
 /* The tally of LEVEL in the chunk at PLACE. */
 static int keep(cm_statistics *s, uint64_t level, uint64_t place, const cm_tally *t, cm_error *err)
 {
-    const uint64_t number = place / BLOCK, n = block_length(s, number);
+    const uint64_t number = place / BLOCK, n = cm_statistics_block_length(s, number);
     cm_statistics_block *b = &s->block[level * s->nblocks + number];
     int rc = CM_OK;
     pthread_mutex_lock(&s->lock);
-    if (b->leaf == NULL && b->left > 0)
+    if (b->leaf == NULL && b->left > 0) {
         b->leaf = cm_calloc(n, sizeof(*b->leaf), err);
-    if (b->leaf == NULL || b->left == 0)
-        rc = b->left == 0 ? cm_fail(err, CM_EINTERNAL, "a chunk was counted twice") : CM_ENOMEM;
+        b->there = b->leaf != NULL ? cm_calloc(n, sizeof(*b->there), err) : NULL;
+    }
+    if (b->left > 0 && b->there == NULL)
+        rc = CM_ENOMEM;
+    else if (b->left == 0 || b->there[place % BLOCK])
+        rc = cm_fail(err, CM_EINTERNAL, "a chunk was counted twice");
     if (rc == CM_OK) {
         b->leaf[place % BLOCK] = *t;
+        b->there[place % BLOCK] = true;
         if (--b->left == 0) {
             b->sum = cm_tally_tree(b->leaf, n);
-            free(b->leaf);
-            b->leaf = NULL;
+            free_leaves(b);
         }
     }
     pthread_mutex_unlock(&s->lock);
@@ -289,21 +301,33 @@ static int see_chunk(void *context, uint64_t number, const uint8_t *data, cm_err
     return rc;
 }
 
+int cm_statistics_measure(cm_job_var *v, cm_error *err)
+{
+    cm_statistics *s = v->statistics;
+    const cm_shard_spec *shard = cm_zarr_sharding(&v->meta);
+    cm_grid grid;
+    int rc = cm_grid_init(&grid, v->meta.rank, v->meta.shape,
+                          shard != NULL ? shard->chunk : v->meta.chunk, err);
+    s->nplaces = 1;
+    for (unsigned j = 0; rc == CM_OK && j < grid.rank; j++)
+        if ((int)j != s->level)
+            s->nplaces *= grid.count[j];
+    s->nblocks = s->nplaces > 0 ? (s->nplaces + BLOCK - 1) / BLOCK : 0;
+    return rc;
+}
+
 int cm_statistics_watch(cm_job_var *v, cm_error *err)
 {
     cm_statistics *s = v->statistics;
-    const cm_grid *grid = cm_zarr_writer_grid(v->writer);
-    s->nplaces = 1;
-    for (unsigned j = 0; j < grid->rank; j++)
-        if ((int)j != s->level)
-            s->nplaces *= grid->count[j];
-    s->nblocks = s->nplaces > 0 ? (s->nplaces + BLOCK - 1) / BLOCK : 0;
+    int rc = cm_statistics_measure(v, err);
+    if (rc != CM_OK)
+        return rc;
     cm_statistics_reset(s);
     s->block = cm_calloc(s->nblocks * s->nlevels + 1, sizeof(s->block[0]), err);
     if (s->block == NULL)
         return CM_ENOMEM;
     for (uint64_t i = 0; i < s->nblocks * s->nlevels; i++)
-        s->block[i].left = (uint32_t)block_length(s, i % s->nblocks);
+        s->block[i].left = (uint32_t)cm_statistics_block_length(s, i % s->nblocks);
     v->transfer.see = see_chunk;
     v->transfer.see_context = v;
     return CM_OK;
@@ -315,8 +339,8 @@ uint64_t cm_statistics_nbytes(const cm_job *job)
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_statistics *s = job->var[i].statistics;
         if (s != NULL)
-            total += s->nlevels *
-                     (s->nplaces * sizeof(cm_tally) + s->nblocks * sizeof(cm_statistics_block));
+            total += s->nlevels * (s->nplaces * (sizeof(cm_tally) + sizeof(bool)) +
+                                   s->nblocks * sizeof(cm_statistics_block));
     }
     return total;
 }
@@ -339,9 +363,14 @@ int cm_statistics_level(const cm_job_var *v, uint64_t level, cm_tally *out, cm_e
     const uint64_t from = s->level >= 0 ? s->range.start[s->level] : 0;
     const uint64_t n = s->level >= 0 ? s->range.shape[s->level] : 1;
     *out = cm_tally_empty();
+    if (s->heard && !v->absent) {
+        int rc = cm_statistics_join(v, level, out, err);
+        if (rc != CM_OK)
+            return rc;
+    }
     if (v->absent && level >= from && level - from < n)
         *out = of_nothing(v);
-    if (!v->absent) {
+    if (!v->absent && !s->heard) {
         cm_tally *sum = cm_calloc(s->nblocks + 1, sizeof(*sum), err);
         if (sum == NULL)
             return CM_ENOMEM;
@@ -365,7 +394,7 @@ int cm_statistics_level(const cm_job_var *v, uint64_t level, cm_tally *out, cm_e
 void cm_statistics_reset(cm_statistics *s)
 {
     for (uint64_t i = 0; s->block != NULL && i < s->nblocks * s->nlevels; i++)
-        free(s->block[i].leaf);
+        free_leaves(&s->block[i]);
     free(s->block);
     s->block = NULL;
 }
@@ -375,6 +404,7 @@ void cm_statistics_free(cm_statistics *s)
     if (s == NULL)
         return;
     cm_statistics_reset(s);
+    free(s->node);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }

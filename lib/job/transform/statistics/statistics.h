@@ -17,12 +17,25 @@
 
 typedef struct cm_statistics cm_statistics; /* of one variable */
 
-/* Refuses what statistics cannot be had of; finds ranges and levels.  After the description. */
+/*
+ * Refuses what statistics cannot be had of; finds ranges and levels.  After the description.
+ * TARGET (or NULL: nobody asks yet) is where they will lie.
+ */
 int cm_statistics_prepare(cm_job *job, const char *target, cm_error *err);
 /* Room for V's chunks; V's transfer tells of each.  Once V's writer is made. */
 int cm_statistics_watch(cm_job_var *v, cm_error *err);
 /* Bytes that they take at most. */
 uint64_t cm_statistics_nbytes(const cm_job *job);
+/*
+ * What this process counted of V, as text for another: OUT, with its end.  The other hears the
+ * texts of all, which together tell of every chunk.
+ */
+int cm_statistics_tell(const cm_job_var *v, cm_buf *out, cm_error *err);
+int cm_statistics_hear(cm_job_var *v, const char *text, size_t nbytes, cm_error *err);
+/* CM_EEXIST where something lies where they will, and the job's options do not let it go. */
+int cm_statistics_check_place(const cm_job *job, const char *target, cm_error *err);
+/* Whether those of TARGET are there, whole. */
+int cm_statistics_are_there(const char *target, bool *out, cm_error *err);
 /* Removes the statistics of an older store at TARGET. */
 int cm_statistics_forget(const char *target, cm_error *err);
 /* Writes those of JOB beside TARGET, and what they cost into the report. */

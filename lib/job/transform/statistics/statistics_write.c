@@ -12,6 +12,13 @@
 #define MARK     "chunkmill"
 #define MARKED   "statistics"
 #define MAX_ROOT ((uint64_t)256 << 20)
+/* Lies there while they are written: arrays without documents are ours, too. */
+#define BEGUN ".chunkmill-statistics"
+
+enum {
+    NKINDS = 6
+};
+static const char *const KIND[NKINDS] = {"count", "missing", "minimum", "maximum", "mean", "std"};
 
 static char *place(const char *target, cm_error *err)
 {
@@ -23,20 +30,31 @@ static char *place(const char *target, cm_error *err)
 
 /* ---- those of an older store ---- */
 
-/* Whether the root in STORE is a group that was written here, or what is left of one. */
-static int look(cm_store *store, bool *ours, cm_error *err)
+typedef enum there {
+    NOTHING, /* of ours */
+    PARTLY,  /* a run was killed while it wrote them */
+    WHOLE
+} there;
+
+/* A group that was written here, or what is left of one. */
+static int look(cm_store *store, there *out, cm_error *err)
 {
     static const char *const DOCUMENT[] = {"zarr.json", ".zattrs"};
     cm_error why;
-    *ours = false;
-    for (unsigned i = 0; i < 2 && !*ours; i++) {
+    *out = NOTHING;
+    int rc = cm_store_size(store, BEGUN, NULL, err);
+    if (rc == CM_OK)
+        *out = PARTLY;
+    if (rc != CM_ENOTFOUND)
+        return rc;
+    for (unsigned i = 0; i < 2 && *out == NOTHING; i++) {
         cm_buf text = {0};
         cm_json *j = NULL;
-        int rc = cm_store_get(store, DOCUMENT[i], MAX_ROOT, &text, &why);
+        rc = cm_store_get(store, DOCUMENT[i], MAX_ROOT, &text, &why);
         if (rc == CM_OK && cm_json_parse((const char *)text.data, text.nbytes, &j, &why) == CM_OK) {
             const cm_json *attrs = i == 0 ? cm_json_member(j, "attributes") : j;
             const char *mark = cm_json_text(cm_json_member(attrs, MARK), NULL);
-            *ours = mark != NULL && strcmp(mark, MARKED) == 0;
+            *out = mark != NULL && strcmp(mark, MARKED) == 0 ? WHOLE : NOTHING;
         }
         cm_json_free(j);
         cm_buf_release(&text);
@@ -50,62 +68,94 @@ static int look(cm_store *store, bool *ours, cm_error *err)
 }
 
 /* *OUT is NULL where nothing is there. */
-static int open_place(const char *path, cm_store **out, bool *ours, cm_error *err)
+static int open_place(const char *path, cm_store **out, there *what, cm_error *err)
 {
-    cm_place there;
+    cm_place place;
     *out = NULL;
-    *ours = false;
+    *what = NOTHING;
     const cm_store_options options = {.output = true};
-    int rc = cm_store_look(path, &options, &there, err);
-    if (rc != CM_OK || there == CM_PLACE_NOTHING)
+    int rc = cm_store_look(path, &options, &place, err);
+    if (rc != CM_OK || place == CM_PLACE_NOTHING)
         return rc;
-    if (there == CM_PLACE_FOLDER)
+    if (place == CM_PLACE_FOLDER)
         rc = cm_store_open(path, &options, out, err);
-    return rc == CM_OK && *out != NULL ? look(*out, ours, err) : rc;
+    return rc == CM_OK && *out != NULL ? look(*out, what, err) : rc;
+}
+
+int cm_statistics_are_there(const char *target, bool *out, cm_error *err)
+{
+    cm_store *store = NULL;
+    there what = NOTHING;
+    char *path = place(target, err);
+    int rc = path == NULL ? CM_ENOMEM : open_place(path, &store, &what, err);
+    *out = what == WHOLE;
+    cm_store_free(store);
+    free(path);
+    return rc;
 }
 
 int cm_statistics_check_place(const cm_job *job, const char *target, cm_error *err)
 {
+    const cm_transform_options *o = job->options;
     struct stat st;
     cm_store *store = NULL;
-    bool ours = false;
+    there what = NOTHING;
     char *path = place(target, err);
-    int rc = path == NULL ? CM_ENOMEM : open_place(path, &store, &ours, err);
-    if (rc == CM_OK && !ours && lstat(path, &st) == 0)
+    int rc = path == NULL ? CM_ENOMEM : open_place(path, &store, &what, err);
+    if (rc == CM_OK && what == NOTHING && lstat(path, &st) == 0)
         rc = cm_fail(err, CM_EEXIST,
                      "%s: statistics are written there, and it is something else; move it away",
                      path);
-    if (rc == CM_OK && ours && !job->options->overwrite)
+    if (rc == CM_OK && what == WHOLE && !o->overwrite && !o->resume)
         rc = cm_fail(err, CM_EEXIST, "%s: exists; `overwrite` replaces it", path);
     cm_store_free(store);
     free(path);
     return rc;
 }
 
+static cm_verdict judge_any(void *context, const char *below, cm_entry_kind kind)
+{
+    (void)context;
+    (void)below;
+    return kind == CM_ENTRY_FOLDER && *below != '\0' ? CM_ENTER : CM_REMOVE;
+}
+
+/* Arrays that may have no documents yet, and then the mark. */
+static int sweep_begun(cm_store *store, cm_error *err)
+{
+    int rc = CM_OK;
+    for (unsigned kind = 0; kind < NKINDS && rc == CM_OK; kind++)
+        rc = cm_store_sweep(store, KIND[kind], judge_any, NULL, err);
+    if (rc == CM_OK)
+        rc = cm_zarr_erase_metadata(store, "", err);
+    return rc == CM_OK ? cm_store_delete(store, BEGUN, err) : rc;
+}
+
 int cm_statistics_forget(const char *target, cm_error *err)
 {
     cm_store *store = NULL;
-    bool ours = false;
+    there what = NOTHING;
     char *path = place(target, err);
-    int rc = path == NULL ? CM_ENOMEM : open_place(path, &store, &ours, err);
-    if (rc == CM_OK && ours) {
+    int rc = path == NULL ? CM_ENOMEM : open_place(path, &store, &what, err);
+    /* What is left of them when this is interrupted is still known. */
+    if (rc == CM_OK && what == WHOLE)
+        rc = cm_store_put(store, BEGUN, "", 0, err);
+    if (rc == CM_OK && what == WHOLE)
         rc = cm_zarr_erase(store, err);
-        if (rc != CM_OK)
-            cm_error_place(err, path);
-        else
-            (void)rmdir(path); /* files of others stay */
-    }
+    if (rc == CM_OK && what == WHOLE)
+        rc = cm_store_delete(store, BEGUN, err);
+    if (rc == CM_OK && what == PARTLY)
+        rc = sweep_begun(store, err);
+    if (rc != CM_OK && path != NULL)
+        cm_error_place(err, path);
+    else if (what != NOTHING)
+        (void)rmdir(path); /* files of others stay */
     cm_store_free(store);
     free(path);
     return rc;
 }
 
 /* ---- arrays ---- */
-
-enum {
-    NKINDS = 6
-};
-static const char *const KIND[NKINDS] = {"count", "missing", "minimum", "maximum", "mean", "std"};
 
 static bool is_counter(unsigned kind)
 {
@@ -320,9 +370,16 @@ int cm_statistics_write(cm_job *job, const char *target, cm_error *err)
     writing w = {.job = job, .codec = {.id = CM_CODEC_BYTES}};
     char *path = place(target, err);
     const cm_store_options options = {.output = true, .create = true};
-    int rc = path == NULL ? CM_ENOMEM : cm_store_open(path, &options, &w.store, err);
+    /* A run that was killed here, and is done again, left some of them. */
+    int rc = path == NULL ? CM_ENOMEM : cm_statistics_forget(target, err);
+    if (rc == CM_OK)
+        rc = cm_store_open(path, &options, &w.store, err);
+    if (rc == CM_OK)
+        rc = cm_store_put(w.store, BEGUN, "", 0, err);
     if (rc == CM_OK)
         rc = write_all(&w, target, err);
+    if (rc == CM_OK)
+        rc = cm_store_delete(w.store, BEGUN, err);
     if (rc != CM_OK)
         cm_error_prefix(err, "%s: written, but its statistics were not", target);
     cm_store_free(w.store);
