@@ -71,17 +71,23 @@ bool cm_fd_send(int fd, const void *src, size_t nbytes)
     return true;
 }
 
+bool cm_fd_recv_some(int fd, uint8_t **dst, size_t *nbytes)
+{
+    ssize_t n;
+    do
+        n = recv(fd, *dst, *nbytes, 0);
+    while (n < 0 && errno == EINTR);
+    if (n <= 0)
+        return false;
+    *dst += n;
+    *nbytes -= (size_t)n;
+    return true;
+}
+
 bool cm_fd_recv(int fd, void *dst, size_t nbytes)
 {
-    uint8_t *p = dst;
-    while (nbytes > 0) {
-        ssize_t n = recv(fd, p, nbytes, MSG_WAITALL);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
+    for (uint8_t *p = dst; nbytes > 0;)
+        if (!cm_fd_recv_some(fd, &p, &nbytes))
             return false;
-        p += n;
-        nbytes -= (size_t)n;
-    }
     return true;
 }

@@ -350,18 +350,9 @@ static bool wait_for_words(const cm_trial_child *kept, const cm_trial_limits *li
 bool cm_trial_receive(const cm_trial_child *from, void *data, size_t nbytes,
                       const cm_trial_limits *limits)
 {
-    char *p = data;
-    while (nbytes > 0) {
-        if (!wait_for_words(from, limits))
+    for (uint8_t *p = data; nbytes > 0;)
+        if (!wait_for_words(from, limits) || !cm_fd_recv_some(from->fd, &p, &nbytes))
             return false;
-        ssize_t n = recv(from->fd, p, nbytes, 0);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        nbytes -= (size_t)n;
-    }
     return true;
 }
 

@@ -149,6 +149,31 @@ const cm_codec_ops cm_delta_ops = {.name = "delta",
                                    .decode = delta_decode,
                                    .encode = delta_encode};
 
+/* ---- codecs that take blocks of doubles from one type to the other ---- */
+
+/* What is done to a block: X is of type AS, whose precision every step keeps. */
+typedef void change(const cm_dtype *as, double scale, double offset, double *x, size_t n);
+
+/* From the decoded type (DTYPE) to the encoded one (ASTYPE), or, with DECODE, back. */
+static int change_blocks(const cm_codec_step *step, bool decode, change *run, double scale,
+                         double offset, cm_span src, cm_room *dst)
+{
+    const cm_dtype *from = decode ? &step->spec->astype : &step->spec->dtype;
+    const cm_dtype *to = decode ? &step->spec->dtype : &step->spec->astype;
+    double block[CM_BLOCK_NELEM];
+    scale = cm_block_narrow(from, scale);
+    offset = cm_block_narrow(from, offset);
+    for (uint64_t i = 0; i < step->in.nelem; i += CM_BLOCK_NELEM) {
+        uint64_t left = step->in.nelem - i;
+        size_t n = left < CM_BLOCK_NELEM ? (size_t)left : CM_BLOCK_NELEM;
+        cm_block_load_double(from, src.data + i * from->nbytes, n, block);
+        run(from, scale, offset, block, n);
+        cm_block_store_double(to, block, n, dst->data + i * to->nbytes);
+    }
+    dst->nbytes = decode ? step->in.nbytes : step->out.nbytes;
+    return CM_OK;
+}
+
 /* ---- fixedscaleoffset: round((x - offset) * scale) ---- */
 
 static int fixed_prepare(cm_codec_step *step, cm_error *err)
@@ -160,25 +185,24 @@ static int fixed_prepare(cm_codec_step *step, cm_error *err)
     return prepare_spec_types(step, err);
 }
 
+static void unscale(const cm_dtype *as, double scale, double offset, double *x, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        x[k] = cm_block_narrow(as, cm_block_narrow(as, x[k] / scale) + offset);
+}
+
+static void scale_and_round(const cm_dtype *as, double scale, double offset, double *x, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        x[k] = rint(cm_block_narrow(as, cm_block_narrow(as, x[k] - offset) * scale));
+}
+
 static int fixed_decode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_room *dst,
                         cm_error *err)
 {
     (void)ctx;
     (void)err;
-    const cm_dtype *dtype = &step->spec->dtype, *astype = &step->spec->astype;
-    double scale = cm_block_narrow(astype, step->spec->scale);
-    double offset = cm_block_narrow(astype, step->spec->offset);
-    double block[CM_BLOCK_NELEM];
-    for (uint64_t i = 0; i < step->in.nelem; i += CM_BLOCK_NELEM) {
-        uint64_t left = step->in.nelem - i;
-        size_t n = left < CM_BLOCK_NELEM ? (size_t)left : CM_BLOCK_NELEM;
-        cm_block_load_double(astype, src.data + i * astype->nbytes, n, block);
-        for (size_t k = 0; k < n; k++)
-            block[k] = cm_block_narrow(astype, cm_block_narrow(astype, block[k] / scale) + offset);
-        cm_block_store_double(dtype, block, n, dst->data + i * dtype->nbytes);
-    }
-    dst->nbytes = step->in.nbytes;
-    return CM_OK;
+    return change_blocks(step, true, unscale, step->spec->scale, step->spec->offset, src, dst);
 }
 
 static int fixed_encode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_room *dst,
@@ -186,22 +210,8 @@ static int fixed_encode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span sr
 {
     (void)ctx;
     (void)err;
-    const cm_dtype *dtype = &step->spec->dtype, *astype = &step->spec->astype;
-    double scale = cm_block_narrow(dtype, step->spec->scale);
-    double offset = cm_block_narrow(dtype, step->spec->offset);
-    double block[CM_BLOCK_NELEM];
-    for (uint64_t i = 0; i < step->in.nelem; i += CM_BLOCK_NELEM) {
-        uint64_t left = step->in.nelem - i;
-        size_t n = left < CM_BLOCK_NELEM ? (size_t)left : CM_BLOCK_NELEM;
-        cm_block_load_double(dtype, src.data + i * dtype->nbytes, n, block);
-        for (size_t k = 0; k < n; k++) {
-            block[k] =
-                rint(cm_block_narrow(dtype, cm_block_narrow(dtype, block[k] - offset) * scale));
-        }
-        cm_block_store_double(astype, block, n, dst->data + i * astype->nbytes);
-    }
-    dst->nbytes = step->out.nbytes;
-    return CM_OK;
+    return change_blocks(step, false, scale_and_round, step->spec->scale, step->spec->offset, src,
+                         dst);
 }
 
 const cm_codec_ops cm_fixedscaleoffset_ops = {.name = "fixedscaleoffset",
@@ -227,26 +237,20 @@ static double quantize_scale(int digits)
     return pow(2.0, ceil(log2(pow(10.0, -exponent))));
 }
 
+static void quantize(const cm_dtype *as, double scale, double offset, double *x, size_t n)
+{
+    (void)offset;
+    for (size_t k = 0; k < n; k++)
+        x[k] = cm_block_narrow(as, rint(cm_block_narrow(as, scale * x[k])) / scale);
+}
+
 static int quantize_encode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_room *dst,
                            cm_error *err)
 {
     (void)ctx;
     (void)err;
-    const cm_dtype *dtype = &step->spec->dtype, *astype = &step->spec->astype;
-    double scale = cm_block_narrow(dtype, quantize_scale((int)step->spec->keepbits));
-    double block[CM_BLOCK_NELEM];
-    for (uint64_t i = 0; i < step->in.nelem; i += CM_BLOCK_NELEM) {
-        uint64_t left = step->in.nelem - i;
-        size_t n = left < CM_BLOCK_NELEM ? (size_t)left : CM_BLOCK_NELEM;
-        cm_block_load_double(dtype, src.data + i * dtype->nbytes, n, block);
-        for (size_t k = 0; k < n; k++) {
-            block[k] =
-                cm_block_narrow(dtype, rint(cm_block_narrow(dtype, scale * block[k])) / scale);
-        }
-        cm_block_store_double(astype, block, n, dst->data + i * astype->nbytes);
-    }
-    dst->nbytes = step->out.nbytes;
-    return CM_OK;
+    return change_blocks(step, false, quantize, quantize_scale((int)step->spec->keepbits), 0, src,
+                         dst);
 }
 
 const cm_codec_ops cm_quantize_ops = {.name = "quantize",

@@ -38,17 +38,23 @@ static void strides(const cm_codec_step *step, size_t itemsize, int64_t *encoded
         decoded[i] = c[step->spec->order[i]];
 }
 
+static int turn(const cm_codec_step *step, bool encode, cm_span src, cm_room *dst)
+{
+    int64_t encoded[CM_MAX_RANK], decoded[CM_MAX_RANK];
+    size_t itemsize = step->in.type.nbytes;
+    strides(step, itemsize, encoded, decoded);
+    cm_copy_nd(step->out.rank, step->out.shape, itemsize, dst->data, encode ? encoded : decoded,
+               src.data, encode ? decoded : encoded);
+    dst->nbytes = src.nbytes;
+    return CM_OK;
+}
+
 static int decode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_room *dst,
                   cm_error *err)
 {
     (void)ctx;
     (void)err;
-    int64_t encoded[CM_MAX_RANK], decoded[CM_MAX_RANK];
-    size_t itemsize = step->in.type.nbytes;
-    strides(step, itemsize, encoded, decoded);
-    cm_copy_nd(step->out.rank, step->out.shape, itemsize, dst->data, decoded, src.data, encoded);
-    dst->nbytes = src.nbytes;
-    return CM_OK;
+    return turn(step, false, src, dst);
 }
 
 static int encode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_room *dst,
@@ -56,12 +62,7 @@ static int encode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_
 {
     (void)ctx;
     (void)err;
-    int64_t encoded[CM_MAX_RANK], decoded[CM_MAX_RANK];
-    size_t itemsize = step->in.type.nbytes;
-    strides(step, itemsize, encoded, decoded);
-    cm_copy_nd(step->out.rank, step->out.shape, itemsize, dst->data, encoded, src.data, decoded);
-    dst->nbytes = src.nbytes;
-    return CM_OK;
+    return turn(step, true, src, dst);
 }
 
 const cm_codec_ops cm_transpose_ops = {.name = "transpose",

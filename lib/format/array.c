@@ -91,10 +91,9 @@ static int decode(chunk_read *r, const uint64_t *coord, const cm_fetch *fetch, c
         rc = cm_chain_decode(chain, r->ctx, r->stored.data, r->stored.nbytes, fetch->skip,
                              r->decoded.data, err);
     if (rc) {
-        char text[CM_MAX_RANK * 21 + 2];
-        cm_error_prefix(err, "array %s: chunk %s", a->name[0] ? a->name : "/",
-                        cm_coord_text(a->rank, coord, text, sizeof text));
-        cm_error_place(err, cm_array_place(a, cm_grid_number(&a->grid, coord)));
+        const uint64_t number = cm_grid_number(&a->grid, coord);
+        cm_grid_explain(&a->grid, number, "array", a->name, err);
+        cm_error_place(err, cm_array_place(a, number));
     }
     return rc;
 }

@@ -117,6 +117,11 @@ struct cm_array {
     bool serial;       /* read_box runs under a lock: more threads do not help */
 };
 
+/* The name in messages: "/" for the root of a store. */
+static inline const char *cm_array_label(const cm_array *a)
+{
+    return a->name[0] != '\0' ? a->name : "/";
+}
 /* The file or store that chunk NUMBER is in, for messages; or NULL. */
 const char *cm_array_place(cm_array *a, uint64_t number);
 /* True when chunks are of several lengths along some dimension. */

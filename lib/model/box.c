@@ -126,6 +126,16 @@ char *cm_coord_text(unsigned rank, const uint64_t *coord, char *buf, size_t size
     return join(rank, coord, '/', "0", buf, size);
 }
 
+void cm_grid_explain(const cm_grid *grid, uint64_t number, const char *what, const char *name,
+                     cm_error *err)
+{
+    uint64_t coord[CM_MAX_RANK];
+    char text[CM_MAX_RANK * 21];
+    cm_grid_coord(grid, number, coord);
+    cm_error_prefix(err, "%s %s: chunk %s", what, name[0] != '\0' ? name : "/",
+                    cm_coord_text(grid->rank, coord, text, sizeof text));
+}
+
 char *cm_shape_text(unsigned rank, const uint64_t *shape, char *buf, size_t size)
 {
     return join(rank, shape, 'x', "scalar", buf, size);

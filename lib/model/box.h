@@ -48,6 +48,9 @@ void cm_grid_cover(const cm_grid *grid, const cm_box *box, uint64_t *first, uint
 
 /* "3/0/1" ("" for rank 0 becomes "0"); for messages. */
 char *cm_coord_text(unsigned rank, const uint64_t *coord, char *buf, size_t size);
+/* Begins the message of ERR: "WHAT NAME: chunk 3/0/1"; NAME is "" for the root of a store. */
+void cm_grid_explain(const cm_grid *grid, uint64_t number, const char *what, const char *name,
+                     cm_error *err);
 /* "16x128x128"; "scalar" for rank 0. */
 char *cm_shape_text(unsigned rank, const uint64_t *shape, char *buf, size_t size);
 

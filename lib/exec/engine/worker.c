@@ -144,11 +144,7 @@ int cm_worker_decode(cm_worker *w, const cm_transfer *t, const cm_fetch_item *it
     int rc = cm_chain_decode(chain, w->ctx, item->data, item->nbytes, item->skip, dst, err);
     cm_worker_stage(w, CM_STAGE_DECODE, t, item->number, start);
     if (rc != CM_OK) {
-        uint64_t at[CM_MAX_RANK];
-        char text[CM_MAX_RANK * 21];
-        cm_grid_coord(&source->grid, item->number, at);
-        cm_error_prefix(err, "variable %s: chunk %s", cm_transfer_name(t),
-                        cm_coord_text(source->rank, at, text, sizeof(text)));
+        cm_grid_explain(&source->grid, item->number, "variable", source->name, err);
         cm_error_place(err, cm_array_place(t->source, item->number));
     }
     return rc;

@@ -13,23 +13,6 @@ enum {
 
 /* ---- one chunk ---- */
 
-static const char *name_of(const cm_array *a)
-{
-    return a->name[0] != '\0' ? a->name : "/";
-}
-
-static int blame(cm_packer *p, const cm_array *a, uint64_t number, cm_error *err)
-{
-    uint64_t coord[CM_MAX_RANK];
-    char text[CM_MAX_RANK * 21 + 2];
-    cm_grid_coord(&a->grid, number, coord);
-    cm_error_prefix(err, "array %s: chunk %s", name_of(a),
-                    cm_coord_text(a->rank, coord, text, sizeof text));
-    cm_error_place(err, a->place);
-    cm_error_place(err, p->in->store);
-    return err != NULL ? err->status : CM_EFORMAT;
-}
-
 static int decode(cm_packer *p, const cm_array *a, const cm_fetch_item *item, cm_error *err)
 {
     int rc = cm_buf_reserve(&p->decoded, cm_chain_decoded_nbytes(a->chain), err);
@@ -218,6 +201,12 @@ static int fetch(cm_packer *p, cm_array *a, cm_fetch_item *item, size_t n, cm_lo
     return rc;
 }
 
+static void place(const cm_packer *p, const cm_array *a, cm_error *err)
+{
+    cm_error_place(err, a->place);
+    cm_error_place(err, p->in->store);
+}
+
 /* Chunks number ORDER[0 .. N - 1] of one array; one by one where they cannot be read together. */
 static void take_group(cm_packer *p, const uint32_t *order, size_t n, batch_status *s,
                        cm_load_counts *counts)
@@ -233,8 +222,7 @@ static void take_group(cm_packer *p, const uint32_t *order, size_t n, batch_stat
         return;
     }
     if (rc != CM_OK) { /* the array has named the chunk */
-        cm_error_place(&err, a->place);
-        cm_error_place(&err, p->in->store);
+        place(p, a, &err);
         fail_chunk(&p->chunk[order[0]], rc, s, &err, counts);
         return;
     }
@@ -242,7 +230,8 @@ static void take_group(cm_packer *p, const uint32_t *order, size_t n, batch_stat
         cm_packed *c = &p->chunk[order[i]];
         rc = take(p, c, &p->item[i], counts, &err);
         if (rc != CM_OK) {
-            (void)blame(p, a, c->number, &err);
+            cm_grid_explain(&a->grid, c->number, "array", a->name, &err);
+            place(p, a, &err);
             fail_chunk(c, rc, s, &err, counts);
         }
     }

@@ -37,11 +37,6 @@ typedef struct prover {
     cm_split_most *most; /* and the most of each array */
 } prover;
 
-static const char *name_of(const cm_array *a)
-{
-    return a->name[0] != '\0' ? a->name : "/";
-}
-
 int cm_proof_check(const cm_array *a, cm_error *err)
 {
     int rc = CM_OK;
@@ -52,7 +47,7 @@ int cm_proof_check(const cm_array *a, cm_error *err)
     else
         rc = cm_chain_can_split(a->chain, err);
     if (rc != CM_OK)
-        cm_error_prefix(err, "array %s", name_of(a));
+        cm_error_prefix(err, "array %s", cm_array_label(a));
     return rc;
 }
 
@@ -87,11 +82,7 @@ static void describe(const cm_chunk_streams *s, size_t stored_nbytes, cm_split_m
 
 static int refuse(const prover *p, const cm_array *a, uint64_t number, cm_error *err)
 {
-    uint64_t coord[CM_MAX_RANK];
-    char text[CM_MAX_RANK * 21 + 2];
-    cm_grid_coord(&a->grid, number, coord);
-    cm_error_prefix(err, "array %s: chunk %s", name_of(a),
-                    cm_coord_text(a->rank, coord, text, sizeof text));
+    cm_grid_explain(&a->grid, number, "array", a->name, err);
     cm_error_place(err, a->place);
     cm_error_place(err, p->j->options->store);
     if (err->status == CM_EFORMAT) /* the host decodes it */

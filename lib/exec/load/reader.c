@@ -84,13 +84,13 @@ static int check(const cm_reader *r, const cm_array *a, const cm_box *box, cm_er
     for (unsigned j = 0; inside && j < a->rank; j++)
         inside = box->start[j] <= a->shape[j] && box->shape[j] <= a->shape[j] - box->start[j];
     if (!inside)
-        return cm_fail(err, CM_EINVAL, "array %s: a read reaches outside of it", cm_read_name(a));
+        return cm_fail(err, CM_EINVAL, "array %s: a read reaches outside of it", cm_array_label(a));
     if (cm_dtype_is_vlen(&a->dtype))
         return cm_fail(err, CM_EUNSUPPORTED, "array %s: its elements have no fixed size",
-                       cm_read_name(a));
+                       cm_array_label(a));
     if ((r->options.library || !a->chunked) && a->ops->read_box == NULL)
         return cm_fail(err, CM_EUNSUPPORTED, "array %s: no library reads boxes of it",
-                       cm_read_name(a));
+                       cm_array_label(a));
     return CM_OK;
 }
 
@@ -199,7 +199,7 @@ int cm_reader_chunk(cm_reader *reader, cm_array *a, uint64_t number, const cm_fe
     cm_read_call c;
     int rc = begin(&c, reader, a, feed, target, n, counts, err);
     if (rc == CM_OK && number >= a->grid.nchunks)
-        rc = cm_fail(err, CM_EINVAL, "array %s: has no chunk %llu", cm_read_name(a),
+        rc = cm_fail(err, CM_EINVAL, "array %s: has no chunk %llu", cm_array_label(a),
                      (unsigned long long)number);
     if (rc == CM_OK) {
         counts->logical_nbytes += cm_read_nelem_shared(&c, number) * c.itemsize;

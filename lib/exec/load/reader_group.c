@@ -35,23 +35,13 @@ static void chunk_failed(cm_read_call *c, int rc)
     cm_read_keep_error(c, rc);
 }
 
-const char *cm_read_name(const cm_array *a)
-{
-    return a->name[0] != '\0' ? a->name : "/";
-}
-
 static int decode(cm_read_call *c, const cm_fetch_item *item, void *dst)
 {
     cm_error *err = next_error(c);
     int rc = cm_chain_decode(c->array->chain, c->reader->ctx, item->data, item->nbytes, item->skip,
                              dst, err);
-    if (rc != CM_OK && err != NULL) {
-        uint64_t coord[CM_MAX_RANK];
-        char text[CM_MAX_RANK * 21 + 2];
-        cm_grid_coord(&c->array->grid, item->number, coord);
-        cm_error_prefix(err, "array %s: chunk %s", cm_read_name(c->array),
-                        cm_coord_text(c->array->rank, coord, text, sizeof(text)));
-    }
+    if (rc != CM_OK)
+        cm_grid_explain(&c->array->grid, item->number, "array", c->array->name, err);
     return rc;
 }
 

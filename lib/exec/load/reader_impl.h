@@ -48,7 +48,6 @@ typedef struct cm_read_call {
 
 /* ---- reader_group.c ---- */
 
-const char *cm_read_name(const cm_array *a); /* for messages */
 /* What passed since the last stage ended was stage WHICH. */
 void cm_read_stage(cm_read_call *c, int which);
 /*

@@ -20,11 +20,8 @@
 static cm_error *explain(const cm_nc_node *node, uint64_t number, cm_error *err)
 {
     const cm_array *a = &node->var.array;
-    uint64_t coord[CM_MAX_RANK];
-    char text[CM_MAX_RANK * 21];
-    cm_grid_coord(&a->grid, number, coord);
-    cm_error_prefix(err, "%s: variable %s: chunk %s", node->file->path, a->name,
-                    cm_coord_text(a->rank, coord, text, sizeof text));
+    cm_grid_explain(&a->grid, number, "variable", a->name, err);
+    cm_error_prefix(err, "%s", node->file->path);
     return err;
 }
 

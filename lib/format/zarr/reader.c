@@ -19,20 +19,11 @@ enum {
 #define MAX_VLEN_STORED  ((uint64_t)1 << 32)
 #define MAX_VLEN_DECODED ((size_t)1 << 30)
 
-static const char *display_name(const cm_zarr_array *z)
-{
-    return z->base.name[0] ? z->base.name : "/";
-}
-
 int cm_zarr_prefix_chunk(cm_error *err, const cm_zarr_array *z, uint64_t number, int rc)
 {
     if (rc == CM_OK || !err)
         return rc;
-    uint64_t coord[CM_MAX_RANK];
-    char text[CM_MAX_RANK * 21 + 2];
-    cm_grid_coord(&z->base.grid, number, coord);
-    cm_error_prefix(err, "array %s: chunk %s", display_name(z),
-                    cm_coord_text(z->base.rank, coord, text, sizeof text));
+    cm_grid_explain(&z->base.grid, number, "array", z->base.name, err);
     cm_error_place(err, z->base.place);
     return rc;
 }

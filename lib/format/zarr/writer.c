@@ -35,11 +35,7 @@ static int prefix_chunk(cm_error *err, const cm_zarr_writer *w, uint64_t number,
 {
     if (rc == CM_OK || !err)
         return rc;
-    uint64_t coord[CM_MAX_RANK];
-    char text[CM_MAX_RANK * 21 + 2];
-    cm_grid_coord(&w->base.grid, number, coord);
-    cm_error_prefix(err, "array %s: chunk %s", display_name(w),
-                    cm_coord_text(w->base.grid.rank, coord, text, sizeof text));
+    cm_grid_explain(&w->base.grid, number, "array", w->path, err);
     cm_error_place(err, cm_store_name(w->store));
     return rc;
 }

@@ -121,7 +121,6 @@ static int load_chunk(cm_job_var *v, const uint64_t *coord, mover *m, cm_error *
 {
     cm_array *source = v->source->array;
     uint64_t number = cm_grid_number(&source->grid, coord);
-    char text[CM_MAX_RANK * 21];
     cm_fetch fetch = {0};
     if (m->holds == number)
         return CM_OK;
@@ -138,8 +137,7 @@ static int load_chunk(cm_job_var *v, const uint64_t *coord, mover *m, cm_error *
         rc = cm_fail(err, CM_EFORMAT, "has %zu elements instead of %llu", m->decoded.nelem,
                      (unsigned long long)source->grid.chunk_nelem);
     if (rc != CM_OK) {
-        cm_error_prefix(err, "array %s: chunk %s", cm_job_name(v),
-                        cm_coord_text(source->rank, coord, text, sizeof(text)));
+        cm_grid_explain(&source->grid, number, "array", v->name, err);
         cm_error_place(err, source->place);
         return rc;
     }
