@@ -17,6 +17,7 @@
 
 #include "../unit.h"
 #include "exec/load/batcher.h"
+#include "pool_kinds.h"
 
 #define MARKER "--worker-of-test-loader"
 
@@ -41,24 +42,6 @@ typedef struct board { /* at the end of the arena */
     _Atomic uint32_t loads[NARRAYS][MAX_CHUNKS];
     _Atomic uint32_t kills, go, begun;
 } board;
-
-typedef struct kind {
-    const char *name;
-    cm_pool_mode mode;
-    cm_pool_start start;
-} kind;
-
-static const kind kinds[] = {{"sync", CM_POOL_SYNC, 0},
-                             {"threads", CM_POOL_THREADS, 0},
-                             {"fork", CM_POOL_PROCESSES, CM_START_FORK},
-                             {"spawn", CM_POOL_PROCESSES, CM_START_SPAWN},
-                             {"forkserver", CM_POOL_PROCESSES, CM_START_FORKSERVER}};
-
-enum {
-    NKINDS = sizeof(kinds) / sizeof(kinds[0]),
-    THREADS = 1,
-    FORK = 2
-};
 
 /* ---- the source ---- */
 

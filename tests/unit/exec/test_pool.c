@@ -16,6 +16,7 @@
 #include "../unit.h"
 #include "base/clock.h"
 #include "exec/load/pool_wire.h"
+#include "pool_kinds.h"
 
 #define MARKER "--worker-of-test-pool"
 
@@ -161,23 +162,6 @@ static int serve(const char *fd)
 
 /* ---- a pool for a test ---- */
 
-typedef struct kind {
-    const char *name;
-    cm_pool_mode mode;
-    cm_pool_start start;
-} kind;
-
-static const kind kinds[] = {{"sync", CM_POOL_SYNC, 0},
-                             {"threads", CM_POOL_THREADS, 0},
-                             {"fork", CM_POOL_PROCESSES, CM_START_FORK},
-                             {"spawn", CM_POOL_PROCESSES, CM_START_SPAWN},
-                             {"forkserver", CM_POOL_PROCESSES, CM_START_FORKSERVER}};
-
-enum {
-    NKINDS = sizeof(kinds) / sizeof(kinds[0]),
-    FIRST_PROCESSES = 2
-};
-
 typedef struct fixture {
     cm_arena arena;
     source_context context;
@@ -316,10 +300,10 @@ static void test_worker_info(void **state)
         for (unsigned w = 0; w < 2; w++) {
             cm_pool_worker(f.pool, w, &info[w]);
             assert_true(info[w].start_ns > 0 && info[w].ready_ns >= info[w].start_ns);
-            assert_int_equal(info[w].pid > 0, k >= FIRST_PROCESSES);
+            assert_int_equal(info[w].pid > 0, k >= FORK);
             assert_int_equal(info[w].deaths, 0);
         }
-        if (k >= FIRST_PROCESSES)
+        if (k >= FORK)
             assert_int_not_equal(info[0].pid, info[1].pid);
         end(&f);
     }
@@ -363,7 +347,7 @@ static void test_workers_are_killed(void **state)
 {
     (void)state;
     const unsigned nfds = count_fds();
-    for (size_t k = FIRST_PROCESSES; k < NKINDS; k++) {
+    for (size_t k = FORK; k < NKINDS; k++) {
         for (unsigned times = 1; times <= 4; times++) {
             fixture f;
             cm_pool_worker_info info;
@@ -400,7 +384,7 @@ static void test_workers_are_killed(void **state)
 static void test_killed_from_outside(void **state)
 {
     (void)state;
-    for (size_t k = FIRST_PROCESSES; k < NKINDS; k++) {
+    for (size_t k = FORK; k < NKINDS; k++) {
         fixture f;
         cm_pool_worker_info before, after;
         assert_int_equal(begin(&f, &kinds[k], 1, 1, (orders){.block = true}), CM_OK);
@@ -433,7 +417,7 @@ static void test_killed_from_outside(void **state)
 static void test_killed_when_idle(void **state)
 {
     (void)state;
-    for (size_t k = FIRST_PROCESSES; k < NKINDS; k++) {
+    for (size_t k = FORK; k < NKINDS; k++) {
         fixture f;
         cm_pool_worker_info info;
         assert_int_equal(begin(&f, &kinds[k], 1, 1, (orders){0}), CM_OK);
@@ -460,7 +444,7 @@ static void test_killed_while_opening(void **state)
     for (unsigned times = 2; times <= 3; times++) {
         fixture f;
         orders todo = {.kill_at = 1, .kill_times = 1, .kill_open_times = times - 1};
-        assert_int_equal(begin(&f, &kinds[FIRST_PROCESSES], 1, 1, todo), CM_OK);
+        assert_int_equal(begin(&f, &kinds[FORK], 1, 1, todo), CM_OK);
         submit(&f, 0, 0, 0);
         submit(&f, 0, 0, 1);
         cm_load_result r = receive(&f, 0);
@@ -563,7 +547,7 @@ static void test_worker_memory(void **state)
         uint64_t limit;
         int want;
     } row[] = {{0, CM_OK}, {16u << 20, CM_ENOMEM}, {UINT64_C(1) << 40, CM_OK}};
-    for (size_t k = FIRST_PROCESSES; k < NKINDS; k++) {
+    for (size_t k = FORK; k < NKINDS; k++) {
         for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
             fixture f;
             assert_int_equal(begin(&f, &kinds[k], 1, 1, (orders){.allocate = true}), CM_OK);
@@ -659,7 +643,7 @@ static void test_drop_and_pending(void **state)
         assert_int_equal(underway, 10);
         assert_int_equal(ready, 0);
         unsigned dropped = (unsigned)cm_pool_drop(f.pool, 0);
-        assert_in_range(dropped, sync ? 10 : 9 - (k >= FIRST_PROCESSES), sync ? 10 : 9);
+        assert_in_range(dropped, sync ? 10 : 9 - (k >= FORK), sync ? 10 : 9);
         cm_pool_pending(f.pool, 0, &underway, &ready);
         assert_int_equal(underway, 10 - dropped);
         atomic_store(&b->go, 1);
@@ -685,7 +669,7 @@ static void test_free_while_busy(void **state)
             submit(&f, 0, i % f.options.nworkers, i);
         cm_pool_free(f.pool);
         /* A process that is slow to end may have been killed. */
-        if (k < FIRST_PROCESSES)
+        if (k < FORK)
             assert_int_equal(atomic_load(&b->closed), f.options.nworkers);
         cm_arena_release(&f.arena);
         assert_no_children();
@@ -697,7 +681,7 @@ static void test_free_while_busy(void **state)
 static void test_free_kills_what_hangs(void **state)
 {
     (void)state;
-    for (size_t k = FIRST_PROCESSES; k < NKINDS; k++) {
+    for (size_t k = FORK; k < NKINDS; k++) {
         fixture f;
         assert_int_equal(begin(&f, &kinds[k], 2, 1, (orders){.block = true}), CM_OK);
         submit(&f, 0, 0, 0);
@@ -737,7 +721,7 @@ static void test_large_tasks(void **state)
         {"left by a worker that stands still", {.block = true}, SIGSTOP},
         {"left by a worker that is killed", {.block = true}, SIGKILL},
     };
-    for (size_t k = FIRST_PROCESSES; k < NKINDS; k++)
+    for (size_t k = FORK; k < NKINDS; k++)
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
             fixture f;
             cm_pool_worker_info info;
@@ -771,7 +755,7 @@ static void test_large_tasks(void **state)
 static void test_no_orphans(void **state)
 {
     (void)state;
-    for (size_t k = FIRST_PROCESSES; k < NKINDS; k++) {
+    for (size_t k = FORK; k < NKINDS; k++) {
         int told[2], alive[2];
         char c;
         assert_int_equal(pipe(told), 0);
@@ -877,7 +861,7 @@ static void test_processes_that_never_begin(void **state)
     source_context context = {.todo = todo};
     const cm_load_source source = {
         .context = &context, .open = source_open, .load = source_load, .close = source_close};
-    for (size_t k = FIRST_PROCESSES; k < NKINDS; k++)
+    for (size_t k = FORK; k < NKINDS; k++)
         for (int stop = 0; stop <= 1; stop++) {
             cm_arena arena;
             cm_pool *pool;

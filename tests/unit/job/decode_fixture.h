@@ -35,6 +35,29 @@ enum {
         .id = CM_CODEC_BLOSC, .level = 5, .blosc = {.cname = name, .shuffle = how }                \
     }
 
+/* Of the options O, MEMBER is set to V, and the status and the words of the error. */
+typedef struct refusal {
+    const char *says;
+    int status;
+    void *member;
+    size_t nbytes;
+    uint64_t value;
+} refusal;
+#define REFUSED(member, v, s, says)                                                                \
+    {                                                                                              \
+        says, s, &o.member, sizeof o.member, (uint64_t)(uintptr_t)(v)                              \
+    }
+#define REFUSED_BY_BOTH                                                                            \
+    REFUSED(device, "host", CM_EINVAL, "the device host does not decode"),                         \
+        REFUSED(device, NULL, CM_EINVAL, "no device is given"),                                    \
+        REFUSED(worker_threads, 2, CM_EINVAL, "one thread"),                                       \
+        REFUSED(cache_nbytes, 1 << 20, CM_EINVAL, "cache of decoded chunks"),                      \
+        REFUSED(cast, "float16", CM_EINVAL, "not converted on the way"),                           \
+        REFUSED(unpack, 1, CM_EINVAL, "not converted on the way"),                                 \
+        REFUSED(fill_to_nan, 1, CM_EINVAL, "not converted on the way"),                            \
+        REFUSED(decode, "gpu", CM_EINVAL, "`decode`"),                                             \
+        REFUSED(nvcomp, "/nonexistent/libnvcomp.so.5", CM_ENOTFOUND, "nvCOMP")
+
 static const struct {
     const char *name;
     cm_codec_spec codecs[3];

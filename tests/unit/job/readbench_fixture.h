@@ -13,10 +13,10 @@
 
 #include <chunkmill/readbench.h>
 
-#include "../unit.h"
 #include "format/zarr/open.h"
 #include "format/zarr/writer.h"
 #include "job/readbench/readbench.h"
+#include "ok.h"
 
 #define MARKER "--worker-of-test-readbench"
 #define UNUSED __attribute__((unused))
@@ -78,14 +78,6 @@ UNUSED static char *in_folder(const char *name)
     sprintf(path, "%s/%s", folder, name);
     return path;
 }
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        cm_error e_ = {0};                                                                         \
-        cm_error *err = &e_;                                                                       \
-        if ((call) != CM_OK)                                                                       \
-            fail_msg("%s", e_.text);                                                               \
-    } while (0)
 
 /* ---- elements ---- */
 

@@ -1,18 +1,10 @@
 /* The journal of a run: its lines, what damage leaves of them, and what a resuming run believes. */
 #include <stdio.h>
 
-#include "../unit.h"
 #include "format/zarr/writer.h"
 #include "job/transform/output/journal.h"
 #include "job/transform/output/journal_line.h"
-
-/* Fails with the error's sentence. */
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        cm_error e_ = {0}, *err = &e_;                                                             \
-        if ((call) != CM_OK)                                                                       \
-            fail_msg("%s: %s", #call, e_.text);                                                    \
-    } while (0)
+#include "ok.h"
 
 /* ---- lines ---- */
 

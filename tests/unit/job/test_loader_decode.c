@@ -38,6 +38,13 @@ static cm_loader *open_loader(const char *path, const cm_loader_options *o)
     return l;
 }
 
+static void close_both(cm_loader *const *l)
+{
+    cm_loader_close(l[0]);
+    cm_loader_close(l[1]);
+    check_given_back();
+}
+
 static int begin_anew(void **state)
 {
     (void)state;
@@ -138,9 +145,7 @@ static void test_every_codec(void **state)
         assert_true(p.nbatches > 6 && p.nfailed == 0);
         assert_true((fakes[which]->nstreams > 0) == (i % NCHAINS != RAW));
         assert_int_equal(fakes[which]->nrefused, 0);
-        cm_loader_close(l[0]);
-        cm_loader_close(l[1]);
-        check_given_back();
+        close_both(l);
         forget((int)which);
     }
 }
@@ -194,9 +199,7 @@ static void test_every_rank(void **state)
         }
         compare_epochs(l[0], l[1], 2, &p);
         assert_int_equal(p.nfailed, 0);
-        cm_loader_close(l[0]);
-        cm_loader_close(l[1]);
-        check_given_back();
+        close_both(l);
     }
 }
 
@@ -323,9 +326,7 @@ static void test_damaged_chunks(void **state)
         nfailed += p.nfailed > 0;
         if (p.nfailed > 0 && (strstr(p.why, name) == NULL || strstr(p.why, "array ") == NULL))
             fail_msg("%s", p.why);
-        cm_loader_close(l[0]);
-        cm_loader_close(l[1]);
-        check_given_back();
+        close_both(l);
         free(path);
     }
     assert_true(nfailed > 2 * NCHAINS);
@@ -417,9 +418,7 @@ static void test_what_nvcomp_refuses(void **state)
         for (int k = 0; k < 2; k++)
             OK(cm_loader_begin(l[k], 1, err));
         assert_int_equal(count_failures(l[1], l[0], why, sizeof why), 0);
-        cm_loader_close(l[0]);
-        cm_loader_close(l[1]);
-        check_given_back();
+        close_both(l);
     }
 }
 
@@ -450,9 +449,7 @@ static void test_a_driver_that_fails(void **state)
         for (int k = 0; k < 2; k++)
             OK(cm_loader_begin(l[k], 1, err));
         assert_int_equal(count_failures(l[1], l[0], why, sizeof why), 0);
-        cm_loader_close(l[0]);
-        cm_loader_close(l[1]);
-        check_given_back();
+        close_both(l);
     }
 }
 
@@ -530,28 +527,12 @@ static void test_opened_a_thousand_times(void **state)
 static void test_refusals(void **state)
 {
     cm_loader_options o = some_options(true);
-    const struct {
-        const char *says;
-        int status;
-        void *member;
-        size_t nbytes;
-        uint64_t value;
-    } rows[] = {
-#define ROW(member, v, s, says) {says, s, &o.member, sizeof o.member, (uint64_t)(uintptr_t)(v)}
-        ROW(device, "host", CM_EINVAL, "the device host does not decode"),
-        ROW(device, NULL, CM_EINVAL, "no device is given"),
-        ROW(worker_threads, 2, CM_EINVAL, "one thread"),
-        ROW(cache_nbytes, 1 << 20, CM_EINVAL, "cache of decoded chunks"),
-        ROW(cast, "float16", CM_EINVAL, "not converted on the way"),
-        ROW(unpack, 1, CM_EINVAL, "not converted on the way"),
-        ROW(fill_to_nan, 1, CM_EINVAL, "not converted on the way"),
-        ROW(decode, "gpu", CM_EINVAL, "`decode`"),
-        ROW(decode, NULL, CM_EINVAL, "`nvcomp`"),
-        ROW(decode, "host", CM_EINVAL, "`nvcomp`"),
-        ROW(nvcomp, "/nonexistent/libnvcomp.so.5", CM_ENOTFOUND, "nvCOMP"),
-        ROW(nvcomp, driver, CM_EUNSUPPORTED, ""),
-        ROW(memory, 6 << 20, CM_EBUDGET, "the memory allowed is"),
-#undef ROW
+    const refusal rows[] = {
+        REFUSED_BY_BOTH,
+        REFUSED(decode, NULL, CM_EINVAL, "`nvcomp`"),
+        REFUSED(decode, "host", CM_EINVAL, "`nvcomp`"),
+        REFUSED(nvcomp, driver, CM_EUNSUPPORTED, ""),
+        REFUSED(memory, 6 << 20, CM_EBUDGET, "the memory allowed is"),
     };
     (void)state;
     for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {

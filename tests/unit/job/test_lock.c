@@ -6,17 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../unit.h"
 #include "base/json.h"
 #include "job/transform/output/lock.h"
-
-/* Fails with the error's sentence. */
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        cm_error e_ = {0}, *err = &e_;                                                             \
-        if ((call) != CM_OK)                                                                       \
-            fail_msg("%s: %s", #call, e_.text);                                                    \
-    } while (0)
+#include "ok.h"
 
 enum {
     NWRITERS = 8,

@@ -288,27 +288,11 @@ static void test_refusals(void **state)
 {
     static const char *const list[] = {NULL};
     cm_readbench_options o = decode_options(list, false);
-    const struct {
-        const char *says;
-        int status;
-        void *member;
-        size_t nbytes;
-        uint64_t value;
-    } rows[] = {
-#define ROW(member, v, s, says) {says, s, &o.member, sizeof o.member, (uint64_t)(uintptr_t)(v)}
-        ROW(device, "host", CM_EINVAL, "the device host does not decode"),
-        ROW(device, NULL, CM_EINVAL, "no device is given"),
-        ROW(worker_threads, 2, CM_EINVAL, "one thread"),
-        ROW(cache_nbytes, 1 << 20, CM_EINVAL, "cache of decoded chunks"),
-        ROW(cast, "float16", CM_EINVAL, "not converted on the way"),
-        ROW(unpack, 1, CM_EINVAL, "not converted on the way"),
-        ROW(fill_to_nan, 1, CM_EINVAL, "not converted on the way"),
-        ROW(log_samples, 1, CM_EINVAL, "nothing to log"),
-        ROW(engine, "netcdf", CM_EINVAL, "only the native engine"),
-        ROW(decode, "gpu", CM_EINVAL, "`decode`"),
-        ROW(nvcomp, "/nonexistent/libnvcomp.so.5", CM_ENOTFOUND, "nvCOMP"),
-        ROW(memory, 12 << 20, CM_EBUDGET, "the memory allowed is"),
-#undef ROW
+    const refusal rows[] = {
+        REFUSED_BY_BOTH,
+        REFUSED(log_samples, 1, CM_EINVAL, "nothing to log"),
+        REFUSED(engine, "netcdf", CM_EINVAL, "only the native engine"),
+        REFUSED(memory, 12 << 20, CM_EBUDGET, "the memory allowed is"),
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

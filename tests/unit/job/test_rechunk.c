@@ -9,11 +9,11 @@
 #include <chunkmill/digest.h>
 #include <chunkmill/transform.h>
 
-#include "../unit.h"
 #include "base/clock.h"
 #include "format/zarr/open.h"
 #include "format/zarr/writer.h"
 #include "job/common/budget.h"
+#include "ok.h"
 
 static char folder[] = "/tmp/chunkmill-rechunk-XXXXXX";
 static char source[64], target[64];
@@ -48,14 +48,6 @@ static int remove_folder(void **state)
     wipe(folder);
     return 0;
 }
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        cm_error e_ = {0};                                                                         \
-        cm_error *err = &e_;                                                                       \
-        if ((call) != CM_OK)                                                                       \
-            fail_msg("%s", e_.text);                                                               \
-    } while (0)
 
 /* ---- a source ---- */
 

@@ -2,22 +2,13 @@
 
 #include "../unit.h"
 #include "base/number.h"
+#include "chance.h"
 #include "plan/autochunk.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
 
 typedef unsigned __int128 u128;
-
-static uint64_t state = 88172645463325252u;
-
-static uint64_t random_below(uint64_t n)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % n;
-}
 
 static const struct {
     const char *name;

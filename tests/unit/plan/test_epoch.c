@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "../unit.h"
+#include "chance.h"
 #include "plan/epoch.h"
 
 enum {
@@ -11,16 +12,6 @@ enum {
     MAX_PLACES = 600,
     MAX_CHUNKS = 4096
 };
-
-static uint64_t state = 88172645463325252u;
-
-static uint64_t random_below(uint64_t n)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % n;
-}
 
 /* A request with all that it points to. */
 typedef struct scenario {

@@ -2,20 +2,11 @@
 #include <math.h>
 
 #include "../unit.h"
+#include "chance.h"
 #include "plan/optimise.h"
 #include "plan/rules.h"
 
 #define MIB (UINT64_C(1) << 20)
-
-static uint64_t state = 88172645463325252u;
-
-static uint64_t random_below(uint64_t n)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % n;
-}
 
 static cm_read reads[CM_MAX_READS];
 

@@ -4,22 +4,13 @@
 
 #include "../unit.h"
 #include "base/number.h"
+#include "chance.h"
 #include "plan/touch.h"
 
 enum {
     MAX_OFFSETS = 4096, /* along one dimension */
     MAX_VALUE = 1 << 16 /* of a count in the brute force */
 };
-
-static uint64_t state = 88172645463325252u;
-
-static uint64_t random_below(uint64_t n)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % n;
-}
 
 /* Chunks and shards met at each offset of one dimension. */
 typedef struct brute_axis {
