@@ -40,9 +40,9 @@ static bool names_store(const char *input)
 /* Options that say what a new store is like, or make dimensions that one that is there has not. */
 static int refuse_append(const nc2zarr_values *v, const cm_common_options *common)
 {
-    static const char *const OTHER[] = {"zarr-format", "along",        "new-dim",    "store-per",
-                                        "file-attr",   "promote",      "time-units", "packing",
-                                        "survey",      "survey-cache", "stack",      NULL};
+    static const char *const OTHER[] = {"zarr-format", "along",     "new-dim",
+                                        "store-per",   "file-attr", "promote",
+                                        "survey",      "stack",     NULL};
     const char *asked = v->append ? "append" : "replace";
     if (!v->append && !v->replace)
         return CM_TOOL_RUN;

@@ -1,10 +1,12 @@
 /* How files describe the same variable: against the first that has it. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "job/archive/join.h"
 #include "job/common/widen.h"
+#include "model/convert.h"
 
 #define BIT(kind) (UINT32_C(1) << (kind))
 
@@ -318,6 +320,33 @@ static cm_finding *find_fill(cm_join *j, const cm_join_var *v, const cm_describe
                         j->file[v->first]->path);
 }
 
+/*
+ * A store keeps its type, attributes and fill value: one that takes numbers unpacked has them as
+ * unpacking makes them.
+ */
+static bool may_unpack(const cm_join *j, const cm_join_var *v)
+{
+    const cm_described *d = v->like;
+    if (!j->has_base)
+        return true;
+    for (size_t i = 0; PACKING[i] != NULL; i++)
+        if (cm_json_has(cm_described_attrs(d), PACKING[i]))
+            return false;
+    return d->dtype.kind == CM_KIND_FLOAT && d->dtype.nbytes == 8 && d->has_fill_value &&
+           isnan(cm_element_to_double(&d->dtype, d->fill_value));
+}
+
+static cm_finding *find_packing(cm_join *j, const cm_join_var *v, const cm_described *d,
+                                uint32_t file, const char *attribute, cm_error *err)
+{
+    bool may = may_unpack(j, v);
+    cm_finding *f = differs(j, CM_FINDING_PACKING, CM_WEIGHT_DECISION, may && j->options->unpack, v,
+                            d, file, attribute, err);
+    if (f != NULL && may)
+        f->of_store = false;
+    return f;
+}
+
 static cm_finding *find_one(cm_join *j, cm_finding_kind kind, const cm_join_var *v,
                             const cm_described *d, uint32_t file, const char *attribute,
                             const char *left_out, cm_error *err)
@@ -332,7 +361,7 @@ static cm_finding *find_one(cm_join *j, cm_finding_kind kind, const cm_join_var 
     case CM_FINDING_TIME_UNITS:
         return differs(j, kind, CM_WEIGHT_NOTE, false, v, d, file, "units", err);
     case CM_FINDING_PACKING:
-        return differs(j, kind, CM_WEIGHT_DECISION, o->unpack, v, d, file, attribute, err);
+        return find_packing(j, v, d, file, attribute, err);
     case CM_FINDING_MEANING:
         return differs(j, kind, CM_WEIGHT_DECISION, o->first_attrs, v, d, file, attribute, err);
     case CM_FINDING_ATTRIBUTE:

@@ -67,7 +67,8 @@ static int make_how(cm_join *j, const cm_join_var *v, const cm_described *d, cm_
     if (!d->has_fill_value && v->has_fill_value && !v->unpacked && !is_nan(v) &&
         (v->made_fill || (v->kinds & UINT32_C(1) << CM_FINDING_FILL) != 0))
         how.checks_fill = true;
-    if (v->unpacked) {
+    /* In a store they are. */
+    if (v->unpacked && !(j->has_base && d == v->like)) {
         const char *sign = cm_join_text(d, "_Unsigned");
         how.unpacks = true;
         how.is_unsigned = sign != NULL && strcmp(sign, "true") == 0;
@@ -219,9 +220,12 @@ static int unpack_variable(cm_join *j, cm_join_var *v, cm_error *err)
     if (rc != CM_OK)
         return rc;
     v->dtype = cm_dtype_make(CM_KIND_FLOAT, 8);
-    v->has_fill_value = true;
-    memset(v->fill_value, 0, sizeof(v->fill_value));
-    memcpy(v->fill_value, &nan, sizeof(nan));
+    /* A store has a NaN of its own. */
+    if (!j->has_base) {
+        v->has_fill_value = true;
+        memset(v->fill_value, 0, sizeof(v->fill_value));
+        memcpy(v->fill_value, &nan, sizeof(nan));
+    }
     for (size_t i = 0; i < sizeof(PACKING) / sizeof(PACKING[0]); i++)
         cm_json_remove(v->attrs, PACKING[i]);
     v->unpacked = true;

@@ -29,8 +29,9 @@ static int take(void *context, const cm_frame *frame, const uint8_t *payload, cm
         return cm_fail(err, CM_EINTERNAL, "a survey gave the record of no file");
     c->spot[number].offset = offset;
     c->spot[number].nbytes = frame->nbytes;
-    /* One that could not be read is not kept. */
-    if (c->cache != NULL && cm_look_is_good(payload, frame->nbytes))
+    /* One that could not be read is not kept, nor a store that grows. */
+    if (c->cache != NULL && !c->survey->file[number].is_base &&
+        cm_look_is_good(payload, frame->nbytes))
         c->cache->is_old = true;
     return CM_OK;
 }

@@ -196,9 +196,37 @@ static bool needs_choice(const cm_join *j, const cm_join_var *v)
             strcmp(j->options->time_units, cm_join_text(v->like, "units")) != 0);
 }
 
+/* A store counts on as it does: units that are asked for are its own. */
+static int check_asked(const cm_join *j, const cm_join_var *v, cm_error *err)
+{
+    cm_time_axis asked, own;
+    const char *units = cm_join_text(v->like, "units");
+    const char *calendar = cm_join_text(v->like, "calendar");
+    if (!j->has_base || j->options->time_units == NULL || !v->wanted ||
+        !cm_join_counts_time(v->like))
+        return CM_OK;
+    int rc = cm_time_axis_parse(j->options->time_units, calendar, &asked, err);
+    if (rc != CM_OK)
+        return cm_fail(err, CM_EINVAL, "`time_units` %s: cannot be counted in",
+                       j->options->time_units);
+    /* Units of the store that mean nothing are found elsewhere. */
+    if (strcmp(units, j->options->time_units) == 0 ||
+        cm_time_axis_parse(units, calendar, &own, NULL) != CM_OK ||
+        (asked.origin_us == own.origin_us && asked.unit_us == own.unit_us &&
+         asked.per_us == own.per_us))
+        return CM_OK;
+    return cm_fail(
+        err, CM_EINVAL,
+        "variable %s: the store counts it in %s, and keeps that; leave `time_units` out, "
+        "or make a new store",
+        v->name, units);
+}
+
 int cm_join_times(cm_join *j, cm_error *err)
 {
     int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < j->nvars; i++)
+        rc = check_asked(j, &j->var[i], err);
     for (size_t i = 0; rc == CM_OK && i < j->nvars; i++) {
         family f;
         if (!needs_choice(j, &j->var[i]))

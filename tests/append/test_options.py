@@ -1,0 +1,128 @@
+"""Options of the conversion that made a store may stand in the command of each night."""
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+from support import failio, tool
+
+from . import files as F
+
+UNITS = "hours since 1990-01-01"
+
+
+def packed(path, first, n, scale, dtype="i2", fill=-32767, missing=()):
+    """Days whose numbers are packed in their own way."""
+    stored = (np.arange(n * F.NLAT * F.NLON).reshape(n, F.NLAT, F.NLON) % 1000).astype(dtype)
+    stored.flat[list(missing)] = fill
+    return F.day(path, first, n, type=dtype, fill=fill, data=stored, attrs={}) and repack(path, scale)
+
+
+def repack(path, scale):
+    import netCDF4
+
+    with netCDF4.Dataset(path, "a") as nc:
+        nc["tas"].setncattr("scale_factor", scale)
+        nc["tas"].setncattr("add_offset", 10 * scale)
+    return path
+
+
+def decoded(paths):
+    values = []
+    for p in paths:
+        with xr.open_dataset(p) as ds:
+            values.append(ds.tas.values.astype("f8"))
+    return np.concatenate(values)
+
+
+@pytest.mark.parametrize("option", ["--append", "--replace"])
+@pytest.mark.parametrize("fmt", ["2", "3"])
+def test_packing(option, fmt, tmp_path):
+    """Numbers of files that are packed differently go unpacked into a store that has them so."""
+    files = [packed(tmp_path / f"{i}.nc", 2 * i, 2, 0.5 + i, missing=[i]) for i in range(4)]
+    store, want = tmp_path / "s.zarr", tmp_path / "w.zarr"
+    how = ["-q", "--zarr-format", fmt, "--packing", "unpack", "--chunks", "time=3"]
+    n = 2 if option == "--append" else 4
+    tool.nc2zarr(*how, *files[:n], store).ok()
+    # A zero of the store keeps its sign.
+    tool.nc2zarr(*how, *files, want).ok()
+    if option == "--append":
+        a = zarr.open_group(store)["tas"]
+        a[0, 2, 2] = -0.0
+        zarr.open_group(want)["tas"][0, 2, 2] = -0.0
+        before = failio.contents(store)
+        r = tool.nc2zarr("--append", "time", *files[2:], store)
+        assert r.status == 4 and "scale_factor" in r.err and "; --packing unpack\n" in r.err, str(r)
+        assert failio.contents(store) == before
+        tool.nc2zarr("-q", "--append", "time", "--packing", "unpack", "--verify", "full", *files[2:], store).ok()
+    else:
+        files[1] = packed(tmp_path / "1.nc", 2, 2, 7.5, missing=[3])
+        tool.nc2zarr("-q", "--overwrite", *how, *files, want).ok()
+        tool.nc2zarr("-q", "--replace", "time=2:4", "--packing", "unpack", "--verify", "full", files[1], store).ok()
+    got, once = zarr.open_group(store, mode="r")["tas"], zarr.open_group(want, mode="r")["tas"]
+    assert got.dtype == "f8" and got[...].tobytes() == once[...].tobytes()
+    if option == "--replace":
+        np.testing.assert_array_equal(got[...], decoded(files))
+
+
+@pytest.mark.parametrize("how", [dict(type="f4", fill=np.float32(1e20)), dict(type="f8", fill=1e20), dict(type="f8", fill=None), "packed"], ids=str)
+def test_a_store_that_unpacked_numbers_do_not_fit(how, tmp_path):
+    """It keeps its type, its packing, and its fill value; what would help is not offered."""
+    store = tmp_path / "s.zarr"
+    first = packed(tmp_path / "a.nc", 0, 2, 0.5) if how == "packed" else F.day(tmp_path / "a.nc", 0, 2, **how)
+    tool.nc2zarr("-q", first, first, store).ok()
+    before = failio.contents(tmp_path)
+    new = packed(tmp_path / "b.nc", 2, 2, 0.25)
+    before = failio.contents(tmp_path)
+    for options in ([], ["--packing", "unpack"]):
+        r = tool.nc2zarr("--append", "time", *options, new, store)
+        assert r.status == 4 and "b.nc: tas: " in r.err and "; --packing" not in r.err, str(r)
+    assert failio.contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("fmt", [2, 3])
+def test_time_units(fmt, tmp_path):
+    """Those of the store, however they are written, are no question; any other is one that it cannot take."""
+    days, store = F.days(tmp_path, 0, 6), tmp_path / "s.zarr"
+    how = ["-q", "--zarr-format", str(fmt), "--time-units", UNITS]
+    tool.nc2zarr(*how, *days[:3], store).ok()
+    tool.nc2zarr("-q", "--append", "time", "--time-units", UNITS, "--verify", "full", days[3], store).ok()
+    tool.nc2zarr("-q", "--append", "time", "--time-units", "hours since 1990-1-1T00:00:00", days[4], store).ok()
+    before = failio.contents(tmp_path)
+    for units in (F.UNITS, "hours since 1990-01-02", "furlongs"):
+        tool.nc2zarr("--append", "time", "--time-units", units, days[5], store).fails(2, "--time-units", "" if units == "furlongs" else f"variable time: the store counts it in {UNITS}")
+        assert failio.contents(tmp_path) == before
+    tool.nc2zarr("-q", "--append", "time", days[5], store).ok()
+    assert zarr.open_group(store)["time"].attrs["units"] == UNITS
+    F.same(store, days)
+
+
+def test_survey_cache(tmp_path):
+    """It keeps what was found of files, so that a night that was refused opens them once; never of the store."""
+    here, store, cache = tmp_path / "in", tmp_path / "s.zarr", tmp_path / "cache"
+    here.mkdir()
+    F.days(here, 0, 5)
+    tool.nc2zarr("-q", "--survey-cache", cache, "--chunks", "time=4", here, store).ok()
+    command = ["--append", "time", "--survey-cache", cache, "--json", here, store]
+    F.days(here, 5, 2)
+    bad = F.day(here / "zz.nc", 7, attrs={"units": "degC"})
+    assert tool.nc2zarr(*command).status == 4
+    F.day(bad, 7)
+    report = tool.nc2zarr(*command).json()
+    assert report["append"] == {"dimension": "time", "was": 5, "length": 8, "nheld": 0, "nlisted": 5}
+    assert report["input"]["opened"] == 1
+    kept = cache.read_bytes()
+    assert str(store).encode() not in kept and b"zz.nc" in kept and b"day00000.nc" in kept
+    assert tool.nc2zarr(*command).json()["input"]["opened"] in (0, None)
+    assert cache.read_bytes() == kept, "nothing was found anew"
+    report = tool.nc2zarr("--recheck", *command).json()
+    assert report["input"]["opened"] == 0 and report["append"]["nlisted"] == 0
+    F.same(store, sorted(here.glob("*.nc")))
+    # Where the ledger is lost the cache still knows them.
+    (tmp_path / "s.zarr.chunkmill" / "ledger").unlink()
+    F.days(here, 8, 1)
+    report = tool.nc2zarr(*command).json()
+    assert report["input"]["opened"] == 1 and report["append"]["length"] == 9
+    # Of a store that grew meanwhile nothing was kept.
+    assert zarr.open_group(store)["tas"].shape[0] == 9
