@@ -15,6 +15,14 @@
 
 typedef struct cm_net cm_net;
 
+/* What goes with the content of objects that are written to a bucket, and is compared. */
+typedef enum cm_net_checksum {
+    CM_CHECKSUM_AUTO, /* CRC32C where the endpoint is one of AWS, else NONE */
+    CM_CHECKSUM_NONE,
+    CM_CHECKSUM_CRC32C,
+    CM_CHECKSUM_MD5
+} cm_net_checksum;
+
 /*
  * Texts are the caller's, and stay as long as the net; `variable` is asked when a value is
  * needed.
@@ -22,8 +30,9 @@ typedef struct cm_net cm_net;
 typedef struct cm_net_settings {
     /* The caller's environment, as getenv() has it (AWS_..., HOME); NULL: there is none. */
     const char *(*variable)(const char *name);
-    bool anonymous;       /* nothing is signed, and no credentials are looked for */
-    bool absent_403;      /* a 403 to a read means that the object is absent */
+    bool anonymous;  /* nothing is signed, and no credentials are looked for */
+    bool absent_403; /* a 403 to a read means that the object is absent */
+    cm_net_checksum checksum;
     const char *scratch;  /* folder for files that are fetched whole; NULL: "/tmp" */
     unsigned concurrency; /* requests under way at once; 0: found by their speed */
     double timeout;       /* seconds that a failing request is repeated; 0: 5 minutes */
@@ -45,6 +54,8 @@ typedef struct cm_net_counts {
         nthrottled;        /* requests repeated; of them, at the server's wish to slow down */
     uint64_t throttled_ns; /* that requests waited for that */
     uint64_t nconnections;
+    uint64_t nsummed,
+        nchecked; /* whole objects and parts with a checksum; of them, compared with the server's */
     uint64_t first_byte_ns, ntimed; /* sum of the times to the first byte, of so many requests */
     unsigned concurrency;           /* allowed now */
 } cm_net_counts;

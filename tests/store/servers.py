@@ -37,6 +37,7 @@ class Bucket:
     """The bucket `test` of a server."""
 
     conditional, fast = True, False
+    tells = ("crc32c", "md5")  # of the checksums of objects
 
     def __init__(self, folder):
         self.folder, self.processes = folder, []
@@ -100,7 +101,7 @@ class Swift(Bucket):
     """OpenStack Swift by its S3 interface: checks signatures, has no conditional writes."""
 
     script = paths.SHARED / "servers" / "swift-s3.sh"
-    key, secret, conditional = "test:tester", "testing", False
+    key, secret, conditional, tells = "test:tester", "testing", False, ("md5",)
 
     @classmethod
     def missing(cls):
@@ -139,7 +140,7 @@ class Seaweed(Bucket):
 
 
 class Moto(Bucket):
-    key, secret = "motokey", "motosecret"
+    key, secret, tells = "motokey", "motosecret", ("md5",)
 
     @staticmethod
     def missing():

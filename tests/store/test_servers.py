@@ -169,7 +169,7 @@ def test_parts_of_a_long_object(bucket, tmp_path):
             ds.createDimension(d, n)
         ds.createVariable("v", "f4", ("time", "x"))[:] = np.random.default_rng(2).normal(size=(36, 250000)).astype("f4")
     env = bucket.environment()
-    options = ("--chunks", "time=1,x=125000", "--shards", "time=36,x=250000", "--codec", "none", "--verify", "full")
+    options = ("--checksum", "crc32c", "--chunks", "time=1,x=125000", "--shards", "time=36,x=250000", "--codec", "none", "--verify", "full")
     tool.nc2zarr(*options, tmp_path / "in.nc", "s3://test/long.zarr", env=env).ok()
     tool.nc2zarr("--check", tmp_path / "in.nc", "s3://test/long.zarr", env=env).ok()
     between = proxy.Proxy(bucket.url, share=0.4, seed=4)
@@ -179,6 +179,18 @@ def test_parts_of_a_long_object(bucket, tmp_path):
     if done.status == 1:
         tool.nc2zarr("-q", *options, "--overwrite", tmp_path / "in.nc", "s3://test/long.zarr", env=env).ok()
     tool.nc2zarr("--check", tmp_path / "in.nc", "s3://test/long.zarr", env=env).ok()
+
+
+@pytest.mark.parametrize("kind", ["crc32c", "md5"])
+def test_checksums(bucket, source, kind):
+    """Objects and parts; what servers say of them agrees, where they say it."""
+    env = bucket.environment()
+    for options in (CHUNKS, ("--shards", "g/tas:time=8,y=32,x=48", *CHUNKS, "--codec", "none")):
+        store = f"s3://test/checksums {kind}.zarr"
+        done = tool.nc2zarr("-v", "--overwrite", "--verify", "full", "--checksum", kind, *options, source, store, env=env).ok()
+        compared, all_of_them = map(int, re.search(r"(\d+) of (\d+) checksums", done.err).groups())
+        assert all_of_them > 20 and (compared == all_of_them if kind in bucket.tells else compared == 0), done
+        tool.nc2zarr("--check", "--checksum", kind, source, store, env=env).ok()
 
 
 def test_killed_and_resumed(bucket, source):

@@ -4,6 +4,7 @@ A server of objects for tests: S3 with signatures checked, or plain HTTP, in the
 Real servers are asked in tests/store, where they are installed; this one is always there, and says what it was asked.
 """
 
+import base64
 import contextlib
 import hashlib
 import hmac
@@ -17,6 +18,8 @@ import urllib.parse
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from xml.sax.saxutils import escape
+
+import google_crc32c
 
 from . import tool
 
@@ -39,6 +42,8 @@ class Handler(BaseHTTPRequestHandler):
         s = self.server.state
         n = int(self.headers.get("Content-Length") or 0)
         self.body = self.rfile.read(n)
+        if self.path.startswith("http://"):  # asked as a proxy
+            self.path = "/" + self.path.split("/", 3)[3]
         path, _, query = self.path.partition("?")
         self.query = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
         self.key = urllib.parse.unquote(path).lstrip("/")
@@ -127,6 +132,8 @@ class Handler(BaseHTTPRequestHandler):
         headers = {"ETag": etag, "Content-Type": "application/octet-stream", "Last-Modified": formatdate(s.times.get(self.key, 1672531200), usegmt=True)}
         r = re.match(r"bytes=(\d*)-(\d*)$", self.headers.get("Range") or "") if s.ranges else None
         if r is None:
+            if self.headers.get("x-amz-checksum-mode") == "ENABLED" and self.key in s.sums:
+                headers["x-amz-checksum-crc32c"] = s.sums[self.key]
             return 200, data, headers
         first, last = r.groups()
         n = len(data)
@@ -168,19 +175,32 @@ class Handler(BaseHTTPRequestHandler):
     def list_uploads(self, s):
         prefix = self.query.get("prefix", "")
         body = "".join(
-            f"<Upload><Key>{escape(key)}</Key><UploadId>{i}</UploadId></Upload>" for i, (key, _) in s.uploads.items() if key.startswith(prefix)
+            f"<Upload><Key>{escape(key)}</Key><UploadId>{i}</UploadId></Upload>" for i, (key, _, _) in s.uploads.items() if key.startswith(prefix)
         )
         return 200, f"<ListMultipartUploadsResult>{body}<IsTruncated>false</IsTruncated></ListMultipartUploadsResult>".encode(), {"Content-Type": "application/xml"}
 
     # ---- writing ----
 
+    def check_sums(self):
+        """What an answer says of the body's checksum, where one came."""
+        md5, crc = self.headers.get("Content-MD5"), self.headers.get("x-amz-checksum-crc32c")
+        if md5 and md5 != base64.b64encode(hashlib.md5(self.body).digest()).decode() or crc and crc != crc32c_of(self.body):
+            raise Refusal(400, "BadDigest", "The checksum you specified did not match what we received")
+        self.sums = [w for w, there in (("md5", md5), ("crc32c", crc)) if there]
+        return {"x-amz-checksum-crc32c": crc} if crc else {}
+
     def put(self, s):
+        said = self.check_sums()
+        with s.lock:
+            s.summed += [(w, self.key) for w in self.sums]
         if "uploadId" in self.query:
             upload = s.uploads.get(self.query["uploadId"])
             if upload is None:
                 raise Refusal(404, "NoSuchUpload", "The specified upload does not exist")
+            if upload[2] != (said != {}):
+                raise Refusal(400, "InvalidRequest", "Checksum Type mismatch occurred")
             upload[1][int(self.query["partNumber"])] = self.body
-            return 200, b"", {"ETag": etag_of(self.body)}
+            return 200, b"", {"ETag": etag_of(self.body)} | said
         if self.headers.get("If-None-Match") == "*":
             if not s.conditional:
                 raise Refusal(501, "NotImplemented", "A header you provided implies functionality that is not implemented.")
@@ -195,25 +215,30 @@ class Handler(BaseHTTPRequestHandler):
                 raise Refusal(412, "PreconditionFailed", "is another")
         s.objects[self.key] = (self.body, etag_of(self.body))
         s.times[self.key] = time.time()
-        return 200, b"", {"ETag": etag_of(self.body)}
+        s.sums.pop(self.key, None)
+        if said:
+            s.sums[self.key] = said["x-amz-checksum-crc32c"]
+        return 200, b"", {"ETag": etag_of(self.body)} | said
 
     def post(self, s):
         if "urlencoded" in (self.headers.get("Content-Type") or "urlencoded"):
             raise Refusal(400, "InvalidArgument", "A form has no body, and what it begins would be one")
         if "uploads" in self.query:
             s.counter += 1
-            s.uploads[str(s.counter)] = (self.key, {})
+            s.uploads[str(s.counter)] = (self.key, {}, self.headers.get("x-amz-checksum-algorithm") == "CRC32C")
             body = f"<InitiateMultipartUploadResult><Key>{escape(self.key)}</Key><UploadId>{s.counter}</UploadId></InitiateMultipartUploadResult>"
             return 200, body.encode(), {"Content-Type": "application/xml"}
         upload = s.uploads.pop(self.query.get("uploadId"), None)
         if upload is None:
             raise Refusal(404, "NoSuchUpload", "The specified upload does not exist")
-        named = re.findall(r"<PartNumber>(\d+)</PartNumber><ETag>([^<]*)</ETag>", self.body.decode())
+        named = re.findall(r"<PartNumber>(\d+)</PartNumber><ETag>([^<]*)</ETag>(?:<ChecksumCRC32C>([^<]*)</ChecksumCRC32C>)?", self.body.decode())
         data = b""
-        for number, etag in named:
+        for number, etag, crc in named:
             part = upload[1][int(number)]
-            assert etag.replace("&quot;", '"') == etag_of(part)
+            assert etag.replace("&quot;", '"') == etag_of(part) and crc == (crc32c_of(part) if upload[2] else "")
             data += part
+        if upload[2]:  # of the parts' checksums
+            s.sums[self.key] = crc32c_of(b"".join(base64.b64decode(c) for _, _, c in named)) + f"-{len(named)}"
         s.objects[self.key] = (data, etag_of(data)[:-1] + f'-{len(named)}"')
         return 200, b"<CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>", {"Content-Type": "application/xml"}
 
@@ -229,6 +254,10 @@ def etag_of(data):
     return f'"{hashlib.md5(data).hexdigest()}"'
 
 
+def crc32c_of(data):
+    return base64.b64encode(google_crc32c.value(data).to_bytes(4, "big")).decode()
+
+
 class Server:
     """`objects` maps keys to (bytes, ETag), `times` those that were put to seconds; `asked` lists (method, key, range, query) of all requests."""
 
@@ -237,6 +266,7 @@ class Server:
         self.key, self.secret, self.token, self.region = KEY, SECRET, None, "us-east-1"
         self.ranges, self.page, self.hides_absent, self.conditional = True, 1000, False, True
         self.fault = None  # called with the handler; "done": it has answered, or will not
+        self.sums, self.summed = {}, []  # what the server keeps of objects; (kind, key) of what came with a checksum
         self.objects, self.times, self.uploads, self.counter, self.asked = {}, {}, {}, 0, []
         self.lock = threading.RLock()
         self.__dict__.update(more)

@@ -63,6 +63,10 @@ void cm_remote_say(const cm_tool *tool, cm_net *net, const cm_common_options *co
            (unsigned long long)c.nretries, cm_format_size(c.received_nbytes, in, sizeof(in)),
            cm_format_size(c.sent_nbytes, sent, sizeof(sent)), (unsigned long long)c.nconnections,
            c.concurrency);
+    if (c.nsummed > 0)
+        cm_say(tool->name,
+               "network: %llu of %llu checksums of objects could be held against what servers say",
+               (unsigned long long)c.nchecked, (unsigned long long)c.nsummed);
     if (c.nthrottled > 0)
         cm_say(tool->name, "network: servers asked %llu times to slow down; %.1f s were waited",
                (unsigned long long)c.nthrottled, (double)c.throttled_ns * 1e-9);
@@ -86,6 +90,7 @@ void cm_remote_document(cm_document *doc, cm_json *o, cm_net *net)
     cm_document_u64(doc, n, "received_bytes", c.received_nbytes);
     cm_document_u64(doc, n, "sent_bytes", c.sent_nbytes);
     cm_document_u64(doc, n, "connections", c.nconnections);
+    cm_document_u64(doc, n, "checksums_compared", c.nchecked);
     cm_document_u64(doc, n, "concurrency", c.concurrency);
     cm_document_put(
         doc, n, "first_byte_seconds",

@@ -175,6 +175,18 @@
                 "you list say so of absent objects."                                               \
     }
 
+#define CM_ROW_CHECKSUM(at)                                                                        \
+    {                                                                                              \
+        .name = "checksum", .kind = CM_OPTION_CHOICE, .field = at,                                 \
+        .words = "auto|none|crc32c|md5",                                                           \
+        .help =                                                                                    \
+            "Send a checksum with each object that is written to a bucket: the server refuses "    \
+            "what was damaged on its way, and what it says of the object is compared, also of "    \
+            "objects that are read whole. auto: crc32c where the endpoint is AWS's, else "         \
+            "none. Some other servers refuse crc32c.",                                             \
+        .preset = "auto"                                                                           \
+    }
+
 /* ---- output ---- */
 
 /* With its section. */

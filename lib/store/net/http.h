@@ -12,6 +12,7 @@
 #include <chunkmill/net.h>
 
 #include "base/mem.h"
+#include "store/net/sum.h"
 
 typedef enum cm_http_method {
     CM_HTTP_GET,
@@ -51,7 +52,10 @@ typedef struct cm_http {
     cm_http_range range;
     char if_match[CM_HTTP_ETAG_SIZE]; /* "": any */
     bool if_none_match;               /* only where nothing is there */
-    const char *header[4];            /* more, whole lines; NULL ends them */
+    /* Goes with the body of a PUT; of an object that is read it is asked for, and compared. */
+    cm_net_checksum checksum; /* 0: none */
+    char sum[CM_SUM_SIZE];    /* of the body */
+    const char *header[4];    /* more, whole lines; NULL ends them */
     const void *body;
     size_t body_nbytes;
     unsigned patience; /* tries at most; 0: as many as time allows */
@@ -72,6 +76,7 @@ typedef struct cm_http {
     int64_t date;          /* of the answer, by the server's clock; the same */
     char etag[CM_HTTP_ETAG_SIZE];
     char code[64];                   /* the server's word for an error, "" for none */
+    bool checked;                    /* the server said the same checksum */
     bool expired;                    /* the credentials were too old */
     cm_buf text;                     /* the body where it is no object; cm_http_release frees it */
     struct cm_transfer_state *state; /* the thread's own */

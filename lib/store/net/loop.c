@@ -89,6 +89,8 @@ static void count_end(cm_net *net, const cm_transfer_state *t)
     net->counts.received_nbytes += t->ngot;
     net->counts.sent_nbytes += (uint64_t)sent;
     net->counts.nconnections += (uint64_t)connections;
+    net->counts.nsummed += t->summed;
+    net->counts.nchecked += t->checked;
     if (first > 0 && t->request->method == CM_HTTP_GET) {
         net->counts.first_byte_ns += (uint64_t)first * 1000;
         net->counts.ntimed++;

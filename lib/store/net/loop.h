@@ -52,9 +52,11 @@ typedef struct cm_transfer_state {
     cm_buf own; /* an object whose length was not told */
     uint64_t length, range_first, range_last;
     uint64_t retry_after_ns;
-    char region[40]; /* where a bucket says that it lies */
-    bool doubtful;   /* the length said makes no sense: worth another question, not minutes */
-    int broken;      /* a status: going on makes no sense */
+    cm_sum_said said;     /* of the object's checksum */
+    bool summed, checked; /* it has one; and it was compared */
+    char region[40];      /* where a bucket says that it lies */
+    bool doubtful;        /* the length said makes no sense: worth another question, not minutes */
+    int broken;           /* a status: going on makes no sense */
     cm_error broken_why;
 } cm_transfer_state;
 

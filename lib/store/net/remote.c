@@ -46,6 +46,16 @@ static int run_again(cm_remote *s, cm_http *request, size_t n, const cm_http_sig
     return rc;
 }
 
+/* The checksum of what is sent, computed by who asks: the thread of the net has enough to do. */
+static int add_sum(const cm_remote *s, cm_http *r, cm_error *err)
+{
+    if (s->checksum <= CM_CHECKSUM_NONE || (r->method != CM_HTTP_PUT && r->method != CM_HTTP_GET))
+        return CM_OK;
+    r->checksum = s->checksum;
+    return r->method == CM_HTTP_PUT ? cm_sum_text(s->checksum, r->body, r->body_nbytes, r->sum, err)
+                                    : CM_OK;
+}
+
 int cm_remote_run(cm_remote *s, cm_http *request, size_t n, cm_error *err)
 {
     const cm_http_signer *signer = NULL;
@@ -53,10 +63,13 @@ int cm_remote_run(cm_remote *s, cm_http *request, size_t n, cm_error *err)
     int rc = s->aws != NULL ? cm_aws_signer(s->aws, NULL, &signer, err) : CM_OK;
     if (rc != CM_OK)
         return rc;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; rc == CM_OK && i < n; i++) {
         request[i].signer = signer;
         request[i].s3 = s->aws != NULL;
+        rc = add_sum(s, &request[i], err);
     }
+    if (rc != CM_OK)
+        return rc;
     rc = cm_http_run(s->net, request, n, err);
     for (size_t i = 0; rc != CM_OK && signer != NULL && i < n; i++)
         expired = expired || request[i].expired;
@@ -372,6 +385,8 @@ static int set_place(cm_remote *s, const cm_url *url, cm_error *err)
     s->bucket = cm_strdup(url->bucket, err);
     s->prefix = cm_asprintf(err, "%s%s", url->path, slash);
     int rc = cm_aws_address(s->aws, url->bucket, &s->address, err);
+    if (rc == CM_OK)
+        s->checksum = cm_sum_at(s->net->settings.checksum, s->address);
     return rc == CM_OK && (s->bucket == NULL || s->prefix == NULL) ? CM_ENOMEM : rc;
 }
 

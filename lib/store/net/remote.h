@@ -14,7 +14,8 @@ typedef struct cm_remote {
     cm_aws *aws;   /* NULL but for a bucket */
     char *address; /* of the bucket, or of the store on a web server; without '/' at the end */
     char *bucket;
-    char *prefix; /* of keys in the bucket: "" or "a/b/" */
+    cm_net_checksum checksum; /* of objects; never AUTO */
+    char *prefix;             /* of keys in the bucket: "" or "a/b/" */
 } cm_remote;
 
 static inline cm_remote *cm_remote_of(const cm_store *store)

@@ -24,6 +24,7 @@ typedef struct part {
     size_t nbytes; /* written, wherever in it */
     bool sent;
     char etag[CM_HTTP_ETAG_SIZE];
+    char sum[CM_SUM_SIZE];
 } part;
 
 typedef struct s3_writer {
@@ -95,6 +96,8 @@ static int begin_upload(s3_writer *w, cm_error *err)
     cm_http r = {.method = CM_HTTP_POST, .header = {"Content-Type: application/octet-stream"}};
     cm_remote *s = cm_remote_of(w->base.store);
     cm_buf encoded = {0};
+    if (s->checksum == CM_CHECKSUM_CRC32C)
+        r.header[1] = "x-amz-checksum-algorithm: CRC32C"; /* of the parts to come */
     if (w->upload != NULL)
         return CM_OK;
     int rc = cm_remote_run_key(s, w->base.key, "uploads=", &r, err);
@@ -135,6 +138,9 @@ static int send_part(s3_writer *w, size_t i, cm_error *err)
         return rc;
     pthread_mutex_lock(&w->lock);
     memcpy(w->part[i].etag, r.etag, sizeof(r.etag));
+    /* A server that did not look at it does not know it in the list of parts either. */
+    if (r.checked)
+        memcpy(w->part[i].sum, r.sum, sizeof(r.sum));
     w->part[i].sent = true;
     w->part[i].data = NULL;
     pthread_mutex_unlock(&w->lock);
@@ -154,10 +160,16 @@ static void abort_upload(s3_writer *w)
 
 static int write_list(const s3_writer *w, cm_buf *xml, cm_error *err)
 {
+    bool summed = cm_remote_of(w->base.store)->checksum == CM_CHECKSUM_CRC32C;
     int rc = cm_buf_printf(xml, err, "<CompleteMultipartUpload>");
-    for (size_t i = 0; rc == CM_OK && i < w->nparts; i++)
-        rc = cm_buf_printf(xml, err, "<Part><PartNumber>%zu</PartNumber><ETag>%s</ETag></Part>",
-                           i + 1, w->part[i].etag);
+    for (size_t i = 0; rc == CM_OK && i < w->nparts; i++) {
+        rc = cm_buf_printf(xml, err, "<Part><PartNumber>%zu</PartNumber><ETag>%s</ETag>", i + 1,
+                           w->part[i].etag);
+        if (rc == CM_OK && summed && w->part[i].sum[0] != '\0')
+            rc = cm_buf_printf(xml, err, "<ChecksumCRC32C>%s</ChecksumCRC32C>", w->part[i].sum);
+        if (rc == CM_OK)
+            rc = cm_buf_printf(xml, err, "</Part>");
+    }
     return rc == CM_OK ? cm_buf_printf(xml, err, "</CompleteMultipartUpload>") : rc;
 }
 

@@ -63,6 +63,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *user)
         /* Another answer begins: after a redirect, or after 100 Continue. */
         t->has_length = t->has_range = t->is_xml = false;
         t->request->etag[0] = '\0';
+        t->said = (cm_sum_said){.etag = t->request->etag};
     } else if ((value = value_of(line, nbytes, "content-length")) != NULL) {
         copy_value(text, sizeof(text), value, (size_t)(line + nbytes - value));
         t->length = number_after(text);
@@ -86,6 +87,13 @@ static size_t on_header(char *line, size_t size, size_t n, void *user)
         copy_value(text, sizeof(text), value, (size_t)(line + nbytes - value));
         uint64_t seconds = number_after(text);
         t->retry_after_ns = (seconds < 60 ? seconds : 60) * UINT64_C(1000000000);
+    } else if ((value = value_of(line, nbytes, "x-amz-checksum-crc32c")) != NULL) {
+        copy_value(t->said.crc32c, sizeof(t->said.crc32c), value, (size_t)(line + nbytes - value));
+    } else if ((value = value_of(line, nbytes, "x-amz-server-side-encryption")) != NULL) {
+        copy_value(text, sizeof(text), value, (size_t)(line + nbytes - value));
+        t->said.encrypted = t->said.encrypted || strcmp(text, "AES256") != 0;
+    } else if (value_of(line, nbytes, "x-amz-server-side-encryption-customer-algorithm") != NULL) {
+        t->said.encrypted = true;
     } else if ((value = value_of(line, nbytes, "x-amz-bucket-region")) != NULL) {
         copy_value(t->region, sizeof(t->region), value, (size_t)(line + nbytes - value));
     }
@@ -239,6 +247,10 @@ static int set_headers(cm_transfer_state *t, cm_error *err)
         rc = add_value(t, "If-Match", r->if_match, err);
     if (rc == CM_OK && r->if_none_match)
         rc = add_header(t, "If-None-Match: *", err);
+    if (rc == CM_OK && r->method == CM_HTTP_PUT && r->sum[0] != '\0')
+        rc = add_value(t, cm_sum_header(r->checksum), r->sum, err);
+    if (rc == CM_OK && r->method == CM_HTTP_GET && r->checksum == CM_CHECKSUM_CRC32C)
+        rc = add_header(t, "x-amz-checksum-mode: ENABLED", err);
     for (size_t i = 0; rc == CM_OK && i < 4 && r->header[i] != NULL; i++)
         rc = add_header(t, r->header[i], err);
     return rc;
@@ -317,7 +329,8 @@ static void forget_try(cm_transfer_state *t)
     t->ngot = 0;
     t->has_length = t->has_range = t->is_xml = t->to_text = t->too_much = false;
     t->retry_after_ns = 0;
-    t->doubtful = false;
+    t->doubtful = t->summed = t->checked = false;
+    t->said = (cm_sum_said){.etag = r->etag};
     t->broken = CM_OK;
     t->region[0] = t->message[0] = '\0';
     t->own.nbytes = 0;

@@ -15,6 +15,7 @@ enum {
 static const struct {
     const char *code, *text;
 } MEANINGS[] = {
+    {"BadDigest", "the server got other bytes than were sent"},
     {"InvalidAccessKeyId", "the server does not know this access key"},
     {"SignatureDoesNotMatch", "the server refuses the signature: the secret key is wrong, or a "
                               "proxy changed the request"},
@@ -50,6 +51,13 @@ static bool passes(const char *code)
 {
     return strcmp(code, "InternalError") == 0 || strcmp(code, "RequestTimeout") == 0 ||
            strcmp(code, "OperationAborted") == 0 || is_slow_down(code);
+}
+
+/* What a server answers where the bytes that came have another checksum than was sent with them. */
+static bool is_bad_digest(const char *code)
+{
+    return strcmp(code, "BadDigest") == 0 || strcmp(code, "InvalidDigest") == 0 ||
+           strcmp(code, "XAmzContentChecksumMismatch") == 0;
 }
 
 /* TEXT on one line, cut. */
@@ -194,6 +202,44 @@ static int move_own(cm_transfer_state *t, cm_error *err)
     return CM_OK;
 }
 
+/* Holds what was sent, or came, against the checksum that the server says, if it says one. */
+static int check_sum(cm_transfer_state *t, cm_error *err)
+{
+    cm_http *r = t->request;
+    char own[CM_SUM_SIZE];
+    const char *sum = r->sum;
+    if (r->method == CM_HTTP_GET) {
+        const uint8_t *data = r->got_nbytes == 0 ? (const uint8_t *)""
+                              : r->dst != NULL   ? r->dst
+                                                 : r->buf->data + r->at;
+        int rc = cm_sum_text(r->checksum, data, r->got_nbytes, own, err);
+        if (rc != CM_OK)
+            return rc;
+        sum = own;
+    }
+    cm_sum_verdict verdict = cm_sum_compare(r->checksum, sum, &t->said);
+    t->summed = true;
+    t->checked = verdict != CM_SUM_UNKNOWN;
+    r->checked = verdict == CM_SUM_SAME;
+    if (verdict != CM_SUM_OTHER)
+        return CM_OK;
+    t->doubtful = true;
+    return lies(t, err,
+                r->method == CM_HTTP_GET
+                    ? "the bytes that came have another checksum than the server says"
+                    : "the server has other bytes than were sent, by its checksum");
+}
+
+/* That of an object can be compared: all of its bytes are here, or were sent. */
+static bool is_summed(const cm_http *r)
+{
+    if (r->checksum <= CM_CHECKSUM_NONE)
+        return false;
+    return r->method == CM_HTTP_PUT
+               ? r->sum[0] != '\0'
+               : r->method == CM_HTTP_GET && r->status == 200 && (r->dst != NULL || r->buf != NULL);
+}
+
 static cm_verdict_http judge_success(cm_transfer_state *t, cm_error *err)
 {
     cm_http *r = t->request;
@@ -222,7 +268,9 @@ static cm_verdict_http judge_success(cm_transfer_state *t, cm_error *err)
         return t->broken ? CM_HTTP_DONE : CM_HTTP_AGAIN;
     r->got_nbytes = object ? (size_t)t->ngot : 0;
     r->rc = move_own(t, err);
-    return CM_HTTP_DONE;
+    if (r->rc == CM_OK && is_summed(r))
+        r->rc = check_sum(t, err);
+    return t->doubtful ? CM_HTTP_AGAIN : CM_HTTP_DONE;
 }
 
 /* ---- answers that do not, and none ---- */
@@ -261,6 +309,14 @@ static cm_verdict_http judge_status(cm_transfer_state *t, cm_error *err)
     if (r->status == 403 && reads && r->s3 && denied && err != NULL)
         cm_error_suffix(err, "; where listing is not allowed, a server says so of absent objects "
                              "too");
+    if (r->sum[0] != '\0' && is_bad_digest(r->code)) {
+        t->doubtful = true;
+        return CM_HTTP_AGAIN;
+    }
+    if (r->sum[0] != '\0' && !r->if_none_match && r->if_match[0] == '\0' &&
+        (r->status == 501 || strcmp(r->code, "InvalidRequest") == 0 ||
+         strcmp(r->code, "InvalidArgument") == 0))
+        cm_error_suffix(err, "; it may not know such checksums: `checksum` none sends none");
     if (r->status == 429 || r->status == 503 || is_slow_down(r->code))
         return CM_HTTP_SLOWER;
     bool again = r->status == 408 ||

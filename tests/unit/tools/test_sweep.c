@@ -144,7 +144,7 @@ static void test_which_options(void **state)
                                        "reserve", "out",         "no-out",          "compare",
                                        "trace",   "log-samples", "sample-interval", "worker-fd",
                                        "nvcomp",  "overwrite",   "anonymous",       "concurrency",
-                                       "timeout", "absent-403",  "rank-wait"};
+                                       "timeout", "absent-403",  "checksum",        "rank-wait"};
     const cm_option *o;
     bool common;
     (void)state;

@@ -6,7 +6,7 @@
  * linear, each is the sum of those of the byte's bits, so the eight below make
  * all 256.
  */
-#include "codec/checksum.h"
+#include "base/crc32c.h"
 
 #include "base/mem.h"
 
