@@ -63,10 +63,10 @@ typedef struct cm_archive_options {
     cm_monitor *monitor; /* or NULL */
 
     const char *along;     /* dimension; NULL: found */
-    cm_texts new_dim;      /* "NAME=PATTERN" */
+    cm_texts new_dim;      /* "NAME=PATTERN": of names; "NAME=@X": an attribute or a scalar */
     const char *store_per; /* pattern; NULL: one store */
     cm_texts file_attr;    /* "NAME": a global attribute that becomes a coordinate */
-    cm_texts promote;      /* "A,B": variables that get the joined dimension */
+    cm_texts promote;      /* "A,B": variables that get a dimension that they lack */
     cm_texts rename;       /* "OLD=NEW": where files call a thing differently */
     cm_texts variable;     /* "A,B": others are not looked at; */
     cm_texts exclude;      /* "A,B" */
@@ -123,6 +123,14 @@ typedef enum cm_finding_weight {
     CM_WEIGHT_DECISION /* not converted before a decision */
 } cm_finding_weight;
 
+/* What decides a finding, where its kind alone does not say it. */
+typedef enum cm_decider {
+    CM_DECIDER_OF_KIND,
+    CM_DECIDER_ALONG, /* fields of cm_archive_options */
+    CM_DECIDER_NEW_DIM,
+    CM_DECIDER_PROMOTE
+} cm_decider;
+
 typedef struct cm_finding {
     cm_finding_kind kind;
     cm_finding_weight weight;
@@ -134,7 +142,9 @@ typedef struct cm_finding {
     size_t nfiles;
     double apart; /* COORDINATE: the largest difference; 0: it is no matter of that */
     char *other;  /* NAME: the name that it has elsewhere; else NULL */
-    char *text;   /* one sentence, which names neither */
+    cm_decider by;
+    char *value; /* that BY would be given; NULL: there is none that would do */
+    char *text;  /* one sentence, which names neither */
 } cm_finding;
 
 /* Consecutive steps of a joined dimension that as many files have. */

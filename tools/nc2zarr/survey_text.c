@@ -1,5 +1,6 @@
 /* What a survey found, for people. */
 #include <stdio.h>
+#include <string.h>
 
 #include "../common/say.h"
 #include "base/number.h"
@@ -20,10 +21,32 @@ static bool is_settled_by_store(const cm_finding *f)
     }
 }
 
+/* OPTION with a value, quoted where a shell would take it apart. */
+static const char *with_value(const char *option, const char *value, char *buf, size_t size)
+{
+    bool plain = value[strcspn(value, " \t\n*?[]'\"\\$&;|<>()`!#~")] == '\0';
+    snprintf(buf, size, plain ? "%s %s" : "%s '%s'", option, value);
+    return buf;
+}
+
+/* What the finding itself proposes. */
+static const char *proposed(const cm_finding *f, char *buf, size_t size)
+{
+    static const char *const OPTION[] = {[CM_DECIDER_ALONG] = "--along",
+                                         [CM_DECIDER_NEW_DIM] = "--new-dim",
+                                         [CM_DECIDER_PROMOTE] = "--promote"};
+    /* A quote within quotes: no file name of an archive has one. */
+    if (f->value == NULL || strchr(f->value, '\'') != NULL)
+        return "";
+    return with_value(OPTION[f->by], f->value, buf, size);
+}
+
 const char *nc2zarr_option_for(const cm_finding *f, char *buf, size_t size)
 {
     if (is_settled_by_store(f))
         return "";
+    if (f->by != CM_DECIDER_OF_KIND)
+        return proposed(f, buf, size);
     switch (f->kind) {
     case CM_FINDING_UNREADABLE:
         return "--bad-file skip";
@@ -31,8 +54,8 @@ const char *nc2zarr_option_for(const cm_finding *f, char *buf, size_t size)
         return "--offline skip";
     case CM_FINDING_PACKING:
         return "--packing unpack";
-    case CM_FINDING_TYPE:
-        return "--dtype";
+    case CM_FINDING_TYPE: /* where no type holds both, none of its values decides */
+        return f->weight == CM_WEIGHT_DECISION ? "" : "--dtype";
     case CM_FINDING_FILL:
         return "--fill-value";
     case CM_FINDING_MISSING:
@@ -46,11 +69,7 @@ const char *nc2zarr_option_for(const cm_finding *f, char *buf, size_t size)
     case CM_FINDING_MEANING:
         return "--attrs first";
     case CM_FINDING_TIME_UNITS:
-        return "--time-units UNITS";
-    case CM_FINDING_ALONG:
-        return "--along DIM";
-    case CM_FINDING_NEW_DIMENSION:
-        return "--new-dim NAME=PATTERN";
+        return f->weight == CM_WEIGHT_DECISION ? "" : "--time-units UNITS";
     case CM_FINDING_NEW_VARIABLE:
         snprintf(buf, size, "--exclude %s", f->variable);
         return buf;

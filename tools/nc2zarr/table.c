@@ -84,8 +84,9 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_LIST,
      .field = VALUE(a.new_dim),
      .help = "Join files that lack a dimension, one step each. PATTERN finds its coordinate in the "
-             "name of the file (time=%Y%m%d_%H, member=r*i1p1), or in an attribute "
-             "(member=@realization_index)."},
+             "name of the file (time=%Y%m%d_%H, member=r*i1p1), in an attribute "
+             "(member=@realization_index), or in a scalar variable (time=@t), which becomes the "
+             "coordinate."},
     {.name = "order",
      .kind = CM_OPTION_CHOICE,
      .field = VALUE(a.order),
@@ -104,7 +105,9 @@ static const cm_option OPTIONS[] = {
      .value = "A,B",
      .kind = CM_OPTION_LIST,
      .field = VALUE(a.promote),
-     .help = "Give these variables the joined dimension."},
+     .help =
+         "Give these variables the joined dimension. In files where one lacks another dimension "
+         "that it has elsewhere, its values are repeated along it."},
     {.name = "file-attr",
      .value = "NAME",
      .kind = CM_OPTION_LIST,

@@ -50,6 +50,9 @@ typedef struct cm_multi_how {
     unsigned order[CM_MAX_RANK];
     /* The file lacks joined dimension i (of cm_multi_var.axis): it is one step there. */
     bool lacks_axis[CM_MULTI_MAX_AXES];
+    /* The file lacks dimension i of the variable, which is not joined: its elements are the same
+     * all along it.  Only where TRANSPOSED. */
+    bool repeats[CM_MAX_RANK];
     bool unpacks;     /* stored x scale + offset, in double; its fill value stays fill */
     bool is_unsigned; /* the integers are taken for unsigned ones before */
     double scale, offset;

@@ -63,7 +63,7 @@ static void view_part(const cm_multi_array *a, const cm_multi_part *part, view *
     uint64_t length[CM_MAX_RANK];
     memcpy(length, v->shape, sizeof(length));
     for (unsigned j = 0; j < v->rank; j++)
-        out->has[j] = true;
+        out->has[j] = how == NULL || !how->transposed || !how->repeats[j];
     for (unsigned i = 0; i < v->naxes; i++) {
         unsigned j = v->axis[i];
         out->origin[j] = part->origin[i];

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "job/archive/axis.h"
+#include "job/archive/propose.h"
 
 /* ---- the distinct coordinates of each dimension ---- */
 
@@ -58,10 +59,10 @@ static int collect_file(cm_join *j, cm_known *known, uint32_t file, cm_error *er
         const cm_join_var *v = &j->var[to[i]];
         for (unsigned k = 0; k < v->rank && k < 1; k++) {
             cm_join_dim *d = &j->dim[v->dim[0]];
-            if (!locates(j, d, to[i]) || !s.has_values || s.var->rank != v->rank)
+            if (!locates(j, d, to[i]) || !s.has_values || s.var->rank + v->nlacking != v->rank)
                 continue;
             const cm_join_vec vec = {
-                .like = s.var, .values = s.values, .n = s.shape[0], .file = file};
+                .like = s.var, .values = s.values, .n = d->one_each ? 1 : s.shape[0], .file = file};
             int rc = add_vec(j, d, &known[v->dim[0]], digest_of(&vec), &vec, &d->at[file], err);
             if (rc != CM_OK)
                 return rc;
@@ -375,8 +376,8 @@ static int classify(cm_join *j, cm_error *err)
         cm_join_dim *d = &j->dim[i];
         double most = 0;
         uint32_t file = 0;
-        bool named = along != NULL && strcmp(along, d->name) == 0;
-        if (!d->differs || d->joined >= 0 || d->same_as != CM_JOIN_NONE)
+        bool named = d->one_each || (along != NULL && strcmp(along, d->name) == 0);
+        if ((!d->differs && !d->one_each) || d->joined >= 0 || d->same_as != CM_JOIN_NONE)
             continue;
         if (!named && is_blurred(d, &most, &file))
             rc = find_blurred(j, d, most, file, err);
@@ -441,12 +442,13 @@ static int find_along(cm_join *j, cm_error *err)
         return join_dim(j, at);
     if (at != CM_JOIN_NONE)
         return CM_OK;
-    return cm_join_find(j, CM_FINDING_ALONG, CM_WEIGHT_DECISION, false, NULL, 1, err,
-                        "it holds the same variables as %s, and no coordinate says how they follow "
-                        "each other",
-                        j->file[0]->path) == NULL
-               ? CM_ENOMEM
-               : CM_OK;
+    cm_finding *f =
+        cm_join_find(j, CM_FINDING_ALONG, CM_WEIGHT_DECISION, false, NULL, 1, err,
+                     "it holds the same variables as %s, and no coordinate says how they follow "
+                     "each other",
+                     j->file[0]->path);
+    j->refused = true; /* before that is known, nothing can be compared */
+    return f == NULL ? CM_ENOMEM : cm_join_propose(j, f, err);
 }
 
 int cm_join_axes(cm_join *j, cm_error *err)

@@ -213,9 +213,11 @@ static comparison compare(const cm_join *j, cm_join_var *v, const cm_described *
     comparison c = {.kinds = j->has_base && bounded_by(j, v) != NULL
                                  ? compare_bounds(bounded_by(j, v), first, d)
                                  : compare_units(first, d)};
-    if (!same_dimensions(j, v, d, &in_order))
+    if (v->widest != NULL)
+        in_order = true; /* what files lack is told when it is known what is joined */
+    else if (!same_dimensions(j, v, d, &in_order))
         c.kinds |= BIT(CM_FINDING_DIMENSIONS);
-    else if (!in_order)
+    if (!in_order && (c.kinds & BIT(CM_FINDING_DIMENSIONS)) == 0)
         c.kinds |= BIT(CM_FINDING_ORDER);
     if (!cm_dtype_equal(&first->dtype, &d->dtype) || first->is_char != d->is_char)
         c.kinds |= BIT(CM_FINDING_TYPE);

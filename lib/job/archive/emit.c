@@ -21,7 +21,7 @@ static double number_of(const cm_described *d, const char *name, double otherwis
     return cm_json_get_double(cm_json_member(cm_described_attrs(d), name), &x) ? x : otherwise;
 }
 
-static bool set_order(const cm_join *j, const cm_join_var *v, const cm_described *d,
+static void set_order(const cm_join *j, const cm_join_var *v, const cm_described *d,
                       cm_multi_how *how)
 {
     char buf[512];
@@ -33,16 +33,18 @@ static bool set_order(const cm_join *j, const cm_join_var *v, const cm_described
                (used[k] ||
                 strcmp(j->dim[v->dim[i]].name, cm_join_name(j, d->dim[k], buf, sizeof(buf))) != 0))
             k++;
-        if (k == d->rank)
-            return false;
+        how->repeats[i] = k == d->rank && v->widest != NULL;
+        if (k == d->rank && v->widest == NULL)
+            return;
+        how->transposed |= k != i - v->nlacking;
+        if (how->repeats[i])
+            continue;
         used[k] = true;
         how->order[i] = k;
-        how->transposed |= k != i - v->nlacking;
     }
     /* The joined dimensions that the file lacks come first, in the order of the variable's axes. */
     for (unsigned i = 0; i < v->nlacking && i < CM_MULTI_MAX_AXES; i++)
         how->lacks_axis[i] = true;
-    return true;
 }
 
 static bool is_nan(const cm_join_var *v)
@@ -57,7 +59,7 @@ static int make_how(cm_join *j, const cm_join_var *v, const cm_described *d, cm_
     cm_multi_how how = {.dtype = d->dtype, .scale = 1};
     *out = NULL;
     bool plain = cm_dtype_equal(&d->dtype, &v->dtype);
-    (void)set_order(j, v, d, &how);
+    set_order(j, v, d, &how);
     if (d->has_fill_value && v->has_fill_value && d->dtype.nbytes <= sizeof(how.fill) &&
         (!plain || memcmp(d->fill_value, v->fill_value, d->dtype.nbytes) != 0)) {
         how.replaces_fill = true;
@@ -337,7 +339,7 @@ static int emit_variable(cm_join *j, const cm_field_sources *f, uint32_t at, cm_
     for (unsigned i = 0; i < v->rank; i++) {
         const cm_join_dim *d = &j->dim[v->dim[i]];
         out->dim_name[i] = d->name;
-        out->shape[i] = d->joined >= 0 ? d->n : d->length[v->first];
+        out->shape[i] = cm_join_length(v, d);
         out->unlimited[i] = d->unlimited || d->joined >= 0;
     }
     out->is_coordinate = v->rank == 1 && strcmp(out->dim_name[0], v->name) == 0;

@@ -243,6 +243,9 @@ static int find_missing_static(cm_join *j, const cm_join_var *v, const cm_digest
     for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
         if (has(v, (uint32_t)i) || !cm_known_find(&with, group[i], &any))
             continue;
+        /* A file without the dimension needs no coordinate of it. */
+        if (v->like->is_coordinate && !cm_join_has_dims(j, v, (uint32_t)i))
+            continue;
         if (number > 0) {
             rc = cm_join_found_in(j, &j->report->finding[number - 1], (uint32_t)i, err);
             continue;

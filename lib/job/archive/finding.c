@@ -138,6 +138,7 @@ void cm_report_release(cm_archive_report *r)
         free(r->finding[i].last);
         free(r->finding[i].text);
         free(r->finding[i].other);
+        free(r->finding[i].value);
     }
     free(r->variable);
     free(r->finding);

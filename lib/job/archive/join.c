@@ -129,7 +129,7 @@ static int describe_variables(cm_join *j, cm_error *err)
             return CM_ENOMEM;
         for (unsigned k = 0; k < v->rank && k < 32; k++) {
             const cm_join_dim *d = &j->dim[v->dim[k]];
-            out->shape[k] = d->joined >= 0 ? d->n : d->length[v->first];
+            out->shape[k] = cm_join_length(v, d);
             if ((out->dim_name[k] = cm_strdup(d->name, err)) == NULL)
                 return CM_ENOMEM;
             out->rank = k + 1;
@@ -153,6 +153,8 @@ static int describe(cm_join *j, cm_error *err)
         return rc;
     if (j->nfiles < 2)
         r->how = cm_strdup("one file", err);
+    else if (j->naxes == 0 && j->refused)
+        r->how = cm_asprintf(err, "not joined");
     else if (j->naxes == 0)
         r->how = cm_asprintf(err, "merged: each file has variables of its own");
     else if (j->naxes == 1)
@@ -170,6 +172,8 @@ static int join(cm_join *j, cm_error *err)
     if (rc == CM_OK)
         rc = cm_join_renamed(j, err);
     if (rc == CM_OK)
+        cm_join_widen(j);
+    if (rc == CM_OK)
         rc = cm_join_compare(j, err);
     if (rc == CM_OK)
         rc = cm_join_layouts(j, err);
@@ -179,6 +183,8 @@ static int join(cm_join *j, cm_error *err)
         rc = cm_join_axes(j, err);
     if (rc == CM_OK && j->has_base)
         rc = cm_join_check_base(j, err);
+    if (rc == CM_OK)
+        rc = cm_join_lacking(j, err);
     if (rc == CM_OK)
         rc = cm_join_promote(j, err);
     if (rc == CM_OK)
@@ -268,6 +274,7 @@ void cm_join_free(cm_join *j)
         free(j->warning[i]);
     free(j->warning);
     free(j->renames);
+    free(j->scalar);
     free(j->irreversible);
     free(j->var);
     free(j->dim);

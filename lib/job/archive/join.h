@@ -76,9 +76,10 @@ typedef struct cm_join_dim {
     cm_time_step step; /* with them, of CM_KEY_TIME */
     cm_join_gap *gap;
     size_t ngaps;
-    bool apart;  /* its coordinates are a finding: what lies on them is not compared */
-    bool made;   /* by an option: files have it not */
-    char **said; /* MADE, of CM_KEY_TEXT: what each file says; owned */
+    bool apart;    /* its coordinates are a finding: what lies on them is not compared */
+    bool made;     /* by an option: files say no coordinate of it */
+    bool one_each; /* by an option: each file is one step of it */
+    char **said;   /* MADE, of CM_KEY_TEXT: what each file says; owned */
 } cm_join_dim;
 
 typedef struct cm_join_var {
@@ -100,7 +101,8 @@ typedef struct cm_join_var {
     bool rebased;   /* its units follow those that were chosen */
     cm_time_coding coding;
     bool unpacked;
-    unsigned nlacking; /* of its first dimensions, which its files lack */
+    unsigned nlacking;          /* of its first dimensions, which its files lack */
+    const cm_described *widest; /* that has all of the others; NULL: files lack no others */
     void *values;
     size_t values_nbytes;
     cm_strings texts;   /* of a variable of strings that is given */
@@ -118,6 +120,7 @@ typedef struct cm_join {
     cm_archive_report *report;
 
     bool *renames; /* each pair of --rename that joins names; others are for the conversion */
+    bool *scalar;  /* each of --new-dim that takes the values of a scalar variable */
     cm_join_var *var;
     size_t nvars, var_capacity;
     cm_join_dim *dim;
@@ -166,6 +169,9 @@ uint32_t cm_join_var_named(const cm_join *j, const char *name);
 /* The name by which NAME, of a file, is known here: that of --rename where it is OLD. */
 const char *cm_join_name(const cm_join *j, const char *name, char *buf, size_t size);
 
+/* The same of a scalar that becomes a dimension. */
+const char *cm_join_scalar_name(const cm_join *j, const char *name, char *buf, size_t size);
+
 /* Chooses what chosen variables need: coordinates, and variables that their attributes name. */
 void cm_join_want_needed(cm_join *j);
 
@@ -176,6 +182,17 @@ char *cm_join_reword(const cm_join *j, const char *text, cm_error *err);
 int cm_join_renamed(cm_join *j, cm_error *err);
 /* A finding: by its standard_name W, in the files that hold it, is V. */
 int cm_join_tell_renamed(cm_join *j, const cm_join_var *v, const cm_join_var *w, cm_error *err);
+
+/*
+ * repeat.c: variables that have more dimensions in some files than in others get those of the
+ * file that has most, and files that lack one that is not joined are findings.
+ */
+void cm_join_widen(cm_join *j);
+int cm_join_lacking(cm_join *j, cm_error *err);
+/* Of V along D: of the whole, or of the files that have it. */
+uint64_t cm_join_length(const cm_join_var *v, const cm_join_dim *d);
+/* Whether FILE has all dimensions of V. */
+bool cm_join_has_dims(const cm_join *j, const cm_join_var *v, uint32_t file);
 
 /* compare.c: descriptions, and attributes of groups. */
 int cm_join_compare(cm_join *j, cm_error *err);

@@ -6,7 +6,7 @@
 
 #include "base/number.h"
 #include "job/archive/axis.h"
-#include "job/archive/fields.h"
+#include "job/archive/made.h"
 #include "job/archive/values.h"
 #include "job/common/varopt.h"
 #include "model/name_pattern.h"
@@ -210,17 +210,16 @@ static int read_times(const cm_join *j, const cm_name_pattern *p, int64_t *key, 
     return CM_OK;
 }
 
-/*
- * Fields, and not what describes coordinates; and what differs between files and has no
- * dimension.
- */
-static bool gets_dimension(const cm_join *j, uint32_t at)
+bool cm_join_gets_dim(const cm_join *j, uint32_t at, uint32_t dim, bool there)
 {
     const cm_join_var *v = &j->var[at];
     cm_surveyed_var first, other;
     if (!v->wanted || v->made != NULL || v->like->is_coordinate || v->rank >= CM_MAX_RANK)
         return false;
-    if (v->rank > 0 && !cm_join_is_auxiliary(j, at))
+    for (unsigned i = 0; i < v->rank; i++)
+        if (v->dim[i] == dim)
+            return false;
+    if (v->rank > 0 && !there && !cm_join_is_auxiliary(j, at))
         return true;
     if (!cm_join_record(j, at, v->first, &first) || !first.has_values)
         return false;
@@ -231,7 +230,7 @@ static bool gets_dimension(const cm_join *j, uint32_t at)
     return false;
 }
 
-static void give_dimension(cm_join_var *v, uint32_t dim)
+void cm_join_give_dim(cm_join_var *v, uint32_t dim)
 {
     memmove(&v->dim[1], &v->dim[0], v->rank * sizeof(v->dim[0]));
     v->dim[0] = dim;
@@ -239,20 +238,39 @@ static void give_dimension(cm_join_var *v, uint32_t dim)
     v->nlacking++;
 }
 
+int cm_join_new_dim_named(cm_join *j, const char *name, bool *there, uint32_t *out, cm_error *err)
+{
+    *out = cm_join_dim_named(j, name);
+    *there = *out != CM_JOIN_NONE;
+    if (!*there)
+        return cm_join_add_dim(j, name, out, err);
+    for (size_t i = 0; i < j->nfiles; i++)
+        if (j->dim[*out].length[i] != UINT64_MAX && j->dim[*out].length[i] != 1)
+            return cm_fail(err, CM_EINVAL,
+                           "%s: files have such a dimension already, and %s has %" PRIu64
+                           " elements of it",
+                           name, j->file[i]->path, j->dim[*out].length[i]);
+    return CM_OK;
+}
+
 static int make_dimension(cm_join *j, const char *option, cm_error *err)
 {
     cm_name_pattern pattern;
     said s = {0};
     uint32_t dim, var;
+    bool there = false;
     int rc = cm_name_pattern_parse(option, &pattern, err);
-    if (rc == CM_OK && cm_join_dim_named(j, pattern.dim) != CM_JOIN_NONE)
-        rc = cm_fail(err, CM_EINVAL, "%s: files have such a dimension already", pattern.dim);
+    if (rc == CM_OK && cm_join_var_named(j, pattern.dim) != CM_JOIN_NONE)
+        rc = cm_fail(err, CM_EINVAL,
+                     "%s: files have a variable of this name already; take its values, by @%s, or "
+                     "choose another name",
+                     pattern.dim, pattern.dim);
     if (rc == CM_OK && j->naxes == CM_MULTI_MAX_AXES)
         rc = cm_fail(err, CM_EINVAL, "%s: files are joined along two dimensions at most", option);
     if (rc != CM_OK)
         return rc;
     int64_t *key = cm_calloc(j->nfiles + 1, sizeof(*key), err);
-    rc = key == NULL ? CM_ENOMEM : cm_join_add_dim(j, pattern.dim, &dim, err);
+    rc = key == NULL ? CM_ENOMEM : cm_join_new_dim_named(j, pattern.dim, &there, &dim, err);
     if (rc == CM_OK && pattern.kind == CM_PATTERN_TIME)
         rc = read_times(j, &pattern, key, err);
     else if (rc == CM_OK)
@@ -262,7 +280,7 @@ static int make_dimension(cm_join *j, const char *option, cm_error *err)
         rc = keys_of(&s, key, err);
     cm_join_dim *d = rc == CM_OK ? &j->dim[dim] : NULL;
     if (rc == CM_OK) {
-        d->made = true;
+        d->made = d->one_each = true;
         d->kind = pattern.kind == CM_PATTERN_TIME ? CM_KEY_TIME : s.kind;
         d->axis.calendar = CM_CALENDAR_PROLEPTIC_GREGORIAN;
         d->said = s.kind == CM_KEY_TEXT ? s.text : NULL;
@@ -270,8 +288,8 @@ static int make_dimension(cm_join *j, const char *option, cm_error *err)
     }
     if (rc == CM_OK) {
         for (uint32_t i = 0; i < j->nvars; i++)
-            if (gets_dimension(j, i))
-                give_dimension(&j->var[i], dim);
+            if (cm_join_gets_dim(j, i, dim, there))
+                cm_join_give_dim(&j->var[i], dim);
         const cm_dtype type = d->kind == CM_KEY_TEXT   ? cm_dtype_make(CM_KIND_STRING, 0)
                               : d->kind == CM_KEY_REAL ? cm_dtype_make(CM_KIND_FLOAT, 8)
                                                        : cm_dtype_make(CM_KIND_INT, 8);
@@ -294,8 +312,13 @@ static int make_dimension(cm_join *j, const char *option, cm_error *err)
 int cm_join_new_dims(cm_join *j, cm_error *err)
 {
     int rc = CM_OK;
-    for (size_t i = j->options->new_dim.n; rc == CM_OK && i-- > 0;)
-        rc = make_dimension(j, j->options->new_dim.text[i], err);
+    for (size_t i = j->options->new_dim.n; rc == CM_OK && i-- > 0;) {
+        const char *option = j->options->new_dim.text[i];
+        char name[256];
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(option, "="), option);
+        rc = j->scalar[i] ? cm_join_scalar_dim(j, option, name, err)
+                          : make_dimension(j, option, err);
+    }
     return rc;
 }
 
@@ -317,8 +340,10 @@ static int promote(void *context, char *pattern, cm_error *err)
         if (!cm_name_matches(pattern, v->name) || v->made != NULL)
             continue;
         any = true;
-        if (v->nlacking > 0 && j->dim[v->dim[0]].made)
+        if (v->nlacking > 0 && j->dim[v->dim[0]].one_each)
             continue; /* it has got the dimension that an option made */
+        if (v->widest != NULL)
+            continue; /* it is repeated along what files lack */
         for (unsigned k = 0; k < v->rank; k++)
             has |= j->dim[v->dim[k]].joined >= 0;
         if (has || v->like->is_coordinate)
@@ -326,7 +351,7 @@ static int promote(void *context, char *pattern, cm_error *err)
                            has ? "it has the joined dimension already"
                                : "a coordinate cannot be promoted");
         v->wanted = true;
-        give_dimension(v, p->dim);
+        cm_join_give_dim(v, p->dim);
     }
     return any ? CM_OK : cm_fail(err, CM_EINVAL, "%s: no file has such a variable", pattern);
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/archive/join.h"
+#include "job/archive/made.h"
 #include "job/common/varopt.h"
 
 static const char *last_part(const char *path)
@@ -37,7 +37,7 @@ const char *cm_join_name(const cm_join *j, const char *name, char *buf, size_t s
         int n = snprintf(buf, size, "%.*s%s", (int)(last - name), name, new);
         return n > 0 && (size_t)n < size ? buf : name;
     }
-    return name;
+    return cm_join_scalar_name(j, name, buf, size);
 }
 
 static bool has_name(const cm_skeleton *k, const char *name, size_t nbytes)
@@ -145,6 +145,8 @@ static int reword_attrs(const cm_join *j, cm_join_var *v, cm_error *err)
     int rc = CM_OK;
     for (size_t i = 0; i < j->options->rename.n; i++)
         any |= j->renames[i];
+    for (size_t i = 0; i < j->options->new_dim.n; i++)
+        any |= j->scalar[i];
     for (size_t i = 0; any && rc == CM_OK && i < sizeof(REFERRING) / sizeof(REFERRING[0]); i++) {
         const char *text = cm_json_text(cm_json_member(v->attrs, REFERRING[i]), NULL);
         if (text == NULL)
@@ -361,6 +363,10 @@ static int add_file(cm_join *j, uint32_t file, cm_error *err)
 int cm_join_names(cm_join *j, cm_error *err)
 {
     int rc = find_renames(j, err);
+    if (rc == CM_OK)
+        rc = cm_join_find_scalars(j, err);
+    if (rc != CM_OK)
+        return rc;
     j->to_var = cm_join_alloc(j, j->survey->nskeletons, sizeof(j->to_var[0]), err);
     j->to_pos = cm_join_alloc(j, j->survey->nskeletons, sizeof(j->to_pos[0]), err);
     if (j->to_var == NULL || j->to_pos == NULL)

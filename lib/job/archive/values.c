@@ -191,6 +191,8 @@ static void make_cut(const cm_join *j, const cm_join_var *v, const cm_described 
         const cm_join_dim *dim = &j->dim[v->dim[i]];
         where[i] = dim_in_file(j, v, d, i);
         c->n[i] = dim->length[part->file];
+        if (c->n[i] == UINT64_MAX)
+            c->n[i] = cm_join_length(v, dim); /* repeated */
         first[i] = 0;
         c->goes[i] = goes;
         if (where[i] < d->rank)
@@ -201,7 +203,7 @@ static void make_cut(const cm_join *j, const cm_join_var *v, const cm_described 
                 c->n[i] = part->count[a];
                 c->origin += part->origin[a] * goes;
             }
-        goes *= dim->joined >= 0 ? dim->n : dim->length[v->first];
+        goes *= cm_join_length(v, dim);
         c->nelem *= c->n[i];
     }
     for (unsigned k = d->rank; k-- > 0; c->file_nelem *= in_file[k])
@@ -291,7 +293,7 @@ static int is_promoted(const cm_join *j, uint32_t at, const cm_placement *p, boo
                        cm_error *err)
 {
     const cm_join_var *v = &j->var[at];
-    *given = v->nlacking == 1 && !j->dim[v->dim[0]].made && v->made == NULL && p != NULL;
+    *given = v->nlacking == 1 && !j->dim[v->dim[0]].one_each && v->made == NULL && p != NULL;
     for (size_t i = 0; *given && i < v->nfiles; i++) {
         cm_surveyed_var s;
         *given = cm_join_record(j, at, v->file[i], &s) && s.has_values;
@@ -385,7 +387,7 @@ int cm_join_give_values(cm_join *j, const cm_field_sources *f, uint32_t at, cm_e
     size_t nelem = 1;
     for (unsigned i = 0; i < v->rank; i++) {
         const cm_join_dim *e = &j->dim[v->dim[i]];
-        uint64_t n = e->joined >= 0 ? e->n : e->length[v->first];
+        uint64_t n = cm_join_length(v, e);
         if (!cm_mul_size(nelem, (size_t)n, &nelem))
             return cm_fail(err, CM_EUNSUPPORTED, "%s: too many elements", v->name);
     }

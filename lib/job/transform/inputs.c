@@ -74,7 +74,7 @@ static void add_how(cm_digest *digest, uint64_t var, const cm_multi_how *how)
                                       how->replaces_fill, how->time_from != NULL};
     double packing[2] = {how->scale, how->offset};
     for (unsigned j = 0; j < CM_MAX_RANK; j++)
-        fact[8 + j] = how->order[j];
+        fact[8 + j] = how->repeats[j] ? CM_MAX_RANK : how->order[j];
     cm_digest_element(digest, var, fact, sizeof(fact));
     cm_digest_element(digest, var, packing, sizeof(packing));
     cm_digest_element(digest, var, how->fill, sizeof(how->fill));

@@ -1,0 +1,311 @@
+/*
+ * What would say how files follow each other that say it by no coordinate: a scalar that counts
+ * time, a dimension without a coordinate, or their names.  Only what fits all files is proposed.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/archive/fields.h"
+#include "job/archive/propose.h"
+#include "model/name_pattern.h"
+
+enum {
+    MOST = 512 /* characters of a proposal */
+};
+
+/* What files say, one after the other: whether each, and with it its list of variables, is new. */
+typedef struct distinct {
+    cm_known known;
+    size_t n;
+    bool repeated;
+} distinct;
+
+static bool add(distinct *d, const void *value, size_t nbytes, const void *skeleton)
+{
+    uint64_t before;
+    cm_digest own = cm_wire_digest(value, nbytes), both = own;
+    cm_digest_element(&both, 1, &skeleton, sizeof(skeleton));
+    d->repeated |= cm_known_find(&d->known, both, &before);
+    if (!d->repeated && cm_known_add(&d->known, both, 0, NULL) != CM_OK)
+        return false;
+    if (cm_known_find(&d->known, own, &before))
+        return true;
+    d->n++;
+    return cm_known_add(&d->known, own, 0, NULL) == CM_OK;
+}
+
+/* ---- scalars ---- */
+
+/* In how many ways files say variable AT, a number in all of them; 0: in none that would do. */
+static size_t count_scalar(const cm_join *j, uint32_t at)
+{
+    const cm_join_var *v = &j->var[at];
+    distinct d = {0};
+    bool fine = v->wanted && v->nfiles == j->nfiles && v->rank == 0 && !v->like->is_char &&
+                cm_dtype_is_number(&v->like->dtype) && strchr(v->name, '/') == NULL;
+    for (uint32_t i = 0; fine && i < j->nfiles; i++) {
+        cm_surveyed_var s;
+        const cm_skeleton *k = cm_join_skeleton(j, i);
+        fine =
+            cm_join_record(j, at, i, &s) && s.has_values && add(&d, &s.values, sizeof(s.values), k);
+    }
+    cm_known_release(&d.known);
+    return fine && !d.repeated && d.n > 1 ? d.n : 0;
+}
+
+/* The scalar that tells files apart, of those that count time or of the others. */
+static const cm_join_var *find_scalar(const cm_join *j, bool time)
+{
+    const cm_join_var *best = NULL;
+    size_t most = 0;
+    for (uint32_t i = 0; i < j->nvars; i++) {
+        const cm_join_var *v = &j->var[i];
+        if (v->rank != 0 || cm_join_counts_time(v->like) != time)
+            continue;
+        size_t n = count_scalar(j, i);
+        const char *standard = n > 0 ? cm_join_text(v->like, "standard_name") : NULL;
+        bool named = standard != NULL && strcmp(standard, "time") == 0;
+        if (n > most || (n > 0 && n == most && named)) {
+            best = v;
+            most = n;
+        }
+    }
+    return best;
+}
+
+/* ---- dates in names ---- */
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+static size_t ndigits(const char *p)
+{
+    size_t n = 0;
+    while (isdigit((unsigned char)p[n]))
+        n++;
+    return n;
+}
+
+/* One of SEPARATORS and then N digits: LETTERS for them. */
+static bool take(const char **p, char *out, const char *separators, size_t n, const char *letters)
+{
+    const char *at = *p;
+    char separator[2] = {0};
+    if (*at != '\0' && strchr(separators, *at) != NULL)
+        separator[0] = *at++;
+    else if (!isdigit((unsigned char)*at))
+        return false;
+    if (ndigits(at) != n)
+        return false;
+    snprintf(out + strlen(out), MOST - strlen(out), "%s%s", separator, letters);
+    *p = at + n;
+    return true;
+}
+
+/* The pattern of the date that begins at P, which is a digit; empty: there is none. */
+static void read_date(const char *p, char *out)
+{
+    static const char *const COMPACT[] = {
+        [4] = "%Y",          [6] = "%Y%m",        [7] = "%Y%j",
+        [8] = "%Y%m%d",      [10] = "%Y%m%d%H",   [11] = "%Y%j%H%M",
+        [12] = "%Y%m%d%H%M", [13] = "%Y%j%H%M%S", [14] = "%Y%m%d%H%M%S"};
+    size_t n = ndigits(p);
+    const char *letters = n < sizeof(COMPACT) / sizeof(COMPACT[0]) ? COMPACT[n] : NULL;
+    snprintf(out, MOST, "%s", letters != NULL ? letters : "");
+    p += n;
+    if (n == 4 && take(&p, out, "-_.", 2, "%m"))
+        n = take(&p, out, "-_.", 2, "%d") ? 8 : 6;
+    if (n != 8 || (*p == '.' && ndigits(p + 1) == 0))
+        return;
+    if (take(&p, out, "T_-", 6, "%H%M%S") || take(&p, out, "T_-", 4, "%H%M") ||
+        !take(&p, out, "T_-", 2, "%H"))
+        return;
+    if (take(&p, out, ":_-", 2, "%M"))
+        (void)take(&p, out, ":_-", 2, "%S");
+}
+
+/* Whether PATTERN names an instant of these centuries in each file, and not the same in two. */
+static bool names_times(const cm_join *j, const char *pattern)
+{
+    enum {
+        FIRST_YEAR = 1500,
+        LAST_YEAR = 2500
+    };
+    const int64_t year_us = INT64_C(31556952000000);
+    cm_name_pattern p;
+    distinct d = {0};
+    char option[MOST + 8];
+    snprintf(option, sizeof(option), "x=%s", pattern);
+    bool fine = cm_name_pattern_parse(option, &p, NULL) == CM_OK;
+    for (uint32_t i = 0; fine && i < j->nfiles; i++) {
+        int64_t us, year;
+        const cm_skeleton *k = cm_join_skeleton(j, i);
+        fine = cm_name_pattern_time(&p, CM_CALENDAR_PROLEPTIC_GREGORIAN, j->file[i]->path, &us,
+                                    NULL) == CM_OK;
+        year = fine ? 1970 + us / year_us : 0;
+        fine = fine && year >= FIRST_YEAR && year <= LAST_YEAR && add(&d, &us, sizeof(us), k);
+    }
+    cm_known_release(&d.known);
+    return fine && !d.repeated && d.n > 1;
+}
+
+/* A pattern of dates that the names of all files have. */
+static bool find_dates(const cm_join *j, char *out)
+{
+    char date[MOST];
+    const char *name = last_part(j->file[0]->path);
+    for (const char *p = name; *p != '\0'; p++) {
+        if (!isdigit((unsigned char)*p) || (p > name && isdigit((unsigned char)p[-1])))
+            continue;
+        read_date(p, date);
+        if (*date == '\0')
+            continue;
+        snprintf(out, MOST, "%s", date);
+        if (names_times(j, out))
+            return true;
+        /* Of several dates in a name one is told by what stands before it. */
+        const char *begin = p;
+        while (begin > name && !isdigit((unsigned char)begin[-1]) && strchr("_-. ", *begin) == NULL)
+            begin--;
+        int n = snprintf(out, MOST, "%.*s%s", (int)(p - begin), begin, date);
+        if (n > 0 && n < MOST && strcspn(out, "*?\\'") == (size_t)n && names_times(j, out))
+            return true;
+    }
+    return false;
+}
+
+/* ---- anything else in names ---- */
+
+static bool tells_apart(const cm_join *j, const char *pattern)
+{
+    cm_name_pattern p;
+    distinct d = {0};
+    char option[MOST + 8];
+    snprintf(option, sizeof(option), "x=%s", pattern);
+    bool fine = cm_name_pattern_parse(option, &p, NULL) == CM_OK;
+    for (uint32_t i = 0; fine && i < j->nfiles; i++) {
+        const char *value;
+        size_t n;
+        const cm_skeleton *k = cm_join_skeleton(j, i);
+        fine = cm_name_pattern_value(&p, j->file[i]->path, &value, &n, NULL) == CM_OK &&
+               add(&d, value, n, k);
+    }
+    cm_known_release(&d.known);
+    return fine && !d.repeated && d.n > 1;
+}
+
+/* The text before and behind what differs, numbers left whole: "member_*.nc". */
+static bool find_star(const cm_join *j, bool whole, char *out)
+{
+    const char *first = whole ? j->file[0]->path : last_part(j->file[0]->path);
+    size_t n = strlen(first), before = n, behind = n;
+    for (size_t i = 1; i < j->nfiles; i++) {
+        const char *name = whole ? j->file[i]->path : last_part(j->file[i]->path);
+        size_t m = strlen(name), k = 0;
+        while (k < before && name[k] == first[k])
+            k++;
+        before = k;
+        for (k = 0; k < behind && k < m && name[m - 1 - k] == first[n - 1 - k];)
+            k++;
+        behind = k;
+    }
+    while (before > 0 && isdigit((unsigned char)first[before - 1]))
+        before--;
+    while (behind > 0 && isdigit((unsigned char)first[n - behind]))
+        behind--;
+    if (before + behind >= n)
+        return false;
+    /* Of a whole path: from the last folder on that is named so in all. */
+    const char *begin = whole ? first + before : first;
+    while (whole && begin > first && *begin != '/')
+        begin--;
+    int written =
+        snprintf(out, MOST, "%.*s*%s", (int)(first + before - begin), begin, first + n - behind);
+    return written > 1 && written < MOST && strcspn(out, "%?\\'") == (size_t)written &&
+           tells_apart(j, out);
+}
+
+/* ---- a dimension that is there ---- */
+
+static bool is_short(const cm_join *j, const cm_join_dim *d)
+{
+    for (size_t i = 0; i < j->nfiles; i++)
+        if (d->length[i] != 1)
+            return false;
+    return true;
+}
+
+static bool is_in_fields(const cm_join *j, const cm_join_dim *d)
+{
+    for (size_t i = 0; i < j->nvars; i++)
+        if (j->var[i].wanted && j->var[i].rank > 1 && &j->dim[j->var[i].dim[0]] == d)
+            return true;
+    return false;
+}
+
+/* The first dimension of fields, of which each file has one element, or may have more. */
+static const cm_join_dim *find_dimension(const cm_join *j)
+{
+    for (int turn = 0; turn < 2; turn++)
+        for (size_t i = 0; i < j->ndims; i++) {
+            const cm_join_dim *d = &j->dim[i];
+            bool everywhere = true;
+            for (size_t f = 0; f < j->nfiles; f++)
+                everywhere &= d->length[f] != UINT64_MAX;
+            if (everywhere && cm_join_var_named(j, d->name) == CM_JOIN_NONE && is_in_fields(j, d) &&
+                (turn == 0 ? d->unlimited : is_short(j, d)))
+                return d;
+        }
+    return NULL;
+}
+
+/* ---- all ---- */
+
+/* NAME, unless files have it. */
+static const char *unused(const cm_join *j, const char *name, const char *otherwise)
+{
+    return cm_join_var_named(j, name) == CM_JOIN_NONE && cm_join_dim_named(j, name) == CM_JOIN_NONE
+               ? name
+               : otherwise;
+}
+
+static char *propose(const cm_join *j, cm_decider *by, cm_error *err)
+{
+    char pattern[MOST];
+    const cm_join_var *v = find_scalar(j, true);
+    *by = CM_DECIDER_NEW_DIM;
+    if (v != NULL)
+        return cm_asprintf(err, "%s=@%s", v->name, v->name);
+    const cm_join_dim *d = find_dimension(j);
+    if (d != NULL && is_short(j, d) && find_dates(j, pattern))
+        return cm_asprintf(err, "%s=%s", d->name, pattern);
+    if (d != NULL) {
+        *by = CM_DECIDER_ALONG;
+        return cm_strdup(d->name, err);
+    }
+    if (find_dates(j, pattern))
+        return cm_asprintf(err, "%s=%s", unused(j, "time", "date"), pattern);
+    v = find_scalar(j, false);
+    if (v != NULL)
+        return cm_asprintf(err, "%s=@%s", v->name, v->name);
+    return find_star(j, false, pattern) || find_star(j, true, pattern)
+               ? cm_asprintf(err, "%s=%s", unused(j, "file", "input"), pattern)
+               : NULL;
+}
+
+int cm_join_propose(const cm_join *j, cm_finding *f, cm_error *err)
+{
+    cm_error why = {0};
+    f->by = CM_DECIDER_ALONG;
+    if (j->options->along != NULL || j->options->new_dim.n > 0)
+        return CM_OK;
+    f->value = propose(j, &f->by, &why);
+    if (f->value == NULL && why.status != CM_OK)
+        return cm_fail(err, CM_ENOMEM, "%s", why.text);
+    return CM_OK;
+}
