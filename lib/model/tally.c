@@ -1,9 +1,12 @@
-#include "model/tally.h"
-
 #include <math.h>
 #include <string.h>
 
 #include "model/convert.h"
+#include "model/tally_impl.h"
+
+enum {
+    RUN = 1 << 30 /* elements that a kernel counts: a multiple of LANES, in lanes of 32 bits */
+};
 
 bool cm_tally_takes(const cm_dtype *type)
 {
@@ -49,8 +52,8 @@ static void find_shift(cm_tally_sum *s, const cm_tally_rule *rule, const uint8_t
  * Eight sums side by side: a CPU adds as many of them at once as it can, and the result is the
  * same.  Fused multiplication and addition, which rounds otherwise, is in neither set.  Nothing
  * branches, so that loops over K become instructions for several elements.  Fill values are
- * compared as type C: small integers as the doubles that they become anyway, in lanes as wide as
- * the sums.
+ * compared as type C: integers of 32 bits as the doubles that they become anyway, in lanes as wide
+ * as the sums.
  */
 #define LANES CM_TALLY_LANES
 #define ADD(k)                                                                                     \
@@ -115,12 +118,8 @@ static void find_shift(cm_tally_sum *s, const cm_tally_rule *rule, const uint8_t
 #define AVX2             __attribute__((optimize("no-trapping-math"), target("avx2")))
 #define BOTH(T, C, NAME) KERNEL(T, C, NAME##_plain, PLAIN) KERNEL(T, C, NAME##_avx2, AVX2)
 
-BOTH(float, float, add_f32)
+KERNEL(float, float, add_f32_plain, PLAIN)
 BOTH(double, double, add_f64)
-BOTH(int8_t, double, add_i8)
-BOTH(uint8_t, double, add_u8)
-BOTH(int16_t, double, add_i16)
-BOTH(uint16_t, double, add_u16)
 BOTH(int32_t, double, add_i32)
 BOTH(uint32_t, double, add_u32)
 BOTH(int64_t, int64_t, add_i64)
@@ -143,32 +142,39 @@ static void add_slowly(cm_tally_sum *s, const cm_tally_rule *rule, const void *d
     }
 }
 
-typedef void kernel(cm_tally_sum *s, const cm_tally_rule *rule, const void *data, uint64_t n);
-
-static kernel *kernel_of(const cm_tally_rule *rule)
+static cm_tally_kernel *kernel_of(const cm_tally_rule *rule)
 {
-#define ROW(NAME)                                                                                  \
-    {                                                                                              \
-        NAME##_plain, NAME##_avx2                                                                  \
-    }
-    static kernel *const ints[][2] = {ROW(add_i8), ROW(add_i16), ROW(add_i32), ROW(add_i64)};
-    static kernel *const uints[][2] = {ROW(add_u8), ROW(add_u16), ROW(add_u32), ROW(add_u64)};
-    static kernel *const floats[][2] = {ROW(add_f32), ROW(add_f64)};
+    static cm_tally_kernel *const kernels[][2] = {
+        {add_i32_plain, add_i32_avx2},
+        {add_u32_plain, add_u32_avx2},
+        {add_i64_plain, add_i64_avx2},
+        {add_u64_plain, add_u64_avx2},
+    };
     const cm_dtype *type = &rule->type;
-    const bool avx2 = rule->simd >= CM_SIMD_AVX2;
-    const unsigned size = type->nbytes == 1 ? 0 : type->nbytes == 2 ? 1 : type->nbytes == 4 ? 2 : 3;
+    const bool avx2 = rule->simd >= CM_SIMD_AVX2, wide = type->nbytes == 8;
+    cm_tally_kernel *by_hand = cm_tally_float_kernel(rule);
     if (type->kind == CM_KIND_FLOAT)
-        return size < 2 ? add_slowly : floats[size - 2][avx2];
-    return (type->kind == CM_KIND_INT ? ints : uints)[size][avx2];
+        return by_hand != NULL     ? by_hand
+               : type->nbytes == 2 ? add_slowly
+               : wide              ? (avx2 ? add_f64_avx2 : add_f64_plain)
+                                   : add_f32_plain;
+    return kernels[2 * wide + (type->kind == CM_KIND_UINT)][avx2];
 }
 
 void cm_tally_run(cm_tally_sum *s, const cm_tally_rule *rule, const void *data, uint64_t nelem)
 {
+    s->nelem += nelem;
+    if (cm_tally_is_small(&rule->type)) {
+        cm_tally_small_run(&s->small, rule, data, nelem);
+        return;
+    }
     if (!s->has_shift)
         find_shift(s, rule, data, nelem);
-    s->nelem += nelem;
-    if (s->has_shift) /* else all are missing */
-        kernel_of(rule)(s, rule, data, nelem);
+    if (rule->type.kind == CM_KIND_FLOAT && rule->type.nbytes == 4)
+        s->shift = (float)s->shift; /* as kernels have it; a mean stays near enough */
+    for (uint64_t i = 0; i < nelem && s->has_shift; i += RUN) /* else all are missing */
+        kernel_of(rule)(s, rule, (const uint8_t *)data + i * rule->type.nbytes,
+                        nelem - i < RUN ? nelem - i : RUN);
 }
 
 /* ---- sums ---- */
@@ -177,6 +183,11 @@ bool cm_tally_end(const cm_tally_sum *s, cm_tally *out)
 {
     double sum[LANES], square[LANES];
     *out = cm_tally_empty();
+    if (s->small.count > 0) {
+        cm_tally_small_end(&s->small, out);
+        out->missing = s->nelem - out->count;
+        return true;
+    }
     memcpy(sum, s->sum, sizeof sum);
     memcpy(square, s->square, sizeof square);
     for (unsigned k = 0; k < LANES; k++) {

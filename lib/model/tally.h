@@ -1,9 +1,10 @@
 /*
  * What elements come to: how many, how many are missing, least, largest, mean, spread.
  *
- * A sum of one chunk is made of eight running sums of differences to a value of the chunk, in
- * an order that neither threads nor the CPU's instructions change; chunks are merged in a fixed
- * tree (the caller's).  So a tally has the same bits however it was computed.
+ * A sum of one chunk is made of eight running sums of differences to a value of the chunk, in an
+ * order that neither threads nor the CPU's instructions change, or, of small integers, of integers;
+ * chunks are merged in a fixed tree (the caller's).  So a tally has the same bits however it was
+ * computed.
  */
 #ifndef CM_MODEL_TALLY_H
 #define CM_MODEL_TALLY_H
@@ -38,11 +39,20 @@ typedef struct cm_tally_rule {
 /* True where elements of TYPE can be counted. */
 bool cm_tally_takes(const cm_dtype *type);
 
+/* Integers of 8 and 16 bits, exactly. */
+typedef struct cm_tally_small {
+    uint64_t count;
+    int64_t sum;
+    uint64_t square;
+    int32_t min, max;
+} cm_tally_small;
+
 /* The elements of one chunk, run by run. */
 typedef struct cm_tally_sum {
     bool has_shift;
     double shift;
     uint64_t nelem;
+    cm_tally_small small; /* instead of what follows */
     uint64_t count[CM_TALLY_LANES];
     double sum[CM_TALLY_LANES], square[CM_TALLY_LANES]; /* of differences to the shift */
     double min[CM_TALLY_LANES], max[CM_TALLY_LANES];

@@ -207,7 +207,7 @@ static void describe(writing *w, const cm_job_var *v, unsigned kind, cm_zarr_met
         .has_dim_names = true,
         .has_fill = true,
         .fill = is_counter(kind) ? zero : nan,
-        .separator = w->job->zarr_format == 2 ? '.' : '/',
+        .separator = '.', /* one folder less for each array */
         .codecs = &w->codec,
         .ncodecs = 1};
     if (s->level >= 0)
