@@ -437,76 +437,106 @@ static int check_counted(const cm_output *out, cm_error *err)
                : rc;
 }
 
-int cm_transform(const cm_transform_options *asked, cm_transform_report *report, cm_error *err)
+/* What one call holds until it returns. */
+typedef struct held {
+    const cm_transform_options *asked;
+    cm_transform_options options;
+    cm_into into;
+    cm_job job;
+    cm_output out;
+    cm_store_path at;
+    cm_outfile certificate;
+    char *target; /* of a check */
+} held;
+
+/* Where the target is, and what stands there. */
+static int find_output(held *h, cm_transform_report *report, cm_error *err)
 {
-    cm_transform_options options = *asked;
-    cm_into into = {0};
-    cm_job job = {.options = &options, .report = report, .into = &into, .group = ""};
-    cm_output out = {0};
-    cm_store_path at = {0};
-    cm_outfile certificate = {.fd = -1};
-    char *target = NULL; /* of a check */
-    uint64_t start = cm_now_ns();
-    memset(report, 0, sizeof(*report));
-    cm_monitor_phase(asked->monitor, CM_PHASE_OPENING, 0);
+    const cm_transform_options *asked = h->asked, *o = &h->options;
     int rc = check_options(asked, err);
     if (rc == CM_OK)
         rc = check_append(asked, err);
     if (rc == CM_OK)
-        rc = find_target(asked, &into, &options, err);
-    if (rc == CM_OK && !options.dry_run && !options.check && options.refer == NULL &&
-        options.append == NULL)
-        rc = check_output(&options, &into, &out, err);
-    if (rc == CM_OK && out.resumes && options.sample != NULL)
-        rc = cm_journal_member(&out.beside, out.journal, CM_FINGERPRINT_CHUNKS, &job.sample_chunks,
-                               err);
+        rc = find_target(asked, &h->into, &h->options, err);
+    if (rc == CM_OK && !o->dry_run && !o->check && o->refer == NULL && o->append == NULL)
+        rc = check_output(o, &h->into, &h->out, err);
+    if (rc == CM_OK && h->out.resumes && o->sample != NULL)
+        rc = cm_journal_member(&h->out.beside, h->out.journal, CM_FINGERPRINT_CHUNKS,
+                               &h->job.sample_chunks, err);
     if (rc == CM_OK && asked->target != NULL &&
         (report->target = cm_strdup(asked->target, err)) == NULL)
         rc = CM_ENOMEM;
-    if (rc == CM_OK && options.refer != NULL && (rc = check_refer(asked, err)) == CM_OK)
-        options.zarr_format = 2;
-    if (rc == CM_OK && options.dataset == NULL)
-        rc = cm_store_path_split(options.source, &at, err);
-    else if (rc == CM_OK)
-        rc = name_dataset(options.dataset, &at, err);
+    if (rc == CM_OK && o->refer != NULL && (rc = check_refer(asked, err)) == CM_OK)
+        h->options.zarr_format = 2;
+    return rc;
+}
+
+/* Opens the source, after the other output files have been claimed. */
+static int find_input(held *h, cm_error *err)
+{
+    cm_transform_options *o = &h->options;
+    cm_store_path *at = &h->at;
+    int rc = o->dataset == NULL ? cm_store_path_split(o->source, at, err)
+                                : name_dataset(o->dataset, at, err);
     if (rc == CM_OK)
-        rc = cm_store_path_fetch(&at, options.net, options.scratch, err);
-    job.path = at.url != NULL ? at.url : at.path;
-    job.group = at.node;
-    if (rc == CM_OK && options.check)
-        rc = cm_store_path_plain(options.target, &target, err);
-    if (rc == CM_OK && !options.dry_run)
-        rc = cm_job_claim_files(&job, at.path, target != NULL ? target : into.root, &certificate,
-                                err);
-    if (rc == CM_OK)
-        rc = open_source(&job, &at, &options, err);
-    report->finished = rc == CM_OK && out.finished;
+        rc = cm_store_path_fetch(at, o->net, o->scratch, err);
+    h->job.path = at->url != NULL ? at->url : at->path;
+    h->job.group = at->node;
+    if (rc == CM_OK && o->check)
+        rc = cm_store_path_plain(o->target, &h->target, err);
+    if (rc == CM_OK && !o->dry_run)
+        rc = cm_job_claim_files(&h->job, at->path, h->target != NULL ? h->target : h->into.root,
+                                &h->certificate, err);
+    return rc == CM_OK ? open_source(&h->job, at, o, err) : rc;
+}
+
+/* Plans the work; *WORKS is false where the target is complete and no proof is wanted. */
+static int find_work(held *h, cm_transform_report *report, bool *works, cm_error *err)
+{
+    const cm_transform_options *asked = h->asked;
+    int rc = CM_OK;
+    report->finished = h->out.finished;
     if (report->finished)
-        cm_output_tidy(&out);
+        cm_output_tidy(&h->out);
     if (report->finished && asked->statistics)
-        rc = check_counted(&out, err);
+        rc = check_counted(&h->out, err);
     /* A proof that was asked for is given of a target that is complete already, too. */
-    options.check = asked->check || (report->finished && asked->verify == CM_VERIFY_FULL);
-    bool works = !report->finished || options.check;
-    if (rc == CM_OK && works)
-        rc = prepare(&job, err);
+    h->options.check = asked->check || (report->finished && asked->verify == CM_VERIFY_FULL);
+    *works = !report->finished || h->options.check;
+    return rc == CM_OK && *works ? prepare(&h->job, err) : rc;
+}
+
+int cm_transform(const cm_transform_options *asked, cm_transform_report *report, cm_error *err)
+{
+    held h = {.asked = asked, .options = *asked, .certificate = {.fd = -1}};
+    cm_job *job = &h.job;
+    bool works = false;
+    uint64_t start = cm_now_ns();
+    *job = (cm_job){.options = &h.options, .report = report, .into = &h.into, .group = ""};
+    memset(report, 0, sizeof(*report));
+    cm_monitor_phase(asked->monitor, CM_PHASE_OPENING, 0);
+    int rc = find_output(&h, report, err);
+    if (rc == CM_OK)
+        rc = find_input(&h, err);
+    if (rc == CM_OK)
+        rc = find_work(&h, report, &works, err);
     report->seconds = (double)(cm_now_ns() - start) * 1e-9;
     if (rc == CM_OK && works)
-        rc = options.check ? cm_job_check(&job, err) : transform(&job, &out, err);
-    rc = cm_job_finish_files(&job, rc, &certificate, err);
-    if (job.source != NULL && rc != CM_OK && rc != CM_ECANCELED && rc != CM_EDIFFER)
-        cm_job_name_source(&job, rc, err);
+        rc = h.options.check ? cm_job_check(job, err) : transform(job, &h.out, err);
+    rc = cm_job_finish_files(job, rc, &h.certificate, err);
+    if (job->source != NULL && rc != CM_OK && rc != CM_ECANCELED && rc != CM_EDIFFER)
+        cm_job_name_source(job, rc, err);
     if (rc != CM_OK)
-        cm_store_path_name(&at, err);
-    report->nthreads = job.nthreads;
-    report->memory_limit = job.memory_limit;
+        cm_store_path_name(&h.at, err);
+    report->nthreads = job->nthreads;
+    report->memory_limit = job->memory_limit;
     report->memory_peak = cm_peak_rss();
     cm_monitor_phase(asked->monitor, CM_PHASE_DONE, 0);
-    release(&job);
-    cm_outfile_release(&certificate);
-    free(target);
-    cm_output_release(&out);
-    cm_into_release(&into);
-    cm_store_path_release(&at);
+    release(job);
+    cm_outfile_release(&h.certificate);
+    free(h.target);
+    cm_output_release(&h.out);
+    cm_into_release(&h.into);
+    cm_store_path_release(&h.at);
     return rc;
 }
