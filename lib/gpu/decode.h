@@ -1,9 +1,9 @@
 /*
- * Parcels decoded on a device: nvCOMP for the streams, kernels of ours for what
- * comes before and after (gpu/parcel.h).
+ * Parcels decoded on a device: nvCOMP for the streams, our kernels for what comes before and
+ * after (gpu/parcel.h).
  *
- * Only `cuda` has a decoder.  What it is given was proven before: it says whether
- * each stream became as many bytes as it should, and nothing of what they are.
+ * Only `cuda` has a decoder.  It tells whether each stream decoded to the right length, not
+ * whether the bytes are right: its input must be proven before (exec/load/proof.h).
  *
  * A decoder belongs to the thread of its device.
  */

@@ -74,12 +74,8 @@ int cm_device_open(const char *text, const cm_device_hooks *hooks, cm_device **o
     if (rc != CM_OK) {
         cm_device_close(*out);
         *out = NULL;
-        return rc;
     }
-    const cm_device_link link = cm_device_read_link(*out);
-    (*out)->info.link_generation = link.max_generation;
-    (*out)->info.link_width = link.max_width;
-    return CM_OK;
+    return rc;
 }
 
 void cm_device_close(cm_device *d)

@@ -44,9 +44,7 @@ typedef struct cm_device_info {
     unsigned capability_minor;
     unsigned multiprocessors;
     unsigned copy_engines;
-    uint64_t total_nbytes;    /* of its memory; 0 for host */
-    unsigned link_generation; /* PCIe, as the slot and the device allow; see cm_device_link */
-    unsigned link_width;
+    uint64_t total_nbytes; /* of its memory; 0 for host */
 } cm_device_info;
 
 /* The state of the link now: an idle device lowers its generation, so ask after copying. */
