@@ -39,6 +39,7 @@ allowed_inside() {
     exec/load) reply="exec/load exec/watch" ;;
     exec/watch) reply="exec/watch" ;;
     job/common) reply="job/common" ;;
+    job/archive) reply="job/common job/archive" ;;
     job/chunkcalc) reply="job/common job/chunkcalc" ;;
     job/loader) reply="job/common job/loader" ;;
     job/readbench) reply="job/common job/loader job/readbench" ;;

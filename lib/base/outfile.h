@@ -1,13 +1,11 @@
 /*
- * A file that a user names for a document of ours: a trace, a certificate, a plot.
+ * A file that the user names for output: a trace, a certificate, a plot.
  *
- * It must not be what is read, nor lie in a folder that is read or made; and what
- * exists is replaced only where it is a document of the same kind, or where the user
- * asked for that.  A link to a file stands for the file.  Devices and pipes are
- * written into.  Everything else appears whole: the document is written to a file
- * without a name, which takes its place at the end, where what is there is looked at
- * once more, after it was taken out of the way, so that nothing that somebody put
- * there meanwhile is lost.
+ * It must not be an input, nor lie in a folder that is read or made.  An existing file is
+ * replaced only if it is a document of the same kind, or if the user asked for that.  A link
+ * stands for its file; devices and pipes are written into.  Any other file appears whole: an
+ * unnamed file is written and takes the name at the end.  The old file is first moved aside and
+ * checked again, so that a file that somebody put there meanwhile is not lost.
  *
  *     claim -> open -> write -> commit, and release in any case
  */

@@ -1,15 +1,12 @@
 /*
- * A stored chunk taken apart into its compressed streams, for decoders that are
- * somewhere else: on a device.
+ * Takes a stored chunk apart into its compressed streams, for a device that decodes them.
  *
- * A chunk becomes NBYTES, each stream its own part of them; then, where elements
- * are shuffled, each run of BLOCK_NBYTES (the last is shorter) is unshuffled by
- * itself, and what comes out are the chunk's elements as they lie in memory, but for their
- * byte order (cm_chain_split_swap).
+ * A chunk decodes to NBYTES; each stream gives a part of them.  Where elements are shuffled, each
+ * run of BLOCK_NBYTES (the last may be shorter) is then unshuffled by itself.  The result are the
+ * chunk's elements in the stored byte order (cm_chain_split_swap).
  *
- * What was checked when a chunk could be taken apart: checksums that the chain has
- * around the compressor, and every length that is written down.  The bytes within a
- * stream are not looked at.
+ * Splitting checks the checksums around the compressor and every stored length.  It does not
+ * look at the bytes within a stream.
  */
 #ifndef CM_CODEC_SPLIT_H
 #define CM_CODEC_SPLIT_H

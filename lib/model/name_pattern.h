@@ -1,15 +1,15 @@
 /*
- * What a file's name says of its place: "time=%Y%m%d_%H", "member=r*i1p1".
+ * Reads a file's place from its name: "time=%Y%m%d_%H", "member=r*i1p1".
  *
- * Dates are written with the letters of strptime: %Y %y %m %b %B %d %j %H %M %S %f and %%.
- * Numbers have their full width (four digits, two, three for %j), but that a two-digit
- * number may have one where no digit follows; %f are up to six digits of a fraction.  `*`
- * stands for any text and `?` for one character, neither for '/'.
+ * Dates use the letters of strptime: %Y %y %m %b %B %d %j %H %M %S %f and %%.  Numbers have their
+ * full width (four digits for %Y, three for %j, else two); a two-digit number may have one digit
+ * if no digit follows, and %f takes up to six digits of a fraction.  `*` stands for any text and
+ * `?` for one character, neither for '/'.
  *
- * The pattern is looked for anywhere in the name.  A place where a number of the pattern
- * touches another digit counts only if there is no other; a `*` that stands for a value
- * is as short as it can be, but a whole word (up to '_' or '.') at either end of the
- * pattern.  Two places that mean different things are an error.
+ * The pattern may match anywhere in the name.  A match in which a number touches another digit
+ * counts only if there is no other match.  A `*` that stands for a value matches as little as it
+ * can, but at either end of the pattern a whole word (up to '_' or '.').  Two matches that mean
+ * different things are an error.
  *
  * A pattern with '/' is matched against the whole path, any other against its last part.
  * All functions are pure and may run in any thread.

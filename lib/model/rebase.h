@@ -1,11 +1,11 @@
 /*
  * Moving times from one "UNIT since DATE" to another without moving an instant.
  *
- * Files of one archive count time from different dates, in different units and types.  What
- * an element means is what cftime and xarray decode it to: the nearest microsecond (of
- * 80-bit arithmetic; a number that lies one microsecond beside a whole second is rounded
- * towards it).  An element is re-based only where the new number means the same
- * microsecond to both of them: a double holds 1/8 of a day and not 1/24.
+ * Files of one archive may count time from different dates, in different units and types.  An
+ * element means what cftime and xarray decode it to: the nearest microsecond, by 80-bit
+ * arithmetic; a number one microsecond beside a whole second is rounded to that second.  An
+ * element is re-based only if both decode the new number to the same microsecond.  That can
+ * fail: a double in days holds 1/8 of a day, but not 1/24.
  *
  * A *choice* sees all numbers of all files once, in any order, and then names the unit and
  * the types that hold every one of them.  Variables that share the unit of another (bounds,

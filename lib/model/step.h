@@ -1,11 +1,11 @@
 /*
- * The step of a coordinate, and what is missing between two of its values.
+ * The step of a coordinate, and the gaps between its values.
  *
- * Times are instants in microseconds on a calendar's own day count (cm_time_point), in
- * ascending order.  A step is a fixed length, or a number of calendar months: of values that
- * stand at the same distance from the beginning, from the end or from the middle of their
- * month.  It is the smallest distance that occurs, if that makes at least half of them and
- * all others are multiples: numbers without such a step have none, and no gaps.
+ * Times are instants in microseconds on a calendar's own day count (cm_time_point), in ascending
+ * order.  A step is a fixed length, or a number of calendar months, where all values lie equally
+ * far from the beginning, the end or the middle of their month.  The step is the smallest distance
+ * that occurs, if at least half of all distances have it and the others are multiples.  Otherwise
+ * the coordinate has no step, and no gaps.
  *
  * All functions are pure and may run in any thread.
  */

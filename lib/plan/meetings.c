@@ -115,12 +115,11 @@ void cm_meetings_find(const cm_axis *axis, uint64_t block, cm_measure measure, c
 }
 
 /*
- * Held at most when pieces come in lexicographic order of ORDER.  Looking at
- * the dimension ORDER[0] and the product `rest` of the targets along the
- * others: a target that is mid holds all of `rest`; of those opening, the ones
- * that the inner position has passed are held, of those closing the ones that
- * it has not, together at most `rest` and once more what is held at the inner
- * position; a nested one holds only the latter.
+ * Most targets held while pieces come in lexicographic order of ORDER, from the innermost
+ * dimension outwards.  `rest` is the product of the targets along the inner dimensions, `inner`
+ * what they hold at one position.  Along one dimension a target that is mid holds `rest`, a nested
+ * one `inner`.  One that opens holds what the inner position has passed, one that closes what it
+ * has not: a pair of them at most `rest` + `inner`, one without a partner at most `rest`.
  */
 uint64_t cm_meetings_held(const cm_meetings *m, const unsigned *order, unsigned rank)
 {

@@ -1,11 +1,10 @@
 /*
- * The search: for each shape of a tile whose target chunks fit the memory, and
- * for each way of widening it to a block, the traffic in closed form.
+ * The search: computes in closed form the traffic of each tile whose target chunks fit the memory,
+ * and of each way to widen it to a block.
  *
- * A block as large as its tile is swept with nothing spilled; source chunks
- * that its seams cut are read again.  A wider block has fewer seams, but what
- * lies outside of its first tile is spilled.  Along a dimension whose tile ends
- * where source chunks end, neither happens.
+ * A block as large as its tile spills nothing, but source chunks that its seams cut are read
+ * again.  A wider block has fewer seams, but spills all that lies outside its first tile.  Along a
+ * dimension whose tiles end where source chunks end, neither happens.
  */
 #include "plan/rechunk.h"
 

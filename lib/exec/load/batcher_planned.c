@@ -1,13 +1,11 @@
 /*
  * The planned loader: a task is a chunk that goes to all samples which need it.
  *
- * A chunk is handed out when the batches that it completes samples of, or that it
- * writes to directly, have slots, and the samples that wait for further windows
- * have places in the stash.  That never comes to a standstill: what is held when
- * chunk c is due, all chunks before it having come and all batches that can be
- * delivered having been, is what cm_batcher_plan_needs counted, and cm_planned_begin
- * has seen that there is as much.  What was reserved for a chunk while the rest
- * could not be had stays reserved: it is among what was counted for it.
+ * A chunk is handed out when its batches have slots (those that it completes samples of, or
+ * writes to directly) and samples that wait for later windows have places in the stash.  This
+ * cannot deadlock: cm_batcher_plan_needs counts what each chunk needs after all chunks before it
+ * came and all complete batches were delivered, and cm_planned_begin checks that there is as
+ * much.  What a chunk reserved while it waits for the rest stays reserved; the count includes it.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,15 +1,16 @@
 /*
- * The planned loader where a device decodes: what travels with which batch.
+ * The planned loader where a device decodes: which chunk travels with which batch.
  *
- * Each chunk of an epoch's plan (plan/epoch.h) travels once and is decoded once.  It stays in a
- * *frame*, a place of the device's scratch, until the last batch that needs it is made, and boxes
- * of all those batches are copied from there.  What travels for one batch is a *load*: as late as
- * the batches allow it, so that frames are few, and no more bytes than all loads have on average
- * and one chunk, so that they are of one size.  Loads that come before the first batch have chunks
- * alone; the batches follow, each with its load.
+ * Each chunk of an epoch's plan (plan/epoch.h) travels once and is decoded once, into a *frame*, a
+ * place of the device's scratch.  It stays there until the last batch that needs it is made; boxes
+ * of all those batches are copied from the frame.
  *
- * Loads are decoded in their order.  A chunk that could not be packed, or whose load did not reach
- * the device, has failed, and so has every batch that needs it; the others have not.
+ * The chunks that travel for one batch are its *load*.  Chunks travel as late as possible, so that
+ * few frames are needed, but no load exceeds the mean of all loads by more than one chunk.  Loads
+ * that come before the first batch have chunks alone; then each batch comes with its load.
+ *
+ * Loads are decoded in order.  If a chunk cannot be packed or its load does not reach the device,
+ * the chunk fails, and every batch that needs it; other batches do not.
  *
  * Threads: a load's chunks belong to the worker that packs it, until its result was received.
  */

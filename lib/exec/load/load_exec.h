@@ -50,12 +50,11 @@ typedef struct cm_load_exec_options {
 #define CM_LOAD_EXEC_BATCH_NS (UINT64_C(300) * 1000000000)
 
 /*
- * What OPTIONS point to is borrowed until release.  Only CM_LOAD_BATCH: a plan of
- * chunks has no meaning for a program of the user.  Nothing is written to the
- * arena; `requests`, `chunks` and what else we cannot know of it stay 0,
- * logical_nbytes are what it says that it delivered.  Of the time, the `seconds`
- * that it says are storage's and the rest assemble's; without them all is storage's.
- * CPU time is that of the command's own process, without those that it began.
+ * OPTIONS' texts are borrowed until release.  Only for CM_LOAD_BATCH: a user's program cannot
+ * follow a plan of chunks.  Nothing is written to the arena.  logical_nbytes is what the program
+ * reports as delivered; counts that it does not know (`requests`, `chunks`, ...) stay 0.  The
+ * `seconds` that it reports are storage time and the rest is assembly; without them all of it is
+ * storage time.  CPU time is that of the command's own process, not of its children.
  */
 int cm_load_exec_create(const cm_load_exec_options *options, cm_load_source *out, cm_error *err);
 void cm_load_exec_release(cm_load_source *source);

@@ -1,10 +1,9 @@
 /*
- * Chunks that were decoded once by the host, so that a decoder which promises nothing
- * for damaged streams is given none: of each chunk the checksum of its stored bytes is
- * kept, and bytes with that checksum are those that were decoded whole.
+ * Protects a decoder that gives no guarantee for damaged streams: the host decodes each chunk once
+ * and keeps the checksum of its stored bytes; only bytes with that checksum reach the device.
  *
- * Either all of them are decoded before, and on the way it is measured how fast this machine
- * decodes them, all threads at once; or each is when it is first met.
+ * Either all chunks are decoded in advance, with all threads, which also measures how fast this
+ * machine decodes; or each chunk is decoded when it is first met.
  */
 #ifndef CM_EXEC_LOAD_PROOF_H
 #define CM_EXEC_LOAD_PROOF_H

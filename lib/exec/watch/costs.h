@@ -1,13 +1,14 @@
 /*
- * What the stored chunks of an array cost to read and to decode, measured on chunks of its own.
+ * What it costs to read and to decode stored chunks, measured on chunks of the array itself.
  *
- * Chunks are fetched by cm_array_fetch_many, as a loader does it, at two sizes: one alone, and a
- * row of neighbours.  From both follow the time of a request and that of a byte; where chunks are
- * objects, the two sizes have the same bytes a request, and all of it is the request's.  Where the
- * requests of one call are under way together, chunks from all over the array are asked for in one
- * call too, which tells the time of the call from that of one more request.  Decoding
- * is timed chunk by chunk.  Call cm_cost_probe_round several times, in turn with what the costs are
- * held against: a machine that slows down then slows both.  CPU time is that of the calling thread.
+ * Chunks are fetched by cm_array_fetch_many, as a loader does it, at two sizes: one chunk, and a
+ * row of neighbours.  The difference separates the time of a request from that of a byte.  Where
+ * each chunk is an object, both sizes have the same bytes a request, and all time counts as the
+ * request's.  Where the requests of one call run concurrently, a third call asks for chunks from
+ * all over the array, which separates the time of a call from that of one more request.  Decoding
+ * is timed chunk by chunk.  Call cm_cost_probe_round several times, in turn with the measurement
+ * that the costs explain: then a machine that slows down slows both.  CPU time is that of the
+ * calling thread.
  */
 #ifndef CM_EXEC_WATCH_COSTS_H
 #define CM_EXEC_WATCH_COSTS_H

@@ -186,12 +186,11 @@ static int open_known(const char *real_path, int *ncid)
 }
 
 /*
- * Opens without chunk caches, unless they are to be kept.  netCDF-C gives every
- * variable one and keeps it until the file is closed (60 variables of 4 MB held
- * 267 MB, 24 MB without), but boxes are read whole.  HDF5 would also take a chunk of
- * fill values in a cache for a stored one.  The default is a global of netCDF-C;
- * nc_set_var_chunk_cache would do for one variable, but 4.9.0 then opens the
- * dimension's dataset where variable and dimension share a name (nc4_reopen_dataset).
+ * Opens without chunk caches, unless KEEP_CACHES.  netCDF-C gives every variable a cache and keeps
+ * it until the file is closed: 60 variables of 4 MB held 267 MB, 24 MB without.  Boxes are read
+ * whole and need none, and HDF5 would take a cached chunk of fill values for a stored one.  The
+ * size is set by netCDF-C's global default, because nc_set_var_chunk_cache in 4.9.0 opens the
+ * wrong dataset where a variable and a dimension share a name (nc4_reopen_dataset).
  */
 static int open_netcdf(const char *real_path, bool keep_caches, int *ncid)
 {

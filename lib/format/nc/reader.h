@@ -1,13 +1,13 @@
 /*
- * Elements that only libraries read, read in a child process: netCDF-C and HDF5 crash, loop
- * or ask for all memory also on data of some damaged files, whose metadata are good.
+ * Reads elements through netCDF-C or HDF5 in a child process, because these libraries crash, loop
+ * or ask for all memory on some files whose metadata are good and whose data are damaged.
  *
- * The child is the one that opened the file first (preflight.h): it stays while the file is
- * open, one request at a time, and gives elements through memory that both share.  Its death
- * is an error of the read.  Any thread may ask.
+ * The child is the one that opened the file first (preflight.h).  It stays while the file is
+ * open, serves one request at a time, and returns elements in shared memory.  If it dies, the
+ * read fails.  Any thread may ask.
  *
- * A variable that could not be read once is not asked for again: HDF5 1.10 takes what a failed
- * read has left in its buffers for data.
+ * After a read of a variable failed, the variable is not read again: HDF5 1.10 would return what
+ * the failed read left in its buffers.
  */
 #ifndef CM_FORMAT_NC_READER_H
 #define CM_FORMAT_NC_READER_H

@@ -1,13 +1,13 @@
 /*
- * The time of a batch that is read alone, by one thread, without cache, plan or step: computed, and
- * measured.
+ * Predicts and measures the time of a batch that one thread reads alone, without cache, plan or
+ * step:
  *
  *     wall = calls x call + requests x request + stored bytes x byte
  *          + chunks decoded x decode + runs copied x run + bytes copied x byte
  *
- * A call is the asking for several chunks at once; it costs nothing but where its requests are
- * under way together.  Requests are counted by the reader that makes them (cm_reader_count), costs
- * are probed on chunks of the array (exec/watch/costs.h).
+ * A call asks for several chunks at once; it has a cost of its own only where its requests run
+ * concurrently.  The reader counts its requests (cm_reader_count); costs are probed on chunks of
+ * the array (exec/watch/costs.h).
  */
 #ifndef CM_JOB_READBENCH_FORESEE_H
 #define CM_JOB_READBENCH_FORESEE_H

@@ -1,13 +1,12 @@
 /*
- * What the numbers of sessions mean.
+ * Turns the numbers of sessions into findings.
  *
- * One cause explains why steps waited (cause.c): what would save the most of the
- * loader's time if it went.  The closing sentence names it.  A rule looks at the
- * numbers of a finished session alone, and where it holds adds a finding with a
- * sentence that has them in it; rules that advise against the cause are silent, and
- * where other programs used the CPUs no rule of times or CPUs speaks.  Findings come
- * in this order: what makes the numbers worthless, then by the time that they
- * explain, then what is good to know.  Pure: no clock, no file.
+ * cause.c finds the one cause why steps waited: the one whose removal would save the loader the
+ * most time.  The closing sentence names it.  A rule sees only the numbers of a finished session;
+ * if it holds, it adds a finding whose sentence quotes them.  Rules that advise against the cause
+ * stay silent, and so do all rules of times and CPUs where other programs used the CPUs.
+ * Findings come in this order: what makes the numbers worthless; what explains time, the most
+ * first; what is good to know.  Pure: no clock, no file.
  */
 #ifndef CM_JOB_READBENCH_RULES_H
 #define CM_JOB_READBENCH_RULES_H

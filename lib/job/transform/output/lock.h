@@ -1,20 +1,19 @@
 /*
- * One run at a time writes into an output: a file that says which.  Where several
- * processes make one store as parts, they hold it in turn while they publish their
- * plan or finish the store, and each holds one of its own part.
+ * The lock of an output: one run at a time writes into it.  Processes that make one store as parts
+ * hold it in turn, to publish their plan and to finish the store; each also holds the lock of its
+ * own part.
  *
- * The lock is the file "lock" in the folder beside the output, made in one step
- * that fails where there is one (link(), or what the file system has instead,
- * which NFS keeps too).  It names host, boot, process and the time at which the
- * process was started, so that a number that the system gave again is not taken
- * for the run.  A lock whose process has ended is taken over: whoever does holds
- * flock() on that very file while it is replaced, so of several one wins.  The holder
- * gives the file a new time every few seconds; a holder on another host that has not
- * for five minutes counts as ended.
+ * The lock is the file "lock" in the folder beside the output.  It is created in one step that
+ * fails if the file exists (link(), or the file system's substitute; NFS supports it too).  It
+ * names host, boot, process and the start time of the process: a reused process number is not
+ * mistaken for the run.  A lock whose process has ended may be taken over; who does so holds
+ * flock() on that very file while replacing it, so only one of several wins.  The holder touches
+ * the file every few seconds; a holder on another host that has not for five minutes counts as
+ * ended.
  *
- * In a bucket the lock is an object of that name with the same text, put only where none is, or in
- * place of the very one that was judged.  The holder puts it anew every minute; its age is told by
- * the server's clock.
+ * In a bucket the lock is an object of that name with the same text.  It is put only where none
+ * is, or in place of the very object that was judged stale.  The holder puts it again every
+ * minute; its age is told by the server's clock.
  */
 #ifndef CM_JOB_LOCK_H
 #define CM_JOB_LOCK_H
