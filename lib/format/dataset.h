@@ -35,8 +35,10 @@ typedef struct cm_variable {
     bool is_char;            /* single characters */
     bool is_coordinate;      /* one dimension, named like itself */
     bool unlimited[CM_MAX_RANK];
-    bool has_fill_value;       /* readers take FILL_VALUE for missing */
-    uint8_t fill_value[16];    /* little-endian */
+    bool has_fill_value;    /* readers take FILL_VALUE for missing */
+    uint8_t fill_value[16]; /* little-endian */
+    /* Of the floating-point attributes scale_factor and add_offset; 0: they are none. */
+    uint8_t scale_nbytes, offset_nbytes;
     const cm_zarr_meta *words; /* of a Zarr array as its document has it; NULL otherwise */
 
     bool wanted; /* set by the caller: it will be prepared, soon after others are */

@@ -367,8 +367,13 @@ static size_t cast_block(const cm_conversion *c, uint8_t *d, const uint8_t *s, c
         return n;
     }
     load_doubles(&c->src, s, n, w.d);
-    for (size_t i = 0; c->unpack && i < n; i++)
+    for (size_t i = 0; c->unpack && !c->single && i < n; i++)
         w.d[i] = w.d[i] * c->scale + c->offset;
+    /* A double holds the product and the sum of two floats well enough to be rounded once. */
+    for (size_t i = 0; c->unpack && c->single && i < n; i++) {
+        w.d[i] = (double)(float)((double)(float)w.d[i] * (double)(float)c->scale);
+        w.d[i] = (double)(float)(w.d[i] + (double)(float)c->offset);
+    }
     if (is_integer(&c->dst)) {
         done = c->saturate ? saturate_to_integers(&c->dst, &w, skip, n)
                            : check_rounded(&c->dst, w.d, skip, n, w.u);
@@ -380,6 +385,20 @@ static size_t cast_block(const cm_conversion *c, uint8_t *d, const uint8_t *s, c
         store_float(c->dst.nbytes, w.d, done, d);
     }
     return done;
+}
+
+cm_dtype cm_unpacked_dtype(const cm_packed_as *p)
+{
+    const unsigned size = p->dtype.nbytes;
+    const bool whole = is_integer(&p->dtype);
+    bool single;
+    if (p->has_scale && p->has_offset)
+        single = p->scale_nbytes == 4 && p->offset_nbytes == 4 && !(whole && size == 4);
+    else if (p->has_scale || p->has_offset)
+        single = !p->has_offset && p->scale_nbytes == 4;
+    else
+        single = whole ? size <= 2 : size <= 4;
+    return cm_dtype_make(CM_KIND_FLOAT, single ? 4 : 8);
 }
 
 static size_t convert_block(const cm_conversion *c, uint8_t *d, const uint8_t *s, size_t n)

@@ -86,3 +86,40 @@ def test_era5_packs_each_file_for_itself(tmp_path, seed):
     convert(tmp_path, files).ok()
     want, got = decoded(tmp_path, files)
     assert got.tobytes() == want.tobytes()
+
+
+def values_of(dtype):
+    info = np.iinfo(dtype)
+    r = np.random.default_rng(info.bits)
+    # xarray takes what float32 does not tell from the fill value for missing.
+    return np.concatenate([[info.min // 2, info.max, 0, 1, -1], r.integers(info.min // 2, info.max, 200)]).astype(dtype)
+
+
+S, D, I = np.float32, np.float64, np.int32
+PACKINGS = {
+    "single": [{"scale_factor": S(0.1), "add_offset": S(273.15)}, {"scale_factor": S(0.3), "add_offset": S(1e3)}],
+    "scale alone, single": [{"scale_factor": S(0.1)}, {"scale_factor": S(0.7)}],
+    "offset alone, single": [{"add_offset": S(0.1)}, {"add_offset": S(0.7)}],
+    "double": [{"scale_factor": D(0.1), "add_offset": D(273.15)}, {"scale_factor": D(0.3), "add_offset": D(1e3)}],
+    "one of each": [{"scale_factor": S(0.1), "add_offset": D(273.15)}, {"scale_factor": S(0.3), "add_offset": D(1e3)}],
+    "single, then double": [{"scale_factor": S(0.1), "add_offset": S(273.15)}, {"scale_factor": D(0.3), "add_offset": D(1e3)}],
+    "an integer offset": [{"scale_factor": S(0.1), "add_offset": I(3)}, {"scale_factor": S(0.3), "add_offset": I(4)}],
+    "packed, then not": [{"scale_factor": S(0.1), "add_offset": S(273.15)}, {}],
+}
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4"])
+@pytest.mark.parametrize("name", PACKINGS)
+def test_type_and_rounding_are_those_of_xarray(tmp_path, name, dtype):
+    """Where attributes are float32 xarray computes in it, and so the store is float32, bit for bit."""
+    stored, fill = values_of(dtype), np.iinfo(dtype).min
+    files = [packed(f, np.arange(len(stored)) + 1000 * i, stored, dtype, fill, **attrs) for i, (f, attrs) in enumerate(zip("ab", PACKINGS[name]))]
+    convert(tmp_path, files).ok()
+    parts = []
+    for f in files:
+        with xr.open_dataset(tmp_path / "in" / f.name) as ds:
+            parts.append(ds.v.values)
+    want = np.concatenate(parts)
+    with xr.open_zarr(tmp_path / "out.zarr") as made:
+        assert made.v.dtype == want.dtype
+        np.testing.assert_array_equal(made.v.values, want)

@@ -124,7 +124,8 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_CHOICE,
      .field = VALUE(a.unpack),
      .words = "error|unpack",
-     .help = "scale_factor or add_offset differ. unpack: store plain values.",
+     .help = "scale_factor or add_offset differ. unpack: store plain values, of the type "
+             "that xarray decodes them to.",
      .preset = "error"},
     {.name = "missing",
      .kind = CM_OPTION_CHOICE,

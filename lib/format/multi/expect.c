@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "format/multi/internal.h"
+#include "model/convert.h"
 
 /* ---- numbers ---- */
 
@@ -59,6 +60,7 @@ typedef struct meaning {
     const cm_variable *in; /* the file's */
     const cm_multi_var *var;
     bool packed, is_unsigned; /* and the joined variable is not */
+    bool single;              /* and computed in float32 */
     double scale, offset;
     bool has_fill;
     uint8_t fill[16];
@@ -81,6 +83,12 @@ static meaning read_meaning(const cm_multi_array *a, const cm_variable *v)
     const char *sign = cm_json_text(cm_json_member(v->attrs, "_Unsigned"), NULL);
     m.packed = goes(&m, "scale_factor") || goes(&m, "add_offset");
     m.is_unsigned = sign != NULL && strcmp(sign, "true") == 0 && goes(&m, "_Unsigned");
+    const cm_packed_as packed = {.dtype = v->dtype,
+                                 .has_scale = cm_json_has(v->attrs, "scale_factor"),
+                                 .has_offset = cm_json_has(v->attrs, "add_offset"),
+                                 .scale_nbytes = v->scale_nbytes,
+                                 .offset_nbytes = v->offset_nbytes};
+    m.single = m.packed && cm_unpacked_dtype(&packed).nbytes == 4;
     m.scale = attribute(v, "scale_factor", 1);
     m.offset = attribute(v, "add_offset", 0);
     memcpy(m.fill, v->fill_value, sizeof(m.fill));
@@ -101,7 +109,13 @@ static bool put(const meaning *m, const uint8_t *raw, uint8_t *dst)
     }
     if (!load(&m->in->dtype, m->is_unsigned, raw, &n))
         return false;
-    if (m->packed) {
+    if (m->single) {
+        float x = (float)n.x;
+        x = x * (float)m->scale;
+        x = x + (float)m->offset;
+        n.x = (double)x;
+        n.is_float = true;
+    } else if (m->packed) {
         n.x = n.x * m->scale;
         n.x = n.x + m->offset;
         n.is_float = true;

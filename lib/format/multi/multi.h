@@ -54,6 +54,7 @@ typedef struct cm_multi_how {
      * all along it.  Only where TRANSPOSED. */
     bool repeats[CM_MAX_RANK];
     bool unpacks;     /* stored x scale + offset, in double; its fill value stays fill */
+    bool single;      /* each step of that is rounded to float32 */
     bool is_unsigned; /* the integers are taken for unsigned ones before */
     double scale, offset;
     /*

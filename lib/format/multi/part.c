@@ -365,6 +365,7 @@ static int convert(const cm_multi_piece *p, const cm_box *box, void *dst, const 
     cm_conversion c = {.src = how->dtype,
                        .dst = v->dtype,
                        .unpack = how->unpacks,
+                       .single = how->single,
                        .scale = how->scale,
                        .offset = how->offset,
                        .has_nodata = how->replaces_fill};

@@ -79,9 +79,20 @@ static cm_json *number(nc_type type, const void *values, size_t i)
     }
 }
 
+/* The type that packed numbers are decoded to follows from those of these attributes. */
+static void note_packing(reader *r, const attribute *a)
+{
+    uint8_t nbytes = a->type.base == NC_FLOAT ? 4 : a->type.base == NC_DOUBLE ? 8 : 0;
+    if (r->node && strcmp(a->name, "scale_factor") == 0)
+        r->node->var.scale_nbytes = nbytes;
+    if (r->node && strcmp(a->name, "add_offset") == 0)
+        r->node->var.offset_nbytes = nbytes;
+}
+
 /* One value as itself, several (or none) as a list. */
 static int set_numbers(reader *r, const attribute *a, const void *values)
 {
+    note_packing(r, a);
     if (a->nelem == 1)
         return cm_json_set(r->attrs, a->name, number(a->type.base, values, 0), r->err);
     cm_json *list = cm_json_array();

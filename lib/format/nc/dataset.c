@@ -52,6 +52,8 @@ static void describe(cm_nc_var *v, cm_variable *out)
     out->is_coordinate = v->is_coordinate;
     memcpy(out->unlimited, v->unlimited, sizeof(out->unlimited));
     out->has_fill_value = v->has_fill_value;
+    out->scale_nbytes = v->scale_nbytes;
+    out->offset_nbytes = v->offset_nbytes;
     memcpy(out->fill_value, v->fill_value, sizeof(out->fill_value));
     out->array = a;
     out->fill = a->fill;

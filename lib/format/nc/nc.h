@@ -29,7 +29,8 @@ typedef struct cm_nc_var {
     char *access_reason; /* why CM_NC_LIBRARY or CM_NC_CHUNK_LOCKED; NULL otherwise */
     /* "compound type obs_t", ...: cannot be converted; ops must not be called.  NULL: fine */
     char *unsupported;
-    bool is_char;        /* NC_CHAR: dtype is BYTES of 1 */
+    bool is_char;                        /* NC_CHAR: dtype is BYTES of 1 */
+    uint8_t scale_nbytes, offset_nbytes; /* as of cm_variable */
     bool has_fill_value; /* a _FillValue attribute of the variable's own type, or converted to it */
     uint8_t fill_value[16]; /* little-endian; also the HDF5 fill when set through nc_def_var_fill */
     bool is_coordinate;     /* one dimension, named like itself */

@@ -21,6 +21,17 @@ bool cm_join_counts_time(const cm_described *d)
     return units != NULL && cm_time_axis_is(units);
 }
 
+cm_dtype cm_join_unpacked(const cm_described *d)
+{
+    const cm_json *attrs = cm_described_attrs(d);
+    const cm_packed_as p = {.dtype = d->dtype,
+                            .has_scale = cm_json_has(attrs, "scale_factor"),
+                            .has_offset = cm_json_has(attrs, "add_offset"),
+                            .scale_nbytes = d->scale_nbytes,
+                            .offset_nbytes = d->offset_nbytes};
+    return cm_unpacked_dtype(&p);
+}
+
 /* ---- attributes ---- */
 
 /* What makes numbers of other numbers, and what numbers mean: not to be left out. */
@@ -326,7 +337,7 @@ static cm_finding *find_fill(cm_join *j, const cm_join_var *v, const cm_describe
  * A store keeps its type, attributes and fill value: one that takes numbers unpacked has them as
  * unpacking makes them.
  */
-static bool may_unpack(const cm_join *j, const cm_join_var *v)
+static bool may_unpack(const cm_join *j, const cm_join_var *v, const cm_described *packed)
 {
     const cm_described *d = v->like;
     if (!j->has_base)
@@ -334,14 +345,15 @@ static bool may_unpack(const cm_join *j, const cm_join_var *v)
     for (size_t i = 0; PACKING[i] != NULL; i++)
         if (cm_json_has(cm_described_attrs(d), PACKING[i]))
             return false;
-    return d->dtype.kind == CM_KIND_FLOAT && d->dtype.nbytes == 8 && d->has_fill_value &&
+    return d->dtype.kind == CM_KIND_FLOAT && d->dtype.nbytes <= 8 &&
+           d->dtype.nbytes >= cm_join_unpacked(packed).nbytes && d->has_fill_value &&
            isnan(cm_element_to_double(&d->dtype, d->fill_value));
 }
 
 static cm_finding *find_packing(cm_join *j, const cm_join_var *v, const cm_described *d,
                                 uint32_t file, const char *attribute, cm_error *err)
 {
-    bool may = may_unpack(j, v);
+    bool may = may_unpack(j, v, d);
     cm_finding *f = differs(j, CM_FINDING_PACKING, CM_WEIGHT_DECISION, may && j->options->unpack, v,
                             d, file, attribute, err);
     if (f != NULL && may)

@@ -76,6 +76,7 @@ static int make_how(cm_join *j, const cm_join_var *v, const cm_described *d, cm_
         how.is_unsigned = sign != NULL && strcmp(sign, "true") == 0;
         how.scale = number_of(d, "scale_factor", 1);
         how.offset = number_of(d, "add_offset", 0);
+        how.single = cm_join_unpacked(d).nbytes == 4;
     }
     if (plain && !how.transposed && !how.replaces_fill && !how.unpacks && !how.checks_fill &&
         v->nlacking == 0)
@@ -208,10 +209,28 @@ static int check_missing_values(const cm_join *j, const cm_join_var *v, cm_error
     return CM_OK;
 }
 
+/* What holds the numbers of all files as they are decoded. */
+static cm_dtype unpacked_type(const cm_join *j, const cm_join_var *v)
+{
+    const cm_described *last = NULL;
+    cm_dtype type = cm_dtype_make(CM_KIND_FLOAT, 4);
+    for (size_t i = 0; i < v->nfiles; i++) {
+        const cm_described *d = cm_join_described(j, (uint32_t)(v - j->var), v->file[i]);
+        if (d == last)
+            continue;
+        last = d;
+        cm_survey_rest(j->survey);
+        if (cm_join_unpacked(d).nbytes > type.nbytes)
+            type = cm_join_unpacked(d);
+    }
+    return type;
+}
+
 /* Values of several packings are stored as what they mean: as xarray would decode them. */
 static int unpack_variable(cm_join *j, cm_join_var *v, cm_error *err)
 {
     const double nan = NAN;
+    const float nanf = NAN;
     static const char *const PACKING[] = {"scale_factor", "add_offset", "_Unsigned",
                                           "missing_value"};
     if ((v->kinds & UINT32_C(1) << CM_FINDING_PACKING) == 0 || !j->options->unpack)
@@ -221,12 +240,12 @@ static int unpack_variable(cm_join *j, cm_join_var *v, cm_error *err)
     int rc = check_missing_values(j, v, err);
     if (rc != CM_OK)
         return rc;
-    v->dtype = cm_dtype_make(CM_KIND_FLOAT, 8);
-    /* A store has a NaN of its own. */
+    /* A store has its type, which holds what files have, and a NaN of its own. */
+    v->dtype = j->has_base ? v->like->dtype : unpacked_type(j, v);
     if (!j->has_base) {
         v->has_fill_value = true;
         memset(v->fill_value, 0, sizeof(v->fill_value));
-        memcpy(v->fill_value, &nan, sizeof(nan));
+        memcpy(v->fill_value, v->dtype.nbytes == 4 ? (const void *)&nanf : &nan, v->dtype.nbytes);
     }
     for (size_t i = 0; i < sizeof(PACKING) / sizeof(PACKING[0]); i++)
         cm_json_remove(v->attrs, PACKING[i]);

@@ -200,6 +200,8 @@ int cm_join_compare(cm_join *j, cm_error *err);
 int cm_join_layouts(cm_join *j, cm_error *err);
 bool cm_join_counts_time(const cm_described *d);
 const char *cm_join_text(const cm_described *d, const char *attribute);
+/* The type that the packed numbers of D are decoded to. */
+cm_dtype cm_join_unpacked(const cm_described *d);
 
 /* keys.c */
 int cm_join_keys(cm_join *j, cm_join_dim *d, cm_error *err);

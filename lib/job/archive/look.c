@@ -93,6 +93,8 @@ static int share_variable(look *s, const cm_variable *v, cm_digest *out)
     cm_wire_put_u8(&w, v->is_coordinate);
     cm_wire_put_u8(&w, v->has_fill_value);
     cm_wire_put(&w, v->fill_value, sizeof(v->fill_value));
+    cm_wire_put_u8(&w, v->scale_nbytes);
+    cm_wire_put_u8(&w, v->offset_nbytes);
     cm_wire_put_u8(&w, v->fill != NULL && nfill > 0);
     if (v->fill != NULL && nfill > 0)
         cm_wire_put(&w, v->fill, nfill);

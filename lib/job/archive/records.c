@@ -340,6 +340,8 @@ static void parse_fill(cm_wire_in *w, cm_described *d)
     d->has_fill_value = cm_wire_get_u8(w) != 0;
     if ((p = cm_wire_get(w, sizeof(d->fill_value))) != NULL)
         memcpy(d->fill_value, p, sizeof(d->fill_value));
+    d->scale_nbytes = cm_wire_get_u8(w);
+    d->offset_nbytes = cm_wire_get_u8(w);
     d->has_fill = cm_wire_get_u8(w) != 0;
     if (d->has_fill && d->dtype.nbytes <= sizeof(d->fill) &&
         (p = cm_wire_get(w, d->dtype.nbytes)) != NULL)

@@ -24,6 +24,7 @@ typedef struct cm_described {
     bool *unlimited;
     bool is_char, is_coordinate, has_fill_value, has_fill, has_chunk;
     uint8_t fill_value[16], fill[16];
+    uint8_t scale_nbytes, offset_nbytes; /* as of cm_variable */
     const char *fill_text, *unsupported;
     uint64_t *chunk;
     /* Its attributes as JSON, mapped, and parsed as long as they are used: */

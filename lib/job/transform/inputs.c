@@ -69,9 +69,9 @@ static void add_variable(cm_digest *digest, uint64_t i, const cm_multi_var *v)
 
 static void add_how(cm_digest *digest, uint64_t var, const cm_multi_how *how)
 {
-    uint64_t fact[8 + CM_MAX_RANK] = {how->dtype.kind,    how->dtype.nbytes,     how->transposed,
-                                      how->lacks_axis[0], how->lacks_axis[1],    how->unpacks,
-                                      how->replaces_fill, how->time_from != NULL};
+    uint64_t fact[8 + CM_MAX_RANK] = {
+        how->dtype.kind,    how->dtype.nbytes,          how->transposed,    how->lacks_axis[0],
+        how->lacks_axis[1], how->unpacks + how->single, how->replaces_fill, how->time_from != NULL};
     double packing[2] = {how->scale, how->offset};
     for (unsigned j = 0; j < CM_MAX_RANK; j++)
         fact[8 + j] = how->repeats[j] ? CM_MAX_RANK : how->order[j];
