@@ -159,7 +159,8 @@ typedef struct cm_loader_dim {
     uint64_t length;    /* elements */
     uint64_t sample;    /* elements that a sample takes */
     const char *type;   /* of the coordinates: "float64", ...; NULL: there are none */
-    const void *coords; /* `length` of them, as they are stored */
+    const void *coords; /* `length` of them, as they are stored; of type "string" each is a
+                           `const char *` to UTF-8 that ends with NUL */
 } cm_loader_dim;
 
 typedef struct cm_loader_variable {

@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import itertools
+import json
 import multiprocessing
 import os
 import queue
@@ -124,6 +125,7 @@ def test_a_stack_is_one_variable(store, tmp_path):
         with chunkmill.Loader(out, sample=SAMPLE, variables="x", batch=4, batches=9, loader=how) as loader:
             assert [(d.name, d.sample) for d in loader.dims][0] == ("channel", 2)
             for batch in loader:
+                assert batch.coords["channel"].tolist() == [["a", "b"]] * len(batch)
                 got = np.from_dlpack(batch["x"])
                 for k in range(len(batch)):
                     starts = batch.index[k]
@@ -156,6 +158,85 @@ def test_index_and_coordinates(store):
                     first = batch.index[k, place]
                     want = COORDS[name][first:first + SAMPLE[name]]
                     assert batch.coords[name].dtype == want.dtype and (batch.coords[name][k] == want).all()
+
+
+LABELS = ["t2m", "", "z\u2085\u2080\u2080", "a label that is longer than the others"]
+
+
+def labelled_zarr(path, fmt, dtype):
+    group = zarr.create_group(str(path), zarr_format=fmt)
+    for name, values, dims in (("x", np.arange(4 * 9, dtype="f4").reshape(9, 4), ("time", "channel")),
+                               ("channel", np.array(LABELS, object if dtype is str else dtype), ("channel",)),
+                               ("time", np.arange(9).astype("M8[h]").astype("M8[ns]"), ("time",))):
+        kw = {"dimension_names": dims} if fmt == 3 else {"attributes": {"_ARRAY_DIMENSIONS": list(dims)}}
+        kind = dtype if name == "channel" else values.dtype
+        group.create_array(name, shape=values.shape, chunks=(3, *values.shape[1:]), dtype=kind, **kw)[...] = values
+    return path
+
+
+def labelled_netcdf(path, chars):
+    with netCDF4.Dataset(path, "w") as ds:
+        for name, n in (("time", 9), ("channel", 4), ("letters", 60)):
+            ds.createDimension(name, n)
+        ds.createVariable("x", "f4", ("time", "channel"))[...] = np.arange(4 * 9).reshape(9, 4)
+        if chars:
+            raw = np.array([text.encode() for text in LABELS], "S60")
+            ds.createVariable("channel", "S1", ("channel", "letters"))[...] = raw.view("S1").reshape(4, 60)
+        else:
+            ds.createVariable("channel", str, ("channel",))[...] = np.array(LABELS, object)
+    return path
+
+
+LABELLED = {
+    "strings, version 3": lambda p: labelled_zarr(p, 3, str),
+    "strings, version 2": lambda p: labelled_zarr(p, 2, str),
+    "unicode, version 3": lambda p: labelled_zarr(p, 3, "<U40"),
+    "unicode, version 2": lambda p: labelled_zarr(p, 2, "<U40"),
+    "NetCDF's strings": lambda p: labelled_netcdf(p.with_suffix(".nc"), False),
+    "NetCDF's characters": lambda p: labelled_netcdf(p.with_suffix(".nc"), True),
+}
+
+
+@pytest.mark.parametrize("kind", LABELLED)
+@pytest.mark.filterwarnings("ignore")  # of zarr-python, about types of version 3
+def test_labels(tmp_path, kind):
+    """Coordinates that are texts, cut as the samples are; times have their type."""
+    path = LABELLED[kind](tmp_path / "a")
+    with chunkmill.Loader(path, sample={"time": 2, "channel": 3}, variables="x", batch=4) as loader:
+        assert loader.dims[1].type in ("string", "unicode40")
+        assert loader.dims[1].coords.tolist() == LABELS and loader.dims[1].coords.dtype.kind == "U"
+        for batch in loader:
+            got = batch.coords["channel"]
+            assert got.shape == (4, 3) and got.dtype == loader.dims[1].coords.dtype
+            for k, (time, first) in enumerate(batch.index.tolist()):
+                assert got[k].tolist() == LABELS[first:first + 3]
+                if path.suffix != ".nc":
+                    hours = np.arange(time, time + 2).astype("M8[h]").astype("M8[ns]")
+                    assert batch.coords["time"].dtype == "M8[ns]" and (batch.coords["time"][k] == hours).all()
+
+
+def test_labels_without_numpy(tmp_path):
+    """Lists of str; times are their counts."""
+    script = ("import sys; sys.modules['numpy'] = None\n"
+              "import chunkmill\n"
+              "loader = chunkmill.Loader(sys.argv[1], sample={'time': 1, 'channel': 2}, batch=1, order='sequential', variables='x')\n"
+              "batch = next(iter(loader))\n"
+              "print(batch.coords['channel'], batch.coords['time'].tolist(), batch.index.tolist())\n")
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script, str(labelled_zarr(tmp_path / "a", 3, str))],
+                          env=environment(), capture_output=True, text=True, timeout=120, check=False)
+    assert (done.stdout, done.stderr) == ("[['t2m', '']] [[0]] [[0, 0]]\n", "")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_labels_that_cannot_be_read_are_left_out(tmp_path):
+    """Of a codec that is not known: the variable is read all the same."""
+    path = labelled_zarr(tmp_path / "a", 2, str)
+    described = path / "channel" / ".zarray"
+    document = json.loads(described.read_text())
+    document["filters"] = [{"id": "pickle", "protocol": 5}]
+    described.write_text(json.dumps(document))
+    with chunkmill.Loader(path, sample={"time": 2}, variables="x", batch=4) as loader:
+        assert set(next(iter(loader)).coords) == {"time"}
 
 
 @pytest.mark.parametrize("how", ["map", "planned"])

@@ -298,7 +298,7 @@ int cm_load_data_find(cm_load_data *d, const char *name, cm_variable **out, cm_e
     *out = NULL;
     for (size_t i = 0; i < d->ds->nvars; i++) {
         cm_variable *v = &d->ds->var[i];
-        if (!is_below(d, v) || strcmp(v->name, name) != 0 || !is_readable(v))
+        if (!is_below(d, v) || strcmp(v->name, name) != 0 || v->unsupported != NULL)
             continue;
         int rc = prepare(d, v, err);
         *out = rc == CM_OK ? v : NULL;

@@ -19,15 +19,66 @@ static int type_name(const cm_feed *feed, const cm_dtype *type, const char **out
 
 /* ---- coordinates --------------------------------------------------------------------------- */
 
+static int read_numbers(cm_array *a, const cm_box *box, void **out, cm_error *err)
+{
+    cm_codec_ctx *ctx = cm_codec_ctx_create(err);
+    *out = ctx != NULL ? cm_calloc(cm_box_nelem(box) + 1, a->dtype.nbytes, err) : NULL;
+    const int rc = *out != NULL ? cm_array_read(a, ctx, box, *out, err) : CM_ENOMEM;
+    cm_codec_ctx_free(ctx);
+    return rc;
+}
+
+/* Pointers to texts that end with NUL, and the texts behind them: one block. */
+static int make_texts(const cm_strings *s, void **out, cm_error *err)
+{
+    const size_t pointers = (s->nelem + 1) * sizeof(char *);
+    char **text = cm_calloc(pointers + s->arena.nbytes + s->nelem, 1, err);
+    char *at = (char *)text + pointers;
+    *out = text;
+    for (size_t i = 0; text != NULL && i < s->nelem; i++) {
+        size_t nbytes;
+        const char *from = cm_strings_get(s, i, &nbytes);
+        text[i] = memcpy(at, from, nbytes);
+        at += nbytes + 1;
+    }
+    return text != NULL ? CM_OK : CM_ENOMEM;
+}
+
+/* Rows of single characters, as NetCDF has texts. */
+static int read_rows(cm_array *a, const cm_box *box, cm_strings *s, cm_error *err)
+{
+    void *data = NULL;
+    int rc = read_numbers(a, box, &data, err);
+    for (uint64_t i = 0; rc == CM_OK && i < s->nelem; i++) {
+        const char *row = (const char *)data + i * a->shape[1];
+        rc = cm_strings_set(s, i, row, strnlen(row, a->shape[1]), err);
+    }
+    free(data);
+    return rc;
+}
+
+static int read_texts(cm_array *a, const cm_box *box, void **out, cm_error *err)
+{
+    cm_strings s;
+    cm_strings_init(&s, MAX_COORDS);
+    int rc = cm_strings_reset(&s, a->shape[0], err);
+    if (rc == CM_OK)
+        rc = a->rank == 2 ? read_rows(a, box, &s, err) : cm_array_read_strings(a, box, &s, err);
+    if (rc == CM_OK)
+        rc = make_texts(&s, out, err);
+    cm_strings_release(&s);
+    return rc;
+}
+
 static int read_coords(cm_array *a, cm_loader_dim *d, cm_error *err)
 {
-    cm_box box = {.rank = 1, .shape = {a->shape[0]}};
-    cm_codec_ctx *ctx = cm_codec_ctx_create(err);
-    void *values = ctx != NULL ? cm_calloc(a->shape[0] + 1, a->dtype.nbytes, err) : NULL;
-    int rc = values != NULL ? cm_array_read(a, ctx, &box, values, err) : CM_ENOMEM;
+    cm_box box = {.rank = a->rank, .shape = {a->shape[0], a->rank == 2 ? a->shape[1] : 0}};
+    const cm_dtype text = {.kind = CM_KIND_STRING};
+    const bool is_text = a->rank == 2 || a->dtype.kind == CM_KIND_STRING;
+    void *values = NULL;
+    int rc = is_text ? read_texts(a, &box, &values, err) : read_numbers(a, &box, &values, err);
     if (rc == CM_OK)
-        rc = type_name(NULL, &a->dtype, &d->type, err);
-    cm_codec_ctx_free(ctx);
+        rc = type_name(NULL, is_text ? &text : &a->dtype, &d->type, err);
     if (rc == CM_OK)
         d->coords = values;
     else
@@ -35,10 +86,15 @@ static int read_coords(cm_array *a, cm_loader_dim *d, cm_error *err)
     return rc;
 }
 
-static bool are_coords(const cm_array *a, uint64_t length)
+/* Numbers and texts of one dimension, and rows of characters. */
+static bool are_coords(const cm_variable *v, uint64_t length)
 {
-    return a->rank == 1 && a->shape[0] == length && !cm_dtype_is_vlen(&a->dtype) &&
-           a->dtype.nbytes > 0 && length <= MAX_COORDS / a->dtype.nbytes;
+    const bool is_text = v->dtype.kind == CM_KIND_STRING;
+    const bool rows = v->is_char && v->rank == 2;
+    const uint64_t size = is_text ? sizeof(cm_string_ref) : rows ? v->shape[1] : v->dtype.nbytes;
+    if ((v->rank != 1 && !rows) || v->shape[0] != length || size == 0)
+        return false;
+    return (is_text || !cm_dtype_is_vlen(&v->dtype)) && length <= MAX_COORDS / size;
 }
 
 /* Of the variable that is named like the dimension, in the group of a variable that has it. */
@@ -51,8 +107,10 @@ static int find_coords(cm_load_data *data, const cm_array *has, cm_loader_dim *d
     if (name == NULL)
         return CM_ENOMEM;
     int rc = cm_load_data_find(data, name, &v, err);
-    if (rc == CM_OK && v != NULL && are_coords(v->array, d->length))
+    if (rc == CM_OK && v != NULL && are_coords(v, d->length))
         rc = read_coords(v->array, d, err);
+    if (rc == CM_EUNSUPPORTED || rc == CM_EBUDGET) /* of codecs not known here; long texts */
+        rc = CM_OK;
     cm_load_data_leave(data, v);
     free(name);
     return rc;

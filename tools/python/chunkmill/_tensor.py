@@ -19,8 +19,28 @@ def array(raw, kind, shape):
     try:
         import numpy
     except ImportError:
-        return memoryview(raw).cast("B").cast(_FORMAT.get(kind, "B"), shape)
+        return memoryview(raw).cast("B").cast(_FORMAT.get(kind, "q"), shape)
     return numpy.frombuffer(raw, dtype=kind).reshape(shape)
+
+
+def labels(texts):
+    """Texts as a NumPy array, or as a list where there is no NumPy."""
+    try:
+        import numpy
+    except ImportError:
+        return texts
+    return numpy.array(texts, dtype=str)
+
+
+def _cut(dim, starts):
+    """The coordinates of samples that begin at STARTS."""
+    parts = [dim.coords[s:s + dim.sample] for s in starts]
+    if isinstance(dim.coords, list):
+        return parts
+    if isinstance(dim.coords, memoryview):
+        return array(b"".join(part.tobytes() for part in parts), dim.type, [len(parts), dim.sample])
+    import numpy
+    return numpy.stack(parts)
 
 
 class Tensor:
@@ -164,16 +184,15 @@ class Batch:
 
     @property
     def coords(self):
-        """Coordinates of dimensions that have them: {name: [samples, length]}, as they are stored."""
+        """Coordinates of dimensions that have them: {name: [samples, length]}, as they are stored.
+
+        Labels, as those of channels, are texts: a NumPy array of str, without NumPy lists.
+        """
         starts = memoryview(self._starts()).cast("q")
         found = {}
         for place, dim in enumerate(self._loader.dims):
-            if dim.coords is None:
-                continue
-            raw, size = dim._raw, len(dim._raw) // dim.length
-            parts = [raw[s * size:(s + dim.sample) * size]
-                     for s in starts[place::len(self._loader.dims)].tolist()]
-            found[dim.name] = array(b"".join(parts), dim.type, [self._n, dim.sample])
+            if dim.coords is not None:
+                found[dim.name] = _cut(dim, starts[place::len(self._loader.dims)].tolist())
         return found
 
     def release(self):

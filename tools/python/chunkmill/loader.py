@@ -10,7 +10,7 @@ from ctypes import byref, c_char_p, c_void_p, sizeof, string_at
 
 from . import _library as c
 from ._library import ChunkmillError, check
-from ._tensor import Batch, array
+from ._tensor import Batch, array, labels
 
 _SLICE_MS = 100  # between two looks at signals: Ctrl-C ends a wait
 
@@ -34,12 +34,7 @@ class Dim:
         self.length = d.length
         self.sample = d.sample
         self.type = d.type.decode() if d.type else None
-        self._raw = None
-        self.coords = None
-        size = _nbytes(self.type)
-        if d.coords and size:
-            self._raw = string_at(d.coords, size * d.length)
-            self.coords = array(self._raw, self.type, [d.length])
+        self.coords = None if not d.coords else _coordinates(d.coords, self.type, d.length)
 
     def __repr__(self):
         return f"<chunkmill.Dim {self.name!r}: {self.sample} of {self.length}>"
@@ -58,12 +53,24 @@ class Variable:
         self.capsule = c.library().capsule
 
 
-def _nbytes(kind):
-    """Of an element of numbers, 0 for other types, whose coordinates are left out."""
-    digits = (kind or "").lstrip("abcdefghijklmnopqrstuvwxyz")
+def _coordinates(address, kind, n):
+    """N of them at ADDRESS; None where they are of a type that Python has no objects for."""
+    name = kind.rstrip("0123456789")
+    if kind == "string":
+        texts = (c_char_p * n).from_address(address)
+        return labels([text.decode("utf-8", "surrogateescape") for text in texts])
+    if name in ("bytes", "unicode"):
+        size = int(kind[len(name):]) * (1 if name == "bytes" else 4)
+        code = ("utf-8", "surrogateescape") if name == "bytes" else ("utf-32-le", "replace")
+        raw = string_at(address, size * n)
+        return labels([raw[i * size:(i + 1) * size].decode(*code).rstrip("\0") for i in range(n)])
     if kind == "bool":
-        return 1
-    return int(digits) // 8 if digits.isdigit() and kind.startswith(("int", "uint", "float")) else 0
+        return array(string_at(address, n), kind, [n])
+    if name in ("int", "uint", "float"):
+        return array(string_at(address, n * int(kind[len(name):]) // 8), kind, [n])
+    if kind.startswith(("datetime64", "timedelta64")):
+        return array(string_at(address, 8 * n), kind, [n])
+    return None
 
 
 def _shape(sample):
