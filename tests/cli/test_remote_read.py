@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 import time
 
 import netCDF4
@@ -155,6 +156,31 @@ def test_a_slow_store_is_measured(fields, name):
     assert predicted["batch_requests"] > waits or name == "shards"
     assert predicted["batch_seconds"] > 0.5 * waits * 0.02
     assert predicted["best_seconds_per_sample"] <= predicted["seconds_per_sample"]
+
+
+def test_a_loader_has_many_requests_under_way(fields):
+    """Nobody said how many workers: as many threads as keep 16 requests on their way, whoever loads."""
+    server = objects.Server(bucket=None, signed=False)
+    server.put_folder(fields / "small", "small")
+    gate, most = threading.Lock(), [0, 0]
+
+    def wait(handler):
+        with gate:
+            most[0] += 1
+            most[1] = max(most)
+        time.sleep(0.02)
+        with gate:
+            most[0] -= 1
+
+    server.fault = wait
+    bench = ("--no-out", "--batch", 16, "--batches", 4, "--epochs", 1, "--step-time", "0ms", "--order", "chunks")
+    try:
+        for more in ((), ("--loader", "planned", "--sample", "8x32x32", "--order", "random"), ("--mode", "processes")):
+            most[:] = 0, 0
+            tool.run("readbench", *bench, *more, f"{server.url}/small").ok()
+            assert most[1] >= 8
+    finally:
+        server.close()
 
 
 def test_requests_are_few(web, bucket):

@@ -117,7 +117,7 @@ static const cm_option OPTIONS[] = {
      .swept = true,
      .help = "Threads of each worker.",
      .unset = "1; where --workers is not given, what --advise says, which is more where no CPU is "
-              "left for loading"},
+              "left for loading, and behind a network enough for 16 requests at once"},
     {.name = "prefetch",
      .value = "N",
      .kind = CM_OPTION_UINT,

@@ -30,7 +30,8 @@ static const char *const decoders[] = {"host", "device"};
 
 enum {
     MIN_INDEX = 64 << 10, /* of shards, for each array and process */
-    MAX_INDEX = 64 << 20
+    MAX_INDEX = 64 << 20,
+    REMOTE_THREADS = 16 /* of a pool, at least, behind a network */
 };
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
@@ -209,6 +210,20 @@ static int parse_lags(const char *text, cm_load_setting *s, cm_error *err)
 
 /* ---- workers ------------------------------------------------------------------------------- */
 
+/*
+ * Of a worker where nothing was said.  Behind a network a thread waits most of the time, for one
+ * chunk: then so many that REMOTE_THREADS requests are under way.
+ */
+static unsigned advised_threads(const cm_readbench_options *o, const cm_load_setting *s,
+                                const cm_readbench_advice *advice)
+{
+    const unsigned npools = s->shared_pool ? 1 : s->ranks, workers = npools * s->workers;
+    unsigned n = REMOTE_THREADS / workers;
+    if (o->nthreads > 0 && o->nthreads / workers < n)
+        n = o->nthreads / workers;
+    return o->net != NULL && n > advice->threads ? n : advice->threads;
+}
+
 static int choose_workers(const cm_readbench_options *o, cm_load_setting *s,
                           cm_readbench_advice *advice, cm_error *err)
 {
@@ -228,7 +243,7 @@ static int choose_workers(const cm_readbench_options *o, cm_load_setting *s,
     if (s->workers == 0) {
         s->workers = advice->workers * (s->shared_pool ? s->ranks : 1);
         if (s->worker_threads == 0)
-            s->worker_threads = advice->threads;
+            s->worker_threads = advised_threads(o, s, advice);
     }
     if (s->worker_threads == 0)
         s->worker_threads = 1;
