@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 static uint64_t read_clock(clockid_t id)
 {
@@ -41,4 +42,18 @@ uint64_t cm_peak_rss(void)
     if (getrusage(RUSAGE_SELF, &usage))
         return 0;
     return (uint64_t)usage.ru_maxrss * 1024;
+}
+
+uint64_t cm_resident(uint64_t *own)
+{
+    unsigned long long pages[3] = {0};
+    FILE *f = fopen("/proc/self/statm", "re");
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    if (f == NULL || fscanf(f, "%llu %llu %llu", &pages[0], &pages[1], &pages[2]) != 3)
+        pages[1] = pages[2] = 0;
+    if (f != NULL)
+        fclose(f);
+    if (own != NULL)
+        *own = pages[1] > pages[2] ? page * (pages[1] - pages[2]) : 0;
+    return page * pages[1];
 }

@@ -7,5 +7,7 @@
 uint64_t cm_now_ns(void);        /* CLOCK_MONOTONIC */
 uint64_t cm_thread_cpu_ns(void); /* CPU time of the calling thread */
 uint64_t cm_peak_rss(void); /* high-water mark of this process's resident memory, bytes (VmHWM) */
+/* Bytes resident now, and in OWN (may be NULL) those not of files or shared; 0: not known. */
+uint64_t cm_resident(uint64_t *own);
 
 #endif

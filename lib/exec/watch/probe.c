@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/threads.h"
+#include "plan/meetings.h"
 
 enum {
     PIECE_NBYTES = 1 << 20, /* one memcpy: below what the C library switches its method for */
@@ -116,6 +117,12 @@ static size_t run_of(const cm_probe_item *item, size_t n)
            (run + 1) * a->max_stored_nbytes <= MANY_NBYTES)
         run++;
     return run;
+}
+
+uint64_t cm_probe_fetch_nbytes(const cm_array *a)
+{
+    const uint64_t one = a->max_stored_nbytes, many = cm_mul_sat(one, MANY_CHUNKS);
+    return one > MANY_NBYTES ? one : many < MANY_NBYTES ? many : MANY_NBYTES;
 }
 
 static void read_items(void *context, unsigned worker)

@@ -35,4 +35,7 @@ typedef struct cm_probe_result {
 int cm_probe_storage(const cm_probe_item *item, size_t n, unsigned nthreads, double seconds,
                      cm_probe_result *out, cm_error *err);
 
+/* Bytes that each of its threads takes for stored chunks of A, at most. */
+uint64_t cm_probe_fetch_nbytes(const cm_array *a);
+
 #endif

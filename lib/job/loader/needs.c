@@ -1,45 +1,31 @@
 /* The memory that is taken besides the batches themselves. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/number.h"
 #include "codec/shard.h"
 #include "job/loader/run.h"
 #include "plan/meetings.h"
 
+/* Code, libraries and their heaps, where the system does not tell: 14 to 21 MiB were seen. */
+#define PROCESS_NBYTES ((uint64_t)24 << 20)
+/* Of its own has a worker that begins anew 5 to 9 MiB, and one that is forked what it changes. */
+#define ANEW_NBYTES ((uint64_t)9 << 20)
+/* What a process takes above what it has when memory is planned, or when it is forked. */
+#define GROWTH_NBYTES ((uint64_t)1 << 20)
+#define THREAD_NBYTES ((uint64_t)512 << 10) /* a thread's stack, tasks and heap */
 /*
- * Code, libraries and their heaps of a process: 9 to 14 MiB resident were seen, 5 to 9 of a
- * worker's own.
+ * HDF5's own of an open file: its cache of metadata grows as it sees fit, at first to what the
+ * places of the chunks take there.
  */
-#define PROCESS_NBYTES ((uint64_t)20 << 20)
-#define WORKER_NBYTES  ((uint64_t)12 << 20)
-/*
- * What this process takes above what it has when memory is planned: threads, tasks, heaps of
- * threads.
- */
-#define GROWTH_NBYTES ((uint64_t)6 << 20)
-/* HDF5's own of an open file: its cache of metadata grows as it sees fit. */
-#define HDF5_NBYTES ((uint64_t)8 << 20)
+#define HDF5_NBYTES       ((uint64_t)8 << 20)
+#define HDF5_LEAST_NBYTES ((uint64_t)1 << 20)
 
 enum {
-    PLACE_NBYTES = 40 /* of a chunk, while an index of places is made; 16 or 24 afterwards */
+    PLACE_NBYTES = 40, /* of a chunk, while an index of places is made; 16 or 24 afterwards */
+    NODE_NBYTES = 128  /* of a chunk in HDF5's own index, as read and as decoded */
 };
-
-/* Of this process, all and what is not of files or shared; 0: not known. */
-static void resident(uint64_t *all, uint64_t *own)
-{
-    unsigned long long pages[3] = {0};
-    FILE *f = fopen("/proc/self/statm", "re");
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    if (f == NULL || fscanf(f, "%llu %llu %llu", &pages[0], &pages[1], &pages[2]) != 3)
-        pages[1] = pages[2] = 0;
-    if (f != NULL)
-        fclose(f);
-    *all = page * pages[1];
-    *own = pages[1] > pages[2] ? page * (pages[1] - pages[2]) : 0;
-}
 
 /* ---- what each process that reads has ------------------------------------------------------- */
 
@@ -69,10 +55,20 @@ static uint64_t index_nbytes(const cm_load_run *l, size_t i)
     return n < l->setting.index_nbytes ? n : l->setting.index_nbytes;
 }
 
+static uint64_t hdf5_nbytes(const cm_load_run *l)
+{
+    const cm_load_data *d = &l->shared.data;
+    uint64_t n = HDF5_LEAST_NBYTES;
+    for (size_t i = 0; i < d->narrays; i++)
+        if (d->array[i]->chunked)
+            n = cm_add_sat(n, cm_mul_sat(d->array[i]->grid.nchunks, NODE_NBYTES));
+    return n < HDF5_NBYTES && l->setting.engine != CM_LOAD_NETCDF ? n : HDF5_NBYTES;
+}
+
 uint64_t cm_load_open_nbytes(const cm_load_run *l)
 {
     const cm_load_data *d = &l->shared.data;
-    uint64_t total = l->shared.data.is_nc ? HDF5_NBYTES : 0;
+    uint64_t total = d->is_nc ? hdf5_nbytes(l) : 0;
     for (size_t i = 0; i < d->narrays; i++)
         total = cm_add_sat(total, index_nbytes(l, i));
     return total;
@@ -105,6 +101,12 @@ static uint64_t fixed_nbytes(const cm_load_run *l)
     return total;
 }
 
+uint64_t cm_load_here_nbytes(const cm_load_run *l)
+{
+    const uint64_t all = cm_resident(NULL);
+    return all > l->sharing_nbytes ? all - l->sharing_nbytes : all;
+}
+
 uint64_t cm_load_workers_nbytes(const cm_load_run *l)
 {
     const cm_load_setting *t = &l->setting;
@@ -112,13 +114,16 @@ uint64_t cm_load_workers_nbytes(const cm_load_run *l)
     const uint64_t workers = (uint64_t)l->npools * t->workers;
     /* Opened by this process for itself, and by each one that reads. */
     const uint64_t readers = processes ? workers : 1;
-    uint64_t here, own, total;
-    resident(&here, &own);
-    total = here + GROWTH_NBYTES > PROCESS_NBYTES ? here + GROWTH_NBYTES : PROCESS_NBYTES;
-    if (l->apart)
-        total = GROWTH_NBYTES;
+    const uint64_t here = cm_load_here_nbytes(l);
+    uint64_t own, total = GROWTH_NBYTES;
+    (void)cm_resident(&own);
+    total += processes ? 0 : cm_mul_sat(workers * t->worker_threads, THREAD_NBYTES);
+    if (!l->apart)
+        total += here > 0 ? here : PROCESS_NBYTES;
     if (processes) /* pages that a fork copied when they are written to count as its own */
-        total = cm_add_sat(total, cm_mul_sat(workers, own > WORKER_NBYTES ? own : WORKER_NBYTES));
+        total =
+            cm_add_sat(total, cm_mul_sat(workers, t->start == CM_START_FORK ? own + GROWTH_NBYTES
+                                                                            : own + ANEW_NBYTES));
     total = cm_add_sat(total, cm_mul_sat(workers * t->worker_threads, thread_nbytes(l)));
     total = cm_add_sat(total, cm_mul_sat(readers, l->options->cache_nbytes));
     total = cm_add_sat(total, cm_mul_sat(readers, cm_load_open_nbytes(l)));
@@ -142,8 +147,7 @@ int cm_load_check_worker_memory(const cm_load_run *l, cm_error *err)
 uint64_t cm_load_room(const cm_load_run *l)
 {
     const uint64_t limit = cm_mul_sat(l->memory_limit, l->nsharing);
-    uint64_t here, own;
-    resident(&here, &own);
+    const uint64_t here = cm_resident(NULL);
     return limit > here ? limit - here : 0;
 }
 

@@ -210,7 +210,8 @@ struct cm_load_run {
     const cm_readbench_options *options;
     const char *store;
     cm_monitor *monitor;
-    unsigned nsharing; /* runs that are open at once, and share the memory */
+    unsigned nsharing;       /* runs that are open at once, and share the memory */
+    uint64_t sharing_nbytes; /* arenas of those that were opened before this one */
     /* The memory is for what the run takes; otherwise for all that this process has. */
     bool apart;
     void *owner;
@@ -273,6 +274,7 @@ enum {
     CM_LOAD_MEETING_NBYTES = 16 /* of a sample and a chunk, while a plan is made */
 };
 uint64_t cm_load_workers_nbytes(const cm_load_run *l); /* this process, and all that read */
+uint64_t cm_load_here_nbytes(const cm_load_run *l);    /* this process now, others' arenas not */
 uint64_t cm_load_open_nbytes(const cm_load_run *l);    /* of what is open */
 /* CM_EBUDGET where a process that reads needs more than the options allow it. */
 int cm_load_check_worker_memory(const cm_load_run *l, cm_error *err);

@@ -345,10 +345,24 @@ static int foresee(foresight *f, cm_error *err)
     return rc == CM_OK && f->nrounds > 0 ? sum_up(f, err) : rc;
 }
 
-/* Bytes that all this takes. */
-static uint64_t needs(const cm_bench *b)
+static bool is_native(const cm_bench *b)
+{
+    const cm_load_setting *t = &b->load.setting;
+    const cm_load_data *d = &b->load.shared.data;
+    if (t->engine != CM_LOAD_NATIVE || t->device_decode ||
+        (b->options->hook != NULL && b->options->hook->no_probe))
+        return false;
+    for (size_t i = 0; i < d->narrays; i++)
+        if (!d->array[i]->chunked || d->array[i]->grid.nchunks == 0 || cm_array_is_cut(d->array[i]))
+            return false;
+    return true;
+}
+
+uint64_t cm_bench_foreseeing_nbytes(const cm_bench *b)
 {
     const cm_load_data *d = &b->load.shared.data;
+    if (!is_native(b))
+        return 0;
     uint64_t total = cm_add_sat(b->load.slot_nbytes, cm_load_open_nbytes(&b->load));
     for (size_t i = 0; i < d->narrays; i++)
         total = cm_add_sat(
@@ -359,15 +373,8 @@ static uint64_t needs(const cm_bench *b)
 
 static bool is_possible(const cm_bench *b)
 {
-    const cm_load_setting *t = &b->load.setting;
-    const cm_load_data *d = &b->load.shared.data;
-    if (cm_monitor_canceled(b->monitor) || t->engine != CM_LOAD_NATIVE || t->device_decode ||
-        (b->options->hook != NULL && b->options->hook->no_probe))
-        return false;
-    for (size_t i = 0; i < d->narrays; i++)
-        if (!d->array[i]->chunked || d->array[i]->grid.nchunks == 0 || cm_array_is_cut(d->array[i]))
-            return false;
-    return needs(b) <= cm_load_room(&b->load);
+    return !cm_monitor_canceled(b->monitor) && is_native(b) &&
+           cm_bench_foreseeing_nbytes(b) <= cm_load_room(&b->load);
 }
 
 int cm_bench_foresee(cm_bench *b, cm_error *err)

@@ -59,3 +59,9 @@ uint64_t cm_bench_other_nbytes(const cm_bench *b)
         total = cm_add_sat(total, checking_nbytes(b));
     return total;
 }
+
+uint64_t cm_bench_after_nbytes(const cm_bench *b)
+{
+    const uint64_t probing = cm_bench_probing_nbytes(b), foreseeing = cm_bench_foreseeing_nbytes(b);
+    return probing > foreseeing ? probing : foreseeing;
+}

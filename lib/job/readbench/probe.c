@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "exec/watch/monitor.h"
 #include "exec/watch/probe.h"
 #include "job/readbench/readbench.h"
@@ -19,10 +20,7 @@ enum {
 #define PROBE_SECONDS  0.5
 #define MEMORY_SECONDS 0.1
 #define LEAST_MEMORY   ((uint64_t)2 << 20)
-/* A thread asks for many chunks at once, as far as they have so many bytes. */
-#define THREAD_NBYTES ((uint64_t)17 << 20)
-#define MEMORY_NBYTES                                                                              \
-    ((uint64_t)512 << 20) /* several times the caches; less where memory is short */
+#define MEMORY_NBYTES  ((uint64_t)512 << 20) /* several times the caches */
 
 /* Chunks that samples of the first epoch begin in. */
 static size_t choose(const cm_bench *b, cm_probe_item *item)
@@ -48,25 +46,30 @@ static size_t choose(const cm_bench *b, cm_probe_item *item)
     return n;
 }
 
-/* Bytes that probing with N threads takes. */
-static uint64_t probing_nbytes(const cm_bench *b, unsigned n)
+static unsigned probing_threads(const cm_bench *b)
+{
+    const cm_load_setting *t = &b->load.setting;
+    return b->load.npools * t->workers * t->worker_threads;
+}
+
+uint64_t cm_bench_probing_nbytes(const cm_bench *b)
 {
     const cm_load_space *s = &b->load.shared.space;
-    uint64_t most = THREAD_NBYTES;
+    uint64_t most = 0;
     for (size_t p = 0; p < s->nparts; p++) {
         const cm_array *a = b->load.shared.data.array[s->part[p].array];
         const uint64_t one =
-            a->chunked ? a->max_stored_nbytes : cm_mul_sat(s->part_nelem[p], a->dtype.nbytes);
+            a->chunked ? cm_probe_fetch_nbytes(a) : cm_mul_sat(s->part_nelem[p], a->dtype.nbytes);
         most = one > most ? one : most;
     }
-    return cm_add_sat(cm_mul_sat(most, n), PROBED_CHUNKS * sizeof(cm_probe_item));
+    return cm_add_sat(cm_mul_sat(most, probing_threads(b)), PROBED_CHUNKS * sizeof(cm_probe_item));
 }
 
 static int probe_storage(cm_bench *b, double *rate, cm_error *err)
 {
     cm_probe_result result;
-    const unsigned nthreads = b->session->pool_workers * b->session->worker_threads;
-    if (probing_nbytes(b, nthreads) > cm_load_room(&b->load))
+    const unsigned nthreads = probing_threads(b);
+    if (cm_bench_probing_nbytes(b) > cm_load_room(&b->load))
         return cm_bench_note(b, err,
                              "the rate of storage without decoding was not measured: `memory` is "
                              "too small for %u threads to ask for many chunks at once",
@@ -83,18 +86,25 @@ static int probe_storage(cm_bench *b, double *rate, cm_error *err)
     return rc;
 }
 
+/* Where the batches were: no more than was planned, so that a small run is not a large one. */
+static uint64_t copied_nbytes(const cm_bench *b)
+{
+    const uint64_t here = cm_resident(NULL), planned = b->session->memory_planned;
+    const uint64_t n = planned > here ? planned - here : 0;
+    return n < MEMORY_NBYTES ? n : MEMORY_NBYTES;
+}
+
 int cm_bench_probe(cm_bench *b, cm_error *err)
 {
     cm_readbench_rates *r = &b->session->rates;
     cm_error ignored = {0};
     const struct cm_readbench_hook *hook = b->options->hook;
-    const uint64_t room = cm_load_room(&b->load) / 2;
+    const uint64_t room = copied_nbytes(b);
     int rc = CM_OK;
     if (cm_monitor_canceled(b->monitor) || (hook != NULL && hook->no_probe))
         return CM_OK;
     if (room >= LEAST_MEMORY)
-        rc = cm_probe_memory(room < MEMORY_NBYTES ? room : MEMORY_NBYTES, MEMORY_SECONDS,
-                             &r->memory, err);
+        rc = cm_probe_memory(room, MEMORY_SECONDS, &r->memory, err);
     /*
      * Chunks that cannot be read were reported by the batches that met them: then there is no
      * rate.

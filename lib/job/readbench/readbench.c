@@ -83,14 +83,17 @@ static char *make_label(const verb *v, const char *store, const char *point, cm_
 static int open_all(verb *v, const cm_readbench_options *o, const char *point, cm_bench **bench,
                     cm_error *err)
 {
+    cm_bench_sharing sharing = {.n = (unsigned)o->store.n};
     int rc = CM_OK;
     for (size_t i = 0; i < o->store.n && rc == CM_OK; i++) {
         cm_readbench_session *s = &v->report->session[v->report->nsessions];
         s->label = make_label(v, o->store.text[i], point, err);
         v->report->nsessions++;
-        rc = s->label != NULL ? cm_bench_open(o, o->store.text[i], (unsigned)o->store.n, v->monitor,
+        rc = s->label != NULL ? cm_bench_open(o, o->store.text[i], &sharing, v->monitor,
                                               v->origin_ns, v->report, s, &bench[i], err)
                               : CM_ENOMEM;
+        if (rc == CM_OK)
+            sharing.nbytes += bench[i]->load.arena.nbytes;
     }
     return rc;
 }

@@ -58,6 +58,8 @@ int cm_bench_describe(cm_bench *b, const char *store, cm_error *err);
 
 /* needs.c: bytes that measuring takes besides: records, device, validation. */
 uint64_t cm_bench_other_nbytes(const cm_bench *b);
+/* That probing takes after the epochs, when workers and batches are gone. */
+uint64_t cm_bench_after_nbytes(const cm_bench *b);
 
 /* workers.c: the workers, and who watches them. */
 int cm_bench_start_workers(cm_bench *b, cm_error *err);
@@ -69,10 +71,16 @@ int cm_bench_note_lives(cm_bench *b, cm_error *err);
 /* That, and what was seen of the machine. */
 int cm_bench_note_workers(cm_bench *b, cm_error *err);
 
+typedef struct cm_bench_sharing { /* stores that are measured in turn, and share the memory */
+    unsigned n;
+    uint64_t nbytes; /* arenas of those opened already */
+} cm_bench_sharing;
+
 /* session.c.  *OUT is to be closed whatever is returned. */
-int cm_bench_open(const cm_readbench_options *options, const char *store, unsigned nsharing,
-                  cm_monitor *monitor, uint64_t origin_ns, cm_readbench_report *report,
-                  cm_readbench_session *session, cm_bench **out, cm_error *err);
+int cm_bench_open(const cm_readbench_options *options, const char *store,
+                  const cm_bench_sharing *sharing, cm_monitor *monitor, uint64_t origin_ns,
+                  cm_readbench_report *report, cm_readbench_session *session, cm_bench **out,
+                  cm_error *err);
 /* Nanoseconds of cm_now_ns since the session's origin, 0 for what was before it. */
 uint64_t cm_bench_since(const cm_bench *b, uint64_t at_ns);
 uint64_t cm_bench_now(const cm_bench *b);
@@ -146,8 +154,10 @@ uint64_t cm_bench_sample_along(const cm_bench *b, const cm_sample_part *part, un
 int cm_bench_best_chunks(cm_bench *b, cm_error *err);
 /* foresee.c: a batch alone, predicted and measured, after the epochs. */
 int cm_bench_foresee(cm_bench *b, cm_error *err);
+uint64_t cm_bench_foreseeing_nbytes(const cm_bench *b); /* that it takes */
 /* probe.c: raw rates of this machine, after the epochs. */
 int cm_bench_probe(cm_bench *b, cm_error *err);
+uint64_t cm_bench_probing_nbytes(const cm_bench *b); /* that asking the storage takes */
 /* summary.c: every number of the session that follows from its records. */
 int cm_bench_summarise(cm_bench *b, cm_error *err);
 /* Logical bytes of batches that did not fail, without those of missing chunks. */

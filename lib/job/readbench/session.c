@@ -8,6 +8,7 @@
 #include "base/threads.h"
 #include "job/readbench/readbench.h"
 #include "job/readbench/rules.h"
+#include "plan/meetings.h"
 
 uint64_t cm_bench_since(const cm_bench *b, uint64_t at_ns)
 {
@@ -45,13 +46,14 @@ static int note(void *bench, const char *sentence, cm_error *err)
     return cm_bench_note(bench, err, "%s", sentence);
 }
 
-static int open_load(cm_bench *b, const char *store, unsigned nsharing, cm_error *err)
+static int open_load(cm_bench *b, const char *store, const cm_bench_sharing *sharing, cm_error *err)
 {
     const cm_readbench_options *o = b->options;
     b->load = (cm_load_run){.options = o,
                             .store = store,
                             .monitor = b->monitor,
-                            .nsharing = nsharing,
+                            .nsharing = sharing->n,
+                            .sharing_nbytes = sharing->nbytes,
                             .owner = b,
                             .other_nbytes = other_nbytes,
                             .note = note};
@@ -70,22 +72,26 @@ static int fit_memory(cm_bench *b, cm_error *err)
 {
     cm_load_run *l = &b->load;
     cm_readbench_session *s = b->session;
+    const uint64_t here = cm_load_here_nbytes(l);
     int rc = cm_load_memory(l, err);
     s->batch_nbytes = l->batch_nbytes;
     s->memory_limit = l->memory_limit;
     s->memory_free = l->memory_free;
     s->memory_planned = l->memory_planned;
+    const uint64_t after = cm_add_sat(here, cm_bench_after_nbytes(b));
+    if (after > l->memory_planned && after <= l->memory_limit) /* else it is not probed */
+        s->memory_planned = after;
     s->batches_in_flight = l->nslots * l->setting.ranks;
     s->in_flight_nbytes = (uint64_t)l->nslots * l->slot_nbytes * l->setting.ranks;
     s->window = l->setting.planned ? l->window : 0;
     return rc;
 }
 
-static int start(cm_bench *b, const char *store, unsigned nsharing, cm_error *err)
+static int start(cm_bench *b, const char *store, const cm_bench_sharing *sharing, cm_error *err)
 {
     b->setup_start_ns = cm_bench_now(b);
     cm_readbench_advice_release(&b->report->advice); /* of the session before */
-    int rc = open_load(b, store, nsharing, err);
+    int rc = open_load(b, store, sharing, err);
     const uint64_t opened_ns = cm_bench_now(b);
     if (rc == CM_OK)
         rc = cm_load_prove(&b->load, err);
@@ -113,9 +119,10 @@ static int start(cm_bench *b, const char *store, unsigned nsharing, cm_error *er
     return rc;
 }
 
-int cm_bench_open(const cm_readbench_options *options, const char *store, unsigned nsharing,
-                  cm_monitor *monitor, uint64_t origin_ns, cm_readbench_report *report,
-                  cm_readbench_session *session, cm_bench **out, cm_error *err)
+int cm_bench_open(const cm_readbench_options *options, const char *store,
+                  const cm_bench_sharing *sharing, cm_monitor *monitor, uint64_t origin_ns,
+                  cm_readbench_report *report, cm_readbench_session *session, cm_bench **out,
+                  cm_error *err)
 {
     const double cpu = cpu_used();
     cm_bench *b = cm_calloc(1, sizeof *b, err);
@@ -130,7 +137,7 @@ int cm_bench_open(const cm_readbench_options *options, const char *store, unsign
     b->session = session;
     b->epoch_start_ns = cm_calloc(options->epochs, sizeof *b->epoch_start_ns, err);
     b->epoch_end_ns = cm_calloc(options->epochs, sizeof *b->epoch_end_ns, err);
-    int rc = b->epoch_start_ns != NULL && b->epoch_end_ns != NULL ? start(b, store, nsharing, err)
+    int rc = b->epoch_start_ns != NULL && b->epoch_end_ns != NULL ? start(b, store, sharing, err)
                                                                   : CM_ENOMEM;
     b->cpu_seconds += cpu_used() - cpu;
     return rc;
@@ -193,6 +200,17 @@ int cm_bench_epoch(cm_bench *b, uint64_t epoch, cm_error *err)
 
 /* ---- closing ------------------------------------------------------------------------------- */
 
+/*
+ * What rose and fell between two looks; where the peak is from before, it says nothing of this
+ * session.
+ */
+static void keep_peak(cm_bench *b)
+{
+    const uint64_t peak = cm_peak_rss();
+    if (peak > b->peak_before && peak > b->session->peak_nbytes)
+        b->session->peak_nbytes = peak;
+}
+
 static int finish(cm_bench *b, cm_error *err)
 {
     cm_readbench_session *s = b->session;
@@ -215,6 +233,7 @@ static int finish(cm_bench *b, cm_error *err)
         rc = cm_bench_stage_summarise(b, err);
     if (rc == CM_OK && b->load.setting.device_decode)
         cm_bench_decode_summarise(b);
+    keep_peak(b);
     s->cpu_seconds = b->cpu_seconds;
     const double gb = (double)cm_bench_read_nbytes(&s->counts) / 1e9;
     s->cpu_seconds_per_gb = gb > 0 ? s->cpu_seconds / gb : 0;
@@ -232,17 +251,6 @@ static void release_ranks(cm_bench *b)
         free(r->first_failure);
     }
     free(b->rank);
-}
-
-/*
- * What rose and fell between two looks; where the peak is from before, it says nothing of this
- * session.
- */
-static void keep_peak(cm_bench *b)
-{
-    const uint64_t peak = cm_peak_rss();
-    if (peak > b->peak_before && peak > b->session->peak_nbytes)
-        b->session->peak_nbytes = peak;
 }
 
 int cm_bench_stop(cm_bench *b, cm_error *err)

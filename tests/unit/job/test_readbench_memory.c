@@ -4,6 +4,8 @@
  */
 #include "readbench_fixture.h"
 
+#include <malloc.h>
+
 #include "base/clock.h"
 
 #define MEASURE "--measure"
@@ -113,12 +115,14 @@ enum {
     NROWS = sizeof rows / sizeof rows[0]
 };
 
-/* Prints the status, the peak that was reported, this process's own, and the error. */
+/* Prints the status, the peak and the plan that were reported, its own peak, and the error. */
 static int measure(const char *where, size_t i, uint64_t memory)
 {
     const row *r = &rows[i];
     cm_readbench_report report;
     cm_error err = {0};
+    mallopt(M_ARENA_MAX, 4); /* as the programs do */
+    mallopt(M_MMAP_THRESHOLD, 256 * 1024);
     snprintf(folder, sizeof folder, "%s", where);
     char *store = in_folder(r->store);
     const char *const list[] = {store, store};
@@ -137,8 +141,9 @@ static int measure(const char *where, size_t i, uint64_t memory)
     o.hook = NULL; /* probing is part of it */
     const int rc = cm_readbench(&o, NULL, &report, &err);
     const uint64_t peak = report.nsessions > 0 ? report.session[0].peak_nbytes : 0;
-    printf("%d %llu %llu %s\n", rc, (unsigned long long)peak, (unsigned long long)cm_peak_rss(),
-           err.text);
+    const uint64_t planned = report.nsessions > 0 ? report.session[0].memory_planned : 0;
+    printf("%d %llu %llu %llu %s\n", rc, (unsigned long long)peak, (unsigned long long)planned,
+           (unsigned long long)cm_peak_rss(), err.text);
     cm_readbench_report_release(&report);
     free(store);
     return 0;
@@ -148,7 +153,7 @@ static int measure(const char *where, size_t i, uint64_t memory)
 
 typedef struct measured {
     int rc;
-    unsigned long long peak, own;
+    unsigned long long peak, planned, own;
     char text[600];
 } measured;
 
@@ -161,7 +166,7 @@ static measured measure_apart(size_t i, uint64_t memory)
              (unsigned long long)memory);
     FILE *f = popen(command, "r");
     assert_non_null(f);
-    if (fscanf(f, "%d %llu %llu %599[^\n]", &m.rc, &m.peak, &m.own, m.text) < 3)
+    if (fscanf(f, "%d %llu %llu %llu %599[^\n]", &m.rc, &m.peak, &m.planned, &m.own, m.text) < 4)
         m.rc = -1;
     assert_int_equal(pclose(f), 0);
     return m;
@@ -209,6 +214,23 @@ static void test_memory_is_a_promise(void **state)
         }
 }
 
+/* What a dry run says is what a run takes, probes and workers included: within a tenth. */
+static void test_memory_is_as_planned(void **state)
+{
+    (void)state;
+    if (INSTRUMENTED)
+        skip();
+    for (size_t i = 0; i < NROWS; i++) {
+        const measured m = measure_apart(i, 0);
+        if (m.rc != CM_OK)
+            fail_msg("%s: %s", rows[i].name, m.text);
+        const double ratio = (double)m.planned / (double)m.peak;
+        if (!rows[i].two && (ratio < 0.95 || ratio > 1.1))
+            fail_msg("%s: %.1f MiB were planned, %.1f MiB were taken", rows[i].name,
+                     (double)m.planned / MIB, (double)m.peak / MIB);
+    }
+}
+
 /* The least that is told is not far from what is needed. */
 static void test_too_little_is_refused(void **state)
 {
@@ -233,6 +255,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory_is_a_promise),
+        cmocka_unit_test(test_memory_is_as_planned),
         cmocka_unit_test(test_too_little_is_refused),
     };
     const int served = serve_if_worker(argc, argv);
