@@ -293,21 +293,22 @@ def test_steps_take_the_time_that_was_asked_for(root, tmp_path):
 
 
 def test_a_slow_loader_feeds_nobody_and_a_fast_one_does(root, tmp_path):
-    args = ["--sample", BOX, "--batch", 4, "--batches", 12, "--epochs", 1]
+    args = ["--sample", BOX, "--batch", 4, "--batches", 8, "--epochs", 1]
     slow = rb.measure(
         tmp_path / "slow", root / "v3.zarr", *args, "--emulate", "latency=10ms", "--step-time", "1ms"
     ).only
-    fast = rb.measure(tmp_path / "fast", root / "v3.zarr", *args, "--step-time", "100ms").only
+    fast = rb.measure(tmp_path / "fast", root / "v3.zarr", *args, "--step-time", "300ms").only
     for session in (slow, fast):
         recompute(session)
     assert slow.accelerators["fed"] == 0 and slow.training["wait_share"] > 0.5
-    assert fast.accelerators["fed"] == 1 and fast.training["utilisation"] >= 0.9
     slow_rules, fast_rules = ({f["rule"] for f in s.findings} for s in (slow, fast))
     if "contended" in slow_rules:  # the machine was busy: then nothing is said of times
         assert slow.diagnosis["cause"] == "contention" and not slow_rules & {"loader-waits", "io-bound"}
     else:
         assert slow_rules >= {"loader-waits", "io-bound"}
     assert not fast_rules & {"loader-waits", "io-bound"}
+    if "contended" not in fast_rules:
+        assert fast.accelerators["fed"] == 1 and fast.training["utilisation"] >= 0.9
 
 
 @pytest.mark.long
