@@ -126,3 +126,43 @@ def test_survey_cache(tmp_path):
     assert report["input"]["opened"] == 1 and report["append"]["length"] == 9
     # Of a store that grew meanwhile nothing was kept.
     assert zarr.open_group(store)["tas"].shape[0] == 9
+
+
+# Of a store of 5 steps, and what lies along time in "tas": chunks, and shards.
+LONGER = {
+    "chunks": (["--chunks", "time=12"], [12], None),
+    "all dimensions": (["--chunks", "time=12,lat=2,lon=3"], [12], None),
+    "shards": (["--chunks", "time=2", "--shards", "time=8"], [8], [2]),
+    "chunks past the end in shards": (["--chunks", "time=6", "--shards", "time=24"], [24], [6]),
+    "full": (["--chunks", "time=full"], [5], None),
+    "shards that are not whole chunks": (["--chunks", "time=2", "--shards", "time=9"], [6], [2]),
+    "too far": (["--chunks", "time=100000000"], [5], None),
+    "for a sample": (["--chunks", "time=12", "--sample", "time=3"], [12], None),
+}
+
+
+@pytest.mark.parametrize("each", [5, 1], ids=["one file", "many"])
+@pytest.mark.parametrize("name", LONGER)
+def test_lengths_past_the_end(name, each, tmp_path):
+    """A store that is meant to grow has the chunks that were asked for, and is then what one conversion makes."""
+    options, outer, inner = LONGER[name]
+    first, more = F.days(tmp_path, 0, 5, each=each), F.days(tmp_path, 5, 20, each=20)
+    store = tmp_path / "s.zarr"
+    made = tool.nc2zarr("--verify", "full", *options, *first, store).ok()
+    a = zarr.open_group(store, mode="r")["tas"]
+    assert [(a.shards or a.chunks)[0]] == outer and (inner is None or [a.chunks[0]] == inner)
+    assert ("as long as the dimension is now" in made.err) == (name == "too far"), str(made)
+    tool.nc2zarr("-q", "--append", "time", "--verify", "full", *more, store).ok()
+    F.same(store, first + more)
+    if name in ("chunks", "all dimensions", "shards", "chunks past the end in shards"):
+        want = tmp_path / "w.zarr"
+        tool.nc2zarr("-q", *options, *first, *more, want).ok()
+        a, b = (zarr.open_group(s, mode="r")["tas"] for s in (store, want))
+        assert (a.chunks, a.shards) == (b.chunks, b.shards)
+
+
+def test_a_dimension_that_does_not_grow(tmp_path):
+    """There, as ever, a length past the end is the whole dimension."""
+    store = tmp_path / "s.zarr"
+    tool.nc2zarr("-q", "--chunks", "time=3,lat=100,lon=100", F.day(tmp_path / "a.nc", 0, 5), store).ok()
+    assert zarr.open_group(store)["tas"].chunks == (3, F.NLAT, F.NLON)

@@ -442,7 +442,9 @@ CHUNKS = {
     "for one": (["tas:time=8,lat=full,lon=2"], {"tas": [8, 9, 2]}),
     "later wins": (["tas:10x4x5", "tas:2x3x4"], {"tas": [2, 3, 4]}),
     "glob": (["t?s:10x4x5", "p?:5x9x12"], {"tas": [10, 4, 5], "pr": [5, 9, 12]}),
-    "longer than the array": (["tas:1000x1000x1000"], {"tas": [40, 9, 12]}),
+    # Where it grows, chunks may be longer.
+    "longer than the array": (["tas:1000x1000x1000"], {"tas": [1000, 9, 12]}),
+    "all, and more": (["tas:time=100000000,lat=3"], {"tas": [40, 3, 12]}),
     "coordinate when named": (["time:16"], {"time": [16]}),
     "source": (["tas:source"], {"tas": [7, 4, 5]}),
     "escaped colon": (["a\\:b:3x5"], {"a:b": [3, 5]}),

@@ -91,7 +91,7 @@ static void check_layout(const char *value)
 {
     static const uint64_t extent[] = {100, 7, 9}, chunk[] = {10, 7, 4};
     static char *const dim_name[] = {(char *)"time", (char *)"x", NULL};
-    const cm_layout_array a = {"variable", "tas", 3, extent, dim_name, 4, true, {10, 7, 4}};
+    const cm_layout_array a = {"variable", "tas", 3, extent, dim_name, 4, true, {10, 7, 4}, NULL};
     uint64_t length[CM_MAX_RANK], nbytes = 1 << 20;
     bool fits;
     switch (cm_layout_kind_of(value)) {

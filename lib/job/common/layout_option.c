@@ -4,6 +4,7 @@
 
 #include "base/number.h"
 #include "plan/autochunk.h"
+#include "plan/meetings.h"
 
 cm_layout_kind cm_layout_kind_of(const char *value)
 {
@@ -46,6 +47,19 @@ static bool has_dim(const cm_layout_array *a, const char *name)
     return false;
 }
 
+static void apply(const cm_shape_option *shape, const cm_layout_array *a, uint64_t *length)
+{
+    uint64_t most[CM_MAX_RANK];
+    for (unsigned j = 0; j < a->rank; j++)
+        most[j] = a->grows != NULL && a->grows[j] ? UINT64_MAX : a->shape[j];
+    cm_shape_option_apply(shape, a->rank, most, a->dim_name, a->has_source ? a->source : NULL,
+                          length);
+    /* "full" */
+    for (unsigned j = 0; j < a->rank; j++)
+        if (length[j] == UINT64_MAX)
+            length[j] = a->shape[j] > 0 ? a->shape[j] : 1;
+}
+
 int cm_layout_shape(const char *option, const char *value, bool named, const cm_layout_array *a,
                     uint64_t *length, bool *fits, cm_error *err)
 {
@@ -57,8 +71,7 @@ int cm_layout_shape(const char *option, const char *value, bool named, const cm_
         return rc;
     *fits = cm_shape_option_fits(&shape, a->rank, a->dim_name);
     if (*fits)
-        cm_shape_option_apply(&shape, a->rank, a->shape, a->dim_name,
-                              a->has_source ? a->source : NULL, length);
+        apply(&shape, a, length);
     else if (named)
         rc = cm_fail(err, CM_EINVAL, "%s %s: %s %s has %u dimensions and none that fit", option,
                      value, a->noun, a->name, a->rank);
@@ -70,6 +83,39 @@ int cm_layout_shape(const char *option, const char *value, bool named, const cm_
     return rc;
 }
 
+bool cm_layout_reaches_too_far(const cm_layout_array *a, const uint64_t *chunk, unsigned *past,
+                               uint64_t *padded)
+{
+    enum {
+        LONG_CHUNK = 256 << 20,
+        LONG_ARRAY = 1 << 30,
+        LONG_TIMES = 1024
+    };
+    uint64_t one = a->itemsize, nbytes = one, n = 1;
+    *past = a->rank;
+    for (unsigned j = 0; j < a->rank; j++) {
+        one = cm_mul_sat(one, chunk[j]);
+        nbytes = cm_mul_sat(nbytes, a->shape[j]);
+        n = cm_mul_sat(n, cm_div_ceil(a->shape[j], chunk[j]));
+        if (chunk[j] > a->shape[j] && a->grows != NULL && a->grows[j])
+            *past = j;
+    }
+    *padded = cm_mul_sat(one, n);
+    return *past < a->rank &&
+           (one > LONG_CHUNK || (*padded > LONG_ARRAY && *padded / LONG_TIMES > nbytes));
+}
+
+uint64_t cm_layout_room(uint64_t length, uint32_t nbytes)
+{
+    enum {
+        ROOM = 8192 /* elements: 22 years of days, 11 months of hours */
+    };
+    uint64_t room = length < ROOM / 2              ? ROOM
+                    : length < CM_WHOLE_COORDINATE ? 2 * length
+                                                   : UINT64_MAX;
+    return room <= CM_WHOLE_COORDINATE / (nbytes > 0 ? nbytes : 64) ? room : 0;
+}
+
 int cm_layout_shards(const char *value, bool named, const cm_layout_array *a, const uint64_t *chunk,
                      uint64_t target, uint64_t *shard, bool *fits, cm_error *err)
 {
@@ -79,8 +125,8 @@ int cm_layout_shards(const char *value, bool named, const cm_layout_array *a, co
         return rc;
     for (unsigned j = 0; j < a->rank; j++) {
         /* "full", or a length past the end: whole chunks that cover the dimension. */
-        if (fixed[j] == a->shape[j])
-            fixed[j] = cm_div_ceil(fixed[j], chunk[j]) * chunk[j];
+        if (fixed[j] == a->shape[j] || (fixed[j] > a->shape[j] && fixed[j] % chunk[j] != 0))
+            fixed[j] = cm_div_ceil(a->shape[j], chunk[j]) * chunk[j];
         if (fixed[j] % chunk[j] != 0)
             return cm_fail(err, CM_EINVAL,
                            "`shards` %s: %s %s: %llu along dimension %u is not a multiple of the "

@@ -26,21 +26,42 @@ typedef struct cm_layout_array {
     uint32_t itemsize;
     bool has_source; /* chunks of the source, in elements of the target: */
     uint64_t source[CM_MAX_RANK];
+    /* Dimensions that grow, where a length may reach past the end; NULL: none. */
+    const bool *grows;
 } cm_layout_array;
 
 cm_layout_kind cm_layout_kind_of(const char *value);
 /* The size of "auto:SIZE"; *nbytes stays as it is for "auto". */
 int cm_layout_auto(const char *option, const char *value, uint64_t *nbytes, cm_error *err);
 /*
- * The lengths that a shape gives for A, 0 where it says nothing.  One for all arrays
+ * The lengths that a shape gives for A, 0 where it says nothing, clipped to the array but where it
+ * grows.  One for all arrays
  * that does not fit this one is passed over, and *fits is false; one meant for it by
  * name (NAMED) is CM_EINVAL.
  */
 int cm_layout_shape(const char *option, const char *value, bool named, const cm_layout_array *a,
                     uint64_t *length, bool *fits, cm_error *err);
-/* The same for --shards, as whole chunks of CHUNK, what is not said chosen for TARGET bytes. */
+/*
+ * The same for --shards, as whole chunks of CHUNK, what is not said chosen for TARGET bytes.  A
+ * length past the end that is not whole chunks is the whole dimension.
+ */
 int cm_layout_shards(const char *value, bool named, const cm_layout_array *a, const uint64_t *chunk,
                      uint64_t target, uint64_t *shard, bool *fits, cm_error *err);
+
+/*
+ * Whether CHUNK, of A, reaches so far past the end of dimension *PAST that a run would move mostly
+ * what is not there yet: such a length only means "all".  *PADDED: bytes of the array, decoded,
+ * with what is past its end.
+ */
+bool cm_layout_reaches_too_far(const cm_layout_array *a, const uint64_t *chunk, unsigned *past,
+                               uint64_t *padded);
+
+#define CM_WHOLE_COORDINATE (16 << 20) /* bytes; a longer coordinate is chunked like any variable */
+/*
+ * Elements of the one chunk that a growing coordinate of LENGTH elements, of NBYTES each (0: text),
+ * gets, with room for years; 0: it would be too large.
+ */
+uint64_t cm_layout_room(uint64_t length, uint32_t nbytes);
 
 /* Array I of those that are laid out. */
 typedef cm_layout_array cm_layout_array_at(const void *context, size_t i);

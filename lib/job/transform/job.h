@@ -178,11 +178,6 @@ int cm_job_find_range(cm_job *job, const char *option, const char *text, uint64_
                       uint64_t *end, cm_error *err);
 /* layout.c: chunks, shards, codecs. */
 int cm_job_layout(cm_job *job, cm_error *err);
-/*
- * Elements of the one chunk that a growing coordinate of LENGTH elements, of NBYTES each (0: text),
- * gets, with room for years; 0: it would be too large.
- */
-uint64_t cm_job_coordinate_room(uint64_t length, uint32_t nbytes);
 /* All of V is taken, in the chunks that the source has. */
 bool cm_job_chunks_stay(const cm_job_var *v);
 /* describe.c: the metadata of every array. */

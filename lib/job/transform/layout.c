@@ -18,8 +18,7 @@ enum {
     DEFAULT_CHUNK = 4 << 20,
     SMALL_CHUNK = 1 << 20, /* up to here the optimiser's least size may be too much */
     DEFAULT_SHARD = 256 << 20,
-    WHOLE_COORDINATE = 16 << 20, /* a longer coordinate is chunked like any variable */
-    STRING_ESTIMATE = 64,        /* bytes a variable-length element is taken for */
+    STRING_ESTIMATE = 64, /* bytes a variable-length element is taken for */
     MANY_OBJECTS = CM_MANY_OBJECTS
 };
 
@@ -79,6 +78,7 @@ static cm_layout_array array_of(const cm_job *job, const cm_job_var *v)
                          .dim_name = v->source->dim_name,
                          .itemsize = itemsize_of(v)};
     a.has_source = source_chunks(v, a.source);
+    a.grows = v->source->unlimited;
     return a;
 }
 
@@ -184,22 +184,13 @@ static void keep_whole(cm_job_var *v)
  * An archive grows: its coordinates get one chunk with room for years, so that a reader finds
  * them whole and an append changes one object.
  */
-uint64_t cm_job_coordinate_room(uint64_t length, uint32_t nbytes)
-{
-    enum {
-        ROOM = 8192 /* elements: 22 years of days, 11 months of hours */
-    };
-    uint64_t room = length < ROOM / 2 ? ROOM : length < WHOLE_COORDINATE ? 2 * length : UINT64_MAX;
-    return room <= WHOLE_COORDINATE / (nbytes > 0 ? nbytes : STRING_ESTIMATE) ? room : 0;
-}
-
 static void keep_room(const cm_job *job, cm_job_var *v)
 {
     const cm_multi_spec *spec = cm_multi_spec_of(job->source);
     keep_whole(v);
     if (spec == NULL || spec->nfiles < 2 || v->rank != 1 || !v->source->unlimited[0])
         return;
-    uint64_t room = cm_job_coordinate_room(v->shape[0], itemsize_of(v));
+    uint64_t room = cm_layout_room(v->shape[0], itemsize_of(v));
     if (room > 0)
         v->chunk[0] = room;
 }
@@ -207,7 +198,7 @@ static void keep_room(const cm_job *job, cm_job_var *v)
 static bool is_small_coordinate(const cm_job_var *v)
 {
     return v->source->is_coordinate && v->rank == 1 &&
-           v->shape[0] <= WHOLE_COORDINATE / itemsize_of(v);
+           v->shape[0] <= CM_WHOLE_COORDINATE / itemsize_of(v);
 }
 
 static bool suits_sample(const layout *l, const cm_job_var *v)
@@ -248,15 +239,22 @@ static int measure_costs(layout *l, const cm_job_var *v, cm_suit_costs *out, cm_
     return CM_OK;
 }
 
+/* Of a chunk along dimension J: past the end only where it was asked for. */
+static uint64_t most_length(const cm_job_var *v, const uint64_t *fixed, unsigned j)
+{
+    uint64_t length = v->shape[j] > 0 ? v->shape[j] : 1;
+    return fixed[j] > length ? fixed[j] : length;
+}
+
 /* The chunks that a run which is to be finished chose; false: none, or no such ones. */
-static bool chosen_before(const cm_job *job, cm_job_var *v)
+static bool chosen_before(const cm_job *job, cm_job_var *v, const uint64_t *fixed)
 {
     const cm_json *list = cm_json_member(job->sample_chunks, cm_job_name(v));
     if (!cm_json_is(list, CM_JSON_ARRAY) || cm_json_length(list) != v->rank)
         return false;
     for (unsigned j = 0; j < v->rank; j++)
         if (!cm_json_get_u64(cm_json_at(list, j), &v->chunk[j]) || v->chunk[j] == 0 ||
-            v->chunk[j] > (v->shape[j] > 0 ? v->shape[j] : 1))
+            v->chunk[j] > most_length(v, fixed, j))
             return false;
     return true;
 }
@@ -296,7 +294,7 @@ static int chunks_for_sample(layout *l, cm_job_var *v, const uint64_t *fixed, ui
     uint64_t source[CM_MAX_RANK];
     cm_suit_costs costs;
     cm_optimum optimum = {.nfront = 0};
-    if (chosen_before(l->job, v))
+    if (chosen_before(l->job, v, fixed))
         return CM_OK;
     int rc = measure_costs(l, v, &costs, err);
     if (rc != CM_OK)
@@ -306,7 +304,7 @@ static int chunks_for_sample(layout *l, cm_job_var *v, const uint64_t *fixed, ui
     spec.min_nbytes = target > 0 && target < SMALL_CHUNK ? cm_div_ceil(target, 4) : 0;
     cm_shape_option_apply(&l->sample, v->rank, v->shape, v->source->dim_name, NULL, read.sample);
     for (unsigned j = 0; j < v->rank; j++) {
-        const uint64_t n = v->shape[j] == 0 ? 1 : v->shape[j];
+        const uint64_t n = most_length(v, fixed, j);
         spec.shape[j] = n;
         spec.fixed[j] = fixed[j];
         read.sample[j] = read.sample[j] == 0 ? 1 : read.sample[j] > n ? n : read.sample[j];
@@ -322,10 +320,10 @@ static int chunks_for_sample(layout *l, cm_job_var *v, const uint64_t *fixed, ui
     return rc == CM_OK && may_differ ? keep_choice(l->job, v, err) : rc;
 }
 
-static int choose_chunks(layout *l, cm_job_var *v, cm_error *err)
+static int choose_chunks_of(layout *l, cm_job_var *v, const cm_layout_array *array, cm_error *err)
 {
     bool named, fits = true, whole = true;
-    const cm_layout_array a = array_of(l->job, v);
+    const cm_layout_array a = *array;
     const char *value = option_of(&l->chunks, v, &named);
     cm_layout_kind kind = cm_layout_kind_of(value);
     uint64_t fixed[CM_MAX_RANK] = {0}, target = 0;
@@ -361,6 +359,26 @@ static int choose_chunks(layout *l, cm_job_var *v, cm_error *err)
         return chunks_for_sample(l, v, fixed, target, err);
     return cm_autochunk(v->rank, v->shape, itemsize_of(v), target > 0 ? target : DEFAULT_CHUNK,
                         fixed, a.has_source ? a.source : NULL, v->chunk, err);
+}
+
+/* Where V grows, chunks may be longer than it is. */
+static int choose_chunks(layout *l, cm_job_var *v, cm_error *err)
+{
+    cm_layout_array a = array_of(l->job, v);
+    uint64_t padded;
+    unsigned past;
+    char size[32];
+    int rc = choose_chunks_of(l, v, &a, err);
+    if (rc != CM_OK || !cm_layout_reaches_too_far(&a, v->chunk, &past, &padded))
+        return rc;
+    a.grows = NULL;
+    rc = cm_job_warn(l->job, err,
+                     "%s %s: chunks of %llu along %s, which has %llu element%s, would make it %s; "
+                     "they are as long as the dimension is now",
+                     cm_job_noun(l->job), cm_job_name(v), (unsigned long long)v->chunk[past],
+                     v->source->dim_name[past], (unsigned long long)v->shape[past],
+                     v->shape[past] == 1 ? "" : "s", cm_format_size(padded, size, sizeof(size)));
+    return rc == CM_OK ? choose_chunks_of(l, v, &a, err) : rc;
 }
 
 /* ---- shards ---- */

@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "format/zarr/erase.h"
+#include "job/common/layout_option.h"
 
 enum {
     MANY_CHUNKS = 64, /* of a coordinate: so many requests before a reader can begin */
@@ -166,7 +167,7 @@ int cm_repair_choose(cm_job *job, const cm_append_state *s, const cm_variable *t
                      cm_error *err)
 {
     uint64_t chunk = t->words->chunk[0], n = g->in_place ? 0 : cm_div_ceil(g->length, chunk);
-    uint64_t room = cm_job_coordinate_room(g->length, t->dtype.nbytes);
+    uint64_t room = cm_layout_room(g->length, t->dtype.nbytes);
     if (!t->is_coordinate || n < 2 || (chunk > 1 && n <= MANY_CHUNKS) || chunk >= room ||
         cm_zarr_sharding(t->words) != NULL)
         return CM_OK;
