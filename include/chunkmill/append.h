@@ -32,6 +32,7 @@ typedef struct cm_append_options {
     bool recheck;    /* files that the ledger lists are read again */
     bool hold;       /* what does not fill a chunk, or shard, is not added */
     bool look;       /* nothing will be written: no lock is taken */
+    bool part;       /* one of several processes, as cm_transform's `part` will say */
     cm_net *net;
 } cm_append_options;
 

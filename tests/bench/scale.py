@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """The formulas of docs/scale.md beside what a run at a thousandth of the files shows.
 
-    tests/bench/scale.py [--files 200] [--parts 8] [--mb 1] [--bin build/bin] [--folder DIR]
+    tests/bench/scale.py [--files 200] [--parts 8] [--mb 1] [--sparse] [--bin build/bin] [--folder DIR]
 
 200 files are a thousandth of 200,000; their bytes (--mb each, before compression) are far less than a
-thousandth of a petabyte (with --mb 10 a thousandth of that thousandth), so figures that go by bytes are checked as formulas and not as times. CPU seconds are of
+thousandth of a petabyte (with --mb 10 a thousandth of that thousandth), so figures that go by bytes are checked as formulas and not as times.
+With --sparse the field is never written and takes no space on the disk: --mb 5000 is a terabyte, a thousandth,
+whose elements are zeros; every byte is read, encoded and counted, and hardly any is written. CPU seconds are of
 processes and their children; wall times say more about what else the machine does. The job has one
 thread a part, the single process as many threads as parts run at once (2).
 """
@@ -16,6 +18,26 @@ import shutil
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+
+def make_sparse(folder, nfiles, mb):
+    """Classic files whose field is a hole."""
+    import netCDF4
+    import numpy as np
+
+    ny = nx = 512
+    steps = max(1, round(mb * 2**20 / (4 * ny * nx)))
+    for i in range(nfiles):
+        with netCDF4.Dataset(folder / f"f{i:05}.nc", "w", format="NETCDF3_64BIT_DATA") as ds:
+            ds.set_fill_off()
+            for d, n in (("time", steps), ("y", ny), ("x", nx)):
+                ds.createDimension(d, n)
+            t = ds.createVariable("time", "f8", ("time",))
+            t.units = "hours since 2000-01-01"
+            tas = ds.createVariable("tas", "f4", ("time", "y", "x"))
+            t[:] = np.arange(steps) + i * steps
+            tas[-1, -1, -1] = 1.0
+    return steps * nfiles, ny, nx
 
 
 def make_files(folder, nfiles, mb):
@@ -52,6 +74,7 @@ def main():
     p.add_argument("--files", type=int, default=200)
     p.add_argument("--parts", type=int, default=8)
     p.add_argument("--mb", type=float, default=1)
+    p.add_argument("--sparse", action="store_true")
     p.add_argument("--bin", default="build/bin")
     p.add_argument("--folder")
     a = p.parse_args()
@@ -61,7 +84,7 @@ def main():
     try:
         source = root / "in"
         source.mkdir()
-        nsteps, ny, nx = make_files(source, a.files, a.mb)
+        nsteps, ny, nx = (make_sparse if a.sparse else make_files)(source, a.files, a.mb)
         nbytes = sum(f.stat().st_size for f in source.iterdir())
         common = [program, "--verify", "none", "--json", "--chunks", f"tas:time=4,y={ny},x={nx}", "--shards", f"tas:time=16,y={ny},x={nx}"]
         survey, _, _ = cpu([program, "--dry-run", "--json", str(source), str(root / "o.zarr")])

@@ -286,11 +286,12 @@ def test_a_part_makes_no_certificate(field, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_one_process_adds_to_a_store(field, tmp_path):
-    out = tmp_path / "o.zarr"
-    tool.nc2zarr("-q", field, out).ok()
-    part(1, 2, "-q", "--append", "time", field, out).fails(2, "--append", "--part")
-    assert not (tmp_path / "o.zarr.chunkmill").exists()
+def test_parts_add_files_to_a_store_and_no_other_store(field, tmp_path):
+    for name in ("a", "b"):
+        tool.nc2zarr("-q", field, tmp_path / f"{name}.zarr").ok()
+    argv = ("-q", "--part", "1/2", "--append", "time", tmp_path / "a.zarr", tmp_path / "b.zarr")
+    tool.run("rechunk", *argv).fails(2, "--append", "--part")
+    assert not (tmp_path / "b.zarr.chunkmill").exists()
 
 
 @pytest.mark.parametrize("change", ("append", "replace"))

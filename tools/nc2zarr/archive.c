@@ -33,6 +33,7 @@ static int open_append(archive_job *job, cm_error *err)
                                        .recheck = job->v->recheck,
                                        .hold = job->v->append_rest != 0,
                                        .look = job->options.dry_run || job->v->survey,
+                                       .part = job->options.part.on,
                                        .net = job->options.net};
     char *note;
     int rc = cm_append_open(&options, &job->append, &note, err);

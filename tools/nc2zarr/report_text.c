@@ -380,7 +380,7 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
            m == MADE      ? ""
            : m == PLANNED ? ", planned: nothing is written"
                           : ", nothing is written");
-    if (report->append.on && report->nvariables == 0) {
+    if (report->append.on && report->nvariables == 0 && !report->part.on) {
         cm_growth_print_nothing(&report->append);
         return;
     }

@@ -400,7 +400,8 @@ static int set_fingerprint(const cm_join *j, cm_emitted *e, const cm_multi_spec 
     for (size_t i = 0; i < s->nfiles; i++) {
         const cm_multi_file *f = &s->file[i];
         cm_survey_touch(j->survey);
-        const uint64_t id[4] = {f->dev, f->ino, f->nbytes, f->mtime_ns};
+        /* Another node that mounts the same disk may number the device, and files, otherwise. */
+        const uint64_t id[2] = {f->nbytes, j->file[i]->is_base ? 0 : f->mtime_ns};
         cm_digest_element(&sum, n++, f->path, strlen(f->path));
         cm_digest_element(&sum, n++, id, sizeof(id));
     }

@@ -122,8 +122,13 @@ static const char *option_without_choice(const cm_transform_options *o, bool ref
 
 static int check_append(const cm_transform_options *o, cm_error *err)
 {
-    if (o->append != NULL && o->part.on)
-        return cm_fail(err, CM_EINVAL, "`append` and `part`: one process adds to a store");
+    if (o->append != NULL && o->part.on && o->dataset == NULL)
+        return cm_fail(err, CM_EINVAL,
+                       "`append` and `part`: parts can add files to a store, not another store");
+    if (o->append != NULL && o->part.on && cm_store_url_is_remote(o->target))
+        return cm_fail(err, CM_EINVAL,
+                       "%s: `append` and `part`: to a store behind a network one process adds",
+                       o->target);
     const char *given = o->append != NULL ? option_without_choice(o, false) : NULL;
     return given == NULL ? CM_OK
                          : cm_fail(err, CM_EINVAL,
@@ -377,7 +382,7 @@ static int transform(cm_job *job, cm_output *out, cm_error *err)
         return cm_job_refer_write(job, err);
     if (o->dry_run)
         return dry_run(job, err);
-    return o->part.on ? cm_job_write_part(job, out, err) : cm_job_write(job, out, err);
+    return o->part.on ? cm_job_write_part(job, out, NULL, err) : cm_job_write(job, out, err);
 }
 
 static void release(cm_job *job)

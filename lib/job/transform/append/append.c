@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "format/multi/multi.h"
+#include "job/transform/append/append_parts.h"
 #include "job/transform/append/append_repair.h"
 #include "job/transform/inputs.h"
 #include "job/transform/parts/parts_files.h"
@@ -104,6 +105,16 @@ static int fold(cm_job *job, const cm_append_state *s, cm_error *err)
     return rc;
 }
 
+void cm_append_tell(cm_job *job, const cm_append_state *s)
+{
+    cm_append_report *a = &job->report->append;
+    a->on = true;
+    a->was = s->was;
+    a->length = s->length;
+    a->nheld = s->nheld;
+    a->nlisted = cm_append_nlisted(s->append);
+}
+
 static int report(cm_job *job, const cm_append_state *s, bool written, cm_error *err)
 {
     int rc = cm_job_report(job, written, err);
@@ -117,11 +128,7 @@ static int report(cm_job *job, const cm_append_state *s, bool written, cm_error 
         p->dimension = cm_strdup(s->append->dimension, err);
         return p->dimension == NULL ? CM_ENOMEM : rc;
     }
-    a->on = true;
-    a->was = s->was;
-    a->length = s->length;
-    a->nheld = s->nheld;
-    a->nlisted = cm_append_nlisted(s->append);
+    cm_append_tell(job, s);
     if ((a->dimension = cm_strdup(s->append->dimension, err)) == NULL)
         return CM_ENOMEM;
     return rc;
@@ -140,7 +147,7 @@ static void remove_beyond(cm_job *job)
     }
 }
 
-static int write_chunks(cm_job *job, cm_append_state *s, cm_error *err)
+int cm_append_write_chunks(cm_job *job, cm_append_state *s, cm_error *err)
 {
     cm_commit trial = {0};
     /* Documents that cannot be changed are found before anything is. */
@@ -169,7 +176,7 @@ static int write_chunks(cm_job *job, cm_append_state *s, cm_error *err)
     return rc;
 }
 
-static int commit(cm_job *job, cm_append_state *s, cm_error *err)
+int cm_append_commit(cm_job *job, cm_append_state *s, cm_error *err)
 {
     cm_commit c = {0};
     cm_json *ledger = NULL;
@@ -203,9 +210,9 @@ static int write_all(cm_job *job, cm_append_state *s, cm_error *err)
     if (rc == CM_OK && job->nvars > 0 && !cm_store_is_remote(s->append->store))
         rc = cm_statistics_forget(s->append->root, err);
     if (rc == CM_OK)
-        rc = write_chunks(job, s, err);
+        rc = cm_append_write_chunks(job, s, err);
     if (rc == CM_OK)
-        rc = commit(job, s, err);
+        rc = cm_append_commit(job, s, err);
     cm_store_counts after = cm_store_count(s->append->store);
     job->report->nobjects = after.nput - before.nput;
     job->report->stored_nbytes = after.put_nbytes - before.put_nbytes;
@@ -215,7 +222,7 @@ static int write_all(cm_job *job, cm_append_state *s, cm_error *err)
     return rc;
 }
 
-static int verify(cm_job *job, cm_append_state *s, cm_error *err)
+int cm_append_verify(cm_job *job, cm_append_state *s, cm_error *err)
 {
     uint64_t start = cm_now_ns();
     int rc = cm_job_verify(job, s->append->store, err);
@@ -246,6 +253,7 @@ static int dry_run(cm_job *job, cm_append_state *s, cm_error *err)
 int cm_job_append(cm_job *job, cm_error *err)
 {
     cm_append_state s = {.append = job->options->append};
+    const bool in_parts = job->options->part.on && !job->options->dry_run;
     int rc = open_target(&s, job, err);
     /* Of files the survey has compared all but the data. */
     if (rc == CM_OK && (!job->options->dry_run || job->grown != NULL))
@@ -256,13 +264,15 @@ int cm_job_append(cm_job *job, cm_error *err)
         rc = cm_replace_compare(job, &s, err);
     if (rc == CM_OK && job->options->dry_run)
         rc = dry_run(job, &s, err);
+    else if (rc == CM_OK && in_parts)
+        rc = cm_append_in_parts(job, &s, err);
     else if (rc == CM_OK)
         rc = write_all(job, &s, err);
-    bool verifies = rc == CM_OK && !job->options->dry_run && job->nvars > 0 &&
+    bool verifies = rc == CM_OK && !in_parts && !job->options->dry_run && job->nvars > 0 &&
                     job->options->verify != CM_VERIFY_NONE;
     if (verifies)
-        rc = verify(job, &s, err);
-    if (job->report->nvariables > 0) {
+        rc = cm_append_verify(job, &s, err);
+    if (job->report->nvariables > 0 && !in_parts) {
         cm_error why = {0};
         int folded = fold(job, &s, &why);
         if (rc == CM_OK && folded != CM_OK)

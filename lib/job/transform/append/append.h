@@ -34,6 +34,7 @@ struct cm_append {
     char *root;    /* of the store, without "file://" */
     char *replace; /* "DIM=RANGE"; NULL: the store grows */
     bool recheck, hold, look;
+    bool part; /* one of several processes: has LOCK only to open the store, and in the end */
     cm_beside beside;
     cm_lock *lock;
     cm_store *store;

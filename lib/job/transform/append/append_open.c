@@ -3,14 +3,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/number.h"
 #include "job/common/store_path.h"
 #include "job/common/varopt.h"
+#include "job/transform/append/append_parts.h"
 #include "job/transform/append/append_repair.h"
 #include "job/transform/output/output.h"
 #include "job/transform/parts/parts_files.h"
 #include "store/open.h"
+
+enum {
+    MAX_FREE = 200 /* looks at a lock that is free and cannot be had */
+};
 
 static int find_store(const cm_append_options *o, cm_append *a, cm_error *err)
 {
@@ -34,6 +40,38 @@ static int find_store(const cm_append_options *o, cm_append *a, cm_error *err)
     return rc;
 }
 
+/* A plan of parts that add, none of which runs, is judged with the lock. */
+static int check_parts(cm_append *a, cm_error *err)
+{
+    cm_parts_plan plan = {0};
+    int rc = cm_beside_open(&a->beside, false, err);
+    if (rc == CM_OK)
+        rc = cm_parts_plan_read(&a->beside, &plan, err);
+    bool adds = !a->look && cm_json_has(plan.json, CM_PARTS_ADD);
+    cm_parts_plan_release(&plan);
+    return rc == CM_OK ? cm_parts_check_none(&a->beside, adds, err) : rc;
+}
+
+/* Others of the parts hold it for moments. */
+static int take_lock(cm_append *a, const cm_append_options *o, char **note, cm_error *err)
+{
+    const cm_lock_request request = {
+        .name = CM_LOCK_OUTPUT, .of_part = true, .breaks = o->break_lock};
+    const struct timespec pause = {.tv_nsec = 50000000};
+    if (!a->part)
+        return cm_lock_take(&a->beside, o->break_lock, &a->lock, note, err);
+    for (unsigned nfree = 0;;) {
+        cm_lock_holder who;
+        int rc = cm_lock_take_as(&a->beside, &request, &a->lock, note, err);
+        if (rc != CM_EEXIST || cm_lock_look(&a->beside, CM_LOCK_OUTPUT, &who, NULL) != CM_OK)
+            return rc;
+        nfree = who.state == CM_LOCK_FREE ? nfree + 1 : 0;
+        if (who.state == CM_LOCK_OF_RUN || nfree > MAX_FREE)
+            return rc;
+        nanosleep(&pause, NULL);
+    }
+}
+
 /* Nothing is added to what is not complete. */
 static int check_complete(cm_append *a, cm_net *net, cm_error *err)
 {
@@ -41,7 +79,7 @@ static int check_complete(cm_append *a, cm_net *net, cm_error *err)
     int rc = cm_output_is_begun(a->root, "", net, &begun, err);
     if (rc == CM_OK && begun)
         rc = cm_fail(err, CM_EEXIST, "%s: is not complete; `resume` finishes it", a->root);
-    return rc == CM_OK ? cm_parts_check_none(&a->beside, false, err) : rc;
+    return rc == CM_OK && !a->part ? check_parts(a, err) : rc;
 }
 
 static int take_up(cm_append *a, char **note, cm_error *err)
@@ -93,7 +131,7 @@ void cm_append_unmark(cm_append *a)
 }
 
 /* Temporaries of a run that was killed; whoever may write holds the lock. */
-static int sweep(cm_append *a, cm_error *err)
+int cm_append_sweep(cm_append *a, cm_error *err)
 {
     cm_buf text = {0};
     if (a->look || a->beside.in == NULL)
@@ -117,6 +155,10 @@ static int take_options(cm_append *a, const cm_append_options *o, cm_error *err)
     const char *text = o->replace != NULL ? o->replace : o->dimension;
     a->recheck = o->recheck || o->replace != NULL;
     a->look = o->look;
+    a->part = o->part && !o->look;
+    if (o->part && o->replace != NULL)
+        return cm_fail(err, CM_EINVAL,
+                       "`replace` and `part`: one process replaces steps of a store");
     a->hold = o->hold;
     a->beside.fd = -1;
     if (o->replace != NULL && (a->replace = cm_strdup(o->replace, err)) == NULL)
@@ -145,6 +187,19 @@ static int check_stopped(const cm_append *a, cm_error *err)
                    a->root, was->dimension, was->first, was->end);
 }
 
+/* What runs that were stopped, or killed, left; nobody else is at the store. */
+static int settle(cm_append *a, const cm_append_options *o, char **note, cm_error *err)
+{
+    bool busy = false;
+    int rc = take_up(a, note, err);
+    if (rc == CM_OK && !a->look)
+        rc = cm_append_settle_parts(a, o->break_lock && !a->part, &busy, err);
+    /* A part that began meanwhile looks at the store's lock after it took its own. */
+    if (rc == CM_OK && !a->look && !a->part)
+        rc = cm_parts_check_none(&a->beside, false, err);
+    return rc == CM_OK && !busy ? cm_append_sweep(a, err) : rc;
+}
+
 int cm_append_open(const cm_append_options *o, cm_append **out, char **note, cm_error *err)
 {
     cm_append *a = cm_calloc(1, sizeof(*a), err);
@@ -157,24 +212,19 @@ int cm_append_open(const cm_append_options *o, cm_append **out, char **note, cm_
         rc = find_store(o, a, err);
     if (rc == CM_OK)
         rc = cm_beside_find(a->root, o->net, &a->beside, err);
-    if (rc == CM_OK)
+    if (rc == CM_OK && !a->part)
         rc = cm_lock_peek(&a->beside, o->break_lock, err);
     if (rc == CM_OK)
         rc = check_complete(a, o->net, err);
     if (rc == CM_OK && !a->look)
-        rc = cm_lock_take(&a->beside, o->break_lock, &a->lock, note, err);
-    /* A part that began meanwhile looks at this lock after it took its own. */
-    if (rc == CM_OK && !a->look)
-        rc = cm_parts_check_none(&a->beside, false, err);
+        rc = take_lock(a, o, note, err);
     if (rc == CM_OK && a->beside.in == NULL)
         rc = cm_beside_open(&a->beside, false, err);
     if (rc == CM_OK)
         rc = cm_store_open(a->root, &(cm_store_options){.output = true, .net = o->net}, &a->store,
                            err);
     if (rc == CM_OK)
-        rc = sweep(a, err);
-    if (rc == CM_OK)
-        rc = take_up(a, note, err);
+        rc = settle(a, o, note, err);
     if (rc == CM_OK)
         rc = cm_replace_read_note(a, err);
     if (rc == CM_OK)
@@ -183,6 +233,10 @@ int cm_append_open(const cm_append_options *o, cm_append **out, char **note, cm_
         rc = check_stopped(a, err);
     if (rc == CM_OK)
         rc = cm_ledger_read(&a->beside, &a->ledger, err);
+    if (a->part) {
+        cm_lock_release(a->lock, &a->beside);
+        a->lock = NULL;
+    }
     if (rc == CM_OK) {
         *out = a;
         return rc;

@@ -138,7 +138,10 @@ static int judge_plan(cm_job *job, cm_output *out, bool *replace, cm_error *err)
     rc = cm_parts_running(&out->beside, &running, &who, err);
     if (rc != CM_OK)
         return rc;
-    *replace = running == 0 && (gone || (o->overwrite && (plan->complete || o->break_lock)));
+    /* What was added before, by another plan, is part of the store now. */
+    bool added = plan->complete && job->parts->hooks != NULL;
+    *replace =
+        running == 0 && (gone || added || (o->overwrite && (plan->complete || o->break_lock)));
     if (*replace)
         return CM_OK;
     if (gone)
@@ -148,8 +151,11 @@ static int judge_plan(cm_job *job, cm_output *out, bool *replace, cm_error *err)
         return cm_fail(err, CM_EEXIST, "%s: %s; %" PRIu64 " parts of it run (%s)", out->path,
                        why.text, running, who.who);
     return cm_fail(err, CM_EEXIST,
-                   plan->complete ? "%s: %s, and exists; `overwrite` begins again"
-                                  : "%s: %s, and is not complete; remove it to begin again",
+                   job->parts->hooks != NULL
+                       ? "%s: %s, and is not complete; run its parts, or let one process add to it "
+                         "with `break_lock`, which gives them up"
+                   : plan->complete ? "%s: %s, and exists; `overwrite` begins again"
+                                    : "%s: %s, and is not complete; remove it to begin again",
                    out->path, why.text);
 }
 
@@ -162,6 +168,31 @@ static int make_plan(cm_job *job, cm_output *out, cm_error *err)
             return CM_ENOMEM;
     }
     return cm_job_plan(job, out->store, err);
+}
+
+/* With the output's lock: what is there stays, but for an older plan. */
+static int publish_addition(cm_job *job, cm_output *out, cm_error *err)
+{
+    const cm_parts_hooks *hooks = job->parts->hooks;
+    cm_json *plan = NULL;
+    bool published = false;
+    int rc = hooks->check(hooks->context, err);
+    if (rc == CM_OK)
+        rc = cm_parts_propose(job, &plan, err);
+    if (rc == CM_OK)
+        rc = hooks->describe(hooks->context, plan, err);
+    if (rc == CM_OK)
+        rc = cm_output_join(out, err);
+    if (rc == CM_OK)
+        rc = make_plan(job, out, err);
+    if (rc == CM_OK)
+        rc = cm_parts_forget(&out->beside, err);
+    if (rc == CM_OK)
+        rc = cm_parts_plan_publish(&out->beside, plan, &published, err);
+    if (rc == CM_OK && !published)
+        rc = cm_fail(err, CM_EEXIST, "%s: another process published a plan meanwhile", out->path);
+    cm_json_free(plan);
+    return rc;
 }
 
 /* With the output's lock, which other parts wait for: what is there goes, once. */
@@ -221,7 +252,8 @@ static int enter(cm_job *job, cm_output *out, cm_error *err)
             if (rc == CM_OK)
                 rc = judge_plan(job, out, &replace, err);
             if (rc == CM_OK && replace)
-                rc = publish(job, out, err);
+                rc = job->parts->hooks != NULL ? publish_addition(job, out, err)
+                                               : publish(job, out, err);
             cm_lock_release(lock, &out->beside);
         }
         if (rc != CM_OK)
@@ -311,6 +343,7 @@ static int claim(cm_job *job, cm_output *out, cm_error *err)
 static int open_journal(cm_job *job, cm_output *out, const cm_made *made, cm_journal **journal,
                         cm_error *err)
 {
+    static const cm_made nothing = {0};
     cm_parts *p = job->parts;
     cm_json *is = cm_json_object();
     cm_journal_phase phase;
@@ -318,6 +351,13 @@ static int open_journal(cm_job *job, cm_output *out, const cm_made *made, cm_jou
     int rc = cm_json_set(is, "plan", cm_json_string(p->plan.hash), err);
     if (rc == CM_OK)
         rc = cm_journal_look(&out->beside, p->journal, &phase, err);
+    /* An object of a store that grows proves nothing: all of the part is made again. */
+    if (rc == CM_OK && p->hooks != NULL) {
+        if (phase != CM_JOURNAL_NONE)
+            rc = p->hooks->again(p->hooks->context, err);
+        phase = CM_JOURNAL_NONE;
+        made = &nothing;
+    }
     if (rc == CM_OK && phase == CM_JOURNAL_WRITING)
         rc = cm_journal_resume(&out->beside, p->journal, is, made, out->store, job->nthreads,
                                job->memory_limit, journal, &done, err);
@@ -327,7 +367,7 @@ static int open_journal(cm_job *job, cm_output *out, const cm_made *made, cm_jou
         rc =
             cm_job_note(job, err, "resumed: %" PRIu64 " chunks and shards were done already", done);
     cm_json_free(is);
-    if (rc == CM_OK)
+    if (rc == CM_OK && p->hooks == NULL)
         cm_job_use_journal(job, out, *journal);
     return rc;
 }
@@ -461,9 +501,9 @@ static void release(cm_job *job, cm_output *out)
     job->parts = NULL;
 }
 
-int cm_job_write_part(cm_job *job, cm_output *out, cm_error *err)
+int cm_job_write_part(cm_job *job, cm_output *out, const cm_parts_hooks *hooks, cm_error *err)
 {
-    cm_parts parts = {0};
+    cm_parts parts = {.hooks = hooks};
     cm_part_report *r = &job->report->part;
     uint64_t start = cm_now_ns();
     job->parts = &parts;

@@ -13,7 +13,24 @@
 #include "job/transform/job.h"
 #include "job/transform/parts/parts_files.h"
 
+/*
+ * What parts that add to a store do otherwise than those that make one: nothing of it is removed
+ * when the plan is published, and its end is another.  CONTEXT goes to all of them.
+ */
+typedef struct cm_parts_hooks {
+    void *context;
+    /* With the output's lock, before the plan is published: the store is what was planned with. */
+    int (*check)(void *context, cm_error *err);
+    /* Adds to the plan. */
+    int (*describe)(void *context, cm_json *plan, cm_error *err);
+    /* The part was begun by a process that ended. */
+    int (*again)(void *context, cm_error *err);
+    /* All parts are done, and LOCK, the output's, is held: completes the store. */
+    int (*finish)(void *context, cm_job *job, cm_lock *lock, cm_error *err);
+} cm_parts_hooks;
+
 typedef struct cm_parts {
+    const cm_parts_hooks *hooks; /* NULL: the parts make the store */
     cm_parts_plan plan;
     uint64_t number;                        /* of this part, from 0 */
     char *lock, *progress, *journal, *done; /* names of its files */
@@ -25,8 +42,8 @@ typedef struct cm_parts_teller cm_parts_teller;
 int cm_parts_tell(const cm_job *job, const cm_beside *beside, cm_parts_teller **out, cm_error *err);
 void cm_parts_tell_end(cm_parts_teller *teller); /* NULL accepted */
 
-/* Does the job's part of OUT, whose place is known and nothing else. */
-int cm_job_write_part(cm_job *job, cm_output *out, cm_error *err);
+/* Does the job's part of OUT, whose place is known and nothing else.  HOOKS may be NULL. */
+int cm_job_write_part(cm_job *job, cm_output *out, const cm_parts_hooks *hooks, cm_error *err);
 
 /*
  * Takes the lock NAME, waiting while another part has it.  *lock is NULL where ENOUGH (or NULL)

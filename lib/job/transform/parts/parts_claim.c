@@ -148,6 +148,8 @@ static int see_share(const look *l, const share *s, sum *out, cm_error *err)
     int rc = cm_grid_init(&grid, v->meta.rank, v->meta.shape, v->meta.chunk, err);
     for (uint64_t i = s->run.first; rc == CM_OK && i < s->run.end; i++) {
         cm_grid_coord(&grid, i, coord);
+        for (unsigned j = 0; j < grid.rank; j++)
+            coord[j] += v->first_object[j];
         cm_zarr_chunk_key(&v->meta, coord, name, sizeof(name));
         if (l->list != NULL && l->list[s->var].read)
             rc = cm_listing_find(&l->list[s->var], name, &nbytes);

@@ -297,7 +297,12 @@ int cm_parts_check_none(cm_beside *b, bool overwrite, cm_error *err)
                      b->shown, n, who.who);
     if (rc == CM_OK && !overwrite)
         rc = cm_parts_plan_read(b, &plan, err);
-    if (rc == CM_OK && plan.json != NULL && !plan.complete)
+    if (rc == CM_OK && !plan.complete && cm_json_has(plan.json, CM_PARTS_ADD))
+        rc = cm_fail(err, CM_EEXIST,
+                     "%s: %" PRIu64 " parts add to it, and are not all done; run those that are "
+                     "missing; an append by one process with `break_lock` gives them up",
+                     b->shown, plan.nparts);
+    else if (rc == CM_OK && plan.json != NULL && !plan.complete)
         rc = cm_fail(err, CM_EEXIST,
                      "%s: was begun in %" PRIu64 " parts, and is not complete; run those that are "
                      "missing; to begin again remove it and use `overwrite`",

@@ -18,6 +18,7 @@
 #include "job/transform/output/lock.h"
 
 #define CM_PARTS_COMPLETE "complete"
+#define CM_PARTS_ADD      "append" /* member of the plan of parts that add to a store */
 
 /* A plan that was read. */
 typedef struct cm_parts_plan {

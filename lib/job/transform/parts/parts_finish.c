@@ -94,6 +94,19 @@ static int write_statistics(cm_job *job, cm_output *out, cm_error *err)
     return rc == CM_OK ? cm_statistics_write(job, out->path, err) : rc;
 }
 
+/* With the output's lock: the end of parts that add to a store. */
+static int finish_addition(cm_job *job, cm_output *out, cm_lock *lock, cm_error *err)
+{
+    const cm_parts_hooks *hooks = job->parts->hooks;
+    int rc = cm_store_sync(out->store, err);
+    if (rc == CM_OK)
+        rc = hooks->finish(hooks->context, job, lock, err);
+    if (rc == CM_OK)
+        rc = cm_part_claims_close(job, out, err);
+    job->report->part.finished = rc == CM_OK;
+    return rc;
+}
+
 /* With the output's lock. */
 static int write_metadata(cm_job *job, cm_output *out, cm_error *err)
 {
@@ -121,13 +134,14 @@ static int complete_store(cm_job *job, cm_output *out, cm_error *err)
     cm_lock *lock = NULL;
     int rc = cm_parts_wait(job, out, CM_LOCK_OUTPUT, &lock, cm_parts_is_complete, err);
     if (rc == CM_OK && lock != NULL && !cm_parts_is_complete(job, out)) {
+        bool adds = job->parts->hooks != NULL;
         rc = prove_all(job, out, err);
-        if (rc == CM_OK)
+        if (rc == CM_OK && !adds)
             rc = sweep_left(job, out, err);
         if (rc == CM_OK)
             rc = cm_lock_check(lock, &out->beside, err);
         if (rc == CM_OK)
-            rc = write_metadata(job, out, err);
+            rc = adds ? finish_addition(job, out, lock, err) : write_metadata(job, out, err);
     }
     cm_lock_release(lock, &out->beside);
     return rc;

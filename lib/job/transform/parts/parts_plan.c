@@ -32,6 +32,8 @@ static int digest_layout(const cm_job *job, char text[33], cm_error *err)
         const cm_job_var *v = &job->var[i];
         cm_json *doc = NULL, *attrs = NULL;
         cm_digest_element(&digest, 3 * i, v->name, strlen(v->name));
+        if (v->is_window)
+            cm_digest_element(&digest, 3 * i, v->at, sizeof(v->at));
         if (v->meta.verbatim)
             doc = cm_json_copy(v->meta.raw);
         else if (v->meta.zarr_format == 3)

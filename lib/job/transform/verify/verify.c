@@ -369,6 +369,31 @@ static int differ_of(cm_job *job, const cm_zarr_conflicts *conflicts, int zarr_f
     return rc;
 }
 
+/* Windows of arrays that grow are described as those arrays will be. */
+static void lengthen(cm_job *job, bool longer)
+{
+    for (size_t i = 0; i < job->nvars; i++) {
+        cm_job_var *v = &job->var[i];
+        if (!v->is_window)
+            continue;
+        v->keeps_words = !longer; /* those are not the source's */
+        for (unsigned j = 0; j < v->rank; j++)
+            v->meta.shape[j] = v->shape[j] + (longer ? v->at[j] : 0);
+    }
+}
+
+static int describe_to_be(cm_job *job, cm_store **documents, cm_error *err)
+{
+    const int format = job->zarr_format;
+    if (job->nvars > 0 && job->var[0].is_window)
+        job->zarr_format = job->var[0].meta.zarr_format;
+    lengthen(job, true);
+    int rc = cm_job_describe_in_memory(job, documents, err);
+    lengthen(job, false);
+    job->zarr_format = format;
+    return rc;
+}
+
 /*
  * The tree of STORE; of a part, whose store has no metadata yet, by those that it will
  * have, which *DOCUMENTS then holds.
@@ -380,7 +405,7 @@ static int open_tree(verification *ver, cm_store *store, cm_store **documents, c
     cm_zarr_conflicts conflicts = {0};
     cm_store *from = store;
     int rc = CM_OK;
-    if (job->parts != NULL && (rc = cm_job_describe_in_memory(job, documents, err)) == CM_OK)
+    if (job->parts != NULL && (rc = describe_to_be(job, documents, err)) == CM_OK)
         from = *documents;
     if (rc == CM_OK)
         rc = ver->full ? cm_zarr_open_whole(from, tree, &conflicts, err)
