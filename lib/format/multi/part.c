@@ -229,8 +229,9 @@ int cm_multi_find_variable(const cm_multi_array *a, const cm_multi_part *part, c
         if (v->rank != in.rank || memcmp(v->shape, in.shape, in.rank * sizeof(v->shape[0])) ||
             !cm_dtype_equal(&v->dtype, dtype_in(a, part)))
             return cm_fail(err, CM_EFORMAT,
-                           "%s: variable %s: its type or shape is not what was surveyed", ds->path,
-                           name);
+                           "%s: variable %s: its type or shape is not what was surveyed, so it was "
+                           "changed meanwhile; start again",
+                           ds->path, name);
         *out = v;
         /* One that is open was prepared by who opened it, and other threads read it. */
         if (a->owner->spec->file[part->file].open != NULL && v->array != NULL)
