@@ -2,14 +2,14 @@
 """loader.py BUILD [--pairs N]: what the Python package costs beside readbench, and beside other loaders.
 
 Each contender is a process that reads epochs of the same samples of the same store; it runs
-once with few epochs and once with more, and the difference, by batch, is what a batch costs: CPU
+once for one epoch and once for more, and the difference, by batch, is what a batch costs: CPU
 seconds of the process and its workers, and wall time.  The package and readbench run in turn, PAIRS
 times, and so does each other loader beside the package; a ratio is the median over the pairs.
 On a machine that does something else, only the CPU seconds say something.
 
 Others, as far as they are installed: PyTorch's DataLoader with as many workers, over zarr-python and
 over xarray, which cut the very samples that the package gave; xbatcher with DataLoader, whose
-batches lie on a grid.
+batches lie on a grid.  requirements-loader.txt installs them all.
 """
 import argparse
 import importlib.util
