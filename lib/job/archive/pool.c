@@ -21,7 +21,7 @@ enum {
     LOOK_MS = 100, /* between two looks whether the job is still wanted */
     READ_NBYTES = 256 << 10,
     /* A child ends after so many files, and another goes on: the libraries keep 4 KiB of each. */
-    MOST_FILES = 1000,
+    MOST_FILES = 250,
     SEND_NBYTES = 32 << 10 /* frames are sent together, up to about so many bytes */
 };
 
