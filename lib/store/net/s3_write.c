@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "store/net/remote.h"
 #include "store/net/xml.h"
@@ -16,6 +17,7 @@
 enum {
     PART_NBYTES = CM_S3_PART_NBYTES,
     SINGLE_PARTS = 2, /* an object of no more is one request */
+    HELD_PARTS = CM_S3_WRITER_NBYTES / PART_NBYTES,
     MAX_PARTS = 10000
 };
 
@@ -29,7 +31,10 @@ typedef struct part {
 
 typedef struct s3_writer {
     cm_object_writer base;
-    pthread_mutex_t lock; /* of the parts, and of the upload's beginning */
+    pthread_mutex_t lock; /* of all below, and of the upload's beginning */
+    pthread_cond_t sent;  /* a part was */
+    size_t nheld;         /* parts in memory */
+    size_t nsending;      /* of them, on their way or about to be */
     part *part;
     size_t nparts, room;
     uint64_t end;
@@ -84,6 +89,25 @@ int cm_s3_remove(cm_store *store, const char *key, cm_error *err)
     int rc = cm_remote_run_key(cm_remote_of(store), key, NULL, &r, err);
     cm_http_release(&r, 1);
     return rc;
+}
+
+/*
+ * A part's bytes, zeroed.  Not from the heap: once one of this size was freed, glibc keeps the next
+ * ones, one in the arena of each thread that ever had one.
+ */
+static uint8_t *new_pages(cm_error *err)
+{
+    void *p = mmap(NULL, PART_NBYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p != MAP_FAILED)
+        return p;
+    cm_fail(err, CM_ENOMEM, "no memory for a part of an object");
+    return NULL;
+}
+
+static void free_pages(uint8_t *p)
+{
+    if (p != NULL)
+        munmap(p, PART_NBYTES);
 }
 
 /* ---- uploads in parts ---- */
@@ -143,8 +167,9 @@ static int send_part(s3_writer *w, size_t i, cm_error *err)
         memcpy(w->part[i].sum, r.sum, sizeof(r.sum));
     w->part[i].sent = true;
     w->part[i].data = NULL;
+    w->nheld--;
     pthread_mutex_unlock(&w->lock);
-    free(p.data);
+    free_pages(p.data);
     return CM_OK;
 }
 
@@ -211,6 +236,7 @@ int cm_s3_writer_create(cm_store *store, const char *key, cm_object_writer **out
         return CM_ENOMEM;
     }
     pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->sent, NULL);
     *out = &w->base;
     return CM_OK;
 }
@@ -218,17 +244,29 @@ int cm_s3_writer_create(cm_store *store, const char *key, cm_object_writer **out
 static void free_writer(s3_writer *w)
 {
     for (size_t i = 0; i < w->nparts; i++)
-        free(w->part[i].data);
+        free_pages(w->part[i].data);
     free(w->part);
     free(w->upload);
     free(w->base.key);
     pthread_mutex_destroy(&w->lock);
+    pthread_cond_destroy(&w->sent);
     free(w);
 }
 
-/* Makes room for part I.  Lock held. */
+static bool is_made(const s3_writer *w, size_t i)
+{
+    return i < w->nparts && (w->part[i].data != NULL || w->part[i].sent);
+}
+
+/*
+ * Makes room for part I.  Who writes faster than parts are sent waits for one of them; while none
+ * is on its way nobody does, for then others may need a part of their own to fill those that are
+ * held.  Lock held, but while it waits.
+ */
 static int make_part(s3_writer *w, size_t i, cm_error *err)
 {
+    while (!is_made(w, i) && w->nheld >= HELD_PARTS && w->nsending > 0)
+        pthread_cond_wait(&w->sent, &w->lock);
     if (i >= MAX_PARTS)
         return cm_fail(err, CM_EUNSUPPORTED, "%s: has more than %d parts of %d MiB", w->base.key,
                        MAX_PARTS, PART_NBYTES >> 20);
@@ -243,8 +281,10 @@ static int make_part(s3_writer *w, size_t i, cm_error *err)
     }
     if (i >= w->nparts)
         w->nparts = i + 1;
-    if (w->part[i].data == NULL && !w->part[i].sent)
-        w->part[i].data = cm_calloc(PART_NBYTES, 1, err);
+    if (w->part[i].data == NULL && !w->part[i].sent) {
+        w->part[i].data = new_pages(err);
+        w->nheld += w->part[i].data != NULL;
+    }
     return w->part[i].data == NULL ? CM_ENOMEM : CM_OK;
 }
 
@@ -259,6 +299,7 @@ static void take_full(s3_writer *w, size_t *list, size_t *n, size_t most)
         if (p->data == NULL || p->nbytes < PART_NBYTES || p->sent)
             continue;
         p->sent = true; /* by this thread, soon */
+        w->nsending++;
         list[(*n)++] = i;
     }
 }
@@ -286,8 +327,14 @@ int cm_s3_writer_write(cm_object_writer *writer, uint64_t offset, const void *sr
         w->end = offset;
     take_full(w, full, &nfull, 8);
     pthread_mutex_unlock(&w->lock);
-    for (size_t k = 0; rc == CM_OK && k < nfull; k++)
-        rc = send_part(w, full[k], err);
+    for (size_t k = 0; k < nfull; k++) {
+        if (rc == CM_OK)
+            rc = send_part(w, full[k], err);
+        pthread_mutex_lock(&w->lock);
+        w->nsending--;
+        pthread_cond_broadcast(&w->sent);
+        pthread_mutex_unlock(&w->lock);
+    }
     return rc;
 }
 
