@@ -58,6 +58,7 @@ def nobjects(out):
     return sum(1 for p in out.rglob("*") if p.is_file())
 
 
+@pytest.mark.longer
 def test_srun(cluster, noise, one, tmp_path):
     """Nothing but srun: each task is a part, each object is written once."""
     out = tmp_path / "o.zarr"
@@ -77,6 +78,7 @@ def test_srun(cluster, noise, one, tmp_path):
         assert alone.returncode != 0 and "exists" in alone.stderr and "nc2zarr: part" not in alone.stderr
 
 
+@pytest.mark.longer
 def test_sbatch_without_srun_is_one_process(cluster, noise, one, tmp_path):
     script = tmp_path / "job.sh"
     script.write_text(f"#!/bin/sh\nexec {tool.program('nc2zarr')} {' '.join(SLOW)} {noise} {tmp_path / 'o.zarr'}\n")
@@ -141,6 +143,7 @@ def test_an_array_with_accidents_and_a_rerun_of_two(cluster, noise, one, tmp_pat
         shutil.rmtree(here)
 
 
+@pytest.mark.longer
 def test_mpirun(noise, one, tmp_path):
     if not shutil.which("mpirun"):
         pytest.skip("mpirun is not installed")
