@@ -215,6 +215,20 @@ def test_labels(tmp_path, kind):
                     assert batch.coords["time"].dtype == "M8[ns]" and (batch.coords["time"][k] == hours).all()
 
 
+def test_one_long_label(tmp_path):
+    """It does not make the others as wide: objects instead."""
+    path = tmp_path / "a.nc"
+    texts = ["x" * (5 << 20), *"abc"]
+    with netCDF4.Dataset(path, "w") as ds:
+        ds.createDimension("channel", 4)
+        ds.createVariable("x", "f4", ("channel",))[...] = np.arange(4)
+        ds.createVariable("channel", str, ("channel",))[...] = np.array(texts, object)
+    with chunkmill.Loader(path, sample={"channel": 2}, variables="x", batch=3) as loader:
+        assert loader.dims[0].coords.dtype == object
+        for batch in loader:
+            assert batch.coords["channel"].tolist() == [texts[i:i + 2] for i in batch.index[:, 0].tolist()]
+
+
 def test_labels_without_numpy(tmp_path):
     """Lists of str; times are their counts."""
     script = ("import sys; sys.modules['numpy'] = None\n"

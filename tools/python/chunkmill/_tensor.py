@@ -23,13 +23,18 @@ def array(raw, kind, shape):
     return numpy.frombuffer(raw, dtype=kind).reshape(shape)
 
 
+_MOST_CHARACTERS = 16 << 20
+
+
 def labels(texts):
     """Texts as a NumPy array, or as a list where there is no NumPy."""
     try:
         import numpy
     except ImportError:
         return texts
-    return numpy.array(texts, dtype=str)
+    # All take the room of the longest: one that is very long would take what the others do not need.
+    widest = max(map(len, texts), default=0)
+    return numpy.array(texts, dtype=str if len(texts) * widest <= _MOST_CHARACTERS else object)
 
 
 def _cut(dim, starts):
