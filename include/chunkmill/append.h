@@ -49,10 +49,11 @@ int cm_append_open(const cm_append_options *options, cm_append **out, char **not
 const char *cm_append_store(const cm_append *a);
 const char *cm_append_dimension(const cm_append *a);
 /*
- * Whether the file PATH is in the store already: the ledger lists it, and it has not changed.
- * CM_EFORMAT, naming it, where it has.  CONTEXT is a cm_append.
+ * A cm_archive_listed: the ledger lists it, and it has not changed.  CM_EFORMAT, naming it, where
+ * it has.  CONTEXT is a cm_append.
  */
-int cm_append_listed(void *context, const char *path, bool *out, cm_error *err);
+int cm_append_listed(void *context, const char *path, uint64_t nbytes, const char *tag, bool *out,
+                     cm_error *err);
 /* How many files cm_append_listed said yes of. */
 size_t cm_append_nlisted(const cm_append *a);
 /* Gives the lock back.  NULL accepted. */

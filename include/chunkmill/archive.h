@@ -43,6 +43,13 @@ typedef enum cm_archive_gaps {
     CM_GAPS_ERROR
 } cm_archive_gaps;
 
+/*
+ * Whether the file PATH, or the object of that name with NBYTES and TAG (its ETag, or what stands
+ * for it; NULL: it is a file), is in a store already.
+ */
+typedef int cm_archive_listed(void *context, const char *path, uint64_t nbytes, const char *tag,
+                              bool *out, cm_error *err);
+
 typedef struct cm_archive_options {
     cm_texts inputs;    /* files, folders, patterns, "@LIST", "@-" */
     FILE *standard;     /* what "@-" reads; or NULL */
@@ -56,11 +63,13 @@ typedef struct cm_archive_options {
     const char *base; /* its folder, or where it lies in a bucket; NULL: there is none */
     cm_net *net;      /* for what lies behind a network; or NULL */
     bool base_yields; /* of steps that it has too, files give the data */
-    int (*listed)(void *context, const char *path, bool *out, cm_error *err);
+    cm_archive_listed *listed;
     void *listed_context;
-    const char *scratch; /* folder for the records; NULL: the system's */
-    unsigned nprocesses; /* 0: the CPUs that this process may use */
-    cm_monitor *monitor; /* or NULL */
+    const char *scratch;     /* folder for the records; NULL: the system's */
+    const char *fetched;     /* folder for files that are fetched; NULL: that of the net */
+    uint64_t fetched_nbytes; /* that they may take at once; 0: half of what is free there */
+    unsigned nprocesses;     /* 0: the CPUs that this process may use */
+    cm_monitor *monitor;     /* or NULL */
 
     const char *along;     /* dimension; NULL: found */
     cm_texts new_dim;      /* "NAME=PATTERN": of names; "NAME=@X": an attribute or a scalar */

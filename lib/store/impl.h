@@ -27,6 +27,8 @@ typedef struct cm_store_ops {
     int (*size)(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err);
     /* NULL: read one by one.  Behind what BUF holds; the keys and ranges were checked. */
     int (*read_many)(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err);
+    /* NULL: the size is all that is told. */
+    int (*tell)(cm_store *store, const char *key, cm_told *out, cm_error *err);
     /* NULL: the size has to do. */
     int (*identity)(cm_store *store, const char *key, cm_identity *out, cm_error *err);
     int (*put)(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err);
@@ -53,6 +55,9 @@ typedef struct cm_store_ops {
                  cm_error *err);
 
     int (*reader_open)(cm_store *store, const char *key, cm_object_reader **out, cm_error *err);
+    /* NULL: opened as any other.  TOLD has a tag. */
+    int (*reader_open_told)(cm_store *store, const char *key, const cm_told *told,
+                            cm_object_reader **out, cm_error *err);
     /* NULL: opened, then read.  In place of what BUF holds. */
     int (*reader_open_part)(cm_store *store, const char *key, bool at_end, size_t nbytes,
                             cm_buf *buf, cm_object_reader **out, cm_error *err);
@@ -81,6 +86,7 @@ struct cm_object_reader {
     char *key;
     uint64_t nbytes;
     atomic_bool changed; /* another object has the name by now, and reading failed for that */
+    atomic_bool denied;  /* reading failed as the server gives no such object (401, 403, 404) */
 };
 
 /* The first member of every kind of writer. */

@@ -307,7 +307,7 @@ static int list_below(cm_store *store, const char *prefix, cm_store_see *see, vo
             break;
         rc = size(store, key, &nbytes, err);
         if (rc == CM_OK)
-            rc = see(context, key + skip, nbytes, err);
+            rc = see(context, key + skip, &(cm_told){.nbytes = nbytes}, err);
         if (rc != CM_OK)
             break;
     }

@@ -130,6 +130,26 @@ int cm_object_open(cm_store *store, const char *key, cm_object_reader **out, cm_
     return rc ? rc : store->ops->reader_open(store, key, out, err);
 }
 
+int cm_store_tell(cm_store *store, const char *key, cm_told *out, cm_error *err)
+{
+    *out = (cm_told){0};
+    int rc = cm_key_check(key, err);
+    if (rc)
+        return rc;
+    return store->ops->tell ? store->ops->tell(store, key, out, err)
+                            : store->ops->size(store, key, &out->nbytes, err);
+}
+
+int cm_object_open_told(cm_store *store, const char *key, const cm_told *told,
+                        cm_object_reader **out, cm_error *err)
+{
+    if (!store->ops->reader_open_told || told->tag[0] == '\0')
+        return cm_object_open(store, key, out, err);
+    *out = NULL;
+    int rc = cm_key_check(key, err);
+    return rc ? rc : store->ops->reader_open_told(store, key, told, out, err);
+}
+
 int cm_object_open_part(cm_store *store, const char *key, bool at_end, size_t nbytes, cm_buf *buf,
                         cm_object_reader **out, cm_error *err)
 {
@@ -168,6 +188,11 @@ uint64_t cm_object_nbytes(const cm_object_reader *reader)
 bool cm_object_changed(const cm_object_reader *reader)
 {
     return atomic_load(&((cm_object_reader *)(uintptr_t)reader)->changed);
+}
+
+bool cm_object_denied(const cm_object_reader *reader)
+{
+    return atomic_load(&reader->denied);
 }
 
 static int check_range(const cm_object_reader *reader, uint64_t offset, uint64_t nbytes,

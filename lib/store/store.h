@@ -81,8 +81,24 @@ int cm_store_get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, c
 /* No error when absent. */
 int cm_store_delete(cm_store *store, const char *key, cm_error *err);
 
+/* What a store tells of an object without reading it. */
+typedef struct cm_told {
+    uint64_t nbytes;
+    int64_t modified_s; /* since 1970; 0: it is not told */
+    char tag[136];      /* as that of a cm_object_tag; "": it is not told */
+} cm_told;
+
+/* CM_ENOTFOUND when absent. */
+int cm_store_tell(cm_store *store, const char *key, cm_told *out, cm_error *err);
+
 /* An object open for reading ranges by many threads. */
 int cm_object_open(cm_store *store, const char *key, cm_object_reader **out, cm_error *err);
+/*
+ * The object that TOLD is about, where a store need not ask for it again: reading it fails
+ * (cm_object_changed) where another has its name by now.
+ */
+int cm_object_open_told(cm_store *store, const char *key, const cm_told *told,
+                        cm_object_reader **out, cm_error *err);
 /*
  * The same, with the object's first or (AT_END) last NBYTES, or all that it has, in place of what
  * BUF holds: one request where a store can do both at once.
@@ -95,6 +111,8 @@ uint64_t cm_object_nbytes(const cm_object_reader *reader);
  * Of a file that is open the old one is read on.
  */
 bool cm_object_changed(const cm_object_reader *reader);
+/* Whether reading failed because the server has no such object any more, or does not give it. */
+bool cm_object_denied(const cm_object_reader *reader);
 /* All NBYTES, or an error: a short object is CM_EFORMAT. */
 int cm_object_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
                    cm_error *err);
@@ -125,10 +143,10 @@ int cm_store_list(cm_store *store, const char *prefix, cm_store_visit *visit, vo
                   cm_error *err);
 
 /*
- * Every object below PREFIX with its size, its key from there, in the order of keys.
+ * Every object below PREFIX with what is told of it, its key from there, in the order of keys.
  * CM_EUNSUPPORTED where a store has no such listing; then nothing was visited.
  */
-typedef int cm_store_see(void *context, const char *below, uint64_t nbytes, cm_error *err);
+typedef int cm_store_see(void *context, const char *below, const cm_told *told, cm_error *err);
 int cm_store_list_below(cm_store *store, const char *prefix, cm_store_see *see, void *context,
                         cm_error *err);
 

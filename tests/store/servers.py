@@ -78,6 +78,7 @@ class Bucket:
             f"AWS4-HMAC-SHA256 Credential={self.key}/{scope}, SignedHeaders={names}, Signature={hmac.new(k, text.encode(), hashlib.sha256).hexdigest()}"
         )
         del headers["host"]
+        headers["Content-Type"] = "application/octet-stream"  # else it is taken for a form
         r = urllib.request.Request(f"{self.url}{path}{'?' + query if query else ''}", data=body, method=method, headers=headers)
         with urllib.request.urlopen(r, timeout=30) as answer:
             return answer.read()

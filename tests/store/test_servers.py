@@ -240,6 +240,38 @@ def test_a_faulty_network(bucket, source, options, seed):
     between.close()
 
 
+def put_archive(bucket, days):
+    for i, day in enumerate(days):
+        bucket.request("PUT", f"/test/archive/{2000 + i // 5}/{Path(day).name}", body=Path(day).read_bytes())
+
+
+def test_an_archive(bucket, tmp_path):
+    """NetCDF files that a bucket lists, converted as those of a folder; with little room, and behind a faulty network."""
+    days = F.days(tmp_path, 0, 14)
+    put_archive(bucket, days)
+    env, out, scratch = bucket.environment(), tmp_path / "out.zarr", tmp_path / "scratch"
+    scratch.mkdir()
+    tool.nc2zarr("-q", *days, tmp_path / "want.zarr").ok()
+    command = ("-q", "--overwrite", "--scratch", scratch, "--scratch-size")
+    for size, inputs in (("1GiB", "s3://test/archive/**/*.nc"), ("60KiB", "s3://test/archive/")):
+        tool.nc2zarr(*command, size, "--verify", "full", inputs, out, env=env).ok()
+        assert digest(out) == digest(tmp_path / "want.zarr")
+    grows = f"s3://test/grows-{type(bucket).__name__}.zarr"
+    tool.nc2zarr("-q", "s3://test/archive/2000/", grows, env=env).ok()
+    tool.nc2zarr("-q", "--append", "time", "s3://test/archive/**", grows, env=env).ok()
+    again = tool.nc2zarr("-v", "--append", "time", "s3://test/archive/**", grows, env=env).ok()
+    assert digest(grows, env) == digest(out) and "14 files are in the store already" in again.out
+    for seed in range(2):
+        between = proxy.Proxy(bucket.url, seed=seed)
+        done = tool.nc2zarr(*command, "60KiB", "--timeout", "60s", "s3://test/archive/**/*.nc", out, env=bucket.environment(AWS_ENDPOINT_URL=between.url))
+        between.close()
+        assert done.status == 0 or (done.status == 1 and done.err.count("\n") == 1), done
+        assert done.status != 0 or digest(out) == digest(tmp_path / "want.zarr")
+        assert sum(between.met.values()) >= 2 and list(scratch.iterdir()) == []
+    bucket.request("PUT", "/test/archive/2002/day00012.nc", body=b"another")
+    tool.nc2zarr("-q", "--append", "time", "s3://test/archive/**", grows, env=env).fails(1, "day00012.nc", "has changed")
+
+
 def test_refusals(bucket, source):
     env = bucket.environment
     for words, more, url in (
@@ -272,5 +304,10 @@ def test_static_files(source, tmp_path, tmp_path_factory):
         (web.folder / "www" / "in.nc").write_bytes(source.read_bytes())
         tool.nc2zarr("--verify", "full", f"{web.url}/in.nc", tmp_path / "out.zarr").ok()
         assert digest(tmp_path / "out.zarr") == digest(source)
+        days = F.days(web.folder / "www", 0, 9)
+        (tmp_path / "list").write_text("\n".join(f"{web.url}/{Path(day).name}" for day in days))
+        tool.nc2zarr("-q", *days, tmp_path / "want.zarr").ok()
+        tool.nc2zarr("-q", "--scratch-size", "60KiB", f"@{tmp_path}/list", tmp_path / "many.zarr").ok()
+        assert digest(tmp_path / "many.zarr") == digest(tmp_path / "want.zarr")
     finally:
         web.stop()

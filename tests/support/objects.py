@@ -165,7 +165,8 @@ class Handler(BaseHTTPRequestHandler):
         more = start + s.page < len(names)
         quote = urllib.parse.quote
         body = "".join(
-            f"<Contents><Key>{quote(k)}</Key><Size>{n}</Size></Contents>" if n is not None else f"<CommonPrefixes><Prefix>{quote(k)}</Prefix></CommonPrefixes>"
+            f"<Contents><Key>{quote(k)}</Key><LastModified>{stamp(s.times.get(k, 1672531200))}</LastModified><ETag>{escape(s.objects[k][1])}</ETag><Size>{n}</Size></Contents>"
+            if n is not None else f"<CommonPrefixes><Prefix>{quote(k)}</Prefix></CommonPrefixes>"
             for k, n in page
         )
         token = f"<NextContinuationToken>{start + s.page}</NextContinuationToken>" if more else ""
@@ -248,6 +249,10 @@ class Handler(BaseHTTPRequestHandler):
         else:
             s.objects.pop(self.key, None)
         return 204, b"", {}
+
+
+def stamp(seconds):
+    return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(seconds))
 
 
 def etag_of(data):

@@ -32,8 +32,9 @@ int cm_remote_open(const cm_net_settings *settings, const cm_texts *paths, const
 {
     cm_net_settings s = *settings;
     bool any = output != NULL && cm_store_url_needs_net(output);
+    /* A list may name what lies behind a network. */
     for (size_t i = 0; i < paths->n; i++)
-        any = any || needs_net(paths->text[i]);
+        any = any || paths->text[i][0] == '@' || needs_net(paths->text[i]);
     *out = NULL;
     if (!any)
         return CM_OK;
@@ -47,12 +48,19 @@ int cm_remote_open(const cm_net_settings *settings, const cm_texts *paths, const
     return cm_net_create(&s, out, err);
 }
 
+static bool was_asked(const cm_net_counts *c)
+{
+    return c->get + c->head + c->list + c->put + c->post + c->remove > 0;
+}
+
 void cm_remote_say(const cm_tool *tool, cm_net *net, const cm_common_options *common)
 {
     char in[32], sent[32];
     if (net == NULL || common->verbosity <= 0)
         return;
     cm_net_counts c = cm_net_count(net);
+    if (!was_asked(&c))
+        return;
     cm_say(tool->name,
            "network: %llu requests (GET %llu, HEAD %llu, LIST %llu, PUT %llu, POST %llu, DELETE "
            "%llu), %llu of them repeated; %s received, %s sent; %llu connections, up to %u "
@@ -77,6 +85,8 @@ void cm_remote_document(cm_document *doc, cm_json *o, cm_net *net)
     if (net == NULL)
         return;
     cm_net_counts c = cm_net_count(net);
+    if (!was_asked(&c))
+        return;
     cm_json *n = cm_json_object();
     cm_document_u64(doc, n, "get", c.get);
     cm_document_u64(doc, n, "head", c.head);

@@ -140,9 +140,8 @@ static int report_survey(archive_job *job, int status, const cm_error *err)
 static int run(archive_job *job)
 {
     cm_error err = {0};
-    const cm_texts none = {0};
-    int status = cm_remote_open(&job->v->net, &none, job->options.target, job->asked.monitor,
-                                &job->options.net, &err);
+    int status = cm_remote_open(&job->v->net, &job->asked.inputs, job->options.target,
+                                job->asked.monitor, &job->options.net, &err);
     job->asked.net = job->options.net;
     if (status == CM_OK)
         status = cm_run(&NC2ZARR, job->common, job->asked.monitor, survey_and_convert, job, &err);
@@ -180,6 +179,7 @@ int nc2zarr_archive(const nc2zarr_values *v, const cm_common_options *common,
     job.asked.target = output;
     job.asked.nprocesses = common->nthreads;
     job.asked.monitor = monitor;
+    job.asked.fetched = v->o.scratch;
     job.asked.rename = v->o.rename;
     job.asked.variable = v->o.variable;
     job.asked.exclude = v->o.exclude;

@@ -209,6 +209,15 @@ static const cm_option OPTIONS[] = {
          "Rewrite a part of the existing store OUTPUT: FROM..TO or START:STOP along DIM, as with "
          "--subset. The files must hold all steps of it and no others. Changes are counted first."},
     CM_ROW_SCRATCH(VALUE(o.scratch)),
+    {.name = "scratch-size",
+     .value = "SIZE",
+     .kind = CM_OPTION_SIZE,
+     .field = VALUE(a.fetched_nbytes),
+     .min = 1,
+     .help = "Keep at most SIZE bytes of fetched inputs in the scratch folder at once. Several "
+             "inputs behind a network are fetched ahead of their use, and again where they did "
+             "not fit.",
+     .unset = "half of what is free there"},
     CM_ROW_DURABLE(VALUE(o.durable)),
     CM_ROW_TRACE(VALUE(o.trace)),
 

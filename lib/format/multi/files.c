@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format/multi/ahead.h"
+
 enum {
     NO_SLOT = 0,        /* slots are numbered from 1 */
     SHARE_OF_LIMIT = 4, /* of the files that the process may have open; the rest is for output */
@@ -31,6 +33,7 @@ typedef struct slot {
     uint64_t used; /* tick of the last use */
     int fd;
     cm_dataset *ds;
+    cm_copy *copy; /* that was taken for it */
 } slot;
 
 /* One kind of open file: descriptors, or datasets. */
@@ -49,6 +52,7 @@ struct cm_multi_files {
     pthread_cond_t wake;
     uint64_t tick;
     pool raw, library;
+    cm_multi_ahead *ahead; /* of objects behind a network; NULL: there are none */
 };
 
 /* ---- one file ---- */
@@ -72,19 +76,27 @@ static int check_identity(const cm_multi_file *f, const struct stat *st, cm_erro
     return CM_EFORMAT;
 }
 
-/* *FULL: the process may open no more. */
-static int open_raw(const cm_multi_file *f, slot *s, bool *full, cm_error *err)
+/* A copy is that of the object that was surveyed. */
+static int check_open(const cm_multi_file *f, int fd, cm_error *err)
 {
     struct stat st;
-    s->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (f->copy != NULL)
+        return CM_OK;
+    return fstat(fd, &st) == 0 ? check_identity(f, &st, err)
+                               : cm_fail_errno(err, errno, "%s", f->path);
+}
+
+/* PATH is where F lies.  *FULL: the process may open no more. */
+static int open_raw(const cm_multi_file *f, const char *path, slot *s, bool *full, cm_error *err)
+{
+    s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (s->fd < 0) {
         *full = errno == EMFILE;
         int rc = cm_fail_errno(err, errno, "%s: cannot be opened", f->path);
         cm_error_place(err, f->path);
         return rc;
     }
-    int rc = fstat(s->fd, &st) == 0 ? check_identity(f, &st, err)
-                                    : cm_fail_errno(err, errno, "%s", f->path);
+    int rc = check_open(f, s->fd, err);
     if (rc != CM_OK) {
         close(s->fd);
         s->fd = -1;
@@ -95,6 +107,8 @@ static int open_raw(const cm_multi_file *f, slot *s, bool *full, cm_error *err)
 static int check_path(const cm_multi_file *f, cm_error *err)
 {
     struct stat st;
+    if (f->copy != NULL)
+        return CM_OK;
     if (stat(f->path, &st) == 0)
         return check_identity(f, &st, err);
     int rc = cm_fail_errno(err, errno, "%s", f->path);
@@ -102,11 +116,14 @@ static int check_path(const cm_multi_file *f, cm_error *err)
     return rc;
 }
 
-static int open_library(const cm_multi_files *files, const cm_multi_file *f, slot *s, cm_error *err)
+static int open_library(const cm_multi_files *files, const cm_multi_file *f, const char *path,
+                        slot *s, cm_error *err)
 {
     int rc = check_path(f, err);
     if (rc == CM_OK)
-        rc = cm_dataset_open(f->path, "", &files->options, &s->ds, err);
+        rc = cm_dataset_open(path, "", &files->options, &s->ds, err);
+    if (rc != CM_OK && f->copy != NULL)
+        cm_copy_name(f->copy, path, err);
     if (rc == CM_OK)
         rc = check_path(f, err); /* what was opened is that file */
     if (rc != CM_OK) {
@@ -122,6 +139,8 @@ static void empty(slot *s)
     if (s->fd >= 0)
         close(s->fd);
     cm_dataset_close(s->ds);
+    if (s->copy != NULL)
+        cm_copy_give(s->copy);
     *s = (slot){.fd = -1};
 }
 
@@ -176,20 +195,50 @@ static bool shrink(pool *p)
     return false;
 }
 
+/* Where F lies.  *FULL: files that are open and not used have the room that it needs. */
+static int find_place(const cm_multi_file *f, slot *s, bool last, char path[CM_COPY_PATH_SIZE],
+                      bool *full, cm_error *err)
+{
+    bool taken = true;
+    int rc = CM_OK;
+    if (f->copy != NULL && s->copy == NULL) {
+        rc = cm_copy_take(f->copy, last ? CM_COPY_NOW : CM_COPY_IF_ROOM, &taken, path, err);
+        s->copy = taken ? f->copy : NULL;
+        *full = rc == CM_OK && !taken;
+    }
+    return rc == CM_OK && taken && f->copy != NULL ? cm_copy_path(f->copy, path, err) : rc;
+}
+
+static int open_once(cm_multi_files *files, pool *p, slot *s, const cm_multi_file *f, bool last,
+                     bool *full, cm_error *err)
+{
+    char place[CM_COPY_PATH_SIZE];
+    const char *path = f->copy != NULL ? place : f->path;
+    int rc = find_place(f, s, last, place, full, err);
+    if (rc != CM_OK || *full)
+        return rc;
+    return p->shared ? open_raw(f, path, s, full, err) : open_library(files, f, path, s, err);
+}
+
 static int fill_slot(cm_multi_files *files, pool *p, slot *s, uint32_t i, cm_error *err)
 {
     const cm_multi_file *f = &files->file[i];
-    for (;;) {
+    for (bool last = false;;) {
         cm_error why = {0};
         bool full = false;
-        int rc = p->shared ? open_raw(f, s, &full, &why) : open_library(files, f, s, &why);
-        if (rc == CM_OK)
+        int rc = open_once(files, p, s, f, last, &full, &why);
+        if (rc == CM_OK && !full)
             return rc;
         pthread_mutex_lock(&files->lock);
-        full = full && shrink(p);
+        bool shrunk =
+            full && (shrink(p) ||
+                     (rc == CM_OK && shrink(p == &files->raw ? &files->library : &files->raw)));
         pthread_mutex_unlock(&files->lock);
-        if (full)
+        /* Where all copies are in use, one more may be. */
+        if (shrunk || (rc == CM_OK && !last)) {
+            last = !shrunk;
             continue;
+        }
         if (err != NULL)
             *err = why;
         return rc;
@@ -220,12 +269,16 @@ static int take(cm_multi_files *files, pool *p, uint32_t i, slot **out, cm_error
             p->at[i] = (uint16_t)(s - p->slot + 1);
             pthread_mutex_unlock(&files->lock);
             empty(&old);
+            if (files->file[i].copy != NULL)
+                cm_multi_ahead_of(files->ahead, i);
             rc = fill_slot(files, p, s, i, err);
             pthread_mutex_lock(&files->lock);
             s->users = 0;
             s->state = rc == CM_OK ? SLOT_OPEN : SLOT_EMPTY;
             if (rc != CM_OK)
                 p->at[i] = NO_SLOT;
+            if (rc != CM_OK)
+                empty(s);
             pthread_cond_broadcast(&files->wake);
             break;
         }
@@ -276,6 +329,8 @@ int cm_multi_files_create(const cm_multi_file *file, size_t n, const cm_dataset_
     if (rc == CM_OK)
         rc = pool_init(&files->library, between(share / FILES_PER_DATASET, 1, MOST_DATASETS), n,
                        false, err);
+    if (rc == CM_OK)
+        rc = cm_multi_ahead_create(file, n, &files->ahead, err);
     if (rc != CM_OK) {
         cm_multi_files_free(files);
         *out = NULL;
@@ -287,6 +342,7 @@ void cm_multi_files_free(cm_multi_files *files)
 {
     if (files == NULL)
         return;
+    cm_multi_ahead_free(files->ahead);
     pool_release(&files->raw);
     pool_release(&files->library);
     pthread_cond_destroy(&files->wake);

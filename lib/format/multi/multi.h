@@ -14,6 +14,7 @@
 #include "base/paged.h"
 #include "format/located.h"
 #include "model/rebase.h"
+#include "store/copies.h"
 
 enum {
     CM_MULTI_MAX_AXES = 2 /* joined dimensions of a variable */
@@ -27,6 +28,8 @@ typedef struct cm_multi_file {
      * meanwhile, as long as the elements that are read stay what they are.
      */
     cm_dataset *open;
+    /* Or an object behind a network, whose copy is taken while it is read; PATH is its URL. */
+    cm_copy *copy;
 } cm_multi_file;
 
 /* What one file gives to one variable. */

@@ -44,6 +44,8 @@ int cm_archive_open(const cm_archive_options *options, cm_archive **out, cm_erro
                                       .zero = options->zero,
                                       .avoid = options->target,
                                       .scratch = options->scratch,
+                                      .fetched = options->fetched,
+                                      .fetched_nbytes = options->fetched_nbytes,
                                       .cache = options->cache,
                                       .base = options->base,
                                       .net = options->net,

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "job/archive/check.h"
 #include "job/archive/records.h"
+#include "store/open.h"
 
 enum {
     WRITE_NBYTES = 256 << 10
@@ -46,7 +47,7 @@ void cm_survey_cache_release(cm_survey_cache *c)
 static int put_absolute(cm_buf *out, const char *path, cm_error *err)
 {
     out->nbytes = 0;
-    if (path[0] != '/') {
+    if (path[0] != '/' && !cm_store_url_is_remote(path)) {
         char *here = getcwd(NULL, 0);
         int rc = here == NULL ? cm_fail_errno(err, errno, "the working directory has no name")
                               : cm_buf_append(out, here, strlen(here), err);
@@ -154,9 +155,12 @@ static int keep_other(loader *l, const cm_frame *f, const identity *id)
     struct stat st;
     cm_survey_cache *c = l->c;
     uint64_t at;
-    if (stat((const char *)l->path.data, &st) != 0 || !S_ISREG(st.st_mode) ||
-        st.st_ino != id->ino || (uint64_t)st.st_size != id->nbytes ||
-        cm_look_ns(&st.st_mtim) != id->mtime_ns || cm_look_ns(&st.st_ctim) != id->ctime_ns) {
+    /* Its ETag tells an object from another, if it is asked for again. */
+    bool remote = cm_store_url_is_remote((const char *)l->path.data);
+    if (!remote &&
+        (stat((const char *)l->path.data, &st) != 0 || !S_ISREG(st.st_mode) ||
+         st.st_ino != id->ino || (uint64_t)st.st_size != id->nbytes ||
+         cm_look_ns(&st.st_mtim) != id->mtime_ns || cm_look_ns(&st.st_ctim) != id->ctime_ns)) {
         c->is_old = true;
         return CM_OK;
     }
@@ -215,8 +219,8 @@ static int take_frame(loader *l, const cm_frame *f)
     case CM_FRAME_SHARED:
         return take_shared(l, f);
     case CM_FRAME_PATH:
-        if (p->nbytes < 2 || p->data[0] != '/' ||
-            memchr(p->data, '\0', p->nbytes) != p->data + p->nbytes - 1)
+        if (p->nbytes < 2 || memchr(p->data, '\0', p->nbytes) != p->data + p->nbytes - 1 ||
+            (p->data[0] != '/' && !cm_store_url_is_remote((const char *)p->data)))
             return damaged(l);
         l->path.nbytes = 0;
         return cm_buf_append(&l->path, p->data, p->nbytes, l->err);

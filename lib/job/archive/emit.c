@@ -385,7 +385,8 @@ static int emit_files(const cm_join *j, cm_emitted *e, cm_error *err)
                                      .dev = f->dev,
                                      .ino = f->ino,
                                      .nbytes = f->nbytes,
-                                     .mtime_ns = f->mtime_ns};
+                                     .mtime_ns = f->mtime_ns,
+                                     .copy = f->copy};
     }
     return CM_OK;
 }

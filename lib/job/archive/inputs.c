@@ -1,4 +1,4 @@
-#include "job/archive/inputs.h"
+#include "job/archive/inputs_impl.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include "base/fileurl.h"
 #include "base/mem.h"
 #include "job/common/glob.h"
+#include "store/open.h"
 
 enum {
     MAX_DEPTH = 64 /* folders in folders; a link that leads upwards ends here at the latest */
@@ -19,13 +20,13 @@ enum {
 
 /* ---- what a text is ---- */
 
-static bool is_pattern(const char *text)
+bool cm_input_is_pattern(const char *text)
 {
     const char *bracket = strchr(text, '[');
     return strpbrk(text, "*?") != NULL || (bracket != NULL && strchr(bracket, ']') != NULL);
 }
 
-static bool ends_like_netcdf(const char *name)
+bool cm_input_is_netcdf(const char *name)
 {
     static const char *const ENDINGS[] = {".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".he5"};
     size_t n = strlen(name);
@@ -50,19 +51,32 @@ bool cm_input_is_store(const char *folder)
     return false;
 }
 
+/* By its name: nothing is asked for. */
+static bool is_store_url(const char *text)
+{
+    size_t n = strlen(text);
+    while (n > 0 && text[n - 1] == '/')
+        n--;
+    return n > 5 && strncmp(text + n - 5, ".zarr", 5) == 0;
+}
+
 bool cm_input_is_many(const char *text)
 {
     struct stat st;
     if (stat(text, &st) == 0)
         return S_ISDIR(st.st_mode) && !cm_input_is_store(text);
+    if (cm_store_url_is_remote(text) && strncasecmp(text, "s3:", 3) != 0)
+        return strchr(text, '*') != NULL; /* refused when it is looked for */
+    if (cm_store_url_is_remote(text))
+        return !is_store_url(text) && (text[strlen(text) - 1] == '/' || cm_input_is_pattern(text));
     if (strstr(text, "://") != NULL)
         return false;
-    return text[0] == '@' || is_pattern(text);
+    return text[0] == '@' || cm_input_is_pattern(text);
 }
 
 /* ---- the list ---- */
 
-static int add(cm_inputs *in, const char *path, const struct stat *st, cm_error *err)
+int cm_inputs_add(cm_inputs *in, const char *path, cm_input **out, cm_error *err)
 {
     if (in->n == in->capacity) {
         size_t capacity = in->capacity > 0 ? in->capacity * 2 : 64;
@@ -80,12 +94,20 @@ static int add(cm_inputs *in, const char *path, const struct stat *st, cm_error 
     if (item->path == NULL)
         return CM_ENOMEM;
     strcpy(item->path, path);
-    if (st != NULL) {
+    *out = item;
+    in->n++;
+    return CM_OK;
+}
+
+static int add(cm_inputs *in, const char *path, const struct stat *st, cm_error *err)
+{
+    cm_input *item;
+    int rc = cm_inputs_add(in, path, &item, err);
+    if (rc == CM_OK && st != NULL) {
         item->dev = st->st_dev;
         item->ino = st->st_ino;
     }
-    in->n++;
-    return CM_OK;
+    return rc;
 }
 
 static int by_name(const void *a, const void *b)
@@ -163,11 +185,12 @@ static int visit(const search *s, const char *path, const char *name, unsigned d
     bool matches = s->pattern != NULL && cm_glob_matches(s->pattern, path);
     /* A link to nothing is a file that cannot be read. */
     if (stat(path, &st) != 0)
-        return lstat(path, &st) == 0 && (matches || (s->pattern == NULL && ends_like_netcdf(name)))
+        return lstat(path, &st) == 0 &&
+                       (matches || (s->pattern == NULL && cm_input_is_netcdf(name)))
                    ? add(s->in, path, NULL, err)
                    : CM_OK;
     if (!S_ISDIR(st.st_mode)) {
-        bool wanted = s->pattern != NULL ? matches : ends_like_netcdf(name);
+        bool wanted = s->pattern != NULL ? matches : cm_input_is_netcdf(name);
         return wanted ? add(s->in, path, &st, err) : CM_OK;
     }
     if (is_avoided(s->in, &st) || cm_input_is_store(path))
@@ -333,7 +356,9 @@ static int find_text(cm_inputs *in, const char *text, bool from_list, cm_error *
     if (stat(text, &st) != 0) {
         if (text[0] == '@' && !from_list)
             return find_list(in, text, err);
-        if (is_pattern(text))
+        if (cm_store_url_is_remote(text))
+            return cm_inputs_find_remote(in, text, from_list, err);
+        if (cm_input_is_pattern(text))
             return find_pattern(in, text, err);
     }
     int rc = cm_fileurl_path(text, &path, err);
@@ -356,6 +381,8 @@ int cm_inputs_find(const cm_texts *texts, cm_inputs *out, cm_error *err)
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < texts->n; i++)
         rc = find_text(out, texts->text[i], false, err);
+    if (rc == CM_OK)
+        rc = cm_inputs_look(out, err);
     if (rc == CM_OK)
         rc = drop_repeated(out, err);
     if (rc == CM_OK && out->n > 0)

@@ -369,36 +369,51 @@ static void let_tick_pass(const char *path, struct stat *st)
     (void)stat(path, st);
 }
 
-/* A frame that begins with the identity of PATH as it is now. */
-static cm_wire_out begin_own(cm_buf *own, const char *path, uint64_t number, struct stat *st,
+static void put_object(cm_wire_out *w, uint64_t number, const cm_copy *copy)
+{
+    cm_wire_put_u64(w, number);
+    cm_wire_put_u64(w, 0);
+    cm_wire_put_u64(w, cm_copy_mark(copy));
+    cm_wire_put_u64(w, cm_copy_told(copy)->nbytes);
+    cm_wire_put_u64(w, 0);
+    cm_wire_put_u64(w, 0);
+}
+
+/* A frame that begins with the identity of F as it is now. */
+static cm_wire_out begin_own(cm_buf *own, const cm_look_file *f, uint64_t number, struct stat *st,
                              cm_error *err)
 {
     *st = (struct stat){0};
-    bool there = cm_store_url_is_remote(path) || stat(path, st) == 0;
+    bool there = f->copy != NULL || cm_store_url_is_remote(f->path) || stat(f->path, st) == 0;
     int failed = errno, rc = cm_buf_resize(own, sizeof(cm_frame), err);
     if (there && S_ISREG(st->st_mode))
-        let_tick_pass(path, st);
+        let_tick_pass(f->path, st);
     cm_wire_out w = {own, rc, err};
-    put_identity(&w, number, st);
+    if (f->copy != NULL)
+        put_object(&w, number, f->copy);
+    else
+        put_identity(&w, number, st);
     if (!there && rc == CM_OK)
-        (void)cm_fail_errno(err, failed, "%s", path);
+        (void)cm_fail_errno(err, failed, "%s", f->path);
     return w;
 }
 
-int cm_look(cm_looker *l, const char *path, uint64_t number, cm_error *err)
+int cm_look(cm_looker *l, const cm_look_file *file, uint64_t number, cm_error *err)
 {
     struct stat st;
     cm_buf own = {0};
     cm_error why = {0};
     look s = {.l = l, .err = &why};
-    s.own = begin_own(&own, path, number, &st, &why);
+    s.own = begin_own(&own, file, number, &st, &why);
     size_t identity = own.nbytes;
     int rc = why.status;
     if (rc == CM_OK && (s.ctx = cm_codec_ctx_create(&why)) == NULL)
         rc = CM_ENOMEM;
     cm_wire_put_u32(&s.own, CM_OK);
     if (rc == CM_OK)
-        rc = describe(&s, path);
+        rc = describe(&s, file->copy != NULL ? file->lies : file->path);
+    if (rc != CM_OK && file->copy != NULL)
+        cm_copy_name(file->copy, file->lies, &why);
     cm_codec_ctx_free(s.ctx);
     if (rc != CM_OK && rc != CM_ENOMEM) {
         own.nbytes = identity;
@@ -406,18 +421,18 @@ int cm_look(cm_looker *l, const char *path, uint64_t number, cm_error *err)
         rc = put_failure(&s.own, &why);
     }
     rc = append_own(l, &own, rc);
-    return rc == CM_OK ? CM_OK : cm_fail(err, CM_ENOMEM, "%s: no memory to survey it", path);
+    return rc == CM_OK ? CM_OK : cm_fail(err, CM_ENOMEM, "%s: no memory to survey it", file->path);
 }
 
-int cm_look_failed(cm_looker *l, const char *path, uint64_t number, const cm_error *why,
+int cm_look_failed(cm_looker *l, const cm_look_file *file, uint64_t number, const cm_error *why,
                    cm_error *err)
 {
     struct stat st;
     cm_buf own = {0};
     cm_error ignored = {0};
-    cm_wire_out w = begin_own(&own, path, number, &st, &ignored);
+    cm_wire_out w = begin_own(&own, file, number, &st, &ignored);
     int rc = append_own(l, &own, put_failure(&w, why));
-    return rc == CM_OK ? CM_OK : cm_fail(err, CM_ENOMEM, "%s: no memory to survey it", path);
+    return rc == CM_OK ? CM_OK : cm_fail(err, CM_ENOMEM, "%s: no memory to survey it", file->path);
 }
 
 void cm_looker_release(cm_looker *l)

@@ -14,6 +14,7 @@
 
 #include "job/archive/known.h"
 #include "job/archive/wire.h"
+#include "store/copies.h"
 
 enum {
     CM_FRAME_SHARED = 1, /* payload: 16 bytes of digest, then what it is the digest of */
@@ -42,13 +43,20 @@ typedef struct cm_looker {
     cm_net *net;    /* for a store behind a network; or NULL */
 } cm_looker;
 
+/* What is looked at. */
+typedef struct cm_look_file {
+    const char *path;    /* its name */
+    const cm_copy *copy; /* an object behind a network; NULL: a file or a store of that path */
+    const char *lies;    /* where COPY is */
+} cm_look_file;
+
 /*
- * Appends the frames of PATH, which is file NUMBER.  A file that cannot be read has a record too,
+ * Appends the frames of FILE, which is file NUMBER.  A file that cannot be read has a record too,
  * with the reason; only CM_ENOMEM is returned.
  */
-int cm_look(cm_looker *l, const char *path, uint64_t number, cm_error *err);
+int cm_look(cm_looker *l, const cm_look_file *file, uint64_t number, cm_error *err);
 /* Appends the record of a file that cost its process: STATUS and TEXT say why. */
-int cm_look_failed(cm_looker *l, const char *path, uint64_t number, const cm_error *why,
+int cm_look_failed(cm_looker *l, const cm_look_file *file, uint64_t number, const cm_error *why,
                    cm_error *err);
 void cm_looker_release(cm_looker *l);
 

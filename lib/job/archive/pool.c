@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "format/nc/lock.h"
 #include "format/nc/preflight.h"
+#include "job/archive/ahead.h"
 
 enum {
     MAX_PROCESSES = 64,
@@ -49,6 +50,7 @@ typedef struct pool {
     size_t ntodo;
     bool *done; /* one for each file */
     size_t ndone;
+    cm_ahead ahead;
     child child[MAX_PROCESSES];
     unsigned nchildren;
 } pool;
@@ -62,13 +64,16 @@ static bool send_all(int fd, cm_buf *out)
     return sent;
 }
 
-static bool look_at(const pool *p, cm_looker *l, size_t at)
+static bool look_at(pool *p, cm_looker *l, size_t at)
 {
     cm_trial_limits limits;
-    const char *path = p->job->path[at];
-    cm_nc_trial_limits(path, NULL, NULL, &limits);
+    char lies[CM_COPY_PATH_SIZE];
+    const cm_look_file file = {.path = p->job->path[at], .copy = p->job->copy[at], .lies = lies};
+    if (file.copy != NULL && !cm_ahead_wait(&p->ahead, at, lies))
+        return true; /* the parent says why */
+    cm_nc_trial_limits(file.copy != NULL ? lies : file.path, NULL, NULL, &limits);
     cm_trial_renew_limits(limits.cpu_s, 0);
-    return cm_look(l, path, p->job->number[at], NULL) == CM_OK;
+    return cm_look(l, &file, p->job->number[at], NULL) == CM_OK;
 }
 
 /*
@@ -86,7 +91,7 @@ static void keep_freed_memory(void)
     (void)mallopt(M_TRIM_THRESHOLD, MOST);
 }
 
-static _Noreturn void be_child(const pool *p, unsigned me, pid_t parent, int fd, size_t alone)
+static _Noreturn void be_child(pool *p, unsigned me, pid_t parent, int fd, size_t alone)
 {
     cm_looker l = {0};
     cm_trial_limits limits;
@@ -100,6 +105,9 @@ static _Noreturn void be_child(const pool *p, unsigned me, pid_t parent, int fd,
             break;
         size_t at = alone != NONE ? alone : p->todo[i];
         atomic_store(&p->board->current[me], at);
+        /* What it has looked at takes the room that the next may wait for. */
+        if (cm_ahead_must_wait(&p->ahead, at) && l.out.nbytes > 0 && !send_all(fd, &l.out))
+            _exit(1);
         if (!look_at(p, &l, at))
             _exit(2);
         if ((l.out.nbytes >= SEND_NBYTES || alone != NONE) && !send_all(fd, &l.out))
@@ -159,6 +167,7 @@ static void count_file(pool *p, const uint8_t *payload, uint64_t nbytes)
     if (low < p->job->n && p->job->number[low] == number && !p->done[low]) {
         p->done[low] = true;
         p->ndone++;
+        cm_ahead_done(&p->ahead, low);
         cm_monitor_add(p->job->monitor, 1);
     }
 }
@@ -231,26 +240,46 @@ static void end_children(pool *p)
     p->nchildren = 0;
 }
 
-/* The record of a file that ended its process twice. */
-static int blame(pool *p, size_t at, const cm_trial_fate *fate, cm_error *err)
+/* The record of a file that says WHY there is no more. */
+static int take_failure(pool *p, size_t at, const cm_error *why, cm_error *err)
 {
     cm_looker l = {0};
-    cm_error why = {0};
-    cm_trial_limits limits;
-    const char *path = p->job->path[at];
     bool bad = false;
-    cm_nc_trial_limits(path, NULL, NULL, &limits);
-    cm_trial_fate end = *fate;
-    if (end.end == CM_TRIAL_RETURNED) /* it said nothing */
-        end = (cm_trial_fate){.end = CM_TRIAL_CRASHED};
-    (void)cm_nc_trial_failed(path, "opening it", &limits, &end, &why);
-    int rc = cm_look_failed(&l, path, p->job->number[at], &why, err);
+    const cm_look_file file = {.path = p->job->path[at], .copy = p->job->copy[at]};
+    int rc = cm_look_failed(&l, &file, p->job->number[at], why, err);
     child c = {.got = l.out};
     if (rc == CM_OK)
         rc = take_frames(p, &c, &bad, err);
     l.out = c.got;
     cm_looker_release(&l);
     return rc;
+}
+
+/* Those of files that could not be fetched. */
+static int take_failures(pool *p, cm_error *err)
+{
+    int rc = cm_ahead_check(&p->ahead, err);
+    for (cm_ahead_failure *f = cm_ahead_failed(&p->ahead), *next; f != NULL; f = next) {
+        next = f->next;
+        if (rc == CM_OK)
+            rc = take_failure(p, f->at, &f->why, err);
+        free(f);
+    }
+    return rc;
+}
+
+/* The record of a file that ended its process twice. */
+static int blame(pool *p, size_t at, const cm_trial_fate *fate, cm_error *err)
+{
+    cm_error why = {0};
+    cm_trial_limits limits;
+    const char *path = p->job->path[at];
+    cm_nc_trial_limits(path, NULL, NULL, &limits);
+    cm_trial_fate end = *fate;
+    if (end.end == CM_TRIAL_RETURNED) /* it said nothing */
+        end = (cm_trial_fate){.end = CM_TRIAL_CRASHED};
+    (void)cm_nc_trial_failed(path, "opening it", &limits, &end, &why);
+    return take_failure(p, at, &why, err);
 }
 
 /* One turn of all children that there are, until the last has ended. */
@@ -267,6 +296,8 @@ static int attend(pool *p, bool *suspect, cm_error *err)
             rc = cm_fail_errno(err, errno, "child processes cannot be waited for");
         if (cm_monitor_canceled(p->job->monitor))
             rc = cm_fail(err, CM_ECANCELED, "stopped by request");
+        if (rc == CM_OK)
+            rc = take_failures(p, err);
         for (unsigned i = 0; rc == CM_OK && n > 0 && i < p->nchildren; i++) {
             child *c = &p->child[i];
             bool ended = false;
@@ -281,10 +312,12 @@ static int attend(pool *p, bool *suspect, cm_error *err)
             c->fd = -1;
             left--;
             /* One that ended as it should has sent the record of the last file that it took. */
+            rc = take_failures(p, err);
             if (at == NONE || p->done[at])
                 continue;
             suspect[at] = true;
-            if (c->alone != NONE)
+            cm_ahead_undo(&p->ahead, at);
+            if (rc == CM_OK && c->alone != NONE)
                 rc = blame(p, at, &fate, err);
         }
     }
@@ -308,7 +341,9 @@ static int look_at_all(pool *p, size_t *todo, bool *suspect, cm_error *err)
             nsuspects += suspect[i];
         }
         atomic_store(&p->board->next, 0);
-        if (p->ntodo == 0)
+        rc = p->ntodo > 0 ? cm_ahead_start(&p->ahead, todo, p->ntodo, err)
+                          : cm_ahead_start(&p->ahead, &alone, 1, err);
+        if (rc == CM_OK && p->ntodo == 0)
             rc = start_child(p, alone, err);
         for (size_t i = 0; rc == CM_OK && i < n && i < p->ntodo; i++) {
             rc = start_child(p, NONE, err);
@@ -318,6 +353,7 @@ static int look_at_all(pool *p, size_t *todo, bool *suspect, cm_error *err)
         }
         rc = p->nchildren > 0 ? attend(p, suspect, err) : rc;
         end_children(p);
+        cm_ahead_stop(&p->ahead);
         if (rc != CM_OK)
             return rc;
         for (size_t i = 0; i < p->job->n; i++)
@@ -339,11 +375,14 @@ int cm_survey_pool_run(const cm_survey_job *job, cm_error *err)
     if (rc == CM_OK && shared == MAP_FAILED)
         rc = cm_fail_errno(err, errno, "no memory to survey %zu files", job->n);
     p.board = shared;
+    if (rc == CM_OK)
+        rc = cm_ahead_init(&p.ahead, job->copies, job->copy, job->n, err);
     cm_nc_handle_forks();
     if (rc == CM_OK)
         rc = look_at_all(&p, todo, suspect, err);
     if (shared != MAP_FAILED)
         munmap(shared, sizeof(board));
+    cm_ahead_release(&p.ahead);
     free(todo);
     free(suspect);
     free(p.done);

@@ -14,6 +14,8 @@
 typedef struct cm_survey_job {
     const char *const *path;
     const uint64_t *number; /* of each, for its record */
+    cm_copy *const *copy;   /* of each; NULL: it is a file */
+    cm_copies *copies;      /* theirs; NULL: all are files */
     size_t n;
     unsigned nprocesses;
     cm_monitor *monitor; /* or NULL */

@@ -1,5 +1,6 @@
 #include "job/archive/survey.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -42,7 +43,13 @@ static void see_files(cm_survey *s, cm_spot *spot)
     for (size_t i = 0; i < s->nfiles; i++) {
         struct stat st;
         cm_surveyed *f = &s->file[i];
-        if (f->is_base || stat(f->path, &st) != 0)
+        if (f->copy != NULL) {
+            f->nbytes = cm_copy_told(f->copy)->nbytes;
+            f->ino = cm_copy_mark(f->copy);
+            s->nbytes += f->nbytes;
+            spot[i].regular = true;
+        }
+        if (f->is_base || f->copy != NULL || f->status != CM_OK || stat(f->path, &st) != 0)
             continue;
         s->nbytes += (uint64_t)st.st_size;
         f->dev = st.st_dev;
@@ -60,7 +67,7 @@ static int look_at_base(const cm_survey_options *o, cm_survey *s, collector *c, 
 {
     cm_looker l = {.net = o->net};
     cm_frame f;
-    int rc = cm_look(&l, s->file[0].path, 0, err);
+    int rc = cm_look(&l, &(cm_look_file){.path = s->file[0].path}, 0, err);
     s->file[0].opened = true;
     for (size_t at = 0; rc == CM_OK && at < l.out.nbytes; at += sizeof(f) + f.nbytes) {
         memcpy(&f, l.out.data + at, sizeof(f));
@@ -70,22 +77,47 @@ static int look_at_base(const cm_survey_options *o, cm_survey *s, collector *c, 
     return rc;
 }
 
+/* An object that nothing is known of. */
+static int note_unknown(collector *c, size_t i, cm_error *err)
+{
+    cm_surveyed *f = &c->survey->file[i];
+    cm_looker l = {0};
+    cm_error why = {.status = f->status};
+    cm_frame frame;
+    snprintf(why.text, sizeof(why.text), "%s", f->why);
+    int rc = cm_look_failed(&l, &(cm_look_file){.path = f->path}, i, &why, err);
+    if (rc == CM_OK) {
+        memcpy(&frame, l.out.data, sizeof(frame));
+        rc = take(c, &frame, l.out.data + sizeof(frame), err);
+    }
+    cm_looker_release(&l);
+    return rc;
+}
+
 static int look_at_files(const cm_survey_options *o, cm_survey *s, collector *c, cm_error *err)
 {
     const char **path = cm_calloc(s->nfiles + 1, sizeof(*path), err);
     uint64_t *number = cm_calloc(s->nfiles + 1, sizeof(*number), err);
+    cm_copy **copy = cm_calloc(s->nfiles + 1, sizeof(cm_copy *), err);
     cm_survey_job job = {.path = path,
                          .number = number,
+                         .copy = copy,
+                         .copies = s->copies,
                          .nprocesses = o->nprocesses > 0 ? o->nprocesses : cm_cpu_count(),
                          .monitor = o->monitor,
                          .take = take,
                          .context = c};
-    int rc = path == NULL || number == NULL ? CM_ENOMEM : CM_OK;
+    int rc = path == NULL || number == NULL || copy == NULL ? CM_ENOMEM : CM_OK;
     for (size_t i = 0; rc == CM_OK && i < s->nfiles; i++) {
         if (s->file[i].offline || s->file[i].is_base || c->spot[i].offset != 0)
             continue;
+        if (s->file[i].status != CM_OK) {
+            rc = note_unknown(c, i, err);
+            continue;
+        }
         s->file[i].opened = true;
         path[job.n] = s->file[i].path;
+        copy[job.n] = s->file[i].copy;
         number[job.n++] = i;
     }
     s->nlooked = job.n;
@@ -94,6 +126,7 @@ static int look_at_files(const cm_survey_options *o, cm_survey *s, collector *c,
         rc = cm_survey_pool_run(&job, err);
     free(path);
     free(number);
+    free(copy);
     return rc;
 }
 
@@ -151,13 +184,23 @@ static int list_files(const cm_survey_options *o, cm_survey *s, cm_error *err)
     for (size_t i = 0; i < s->inputs.n; i++) {
         const cm_input *in = &s->inputs.item[i];
         bool listed = false;
-        int rc = o->listed == NULL ? CM_OK : o->listed(o->listed_context, in->path, &listed, err);
+        const cm_told *told = in->copy != NULL ? cm_copy_told(in->copy) : NULL;
+        char tag[sizeof(told->tag)];
+        if (told != NULL)
+            cm_copy_tag(in->copy, tag);
+        int rc = o->listed == NULL || in->status != CM_OK
+                     ? CM_OK
+                     : o->listed(o->listed_context, in->path, told != NULL ? told->nbytes : 0,
+                                 told != NULL ? tag : NULL, &listed, err);
         if (rc != CM_OK)
             return rc;
         s->nlisted += listed;
         if (!listed)
-            s->file[s->nfiles++] =
-                (cm_surveyed){.path = in->path, .given = in->given + (o->base != NULL)};
+            s->file[s->nfiles++] = (cm_surveyed){.path = in->path,
+                                                 .given = in->given + (o->base != NULL),
+                                                 .copy = in->copy,
+                                                 .status = in->status,
+                                                 .why = in->why};
     }
     cm_inputs_forget(&s->inputs);
     return CM_OK;
@@ -167,9 +210,15 @@ static int prepare(const cm_survey_options *o, cm_survey *s, collector *c, cm_er
 {
     if ((s->paged = cm_paged_create(o->scratch, err)) == NULL)
         return CM_ENOMEM;
-    s->inputs =
-        (cm_inputs){.paged = s->paged, .standard = o->standard, .zero = o->zero, .avoid = o->avoid};
+    s->inputs = (cm_inputs){.paged = s->paged,
+                            .standard = o->standard,
+                            .zero = o->zero,
+                            .avoid = o->avoid,
+                            .net = o->net,
+                            .scratch = o->fetched,
+                            .max_nbytes = o->fetched_nbytes};
     int rc = cm_inputs_find(&o->inputs, &s->inputs, err);
+    s->copies = s->inputs.copies;
     if (rc != CM_OK)
         return rc;
     size_t most = s->inputs.n + 2;
@@ -230,6 +279,7 @@ int cm_survey_run(const cm_survey_options *options, cm_survey *out, cm_error *er
 void cm_survey_release(cm_survey *s)
 {
     cm_records_free(s->records);
+    cm_copies_free(s->copies);
     cm_paged_free(s->paged);
     free(s->cache_refused);
     cm_inputs_release(&s->inputs);

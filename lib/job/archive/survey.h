@@ -8,6 +8,8 @@
 #ifndef CM_JOB_ARCHIVE_SURVEY_H
 #define CM_JOB_ARCHIVE_SURVEY_H
 
+#include <chunkmill/archive.h>
+
 #include "base/paged.h"
 #include "exec/watch/monitor.h"
 #include "format/located.h"
@@ -61,6 +63,7 @@ typedef struct cm_surveyed {
     bool offline;     /* a tape system has it: it was not opened */
     bool opened;      /* for this survey */
     bool is_base;     /* the store that grows */
+    cm_copy *copy;    /* an object behind a network; NULL: a file */
     cm_skeleton *skeleton;
     struct cm_records *records;
     const uint8_t *base;         /* of the record */
@@ -76,14 +79,16 @@ typedef struct cm_spot {
 
 typedef struct cm_survey_options {
     cm_texts inputs;
-    FILE *standard;      /* for "@-"; or NULL */
-    bool zero;           /* NUL between the paths of lists */
-    const char *avoid;   /* a folder that is not searched; or NULL */
-    const char *scratch; /* folder for the records; NULL: the system's */
-    const char *cache;   /* file of records; or NULL */
-    const char *base;    /* a store that is the first file; or NULL */
-    cm_net *net;         /* for a base behind a network; or NULL */
-    int (*listed)(void *context, const char *path, bool *out, cm_error *err); /* or NULL */
+    FILE *standard;            /* for "@-"; or NULL */
+    bool zero;                 /* NUL between the paths of lists */
+    const char *avoid;         /* a folder that is not searched; or NULL */
+    const char *scratch;       /* folder for the records; NULL: the system's */
+    const char *fetched;       /* folder for copies of objects; NULL: that of the net */
+    uint64_t fetched_nbytes;   /* of them; 0: see store/copies.h */
+    const char *cache;         /* file of records; or NULL */
+    const char *base;          /* a store that is the first file; or NULL */
+    cm_net *net;               /* for a base behind a network; or NULL */
+    cm_archive_listed *listed; /* or NULL */
     void *listed_context;
     unsigned nprocesses; /* 0: as many as the CPUs that this process may use */
     cm_monitor *monitor; /* or NULL */
@@ -98,6 +103,7 @@ typedef struct cm_survey {
     size_t nskeletons;
     uint64_t nbytes; /* of all files */
     struct cm_records *records;
+    cm_copies *copies;   /* of objects behind a network; NULL: there are none */
     cm_paged *paged;     /* what is found of each file, and lists of it */
     char *cache_refused; /* why what the cache held was not believed; NULL: it was, or is new */
 } cm_survey;

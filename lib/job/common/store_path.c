@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/fileurl.h"
 #include "base/mem.h"
-#include "job/common/fetch.h"
+#include "store/copies.h"
 #include "store/open.h"
 
 int cm_store_path_split(const char *text, cm_store_path *out, cm_error *err)
@@ -63,13 +62,24 @@ int cm_store_path_fetch(cm_store_path *p, cm_net *net, const char *folder, cm_er
 {
     if (net == NULL || !cm_store_url_is_remote(p->path) || !cm_store_url_is_file(p->path))
         return CM_OK;
-    char *copy;
-    int rc = cm_fetch_file(p->path, net, folder != NULL ? folder : cm_net_scratch(net), &copy, err);
+    char path[CM_COPY_PATH_SIZE];
+    bool taken;
+    cm_copy *copy;
+    cm_told told;
+    int rc = cm_copy_look(net, p->path, &told, err);
+    if (rc == CM_OK && (p->paged = cm_paged_create(NULL, err)) == NULL)
+        rc = CM_ENOMEM;
+    if (rc == CM_OK)
+        rc = cm_copies_create(net, folder, 0, p->paged, &p->copies, err);
+    if (rc == CM_OK)
+        rc = cm_copies_add(p->copies, p->path, &told, &copy, err);
+    if (rc == CM_OK)
+        rc = cm_copy_take(copy, CM_COPY_NOW, &taken, path, err);
     if (rc != CM_OK)
         return rc;
     p->url = p->path;
-    p->path = copy;
-    return CM_OK;
+    p->path = cm_strdup(path, err);
+    return p->path != NULL ? CM_OK : CM_ENOMEM;
 }
 
 void cm_store_path_name(const cm_store_path *p, cm_error *err)
@@ -86,8 +96,8 @@ void cm_store_path_name(const cm_store_path *p, cm_error *err)
 
 void cm_store_path_release(cm_store_path *p)
 {
-    if (p->url != NULL)
-        unlink(p->path);
+    cm_copies_free(p->copies);
+    cm_paged_free(p->paged);
     free(p->url);
     free(p->path);
     free(p->node);

@@ -17,6 +17,8 @@ typedef struct cm_store_path {
     bool is_folder;
     /* A file behind a network that was fetched: PATH is its copy, gone with the release. */
     char *url;
+    struct cm_copies *copies;
+    struct cm_paged *paged;
 } cm_store_path;
 
 /* Takes TEXT apart; CM_EINVAL for storage that is not built.  Whatever is returned, release it. */

@@ -48,7 +48,8 @@ static int one_fingerprint(cm_json *j, const cm_job *job, cm_error *err)
 /* However many there are, a digest is enough: which one changed is said when it is read. */
 static void add_file(cm_digest *digest, uint64_t i, const cm_multi_file *f)
 {
-    const uint64_t identity[] = {f->nbytes, f->mtime_ns};
+    /* The ETag of an object stands where a file has its time. */
+    const uint64_t identity[] = {f->nbytes, f->copy != NULL ? f->ino : f->mtime_ns};
     if (f->open != NULL) /* a store that grows is written meanwhile */
         return;
     cm_digest_element(digest, 2 * i, f->path, strlen(f->path));
@@ -180,6 +181,20 @@ static int input_json(const char *path, const char *lies, const char *format, cm
     return rc;
 }
 
+static int file_json(const cm_multi_file *f, cm_json **out, cm_error *err)
+{
+    int rc = input_json(f->path, f->path, NULL, out, err);
+    if (rc != CM_OK || f->copy == NULL)
+        return rc;
+    const cm_told *told = cm_copy_told(f->copy);
+    rc = cm_json_set(*out, "bytes", cm_json_u64(told->nbytes), err);
+    if (rc == CM_OK && told->modified_s > 0)
+        rc = cm_json_set(*out, "modified", cm_job_time_json((time_t)told->modified_s), err);
+    return rc == CM_OK && told->tag[0] != '\0'
+               ? cm_json_set(*out, "etag", cm_json_string(told->tag), err)
+               : rc;
+}
+
 /* The digests of all files, by all threads. */
 typedef struct digests {
     cm_job *job;
@@ -245,7 +260,7 @@ int cm_job_inputs_json(const cm_job *job, const char *path, cm_json **out, cm_er
     int rc = digest_files(job, 0, spec->nfiles, &digest, err);
     for (size_t i = 0; rc == CM_OK && i < spec->nfiles; i++) {
         cm_json *j = NULL;
-        rc = input_json(spec->file[i].path, spec->file[i].path, NULL, &j, err);
+        rc = file_json(&spec->file[i], &j, err);
         if (rc == CM_OK)
             rc = cm_json_set(j, "sha256", cm_json_string(digest[i]), err);
         if (rc == CM_OK)
@@ -266,7 +281,11 @@ int cm_job_inputs_json(const cm_job *job, const char *path, cm_json **out, cm_er
 static int look_at(const cm_multi_file *f, const char *digest, cm_ledger_entry *out, cm_error *err)
 {
     *out = (cm_ledger_entry){.nbytes = f->nbytes, .mtime_ns = f->mtime_ns};
-    if ((out->path = realpath(f->path, NULL)) == NULL)
+    if (f->copy != NULL) {
+        cm_copy_tag(f->copy, out->tag);
+        if ((out->path = cm_strdup(f->path, err)) == NULL)
+            return CM_ENOMEM;
+    } else if ((out->path = realpath(f->path, NULL)) == NULL)
         return cm_fail_errno(err, errno, "%s", f->path);
     memcpy(out->sha256, digest, sizeof(out->sha256));
     return CM_OK;
@@ -302,7 +321,9 @@ static bool is_in_memory(const cm_multi_spec *spec)
 {
     uint64_t nbytes = 0;
     for (size_t i = 0; i < spec->nfiles; i++)
-        if (spec->file[i].open == NULL)
+        if (spec->file[i].copy != NULL && !cm_copy_is_here(spec->file[i].copy))
+            return false;
+        else if (spec->file[i].open == NULL)
             nbytes += spec->file[i].nbytes;
     return nbytes < cm_memory_available() / 2;
 }
@@ -403,7 +424,7 @@ bool cm_job_inputs_lie_in(const cm_job *job, const char *folder)
     size_t length = strlen(folder);
     bool found = false;
     for (size_t i = 0; spec != NULL && i < spec->nfiles && !found; i++) {
-        if (spec->file[i].open != NULL)
+        if (spec->file[i].open != NULL || spec->file[i].copy != NULL)
             continue;
         char *real = realpath(spec->file[i].path, NULL);
         found = real != NULL && strncmp(real, folder, length) == 0 &&

@@ -8,7 +8,7 @@ typedef struct reading {
     const cm_stop *stop;
 } reading;
 
-static int see(void *context, const char *below, uint64_t nbytes, cm_error *err)
+static int see(void *context, const char *below, const cm_told *told, cm_error *err)
 {
     const reading *r = context;
     cm_listing *l = r->list;
@@ -20,7 +20,7 @@ static int see(void *context, const char *below, uint64_t nbytes, cm_error *err)
         l->item = more;
         l->room = room;
     }
-    l->item[l->n++] = (cm_listed){l->names.nbytes, nbytes};
+    l->item[l->n++] = (cm_listed){l->names.nbytes, told->nbytes};
     int rc = cm_stop_check(r->stop, err);
     return rc == CM_OK ? cm_buf_append(&l->names, below, strlen(below) + 1, err) : rc;
 }

@@ -483,7 +483,7 @@ static int find_input(held *h, cm_error *err)
     cm_store_path *at = &h->at;
     int rc = o->dataset == NULL ? cm_store_path_split(o->source, at, err)
                                 : name_dataset(o->dataset, at, err);
-    if (rc == CM_OK)
+    if (rc == CM_OK && o->dataset == NULL)
         rc = cm_store_path_fetch(at, o->net, o->scratch, err);
     h->job.path = at->url != NULL ? at->url : at->path;
     h->job.group = at->node;

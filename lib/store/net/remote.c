@@ -176,6 +176,20 @@ static int size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *er
     return rc;
 }
 
+static int tell(cm_store *store, const char *key, cm_told *out, cm_error *err)
+{
+    cm_http r;
+    int rc = head(store, key, &r, err);
+    if (rc != CM_OK)
+        return rc;
+    *out = (cm_told){.nbytes = r.total_nbytes, .modified_s = r.modified};
+    _Static_assert(sizeof(out->tag) == sizeof(r.etag), "what is told holds an ETag");
+    /* A weak one never matches. */
+    if (strncmp(r.etag, "W/", 2) != 0)
+        memcpy(out->tag, r.etag, sizeof(out->tag));
+    return CM_OK;
+}
+
 static int identity(cm_store *store, const char *key, cm_identity *out, cm_error *err)
 {
     cm_http r;
@@ -216,6 +230,14 @@ static int reader_open(cm_store *store, const char *key, cm_object_reader **out,
     return rc == CM_OK ? new_reader(store, key, &r, out, err) : rc;
 }
 
+static int reader_open_told(cm_store *store, const char *key, const cm_told *told,
+                            cm_object_reader **out, cm_error *err)
+{
+    cm_http r = {.total_nbytes = told->nbytes};
+    memcpy(r.etag, told->tag, sizeof(r.etag));
+    return new_reader(store, key, &r, out, err);
+}
+
 /* One request tells the size, and brings the part. */
 static int reader_open_part(cm_store *store, const char *key, bool at_end, size_t nbytes,
                             cm_buf *buf, cm_object_reader **out, cm_error *err)
@@ -231,6 +253,8 @@ static void see_change(const cm_http *r, cm_object_reader *reader)
 {
     if (r->rc != CM_OK && r->status == 412)
         atomic_store(&reader->changed, true);
+    if (r->rc != CM_OK && (r->status == 401 || r->status == 403 || r->status == 404))
+        atomic_store(&reader->denied, true);
 }
 
 static int reader_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
@@ -272,6 +296,8 @@ static int take(const cm_http *r, cm_store_read *read, cm_error *err)
     read->absent = r->rc == CM_ENOTFOUND && read->reader == NULL;
     read->at = r->at;
     read->got_nbytes = read->absent ? 0 : r->got_nbytes;
+    if (r->rc == CM_ENOTFOUND && read->reader != NULL)
+        atomic_store(&read->reader->denied, true);
     if (r->rc == CM_ENOTFOUND && read->reader != NULL)
         return cm_fail(err, CM_EIO, "%s: is no longer there", read->reader->key);
     return CM_OK;
@@ -336,9 +362,11 @@ static const cm_store_ops web_ops = {
     .get = get,
     .size = size,
     .read_many = read_many,
+    .tell = tell,
     .identity = identity,
     .list = list,
     .reader_open = reader_open,
+    .reader_open_told = reader_open_told,
     .reader_open_part = reader_open_part,
     .reader_read = reader_read,
     .reader_close = reader_close,
@@ -350,6 +378,7 @@ static const cm_store_ops s3_ops = {
     .get = get,
     .size = size,
     .read_many = read_many,
+    .tell = tell,
     .identity = identity,
     .put = cm_s3_put,
     .put_if = cm_s3_put_new,
@@ -359,6 +388,7 @@ static const cm_store_ops s3_ops = {
     .list_below = cm_s3_list_below,
     .sync = sync_nothing,
     .reader_open = reader_open,
+    .reader_open_told = reader_open_told,
     .reader_open_part = reader_open_part,
     .reader_read = reader_read,
     .reader_close = reader_close,

@@ -1,6 +1,8 @@
 /* What a bucket holds: ListObjectsV2, page by page. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "store/net/remote.h"
 #include "store/net/xml.h"
@@ -20,7 +22,7 @@ typedef struct listing {
     char *token; /* of the next page; NULL: none */
     bool truncated;
     char *key; /* of the entry that is read */
-    uint64_t nbytes;
+    cm_told told;
     uint64_t nfound;
 } listing;
 
@@ -44,10 +46,32 @@ static int take_object(listing *l, cm_error *err)
     const char *name = below(l, key);
     int rc = CM_OK;
     if (name != NULL)
-        rc = l->see != NULL ? l->see(l->context, name, l->nbytes, err)
+        rc = l->see != NULL ? l->see(l->context, name, &l->told, err)
                             : cm_name_list_add(l->names, name, strlen(name), false, err);
+    l->told = (cm_told){0};
     free(key);
     return rc;
+}
+
+/* "2009-10-12T17:50:30.000Z"; 0 where it is none. */
+static int64_t seconds_of(const char *text)
+{
+    struct tm t = {0};
+    int n = sscanf(text, "%d-%d-%dT%d:%d:%d", &t.tm_year, &t.tm_mon, &t.tm_mday, &t.tm_hour,
+                   &t.tm_min, &t.tm_sec);
+    t.tm_year -= 1900;
+    t.tm_mon--;
+    return n == 6 ? (int64_t)timegm(&t) : 0;
+}
+
+/* As requests give it: some servers leave the quotes out of a listing. */
+static void take_tag(cm_told *told, const char *text)
+{
+    size_t n = strlen(text);
+    bool quoted = strchr(text, '"') != NULL;
+    told->tag[0] = '\0';
+    if (n > 0 && n + 2 < sizeof(told->tag) && strncmp(text, "W/", 2) != 0)
+        snprintf(told->tag, sizeof(told->tag), quoted ? "%s" : "\"%s\"", text);
 }
 
 static int take_folder(listing *l, const char *text, cm_error *err)
@@ -83,7 +107,11 @@ static int visit(void *context, const char *path, const char *text, cm_error *er
     if (strcmp(path, "Contents/Key") == 0)
         return set(&l->key, text, err);
     if (strcmp(path, "Contents/Size") == 0)
-        l->nbytes = strtoull(text, NULL, 10);
+        l->told.nbytes = strtoull(text, NULL, 10);
+    else if (strcmp(path, "Contents/ETag") == 0)
+        take_tag(&l->told, text);
+    else if (strcmp(path, "Contents/LastModified") == 0)
+        l->told.modified_s = seconds_of(text);
     else if (strcmp(path, "Contents") == 0)
         return take_object(l, err);
     else if (strcmp(path, "CommonPrefixes/Prefix") == 0 && l->names != NULL)

@@ -64,11 +64,11 @@ static int doom(sweep *w, const char *below, cm_error *err)
     return rc == CM_OK ? cm_buf_append(&w->doomed, "", 1, err) : rc;
 }
 
-static int see(void *context, const char *rest, uint64_t nbytes, cm_error *err)
+static int see(void *context, const char *rest, const cm_told *told, cm_error *err)
 {
     sweep *w = context;
     char below[1200];
-    (void)nbytes;
+    (void)told;
     int n = snprintf(below, sizeof(below), "%s/%s", w->folder, rest);
     if (n < 0 || (size_t)n >= sizeof(below) || !is_entered(w, below))
         return CM_OK;

@@ -39,11 +39,11 @@ static void test_put_if(void **state)
 
 /* ---- listing and removing what lies below ---- */
 
-static int join_sizes(void *context, const char *below, uint64_t nbytes, cm_error *err)
+static int join_sizes(void *context, const char *below, const cm_told *told, cm_error *err)
 {
     char *text = context;
     (void)err;
-    sprintf(text + strlen(text), "%s=%d ", below, (int)nbytes);
+    sprintf(text + strlen(text), "%s=%d ", below, (int)told->nbytes);
     return 0;
 }
 

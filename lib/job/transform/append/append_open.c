@@ -277,19 +277,24 @@ static int is_same(const cm_ledger_entry *was, const cm_ledger_entry *now, bool 
     return rc;
 }
 
-int cm_append_listed(void *context, const char *path, bool *out, cm_error *err)
+int cm_append_listed(void *context, const char *path, uint64_t nbytes, const char *tag, bool *out,
+                     cm_error *err)
 {
     cm_append *a = context;
-    cm_ledger_entry now;
-    bool same;
+    cm_ledger_entry now = {0};
+    bool same = false;
     *out = false;
     if (a->ledger.n == 0 || a->recheck)
         return CM_OK;
     /* What is not there is told of where it is opened. */
-    if (cm_ledger_look(path, &now, NULL) != CM_OK)
+    if (tag == NULL && cm_ledger_look(path, &now, NULL) != CM_OK)
         return CM_OK;
-    const cm_ledger_entry *was = cm_ledger_find(&a->ledger, now.path);
-    int rc = was == NULL ? CM_OK : is_same(was, &now, &same, err);
+    const cm_ledger_entry *was = cm_ledger_find(&a->ledger, tag != NULL ? path : now.path);
+    int rc = CM_OK;
+    if (was != NULL && tag != NULL)
+        same = was->nbytes == nbytes && strcmp(was->tag, tag) == 0;
+    else if (was != NULL)
+        rc = is_same(was, &now, &same, err);
     if (rc == CM_OK && was != NULL && !same)
         rc = cm_fail(err, CM_EFORMAT,
                      "%s: has changed since it was taken into the store; `recheck` compares it "

@@ -32,6 +32,9 @@ static int parse(const char *payload, cm_ledger_entry *out, cm_error *err)
         rc = cm_fail(err, CM_EFORMAT, "a line of the ledger names no file");
     if (rc == CM_OK && digest != NULL && strlen(digest) == 64)
         memcpy(out->sha256, digest, 65);
+    const char *tag = cm_json_text(cm_json_member(j, "etag"), NULL);
+    if (rc == CM_OK && tag != NULL && strlen(tag) < sizeof(out->tag))
+        memcpy(out->tag, tag, strlen(tag) + 1);
     if (rc == CM_OK && (out->path = cm_strdup(path, err)) == NULL)
         rc = CM_ENOMEM;
     cm_json_free(j);
@@ -186,6 +189,8 @@ int cm_ledger_json(const cm_ledger_entry *entry, cm_json **out, cm_error *err)
         rc = cm_json_set(j, "mtime_ns", cm_json_u64(entry->mtime_ns), err);
     if (rc == CM_OK && entry->sha256[0] != '\0')
         rc = cm_json_set(j, "sha256", cm_json_string(entry->sha256), err);
+    if (rc == CM_OK && entry->tag[0] != '\0')
+        rc = cm_json_set(j, "etag", cm_json_string(entry->tag), err);
     if (rc == CM_OK)
         *out = j;
     else

@@ -3,7 +3,8 @@
  *
  * A file in the folder beside the store, lines as those of a journal.  The first says what it
  * is; every other is a JSON object, {"path", "bytes", "mtime_ns", "sha256"}, the last being
- * absent where nobody had read the whole file.  Of several lines of one path the last counts.
+ * absent where nobody had read the whole file.  An object behind a network has "etag", too, and
+ * its URL for a path.  Of several lines of one path the last counts.
  * What follows a line that is not whole is not read: files are then looked at once more.
  */
 #ifndef CM_JOB_LEDGER_H
@@ -15,9 +16,10 @@
 #define CM_LEDGER_NAME "ledger"
 
 typedef struct cm_ledger_entry {
-    char *path; /* real, without links */
+    char *path; /* real, without links; or a URL */
     uint64_t nbytes, mtime_ns;
     char sha256[65]; /* "": not known */
+    char tag[136];   /* of an object behind a network; "": there is none */
 } cm_ledger_entry;
 
 typedef struct cm_ledger {
