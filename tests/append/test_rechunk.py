@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 import zarr
 
-from support import failio, paths, rechunked, tool
+from support import failio, objects, paths, rechunked, tool
 
 from . import files as F
 
@@ -245,6 +245,55 @@ def test_other_refusals(tmp_path):
     tool.run("rechunk", "--append", "time", source, store).fails(1, "break the lock")
     tool.run("rechunk", "--append", "time", "--break-lock", source, store).ok()
     same(store, source)
+
+
+def test_parts(tmp_path):
+    """Refused before anything is said of a part."""
+    source, store = grown(tmp_path)
+    before = failio.contents(tmp_path)
+    for options in (["--part", "1/2"], ["--parts", "2"]):
+        r = tool.run("rechunk", "--append", "time", *options, source, store).fails(2, "--part", "--append")
+        assert "part 1 of" not in str(r)
+    assert failio.contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("conditional", [True, False], ids=["conditional", "unconditional"])
+@pytest.mark.parametrize("layout", ["v3", "v2", "shards"])
+def test_in_a_bucket(layout, conditional, tmp_path):
+    """The objects of a folder, from a folder and from a bucket; killed at some requests, the same command completes it."""
+    source, local = grown(tmp_path, to=LAYOUTS[layout][1])
+    server = objects.Server(conditional=conditional)
+    try:
+        env, store = server.environment(), "s3://bucket/b.zarr"
+        server.put_folder(local, "b.zarr")
+        server.put_folder(source, "a.zarr")
+        begun = dict(server.objects)
+        append("--verify", "full", source, local).ok()
+
+        def check(at):
+            server.get_folder("b.zarr", tmp_path / f"got{at}")
+            got, want = (failio.contents(s) for s in (tmp_path / f"got{at}", local))
+            assert set(got) == set(want) and (layout == "shards" or got == want), at
+            same(tmp_path / f"got{at}", source)
+            assert not server.keys("b.zarr.chunkmill")
+
+        for of in (source, "s3://bucket/a.zarr"):
+            server.objects = dict(begun)
+            append("--verify", "full", of, store, env=env).ok()
+            check(str(of)[:2])
+        done = dict(server.objects)
+        append(source, store, env=env).ok()
+        assert server.objects == done
+        command = ["-q", "-j", "1", "--verify", "none", "--append", "time", source, store]
+        server.objects = dict(begun)
+        _, writes, _ = objects.kill_at(server, 10**9, False, *command, program="rechunk")
+        for nth in failio.spread(len(writes), 1000 if paths.LONG else 3):
+            server.objects = dict(begun)
+            assert objects.kill_at(server, nth, nth % 2 == 0, *command, program="rechunk")[0] == -signal.SIGKILL, (nth, writes)
+            tool.run("rechunk", *command, env=env).ok()
+            check(nth)
+    finally:
+        server.close()
 
 
 def seen(store):

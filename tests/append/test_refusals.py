@@ -152,6 +152,15 @@ def test_options_of_a_new_store(made, options, tmp_path):
     assert untouched(made, store)
 
 
+@pytest.mark.parametrize("n, words", [(1, "; 1 element differs"), (3, "; 3 elements differ")])
+def test_numbers_of_elements(made, n, words, tmp_path):
+    store = work_on(made, tmp_path)
+    data = F.values(1, 1)
+    data.flat[:n] += 1
+    tool.nc2zarr("--append", "time", F.day(tmp_path / "new.nc", 1, data=data), store).fails(1, words)
+    assert untouched(made, store)
+
+
 def test_no_store_and_no_dimension(made, tmp_path):
     p = F.day(tmp_path / "new.nc", 2, 2)
     r = tool.nc2zarr("--append", "time", p, tmp_path / "none.zarr")

@@ -360,8 +360,8 @@ def wait_until(true, seconds=30):
         time.sleep(0.02)
 
 
-def kill_at(bucket, nth, done, *command):
-    """nc2zarr is killed when the Nth request that writes has come, which the server has DONE, or never does.
+def kill_at(bucket, nth, done, *command, program="nc2zarr"):
+    """A program is killed when the Nth request that writes has come, which the server has DONE, or never does.
 
     (exit status, keys of the requests that write, standard error)
     """
@@ -382,7 +382,7 @@ def kill_at(bucket, nth, done, *command):
         return "done"
 
     bucket.fault = fault
-    run.append(subprocess.Popen([tool.program("nc2zarr"), *map(str, command)], env=tool.environment(bucket.environment()), stderr=subprocess.PIPE))
+    run.append(subprocess.Popen([tool.program(program), *map(str, command)], env=tool.environment(bucket.environment()), stderr=subprocess.PIPE))
     started.set()
     err = run[0].communicate(timeout=60)[1]
     bucket.fault = None

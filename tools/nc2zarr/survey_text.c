@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../common/say.h"
+#include "../common/summary.h"
 #include "base/number.h"
 #include "nc2zarr.h"
 
@@ -126,7 +127,7 @@ void nc2zarr_say_findings(const cm_archive_report *r, const cm_common_options *c
 
 static void print_axis(const cm_archive_axis *a)
 {
-    printf("  %s: %llu steps", a->name, (unsigned long long)a->length);
+    printf("  %s: %llu step%s", a->name, (unsigned long long)a->length, cm_plural(a->length));
     if (a->step)
         printf(" of %s", a->step);
     if (a->first && a->last)
@@ -145,7 +146,7 @@ static void print_variable(const cm_archive_variable *v, size_t nfiles)
         printf("%s%s=%llu", k == 0 ? " (" : ", ", v->dim_name[k], (unsigned long long)v->shape[k]);
     printf("%s", v->rank > 0 ? ")" : "");
     if (v->nfiles < nfiles)
-        printf(", in %zu files", v->nfiles);
+        printf(", in %zu file%s", v->nfiles, cm_plural(v->nfiles));
     putchar('\n');
 }
 

@@ -1,5 +1,6 @@
 /* rechunk: options, one call of the library, a report. */
 #include <stdlib.h>
+#include <string.h>
 
 #include <chunkmill/append.h>
 
@@ -99,6 +100,11 @@ static int refuse_append(const rechunk_values *v, const cm_common_options *commo
         return cm_tool_usage_error(&RECHUNK,
                                    "--zarr-format: not with --append, which leaves a store as "
                                    "it is");
+    if (v->append &&
+        ((v->part.part && strcmp(v->part.part, "none") != 0 && strcmp(v->part.part, "auto") != 0) ||
+         cm_tool_given(&RECHUNK, common, "parts")))
+        return cm_tool_usage_error(&RECHUNK, "--part: not with --append; one process adds what a "
+                                             "source has grown by");
     if (v->append && v->o.resume)
         return cm_tool_usage_error(&RECHUNK, "--resume: not with --append; the same command again "
                                              "completes one that was stopped");

@@ -7,6 +7,7 @@
 
 #include "base/cpu.h"
 #include "base/number.h"
+#include "format/multi/grow.h"
 #include "format/multi/internal.h"
 
 enum {
@@ -244,33 +245,21 @@ static uint64_t longest_along(const cm_multi_array *a, unsigned j)
     return most < a->var->shape[j] ? most : a->var->shape[j];
 }
 
-/*
- * Files, or a store and files, that are cut otherwise across the joined axes: a piece that is
- * smaller than a chunk has it decoded once for each piece.  So pieces grow, by whole chunks, to
- * the longest of all, where the memory allows.
- */
+/* As far as the memory allows. */
 static void grow_pieces(const cm_multi_array *a, uint64_t *chunk)
 {
     const cm_multi_var *v = a->var;
-    uint64_t itemsize = v->dtype.nbytes > 0 ? v->dtype.nbytes : 1, nbytes = itemsize;
+    uint64_t longest[CM_MAX_RANK];
+    bool joined[CM_MAX_RANK];
     uint64_t most = cm_memory_available() / SHARE_OF_MEMORY / (cm_cpu_count() + 1);
     most = most < LEAST_GROWN_NBYTES  ? LEAST_GROWN_NBYTES
            : most > MOST_GROWN_NBYTES ? MOST_GROWN_NBYTES
                                       : most;
-    for (unsigned j = 0; j < v->rank; j++)
-        if (!cm_mul_u64(nbytes, is_axis(v, j) ? longest_along(a, j) : chunk[j], &nbytes))
-            return;
-    for (unsigned j = v->rank; j-- > 0;) {
-        uint64_t longest = is_axis(v, j) ? 0 : longest_along(a, j);
-        if (nbytes == 0 || longest <= chunk[j])
-            continue;
-        uint64_t times = cm_div_ceil(longest, chunk[j]), fits = most / nbytes;
-        times = times < fits ? times : fits;
-        if (times > 1) {
-            nbytes *= times;
-            chunk[j] *= times;
-        }
+    for (unsigned j = 0; j < v->rank; j++) {
+        joined[j] = is_axis(v, j);
+        longest[j] = longest_along(a, j);
     }
+    cm_multi_pieces_grow(v->rank, joined, longest, v->dtype.nbytes, most, chunk);
 }
 
 /* Chunks like those of the first part that has some, of a size that can be held. */

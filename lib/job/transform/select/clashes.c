@@ -74,11 +74,12 @@ static int tell_clash(const inquiry *q, cm_error *err)
                            q->spec->file[check->part[1].file].path};
     char text[CM_MAX_RANK * 21];
     q->job->report->clash = check->what;
-    cm_fail(
-        err, CM_EFORMAT,
-        "%s: variable %s: %s differ: element %s is %s, and %s in %s; %" PRIu64 " elements differ",
-        path[1], v->name, check->what, cm_coord_text(v->rank, q->clash.first, text, sizeof text),
-        q->clash.value[1], q->clash.value[0], path[0], q->clash.ndiffering);
+    cm_fail(err, CM_EFORMAT,
+            "%s: variable %s: %s differ: element %s is %s, and %s in %s; %" PRIu64 " element%s",
+            path[1], v->name, check->what,
+            cm_coord_text(v->rank, q->clash.first, text, sizeof text), q->clash.value[1],
+            q->clash.value[0], path[0], q->clash.ndiffering,
+            q->clash.ndiffering == 1 ? " differs" : "s differ");
     cm_error_place(err, path[1]);
     return CM_EFORMAT;
 }
@@ -90,9 +91,10 @@ static int tell_decided(inquiry *q, cm_error *err)
         return CM_OK;
     const cm_multi_check *check = &q->spec->check[q->first_pair];
     return cm_job_warn(q->job, err,
-                       "%" PRIu64 " elements differ between files that have the same ones (%s), "
-                       "in %" PRIu64 " pairs of files; the first is %s",
-                       q->nelem, check->what, q->npairs, q->spec->file[check->part[1].file].path);
+                       "%" PRIu64 " element%s between files that have the same ones (%s), "
+                       "in %" PRIu64 " pair%s of files; the first is %s",
+                       q->nelem, q->nelem == 1 ? " differs" : "s differ", check->what, q->npairs,
+                       q->npairs == 1 ? "" : "s", q->spec->file[check->part[1].file].path);
 }
 
 int cm_job_compare_inputs(cm_job *job, cm_error *err)
