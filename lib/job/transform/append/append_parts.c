@@ -271,6 +271,12 @@ int cm_append_settle_parts(cm_append *a, bool gives_up, bool *busy, cm_error *er
         rc = length_now(a, dimension, &now, err);
         if (rc == CM_OK)
             rc = cm_parts_running(&a->beside, &running, &who, err);
+        /* All of it is in the store: nothing that its mark speaks of is left to be removed. */
+        if (rc == CM_OK && now >= length) {
+            rc = cm_append_sweep(a, err);
+            if (rc == CM_OK)
+                cm_append_unmark(a);
+        }
         if (rc == CM_OK && gives_up && running == 0 && now < length) {
             a->reach = length > a->reach ? length : a->reach;
             rc = cm_append_mark(a, a->reach, err);
