@@ -89,7 +89,7 @@ def test_all_at_once(case, tmp_path):
         # A double may have looked at the store before it was finished, and at its data after.
         late = [d for d in done if d.status != 0]
         for d in late:
-            assert d.status == 1 and "start again" in d.err, str(d)
+            assert d.status == 1 and ("start again" in d.err or "another plan" in d.err), str(d)
         ends = [k for k, d in zip([*range(1, n + 1)] * 2, done, strict=True) if d.status == 0]
         assert set(ends) == set(range(1, n + 1))
         add(1, n, files, store).ok()
@@ -126,8 +126,9 @@ def test_others_wait_until_all_are_done(case, tmp_path):
     tool.nc2zarr("-q", "--replace", "time=2000-01-01..2000-01-03", *files[:1], store).fails(1, "3 parts add to it")
     tool.nc2zarr("-q", "--consolidate", store).fails(1, "3 parts add to it")
     assert seen(store) == seen(top / "old" / "s.zarr")
-    # They are given up, and less is added: nothing of them stays.
+    # They are given up, and less is added: no object of theirs stays, but folders may.
     tool.nc2zarr("-q", "--break-lock", "--append", "time", files[0], store).ok()
+    subprocess.run(["find", store, "-type", "d", "-empty", "-delete"], check=True)
     failio.renew(top / "old", tmp_path / "one")
     tool.nc2zarr("-q", "--append", "time", files[0], tmp_path / "one" / "s.zarr").ok()
     same(tmp_path / "one" / "s.zarr", store)

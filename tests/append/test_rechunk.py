@@ -57,7 +57,8 @@ def test_equals_one_run(layout, steps, tmp_path):
     same(store, want)
     with xr.open_zarr(store) as got, xr.open_zarr(want) as once:
         xr.testing.assert_identical(got.load(), once.load())
-    assert sorted(p.name for p in tmp_path.glob("b.zarr.chunkmill/*")) == []
+    # A coordinate that was repaired keeps its old chunks for an hour, for those who read it.
+    assert {p.name for p in tmp_path.glob("b.zarr.chunkmill/*")} <= {"append-left"}
 
 
 def grown(tmp_path, was=6, n=13, to=(), of=("--chunks", "time=4")):
