@@ -61,10 +61,17 @@ def check(kind, found):
     return n["tas"]
 
 
+def tell(path, n):
+    with open(f"{path}.new", "w") as f:
+        f.write(str(n))
+    os.replace(f"{path}.new", path)
+
+
 def main(kind, store, stop):
     read = {"xarray": by_xarray, "zarr": by_zarr, "tensorstore": by_tensorstore, "ours": by_ours}[kind]
     seen, last = [], False
     while not last:
+        tell(f"{stop}.{kind}.begun", len(seen) + 1)
         last = os.path.exists(stop)  # the state at the end is read too
         seen.append(check(kind, read(store, f"{stop}.{kind}.zarr")))
     print(json.dumps(seen))

@@ -5,6 +5,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import netCDF4
 import numpy as np
@@ -18,6 +20,20 @@ from . import files as F
 APPENDS = 200
 READERS = ["xarray", "zarr", "tensorstore", "ours"]
 NLAT, NLON = 60, 80
+
+
+def begun(stop, kind):
+    told = Path(f"{stop}.{kind}.begun")
+    return int(told.read_text()) if told.exists() else 0
+
+
+def wait_for_reads(readers, stop):
+    """Until each began to read after this: what the index of a shard names is promised for one replacement."""
+    before = {kind: begun(stop, kind) for kind in readers}
+    while waiting := [kind for kind in readers if begun(stop, kind) == before[kind]]:
+        for kind in waiting:
+            assert readers[kind].poll() is None, f"{kind}: {readers[kind].communicate()[1]}"
+        time.sleep(0.005)
 
 
 @pytest.mark.long
@@ -39,8 +55,7 @@ def test_readers_meanwhile(layout, tmp_path):
     try:
         for i in range(2, 2 + APPENDS):
             tool.nc2zarr("-q", "--append", "time", F.day(source / f"day{i:05}.nc", i), store).ok()
-            for kind, reader in readers.items():
-                assert reader.poll() is None, f"{kind}: {reader.communicate()[1]}"
+            wait_for_reads(readers, stop)
         stop.touch()
         for kind, reader in readers.items():
             out, err = reader.communicate(timeout=120)
