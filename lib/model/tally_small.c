@@ -21,8 +21,8 @@ typedef struct block_sum {
 } block_sum;
 
 /*
- * Nothing branches, and what is missing is masked, so that the loop becomes instructions for many
- * elements: KEEP is all ones or zero.
+ * KEEP is all ones, or zero for a missing element: a mask instead of a branch, so that the compiler
+ * vectorises the loop.
  */
 #define LOOP(T, U, LEAST, MOST, COUNTS)                                                            \
     do {                                                                                           \

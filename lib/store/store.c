@@ -435,6 +435,19 @@ int cm_store_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, v
     return rc ? rc : store->ops->sweep(store, prefix, judge, context, err);
 }
 
+static cm_verdict judge_temporary(void *deep, const char *below, cm_entry_kind kind)
+{
+    (void)below;
+    if (kind == CM_ENTRY_TEMPORARY)
+        return CM_REMOVE;
+    return kind == CM_ENTRY_FOLDER && *(const bool *)deep ? CM_ENTER : CM_KEEP;
+}
+
+int cm_store_sweep_temporaries(cm_store *store, const char *prefix, bool deep, cm_error *err)
+{
+    return cm_store_sweep(store, prefix, judge_temporary, &deep, err);
+}
+
 typedef struct list_sweep {
     cm_store *store;
     const char *folder; /* key */

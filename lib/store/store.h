@@ -191,6 +191,11 @@ typedef enum cm_verdict {
 typedef cm_verdict cm_store_judge(void *context, const char *below, cm_entry_kind kind);
 int cm_store_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, void *context,
                    cm_error *err);
+/*
+ * Removes the temporaries of runs that were killed: those in PREFIX itself, or with DEEP in the
+ * folders below it too.  The caller knows that nobody else writes there.
+ */
+int cm_store_sweep_temporaries(cm_store *store, const char *prefix, bool deep, cm_error *err);
 
 /* Objects and bytes read and written through STORE so far. */
 typedef struct cm_store_counts {

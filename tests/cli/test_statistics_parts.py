@@ -139,7 +139,7 @@ def killed_at(kind, nth, root, state, command):
 @pytest.mark.parametrize("layout", ("chunks", "shards"))
 @pytest.mark.parametrize("how", ("first part", "last part", "resume"))
 def test_killed(source, tmp_path, layout, how):
-    """Before any rename: what is kept is counted, and once."""
+    """Killed before any rename: chunks that are kept are counted, each once."""
     one, begun = named(tmp_path, "one"), named(tmp_path, "begun")
     options = ("-q", "-j", "1", "--statistics", "--verify", "none", *LAYOUTS[layout], source)
     tool.nc2zarr(*options, one).ok()

@@ -33,7 +33,7 @@ int cm_arena_create(size_t nbytes, bool shared, cm_arena *out, cm_error *err)
     int fd = shared ? open_memfd(whole, err) : -1;
     if (fd == -2)
         return CM_ENOMEM;
-    /* All pages now: no batch waits for them, and what was planned is what is taken. */
+    /* Resident at once: no batch waits for a page, and the memory taken is the memory planned. */
     int flags = (shared ? MAP_SHARED : MAP_PRIVATE) | (fd < 0 ? MAP_ANONYMOUS : 0) | MAP_POPULATE;
     void *data = mmap(NULL, whole, PROT_READ | PROT_WRITE, flags, fd, 0);
     if (data == MAP_FAILED) {

@@ -51,7 +51,7 @@ typedef struct cm_ahead {
 int cm_ahead_init(cm_ahead *a, cm_copies *copies, cm_copy *const *copy, size_t n, cm_error *err);
 void cm_ahead_release(cm_ahead *a);
 
-/* Fetches those of TODO from now on. */
+/* Begins to fetch the objects whose numbers TODO lists. */
 int cm_ahead_start(cm_ahead *a, const size_t *todo, size_t ntodo, cm_error *err);
 /* Ends that, and gives back what nobody looked at. */
 void cm_ahead_stop(cm_ahead *a);

@@ -110,13 +110,6 @@ static int take_up(cm_append *a, char **note, cm_error *err)
     return rc;
 }
 
-static cm_verdict judge(void *context, const char *below, cm_entry_kind kind)
-{
-    (void)context;
-    (void)below;
-    return kind == CM_ENTRY_FOLDER ? CM_ENTER : kind == CM_ENTRY_TEMPORARY ? CM_REMOVE : CM_KEEP;
-}
-
 int cm_append_mark(cm_append *a, uint64_t reach, cm_error *err)
 {
     char text[32];
@@ -144,7 +137,7 @@ int cm_append_sweep(cm_append *a, cm_error *err)
         rc = cm_parse_u64(number, &a->reach, err);
     }
     if (rc == CM_OK)
-        rc = cm_store_sweep(a->store, "", judge, NULL, err);
+        rc = cm_store_sweep_temporaries(a->store, "", true, err);
     cm_buf_release(&text);
     return rc == CM_ENOTFOUND ? CM_OK : rc;
 }

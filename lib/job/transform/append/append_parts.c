@@ -246,13 +246,6 @@ static int length_now(const cm_append *a, const char *dimension, uint64_t *out, 
     return rc;
 }
 
-static cm_verdict judge_temporary(void *context, const char *below, cm_entry_kind kind)
-{
-    (void)context;
-    (void)below;
-    return kind == CM_ENTRY_TEMPORARY ? CM_REMOVE : CM_KEEP;
-}
-
 int cm_append_settle_parts(cm_append *a, bool gives_up, bool *busy, cm_error *err)
 {
     cm_parts_plan plan = {0};
@@ -285,7 +278,7 @@ int cm_append_settle_parts(cm_append *a, bool gives_up, bool *busy, cm_error *er
         if (rc == CM_OK && now >= length) {
             rc = cm_parts_forget(&a->beside, err);
             if (rc == CM_OK)
-                rc = cm_store_sweep(a->beside.in, "", judge_temporary, NULL, err);
+                rc = cm_store_sweep_temporaries(a->beside.in, "", false, err);
             *busy = rc != CM_OK;
         }
     }

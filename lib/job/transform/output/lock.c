@@ -338,14 +338,6 @@ int cm_lock_check(cm_lock *lock, const cm_beside *b, cm_error *err)
                                      b->shown);
 }
 
-/* What runs left that were killed while they wrote beside the output. */
-static cm_verdict judge_temporary(void *context, const char *below, cm_entry_kind kind)
-{
-    (void)context;
-    (void)below;
-    return kind == CM_ENTRY_TEMPORARY ? CM_REMOVE : CM_KEEP;
-}
-
 void cm_lock_release(cm_lock *lock, cm_beside *b)
 {
     if (lock == NULL)
@@ -362,9 +354,12 @@ void cm_lock_release(cm_lock *lock, cm_beside *b)
     while (flock(lock->fd, LOCK_EX) != 0 && errno == EINTR)
         ;
     if (is_still_there(b, lock->name, lock->fd)) {
-        /* Only who holds the lock writes here; one who is trying to take it tries again. */
+        /*
+         * What killed runs left.  Only who holds the lock writes here; one who is trying to take
+         * it tries again.
+         */
         if (b->in != NULL && !lock->of_part)
-            cm_store_sweep(b->in, "", judge_temporary, NULL, NULL);
+            cm_store_sweep_temporaries(b->in, "", false, NULL);
         unlinkat(b->fd, lock->name, 0);
     }
     bool of_part = lock->of_part;

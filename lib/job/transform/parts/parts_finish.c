@@ -42,21 +42,13 @@ static int prove_all(cm_job *job, cm_output *out, cm_error *err)
 
 /* ---- what was killed left ---- */
 
-/* Of documents: whoever wrote them has lost the lock. */
-static cm_verdict judge_temporary(void *context, const char *below, cm_entry_kind kind)
-{
-    (void)context;
-    (void)below;
-    return kind == CM_ENTRY_TEMPORARY ? CM_REMOVE : CM_KEEP;
-}
-
-/* In the folder of a node, and in those above it. */
+/* Documents in the folder of a node, and in those above it: whoever wrote them lost the lock. */
 static int sweep_node(cm_store *store, const char *path, cm_error *err)
 {
     char *folder = cm_strdup(path, err);
     int rc = folder == NULL ? CM_ENOMEM : CM_OK;
     for (char *end = folder; rc == CM_OK && *folder != '\0'; *end = '\0') {
-        rc = cm_store_sweep(store, folder, judge_temporary, NULL, err);
+        rc = cm_store_sweep_temporaries(store, folder, false, err);
         end = strrchr(folder, '/');
         end = end == NULL ? folder : end;
     }
@@ -77,7 +69,7 @@ static int sweep_left(cm_job *job, cm_output *out, cm_error *err)
     if (rc == CM_OK && folders)
         rc = cm_job_list_made(job, &made, err);
     if (rc == CM_OK && folders)
-        rc = cm_store_sweep(out->store, "", judge_temporary, NULL, err);
+        rc = cm_store_sweep_temporaries(out->store, "", false, err);
     for (size_t i = 0; rc == CM_OK && i < made.n; i++)
         rc = sweep_node(out->store, made.node[i].path, err);
     if (rc == CM_OK)

@@ -187,24 +187,9 @@ static cm_verdict judge_part(void *context, const char *below, cm_entry_kind kin
     return left ? CM_REMOVE : CM_KEEP;
 }
 
-/* With the output's lock, and where all parts are done, nobody else writes there. */
-static cm_verdict judge_temporary(void *context, const char *below, cm_entry_kind kind)
-{
-    (void)context;
-    (void)below;
-    return kind == CM_ENTRY_TEMPORARY ? CM_REMOVE : CM_KEEP;
-}
-
-static cm_verdict judge_upload(void *context, const char *below, cm_entry_kind kind)
-{
-    (void)context;
-    (void)below;
-    return kind == CM_ENTRY_FOLDER ? CM_ENTER : kind == CM_ENTRY_TEMPORARY ? CM_REMOVE : CM_KEEP;
-}
-
 int cm_parts_abort_uploads(cm_store *store, cm_error *err)
 {
-    return cm_store_is_remote(store) ? cm_store_sweep(store, "", judge_upload, NULL, err) : CM_OK;
+    return cm_store_is_remote(store) ? cm_store_sweep_temporaries(store, "", true, err) : CM_OK;
 }
 
 /* What only who has the lock may remove. */
@@ -228,9 +213,9 @@ void cm_parts_tidy(cm_beside *b)
     cm_store_sweep(b->in, "", judge_part, b, NULL);
     if (cm_store_sweep(b->in, "", judge_any, &any, NULL) != CM_OK || !any)
         return;
-    /* Whoever has the lock tidies up after. */
+    /* Whoever has the lock tidies up after: where all parts are done, nobody else writes there. */
     if (cm_lock_take_as(b, &request, &lock, &note, NULL) == CM_OK)
-        cm_store_sweep(b->in, "", judge_temporary, NULL, NULL);
+        cm_store_sweep_temporaries(b->in, "", false, NULL);
     cm_lock_release(lock, b);
     free(note);
 }

@@ -364,13 +364,6 @@ static double worked(const cm_transform_report *r)
     return total;
 }
 
-static cm_verdict judge_temporary(void *context, const char *below, cm_entry_kind kind)
-{
-    (void)context;
-    (void)below;
-    return kind == CM_ENTRY_FOLDER ? CM_ENTER : kind == CM_ENTRY_TEMPORARY ? CM_REMOVE : CM_KEEP;
-}
-
 int cm_statistics_write(cm_job *job, const char *target, cm_error *err)
 {
     cm_transform_report *r = job->report;
@@ -382,7 +375,7 @@ int cm_statistics_write(cm_job *job, const char *target, cm_error *err)
     if (rc == CM_OK)
         rc = cm_store_open(path, &options, &w.store, err);
     if (rc == CM_OK)
-        rc = cm_store_sweep(w.store, "", judge_temporary, NULL, err);
+        rc = cm_store_sweep_temporaries(w.store, "", true, err);
     if (rc == CM_OK)
         rc = cm_store_put(w.store, BEGUN, "", 0, err);
     if (rc == CM_OK)
