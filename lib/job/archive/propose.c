@@ -129,26 +129,52 @@ static void read_date(const char *p, char *out)
         (void)take(&p, out, ":_-", 2, "%S");
 }
 
-/* Whether PATTERN names an instant of these centuries in each file, and not the same in two. */
-static bool names_times(const cm_join *j, const char *pattern)
+/* What a pattern finds in a file's name. */
+typedef struct found {
+    const void *value;
+    size_t nbytes;
+    int64_t us; /* VALUE may point here */
+} found;
+typedef bool find_in_name(const cm_name_pattern *pattern, const char *path, found *out);
+
+/* An instant of these centuries. */
+static bool find_time(const cm_name_pattern *pattern, const char *path, found *out)
 {
     enum {
         FIRST_YEAR = 1500,
         LAST_YEAR = 2500
     };
     const int64_t year_us = INT64_C(31556952000000);
+    out->value = &out->us;
+    out->nbytes = sizeof(out->us);
+    if (cm_name_pattern_time(pattern, CM_CALENDAR_PROLEPTIC_GREGORIAN, path, &out->us, NULL) !=
+        CM_OK)
+        return false;
+    const int64_t year = 1970 + out->us / year_us;
+    return year >= FIRST_YEAR && year <= LAST_YEAR;
+}
+
+static bool find_text(const cm_name_pattern *pattern, const char *path, found *out)
+{
+    const char *text;
+    if (cm_name_pattern_value(pattern, path, &text, &out->nbytes, NULL) != CM_OK)
+        return false;
+    out->value = text;
+    return true;
+}
+
+/* Whether FIND finds something by PATTERN in the name of each file, and tells files apart by it. */
+static bool tells_apart(const cm_join *j, const char *pattern, find_in_name *find)
+{
     cm_name_pattern p;
     distinct d = {0};
     char option[MOST + 8];
     snprintf(option, sizeof(option), "x=%s", pattern);
     bool fine = cm_name_pattern_parse(option, &p, NULL) == CM_OK;
     for (uint32_t i = 0; fine && i < j->nfiles; i++) {
-        int64_t us, year;
-        const cm_skeleton *k = cm_join_skeleton(j, i);
-        fine = cm_name_pattern_time(&p, CM_CALENDAR_PROLEPTIC_GREGORIAN, j->file[i]->path, &us,
-                                    NULL) == CM_OK;
-        year = fine ? 1970 + us / year_us : 0;
-        fine = fine && year >= FIRST_YEAR && year <= LAST_YEAR && add(&d, &us, sizeof(us), k);
+        found own;
+        fine = find(&p, j->file[i]->path, &own) &&
+               add(&d, own.value, own.nbytes, cm_join_skeleton(j, i));
     }
     cm_known_release(&d.known);
     return fine && !d.repeated && d.n > 1;
@@ -166,38 +192,21 @@ static bool find_dates(const cm_join *j, char *out)
         if (*date == '\0')
             continue;
         snprintf(out, MOST, "%s", date);
-        if (names_times(j, out))
+        if (tells_apart(j, out, find_time))
             return true;
         /* Of several dates in a name one is told by what stands before it. */
         const char *begin = p;
         while (begin > name && !isdigit((unsigned char)begin[-1]) && strchr("_-. ", *begin) == NULL)
             begin--;
         int n = snprintf(out, MOST, "%.*s%s", (int)(p - begin), begin, date);
-        if (n > 0 && n < MOST && strcspn(out, "*?\\'") == (size_t)n && names_times(j, out))
+        if (n > 0 && n < MOST && strcspn(out, "*?\\'") == (size_t)n &&
+            tells_apart(j, out, find_time))
             return true;
     }
     return false;
 }
 
 /* ---- anything else in names ---- */
-
-static bool tells_apart(const cm_join *j, const char *pattern)
-{
-    cm_name_pattern p;
-    distinct d = {0};
-    char option[MOST + 8];
-    snprintf(option, sizeof(option), "x=%s", pattern);
-    bool fine = cm_name_pattern_parse(option, &p, NULL) == CM_OK;
-    for (uint32_t i = 0; fine && i < j->nfiles; i++) {
-        const char *value;
-        size_t n;
-        const cm_skeleton *k = cm_join_skeleton(j, i);
-        fine = cm_name_pattern_value(&p, j->file[i]->path, &value, &n, NULL) == CM_OK &&
-               add(&d, value, n, k);
-    }
-    cm_known_release(&d.known);
-    return fine && !d.repeated && d.n > 1;
-}
 
 /* The text before and behind what differs, numbers left whole: "member_*.nc". */
 static bool find_star(const cm_join *j, bool whole, char *out)
@@ -227,7 +236,7 @@ static bool find_star(const cm_join *j, bool whole, char *out)
     int written =
         snprintf(out, MOST, "%.*s*%s", (int)(first + before - begin), begin, first + n - behind);
     return written > 1 && written < MOST && strcspn(out, "%?\\'") == (size_t)written &&
-           tells_apart(j, out);
+           tells_apart(j, out, find_text);
 }
 
 /* ---- a dimension that is there ---- */
