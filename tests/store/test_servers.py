@@ -10,7 +10,7 @@ import netCDF4
 import numpy as np
 import pytest
 from append import files as F
-from support import paths, tool
+from support import daemons, paths, tool
 
 sys.path.insert(0, str(Path(__file__).parent))
 import proxy  # noqa: E402
@@ -23,10 +23,7 @@ SHARDS = ("--shards", "g/tas:time=8,y=32,x=48", *CHUNKS)
 
 @pytest.fixture(scope="module", params=[servers.Swift, servers.Seaweed, servers.Moto], ids=lambda c: c.__name__)
 def bucket(request, tmp_path_factory):
-    if request.param.missing():
-        pytest.skip(request.param.missing())
-    server = request.param(tmp_path_factory.mktemp(request.param.__name__))
-    server.start()
+    server = daemons.started(request.param, tmp_path_factory.mktemp)
     yield server
     assert server.uploads() == 0, "an upload in parts was left over"
     server.stop()
@@ -161,7 +158,7 @@ def test_end_to_end(bucket, source, tmp_path):
         mode = ("threads", "processes")[i % 2]
         tool.run("readbench", "--no-out", "--mode", mode, "--workers", "2", "--variable", "g/tas", "--sample", "time=2", "--batch", "2",
                  "--batches", "3", "--step-time", "0ms", store, env=env).ok()  # fmt: skip
-    assert not [k for k in bucket.keys("") if ".chunkmill" in k]
+    assert not [k for k in bucket.keys("e2e ") if ".chunkmill" in k]  # other tests have stores that keep a ledger
 
 
 def test_parts_of_a_long_object(bucket, tmp_path):
@@ -291,10 +288,7 @@ def test_refusals(bucket, source):
 
 
 def test_static_files(source, tmp_path, tmp_path_factory):
-    if servers.Nginx.missing():
-        pytest.skip(servers.Nginx.missing())
-    web = servers.Nginx(tmp_path_factory.mktemp("nginx"))
-    web.start()
+    web = daemons.started(servers.Nginx, tmp_path_factory.mktemp)
     try:
         for i, options in enumerate((CHUNKS, SHARDS, ("--zarr-format", "2", *CHUNKS))):
             tool.nc2zarr(*options, source, web.folder / "www" / f"{i}.zarr").ok()

@@ -7,6 +7,8 @@ import socket
 import subprocess
 import time
 
+from support.daemons import NotStarted, free_ports
+
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "squeue", "scancel", "scontrol", "sinfo")
 
 CONF = """ClusterName=loop
@@ -38,22 +40,6 @@ PartitionName=all Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP OverSubscrib
 """
 
 
-def why_not():
-    """A reason to skip, or None."""
-    absent = [p for p in PROGRAMS if not shutil.which(p, path=os.environ["PATH"] + ":/usr/sbin:/sbin")]
-    if absent:
-        return f"Slurm is not installed: {', '.join(absent)}"
-    return None if os.geteuid() == 0 else "Slurm's daemons need root"
-
-
-def free_ports(n):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
-
-
 class Cluster:
     def __init__(self, directory):
         self.dir = directory
@@ -61,6 +47,14 @@ class Cluster:
         self.env["PATH"] += ":/usr/sbin:/sbin"
         self.env["SLURM_CONF"] = str(directory / "slurm.conf")
         self.daemons = []
+
+    @staticmethod
+    def missing():
+        """A reason to skip, or None."""
+        absent = [p for p in PROGRAMS if not shutil.which(p, path=os.environ["PATH"] + ":/usr/sbin:/sbin")]
+        if absent:
+            return f"Slurm is not installed: {', '.join(absent)}"
+        return None if os.geteuid() == 0 else "Slurm's daemons need root"
 
     def start(self):
         host = socket.gethostname().split(".")[0]
@@ -72,16 +66,26 @@ class Cluster:
         key = self.dir / "munge.key"
         key.write_bytes(os.urandom(128))
         key.chmod(0o400)
-        conf = CONF.format(host=host, dir=self.dir, ports=free_ports(3), cpus=max(os.cpu_count(), 4))
+        first = free_ports(3)
+        conf = CONF.format(host=host, dir=self.dir, ports=range(first, first + 3), cpus=max(os.cpu_count(), 4))
         (self.dir / "slurm.conf").write_text(conf)
         m = self.dir / "munge"
         files = [f"--{what}-file={m}/{what}" for what in ("pid", "seed", "log")]
         self.daemon("munged", "-F", "--force", f"--key-file={key}", f"--socket={m}/socket", *files)
-        self.wait(lambda: (m / "socket").is_socket(), "munged")
+        self.begin(lambda: (m / "socket").is_socket(), "munged")
         self.daemon("slurmctld", "-D", "-f", self.env["SLURM_CONF"])
         for node in ("n1", "n2"):
             self.daemon("slurmd", "-D", "-N", node, "-f", self.env["SLURM_CONF"])
-        self.wait(lambda: self.run("sinfo", "-h", "-t", "idle", "-o", "%D").stdout.strip() == "2", "idle nodes")
+        self.begin(lambda: self.run("sinfo", "-h", "-t", "idle", "-o", "%D").stdout.strip() == "2", "idle nodes")
+
+    def begin(self, ready, what, seconds=60):
+        end = time.monotonic() + seconds
+        while not ready():
+            dead = [d.args[0] for d in self.daemons if d.poll() is not None]
+            if dead or time.monotonic() > end:
+                said = (self.dir / f"log-{len(self.daemons) - 1}").read_text(errors="replace")[-500:]
+                raise NotStarted(f"Slurm does not start: no {what}, dead: {', '.join(dead) or 'none'}: {said}")
+            time.sleep(0.05)
 
     def daemon(self, *argv):
         log = open(self.dir / f"log-{len(self.daemons)}", "w")
