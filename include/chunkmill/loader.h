@@ -286,6 +286,18 @@ int cm_batch_dlpack_legacy(cm_batch *batch, size_t i, struct DLManagedTensor **o
 void *cm_batch_capsule(cm_batch *batch, size_t i, bool versioned, cm_error *err);
 
 /*
+ * For Python, where Ctrl-C may fall between any two steps: a new PyCapsule with a place that calls
+ * of this library write a batch or a loader to.  What lies there when the capsule goes is released
+ * or closed by the capsule, so that it is never between a call and who holds it.  NULL as for
+ * cm_batch_capsule; the caller holds Python's lock.
+ */
+void *cm_batch_holder(cm_batch ***place, cm_error *err);
+void *cm_loader_holder(cm_loader ***place, cm_error *err);
+/* Empties PLACE, and releases or closes what lay there; of several threads one does so. */
+void cm_batch_clear(cm_batch **place);
+void cm_loader_clear(cm_loader **place);
+
+/*
  * The batch will be read by work on STREAM, named as DLPack does: CUDA's handle, or 1 for the
  * default stream.  Its memory is filled again only after what is on STREAM when the batch is given
  * back, so STREAM must be there until then.  -1: a stream that is not told, so that all of the

@@ -153,6 +153,34 @@ def test_files_go_below_results(work):
     assert document["sessions"][0]["counts"]["batches"] == 10
 
 
+def pasted(work, *args):
+    """What the report of a run says to try, each line run as a shell runs it, as the first one."""
+    run(*QUICK, *args, cwd=work).ok()
+    document = json.loads(next(p for p in work.glob("**/summary.json")).read_text())
+    said = {f["command"] for s in document["sessions"] for f in [*s["findings"], s["diagnosis"]] if f.get("command")}
+    said |= {document["tuned_command"]} - {None}
+    for command in sorted(said):
+        done = subprocess.run(command, shell=True, cwd=work, capture_output=True, text=True,
+                              env={**os.environ, "PATH": f"{paths.BUILD / 'bin'}:{os.environ['PATH']}"})
+        assert done.returncode == 0, (command, done.stderr)
+        for made in work.glob("*-rechunked.zarr"):
+            shutil.rmtree(made)
+    return said
+
+
+@pytest.mark.parametrize("args", [
+    ["--out", "made", "a.zarr"],
+    ["--out=made", "--trace", "made.json", "--", "a.zarr", "b.zarr"],
+    ["--overwrite", "-qj1", "--out", "made", "a.zarr"],
+    ["--out", "made", "--tune", "--step-time", "0s", "a.zarr"],
+    ["--", "./-x.zarr"],
+], ids=lambda args: " ".join(args))
+def test_hints_run_when_they_are_pasted(work, args):
+    """Beside the report that they come from; a small store is in memory, so there is one at least."""
+    (work / "-x.zarr").symlink_to("a.zarr")
+    assert pasted(work, *args)
+
+
 def test_no_files(work):
     out = run(*QUICK, "--no-out", "a.zarr", cwd=work).ok().out
     assert "report:" not in out

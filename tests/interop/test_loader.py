@@ -338,6 +338,32 @@ def test_held_batches_stay_as_they_are(store, how):
     assert not failed
 
 
+@pytest.mark.parametrize("sync", [False, True])
+@pytest.mark.parametrize("how", ["map", "planned"])
+def test_held_batches_may_be_held_while_the_next_is_made(tmp_path, how, sync):
+    """As many as `held` says, with the least memory that will do as with much."""
+    path = tmp_path / "a.zarr"
+    zarr.create_array(str(path), shape=(64, 32, 32), chunks=(8, 8, 8), dtype="f4", dimension_names=NAMES)[...] = 1
+    for held in (1, 2, 3):
+        options = {"sample": {"time": 8, "lat": 16, "lon": 16}, "batch": 32, "batches": 12, "loader": how, "sync": sync,
+                   "held": held, "workers": 1, "worker_threads": 1}
+        fitted = set()
+        for memory in (*range(1 << 20, 8 << 20, 1 << 18), 1 << 28):
+            try:
+                loader = chunkmill.Loader(path, memory=memory, **options)
+            except chunkmill.ChunkmillError as problem:
+                assert problem.status == "budget"
+                continue
+            kept = []
+            for batch in loader:
+                kept = [*kept[len(kept) == held:], batch[loader.keys()[0]].numpy()]
+                del batch
+            assert (np.array(kept) == 1).all()
+            fitted.add(loader.slots)
+            loader.close()
+        assert len(fitted) > (not sync or how == "planned"), "memory changed nothing"
+
+
 @pytest.mark.parametrize("how", ["map", "planned"])
 def test_all_slots_held_is_an_error(store, how):
     with chunkmill.Loader(store, sample=SAMPLE, variables="b", batch=4, batches=200, loader=how) as loader:
@@ -671,17 +697,72 @@ def test_an_interrupt_ends_a_wait(tmp_path):
         assert next(run.stdout) == "begun\n"
         time.sleep(0.2)
         try:
-            # Python drops an interrupt that falls into the deletion of an object: then it is pressed again.
-            for _ in range(20):
-                run.send_signal(signal.SIGINT)
-                try:
-                    assert run.communicate(timeout=5)[0] == "interrupted\n"
-                    break
-                except subprocess.TimeoutExpired:
-                    continue
+            run.send_signal(signal.SIGINT)
+            assert run.communicate(timeout=100)[0] == "interrupted\n"
         finally:
             run.kill()
         assert run.returncode == 0
+
+
+INTERRUPTED = """
+import gc, os, random, signal, sys, chunkmill
+
+def interrupt(number, frame):  # as Ctrl-C does
+    raise KeyboardInterrupt
+
+def count():
+    gc.collect()
+    return len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
+
+times, n, store = random.Random(2), 0, sys.argv[1]
+options = dict(sample={"time": 1, "lat": 1, "lon": 1}, variables="b", batch=1, batches=10**6, workers=1, prefetch=1, held=1)
+loader = chunkmill.Loader(store, **options)
+before = count()
+signal.signal(signal.SIGALRM, interrupt)
+while n < 1500:
+    n += 1
+    batch = array = other = running = None
+    try:
+        signal.setitimer(signal.ITIMER_REAL, times.random() * 0.003)
+        if sys.argv[2] == "open":
+            other = chunkmill.Loader(store, **options)
+            other.close()
+        else:
+            running = iter(loader)
+            for batch in running:
+                array = batch["b"].numpy()
+                array = batch = None
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        pass
+batch = array = other = running = None
+print(loader.stats()["held"], count() == before)
+"""
+
+
+@pytest.mark.parametrize("what", ["open", "next"])
+def test_interrupts_lose_nothing(store, what):
+    """Wherever Ctrl-C falls, slots, workers and files are given back."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED, str(store), what], env=environment(), capture_output=True,
+                          text=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout) == (0, "0 True\n"), done.stderr
+
+
+def test_a_handler_of_signals_may_save(store):
+    """As where a cluster's scheduler says that a job will be stopped: no deadlock with the call that it interrupts."""
+    script = ("import signal, sys, chunkmill\n"
+              "states = []\n"
+              "def save(*_): states.append(loader.state_dict())\n"
+              "loader = chunkmill.Loader(sys.argv[1], sample={'time': 1, 'lat': 1, 'lon': 1}, variables='b', batch=1, workers=1)\n"
+              "signal.signal(signal.SIGALRM, save)\n"
+              "signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)\n"
+              "while len(states) < 200:\n"
+              "    for batch in loader: pass\n"
+              "signal.setitimer(signal.ITIMER_REAL, 0)\n"
+              "print(len({state['position'] for state in states}) > 100)\n")
+    done = subprocess.run([sys.executable, "-c", script, str(store)], env=environment(), capture_output=True, text=True,
+                          timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
 def test_a_loader_is_closed_while_another_thread_waits(store):

@@ -403,17 +403,33 @@ static bool named(const char *option, const char *name, size_t nbytes)
     return option && strlen(option) == nbytes && memcmp(option, name, nbytes) == 0;
 }
 
+const cm_option *cm_tool_option_named(const cm_tool *tool, const char *name, size_t nbytes,
+                                      bool *common)
+{
+    const cm_option *o;
+    for (size_t i = 0; (o = cm_tool_option(tool, i, common)); i++)
+        if (named(o->name, name, nbytes) || named(o->alias, name, nbytes))
+            break;
+    return o;
+}
+
+const cm_option *cm_tool_option_lettered(const cm_tool *tool, char letter, bool *common)
+{
+    const cm_option *o;
+    for (size_t i = 0; (o = cm_tool_option(tool, i, common)); i++)
+        if (o->letter && o->letter == letter)
+            break;
+    return o;
+}
+
 /* ARG is "--name" or "--name=value".  *I is its place in argv, moved past a value that follows. */
 static bool long_option(parser *p, const char *arg, int *i)
 {
     const char *name = arg + 2;
     size_t n = strcspn(name, "=");
     const char *value = name[n] == '=' ? name + n + 1 : NULL;
-    const cm_option *o;
     bool common = false;
-    for (size_t k = 0; (o = cm_tool_option(p->tool, k, &common)); k++)
-        if (named(o->name, name, n) || named(o->alias, name, n))
-            break;
+    const cm_option *o = cm_tool_option_named(p->tool, name, n, &common);
     if (!o) {
         const char *meant = nearest(p->tool, name, n);
         cm_tool_usage_error(p->tool, "unknown option --%.*s%s%s%s", (int)n, name,
@@ -438,11 +454,8 @@ static bool long_option(parser *p, const char *arg, int *i)
 static bool short_options(parser *p, const char *arg, int *i)
 {
     for (const char *c = arg + 1; *c; c++) {
-        const cm_option *o;
         bool common = false;
-        for (size_t k = 0; (o = cm_tool_option(p->tool, k, &common)); k++)
-            if (o->letter && o->letter == *c)
-                break;
+        const cm_option *o = cm_tool_option_lettered(p->tool, *c, &common);
         if (!o) {
             cm_tool_usage_error(p->tool, "unknown option -%c", *c);
             return false;

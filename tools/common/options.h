@@ -194,6 +194,10 @@ int cm_tool_refuse_others(const cm_tool *tool, const cm_common_options *common,
  * the end.  *COMMON, which may be NULL, says to which they belong.
  */
 const cm_option *cm_tool_option(const cm_tool *tool, size_t i, bool *common);
+/* The row of --NAME, which has NBYTES; the row of -LETTER; NULL: there is none. */
+const cm_option *cm_tool_option_named(const cm_tool *tool, const char *name, size_t nbytes,
+                                      bool *common);
+const cm_option *cm_tool_option_lettered(const cm_tool *tool, char letter, bool *common);
 
 /*
  * Stores TEXT, the value of option O, in VALUES (for a common option a

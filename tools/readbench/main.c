@@ -1,6 +1,7 @@
 /* readbench: options, then measuring, advising, comparing, or working for another readbench. */
 #include <stdlib.h>
 
+#include "../common/again.h"
 #include "../common/launcher.h"
 #include "../common/naming.h"
 #include "../common/run.h"
@@ -29,9 +30,14 @@ static int run(readbench_values *v, const cm_common_options *common, const cm_te
     int status = cm_run_refuse_remote(&READBENCH, paths);
     if (status != CM_TOOL_RUN)
         return status;
+    /* What a hint measures gets a folder of its own, unless reports are to be replaced. */
+    static const char *const anew[] = {"tune", "out", "trace", NULL};
+    static const char *const replaced[] = {"tune", NULL};
     char *command = cm_run_command_line(argc, argv);
-    status = readbench_measure(v, common, paths, command);
+    char *again = cm_again_command(&READBENCH, argc, argv, v->overwrite ? replaced : anew);
+    status = readbench_measure(v, common, paths, command, again);
     free(command);
+    free(again);
     return status;
 }
 

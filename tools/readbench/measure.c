@@ -133,7 +133,7 @@ static void stamp(char *buf, size_t size)
 }
 
 static int run_job(job *j, const readbench_values *v, const cm_common_options *common,
-                   const char *command, cm_outfile *trace, readbench_ranks *ranks)
+                   const readbench_run *typed, cm_outfile *trace, readbench_ranks *ranks)
 {
     cm_error err = {0};
     char *out = NULL, started[32];
@@ -152,7 +152,8 @@ static int run_job(job *j, const readbench_values *v, const cm_common_options *c
         told.nsessions--;
     readbench_run run = {.report = &told,
                          .failure = status == CM_OK ? NULL : &err,
-                         .command = command,
+                         .command = typed->command,
+                         .again = typed->again,
                          .started = started,
                          .out = out,
                          .replaces = out && !made,
@@ -181,7 +182,7 @@ static int run_job(job *j, const readbench_values *v, const cm_common_options *c
 }
 
 int readbench_measure(readbench_values *v, const cm_common_options *common, const cm_texts *paths,
-                      const char *command)
+                      const char *command, const char *again)
 {
     cm_error err = {0};
     char program[4096];
@@ -205,6 +206,7 @@ int readbench_measure(readbench_values *v, const cm_common_options *common, cons
     v->o.npoints = sweep.n;
     job j = {.options = &v->o, .monitor = monitor};
     cm_outfile trace = {.fd = -1};
+    const readbench_run typed = {.command = command, .again = again};
     const cm_outputs outputs = {.read = paths, .overwrite = v->overwrite};
     int status;
     if (rc == CM_EINVAL)
@@ -214,7 +216,7 @@ int readbench_measure(readbench_values *v, const cm_common_options *common, cons
         if (status == CM_TOOL_RUN && v->trace != NULL)
             status = cm_outputs_claim(&READBENCH, v->trace, &CM_KIND_TRACE, &outputs, &trace);
         if (status == CM_TOOL_RUN)
-            status = run_job(&j, v, common, command, &trace, &ranks);
+            status = run_job(&j, v, common, &typed, &trace, &ranks);
     } else {
         cm_say(READBENCH.name, "%s", err.text);
         status = CM_EXIT_FAILED;

@@ -76,7 +76,8 @@ typedef struct readbench_breakdown {
 typedef struct readbench_run {
     const cm_readbench_report *report;
     const cm_error *failure; /* or NULL */
-    const char *command;     /* as one could type it again; or NULL */
+    const char *command;     /* as it was typed; or NULL */
+    const char *again;       /* to be typed with more options behind it, see again.h; or NULL */
     const char *started;     /* "2026-03-01T12:00:00Z" */
     const char *out;         /* folder of the files; or NULL */
     bool replaces;           /* an older report is there */
@@ -118,9 +119,12 @@ int readbench_advise(const readbench_values *values, const cm_common_options *co
                      const cm_texts *paths);
 /* `readbench --compare DIR DIR`.  Returns the exit status. */
 int readbench_compare(const cm_common_options *common, const cm_texts *paths);
-/* `readbench STORE...`.  Returns the exit status. */
+/*
+ * `readbench STORE...`, which was typed as COMMAND; AGAIN measures the same beside its report.
+ * Returns the exit status.
+ */
 int readbench_measure(readbench_values *values, const cm_common_options *common,
-                      const cm_texts *paths, const char *command);
+                      const cm_texts *paths, const char *command, const char *again);
 
 /* ---- files ---- */
 

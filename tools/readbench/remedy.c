@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../common/print.h"
 
@@ -51,25 +52,57 @@ static bool is_netcdf(const cm_readbench_session *s)
     return s->format != NULL && strncmp(s->format, "Zarr", 4) != 0;
 }
 
-/* " era5.zarr era5-rechunked.zarr": the store, and a new one beside it. */
+static bool is_web(const char *store)
+{
+    return strncmp(store, "http://", 7) == 0 || strncmp(store, "https://", 8) == 0;
+}
+
+/* STORE as an operand, whatever it begins with. */
+static void put_store(const char *store, FILE *to)
+{
+    fputs(store[0] == '-' ? " ./" : " ", to);
+    cm_print_shell_word(store, to);
+}
+
+/*
+ * Where in STORE a name for another one beside it lies, and its length without a suffix.  Beside a
+ * web server's nothing can be written, and inside of a store nothing should be: the node is cut.
+ */
+static size_t bare_name(const char *store, const char **start)
+{
+    const char *node = strstr(store, "::");
+    size_t end = node != NULL && node > store ? (size_t)(node - store) : strlen(store);
+    size_t begin = 0;
+    if (is_web(store) && strcspn(store, "?#") < end)
+        end = strcspn(store, "?#");
+    while (end > 1 && store[end - 1] == '/')
+        end--;
+    for (begin = is_web(store) ? end : 0; begin > 0 && store[begin - 1] != '/';)
+        begin--;
+    size_t stem = end;
+    while (stem > begin && store[stem - 1] != '.' && store[stem - 1] != '/')
+        stem--;
+    *start = store + begin;
+    const bool has_suffix = stem > begin + 1 && store[stem - 1] == '.' && store[stem - 2] != '/';
+    return (has_suffix ? stem - 1 : end) - begin;
+}
+
+/* " era5.zarr era5-rechunked.zarr": the store, and one beside it that does not exist yet. */
 static void put_paths(const cm_readbench_session *s, FILE *to)
 {
-    size_t n = strlen(s->store);
-    while (n > 1 && s->store[n - 1] == '/')
-        n--;
-    size_t stem = n;
-    while (stem > 0 && s->store[stem - 1] != '.' && s->store[stem - 1] != '/')
-        stem--;
-    if (stem == 0 || s->store[stem - 1] == '/' || stem == 1)
-        stem = n + 1; /* no suffix */
-    char *target = malloc(n + 32);
+    enum {
+        MOST_TRIES = 100
+    };
+    const char *start;
+    const size_t n = bare_name(s->store, &start), size = n + 32;
+    char *target = malloc(size);
     if (target == NULL)
         return;
-    snprintf(target, n + 32, "%.*s-rechunked.zarr", (int)(stem - 1), s->store);
-    fputc(' ', to);
-    cm_print_shell_word(s->store, to);
-    fputc(' ', to);
-    cm_print_shell_word(target, to);
+    snprintf(target, size, "%.*s-rechunked.zarr", (int)n, start);
+    for (int i = 2; i < MOST_TRIES && access(target, F_OK) == 0; i++)
+        snprintf(target, size, "%.*s-rechunked-%d.zarr", (int)n, start, i);
+    put_store(s->store, to);
+    put_store(target, to);
     free(target);
 }
 
@@ -77,12 +110,12 @@ static void put_paths(const cm_readbench_session *s, FILE *to)
 
 typedef void remedy_fn(const readbench_run *run, const cm_readbench_session *s, FILE *to);
 
-/* The command that was typed, with one option more; only where it measured S as it stands. */
+/* The command that was typed, for one option more; only where it measured S as it stands. */
 static bool put_again(const readbench_run *run, FILE *to)
 {
-    if (run->command == NULL || run->report->best != SIZE_MAX || run->report->baseline != SIZE_MAX)
+    if (run->again == NULL || run->report->best != SIZE_MAX || run->report->baseline != SIZE_MAX)
         return false;
-    fputs(run->command, to);
+    fputs(run->again, to);
     return true;
 }
 
@@ -165,8 +198,7 @@ static void ask_chunkcalc(const readbench_run *run, const cm_readbench_session *
         cm_print_shell_word(worst->variable, to);
         fputs(" --recommend", to);
     }
-    fputc(' ', to);
-    cm_print_shell_word(s->store, to);
+    put_store(s->store, to);
 }
 
 static void with_codec(const cm_readbench_session *s, const char *codec, FILE *to)
@@ -190,8 +222,8 @@ static void with_fewer_bytes(const readbench_run *run, const cm_readbench_sessio
 static void read_it_all(const readbench_run *run, const cm_readbench_session *s, FILE *to)
 {
     (void)run;
-    fputs("rechunk --digest ", to);
-    cm_print_shell_word(s->store, to);
+    fputs("rechunk --digest", to);
+    put_store(s->store, to);
 }
 
 static const struct {
@@ -236,30 +268,16 @@ char *readbench_remedy(const readbench_run *run, const cm_readbench_session *s, 
     return text;
 }
 
-/* The typed line without the words --tune. */
-static void put_untuned(const char *command, FILE *to)
-{
-    static const char word[] = " --tune";
-    const size_t n = strlen(word);
-    for (const char *at; (at = strstr(command, word)) != NULL; command = at + n) {
-        const bool whole = at[n] == ' ' || at[n] == '\0';
-        fprintf(to, "%.*s", (int)(at - command), command);
-        if (!whole)
-            fputs(word, to);
-    }
-    fputs(command, to);
-}
-
 char *readbench_tuned_command(const readbench_run *run, const cm_readbench_session *s)
 {
     char *text = NULL;
     size_t n = 0;
-    if (run->command == NULL || run->report->baseline == SIZE_MAX)
+    if (run->again == NULL || run->report->baseline == SIZE_MAX)
         return NULL;
     FILE *to = open_memstream(&text, &n);
     if (to == NULL)
         return NULL;
-    put_untuned(run->command, to);
+    fputs(run->again, to);
     if (s->mode != NULL && strcmp(s->mode, "sync") == 0)
         fputs(" --mode sync", to);
     else

@@ -135,6 +135,7 @@ int cm_loader_options_take(cm_loader *l, const cm_loader_options *given, cm_load
         return cm_fail(err, CM_EINVAL, "`nvcomp` is about decoding on a device: give `decode`");
     l->held = o.held;
     l->run.held = uses_device ? 1 : o.held;
+    l->run.kept = uses_device ? 0 : o.held;
     rc = keep_texts(l, &o, err);
     return rc == CM_OK && !o.sync ? choose_workers(to, o.local_ranks, err) : rc;
 }

@@ -65,15 +65,17 @@ static int map_slots(cm_load_run *l, cm_error *err)
 {
     const cm_load_setting *t = &l->setting;
     const unsigned own = t->mode == CM_POOL_SYNC ? 1 : t->workers;
-    const unsigned wanted = (t->mode == CM_POOL_SYNC ? 0 : own * t->prefetch) + l->held;
+    const unsigned ahead = t->mode == CM_POOL_SYNC ? 0 : own * t->prefetch;
+    const unsigned least = l->kept + 1; /* the next one is made meanwhile */
+    const unsigned wanted = ahead + l->held > least ? ahead + l->held : least;
     unsigned n = wanted;
     if (l->options->slots != 0 && l->options->slots < n)
         n = l->options->slots;
-    while (n > l->held && total_nbytes(l, n, 0) > l->memory_limit)
+    while (n > least && total_nbytes(l, n, 0) > l->memory_limit)
         n--;
     if (total_nbytes(l, n, 0) > l->memory_limit)
         return too_large(l, total_nbytes(l, n, 0), err);
-    if (n < l->held)
+    if (n < least)
         return cm_fail(err, CM_EINVAL,
                        "`slots` %u: a batch that is stepped on and one on its way "
                        "take 2 slots",
@@ -169,7 +171,7 @@ static void make_room(cm_load_run *l, uint64_t slots)
 /* Slots for NEEDS, and for more batches where there is room. */
 static void try_needs(cm_load_run *l, const cm_batcher_needs *needs, search *s)
 {
-    const uint64_t least = needs->nslots + l->held - 1; /* a plan counts one */
+    const uint64_t least = needs->nslots + l->kept; /* a plan takes a batch for gone then */
     const uint64_t given = l->options->slots;
     if (given != 0 && given < least) {
         s->slots = s->slots == 0 || least < s->slots ? least : s->slots;

@@ -219,8 +219,8 @@ struct cm_load_run {
     uint64_t (*other_nbytes)(void *owner);
     /* Tells the user of the owner that something is not as it was asked for. */
     int (*note)(void *owner, const char *sentence, cm_error *err);
-    /* Batches of a rank that its taker holds when it asks for the next one. */
-    unsigned held;
+    unsigned held; /* batches of a rank that its taker holds while it uses them */
+    unsigned kept; /* of these, still when it asks for the next one */
 
     cm_load_setting setting;
     cm_load_shared shared; /* this process's */

@@ -62,6 +62,7 @@ static int open_load(cm_bench *b, const char *store, const cm_bench_sharing *sha
         return rc;
     /* The one that is stepped on, and the next where it is copied meanwhile. */
     b->load.held = b->load.setting.uses_device && !o->no_overlap ? 2 : 1;
+    b->load.kept = b->load.held - 1;
     b->rank = cm_calloc(b->load.setting.ranks, sizeof *b->rank, err);
     for (unsigned i = 0; b->rank != NULL && i < b->load.setting.ranks; i++)
         b->rank[i] = (cm_bench_rank){.bench = b, .load = &b->load.rank[i]};

@@ -545,7 +545,8 @@ int main(int argc, char **argv)
     }
     fill_report(p, &report);
     readbench_run run = {.report = &report,
-                         .command = "readbench --sample 1x128x128 era5.zarr",
+                         .command = "readbench --sample 1x128x128 --out report era5.zarr",
+                         .again = "readbench --sample 1x128x128 era5.zarr",
                          .started = "2026-03-01T12:00:00Z",
                          .host_share = 0.1};
     int rc = CM_OK;

@@ -412,8 +412,14 @@ static void test_no_python(void **state)
     cm_batch *b = take(l);
     assert_null(cm_batch_capsule(b, 0, true, &why));
     assert_int_equal(why.status, CM_EUNSUPPORTED);
-    cm_batch_release(b);
-    cm_loader_close(l);
+    assert_null(cm_batch_holder(&(cm_batch **){NULL}, &why));
+    assert_null(cm_loader_holder(&(cm_loader **){NULL}, &why));
+    cm_batch_clear(&b);
+    assert_null(b);
+    cm_batch_clear(&b);
+    cm_loader_clear(&l);
+    assert_null(l);
+    cm_loader_clear(&l);
 }
 
 int main(int argc, char **argv)

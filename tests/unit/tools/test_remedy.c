@@ -1,5 +1,8 @@
 /* The commands against what was found can be typed as they are. */
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "../../../tools/readbench/remedy.h"
 #include "../unit.h"
 
@@ -28,7 +31,7 @@ typedef struct row {
 
 static void test_commands(void **state)
 {
-    static const char typed[] = "readbench --sample 1x64x64 era5.zarr";
+    static const char again[] = "readbench --sample 1x64x64 era5.zarr";
     static const row rows[] = {
         {"amplification", "era5.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX,
          "chunkcalc --sample time=1,lat=64,lon=64 --variable t2m --recommend era5.zarr"},
@@ -40,6 +43,21 @@ static void test_commands(void **state)
          "rechunk --sample time=1,lat=64,lon=64 d/era5.zarr/ d/era5-rechunked.zarr"},
         {"chunk-shape", "d.x/era5", "Zarr 2", "threads", 1, 2, 4, SIZE_MAX,
          "rechunk --sample time=1,lat=64,lon=64 d.x/era5 d.x/era5-rechunked.zarr"},
+        {"chunk-shape", "../.hidden", "Zarr 2", "threads", 1, 2, 4, SIZE_MAX,
+         "rechunk --sample time=1,lat=64,lon=64 ../.hidden ../.hidden-rechunked.zarr"},
+        {"chunk-shape", "d.x/era5.zarr::a/b.c", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX,
+         "rechunk --sample time=1,lat=64,lon=64 d.x/era5.zarr::a/b.c d.x/era5-rechunked.zarr"},
+        {"chunk-shape", "https://host.org/a/era5.zarr/?v=1/2.3", "Zarr 3", "threads", 1, 2, 4,
+         SIZE_MAX,
+         "rechunk --sample time=1,lat=64,lon=64 'https://host.org/a/era5.zarr/?v=1/2.3' "
+         "era5-rechunked.zarr"},
+        {"chunk-shape", "s3://bucket/era5.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX,
+         "rechunk --sample time=1,lat=64,lon=64 s3://bucket/era5.zarr "
+         "s3://bucket/era5-rechunked.zarr"},
+        {"failures", "-j.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX,
+         "rechunk --digest ./-j.zarr"},
+        {"cpus", "-j.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX,
+         "rechunk --codec blosc:lz4 ./-j.zarr ./-j-rechunked.zarr"},
         {"library", "a b.nc", "NetCDF-4", "threads", 1, 2, 4, SIZE_MAX,
          "nc2zarr --sample time=1,lat=64,lon=64 'a b.nc' 'a b-rechunked.zarr'"},
         {"cpus", "era5.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX,
@@ -54,7 +72,7 @@ static void test_commands(void **state)
         {"oversubscribed", "era5.zarr", "Zarr 3", "threads", 1, 3, 4, SIZE_MAX, NULL},
         {"fits-in-memory", "era5.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX,
          "readbench --sample 1x64x64 era5.zarr --cold"},
-        {"contention", "era5.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX, typed},
+        {"contention", "era5.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX, again},
         {"step", "era5.zarr", "Zarr 3", "threads", 1, 2, 4, SIZE_MAX, NULL},
     };
     (void)state;
@@ -70,7 +88,7 @@ static void test_commands(void **state)
                                   .cpus = rows[r].cpus};
         const cm_readbench_report report = {
             .session = &s, .nsessions = 1, .best = rows[r].best, .baseline = SIZE_MAX};
-        const readbench_run run = {.report = &report, .command = typed};
+        const readbench_run run = {.report = &report, .again = again};
         char *command = readbench_remedy(&run, &s, rows[r].what);
         if (rows[r].command == NULL) {
             if (command != NULL)
@@ -83,8 +101,35 @@ static void test_commands(void **state)
     }
 }
 
+/* What a hint makes does not exist yet. */
+static void test_new_names(void **state)
+{
+    char folder[] = "/tmp/remedy-XXXXXX", store[64], taken[64], want[256];
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(store, sizeof store, "%s/a.zarr", folder);
+    for (int i = 1; i <= 3; i++) {
+        const char *format = i == 1 ? "%s/a-rechunked.zarr" : "%s/a-rechunked-%d.zarr";
+        snprintf(taken, sizeof taken, format, folder, i);
+        snprintf(want, sizeof want, "rechunk --codec blosc:lz4 %s %s", store, taken);
+        cm_readbench_session s = {.store = store, .format = (char[]){"Zarr 3"}};
+        const readbench_run run = {0};
+        char *command = readbench_remedy(&run, &s, "cpus");
+        assert_string_equal(command, want);
+        free(command);
+        assert_int_equal(mkdir(taken, 0777), 0);
+    }
+    for (int i = 1; i <= 3; i++) {
+        snprintf(taken, sizeof taken, i == 1 ? "%s/a-rechunked.zarr" : "%s/a-rechunked-%d.zarr",
+                 folder, i);
+        rmdir(taken);
+    }
+    rmdir(folder);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_commands)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_commands),
+                                       cmocka_unit_test(test_new_names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

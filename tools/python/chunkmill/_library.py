@@ -2,7 +2,7 @@
 import ctypes
 import os
 import re
-from ctypes import (POINTER, Structure, c_bool, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t,
+from ctypes import (POINTER, Structure, byref, c_bool, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t,
                     c_uint, c_uint8, c_uint32, c_uint64, c_void_p)
 
 NAME = "libchunkmill_loader.so.1"
@@ -90,18 +90,17 @@ class CTensor(Structure):
 _PROTOTYPES = {
     # name: (result, arguments)
     "cm_loader_options_init": (None, [POINTER(Options), c_size_t]),
-    "cm_loader_open": (c_int, [c_char_p, POINTER(Options), POINTER(c_void_p), POINTER(Error)]),
-    "cm_loader_close": (None, [c_void_p]),
+    "cm_loader_open": (c_int, [c_char_p, POINTER(Options), c_void_p, POINTER(Error)]),
+    "cm_loader_clear": (None, [c_void_p]),
     "cm_loader_describe": (c_int, [c_void_p, POINTER(Info), POINTER(Error)]),
     "cm_loader_begin": (c_int, [c_void_p, c_uint64, POINTER(Error)]),
-    "cm_loader_next": (c_int, [c_void_p, c_uint32, POINTER(c_void_p), POINTER(Error)]),
-    "cm_loader_next_described": (c_int, [c_void_p, c_uint32, POINTER(c_void_p), POINTER(BatchInfo), POINTER(Error)]),
+    "cm_loader_next_described": (c_int, [c_void_p, c_uint32, c_void_p, POINTER(BatchInfo), POINTER(Error)]),
     "cm_loader_save": (c_int, [c_void_p, POINTER(Position), POINTER(Error)]),
     "cm_loader_restore": (c_int, [c_void_p, POINTER(Position), POINTER(Error)]),
     "cm_loader_get_stats": (c_int, [c_void_p, POINTER(Stats), POINTER(Error)]),
     "cm_batch_tensor": (POINTER(CTensor), [c_void_p, c_size_t]),
     "cm_batch_stream": (c_int, [c_void_p, c_int64, POINTER(Error)]),
-    "cm_batch_release": (None, [c_void_p]),
+    "cm_batch_clear": (None, [c_void_p]),
     "cm_loader_version": (c_char_p, []),
 }
 
@@ -131,6 +130,9 @@ def load():
     # What makes a Python object is called with Python's lock.
     capsule = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_size_t, c_bool, POINTER(Error))
     library.capsule = capsule(("cm_batch_capsule", library))
+    holder = ctypes.PYFUNCTYPE(ctypes.py_object, POINTER(c_void_p), POINTER(Error))
+    library.batch_holder = holder(("cm_batch_holder", library))
+    library.loader_holder = holder(("cm_loader_holder", library))
     return library
 
 
@@ -162,3 +164,13 @@ def check(status, error):
     if status != 0:
         name = STATUS[status] if status < len(STATUS) else str(status)
         raise ChunkmillError(words(error.text.decode("utf-8", "replace")), name)
+
+
+def made(make, *arguments):
+    """An object that MAKE, a function of the library, makes; its last argument is where it says why not."""
+    error = Error()
+    try:
+        return make(*arguments, byref(error))
+    except ValueError:  # no object: ctypes says no more
+        check(error.status, error)
+        raise

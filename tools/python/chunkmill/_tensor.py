@@ -1,6 +1,5 @@
 """Batches and their tensors, which other libraries take by DLPack."""
 import os
-import sys
 from ctypes import byref
 
 from . import _library as c
@@ -96,13 +95,7 @@ class Tensor:
             stream = _DEFAULT_STREAM if stream is None else stream
             check(c.library().cm_batch_stream(batch._live(), stream, byref(error)), error)
         versioned = max_version is not None and max_version[0] >= 1
-        error = c.Error()
-        try:
-            return self._about.capsule(batch._handle or batch._live(), self._about.number, versioned,
-                                       byref(error))
-        except ValueError:  # no object: ctypes says no more
-            check(error.status, error)
-            raise
+        return c.made(self._about.capsule, batch._handle or batch._live(), self._about.number, versioned)
 
     def numpy(self):
         """A NumPy array of the same memory; of a type that NumPy lacks, bytes."""
@@ -133,7 +126,9 @@ class Batch:
     each sample by dimension.
     """
 
-    def __init__(self, loader, handle, epoch, number, n, numbers):
+    def __init__(self, loader, holder, cell, handle, epoch, number, n, numbers):
+        self._holder = holder  # a capsule, which gives the memory back when it goes
+        self._cell = cell      # of the handle, in the capsule
         self._handle = handle
         self._loader = loader
         self.epoch = epoch
@@ -202,21 +197,14 @@ class Batch:
 
     def release(self):
         """Gives the memory back, once tensors that were taken are gone too."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            c.library().cm_batch_release(handle)
+        self._handle = None
+        c.library().cm_batch_clear(self._cell)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exception):
         self.release()
-
-    def __del__(self, ends=sys.is_finalizing):
-        # Modules are empty when the interpreter ends, and memory goes with the process.
-        handle = self._handle
-        if handle is not None and not ends():
-            c.library().cm_batch_release(handle)
 
     def __repr__(self):
         return f"<chunkmill.Batch {self.number} of epoch {self.epoch}: {self._n} samples>"

@@ -133,7 +133,8 @@ class Loader:
                  cache_dir=None, cache_dir_size=0, device=None, staging=None, decode=None,
                  nvcomp=None, anonymous=False):
         self._handle = None
-        self._lock = threading.Lock()
+        # One that a handler of signals may take again, to save where the loader is.
+        self._lock = threading.RLock()
         self._pid = os.getpid()
         if isinstance(variables, str):
             variables = [variables]
@@ -169,10 +170,20 @@ class Loader:
             # ctypes cuts a number that its field does not hold.
             if isinstance(value, int) and getattr(o, name) != value:
                 raise ChunkmillError(f"{name}: {value} is too large", "invalid")
-        handle, error = c_void_p(), c.Error()
-        check(lib.cm_loader_open(_text(store), byref(o), byref(handle), byref(error)), error)
-        self._handle = handle
-        _opened.add(self)
+        # The capsule closes what was opened, wherever Ctrl-C falls.
+        at, error = c_void_p(), c.Error()
+        self._holder = c.made(lib.loader_holder, byref(at))
+        self._cell = at.value
+        try:
+            check(lib.cm_loader_open(_text(store), byref(o), self._cell, byref(error)), error)
+            self._handle = c_void_p.from_address(self._cell).value
+            _opened.add(self)
+            self._start(store, rank, world_size, batch)
+        except BaseException:
+            lib.cm_loader_clear(self._cell)
+            raise
+
+    def _start(self, store, rank, world_size, batch):
         self.store = os.fsdecode(store)
         self.rank, self.world_size, self.batch = rank, world_size, batch
         self._epoch = 0
@@ -202,9 +213,9 @@ class Loader:
         # Where tensors lie, as DLPack says it: CUDA is 2; 1 is the CPU, to which `host` belongs.
         self._place = (2, int(number)) if kind == "cuda" else (1, 0)
         # Where the library tells of a batch, the same memory for each: it is read under the lock.
-        handle, info, error = c_void_p(), c.BatchInfo(size=sizeof(c.BatchInfo)), c.Error()
-        self._told = (c.library().cm_loader_next_described, handle, info, error,
-                      (byref(handle), byref(info), byref(error)))
+        at, info, error = c_void_p(), c.BatchInfo(size=sizeof(c.BatchInfo)), c.Error()
+        self._told = (c.library().cm_loader_next_described, c.library().batch_holder, at, byref(at), info,
+                      error, (byref(info), byref(error)))
         self._number_nbytes = 8 * (1 + len(self.dims))  # of the numbers of a sample
 
     def _calls(self):
@@ -244,17 +255,21 @@ class Loader:
 
     def _next(self):
         """The next batch; None at the end."""
-        call, handle, info, error, arguments = self._told
+        call, hold, at, where, info, error, arguments = self._told
         while True:
             with self._lock if os.getpid() == self._pid else _NOTHING:
                 if self._handle is None:
                     raise ChunkmillError("the loader was closed", "invalid")
-                status = call(self._handle, _SLICE_MS, *arguments)
+                # What holds the batch is there before the batch is: Ctrl-C between the two loses neither.
+                holder = hold(where, arguments[1])
+                cell = at.value
+                status = call(self._handle, _SLICE_MS, cell, *arguments)
                 if status == 0:
-                    if not handle:
+                    handle = c_void_p.from_address(cell).value
+                    if handle is None:
                         return None
                     n = info.nsamples
-                    return Batch(self, handle.value, info.epoch, info.number, n,
+                    return Batch(self, holder, cell, handle, info.epoch, info.number, n,
                                  string_at(info.sample, n * self._number_nbytes))
                 if status != c.CANCELED:
                     check(status, error)
@@ -301,9 +316,8 @@ class Loader:
     def close(self):
         """Stops the workers.  Tensors that were taken stay as they are."""
         with self._calls():
-            handle, self._handle = self._handle, None
-        if handle is not None:
-            c.library().cm_loader_close(handle)
+            self._handle = None
+            c.library().cm_loader_clear(self._cell)
 
     def __enter__(self):
         return self
