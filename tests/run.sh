@@ -2,8 +2,8 @@
 # Runs tests and counts.
 #
 #     tests/run.sh BUILD          all unit tests, the fuzzers' inputs, then all pytest suites but what is marked `long`
-#     tests/run.sh BUILD long     the pytest tests marked `long` or `longer`, in their long versions,
-#                                 with CHUNKMILL_FULL=1 in their longest
+#     tests/run.sh BUILD long     the pytest tests marked `long` or `longer`, and the unit tests that have
+#                                 one, in their long versions, with CHUNKMILL_FULL=1 in their longest
 #     tests/run.sh BUILD asan     all unit tests, the fuzzers' inputs, and the pytest suites that meet hostile or failing input
 #     tests/run.sh BUILD tsan     all unit tests, and the pytest tests marked `engine`
 #
@@ -66,7 +66,7 @@ count_tap() {
 # As many programs at once as there are CPUs.  xargs runs them, for jobs of this shell would ignore SIGINT.
 try_unit() { # BIN LOG
     # shellcheck disable=SC2086 # words
-    CMOCKA_MESSAGE_OUTPUT=tap timeout 300 $wrapped "$1" >"$2" 2>&1
+    CMOCKA_MESSAGE_OUTPUT=tap timeout "$unit_limit" $wrapped "$1" >"$2" 2>&1
     echo $? >"$2.status"
 }
 try_fuzzer() { # NAME LOG
@@ -77,7 +77,9 @@ at_once() { # FUNCTION, the arguments of each call on two lines
     xargs -r -d '\n' -n 2 -P "$(nproc)" bash -c "$1"' "$@"' bash
 }
 wrapped=${wrap[*]-}
-export build wrapped
+unit_limit=300
+[ "$mode" != long ] || unit_limit=1800
+export build wrapped unit_limit
 export -f try_unit try_fuzzer
 
 unit_name() {
@@ -108,6 +110,8 @@ judge_unit() {
 }
 
 units=()
+# Cuts and chunks at random: 100 geometries, with CHUNKMILL_FULL=1 500.
+[ "$mode" != long ] || units+=("$build/tests/unit/job/test_multi")
 for layer in $layers; do
     for source in tests/unit/"$layer"/test_*.c tests/"$layer"/test_*.c; do
         [ -e "$source" ] || continue
@@ -143,7 +147,7 @@ all | asan) for source in tests/fuzz/fuzz_*.c; do fuzzers+=("$(basename "$source
 esac
 for name in ${fuzzers[@]+"${fuzzers[@]}"}; do printf '%s\n%s\n' "$name" "$logs/$name.log"; done | at_once try_fuzzer
 for name in ${fuzzers[@]+"${fuzzers[@]}"}; do judge_fuzzer "$name"; done
-[ -z "$layers" ] || printf 'unit tests and fuzzers: %d passed, %d failed, %d skipped\n' $passed $failed $skipped
+[ ${#units[@]} -eq 0 ] || printf 'unit tests and fuzzers: %d passed, %d failed, %d skipped\n' $passed $failed $skipped
 
 # ---- pytest: in a virtual environment that is made here -----------------------------------------
 

@@ -79,6 +79,8 @@ typedef struct cm_archive_options {
     cm_texts rename;       /* "OLD=NEW": where files call a thing differently */
     cm_texts variable;     /* "A,B": others are not looked at; */
     cm_texts exclude;      /* "A,B" */
+    cm_texts dtype;        /* "[VAR:]TYPE": what joins types that none holds every value of; the
+                              other casts are for the conversion */
     const char *time_units;
     double tolerance;
     int order;   /* cm_archive_order */
@@ -137,7 +139,8 @@ typedef enum cm_decider {
     CM_DECIDER_OF_KIND,
     CM_DECIDER_ALONG, /* fields of cm_archive_options */
     CM_DECIDER_NEW_DIM,
-    CM_DECIDER_PROMOTE
+    CM_DECIDER_PROMOTE,
+    CM_DECIDER_DTYPE
 } cm_decider;
 
 typedef struct cm_finding {

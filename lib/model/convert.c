@@ -1,6 +1,7 @@
 #include "model/convert.h"
 
 #include <float.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -345,6 +346,43 @@ static size_t saturate_to_integers(const cm_dtype *t, wide *w, const uint8_t *sk
     return done;
 }
 
+/* ---- nothing lost ---------------------------------------------------------------------------- */
+
+/* Whether the integer I, or the same bits without a sign, is the number X. */
+static bool is_integer_of(uint64_t i, bool is_signed, double x)
+{
+    if (is_signed)
+        return x >= -0x1p63 && x < 0x1p63 && (int64_t)x == (int64_t)i;
+    return x >= 0 && x < 0x1p64 && (uint64_t)x == i;
+}
+
+static bool is_same(const cm_conversion *c, const uint8_t *src, const uint8_t *dst)
+{
+    uint64_t i;
+    double x, y;
+    if (is_integer(&c->src)) {
+        load_integers(&c->src, src, 1, &i);
+        load_doubles(&c->dst, dst, 1, &y);
+        return is_integer_of(i, c->src.kind == CM_KIND_INT, y);
+    }
+    load_doubles(&c->src, src, 1, &x);
+    load_doubles(&c->dst, dst, 1, &y);
+    /* Integers have one zero. */
+    return (x == y && (!is_integer(&c->dst) || x != 0 || !signbit(x))) || (isnan(x) && isnan(y));
+}
+
+/* Of N elements that were cast, the first that has become another number, or N. */
+static size_t first_inexact(const cm_conversion *c, const uint8_t *d, const uint8_t *s,
+                            const uint8_t *skip, size_t n)
+{
+    if (is_integer(&c->src) && is_integer(&c->dst)) /* in range it is the same */
+        return n;
+    for (size_t i = 0; i < n; i++)
+        if (!skip[i] && !is_same(c, s + i * c->src.nbytes, d + i * c->dst.nbytes))
+            return i;
+    return n;
+}
+
 /* Unpacks and casts; the index of the first element that does not fit, or N. */
 static size_t cast_block(const cm_conversion *c, uint8_t *d, const uint8_t *s, const uint8_t *skip,
                          size_t n)
@@ -410,6 +448,8 @@ static size_t convert_block(const cm_conversion *c, uint8_t *d, const uint8_t *s
         done = cast_block(c, d, s, skip, n);
     else if (d != s)
         memcpy(d, s, n * c->src.nbytes);
+    if (c->exact && !c->unpack)
+        done = first_inexact(c, d, s, skip, done);
     if (c->keepbits)
         cm_bitround(&c->dst, c->keepbits, d, done);
     /* Last, so that a missing value is neither rounded nor refused. */
@@ -423,12 +463,15 @@ static size_t convert_block(const cm_conversion *c, uint8_t *d, const uint8_t *s
 static int refuse(const cm_conversion *c, const uint8_t *element, uint64_t index, cm_error *err)
 {
     char type[32], number[32];
-    double value = cm_element_to_double(&c->src, element);
+    const double value = cm_element_to_double(&c->src, element) * c->scale + c->offset;
     if (c->unpack)
-        value = value * c->scale + c->offset;
+        cm_format_double(value, number, sizeof number);
+    else if (is_integer(&c->src))
+        cm_element_text(&c->src, element, number, sizeof number);
+    else
+        cm_format_double(cm_element_to_double(&c->src, element), number, sizeof number);
     return cm_fail(err, CM_EINVAL, "element %llu: %s does not fit %s", (unsigned long long)index,
-                   cm_format_double(value, number, sizeof number),
-                   cm_dtype_name(&c->dst, type, sizeof type));
+                   number, cm_dtype_name(&c->dst, type, sizeof type));
 }
 
 int cm_conversion_run(const cm_conversion *c, void *dst, const void *src, uint64_t nelem,
@@ -490,6 +533,15 @@ bool cm_element_from_double(const cm_dtype *t, double value, void *element)
 
 void cm_element_text(const cm_dtype *t, const uint8_t *element, char *buf, size_t size)
 {
+    if (is_integer(t)) {
+        uint64_t bits;
+        load_integers(t, element, 1, &bits);
+        if (t->kind == CM_KIND_INT)
+            snprintf(buf, size, "%" PRId64, (int64_t)bits);
+        else
+            snprintf(buf, size, "%" PRIu64, bits);
+        return;
+    }
     if (cm_dtype_is_number(t)) {
         snprintf(buf, size, "%.17g", cm_element_to_double(t, element));
         return;

@@ -23,6 +23,8 @@ typedef struct cm_conversion {
     /* 0: keep all; else mantissa bits of float16, float32 or float64 kept, round to even */
     unsigned keepbits;
     bool saturate; /* a number beyond DST's range becomes the end of it; otherwise it is refused */
+    /* A number that DST does not hold to the last digit is refused too; not in place. */
+    bool exact;
     bool has_nodata;
     uint8_t nodata[16];
     uint8_t dst_nodata[16];

@@ -78,7 +78,9 @@ void cm_tool_print_help(const cm_tool *tool, FILE *to)
     for (size_t i = 0; tool->usage[i]; i++)
         fprintf(to, "  %s %s\n", tool->name, tool->usage[i]);
     const cm_option *o;
+    bool surveys = false; /* and so may end with a decision to make */
     for (size_t i = 0; (o = cm_tool_option(tool, i, NULL)); i++) {
+        surveys = surveys || strcmp(o->name, "survey") == 0;
         if (o->section)
             fprintf(to, "\n%s:\n", o->section);
         if (!o->hidden)
@@ -90,7 +92,8 @@ void cm_tool_print_help(const cm_tool *tool, FILE *to)
         fprintf(to, "  %s:\n      %s\n", e->what, e->command);
     fprintf(to,
             "\nExit status: 0 done; 1 failed; 2 wrong command line, or a feature that does not\n"
-            "exist yet; 3 done, but verification found a difference; 128+n ended by signal n.\n");
+            "exist yet; 3 done, but verification found a difference;%s 128+n ended by signal n.\n",
+            surveys ? "\n4 nothing done, files disagree and need a decision;" : "");
 }
 
 /* ---- the man page --------------------------------------------------------------------------- */

@@ -103,11 +103,12 @@
     }
 
 /* With the section of all that changes data. */
-#define CM_ROW_DTYPE(at)                                                                           \
+/* MORE: what it means to this program besides. */
+#define CM_ROW_DTYPE(at, more)                                                                     \
     {                                                                                              \
         .section = "Changes to the data (none by default)", .name = "dtype",                       \
         .value = "[VAR:]TYPE", .kind = CM_OPTION_LIST, .field = at,                                \
-        .help = "Cast to TYPE, as in float32."                                                     \
+        .help = "Cast to TYPE, as in float32." more                                                \
     }
 
 #define CM_ROW_OVERFLOW(at)                                                                        \

@@ -183,6 +183,7 @@ int nc2zarr_archive(const nc2zarr_values *v, const cm_common_options *common,
     job.asked.rename = v->o.rename;
     job.asked.variable = v->o.variable;
     job.asked.exclude = v->o.exclude;
+    job.asked.dtype = v->o.dtype;
     job.options.target = output;
     job.options.command = command;
     job.options.nthreads = common->nthreads;

@@ -35,7 +35,8 @@ static const char *proposed(const cm_finding *f, char *buf, size_t size)
 {
     static const char *const OPTION[] = {[CM_DECIDER_ALONG] = "--along",
                                          [CM_DECIDER_NEW_DIM] = "--new-dim",
-                                         [CM_DECIDER_PROMOTE] = "--promote"};
+                                         [CM_DECIDER_PROMOTE] = "--promote",
+                                         [CM_DECIDER_DTYPE] = "--dtype"};
     /* A quote within quotes: no file name of an archive has one. */
     if (f->value == NULL || strchr(f->value, '\'') != NULL)
         return "";
@@ -55,7 +56,7 @@ const char *nc2zarr_option_for(const cm_finding *f, char *buf, size_t size)
         return "--offline skip";
     case CM_FINDING_PACKING:
         return "--packing unpack";
-    case CM_FINDING_TYPE: /* where no type holds both, none of its values decides */
+    case CM_FINDING_TYPE: /* numbers and text: no type decides */
         return f->weight == CM_WEIGHT_DECISION ? "" : "--dtype";
     case CM_FINDING_FILL:
         return "--fill-value";

@@ -34,7 +34,9 @@ static const cm_option OPTIONS[] = {
     CM_ROW_STACK(VALUE(o.stack)),
     CM_ROW_SKIP_UNSUPPORTED(VALUE(o.skip_unsupported)),
 
-    CM_ROW_DTYPE(VALUE(o.dtype)),
+    CM_ROW_DTYPE(VALUE(o.dtype),
+                 " Files whose types no type holds both (int64, float32) are joined in "
+                 "it; a number that it does not hold exactly stops the run."),
     CM_ROW_OVERFLOW(VALUE(o.overflow)),
     CM_ROW_UNPACK(VALUE(o.unpack)),
     CM_ROW_KEEPBITS(VALUE(o.keepbits)),

@@ -34,7 +34,7 @@ static const cm_option OPTIONS[] = {
      .help = "Print the digest of every array of each STORE and write nothing. A STORE is Zarr or "
              "NetCDF; equal values have equal digests in any layout."},
 
-    CM_ROW_DTYPE(VALUE(o.dtype)),
+    CM_ROW_DTYPE(VALUE(o.dtype), ""),
     CM_ROW_OVERFLOW(VALUE(o.overflow)),
     CM_ROW_UNPACK(VALUE(o.unpack)),
     CM_ROW_KEEPBITS(VALUE(o.keepbits)),

@@ -3,6 +3,7 @@
  * library reads them, the packing, fill value and dimensions that the file itself names, and plain
  * arithmetic, one element after the other.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,9 +41,23 @@ static bool load(const cm_dtype *t, bool is_unsigned, const uint8_t *p, number *
     return true;
 }
 
+/* A whole number, and not a zero with a sign, within 64 bits. */
+static bool to_integer(const cm_dtype *t, double x, uint8_t *p)
+{
+    const bool has_sign = t->kind == CM_KIND_INT;
+    const double end = ldexp(1, (int)(8 * t->nbytes) - has_sign);
+    if (x != trunc(x) || x >= end || x < (has_sign ? -end : 0) || (x == 0 && signbit(x)))
+        return false;
+    const uint64_t bits = x < 0 ? (uint64_t)(int64_t)x : (uint64_t)x;
+    memcpy(p, &bits, t->nbytes);
+    return true;
+}
+
 static bool store(const cm_dtype *t, const number *n, uint8_t *p)
 {
     float f = (float)n->x;
+    if (n->is_float && (t->kind == CM_KIND_INT || t->kind == CM_KIND_UINT))
+        return to_integer(t, n->x, p);
     if (t->kind == CM_KIND_FLOAT && t->nbytes == 4)
         memcpy(p, &f, sizeof(f));
     else if (t->kind == CM_KIND_FLOAT && t->nbytes == 8)
@@ -95,11 +110,24 @@ static meaning read_meaning(const cm_multi_array *a, const cm_variable *v)
     return m;
 }
 
+/* What is the fill value bit for bit stays so; where that changes, what equals it does too. */
+static bool is_fill(const meaning *m, const uint8_t *raw)
+{
+    const cm_dtype *t = &m->in->dtype;
+    number a, b;
+    if (memcmp(raw, m->fill, t->nbytes) == 0)
+        return true;
+    const bool stays =
+        cm_dtype_equal(t, &m->var->dtype) && memcmp(m->fill, m->var->fill_value, t->nbytes) == 0;
+    return !stays && t->kind == CM_KIND_FLOAT && load(t, false, raw, &a) &&
+           load(t, false, m->fill, &b) && (a.x == b.x || (isnan(a.x) && isnan(b.x)));
+}
+
 static bool put(const meaning *m, const uint8_t *raw, uint8_t *dst)
 {
     const cm_multi_var *v = m->var;
     number n;
-    if (m->has_fill && v->has_fill_value && memcmp(raw, m->fill, m->in->dtype.nbytes) == 0) {
+    if (m->has_fill && v->has_fill_value && is_fill(m, raw)) {
         memcpy(dst, v->fill_value, v->dtype.nbytes);
         return true;
     }

@@ -47,7 +47,8 @@ typedef struct cm_multi_part {
 
 /* How a part's elements become those of the variable; like files share one.  In this order: */
 typedef struct cm_multi_how {
-    cm_dtype dtype; /* in the file; equal to the variable's, or a type that it widens */
+    cm_dtype dtype; /* in the file; equal to the variable's, or a type that it widens, or else: */
+    bool exact;     /* an element that the variable's type does not hold exactly stops the run */
     /* Dimension i of the variable is dimension order[i] of the file; only where TRANSPOSED. */
     bool transposed;
     unsigned order[CM_MAX_RANK];

@@ -300,6 +300,15 @@ static char *element_text(const cm_box *box, uint64_t i, char *text, size_t size
     return cm_coord_text(box->rank, at, text, size);
 }
 
+/* As the conversion tells missing values: there is more than one NaN, and more than one zero. */
+static bool is_missing(const cm_dtype *t, const uint8_t *element, const uint8_t *fill)
+{
+    if (memcmp(element, fill, t->nbytes) == 0)
+        return true;
+    const double x = cm_element_to_double(t, element), y = cm_element_to_double(t, fill);
+    return t->kind == CM_KIND_FLOAT && (x == y || (isnan(x) && isnan(y)));
+}
+
 /* What was data and equals the variable's fill value would become missing. */
 static int check_fill(const cm_multi_piece *p, const cm_box *box, const uint8_t *from,
                       const uint8_t *to, uint64_t nelem, cm_error *err)
@@ -312,7 +321,7 @@ static int check_fill(const cm_multi_piece *p, const cm_box *box, const uint8_t 
         return CM_OK;
     for (uint64_t i = 0; i < nelem; i++) {
         if (memcmp(to + i * large, v->fill_value, large) != 0 ||
-            (how->replaces_fill && memcmp(from + i * small, how->fill, small) == 0))
+            (how->replaces_fill && is_missing(&how->dtype, from + i * small, how->fill)))
             continue;
         char text[CM_MAX_RANK * 21];
         cm_fail(err, CM_EFORMAT,
@@ -358,6 +367,25 @@ static void transpose(const cm_multi_array *a, const view *in, const cm_box *box
     cm_copy_nd(a->var->rank, box->shape, itemsize, dst, to, src, from);
 }
 
+/* RC is why element BAD of BOX, in SRC, could not be converted: what files hold, not options. */
+static int explain_element(const cm_multi_piece *p, const cm_box *box, const uint8_t *src, int rc,
+                           uint64_t bad, cm_error *err)
+{
+    const cm_multi_var *v = p->array->var;
+    const cm_multi_how *how = p->part->how;
+    char text[CM_MAX_RANK * 21], number[64], type[32];
+    if (rc == CM_EINVAL && how->exact && bad < cm_box_nelem(box)) {
+        cm_element_text(&how->dtype, src + bad * how->dtype.nbytes, number, sizeof(number));
+        cm_fail(err, CM_EFORMAT, "%s does not fit %s", number,
+                cm_dtype_name(&v->dtype, type, sizeof(type)));
+    }
+    if (bad < cm_box_nelem(box))
+        cm_error_prefix(err, "element %s", element_text(box, bad, text, sizeof(text)));
+    cm_error_prefix(err, "variable %s", v->name);
+    cm_error_place(err, path_of(p->array, p->part));
+    return rc == CM_EINVAL ? CM_EFORMAT : rc;
+}
+
 static int convert(const cm_multi_piece *p, const cm_box *box, void *dst, const void *src,
                    cm_error *err)
 {
@@ -369,6 +397,7 @@ static int convert(const cm_multi_piece *p, const cm_box *box, void *dst, const 
                        .single = how->single,
                        .scale = how->scale,
                        .offset = how->offset,
+                       .exact = how->exact,
                        .has_nodata = how->replaces_fill};
     if (how->is_unsigned)
         c.src.kind = CM_KIND_UINT;
@@ -382,14 +411,8 @@ static int convert(const cm_multi_piece *p, const cm_box *box, void *dst, const 
         memcpy(dst, src, nelem * v->dtype.nbytes);
     else
         rc = cm_conversion_run(&c, dst, src, nelem, &bad, err);
-    if (rc != CM_OK) {
-        char text[CM_MAX_RANK * 21];
-        if (bad < nelem)
-            cm_error_prefix(err, "element %s", element_text(box, bad, text, sizeof(text)));
-        cm_error_prefix(err, "variable %s", v->name);
-        cm_error_place(err, path_of(p->array, p->part));
-        return rc == CM_EINVAL ? CM_EFORMAT : rc;
-    }
+    if (rc != CM_OK)
+        return explain_element(p, box, src, rc, bad, err);
     return how->replaces_fill || how->checks_fill ? check_fill(p, box, src, dst, nelem, err)
                                                   : CM_OK;
 }

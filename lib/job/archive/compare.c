@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "job/archive/join.h"
-#include "job/common/widen.h"
 #include "model/convert.h"
 
 #define BIT(kind) (UINT32_C(1) << (kind))
@@ -153,8 +152,7 @@ static uint32_t compare_units(const cm_described *a, const cm_described *b)
     return kinds;
 }
 
-/* The variable that counts time and whose bounds are V; NULL: none. */
-static cm_join_var *bounded_by(const cm_join *j, const cm_join_var *v)
+cm_join_var *cm_join_bounded_by(const cm_join *j, const cm_join_var *v)
 {
     static const char *const REFERRING[] = {"bounds", "climatology"};
     for (size_t i = 0; i < j->nvars; i++)
@@ -220,9 +218,8 @@ static comparison compare(const cm_join *j, cm_join_var *v, const cm_described *
 {
     const cm_described *first = v->like;
     bool in_order;
-    cm_dtype wide;
-    comparison c = {.kinds = j->has_base && bounded_by(j, v) != NULL
-                                 ? compare_bounds(bounded_by(j, v), first, d)
+    comparison c = {.kinds = j->has_base && cm_join_bounded_by(j, v) != NULL
+                                 ? compare_bounds(cm_join_bounded_by(j, v), first, d)
                                  : compare_units(first, d)};
     if (v->widest != NULL)
         in_order = true; /* what files lack is told when it is known what is joined */
@@ -232,8 +229,6 @@ static comparison compare(const cm_join *j, cm_join_var *v, const cm_described *
         c.kinds |= BIT(CM_FINDING_ORDER);
     if (!cm_dtype_equal(&first->dtype, &d->dtype) || first->is_char != d->is_char)
         c.kinds |= BIT(CM_FINDING_TYPE);
-    if (cm_widen(&v->dtype, &d->dtype, &wide))
-        v->dtype = wide;
     if (!same_fill(first, d))
         c.kinds |= BIT(CM_FINDING_FILL);
     if ((c.attribute = differing(PACKING, first, d)) != NULL)
@@ -293,32 +288,6 @@ static cm_finding *differs(cm_join *j, cm_finding_kind kind, cm_finding_weight w
                         attribute, here, there, j->file[v->first]->path);
 }
 
-static cm_finding *find_type(cm_join *j, const cm_join_var *v, const cm_described *d, uint32_t file,
-                             cm_error *err)
-{
-    char a[32], b[32], c[32];
-    cm_dtype wide;
-    bool held = cm_widen(&v->like->dtype, &d->dtype, &wide) && v->like->is_char == d->is_char &&
-                cm_widen(&v->dtype, &d->dtype, &wide);
-    /* A store keeps its types. */
-    held = held && (!j->has_base || cm_dtype_equal(&v->dtype, &v->like->dtype));
-    cm_dtype_name(&d->dtype, a, sizeof(a));
-    cm_dtype_name(&v->like->dtype, b, sizeof(b));
-    cm_dtype_name(&v->dtype, c, sizeof(c));
-    if (j->has_base && cm_join_counts_time(v->like) && cm_join_counts_time(d) &&
-        cm_dtype_is_number(&d->dtype))
-        return cm_join_find(j, CM_FINDING_TYPE, CM_WEIGHT_NOTE, false, v->name, file, err,
-                            "its type is %s; times are stored as %s, which the store has", a, b);
-    if (held)
-        return cm_join_find(j, CM_FINDING_TYPE, CM_WEIGHT_NOTE, false, v->name, file, err,
-                            "its type is %s, and %s in %s; %s holds both", a, b,
-                            j->file[v->first]->path, c);
-    return cm_join_find(j, CM_FINDING_TYPE, CM_WEIGHT_DECISION, false, v->name, file, err,
-                        "its type is %s, and %s in %s; %s", a, b, j->file[v->first]->path,
-                        j->has_base ? "a store keeps its types"
-                                    : "no type holds every value of both");
-}
-
 static cm_finding *find_fill(cm_join *j, const cm_join_var *v, const cm_described *d, uint32_t file,
                              cm_error *err)
 {
@@ -361,9 +330,9 @@ static cm_finding *find_packing(cm_join *j, const cm_join_var *v, const cm_descr
     return f;
 }
 
-static cm_finding *find_one(cm_join *j, cm_finding_kind kind, const cm_join_var *v,
-                            const cm_described *d, uint32_t file, const char *attribute,
-                            const char *left_out, cm_error *err)
+static cm_finding *find_one(cm_join *j, cm_finding_kind kind, cm_join_var *v, const cm_described *d,
+                            uint32_t file, const char *attribute, const char *left_out,
+                            cm_error *err)
 {
     const cm_archive_options *o = j->options;
     const char *first = j->file[v->first]->path;
@@ -382,7 +351,7 @@ static cm_finding *find_one(cm_join *j, cm_finding_kind kind, const cm_join_var 
         return cm_join_find(j, kind, CM_WEIGHT_NOTE, false, v->name, file, err,
                             "the attribute %s is not that of %s, and left out", left_out, first);
     case CM_FINDING_TYPE:
-        return find_type(j, v, d, file, err);
+        return cm_join_find_type(j, v, d, file, err);
     case CM_FINDING_FILL:
         return find_fill(j, v, d, file, err);
     case CM_FINDING_ORDER:
@@ -460,7 +429,7 @@ static int see(cm_join *j, cm_join_var *v, memory *m, const cm_described *d, com
     return rc;
 }
 
-static int note_kinds(cm_join *j, const cm_join_var *v, memory *m, const cm_described *d,
+static int note_kinds(cm_join *j, cm_join_var *v, memory *m, const cm_described *d,
                       const comparison *c, uint32_t file, cm_error *err)
 {
     for (unsigned kind = 0; kind < CM_FINDING_KINDS; kind++) {
@@ -480,26 +449,12 @@ static int note_kinds(cm_join *j, const cm_join_var *v, memory *m, const cm_desc
     return CM_OK;
 }
 
-/* Types are widened over all files before a finding says to what. */
-static int widen_all(cm_join *j, cm_join_var *v, uint32_t at)
-{
-    const cm_described *last = NULL;
-    for (size_t i = 0; i < v->nfiles; i++) {
-        const cm_skeleton *k = cm_join_skeleton(j, v->file[i]);
-        const cm_described *d = k->var[j->to_pos[k->index][at]];
-        cm_dtype wide;
-        if (d != last && cm_widen(&v->dtype, &d->dtype, &wide))
-            v->dtype = wide;
-        last = d;
-    }
-    return CM_OK;
-}
-
 static int compare_variable(cm_join *j, uint32_t at, cm_error *err)
 {
     cm_join_var *v = &j->var[at];
     memory m = {.last = v->like};
-    int rc = widen_all(j, v, at);
+    int rc = CM_OK;
+    cm_join_widen_types(j, at);
     for (size_t i = 0; rc == CM_OK && i < v->nfiles; i++) {
         const cm_skeleton *k = cm_join_skeleton(j, v->file[i]);
         const cm_described *d = k->var[j->to_pos[k->index][at]];

@@ -56,9 +56,9 @@ static bool is_nan(const cm_join_var *v)
 static int make_how(cm_join *j, const cm_join_var *v, const cm_described *d, cm_emitted *e,
                     const cm_multi_how **out, cm_error *err)
 {
-    cm_multi_how how = {.dtype = d->dtype, .scale = 1};
-    *out = NULL;
     bool plain = cm_dtype_equal(&d->dtype, &v->dtype);
+    cm_multi_how how = {.dtype = d->dtype, .scale = 1, .exact = v->exact && !plain};
+    *out = NULL;
     set_order(j, v, d, &how);
     if (d->has_fill_value && v->has_fill_value && d->dtype.nbytes <= sizeof(how.fill) &&
         (!plain || memcmp(d->fill_value, v->fill_value, d->dtype.nbytes) != 0)) {
@@ -253,28 +253,6 @@ static int unpack_variable(cm_join *j, cm_join_var *v, cm_error *err)
     return cm_join_irreversible(j, err, "%s was unpacked", v->name);
 }
 
-/* Where the first file has no fill value, what is missing in others stays missing. */
-static int adopt_fill(cm_join *j, uint32_t at, cm_error *err)
-{
-    cm_join_var *v = &j->var[at];
-    for (size_t i = 0; cm_dtype_is_number(&v->dtype) && !v->has_fill_value && i < v->nfiles; i++) {
-        const cm_described *d = cm_join_described(j, at, v->file[i]);
-        if (!d->has_fill_value)
-            continue;
-        const cm_conversion c = {.src = d->dtype, .dst = v->dtype};
-        uint64_t bad;
-        int rc = CM_OK;
-        if (cm_dtype_equal(&d->dtype, &v->dtype))
-            memcpy(v->fill_value, d->fill_value, sizeof(v->fill_value));
-        else
-            rc = cm_conversion_run(&c, v->fill_value, d->fill_value, 1, &bad, err);
-        if (rc != CM_OK)
-            return cm_error_prefix(err, "%s: its fill value", v->name), rc;
-        v->has_fill_value = true;
-    }
-    return CM_OK;
-}
-
 static void set_fill(const cm_join_var *v, cm_multi_var *out)
 {
     out->has_fill_value = v->has_fill_value;
@@ -341,10 +319,10 @@ static int emit_variable(cm_join *j, const cm_field_sources *f, uint32_t at, cm_
                          cm_multi_var *out, cm_error *err)
 {
     cm_join_var *v = &j->var[at];
-    int rc = v->given ? CM_OK : unpack_variable(j, v, err);
     bool placed = !v->given && f->of[at].place != NULL;
-    if (rc == CM_OK && placed && (v->kinds & UINT32_C(1) << CM_FINDING_FILL) != 0)
-        rc = adopt_fill(j, at, err);
+    int rc = cm_join_settle_fill(j, at, placed, err);
+    if (rc == CM_OK && !v->given)
+        rc = unpack_variable(j, v, err);
     if (rc == CM_OK && placed && f->of[at].place->nholes > 0)
         rc = cm_join_make_fill(j, v, err);
     if (rc != CM_OK)

@@ -209,7 +209,9 @@ static int create(const cm_archive_options *options, cm_survey *survey, cm_archi
     j->report = report;
     j->fields = cm_calloc(1, sizeof(*j->fields), err);
     j->emitted = cm_calloc(1, sizeof(*j->emitted), err);
-    return j->fields == NULL || j->emitted == NULL ? CM_ENOMEM : CM_OK;
+    if (j->fields == NULL || j->emitted == NULL)
+        return CM_ENOMEM;
+    return cm_varopts_parse("`dtype`", &options->dtype, NULL, &j->dtype, err);
 }
 
 int cm_join_create(const cm_archive_options *options, cm_survey *survey, const uint32_t *file,
@@ -273,6 +275,7 @@ void cm_join_free(cm_join *j)
     for (size_t i = 0; i < j->nwarnings; i++)
         free(j->warning[i]);
     free(j->warning);
+    cm_varopts_release(&j->dtype);
     free(j->renames);
     free(j->scalar);
     free(j->irreversible);

@@ -15,6 +15,7 @@
 
 #include "format/multi/multi.h"
 #include "job/archive/survey.h"
+#include "job/common/varopt.h"
 #include "model/rebase.h"
 #include "model/step.h"
 
@@ -91,7 +92,8 @@ typedef struct cm_join_var {
     bool wanted;
     unsigned rank;
     uint32_t dim[CM_MAX_RANK];
-    cm_dtype dtype; /* that holds those of all files */
+    cm_dtype dtype; /* that holds those of all files; */
+    bool exact;     /* or was asked for, as none does: each element must fit it */
     cm_json *attrs; /* those that files agree on */
     bool has_fill_value;
     uint8_t fill_value[16];
@@ -119,8 +121,9 @@ typedef struct cm_join {
     bool has_base; /* file 0 is the store that grows: what it has stays as it is */
     cm_archive_report *report;
 
-    bool *renames; /* each pair of --rename that joins names; others are for the conversion */
-    bool *scalar;  /* each of --new-dim that takes the values of a scalar variable */
+    bool *renames;    /* each pair of --rename that joins names; others are for the conversion */
+    cm_varopts dtype; /* those of the option */
+    bool *scalar;     /* each of --new-dim that takes the values of a scalar variable */
     cm_join_var *var;
     size_t nvars, var_capacity;
     cm_join_dim *dim;
@@ -196,9 +199,18 @@ bool cm_join_has_dims(const cm_join *j, const cm_join_var *v, uint32_t file);
 
 /* compare.c: descriptions, and attributes of groups. */
 int cm_join_compare(cm_join *j, cm_error *err);
+/* types.c: the type of variable AT that holds those of all files, before a finding says which. */
+void cm_join_widen_types(cm_join *j, uint32_t at);
+/* FILE has V with another type, D's. */
+cm_finding *cm_join_find_type(cm_join *j, cm_join_var *v, const cm_described *d, uint32_t file,
+                              cm_error *err);
+/* fills.c: V's fill value in its type; PLACED: files without one are beside others. */
+int cm_join_settle_fill(cm_join *j, uint32_t at, bool placed, cm_error *err);
 /* layouts.c: codecs, for `strict`. */
 int cm_join_layouts(cm_join *j, cm_error *err);
 bool cm_join_counts_time(const cm_described *d);
+/* The variable that counts time and whose bounds are V; NULL: none. */
+cm_join_var *cm_join_bounded_by(const cm_join *j, const cm_join_var *v);
 const char *cm_join_text(const cm_described *d, const char *attribute);
 /* The type that the packed numbers of D are decoded to. */
 cm_dtype cm_join_unpacked(const cm_described *d);

@@ -5,35 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- elements of one file as those of the variable ---- */
+#include "model/convert.h"
 
-static void widen_element(const cm_dtype *from, const cm_dtype *to, const uint8_t *src,
-                          uint8_t *dst)
-{
-    int64_t i = 0;
-    double x = 0;
-    float f;
-    if (from->kind == CM_KIND_FLOAT && from->nbytes == 4) {
-        memcpy(&f, src, sizeof(f));
-        x = (double)f;
-    } else if (from->kind == CM_KIND_FLOAT) {
-        memcpy(&x, src, sizeof(x));
-    } else {
-        uint64_t bits = 0;
-        memcpy(&bits, src, from->nbytes);
-        unsigned unused = 64 - 8 * from->nbytes;
-        i = from->kind == CM_KIND_INT ? (int64_t)(bits << unused) >> unused : (int64_t)bits;
-        x = (double)i;
-    }
-    if (to->kind != CM_KIND_FLOAT) {
-        memcpy(dst, &i, to->nbytes); /* little-endian: the low bytes */
-    } else if (to->nbytes == 4) {
-        f = (float)x;
-        memcpy(dst, &f, sizeof(f));
-    } else {
-        memcpy(dst, &x, sizeof(x));
-    }
-}
+/* ---- elements of one file as those of the variable ---- */
 
 /* What says the units of D, which may be bounds, in FILE. */
 static const cm_described *units_of(const cm_join *j, const cm_join_var *v, const cm_described *d,
@@ -79,10 +53,14 @@ static int convert(const cm_join *j, uint32_t at, uint32_t file, const void *src
         memcpy(dst, src, nelem * v->dtype.nbytes);
         return CM_OK;
     }
-    for (uint64_t i = 0; i < nelem; i++)
-        widen_element(&d->dtype, &v->dtype, (const uint8_t *)src + i * d->dtype.nbytes,
-                      (uint8_t *)dst + i * v->dtype.nbytes);
-    return CM_OK;
+    const cm_conversion c = {.src = d->dtype, .dst = v->dtype, .exact = true};
+    uint64_t bad;
+    int rc = cm_conversion_run(&c, dst, src, nelem, &bad, err);
+    if (rc == CM_OK)
+        return CM_OK;
+    cm_error_prefix(err, "%s: variable %s", j->file[file]->path, v->name);
+    err->status = CM_EFORMAT; /* it is no option that is wrong */
+    return CM_EFORMAT;
 }
 
 /* ---- a coordinate along a joined dimension ---- */
@@ -101,8 +79,10 @@ static int make_value(const cm_join *j, const cm_join_dim *d, const cm_join_var 
         const double x = d->kind == CM_KEY_REAL ? cm_key_real(key) : 0;
         const cm_dtype from =
             cm_dtype_make(d->kind == CM_KEY_REAL ? CM_KIND_FLOAT : CM_KIND_INT, 8);
-        widen_element(&from, &v->dtype, d->kind == CM_KEY_REAL ? (const void *)&x : &key, dst);
-        return CM_OK;
+        const cm_conversion c = {.src = from, .dst = v->dtype};
+        uint64_t bad;
+        return cm_conversion_run(&c, dst, d->kind == CM_KEY_REAL ? (const void *)&x : &key, 1, &bad,
+                                 err);
     }
     return cm_fail(err, CM_EUNSUPPORTED, "%s: a missing step has no value", j->dim[0].name);
 }

@@ -126,6 +126,21 @@ const char *cm_varopts_get(cm_varopts *opts, const char *name, bool general, boo
     return found == NULL ? NULL : found->value;
 }
 
+char *cm_varopt_make(const char *name, const char *value, cm_error *err)
+{
+    char *text = cm_calloc(2 * strlen(name) + strlen(value) + 2, 1, err), *to = text;
+    for (const char *p = name; text != NULL && *p != '\0'; p++) {
+        if (strchr(":,=*?[\\", *p) != NULL)
+            *to++ = '\\';
+        *to++ = *p;
+    }
+    if (text != NULL) {
+        *to++ = ':';
+        strcpy(to, value);
+    }
+    return text;
+}
+
 int cm_varopts_check_used(const cm_varopts *opts, cm_error *err)
 {
     for (size_t i = 0; i < opts->n; i++)

@@ -38,6 +38,9 @@ void cm_varopts_release(cm_varopts *opts);
  */
 const char *cm_varopts_get(cm_varopts *opts, const char *name, bool general, bool *named);
 
+/* "NAME:VALUE", with NAME escaped so that it means that variable; to be freed.  NULL: no memory. */
+char *cm_varopt_make(const char *name, const char *value, cm_error *err);
+
 /* CM_EINVAL, naming the pattern, when one with VAR: matched no variable that was asked for. */
 int cm_varopts_check_used(const cm_varopts *opts, cm_error *err);
 

@@ -136,6 +136,7 @@ typedef struct archive {
     unsigned nfiles, total;
     char path[MAX_FILES][96];
     cm_multi_file file[MAX_FILES];
+    way way[MAX_FILES];
     cm_multi_part part[NVARS][MAX_FILES];
     cm_multi_var var[NVARS];
     cm_multi_group root;
@@ -164,6 +165,7 @@ static inline void add_file(archive *a, unsigned from, unsigned to, unsigned ori
     snprintf(a->path[k], sizeof a->path[k], "%s/part%03u.nc", multi_folder, k);
     write_file(a->path[k], from, to, w);
     identify(a->path[k], &a->file[k]);
+    a->way[k] = *w;
     if (count == 0)
         return;
     for (unsigned i = 0; i < NVARS; i++) {

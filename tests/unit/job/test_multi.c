@@ -63,6 +63,56 @@ static void exact_plan(const cm_transform_report *r)
     }
 }
 
+/* Whether steps A to B of file K, which begins with step FROM of all, were written at all. */
+static bool is_written(const way *w, uint64_t from, uint64_t a, uint64_t b)
+{
+    for (uint64_t t = from + a; t < from + b; t++)
+        if (!w->leaves_out || t % 16 < 8)
+            return true;
+    return false;
+}
+
+/* The stored chunks of v that hold an element of the archive, by trying all. */
+static uint64_t distinct_chunks(const archive *a)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < a->var[0].nparts; i++) {
+        const cm_multi_part *p = &a->part[0][i];
+        const way *w = &a->way[p->file];
+        uint64_t rest =
+            ((NY + w->chunk[1] - 1) / w->chunk[1]) * ((NX + w->chunk[2] - 1) / w->chunk[2]);
+        uint64_t long_ = w->unlimited || w->chunk[0] < p->length[0] ? w->chunk[0] : p->length[0];
+        for (uint64_t t = 0; t < p->length[0]; t += long_) {
+            uint64_t end = t + long_ < p->length[0] ? t + long_ : p->length[0];
+            if (t < p->first[0] + p->count[0] && end > p->first[0] &&
+                is_written(w, p->origin[0] - p->first[0], t, end))
+                n += rest;
+        }
+    }
+    return n;
+}
+
+/* With ample memory each of them is read once, and decoded once if it is not passed on. */
+static void reads_once(const archive *a, const cm_transform_report *r, bool keeps)
+{
+    for (size_t i = 0; i < r->nvariables; i++) {
+        const cm_transform_variable *v = &r->variable[i];
+        if (strcmp(v->name, "v") != 0)
+            continue;
+        /* The library reads what is shorter than its unlimited dimension. */
+        const bool chunks = strncmp(v->access, "chunks of many files", 20) == 0;
+        assert_true(chunks || (a->way[0].leaves_out && a->way[0].unlimited));
+        if (!chunks)
+            continue;
+        if (v->counted.chunk_reads != distinct_chunks(a))
+            fail_msg("v (%s): %llu chunks were read, and %llu hold something", v->access,
+                     (unsigned long long)v->counted.chunk_reads,
+                     (unsigned long long)distinct_chunks(a));
+        if (v->counted.chunk_decodes != 0 || !keeps)
+            assert_int_equal(v->counted.chunk_decodes, v->counted.chunk_reads);
+    }
+}
+
 static way any_way(bool classic)
 {
     way w = {.classic = classic && any(3) == 0,
@@ -124,6 +174,8 @@ static void one_split(unsigned kind)
     same_digests(&of_one, &of_many);
     exact_plan(&of_one);
     exact_plan(&of_many);
+    if (kind < 2) /* otherwise they are no grid of chunks, and read in boxes */
+        reads_once(&a, &of_many, codec != NULL);
     cm_transform_report_release(&of_one);
     cm_transform_report_release(&of_many);
     cm_dataset_close(ds);
@@ -133,8 +185,9 @@ static void one_split(unsigned kind)
 
 static void test_splits(void **state)
 {
-    const char *more = getenv("CHUNKMILL_LONG");
-    unsigned n = more != NULL && *more != '\0' ? 33 : 4;
+    const char *more = getenv("CHUNKMILL_LONG"), *most = getenv("CHUNKMILL_FULL");
+    const bool is_long = more != NULL && *more != '\0';
+    unsigned n = is_long && most != NULL && *most != '\0' ? 167 : is_long ? 33 : 4;
     (void)state;
     for (unsigned kind = 0; kind < 3; kind++) {
         for (unsigned i = 0; i < n; i++) {

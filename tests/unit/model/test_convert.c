@@ -175,6 +175,60 @@ static void test_casts(void **state)
     }
 }
 
+static void test_exact_casts(void **state)
+{
+    (void)state;
+    const struct {
+        const char *src, *dst;
+        uint64_t in;
+        bool held;
+    } ROW[] = {
+        {"i8", "f8", UINT64_C(1) << 53, true},
+        {"i8", "f8", (UINT64_C(1) << 53) + 1, false},
+        {"i8", "f8", (uint64_t) - ((INT64_C(1) << 53) + 1), false},
+        {"i8", "f8", UINT64_C(1) << 63, true}, /* the least */
+        {"i8", "f8", INT64_MAX, false},
+        {"u8", "f8", UINT64_MAX, false},
+        {"u8", "f8", UINT64_C(1) << 63, true},
+        {"u4", "f4", UINT32_MAX, false},
+        {"i4", "f4", 1 << 24, true},
+        {"i4", "f4", (1 << 24) + 1, false},
+        {"i2", "f2", 2049, false},
+        {"u8", "i8", INT64_MAX, true},
+        {"u8", "i8", UINT64_C(1) << 63, false},
+        {"f8", "i8", F8(3.0), true},
+        {"f8", "i8", F8(3.5), false},
+        {"f8", "i8", F8(0.0), true},
+        {"f8", "i8", F8(-0.0), false},
+        {"f8", "i8", F8(0x1p62), true},
+        {"f8", "u8", F8(0x1p63), true},
+        {"f8", "f4", F8(0.5), true},
+        {"f8", "f4", F8(0.1), false},
+        {"f8", "f4", F8(NAN), true},
+        {"f8", "f4", F8(-INFINITY), true},
+        {"f4", "f8", F4(0.1f), true},
+    };
+    for (size_t i = 0; i < sizeof ROW / sizeof *ROW; i++) {
+        cm_error err = {0};
+        cm_conversion c = {.src = type_of(ROW[i].src), .dst = type_of(ROW[i].dst), .exact = true};
+        uint64_t got = 0, bad = 99;
+        const int rc = cm_conversion_run(&c, &got, &ROW[i].in, 1, &bad, &err);
+        if (rc != (ROW[i].held ? CM_OK : CM_EINVAL))
+            fail_msg("row %zu, %s to %s: %s", i, ROW[i].src, ROW[i].dst, err.text);
+        /* A missing value is not looked at. */
+        c.has_nodata = true;
+        memcpy(c.nodata, &ROW[i].in, 8);
+        assert_int_equal(cm_conversion_run(&c, &got, &ROW[i].in, 1, &bad, &err), CM_OK);
+        assert_true(got == 0);
+    }
+    const int64_t large = (INT64_C(1) << 53) + 1;
+    const cm_conversion c = {.src = type_of("i8"), .dst = type_of("f8"), .exact = true};
+    cm_error err = {0};
+    double x;
+    assert_int_equal(cm_conversion_run(&c, &x, &large, 1, NULL, &err), CM_EINVAL);
+    assert_string_equal(err.text, "element 0: 9007199254740993 does not fit float64");
+}
+
 static void test_half_floats_all_survive(void **state)
 {
     (void)state;
@@ -360,6 +414,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bitround),
         cmocka_unit_test(test_casts),
+        cmocka_unit_test(test_exact_casts),
         cmocka_unit_test(test_half_floats_all_survive),
         cmocka_unit_test(test_unpack_with_missing_values),
         cmocka_unit_test(test_missing_values_are_neither_refused_nor_rounded),

@@ -1,0 +1,38 @@
+/* One fill value for a variable whose files have several, or another type than it. */
+#include <string.h>
+
+#include "job/archive/values.h"
+#include "model/convert.h"
+
+/* D's fill value becomes V's, if V's type has the number. */
+static bool take_fill(cm_join_var *v, const cm_described *d)
+{
+    const cm_conversion c = {.src = d->dtype, .dst = v->dtype, .exact = true};
+    uint8_t value[sizeof(v->fill_value)] = {0};
+    uint64_t bad;
+    if (!d->has_fill_value || !cm_dtype_is_number(&d->dtype) ||
+        cm_conversion_run(&c, value, d->fill_value, 1, &bad, NULL) != CM_OK)
+        return false;
+    memcpy(v->fill_value, value, sizeof(value));
+    return true;
+}
+
+int cm_join_settle_fill(cm_join *j, uint32_t at, bool placed, cm_error *err)
+{
+    cm_join_var *v = &j->var[at];
+    bool of_first = v->has_fill_value;
+    bool of_others = placed && (v->kinds & UINT32_C(1) << CM_FINDING_FILL) != 0;
+    /* What is given was made with its fill value. */
+    if (v->given || !cm_dtype_is_number(&v->dtype) || (!of_first && !of_others) ||
+        (of_first && cm_dtype_equal(&v->like->dtype, &v->dtype)))
+        return CM_OK;
+    v->has_fill_value = true;
+    for (size_t i = 0; i < v->nfiles; i++)
+        if (take_fill(v, cm_join_described(j, at, v->file[i])))
+            return CM_OK;
+    /* No fill value of the files is a number of the type: what is no data is looked for. */
+    v->made_fill = v->dtype.kind != CM_KIND_FLOAT;
+    return cm_join_default_fill(&v->dtype, v->fill_value)
+               ? CM_OK
+               : cm_fail(err, CM_EUNSUPPORTED, "%s: its type has no fill value", v->name);
+}
