@@ -8,6 +8,7 @@
 
 #include "format/nc/chunk_index.h"
 #include "format/nc/classic_header.h"
+#include "format/nc/forgotten.h"
 #include "format/nc/h5_dataset.h"
 #include "format/nc/h5_super.h"
 #include "format/nc/nc.h"
@@ -54,6 +55,7 @@ struct cm_nc_file {
     void *context;
     int ncid;
     hid_t h5; /* -1: not an HDF5 file */
+    cm_nc_forgotten forgotten;
     cm_h5_super super;
     cm_classic_header classic; /* version 0: not a classic file */
     cm_nc_group *group;

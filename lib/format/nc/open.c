@@ -217,7 +217,9 @@ static int open_libraries(cm_nc_file *file, bool is_hdf5, const char *real_path,
     int rc = is_hdf5 ? open_hdf5(file, real_path, err) : CM_OK;
     if (rc)
         return rc;
+    hid_t mark = is_hdf5 ? cm_nc_forgotten_mark() : -1;
     rc = open_netcdf(real_path, file->library_caches, &file->ncid);
+    cm_nc_forgotten_find(mark, &file->forgotten);
     if (rc) {
         file->ncid = -1;
         char version[32];
@@ -343,6 +345,7 @@ static void close_libraries(cm_nc_file *file)
     /* Nothing was written, so that closing has nothing to lose. */
     if (file->ncid >= 0)
         (void)nc_close(file->ncid);
+    cm_nc_forgotten_close(&file->forgotten);
     if (file->h5 >= 0)
         H5Fclose(file->h5);
     cm_nc_unlock();

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,12 +22,13 @@ enum {
     MAX_PROCESSES = 64,
     LOOK_MS = 100, /* between two looks whether the job is still wanted */
     READ_NBYTES = 256 << 10,
-    /* A child ends after so many files, and another goes on: the libraries keep 4 KiB of each. */
-    MOST_FILES = 250,
+    FILES_A_LOOK = 50,     /* between two looks at the memory of a child */
     SEND_NBYTES = 32 << 10 /* frames are sent together, up to about so many bytes */
 };
 
 #define NONE UINT64_MAX
+/* A child whose memory has grown by more ends, and another goes on: some libraries leak. */
+#define MOST_GROWN (UINT64_C(2) << 20)
 /* A record is longer than what a survey reads of a file by little. */
 #define MAX_FRAME (UINT64_C(1) << 30)
 
@@ -91,6 +93,31 @@ static void keep_freed_memory(void)
     (void)mallopt(M_TRIM_THRESHOLD, MOST);
 }
 
+/* Bytes of this process that are in memory; 0: not known. */
+static uint64_t resident_nbytes(void)
+{
+    char text[64] = "";
+    unsigned long pages = 0;
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        close(fd);
+    return n > 0 && sscanf(text, "%*u %lu", &pages) == 1
+               ? (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE)
+               : 0;
+}
+
+/* *FIRST is what it was at the first look. */
+static bool has_grown(unsigned nfiles, uint64_t *first)
+{
+    if (nfiles == 0 || nfiles % FILES_A_LOOK != 0)
+        return false;
+    uint64_t now = resident_nbytes();
+    if (*first == 0)
+        *first = now;
+    return now > *first + MOST_GROWN;
+}
+
 static _Noreturn void be_child(pool *p, unsigned me, pid_t parent, int fd, size_t alone)
 {
     cm_looker l = {0};
@@ -99,7 +126,8 @@ static _Noreturn void be_child(pool *p, unsigned me, pid_t parent, int fd, size_
     limits.cpu_s = 0; /* each file has its own */
     cm_trial_settle(parent, &limits);
     keep_freed_memory();
-    for (unsigned n = 0; n < MOST_FILES; n++) {
+    uint64_t first = 0;
+    for (unsigned n = 0; !has_grown(n, &first); n++) {
         size_t i = alone != NONE ? alone : atomic_fetch_add(&p->board->next, 1);
         if (i >= p->ntodo && alone == NONE)
             break;

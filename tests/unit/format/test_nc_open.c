@@ -288,6 +288,41 @@ static void test_streaming(void **state)
     unlink(path);
 }
 
+static hid_t number_of_new_list(void)
+{
+    hid_t list = H5Pcreate(H5P_FILE_ACCESS);
+    assert_true(list >= 0);
+    H5Pclose(list);
+    return list;
+}
+
+/* netCDF-C 4.9.0 leaves a list open for each file, which took a survey 5 KiB of memory. */
+static void test_nothing_left_open(void **state)
+{
+    (void)state;
+    const char *path = temp_path("left.nc");
+    for (int variant = 0; variant < 3; variant++) {
+        make_classic(path,
+                     variant == 0   ? NC_NETCDF4
+                     : variant == 1 ? NC_NETCDF4 | NC_CLASSIC_MODEL
+                                    : NC_64BIT_DATA,
+                     true, true);
+        cm_nc_file *file;
+        cm_error err;
+        ASSERT_OK(cm_nc_open(path, NULL, &file, &err), err); /* what is made once is made now */
+        cm_nc_close(file);
+        hid_t before = number_of_new_list();
+        ASSERT_OK(cm_nc_open(path, NULL, &file, &err), err);
+        for (size_t i = 0; i < cm_nc_nvars(file); i++)
+            ASSERT_OK(cm_nc_var_prepare(file, cm_nc_var_at(file, i), &err), err);
+        cm_nc_close(file);
+        for (hid_t id = before, after = number_of_new_list(); id <= after; id++)
+            if (H5Iis_valid(id) > 0)
+                fail_msg("variant %d: property list %lld is still open", variant, (long long)id);
+        unlink(path);
+    }
+}
+
 static void test_versions(void **state)
 {
     (void)state;
@@ -320,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_user_block_put_in_front),
         cmocka_unit_test(test_groups_refused),
         cmocka_unit_test(test_streaming),
+        cmocka_unit_test(test_nothing_left_open),
         cmocka_unit_test(test_versions),
         cmocka_unit_test(test_shared_bad),
     };
