@@ -22,7 +22,18 @@ typedef struct cm_target {
     cm_grid outer;   /* of shards; the same as GRID where there are none */
     cm_chain *chain; /* that encodes a chunk */
     size_t shard_nbytes; /* that one shard in assembly holds in memory; 0 without shards */
+    uint64_t first_chunk[CM_MAX_RANK]; /* of GRID in the array, of which it may be a part */
 } cm_target;
+
+/* The chunk at COORD of the grid, as the array counts its chunks: what messages say. */
+static inline char *cm_target_chunk_text(const cm_target *t, const uint64_t *coord, char *buf,
+                                         size_t size)
+{
+    uint64_t there[CM_MAX_RANK];
+    for (unsigned j = 0; j < t->grid.rank; j++)
+        there[j] = t->first_chunk[j] + coord[j];
+    return cm_coord_text(t->grid.rank, there, buf, size);
+}
 
 typedef struct cm_target_ops {
     int (*put)(cm_target *t, const cm_put *put, size_t n, cm_error *err);

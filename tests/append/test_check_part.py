@@ -87,3 +87,11 @@ def test_what_a_store_keeps_of_attributes(grown):
     zarr.consolidate_metadata(store)
     r = check("--subset", "time=10:", *paths[10:], store)
     assert r.status == 3 and "units" in r.err, str(r)
+
+
+def test_places_are_those_of_the_store(grown):
+    """An element that differs, and a chunk that is gone, are named as the store counts them."""
+    paths, store = grown
+    damage(store, 11)
+    r = check("--subset", "time=10:13", *paths[10:], store)
+    assert r.status == 3 and "tas: element 11/2/3:" in r.err, str(r)

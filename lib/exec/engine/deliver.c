@@ -212,7 +212,7 @@ int cm_worker_deliver(cm_worker *w, const cm_transfer *t, uint64_t number, const
     if (rc != CM_OK) {
         char text[CM_MAX_RANK * 21];
         cm_error_prefix(err, "variable %s: chunk %s of the output", cm_transfer_name(t),
-                        cm_coord_text(grid->rank, coord, text, sizeof(text)));
+                        cm_target_chunk_text(t->target, coord, text, sizeof(text)));
         return rc;
     }
     /* The writer's errors say where. */

@@ -35,7 +35,11 @@ static int prefix_chunk(cm_error *err, const cm_zarr_writer *w, uint64_t number,
 {
     if (rc == CM_OK || !err)
         return rc;
-    cm_grid_explain(&w->base.grid, number, "array", w->path, err);
+    uint64_t coord[CM_MAX_RANK];
+    char text[CM_MAX_RANK * 21];
+    cm_grid_coord(&w->base.grid, number, coord);
+    cm_error_prefix(err, "array %s: chunk %s", display_name(w),
+                    cm_target_chunk_text(&w->base, coord, text, sizeof(text)));
     cm_error_place(err, cm_store_name(w->store));
     return rc;
 }
@@ -163,7 +167,11 @@ int cm_zarr_writer_restrict(cm_zarr_writer *w, uint64_t first, uint64_t end, cm_
 
 void cm_zarr_writer_shift(cm_zarr_writer *w, const uint64_t origin[CM_MAX_RANK])
 {
-    memcpy(w->origin, origin, w->base.outer.rank * sizeof(w->origin[0]));
+    const cm_target *t = &w->base;
+    for (unsigned j = 0; j < t->outer.rank; j++) {
+        w->origin[j] = origin[j];
+        w->base.first_chunk[j] = origin[j] * (t->outer.chunk[j] / t->grid.chunk[j]);
+    }
 }
 
 void cm_zarr_writer_replace(cm_zarr_writer *w)

@@ -213,7 +213,8 @@ static int encode(const cm_job_var *v, const uint64_t *coord, const cm_strings *
     /* Readers and writers say where; an encoder cannot. */
     if (rc != CM_OK && rc != CM_EBUDGET)
         cm_error_prefix(err, "variable %s: chunk %s", cm_job_name(v),
-                        cm_coord_text(v->rank, coord, text, sizeof(text)));
+                        cm_target_chunk_text(cm_zarr_writer_target(v->writer), coord, text,
+                                             sizeof(text)));
     return rc;
 }
 
@@ -258,7 +259,7 @@ static int move_chunk(cm_job *job, cm_job_var *v, uint64_t number, mover *m, cm_
                 "%s %s: chunk %s of the target: its text and that of the source chunks do not "
                 "fit the memory; give more with `memory`, or choose smaller `chunks`",
                 cm_job_noun(job), cm_job_name(v),
-                cm_coord_text(grid->rank, coord, text, sizeof(text)));
+                cm_target_chunk_text(cm_zarr_writer_target(v->writer), coord, text, sizeof(text)));
     return rc;
 }
 

@@ -295,7 +295,7 @@ int cm_journal_skip(cm_journal *journal, size_t index, uint64_t chunk, cm_error 
 {
     char line[CM_JOURNAL_SKIP_SIZE];
     /* Nothing can be added to an object: a run that goes on makes such chunks again. */
-    if (journal->fd < 0)
+    if (journal == NULL || journal->fd < 0)
         return CM_OK;
     size_t nbytes = cm_journal_line_of_skip(line, index, chunk);
     int errnum = cm_fd_write(journal->fd, line, nbytes);

@@ -80,7 +80,10 @@ int cm_journal_resume(const cm_beside *b, const char *name, const cm_json *finge
                       const cm_made *made, cm_store *store, unsigned nthreads, uint64_t memory,
                       cm_journal **out, uint64_t *nchunks, cm_error *err);
 
-/* Chunk CHUNK of item INDEX was left out.  Any thread. */
+/*
+ * Chunk CHUNK of item INDEX was left out.  Any thread.  NULL: a run without a journal, as one that
+ * adds to a store.
+ */
 int cm_journal_skip(cm_journal *journal, size_t index, uint64_t chunk, cm_error *err);
 /* Closes the file.  NULL accepted. */
 void cm_journal_close(cm_journal *journal);

@@ -190,7 +190,7 @@ static int tell(verification *ver, subject *s, const cm_box *box, const cm_compa
     uint64_t at[CM_MAX_RANK], coord[CM_MAX_RANK], rest = c->first;
     char text[CM_MAX_RANK * 21], chunk[CM_MAX_RANK * 21];
     for (unsigned j = box->rank; j-- > 0;) {
-        at[j] = box->start[j] + rest % box->shape[j];
+        at[j] = s->var->at[j] + box->start[j] + rest % box->shape[j];
         rest /= box->shape[j];
     }
     cm_coord_text(box->rank, at, text, sizeof(text));

@@ -133,7 +133,7 @@ static int compare_rows(said_check *c, const cm_multi_part *part, uint64_t row, 
         const uint8_t *want = c->said.values.data + k * c->said.dtype.nbytes;
         if (k < c->said.nelem && is_same(&file, want, &c->store, got))
             continue;
-        return tell(c, part, row + i / width, want, &file, got, err);
+        return tell(c, part, v->at[0] + row + i / width, want, &file, got, err);
     }
     return CM_OK;
 }
