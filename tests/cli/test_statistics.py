@@ -207,6 +207,44 @@ def test_nothing_of_others_is_replaced(source, tmp_path):
     assert (beside / "notes.txt").read_text() == "mine"
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("begun", [True, False])
+def test_files_of_others_stay(source, tmp_path, zarr_format, begun):
+    """Also where a run was stopped while it wrote them, and whatever it is that takes them away."""
+    out, beside = tmp_path / "x.zarr", tmp_path / "x.zarr.statistics.zarr"
+    command = ("-q", "--verify", "none", "--zarr-format", str(zarr_format), source, out)
+    mine = [beside / name for name in ("notes.txt", "mean/notes.txt", "mean/z/c.0.bak", "count/thesis/1.tex", "std/t2m/plot.png")]
+    for again in (("--statistics", "--overwrite"), ("--overwrite",)):
+        tool.nc2zarr("--statistics", "--overwrite", *command).ok()
+        for path in mine:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("mine")
+        if not (beside / "mean" / "link").is_symlink():
+            (beside / "mean" / "link").symlink_to(tmp_path / "x.zarr")
+        if begun:
+            (beside / ".chunkmill-statistics").touch()
+        tool.nc2zarr(*again, *command).ok()
+        assert [path.read_text() for path in mine] == ["mine"] * len(mine)
+        assert (beside / "mean" / "link").is_symlink()
+        if "--statistics" in again:
+            assert set(zarr.open_group(str(beside), mode="r")["mean"]) >= {"t2m", "z", "q"}
+        else:
+            left = [p for p in beside.rglob("*") if not p.is_dir() and not p.is_symlink()]
+            assert sorted(left) == sorted(mine)
+
+
+@pytest.mark.parametrize("name", [".chunkmill-123-1.tmp", None])
+def test_a_folder_with_nothing_but_a_temporary(source, tmp_path, name):
+    """A run that was killed before its first rename leaves that; an empty folder is in nobody's way either."""
+    out, beside = tmp_path / "x.zarr", tmp_path / "x.zarr.statistics.zarr"
+    beside.mkdir()
+    if name:
+        (beside / name).touch()
+    tool.nc2zarr("-q", "--statistics", source, out).ok()
+    assert not (beside / ".chunkmill-123-1.tmp").exists()
+    assert zarr.open_group(str(beside), mode="r").attrs["variables"]
+
+
 def test_a_store_that_grows_has_none(tmp_path):
     """An append removes them before it writes: they were of the store as it was."""
     for i in range(2):

@@ -32,6 +32,7 @@ static char *place(const char *target, cm_error *err)
 
 typedef enum there {
     NOTHING, /* of ours */
+    EMPTY,   /* a folder without a name in it, temporaries of killed runs apart */
     PARTLY,  /* a run was killed while it wrote them */
     WHOLE
 } there;
@@ -67,6 +68,15 @@ static int look(cm_store *store, there *out, cm_error *err)
     return CM_OK;
 }
 
+static int see_name(void *context, const char *name, bool is_prefix, cm_error *err)
+{
+    (void)name;
+    (void)is_prefix;
+    (void)err;
+    *(bool *)context = true;
+    return CM_OK;
+}
+
 /* *OUT is NULL where nothing is there. */
 static int open_place(const char *path, cm_store **out, there *what, cm_error *err)
 {
@@ -79,7 +89,14 @@ static int open_place(const char *path, cm_store **out, there *what, cm_error *e
         return rc;
     if (place == CM_PLACE_FOLDER)
         rc = cm_store_open(path, &options, out, err);
-    return rc == CM_OK && *out != NULL ? look(*out, what, err) : rc;
+    if (rc == CM_OK && *out != NULL)
+        rc = look(*out, what, err);
+    bool any = false;
+    if (rc == CM_OK && *out != NULL && *what == NOTHING)
+        rc = cm_store_list(*out, "", see_name, &any, err);
+    if (rc == CM_OK && *out != NULL && *what == NOTHING && !any)
+        *what = EMPTY;
+    return rc;
 }
 
 int cm_statistics_are_there(const char *target, bool *out, cm_error *err)
@@ -113,11 +130,19 @@ int cm_statistics_check_place(const cm_job *job, const char *target, cm_error *e
     return rc;
 }
 
-static cm_verdict judge_any(void *context, const char *below, cm_entry_kind kind)
+/* Names that groups and arrays of statistics have here, whose arrays have one chunk each. */
+static cm_verdict judge_own(void *context, const char *below, cm_entry_kind kind)
 {
+    static const char *const OWN[] = {"zarr.json", ".zgroup", ".zarray", ".zattrs", "c", "c.0",
+                                      "0"};
+    const char *slash = strrchr(below, '/'), *name = slash != NULL ? slash + 1 : below;
     (void)context;
-    (void)below;
-    return kind == CM_ENTRY_FOLDER && *below != '\0' ? CM_ENTER : CM_REMOVE;
+    if (kind == CM_ENTRY_FOLDER || kind == CM_ENTRY_TEMPORARY)
+        return CM_REMOVE; /* a folder, when it is empty then */
+    for (size_t i = 0; i < sizeof(OWN) / sizeof(OWN[0]); i++)
+        if (strcmp(name, OWN[i]) == 0)
+            return CM_REMOVE;
+    return CM_KEEP;
 }
 
 /* Arrays that may have no documents yet, and then the mark. */
@@ -125,7 +150,7 @@ static int sweep_begun(cm_store *store, cm_error *err)
 {
     int rc = CM_OK;
     for (unsigned kind = 0; kind < NKINDS && rc == CM_OK; kind++)
-        rc = cm_store_sweep(store, KIND[kind], judge_any, NULL, err);
+        rc = cm_store_sweep(store, KIND[kind], judge_own, NULL, err);
     if (rc == CM_OK)
         rc = cm_zarr_erase_metadata(store, "", err);
     return rc == CM_OK ? cm_store_delete(store, BEGUN, err) : rc;
@@ -148,7 +173,7 @@ int cm_statistics_forget(const char *target, cm_error *err)
         rc = sweep_begun(store, err);
     if (rc != CM_OK && path != NULL)
         cm_error_place(err, path);
-    else if (what != NOTHING)
+    else if (what == PARTLY || what == WHOLE)
         (void)rmdir(path); /* files of others stay */
     cm_store_free(store);
     free(path);
