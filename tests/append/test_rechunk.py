@@ -234,6 +234,11 @@ def test_other_refusals(tmp_path):
     source, store = grown(tmp_path)
     before = failio.contents(tmp_path)
     tool.run("rechunk", "--append", "when", source, store).fails(2, "when")
+    tool.run("rechunk", "--append", "time", f"{source}::tas", store).fails(2, "the source is an array by itself")
+    for option in (["--dtype", "f8"], ["--subset", "lat=0:2"], ["--unpack", "all"], ["--stack", "all=tas@c"], ["--keepbits", "3"]):
+        tool.run("rechunk", "--append", "time", *option, source, store).fails(2, f"{option[0]}: a source is added as it is; make another store")
+    for option in (["--chunks", "time=2"], ["--codec", "none"], ["--fill-value", "tas:1"]):
+        tool.run("rechunk", "--append", "time", *option, source, store).fails(2, f"{option[0]}: a store that grows keeps its layout")
     tool.run("rechunk", "--append", "time", source, tmp_path / "none.zarr").fails(1, "no store")
     tool.run("rechunk", "--append", "time", source, source).fails(2, "is the source")
     tool.run("rechunk", "--append", "time", source, f"{store}::tas").fails(2, "as a whole")

@@ -170,3 +170,45 @@ def test_no_store_and_no_dimension(made, tmp_path):
     r = tool.nc2zarr("--append", "when", p, store)
     assert r.status in (1, 2) and "when" in r.err, str(r)
     assert untouched(made, store)
+
+
+# ---- what a crash of the machine leaves beside a store ---------------------------------------------
+
+TORN = {
+    "append": ("", "{", "{}", "[]", '{"chunkmill":"append","version":2,"objects":[]}'),
+    "append-begun": ("", "\n", "12", "12x\n", "9" * 40 + "\n", "\0" * 20),
+    "append-left": ("", "{", "{}"),
+    "append-replaces": ("", "0", "0 2", "0 2 time", "0 x time\n", "\0" * 20),
+}
+
+
+@pytest.mark.parametrize("name", TORN)
+def test_notes_that_were_cut(made, name, tmp_path):
+    """A note that is empty or half is passed over, or told of by name; without it everything goes on."""
+    new = F.days(tmp_path, 2, 2)
+    for text in TORN[name]:
+        store = work_on(made, tmp_path)
+        note = store.parent / f"{store.name}.chunkmill" / name
+        note.write_text(text)
+        r = tool.nc2zarr("-q", "--append", "time", *new, store)
+        if name != "append-begun":
+            r.fails(1, f"the file {name}", "remove it")
+            note.unlink()
+            assert untouched(made, store)
+            r = tool.nc2zarr("-q", "--append", "time", *new, store)
+        r.ok()
+        assert not note.exists() and zarr.open_group(store)["tas"].shape[0] == 4
+
+
+def test_a_replacement_of_a_dimension_with_an_odd_name(tmp_path):
+    """It is stopped, and completed by the same command."""
+    dim = "a\nb c=d"
+    for name, first in (("s", 0), ("t", 100)):
+        g = zarr.create_group(tmp_path / f"{name}.zarr")
+        g.create_array("v", data=np.arange(first, first + 6), chunks=(2,), dimension_names=(dim,))
+        zarr.consolidate_metadata(g.store)
+    note = tmp_path / "s.zarr.chunkmill" / "append-replaces"
+    note.parent.mkdir()
+    note.write_text(f"0 2 {dim}\n")
+    r = tool.run("rechunk", "--append", dim, tmp_path / "t.zarr", tmp_path / "s.zarr")
+    assert r.status == 1 and "a replacement of a\\x0ab c=d=0:2 was stopped half-way" in r.err, str(r)

@@ -258,5 +258,11 @@ def test_a_store_that_grows_has_none(tmp_path):
     tool.nc2zarr("--statistics", tmp_path / "0.nc", out).ok()
     tool.nc2zarr("--statistics", "--append", "time", tmp_path / "1.nc", out).fails(2, "--statistics")
     assert beside.exists()
-    tool.nc2zarr("--verify", "none", "--append", "time", tmp_path / "1.nc", out).ok()
+    # Not by one that fails before it changes the store.
+    (out / "v" / "c" / "1").mkdir()
+    assert tool.nc2zarr("--append", "time", tmp_path / "1.nc", out).status == 1
+    assert beside.exists()
+    (out / "v" / "c" / "1").rmdir()
+    r = tool.nc2zarr("--verify", "none", "--append", "time", tmp_path / "1.nc", out).ok()
     assert not beside.exists()
+    assert "its statistics were counted before this change, and were removed" in r.err, str(r)

@@ -295,8 +295,8 @@ static int find_folder(cm_inputs *in, const char *folder, cm_error *err)
     const search s = {.in = in};
     size_t before = in->n;
     if (cm_input_is_store(folder))
-        return cm_fail(err, CM_EINVAL, "%s: is a Zarr store; several inputs must all be files",
-                       folder);
+        return cm_fail(err, CM_EINVAL,
+                       "%s: is a Zarr store; only files are joined, or added to a store", folder);
     int rc = search_folder(&s, folder, 0, err);
     if (rc == CM_OK && in->n == before)
         return cm_fail(err, CM_ENOTFOUND,

@@ -191,7 +191,8 @@ static int read_listing(search *s, size_t first, cm_error *err)
     if (rc == CM_OK)
         rc = sort_stores(s, err);
     if (rc == CM_OK && s->pattern == NULL && s->nstores > 0 && s->store[0][0] == '\0')
-        rc = cm_fail(err, CM_EINVAL, "%s: is a Zarr store; several inputs must all be files", url);
+        rc = cm_fail(err, CM_EINVAL,
+                     "%s: is a Zarr store; only files are joined, or added to a store", url);
     if (rc == CM_OK)
         drop_others(s, first);
     cm_store_free(store);

@@ -212,9 +212,9 @@ static int encode(const cm_job_var *v, const uint64_t *coord, const cm_strings *
                                      grant(m, &m->bytes), err);
     /* Readers and writers say where; an encoder cannot. */
     if (rc != CM_OK && rc != CM_EBUDGET)
-        cm_error_prefix(err, "variable %s: chunk %s", cm_job_name(v),
-                        cm_target_chunk_text(cm_zarr_writer_target(v->writer), coord, text,
-                                             sizeof(text)));
+        cm_error_prefix(
+            err, "variable %s: chunk %s", cm_job_name(v),
+            cm_target_chunk_text(cm_zarr_writer_target(v->writer), coord, text, sizeof(text)));
     return rc;
 }
 

@@ -80,44 +80,71 @@ static int check_options(const cm_transform_options *o, cm_error *err)
     return CM_OK;
 }
 
+/* Why an option says nothing to a store that grows, or to references. */
+enum {
+    LAYOUT = 1, /* what a new store is like */
+    VALUES = 2, /* what its values are */
+    OTHER = 4,
+    APPEND = LAYOUT | VALUES | OTHER,
+    REFER = 8
+};
+
 /* The first option given that appending, or writing references, leaves no choice of; or NULL. */
-static const char *option_without_choice(const cm_transform_options *o, bool refers)
+static const char *option_without_choice(const cm_transform_options *o, bool refers, int *why)
 {
-    enum {
-        APPEND = 1,
-        REFER = 2,
-        BOTH = APPEND | REFER
-    };
     const struct {
         bool given;
         const char *text;
         int excluded_by;
     } row[] = {
-        {o->chunks.n > 0, "`chunks`", BOTH},
-        {o->shards.n > 0, "`shards`", BOTH},
-        {o->codec.n > 0, "`codec`", BOTH},
-        {o->sample != NULL, "`sample`", BOTH},
-        {o->dtype.n > 0, "`dtype`", BOTH},
-        {o->unpack.n > 0, "`unpack`", BOTH},
-        {o->keepbits.n > 0, "`keepbits`", BOTH},
-        {o->subset.n > 0, "`subset`", BOTH},
-        {o->fill_value.n > 0, "`fill_value`", BOTH},
-        {o->stack.n > 0, "`stack`", BOTH},
-        {o->variable.n > 0 && o->dataset != NULL, "`variable`", APPEND},
-        {o->overwrite, "`overwrite`", APPEND},
-        {o->no_consolidate, "`no_consolidate`", APPEND},
+        {o->chunks.n > 0, "`chunks`", LAYOUT | REFER},
+        {o->shards.n > 0, "`shards`", LAYOUT | REFER},
+        {o->codec.n > 0, "`codec`", LAYOUT | REFER},
+        {o->sample != NULL, "`sample`", LAYOUT | REFER},
+        {o->dtype.n > 0, "`dtype`", VALUES | REFER},
+        {o->unpack.n > 0, "`unpack`", VALUES | REFER},
+        {o->keepbits.n > 0, "`keepbits`", VALUES | REFER},
+        {o->subset.n > 0, "`subset`", VALUES | REFER},
+        {o->fill_value.n > 0, "`fill_value`", LAYOUT | REFER},
+        {o->stack.n > 0, "`stack`", VALUES | REFER},
+        {o->variable.n > 0 && o->dataset != NULL, "`variable`", OTHER},
+        {o->overwrite, "`overwrite`", OTHER},
+        {o->no_consolidate, "`no_consolidate`", LAYOUT},
         {o->resume, "`resume`", REFER},
-        {o->check, "`check`", BOTH},
-        {o->refer != NULL, "`refer`", APPEND},
-        {o->certificate != NULL, "`certificate`", BOTH},
+        {o->check, "`check`", OTHER | REFER},
+        {o->refer != NULL, "`refer`", OTHER},
+        {o->certificate != NULL, "`certificate`", OTHER | REFER},
         {o->part.on, "`part`", REFER},
-        {o->statistics, "`statistics`", APPEND},
-        {o->skip_unsupported && o->dataset == NULL, "`skip_unsupported`", APPEND},
+        {o->statistics, "`statistics`", OTHER},
+        {o->skip_unsupported && o->dataset == NULL, "`skip_unsupported`", OTHER},
     };
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
-        if (row[i].given && (row[i].excluded_by & (refers ? REFER : APPEND)) != 0)
+        if (row[i].given && (row[i].excluded_by & (refers ? REFER : APPEND)) != 0) {
+            *why = row[i].excluded_by;
             return row[i].text;
+        }
     return NULL;
+}
+
+static int check_grows(const cm_transform_options *o, cm_error *err)
+{
+    int why = 0;
+    const char *given = option_without_choice(o, false, &why);
+    if (given == NULL)
+        return CM_OK;
+    if ((why & LAYOUT) != 0)
+        return cm_fail(err, CM_EINVAL, "%s: a store that grows keeps its layout", given);
+    if ((why & VALUES) != 0 && o->dataset != NULL)
+        return cm_fail(err, CM_EINVAL,
+                       "%s: files are added as they are, to a store that keeps its dimensions and "
+                       "types",
+                       given);
+    if ((why & VALUES) != 0)
+        return cm_fail(err, CM_EINVAL,
+                       "%s: a source is added as it is; make another store of it with this option "
+                       "first, and add from that one",
+                       given);
+    return cm_fail(err, CM_EINVAL, "%s: not possible while a store grows", given);
 }
 
 static int check_append(const cm_transform_options *o, cm_error *err)
@@ -129,12 +156,7 @@ static int check_append(const cm_transform_options *o, cm_error *err)
         return cm_fail(err, CM_EINVAL,
                        "%s: `append` and `part`: to a store behind a network one process adds",
                        o->target);
-    const char *given = o->append != NULL ? option_without_choice(o, false) : NULL;
-    return given == NULL ? CM_OK
-                         : cm_fail(err, CM_EINVAL,
-                                   "%s: not possible while files are added to a store, which keeps "
-                                   "its layout and types",
-                                   given);
+    return o->append != NULL ? check_grows(o, err) : CM_OK;
 }
 
 static int check_refer(const cm_transform_options *o, cm_error *err)
@@ -142,7 +164,8 @@ static int check_refer(const cm_transform_options *o, cm_error *err)
     if (cm_store_url_is_remote(o->target))
         return cm_fail(err, CM_EINVAL, "%s: references can only be written to a local file",
                        o->target);
-    const char *given = option_without_choice(o, true);
+    int why;
+    const char *given = option_without_choice(o, true, &why);
     if (given != NULL)
         return cm_fail(err, CM_EINVAL,
                        "%s: references point to the files' own bytes and cannot change them",

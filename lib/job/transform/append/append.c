@@ -147,6 +147,23 @@ static void remove_beyond(cm_job *job)
     }
 }
 
+/* What was counted is of the store as it was. */
+static int forget_statistics(cm_job *job, const cm_append_state *s, cm_error *err)
+{
+    const char *root = s->append->root;
+    bool there = false;
+    bool changes = job->nvars > 0 || s->length > s->was; /* a dimension may have no coordinate */
+    if (!changes || cm_store_is_remote(s->append->store))
+        return CM_OK;
+    int rc = cm_statistics_are_there(root, &there, err);
+    if (rc == CM_OK)
+        rc = cm_statistics_forget(root, err);
+    if (rc == CM_OK && there)
+        rc = cm_job_warn(
+            job, err, "%s: its statistics were counted before this change, and were removed", root);
+    return rc;
+}
+
 int cm_append_write_chunks(cm_job *job, cm_append_state *s, cm_error *err)
 {
     cm_commit trial = {0};
@@ -159,6 +176,8 @@ int cm_append_write_chunks(cm_job *job, cm_append_state *s, cm_error *err)
         rc = cm_append_mark(s->append, s->length, err);
     if (rc == CM_OK && s->append->replace != NULL)
         rc = cm_replace_write_note(s, err);
+    if (rc == CM_OK && s->append->replace != NULL)
+        rc = forget_statistics(job, s, err);
     if (rc == CM_OK)
         rc = cm_repair_write_note(s, err);
     if (rc != CM_OK)
@@ -187,6 +206,8 @@ int cm_append_commit(cm_job *job, cm_append_state *s, cm_error *err)
     if (rc == CM_OK)
         rc = make_commit(s, ledger, &c, err);
     if (rc == CM_OK)
+        rc = forget_statistics(job, s, err);
+    if (rc == CM_OK)
         rc = cm_commit_run(&c, s->append->store, &s->append->beside, job->options->durable, err);
     cm_json_free(ledger);
     cm_commit_release(&c);
@@ -205,10 +226,8 @@ static int write_all(cm_job *job, cm_append_state *s, cm_error *err)
 {
     uint64_t start = cm_now_ns();
     cm_store_counts before = cm_store_count(s->append->store);
-    /* The plan of parts, and what was counted, are of the store as it was. */
+    /* The plan of parts is of the store as it was. */
     int rc = job->nvars > 0 ? cm_parts_forget(&s->append->beside, err) : CM_OK;
-    if (rc == CM_OK && job->nvars > 0 && !cm_store_is_remote(s->append->store))
-        rc = cm_statistics_forget(s->append->root, err);
     if (rc == CM_OK)
         rc = cm_append_write_chunks(job, s, err);
     if (rc == CM_OK)
@@ -258,16 +277,16 @@ int cm_job_append(cm_job *job, cm_error *err)
     /* Of files the survey has compared all but the data. */
     if (rc == CM_OK && (!job->options->dry_run || job->grown != NULL))
         rc = cm_job_compare_inputs(job, err);
-    if (rc == CM_OK)
-        rc = cm_append_make_windows(job, &s, err);
+    if (rc == CM_OK && (rc = cm_append_make_windows(job, &s, err)) != CM_OK)
+        cm_error_place(err, s.append->root);
     if (rc == CM_OK && s.append->replace != NULL && !job->options->dry_run)
         rc = cm_replace_compare(job, &s, err);
     if (rc == CM_OK && job->options->dry_run)
         rc = dry_run(job, &s, err);
     else if (rc == CM_OK && in_parts)
         rc = cm_append_in_parts(job, &s, err);
-    else if (rc == CM_OK)
-        rc = write_all(job, &s, err);
+    else if (rc == CM_OK && (rc = write_all(job, &s, err)) != CM_OK)
+        cm_error_place(err, s.append->root);
     bool verifies = rc == CM_OK && !in_parts && !job->options->dry_run && job->nvars > 0 &&
                     job->options->verify != CM_VERIFY_NONE;
     if (verifies)

@@ -463,13 +463,26 @@ int cm_commit_is_begun(const cm_beside *beside, bool *out, cm_error *err)
     return rc == CM_ENOTFOUND ? CM_OK : rc;
 }
 
+static bool is_record(const cm_json *j)
+{
+    uint64_t version;
+    const char *what = cm_json_text(cm_json_member(j, "chunkmill"), NULL);
+    return what != NULL && strcmp(what, "append") == 0 &&
+           cm_json_get_u64(cm_json_member(j, "version"), &version) && version == 1 &&
+           cm_json_is(cm_json_member(j, "objects"), CM_JSON_ARRAY);
+}
+
 int cm_commit_finish(cm_store *store, const cm_beside *beside, cm_error *err)
 {
     cm_buf text = {0};
     cm_json *record = NULL;
     int rc = cm_store_get(beside->in, CM_COMMIT_NAME, MAX_METADATA, &text, err);
-    if (rc == CM_OK)
-        rc = cm_json_parse(text.data, text.nbytes, &record, err);
+    if (rc == CM_OK &&
+        (cm_json_parse(text.data, text.nbytes, &record, NULL) != CM_OK || !is_record(record)))
+        rc = cm_fail(err, CM_EFORMAT,
+                     "the file %s beside the store, the note of a run that was stopped, is "
+                     "damaged or of another version; remove it, and do again what that run did",
+                     CM_COMMIT_NAME);
     if (rc == CM_OK)
         rc = apply(record, store, beside, true, err);
     if (rc != CM_OK)

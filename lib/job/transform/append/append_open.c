@@ -123,6 +123,20 @@ void cm_append_unmark(cm_append *a)
     (void)cm_store_delete(a->beside.in, CM_APPEND_MARK, NULL);
 }
 
+/*
+ * A mark that a crash of the machine cut tells nothing.  What it told of lies behind the end that
+ * documents have, where the next run that comes so far writes or removes every chunk.
+ */
+static uint64_t parse_mark(const cm_buf *text)
+{
+    char number[24] = {0};
+    uint64_t reach = 0;
+    if (text->nbytes < 2 || text->nbytes > sizeof(number) || text->data[text->nbytes - 1] != '\n')
+        return 0;
+    memcpy(number, text->data, text->nbytes - 1);
+    return cm_parse_u64(number, &reach, NULL) == CM_OK ? reach : 0;
+}
+
 /* Temporaries of a run that was killed; whoever may write holds the lock. */
 int cm_append_sweep(cm_append *a, cm_error *err)
 {
@@ -131,13 +145,9 @@ int cm_append_sweep(cm_append *a, cm_error *err)
         return CM_OK;
     int rc = cm_store_get(a->beside.in, CM_APPEND_MARK, 64, &text, err);
     if (rc == CM_OK) {
-        char number[24];
-        snprintf(number, sizeof(number), "%.*s", (int)strcspn((char *)text.data, "\n"),
-                 (char *)text.data);
-        rc = cm_parse_u64(number, &a->reach, err);
-    }
-    if (rc == CM_OK)
+        a->reach = parse_mark(&text);
         rc = cm_store_sweep_temporaries(a->store, "", true, err);
+    }
     cm_buf_release(&text);
     return rc == CM_ENOTFOUND ? CM_OK : rc;
 }

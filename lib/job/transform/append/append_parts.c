@@ -6,7 +6,6 @@
 
 #include "job/transform/parts/parts.h"
 #include "job/transform/parts/parts_status.h"
-#include "job/transform/statistics/statistics.h"
 #include "job/transform/write.h"
 
 /* ---- which windows are whose ---- */
@@ -98,8 +97,6 @@ static int write_rest(cm_job *job, cm_append_state *s, cm_error *err)
     int rc = check_length(s, err);
     if (rc == CM_OK)
         rc = cm_append_sweep(s->append, err);
-    if (rc == CM_OK && !cm_store_is_remote(s->append->store))
-        rc = cm_statistics_forget(s->append->root, err);
     if (rc == CM_OK)
         rc = cm_append_write_chunks(job, s, err);
     if (rc == CM_OK)

@@ -30,13 +30,15 @@ static int read_note(const cm_beside *beside, cm_json **out, cm_error *err)
     if (beside->in == NULL)
         return CM_OK;
     int rc = cm_store_get(beside->in, CM_REPAIR_NOTE, MAX_NOTE, &text, err);
-    if (rc == CM_OK)
-        rc = cm_json_parse(text.data, text.nbytes, out, err);
-    cm_buf_release(&text);
-    if (rc == CM_OK && !cm_json_is(arrays_of(*out), CM_JSON_ARRAY))
-        rc = cm_fail(err, CM_EFORMAT, "is damaged");
-    if (rc != CM_OK && rc != CM_ENOTFOUND)
+    if (rc == CM_OK && (cm_json_parse(text.data, text.nbytes, out, NULL) != CM_OK ||
+                        !cm_json_is(arrays_of(*out), CM_JSON_ARRAY)))
+        rc = cm_fail(err, CM_EFORMAT,
+                     "the file %s beside the store is damaged; remove it: nothing but chunks that "
+                     "no document names is forgotten",
+                     CM_REPAIR_NOTE);
+    else if (rc != CM_OK && rc != CM_ENOTFOUND)
         cm_error_prefix(err, "the file %s beside the store", CM_REPAIR_NOTE);
+    cm_buf_release(&text);
     return rc == CM_ENOTFOUND ? CM_OK : rc;
 }
 

@@ -288,7 +288,10 @@ static int add_all(cm_append_source *a, cm_job *job, cm_error *err)
     for (size_t i = 0; i < job->nvars; i++) {
         cm_job_var *jv = &job->var[i];
         cm_variable *t = array_named(a->base, jv->name);
-        if (rc == CM_OK && t == NULL)
+        if (rc == CM_OK && t == NULL && *jv->name == '\0')
+            rc = cm_fail(err, CM_EINVAL,
+                         "the source is an array by itself, and the store is a group of arrays");
+        else if (rc == CM_OK && t == NULL)
             rc = cm_fail(err, CM_EINVAL,
                          "variable %s: is not in the store; `exclude` leaves it out", jv->name);
         if (rc == CM_OK)

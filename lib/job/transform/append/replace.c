@@ -17,16 +17,21 @@ enum {
 static int parse_note(char *text, cm_stopped *out, cm_error *err)
 {
     char *end = strchr(text, ' '), *name = end != NULL ? strchr(end + 1, ' ') : NULL;
-    char *newline = name != NULL ? strchr(name, '\n') : NULL;
-    if (newline == NULL)
-        return cm_fail(err, CM_EFORMAT, "the file %s is damaged", CM_REPLACE_NOTE);
-    *end = *name = *newline = '\0';
-    int rc = cm_parse_u64(text, &out->first, err);
-    if (rc == CM_OK)
-        rc = cm_parse_u64(end + 1, &out->end, err);
-    if (rc == CM_OK && (out->dimension = cm_strdup(name + 1, err)) == NULL)
-        rc = CM_ENOMEM;
-    return rc;
+    /* The name of a dimension may have newlines. */
+    char *newline = name != NULL ? strrchr(name, '\n') : NULL;
+    bool good = newline != NULL && newline[1] == '\0';
+    if (good) {
+        *end = *name = *newline = '\0';
+        good = cm_parse_u64(text, &out->first, NULL) == CM_OK &&
+               cm_parse_u64(end + 1, &out->end, NULL) == CM_OK;
+    }
+    if (!good)
+        return cm_fail(err, CM_EFORMAT,
+                       "the file %s, the note of a replacement that was stopped, is damaged; "
+                       "remove it, and replace that range again",
+                       CM_REPLACE_NOTE);
+    out->dimension = cm_strdup(name + 1, err);
+    return out->dimension == NULL ? CM_ENOMEM : CM_OK;
 }
 
 int cm_replace_read_note(cm_append *a, cm_error *err)

@@ -133,8 +133,8 @@ int cm_statistics_check_place(const cm_job *job, const char *target, cm_error *e
 /* Names that groups and arrays of statistics have here, whose arrays have one chunk each. */
 static cm_verdict judge_own(void *context, const char *below, cm_entry_kind kind)
 {
-    static const char *const OWN[] = {"zarr.json", ".zgroup", ".zarray", ".zattrs", "c", "c.0",
-                                      "0"};
+    static const char *const OWN[] = {"zarr.json", ".zgroup", ".zarray", ".zattrs",
+                                      "c",         "c.0",     "0"};
     const char *slash = strrchr(below, '/'), *name = slash != NULL ? slash + 1 : below;
     (void)context;
     if (kind == CM_ENTRY_FOLDER || kind == CM_ENTRY_TEMPORARY)
