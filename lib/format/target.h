@@ -22,6 +22,7 @@ typedef struct cm_target {
     cm_grid outer;   /* of shards; the same as GRID where there are none */
     cm_chain *chain; /* that encodes a chunk */
     size_t shard_nbytes; /* that one shard in assembly holds in memory; 0 without shards */
+    size_t sent_nbytes;  /* of them, what the store keeps of it until it is sent */
     uint64_t first_chunk[CM_MAX_RANK]; /* of GRID in the array, of which it may be a part */
 } cm_target;
 

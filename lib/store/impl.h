@@ -17,8 +17,8 @@ typedef struct cm_identity {
 } cm_identity;
 
 typedef struct cm_store_ops {
-    size_t writer_nbytes; /* that a writer keeps, beside its names */
-    bool remote;          /* every call is a request over a network */
+    bool remote;           /* every call is a request over a network */
+    size_t request_nbytes; /* that one takes beside its bytes */
     /* Why nothing is written to this kind, which then has none of put, remove, sync and writer_*:
        a sentence after the store's name.  NULL: it is written to. */
     const char *read_only;
@@ -66,6 +66,12 @@ typedef struct cm_store_ops {
     void (*reader_close)(cm_object_reader *reader);
 
     int (*writer_create)(cm_store *store, const char *key, cm_object_writer **out, cm_error *err);
+    /* NULL, all four: how objects are written makes no difference, and nothing of them is kept. */
+    int (*writer_create_as)(cm_store *store, const char *key, const cm_object_form *form,
+                            cm_object_writer **out, cm_error *err);
+    void (*send)(cm_store *store, const cm_store_sending *sending);
+    size_t (*writer_nbytes)(const cm_store *store, const cm_object_form *form);
+    size_t (*piece_nbytes)(const cm_store *store);
     int (*writer_write)(cm_object_writer *writer, uint64_t offset, const void *src, size_t nbytes,
                         cm_error *err);
     int (*writer_commit)(cm_object_writer *writer, cm_error *err); /* frees WRITER in any case */

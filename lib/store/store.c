@@ -336,9 +336,19 @@ int cm_buf_extend(cm_buf *buf, uint64_t nbytes, cm_error *err)
 
 int cm_object_create(cm_store *store, const char *key, cm_object_writer **out, cm_error *err)
 {
+    return cm_object_create_as(store, key, &(cm_object_form){0}, out, err);
+}
+
+int cm_object_create_as(cm_store *store, const char *key, const cm_object_form *form,
+                        cm_object_writer **out, cm_error *err)
+{
     *out = NULL;
     int rc = check_writing(store, key, err);
-    return rc ? rc : store->ops->writer_create(store, key, out, err);
+    if (rc != CM_OK)
+        return rc;
+    const cm_store_ops *ops = store->ops;
+    return ops->writer_create_as != NULL ? ops->writer_create_as(store, key, form, out, err)
+                                         : ops->writer_create(store, key, out, err);
 }
 
 int cm_object_write(cm_object_writer *writer, uint64_t offset, const void *src, size_t nbytes,
@@ -365,9 +375,25 @@ int cm_object_commit(cm_object_writer *writer, cm_error *err)
     return rc;
 }
 
-size_t cm_store_writer_nbytes(const cm_store *store)
+void cm_store_send(cm_store *store, const cm_store_sending *sending)
 {
-    return store->ops->writer_nbytes;
+    if (store->ops->send != NULL)
+        store->ops->send(store, sending);
+}
+
+size_t cm_store_writer_nbytes(const cm_store *store, const cm_object_form *form)
+{
+    return store->ops->writer_nbytes != NULL ? store->ops->writer_nbytes(store, form) : 0;
+}
+
+size_t cm_store_piece_nbytes(const cm_store *store)
+{
+    return store->ops->piece_nbytes != NULL ? store->ops->piece_nbytes(store) : 0;
+}
+
+size_t cm_store_request_nbytes(const cm_store *store)
+{
+    return store->ops->request_nbytes;
 }
 
 void cm_object_abort(cm_object_writer *writer)

@@ -129,8 +129,44 @@ int cm_object_write(cm_object_writer *writer, uint64_t offset, const void *src, 
 int cm_object_commit(cm_object_writer *writer,
                      cm_error *err);            /* frees WRITER, also when it fails */
 void cm_object_abort(cm_object_writer *writer); /* NULL accepted */
-/* What one of them keeps in memory at most, beside its names. */
-size_t cm_store_writer_nbytes(const cm_store *store);
+/* How an object is going to be written; all zero: nobody knows. */
+typedef struct cm_object_form {
+    uint64_t most_nbytes; /* it should have no more; 0: not known */
+    /*
+     * Of the bytes that are missing the first are always being written, by somebody who waits for
+     * nobody else: an object that is sent in pieces need not have many of them in memory.
+     */
+    bool in_order;
+    size_t head_nbytes; /* but for so many at its beginning, which come last */
+} cm_object_form;
+
+int cm_object_create_as(cm_store *store, const char *key, const cm_object_form *form,
+                        cm_object_writer **out, cm_error *err);
+
+/*
+ * What a store keeps of objects that are being written: nothing, or the pieces in which it sends
+ * them.  All is kept below `most_nbytes`: objects for which that has no room, and those that are
+ * not written in order, lie in scratch files until they are whole, and are sent by what
+ * `ahead_nbytes` allows.
+ */
+enum {
+    CM_STORE_PIECES = 3 /* sizes of a piece; the first is the largest */
+};
+typedef struct cm_store_sending {
+    unsigned pieces; /* < CM_STORE_PIECES */
+    size_t
+        ahead_nbytes;   /* beyond what each writer needs, of what is on its way; a piece at least */
+    size_t most_nbytes; /* with that */
+} cm_store_sending;
+
+/* Before anything is written. */
+void cm_store_send(cm_store *store, const cm_store_sending *sending);
+/* What a writer of FORM needs in memory, beside its names. */
+size_t cm_store_writer_nbytes(const cm_store *store, const cm_object_form *form);
+/* What a piece takes on its way; 0: the store has none. */
+size_t cm_store_piece_nbytes(const cm_store *store);
+/* What a thread that asks STORE for something takes beside its own buffers. */
+size_t cm_store_request_nbytes(const cm_store *store);
 
 /*
  * The names directly below PREFIX ("" is the root), sorted, one call each;

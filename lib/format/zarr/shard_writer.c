@@ -28,6 +28,7 @@ struct cm_shard_set {
     const uint64_t *origin; /* of the shards in the array whose shards are named */
     cm_shard_layout *layout;
     cm_early *own, *early;  /* where chunks wait: OWN, if nobody said so */
+    size_t chunk_most;      /* bytes of an inner chunk that is encoded */
     bool replaces;          /* shards that are being read */
     _Atomic(shard *) *slot; /* one for each shard; NULL before its first chunk and after its last */
     pthread_mutex_t lock[NLOCKS];
@@ -35,7 +36,8 @@ struct cm_shard_set {
 
 int cm_shard_set_create(cm_store *store, const char *prefix, const cm_zarr_meta *meta,
                         const cm_shard_spec *spec, const cm_grid *grid, const cm_grid *outer,
-                        const uint64_t *origin, cm_shard_set **out, cm_error *err)
+                        const uint64_t *origin, size_t chunk_most, cm_shard_set **out,
+                        cm_error *err)
 {
     *out = NULL;
     cm_shard_set *set = cm_calloc(1, sizeof *set, err);
@@ -47,6 +49,7 @@ int cm_shard_set_create(cm_store *store, const char *prefix, const cm_zarr_meta 
     set->grid = grid;
     set->outer = outer;
     set->origin = origin;
+    set->chunk_most = chunk_most;
     for (int i = 0; i < NLOCKS; i++)
         pthread_mutex_init(&set->lock[i], NULL);
     int rc = cm_shard_layout_create(spec, meta->rank, meta->chunk, &set->layout, err);
@@ -88,13 +91,31 @@ void cm_shard_set_free(cm_shard_set *set)
     free(set);
 }
 
-size_t cm_shard_set_memory(const cm_shard_set *set)
+/*
+ * A chunk is written when all in front of it have their places, and whoever it is goes on to the
+ * next; where the old shard is to be kept, into its gaps.
+ */
+static cm_object_form form_of(const cm_shard_set *set)
+{
+    const size_t index = cm_shard_index_nbytes(set->layout);
+    size_t most = 0;
+    if (!cm_mul_size((size_t)cm_shard_nchunks(set->layout), set->chunk_most, &most) ||
+        !cm_add_size(most, index, &most))
+        most = SIZE_MAX;
+    return (cm_object_form){.most_nbytes = most,
+                            .in_order = !set->replaces,
+                            .head_nbytes = cm_shard_index_at_start(set->layout) ? index : 0};
+}
+
+size_t cm_shard_set_memory(const cm_shard_set *set, size_t *sent)
 {
     enum {
         WRITER_NBYTES = 1024 /* of the store, with the names of the object */
     };
-    return sizeof(shard) + WRITER_NBYTES + cm_store_writer_nbytes(set->store) +
-           cm_shard_order_memory(set->layout) + cm_shard_index_nbytes(set->layout) +
+    const cm_object_form form = form_of(set);
+    *sent = cm_store_writer_nbytes(set->store, &form);
+    return sizeof(shard) + WRITER_NBYTES + *sent + cm_shard_order_memory(set->layout) +
+           cm_shard_index_nbytes(set->layout) +
            (set->replaces ? cm_shard_old_memory(set->layout) : 0);
 }
 
@@ -169,8 +190,9 @@ static int open_object(const cm_shard_set *set, shard *s, const char *key, cm_er
     int rc = CM_OK;
     if (set->replaces && s->old == NULL)
         rc = cm_shard_old_open(set->store, key, set->layout, &s->old, err);
+    const cm_object_form form = form_of(set);
     if (rc == CM_OK)
-        rc = cm_object_create(set->store, key, &s->object, err);
+        rc = cm_object_create_as(set->store, key, &form, &s->object, err);
     return rc == CM_OK && s->old != NULL ? cm_shard_old_copy(s->old, s->object, err) : rc;
 }
 

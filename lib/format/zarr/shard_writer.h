@@ -21,12 +21,13 @@ typedef struct cm_shard_done {
 } cm_shard_done;
 
 /*
- * Shards of META's outer grid OUTER at PREFIX ("a/b/"), for chunks of the array's GRID.  Shard
- * COORD is named as COORD + ORIGIN.  All borrowed.
+ * Shards of META's outer grid OUTER at PREFIX ("a/b/"), for chunks of the array's GRID, which take
+ * CHUNK_MOST bytes when they are encoded.  Shard COORD is named as COORD + ORIGIN.  All borrowed.
  */
 int cm_shard_set_create(cm_store *store, const char *prefix, const cm_zarr_meta *meta,
                         const cm_shard_spec *spec, const cm_grid *grid, const cm_grid *outer,
-                        const uint64_t *origin, cm_shard_set **out, cm_error *err);
+                        const uint64_t *origin, size_t chunk_most, cm_shard_set **out,
+                        cm_error *err);
 /* Aborts what is not whole.  NULL accepted. */
 void cm_shard_set_free(cm_shard_set *set);
 /*
@@ -36,7 +37,8 @@ void cm_shard_set_free(cm_shard_set *set);
 void cm_shard_set_replace(cm_shard_set *set);
 /* Where chunks wait for those in front of them.  Before any chunk. */
 void cm_shard_set_early(cm_shard_set *set, cm_early *early);
-size_t cm_shard_set_memory(const cm_shard_set *set); /* of one shard */
+/* Of one shard; *sent of it is the store's. */
+size_t cm_shard_set_memory(const cm_shard_set *set, size_t *sent);
 
 /*
  * The first of the N >= 1 chunks PUT, numbers of the array's grid, and those after

@@ -68,11 +68,11 @@ static int prepare(cm_zarr_writer *w, const char *path, cm_error *err)
                              &m->dtype, m->rank, chunk, &w->base.chain, err);
     if (rc == CM_OK && shard)
         rc = cm_shard_set_create(w->store, w->prefix, m, shard, &w->base.grid, &w->base.outer,
-                                 w->origin, &w->shards, err);
+                                 w->origin, cm_chain_encoded_bound(w->base.chain), &w->shards, err);
     if (rc == CM_OK) {
         w->end = w->base.outer.nchunks;
         w->nours = w->base.grid.nchunks;
-        w->base.shard_nbytes = w->shards ? cm_shard_set_memory(w->shards) : 0;
+        cm_zarr_writer_measure(w);
         w->delivered = cm_calloc(w->base.grid.nchunks / 64 + 1, sizeof *w->delivered, err);
         rc = w->delivered ? CM_OK : CM_ENOMEM;
     }
@@ -179,7 +179,13 @@ void cm_zarr_writer_replace(cm_zarr_writer *w)
     if (w->shards == NULL)
         return;
     cm_shard_set_replace(w->shards);
-    w->base.shard_nbytes = cm_shard_set_memory(w->shards);
+    cm_zarr_writer_measure(w);
+}
+
+void cm_zarr_writer_measure(cm_zarr_writer *w)
+{
+    if (w->shards != NULL)
+        w->base.shard_nbytes = cm_shard_set_memory(w->shards, &w->base.sent_nbytes);
 }
 
 void cm_zarr_writer_early(cm_zarr_writer *w, cm_early *early)

@@ -40,6 +40,8 @@ void cm_zarr_writer_shift(cm_zarr_writer *w, const uint64_t origin[CM_MAX_RANK])
  * the old index look for.  Before any chunk.
  */
 void cm_zarr_writer_replace(cm_zarr_writer *w);
+/* The memory of a shard, after the store was told how it is to send (cm_store_send). */
+void cm_zarr_writer_measure(cm_zarr_writer *w);
 /*
  * Where inner chunks wait (borrowed) that are put before those in front of them in their shard;
  * else they wait in memory, without a bound.  Before any chunk.

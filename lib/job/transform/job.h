@@ -122,6 +122,12 @@ typedef struct cm_job {
     size_t slots_nbytes;
     size_t shards_nbytes;           /* of those in assembly, beside it */
     size_t early_nbytes;            /* of chunks that wait for others of their shards */
+    size_t request_nbytes;          /* of a worker that asks a server */
+    cm_store_sending sending;       /* how the target sends shards */
+    size_t piece_nbytes;            /* of what it sends; some are in `held` */
+    bool last_pieces;               /* there are no smaller ones */
+    size_t sent_nbytes;             /* of the shards in assembly, what the target keeps */
+    size_t ahead_nbytes;            /* of pieces on their way, beyond that */
     size_t worker_nbytes;           /* of one */
     size_t text_nbytes;             /* of the longest chunk of strings that was moved */
     char *scratch;                  /* folder */
@@ -141,7 +147,7 @@ const char *cm_job_name(const cm_job_var *v);
 const char *cm_job_noun(const cm_job *job);
 /* The dataset that V's source is of. */
 cm_dataset *cm_job_dataset(const cm_job *job, const cm_job_var *v);
-/* As many as are asked for, or one for each CPU. */
+/* plan_send.c: as many as are asked for, or one for each CPU. */
 unsigned cm_job_threads(const cm_job *job);
 
 /* report.c.  Sentences for the user; out of memory is an error like any other. */

@@ -3,6 +3,7 @@
  *
  *     limit = what the process holds already + reserve
  *           + workers x scratch + target chunks in flight + shards in assembly
+ *           + what waits for others + what is on its way to a server
  *
  * Fewer workers leave more room for target chunks, and so for fewer bytes: the
  * number of workers is halved where that makes the whole quicker.
@@ -18,13 +19,13 @@
 #include "exec/engine/buffers.h"
 #include "exec/engine/plan.h"
 #include "job/transform/plan.h"
+#include "job/transform/plan_send.h"
 
 #include "job/transform/statistics/statistics.h"
 #include "job/transform/verify/verify_memory.h"
 #include "plan/meetings.h"
 
 enum {
-    REMOTE_THREADS = 16,          /* at least, behind a network */
     SAME_FOLDER_SPARE = 64 << 20, /* scratch leaves this much of a disk free */
     LEAST_STEP = 1 << 20,         /* to which the least memory is found */
     /*
@@ -119,7 +120,7 @@ static size_t worker_of_all(const cm_job *job, const option *o)
         if (has_chunks(v))
             raise_need(v, o->piece_nbytes, o->may_spill, o->may_clip && may_clip(v), &need);
     }
-    return cm_worker_need_nbytes(&need) + CM_BUDGET_PER_THREAD;
+    return cm_worker_need_nbytes(&need) + CM_BUDGET_PER_THREAD + job->request_nbytes;
 }
 
 /* The same by the routes that were chosen. */
@@ -133,7 +134,7 @@ static size_t worker_as_planned(const cm_job *job)
             raise_need(v, is_sliceable(v) ? piece : 0, v->routed && v->route.spills,
                        v->routed && v->route.clips, &need);
     }
-    return cm_worker_need_nbytes(&need) + CM_BUDGET_PER_THREAD;
+    return cm_worker_need_nbytes(&need) + CM_BUDGET_PER_THREAD + job->request_nbytes;
 }
 
 static size_t piece_for(size_t free, unsigned nthreads)
@@ -257,6 +258,14 @@ static void set_rates(cm_job *job, unsigned nthreads)
     job->rates.scratch = job->probed.scratch;
 }
 
+static void raise_shards(cm_job *job, const cm_job_var *v, size_t shards)
+{
+    const cm_target *t = cm_zarr_writer_target(v->writer);
+    size_t sent = shards > 0 ? shards / t->shard_nbytes * t->sent_nbytes : 0;
+    job->shards_nbytes = shards > job->shards_nbytes ? shards : job->shards_nbytes;
+    job->sent_nbytes = sent > job->sent_nbytes ? sent : job->sent_nbytes;
+}
+
 /* Routes in FREE bytes by option O, whose cost is set. */
 static int plan_with(cm_job *job, size_t free, option *o, bool *fits, cm_error *err)
 {
@@ -266,7 +275,7 @@ static int plan_with(cm_job *job, size_t free, option *o, bool *fits, cm_error *
     set_rates(job, nthreads);
     o->cost = 0;
     *fits = free / nthreads >= worker;
-    job->slots_nbytes = job->shards_nbytes = 0;
+    job->slots_nbytes = job->shards_nbytes = job->sent_nbytes = 0;
     size_t room = *fits ? free - nthreads * worker : 0;
     for (size_t i = 0; *fits && i < job->nvars; i++) {
         cm_job_var *v = &job->var[i];
@@ -280,7 +289,7 @@ static int plan_with(cm_job *job, size_t free, option *o, bool *fits, cm_error *
         size_t want = v->route.held_nbytes + nthreads * cm_transfer_slot_nbytes(&v->transfer);
         want = want > room - shards ? room - shards : want;
         job->slots_nbytes = want > job->slots_nbytes ? want : job->slots_nbytes;
-        job->shards_nbytes = shards > job->shards_nbytes ? shards : job->shards_nbytes;
+        raise_shards(job, v, shards);
         o->cost += cost_of(v);
     }
     if (job->probed.read <= 0)
@@ -373,6 +382,8 @@ static int find_least(cm_job *job, size_t free, size_t *least, cm_error *err)
 static int refuse(cm_job *job, cm_error *err)
 {
     char limit[32], text[32];
+    if (!job->last_pieces) /* smaller ones are tried */
+        return CM_EBUDGET;
     size_t move, verify = cm_job_least_to_verify(job);
     int rc =
         find_least(job, job->memory_limit > job->held ? (size_t)(job->memory_limit - job->held) : 0,
@@ -472,15 +483,6 @@ static bool has_strings(const cm_job *job)
     return false;
 }
 
-/* Behind a network a thread waits most of its time: more of them ask for more at once. */
-unsigned cm_job_threads(const cm_job *job)
-{
-    unsigned n = cm_cpu_count();
-    if (job->options->nthreads > 0)
-        return job->options->nthreads;
-    return job->options->net != NULL && n < REMOTE_THREADS ? REMOTE_THREADS : n;
-}
-
 /* What the process has, and what it will have beside buffers. */
 static void count_held(cm_job *job)
 {
@@ -493,11 +495,19 @@ static void count_held(cm_job *job)
         job->options->memory > 0 ? job->options->memory : cm_memory_available() / 2 + resident;
 }
 
-/* What may wait, of what the plan leaves. */
-static size_t room_for_early(const cm_job *job)
+static uint64_t used_by(const cm_job *job, size_t worker_nbytes)
 {
-    uint64_t used =
-        job->held + job->nthreads * job->worker_nbytes + job->slots_nbytes + job->shards_nbytes;
+    return job->held + job->nthreads * worker_nbytes + job->slots_nbytes + job->shards_nbytes +
+           job->early_nbytes + job->ahead_nbytes;
+}
+
+static size_t least_of(uint64_t left, size_t want)
+{
+    return left < want ? (size_t)left : want;
+}
+
+static size_t wanted_for_early(const cm_job *job)
+{
     size_t want = 0;
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_target *t = cm_zarr_writer_target(job->var[i].writer);
@@ -508,12 +518,23 @@ static size_t room_for_early(const cm_job *job)
         want = some > want ? some : want;
         want = want > EARLY_NBYTES ? want : EARLY_NBYTES;
     }
+    return want;
+}
+
+/* What may wait, and what may be on its way, of what the plan leaves. */
+static void share_rest(cm_job *job)
+{
+    job->early_nbytes = job->ahead_nbytes = 0;
+    uint64_t used = used_by(job, job->worker_nbytes);
     uint64_t left = job->memory_limit > used ? job->memory_limit - used : 0;
-    return left < want ? (size_t)left : want;
+    job->early_nbytes = least_of(left, wanted_for_early(job));
+    job->ahead_nbytes = least_of(left - job->early_nbytes, cm_send_ahead(job));
 }
 
 static int choose_routes(cm_job *job, unsigned most, cm_error *err)
 {
+    if (job->memory_limit <= job->held)
+        return refuse(job, err);
     size_t free = (size_t)(job->memory_limit - job->held);
     if (free < least_to_move(job) || free < cm_job_least_to_verify(job))
         return refuse(job, err);
@@ -521,9 +542,22 @@ static int choose_routes(cm_job *job, unsigned most, cm_error *err)
     return rc == CM_OK && job->nthreads == 0 ? refuse(job, err) : rc;
 }
 
+static int choose_pieces(cm_job *job, cm_store *store, unsigned most, cm_error *err)
+{
+    int rc = CM_EBUDGET;
+    for (unsigned i = 0; rc == CM_EBUDGET && i < CM_STORE_PIECES; i++) {
+        count_held(job);
+        if (!cm_send_try(job, store, i))
+            continue;
+        rc = choose_routes(job, most, err);
+        if (job->last_pieces)
+            break;
+    }
+    return rc;
+}
+
 int cm_job_plan(cm_job *job, cm_store *store, cm_error *err)
 {
-    unsigned most = cm_job_threads(job);
     int rc = CM_OK;
     if (job->early == NULL)
         rc = cm_early_create(&job->early, err);
@@ -533,20 +567,19 @@ int cm_job_plan(cm_job *job, cm_store *store, cm_error *err)
         rc = cm_job_rehearse_metadata(job, err);
     if (rc != CM_OK)
         return rc;
-    count_held(job);
-    rc = job->memory_limit <= job->held ? refuse(job, err) : choose_routes(job, most, err);
-    if (rc == CM_OK) {
-        job->early_nbytes = room_for_early(job);
+    unsigned most = cm_send_threads(job, store);
+    job->request_nbytes = cm_store_request_nbytes(store);
+    rc = choose_pieces(job, store, most, err);
+    share_rest(job);
+    if (rc == CM_OK)
         rc = cm_early_limit(job->early, job->early_nbytes, job->scratch, err);
-    }
     if (rc != CM_OK)
         return rc;
+    cm_send_limit(job, store);
     /* How much text there is shows only when it is read. */
     if (job->options->memory == 0 && !has_strings(job))
-        job->memory_limit =
-            job->held + job->nthreads * job->worker_nbytes + job->slots_nbytes + job->early_nbytes;
-    job->report->memory_planned =
-        job->held + job->nthreads * worker_as_planned(job) + job->slots_nbytes + job->early_nbytes;
+        job->memory_limit = used_by(job, job->worker_nbytes);
+    job->report->memory_planned = used_by(job, worker_as_planned(job));
     for (size_t i = 0; i < job->nvars && rc == CM_OK; i++) {
         adopt(&job->var[i]);
         rc = cm_job_predict(job, &job->var[i], err);

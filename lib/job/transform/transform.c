@@ -372,17 +372,31 @@ static int expect(cm_job *job, cm_store *nowhere, cm_error *err)
     return rc;
 }
 
+/* Where the target will be decides what it takes to write; nothing is asked of a server. */
+static int open_place(const cm_job *job, cm_store *nowhere, cm_store **place, cm_error *err)
+{
+    const cm_transform_options *o = job->options;
+    *place = nowhere;
+    if (o->net == NULL || o->target == NULL || !cm_store_url_is_remote(o->target))
+        return CM_OK;
+    return cm_store_open(o->target, &(cm_store_options){.output = true, .net = o->net}, place, err);
+}
+
 static int dry_run(cm_job *job, cm_error *err)
 {
-    cm_store *nowhere = NULL;
+    cm_store *nowhere = NULL, *place = NULL;
     int rc = cm_store_open_memory(&nowhere, err);
     if (rc == CM_OK)
-        rc = cm_job_plan(job, nowhere, err);
+        rc = open_place(job, nowhere, &place, err);
+    if (rc == CM_OK)
+        rc = cm_job_plan(job, place, err);
     if (rc == CM_OK)
         rc = cm_job_report(job, false, err);
     if (rc == CM_OK && job->options->defaults == CM_DEFAULTS_CHOOSE)
         rc = expect(job, nowhere, err);
     cm_job_release_writers(job);
+    if (place != nowhere)
+        cm_store_free(place);
     cm_store_free(nowhere);
     return rc;
 }

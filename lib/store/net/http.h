@@ -10,6 +10,7 @@
 #define CM_STORE_NET_HTTP_H
 
 #include <chunkmill/net.h>
+#include <stdatomic.h>
 
 #include "base/mem.h"
 #include "store/net/sum.h"
@@ -24,6 +25,10 @@ typedef enum cm_http_method {
 
 enum {
     CM_HTTP_ETAG_SIZE = 136,
+    CM_HTTP_RECEIVE_NBYTES = 64 << 10, /* more costs page faults with each transfer */
+    CM_HTTP_SEND_NBYTES = 256 << 10,
+    /* What a request under way takes beside its body: libcurl's buffers, and those of TLS. */
+    CM_HTTP_REQUEST_NBYTES = CM_HTTP_SEND_NBYTES + CM_HTTP_RECEIVE_NBYTES + (128 << 10),
     CM_HTTP_MAX_TEXT = 8 << 20 /* of a listing; of an error less */
 };
 
@@ -58,8 +63,9 @@ typedef struct cm_http {
     const char *header[4];    /* more, whole lines; NULL ends them */
     const void *body;
     size_t body_nbytes;
-    unsigned patience; /* tries at most; 0: as many as time allows */
-    uint64_t max_ns;   /* a try may take; 0: as long as bytes come */
+    unsigned patience;           /* tries at most; 0: as many as time allows */
+    const atomic_bool *unwanted; /* becomes true when nobody wants the answer any more; or NULL */
+    uint64_t max_ns;             /* a try may take; 0: as long as bytes come */
 
     /* Where the bytes of an object go: DST, exactly as many as the range ... */
     uint8_t *dst;
@@ -87,6 +93,14 @@ typedef struct cm_http {
  * CM_ENOTFOUND, with its sentence; then the others may not have been tried (CM_ECANCELED).
  */
 int cm_http_run(cm_net *net, cm_http *request, size_t n, cm_error *err);
+/*
+ * The same for one request, without waiting: REQUEST and WHY, its sentence, stay where they are
+ * until DONE(CONTEXT) is called, by the net's thread, which must not be made to wait there.  Where
+ * this fails, DONE is not called.
+ */
+typedef void cm_http_done(void *context);
+int cm_http_begin(cm_net *net, cm_http *request, cm_error *why, cm_http_done *done, void *context,
+                  cm_error *err);
 void cm_http_release(cm_http *request, size_t n);
 
 #endif

@@ -122,7 +122,11 @@ static void end(cm_net *net, cm_transfer_state *t, const cm_error *why)
         if (g->err != NULL)
             g->err->status = (cm_status)rc;
     }
-    if (--g->npending == 0)
+    if (--g->npending > 0)
+        return;
+    if (g->call != NULL)
+        SLIST_INSERT_HEAD(&net->ended, g, next);
+    else
         pthread_cond_signal(&g->done);
 }
 
@@ -138,6 +142,11 @@ static void cancel(cm_net *net, cm_transfer_state *t)
     pthread_mutex_lock(&net->lock);
     end(net, t, &why);
     pthread_mutex_unlock(&net->lock);
+}
+
+static bool is_unwanted(const cm_transfer_state *t)
+{
+    return t->request->unwanted != NULL && atomic_load(t->request->unwanted);
 }
 
 static uint64_t random_below(cm_net *net, uint64_t n)
@@ -162,7 +171,7 @@ static bool plan_again(cm_net *net, cm_transfer_state *t)
     /* Where nobody has ever answered, the address is wrong rather than the weather bad. */
     if (!net->answered && r->status == 0 && t->ntries >= CM_NET_PATIENCE_FIRST)
         return false;
-    if (now - t->failing_ns > net->timeout_ns || is_canceled(net))
+    if (now - t->failing_ns > net->timeout_ns || is_canceled(net) || is_unwanted(t))
         return false;
     uint64_t pause = random_below(net, most < LONGEST_PAUSE ? most : LONGEST_PAUSE);
     if (pause < t->retry_after_ns)
@@ -258,7 +267,7 @@ static cm_transfer_state *next_due(cm_net *net, uint64_t now)
     }
     pthread_mutex_unlock(&net->lock);
     /* Of a call that has failed nobody wants the rest. */
-    if (t != NULL && t->group->rc != CM_OK) {
+    if (t != NULL && (t->group->rc != CM_OK || is_unwanted(t))) {
         cancel(net, t);
         return next_due(net, now);
     }
@@ -315,6 +324,19 @@ static void take_finished(cm_net *net)
     }
 }
 
+/* Calls those who did not wait. */
+static void tell(cm_net *net)
+{
+    cm_http_group *g;
+    while ((g = SLIST_FIRST(&net->ended)) != NULL) {
+        SLIST_REMOVE_HEAD(&net->ended, next);
+        cm_http_done *call = g->call;
+        void *of = g->context;
+        free(g);
+        call(of);
+    }
+}
+
 static void *loop_main(void *context)
 {
     cm_net *net = context;
@@ -333,6 +355,7 @@ static void *loop_main(void *context)
         take_finished(net);
         if (is_canceled(net))
             give_up(net, now);
+        tell(net);
         pthread_mutex_lock(&net->lock);
         bool more = net->nactive < net->limit && !TAILQ_EMPTY(&net->waiting);
         pthread_mutex_unlock(&net->lock);
@@ -368,6 +391,7 @@ static void forget_parent(cm_net *net)
     TAILQ_INIT(&net->waiting);
     TAILQ_INIT(&net->active);
     TAILQ_INIT(&net->delayed);
+    SLIST_INIT(&net->ended);
     net->nactive = net->nwaiting = net->nidle = 0;
     net->counts = (cm_net_counts){0};
     net->idle = NULL;
@@ -389,6 +413,41 @@ static void settle(cm_net *net)
     }
 }
 
+/* Hands all N to the thread.  Lock held. */
+static int hand_over(cm_net *net, cm_http *request, size_t n, cm_http_group *group,
+                     cm_transfer_state *state, cm_error *err)
+{
+    int rc = net->process == 0 ? start_thread(net, err) : CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < n; i++) {
+        state[i] = (cm_transfer_state){.net = net, .request = &request[i], .group = group};
+        request[i].rc = CM_ECANCELED;
+        TAILQ_INSERT_TAIL(&net->waiting, &state[i], next);
+        net->nwaiting++;
+    }
+    if (rc == CM_OK)
+        curl_multi_wakeup(net->multi);
+    return rc;
+}
+
+int cm_http_begin(cm_net *net, cm_http *request, cm_error *why, cm_http_done *done, void *context,
+                  cm_error *err)
+{
+    struct call {
+        cm_http_group group; /* the first: it is what is freed */
+        cm_transfer_state state;
+    } *c = cm_calloc(1, sizeof(*c), err);
+    if (c == NULL)
+        return CM_ENOMEM;
+    c->group = (cm_http_group){.npending = 1, .err = why, .call = done, .context = context};
+    settle(net);
+    pthread_mutex_lock(&net->lock);
+    int rc = hand_over(net, request, 1, &c->group, &c->state, err);
+    pthread_mutex_unlock(&net->lock);
+    if (rc != CM_OK)
+        free(c);
+    return rc;
+}
+
 int cm_http_run(cm_net *net, cm_http *request, size_t n, cm_error *err)
 {
     cm_error own = {0};
@@ -401,15 +460,7 @@ int cm_http_run(cm_net *net, cm_http *request, size_t n, cm_error *err)
     settle(net);
     pthread_cond_init(&group.done, NULL);
     pthread_mutex_lock(&net->lock);
-    int rc = net->process == 0 ? start_thread(net, err) : CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < n; i++) {
-        state[i] = (cm_transfer_state){.net = net, .request = &request[i], .group = &group};
-        request[i].rc = CM_ECANCELED;
-        TAILQ_INSERT_TAIL(&net->waiting, &state[i], next);
-        net->nwaiting++;
-    }
-    if (rc == CM_OK)
-        curl_multi_wakeup(net->multi);
+    int rc = hand_over(net, request, n, &group, state, err);
     while (rc == CM_OK && group.npending > 0)
         pthread_cond_wait(&group.done, &net->lock);
     pthread_mutex_unlock(&net->lock);

@@ -19,12 +19,16 @@ enum {
     CM_NET_PATIENCE_FIRST = 4 /* tries while nobody has answered yet, and at what makes no sense */
 };
 
-/* One call of cm_http_run. */
+/* One call of cm_http_run, or of cm_http_begin. */
 typedef struct cm_http_group {
     pthread_cond_t done;
     size_t npending;
     cm_error *err; /* the first failure's */
     int rc;
+    /* Where nobody waits: */
+    cm_http_done *call;
+    void *context;
+    SLIST_ENTRY(cm_http_group) next; /* of those that are done */
 } cm_http_group;
 
 /* A request on its way. */
@@ -78,6 +82,7 @@ struct cm_net {
     /* The thread's own. */
     CURLM *multi;
     struct cm_transfer_list active, delayed;
+    SLIST_HEAD(, cm_http_group) ended; /* to be told */
     size_t nactive;
     CURL **idle;
     size_t nidle, idle_room;

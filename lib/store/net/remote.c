@@ -76,6 +76,16 @@ int cm_remote_run(cm_remote *s, cm_http *request, size_t n, cm_error *err)
     return expired ? run_again(s, request, n, signer, err) : rc;
 }
 
+int cm_remote_begin(cm_remote *s, cm_http *r, const cm_http_signer *stale, cm_error *why,
+                    cm_http_done *done, void *context, cm_error *err)
+{
+    int rc = s->aws != NULL ? cm_aws_signer(s->aws, stale, &r->signer, err) : CM_OK;
+    r->s3 = s->aws != NULL;
+    if (rc == CM_OK)
+        rc = add_sum(s, r, err);
+    return rc == CM_OK ? cm_http_begin(s->net, r, why, done, context, err) : rc;
+}
+
 int cm_remote_run_key(cm_remote *s, const char *key, const char *query, cm_http *r, cm_error *err)
 {
     char *url = cm_remote_url(s, key, query, err);
@@ -352,11 +362,30 @@ static void free_store(cm_store *store)
     free(s->bucket);
     free(s->prefix);
     free(s->base.name);
+    cm_s3_memory_release(&s->pool);
     free(s);
+}
+
+/* ---- what writers keep ---- */
+
+static void send_as(cm_store *store, const cm_store_sending *sending)
+{
+    cm_s3_memory_set(&cm_remote_of(store)->pool, sending);
+}
+
+static size_t writer_nbytes(const cm_store *store, const cm_object_form *form)
+{
+    return cm_s3_memory_need(&cm_remote_of(store)->pool, form);
+}
+
+static size_t piece_nbytes(const cm_store *store)
+{
+    return cm_s3_memory_piece(&cm_remote_of(store)->pool);
 }
 
 static const cm_store_ops web_ops = {
     .remote = true,
+    .request_nbytes = CM_HTTP_REQUEST_NBYTES,
     .read_only = "nothing can be written over HTTP; a bucket is s3://BUCKET",
     .free = free_store,
     .get = get,
@@ -392,9 +421,12 @@ static const cm_store_ops s3_ops = {
     .reader_open_part = reader_open_part,
     .reader_read = reader_read,
     .reader_close = reader_close,
-    .writer_nbytes = CM_S3_WRITER_NBYTES,
+    .request_nbytes = CM_HTTP_REQUEST_NBYTES,
+    .send = send_as,
+    .writer_nbytes = writer_nbytes,
+    .piece_nbytes = piece_nbytes,
     .sweep = cm_s3_sweep,
-    .writer_create = cm_s3_writer_create,
+    .writer_create_as = cm_s3_writer_create,
     .writer_write = cm_s3_writer_write,
     .writer_commit = cm_s3_writer_commit,
     .writer_abort = cm_s3_writer_abort,
@@ -428,6 +460,7 @@ int cm_store_open_remote(const char *url, cm_net *net, cm_store **out, cm_error 
     if (s == NULL)
         return CM_ENOMEM;
     s->net = net;
+    cm_s3_memory_init(&s->pool);
     int rc = cm_url_parse(url, &parts, err);
     s->base.ops = parts.kind == CM_URL_S3 ? &s3_ops : &web_ops;
     if (rc == CM_OK)

@@ -1,4 +1,6 @@
-/* A store behind HTTP from inside: remote.c reads, s3_list.c lists, s3_write.c writes. */
+/*
+ * A store behind HTTP from inside: remote.c reads, s3_list.c lists, s3_put.c and s3_write.c write.
+ */
 #ifndef CM_STORE_NET_REMOTE_H
 #define CM_STORE_NET_REMOTE_H
 
@@ -6,6 +8,7 @@
 #include "store/net.h"
 #include "store/net/aws.h"
 #include "store/net/http.h"
+#include "store/net/s3_memory.h"
 #include "store/net/url.h"
 
 typedef struct cm_remote {
@@ -16,6 +19,7 @@ typedef struct cm_remote {
     char *bucket;
     cm_net_checksum checksum; /* of objects; never AUTO */
     char *prefix;             /* of keys in the bucket: "" or "a/b/" */
+    cm_s3_memory pool;        /* of the objects that are written */
 } cm_remote;
 
 static inline cm_remote *cm_remote_of(const cm_store *store)
@@ -34,6 +38,13 @@ int cm_remote_run(cm_remote *s, cm_http *request, size_t n, cm_error *err);
 
 /* Runs R for KEY, with QUERY if it is not NULL.  R keeps the answer, but no address. */
 int cm_remote_run_key(cm_remote *s, const char *key, const char *query, cm_http *r, cm_error *err);
+
+/*
+ * The same without waiting: cm_http_begin with what signs it, which is not STALE.  R->url and
+ * R->shown are set, and stay until the call comes.
+ */
+int cm_remote_begin(cm_remote *s, cm_http *r, const cm_http_signer *stale, cm_error *why,
+                    cm_http_done *done, void *context, cm_error *err);
 
 /* Requests that go together, in the order in which they were added. */
 typedef struct cm_remote_batch {
@@ -54,22 +65,20 @@ int cm_s3_list(cm_store *store, const char *prefix, cm_store_visit *visit, void 
 int cm_s3_list_below(cm_store *store, const char *prefix, cm_store_see *see, void *context,
                      cm_error *err);
 
-/* ---- s3_write.c, s3_sweep.c ---- */
-enum {
-    CM_S3_PART_NBYTES = 16 << 20,
-    CM_S3_WRITER_NBYTES =
-        3 * CM_S3_PART_NBYTES /* an object to be sent at once, and a part under way */
-};
+/* ---- s3_put.c, s3_sweep.c ---- */
 int cm_s3_put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err);
 int cm_s3_put_new(cm_store *store, const char *key, const void *data, size_t nbytes,
                   const cm_object_tag *tag, cm_error *err);
 int cm_s3_remove(cm_store *store, const char *key, cm_error *err);
-int cm_s3_writer_create(cm_store *store, const char *key, cm_object_writer **out, cm_error *err);
+int cm_s3_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, void *context,
+                cm_error *err);
+
+/* ---- s3_write.c ---- */
+int cm_s3_writer_create(cm_store *store, const char *key, const cm_object_form *form,
+                        cm_object_writer **out, cm_error *err);
 int cm_s3_writer_write(cm_object_writer *writer, uint64_t offset, const void *src, size_t nbytes,
                        cm_error *err);
 int cm_s3_writer_commit(cm_object_writer *writer, cm_error *err);
 void cm_s3_writer_abort(cm_object_writer *writer);
-int cm_s3_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, void *context,
-                cm_error *err);
 
 #endif

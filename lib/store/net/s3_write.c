@@ -1,387 +1,519 @@
 /*
- * Writing objects into a bucket: in one request up to 32 MiB, in parts of 16 MiB above, each sent
- * when it is full.  An object appears when its last request is answered, or not at all.
+ * Writing objects into a bucket piece by piece: short ones go in one request, long ones in parts,
+ * each on its way while the next are filled.  An object appears when its last request is answered,
+ * or not at all.
+ *
+ * Of an object whose bytes come in order the first part that is not full (the front) may always be
+ * held, so that who writes into it never waits for memory that others hold; parts beyond it wait
+ * until they are the front.  An object whose bytes come anyhow, or for which there is no room, lies
+ * in a scratch file until it is whole.
  *
  * All of this may be sent twice where an answer is lost: the same bytes go to the same name.  Only
  * completing an upload cannot, and then the object itself tells.
  */
-#include <pthread.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <unistd.h>
 
-#include "store/net/remote.h"
-#include "store/net/xml.h"
+#include "base/fd.h"
+#include "base/scratch.h"
+#include "store/net/s3_upload.h"
 
-enum {
-    PART_NBYTES = CM_S3_PART_NBYTES,
-    SINGLE_PARTS = 2, /* an object of no more is one request */
-    HELD_PARTS = CM_S3_WRITER_NBYTES / PART_NBYTES,
-    MAX_PARTS = 10000
-};
+typedef enum state {
+    STATE_OPEN,
+    STATE_FULL, /* to be sent */
+    STATE_SENDING,
+    STATE_SENT
+} state;
 
 typedef struct part {
     uint8_t *data; /* NULL: not begun, or sent */
     size_t nbytes; /* written, wherever in it */
-    bool sent;
-    char etag[CM_HTTP_ETAG_SIZE];
-    char sum[CM_SUM_SIZE];
+    state state;
+    bool again; /* its credentials were too old */
 } part;
 
 typedef struct s3_writer {
     cm_object_writer base;
-    pthread_mutex_t lock; /* of all below, and of the upload's beginning */
-    pthread_cond_t sent;  /* a part was */
-    size_t nheld;         /* parts in memory */
-    size_t nsending;      /* of them, on their way or about to be */
+    cm_s3_memory *pool; /* whose lock guards what follows */
+    cm_s3_form form;
+    uint64_t most_nbytes;
+    atomic_bool begun;      /* it is known how it is written */
+    bool entering, entered; /* the pool counts it */
+    unsigned nheld;
     part *part;
+    cm_s3_part *answer; /* of each */
     size_t nparts, room;
+    size_t first; /* the first part that may be the front: what comes last lies before it */
+    size_t front;
+    size_t nfull, nsending;
     uint64_t end;
-    char *upload; /* NULL: not begun */
+    char *id;                    /* of the upload; NULL: not begun */
+    bool beginning;              /* somebody begins it */
+    const cm_http_signer *stale; /* was too old */
+    int rc;                      /* of the first that went wrong */
+    cm_error why;
+    atomic_bool unwanted;
+
+    /* A file with all that was written; -1: they come in order, and there was room. */
+    int scratch;
+    atomic_uint_fast64_t scratch_end;
 } s3_writer;
+
+/* A part on its way. */
+typedef struct sending {
+    s3_writer *writer;
+    size_t i;
+    cm_http request;
+    cm_error why;
+} sending;
 
 static s3_writer *writer_of(cm_object_writer *w)
 {
     return (s3_writer *)w;
 }
 
-/* ---- single requests ---- */
-
-static int put_bytes(cm_remote *s, const char *key, const void *data, size_t nbytes, cm_error *err)
+static cm_remote *remote_of(const s3_writer *w)
 {
-    cm_http r = {.method = CM_HTTP_PUT, .body = data, .body_nbytes = nbytes};
-    int rc = cm_remote_run_key(s, key, NULL, &r, err);
-    if (rc == CM_OK && r.rc == CM_ENOTFOUND)
-        rc = cm_fail(err, CM_EIO, "%s: there is no such bucket", s->base.name);
-    cm_http_release(&r, 1);
+    return cm_remote_of(w->base.store);
+}
+
+/* Lock held, as in all that follows but for what says otherwise. */
+static int set_failed(s3_writer *w, int rc, const cm_error *why)
+{
+    if (w->rc == CM_OK) {
+        w->rc = rc;
+        w->why = *why;
+        atomic_store(&w->unwanted, true);
+    }
+    pthread_cond_broadcast(&w->pool->changed);
     return rc;
 }
 
-int cm_s3_put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err)
+static int tell_failure(const s3_writer *w, cm_error *err)
 {
-    return put_bytes(cm_remote_of(store), key, data, nbytes, err);
+    if (w->rc != CM_OK && err != NULL)
+        *err = w->why;
+    return w->rc;
 }
 
-int cm_s3_put_new(cm_store *store, const char *key, const void *data, size_t nbytes,
-                  const cm_object_tag *tag, cm_error *err)
+/* ---- memory ---- */
+
+static bool is_extra(const s3_writer *w)
 {
-    cm_remote *s = cm_remote_of(store);
-    cm_http r = {
-        .method = CM_HTTP_PUT, .body = data, .body_nbytes = nbytes, .if_none_match = tag == NULL};
-    if (tag != NULL)
-        memcpy(r.if_match, tag->text, sizeof(r.if_match));
-    int rc = cm_remote_run_key(s, key, NULL, &r, err);
-    if (rc == CM_OK && r.rc == CM_ENOTFOUND)
-        rc = CM_EEXIST; /* what was to be replaced is gone */
-    if (rc == CM_EIO && r.status == 412)
-        rc = CM_EEXIST;
-    /* Of two that come in the same moment one is told so. */
-    if (rc == CM_EIO && r.status == 409)
-        rc = CM_EEXIST;
-    cm_http_release(&r, 1);
-    return rc;
+    return w->nheld >= w->form.npieces;
 }
 
-int cm_s3_remove(cm_store *store, const char *key, cm_error *err)
+static int take_memory(s3_writer *w, part *p, cm_error *err)
 {
-    cm_http r = {.method = CM_HTTP_DELETE};
-    int rc = cm_remote_run_key(cm_remote_of(store), key, NULL, &r, err);
-    cm_http_release(&r, 1);
-    return rc;
+    p->data = cm_s3_memory_take(w->pool, &w->form, is_extra(w), err);
+    w->nheld += p->data != NULL;
+    return p->data != NULL ? CM_OK : CM_ENOMEM;
 }
 
-/*
- * A part's bytes, zeroed.  Not from the heap: once one of this size was freed, glibc keeps the next
- * ones, one in the arena of each thread that ever had one.
- */
-static uint8_t *new_pages(cm_error *err)
+static void give_memory(s3_writer *w, part *p)
 {
-    void *p = mmap(NULL, PART_NBYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p != MAP_FAILED)
-        return p;
-    cm_fail(err, CM_ENOMEM, "no memory for a part of an object");
-    return NULL;
-}
-
-static void free_pages(uint8_t *p)
-{
-    if (p != NULL)
-        munmap(p, PART_NBYTES);
-}
-
-/* ---- uploads in parts ---- */
-
-/* Lock held. */
-static int begin_upload(s3_writer *w, cm_error *err)
-{
-    char id[2048];
-    /* It becomes the object's own type; libcurl would say that it is a form. */
-    cm_http r = {.method = CM_HTTP_POST, .header = {"Content-Type: application/octet-stream"}};
-    cm_remote *s = cm_remote_of(w->base.store);
-    cm_buf encoded = {0};
-    if (s->checksum == CM_CHECKSUM_CRC32C)
-        r.header[1] = "x-amz-checksum-algorithm: CRC32C"; /* of the parts to come */
-    if (w->upload != NULL)
-        return CM_OK;
-    int rc = cm_remote_run_key(s, w->base.key, "uploads=", &r, err);
-    if (rc == CM_OK &&
-        (r.rc != CM_OK || !cm_xml_find(r.text.data, r.text.nbytes,
-                                       "InitiateMultipartUploadResult/UploadId", id, sizeof(id))))
-        rc = cm_fail(err, CM_EIO, "%s: the server begins no upload", w->base.key);
-    if (rc == CM_OK)
-        rc = cm_url_encode(&encoded, id, false, err);
-    if (rc == CM_OK)
-        rc = cm_buf_append(&encoded, "", 1, err);
-    if (rc == CM_OK)
-        w->upload = cm_strdup((const char *)encoded.data, err);
-    cm_buf_release(&encoded);
-    cm_http_release(&r, 1);
-    return rc == CM_OK && w->upload == NULL ? CM_ENOMEM : rc;
-}
-
-/* Sends part I, which nobody writes to any more. */
-static int send_part(s3_writer *w, size_t i, cm_error *err)
-{
-    pthread_mutex_lock(&w->lock);
-    int rc = begin_upload(w, err);
-    part p = w->part[i];
-    pthread_mutex_unlock(&w->lock);
-    if (rc != CM_OK)
-        return rc;
-    cm_http r = {.method = CM_HTTP_PUT, .body = p.data, .body_nbytes = p.nbytes};
-    char *query = cm_asprintf(err, "partNumber=%zu&uploadId=%s", i + 1, w->upload);
-    rc = query == NULL
-             ? CM_ENOMEM
-             : cm_remote_run_key(cm_remote_of(w->base.store), w->base.key, query, &r, err);
-    if (rc == CM_OK && (r.rc != CM_OK || r.etag[0] == '\0'))
-        rc = cm_fail(err, CM_EIO, "%s: the server does not take part %zu", w->base.key, i + 1);
-    free(query);
-    cm_http_release(&r, 1);
-    if (rc != CM_OK)
-        return rc;
-    pthread_mutex_lock(&w->lock);
-    memcpy(w->part[i].etag, r.etag, sizeof(r.etag));
-    /* A server that did not look at it does not know it in the list of parts either. */
-    if (r.checked)
-        memcpy(w->part[i].sum, r.sum, sizeof(r.sum));
-    w->part[i].sent = true;
-    w->part[i].data = NULL;
+    if (p->data == NULL)
+        return;
     w->nheld--;
-    pthread_mutex_unlock(&w->lock);
-    free_pages(p.data);
-    return CM_OK;
+    cm_s3_memory_give(w->pool, p->data, &w->form, is_extra(w));
+    p->data = NULL;
 }
 
-static void abort_upload(s3_writer *w)
+static int make_room(s3_writer *w, size_t n, cm_error *err)
 {
-    cm_http r = {.method = CM_HTTP_DELETE};
-    char *query = w->upload != NULL ? cm_asprintf(NULL, "uploadId=%s", w->upload) : NULL;
-    if (query != NULL)
-        (void)cm_remote_run_key(cm_remote_of(w->base.store), w->base.key, query, &r, NULL);
-    free(query);
-    cm_http_release(&r, 1);
-}
-
-static int write_list(const s3_writer *w, cm_buf *xml, cm_error *err)
-{
-    bool summed = cm_remote_of(w->base.store)->checksum == CM_CHECKSUM_CRC32C;
-    int rc = cm_buf_printf(xml, err, "<CompleteMultipartUpload>");
-    for (size_t i = 0; rc == CM_OK && i < w->nparts; i++) {
-        rc = cm_buf_printf(xml, err, "<Part><PartNumber>%zu</PartNumber><ETag>%s</ETag>", i + 1,
-                           w->part[i].etag);
-        if (rc == CM_OK && summed && w->part[i].sum[0] != '\0')
-            rc = cm_buf_printf(xml, err, "<ChecksumCRC32C>%s</ChecksumCRC32C>", w->part[i].sum);
-        if (rc == CM_OK)
-            rc = cm_buf_printf(xml, err, "</Part>");
-    }
-    return rc == CM_OK ? cm_buf_printf(xml, err, "</CompleteMultipartUpload>") : rc;
-}
-
-static int complete_upload(s3_writer *w, cm_error *err)
-{
-    cm_buf xml = {0};
-    cm_store *store = w->base.store;
-    /* Servers that take it for a form see no body. */
-    cm_http r = {.method = CM_HTTP_POST, .header = {"Content-Type: application/xml"}};
-    uint64_t nbytes = 0;
-    char *query = cm_asprintf(err, "uploadId=%s", w->upload);
-    int rc = query == NULL ? CM_ENOMEM : write_list(w, &xml, err);
-    r.body = xml.data;
-    r.body_nbytes = xml.nbytes;
-    if (rc == CM_OK)
-        rc = cm_remote_run_key(cm_remote_of(store), w->base.key, query, &r, err);
-    /* An earlier answer may have been lost: then the upload is gone, and the object there. */
-    if (rc == CM_OK && r.rc == CM_ENOTFOUND) {
-        rc = store->ops->size(store, w->base.key, &nbytes, NULL);
-        if (rc != CM_OK || nbytes != w->end)
-            rc = cm_fail(err, CM_EIO, "%s: the server has lost an upload", w->base.key);
-    }
-    cm_http_release(&r, 1);
-    cm_buf_release(&xml);
-    free(query);
-    return rc;
-}
-
-/* ---- the writer ---- */
-
-int cm_s3_writer_create(cm_store *store, const char *key, cm_object_writer **out, cm_error *err)
-{
-    s3_writer *w = cm_calloc(1, sizeof(*w), err);
-    if (w == NULL)
-        return CM_ENOMEM;
-    w->base.store = store;
-    if ((w->base.key = cm_strdup(key, err)) == NULL) {
-        free(w);
-        return CM_ENOMEM;
-    }
-    pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->sent, NULL);
-    *out = &w->base;
-    return CM_OK;
-}
-
-static void free_writer(s3_writer *w)
-{
-    for (size_t i = 0; i < w->nparts; i++)
-        free_pages(w->part[i].data);
-    free(w->part);
-    free(w->upload);
-    free(w->base.key);
-    pthread_mutex_destroy(&w->lock);
-    pthread_cond_destroy(&w->sent);
-    free(w);
-}
-
-static bool is_made(const s3_writer *w, size_t i)
-{
-    return i < w->nparts && (w->part[i].data != NULL || w->part[i].sent);
-}
-
-/*
- * Makes room for part I.  Who writes faster than parts are sent waits for one of them; while none
- * is on its way nobody does, for then others may need a part of their own to fill those that are
- * held.  Lock held, but while it waits.
- */
-static int make_part(s3_writer *w, size_t i, cm_error *err)
-{
-    while (!is_made(w, i) && w->nheld >= HELD_PARTS && w->nsending > 0)
-        pthread_cond_wait(&w->sent, &w->lock);
-    if (i >= MAX_PARTS)
-        return cm_fail(err, CM_EUNSUPPORTED, "%s: has more than %d parts of %d MiB", w->base.key,
-                       MAX_PARTS, PART_NBYTES >> 20);
-    if (i >= w->room) {
-        size_t room = 2 * i + 4;
+    if (n > w->room) {
+        size_t room = 2 * n + 2;
         part *more = realloc(w->part, room * sizeof(*more));
-        if (more == NULL)
+        w->part = more != NULL ? more : w->part;
+        cm_s3_part *answer = realloc(w->answer, room * sizeof(*answer));
+        w->answer = answer != NULL ? answer : w->answer;
+        if (more == NULL || answer == NULL)
             return cm_fail(err, CM_ENOMEM, "no memory for a part of an object");
         memset(more + w->room, 0, (room - w->room) * sizeof(*more));
-        w->part = more;
+        memset(answer + w->room, 0, (room - w->room) * sizeof(*answer));
         w->room = room;
     }
-    if (i >= w->nparts)
-        w->nparts = i + 1;
-    if (w->part[i].data == NULL && !w->part[i].sent) {
-        w->part[i].data = new_pages(err);
-        w->nheld += w->part[i].data != NULL;
-    }
-    return w->part[i].data == NULL ? CM_ENOMEM : CM_OK;
+    w->nparts = n > w->nparts ? n : w->nparts;
+    return CM_OK;
 }
 
-/* The full parts that nobody has sent, once the object is long; *N of them in LIST.  Lock held. */
-static void take_full(s3_writer *w, size_t *list, size_t *n, size_t most)
+/* ---- sending ---- */
+
+/* By the net's thread, without the lock. */
+static void on_answer(void *context)
 {
-    *n = 0;
-    if (w->end <= (uint64_t)SINGLE_PARTS * PART_NBYTES)
-        return;
-    for (size_t i = 0; i < w->nparts && *n < most; i++) {
-        part *p = &w->part[i];
-        if (p->data == NULL || p->nbytes < PART_NBYTES || p->sent)
+    sending *x = context;
+    s3_writer *w = x->writer;
+    cm_s3_memory *pool = w->pool;
+    cm_http *r = &x->request;
+    pthread_mutex_lock(&pool->lock);
+    part *p = &w->part[x->i];
+    if (r->rc == CM_OK && r->etag[0] != '\0') {
+        memcpy(w->answer[x->i].etag, r->etag, sizeof(r->etag));
+        /* A server that did not look at it does not know it in the list of parts either. */
+        if (r->checked)
+            memcpy(w->answer[x->i].sum, r->sum, sizeof(r->sum));
+        p->state = STATE_SENT;
+        give_memory(w, p);
+    } else if (r->rc != CM_OK && r->expired && !p->again) {
+        p->again = true;
+        p->state = STATE_FULL;
+        w->nfull++;
+        w->stale = r->signer;
+    } else {
+        if (r->rc == CM_OK || r->rc == CM_ENOTFOUND)
+            r->rc = cm_fail(&x->why, CM_EIO, "%s: the server does not take part %zu", w->base.key,
+                            x->i + 1);
+        set_failed(w, r->rc, &x->why);
+        give_memory(w, p);
+    }
+    w->nsending--;
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+    free((void *)(uintptr_t)r->url);
+    cm_http_release(r, 1);
+    free(x);
+}
+
+/* Without the lock: part I is the caller's. */
+static int begin_sending(s3_writer *w, size_t i, const part *p, const cm_http_signer *stale,
+                         cm_error *err)
+{
+    sending *x = cm_calloc(1, sizeof(*x), err);
+    if (x == NULL)
+        return CM_ENOMEM;
+    x->writer = w;
+    x->i = i;
+    x->request = (cm_http){.method = CM_HTTP_PUT,
+                           .shown = w->base.key,
+                           .body = p->data,
+                           .body_nbytes = p->nbytes,
+                           .unwanted = &w->unwanted,
+                           .url = cm_s3_upload_url(remote_of(w), w->base.key, w->id, i + 1, err)};
+    int rc = x->request.url == NULL
+                 ? CM_ENOMEM
+                 : cm_remote_begin(remote_of(w), &x->request, stale, &x->why, on_answer, x, err);
+    if (rc != CM_OK) {
+        free((void *)(uintptr_t)x->request.url);
+        free(x);
+    }
+    return rc;
+}
+
+/* Unlocks meanwhile. */
+static int begin_upload(s3_writer *w)
+{
+    cm_error why = {0};
+    char *id = NULL;
+    w->beginning = true;
+    pthread_mutex_unlock(&w->pool->lock);
+    int rc = cm_s3_upload_begin(remote_of(w), w->base.key, &id, &why);
+    pthread_mutex_lock(&w->pool->lock);
+    w->id = id;
+    w->beginning = false;
+    pthread_cond_broadcast(&w->pool->changed);
+    return rc == CM_OK ? rc : set_failed(w, rc, &why);
+}
+
+/* Sends the parts that are full, where the object is long; unlocks meanwhile. */
+static int send_full(s3_writer *w)
+{
+    cm_error why = {0};
+    if (w->end <= w->form.piece_nbytes || w->nfull == 0 || w->beginning)
+        return w->rc;
+    if (w->id == NULL && begin_upload(w) != CM_OK)
+        return w->rc;
+    for (size_t i = 0; w->rc == CM_OK && w->nfull > 0 && i < w->nparts; i++) {
+        if (w->part[i].state != STATE_FULL)
             continue;
-        p->sent = true; /* by this thread, soon */
+        w->part[i].state = STATE_SENDING;
+        w->nfull--;
         w->nsending++;
-        list[(*n)++] = i;
+        const part p = w->part[i];
+        const cm_http_signer *stale = w->stale;
+        pthread_mutex_unlock(&w->pool->lock);
+        int rc = begin_sending(w, i, &p, stale, &why);
+        pthread_mutex_lock(&w->pool->lock);
+        if (rc == CM_OK)
+            continue;
+        w->nsending--;
+        w->part[i].state = STATE_FULL;
+        set_failed(w, rc, &why);
+    }
+    return w->rc;
+}
+
+static int set_full(s3_writer *w, size_t i)
+{
+    w->part[i].state = STATE_FULL;
+    w->nfull++;
+    while (w->front < w->nparts && w->part[w->front].state != STATE_OPEN)
+        w->front++;
+    pthread_cond_broadcast(&w->pool->changed);
+    return send_full(w);
+}
+
+/* ---- writing in order ---- */
+
+static bool may_hold(const s3_writer *w)
+{
+    return !is_extra(w) || cm_s3_memory_has_room(w->pool, &w->form);
+}
+
+/* Makes part I ready to be written into; waits for memory, and for the parts before it. */
+static int make_part(s3_writer *w, size_t i, cm_error *err)
+{
+    for (;;) {
+        int rc = send_full(w);
+        if (rc != CM_OK)
+            return tell_failure(w, err);
+        if ((rc = make_room(w, i + 1, err)) != CM_OK || w->part[i].data != NULL)
+            return rc;
+        if (w->part[i].state != STATE_OPEN)
+            return cm_fail(err, CM_EINTERNAL, "%s: part %zu is written twice", w->base.key, i + 1);
+        if ((i < w->first || i <= w->front) && may_hold(w))
+            return take_memory(w, &w->part[i], err);
+        if (w->nfull == 0 || w->beginning)
+            pthread_cond_wait(&w->pool->changed, &w->pool->lock);
     }
 }
 
-int cm_s3_writer_write(cm_object_writer *writer, uint64_t offset, const void *src, size_t nbytes,
-                       cm_error *err)
+static int write_in_order(s3_writer *w, uint64_t offset, const uint8_t *from, size_t nbytes,
+                          cm_error *err)
 {
-    s3_writer *w = writer_of(writer);
-    const uint8_t *from = src;
-    size_t full[8], nfull;
+    const size_t piece = w->form.piece_nbytes;
     int rc = CM_OK;
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&w->pool->lock);
+    w->end = offset + nbytes > w->end ? offset + nbytes : w->end;
     while (rc == CM_OK && nbytes > 0) {
-        size_t i = (size_t)(offset / PART_NBYTES), at = (size_t)(offset % PART_NBYTES);
-        size_t n = nbytes < PART_NBYTES - at ? nbytes : PART_NBYTES - at;
+        size_t i = (size_t)(offset / piece), at = (size_t)(offset % piece);
+        size_t n = nbytes < piece - at ? nbytes : piece - at;
         if ((rc = make_part(w, i, err)) != CM_OK)
             break;
-        memcpy(w->part[i].data + at, from, n);
+        uint8_t *to = w->part[i].data + at;
+        pthread_mutex_unlock(&w->pool->lock);
+        memcpy(to, from, n);
+        pthread_mutex_lock(&w->pool->lock);
         w->part[i].nbytes += n;
+        if (w->part[i].nbytes == piece && set_full(w, i) != CM_OK)
+            rc = tell_failure(w, err);
         from += n;
         offset += n;
         nbytes -= n;
     }
-    if (offset > w->end)
-        w->end = offset;
-    take_full(w, full, &nfull, 8);
-    pthread_mutex_unlock(&w->lock);
-    for (size_t k = 0; k < nfull; k++) {
-        if (rc == CM_OK)
-            rc = send_part(w, full[k], err);
-        pthread_mutex_lock(&w->lock);
-        w->nsending--;
-        pthread_cond_broadcast(&w->sent);
-        pthread_mutex_unlock(&w->lock);
-    }
+    pthread_mutex_unlock(&w->pool->lock);
     return rc;
+}
+
+/* ---- writing in any order ---- */
+
+static int write_to_scratch(s3_writer *w, uint64_t offset, const void *from, size_t nbytes,
+                            cm_error *err)
+{
+    int errnum = cm_fd_write_at(w->scratch, from, nbytes, offset);
+    if (errnum != 0)
+        return cm_fail_errno(err, errnum, "%s: cannot write its scratch file in %s", w->base.key,
+                             cm_net_scratch(remote_of(w)->net));
+    uint64_t end = atomic_load(&w->scratch_end);
+    while (offset + nbytes > end &&
+           !atomic_compare_exchange_weak(&w->scratch_end, &end, offset + nbytes))
+        continue;
+    return CM_OK;
+}
+
+/* Unlocks meanwhile: nobody writes any more. */
+static int read_scratch(s3_writer *w, size_t i, size_t nbytes, cm_error *err)
+{
+    size_t got = 0;
+    uint8_t *to = w->part[i].data;
+    pthread_mutex_unlock(&w->pool->lock);
+    int errnum = cm_fd_read_at(w->scratch, to, nbytes, (uint64_t)i * w->form.piece_nbytes, &got);
+    pthread_mutex_lock(&w->pool->lock);
+    if (errnum == 0 && got == nbytes)
+        return CM_OK;
+    return cm_fail_errno(err, errnum != 0 ? errnum : EIO, "%s: cannot read its scratch file in %s",
+                         w->base.key, cm_net_scratch(remote_of(w)->net));
+}
+
+/* ---- the end ---- */
+
+static size_t nbytes_of(const s3_writer *w, size_t i)
+{
+    uint64_t rest = w->end - (uint64_t)i * w->form.piece_nbytes;
+    return rest < w->form.piece_nbytes ? (size_t)rest : w->form.piece_nbytes;
+}
+
+static int put_whole(s3_writer *w, cm_error *err)
+{
+    int rc = CM_OK;
+    if (w->end > 0)
+        rc = make_part(w, 0, err);
+    if (rc == CM_OK && w->end > 0 && w->scratch >= 0)
+        rc = read_scratch(w, 0, (size_t)w->end, err);
+    const void *data = w->end > 0 && rc == CM_OK ? w->part[0].data : (uint8_t *)"";
+    pthread_mutex_unlock(&w->pool->lock);
+    if (rc == CM_OK)
+        rc = cm_s3_put(w->base.store, w->base.key, data, (size_t)w->end, err);
+    pthread_mutex_lock(&w->pool->lock);
+    return rc;
+}
+
+static void wait_for_answers(s3_writer *w)
+{
+    while (w->nsending > 0 || w->beginning)
+        pthread_cond_wait(&w->pool->changed, &w->pool->lock);
+}
+
+static int send_rest(s3_writer *w, cm_error *err)
+{
+    size_t n = (size_t)((w->end + w->form.piece_nbytes - 1) / w->form.piece_nbytes);
+    for (size_t i = 0; i < n; i++) {
+        if (i < w->nparts && w->part[i].state != STATE_OPEN)
+            continue;
+        int rc = make_part(w, i, err);
+        if (rc == CM_OK && w->scratch >= 0)
+            rc = read_scratch(w, i, nbytes_of(w, i), err);
+        if (rc != CM_OK)
+            return rc;
+        w->part[i].nbytes = nbytes_of(w, i);
+        if (set_full(w, i) != CM_OK)
+            return tell_failure(w, err);
+    }
+    do
+        wait_for_answers(w);
+    while (w->nfull > 0 && send_full(w) == CM_OK);
+    return tell_failure(w, err);
 }
 
 static int send_all(s3_writer *w, cm_error *err)
 {
-    if (w->end <= (uint64_t)SINGLE_PARTS * PART_NBYTES) {
-        /* The parts of a short object lie in two places. */
-        uint8_t *all = w->nparts > 1 ? cm_calloc(w->end, 1, err) : NULL;
-        if (w->nparts > 1 && all == NULL)
-            return CM_ENOMEM;
-        for (size_t i = 0; all != NULL && i < w->nparts; i++) {
-            size_t at = i * PART_NBYTES, n = (size_t)w->end - at;
-            if (w->part[i].data != NULL)
-                memcpy(all + at, w->part[i].data, n < PART_NBYTES ? n : PART_NBYTES);
-        }
-        const void *data = all != NULL ? all : w->nparts == 1 ? w->part[0].data : (uint8_t *)"";
-        int rc = put_bytes(cm_remote_of(w->base.store), w->base.key, data, (size_t)w->end, err);
-        free(all);
+    if (w->scratch >= 0)
+        w->end = atomic_load(&w->scratch_end);
+    if (w->end <= w->form.piece_nbytes)
+        return put_whole(w, err);
+    int rc = send_rest(w, err);
+    if (rc != CM_OK)
         return rc;
-    }
-    int rc = CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < w->nparts; i++) {
-        part *p = &w->part[i];
-        if (p->sent)
-            continue;
-        if (p->data == NULL)
-            rc = make_part(w, i, err);
-        p->nbytes = i + 1 < w->nparts ? PART_NBYTES : (size_t)(w->end - i * PART_NBYTES);
-        if (rc == CM_OK)
-            rc = send_part(w, i, err);
-    }
-    return rc == CM_OK ? complete_upload(w, err) : rc;
+    pthread_mutex_unlock(&w->pool->lock);
+    rc = cm_s3_upload_complete(remote_of(w), w->base.key, w->id, w->answer, w->nparts, w->end, err);
+    pthread_mutex_lock(&w->pool->lock);
+    return rc;
+}
+
+/* Lock held, and let go. */
+static void end_writer(s3_writer *w, bool ending)
+{
+    for (size_t i = 0; i < w->nparts; i++)
+        give_memory(w, &w->part[i]);
+    w->pool->nending -= ending;
+    if (w->entered)
+        cm_s3_memory_leave(w->pool, &w->form);
+    pthread_cond_broadcast(&w->pool->changed);
+    pthread_mutex_unlock(&w->pool->lock);
+    if (w->scratch >= 0)
+        close(w->scratch);
+    free(w->part);
+    free(w->answer);
+    free(w->id);
+    free(w->base.key);
+    free(w);
+}
+
+/* Lock held, and let go meanwhile. */
+static void abort_upload(s3_writer *w)
+{
+    set_failed(w, CM_ECANCELED, &(cm_error){.status = CM_ECANCELED});
+    wait_for_answers(w);
+    if (w->id == NULL)
+        return;
+    pthread_mutex_unlock(&w->pool->lock);
+    (void)cm_s3_upload_abort(remote_of(w), w->base.key, w->id, NULL);
+    pthread_mutex_lock(&w->pool->lock);
 }
 
 int cm_s3_writer_commit(cm_object_writer *writer, cm_error *err)
 {
     s3_writer *w = writer_of(writer);
+    pthread_mutex_lock(&w->pool->lock);
+    w->pool->nending++;
     int rc = send_all(w, err);
     if (rc != CM_OK)
         abort_upload(w);
-    free_writer(w);
+    end_writer(w, true);
     return rc;
 }
 
 void cm_s3_writer_abort(cm_object_writer *writer)
 {
     s3_writer *w = writer_of(writer);
+    pthread_mutex_lock(&w->pool->lock);
     abort_upload(w);
-    free_writer(w);
+    end_writer(w, false);
+}
+
+/* ---- the writer ---- */
+
+static int use_scratch(s3_writer *w, uint64_t most_nbytes, cm_error *err)
+{
+    w->form = cm_s3_form_of_scratch(w->pool, most_nbytes);
+    w->first = w->front = 0;
+    return cm_scratch_open(cm_net_scratch(remote_of(w)->net), &w->scratch, err);
+}
+
+/* With its first bytes a writer has room, or never will. */
+static int begin(s3_writer *w, cm_error *err)
+{
+    int rc = CM_OK;
+    pthread_mutex_lock(&w->pool->lock);
+    while (w->entering)
+        pthread_cond_wait(&w->pool->changed, &w->pool->lock);
+    if (!w->begun && w->scratch < 0) {
+        w->entering = true;
+        w->entered = cm_s3_memory_enter(w->pool, &w->form);
+        w->entering = false;
+        if (!w->entered)
+            rc = use_scratch(w, w->most_nbytes, err);
+        pthread_cond_broadcast(&w->pool->changed);
+    }
+    w->begun = rc == CM_OK;
+    pthread_mutex_unlock(&w->pool->lock);
+    return rc;
+}
+
+int cm_s3_writer_write(cm_object_writer *writer, uint64_t offset, const void *src, size_t nbytes,
+                       cm_error *err)
+{
+    s3_writer *w = writer_of(writer);
+    int rc = atomic_load(&w->begun) ? CM_OK : begin(w, err);
+    if (rc != CM_OK)
+        return rc;
+    return w->scratch >= 0 ? write_to_scratch(w, offset, src, nbytes, err)
+                           : write_in_order(w, offset, src, nbytes, err);
+}
+
+int cm_s3_writer_create(cm_store *store, const char *key, const cm_object_form *form,
+                        cm_object_writer **out, cm_error *err)
+{
+    s3_writer *w = cm_calloc(1, sizeof(*w), err);
+    if (w == NULL)
+        return CM_ENOMEM;
+    w->base.store = store;
+    w->pool = &cm_remote_of(store)->pool;
+    w->most_nbytes = form->most_nbytes;
+    w->form = cm_s3_form_of(w->pool, form);
+    w->scratch = -1;
+    w->first = w->front = (form->head_nbytes + w->form.piece_nbytes - 1) / w->form.piece_nbytes;
+    int rc = (w->base.key = cm_strdup(key, err)) == NULL ? CM_ENOMEM : CM_OK;
+    if (rc == CM_OK && !form->in_order)
+        rc = use_scratch(w, form->most_nbytes, err);
+    if (rc != CM_OK) {
+        free(w->base.key);
+        free(w);
+        return rc;
+    }
+    *out = &w->base;
+    return CM_OK;
 }

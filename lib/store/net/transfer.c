@@ -8,8 +8,6 @@
 #include "store/net/loop.h"
 
 enum {
-    RECEIVE_NBYTES = 64 << 10, /* more costs page faults with each transfer */
-    SEND_NBYTES = 1 << 20,
     MAX_ERROR_TEXT = 64 << 10,
     PEEK = 512 /* of a body that may be an error */
 };
@@ -287,7 +285,7 @@ static void set_method(cm_transfer_state *t)
         curl_easy_setopt(e, CURLOPT_READDATA, t);
         curl_easy_setopt(e, CURLOPT_SEEKFUNCTION, on_seek);
         curl_easy_setopt(e, CURLOPT_SEEKDATA, t);
-        curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, (long)SEND_NBYTES);
+        curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, (long)CM_HTTP_SEND_NBYTES);
         /* Without the header curl 7.88 would sign its absence; nobody needs to wait for it. */
         curl_easy_setopt(e, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
         break;
@@ -351,7 +349,7 @@ int cm_transfer_prepare(cm_transfer_state *t, cm_error *err)
     curl_easy_setopt(e, CURLOPT_PRIVATE, t);
     curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(e, CURLOPT_ERRORBUFFER, t->message);
-    curl_easy_setopt(e, CURLOPT_BUFFERSIZE, (long)RECEIVE_NBYTES);
+    curl_easy_setopt(e, CURLOPT_BUFFERSIZE, (long)CM_HTTP_RECEIVE_NBYTES);
     curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(e, CURLOPT_WRITEDATA, t);
     curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header);

@@ -227,7 +227,8 @@ int cm_ledger_begin(const cm_beside *b, cm_ledger_writer *out, cm_error *err)
     *out = (cm_ledger_writer){.path = b->path};
     int rc = keep_whole(b, &out->lines, err);
     if (rc == CM_OK)
-        rc = cm_object_create(b->in, CM_LEDGER_NAME, &out->object, err);
+        rc = cm_object_create_as(b->in, CM_LEDGER_NAME, &(cm_object_form){.in_order = true},
+                                 &out->object, err);
     if (rc != CM_OK) {
         cm_error_place(err, b->path);
         cm_buf_release(&out->lines);
