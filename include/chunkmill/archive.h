@@ -81,6 +81,7 @@ typedef struct cm_archive_options {
     cm_texts exclude;      /* "A,B" */
     cm_texts dtype;        /* "[VAR:]TYPE": what joins types that none holds every value of; the
                               other casts are for the conversion */
+    cm_texts fill_value;   /* "VAR:X": of a variable that has several, or several types */
     const char *time_units;
     double tolerance;
     int order;   /* cm_archive_order */

@@ -184,6 +184,7 @@ int nc2zarr_archive(const nc2zarr_values *v, const cm_common_options *common,
     job.asked.variable = v->o.variable;
     job.asked.exclude = v->o.exclude;
     job.asked.dtype = v->o.dtype;
+    job.asked.fill_value = v->o.fill_value;
     job.options.target = output;
     job.options.command = command;
     job.options.nthreads = common->nthreads;

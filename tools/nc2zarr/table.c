@@ -93,8 +93,9 @@ static const cm_option OPTIONS[] = {
      .kind = CM_OPTION_CHOICE,
      .field = VALUE(a.order),
      .words = "coordinate|name|given",
-     .help = "The order in which files are joined. Of two that have the same step the first is the "
-             "one whose name sorts first, or with given the one given first.",
+     .help = "The order in which files are joined. With --overlap first or last it only says which "
+             "of two that have the same step is the first: the one whose name sorts first, or with "
+             "given the one given first.",
      .preset = "coordinate"},
     {.name = "store-per",
      .value = "PATTERN",

@@ -326,8 +326,8 @@ static int check_fill(const cm_multi_piece *p, const cm_box *box, const uint8_t 
         char text[CM_MAX_RANK * 21];
         cm_fail(err, CM_EFORMAT,
                 "variable %s: element %s is data, but equals the fill value that the store has; "
-                "choose another fill value",
-                v->name, element_text(box, i, text, sizeof(text)));
+                "choose another with `fill_value` %s:X",
+                v->name, element_text(box, i, text, sizeof(text)), v->name);
         cm_error_place(err, path_of(p->array, p->part));
         return CM_EFORMAT;
     }

@@ -27,6 +27,12 @@ static int by_rank(const void *a, const void *b, void *context)
     return (x > y) - (x < y);
 }
 
+bool cm_axis_in_order(const cm_join *j, const cm_join_dim *d)
+{
+    return d->kind == CM_KEY_NONE ||
+           (j->options->order != CM_ORDER_COORDINATE && j->options->overlap == CM_OVERLAP_ERROR);
+}
+
 /* The distinct coordinates that have elements, in the order in which they are joined. */
 static uint32_t *sorted(const cm_join *j, const cm_join_dim *d, size_t *n, cm_error *err)
 {
@@ -36,7 +42,7 @@ static uint32_t *sorted(const cm_join *j, const cm_join_dim *d, size_t *n, cm_er
         if (d->vec[i].same == i && d->vec[i].n > 0)
             list[(*n)++] = (uint32_t)i;
     const order o = {j, d};
-    if (list != NULL && d->kind != CM_KEY_NONE && j->options->order == CM_ORDER_COORDINATE)
+    if (list != NULL && !cm_axis_in_order(j, d))
         qsort_r(list, *n, sizeof(*list), by_first_key, (void *)(uintptr_t)d);
     else if (list != NULL)
         qsort_r(list, *n, sizeof(*list), by_rank, (void *)(uintptr_t)&o);
@@ -228,6 +234,52 @@ static int append_vec(merging *m, uint32_t at, cm_error *err)
     return CM_OK;
 }
 
+typedef struct placed_key {
+    int64_t key;
+    uint32_t vec;
+} placed_key;
+
+static int by_key(const void *a, const void *b)
+{
+    const placed_key *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return (x->vec > y->vec) - (x->vec < y->vec);
+}
+
+/* In the order of files a step that two of them have would be there twice: a finding. */
+static int find_repeated(cm_join *j, cm_join_dim *d, const uint32_t *list, size_t n, cm_error *err)
+{
+    placed_key *row = cm_calloc((size_t)d->n + 1, sizeof(*row), err);
+    uint64_t at = 0, nrepeated = 0, first = 0;
+    char text[48];
+    if (row == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        for (uint64_t k = 0; k < d->vec[list[i]].n; k++)
+            row[at++] = (placed_key){d->vec[list[i]].key[k], list[i]};
+    qsort(row, (size_t)at, sizeof(*row), by_key);
+    for (uint64_t i = 1; i < at; i++)
+        if (row[i].key == row[i - 1].key && row[i].vec != row[i - 1].vec && nrepeated++ == 0)
+            first = i;
+    int rc = CM_OK;
+    if (nrepeated > 0) {
+        uint32_t a = d->vec[row[first - 1].vec].file, b = d->vec[row[first].vec].file;
+        j->refused = true;
+        rc = cm_join_find(j, CM_FINDING_OVERLAP, CM_WEIGHT_DECISION, false, d->name, a > b ? a : b,
+                          err,
+                          "%" PRIu64 " step%s in more than one file, the first %s (%s has it too), "
+                          "and would be there twice in this order",
+                          nrepeated, nrepeated == 1 ? " is" : "s are",
+                          cm_key_text(j, d, row[first].key, text, sizeof(text)),
+                          j->file[a > b ? b : a]->path) == NULL
+                 ? CM_ENOMEM
+                 : CM_OK;
+    }
+    free(row);
+    return rc;
+}
+
 /* Where the elements of V lie. */
 static int find_runs_of(const cm_join *j, const cm_join_dim *d, cm_join_vec *v, cm_error *err)
 {
@@ -291,7 +343,7 @@ int cm_axis_join(cm_join *j, cm_join_dim *d, cm_error *err)
     size_t n = 0;
     bool fine = true;
     bool by_file = d->kind == CM_KEY_NONE;
-    bool in_order = by_file || j->options->order != CM_ORDER_COORDINATE;
+    bool in_order = cm_axis_in_order(j, d);
     int rc = by_file ? split_by_file(j, d, err) : CM_OK;
     if (rc == CM_OK && !by_file)
         rc = check_present(j, d, &fine, err);
@@ -304,6 +356,8 @@ int cm_axis_join(cm_join *j, cm_join_dim *d, cm_error *err)
         rc = in_order ? append_vec(&m, list[i], err) : merge_vec(&m, list[i], err);
     if (rc == CM_OK && fine && !m.refused && !in_order)
         rc = cm_axis_find_runs(j, d, err);
+    if (rc == CM_OK && fine && in_order && !by_file)
+        rc = find_repeated(j, d, list, n, err);
     j->refused |= !fine || m.refused;
     free(list);
     free(m.owner);

@@ -8,6 +8,12 @@
 /* Fills in D's key and n, and the runs of its coordinates; what does not fit is a finding. */
 int cm_axis_join(cm_join *j, cm_join_dim *d, cm_error *err);
 
+/*
+ * Whether files are joined in their order, whatever their coordinates: not where the order is to
+ * say which of them gives a step that several have.
+ */
+bool cm_axis_in_order(const cm_join *j, const cm_join_dim *d);
+
 /* The runs again, where D's key has changed. */
 int cm_axis_find_runs(const cm_join *j, cm_join_dim *d, cm_error *err);
 

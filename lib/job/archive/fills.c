@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "job/archive/values.h"
+#include "job/common/fill_option.h"
 #include "model/convert.h"
 
 /* D's fill value becomes V's, if V's type has the number. */
@@ -17,14 +18,29 @@ static bool take_fill(cm_join_var *v, const cm_described *d)
     return true;
 }
 
+/* What the user asks files to agree on.  A store that grows has its own. */
+static bool take_asked(cm_join *j, cm_join_var *v)
+{
+    const uint32_t several = UINT32_C(1) << CM_FINDING_FILL | UINT32_C(1) << CM_FINDING_TYPE;
+    const char *text = cm_varopts_get(&j->fill, v->name, false, NULL);
+    uint8_t value[sizeof(v->fill_value)] = {0};
+    if (text == NULL || j->has_base || (v->kinds & several) == 0 ||
+        !cm_fill_parse(&v->dtype, text, value))
+        return false; /* whoever converts tells that it is no such value */
+    memcpy(v->fill_value, value, sizeof(value));
+    v->has_fill_value = v->made_fill = true;
+    return true;
+}
+
 int cm_join_settle_fill(cm_join *j, uint32_t at, bool placed, cm_error *err)
 {
     cm_join_var *v = &j->var[at];
     bool of_first = v->has_fill_value;
     bool of_others = placed && (v->kinds & UINT32_C(1) << CM_FINDING_FILL) != 0;
     /* What is given was made with its fill value. */
-    if (v->given || !cm_dtype_is_number(&v->dtype) || (!of_first && !of_others) ||
-        (of_first && cm_dtype_equal(&v->like->dtype, &v->dtype)))
+    if (v->given || !cm_dtype_is_number(&v->dtype) || (!of_first && !of_others))
+        return CM_OK;
+    if (take_asked(j, v) || (of_first && cm_dtype_equal(&v->like->dtype, &v->dtype)))
         return CM_OK;
     v->has_fill_value = true;
     for (size_t i = 0; i < v->nfiles; i++)

@@ -186,7 +186,7 @@ int cm_axis_find_gaps(cm_join *j, cm_join_dim *d, cm_archive_axis *report, cm_er
 {
     stepper s;
     char text[64];
-    if (j->refused || d->kind == CM_KEY_NONE || j->options->order != CM_ORDER_COORDINATE)
+    if (j->refused || cm_axis_in_order(j, d))
         return CM_OK;
     if (d->descending && d->n > 2 && j->options->gaps != CM_GAPS_KEEP)
         return cm_fail(err, CM_EUNSUPPORTED,

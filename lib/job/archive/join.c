@@ -211,7 +211,9 @@ static int create(const cm_archive_options *options, cm_survey *survey, cm_archi
     j->emitted = cm_calloc(1, sizeof(*j->emitted), err);
     if (j->fields == NULL || j->emitted == NULL)
         return CM_ENOMEM;
-    return cm_varopts_parse("`dtype`", &options->dtype, NULL, &j->dtype, err);
+    int rc = cm_varopts_parse("`dtype`", &options->dtype, NULL, &j->dtype, err);
+    return rc == CM_OK ? cm_varopts_parse("`fill_value`", &options->fill_value, NULL, &j->fill, err)
+                       : rc;
 }
 
 int cm_join_create(const cm_archive_options *options, cm_survey *survey, const uint32_t *file,
@@ -276,6 +278,7 @@ void cm_join_free(cm_join *j)
         free(j->warning[i]);
     free(j->warning);
     cm_varopts_release(&j->dtype);
+    cm_varopts_release(&j->fill);
     free(j->renames);
     free(j->scalar);
     free(j->irreversible);

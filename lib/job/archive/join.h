@@ -121,9 +121,9 @@ typedef struct cm_join {
     bool has_base; /* file 0 is the store that grows: what it has stays as it is */
     cm_archive_report *report;
 
-    bool *renames;    /* each pair of --rename that joins names; others are for the conversion */
-    cm_varopts dtype; /* those of the option */
-    bool *scalar;     /* each of --new-dim that takes the values of a scalar variable */
+    bool *renames; /* each pair of --rename that joins names; others are for the conversion */
+    cm_varopts dtype, fill; /* those of the options */
+    bool *scalar;           /* each of --new-dim that takes the values of a scalar variable */
     cm_join_var *var;
     size_t nvars, var_capacity;
     cm_join_dim *dim;

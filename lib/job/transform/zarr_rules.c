@@ -10,6 +10,7 @@
 #include "base/base64.h"
 #include "base/number.h"
 #include "base/utf8.h"
+#include "job/common/fill_option.h"
 #include "job/transform/describe.h"
 #include "job/transform/select/rename.h"
 
@@ -102,30 +103,8 @@ static int convert_element(const cm_job_var *v, const uint8_t *from, uint8_t *to
 
 static int parse_fill(const cm_job_var *v, const char *text, uint8_t *out, cm_error *err)
 {
-    double number;
-    int64_t i;
-    uint64_t u;
-    bool ok = false;
-    if (v->type.kind == CM_KIND_UINT && cm_parse_u64(text, &u, NULL) == CM_OK) {
-        ok = v->type.nbytes == 8 || u >> (8 * v->type.nbytes) == 0;
-        memcpy(out, &u, v->type.nbytes);
-    } else if (v->type.kind == CM_KIND_INT && cm_parse_i64(text, &i, NULL) == CM_OK) {
-        unsigned shift = 64 - 8 * v->type.nbytes;
-        ok = (int64_t)((uint64_t)i << shift) >> shift == i;
-        memcpy(out, &i, v->type.nbytes);
-    } else if (v->type.kind == CM_KIND_FLOAT) {
-        bool nan = strcmp(text, "NaN") == 0 || strcmp(text, "nan") == 0;
-        ok = nan || cm_parse_double(text, &number, NULL) == CM_OK;
-        if (ok &&
-            !cm_element_from_double(&v->type, nan ? (double)__builtin_nanf("") : number, out)) {
-            /* 0.1 is no float32, its nearest neighbour is meant. */
-            float nearest = (float)number;
-            ok = v->type.nbytes == 4 && isfinite(nearest);
-            memcpy(out, &nearest, ok ? sizeof(nearest) : 0);
-        }
-    }
     char type[32];
-    if (!ok)
+    if (!cm_fill_parse(&v->type, text, out))
         return cm_fail(err, CM_EINVAL, "`fill_value` %s:%s: not a value of type %s", v->name, text,
                        cm_dtype_name(&v->type, type, sizeof(type)));
     return CM_OK;
