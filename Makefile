@@ -301,7 +301,7 @@ $(foreach t,$(TOOLS),$(eval $(call wheel_rule,$(t))))
 $(BUILD)/wheel/so/$(LOADER_SONAME): $(LOADER_SO)
 	@mkdir -p $(@D)
 	@$(LOADER_LINK) -Wl,-s -Wl,--disable-new-dtags,-rpath,'$$ORIGIN'
-wheel: deps ## dist/*.whl: the Python package with programs and libraries, for pip install
+wheel: deps ## BUILD/dist/*.whl: the Python package with programs and libraries, for pip install
 	@$(MAKE) --no-print-directory -j$(JOBS) $(WHEEL_BIN) $(BUILD)/wheel/so/$(LOADER_SONAME)
 	@scripts/bundle.sh $(BUILD) wheel
 	@scripts/wheel.py $(BUILD)/wheel $(BUILD)/dist

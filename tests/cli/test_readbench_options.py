@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
+import xml.etree.ElementTree as xml
 
 import jsonschema
 import numpy as np
@@ -179,6 +180,26 @@ def test_hints_run_when_they_are_pasted(work, args):
     """Beside the report that they come from; a small store is in memory, so there is one at least."""
     (work / "-x.zarr").symlink_to("a.zarr")
     assert pasted(work, *args)
+
+
+def test_the_turn_of_a_store_that_comes_later(work):
+    """What is drawn of CPUs and memory before the first epoch of a second store ends with its set-up."""
+    run("--sample", "time=2,lat=8,lon=8", "--batch", 4, "--batches", 20, "--step-time", "20ms", "--sample-interval", 5,
+        "--out", "made", "a.zarr", "b.zarr", cwd=work).ok()
+    folder = work / "made" / "b.zarr"
+    events = [json.loads(line) for line in (folder / "events.log").read_text().splitlines()]
+    set_up = next(e["end_ns"] for e in events if e["event"] == "setup") / 1e9
+    first = min(e["start_ns"] for e in events if e["event"] == "epoch") / 1e9
+    assert first - set_up > 0.3
+    root = xml.fromstring((folder / "resources.svg").read_text())
+    svg = "{http://www.w3.org/2000/svg}"
+    words = [(float(t.get("x")), float(t.get("y")), t.text) for t in root.iter(svg + "text") if re.fullmatch(r"[\d.]+", t.text or "")]
+    low = max(y for _, y, _ in words)
+    (x0, t0), *_, (x1, t1) = sorted({(x, float(text)) for x, y, text in words if y == low})
+    drawn = [t0 + (float(p.split(",")[0]) - x0) * (t1 - t0) / (x1 - x0)
+             for e in root.iter(svg + "polyline") if "#cc79a7" in e.get("stroke", "") for p in e.get("points").split()]
+    assert [t for t in drawn if t > first + 0.1]
+    assert not [t for t in drawn if set_up + 0.1 < t < first - 0.1]
 
 
 def test_no_files(work):

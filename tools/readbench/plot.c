@@ -55,7 +55,7 @@ typedef struct unit {
 } unit;
 
 static const unit SECONDS[] = {{7200, 3600, "h"},  {180, 60, "min"},   {1, 1, "s"},
-                               {1e-3, 1e-3, "ms"}, {1e-6, 1e-6, "µs"}, {0, 1e-9, "ns"}};
+                               {1e-3, 1e-3, "ms"}, {1e-6, 1e-6, "us"}, {0, 1e-9, "ns"}};
 static const unit RATES[] = {{1e12, 1e12, "TB/s"},
                              {1e9, 1e9, "GB/s"},
                              {1e6, 1e6, "MB/s"},

@@ -26,12 +26,13 @@ static void spread(double *bin, size_t n, double width, double from, double to, 
 typedef struct turns {
     size_t n;
     canvas_point *span; /* from x to y, seconds */
-    double first;
+    double set_up;      /* when this store was; all before is its own */
 } turns;
 
 static int find_turns(const cm_readbench_session *s, turns *out, cm_error *err)
 {
-    *out = (turns){.first = INFINITY};
+    *out = (turns){0};
+    double first = INFINITY;
     size_t n = 0;
     for (size_t i = 0; i < s->nevents; i++)
         n += s->event[i].kind == CM_EVENT_EPOCH;
@@ -40,12 +41,16 @@ static int find_turns(const cm_readbench_session *s, turns *out, cm_error *err)
         return CM_ENOMEM;
     for (size_t i = 0; i < s->nevents; i++) {
         const cm_readbench_event *e = &s->event[i];
+        if (e->kind == CM_EVENT_SETUP)
+            out->set_up = fmax(out->set_up, (double)e->end_ns / 1e9);
         if (e->kind != CM_EVENT_EPOCH)
             continue;
         const canvas_point span = {(double)e->start_ns / 1e9, (double)e->end_ns / 1e9};
         out->span[out->n++] = span;
-        out->first = fmin(out->first, span.x);
+        first = fmin(first, span.x);
     }
+    if (out->set_up <= 0) /* it is not recorded */
+        out->set_up = first;
     return CM_OK;
 }
 
@@ -245,10 +250,9 @@ static void draw_member(const plot *p, const moment *m, size_t n, size_t offset,
     }
 }
 
-/* After the first epoch and in none: before it, the store is set up. */
 static bool is_others(const turns *t, double at, double half)
 {
-    return at > t->first && !(own_seconds(t, at - half, at + half) > 0);
+    return at - half > t->set_up && !(own_seconds(t, at - half, at + half) > 0);
 }
 
 static void draw_shares(plot *p, const cm_readbench_session *s, const moment *m, size_t n,

@@ -472,7 +472,7 @@ static void fill_session(const plan *p, cm_readbench_session *s, unsigned i)
     s->record = grab(n, sizeof(*s->record));
     s->event = grab(3 * n + p->epochs * p->ranks + 3, sizeof(*s->event));
     s->setup_seconds = 0.2;
-    add_event(s, CM_EVENT_SETUP, NULL, 0, 200000000);
+    add_event(s, CM_EVENT_SETUP, NULL, 0, 500000000);
     for (unsigned r = 0; r < p->ranks; r++)
         run_rank(&own, s, r, &seed);
     fill_looks(p, s, &seed);
