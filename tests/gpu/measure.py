@@ -29,9 +29,13 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError:
+    np = None  # --help needs none
 
 NLAT, NLON = 721, 1440
 CHUNK = (1, 240, 360)
@@ -59,6 +63,13 @@ class Run:
         print(f"{'' if ok else 'FAILED  '}{name}: {shown} {unit}".rstrip(), flush=True)
         if not ok:
             self.failed.append(name)
+        # At once: a call that runs into its limit is ended from outside.
+        self.logs.with_suffix(".json").write_text(json.dumps(self.rows, indent=1))
+        self.logs.with_suffix(".md").write_text(self.table())
+
+    def log(self, name, text):
+        self.count += 1
+        (self.logs / f"{self.count:03d}-{name}.log").write_text(text)
 
     def command(self, *words, status=0, timeout=300, environment=None):
         """Its standard output; the log has both.  Another status is told, and gives None."""
@@ -72,7 +83,6 @@ class Run:
         return done.stdout
 
     def attempt(self, *words, timeout=300, environment=None):
-        self.count += 1
         words = [str(w) for w in words]
         begun = time.monotonic()
         try:
@@ -82,8 +92,8 @@ class Run:
             self.tell(" ".join(words[-3:]), f"took more than {timeout} s", ok=False)
             return None
         seconds = time.monotonic() - begun
-        log = self.logs / f"{self.count:03d}-{Path(words[0]).name}.log"
-        log.write_text(f"{' '.join(words)}\n{seconds:.3f} s, status {done.returncode}\n{done.stdout}\n{done.stderr}")
+        self.log(Path(words[0]).name,
+                 f"{' '.join(words)}\n{seconds:.3f} s, status {done.returncode}\n{done.stdout}\n{done.stderr}")
         return done
 
     def program(self, name, *words, **options):
@@ -422,6 +432,9 @@ def part_peers(run, work):
             peer(run, files)
         except ImportError as why:
             run.tell(name, f"not measured: {why}")
+        except Exception as why:  # of the peer: what else is to be measured here goes on
+            run.log("peer", traceback.format_exc())
+            run.tell(name, f"{type(why).__name__}: {why}".splitlines()[0], ok=False)
 
 
 # ---- scaling -------------------------------------------------------------------------------------
@@ -515,6 +528,8 @@ def main():
     parser.add_argument("--quick", action="store_true", help="tiny inputs, to see that everything runs")
     given = parser.parse_args()
     unknown = [name for name in given.part if name not in PARTS]
+    if np is None:
+        sys.exit("measure.py: numpy is not installed: python3 -m pip install numpy, or apt-get install python3-numpy")
     if unknown:
         parser.error(f"no part {unknown[0]}; there are {', '.join(PARTS)}")
     if given.nvcomp:
@@ -529,10 +544,12 @@ def main():
             run = Run(given, name)
             runs.append(run)
             print(f"---- {name}: {run.cpus} CPUs", flush=True)
-            PARTS[name](run, work)
+            try:
+                PARTS[name](run, work)
+            except Exception as why:  # the machine is lent for minutes: the other parts go on
+                run.log("part", traceback.format_exc())
+                run.tell("this part", f"{type(why).__name__}: {why}".splitlines()[0], ok=False)
             run.tell("seconds that this part took", time.monotonic() - begun)
-            (given.logs / f"{name}.json").write_text(json.dumps(run.rows, indent=1))
-            (given.logs / f"{name}.md").write_text(run.table())
     finally:
         if not given.work:
             shutil.rmtree(work, ignore_errors=True)
