@@ -208,7 +208,7 @@ typedef struct cm_readbench_predicted { /* by chunkcalc's arithmetic, all parts 
 
 /*
  * A batch read alone by one thread after the epochs, as with mode "sync": no cache, no step.
- * Medians over rounds of the mean of the first batches; negative: not measured.
+ * Of the means of all rounds the middle half, averaged; negative: not measured.
  */
 typedef struct cm_readbench_measured {
     double batch_seconds, batch_cpu_seconds;

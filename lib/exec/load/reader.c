@@ -44,8 +44,7 @@ static size_t at_most(size_t n, size_t nbytes, size_t each)
     return each > 0 && nbytes / each < n ? nbytes / each : n;
 }
 
-/* Chunks of A that are fetched at once. */
-static size_t group_of(const cm_array *a, size_t group_nbytes)
+size_t cm_reader_group(const cm_array *a, size_t group_nbytes)
 {
     size_t n = CM_READ_GROUP_CHUNKS;
     if (group_nbytes == 0)
@@ -63,7 +62,7 @@ size_t cm_reader_memory(const cm_array *a, const cm_feed *feed)
         return total;
     size_t decoded = cm_chain_decoded_nbytes(a->chain);
     size_t most = a->max_stored_nbytes, all;
-    if (!cm_mul_size(usual_nbytes(a), group_of(a, 0), &all) ||
+    if (!cm_mul_size(usual_nbytes(a), cm_reader_group(a, 0), &all) ||
         !cm_add_size(total, all > most ? all : most, &total) ||
         !cm_add_size(total, decoded, &total) ||
         !cm_add_size(total, cm_chain_decode_memory(a->chain), &total))
@@ -138,7 +137,7 @@ static int read_chunks(cm_read_call *c, const cm_box *box)
 {
     const cm_grid *grid = &c->array->grid;
     uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK], coord[CM_MAX_RANK], left = 1;
-    const size_t group = group_of(c->array, c->reader->options.group_nbytes);
+    const size_t group = cm_reader_group(c->array, c->reader->options.group_nbytes);
     size_t n = 0;
     cm_grid_cover(grid, box, first, count);
     for (unsigned j = 0; j < grid->rank; j++) {

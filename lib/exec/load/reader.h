@@ -77,6 +77,9 @@ int cm_reader_box(cm_reader *reader, cm_array *a, const cm_box *box, const cm_fe
 int cm_reader_count(cm_reader *reader, cm_array *a, const cm_box *box, cm_load_counts *counts,
                     cm_error *err);
 
+/* Chunks of A that a reader with this group_nbytes fetches at once, at most. */
+size_t cm_reader_group(const cm_array *a, size_t group_nbytes);
+
 /*
  * Where a part of a decoded chunk goes: the elements that the chunk shares with BOX, into DST,
  * which holds BOX in C order.

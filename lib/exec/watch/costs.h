@@ -1,14 +1,16 @@
 /*
  * What it costs to read and to decode stored chunks, measured on chunks of the array itself.
  *
- * Chunks are fetched by cm_array_fetch_many, as a loader does it, at two sizes: one chunk, and a
- * row of neighbours.  The difference separates the time of a request from that of a byte.  Where
- * each chunk is an object, both sizes have the same bytes a request, and all time counts as the
- * request's.  Where the requests of one call run concurrently, a third call asks for chunks from
- * all over the array, which separates the time of a call from that of one more request.  Decoding
- * is timed chunk by chunk.  Call cm_cost_probe_round several times, in turn with the measurement
- * that the costs explain: then a machine that slows down slows both.  CPU time is that of the
- * calling thread.
+ * The caller says which calls it makes, each for some chunks at once, and the probe makes them in
+ * that order, so that chunks at an array's edge, missing ones and shards whose index is not at hand
+ * are met as often.  Every fourth time it asks for one chunk of a call alone: where the two differ
+ * in bytes a request, they separate the time of a request from that of a byte; elsewhere all time
+ * counts as the request's.  Where the requests of one call run concurrently, a third call asks for
+ * chunks of several calls, which separates the time of a call from that of one more request.  What
+ * happens to a chunk that was fetched is timed as a whole: decoding, and going where it belongs.
+ * Call cm_cost_probe_round several times, in turn with the measurement that the costs explain: then
+ * a machine that slows down slows both, and rounds that were disturbed do not count.  CPU time is
+ * that of the calling thread.
  */
 #ifndef CM_EXEC_WATCH_COSTS_H
 #define CM_EXEC_WATCH_COSTS_H
@@ -24,22 +26,49 @@ typedef struct cm_chunk_costs {
     cm_seconds call;      /* of cm_array_fetch_many; 0 but where requests are under way together */
     cm_seconds request;   /* to storage */
     cm_seconds byte;      /* that storage gives */
-    cm_seconds decode;    /* of one stored chunk, whole */
-    double stored_nbytes; /* of a chunk that is stored, a mean */
-    uint64_t nchunks;     /* looked at; 0: none is stored, and all costs are 0 */
+    cm_seconds chunk;     /* of a chunk that was fetched: decoding, and going where it belongs */
+    double stored_nbytes; /* of a chunk, a mean; 0 for one that is not stored */
+    uint64_t nchunks;     /* looked at; 0: none, and all costs are 0 */
 } cm_chunk_costs;
 
-/* For one thread.  A, which is stored in chunks, is borrowed.  TOGETHER: requests of a call are. */
+/* What is asked for, and where chunks go. */
+typedef struct cm_cost_calls {
+    void *context;
+    uint64_t ncalls; /* from 1 */
+    size_t most;     /* chunks of one, at most */
+    /* Begins call number CALL; writes the numbers of its chunks, and returns how many. */
+    size_t (*begin)(void *context, uint64_t call, uint64_t *number);
+    /* Where chunk NUMBER of the call that began is decoded to, or NULL: anywhere. */
+    uint8_t *(*place)(void *context, uint64_t number);
+    /* Elements of chunk NUMBER, not decoded to a place, go where they belong; DATA NULL: it is not
+       stored. */
+    void (*deliver)(void *context, uint64_t number, const uint8_t *data);
+} cm_cost_calls;
+
+typedef enum cm_cost_kind {
+    CM_COST_WARM,
+    CM_COST_COLD,    /* no chunk is read twice in a round; before it, what is stored was evicted */
+    CM_COST_TOGETHER /* requests of a call are under way together */
+} cm_cost_kind;
+
+/* For one thread.  A, which is stored in chunks, and what CALLS points to are borrowed. */
 typedef struct cm_cost_probe cm_cost_probe;
-int cm_cost_probe_create(cm_array *a, bool together, cm_cost_probe **out, cm_error *err);
+int cm_cost_probe_create(cm_array *a, cm_cost_kind kind, const cm_cost_calls *calls,
+                         cm_cost_probe **out, cm_error *err);
 void cm_cost_probe_free(cm_cost_probe *probe); /* NULL accepted */
 
-/* Bytes that a probe of A takes at most, the codec's contexts among them. */
-uint64_t cm_cost_probe_nbytes(const cm_array *a, bool together);
+/* Bytes that a probe of A takes at most, the codec's contexts among them; calls fetch up to
+   GROUP_NBYTES, or one chunk. */
+uint64_t cm_cost_probe_nbytes(const cm_array *a, cm_cost_kind kind, uint64_t group_nbytes);
 
-/* Looks at other chunks than the rounds before, for about SECONDS. */
+/* Goes on where the round before ended, for about SECONDS. */
 int cm_cost_probe_round(cm_cost_probe *probe, double seconds, cm_error *err);
+/* Makes the calls that FIRST, with the same calls, made in its last round. */
+int cm_cost_probe_again(cm_cost_probe *probe, const cm_cost_probe *first, cm_error *err);
 cm_chunk_costs cm_cost_probe_result(const cm_cost_probe *probe);
+
+/* The mean of VALUE, its quarters of the least and the largest left out; sorts them. */
+double cm_cost_middle(double *value, size_t n);
 
 /*
  * What chunks of any size would cost with a codec, from elements of A encoded at two sizes, 16 KiB
@@ -86,11 +115,5 @@ enum {
 typedef bool cm_cost_key(void *context, unsigned i, char *key);
 int cm_cost_probe_store(cm_store *store, cm_cost_key *next, void *context, double seconds,
                         cm_storage_costs *out, cm_error *err);
-
-/* What copying elements into a sample costs: a run of elements that lie together, and a byte. */
-typedef struct cm_copy_costs {
-    double run, byte; /* seconds */
-} cm_copy_costs;
-int cm_cost_probe_copy(cm_copy_costs *out, cm_error *err);
 
 #endif

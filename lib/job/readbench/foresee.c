@@ -7,22 +7,25 @@
 
 #include "base/clock.h"
 #include "exec/watch/monitor.h"
+#include "job/readbench/foresee_calls.h"
 #include "job/readbench/readbench.h"
 #include "plan/meetings.h"
 
 enum {
     MAX_BATCHES = 8,
+    ROUNDS = 9,
     MAX_COUNTED = 1 << 22 /* chunks of a batch that are held to find those that are met again */
 };
-#define ROUND_SECONDS 0.25 /* of measuring; one batch where it takes longer */
-#define PROBE_SECONDS 0.05 /* an array and round */
-#define MOST_SECONDS  4.0  /* in all: then the rounds end */
+/* A round is short, for a machine that others use changes its speed within tenths of a second. */
+#define ROUND_SECONDS 0.08  /* of measuring; one batch where it takes longer */
+#define PROBE_SECONDS 0.025 /* an array and round */
+#define MOST_SECONDS  4.0   /* in all: then the rounds end */
 
 typedef struct foresight {
     cm_bench *b;
     cm_reader *reader;
     cm_cost_probe *first[CM_LOAD_MAX_PARTS], *again[CM_LOAD_MAX_PARTS]; /* of each array */
-    cm_copy_costs copy;
+    cm_batch_calls calls[CM_LOAD_MAX_PARTS];
     cm_readbench_options options; /* as the user's, without caches */
     cm_load_setting setting;
     cm_load_origin origin;
@@ -33,7 +36,7 @@ typedef struct foresight {
     uint64_t *met; /* chunks of a batch, with their array */
     size_t nmet, room;
     uint64_t nbatches;
-    double wall[CM_READBENCH_ROUNDS], cpu[CM_READBENCH_ROUNDS];
+    double wall[ROUNDS], cpu[ROUNDS];
     unsigned nrounds;
 } foresight;
 
@@ -68,33 +71,7 @@ static int keep_met(foresight *f, uint64_t number, cm_error *err)
     return CM_OK;
 }
 
-/* Runs of elements that lie together both in the chunk that PART is of and in BOX. */
-static uint64_t count_runs(const cm_array *a, const cm_box *box, const cm_box *part)
-{
-    uint64_t runs = 1;
-    unsigned j = a->rank;
-    while (j > 0 && part->shape[j - 1] == a->grid.chunk[j - 1] &&
-           part->shape[j - 1] == box->shape[j - 1])
-        j--;
-    for (unsigned k = 0; k + 1 < j; k++)
-        runs *= part->shape[k];
-    return runs;
-}
-
-/* True where the reader decodes a whole chunk to its place in BOX: nothing is copied. */
-static bool decodes_in_place(const cm_array *a, const cm_box *box, const cm_box *part)
-{
-    unsigned j = a->rank;
-    while (j > 0 && a->grid.chunk[j - 1] == box->shape[j - 1])
-        j--;
-    for (unsigned k = 0; k + 1 < j; k++)
-        if (a->grid.chunk[k] != 1)
-            return false;
-    return cm_box_nelem(part) == a->grid.chunk_nelem && !cm_chain_is_raw(a->chain);
-}
-
-static int count_chunks(foresight *f, const cm_array *a, const cm_box *box, bool fed,
-                        cm_batch_work *w, cm_error *err)
+static int count_chunks(foresight *f, const cm_array *a, const cm_box *box, cm_error *err)
 {
     uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK], coord[CM_MAX_RANK], left = 1;
     int rc = CM_OK;
@@ -104,12 +81,6 @@ static int count_chunks(foresight *f, const cm_array *a, const cm_box *box, bool
         left *= count[j];
     }
     for (; left > 0 && rc == CM_OK; left--) {
-        cm_box covered, part;
-        cm_grid_box(&a->grid, coord, &covered);
-        if (cm_box_intersect(&covered, box, &part) && (fed || !decodes_in_place(a, box, &part))) {
-            w->runs += count_runs(a, box, &part);
-            w->copied_nbytes += cm_box_nelem(&part) * a->dtype.nbytes;
-        }
         rc = keep_met(f, cm_grid_number(&a->grid, coord), err);
         for (unsigned j = a->rank; j-- > 0 && ++coord[j] == first[j] + count[j];)
             coord[j] = first[j];
@@ -135,14 +106,13 @@ static int count_work(foresight *f, uint64_t batch, unsigned i, cm_batch_work *w
             cm_sample_part_box(&s->part[p], &sample, &box);
             rc = cm_reader_count(f->reader, a, &box, &counts, err);
             if (rc == CM_OK)
-                rc = count_chunks(f, a, &box, !cm_feed_is_identity(&s->feed[p]), w, err);
+                rc = count_chunks(f, a, &box, err);
         }
     }
     w->calls = counts.stage_calls[CM_LOAD_STORAGE];
     w->requests = counts.requests;
     w->stored_nbytes = counts.stored_nbytes;
     w->chunks = f->nmet;
-    w->decoded = cm_chain_is_raw(a->chain) ? 0 : f->nmet;
     w->distinct = count_distinct(f);
     return rc;
 }
@@ -195,37 +165,44 @@ static int make_batch(foresight *f, uint64_t batch, cm_seconds *took, cm_error *
 
 /* ---- rounds ---- */
 
-static int probe_arrays(foresight *f, cm_cost_probe *const *probe, cm_error *err)
+static int probe_arrays(foresight *f, cm_error *err)
 {
     int rc = CM_OK;
-    for (size_t i = 0; i < f->b->load.shared.data.narrays && rc == CM_OK; i++)
-        rc = cm_cost_probe_round(probe[i], PROBE_SECONDS, err);
+    for (size_t i = 0; i < f->b->load.shared.data.narrays && rc == CM_OK; i++) {
+        if (f->first[i] == NULL)
+            continue;
+        rc = cm_cost_probe_round(f->first[i], PROBE_SECONDS, err);
+        if (rc == CM_OK && f->again[i] != NULL) /* the same chunks, which are in memory now */
+            rc = cm_cost_probe_again(f->again[i], f->first[i], err);
+    }
     return rc;
 }
 
+/* The first batches, once if they are cold, else as often as the round is long. */
 static int make_batches(foresight *f, cm_error *err)
 {
+    const bool cold = f->b->options->cold;
     cm_seconds took = {0};
+    uint64_t n = 0;
     int rc = CM_OK;
-    for (uint64_t i = 0; i < f->nbatches && rc == CM_OK; i++) {
-        if (f->b->options->cold)
-            rc = cm_bench_evict(f->b, err);
-        if (rc == CM_OK)
-            rc = make_batch(f, i, &took, err);
-    }
-    f->wall[f->nrounds] = took.wall / (double)f->nbatches;
-    f->cpu[f->nrounds++] = took.cpu / (double)f->nbatches;
+    do
+        for (uint64_t i = 0; i < f->nbatches && rc == CM_OK; i++, n++) {
+            if (cold)
+                rc = cm_bench_evict(f->b, err);
+            if (rc == CM_OK)
+                rc = make_batch(f, i, &took, err);
+        }
+    while (rc == CM_OK && !cold && took.wall < ROUND_SECONDS);
+    f->wall[f->nrounds] = took.wall / (double)n;
+    f->cpu[f->nrounds++] = took.cpu / (double)n;
     return rc;
 }
 
 static int run_round(foresight *f, cm_error *err)
 {
-    const bool cold = f->b->options->cold;
-    int rc = cold ? cm_bench_evict(f->b, err) : CM_OK;
+    int rc = f->b->options->cold ? cm_bench_evict(f->b, err) : CM_OK;
     if (rc == CM_OK)
-        rc = probe_arrays(f, f->first, err);
-    if (rc == CM_OK && cold) /* the same chunks, which are in memory now */
-        rc = probe_arrays(f, f->again, err);
+        rc = probe_arrays(f, err);
     return rc == CM_OK ? make_batches(f, err) : rc;
 }
 
@@ -241,20 +218,6 @@ static int choose_batches(foresight *f, cm_error *err)
     return rc;
 }
 
-static int compare_seconds(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(const double *value, unsigned n)
-{
-    double sorted[CM_READBENCH_ROUNDS];
-    memcpy(sorted, value, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare_seconds);
-    return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
-}
-
 static int sum_up(foresight *f, cm_error *err)
 {
     cm_readbench_session *s = f->b->session;
@@ -268,11 +231,13 @@ static int sum_up(foresight *f, cm_error *err)
     for (uint64_t k = 0; k < f->nbatches && rc == CM_OK; k++)
         for (unsigned i = 0; i < f->b->load.shared.data.narrays && rc == CM_OK; i++) {
             cm_batch_work w = {0};
+            if (f->first[i] == NULL)
+                continue;
             rc = count_work(f, k, i, &w, err);
             const cm_chunk_costs costs = cm_cost_probe_result(f->first[i]);
             const cm_chunk_costs again =
-                f->b->options->cold ? cm_cost_probe_result(f->again[i]) : costs;
-            const cm_seconds t = cm_foresee(&w, &costs, &again, &f->copy, &slowed);
+                f->again[i] != NULL ? cm_cost_probe_result(f->again[i]) : costs;
+            const cm_seconds t = cm_foresee(&w, &costs, &again, &slowed);
             total.wall += t.wall;
             total.cpu += t.cpu;
             requests += (double)w.requests;
@@ -287,8 +252,8 @@ static int sum_up(foresight *f, cm_error *err)
     s->predicted.batch_requests = requests / (double)f->nbatches;
     if (requests != chunks) /* neighbours come together: not what counting chunks says */
         s->predicted.requests = requests / samples;
-    s->measured = (cm_readbench_measured){.batch_seconds = median(f->wall, f->nrounds),
-                                          .batch_cpu_seconds = median(f->cpu, f->nrounds),
+    s->measured = (cm_readbench_measured){.batch_seconds = cm_cost_middle(f->wall, f->nrounds),
+                                          .batch_cpu_seconds = cm_cost_middle(f->cpu, f->nrounds),
                                           .batches = f->nbatches,
                                           .rounds = f->nrounds};
     return CM_OK;
@@ -303,15 +268,28 @@ static bool is_together(const cm_load_data *d)
 static int open_probes(foresight *f, cm_error *err)
 {
     const cm_load_data *d = &f->b->load.shared.data;
-    const cm_reader_options options = {.group_nbytes = cm_load_group_nbytes(&f->b->load.setting)};
-    const bool together = is_together(d);
-    int rc = cm_reader_create(&options, &f->reader, err);
-    for (size_t i = 0; i < d->narrays && rc == CM_OK; i++) {
-        rc = cm_cost_probe_create(d->array[i], together, &f->first[i], err);
-        if (rc == CM_OK && f->b->options->cold)
-            rc = cm_cost_probe_create(d->array[i], together, &f->again[i], err);
+    const size_t group_nbytes = cm_load_group_nbytes(&f->b->load.setting);
+    const cm_cost_kind kind = is_together(d)        ? CM_COST_TOGETHER
+                              : f->b->options->cold ? CM_COST_COLD
+                                                    : CM_COST_WARM;
+    int rc = CM_OK;
+    for (unsigned i = 0; i < d->narrays && rc == CM_OK; i++) {
+        rc = cm_batch_calls_make(f->b, i, f->nbatches, group_nbytes, f->arena.data, &f->calls[i],
+                                 err);
+        if (rc != CM_OK || f->calls[i].ncalls == 0)
+            continue;
+        const cm_cost_calls calls = cm_batch_calls_costs(&f->calls[i]);
+        rc = cm_cost_probe_create(d->array[i], kind, &calls, &f->first[i], err);
+        if (rc == CM_OK && kind == CM_COST_COLD)
+            rc = cm_cost_probe_create(d->array[i], kind, &calls, &f->again[i], err);
     }
-    return rc == CM_OK ? cm_cost_probe_copy(&f->copy, err) : rc;
+    return rc;
+}
+
+static int open_counter(foresight *f, cm_error *err)
+{
+    const cm_reader_options options = {.group_nbytes = cm_load_group_nbytes(&f->b->load.setting)};
+    return cm_reader_create(&options, &f->reader, err);
 }
 
 static void release(foresight *f)
@@ -319,6 +297,7 @@ static void release(foresight *f)
     for (size_t i = 0; i < CM_LOAD_MAX_PARTS; i++) {
         cm_cost_probe_free(f->first[i]);
         cm_cost_probe_free(f->again[i]);
+        cm_batch_calls_release(&f->calls[i]);
     }
     cm_reader_free(f->reader);
     if (f->worker != NULL)
@@ -333,12 +312,14 @@ static void release(foresight *f)
 static int foresee(foresight *f, cm_error *err)
 {
     const uint64_t start = cm_now_ns();
-    int rc = open_probes(f, err);
+    int rc = open_counter(f, err);
     if (rc == CM_OK)
         rc = open_worker(f, err);
     if (rc == CM_OK)
         rc = choose_batches(f, err);
-    while (rc == CM_OK && f->nrounds < CM_READBENCH_ROUNDS &&
+    if (rc == CM_OK)
+        rc = open_probes(f, err);
+    while (rc == CM_OK && f->nrounds < ROUNDS &&
            (f->nrounds == 0 || (double)(cm_now_ns() - start) * 1e-9 < MOST_SECONDS) &&
            !cm_monitor_canceled(f->b->monitor))
         rc = run_round(f, err);
@@ -363,10 +344,13 @@ uint64_t cm_bench_foreseeing_nbytes(const cm_bench *b)
     const cm_load_data *d = &b->load.shared.data;
     if (!is_native(b))
         return 0;
+    const cm_cost_kind kind = is_together(d) ? CM_COST_TOGETHER : CM_COST_COLD;
+    const uint64_t group_nbytes = cm_load_group_nbytes(&b->load.setting);
     uint64_t total = cm_add_sat(b->load.slot_nbytes, cm_load_open_nbytes(&b->load));
+    total = cm_add_sat(total, cm_batch_calls_nbytes(b, MAX_BATCHES));
     for (size_t i = 0; i < d->narrays; i++)
         total = cm_add_sat(
-            total, cm_add_sat(cm_mul_sat(2, cm_cost_probe_nbytes(d->array[i], is_together(d))),
+            total, cm_add_sat(cm_mul_sat(2, cm_cost_probe_nbytes(d->array[i], kind, group_nbytes)),
                               cm_reader_memory(d->array[i], NULL)));
     return cm_add_sat(total, UINT64_C(12) << 20);
 }

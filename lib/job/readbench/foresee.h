@@ -2,12 +2,11 @@
  * Predicts and measures the time of a batch that one thread reads alone, without cache, plan or
  * step:
  *
- *     wall = calls x call + requests x request + stored bytes x byte
- *          + chunks decoded x decode + runs copied x run + bytes copied x byte
+ *     wall = calls x call + requests x request + stored bytes x byte + chunks x chunk
  *
  * A call asks for several chunks at once; it has a cost of its own only where its requests run
- * concurrently.  The reader counts its requests (cm_reader_count); costs are probed on chunks of
- * the array (exec/watch/costs.h).
+ * concurrently.  The reader counts its requests (cm_reader_count); costs are probed on chunks that
+ * the batches ask for (exec/watch/costs.h).  A chunk's is decoding and going to the samples.
  */
 #ifndef CM_JOB_READBENCH_FORESEE_H
 #define CM_JOB_READBENCH_FORESEE_H
@@ -19,8 +18,6 @@ typedef struct cm_batch_work {
     uint64_t calls, requests, stored_nbytes; /* stored bytes 0: storage alone knows them */
     uint64_t chunks;                         /* met, those met twice counted twice */
     uint64_t distinct;                       /* of them */
-    uint64_t decoded;                        /* of the chunks met, those that are not stored raw */
-    uint64_t runs, copied_nbytes;            /* moved from decoded chunks into samples */
 } cm_batch_work;
 
 /* How slow the storage is made; latency 0 and bandwidth 0: not at all. */
@@ -33,7 +30,6 @@ typedef struct cm_slowed {
  * first meeting: they differ where storage is cold.
  */
 cm_seconds cm_foresee(const cm_batch_work *work, const cm_chunk_costs *costs,
-                      const cm_chunk_costs *again, const cm_copy_costs *copy,
-                      const cm_slowed *slowed);
+                      const cm_chunk_costs *again, const cm_slowed *slowed);
 
 #endif

@@ -9,13 +9,11 @@ static double storage(const cm_batch_work *w, double share, double call, double 
 }
 
 cm_seconds cm_foresee(const cm_batch_work *w, const cm_chunk_costs *costs,
-                      const cm_chunk_costs *again, const cm_copy_costs *copy,
-                      const cm_slowed *slowed)
+                      const cm_chunk_costs *again, const cm_slowed *slowed)
 {
     const double first = w->chunks > 0 ? (double)w->distinct / (double)w->chunks : 1;
     const double nbytes =
         w->stored_nbytes > 0 ? (double)w->stored_nbytes : (double)w->chunks * costs->stored_nbytes;
-    const double copying = (double)w->runs * copy->run + (double)w->copied_nbytes * copy->byte;
     cm_seconds t = {
         .wall =
             storage(w, first, costs->call.wall, costs->request.wall, costs->byte.wall, nbytes) +
@@ -24,7 +22,7 @@ cm_seconds cm_foresee(const cm_batch_work *w, const cm_chunk_costs *costs,
                storage(w, 1 - first, again->call.cpu, again->request.cpu, again->byte.cpu, nbytes)};
     if (slowed->bandwidth > 0)
         t.wall = fmax(t.wall, (double)w->requests * slowed->latency + nbytes / slowed->bandwidth);
-    t.wall += (double)w->decoded * costs->decode.wall + copying;
-    t.cpu += (double)w->decoded * costs->decode.cpu + copying;
+    t.wall += (double)w->chunks * costs->chunk.wall;
+    t.cpu += (double)w->chunks * costs->chunk.cpu;
     return t;
 }
