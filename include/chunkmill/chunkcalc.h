@@ -37,6 +37,9 @@ typedef struct cm_chunkcalc_options {
     double step_time;     /* seconds; 0: not asked for */
     bool recommend;
     bool audit;
+    /* Seconds are looked at: costs are measured, as `recommend` and `audit` do in any case.  Else
+       only the ratio is, on chunks of the store, and seconds are by the preset. */
+    bool seconds;
     cm_chunkcalc_objective objective;
     uint64_t min_nbytes, max_nbytes; /* 0: 256 KiB and 64 MiB */
     /* "local", "nfs", "s3"; NULL: measured on the store, or local */

@@ -345,6 +345,15 @@ def large(tmp_path_factory):
     return path
 
 
+def test_counts_need_no_measuring(large):
+    """Chunks and bytes of a table take the ratio; seconds take more."""
+    counted = document(large, "--sample", "4x32x32")["cost"]
+    assert counted["measured"] == "no" and counted["latency_s"] == 85e-6
+    assert counted["measured_chunks"] > 0 and counted["ratio"] > 2
+    assert document(large, "--sample", "4x32x32", "--stats")["cost"]["measured"] == "warm"
+    assert document(large, "--sample", "4x32x32", "--audit")["cost"]["measured"] == "warm"
+
+
 def test_costs_are_measured_where_the_store_is(large):
     cost = document(large, "--sample", "4x32x32", "--recommend")["cost"]
     assert cost["measured"] == "warm" and cost["measured_chunks"] > 4 and cost["source"].startswith("measured: ")

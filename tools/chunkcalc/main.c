@@ -67,6 +67,7 @@ static int run(const chunkcalc_values *v, const cm_common_options *common, const
     if (status != CM_TOOL_RUN)
         return status;
     options.store = paths->n > 0 ? paths->text[0] : NULL;
+    options.seconds = v->stats || v->plot != NULL;
     options.worker_memory =
         common->nthreads != 0 ? common->memory / common->nthreads : common->memory;
     r = (cm_chunkcalc_report){0};

@@ -105,7 +105,7 @@ static int set_cost(cm_calc *c, cm_error *err)
     r->bandwidth = m->bandwidth;
     r->decode = m->decode;
     r->concurrency = m->concurrency;
-    /* A small array's costs are not measured; how it compresses is known all the same. */
+    /* Where costs are not measured, how the array compresses is known all the same. */
     r->ratio = o->ratio < 0 && !c->costs.decode && c->stored_ratio > 0 ? c->stored_ratio : m->ratio;
     return CM_OK;
 }

@@ -277,6 +277,14 @@ static int open_input(cm_calc *c, input *in, cm_error *err)
     return rc == CM_OK ? describe_all(c, in, err) : rc;
 }
 
+static void choose_preset(cm_calc *c, const input *in)
+{
+    const cm_store *store = cm_dataset_store(in->ds);
+    if (c->options->storage == NULL &&
+        (cm_store_url_is_remote(in->at.path) || (store != NULL && cm_store_is_remote(store))))
+        c->storage = "s3";
+}
+
 /* What chunks cost with the codec that they will have: a store's own, or nc2zarr's for a file. */
 static int measure_costs(cm_calc *c, const input *in, const cm_chunkcalc_array *a, cm_error *err)
 {
@@ -286,9 +294,6 @@ static int measure_costs(cm_calc *c, const input *in, const cm_chunkcalc_array *
     size_t n = 0;
     int rc = CM_OK;
 
-    if (!given &&
-        (cm_store_url_is_remote(in->at.path) || (store != NULL && cm_store_is_remote(store))))
-        c->storage = "s3";
     for (size_t i = 0; i < in->ds->nvars; i++) {
         cm_variable *v = &in->ds->var[i];
         if (strcmp(v->name, a->name) != 0 || cm_dtype_is_vlen(&v->dtype) ||
@@ -324,7 +329,9 @@ int cm_calc_open(cm_calc *c, bool choose_one, cm_error *err)
         rc = take(c, a, err);
         if (rc == CM_OK)
             rc = measure(&in, a, err);
-        if (rc == CM_OK)
+        choose_preset(c, &in);
+        const cm_chunkcalc_options *o = c->options;
+        if (rc == CM_OK && (o->recommend || o->audit || o->seconds))
             rc = measure_costs(c, &in, a, err);
         c->stored_ratio = a->ratio;
         c->report->measured_chunks = c->costs.decode ? c->costs.nchunks : a->measured_chunks;
