@@ -49,6 +49,16 @@ int cm_reference_find(const cm_store *store, const char *key, const cm_reference
 
 /* ---- bytes ---- */
 
+/* Archives and some file systems keep whole seconds. */
+static bool is_unchanged(const cm_reference_file *file, const struct stat *st)
+{
+    const uint64_t ns = (uint64_t)st->st_mtim.tv_nsec;
+    const uint64_t now = (uint64_t)st->st_mtim.tv_sec * 1000000000 + ns;
+    return !file->known || (file->nbytes == (uint64_t)st->st_size &&
+                            (file->mtime_ns == now ||
+                             (ns == 0 && file->mtime_ns / 1000000000 == now / 1000000000)));
+}
+
 /* Opens the file of REF, which has its bytes; *NBYTES are those of the object. */
 static int open_file(const cm_store *store, const char *key, const cm_reference *ref, int *out,
                      struct stat *st, uint64_t *nbytes, cm_error *err)
@@ -63,6 +73,10 @@ static int open_file(const cm_store *store, const char *key, const cm_reference 
         rc = cm_fail_errno(err, errno, "%s: refers to %s", key, path);
     else if (!S_ISREG(st->st_mode))
         rc = cm_fail(err, CM_EFORMAT, "%s: refers to %s, which is not a regular file", key, path);
+    else if (!is_unchanged(cm_reference_file_of(store, ref), st))
+        rc = cm_fail(err, CM_EFORMAT,
+                     "%s: %s has changed since the references to it were made: make them anew", key,
+                     path);
     else if (!ref->whole && ref->offset + ref->nbytes > (uint64_t)st->st_size)
         rc = cm_fail(err, CM_EFORMAT, "%s: refers to bytes %llu to %llu of %s, which has %lld", key,
                      (unsigned long long)ref->offset,

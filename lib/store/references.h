@@ -36,6 +36,9 @@ typedef struct cm_reference_file {
     char *name;      /* its path; its URL, as messages show it */
     char *key;       /* of an object of its origin; NULL: a path */
     uint32_t origin; /* of the table's, or CM_REFERENCE_LOCAL */
+    /* Of a path, what it was when the references were made, where the document says so. */
+    bool known;
+    uint64_t nbytes, mtime_ns;
 } cm_reference_file;
 
 typedef struct cm_reference_table {

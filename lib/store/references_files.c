@@ -192,14 +192,30 @@ static int add_file(cm_reference_reading *r, const char *url, size_t at, cm_erro
     return CM_OK;
 }
 
+/* Where URL is, or would be. */
+static size_t bucket_of(const cm_reference_reading *r, const char *url)
+{
+    size_t at = cm_key_hash(url, r->nbuckets);
+    while (r->bucket[at] != 0 && strcmp(r->url[r->bucket[at] - 1], url) != 0)
+        at = (at + 1) % r->nbuckets;
+    return at;
+}
+
+bool cm_reference_file_find(const cm_reference_reading *r, const char *url, uint32_t *out)
+{
+    size_t at = r->nbuckets > 0 ? bucket_of(r, url) : 0;
+    if (r->nbuckets == 0 || r->bucket[at] == 0)
+        return false;
+    *out = r->bucket[at] - 1;
+    return true;
+}
+
 static int number_of(cm_reference_reading *r, const char *url, uint32_t *out, cm_error *err)
 {
     int rc = r->out->nfiles == r->file_capacity ? grow_files(r, err) : CM_OK;
     if (rc != CM_OK)
         return rc;
-    size_t at = cm_key_hash(url, r->nbuckets);
-    while (r->bucket[at] != 0 && strcmp(r->url[r->bucket[at] - 1], url) != 0)
-        at = (at + 1) % r->nbuckets;
+    size_t at = bucket_of(r, url);
     if (r->bucket[at] == 0)
         rc = add_file(r, url, at, err);
     *out = rc == CM_OK ? r->bucket[at] - 1 : 0;
@@ -229,4 +245,5 @@ void cm_reference_reading_release(cm_reference_reading *r)
     free(r->url);
     free(r->bucket);
     cm_json_free(r->templates);
+    cm_json_free(r->files);
 }

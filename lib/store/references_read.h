@@ -9,7 +9,7 @@ typedef struct cm_reference_reading {
     const char *path; /* of the document, or its URL */
     size_t folder;    /* bytes of it that are its folder */
     bool remote;      /* it is a URL */
-    cm_json *templates;
+    cm_json *templates, *files;
     cm_reference_table *out;
     size_t capacity, file_capacity;
     uint32_t *bucket; /* of urls: number of the file + 1, or 0 */
@@ -21,6 +21,8 @@ typedef struct cm_reference_reading {
 /* The number of the file that URL means: one for all references to it. */
 int cm_reference_file_number(cm_reference_reading *r, const char *url, size_t nbytes, uint32_t *out,
                              cm_error *err);
+/* True, and its number, when something refers to URL. */
+bool cm_reference_file_find(const cm_reference_reading *r, const char *url, uint32_t *out);
 /* URL, and BELOW it a path as a key has it, as an object of its origin. */
 int cm_reference_resolve_remote(cm_reference_reading *r, const char *url, const char *below,
                                 cm_reference_file *out, cm_error *err);

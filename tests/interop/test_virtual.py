@@ -205,6 +205,54 @@ def test_materialised_references_are_the_conversion(fields, tmp_path):
     assert digests(tmp_path / "out.zarr") == digests(fields)
 
 
+CHANGES = {
+    "other values": lambda p: touched(p, lambda b: b[:-8] + bytes(8), 10**9),
+    "longer": lambda p: touched(p, lambda b: b + b"x", 0),
+    "touched": lambda p: touched(p, lambda b: b, 60 * 10**9),
+    "older": lambda p: touched(p, lambda b: b, -60 * 10**9),
+}
+
+
+def touched(path, change, ns):
+    """PATH with other bytes, and a time of change that is NS later."""
+    before = path.stat().st_mtime_ns
+    path.write_bytes(change(path.read_bytes()))
+    os.utime(path, ns=(before + ns, before + ns))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("many", [False, True])
+def test_a_file_that_changed_is_an_error(tmp_path, change, many):
+    """With its name, and for every tool: what is referred to are bytes at addresses that no longer mean what they did."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    inputs = []
+    for i in range(1 + many):
+        inputs.append(folder / f"{i} %{{}}.nc")
+        with netCDF4.Dataset(inputs[-1], "w") as ds:
+            ds.createDimension("time", None)
+            ds.createDimension("x", 20000)
+            ds.createVariable("time", "i4", ("time",))[:] = [2 * i, 2 * i + 1]
+            ds.createVariable("v", "f8", ("time", "x"), chunksizes=(1, 20000))[:] = np.arange(40000.0).reshape(2, -1) + i
+    out = tmp_path / "refs.json"
+    virtual(*inputs, out).ok()
+    assert [f[0] for f in json.loads(out.read_text())["files"]] == [str(p) for p in inputs]
+    at = inputs[-1].stat().st_mtime_ns
+    os.utime(inputs[-1], ns=(at, at // 10**9 * 10**9))  # as tar restores it
+    tool.run("rechunk", "--digest", out).ok()
+    os.utime(inputs[-1], ns=(at, at))
+    CHANGES[change](inputs[-1])
+    told = ("v/", inputs[-1].name, "has changed since the references to it were made")
+    tool.run("rechunk", out, tmp_path / "new.zarr").fails(1, *told)
+    tool.run("rechunk", "--digest", out).fails(1, *told)
+    r = tool.run("nc2zarr", "--check", *inputs, out)
+    assert r.status == 3 and told[2] in r.err, str(r)
+    r = tool.run("readbench", "--no-out", "--variable", "v", "--sample", "time=1", out)
+    assert r.status == 1 and told[2] in r.err, str(r)
+    virtual("--verify", "full", *inputs, out).ok()  # made anew
+    tool.run("rechunk", "--digest", out).ok()
+
+
 def gdal():
     """GDAL's library, of CHUNKMILL_GDAL or the system, that reads references: from 3.11 on."""
     name = os.environ.get("CHUNKMILL_GDAL") or ctypes.util.find_library("gdal")

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/base64.h"
 #include "base/clock.h"
@@ -354,6 +355,43 @@ static int fill_store(writing *w, cm_error *err)
     return rc == CM_OK ? cm_job_write_metadata(w->job, w->store, err) : rc;
 }
 
+static int write_state(writing *w, const char *path, uint64_t nbytes, uint64_t mtime_ns, bool *any,
+                       cm_error *err)
+{
+    int rc = find_url(w, path, err);
+    if (rc == CM_OK)
+        fprintf(w->to, "%s[%s, %llu, %llu]", *any ? ",\n" : ",\n\"files\":[\n", w->url,
+                (unsigned long long)nbytes, (unsigned long long)mtime_ns);
+    *any = true;
+    return rc;
+}
+
+/*
+ * What the files of this machine were when they were looked at, by which one that changed later
+ * is known.  Readers of others pass over this member; GDAL takes every object beside "refs" for
+ * more of them, so it is a list.
+ */
+static int write_states(writing *w, cm_error *err)
+{
+    const cm_multi_spec *spec = cm_multi_spec_of(w->job->source);
+    struct stat st;
+    bool any = false;
+    int rc = CM_OK;
+    if (w->job->options->base_url != NULL || was_fetched(w->job))
+        return CM_OK;
+    for (size_t i = 0; spec != NULL && rc == CM_OK && i < spec->nfiles; i++)
+        if (spec->file[i].copy == NULL)
+            rc = write_state(w, spec->file[i].path, spec->file[i].nbytes, spec->file[i].mtime_ns,
+                             &any, err);
+    if (spec == NULL && stat(w->job->path, &st) == 0)
+        rc = write_state(w, w->job->path, (uint64_t)st.st_size,
+                         (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec,
+                         &any, err);
+    if (any)
+        fputs("\n]", w->to);
+    return rc;
+}
+
 static int write_document(writing *w, cm_error *err)
 {
     below root = {w, ""};
@@ -362,7 +400,10 @@ static int write_document(writing *w, cm_error *err)
     for (size_t i = 0; rc == CM_OK && i < w->job->nvars; i++)
         if (w->job->var[i].refer != NULL)
             rc = write_variable(w, &w->job->var[i], err);
-    fputs("\n}}\n", w->to);
+    fputs("\n}", w->to);
+    if (rc == CM_OK)
+        rc = write_states(w, err);
+    fputs("}\n", w->to);
     return rc;
 }
 
