@@ -6,11 +6,13 @@
 #include <stddef.h>
 
 #include <chunkmill/error.h>
+#include <chunkmill/net.h>
 
 typedef struct cm_consolidate_options {
-    const char *store; /* a folder; what a user types */
+    const char *store; /* a folder or a bucket; what a user types */
     bool break_lock;   /* take over the lock of a run that cannot be seen from here */
     bool durable;      /* on the disk before it returns */
+    cm_net *net;       /* reaches a bucket; may be NULL */
 } cm_consolidate_options;
 
 typedef struct cm_consolidate_report {
@@ -23,9 +25,11 @@ typedef struct cm_consolidate_report {
 
 /*
  * Lists in the consolidated metadata of a store what the documents of its nodes say, word by
- * word.  Each document is replaced in one rename, that of the root last.  CM_EEXIST: another run
- * writes the store, or one that was stopped is to be finished first, or what would be written lies
- * behind a symbolic link.  Where a node's document cannot be read nothing is changed.
+ * word.  Each document is replaced in one step, that of the root last; in a bucket only where it
+ * still is what it was when it was read, as far as the server has conditional writes.  CM_EEXIST:
+ * another run writes the store, or one that was stopped is to be finished first, or what would be
+ * written lies behind a symbolic link, or was changed meanwhile.  Where a node's document cannot
+ * be read nothing is changed.
  * REPORT is valid, and to be released, in any case.
  */
 int cm_consolidate(const cm_consolidate_options *options, cm_consolidate_report *report,

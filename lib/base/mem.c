@@ -180,6 +180,11 @@ int cm_buf_printf(cm_buf *buf, cm_error *err, const char *format, ...)
     return CM_OK;
 }
 
+bool cm_buf_equal(const cm_buf *a, const cm_buf *b)
+{
+    return a->nbytes == b->nbytes && (a->nbytes == 0 || memcmp(a->data, b->data, a->nbytes) == 0);
+}
+
 void cm_buf_release(cm_buf *buf)
 {
     if (!buf)

@@ -50,6 +50,7 @@ int cm_buf_resize(cm_buf *buf, size_t nbytes, cm_error *err);
 int cm_buf_append(cm_buf *buf, const void *data, size_t nbytes, cm_error *err);
 int cm_buf_printf(cm_buf *buf, cm_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+bool cm_buf_equal(const cm_buf *a, const cm_buf *b);
 /* Frees the data and leaves an empty buffer with the same maximum.  NULL is accepted. */
 void cm_buf_release(cm_buf *buf);
 

@@ -213,7 +213,6 @@ def test_what_is_no_store(tmp_path):
     refused(tmp_path / "array.zarr", "is an array", status=2)
     tree(tmp_path / "s.zarr", 3)
     refused(tmp_path / "s.zarr::a", "as a whole", status=2)
-    consolidate("s3://bucket/s.zarr").fails(2, "not built yet")
     consolidate().fails(2, "one store")
     consolidate(tmp_path / "s.zarr", tmp_path / "s.zarr").fails(2, "one store")
     consolidate("--overwrite", tmp_path / "s.zarr").fails(2, "--overwrite")

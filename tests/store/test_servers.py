@@ -1,9 +1,11 @@
 """Every tool over real servers of objects, whole and behind a faulty proxy; skipped where a server is not installed."""
 
+import json
 import re
 import subprocess
 import sys
 import time
+import urllib.parse
 from pathlib import Path
 
 import netCDF4
@@ -203,6 +205,33 @@ def test_killed_and_resumed(bucket, source):
         assert digest("s3://test/killed.zarr", env) == digest(source)
         tool.nc2zarr("--check", source, "s3://test/killed.zarr", env=env).ok()
     assert not bucket.keys("killed.zarr.chunkmill")
+
+
+def documents(bucket, prefix):
+    """Of each key below PREFIX its text, in which nothing of the store's own name is left."""
+    return {key[len(prefix) :]: bucket.request("GET", "/test/" + urllib.parse.quote(key)) for key in bucket.keys(prefix + "/")}
+
+
+def test_statistics_and_consolidated_metadata(bucket, source):
+    """Killed at any moment, the same command completes them."""
+    env, store = bucket.environment(), "s3://test/counted.zarr"
+    options = ("--statistics", *CHUNKS, source, store)
+    tool.nc2zarr(*options, env=env).ok()
+    want = documents(bucket, "counted.zarr.statistics.zarr")
+    assert len([k for k in want if k.endswith("/c")]) >= 6
+    for delay in (0.1, 0.2, 0.3, 0.5) if bucket.fast else (0.5, 1.5):
+        kill_after(delay, env, "-q", "--overwrite", *options)
+        tool.nc2zarr("-q", "--resume", *options, env=env).ok()
+        assert documents(bucket, "counted.zarr.statistics.zarr") == want
+    key = "/test/counted.zarr/g/tas/zarr.json"
+    bucket.request("PUT", key, body=bucket.request("GET", key).replace(b'"chunk', b' "chunk'))
+    for delay in (0.02, 0.05, 0.1):
+        kill_after(delay, env, "-q", "--consolidate", store)
+    tool.nc2zarr("-q", "--consolidate", store, env=env).ok()
+    assert "already" in tool.nc2zarr("--consolidate", store, env=env).ok().out
+    assert json.loads(bucket.request("GET", "/test/counted.zarr/zarr.json"))["consolidated_metadata"]["metadata"]["g/tas"] == json.loads(bucket.request("GET", key))
+    assert digest(store, env) == digest(source)
+    assert not bucket.keys("counted.zarr.chunkmill")
 
 
 @pytest.mark.parametrize("options", [CHUNKS, SHARDS], ids=["chunks", "shards"])

@@ -1,6 +1,7 @@
 /* --consolidate: one call of the library, and what it found. */
 #include <chunkmill/consolidate.h>
 
+#include "../common/remote.h"
 #include "../common/say.h"
 #include "nc2zarr.h"
 
@@ -34,20 +35,31 @@ static void print_text(const char *store, const cm_consolidate_report *r)
     puts("");
 }
 
+static int run(const nc2zarr_values *v, const cm_texts *paths, cm_net **net,
+               cm_consolidate_report *report, cm_error *err)
+{
+    int status = cm_remote_open(&v->net, paths, NULL, NULL, net, err);
+    const cm_consolidate_options options = {.store = paths->text[0],
+                                            .break_lock = v->o.break_lock,
+                                            .durable = v->o.durable,
+                                            .net = *net};
+    return status == CM_OK ? cm_consolidate(&options, report, err) : status;
+}
+
 int nc2zarr_consolidate(const nc2zarr_values *v, const cm_common_options *common,
                         const cm_texts *paths)
 {
-    static const char *const ALLOWED[] = {"consolidate", "break-lock", "durable", NULL};
-    cm_consolidate_report report;
+    static const char *const ALLOWED[] = {"consolidate", "break-lock", "durable",  "anonymous",
+                                          "concurrency", "timeout",    "checksum", NULL};
+    cm_consolidate_report report = {0};
+    cm_net *net = NULL;
     cm_error err = {0}, print_err = {0};
     int refused = cm_tool_refuse_others(&NC2ZARR, common, ALLOWED);
     if (refused != CM_TOOL_RUN)
         return refused;
     if (paths->n != 1)
         return cm_tool_usage_error(&NC2ZARR, "--consolidate renews one store; name it alone");
-    const cm_consolidate_options options = {
-        .store = paths->text[0], .break_lock = v->o.break_lock, .durable = v->o.durable};
-    int status = cm_consolidate(&options, &report, &err);
+    int status = run(v, paths, &net, &report, &err);
     int exit_status = cm_tool_exit_status(status);
     if (report.note && common->verbosity >= 0)
         cm_say(NC2ZARR.name, "%s", report.note);
@@ -61,5 +73,7 @@ int nc2zarr_consolidate(const nc2zarr_values *v, const cm_common_options *common
     else if (!common->json && common->verbosity >= 0)
         print_text(paths->text[0], &report);
     cm_consolidate_report_release(&report);
+    cm_remote_say(&NC2ZARR, net, common);
+    cm_net_free(net);
     return exit_status;
 }

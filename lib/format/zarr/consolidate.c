@@ -233,8 +233,8 @@ static int add_v3(const listing *l, const listed *group, cm_zarr_consolidated *o
     if (rc == CM_OK)
         rc = cm_buf_append(&r->text, "\n", 1, err);
     cm_buf_release(&value);
-    r->same = rc == CM_OK && r->text.nbytes == group->text.nbytes &&
-              memcmp(r->text.data, group->text.data, r->text.nbytes) == 0;
+    if (rc == CM_OK)
+        rc = cm_buf_append(&r->was, group->text.data, group->text.nbytes, err);
     return rc;
 }
 
@@ -288,14 +288,14 @@ static int look_at_zmetadata(cm_store *store, cm_buf *text, cm_json_place *at, b
 
 static int consolidate_v2(const listing *l, cm_zarr_consolidated *out, cm_error *err)
 {
-    cm_buf was = {0}, value = {0};
+    cm_buf value = {0};
     cm_json_place at;
     bool keeps;
     size_t n = 0;
     cm_zarr_renewed *r = &out->item[out->n++];
     int rc = (r->key = cm_strdup(".zmetadata", err)) == NULL ? CM_ENOMEM : CM_OK;
     if (rc == CM_OK)
-        rc = look_at_zmetadata(l->store, &was, &at, &keeps, err);
+        rc = look_at_zmetadata(l->store, &r->was, &at, &keeps, err);
     if (rc == CM_OK)
         rc = cm_buf_append(&value, "{", 1, err);
     for (size_t i = 0; rc == CM_OK && i < l->n; i++) {
@@ -307,17 +307,14 @@ static int consolidate_v2(const listing *l, cm_zarr_consolidated *out, cm_error 
     if (rc == CM_OK)
         rc = cm_buf_append(&value, "}", 2, err); /* with its NUL */
     if (rc == CM_OK && keeps)
-        rc = with_member((const char *)was.data, at, "metadata", (const char *)value.data, &r->text,
-                         err);
+        rc = with_member((const char *)r->was.data, at, "metadata", (const char *)value.data,
+                         &r->text, err);
     else if (rc == CM_OK)
         rc = cm_buf_printf(&r->text, err,
                            "{\n  \"metadata\": %s,\n  \"zarr_consolidated_format\": 1\n}",
                            (const char *)value.data);
     if (rc == CM_OK)
         rc = cm_buf_append(&r->text, "\n", 1, err);
-    r->same = rc == CM_OK && was.nbytes == r->text.nbytes &&
-              memcmp(was.data, r->text.data, was.nbytes) == 0;
-    cm_buf_release(&was);
     cm_buf_release(&value);
     return rc;
 }
@@ -357,6 +354,7 @@ static int check_all(const listing *l, const cm_zarr_consolidated *c, cm_error *
                 nbelow += strncmp(x->path, c->item[i].key, above) == 0 && x->path[above] == '/';
         }
         rc = check_text(&c->item[i], c->zarr_format, nbelow, err);
+        c->item[i].same = cm_buf_equal(&c->item[i].text, &c->item[i].was);
     }
     return rc;
 }
@@ -411,6 +409,7 @@ void cm_zarr_consolidated_release(cm_zarr_consolidated *c)
     for (size_t i = 0; i < c->n; i++) {
         free(c->item[i].key);
         cm_buf_release(&c->item[i].text);
+        cm_buf_release(&c->item[i].was);
     }
     free(c->item);
     *c = (cm_zarr_consolidated){0};

@@ -12,14 +12,15 @@
 typedef struct cm_zarr_renewed {
     char *key;
     cm_buf text;
-    bool same; /* the object has this text already */
+    cm_buf was; /* the text that it replaces; empty: there was none */
+    bool same;  /* the object has this text already */
 } cm_zarr_renewed;
 
 typedef struct cm_zarr_consolidated {
     int zarr_format;
     size_t narrays, ngroups; /* that are listed, the root counted */
     /*
-     * In the order in which they are to be written, each in one rename: groups below the root
+     * In the order in which they are to be written, each in one step: groups below the root
      * that have consolidated metadata of their own (v3), the deepest first, and the root's.
      */
     cm_zarr_renewed *item;

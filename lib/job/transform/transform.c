@@ -36,10 +36,6 @@ static int check_statistics(const cm_transform_options *o, cm_error *err)
     if (o->refer != NULL)
         return cm_fail(err, CM_EINVAL,
                        "`statistics`: references are made without reading the data");
-    if (o->target != NULL && cm_store_url_is_remote(o->target))
-        return cm_fail(err, CM_EINVAL,
-                       "%s: `statistics` beside a store behind a network are not built yet",
-                       o->target);
     if (o->target != NULL && strstr(o->target, "::") != NULL)
         return cm_fail(err, CM_EINVAL, "%s: `statistics` are of a store, not of a node in one",
                        o->target);
@@ -471,7 +467,7 @@ static int check_output(const cm_transform_options *o, const cm_into *into, cm_o
 static int check_counted(const cm_output *out, cm_error *err)
 {
     bool there;
-    int rc = cm_statistics_are_there(out->path, &there, err);
+    int rc = cm_statistics_are_there(out->path, out->beside.net, &there, err);
     return rc == CM_OK && !there
                ? cm_fail(err, CM_EEXIST,
                          "%s: is complete, and has no statistics; `overwrite` makes both",

@@ -153,11 +153,12 @@ static int forget_statistics(cm_job *job, const cm_append_state *s, cm_error *er
     const char *root = s->append->root;
     bool there = false;
     bool changes = job->nvars > 0 || s->length > s->was; /* a dimension may have no coordinate */
-    if (!changes || cm_store_is_remote(s->append->store))
+    cm_net *net = s->append->beside.net;
+    if (!changes)
         return CM_OK;
-    int rc = cm_statistics_are_there(root, &there, err);
+    int rc = cm_statistics_are_there(root, net, &there, err);
     if (rc == CM_OK)
-        rc = cm_statistics_forget(root, err);
+        rc = cm_statistics_forget(root, net, err);
     if (rc == CM_OK && there)
         rc = cm_job_warn(
             job, err, "%s: its statistics were counted before this change, and were removed", root);

@@ -75,17 +75,12 @@ int cm_lock_remote_look(const cm_beside *b, const char *name, cm_lock_holder *ou
 
 /* ---- ours ---- */
 
-static bool is_text(const cm_buf *a, const cm_buf *b)
-{
-    return a->nbytes == b->nbytes && memcmp(a->data, b->data, a->nbytes) == 0;
-}
-
 /* CM_EEXIST, without a sentence, where another holds the lock now, or nobody. */
 static int find_ours(cm_store *in, const cm_lock *lock, cm_object_tag *tag, cm_error *err)
 {
     cm_buf now = {0};
     int rc = cm_store_get_tagged(in, lock->name, MAX_NBYTES, &now, tag, err);
-    if (rc == CM_ENOTFOUND || (rc == CM_OK && !is_text(&now, &lock->text)))
+    if (rc == CM_ENOTFOUND || (rc == CM_OK && !cm_buf_equal(&now, &lock->text)))
         rc = CM_EEXIST;
     cm_buf_release(&now);
     return rc;

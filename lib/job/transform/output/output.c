@@ -350,8 +350,8 @@ int cm_output_begin(cm_output *out, const cm_made *made, cm_zarr_left *left, cm_
     int rc = cm_journal_prepare(&out->beside, out->journal, made == NULL ? &nothing : made,
                                 out->store, err);
     /* What was counted is of a store that goes. */
-    if (rc == CM_OK && !out->beside.remote)
-        rc = cm_statistics_forget(out->path, err);
+    if (rc == CM_OK)
+        rc = cm_statistics_forget(out->path, out->beside.net, err);
     /* The plan of a store that somebody removed goes first: beside a folder it would hold. */
     if (rc == CM_OK && out->store == NULL && *out->node == '\0')
         rc = cm_store_sweep(out->beside.in, "", judge_beside, NULL, err);

@@ -34,10 +34,10 @@ int cm_statistics_tell(const cm_job_var *v, cm_buf *out, cm_error *err);
 int cm_statistics_hear(cm_job_var *v, const char *text, size_t nbytes, cm_error *err);
 /* CM_EEXIST where something lies where they will, and the job's options do not let it go. */
 int cm_statistics_check_place(const cm_job *job, const char *target, cm_error *err);
-/* Whether those of TARGET are there, whole. */
-int cm_statistics_are_there(const char *target, bool *out, cm_error *err);
+/* Whether those of TARGET are there, whole.  NET, which may be NULL, reaches a bucket. */
+int cm_statistics_are_there(const char *target, cm_net *net, bool *out, cm_error *err);
 /* Removes the statistics of an older store at TARGET. */
-int cm_statistics_forget(const char *target, cm_error *err);
+int cm_statistics_forget(const char *target, cm_net *net, cm_error *err);
 /* Writes those of JOB beside TARGET, and what they cost into the report. */
 int cm_statistics_write(cm_job *job, const char *target, cm_error *err);
 void cm_statistics_free(cm_statistics *s); /* NULL accepted */

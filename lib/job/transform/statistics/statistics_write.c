@@ -78,12 +78,12 @@ static int see_name(void *context, const char *name, bool is_prefix, cm_error *e
 }
 
 /* *OUT is NULL where nothing is there. */
-static int open_place(const char *path, cm_store **out, there *what, cm_error *err)
+static int open_place(const char *path, cm_net *net, cm_store **out, there *what, cm_error *err)
 {
     cm_place place;
     *out = NULL;
     *what = NOTHING;
-    const cm_store_options options = {.output = true};
+    const cm_store_options options = {.output = true, .net = net};
     int rc = cm_store_look(path, &options, &place, err);
     if (rc != CM_OK || place == CM_PLACE_NOTHING)
         return rc;
@@ -99,12 +99,12 @@ static int open_place(const char *path, cm_store **out, there *what, cm_error *e
     return rc;
 }
 
-int cm_statistics_are_there(const char *target, bool *out, cm_error *err)
+int cm_statistics_are_there(const char *target, cm_net *net, bool *out, cm_error *err)
 {
     cm_store *store = NULL;
     there what = NOTHING;
     char *path = place(target, err);
-    int rc = path == NULL ? CM_ENOMEM : open_place(path, &store, &what, err);
+    int rc = path == NULL ? CM_ENOMEM : open_place(path, net, &store, &what, err);
     *out = what == WHOLE;
     cm_store_free(store);
     free(path);
@@ -118,8 +118,9 @@ int cm_statistics_check_place(const cm_job *job, const char *target, cm_error *e
     cm_store *store = NULL;
     there what = NOTHING;
     char *path = place(target, err);
-    int rc = path == NULL ? CM_ENOMEM : open_place(path, &store, &what, err);
-    if (rc == CM_OK && what == NOTHING && lstat(path, &st) == 0)
+    int rc = path == NULL ? CM_ENOMEM : open_place(path, o->net, &store, &what, err);
+    if (rc == CM_OK && what == NOTHING &&
+        (cm_store_url_is_remote(path) ? store != NULL : lstat(path, &st) == 0))
         rc = cm_fail(err, CM_EEXIST,
                      "%s: statistics are written there, and it is something else; move it away",
                      path);
@@ -156,12 +157,12 @@ static int sweep_begun(cm_store *store, cm_error *err)
     return rc == CM_OK ? cm_store_delete(store, BEGUN, err) : rc;
 }
 
-int cm_statistics_forget(const char *target, cm_error *err)
+int cm_statistics_forget(const char *target, cm_net *net, cm_error *err)
 {
     cm_store *store = NULL;
     there what = NOTHING;
     char *path = place(target, err);
-    int rc = path == NULL ? CM_ENOMEM : open_place(path, &store, &what, err);
+    int rc = path == NULL ? CM_ENOMEM : open_place(path, net, &store, &what, err);
     /* What is left of them when this is interrupted is still known. */
     if (rc == CM_OK && what == WHOLE)
         rc = cm_store_put(store, BEGUN, "", 0, err);
@@ -173,7 +174,7 @@ int cm_statistics_forget(const char *target, cm_error *err)
         rc = sweep_begun(store, err);
     if (rc != CM_OK && path != NULL)
         cm_error_place(err, path);
-    else if (what == PARTLY || what == WHOLE)
+    else if ((what == PARTLY || what == WHOLE) && !cm_store_url_is_remote(path))
         (void)rmdir(path); /* files of others stay */
     cm_store_free(store);
     free(path);
@@ -394,9 +395,9 @@ int cm_statistics_write(cm_job *job, const char *target, cm_error *err)
     cm_transform_report *r = job->report;
     writing w = {.job = job, .codec = {.id = CM_CODEC_BYTES}};
     char *path = place(target, err);
-    const cm_store_options options = {.output = true, .create = true};
+    const cm_store_options options = {.output = true, .create = true, .net = job->options->net};
     /* A run that was killed here, and is done again, left some of them. */
-    int rc = path == NULL ? CM_ENOMEM : cm_statistics_forget(target, err);
+    int rc = path == NULL ? CM_ENOMEM : cm_statistics_forget(target, job->options->net, err);
     if (rc == CM_OK)
         rc = cm_store_open(path, &options, &w.store, err);
     if (rc == CM_OK)
