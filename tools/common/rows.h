@@ -122,7 +122,9 @@
 #define CM_ROW_UNPACK(at)                                                                          \
     {                                                                                              \
         .name = "unpack", .value = "VAR|all", .kind = CM_OPTION_LIST, .field = at,                 \
-        .help = "Apply scale_factor and add_offset. The store then holds plain values."            \
+        .help = "Apply scale_factor and add_offset. The store then holds plain values, of the "    \
+                "type that xarray decodes them to; with --dtype they are computed in double "      \
+                "precision."                                                                       \
     }
 
 #define CM_ROW_KEEPBITS(at)                                                                        \

@@ -92,7 +92,7 @@ static bool goes(const meaning *m, const char *name)
     return cm_json_has(m->in->attrs, name) && !cm_json_has(m->var->attrs, name);
 }
 
-static meaning read_meaning(const cm_multi_array *a, const cm_variable *v)
+static meaning read_meaning(const cm_multi_array *a, const cm_multi_how *how, const cm_variable *v)
 {
     meaning m = {.in = v, .var = a->var, .has_fill = v->has_fill_value};
     const char *sign = cm_json_text(cm_json_member(v->attrs, "_Unsigned"), NULL);
@@ -103,7 +103,8 @@ static meaning read_meaning(const cm_multi_array *a, const cm_variable *v)
                                  .has_offset = cm_json_has(v->attrs, "add_offset"),
                                  .scale_nbytes = v->scale_nbytes,
                                  .offset_nbytes = v->offset_nbytes};
-    m.single = m.packed && cm_unpacked_dtype(&packed).nbytes == 4;
+    /* Unless it is made for another type. */
+    m.single = m.packed && how != NULL && how->single && cm_unpacked_dtype(&packed).nbytes == 4;
     m.scale = attribute(v, "scale_factor", 1);
     m.offset = attribute(v, "add_offset", 0);
     memcpy(m.fill, v->fill_value, sizeof(m.fill));
@@ -195,10 +196,11 @@ static void place(const cm_multi_array *a, const cm_multi_part *part, const cm_v
         stride[j] = has[j] ? own[dim[j]] : 0;
 }
 
-static int put_all(const cm_multi_array *a, const cm_variable *v, const cm_box *box,
-                   const uint64_t *stride, const uint8_t *raw, uint8_t *dst, cm_error *err)
+static int put_all(const cm_multi_array *a, const cm_multi_how *how, const cm_variable *v,
+                   const cm_box *box, const uint64_t *stride, const uint8_t *raw, uint8_t *dst,
+                   cm_error *err)
 {
-    const meaning m = read_meaning(a, v);
+    const meaning m = read_meaning(a, how, v);
     const uint64_t nelem = cm_box_nelem(box);
     for (uint64_t i = 0; i < nelem; i++) {
         uint64_t at = 0, rest = i;
@@ -232,7 +234,7 @@ int cm_multi_expect(const cm_multi_piece *p, cm_multi_scratch *scratch, const cm
     if (rc == CM_OK)
         rc = cm_dataset_read(ds, v, &there, scratch->raw.data, err);
     if (rc == CM_OK)
-        rc = put_all(p->array, v, box, stride, scratch->raw.data, dst, err);
+        rc = put_all(p->array, p->part->how, v, box, stride, scratch->raw.data, dst, err);
     if (rc != CM_OK)
         cm_error_place(err, ds->path);
     cm_multi_files_close(files, p->part->file);

@@ -76,7 +76,7 @@ static int make_how(cm_join *j, const cm_join_var *v, const cm_described *d, cm_
         how.is_unsigned = sign != NULL && strcmp(sign, "true") == 0;
         how.scale = number_of(d, "scale_factor", 1);
         how.offset = number_of(d, "add_offset", 0);
-        how.single = cm_join_unpacked(d).nbytes == 4;
+        how.single = !v->in_double && cm_join_unpacked(d).nbytes == 4;
     }
     if (plain && !how.transposed && !how.replaces_fill && !how.unpacks && !how.checks_fill &&
         v->nlacking == 0)
@@ -241,7 +241,11 @@ static int unpack_variable(cm_join *j, cm_join_var *v, cm_error *err)
     if (rc != CM_OK)
         return rc;
     /* A store has its type, which holds what files have, and a NaN of its own. */
-    v->dtype = j->has_base ? v->like->dtype : unpacked_type(j, v);
+    cm_dtype asked;
+    v->in_double = !j->has_base && cm_join_asked_type(j, v, &asked);
+    v->dtype = j->has_base    ? v->like->dtype
+               : v->in_double ? cm_dtype_make(CM_KIND_FLOAT, 8)
+                              : unpacked_type(j, v);
     if (!j->has_base) {
         v->has_fill_value = true;
         memset(v->fill_value, 0, sizeof(v->fill_value));

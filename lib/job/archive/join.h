@@ -103,6 +103,7 @@ typedef struct cm_join_var {
     bool rebased;   /* its units follow those that were chosen */
     cm_time_coding coding;
     bool unpacked;
+    bool in_double;             /* for a type that is asked for */
     unsigned nlacking;          /* of its first dimensions, which its files lack */
     const cm_described *widest; /* that has all of the others; NULL: files lack no others */
     void *values;
@@ -201,6 +202,8 @@ bool cm_join_has_dims(const cm_join *j, const cm_join_var *v, uint32_t file);
 int cm_join_compare(cm_join *j, cm_error *err);
 /* types.c: the type of variable AT that holds those of all files, before a finding says which. */
 void cm_join_widen_types(cm_join *j, uint32_t at);
+/* What the user asks V to be; false: nothing, or no type that numbers have. */
+bool cm_join_asked_type(cm_join *j, const cm_join_var *v, cm_dtype *out);
 /* FILE has V with another type, D's. */
 cm_finding *cm_join_find_type(cm_join *j, cm_join_var *v, const cm_described *d, uint32_t file,
                               cm_error *err);

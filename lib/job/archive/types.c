@@ -11,8 +11,7 @@ static cm_dtype largest(const cm_dtype *t)
     return cm_dtype_make(t->kind, 8);
 }
 
-/* What the user asks V to be; false: nothing, or no type that numbers have. */
-static bool asked_type(cm_join *j, const cm_join_var *v, cm_dtype *out)
+bool cm_join_asked_type(cm_join *j, const cm_join_var *v, cm_dtype *out)
 {
     const char *text = cm_varopts_get(&j->dtype, v->name, v->rank >= 2, NULL);
     return text != NULL && cm_dtype_parse(text, out, NULL) == CM_OK &&
@@ -40,7 +39,7 @@ static void take_type(cm_join *j, cm_join_var *v, const cm_described *d)
     if (time != NULL) {
         time->kinds |= UINT32_C(1) << CM_FINDING_TYPE;
     } else if (!j->has_base && cm_dtype_is_number(&v->dtype) && cm_dtype_is_number(&d->dtype) &&
-               asked_type(j, v, &wide)) {
+               cm_join_asked_type(j, v, &wide)) {
         v->dtype = largest(&wide);
         v->exact = true;
     }

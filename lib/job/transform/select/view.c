@@ -42,8 +42,14 @@ static int set_unpack(cm_job_var *v, cm_conversion *k, const cm_packing *p, cm_e
     k->scale = p->scale;
     k->offset = p->offset;
     k->src = p->type;
-    /* The product of the packed number and a double scale; --dtype asks for less. */
-    k->dst = cm_dtype_make(CM_KIND_FLOAT, 8);
+    /* As xarray shows them, bit for bit; a type that is asked for is made of doubles. */
+    const cm_packed_as as = {.dtype = v->source->dtype,
+                             .has_scale = cm_json_has(v->source->attrs, "scale_factor"),
+                             .has_offset = cm_json_has(v->source->attrs, "add_offset"),
+                             .scale_nbytes = v->source->scale_nbytes,
+                             .offset_nbytes = v->source->offset_nbytes};
+    k->dst = cm_unpacked_dtype(&as);
+    k->single = k->dst.nbytes == 4;
     return CM_OK;
 }
 
@@ -105,6 +111,7 @@ static int set_conversion(const cm_job *job, changes *c, cm_job_var *v, cm_error
             cm_error_prefix(err, "`dtype` %s", type);
             return CM_EINVAL;
         }
+        k->single = false;
     }
     const char *bits = cm_varopts_get(&c->keepbits, v->name, general, &named);
     if (rc == CM_OK && bits != NULL && (named || k->dst.kind == CM_KIND_FLOAT)) {
