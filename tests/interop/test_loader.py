@@ -1,11 +1,13 @@
 """Batches of the Python package against zarr-python and netCDF4, and what holds them."""
 
+import copy
 import ctypes
 import gc
 import itertools
 import json
 import multiprocessing
 import os
+import pickle
 import queue
 import random
 import shutil
@@ -547,6 +549,48 @@ def test_what_is_asked_wrongly(store, tmp_path):
     loader.close()
     with pytest.raises(chunkmill.ChunkmillError, match="was closed"):
         iter(loader)
+
+
+@pytest.mark.parametrize("how", ["map", "planned"])
+def test_an_epoch_that_is_left_early_is_over(store, how):
+    """A training of a few steps an epoch must not see the same samples in each."""
+    options = {"sample": SAMPLE, "variables": "b", "batch": 4, "seed": 4, "loader": how}
+    with chunkmill.Loader(store, **options) as loader:
+        whole = [[digest(b) for b in loader] for _ in range(4)]
+    with chunkmill.Loader(store, **options) as loader:
+        for epoch in range(3):
+            left = []
+            for batch in loader:
+                left.append(digest(batch))
+                if len(left) == 5:
+                    break
+            assert left == whole[epoch][:5]
+        state = loader.state_dict()
+        loader.set_epoch(1)
+        assert digest(next(iter(loader))) == whole[1][0]
+    with chunkmill.Loader(store, **options) as other:
+        other.load_state_dict(state)
+        assert [digest(b) for b in other] == whole[2][5:]
+        assert [digest(b) for b in other] == whole[3]
+
+
+@pytest.mark.parametrize("sample", [(2, 6, 9), [2, 6, 9], "2x6x9"])
+def test_a_sample_in_order(store, sample):
+    with chunkmill.Loader(store, sample=sample, variables="b", batch=3, batches=2) as loader:
+        assert loader._keys["b"].shape == (2, 6, 9)
+
+
+def test_what_lies_in_the_loader_is_not_copied(store):
+    """Said with what to do, as for a worker's queue."""
+    with chunkmill.Loader(store, sample=SAMPLE, variables="b", batch=3) as loader:
+        batch = next(iter(loader))
+        for one in (batch, batch["b"]):
+            for send in (pickle.dumps, copy.copy, copy.deepcopy):
+                with pytest.raises(TypeError, match="take an array"):
+                    send(one)
+    for name, value in (("batch", 1.5), ("seed", "7"), ("window", None)):
+        with pytest.raises(TypeError, match=f"^{name}: "):
+            chunkmill.Loader(store, sample=SAMPLE, variables="b", **{name: value})
 
 
 def test_an_exception_in_the_loop(store):

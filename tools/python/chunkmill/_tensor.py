@@ -47,6 +47,11 @@ def _cut(dim, starts):
     return numpy.stack(parts)
 
 
+def _not_sent(what):
+    return TypeError(f"a chunkmill.{what} lies in its loader's memory and cannot be pickled or copied: take an "
+                     "array of NumPy or PyTorch from it, and copy that")
+
+
 class Tensor:
     """One variable of a batch: [samples, ...].
 
@@ -112,6 +117,9 @@ class Tensor:
 
     def __len__(self):
         return self.shape[0]
+
+    def __reduce__(self):
+        raise _not_sent("Tensor")
 
     def __repr__(self):
         lag = f", lag={self.lag}" if self.lag else ""
@@ -199,6 +207,9 @@ class Batch:
         """Gives the memory back, once tensors that were taken are gone too."""
         self._handle = None
         c.library().cm_batch_clear(self._cell)
+
+    def __reduce__(self):
+        raise _not_sent("Batch")
 
     def __enter__(self):
         return self

@@ -76,6 +76,8 @@ def _coordinates(address, kind, n):
 def _shape(sample):
     if sample is None or isinstance(sample, str):
         return sample
+    if isinstance(sample, (tuple, list)):
+        return "x".join(str(length) for length in sample)
     return ",".join(f"{name}={length}" for name, length in sample.items())
 
 
@@ -114,7 +116,8 @@ class Loader:
                 x = torch.from_dlpack(batch["t2m"])
 
     Options have the names and meanings of readbench's (`man readbench`).  What a sample is:
-    `sample` ({"time": 4, "lat": 64, "lon": 64}; a dimension that is not named is read whole),
+    `sample` ({"time": 4, "lat": 64, "lon": 64}, where a dimension that is not named is read whole,
+    or (4, 64, 64) in order),
     `variables`, `lags`.  Which samples: `batch`, `batches` of an epoch (all), `drop_last`, `order`,
     `seed`, `rank` and `world_size` (those of torchrun, where its variables are set).  How:
     `loader` ("map" or "planned"), `window`, `workers`, `worker_threads`, `prefetch`, `memory`,
@@ -123,7 +126,8 @@ class Loader:
     decoded: `decode` ("device": there, by NVIDIA's `nvcomp`).  `held`: batches that you hold when
     you ask for the next one (2).
 
-    Each iteration is an epoch, the first is epoch 0, unless set_epoch says otherwise.
+    Each iteration is an epoch, also one that is left early; the first is epoch 0, unless set_epoch
+    says otherwise.
     """
 
     def __init__(self, store, *, sample=None, variables=None, lags=None, batch=32, batches=None,
@@ -166,7 +170,10 @@ class Loader:
         for name, value in values.items():
             if isinstance(value, int) and not isinstance(value, bool) and value < 0:
                 raise ChunkmillError(f"{name}: {value} is negative", "invalid")
-            setattr(o, name, value)
+            try:
+                setattr(o, name, value)
+            except TypeError as problem:
+                raise TypeError(f"{name}: {problem}") from None
             # ctypes cuts a number that its field does not hold.
             if isinstance(value, int) and getattr(o, name) != value:
                 raise ChunkmillError(f"{name}: {value} is too large", "invalid")
@@ -247,7 +254,9 @@ class Loader:
     def __iter__(self):
         error = c.Error()
         if not self._resume:
-            check(self._call("begin", self._epoch, byref(error)), error)
+            epoch = self._epoch + self._within  # the one before may have been left early
+            check(self._call("begin", epoch, byref(error)), error)
+            self._epoch = epoch
         self._resume = False
         self._within = True
         self._running += 1
