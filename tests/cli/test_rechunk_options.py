@@ -167,3 +167,22 @@ def test_schema_describes_every_field():
                 walk(child)
 
     walk(rechunked.SCHEMA)
+
+
+# ---- costs that cannot be measured ------------------------------------------------------------
+
+
+def test_unreadable_chunks_leave_the_presets_and_say_so(tmp_path):
+    """Chunks for a sample are chosen by costs measured on the array; one that cannot be read is named."""
+    store = tmp_path / "damaged.zarr"
+    a = zarr.create_array(store, shape=(64, 200, 200), chunks=(16, 100, 100), dtype="f4")
+    a[:] = 1.5
+    plan = ["--dry-run", "--sample", "4x32x32", store, tmp_path / "out.zarr"]
+    assert "preset" not in run(*plan).ok().err
+    for chunk in (p for p in (store / "c").rglob("*") if p.is_file()):
+        chunk.write_bytes(bytes(20))
+    said = run(*plan).ok().err
+    assert "warning: chunks for --sample of" in said and "follow preset costs: " in said
+    assert "chunk 0/0/0" in said
+    asked = tool.run("chunkcalc", "--sample", "4x32x32", "--recommend", store)
+    assert asked.status != 0 and "damaged.zarr" in asked.err and asked.out == ""

@@ -90,7 +90,8 @@ static void describe(const char *source, cm_suit_costs *out)
                  decode != NULL ? (int)(decode - source) : 150, source,
                  (unsigned long long)out->nchunks, whose);
     else
-        snprintf(out->text, sizeof out->text, "%s", source);
+        snprintf(out->text, sizeof out->text, "%s%s%s", source,
+                 out->refused[0] != '\0' ? "; decoding is not measured: " : "", out->refused);
 }
 
 /* Decoded; 0 where there is no array. */
@@ -181,11 +182,13 @@ static int measure_codec(cm_suit_run *run, const cm_suit_source *s, double nbyte
         out->other = true;
         return CM_OK;
     }
-    int rc = cm_cost_probe_codec(s->array, s->codecs, s->ncodecs, &limits, &one.costs, NULL);
+    cm_error why = {0};
+    int rc = cm_cost_probe_codec(s->array, s->codecs, s->ncodecs, &limits, &one.costs, &why);
     run->spent_ns += cm_now_ns() - start;
     if (rc == CM_ENOMEM)
         return cm_fail(err, rc, "no memory to measure decoding");
     *costs = rc == CM_OK ? one.costs : (cm_codec_costs){0};
+    snprintf(out->refused, sizeof out->refused, "%.255s", rc != CM_OK ? why.text : "");
     if (costs->nchunks > 0)
         return remember(run, &one, err);
     out->needs = costs->needs > limits.nbytes ? costs->needs : 0;

@@ -37,13 +37,14 @@ typedef struct cm_suit_costs {
     cm_cost_model cost;
     /* Measured; else the preset's.  Storage of files only where decoding is, too. */
     bool storage, decode;
-    bool cold;        /* from the disk: so wanted, or the array exceeds half the memory */
-    bool remote;      /* storage: by requests over a network, */
-    bool bandwidth;   /* which told the rate, too */
-    bool other;       /* decode: on elements of another array */
-    uint64_t nchunks; /* that were encoded and decoded */
-    uint64_t needs;   /* bytes: more than measuring may take, so that decode is false; or 0 */
-    char text[256];   /* how, for people */
+    bool cold;         /* from the disk: so wanted, or the array exceeds half the memory */
+    bool remote;       /* storage: by requests over a network, */
+    bool bandwidth;    /* which told the rate, too */
+    bool other;        /* decode: on elements of another array */
+    uint64_t nchunks;  /* that were encoded and decoded */
+    uint64_t needs;    /* bytes: more than measuring may take, so that decode is false; or 0 */
+    char refused[256]; /* why elements could not be read, so that decode is false; or "" */
+    char text[640];    /* how, for people */
 } cm_suit_costs;
 
 /*
@@ -65,7 +66,8 @@ void cm_suit_run_release(cm_suit_run *run);
 
 /*
  * Costs for chunks of SOURCE (NULL: nothing is measured), on top of PRESET.  All sources of one RUN
- * have the same path and store.  What cannot be read is not measured, and is no error here.
+ * have the same path and store.  What cannot be read is not measured, and is no error here: OUT
+ * says why.
  */
 int cm_suit_measure(cm_suit_run *run, const cm_suit_source *source, const char *preset,
                     cm_suit_costs *out, cm_error *err);

@@ -229,6 +229,9 @@ static int measure_costs(layout *l, const cm_job_var *v, cm_suit_costs *out, cm_
     if (rc == CM_OK)
         rc = cm_suit_measure(&l->run, measures ? &source : NULL, remote ? "s3" : "local", out, err);
     cm_codec_specs_free(made, n);
+    if (rc == CM_OK && out->refused[0] != '\0')
+        rc = cm_job_warn(l->job, err, "chunks for `sample` of %s follow preset costs: %s",
+                         cm_job_name(v), out->refused);
     if (rc != CM_OK || out->needs == 0)
         return rc;
     l->nunmeasured++;
@@ -316,7 +319,7 @@ static int chunks_for_sample(layout *l, cm_job_var *v, const uint64_t *fixed, ui
         memcpy(v->chunk, optimum.best.chunk, v->rank * sizeof v->chunk[0]);
     cm_optimum_release(&optimum);
     /* What was measured, or was not for want of memory, may come out otherwise the next time. */
-    const bool may_differ = cm_suit_measured(&costs) || costs.needs > 0;
+    const bool may_differ = cm_suit_measured(&costs) || costs.needs > 0 || costs.refused[0];
     return rc == CM_OK && may_differ ? keep_choice(l->job, v, err) : rc;
 }
 
@@ -564,12 +567,11 @@ static int check_options(layout *l, cm_error *err)
 static int say_unmeasured(layout *l, cm_error *err)
 {
     char needs[32];
-    cm_format_size(l->needs, needs, sizeof needs);
     return cm_job_note(l->job, err,
                        "chunks for `sample` of %zu %s%s follow preset costs: measuring them takes "
                        "up to %s (%s), more than an eighth of the memory",
-                       l->nunmeasured, cm_job_noun(l->job), l->nunmeasured == 1 ? "" : "s", needs,
-                       l->unmeasured);
+                       l->nunmeasured, cm_job_noun(l->job), l->nunmeasured == 1 ? "" : "s",
+                       cm_format_size(l->needs, needs, sizeof needs), l->unmeasured);
 }
 
 int cm_job_layout(cm_job *job, cm_error *err)

@@ -21,6 +21,15 @@ static int read_box(cm_array *a, const cm_box *box, void *dst, cm_error *err)
 
 static const cm_array_ops OPS = {.read_box = read_box};
 
+static int read_nothing(cm_array *a, const cm_box *box, void *dst, cm_error *err)
+{
+    (void)box;
+    (void)dst;
+    return cm_fail(err, CM_EFORMAT, "array %s: its bytes are gone", a->name);
+}
+
+static const cm_array_ops GONE = {.read_box = read_nothing};
+
 static cm_array array_of(cm_kind kind, uint32_t nbytes, uint64_t rows)
 {
     return (cm_array){.ops = &OPS,
@@ -116,11 +125,31 @@ static void small_arrays_are_not_read(void **state)
     cm_suit_run_release(&run);
 }
 
+/* The preset's numbers, and the sentence that says why. */
+static void what_cannot_be_read_is_said(void **state)
+{
+    (void)state;
+    cm_array a = array_of(CM_KIND_FLOAT, 4, 2048);
+    cm_suit_run run;
+    a.ops = &GONE;
+    cm_suit_run_init(&run, UINT64_C(2) << 30);
+    const cm_suit_costs costs = measure(&run, &a, 1);
+    assert_false(cm_suit_measured(&costs));
+    assert_true(costs.cost.decode == cm_cost_preset_find("local")->model.decode);
+    assert_string_equal(costs.refused, "array v: its bytes are gone");
+    assert_non_null(strstr(costs.text, "not measured: array v: its bytes are gone"));
+    a.ops = &OPS;
+    const cm_suit_costs good = measure(&run, &a, 1);
+    assert_true(good.decode && good.refused[0] == '\0' && strstr(good.text, "not") == NULL);
+    cm_suit_run_release(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arrays_of_a_run_share_its_time),
         cmocka_unit_test(memory_is_asked_before),
+        cmocka_unit_test(what_cannot_be_read_is_said),
         cmocka_unit_test(small_arrays_are_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
