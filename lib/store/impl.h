@@ -46,6 +46,9 @@ typedef struct cm_store_ops {
     /* NULL: only by walking the folders. */
     int (*list_below)(cm_store *store, const char *prefix, cm_store_see *see, void *context,
                       cm_error *err);
+    /* NULL, both: nothing need be kept of what is there. */
+    int (*know)(cm_store *store, cm_error *err);
+    void (*forget)(cm_store *store);
     int (*sync)(cm_store *store, cm_error *err);
     /* NULL: a kind without links. */
     int (*is_link)(cm_store *store, const char *key, bool *out, cm_error *err);

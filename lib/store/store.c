@@ -418,6 +418,17 @@ int cm_store_list_below(cm_store *store, const char *prefix, cm_store_see *see, 
     return rc ? rc : store->ops->list_below(store, prefix, see, context, err);
 }
 
+int cm_store_know(cm_store *store, cm_error *err)
+{
+    return store->ops->know != NULL ? store->ops->know(store, err) : CM_OK;
+}
+
+void cm_store_forget(cm_store *store)
+{
+    if (store != NULL && store->ops->forget != NULL)
+        store->ops->forget(store);
+}
+
 int cm_store_sync(cm_store *store, cm_error *err)
 {
     int rc = check_writable(store, err);

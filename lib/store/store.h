@@ -186,6 +186,14 @@ typedef int cm_store_see(void *context, const char *below, const cm_told *told, 
 int cm_store_list_below(cm_store *store, const char *prefix, cm_store_see *see, void *context,
                         cm_error *err);
 
+/*
+ * From now on nobody but the caller writes into STORE: where each look would be a request over a
+ * network, all names are listed once, and asked for no more until cm_store_forget.  For one thread,
+ * and for what looks at many names; nothing where looking costs little.
+ */
+int cm_store_know(cm_store *store, cm_error *err);
+void cm_store_forget(cm_store *store); /* NULL accepted */
+
 /* Waits until everything written so far, names included, is on the disk. */
 int cm_store_sync(cm_store *store, cm_error *err);
 

@@ -113,6 +113,60 @@ def test_what_is_there_is_not_touched(bucket, source):
         tool.run("rechunk", "s3://bucket/out.zarr", inside, env=env).fails(1 if inside.endswith("zarr") else 2)
 
 
+def listed(bucket, prefix):
+    return [q for m, _, _, q in bucket.asked if m == "GET" and q.get("prefix", "").startswith(prefix)]
+
+
+@pytest.mark.parametrize("page", [1000, 50])
+def test_what_is_replaced_is_listed_once(bucket, tmp_path, page):
+    """Pages of its objects, and one of uploads, however many arrays there are; beside them what tells which store it is."""
+    rng = np.random.default_rng(4)
+    with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:
+        for d, n in (("t", 40), ("x", 100)):
+            ds.createDimension(d, n)
+        for i in range(12):
+            ds.createVariable(f"g{i % 3}/h/v{i}", "f4", ("t", "x"))[:] = rng.normal(size=(40, 100))
+    env = bucket.environment()
+    bucket.page = page
+    convert = ("nc2zarr", "-q", "--overwrite", "--verify", "none", tmp_path / "in.nc")
+    tool.run(*convert, "--chunks", "t=4,x=25", "s3://bucket/out.zarr", env=env).ok()
+    tool.run(*convert, "--chunks", "t=10,x=50", "s3://bucket/other.zarr", env=env).ok()
+    there = bucket.keys("out.zarr/")
+    bucket.objects["out.zarr/g1/notes"] = (b"mine", objects.etag_of(b"mine"))
+    bucket.asked.clear()
+    tool.run(*convert, "--chunks", "t=10,x=50", "s3://bucket/out.zarr", env=env).ok()
+    pages = -(-(len(there) + 1) // page)
+    lists = listed(bucket, "out.zarr/")
+    assert len([q for q in lists if "uploads" in q]) == 1
+    assert len([q for q in lists if "uploads" not in q and "delimiter" not in q]) == pages
+    assert len([q for q in lists if "delimiter" in q]) <= 2
+    assert sorted(k for m, k, *_ in bucket.asked if m == "DELETE" and "/out.zarr/" in k) == [f"bucket/{k}" for k in there]
+    made = {k.partition("/")[2]: bucket.objects[k][0] for k in bucket.keys("out.zarr/")}
+    assert made.pop("g1/notes") == b"mine"
+    assert made == {k.partition("/")[2]: bucket.objects[k][0] for k in bucket.keys("other.zarr/")}
+
+
+@pytest.mark.parametrize("then", ["--resume", "--overwrite"])
+def test_killed_within_an_upload(bucket, tmp_path, then):
+    """Parts that nobody will complete go with the next run."""
+    with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:
+        for d, n in (("time", 100), ("x", 250000)):
+            ds.createDimension(d, n)
+        ds.createVariable("v", "f4", ("time", "x"))[:] = np.random.default_rng(2).normal(size=(100, 250000)).astype("f4")
+    options = ("-q", "--chunks", "time=1,x=125000", "--shards", "time=50,x=250000", "--codec", "none", "--memory", "112MiB")
+    run = begin(bucket, *options, tmp_path / "in.nc", "s3://bucket/out.zarr", until=lambda h: h.query.get("partNumber") == "3")
+    run.kill()
+    run.communicate()
+    bucket.fault = None
+    assert len(bucket.uploads) >= 1 and "out.zarr/zarr.json" not in bucket.keys()
+    bucket.uploads["foreign"] = ("elsewhere/v", {}, False)
+    tool.nc2zarr(*options, then, tmp_path / "in.nc", "s3://bucket/out.zarr", env=bucket.environment()).ok()
+    assert list(bucket.uploads) == ["foreign"]
+    bucket.uploads.clear()
+    tool.nc2zarr("--check", tmp_path / "in.nc", "s3://bucket/out.zarr", env=bucket.environment()).ok()
+    assert not bucket.keys("out.zarr.chunkmill")
+
+
 def test_a_node_of_a_store(bucket, source, tmp_path):
     env = bucket.environment()
     for where in (f"{tmp_path}/local.zarr", "s3://bucket/out.zarr"):

@@ -6,6 +6,7 @@
 
 #include "store/checksum.h"
 #include "store/net/loop.h"
+#include "store/net/s3_known.h"
 
 typedef struct remote_reader {
     cm_object_reader base;
@@ -128,11 +129,16 @@ void cm_remote_batch_release(cm_remote_batch *b)
     free(b->request);
 }
 
+static int fail_absent(const char *key, cm_error *err)
+{
+    return cm_fail(err, CM_ENOTFOUND, "%s: no such object", key);
+}
+
 static int run_key(cm_remote *s, const char *key, cm_http *r, cm_error *err)
 {
     int rc = cm_remote_run_key(s, key, NULL, r, err);
     if (rc == CM_OK && r->rc == CM_ENOTFOUND)
-        rc = cm_fail(err, CM_ENOTFOUND, "%s: no such object", key);
+        rc = fail_absent(key, err);
     cm_http_release(r, 1);
     return rc;
 }
@@ -153,10 +159,17 @@ static int run_into(cm_store *store, const char *key, cm_http *r, cm_buf *buf, c
     return CM_OK;
 }
 
+/* Known without asking. */
+static bool is_absent(cm_store *store, const char *key)
+{
+    const cm_remote *s = cm_remote_of(store);
+    return s->known != NULL && !cm_s3_known_has(s->known, key);
+}
+
 static int get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf, cm_error *err)
 {
     cm_http r = {.method = CM_HTTP_GET, .max_nbytes = max_nbytes};
-    return run_into(store, key, &r, buf, err);
+    return is_absent(store, key) ? fail_absent(key, err) : run_into(store, key, &r, buf, err);
 }
 
 static int get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *buf,
@@ -175,7 +188,8 @@ static int get_tagged(cm_store *store, const char *key, uint64_t max_nbytes, cm_
 static int head(cm_store *store, const char *key, cm_http *r, cm_error *err)
 {
     *r = (cm_http){.method = CM_HTTP_HEAD};
-    return run_key(cm_remote_of(store), key, r, err);
+    return is_absent(store, key) ? fail_absent(key, err)
+                                 : run_key(cm_remote_of(store), key, r, err);
 }
 
 static int size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err)
@@ -363,7 +377,42 @@ static void free_store(cm_store *store)
     free(s->prefix);
     free(s->base.name);
     cm_s3_memory_release(&s->pool);
+    cm_s3_known_free(s->known);
     free(s);
+}
+
+/* ---- what is there ---- */
+
+static int know(cm_store *store, cm_error *err)
+{
+    cm_remote *s = cm_remote_of(store);
+    return s->known != NULL ? CM_OK : cm_s3_known_create(store, &s->known, err);
+}
+
+static void forget(cm_store *store)
+{
+    cm_remote *s = cm_remote_of(store);
+    cm_s3_known_free(s->known);
+    s->known = NULL;
+}
+
+static int is_there(void *context, const char *name, bool is_prefix, cm_error *err)
+{
+    (void)context, (void)name, (void)is_prefix, (void)err;
+    return CM_ECANCELED; /* one is enough */
+}
+
+static int kind(cm_store *store, const char *key, cm_entry_kind *out, cm_error *err)
+{
+    const cm_remote *s = cm_remote_of(store);
+    (void)err;
+    bool there = s->known != NULL ? cm_s3_known_has(s->known, key)
+                                  : cm_store_size(store, key, NULL, NULL) == CM_OK;
+    if (there)
+        *out = CM_ENTRY_FILE;
+    else if (cm_s3_list(store, key, is_there, NULL, NULL) != CM_ENOTFOUND)
+        *out = CM_ENTRY_FOLDER;
+    return CM_OK;
 }
 
 /* ---- what writers keep ---- */
@@ -415,6 +464,9 @@ static const cm_store_ops s3_ops = {
     .remove = cm_s3_remove,
     .list = cm_s3_list,
     .list_below = cm_s3_list_below,
+    .kind = kind,
+    .know = know,
+    .forget = forget,
     .sync = sync_nothing,
     .reader_open = reader_open,
     .reader_open_told = reader_open_told,

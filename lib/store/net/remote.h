@@ -17,9 +17,10 @@ typedef struct cm_remote {
     cm_aws *aws;   /* NULL but for a bucket */
     char *address; /* of the bucket, or of the store on a web server; without '/' at the end */
     char *bucket;
-    cm_net_checksum checksum; /* of objects; never AUTO */
-    char *prefix;             /* of keys in the bucket: "" or "a/b/" */
-    cm_s3_memory pool;        /* of the objects that are written */
+    cm_net_checksum checksum;  /* of objects; never AUTO */
+    char *prefix;              /* of keys in the bucket: "" or "a/b/" */
+    struct cm_s3_known *known; /* cm_store_know; NULL: the server is asked */
+    cm_s3_memory pool;         /* of the objects that are written */
 } cm_remote;
 
 static inline cm_remote *cm_remote_of(const cm_store *store)
@@ -64,6 +65,10 @@ int cm_s3_list(cm_store *store, const char *prefix, cm_store_visit *visit, void 
                cm_error *err);
 int cm_s3_list_below(cm_store *store, const char *prefix, cm_store_see *see, void *context,
                      cm_error *err);
+/* The uploads below PREFIX that nobody finished: each one's key, and its id. */
+typedef int cm_s3_see_upload(void *context, const char *key, const char *id, cm_error *err);
+int cm_s3_list_uploads(cm_store *store, const char *prefix, cm_s3_see_upload *see, void *context,
+                       cm_error *err);
 
 /* ---- s3_put.c, s3_sweep.c ---- */
 int cm_s3_put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err);

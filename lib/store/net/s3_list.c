@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "store/net/remote.h"
+#include "store/net/s3_known.h"
 #include "store/net/xml.h"
 
 enum {
@@ -199,6 +199,8 @@ int cm_s3_list(cm_store *store, const char *prefix, cm_store_visit *visit_name, 
 {
     cm_name_list names = {0};
     listing l = {.store = cm_remote_of(store), .names = &names};
+    if (l.store->known != NULL)
+        return cm_s3_known_list(l.store->known, prefix, visit_name, context, err);
     int rc = read_pages(&l, prefix, err);
     if (rc == CM_OK && l.nfound == 0 && *prefix != '\0')
         rc = cm_fail(err, CM_ENOTFOUND, "%s: no such folder", prefix);
@@ -212,5 +214,62 @@ int cm_s3_list_below(cm_store *store, const char *prefix, cm_store_see *see, voi
                      cm_error *err)
 {
     listing l = {.store = cm_remote_of(store), .see = see, .context = context};
+    if (l.store->known != NULL)
+        return cm_s3_known_below(l.store->known, prefix, see, context, err);
     return read_pages(&l, prefix, err);
+}
+
+/* ---- uploads ---- */
+
+typedef struct uploads {
+    cm_remote *store;
+    cm_s3_see_upload *see;
+    void *context;
+    char key[1200]; /* of the one that is read */
+} uploads;
+
+static int take_upload(void *context, const char *path, const char *text, cm_error *err)
+{
+    uploads *u = context;
+    size_t n = strlen(u->store->prefix);
+    if (strcmp(path, "ListMultipartUploadsResult/Upload/Key") == 0)
+        snprintf(u->key, sizeof(u->key), "%s", text);
+    if (strcmp(path, "ListMultipartUploadsResult/Upload/UploadId") != 0)
+        return CM_OK;
+    bool ours = strncmp(u->key, u->store->prefix, n) == 0 && u->key[n] != '\0';
+    return ours ? u->see(u->context, u->key + n, text, err) : CM_OK;
+}
+
+/* A page of a thousand; servers that list none have none that could be told. */
+int cm_s3_list_uploads(cm_store *store, const char *prefix, cm_s3_see_upload *see, void *context,
+                       cm_error *err)
+{
+    cm_remote *s = cm_remote_of(store);
+    uploads u = {.store = s, .see = see, .context = context};
+    cm_buf url = {0};
+    bool hosted = strchr(strstr(s->address, "://") + 3, '/') == NULL;
+    if (s->known != NULL)
+        return cm_s3_known_uploads(s->known, prefix, see, context, err);
+    int rc =
+        cm_buf_printf(&url, err, "%s%s?max-uploads=1000&prefix=", s->address, hosted ? "/" : "");
+    if (rc == CM_OK)
+        rc = cm_url_encode(&url, s->prefix, false, err);
+    if (rc == CM_OK)
+        rc = cm_url_encode(&url, prefix, false, err);
+    if (rc == CM_OK && *prefix != '\0')
+        rc = cm_buf_printf(&url, err, "%%2F");
+    if (rc == CM_OK)
+        rc = cm_buf_printf(&url, err, "&uploads=");
+    if (rc == CM_OK)
+        rc = cm_buf_append(&url, "", 1, err);
+    cm_http r = {.method = CM_HTTP_GET,
+                 .url = (const char *)url.data,
+                 .shown = s->base.name,
+                 .listing = true,
+                 .patience = 4};
+    if (rc == CM_OK && cm_remote_run(s, &r, 1, NULL) == CM_OK && r.rc == CM_OK)
+        rc = cm_xml_read(r.text.data, r.text.nbytes, take_upload, &u, err);
+    cm_http_release(&r, 1);
+    cm_buf_release(&url);
+    return rc == CM_EFORMAT ? CM_OK : rc;
 }

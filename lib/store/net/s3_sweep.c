@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/net/remote.h"
-#include "store/net/xml.h"
+#include "store/net/s3_known.h"
+#include "store/net/s3_upload.h"
 
 enum {
     TOGETHER = 64
@@ -24,7 +24,6 @@ typedef struct sweep {
     const char *folder; /* that is entered, from the prefix */
     char kept[1200];    /* the last folder that stays, from the prefix */
     char seen[1200];    /* the last folder that was entered */
-    char key[1200];     /* of the upload that is read */
 } sweep;
 
 /* ---- judging ---- */
@@ -114,6 +113,8 @@ static int remove_doomed(sweep *w, cm_error *err)
             rc = cm_remote_batch_add(&b, key, &(cm_http){.method = CM_HTTP_DELETE}, err);
         if (rc == CM_OK)
             rc = cm_remote_batch_run(&b, err);
+        for (size_t i = 0; rc == CM_OK && w->store->known != NULL && i < b.n; i++)
+            cm_s3_known_remove(w->store->known, b.request[i].shown);
         cm_remote_batch_release(&b);
     }
     return rc;
@@ -121,10 +122,11 @@ static int remove_doomed(sweep *w, cm_error *err)
 
 /* ---- uploads ---- */
 
-static int abort_upload(sweep *w, const char *id, cm_error *err)
+static int abort_upload(void *context, const char *key, const char *id, cm_error *err)
 {
+    sweep *w = context;
     char beside[1300];
-    const char *below = w->key + strlen(w->store->prefix) + strlen(w->prefix);
+    const char *below = key + strlen(w->prefix);
     below += *below == '/';
     const char *slash = strrchr(below, '/');
     snprintf(beside, sizeof(beside), "%.*s.chunkmill-upload.tmp",
@@ -132,64 +134,20 @@ static int abort_upload(sweep *w, const char *id, cm_error *err)
     if (cm_key_check(below, NULL) != CM_OK || !is_entered(w, below) ||
         w->judge(w->context, beside, CM_ENTRY_TEMPORARY) != CM_REMOVE)
         return CM_OK;
-    cm_buf query = {0};
-    int rc = cm_buf_printf(&query, err, "uploadId=");
+    cm_buf encoded = {0};
+    int rc = cm_url_encode(&encoded, id, false, err);
     if (rc == CM_OK)
-        rc = cm_url_encode(&query, id, false, err);
+        rc = cm_buf_append(&encoded, "", 1, err);
     if (rc == CM_OK)
-        rc = cm_buf_append(&query, "", 1, err);
-    char *url = rc == CM_OK ? cm_remote_url(w->store, w->key + strlen(w->store->prefix),
-                                            (const char *)query.data, err)
-                            : NULL;
-    cm_http r = {.method = CM_HTTP_DELETE, .url = url, .shown = w->key};
-    if (url != NULL)
-        rc = cm_remote_run(w->store, &r, 1, err);
-    cm_http_release(&r, 1);
-    cm_buf_release(&query);
-    free(url);
+        rc = cm_s3_upload_abort(w->store, key, (const char *)encoded.data, err);
+    cm_buf_release(&encoded);
     return rc;
 }
 
-static int take_upload(void *context, const char *path, const char *text, cm_error *err)
-{
-    sweep *w = context;
-    if (strcmp(path, "ListMultipartUploadsResult/Upload/Key") == 0)
-        snprintf(w->key, sizeof(w->key), "%s", text);
-    if (strcmp(path, "ListMultipartUploadsResult/Upload/UploadId") != 0)
-        return CM_OK;
-    bool ours = strncmp(w->key, w->store->prefix, strlen(w->store->prefix)) == 0;
-    return ours ? abort_upload(w, text, err) : CM_OK;
-}
-
-/* A page of a thousand; servers that list none have none that could be told. */
 static int abort_uploads(sweep *w, cm_error *err)
 {
-    cm_remote *s = w->store;
-    cm_buf url = {0};
-    bool hosted = strchr(strstr(s->address, "://") + 3, '/') == NULL;
     w->kept[0] = w->seen[0] = '\0';
-    int rc =
-        cm_buf_printf(&url, err, "%s%s?max-uploads=1000&prefix=", s->address, hosted ? "/" : "");
-    if (rc == CM_OK)
-        rc = cm_url_encode(&url, s->prefix, false, err);
-    if (rc == CM_OK)
-        rc = cm_url_encode(&url, w->prefix, false, err);
-    if (rc == CM_OK && *w->prefix != '\0')
-        rc = cm_buf_printf(&url, err, "%%2F");
-    if (rc == CM_OK)
-        rc = cm_buf_printf(&url, err, "&uploads=");
-    if (rc == CM_OK)
-        rc = cm_buf_append(&url, "", 1, err);
-    cm_http r = {.method = CM_HTTP_GET,
-                 .url = (const char *)url.data,
-                 .shown = s->base.name,
-                 .listing = true,
-                 .patience = 4};
-    if (rc == CM_OK && cm_remote_run(s, &r, 1, NULL) == CM_OK && r.rc == CM_OK)
-        rc = cm_xml_read(r.text.data, r.text.nbytes, take_upload, w, err);
-    cm_http_release(&r, 1);
-    cm_buf_release(&url);
-    return rc == CM_EFORMAT ? CM_OK : rc;
+    return cm_s3_list_uploads(&w->store->base, w->prefix, abort_upload, w, err);
 }
 
 int cm_s3_sweep(cm_store *store, const char *prefix, cm_store_judge *judge, void *context,

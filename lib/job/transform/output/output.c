@@ -327,6 +327,19 @@ static int empty_folder(cm_output *out, cm_zarr_left *left, cm_error *err)
     return rc == CM_OK ? cm_zarr_count_left(out->store, left, err) : rc;
 }
 
+/*
+ * In a bucket a run that was killed may have left nothing but parts of objects, which are none: it
+ * looks as if nothing were there.
+ */
+static int make_place(cm_output *out, cm_error *err)
+{
+    int rc = make_folder(out, err);
+    if (rc != CM_OK || !cm_store_is_remote(out->store))
+        return rc;
+    rc = cm_store_know(out->store, err);
+    return rc == CM_OK ? cm_journal_erase(&out->beside, out->journal, out->store, err) : rc;
+}
+
 int cm_output_lock(cm_output *out, const cm_made *made, cm_error *err)
 {
     int rc = cm_lock_take(&out->beside, out->break_lock, &out->lock, &out->note, err);
@@ -336,6 +349,8 @@ int cm_output_lock(cm_output *out, const cm_made *made, cm_error *err)
         rc = cm_parts_check_none(&out->beside, out->overwrite, err);
     if (rc == CM_OK)
         rc = check_unchanged(out, err);
+    if (rc == CM_OK && out->store != NULL && !out->resumes)
+        rc = cm_store_know(out->store, err);
     for (size_t i = 0; rc == CM_OK && out->store != NULL && made != NULL && i < made->n; i++)
         rc = cm_zarr_check_free(out->store, made->node[i].path, made->node[i].meta, err);
     return name_output(out, rc, err);
@@ -347,7 +362,9 @@ int cm_output_begin(cm_output *out, const cm_made *made, cm_zarr_left *left, cm_
     *left = (cm_zarr_left){0};
     if (out->resumes)
         return CM_OK;
-    int rc = cm_journal_prepare(&out->beside, out->journal, made == NULL ? &nothing : made,
+    int rc = out->store != NULL ? cm_store_know(out->store, err) : CM_OK;
+    if (rc == CM_OK)
+        rc = cm_journal_prepare(&out->beside, out->journal, made == NULL ? &nothing : made,
                                 out->store, err);
     /* What was counted is of a store that goes. */
     if (rc == CM_OK)
@@ -356,7 +373,8 @@ int cm_output_begin(cm_output *out, const cm_made *made, cm_zarr_left *left, cm_
     if (rc == CM_OK && out->store == NULL && *out->node == '\0')
         rc = cm_store_sweep(out->beside.in, "", judge_beside, NULL, err);
     if (rc == CM_OK)
-        rc = out->store == NULL ? make_folder(out, err) : empty_folder(out, left, err);
+        rc = out->store == NULL ? make_place(out, err) : empty_folder(out, left, err);
+    cm_store_forget(out->store);
     out->touched = rc == CM_OK;
     return name_output(out, rc, err);
 }

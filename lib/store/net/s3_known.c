@@ -1,0 +1,215 @@
+#include "store/net/s3_known.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct cm_s3_known {
+    cm_buf text; /* keys, each with its NUL */
+    size_t *at;  /* of each in TEXT, sorted; those that went are empty at their places */
+    bool *gone;  /* the same numbers */
+    size_t n, room;
+    cm_buf uploads; /* key and id in turn, each with its NUL */
+};
+
+static const char *key_of(const cm_s3_known *k, size_t i)
+{
+    return (const char *)k->text.data + k->at[i];
+}
+
+static int make_room(cm_s3_known *k, cm_error *err)
+{
+    if (k->n < k->room)
+        return CM_OK;
+    size_t room = 2 * k->room + 64;
+    size_t *at = realloc(k->at, room * sizeof(*at));
+    k->at = at != NULL ? at : k->at;
+    bool *gone = realloc(k->gone, room * sizeof(*gone));
+    k->gone = gone != NULL ? gone : k->gone;
+    if (at == NULL || gone == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for the names in a bucket");
+    k->room = room;
+    return CM_OK;
+}
+
+static int append(cm_s3_known *k, const char *key, cm_error *err)
+{
+    const size_t at = k->text.nbytes;
+    int rc = make_room(k, err);
+    if (rc == CM_OK)
+        rc = cm_buf_append(&k->text, key, strlen(key) + 1, err);
+    if (rc != CM_OK)
+        return rc;
+    k->at[k->n] = at;
+    k->gone[k->n++] = false;
+    return CM_OK;
+}
+
+/* The first key that is not before KEY. */
+static size_t find(const cm_s3_known *k, const char *key)
+{
+    size_t lo = 0, hi = k->n;
+    while (lo < hi) {
+        size_t middle = lo + (hi - lo) / 2;
+        if (strcmp(key_of(k, middle), key) < 0)
+            lo = middle + 1;
+        else
+            hi = middle;
+    }
+    return lo;
+}
+
+/* ---- filling ---- */
+
+/* Servers list in the order of bytes; one that does not is put in order. */
+static int see_key(void *context, const char *below, const cm_told *told, cm_error *err)
+{
+    cm_s3_known *k = context;
+    (void)told;
+    if (k->n > 0 && strcmp(key_of(k, k->n - 1), below) >= 0)
+        return cm_s3_known_add(k, below, err);
+    return append(k, below, err);
+}
+
+static int see_upload(void *context, const char *key, const char *id, cm_error *err)
+{
+    cm_s3_known *k = context;
+    int rc = cm_buf_append(&k->uploads, key, strlen(key) + 1, err);
+    return rc == CM_OK ? cm_buf_append(&k->uploads, id, strlen(id) + 1, err) : rc;
+}
+
+int cm_s3_known_create(cm_store *store, cm_s3_known **out, cm_error *err)
+{
+    cm_s3_known *k = cm_calloc(1, sizeof(*k), err);
+    *out = NULL; /* what is listed now is asked for */
+    if (k == NULL)
+        return CM_ENOMEM;
+    int rc = cm_s3_list_below(store, "", see_key, k, err);
+    if (rc == CM_OK)
+        rc = cm_s3_list_uploads(store, "", see_upload, k, err);
+    if (rc == CM_OK)
+        *out = k;
+    else
+        cm_s3_known_free(k);
+    return rc;
+}
+
+void cm_s3_known_free(cm_s3_known *k)
+{
+    if (k == NULL)
+        return;
+    cm_buf_release(&k->text);
+    cm_buf_release(&k->uploads);
+    free(k->at);
+    free(k->gone);
+    free(k);
+}
+
+/* ---- asking ---- */
+
+bool cm_s3_known_has(const cm_s3_known *k, const char *key)
+{
+    size_t i = find(k, key);
+    return i < k->n && !k->gone[i] && strcmp(key_of(k, i), key) == 0;
+}
+
+int cm_s3_known_add(cm_s3_known *k, const char *key, cm_error *err)
+{
+    size_t i = find(k, key);
+    if (i < k->n && strcmp(key_of(k, i), key) == 0) {
+        k->gone[i] = false;
+        return CM_OK;
+    }
+    int rc = append(k, key, err);
+    if (rc != CM_OK)
+        return rc;
+    size_t at = k->at[k->n - 1];
+    memmove(&k->at[i + 1], &k->at[i], (k->n - 1 - i) * sizeof(k->at[0]));
+    memmove(&k->gone[i + 1], &k->gone[i], (k->n - 1 - i) * sizeof(k->gone[0]));
+    k->at[i] = at;
+    k->gone[i] = false;
+    return CM_OK;
+}
+
+void cm_s3_known_remove(cm_s3_known *k, const char *key)
+{
+    size_t i = find(k, key);
+    if (i < k->n && strcmp(key_of(k, i), key) == 0)
+        k->gone[i] = true;
+}
+
+/* ---- listing ---- */
+
+/* PREFIX with its '/', or "". */
+static char *folder_of(const char *prefix, cm_error *err)
+{
+    return cm_asprintf(err, "%s%s", prefix, *prefix != '\0' ? "/" : "");
+}
+
+int cm_s3_known_list(const cm_s3_known *k, const char *prefix, cm_store_visit *visit, void *context,
+                     cm_error *err)
+{
+    cm_name_list names = {0};
+    char *folder = folder_of(prefix, err);
+    if (folder == NULL)
+        return CM_ENOMEM;
+    size_t n = strlen(folder), nfound = 0, seen = 0; /* seen: of the last folder's name */
+    const char *last = NULL;
+    int rc = CM_OK;
+    for (size_t i = find(k, folder); rc == CM_OK && i < k->n; i++) {
+        const char *key = key_of(k, i);
+        if (strncmp(key, folder, n) != 0)
+            break;
+        if (k->gone[i])
+            continue;
+        const char *name = key + n, *slash = strchr(name, '/');
+        size_t length = slash != NULL ? (size_t)(slash - name) : strlen(name);
+        nfound++;
+        if (slash != NULL && last != NULL && seen == length && memcmp(last, name, length) == 0)
+            continue;
+        last = slash != NULL ? name : last;
+        seen = slash != NULL ? length : seen;
+        rc = cm_name_list_add(&names, name, length, slash != NULL, err);
+    }
+    if (rc == CM_OK && nfound == 0 && *prefix != '\0')
+        rc = cm_fail(err, CM_ENOTFOUND, "%s: no such folder", prefix);
+    if (rc == CM_OK)
+        rc = cm_name_list_visit(&names, visit, context, err);
+    cm_name_list_release(&names);
+    free(folder);
+    return rc;
+}
+
+int cm_s3_known_below(const cm_s3_known *k, const char *prefix, cm_store_see *see, void *context,
+                      cm_error *err)
+{
+    const cm_told told = {0};
+    char *folder = folder_of(prefix, err);
+    if (folder == NULL)
+        return CM_ENOMEM;
+    size_t n = strlen(folder);
+    int rc = CM_OK;
+    for (size_t i = find(k, folder); rc == CM_OK && i < k->n; i++) {
+        if (strncmp(key_of(k, i), folder, n) != 0)
+            break;
+        if (!k->gone[i])
+            rc = see(context, key_of(k, i) + n, &told, err);
+    }
+    free(folder);
+    return rc;
+}
+
+int cm_s3_known_uploads(const cm_s3_known *k, const char *prefix, cm_s3_see_upload *see,
+                        void *context, cm_error *err)
+{
+    const char *at = (const char *)k->uploads.data, *end = at + k->uploads.nbytes;
+    char *folder = folder_of(prefix, err);
+    int rc = folder == NULL ? CM_ENOMEM : CM_OK;
+    while (rc == CM_OK && at < end) {
+        const char *key = at, *id = key + strlen(key) + 1;
+        at = id + strlen(id) + 1;
+        if (strncmp(key, folder, strlen(folder)) == 0)
+            rc = see(context, key, id, err);
+    }
+    free(folder);
+    return rc;
+}
