@@ -168,8 +168,11 @@ static int write_all(int fd, const char *key, uint64_t offset, const void *src, 
     return CM_OK;
 }
 
-/* Whether KEY is free, or an object that may be replaced: anything else there is not ours. */
-static int check_replaceable(int root, const char *key, cm_error *err)
+/*
+ * Whether KEY is free, or an object that may be replaced: anything else there is not ours.  *MODE
+ * is who may read and write the object, 0 where there is none.
+ */
+static int check_replaceable(int root, const char *key, mode_t *mode, cm_error *err)
 {
     const char *name;
     struct stat st;
@@ -179,6 +182,7 @@ static int check_replaceable(int root, const char *key, cm_error *err)
     int found = fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW);
     int errnum = errno;
     close(folder);
+    *mode = found == 0 ? st.st_mode & 0777 : 0;
     if (found != 0)
         return errnum == ENOENT ? CM_OK : cm_fail_errno(err, errnum, "%s", key);
     if (S_ISREG(st.st_mode))
@@ -201,7 +205,11 @@ static int take_name(int root, const char *path, const char *key, cm_error *err)
     /* EINVAL, ENOSYS: a file system, or a kernel, that cannot tell. */
     if (errno != EEXIST && errno != EINVAL && errno != ENOSYS)
         return cm_fail_errno(err, errno, "%s", key);
-    int rc = check_replaceable(root, key, err);
+    mode_t mode = 0;
+    int rc = check_replaceable(root, key, &mode, err);
+    /* Whoever could read the object can read the new one, whatever our umask; where that works. */
+    if (rc == CM_OK && mode != 0)
+        (void)fchmodat(root, path, mode, 0);
     if (rc == CM_OK && renameat(root, path, root, key) != 0)
         rc = cm_fail_errno(err, errno, "%s", key);
     return rc;

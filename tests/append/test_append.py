@@ -263,3 +263,20 @@ def test_dry_run_writes_nothing(tmp_path):
     report = tool.nc2zarr("--append", "time", "--dry-run", "--json", *paths, store).json()
     assert report["outcome"] == "planned" and report["append"]["length"] == 6
     assert rechunked.files(tmp_path) == before
+
+
+def test_who_may_read_the_store_still_may(tmp_path):
+    """Documents and chunks that are replaced keep their modes, whatever the umask of the night is."""
+    paths = F.days(tmp_path, 0, 3)
+    store = tmp_path / "s.zarr"
+    tool.nc2zarr("-q", "--chunks", "time=4", *paths[:2], store).ok()
+    before = {p: 0o664 if "tas" in str(p) else 0o640 for p in store.rglob("*") if p.is_file()}
+    for p, mode in before.items():
+        p.chmod(mode)
+    umask = os.umask(0o077)
+    try:
+        append(*paths, store).ok()
+    finally:
+        os.umask(umask)
+    assert {p: p.stat().st_mode & 0o777 for p in before} == before
+    F.same(store, paths)

@@ -376,3 +376,23 @@ def test_a_report_is_replaced_and_what_is_not_ours_stays(world):
     assert (place / "notes.txt").read_text() == (sessions[0] / "notes.txt").read_text() == "mine"
     assert os.listdir(sessions[0]) == ["notes.txt"] and not sessions[1].exists()
     assert outside.read_text() == "mine" and not (place / "batches.csv").is_symlink()
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)], ids=str)
+@pytest.mark.parametrize("program", ["nc2zarr", "rechunk", "chunkcalc", "readbench"])
+def test_without_standard_files(program, closed, tmp_path):
+    """No file that is opened takes their place: nothing is printed into it, and a lost result is an error."""
+    source, out = tmp_path / "in.nc", tmp_path / "out.zarr"
+    with netCDF4.Dataset(source, "w") as ds:
+        ds.createDimension("x", 100)
+        ds.createVariable("v", "f8", ("x",), chunksizes=(10,))[:] = range(100)
+    args = {"nc2zarr": [source, out], "rechunk": [source, out], "chunkcalc": [source],
+            "readbench": ["--no-out", "--sample", "x=10", source]}[program]
+    before = source.read_bytes()
+    done = subprocess.run(["sh", "-c", 'exec "$@" ' + " ".join(f"{fd}>&-" for fd in closed), "sh", tool.paths.BUILD / "bin" / program, *args],
+                          capture_output=True, text=True)
+    assert done.returncode == (1 if 1 in closed else 0), done.stderr
+    assert 2 in closed or 1 not in closed or "standard output: the result could not be written" in done.stderr
+    assert source.read_bytes() == before
+    if out.exists():
+        assert tool.run("rechunk", "--digest", out).ok().out.split()[-1:] == tool.run("rechunk", "--digest", source).ok().out.split()[-1:]

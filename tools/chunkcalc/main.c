@@ -89,11 +89,7 @@ static int run(const chunkcalc_values *v, const cm_common_options *common, const
 
 int main(int argc, char **argv)
 {
-    /*
-     * Archives lie on file systems that are read-only or have no locks; a user's own choice
-     * stands.
-     */
-    setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
+    cm_run_prepare();
 
     chunkcalc_values v = {0};
     cm_chunkcalc_options_init(&v.o);

@@ -1,5 +1,7 @@
 #include "run.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,8 +16,21 @@
 #include "store/net/url.h"
 #include "store/open.h"
 
+/*
+ * A file that is opened must not become the standard output of a program that was started without
+ * one: what is printed would go into it.  What is written to these is an error, as it was.
+ */
+static void hold_standard_files(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+            open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd)
+            return; /* without /dev/null nothing is held */
+}
+
 void cm_run_prepare(void)
 {
+    hold_standard_files();
     /*
      * Archives lie on file systems that are read-only or have no locks; a user's own choice
      * stands.
