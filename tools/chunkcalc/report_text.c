@@ -223,7 +223,8 @@ static void print_choice(const printer *p)
     if (l->has_footprint)
         printf(", %s chunks", cm_format_count(l->nchunks, count, sizeof(count)));
     if (r->sharded_objects > 0)
-        printf(" in %s files", cm_format_count(r->sharded_objects, count, sizeof(count)));
+        printf(" in %s file%s", cm_format_count(r->sharded_objects, count, sizeof(count)),
+               r->sharded_objects == 1 ? "" : "s");
     fputs(": ", stdout);
     cm_print_clean(r->reason, stdout);
     fputs(".\n", stdout);
