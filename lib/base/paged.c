@@ -11,11 +11,12 @@
 enum {
     ALIGN = 16,
     PAGE = 4096,
-    HELD_NBYTES = 256 << 10, /* of ordinary memory, before there is a file */
-    FIRST_BLOCK = 4 << 10,   /* of it; the next are twice as long, */
-    SMALL_BLOCK = 64 << 10,  /* up to this */
-    LARGE_BLOCK = 1 << 20,   /* of the file */
-    TOUCH_NBYTES = 256 << 10 /* between two times that pages are let go */
+    HELD_NBYTES = 64 << 10,   /* of ordinary memory, before there is a file */
+    FIRST_BLOCK = 4 << 10,    /* of it; the next are twice as long, */
+    SMALL_BLOCK = 64 << 10,   /* up to this */
+    LARGE_BLOCK = 1 << 20,    /* of the file */
+    TOUCH_NBYTES = 128 << 10, /* between two times that pages are let go */
+    LEAST_TOUCH = 8 << 10     /* the system maps 16 pages around one that is read */
 };
 
 typedef struct block {
@@ -100,6 +101,25 @@ static int add_block(cm_paged *p, size_t nbytes, cm_error *err)
     return CM_OK;
 }
 
+void cm_paged_let_go(cm_paged *p)
+{
+    p->touched = 0;
+    for (size_t i = 0; i < p->nblocks; i++)
+        if (p->block[i].mapped)
+            (void)madvise(p->block[i].data, p->block[i].nbytes, MADV_DONTNEED);
+}
+
+static void touch(cm_paged *p, size_t nbytes)
+{
+    if ((p->touched += nbytes) > TOUCH_NBYTES)
+        cm_paged_let_go(p);
+}
+
+void cm_paged_touch(cm_paged *p, size_t nbytes)
+{
+    touch(p, nbytes < LEAST_TOUCH ? LEAST_TOUCH : nbytes);
+}
+
 void *cm_paged_calloc(cm_paged *p, size_t count, size_t size, cm_error *err)
 {
     size_t nbytes;
@@ -113,22 +133,8 @@ void *cm_paged_calloc(cm_paged *p, size_t count, size_t size, cm_error *err)
         return NULL;
     void *data = p->block[p->nblocks - 1].data + p->used;
     p->used += nbytes;
-    cm_paged_touch(p, nbytes);
+    touch(p, nbytes);
     return data;
-}
-
-void cm_paged_let_go(cm_paged *p)
-{
-    p->touched = 0;
-    for (size_t i = 0; i < p->nblocks; i++)
-        if (p->block[i].mapped)
-            (void)madvise(p->block[i].data, p->block[i].nbytes, MADV_DONTNEED);
-}
-
-void cm_paged_touch(cm_paged *p, size_t nbytes)
-{
-    if ((p->touched += nbytes) > TOUCH_NBYTES)
-        cm_paged_let_go(p);
 }
 
 void cm_paged_free(cm_paged *p)

@@ -1,6 +1,6 @@
 /*
  * Memory for lists that grow with the number of files of an archive, are made once and read
- * seldom or in order.  What is beyond the first 256 KiB lies in a file without a name, so that its
+ * seldom or in order.  What is beyond the first 64 KiB lies in a file without a name, so that its
  * pages need not stay in memory: they are let go again and again while it is made and read.
  */
 #ifndef CM_BASE_PAGED_H

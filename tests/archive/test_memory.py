@@ -1,4 +1,4 @@
-"""Memory does not grow with the number of files, beyond what a path and the places of chunks take."""
+"""Memory does not grow with the number of files, beyond 16 bytes a chunk and 512 a file."""
 
 import resource
 
@@ -45,5 +45,6 @@ def peak(folder, out, *args):
 def test_memory_of_many_files(folders, tmp_path, args):
     few = peak(folders / str(FILES // 100), tmp_path / "few.zarr", *args)
     many = peak(folders / str(FILES), tmp_path / "many.zarr", *args)
-    # Before, a file took 5 KiB: its description stayed parsed when it differed from others.
-    assert many - few < 1024 * FILES, (few, many)
+    # Lists that are read in any order keep some pages mapped: up to 400 bytes a file were measured.
+    chunks = 2 * FILES
+    assert many - few < 16 * chunks + 512 * FILES, (few, many)

@@ -107,7 +107,8 @@ static void format_finding(const cm_finding *f, char *buf, size_t size)
     int n = snprintf(buf, size, "%s%s%s%s%s", f->file ? f->file : "", f->file ? ": " : "",
                      f->variable ? f->variable : "", f->variable ? ": " : "", f->text);
     if (n > 0 && (size_t)n < size && f->nfiles > 1)
-        n += snprintf(buf + n, size - (size_t)n, " (%zu files, to %s)", f->nfiles, f->last);
+        n += snprintf(buf + n, size - (size_t)n, " (%zu files%s%s)", f->nfiles,
+                      f->last ? ", to " : "", f->last ? f->last : "");
     if (n > 0 && (size_t)n < size && *decides)
         snprintf(buf + n, size - (size_t)n, "; %s", decides);
 }

@@ -17,9 +17,10 @@ typedef struct cm_nc_forgotten {
     unsigned n;
 } cm_nc_forgotten;
 
-/* Before nc_open: what is made later has a higher number.  The caller holds the lock, here too. */
-hid_t cm_nc_forgotten_mark(void);
-/* After it: those lists made since MARK that are still open. */
+/*
+ * After nc_open: the lists that are open and were made since MARK, which is one that was made
+ * before (-1: nothing is looked for).  The caller holds the lock, here and below.
+ */
 void cm_nc_forgotten_find(hid_t mark, cm_nc_forgotten *out);
 /* After nc_close: nobody needs what is still open. */
 void cm_nc_forgotten_close(cm_nc_forgotten *f);

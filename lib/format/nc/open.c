@@ -134,10 +134,11 @@ static int classify(cm_nc_file *file, bool *is_hdf5, cm_error *err)
 }
 
 /* netCDF-C opens with H5F_CLOSE_WEAK, and HDF5 refuses to open a file twice with
-   different degrees.  The size of the chunk caches is that of the first opening. */
-static int open_hdf5(cm_nc_file *file, const char *real_path, cm_error *err)
+   different degrees.  The size of the chunk caches is that of the first opening.
+   *MARK is a property list that was made before all that netCDF-C makes. */
+static int open_hdf5(cm_nc_file *file, const char *real_path, hid_t *mark, cm_error *err)
 {
-    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    hid_t access = *mark = H5Pcreate(H5P_FILE_ACCESS);
     size_t nbytes = 0, nelem = 0;
     float preemption = 0;
     if (file->library_caches && nc_get_chunk_cache(&nbytes, &nelem, &preemption))
@@ -214,10 +215,10 @@ static int open_netcdf(const char *real_path, bool keep_caches, int *ncid)
 /* Everything that needs the lock. */
 static int open_libraries(cm_nc_file *file, bool is_hdf5, const char *real_path, cm_error *err)
 {
-    int rc = is_hdf5 ? open_hdf5(file, real_path, err) : CM_OK;
+    hid_t mark = -1;
+    int rc = is_hdf5 ? open_hdf5(file, real_path, &mark, err) : CM_OK;
     if (rc)
         return rc;
-    hid_t mark = is_hdf5 ? cm_nc_forgotten_mark() : -1;
     rc = open_netcdf(real_path, file->library_caches, &file->ncid);
     cm_nc_forgotten_find(mark, &file->forgotten);
     if (rc) {

@@ -16,7 +16,6 @@ typedef struct look {
     cm_looker *l;
     cm_dataset *file;
     cm_wire_out own; /* the file's frame */
-    cm_codec_ctx *ctx;
     cm_error *err;
 } look;
 
@@ -181,7 +180,7 @@ static int share_values(look *s, cm_variable *v, bool *there, cm_digest *out)
     if (rc == CM_OK)
         rc = cm_buf_resize(buf, (size_t)nbytes, s->err);
     if (rc == CM_OK && nbytes > 0)
-        rc = cm_array_read(v->array, s->ctx, &box, buf->data, s->err);
+        rc = cm_array_read(v->array, s->l->ctx, &box, buf->data, s->err);
     if (rc == CM_OK)
         rc = share(s->l, buf->data, (size_t)nbytes, out, s->err);
     *there = rc == CM_OK;
@@ -407,14 +406,13 @@ int cm_look(cm_looker *l, const cm_look_file *file, uint64_t number, cm_error *e
     s.own = begin_own(&own, file, number, &st, &why);
     size_t identity = own.nbytes;
     int rc = why.status;
-    if (rc == CM_OK && (s.ctx = cm_codec_ctx_create(&why)) == NULL)
+    if (rc == CM_OK && l->ctx == NULL && (l->ctx = cm_codec_ctx_create(&why)) == NULL)
         rc = CM_ENOMEM;
     cm_wire_put_u32(&s.own, CM_OK);
     if (rc == CM_OK)
         rc = describe(&s, file->copy != NULL ? file->lies : file->path);
     if (rc != CM_OK && file->copy != NULL)
         cm_copy_name(file->copy, file->lies, &why);
-    cm_codec_ctx_free(s.ctx);
     if (rc != CM_OK && rc != CM_ENOMEM) {
         own.nbytes = identity;
         s.own.status = CM_OK;
@@ -437,6 +435,8 @@ int cm_look_failed(cm_looker *l, const cm_look_file *file, uint64_t number, cons
 
 void cm_looker_release(cm_looker *l)
 {
+    cm_codec_ctx_free(l->ctx);
+    l->ctx = NULL;
     cm_known_release(&l->sent);
     cm_buf_release(&l->out);
     cm_buf_release(&l->scratch);

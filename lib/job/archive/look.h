@@ -12,6 +12,7 @@
 
 #include <chunkmill/net.h>
 
+#include "codec/codec.h"
 #include "job/archive/known.h"
 #include "job/archive/wire.h"
 #include "store/copies.h"
@@ -38,9 +39,10 @@ typedef struct cm_frame {
 
 typedef struct cm_looker {
     cm_known sent;
-    cm_buf out;     /* frames, to be taken by the caller */
-    cm_buf scratch; /* of one frame */
-    cm_net *net;    /* for a store behind a network; or NULL */
+    cm_buf out;        /* frames, to be taken by the caller */
+    cm_buf scratch;    /* of one frame */
+    cm_net *net;       /* for a store behind a network; or NULL */
+    cm_codec_ctx *ctx; /* made when first needed */
 } cm_looker;
 
 /* What is looked at. */

@@ -112,7 +112,6 @@ static void release(cm_records *r)
     r->loaded = NULL;
     r->loaded_capacity = 0;
     r->nshared = r->nblocks = 0;
-    free(r->slot);
     r->slot = NULL;
     r->nslots = 0;
     cm_buf_release(&r->unwritten);
@@ -200,9 +199,8 @@ static int reserve_slots(cm_records *r, cm_error *err)
     if ((r->nshared + 1) * 4 <= r->nslots * 3)
         return CM_OK;
     size_t n = r->nslots > 0 ? r->nslots * 2 : 256;
-    free(r->slot);
     r->nslots = 0;
-    if ((r->slot = cm_calloc(n, sizeof(r->slot[0]), err)) == NULL)
+    if ((r->slot = cm_paged_calloc(r->paged, n, sizeof(r->slot[0]), err)) == NULL)
         return CM_ENOMEM;
     r->nslots = n;
     for (size_t i = 0; i < r->nshared; i++) {
