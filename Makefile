@@ -66,7 +66,7 @@ SUPPORT_BIN := $(patsubst tests/support/bin/%.c,$(BUILD)/tests/bin/%,$(wildcard 
 SAMPLE_BIN := $(patsubst scripts/%.c,$(BUILD)/bin/%,$(wildcard scripts/*.c))
 
 .PHONY: all lib tools loader demo check check-long check-asan check-tsan test-programs unit bench foresight asan tsan \
-        fuzz fuzzers fuzz-replay lint format \
+        fuzz fuzzers fuzz-replay lint format pictures \
         install uninstall bundle wheel deps clean help
 .SECONDARY:
 .DEFAULT_GOAL := all
@@ -225,6 +225,10 @@ $(BUILD)/bin/%: $(BUILD)/scripts/%.o
 demo: deps ## a sample file made, converted and looked at: start here
 	@$(MAKE) --no-print-directory -j$(JOBS) all $(SAMPLE_BIN)
 	@scripts/demo.sh $(BUILD)
+
+pictures: deps ## measure again what the README shows, and renew its pictures; needs Chromium and a quiet machine
+	@$(MAKE) --no-print-directory -j$(JOBS) all $(SAMPLE_BIN)
+	@scripts/pictures.py $(BUILD)
 
 check: deps ## build and run every test; the last line counts them
 	@$(MAKE) --no-print-directory -j$(JOBS) test-programs

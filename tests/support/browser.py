@@ -116,8 +116,10 @@ class Browser:
     def requests(self):
         return [e["params"]["request"]["url"] for e in self.events if e.get("method") == "Network.requestWillBeSent"]
 
-    def picture(self, path, full=True):
-        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=full)["data"]
+    def picture(self, path, full=True, bottom=None):
+        """Of the page, down to BOTTOM."""
+        clip = {} if bottom is None else {"clip": {"x": 0, "y": 0, "width": self.evaluate("innerWidth"), "height": bottom, "scale": 1}}
+        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=full, **clip)["data"]
         path.write_bytes(base64.b64decode(data))
 
     def pdf(self):
