@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support import objects, paths, tool
 
+pytestmark = pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's own memory would be counted")
 MIB = 1 << 20
 
 

@@ -344,3 +344,21 @@ def test_conformance(bucket):
 def test_nothing_is_written_over_http(bucket, source):
     tool.run("rechunk", source, "http://127.0.0.1:1/x.zarr").fails(2, "http")
     assert bucket.keys() == [] and not os.path.exists("s3:")
+
+
+def test_short_answer_while_verifying(bucket, source):
+    """An answer that is shorter, and says so, is no difference: the object is read once more; one that stays short is."""
+    cut = []
+
+    def fault(handler, always=False):
+        if handler.command == "GET" and handler.key.endswith("/1/0") and (always or handler.key not in cut):
+            cut.append(handler.key)
+            handler.reply(200, bucket.objects[handler.key.partition("/")[2]][0][:-5], {})
+            return "done"
+        return None
+
+    bucket.fault = fault
+    tool.nc2zarr("--verify", "full", *CHUNKS, source, "s3://bucket/out.zarr", env=bucket.environment()).ok()
+    assert len(cut) == 3
+    bucket.fault = lambda handler: fault(handler, always=True)
+    tool.nc2zarr("--verify", "full", "--overwrite", *CHUNKS, source, "s3://bucket/out.zarr", env=bucket.environment()).fails(3, "cannot be read from the store")

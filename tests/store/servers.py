@@ -53,7 +53,11 @@ class Bucket:
         for p in self.processes:
             p.terminate()
         for p in self.processes:
-            p.wait(timeout=30)
+            try:
+                p.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                p.kill()
+                p.wait()
 
     def request(self, method, path, query="", body=b""):
         """Signed, by the description of version 4."""
