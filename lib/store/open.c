@@ -140,13 +140,21 @@ static int see_one(void *context, const char *name, bool is_prefix, cm_error *er
     return CM_ECANCELED;
 }
 
-/* An output that is there. */
+static int see_object(void *context, const char *below, const cm_told *told, cm_error *err)
+{
+    (void)told;
+    return see_one(context, below, false, err);
+}
+
+/* An output that is there.  Servers that keep folders list empty ones too, which are nothing. */
 static int look_at_output(const char *url, const cm_store_options *o, cm_place *out, cm_error *err)
 {
     cm_store *store;
     bool any = false;
     int rc = cm_store_open_remote(url, o->net, &store, err);
     if (rc == CM_OK)
+        rc = cm_store_list_below(store, "", see_object, &any, err);
+    if (rc == CM_EUNSUPPORTED)
         rc = cm_store_list(store, "", see_one, &any, err);
     if (rc == CM_OK || any)
         *out = any ? CM_PLACE_FOLDER : CM_PLACE_NOTHING;

@@ -138,8 +138,7 @@ def test_what_is_replaced_is_listed_once(bucket, tmp_path, page):
     pages = -(-(len(there) + 1) // page)
     lists = listed(bucket, "out.zarr/")
     assert len([q for q in lists if "uploads" in q]) == 1
-    assert len([q for q in lists if "uploads" not in q and "delimiter" not in q]) == pages
-    assert len([q for q in lists if "delimiter" in q]) <= 2
+    assert pages < len([q for q in lists if "uploads" not in q]) <= pages + 2  # two ask whether there is anything
     assert sorted(k for m, k, *_ in bucket.asked if m == "DELETE" and "/out.zarr/" in k) == [f"bucket/{k}" for k in there]
     made = {k.partition("/")[2]: bucket.objects[k][0] for k in bucket.keys("out.zarr/")}
     assert made.pop("g1/notes") == b"mine"
@@ -363,3 +362,10 @@ def test_short_answer_while_verifying(bucket, source):
     bucket.fault = lambda handler: fault(handler, always=True)
     done = tool.nc2zarr("--verify", "full", "--overwrite", *CHUNKS, source, "s3://bucket/out.zarr", env=bucket.environment())
     assert done.status == 3 and "cannot be read from the store" in done.err, done
+
+
+def test_empty_folders_are_nothing(bucket, source):
+    """SeaweedFS lists the folders of objects that were deleted."""
+    bucket.folders = {"out.zarr/g/", "out.zarr.statistics.zarr/mean/"}
+    tool.nc2zarr("-q", "--statistics", *CHUNKS, source, "s3://bucket/out.zarr", env=bucket.environment()).ok()
+    tool.nc2zarr("--check", source, "s3://bucket/out.zarr", env=bucket.environment()).ok()

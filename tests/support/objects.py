@@ -151,7 +151,7 @@ class Handler(BaseHTTPRequestHandler):
     def list(self, s):
         prefix, delimiter = self.query.get("prefix", ""), self.query.get("delimiter")
         names = {}
-        for key in sorted(s.objects):
+        for key in sorted({*s.objects, *(s.folders if delimiter else ())}):
             if not key.startswith(prefix):
                 continue
             rest = key[len(prefix) :]
@@ -271,6 +271,7 @@ class Server:
         self.key, self.secret, self.token, self.region = KEY, SECRET, None, "us-east-1"
         self.ranges, self.page, self.hides_absent, self.conditional = True, 1000, False, True
         self.fault = None  # called with the handler; "done": it has answered, or will not
+        self.folders = set()  # that the server keeps, and lists, without objects: "out.zarr/g/"
         self.sums, self.summed = {}, []  # what the server keeps of objects; (kind, key) of what came with a checksum
         self.objects, self.times, self.uploads, self.counter, self.asked = {}, {}, {}, 0, []
         self.lock = threading.RLock()
