@@ -213,7 +213,7 @@ typedef struct cm_readbench_predicted { /* by chunkcalc's arithmetic, all parts 
 typedef struct cm_readbench_measured {
     double batch_seconds, batch_cpu_seconds;
     uint64_t batches; /* of a round */
-    unsigned rounds;
+    unsigned rounds;  /* at most 9; 0: not measured */
 } cm_readbench_measured;
 
 typedef struct

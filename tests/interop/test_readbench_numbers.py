@@ -397,7 +397,7 @@ def test_a_batch_alone_is_foreseen(root, tmp_path, name):
     args = ["--sample", BOX, "--batch", 6, "--batches", 10, "--epochs", 2]
     session = rb.measure(tmp_path / "out", root / name, *args, "--mode", "sync").only
     predicted, measured = session.predicted, session.measured
-    assert measured["rounds"] == 3 and 1 <= measured["batches"] <= 8
+    assert 1 <= measured["rounds"] <= 9 and 1 <= measured["batches"] <= 8
     for k in ("batch_seconds", "batch_cpu_seconds"):
         assert 0 < predicted[k] < 60 and 0 < measured[k] < 60
     first = [b for b in session.batches if b["epoch"] == 0][: measured["batches"]]
