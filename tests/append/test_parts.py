@@ -1,9 +1,13 @@
 """Several processes add to one store: the bytes of one process; readers see the old dataset or the new one."""
 
+import contextlib
+import json
+import os
 import random
 import shutil
 import signal
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -95,6 +99,67 @@ def test_all_at_once(case, tmp_path):
         add(1, n, files, store).ok()
         reports = [d.json()["part"] for d in done if d.status == 0]
         assert sum(bool(r and r["finished"]) for r in reports) == 1
+
+
+def has_lock(store, pid):
+    """Of the locks beside STORE."""
+    for lock in (store.parent / f"{store.name}.chunkmill").glob("*lock"):
+        try:
+            if json.loads(lock.read_text())["process"] == pid:
+                return True
+        except FileNotFoundError:
+            continue
+    return False
+
+
+@pytest.mark.longer
+@pytest.mark.parametrize("kind", ("open", "stat", *(pytest.param(k, marks=pytest.mark.long) for k in ("list", "unlink"))))
+def test_a_late_double_spoils_nothing(case, tmp_path, kind):
+    """A part that stands still, where it has no lock, while its double and the others finish, and the next append begins."""
+    layout, top, files = case
+    n, root, state = 3, tmp_path / "work", tmp_path / "state"
+    store, last = root / "s.zarr", F.day(tmp_path / "last.nc", 36, 12)
+    failio.renew(top / "new", tmp_path / "next")
+    tool.nc2zarr("-q", "--append", "time", last, tmp_path / "next" / "s.zarr").ok()
+    failio.renew(top / "old", root)
+    for k in range(1, n):
+        add(k, n, files, store, "-q").ok()
+    failio.renew(root, tmp_path / "most")
+    command = ["--part", f"1/{n}", "-j", "1", "--append", "time", *map(str, files), str(store)]
+    nstopped, ends = 0, set()
+    for begun in (top / "old", tmp_path / "most"):
+        failio.renew(begun, root)
+        count = failio.inject("nc2zarr", *command, root=root, state=state).counts[kind]
+        for i, nth in enumerate(failio.spread(count, paths.tries(3, 30, 1000))):
+            failio.renew(begun, root)
+            env = tool.environment(failio.environment(root, state, kind, nth, "stop"))
+            late = subprocess.Popen([tool.program("nc2zarr"), *command], env=env, stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.PIPE, text=True, start_new_session=True)
+            at = f"stopped before {kind} {nth}"
+            try:
+                while late.poll() is None and not failio.failed(state):
+                    time.sleep(0.002)
+                stands = late.poll() is None and not has_lock(store, late.pid)
+                nstopped += stands
+                more = stands and i % 2 == 1
+                for k in range(1, n + 1) if stands else ():
+                    add(k, n, files, store, "-q").ok()
+                if more:
+                    add(1, 2, [last], store, "-q").ok()
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(late.pid, signal.SIGCONT)
+                err = late.communicate(timeout=300)[1]
+            assert late.returncode == 0 or (late.returncode == 1 and "start again" in err), (at, err)
+            ends.add(late.returncode)
+            if more:
+                assert add(2, 2, [last], store, "--json").json()["part"]["complete"], at
+            else:
+                for k in range(1, n + 1):
+                    add(k, n, files, store, "-q").ok()
+            same((tmp_path / "next" if more else top / "new") / "s.zarr", store)
+            assert not [name for name in beside(store) if "part-" in name or "lock" in name or "tmp" in name], at
+    assert nstopped > 0 and 0 in ends
 
 
 def test_steps_that_the_store_has(case, tmp_path):

@@ -65,10 +65,13 @@ def inject(name, *args, root, state, kind=None, nth=0, way="EIO", **kw):
     """Runs NAME, where only what lies below ROOT counts."""
     env = environment(root, state, kind, nth, way)
     done = tool.run(name, *args, env={**env, **kw.pop("env", {})}, **kw)
-    raw = state.read_bytes()
-    counts = struct.unpack_from(f"{NCOUNTS}QQ", raw)
-    what = raw[8 * (NCOUNTS + 1) :].split(b"\0")[0].decode("utf-8", "replace")
-    return Outcome(done, dict(zip(CLASSES, counts)), counts[NCOUNTS], what)
+    counts = struct.unpack_from(f"{NCOUNTS}QQ", state.read_bytes())
+    return Outcome(done, dict(zip(CLASSES, counts)), counts[NCOUNTS], failed(state))
+
+
+def failed(state):
+    """The first call that failed, or before which the program stands; "" until then."""
+    return state.read_bytes()[8 * (NCOUNTS + 1) :].split(b"\0")[0].decode("utf-8", "replace")
 
 
 def spread(count, most):

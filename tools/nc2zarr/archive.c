@@ -99,13 +99,26 @@ int nc2zarr_convert_store(void *context, cm_error *err)
     return rc;
 }
 
+/* What failed may have looked at a store to which another process adds: then that is said. */
+static int explain(const archive_job *job, int status, cm_error *err)
+{
+    cm_error why = {0};
+    if (status == CM_OK || status == CM_ECANCELED || status == CM_EDIFFER ||
+        cm_append_check(job->append, &why) != CM_EEXIST)
+        return status;
+    *err = why;
+    return CM_EEXIST;
+}
+
 static int survey_and_convert(void *context, cm_error *err)
 {
     archive_job *job = context;
-    int rc = survey(job, err);
+    int rc = explain(job, survey(job, err), err);
+    if (rc == CM_OK && job->ndecisions > 0)
+        rc = cm_append_check(job->append, err);
     if (rc != CM_OK || job->v->survey || job->ndecisions > 0 || job->asked.store_per)
         return rc;
-    return nc2zarr_convert_store(job, err);
+    return explain(job, nc2zarr_convert_store(job, err), err);
 }
 
 /* What comes before, or instead of, a conversion.  Returns the exit status. */

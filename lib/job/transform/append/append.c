@@ -29,6 +29,8 @@ static int open_target(cm_append_state *s, const cm_job *job, cm_error *err)
     int rc = cm_dataset_open(s->append->root, "", &options, &s->target, err);
     if (rc == CM_OK && s->target->kind != CM_DATASET_ZARR)
         rc = cm_fail(err, CM_EINVAL, "is not a Zarr store");
+    if (rc == CM_OK)
+        rc = cm_append_check_length(s->append, s->target, err);
     if (rc != CM_OK)
         cm_error_place(err, s->append->root);
     return rc;

@@ -34,7 +34,9 @@ struct cm_append {
     char *root;    /* of the store, without "file://" */
     char *replace; /* "DIM=RANGE"; NULL: the store grows */
     bool recheck, hold, look;
-    bool part; /* one of several processes: has LOCK only to open the store, and in the end */
+    bool part;      /* one of several processes: has LOCK only to open the store, and in the end */
+    bool knows_was; /* without the lock: that WAS is the length of what grows when it was opened */
+    uint64_t was;
     cm_beside beside;
     cm_lock *lock;
     cm_store *store;
@@ -52,6 +54,15 @@ struct cm_append {
 #define CM_APPEND_MARK "append-begun"
 int cm_append_mark(cm_append *a, uint64_t reach, cm_error *err);
 void cm_append_unmark(cm_append *a);
+
+/*
+ * append_view.c: without the lock others may add to the store while it is looked at, so that what
+ * was read of it first is of another store than what is read later.  Lengths tell, for they only
+ * grow.  The first is called when nothing else has been read yet; the second is CM_EEXIST where
+ * NOW, which was opened later, has another length.
+ */
+int cm_append_note_length(cm_append *a, cm_error *err);
+int cm_append_check_length(const cm_append *a, const cm_dataset *now, cm_error *err);
 
 /* One array of the store that has the dimension. */
 typedef struct cm_grown {

@@ -228,6 +228,8 @@ int cm_append_open(const cm_append_options *o, cm_append **out, char **note, cm_
                            err);
     if (rc == CM_OK)
         rc = settle(a, o, note, err);
+    if (rc == CM_OK && (a->part || a->look))
+        rc = cm_append_note_length(a, err);
     if (rc == CM_OK)
         rc = cm_replace_read_note(a, err);
     if (rc == CM_OK)

@@ -42,6 +42,20 @@ static int split(const cm_job *job, work *w, cm_error *err)
 
 /* ---- what parts need to know ---- */
 
+static int length_now(const cm_append *a, const char *dimension, uint64_t *out, cm_error *err)
+{
+    const cm_dataset_options options = {0};
+    cm_dataset *ds = NULL;
+    int rc = cm_dataset_open(a->root, "", &options, &ds, err);
+    *out = 0;
+    for (size_t i = 0; rc == CM_OK && i < ds->nvars; i++)
+        for (unsigned j = 0; j < ds->var[i].rank; j++)
+            if (ds->var[i].dim_name[j] != NULL && strcmp(ds->var[i].dim_name[j], dimension) == 0)
+                *out = ds->var[i].shape[j];
+    cm_dataset_close(ds);
+    return rc;
+}
+
 /* Nobody has added to the store since its arrays were looked at. */
 static int check_length(const cm_append_state *s, cm_error *err)
 {
@@ -65,6 +79,13 @@ static int check(void *context, cm_error *err)
 {
     const work *w = context;
     return check_length(w->s, err);
+}
+
+static bool is_in(void *context)
+{
+    const cm_append_state *s = ((const work *)context)->s;
+    uint64_t now = 0;
+    return length_now(s->append, s->append->dimension, &now, NULL) == CM_OK && now >= s->length;
 }
 
 static int describe(void *context, cm_json *plan, cm_error *err)
@@ -144,6 +165,7 @@ static int finish(void *context, cm_job *job, cm_lock *lock, cm_error *err)
     a->lock = lock;
     take(job, &w->rest);
     int rc = write_rest(job, w->s, err);
+    a->was = rc == CM_OK ? w->s->length : a->was;
     if (rc == CM_OK)
         rc = verify_rest(job, w->s, err);
     cm_job_release_writers(job);
@@ -196,8 +218,12 @@ int cm_append_in_parts(cm_job *job, cm_append_state *s, cm_error *err)
                                        .break_lock = job->options->break_lock,
                                        .net = job->options->net};
     work w = {.s = s};
-    const cm_parts_hooks hooks = {
-        .context = &w, .check = check, .describe = describe, .again = again, .finish = finish};
+    const cm_parts_hooks hooks = {.context = &w,
+                                  .check = check,
+                                  .is_in = is_in,
+                                  .describe = describe,
+                                  .again = again,
+                                  .finish = finish};
     cm_job_var *all = job->var;
     const size_t n = job->nvars;
     cm_output out = {0};
@@ -228,20 +254,6 @@ int cm_append_in_parts(cm_job *job, cm_append_state *s, cm_error *err)
 }
 
 /* ---- a plan that is found ---- */
-
-static int length_now(const cm_append *a, const char *dimension, uint64_t *out, cm_error *err)
-{
-    const cm_dataset_options options = {0};
-    cm_dataset *ds = NULL;
-    int rc = cm_dataset_open(a->root, "", &options, &ds, err);
-    *out = 0;
-    for (size_t i = 0; rc == CM_OK && i < ds->nvars; i++)
-        for (unsigned j = 0; j < ds->var[i].rank; j++)
-            if (ds->var[i].dim_name[j] != NULL && strcmp(ds->var[i].dim_name[j], dimension) == 0)
-                *out = ds->var[i].shape[j];
-    cm_dataset_close(ds);
-    return rc;
-}
 
 int cm_append_settle_parts(cm_append *a, bool gives_up, bool *busy, cm_error *err)
 {

@@ -135,6 +135,10 @@ static int judge_plan(cm_job *job, cm_output *out, bool *replace, cm_error *err)
         return CM_OK;
     if (rc != CM_OK && rc != CM_EEXIST)
         return cm_fail(err, (cm_status)rc, "%s", why.text);
+    /* Another plan is there because this one was done, or is not for the store as it is. */
+    if (rc == CM_EEXIST && job->parts->hooks != NULL &&
+        (rc = job->parts->hooks->check(job->parts->hooks->context, err)) != CM_OK)
+        return rc;
     rc = cm_parts_running(&out->beside, &running, &who, err);
     if (rc != CM_OK)
         return rc;
@@ -283,6 +287,12 @@ static bool is_done(cm_job *job, cm_output *out)
     return done || cm_parts_is_complete(job, out);
 }
 
+/* Nothing is left to be waited for: the part of the next plan has a lock of the same name. */
+static bool is_over(cm_job *job, cm_output *out)
+{
+    return is_done(job, out) || cm_parts_is_replaced(job, out);
+}
+
 /* A part that is done is not any more where its objects are gone. */
 static int prove_own(cm_job *job, cm_output *out, cm_error *err)
 {
@@ -321,22 +331,17 @@ static int prove_own(cm_job *job, cm_output *out, cm_error *err)
 static int claim(cm_job *job, cm_output *out, cm_error *err)
 {
     cm_parts *p = job->parts;
-    cm_parts_plan plan = {0};
     cm_lock_holder who;
-    int rc = cm_parts_wait(job, out, p->lock, &p->own, is_done, err);
-    if (rc != CM_OK || p->own == NULL)
+    int rc = cm_parts_wait(job, out, p->lock, &p->own, is_over, err);
+    if (rc != CM_OK)
         return rc;
+    if (p->own == NULL)
+        return is_done(job, out) ? CM_OK : cm_parts_check_plan(job, out, err);
     rc = cm_lock_look(&out->beside, CM_LOCK_OUTPUT, &who, err);
     if (rc == CM_OK && who.state == CM_LOCK_OF_RUN)
         rc = cm_fail(err, CM_EEXIST, "%s: another run is writing it (%s); wait for its end",
                      out->path, who.who);
-    if (rc == CM_OK)
-        rc = cm_parts_plan_read(&out->beside, &plan, err);
-    if (rc == CM_OK && (plan.json == NULL || strcmp(plan.hash, p->plan.hash) != 0))
-        rc = cm_fail(err, CM_EEXIST, "%s: another run replaced the plan meanwhile; start again",
-                     out->path);
-    cm_parts_plan_release(&plan);
-    return rc;
+    return rc == CM_OK ? cm_parts_check_plan(job, out, err) : rc;
 }
 
 /* Goes on where the part was stopped, or begins its journal. */

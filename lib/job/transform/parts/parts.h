@@ -19,8 +19,13 @@
  */
 typedef struct cm_parts_hooks {
     void *context;
-    /* With the output's lock, before the plan is published: the store is what was planned with. */
+    /*
+     * The store is what was planned with; CM_EEXIST where it was changed.  With the output's lock
+     * before the plan is published, without it to say why another plan is there.
+     */
     int (*check)(void *context, cm_error *err);
+    /* Whether the store has all that the job adds, whoever added it. */
+    bool (*is_in)(void *context);
     /* Adds to the plan. */
     int (*describe)(void *context, cm_json *plan, cm_error *err);
     /* The part was begun by a process that ended. */
@@ -54,6 +59,14 @@ int cm_parts_wait(cm_job *job, cm_output *out, const char *name, cm_lock **lock,
 
 /* parts_finish.c: whether the job's plan, and no other, is complete. */
 bool cm_parts_is_complete(cm_job *job, cm_output *out);
+/*
+ * A plan that is complete may be replaced by whoever changes the store next: a process that was
+ * late then finds files of another plan, or none.  With the lock of the output, or of a part that
+ * is not done, the plan that is there stays.
+ */
+bool cm_parts_is_replaced(cm_job *job, cm_output *out);
+/* CM_EEXIST where it was. */
+int cm_parts_check_plan(cm_job *job, cm_output *out, cm_error *err);
 /* Completes the store where all parts are done; the report says how they stand. */
 int cm_parts_finish(cm_job *job, cm_output *out, cm_error *err);
 

@@ -23,6 +23,22 @@ bool cm_parts_is_complete(cm_job *job, cm_output *out)
     return complete;
 }
 
+int cm_parts_check_plan(cm_job *job, cm_output *out, cm_error *err)
+{
+    cm_parts_plan plan;
+    int rc = cm_parts_plan_read(&out->beside, &plan, err);
+    if (rc == CM_OK && (plan.json == NULL || strcmp(plan.hash, job->parts->plan.hash) != 0))
+        rc = cm_fail(err, CM_EEXIST, "%s: another run replaced the plan meanwhile; start again",
+                     out->path);
+    cm_parts_plan_release(&plan);
+    return rc;
+}
+
+bool cm_parts_is_replaced(cm_job *job, cm_output *out)
+{
+    return cm_parts_check_plan(job, out, NULL) == CM_EEXIST;
+}
+
 /* With the output's lock: whether all that parts say that they made is there. */
 static int prove_all(cm_job *job, cm_output *out, cm_error *err)
 {
@@ -120,12 +136,17 @@ static int write_metadata(cm_job *job, cm_output *out, cm_error *err)
     return rc;
 }
 
+static bool is_over(cm_job *job, cm_output *out)
+{
+    return cm_parts_is_complete(job, out) || cm_parts_is_replaced(job, out);
+}
+
 /* The metadata, unless another process writes them meanwhile. */
 static int complete_store(cm_job *job, cm_output *out, cm_error *err)
 {
     cm_lock *lock = NULL;
-    int rc = cm_parts_wait(job, out, CM_LOCK_OUTPUT, &lock, cm_parts_is_complete, err);
-    if (rc == CM_OK && lock != NULL && !cm_parts_is_complete(job, out)) {
+    int rc = cm_parts_wait(job, out, CM_LOCK_OUTPUT, &lock, is_over, err);
+    if (rc == CM_OK && lock != NULL && !is_over(job, out)) {
         bool adds = job->parts->hooks != NULL;
         rc = prove_all(job, out, err);
         if (rc == CM_OK && !adds)
@@ -139,21 +160,47 @@ static int complete_store(cm_job *job, cm_output *out, cm_error *err)
     return rc;
 }
 
+static bool is_tidy(cm_job *job, cm_output *out)
+{
+    return cm_parts_left(&out->beside) < CM_LEFT_FILES || cm_parts_is_replaced(job, out);
+}
+
+/*
+ * What parts left goes with the output's lock, for files of the next plan have the same names.
+ * Only they are waited for: of a lock alone, and of temporaries, whoever has it removes them.
+ */
+static void tidy(cm_job *job, cm_output *out)
+{
+    const cm_lock_request request = {.name = CM_LOCK_OUTPUT, .of_part = true};
+    cm_left left = cm_parts_left(&out->beside);
+    cm_lock *lock = NULL;
+    char *note = NULL;
+    if (left == CM_LEFT_FILES)
+        (void)cm_parts_wait(job, out, CM_LOCK_OUTPUT, &lock, is_tidy, NULL);
+    else if (left != CM_LEFT_NOTHING)
+        (void)cm_lock_take_as(&out->beside, &request, &lock, &note, NULL);
+    if (lock != NULL && cm_parts_is_complete(job, out))
+        cm_parts_tidy(&out->beside);
+    cm_lock_release(lock, &out->beside);
+    free(note);
+}
+
 int cm_parts_finish(cm_job *job, cm_output *out, cm_error *err)
 {
     cm_parts *p = job->parts;
     cm_part_report *r = &job->report->part;
     cm_parts_report all = {0};
-    bool complete = cm_parts_is_complete(job, out);
     int rc = cm_parts_look(&out->beside, &p->plan, &all, err);
-    if (rc == CM_OK && !complete && all.count[CM_PART_DONE] == p->plan.nparts) {
+    if (rc == CM_OK && !all.complete && all.count[CM_PART_DONE] == p->plan.nparts)
         rc = complete_store(job, out, err);
-        complete = rc == CM_OK;
-    }
-    /* Who finished meanwhile may have removed the files that were counted. */
-    complete = complete || (rc == CM_OK && cm_parts_is_complete(job, out));
+    bool complete = rc == CM_OK && cm_parts_is_complete(job, out);
     if (complete)
-        cm_parts_tidy(&out->beside);
+        tidy(job, out);
+    /* The next plan of a store that grew is no trouble of this job's. */
+    if (rc == CM_OK && !complete && p->hooks != NULL && cm_parts_is_replaced(job, out))
+        complete = p->hooks->is_in(p->hooks->context);
+    if (rc == CM_OK && !complete)
+        rc = cm_parts_check_plan(job, out, err);
     r->complete = job->report->written = complete;
     r->ndone = complete ? p->plan.nparts : all.count[CM_PART_DONE];
     r->nrunning = complete ? 0 : all.count[CM_PART_RUNNING];

@@ -71,6 +71,30 @@ static int copy_text(const cm_json *j, const char *name, char **out, cm_error *e
     return text != NULL && *out == NULL ? CM_ENOMEM : CM_OK;
 }
 
+static void release_parts(cm_parts_report *r)
+{
+    for (uint64_t k = 0; r->part != NULL && k < r->nparts; k++)
+        free(r->part[k].who);
+    free(r->part);
+    r->part = NULL;
+}
+
+/* Whoever completed the store meanwhile removes the files that were looked at. */
+static int look_at_end(const cm_beside *b, const cm_parts_plan *plan, cm_parts_report *out,
+                       cm_error *err)
+{
+    cm_json *complete = NULL;
+    int rc = cm_part_noted(b, CM_PARTS_COMPLETE, plan->hash, &complete, err);
+    if (rc == CM_OK && complete != NULL) {
+        release_parts(out);
+        memset(out->count, 0, sizeof(out->count));
+        out->count[CM_PART_DONE] = plan->nparts;
+        out->complete = true;
+    }
+    cm_json_free(complete);
+    return rc;
+}
+
 int cm_parts_look(const cm_beside *b, const cm_parts_plan *plan, cm_parts_report *out,
                   cm_error *err)
 {
@@ -93,18 +117,25 @@ int cm_parts_look(const cm_beside *b, const cm_parts_plan *plan, cm_parts_report
         rc = look_at_part(b, plan, k, &out->part[k], err);
         out->count[out->part[k].state]++;
     }
-    return rc;
+    return rc == CM_OK ? look_at_end(b, plan, out, err) : rc;
 }
 
 void cm_parts_report_release(cm_parts_report *r)
 {
-    for (uint64_t k = 0; r->part != NULL && k < r->nparts; k++)
-        free(r->part[k].who);
-    free(r->part);
+    release_parts(r);
     free(r->launcher);
     free(r->command);
     free(r->folder);
     *r = (cm_parts_report){0};
+}
+
+static int is_still(const cm_beside *b, const cm_parts_plan *plan, bool *out, cm_error *err)
+{
+    cm_parts_plan now;
+    int rc = cm_parts_plan_read(b, &now, err);
+    *out = rc == CM_OK && strcmp(now.hash, plan->hash) == 0;
+    cm_parts_plan_release(&now);
+    return rc;
 }
 
 int cm_parts_status(const char *target, cm_net *net, cm_parts_report *out, cm_error *err)
@@ -116,15 +147,20 @@ int cm_parts_status(const char *target, cm_net *net, cm_parts_report *out, cm_er
     int rc = cm_store_path_plain(target, &path, err);
     if (rc == CM_OK)
         rc = cm_beside_find(path, net, &beside, err);
-    if (rc == CM_OK)
+    /* Until all that was looked at is of one plan. */
+    for (bool same = false; rc == CM_OK && !same;) {
         rc = cm_beside_open(&beside, false, err);
-    if (rc == CM_OK)
-        rc = cm_parts_plan_read(&beside, &plan, err);
-    if (rc == CM_OK && plan.json == NULL)
-        rc = cm_fail(err, CM_ENOTFOUND, "%s: was not begun in parts", target);
-    if (rc == CM_OK)
-        rc = cm_parts_look(&beside, &plan, out, err);
-    cm_parts_plan_release(&plan);
+        if (rc == CM_OK)
+            rc = cm_parts_plan_read(&beside, &plan, err);
+        if (rc == CM_OK && plan.json == NULL)
+            rc = cm_fail(err, CM_ENOTFOUND, "%s: was not begun in parts", target);
+        cm_parts_report_release(out);
+        if (rc == CM_OK)
+            rc = cm_parts_look(&beside, &plan, out, err);
+        if (rc == CM_OK)
+            rc = is_still(&beside, &plan, &same, err);
+        cm_parts_plan_release(&plan);
+    }
     cm_beside_release(&beside);
     free(path);
     return rc;
@@ -192,30 +228,38 @@ int cm_parts_abort_uploads(cm_store *store, cm_error *err)
     return cm_store_is_remote(store) ? cm_store_sweep_temporaries(store, "", true, err) : CM_OK;
 }
 
-/* What only who has the lock may remove. */
-static cm_verdict judge_any(void *context, const char *below, cm_entry_kind kind)
+/* What a look finds, and where. */
+typedef struct looking {
+    const cm_beside *beside;
+    cm_left left;
+} looking;
+
+static cm_verdict judge_left(void *context, const char *below, cm_entry_kind kind)
 {
-    bool *any = context;
-    *any = *any || kind == CM_ENTRY_TEMPORARY ||
-           (kind == CM_ENTRY_FILE && strcmp(below, CM_LOCK_OUTPUT) == 0);
+    looking *l = context;
+    cm_left is = CM_LEFT_NOTHING;
+    if (judge_part((void *)(uintptr_t)l->beside, below, kind) == CM_REMOVE)
+        is = CM_LEFT_FILES;
+    else if (kind == CM_ENTRY_TEMPORARY ||
+             (kind == CM_ENTRY_FILE && strcmp(below, CM_LOCK_OUTPUT) == 0))
+        is = CM_LEFT_OTHER;
+    l->left = is > l->left ? is : l->left;
     return CM_KEEP;
 }
 
-void cm_parts_tidy(cm_beside *b)
+cm_left cm_parts_left(const cm_beside *b)
 {
-    const cm_lock_request request = {.name = CM_LOCK_OUTPUT, .of_part = true};
-    cm_lock *lock = NULL;
-    char *note = NULL;
-    bool any = false;
+    looking l = {.beside = b};
+    if (b->in == NULL || cm_store_sweep(b->in, "", judge_left, &l, NULL) != CM_OK)
+        return CM_LEFT_NOTHING;
+    return l.left;
+}
+
+void cm_parts_tidy(const cm_beside *b)
+{
     if (b->in == NULL)
         return;
-    /* A part that ends while another tidies removes its own files itself. */
-    cm_store_sweep(b->in, "", judge_part, b, NULL);
-    if (cm_store_sweep(b->in, "", judge_any, &any, NULL) != CM_OK || !any)
-        return;
-    /* Whoever has the lock tidies up after: where all parts are done, nobody else writes there. */
-    if (cm_lock_take_as(b, &request, &lock, &note, NULL) == CM_OK)
-        cm_store_sweep_temporaries(b->in, "", false, NULL);
-    cm_lock_release(lock, b);
-    free(note);
+    /* A part that ends while another tidies removes its own lock itself. */
+    cm_store_sweep(b->in, "", judge_part, (void *)(uintptr_t)b, NULL);
+    cm_store_sweep_temporaries(b->in, "", false, NULL);
 }

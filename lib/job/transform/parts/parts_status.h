@@ -6,12 +6,22 @@
 
 #include "job/transform/parts/parts_files.h"
 
-/* Looks at every part of PLAN, in the folder B, which is open. */
+/*
+ * Looks at every part of PLAN, in the folder B, which is open.  A plan that is found complete in
+ * the end, whose parts' files go, is reported as that.
+ */
 int cm_parts_look(const cm_beside *b, const cm_parts_plan *plan, cm_parts_report *out,
                   cm_error *err);
 
-/* Of a complete store: removes what its parts left, unless somebody holds its lock, who does. */
-void cm_parts_tidy(cm_beside *b);
+/* What is beside a complete store that should not stay. */
+typedef enum cm_left {
+    CM_LEFT_NOTHING,
+    CM_LEFT_OTHER, /* a lock, temporaries */
+    CM_LEFT_FILES  /* of parts */
+} cm_left;
+cm_left cm_parts_left(const cm_beside *b);
+/* Of a complete store, with its lock: removes what its parts left. */
+void cm_parts_tidy(const cm_beside *b);
 
 /*
  * A bucket does not tell who began an upload that was never finished.  When all parts are done,
