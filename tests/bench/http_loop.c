@@ -148,7 +148,7 @@ static void begin(body *b, char *line, bool puts_it, const char *key, const char
         curl_easy_setopt(e, CURLOPT_INFILESIZE_LARGE, (curl_off_t)b->n);
         curl_easy_setopt(e, CURLOPT_READFUNCTION, on_read);
         curl_easy_setopt(e, CURLOPT_READDATA, b);
-        curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, 1L << 20);
+        curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, 120L << 10);
         curl_easy_setopt(e, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
     } else {
         b->n = 0;

@@ -49,6 +49,11 @@ void cm_run_prepare(void)
      * 128 MiB took up to 244 MiB so, and 61 MiB with the threshold fixed.
      */
     mallopt(M_MMAP_THRESHOLD, 256 * 1024);
+    /*
+     * With that the heap's end would go back to the system as soon as 128 KiB of it are free:
+     * the buffers that libcurl allocates with each request, and page faults with the next.
+     */
+    mallopt(M_TRIM_THRESHOLD, 1024 * 1024);
 }
 
 char *cm_run_command_line(int argc, char **argv)

@@ -122,12 +122,8 @@ static void end(cm_net *net, cm_transfer_state *t, const cm_error *why)
         if (g->err != NULL)
             g->err->status = (cm_status)rc;
     }
-    if (--g->npending > 0)
-        return;
-    if (g->call != NULL)
+    if (--g->npending == 0)
         SLIST_INSERT_HEAD(&net->ended, g, next);
-    else
-        pthread_cond_signal(&g->done);
 }
 
 static bool is_canceled(const cm_net *net)
@@ -324,7 +320,7 @@ static void take_finished(cm_net *net)
     }
 }
 
-/* Calls those who did not wait. */
+/* Wakes those who wait, calls those who do not; without the lock, for which they would queue. */
 static void tell(cm_net *net)
 {
     cm_http_group *g;
@@ -332,9 +328,24 @@ static void tell(cm_net *net)
         SLIST_REMOVE_HEAD(&net->ended, next);
         cm_http_done *call = g->call;
         void *of = g->context;
+        if (call == NULL) {
+            sem_post(&g->done);
+            continue;
+        }
         free(g);
         call(of);
     }
+}
+
+/* Whether there is nothing to begin; then the next hand-over that can be begun wakes the thread. */
+static bool go_to_sleep(cm_net *net)
+{
+    pthread_mutex_lock(&net->lock);
+    bool room = net->nactive < net->limit;
+    bool sleeps = !room || TAILQ_EMPTY(&net->waiting);
+    net->asleep = sleeps && room;
+    pthread_mutex_unlock(&net->lock);
+    return sleeps;
 }
 
 static void *loop_main(void *context)
@@ -356,10 +367,7 @@ static void *loop_main(void *context)
         if (is_canceled(net))
             give_up(net, now);
         tell(net);
-        pthread_mutex_lock(&net->lock);
-        bool more = net->nactive < net->limit && !TAILQ_EMPTY(&net->waiting);
-        pthread_mutex_unlock(&net->lock);
-        if (!more)
+        if (go_to_sleep(net))
             curl_multi_poll(net->multi, NULL, 0, pause_of(net, cm_now_ns()), NULL);
     }
 }
@@ -393,6 +401,7 @@ static void forget_parent(cm_net *net)
     TAILQ_INIT(&net->delayed);
     SLIST_INIT(&net->ended);
     net->nactive = net->nwaiting = net->nidle = 0;
+    net->asleep = false;
     net->counts = (cm_net_counts){0};
     net->idle = NULL;
     net->multi = NULL;
@@ -413,10 +422,12 @@ static void settle(cm_net *net)
     }
 }
 
-/* Hands all N to the thread.  Lock held. */
+/* Hands all N to the thread, for any thread to call. */
 static int hand_over(cm_net *net, cm_http *request, size_t n, cm_http_group *group,
                      cm_transfer_state *state, cm_error *err)
 {
+    settle(net);
+    pthread_mutex_lock(&net->lock);
     int rc = net->process == 0 ? start_thread(net, err) : CM_OK;
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
         state[i] = (cm_transfer_state){.net = net, .request = &request[i], .group = group};
@@ -424,7 +435,11 @@ static int hand_over(cm_net *net, cm_http *request, size_t n, cm_http_group *gro
         TAILQ_INSERT_TAIL(&net->waiting, &state[i], next);
         net->nwaiting++;
     }
-    if (rc == CM_OK)
+    bool wake = rc == CM_OK && net->asleep;
+    net->asleep = net->asleep && !wake;
+    pthread_mutex_unlock(&net->lock);
+    /* Without the lock: the thread would wait for it at once. */
+    if (wake)
         curl_multi_wakeup(net->multi);
     return rc;
 }
@@ -439,10 +454,7 @@ int cm_http_begin(cm_net *net, cm_http *request, cm_error *why, cm_http_done *do
     if (c == NULL)
         return CM_ENOMEM;
     c->group = (cm_http_group){.npending = 1, .err = why, .call = done, .context = context};
-    settle(net);
-    pthread_mutex_lock(&net->lock);
     int rc = hand_over(net, request, 1, &c->group, &c->state, err);
-    pthread_mutex_unlock(&net->lock);
     if (rc != CM_OK)
         free(c);
     return rc;
@@ -457,14 +469,11 @@ int cm_http_run(cm_net *net, cm_http *request, size_t n, cm_error *err)
     cm_transfer_state *state = cm_calloc(n, sizeof(state[0]), err);
     if (state == NULL)
         return CM_ENOMEM;
-    settle(net);
-    pthread_cond_init(&group.done, NULL);
-    pthread_mutex_lock(&net->lock);
+    sem_init(&group.done, 0, 0);
     int rc = hand_over(net, request, n, &group, state, err);
-    while (rc == CM_OK && group.npending > 0)
-        pthread_cond_wait(&group.done, &net->lock);
-    pthread_mutex_unlock(&net->lock);
-    pthread_cond_destroy(&group.done);
+    while (rc == CM_OK && sem_wait(&group.done) != 0)
+        continue; /* interrupted */
+    sem_destroy(&group.done);
     free(state);
     return rc != CM_OK ? rc : group.rc;
 }

@@ -7,6 +7,7 @@
 
 #include <curl/curl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <sys/queue.h>
 #include <sys/types.h>
@@ -21,7 +22,7 @@ enum {
 
 /* One call of cm_http_run, or of cm_http_begin. */
 typedef struct cm_http_group {
-    pthread_cond_t done;
+    sem_t done; /* where somebody waits: who is woken needs no lock, so many may be at once */
     size_t npending;
     cm_error *err; /* the first failure's */
     int rc;
@@ -73,6 +74,7 @@ struct cm_net {
     atomic_int process; /* whose thread it is; 0: none runs; -1: that is being settled */
     uint64_t timeout_ns;
     bool stopping;
+    bool asleep; /* and would begin what comes: it is to be woken */
     struct cm_transfer_list waiting;
     size_t nwaiting;
     cm_net_counts counts;

@@ -267,6 +267,17 @@ static void set_range(CURL *e, const cm_http_range *range)
     curl_easy_setopt(e, CURLOPT_RANGE, text);
 }
 
+/* What libcurl has ready of a body; it takes no less than 16 KiB. */
+static long send_nbytes(const cm_http *r)
+{
+    return r->body_nbytes < CM_HTTP_SEND_NBYTES ? (long)r->body_nbytes : (long)CM_HTTP_SEND_NBYTES;
+}
+
+static long receive_nbytes(const cm_http *r)
+{
+    return r->method == CM_HTTP_GET ? CM_HTTP_RECEIVE_NBYTES : CM_HTTP_ANSWER_NBYTES;
+}
+
 static void set_method(cm_transfer_state *t)
 {
     const cm_http *r = t->request;
@@ -285,7 +296,7 @@ static void set_method(cm_transfer_state *t)
         curl_easy_setopt(e, CURLOPT_READDATA, t);
         curl_easy_setopt(e, CURLOPT_SEEKFUNCTION, on_seek);
         curl_easy_setopt(e, CURLOPT_SEEKDATA, t);
-        curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, (long)CM_HTTP_SEND_NBYTES);
+        curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, send_nbytes(r));
         /* Without the header curl 7.88 would sign its absence; nobody needs to wait for it. */
         curl_easy_setopt(e, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
         break;
@@ -349,7 +360,7 @@ int cm_transfer_prepare(cm_transfer_state *t, cm_error *err)
     curl_easy_setopt(e, CURLOPT_PRIVATE, t);
     curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(e, CURLOPT_ERRORBUFFER, t->message);
-    curl_easy_setopt(e, CURLOPT_BUFFERSIZE, (long)CM_HTTP_RECEIVE_NBYTES);
+    curl_easy_setopt(e, CURLOPT_BUFFERSIZE, receive_nbytes(t->request));
     curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(e, CURLOPT_WRITEDATA, t);
     curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header);
