@@ -141,7 +141,8 @@ typedef enum cm_decider {
     CM_DECIDER_ALONG, /* fields of cm_archive_options */
     CM_DECIDER_NEW_DIM,
     CM_DECIDER_PROMOTE,
-    CM_DECIDER_DTYPE
+    CM_DECIDER_DTYPE,
+    CM_DECIDER_CHAR /* `char_mode` of the conversion */
 } cm_decider;
 
 typedef struct cm_finding {
@@ -238,7 +239,8 @@ int cm_archive_dataset(cm_archive *a, size_t i, struct cm_dataset **out, cm_erro
 /*
  * What file FILE of store I, one of those that could be read, says that the joined dataset does
  * not say alike: an object of "attributes" (of groups, "/" being the root, and of variables),
- * "types" and "fill_values", to be freed; NULL: nothing.  *PATH is NULL past the last file.
+ * "types", "fill_values" and "text_lengths", to be freed; NULL: nothing.  *PATH is NULL past the
+ * last file.
  */
 int cm_archive_left_out(const cm_archive *a, size_t i, size_t file, const char **path,
                         struct json_object **out, cm_error *err);

@@ -114,6 +114,17 @@ def time_vars(first, n, units=UNITS, calendar="standard", dtype="f8"):
     }
 
 
+def characters(texts, length):
+    """TEXTS as rows of LENGTH characters, the rest of them NULs."""
+    rows = [[bytes([b]) for b in t.encode().ljust(length, b"\0")] for t in texts]
+    return np.array(rows, "S1").reshape(len(rows), length)
+
+
+def padded(data, length):
+    """Rows of characters, longer by NULs."""
+    return np.concatenate([data, np.full((*data.shape[:-1], length - data.shape[-1]), b"", "S1")], axis=-1)
+
+
 def half_days(i, steps=2, first=None, format="NETCDF4"):
     """File number I of a clean archive; it begins with step FIRST."""
     first = i * steps if first is None else first
@@ -122,7 +133,7 @@ def half_days(i, steps=2, first=None, format="NETCDF4"):
     date = datetime.date(2000, 1, 1) + datetime.timedelta(days=i)
     kind = {"chunks": (1, 4, 6), "deflate": 1}
     flags = {"standard_name": "quality_flag", "flag_values": np.array([0, 1, 2], "i1"), "flag_meanings": "good bad ugly"}
-    mapped = {"grid_mapping": "crs", "coordinates": "height"}
+    mapped = {"grid_mapping": "crs", "coordinates": "height note"}
     vars = {
         **time_vars(first, steps),
         "lat": Var(("lat",), lat, {"units": "degrees_north", "standard_name": "latitude"}),
@@ -145,6 +156,7 @@ def half_days(i, steps=2, first=None, format="NETCDF4"):
             **kind,
         ),
         "flag": Var(("time",), flag, flags),
+        "note": Var(("time", "note_length"), characters([f"n{first + k}" for k in range(steps)], 8), {"long_name": "observer's note"}),
     }
     attrs = {"title": "half-daily weather", "Conventions": "CF-1.8", "institution": "nowhere"}
     return File(f"w_{date:%Y%m%d}.nc", vars, attrs, format=format)

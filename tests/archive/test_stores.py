@@ -125,8 +125,8 @@ def test_variables(tmp_path, apart):
     whole = F.joined(F.clean(3))
     whole["version"] = ((), np.array(7, "i4"))
     needs = {
-        "tas": ("time", "time_bnds", "lat", "lon", "height", "crs"),
-        "pr": ("time", "time_bnds", "lat", "lon", "height", "crs"),
+        "tas": ("time", "time_bnds", "lat", "lon", "height", "note", "crs"),
+        "pr": ("time", "time_bnds", "lat", "lon", "height", "note", "crs"),
         "flag": ("time", "time_bnds"),
         "orog": ("lat", "lon"),
     }

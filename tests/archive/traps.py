@@ -115,6 +115,28 @@ def longer_flags(f, k):
     f.vars["flag"].attrs["flag_values"] = f.vars["flag"].attrs["flag_values"].astype("i4")
 
 
+def noted(length, name="note_length"):
+    """Texts of LENGTH characters, all of them used."""
+
+    def change(f, k):
+        v = f.vars["note"]
+        v.data, v.dims = F.characters(["z" * length] * f.steps(), length), ("time", name)
+
+    return edit(change)
+
+
+def all_noted(length, name="note_length"):
+    def change(f):
+        v = f.vars["note"]
+        v.data, v.dims = F.padded(v.data, length), ("time", name)
+
+    return each(change)
+
+
+def encoded(f, k):
+    f.vars["note"].attrs["_Encoding"] = "latin-1"
+
+
 def other_fill(f, k):
     v = f.vars["pr"]
     v.data = np.where(v.data == v.fill, np.int16(-9999), v.data)
@@ -273,6 +295,7 @@ def gap_filled(files, k):
         v = hole.vars[name]
         v.data = np.full_like(v.data, v.fill)
     hole.vars["flag"].data = np.full_like(hole.vars["flag"].data, -127)
+    hole.vars["note"].data = np.full_like(hole.vars["note"].data, b"")
     return [*files, hole]
 
 
@@ -350,6 +373,13 @@ TRAPS = {
     "packing": Trap(edit(repacked), "packing", DECISION, "--packing unpack", ("--packing", "unpack"), each(unpacked), variable="pr"),
     "type float64": Trap(edit(doubled), "type", NOTE, mend=widened("tas", "f8"), variable="tas"),
     "type int32": Trap(edit(longer_flags), "type", NOTE, mend=widened("flag", "i4"), variable="flag"),
+    "longer texts": Trap(noted(11), "type", NOTE, "--char join", mend=all_noted(11), variable="note"),
+    "shorter texts": Trap(noted(5), "type", NOTE, "--char join", mend=all_noted(8), variable="note"),
+    "texts of length 1": Trap(noted(1), "type", NOTE, "--char join", mend=all_noted(8), variable="note"),
+    "longer texts, other dimension": Trap(
+        noted(11, "string11"), "type", NOTE, "--char join", mend=all_noted(11, "string11"), variable="note"
+    ),
+    "dimension of texts": Trap(noted(8, "string8"), "dimensions", NOTE, mend=as_it_is, variable="note"),
     "fill value": Trap(edit(other_fill), "fill-value", NOTE, mend=fill_of(None), variable="pr"),
     "missing variable": Trap(edit(lacks), "missing", DECISION, "--missing fill", ("--missing", "fill"), filled, variable="pr"),
     # what is not joined
@@ -385,6 +415,9 @@ TRAPS = {
     ),
     "grid_mapping": Trap(
         attribute("crs", "earth_radius", 6371229.0), "meaning", DECISION, "--attrs first", ("--attrs", "first"), as_it_is, variable="crs"
+    ),
+    "_Encoding": Trap(
+        edit(encoded), "meaning", DECISION, "--attrs first", ("--attrs", "first"), as_it_is, variable="note"
     ),
     "flag_meanings": Trap(
         attribute("flag", "flag_meanings", "bad good ugly"), "meaning", DECISION, "--attrs first", ("--attrs", "first"), as_it_is, variable="flag"

@@ -36,7 +36,8 @@ static const char *proposed(const cm_finding *f, char *buf, size_t size)
     static const char *const OPTION[] = {[CM_DECIDER_ALONG] = "--along",
                                          [CM_DECIDER_NEW_DIM] = "--new-dim",
                                          [CM_DECIDER_PROMOTE] = "--promote",
-                                         [CM_DECIDER_DTYPE] = "--dtype"};
+                                         [CM_DECIDER_DTYPE] = "--dtype",
+                                         [CM_DECIDER_CHAR] = "--char"};
     /* A quote within quotes: no file name of an archive has one. */
     if (f->value == NULL || strchr(f->value, '\'') != NULL)
         return "";

@@ -108,6 +108,8 @@ static int check_part(const cm_multi_spec *spec, const cm_multi_var *v, const cm
                part->count[i] <= v->shape[v->axis[i]] - part->origin[i] &&
                part->first[i] <= part->length[i] &&
                part->count[i] <= part->length[i] - part->first[i];
+    if (part->how != NULL && part->how->pads)
+        good = good && v->rank > 0 && v->is_char && part->how->width <= v->shape[v->rank - 1];
     if (good)
         return CM_OK;
     return cm_fail(err, CM_EINVAL, "variable %s: a part of it lies outside of it", v->name);

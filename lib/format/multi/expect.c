@@ -196,14 +196,32 @@ static void place(const cm_multi_array *a, const cm_multi_part *part, const cm_v
         stride[j] = has[j] ? own[dim[j]] : 0;
 }
 
+/* How much of BOX's last dimension the file has: what is longer in the store ends with NULs. */
+static uint64_t width_in(const cm_multi_array *a, const cm_multi_part *part, const cm_variable *v,
+                         const cm_box *box)
+{
+    unsigned dim;
+    if (!a->var->is_char || box->rank == 0 || !dim_in_file(a, part, v, box->rank - 1, &dim))
+        return UINT64_MAX;
+    for (unsigned i = 0; i < a->var->naxes; i++)
+        if (a->var->axis[i] + 1 == box->rank)
+            return UINT64_MAX;
+    const uint64_t begin = box->start[box->rank - 1], n = v->shape[dim];
+    return n > begin ? n - begin : 0;
+}
+
 static int put_all(const cm_multi_array *a, const cm_multi_how *how, const cm_variable *v,
-                   const cm_box *box, const uint64_t *stride, const uint8_t *raw, uint8_t *dst,
-                   cm_error *err)
+                   const cm_box *box, uint64_t width, const uint64_t *stride, const uint8_t *raw,
+                   uint8_t *dst, cm_error *err)
 {
     const meaning m = read_meaning(a, how, v);
     const uint64_t nelem = cm_box_nelem(box);
     for (uint64_t i = 0; i < nelem; i++) {
         uint64_t at = 0, rest = i;
+        if (box->rank > 0 && i % box->shape[box->rank - 1] >= width) {
+            memset(dst + i * a->var->dtype.nbytes, 0, a->var->dtype.nbytes);
+            continue;
+        }
         for (unsigned j = box->rank; j-- > 0;) {
             at += rest % box->shape[j] * stride[j];
             rest /= box->shape[j];
@@ -221,20 +239,23 @@ int cm_multi_expect(const cm_multi_piece *p, cm_multi_scratch *scratch, const cm
     cm_multi_files *files = p->array->owner->files;
     cm_dataset *ds;
     cm_variable *v;
-    cm_box there;
-    uint64_t stride[CM_MAX_RANK];
+    cm_box there, own = *box;
+    uint64_t stride[CM_MAX_RANK], width = 0;
     int rc = cm_multi_files_open(files, p->part->file, &ds, err);
     if (rc != CM_OK)
         return rc;
     rc = cm_multi_find_variable(p->array, p->part, ds, &v, err);
     if (rc == CM_OK) {
-        place(p->array, p->part, v, box, &there, stride);
+        width = width_in(p->array, p->part, v, box);
+        if (box->rank > 0 && width < box->shape[box->rank - 1])
+            own.shape[box->rank - 1] = width;
+        place(p->array, p->part, v, &own, &there, stride);
         rc = cm_buf_resize(&scratch->raw, (size_t)cm_box_nelem(&there) * v->dtype.nbytes, err);
     }
-    if (rc == CM_OK)
+    if (rc == CM_OK && cm_box_nelem(&there) > 0)
         rc = cm_dataset_read(ds, v, &there, scratch->raw.data, err);
     if (rc == CM_OK)
-        rc = put_all(p->array, p->part->how, v, box, stride, scratch->raw.data, dst, err);
+        rc = put_all(p->array, p->part->how, v, box, width, stride, scratch->raw.data, dst, err);
     if (rc != CM_OK)
         cm_error_place(err, ds->path);
     cm_multi_files_close(files, p->part->file);

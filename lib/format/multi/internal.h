@@ -73,6 +73,7 @@ typedef struct cm_multi_scratch {
     struct cm_multi_scratch *next;
     cm_codec_ctx *ctx;
     cm_buf raw;      /* elements as the file has them */
+    cm_buf texts;    /* those that are shorter than the variable's */
     cm_buf box;      /* those of one part, where its place in the box has gaps */
     cm_buf check[2]; /* of the two files that are compared; the first is kept: */
     const cm_multi_var *kept;

@@ -57,6 +57,10 @@ typedef struct cm_multi_how {
     /* The file lacks dimension i of the variable, which is not joined: its elements are the same
      * all along it.  Only where TRANSPOSED. */
     bool repeats[CM_MAX_RANK];
+    /* The variable's last dimension is the length of texts: those of the file are WIDTH
+     * characters long, no more than the variable's, and NULs follow them. */
+    bool pads;
+    uint64_t width;
     bool unpacks;     /* stored x scale + offset, in double; its fill value stays fill */
     bool single;      /* each step of that is rounded to float32 */
     bool is_unsigned; /* the integers are taken for unsigned ones before */
@@ -139,8 +143,8 @@ typedef struct cm_multi_spec {
     const char *irreversible;
     /*
      * What file FILE says that the dataset does not say alike: an object of "attributes" (of
-     * groups, "/" being the root, and of variables), "types" and "fill_values"; NULL: nothing.
-     * To be freed.  NULL: it is not known.
+     * groups, "/" being the root, and of variables), "types", "fill_values" and "text_lengths";
+     * NULL: nothing.  To be freed.  NULL: it is not known.
      */
     int (*left_out)(const void *context, uint32_t file, cm_json **out, cm_error *err);
     const void *left_out_context;

@@ -71,6 +71,8 @@ static void view_part(const cm_multi_array *a, const cm_multi_part *part, view *
         length[j] = part->length[i];
         out->has[j] = how == NULL || !how->lacks_axis[i];
     }
+    if (how != NULL && how->pads)
+        length[v->rank - 1] = how->width;
     unsigned next = 0;
     for (unsigned j = 0; j < v->rank; j++)
         if (out->has[j])
@@ -87,7 +89,8 @@ uint64_t cm_multi_length_in(const cm_multi_array *a, const cm_multi_part *part, 
     for (unsigned i = 0; i < a->var->naxes; i++)
         if (a->var->axis[i] == j)
             return part->length[i];
-    return a->var->shape[j];
+    bool pads = part->how != NULL && part->how->pads && j + 1 == a->var->rank;
+    return pads ? part->how->width : a->var->shape[j];
 }
 
 bool cm_multi_dim_in(const cm_multi_array *a, const cm_multi_part *part, unsigned j, unsigned *dim,
@@ -348,7 +351,7 @@ bool cm_multi_converts(const cm_multi_array *a, const cm_multi_part *part)
     bool lacks = false;
     for (unsigned i = 0; i < a->var->naxes; i++)
         lacks = lacks || how->lacks_axis[i];
-    return lacks || how->transposed || changes_values(a, how);
+    return lacks || how->transposed || how->pads || changes_values(a, how);
 }
 
 /* From the file's order of dimensions to the variable's. */
@@ -417,16 +420,14 @@ static int convert(const cm_multi_piece *p, const cm_box *box, void *dst, const 
                                                   : CM_OK;
 }
 
-int cm_multi_piece_read(const cm_multi_piece *p, cm_multi_scratch *scratch, const cm_box *box,
-                        void *dst, cm_error *err)
+/* BOX, of which the file has all. */
+static int read_piece(const cm_multi_piece *p, cm_multi_scratch *scratch, const cm_box *box,
+                      void *dst, cm_error *err)
 {
     const cm_multi_array *a = p->array;
     const cm_multi_how *how = p->part->how;
     view in;
     cm_box there;
-    /* Who asks the library does not believe the conversion either. */
-    if (p->by_library && how != NULL && how->time_from == NULL)
-        return cm_multi_expect(p, scratch, box, dst, err);
     view_part(a, p->part, &in);
     box_in_file(a, &in, box, &there);
     if (how == NULL)
@@ -448,6 +449,41 @@ int cm_multi_piece_read(const cm_multi_piece *p, cm_multi_scratch *scratch, cons
         ordered = to;
     }
     return values ? convert(p, box, dst, ordered, err) : CM_OK;
+}
+
+/* Behind the texts of the file NULs fill BOX. */
+static int read_padded(const cm_multi_piece *p, cm_multi_scratch *scratch, const cm_box *box,
+                       void *dst, cm_error *err)
+{
+    const unsigned last = box->rank - 1;
+    const uint64_t width = p->part->how->width, begin = box->start[last], n = box->shape[last];
+    const size_t itemsize = p->array->var->dtype.nbytes, to = (size_t)n * itemsize;
+    cm_box texts = *box;
+    texts.shape[last] = begin >= width ? 0 : width - begin < n ? width - begin : n;
+    if (texts.shape[last] == n)
+        return read_piece(p, scratch, box, dst, err);
+    memset(dst, 0, (size_t)cm_box_nelem(box) * itemsize);
+    if (texts.shape[last] == 0)
+        return CM_OK;
+    const size_t from = (size_t)texts.shape[last] * itemsize;
+    const uint64_t rows = cm_box_nelem(&texts) / texts.shape[last];
+    int rc = cm_buf_resize(&scratch->texts, (size_t)rows * from, err);
+    if (rc == CM_OK)
+        rc = read_piece(p, scratch, &texts, scratch->texts.data, err);
+    for (uint64_t i = 0; rc == CM_OK && i < rows; i++)
+        memcpy((uint8_t *)dst + i * to, scratch->texts.data + i * from, from);
+    return rc;
+}
+
+int cm_multi_piece_read(const cm_multi_piece *p, cm_multi_scratch *scratch, const cm_box *box,
+                        void *dst, cm_error *err)
+{
+    const cm_multi_how *how = p->part->how;
+    /* Who asks the library does not believe the conversion either. */
+    if (p->by_library && how != NULL && how->time_from == NULL)
+        return cm_multi_expect(p, scratch, box, dst, err);
+    return how != NULL && how->pads ? read_padded(p, scratch, box, dst, err)
+                                    : read_piece(p, scratch, box, dst, err);
 }
 
 int cm_multi_piece_read_strings(const cm_multi_piece *p, const cm_box *box, cm_strings *out,

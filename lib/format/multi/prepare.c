@@ -29,9 +29,14 @@ static uint64_t chunk_along(const cm_multi_array *a, size_t p, unsigned j)
 {
     const cm_form *form = cm_multi_form_of(a, p)->form;
     unsigned dim, rank;
-    if (!cm_multi_dim_in(a, &a->var->part[p], j, &dim, &rank))
+    const cm_multi_part *part = &a->var->part[p];
+    if (!cm_multi_dim_in(a, part, j, &dim, &rank))
         return 1;
-    return form->kind == CM_LOCATED_CHUNKS || form->kind == CM_LOCATED_NOT ? form->chunk[dim] : 0;
+    const uint64_t chunk =
+        form->kind == CM_LOCATED_CHUNKS || form->kind == CM_LOCATED_NOT ? form->chunk[dim] : 0;
+    /* What holds whole texts goes on to hold them. */
+    const bool pads = part->how != NULL && part->how->pads && j + 1 == a->var->rank;
+    return pads && chunk >= part->how->width && chunk > 0 ? a->var->shape[j] : chunk;
 }
 
 static bool is_axis(const cm_multi_var *v, unsigned j)
@@ -285,7 +290,7 @@ static void choose_pieces(cm_multi_array *a, uint64_t *chunk)
 
 /*
  * What reading one piece holds: the largest chunk of any file, and the piece: as the file has it,
- * in the variable's order, and in the box that it is a part of.
+ * in the variable's order, before texts are filled up, and in the box that it is a part of.
  */
 static size_t piece_nbytes(const cm_multi_array *a)
 {
@@ -299,7 +304,7 @@ static size_t piece_nbytes(const cm_multi_array *a)
         if (a->form[i].form->dtype.nbytes > itemsize)
             itemsize = a->form[i].form->dtype.nbytes;
     }
-    return most + 3 * (size_t)a->base.grid.chunk_nelem * itemsize;
+    return most + (a->var->is_char ? 4u : 3u) * (size_t)a->base.grid.chunk_nelem * itemsize;
 }
 
 static int use_boxes(cm_multi_array *a, bool is_grid, cm_error *err)
@@ -329,7 +334,7 @@ static int use_slices(cm_multi_array *a, cm_error *err)
     a->access = "read at computed offsets of many files";
     cm_multi_use_boxes(a);
     /* Where a part has gaps in the box, or is converted. */
-    a->base.box_nbytes = 2 * PIECE_NBYTES;
+    a->base.box_nbytes = (a->var->is_char ? 3u : 2u) * (size_t)PIECE_NBYTES;
     return one_chunk(a, err);
 }
 
@@ -358,6 +363,8 @@ static void sum_up(cm_multi_array *a)
         if (f->form->kind == CM_LOCATED_SLAB) {
             cm_box box;
             cm_multi_part_box(a, &v->part[p], &box);
+            if (v->rank > 0 && v->part[p].how != NULL && v->part[p].how->pads)
+                box.shape[v->rank - 1] = v->part[p].how->width;
             a->stored_nbytes += cm_box_nelem(&box) * f->form->dtype.nbytes;
         }
     }

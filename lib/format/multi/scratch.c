@@ -33,6 +33,7 @@ void cm_multi_scratch_free(cm_multi_scratch *list)
         list = s->next;
         cm_codec_ctx_free(s->ctx);
         cm_buf_release(&s->raw);
+        cm_buf_release(&s->texts);
         cm_buf_release(&s->box);
         cm_buf_release(&s->check[0]);
         cm_buf_release(&s->check[1]);

@@ -367,7 +367,16 @@ static int join_dim(cm_join *j, size_t i)
     return CM_OK;
 }
 
-/* Dimensions whose coordinates differ: joined, or a finding. */
+static bool is_used(const cm_join *j, const cm_join_dim *d)
+{
+    for (size_t i = 0; i < j->nvars; i++)
+        for (unsigned k = 0; j->var[i].wanted && k < j->var[i].rank; k++)
+            if (&j->dim[j->var[i].dim[k]] == d)
+                return true;
+    return false;
+}
+
+/* Dimensions whose coordinates differ: joined, or a finding where a chosen variable has them. */
 static int classify(cm_join *j, cm_error *err)
 {
     int rc = CM_OK;
@@ -377,28 +386,21 @@ static int classify(cm_join *j, cm_error *err)
         double most = 0;
         uint32_t file = 0;
         bool named = d->one_each || (along != NULL && strcmp(along, d->name) == 0);
-        if ((!d->differs && !d->one_each) || d->joined >= 0 || d->same_as != CM_JOIN_NONE)
+        bool used = is_used(j, d);
+        if ((!d->differs && !d->one_each) || d->joined >= 0 || d->same_as != CM_JOIN_NONE ||
+            d->is_text)
             continue;
         if (!named && is_blurred(d, &most, &file))
-            rc = find_blurred(j, d, most, file, err);
+            rc = used ? find_blurred(j, d, most, file, err) : CM_OK;
         else if (d->kind == CM_KEY_NONE && !named && !d->unlimited)
-            rc = find_length(j, d, err);
+            rc = used ? find_length(j, d, err) : CM_OK;
         else if ((along != NULL && !named) || j->naxes == CM_MULTI_MAX_AXES ||
                  (!named && d->kind == CM_KEY_REAL && overlaps(d)))
-            rc = find_other(j, d, err);
+            rc = used ? find_other(j, d, err) : CM_OK;
         else
             rc = join_dim(j, i);
     }
     return rc;
-}
-
-static bool is_used(const cm_join *j, const cm_join_dim *d)
-{
-    for (size_t i = 0; i < j->nvars; i++)
-        for (unsigned k = 0; j->var[i].wanted && k < j->var[i].rank; k++)
-            if (&j->dim[j->var[i].dim[k]] == d)
-                return true;
-    return false;
 }
 
 /* Whether each file has a variable that no other has: then there is nothing to join. */

@@ -35,15 +35,36 @@ cm_dtype cm_join_unpacked(const cm_described *d)
 
 /* What makes numbers of other numbers, and what numbers mean: not to be left out. */
 static const char *const PACKING[] = {"scale_factor", "add_offset", "_Unsigned", NULL};
-static const char *const MEANING[] = {
-    "standard_name", "cell_methods",  "grid_mapping", "flag_values",
-    "flag_meanings", "flag_masks",    "positive",     "axis",
-    "formula_terms", "bounds",        "climatology",  "coordinates",
-    "missing_value", "month_lengths", "leap_year",    NULL};
-static const char *const MEANING_IN_STORE[] = {"standard_name", "cell_methods",  "grid_mapping",
-                                               "flag_values",   "flag_meanings", "flag_masks",
-                                               "positive",      "axis",          "formula_terms",
-                                               "month_lengths", "leap_year",     NULL};
+static const char *const MEANING[] = {"standard_name",
+                                      "cell_methods",
+                                      "grid_mapping",
+                                      "flag_values",
+                                      "flag_meanings",
+                                      "flag_masks",
+                                      "positive",
+                                      "axis",
+                                      "formula_terms",
+                                      "bounds",
+                                      "climatology",
+                                      "coordinates",
+                                      "missing_value",
+                                      "month_lengths",
+                                      "leap_year",
+                                      "_Encoding",
+                                      NULL};
+static const char *const MEANING_IN_STORE[] = {"standard_name",
+                                               "cell_methods",
+                                               "grid_mapping",
+                                               "flag_values",
+                                               "flag_meanings",
+                                               "flag_masks",
+                                               "positive",
+                                               "axis",
+                                               "formula_terms",
+                                               "month_lengths",
+                                               "leap_year",
+                                               "_Encoding",
+                                               NULL};
 /* Members of time that the table has rows of their own for. */
 static const char *const TIME[] = {"units", "calendar", NULL};
 
@@ -120,6 +141,9 @@ static bool same_dimensions(const cm_join *j, const cm_join_var *v, const cm_des
         unsigned k = 0;
         while (k < v->rank && (used[k] || meant(j, v->dim[k]) != dim))
             k++;
+        /* The length of texts may have another name. */
+        if (k == v->rank && v->is_text && i + 1 == d->rank && !used[i])
+            k = i;
         if (k == v->rank)
             return false;
         used[k] = true;

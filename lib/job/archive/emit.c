@@ -12,6 +12,7 @@
 
 typedef struct hows {
     const cm_described *last; /* like files stand in a row */
+    uint64_t length;          /* of texts */
     const cm_multi_how *how;
 } hows;
 
@@ -33,6 +34,8 @@ static void set_order(const cm_join *j, const cm_join_var *v, const cm_described
                (used[k] ||
                 strcmp(j->dim[v->dim[i]].name, cm_join_name(j, d->dim[k], buf, sizeof(buf))) != 0))
             k++;
+        if (k == d->rank && v->is_text && i + 1 == v->rank)
+            k = d->rank - 1;
         how->repeats[i] = k == d->rank && v->widest != NULL;
         if (k == d->rank && v->widest == NULL)
             return;
@@ -52,12 +55,17 @@ static bool is_nan(const cm_join_var *v)
     return v->dtype.kind == CM_KIND_FLOAT && isnan(cm_element_to_double(&v->dtype, v->fill_value));
 }
 
-/* NULL in *OUT where the elements of D are taken as they are. */
-static int make_how(cm_join *j, const cm_join_var *v, const cm_described *d, cm_emitted *e,
-                    const cm_multi_how **out, cm_error *err)
+/* NULL in *OUT where the elements of D are taken as they are.  LENGTH: of its texts. */
+static int make_how(cm_join *j, const cm_join_var *v, const cm_described *d, uint64_t length,
+                    cm_emitted *e, const cm_multi_how **out, cm_error *err)
 {
     bool plain = cm_dtype_equal(&d->dtype, &v->dtype);
-    cm_multi_how how = {.dtype = d->dtype, .scale = 1, .exact = v->exact && !plain};
+    cm_multi_how how = {.dtype = d->dtype,
+                        .scale = 1,
+                        .exact = v->exact && !plain,
+                        .pads =
+                            v->is_text && length < cm_join_length(v, &j->dim[v->dim[v->rank - 1]]),
+                        .width = length};
     *out = NULL;
     set_order(j, v, d, &how);
     if (d->has_fill_value && v->has_fill_value && d->dtype.nbytes <= sizeof(how.fill) &&
@@ -79,7 +87,7 @@ static int make_how(cm_join *j, const cm_join_var *v, const cm_described *d, cm_
         how.single = !v->in_double && cm_join_unpacked(d).nbytes == 4;
     }
     if (plain && !how.transposed && !how.replaces_fill && !how.unpacks && !how.checks_fill &&
-        v->nlacking == 0)
+        !how.pads && v->nlacking == 0)
         return CM_OK;
     cm_multi_how **more = realloc(e->how, (e->nhows + 1) * sizeof(*more));
     if (more == NULL)
@@ -96,11 +104,13 @@ static int set_how(cm_join *j, uint32_t at, cm_emitted *e, hows *h, cm_multi_par
                    cm_error *err)
 {
     const cm_described *d = cm_join_described(j, at, part->file);
+    const uint64_t length = j->var[at].is_text ? cm_join_text_length(j, at, part->file) : 0;
     int rc = CM_OK;
-    if (d != h->last) {
+    if (d != h->last || length != h->length) {
         h->last = d;
+        h->length = length;
         cm_survey_rest(j->survey);
-        rc = make_how(j, &j->var[at], d, e, &h->how, err);
+        rc = make_how(j, &j->var[at], d, length, e, &h->how, err);
     }
     part->how = h->how;
     part->name = strcmp(d->name, j->var[at].name) != 0 ? d->name : NULL;
@@ -403,6 +413,8 @@ static int set_fingerprint(const cm_join *j, cm_emitted *e, const cm_multi_spec 
             cm_digest_element(&sum, n++, place, sizeof(place));
             if (p->how != NULL)
                 cm_digest_element(&sum, n++, &p->how->dtype.nbytes, sizeof(p->how->dtype.nbytes));
+            if (p->how != NULL && p->how->pads)
+                cm_digest_element(&sum, n++, &p->how->width, sizeof(p->how->width));
         }
     }
     for (size_t i = 0; i < j->nvars; i++)

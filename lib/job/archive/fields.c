@@ -315,20 +315,9 @@ static int add_check(cm_field_sources *f, const cm_multi_check *check, cm_error 
     return CM_OK;
 }
 
-/* The first byte in which values of A and B differ, as an element. */
-static uint64_t first_difference(const cm_join *j, const cm_surveyed_var *a,
-                                 const cm_surveyed_var *b)
-{
-    size_t na, nb, i = 0;
-    const uint8_t *x = cm_survey_values(j->survey, a->values, &na);
-    const uint8_t *y = cm_survey_values(j->survey, b->values, &nb);
-    while (x != NULL && y != NULL && i < na && i < nb && x[i] == y[i])
-        i++;
-    return a->var->dtype.nbytes > 0 ? i / a->var->dtype.nbytes : 0;
-}
-
-static int find_static(cm_join *j, const cm_join_var *v, const cm_surveyed_var *a,
-                       const cm_surveyed_var *b, uint32_t file, size_t *number, cm_error *err)
+/* Element ELEMENT of V is the first that is not the same in FILE. */
+static int find_static(cm_join *j, const cm_join_var *v, uint64_t element, uint32_t file,
+                       size_t *number, cm_error *err)
 {
     bool decided = j->options->first_static;
     if (*number > 0)
@@ -336,7 +325,7 @@ static int find_static(cm_join *j, const cm_join_var *v, const cm_surveyed_var *
     if (cm_join_find(j, CM_FINDING_STATIC, CM_WEIGHT_DECISION, decided, v->name, file, err,
                      "its values are not those of %s; the first that differs is element %" PRIu64
                      "%s",
-                     j->file[v->first]->path, first_difference(j, a, b),
+                     j->file[v->first]->path, element,
                      decided ? "; the first file's are taken" : "") == NULL)
         return CM_ENOMEM;
     *number = j->report->nfindings;
@@ -375,10 +364,11 @@ static int check_static(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *
             continue;
         bool told = first.has_values && other.has_values && first.var->rank == other.var->rank &&
                     cm_dtype_equal(&first.var->dtype, &other.var->dtype);
-        if (told && cm_wire_same(first.values, other.values))
+        uint64_t element = 0;
+        if (told && cm_join_same_values(j, at, &first, &other, &element))
             continue;
         if (told) {
-            rc = find_static(j, v, &first, &other, v->file[i], &number, err);
+            rc = find_static(j, v, element, v->file[i], &number, err);
             continue;
         }
         const cm_multi_check check = {.var = at,

@@ -1,7 +1,7 @@
 /*
  * From what files hold to one dataset: the state that the steps of a join share.
  *
- *     names -> renamed -> compare -> axes -> place -> times -> emit
+ *     names -> renamed -> texts -> compare -> axes -> place -> times -> emit
  *
  * Each is a file of this folder.  Files are numbered by name; a disagreement becomes a
  * finding, and the steps go on as far as they can, so that one survey tells all of them.
@@ -80,6 +80,7 @@ typedef struct cm_join_dim {
     bool apart;    /* its coordinates are a finding: what lies on them is not compared */
     bool made;     /* by an option: files say no coordinate of it */
     bool one_each; /* by an option: each file is one step of it */
+    bool is_text;  /* the length of texts; N is that of the longest */
     char **said;   /* MADE, of CM_KEY_TEXT: what each file says; owned */
 } cm_join_dim;
 
@@ -104,6 +105,7 @@ typedef struct cm_join_var {
     cm_time_coding coding;
     bool unpacked;
     bool in_double;             /* for a type that is asked for */
+    bool is_text;               /* its last dimension is the length of texts */
     unsigned nlacking;          /* of its first dimensions, which its files lack */
     const cm_described *widest; /* that has all of the others; NULL: files lack no others */
     void *values;
@@ -197,6 +199,20 @@ int cm_join_lacking(cm_join *j, cm_error *err);
 uint64_t cm_join_length(const cm_join_var *v, const cm_join_dim *d);
 /* Whether FILE has all dimensions of V. */
 bool cm_join_has_dims(const cm_join *j, const cm_join_var *v, uint32_t file);
+
+/*
+ * texts.c: characters whose last dimension is the length of texts, and nothing else.  Where files
+ * have other lengths, or other names of that dimension, texts are filled up with NULs.
+ */
+int cm_join_texts(cm_join *j, cm_error *err);
+/* How long texts of AT, which is one of them, are in FILE. */
+uint64_t cm_join_text_length(const cm_join *j, uint32_t at, uint32_t file);
+/*
+ * Whether variable AT has the same values in two files: texts however they are filled up.  In
+ * *FIRST, which may be NULL, the first element that differs.
+ */
+bool cm_join_same_values(const cm_join *j, uint32_t at, const cm_surveyed_var *a,
+                         const cm_surveyed_var *b, uint64_t *first);
 
 /* compare.c: descriptions, and attributes of groups. */
 int cm_join_compare(cm_join *j, cm_error *err);

@@ -60,54 +60,68 @@ static int add_coding(const cm_join_var *v, const cm_described *d, cm_json *type
     return cm_json_set(fills, d->name, cm_json_string(text), err);
 }
 
-static int add_variables(const cm_join *j, uint32_t file, cm_json *attributes, cm_json *types,
-                         cm_json *fills, cm_error *err)
+/* How long the texts of V, which are filled up, are in FILE. */
+static int add_length(const cm_join *j, uint32_t at, uint32_t file, const char *name,
+                      cm_json *lengths, cm_error *err)
+{
+    const cm_join_var *v = &j->var[at];
+    if (!v->is_text)
+        return CM_OK;
+    const uint64_t n = cm_join_text_length(j, at, file);
+    return n == cm_join_length(v, &j->dim[v->dim[v->rank - 1]])
+               ? CM_OK
+               : cm_json_set(lengths, name, cm_json_u64(n), err);
+}
+
+typedef struct lists {
+    cm_json *attributes, *types, *fills, *lengths;
+} lists;
+
+static int add_variables(const cm_join *j, uint32_t file, lists *l, cm_error *err)
 {
     const cm_skeleton *k = cm_join_skeleton(j, file);
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < k->nvars; i++) {
         const cm_described *d = k->var[i];
-        const cm_join_var *v = &j->var[j->to_var[k->index][i]];
+        const uint32_t at = j->to_var[k->index][i];
+        const cm_join_var *v = &j->var[at];
         if (!v->wanted)
             continue;
         cm_survey_rest(j->survey);
-        rc = add_attributes(attributes, d->name, cm_described_attrs(d), v->attrs, err);
+        rc = add_attributes(l->attributes, d->name, cm_described_attrs(d), v->attrs, err);
         if (rc == CM_OK)
-            rc = add_coding(v, d, types, fills, err);
+            rc = add_coding(v, d, l->types, l->fills, err);
+        if (rc == CM_OK)
+            rc = add_length(j, at, file, d->name, l->lengths, err);
     }
     return rc == CM_OK ? cm_survey_failed(j->survey, err) : rc;
 }
 
 /* Takes VALUE; an empty one is dropped. */
-static int put(cm_json *to, const char *name, cm_json *value, cm_error *err)
+static int put(cm_json *to, const char *name, cm_json *value, int rc, cm_error *err)
 {
-    if (cm_json_length(value) > 0)
+    if (rc == CM_OK && cm_json_length(value) > 0)
         return cm_json_set(to, name, value, err);
     cm_json_free(value);
-    return CM_OK;
+    return rc;
 }
 
 int cm_join_left_out(const void *join, uint32_t file, cm_json **out, cm_error *err)
 {
     const cm_join *j = join;
-    cm_json *attributes = cm_json_object(), *types = cm_json_object(), *fills = cm_json_object();
+    lists l = {cm_json_object(), cm_json_object(), cm_json_object(), cm_json_object()};
     cm_json *o = cm_json_object();
     *out = NULL;
-    int rc = attributes == NULL || types == NULL || fills == NULL || o == NULL
-                 ? cm_fail(err, CM_ENOMEM, "no memory for attributes")
-                 : add_groups(j, file, attributes, err);
+    int rc =
+        l.attributes == NULL || l.types == NULL || l.fills == NULL || l.lengths == NULL || o == NULL
+            ? cm_fail(err, CM_ENOMEM, "no memory for attributes")
+            : add_groups(j, file, l.attributes, err);
     if (rc == CM_OK)
-        rc = add_variables(j, file, attributes, types, fills, err);
-    if (rc != CM_OK) {
-        cm_json_free(attributes);
-        cm_json_free(types);
-        cm_json_free(fills);
-        cm_json_free(o);
-        return rc;
-    }
-    rc = put(o, "attributes", attributes, err);
-    int rc2 = put(o, "types", types, err), rc3 = put(o, "fill_values", fills, err);
-    rc = rc != CM_OK ? rc : rc2 != CM_OK ? rc2 : rc3;
+        rc = add_variables(j, file, &l, err);
+    rc = put(o, "attributes", l.attributes, rc, err);
+    rc = put(o, "types", l.types, rc, err);
+    rc = put(o, "fill_values", l.fills, rc, err);
+    rc = put(o, "text_lengths", l.lengths, rc, err);
     if (rc == CM_OK && cm_json_length(o) > 0)
         *out = o;
     else

@@ -225,7 +225,7 @@ bool cm_join_gets_dim(const cm_join *j, uint32_t at, uint32_t dim, bool there)
         return false;
     for (size_t i = 1; i < v->nfiles; i++)
         if (cm_join_record(j, at, v->file[i], &other) && other.has_values &&
-            !cm_wire_same(first.values, other.values))
+            !cm_join_same_values(j, at, &first, &other, NULL))
             return true;
     return false;
 }

@@ -7,7 +7,7 @@
 
 uint64_t cm_join_length(const cm_join_var *v, const cm_join_dim *d)
 {
-    if (d->joined >= 0)
+    if (d->joined >= 0 || d->is_text)
         return d->n;
     for (size_t i = 0; i < v->nfiles; i++)
         if (d->length[v->file[i]] != UINT64_MAX)

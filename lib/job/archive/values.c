@@ -243,6 +243,22 @@ static int fill_rows(cm_join *j, uint32_t at, const cm_placement *p, cm_error *e
     return rc;
 }
 
+/* Step AT of V is made of the texts of a file, filled up with NULs. */
+static void put_texts(const cm_join *j, const cm_join_var *v, const cm_surveyed_var *s,
+                      const uint8_t *texts, uint64_t at)
+{
+    const uint64_t from = s->shape[s->var->rank - 1];
+    const uint64_t to = cm_join_length(v, &j->dim[v->dim[v->rank - 1]]);
+    uint64_t n = 1;
+    for (unsigned k = 0; k + 1 < s->var->rank; k++)
+        n *= s->shape[k];
+    uint8_t *dst = (uint8_t *)v->values + at * n * to;
+    for (uint64_t i = 0; i < n; i++, dst += to) {
+        memcpy(dst, texts + i * from, (size_t)from);
+        memset(dst + from, 0, (size_t)(to - from));
+    }
+}
+
 /* A variable that got the joined dimension: each file's value at all of its steps. */
 static int fill_promoted(cm_join *j, uint32_t at, const cm_placement *p, cm_error *err)
 {
@@ -260,10 +276,12 @@ static int fill_promoted(cm_join *j, uint32_t at, const cm_placement *p, cm_erro
                            j->file[part->file]->path, v->name);
         const void *values = cm_survey_values(j->survey, s.values, &nbytes);
         uint64_t row = nbytes / s.var->dtype.nbytes;
-        for (uint64_t k = 0; rc == CM_OK && k < part->count[0]; k++)
+        for (uint64_t k = 0; rc == CM_OK && !v->is_text && k < part->count[0]; k++)
             rc = convert(j, at, part->file, values,
                          (uint8_t *)v->values + (part->origin[0] + k) * row * v->dtype.nbytes, row,
                          err);
+        for (uint64_t k = 0; rc == CM_OK && v->is_text && k < part->count[0]; k++)
+            put_texts(j, v, &s, values, part->origin[0] + k);
     }
     return rc;
 }

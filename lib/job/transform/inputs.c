@@ -81,6 +81,8 @@ static void add_how(cm_digest *digest, uint64_t var, const cm_multi_how *how)
     cm_digest_element(digest, var, fact, sizeof(fact));
     cm_digest_element(digest, var, packing, sizeof(packing));
     cm_digest_element(digest, var, how->fill, sizeof(how->fill));
+    if (how->pads)
+        cm_digest_element(digest, 3 * var, &how->width, sizeof(how->width));
     const cm_time_coding *coding[2] = {how->time_from, how->time_to};
     for (unsigned k = 0; k < 2 && coding[0] != NULL && coding[1] != NULL; k++) {
         const int64_t origin[3] = {coding[k]->axis.origin_us, coding[k]->axis.unit_us,

@@ -193,6 +193,75 @@ static void test_packing(void **state)
     leave(&j);
 }
 
+/* v(t, x), NT texts of LENGTH characters: (T0 + t) * 16 + x + 1. */
+static void make_texts(unsigned k, unsigned t0, unsigned length, bool chunked)
+{
+    int id, dim[2], v;
+    uint8_t text[NT * 16];
+    snprintf(path[k], sizeof path[k], "%s", temp_path("multi"));
+    snprintf(path[k] + strlen(path[k]), 16, "%u.nc", k);
+    NC(nc_create(path[k], NC_CLOBBER | NC_NETCDF4, &id));
+    NC(nc_def_dim(id, "t", NT, &dim[0]));
+    NC(nc_def_dim(id, "x", length, &dim[1]));
+    NC(nc_def_var(id, "v", NC_CHAR, 2, dim, &v));
+    if (chunked)
+        NC(nc_def_var_deflate(id, v, 1, 1, 1));
+    NC(nc_enddef(id));
+    for (unsigned t = 0; t < NT; t++)
+        for (unsigned x = 0; x < length; x++)
+            text[t * length + x] = (uint8_t)((t0 + t) * 16 + x + 1);
+    NC(nc_put_var_text(id, v, (const char *)text));
+    NC(nc_close(id));
+    identify(k);
+}
+
+/* Any box of texts of which each file has another length: behind a text stand NULs. */
+static void test_texts_of_several_lengths(void **state)
+{
+    enum {
+        LONGEST = 7
+    };
+    static const unsigned LENGTH[] = {5, LONGEST, 1};
+    const cm_dtype character = {.kind = CM_KIND_BYTES, .nbytes = 1};
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        cm_multi_how how[3];
+        joined j;
+        cm_error err = {0};
+        uint8_t all[3 * NT * LONGEST], got[sizeof(all)];
+        join(&j, character, 3, NT);
+        j.var.shape[1] = LONGEST;
+        j.var.is_char = true;
+        for (unsigned k = 0; k < 3; k++) {
+            make_texts(k, k * NT, LENGTH[k], i == 1);
+            how[k] =
+                (cm_multi_how){.dtype = character, .pads = LENGTH[k] < LONGEST, .width = LENGTH[k]};
+            j.part[k].how = &how[k];
+        }
+        ASSERT_OK(read_joined(&j, false, all, &err), err);
+        for (unsigned t = 0; t < 3 * NT; t++)
+            for (unsigned x = 0; x < LONGEST; x++)
+                assert_int_equal(all[t * LONGEST + x],
+                                 x < LENGTH[t / NT] ? (uint8_t)(t * 16 + x + 1) : 0);
+        for (unsigned x = 0; x < LONGEST; x++)
+            for (unsigned n = 1; n <= LONGEST - x; n++)
+                for (int by_library = 0; by_library < 2; by_library++) {
+                    const cm_box box = {.rank = 2, .start = {1, x}, .shape = {3 * NT - 1, n}};
+                    cm_variable *v = &j.ds->var[0];
+                    ASSERT_OK(by_library ? cm_dataset_read(j.ds, v, &box, got, &err)
+                                         : cm_array_read(v->array, NULL, &box, got, &err),
+                              err);
+                    for (unsigned t = 1; t < 3 * NT; t++)
+                        assert_memory_equal(got + (t - 1) * n, all + t * LONGEST + x, n);
+                }
+        cm_dataset_close(j.ds);
+        j.ds = NULL;
+        how[0].width = LONGEST + 1; /* longer than the variable's */
+        assert_int_equal(read_joined(&j, false, all, &err), CM_EINVAL);
+        leave(&j);
+    }
+}
+
 static void test_fill_values(void **state)
 {
     cm_multi_how other = {.dtype = f64, .replaces_fill = true};
@@ -443,6 +512,7 @@ int main(void)
         cmocka_unit_test_teardown(test_types_and_orders, remove_files),
         cmocka_unit_test_teardown(test_new_dimension, remove_files),
         cmocka_unit_test_teardown(test_packing, remove_files),
+        cmocka_unit_test_teardown(test_texts_of_several_lengths, remove_files),
         cmocka_unit_test_teardown(test_fill_values, remove_files),
         cmocka_unit_test_teardown(test_times, remove_files),
         cmocka_unit_test_teardown(test_two_axes, remove_files),

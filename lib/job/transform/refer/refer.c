@@ -57,7 +57,8 @@ static int add_joined(cm_job *job, const cm_job_var *v, const cm_multi_spec *spe
         const cm_multi_part *from = &m->part[i];
         cm_refer_part *p = &r->part[r->nparts];
         if (from->how != NULL) {
-            *why = "some files store it otherwise";
+            *why = from->how->pads ? "its texts are shorter in some files"
+                                   : "some files store it otherwise";
             break;
         }
         int rc = cm_multi_part_located(job->source, v->source, i, &p->located, err);
