@@ -75,6 +75,7 @@ typedef struct cm_chunkcalc_layout {
     uint64_t chunk_nbytes;
     cm_chunkcalc_result *result;             /* one for each read */
     double seconds, bytes, requests, regret; /* weighted means; regret 0: not computed */
+    double waiting, moving;                  /* of the seconds: for requests, of stored bytes */
     bool has_footprint;                      /* the array's shape is known */
     uint64_t nchunks, nobjects, padding_nbytes, index_nbytes;
     double stored_nbytes;

@@ -365,6 +365,22 @@ def test_costs_are_measured_where_the_store_is(large):
     assert given["chunk_s"] == 0 and given["decode_bytes_per_s"] == 1e9
 
 
+def test_one_model_prices_all_rows(large):
+    """More than 10,000 chunks lie in shards, in the choice, its sentence, its row and the front."""
+    doc = document(large, "--sample", "2x6x6", "--chunks", "1x4x4", "--recommend", "--min-bytes", "64", "--max-bytes", "64")
+    best, listed = layout(doc, "recommended"), layout(doc, "listed")
+    assert doc["cost"]["measured"] == "warm" and best["array"]["nchunks"] > 10000
+    assert doc["cost"]["range_latency_s"] < doc["cost"]["latency_s"]
+    (read,) = best["reads"]
+    assert read["pays"] == pytest.approx(1)
+    for point in (listed, *doc["recommendation"]["front"]):
+        if point["chunks"] == best["chunks"]:
+            assert point["seconds"] == pytest.approx(best["seconds"])
+    each = doc["cost"]["range_latency_s"] + doc["cost"]["chunk_s"]
+    for row in (best, listed):
+        assert row["seconds"] < 1.01 * row["requests"] * each + row["bytes"] * doc["cost"]["ratio"] * 1e-8 + 1e-6
+
+
 @pytest.mark.parametrize("sample", ["1x64x64", "60x1x1", "4x30x200"])
 def test_nc2zarr_and_rechunk_choose_what_is_recommended(large, sample, tmp_path):
     """Each measures for itself: shapes may differ a little, what they cost does not."""

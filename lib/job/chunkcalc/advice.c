@@ -82,46 +82,40 @@ static int fill_front(cm_chunkcalc_report *r, const cm_optimum *o, cm_error *err
     return CM_OK;
 }
 
-/* The sentence that says why.  Bytes here are decoded, as the bounds are. */
-static char *reason_of(const cm_calc *c, const cm_optimum *o, cm_error *err)
+/* The sentence that says why L is recommended, with the numbers of its row. */
+static char *reason_of(const cm_calc *c, const cm_chunkcalc_layout *l, cm_error *err)
 {
-    const cm_cost_model *m = &c->spec.cost;
-    const cm_choice *b = &o->best;
     char low[32], high[32], time[32], size[32];
-    const bool sharded = cm_optimise_shards(&c->spec, (double)b->chunk_nbytes);
-    double latency = (sharded ? m->range : m->latency) * b->requests;
-    double move = b->bytes / m->ratio / m->bandwidth;
-    double decode = b->bytes / m->decode + m->chunk * b->requests, all = latency + move + decode;
 
     cm_format_size(c->spec.min_nbytes, low, sizeof(low));
     cm_format_size(c->spec.max_nbytes, high, sizeof(high));
-    cm_format_time(b->seconds, time, sizeof(time));
-    cm_format_size((uint64_t)b->bytes, size, sizeof(size));
+    cm_format_time(l->seconds, time, sizeof(time));
+    cm_format_size((uint64_t)l->bytes, size, sizeof(size));
     switch (c->spec.objective) {
     case CM_OBJECTIVE_BYTES:
-        return cm_asprintf(
-            err,
-            "of the shapes between %s and %s this one decodes the fewest bytes, %s a "
-            "read on average",
-            low, high, size);
+        return cm_asprintf(err,
+                           "of the shapes between %s and %s this one reads the fewest bytes, %s a "
+                           "read on average",
+                           low, high, size);
     case CM_OBJECTIVE_REQUESTS:
         return cm_asprintf(err,
                            "of the shapes between %s and %s this one needs the fewest requests, "
                            "%.3g a read on average",
-                           low, high, b->requests);
+                           low, high, l->requests);
     case CM_OBJECTIVE_REGRET:
         return cm_asprintf(err,
                            "with chunks between %s and %s no read takes more than %.3g times the "
                            "time of its own best chunks, and no shape does better",
-                           low, high, b->regret);
+                           low, high, l->regret);
     case CM_OBJECTIVE_COST:
         break;
     }
+    const double waiting = l->waiting / l->seconds, moving = l->moving / l->seconds;
     return cm_asprintf(
         err,
         "of the shapes between %s and %s this one costs least: %s a read on average, "
         "%.0f %% of it waiting for requests, %.0f %% moving bytes and %.0f %% decoding",
-        low, high, time, 100 * latency / all, 100 * move / all, 100 * decode / all);
+        low, high, time, 100 * waiting, 100 * moving, 100 * (1 - waiting - moving));
 }
 
 static double value_of(const cm_chunkcalc_layout *l, cm_objective objective)
@@ -180,7 +174,7 @@ static int add_recommended(cm_calc *c, const cm_optimum *o, cm_error *err)
     }
     r->chunks_option = cm_calc_shape_text(c, chunk, err);
     r->shards_option = sharded ? cm_calc_shape_text(c, shard, err) : cm_strdup("none", err);
-    r->reason = reason_of(c, o, err);
+    r->reason = reason_of(c, &r->layout[r->recommended], err);
     if (r->chunks_option == NULL || r->shards_option == NULL || r->reason == NULL)
         return CM_ENOMEM;
     return CM_OK;

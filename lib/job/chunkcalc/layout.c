@@ -42,7 +42,31 @@ static cm_chunkcalc_stat stat_of(const cm_touch_stat *s, double ratio)
                                divide(s->p95, ratio), s->mean / ratio};
 }
 
-static int fill_result(cm_calc *c, size_t read, cm_chunkcalc_layout *l, cm_error *err)
+/* WEIGHT of the time that WORK takes goes to the layout's. */
+static double add_seconds(const cm_cost_model *m, const cm_cost_work *work, double weight,
+                          cm_chunkcalc_layout *l)
+{
+    const double seconds = cm_cost_work_seconds(m, work);
+    const double waiting = m->latency * work->objects + m->range * work->ranges;
+    const double moving = work->decoded / m->ratio / m->bandwidth;
+
+    l->seconds += weight * seconds;
+    l->waiting += weight * waiting / m->concurrency;
+    l->moving += weight * moving / m->concurrency;
+    return seconds;
+}
+
+/*
+ * So many chunks will lie in shards, which the optimiser counts on; only the layout that is there
+ * stays as it is.
+ */
+static bool in_shards(const cm_calc *c, const cm_chunkcalc_layout *l)
+{
+    return strcmp(l->rule, "present") != 0 && cm_optimise_shards(&c->spec, (double)l->chunk_nbytes);
+}
+
+static int fill_result(cm_calc *c, size_t read, double weight, cm_chunkcalc_layout *l,
+                       cm_error *err)
 {
     cm_touch_axis axis[CM_MAX_RANK];
     cm_touch_stats stats;
@@ -58,11 +82,16 @@ static int fill_result(cm_calc *c, size_t read, cm_chunkcalc_layout *l, cm_error
     result->requests = stat_of(&stats.requests, 1);
     result->decoded_nbytes = stats.bytes.mean;
     result->amplification = stats.bytes.mean / c->report->read[read].nbytes;
-    const cm_cost_work work = {.objects = l->sharded ? stats.shards.mean : stats.chunks.mean,
-                               .ranges = l->sharded ? stats.runs : 0,
-                               .chunks = stats.chunks.mean,
-                               .decoded = stats.bytes.mean};
-    result->seconds = cm_cost_work_seconds(&c->spec.cost, &work);
+    cm_cost_work work = {
+        .objects = stats.chunks.mean, .chunks = stats.chunks.mean, .decoded = stats.bytes.mean};
+    if (l->sharded) {
+        work.objects = stats.shards.mean;
+        work.ranges = stats.runs;
+    } else if (in_shards(c, l)) {
+        work.objects = 0;
+        work.ranges = stats.chunks.mean;
+    }
+    result->seconds = add_seconds(&c->spec.cost, &work, weight, l);
     return CM_OK;
 }
 
@@ -132,10 +161,9 @@ static int fill(cm_calc *c, cm_chunkcalc_layout *l, cm_error *err)
         total += r->read[i].weight;
     for (size_t i = 0; i < r->nreads; i++) {
         double weight = r->read[i].weight / total;
-        rc = fill_result(c, i, l, err);
+        rc = fill_result(c, i, weight, l, err);
         if (rc != CM_OK)
             return rc;
-        l->seconds += weight * l->result[i].seconds;
         l->bytes += weight * l->result[i].bytes.mean;
         l->requests += weight * l->result[i].requests.mean;
     }
