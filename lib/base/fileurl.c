@@ -31,7 +31,11 @@ int cm_fileurl_strip(const char *text, const char **path, bool *is_url, cm_error
     if (n == 0 || is_there(text))
         return CM_OK;
     if (n != strlen("file://") || strncasecmp(text, "file", 4) != 0)
-        return cm_fail(err, CM_EINVAL, "%s: stores other than folders are not built yet", text);
+        return cm_fail(
+            err, CM_EINVAL,
+            "%s: cannot be opened: use a path, or a URL that begins with file://, s3://, "
+            "https:// or http://",
+            text);
     const char *host = text + n, *slash = strchr(host, '/');
     size_t nhost = slash == NULL ? strlen(host) : (size_t)(slash - host);
     bool here = nhost == 0 || (nhost == 9 && strncasecmp(host, "localhost", 9) == 0);

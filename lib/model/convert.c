@@ -40,9 +40,9 @@ int cm_conversion_check(const cm_conversion *c, cm_error *err)
     if (c->unpack && (!isfinite(c->scale) || !isfinite(c->offset)))
         return cm_fail(err, CM_EINVAL, "scale and offset must be finite");
     if (c->keepbits && c->dst.kind != CM_KIND_FLOAT)
-        return cm_fail(err, CM_EINVAL, "keepbits is for floating point, not for %s", dst);
+        return cm_fail(err, CM_EINVAL, "`keepbits` rounds floating point only, not %s", dst);
     if (c->keepbits && c->keepbits > mantissa_bits(&c->dst))
-        return cm_fail(err, CM_EINVAL, "keepbits is %u, but %s has %u mantissa bits", c->keepbits,
+        return cm_fail(err, CM_EINVAL, "`keepbits` is %u, but %s has %u mantissa bits", c->keepbits,
                        dst, mantissa_bits(&c->dst));
     if (c->has_nodata && c->src.nbytes > sizeof c->nodata)
         return cm_fail(err, CM_EINVAL, "a missing value of type %s is too long", src);

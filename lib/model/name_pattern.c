@@ -69,10 +69,11 @@ int cm_name_pattern_parse(const char *option, cm_name_pattern *out, cm_error *er
     }
     out->kind = CM_PATTERN_TEXT;
     if (!stars || !strcmp(out->text, "*"))
-        return cm_fail(err, CM_EINVAL,
-                       "'%.200s' says no value: a date has %%Y, another pattern '*', an attribute "
-                       "begins with '@'",
-                       option);
+        return cm_fail(
+            err, CM_EINVAL,
+            "'%.200s' must have %%Y (a date), one '*' (the value), or begin with '@' (an "
+            "attribute)",
+            out->text);
     return CM_OK;
 }
 

@@ -65,15 +65,15 @@ static bool positive(double x)
 int cm_cost_model_check(const cm_cost_model *m, cm_error *err)
 {
     if (!isfinite(m->latency) || m->latency < 0)
-        return cm_fail(err, CM_EINVAL, "the latency must be 0 or more");
+        return cm_fail(err, CM_EINVAL, "`latency` must be 0 or more");
     if (!isfinite(m->range) || m->range < 0 || !isfinite(m->chunk) || m->chunk < 0)
         return cm_fail(err, CM_EINVAL, "the time of a request or a chunk must be 0 or more");
     if (!positive(m->bandwidth) || !positive(m->decode))
-        return cm_fail(err, CM_EINVAL, "bandwidth and decode rate must be more than 0");
+        return cm_fail(err, CM_EINVAL, "`bandwidth` and `decode` must be more than 0");
     if (!positive(m->concurrency))
-        return cm_fail(err, CM_EINVAL, "the concurrency must be more than 0");
+        return cm_fail(err, CM_EINVAL, "`concurrency` must be more than 0");
     if (!positive(m->ratio))
-        return cm_fail(err, CM_EINVAL, "the compression ratio must be more than 0");
+        return cm_fail(err, CM_EINVAL, "`ratio` must be more than 0");
     return CM_OK;
 }
 

@@ -38,7 +38,6 @@ struct cm_copy {
     copy_state state;
     unsigned users;
     bool fresh;             /* it came ahead of its time, and was not used yet */
-    bool before;            /* it was here before */
     cm_copy *newer, *older; /* among those that are here and not used */
 };
 
@@ -55,7 +54,6 @@ struct cm_copies {
     unsigned nahead;              /* copies that come ahead: they may go as soon as they are here */
     uint64_t nbytes, used_nbytes; /* of copies that are here or come; that are in use */
     cm_copy *newest, *oldest;     /* that are not in use */
-    cm_copies_counts counts;
 };
 
 /* ---- the list of those that may go ---- */
@@ -304,9 +302,6 @@ static int bring(cm_copies *c, cm_copy *k, cm_copy_when when, cm_error *err)
         return rc;
     k->state = COPY_COMING;
     c->nahead += when == CM_COPY_AHEAD;
-    c->counts.nfetched++;
-    c->counts.nagain += k->before;
-    c->counts.nbytes += k->told.nbytes;
     pthread_mutex_unlock(&c->lock);
     rc = fetch(c, k, path, err);
     pthread_mutex_lock(&c->lock);
@@ -314,12 +309,10 @@ static int bring(cm_copies *c, cm_copy *k, cm_copy_when when, cm_error *err)
     c->used_nbytes -= k->told.nbytes;
     k->state = rc == CM_OK ? COPY_HERE : COPY_AWAY;
     k->fresh = when == CM_COPY_AHEAD;
-    if (rc == CM_OK) {
-        k->before = true;
+    if (rc == CM_OK)
         list(c, k);
-    } else {
+    else
         c->nbytes -= k->told.nbytes;
-    }
     pthread_cond_broadcast(&c->wake);
     return rc;
 }
@@ -461,11 +454,6 @@ int cm_copies_add(cm_copies *c, const char *url, const cm_told *told, cm_copy **
     return CM_OK;
 }
 
-const char *cm_copy_url(const cm_copy *k)
-{
-    return k->url;
-}
-
 const cm_told *cm_copy_told(const cm_copy *k)
 {
     return &k->told;
@@ -496,12 +484,4 @@ void cm_copy_name(const cm_copy *k, const char *path, cm_error *err)
     snprintf(text, sizeof(text), "%.*s%s%s", (int)(found - said), said, k->url,
              found + strlen(path));
     memcpy(said, text, sizeof(text));
-}
-
-cm_copies_counts cm_copies_count(cm_copies *c)
-{
-    pthread_mutex_lock(&c->lock);
-    cm_copies_counts counts = c->counts;
-    pthread_mutex_unlock(&c->lock);
-    return counts;
 }

@@ -40,7 +40,6 @@ void cm_copies_stop(cm_copies *c, bool stop);
 
 /* URL is borrowed for as long as C lives.  Fetches nothing.  One thread at a time. */
 int cm_copies_add(cm_copies *c, const char *url, const cm_told *told, cm_copy **out, cm_error *err);
-const char *cm_copy_url(const cm_copy *copy);
 /* What tells the object from others of its name: size, ETag, else time of change. */
 const cm_told *cm_copy_told(const cm_copy *copy);
 /* The ETag, or the time of change in words where there is none. */
@@ -79,12 +78,5 @@ bool cm_copy_is_here(cm_copy *copy);
 
 /* Lets a message about a copy of COPY's, which lies at PATH, name the object. */
 void cm_copy_name(const cm_copy *copy, const char *path, cm_error *err);
-
-/* What was fetched so far. */
-typedef struct cm_copies_counts {
-    uint64_t nfetched, nagain; /* objects; of them, those that had been fetched before */
-    uint64_t nbytes;
-} cm_copies_counts;
-cm_copies_counts cm_copies_count(cm_copies *c);
 
 #endif

@@ -62,7 +62,7 @@ def test_what_does_not_fit(grown):
     paths, store = grown
     assert check(*paths[10:], store).status == 3  # without a part the shapes differ
     check("--subset", "time=9:13", *paths[10:], store).fails(2, "time=9:13", "4 elements of the store", "3 of the input")
-    check("--subset", "time=13:16", *paths[10:], store).fails(2, "nothing of the dimension's 13")
+    check("--subset", "time=13:16", *paths[10:], store).fails(2, "selects none of the dimension's 13")
     check("--subset", "level=0:1", *paths[10:], store).fails(2, "level")
     r = tool.nc2zarr("--check", "--certificate", store.parent / "c.json", "--subset", "time=10:", *paths[10:], store)
     assert r.status == 2 and "certificate" in r.err and not (store.parent / "c.json").exists(), str(r)

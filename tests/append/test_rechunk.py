@@ -160,7 +160,7 @@ def test_chosen(tmp_path):
     only = tmp_path / "c.zarr"
     tool.run("rechunk", "-q", "--variable", "tas,time", source, only).ok()
     tool.nc2zarr("-q", "--append", "time", *F.days(tmp_path, 4, 3), source).ok()
-    tool.run("rechunk", "--append", "when", *how[2:], source, store).fails(2, "variable ground: is not in the store; --exclude")
+    tool.run("rechunk", "--append", "when", *how[2:], source, store).fails(2, "variable ground: is not in the store to add to; --exclude")
     tool.run("rechunk", "-q", "--append", "when", *how, source, store).ok()
     tool.run("rechunk", "-q", "--append", "time", "--variable", "tas,time", source, only).ok()
     np.testing.assert_array_equal(zarr.open_group(store)["t2m"][:], F.values(0, 7))

@@ -516,14 +516,14 @@ WRONG = {
     "align": (["--sample", "64", "--align", "0"], "--align 0"),
     "weight": (["--read", "-1@64"], "'-1' is not a weight"),
     "objective": (["--sample", "64", "--recommend", "--objective", "luck"], "--objective takes"),
-    "bounds": (["--sample", "64", "--recommend", "--min-bytes", "2MiB", "--max-bytes", "1MiB"], "exceeds the largest"),
-    "latency": (["--sample", "64", "--ratio", "0"], "ratio must be more than 0"),
+    "bounds": (["--sample", "64", "--recommend", "--min-bytes", "2MiB", "--max-bytes", "1MiB"], "--min-bytes exceeds --max-bytes"),
+    "latency": (["--sample", "64", "--ratio", "0"], "--ratio must be more than 0"),
     "shards": (["--sample", "64", "--chunks", "10", "--shards", "25", "--shape", "100"], "not a multiple"),
     "step without batch": (["--sample", "64", "--step-time", "1s"], "--step-time needs --batch"),
     "audit without a store": (["--sample", "64", "--audit"], "--audit needs a store"),
     "plot": (["--sample", "64", "--plot", "x.gif"], "must end in .svg or .png"),
     "two stores": (["a.zarr", "b.zarr"], "one store at a time"),
-    "remote": (["ftp://host/a.zarr"], "not built yet"),
+    "remote": (["ftp://host/a.zarr"], "ftp://host/a.zarr: cannot be opened: use a path, or a URL"),
     "stride in chunks": (["--sample", "64", "--chunks", "8:2"], "no meaning"),
 }
 

@@ -43,8 +43,8 @@ WRONG = {
     "digest of nothing": (["--digest"], "no store"),
     "digest and layout": (["--digest", "--chunks", "time=3", "in.zarr"], "--chunks has no place beside --digest"),
     "digest and verify": (["--digest", "--verify", "full", "in.zarr"], "--verify has no place beside --digest"),
-    "ftp": (["in.zarr", "ftp://host/b.zarr"], "ftp://host/b.zarr: stores other than folders are not built yet"),
-    "gs": (["gs://bucket/in.zarr", "b.zarr"], "not built yet"),
+    "ftp": (["in.zarr", "ftp://host/b.zarr"], "ftp://host/b.zarr: cannot be opened"),
+    "gs": (["gs://bucket/in.zarr", "b.zarr"], "cannot be opened"),
 }
 
 

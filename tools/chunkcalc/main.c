@@ -56,7 +56,7 @@ static int run(const chunkcalc_values *v, const cm_common_options *common, const
     if (paths->n == 0 && v->o.sample == NULL && v->o.read.n == 0)
         return cm_tool_usage_error(&CHUNKCALC, "no --sample and no store");
     if (common->json && v->format != FORMAT_TABLE && v->format != FORMAT_JSON)
-        return cm_tool_usage_error(&CHUNKCALC, "--json and --format are at odds");
+        return cm_tool_usage_error(&CHUNKCALC, "--json and --format exclude each other");
     if (v->plot != NULL && chunkcalc_plot_check(v->plot, &err) != CM_OK)
         return cm_tool_usage_error(&CHUNKCALC, "%s", err.text);
     if (v->plot != NULL && v->o.sample == NULL && v->o.read.n == 0)

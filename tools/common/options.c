@@ -280,6 +280,9 @@ static int store_integer(const cm_option *o, const char *text, void *field, cm_e
         cm_error_prefix(err, "--%s", o->name);
         return CM_EINVAL;
     }
+    if (o->max == 0 && v < o->min)
+        return cm_fail(err, CM_EINVAL, "--%s: '%s' is less than %llu", o->name, text,
+                       (unsigned long long)o->min);
     if (v < o->min || v > top)
         return cm_fail(err, CM_EINVAL, "--%s: '%s' is not between %llu and %llu", o->name, text,
                        (unsigned long long)o->min, (unsigned long long)top);
@@ -512,6 +515,8 @@ int cm_tool_parse(const cm_tool *tool, int argc, char **argv, void *values,
     for (int i = 1; i < argc && !p.action; i++) {
         char *arg = argv[i];
         bool good;
+        if (arg[0] == '\0')
+            return cm_tool_usage_error(tool, "path %zu is empty", paths->n + 1);
         if (ended || arg[0] != '-' || arg[1] == '\0')
             good = append(&p, paths, arg);
         else if (strcmp(arg, "--") == 0)

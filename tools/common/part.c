@@ -139,7 +139,7 @@ int cm_part_choose(const cm_tool *tool, const cm_part_values *v, bool quiet, cm_
                "one process: this job has %" PRIu64 " tasks, but no step; srun starts one in each",
                l.idle_tasks);
     else if (asked && nparts == 0 && !quiet)
-        cm_say(tool->name, "one process: no launcher says that there are others");
+        cm_say(tool->name, "no launcher was found: this process does everything");
     if (nparts != 0)
         return cm_tool_usage_error(
             tool, "--parts %u: no launcher says which part this is; name it with --part K/%u",

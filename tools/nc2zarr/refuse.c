@@ -83,6 +83,13 @@ int nc2zarr_refuse(const nc2zarr_values *v, const cm_common_options *common, con
                                    v->append ? "append" : "replace");
     if (paths->n == 0)
         return cm_tool_usage_error(&NC2ZARR, "no input file");
+    if (v->survey && v->o.check)
+        return cm_tool_usage_error(&NC2ZARR, "--survey and --check exclude each other");
+    if (v->o.check && v->o.dry_run)
+        return cm_tool_usage_error(
+            &NC2ZARR, "--dry-run and --check exclude each other; --check writes nothing");
+    if (v->o.base_url && !v->o.refer)
+        return cm_tool_usage_error(&NC2ZARR, "--base-url needs --virtual");
     if (v->o.check && paths->n == 1)
         return cm_tool_usage_error(&NC2ZARR, "--check compares INPUT with OUTPUT; name both");
     for (size_t i = 0; i + 1 < paths->n || i == 0; i++)

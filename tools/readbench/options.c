@@ -56,19 +56,21 @@ static int check_values(const readbench_values *v, const cm_texts *paths, cm_err
     if (paths->n == 0)
         return cm_fail(err, CM_EINVAL, "no store");
     if (v->o.cold && v->o.warm)
-        return cm_fail(err, CM_EINVAL, "--cold and --warm are at odds");
+        return cm_fail(err, CM_EINVAL, "--cold and --warm exclude each other");
     if (v->out && v->no_out)
-        return cm_fail(err, CM_EINVAL, "--out and --no-out are at odds");
+        return cm_fail(err, CM_EINVAL, "--out and --no-out exclude each other");
     if (v->out && *v->out == '\0')
         return cm_fail(err, CM_EINVAL, "--out takes a folder");
+    if (v->o.log_samples && v->no_out)
+        return cm_fail(err, CM_EINVAL, "--log-samples and --no-out exclude each other");
     if (v->o.tune && v->sweep.n > 0)
-        return cm_fail(err, CM_EINVAL, "--tune and --sweep are at odds");
+        return cm_fail(err, CM_EINVAL, "--tune and --sweep exclude each other");
     if (v->cpus > 0)
-        return cm_fail(err, CM_EINVAL, "--cpus belongs to --advise");
+        return cm_fail(err, CM_EINVAL, "--cpus needs --advise");
     if (v->o.cache_dir_nbytes > 0 && v->o.cache_dir == NULL)
         return cm_fail(err, CM_EINVAL, "--cache-dir-size needs --cache-dir");
     if (v->o.nvcomp != NULL && !decodes_there(v))
-        return cm_fail(err, CM_EINVAL, "--nvcomp belongs to --decode device");
+        return cm_fail(err, CM_EINVAL, "--nvcomp needs --decode device");
     if (v->o.cache_policy != NULL && v->o.cache_nbytes == 0)
         return cm_fail(err, CM_EINVAL, "--cache-policy needs --cache");
     if (v->o.rank > 0 && v->o.rank >= v->o.world_size)

@@ -103,7 +103,10 @@ static void print_traffic(const cm_transform_report *r)
         cm_table_cell(&t, "%s", cm_format_size(a->planned_nbytes, text, sizeof(text)));
         cm_table_cell(&t, "%s", cm_format_size(a->bound_nbytes, text, sizeof(text)));
         gap_cell(&t, a);
-        cm_table_cell(&t, "%s", cm_format_time(a->planned_seconds, text, sizeof(text)));
+        /* Where there is one way only, the machine is not probed. */
+        cm_table_cell(
+            &t, "%s",
+            a->planned_seconds > 0 ? cm_format_time(a->planned_seconds, text, sizeof(text)) : "-");
     }
     print_and_release(&t, "plans");
 }

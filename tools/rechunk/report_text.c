@@ -133,8 +133,11 @@ static void print_empty(const cm_transform_report *r)
 static void print_totals(const cm_transform_report *r, bool plan)
 {
     char objects[32], stored[32], decoded[32];
-    printf("  %s file%s, ", cm_format_count(r->nobjects, objects, sizeof(objects)),
-           cm_plural(r->nobjects));
+    uint64_t nobjects = r->nobjects;
+    for (size_t i = 0; plan && i < r->nvariables; i++)
+        nobjects += r->variable[i].nobjects;
+    printf("  %s file%s%s, ", cm_format_count(nobjects, objects, sizeof(objects)),
+           cm_plural(nobjects), plan ? " and those of metadata" : "");
     if (!plan)
         printf("%s stored, ", cm_format_size(r->stored_nbytes, stored, sizeof(stored)));
     printf("%s decoded\n", cm_format_size(r->decoded_nbytes, decoded, sizeof(decoded)));

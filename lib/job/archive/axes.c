@@ -437,7 +437,11 @@ static int find_along(cm_join *j, cm_error *err)
 {
     uint32_t at = j->options->along != NULL ? cm_join_dim_named(j, j->options->along) : guess(j);
     if (j->options->along != NULL && at == CM_JOIN_NONE)
-        return cm_fail(err, CM_EINVAL, "%s: no file has such a dimension", j->options->along);
+        return cm_fail(err, CM_EINVAL, "%s %s: no file has such a dimension",
+                       j->options->base == NULL  ? "`along`"
+                       : j->options->base_yields ? "`replace`"
+                                                 : "`append`",
+                       j->options->along);
     if (j->naxes > 0 || j->nfiles < 2 || (at == CM_JOIN_NONE && is_merge(j)))
         return CM_OK;
     if (at != CM_JOIN_NONE && (j->options->along != NULL || !is_merge(j)))

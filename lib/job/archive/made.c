@@ -253,20 +253,30 @@ int cm_join_new_dim_named(cm_join *j, const char *name, bool *there, uint32_t *o
     return CM_OK;
 }
 
+static int parse_dimension(const cm_join *j, const char *option, cm_name_pattern *out,
+                           cm_error *err)
+{
+    int rc = cm_name_pattern_parse(option, out, err);
+    if (rc != CM_OK)
+        cm_error_prefix(err, "`new_dim` %s", option);
+    else if (cm_join_var_named(j, out->dim) != CM_JOIN_NONE)
+        rc = cm_fail(err, CM_EINVAL,
+                     "`new_dim` %s: files have a variable %s already; %s=@%s takes its values, "
+                     "or choose another name",
+                     option, out->dim, out->dim, out->dim);
+    else if (j->naxes == CM_MULTI_MAX_AXES)
+        rc = cm_fail(err, CM_EINVAL, "`new_dim` %s: files are joined along two dimensions at most",
+                     option);
+    return rc;
+}
+
 static int make_dimension(cm_join *j, const char *option, cm_error *err)
 {
     cm_name_pattern pattern;
     said s = {0};
     uint32_t dim, var;
     bool there = false;
-    int rc = cm_name_pattern_parse(option, &pattern, err);
-    if (rc == CM_OK && cm_join_var_named(j, pattern.dim) != CM_JOIN_NONE)
-        rc = cm_fail(err, CM_EINVAL,
-                     "%s: files have a variable of this name already; take its values, by @%s, or "
-                     "choose another name",
-                     pattern.dim, pattern.dim);
-    if (rc == CM_OK && j->naxes == CM_MULTI_MAX_AXES)
-        rc = cm_fail(err, CM_EINVAL, "%s: files are joined along two dimensions at most", option);
+    int rc = parse_dimension(j, option, &pattern, err);
     if (rc != CM_OK)
         return rc;
     int64_t *key = cm_calloc(j->nfiles + 1, sizeof(*key), err);
@@ -353,7 +363,8 @@ static int promote(void *context, char *pattern, cm_error *err)
         v->wanted = true;
         cm_join_give_dim(v, p->dim);
     }
-    return any ? CM_OK : cm_fail(err, CM_EINVAL, "%s: no file has such a variable", pattern);
+    return any ? CM_OK
+               : cm_fail(err, CM_EINVAL, "`promote` %s: no file has such a variable", pattern);
 }
 
 int cm_join_promote(cm_join *j, cm_error *err)
@@ -520,10 +531,10 @@ static int add_file_attr(cm_join *j, const char *name, cm_error *err)
     said s = {0};
     uint32_t at;
     if (j->naxes == 0)
-        return cm_fail(err, CM_EINVAL, "%s: no dimension is joined, so it cannot lie along one",
-                       name);
+        return cm_fail(err, CM_EINVAL,
+                       "`file_attr` %s: no dimension is joined, so it cannot lie along one", name);
     if (cm_join_var_named(j, name) != CM_JOIN_NONE)
-        return cm_fail(err, CM_EINVAL, "%s: files have a variable of this name", name);
+        return cm_fail(err, CM_EINVAL, "`file_attr` %s: files have a variable of this name", name);
     int rc = read_said(j, NULL, name, &s, err);
     const cm_dtype type = s.kind == CM_KEY_TEXT   ? cm_dtype_make(CM_KIND_STRING, 0)
                           : s.kind == CM_KEY_REAL ? cm_dtype_make(CM_KIND_FLOAT, 8)

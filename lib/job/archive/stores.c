@@ -138,9 +138,10 @@ static int plan_names(const cm_archive_options *options, const cm_survey *survey
     char *option = cm_asprintf(err, "store=%s", options->store_per);
     int rc = option == NULL ? CM_ENOMEM : cm_name_pattern_parse(option, &pattern, err);
     free(option);
-    if (rc == CM_OK && pattern.kind != CM_PATTERN_TEXT)
+    if (rc != CM_ENOMEM && (rc != CM_OK || pattern.kind != CM_PATTERN_TEXT))
         rc = cm_fail(err, CM_EINVAL,
-                     "%s: must be {dir}, {variable}, or a part of the files' names with *",
+                     "`store_per` %s: must be {dir}, {variable}, or a part of the files' names "
+                     "with *",
                      options->store_per);
     for (size_t i = 0; rc == CM_OK && i < survey->nfiles; i++) {
         const char *value, *path = survey->file[i].path;

@@ -162,7 +162,7 @@ static int choose(cm_join *j, const family *f, cm_error *err)
         j->options->time_units != NULL ? j->options->time_units : cm_join_text(v->like, "units");
     int rc = cm_time_axis_parse(units, cm_join_text(v->like, "calendar"), &axis, &why);
     if (rc != CM_OK && j->options->time_units != NULL)
-        return cm_fail(err, CM_EINVAL, "%s: %s", units, why.text);
+        return cm_fail(err, CM_EINVAL, "`time_units` %s: %s", units, why.text);
     if (rc != CM_OK)
         return refuse(j, v, v->first, &why, err);
     const cm_json *attrs = cm_described_attrs(v->like);

@@ -151,6 +151,8 @@ static int check_options(const cm_chunkcalc_options *o, cm_error *err)
         return cm_fail(err, CM_EINVAL, "`audit` needs a store");
     if (!reads && (o->audit || o->recommend || o->chunks.n > 0 || o->batch > 0))
         return cm_fail(err, CM_EINVAL, "name a read: `sample` SHAPE or `read` SHAPE");
+    if (o->max_nbytes != 0 && o->min_nbytes > o->max_nbytes)
+        return cm_fail(err, CM_EINVAL, "`min_nbytes` exceeds `max_nbytes`");
     if (o->step_time > 0 && o->batch == 0)
         return cm_fail(err, CM_EINVAL, "`step_time` needs `batch`: how many samples a step takes");
     if (o->variable != NULL && o->store == NULL)

@@ -368,8 +368,8 @@ static int set_itemsize(cm_calc *c, cm_error *err)
             return cm_fail(err, CM_EINVAL,
                            "`dtype` %s: its elements have no fixed size; add `itemsize`", o->dtype);
         if (o->itemsize != 0 && !cm_dtype_is_vlen(&type) && o->itemsize != type.nbytes)
-            return cm_fail(err, CM_EINVAL, "`itemsize` %" PRIu64 ": %s has %u bytes", o->itemsize,
-                           o->dtype, type.nbytes);
+            return cm_fail(err, CM_EINVAL, "`itemsize` %" PRIu64 ": an element of %s has %u",
+                           o->itemsize, o->dtype, type.nbytes);
         free(r->type);
         r->type = cm_strdup(cm_dtype_name(&type, name, sizeof(name)), err);
         if (r->type == NULL)

@@ -30,8 +30,8 @@ static int parse_level(const char *text, const char *field, int lo, int hi, int 
     int64_t level;
     if (cm_parse_i64(field, &level, NULL) != CM_OK || level < lo || level > hi)
         return cm_fail(err, CM_EINVAL,
-                       "codec %s: the level is %s, it must be a number from %d to %d", text, field,
-                       lo, hi);
+                       "`codec` %s: the level is %s; it must be an integer from %d to %d", text,
+                       field, lo, hi);
     *out = (int)level;
     return CM_OK;
 }
@@ -45,7 +45,7 @@ static int parse_blosc(const char *text, char **field, size_t n, cm_codec_spec *
     const char *cname = n > 1 ? field[1] : "zstd";
     if (find(blosc_names, cname) < 0)
         return cm_fail(err, CM_EINVAL,
-                       "codec %s: blosc has zstd, lz4, lz4hc, zlib and blosclz, no %s", text,
+                       "`codec` %s: blosc has no %s; use zstd, lz4, lz4hc, zlib or blosclz", text,
                        cname);
     snprintf(out->blosc.cname, sizeof(out->blosc.cname), "%s", cname);
     if (n > 2 && parse_level(text, field[2], 0, 9, &out->level, err) != CM_OK)
@@ -53,9 +53,8 @@ static int parse_blosc(const char *text, char **field, size_t n, cm_codec_spec *
     if (n > 3) {
         int shuffle = find(shuffle_names, field[3]);
         if (shuffle < 0)
-            return cm_fail(err, CM_EINVAL,
-                           "codec %s: %s is none of shuffle, bitshuffle and noshuffle", text,
-                           field[3]);
+            return cm_fail(err, CM_EINVAL, "`codec` %s: %s is not shuffle, bitshuffle or noshuffle",
+                           text, field[3]);
         out->blosc.shuffle = (cm_blosc_shuffle)shuffle;
     }
     return CM_OK;
@@ -68,10 +67,11 @@ static int parse_fields(const char *text, char **field, size_t n, cm_codec_choic
     int which = find(cm_codec_keywords, field[0]);
     cm_codec_spec *c = &out->compressor;
     if (which < 0)
-        return cm_fail(err, CM_EINVAL, "codec %s: no codec %s; use none, zstd, gzip, blosc or keep",
+        return cm_fail(err, CM_EINVAL,
+                       "`codec` %s: there is no codec %s; use none, zstd, gzip, blosc or keep",
                        text, field[0]);
     if (n > most[which])
-        return cm_fail(err, CM_EINVAL, "codec %s: %s takes nothing after \"%s\"", text, field[0],
+        return cm_fail(err, CM_EINVAL, "`codec` %s: %s takes nothing after \"%s\"", text, field[0],
                        field[most[which] - 1]);
     switch (which) {
     case 1:
@@ -88,7 +88,7 @@ static int parse_fields(const char *text, char **field, size_t n, cm_codec_choic
         out->keep = true;
         out->keep_gzip = n > 1;
         if (n > 1 && strcmp(field[1], "gzip") != 0)
-            return cm_fail(err, CM_EINVAL, "codec %s: there is keep and keep:gzip", text);
+            return cm_fail(err, CM_EINVAL, "`codec` %s: use keep or keep:gzip", text);
     }
     return CM_OK;
 }
@@ -99,7 +99,7 @@ int cm_codec_choice_parse(const char *text, cm_codec_choice *out, cm_error *err)
     size_t n = 0;
     *out = (cm_codec_choice){0};
     if (strlen(text) >= sizeof(copy))
-        return cm_fail(err, CM_EINVAL, "codec %.40s...: too long to be one", text);
+        return cm_fail(err, CM_EINVAL, "`codec` %.40s...: too long to be one", text);
     memcpy(copy, text, strlen(text) + 1);
     for (char *p = copy; p != NULL && n <= MAX_FIELDS; n++) {
         field[n] = p;
@@ -107,7 +107,7 @@ int cm_codec_choice_parse(const char *text, cm_codec_choice *out, cm_error *err)
             *p++ = '\0';
     }
     if (n > MAX_FIELDS)
-        return cm_fail(err, CM_EINVAL, "codec %s: too many parts", text);
+        return cm_fail(err, CM_EINVAL, "`codec` %s: too many parts", text);
     return parse_fields(text, field, n, out, err);
 }
 

@@ -1,5 +1,6 @@
 #include "job/common/layout_option.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -72,9 +73,9 @@ int cm_layout_shape(const char *option, const char *value, bool named, const cm_
     *fits = cm_shape_option_fits(&shape, a->rank, a->dim_name);
     if (*fits)
         apply(&shape, a, length);
-    else if (named)
-        rc = cm_fail(err, CM_EINVAL, "%s %s: %s %s has %u dimensions and none that fit", option,
-                     value, a->noun, a->name, a->rank);
+    else if (named && !shape.by_name)
+        rc = cm_fail(err, CM_EINVAL, "%s %s: %s %s has %u dimension%s, not %u", option, value,
+                     a->noun, a->name, a->rank, a->rank == 1 ? "" : "s", shape.n);
     for (unsigned i = 0; rc == CM_OK && named && shape.by_name && i < shape.n; i++)
         if (!has_dim(a, shape.item[i].name))
             rc = cm_fail(err, CM_EINVAL, "%s %s: %s %s has no dimension %s", option, value, a->noun,
@@ -116,6 +117,17 @@ uint64_t cm_layout_room(uint64_t length, uint32_t nbytes)
     return room <= CM_WHOLE_COORDINATE / (nbytes > 0 ? nbytes : 64) ? room : 0;
 }
 
+static int refuse_shard(const char *value, const cm_layout_array *a, unsigned j, uint64_t shard,
+                        uint64_t chunk, cm_error *err)
+{
+    char number[16];
+    snprintf(number, sizeof number, "dimension %u", j);
+    const char *name = a->dim_name != NULL && a->dim_name[j] != NULL ? a->dim_name[j] : number;
+    return cm_fail(err, CM_EINVAL,
+                   "`shards` %s: %s %s: %llu along %s is not a multiple of the chunk's %llu", value,
+                   a->noun, a->name, (unsigned long long)shard, name, (unsigned long long)chunk);
+}
+
 int cm_layout_shards(const char *value, bool named, const cm_layout_array *a, const uint64_t *chunk,
                      uint64_t target, uint64_t *shard, bool *fits, cm_error *err)
 {
@@ -128,11 +140,7 @@ int cm_layout_shards(const char *value, bool named, const cm_layout_array *a, co
         if (fixed[j] == a->shape[j] || (fixed[j] > a->shape[j] && fixed[j] % chunk[j] != 0))
             fixed[j] = cm_div_ceil(a->shape[j], chunk[j]) * chunk[j];
         if (fixed[j] % chunk[j] != 0)
-            return cm_fail(err, CM_EINVAL,
-                           "`shards` %s: %s %s: %llu along dimension %u is not a multiple of the "
-                           "chunk's %llu",
-                           value, a->noun, a->name, (unsigned long long)fixed[j], j,
-                           (unsigned long long)chunk[j]);
+            return refuse_shard(value, a, j, fixed[j], chunk[j], err);
     }
     return cm_autoshard(a->rank, a->shape, a->itemsize, chunk, target, fixed, shard, err);
 }

@@ -18,8 +18,10 @@ static int parse_length(const parse_state *s, const char *number, cm_shape_item 
         return CM_OK;
     out->as_source = s->of_chunks && (strcmp(number, "source") == 0 || strcmp(number, "same") == 0);
     if (!out->as_source && (cm_parse_u64(number, &out->length, NULL) != CM_OK || out->length == 0))
-        return cm_fail(err, CM_EINVAL, "shape %s: \"%s\" is not a positive integer, full or -1%s",
-                       s->text, number, s->of_chunks ? ", or source" : "");
+        return cm_fail(err, CM_EINVAL, "shape %s: \"%s\" is not a length: %s", s->text, number,
+                       strchr(number, ',') != NULL ? "write 24x64x64 or time=24,lat=64,lon=64"
+                       : s->of_chunks              ? "use a positive integer, full, -1 or source"
+                                                   : "use a positive integer, full or -1");
     return CM_OK;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "base/number.h"
 #include "job/common/sentences.h"
 #include "job/loader/run.h"
 #include "plan/meetings.h"
@@ -51,11 +52,13 @@ static int too_large(const cm_load_run *l, uint64_t need, cm_error *err)
 {
     const uint64_t workers = (uint64_t)l->npools * l->setting.workers;
     const bool by_slot = l->slot_nbytes == round_up(l->options->slot_nbytes, SLOT_ALIGN);
+    char size[32];
     return cm_fail(err, CM_EBUDGET,
-                   "%" PRIu64 " worker%s and %s of %zu bytes take %" PRIu64
+                   "not enough memory: %" PRIu64 " worker%s and %s of %s take %" PRIu64
                    " MiB, the memory allowed is %" PRIu64
                    " MiB: %sa smaller %s, or a larger `memory`",
-                   workers, workers == 1 ? "" : "s", by_slot ? "slots" : "a batch", l->slot_nbytes,
+                   workers, workers == 1 ? "" : "s", by_slot ? "slots" : "a batch",
+                   cm_format_size(l->slot_nbytes, size, sizeof size),
                    l->nsharing * ((need >> 20) + 2), l->nsharing * l->memory_limit >> 20,
                    workers > 1 ? "fewer `workers`, " : "", by_slot ? "`slot_nbytes`" : "`batch`");
 }
@@ -272,14 +275,16 @@ static int planned_slots(cm_load_run *l, cm_error *err)
 static int check_slot_size(cm_load_run *l, cm_error *err)
 {
     const uint64_t size = l->options->slot_nbytes != 0 ? l->options->slot_nbytes : DEFAULT_SLOT;
+    char batch[32], slot[32];
     if (!l->setting.uses_device)
         return CM_OK;
     if (l->options->slot_nbytes == 0 && size < l->slot_nbytes)
-        return cm_load_note(l, err, "a batch of %zu bytes is staged in slots of that size",
-                            l->slot_nbytes);
+        return cm_load_note(l, err, "a batch of %s is staged in slots of that size",
+                            cm_format_size(l->slot_nbytes, batch, sizeof batch));
     if (size < l->slot_nbytes)
-        return cm_fail(err, CM_EINVAL, "`slot_nbytes`: a batch has %zu bytes, a slot %" PRIu64,
-                       l->slot_nbytes, size);
+        return cm_fail(err, CM_EINVAL, "`slot_nbytes`: a batch of %s does not fit a slot of %s",
+                       cm_format_size(l->slot_nbytes, batch, sizeof batch),
+                       cm_format_size(size, slot, sizeof slot));
     if (l->options->slot_nbytes != 0)
         l->slot_nbytes = round_up(size, SLOT_ALIGN);
     return CM_OK;

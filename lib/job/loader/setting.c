@@ -87,7 +87,7 @@ static int parse_order(const char *text, cm_load_setting *s, cm_error *err)
         const bool takes = i == CM_ORDER_STRIDED || i == CM_ORDER_BLOCK_SHUFFLE;
         if (takes != (colon != NULL))
             return cm_fail(err, CM_EINVAL, "`order` %s: %s", text,
-                           takes ? "how many? Give NAME:N" : "it takes no number");
+                           takes ? "a number is missing, as in strided:4" : "takes no number");
         if (takes && (cm_parse_u64(colon + 1, &s->parameter, NULL) != CM_OK || s->parameter == 0))
             return cm_fail(err, CM_EINVAL, "`order` %s: '%s' is not a number above 0", text,
                            colon + 1);
@@ -303,8 +303,7 @@ static int set_device(const cm_readbench_options *o, cm_load_setting *s, cm_erro
     if (s->validate == CM_READBENCH_VALIDATE_DEFAULT)
         s->validate = s->uses_device ? CM_READBENCH_VALIDATE_FULL : CM_READBENCH_VALIDATE_NONE;
     if (!s->uses_device && (o->staging != NULL || o->slots != 0 || o->slot_nbytes != 0))
-        return cm_fail(err, CM_EINVAL,
-                       "`staging`, `slots` and `slot_nbytes` are about a device: give `device`");
+        return cm_fail(err, CM_EINVAL, "`staging`, `slots` and `slot_nbytes` need `device`");
     if (!s->uses_device && o->device_step)
         return cm_fail(err, CM_EINVAL, "`device_step`: needs a device; give `device`");
     if (!s->uses_device && o->no_overlap)
@@ -331,8 +330,9 @@ static int check_decode(const cm_readbench_options *o, const cm_load_setting *s,
         bool odd;
         const char *why;
     } rows[] = {
-        {!s->uses_device, "no device is given"},
-        {s->uses_device && strcmp(o->device, "host") == 0, "the device host does not decode"},
+        {!s->uses_device, "needs `device` cuda"},
+        {s->uses_device && strcmp(o->device, "host") == 0,
+         "the device host does not decode; use `device` cuda"},
         {s->engine != CM_LOAD_NATIVE, "only the native engine knows stored chunks"},
         {s->mode == CM_POOL_PROCESSES && s->start != CM_START_FORK,
          "a worker process that is begun anew has no proof that chunks are whole: `mode` threads, "
@@ -349,15 +349,15 @@ static int check_decode(const cm_readbench_options *o, const cm_load_setting *s,
         return CM_OK;
     for (size_t i = 0; i < COUNT(rows); i++)
         if (rows[i].odd)
-            return cm_fail(err, CM_EINVAL, "decoding on the device: %s", rows[i].why);
+            return cm_fail(err, CM_EINVAL, "`decode` device: %s", rows[i].why);
     return CM_OK;
 }
 
-/* What is at odds is refused, never weakened. */
+/* What excludes each other is refused, never weakened. */
 static int check(const cm_readbench_options *o, const cm_load_setting *s, cm_error *err)
 {
     if (o->cold && o->warm)
-        return cm_fail(err, CM_EINVAL, "`cold` and `warm` are at odds");
+        return cm_fail(err, CM_EINVAL, "`cold` and `warm` exclude each other");
     if (o->batch == 0 || o->epochs == 0 || o->prefetch == 0)
         return cm_fail(err, CM_EINVAL, "`batch`, `epochs` and `prefetch` are at least 1");
     if (o->world_size == 0 || o->rank >= o->world_size)
@@ -367,7 +367,7 @@ static int check(const cm_readbench_options *o, const cm_load_setting *s, cm_err
     if (o->world_size > 1 && s->ranks > 1)
         return cm_fail(
             err, CM_EINVAL,
-            "`world_size` and `accelerators` are at odds: one rank of many, or many here");
+            "`world_size` and `accelerators` exclude each other: one rank of many, or many here");
     if (s->planned && s->engine == CM_LOAD_COMMAND)
         return cm_fail(err, CM_EINVAL, "`loader` planned: `engine` exec reads whole batches");
     if (s->planned && s->engine == CM_LOAD_NETCDF)
@@ -377,7 +377,7 @@ static int check(const cm_readbench_options *o, const cm_load_setting *s, cm_err
         return cm_fail(err, CM_EINVAL,
                        "`unordered`: the planned loader's order is its plan's, not chance's");
     if (o->window != 0 && !s->planned)
-        return cm_fail(err, CM_EINVAL, "`window` is the planned loader's");
+        return cm_fail(err, CM_EINVAL, "`window` needs `loader` planned");
     if (s->engine != CM_LOAD_NATIVE &&
         (o->cache_nbytes != 0 || o->cache_dir != NULL || s->emulated || o->io != NULL))
         return cm_fail(err, CM_EINVAL,
@@ -396,10 +396,10 @@ static int check(const cm_readbench_options *o, const cm_load_setting *s, cm_err
         return cm_fail(err, CM_EINVAL,
                        "a store behind a network is read by threads or by forked processes");
     if (o->context != NULL && s->mode != CM_POOL_PROCESSES)
-        return cm_fail(err, CM_EINVAL, "`context` is about processes: give `mode` processes");
+        return cm_fail(err, CM_EINVAL, "`context` needs `mode` processes");
     if (o->worker_memory != 0 && s->mode != CM_POOL_PROCESSES)
         return cm_fail(err, CM_EINVAL,
-                       "`worker_memory` is a limit of processes: `mode` processes, or `memory`");
+                       "`worker_memory` needs `mode` processes; `memory` limits threads");
     return check_decode(o, s, err);
 }
 

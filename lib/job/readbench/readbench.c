@@ -341,9 +341,7 @@ static int run(verb *v, cm_error *err)
     if (o->store.n == 0)
         return cm_fail(err, CM_EINVAL, "no store");
     if (o->tune && o->npoints > 0)
-        return cm_fail(
-            err, CM_EINVAL,
-            "`tune` and a list of settings to run are at odds: one chooses, one is told");
+        return cm_fail(err, CM_EINVAL, "`tune` and a list of settings to run exclude each other");
     if (o->tune)
         return run_tuning(v, err);
     if (o->npoints > 0)

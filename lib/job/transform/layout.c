@@ -119,9 +119,7 @@ static int choose_codec_of_stack(cm_job_var *v, const char *value, cm_error *err
     v->codec = cm_codec_choice_default(&v->type);
     int rc = value == NULL || is_word(value, "same") ? CM_OK
                                                      : cm_codec_choice_parse(value, &v->codec, err);
-    if (rc != CM_OK)
-        cm_error_prefix(err, "`codec`");
-    else if (is_word(value, "same") || v->codec.keep)
+    if (rc == CM_OK && (is_word(value, "same") || v->codec.keep))
         rc = cm_fail(err, CM_EINVAL,
                      "`codec` %s: %s is made of several variables, whose stored bytes cannot stay "
                      "as they are; choose another codec for it",
@@ -147,11 +145,12 @@ static int choose_codec(layout *l, cm_job_var *v, cm_error *err)
     }
     int rc = value == NULL ? CM_OK : cm_codec_choice_parse(value, &v->codec, err);
     if (rc == CM_OK && v->codec.keep && zarr)
-        rc = cm_fail(err, CM_EINVAL, "codec %s: of a Zarr source it is \"same\"", value);
-    if (rc != CM_OK) {
-        cm_error_prefix(err, "`codec`");
+        rc = cm_fail(err, CM_EINVAL,
+                     "`codec` %s: is for NetCDF sources; same keeps the stored bytes of a Zarr "
+                     "source",
+                     value);
+    if (rc != CM_OK)
         return rc;
-    }
     if (v->codec.compressor.id == CM_CODEC_BLOSC && v->type.nbytes == 1 &&
         v->codec.compressor.blosc.shuffle == CM_BLOSC_SHUFFLE)
         v->codec.compressor.blosc.shuffle = CM_BLOSC_NOSHUFFLE;
@@ -164,8 +163,8 @@ static int keep_chunks(layout *l, cm_job_var *v, cm_error *err)
     const char *value = option_of(&l->chunks, v, NULL);
     if (cm_layout_kind_of(value) == CM_LAYOUT_SHAPE || cm_layout_kind_of(value) == CM_LAYOUT_AUTO)
         return cm_fail(err, CM_EINVAL,
-                       "`chunks` %s: `codec` keep keeps the file's chunks as well, for variable %s "
-                       "too",
+                       "`chunks` %s: variable %s has `codec` keep, which keeps the file's chunks; "
+                       "leave out one of the two",
                        value, v->name);
     if (v->source->has_source_chunks)
         memcpy(v->chunk, v->source->source_chunk, sizeof(v->chunk));

@@ -234,6 +234,8 @@ static int check_apart(const cm_job *job, cm_error *err)
     } else if (there != NULL && cm_job_inputs_lie_in(job, there)) {
         rc = cm_fail(err, CM_EINVAL, "%s: an input lies in it", target);
     }
+    if (rc != CM_OK)
+        cm_error_place(err, target);
     free(source);
     free(there);
     return rc;
@@ -563,7 +565,7 @@ int cm_transform(const cm_transform_options *asked, cm_transform_report *report,
         rc = h.options.check ? cm_job_check(job, err) : transform(job, &h.out, err);
     rc = cm_job_finish_files(job, rc, &h.certificate, err);
     if (job->source != NULL && rc != CM_OK && rc != CM_ECANCELED && rc != CM_EDIFFER)
-        cm_job_name_source(job, rc, err);
+        cm_job_name_source(job, err);
     if (rc != CM_OK)
         cm_store_path_name(&h.at, err);
     report->nthreads = job->nthreads;

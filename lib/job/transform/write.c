@@ -235,15 +235,10 @@ void cm_job_release_writers(cm_job *job)
     }
 }
 
-/*
- * Errors of formats say which of the two they are about: what is not said to be the target's is
- * the source's.
- */
-void cm_job_name_source(const cm_job *job, int rc, cm_error *err)
+/* What is not said to be the target's is the source's. */
+void cm_job_name_source(const cm_job *job, cm_error *err)
 {
-    bool of_format = rc == CM_EFORMAT || rc == CM_EUNSUPPORTED || rc == CM_EIO;
-    if (of_format || job->source->kind == CM_DATASET_NETCDF)
-        cm_error_place(err, job->path);
+    cm_error_place(err, job->path);
 }
 
 /* What can be finished is left to be finished; everything else but finished work is removed. */
@@ -284,7 +279,7 @@ static int verify(cm_job *job, cm_output *out, cm_error *err)
     job->report->unverified = rc != CM_OK && rc != CM_EDIFFER;
     if (!job->report->unverified || rc == CM_ECANCELED)
         return rc;
-    cm_job_name_source(job, rc, err);
+    cm_job_name_source(job, err);
     cm_error_prefix(err, "%s: written, but not verified", out->path);
     return rc;
 }

@@ -49,7 +49,7 @@ typedef struct refusal {
     }
 #define REFUSED_BY_BOTH                                                                            \
     REFUSED(device, "host", CM_EINVAL, "the device host does not decode"),                         \
-        REFUSED(device, NULL, CM_EINVAL, "no device is given"),                                    \
+        REFUSED(device, NULL, CM_EINVAL, "needs `device` cuda"),                                   \
         REFUSED(worker_threads, 2, CM_EINVAL, "one thread"),                                       \
         REFUSED(cache_nbytes, 1 << 20, CM_EINVAL, "cache of decoded chunks"),                      \
         REFUSED(cast, "float16", CM_EINVAL, "not converted on the way"),                           \

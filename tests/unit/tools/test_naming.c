@@ -18,8 +18,7 @@ static void test_a_field_becomes_its_option(void **state)
         {&NC2ZARR, "`certificate` needs `verify` full, or `check`",
          "--certificate needs --verify full, or --check"},
         {&RECHUNK, "`resume`", "--resume"},
-        {&READBENCH, "`window` is the planned loader's",
-         "--shuffle-window is the planned loader's"},
+        {&READBENCH, "`window` needs `loader` planned", "--shuffle-window needs --loader planned"},
         {&READBENCH, "`nthreads` 4: too few", "--threads 4: too few"},
         {&READBENCH, "`cache_dir`", "--cache-dir"},
         {&READBENCH, "`char_mode`", "`char_mode`"}, /* another program's */

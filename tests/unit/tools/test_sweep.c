@@ -102,7 +102,7 @@ static void test_sweeps_refused(void **state)
         {{"workers=4,8,4"}, "4 is given twice"},
         {{"workers=4294967296"}, "4294967296"},
         {{"worker-threads=0"}, "between 1 and"},
-        {{"batch=0"}, "between 1 and"},
+        {{"batch=0"}, "less than 1"},
         {{"prefetch=65537"}, "between 1 and 65536"},
         {{"mode=threads,fibers"}, "--mode takes sync|threads|processes, not 'fibers'"},
         {{"cold=true"}, "yes or no"},

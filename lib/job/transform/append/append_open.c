@@ -30,8 +30,7 @@ static int find_store(const cm_append_options *o, cm_append *a, cm_error *err)
         rc = cm_store_look(at.path, &options, &there, err);
     if (rc == CM_OK && there == CM_PLACE_NOTHING)
         rc = cm_fail(err, CM_ENOTFOUND,
-                     "%s: there is no store to add to; convert the first files to make one",
-                     o->store);
+                     "%s: there is no store to add to; leave out `append` to make it", o->store);
     else if (rc == CM_OK && there != CM_PLACE_FOLDER)
         rc = cm_fail(err, CM_EINVAL, "%s: is not a folder", o->store);
     if (rc == CM_OK && (a->root = cm_strdup(at.path, err)) == NULL)

@@ -293,7 +293,8 @@ static int add_all(cm_append_source *a, cm_job *job, cm_error *err)
                          "the source is an array by itself, and the store is a group of arrays");
         else if (rc == CM_OK && t == NULL)
             rc = cm_fail(err, CM_EINVAL,
-                         "variable %s: is not in the store; `exclude` leaves it out", jv->name);
+                         "variable %s: is not in the store to add to; `exclude` leaves it out",
+                         jv->name);
         if (rc == CM_OK)
             rc = prepare_both(a, jv, t, err);
         if (rc == CM_OK && is_left_alone(job, jv, t)) {

@@ -128,7 +128,7 @@ static int check_all_known(const cm_job *job, const cm_append_state *s, cm_error
     for (size_t i = 0; i < job->nvars; i++)
         if (array_named(s->target, job->var[i].name) == NULL)
             return cm_fail(err, CM_EINVAL,
-                           "variable %s: is not in the store; `exclude` leaves it out",
+                           "variable %s: is not in the store to add to; `exclude` leaves it out",
                            job->var[i].name);
     return CM_OK;
 }

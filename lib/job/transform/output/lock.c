@@ -309,7 +309,11 @@ int cm_lock_take_as(cm_beside *b, const cm_lock_request *r, cm_lock **out, char 
             rc = try_once(b, r, &taken, lock, note, err);
     }
     if (rc == CM_OK && !taken)
-        rc = cm_fail(err, CM_EEXIST, "%s: cannot be locked, others come and go", b->shown);
+        rc =
+            cm_fail(err, CM_EEXIST,
+                    "%s: cannot be locked: its lock vanishes as soon as it is made; wait for other "
+                    "runs to end, or choose another place",
+                    b->shown);
     if (rc == CM_OK) {
         snprintf(lock->name, sizeof(lock->name), "%s", r->name);
         lock->of_part = r->of_part;

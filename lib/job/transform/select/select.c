@@ -257,6 +257,14 @@ static int check_names(cm_job *job, cm_error *err)
     return rc;
 }
 
+static bool any_chosen(const selection *s)
+{
+    for (size_t i = 0; i < s->job->source->nvars; i++)
+        if (s->chosen[i])
+            return true;
+    return false;
+}
+
 static int collect(selection *s, cm_error *err)
 {
     cm_job *job = s->job;
@@ -295,6 +303,9 @@ int cm_job_select(cm_job *job, cm_error *err)
                       path_in_group(job, &job->source->var[i]) != NULL;
     if (rc == CM_OK)
         rc = apply_list(&s, "`exclude`", &o->exclude, false, err);
+    if (rc == CM_OK && o->exclude.n > 0 && o->dataset == NULL && !any_chosen(&s))
+        rc = cm_fail(err, CM_EINVAL, "`exclude` leaves no %s of the %s", cm_job_noun(job),
+                     job->source->kind == CM_DATASET_ZARR ? "store" : "file");
     if (rc == CM_OK)
         rc = drop_unsupported(&s, err);
     if (rc == CM_OK)

@@ -62,9 +62,8 @@ static int slice_by_index(const subset *s, uint64_t length, slice *out, cm_error
     memcpy(copy, s->range, strlen(s->range) + 1);
     out->step = 1;
     if ((stop = strchr(copy, ':')) == NULL)
-        return cm_fail(err, CM_EINVAL,
-                       "%s %s: neither START:STOP nor FROM..TO stands after the '='", s->option,
-                       s->text);
+        return cm_fail(err, CM_EINVAL, "%s %s: write START:STOP or FROM..TO after the '='",
+                       s->option, s->text);
     *stop++ = '\0';
     if ((step = strchr(stop, ':')) != NULL && s->strict)
         return cm_fail(err, CM_EINVAL, "%s %s: has no step", s->option, s->text);
@@ -84,7 +83,7 @@ static int slice_by_index(const subset *s, uint64_t length, slice *out, cm_error
     if (out->count <= 1)
         out->step = 1;
     if (out->count == 0 && length > 0)
-        return cm_fail(err, CM_EINVAL, "%s %s: nothing of the dimension's %llu is left", s->option,
+        return cm_fail(err, CM_EINVAL, "%s %s: selects none of the dimension's %llu", s->option,
                        s->text, (unsigned long long)length);
     return CM_OK;
 }

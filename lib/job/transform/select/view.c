@@ -117,7 +117,7 @@ static int set_conversion(const cm_job *job, changes *c, cm_job_var *v, cm_error
     if (rc == CM_OK && bits != NULL && (named || k->dst.kind == CM_KIND_FLOAT)) {
         uint64_t keep;
         if (cm_parse_u64(bits, &keep, err) != CM_OK || keep == 0 || keep > 52)
-            return cm_fail(err, CM_EINVAL, "`keepbits` %s: a number from 1 to 52 is wanted", bits);
+            return cm_fail(err, CM_EINVAL, "`keepbits` %s: must be from 1 to 52", bits);
         k->keepbits = (unsigned)keep;
     }
     if (rc != CM_OK)

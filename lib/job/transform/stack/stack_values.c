@@ -63,7 +63,7 @@ int cm_stack_choose_values(const cm_job *job, cm_stack *s, cm_error *err)
     if (packed == NULL)
         return CM_OK;
     return cm_fail(err, CM_EINVAL,
-                   "`stack` %s: %s and %s are packed with other numbers; `unpack` %s makes plain "
+                   "`stack` %s: %s and %s are packed differently; `unpack` %s makes plain "
                    "values of them",
                    s->text.text, first->var->name,
                    other != NULL ? other->var->name : packed->var->name, s->text.name);
