@@ -62,6 +62,17 @@ int cm_utf8_repair(const void *text, size_t nbytes, cm_buf *out, cm_error *err)
     return CM_OK;
 }
 
+int cm_utf8_from_latin1(const void *text, size_t nbytes, cm_buf *out, cm_error *err)
+{
+    const uint8_t *p = text;
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < nbytes; i++) {
+        const uint8_t two[2] = {(uint8_t)(0xc0 | p[i] >> 6), (uint8_t)(0x80 | (p[i] & 0x3f))};
+        rc = p[i] < 0x80 ? cm_buf_append(out, &p[i], 1, err) : cm_buf_append(out, two, 2, err);
+    }
+    return rc;
+}
+
 char *cm_utf8_strdup(const char *text, cm_error *err)
 {
     cm_buf out = {0};

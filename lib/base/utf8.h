@@ -19,6 +19,8 @@ size_t cm_utf8_bad_length(const uint8_t *p, size_t n);
 bool cm_utf8_is_valid(const void *text, size_t nbytes);
 /* Appends TEXT with what is bad replaced. */
 int cm_utf8_repair(const void *text, size_t nbytes, cm_buf *out, cm_error *err);
+/* Appends TEXT, of which each byte is a character of ISO 8859-1, as UTF-8. */
+int cm_utf8_from_latin1(const void *text, size_t nbytes, cm_buf *out, cm_error *err);
 /* A copy of TEXT, repaired, on the heap; NULL without memory. */
 char *cm_utf8_strdup(const char *text, cm_error *err);
 

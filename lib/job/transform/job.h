@@ -35,7 +35,8 @@ typedef struct cm_job_var {
     /* view.c: the target's elements */
     cm_dtype type;
     bool as_strings; /* variable-length text, moved by strings.c */
-    bool join;       /* characters whose last dimension becomes the text */
+    bool join;       /* characters whose last dimension becomes the text; */
+    bool latin1;     /* they are ISO 8859-1 */
     bool converts;
     cm_conversion conversion;
     unsigned rank;

@@ -8,6 +8,15 @@
 #include "base/utf8.h"
 #include "job/transform/verify/span.h"
 
+/* Element I of OUT; ONE is kept between calls. */
+static int set_latin1(cm_strings *out, uint64_t i, const uint8_t *text, size_t nbytes, cm_buf *one,
+                      cm_error *err)
+{
+    one->nbytes = 0;
+    int rc = cm_utf8_from_latin1(text, nbytes, one, err);
+    return rc == CM_OK ? cm_strings_set(out, i, one->data, one->nbytes, err) : rc;
+}
+
 /*
  * The characters of BOX joined along the last dimension of the source; NULs at the end are
  * padding.
@@ -17,7 +26,7 @@ static int read_joined(cm_job *job, cm_job_var *v, const cm_box *box, cm_strings
 {
     cm_box chars = *box;
     uint64_t width = v->source->shape[v->rank], n = cm_box_nelem(box);
-    cm_buf text = {0};
+    cm_buf text = {0}, one = {0};
     size_t nbytes;
     chars.rank = v->rank + 1;
     chars.start[v->rank] = 0;
@@ -35,9 +44,13 @@ static int read_joined(cm_job *job, cm_job_var *v, const cm_box *box, cm_strings
         size_t length = width;
         while (length > 0 && from[length - 1] == '\0')
             length--;
-        rc = cm_strings_set(out, i, from, length, err);
+        if (v->latin1)
+            rc = set_latin1(out, i, from, length, &one, err);
+        else
+            rc = cm_strings_set(out, i, from, length, err);
     }
     cm_buf_release(&text);
+    cm_buf_release(&one);
     return rc;
 }
 

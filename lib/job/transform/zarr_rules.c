@@ -68,6 +68,9 @@ static int set_attributes(cm_job *job, cm_job_var *v, const uint8_t *missing, cm
         return cm_fail(err, CM_ENOMEM, "no memory for attributes");
     for (size_t i = 0; v->conversion.unpack && packed_attributes[i] != NULL; i++)
         cm_json_remove(m->attrs, packed_attributes[i]);
+    /* Strings are UTF-8, and numbers no text: readers would decode them by it. */
+    if (v->source->is_char && (v->join || v->type.kind == CM_KIND_UINT))
+        cm_json_remove(m->attrs, "_Encoding");
     int rc = cm_job_rename_words(job, v->source, m->attrs, err);
     if (rc != CM_OK)
         return rc;

@@ -3,6 +3,7 @@
  * user asked for a cast, unpacking, rounding, another way with characters, or a
  * part of the array.
  */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,6 +140,31 @@ static int set_conversion(const cm_job *job, changes *c, cm_job_var *v, cm_error
     return v->converts ? set_nodata(v, k, err) : CM_OK;
 }
 
+/* How V's characters are to be read; names as Python has them. */
+static int set_encoding(cm_job_var *v, cm_error *err)
+{
+    static const char *const UTF8[] = {"utf8", "ascii", "usascii"};
+    static const char *const LATIN1[] = {"latin1", "l1", "iso88591", "8859"};
+    const char *encoding = cm_json_text(cm_json_member(v->source->attrs, "_Encoding"), NULL);
+    char name[16] = "";
+    size_t n = 0;
+    if (encoding == NULL)
+        return CM_OK;
+    for (const char *p = encoding; *p != '\0' && n + 1 < sizeof(name); p++)
+        if (isalnum((unsigned char)*p))
+            name[n++] = (char)tolower((unsigned char)*p);
+    for (size_t i = 0; i < sizeof(UTF8) / sizeof(UTF8[0]); i++)
+        if (strcmp(name, UTF8[i]) == 0)
+            return CM_OK;
+    for (size_t i = 0; i < sizeof(LATIN1) / sizeof(LATIN1[0]); i++)
+        v->latin1 = v->latin1 || strcmp(name, LATIN1[i]) == 0;
+    return v->latin1 ? CM_OK
+                     : cm_fail(err, CM_EUNSUPPORTED,
+                               "variable %s: its _Encoding is %s, and only utf-8, ascii and "
+                               "iso-8859-1 are made strings of; use `char_mode` keep",
+                               v->name, encoding);
+}
+
 static int set_characters(cm_job *job, cm_job_var *v, cm_error *err)
 {
     if (!v->source->is_char)
@@ -149,6 +175,7 @@ static int set_characters(cm_job *job, cm_job_var *v, cm_error *err)
         v->join = v->as_strings = true;
         v->type = cm_dtype_make(CM_KIND_STRING, 0);
         v->rank--;
+        return set_encoding(v, err);
     }
     if (job->options->char_mode == CM_CHAR_KEEP && job->zarr_format == 3 &&
         v->source->words == NULL)
