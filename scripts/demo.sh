@@ -1,7 +1,8 @@
 #!/bin/sh
 # demo.sh BUILD [FOLDER]: surveys and converts an archive whose files do not agree, makes a sample
-# file, converts it twice, rechunks it, and measures which of them feeds a training best.  FOLDER (BUILD/demo) then holds the files of the README's tour and
-# comparison/report.html, one page that compares NetCDF, Zarr, and Zarr made for the sample.
+# file, converts it twice, rechunks it, and measures which of them feeds a training best.  FOLDER
+# (BUILD/demo) then holds the files of the README's tour and comparison/report.html, one page that
+# compares NetCDF, Zarr, and Zarr made for the sample.
 set -eu
 build=$(cd "${1:?usage: scripts/demo.sh BUILD [FOLDER]}" && pwd)
 demo=${2:-$build/demo}

@@ -1,7 +1,7 @@
 /*
  * chunkcalc's verb: what reads cost with which chunks, and which chunks to take.
  *
- * Texts in the options are what a user types (cli.md).  CM_EINVAL means that the
+ * Texts in the options are what a user types (chunkcalc(1)).  CM_EINVAL means that the
  * options are wrong: one sentence names the option and the number.
  */
 #ifndef CHUNKMILL_CHUNKCALC_H

@@ -5,7 +5,7 @@
  * batches as a training would, and records when each was wanted and when it came.
  * cm_readbench runs one or more of them, in turn or one for each point of a sweep.
  *
- * Texts in the options are what a user types (cli.md).  CM_EINVAL means that the
+ * Texts in the options are what a user types (readbench(1)).  CM_EINVAL means that the
  * options are wrong: one sentence names the option.  All times are nanoseconds of
  * CLOCK_MONOTONIC since the run began, unless a name says otherwise.
  */

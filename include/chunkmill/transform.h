@@ -1,7 +1,7 @@
 /*
  * The verb behind nc2zarr and rechunk: a dataset (NetCDF or Zarr) becomes a Zarr store.
  *
- * Texts in the options are what a user types (cli.md); they are resolved against
+ * Texts in the options are what a user types (nc2zarr(1)); they are resolved against
  * the variables of the source.  CM_EINVAL means that the options are wrong or ask
  * for what is not built: nothing was written.
  */
@@ -105,9 +105,10 @@ typedef struct cm_transform_options {
     const char *trace;       /* Chrome trace to write, or NULL */
     const char *command;     /* the command line, for the certificate */
     unsigned nthreads;       /* 0: the CPUs that this process may use */
-    uint64_t memory;         /* bytes; 0: the default of cli.md */
-    cm_monitor *monitor;     /* or NULL */
-    cm_net *net;             /* for stores behind a network; NULL: there is none */
+    uint64_t
+        memory; /* bytes; 0: what decoding everything once needs, half of what is free at most */
+    cm_monitor *monitor; /* or NULL */
+    cm_net *net;         /* for stores behind a network; NULL: there is none */
 } cm_transform_options;
 
 /* The defaults of nc2zarr or of rechunk. */

@@ -32,7 +32,7 @@ OPTIONS = {
     "keep_gzip": ["--codec", "keep:gzip", "-j", "2"],
     "keep_shards": ["--codec", "keep", "--shards", "auto"],
 }
-# These hold types that semantics.md refuses.
+# These hold types that are refused.
 SHARED_UNSUPPORTED = {"ref_tst_compounds.nc"}
 
 

@@ -154,6 +154,7 @@ static int run_job(job *j, const readbench_values *v, const cm_common_options *c
                          .failure = status == CM_OK ? NULL : &err,
                          .command = typed->command,
                          .again = typed->again,
+                         .nthreads = j->options->nthreads,
                          .started = started,
                          .out = out,
                          .replaces = out && !made,

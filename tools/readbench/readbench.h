@@ -78,6 +78,7 @@ typedef struct readbench_run {
     const cm_error *failure; /* or NULL */
     const char *command;     /* as it was typed; or NULL */
     const char *again;       /* to be typed with more options behind it, see again.h; or NULL */
+    unsigned nthreads;       /* -j of that command; 0: not given */
     const char *started;     /* "2026-03-01T12:00:00Z" */
     const char *out;         /* folder of the files; or NULL */
     bool replaces;           /* an older report is there */

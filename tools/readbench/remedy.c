@@ -138,7 +138,12 @@ static void with_more_workers(const readbench_run *run, const cm_readbench_sessi
         if (put_again(run, to))
             fputs(" --mode threads", to);
     } else if (put_again(run, to)) {
-        fprintf(to, " --workers %u", s->workers * 2);
+        const unsigned workers = s->workers * 2, ranks = s->ranks > 0 ? s->ranks : 1;
+        fprintf(to, " --workers %u", workers);
+        /* The limit that was typed refuses more of them. */
+        if (run->nthreads > 0)
+            fprintf(to, " --threads %u",
+                    workers * ranks * (s->worker_threads > 0 ? s->worker_threads : 1));
     }
 }
 

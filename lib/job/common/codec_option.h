@@ -17,7 +17,7 @@ typedef struct cm_codec_choice {
 /* CM_EINVAL with a sentence that says what is allowed. */
 int cm_codec_choice_parse(const char *text, cm_codec_choice *out, cm_error *err);
 
-/* What cli.md makes the default for elements of TYPE. */
+/* What nc2zarr(1) makes the default for elements of TYPE. */
 cm_codec_choice cm_codec_choice_default(const cm_dtype *type);
 
 /*

@@ -190,7 +190,7 @@ bool cm_job_chunks_stay(const cm_job_var *v);
 /* describe.c: the metadata of every array. */
 int cm_job_describe(cm_job *job, cm_error *err);
 /*
- * zarr_rules.c: that of V by the rules of semantics.md, from the model alone; ASKED is its fill
+ * zarr_rules.c: that of V by its rules, from the model alone; ASKED is its fill
  * value or NULL.
  */
 int cm_job_describe_by_rules(cm_job *job, cm_job_var *v, const char *asked, cm_error *err);

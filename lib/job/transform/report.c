@@ -14,7 +14,7 @@ CM_DEFINE_SENTENCE(cm_job_note, cm_job, note, nnotes)
 CM_DEFINE_SENTENCE(cm_job_skip, cm_job, skipped, nskipped)
 CM_DEFINE_SENTENCE(cm_job_differ, cm_job, difference, ndifferences)
 
-/* Who does not open it: semantics.md and the reader matrix. */
+/* Who does not open it: docs/readers.md. */
 static const char *readers_of(const cm_job_var *v, int zarr_format)
 {
     if (v->source->words != NULL && v->keeps_words)

@@ -1,5 +1,5 @@
 /*
- * The metadata of every array, by the rules of semantics.md: what stands for
+ * The metadata of every array, by rules that see the model only: what stands for
  * "nothing was written here", what a reader takes for missing, and the
  * attributes.
  */

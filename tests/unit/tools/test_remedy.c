@@ -101,6 +101,27 @@ static void test_commands(void **state)
     }
 }
 
+/* More workers than -j allows come with a larger limit. */
+static void test_workers_with_a_limit(void **state)
+{
+    (void)state;
+    cm_readbench_session s = {.store = (char *)"era5.zarr",
+                              .format = (char *)"Zarr 3",
+                              .mode = (char *)"threads",
+                              .workers = 2,
+                              .worker_threads = 3,
+                              .ranks = 2,
+                              .cpus = 64};
+    const cm_readbench_report report = {
+        .session = &s, .nsessions = 1, .best = SIZE_MAX, .baseline = SIZE_MAX};
+    const readbench_run run = {
+        .report = &report, .again = "readbench -j 12 era5.zarr", .nthreads = 12};
+    char *command = readbench_remedy(&run, &s, "few-workers");
+    assert_non_null(command);
+    assert_string_equal(command, "readbench -j 12 era5.zarr --workers 4 --threads 24");
+    free(command);
+}
+
 /* What a hint makes does not exist yet. */
 static void test_new_names(void **state)
 {
@@ -130,6 +151,7 @@ static void test_new_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_commands),
+                                       cmocka_unit_test(test_workers_with_a_limit),
                                        cmocka_unit_test(test_new_names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /*
- * Does the store say of every array and group what the rules of semantics.md
+ * Does the store say of every array and group what the rules of zarr_rules.c
  * make of the file?  Names, types, shapes, dimensions, fill values, attributes.
  */
 #include <stdlib.h>
