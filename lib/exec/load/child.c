@@ -15,7 +15,6 @@
 
 enum {
     READ_NBYTES = 4096,
-    /* Half of what a pool gives a worker process to end: it must live to kill the group. */
     PATIENCE_MS = 500,
     LOOK_MS = 5,     /* between two looks whether it has ended */
     CANCEL_MS = 200, /* between two looks whether it is still wanted */
@@ -98,14 +97,15 @@ static void sleep_ms(long ms)
  * Waits at most MS until it has ended.  It stays to be reaped, so that nobody else
  * gets its number before its group is killed.
  */
-static bool has_ended(const cm_child *child, int ms, siginfo_t *info)
+static bool has_ended(const cm_child *child, unsigned ms, siginfo_t *info)
 {
-    for (;; ms -= LOOK_MS) {
+    const uint64_t end_ns = cm_now_ns() + (uint64_t)ms * 1000000u;
+    for (;;) {
         memset(info, 0, sizeof(*info));
         if (waitid(P_PID, (id_t)child->pid, info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
             info->si_pid == child->pid)
             return true;
-        if (ms <= 0)
+        if (cm_now_ns() >= end_ns)
             return false;
         sleep_ms(LOOK_MS);
     }

@@ -23,6 +23,7 @@ enum {
 
 /* Longer than a program of the user is given to begin (exec/load/load_exec.h). */
 #define CM_POOL_READY_NS (UINT64_C(180) * 1000000000)
+#define CM_POOL_GRACE_NS UINT64_C(1000000000)
 
 typedef enum cm_pool_mode {
     CM_POOL_SYNC, /* in the caller's thread, when the result is asked for */
@@ -150,6 +151,8 @@ typedef struct cm_pool_options {
     /* Ends the wait for workers that begin, and processes with all their tasks, which fail. */
     cm_stop stop;
     uint64_t ready_timeout_ns; /* of a process that begins; 0: CM_POOL_READY_NS */
+    uint64_t
+        grace_ns; /* for a process to end by itself, before it is killed; 0: CM_POOL_GRACE_NS */
     const char *const
         *argv; /* SPAWN and FORKSERVER: the program that calls cm_pool_serve; NULL-terminated */
     const void

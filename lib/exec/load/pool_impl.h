@@ -111,9 +111,10 @@ void cm_load_result_fail(cm_load_result *result, uint64_t id, int status, const 
 void *cm_pool_thread_main(void *member);
 void *cm_pool_process_main(void *member);
 
-enum {
-    CM_POOL_GRACE_MS = 1000 /* for a process to end by itself */
-};
+static inline uint64_t cm_pool_grace_ns(const cm_pool *pool)
+{
+    return pool->options.grace_ns > 0 ? pool->options.grace_ns : CM_POOL_GRACE_NS;
+}
 
 /* ---- pool_start.c ---- */
 

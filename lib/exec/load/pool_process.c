@@ -204,10 +204,10 @@ static void wait_and_collect(cm_pool_member *m)
         process_died(m, how);
 }
 
-/* All processes have the same second, from when the pool stopped. */
+/* All processes have the same time, from when the pool stopped. */
 static uint64_t pool_end_ns(const cm_pool *pool)
 {
-    return pool->stop_ns + (uint64_t)CM_POOL_GRACE_MS * 1000000u;
+    return pool->stop_ns + cm_pool_grace_ns(pool);
 }
 
 /*
@@ -220,7 +220,7 @@ static void give_up(cm_pool_member *m)
     struct pollfd wait = {.fd = m->wake_fd, .events = POLLIN};
     uint64_t count;
     if (m->fd >= 0)
-        cm_pool_process_end(m, cm_now_ns() + (uint64_t)CM_POOL_GRACE_MS * 1000000u);
+        cm_pool_process_end(m, cm_now_ns() + cm_pool_grace_ns(m->pool));
     m->nsent = 0;
     for (cm_pool_job *job; (job = cm_pool_jobs_take(&m->sent)) != NULL;)
         fail_job(m, job, CM_ECANCELED, why);

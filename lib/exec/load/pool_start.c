@@ -115,8 +115,7 @@ static bool say_hello(const cm_pool *pool, int fd, uint32_t role, unsigned worke
 /* Waits until the server answers; false: it takes too long, or nobody wants it any more. */
 static bool server_answers(const cm_pool *pool)
 {
-    const uint64_t begin_ns = cm_now_ns();
-    const uint64_t grace_ns = (uint64_t)CM_POOL_GRACE_MS * 1000000u;
+    const uint64_t begin_ns = cm_now_ns(), grace_ns = cm_pool_grace_ns(pool);
     for (;;) {
         struct pollfd wait = {.fd = pool->server_fd, .events = POLLIN};
         if (poll(&wait, 1, CHECK_MS) > 0)
@@ -299,7 +298,6 @@ typedef enum beginning {
 /* TEXT says how it DIED.  A process that does not become ready is ended. */
 static beginning wait_until_ready(cm_pool_member *m, cm_pool_ready *ready, char *text, size_t size)
 {
-    const uint64_t grace_ns = (uint64_t)CM_POOL_GRACE_MS * 1000000u;
     const uint64_t late_ns = cm_now_ns() + ready_ns(m->pool);
     bool late = false;
     while (!is_unwanted(m->pool) && !late) {
@@ -312,7 +310,7 @@ static beginning wait_until_ready(cm_pool_member *m, cm_pool_ready *ready, char 
             return DIED;
         late = cm_now_ns() > late_ns;
     }
-    cm_pool_process_end(m, cm_now_ns() + grace_ns);
+    cm_pool_process_end(m, cm_now_ns() + cm_pool_grace_ns(m->pool));
     return late ? LATE : UNWANTED;
 }
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/load/load_exec.h"
 #include "exec/watch/monitor.h"
 #include "job/loader/run.h"
 
@@ -16,6 +17,7 @@ static int start_pool(cm_load_run *l, unsigned i, cm_error *err)
                                      .max_pieces = l->max_pieces,
                                      .worker_memory = l->options->worker_memory,
                                      .stop = {cm_monitor_cancels, l->monitor},
+                                     .grace_ns = l->source.sees_its_end ? CM_LOAD_EXEC_GRACE_NS : 0,
                                      .argv = l->options->self,
                                      .setup = l->setup.data,
                                      .setup_nbytes = l->setup.nbytes};
