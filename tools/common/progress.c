@@ -218,6 +218,8 @@ static void report(cm_progress *p, const cm_snapshot *s, uint64_t now)
         cm_say(p->tool, "no progress for %llu s; waiting for: %s", (unsigned long long)stalled_s(s),
                s->what[0] ? s->what : cm_phase_name(s->phase));
     p->stalls = stall;
+    if (s->phase == CM_PHASE_DONE) /* also of a run that fails: cm_progress_stop knows */
+        return;
     bool begins = p->always && (!p->line_printed || s->phase != p->line_phase);
     if (begins || now - p->line_ns >= LINE_S * SECOND)
         print_line(p, s, now);
@@ -256,13 +258,13 @@ cm_progress *cm_progress_start(const char *tool, cm_monitor *monitor, cm_progres
     return p;
 }
 
-void cm_progress_stop(cm_progress *progress)
+void cm_progress_stop(cm_progress *progress, bool well)
 {
     if (!progress)
         return;
     cm_ticker_stop(&progress->ticker);
     erase_bar(progress);
-    if (progress->always && !progress->bar) {
+    if (well && progress->always && !progress->bar) {
         cm_snapshot s;
         cm_monitor_snapshot(progress->monitor, &s);
         print_line(progress, &s, cm_now_ns());

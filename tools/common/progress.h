@@ -21,7 +21,10 @@ typedef struct cm_progress cm_progress;
  */
 cm_progress *cm_progress_start(const char *tool, cm_monitor *monitor, cm_progress_mode mode);
 
-/* Removes the bar and frees.  NULL is accepted. */
-void cm_progress_stop(cm_progress *progress);
+/*
+ * Removes the bar and frees; says that all is done only where the run ended WELL.  NULL is
+ * accepted.
+ */
+void cm_progress_stop(cm_progress *progress, bool well);
 
 #endif

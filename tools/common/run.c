@@ -110,7 +110,7 @@ int cm_run(const cm_tool *tool, const cm_common_options *common, cm_monitor *mon
     cm_signals_catch(monitor);
     cm_progress *progress = cm_progress_start(tool->name, monitor, mode);
     int status = job(context, err);
-    cm_progress_stop(progress);
+    cm_progress_stop(progress, status == 0);
     cm_signals_release();
     cm_tool_name_error(tool, err);
     return status;
