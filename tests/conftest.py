@@ -1,10 +1,24 @@
 """Fixtures for every suite, and the corpus made before tests are collected."""
 
 import os
+import re
+import signal
 import subprocess
 import sys
 
 import pytest
+
+# What surrounds the tests is not what they test: proxies, credentials, and a launcher that they run under.
+SURROUNDINGS = re.compile(
+    r"(?i:.*_proxy)|(AWS|SLURM|SBATCH|SRUN|OMPI|PMI|PMIX|PBS|LSB|SGE|BATCH)_\w+|JOB_COMPLETION_INDEX|PARALLEL_SEQ|COLUMNS|LINES"
+)
+for name in filter(SURROUNDINGS.fullmatch, list(os.environ)):
+    del os.environ[name]
+
+# A shell has what it starts in the background ignore these; the programs would inherit that.
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 # Where a worker of xdist inherits it, hdf5plugin takes its filters for registered, and h5py writes with none.
 os.environ.pop("HDF5_PLUGIN_PATH", None)

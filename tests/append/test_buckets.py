@@ -201,7 +201,7 @@ def test_two_append_together(tmp_path):
         tool.nc2zarr(*QUICK, "--chunks", "time=4", *days[:5], STORE, env=bucket.environment()).ok()
         runs = [subprocess.Popen([tool.program("nc2zarr"), "-q", "--append", "time", *map(str, days[5:]), STORE], env=env,
                                  stderr=subprocess.PIPE, text=True) for _ in range(3)]  # fmt: skip
-        ends = [(r.communicate(timeout=60)[1], r.returncode) for r in runs]
+        ends = [(r.communicate(timeout=300)[1], r.returncode) for r in runs]
         assert any(code == 0 for _, code in ends), ends
         assert all(code == 0 or "another run" in text for text, code in ends), ends
         F.same(folder_of(bucket, tmp_path / "got"), days)

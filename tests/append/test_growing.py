@@ -58,7 +58,7 @@ def test_readers_meanwhile(layout, tmp_path):
             wait_for_reads(readers, stop)
         stop.touch()
         for kind, reader in readers.items():
-            out, err = reader.communicate(timeout=120)
+            out, err = reader.communicate(timeout=300)
             assert reader.returncode == 0, f"{kind}: {err}"
             seen = json.loads(out)
             print(f"{kind}: {len(seen)} reads, {len(set(seen))} lengths")

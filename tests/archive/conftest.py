@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from support import paths
+from support import preload
 
 # Patterns of test names.  Strict: who makes one of them pass takes it out.
 NOT_YET = {}
@@ -20,4 +20,4 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def badlibrary():
     """Makes netCDF-C fail as it does on some damaged files."""
-    return paths.BUILD / "tests" / "lib" / "badlibrary.so"
+    return preload.library("badlibrary")

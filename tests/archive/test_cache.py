@@ -165,12 +165,15 @@ def test_a_survey_that_is_stopped_keeps_what_it_has(tmp_path, badlibrary):
     if paths.SANITIZED:
         pytest.skip("the sanitizers' own wrappers come first")
     made = F.write_all(F.clean(160), tmp_path / "in")
-    env = tool.environment({"LD_PRELOAD": str(badlibrary), "BADLIBRARY": "loop", "BADLIBRARY_FILE": made[140].name})
+    reached = tmp_path / "reached"
+    env = {"LD_PRELOAD": str(badlibrary), "BADLIBRARY": "loop", "BADLIBRARY_FILE": made[140].name, "BADLIBRARY_REACHED": str(reached)}
     argv = [tool.program("nc2zarr"), "-q", "-j", "2", "--survey", "--survey-cache", str(tmp_path / "cache"), str(tmp_path / "in")]
-    with subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
-        time.sleep(2)
+    with subprocess.Popen(argv, env=tool.environment(env), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
+        while not reached.exists():
+            assert p.poll() is None
+            time.sleep(0.01)
         p.send_signal(signal.SIGINT)
-        assert p.wait(20) == -signal.SIGINT
+        assert p.wait(300) == -signal.SIGINT
     assert 1 <= opened(tmp_path) < 160
 
 

@@ -69,12 +69,12 @@ def stopped(name, *args, cwd, begun=is_busy):
         env=tool.environment(),
     )
     try:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while process.poll() is None and not begun(process) and time.monotonic() < end:
             time.sleep(0.01)
         assert process.poll() is None, f"too fast to be stopped: {process.stderr.read()}"
         process.send_signal(signal.SIGTERM)
-        said = process.communicate(timeout=60)[1]
+        said = process.communicate(timeout=300)[1]
     finally:
         process.kill()
     assert process.returncode == -signal.SIGTERM, said
@@ -99,7 +99,7 @@ def test_more_chunks_than_can_be_asked_for_are_planned(tmp_path):
     """45 thousand million of them: nothing is done for each."""
     store = array(tmp_path / "in.zarr", [100000, 2000, 300, 80], [5, 7, 3, 2])
     tool.run(
-        "rechunk", "--dry-run", "--chunks", "11x3x7x5", "--shards", "none", store, tmp_path / "out.zarr", timeout=60
+        "rechunk", "--dry-run", "--chunks", "11x3x7x5", "--shards", "none", store, tmp_path / "out.zarr", timeout=300
     ).ok()
 
 
@@ -139,7 +139,7 @@ def test_while_a_loader_of_the_user_is_stuck(tmp_path, mode, stuck):
     )  # fmt: skip
     numbers = [int(word) for word in groups.read_text().split()]
     assert numbers
-    end = time.monotonic() + 20
+    end = time.monotonic() + 300
     while any(map(group_lives, numbers)) and time.monotonic() < end:
         time.sleep(0.05)
     left = [n for n in numbers if group_lives(n)]

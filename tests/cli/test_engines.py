@@ -54,7 +54,7 @@ def talk(script, *requests, options=(), env=None):
         input=text,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         env=env,
     )
     assert done.returncode == 0, done.stderr

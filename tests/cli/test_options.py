@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from support import manual, paths, terminal
+from support import manual, paths, terminal, tool
 
 NC2ZARR = str(paths.BUILD / "bin" / "nc2zarr")
 MAKE_SAMPLE = str(paths.BUILD / "bin" / "make_sample")
@@ -18,8 +18,11 @@ SCHEMA = paths.ROOT / "tools" / "schema" / "nc2zarr.json"
 
 def run(*args, cwd=None, stdin=subprocess.DEVNULL):
     env = {k: v for k, v in os.environ.items() if k != "TERM"}
-    return subprocess.run([NC2ZARR, *map(str, args)], capture_output=True, text=True, cwd=cwd, stdin=stdin,
-                          timeout=120, env=env)
+    done = subprocess.run([NC2ZARR, *map(str, args)], capture_output=True, text=True, cwd=cwd, stdin=stdin,
+                          timeout=300, env=env)
+    if "--progress" not in args:
+        done.stderr = tool.spoken(done.stderr)
+    return done
 
 
 def classic_file(first=0.0):
@@ -342,9 +345,12 @@ def test_no_bar_on_a_terminal_when_told(work):
 def test_a_signal_stops_says_how_to_go_on_and_leaves_nothing_that_opens(sample, tmp_path, number):
     process = subprocess.Popen([NC2ZARR, "-j1", "--codec", "zstd:19", sample, "out.zarr"], cwd=tmp_path,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(1)
+    tool.wait_for_handler(process, number)
+    while process.poll() is None and not any(p.is_file() for p in (tmp_path / "out.zarr").rglob("c/**/*")):
+        time.sleep(0.002)
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
+    err = tool.spoken(err)
     assert process.returncode == -number, err
     assert out == ""
     assert re.fullmatch(r"nc2zarr: out\.zarr: stopped by SIG\w+; the same command with --resume goes on\n", err)

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -75,7 +76,7 @@ class World:
         }
         if name == "readbench" and option != "--out":
             more = ("--no-out", *more)
-        return tool.run(name, *more, option, value, *runs[name], timeout=60, **kw)
+        return tool.run(name, *more, option, value, *runs[name], timeout=300, **kw)
 
     def state(self):
         """What is there, byte for byte, links as links; what the command makes aside."""
@@ -284,8 +285,9 @@ def test_a_pipe_that_nobody_reads_ends_with_a_signal(world, name):
     process = subprocess.Popen(list(map(str, argv)), stderr=subprocess.PIPE, text=True)
     while not world.made.exists():
         assert process.poll() is None
+        time.sleep(0.002)
     process.terminate()
-    assert "SIGTERM" in process.communicate(timeout=60)[1] and process.returncode == -15
+    assert "SIGTERM" in process.communicate(timeout=300)[1] and process.returncode == -15
 
 
 def test_references_in_a_pipe_that_nobody_reads_end_with_a_signal(world):
@@ -293,10 +295,10 @@ def test_references_in_a_pipe_that_nobody_reads_end_with_a_signal(world):
     argv = [tool.program("nc2zarr"), "-q", "--virtual", "json", world.input("nc2zarr"), world.tmp / "pipe"]
     process = subprocess.Popen(list(map(str, argv)), stderr=subprocess.PIPE, text=True)
     try:
-        time.sleep(1)  # signals before the wait are taken too: no result depends on it
+        tool.wait_for_handler(process, signal.SIGTERM)  # signals before it waits for a reader are taken too
         assert process.poll() is None
         process.terminate()
-        assert "SIGTERM" in process.communicate(timeout=60)[1] and process.returncode == -15
+        assert "SIGTERM" in process.communicate(timeout=300)[1] and process.returncode == -15
     finally:
         process.kill()
     assert (world.tmp / "pipe").is_fifo()
@@ -337,7 +339,7 @@ def test_no_folder_is_an_input(world, name, option, how, overwrite):
         place.symlink_to(world.store)
     before = world.state()
     if name == "nc2zarr":  # whose input is a folder where that is a store
-        done = tool.run(name, *overwrite, option, place, world.store, world.made, timeout=60)
+        done = tool.run(name, *overwrite, option, place, world.store, world.made, timeout=300)
     else:
         done = world.run(name, option, place, *overwrite)
     assert done.status == 2 and str(place) in done.err and done.out == "", str(done)

@@ -192,7 +192,7 @@ def test_a_certificate_does_not_replace_a_link_or_a_pipe(fields, store, tmp_path
     os.mkfifo(pipe)
     reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
     tool.nc2zarr("--check", "--certificate", pipe, fields, store).ok()
-    assert json.loads(reader.communicate(timeout=60)[0])["differences"] == []
+    assert json.loads(reader.communicate(timeout=300)[0])["differences"] == []
     assert pipe.is_fifo() and not list(tmp_path.glob("*.part"))
 
 

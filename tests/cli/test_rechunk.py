@@ -432,11 +432,12 @@ def stopped(source, out, number, *options, objects=5):
         text=True,
         env=tool.environment(),
     )
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while sum(len(f) for _, _, f in os.walk(out)) < objects and process.poll() is None and time.monotonic() < end:
         time.sleep(0.002)
     process.send_signal(number)
-    printed, said = process.communicate(timeout=60)
+    printed, said = process.communicate(timeout=300)
+    said = tool.spoken(said)
     assert process.returncode == -number, f"too fast to be stopped: {said}"
     assert printed == ""
     return said

@@ -303,7 +303,7 @@ def test_stopped(bucket, archive, out, scratch, way):
 
         bucket.fault = fault
         run.append(subprocess.Popen([tool.program("nc2zarr"), *map(str, command)], env=tool.environment(env), stdout=subprocess.PIPE, stderr=subprocess.PIPE))
-        run[0].communicate(timeout=60)
+        run[0].communicate(timeout=300)
         bucket.fault = None
         assert run[0].returncode == -way, nth
         objects.wait_until(lambda: list(scratch.iterdir()) == [])

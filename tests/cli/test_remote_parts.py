@@ -89,7 +89,7 @@ def test_all_at_once(bucket, field, tmp_path):
         bucket.objects.clear()
         argv = [tool.program("nc2zarr"), *options, STORE, "--part"]
         runs = [subprocess.Popen([*argv, f"{k}/5"], env=tool.environment(bucket.environment()), stderr=subprocess.PIPE, text=True) for k in range(1, 6)]
-        ends = [(r.communicate(timeout=120)[1], r.returncode) for r in runs]
+        ends = [(r.communicate(timeout=300)[1], r.returncode) for r in runs]
         assert [code for _, code in ends] == [0] * 5, ends
         same(bucket, tmp_path / "one.zarr", tmp_path / "got")
 

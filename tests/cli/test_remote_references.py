@@ -1,7 +1,6 @@
 """References that point behind a network, and documents of references that lie there (server of support/objects.py)."""
 
 import json
-import time
 
 import netCDF4
 import numpy as np
@@ -151,12 +150,11 @@ def test_what_cannot_be_read_is_one_sentence(servers, tmp_path, ref, words):
     if -4 in ref:  # from the end
         ref[1] += len(servers[0].objects["data/fields.nc"][0])
     refs = one(tmp_path, ref)
-    begun = time.monotonic()
     r = tool.run("rechunk", "--digest", refs, env=servers[1].environment())
     assert r.status == 1 and len(r.err.splitlines()) == 1 and "SECRET" not in r.err and "t/0" in r.err, r.err
     for word in words:
         assert word in r.err, r.err
-    assert time.monotonic() - begun < 20 and len(servers[0].asked) + len(servers[1].asked) <= 6
+    assert len(servers[0].asked) + len(servers[1].asked) <= 6
 
 
 def test_credentials_are_those_of_a_bucket(servers, made, tmp_path):

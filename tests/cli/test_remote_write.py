@@ -272,7 +272,7 @@ def test_stopped_by_a_signal(bucket, source, tmp_path):
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
     objects.wait_until(lambda: len(count) > 5)
     run.send_signal(signal.SIGTERM)
-    err = run.communicate(timeout=30)[1]
+    err = run.communicate(timeout=300)[1]
     assert run.returncode == -signal.SIGTERM or run.returncode == 128 + signal.SIGTERM
     assert "--resume" in err
     bucket.fault = None

@@ -284,7 +284,7 @@ def test_a_stopped_run_goes_on_with_the_same_stack_alone(source, tmp_path):
     while process.poll() is None and not (out / "x" / "c" / "3").exists():
         time.sleep(0.001)
     process.send_signal(signal.SIGTERM)
-    said = process.communicate(timeout=60)[1]
+    said = process.communicate(timeout=300)[1]
     assert process.returncode == -signal.SIGTERM, said
     assert not (out / "zarr.json").exists() and (tmp_path / "out.zarr.chunkmill").exists()
     tool.nc2zarr("--stack", "x=pr,tas,z@level", *options, "--resume", source, out).fails(1, "--stack")

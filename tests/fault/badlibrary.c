@@ -3,7 +3,7 @@
  *
  * BADLIBRARY is crash, abort, exit, kill, loop or memory, while it opens a file; or read and the
  * same, while it reads elements; or "close crash".  With BADLIBRARY_FILE only files fail to open
- * whose path holds that.
+ * whose path holds that.  With BADLIBRARY_REACHED that file is made before the first failure.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -30,6 +30,10 @@ static const char *how_in(const char *part)
 /* Returns where that is what netCDF-C does then. */
 static int fail(const char *how)
 {
+    const char *reached = getenv("BADLIBRARY_REACHED");
+    FILE *made = reached ? fopen(reached, "w") : NULL;
+    if (made)
+        fclose(made);
     printf("words that nobody shall see\n");
     fflush(stdout);
     if (strcmp(how, "crash") == 0)

@@ -6,7 +6,7 @@ import netCDF4
 import numpy as np
 import pytest
 
-from support import paths
+from support import paths, preload
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +50,7 @@ def preloaded(name):
     """The library that the Makefile builds of tests/fault/NAME.c."""
     if paths.SANITIZED:
         pytest.skip("a sanitizer's library has to be the first one")
-    return paths.BUILD / "tests" / "lib" / f"{name}.so"
+    return preload.library(name)
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ def attempt(library, nth, folder, path, options):
     reached, out = folder / f"reached{nth}", folder / "out.zarr"
     shutil.rmtree(out, ignore_errors=True)
     env = {"LD_PRELOAD": str(library), "FAILMALLOC_NTH": str(nth), "FAILMALLOC_REACHED": str(reached)}
-    done = tool.nc2zarr(*options, path, out, env=env, timeout=60)
+    done = tool.nc2zarr(*options, path, out, env=env, timeout=300)
     return done, reached.exists(), out
 
 
@@ -79,4 +79,4 @@ def test_a_difference_is_not_lost(failmalloc, tmp_path):
 def check(library, nth, folder, path, out):
     reached = folder / f"reached{nth}"
     env = {"LD_PRELOAD": str(library), "FAILMALLOC_NTH": str(nth), "FAILMALLOC_REACHED": str(reached)}
-    return tool.nc2zarr("--check", "-j", "1", path, out, env=env, timeout=60), reached.exists()
+    return tool.nc2zarr("--check", "-j", "1", path, out, env=env, timeout=300), reached.exists()

@@ -192,7 +192,7 @@ class Bench:
             kind=kind,
             nth=nth,
             way=way,
-            timeout=60,
+            timeout=300,
         )
 
     def stop_half_way(self):

@@ -121,7 +121,7 @@ def killed(rng, sources, out, *options):
     )
     time.sleep(rng.uniform(0, 0.1))
     process.send_signal(rng.choice((signal.SIGKILL, signal.SIGINT)))
-    process.wait(timeout=60)
+    process.wait(timeout=300)
 
 
 OPERATIONS = {
@@ -240,7 +240,7 @@ def test_one_of_two_wins(sources, tmp_path, out):
             )
             for name in truth
         }
-        said = {name: (p.communicate(timeout=60)[1], p.returncode) for name, p in processes.items()}
+        said = {name: (p.communicate(timeout=300)[1], p.returncode) for name, p in processes.items()}
         winners = [name for name, (_, status) in said.items() if status == 0]
         assert len(winners) == 1, said
         assert rechunked.digests(out) == truth[winners[0]]
@@ -290,7 +290,7 @@ def test_many_take_a_stale_lock(sources, out):
                              stderr=subprocess.DEVNULL, env=tool.environment())
             for _ in range(4)
         ]  # fmt: skip
-        assert sorted(p.wait(timeout=60) for p in processes) == [0, 1, 1, 1]
+        assert sorted(p.wait(timeout=300) for p in processes) == [0, 1, 1, 1]
         assert rechunked.digests(out) == rechunked.digests(sources["good"]) and not beside(out).exists()
         shutil.rmtree(out)
 

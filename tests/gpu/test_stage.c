@@ -290,16 +290,19 @@ static void test_overlap(void **state)
         bool hidden = false;
         /*
          * On a busy machine the consumer may be kept from beginning a step until the copy is
-         * done.
+         * done.  With ThreadSanitizer a copy takes longer than a step.
          */
-        for (int i = 0; i < 8 && !hidden; i++) {
+#ifdef __SANITIZE_THREAD__
+        const int rounds = 1;
+#else
+        const int rounds = 200;
+#endif
+        for (int i = 0; i < rounds && !hidden; i++) {
             const cm_stage_report r = run_large(d, step, false, slot);
             assert_true(r.step_ns >= NLARGE * UINT64_C(5900000));
             hidden = r.hidden_ns > r.copy_ns / 2;
         }
-#ifndef __SANITIZE_THREAD__ /* with which a copy takes longer than a step */
-        assert_true(hidden);
-#endif
+        assert_true(hidden || rounds == 1);
         /* Nothing is, but for the few microseconds to which the two clocks agree. */
         assert_true(run_large(d, step, true, slot).hidden_ns <= NLARGE * UINT64_C(10000));
     }

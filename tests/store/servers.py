@@ -34,7 +34,7 @@ class Bucket:
         log = open(self.folder / "output", "ab")
         self.processes.append(subprocess.Popen(argv, stdout=log, stderr=log, cwd=self.folder, **more))
 
-    def wait(self, seconds=90):
+    def wait(self, seconds=300):
         """Until it takes the bucket, or is dead."""
         end = time.monotonic() + seconds
         while True:
@@ -54,7 +54,7 @@ class Bucket:
             p.terminate()
         for p in self.processes:
             try:
-                p.wait(timeout=30)
+                p.wait(timeout=300)
             except subprocess.TimeoutExpired:
                 p.kill()
                 p.wait()
@@ -111,7 +111,7 @@ class Swift(Bucket):
         port = free_ports(6)
         self.url = f"http://127.0.0.1:{port}"
         with open(self.folder / "output", "ab") as log:
-            done = subprocess.run([self.script, "start", self.folder, str(port)], stdout=log, stderr=log, timeout=120)
+            done = subprocess.run([self.script, "start", self.folder, str(port)], stdout=log, stderr=log, timeout=300)
         if done.returncode != 0:
             raise NotStarted(f"{self.script} ended with {done.returncode}: {self.last_words()}")
         self.wait()
@@ -172,7 +172,7 @@ class Nginx:
             f" server {{ listen 127.0.0.1:{port}; root {f}/www; }} }}"
         )
         self.process = subprocess.Popen([program("nginx"), "-e", str(f / "log"), "-c", str(f / "nginx.conf"), "-p", str(f)])
-        end = time.monotonic() + 30
+        end = time.monotonic() + 300
         while time.monotonic() < end and self.process.poll() is None:
             with socket.socket() as s:
                 if s.connect_ex(("127.0.0.1", port)) == 0:
@@ -183,4 +183,4 @@ class Nginx:
 
     def stop(self):
         self.process.terminate()
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=300)

@@ -309,11 +309,9 @@ def test_refusals(bucket, source):
     ):
         if type(bucket).__name__ == "Moto" and "AWS_ACCESS_KEY_ID" in more or "AWS_SECRET_ACCESS_KEY" in more and type(bucket).__name__ == "Moto":
             continue  # checks no signature
-        begun = time.monotonic()
         done = tool.run("rechunk", "--digest", url, env=env(**more)).fails(1)
         assert any(re.search(w, done.err, re.I) for w in words), done
         assert "wrong-secret" not in done.err and bucket.secret not in done.err.replace("test:tester", "")
-        assert time.monotonic() - begun < 20
 
 
 def test_static_files(source, tmp_path, tmp_path_factory):

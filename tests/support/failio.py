@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from . import paths, tool
+from . import paths, preload, tool
 
-LIBRARY = paths.BUILD / "tests" / "lib" / "failio.so"
 CLASSES = (
     "open read write sync rename mkdir unlink close mmap thread truncate stat list lock fork ring".split()  # as there
 )
@@ -51,7 +50,7 @@ def environment(root, state, kind=None, nth=0, way="EIO"):
         pytest.skip("a sanitizer's library has to be the first one")
     state.write_bytes(bytes(NBYTES))
     return {
-        "LD_PRELOAD": str(LIBRARY),
+        "LD_PRELOAD": str(preload.library("failio")),
         "FAILIO_STATE": str(state),
         "FAILIO_ROOT": os.path.realpath(root),
         "FAILIO_CLASS": kind or "",

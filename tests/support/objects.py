@@ -354,7 +354,7 @@ def faults_of(server, share, seed=1):
     return met
 
 
-def wait_until(true, seconds=30):
+def wait_until(true, seconds=300):
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "waited too long"
@@ -385,6 +385,6 @@ def kill_at(bucket, nth, done, *command, program="nc2zarr"):
     bucket.fault = fault
     run.append(subprocess.Popen([tool.program(program), *map(str, command)], env=tool.environment(bucket.environment()), stderr=subprocess.PIPE))
     started.set()
-    err = run[0].communicate(timeout=60)[1]
+    err = run[0].communicate(timeout=300)[1]
     bucket.fault = None
     return run[0].returncode, writes, err

@@ -78,7 +78,7 @@ class Cluster:
             self.daemon("slurmd", "-D", "-N", node, "-f", self.env["SLURM_CONF"])
         self.begin(lambda: self.run("sinfo", "-h", "-t", "idle", "-o", "%D").stdout.strip() == "2", "idle nodes")
 
-    def begin(self, ready, what, seconds=60):
+    def begin(self, ready, what, seconds=300):
         end = time.monotonic() + seconds
         while not ready():
             dead = [d.args[0] for d in self.daemons if d.poll() is not None]
@@ -100,11 +100,11 @@ class Cluster:
                 d.wait(10)
             d.kill()
 
-    def run(self, *argv, timeout=120, **kw):
+    def run(self, *argv, timeout=300, **kw):
         return subprocess.run(list(map(str, argv)), env=self.env, capture_output=True, text=True, timeout=timeout, **kw)
 
     @staticmethod
-    def wait(ready, what, seconds=60):
+    def wait(ready, what, seconds=300):
         end = time.monotonic() + seconds
         while not ready():
             assert time.monotonic() < end, f"waited in vain for {what}"

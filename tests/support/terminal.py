@@ -27,5 +27,5 @@ def shown(argv, cwd=None):
             break
         seen += part
     os.close(controller)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=300) == 0
     return seen.decode()

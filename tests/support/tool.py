@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +34,14 @@ CRASHES = {
 
 
 # What is said every 10 s, so on a busy machine of any run.
-PROGRESS = re.compile(r"^\w+: (no progress for|opening|planning|converting|measuring|finishing|verifying)(: .* of .*| .*; waiting for.*)?$")
+PROGRESS = re.compile(
+    r"\w+: (no progress for \d+ s; waiting for: .*|(opening|surveying|planning|converting|measuring|finishing|verifying)(: .*)?)\n", re.A
+)
+
+
+def spoken(err):
+    """What a program said, without what it says only where it takes long."""
+    return "".join(line for line in err.splitlines(keepends=True) if not PROGRESS.fullmatch(line))
 
 
 @dataclass
@@ -63,7 +71,7 @@ class Result:
         """Ended with STATUS, nothing on standard output, and one sentence that holds WORDS."""
         assert self.status == status, str(self)
         assert self.out == "", str(self)
-        lines = [line for line in self.err.splitlines() if "warning" not in line.lower() and not PROGRESS.search(line)]
+        lines = [line for line in self.err.splitlines() if "warning" not in line.lower()]
         assert len(lines) == 1, f"not one sentence:\n{self}"
         sentence = lines[0]
         assert sentence.startswith(f"{Path(self.argv[0]).name}: "), str(self)
@@ -111,7 +119,7 @@ def run(name, *args, cwd=None, env=None, timeout=300, peak=False, before=None, w
         [program(name), *map(str, args)],
         done.returncode,
         done.stdout.decode("utf-8", "replace"),
-        done.stderr.decode("utf-8", "replace"),
+        done.stderr.decode("utf-8", "replace") if "--progress" in argv else spoken(done.stderr.decode("utf-8", "replace")),
         most,
     )
     assert done.returncode != 99 and "Sanitizer" not in result.err and "runtime error:" not in result.err, str(result)
@@ -121,6 +129,16 @@ def run(name, *args, cwd=None, env=None, timeout=300, peak=False, before=None, w
 
 def nc2zarr(*args, **kw):
     return run("nc2zarr", *args, **kw)
+
+
+def wait_for_handler(process, number):
+    """Until PROCESS would handle the signal NUMBER; what comes before that ends it without a word."""
+    while process.poll() is None:
+        with open(f"/proc/{process.pid}/status") as f:
+            caught = next(int(line.split()[1], 16) for line in f if line.startswith("SigCgt"))
+        if caught >> (number - 1) & 1:
+            return
+        time.sleep(0.002)
 
 
 def file_size_limit(nbytes):

@@ -253,7 +253,7 @@ static void test_large_tasks(void **state)
                 kill((pid_t)info.pid, rows[i].signal);
             const uint64_t start = cm_now_ns();
             end(&f);
-            if (cm_now_ns() - start > UINT64_C(5000000000))
+            if (cm_now_ns() - start > UINT64_C(60000000000))
                 fail_msg("%s: %s: the pool did not end", kinds[k].name, rows[i].name);
             assert_no_children();
         }

@@ -378,7 +378,7 @@ static void test_cancel_ends_at_a_step(void **state)
         assert_int_equal(cm_readbench(&o, m, &r, &err), CM_ECANCELED);
         pthread_join(thread, NULL);
         const cm_readbench_session *s = &r.session[0];
-        assert_in_range(s->nrecords, 1, 4);
+        assert_true(s->nrecords > 0);
         for (size_t i = 0; i < s->nrecords; i++)
             nshort += s->record[i].done_ns - s->record[i].ready_ns < 100000000;
         assert_true(nshort <= 1); /* the one that was cut short */
