@@ -11,8 +11,10 @@ from pathlib import Path
 import netCDF4
 import numpy as np
 import pytest
+import zarr
 from append import files as F
 from support import daemons, paths, tool
+from zarr.codecs import BytesCodec, ShardingCodec
 
 sys.path.insert(0, str(Path(__file__).parent))
 import proxy  # noqa: E402
@@ -133,8 +135,8 @@ def digest_of_files(files, folder, layout):
     return digest(folder / "some.zarr")
 
 
-def kill_after(delay, env, *args):
-    run = subprocess.Popen([tool.program("nc2zarr"), *map(str, args)], env=tool.environment(env), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+def kill_after(delay, env, *args, program="nc2zarr"):
+    run = subprocess.Popen([tool.program(program), *map(str, args)], env=tool.environment(env), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     time.sleep(delay)
     run.kill()
     run.communicate()
@@ -179,6 +181,65 @@ def test_parts_of_a_long_object(bucket, tmp_path):
     if done.status == 1:
         tool.nc2zarr("-q", *options, "--overwrite", tmp_path / "in.nc", "s3://test/long.zarr", env=env).ok()
     tool.nc2zarr("--check", tmp_path / "in.nc", "s3://test/long.zarr", env=env).ok()
+
+
+@pytest.fixture(scope="module")
+def index_first(tmp_path_factory):
+    """Shards whose index stands at the start: of `long` it is sent last, with the first of several parts."""
+    path = tmp_path_factory.mktemp("index first") / "in.zarr"
+    group, rng = zarr.create_group(path), np.random.default_rng(5)
+    for name, shape, shard, chunk in (("long", (36, 250000), (36, 250000), (1, 125000)), ("small", (12, 40), (4, 20), (2, 5))):
+        codec = ShardingCodec(chunk_shape=chunk, codecs=[BytesCodec()], index_location="start")
+        a = group.create_array(name, shape=shape, dtype="f4", chunks=shard, serializer=codec, compressors=None, fill_value=-1, dimension_names=["time", "x"])
+        a[:] = rng.normal(size=shape)
+        a[: shape[0] // 3, : chunk[1]] = -1  # chunks that are not there
+    return path
+
+
+RECODED = {
+    "as they are": (),
+    "recoded": ("--codec", "zstd:1"),
+    "cut anew": ("--chunks", "long:time=2,x=50000", "--shards", "long:time=36,x=250000", "--chunks", "small:time=1,x=10", "--shards", "small:time=6,x=20"),
+}
+
+
+def assert_equal_below(bucket, name, source, folder):
+    """What lies in the bucket, read by zarr-python."""
+    for key, data in documents(bucket, name).items():
+        (folder / key[1:]).parent.mkdir(parents=True, exist_ok=True)
+        (folder / key[1:]).write_bytes(data)
+    got, want = zarr.open_group(folder, mode="r"), zarr.open_group(source, mode="r")
+    for array in ("long", "small"):
+        (codec,) = json.loads((folder / array / "zarr.json").read_text())["codecs"]
+        assert codec["configuration"]["index_location"] == "start"
+        np.testing.assert_array_equal(got[array][:], want[array][:])
+
+
+@pytest.mark.parametrize("how", RECODED)
+def test_shards_whose_index_is_first(bucket, index_first, tmp_path, how):
+    env, name = bucket.environment(), f"index first {how}.zarr"
+    options, store = RECODED[how], f"s3://test/{name}"
+    done = tool.run("rechunk", "-v", "--verify", "full", *options, index_first, store, env=env).ok()
+    assert int(re.search(r"POST (\d+)", done.err).group(1)) == 2  # the long one was begun and completed in parts
+    assert digest(store, env) == digest(index_first)
+    assert_equal_below(bucket, name, index_first, tmp_path / "read")
+
+
+def test_shards_whose_index_is_first_killed_and_over_a_faulty_network(bucket, index_first, tmp_path):
+    env, name = bucket.environment(), "index first again.zarr"
+    command = ("-q", *RECODED["recoded"], index_first, f"s3://test/{name}")
+    for delay in (0.1, 0.3, 0.6, 1.0):
+        kill_after(delay, env, "--overwrite", *command, program="rechunk")
+        tool.run("rechunk", "--resume", "--verify", "full", *command, env=env).ok()
+        assert digest(command[-1], env) == digest(index_first)
+    between = proxy.Proxy(bucket.url, share=0.4, seed=6)
+    done = tool.run("rechunk", "--overwrite", "--timeout", "60s", *command, env=bucket.environment(AWS_ENDPOINT_URL=between.url))
+    between.close()
+    assert between.met and done.status in (0, 1) and bucket.uploads() == 0, done
+    if done.status == 1:
+        tool.run("rechunk", "--overwrite", *command, env=env).ok()
+    assert digest(command[-1], env) == digest(index_first)
+    assert_equal_below(bucket, name, index_first, tmp_path / "read")
 
 
 @pytest.mark.parametrize("kind", ["crc32c", "md5"])

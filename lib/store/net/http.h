@@ -80,7 +80,8 @@ typedef struct cm_http {
 
     /* What came back.  rc: CM_OK, CM_ENOTFOUND without a sentence, or why not. */
     int rc;
-    long status; /* 0: no answer */
+    long status;     /* 0: no answer */
+    unsigned nasked; /* how often it was sent, also where libcurl did that by itself */
     size_t at, got_nbytes;
     uint64_t total_nbytes; /* of the object */
     int64_t modified;      /* seconds since 1970; 0: not said */

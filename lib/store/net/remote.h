@@ -69,6 +69,9 @@ int cm_s3_list_below(cm_store *store, const char *prefix, cm_store_see *see, voi
 typedef int cm_s3_see_upload(void *context, const char *key, const char *id, cm_error *err);
 int cm_s3_list_uploads(cm_store *store, const char *prefix, cm_s3_see_upload *see, void *context,
                        cm_error *err);
+/* Those of KEY, and of keys that begin so; the server is asked, whatever is known. */
+int cm_s3_list_uploads_of(cm_store *store, const char *key, cm_s3_see_upload *see, void *context,
+                          cm_error *err);
 
 /* ---- s3_put.c, s3_sweep.c ---- */
 int cm_s3_put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err);

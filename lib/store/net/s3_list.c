@@ -241,22 +241,18 @@ static int take_upload(void *context, const char *path, const char *text, cm_err
 }
 
 /* A page of a thousand; servers that list none have none that could be told. */
-int cm_s3_list_uploads(cm_store *store, const char *prefix, cm_s3_see_upload *see, void *context,
-                       cm_error *err)
+static int read_uploads(uploads *u, const char *prefix, bool below, cm_error *err)
 {
-    cm_remote *s = cm_remote_of(store);
-    uploads u = {.store = s, .see = see, .context = context};
+    cm_remote *s = u->store;
     cm_buf url = {0};
     bool hosted = strchr(strstr(s->address, "://") + 3, '/') == NULL;
-    if (s->known != NULL)
-        return cm_s3_known_uploads(s->known, prefix, see, context, err);
     int rc =
         cm_buf_printf(&url, err, "%s%s?max-uploads=1000&prefix=", s->address, hosted ? "/" : "");
     if (rc == CM_OK)
         rc = cm_url_encode(&url, s->prefix, false, err);
     if (rc == CM_OK)
         rc = cm_url_encode(&url, prefix, false, err);
-    if (rc == CM_OK && *prefix != '\0')
+    if (rc == CM_OK && below)
         rc = cm_buf_printf(&url, err, "%%2F");
     if (rc == CM_OK)
         rc = cm_buf_printf(&url, err, "&uploads=");
@@ -266,10 +262,26 @@ int cm_s3_list_uploads(cm_store *store, const char *prefix, cm_s3_see_upload *se
                  .url = (const char *)url.data,
                  .shown = s->base.name,
                  .listing = true,
-                 .patience = 4};
+                 .patience = 8};
     if (rc == CM_OK && cm_remote_run(s, &r, 1, NULL) == CM_OK && r.rc == CM_OK)
-        rc = cm_xml_read(r.text.data, r.text.nbytes, take_upload, &u, err);
+        rc = cm_xml_read(r.text.data, r.text.nbytes, take_upload, u, err);
     cm_http_release(&r, 1);
     cm_buf_release(&url);
     return rc == CM_EFORMAT ? CM_OK : rc;
+}
+
+int cm_s3_list_uploads(cm_store *store, const char *prefix, cm_s3_see_upload *see, void *context,
+                       cm_error *err)
+{
+    uploads u = {.store = cm_remote_of(store), .see = see, .context = context};
+    if (u.store->known != NULL)
+        return cm_s3_known_uploads(u.store->known, prefix, see, context, err);
+    return read_uploads(&u, prefix, *prefix != '\0', err);
+}
+
+int cm_s3_list_uploads_of(cm_store *store, const char *key, cm_s3_see_upload *see, void *context,
+                          cm_error *err)
+{
+    uploads u = {.store = cm_remote_of(store), .see = see, .context = context};
+    return read_uploads(&u, key, false, err);
 }

@@ -134,14 +134,7 @@ static int abort_upload(void *context, const char *key, const char *id, cm_error
     if (cm_key_check(below, NULL) != CM_OK || !is_entered(w, below) ||
         w->judge(w->context, beside, CM_ENTRY_TEMPORARY) != CM_REMOVE)
         return CM_OK;
-    cm_buf encoded = {0};
-    int rc = cm_url_encode(&encoded, id, false, err);
-    if (rc == CM_OK)
-        rc = cm_buf_append(&encoded, "", 1, err);
-    if (rc == CM_OK)
-        rc = cm_s3_upload_abort(w->store, key, (const char *)encoded.data, err);
-    cm_buf_release(&encoded);
-    return rc;
+    return cm_s3_upload_abort_listed(w->store, key, id, err);
 }
 
 static int abort_uploads(sweep *w, cm_error *err)

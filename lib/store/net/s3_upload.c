@@ -5,10 +5,49 @@
 
 #include "store/net/xml.h"
 
+static char *encode_id(const char *id, cm_error *err)
+{
+    cm_buf encoded = {0};
+    int rc = cm_url_encode(&encoded, id, false, err);
+    if (rc == CM_OK && (rc = cm_buf_append(&encoded, "", 1, err)) == CM_OK)
+        return (char *)encoded.data;
+    cm_buf_release(&encoded);
+    return NULL;
+}
+
+/* ---- beginning ---- */
+
+/* An upload of KEY, and the id of the one that is kept; NULL: none is. */
+typedef struct begun {
+    cm_remote *store;
+    const char *key, *id;
+} begun;
+
+static int abort_other(void *context, const char *key, const char *id, cm_error *err)
+{
+    const begun *b = context;
+    if (strcmp(key, b->key) != 0)
+        return CM_OK;
+    char *encoded = encode_id(id, err);
+    int rc = encoded == NULL ? CM_ENOMEM : CM_OK;
+    if (rc == CM_OK && (b->id == NULL || strcmp(encoded, b->id) != 0))
+        rc = cm_s3_upload_abort(b->store, key, encoded, err);
+    free(encoded);
+    return rc;
+}
+
+/*
+ * Each try may have begun an upload whose id was lost with the answer.  Where they cannot be ended
+ * the object is still right: a run that replaces it tries again.
+ */
+static void abort_lost(cm_remote *s, const char *key, const char *id)
+{
+    (void)cm_s3_list_uploads_of(&s->base, key, abort_other, &(begun){s, key, id}, NULL);
+}
+
 int cm_s3_upload_begin(cm_remote *s, const char *key, char **id, cm_error *err)
 {
     char text[2048];
-    cm_buf encoded = {0};
     /* It becomes the object's own type; libcurl would say that it is a form. */
     cm_http r = {.method = CM_HTTP_POST, .header = {"Content-Type: application/octet-stream"}};
     *id = NULL;
@@ -20,16 +59,15 @@ int cm_s3_upload_begin(cm_remote *s, const char *key, char **id, cm_error *err)
     if (rc == CM_OK && !cm_xml_find(r.text.data, r.text.nbytes,
                                     "InitiateMultipartUploadResult/UploadId", text, sizeof(text)))
         rc = cm_fail(err, CM_EIO, "%s: the server begins no upload", key);
-    if (rc == CM_OK)
-        rc = cm_url_encode(&encoded, text, false, err);
-    if (rc == CM_OK)
-        rc = cm_buf_append(&encoded, "", 1, err);
-    if (rc == CM_OK && (*id = cm_strdup((const char *)encoded.data, err)) == NULL)
+    if (rc == CM_OK && (*id = encode_id(text, err)) == NULL)
         rc = CM_ENOMEM;
-    cm_buf_release(&encoded);
+    if (r.nasked > 1)
+        abort_lost(s, key, *id);
     cm_http_release(&r, 1);
     return rc;
 }
+
+/* ---- going on ---- */
 
 char *cm_s3_upload_url(const cm_remote *s, const char *key, const char *id, size_t number,
                        cm_error *err)
@@ -88,5 +126,13 @@ int cm_s3_upload_abort(cm_remote *s, const char *key, const char *id, cm_error *
     int rc = query == NULL ? CM_ENOMEM : cm_remote_run_key(s, key, query, &r, err);
     free(query);
     cm_http_release(&r, 1);
+    return rc;
+}
+
+int cm_s3_upload_abort_listed(cm_remote *s, const char *key, const char *id, cm_error *err)
+{
+    char *encoded = encode_id(id, err);
+    int rc = encoded == NULL ? CM_ENOMEM : cm_s3_upload_abort(s, key, encoded, err);
+    free(encoded);
     return rc;
 }

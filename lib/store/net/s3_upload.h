@@ -19,5 +19,7 @@ char *cm_s3_upload_url(const cm_remote *s, const char *key, const char *id, size
 int cm_s3_upload_complete(cm_remote *s, const char *key, const char *id, const cm_s3_part *part,
                           size_t n, uint64_t nbytes, cm_error *err);
 int cm_s3_upload_abort(cm_remote *s, const char *key, const char *id, cm_error *err);
+/* The same by an id as a listing has it, not encoded. */
+int cm_s3_upload_abort_listed(cm_remote *s, const char *key, const char *id, cm_error *err);
 
 #endif

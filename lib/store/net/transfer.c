@@ -216,6 +216,15 @@ static int on_seek(void *user, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_OK;
 }
 
+/* Before a request goes out: again where a connection that was kept turns out to be dead. */
+static int on_request(void *user, char *ip, char *own_ip, int port, int own_port)
+{
+    cm_transfer_state *t = user;
+    (void)ip, (void)own_ip, (void)port, (void)own_port;
+    t->request->nasked++;
+    return CURL_PREREQFUNC_OK;
+}
+
 static int add_header(cm_transfer_state *t, const char *line, cm_error *err)
 {
     struct curl_slist *longer = curl_slist_append(t->headers, line);
@@ -365,6 +374,8 @@ int cm_transfer_prepare(cm_transfer_state *t, cm_error *err)
     curl_easy_setopt(e, CURLOPT_WRITEDATA, t);
     curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(e, CURLOPT_HEADERDATA, t);
+    curl_easy_setopt(e, CURLOPT_PREREQFUNCTION, on_request);
+    curl_easy_setopt(e, CURLOPT_PREREQDATA, t);
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, seconds);
     curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, seconds);
