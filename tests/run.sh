@@ -28,7 +28,10 @@ asan)
         tests/cli/test_refusals.py tests/cli/test_rechunk.py tests/cli/test_rechunk_edges.py tests/cli/test_nc2zarr.py
         tests/interop/test_zarr_roundtrip.py tests/interop/test_checkers.py)
     ;;
-tsan) select=(-m engine) ;;
+tsan)
+    mapfile -t suites < <(grep -rlF 'pytest.mark.engine' tests --include='test_*.py')
+    select=(-m engine)
+    ;;
 *) echo "tests/run.sh: unknown mode $mode" >&2 && exit 2 ;;
 esac
 mkdir -p "$logs"

@@ -90,7 +90,7 @@ def test_killed(case, conditional, tmp_path):
     same(bucket, top / "new.zarr", tmp_path / "got", layout)
     want, views = bucket.keys(), set()
     tries = [(n, d) for n in range(1, len(writes) + 1) for d in (False, True)]
-    for at in failio.spread(len(tries), paths.tries(10, 40, 1000)):
+    for at in failio.spread(len(tries), paths.tries(6, 20, 1000)):
         nth, done = tries[at - 1]
         bucket.objects = dict(old_objects)
         assert objects.kill_at(bucket, nth, done, *command)[0] == -signal.SIGKILL, (nth, writes)

@@ -130,7 +130,7 @@ def test_a_late_double_spoils_nothing(case, tmp_path, kind):
     for begun in (top / "old", tmp_path / "most"):
         failio.renew(begun, root)
         count = failio.inject("nc2zarr", *command, root=root, state=state).counts[kind]
-        for i, nth in enumerate(failio.spread(count, paths.tries(3, 30, 1000))):
+        for i, nth in enumerate(failio.spread(count, paths.tries(2, 16, 1000))):
             failio.renew(begun, root)
             env = tool.environment(failio.environment(root, state, kind, nth, "stop"))
             late = subprocess.Popen([tool.program("nc2zarr"), *command], env=env, stdout=subprocess.DEVNULL,
@@ -248,7 +248,7 @@ def test_killed(case, number, kind, tmp_path):
     raw = {name: a[...] for name, a in zarr.open_group(top / "old" / "s.zarr", mode="r").arrays()}
     want = failio.contents(top / "new" / "s.zarr")
     views = set()
-    for i, nth in enumerate(failio.spread(whole.counts[kind], paths.tries(4, 12, 1000))):
+    for i, nth in enumerate(failio.spread(whole.counts[kind], paths.tries(2, 8, 1000))):
         failio.renew(begun, root)
         killed = failio.inject("nc2zarr", *command, root=root, state=state, kind=kind, nth=nth, way="kill")
         assert killed.done.status in (-signal.SIGKILL, 128 + signal.SIGKILL), str(killed.done)

@@ -101,7 +101,7 @@ def test_parts_that_are_killed_are_run_again(bucket, field, tmp_path, layout):
     options = ("--verify", "none", *LAYOUTS[layout], field, STORE)
     tool.nc2zarr("-q", *LAYOUTS[layout], field, tmp_path / "one.zarr").ok()
     rng = random.Random(5)
-    for _ in range(paths.tries(4, 12, 200)):
+    for _ in range(paths.tries(3, 8, 200)):
         bucket.objects.clear()
         bucket.uploads.clear()
         for k in (2, 1, 3):

@@ -173,7 +173,7 @@ def test_a_loader_has_many_requests_under_way(fields):
             most[0] -= 1
 
     server.fault = wait
-    bench = ("--no-out", "--batch", 16, "--batches", 4, "--epochs", 1, "--step-time", "0ms", "--order", "chunks")
+    bench = ("--no-out", "--batch", 16, "--batches", 2, "--epochs", 1, "--step-time", "0ms", "--order", "chunks")
     try:
         for more in ((), ("--loader", "planned", "--sample", "8x32x32", "--order", "random"), ("--mode", "processes")):
             most[:] = 0, 0

@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.longer,
     pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's library has to be the first one"),
 ]
-MOST = paths.tries(1, 4, 15)  # failures of each kind in each class of calls
+MOST = paths.tries(1, 3, 15)  # failures of each kind in each class of calls
 
 
 def make_input(path, **kw):

@@ -296,7 +296,7 @@ def test_statistics_and_consolidated_metadata(bucket, source):
 
 
 @pytest.mark.parametrize("options", [CHUNKS, SHARDS], ids=["chunks", "shards"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(paths.tries(1, 1, 4)))
 def test_a_faulty_network(bucket, source, options, seed):
     """At 20 % of requests: no difference, or one clear error; nothing half there."""
     between = proxy.Proxy(bucket.url, seed=seed)
