@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/threads.h"
 #include "exec/load/pool_impl.h"
 
 enum {
@@ -43,6 +44,12 @@ static void free_jobs(cm_pool_jobs *list)
 }
 
 /* ---- what the members call ---- */
+
+void cm_pool_member_wait(cm_pool_member *m)
+{
+    pthread_mutex_lock(&m->pool->start_lock);
+    pthread_mutex_unlock(&m->pool->start_lock);
+}
 
 void cm_pool_member_ready(cm_pool_member *m, int status, const cm_error *err)
 {
@@ -182,7 +189,6 @@ static int start_members(cm_pool *pool, cm_error *err)
 {
     const cm_pool_options *o = &pool->options;
     bool processes = o->mode == CM_POOL_PROCESSES;
-    sigset_t all, before;
     unsigned started = 0;
     int rc = CM_OK, failed = 0;
     for (unsigned i = 0; i < o->nworkers && processes; i++)
@@ -192,19 +198,21 @@ static int start_members(cm_pool *pool, cm_error *err)
         rc = cm_pool_server_start(pool, err);
     if (rc != CM_OK)
         return rc;
-    /* Signals stay with the program's own threads. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
+    /*
+     * Members go on when all are begun, so that none forks while another thread is being made:
+     * its child would have locks of the allocator that nobody opens.
+     */
+    pthread_mutex_lock(&pool->start_lock);
     for (; started < o->nworkers; started++) {
         cm_pool_member *m = &pool->member[started];
         m->info.start_ns = cm_now_ns();
-        failed = pthread_create(&m->thread, NULL,
-                                processes ? cm_pool_process_main : cm_pool_thread_main, m);
+        failed =
+            cm_thread_begin(&m->thread, processes ? cm_pool_process_main : cm_pool_thread_main, m);
         if (failed)
             break;
         m->has_thread = true;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_mutex_unlock(&pool->start_lock);
     if (failed)
         return cm_fail_errno(err, failed, "worker %u cannot be started", started);
 

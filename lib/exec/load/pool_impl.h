@@ -82,7 +82,10 @@ struct cm_pool {
     /* CM_POOL_SYNC: one at a time. */
     pthread_mutex_t sync_lock;
     cm_pool_runner sync;
-    /* Processes are begun one at a time, so that a child knows which sockets it inherits. */
+    /*
+     * Processes are begun one at a time, so that a child knows which sockets it inherits, and
+     * after the threads of all members.
+     */
     pthread_mutex_t start_lock;
     int server_fd; /* FORKSERVER; -1: none */
     pid_t server_pid;
@@ -90,6 +93,8 @@ struct cm_pool {
 
 /* ---- pool.c ---- */
 
+/* Until the threads of all members are begun; what each of them calls first. */
+void cm_pool_member_wait(cm_pool_member *m);
 /* The member has opened its source, or failed to. */
 void cm_pool_member_ready(cm_pool_member *m, int status, const cm_error *err);
 /* The next job of M's queue; NULL: none now. */

@@ -235,6 +235,7 @@ void *cm_pool_process_main(void *member)
     cm_pool_member *m = member;
     cm_error err = {0};
     bool died;
+    cm_pool_member_wait(m);
     int rc = cm_pool_process_start(m, &died, &err);
     cm_pool_member_ready(m, rc, &err);
     if (rc != CM_OK)

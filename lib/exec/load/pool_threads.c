@@ -19,6 +19,7 @@ void *cm_pool_thread_main(void *member)
     cm_pool_runner runner = {
         .source = &m->pool->source, .arena = m->pool->arena->data, .worker = m->number};
     cm_error err = {0};
+    cm_pool_member_wait(m);
     int rc = cm_pool_runner_open(&runner, &err);
     cm_pool_member_ready(m, rc, &err);
     if (rc != CM_OK)

@@ -187,10 +187,25 @@ static void test_engine_netcdf(void **state)
         }
 }
 
-/* It has the caches that training has, and they are counted in the memory. */
+/* What is counted for a store that is open; all of it follows from the file. */
+static uint64_t counted_open(const cm_readbench_options *o, const char *store)
+{
+    cm_readbench_advice advice = {0};
+    cm_load_run l = {.options = o, .store = store, .nsharing = 1};
+    OK(cm_load_open(&l, &advice, err));
+    const uint64_t nbytes = cm_load_open_nbytes(&l);
+    cm_load_close(&l);
+    cm_readbench_advice_release(&advice);
+    return nbytes;
+}
+
+/*
+ * It has the caches that training has, and they are counted in the memory.  Two runs' whole plans
+ * are not compared: what the process has resident at the time is in them.
+ */
 static void test_caches_of_libnetcdf(void **state)
 {
-    uint64_t planned[2];
+    uint64_t counted[2];
     (void)state;
     for (int keep = 0; keep < 2; keep++) {
         const cm_nc_options options = {.library_only = true, .library_caches = keep};
@@ -205,11 +220,12 @@ static void test_caches_of_libnetcdf(void **state)
         cm_readbench_report r;
         o.engine = keep ? "netcdf" : "native";
         o.sample = "t=3,y=6,x=8";
+        counted[keep] = counted_open(&o, path[3]);
         run(&o, &r, "caches");
-        planned[keep] = r.session[0].memory_planned;
-        if (keep)
-            assert_true(planned[1] >= nbytes && planned[1] > planned[0]);
+        assert_true(r.session[0].memory_planned >= counted[keep]);
         cm_readbench_report_release(&r);
+        if (keep)
+            assert_true(counted[1] >= counted[0] + nbytes);
     }
 }
 
