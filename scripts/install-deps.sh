@@ -13,9 +13,10 @@ dpkg-query -W -f '${db:Status-Status} ${Provides}\n' 2>/dev/null | grep -qE '^in
 # What the tests and `make lint` run: their parts are skipped, and counted, where it is absent.
 WANTED="python3 python3-venv pyflakes3 gdal-bin netcdf-bin clang-format
 slurmctld slurmd slurm-client munge openmpi-bin"
-# The servers of tests/store, for `make check-long` alone: install-deps.sh long.
+# The servers of tests/store, and what shows where a program hangs, for `make check-long` alone:
+# install-deps.sh long.
 [ "${1:-}" != long ] ||
-    WANTED="$WANTED nginx-light memcached swift-proxy swift-account swift-container swift-object"
+    WANTED="$WANTED gdb nginx-light memcached swift-proxy swift-account swift-container swift-object"
 # readbench's pages are looked at in a browser, which Ubuntu has in another form only.
 grep -qx 'ID=debian' /etc/os-release 2>/dev/null && WANTED="$WANTED chromium"
 

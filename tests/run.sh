@@ -96,6 +96,16 @@ unit_log() {
     echo "$logs/unit-${name//\//-}.log"
 }
 
+# What is said once more at the end, for a log of which only that was kept: each test that failed
+# with what it said, or how a program ended that did not say which.
+note_failure() { # NAME LOG
+    local said
+    said=$({ grep -aE -A 4 '^not ok ' "$2"; grep -aE '^ERROR: |Sanitizer: |runtime error: ' "$2"; } |
+        grep -avE '^(ok |--$)' | head -n 40)
+    [ -n "$said" ] || said=$(tail -n 8 "$2")
+    { printf 'FAILED %s\n' "$1" && printf '%s\n' "$said" | cut -c1-400 | sed 's/^/    /'; } >>"$logs/failures"
+}
+
 judge_unit() {
     local bin=$1 name log status p f s
     name=$(unit_name "$bin") log=$(unit_log "$bin")
@@ -108,6 +118,7 @@ judge_unit() {
     if [ "$f" -gt 0 ]; then
         printf '\nFAILED unit %s (exit status %d, log %s)\n' "$name" "$status" "$log"
         grep -vE '^(ok |1\.\.)' "$log" | head -n 60
+        note_failure "unit $name (exit status $status)" "$log"
     fi
     grep -E '^(not )?ok .*# ?SKIP' "$log" | sed "s|^|skipped unit $name: |"
 }
@@ -122,7 +133,7 @@ for layer in $layers; do
         if [ -x "$bin" ]; then
             units+=("$bin")
         else
-            echo "FAILED unit $layer: $bin was not built"
+            echo "FAILED unit $layer: $bin was not built" | tee -a "$logs/failures"
             failed=$((failed + 1))
         fi
     done
@@ -140,6 +151,7 @@ judge_fuzzer() {
         failed=$((failed + 1))
         printf '\nFAILED %s (log %s)\n' "$name" "$log"
         tail -n 30 "$log"
+        note_failure "$name" "$log"
     fi
     rm -f "$log.status"
 }
@@ -223,5 +235,12 @@ PY
     printf 'pytest: %d passed, %d failed, %d skipped\n' "$p" "$f" "$s"
 fi
 
+if [ $failed -gt 0 ]; then
+    # pytest's own list has them with the assertion.
+    [ ! -e "$logs/pytest.log" ] || grep -aE '^(FAILED|ERROR) ' "$logs/pytest.log" | cut -c1-600 >>"$logs/failures"
+    echo
+    echo "failures:"
+    head -n 200 "$logs/failures" 2>/dev/null
+fi
 printf '%d passed, %d failed, %d skipped\n' $passed $failed $skipped
 [ $failed -eq 0 ]

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import paths
+from . import hang, paths
 
 # A program starts from a small process: the peak of a child counts what its
 # parent held when it was forked, and pytest holds much.
@@ -98,16 +98,24 @@ def run(name, *args, cwd=None, env=None, timeout=300, peak=False, before=None, w
         read, write = os.pipe()
         fds, command = (write,), [sys.executable, "-I", "-S", "-c", LAUNCHER, str(write), *argv]
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             command,
             cwd=cwd,
             env=environment(env),
-            timeout=timeout,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             stdin=stdin,
             pass_fds=fds,
             preexec_fn=before,
         )
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            raise hang.end(process, timeout) from None
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
     finally:
         for fd in fds:
             os.close(fd)
@@ -117,13 +125,13 @@ def run(name, *args, cwd=None, env=None, timeout=300, peak=False, before=None, w
             most = int(pipe.read() or 0) * 1024
     result = Result(
         [program(name), *map(str, args)],
-        done.returncode,
-        done.stdout.decode("utf-8", "replace"),
-        done.stderr.decode("utf-8", "replace") if "--progress" in argv else spoken(done.stderr.decode("utf-8", "replace")),
+        process.returncode,
+        out.decode("utf-8", "replace"),
+        err.decode("utf-8", "replace") if "--progress" in argv else spoken(err.decode("utf-8", "replace")),
         most,
     )
-    assert done.returncode != 99 and "Sanitizer" not in result.err and "runtime error:" not in result.err, str(result)
-    assert done.returncode not in CRASHES, f"crashed:\n{result}"
+    assert process.returncode != 99 and "Sanitizer" not in result.err and "runtime error:" not in result.err, str(result)
+    assert process.returncode not in CRASHES, f"crashed:\n{result}"
     return result
 
 
