@@ -83,7 +83,7 @@ def test_two_writers(store, new, tmp_path):
         tool.nc2zarr("--append", "time", new, store).fails(1, "another run", "s.zarr")
     finally:
         first.send_signal(signal.SIGCONT)
-    assert first.wait(60) == 0 and not lock.exists()
+    assert first.wait(300) == 0 and not lock.exists()
     assert length(store) == 7
 
 

@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 import xml.etree.ElementTree as xml
 
 import jsonschema
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 import zarr
 
-from support import manual, paths, tool
+from support import manual, paths, terminal, tool
 
 SCHEMA = json.loads((paths.ROOT / "tools" / "schema" / "readbench.json").read_text())
 QUICK = ["--sample", "time=2,lat=8,lon=8", "--batch", "4", "--batches", "5", "--step-time", "1ms", "--workers", "1"]
@@ -285,22 +284,13 @@ def test_workers_and_their_threads_are_told(work, workers, threads):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_was_measured_before_a_signal_is_told(work, number):
-    endless = ["--batches", "100000", "--step-time", "10ms", "--progress", "always"]
+    endless = ["--batches", "100000", "--step-time", "10ms"]
     args = [*QUICK, *endless, "--out", "made", "a.zarr"]
-    process = subprocess.Popen(
-        [tool.program("readbench"), *args],
-        cwd=work,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=tool.environment(),
-    )
-    while "measuring" not in process.stderr.readline():
-        assert process.poll() is None
-    time.sleep(0.5)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == -number, err
+    with terminal.Watched([tool.program("readbench"), *args], cwd=work) as watched:
+        watched.until(r"measuring: (?!0 B)[\d.]+ ")
+        watched.process.send_signal(number)
+        out, err = watched.end()
+        assert watched.process.returncode == -number, err
     assert f"stopped by {number.name}; the measurements so far are printed and in made" in err
     assert "samples/s" in out
     document = check((work / "made" / "summary.json").read_text())

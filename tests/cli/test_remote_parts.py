@@ -129,7 +129,7 @@ def test_uploads_of_a_part_that_was_killed(bucket, tmp_path):
 
     bucket.fault = fault
     run = subprocess.Popen([tool.program("nc2zarr"), "-q", "--part", "1/1", *map(str, options)], env=tool.environment(bucket.environment()))
-    run.wait(60)
+    run.wait(300)
     bucket.fault = None
     assert seen and bucket.uploads
     part(bucket, 1, 1, *options).ok()

@@ -85,8 +85,9 @@ def test_killed(noise, out, objects, options):
 
 
 def test_killed_then_done_again(noise, out):
-    start_and_wait([*SLOW, noise], out, 5).kill()
-    time.sleep(0.1)
+    process = start_and_wait([*SLOW, noise], out, 5)
+    process.kill()
+    process.communicate()
     tool.nc2zarr(noise, out).fails(1, "out.zarr")  # what is there is not overwritten unasked
     tool.nc2zarr("--overwrite", noise, out).ok()
     assert nc_equals_zarr.differences(noise, out, decoded=False) == []

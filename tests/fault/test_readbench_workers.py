@@ -16,7 +16,7 @@ import zarr
 
 from support import paths
 from support import readbench as rb
-from support import tool
+from support import terminal, tool
 
 SHAPE = (16, 32, 32)
 FIELD = np.random.default_rng(9).random(SHAPE, "f4")
@@ -48,10 +48,13 @@ def descendants(pid):
     return found
 
 
+def command(store, out, *args):
+    return [tool.program("readbench"), *map(str, [*BOX, "--log-samples", "--memory", rb.MEMORY, *args, "--out", out, store])]
+
+
 def begin(store, out, *args, env=None):
-    command = [*BOX, "--log-samples", "--memory", rb.MEMORY, *args, "--out", out, store]
     return subprocess.Popen(
-        [tool.program("readbench"), *map(str, command)],
+        command(store, out, *args),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -59,7 +62,26 @@ def begin(store, out, *args, env=None):
     )
 
 
-def until(condition, seconds=300):
+def is_ready(pid, store):
+    """Whether worker PID has opened the store and waits for what it is to do: one that dies before that ends the run."""
+    try:
+        opened = any(os.readlink(fd) == str(store) for fd in Path(f"/proc/{pid}/fd").iterdir())
+        return opened and Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "S"
+    except OSError:
+        return False
+
+
+def has_taken(pid, number):
+    """Whether signal NUMBER, sent to PID, has been delivered: until then another one of its number is lost."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return True
+    pending = [int(mask, 16) for mask in re.findall(r"^(?:SigPnd|ShdPnd):\s*(\w+)", status, re.M)]
+    return not any(mask >> (number - 1) & 1 for mask in pending)
+
+
+def until(condition, seconds=terminal.HANG):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found = condition()
@@ -95,28 +117,32 @@ def test_workers_that_are_killed_are_begun_anew(store, tmp_path, context, loader
     if loader == "planned":  # a window of everything would be filled before the first is killed
         args += ["--shuffle-window", 8]
     args += ["--batches", 100, "--epochs", 2]
-    process = begin(store, tmp_path / "out", *args, "--step-time", "5ms")
-    killed = 0
+    process = begin(store, tmp_path / "out", *args, "--step-time", "15ms")
+    killed = []
+    first = []
     try:
-        while killed < 3 and process.poll() is None:
-            workers = [p for p in descendants(process.pid) if not descendants(p)]
-            if len(workers) < 2:
+        while len(killed) < 3 and process.poll() is None:
+            workers = [p for p in descendants(process.pid) if not descendants(p) and p not in killed]
+            if not first and len(workers) == 2 and all(is_ready(p, store) for p in workers):
+                first = workers
+            # Both first ones, and one that was begun anew: a batch that three die at is given up.
+            victims = first[len(killed) :] or [p for p in workers if p not in first and is_ready(p, store)]
+            if not first or not victims:
                 time.sleep(0.002)
                 continue
-            time.sleep(0.15)  # it gets ready: one that dies before that ends the run
             try:
                 # Stopped until it is sure to hold a batch: the training waits for it by then.
-                os.kill(workers[killed % 2], signal.SIGSTOP)
+                os.kill(victims[0], signal.SIGSTOP)
                 time.sleep(0.05)
-                os.kill(workers[killed % 2], signal.SIGKILL)
-                killed += 1
+                os.kill(victims[0], signal.SIGKILL)
+                killed.append(victims[0])
             except ProcessLookupError:
-                pass
-        out, err = process.communicate(timeout=300)
+                break
+        out, err = process.communicate(timeout=terminal.HANG)
     finally:
         process.kill()
     assert process.returncode == 0, err
-    assert killed == 3, "the run was over too soon"
+    assert len(killed) == 3, "the run was over too soon"
     session = rb.Report(tool.Result([], 0, out, err), tmp_path / "out").only
     rb.same_bytes(session, {"t": FIELD})
     quiet = rb.measure(tmp_path / "quiet", store, *BOX, "--batches", 100, "--epochs", 2, "--loader", loader).only
@@ -135,20 +161,20 @@ def test_a_batch_that_always_kills_its_worker(store, tmp_path):
     # A leak checker works in a child, which must not be killed.
     env = {"ASAN_OPTIONS": f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0".lstrip(":")}
     process = begin(store, tmp_path / "out", *args, "--emulate", "latency=250ms", env=env)
-    end = time.monotonic() + 300
-    seen = {}
+    end = time.monotonic() + terminal.HANG
+    seen = set()
     try:
         while process.poll() is None and time.monotonic() < end:
             for pid in descendants(process.pid):
-                # It gets ready: one that dies before that ends the run, without a report.
-                if time.monotonic() - seen.setdefault(pid, time.monotonic()) < 0.15:
+                if not is_ready(pid, store):
                     continue
+                seen.add(pid)
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
             time.sleep(0.001)
-        out, err = process.communicate(timeout=10)
+        out, err = process.communicate(timeout=terminal.HANG)
     finally:
         process.kill()
     assert process.returncode == 1, err
@@ -178,19 +204,15 @@ def test_interrupted(store, tmp_path, args):
     cache = tmp_path / "cache"
     args = [str(cache) if a == "CACHE" else a for a in args]
     cache.mkdir()
-    process = begin(
-        store, tmp_path / "out", *args, "--batches", 100000, "--epochs", 2, "--step-time", "1ms", "--workers", 2
-    )
-    try:
-        expected = 2 if "processes" in args else 0
-        until(lambda: len(descendants(process.pid)) >= expected and process.poll() is None)
-        time.sleep(3 if paths.SANITIZED else 0.4)
+    args += ["--batches", 100000, "--epochs", 2, "--step-time", "1ms", "--workers", 2]
+    with terminal.Watched(command(store, tmp_path / "out", *args)) as watched:
+        process = watched.process
+        watched.until(r"measuring: (?!0 B)[\d.]+ ")
         children = descendants(process.pid)
+        assert len(children) >= (2 if "processes" in args else 0)
         shared = shared_files([process.pid, *children], tmp_path, store)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=300)
-    finally:
-        process.kill()
+        out, err = watched.end()
     assert process.returncode in (-signal.SIGINT, 130), err
     gone(children)
     assert not [path for path in shared if os.path.exists(path)]
@@ -224,16 +246,16 @@ def shared_files(pids, *known):
 
 
 def test_a_second_signal_stops_at_once(store, tmp_path):
-    process = begin(store, tmp_path / "out", "--emulate", "latency=1000s", "--workers", 2, "--mode", "processes")
+    process = begin(store, tmp_path / "out", "--emulate", "latency=600s", "--workers", 2, "--mode", "processes")
     try:
         until(lambda: len(descendants(process.pid)) >= 2)
         children = descendants(process.pid)
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        time.sleep(0.2)
+        until(lambda: has_taken(process.pid, signal.SIGINT))
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
-        process.communicate(timeout=300)
+        process.communicate(timeout=terminal.HANG)
     finally:
         process.kill()
     assert process.returncode in (-signal.SIGINT, 130)
@@ -337,7 +359,7 @@ def test_a_loader_that_misbehaves(store, tmp_path, text, words, mode):
         "--memory",
         "128MiB",
     ]
-    result = rb.readbench(*args, "--no-out", "--engine", f"exec:python3 -S {script}", store, status=1, timeout=300)
+    result = rb.readbench(*args, "--no-out", "--engine", f"exec:python3 -S {script}", store, status=1)
     last = result.err.splitlines()[-1]
     assert last.startswith("readbench: ") and re.search(words, result.err, re.I), str(result)
     running = subprocess.run(["ps", "axo", "args"], capture_output=True, text=True).stdout
@@ -395,7 +417,7 @@ def test_a_loader_that_is_silent_ends_with_the_program(store, tmp_path, text, mo
         children = descendants(process.pid)
         assert children
         process.send_signal(number)
-        process.communicate(timeout=300)
+        process.communicate(timeout=terminal.HANG)
     finally:
         process.kill()
     assert process.returncode in (-number, 128 + number)

@@ -731,8 +731,8 @@ def test_an_interrupt_ends_a_wait(tmp_path):
                       dimension_names=NAMES)[...] = RNG.standard_normal((4000, 64, 64)).astype("f4")
     script = ("import sys, chunkmill\n"
               "loader = chunkmill.Loader(sys.argv[1], sample={'time': 1}, batch=2000, workers=1, worker_threads=1)\n"
-              "print('begun', flush=True)\n"
               "try:\n"
+              "    print('begun', flush=True)\n"
               "    while True:\n"
               "        for batch in loader: pass\n"
               "except KeyboardInterrupt:\n"

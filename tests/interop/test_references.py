@@ -33,7 +33,7 @@ def kerchunk(source, target):
     command = [sys.executable, "-c", TRANSLATE, str(source), str(target)]
     for _ in range(3):  # it hangs now and then
         try:
-            r = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            r = subprocess.run(command, capture_output=True, text=True, timeout=300)
             break
         except subprocess.TimeoutExpired:
             continue

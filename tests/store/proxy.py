@@ -36,7 +36,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.say(200, b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Reduce your rate</Message></Error>")
         if fault == "delay":
             time.sleep(p.chance.random())
-        upstream = http.client.HTTPConnection(p.host, p.port, timeout=60)
+        upstream = http.client.HTTPConnection(p.host, p.port, timeout=300)
         headers = {k: v for k, v in self.headers.items() if k.lower() not in ("expect", "connection")}
         upstream.request(self.command, self.path, body, headers)
         answer = upstream.getresponse()

@@ -377,7 +377,7 @@ def kill_at(bucket, nth, done, *command, program="nc2zarr"):
         if done:
             with contextlib.suppress(Refusal):
                 handler.answer(bucket)
-        started.wait(30)
+        started.wait(300)
         run[0].kill()
         handler.close_connection = True
         return "done"
