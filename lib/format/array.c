@@ -233,12 +233,17 @@ static int fetch_each(cm_array *a, cm_fetch_many *many, cm_error *err)
     return CM_OK;
 }
 
-int cm_array_fetch_many(cm_array *a, cm_fetch_many *many, cm_error *err)
+static void clear(cm_fetch_many *many)
 {
     many->io_ns = many->nrequests = many->nbytes = 0;
     many->buf.nbytes = 0; /* so that growing copies nothing */
     for (size_t i = 0; i < many->n; i++)
         many->item[i].chain = NULL;
+}
+
+int cm_array_fetch_many(cm_array *a, cm_fetch_many *many, cm_error *err)
+{
+    clear(many);
     if (!a->ops->fetch)
         return cm_fail(err, CM_EINVAL, "array %s: is not stored in chunks", a->name);
     if (a->ops->fetch_many)
@@ -247,6 +252,24 @@ int cm_array_fetch_many(cm_array *a, cm_fetch_many *many, cm_error *err)
         return fetch_each(a, many, err);
     many->nrequests = many->n;
     return CM_OK;
+}
+
+bool cm_array_fetch_begin(cm_array *a, cm_fetch_many *many)
+{
+    if (!a->ops->fetch_begin)
+        return false;
+    clear(many);
+    return a->ops->fetch_begin(a, many);
+}
+
+void cm_array_fetch_unwant(cm_array *a, cm_fetch_many *many)
+{
+    a->ops->fetch_unwant(a, many);
+}
+
+int cm_array_fetch_end(cm_array *a, cm_fetch_many *many, cm_error *err)
+{
+    return a->ops->fetch_end(a, many, err);
 }
 
 void cm_fetch_many_drop_state(cm_fetch_many *many)

@@ -70,6 +70,13 @@ typedef struct cm_array_ops {
      * then fetches one by one.  An error says which chunk; nothing is valid then.
      */
     int (*fetch_many)(cm_array *a, cm_fetch_many *many, cm_error *err);
+    /*
+     * The same in two steps, as cm_array_fetch_begin says; NULL, all three: not done.  After
+     * _begin gave true MANY's state is the array's kind's.
+     */
+    bool (*fetch_begin)(cm_array *a, cm_fetch_many *many);
+    void (*fetch_unwant)(cm_array *a, cm_fetch_many *many);
+    int (*fetch_end)(cm_array *a, cm_fetch_many *many, cm_error *err);
     /* True when the chunk is known, without I/O on data, to hold only fill values. */
     bool (*is_absent)(cm_array *a, uint64_t number);
     /*
@@ -142,6 +149,15 @@ int cm_array_read(cm_array *a, cm_codec_ctx *ctx, const cm_box *box, void *dst, 
 int cm_array_read_strings(cm_array *a, const cm_box *box, cm_strings *out, cm_error *err);
 /* fetch_many through whichever way A has.  Any thread, each with its own MANY. */
 int cm_array_fetch_many(cm_array *a, cm_fetch_many *many, cm_error *err);
+/*
+ * cm_array_fetch_many in two steps, where a network works while nobody waits.  False: A does not
+ * do that, or not for these chunks now (the place of one is not known); nothing was begun.  MANY
+ * and its items stay where they are until _end, which waits and is called in any case; _unwant
+ * before it: what was not asked for yet is not needed any more, and _end may fail.
+ */
+bool cm_array_fetch_begin(cm_array *a, cm_fetch_many *many);
+void cm_array_fetch_unwant(cm_array *a, cm_fetch_many *many);
+int cm_array_fetch_end(cm_array *a, cm_fetch_many *many, cm_error *err);
 void cm_fetch_many_release(cm_fetch_many *many); /* NULL accepted; the items are the caller's */
 /* For a kind of array that finds the state of another one there. */
 void cm_fetch_many_drop_state(cm_fetch_many *many);

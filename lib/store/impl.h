@@ -27,6 +27,14 @@ typedef struct cm_store_ops {
     int (*size)(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err);
     /* NULL: read one by one.  Behind what BUF holds; the keys and ranges were checked. */
     int (*read_many)(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err);
+    /*
+     * NULL, all three: nothing is read while nobody waits.  read_end frees READING.  What is
+     * unwanted and not under way yet ends with CM_ECANCELED.
+     */
+    int (*read_begin)(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
+                      cm_store_reading **out, cm_error *err);
+    void (*read_unwant)(cm_store_reading *reading);
+    int (*read_end)(cm_store_reading *reading, cm_error *err);
     /* NULL: the size is all that is told. */
     int (*tell)(cm_store *store, const char *key, cm_told *out, cm_error *err);
     /* NULL: the size has to do. */
@@ -87,6 +95,13 @@ struct cm_store {
     char *name;
     char tag[24]; /* of temporary names: "" or "p3-" */
     atomic_uint_fast64_t nget, get_nbytes, nput, put_nbytes;
+};
+
+/* The first member of what read_begin gives; store.c fills it in. */
+struct cm_store_reading {
+    cm_store *store;
+    cm_store_read *read;
+    size_t n;
 };
 
 /* The first member of every kind of reader; the kind sets nbytes. */

@@ -54,6 +54,19 @@ int cm_store_read_more(cm_store *store, cm_store_read *read, size_t n, cm_buf *b
                        uint64_t *nrequests, cm_error *err);
 
 /*
+ * cm_store_read_more in two steps, where a network works while nobody waits: READ, what it names,
+ * and BUF are the store's until _end, which waits and frees READING.  _begin: CM_EUNSUPPORTED
+ * where a store does not do that.  _unwant: what was not begun is not needed any more; _end may
+ * then give CM_ECANCELED.
+ */
+typedef struct cm_store_reading cm_store_reading;
+bool cm_store_can_begin(const cm_store *store);
+int cm_store_read_begin(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
+                        cm_store_reading **out, cm_error *err);
+void cm_store_read_unwant(cm_store_reading *reading);
+int cm_store_read_end(cm_store_reading *reading, cm_error *err);
+
+/*
  * A store over SLOW (borrowed) that keeps the objects it has read, whole, in the
  * directory PATH, made where it is missing, up to NBYTES of files; the least lately
  * used go first.  Several processes may share the directory, and a crash leaves it

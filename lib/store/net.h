@@ -9,6 +9,9 @@
 /* URL is "s3://..." or "http(s)://...".  Asks nothing of the server yet. */
 int cm_store_open_remote(const char *url, cm_net *net, cm_store **out, cm_error *err);
 
+/* Requests that may be under way at once, as it was set; 0: found by their speed. */
+unsigned cm_net_concurrency(const cm_net *net);
+
 /* "libcurl 7.88.1, expat 2.5.0", cut to SIZE. */
 char *cm_net_versions(char *buf, size_t size);
 

@@ -309,6 +309,44 @@ int cm_store_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *b
     return cm_store_read_more(store, read, n, buf, nrequests, err);
 }
 
+bool cm_store_can_begin(const cm_store *store)
+{
+    return store->ops->read_begin != NULL;
+}
+
+int cm_store_read_begin(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
+                        cm_store_reading **out, cm_error *err)
+{
+    if (!store->ops->read_begin)
+        return cm_fail(err, CM_EUNSUPPORTED, "%s: is read while somebody waits", store->name);
+    int rc = check_reads(store, read, n, err);
+    if (rc == CM_OK)
+        rc = store->ops->read_begin(store, read, n, buf, out, err);
+    if (rc == CM_OK) {
+        (*out)->store = store;
+        (*out)->read = read;
+        (*out)->n = n;
+    }
+    return rc;
+}
+
+void cm_store_read_unwant(cm_store_reading *reading)
+{
+    reading->store->ops->read_unwant(reading);
+}
+
+int cm_store_read_end(cm_store_reading *reading, cm_error *err)
+{
+    cm_store *store = reading->store;
+    const cm_store_read *read = reading->read;
+    const size_t n = reading->n;
+    int rc = store->ops->read_end(reading, err);
+    for (size_t i = 0; i < n && rc == CM_OK; i++)
+        if (!read[i].absent)
+            count_get(store, read[i].got_nbytes);
+    return rc;
+}
+
 int cm_store_identity(cm_store *store, const char *key, cm_identity *out, cm_error *err)
 {
     *out = (cm_identity){0};

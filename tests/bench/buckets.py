@@ -64,7 +64,7 @@ def ours(build, url, store, in_flight, epochs):
     # Two sizes of run: what setting up takes falls out.
     def once(n):
         argv = [build / "bin" / "readbench", "-q", "--json", "--no-out", "--step-time", "0ms", "--order", "chunks", "--batch", BATCH, "--batches", NCHUNKS // BATCH,
-                "--workers", WORKERS, "--worker-threads", max(1, in_flight // WORKERS), "--concurrency", in_flight, "--epochs", n, f"s3://bench/{store}"]  # fmt: skip
+                *WORKERS, "--concurrency", in_flight, "--epochs", n, f"s3://bench/{store}"]  # fmt: skip
         (session,) = run(argv, None, {"AWS_ENDPOINT_URL": url})["sessions"]
         assert session["counts"]["missing_chunks"] == 0 and session["counts"]["samples"] == NCHUNKS * n, session["counts"]
         return session
@@ -81,7 +81,7 @@ def main():
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=0, help="with as many threads as requests in flight; 0: as readbench chooses")
     parser.add_argument("--cases", default="0:8,0:32,0:128,20:8,20:32,20:128")
     parser.add_argument("--only", default="ours,bare,bytes,tensorstore,zarr")
     o = parser.parse_args()
@@ -96,7 +96,7 @@ def main():
     try:
         for case in o.cases.split(","):
             ms, n = map(int, case.split(":"))
-            WORKERS = o.workers or 4
+            WORKERS = ["--workers", o.workers, "--worker-threads", max(1, n // o.workers)] if o.workers else []
             url, path = server.urls[ms], f"{store.name}/{o.array}/"
             env = {"AWS_ENDPOINT_URL": url}
             urls = "".join(f"{url}/bench/{path}c/{k}/0/0\n" for k in numbers)

@@ -34,8 +34,9 @@ typedef struct worker {
     source *source;
     cm_load_arrays own; /* where each worker opens for itself */
     cm_disk_cache_counts own_disk;
-    cm_load_arrays *arrays; /* what it reads; NULL: not open */
-    cm_packer *packer;      /* NULL: batches are decoded here */
+    cm_load_arrays *arrays;   /* what it reads; NULL: not open */
+    cm_packer *packer;        /* NULL: batches are decoded here */
+    cm_lookahead_list *ahead; /* NULL: each thread asks when it wants a chunk */
     cm_team *team;
     hand *hand;
     unsigned nhands;
@@ -188,6 +189,7 @@ static void close_worker(void *state)
         return;
     cm_packer_free(w->packer);
     cm_team_free(w->team);
+    cm_lookahead_list_free(w->ahead);
     for (unsigned i = 0; i < w->nhands; i++)
         cm_reader_free(w->hand[i].reader);
     for (size_t i = 0; w->fixed != NULL && i < w->arrays->nfixed; i++)
@@ -226,6 +228,8 @@ static int fill_worker(worker *w, cm_error *err)
         rc = cm_team_create(n, &w->team, err);
     if (rc == CM_OK && s->options.proof != NULL)
         rc = cm_packer_create(w->arrays, s->options.proof, &w->packer, err);
+    if (rc == CM_OK && w->arrays->ahead != NULL)
+        rc = cm_lookahead_list_create(w->arrays->ahead, &w->ahead, err);
     return rc == CM_OK ? read_fixed(w, err) : rc;
 }
 
@@ -284,6 +288,18 @@ static bool is_first_chunk(const cm_array *a, const cm_box *box, uint64_t number
     return cm_grid_number(&a->grid, first) == number;
 }
 
+/* Of the list of the worker CONTEXT: number I is part I of the batch's samples. */
+static bool box_ahead(void *context, uint64_t i, cm_array **array, cm_box *box)
+{
+    const worker *w = context;
+    const cm_load_arrays *in = w->arrays;
+    const size_t part = i % in->nparts;
+    size_t nbytes;
+    *array = in->array[in->part[part].array];
+    return place_part(in, w->task->epoch, w->task->piece[i / in->nparts].sample, part, box, &nbytes,
+                      NULL) == CM_OK;
+}
+
 /* One thread's share of a batch: the next part of a sample, until none is left. */
 static void read_parts(void *context, unsigned index)
 {
@@ -308,6 +324,7 @@ static void read_parts(void *context, unsigned index)
             rc = place_part(in, task->epoch, piece->sample, part, &box, &nbytes, &err);
         if (rc == CM_OK)
             clear_rest(in, part, dst, nbytes);
+        cm_reader_lookahead(h->reader, w->ahead, i);
         if (rc == CM_OK)
             rc = cm_reader_box(h->reader, in->array[in->part[part].array], &box, feed_of(in, part),
                                dst, &h->counts, &err);
@@ -316,6 +333,7 @@ static void read_parts(void *context, unsigned index)
             h->err = err;
         }
     }
+    cm_reader_lookahead(h->reader, NULL, 0);
     h->counts.cpu_ns = cm_thread_cpu_ns() - cpu_ns;
 }
 
@@ -325,7 +343,11 @@ static int load_batch(worker *w, cm_load_result *result, cm_error *err)
     const cm_load_task *task = w->task;
     int rc = CM_OK;
     atomic_store(&w->next, 0);
+    if (w->ahead != NULL)
+        cm_lookahead_begin(w->ahead, (uint64_t)task->npieces * in->nparts, box_ahead, w);
     cm_team_run(w->team, read_parts, w);
+    if (w->ahead != NULL)
+        cm_lookahead_end(w->ahead);
     for (unsigned i = 0; i < w->nhands; i++) {
         cm_load_counts_add(&result->counts, &w->hand[i].counts);
         if (rc == CM_OK && (rc = w->hand[i].status) != CM_OK && err != NULL)

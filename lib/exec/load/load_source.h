@@ -41,6 +41,7 @@ typedef struct cm_load_arrays {
     const cm_sample_part *fixed;
     size_t nfixed;
     cm_chunk_cache *cache;      /* of this process, or NULL */
+    cm_lookahead *ahead;        /* of this process, for batches without a cache; or NULL */
     cm_delay *delay;            /* or NULL */
     bool library;               /* boxes through the format's library */
     size_t group_nbytes;        /* as in cm_reader_options */

@@ -55,15 +55,22 @@ size_t cm_reader_group(const cm_array *a, size_t group_nbytes)
     return n < 1 ? 1 : n;
 }
 
+size_t cm_reader_stored_nbytes(const cm_array *a, size_t group_nbytes)
+{
+    const size_t most = a->max_stored_nbytes;
+    size_t all;
+    if (!cm_mul_size(usual_nbytes(a), cm_reader_group(a, group_nbytes), &all))
+        return SIZE_MAX;
+    return all > most ? all : most;
+}
+
 size_t cm_reader_memory(const cm_array *a, const cm_feed *feed)
 {
     size_t total = sizeof(cm_reader);
     if (!a->chunked)
         return total;
     size_t decoded = cm_chain_decoded_nbytes(a->chain);
-    size_t most = a->max_stored_nbytes, all;
-    if (!cm_mul_size(usual_nbytes(a), cm_reader_group(a, 0), &all) ||
-        !cm_add_size(total, all > most ? all : most, &total) ||
+    if (!cm_add_size(total, cm_reader_stored_nbytes(a, 0), &total) ||
         !cm_add_size(total, decoded, &total) ||
         !cm_add_size(total, cm_chain_decode_memory(a->chain), &total))
         return SIZE_MAX;
@@ -73,6 +80,12 @@ size_t cm_reader_memory(const cm_array *a, const cm_feed *feed)
             return SIZE_MAX;
     }
     return total;
+}
+
+void cm_reader_lookahead(cm_reader *reader, cm_lookahead_list *list, uint64_t box)
+{
+    reader->ahead = list;
+    reader->box = box;
 }
 
 /* ---- calls ---- */
@@ -135,24 +148,12 @@ static int begin(cm_read_call *c, cm_reader *r, cm_array *a, const cm_feed *feed
 
 static int read_chunks(cm_read_call *c, const cm_box *box)
 {
-    const cm_grid *grid = &c->array->grid;
-    uint64_t first[CM_MAX_RANK], count[CM_MAX_RANK], coord[CM_MAX_RANK], left = 1;
-    const size_t group = cm_reader_group(c->array, c->reader->options.group_nbytes);
-    size_t n = 0;
-    cm_grid_cover(grid, box, first, count);
-    for (unsigned j = 0; j < grid->rank; j++) {
-        coord[j] = first[j];
-        left *= count[j];
-    }
-    while (left-- > 0) {
-        c->reader->number[n++] = cm_grid_number(grid, coord);
-        for (unsigned j = grid->rank; j-- > 0 && ++coord[j] == first[j] + count[j];)
-            coord[j] = first[j];
-        if (n == group || left == 0) {
-            cm_read_group(c, n);
-            n = 0;
-        }
-    }
+    cm_reader *r = c->reader;
+    cm_chunk_walk walk;
+    size_t n;
+    cm_chunk_walk_begin(&walk, c->array, box, cm_reader_group(c->array, r->options.group_nbytes));
+    while ((n = cm_chunk_walk_next(&walk, r->number)) > 0)
+        cm_read_group(c, n);
     return c->status;
 }
 

@@ -28,6 +28,7 @@
 
 #include "exec/load/chunk_cache.h"
 #include "exec/load/delay.h"
+#include "exec/load/lookahead.h"
 #include "exec/load/pool.h"
 #include "format/array.h"
 #include "model/feed.h"
@@ -59,6 +60,12 @@ void cm_reader_free(cm_reader *reader); /* NULL accepted */
  * takes that a library reads and a feed converts.
  */
 size_t cm_reader_memory(const cm_array *a, const cm_feed *feed);
+
+/* Of these, the stored bytes that one fetch brings. */
+size_t cm_reader_stored_nbytes(const cm_array *a, size_t group_nbytes);
+
+/* The next call's box is number BOX of LIST; NULL: of none, as before the first. */
+void cm_reader_lookahead(cm_reader *reader, cm_lookahead_list *list, uint64_t box);
 
 /*
  * BOX of A into DST, C order, through FEED (NULL: as it is), and adds to COUNTS.

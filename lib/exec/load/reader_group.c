@@ -92,7 +92,9 @@ static int fetch(cm_read_call *c, cm_fetch_item *item, size_t n, cm_error *err)
     cm_reader *r = c->reader;
     r->many.item = item;
     r->many.n = n;
-    int rc = cm_array_fetch_many(c->array, &r->many, err);
+    int rc = r->ahead != NULL && !c->count_only
+                 ? cm_lookahead_fetch(r->ahead, r->box, c->array, &r->many, err)
+                 : cm_array_fetch_many(c->array, &r->many, err);
     c->counts->requests += r->many.nrequests;
     c->counts->stored_nbytes += r->many.nbytes;
     if (r->options.delay != NULL)

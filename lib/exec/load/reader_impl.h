@@ -6,9 +6,8 @@
 #include "exec/load/reader.h"
 
 enum {
-    CM_READ_GROUP_CHUNKS = 256, /* fetched at once at most, */
     /*
-     * and of so many bytes, but for the first: a second-level cache holds them.  In
+     * Fetched at once, but for the first chunk: a second-level cache holds them.  In
      * 16 MiB, raw chunks of 128 KiB took a quarter longer than in a loop of one
      * buffer; with this a twentieth at most.
      */
@@ -26,7 +25,9 @@ struct cm_reader {
     uint64_t busy[CM_READ_GROUP_CHUNKS];          /* of those, what another thread is reading */
     cm_buf decoded;
     cm_feed_scratch scratch;
-    uint64_t last_ns; /* where the last stage ended */
+    uint64_t last_ns;         /* where the last stage ended */
+    cm_lookahead_list *ahead; /* NULL: nobody asked before */
+    uint64_t box;             /* its number there */
 };
 
 /* One call: a box, or one chunk and its targets. */

@@ -20,6 +20,9 @@ typedef struct many_state {
     cm_buf keys;
     const cm_shard *shard[MAX_SHARDS];
     size_t nshards; /* held */
+    /* Of what was begun and is waited for later: */
+    cm_store_reading *reading; /* NULL: all is missing */
+    size_t nfound;             /* pieces */
 } many_state;
 
 static void release_state(void *state)
@@ -85,6 +88,19 @@ static int name_objects(const cm_zarr_array *z, cm_fetch_many *many, many_state 
     return CM_OK;
 }
 
+static void point_objects(const many_state *s, cm_fetch_many *many)
+{
+    for (size_t i = 0; i < many->n; i++) {
+        const cm_store_read *r = &s->read[i];
+        if (r->absent)
+            continue;
+        many->item[i].present = true;
+        many->item[i].data = many->buf.data + r->at;
+        many->item[i].nbytes = r->got_nbytes;
+    }
+    many->nbytes = many->buf.nbytes;
+}
+
 int cm_zarr_fetch_objects(cm_array *a, cm_fetch_many *many, cm_error *err)
 {
     cm_zarr_array *z = (cm_zarr_array *)a;
@@ -101,16 +117,39 @@ int cm_zarr_fetch_objects(cm_array *a, cm_fetch_many *many, cm_error *err)
     many->io_ns = cm_now_ns() - start;
     if (rc)
         return cm_fetch_blame(a, many, rc, err);
-    for (size_t i = 0; i < many->n; i++) {
-        const cm_store_read *r = &s->read[i];
-        if (r->absent)
-            continue;
-        many->item[i].present = true;
-        many->item[i].data = many->buf.data + r->at;
-        many->item[i].nbytes = r->got_nbytes;
-    }
-    many->nbytes = many->buf.nbytes;
+    point_objects(s, many);
     return CM_OK;
+}
+
+bool cm_zarr_begin_objects(cm_array *a, cm_fetch_many *many)
+{
+    cm_zarr_array *z = (cm_zarr_array *)a;
+    many_state *s = state_of(many, NULL);
+    if (!s || name_objects(z, many, s, NULL))
+        return false;
+    many->nrequests = many->n;
+    return cm_store_read_begin(z->store, s->read, many->n, &many->buf, &s->reading, NULL) == CM_OK;
+}
+
+int cm_zarr_end_objects(cm_array *a, cm_fetch_many *many, cm_error *err)
+{
+    many_state *s = many->state;
+    const uint64_t start = cm_now_ns();
+    int rc = cm_store_read_end(s->reading, err);
+    many->io_ns = cm_now_ns() - start;
+    s->reading = NULL;
+    if (rc)
+        return rc == CM_ECANCELED ? rc : cm_fetch_blame(a, many, rc, err);
+    point_objects(s, many);
+    return CM_OK;
+}
+
+void cm_zarr_unwant(cm_array *a, cm_fetch_many *many)
+{
+    const many_state *s = many->state;
+    (void)a;
+    if (s->reading)
+        cm_store_read_unwant(s->reading);
 }
 
 /* ---- chunks in shards ---- */
@@ -166,15 +205,10 @@ static int find_pieces(cm_zarr_array *z, many_state *s, cm_fetch_many *many, cm_
     return CM_OK;
 }
 
-static int read_pieces(cm_zarr_array *z, many_state *s, cm_fetch_many *many, cm_piece *piece,
-                       size_t n, cm_error *err)
+/* The requests that give N pieces, which are sorted; where each lies, once they are answered. */
+static size_t plan_requests(const many_state *s, cm_piece *piece, size_t n)
 {
     size_t nread = 0;
-    cm_pieces_sort(piece, n);
-    if (many->count_only) {
-        cm_pieces_count(piece, n, many);
-        return CM_OK;
-    }
     for (size_t i = 0, count; i < n; i += count) {
         uint64_t end;
         count = cm_pieces_merge(piece + i, n - i, &end);
@@ -184,13 +218,30 @@ static int read_pieces(cm_zarr_array *z, many_state *s, cm_fetch_many *many, cm_
         for (size_t k = i; k < i + count; k++)
             piece[k].local = nread - 1; /* from now on its request */
     }
-    size_t before = many->buf.nbytes;
-    int rc = cm_store_read_more(z->store, s->read, nread, &many->buf, &many->nrequests, err);
-    many->nbytes += many->buf.nbytes - before;
+    return nread;
+}
+
+static void place_pieces(const many_state *s, cm_piece *piece, size_t n)
+{
     for (size_t i = 0; i < n; i++) {
         const cm_store_read *r = &s->read[piece[i].local];
         piece[i].at = r->at + (size_t)(piece[i].offset - r->offset);
     }
+}
+
+static int read_pieces(cm_zarr_array *z, many_state *s, cm_fetch_many *many, cm_piece *piece,
+                       size_t n, cm_error *err)
+{
+    cm_pieces_sort(piece, n);
+    if (many->count_only) {
+        cm_pieces_count(piece, n, many);
+        return CM_OK;
+    }
+    const size_t nread = plan_requests(s, piece, n);
+    size_t before = many->buf.nbytes;
+    int rc = cm_store_read_more(z->store, s->read, nread, &many->buf, &many->nrequests, err);
+    many->nbytes += many->buf.nbytes - before;
+    place_pieces(s, piece, n);
     return rc;
 }
 
@@ -255,4 +306,66 @@ int cm_zarr_fetch_inner(cm_array *a, cm_fetch_many *many, cm_error *err)
     }
     many->io_ns = cm_now_ns() - start;
     return rc ? cm_fetch_blame(a, many, rc, err) : CM_OK;
+}
+
+/* ---- chunks in shards, in two steps ---- */
+
+/* Whether all that is asked of storage is the pieces themselves, in shards that can be held. */
+static bool are_at_hand(const cm_zarr_array *z, const many_state *s, size_t n)
+{
+    size_t nshards = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0 && s->piece[i].object == s->piece[i - 1].object)
+            continue;
+        if (++nshards > MAX_SHARDS || !cm_shard_cache_is_at_hand(z->cache, s->piece[i].object))
+            return false;
+    }
+    return true;
+}
+
+bool cm_zarr_begin_inner(cm_array *a, cm_fetch_many *many)
+{
+    cm_zarr_array *z = (cm_zarr_array *)a;
+    many_state *s = state_of(many, NULL);
+    size_t taken;
+    bool changed;
+    if (!s)
+        return false;
+    name_pieces(z, s, many);
+    if (!are_at_hand(z, s, many->n))
+        return false;
+    int rc = find_pieces(z, s, many, s->piece, many->n, &taken, &s->nfound, NULL);
+    s->reading = NULL;
+    if (rc == CM_OK && s->nfound > 0) {
+        cm_pieces_sort(s->piece, s->nfound);
+        const size_t nread = plan_requests(s, s->piece, s->nfound);
+        rc = cm_store_read_begin(z->store, s->read, nread, &many->buf, &s->reading, NULL);
+        many->nrequests += nread;
+    }
+    if (rc != CM_OK)
+        let_go(z, s, CM_OK, &changed);
+    return rc == CM_OK;
+}
+
+int cm_zarr_end_inner(cm_array *a, cm_fetch_many *many, cm_error *err)
+{
+    cm_zarr_array *z = (cm_zarr_array *)a;
+    many_state *s = many->state;
+    const uint64_t start = cm_now_ns();
+    bool changed = false;
+    int rc = s->reading ? cm_store_read_end(s->reading, err) : CM_OK;
+    s->reading = NULL;
+    let_go(z, s, rc, &changed);
+    many->io_ns = cm_now_ns() - start;
+    if (rc == CM_ECANCELED)
+        return rc;
+    if (rc) { /* another object by now, or one that cannot be read: that call finds out */
+        many->buf.nbytes = 0;
+        many->nrequests = many->nbytes = 0;
+        return cm_zarr_fetch_inner(a, many, err);
+    }
+    many->nbytes += many->buf.nbytes;
+    place_pieces(s, s->piece, s->nfound);
+    cm_pieces_point(s->piece, s->nfound, many);
+    return CM_OK;
 }

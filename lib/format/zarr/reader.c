@@ -307,19 +307,31 @@ static void free_array(cm_array *a)
 
 static const cm_array_ops fixed_ops = {.fetch = fetch_object,
                                        .fetch_many = cm_zarr_fetch_objects,
+                                       .fetch_begin = cm_zarr_begin_objects,
+                                       .fetch_unwant = cm_zarr_unwant,
+                                       .fetch_end = cm_zarr_end_objects,
                                        .is_absent = is_absent,
                                        .free = free_array};
 static const cm_array_ops fixed_shard_ops = {.fetch = fetch_inner,
                                              .fetch_many = cm_zarr_fetch_inner,
+                                             .fetch_begin = cm_zarr_begin_inner,
+                                             .fetch_unwant = cm_zarr_unwant,
+                                             .fetch_end = cm_zarr_end_inner,
                                              .is_absent = is_absent,
                                              .free = free_array};
 static const cm_array_ops vlen_ops = {.fetch = fetch_object,
                                       .fetch_many = cm_zarr_fetch_objects,
+                                      .fetch_begin = cm_zarr_begin_objects,
+                                      .fetch_unwant = cm_zarr_unwant,
+                                      .fetch_end = cm_zarr_end_objects,
                                       .is_absent = is_absent,
                                       .read_strings = read_strings,
                                       .free = free_array};
 static const cm_array_ops vlen_shard_ops = {.fetch = fetch_inner,
                                             .fetch_many = cm_zarr_fetch_inner,
+                                            .fetch_begin = cm_zarr_begin_inner,
+                                            .fetch_unwant = cm_zarr_unwant,
+                                            .fetch_end = cm_zarr_end_inner,
                                             .is_absent = is_absent,
                                             .read_strings = read_strings,
                                             .free = free_array};

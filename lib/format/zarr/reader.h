@@ -46,5 +46,11 @@ int cm_zarr_prefix_chunk(cm_error *err, const cm_zarr_array *z, uint64_t number,
 /* cm_array_ops.fetch_many of arrays whose chunks are objects, and of sharded ones. */
 int cm_zarr_fetch_objects(cm_array *a, cm_fetch_many *many, cm_error *err);
 int cm_zarr_fetch_inner(cm_array *a, cm_fetch_many *many, cm_error *err);
+/* The same in two steps: cm_array_ops.fetch_begin and so on. */
+bool cm_zarr_begin_objects(cm_array *a, cm_fetch_many *many);
+int cm_zarr_end_objects(cm_array *a, cm_fetch_many *many, cm_error *err);
+bool cm_zarr_begin_inner(cm_array *a, cm_fetch_many *many);
+int cm_zarr_end_inner(cm_array *a, cm_fetch_many *many, cm_error *err);
+void cm_zarr_unwant(cm_array *a, cm_fetch_many *many);
 
 #endif

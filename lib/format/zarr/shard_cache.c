@@ -301,6 +301,16 @@ int cm_shard_cache_acquire(cm_shard_cache *cache, uint64_t number, const char *k
     return rc;
 }
 
+bool cm_shard_cache_is_at_hand(cm_shard_cache *cache, uint64_t number)
+{
+    pthread_mutex_lock(&cache->lock);
+    const slot *s = *place_of(cache, number);
+    bool at_hand = s && s->state == SLOT_READY && (!s->entry || s->shard.object) &&
+                   cache->nbytes <= cache->max_nbytes;
+    pthread_mutex_unlock(&cache->lock);
+    return at_hand;
+}
+
 void cm_shard_cache_release(cm_shard_cache *cache, const cm_shard *shard)
 {
     slot *s = (slot *)(uintptr_t)shard;

@@ -35,6 +35,11 @@ typedef struct cm_shard_cost {
 /* Shard NUMBER, whose object is KEY.  An absent shard is no error. */
 int cm_shard_cache_acquire(cm_shard_cache *cache, uint64_t number, const char *key,
                            const cm_shard **out, cm_shard_cost *cost, cm_error *err);
+/*
+ * True when acquiring shard NUMBER would ask storage for nothing, and indices take no more memory
+ * than they may: so who holds shards without being waited for does not make it more.
+ */
+bool cm_shard_cache_is_at_hand(cm_shard_cache *cache, uint64_t number);
 void cm_shard_cache_release(cm_shard_cache *cache, const cm_shard *shard);
 /*
  * Releases SHARD after reading of it failed.  True where another object has taken its name: the

@@ -127,6 +127,7 @@ uint64_t cm_load_workers_nbytes(const cm_load_run *l)
     total = cm_add_sat(total, cm_mul_sat(workers * t->worker_threads, thread_nbytes(l)));
     total = cm_add_sat(total, cm_mul_sat(readers, l->options->cache_nbytes));
     total = cm_add_sat(total, cm_mul_sat(readers, cm_load_open_nbytes(l)));
+    total = cm_add_sat(total, cm_load_lookahead_nbytes(l));
     return cm_add_sat(total, cm_mul_sat(workers, fixed_nbytes(l)));
 }
 
@@ -136,6 +137,8 @@ int cm_load_check_worker_memory(const cm_load_run *l, cm_error *err)
     uint64_t need = cm_mul_sat(l->setting.worker_threads, thread_nbytes(l));
     need = cm_add_sat(need, cm_add_sat(l->options->cache_nbytes, fixed_nbytes(l)));
     need = cm_add_sat(need, cm_load_open_nbytes(l));
+    need =
+        cm_add_sat(need, cm_load_lookahead_nbytes(l) / ((uint64_t)l->npools * l->setting.workers));
     if (limit == 0 || need <= limit || l->setting.engine == CM_LOAD_COMMAND)
         return CM_OK;
     return cm_fail(err, CM_EBUDGET,

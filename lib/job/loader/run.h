@@ -165,6 +165,7 @@ typedef struct cm_load_origin {
     cm_monitor *monitor; /* NULL in a process that was begun anew */
     cm_proof *proof;     /* batches are packed, into slots of that size; or NULL */
     size_t slot_nbytes;
+    unsigned nahead;      /* places of a process that reads (exec/load/lookahead.h) */
     atomic_bool stopping; /* of this process's threads: what they make is not wanted any more */
 
     cm_load_shared described; /* CM_LOAD_COMMAND: what the program is told */
@@ -231,6 +232,7 @@ struct cm_load_run {
 
     /* memory.c */
     uint64_t memory_limit, memory_free, memory_planned;
+    unsigned nahead;     /* places of each process that reads; 0: nothing is asked for ahead */
     size_t batch_nbytes; /* of a whole batch, as delivered */
     uint64_t batch;      /* samples of the largest one: no more than an epoch has */
     unsigned nslots;     /* of one rank */
@@ -280,6 +282,10 @@ uint64_t cm_load_open_nbytes(const cm_load_run *l);    /* of what is open */
 int cm_load_check_worker_memory(const cm_load_run *l, cm_error *err);
 uint64_t cm_load_room(const cm_load_run *l); /* that this process may take yet, its workers gone */
 uint64_t cm_load_plan_nbytes(const cm_epoch_plan *plan);
+
+/* lookahead.c: places within a share of the memory; and what they take in all processes. */
+unsigned cm_load_lookahead_places(const cm_load_run *l);
+uint64_t cm_load_lookahead_nbytes(const cm_load_run *l);
 
 /* memory.c: slots and stash within the limit; makes the arena. */
 int cm_load_memory(cm_load_run *l, cm_error *err);

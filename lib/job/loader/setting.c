@@ -8,6 +8,7 @@
 #include "job/common/varopt.h"
 #include "job/loader/run.h"
 #include "plan/cost.h"
+#include "store/net.h"
 
 static const char *const orders[] = {
     [CM_ORDER_RANDOM] = "random",   [CM_ORDER_SEQUENTIAL] = "sequential",
@@ -211,17 +212,28 @@ static int parse_lags(const char *text, cm_load_setting *s, cm_error *err)
 /* ---- workers ------------------------------------------------------------------------------- */
 
 /*
- * Of a worker where nothing was said.  Behind a network a thread waits most of the time, for one
- * chunk: then so many that REMOTE_THREADS requests are under way.
+ * What a pool needs where its store is behind a network.  Batches are asked for ahead
+ * (lookahead.c), but for the indices of shards, when they are met first; elsewhere a thread waits
+ * most of the time, for one chunk, and those that decode ask for nothing.
  */
+static unsigned remote_threads(const cm_readbench_options *o, const cm_load_setting *s)
+{
+    const unsigned n = cm_net_concurrency(o->net);
+    const bool waits = s->planned || s->device_decode || o->cache_nbytes > 0;
+    return waits && n > REMOTE_THREADS ? n + cm_cpu_count() : REMOTE_THREADS;
+}
+
+/* Of a worker where nothing was said. */
 static unsigned advised_threads(const cm_readbench_options *o, const cm_load_setting *s,
                                 const cm_readbench_advice *advice)
 {
     const unsigned npools = s->shared_pool ? 1 : s->ranks, workers = npools * s->workers;
-    unsigned n = REMOTE_THREADS / workers;
+    unsigned n = o->net != NULL ? remote_threads(o, s) / workers : 0;
+    if (n > CM_LOAD_MAX_THREADS)
+        n = CM_LOAD_MAX_THREADS;
     if (o->nthreads > 0 && o->nthreads / workers < n)
         n = o->nthreads / workers;
-    return o->net != NULL && n > advice->threads ? n : advice->threads;
+    return n > advice->threads ? n : advice->threads;
 }
 
 static int choose_workers(const cm_readbench_options *o, cm_load_setting *s,

@@ -38,12 +38,14 @@ size_t cm_load_group_nbytes(const cm_load_setting *setting)
 typedef struct reading { /* of one process, shared by its workers */
     cm_load_shared shared;
     cm_chunk_cache *cache;
+    cm_lookahead *ahead;
 } reading;
 
 static void free_reading(reading *r)
 {
     if (r == NULL)
         return;
+    cm_lookahead_free(r->ahead);
     cm_load_shared_release(&r->shared);
     cm_chunk_cache_free(r->cache);
     free(r);
@@ -59,6 +61,8 @@ static int open_arrays(void *context, cm_load_arrays *out, cm_error *err)
     int rc = cm_load_shared_open(o->options, o->setting, &in, &r->shared, err);
     if (rc == CM_OK && o->options->cache_nbytes > 0)
         rc = cm_chunk_cache_create(o->options->cache_nbytes, o->setting->policy, &r->cache, err);
+    if (rc == CM_OK && o->nahead > 0)
+        rc = cm_lookahead_create(o->nahead, cm_load_group_nbytes(o->setting), &r->ahead, err);
     if (rc != CM_OK) {
         free_reading(r);
         return rc;
@@ -76,6 +80,7 @@ static int open_arrays(void *context, cm_load_arrays *out, cm_error *err)
                          .fixed = s->fixed,
                          .nfixed = s->nfixed,
                          .cache = r->cache,
+                         .ahead = r->ahead,
                          .delay = o->options->cache_dir != NULL ? NULL : o->delay,
                          .disk_cache = o->options->cache_dir != NULL ? r->shared.data.store : NULL,
                          .group_nbytes = cm_load_group_nbytes(o->setting),

@@ -57,7 +57,8 @@ static int make_source(cm_load_run *l, const char *store, cm_error *err)
                                  .store = store,
                                  .monitor = l->monitor,
                                  .proof = l->proof,
-                                 .slot_nbytes = l->slot_nbytes};
+                                 .slot_nbytes = l->slot_nbytes,
+                                 .nahead = l->nahead};
     if (l->setting.emulated)
         rc = cm_delay_create(&l->setting.delay, &l->origin.delay, err);
     if (rc == CM_OK)

@@ -100,6 +100,13 @@ typedef struct cm_http {
  */
 int cm_http_run(cm_net *net, cm_http *request, size_t n, cm_error *err);
 /*
+ * The same in two steps: REQUEST and what it points to stay where they are until the call was
+ * waited for, which frees it.
+ */
+typedef struct cm_http_call cm_http_call;
+int cm_http_start(cm_net *net, cm_http *request, size_t n, cm_http_call **out, cm_error *err);
+int cm_http_wait(cm_http_call *call, cm_error *err);
+/*
  * The same for one request, without waiting: REQUEST and WHY, its sentence, stay where they are
  * until DONE(CONTEXT) is called, by the net's thread, which must not be made to wait there.  Where
  * this fails, DONE is not called.

@@ -460,22 +460,51 @@ int cm_http_begin(cm_net *net, cm_http *request, cm_error *why, cm_http_done *do
     return rc;
 }
 
+struct cm_http_call {
+    cm_http_group group;
+    size_t n;
+    cm_error why;
+    cm_transfer_state state[];
+};
+
+static void free_call(cm_http_call *c)
+{
+    sem_destroy(&c->group.done);
+    free(c);
+}
+
+int cm_http_start(cm_net *net, cm_http *request, size_t n, cm_http_call **out, cm_error *err)
+{
+    cm_http_call *c = cm_calloc(1, sizeof(*c) + n * sizeof(c->state[0]), err);
+    if (c == NULL)
+        return CM_ENOMEM;
+    c->n = n;
+    c->group = (cm_http_group){.npending = n, .err = &c->why};
+    sem_init(&c->group.done, 0, 0);
+    int rc = n > 0 ? hand_over(net, request, n, &c->group, c->state, err) : CM_OK;
+    if (rc == CM_OK)
+        *out = c;
+    else
+        free_call(c);
+    return rc;
+}
+
+int cm_http_wait(cm_http_call *c, cm_error *err)
+{
+    while (c->n > 0 && sem_wait(&c->group.done) != 0)
+        continue; /* interrupted */
+    int rc = c->group.rc;
+    if (rc != CM_OK && err != NULL)
+        *err = c->why;
+    free_call(c);
+    return rc;
+}
+
 int cm_http_run(cm_net *net, cm_http *request, size_t n, cm_error *err)
 {
-    cm_error own = {0};
-    cm_http_group group = {.npending = n, .err = err != NULL ? err : &own};
-    if (n == 0)
-        return CM_OK;
-    cm_transfer_state *state = cm_calloc(n, sizeof(state[0]), err);
-    if (state == NULL)
-        return CM_ENOMEM;
-    sem_init(&group.done, 0, 0);
-    int rc = hand_over(net, request, n, &group, state, err);
-    while (rc == CM_OK && sem_wait(&group.done) != 0)
-        continue; /* interrupted */
-    sem_destroy(&group.done);
-    free(state);
-    return rc != CM_OK ? rc : group.rc;
+    cm_http_call *call;
+    int rc = cm_http_start(net, request, n, &call, err);
+    return rc == CM_OK ? cm_http_wait(call, err) : rc;
 }
 
 void cm_http_release(cm_http *request, size_t n)
@@ -516,6 +545,11 @@ int cm_net_create(const cm_net_settings *settings, cm_net **out, cm_error *err)
     }
     *out = net;
     return CM_OK;
+}
+
+unsigned cm_net_concurrency(const cm_net *net)
+{
+    return net->settings.concurrency;
 }
 
 const char *cm_net_scratch(const cm_net *net)

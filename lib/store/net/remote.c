@@ -8,11 +8,6 @@
 #include "store/net/loop.h"
 #include "store/net/s3_known.h"
 
-typedef struct remote_reader {
-    cm_object_reader base;
-    char etag[CM_HTTP_ETAG_SIZE];
-} remote_reader;
-
 /* ---- addresses ---- */
 
 char *cm_remote_url(const cm_remote *s, const char *key, const char *query, cm_error *err)
@@ -57,24 +52,37 @@ static int add_sum(const cm_remote *s, cm_http *r, cm_error *err)
                                     : CM_OK;
 }
 
-int cm_remote_run(cm_remote *s, cm_http *request, size_t n, cm_error *err)
+/* Makes requests ready to be handed over: *SIGNER signs all of them. */
+static int sign(cm_remote *s, cm_http *request, size_t n, const cm_http_signer **signer,
+                cm_error *err)
 {
-    const cm_http_signer *signer = NULL;
-    bool expired = false;
-    int rc = s->aws != NULL ? cm_aws_signer(s->aws, NULL, &signer, err) : CM_OK;
-    if (rc != CM_OK)
-        return rc;
+    *signer = NULL;
+    int rc = s->aws != NULL ? cm_aws_signer(s->aws, NULL, signer, err) : CM_OK;
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
-        request[i].signer = signer;
+        request[i].signer = *signer;
         request[i].s3 = s->aws != NULL;
         rc = add_sum(s, &request[i], err);
     }
-    if (rc != CM_OK)
-        return rc;
-    rc = cm_http_run(s->net, request, n, err);
+    return rc;
+}
+
+/* RC is what became of requests that SIGNER signed. */
+static int renew(cm_remote *s, cm_http *request, size_t n, const cm_http_signer *signer, int rc,
+                 cm_error *err)
+{
+    bool expired = false;
     for (size_t i = 0; rc != CM_OK && signer != NULL && i < n; i++)
         expired = expired || request[i].expired;
     return expired ? run_again(s, request, n, signer, err) : rc;
+}
+
+int cm_remote_run(cm_remote *s, cm_http *request, size_t n, cm_error *err)
+{
+    const cm_http_signer *signer;
+    int rc = sign(s, request, n, &signer, err);
+    if (rc != CM_OK)
+        return rc;
+    return renew(s, request, n, signer, cm_http_run(s->net, request, n, err), err);
 }
 
 int cm_remote_begin(cm_remote *s, cm_http *r, const cm_http_signer *stale, cm_error *why,
@@ -119,6 +127,19 @@ int cm_remote_batch_add(cm_remote_batch *b, const char *key, const cm_http *r, c
 int cm_remote_batch_run(cm_remote_batch *b, cm_error *err)
 {
     return cm_remote_run(b->store, b->request, b->n, err);
+}
+
+int cm_remote_batch_start(cm_remote_batch *b, cm_error *err)
+{
+    int rc = sign(b->store, b->request, b->n, &b->signer, err);
+    return rc == CM_OK ? cm_http_start(b->store->net, b->request, b->n, &b->call, err) : rc;
+}
+
+int cm_remote_batch_wait(cm_remote_batch *b, cm_error *err)
+{
+    int rc = cm_http_wait(b->call, err);
+    b->call = NULL;
+    return renew(b->store, b->request, b->n, b->signer, rc, err);
 }
 
 void cm_remote_batch_release(cm_remote_batch *b)
@@ -231,7 +252,7 @@ static int identity(cm_store *store, const char *key, cm_identity *out, cm_error
 static int new_reader(cm_store *store, const char *key, const cm_http *r, cm_object_reader **out,
                       cm_error *err)
 {
-    remote_reader *reader = cm_calloc(1, sizeof(*reader), err);
+    cm_remote_reader *reader = cm_calloc(1, sizeof(*reader), err);
     if (reader == NULL)
         return CM_ENOMEM;
     reader->base.store = store;
@@ -273,21 +294,13 @@ static int reader_open_part(cm_store *store, const char *key, bool at_end, size_
     return rc == CM_OK ? new_reader(store, key, &r, out, err) : rc;
 }
 
-static void see_change(const cm_http *r, cm_object_reader *reader)
-{
-    if (r->rc != CM_OK && r->status == 412)
-        atomic_store(&reader->changed, true);
-    if (r->rc != CM_OK && (r->status == 401 || r->status == 403 || r->status == 404))
-        atomic_store(&reader->denied, true);
-}
-
 static int reader_read(cm_object_reader *reader, uint64_t offset, void *dst, size_t nbytes,
                        cm_error *err)
 {
     cm_http r = {.method = CM_HTTP_GET, .range = {CM_HTTP_RANGE, offset, nbytes}, .dst = dst};
-    memcpy(r.if_match, ((remote_reader *)reader)->etag, sizeof(r.if_match));
+    memcpy(r.if_match, ((cm_remote_reader *)reader)->etag, sizeof(r.if_match));
     int rc = run_key(cm_remote_of(reader->store), reader->key, &r, err);
-    see_change(&r, reader);
+    cm_remote_see_change(&r, reader);
     return rc;
 }
 
@@ -295,59 +308,6 @@ static void reader_close(cm_object_reader *reader)
 {
     free(reader->key);
     free(reader);
-}
-
-/* ---- many at once ---- */
-
-static bool is_asked_for(const cm_store_read *read)
-{
-    return read->reader == NULL || read->nbytes > 0;
-}
-
-static int ask_for(cm_remote_batch *b, const cm_store_read *read, cm_buf *buf, cm_error *err)
-{
-    cm_http r = {.method = CM_HTTP_GET, .buf = buf, .max_nbytes = read->max_nbytes};
-    if (read->reader == NULL)
-        return cm_remote_batch_add(b, read->key, &r, err);
-    r.range = (cm_http_range){CM_HTTP_RANGE, read->offset, read->nbytes};
-    r.max_nbytes = read->nbytes;
-    memcpy(r.if_match, ((remote_reader *)read->reader)->etag, sizeof(r.if_match));
-    return cm_remote_batch_add(b, read->reader->key, &r, err);
-}
-
-static int take(const cm_http *r, cm_store_read *read, cm_error *err)
-{
-    read->absent = r->rc == CM_ENOTFOUND && read->reader == NULL;
-    read->at = r->at;
-    read->got_nbytes = read->absent ? 0 : r->got_nbytes;
-    if (r->rc == CM_ENOTFOUND && read->reader != NULL)
-        atomic_store(&read->reader->denied, true);
-    if (r->rc == CM_ENOTFOUND && read->reader != NULL)
-        return cm_fail(err, CM_EIO, "%s: is no longer there", read->reader->key);
-    return CM_OK;
-}
-
-static int read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err)
-{
-    cm_remote_batch b;
-    int rc = cm_remote_batch_init(&b, cm_remote_of(store), n, err);
-    for (size_t i = 0; rc == CM_OK && i < n; i++)
-        if (is_asked_for(&read[i]))
-            rc = ask_for(&b, &read[i], buf, err);
-        else
-            read[i].at = buf->nbytes;
-    if (rc == CM_OK)
-        rc = cm_remote_batch_run(&b, err);
-    for (size_t i = 0, k = 0; rc != CM_OK && i < n && k < b.n; i++)
-        if (is_asked_for(&read[i]) && read[i].reader != NULL)
-            see_change(&b.request[k++], read[i].reader);
-        else
-            k += is_asked_for(&read[i]);
-    for (size_t i = 0, k = 0; rc == CM_OK && i < n; i++)
-        if (is_asked_for(&read[i]))
-            rc = take(&b.request[k++], &read[i], err);
-    cm_remote_batch_release(&b);
-    return rc;
 }
 
 /* ---- what a web server does not do ---- */
@@ -439,7 +399,10 @@ static const cm_store_ops web_ops = {
     .free = free_store,
     .get = get,
     .size = size,
-    .read_many = read_many,
+    .read_many = cm_remote_read_many,
+    .read_begin = cm_remote_read_begin,
+    .read_unwant = cm_remote_read_unwant,
+    .read_end = cm_remote_read_end,
     .tell = tell,
     .identity = identity,
     .list = list,
@@ -455,7 +418,10 @@ static const cm_store_ops s3_ops = {
     .free = free_store,
     .get = get,
     .size = size,
-    .read_many = read_many,
+    .read_many = cm_remote_read_many,
+    .read_begin = cm_remote_read_begin,
+    .read_unwant = cm_remote_read_unwant,
+    .read_end = cm_remote_read_end,
     .tell = tell,
     .identity = identity,
     .put = cm_s3_put,

@@ -52,13 +52,32 @@ typedef struct cm_remote_batch {
     cm_remote *store;
     cm_http *request;
     size_t n;
+    const cm_http_signer *signer; /* of what was started */
+    cm_http_call *call;
 } cm_remote_batch;
 
 int cm_remote_batch_init(cm_remote_batch *b, cm_remote *s, size_t room, cm_error *err);
 /* Adds R for KEY; the batch owns its address.  `shown` is KEY where R names nothing else. */
 int cm_remote_batch_add(cm_remote_batch *b, const char *key, const cm_http *r, cm_error *err);
 int cm_remote_batch_run(cm_remote_batch *b, cm_error *err);
+/* The same in two steps. */
+int cm_remote_batch_start(cm_remote_batch *b, cm_error *err);
+int cm_remote_batch_wait(cm_remote_batch *b, cm_error *err);
 void cm_remote_batch_release(cm_remote_batch *b);
+
+/* ---- remote_read.c ---- */
+typedef struct cm_remote_reader {
+    cm_object_reader base;
+    char etag[CM_HTTP_ETAG_SIZE];
+} cm_remote_reader;
+
+/* What the answer to R says of READER's object, where it failed. */
+void cm_remote_see_change(const cm_http *r, cm_object_reader *reader);
+int cm_remote_read_many(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf, cm_error *err);
+int cm_remote_read_begin(cm_store *store, cm_store_read *read, size_t n, cm_buf *buf,
+                         cm_store_reading **out, cm_error *err);
+void cm_remote_read_unwant(cm_store_reading *reading);
+int cm_remote_read_end(cm_store_reading *reading, cm_error *err);
 
 /* ---- s3_list.c ---- */
 int cm_s3_list(cm_store *store, const char *prefix, cm_store_visit *visit, void *context,
