@@ -32,7 +32,8 @@ static const char *const decoders[] = {"host", "device"};
 enum {
     MIN_INDEX = 64 << 10, /* of shards, for each array and process */
     MAX_INDEX = 64 << 20,
-    REMOTE_THREADS = 16 /* of a pool, at least, behind a network */
+    REMOTE_THREADS = 16, /* of a pool, at least, behind a network */
+    REMOTE_WORKERS = 8   /* of a pool there, at most, but for those of the CPUs */
 };
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
@@ -211,6 +212,12 @@ static int parse_lags(const char *text, cm_load_setting *s, cm_error *err)
 
 /* ---- workers ------------------------------------------------------------------------------- */
 
+/* Whether a thread has to wait for a chunk before it asks for the next one (lookahead.c). */
+static bool waits_for_chunks(const cm_readbench_options *o, const cm_load_setting *s)
+{
+    return s->planned || s->device_decode || o->cache_nbytes > 0;
+}
+
 /*
  * What a pool needs where its store is behind a network.  Batches are asked for ahead
  * (lookahead.c), but for the indices of shards, when they are met first; elsewhere a thread waits
@@ -219,8 +226,23 @@ static int parse_lags(const char *text, cm_load_setting *s, cm_error *err)
 static unsigned remote_threads(const cm_readbench_options *o, const cm_load_setting *s)
 {
     const unsigned n = cm_net_concurrency(o->net);
-    const bool waits = s->planned || s->device_decode || o->cache_nbytes > 0;
-    return waits && n > REMOTE_THREADS ? n + cm_cpu_count() : REMOTE_THREADS;
+    return waits_for_chunks(o, s) && n > REMOTE_THREADS ? n + cm_cpu_count() : REMOTE_THREADS;
+}
+
+/*
+ * Batches of a pool of threads whose chunks are asked for ahead: so many that, when one is nearly
+ * there, others have chunks to ask for.
+ */
+static unsigned remote_workers(const cm_readbench_options *o, const cm_load_setting *s,
+                               unsigned advised)
+{
+    const unsigned set = o->net != NULL ? cm_net_concurrency(o->net) : 0;
+    const uint64_t n = 2 * (uint64_t)(set > 0 ? set : 2 * REMOTE_THREADS);
+    const uint64_t batches = (o->batch > 0 ? n / o->batch : 0) + 2;
+    if (o->net == NULL || s->mode != CM_POOL_THREADS || waits_for_chunks(o, s))
+        return advised;
+    const unsigned most = batches < REMOTE_WORKERS ? (unsigned)batches : REMOTE_WORKERS;
+    return most > advised ? most : advised;
 }
 
 /* Of a worker where nothing was said. */
@@ -253,7 +275,7 @@ static int choose_workers(const cm_readbench_options *o, cm_load_setting *s,
         s->workers = 1;
     }
     if (s->workers == 0) {
-        s->workers = advice->workers * (s->shared_pool ? s->ranks : 1);
+        s->workers = remote_workers(o, s, advice->workers) * (s->shared_pool ? s->ranks : 1);
         if (s->worker_threads == 0)
             s->worker_threads = advised_threads(o, s, advice);
     }

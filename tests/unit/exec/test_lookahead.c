@@ -39,10 +39,13 @@ static struct {
 
 typedef struct answer {
     cm_store_reading base;
+    cm_store *store;
+    cm_store_read *read;
+    size_t n;
     cm_buf *buf;
     pthread_t thread;
     bool fails;
-    unsigned wait_us;
+    atomic_uint wait_us;
     int rc;
     cm_error err;
 } answer;
@@ -84,7 +87,7 @@ static void *answer_later(void *context)
     answer *a = context;
     usleep(a->wait_us);
     a->rc = a->fails ? cm_fail(&a->err, CM_EIO, "lost")
-                     : read_plain(a->base.store, a->base.read, a->base.n, a->buf, &a->err);
+                     : read_plain(a->store, a->read, a->n, a->buf, &a->err);
     return NULL;
 }
 
@@ -95,7 +98,9 @@ static int begin_later(cm_store *store, cm_store_read *read, size_t n, cm_buf *b
     if (later.refuse > 0 && turn % later.refuse == 0)
         return cm_fail(err, CM_EIO, "refused");
     answer *a = calloc(1, sizeof(*a));
-    a->base = (cm_store_reading){.store = store, .read = read, .n = n};
+    a->store = store;
+    a->read = read;
+    a->n = n;
     a->buf = buf;
     a->fails = later.fail > 0 && turn % later.fail == 0;
     a->wait_us = turn * 37 % 11 * 100;
