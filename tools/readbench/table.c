@@ -107,7 +107,9 @@ static const cm_option OPTIONS[] = {
      .max = 4096,
      .swept = true,
      .help = "Workers for each rank.",
-     .unset = "what --advise says"},
+     .unset =
+         "what --advise says; of threads behind a network more, up to 8, so that batches under "
+         "way have enough to ask for"},
     {.name = "worker-threads",
      .value = "N",
      .kind = CM_OPTION_UINT,
@@ -117,7 +119,7 @@ static const cm_option OPTIONS[] = {
      .swept = true,
      .help = "Threads of each worker.",
      .unset = "1; where --workers is not given, what --advise says, which is more where no CPU is "
-              "left for loading, and behind a network enough for 16 requests at once"},
+              "left for loading, and behind a network so many that there are 16 in all"},
     {.name = "prefetch",
      .value = "N",
      .kind = CM_OPTION_UINT,
