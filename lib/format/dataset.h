@@ -113,6 +113,11 @@ typedef struct cm_dataset_options {
      * default: what measures the library.
      */
     bool library;
+    /*
+     * NetCDF: files that need no library are opened without one, several times faster.  READ and
+     * READ_STRINGS (cm_dataset_ops) may then not be asked for.
+     */
+    bool plain;
     cm_io io; /* how elements are read; CM_EUNSUPPORTED where a format cannot */
     /* Zarr: consolidated metadata are believed; the folders are not walked to compare them. */
     bool quick;

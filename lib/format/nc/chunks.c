@@ -334,7 +334,12 @@ int cm_nc_chunks_locate(cm_nc_node *node, const cm_grid *grid, cm_error *why)
                .extent = node->dataset.extent,
                .file = file,
                .err = why};
-    int rc = cm_h5_layout_read(&file->source, &file->super, node->dataset.header, &layout, why);
+    int rc = CM_OK;
+    if (file->plain)
+        layout = (cm_h5_layout_message){
+            .index = CM_H5_INDEX_BTREE1, .rank = node->dataset.rank, .address = node->place};
+    else
+        rc = cm_h5_layout_read(&file->source, &file->super, node->dataset.header, &layout, why);
     if (!rc && (layout.index == CM_H5_INDEX_NONE || layout.rank != grid->rank))
         rc = cm_fail(why, CM_EUNSUPPORTED, "its object header and HDF5 disagree");
     if (!rc && layout.address != CM_H5_UNDEFINED) {

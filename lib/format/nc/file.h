@@ -31,6 +31,7 @@ typedef struct cm_nc_node { /* a variable */
     bool prepared;
     cm_chunk_index index;
     hid_t locked_dataset; /* CM_NC_CHUNK_LOCKED; -1 otherwise */
+    uint64_t place;       /* plain files: of the elements, or of the chunk index */
     cm_slab slab;
 } cm_nc_node;
 
@@ -45,6 +46,8 @@ struct cm_nc_file {
     char format_name[32];
     bool library_only;
     bool library_caches;
+    bool plain;         /* no library was asked, nor may be (plain.h) */
+    uint8_t *image;     /* all of a small file that was read at once; NULL: none */
     cm_source source;   /* the file, opened by us; its size when it was opened */
     cm_source data;     /* the same, or with O_DIRECT: what elements are read from */
     struct stat opened; /* the file, when SOURCE was opened */
@@ -84,6 +87,8 @@ int cm_nc_attributes_read(cm_nc_file *file, int ncid, int varid, cm_nc_node *nod
 
 /* The hierarchy: groups, dimensions, then all variables.  The caller holds the lock. */
 int cm_nc_groups_read(cm_nc_file *file, cm_error *err);
+/* netCDF-C numbers dimensions through the whole file. */
+int cm_nc_dim_remember(cm_nc_file *file, int id, const cm_nc_dim *dim, cm_error *err);
 int cm_nc_variables_read(cm_nc_file *file, cm_error *err);
 
 /*

@@ -3,25 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MAX_VALUES = 32 /* client data of a filter; those decoded here have at most 8 */
-};
-
-/* A filter as the file describes it. */
-typedef struct filter {
-    H5Z_filter_t id;
-    size_t nvalues;
-    unsigned value[MAX_VALUES];
-    char name[64];
-} filter;
-
-static int too_few(const filter *f, size_t want, cm_error *err)
+static int too_few(const cm_h5_filter *f, size_t want, cm_error *err)
 {
     return cm_fail(err, CM_EUNSUPPORTED, "filter %s (%d) has %zu parameters where %zu belong",
                    f->name, f->id, f->nvalues, want);
 }
 
-static int set_level(const filter *f, const cm_dtype *type, cm_codec_spec *s, cm_error *err)
+static int set_level(const cm_h5_filter *f, const cm_dtype *type, cm_codec_spec *s, cm_error *err)
 {
     (void)type;
     (void)err;
@@ -29,14 +17,14 @@ static int set_level(const filter *f, const cm_dtype *type, cm_codec_spec *s, cm
     return CM_OK;
 }
 
-static int set_shuffle(const filter *f, const cm_dtype *type, cm_codec_spec *s, cm_error *err)
+static int set_shuffle(const cm_h5_filter *f, const cm_dtype *type, cm_codec_spec *s, cm_error *err)
 {
     (void)err;
     s->elementsize = f->nvalues > 0 ? f->value[0] : type->nbytes;
     return CM_OK;
 }
 
-static int set_nothing(const filter *f, const cm_dtype *type, cm_codec_spec *s, cm_error *err)
+static int set_nothing(const cm_h5_filter *f, const cm_dtype *type, cm_codec_spec *s, cm_error *err)
 {
     (void)f;
     (void)type;
@@ -45,7 +33,7 @@ static int set_nothing(const filter *f, const cm_dtype *type, cm_codec_spec *s, 
     return CM_OK;
 }
 
-static int set_szip(const filter *f, const cm_dtype *type, cm_codec_spec *s, cm_error *err)
+static int set_szip(const cm_h5_filter *f, const cm_dtype *type, cm_codec_spec *s, cm_error *err)
 {
     (void)type;
     if (f->nvalues < 4)
@@ -56,7 +44,7 @@ static int set_szip(const filter *f, const cm_dtype *type, cm_codec_spec *s, cm_
 }
 
 /* [revision, format, type size, chunk bytes, level, shuffle, compressor] */
-static int set_blosc(const filter *f, const cm_dtype *type, cm_codec_spec *s, cm_error *err)
+static int set_blosc(const cm_h5_filter *f, const cm_dtype *type, cm_codec_spec *s, cm_error *err)
 {
     static const char *const cname[] = {"blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"};
     (void)err;
@@ -73,7 +61,8 @@ static int set_blosc(const filter *f, const cm_dtype *type, cm_codec_spec *s, cm
 }
 
 /* [major, minor, element size, block, compressor, level] */
-static int set_bitshuffle(const filter *f, const cm_dtype *type, cm_codec_spec *s, cm_error *err)
+static int set_bitshuffle(const cm_h5_filter *f, const cm_dtype *type, cm_codec_spec *s,
+                          cm_error *err)
 {
     (void)type;
     if (f->nvalues < 3)
@@ -90,7 +79,7 @@ static int set_bitshuffle(const filter *f, const cm_dtype *type, cm_codec_spec *
 static const struct {
     H5Z_filter_t id;
     cm_codec_id codec;
-    int (*set)(const filter *f, const cm_dtype *type, cm_codec_spec *s, cm_error *err);
+    int (*set)(const cm_h5_filter *f, const cm_dtype *type, cm_codec_spec *s, cm_error *err);
 } known[] = {
     {H5Z_FILTER_DEFLATE, CM_CODEC_ZLIB, set_level},
     {H5Z_FILTER_SHUFFLE, CM_CODEC_SHUFFLE, set_shuffle},
@@ -120,22 +109,22 @@ static const char *usual_name(H5Z_filter_t id)
     }
 }
 
-static int read_filter(hid_t dcpl, unsigned i, filter *f, cm_error *err)
+static int read_filter(hid_t dcpl, unsigned i, cm_h5_filter *f, cm_error *err)
 {
     unsigned flags = 0, config = 0;
-    *f = (filter){.nvalues = MAX_VALUES};
+    *f = (cm_h5_filter){.nvalues = CM_H5_FILTER_VALUES};
     f->id =
         H5Pget_filter2(dcpl, i, &flags, &f->nvalues, f->value, sizeof f->name, f->name, &config);
     if (f->id < 0)
         return cm_fail(err, CM_EUNSUPPORTED, "filter %u cannot be read", i);
-    if (f->nvalues > MAX_VALUES)
-        f->nvalues = MAX_VALUES;
+    if (f->nvalues > CM_H5_FILTER_VALUES)
+        f->nvalues = CM_H5_FILTER_VALUES;
     if (!f->name[0])
         snprintf(f->name, sizeof f->name, "%s", usual_name(f->id));
     return CM_OK;
 }
 
-static int add_filter(const filter *f, const cm_dtype *type, cm_codec_spec *s, cm_error *err)
+static int add_filter(const cm_h5_filter *f, const cm_dtype *type, cm_codec_spec *s, cm_error *err)
 {
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
         if (known[k].id != f->id)
@@ -146,28 +135,37 @@ static int add_filter(const filter *f, const cm_dtype *type, cm_codec_spec *s, c
     return cm_fail(err, CM_EUNSUPPORTED, "filter %s (%d) is decoded by HDF5 alone", f->name, f->id);
 }
 
-int cm_h5_pipeline(hid_t dcpl, const cm_dtype *type, bool big_endian, cm_codec_spec **out,
-                   size_t *nspecs, cm_error *err)
+int cm_h5_pipeline_of(const cm_h5_filter *filter, size_t nfilters, const cm_dtype *type,
+                      bool big_endian, cm_codec_spec **out, size_t *nspecs, cm_error *err)
 {
-    int nfilters = H5Pget_nfilters(dcpl);
-    if (nfilters < 0 || nfilters > H5Z_MAX_NFILTERS)
-        return cm_fail(err, CM_EUNSUPPORTED, "the filters cannot be read");
-    cm_codec_spec *spec = cm_calloc((size_t)nfilters + 1, sizeof *spec, err);
+    cm_codec_spec *spec = cm_calloc(nfilters + 1, sizeof *spec, err);
     if (!spec)
         return CM_ENOMEM;
     spec[0].id = CM_CODEC_BYTES;
     spec[0].big_endian = big_endian;
-    for (int i = 0; i < nfilters; i++) {
-        filter f;
-        int rc = read_filter(dcpl, (unsigned)i, &f, err);
-        if (!rc)
-            rc = add_filter(&f, type, &spec[i + 1], err);
+    for (size_t i = 0; i < nfilters; i++) {
+        int rc = add_filter(&filter[i], type, &spec[i + 1], err);
         if (rc) {
             free(spec);
             return rc;
         }
     }
     *out = spec;
-    *nspecs = (size_t)nfilters + 1;
+    *nspecs = nfilters + 1;
     return CM_OK;
+}
+
+int cm_h5_pipeline(hid_t dcpl, const cm_dtype *type, bool big_endian, cm_codec_spec **out,
+                   size_t *nspecs, cm_error *err)
+{
+    cm_h5_filter filter[H5Z_MAX_NFILTERS];
+    int nfilters = H5Pget_nfilters(dcpl);
+    if (nfilters < 0 || nfilters > H5Z_MAX_NFILTERS)
+        return cm_fail(err, CM_EUNSUPPORTED, "the filters cannot be read");
+    for (int i = 0; i < nfilters; i++) {
+        int rc = read_filter(dcpl, (unsigned)i, &filter[i], err);
+        if (rc)
+            return rc;
+    }
+    return cm_h5_pipeline_of(filter, (size_t)nfilters, type, big_endian, out, nspecs, err);
 }

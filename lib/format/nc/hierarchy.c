@@ -58,8 +58,7 @@ static int add_tree(cm_nc_file *file, int ncid, const char *parent, const char *
     return rc;
 }
 
-/* netCDF-C numbers dimensions through the whole file. */
-static int remember_dim(cm_nc_file *file, int id, const cm_nc_dim *dim, cm_error *err)
+int cm_nc_dim_remember(cm_nc_file *file, int id, const cm_nc_dim *dim, cm_error *err)
 {
     size_t need = (size_t)id + 1;
     if (need > file->ndims) {
@@ -92,7 +91,7 @@ static int read_dim(cm_nc_file *file, int ncid, int id, const int *unlimited, in
     /* Where the count of records was not written, netCDF-C takes its absence for a number. */
     if (dim->unlimited && file->classic.version)
         dim->length = file->classic.nrecords;
-    return remember_dim(file, id, dim, err);
+    return cm_nc_dim_remember(file, id, dim, err);
 }
 
 static int read_dims(cm_nc_file *file, size_t i, cm_error *err)

@@ -120,6 +120,8 @@ static int read_node(cm_nc_node *node, const cm_box *box, void *dst, cm_error *e
                        node->var.array.name);
     if (cm_box_nelem(box) == 0)
         return CM_OK;
+    if (node->file->plain)
+        return cm_fail(err, CM_EINTERNAL, "%s: was opened without a library", node->file->path);
     if (node->file->reader != NULL)
         return cm_nc_reader_box(node, box, dst, err);
     cm_nc_lock();

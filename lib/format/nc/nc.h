@@ -54,7 +54,12 @@ typedef struct cm_nc_group {
 } cm_nc_group;
 
 typedef struct cm_nc_options {
-    bool library_only;   /* every array through netCDF-C: the independent reader for verification */
+    bool library_only; /* every array through netCDF-C: the independent reader for verification */
+    /*
+     * A file of which this project's own readers know all is opened without a library: several
+     * times faster.  Others are opened as ever.  cm_nc_read_library must not be called.
+     */
+    bool plain;
     bool library_caches; /* chunk caches as netCDF-C and HDF5 have them by default; false: none */
     /* PREAD or DIRECT, others are CM_EUNSUPPORTED.  With DIRECT preparing a variable
        that is read through a library is CM_EUNSUPPORTED; metadata are read as ever. */

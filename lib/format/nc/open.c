@@ -10,6 +10,7 @@
 
 #include "format/nc/file.h"
 #include "format/nc/lock.h"
+#include "format/nc/plain.h"
 #include "format/nc/reader.h"
 
 int cm_nc_warn(cm_nc_file *file, cm_error *err, const char *format, ...)
@@ -245,6 +246,34 @@ static int open_libraries(cm_nc_file *file, bool is_hdf5, const char *real_path,
     return rc;
 }
 
+static void forget(cm_nc_file *file);
+
+/* *DONE: all of it is known, and no library was asked. */
+static int open_plain(cm_nc_file *file, bool *done, cm_error *err)
+{
+    int rc = cm_nc_plain_read(file, err);
+    *done = rc == CM_OK;
+    if (rc == CM_EUNSUPPORTED) {
+        forget(file);
+        file->plain = false;
+        return CM_OK;
+    }
+    return rc == CM_OK ? check_same(file, file->path, err) : rc;
+}
+
+/* A resolved path has no "//", so that netCDF-C cannot take it for a URL. */
+static int open_resolved(cm_nc_file *file, bool is_hdf5, cm_error *err)
+{
+    char *real_path = realpath(file->path, NULL);
+    if (!real_path)
+        return cm_fail_errno(err, errno, "%s", file->path);
+    cm_nc_lock();
+    int rc = open_libraries(file, is_hdf5, real_path, err);
+    cm_nc_unlock();
+    free(real_path);
+    return rc;
+}
+
 int cm_nc_open(const char *path, const cm_nc_options *options, cm_nc_file **out, cm_error *err)
 {
     *out = NULL;
@@ -257,25 +286,21 @@ int cm_nc_open(const char *path, const cm_nc_options *options, cm_nc_file **out,
     file->h5 = -1;
     file->library_only = options && options->library_only;
     file->library_caches = options && options->library_caches;
-    char *real_path = NULL;
-    bool is_hdf5 = false;
-    int rc = CM_ENOMEM;
+    const cm_io io = options ? options->io : CM_IO_PREAD;
+    const bool plain = options && options->plain && !options->library_only && io == CM_IO_PREAD;
+    bool is_hdf5 = false, done = false;
     file->path = cm_strdup(path, err);
-    if (!file->path || (rc = open_source(file, err)) || (rc = classify(file, &is_hdf5, err)) ||
-        (rc = open_data(file, options ? options->io : CM_IO_PREAD, err)))
-        goto out;
-    /* A resolved path has no "//", so that netCDF-C cannot take it for a URL. */
-    real_path = realpath(path, NULL);
-    if (!real_path) {
-        rc = cm_fail_errno(err, errno, "%s", path);
-        goto out;
-    }
-    cm_nc_lock();
-    rc = open_libraries(file, is_hdf5, real_path, err);
-    cm_nc_unlock();
-
-out:
-    free(real_path);
+    int rc = file->path ? open_source(file, err) : CM_ENOMEM;
+    if (!rc && plain)
+        rc = cm_nc_plain_load(file, err);
+    if (!rc)
+        rc = classify(file, &is_hdf5, err);
+    if (!rc)
+        rc = open_data(file, io, err);
+    if (!rc && plain && is_hdf5)
+        rc = open_plain(file, &done, err);
+    if (!rc && !done)
+        rc = open_resolved(file, is_hdf5, err);
     if (rc)
         cm_nc_close(file);
     else
@@ -352,11 +377,9 @@ static void close_libraries(cm_nc_file *file)
     cm_nc_unlock();
 }
 
-void cm_nc_close(cm_nc_file *file)
+/* What is known of what the file holds. */
+static void forget(cm_nc_file *file)
 {
-    if (!file)
-        return;
-    close_libraries(file);
     for (size_t i = 0; i < file->nnodes; i++)
         release_node(&file->node[i]);
     for (size_t i = 0; i < file->ngroups; i++)
@@ -368,10 +391,25 @@ void cm_nc_close(cm_nc_file *file)
     free(file->group_ncid);
     free(file->dim);
     free(file->warning);
+    file->node = NULL;
+    file->group = NULL;
+    file->group_ncid = NULL;
+    file->dim = NULL;
+    file->warning = NULL;
+    file->nnodes = file->ngroups = file->ndims = file->nwarnings = 0;
+}
+
+void cm_nc_close(cm_nc_file *file)
+{
+    if (!file)
+        return;
+    close_libraries(file);
+    forget(file);
     cm_classic_header_release(&file->classic);
     if (file->direct && file->data.fd >= 0 && file->data.fd != file->source.fd)
         close(file->data.fd);
     cm_direct_free(file->direct);
+    free(file->image);
     if (file->source.fd >= 0)
         close(file->source.fd);
     free(file->path);

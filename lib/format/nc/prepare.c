@@ -60,6 +60,8 @@ static int make_grid(cm_nc_node *node, bool chunks, cm_error *err)
 static int use_library(cm_nc_node *node, const char *reason, cm_error *err)
 {
     cm_nc_var *v = &node->var;
+    if (node->file->plain)
+        return CM_EUNSUPPORTED;
     free(v->access_reason);
     v->access_reason = cm_strdup(reason, err);
     if (!v->access_reason)
@@ -110,23 +112,37 @@ static int prepare_classic(cm_nc_node *node, cm_error *err)
     return make_grid(node, false, err);
 }
 
-static int prepare_contiguous(cm_nc_node *node, cm_error *err)
+/* Where the elements of a contiguous dataset begin, HADDR_UNDEF: none was written. */
+static bool find_begin(cm_nc_node *node, haddr_t *begin, const char **why)
 {
-    cm_array *a = &node->var.array;
+    if (node->file->plain) {
+        *begin = node->place;
+        return true;
+    }
     hid_t dataset = H5Dopen2(node->file->h5, node->h5_path, H5P_DEFAULT);
+    *why = "HDF5 cannot open the dataset again";
     if (dataset < 0)
-        return use_library(node, "HDF5 cannot open the dataset again", err);
+        return false;
     /*
      * H5Dget_offset counts the user block in, also into the undefined address of data
      * that were never written, which then looks like one: only the status tells.
      */
     H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
     bool known = H5Dget_space_status(dataset, &status) >= 0;
-    haddr_t begin =
+    *begin =
         known && status == H5D_SPACE_STATUS_NOT_ALLOCATED ? HADDR_UNDEF : H5Dget_offset(dataset);
     H5Dclose(dataset);
-    if (!known)
-        return use_library(node, "HDF5 does not tell whether it was ever written", err);
+    *why = "HDF5 does not tell whether it was ever written";
+    return known;
+}
+
+static int prepare_contiguous(cm_nc_node *node, cm_error *err)
+{
+    cm_array *a = &node->var.array;
+    const char *why;
+    haddr_t begin;
+    if (!find_begin(node, &begin, &why))
+        return use_library(node, why, err);
     uint64_t nbytes = array_nbytes(a), file_nbytes = node->file->source.nbytes;
     if (begin != HADDR_UNDEF && (begin > file_nbytes || nbytes > file_nbytes - begin))
         return cm_fail(err, CM_EFORMAT,
@@ -162,6 +178,8 @@ static int prepare_chunked(cm_nc_node *node, cm_error *err)
     /* HDF5 walks a corrupt index for hours where it names nodes many times over. */
     if (rc && rc != CM_EUNSUPPORTED)
         return cm_fail(err, rc, "%s: variable %s: %s", node->file->path, a->name, why.text);
+    if (rc && node->file->plain)
+        return rc;
     if (rc) {
         /* HDF5 reads what our own parser does not understand. */
         cm_chunk_index_release(&node->index);
@@ -286,9 +304,14 @@ int cm_nc_var_prepare(cm_nc_file *file, cm_nc_var *var, cm_error *err)
     if (node->refusal)
         return cm_fail(err, CM_EFORMAT, "%s: variable %s: %s", file->path, var->array.name,
                        node->refusal);
-    cm_nc_lock();
-    int rc = prepare_locked(node, err);
-    cm_nc_unlock();
+    int rc;
+    if (file->plain) {
+        rc = prepare_locked(node, err);
+    } else {
+        cm_nc_lock();
+        rc = prepare_locked(node, err);
+        cm_nc_unlock();
+    }
     node->prepared = !rc;
     return rc ? rc : check_io(node, err);
 }

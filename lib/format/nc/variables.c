@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "format/nc/file.h"
+#include "format/nc/node.h"
 #include "format/nc/types.h"
 
 /* netCDF-C's prefix for a variable that is named like a dimension and is not its coordinate. */
@@ -54,7 +55,6 @@ static int set_names(cm_nc_node *node, const char *group, const char *name, cm_e
 
 static int set_shape(cm_nc_node *node, cm_error *err)
 {
-    cm_array *a = &node->var.array;
     int ndims = 0;
     int id[NC_MAX_VAR_DIMS];
     int rc = nc_inq_varndims(node->ncid, node->varid, &ndims);
@@ -65,33 +65,8 @@ static int set_shape(cm_nc_node *node, cm_error *err)
     }
     if (!rc)
         rc = nc_inq_vardimid(node->ncid, node->varid, id);
-    if (rc)
-        return failed(node->file, a->name, "its shape", rc, err);
-    uint64_t nbytes = a->dtype.nbytes ? a->dtype.nbytes : 1;
-    for (int j = 0; j < ndims; j++) {
-        if (id[j] < 0 || (size_t)id[j] >= node->file->ndims || !node->file->dim[id[j]].name)
-            return cm_fail(err, CM_EFORMAT, "%s: variable %s: dimension %d is not there",
-                           node->file->path, a->name, id[j]);
-        const cm_nc_dim_info *dim = &node->file->dim[id[j]];
-        a->dim_name[j] = cm_strdup(dim->name, err);
-        if (!a->dim_name[j])
-            return CM_ENOMEM;
-        a->shape[j] = dim->length;
-        a->rank = (unsigned)j + 1;
-        node->var.unlimited[j] = dim->unlimited;
-        /* A zero elsewhere makes the array empty, but its strides are computed all the same. */
-        if (!cm_mul_u64(nbytes, dim->length ? dim->length : 1, &nbytes) || nbytes > INT64_MAX)
-            return cm_fail(err, CM_EFORMAT, "%s: variable %s: its size does not fit 64 bits",
-                           node->file->path, a->name);
-    }
-    return CM_OK;
-}
-
-static bool is_coordinate(const cm_nc_node *node)
-{
-    const cm_array *a = &node->var.array;
-    const char *slash = strrchr(a->name, '/');
-    return a->rank == 1 && strcmp(a->dim_name[0], slash ? slash + 1 : a->name) == 0;
+    return rc ? failed(node->file, node->var.array.name, "its shape", rc, err)
+              : cm_nc_node_shape(node, id, ndims, err);
 }
 
 /*
@@ -117,31 +92,6 @@ static void set_nc_fill(cm_nc_node *node, nc_type type)
     }
     if (!node->has_nc_fill)
         node->has_nc_fill = cm_nc_default_fill(type, node->nc_fill);
-}
-
-/* TYPE is the variable's, of an enumeration its base.  The attributes were read. */
-static int set_fill(cm_nc_node *node, nc_type type, cm_error *err)
-{
-    cm_array *a = &node->var.array;
-    const cm_h5_dataset *d = &node->dataset;
-    if (cm_dtype_is_vlen(&a->dtype)) {
-        if (a->fill_text && !d->fill_text) /* only an attribute tells */
-            return CM_OK;
-        free(a->fill_text);
-        a->fill_text = cm_strdup(d->fill_text ? d->fill_text : "", err);
-        return a->fill_text ? CM_OK : CM_ENOMEM;
-    }
-    set_nc_fill(node, type);
-    if (d->known ? d->fill == CM_H5_FILL_UNDEFINED : !node->has_nc_fill)
-        return CM_OK;
-    a->fill = cm_calloc(a->dtype.nbytes, 1, err);
-    if (!a->fill)
-        return CM_ENOMEM;
-    if (!d->known)
-        memcpy(a->fill, node->nc_fill, a->dtype.nbytes);
-    else if (d->fill == CM_H5_FILL_VALUE)
-        memcpy(a->fill, d->fill_value, a->dtype.nbytes);
-    return CM_OK;
 }
 
 /* CF's words for an enumeration: flag_values and flag_meanings, blanks in names as underscores. */
@@ -205,34 +155,6 @@ static int describe_dataset(cm_nc_node *node, nc_type *base, cm_error *err)
     return rc;
 }
 
-/* A dataset may be longer than a dimension of fixed length: netCDF-C ends where that ends. */
-static int warn_of_longer(const cm_nc_node *node, cm_error *err)
-{
-    const cm_array *a = &node->var.array;
-    const cm_h5_dataset *d = &node->dataset;
-    for (unsigned j = 0; d->known && j < a->rank; j++)
-        if (d->extent[j] > a->shape[j] && d->extent[j] <= d->most[j])
-            return cm_nc_warn(node->file, err,
-                              "variable %s: its dataset has %" PRIu64
-                              " elements along %s, which is %" PRIu64
-                              " long: what lies past that length is left out",
-                              a->name, d->extent[j], a->dim_name[j], a->shape[j]);
-    return CM_OK;
-}
-
-/* Holds the dataset against the shape. */
-static int match_dataset(cm_nc_node *node, cm_error *err)
-{
-    cm_nc_var *v = &node->var;
-    cm_h5_dataset *d = &node->dataset;
-    if (d->known && d->rank != v->array.rank) /* never seen; only netCDF-C knows what this is */
-        cm_h5_dataset_release(d);
-    v->has_source_chunks = d->known && d->layout == H5D_CHUNKED;
-    if (v->has_source_chunks)
-        memcpy(v->source_chunk, d->chunk, sizeof v->source_chunk);
-    return warn_of_longer(node, err);
-}
-
 static int read_variable(cm_nc_node *node, const char *group, cm_error *err)
 {
     cm_nc_file *file = node->file;
@@ -254,9 +176,9 @@ static int read_variable(cm_nc_node *node, const char *group, cm_error *err)
     if (t.unsupported[0] && (rc = set_unsupported(node, t.unsupported, err)))
         return rc;
     if ((rc = describe_dataset(node, &t.base, err)) || (rc = set_shape(node, err)) ||
-        (rc = match_dataset(node, err)))
+        (rc = cm_nc_node_match(node, err)))
         return rc;
-    v->is_coordinate = is_coordinate(node);
+    v->is_coordinate = cm_nc_node_is_coordinate(node);
     char *where = cm_asprintf(err, "variable %s", v->array.name);
     rc = where ? cm_nc_attributes_read(file, node->ncid, node->varid, node, where, node->h5_path,
                                        &v->array.attrs, err)
@@ -264,7 +186,11 @@ static int read_variable(cm_nc_node *node, const char *group, cm_error *err)
     free(where);
     if (!rc && t.is_enum)
         rc = add_flags(node, type, &t, err);
-    return rc || v->unsupported ? rc : set_fill(node, t.base, err);
+    if (rc || v->unsupported)
+        return rc;
+    if (!cm_dtype_is_vlen(&v->array.dtype))
+        set_nc_fill(node, t.base);
+    return cm_nc_node_fill(node, err);
 }
 
 /* One that netCDF-C must not be asked about: its name is all that there is. */

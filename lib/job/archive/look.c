@@ -295,7 +295,7 @@ static int put_variables(look *s)
 static int describe(look *s, const char *path)
 {
     /* This process is the trial. */
-    const cm_dataset_options options = {.guard = CM_GUARD_NONE, .net = s->l->net};
+    const cm_dataset_options options = {.guard = CM_GUARD_NONE, .plain = true, .net = s->l->net};
     int rc = cm_dataset_open(path, "", &options, &s->file, s->err);
     if (rc == CM_OK)
         rc = put_skeleton(s);

@@ -1,0 +1,240 @@
+#include "format/nc/attribute.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/nc/fill.h"
+
+typedef cm_nc_attributes reader;
+typedef cm_nc_attribute attribute;
+
+/* What netCDF-C and HDF5 keep among the attributes for themselves; newer
+   versions of netCDF-C hide some of these on their own. */
+bool cm_nc_attribute_is_hidden(const char *name, bool is_scale)
+{
+    static const char *const always[] = {"_NCProperties", "_Netcdf4Dimid",  "_Netcdf4Coordinates",
+                                         "_nc3_strict",   "DIMENSION_LIST", "REFERENCE_LIST"};
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
+        if (strcmp(name, always[i]) == 0)
+            return true;
+    return is_scale && (strcmp(name, "CLASS") == 0 || strcmp(name, "NAME") == 0);
+}
+
+/* The text at P without NULs; bad UTF-8 is left to the JSON writer. */
+static cm_json *text_without_nuls(char *text, size_t nbytes)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < nbytes; i++)
+        if (text[i])
+            text[kept++] = text[i];
+    return cm_json_string_n(text, kept);
+}
+
+static cm_json *number(nc_type type, const void *values, size_t i)
+{
+    switch (type) {
+    case NC_BYTE:
+        return cm_json_i64(((const signed char *)values)[i]);
+    case NC_SHORT:
+        return cm_json_i64(((const int16_t *)values)[i]);
+    case NC_INT:
+        return cm_json_i64(((const int32_t *)values)[i]);
+    case NC_INT64:
+        return cm_json_i64(((const int64_t *)values)[i]);
+    case NC_UBYTE:
+        return cm_json_u64(((const uint8_t *)values)[i]);
+    case NC_USHORT:
+        return cm_json_u64(((const uint16_t *)values)[i]);
+    case NC_UINT:
+        return cm_json_u64(((const uint32_t *)values)[i]);
+    case NC_UINT64:
+        return cm_json_u64(((const uint64_t *)values)[i]);
+    case NC_FLOAT:
+        return cm_json_float(((const float *)values)[i]);
+    default:
+        return cm_json_double(((const double *)values)[i]);
+    }
+}
+
+/* The type that packed numbers are decoded to follows from those of these attributes. */
+static void note_packing(const reader *r, const attribute *a)
+{
+    uint8_t nbytes = a->type.base == NC_FLOAT ? 4 : a->type.base == NC_DOUBLE ? 8 : 0;
+    if (r->node && strcmp(a->name, "scale_factor") == 0)
+        r->node->var.scale_nbytes = nbytes;
+    if (r->node && strcmp(a->name, "add_offset") == 0)
+        r->node->var.offset_nbytes = nbytes;
+}
+
+/* One value as itself, several (or none) as a list. */
+static int set_numbers(const reader *r, const attribute *a, const void *values)
+{
+    note_packing(r, a);
+    if (a->nelem == 1)
+        return cm_json_set(r->attrs, a->name, number(a->type.base, values, 0), r->err);
+    cm_json *list = cm_json_array();
+    int rc = CM_OK;
+    for (size_t i = 0; i < a->nelem && list && !rc; i++)
+        rc = cm_json_append(list, number(a->type.base, values, i), r->err);
+    if (rc) {
+        cm_json_free(list);
+        return rc;
+    }
+    return cm_json_set(r->attrs, a->name, list, r->err);
+}
+
+static int read_values(const reader *r, const attribute *a, void **out)
+{
+    *out = cm_calloc(a->nelem + 1, a->type.dtype.nbytes, r->err);
+    if (!*out)
+        return CM_ENOMEM;
+    int rc = a->nelem ? r->read(r->context, a, *out, r->err) : CM_OK;
+    if (rc) {
+        free(*out);
+        *out = NULL;
+    }
+    return rc;
+}
+
+static int read_strings(const reader *r, const attribute *a)
+{
+    char **text = cm_calloc(a->nelem + 1, sizeof *text, r->err);
+    if (!text)
+        return CM_ENOMEM;
+    int rc = a->nelem ? r->read(r->context, a, text, r->err) : CM_OK;
+    if (rc) {
+        free(text);
+        return rc;
+    }
+    cm_json *value = a->nelem == 1 ? NULL : cm_json_array();
+    for (size_t i = 0; i < a->nelem && !rc; i++) {
+        const char *s = text[i] ? text[i] : "";
+        if (a->nelem == 1)
+            value = cm_json_string(s);
+        else
+            rc = cm_json_append(value, cm_json_string(s), r->err);
+    }
+    if (rc)
+        cm_json_free(value);
+    else
+        rc = cm_json_set(r->attrs, a->name, value, r->err);
+    r->free_text(a->nelem, text);
+    free(text);
+    return rc;
+}
+
+/* A NaN stands for nothing in a variable of integers.  xarray would take the text
+   "NaN" of a missing_value for a fill value and turn the variable into floats. */
+static bool is_nan_for_integers(const reader *r, const attribute *a, const void *values)
+{
+    if (!r->node || a->nelem == 0)
+        return false;
+    cm_kind kind = r->node->var.array.dtype.kind;
+    if (kind != CM_KIND_INT && kind != CM_KIND_UINT)
+        return false;
+    return (a->type.base == NC_FLOAT && isnan(*(const float *)values)) ||
+           (a->type.base == NC_DOUBLE && isnan(*(const double *)values));
+}
+
+static int leave_out_nan(const reader *r, const attribute *a)
+{
+    return cm_nc_warn(r->file, r->err, "%s: %s NaN is left out, an integer cannot be NaN", r->where,
+                      a->name);
+}
+
+static int read_plain(const reader *r, const attribute *a)
+{
+    if (a->type.base == NC_STRING)
+        return read_strings(r, a);
+    void *values = NULL;
+    int rc = read_values(r, a, &values);
+    if (rc)
+        return rc;
+    if (a->type.base == NC_CHAR)
+        rc = cm_json_set(r->attrs, a->name, text_without_nuls(values, a->nelem), r->err);
+    else if (strcmp(a->name, "missing_value") == 0 && a->nelem == 1 &&
+             is_nan_for_integers(r, a, values))
+        rc = leave_out_nan(r, a);
+    else
+        rc = set_numbers(r, a, values);
+    free(values);
+    return rc;
+}
+
+/* A _FillValue that has not the type of its variable. */
+static int convert_fill(const reader *r, const attribute *a, const void *value)
+{
+    cm_nc_var *v = &r->node->var;
+    char own[32], other[32], text[48] = "that is text";
+    cm_dtype_name(&v->array.dtype, own, sizeof own);
+    cm_dtype_name(&a->type.dtype, other, sizeof other);
+    if (cm_dtype_is_number(&a->type.dtype))
+        cm_fill_text(&a->type.dtype, value, text, sizeof text);
+    if (cm_fill_convert(&a->type.dtype, value, &v->array.dtype, v->fill_value)) {
+        char as[48];
+        v->has_fill_value = true;
+        return cm_nc_warn(r->file, r->err, "%s: _FillValue %s (%s) becomes %s (%s)", r->where, text,
+                          other, cm_fill_text(&v->array.dtype, v->fill_value, as, sizeof as), own);
+    }
+    r->node->refusal =
+        cm_asprintf(r->err, "its _FillValue %s cannot be held by its type, %s", text, own);
+    return r->node->refusal ? CM_OK : CM_ENOMEM;
+}
+
+static int read_fill_text(const reader *r, const attribute *a)
+{
+    cm_array *array = &r->node->var.array;
+    char **text = cm_calloc(a->nelem, sizeof *text, r->err);
+    if (!text)
+        return CM_ENOMEM;
+    int rc = r->read(r->context, a, text, r->err);
+    if (rc) {
+        free(text);
+        return rc;
+    }
+    array->fill_text = cm_strdup(text[0] ? text[0] : "", r->err);
+    rc = array->fill_text ? CM_OK : CM_ENOMEM;
+    r->free_text(a->nelem, text);
+    free(text);
+    return rc;
+}
+
+/* _FillValue is no attribute here: it goes to the variable. */
+static int read_fill(const reader *r, const attribute *a)
+{
+    cm_nc_var *v = &r->node->var;
+    if (a->nelem == 0)
+        return cm_nc_warn(r->file, r->err, "%s: _FillValue is empty and left out", r->where);
+    if (v->array.dtype.kind == CM_KIND_STRING && a->type.base == NC_STRING)
+        return read_fill_text(r, a);
+    if (v->array.dtype.kind == CM_KIND_STRING || a->type.base == NC_STRING)
+        return cm_nc_warn(r->file, r->err,
+                          "%s: _FillValue is left out, its type is not the variable's", r->where);
+    void *values = NULL;
+    int rc = read_values(r, a, &values);
+    if (rc)
+        return rc;
+    if (a->nelem > 1)
+        rc = cm_nc_warn(r->file, r->err, "%s: _FillValue has %zu values, the first is taken",
+                        r->where, a->nelem);
+    if (!rc && cm_dtype_equal(&a->type.dtype, &v->array.dtype)) {
+        memcpy(v->fill_value, values, a->type.dtype.nbytes);
+        v->has_fill_value = true;
+    } else if (!rc) {
+        rc = is_nan_for_integers(r, a, values) ? leave_out_nan(r, a) : convert_fill(r, a, values);
+    }
+    free(values);
+    return rc;
+}
+
+int cm_nc_attribute_add(const cm_nc_attributes *r, const cm_nc_attribute *a)
+{
+    bool is_fill = r->node && strcmp(a->name, "_FillValue") == 0;
+    if (is_fill && r->node->var.unsupported)
+        return CM_OK;
+    if (a->type.unsupported[0])
+        return cm_nc_warn(r->file, r->err, "%s: attribute %s is left out, it has %s", r->where,
+                          a->name, a->type.unsupported);
+    return is_fill ? read_fill(r, a) : read_plain(r, a);
+}

@@ -1,0 +1,45 @@
+/*
+ * The messages of an object header of version 2, whose parts have checksums.
+ *
+ * Source: "HDF5 File Format Specification" version 3.0, IV.A.1.b.
+ */
+#ifndef CM_FORMAT_NC_H5_HEADER_H
+#define CM_FORMAT_NC_H5_HEADER_H
+
+#include "format/nc/h5_bytes.h"
+
+typedef enum cm_h5_message_type {
+    CM_H5_MESSAGE_NIL = 0x00,
+    CM_H5_MESSAGE_DATASPACE = 0x01,
+    CM_H5_MESSAGE_LINK_INFO = 0x02,
+    CM_H5_MESSAGE_DATATYPE = 0x03,
+    CM_H5_MESSAGE_OLD_FILL = 0x04,
+    CM_H5_MESSAGE_FILL = 0x05,
+    CM_H5_MESSAGE_LINK = 0x06,
+    CM_H5_MESSAGE_LAYOUT = 0x08,
+    CM_H5_MESSAGE_GROUP_INFO = 0x0a,
+    CM_H5_MESSAGE_FILTERS = 0x0b,
+    CM_H5_MESSAGE_ATTRIBUTE = 0x0c,
+    CM_H5_MESSAGE_CONTINUATION = 0x10,
+    CM_H5_MESSAGE_ATTRIBUTE_INFO = 0x15
+} cm_h5_message_type;
+
+typedef struct cm_h5_message {
+    unsigned type;
+    uint64_t
+        order; /* of creation, where the header keeps it; of a link only its own message does */
+    const uint8_t *data;
+    size_t nbytes;
+} cm_h5_message;
+
+typedef struct cm_h5_header {
+    bool ordered;           /* attributes know in which order they were created */
+    cm_h5_message *message; /* without NIL and continuations, in the order of the file */
+    size_t nmessages, capacity;
+} cm_h5_header;
+
+/* The messages point into B.  The header may have been used before: its list is used again. */
+int cm_h5_header_read(cm_h5_bytes *b, uint64_t address, cm_h5_header *out);
+void cm_h5_header_release(cm_h5_header *h);
+
+#endif

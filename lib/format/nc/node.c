@@ -1,0 +1,85 @@
+#include "format/nc/node.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+int cm_nc_node_shape(cm_nc_node *node, const int *id, int ndims, cm_error *err)
+{
+    cm_array *a = &node->var.array;
+    uint64_t nbytes = a->dtype.nbytes ? a->dtype.nbytes : 1;
+    for (int j = 0; j < ndims; j++) {
+        if (id[j] < 0 || (size_t)id[j] >= node->file->ndims || !node->file->dim[id[j]].name)
+            return cm_fail(err, CM_EFORMAT, "%s: variable %s: dimension %d is not there",
+                           node->file->path, a->name, id[j]);
+        const cm_nc_dim_info *dim = &node->file->dim[id[j]];
+        a->dim_name[j] = cm_strdup(dim->name, err);
+        if (!a->dim_name[j])
+            return CM_ENOMEM;
+        a->shape[j] = dim->length;
+        a->rank = (unsigned)j + 1;
+        node->var.unlimited[j] = dim->unlimited;
+        /* A zero elsewhere makes the array empty, but its strides are computed all the same. */
+        if (!cm_mul_u64(nbytes, dim->length ? dim->length : 1, &nbytes) || nbytes > INT64_MAX)
+            return cm_fail(err, CM_EFORMAT, "%s: variable %s: its size does not fit 64 bits",
+                           node->file->path, a->name);
+    }
+    return CM_OK;
+}
+
+bool cm_nc_node_is_coordinate(const cm_nc_node *node)
+{
+    const cm_array *a = &node->var.array;
+    const char *slash = strrchr(a->name, '/');
+    return a->rank == 1 && strcmp(a->dim_name[0], slash ? slash + 1 : a->name) == 0;
+}
+
+int cm_nc_node_fill(cm_nc_node *node, cm_error *err)
+{
+    cm_array *a = &node->var.array;
+    const cm_h5_dataset *d = &node->dataset;
+    if (cm_dtype_is_vlen(&a->dtype)) {
+        if (a->fill_text && !d->fill_text) /* only an attribute tells */
+            return CM_OK;
+        free(a->fill_text);
+        a->fill_text = cm_strdup(d->fill_text ? d->fill_text : "", err);
+        return a->fill_text ? CM_OK : CM_ENOMEM;
+    }
+    if (d->known ? d->fill == CM_H5_FILL_UNDEFINED : !node->has_nc_fill)
+        return CM_OK;
+    a->fill = cm_calloc(a->dtype.nbytes, 1, err);
+    if (!a->fill)
+        return CM_ENOMEM;
+    if (!d->known)
+        memcpy(a->fill, node->nc_fill, a->dtype.nbytes);
+    else if (d->fill == CM_H5_FILL_VALUE)
+        memcpy(a->fill, d->fill_value, a->dtype.nbytes);
+    return CM_OK;
+}
+
+/* A dataset may be longer than a dimension of fixed length: netCDF-C ends where that ends. */
+static int warn_of_longer(const cm_nc_node *node, cm_error *err)
+{
+    const cm_array *a = &node->var.array;
+    const cm_h5_dataset *d = &node->dataset;
+    for (unsigned j = 0; d->known && j < a->rank; j++)
+        if (d->extent[j] > a->shape[j] && d->extent[j] <= d->most[j])
+            return cm_nc_warn(node->file, err,
+                              "variable %s: its dataset has %" PRIu64
+                              " elements along %s, which is %" PRIu64
+                              " long: what lies past that length is left out",
+                              a->name, d->extent[j], a->dim_name[j], a->shape[j]);
+    return CM_OK;
+}
+
+int cm_nc_node_match(cm_nc_node *node, cm_error *err)
+{
+    cm_nc_var *v = &node->var;
+    cm_h5_dataset *d = &node->dataset;
+    if (d->known && d->rank != v->array.rank) /* never seen; only netCDF-C knows what this is */
+        cm_h5_dataset_release(d);
+    v->has_source_chunks = d->known && d->layout == H5D_CHUNKED;
+    if (v->has_source_chunks)
+        memcpy(v->source_chunk, d->chunk, sizeof v->source_chunk);
+    return warn_of_longer(node, err);
+}
