@@ -172,3 +172,24 @@ def test_a_lock_of_a_part_elsewhere(bucket, field):
     assert document["parts"][1]["state"] == "stale"
     part(bucket, 2, 2, *options).ok()
     assert "s.zarr/zarr.json" in bucket.objects
+
+
+def test_short_answers_to_parts(bucket, field, tmp_path):
+    """Answers that are shorter, and say so: a part that is done counts as done, and the last one completes the store."""
+    options = (*LAYOUTS["small"], field, STORE)
+    tool.nc2zarr("-q", *LAYOUTS["small"], field, tmp_path / "one.zarr").ok()
+    cut = []
+
+    def fault(handler):
+        key = handler.key.partition("/")[2]
+        if handler.command == "GET" and key.endswith(".done") and key in bucket.objects and cut.count(key) < 2:
+            cut.append(key)
+            handler.reply(200, bucket.objects[key][0][:-5], {})
+            return "done"
+        return None
+
+    bucket.fault = fault
+    for k in (2, 1, 3):
+        part(bucket, k, 3, *options).ok()
+    assert len(cut) >= 4
+    same(bucket, tmp_path / "one.zarr", tmp_path / "got")

@@ -51,24 +51,31 @@ int cm_parts_forget(const cm_beside *b, cm_error *err)
 
 /* ---- documents: one line with a checksum each ---- */
 
+/* Tries of a line that is not whole: an answer that a network made shorter looks like one. */
+enum {
+    MAX_TRIES = 3
+};
+
 /* *payload, in TEXT, is NULL where there is no such file or its line is not whole. */
 static int read_line(const cm_beside *b, const char *name, cm_buf *text, bool *there,
                      char **payload, cm_error *err)
 {
-    size_t at = 0;
     *payload = NULL;
     *there = false;
     if (b->in == NULL)
         return CM_OK;
-    int rc = cm_store_get(b->in, name, MAX_NBYTES, text, err);
-    if (rc == CM_ENOTFOUND)
-        return CM_OK;
-    if (rc != CM_OK) {
-        cm_error_prefix(err, "%s", b->path);
-        return rc;
+    for (int i = 0; *payload == NULL && i < MAX_TRIES; i++) {
+        size_t at = 0;
+        int rc = cm_store_get(b->in, name, MAX_NBYTES, text, err);
+        *there = rc == CM_OK;
+        if (rc == CM_ENOTFOUND)
+            return CM_OK;
+        if (rc != CM_OK) {
+            cm_error_prefix(err, "%s", b->path);
+            return rc;
+        }
+        *payload = cm_journal_line_next((char *)text->data, text->nbytes, &at);
     }
-    *there = true;
-    *payload = cm_journal_line_next((char *)text->data, text->nbytes, &at);
     return CM_OK;
 }
 

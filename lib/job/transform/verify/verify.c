@@ -256,8 +256,8 @@ static int run_task(verification *ver, uint64_t task, cm_compare_buffers *b, cm_
     cm_monitor_at(ver->job->options->monitor, s->var->name, task - s->first, "comparing");
     int rc = cm_compare_box(ver->job, s->var, s->array, &box, b, ver->full ? &digest : NULL, &found,
                             err);
-    if (rc == CM_EFORMAT && found.store_failed) {
-        /* Once more: an answer that a network made shorter looks like a damaged object. */
+    /* Twice more: an answer that a network made shorter looks like a damaged object. */
+    for (int again = 0; again < 2 && rc == CM_EFORMAT && found.store_failed; again++) {
         digest = (cm_digest){0};
         rc = cm_compare_box(ver->job, s->var, s->array, &box, b, ver->full ? &digest : NULL, &found,
                             err);
