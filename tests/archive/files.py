@@ -46,6 +46,12 @@ class File:
         return len(self.vars["time"].data)
 
 
+def for_libraries(path):
+    """Makes a file that only libraries open in a survey: there are bytes behind its end."""
+    with open(path, "ab") as f:
+        f.write(bytes(8))
+
+
 def write(f, folder):
     path = Path(folder) / f.name
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -29,6 +29,7 @@ def opened(tmp_path, *inputs, status=0, **kw):
 
 
 def test_nothing_is_opened_twice(archive, tmp_path, badlibrary):
+    F.for_libraries(archive[1][5])
     assert opened(tmp_path) == N
     before = (tmp_path / "cache").stat()
     assert opened(tmp_path) == 0
@@ -166,6 +167,7 @@ def test_a_survey_that_is_stopped_keeps_what_it_has(tmp_path, badlibrary):
         pytest.skip("the sanitizers' own wrappers come first")
     made = F.write_all(F.clean(160), tmp_path / "in")
     reached = tmp_path / "reached"
+    F.for_libraries(made[140])
     env = {"LD_PRELOAD": str(badlibrary), "BADLIBRARY": "loop", "BADLIBRARY_FILE": made[140].name, "BADLIBRARY_REACHED": str(reached)}
     argv = [tool.program("nc2zarr"), "-q", "-j", "2", "--survey", "--survey-cache", str(tmp_path / "cache"), str(tmp_path / "in")]
     with subprocess.Popen(argv, env=tool.environment(env), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:

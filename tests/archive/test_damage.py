@@ -123,8 +123,7 @@ def test_a_file_over_which_the_library_ends(archive, badlibrary, tmp_path, how):
     if how == "loop" and not paths.LONG:
         pytest.skip("takes 20 s of CPU time: CHUNKMILL_LONG=1")
     files, made = archive
-    with open(made[BAD], "ab") as f:
-        f.write(bytes(8))  # behind its end: what is not as usual is opened by libraries
+    F.for_libraries(made[BAD])
     env = {"LD_PRELOAD": str(badlibrary), "BADLIBRARY": how, "BADLIBRARY_FILE": made[BAD].name}
     status, doc = stores.survey(tmp_path / "in", status=4, env=env)
     found = [f for f in doc["findings"] if f["kind"] == "unreadable"]

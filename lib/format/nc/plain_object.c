@@ -256,6 +256,11 @@ int cm_plain_root_read(cm_h5_bytes *b, cm_h5_header *header, uint64_t address,
     }
     if (rc == CM_OK && slot[LINKS] == NULL)
         rc = CM_EUNSUPPORTED;
+    /* Version 0, and nothing in it. */
+    const cm_h5_message *group = slot[GROUP];
+    if (rc == CM_OK && group != NULL &&
+        (group->nbytes < 2 || group->data[0] != 0 || group->data[1] != 0))
+        rc = CM_EUNSUPPORTED;
     if (rc == CM_OK)
         rc = read_attributes(b, header, slot[ATTRIBUTES], root);
     links to = {.bytes = b};
@@ -336,6 +341,11 @@ static int read_stored(cm_h5_bytes *b, const cm_h5_message *const *slot, cm_plai
                                   &o->nfilters);
     if (rc == CM_OK && old != NULL && !is_same_fill(old, &o->fill))
         rc = CM_EUNSUPPORTED;
+    uint64_t nbytes = o->type.nbytes;
+    for (unsigned j = 0; rc == CM_OK && j < o->space.rank; j++)
+        if (!cm_mul_u64(nbytes, o->space.extent[j] > 0 ? o->space.extent[j] : 1, &nbytes) ||
+            nbytes > INT64_MAX)
+            rc = CM_EUNSUPPORTED;
     return rc;
 }
 
