@@ -55,10 +55,7 @@ typedef struct state {
 
 #define STATE_MAGIC 0x316574617473436du /* "mCstate1" */
 
-/*
- * A descriptor of its own for each time: threads exclude each other like processes,
- * and a forked child does not hold what its parent locked.
- */
+/* A descriptor of its own for each time: threads exclude each other like processes. */
 static int lock(const cm_cache_dir *dir, int *out, cm_error *err)
 {
     int fd = openat(dir->fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -75,8 +72,10 @@ static int lock(const cm_cache_dir *dir, int *out, cm_error *err)
     return CM_OK;
 }
 
+/* Said, not left to close: a child that was forked meanwhile has the descriptor too. */
 static void unlock(int fd)
 {
+    flock(fd, LOCK_UN);
     close(fd);
 }
 
