@@ -175,8 +175,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def list_uploads(self, s):
         prefix = self.query.get("prefix", "")
+        # Moto's order; AWS and SeaweedFS tell the key first.
         body = "".join(
-            f"<Upload><Key>{escape(key)}</Key><UploadId>{i}</UploadId></Upload>" for i, (key, _, _) in s.uploads.items() if key.startswith(prefix)
+            f"<Upload><UploadId>{i}</UploadId><Key>{escape(key)}</Key></Upload>" for i, (key, _, _) in s.uploads.items() if key.startswith(prefix)
         )
         return 200, f"<ListMultipartUploadsResult>{body}<IsTruncated>false</IsTruncated></ListMultipartUploadsResult>".encode(), {"Content-Type": "application/xml"}
 

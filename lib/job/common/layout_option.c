@@ -120,7 +120,7 @@ uint64_t cm_layout_room(uint64_t length, uint32_t nbytes)
 static int refuse_shard(const char *value, const cm_layout_array *a, unsigned j, uint64_t shard,
                         uint64_t chunk, cm_error *err)
 {
-    char number[16];
+    char number[32];
     snprintf(number, sizeof number, "dimension %u", j);
     const char *name = a->dim_name != NULL && a->dim_name[j] != NULL ? a->dim_name[j] : number;
     return cm_fail(err, CM_EINVAL,

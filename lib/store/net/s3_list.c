@@ -225,19 +225,24 @@ typedef struct uploads {
     cm_remote *store;
     cm_s3_see_upload *see;
     void *context;
-    char key[1200]; /* of the one that is read */
+    char key[1200], id[1200]; /* of the one that is read */
 } uploads;
 
+/* Both come before the end of their upload, in an order that servers choose. */
 static int take_upload(void *context, const char *path, const char *text, cm_error *err)
 {
     uploads *u = context;
     size_t n = strlen(u->store->prefix);
     if (strcmp(path, "ListMultipartUploadsResult/Upload/Key") == 0)
         snprintf(u->key, sizeof(u->key), "%s", text);
-    if (strcmp(path, "ListMultipartUploadsResult/Upload/UploadId") != 0)
+    if (strcmp(path, "ListMultipartUploadsResult/Upload/UploadId") == 0)
+        snprintf(u->id, sizeof(u->id), "%s", text);
+    if (strcmp(path, "ListMultipartUploadsResult/Upload") != 0)
         return CM_OK;
-    bool ours = strncmp(u->key, u->store->prefix, n) == 0 && u->key[n] != '\0';
-    return ours ? u->see(u->context, u->key + n, text, err) : CM_OK;
+    bool ours = strncmp(u->key, u->store->prefix, n) == 0 && u->key[n] != '\0' && u->id[0] != '\0';
+    int rc = ours ? u->see(u->context, u->key + n, u->id, err) : CM_OK;
+    u->key[0] = u->id[0] = '\0';
+    return rc;
 }
 
 /* A page of a thousand; servers that list none have none that could be told. */
