@@ -103,7 +103,7 @@ static int add_block(cm_paged *p, size_t nbytes, cm_error *err)
 
 void cm_paged_let_go(cm_paged *p)
 {
-    p->touched = 0;
+    atomic_store(&p->touched, 0);
     for (size_t i = 0; i < p->nblocks; i++)
         if (p->block[i].mapped)
             (void)madvise(p->block[i].data, p->block[i].nbytes, MADV_DONTNEED);
@@ -111,7 +111,7 @@ void cm_paged_let_go(cm_paged *p)
 
 static void touch(cm_paged *p, size_t nbytes)
 {
-    if ((p->touched += nbytes) > TOUCH_NBYTES)
+    if (atomic_fetch_add(&p->touched, nbytes) + nbytes > TOUCH_NBYTES)
         cm_paged_let_go(p);
 }
 
