@@ -148,7 +148,7 @@ REFUSED = {
     "before the first": ("time=0:1", dict(first=-1, n=1), 4, "final"),
     "a step": ("time=3:6:2", dict(first=3, n=3), 2, "step"),
     "no range": ("time", dict(first=3, n=3), 2, "DIM=RANGE"),
-    "an empty range": ("time=5:5", dict(first=3, n=3), 2, "nothing"),
+    "an empty range": ("time=5:5", dict(first=3, n=3), 2, "selects none"),
     "no such dimension": ("when=3:6", dict(first=3, n=3), 2, "when"),
     "units": ("time=3:6", dict(first=3, n=3, attrs={"units": "degC"}), 4, "degC"),
     "type": ("time=3:6", dict(first=3, n=3, type="f8", fill=1e20), 4, "float64"),

@@ -153,7 +153,7 @@ def test_killed(source, tmp_path, layout, how):
     whole = failio.inject("nc2zarr", *command, root=root, state=state)
     whole.done.ok()
     nkept = 0
-    for nth in failio.spread(whole.counts["rename"], paths.tries(4, 15, 400)):
+    for nth in failio.spread(whole.counts["rename"], paths.tries(5, 15, 400)):
         failio.renew(begun.parent, root)
         killed_at("rename", nth, root, state, command)
         if number:

@@ -195,9 +195,10 @@ STAYS = [
 
 
 @pytest.mark.parametrize("args", STAYS, ids=" ".join)
-def test_what_cannot_be_done_with_anothers_data_is_refused(stores, args):
+def test_what_cannot_be_done_with_anothers_data_is_refused(stores, tmp_path, args):
     engine = ["--engine", "exec:false"]
-    rb.readbench(*BOX, *args, *engine, "--no-out", stores / "v3.zarr", status=2).fails(2, "--engine exec")
+    rb.readbench(*BOX, *args, *engine, "--out", tmp_path / "out", stores / "v3.zarr", status=2).fails(2, "--engine exec")
+    assert not (tmp_path / "out").exists()
 
 
 def test_engines_side_by_side(stores, tmp_path):
