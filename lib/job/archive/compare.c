@@ -52,19 +52,10 @@ static const char *const MEANING[] = {"standard_name",
                                       "leap_year",
                                       "_Encoding",
                                       NULL};
-static const char *const MEANING_IN_STORE[] = {"standard_name",
-                                               "cell_methods",
-                                               "grid_mapping",
-                                               "flag_values",
-                                               "flag_meanings",
-                                               "flag_masks",
-                                               "positive",
-                                               "axis",
-                                               "formula_terms",
-                                               "month_lengths",
-                                               "leap_year",
-                                               "_Encoding",
-                                               NULL};
+/* Of these what writers of stores say in their own way. */
+static const char *const OF_WRITERS[] = {"bounds", "climatology", "coordinates", "missing_value",
+                                         NULL};
+static const char *const NONE[] = {NULL};
 /* Members of time that the table has rows of their own for. */
 static const char *const TIME[] = {"units", "calendar", NULL};
 
@@ -82,12 +73,13 @@ static bool same_member(const cm_json *a, const cm_json *b, const char *name)
            cm_json_equal(cm_json_member(a, name), cm_json_member(b, name));
 }
 
-/* The first of LIST in which A and B differ; NULL: none. */
-static const char *differing(const char *const *list, const cm_described *a, const cm_described *b)
+/* The first of LIST, but for those of EXCEPT, in which A and B differ; NULL: none. */
+static const char *differing(const char *const *list, const char *const *except,
+                             const cm_described *a, const cm_described *b)
 {
     const cm_json *x = cm_described_attrs(a), *y = cm_described_attrs(b);
     for (size_t i = 0; list[i] != NULL; i++)
-        if (!same_member(x, y, list[i]))
+        if (!is_one_of(except, list[i]) && !same_member(x, y, list[i]))
             return list[i];
     return NULL;
 }
@@ -255,10 +247,10 @@ static comparison compare(const cm_join *j, cm_join_var *v, const cm_described *
         c.kinds |= BIT(CM_FINDING_TYPE);
     if (!same_fill(first, d))
         c.kinds |= BIT(CM_FINDING_FILL);
-    if ((c.attribute = differing(PACKING, first, d)) != NULL)
+    if ((c.attribute = differing(PACKING, NONE, first, d)) != NULL)
         c.kinds |= BIT(CM_FINDING_PACKING);
     /* In a store "coordinates" says what a writer took for some, and nothing of the numbers. */
-    const char *meaning = differing(j->has_base ? MEANING_IN_STORE : MEANING, first, d);
+    const char *meaning = differing(MEANING, j->has_base ? OF_WRITERS : NONE, first, d);
     if (meaning != NULL && j->options->rename.n > 0 && same_reworded(j, first, d, meaning))
         meaning = NULL;
     if (meaning == NULL)
