@@ -58,6 +58,19 @@ bool cm_product_u64(size_t n, const uint64_t *factor, uint64_t *out)
     return fits;
 }
 
+void *cm_make_room(void *items, size_t n, size_t *capacity, size_t size, size_t first)
+{
+    size_t more = first, nbytes;
+    if (n < *capacity)
+        return items;
+    if ((*capacity > 0 && !cm_mul_size(*capacity, 2, &more)) || !cm_mul_size(more, size, &nbytes))
+        return NULL;
+    void *moved = realloc(items, nbytes);
+    if (moved != NULL)
+        *capacity = more;
+    return moved;
+}
+
 void *cm_calloc(size_t count, size_t size, cm_error *err)
 {
     size_t nbytes;

@@ -24,6 +24,13 @@ bool cm_product_u64(size_t n, const uint64_t *factor, uint64_t *out);
  */
 void *cm_calloc(size_t count, size_t size, cm_error *err);
 
+/*
+ * Room for more than N of ITEMS, of which there is room for *CAPACITY of SIZE bytes each: ITEMS, or
+ * where they lie from now on, for twice as many (FIRST where there was none).  NULL: there is no
+ * memory, and ITEMS stay.  free() releases them.
+ */
+void *cm_make_room(void *items, size_t n, size_t *capacity, size_t size, size_t first);
+
 /* A copy of TEXT, NULL and an error when there is no memory.  free() releases it. */
 char *cm_strdup(const char *text, cm_error *err);
 

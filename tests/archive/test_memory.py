@@ -43,7 +43,7 @@ def peak(folder, out, *args):
 @pytest.mark.long
 @pytest.mark.parametrize("args", [["--dry-run"], ["--verify", "none", "--chunks", "v:time=50,x=6"], ["--chunks", "v:time=50,x=6"]])
 def test_memory_of_many_files(folders, tmp_path, args):
-    # One run differs from the next by up to 0.3 MB: what is taken is what there is no doing without.
+    # The peaks of two runs of the same command differ by up to 0.3 MB.
     few = max(peak(folders / str(FILES // 100), tmp_path / f"few{i}.zarr", *args) for i in range(3))
     many = min(peak(folders / str(FILES), tmp_path / f"many{i}.zarr", *args) for i in range(3))
     # Lists that are read in any order keep some pages mapped: up to 400 bytes a file were measured.

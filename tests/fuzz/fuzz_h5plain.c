@@ -1,7 +1,7 @@
 /*
- * NetCDF-4 files that are opened without a library: whatever the bytes say, they are read or
- * left, and what was read is within the file and within what a file can say.  The first byte
- * tells whether checksums are set right, without which few changes would get far.
+ * NetCDF-4 files opened without a library.  Any bytes are either read or left to the libraries;
+ * what is read lies in the file, and its numbers are possible.  The first byte says whether the
+ * checksums are repaired: without that few changes would get past the first of them.
  */
 #include "../support/repair.h"
 #include "format/nc/plain.h"

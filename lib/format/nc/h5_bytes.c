@@ -5,6 +5,7 @@
 
 enum {
     READ_NBYTES = 8 << 10,  /* at once: neighbours are wanted next */
+    FIRST_WINDOWS = 16,     /* that there is room for */
     MOST_WINDOWS = 1 << 12, /* of one file */
     MOST_NBYTES = 32 << 20, /* of them all; more structure than this is left to the library */
     RECENT = 16             /* windows that are looked through */
@@ -36,14 +37,11 @@ static int add_window(cm_h5_bytes *b, uint64_t begin, uint64_t nbytes)
 {
     if (b->nwindows == MOST_WINDOWS || (b->held += nbytes) > MOST_NBYTES)
         return CM_EUNSUPPORTED;
-    if (b->nwindows == b->capacity) {
-        size_t capacity = b->capacity > 0 ? 2 * b->capacity : 16;
-        cm_h5_window *more = realloc(b->window, capacity * sizeof(*more));
-        if (more == NULL)
-            return CM_ENOMEM;
-        b->window = more;
-        b->capacity = capacity;
-    }
+    cm_h5_window *window =
+        cm_make_room(b->window, b->nwindows, &b->capacity, sizeof(*window), FIRST_WINDOWS);
+    if (window == NULL)
+        return CM_ENOMEM;
+    b->window = window;
     uint8_t *data = malloc((size_t)nbytes);
     if (data == NULL)
         return CM_ENOMEM;

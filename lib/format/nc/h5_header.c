@@ -12,6 +12,7 @@ enum {
     MESSAGE_CONSTANT = 0x01,
     MESSAGE_NOT_SHARED = 0x04, /* and never to be */
     MOST_BLOCKS = 64,
+    FIRST_MESSAGES = 32, /* that there is room for */
     MOST_MESSAGES = 1 << 14,
     MOST_BLOCK_NBYTES = 1 << 22
 };
@@ -29,14 +30,11 @@ typedef struct walker {
 
 static int add_message(cm_h5_header *h, const cm_h5_message *m)
 {
-    if (h->nmessages == h->capacity) {
-        size_t capacity = h->capacity > 0 ? 2 * h->capacity : 32;
-        cm_h5_message *more = realloc(h->message, capacity * sizeof(*more));
-        if (more == NULL)
-            return CM_ENOMEM;
-        h->message = more;
-        h->capacity = capacity;
-    }
+    cm_h5_message *message =
+        cm_make_room(h->message, h->nmessages, &h->capacity, sizeof(*message), FIRST_MESSAGES);
+    if (message == NULL)
+        return CM_ENOMEM;
+    h->message = message;
     if (h->nmessages == MOST_MESSAGES)
         return CM_EUNSUPPORTED;
     h->message[h->nmessages++] = *m;

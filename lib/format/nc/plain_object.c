@@ -7,6 +7,7 @@
 #include "format/nc/h5_tree2.h"
 
 enum {
+    FIRST_ITEMS = 8, /* links, or attributes, that there is room for */
     MOST_LINKS = 4096,
     MOST_ATTRIBUTES = 4096
 };
@@ -86,14 +87,11 @@ static int add_attribute(void *context, uint64_t order, const uint8_t *p, size_t
 {
     attributes *to = context;
     cm_plain_object *o = to->object;
-    if (o->nattributes == to->capacity) {
-        size_t capacity = to->capacity > 0 ? 2 * to->capacity : 8;
-        cm_h5_attribute *more = realloc(o->attribute, capacity * sizeof(*more));
-        if (more == NULL)
-            return CM_ENOMEM;
-        o->attribute = more;
-        to->capacity = capacity;
-    }
+    cm_h5_attribute *attribute =
+        cm_make_room(o->attribute, o->nattributes, &to->capacity, sizeof(*attribute), FIRST_ITEMS);
+    if (attribute == NULL)
+        return CM_ENOMEM;
+    o->attribute = attribute;
     if (o->nattributes == MOST_ATTRIBUTES)
         return CM_EUNSUPPORTED;
     cm_h5_attribute *a = &o->attribute[o->nattributes];
@@ -160,14 +158,11 @@ static int add_link(void *context, uint64_t order, const uint8_t *p, size_t nbyt
 {
     links *to = context;
     (void)order; /* the link itself tells */
-    if (to->n == to->capacity) {
-        size_t capacity = to->capacity > 0 ? 2 * to->capacity : 8;
-        cm_plain_object *more = realloc(to->object, capacity * sizeof(*more));
-        if (more == NULL)
-            return CM_ENOMEM;
-        to->object = more;
-        to->capacity = capacity;
-    }
+    cm_plain_object *object =
+        cm_make_room(to->object, to->n, &to->capacity, sizeof(*object), FIRST_ITEMS);
+    if (object == NULL)
+        return CM_ENOMEM;
+    to->object = object;
     if (to->n == MOST_LINKS)
         return CM_EUNSUPPORTED;
     cm_plain_object *o = &to->object[to->n];

@@ -70,6 +70,27 @@ static void test_allocation(void **state)
     free(text);
 }
 
+static void test_room_for_one_more(void **state)
+{
+    uint32_t *items = NULL;
+    size_t capacity = 0;
+    (void)state;
+    for (uint32_t i = 0; i < 1000; i++) {
+        uint32_t *more = cm_make_room(items, i, &capacity, sizeof(*more), 3);
+        assert_non_null(more);
+        assert_true(capacity > i && (i < 3 ? capacity == 3 : capacity <= 2 * i));
+        items = more;
+        items[i] = i;
+    }
+    for (uint32_t i = 0; i < 1000; i++)
+        assert_int_equal(items[i], i);
+    size_t huge = SIZE_MAX / 4;
+    assert_null(cm_make_room(items, huge, &huge, sizeof(*items), 3));
+    assert_int_equal(huge, SIZE_MAX / 4);
+    assert_int_equal(items[999], 999);
+    free(items);
+}
+
 static void test_buffer_grows_and_keeps(void **state)
 {
     (void)state;
@@ -158,6 +179,7 @@ int main(void)
         cmocka_unit_test(test_checked_arithmetic),
         cmocka_unit_test(test_product),
         cmocka_unit_test(test_allocation),
+        cmocka_unit_test(test_room_for_one_more),
         cmocka_unit_test(test_buffer_grows_and_keeps),
         cmocka_unit_test(test_buffer_respects_its_maximum),
         cmocka_unit_test(test_buffer_printf),
