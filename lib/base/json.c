@@ -23,13 +23,14 @@ static struct json_object *unconst(const cm_json *j)
  * exactly a double becomes one, by telling the tokener ".0" behind its digits;
  * any other is refused.
  */
-typedef enum int_fit {
-    INT_FITS,
+typedef enum oddity {
+    NOT_ODD,
     INT_IS_DOUBLE,
-    INT_TOO_LARGE
-} int_fit;
+    INT_TOO_LARGE,
+    CONTROL_IN_STRING /* JSON has none; json-c refuses them since 0.18, and not in names */
+} oddity;
 
-static int_fit fit_of(const char *digits, size_t n, bool negative)
+static oddity fit_of(const char *digits, size_t n, bool negative)
 {
     char token[400], whole[400]; /* DBL_MAX has 309 digits */
     if (n >= sizeof token)
@@ -38,20 +39,26 @@ static int_fit fit_of(const char *digits, size_t n, bool negative)
     token[n] = 0;
     uint64_t size = 0;
     if (!cm_parse_u64(token, &size, NULL) && (!negative || size <= (uint64_t)INT64_MAX + 1))
-        return INT_FITS;
+        return NOT_ODD;
     snprintf(whole, sizeof whole, "%.0f", strtod(token, NULL));
     return strcmp(whole, token) ? INT_TOO_LARGE : INT_IS_DOUBLE;
 }
 
 /* The end of the next piece of TEXT, which starts at POS outside of strings: behind an integer
-   that does not fit 64 bits, or the end. */
-static size_t piece_end(const char *text, size_t pos, size_t n, int_fit *fit, size_t *token)
+   that does not fit 64 bits, at a control character of a string, or the end. */
+static size_t piece_end(const char *text, size_t pos, size_t n, oddity *odd, size_t *token)
 {
-    *fit = INT_FITS;
+    *odd = NOT_ODD;
     while (pos < n) {
         if (text[pos] == '"') {
-            for (pos++; pos < n && text[pos] != '"'; pos++)
+            for (pos++; pos < n && text[pos] != '"'; pos++) {
+                if ((unsigned char)text[pos] < 0x20) {
+                    *odd = CONTROL_IN_STRING;
+                    *token = pos;
+                    return pos;
+                }
                 pos += text[pos] == '\\';
+            }
             pos++;
         } else if (text[pos] >= '0' && text[pos] <= '9') {
             size_t start = pos;
@@ -66,9 +73,9 @@ static size_t piece_end(const char *text, size_t pos, size_t n, int_fit *fit, si
             }
             if (pos - start < 19)
                 continue;
-            *fit = fit_of(text + start, pos - start, start > 0 && text[start - 1] == '-');
+            *odd = fit_of(text + start, pos - start, start > 0 && text[start - 1] == '-');
             *token = start;
-            if (*fit != INT_FITS)
+            if (*odd != NOT_ODD)
                 return pos;
         } else {
             pos++;
@@ -112,16 +119,19 @@ static int parse_pieces(struct json_tokener *tok, const char *text, size_t n, cm
     enum json_tokener_error state = json_tokener_continue;
     size_t pos = 0, bad = 0;
     while (pos < n && state == json_tokener_continue) {
-        int_fit fit;
+        oddity odd;
         size_t token;
-        size_t end = piece_end(text, pos, n, &fit, &token);
-        if (fit == INT_TOO_LARGE)
+        size_t end = piece_end(text, pos, n, &odd, &token);
+        if (odd == CONTROL_IN_STRING)
+            return cm_fail(err, CM_EFORMAT, "JSON: a control character in a string at byte %zu",
+                           token);
+        if (odd == INT_TOO_LARGE)
             return cm_fail(err, CM_EFORMAT, "JSON: the integer at byte %zu does not fit 64 bits",
                            token);
         tree = feed(tok, text + pos, end - pos, &bad);
         state = json_tokener_get_error(tok);
         bad += pos;
-        if (state == json_tokener_continue && fit == INT_IS_DOUBLE) {
+        if (state == json_tokener_continue && odd == INT_IS_DOUBLE) {
             tree = json_tokener_parse_ex(tok, ".0", 2);
             state = json_tokener_get_error(tok);
         }
