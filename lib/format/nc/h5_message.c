@@ -80,11 +80,18 @@ static int decode_vlen(cm_h5_cursor *c, unsigned bits, cm_h5_type *out)
         OBJECT = 0
     };
     unsigned kind = bits & 15;
-    uint64_t head = cm_h5_take_number(c, 4), nbytes = cm_h5_take_number(c, 4);
+    uint64_t head = cm_h5_take_number(c, 4);
+    cm_h5_type base = {.nbytes = (uint32_t)cm_h5_take_number(c, 4)};
     unsigned class = (unsigned)head & 15, own = (unsigned)head >> 4 & 15;
     if (c->bad || bits >> 12 != 0 || own < 1 || own > 3)
         return CM_EUNSUPPORTED;
-    if (kind == STRING && nbytes == 1 && (class == CLASS_STRING || class == CLASS_FIXED)) {
+    if (kind == STRING && base.nbytes == 1) {
+        /* HDF5 1.14 refuses integers of more bits than they have, 1.10 does not. */
+        int rc = class == CLASS_STRING  ? decode_text((unsigned)head >> 8, &base)
+                 : class == CLASS_FIXED ? decode_fixed(c, (unsigned)head >> 8, &base)
+                                        : CM_EUNSUPPORTED;
+        if (rc != CM_OK)
+            return rc;
         out->class = CM_H5_CLASS_VLEN_TEXT;
         out->dtype = cm_dtype_make(CM_KIND_STRING, 0);
         return CM_OK;
