@@ -389,7 +389,7 @@ static int stream_close(void *cookie)
 int fileno(FILE *f)
 {
     for (int i = 0; i < MOST_STREAMS; i++)
-        if (f != NULL && streams[i].stream == f)
+        if (streams[i].stream != NULL && streams[i].stream == f)
             return streams[i].fd;
     return REAL(fileno)(f);
 }

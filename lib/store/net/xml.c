@@ -85,9 +85,8 @@ int cm_xml_read(const void *text, size_t nbytes, cm_xml_visit *visit, void *cont
     if (nbytes > INT_MAX)
         r.rc = cm_fail(err, CM_EFORMAT, "is too long");
     else if (XML_Parse(r.parser, text, (int)nbytes, 1) != XML_STATUS_OK && r.rc == CM_OK)
-        r.rc = cm_fail(err, CM_EFORMAT, "is not XML: %s in line %lu",
-                       XML_ErrorString(XML_GetErrorCode(r.parser)),
-                       (unsigned long)XML_GetCurrentLineNumber(r.parser));
+        r.rc =
+            cm_fail(err, CM_EFORMAT, "is not XML: %s", XML_ErrorString(XML_GetErrorCode(r.parser)));
     XML_ParserFree(r.parser);
     cm_buf_release(&r.text);
     return r.rc;

@@ -290,6 +290,7 @@ static int apply(cm_job *job, subset *s, cm_job_var *v, cm_error *err)
 /* OUT points into *COPY, to be freed whatever is returned. */
 static int parse(const char *option, const char *text, subset *out, char **copy, cm_error *err)
 {
+    *out = (subset){.option = option, .text = text};
     *copy = cm_strdup(text, err);
     if (*copy == NULL)
         return CM_ENOMEM;
@@ -297,7 +298,8 @@ static int parse(const char *option, const char *text, subset *out, char **copy,
     if (equals == NULL || equals == *copy || equals[1] == '\0')
         return cm_fail(err, CM_EINVAL, "%s %s: not of the form DIM=RANGE", option, text);
     *equals = '\0';
-    *out = (subset){.option = option, .text = text, .dim = *copy, .range = equals + 1};
+    out->dim = *copy;
+    out->range = equals + 1;
     cm_unescape(out->dim);
     out->by_value = strstr(out->range, "..") != NULL;
     return CM_OK;
