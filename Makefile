@@ -63,6 +63,7 @@ UNIT_SRC := $(wildcard tests/unit/*/test_*.c tests/gpu/test_*.c)
 UNIT_BIN := $(UNIT_SRC:%.c=$(BUILD)/%)
 SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 SUPPORT_BIN := $(patsubst tests/support/bin/%.c,$(BUILD)/tests/bin/%,$(wildcard tests/support/bin/*.c))
+BARE_BIN := $(patsubst tests/support/bare/%.c,$(BUILD)/tests/bare/%,$(wildcard tests/support/bare/*.c))
 SAMPLE_BIN := $(patsubst scripts/%.c,$(BUILD)/bin/%,$(wildcard scripts/*.c))
 
 .PHONY: all lib tools loader demo check check-long check-asan check-tsan test-programs unit bench foresight asan tsan \
@@ -190,7 +191,7 @@ unit-%: ## unit-LAYER: build and run the unit tests of one layer
 	@$(MAKE) --no-print-directory $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/$*/test_*.c tests/$*/test_*.c))
 	@for t in $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/$*/test_*.c tests/$*/test_*.c)); do $$t || exit 1; done
 unit: $(UNIT_BIN)
-test-programs: all unit fuzzers $(SUPPORT_BIN) $(SAMPLE_BIN) $(FAULT_LIB)
+test-programs: all unit fuzzers $(SUPPORT_BIN) $(BARE_BIN) $(SAMPLE_BIN) $(FAULT_LIB)
 
 $(BUILD)/tests/bin/%: $(BUILD)/tests/support/bin/%.o $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
 	@mkdir -p $(@D)
@@ -207,6 +208,12 @@ $(BUILD)/tests/bin/readbench_report: $(BUILD)/tests/support/bin/readbench_report
 	@mkdir -p $(@D)
 	@echo "  LINK    $@"
 	@$(CC) -o $@ $^ $(ALL_LIBS)
+
+# A program with some of its functions replaced.
+$(BUILD)/tests/bare/readbench: $(BUILD)/tests/support/bare/readbench.o $(BUILD)/tools/readbench/main.o $(READBENCH_OBJ) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+	@mkdir -p $(@D)
+	@echo "  LINK    $@"
+	@$(CC) -o $@ $^ -Wl,--wrap=cm_readbench,--wrap=plot_write $(ALL_LIBS)
 
 # Fuzzers: with libFuzzer when FUZZ_ENGINE is set (tests/fuzz/run.sh), otherwise with a main that
 # reads committed inputs.  Those of the programs need what the programs are made of.

@@ -48,8 +48,9 @@ def stored(store):
 @pytest.mark.parametrize("mode", ["sync", "threads", "processes"])
 def test_the_second_run_reads_from_the_cache(store, cache, tmp_path, mode):
     args = [*ALL, "--mode", mode, "--cache-dir", cache, "--epochs", 1]
-    first = rb.measure(tmp_path / "first", store, *args).only
-    second = rb.measure(tmp_path / "second", store, *args).only
+    program = "readbench" if mode == "threads" else rb.BARE
+    first = rb.measure(tmp_path / "first", store, *args, program=program).only
+    second = rb.measure(tmp_path / "second", store, *args, program=program).only
     for session in (first, second):
         rb.same_bytes(session, {"t": FIELD})
         assert session.counts["disk_hits"] + session.counts["disk_misses"] == CHUNKS
@@ -77,7 +78,7 @@ def test_runs_share_it_at_the_same_time(store, cache, tmp_path):
 
     def one(number):
         mode = ["--mode", "processes" if number % 2 else "threads"]
-        return rb.measure(tmp_path / f"run{number}", store, *args, *mode, "--seed", number).only
+        return rb.measure(tmp_path / f"run{number}", store, *args, *mode, "--seed", number, program=rb.BARE).only
 
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         for session in pool.map(one, range(3)):
@@ -90,9 +91,8 @@ def test_runs_share_it_at_the_same_time(store, cache, tmp_path):
 @pytest.mark.parametrize("mode", ["threads", "processes"])
 def test_it_is_bounded(store, cache, tmp_path, mode):
     limit = stored(store) // 3
-    session = rb.measure(
-        tmp_path / "out", store, *ALL, "--cache-dir", cache, "--cache-dir-size", limit, "--epochs", 3, "--mode", mode
-    ).only
+    args = [*ALL, "--cache-dir", cache, "--cache-dir-size", limit, "--epochs", 3, "--mode", mode]
+    session = rb.measure(tmp_path / "out", store, *args, program=rb.BARE).only
     rb.same_bytes(session, {"t": FIELD})
     assert held(cache) <= limit
     assert session.counts["disk_evictions"] > 0
@@ -127,7 +127,7 @@ def test_killed_while_filling(store, cache, tmp_path):
 def test_files_that_a_crash_left_half_written(store, cache, tmp_path, harm):
     """The store is whole: what the cache holds must not fail a batch, let alone be delivered."""
     args = [*ALL, "--cache-dir", cache, "--epochs", 1]
-    rb.measure(tmp_path / "first", store, *args)
+    rb.measure(tmp_path / "first", store, *args, program=rb.BARE)
     files = [p for p in cache.rglob("*") if p.is_file()]
     assert files
     for path in files:
@@ -145,7 +145,7 @@ def test_files_that_a_crash_left_half_written(store, cache, tmp_path, harm):
 def test_a_chunk_that_was_written_anew(cache, tmp_path):
     path = make(tmp_path / "t.zarr")
     args = [*ALL, "--cache-dir", cache, "--epochs", 1]
-    rb.measure(tmp_path / "first", path, *args)
+    rb.measure(tmp_path / "first", path, *args, program=rb.BARE)
     time.sleep(0.02)
     changed = FIELD + 1
     zarr.open_group(str(path), mode="r+")["t"][...] = changed
@@ -156,7 +156,8 @@ def test_stores_of_the_same_name_are_told_apart(cache, tmp_path):
     for number in range(2):
         (tmp_path / str(number)).mkdir()
         path = make(tmp_path / str(number) / "t.zarr", values=FIELD * (number + 1))
-        session = rb.measure(tmp_path / f"out{number}", path, *ALL, "--cache-dir", cache, "--epochs", 1).only
+        args = [*ALL, "--cache-dir", cache, "--epochs", 1]
+        session = rb.measure(tmp_path / f"out{number}", path, *args, program=rb.BARE).only
         rb.same_bytes(session, {"t": FIELD * np.float32(number + 1)})
 
 

@@ -82,8 +82,8 @@ def seconds(text):
     return float(number) * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}[unit]
 
 
-def recompute(session):
-    """Holds every number of the summary that the records decide against them."""
+def recompute(session, bare=False):
+    """Holds every number of the summary that the records decide against them; BARE: the program was."""
     batches, ranks = session.batches, sorted({b["rank"] for b in session.batches})
     epochs = [(e["end_ns"] - e["start_ns"]) * S for e in session.events() if e["event"] == "epoch"]
     (setup,) = [e for e in session.events() if e["event"] == "setup"]
@@ -140,7 +140,7 @@ def recompute(session):
     probed = rates["storage"] is not None
     # A sanitizer leaves too little of --memory for the probe.
     assert (
-        probed != session.emulated or paths.SANITIZED
+        probed != (session.emulated or bare) or paths.SANITIZED
     ), "a probe of the local disk says nothing about the storage that is emulated"
     assert rates["efficiency"] == (close(rates["asked"] / rates["storage"]) if probed else None)
     assert rates["capacity"] == close(logical / worked * threads)
@@ -407,8 +407,9 @@ def test_a_batch_alone_is_foreseen(root, tmp_path, name):
     assert abs(made - predicted["batch_requests"]) <= indices / len(first) + 1e-9
     met = statistics.fmean(b["chunks"] for b in first)
     assert predicted["batch_requests"] == pytest.approx(met) if name == "v3.zarr" else predicted["batch_requests"] < met
-    apart = rb.measure(tmp_path / "apart", root / name, *args, "--mode", "processes").only
-    assert apart.predicted["batch_seconds"] > 0
+    if name == "v3.zarr":
+        apart = rb.measure(tmp_path / "apart", root / name, *args, "--mode", "processes").only
+        assert apart.predicted["batch_seconds"] > 0
 
 
 def test_what_is_not_foreseen_is_null(root, tmp_path):
@@ -436,8 +437,8 @@ def test_counts_are_the_same_in_every_mode(root, tmp_path, mode, loader):
         "--loader",
         loader,
     ]
-    session = rb.measure(tmp_path / "out", root / "v3.zarr", *args).only
-    recompute(session)
+    session = rb.measure(tmp_path / "out", root / "v3.zarr", *args, program=rb.BARE).only
+    recompute(session, bare=True)
     chunks, nbytes = touched(session.logged, SHAPE, CHUNK)
     distinct = math.prod(-(-n // c) for n, c in zip((18, 21, 30), CHUNK))
     counts = session.counts
@@ -496,10 +497,10 @@ TOUCHED = math.prod(-(-n // c) for n, c in zip(SHAPE, CHUNK))
 
 @pytest.mark.parametrize("policy", ["lru", "fifo"])
 def test_a_cache_of_chunks(root, tmp_path, policy):
-    plain = rb.measure(tmp_path / "plain", root / "v3.zarr", *ALL, "--mode", "sync").only
+    plain = rb.measure(tmp_path / "plain", root / "v3.zarr", *ALL, "--mode", "sync", program=rb.BARE).only
     args = [*ALL, "--mode", "sync", "--cache-policy", policy]
-    cached = rb.measure(tmp_path / "cached", root / "v3.zarr", *args, "--cache", "1MiB").only
-    recompute(cached)
+    cached = rb.measure(tmp_path / "cached", root / "v3.zarr", *args, "--cache", "1MiB", program=rb.BARE).only
+    recompute(cached, bare=True)
     assert cached.logged == plain.logged
     counts = cached.counts
     met = touched(plain.logged, SHAPE, CHUNK)[0]
@@ -508,8 +509,8 @@ def test_a_cache_of_chunks(root, tmp_path, policy):
     assert counts["cache_misses"] == counts["requests"] == counts["decoded"] <= TOUCHED
     assert counts["cache_evictions"] == 0
     # Room for three chunks.
-    small = rb.measure(tmp_path / "small", root / "v3.zarr", *args, "--cache", "5000").only
-    recompute(small)
+    small = rb.measure(tmp_path / "small", root / "v3.zarr", *args, "--cache", "5000", program=rb.BARE).only
+    recompute(small, bare=True)
     assert small.logged == plain.logged
     counts = small.counts
     assert counts["cache_hits"] + counts["cache_misses"] == met
@@ -588,9 +589,8 @@ def test_a_sweep_makes_every_combination(root, tmp_path):
 
 
 def test_tuning_stays_within_twelve_runs(root, tmp_path):
-    report = rb.measure(
-        tmp_path / "out", root / "v3.zarr", "--sample", BOX, "--batch", 4, "--batches", 10, "--workers", 1, "--tune"
-    )
+    args = ["--sample", BOX, "--batch", 4, "--batches", 10, "--workers", 1, "--tune"]
+    report = rb.measure(tmp_path / "out", root / "v3.zarr", *args, program=rb.BARE)
     document = report.document
     assert 2 <= len(report.sessions) <= 12
     assert document["baseline"] == 0 and document["best"] is not None and document["reason"]

@@ -37,6 +37,10 @@ def lengths(text):
     return tuple(map(int, text.split("x"))) if text else ()
 
 
+# The program without the raw rates, predictions and pictures that take a second of each session.
+BARE = "../tests/bare/readbench"
+
+
 class Session:
     """One measurement of a report, and its records."""
 
@@ -80,14 +84,14 @@ class Report:
         return session
 
 
-def readbench(*args, status=0, env=None, **kw):
-    result = tool.run("readbench", *args, env=env, **kw)
+def readbench(*args, status=0, env=None, program="readbench", **kw):
+    result = tool.run(program, *args, env=env, **kw)
     assert status is None or result.status == status, str(result)
     return result
 
 
 def measure(folder, store, *args, status=0, **kw):
-    """The report in FOLDER of a run over STORE."""
+    """The report in FOLDER of a run over STORE; PROGRAM: readbench or BARE."""
     stores = store if isinstance(store, (list, tuple)) else [store]
     workers = [] if "sync" in args or "--workers" in args else ["--workers", 2]
     result = readbench(
