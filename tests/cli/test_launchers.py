@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 from support import daemons, failio, paths, slurm, tool
+from support import readbench as rb
 
-SLOW = ("--codec", "zstd:19", "--chunks", "time=4,lat=32,lon=32", "-j", "1")
+CHUNKS = ("--chunks", "time=4,lat=32,lon=32", "-j", "1")
+SLOW, QUICK = ("--codec", "zstd:19", *CHUNKS), ("--codec", "zstd:1", *CHUNKS)
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +44,13 @@ def noise(tmp_path_factory):
 def one(noise, tmp_path_factory):
     out = tmp_path_factory.mktemp("one") / "one.zarr"
     tool.nc2zarr("-q", *SLOW, noise, out).ok()
+    return out
+
+
+@pytest.fixture(scope="session")
+def quick(noise, tmp_path_factory):
+    out = tmp_path_factory.mktemp("quick") / "quick.zarr"
+    tool.nc2zarr("-q", *QUICK, noise, out).ok()
     return out
 
 
@@ -152,26 +161,26 @@ def test_mpirun(noise, one, tmp_path):
 
 
 @pytest.mark.parametrize("variables", [("PBS_ARRAY_INDEX", 1), ("JOB_COMPLETION_INDEX", 0), ("AWS_BATCH_JOB_ARRAY_INDEX", 0), ("PARALLEL_SEQ", 1)])
-def test_an_index_without_a_count_needs_parts(noise, one, tmp_path, variables):
+def test_an_index_without_a_count_needs_parts(noise, quick, tmp_path, variables):
     name, first = variables
     out = tmp_path / "o.zarr"
 
     def task(index, *args):
-        return tool.nc2zarr("--part", "auto", "--verify", "none", *args, *SLOW, noise, out, env={name: str(index)})
+        return tool.nc2zarr("--part", "auto", "--verify", "none", *args, *QUICK, noise, out, env={name: str(index)})
 
     task(first, "-q").fails(2, "--parts")
     assert not out.exists()
     for k in (2, 0, 1):
         assert "3 parts" in task(first + k, "--parts", "3").ok().err
-    same(one, out)
+    same(quick, out)
     # Without --part auto an array's task does its own job, as tasks of arrays mostly do.
-    assert "exists" in tool.nc2zarr("-q", *SLOW, noise, out, env={name: str(first)}).err
+    assert "exists" in tool.nc2zarr("-q", *QUICK, noise, out, env={name: str(first)}).err
 
 
-def test_auto_without_a_launcher_is_one_process_and_says_so(noise, one, tmp_path):
-    done = tool.nc2zarr("--part", "auto", *SLOW, noise, tmp_path / "o.zarr").ok()
+def test_auto_without_a_launcher_is_one_process_and_says_so(noise, quick, tmp_path):
+    done = tool.nc2zarr("--part", "auto", *QUICK, noise, tmp_path / "o.zarr").ok()
     assert done.err.splitlines()[0] == "nc2zarr: no launcher was found: this process does everything", done.err
-    same(one, tmp_path / "o.zarr")
+    same(quick, tmp_path / "o.zarr")
     assert not (tmp_path / "o.zarr.chunkmill").exists()
 
 
@@ -251,7 +260,7 @@ def test_readbench_takes_its_rank_from_the_launcher(one, tmp_path):
     argv = (*RANK, "--no-out", "--json", f"{one}::tas")
     env = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}
     assert "rank 1 of 2, by mpirun" in tool.run("readbench", *argv, env=env).ok().err
-    assert "rank" not in tool.run("readbench", *argv, "--rank", "0", env=env).ok().err
+    assert "rank" not in tool.run(rb.BARE, *argv, "--rank", "0", env=env).ok().err
     for odd in (("--tune",), ("--sweep", "workers=1,2"), ("--overwrite",)):
         tool.run("readbench", "-q", *odd, *RANK, "--out", tmp_path / "o", f"{one}::tas", env=env).fails(2, odd[0], "2 ranks")
     assert not list(tmp_path.iterdir())
@@ -292,7 +301,7 @@ def test_ranks_under_mpirun_are_one_report(one, tmp_path):
 
 def start_rank(k, n, store, out, *arguments):
     env = tool.environment({"OMPI_COMM_WORLD_RANK": str(k), "OMPI_COMM_WORLD_SIZE": str(n)})
-    argv = [tool.program("readbench"), "-q", *RANK, *arguments, "--out", out, f"{store}::tas"]
+    argv = [tool.program(rb.BARE), "-q", *RANK, *arguments, "--out", out, f"{store}::tas"]
     return subprocess.Popen([str(a) for a in argv], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -10,12 +10,14 @@ import json
 import re
 import shutil
 from dataclasses import dataclass
+from pathlib import Path
 
 import netCDF4
 import numpy as np
 import pytest
 
 from support import failio, paths, tool
+from support import readbench as rb
 
 pytestmark = [
     pytest.mark.longer,
@@ -119,14 +121,14 @@ CASES = [
     Case("readbench", "readbench", [*BENCH, "--mode", "threads", ZARR], before=MADE, documents=REPORT, dear=5),
     Case(
         "readbench processes",
-        "readbench",
+        rb.BARE,
         [*BENCH, "--mode", "processes", "--cache-dir", "@/cache", "--cache-dir-size", "1MiB", ZARR],
         before=MADE,
         documents=REPORT,
         dear=5,
     ),
-    Case("readbench uring", "readbench", [*BENCH, "--io", "uring", ZARR], before=MADE, documents=REPORT, dear=5),
-    Case("readbench file", "readbench", [*BENCH, "--engine", "netcdf", NC], documents=REPORT, dear=5),
+    Case("readbench uring", rb.BARE, [*BENCH, "--io", "uring", ZARR], before=MADE, documents=REPORT, dear=5),
+    Case("readbench file", rb.BARE, [*BENCH, "--engine", "netcdf", NC], documents=REPORT, dear=5),
 ]
 
 
@@ -267,7 +269,7 @@ class Bench:
 
     def sentence(self, done, kind):
         lines = [line for line in done.err.splitlines() if "warning" not in line]
-        begin = f"{self.case.program}: "
+        begin = f"{Path(self.case.program).name}: "
         if done.out and not self.case.reads:
             yield f"printed {done.out}"
         if len(lines) != 1 or not lines[0].startswith(begin):

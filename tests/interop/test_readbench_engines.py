@@ -96,7 +96,7 @@ def test_a_loader_reads_what_the_native_engine_delivers(stores, tmp_path, script
     engine = ["--engine", command(script, tmp_path, "--checksum")]
     run = ["--step-time", "0ms", *given, *engine, "--out", tmp_path / "out", stores / name]
     session = rb.Report(rb.readbench(*run), tmp_path / "out").only
-    native = rb.measure(tmp_path / "native", stores / name, *given).only
+    native = rb.measure(tmp_path / "native", stores / name, *given, program=rb.BARE).only
     rb.same_bytes(native, DATA)
 
     wanted = collections.defaultdict(list)
