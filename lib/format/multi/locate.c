@@ -152,7 +152,7 @@ static int check_located(const cm_multi_array *a, size_t p, cm_error *err)
                 cm_mul_u64(n, cm_div_ceil(cm_multi_length_in(a, part, j), l->form->chunk[dim]), &n);
     }
     if (good && l->form->kind == CM_LOCATED_CHUNKS)
-        good = l->nplaces == n && l->place != NULL;
+        good = l->nplaces == n && (n == 0 || l->place != NULL);
     if (good)
         return CM_OK;
     return cm_fail(err, CM_EFORMAT, "%s: variable %s: it does not lie where it is said to lie",

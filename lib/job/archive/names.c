@@ -251,14 +251,18 @@ typedef struct choice {
     bool value;
 } choice;
 
+/* A chosen name that means nothing is told when the dataset is converted, one to leave out here. */
 static int visit(void *context, char *pattern, cm_error *err)
 {
-    (void)err; /* that a name means nothing is told when the dataset is converted */
     const choice *c = context;
+    bool found = c->value || c->j->has_base || c->j->options->store_per != NULL;
     for (size_t i = 0; i < c->j->nvars; i++)
-        if (cm_name_matches(pattern, c->j->var[i].name))
+        if (cm_name_matches(pattern, c->j->var[i].name)) {
             c->j->var[i].wanted = c->value;
-    return CM_OK;
+            found = true;
+        }
+    return found ? CM_OK
+                 : cm_fail(err, CM_EINVAL, "`exclude` %s: no file has such a variable", pattern);
 }
 
 static int apply_list(cm_join *j, const cm_texts *texts, bool value, cm_error *err)
