@@ -111,7 +111,10 @@ static void format_finding(const cm_finding *f, char *buf, size_t size)
         n += snprintf(buf + n, size - (size_t)n, " (%zu files%s%s)", f->nfiles,
                       f->last ? ", to " : "", f->last ? f->last : "");
     if (n > 0 && (size_t)n < size && *decides)
-        snprintf(buf + n, size - (size_t)n, "; %s", decides);
+        n += snprintf(buf + n, size - (size_t)n, "; %s", decides);
+    if (n > 0 && (size_t)n < size && f->kind == CM_FINDING_OVERLAP && f->value)
+        snprintf(buf + n, size - (size_t)n, "; to keep all of them: %s",
+                 nc2zarr_option_for(f, option, sizeof(option)));
 }
 
 void nc2zarr_say_findings(const cm_archive_report *r, const cm_common_options *common)

@@ -117,7 +117,8 @@ typedef struct cm_multi_check {
      * is what was decided for.
      */
     bool may_differ;
-    const char *what; /* "overlapping steps", "a variable without time": begins a message */
+    const char *what;   /* "overlapping steps": stands in a message */
+    const char *decide; /* ends it: the settings that decide; or NULL */
 } cm_multi_check;
 
 typedef struct cm_multi_group {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "job/archive/axis.h"
+#include "job/archive/propose.h"
 
 const cm_described *cm_join_described(const cm_join *j, uint32_t at, uint32_t file)
 {
@@ -349,6 +350,9 @@ static bool is_compared(const cm_join *j, uint32_t at)
 
 static int check_static(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *err)
 {
+    static const char FIRST[] = "`first_static` first takes the first file's";
+    static const char PROMOTE[] = "`promote` gives them that dimension, "
+                                  "`first_static` first takes the first file's";
     const cm_join_var *v = &j->var[at];
     cm_surveyed_var first, other;
     size_t number = 0;
@@ -374,16 +378,33 @@ static int check_static(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *
         const cm_multi_check check = {.var = at,
                                       .part = {{.file = v->first}, {.file = v->file[i]}},
                                       .may_differ = j->options->first_static,
-                                      .what = "a variable without the joined dimension"};
+                                      .what = "values without the joined dimension",
+                                      .decide = j->has_base ? FIRST : PROMOTE};
         rc = add_check(f, &check, err);
     }
-    return rc;
+    return rc == CM_OK && number > 0
+               ? cm_join_propose_promotion(j, at, &j->report->finding[number - 1], err)
+               : rc;
+}
+
+/* How a message about steps that differ ends; it lives as long as the join. */
+static const char *decide_twice(cm_join *j)
+{
+    static const char ONE[] = "`overlap` first or last takes those of one file";
+    if (j->twice == NULL) {
+        j->apart = cm_join_propose_apart(j);
+        j->twice = j->apart != NULL
+                       ? cm_asprintf(NULL, "%s, `new_dim` '%s' keeps all", ONE, j->apart)
+                       : cm_strdup(ONE, NULL);
+    }
+    return j->twice != NULL ? j->twice : ONE;
 }
 
 /* Elements that two files have. */
 static int check_twice(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *err)
 {
     const cm_placement *p = f->of[at].place;
+    const char *decide = p->ntwice > 0 ? decide_twice(j) : NULL;
     cm_surveyed_var a, b;
     int rc = CM_OK;
     if (is_given(j, at))
@@ -398,7 +419,8 @@ static int check_twice(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *e
         const cm_multi_check check = {.var = at,
                                       .part = {t->part[0], t->part[1]},
                                       .may_differ = j->options->overlap != CM_OVERLAP_ERROR,
-                                      .what = "overlapping steps"};
+                                      .what = "overlapping steps",
+                                      .decide = decide};
         rc = add_check(f, &check, err);
     }
     return rc;
@@ -437,6 +459,11 @@ static int say_twice(cm_join *j, const cm_field_sources *f, cm_error *err)
                              : "identical data are taken once, anything else stops the run");
     if (found == NULL)
         return CM_ENOMEM;
+    if (j->apart != NULL && !decided) {
+        found->by = CM_DECIDER_NEW_DIM;
+        if ((found->value = cm_strdup(j->apart, err)) == NULL)
+            return CM_ENOMEM;
+    }
     return decided ? cm_join_irreversible(j, err, "overlapping steps were dropped") : CM_OK;
 }
 

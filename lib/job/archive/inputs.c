@@ -300,8 +300,9 @@ static int find_folder(cm_inputs *in, const char *folder, cm_error *err)
     int rc = search_folder(&s, folder, 0, err);
     if (rc == CM_OK && in->n == before)
         return cm_fail(err, CM_ENOTFOUND,
-                       "%s: holds no file whose name ends in .nc, .nc4, .cdf, .h5, .hdf5 or .he5",
-                       folder);
+                       "%s: holds no file whose name ends in .nc, .nc4, .cdf, .h5, .hdf5 or .he5; "
+                       "name others by a quoted pattern, as in '%s/*'",
+                       folder, folder);
     return rc;
 }
 

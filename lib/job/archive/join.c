@@ -284,6 +284,8 @@ void cm_join_free(cm_join *j)
     free(j->renames);
     free(j->scalar);
     free(j->irreversible);
+    free(j->apart);
+    free(j->twice);
     free(j->var);
     free(j->dim);
     free(j);

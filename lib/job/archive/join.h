@@ -136,6 +136,9 @@ typedef struct cm_join {
     uint32_t axis[CM_MULTI_MAX_AXES]; /* dims */
     unsigned naxes;
 
+    char *apart; /* what `new_dim` would tell apart files by that have the same steps; or NULL */
+    char *twice; /* the end of a message about such files, with that */
+
     bool refused; /* an axis cannot be joined, so that nothing is placed on it */
     bool whole;   /* SPEC can be opened */
     cm_multi_spec spec;

@@ -55,8 +55,8 @@ static char *text_of(const cm_json *value, cm_error *err)
     return out;
 }
 
-static int read_attribute(const cm_join *j, uint32_t file, const char *name, char **out,
-                          cm_error *err)
+int cm_join_read_attribute(const cm_join *j, uint32_t file, const char *name, char **out,
+                           cm_error *err)
 {
     const char *path;
     cm_digest digest;
@@ -97,7 +97,7 @@ static int read_said(const cm_join *j, const cm_name_pattern *pattern, const cha
         return CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++)
         rc = pattern != NULL ? read_name(pattern, j->file[i]->path, &out->text[i], err)
-                             : read_attribute(j, (uint32_t)i, name, &out->text[i], err);
+                             : cm_join_read_attribute(j, (uint32_t)i, name, &out->text[i], err);
     if (rc == CM_OK)
         set_kind(out);
     return rc;
@@ -214,7 +214,8 @@ bool cm_join_gets_dim(const cm_join *j, uint32_t at, uint32_t dim, bool there)
 {
     const cm_join_var *v = &j->var[at];
     cm_surveyed_var first, other;
-    if (!v->wanted || v->made != NULL || v->like->is_coordinate || v->rank >= CM_MAX_RANK)
+    if (!v->wanted || v->made != NULL || v->like->is_coordinate || v->rank >= CM_MAX_RANK ||
+        cm_join_is_step(j, v->name))
         return false;
     for (unsigned i = 0; i < v->rank; i++)
         if (v->dim[i] == dim)
@@ -356,10 +357,10 @@ static int promote(void *context, char *pattern, cm_error *err)
             continue; /* it is repeated along what files lack */
         for (unsigned k = 0; k < v->rank; k++)
             has |= j->dim[v->dim[k]].joined >= 0;
-        if (has || v->like->is_coordinate)
-            return cm_fail(err, CM_EINVAL, "%s: %s", v->name,
-                           has ? "it has the joined dimension already"
-                               : "a coordinate cannot be promoted");
+        if (has)
+            continue; /* as in a part of an archive of which other files lack it */
+        if (v->like->is_coordinate)
+            return cm_fail(err, CM_EINVAL, "%s: a coordinate cannot be promoted", v->name);
         v->wanted = true;
         cm_join_give_dim(v, p->dim);
     }

@@ -16,8 +16,14 @@ int cm_join_new_dim_named(cm_join *j, const char *name, bool *there, uint32_t *o
 bool cm_join_gets_dim(const cm_join *j, uint32_t at, uint32_t dim, bool there);
 void cm_join_give_dim(cm_join_var *v, uint32_t dim);
 
+/* The global attribute NAME of FILE as text, which is to be freed. */
+int cm_join_read_attribute(const cm_join *j, uint32_t file, const char *name, char **out,
+                           cm_error *err);
+
 /* scalar.c: which of `new_dim` take the values of a scalar variable, by its name in the files. */
 int cm_join_find_scalars(cm_join *j, cm_error *err);
+/* Whether NAME is such a variable, as it is called in the store. */
+bool cm_join_is_step(const cm_join *j, const char *name);
 /* The dimension NAME of the values that OPTION says. */
 int cm_join_scalar_dim(cm_join *j, const char *option, const char *name, cm_error *err);
 

@@ -180,6 +180,21 @@ static bool tells_apart(const cm_join *j, const char *pattern, find_in_name *fin
     return fine && !d.repeated && d.n > 1;
 }
 
+/* Whether DATE, which begins at P in NAME, tells files apart: the pattern of it. */
+static bool try_date(const cm_join *j, const char *name, const char *p, const char *date, char *out)
+{
+    snprintf(out, MOST, "%s", date);
+    if (*date == '\0' || tells_apart(j, out, find_time))
+        return *date != '\0';
+    /* Of several dates in a name one is told by what stands before it. */
+    const char *begin = p;
+    while (begin > name && !isdigit((unsigned char)begin[-1]) && strchr("_-. ", *begin) == NULL)
+        begin--;
+    int n = snprintf(out, MOST, "%.*s%s", (int)(p - begin), begin, date);
+    return n > 0 && n < MOST && strcspn(out, "*?\\'") == (size_t)n &&
+           tells_apart(j, out, find_time);
+}
+
 /* A pattern of dates that the names of all files have. */
 static bool find_dates(const cm_join *j, char *out)
 {
@@ -189,18 +204,11 @@ static bool find_dates(const cm_join *j, char *out)
         if (!isdigit((unsigned char)*p) || (p > name && isdigit((unsigned char)p[-1])))
             continue;
         read_date(p, date);
-        if (*date == '\0')
-            continue;
-        snprintf(out, MOST, "%s", date);
-        if (tells_apart(j, out, find_time))
+        if (try_date(j, name, p, date, out))
             return true;
-        /* Of several dates in a name one is told by what stands before it. */
-        const char *begin = p;
-        while (begin > name && !isdigit((unsigned char)begin[-1]) && strchr("_-. ", *begin) == NULL)
-            begin--;
-        int n = snprintf(out, MOST, "%.*s%s", (int)(p - begin), begin, date);
-        if (n > 0 && n < MOST && strcspn(out, "*?\\'") == (size_t)n &&
-            tells_apart(j, out, find_time))
+        /* The first and the last day with nothing between them: A20021852002192. */
+        const char *both = ndigits(p) == 14 ? "%Y%j" : ndigits(p) == 16 ? "%Y%m%d" : "";
+        if (try_date(j, name, p, both, out))
             return true;
     }
     return false;
@@ -249,28 +257,103 @@ static bool is_short(const cm_join *j, const cm_join_dim *d)
     return true;
 }
 
-static bool is_in_fields(const cm_join *j, const cm_join_dim *d)
+static bool is_in_fields(const cm_join *j, const cm_join_dim *d, unsigned rank)
 {
     for (size_t i = 0; i < j->nvars; i++)
-        if (j->var[i].wanted && j->var[i].rank > 1 && &j->dim[j->var[i].dim[0]] == d)
+        if (j->var[i].wanted && j->var[i].rank >= rank && !j->var[i].like->is_coordinate &&
+            &j->dim[j->var[i].dim[0]] == d)
             return true;
     return false;
 }
 
-/* The first dimension of fields, of which each file has one element, or may have more. */
+static bool is_everywhere(const cm_join *j, const cm_join_dim *d)
+{
+    for (size_t i = 0; i < j->nfiles; i++)
+        if (d->length[i] == UINT64_MAX)
+            return false;
+    return true;
+}
+
+/* It has no coordinate, or one of texts, which say no order. */
+static bool has_no_order(const cm_join *j, const cm_join_dim *d)
+{
+    uint32_t var = cm_join_var_named(j, d->name);
+    return var == CM_JOIN_NONE || cm_dtype_is_vlen(&j->var[var].like->dtype);
+}
+
+/* Whether files differ in the length of D, and of no other dimension. */
+static bool alone_varies(const cm_join *j, const cm_join_dim *d)
+{
+    for (size_t i = 0; i < j->ndims; i++) {
+        bool varies = false;
+        for (size_t f = 1; f < j->nfiles; f++)
+            varies |= j->dim[i].length[f] != j->dim[i].length[0];
+        if (varies != (&j->dim[i] == d))
+            return false;
+    }
+    return true;
+}
+
+/* The first dimension of fields that may have more elements, has one in each file, or varies. */
 static const cm_join_dim *find_dimension(const cm_join *j)
 {
-    for (int turn = 0; turn < 2; turn++)
+    for (int turn = 0; turn < 3; turn++)
         for (size_t i = 0; i < j->ndims; i++) {
             const cm_join_dim *d = &j->dim[i];
-            bool everywhere = true;
-            for (size_t f = 0; f < j->nfiles; f++)
-                everywhere &= d->length[f] != UINT64_MAX;
-            if (everywhere && cm_join_var_named(j, d->name) == CM_JOIN_NONE && is_in_fields(j, d) &&
-                (turn == 0 ? d->unlimited : is_short(j, d)))
+            if (is_everywhere(j, d) && has_no_order(j, d) &&
+                is_in_fields(j, d, turn == 1 ? 2 : 1) &&
+                (turn == 0   ? d->unlimited
+                 : turn == 1 ? is_short(j, d)
+                             : alone_varies(j, d)))
                 return d;
         }
     return NULL;
+}
+
+static int propose_scalar(cm_finding *f, const char *name, cm_error *err)
+{
+    f->by = CM_DECIDER_NEW_DIM;
+    f->value = cm_asprintf(err, "%s=@%s", name, name);
+    return f->value == NULL ? CM_ENOMEM : CM_OK;
+}
+
+/* ---- the joined dimension for what differs from file to file ---- */
+
+/* Whether repeating V for each step of its file takes no room to speak of. */
+static bool is_short_along(const cm_join_var *v, const cm_join_dim *d)
+{
+    bool one = true;
+    for (size_t i = 0; i < v->nfiles; i++)
+        one &= d->length[v->file[i]] == 1;
+    return one || v->rank == 0;
+}
+
+/* A value that changes once was corrected; one that most files have for themselves moves along. */
+static bool moves(const cm_join *j, uint32_t at)
+{
+    const cm_join_var *v = &j->var[at];
+    cm_surveyed_var s;
+    distinct d = {0};
+    bool fine = !j->has_base && j->naxes == 1 && v->nlacking == 0 && v->widest == NULL &&
+                is_short_along(v, &j->dim[j->axis[0]]) &&
+                (v->nfiles > 2 || v->rank == 0 || !cm_join_is_auxiliary(j, at));
+    for (size_t i = 0; fine && i < v->nfiles; i++)
+        fine = cm_join_record(j, at, v->file[i], &s) && s.has_values &&
+               add(&d, &s.values, sizeof(s.values), cm_join_skeleton(j, v->file[i]));
+    cm_known_release(&d.known);
+    return fine && d.n > v->nfiles / 2;
+}
+
+int cm_join_propose_promotion(const cm_join *j, uint32_t at, cm_finding *f, cm_error *err)
+{
+    if (f->weight != CM_WEIGHT_DECISION)
+        return CM_OK;
+    if (cm_join_scalar_splits(j, at))
+        return propose_scalar(f, j->var[at].name, err);
+    if (!moves(j, at))
+        return CM_OK;
+    f->by = CM_DECIDER_PROMOTE;
+    return (f->value = cm_strdup(j->var[at].name, err)) == NULL ? CM_ENOMEM : CM_OK;
 }
 
 /* ---- all ---- */
@@ -307,12 +390,26 @@ static char *propose(const cm_join *j, cm_decider *by, cm_error *err)
                : NULL;
 }
 
-int cm_join_propose(const cm_join *j, cm_finding *f, cm_error *err)
+/* Two dimensions at once: F proposes the one, a finding of its own the other. */
+static int propose_pair(cm_join *j, cm_finding *f, uint32_t a, uint32_t b, cm_error *err)
+{
+    int rc = propose_scalar(f, j->var[a].name, err);
+    f = rc == CM_OK
+            ? cm_join_find(j, CM_FINDING_ALONG, CM_WEIGHT_DECISION, false, j->var[b].name, 1, err,
+                           "files that have the same %s differ in it", j->var[a].name)
+            : NULL;
+    return f == NULL ? CM_ENOMEM : propose_scalar(f, j->var[b].name, err);
+}
+
+int cm_join_propose(cm_join *j, cm_finding *f, cm_error *err)
 {
     cm_error why = {0};
+    uint32_t a, b;
     f->by = CM_DECIDER_ALONG;
     if (j->options->along != NULL || j->options->new_dim.n > 0)
         return CM_OK;
+    if (find_scalar(j, true) == NULL && cm_join_find_pair(j, &a, &b))
+        return propose_pair(j, f, a, b, err);
     f->value = propose(j, &f->by, &why);
     if (f->value == NULL && why.status != CM_OK)
         return cm_fail(err, CM_ENOMEM, "%s", why.text);

@@ -4,6 +4,19 @@
 #include "job/archive/join.h"
 
 /* What decides F, which says that no coordinate tells how files follow each other. */
-int cm_join_propose(const cm_join *j, cm_finding *f, cm_error *err);
+int cm_join_propose(cm_join *j, cm_finding *f, cm_error *err);
+
+/*
+ * apart.c: what would be given to `new_dim`, that files which have the same steps lie side by side;
+ * to be freed.  NULL: there is nothing that would do.
+ */
+char *cm_join_propose_apart(const cm_join *j);
+/* Whether scalar AT does so. */
+bool cm_join_scalar_splits(const cm_join *j, uint32_t at);
+/* Two scalars, *A counting time, that give each file its place together, as runs and lead times. */
+bool cm_join_find_pair(const cm_join *j, uint32_t *a, uint32_t *b);
+
+/* What decides F, which says that values of AT, which lacks the joined dimension, differ. */
+int cm_join_propose_promotion(const cm_join *j, uint32_t at, cm_finding *f, cm_error *err);
 
 #endif

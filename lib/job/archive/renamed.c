@@ -14,15 +14,27 @@ static const cm_join_var *coordinate_of(const cm_join *j, uint32_t at)
     return v->wanted && v->rank == 1 && v->dim[0] == at ? v : NULL;
 }
 
-/* Whether no file has both, and the coordinates have one standard_name. */
+/* Whether the coordinates have one standard_name, or lack it and both count time. */
+static bool means_same(const cm_join_var *v, const cm_join_var *w)
+{
+    const char *x = cm_join_text(v->like, "standard_name");
+    const char *y = cm_join_text(w->like, "standard_name");
+    if (x != NULL && y != NULL)
+        return strcmp(x, y) == 0;
+    return strcmp(x != NULL   ? x
+                  : y != NULL ? y
+                              : "time",
+                  "time") == 0 &&
+           cm_join_counts_time(v->like) && cm_join_counts_time(w->like);
+}
+
+/* Whether no file has both, and the coordinates mean one thing. */
 static bool is_same(const cm_join *j, uint32_t a, uint32_t b)
 {
     const cm_join_var *v = coordinate_of(j, a), *w = coordinate_of(j, b);
     if (v == NULL || w == NULL || v->first >= w->first)
         return false;
-    const char *x = cm_join_text(v->like, "standard_name");
-    const char *y = cm_join_text(w->like, "standard_name");
-    bool same = x != NULL && y != NULL && strcmp(x, y) == 0;
+    bool same = means_same(v, w);
     for (size_t f = 0; same && f < j->nfiles; f++)
         same = j->dim[a].length[f] == UINT64_MAX || j->dim[b].length[f] == UINT64_MAX;
     return same;
@@ -30,9 +42,13 @@ static bool is_same(const cm_join *j, uint32_t a, uint32_t b)
 
 int cm_join_tell_renamed(cm_join *j, const cm_join_var *v, const cm_join_var *w, cm_error *err)
 {
-    cm_finding *f =
-        cm_join_find(j, CM_FINDING_NAME, CM_WEIGHT_DECISION, false, w->name, w->first, err,
-                     "by its standard_name it is %s in %s", v->name, j->file[v->first]->path);
+    cm_finding *f = cm_join_find(j, CM_FINDING_NAME, CM_WEIGHT_DECISION, false, w->name, w->first,
+                                 err, "by its %s it is %s in %s",
+                                 cm_join_text(v->like, "standard_name") != NULL &&
+                                         cm_join_text(w->like, "standard_name") != NULL
+                                     ? "standard_name"
+                                     : "units",
+                                 v->name, j->file[v->first]->path);
     if (f == NULL || (f->other = cm_strdup(v->name, err)) == NULL)
         return CM_ENOMEM;
     int rc = CM_OK;

@@ -57,6 +57,17 @@ const char *cm_join_scalar_name(const cm_join *j, const char *name, char *buf, s
     return name;
 }
 
+bool cm_join_is_step(const cm_join *j, const char *name)
+{
+    const cm_texts *options = &j->options->new_dim;
+    for (size_t i = 0; i < options->n; i++) {
+        size_t n = strcspn(options->text[i], "=");
+        if (j->scalar[i] && strlen(name) == n && strncmp(options->text[i], name, n) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* The variable must be one number in each file. */
 static int check(const cm_join *j, uint32_t at, const char *name, cm_error *err)
 {

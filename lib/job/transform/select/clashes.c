@@ -75,11 +75,12 @@ static int tell_clash(const inquiry *q, cm_error *err)
     char text[CM_MAX_RANK * 21];
     q->job->report->clash = check->what;
     cm_fail(err, CM_EFORMAT,
-            "%s: variable %s: %s differ: element %s is %s, and %s in %s; %" PRIu64 " element%s",
+            "%s: variable %s: %s differ: element %s is %s, and %s in %s; %" PRIu64 " element%s%s%s",
             path[1], v->name, check->what,
             cm_coord_text(v->rank, q->clash.first, text, sizeof text), q->clash.value[1],
             q->clash.value[0], path[0], q->clash.ndiffering,
-            q->clash.ndiffering == 1 ? " differs" : "s differ");
+            q->clash.ndiffering == 1 ? " differs" : "s differ", check->decide != NULL ? "; " : "",
+            check->decide != NULL ? check->decide : "");
     cm_error_place(err, path[1]);
     return CM_EFORMAT;
 }
