@@ -72,10 +72,11 @@ typedef struct cm_multi_dataset {
 typedef struct cm_multi_scratch {
     struct cm_multi_scratch *next;
     cm_codec_ctx *ctx;
-    cm_buf raw;      /* elements as the file has them */
-    cm_buf texts;    /* those that are shorter than the variable's */
-    cm_buf box;      /* those of one part, where its place in the box has gaps */
-    cm_buf check[2]; /* of the two files that are compared; the first is kept: */
+    cm_buf raw;       /* elements as the file has them */
+    cm_buf texts;     /* those that are shorter than the variable's */
+    cm_buf box;       /* those of one part, where its place in the box has gaps */
+    cm_buf stored[2]; /* chunks of the two files that are compared */
+    cm_buf check[2];  /* and their elements; the first is kept: */
     const cm_multi_var *kept;
     uint32_t kept_file;
     cm_box kept_box;
@@ -156,6 +157,10 @@ int cm_multi_read_strings(cm_multi_array *a, const cm_box *box, bool by_library,
 
 /* locate.c: where all parts lie, and the forms that they have. */
 int cm_multi_locate(cm_multi_array *a, cm_error *err);
+/* CM_EFORMAT unless L, which is said of PART, has chunks for all of the file's grid, and elements
+ * of the type that was said. */
+int cm_multi_check_located(const cm_multi_array *a, const cm_multi_part *part, const cm_located *l,
+                           cm_error *err);
 void cm_multi_locate_release(cm_multi_array *a);
 
 /* prepare.c */

@@ -132,12 +132,10 @@ static int locate_part(cm_multi_array *a, size_t p, cm_error *err)
     return rc;
 }
 
-/* Chunks for all of the file's grid, and elements of the type that was said. */
-static int check_located(const cm_multi_array *a, size_t p, cm_error *err)
+int cm_multi_check_located(const cm_multi_array *a, const cm_multi_part *part, const cm_located *l,
+                           cm_error *err)
 {
     const cm_multi_var *v = a->var;
-    const cm_multi_part *part = &v->part[p];
-    const cm_located *l = cm_multi_located(a, p);
     const cm_dtype *dtype = part->how != NULL ? &part->how->dtype : &v->dtype;
     bool good = l->form != NULL && cm_dtype_equal(&l->form->dtype, dtype);
     uint64_t n = 1;
@@ -217,7 +215,7 @@ int cm_multi_locate(cm_multi_array *a, cm_error *err)
             rc = intern(a, given->form, false, &a->form_of[p], err);
         }
         if (rc == CM_OK)
-            rc = check_located(a, p, err);
+            rc = cm_multi_check_located(a, &v->part[p], cm_multi_located(a, p), err);
     }
     free(a->part_in);
     a->part_in = NULL;

@@ -35,8 +35,10 @@ void cm_multi_scratch_free(cm_multi_scratch *list)
         cm_buf_release(&s->raw);
         cm_buf_release(&s->texts);
         cm_buf_release(&s->box);
-        cm_buf_release(&s->check[0]);
-        cm_buf_release(&s->check[1]);
+        for (unsigned k = 0; k < 2; k++) {
+            cm_buf_release(&s->stored[k]);
+            cm_buf_release(&s->check[k]);
+        }
         cm_strings_release(&s->text);
         free(s);
     }

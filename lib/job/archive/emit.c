@@ -450,27 +450,41 @@ static int emit_all(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error *er
     return rc;
 }
 
-/* The parts of checks are told how as those of variables are, and numbered as in the spec. */
+/*
+ * The parts of checks are told how and where as those of variables are, and numbered as in the
+ * spec.  Static fields are all held against one file, whose part is told once.
+ */
 static int emit_checks(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error *err)
 {
-    int rc = CM_OK;
+    cm_located *located = cm_join_alloc(j, 2 * f->nchecks, sizeof(*located), err);
+    int rc = located == NULL ? CM_ENOMEM : CM_OK;
+    uint32_t var = CM_JOIN_NONE;
+    hows h[2] = {{0}};
     size_t kept = 0;
     for (size_t i = 0; rc == CM_OK && i < f->nchecks; i++) {
         cm_multi_check *c = &f->check[i];
-        uint32_t at = (uint32_t)c->var;
+        const uint32_t at = (uint32_t)c->var;
         if (j->var[at].given)
             continue;
+        if (at != var)
+            memset(h, 0, sizeof(h));
+        const cm_multi_part *last = at == var ? f->check[kept - 1].part : NULL;
         for (unsigned k = 0; rc == CM_OK && k < 2; k++) {
-            hows h = {0};
-            rc = set_how(j, at, e, &h, &c->part[k], err);
+            cm_multi_part *p = &c->part[k];
+            rc = set_how(j, at, e, &h[k], p, err);
+            if (last != NULL && last[k].file == p->file)
+                p->located = last[k].located;
+            else if (rc == CM_OK)
+                rc = set_located(j, at, p, &located[2 * kept + k], err);
         }
+        var = at;
         c->var = e->number[at];
         f->check[kept++] = *c;
     }
     f->nchecks = kept;
     j->spec.check = f->check;
     j->spec.nchecks = kept;
-    return rc;
+    return rc == CM_OK ? gather_places(j, located, 2 * kept, err) : rc;
 }
 
 int cm_join_emit(cm_join *j, cm_error *err)

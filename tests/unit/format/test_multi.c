@@ -453,6 +453,102 @@ static void test_checks(void **state)
     leave(&j);
 }
 
+/* A file whose variable was located while it was open, as a survey does. */
+static void locate(unsigned k, cm_located *out)
+{
+    cm_error err = {0};
+    cm_dataset *ds;
+    ASSERT_OK(cm_dataset_open(path[k], "", NULL, &ds, &err), err);
+    ASSERT_OK(cm_dataset_prepare(ds, &ds->var[0], &err), err);
+    ASSERT_OK(cm_dataset_locate(ds, &ds->var[0], out, &err), err);
+    cm_dataset_close(ds);
+    assert_int_not_equal(out->form->kind, CM_LOCATED_NOT);
+}
+
+/* Parts that are whole, and told where they lie: by stored bytes first, then by elements. */
+static void test_checks_by_place(void **state)
+{
+    enum {
+        ALIKE,
+        OTHERWISE,
+        DIFFERENT,
+        NCHECKS
+    };
+    cm_error err = {0};
+    cm_multi_clash clash;
+    cm_located located[NCHECKS + 1];
+    joined j;
+    (void)state;
+    make(0, NC_DOUBLE, 0, NT, false, true);
+    make(1 + ALIKE, NC_DOUBLE, 0, NT, false, true);
+    make(1 + OTHERWISE, NC_DOUBLE, 0, NT, false, false);
+    make(1 + DIFFERENT, NC_DOUBLE, 50, NT, false, true);
+    join(&j, f64, 1, NT);
+    cm_multi_check check[NCHECKS];
+    for (unsigned i = 0; i <= NCHECKS; i++)
+        locate(i, &located[i]);
+    j.part[0].located = &located[0];
+    for (unsigned i = 0; i < NCHECKS; i++) {
+        check[i] = (cm_multi_check){.what = "a static field", .part = {j.part[0], j.part[0]}};
+        check[i].part[1].file = i + 1;
+        check[i].part[1].located = &located[i + 1];
+    }
+    j.spec.check = check;
+    j.spec.nchecks = NCHECKS;
+    ASSERT_OK(cm_multi_dataset_open(&j.spec, NULL, &j.ds, &err), err);
+    ASSERT_OK(cm_dataset_prepare(j.ds, &j.ds->var[0], &err), err);
+    for (unsigned i = 0; i < NCHECKS; i++) {
+        ASSERT_OK(cm_multi_check_run(j.ds, i, &clash, &err), err);
+        assert_int_equal(clash.ndiffering, i == DIFFERENT ? NT * NX : 0);
+        if (i == DIFFERENT)
+            assert_string_equal(clash.value[1], "50");
+    }
+    /* What is said of a file is held against it. */
+    cm_chunk_place *place = (cm_chunk_place *)(uintptr_t)located[1 + ALIKE].place;
+    const cm_chunk_place good = place[0];
+    place[0].address = file[1 + ALIKE].nbytes - 1;
+    assert_int_equal(cm_multi_check_run(j.ds, ALIKE, &clash, &err), CM_EFORMAT);
+    assert_non_null(strstr(err.text, path[1 + ALIKE]));
+    place[0] = good;
+    located[1 + ALIKE].nplaces--;
+    assert_int_equal(cm_multi_check_run(j.ds, ALIKE, &clash, &err), CM_EFORMAT);
+    assert_non_null(strstr(err.text, path[1 + ALIKE]));
+    located[1 + ALIKE].nplaces++;
+    leave(&j);
+    for (unsigned i = 0; i <= NCHECKS; i++)
+        cm_located_release(&located[i]);
+}
+
+/* A file that changed after it was surveyed, before it was compared. */
+static void test_check_of_a_changed_file(void **state)
+{
+    cm_error err = {0};
+    cm_multi_clash clash;
+    cm_located located[2];
+    joined j;
+    (void)state;
+    make(0, NC_DOUBLE, 0, NT, false, true);
+    make(1, NC_DOUBLE, 0, NT, false, true);
+    join(&j, f64, 1, NT);
+    for (unsigned i = 0; i < 2; i++)
+        locate(i, &located[i]);
+    j.part[0].located = &located[0];
+    cm_multi_check check = {.what = "a static field", .part = {j.part[0], j.part[0]}};
+    check.part[1].file = 1;
+    check.part[1].located = &located[1];
+    j.spec.check = &check;
+    j.spec.nchecks = 1;
+    ASSERT_OK(cm_multi_dataset_open(&j.spec, NULL, &j.ds, &err), err);
+    ASSERT_OK(cm_dataset_prepare(j.ds, &j.ds->var[0], &err), err);
+    assert_int_equal(utimensat(AT_FDCWD, path[1], (struct timespec[2]){{1, 1}, {1, 1}}, 0), 0);
+    assert_int_equal(cm_multi_check_run(j.ds, 0, &clash, &err), CM_EFORMAT);
+    assert_non_null(strstr(err.text, path[1]));
+    assert_non_null(strstr(err.text, "written to"));
+    leave(&j);
+    for (unsigned i = 0; i < 2; i++)
+        cm_located_release(&located[i]);
+}
+
 /* What a specification must not say. */
 static void test_bad_specifications(void **state)
 {
@@ -519,6 +615,8 @@ int main(void)
         cmocka_unit_test_teardown(test_holes, remove_files),
         cmocka_unit_test_teardown(test_changed_file, remove_files),
         cmocka_unit_test_teardown(test_checks, remove_files),
+        cmocka_unit_test_teardown(test_checks_by_place, remove_files),
+        cmocka_unit_test_teardown(test_check_of_a_changed_file, remove_files),
         cmocka_unit_test_teardown(test_bad_specifications, remove_files),
         cmocka_unit_test_teardown(test_few_open_files, remove_files),
     };
