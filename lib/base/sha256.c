@@ -70,40 +70,95 @@ static bool has_instructions(void)
            (b & SHA) != 0;
 }
 
-/*
- * The same in the processor's own instructions, which hold the state as ABEF and CDGH: two rounds
- * make the new ABEF, and the old one is the new CDGH.  Several times as fast, which counts:
- * of every file of an archive the digest is taken.
- */
-__attribute__((target("sha,sse4.1"))) static void mix_fast(uint32_t *state, const uint8_t *block,
-                                                           size_t nblocks)
+/* ABEF and CDGH: two rounds make the new ABEF, and the old one is the new CDGH. */
+typedef struct lane {
+    __m128i abef, cdgh;
+    __m128i w[4]; /* 16 words of the message, or of what follows from it */
+} lane;
+
+#define FAST   __attribute__((target("sha,sse4.1")))
+#define INLINE FAST static inline __attribute__((always_inline))
+
+INLINE void load(lane *l, const uint32_t *s)
+{
+    l->abef = _mm_set_epi32((int)s[0], (int)s[1], (int)s[4], (int)s[5]);
+    l->cdgh = _mm_set_epi32((int)s[2], (int)s[3], (int)s[6], (int)s[7]);
+}
+
+INLINE void store(const lane *l, uint32_t *s)
+{
+    uint32_t out[8];
+    _mm_storeu_si128((__m128i *)out, l->abef); /* F, E, B, A */
+    _mm_storeu_si128((__m128i *)(out + 4), l->cdgh);
+    const uint32_t in_order[8] = {out[3], out[2], out[7], out[6], out[1], out[0], out[5], out[4]};
+    memcpy(s, in_order, sizeof(in_order));
+}
+
+/* Four rounds, with words 4 x I to 4 x I + 3 of the 16 that are next, and the constants of T on. */
+INLINE void mix_rounds(lane *l, unsigned i, unsigned t)
+{
+    __m128i k = _mm_add_epi32(l->w[i], _mm_loadu_si128((const __m128i *)(constant + t + 4 * i)));
+    l->cdgh = _mm_sha256rnds2_epu32(l->cdgh, l->abef, k);
+    l->abef = _mm_sha256rnds2_epu32(l->abef, l->cdgh, _mm_shuffle_epi32(k, 0x0e));
+}
+
+INLINE void mix_first(lane *l, const uint8_t *block, unsigned i)
 {
     const __m128i big_endian = _mm_set_epi32(0x0c0d0e0f, 0x08090a0b, 0x04050607, 0x00010203);
-    __m128i abef = _mm_set_epi32((int)state[0], (int)state[1], (int)state[4], (int)state[5]);
-    __m128i cdgh = _mm_set_epi32((int)state[2], (int)state[3], (int)state[6], (int)state[7]);
-    uint32_t out[8];
-    for (; nblocks > 0; nblocks--, block += 64) {
-        const __m128i abef_before = abef, cdgh_before = cdgh;
-        __m128i w[16];
-        for (unsigned i = 0; i < 16; i++) {
-            if (i < 4)
-                w[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(block + 16 * i)),
-                                        big_endian);
-            else
-                w[i] = _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(w[i - 4], w[i - 3]),
-                                                          _mm_alignr_epi8(w[i - 1], w[i - 2], 4)),
-                                            w[i - 1]);
-            __m128i k = _mm_add_epi32(w[i], _mm_loadu_si128((const __m128i *)(constant + 4 * i)));
-            cdgh = _mm_sha256rnds2_epu32(cdgh, abef, k);
-            abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(k, 0x0e));
+    l->w[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(block + 16 * i)), big_endian);
+    mix_rounds(l, i, 0);
+}
+
+INLINE void mix_next(lane *l, unsigned i, unsigned t)
+{
+    const __m128i last = l->w[(i + 3) % 4];
+    l->w[i] = _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(l->w[i], l->w[(i + 1) % 4]),
+                                                 _mm_alignr_epi8(last, l->w[(i + 2) % 4], 4)),
+                                   last);
+    mix_rounds(l, i, t);
+}
+
+/*
+ * The same in the processor's own instructions, of N messages at once.  Several times as fast,
+ * which counts: of every file of an archive the digest is taken.  Each instruction waits for the
+ * one before it, and those of other messages go in between: 1.9 GB/s with one, 3.2 with three.
+ */
+INLINE void mix_lanes(uint32_t *const *state, const uint8_t *const *block, size_t nblocks,
+                      unsigned n)
+{
+    lane l[CM_SHA256_LANES];
+    for (unsigned k = 0; k < n; k++)
+        load(&l[k], state[k]);
+    for (size_t at = 0; at < 64 * nblocks; at += 64) {
+        __m128i before[CM_SHA256_LANES][2];
+        for (unsigned k = 0; k < n; k++) {
+            before[k][0] = l[k].abef;
+            before[k][1] = l[k].cdgh;
         }
-        abef = _mm_add_epi32(abef, abef_before);
-        cdgh = _mm_add_epi32(cdgh, cdgh_before);
+        for (unsigned i = 0; i < 4; i++)
+            for (unsigned k = 0; k < n; k++)
+                mix_first(&l[k], block[k] + at, i);
+        for (unsigned t = 16; t < 64; t += 16)
+            for (unsigned i = 0; i < 4; i++)
+                for (unsigned k = 0; k < n; k++)
+                    mix_next(&l[k], i, t);
+        for (unsigned k = 0; k < n; k++) {
+            l[k].abef = _mm_add_epi32(l[k].abef, before[k][0]);
+            l[k].cdgh = _mm_add_epi32(l[k].cdgh, before[k][1]);
+        }
     }
-    _mm_storeu_si128((__m128i *)out, abef); /* F, E, B, A */
-    _mm_storeu_si128((__m128i *)(out + 4), cdgh);
-    const uint32_t in_order[8] = {out[3], out[2], out[7], out[6], out[1], out[0], out[5], out[4]};
-    memcpy(state, in_order, sizeof(in_order));
+    for (unsigned k = 0; k < n; k++)
+        store(&l[k], state[k]);
+}
+
+FAST static void mix_fast(uint32_t *state, const uint8_t *block, size_t nblocks)
+{
+    mix_lanes(&state, &block, nblocks, 1);
+}
+
+FAST static void mix_fast_each(uint32_t *const *state, const uint8_t *const *block, size_t nblocks)
+{
+    mix_lanes(state, block, nblocks, CM_SHA256_LANES);
 }
 #endif
 
@@ -146,6 +201,37 @@ void cm_sha256_add(cm_sha256 *sha, const void *data, size_t nbytes)
         if (held == 0)
             sha->mix(sha->state, sha->block, 1);
     }
+}
+
+/* How many whole blocks of NBYTES can go through mix_fast_each. */
+static size_t together(const cm_sha256 *sha, size_t nbytes)
+{
+    size_t n = 0;
+#if defined(__x86_64__)
+    n = nbytes / sizeof sha[0].block;
+    for (unsigned k = 0; k < CM_SHA256_LANES; k++)
+        if (sha[k].mix != mix_fast || sha[k].nbytes % sizeof sha[k].block != 0)
+            n = 0;
+#endif
+    return n;
+}
+
+void cm_sha256_add_each(cm_sha256 *sha, const void *const *data, size_t nbytes)
+{
+    const size_t nblocks = together(sha, nbytes), done = nblocks * sizeof sha[0].block;
+#if defined(__x86_64__)
+    uint32_t *state[CM_SHA256_LANES];
+    const uint8_t *block[CM_SHA256_LANES];
+    for (unsigned k = 0; k < CM_SHA256_LANES; k++) {
+        state[k] = sha[k].state;
+        block[k] = data[k];
+        sha[k].nbytes += done;
+    }
+    if (nblocks > 0)
+        mix_fast_each(state, block, nblocks);
+#endif
+    for (unsigned k = 0; k < CM_SHA256_LANES; k++)
+        cm_sha256_add(&sha[k], (const uint8_t *)data[k] + done, nbytes - done);
 }
 
 char *cm_sha256_text(cm_sha256 *sha, char text[65])

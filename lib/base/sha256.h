@@ -7,6 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum {
+    CM_SHA256_LANES = 3 /* digests that are made together take less time */
+};
+
 typedef struct cm_sha256 {
     void (*mix)(uint32_t *state, const uint8_t *block, size_t nblocks);
     uint32_t state[8];
@@ -18,6 +22,8 @@ void cm_sha256_begin(cm_sha256 *sha);
 /* Without the instructions that some processors have for it: the same digest. */
 void cm_sha256_begin_plain(cm_sha256 *sha);
 void cm_sha256_add(cm_sha256 *sha, const void *data, size_t nbytes);
+/* NBYTES to each of CM_SHA256_LANES digests, from as many places. */
+void cm_sha256_add_each(cm_sha256 *sha, const void *const *data, size_t nbytes);
 /* 64 lower-case hexadecimal digits and a NUL, of all that was added. */
 char *cm_sha256_text(cm_sha256 *sha, char text[65]);
 

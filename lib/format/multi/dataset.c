@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sha256.h"
 #include "format/multi/internal.h"
 
 static cm_multi_dataset *of(const cm_dataset *ds)
@@ -205,38 +204,6 @@ int cm_multi_dataset_open(const cm_multi_spec *spec, const cm_dataset_options *o
     }
     *out = &d->base;
     return CM_OK;
-}
-
-int cm_multi_file_digest(cm_dataset *ds, uint32_t i, char text[65], cm_error *err)
-{
-    enum {
-        STEP = 1 << 18
-    };
-    cm_multi_dataset *d = of(cm_dataset_bottom(ds));
-    cm_source source;
-    cm_sha256 sha;
-    uint8_t *buf = cm_calloc(1, STEP, err);
-    int rc = buf == NULL ? CM_ENOMEM : cm_multi_files_take(d->files, i, &source, err);
-    if (rc != CM_OK) {
-        free(buf);
-        return rc;
-    }
-    cm_sha256_begin(&sha);
-    for (uint64_t at = 0; rc == CM_OK && at < source.nbytes; at += STEP) {
-        size_t n = source.nbytes - at < STEP ? (size_t)(source.nbytes - at) : STEP;
-        rc = d->options.canceled != NULL && d->options.canceled(d->options.canceled_context)
-                 ? cm_fail(err, CM_ECANCELED, "stopped by request")
-                 : cm_source_read(&source, at, buf, n, err);
-        if (rc == CM_OK)
-            cm_sha256_add(&sha, buf, n);
-    }
-    cm_multi_files_give(d->files, i);
-    free(buf);
-    if (rc == CM_OK)
-        cm_sha256_text(&sha, text);
-    else if (rc != CM_ECANCELED)
-        cm_error_place(err, d->spec->file[i].path);
-    return rc;
 }
 
 const cm_multi_spec *cm_multi_spec_of(const cm_dataset *ds)

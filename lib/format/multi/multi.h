@@ -12,12 +12,14 @@
 #define CM_FORMAT_MULTI_MULTI_H
 
 #include "base/paged.h"
+#include "base/sha256.h"
 #include "format/located.h"
 #include "model/rebase.h"
 #include "store/copies.h"
 
 enum {
-    CM_MULTI_MAX_AXES = 2 /* joined dimensions of a variable */
+    CM_MULTI_MAX_AXES = 2, /* joined dimensions of a variable */
+    CM_MULTI_DIGESTS = CM_SHA256_LANES
 };
 
 typedef struct cm_multi_file {
@@ -176,8 +178,12 @@ int cm_multi_check_run(cm_dataset *ds, size_t i, cm_multi_clash *out, cm_error *
 /* CM_EFORMAT with the name of the first file of a joined dataset that is not as it was surveyed. */
 int cm_multi_unchanged(cm_dataset *ds, cm_error *err);
 
-/* The SHA-256 of file I of a joined dataset, 64 hexadecimal digits; any thread. */
-int cm_multi_file_digest(cm_dataset *ds, uint32_t i, char text[65], cm_error *err);
+/*
+ * The SHA-256 of N <= CM_MULTI_DIGESTS files of a joined dataset from FIRST on, 64 hexadecimal
+ * digits each, and "" of a store; any thread.  So many at once take less time.
+ */
+int cm_multi_file_digests(cm_dataset *ds, uint32_t first, unsigned n, char (*text)[65],
+                          cm_error *err);
 
 /* What is said of a variable of a joined dataset; NULL: it is one of another. */
 const cm_multi_var *cm_multi_var_of(const cm_variable *var);

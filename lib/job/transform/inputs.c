@@ -211,15 +211,14 @@ static void digest_main(void *context, unsigned index)
 {
     digests *d = context;
     (void)index;
-    const cm_multi_spec *spec = spec_of(d->job);
-    for (size_t i; (i = atomic_fetch_add(&d->next, 1)) < d->n;) {
+    for (size_t i; (i = atomic_fetch_add(&d->next, CM_MULTI_DIGESTS)) < d->n;) {
         cm_error err = {0};
-        const size_t file = d->first + i;
-        if (spec->file[file].open != NULL)
-            continue;
+        const unsigned n =
+            d->n - i < CM_MULTI_DIGESTS ? (unsigned)(d->n - i) : (unsigned)CM_MULTI_DIGESTS;
         int rc = cm_monitor_canceled(d->job->options->monitor)
                      ? cm_fail(&err, CM_ECANCELED, "stopped by request")
-                     : cm_multi_file_digest(d->job->source, (uint32_t)file, d->text[i], &err);
+                     : cm_multi_file_digests(d->job->source, (uint32_t)(d->first + i), n,
+                                             &d->text[i], &err);
         if (rc == CM_OK)
             continue;
         pthread_mutex_lock(&d->lock);

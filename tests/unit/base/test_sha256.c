@@ -61,9 +61,50 @@ static void test_both_ways_are_one(void **state)
     }
 }
 
+/* Several at once say what each says alone, wherever a block was left, with all kinds mixed. */
+static void test_together(void **state)
+{
+    enum {
+        N = CM_SHA256_LANES,
+        MOST = 1000
+    };
+    static uint8_t data[N * MOST + N];
+    uint32_t x = 7;
+    (void)state;
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (uint8_t)((x = x * 1664525u + 1013904223u) >> 24);
+    for (unsigned kind = 0; kind < 3; kind++)
+        for (size_t n = 0; n < MOST; n += n < 200 ? 1 : 61) {
+            cm_sha256 each[N];
+            const void *from[N];
+            for (unsigned k = 0; k < N; k++) {
+                if (kind == 1 && k == 1)
+                    cm_sha256_begin_plain(&each[k]);
+                else
+                    cm_sha256_begin(&each[k]);
+                if (kind == 2)
+                    cm_sha256_add(&each[k], data, k);
+                from[k] = data + k * MOST + k;
+            }
+            cm_sha256_add_each(each, from, n);
+            cm_sha256_add_each(each, from, n / 2);
+            for (unsigned k = 0; k < N; k++) {
+                cm_sha256 alone;
+                char got[65], want[65];
+                cm_sha256_begin_plain(&alone);
+                if (kind == 2)
+                    cm_sha256_add(&alone, data, k);
+                cm_sha256_add(&alone, from[k], n);
+                cm_sha256_add(&alone, from[k], n / 2);
+                assert_string_equal(cm_sha256_text(&each[k], got), cm_sha256_text(&alone, want));
+            }
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_digests),
-                                       cmocka_unit_test(test_both_ways_are_one)};
+                                       cmocka_unit_test(test_both_ways_are_one),
+                                       cmocka_unit_test(test_together)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,14 @@
 /*
  * Joined variables, whose files say the same in different ways: other types, fill values,
  * orders of dimensions, packings and units of time; files without the joined dimension; two
- * joined dimensions; files that changed, and that do not agree.
+ * joined dimensions; files that changed, and that do not agree; the digests of files.
  */
 #include <fcntl.h>
 #include <netcdf.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "base/threads.h"
 #include "format/multi/multi.h"
 #include "nc_support.h"
 
@@ -602,6 +603,90 @@ static void test_few_open_files(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
+/* ---- digests ---- */
+
+static char want[NFILES][65];
+
+/* Files of any bytes: nothing of them is opened. */
+static void make_bytes(unsigned k, size_t nbytes)
+{
+    cm_sha256 sha;
+    cm_sha256_begin_plain(&sha);
+    snprintf(path[k], sizeof path[k], "%s", temp_path("multi"));
+    snprintf(path[k] + strlen(path[k]), 16, "%u.nc", k);
+    FILE *f = fopen(path[k], "w");
+    assert_non_null(f);
+    for (size_t i = 0; i < nbytes; i++) {
+        const uint8_t byte = (uint8_t)((i * 2654435761u + k) >> 7);
+        cm_sha256_add(&sha, &byte, 1);
+        assert_int_equal(fputc(byte, f), byte);
+    }
+    assert_int_equal(fclose(f), 0);
+    cm_sha256_text(&sha, want[k]);
+    identify(k);
+}
+
+static void make_all_bytes(joined *j)
+{
+    static const size_t nbytes[NFILES] = {200000, 65536, 131072, 65537, 1, 300000};
+    cm_error err = {0};
+    for (unsigned k = 0; k < NFILES; k++)
+        make_bytes(k, nbytes[k]);
+    join(j, f64, NFILES, NT);
+    ASSERT_OK(cm_multi_dataset_open(&j->spec, NULL, &j->ds, &err), err);
+}
+
+static void test_digests(void **state)
+{
+    cm_error err = {0};
+    joined j;
+    (void)state;
+    make_all_bytes(&j);
+    for (unsigned n = 1; n <= CM_MULTI_DIGESTS; n++)
+        for (unsigned first = 0; first + n <= NFILES; first++) {
+            char text[CM_MULTI_DIGESTS][65];
+            ASSERT_OK(cm_multi_file_digests(j.ds, first, n, text, &err), err);
+            for (unsigned k = 0; k < n; k++)
+                assert_string_equal(text[k], want[first + k]);
+        }
+    cm_dataset_close(j.ds); /* and the files that it has open */
+    ASSERT_OK(cm_multi_dataset_open(&j.spec, NULL, &j.ds, &err), err);
+    char text[CM_MULTI_DIGESTS][65];
+    assert_int_equal(utimensat(AT_FDCWD, path[1], (struct timespec[2]){{1, 1}, {1, 1}}, 0), 0);
+    assert_int_equal(cm_multi_file_digests(j.ds, 0, CM_MULTI_DIGESTS, text, &err), CM_EFORMAT);
+    assert_non_null(strstr(err.text, path[1]));
+    leave(&j);
+}
+
+static void digest_some(void *context, unsigned index)
+{
+    joined *j = context;
+    for (unsigned i = 0; i < 20; i++) {
+        char text[CM_MULTI_DIGESTS][65];
+        unsigned first = (index + i) % 2 * CM_MULTI_DIGESTS;
+        cm_error err = {0};
+        ASSERT_OK(cm_multi_file_digests(j->ds, first, CM_MULTI_DIGESTS, text, &err), err);
+        for (unsigned k = 0; k < CM_MULTI_DIGESTS; k++)
+            assert_string_equal(text[k], want[first + k]);
+    }
+}
+
+/* More threads than files that may be open: none waits for what another one keeps. */
+static void test_digests_of_few_open_files(void **state)
+{
+    struct rlimit before, few;
+    joined j;
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = 24;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    make_all_bytes(&j);
+    cm_threads_run(8, digest_some, &j);
+    leave(&j);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -619,6 +704,8 @@ int main(void)
         cmocka_unit_test_teardown(test_check_of_a_changed_file, remove_files),
         cmocka_unit_test_teardown(test_bad_specifications, remove_files),
         cmocka_unit_test_teardown(test_few_open_files, remove_files),
+        cmocka_unit_test_teardown(test_digests, remove_files),
+        cmocka_unit_test_teardown(test_digests_of_few_open_files, remove_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
