@@ -11,7 +11,8 @@
 #include "format/multi/internal.h"
 
 enum {
-    FIND_NBYTES = 64 /* of lists that are read, where chunks are found in order */
+    NEAR = 16,                /* parts that lie side by side in the lists */
+    NEAR_NBYTES = 1024 * NEAR /* of the lists, places of chunks included */
 };
 
 /* Which chunk of which file one is. */
@@ -31,12 +32,24 @@ static uint64_t chunk_in_file(const cm_multi_row *r, uint64_t k)
     return r->first / r->chunk + (k - r->piece);
 }
 
+/*
+ * Chunks are asked for in order, mostly: lists are read on when others than the parts around the
+ * last one are, not with each of their chunks.
+ */
+static void touch(const cm_multi_array *a, size_t place)
+{
+    atomic_size_t *near = (atomic_size_t *)(uintptr_t)&a->near;
+    if (atomic_load_explicit(near, memory_order_relaxed) == place / NEAR)
+        return;
+    atomic_store_explicit(near, place / NEAR, memory_order_relaxed);
+    cm_paged_touch(a->owner->paged, NEAR_NBYTES);
+}
+
 static spot find(const cm_multi_array *a, const uint64_t *coord)
 {
     const cm_multi_var *v = a->var;
     uint64_t count[CM_MAX_RANK], at[CM_MAX_RANK];
     size_t place = 0;
-    cm_paged_touch(a->owner->paged, FIND_NBYTES);
     memcpy(count, a->base.grid.count, sizeof(count));
     memcpy(at, coord, v->rank * sizeof(at[0]));
     for (unsigned i = 0; i < v->naxes; i++) {
@@ -48,6 +61,7 @@ static spot find(const cm_multi_array *a, const uint64_t *coord)
         count[j] = cm_div_ceil(r->length, r->chunk);
         at[j] = chunk_in_file(r, coord[j]);
     }
+    touch(a, place);
     spot s = {.part = (size_t)a->part_at[place] - 1};
     for (unsigned j = 0; j < v->rank; j++)
         s.number = s.number * count[j] + at[j];

@@ -9,6 +9,7 @@
 #define CM_FORMAT_MULTI_INTERNAL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "format/dataset_impl.h"
 #include "format/multi/files.h"
@@ -46,6 +47,7 @@ typedef struct cm_multi_array {
     const char *access; /* for people */
     cm_multi_axis axis[CM_MULTI_MAX_AXES];
     uint32_t *part_at;   /* by row of axis 0, then of axis 1: the part there, from 1; 0: none */
+    atomic_size_t near;  /* which of part_at were asked for last (chunks.c) */
     cm_located *located; /* of each part, where the spec says none; NULL: it always does */
     uint32_t *part_in;   /* by file, from 1, while parts are located: the last in it; 0: none */
     uint16_t *form_of;   /* each part's */
