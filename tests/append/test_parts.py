@@ -1,6 +1,7 @@
 """Several processes add to one store: the bytes of one process; readers see the old dataset or the new one."""
 
 import contextlib
+import functools
 import json
 import os
 import random
@@ -227,6 +228,14 @@ def test_what_is_not_built(case, tmp_path, options, told):
     same(top / "old" / "s.zarr", tmp_path / "work" / "s.zarr")
 
 
+@functools.lru_cache
+def before_and_after(top):
+    """What readers see of both stores, the arrays of the old one, and the files of the new one."""
+    old, new = top / "old" / "s.zarr", top / "new" / "s.zarr"
+    raw = {name: a[...] for name, a in zarr.open_group(old, mode="r").arrays()}
+    return seen(old), seen(new), raw, failio.contents(new)
+
+
 @pytest.mark.longer
 @pytest.mark.parametrize("kind", ("rename", "unlink", "write", "mkdir", "lock"))
 @pytest.mark.parametrize("number", (1, 3))
@@ -244,9 +253,7 @@ def test_killed(case, number, kind, tmp_path):
     failio.renew(begun, root)
     whole = failio.inject("nc2zarr", *command, root=root, state=state)
     whole.done.ok()
-    old, new = seen(top / "old" / "s.zarr"), seen(top / "new" / "s.zarr")
-    raw = {name: a[...] for name, a in zarr.open_group(top / "old" / "s.zarr", mode="r").arrays()}
-    want = failio.contents(top / "new" / "s.zarr")
+    old, new, raw, want = before_and_after(top)
     views = set()
     for i, nth in enumerate(failio.spread(whole.counts[kind], paths.tries(2, 8, 1000))):
         failio.renew(begun, root)

@@ -145,7 +145,8 @@ def test_workers_that_are_killed_are_begun_anew(store, tmp_path, context, loader
     assert len(killed) == 3, "the run was over too soon"
     session = rb.Report(tool.Result([], 0, out, err), tmp_path / "out").only
     rb.same_bytes(session, {"t": FIELD})
-    quiet = rb.measure(tmp_path / "quiet", store, *BOX, "--batches", 100, "--epochs", 2, "--loader", loader).only
+    args = [*BOX, "--batches", 100, "--epochs", 2, "--loader", loader]
+    quiet = rb.measure(tmp_path / "quiet", store, *args, program=rb.BARE).only
     for epoch in range(2):
         assert collections.Counter(rb.starts(session, epoch)) == collections.Counter(rb.starts(quiet, epoch))
     if loader == "map":

@@ -85,8 +85,8 @@ def kill_at(moment, source, out, *options):
 @pytest.mark.longer
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_killed_and_resumed(source, truth, tmp_path, out, layout):
-    """Five of each layout: twenty kills; forty of each in the long version."""
-    most = paths.tries(5, 10, 40)
+    """Three of each layout: twelve kills; ten of each in the long version, forty in the full one."""
+    most = paths.tries(3, 10, 40)
     options, rng = LAYOUTS[layout], random.Random(layout)
     whole = duration(source, tmp_path, options)
     kills = 0
@@ -419,22 +419,27 @@ ALLOCATIONS = {
 }
 
 
-@needs_own_memory
-@pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's own memory would be counted")
-@pytest.mark.parametrize("options", [[], ["--shards", "8x6"], ["--zarr-format", "2"]], ids=["v3", "shards", "v2"])
-def test_the_metadata_of_many_arrays_are_counted(tmp_path, out, options):
-    """They take far more than the chunks: written, consolidated, and read again by the verification."""
-    source = tmp_path / "in.zarr"
+@pytest.fixture(scope="module")
+def many_arrays(tmp_path_factory):
+    source = tmp_path_factory.mktemp("many") / "in.zarr"
     root = zarr.create_group(str(source))
     a = root.create_array("g0", shape=(8, 8), chunks=(4, 8), dtype="f4", attributes={"x": "y" * 100})
     a[...] = np.arange(64).reshape(8, 8)
     for i in range(1, 1200):
         shutil.copytree(source / "g0", source / f"g{i}")
     zarr.consolidate_metadata(str(source))
-    document = rechunked.run(source, out, "--chunks", "8x3", "--verify", "full", *options)
+    return source
+
+
+@needs_own_memory
+@pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's own memory would be counted")
+@pytest.mark.parametrize("options", [[], ["--shards", "8x6"], ["--zarr-format", "2"]], ids=["v3", "shards", "v2"])
+def test_the_metadata_of_many_arrays_are_counted(many_arrays, tmp_path, out, options):
+    """They take far more than the chunks: written, consolidated, and read again by the verification."""
+    document = rechunked.run(many_arrays, out, "--chunks", "8x3", "--verify", "full", *options)
     limit = document["memory"]["limit_nbytes"]
     assert limit > 24 * MIB
-    run("--memory", "24MiB", "--chunks", "8x3", *options, source, tmp_path / "other.zarr").fails(1, "at least")
+    run("--memory", "24MiB", "--chunks", "8x3", *options, many_arrays, tmp_path / "other.zarr").fails(1, "at least")
 
 
 @pytest.mark.parametrize("case", ALLOCATIONS)
