@@ -103,3 +103,21 @@ def test_all_are_damaged_alike(tmp_path):
         damage(path)
     r = tool.nc2zarr("-q", "--verify", "none", tmp_path / "in", tmp_path / "out.zarr")
     assert r.status == 1 and made[0].name in r.err and "ground" in r.err, str(r)
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_large_chunk(tmp_path, changed):
+    """More than 4 MiB are not held as they are stored, beside what they decode to."""
+    data = np.random.default_rng(8).normal(size=(900, 800))
+    other = data.copy()
+    other[-1, -1] += changed
+    files = [with_field(f, other if i == 1 else data, chunks=data.shape, deflate=1) for i, f in enumerate(F.clean(2))]
+    made = F.write_all(files, tmp_path / "in")
+    with h5py.File(made[0]) as h5:
+        assert h5["ground"].id.get_chunk_info(0).size > 4 << 20
+    r = stores.convert("--verify", "none", tmp_path / "in", tmp_path / "out.zarr")
+    if changed:
+        assert r.status == 1 and made[1].name in r.err and "element 899/799 " in r.err, str(r)
+        return
+    r.ok()
+    stores.same(tmp_path / "out.zarr", F.joined(files))

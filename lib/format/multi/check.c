@@ -9,7 +9,7 @@
 #include "model/convert.h"
 
 enum {
-    CHECK_NBYTES = 4 << 20 /* of each file at once, or one chunk */
+    CHECK_NBYTES = 4 << 20 /* of each file at once, or one chunk, which is then decoded */
 };
 
 static cm_multi_piece piece_of(const cm_multi_array *a, const cm_multi_part *part)
@@ -144,7 +144,7 @@ static int same_chunk(const cm_multi_array *a, const cm_multi_check *check, uint
     const cm_chunk_place *x = &l[0]->place[n], *y = &l[1]->place[n];
     cm_fetch fetched;
     int rc = CM_OK;
-    *same = x->nbytes == y->nbytes && x->mask == y->mask &&
+    *same = x->nbytes == y->nbytes && x->mask == y->mask && x->nbytes <= CHECK_NBYTES &&
             (x->nbytes > 0 || cm_form_equal(l[0]->form, l[1]->form));
     for (unsigned k = 0; rc == CM_OK && *same && x->nbytes > 0 && k < 2; k++)
         rc = cm_multi_fetch(a, &check->part[k], l[k], n, &s->stored[k], &fetched, err);
