@@ -290,6 +290,18 @@ def test_large_fields_that_differ(tmp_path):
         np.testing.assert_array_equal(got.z.values, np.stack(ground))
 
 
+@pytest.mark.parametrize("steps", [1, 2])
+def test_strings_that_differ(steps, tmp_path):
+    """They are repeated where a file is one step; elsewhere --promote would not help, and is not named."""
+    files = [File(f"{i}.nc", {"time": hours(steps, steps * i), "expver": Var((), np.array(f"000{i}", object)), "v": Var(("time",), np.ones(steps))}) for i in (1, 5)]
+    F.write_all(files, tmp_path / "in")
+    r = stores.convert(tmp_path / "in", tmp_path / "out.zarr")
+    assert r.status == 1 and "variable expver: " in r.err and ("--promote" in r.err) == (steps == 1) and "--static first" in r.err, str(r)
+    _, got = convert(tmp_path / "in", "--overwrite", *(["--promote", "expver"] if steps == 1 else ["--static", "first"]))
+    with got:
+        assert got.expver.values.tolist() == (["0001", "0005"] if steps == 1 else "0001")
+
+
 def test_folder_of_other_names(tmp_path):
     """wrfout_d01_2005-08-28_12:00:00 has no ending: the pattern that the message shows finds it."""
     files = [kinds.wrf(h) for h in (0, 3, 6)]

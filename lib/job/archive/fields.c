@@ -348,6 +348,15 @@ static bool is_compared(const cm_join *j, uint32_t at)
     return v->rank == 1 && j->dim[v->dim[0]].var == at && j->dim[v->dim[0]].kind != CM_KEY_NONE;
 }
 
+/* What no record of the survey has is not repeated: each file must be one step. */
+static bool can_promote(const cm_join *j, const cm_join_var *v)
+{
+    bool fine = !j->has_base && j->naxes == 1;
+    for (size_t i = 0; fine && i < v->nfiles; i++)
+        fine = j->dim[j->axis[0]].length[v->file[i]] == 1;
+    return fine;
+}
+
 static int check_static(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *err)
 {
     static const char FIRST[] = "`first_static` first takes the first file's";
@@ -379,7 +388,7 @@ static int check_static(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *
                                       .part = {{.file = v->first}, {.file = v->file[i]}},
                                       .may_differ = j->options->first_static,
                                       .what = "values without the joined dimension",
-                                      .decide = j->has_base ? FIRST : PROMOTE};
+                                      .decide = can_promote(j, v) ? PROMOTE : FIRST};
         rc = add_check(f, &check, err);
     }
     return rc == CM_OK && number > 0

@@ -301,8 +301,8 @@ static int is_promoted(const cm_join *j, uint32_t at, const cm_placement *p, boo
     for (size_t i = 0; v->nlacking == 1 && p != NULL && i < p->nparts; i++)
         repeats |= p->part[i].length[0] != 1;
     return !*given && repeats
-               ? cm_fail(err, CM_EUNSUPPORTED,
-                         "%s: is too large to be repeated for each step of a file", v->name)
+               ? cm_fail(err, CM_EUNSUPPORTED, "%s: %s cannot be repeated for each step of a file",
+                         v->name, cm_dtype_is_vlen(&v->dtype) ? "strings" : "a field of its size")
                : CM_OK;
 }
 
