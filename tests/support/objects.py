@@ -23,6 +23,7 @@ import google_crc32c
 
 from . import tool
 
+MARK = "+/="  # of a page that goes on: AWS's are base64
 KEY, SECRET = "AKIATEST", "se/cret+with=odd:chars"
 
 
@@ -160,7 +161,7 @@ class Handler(BaseHTTPRequestHandler):
             else:
                 names[key] = len(s.objects[key][0])
         names = sorted(names.items())
-        start = int(self.query.get("continuation-token", "0"))
+        start = int(self.query.get("continuation-token", "0").removesuffix(MARK))
         page = names[start : start + s.page]
         more = start + s.page < len(names)
         quote = urllib.parse.quote
@@ -169,7 +170,7 @@ class Handler(BaseHTTPRequestHandler):
             if n is not None else f"<CommonPrefixes><Prefix>{quote(k)}</Prefix></CommonPrefixes>"
             for k, n in page
         )
-        token = f"<NextContinuationToken>{start + s.page}</NextContinuationToken>" if more else ""
+        token = f"<NextContinuationToken>{start + s.page}{MARK}</NextContinuationToken>" if more else ""
         text = f'<?xml version="1.0"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><IsTruncated>{str(more).lower()}</IsTruncated>{body}{token}</ListBucketResult>'
         return 200, text.encode(), {"Content-Type": "application/xml"}
 

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "store/impl.h"
 #include "store/net/loop.h"
+#include "store/net/sign.h"
 
 enum {
     MAX_ERROR_TEXT = 64 << 10,
@@ -242,6 +243,19 @@ static int add_value(cm_transfer_state *t, const char *name, const char *value, 
     return rc;
 }
 
+static int add_signature(cm_transfer_state *t, cm_error *err)
+{
+    char *date = NULL, *authorization = NULL;
+    int rc = cm_sign(t->request, t->headers, time(NULL), &date, &authorization, err);
+    if (rc == CM_OK)
+        rc = add_value(t, "x-amz-date", date, err);
+    if (rc == CM_OK)
+        rc = add_value(t, "Authorization", authorization, err);
+    free(date);
+    free(authorization);
+    return rc;
+}
+
 static int set_headers(cm_transfer_state *t, cm_error *err)
 {
     const cm_http *r = t->request;
@@ -260,6 +274,8 @@ static int set_headers(cm_transfer_state *t, cm_error *err)
         rc = add_header(t, "x-amz-checksum-mode: ENABLED", err);
     for (size_t i = 0; rc == CM_OK && i < 4 && r->header[i] != NULL; i++)
         rc = add_header(t, r->header[i], err);
+    if (rc == CM_OK && r->signer != NULL && cm_sign_is_needed(r->url))
+        rc = add_signature(t, err);
     return rc;
 }
 
@@ -328,7 +344,7 @@ static void set_security(cm_transfer_state *t)
     CURL *e = t->easy;
     curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(e, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-    if (r->signer != NULL) {
+    if (r->signer != NULL && !cm_sign_is_needed(r->url)) {
         /* Set apart: a key may hold a colon. */
         curl_easy_setopt(e, CURLOPT_AWS_SIGV4, r->signer->scope);
         curl_easy_setopt(e, CURLOPT_USERNAME, r->signer->key);
