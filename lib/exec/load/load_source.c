@@ -8,12 +8,14 @@
 
 #include "base/clock.h"
 #include "base/team.h"
+#include "exec/load/expected.h"
 #include "exec/load/pack.h"
 #include "store/io.h"
 
 /* What all workers of a source have in common. */
 typedef struct source {
     cm_load_source_options options;
+    cm_expecting expecting;
     pthread_mutex_t lock; /* guards the rest */
     pid_t pid;            /* of the process that opened `arrays` */
     unsigned users;       /* workers of that process that read them */
@@ -34,9 +36,8 @@ typedef struct worker {
     source *source;
     cm_load_arrays own; /* where each worker opens for itself */
     cm_disk_cache_counts own_disk;
-    cm_load_arrays *arrays;   /* what it reads; NULL: not open */
-    cm_packer *packer;        /* NULL: batches are decoded here */
-    cm_lookahead_list *ahead; /* NULL: each thread asks when it wants a chunk */
+    cm_load_arrays *arrays; /* what it reads; NULL: not open */
+    cm_packer *packer;      /* NULL: batches are decoded here */
     cm_team *team;
     hand *hand;
     unsigned nhands;
@@ -46,6 +47,7 @@ typedef struct worker {
 
     /* The task. */
     const cm_load_task *task;
+    cm_lookahead_list *ahead; /* NULL: each thread asks when it wants a chunk */
     uint8_t *arena;
     _Atomic uint64_t next; /* part of a sample */
 } worker;
@@ -102,6 +104,7 @@ static int check_arrays(const cm_load_arrays *in, cm_error *err)
 
 static void close_arrays(source *s, cm_load_arrays *arrays)
 {
+    cm_expecting_close(&s->expecting, arrays);
     if (s->options.opener.close != NULL)
         s->options.opener.close(s->options.opener.context, arrays);
     *arrays = (cm_load_arrays){0};
@@ -189,7 +192,6 @@ static void close_worker(void *state)
         return;
     cm_packer_free(w->packer);
     cm_team_free(w->team);
-    cm_lookahead_list_free(w->ahead);
     for (unsigned i = 0; i < w->nhands; i++)
         cm_reader_free(w->hand[i].reader);
     for (size_t i = 0; w->fixed != NULL && i < w->arrays->nfixed; i++)
@@ -228,8 +230,6 @@ static int fill_worker(worker *w, cm_error *err)
         rc = cm_team_create(n, &w->team, err);
     if (rc == CM_OK && s->options.proof != NULL)
         rc = cm_packer_create(w->arrays, s->options.proof, &w->packer, err);
-    if (rc == CM_OK && w->arrays->ahead != NULL)
-        rc = cm_lookahead_list_create(w->arrays->ahead, &w->ahead, err);
     return rc == CM_OK ? read_fixed(w, err) : rc;
 }
 
@@ -288,16 +288,31 @@ static bool is_first_chunk(const cm_array *a, const cm_box *box, uint64_t number
     return cm_grid_number(&a->grid, first) == number;
 }
 
-/* Of the list of the worker CONTEXT: number I is part I of the batch's samples. */
+/* Of what is expected: number I is part I of the batch's samples. */
 static bool box_ahead(void *context, uint64_t i, cm_array **array, cm_box *box)
 {
-    const worker *w = context;
-    const cm_load_arrays *in = w->arrays;
+    const cm_expected *x = context;
+    const cm_load_arrays *in = x->arrays;
     const size_t part = i % in->nparts;
     size_t nbytes;
     *array = in->array[in->part[part].array];
-    return place_part(in, w->task->epoch, w->task->piece[i / in->nparts].sample, part, box, &nbytes,
+    return place_part(in, x->task->epoch, x->task->piece[i / in->nparts].sample, part, box, &nbytes,
                       NULL) == CM_OK;
+}
+
+static void expect(void *context, const cm_load_task *task)
+{
+    source *s = context;
+    pthread_mutex_lock(&s->lock);
+    const bool open = s->users > 0 && s->pid == getpid();
+    pthread_mutex_unlock(&s->lock);
+    if (open && s->arrays.ahead != NULL && task->kind == CM_LOAD_BATCH)
+        cm_expecting_add(&s->expecting, &s->arrays, task, box_ahead);
+}
+
+static void forget(void *context, const cm_load_task *task)
+{
+    cm_expecting_drop(&((source *)context)->expecting, task);
 }
 
 /* One thread's share of a batch: the next part of a sample, until none is left. */
@@ -341,13 +356,13 @@ static int load_batch(worker *w, cm_load_result *result, cm_error *err)
 {
     const cm_load_arrays *in = w->arrays;
     const cm_load_task *task = w->task;
+    cm_expecting *e = &w->source->expecting;
+    cm_expected *x = in->ahead != NULL ? cm_expecting_take(e, in, task, box_ahead) : NULL;
     int rc = CM_OK;
     atomic_store(&w->next, 0);
-    if (w->ahead != NULL)
-        cm_lookahead_begin(w->ahead, (uint64_t)task->npieces * in->nparts, box_ahead, w);
+    w->ahead = x != NULL ? x->list : NULL;
     cm_team_run(w->team, read_parts, w);
-    if (w->ahead != NULL)
-        cm_lookahead_end(w->ahead);
+    cm_expecting_done(e, x);
     for (unsigned i = 0; i < w->nhands; i++) {
         cm_load_counts_add(&result->counts, &w->hand[i].counts);
         if (rc == CM_OK && (rc = w->hand[i].status) != CM_OK && err != NULL)
@@ -436,16 +451,24 @@ int cm_load_source_create(const cm_load_source_options *options, cm_load_source 
     if (s == NULL)
         return CM_ENOMEM;
     s->options = *options;
+    cm_expecting_init(&s->expecting);
     pthread_mutex_init(&s->lock, NULL);
-    *out = (cm_load_source){.context = s, .open = open_worker, .load = load, .close = close_worker};
+    *out = (cm_load_source){.context = s,
+                            .open = open_worker,
+                            .expect = expect,
+                            .forget = forget,
+                            .load = load,
+                            .close = close_worker};
     return CM_OK;
 }
 
 void cm_load_source_release(cm_load_source *source_)
 {
     source *s = source_->context;
-    if (s != NULL)
+    if (s != NULL) {
+        cm_expecting_release(&s->expecting);
         pthread_mutex_destroy(&s->lock);
+    }
     free(s);
     *source_ = (cm_load_source){0};
 }

@@ -2,7 +2,7 @@
  * Chunks asked for before a thread wants them, where storage is behind a network: so many requests
  * are under way whatever the threads that decode are at.
  *
- * Each worker has a list of the boxes that it reads next.  What they meet is asked for in their
+ * Each batch has a list of the boxes that are read for it.  What they meet is asked for in their
  * order, list after list as they were begun, as far as there are places: one for each group of
  * chunks that a reader fetches at once, from the question until a thread takes the answer.  What a
  * thread wants and nobody asked for yet it fetches itself, so that no thread ever waits for a
@@ -14,7 +14,7 @@
 #include "exec/load/chunk_walk.h"
 
 typedef struct cm_lookahead cm_lookahead;           /* of one process, shared by its workers */
-typedef struct cm_lookahead_list cm_lookahead_list; /* one worker's */
+typedef struct cm_lookahead_list cm_lookahead_list; /* one batch's */
 
 /* GROUP_NBYTES: that of the readers (cm_reader_options). */
 int cm_lookahead_create(unsigned nplaces, size_t group_nbytes, cm_lookahead **out, cm_error *err);

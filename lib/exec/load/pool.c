@@ -85,6 +85,12 @@ void cm_pool_deliver(cm_pool *pool, cm_pool_job *job)
     pthread_mutex_unlock(&pool->lock);
 }
 
+void cm_pool_forget(cm_pool *pool, cm_pool_job *job)
+{
+    if (pool->options.mode == CM_POOL_THREADS && pool->source.forget != NULL)
+        pool->source.forget(pool->source.context, job->task);
+}
+
 /* ---- beginning and end ---- */
 
 static int check_options(const cm_pool_options *o, const cm_load_source *source,
@@ -297,6 +303,8 @@ static void stop_members(cm_pool *pool)
         if (m->wake_fd >= 0)
             close(m->wake_fd);
         pthread_cond_destroy(&m->wake);
+        for (cm_pool_job *job = m->queue.first; job != NULL; job = job->next)
+            cm_pool_forget(pool, job);
         free_jobs(&m->queue);
         free_jobs(&m->sent);
     }

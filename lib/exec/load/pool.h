@@ -116,6 +116,12 @@ typedef struct cm_load_result {
 typedef struct cm_load_source {
     void *context;
     int (*open)(void *context, unsigned worker, void **state, cm_error *err);
+    /*
+     * TASK was queued for a thread, and stays where it is until it is loaded or forgotten; called
+     * by the clients.  Both NULL, or none.
+     */
+    void (*expect)(void *context, const cm_load_task *task);
+    void (*forget)(void *context, const cm_load_task *task);
     /* Fills in result's nbytes, crc32c and counts.  ARENA is where offsets count from. */
     int (*load)(void *state, const cm_load_task *task, uint8_t *arena, cm_load_result *result,
                 cm_error *err);

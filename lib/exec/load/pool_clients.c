@@ -40,6 +40,8 @@ int cm_pool_submit(cm_pool *pool, unsigned client, unsigned worker, const cm_loa
     job->client = client;
     job->deaths = 0;
     memcpy(job->task, task, sizeof(*task) + task->npieces * sizeof(task->piece[0]));
+    if (o->mode == CM_POOL_THREADS && pool->source.expect != NULL)
+        pool->source.expect(pool->source.context, job->task);
 
     cm_pool_client *c = &pool->client[client];
     pthread_mutex_lock(&pool->lock);
@@ -106,14 +108,14 @@ bool cm_pool_receive(cm_pool *pool, unsigned client, uint64_t timeout_ns, cm_loa
     return job != NULL;
 }
 
-/* Moves CLIENT's jobs from LIST to those for later use. */
-static size_t drop_jobs(cm_pool *pool, cm_pool_jobs *list, unsigned client)
+/* Moves CLIENT's jobs from LIST to DROPPED. */
+static size_t drop_jobs(cm_pool_jobs *list, unsigned client, cm_pool_jobs *dropped)
 {
     cm_pool_jobs kept = {0};
     size_t n = 0;
     for (cm_pool_job *job; (job = cm_pool_jobs_take(list)) != NULL;) {
         bool drop = job->client == client;
-        cm_pool_jobs_append(drop ? &pool->idle : &kept, job);
+        cm_pool_jobs_append(drop ? dropped : &kept, job);
         n += drop;
     }
     *list = kept;
@@ -124,12 +126,19 @@ size_t cm_pool_drop(cm_pool *pool, unsigned client)
 {
     cm_pool_client *c = &pool->client[client];
     unsigned nmembers = pool->options.mode == CM_POOL_SYNC ? 0 : pool->options.nworkers;
+    cm_pool_jobs dropped = {0};
     pthread_mutex_lock(&pool->lock);
-    size_t n = drop_jobs(pool, &c->queue, client);
+    size_t n = drop_jobs(&c->queue, client, &dropped);
     for (unsigned i = 0; i < nmembers; i++)
-        n += drop_jobs(pool, &pool->member[i].queue, client);
+        n += drop_jobs(&pool->member[i].queue, client, &dropped);
     c->outstanding -= (unsigned)n;
     pthread_mutex_unlock(&pool->lock);
+    for (cm_pool_job *job; (job = cm_pool_jobs_take(&dropped)) != NULL;) {
+        cm_pool_forget(pool, job);
+        pthread_mutex_lock(&pool->lock);
+        cm_pool_jobs_append(&pool->idle, job);
+        pthread_mutex_unlock(&pool->lock);
+    }
     return n;
 }
 

@@ -101,6 +101,8 @@ void cm_pool_member_ready(cm_pool_member *m, int status, const cm_error *err);
 cm_pool_job *cm_pool_member_take(cm_pool_member *m);
 /* There is something to do, or to stop for.  With the lock held. */
 void cm_pool_member_wake(cm_pool_member *m);
+/* Nobody will load JOB, which is in no list. */
+void cm_pool_forget(cm_pool *pool, cm_pool_job *job);
 /* JOB's result is made: it belongs to its client. */
 void cm_pool_deliver(cm_pool *pool, cm_pool_job *job);
 

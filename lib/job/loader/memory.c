@@ -332,6 +332,7 @@ int cm_load_memory(cm_load_run *l, cm_error *err)
             (l->options->memory != 0 ? l->options->memory : cm_memory_available() / 2) /
             l->nsharing;
     l->nahead = cm_load_lookahead_places(l);
+    cm_load_lookahead_threads(l);
     l->batch = largest_batch(l);
     if (!cm_mul_size(s->sample_nbytes, l->batch, &nbytes) || nbytes > (size_t)1 << 46)
         return cm_fail(err, CM_EINVAL, "`batch` %" PRIu64 ": a batch has too many bytes",

@@ -286,6 +286,11 @@ uint64_t cm_load_plan_nbytes(const cm_epoch_plan *plan);
 /* lookahead.c: places within a share of the memory; and what they take in all processes. */
 unsigned cm_load_lookahead_places(const cm_load_run *l);
 uint64_t cm_load_lookahead_nbytes(const cm_load_run *l);
+/*
+ * With places: where threads find all they want asked for, and no number of them was set, those
+ * that the CPUs need.
+ */
+void cm_load_lookahead_threads(cm_load_run *l);
 
 /* memory.c: slots and stash within the limit; makes the arena. */
 int cm_load_memory(cm_load_run *l, cm_error *err);

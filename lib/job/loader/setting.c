@@ -221,7 +221,8 @@ static bool waits_for_chunks(const cm_readbench_options *o, const cm_load_settin
 /*
  * What a pool needs where its store is behind a network.  Batches are asked for ahead
  * (lookahead.c), but for the indices of shards, when they are met first; elsewhere a thread waits
- * most of the time, for one chunk, and those that decode ask for nothing.
+ * most of the time, for one chunk, and those that decode ask for nothing.  Where all is asked for
+ * ahead fewer do (cm_load_lookahead_threads).
  */
 static unsigned remote_threads(const cm_readbench_options *o, const cm_load_setting *s)
 {
@@ -231,14 +232,17 @@ static unsigned remote_threads(const cm_readbench_options *o, const cm_load_sett
 
 /*
  * Batches of a pool of threads whose chunks are asked for ahead: so many that, when one is nearly
- * there, others have chunks to ask for.
+ * there, others have chunks to ask for, and that a CPU finds something to decode while a thread
+ * waits for the next chunk of its batch.
  */
 static unsigned remote_workers(const cm_readbench_options *o, const cm_load_setting *s,
                                unsigned advised)
 {
     const unsigned set = o->net != NULL ? cm_net_concurrency(o->net) : 0;
     const uint64_t n = 2 * (uint64_t)(set > 0 ? set : 2 * REMOTE_THREADS);
-    const uint64_t batches = (o->batch > 0 ? n / o->batch : 0) + 2;
+    uint64_t batches = (o->batch > 0 ? n / o->batch : 0) + 2;
+    if (batches < 2 * (uint64_t)advised)
+        batches = 2 * (uint64_t)advised;
     if (o->net == NULL || s->mode != CM_POOL_THREADS || waits_for_chunks(o, s))
         return advised;
     const unsigned most = batches < REMOTE_WORKERS ? (unsigned)batches : REMOTE_WORKERS;

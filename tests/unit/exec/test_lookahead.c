@@ -35,6 +35,7 @@ static struct {
     atomic_uint nbegun, nended, nread, turn;
     unsigned refuse, fail; /* every so many begins; 0: none */
     bool stopped;
+    atomic_bool held; /* nothing is answered */
 } later;
 
 typedef struct answer {
@@ -86,6 +87,8 @@ static void *answer_later(void *context)
 {
     answer *a = context;
     usleep(a->wait_us);
+    while (later.held)
+        usleep(100);
     a->rc = a->fails ? cm_fail(&a->err, CM_EIO, "lost")
                      : read_plain(a->store, a->read, a->n, a->buf, &a->err);
     return NULL;
@@ -219,14 +222,20 @@ static size_t batch_nbytes(const fixture *f)
     return cm_load_offset(f->part_nbytes, BATCH, NPARTS, 0);
 }
 
-static int load(fixture *f, void *state, uint64_t first, uint8_t *arena, cm_load_counts *counts,
-                cm_error *err)
+static cm_load_task *new_task(uint64_t first)
 {
     cm_load_task *t = calloc(1, sizeof(*t) + BATCH * sizeof(cm_load_piece));
-    cm_load_result result = {0};
     *t = (cm_load_task){.kind = CM_LOAD_BATCH, .epoch = 1, .nbatch = BATCH, .npieces = BATCH};
     for (uint32_t i = 0; i < BATCH; i++)
         t->piece[i] = (cm_load_piece){.sample = first + i, .place = i};
+    return t;
+}
+
+static int load(fixture *f, void *state, uint64_t first, uint8_t *arena, cm_load_counts *counts,
+                cm_error *err)
+{
+    cm_load_task *t = new_task(first);
+    cm_load_result result = {0};
     memset(arena, 0xee, batch_nbytes(f));
     int rc = f->source.load(state, t, arena, &result, err);
     cm_load_counts_add(counts, &result.counts);
@@ -395,6 +404,58 @@ static void stopped(void **state)
     end(&f);
 }
 
+/* ---- through a pool ---- */
+
+static void submit(const fixture *f, cm_pool *pool, unsigned number)
+{
+    cm_load_task *t = new_task((uint64_t)number * BATCH);
+    t->id = number;
+    t->offset = number * batch_nbytes(f);
+    assert_int_equal(cm_pool_submit(pool, 0, number % 2, t, NULL), CM_OK);
+    free(t);
+}
+
+/* What is queued is asked for at once, by whoever queues it; what is not read, given back. */
+static void queued(void **state)
+{
+    (void)state;
+    fixture f;
+    begin(&f, 1, 4000); /* a place for every chunk of every batch */
+    const cm_pool_options options = {
+        .mode = CM_POOL_THREADS, .nworkers = 2, .nclients = 1, .max_pieces = BATCH};
+    cm_load_counts counts = {0};
+    cm_load_result result;
+    cm_arena arena;
+    cm_pool *pool;
+    assert_int_equal(cm_arena_create(NBATCHES * batch_nbytes(&f), false, &arena, NULL), CM_OK);
+    assert_int_equal(cm_pool_create(&options, &f.source, &arena, &pool, NULL), CM_OK);
+    later.held = true;
+    for (unsigned b = 0, before; b < NBATCHES; b++) {
+        before = later.nbegun;
+        submit(&f, pool, b);
+        assert_true(later.nbegun > before);
+    }
+    later.held = false;
+    for (unsigned b = 0; b < NBATCHES; b++) {
+        assert_true(cm_pool_receive(pool, 0, UINT64_MAX, &result));
+        assert_int_equal(result.status, CM_OK);
+        check(&f, result.id * BATCH, arena.data + result.id * batch_nbytes(&f));
+        cm_load_counts_add(&counts, &result.counts);
+    }
+    assert_int_equal(counts.requests - later.nread, 3); /* as above */
+    for (unsigned b = 0; b < NBATCHES; b++)
+        submit(&f, pool, b);
+    cm_pool_drop(pool, 0);
+    while (cm_pool_receive(pool, 0, UINT64_MAX, &result))
+        assert_int_equal(result.status, CM_OK);
+    assert_int_equal(later.nbegun, later.nended);
+    for (unsigned b = 0; b < NBATCHES; b++)
+        submit(&f, pool, b);
+    cm_pool_free(pool);
+    cm_arena_release(&arena);
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +463,7 @@ int main(void)
         cmocka_unit_test(ahead_of_threads),
         cmocka_unit_test(lost_answers),
         cmocka_unit_test(stopped),
+        cmocka_unit_test(queued),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

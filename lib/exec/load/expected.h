@@ -1,0 +1,48 @@
+/*
+ * Tasks of a source whose chunks are asked for ahead (lookahead.h): from when they are queued, so
+ * that requests are under way however few threads there are, and one batch after the other.
+ */
+#ifndef CM_EXEC_LOAD_EXPECTED_H
+#define CM_EXEC_LOAD_EXPECTED_H
+
+#include <pthread.h>
+#include <sys/queue.h>
+
+#include "exec/load/load_source.h"
+#include "exec/load/lookahead.h"
+#include "exec/load/pool.h"
+
+typedef struct cm_expected {
+    TAILQ_ENTRY(cm_expected) next;
+    const cm_load_arrays *arrays;
+    const cm_load_task *task;
+    cm_lookahead_list *list;
+} cm_expected;
+
+/* Any thread may call what takes one. */
+typedef struct cm_expecting {
+    pthread_mutex_t lock;
+    TAILQ_HEAD(, cm_expected) queued; /* whose task nobody has begun */
+    TAILQ_HEAD(, cm_expected) idle;   /* for later tasks */
+} cm_expecting;
+
+void cm_expecting_init(cm_expecting *e);
+void cm_expecting_release(cm_expecting *e);
+
+/*
+ * TASK, a batch, will be loaded from ARRAYS or forgotten, and stays where it is until then.  BOX is
+ * called with the cm_expected, as cm_lookahead_box says.  Without memory nothing is asked for.
+ */
+void cm_expecting_add(cm_expecting *e, const cm_load_arrays *arrays, const cm_load_task *task,
+                      cm_lookahead_box *box);
+/* Nobody will load TASK, which may not be expected. */
+void cm_expecting_drop(cm_expecting *e, const cm_load_task *task);
+/* ARRAYS are to be closed: what was asked for of them is waited for. */
+void cm_expecting_close(cm_expecting *e, const cm_load_arrays *arrays);
+
+/* TASK is begun, whether it was expected or not; NULL: there is no memory. */
+cm_expected *cm_expecting_take(cm_expecting *e, const cm_load_arrays *arrays,
+                               const cm_load_task *task, cm_lookahead_box *box);
+void cm_expecting_done(cm_expecting *e, cm_expected *x); /* NULL accepted */
+
+#endif
