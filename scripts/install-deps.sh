@@ -16,7 +16,7 @@ slurmctld slurmd slurm-client munge openmpi-bin"
 # The servers of tests/store, and what shows where a program hangs, for `make check-long` alone:
 # install-deps.sh long.
 [ "${1:-}" != long ] ||
-    WANTED="$WANTED gdb nginx-light memcached swift-proxy swift-account swift-container swift-object"
+    WANTED="$WANTED curl gdb nginx-light memcached swift-proxy swift-account swift-container swift-object"
 # readbench's pages are looked at in a browser, which Ubuntu has in another form only.
 grep -qx 'ID=debian' /etc/os-release 2>/dev/null && WANTED="$WANTED chromium"
 

@@ -252,8 +252,8 @@ def test_status_says_how_they_stand(field, tmp_path):
 
 def test_the_first_part_tells_of_all(tmp_path):
     with netCDF4.Dataset(tmp_path / "noise.nc", "w") as ds:
-        ds.createDimension("x", 1_500_000)
-        ds.createVariable("v", "f4", ("x",))[:] = np.random.default_rng(1).normal(size=1_500_000).round(1)
+        ds.createDimension("x", 3_000_000)
+        ds.createVariable("v", "f4", ("x",))[:] = np.random.default_rng(1).normal(size=3_000_000).round(1)
     slow = ("--codec", "zstd:19", "--chunks", "x=50000", "--progress", "always", tmp_path / "noise.nc", tmp_path / "o.zarr")
     for k in (2, 3):
         assert "parts done" not in part(k, 4, *slow).ok().err

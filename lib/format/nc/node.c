@@ -9,7 +9,11 @@ int cm_nc_node_shape(cm_nc_node *node, const int *id, int ndims, cm_error *err)
     cm_array *a = &node->var.array;
     uint64_t nbytes = a->dtype.nbytes ? a->dtype.nbytes : 1;
     for (int j = 0; j < ndims; j++) {
-        if (id[j] < 0 || (size_t)id[j] >= node->file->ndims || !node->file->dim[id[j]].name)
+        if (id[j] < 0) /* 4.9.3 loses those without a scale where another one has one */
+            return cm_fail(err, CM_EFORMAT,
+                           "%s: variable %s: netCDF-C knows no dimension for its axis %d",
+                           node->file->path, a->name, j + 1);
+        if ((size_t)id[j] >= node->file->ndims || !node->file->dim[id[j]].name)
             return cm_fail(err, CM_EFORMAT, "%s: variable %s: dimension %d is not there",
                            node->file->path, a->name, id[j]);
         const cm_nc_dim_info *dim = &node->file->dim[id[j]];

@@ -76,7 +76,8 @@ int cm_parts_tell(const cm_job *job, const cm_beside *beside, cm_parts_teller **
     t->job = job;
     t->beside = beside;
     t->all_nbytes = all_nbytes(job);
-    if (cm_ticker_start(&t->ticker, 0, tell_on, t, NULL) == CM_OK)
+    /* The first time at once, so that the first line of progress tells of all parts. */
+    if (cm_ticker_start(&t->ticker, tell_on(t), tell_on, t, NULL) == CM_OK)
         *out = t;
     else
         free(t);
