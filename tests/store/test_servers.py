@@ -165,6 +165,11 @@ def test_end_to_end(bucket, source, tmp_path):
     assert not [k for k in bucket.keys("e2e ") if ".chunkmill" in k]  # other tests have stores that keep a ledger
 
 
+def refuses_checksums(done):
+    """Debian 13's Swift says of crc32c that it does not know it; Debian 12's took no notice."""
+    return done.status == 1 and "NotImplemented" in done.err and "--checksum none sends none" in done.err
+
+
 def test_parts_of_a_long_object(bucket, tmp_path):
     with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:
         for d, n in (("time", 36), ("x", 250000)):
@@ -172,7 +177,11 @@ def test_parts_of_a_long_object(bucket, tmp_path):
         ds.createVariable("v", "f4", ("time", "x"))[:] = np.random.default_rng(2).normal(size=(36, 250000)).astype("f4")
     env = bucket.environment()
     options = ("--checksum", "crc32c", "--chunks", "time=1,x=125000", "--shards", "time=36,x=250000", "--codec", "none", "--verify", "full")
-    tool.nc2zarr(*options, tmp_path / "in.nc", "s3://test/long.zarr", env=env).ok()
+    done = tool.nc2zarr(*options, tmp_path / "in.nc", "s3://test/long.zarr", env=env)
+    if refuses_checksums(done):
+        options = ("--checksum", "none", *options[2:])
+        done = tool.nc2zarr(*options, tmp_path / "in.nc", "s3://test/long.zarr", env=env)
+    done.ok()
     tool.nc2zarr("--check", tmp_path / "in.nc", "s3://test/long.zarr", env=env).ok()
     between = proxy.Proxy(bucket.url, share=0.4, seed=4)
     done = tool.nc2zarr("-q", *options, "--timeout", "60s", "--overwrite", tmp_path / "in.nc", "s3://test/long.zarr", env=bucket.environment(AWS_ENDPOINT_URL=between.url))
@@ -248,7 +257,10 @@ def test_checksums(bucket, source, kind):
     env = bucket.environment()
     for options in (CHUNKS, ("--shards", "g/tas:time=8,y=32,x=48", *CHUNKS, "--codec", "none")):
         store = f"s3://test/checksums {kind}.zarr"
-        done = tool.nc2zarr("-v", "--overwrite", "--verify", "full", "--checksum", kind, *options, source, store, env=env).ok()
+        done = tool.nc2zarr("-v", "--overwrite", "--verify", "full", "--checksum", kind, *options, source, store, env=env)
+        if refuses_checksums(done):
+            pytest.skip("this server knows no crc32c, and says so")
+        done.ok()
         compared, all_of_them = map(int, re.search(r"(\d+) of (\d+) checksums", done.err).groups())
         assert all_of_them > 20 and (compared == all_of_them if kind in bucket.tells else compared == 0), done
         tool.nc2zarr("--check", "--checksum", kind, source, store, env=env).ok()
