@@ -22,8 +22,14 @@ cm_paged *cm_paged_create(const char *folder, cm_error *err);
  */
 void *cm_paged_calloc(cm_paged *p, size_t count, size_t size, cm_error *err);
 
-/* NBYTES of it are going to be read; any thread, while none allocates. */
-void cm_paged_touch(cm_paged *p, size_t nbytes);
+/*
+ * NBYTES at DATA are going to be read or written; any thread, while none allocates.  Of what lies
+ * in the file not much more than 0.5 MiB that were touched are in memory: what is read without
+ * being touched stays there until cm_paged_let_go.  Memory that is none of P's is passed over.
+ */
+void cm_paged_touch(cm_paged *p, const void *data, size_t nbytes);
+/* memcpy of what may be long, touched piece by piece. */
+void cm_paged_copy(cm_paged *p, void *to, const void *from, size_t nbytes);
 void cm_paged_let_go(cm_paged *p);
 
 /* NULL is accepted. */

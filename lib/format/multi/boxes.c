@@ -45,14 +45,15 @@ static int read_part(const cm_multi_piece *p, cm_multi_scratch *scratch, const c
 }
 
 /* The first part that may meet BOX: along one axis they are sorted and do not overlap. */
-static size_t first_part(const cm_multi_var *v, const cm_box *box)
+static size_t first_part(const cm_multi_array *a, const cm_box *box)
 {
+    const cm_multi_var *v = a->var;
     size_t lo = 0, hi = v->nparts;
     if (v->naxes != 1)
         return 0;
     while (lo < hi) {
         size_t middle = lo + (hi - lo) / 2;
-        const cm_multi_part *p = &v->part[middle];
+        const cm_multi_part *p = cm_multi_part_of(a, middle);
         if (p->origin[0] + p->count[0] <= box->start[v->axis[0]])
             lo = middle + 1;
         else
@@ -82,7 +83,7 @@ static void read_values(const cm_multi_var *v, const cm_box *box, void *dst)
 static bool next_part(const cm_multi_array *a, const cm_box *box, size_t *p, cm_box *part)
 {
     const cm_multi_var *v = a->var;
-    for (; *p < v->nparts && !is_past(v, &v->part[*p], box); ++*p) {
+    for (; *p < v->nparts && !is_past(v, cm_multi_part_of(a, *p), box); ++*p) {
         cm_box whole;
         cm_multi_part_box(a, &v->part[*p], &whole);
         if (cm_box_intersect(&whole, box, part))
@@ -95,7 +96,7 @@ static bool has_holes(const cm_multi_array *a, const cm_box *box)
 {
     uint64_t left = cm_box_nelem(box);
     cm_box part;
-    for (size_t p = first_part(a->var, box); next_part(a, box, &p, &part); p++)
+    for (size_t p = first_part(a, box); next_part(a, box, &p, &part); p++)
         left -= cm_box_nelem(&part);
     return left > 0;
 }
@@ -108,7 +109,7 @@ static int read_parts(cm_multi_array *a, cm_multi_scratch *scratch, const cm_box
     int rc = CM_OK;
     if (has_holes(a, box))
         cm_fill(dst, cm_box_nelem(box), v->dtype.nbytes, v->has_fill ? v->fill : NULL);
-    for (size_t p = first_part(v, box); rc == CM_OK && next_part(a, box, &p, &part); p++) {
+    for (size_t p = first_part(a, box); rc == CM_OK && next_part(a, box, &p, &part); p++) {
         cm_multi_piece piece = cm_multi_piece_of(a, p, by_library);
         rc = read_part(&piece, scratch, box, &part, dst, err);
     }
@@ -187,7 +188,7 @@ int cm_multi_read_strings(cm_multi_array *a, const cm_box *box, bool by_library,
         return CM_ENOMEM;
     cm_box part;
     cm_strings_init(&scratch->text, out->arena.max_nbytes);
-    for (size_t p = first_part(v, box); rc == CM_OK && next_part(a, box, &p, &part); p++) {
+    for (size_t p = first_part(a, box); rc == CM_OK && next_part(a, box, &p, &part); p++) {
         cm_multi_piece piece = cm_multi_piece_of(a, p, by_library);
         rc = cm_multi_piece_read_strings(&piece, &part, &scratch->text, err);
         if (rc == CM_OK)

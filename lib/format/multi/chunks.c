@@ -10,11 +10,6 @@
 #include "format/merge.h"
 #include "format/multi/internal.h"
 
-enum {
-    NEAR = 16,                /* parts that lie side by side in the lists */
-    NEAR_NBYTES = 1024 * NEAR /* of the lists, places of chunks included */
-};
-
 /* Which chunk of which file one is. */
 typedef struct spot {
     size_t part;     /* SIZE_MAX: a hole */
@@ -23,26 +18,13 @@ typedef struct spot {
 
 static const cm_multi_row *row_along(const cm_multi_array *a, unsigned i, const uint64_t *coord)
 {
-    return cm_multi_row_of_piece(&a->axis[i], coord[a->var->axis[i]]);
+    return cm_multi_row_of_piece(a, i, coord[a->var->axis[i]]);
 }
 
 /* The chunk of the row's files that piece K is. */
 static uint64_t chunk_in_file(const cm_multi_row *r, uint64_t k)
 {
     return r->first / r->chunk + (k - r->piece);
-}
-
-/*
- * Chunks are asked for in order, mostly: lists are read on when others than the parts around the
- * last one are, not with each of their chunks.
- */
-static void touch(const cm_multi_array *a, size_t place)
-{
-    atomic_size_t *near = (atomic_size_t *)(uintptr_t)&a->near;
-    if (atomic_load_explicit(near, memory_order_relaxed) == place / NEAR)
-        return;
-    atomic_store_explicit(near, place / NEAR, memory_order_relaxed);
-    cm_paged_touch(a->owner->paged, NEAR_NBYTES);
 }
 
 static spot find(const cm_multi_array *a, const uint64_t *coord)
@@ -61,8 +43,7 @@ static spot find(const cm_multi_array *a, const uint64_t *coord)
         count[j] = cm_div_ceil(r->length, r->chunk);
         at[j] = chunk_in_file(r, coord[j]);
     }
-    touch(a, place);
-    spot s = {.part = (size_t)a->part_at[place] - 1};
+    spot s = {.part = cm_multi_part_at_rows(a, place) - 1};
     for (unsigned j = 0; j < v->rank; j++)
         s.number = s.number * count[j] + at[j];
     return s;
@@ -81,9 +62,11 @@ static const cm_chunk_place *place_of(const cm_multi_array *a, const spot *s)
     if (s->part == SIZE_MAX)
         return NULL;
     const cm_located *l = cm_multi_located(a, s->part);
-    return l->place == NULL || s->number >= l->nplaces || l->place[s->number].nbytes == 0
-               ? NULL
-               : &l->place[s->number];
+    if (l->place == NULL || s->number >= l->nplaces)
+        return NULL;
+    const cm_chunk_place *place = &l->place[s->number];
+    cm_paged_touch(a->owner->paged, place, sizeof(*place));
+    return place->nbytes > 0 ? place : NULL;
 }
 
 /* NULL: the array's own. */
@@ -100,8 +83,8 @@ static int fetch(cm_array *array, uint64_t number, cm_buf *buf, cm_fetch *out, c
     *out = (cm_fetch){0};
     if (place_of(a, &s) == NULL)
         return CM_OK;
-    int rc = cm_multi_fetch(a, &a->var->part[s.part], cm_multi_located(a, s.part), s.number, buf,
-                            out, err);
+    int rc = cm_multi_fetch(a, cm_multi_part_of(a, s.part), cm_multi_located(a, s.part), s.number,
+                            buf, out, err);
     out->chain = chain_of(a, s.part);
     return rc;
 }
@@ -117,7 +100,9 @@ static const char *file_of(cm_array *array, uint64_t number)
 {
     cm_multi_array *a = cm_multi_array_of(array);
     spot s = find_number(a, number);
-    return s.part == SIZE_MAX ? NULL : a->owner->spec->file[a->var->part[s.part].file].path;
+    return s.part == SIZE_MAX
+               ? NULL
+               : cm_multi_file_at(a->owner->spec, cm_multi_part_of(a, s.part)->file)->path;
 }
 
 static void place(cm_array *array, const uint64_t *coord, uint64_t *origin, uint64_t *shape)
@@ -152,7 +137,7 @@ static size_t find_pieces(const cm_multi_array *a, cm_fetch_many *many, cm_piece
             continue;
         item->skip = at->mask;
         item->chain = chain_of(a, s.part);
-        piece[n++] = (cm_piece){.object = a->var->part[s.part].file,
+        piece[n++] = (cm_piece){.object = cm_multi_part_of(a, s.part)->file,
                                 .offset = at->address,
                                 .nbytes = at->nbytes,
                                 .item = i,
@@ -167,7 +152,7 @@ static int place_pieces(const cm_multi_array *a, cm_fetch_many *many, cm_piece *
                         cm_error *err)
 {
     for (size_t i = 0; i < n; i++) {
-        const cm_multi_file *f = &a->owner->spec->file[piece[i].object];
+        const cm_multi_file *f = cm_multi_file_at(a->owner->spec, piece[i].object);
         if (piece[i].offset > f->nbytes || piece[i].nbytes > f->nbytes - piece[i].offset)
             return cm_fail(err, CM_EFORMAT, "a chunk is said to lie past the end of the file");
     }

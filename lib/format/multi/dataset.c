@@ -133,7 +133,7 @@ static int make_array(cm_multi_dataset *d, size_t i, cm_error *err)
         return cm_fail(err, CM_EINVAL, "variable %s: it is not joined, and not in one file",
                        v->name);
     for (size_t p = 0; p < v->nparts; p++)
-        if (check_part(d->spec, v, &v->part[p], err) != CM_OK)
+        if (check_part(d->spec, v, cm_multi_part_at(d->spec, v, p), err) != CM_OK)
             return CM_EINVAL;
     base->name = (char *)(uintptr_t)v->name;
     base->dtype = v->dtype;
@@ -163,7 +163,7 @@ static int describe_all(cm_multi_dataset *d, cm_error *err)
     ds->kind = CM_DATASET_NETCDF;
     ds->format_name = spec->format_name != NULL ? spec->format_name : "NetCDF";
     for (size_t i = 0; i < spec->nfiles; i++)
-        ds->nbytes += spec->file[i].nbytes;
+        ds->nbytes += cm_multi_file_at(spec, i)->nbytes;
     for (; rc == CM_OK && ds->nvars < spec->nvars; ds->nvars++) {
         cm_variable *var = &ds->var[ds->nvars];
         var->index = ds->nvars;
@@ -214,5 +214,9 @@ const cm_multi_spec *cm_multi_spec_of(const cm_dataset *ds)
 
 int cm_multi_unchanged(cm_dataset *ds, cm_error *err)
 {
-    return cm_multi_files_check(of(cm_dataset_bottom(ds))->files, err);
+    const cm_multi_spec *spec = of(cm_dataset_bottom(ds))->spec;
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < spec->nfiles; i++)
+        rc = cm_multi_file_check(cm_multi_file_at(spec, i), err);
+    return rc;
 }

@@ -46,7 +46,6 @@ typedef struct pool {
 
 struct cm_multi_files {
     const cm_multi_file *file;
-    size_t n;
     cm_dataset_options options;
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -318,7 +317,6 @@ int cm_multi_files_create(const cm_multi_file *file, size_t n, const cm_dataset_
     if (files == NULL)
         return CM_ENOMEM;
     files->file = file;
-    files->n = n;
     if (options != NULL)
         files->options = *options;
     pthread_mutex_init(&files->lock, NULL);
@@ -383,11 +381,7 @@ void cm_multi_files_close(cm_multi_files *files, uint32_t i)
     give(files, &files->library, i);
 }
 
-int cm_multi_files_check(cm_multi_files *files, cm_error *err)
+int cm_multi_file_check(const cm_multi_file *f, cm_error *err)
 {
-    int rc = CM_OK;
-    for (size_t i = 0; rc == CM_OK && i < files->n; i++)
-        if (files->file[i].open == NULL)
-            rc = check_path(&files->file[i], err);
-    return rc;
+    return f->open == NULL ? check_path(f, err) : CM_OK;
 }

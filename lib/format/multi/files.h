@@ -29,7 +29,7 @@ void cm_multi_files_give(cm_multi_files *files, uint32_t i);
 int cm_multi_files_open(cm_multi_files *files, uint32_t i, cm_dataset **out, cm_error *err);
 void cm_multi_files_close(cm_multi_files *files, uint32_t i);
 
-/* CM_EFORMAT with the name of the first file that is not as it was surveyed. */
-int cm_multi_files_check(cm_multi_files *files, cm_error *err);
+/* CM_EFORMAT with the name of F where it is not as it was surveyed. */
+int cm_multi_file_check(const cm_multi_file *f, cm_error *err);
 
 #endif

@@ -9,7 +9,6 @@
 #define CM_FORMAT_MULTI_INTERNAL_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "format/dataset_impl.h"
 #include "format/multi/files.h"
@@ -29,7 +28,8 @@ typedef struct cm_multi_axis {
     cm_multi_row *row;
     uint64_t nrows;
     uint64_t npieces;
-    cm_cuts cuts; /* empty where all pieces but the last are one chunk of one length */
+    uint64_t each; /* pieces that every row but the last has; 0: not alike */
+    cm_cuts cuts;  /* empty where all pieces but the last are one chunk of one length */
 } cm_multi_axis;
 
 /* How elements of a part are read; those of like files are alike. */
@@ -46,8 +46,8 @@ typedef struct cm_multi_array {
     bool prepared;
     const char *access; /* for people */
     cm_multi_axis axis[CM_MULTI_MAX_AXES];
-    uint32_t *part_at;   /* by row of axis 0, then of axis 1: the part there, from 1; 0: none */
-    atomic_size_t near;  /* which of part_at were asked for last (chunks.c) */
+    /* By row of axis 0, then of axis 1: the part, from 1; 0: none.  NULL: row I has part I. */
+    uint32_t *part_at;
     cm_located *located; /* of each part, where the spec says none; NULL: it always does */
     uint32_t *part_in;   /* by file, from 1, while parts are located: the last in it; 0: none */
     uint16_t *form_of;   /* each part's */
@@ -90,6 +90,30 @@ static inline cm_multi_array *cm_multi_array_of(cm_array *a)
     return (cm_multi_array *)a;
 }
 
+/* Part P is going to be looked at. */
+static inline const cm_multi_part *cm_multi_part_of(const cm_multi_array *a, size_t p)
+{
+    cm_paged_touch(a->owner->paged, &a->var->part[p], sizeof(a->var->part[p]));
+    return &a->var->part[p];
+}
+
+/* So is row K of AXIS. */
+static inline cm_multi_row *cm_multi_row_at(const cm_multi_array *a, const cm_multi_axis *axis,
+                                            uint64_t k)
+{
+    cm_paged_touch(a->owner->paged, &axis->row[k], sizeof(axis->row[k]));
+    return &axis->row[k];
+}
+
+/* The part at place AT of the rows, from 1; 0: none. */
+static inline size_t cm_multi_part_at_rows(const cm_multi_array *a, size_t at)
+{
+    if (a->part_at == NULL)
+        return at + 1;
+    cm_paged_touch(a->owner->paged, &a->part_at[at], sizeof(a->part_at[at]));
+    return a->part_at[at];
+}
+
 /* Where part P lies. */
 const cm_located *cm_multi_located(const cm_multi_array *a, size_t p);
 const cm_multi_form *cm_multi_form_of(const cm_multi_array *a, size_t p);
@@ -99,11 +123,11 @@ const cm_multi_form *cm_multi_form_of(const cm_multi_array *a, size_t p);
  * they overlap or reach outside.
  */
 int cm_multi_rows_make(cm_multi_array *a, bool *is_grid, cm_error *err);
-/* Cuts AXIS, whose rows say how their files are cut, into pieces. */
-int cm_multi_rows_cut(cm_multi_axis *axis, cm_error *err);
+/* Cuts axis number I of A, whose rows say how their files are cut, into pieces. */
+int cm_multi_rows_cut(cm_multi_array *a, unsigned i, cm_error *err);
 void cm_multi_rows_release(cm_multi_axis *axis);
-/* The row of AXIS that piece K lies in. */
-const cm_multi_row *cm_multi_row_of_piece(const cm_multi_axis *axis, uint64_t k);
+/* The row of axis number I of A that piece K lies in. */
+const cm_multi_row *cm_multi_row_of_piece(const cm_multi_array *a, unsigned i, uint64_t k);
 
 /* part.c: one file's share of a variable. */
 typedef struct cm_multi_piece {

@@ -14,12 +14,18 @@ enum {
 
 const cm_located *cm_multi_located(const cm_multi_array *a, size_t p)
 {
-    const cm_located *given = a->var->part[p].located;
-    return given != NULL ? given : &a->located[p];
+    const cm_located *given = cm_multi_part_of(a, p)->located;
+    if (given == NULL)
+        return &a->located[p];
+    cm_paged_touch(a->owner->paged, given, sizeof(*given));
+    return given;
 }
 
 const cm_multi_form *cm_multi_form_of(const cm_multi_array *a, size_t p)
 {
+    if (a->nforms == 1) /* which is usual: one list less is read */
+        return a->form;
+    cm_paged_touch(a->owner->paged, &a->form_of[p], sizeof(a->form_of[p]));
     return &a->form[a->form_of[p]];
 }
 
@@ -96,7 +102,7 @@ static int keep_form(cm_multi_array *a, size_t p, cm_error *err)
 static int locate_in(cm_multi_array *a, size_t p, cm_dataset *ds, cm_error *err)
 {
     cm_variable *v;
-    int rc = cm_multi_find_variable(a, &a->var->part[p], ds, &v, err);
+    int rc = cm_multi_find_variable(a, cm_multi_part_of(a, p), ds, &v, err);
     if (rc == CM_OK)
         rc = cm_dataset_locate(ds, v, &a->located[p], err);
     return rc == CM_OK ? keep_form(a, p, err) : rc;
@@ -117,7 +123,7 @@ static void locate_others(cm_multi_array *a, uint32_t file, cm_dataset *ds)
 /* By opening its file. */
 static int locate_part(cm_multi_array *a, size_t p, cm_error *err)
 {
-    uint32_t file = a->var->part[p].file;
+    uint32_t file = cm_multi_part_of(a, p)->file;
     cm_multi_files *files = a->owner->files;
     cm_dataset *ds;
     int rc = cm_multi_files_open(files, file, &ds, err);
@@ -157,10 +163,10 @@ int cm_multi_check_located(const cm_multi_array *a, const cm_multi_part *part, c
                    a->owner->spec->file[part->file].path, cm_multi_name_in(a, part));
 }
 
-static bool all_given(const cm_multi_var *v)
+static bool all_given(const cm_multi_array *a)
 {
-    for (size_t p = 0; p < v->nparts; p++)
-        if (v->part[p].located == NULL)
+    for (size_t p = 0; p < a->var->nparts; p++)
+        if (cm_multi_part_of(a, p)->located == NULL)
             return false;
     return true;
 }
@@ -174,7 +180,7 @@ static int begin(cm_multi_array *a, cm_error *err)
     a->form_of = cm_paged_calloc(a->owner->paged, v->nparts, sizeof(a->form_of[0]), err);
     if (a->form_of == NULL)
         return CM_ENOMEM;
-    if (all_given(v))
+    if (all_given(a))
         return CM_OK;
     a->located = cm_calloc(v->nparts + 1, sizeof(a->located[0]), err);
     a->part_in = cm_calloc(a->owner->spec->nfiles + 1, sizeof(a->part_in[0]), err);
@@ -202,7 +208,7 @@ int cm_multi_locate(cm_multi_array *a, cm_error *err)
     const cm_multi_var *v = a->var;
     int rc = begin_all(a, err);
     for (size_t p = 0; rc == CM_OK && p < v->nparts; p++) {
-        const cm_located *given = v->part[p].located;
+        const cm_located *given = cm_multi_part_of(a, p)->located;
         const cm_dataset_options *o = &a->owner->options;
         if (o->canceled != NULL && o->canceled(o->canceled_context))
             return cm_fail(err, CM_ECANCELED, "stopped by request");

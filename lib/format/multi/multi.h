@@ -156,6 +156,26 @@ typedef struct cm_multi_spec {
     cm_paged *paged;
 } cm_multi_spec;
 
+/* File I of SPEC is going to be looked at. */
+static inline const cm_multi_file *cm_multi_file_at(const cm_multi_spec *spec, size_t i)
+{
+    const cm_multi_file *f = &spec->file[i];
+    if (spec->paged != NULL) {
+        cm_paged_touch(spec->paged, f, sizeof(*f));
+        cm_paged_touch(spec->paged, f->path, 1);
+    }
+    return f;
+}
+
+/* So is part I of its variable V. */
+static inline const cm_multi_part *cm_multi_part_at(const cm_multi_spec *spec,
+                                                    const cm_multi_var *v, size_t i)
+{
+    if (spec->paged != NULL)
+        cm_paged_touch(spec->paged, &v->part[i], sizeof(v->part[i]));
+    return &v->part[i];
+}
+
 /*
  * The dataset that SPEC says.  Its files were opened in a child process before: that is not
  * done again.  Kind CM_DATASET_NETCDF.

@@ -35,8 +35,7 @@ void cm_multi_part_box(const cm_multi_array *a, const cm_multi_part *part, cm_bo
 
 cm_multi_piece cm_multi_piece_of(const cm_multi_array *a, size_t p, bool by_library)
 {
-    cm_multi_piece piece = {.array = a, .part = &a->var->part[p], .by_library = by_library};
-    cm_paged_touch(a->owner->paged, sizeof(*piece.part));
+    cm_multi_piece piece = {.array = a, .part = cm_multi_part_of(a, p), .by_library = by_library};
     if (a->form_of == NULL) /* strings, which lie nowhere */
         return piece;
     piece.located = cm_multi_located(a, p);

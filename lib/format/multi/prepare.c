@@ -29,7 +29,7 @@ static uint64_t chunk_along(const cm_multi_array *a, size_t p, unsigned j)
 {
     const cm_form *form = cm_multi_form_of(a, p)->form;
     unsigned dim, rank;
-    const cm_multi_part *part = &a->var->part[p];
+    const cm_multi_part *part = cm_multi_part_of(a, p);
     if (!cm_multi_dim_in(a, part, j, &dim, &rank))
         return 1;
     const uint64_t chunk =
@@ -55,8 +55,9 @@ static bool same_fill(const cm_multi_array *a, const cm_form *form)
            (!v->has_fill || memcmp(form->fill, v->fill, v->dtype.nbytes) == 0);
 }
 
-static bool has_absent(const cm_located *l)
+static bool has_absent(const cm_multi_array *a, const cm_located *l)
 {
+    cm_paged_touch(a->owner->paged, l->place, l->nplaces * sizeof(l->place[0]));
     if (l->form->kind == CM_LOCATED_UNWRITTEN)
         return true;
     for (uint64_t i = 0; i < l->nplaces; i++)
@@ -84,12 +85,12 @@ static bool goes_by_chunks(const cm_multi_array *a)
     for (size_t p = 0; p < v->nparts; p++) {
         const cm_multi_form *f = cm_multi_form_of(a, p);
         bool unwritten = f->form->kind == CM_LOCATED_UNWRITTEN;
-        if (cm_multi_converts(a, &v->part[p]) || (f->chain == NULL && !unwritten))
+        if (cm_multi_converts(a, cm_multi_part_of(a, p)) || (f->chain == NULL && !unwritten))
             return false;
         for (unsigned j = 0; !unwritten && j < v->rank; j++)
             if (!is_axis(v, j) && chunk_along(a, p, j) != chunk_along(a, model, j))
                 return false;
-        if (!same_fill(a, f->form) && has_absent(cm_multi_located(a, p)))
+        if (!same_fill(a, f->form) && has_absent(a, cm_multi_located(a, p)))
             return false;
     }
     return true;
@@ -108,16 +109,18 @@ static bool goes_by_slices(const cm_multi_array *a)
 /* ---- the grid ---- */
 
 /* The length of most pieces: what the store's chunks are like, where they stay. */
-static uint64_t usual_chunk(const cm_multi_axis *axis)
+static uint64_t usual_chunk(const cm_multi_array *a, const cm_multi_axis *axis)
 {
     uint64_t most = 0, found = 0;
     for (uint64_t i = 0; i < axis->nrows; i++) {
-        uint64_t chunk = axis->row[i].chunk, n = 0;
-        if (axis->row[i].hole || chunk == found)
+        const cm_multi_row *r = cm_multi_row_at(a, axis, i);
+        uint64_t chunk = r->chunk, n = 0;
+        if (r->hole || chunk == found)
             continue;
-        for (uint64_t k = 0; k < axis->nrows && k < 4096; k++)
-            if (!axis->row[k].hole && axis->row[k].chunk == chunk)
-                n += axis->row[k].count;
+        for (uint64_t k = 0; k < axis->nrows && k < 4096; k++) {
+            const cm_multi_row *other = cm_multi_row_at(a, axis, k);
+            n += !other->hole && other->chunk == chunk ? other->count : 0;
+        }
         if (n > most) {
             most = n;
             found = chunk;
@@ -137,12 +140,12 @@ static bool set_row_chunks(cm_multi_array *a, unsigned i, uint64_t otherwise)
     size_t n = (v->naxes > 0 ? (size_t)a->axis[0].nrows : 1) * across;
     bool alike = true;
     for (uint64_t k = 0; k < axis->nrows; k++)
-        axis->row[k].chunk = 0;
+        cm_multi_row_at(a, axis, k)->chunk = 0;
     for (size_t at = 0; at < n; at++) {
-        cm_multi_row *r = &axis->row[i == 0 ? at / across : at % across];
-        if (a->part_at[at] == 0)
+        cm_multi_row *r = cm_multi_row_at(a, axis, i == 0 ? at / across : at % across);
+        size_t p = cm_multi_part_at_rows(a, at);
+        if (p-- == 0)
             continue;
-        size_t p = a->part_at[at] - 1;
         if (cm_multi_form_of(a, p)->form->kind == CM_LOCATED_UNWRITTEN)
             continue;
         uint64_t chunk = chunk_along(a, p, v->axis[i]);
@@ -150,10 +153,11 @@ static bool set_row_chunks(cm_multi_array *a, unsigned i, uint64_t otherwise)
         alike = alike && (r->chunk == 0 || r->chunk == chunk);
         r->chunk = chunk;
     }
-    uint64_t usual = usual_chunk(axis);
-    for (uint64_t k = 0; k < axis->nrows; k++)
-        if (axis->row[k].chunk == 0)
-            axis->row[k].chunk = usual;
+    uint64_t usual = usual_chunk(a, axis);
+    for (uint64_t k = 0; k < axis->nrows; k++) {
+        cm_multi_row *r = cm_multi_row_at(a, axis, k);
+        r->chunk = r->chunk == 0 ? usual : r->chunk;
+    }
     return alike;
 }
 
@@ -222,8 +226,8 @@ static int use_chunks(cm_multi_array *a, cm_error *err)
     for (unsigned j = 0; j < v->rank; j++)
         a->source_chunk[j] = chunk_along(a, model, j);
     for (unsigned i = 0; rc == CM_OK && i < v->naxes; i++) {
-        rc = cm_multi_rows_cut(&a->axis[i], err);
-        a->source_chunk[v->axis[i]] = usual_chunk(&a->axis[i]);
+        rc = cm_multi_rows_cut(a, i, err);
+        a->source_chunk[v->axis[i]] = usual_chunk(a, &a->axis[i]);
     }
     if (rc == CM_OK)
         rc = make_grid(a, a->source_chunk, err);
@@ -315,8 +319,8 @@ static int use_boxes(cm_multi_array *a, bool is_grid, cm_error *err)
     choose_pieces(a, chunk);
     for (unsigned i = 0; is_grid && rc == CM_OK && i < v->naxes; i++) {
         set_row_chunks(a, i, chunk[v->axis[i]]);
-        rc = cm_multi_rows_cut(&a->axis[i], err);
-        a->source_chunk[v->axis[i]] = usual_chunk(&a->axis[i]);
+        rc = cm_multi_rows_cut(a, i, err);
+        a->source_chunk[v->axis[i]] = usual_chunk(a, &a->axis[i]);
     }
     for (unsigned i = 0; !is_grid && i < v->naxes; i++)
         cm_multi_rows_release(&a->axis[i]);
@@ -347,8 +351,10 @@ static void sum_up(cm_multi_array *a)
     for (size_t p = 0; p < v->nparts; p++) {
         const cm_located *l = cm_multi_located(a, p);
         const cm_multi_form *f = cm_multi_form_of(a, p);
-        const cm_multi_file *file = &a->owner->spec->file[v->part[p].file];
+        const cm_multi_part *part = cm_multi_part_of(a, p);
+        const cm_multi_file *file = cm_multi_file_at(a->owner->spec, part->file);
         uint64_t file_nbytes = file->nbytes;
+        cm_paged_touch(a->owner->paged, l->place, l->nplaces * sizeof(l->place[0]));
         a->all_located =
             a->all_located &&
             (file->open != NULL || (f->form->kind != CM_LOCATED_NOT &&
@@ -362,9 +368,9 @@ static void sum_up(cm_multi_array *a)
         }
         if (f->form->kind == CM_LOCATED_SLAB) {
             cm_box box;
-            cm_multi_part_box(a, &v->part[p], &box);
-            if (v->rank > 0 && v->part[p].how != NULL && v->part[p].how->pads)
-                box.shape[v->rank - 1] = v->part[p].how->width;
+            cm_multi_part_box(a, part, &box);
+            if (v->rank > 0 && part->how != NULL && part->how->pads)
+                box.shape[v->rank - 1] = part->how->width;
             a->stored_nbytes += cm_box_nelem(&box) * f->form->dtype.nbytes;
         }
     }

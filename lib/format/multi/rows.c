@@ -13,74 +13,28 @@ static int by_origin(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorted, with what is between them as holes; false in *IS_GRID where they overlap. */
-static int close_holes(cm_multi_axis *axis, const cm_multi_row *row, uint64_t n, uint64_t shape,
-                       cm_paged *paged, bool *is_grid, cm_error *err)
-{
-    uint64_t at = 0, count = n;
-    for (uint64_t i = 0; i < n; at = row[i].origin + row[i].count, i++)
-        count += row[i].origin > at;
-    cm_multi_row *with = cm_paged_calloc(paged, count + (at < shape), sizeof(with[0]), err);
-    if (with == NULL)
-        return CM_ENOMEM;
-    at = count = 0;
-    for (uint64_t i = 0; i < n; i++) {
-        const cm_multi_row *r = &row[i];
-        if (r->origin < at) {
-            *is_grid = false;
-            break;
-        }
-        if (r->origin > at)
-            with[count++] = (cm_multi_row){.origin = at, .count = r->origin - at, .hole = true};
-        with[count++] = *r;
-        at = r->origin + r->count;
-    }
-    if (at < shape && *is_grid)
-        with[count++] = (cm_multi_row){.origin = at, .count = shape - at, .hole = true};
-    axis->row = with;
-    axis->nrows = count;
-    return CM_OK;
-}
-
 static bool same_row(const cm_multi_row *a, const cm_multi_row *b)
 {
     return a->origin == b->origin && a->first == b->first && a->count == b->count &&
            a->length == b->length;
 }
 
-static int make_axis(cm_multi_array *a, unsigned i, bool *is_grid, cm_error *err)
+static cm_multi_row row_of(const cm_multi_array *a, unsigned i, size_t p)
 {
-    const cm_multi_var *v = a->var;
-    uint64_t n = 0;
-    cm_multi_row *row = cm_calloc(v->nparts + 1, sizeof(row[0]), err);
-    if (row == NULL)
-        return CM_ENOMEM;
-    for (size_t p = 0; p < v->nparts; p++) {
-        const cm_multi_part *part = &v->part[p];
-        row[p] = (cm_multi_row){.origin = part->origin[i],
-                                .first = part->first[i],
-                                .count = part->count[i],
-                                .length = part->length[i]};
-    }
-    if (v->nparts > 0)
-        qsort(row, v->nparts, sizeof(row[0]), by_origin);
-    for (size_t p = 0; p < v->nparts; p++) {
-        if (n > 0 && row[n - 1].origin == row[p].origin)
-            *is_grid = *is_grid && same_row(&row[n - 1], &row[p]);
-        else
-            row[n++] = row[p];
-    }
-    int rc = close_holes(&a->axis[i], row, n, v->shape[v->axis[i]], a->owner->paged, is_grid, err);
-    free(row);
-    return rc;
+    const cm_multi_part *part = cm_multi_part_of(a, p);
+    return (cm_multi_row){.origin = part->origin[i],
+                          .first = part->first[i],
+                          .count = part->count[i],
+                          .length = part->length[i]};
 }
 
-static uint64_t find_row(const cm_multi_axis *axis, uint64_t origin)
+/* The last row that does not begin behind ORIGIN, or the first. */
+static uint64_t find_row(const cm_multi_array *a, const cm_multi_axis *axis, uint64_t origin)
 {
     uint64_t lo = 0, hi = axis->nrows;
     while (hi - lo > 1) {
         uint64_t middle = lo + (hi - lo) / 2;
-        if (axis->row[middle].origin <= origin)
+        if (cm_multi_row_at(a, axis, middle)->origin <= origin)
             lo = middle;
         else
             hi = middle;
@@ -88,10 +42,117 @@ static uint64_t find_row(const cm_multi_axis *axis, uint64_t origin)
     return lo;
 }
 
+/*
+ * The rows of parts that come in the order of the axis, or again and again in it; false where they
+ * do not.  There are no lists beside the one that stays.
+ */
+static bool take_in_order(cm_multi_array *a, unsigned i, bool *is_grid)
+{
+    cm_multi_axis *axis = &a->axis[i];
+    axis->nrows = 0;
+    for (size_t p = 0; p < a->var->nparts; p++) {
+        const cm_multi_row row = row_of(a, i, p);
+        uint64_t last = axis->nrows > 0 ? axis->nrows - 1 : 0;
+        if (axis->nrows == 0 || cm_multi_row_at(a, axis, last)->origin < row.origin) {
+            *cm_multi_row_at(a, axis, axis->nrows++) = row;
+            continue;
+        }
+        if (axis->row[last].origin > row.origin)
+            last = find_row(a, axis, row.origin);
+        if (cm_multi_row_at(a, axis, last)->origin != row.origin)
+            return false;
+        *is_grid = *is_grid && same_row(&axis->row[last], &row);
+    }
+    return true;
+}
+
+static int take_sorted(cm_multi_array *a, unsigned i, bool *is_grid, cm_error *err)
+{
+    const size_t nparts = a->var->nparts;
+    cm_multi_axis *axis = &a->axis[i];
+    cm_multi_row *row = cm_calloc(nparts + 1, sizeof(row[0]), err);
+    if (row == NULL)
+        return CM_ENOMEM;
+    for (size_t p = 0; p < nparts; p++)
+        row[p] = row_of(a, i, p);
+    qsort(row, nparts, sizeof(row[0]), by_origin);
+    axis->nrows = 0;
+    *is_grid = true;
+    for (size_t p = 0; p < nparts; p++) {
+        if (p > 0 && row[p - 1].origin == row[p].origin)
+            *is_grid = *is_grid && same_row(&row[p - 1], &row[p]);
+        else
+            *cm_multi_row_at(a, axis, axis->nrows++) = row[p];
+    }
+    free(row);
+    return CM_OK;
+}
+
+/* What is between rows become holes; false in *IS_GRID where rows overlap. */
+static int close_holes(cm_multi_array *a, unsigned i, bool *is_grid, cm_error *err)
+{
+    cm_multi_axis *axis = &a->axis[i];
+    const uint64_t n = axis->nrows, shape = a->var->shape[a->var->axis[i]];
+    uint64_t at = 0, count = n;
+    for (uint64_t k = 0; k < n; k++) {
+        const cm_multi_row *r = cm_multi_row_at(a, axis, k);
+        *is_grid = *is_grid && r->origin >= at;
+        count += r->origin > at;
+        at = r->origin + r->count;
+    }
+    count += at < shape;
+    if (!*is_grid || count == n)
+        return CM_OK;
+    cm_multi_axis with = {.row = cm_paged_calloc(a->owner->paged, count, sizeof(*with.row), err)};
+    if (with.row == NULL)
+        return CM_ENOMEM;
+    at = 0;
+    for (uint64_t k = 0; k < n; k++) {
+        const cm_multi_row r = *cm_multi_row_at(a, axis, k);
+        if (r.origin > at)
+            *cm_multi_row_at(a, &with, with.nrows++) =
+                (cm_multi_row){.origin = at, .count = r.origin - at, .hole = true};
+        *cm_multi_row_at(a, &with, with.nrows++) = r;
+        at = r.origin + r.count;
+    }
+    if (at < shape)
+        *cm_multi_row_at(a, &with, with.nrows++) =
+            (cm_multi_row){.origin = at, .count = shape - at, .hole = true};
+    axis->row = with.row;
+    axis->nrows = with.nrows;
+    return CM_OK;
+}
+
+static int make_axis(cm_multi_array *a, unsigned i, bool *is_grid, cm_error *err)
+{
+    cm_multi_axis *axis = &a->axis[i];
+    bool alike = true;
+    axis->row = cm_paged_calloc(a->owner->paged, a->var->nparts, sizeof(axis->row[0]), err);
+    if (axis->row == NULL)
+        return CM_ENOMEM;
+    int rc = take_in_order(a, i, &alike) ? CM_OK : take_sorted(a, i, &alike, err);
+    *is_grid = *is_grid && alike;
+    return rc == CM_OK ? close_holes(a, i, is_grid, err) : rc;
+}
+
+/* Each row is one part, in their order, without holes. */
+static bool is_one_by_one(const cm_multi_array *a)
+{
+    const cm_multi_axis *axis = &a->axis[0];
+    if (a->var->naxes != 1 || axis->nrows != a->var->nparts)
+        return false;
+    for (uint64_t k = 0; k < axis->nrows; k++)
+        if (cm_multi_row_at(a, axis, k)->origin != cm_multi_part_of(a, k)->origin[0])
+            return false;
+    return true;
+}
+
 static int place_parts(cm_multi_array *a, cm_error *err)
 {
     const cm_multi_var *v = a->var;
     size_t across = v->naxes > 1 ? (size_t)a->axis[1].nrows : 1, n;
+    if (is_one_by_one(a))
+        return CM_OK;
     if (!cm_mul_size(v->naxes > 0 ? (size_t)a->axis[0].nrows : 1, across, &n))
         n = SIZE_MAX;
     if ((a->part_at = cm_paged_calloc(a->owner->paged, n, sizeof(a->part_at[0]), err)) == NULL)
@@ -99,7 +160,8 @@ static int place_parts(cm_multi_array *a, cm_error *err)
     for (size_t p = 0; p < v->nparts; p++) {
         size_t at = 0;
         for (unsigned i = 0; i < v->naxes; i++)
-            at = at * across + (size_t)find_row(&a->axis[i], v->part[p].origin[i]);
+            at = at * across + (size_t)find_row(a, &a->axis[i], cm_multi_part_of(a, p)->origin[i]);
+        cm_paged_touch(a->owner->paged, &a->part_at[at], sizeof(a->part_at[at]));
         if (a->part_at[at] != 0)
             return cm_fail(err, CM_EINVAL, "variable %s: two parts of it lie at one place",
                            v->name);
@@ -133,11 +195,11 @@ static uint64_t end_of(const cm_multi_row *r, uint64_t k)
     return end < last ? end : last;
 }
 
-static bool is_regular(const cm_multi_axis *axis)
+static bool is_regular(const cm_multi_array *a, const cm_multi_axis *axis)
 {
     uint64_t chunk = axis->row[0].chunk;
     for (uint64_t i = 0; i < axis->nrows; i++) {
-        const cm_multi_row *r = &axis->row[i];
+        const cm_multi_row *r = cm_multi_row_at(a, axis, i);
         if (r->chunk != chunk || r->origin % chunk != 0 || r->first % chunk != 0 ||
             (i + 1 < axis->nrows && r->count % chunk != 0))
             return false;
@@ -145,43 +207,56 @@ static bool is_regular(const cm_multi_axis *axis)
     return true;
 }
 
-int cm_multi_rows_cut(cm_multi_axis *axis, cm_error *err)
+static void cut_row(const cm_multi_row *r, uint64_t k, uint64_t next, cm_cuts *cuts)
 {
-    axis->npieces = 0;
-    for (uint64_t i = 0; i < axis->nrows; i++) {
-        cm_multi_row *r = &axis->row[i];
-        r->piece = axis->npieces;
-        axis->npieces += cm_div_ceil(r->first + r->count, r->chunk) - r->first / r->chunk;
+    for (uint64_t at = r->first, local = 0; k < next; k++, local++) {
+        uint64_t end = end_of(r, local);
+        cuts->first[k] = r->origin + (at - r->first);
+        if (end - at > cuts->longest)
+            cuts->longest = end - at;
+        at = end;
     }
-    if (axis->nrows == 0 || is_regular(axis))
-        return CM_OK;
-    int rc = cm_cuts_init(&axis->cuts, axis->npieces, err);
-    if (rc != CM_OK)
-        return rc;
-    for (uint64_t i = 0, k = 0; i < axis->nrows; i++) {
-        const cm_multi_row *r = &axis->row[i];
-        uint64_t next = i + 1 < axis->nrows ? r[1].piece : axis->npieces;
-        for (uint64_t at = r->first, local = 0; k < next; k++, local++) {
-            uint64_t end = end_of(r, local);
-            axis->cuts.first[k] = r->origin + (at - r->first);
-            if (end - at > axis->cuts.longest)
-                axis->cuts.longest = end - at;
-            at = end;
-        }
-        axis->cuts.first[k] = r->origin + r->count;
-    }
-    return CM_OK;
+    cuts->first[k] = r->origin + r->count;
 }
 
-const cm_multi_row *cm_multi_row_of_piece(const cm_multi_axis *axis, uint64_t k)
+int cm_multi_rows_cut(cm_multi_array *a, unsigned i, cm_error *err)
 {
+    cm_multi_axis *axis = &a->axis[i];
+    axis->npieces = axis->each = 0;
+    for (uint64_t k = 0; k < axis->nrows; k++) {
+        cm_multi_row *r = cm_multi_row_at(a, axis, k);
+        r->piece = axis->npieces;
+        if (k == 1)
+            axis->each = axis->npieces;
+        else if (k > 1 && axis->npieces != k * axis->each)
+            axis->each = 0;
+        axis->npieces += cm_div_ceil(r->first + r->count, r->chunk) - r->first / r->chunk;
+    }
+    if (axis->nrows == 0 || is_regular(a, axis))
+        return CM_OK;
+    int rc = cm_cuts_init(&axis->cuts, axis->npieces, err);
+    for (uint64_t k = 0; rc == CM_OK && k < axis->nrows; k++) {
+        const cm_multi_row *r = cm_multi_row_at(a, axis, k);
+        cut_row(r, r->piece, k + 1 < axis->nrows ? r[1].piece : axis->npieces, &axis->cuts);
+    }
+    return rc;
+}
+
+const cm_multi_row *cm_multi_row_of_piece(const cm_multi_array *a, unsigned i, uint64_t k)
+{
+    const cm_multi_axis *axis = &a->axis[i];
     uint64_t lo = 0, hi = axis->nrows;
-    while (hi - lo > 1) {
+    if (axis->each > 0) {
+        lo = k / axis->each;
+        hi = 0;
+        lo = lo < axis->nrows ? lo : axis->nrows - 1;
+    }
+    while (hi > lo + 1) {
         uint64_t middle = lo + (hi - lo) / 2;
-        if (axis->row[middle].piece <= k)
+        if (cm_multi_row_at(a, axis, middle)->piece <= k)
             lo = middle;
         else
             hi = middle;
     }
-    return &axis->row[lo];
+    return cm_multi_row_at(a, axis, lo);
 }

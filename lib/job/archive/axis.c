@@ -27,6 +27,19 @@ static int by_rank(const void *a, const void *b, void *context)
     return (x > y) - (x < y);
 }
 
+const cm_join_vec *cm_axis_vec(const cm_join *j, const cm_join_dim *d, uint32_t file)
+{
+    cm_paged *paged = j->survey->paged;
+    if (d->at[file] == CM_JOIN_NONE)
+        return NULL;
+    const cm_join_vec *own = &d->vec[d->at[file]];
+    cm_paged_touch(paged, own, sizeof(*own));
+    const cm_join_vec *v = &d->vec[own->same];
+    cm_paged_touch(paged, v, sizeof(*v));
+    cm_paged_touch(paged, v->run, v->nruns * sizeof(v->run[0]));
+    return v;
+}
+
 bool cm_axis_in_order(const cm_join *j, const cm_join_dim *d)
 {
     return d->kind == CM_KEY_NONE ||
@@ -167,7 +180,7 @@ static uint64_t bisect(const int64_t *key, uint64_t n, int64_t wanted)
 typedef struct merging {
     cm_join *j;
     cm_join_dim *d;
-    uint32_t *owner; /* of each element, the vec that brought it */
+    uint32_t *owner; /* of each element, the vec that brought it; both in paged memory */
     uint64_t capacity;
     bool refused;
 } merging;
@@ -177,12 +190,13 @@ static int reserve(merging *m, uint64_t n, cm_error *err)
     if (n <= m->capacity)
         return CM_OK;
     uint64_t capacity = m->capacity * 2 > n ? m->capacity * 2 : n;
-    int64_t *key = realloc(m->d->key, capacity * sizeof(*key));
-    if (key != NULL)
-        m->d->key = key;
-    uint32_t *owner = key == NULL ? NULL : realloc(m->owner, capacity * sizeof(*owner));
-    if (owner == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for a dimension of %" PRIu64 " elements", n);
+    int64_t *key = cm_join_alloc(m->j, (size_t)capacity, sizeof(*key), err);
+    uint32_t *owner = cm_join_alloc(m->j, (size_t)capacity, sizeof(*owner), err);
+    if (key == NULL || owner == NULL)
+        return CM_ENOMEM;
+    cm_paged_copy(m->j->survey->paged, key, m->d->key, m->d->n * sizeof(*key));
+    cm_paged_copy(m->j->survey->paged, owner, m->owner, m->d->n * sizeof(*owner));
+    m->d->key = key;
     m->owner = owner;
     m->capacity = capacity;
     return CM_OK;
@@ -329,6 +343,7 @@ int cm_axis_find_runs(const cm_join *j, cm_join_dim *d, cm_error *err)
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < d->nvecs; i++) {
         cm_join_vec *v = &d->vec[i];
+        cm_paged_touch(j->survey->paged, v, sizeof(*v));
         v->run = NULL;
         v->nruns = 0;
         if (v->key != NULL && v->same == i)
@@ -360,6 +375,5 @@ int cm_axis_join(cm_join *j, cm_join_dim *d, cm_error *err)
         rc = find_repeated(j, d, list, n, err);
     j->refused |= !fine || m.refused;
     free(list);
-    free(m.owner);
     return rc;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "job/archive/axis.h"
 #include "job/archive/fields.h"
 
 enum {
@@ -32,15 +33,9 @@ static int by_place(const void *a, const void *b)
                                 : (x->file > y->file) - (x->file < y->file);
 }
 
-static const cm_join_vec *vec_of(const cm_join_dim *d, uint32_t file)
-{
-    uint32_t at = d->at[file];
-    return at == CM_JOIN_NONE ? NULL : &d->vec[d->vec[at].same];
-}
-
 static void count_file(const counter *c, uint32_t file)
 {
-    const cm_join_vec *v = vec_of(c->d, file);
+    const cm_join_vec *v = cm_axis_vec(c->j, c->d, file);
     for (size_t r = 0; v != NULL && r < v->nruns; r++)
         for (uint64_t i = v->run[r].origin; i < v->run[r].origin + v->run[r].count; i++)
             c->now[i] += c->now[i] < MANY;
@@ -53,7 +48,8 @@ static int count(const counter *c, const cm_join_var *v, cm_error *err)
     if (list == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < v->nfiles; i++) {
-        const cm_join_vec *there = c->other == NULL ? NULL : vec_of(c->other, v->file[i]);
+        const cm_join_vec *there =
+            c->other == NULL ? NULL : cm_axis_vec(c->j, c->other, v->file[i]);
         list[i] = (placed){v->file[i], there == NULL ? 0 : (uint32_t)(there - c->other->vec)};
     }
     qsort(list, v->nfiles, sizeof(*list), by_place);

@@ -131,6 +131,13 @@ static int set_located(const cm_join *j, uint32_t at, cm_multi_part *part, cm_lo
     return cm_survey_form(j->survey, s.form, &out->form, err);
 }
 
+/* It is going to be read or written. */
+static cm_located *touch_located(const cm_join *j, cm_located *located)
+{
+    cm_paged_touch(j->survey->paged, located, sizeof(*located));
+    return located;
+}
+
 /*
  * Short lists of places are kept apart from the records: data that move would otherwise read
  * all the rest of these too.  Long ones stay where they are.
@@ -142,20 +149,28 @@ static int gather_places(const cm_join *j, cm_located *located, size_t n, cm_err
     };
     size_t total = 0, at = 0;
     for (size_t i = 0; i < n; i++)
-        total += located[i].nplaces <= SHORT ? located[i].nplaces : 0;
+        total += touch_located(j, &located[i])->nplaces <= SHORT ? located[i].nplaces : 0;
     cm_chunk_place *list = cm_join_alloc(j, total, sizeof(*list), err);
     if (list == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; i < n; i++) {
-        cm_located *l = &located[i];
+        cm_located *l = touch_located(j, &located[i]);
         if (l->place == NULL || l->nplaces > SHORT)
             continue;
         cm_survey_touch(j->survey);
+        cm_paged_touch(j->survey->paged, list + at, l->nplaces * sizeof(*list));
         memcpy(list + at, l->place, l->nplaces * sizeof(*list));
         l->place = list + at;
         at += l->nplaces;
     }
     return CM_OK;
+}
+
+/* It is going to be read or written. */
+static const cm_multi_part *touch_part(const cm_join *j, const cm_multi_part *part)
+{
+    cm_paged_touch(j->survey->paged, part, sizeof(*part));
+    return part;
 }
 
 static int set_parts(cm_join *j, uint32_t at, const cm_field_source *field, cm_emitted *e,
@@ -167,15 +182,16 @@ static int set_parts(cm_join *j, uint32_t at, const cm_field_source *field, cm_e
     cm_multi_part *part = cm_join_alloc(j, n, sizeof(*part), err);
     if (part == NULL)
         return CM_ENOMEM;
-    if (p != NULL)
-        memcpy(part, p->part, n * sizeof(*part));
-    else
-        part[0].file = field->file;
+    part[0].file = field->file;
     cm_located *located = cm_join_alloc(j, n, sizeof(*located), err);
     if (located == NULL)
         return CM_ENOMEM;
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
+        if (p != NULL)
+            part[i] = *touch_part(j, &p->part[i]);
+        (void)touch_part(j, &part[i]);
+        cm_paged_touch(j->survey->paged, &located[i], sizeof(located[i]));
         rc = set_how(j, at, e, &h, &part[i], err);
         if (rc == CM_OK)
             rc = set_located(j, at, &part[i], &located[i], err);
@@ -293,12 +309,15 @@ static size_t list_runs(const cm_join *j, const cm_join_var *v, const cm_join_di
         cm_survey_touch(j->survey);
         const cm_join_vec *vec =
             d->at[file] == CM_JOIN_NONE ? NULL : &d->vec[d->vec[d->at[file]].same];
-        for (size_t k = 0; vec != NULL && k < vec->nruns; k++, n++)
-            if (out != NULL)
-                out[n] = (cm_multi_part){.file = file,
-                                         .origin = {vec->run[k].origin},
-                                         .first = {vec->run[k].first},
-                                         .count = {vec->run[k].count}};
+        for (size_t k = 0; vec != NULL && k < vec->nruns; k++, n++) {
+            if (out == NULL)
+                continue;
+            (void)touch_part(j, &out[n]);
+            out[n] = (cm_multi_part){.file = file,
+                                     .origin = {vec->run[k].origin},
+                                     .first = {vec->run[k].first},
+                                     .count = {vec->run[k].count}};
+        }
     }
     return n;
 }
@@ -319,8 +338,9 @@ static int set_said(const cm_join *j, uint32_t at, const cm_placement *p, cm_mul
     if (coordinate)
         (void)list_runs(j, v, d, said);
     else
-        memcpy(said, p->part, n * sizeof(*said));
+        cm_paged_copy(j->survey->paged, said, p->part, n * sizeof(*said));
     for (size_t i = 0; i < n; i++) {
+        (void)touch_part(j, &said[i]);
         const cm_described *own = cm_join_described(j, at, said[i].file);
         said[i].name = own != NULL && strcmp(own->name, v->name) != 0 ? own->name : NULL;
     }
@@ -373,6 +393,8 @@ static int emit_files(const cm_join *j, cm_emitted *e, cm_error *err)
     for (size_t i = 0; i < j->nfiles; i++) {
         const cm_surveyed *f = j->file[i];
         cm_survey_touch(j->survey);
+        cm_paged_touch(j->survey->paged, f, sizeof(*f));
+        cm_paged_touch(j->survey->paged, &e->file[i], sizeof(e->file[i]));
         e->file[i] = (cm_multi_file){.path = f->path,
                                      .dev = f->dev,
                                      .ino = f->ino,
@@ -407,7 +429,7 @@ static int set_fingerprint(const cm_join *j, cm_emitted *e, const cm_multi_spec 
         cm_digest_element(&sum, n++, v->shape, v->rank * sizeof(v->shape[0]));
         for (size_t k = 0; k < v->nparts; k++) {
             const cm_multi_part *p = &v->part[k];
-            cm_survey_touch(j->survey);
+            (void)touch_part(j, p);
             const uint64_t place[7] = {p->file,     p->origin[0], p->origin[1], p->first[0],
                                        p->first[1], p->count[0],  p->count[1]};
             cm_digest_element(&sum, n++, place, sizeof(place));

@@ -117,7 +117,7 @@ static int keep_gap(cm_join_dim *d, const stepper *s, uint64_t i, uint64_t n, cm
 static int fill(const cm_join *j, cm_join_dim *d, const stepper *s, uint64_t nmissing,
                 cm_error *err)
 {
-    int64_t *key = cm_calloc(d->n + nmissing, sizeof(*key), err);
+    int64_t *key = cm_join_alloc(j, (size_t)(d->n + nmissing), sizeof(*key), err);
     uint64_t at = 0;
     if (key == NULL)
         return CM_ENOMEM;
@@ -125,14 +125,11 @@ static int fill(const cm_join *j, cm_join_dim *d, const stepper *s, uint64_t nmi
         key[at++] = d->key[i];
         uint64_t n = i + 1 < d->n ? missing_after(s, i) : 0;
         for (uint64_t k = 1; k <= n; k++) {
-            if (!step_from(s, i, k, &key[at++])) {
-                free(key);
+            if (!step_from(s, i, k, &key[at++]))
                 return cm_fail(err, CM_EUNSUPPORTED,
                                "%s: the dates of its missing steps cannot be told", d->name);
-            }
         }
     }
-    free(d->key);
     d->key = key;
     d->n = at;
     d->step = s->time;

@@ -193,6 +193,7 @@ static int join(cm_join *j, cm_error *err)
         rc = cm_join_file_attrs(j, err);
     if (rc == CM_OK)
         rc = cm_join_times(j, err);
+    cm_paged_let_go(j->survey->paged); /* what was read of files without being touched */
     if (rc == CM_OK)
         rc = describe(j, err);
     if (rc == CM_OK)
@@ -256,7 +257,6 @@ static void free_dim(cm_join_dim *d, size_t nfiles)
         free(d->said[i]);
     free(d->said);
     free(d->name);
-    free(d->key);
     free(d->gap);
 }
 

@@ -71,7 +71,7 @@ typedef struct cm_join_dim {
     cm_time_axis axis; /* CM_KEY_TIME: of the first file */
     bool differs;      /* files have different coordinates */
     int joined;        /* which of the joined dimensions; -1: none */
-    int64_t *key;      /* of the joined dimension */
+    int64_t *key;      /* of the joined dimension; in paged memory */
     uint64_t n;
     uint64_t nfilled;  /* steps that no file has and that were added */
     cm_time_step step; /* with them, of CM_KEY_TIME */

@@ -385,12 +385,6 @@ int cm_join_promote(cm_join *j, cm_error *err)
 
 /* ---- coordinates made of attributes ---- */
 
-/* The coordinates of FILE along D; NULL: it has none. */
-static const cm_join_vec *vec_of(const cm_join_dim *d, uint32_t file)
-{
-    return d->at[file] == CM_JOIN_NONE ? NULL : &d->vec[d->vec[d->at[file]].same];
-}
-
 static int by_rank(const void *a, const void *b, void *context)
 {
     const cm_join *j = context;
@@ -430,7 +424,7 @@ static bool gives_all(const cm_join *j, uint32_t dim, uint32_t has, uint32_t fil
 static int give_steps(const cm_join *j, uint32_t dim, const char *name, const said *s,
                       uint32_t file, uint32_t *giver, cm_error *err)
 {
-    const cm_join_vec *vec = vec_of(&j->dim[dim], file);
+    const cm_join_vec *vec = cm_axis_vec(j, &j->dim[dim], file);
     uint32_t known = CM_JOIN_NONE; /* that file gives all there is */
     for (size_t k = 0; vec != NULL && k < vec->nruns; k++)
         for (uint64_t e = vec->run[k].origin; e < vec->run[k].origin + vec->run[k].count; e++) {

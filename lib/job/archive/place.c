@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/archive/axis.h"
+
 #define NOBODY UINT32_MAX
 /* A byte of each element's owner; a dimension this long has other troubles. */
 #define MAX_CELLS (UINT64_C(1) << 28)
@@ -19,8 +21,7 @@ typedef struct grid {
 
 static const cm_join_vec *vec_of(const cm_join *j, unsigned axis, uint32_t file)
 {
-    const cm_join_dim *d = &j->dim[j->axis[axis]];
-    return d->at[file] == CM_JOIN_NONE ? NULL : &d->vec[d->vec[d->at[file]].same];
+    return cm_axis_vec(j, &j->dim[j->axis[axis]], file);
 }
 
 static uint64_t length_of(const cm_join *j, unsigned axis, uint32_t file)
@@ -158,11 +159,11 @@ static int add_part(grid *g, cm_multi_part part)
         cm_multi_part *more = cm_join_alloc(g->j, capacity, sizeof(*more), g->err);
         if (more == NULL)
             return CM_ENOMEM;
-        if (p->nparts > 0)
-            memcpy(more, p->part, p->nparts * sizeof(*more));
+        cm_paged_copy(g->j->survey->paged, more, p->part, p->nparts * sizeof(*more));
         p->part = more;
         g->part_capacity = capacity;
     }
+    cm_paged_touch(g->j->survey->paged, &p->part[p->nparts], sizeof(part));
     p->part[p->nparts++] = part;
     return CM_OK;
 }
@@ -231,6 +232,18 @@ static int by_origin(const void *a, const void *b)
     return 0;
 }
 
+/* Mostly they are: sorting would read all of them again and again. */
+static bool is_sorted(const grid *g)
+{
+    const cm_placement *p = g->p;
+    for (size_t i = 1; i < p->nparts; i++) {
+        cm_paged_touch(g->j->survey->paged, &p->part[i], sizeof(p->part[i]));
+        if (by_origin(&p->part[i - 1], &p->part[i]) > 0)
+            return false;
+    }
+    return true;
+}
+
 /*
  * Rows are held against the last row in which each column's parts began; a row with new
  * parts begins a new set, so that what is compared stays sorted by column.
@@ -247,7 +260,7 @@ static int collect(grid *g)
             end = g->p->nparts;
         }
     }
-    if (rc == CM_OK && g->p->nparts > 0)
+    if (rc == CM_OK && !is_sorted(g))
         qsort(g->p->part, g->p->nparts, sizeof(g->p->part[0]), by_origin);
     return rc;
 }

@@ -10,7 +10,7 @@
 #include "job/archive/form.h"
 
 enum {
-    WRITE_NBYTES = 256 << 10,
+    WRITE_NBYTES = 64 << 10,   /* the system makes, and maps, pages as large as what is written */
     RESIDENT_NBYTES = 1 << 20, /* read between two times that pages are let go */
     TOUCHED_NBYTES = 1 << 10,  /* at least, each time: the system maps neighbours too */
     PARSED_VARIABLE = 1,

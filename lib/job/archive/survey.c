@@ -1,5 +1,6 @@
 #include "job/archive/survey.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 
 typedef struct collector {
     cm_survey *survey;
-    cm_spot *spot; /* of each file */
+    cm_spot *spot; /* of each file; in paged memory */
     cm_survey_cache *cache;
 } collector;
 
@@ -37,12 +38,21 @@ static int take(void *context, const cm_frame *frame, const uint8_t *payload, cm
     return CM_OK;
 }
 
+/* What is known of file I is going to be read. */
+static void touch_file(cm_survey *s, const cm_spot *spot, size_t i)
+{
+    cm_paged_touch(s->paged, &s->file[i], sizeof(s->file[i]));
+    cm_paged_touch(s->paged, s->file[i].path, 1);
+    cm_paged_touch(s->paged, &spot[i], sizeof(spot[i]));
+}
+
 /* What files are now.  One that a tape system took away has a size and no blocks. */
 static void see_files(cm_survey *s, cm_spot *spot)
 {
     for (size_t i = 0; i < s->nfiles; i++) {
         struct stat st;
         cm_surveyed *f = &s->file[i];
+        touch_file(s, spot, i);
         if (f->copy != NULL) {
             f->nbytes = cm_copy_told(f->copy)->nbytes;
             f->ino = cm_copy_mark(f->copy);
@@ -96,9 +106,9 @@ static int note_unknown(collector *c, size_t i, cm_error *err)
 
 static int look_at_files(const cm_survey_options *o, cm_survey *s, collector *c, cm_error *err)
 {
-    const char **path = cm_calloc(s->nfiles + 1, sizeof(*path), err);
-    uint64_t *number = cm_calloc(s->nfiles + 1, sizeof(*number), err);
-    cm_copy **copy = cm_calloc(s->nfiles + 1, sizeof(cm_copy *), err);
+    const char **path = cm_paged_calloc(s->paged, s->nfiles + 1, sizeof(*path), err);
+    uint64_t *number = cm_paged_calloc(s->paged, s->nfiles + 1, sizeof(*number), err);
+    cm_copy **copy = cm_paged_calloc(s->paged, s->nfiles + 1, sizeof(cm_copy *), err);
     cm_survey_job job = {.path = path,
                          .number = number,
                          .copy = copy,
@@ -109,6 +119,7 @@ static int look_at_files(const cm_survey_options *o, cm_survey *s, collector *c,
                          .context = c};
     int rc = path == NULL || number == NULL || copy == NULL ? CM_ENOMEM : CM_OK;
     for (size_t i = 0; rc == CM_OK && i < s->nfiles; i++) {
+        touch_file(s, c->spot, i);
         if (s->file[i].offline || s->file[i].is_base || c->spot[i].offset != 0)
             continue;
         if (s->file[i].status != CM_OK) {
@@ -124,9 +135,7 @@ static int look_at_files(const cm_survey_options *o, cm_survey *s, collector *c,
     cm_monitor_phase(o->monitor, CM_PHASE_SURVEYING, job.n);
     if (rc == CM_OK && job.n > 0)
         rc = cm_survey_pool_run(&job, err);
-    free(path);
-    free(number);
-    free(copy);
+    cm_paged_let_go(s->paged);
     return rc;
 }
 
@@ -170,9 +179,11 @@ int cm_surveyed_read(cm_survey *s, cm_surveyed *f, const cm_spot *spot, cm_error
 static int read_records(cm_survey *s, const collector *c, cm_error *err)
 {
     int rc = cm_records_map(s->records, err);
-    for (size_t i = 0; rc == CM_OK && i < s->nfiles; i++)
+    for (size_t i = 0; rc == CM_OK && i < s->nfiles; i++) {
+        touch_file(s, c->spot, i);
         if (!s->file[i].offline && c->spot[i].offset != 0)
             rc = cm_surveyed_read(s, &s->file[i], &c->spot[i], err);
+    }
     return rc;
 }
 
@@ -195,6 +206,7 @@ static int list_files(const cm_survey_options *o, cm_survey *s, cm_error *err)
         if (rc != CM_OK)
             return rc;
         s->nlisted += listed;
+        cm_paged_touch(s->paged, &s->file[s->nfiles], sizeof(s->file[0]));
         if (!listed)
             s->file[s->nfiles++] = (cm_surveyed){.path = in->path,
                                                  .given = in->given + (o->base != NULL),
@@ -223,12 +235,13 @@ static int prepare(const cm_survey_options *o, cm_survey *s, collector *c, cm_er
         return rc;
     size_t most = s->inputs.n + 2;
     s->file = cm_paged_calloc(s->paged, most, sizeof(s->file[0]), err);
-    c->spot = cm_calloc(most, sizeof(c->spot[0]), err);
+    c->spot = cm_paged_calloc(s->paged, most, sizeof(c->spot[0]), err);
     if (s->file == NULL || c->spot == NULL)
         return CM_ENOMEM;
     if ((rc = list_files(o, s, err)) != CM_OK)
         return rc;
     see_files(s, c->spot);
+    (void)malloc_trim(0); /* lists that were made while files were found */
     return cm_records_create(o->scratch, s->paged, &s->records, err);
 }
 
@@ -272,7 +285,6 @@ int cm_survey_run(const cm_survey_options *options, cm_survey *out, cm_error *er
     if (rc == CM_OK)
         rc = survey(options, out, &c, err);
     cm_survey_cache_release(&cache);
-    free(c.spot);
     return rc;
 }
 

@@ -117,12 +117,12 @@ static int many_fingerprint(cm_json *j, const cm_multi_spec *spec, cm_error *err
     cm_digest files = {0}, parts = {0};
     char text[33];
     for (size_t i = 0; i < spec->nfiles; i++)
-        add_file(&files, i, &spec->file[i]);
+        add_file(&files, i, cm_multi_file_at(spec, i));
     for (size_t i = 0; i < spec->nvars; i++) {
         const cm_multi_var *v = &spec->var[i];
         add_variable(&parts, i, v);
         for (size_t p = 0; p < v->nparts; p++)
-            add_part(&parts, i, &v->part[p]);
+            add_part(&parts, i, cm_multi_part_at(spec, v, p));
         if (v->texts != NULL)
             add_texts(&parts, i, v->texts);
         if (v->values == NULL)
@@ -261,7 +261,7 @@ int cm_job_inputs_json(const cm_job *job, const char *path, cm_json **out, cm_er
     int rc = digest_files(job, 0, spec->nfiles, &digest, err);
     for (size_t i = 0; rc == CM_OK && i < spec->nfiles; i++) {
         cm_json *j = NULL;
-        rc = file_json(&spec->file[i], &j, err);
+        rc = file_json(cm_multi_file_at(spec, i), &j, err);
         if (rc == CM_OK)
             rc = cm_json_set(j, "sha256", cm_json_string(digest[i]), err);
         if (rc == CM_OK)
@@ -321,11 +321,12 @@ static int add_line(const cm_multi_file *f, const char *digest, cm_ledger_writer
 static bool is_in_memory(const cm_multi_spec *spec)
 {
     uint64_t nbytes = 0;
-    for (size_t i = 0; i < spec->nfiles; i++)
-        if (spec->file[i].copy != NULL && !cm_copy_is_here(spec->file[i].copy))
+    for (size_t i = 0; i < spec->nfiles; i++) {
+        const cm_multi_file *f = cm_multi_file_at(spec, i);
+        if (f->copy != NULL && !cm_copy_is_here(f->copy))
             return false;
-        else if (spec->file[i].open == NULL)
-            nbytes += spec->file[i].nbytes;
+        nbytes += f->open == NULL ? f->nbytes : 0;
+    }
     return nbytes < cm_memory_available() / 2;
 }
 
@@ -336,9 +337,11 @@ static void find_held(const cm_multi_spec *spec, const char *dimension, uint64_t
         const cm_multi_var *v = &spec->var[i];
         for (unsigned k = 0; k < v->naxes; k++)
             for (size_t p = 0; strcmp(v->dim_name[v->axis[k]], dimension) == 0 && p < v->nparts;
-                 p++)
-                if (v->part[p].origin[k] + v->part[p].count[k] > end)
-                    left[v->part[p].file] = true;
+                 p++) {
+                const cm_multi_part *part = cm_multi_part_at(spec, v, p);
+                if (part->origin[k] + part->count[k] > end)
+                    left[part->file] = true;
+            }
     }
 }
 
@@ -357,9 +360,11 @@ static int add_lines(const cm_job *job, const cm_multi_spec *spec, size_t first,
 {
     char(*digest)[65] = NULL;
     int rc = ledger_digests(job, first, n, taken, &digest, err);
-    for (size_t i = 0; rc == CM_OK && i < n; i++)
-        if (spec->file[first + i].open == NULL)
-            rc = add_line(&spec->file[first + i], digest[i], ledger, err);
+    for (size_t i = 0; rc == CM_OK && i < n; i++) {
+        const cm_multi_file *f = cm_multi_file_at(spec, first + i);
+        if (f->open == NULL)
+            rc = add_line(f, digest[i], ledger, err);
+    }
     free(digest);
     return rc;
 }
@@ -396,9 +401,11 @@ int cm_job_inputs_ledger(const cm_job *job, const char *dimension, uint64_t end,
     if (dimension != NULL)
         find_held(spec, dimension, end, left);
     rc = ledger_digests(job, 0, spec->nfiles, is_in_memory(spec), &digest, err);
-    for (size_t i = 0; rc == CM_OK && i < spec->nfiles; i++)
-        if (spec->file[i].open == NULL && !left[i])
-            rc = add_entry(&spec->file[i], digest[i], *out, err);
+    for (size_t i = 0; rc == CM_OK && i < spec->nfiles; i++) {
+        const cm_multi_file *f = cm_multi_file_at(spec, i);
+        if (f->open == NULL && !left[i])
+            rc = add_entry(f, digest[i], *out, err);
+    }
     free(left);
     free(digest);
     return rc;
@@ -415,7 +422,7 @@ int cm_job_inputs_paths(const cm_job *job, const char *path, const char ***out, 
         return CM_ENOMEM;
     (*out)[0] = path;
     for (size_t i = 0; spec != NULL && i < *n; i++)
-        (*out)[i] = spec->file[i].path;
+        (*out)[i] = cm_multi_file_at(spec, i)->path;
     return CM_OK;
 }
 
@@ -425,9 +432,10 @@ bool cm_job_inputs_lie_in(const cm_job *job, const char *folder)
     size_t length = strlen(folder);
     bool found = false;
     for (size_t i = 0; spec != NULL && i < spec->nfiles && !found; i++) {
-        if (spec->file[i].open != NULL || spec->file[i].copy != NULL)
+        const cm_multi_file *f = cm_multi_file_at(spec, i);
+        if (f->open != NULL || f->copy != NULL)
             continue;
-        char *real = realpath(spec->file[i].path, NULL);
+        char *real = realpath(f->path, NULL);
         found = real != NULL && strncmp(real, folder, length) == 0 &&
                 (real[length] == '\0' || real[length] == '/');
         free(real);

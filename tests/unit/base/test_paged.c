@@ -34,7 +34,7 @@ static void lists_stay_what_they_are(void **state)
                 cm_paged_let_go(p);
         }
         for (size_t i = 0; i < LISTS; i++) {
-            cm_paged_touch(p, length_of(i));
+            cm_paged_touch(p, list[i], length_of(i));
             for (size_t k = 0; k < length_of(i); k++)
                 assert_int_equal(list[i][k], i % 251 + 1);
         }
@@ -80,6 +80,45 @@ static void long_lists_take_little_memory(void **state)
     cm_paged_free(p);
 }
 
+/* What is touched before it is written or read takes little memory, in any order, unasked. */
+static void touched_lists_take_little_memory(void **state)
+{
+    enum {
+        NBYTES = 64 << 20,
+        STEP = 1 << 10,
+        STRIDE = 40503 /* odd, so that it leads to every step */
+    };
+    (void)state;
+    cm_error err = {0};
+#ifdef __SANITIZE_THREAD__
+    skip(); /* its own memory would be counted */
+#endif
+    cm_paged *p = cm_paged_create("/tmp", &err);
+    assert_non_null(p);
+    uint8_t *list = cm_paged_calloc(p, NBYTES, 1, &err);
+    assert_non_null(list);
+    long before = resident(), most = before;
+    for (size_t turn = 0; turn < 2; turn++)
+        for (size_t i = 0; i < NBYTES / STEP; i++) {
+            uint8_t *at = list + (turn == 0 ? i : i * STRIDE % (NBYTES / STEP)) * STEP;
+            cm_paged_touch(p, at, STEP);
+            if (turn == 0)
+                memset(at, (int)(i % 251) + 1, STEP);
+            else
+                assert_int_equal(at[STEP - 1], (size_t)(at - list) / STEP % 251 + 1);
+            if (i % 997 == 0 && resident() > most)
+                most = resident();
+        }
+    uint8_t *copy = cm_paged_calloc(p, NBYTES, 1, &err);
+    assert_non_null(copy);
+    cm_paged_copy(p, copy, list, NBYTES);
+    most = resident() > most ? resident() : most;
+    assert_true(most - before < 2 << 10);
+    cm_paged_let_go(p);
+    assert_int_equal(memcmp(copy, list, NBYTES), 0);
+    cm_paged_free(p);
+}
+
 static void too_long_a_list_is_refused(void **state)
 {
     (void)state;
@@ -98,6 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_stay_what_they_are),
         cmocka_unit_test(long_lists_take_little_memory),
+        cmocka_unit_test(touched_lists_take_little_memory),
         cmocka_unit_test(too_long_a_list_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
