@@ -278,6 +278,45 @@ def test_steps_that_differ(tmp_path):
     stores.convert("--overlap", "last", "--overwrite", tmp_path / "in", out).ok()
 
 
+def runs_that_share_a_step(folder, bounds=0.0, start=0.0, scale=1):
+    """Two files of three steps, the last of the one the first of the other, which alone has what is asked for."""
+    files = []
+    for i in range(2):
+        unit = "hours" if i == 0 or scale == 1 else "days"
+        per = 1 if unit == "hours" else scale
+        steps = np.arange(3.0) + 2 * i
+        edges = np.stack([steps - 1, steps], 1) + np.array([[bounds * i, 0], [0, 0], [0, 0]])
+        time = Var(("time",), steps / per, {"units": f"{unit} since 2001-02-03", "bounds": "time_bnds"})
+        vars = {"time": time, "time_bnds": Var(("time", "nv"), edges / per), "dstart": Var((), np.array(start * i)), "v": Var(("time",), steps)}
+        files.append(File(f"{i}.nc", vars))
+    F.write_all(files, folder)
+
+
+@pytest.mark.parametrize("name, asked", [("time_bnds", {"bounds": 0.25, "scale": 24}), ("dstart", {"start": 7.0})])
+def test_what_the_join_knows_differs_at_a_step(name, asked, tmp_path):
+    """Values that the survey has are not read again with the data, and are compared all the same."""
+    runs_that_share_a_step(tmp_path / "in", **asked)
+    promote = ["--promote", "dstart"]
+    status, doc = stores.survey(*promote, tmp_path / "in")
+    (found,) = [f for f in doc["findings"] if f["weight"] == "decision"]
+    assert status == 4 and found["kind"] == "overlap" and found["variable"] == name and found["option"] == "--overlap first", doc["findings"]
+    assert stores.convert(*promote, tmp_path / "in", tmp_path / "out.zarr").status == 4
+    assert not (tmp_path / "out.zarr").exists()
+    for which, dstart, edge in (("first", 0, 1), ("last", asked.get("start", 0), 1 + asked.get("bounds", 0))):
+        _, got = convert(tmp_path / "in", *promote, "--overwrite", "--overlap", which)
+        with got:
+            assert got.dstart.values[2] == dstart and got.time_bnds.values[2, 0] == pytest.approx(edge), (which, got.dstart.values, got.time_bnds.values)
+
+
+@pytest.mark.parametrize("scale", [1, 24])
+def test_one_step_in_units_that_differ(scale, tmp_path):
+    """Bounds of the same instants, counted in hours and in days, are the same."""
+    runs_that_share_a_step(tmp_path / "in", scale=scale)
+    _, got = convert(tmp_path / "in")
+    with got:
+        assert got.v.values.tolist() == [0, 1, 2, 3, 4] and got.sizes["time"] == 5
+
+
 def test_large_fields_that_differ(tmp_path):
     """Larger than what a survey reads."""
     ground = [rng(i).normal(size=(400, 500)) for i in range(3)]

@@ -480,14 +480,18 @@ static int emit_checks(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error 
 {
     cm_located *located = cm_join_alloc(j, 2 * f->nchecks, sizeof(*located), err);
     int rc = located == NULL ? CM_ENOMEM : CM_OK;
-    uint32_t var = CM_JOIN_NONE;
+    uint32_t var = CM_JOIN_NONE, given = CM_JOIN_NONE;
     hows h[2] = {{0}};
-    size_t kept = 0;
+    size_t kept = 0, number = 0; /* of the finding about GIVEN */
     for (size_t i = 0; rc == CM_OK && i < f->nchecks; i++) {
         cm_multi_check *c = &f->check[i];
         const uint32_t at = (uint32_t)c->var;
-        if (j->var[at].given)
+        if (j->var[at].given) {
+            number = at == given ? number : 0;
+            given = at;
+            rc = cm_join_check_given(j, f, c, &number, err);
             continue;
+        }
         if (at != var)
             memset(h, 0, sizeof(h));
         const cm_multi_part *last = at == var ? f->check[kept - 1].part : NULL;
@@ -533,7 +537,7 @@ int cm_join_emit(cm_join *j, cm_error *err)
         rc = set_fingerprint(j, e, s, err);
     s->paged = j->survey->paged;
     s->fingerprint = e->fingerprint;
-    j->whole = rc == CM_OK;
+    j->whole = rc == CM_OK && j->report->ndecisions == 0;
     return rc;
 }
 

@@ -203,36 +203,63 @@ static uint64_t place_of(const cut *c, unsigned rank, uint64_t i, const uint64_t
     return at;
 }
 
+/* What the record of FILE has of variable AT. */
+static int find_known(const cm_join *j, uint32_t at, uint32_t file, cm_surveyed_var *s,
+                      const uint8_t **values, size_t *nbytes, cm_error *err)
+{
+    if (!cm_join_record(j, at, file, s) || !s->has_values)
+        return cm_fail(err, CM_EFORMAT, "%s: %s: its values are not in the survey",
+                       j->file[file]->path, j->var[at].name);
+    *values = cm_survey_values(j->survey, s->values, nbytes);
+    return CM_OK;
+}
+
+/* What PART gives as elements of the variable, which are to be freed. */
+static int read_part(cm_join *j, uint32_t at, const cm_placement *p, const cm_multi_part *part,
+                     cut *c, uint8_t **out, cm_error *err)
+{
+    const cm_join_var *v = &j->var[at];
+    const cm_described *d = cm_join_described(j, at, part->file);
+    const size_t from = d->dtype.nbytes;
+    cm_surveyed_var s;
+    const uint8_t *values = NULL;
+    size_t nbytes;
+    int rc = find_known(j, at, part->file, &s, &values, &nbytes, err);
+    if (rc != CM_OK)
+        return rc;
+    make_cut(j, v, d, p, part, c);
+    if (c->file_nelem * from != nbytes)
+        return cm_fail(err, CM_EFORMAT, "%s: %s: its dimensions are not those of other files",
+                       j->file[part->file]->path, v->name);
+    uint8_t *src = cm_calloc((size_t)c->nelem + 1, from, err);
+    *out = src == NULL ? NULL : cm_calloc((size_t)c->nelem + 1, v->dtype.nbytes, err);
+    rc = *out == NULL ? CM_ENOMEM : CM_OK;
+    for (uint64_t i = 0; rc == CM_OK && i < c->nelem; i++)
+        memcpy(src + i * from, values + (c->first + place_of(c, v->rank, i, c->step)) * from, from);
+    if (rc == CM_OK)
+        rc = convert(j, at, part->file, src, *out, c->nelem, err);
+    free(src);
+    if (rc == CM_OK)
+        return CM_OK;
+    free(*out);
+    return rc;
+}
+
 static int fill_part(cm_join *j, uint32_t at, const cm_placement *p, const cm_multi_part *part,
                      cm_error *err)
 {
     const cm_join_var *v = &j->var[at];
-    const cm_described *d = cm_join_described(j, at, part->file);
-    cm_surveyed_var s;
-    size_t nbytes;
+    const size_t to = v->dtype.nbytes;
+    uint8_t *values;
     cut c;
-    if (!cm_join_record(j, at, part->file, &s) || !s.has_values)
-        return cm_fail(err, CM_EFORMAT, "%s: %s: its values are not in the survey",
-                       j->file[part->file]->path, v->name);
-    const uint8_t *values = cm_survey_values(j->survey, s.values, &nbytes);
-    const size_t from = d->dtype.nbytes, to = v->dtype.nbytes;
-    make_cut(j, v, d, p, part, &c);
-    if (c.file_nelem * from != nbytes)
-        return cm_fail(err, CM_EFORMAT, "%s: %s: its dimensions are not those of other files",
-                       j->file[part->file]->path, v->name);
-    uint8_t *src = cm_calloc((size_t)c.nelem + 1, from, err);
-    uint8_t *dst = src == NULL ? NULL : cm_calloc((size_t)c.nelem + 1, to, err);
-    int rc = dst == NULL ? CM_ENOMEM : CM_OK;
-    for (uint64_t i = 0; rc == CM_OK && i < c.nelem; i++)
-        memcpy(src + i * from, values + (c.first + place_of(&c, v->rank, i, c.step)) * from, from);
-    if (rc == CM_OK)
-        rc = convert(j, at, part->file, src, dst, c.nelem, err);
-    for (uint64_t i = 0; rc == CM_OK && i < c.nelem; i++)
+    int rc = read_part(j, at, p, part, &c, &values, err);
+    if (rc != CM_OK)
+        return rc;
+    for (uint64_t i = 0; i < c.nelem; i++)
         memcpy((uint8_t *)v->values + (c.origin + place_of(&c, v->rank, i, c.goes)) * to,
-               dst + i * to, to);
-    free(dst);
-    free(src);
-    return rc;
+               values + i * to, to);
+    free(values);
+    return CM_OK;
 }
 
 static int fill_rows(cm_join *j, uint32_t at, const cm_placement *p, cm_error *err)
@@ -243,20 +270,47 @@ static int fill_rows(cm_join *j, uint32_t at, const cm_placement *p, cm_error *e
     return rc;
 }
 
-/* Step AT of V is made of the texts of a file, filled up with NULs. */
-static void put_texts(const cm_join *j, const cm_join_var *v, const cm_surveyed_var *s,
-                      const uint8_t *texts, uint64_t at)
+static uint64_t count_texts(const cm_surveyed_var *s)
 {
-    const uint64_t from = s->shape[s->var->rank - 1];
-    const uint64_t to = cm_join_length(v, &j->dim[v->dim[v->rank - 1]]);
     uint64_t n = 1;
     for (unsigned k = 0; k + 1 < s->var->rank; k++)
         n *= s->shape[k];
-    uint8_t *dst = (uint8_t *)v->values + at * n * to;
+    return n;
+}
+
+/* The texts of a file, filled up with NULs to TO characters each. */
+static void put_texts(const cm_surveyed_var *s, const uint8_t *texts, uint64_t to, uint8_t *dst)
+{
+    const uint64_t from = s->shape[s->var->rank - 1], n = count_texts(s);
     for (uint64_t i = 0; i < n; i++, dst += to) {
         memcpy(dst, texts + i * from, (size_t)from);
         memset(dst + from, 0, (size_t)(to - from));
     }
+}
+
+/* What FILE gives at each of its steps as elements of the variable, which are to be freed. */
+static int read_step(cm_join *j, uint32_t at, uint32_t file, uint8_t **out, size_t *nelem,
+                     cm_error *err)
+{
+    const cm_join_var *v = &j->var[at];
+    cm_surveyed_var s;
+    const uint8_t *values = NULL;
+    size_t nbytes;
+    int rc = find_known(j, at, file, &s, &values, &nbytes, err);
+    if (rc != CM_OK)
+        return rc;
+    const uint64_t to = v->is_text ? cm_join_length(v, &j->dim[v->dim[v->rank - 1]]) : 0;
+    *nelem = v->is_text ? (size_t)(count_texts(&s) * to) : nbytes / s.var->dtype.nbytes;
+    if ((*out = cm_calloc(*nelem + 1, v->dtype.nbytes, err)) == NULL)
+        return CM_ENOMEM;
+    if (v->is_text)
+        put_texts(&s, values, to, *out);
+    else
+        rc = convert(j, at, file, values, *out, *nelem, err);
+    if (rc == CM_OK)
+        return CM_OK;
+    free(*out);
+    return rc;
 }
 
 /* A variable that got the joined dimension: each file's value at all of its steps. */
@@ -269,19 +323,15 @@ static int fill_promoted(cm_join *j, uint32_t at, const cm_placement *p, cm_erro
                        "%s: files have different fill values, and it cannot be promoted", v->name);
     for (size_t i = 0; rc == CM_OK && i < p->nparts; i++) {
         const cm_multi_part *part = &p->part[i];
-        cm_surveyed_var s;
-        size_t nbytes;
-        if (!cm_join_record(j, at, part->file, &s) || !s.has_values)
-            return cm_fail(err, CM_EFORMAT, "%s: %s: its values are not in the survey",
-                           j->file[part->file]->path, v->name);
-        const void *values = cm_survey_values(j->survey, s.values, &nbytes);
-        uint64_t row = nbytes / s.var->dtype.nbytes;
-        for (uint64_t k = 0; rc == CM_OK && !v->is_text && k < part->count[0]; k++)
-            rc = convert(j, at, part->file, values,
-                         (uint8_t *)v->values + (part->origin[0] + k) * row * v->dtype.nbytes, row,
-                         err);
-        for (uint64_t k = 0; rc == CM_OK && v->is_text && k < part->count[0]; k++)
-            put_texts(j, v, &s, values, part->origin[0] + k);
+        uint8_t *values;
+        size_t nelem;
+        rc = read_step(j, at, part->file, &values, &nelem, err);
+        if (rc != CM_OK)
+            return rc;
+        const size_t nbytes = nelem * v->dtype.nbytes;
+        for (uint64_t k = 0; k < part->count[0]; k++)
+            memcpy((uint8_t *)v->values + (part->origin[0] + k) * nbytes, values, nbytes);
+        free(values);
     }
     return rc;
 }
@@ -417,4 +467,63 @@ int cm_join_give_values(cm_join *j, const cm_field_sources *f, uint32_t at, cm_e
     if (rc == CM_OK && bounded != NULL)
         rc = cm_join_fill_bounds(j, at, bounded, nelem, err);
     return rc == CM_OK && v->made_fill ? check_holes(v, nholes, d->n, nelem, err) : rc;
+}
+
+/* ---- steps that two files have ---- */
+
+/* Numbers of one instant may differ in their last digits where files count in different units. */
+static bool is_same(const cm_join_var *v, const uint8_t *x, const uint8_t *y)
+{
+    if (memcmp(x, y, v->dtype.nbytes) == 0)
+        return true;
+    const double apart = cm_element_to_double(&v->dtype, x) - cm_element_to_double(&v->dtype, y);
+    return v->rebased &&
+           fabs(apart) * (double)v->coding.axis.unit_us <= (double)v->coding.axis.per_us;
+}
+
+/* Element X of one file, Y of the other. */
+static int find_twice(cm_join *j, const cm_join_var *v, const cm_multi_check *check,
+                      const uint8_t *x, const uint8_t *y, size_t *number, cm_error *err)
+{
+    char here[64], there[64];
+    const uint32_t file = check->part[1].file;
+    if (*number > 0)
+        return cm_join_found_in(j, &j->report->finding[*number - 1], file, err);
+    cm_element_text(&v->dtype, x, there, sizeof(there));
+    cm_element_text(&v->dtype, y, here, sizeof(here));
+    cm_finding *f = cm_join_find(j, CM_FINDING_OVERLAP, CM_WEIGHT_DECISION, false, v->name, file,
+                                 err, "a step that %s has too has another value: %s here, %s there",
+                                 j->file[check->part[0].file]->path, here, there);
+    *number = j->report->nfindings;
+    return f == NULL ? CM_ENOMEM : CM_OK;
+}
+
+int cm_join_check_given(cm_join *j, const cm_field_sources *f, const cm_multi_check *check,
+                        size_t *number, cm_error *err)
+{
+    const uint32_t at = (uint32_t)check->var;
+    const cm_join_var *v = &j->var[at];
+    const cm_placement *p = f->of[at].place;
+    uint8_t *values[2] = {NULL, NULL};
+    size_t nelem[2] = {0, 0};
+    bool promoted;
+    cut c;
+    if (check->may_differ || p == NULL || v->dtype.kind == CM_KIND_STRING)
+        return CM_OK;
+    int rc = is_promoted(j, at, p, &promoted, err);
+    for (unsigned k = 0; rc == CM_OK && k < 2; k++) {
+        rc = promoted ? read_step(j, at, check->part[k].file, &values[k], &nelem[k], err)
+                      : read_part(j, at, p, &check->part[k], &c, &values[k], err);
+        values[k] = rc == CM_OK ? values[k] : NULL;
+        nelem[k] = promoted ? nelem[k] : (size_t)c.nelem;
+    }
+    const size_t n = nelem[0] < nelem[1] ? nelem[0] : nelem[1], size = v->dtype.nbytes;
+    size_t i = 0;
+    while (rc == CM_OK && i < n && is_same(v, values[0] + i * size, values[1] + i * size))
+        i++;
+    if (rc == CM_OK && i < n)
+        rc = find_twice(j, v, check, values[0] + i * size, values[1] + i * size, number, err);
+    free(values[0]);
+    free(values[1]);
+    return rc;
 }

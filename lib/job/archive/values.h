@@ -27,5 +27,11 @@ int cm_join_fill_bounds(cm_join *j, uint32_t at, const cm_join_dim *d, size_t ne
 
 /* Whether variable AT is given by its values, and makes them. */
 int cm_join_give_values(cm_join *j, const cm_field_sources *f, uint32_t at, cm_error *err);
+/*
+ * Elements that two files have, of a variable whose values were made: that they differ is a
+ * finding.  *NUMBER is that of the variable's finding, at first 0.
+ */
+int cm_join_check_given(cm_join *j, const cm_field_sources *f, const cm_multi_check *check,
+                        size_t *number, cm_error *err);
 
 #endif
