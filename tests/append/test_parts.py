@@ -1,9 +1,7 @@
 """Several processes add to one store: the bytes of one process; readers see the old dataset or the new one."""
 
-import contextlib
 import functools
 import json
-import os
 import random
 import shutil
 import signal
@@ -148,9 +146,7 @@ def test_a_late_double_spoils_nothing(case, tmp_path, kind):
                 if more:
                     add(1, 2, [last], store, "-q").ok()
             finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(late.pid, signal.SIGCONT)
-                err = late.communicate(timeout=300)[1]
+                err = failio.go_on(late)
             assert late.returncode == 0 or (late.returncode == 1 and "start again" in err), (at, err)
             ends.add(late.returncode)
             if more:

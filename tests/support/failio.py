@@ -1,8 +1,12 @@
 """Runs programs of which one call to the system fails (tests/fault/failio.c)."""
 
+import contextlib
 import os
 import shutil
+import signal
 import struct
+import subprocess
+import time
 from dataclasses import dataclass
 
 import pytest
@@ -71,6 +75,22 @@ def inject(name, *args, root, state, kind=None, nth=0, way="EIO", **kw):
 def failed(state):
     """The first call that failed, or before which the program stands; "" until then."""
     return state.read_bytes()[8 * (NCOUNTS + 1) :].split(b"\0")[0].decode("utf-8", "replace")
+
+
+def go_on(child, limit=300):
+    """
+    Lets CHILD, which leads a group of its own, go on to its end; what it wrote on standard error.  A program says
+    that it stands before it does, and would stand for ever if it was told to go on in between: so it is told again.
+    """
+    end = time.monotonic() + limit
+    while True:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGCONT)
+        try:
+            return child.communicate(timeout=0.5)[1]
+        except subprocess.TimeoutExpired:
+            if time.monotonic() > end:
+                raise
 
 
 def spread(count, most):
