@@ -134,8 +134,12 @@ def test_killed_with_scratch_files(tmp_path, out):
     source, scratch = large(tmp_path / "in.zarr", (100, 512, 512), (1, 512, 512)), tmp_path / "scratch"
     scratch.mkdir()
     options = [*TIGHT, "--scratch", scratch]
-    plan = rechunked.run(source, out, *options, "--dry-run")
-    if not plan["scratch_nbytes"]:
+    # A disk that stands still while it is probed makes reading again look cheaper.
+    for _ in range(20):
+        plan = rechunked.run(source, out, *options, "--dry-run")
+        if plan["scratch_nbytes"]:
+            break
+    else:
         pytest.fail("the plan needs no scratch space: " + str(plan["arrays"][0]["plan"]))
     rechunked.run(source, out, *options)
     want = rechunked.digests(source)
