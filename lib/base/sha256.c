@@ -234,7 +234,7 @@ void cm_sha256_add_each(cm_sha256 *sha, const void *const *data, size_t nbytes)
         cm_sha256_add(&sha[k], (const uint8_t *)data[k] + done, nbytes - done);
 }
 
-char *cm_sha256_text(cm_sha256 *sha, char text[65])
+void cm_sha256_end(cm_sha256 *sha, uint8_t digest[CM_SHA256_NBYTES])
 {
     static const uint8_t padding[64] = {0x80};
     uint8_t length[8];
@@ -244,6 +244,14 @@ char *cm_sha256_text(cm_sha256 *sha, char text[65])
     cm_sha256_add(sha, padding, 1 + (119 - (size_t)(sha->nbytes % 64)) % 64);
     cm_sha256_add(sha, length, sizeof length);
     for (unsigned i = 0; i < 8; i++)
-        snprintf(text + 8 * i, 9, "%08x", sha->state[i]);
+        cm_store_be32(digest + 4 * i, sha->state[i]);
+}
+
+char *cm_sha256_text(cm_sha256 *sha, char text[65])
+{
+    uint8_t digest[CM_SHA256_NBYTES];
+    cm_sha256_end(sha, digest);
+    for (unsigned i = 0; i < CM_SHA256_NBYTES; i++)
+        snprintf(text + 2 * i, 3, "%02x", digest[i]);
     return text;
 }

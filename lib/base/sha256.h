@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 enum {
+    CM_SHA256_NBYTES = 32,
     CM_SHA256_LANES = 3 /* digests that are made together take less time */
 };
 
@@ -24,7 +25,9 @@ void cm_sha256_begin_plain(cm_sha256 *sha);
 void cm_sha256_add(cm_sha256 *sha, const void *data, size_t nbytes);
 /* NBYTES to each of CM_SHA256_LANES digests, from as many places. */
 void cm_sha256_add_each(cm_sha256 *sha, const void *const *data, size_t nbytes);
-/* 64 lower-case hexadecimal digits and a NUL, of all that was added. */
+/* The digest of all that was added; after that SHA can only begin again. */
+void cm_sha256_end(cm_sha256 *sha, uint8_t digest[CM_SHA256_NBYTES]);
+/* The same as 64 lower-case hexadecimal digits and a NUL. */
 char *cm_sha256_text(cm_sha256 *sha, char text[65]);
 
 #endif

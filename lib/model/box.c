@@ -105,6 +105,17 @@ void cm_grid_cover(const cm_grid *grid, const cm_box *box, uint64_t *first, uint
     }
 }
 
+bool cm_grid_chunks_are_runs(const cm_grid *grid, const uint64_t *shape)
+{
+    unsigned j = grid->rank;
+    while (j > 0 && grid->chunk[j - 1] == shape[j - 1])
+        j--;
+    for (unsigned k = 0; k + 1 < j; k++)
+        if (grid->chunk[k] != 1)
+            return false;
+    return true;
+}
+
 static char *join(unsigned rank, const uint64_t *value, char separator, const char *none, char *buf,
                   size_t size)
 {

@@ -45,6 +45,11 @@ void cm_grid_box(const cm_grid *grid, const uint64_t *coord, cm_box *out);
 bool cm_grid_is_edge(const cm_grid *grid, const uint64_t *coord);
 /* First chunk and number of chunks in each dimension that meet BOX (none of whose lengths is 0). */
 void cm_grid_cover(const cm_grid *grid, const cm_box *box, uint64_t *first, uint64_t *count);
+/*
+ * True when a chunk is a run of elements of a box of SHAPE: length 1 before the first dimension
+ * that it does not fill.
+ */
+bool cm_grid_chunks_are_runs(const cm_grid *grid, const uint64_t *shape);
 
 /* "3/0/1" ("" for rank 0 becomes "0"); for messages. */
 char *cm_coord_text(unsigned rank, const uint64_t *coord, char *buf, size_t size);

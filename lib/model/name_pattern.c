@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/path.h"
 #include "model/days.h"
 
 enum {
@@ -261,8 +262,7 @@ static bool touches_digits(const match *m, const char *start)
 
 static const char *matched_part(const cm_name_pattern *pattern, const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    return slash && !strchr(pattern->text, '/') ? slash + 1 : path;
+    return strchr(pattern->text, '/') != NULL ? path : cm_path_last(path);
 }
 
 static int no_match(const cm_name_pattern *pattern, const char *name, cm_error *err)

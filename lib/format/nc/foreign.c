@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "format/nc/file.h"
 
 /*
@@ -171,8 +172,7 @@ static char *scale_name(hid_t dataset, unsigned rank, unsigned j, cm_error *err)
     if (good && list[j].len > 0) {
         hid_t scale = H5Rdereference2(dataset, H5P_DEFAULT, H5R_OBJECT, list[j].p);
         if (scale >= 0 && H5Iget_name(scale, path, sizeof path) > 0) {
-            const char *last = strrchr(path, '/');
-            last = last ? last + 1 : path;
+            const char *last = cm_path_last(path);
             size_t n = sizeof non_coordinate - 1;
             out = cm_strdup(strncmp(last, non_coordinate, n) == 0 ? last + n : last, err);
         }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
+
 int cm_nc_node_shape(cm_nc_node *node, const int *id, int ndims, cm_error *err)
 {
     cm_array *a = &node->var.array;
@@ -34,8 +36,7 @@ int cm_nc_node_shape(cm_nc_node *node, const int *id, int ndims, cm_error *err)
 bool cm_nc_node_is_coordinate(const cm_nc_node *node)
 {
     const cm_array *a = &node->var.array;
-    const char *slash = strrchr(a->name, '/');
-    return a->rank == 1 && strcmp(a->dim_name[0], slash ? slash + 1 : a->name) == 0;
+    return a->rank == 1 && strcmp(a->dim_name[0], cm_path_last(a->name)) == 0;
 }
 
 int cm_nc_node_fill(cm_nc_node *node, cm_error *err)

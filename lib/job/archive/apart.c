@@ -2,7 +2,6 @@
  * What tells files apart that have the same steps, and makes a second dimension of them: members,
  * levels, runs.  Only what gives each step in each of them one file is proposed.
  */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +9,6 @@
 #include "job/archive/made.h"
 #include "job/archive/propose.h"
 #include "model/name_pattern.h"
-
-enum {
-    MOST = 512 /* characters of a proposal */
-};
 
 /* Files as the cells of a table: whether each has one of its own, and none is left over. */
 typedef struct table {
@@ -141,42 +136,26 @@ bool cm_join_find_pair(const cm_join *j, uint32_t *a, uint32_t *b)
 static bool find_part(const cm_join *j, const uint32_t *file, size_t n, bool whole, char *out)
 {
     const char *separators = whole ? "/" : "_-.";
-    const char *first = j->file[file[0]]->path;
-    first = whole ? first : strrchr(first, '/') != NULL ? strrchr(first, '/') + 1 : first;
-    size_t length = strlen(first), before = length, behind = length;
-    for (size_t i = 1; i < n; i++) {
-        const char *name = j->file[file[i]]->path;
-        name = whole ? name : strrchr(name, '/') != NULL ? strrchr(name, '/') + 1 : name;
-        size_t m = strlen(name), k = 0;
-        while (k < before && name[k] == first[k])
-            k++;
-        before = k;
-        for (k = 0; k < behind && k < m && name[m - 1 - k] == first[length - 1 - k];)
-            k++;
-        behind = k;
-    }
-    while (before > 0 && isdigit((unsigned char)first[before - 1]))
-        before--;
-    while (behind > 0 && isdigit((unsigned char)first[length - behind]))
-        behind--;
-    if (before + behind >= length)
+    cm_join_ends e;
+    if (!cm_join_find_ends(j, file, n, whole, &e))
         return false;
-    size_t begin = before, end = length - behind;
-    while (begin > 0 && (begin == before || strchr(separators, first[begin]) == NULL))
+    size_t begin = e.before, end = e.length - e.behind;
+    while (begin > 0 && (begin == e.before || strchr(separators, e.first[begin]) == NULL))
         begin--;
-    while (end < length && strchr(separators, first[end]) == NULL)
+    while (end < e.length && strchr(separators, e.first[end]) == NULL)
         end++;
-    end += end < length;
-    int written = snprintf(out, MOST, "%.*s*%.*s", (int)(before - begin), first + begin,
-                           (int)(end - (length - behind)), first + length - behind);
-    return written > 1 && written < MOST && strcspn(out, "%?\\'") == (size_t)written;
+    end += end < e.length;
+    int written =
+        snprintf(out, CM_MOST_PROPOSED, "%.*s*%.*s", (int)(e.before - begin), e.first + begin,
+                 (int)(end - (e.length - e.behind)), e.first + e.length - e.behind);
+    return written > 1 && written < CM_MOST_PROPOSED && strcspn(out, "%?\\'") == (size_t)written;
 }
 
 static bool name_tells(const cm_join *j, const char *pattern)
 {
     cm_name_pattern p;
     table t = {0};
-    char option[MOST + 8];
+    char option[CM_MOST_PROPOSED + 8];
     snprintf(option, sizeof(option), "x=%s", pattern);
     t.fails = cm_name_pattern_parse(option, &p, NULL) != CM_OK;
     for (uint32_t i = 0; !t.fails && i < j->nfiles; i++) {
@@ -211,7 +190,7 @@ char *cm_join_propose_apart(const cm_join *j)
     static const char *const MEMBER[] = {
         "realization_index", "realization",     "variant_label",       "ensemble_member", "member",
         "ensemble",          "ensemble_number", "initialization_index"};
-    char pattern[MOST];
+    char pattern[CM_MOST_PROPOSED];
     if (j->has_base || j->naxes != 1 || j->options->new_dim.n > 0)
         return NULL;
     bool unused = cm_join_var_named(j, "member") == CM_JOIN_NONE &&

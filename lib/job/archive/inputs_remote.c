@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "base/threads.h"
 #include "job/archive/inputs_impl.h"
 #include "job/common/glob.h"
@@ -53,7 +54,7 @@ static bool is_hidden(const char *below)
 static int note_store(search *s, const char *below, cm_error *err)
 {
     static const char *const DOCUMENT[] = {"zarr.json", ".zgroup", ".zarray", ".zmetadata"};
-    const char *slash = strrchr(below, '/'), *name = slash != NULL ? slash + 1 : below;
+    const char *name = cm_path_last(below);
     bool is_document = false;
     for (size_t i = 0; i < sizeof(DOCUMENT) / sizeof(DOCUMENT[0]); i++)
         is_document = is_document || strcmp(name, DOCUMENT[i]) == 0;

@@ -3,14 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "job/archive/made.h"
 #include "job/common/varopt.h"
-
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash == NULL ? path : slash + 1;
-}
 
 /* ---- --rename ---- */
 
@@ -27,7 +22,7 @@ static bool is_renamed(const char *pair, const char *name, const char **new)
 const char *cm_join_name(const cm_join *j, const char *name, char *buf, size_t size)
 {
     const cm_texts *pairs = &j->options->rename;
-    const char *last = last_part(name), *new = NULL;
+    const char *last = cm_path_last(name), *new = NULL;
     for (size_t i = 0; i < pairs->n; i++)
         if (j->renames[i] && is_renamed(pairs->text[i], name, &new))
             return new;

@@ -7,13 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "job/archive/fields.h"
 #include "job/archive/propose.h"
 #include "model/name_pattern.h"
-
-enum {
-    MOST = 512 /* characters of a proposal */
-};
 
 /* What files say, one after the other: whether each, and with it its list of variables, is new. */
 typedef struct distinct {
@@ -77,12 +74,6 @@ static const cm_join_var *find_scalar(const cm_join *j, bool time)
 
 /* ---- dates in names ---- */
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
 static size_t ndigits(const char *p)
 {
     size_t n = 0;
@@ -102,7 +93,7 @@ static bool take(const char **p, char *out, const char *separators, size_t n, co
         return false;
     if (ndigits(at) != n)
         return false;
-    snprintf(out + strlen(out), MOST - strlen(out), "%s%s", separator, letters);
+    snprintf(out + strlen(out), CM_MOST_PROPOSED - strlen(out), "%s%s", separator, letters);
     *p = at + n;
     return true;
 }
@@ -116,7 +107,7 @@ static void read_date(const char *p, char *out)
         [12] = "%Y%m%d%H%M", [13] = "%Y%j%H%M%S", [14] = "%Y%m%d%H%M%S"};
     size_t n = ndigits(p);
     const char *letters = n < sizeof(COMPACT) / sizeof(COMPACT[0]) ? COMPACT[n] : NULL;
-    snprintf(out, MOST, "%s", letters != NULL ? letters : "");
+    snprintf(out, CM_MOST_PROPOSED, "%s", letters != NULL ? letters : "");
     p += n;
     if (n == 4 && take(&p, out, "-_.", 2, "%m"))
         n = take(&p, out, "-_.", 2, "%d") ? 8 : 6;
@@ -168,7 +159,7 @@ static bool tells_apart(const cm_join *j, const char *pattern, find_in_name *fin
 {
     cm_name_pattern p;
     distinct d = {0};
-    char option[MOST + 8];
+    char option[CM_MOST_PROPOSED + 8];
     snprintf(option, sizeof(option), "x=%s", pattern);
     bool fine = cm_name_pattern_parse(option, &p, NULL) == CM_OK;
     for (uint32_t i = 0; fine && i < j->nfiles; i++) {
@@ -183,23 +174,23 @@ static bool tells_apart(const cm_join *j, const char *pattern, find_in_name *fin
 /* Whether DATE, which begins at P in NAME, tells files apart: the pattern of it. */
 static bool try_date(const cm_join *j, const char *name, const char *p, const char *date, char *out)
 {
-    snprintf(out, MOST, "%s", date);
+    snprintf(out, CM_MOST_PROPOSED, "%s", date);
     if (*date == '\0' || tells_apart(j, out, find_time))
         return *date != '\0';
     /* Of several dates in a name one is told by what stands before it. */
     const char *begin = p;
     while (begin > name && !isdigit((unsigned char)begin[-1]) && strchr("_-. ", *begin) == NULL)
         begin--;
-    int n = snprintf(out, MOST, "%.*s%s", (int)(p - begin), begin, date);
-    return n > 0 && n < MOST && strcspn(out, "*?\\'") == (size_t)n &&
+    int n = snprintf(out, CM_MOST_PROPOSED, "%.*s%s", (int)(p - begin), begin, date);
+    return n > 0 && n < CM_MOST_PROPOSED && strcspn(out, "*?\\'") == (size_t)n &&
            tells_apart(j, out, find_time);
 }
 
 /* A pattern of dates that the names of all files have. */
 static bool find_dates(const cm_join *j, char *out)
 {
-    char date[MOST];
-    const char *name = last_part(j->file[0]->path);
+    char date[CM_MOST_PROPOSED];
+    const char *name = cm_path_last(j->file[0]->path);
     for (const char *p = name; *p != '\0'; p++) {
         if (!isdigit((unsigned char)*p) || (p > name && isdigit((unsigned char)p[-1])))
             continue;
@@ -216,34 +207,45 @@ static bool find_dates(const cm_join *j, char *out)
 
 /* ---- anything else in names ---- */
 
-/* The text before and behind what differs, numbers left whole: "member_*.nc". */
-static bool find_star(const cm_join *j, bool whole, char *out)
+bool cm_join_find_ends(const cm_join *j, const uint32_t *file, size_t n, bool whole,
+                       cm_join_ends *out)
 {
-    const char *first = whole ? j->file[0]->path : last_part(j->file[0]->path);
-    size_t n = strlen(first), before = n, behind = n;
-    for (size_t i = 1; i < j->nfiles; i++) {
-        const char *name = whole ? j->file[i]->path : last_part(j->file[i]->path);
+    const char *path = j->file[file == NULL ? 0 : file[0]]->path,
+               *first = whole ? path : cm_path_last(path);
+    const size_t length = strlen(first);
+    size_t before = length, behind = length;
+    for (size_t i = 1; i < n; i++) {
+        path = j->file[file == NULL ? i : file[i]]->path;
+        const char *name = whole ? path : cm_path_last(path);
         size_t m = strlen(name), k = 0;
         while (k < before && name[k] == first[k])
             k++;
         before = k;
-        for (k = 0; k < behind && k < m && name[m - 1 - k] == first[n - 1 - k];)
+        for (k = 0; k < behind && k < m && name[m - 1 - k] == first[length - 1 - k];)
             k++;
         behind = k;
     }
     while (before > 0 && isdigit((unsigned char)first[before - 1]))
         before--;
-    while (behind > 0 && isdigit((unsigned char)first[n - behind]))
+    while (behind > 0 && isdigit((unsigned char)first[length - behind]))
         behind--;
-    if (before + behind >= n)
+    *out = (cm_join_ends){first, length, before, behind};
+    return before + behind < length;
+}
+
+/* The text before and behind what differs: "member_*.nc". */
+static bool find_star(const cm_join *j, bool whole, char *out)
+{
+    cm_join_ends e;
+    if (!cm_join_find_ends(j, NULL, j->nfiles, whole, &e))
         return false;
     /* Of a whole path: from the last folder on that is named so in all. */
-    const char *begin = whole ? first + before : first;
-    while (whole && begin > first && *begin != '/')
+    const char *begin = whole ? e.first + e.before : e.first;
+    while (whole && begin > e.first && *begin != '/')
         begin--;
-    int written =
-        snprintf(out, MOST, "%.*s*%s", (int)(first + before - begin), begin, first + n - behind);
-    return written > 1 && written < MOST && strcspn(out, "%?\\'") == (size_t)written &&
+    int written = snprintf(out, CM_MOST_PROPOSED, "%.*s*%s", (int)(e.first + e.before - begin),
+                           begin, e.first + e.length - e.behind);
+    return written > 1 && written < CM_MOST_PROPOSED && strcspn(out, "%?\\'") == (size_t)written &&
            tells_apart(j, out, find_text);
 }
 
@@ -368,7 +370,7 @@ static const char *unused(const cm_join *j, const char *name, const char *otherw
 
 static char *propose(const cm_join *j, cm_decider *by, cm_error *err)
 {
-    char pattern[MOST];
+    char pattern[CM_MOST_PROPOSED];
     const cm_join_var *v = find_scalar(j, true);
     *by = CM_DECIDER_NEW_DIM;
     if (v != NULL)

@@ -114,18 +114,6 @@ static const call_box *find(const cm_batch_calls *c, uint64_t call)
     return &c->box[low];
 }
 
-/* True when a chunk is a run of bytes of a box of SHAPE. */
-static bool chunks_are_runs(const cm_grid *grid, const uint64_t *shape)
-{
-    unsigned j = grid->rank;
-    while (j > 0 && grid->chunk[j - 1] == shape[j - 1])
-        j--;
-    for (unsigned k = 0; k + 1 < j; k++)
-        if (grid->chunk[k] != 1)
-            return false;
-    return true;
-}
-
 static size_t begin(void *context, uint64_t call, uint64_t *number)
 {
     cm_batch_calls *c = context;
@@ -135,7 +123,7 @@ static size_t begin(void *context, uint64_t call, uint64_t *number)
     box_of(c, b, &c->now);
     cover(c, first, count, &all);
     c->feed = cm_feed_is_identity(&c->space->feed[b->part]) ? NULL : &c->space->feed[b->part];
-    c->in_place = c->feed == NULL && chunks_are_runs(grid, c->now.shape);
+    c->in_place = c->feed == NULL && cm_grid_chunks_are_runs(grid, c->now.shape);
     /* As in a batch whose samples are side by side; its last one may have fewer. */
     c->dst = c->arena + b->place * c->space->part_nbytes[b->part];
     const uint64_t from = (call - b->first) * c->group;

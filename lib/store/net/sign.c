@@ -8,7 +8,6 @@
 #include "base/sha256.h"
 
 enum {
-    DIGEST_NBYTES = 32,
     BLOCK_NBYTES = 64,
     MOST_HEADERS = 16,
     DAY_NBYTES = 8 /* of a date */
@@ -24,23 +23,16 @@ bool cm_sign_is_needed(const char *url)
 
 /* ---- HMAC (RFC 2104) ---- */
 
-static void finish(cm_sha256 *sha, uint8_t out[DIGEST_NBYTES])
-{
-    char text[65];
-    cm_sha256_text(sha, text);
-    for (int i = 0; i < DIGEST_NBYTES; i++)
-        sscanf(text + 2 * i, "%2hhx", &out[i]);
-}
-
 /* OUT may be KEY. */
-static void hmac(const void *key, size_t key_nbytes, const char *text, uint8_t out[DIGEST_NBYTES])
+static void hmac(const void *key, size_t key_nbytes, const char *text,
+                 uint8_t out[CM_SHA256_NBYTES])
 {
-    uint8_t pad[BLOCK_NBYTES] = {0}, inner[DIGEST_NBYTES];
+    uint8_t pad[BLOCK_NBYTES] = {0}, inner[CM_SHA256_NBYTES];
     cm_sha256 sha;
     cm_sha256_begin(&sha);
     if (key_nbytes > BLOCK_NBYTES) {
         cm_sha256_add(&sha, key, key_nbytes);
-        finish(&sha, pad);
+        cm_sha256_end(&sha, pad);
         cm_sha256_begin(&sha);
     } else {
         memcpy(pad, key, key_nbytes);
@@ -49,13 +41,13 @@ static void hmac(const void *key, size_t key_nbytes, const char *text, uint8_t o
         pad[i] ^= 0x36;
     cm_sha256_add(&sha, pad, sizeof(pad));
     cm_sha256_add(&sha, text, strlen(text));
-    finish(&sha, inner);
+    cm_sha256_end(&sha, inner);
     for (int i = 0; i < BLOCK_NBYTES; i++)
         pad[i] ^= 0x36 ^ 0x5c;
     cm_sha256_begin(&sha);
     cm_sha256_add(&sha, pad, sizeof(pad));
     cm_sha256_add(&sha, inner, sizeof(inner));
-    finish(&sha, out);
+    cm_sha256_end(&sha, out);
 }
 
 /* ---- what is signed ---- */
@@ -145,7 +137,7 @@ static int digest_request(const cm_http *r, const struct curl_slist *headers, co
 
 /* SCOPE is "20300102/us-east-1/s3/aws4_request". */
 static int sign_digest(const char *secret, const char *scope, const char *date, const char *digest,
-                       uint8_t out[DIGEST_NBYTES], cm_error *err)
+                       uint8_t out[CM_SHA256_NBYTES], cm_error *err)
 {
     char part[256];
     char *key = cm_asprintf(err, "AWS4%s", secret);
@@ -158,7 +150,7 @@ static int sign_digest(const char *secret, const char *scope, const char *date, 
         snprintf(part, sizeof(part), "%.*s", (int)n, at);
         hmac(with, nbytes, part, out);
         with = out;
-        nbytes = DIGEST_NBYTES;
+        nbytes = CM_SHA256_NBYTES;
         at += n;
     }
     if (rc == CM_OK)
@@ -171,8 +163,8 @@ static int sign_digest(const char *secret, const char *scope, const char *date, 
 int cm_sign(const cm_http *r, const struct curl_slist *headers, time_t now, char **date,
             char **authorization, cm_error *err)
 {
-    char stamp[32], digest[65], hex[2 * DIGEST_NBYTES + 1];
-    uint8_t signature[DIGEST_NBYTES];
+    char stamp[32], digest[65], hex[2 * CM_SHA256_NBYTES + 1];
+    uint8_t signature[CM_SHA256_NBYTES];
     struct tm utc;
     cm_buf names = {0};
     const char *region = r->signer->scope + strlen("aws:amz:");

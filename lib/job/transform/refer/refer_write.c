@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/marks.h"
 #include "base/number.h"
+#include "base/path.h"
 #include "base/utf8.h"
 #include "exec/watch/monitor.h"
 #include "format/multi/multi.h"
@@ -69,9 +70,7 @@ static int write_object(writing *w, const char *key, cm_error *err)
         return rc;
     begin_reference(w);
     fprintf(w->to, "%s: ", (char *)w->text.data);
-    const char *name = strrchr(key, '/');
-    name = name == NULL ? key : name + 1;
-    if (name[0] == '.') {
+    if (cm_path_last(key)[0] == '.') {
         rc = quote(w, (const char *)w->object.data, w->object.nbytes, err);
         if (rc == CM_OK)
             fputs((char *)w->text.data, w->to);

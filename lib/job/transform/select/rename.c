@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "job/common/varopt.h"
 #include "job/transform/select/rename.h"
 
@@ -59,12 +60,6 @@ static const struct {
     {"face_dimension", DIMENSIONS},
 };
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash == NULL ? path : slash + 1;
-}
-
 static size_t group_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -96,8 +91,8 @@ static int append_variable(const cm_job *job, const char *group, size_t ngroup, 
     if (*word == '/' || moved)
         return cm_buf_printf(out, err, "/%s", v->name);
     /* A path that leads down keeps its groups. */
-    size_t above = nword - strlen(last_part(old));
-    return cm_buf_printf(out, err, "%.*s%s", (int)above, word, last_part(v->name));
+    size_t above = nword - strlen(cm_path_last(old));
+    return cm_buf_printf(out, err, "%.*s%s", (int)above, word, cm_path_last(v->name));
 }
 
 /* The same for the name of a dimension. */
@@ -107,7 +102,7 @@ static int append_dimension(const cm_job *job, const char *group, size_t ngroup,
     const cm_job_var *v = find_renamed(job, group, ngroup, word, nword);
     if (v == NULL || !v->source->is_coordinate)
         return cm_buf_append(out, word, nword, err);
-    return cm_buf_printf(out, err, "%s", last_part(v->name));
+    return cm_buf_printf(out, err, "%s", cm_path_last(v->name));
 }
 
 /* A standard name may stand there too, which a variable of other coordinates may have. */
@@ -195,13 +190,13 @@ const char *cm_job_dim_name(const cm_job *job, const cm_variable *v, unsigned j)
             : find_renamed(job, v->name, group_length(v->name), name, strlen(name));
     bool its_coordinate =
         c != NULL && c->source->is_coordinate && c->source->shape[0] == v->shape[j];
-    return its_coordinate ? last_part(c->name) : name;
+    return its_coordinate ? cm_path_last(c->name) : name;
 }
 
 /* Two dimensions of one variable, or one that others have already, would get one name. */
 static int check_dimension(const cm_job *job, const cm_job_var *renamed, cm_error *err)
 {
-    const char *old = renamed->source->dim_name[0], *new = last_part(renamed->name);
+    const char *old = renamed->source->dim_name[0], *new = cm_path_last(renamed->name);
     size_t scope = group_length(renamed->source->name);
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_variable *v = job->var[i].source;

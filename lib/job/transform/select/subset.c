@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/path.h"
 #include "job/common/packing.h"
 #include "job/common/store_path.h"
 #include "job/common/varopt.h"
@@ -93,13 +94,12 @@ cm_variable *cm_job_coordinate(cm_job *job, const cm_job_var *v, const char *dim
     cm_variable *found = NULL;
     for (size_t i = 0; i < job->source->nvars; i++) {
         cm_variable *c = &job->source->var[i];
-        const char *last = strrchr(c->name, '/');
+        const char *last = cm_path_last(c->name);
         if (!c->is_coordinate || c->unsupported != NULL || c->shape[0] != length ||
-            strcmp(last == NULL ? c->name : last + 1, dim) != 0)
+            strcmp(last, dim) != 0)
             continue;
         /* The nearest one: in a group that the variable lies in, the deeper the better. */
-        size_t depth = last == NULL ? 0 : (size_t)(last - c->name);
-        if (depth > 0 && strncmp(v->source->name, c->name, depth + 1) != 0)
+        if (strncmp(v->source->name, c->name, (size_t)(last - c->name)) != 0)
             continue;
         if (found == NULL || strlen(c->name) > strlen(found->name))
             found = c;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/path.h"
 #include "job/common/packing.h"
 #include "job/common/varopt.h"
 #include "job/transform/job.h"
@@ -85,8 +86,7 @@ static int set_nodata(cm_job_var *v, cm_conversion *k, cm_error *err)
 static bool is_bounds(const cm_job *job, const cm_job_var *v)
 {
     static const char *const attribute[] = {"bounds", "climatology"};
-    const char *last = strrchr(v->source->name, '/');
-    last = last == NULL ? v->source->name : last + 1;
+    const char *last = cm_path_last(v->source->name);
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_json *attrs = job->var[i].source->attrs;
         for (size_t k = 0; k < sizeof(attribute) / sizeof(attribute[0]); k++) {

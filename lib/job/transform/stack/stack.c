@@ -6,18 +6,13 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/path.h"
 #include "format/overlay.h"
 #include "plan/meetings.h"
 
 enum {
     MOST_PIECE = 64 << 20 /* bytes that the chunks of several variables may make together */
 };
-
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash == NULL ? path : slash + 1;
-}
 
 char *cm_stack_path(const cm_job *job, const char *name, cm_error *err)
 {
@@ -41,7 +36,7 @@ bool cm_stack_same_name(const char *a, const char *b)
 
 static int add_label(cm_stack *s, const cm_stack_member *m, size_t k, size_t at, cm_error *err)
 {
-    const char *name = last_part(m->item->name);
+    const char *name = cm_path_last(m->item->name);
     char number[32], *text;
     if (m->item->dim == NULL)
         return cm_strings_set(&s->label, at, name, strlen(name), err);
@@ -172,7 +167,7 @@ static bool name_is_free(const cm_job *job, const cm_stack *s, const char *path)
             return false;
     for (size_t i = 0; i < s->nmembers; i++)
         for (unsigned j = 0; j < s->member[i].var->rank; j++)
-            if (cm_stack_same_name(s->member[i].var->dim_name[j], last_part(path)))
+            if (cm_stack_same_name(s->member[i].var->dim_name[j], cm_path_last(path)))
                 return false;
     return true;
 }
@@ -183,7 +178,7 @@ static int name_all(const cm_job *job, cm_stack *s, cm_error *err)
     s->path = cm_stack_path(job, s->text.name, err);
     if (s->path == NULL)
         return CM_ENOMEM;
-    const int above = (int)(last_part(s->path) - s->path);
+    const int above = (int)(cm_path_last(s->path) - s->path);
     bool has_group = above == 0;
     for (size_t i = 0; i < job->source->ngroups; i++)
         has_group = has_group || (strlen(job->source->group[i].path) + 1 == (size_t)above &&

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "format/zarr/erase.h"
 #include "job/transform/statistics/statistics_impl.h"
 #include "store/open.h"
@@ -136,7 +137,7 @@ static cm_verdict judge_own(void *context, const char *below, cm_entry_kind kind
 {
     static const char *const OWN[] = {"zarr.json", ".zgroup", ".zarray", ".zattrs",
                                       "c",         "c.0",     "0"};
-    const char *slash = strrchr(below, '/'), *name = slash != NULL ? slash + 1 : below;
+    const char *name = cm_path_last(below);
     (void)context;
     if (kind == CM_ENTRY_FOLDER || kind == CM_ENTRY_TEMPORARY)
         return CM_REMOVE; /* a folder, when it is empty then */

@@ -75,7 +75,7 @@ static int cut(verification *ver, subject *s, cm_error *err)
  */
 static uint64_t limit_of(const cm_job *job, const cm_verify_memory *memory)
 {
-    double want = cm_verify_memory_least(memory, job->nthreads);
+    double want = cm_verify_memory_least(memory, cm_job_threads(job));
     uint64_t most = cm_memory_available() / 2 + job->held;
     if (job->options->memory > 0 || want <= (double)job->memory_limit)
         return job->memory_limit;
@@ -95,7 +95,7 @@ static int share_memory(verification *ver, cm_error *err)
     }
     job->memory_limit = limit_of(job, &memory);
     ver->nthreads =
-        cm_verify_memory_threads(&memory, job->memory_limit, job->nthreads, &ver->share);
+        cm_verify_memory_threads(&memory, job->memory_limit, cm_job_threads(job), &ver->share);
     if (ver->nthreads > 0)
         return CM_OK;
     return cm_fail(

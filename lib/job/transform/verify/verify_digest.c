@@ -140,15 +140,15 @@ static int tell(verification *v, size_t i, cm_error *err)
  */
 static unsigned choose_threads(const cm_job *job)
 {
-    unsigned n = job->nthreads;
+    unsigned n = cm_job_threads(job);
     while (n > 1 && room(job) / n < 4 * (uint64_t)job->text_nbytes)
         n--;
     return n;
 }
 
 /*
- * Text that is too long for the part that each of several threads has may be short enough for
- * one.
+ * What is too long for the part that each of several threads has may be short enough for fewer:
+ * chunks for those that the plan has, and text for one.
  */
 static int run(verification *v, cm_pair *pair, size_t n, cm_error *err)
 {
@@ -156,14 +156,16 @@ static int run(verification *v, cm_pair *pair, size_t n, cm_error *err)
     cm_monitor *monitor = v->job->options->monitor;
     if (n == 0)
         return CM_OK;
-    int rc = cm_pairs_run(pair, n, nthreads, room(v->job) - v->caches, monitor, err);
-    if (rc != CM_EBUDGET || nthreads == 1)
-        return rc;
-    for (size_t i = 0; i < n; i++) {
-        cm_pair_release(&pair[i]);
-        pair[i] = (cm_pair){.want = pair[i].want, .got = pair[i].got, .sample = pair[i].sample};
+    for (;;) {
+        int rc = cm_pairs_run(pair, n, nthreads, room(v->job) - v->caches, monitor, err);
+        if (rc != CM_EBUDGET || nthreads == 1)
+            return rc;
+        for (size_t i = 0; i < n; i++) {
+            cm_pair_release(&pair[i]);
+            pair[i] = (cm_pair){.want = pair[i].want, .got = pair[i].got, .sample = pair[i].sample};
+        }
+        nthreads = nthreads > v->job->nthreads ? v->job->nthreads : 1;
     }
-    return cm_pairs_run(pair, n, 1, room(v->job) - v->caches, monitor, err);
 }
 
 static int verify_sample(verification *v, cm_error *err)
