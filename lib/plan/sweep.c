@@ -5,6 +5,14 @@
 #include "base/number.h"
 #include "plan/meetings.h"
 
+enum {
+    /*
+     * Target chunks that a piece of a sliceable source meets: all of them are held until it is
+     * copied, in whole pages each.
+     */
+    MOST_MET = 16
+};
+
 static uint64_t min_u64(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -48,25 +56,27 @@ static uint64_t best_order(const cm_meetings *m, unsigned rank, unsigned *order)
 }
 
 /*
- * The run lengths of a sliceable source: whole rows of the block, as many as
- * make about piece_nbytes, then one.  A partial run divides the target chunk or
- * is a multiple of it, so that pieces nest.
+ * The run lengths of a sliceable source: whole rows of the block, as many as make about
+ * piece_nbytes and meet no more than MOST_MET target chunks, then one.  A partial run divides the
+ * target chunk or is a multiple of it, so that pieces nest.
  */
 static void choose_runs(const cm_sweep_request *r, cm_sweep *s)
 {
-    uint64_t room = max_u64(1, r->piece_nbytes / max_u64(1, r->itemsize));
+    uint64_t room = max_u64(1, r->piece_nbytes / max_u64(1, r->itemsize)), met = 1;
     bool partial = false;
     for (unsigned j = s->rank; j-- > 0;) {
         cm_axis *axis = &s->axis[j];
         uint64_t extent = min_u64(axis->n, cm_mul_sat(s->block[j], axis->target));
         uint64_t source_run = cm_mul_sat(extent, axis->step);
+        uint64_t most = cm_mul_sat(axis->target, max_u64(1, MOST_MET / met));
         if (partial) {
             axis->source = 1;
-        } else if (source_run <= room) {
+        } else if (source_run <= room && extent <= most) {
             axis->source = extent;
             room /= source_run;
+            met = cm_mul_sat(met, cm_div_ceil(extent, axis->target));
         } else {
-            uint64_t run = max_u64(1, room / axis->step);
+            uint64_t run = min_u64(most, max_u64(1, room / axis->step));
             if (run >= axis->target)
                 run -= run % axis->target;
             else

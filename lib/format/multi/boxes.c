@@ -68,14 +68,19 @@ static bool is_past(const cm_multi_var *v, const cm_multi_part *p, const cm_box 
     return v->naxes > 0 && p->origin[0] >= box->start[v->axis[0]] + box->shape[v->axis[0]];
 }
 
-static void read_values(const cm_multi_var *v, const cm_box *box, void *dst)
+static void read_values(const cm_multi_array *a, const cm_box *box, void *dst)
 {
+    const cm_multi_var *v = a->var;
     int64_t from[CM_MAX_RANK], to[CM_MAX_RANK];
     const uint8_t *src = v->values;
+    size_t span = v->dtype.nbytes;
     cm_strides_c(v->rank, v->shape, v->dtype.nbytes, from);
     cm_strides_c(v->rank, box->shape, v->dtype.nbytes, to);
-    for (unsigned j = 0; j < v->rank; j++)
+    for (unsigned j = 0; j < v->rank; j++) {
         src += (int64_t)box->start[j] * from[j];
+        span += (size_t)(box->shape[j] - 1) * (size_t)from[j];
+    }
+    cm_paged_touch(a->owner->paged, src, span);
     cm_copy_nd(v->rank, box->shape, v->dtype.nbytes, dst, to, src, from);
 }
 
@@ -122,7 +127,7 @@ int cm_multi_read_box(cm_multi_array *a, const cm_box *box, bool by_library, voi
     if (cm_box_nelem(box) == 0)
         return CM_OK;
     if (a->var->values != NULL) {
-        read_values(a->var, box, dst);
+        read_values(a, box, dst);
         return CM_OK;
     }
     cm_multi_scratch *scratch = cm_multi_scratch_take(a->owner, err);

@@ -3,7 +3,7 @@
 #include "format/multi/internal.h"
 
 enum {
-    STEP = 64 << 10 /* of each file: what is read is still in the CPU's cache when it is mixed */
+    STEP = 64 << 10 /* bytes of each file: few enough to be hashed while in the CPU's cache */
 };
 
 static int check_canceled(const cm_multi_dataset *d, cm_error *err)

@@ -109,7 +109,7 @@ int cm_archive_join(cm_archive *a, size_t i, const cm_archive_report **report, c
     s->report.nlooked = a->survey.nlooked;
     /* The store that grows is no file that somebody gave. */
     for (size_t k = 0; k < p->nfiles; k++) {
-        const cm_surveyed *f = &a->survey.file[p->file[k]];
+        const cm_surveyed *f = cm_survey_file(&a->survey, p->file[k]);
         s->report.nopened += f->opened && !f->is_base;
     }
     s->report.nlisted = a->survey.nlisted;

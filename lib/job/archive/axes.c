@@ -24,13 +24,13 @@ static int add_vec(const cm_join *j, cm_join_dim *d, cm_known *known, cm_digest 
         if (more == NULL)
             return CM_ENOMEM;
         if (d->nvecs > 0)
-            memcpy(more, d->vec, d->nvecs * sizeof(*more));
+            cm_paged_copy(j->survey->paged, more, d->vec, d->nvecs * sizeof(*more));
         d->vec = more;
     }
     *out = (uint32_t)d->nvecs;
-    d->vec[d->nvecs] = *v;
-    d->vec[d->nvecs].same = *out;
-    d->nvecs++;
+    cm_join_vec *own = cm_axis_vec_at(j, d, d->nvecs++);
+    *own = *v;
+    own->same = *out;
     return cm_known_add(known, digest, *out, err);
 }
 
@@ -125,12 +125,13 @@ static void set_direction(const cm_join_vec *v, int *direction)
 }
 
 /* The direction that the first coordinate with more than one element has. */
-static bool is_descending(const cm_join_dim *d)
+static bool is_descending(const cm_join *j, const cm_join_dim *d)
 {
     for (size_t i = 0; i < d->nvecs; i++) {
+        const cm_join_vec *v = cm_axis_vec_at(j, d, i);
         int direction = 0;
-        if (d->vec[i].key != NULL)
-            set_direction(&d->vec[i], &direction);
+        if (v->key != NULL)
+            set_direction(v, &direction);
         if (direction != 0)
             return direction < 0;
     }
@@ -149,15 +150,15 @@ static bool take_for_other(cm_join_dim *d, cm_join_vec *v)
     return false;
 }
 
-static int find_equal(cm_join_dim *d, cm_error *err)
+static int find_equal(const cm_join *j, cm_join_dim *d, cm_error *err)
 {
     cm_known known = {0};
     int rc = CM_OK;
-    d->descending = is_descending(d);
+    d->descending = is_descending(j, d);
     bool any_left = false;
     uint32_t first = CM_JOIN_NONE;
     for (size_t i = 0; rc == CM_OK && i < d->nvecs; i++) {
-        cm_join_vec *v = &d->vec[i];
+        cm_join_vec *v = cm_axis_vec_at(j, d, i);
         if (d->kind != CM_KEY_NONE && v->key == NULL) {
             any_left = true;
             continue;
@@ -203,7 +204,7 @@ static int find_coordinates(cm_join *j, cm_error *err)
             continue;
         rc = cm_join_keys(j, &j->dim[i], err);
         if (rc == CM_OK)
-            rc = find_equal(&j->dim[i], err);
+            rc = find_equal(j, &j->dim[i], err);
     }
     return rc;
 }

@@ -11,7 +11,7 @@ typedef struct order {
 
 static int by_first_key(const void *a, const void *b, void *context)
 {
-    const cm_join_dim *d = context;
+    const cm_join_dim *d = ((const order *)context)->dim;
     const cm_join_vec *x = &d->vec[*(const uint32_t *)a], *y = &d->vec[*(const uint32_t *)b];
     if (x->key[0] != y->key[0])
         return x->key[0] < y->key[0] ? -1 : 1;
@@ -25,6 +25,16 @@ static int by_rank(const void *a, const void *b, void *context)
     size_t x = o->join->rank[o->dim->vec[*(const uint32_t *)a].file];
     size_t y = o->join->rank[o->dim->vec[*(const uint32_t *)b].file];
     return (x > y) - (x < y);
+}
+
+cm_join_vec *cm_axis_vec_at(const cm_join *j, const cm_join_dim *d, size_t i)
+{
+    cm_paged *paged = j->survey->paged;
+    cm_join_vec *v = &d->vec[i];
+    cm_paged_touch(paged, v, sizeof(*v));
+    if (v->key != NULL)
+        cm_paged_touch(paged, v->key, v->n * sizeof(v->key[0]));
+    return v;
 }
 
 const cm_join_vec *cm_axis_vec(const cm_join *j, const cm_join_dim *d, uint32_t file)
@@ -46,19 +56,28 @@ bool cm_axis_in_order(const cm_join *j, const cm_join_dim *d)
            (j->options->order != CM_ORDER_COORDINATE && j->options->overlap == CM_OVERLAP_ERROR);
 }
 
-/* The distinct coordinates that have elements, in the order in which they are joined. */
+/*
+ * The distinct coordinates that have elements, in the order in which they are joined.  Mostly
+ * their files stand in it: then lists of all files are read once, from their begin to their end.
+ */
 static uint32_t *sorted(const cm_join *j, const cm_join_dim *d, size_t *n, cm_error *err)
 {
     uint32_t *list = cm_calloc(d->nvecs + 1, sizeof(*list), err);
+    int (*compare)(const void *, const void *, void *) =
+        cm_axis_in_order(j, d) ? by_rank : by_first_key;
+    order o = {j, d};
+    bool done = true;
     *n = 0;
-    for (size_t i = 0; list != NULL && i < d->nvecs; i++)
-        if (d->vec[i].same == i && d->vec[i].n > 0)
-            list[(*n)++] = (uint32_t)i;
-    const order o = {j, d};
-    if (list != NULL && !cm_axis_in_order(j, d))
-        qsort_r(list, *n, sizeof(*list), by_first_key, (void *)(uintptr_t)d);
-    else if (list != NULL)
-        qsort_r(list, *n, sizeof(*list), by_rank, (void *)(uintptr_t)&o);
+    for (size_t i = 0; list != NULL && i < d->nvecs; i++) {
+        const cm_join_vec *v = cm_axis_vec_at(j, d, i);
+        if (v->same != i || v->n == 0)
+            continue;
+        list[*n] = (uint32_t)i;
+        done = done && (*n == 0 || compare(&list[*n - 1], &list[*n], &o) <= 0);
+        ++*n;
+    }
+    if (!done)
+        qsort_r(list, *n, sizeof(*list), compare, &o);
     return list;
 }
 
@@ -86,7 +105,7 @@ static int check_present(cm_join *j, const cm_join_dim *d, bool *fine, cm_error 
     size_t number = 0;
     int rc = CM_OK;
     for (uint32_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
-        const cm_join_vec *v = d->at[i] == CM_JOIN_NONE ? NULL : &d->vec[d->at[i]];
+        const cm_join_vec *v = d->at[i] == CM_JOIN_NONE ? NULL : cm_axis_vec_at(j, d, d->at[i]);
         if (v == NULL || v->bad == 0)
             continue;
         *fine = false;
@@ -135,7 +154,7 @@ static int check_directions(cm_join *j, const cm_join_dim *d, bool *fine, cm_err
 {
     *fine = true;
     for (size_t i = 0; i < d->nvecs; i++) {
-        const cm_join_vec *v = &d->vec[i];
+        const cm_join_vec *v = cm_axis_vec_at(j, d, i);
         if (v->key == NULL || v->same != i || ascends(v))
             continue;
         *fine = false;
@@ -209,7 +228,7 @@ static int reserve(merging *m, uint64_t n, cm_error *err)
 static int merge_vec(merging *m, uint32_t at, cm_error *err)
 {
     cm_join_dim *d = m->d;
-    const cm_join_vec *v = &d->vec[at];
+    const cm_join_vec *v = cm_axis_vec_at(m->j, d, at);
     uint64_t i = bisect(d->key, d->n, v->key[0]), k = 0;
     int rc = reserve(m, d->n + v->n, err);
     if (rc != CM_OK)
@@ -223,6 +242,8 @@ static int merge_vec(merging *m, uint32_t at, cm_error *err)
         return theirs ? find_interleaved(m->j, d, v, d->key[i], other->file, err)
                       : find_interleaved(m->j, d, other, v->key[k], v->file, err);
     }
+    cm_paged_touch(m->j->survey->paged, &d->key[d->n], (v->n - k) * sizeof(d->key[0]));
+    cm_paged_touch(m->j->survey->paged, &m->owner[d->n], (v->n - k) * sizeof(m->owner[0]));
     for (; k < v->n; k++) {
         d->key[d->n] = v->key[k];
         m->owner[d->n++] = at;
@@ -234,10 +255,11 @@ static int merge_vec(merging *m, uint32_t at, cm_error *err)
 static int append_vec(merging *m, uint32_t at, cm_error *err)
 {
     cm_join_dim *d = m->d;
-    cm_join_vec *v = &d->vec[at];
+    cm_join_vec *v = cm_axis_vec_at(m->j, d, at);
     int rc = reserve(m, d->n + v->n, err);
     if (rc != CM_OK)
         return rc;
+    cm_paged_touch(m->j->survey->paged, &d->key[d->n], v->n * sizeof(d->key[0]));
     for (uint64_t k = 0; k < v->n; k++)
         d->key[d->n + k] = v->key != NULL ? v->key[k] : (int64_t)(d->n + k);
     if ((v->run = cm_join_alloc(m->j, 1, sizeof(*v->run), err)) == NULL)
@@ -269,9 +291,11 @@ static int find_repeated(cm_join *j, cm_join_dim *d, const uint32_t *list, size_
     char text[48];
     if (row == NULL)
         return CM_ENOMEM;
-    for (size_t i = 0; i < n; i++)
-        for (uint64_t k = 0; k < d->vec[list[i]].n; k++)
-            row[at++] = (placed_key){d->vec[list[i]].key[k], list[i]};
+    for (size_t i = 0; i < n; i++) {
+        const cm_join_vec *v = cm_axis_vec_at(j, d, list[i]);
+        for (uint64_t k = 0; k < v->n; k++)
+            row[at++] = (placed_key){v->key[k], list[i]};
+    }
     qsort(row, (size_t)at, sizeof(*row), by_key);
     for (uint64_t i = 1; i < at; i++)
         if (row[i].key == row[i - 1].key && row[i].vec != row[i - 1].vec && nrepeated++ == 0)
@@ -342,8 +366,7 @@ int cm_axis_find_runs(const cm_join *j, cm_join_dim *d, cm_error *err)
 {
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < d->nvecs; i++) {
-        cm_join_vec *v = &d->vec[i];
-        cm_paged_touch(j->survey->paged, v, sizeof(*v));
+        cm_join_vec *v = cm_axis_vec_at(j, d, i);
         v->run = NULL;
         v->nruns = 0;
         if (v->key != NULL && v->same == i)

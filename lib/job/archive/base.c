@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "job/archive/join.h"
+#include "job/archive/axis.h"
 
 static int find_before(cm_join *j, const cm_join_dim *d, const cm_join_vec *base, cm_error *err)
 {
@@ -36,10 +36,10 @@ int cm_join_check_base(cm_join *j, cm_error *err)
     int rc = CM_OK;
     for (unsigned i = 0; rc == CM_OK && i < j->naxes && !j->refused; i++) {
         const cm_join_dim *d = &j->dim[j->axis[i]];
-        if (d->at[0] == CM_JOIN_NONE)
+        const cm_join_vec *base = cm_axis_vec(j, d, 0);
+        if (base == NULL)
             return cm_fail(err, CM_EINVAL, "%s: the store has no dimension %s", j->file[0]->path,
                            d->name);
-        const cm_join_vec *base = &d->vec[d->vec[d->at[0]].same];
         if (!stays(base)) {
             rc = find_before(j, d, base, err);
             j->refused = true;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "job/archive/axis.h"
 #include "model/convert.h"
 
 /* ---- how a file's elements become the variable's ---- */
@@ -182,7 +183,8 @@ static int set_parts(cm_join *j, uint32_t at, const cm_field_source *field, cm_e
     cm_multi_part *part = cm_join_alloc(j, n, sizeof(*part), err);
     if (part == NULL)
         return CM_ENOMEM;
-    part[0].file = field->file;
+    if (p == NULL)
+        part[0].file = field->file;
     cm_located *located = cm_join_alloc(j, n, sizeof(*located), err);
     if (located == NULL)
         return CM_ENOMEM;
@@ -191,10 +193,9 @@ static int set_parts(cm_join *j, uint32_t at, const cm_field_source *field, cm_e
         if (p != NULL)
             part[i] = *touch_part(j, &p->part[i]);
         (void)touch_part(j, &part[i]);
-        cm_paged_touch(j->survey->paged, &located[i], sizeof(located[i]));
         rc = set_how(j, at, e, &h, &part[i], err);
         if (rc == CM_OK)
-            rc = set_located(j, at, &part[i], &located[i], err);
+            rc = set_located(j, at, &part[i], touch_located(j, &located[i]), err);
     }
     out->part = part;
     out->nparts = n;
@@ -305,15 +306,12 @@ static size_t list_runs(const cm_join *j, const cm_join_var *v, const cm_join_di
 {
     size_t n = 0;
     for (size_t i = 0; i < v->nfiles; i++) {
-        uint32_t file = v->file[i];
-        cm_survey_touch(j->survey);
-        const cm_join_vec *vec =
-            d->at[file] == CM_JOIN_NONE ? NULL : &d->vec[d->vec[d->at[file]].same];
+        const cm_join_vec *vec = cm_axis_vec(j, d, v->file[i]);
         for (size_t k = 0; vec != NULL && k < vec->nruns; k++, n++) {
             if (out == NULL)
                 continue;
             (void)touch_part(j, &out[n]);
-            out[n] = (cm_multi_part){.file = file,
+            out[n] = (cm_multi_part){.file = v->file[i],
                                      .origin = {vec->run[k].origin},
                                      .first = {vec->run[k].first},
                                      .count = {vec->run[k].count}};

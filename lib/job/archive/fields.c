@@ -110,23 +110,19 @@ static bool has(const cm_join_var *v, uint32_t file)
 /* Whether FILE lies at a hole: all places of it that V could have are looked at. */
 static bool lies_in_hole(const cm_join *j, const cm_placement *p, uint32_t file)
 {
+    const cm_join_run *run[CM_MULTI_MAX_AXES] = {NULL}; /* the first of FILE along each axis */
     for (unsigned i = 0; i < p->naxes; i++) {
-        const cm_join_dim *d = &j->dim[j->axis[p->axis[i]]];
-        if (d->at[file] == CM_JOIN_NONE || d->vec[d->vec[d->at[file]].same].nruns == 0)
+        const cm_join_vec *vec = cm_axis_vec(j, &j->dim[j->axis[p->axis[i]]], file);
+        if (vec == NULL || vec->nruns == 0)
             return false;
+        run[i] = vec->run;
     }
-    const cm_join_dim *d = &j->dim[j->axis[p->axis[0]]];
-    const cm_join_run *r = d->vec[d->vec[d->at[file]].same].run;
-    uint64_t begin = r->origin, end = r->origin + r->count;
+    uint64_t begin = run[0]->origin, end = begin + run[0]->count;
     for (size_t i = 0; i < p->nparts; i++) {
         const cm_multi_part *part = &p->part[i];
-        bool same_column = p->naxes == 1;
-        if (!same_column) {
-            const cm_join_dim *e = &j->dim[j->axis[p->axis[1]]];
-            const cm_join_run *q = e->vec[e->vec[e->at[file]].same].run;
-            same_column = part->origin[1] <= q->origin &&
-                          part->origin[1] + part->count[1] >= q->origin + q->count;
-        }
+        bool same_column =
+            p->naxes == 1 || (part->origin[1] <= run[1]->origin &&
+                              part->origin[1] + part->count[1] >= run[1]->origin + run[1]->count);
         if (same_column && part->origin[0] <= begin && part->origin[0] + part->count[0] > begin)
             begin = part->origin[0] + part->count[0];
     }
@@ -372,6 +368,7 @@ static int check_static(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *
     if (v->nfiles < 2 || is_compared(j, at) || v->like->unsupported != NULL ||
         !cm_join_record(j, at, v->first, &first))
         return CM_OK;
+    const char *decide = can_promote(j, v) ? PROMOTE : FIRST;
     for (size_t i = 1; rc == CM_OK && i < v->nfiles; i++) {
         if (!cm_join_record(j, at, v->file[i], &other))
             continue;
@@ -388,7 +385,7 @@ static int check_static(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *
                                       .part = {{.file = v->first}, {.file = v->file[i]}},
                                       .may_differ = j->options->first_static,
                                       .what = "values without the joined dimension",
-                                      .decide = can_promote(j, v) ? PROMOTE : FIRST};
+                                      .decide = decide};
         rc = add_check(f, &check, err);
     }
     return rc == CM_OK && number > 0

@@ -4,12 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/archive/axis.h"
 #include "job/archive/coverage.h"
 #include "job/archive/emit.h"
 
 void *cm_join_alloc(const cm_join *j, size_t count, size_t size, cm_error *err)
 {
     return cm_paged_calloc(j->survey->paged, count, size, err);
+}
+
+const cm_surveyed *cm_join_file(const cm_join *j, size_t file)
+{
+    cm_paged_touch(j->survey->paged, &j->file[file], sizeof(j->file[file]));
+    return cm_survey_file(j->survey, (size_t)(j->file[file] - j->survey->file));
 }
 
 const cm_skeleton *cm_join_skeleton(const cm_join *j, uint32_t file)
@@ -48,7 +55,7 @@ static int take_files(cm_join *j, const uint32_t *file, size_t n, cm_error *err)
     if (j->file == NULL || j->rank == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < n; i++) {
-        cm_surveyed *f = &j->survey->file[file[i]];
+        cm_surveyed *f = cm_survey_file(j->survey, file[i]);
         j->has_base |= f->is_base;
         j->report->nfiles += !f->is_base;
         j->report->nbytes += f->nbytes;
@@ -80,8 +87,9 @@ static char *name_of(const cm_join *j, cm_error *err)
     if (nfiles == 1)
         return cm_strdup(first, err);
     for (size_t i = base + 1; i < j->nfiles; i++) {
+        const char *path = cm_join_file(j, i)->path;
         size_t k = 0;
-        while (k < n && j->file[i]->path[k] == first[k])
+        while (k < n && path[k] == first[k])
             k++;
         n = k;
     }
@@ -100,7 +108,7 @@ static int describe_axis(cm_join *j, unsigned i, cm_error *err)
     char text[64];
     a->length = d->n;
     for (size_t k = 0; k < d->nvecs; k++)
-        a->nparts += d->vec[k].nruns;
+        a->nparts += cm_axis_vec_at(j, d, k)->nruns;
     if ((a->name = cm_strdup(d->name, err)) == NULL)
         return CM_ENOMEM;
     j->report->naxes = i + 1;

@@ -101,6 +101,7 @@ typedef struct cm_join_var {
     bool made_fill; /* that is of no file: data must not equal it */
     uint32_t kinds; /* of disagreement, a bit for each cm_finding_kind */
     bool given;     /* VALUES are its elements */
+    bool promoted;  /* GIVEN: each file's value, repeated for each of the file's steps */
     bool rebased;   /* its units follow those that were chosen */
     cm_time_coding coding;
     bool unpacked;
@@ -152,6 +153,8 @@ typedef struct cm_join {
 /* COUNT zeroed elements that live as long as the survey. */
 void *cm_join_alloc(const cm_join *j, size_t count, size_t size, cm_error *err);
 
+/* FILE, which is going to be read, with its path. */
+const cm_surveyed *cm_join_file(const cm_join *j, size_t file);
 /* The variables of FILE. */
 const cm_skeleton *cm_join_skeleton(const cm_join *j, uint32_t file);
 

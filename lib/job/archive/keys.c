@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "job/archive/join.h"
+#include "job/archive/axis.h"
 #include "model/half.h"
 
 /* The bits of a double, so that their order as integers is that of the numbers. */
@@ -86,10 +86,11 @@ static cm_key_kind common_kind(const cm_join *j, const cm_join_dim *d)
 {
     cm_key_kind kind = CM_KEY_NONE;
     for (size_t i = 0; i < d->nvecs; i++) {
-        if (d->vec[i].like == NULL)
+        const cm_join_vec *v = cm_axis_vec_at(j, d, i);
+        if (v->like == NULL)
             continue;
         cm_survey_rest(j->survey);
-        cm_key_kind own = kind_of(d->vec[i].like);
+        cm_key_kind own = kind_of(v->like);
         if (kind == CM_KEY_NONE)
             kind = own;
         else if (kind != own && (kind == CM_KEY_INTEGER || kind == CM_KEY_REAL) &&
@@ -222,9 +223,11 @@ int cm_join_keys(cm_join *j, cm_join_dim *d, cm_error *err)
             break;
         }
     }
-    for (size_t i = 0; rc == CM_OK && i < d->nvecs; i++)
-        if (d->vec[i].like != NULL)
-            rc = keys_of(j, d, &d->vec[i], err);
+    for (size_t i = 0; rc == CM_OK && i < d->nvecs; i++) {
+        cm_join_vec *v = cm_axis_vec_at(j, d, i);
+        if (v->like != NULL)
+            rc = keys_of(j, d, v, err);
+    }
     return rc == CM_OK && d->kind == CM_KEY_TEXT ? rank_texts(j, d, err) : rc;
 }
 

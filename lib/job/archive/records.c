@@ -95,6 +95,7 @@ void cm_records_forget(cm_records *r)
     unload(r, true);
     for (size_t i = 0; i < r->nshared; i++) {
         cm_shared *s = cm_records_shared(r, i);
+        cm_paged_touch(r->paged, s, sizeof(*s));
         if (s->kind == PARSED_FORM)
             cm_wire_free_form(s->parsed);
         s->parsed = NULL;
@@ -204,7 +205,9 @@ static int reserve_slots(cm_records *r, cm_error *err)
         return CM_ENOMEM;
     r->nslots = n;
     for (size_t i = 0; i < r->nshared; i++) {
-        const cm_digest d = cm_records_shared(r, i)->digest;
+        const cm_shared *shared = cm_records_shared(r, i);
+        cm_paged_touch(r->paged, shared, sizeof(*shared));
+        const cm_digest d = shared->digest;
         size_t at = (size_t)d.lo & (n - 1);
         while (r->slot[at].number != 0)
             at = (at + 1) & (n - 1);

@@ -38,12 +38,19 @@ static int take(void *context, const cm_frame *frame, const uint8_t *payload, cm
     return CM_OK;
 }
 
-/* What is known of file I is going to be read. */
-static void touch_file(cm_survey *s, const cm_spot *spot, size_t i)
+cm_surveyed *cm_survey_file(const cm_survey *s, size_t i)
 {
-    cm_paged_touch(s->paged, &s->file[i], sizeof(s->file[i]));
-    cm_paged_touch(s->paged, s->file[i].path, 1);
+    cm_surveyed *f = &s->file[i];
+    cm_paged_touch(s->paged, f, sizeof(*f));
+    cm_paged_touch(s->paged, f->path, 1);
+    return f;
+}
+
+/* File I, and where its record lies, are going to be read. */
+static cm_surveyed *touch_file(cm_survey *s, const cm_spot *spot, size_t i)
+{
     cm_paged_touch(s->paged, &spot[i], sizeof(spot[i]));
+    return cm_survey_file(s, i);
 }
 
 /* What files are now.  One that a tape system took away has a size and no blocks. */
@@ -51,8 +58,7 @@ static void see_files(cm_survey *s, cm_spot *spot)
 {
     for (size_t i = 0; i < s->nfiles; i++) {
         struct stat st;
-        cm_surveyed *f = &s->file[i];
-        touch_file(s, spot, i);
+        cm_surveyed *f = touch_file(s, spot, i);
         if (f->copy != NULL) {
             f->nbytes = cm_copy_told(f->copy)->nbytes;
             f->ino = cm_copy_mark(f->copy);
@@ -119,16 +125,16 @@ static int look_at_files(const cm_survey_options *o, cm_survey *s, collector *c,
                          .context = c};
     int rc = path == NULL || number == NULL || copy == NULL ? CM_ENOMEM : CM_OK;
     for (size_t i = 0; rc == CM_OK && i < s->nfiles; i++) {
-        touch_file(s, c->spot, i);
-        if (s->file[i].offline || s->file[i].is_base || c->spot[i].offset != 0)
+        cm_surveyed *f = touch_file(s, c->spot, i);
+        if (f->offline || f->is_base || c->spot[i].offset != 0)
             continue;
-        if (s->file[i].status != CM_OK) {
+        if (f->status != CM_OK) {
             rc = note_unknown(c, i, err);
             continue;
         }
-        s->file[i].opened = true;
-        path[job.n] = s->file[i].path;
-        copy[job.n] = s->file[i].copy;
+        f->opened = true;
+        path[job.n] = f->path;
+        copy[job.n] = f->copy;
         number[job.n++] = i;
     }
     s->nlooked = job.n;
@@ -180,9 +186,9 @@ static int read_records(cm_survey *s, const collector *c, cm_error *err)
 {
     int rc = cm_records_map(s->records, err);
     for (size_t i = 0; rc == CM_OK && i < s->nfiles; i++) {
-        touch_file(s, c->spot, i);
-        if (!s->file[i].offline && c->spot[i].offset != 0)
-            rc = cm_surveyed_read(s, &s->file[i], &c->spot[i], err);
+        cm_surveyed *f = touch_file(s, c->spot, i);
+        if (!f->offline && c->spot[i].offset != 0)
+            rc = cm_surveyed_read(s, f, &c->spot[i], err);
     }
     return rc;
 }

@@ -2,7 +2,7 @@
  * What all files of an archive hold: the records that child processes made, kept in a file
  * without a name (or a cache) and read from there file by file.
  *
- * Memory: for each file its name and some 50 bytes, and what files have in common once.  The
+ * Memory: a few windows of the lists of files, and what files have in common once.  The
  * rest lies on disk, mapped.
  */
 #ifndef CM_JOB_ARCHIVE_SURVEY_H
@@ -111,6 +111,8 @@ typedef struct cm_survey {
 int cm_survey_run(const cm_survey_options *options, cm_survey *out, cm_error *err);
 void cm_survey_release(cm_survey *s);
 
+/* File I, which is going to be read or written, with its path. */
+cm_surveyed *cm_survey_file(const cm_survey *s, size_t i);
 /* The description of a file is going to be read. */
 void cm_survey_touch(cm_survey *s);
 /* Nobody holds attributes of a description that is not kept: those that are parsed may go. */

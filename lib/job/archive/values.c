@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/archive/axis.h"
 #include "model/convert.h"
 
 /* ---- elements of one file as those of the variable ---- */
@@ -120,14 +121,16 @@ static int fill_coordinate(cm_join *j, uint32_t at, const cm_join_dim *d, cm_err
     if (set == NULL)
         return CM_ENOMEM;
     for (size_t i = 0; rc == CM_OK && i < d->nvecs; i++) {
-        const cm_join_vec *vec = &d->vec[i];
+        const cm_join_vec *vec = cm_axis_vec_at(j, d, i);
         size_t nbytes;
         const uint8_t *values =
             vec->like == NULL ? NULL : cm_survey_values(j->survey, vec->values, &nbytes);
         for (size_t k = 0; rc == CM_OK && values != NULL && k < vec->nruns; k++) {
             const cm_join_run own = without_base(j, d, vec, vec->run[k]), *r = &own;
-            rc = convert(j, at, vec->file, values + r->first * vec->like->dtype.nbytes,
-                         (uint8_t *)v->values + r->origin * size, r->count, err);
+            uint8_t *to = (uint8_t *)v->values + r->origin * size;
+            cm_paged_touch(j->survey->paged, to, r->count * size);
+            rc = convert(j, at, vec->file, values + r->first * vec->like->dtype.nbytes, to,
+                         r->count, err);
             memset(set + r->origin, true, r->count);
         }
     }
@@ -336,21 +339,20 @@ static int fill_promoted(cm_join *j, uint32_t at, const cm_placement *p, cm_erro
     return rc;
 }
 
-/* Its values are in all records; otherwise each file must be one step. */
-static int is_promoted(const cm_join *j, uint32_t at, const cm_placement *p, bool *given,
-                       cm_error *err)
+/* Sets `promoted`: all records have its values; otherwise each file must be one step. */
+static int find_promoted(cm_join *j, uint32_t at, const cm_placement *p, cm_error *err)
 {
-    const cm_join_var *v = &j->var[at];
-    *given = v->nlacking == 1 && !j->dim[v->dim[0]].one_each && v->made == NULL && p != NULL;
-    for (size_t i = 0; *given && i < v->nfiles; i++) {
+    cm_join_var *v = &j->var[at];
+    v->promoted = v->nlacking == 1 && !j->dim[v->dim[0]].one_each && v->made == NULL && p != NULL;
+    for (size_t i = 0; v->promoted && i < v->nfiles; i++) {
         cm_surveyed_var s;
-        *given = cm_join_record(j, at, v->file[i], &s) && s.has_values;
+        v->promoted = cm_join_record(j, at, v->file[i], &s) && s.has_values;
     }
     /* The dimension that files lack is the first of the variable's, and so of its axes. */
     bool repeats = false;
     for (size_t i = 0; v->nlacking == 1 && p != NULL && i < p->nparts; i++)
         repeats |= p->part[i].length[0] != 1;
-    return !*given && repeats
+    return !v->promoted && repeats
                ? cm_fail(err, CM_EUNSUPPORTED, "%s: %s cannot be repeated for each step of a file",
                          v->name, cm_dtype_is_vlen(&v->dtype) ? "strings" : "a field of its size")
                : CM_OK;
@@ -425,12 +427,11 @@ int cm_join_give_values(cm_join *j, const cm_field_sources *f, uint32_t at, cm_e
     if (v->made != NULL && d->var != at)
         return CM_OK; /* made already */
     bool coordinate = v->rank == 1 && d->joined >= 0 && d->var == at && !d->substitute;
-    bool promoted;
-    int rc = is_promoted(j, at, f->of[at].place, &promoted, err);
-    const cm_join_dim *bounded = promoted || coordinate ? NULL : cm_join_bounded(j, at);
+    int rc = find_promoted(j, at, f->of[at].place, err);
+    const cm_join_dim *bounded = v->promoted || coordinate ? NULL : cm_join_bounded(j, at);
     if (bounded != NULL && !cm_join_has_bounds(j, at, f->of[at].place))
         bounded = NULL;
-    if (rc != CM_OK || (!coordinate && !v->given && !promoted && bounded == NULL))
+    if (rc != CM_OK || (!coordinate && !v->given && !v->promoted && bounded == NULL))
         return rc;
     size_t nelem = 1;
     for (unsigned i = 0; i < v->rank; i++) {
@@ -463,7 +464,7 @@ int cm_join_give_values(cm_join *j, const cm_field_sources *f, uint32_t at, cm_e
         return fill_coordinate(j, at, d, err);
     if (p == NULL)
         return fill_static(j, at, err);
-    rc = promoted ? fill_promoted(j, at, p, err) : fill_rows(j, at, p, err);
+    rc = v->promoted ? fill_promoted(j, at, p, err) : fill_rows(j, at, p, err);
     if (rc == CM_OK && bounded != NULL)
         rc = cm_join_fill_bounds(j, at, bounded, nelem, err);
     return rc == CM_OK && v->made_fill ? check_holes(v, nholes, d->n, nelem, err) : rc;
@@ -506,16 +507,15 @@ int cm_join_check_given(cm_join *j, const cm_field_sources *f, const cm_multi_ch
     const cm_placement *p = f->of[at].place;
     uint8_t *values[2] = {NULL, NULL};
     size_t nelem[2] = {0, 0};
-    bool promoted;
-    cut c;
+    cut c = {0};
+    int rc = CM_OK;
     if (check->may_differ || p == NULL || v->dtype.kind == CM_KIND_STRING)
         return CM_OK;
-    int rc = is_promoted(j, at, p, &promoted, err);
     for (unsigned k = 0; rc == CM_OK && k < 2; k++) {
-        rc = promoted ? read_step(j, at, check->part[k].file, &values[k], &nelem[k], err)
-                      : read_part(j, at, p, &check->part[k], &c, &values[k], err);
+        rc = v->promoted ? read_step(j, at, check->part[k].file, &values[k], &nelem[k], err)
+                         : read_part(j, at, p, &check->part[k], &c, &values[k], err);
         values[k] = rc == CM_OK ? values[k] : NULL;
-        nelem[k] = promoted ? nelem[k] : (size_t)c.nelem;
+        nelem[k] = v->promoted ? nelem[k] : (size_t)c.nelem;
     }
     const size_t n = nelem[0] < nelem[1] ? nelem[0] : nelem[1], size = v->dtype.nbytes;
     size_t i = 0;

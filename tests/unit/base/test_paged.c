@@ -56,6 +56,18 @@ static long resident(void)
     return n;
 }
 
+/* Lists in a file, whose memory is measured: ThreadSanitizer's own would be counted too. */
+static cm_paged *begin_measured(void)
+{
+#ifdef __SANITIZE_THREAD__
+    skip();
+#endif
+    cm_error err = {0};
+    cm_paged *p = cm_paged_create("/tmp", &err);
+    assert_non_null(p);
+    return p;
+}
+
 static void long_lists_take_little_memory(void **state)
 {
     enum {
@@ -64,11 +76,7 @@ static void long_lists_take_little_memory(void **state)
     };
     (void)state;
     cm_error err = {0};
-#ifdef __SANITIZE_THREAD__
-    skip(); /* its own memory would be counted */
-#endif
-    cm_paged *p = cm_paged_create("/tmp", &err);
-    assert_non_null(p);
+    cm_paged *p = begin_measured();
     long before = resident();
     for (size_t i = 0; i < N; i++) {
         uint8_t *list = cm_paged_calloc(p, NBYTES, 1, &err);
@@ -90,11 +98,7 @@ static void touched_lists_take_little_memory(void **state)
     };
     (void)state;
     cm_error err = {0};
-#ifdef __SANITIZE_THREAD__
-    skip(); /* its own memory would be counted */
-#endif
-    cm_paged *p = cm_paged_create("/tmp", &err);
-    assert_non_null(p);
+    cm_paged *p = begin_measured();
     uint8_t *list = cm_paged_calloc(p, NBYTES, 1, &err);
     assert_non_null(list);
     long before = resident(), most = before;

@@ -585,18 +585,24 @@ static void test_bad_specifications(void **state)
     }
 }
 
+/* Lowers the limit of open files; returns the one that was. */
+static struct rlimit allow_few_files(void)
+{
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const struct rlimit few = {.rlim_cur = 24, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    return before;
+}
+
 /* More files than may be open. */
 static void test_few_open_files(void **state)
 {
-    struct rlimit before, few;
     joined j;
     (void)state;
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    few = before;
-    few.rlim_cur = 24;
     for (unsigned k = 0; k < NFILES; k++)
         make(k, NC_DOUBLE, k * NT, NT, false, k % 2 == 0);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    const struct rlimit before = allow_few_files();
     join(&j, f64, NFILES, NT);
     expect_counting(&j, NFILES * NT, false);
     leave(&j);
@@ -674,13 +680,9 @@ static void digest_some(void *context, unsigned index)
 /* More threads than files that may be open: none waits for what another one keeps. */
 static void test_digests_of_few_open_files(void **state)
 {
-    struct rlimit before, few;
     joined j;
     (void)state;
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    few = before;
-    few.rlim_cur = 24;
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    const struct rlimit before = allow_few_files();
     make_all_bytes(&j);
     cm_threads_run(8, digest_some, &j);
     leave(&j);

@@ -343,6 +343,33 @@ static void test_long_dimensions_are_quick(void **state)
     assert_true(s.slots <= 8);
 }
 
+/* However long a piece may be: all target chunks that it meets are held at once. */
+static void test_pieces_meet_few_targets(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        unsigned rank;
+        uint64_t shape[3], target[3], touched;
+    } known[] = {
+        {"a series in tiny chunks", 1, {1000000}, {10}, 16},
+        {"a series of few chunks", 1, {100}, {10}, 10},
+        {"maps that are cut: one row of chunks", 3, {100, 64, 64}, {1, 4, 4}, 16},
+        {"small maps: several steps", 3, {100, 8, 8}, {1, 8, 8}, 16},
+        {"chunks of several maps", 3, {100, 8, 8}, {10, 4, 8}, 16},
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        cm_sweep_request r;
+        cm_sweep s;
+        request_init(&r, known[i].rank, known[i].shape, known[i].target, known[i].target);
+        r.sliceable = true;
+        r.piece_nbytes = 1 << 20;
+        cm_sweep_plan(&r, &s);
+        if (s.touched != known[i].touched)
+            fail_msg("%s: %llu target chunks", known[i].name, (unsigned long long)s.touched);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +378,7 @@ int main(void)
         cmocka_unit_test(test_cuts),
         cmocka_unit_test(test_one_slot_is_always_enough),
         cmocka_unit_test(test_long_dimensions_are_quick),
+        cmocka_unit_test(test_pieces_meet_few_targets),
     };
     return cmocka_run_group_tests_name("plan/sweep", tests, NULL, NULL);
 }
