@@ -14,6 +14,14 @@ typedef struct cm_put {
     size_t nbytes;
 } cm_put;
 
+/* A chunk that was handed over: it is being put or, where it was left out, removed. */
+typedef struct cm_sent {
+    uint64_t number;
+    size_t nbytes;
+    bool omitted;
+    void *state; /* the target's */
+} cm_sent;
+
 struct cm_target_ops;
 
 typedef struct cm_target {
@@ -21,6 +29,7 @@ typedef struct cm_target {
     cm_grid grid;    /* the chunks that are put and skipped: inner ones where there are shards */
     cm_grid outer;   /* of shards; the same as GRID where there are none */
     cm_chain *chain; /* that encodes a chunk */
+    bool sends;      /* cm_target_begin may be called */
     size_t shard_nbytes; /* that one shard in assembly holds in memory; 0 without shards */
     size_t sent_nbytes;  /* of them, what the store keeps of it until it is sent */
     uint64_t first_chunk[CM_MAX_RANK]; /* of GRID in the array, of which it may be a part */
@@ -40,6 +49,10 @@ typedef struct cm_target_ops {
     int (*put)(cm_target *t, const cm_put *put, size_t n, cm_error *err);
     int (*omit)(cm_target *t, uint64_t number, cm_error *err);
     bool (*is_delivered)(const cm_target *t, uint64_t number);
+    /* NULL, all, where no target sends.  PUT->data NULL: left out. */
+    int (*begin)(cm_target *t, const cm_put *put, cm_sent *out, cm_error *err);
+    bool (*is_done)(const cm_sent *sent);
+    int (*end)(cm_target *t, const cm_sent *sent, cm_error *err);
 } cm_target_ops;
 
 /*
@@ -55,6 +68,26 @@ static inline int cm_target_put(cm_target *t, const cm_put *put, size_t n, cm_er
 static inline int cm_target_skip(cm_target *t, uint64_t number, cm_error *err)
 {
     return t->ops->omit(t, number, err);
+}
+
+/*
+ * One chunk put, or skipped where PUT->data is NULL, in two steps: what is put stays until the end
+ * was called, which waits.  A failure to begin needs no end.
+ */
+static inline int cm_target_begin(cm_target *t, const cm_put *put, cm_sent *out, cm_error *err)
+{
+    return t->ops->begin(t, put, out, err);
+}
+
+/* Whether the end need not wait. */
+static inline bool cm_target_is_done(const cm_target *t, const cm_sent *sent)
+{
+    return t->ops->is_done(sent);
+}
+
+static inline int cm_target_end(cm_target *t, const cm_sent *sent, cm_error *err)
+{
+    return t->ops->end(t, sent, err);
 }
 
 /* True once chunk NUMBER was put or skipped, now or by a run before, or is another's to make. */

@@ -40,6 +40,11 @@ typedef struct cm_store_ops {
     /* NULL: the size has to do. */
     int (*identity)(cm_store *store, const char *key, cm_identity *out, cm_error *err);
     int (*put)(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err);
+    /* NULL, all: nothing changes while nobody waits.  DATA NULL: removed.  The end frees CHANGE. */
+    int (*change_begin)(cm_store *store, const char *key, const void *data, size_t nbytes,
+                        cm_store_change **out, cm_error *err);
+    bool (*change_done)(const cm_store_change *change);
+    int (*change_end)(cm_store_change *change, cm_error *err);
     /*
      * NULL: nothing of the kind.  Where nothing is there (TAG NULL), or still what has TAG:
      * CM_EEXIST otherwise; CM_EUNSUPPORTED where the server cannot.
@@ -102,6 +107,19 @@ struct cm_store_reading {
     cm_store *store;
     cm_store_read *read;
     size_t n;
+};
+
+static inline void cm_store_count_put(cm_store *store, uint64_t nbytes)
+{
+    atomic_fetch_add_explicit(&store->nput, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&store->put_nbytes, nbytes, memory_order_relaxed);
+}
+
+/* The first member of what change_begin gives; store.c fills it in. */
+struct cm_store_change {
+    cm_store *store;
+    bool puts; /* or removes */
+    size_t nbytes;
 };
 
 /* The first member of every kind of reader; the kind sets nbytes. */

@@ -3,18 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "store/impl.h"
 
 static void count_get(cm_store *store, uint64_t nbytes)
 {
     atomic_fetch_add_explicit(&store->nget, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&store->get_nbytes, nbytes, memory_order_relaxed);
-}
-
-static void count_put(cm_store *store, uint64_t nbytes)
-{
-    atomic_fetch_add_explicit(&store->nput, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&store->put_nbytes, nbytes, memory_order_relaxed);
 }
 
 void cm_store_free(cm_store *store)
@@ -36,7 +31,7 @@ void cm_store_be_part(cm_store *store, uint64_t part)
 bool cm_store_is_own_temporary(const cm_store *store, const char *path)
 {
     static const char prefix[] = ".chunkmill-";
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = cm_path_last(path);
     return strncmp(name, prefix, sizeof prefix - 1) == 0 &&
            strncmp(name + sizeof prefix - 1, store->tag, strlen(store->tag)) == 0;
 }
@@ -87,7 +82,7 @@ int cm_store_put(cm_store *store, const char *key, const void *data, size_t nbyt
     if (rc == CM_OK)
         rc = store->ops->put(store, key, data, nbytes, err);
     if (rc == CM_OK)
-        count_put(store, nbytes);
+        cm_store_count_put(store, nbytes);
     return rc;
 }
 
@@ -100,7 +95,7 @@ int cm_store_put_if(cm_store *store, const char *key, const void *data, size_t n
     if (rc == CM_OK)
         rc = store->ops->put_if(store, key, data, nbytes, tag, err);
     if (rc == CM_OK)
-        count_put(store, nbytes);
+        cm_store_count_put(store, nbytes);
     return rc;
 }
 
@@ -409,7 +404,7 @@ int cm_object_commit(cm_object_writer *writer, cm_error *err)
     uint64_t nbytes = atomic_load(&writer->written);
     int rc = store->ops->writer_commit(writer, err);
     if (rc == CM_OK)
-        count_put(store, nbytes);
+        cm_store_count_put(store, nbytes);
     return rc;
 }
 

@@ -62,6 +62,18 @@ int cm_store_get(cm_store *store, const char *key, uint64_t max_nbytes, cm_buf *
 /* CM_ENOTFOUND when absent; NBYTES may be NULL. */
 int cm_store_size(cm_store *store, const char *key, uint64_t *nbytes, cm_error *err);
 int cm_store_put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err);
+/*
+ * The same in two steps, where a store can: DATA stays until the end was called, which waits.  A
+ * failure to begin needs no end.
+ */
+typedef struct cm_store_change cm_store_change;
+bool cm_store_can_send(const cm_store *store);
+int cm_store_put_begin(cm_store *store, const char *key, const void *data, size_t nbytes,
+                       cm_store_change **out, cm_error *err);
+int cm_store_delete_begin(cm_store *store, const char *key, cm_store_change **out, cm_error *err);
+/* Whether the end need not wait. */
+bool cm_store_change_done(const cm_store_change *change);
+int cm_store_change_end(cm_store_change *change, cm_error *err);
 /* What tells an object from another that takes its name. */
 typedef struct cm_object_tag {
     char text[136];

@@ -124,6 +124,46 @@ static void close_gaps(cm_worker *w, size_t n)
     }
 }
 
+/* Whether chunks of T are handed over: W has an outbox, and the target sends. */
+static bool sends(const cm_worker *w, const cm_transfer *t)
+{
+    return w->outbox.room > 0 && t->target->sends;
+}
+
+/* The buffer of W that DATA begins; NULL: none. */
+static cm_buf *buffer_of(cm_worker *w, const void *data)
+{
+    cm_buf *own[] = {&w->encoded, &w->stored, &w->converted, &w->decoded};
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+        if (own[i]->data != NULL && own[i]->data == data)
+            return own[i];
+    return NULL;
+}
+
+/* Puts what is encoded, or hands it over.  *slot: where the elements lie, or NULL. */
+static int put_or_send(cm_worker *w, const cm_transfer *t, const cm_put *put, size_t n,
+                       cm_slot **slot, cm_error *err)
+{
+    uint64_t start = cm_now_ns(), first = put->number;
+    int rc = CM_OK;
+    if (!sends(w, t))
+        rc = cm_target_put(t->target, put, n, err);
+    for (size_t i = 0; rc == CM_OK && i < n && sends(w, t); i++)
+        rc = cm_outbox_add(&w->outbox, t, &put[i], buffer_of(w, put[i].data), slot, err);
+    cm_worker_stage(w, CM_STAGE_WRITE, t, first, start);
+    return rc;
+}
+
+int cm_worker_skip(cm_worker *w, const cm_transfer *t, uint64_t number, cm_error *err)
+{
+    if (!sends(w, t))
+        return cm_transfer_skip(t, number, err);
+    int rc = t->see != NULL ? t->see(t->see_context, number, NULL, err) : CM_OK;
+    if (rc == CM_OK)
+        rc = cm_outbox_add(&w->outbox, t, &(cm_put){.number = number}, NULL, NULL, err);
+    return rc;
+}
+
 int cm_worker_flush(cm_worker *w, const cm_transfer *t, cm_error *err)
 {
     size_t n = w->nputs;
@@ -131,13 +171,10 @@ int cm_worker_flush(cm_worker *w, const cm_transfer *t, cm_error *err)
     w->packed.nbytes = 0;
     if (n == 0)
         return CM_OK;
-    uint64_t start = cm_now_ns(), first = w->put[0].number;
     sort_puts(w->put, n);
     if (cm_transfer_packs(t))
         close_gaps(w, n);
-    int rc = cm_target_put(t->target, w->put, n, err);
-    cm_worker_stage(w, CM_STAGE_WRITE, t, first, start);
-    return rc;
+    return put_or_send(w, t, w->put, n, NULL, err);
 }
 
 int cm_worker_put(cm_worker *w, const cm_transfer *t, uint64_t number, const uint8_t *data,
@@ -145,11 +182,8 @@ int cm_worker_put(cm_worker *w, const cm_transfer *t, uint64_t number, const uin
 {
     int rc = CM_OK;
     if (!cm_transfer_packs(t)) {
-        uint64_t start = cm_now_ns();
-        rc = cm_target_put(t->target,
-                           &(cm_put){number, nbytes > 0 ? (const void *)data : "", nbytes}, 1, err);
-        cm_worker_stage(w, CM_STAGE_WRITE, t, number, start);
-        return rc;
+        const cm_put put = {number, nbytes > 0 ? (const void *)data : "", nbytes};
+        return put_or_send(w, t, &put, 1, &w->delivered, err);
     }
     /* What is posted points into the buffer, which must not move. */
     if (nbytes > w->packed.capacity - w->packed.nbytes)
@@ -204,7 +238,7 @@ int cm_worker_deliver(cm_worker *w, const cm_transfer *t, uint64_t number, const
     int rc = finish_elements(w, t, grid, cm_grid_is_edge(grid, coord), valid, elements, &data, err);
     if (rc == CM_OK && t->skip_empty &&
         cm_all_equal(data, grid->chunk_nelem, t->target_type.nbytes, t->target_fill))
-        return cm_transfer_skip(t, number, err);
+        return cm_worker_skip(w, t, number, err);
     if (rc == CM_OK && t->see != NULL)
         rc = t->see(t->see_context, number, data, err);
     if (rc == CM_OK)
@@ -249,7 +283,10 @@ int cm_worker_targets(cm_worker *w, cm_error *err)
         cm_grid_coord(grid, slot->number, coord);
         cm_grid_box(grid, coord, &valid);
         uint8_t *elements = place_in_chunk(w, slot, grid, &valid);
+        w->delivered = slot;
         rc = cm_worker_deliver(w, t, slot->number, coord, &valid, elements, err);
+        w->target[i] = w->delivered;
+        w->delivered = NULL;
         nelem += cm_box_nelem(&valid);
     }
     if (rc == CM_OK)

@@ -13,7 +13,9 @@
  */
 int cm_worker_deliver(cm_worker *w, const cm_transfer *t, uint64_t number, const uint64_t *coord,
                       const cm_box *valid, uint8_t *elements, cm_error *err);
-/* The same for a chunk that is encoded. */
+/* Leaves target chunk NUMBER out, which holds nothing but the fill value. */
+int cm_worker_skip(cm_worker *w, const cm_transfer *t, uint64_t number, cm_error *err);
+/* The same as deliver for a chunk that is encoded. */
 int cm_worker_put(cm_worker *w, const cm_transfer *t, uint64_t number, const uint8_t *data,
                   size_t nbytes, cm_error *err);
 /* The same, without a copy: DATA stays until cm_worker_flush has returned. */

@@ -21,7 +21,7 @@ static int make_absent(cm_worker *w, uint64_t number, cm_error *err)
     int64_t stride[CM_MAX_RANK];
     cm_box valid;
     if (t->absent_is_empty)
-        return cm_transfer_skip(t, number, err);
+        return cm_worker_skip(w, t, number, err);
     cm_grid_coord(grid, number, coord);
     cm_grid_box(grid, coord, &valid);
     cm_strides_c(grid->rank, grid->chunk, t->source->dtype.nbytes, stride);

@@ -6,7 +6,8 @@
  * encoding frees memory; it begins a piece only when all slots that the piece
  * needs can be had.  That cannot come to a standstill: the slots that are held
  * when every begun piece is done and every ready chunk is written are what the
- * sweep counted, and the options leave room for those.
+ * sweep counted, and the options leave room for those.  A worker that finds
+ * nothing waits for what it has on its way first, which may hold slots too.
  */
 #include "exec/engine/engine.h"
 
@@ -18,6 +19,7 @@
 #include "base/threads.h"
 #include "exec/engine/deliver.h"
 #include "exec/engine/direct.h"
+#include "exec/engine/outbox.h"
 #include "exec/engine/pieces.h"
 #include "exec/engine/spill.h"
 
@@ -366,6 +368,33 @@ static take try_take(engine *e, cm_worker *w)
     return TAKE_NOTHING;
 }
 
+/* Slots whose elements were sent.  With the lock held. */
+static void take_back(engine *e, cm_worker *w)
+{
+    cm_slot *slot;
+    while ((slot = w->outbox.emptied) != NULL) {
+        w->outbox.emptied = slot->next_ready;
+        cm_slots_remove(&e->slots, &e->buffers, slot);
+    }
+}
+
+/* Waits for what W has on its way, the OLDEST or all; lock held, and let go meanwhile. */
+static void wait_for_answers(engine *e, cm_worker *w, bool oldest)
+{
+    cm_error err = {0};
+    e->busy++; /* there may be room for others afterwards */
+    pthread_mutex_unlock(&e->lock);
+    uint64_t start = cm_now_ns();
+    int rc = oldest ? cm_outbox_end_oldest(&w->outbox, &err) : cm_outbox_end_all(&w->outbox, &err);
+    cm_worker_stage(w, CM_STAGE_WRITE, NULL, 0, start);
+    pthread_mutex_lock(&e->lock);
+    e->busy--;
+    if (rc != CM_OK && e->error.status == CM_OK)
+        e->error = err;
+    take_back(e, w);
+    pthread_cond_broadcast(&e->wake);
+}
+
 /* Waits for work.  Called, and returns, with the lock held. */
 static take take_work(engine *e, cm_worker *w)
 {
@@ -373,6 +402,10 @@ static take take_work(engine *e, cm_worker *w)
     while ((what = try_take(e, w)) == TAKE_NOTHING) {
         if (e->error.status != CM_OK)
             break;
+        if (w->outbox.n > 0) {
+            wait_for_answers(e, w, true);
+            continue;
+        }
         if (e->busy == 0) {
             if (!at_end(e))
                 cm_fail(&e->error, CM_EINTERNAL, "variable %s: the plan's blocks do not fit",
@@ -433,11 +466,15 @@ static void worker_main(void *context, unsigned index)
         if (rc != CM_OK && e->error.status == CM_OK)
             e->error = err;
         for (size_t i = 0; what == TAKE_TARGETS && i < w->ntargets; i++)
-            cm_slots_remove(&e->slots, &e->buffers, w->target[i]);
+            if (w->target[i] != NULL)
+                cm_slots_remove(&e->slots, &e->buffers, w->target[i]);
+        take_back(e, w);
         if (what == TAKE_PIECES && rc == CM_OK)
             release_pieces(e, w);
         pthread_cond_broadcast(&e->wake);
     }
+    if (w->outbox.n > 0)
+        wait_for_answers(e, w, false);
     pthread_cond_broadcast(&e->wake);
     pthread_mutex_unlock(&e->lock);
 }
@@ -466,8 +503,8 @@ int cm_engine_run(const cm_transfer *transfer, size_t n, const cm_engine_options
     if (rc == CM_OK && (e.same = cm_calloc(nworkers, sizeof(e.same[0]), err)) == NULL)
         rc = CM_ENOMEM;
     for (; rc == CM_OK && made < nworkers; made++)
-        rc = cm_worker_init(&e.worker[made], made, transfer, n, options->monitor, options->trace,
-                            err);
+        rc = cm_worker_init(&e.worker[made], made, transfer, n, options->ahead, options->monitor,
+                            options->trace, err);
     if (rc == CM_OK) {
         cm_threads_run(nworkers, worker_main, &e);
         rc = e.error.status;

@@ -19,6 +19,8 @@ typedef struct cm_engine_options {
     unsigned nthreads; /* >= 1 */
     /* all slots together stay below; at least what the sweep of every transfer holds */
     size_t slots_nbytes;
+    /* Chunks that a worker may have on their way while it goes on, where the target sends. */
+    unsigned ahead;
     cm_monitor *monitor; /* or NULL */
     cm_trace *trace;     /* or NULL */
 } cm_engine_options;

@@ -86,6 +86,20 @@ bool cm_transfer_packs(const cm_transfer *t)
     return t->target->shard_nbytes > 0 && cm_transfer_target_batch(t) > 1;
 }
 
+/* Which buffers of a worker go to the outbox. */
+static void raise_sent(const cm_transfer *t, cm_worker_need *need)
+{
+    const bool raw = cm_chain_is_raw(t->target->chain), direct = cm_transfer_is_direct(t);
+    if (!t->target->sends)
+        return;
+    need->sends.encoded |= !raw || t->pass == CM_PASS_GZIP;
+    need->sends.stored |= t->pass != CM_PASS_NOTHING;
+    need->sends.converted |= raw && t->conversion != NULL;
+    need->sends.decoded |= raw && (direct || t->clips);
+    if (raw && !direct)
+        need->sent_slot = max_size(need->sent_slot, cm_transfer_slot_nbytes(t));
+}
+
 void cm_transfer_worker_need(const cm_transfer *t, size_t piece_nbytes, cm_worker_need *need)
 {
     const cm_array *source = t->source;
@@ -119,6 +133,19 @@ void cm_transfer_worker_need(const cm_transfer *t, size_t piece_nbytes, cm_worke
     size_t chunk_nelem = t->target->grid.chunk_nelem;
     if (t->conversion != NULL || t->must_return)
         need->converted = max_size(need->converted, chunk_nelem * t->target_type.nbytes);
+    raise_sent(t, need);
+}
+
+size_t cm_worker_sent_nbytes(const cm_worker_need *need)
+{
+    size_t most = need->sends.encoded ? need->encoded : 0;
+    if (need->sends.stored)
+        most = max_size(most, need->stored);
+    if (need->sends.converted)
+        most = max_size(most, need->converted);
+    if (need->sends.decoded)
+        most = max_size(most, need->decoded);
+    return most;
 }
 
 size_t cm_worker_need_nbytes(const cm_worker_need *need)

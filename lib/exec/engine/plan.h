@@ -12,6 +12,10 @@ typedef struct cm_worker_need {
     size_t stored, decoded, encoded, converted, spilled;
     size_t batch, packed;      /* several tiny chunks as stored: of the source, of a shard */
     size_t decoding, encoding; /* what codecs take beside them */
+    struct {
+        bool stored, decoded, encoded, converted;
+    } sends;          /* what is handed over to the target, where it sends */
+    size_t sent_slot; /* of the slots that are */
 } cm_worker_need;
 
 /*
@@ -20,6 +24,8 @@ typedef struct cm_worker_need {
  */
 void cm_transfer_worker_need(const cm_transfer *t, size_t piece_nbytes, cm_worker_need *need);
 size_t cm_worker_need_nbytes(const cm_worker_need *need);
+/* What a chunk holds that is handed over, where no slot has it. */
+size_t cm_worker_sent_nbytes(const cm_worker_need *need);
 /* Bytes of one slot for a whole target chunk, whole pages. */
 size_t cm_transfer_slot_nbytes(const cm_transfer *t);
 

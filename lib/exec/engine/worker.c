@@ -66,7 +66,7 @@ static int make_buffers(cm_worker *w, const cm_worker_need *need, cm_error *err)
 }
 
 int cm_worker_init(cm_worker *w, unsigned index, const cm_transfer *transfer, size_t n,
-                   cm_monitor *monitor, cm_trace *trace, cm_error *err)
+                   unsigned ahead, cm_monitor *monitor, cm_trace *trace, cm_error *err)
 {
     cm_worker_need need = {0};
     memset(w, 0, sizeof(*w));
@@ -83,12 +83,15 @@ int cm_worker_init(cm_worker *w, unsigned index, const cm_transfer *transfer, si
     if ((w->ctx = cm_codec_ctx_create(err)) == NULL)
         return CM_ENOMEM;
     int rc = make_lists(w, transfer, n, err);
+    if (rc == CM_OK)
+        rc = cm_outbox_init(&w->outbox, ahead, err);
     return rc == CM_OK ? make_buffers(w, &need, err) : rc;
 }
 
 void cm_worker_release(cm_worker *w)
 {
     cm_codec_ctx_free(w->ctx);
+    cm_outbox_release(&w->outbox);
     cm_buf_release(&w->stored);
     cm_buf_release(&w->decoded);
     cm_buf_release(&w->converted);

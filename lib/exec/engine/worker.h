@@ -5,6 +5,7 @@
 #ifndef CM_EXEC_ENGINE_WORKER_H
 #define CM_EXEC_ENGINE_WORKER_H
 
+#include "exec/engine/outbox.h"
 #include "exec/engine/slots.h"
 #include "exec/engine/stages.h"
 #include "exec/watch/monitor.h"
@@ -50,21 +51,27 @@ typedef struct cm_worker {
     cm_slot **slot; /* of all pieces; nslots is its length */
     size_t nslots;
     cm_slot **target; /* chunks that are ready */
-    size_t ntargets;
+    size_t ntargets;  /* each NULL once it is the outbox's */
+    cm_slot
+        *delivered; /* of them, the one that is being delivered; NULL where it was handed over */
     cm_same_chunks same;
     cm_fetch_item *item; /* what is fetched for pieces or SAME */
     uint64_t *nelem;     /* inside the array, of each of these */
     cm_put *put;         /* encoded, but not yet handed to the writer */
     size_t nputs;
+    cm_outbox outbox;
 
     cm_monitor *monitor;
     cm_trace *trace;
     cm_engine_stats stats;
 } cm_worker;
 
-/* Room for every transfer; so the hot loop allocates nothing.  MONITOR and TRACE: or NULL. */
+/*
+ * Room for every transfer; so the hot loop allocates nothing but, once, what is on its way: AHEAD
+ * chunks at most.  MONITOR and TRACE: or NULL.
+ */
 int cm_worker_init(cm_worker *w, unsigned index, const cm_transfer *transfer, size_t n,
-                   cm_monitor *monitor, cm_trace *trace, cm_error *err);
+                   unsigned ahead, cm_monitor *monitor, cm_trace *trace, cm_error *err);
 void cm_worker_release(cm_worker *w);
 
 /* Where the elements of a piece lie once they are decoded. */

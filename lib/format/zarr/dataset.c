@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/path.h"
 #include "codec/shard.h"
 #include "format/attr_value.h"
 #include "format/dataset_impl.h"
@@ -67,9 +68,8 @@ static void find_fill_value(const cm_zarr_meta *m, cm_variable *out)
 
 static bool is_coordinate(const cm_zarr_node *node)
 {
-    const char *last = strrchr(node->path, '/'), *dim = node->meta.dim_name[0];
-    last = last == NULL ? node->path : last + 1;
-    return node->meta.rank == 1 && dim != NULL && strcmp(last, dim) == 0;
+    const char *dim = node->meta.dim_name[0];
+    return node->meta.rank == 1 && dim != NULL && strcmp(cm_path_last(node->path), dim) == 0;
 }
 
 static int set_attributes(zarr_dataset *d, cm_variable *out, cm_error *err)

@@ -70,6 +70,7 @@ static int prepare(cm_zarr_writer *w, const char *path, cm_error *err)
         rc = cm_shard_set_create(w->store, w->prefix, m, shard, &w->base.grid, &w->base.outer,
                                  w->origin, cm_chain_encoded_bound(w->base.chain), &w->shards, err);
     if (rc == CM_OK) {
+        w->base.sends = !shard && cm_store_can_send(w->store);
         w->end = w->base.outer.nchunks;
         w->nours = w->base.grid.nchunks;
         cm_zarr_writer_measure(w);
@@ -77,6 +78,31 @@ static int prepare(cm_zarr_writer *w, const char *path, cm_error *err)
         rc = w->delivered ? CM_OK : CM_ENOMEM;
     }
     return rc;
+}
+
+/* Notes that chunk NUMBER has come; a second time is a fault of the caller. */
+static int mark(cm_zarr_writer *w, uint64_t number, cm_error *err)
+{
+    if (number >= w->base.grid.nchunks)
+        return cm_fail(err, CM_EINTERNAL, "array %s: no chunk number %llu", display_name(w),
+                       (unsigned long long)number);
+    uint64_t bit = (uint64_t)1 << number % 64;
+    if (atomic_fetch_or(&w->delivered[number / 64], bit) & bit)
+        return prefix_chunk(err, w, number,
+                            cm_fail(err, CM_EINTERNAL, "was delivered a second time"));
+    return CM_OK;
+}
+
+static int outer_key(const cm_zarr_writer *w, uint64_t outer, char **out, cm_error *err)
+{
+    uint64_t coord[CM_MAX_RANK];
+    char name[CM_CHUNK_KEY_SIZE];
+    cm_grid_coord(&w->base.outer, outer, coord);
+    for (unsigned i = 0; i < w->base.outer.rank; i++)
+        coord[i] += w->origin[i];
+    cm_zarr_chunk_key(w->meta, coord, name, sizeof name);
+    *out = cm_asprintf(err, "%s%s", w->prefix, name);
+    return *out ? CM_OK : CM_ENOMEM;
 }
 
 /* ---- as a target ---- */
@@ -96,7 +122,51 @@ static bool target_is_delivered(const cm_target *t, uint64_t number)
     return cm_zarr_writer_is_delivered((const cm_zarr_writer *)t, number);
 }
 
-static const cm_target_ops target_ops = {target_put, target_skip, target_is_delivered};
+static int begin_object(cm_zarr_writer *w, const cm_put *put, cm_store_change **out, cm_error *err)
+{
+    char *key;
+    int rc = outer_key(w, put->number, &key, err);
+    if (rc)
+        return rc;
+    rc = put->data ? cm_store_put_begin(w->store, key, put->data, put->nbytes, out, err)
+                   : cm_store_delete_begin(w->store, key, out, err);
+    free(key);
+    return rc;
+}
+
+static int target_begin(cm_target *t, const cm_put *put, cm_sent *out, cm_error *err)
+{
+    cm_zarr_writer *w = (cm_zarr_writer *)t;
+    cm_store_change *change;
+    int rc = mark(w, put->number, err);
+    if (rc == CM_OK)
+        rc = prefix_chunk(err, w, put->number, begin_object(w, put, &change, err));
+    if (rc == CM_OK)
+        *out = (cm_sent){put->number, put->nbytes, put->data == NULL, change};
+    return rc;
+}
+
+static bool target_is_done(const cm_sent *sent)
+{
+    return cm_store_change_done(sent->state);
+}
+
+static int target_end(cm_target *t, const cm_sent *sent, cm_error *err)
+{
+    cm_zarr_writer *w = (cm_zarr_writer *)t;
+    int rc = prefix_chunk(err, w, sent->number, cm_store_change_end(sent->state, err));
+    if (rc == CM_OK && sent->omitted) {
+        atomic_fetch_add(&w->nskipped, 1);
+    } else if (rc == CM_OK) {
+        atomic_fetch_add(&w->nobjects, 1);
+        atomic_fetch_add(&w->nchunks, 1);
+        atomic_fetch_add(&w->nbytes, sent->nbytes);
+    }
+    return rc;
+}
+
+static const cm_target_ops target_ops = {target_put,   target_skip,    target_is_delivered,
+                                         target_begin, target_is_done, target_end};
 
 cm_target *cm_zarr_writer_target(cm_zarr_writer *w)
 {
@@ -216,31 +286,6 @@ const cm_grid *cm_zarr_writer_outer_grid(const cm_zarr_writer *w)
 }
 
 /* ---- delivering ---- */
-
-/* Notes that chunk NUMBER has come; a second time is a fault of the caller. */
-static int mark(cm_zarr_writer *w, uint64_t number, cm_error *err)
-{
-    if (number >= w->base.grid.nchunks)
-        return cm_fail(err, CM_EINTERNAL, "array %s: no chunk number %llu", display_name(w),
-                       (unsigned long long)number);
-    uint64_t bit = (uint64_t)1 << number % 64;
-    if (atomic_fetch_or(&w->delivered[number / 64], bit) & bit)
-        return prefix_chunk(err, w, number,
-                            cm_fail(err, CM_EINTERNAL, "was delivered a second time"));
-    return CM_OK;
-}
-
-static int outer_key(const cm_zarr_writer *w, uint64_t outer, char **out, cm_error *err)
-{
-    uint64_t coord[CM_MAX_RANK];
-    char name[CM_CHUNK_KEY_SIZE];
-    cm_grid_coord(&w->base.outer, outer, coord);
-    for (unsigned i = 0; i < w->base.outer.rank; i++)
-        coord[i] += w->origin[i];
-    cm_zarr_chunk_key(w->meta, coord, name, sizeof name);
-    *out = cm_asprintf(err, "%s%s", w->prefix, name);
-    return *out ? CM_OK : CM_ENOMEM;
-}
 
 static int put_object(cm_zarr_writer *w, const cm_put *put, cm_error *err)
 {

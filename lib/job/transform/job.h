@@ -130,6 +130,7 @@ typedef struct cm_job {
     size_t sent_nbytes;             /* of the shards in assembly, what the target keeps */
     size_t ahead_nbytes;            /* of pieces on their way, beyond that */
     size_t worker_nbytes;           /* of one */
+    unsigned ahead;                 /* chunks that each has on their way to a server */
     size_t text_nbytes;             /* of the longest chunk of strings that was moved */
     char *scratch;                  /* folder */
     cm_early *early;                /* where those wait */

@@ -5,6 +5,8 @@
  *           + workers x scratch + target chunks in flight + shards in assembly
  *           + what waits for others + what is on its way to a server
  *
+ * Scratch is with the chunks that a worker has on their way while it goes on.
+ *
  * Fewer workers leave more room for target chunks, and so for fewer bytes: the
  * number of workers is halved where that makes the whole quicker.
  */
@@ -47,7 +49,8 @@ enum {
 /* What a plan may do, and with how many workers. */
 typedef struct option {
     unsigned nthreads;
-    bool may_spill, may_clip;
+    bool may_spill, may_clip, may_send;
+    unsigned ahead; /* chunks that each has on their way */
     size_t piece_nbytes;
     double cost;
 } option;
@@ -112,7 +115,7 @@ static size_t worker_of(const cm_job_var *v, bool spills, bool clips)
 }
 
 /* One worker for all variables, by what option O allows. */
-static size_t worker_of_all(const cm_job *job, const option *o)
+static size_t worker_of_all(const cm_job *job, size_t free, option *o)
 {
     cm_worker_need need = {0};
     for (size_t i = 0; i < job->nvars; i++) {
@@ -120,7 +123,8 @@ static size_t worker_of_all(const cm_job *job, const option *o)
         if (has_chunks(v))
             raise_need(v, o->piece_nbytes, o->may_spill, o->may_clip && may_clip(v), &need);
     }
-    return cm_worker_need_nbytes(&need) + CM_BUDGET_PER_THREAD + job->request_nbytes;
+    o->ahead = o->may_send ? cm_send_chunks(job, o->nthreads, &need, free) : 0;
+    return cm_send_worker_nbytes(job, &need, o->ahead);
 }
 
 /* The same by the routes that were chosen. */
@@ -134,7 +138,7 @@ static size_t worker_as_planned(const cm_job *job)
             raise_need(v, is_sliceable(v) ? piece : 0, v->routed && v->route.spills,
                        v->routed && v->route.clips, &need);
     }
-    return cm_worker_need_nbytes(&need) + CM_BUDGET_PER_THREAD + job->request_nbytes;
+    return cm_send_worker_nbytes(job, &need, job->ahead);
 }
 
 static size_t piece_for(size_t free, unsigned nthreads)
@@ -156,7 +160,7 @@ static size_t least_to_move(const cm_job *job)
             cm_transfer_slot_nbytes(&v->transfer) + cm_zarr_writer_target(v->writer)->shard_nbytes;
         target = n > target ? n : target;
     }
-    return worker_of_all(job, &least) + target;
+    return worker_of_all(job, 0, &least) + target;
 }
 
 /* ---- routes ---- */
@@ -271,7 +275,7 @@ static int plan_with(cm_job *job, size_t free, option *o, bool *fits, cm_error *
 {
     unsigned nthreads = o->nthreads;
     o->piece_nbytes = piece_for(free, nthreads);
-    size_t worker = worker_of_all(job, o);
+    size_t worker = worker_of_all(job, free, o);
     set_rates(job, nthreads);
     o->cost = 0;
     *fits = free / nthreads >= worker;
@@ -285,8 +289,7 @@ static int plan_with(cm_job *job, size_t free, option *o, bool *fits, cm_error *
         int rc = route_in(job, v, room, free, o, &shards, fits, err);
         if (rc != CM_OK || !*fits)
             return rc;
-        /* One more for each worker, so that one can fill while another empties. */
-        size_t want = v->route.held_nbytes + nthreads * cm_transfer_slot_nbytes(&v->transfer);
+        size_t want = v->route.held_nbytes + nthreads * cm_send_slots_nbytes(v, o->ahead);
         want = want > room - shards ? room - shards : want;
         job->slots_nbytes = want > job->slots_nbytes ? want : job->slots_nbytes;
         raise_shards(job, v, shards);
@@ -295,6 +298,7 @@ static int plan_with(cm_job *job, size_t free, option *o, bool *fits, cm_error *
     if (job->probed.read <= 0)
         o->cost /= nthreads;
     job->worker_nbytes = worker;
+    job->ahead = o->ahead;
     return CM_OK;
 }
 
@@ -320,8 +324,13 @@ static int try_option(cm_job *job, size_t free, unsigned nthreads, bool clip, op
     bool fits = false;
     int rc = CM_OK;
     for (int spill = 1; spill >= 0 && !fits && rc == CM_OK; spill--) {
-        option o = {.nthreads = nthreads, .may_spill = spill != 0, .may_clip = clip};
+        option o = {
+            .nthreads = nthreads, .may_spill = spill != 0, .may_clip = clip, .may_send = true};
         rc = plan_with(job, free, &o, &fits, err);
+        if (rc == CM_OK && !fits && o.ahead > 0) {
+            o.may_send = false;
+            rc = plan_with(job, free, &o, &fits, err);
+        }
         if (rc == CM_OK && fits && (best->nthreads == 0 || o.cost < best->cost))
             *best = o;
     }

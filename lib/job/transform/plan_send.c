@@ -1,6 +1,7 @@
 #include "job/transform/plan_send.h"
 
 #include "base/cpu.h"
+#include "job/common/budget.h"
 
 enum {
     REMOTE_THREADS = 16, /* at least, behind a network */
@@ -9,7 +10,10 @@ enum {
         64 << 20,        /* decoded bytes; shorter ones are one request, for which a thread waits */
     AHEAD_PIECES = 8,    /* under way; of 16 MiB about what fills 10 Gb/s at 0.1 s each */
     RESERVED_PIECES = 4, /* of them, in the plan */
-    SHARE = 4            /* of the memory, for those */
+    SHARE = 4,           /* of the memory, for those, or for chunks */
+    CHUNKS = 16,         /* under way or in line */
+    LEAST_CHUNKS = 2,    /* of each worker */
+    CHUNKS_NBYTES = 128 << 20
 };
 
 /* ---- threads ---- */
@@ -28,11 +32,15 @@ static bool is_sharded(const cm_job_var *v)
     return v->writer != NULL && cm_zarr_writer_target(v->writer)->shard_nbytes > 0;
 }
 
-/* Nearly all bytes go into long shards, from what is here. */
-static bool sends_long(const cm_job *job, const cm_store *store)
+/*
+ * Where nearly all bytes are sent while who made them goes on, and come from what is here, threads
+ * are for computing; *long_ones: some go into long shards.
+ */
+static bool sends_most(const cm_job *job, const cm_store *store, bool *long_ones)
 {
-    double all = 0, in_long = 0;
+    double all = 0, sent = 0;
     cm_store *from = cm_dataset_store(job->source);
+    *long_ones = false;
     if (cm_store_piece_nbytes(store) == 0 || (from != NULL && cm_store_is_remote(from)))
         return false;
     for (size_t i = 0; i < job->nvars; i++) {
@@ -43,19 +51,21 @@ static bool sends_long(const cm_job *job, const cm_store *store)
         double nbytes = v->type.nbytes;
         for (unsigned j = 0; j < v->rank; j++)
             nbytes *= (double)v->shape[j];
+        bool is_long = is_sharded(v) && (double)t->outer.chunk_nelem * v->type.nbytes >= LONG_SHARD;
         all += nbytes;
-        if (is_sharded(v) && (double)t->outer.chunk_nelem * v->type.nbytes >= LONG_SHARD)
-            in_long += nbytes;
+        sent += is_long || t->sends ? nbytes : 0;
+        *long_ones = *long_ones || is_long;
     }
-    return in_long > 0.9 * all;
+    return sent > 0.9 * all;
 }
 
 unsigned cm_send_threads(const cm_job *job, const cm_store *store)
 {
     unsigned n = cm_job_threads(job), cpus = cm_cpu_count();
-    if (job->options->nthreads > 0 || !sends_long(job, store))
+    bool long_ones;
+    if (job->options->nthreads > 0 || !sends_most(job, store, &long_ones))
         return n;
-    return cpus > SENDING_THREADS ? cpus : SENDING_THREADS;
+    return cpus > SENDING_THREADS || !long_ones ? cpus : SENDING_THREADS;
 }
 
 /* ---- memory ---- */
@@ -88,6 +98,34 @@ bool cm_send_try(cm_job *job, cm_store *store, unsigned i)
     job->sending.ahead_nbytes = (size_t)n * job->piece_nbytes;
     job->held += job->sending.ahead_nbytes;
     return true;
+}
+
+unsigned cm_send_chunks(const cm_job *job, unsigned nthreads, const cm_worker_need *need,
+                        size_t free)
+{
+    size_t one = cm_worker_sent_nbytes(need);
+    one = one > need->sent_slot ? one : need->sent_slot;
+    if (one == 0)
+        return 0;
+    one += job->request_nbytes;
+    size_t n = CHUNKS_NBYTES / one;
+    n = (n < CHUNKS ? n : CHUNKS) / nthreads;
+    n = n < LEAST_CHUNKS ? LEAST_CHUNKS : n;
+    size_t room = free / SHARE / nthreads / one;
+    return (unsigned)(n < room ? n : room);
+}
+
+size_t cm_send_worker_nbytes(const cm_job *job, const cm_worker_need *need, unsigned ahead)
+{
+    return cm_worker_need_nbytes(need) + CM_BUDGET_PER_THREAD + job->request_nbytes +
+           ahead * (cm_worker_sent_nbytes(need) + job->request_nbytes);
+}
+
+size_t cm_send_slots_nbytes(const cm_job_var *v, unsigned ahead)
+{
+    cm_worker_need need = {0};
+    cm_transfer_worker_need(&v->transfer, 0, &need);
+    return cm_transfer_slot_nbytes(&v->transfer) + ahead * need.sent_slot;
 }
 
 size_t cm_send_ahead(const cm_job *job)

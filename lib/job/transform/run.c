@@ -164,6 +164,7 @@ int cm_job_run(cm_job *job, cm_store *store, cm_error *err)
     run r = {.job = job,
              .engine = {.nthreads = job->nthreads,
                         .slots_nbytes = job->slots_nbytes,
+                        .ahead = job->ahead,
                         .monitor = o->monitor}};
     cm_monitor_phase(o->monitor, CM_PHASE_WORKING, total_nbytes(job));
     /* An append did so before it took the variables apart. */

@@ -101,10 +101,11 @@ typedef struct cm_http {
 int cm_http_run(cm_net *net, cm_http *request, size_t n, cm_error *err);
 /*
  * The same in two steps: REQUEST and what it points to stay where they are until the call was
- * waited for, which frees it.
+ * waited for, which frees it.  Done: there is nothing to wait for.
  */
 typedef struct cm_http_call cm_http_call;
 int cm_http_start(cm_net *net, cm_http *request, size_t n, cm_http_call **out, cm_error *err);
+bool cm_http_is_done(cm_http_call *call);
 int cm_http_wait(cm_http_call *call, cm_error *err);
 /*
  * The same for one request, without waiting: REQUEST and WHY, its sentence, stay where they are

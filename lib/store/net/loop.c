@@ -489,6 +489,13 @@ int cm_http_start(cm_net *net, cm_http *request, size_t n, cm_http_call **out, c
     return rc;
 }
 
+bool cm_http_is_done(cm_http_call *c)
+{
+    int posted = 0;
+    sem_getvalue(&c->group.done, &posted);
+    return c->n == 0 || posted > 0;
+}
+
 int cm_http_wait(cm_http_call *c, cm_error *err)
 {
     while (c->n > 0 && sem_wait(&c->group.done) != 0)

@@ -94,6 +94,10 @@ int cm_s3_list_uploads_of(cm_store *store, const char *key, cm_s3_see_upload *se
 
 /* ---- s3_put.c, s3_sweep.c ---- */
 int cm_s3_put(cm_store *store, const char *key, const void *data, size_t nbytes, cm_error *err);
+int cm_s3_change_begin(cm_store *store, const char *key, const void *data, size_t nbytes,
+                       cm_store_change **out, cm_error *err);
+bool cm_s3_change_done(const cm_store_change *change);
+int cm_s3_change_end(cm_store_change *change, cm_error *err);
 int cm_s3_put_new(cm_store *store, const char *key, const void *data, size_t nbytes,
                   const cm_object_tag *tag, cm_error *err);
 int cm_s3_remove(cm_store *store, const char *key, cm_error *err);

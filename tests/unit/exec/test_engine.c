@@ -158,12 +158,15 @@ typedef struct run {
     cm_zarr_writer *writer;
     cm_transfer transfer;
     cm_engine_stats stats;
+    unsigned ahead;     /* the target sends: so many chunks of a worker */
+    uint64_t fail_late; /* of them, the one that is not taken in the end */
 } run;
 
 static void run_init(run *r, unsigned rank, const uint64_t *shape, const uint64_t *source_chunk,
                      const uint64_t *target_chunk)
 {
     memset(r, 0, sizeof(*r));
+    r->fail_late = UINT64_MAX;
     source_init(&r->src, rank, shape, source_chunk);
     assert_int_equal(cm_store_open_memory(&r->store, NULL), CM_OK);
     cm_zarr_meta *m = &r->meta;
@@ -242,6 +245,70 @@ static void plan(cm_transfer *t, uint64_t max_slots, size_t piece_nbytes)
     t->worker_nbytes = cm_worker_need_nbytes(&need);
 }
 
+/* ---- a target that looks at what it was given when it is waited for ---- */
+
+typedef struct late {
+    cm_target base; /* first */
+    cm_target *real;
+    _Atomic uint64_t nbegun, nended;
+    uint64_t fail_at; /* this chunk, in the end; UINT64_MAX: none */
+} late;
+
+static int late_put(cm_target *t, const cm_put *put, size_t n, cm_error *err)
+{
+    (void)t, (void)put, (void)n;
+    return cm_fail(err, CM_EINTERNAL, "it sends, so nobody puts");
+}
+
+static int late_omit(cm_target *t, uint64_t number, cm_error *err)
+{
+    return cm_target_skip(((late *)t)->real, number, err);
+}
+
+static bool late_is_delivered(const cm_target *t, uint64_t number)
+{
+    return cm_target_is_delivered(((const late *)t)->real, number);
+}
+
+static int late_begin(cm_target *t, const cm_put *put, cm_sent *out, cm_error *err)
+{
+    (void)err;
+    late *l = (late *)t;
+    cm_put *kept = malloc(sizeof(*kept));
+    *kept = *put;
+    *out = (cm_sent){put->number, put->nbytes, put->data == NULL, kept};
+    atomic_fetch_add(&l->nbegun, 1);
+    return CM_OK;
+}
+
+static bool late_is_done(const cm_sent *sent)
+{
+    return sent->number % 3 == 0;
+}
+
+static int late_end(cm_target *t, const cm_sent *sent, cm_error *err)
+{
+    late *l = (late *)t;
+    cm_put put = *(cm_put *)sent->state;
+    free(sent->state);
+    atomic_fetch_add(&l->nended, 1);
+    if (sent->number == l->fail_at)
+        return cm_fail(err, CM_EIO, "object %llu is not taken", (unsigned long long)sent->number);
+    return put.data == NULL ? cm_target_skip(l->real, put.number, err)
+                            : cm_target_put(l->real, &put, 1, err);
+}
+
+static const cm_target_ops late_ops = {late_put,   late_omit,    late_is_delivered,
+                                       late_begin, late_is_done, late_end};
+
+static void make_late(run *r, late *l)
+{
+    *l = (late){.base = *r->transfer.target, .real = r->transfer.target, .fail_at = r->fail_late};
+    l->base.ops = &late_ops;
+    l->base.sends = true;
+    r->transfer.target = &l->base;
+}
+
 static int run_go(run *r, unsigned nthreads, uint64_t max_slots, cm_monitor *monitor, cm_error *err)
 {
     if (r->writer == NULL)
@@ -249,10 +316,17 @@ static int run_go(run *r, unsigned nthreads, uint64_t max_slots, cm_monitor *mon
     r->transfer.target = cm_zarr_writer_target(r->writer);
     if (cm_zarr_writer_grid(r->writer)->nchunks > 0)
         plan(&r->transfer, max_slots, 64);
+    late l;
+    if (r->ahead > 0 && r->transfer.target->shard_nbytes == 0)
+        make_late(r, &l);
     cm_engine_options o = {.nthreads = nthreads,
                            .slots_nbytes = r->transfer.sweep.slots * r->transfer.slot_nbytes,
+                           .ahead = r->ahead,
                            .monitor = monitor};
     int rc = cm_engine_run(&r->transfer, 1, &o, &r->stats, err);
+    if (r->transfer.target == &l.base)
+        assert_int_equal(l.nended, l.nbegun);
+    r->transfer.target = cm_zarr_writer_target(r->writer);
     return rc == CM_OK ? cm_zarr_writer_finish(r->writer, err) : rc;
 }
 
@@ -343,6 +417,7 @@ static void test_random_geometries(void **state)
         unsigned max_slots;
         cm_error err = {0};
         random_run(&r, &max_slots);
+        r.ahead = rand() % 2 ? 0 : 1 + (unsigned)(rand() % 4);
         unsigned nthreads = 1 + (unsigned)(trial % 4);
         if (run_go(&r, nthreads, max_slots, NULL, &err) != CM_OK)
             fail_msg("trial %d: %s", trial, err.text);
@@ -381,6 +456,21 @@ static void test_first_error_stops_all(void **state)
         assert_int_equal(run_go(&r, nthreads, 0, NULL, &err), CM_EIO);
         assert_non_null(strstr(err.text, "chunk 17 cannot be read"));
         assert_true(r.src.reads < 100);
+        run_release(&r);
+    }
+}
+
+static void test_error_of_what_is_on_its_way_stops_all(void **state)
+{
+    (void)state;
+    for (unsigned nthreads = 1; nthreads <= 4; nthreads++) {
+        run r;
+        cm_error err = {0};
+        run_init(&r, 2, (uint64_t[]){40, 40}, (uint64_t[]){5, 7}, (uint64_t[]){4, 4});
+        r.ahead = 3;
+        r.fail_late = 50;
+        assert_int_equal(run_go(&r, nthreads, 0, NULL, &err), CM_EIO);
+        assert_string_equal(err.text, "object 50 is not taken");
         run_release(&r);
     }
 }
@@ -524,6 +614,7 @@ int main(void)
         cmocka_unit_test(test_random_geometries),
         cmocka_unit_test(test_nothing_is_read_for_chunks_that_were_never_written),
         cmocka_unit_test(test_first_error_stops_all),
+        cmocka_unit_test(test_error_of_what_is_on_its_way_stops_all),
         cmocka_unit_test(test_canceled_between_chunks),
         cmocka_unit_test(test_what_is_delivered_is_left_alone),
         cmocka_unit_test(test_stored_bytes_pass_through),
