@@ -138,6 +138,7 @@ typedef struct decoding {
     size_t blocksize;
     size_t typesize;
     cm_simd simd;
+    bool far; /* as in cm_room */
 } decoding;
 
 /* Exactly NBYTES from a stream. */
@@ -176,7 +177,7 @@ static int finish_block(void *context, size_t at, size_t nbytes, cm_error *err)
     const decoding *d = context;
     (void)err;
     if (d->is_shuffled)
-        cm_unshuffle(d->simd, d->typesize, d->dst + at, d->ctx->work.data, nbytes);
+        cm_unshuffle(d->simd, d->typesize, d->dst + at, d->ctx->work.data, nbytes, d->far);
     return CM_OK;
 }
 
@@ -189,7 +190,8 @@ int cm_blosc_decode_frame(const cm_codec_step *step, cm_codec_ctx *ctx, const cm
                   .is_shuffled = cm_blosc_is_shuffled(h),
                   .blocksize = h->blocksize,
                   .typesize = h->typesize,
-                  .simd = step->simd};
+                  .simd = step->simd,
+                  .far = dst->far};
     dst->nbytes = h->nbytes;
     /* Where the block is claimed to be larger than the frame, the walk says so. */
     const size_t room = h->blocksize < h->nbytes ? h->blocksize : h->nbytes;

@@ -189,6 +189,9 @@ bool cm_chain_is_raw(const cm_chain *chain);
  */
 int cm_chain_decode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, size_t src_nbytes,
                     uint32_t skip, void *dst, cm_error *err);
+/* The same where nobody reads DST soon: what is written last may go past the caches. */
+int cm_chain_decode_far(const cm_chain *chain, cm_codec_ctx *ctx, const void *src,
+                        size_t src_nbytes, uint32_t skip, void *dst, cm_error *err);
 /* DST has room for encoded_bound bytes; SRC is not modified and does not overlap DST. */
 int cm_chain_encode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, void *dst,
                     size_t *dst_nbytes, cm_error *err);

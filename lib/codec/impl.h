@@ -33,6 +33,7 @@ typedef struct cm_room {
     uint8_t *data;
     size_t capacity;
     size_t nbytes; /* written */
+    bool far;      /* nobody reads it soon: it may go past the caches */
 } cm_room;
 
 /* What goes from one array->array codec to the next. */

@@ -29,12 +29,12 @@ size_t cm_chain_decode_target(const cm_chain *chain, uint32_t skip)
     return chain->nsteps;
 }
 
-/* The room for one step's result: the caller's buffer, or the scratch that is not being read. */
-static int find_room(cm_codec_ctx *ctx, bool to_caller, void *dst, size_t dst_nbytes,
-                     size_t scratch_nbytes, unsigned *turn, cm_room *room, cm_error *err)
+/* The room for one step's result: the caller's, or (NULL) the scratch that is not being read. */
+static int find_room(cm_codec_ctx *ctx, const cm_room *caller, size_t scratch_nbytes,
+                     unsigned *turn, cm_room *room, cm_error *err)
 {
-    if (to_caller) {
-        *room = (cm_room){.data = dst, .capacity = dst_nbytes};
+    if (caller != NULL) {
+        *room = *caller;
         return CM_OK;
     }
     cm_buf *buf = &ctx->scratch[*turn];
@@ -56,9 +56,10 @@ static int blame(const cm_codec_step *step, int rc, cm_error *err)
     return rc;
 }
 
-int cm_chain_decode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, size_t src_nbytes,
-                    uint32_t skip, void *dst, cm_error *err)
+static int decode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, size_t src_nbytes,
+                  uint32_t skip, void *dst, bool far, cm_error *err)
 {
+    const cm_room caller = {.data = dst, .capacity = chain->decoded_nbytes, .far = far};
     if (cm_dtype_is_vlen(&chain->step[0].in.type))
         return cm_fail(err, CM_EINTERNAL, "elements of variable length in a fixed buffer");
     size_t target = cm_chain_decode_target(chain, skip);
@@ -74,8 +75,8 @@ int cm_chain_decode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, s
             rc = step->ops->decode_view(step, &data, err);
         } else {
             cm_room room;
-            rc = find_room(ctx, i == target, dst, chain->decoded_nbytes, chain->decode_scratch,
-                           &turn, &room, err);
+            rc = find_room(ctx, i == target ? &caller : NULL, chain->decode_scratch, &turn, &room,
+                           err);
             if (rc)
                 return rc;
             rc = step->ops->decode(step, ctx, data, &room, err);
@@ -93,9 +94,22 @@ int cm_chain_decode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, s
     return CM_OK;
 }
 
+int cm_chain_decode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, size_t src_nbytes,
+                    uint32_t skip, void *dst, cm_error *err)
+{
+    return decode(chain, ctx, src, src_nbytes, skip, dst, false, err);
+}
+
+int cm_chain_decode_far(const cm_chain *chain, cm_codec_ctx *ctx, const void *src,
+                        size_t src_nbytes, uint32_t skip, void *dst, cm_error *err)
+{
+    return decode(chain, ctx, src, src_nbytes, skip, dst, true, err);
+}
+
 int cm_chain_encode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, void *dst,
                     size_t *dst_nbytes, cm_error *err)
 {
+    const cm_room caller = {.data = dst, .capacity = chain->encoded_bound};
     if (cm_dtype_is_vlen(&chain->step[0].in.type))
         return cm_fail(err, CM_EINTERNAL, "elements of variable length in a fixed buffer");
     int rc = cm_chain_can_encode(chain, err);
@@ -109,8 +123,8 @@ int cm_chain_encode(const cm_chain *chain, cm_codec_ctx *ctx, const void *src, v
         if (step->encode_is_view)
             continue;
         if (step->encode_writes) {
-            rc = find_room(ctx, i == chain->encode_target, dst, chain->encoded_bound,
-                           chain->encode_scratch, &turn, &room, err);
+            rc = find_room(ctx, i == chain->encode_target ? &caller : NULL, chain->encode_scratch,
+                           &turn, &room, err);
             if (rc)
                 return rc;
         }

@@ -150,7 +150,7 @@ static int decode(const cm_codec_step *step, cm_codec_ctx *ctx, cm_span src, cm_
         return rc;
     if (padded)
         remove_padding(&l, ctx->work.data, nbytes);
-    cm_unshuffle(step->simd, l.planes, dst->data, ctx->work.data, nbytes);
+    cm_unshuffle(step->simd, l.planes, dst->data, ctx->work.data, nbytes, dst->far);
     return CM_OK;
 }
 

@@ -14,13 +14,17 @@ void cm_expecting_release(cm_expecting *e)
     pthread_mutex_destroy(&e->lock);
 }
 
-static cm_expected *take_idle(cm_expecting *e, const cm_load_arrays *arrays)
+/* Takes the first of ARRAYS and TASK out of LIST, where NULL is any; NULL: there is none. */
+static cm_expected *take_from(cm_expecting *e, struct cm_expected_list *list,
+                              const cm_load_arrays *arrays, const cm_load_task *task)
 {
-    cm_expected *x;
     pthread_mutex_lock(&e->lock);
-    TAILQ_FOREACH(x, &e->idle, next) if (x->arrays == arrays) break;
+    cm_expected *x = TAILQ_FIRST(list);
+    while (x != NULL &&
+           ((arrays != NULL && x->arrays != arrays) || (task != NULL && x->task != task)))
+        x = TAILQ_NEXT(x, next);
     if (x != NULL)
-        TAILQ_REMOVE(&e->idle, x, next);
+        TAILQ_REMOVE(list, x, next);
     pthread_mutex_unlock(&e->lock);
     return x;
 }
@@ -40,7 +44,7 @@ static cm_expected *new_expected(const cm_load_arrays *arrays)
 static cm_expected *begin(cm_expecting *e, const cm_load_arrays *arrays, const cm_load_task *task,
                           cm_lookahead_box *box)
 {
-    cm_expected *x = take_idle(e, arrays);
+    cm_expected *x = take_from(e, &e->idle, arrays, NULL);
     if (x == NULL)
         x = new_expected(arrays);
     if (x == NULL)
@@ -61,27 +65,15 @@ void cm_expecting_add(cm_expecting *e, const cm_load_arrays *arrays, const cm_lo
     pthread_mutex_unlock(&e->lock);
 }
 
-/* TASK's, which is in no list from now on; NULL: it is not expected. */
-static cm_expected *find(cm_expecting *e, const cm_load_task *task)
-{
-    cm_expected *x;
-    pthread_mutex_lock(&e->lock);
-    TAILQ_FOREACH(x, &e->queued, next) if (x->task == task) break;
-    if (x != NULL)
-        TAILQ_REMOVE(&e->queued, x, next);
-    pthread_mutex_unlock(&e->lock);
-    return x;
-}
-
 void cm_expecting_drop(cm_expecting *e, const cm_load_task *task)
 {
-    cm_expecting_done(e, find(e, task));
+    cm_expecting_done(e, take_from(e, &e->queued, NULL, task));
 }
 
 cm_expected *cm_expecting_take(cm_expecting *e, const cm_load_arrays *arrays,
                                const cm_load_task *task, cm_lookahead_box *box)
 {
-    cm_expected *x = find(e, task);
+    cm_expected *x = take_from(e, &e->queued, NULL, task);
     return x != NULL ? x : begin(e, arrays, task, box);
 }
 
@@ -96,24 +88,12 @@ void cm_expecting_done(cm_expecting *e, cm_expected *x)
     pthread_mutex_unlock(&e->lock);
 }
 
-/* One of ARRAYS that is queued; NULL: there is none. */
-static cm_expected *find_of(cm_expecting *e, const cm_load_arrays *arrays)
-{
-    cm_expected *x;
-    pthread_mutex_lock(&e->lock);
-    TAILQ_FOREACH(x, &e->queued, next) if (x->arrays == arrays) break;
-    if (x != NULL)
-        TAILQ_REMOVE(&e->queued, x, next);
-    pthread_mutex_unlock(&e->lock);
-    return x;
-}
-
 void cm_expecting_close(cm_expecting *e, const cm_load_arrays *arrays)
 {
     cm_expected *x;
-    while ((x = find_of(e, arrays)) != NULL)
+    while ((x = take_from(e, &e->queued, arrays, NULL)) != NULL)
         cm_expecting_done(e, x);
-    while ((x = take_idle(e, arrays)) != NULL) {
+    while ((x = take_from(e, &e->idle, arrays, NULL)) != NULL) {
         cm_lookahead_list_free(x->list);
         free(x);
     }

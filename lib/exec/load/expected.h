@@ -19,11 +19,13 @@ typedef struct cm_expected {
     cm_lookahead_list *list;
 } cm_expected;
 
+TAILQ_HEAD(cm_expected_list, cm_expected);
+
 /* Any thread may call what takes one. */
 typedef struct cm_expecting {
     pthread_mutex_t lock;
-    TAILQ_HEAD(, cm_expected) queued; /* whose task nobody has begun */
-    TAILQ_HEAD(, cm_expected) idle;   /* for later tasks */
+    struct cm_expected_list queued; /* whose task nobody has begun */
+    struct cm_expected_list idle;   /* for later tasks */
 } cm_expecting;
 
 void cm_expecting_init(cm_expecting *e);

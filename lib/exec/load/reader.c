@@ -88,6 +88,11 @@ void cm_reader_lookahead(cm_reader *reader, cm_lookahead_list *list, uint64_t bo
     reader->box = box;
 }
 
+void cm_reader_far(cm_reader *reader, bool far)
+{
+    reader->far = far;
+}
+
 /* ---- calls ---- */
 
 static int check(const cm_reader *r, const cm_array *a, const cm_box *box, cm_error *err)
@@ -104,21 +109,6 @@ static int check(const cm_reader *r, const cm_array *a, const cm_box *box, cm_er
         return cm_fail(err, CM_EUNSUPPORTED, "array %s: no library reads boxes of it",
                        cm_array_label(a));
     return CM_OK;
-}
-
-/*
- * True when a chunk is a run of bytes of a box of SHAPE: length 1 before the first dimension
- * that it does not fill.
- */
-static bool chunks_are_runs(const cm_grid *grid, const uint64_t *shape)
-{
-    unsigned j = grid->rank;
-    while (j > 0 && grid->chunk[j - 1] == shape[j - 1])
-        j--;
-    for (unsigned k = 0; k + 1 < j; k++)
-        if (grid->chunk[k] != 1)
-            return false;
-    return true;
 }
 
 static int begin(cm_read_call *c, cm_reader *r, cm_array *a, const cm_feed *feed,
@@ -139,7 +129,8 @@ static int begin(cm_read_call *c, cm_reader *r, cm_array *a, const cm_feed *feed
     if (!a->chunked || r->options.library)
         return CM_OK;
     cm_strides_c(a->rank, a->grid.chunk, c->itemsize, c->chunk_stride);
-    c->in_place = n == 1 && c->feed == NULL && chunks_are_runs(&a->grid, target[0].box.shape);
+    c->in_place =
+        n == 1 && c->feed == NULL && cm_grid_chunks_are_runs(&a->grid, target[0].box.shape);
     int rc = cm_buf_reserve(&r->decoded, cm_chain_decoded_nbytes(a->chain), err);
     if (rc == CM_OK && c->feed != NULL)
         rc = cm_feed_scratch_reserve(&r->scratch, feed, a->grid.chunk_nelem, err);

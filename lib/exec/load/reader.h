@@ -67,6 +67,9 @@ size_t cm_reader_stored_nbytes(const cm_array *a, size_t group_nbytes);
 /* The next call's box is number BOX of LIST; NULL: of none, as before the first. */
 void cm_reader_lookahead(cm_reader *reader, cm_lookahead_list *list, uint64_t box);
 
+/* Whether what the next calls write is read so much later that no cache keeps it: no at first. */
+void cm_reader_far(cm_reader *reader, bool far);
+
 /*
  * BOX of A into DST, C order, through FEED (NULL: as it is), and adds to COUNTS.
  * A chunk that is missing gives fill values and is counted as missing.  A chunk

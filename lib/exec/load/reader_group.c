@@ -35,11 +35,11 @@ static void chunk_failed(cm_read_call *c, int rc)
     cm_read_keep_error(c, rc);
 }
 
-static int decode(cm_read_call *c, const cm_fetch_item *item, void *dst)
+static int decode(cm_read_call *c, const cm_fetch_item *item, void *dst, bool far)
 {
     cm_error *err = next_error(c);
-    int rc = cm_chain_decode(c->array->chain, c->reader->ctx, item->data, item->nbytes, item->skip,
-                             dst, err);
+    int rc = (far ? cm_chain_decode_far : cm_chain_decode)(
+        c->array->chain, c->reader->ctx, item->data, item->nbytes, item->skip, dst, err);
     if (rc != CM_OK)
         cm_grid_explain(&c->array->grid, item->number, "array", c->array->name, err);
     return rc;
@@ -64,7 +64,7 @@ static void deliver(cm_read_call *c, const cm_fetch_item *item, cm_cached_chunk 
                                           : r->decoded.data;
     int rc = CM_OK;
     if (!raw)
-        rc = decode(c, item, (uint8_t *)data);
+        rc = decode(c, item, (uint8_t *)data, place != NULL && r->far);
     else if (data != item->data)
         memcpy((uint8_t *)data, item->data, nbytes);
     if (data != item->data)

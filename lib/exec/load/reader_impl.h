@@ -25,6 +25,7 @@ struct cm_reader {
     uint64_t busy[CM_READ_GROUP_CHUNKS];          /* of those, what another thread is reading */
     cm_buf decoded;
     cm_feed_scratch scratch;
+    bool far;                 /* cm_reader_far */
     uint64_t last_ns;         /* where the last stage ended */
     cm_lookahead_list *ahead; /* NULL: nobody asked before */
     uint64_t box;             /* its number there */

@@ -18,6 +18,9 @@ int __wrap_cm_readbench(const cm_readbench_options *options, cm_monitor *monitor
     struct cm_readbench_hook hook = {.no_probe = true};
     cm_readbench_options bare = *options;
     bare.hook = &hook;
+    /* The points of a sweep have options of their own, which the program made for this call. */
+    for (size_t i = 0; i < options->npoints; i++)
+        ((cm_readbench_options *)options->point[i].options)->hook = &hook;
     return __real_cm_readbench(&bare, monitor, report, err);
 }
 

@@ -245,6 +245,7 @@ static void check_row(const struct row *row, const cm_dtype *type, const struct 
         nelem *= s->shape[j];
     assert_int_equal(nbytes, nelem * type->nbytes);
     uint8_t *data = malloc(nbytes), *back = malloc(nbytes), *encoded = malloc(bound);
+    uint8_t *far = aligned_alloc(64, nbytes / 64 * 64 + 64);
     for (uint64_t i = 0; i < nelem; i++)
         fill_element(type, i, data + i * type->nbytes);
     uint8_t *kept = exact_copy(data, nbytes);
@@ -263,12 +264,17 @@ static void check_row(const struct row *row, const cm_dtype *type, const struct 
     if (rc)
         fail_msg("%s: %s", row->name, err.text);
     assert_memory_equal(back, data, nbytes);
+    memset(far, 0x5a, nbytes + 1);
+    assert_int_equal(cm_chain_decode_far(chain, ctx, chunk, n, 0, far, &err), CM_OK);
+    assert_memory_equal(far, data, nbytes);
+    assert_int_equal(far[nbytes], 0x5a);
     assert_memory_equal(data, kept, nbytes);
     assert_memory_equal(chunk, encoded, n);
     if (damage)
         check_damage(chain, ctx, chunk, n);
     free(data);
     free(back);
+    free(far);
     free(encoded);
     free(kept);
     free(chunk);

@@ -22,6 +22,22 @@ static void define(size_t es, uint8_t *dst, const uint8_t *src, size_t nbytes)
             dst[j * n + i] = src[i * es + j];
 }
 
+/* Past the caches, to where vectors are aligned and to where they are not. */
+static void check_far(cm_simd simd, size_t es, const uint8_t *shuffled, const uint8_t *want,
+                      size_t nbytes)
+{
+    for (size_t at = 0; at < 64; at += 16) {
+        uint8_t *room = aligned_alloc(64, (at + nbytes + 1 + 63) / 64 * 64);
+        assert_non_null(room);
+        room[at + nbytes] = 0x5a;
+        cm_unshuffle(simd, es, room + at, shuffled, nbytes, true);
+        if (memcmp(room + at, want, nbytes) || room[at + nbytes] != 0x5a)
+            fail_msg("far, at %zu: elements of %zu, %zu bytes, instruction set %d", at, es, nbytes,
+                     (int)simd);
+        free(room);
+    }
+}
+
 static void test_shuffle(void **state)
 {
     (void)state;
@@ -39,10 +55,11 @@ static void test_shuffle(void **state)
                 for (int simd = CM_SIMD_NONE; simd <= (int)cm_cpu_simd(); simd++) {
                     uint8_t *out = exact(nbytes), *back = exact(nbytes);
                     cm_shuffle((cm_simd)simd, es, out, src, nbytes);
-                    cm_unshuffle((cm_simd)simd, es, back, out, nbytes);
+                    cm_unshuffle((cm_simd)simd, es, back, out, nbytes, false);
                     if (memcmp(out, want, nbytes) || memcmp(back, src, nbytes))
                         fail_msg("elements of %zu, %zu bytes, instruction set %d", es, nbytes,
                                  simd);
+                    check_far((cm_simd)simd, es, out, src, nbytes);
                     free(out);
                     free(back);
                 }

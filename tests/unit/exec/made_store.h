@@ -95,7 +95,8 @@ static void made_put_chunks(const made *m, cm_zarr_writer *w)
 
 static void made_codecs(const made *m, cm_zarr_meta *meta)
 {
-    cm_codec_spec inner[2] = {{.id = CM_CODEC_BYTES}, {.id = m->codec, .level = 1}};
+    cm_codec_spec inner[2] = {{.id = CM_CODEC_BYTES},
+                              {.id = m->codec, .level = 1, .blosc = {"zstd", CM_BLOSC_SHUFFLE, 0}}};
     cm_codec_spec index[2] = {{.id = CM_CODEC_BYTES}, {.id = CM_CODEC_CRC32C}};
     size_t n = m->codec == CM_CODEC_NONE ? 1 : 2;
     if (m->shard[0] == 0) {
