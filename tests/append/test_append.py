@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 
+import google_crc32c
 import numpy as np
 import pytest
 import xarray as xr
@@ -167,6 +168,49 @@ def test_the_ledger_is_not_needed(tmp_path):
     shutil.rmtree(f"{store}.chunkmill")
     append(*paths, store).ok()
     same_store(store, want, "v3")
+
+
+def ledger_line(payload):
+    return b"%08x %s\n" % (google_crc32c.value(payload), payload)
+
+
+def test_a_ledger_that_was_cut_is_refused(tmp_path):
+    """At any place, behind whole lines too; without it the files are read again."""
+    paths = F.days(tmp_path, 0, 5)
+    store = tmp_path / "s.zarr"
+    tool.nc2zarr("-q", *paths[:4], store).ok()
+    ledger = tmp_path / "s.zarr.chunkmill" / "ledger"
+    whole = ledger.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    assert len(lines) == 6 and all(line == ledger_line(line[9:-1]) for line in lines)
+    ends = np.cumsum([len(line) for line in lines[:-1]])
+    before = failio.contents(store)
+    for at in [0, *ends, *(ends + 20), len(whole) - 1]:
+        ledger.write_bytes(whole[:at])
+        r = append(*paths, store)
+        assert r.status == 1 and r.err.count("\n") == 1, (at, str(r))
+        assert "s.zarr.chunkmill: the ledger is cut short or damaged; move it away" in r.err, (at, str(r))
+        assert failio.contents(store) == before and ledger.read_bytes() == whole[:at]
+    ledger.write_bytes(whole + lines[1])
+    assert "cut short or damaged" in append(*paths, store).err
+    ledger.unlink()
+    append(*paths, store).ok()
+    F.same(store, paths)
+
+
+def test_a_ledger_of_the_first_version(tmp_path):
+    """It has no last line, and gets one with the next file."""
+    paths = F.days(tmp_path, 0, 5)
+    store = tmp_path / "s.zarr"
+    tool.nc2zarr("-q", *paths[:4], store).ok()
+    ledger = tmp_path / "s.zarr.chunkmill" / "ledger"
+    lines = ledger.read_bytes().splitlines(keepends=True)
+    ledger.write_bytes(b"".join([ledger_line(b'{"chunkmill":"ledger","version":1}'), *lines[1:-1]]))
+    report = tool.nc2zarr("--append", "time", "--json", *paths, store).json()
+    assert report["append"]["nlisted"] == 4
+    now = ledger.read_bytes().splitlines(keepends=True)
+    assert now[:5] == lines[:5] and len(now) == 7
+    F.same(store, paths)
 
 
 def test_an_overwritten_store_has_no_old_ledger(tmp_path):

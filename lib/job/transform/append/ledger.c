@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,7 +16,8 @@ enum {
     WRITE_NBYTES = 64 << 10
 };
 
-#define HEAD "{\"chunkmill\":\"ledger\",\"version\":1}"
+#define HEAD_1 "{\"chunkmill\":\"ledger\",\"version\":1}" /* without a last line */
+#define HEAD   "{\"chunkmill\":\"ledger\",\"version\":2}"
 
 /* ---- reading ---- */
 
@@ -75,34 +77,83 @@ static int keep_last(line *list, size_t n, cm_ledger *out, cm_error *err)
     return CM_OK;
 }
 
-static int read_lines(cm_buf *text, cm_ledger *out, cm_error *err)
+/* The last line, which tells a whole ledger from one that was cut behind a line. */
+static int print_end(uint64_t nlines, char **out, cm_error *err)
 {
-    size_t at = 0, n = 0, capacity = 0;
-    line *list = NULL;
-    int rc = CM_OK;
-    char *payload = cm_journal_line_next((char *)text->data, text->nbytes, &at);
-    if (payload == NULL || strcmp(payload, HEAD) != 0)
+    *out = cm_asprintf(err, "{\"chunkmill\":\"ledger\",\"lines\":%" PRIu64 "}", nlines);
+    return *out == NULL ? CM_ENOMEM : CM_OK;
+}
+
+static int fail_cut(cm_error *err)
+{
+    return cm_fail(err, CM_EFORMAT,
+                   "the ledger is cut short or damaged; move it away, and files that are in the "
+                   "store are read again");
+}
+
+/* The payloads of all lines; LIST is to be freed. */
+static int split_lines(cm_buf *text, char ***list, size_t *n, cm_error *err)
+{
+    size_t at = 0, capacity = 0;
+    char *payload;
+    *list = NULL;
+    *n = 0;
+    while ((payload = cm_journal_line_next((char *)text->data, text->nbytes, &at)) != NULL) {
+        char **more = cm_make_room(*list, *n, &capacity, sizeof(*more), 64);
+        if (more == NULL)
+            return cm_fail(err, CM_ENOMEM, "no memory for the ledger");
+        *list = more;
+        more[(*n)++] = payload;
+    }
+    return at < text->nbytes || *n == 0 ? fail_cut(err) : CM_OK;
+}
+
+/* LIST has all *N payloads; from then on *N counts those between the first and the last. */
+static int check_ends(char *const *list, size_t *n, cm_error *err)
+{
+    char *end;
+    if (strcmp(list[0], HEAD_1) == 0) {
+        --*n;
+        return CM_OK;
+    }
+    if (strcmp(list[0], HEAD) != 0)
         return cm_fail(err, CM_EFORMAT,
                        "another version wrote the ledger; move it away, and files that are in the "
                        "store are read again");
-    while (rc == CM_OK &&
-           (payload = cm_journal_line_next((char *)text->data, text->nbytes, &at)) != NULL) {
-        if (n == capacity) {
-            capacity = capacity > 0 ? capacity * 2 : 64;
-            line *more = realloc(list, capacity * sizeof(*more));
-            if (more == NULL) {
-                rc = cm_fail(err, CM_ENOMEM, "no memory for the ledger");
-                break;
-            }
-            list = more;
-        }
-        list[n].number = n;
-        rc = parse(payload, &list[n].entry, err);
-        n += rc == CM_OK;
+    if (*n < 2)
+        return fail_cut(err);
+    int rc = print_end(*n - 2, &end, err);
+    if (rc == CM_OK && strcmp(list[*n - 1], end) != 0)
+        rc = fail_cut(err);
+    free(end);
+    *n -= 2;
+    return rc;
+}
+
+/* The payloads of its files, in TEXT; *LIST, whose first is none of them, is to be freed. */
+static int get_files(const cm_beside *b, cm_buf *text, char ***list, size_t *n, cm_error *err)
+{
+    *list = NULL;
+    *n = 0;
+    int rc = cm_store_get(b->in, CM_LEDGER_NAME, MAX_NBYTES, text, err);
+    if (rc == CM_ENOTFOUND)
+        return CM_OK;
+    if (rc == CM_OK)
+        rc = split_lines(text, list, n, err);
+    return rc == CM_OK ? check_ends(*list, n, err) : rc;
+}
+
+static int parse_all(char *const *payload, size_t n, cm_ledger *out, cm_error *err)
+{
+    line *list = cm_calloc(n + 1, sizeof(*list), err);
+    int rc = list == NULL ? CM_ENOMEM : CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < n; i++) {
+        list[i].number = i;
+        rc = parse(payload[i], &list[i].entry, err);
     }
     if (rc == CM_OK)
         rc = keep_last(list, n, out, err);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; list != NULL && i < n; i++)
         free(list[i].entry.path);
     free(list);
     return rc;
@@ -111,16 +162,17 @@ static int read_lines(cm_buf *text, cm_ledger *out, cm_error *err)
 int cm_ledger_read(const cm_beside *b, cm_ledger *out, cm_error *err)
 {
     cm_buf text = {0};
+    char **list;
+    size_t n;
     *out = (cm_ledger){0};
     if (b->in == NULL)
         return CM_OK;
-    int rc = cm_store_get(b->in, CM_LEDGER_NAME, MAX_NBYTES, &text, err);
-    if (rc == CM_OK)
-        rc = read_lines(&text, out, err);
-    else if (rc == CM_ENOTFOUND)
-        rc = CM_OK;
+    int rc = get_files(b, &text, &list, &n, err);
+    if (rc == CM_OK && n > 0)
+        rc = parse_all(list + 1, n, out, err);
     if (rc != CM_OK)
         cm_error_place(err, b->path);
+    free(list);
     cm_buf_release(&text);
     return rc;
 }
@@ -198,19 +250,35 @@ int cm_ledger_json(const cm_ledger_entry *entry, cm_json **out, cm_error *err)
     return rc;
 }
 
-/* What is whole of the ledger that is there. */
-static int keep_whole(const cm_beside *b, cm_buf *out, cm_error *err)
+static int put_line(cm_ledger_writer *w, const char *payload, size_t nbytes, cm_error *err)
+{
+    w->nlines++;
+    return cm_journal_line_append(&w->lines, payload, nbytes, err);
+}
+
+/* The first line, and those of the ledger that is there. */
+static int put_known(const cm_beside *b, cm_ledger_writer *w, cm_error *err)
 {
     cm_buf text = {0};
-    int rc = cm_store_get(b->in, CM_LEDGER_NAME, MAX_NBYTES, &text, err);
-    if (rc == CM_ENOTFOUND)
-        return cm_journal_line_append(out, HEAD, strlen(HEAD), err);
-    char *payload;
-    size_t at = 0;
-    while (rc == CM_OK &&
-           (payload = cm_journal_line_next((char *)text.data, text.nbytes, &at)) != NULL)
-        rc = cm_journal_line_append(out, payload, strlen(payload), err);
+    char **list;
+    size_t n;
+    int rc = get_files(b, &text, &list, &n, err);
+    if (rc == CM_OK)
+        rc = cm_journal_line_append(&w->lines, HEAD, strlen(HEAD), err);
+    for (size_t i = 1; rc == CM_OK && i <= n; i++)
+        rc = put_line(w, list[i], strlen(list[i]), err);
+    free(list);
     cm_buf_release(&text);
+    return rc;
+}
+
+static int put_end(cm_ledger_writer *w, cm_error *err)
+{
+    char *end;
+    int rc = print_end(w->nlines, &end, err);
+    if (rc == CM_OK)
+        rc = cm_journal_line_append(&w->lines, end, strlen(end), err);
+    free(end);
     return rc;
 }
 
@@ -225,7 +293,7 @@ static int flush(cm_ledger_writer *w, cm_error *err)
 int cm_ledger_begin(const cm_beside *b, cm_ledger_writer *out, cm_error *err)
 {
     *out = (cm_ledger_writer){.path = b->path};
-    int rc = keep_whole(b, &out->lines, err);
+    int rc = put_known(b, out, err);
     if (rc == CM_OK)
         rc = cm_object_create_as(b->in, CM_LEDGER_NAME, &(cm_object_form){.in_order = true},
                                  &out->object, err);
@@ -241,7 +309,7 @@ static int put_json(cm_ledger_writer *w, const cm_json *j, cm_error *err)
     cm_buf payload = {0};
     int rc = cm_json_write(j, false, &payload, err);
     if (rc == CM_OK)
-        rc = cm_journal_line_append(&w->lines, (char *)payload.data, payload.nbytes, err);
+        rc = put_line(w, (char *)payload.data, payload.nbytes, err);
     cm_buf_release(&payload);
     return rc == CM_OK && w->lines.nbytes > WRITE_NBYTES ? flush(w, err) : rc;
 }
@@ -258,6 +326,8 @@ int cm_ledger_put(cm_ledger_writer *w, const cm_ledger_entry *entry, cm_error *e
 
 int cm_ledger_end(cm_ledger_writer *w, int rc, cm_error *err)
 {
+    if (rc == CM_OK)
+        rc = put_end(w, err);
     if (rc == CM_OK)
         rc = flush(w, err);
     cm_buf_release(&w->lines);

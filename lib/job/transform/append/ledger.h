@@ -5,7 +5,8 @@
  * is; every other is a JSON object, {"path", "bytes", "mtime_ns", "sha256"}, the last being
  * absent where nobody had read the whole file.  An object behind a network has "etag", too, and
  * its URL for a path.  Of several lines of one path the last counts.
- * What follows a line that is not whole is not read: files are then looked at once more.
+ * The very last line has the number of those, {"chunkmill", "lines"}: a ledger that was cut short
+ * is told from a whole one, and refused.
  */
 #ifndef CM_JOB_LEDGER_H
 #define CM_JOB_LEDGER_H
@@ -45,6 +46,7 @@ typedef struct cm_ledger_writer {
     const char *path; /* beside the store; borrowed */
     cm_object_writer *object;
     uint64_t nbytes; /* written */
+    uint64_t nlines; /* of files */
     cm_buf lines;    /* that are not */
 } cm_ledger_writer;
 
