@@ -77,6 +77,7 @@ WRONG = {
     "nothing to check": (["--check", "in.nc"], "--check compares INPUT with OUTPUT; name both"),
     "only options": (["-v"], "no input file"),
     "standard input": (["-", "out.zarr"], "@- reads paths from standard input"),
+    "overflow of nothing": (["--overflow", "saturate", "in.nc"], "--overflow needs --dtype or --unpack"),
     "a pattern alone": (["*.nc"], "is a pattern; name the output too"),
 }
 
@@ -328,7 +329,7 @@ def on_terminal(args, cwd):
 
 
 def test_progress_is_a_bar_on_a_terminal(sample, tmp_path):
-    seen = on_terminal(["--progress", "always", "-j1", "--codec", "zstd:15", "--variable", "msl", sample,
+    seen = on_terminal(["--progress", "always", "-j1", "--codec", "zstd:12", "--variable", "msl", sample,
                         tmp_path / "out.zarr"], tmp_path)
     frames = seen.split("\r")
     assert any(re.match(r"\[=*>? *\] converting: [\d.]+ \w+ of [\d.]+ \w+ \([\d.]+ %\)", f) for f in frames), frames

@@ -14,6 +14,7 @@ import pytest
 import zarr
 
 from support import manual, paths, terminal, tool
+from support.readbench import BARE
 
 SCHEMA = json.loads((paths.ROOT / "tools" / "schema" / "readbench.json").read_text())
 QUICK = ["--sample", "time=2,lat=8,lon=8", "--batch", "4", "--batches", "5", "--step-time", "1ms", "--workers", "1"]
@@ -21,6 +22,11 @@ QUICK = ["--sample", "time=2,lat=8,lon=8", "--batch", "4", "--batches", "5", "--
 
 def run(*args, **kw):
     return tool.run("readbench", *args, **kw)
+
+
+def bare(*args, **kw):
+    """What readbench says of its options, without what it measures and draws."""
+    return tool.run(BARE, *args, **kw)
 
 
 def check(text):
@@ -155,7 +161,8 @@ def test_files_go_below_results(work):
 
 def pasted(work, *args):
     """What the report of a run says to try, each line run as a shell runs it, as the first one."""
-    run(*QUICK, *args, cwd=work).ok()
+    # Tuning is many runs: of those it says what the others are told, without the raw rates.
+    (bare if "--tune" in args else run)(*QUICK, *args, cwd=work).ok()
     document = json.loads(next(p for p in work.glob("**/summary.json")).read_text())
     said = {f["command"] for s in document["sessions"] for f in [*s["findings"], s["diagnosis"]] if f.get("command")}
     said |= {document["tuned_command"]} - {None}
@@ -203,18 +210,18 @@ def test_the_turn_of_a_store_that_comes_later(work):
 
 
 def test_no_files(work):
-    out = run(*QUICK, "--no-out", "a.zarr", cwd=work).ok().out
+    out = bare(*QUICK, "--no-out", "a.zarr", cwd=work).ok().out
     assert "report:" not in out
     assert {p.name for p in work.iterdir()} == {"a.zarr", "b.zarr"}
 
 
 def test_quiet(work):
-    done = run(*QUICK, "-q", "--out", "made", "a.zarr", cwd=work).ok()
+    done = bare(*QUICK, "-q", "--out", "made", "a.zarr", cwd=work).ok()
     assert done.out == "" and (work / "made" / "report.html").exists()
 
 
 def test_json_is_the_summary(work):
-    document = check(run(*QUICK, "--json", "--out", "deep/made", "a.zarr", "b.zarr", cwd=work).ok().out)
+    document = check(bare(*QUICK, "--json", "--out", "deep/made", "a.zarr", "b.zarr", cwd=work).ok().out)
     assert [s["label"] for s in document["sessions"]] == ["a.zarr", "b.zarr"]
     assert json.loads((work / "deep" / "made" / "summary.json").read_text()) == document
     assert (work / "deep" / "made" / "b.zarr" / "batches.csv").exists()
@@ -222,7 +229,7 @@ def test_json_is_the_summary(work):
 
 def test_json_of_failures(work):
     for args, status in ((["nosuch.zarr"], 1), ([*QUICK, "--order", "zigzag", "a.zarr"], 2)):
-        done = run("--json", "--no-out", *args, cwd=work)
+        done = bare("--json", "--no-out", *args, cwd=work)
         document = check(done.out)
         assert done.status == status and document["outcome"] == "failed" and document["sessions"] == []
         assert done.err == f"readbench: {document['error']['message']}\n"
@@ -231,14 +238,14 @@ def test_json_of_failures(work):
 def test_the_host_part_of_a_step(work):
     step = "forward=2ms,backward=1ms,other=1ms"
     args = [*QUICK, "--step-time", step, "--json", "--no-out", "a.zarr"]
-    given = check(run(*args, cwd=work).ok().out)["sessions"][0]["breakdown"]
+    given = check(bare(*args, cwd=work).ok().out)["sessions"][0]["breakdown"]
     assert given["cpu"] / (given["cpu"] + given["kernel"]) == pytest.approx(0.25)
     assert given["kernel"] + given["cpu"] >= 0.004
 
 
 def test_reports_are_compared(work):
     for name, step in (("before", "4ms"), ("after", "1ms")):
-        run(*QUICK, "--step-time", step, "--out", name, "a.zarr", cwd=work).ok()
+        bare(*QUICK, "--step-time", step, "--out", name, "a.zarr", cwd=work).ok()
     out = run("--compare", "before", "after", cwd=work).ok().out
     rows = {line.split()[0]: line.split() for line in out.splitlines()[1:7]}
     assert list(rows) == ["step", "kernel", "memcpy", "loader", "CPU", "other"]
@@ -255,19 +262,19 @@ def test_reports_are_compared(work):
 
 
 def test_reports_of_the_same_settings_name_none_that_differ(work):
-    run(*QUICK, "--out", "same", "a.zarr", cwd=work).ok()
+    bare(*QUICK, "--out", "same", "a.zarr", cwd=work).ok()
     assert "differ" not in run("--compare", "same", "same", cwd=work).ok().out
     assert check(run("--compare", "same", "same", "--json", cwd=work).ok().out)["changed"] == {}
 
 
 def test_a_report_of_several_is_not_compared(work):
-    run(*QUICK, "--out", "both", "a.zarr", "b.zarr", cwd=work).ok()
+    bare(*QUICK, "--out", "both", "a.zarr", "b.zarr", cwd=work).ok()
     run("--compare", "both", "both", cwd=work).fails(1, "both: this report holds 2 measurements")
     run("--compare", "both/a.zarr", "both/b.zarr", cwd=work).ok()
 
 
 def test_a_sweep_is_compared_by_its_best(work):
-    run(*QUICK, "--sweep", "prefetch=1,2", "--out", "swept", "a.zarr", cwd=work).ok()
+    bare(*QUICK, "--sweep", "prefetch=1,2", "--out", "swept", "a.zarr", cwd=work).ok()
     best = json.loads((work / "swept" / "summary.json").read_text())["best"]
     document = check(run("--compare", "swept", "swept", "--json", cwd=work).ok().out)
     assert document["before"]["label"] == f"prefetch={best + 1}"
@@ -279,7 +286,7 @@ THREADS = {(1, 1): "1", (1, 2): "1 with 2 threads", (2, 1): "2", (2, 3): "2 with
 @pytest.mark.parametrize("workers, threads", THREADS)
 def test_workers_and_their_threads_are_told(work, workers, threads):
     args = [*QUICK, "--no-out", "--workers", workers, "--worker-threads", threads, "a.zarr"]
-    out = run(*args, cwd=work).ok().out
+    out = bare(*args, cwd=work).ok().out
     assert re.search(r"^  workers +(.*)$", out, re.M)[1] == THREADS[workers, threads]
 
 
@@ -305,19 +312,19 @@ def test_a_trace_goes_into_what_is_there(work):
     os.mkfifo(work / "pipe")
     reader = subprocess.Popen(["cat", "pipe"], cwd=work, stdout=subprocess.PIPE, text=True)
     for name in ("link.json", "pipe", "new.json"):
-        run(*QUICK, "--no-out", "--trace", name, "a.zarr", cwd=work).ok()
+        bare(*QUICK, "--no-out", "--trace", name, "a.zarr", cwd=work).ok()
     assert (work / "link.json").is_symlink() and (work / "pipe").is_fifo()
     piped = reader.communicate(timeout=300)[0]
     for text in (piped, (work / "real.json").read_text(), (work / "new.json").read_text()):
         assert any(e["name"] == "step" for e in json.loads(text)["traceEvents"])
     (work / "full").symlink_to("/dev/full")
-    full = run(*QUICK, "--no-out", "--trace", "full", "a.zarr", cwd=work)
+    full = bare(*QUICK, "--no-out", "--trace", "full", "a.zarr", cwd=work)
     assert full.status == 1 and "No space left" in full.err
 
 
 @pytest.mark.parametrize("kilobytes", [1, 4, 8, 20, 60])
 def test_a_full_disk_leaves_nothing_that_is_cut(work, kilobytes):
-    done = run(*QUICK, "--out", "made", "a.zarr", cwd=work, before=tool.file_size_limit(kilobytes << 10))
+    done = bare(*QUICK, "--out", "made", "a.zarr", cwd=work, before=tool.file_size_limit(kilobytes << 10))
     assert done.status == 1 and re.search(r"^readbench: made/\S+: cannot be written", done.err, re.M), str(done)
     assert "File too large" in done.err and ".part-" not in done.err
     assert "samples/s" in done.out and "report:" not in done.out

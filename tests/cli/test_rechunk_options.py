@@ -43,6 +43,9 @@ WRONG = {
     "digest of nothing": (["--digest"], "no store"),
     "digest and layout": (["--digest", "--chunks", "time=3", "in.zarr"], "--chunks has no place beside --digest"),
     "digest and verify": (["--digest", "--verify", "full", "in.zarr"], "--verify has no place beside --digest"),
+    "overflow of nothing": (["--overflow", "saturate", "in.zarr", "b.zarr"], "--overflow needs --dtype or --unpack"),
+    "sample of given chunks": (["--variable", "tas", "--sample", "time=2", "--chunks", "tas:4x4x5", "--chunks", "time:40", "in.zarr",
+                                "b.zarr"], "--sample has no effect"),
     "ftp": (["in.zarr", "ftp://host/b.zarr"], "ftp://host/b.zarr: cannot be opened"),
     "gs": (["gs://bucket/in.zarr", "b.zarr"], "cannot be opened"),
 }

@@ -44,6 +44,39 @@ def test_overwrite_erases_nothing_that_it_cannot_replace(fields, out, options):
     assert {p: p.read_bytes() for p in out.rglob("*") if p.is_file()} == before
 
 
+# ---- options without effect -------------------------------------------------------------------------
+
+TWO = ["--variable", "near,plain"]
+SAMPLES = {
+    "all are given": ([*TWO, "--chunks", "x=10,y=10"], "--chunks says the chunks of"),
+    "by name": ([*TWO, "--chunks", "near:10x10", "--chunks", "plain:10x10"], "--chunks says"),
+    "of the source": (["--chunks", "source", "--variable", "chunked"], "--chunks says"),
+    "bytes that are kept": (["--variable", "chunked", "--codec", "keep"], "--codec says the chunks of chunked"),
+    "bytes that cannot be kept": (["--variable", "plain", "--codec", "keep"], None),
+    "one dimension is left": ([*TWO, "--chunks", "x=10"], None),
+    "one array is left": ([*TWO, "--chunks", "near:10x10"], None),
+    "an array of one dimension is left": (["--variable", "near,text", "--chunks", "x=10,y=10"], None),
+    "a size": ([*TWO, "--chunks", "auto:4KiB"], None),
+    "none is": ([], None),
+}
+
+
+@pytest.mark.parametrize("options, sentence", SAMPLES.values(), ids=SAMPLES)
+def test_a_sample_that_chooses_no_chunks(fields, out, options, sentence):
+    done = tool.nc2zarr("--sample", "x=20,y=5", *options, fields, out)
+    if sentence is None:
+        done.ok()
+    else:
+        done.fails(2, f"--sample has no effect: {sentence}")
+        assert not out.exists()
+
+
+def test_a_sample_for_a_coordinate_alone(fields, out, tmp_path):
+    """rechunk cuts coordinates by it too, beside arrays whose chunks are given."""
+    tool.nc2zarr("--variable", "near", fields, out).ok()
+    tool.run("rechunk", "--sample", "x=20", "--chunks", "10x10", out, tmp_path / "b.zarr").ok()
+
+
 # ---- missing values ---------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("options", [["--dtype", "far:int16"], ["--dtype", "far:uint8"], ["--unpack", "packed", "--dtype", "packed:int16"]],

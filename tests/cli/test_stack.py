@@ -105,7 +105,7 @@ def stacked(source, labels, axis=1):
 
 
 def check(folder, source, labels, name="x", axis=1, dims=("time", "channel", "lat", "lon")):
-    got = xr.open_zarr(folder, mask_and_scale=False, decode_times=False)
+    got = xr.open_zarr(folder, chunks=None, mask_and_scale=False, decode_times=False)
     want = stacked(source, labels, axis)
     assert list(got["channel"].values) == labels
     assert got[name].dims == dims
@@ -166,7 +166,7 @@ def test_dimensions_in_another_order(source, tmp_path):
     tool.nc2zarr("--stack", "x=tas,turned", "--verify", "full", source, out).ok()
     ds = raw(source)
     want = np.stack([ds["tas"].values, ds["turned"].values.transpose(0, 2, 1)], 1)
-    assert np.array_equal(xr.open_zarr(out)["x"].values, want)
+    assert np.array_equal(xr.open_zarr(out, chunks=None)["x"].values, want)
 
 
 def test_no_attribute_is_lost(source, tmp_path):
@@ -177,13 +177,13 @@ def test_no_attribute_is_lost(source, tmp_path):
         "channel_units": ["K", "mm", "m"], "cell_methods": "time: mean", "channel_long_name": ["temperature", None, None],
         "grid_mapping": "crs", "coordinates": "area", "channel_coordinates": ["height area", "area", "area"]}
     assert group["channel"].attrs.asdict() == {"variable": ["tas", "pr", "z"], "level": [None, None, 500.0]}
-    assert set(xr.open_zarr(out)["x"].coords) >= {"channel", "time", "lat", "lon", "area"}
+    assert set(xr.open_zarr(out, chunks=None)["x"].coords) >= {"channel", "time", "lat", "lon", "area"}
 
 
 def test_two_arrays(source, tmp_path):
     out = tmp_path / "out.zarr"
     tool.nc2zarr("--stack", "x=tas,pr", "--stack", "y=pr,z@level", "--verify", "full", "--variable", "orog", source, out).ok()
-    got = xr.open_zarr(out, decode_times=False)
+    got = xr.open_zarr(out, chunks=None, decode_times=False)
     assert np.array_equal(got["x"].values, stacked(source, ["tas", "pr"]))
     assert np.array_equal(got["y"].values, stacked(source, ALL[1:]))
     assert got["x"].dims[1] == "x_channel" and list(got["y_channel"].values) == ALL[1:]
@@ -198,7 +198,7 @@ def test_one_fill_value_for_all(source, store, tmp_path):
     for i, path in enumerate((source, store)):
         out = tmp_path / f"{i}.zarr"
         tool.run("rechunk" if i else "nc2zarr", "--stack", "x=holes,other,tas", "--verify", "full", path, out).ok()
-        got = xr.open_zarr(out, decode_times=False)["x"]
+        got = xr.open_zarr(out, chunks=None, decode_times=False)["x"]
         assert np.array_equal(got.values, np.stack([want[n].values for n in ("holes", "other", "tas")], 1), equal_nan=True)
         assert np.isnan(got.values[:, 0]).any() and np.isnan(got.values[:, 1]).any()
         assert "missing_value" not in got.attrs
@@ -217,7 +217,7 @@ def test_packed_numbers(source, tmp_path):
     for unpack in ("x", "all", "p1,p2"):
         texts = [word for name in unpack.split(",") for word in ("--unpack", name)]
         tool.nc2zarr("--stack", "x=p1,tas,p2", *texts, "--verify", "full", "--overwrite", "--variable", "orog", source, out).ok()
-        got = xr.open_zarr(out, decode_times=False)["x"]
+        got = xr.open_zarr(out, chunks=None, decode_times=False)["x"]
         assert got.dtype == "f8" and "scale_factor" not in got.attrs
         for k, name in enumerate(("p1", "tas", "p2")):
             plain = raw(source)[name].values.astype("f8")
@@ -226,7 +226,7 @@ def test_packed_numbers(source, tmp_path):
             assert np.array_equal(got.values[:, k], plain, equal_nan=True)
             assert np.allclose(got.values[:, k], want[name].values, equal_nan=True)
     tool.nc2zarr("--stack", "x=p1,p2", "--unpack", "x", "--dtype", "x:float32", "--overwrite", source, out).ok()
-    assert xr.open_zarr(out)["x"].dtype == "f4"
+    assert xr.open_zarr(out, chunks=None)["x"].dtype == "f4"
 
 
 def test_numbers_packed_alike_stay_packed(source, tmp_path):
@@ -236,7 +236,7 @@ def test_numbers_packed_alike_stay_packed(source, tmp_path):
     assert got["x"].attrs["scale_factor"] == 0.5 and got["x"].dtype == "i2"
     tool.nc2zarr("--stack", "x=p2,p3", "--unpack", "x", "--verify", "full", "--overwrite", source, out).ok()
     plain = xr.open_dataset(source, decode_times=False)
-    assert np.allclose(xr.open_zarr(out)["x"].values[:, 1], plain["p3"].values, equal_nan=True)
+    assert np.allclose(xr.open_zarr(out, chunks=None)["x"].values[:, 1], plain["p3"].values, equal_nan=True)
 
 
 # ---- with everything else
@@ -260,7 +260,7 @@ def test_a_part_of_it(source, tmp_path):
     out = tmp_path / "out.zarr"
     tool.nc2zarr("--stack", SPEC, "--subset", "time=3:30:4", "--subset", "lat=5:25", "--subset", "channel=1:5", "--rename",
                  "channel=feature", "--dtype", "x:float64", "--verify", "full", source, out).ok()
-    got = xr.open_zarr(out)
+    got = xr.open_zarr(out, chunks=None)
     assert np.array_equal(got["x"].values, stacked(source, ALL)[3:30:4, 1:5, 5:25].astype("f8"))
     assert got["x"].dims[1] == "feature" and list(got["feature"].values) == ALL[1:5]
 
@@ -328,10 +328,10 @@ def test_groups(tmp_path):
     tool.nc2zarr("--stack", "g/x=g/u,g/v", "--verify", "full", path, out).ok()
     with netCDF4.Dataset(path) as ds:
         want = np.stack([ds["g/u"][:], ds["g/v"][:]])
-    assert np.array_equal(xr.open_zarr(out, group="g")["x"].values, want)
+    assert np.array_equal(xr.open_zarr(out, chunks=None, group="g")["x"].values, want)
     shutil.rmtree(out)
     tool.nc2zarr("--stack", "x=u,v", f"{path}::g", out).ok()
-    assert np.array_equal(xr.open_zarr(out)["x"].values, want)
+    assert np.array_equal(xr.open_zarr(out, chunks=None)["x"].values, want)
     tool.nc2zarr("--stack", "h/x=g/u,g/v", path, tmp_path / "no.zarr").fails(2, "no group h")
 
 

@@ -84,6 +84,14 @@ int cm_run_refuse(const cm_tool *tool, const char *format, ...)
     return CM_EXIT_USAGE;
 }
 
+int cm_run_refuse_overflow(const cm_tool *tool, const cm_common_options *common)
+{
+    return cm_tool_given(tool, common, "overflow") && !cm_tool_given(tool, common, "dtype") &&
+                   !cm_tool_given(tool, common, "unpack")
+               ? cm_tool_usage_error(tool, "--overflow needs --dtype or --unpack")
+               : CM_TOOL_RUN;
+}
+
 int cm_run_refuse_remote(const cm_tool *tool, const cm_texts *paths)
 {
     for (size_t i = 0; i < paths->n; i++) {

@@ -22,6 +22,9 @@ int cm_run_refuse(const cm_tool *tool, const char *format, ...)
 /* Refuses URLs of other hosts and schemes.  Returns CM_TOOL_RUN when there is none. */
 int cm_run_refuse_remote(const cm_tool *tool, const cm_texts *paths);
 
+/* Refuses --overflow where no number is converted.  Returns CM_TOOL_RUN where it may decide. */
+int cm_run_refuse_overflow(const cm_tool *tool, const cm_common_options *common);
+
 /*
  * Calls JOB with CONTEXT while MONITOR is shown as progress and cancelled by SIGINT and
  * SIGTERM.  Returns what it returned.

@@ -68,7 +68,9 @@ static int refuse_append(const nc2zarr_values *v, const cm_common_options *commo
 
 int nc2zarr_refuse(const nc2zarr_values *v, const cm_common_options *common, const cm_texts *paths)
 {
-    int status = refuse_append(v, common);
+    int status = cm_run_refuse_overflow(&NC2ZARR, common);
+    if (status == CM_TOOL_RUN)
+        status = refuse_append(v, common);
     if (status != CM_TOOL_RUN)
         return status;
     if ((v->recheck || v->append_rest) && !v->append)

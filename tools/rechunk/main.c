@@ -122,7 +122,9 @@ static int run(int argc, char **argv, const rechunk_values *v, const cm_common_o
         return cm_tool_usage_error(&RECHUNK, paths->n == 0 ? "no source" : "no target");
     if (paths->n > 2)
         return cm_tool_usage_error(&RECHUNK, "one source and one target, not %zu paths", paths->n);
-    int refused = refuse_append(v, common);
+    int refused = cm_run_refuse_overflow(&RECHUNK, common);
+    if (refused == CM_TOOL_RUN)
+        refused = refuse_append(v, common);
     if (refused != CM_TOOL_RUN)
         return refused;
     const cm_outputs outputs = {

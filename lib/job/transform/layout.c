@@ -8,8 +8,8 @@
 #include "format/multi/multi.h"
 #include "job/common/layout_option.h"
 #include "job/common/suit.h"
+#include "job/transform/carry_over.h"
 #include "job/transform/keep.h"
-#include "job/transform/select/rename.h"
 #include "plan/autochunk.h"
 #include "plan/meetings.h"
 #include "store/open.h"
@@ -34,6 +34,7 @@ typedef struct layout {
     cm_varopts chunks, shards, codec;
     cm_shape_option sample;
     bool has_sample;
+    bool sampled; /* it chose the chunks of an array */
     cm_suit_run run;
     size_t nunmeasured;     /* variables that take more memory to measure than this may take; */
     const char *unmeasured; /* the one that takes most, */
@@ -357,8 +358,10 @@ static int choose_chunks_of(layout *l, cm_job_var *v, const cm_layout_array *arr
         memcpy(v->chunk, fixed, sizeof(v->chunk));
         return CM_OK;
     }
-    if (kind != CM_LAYOUT_SOURCE && suits_sample(l, v))
+    if (kind != CM_LAYOUT_SOURCE && suits_sample(l, v)) {
+        l->sampled = l->sampled || !whole;
         return chunks_for_sample(l, v, fixed, target, err);
+    }
     return cm_autochunk(v->rank, v->shape, itemsize_of(v), target > 0 ? target : DEFAULT_CHUNK,
                         fixed, a.has_source ? a.source : NULL, v->chunk, err);
 }
@@ -428,71 +431,10 @@ static int choose_shards(layout *l, cm_job_var *v, bool many, cm_error *err)
 
 /* ---- all ---- */
 
-/* What OPTS asks of V beyond what it has, *named by its name. */
-static bool asks(cm_varopts *opts, const cm_job_var *v, bool general, const char *stays,
-                 bool *named)
-{
-    bool by_name = false;
-    const char *value = cm_varopts_get(opts, v->name, general, &by_name);
-    if (value == NULL || is_word(value, stays))
-        return false;
-    *named = *named || by_name;
-    return true;
-}
-
-/* Whether a part of V is asked for, or a name that its document says becomes another. */
-static int says_otherwise(const cm_job *job, const cm_job_var *v, bool *out, cm_error *err)
-{
-    *out = !v->whole;
-    if (job->options->rename.n == 0)
-        return CM_OK;
-    for (unsigned j = 0; j < v->rank; j++) {
-        const char *was = v->source->dim_name[j], *is = cm_job_dim_name(job, v->source, j);
-        *out = *out || (was != NULL && strcmp(was, is) != 0);
-    }
-    cm_json *attrs = cm_json_copy(v->source->attrs);
-    if (attrs == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for attributes");
-    int rc = cm_job_rename_words(job, v->source, attrs, err);
-    *out = *out || !cm_json_equal(attrs, v->source->attrs);
-    cm_json_free(attrs);
-    return rc;
-}
-
-/*
- * An array that is not understood can only stay as it is.  Chunks that are asked of
- * all are not asked of it; a codec is, since readers that lack this one are why.
- */
-static int carry(layout *l, cm_job_var *v, cm_error *err)
-{
-    const char *why = v->source->unsupported, *name = cm_job_name(v);
-    bool general = v->rank != 1, named = false;
-    bool chunks = asks(&l->chunks, v, general, "source", &named);
-    bool shards = asks(&l->shards, v, general, "source", &named);
-    bool codec = asks(&l->codec, v, true, "same", &named);
-    v->same_codec = true;
-    memcpy(v->chunk, v->source->words->chunk, sizeof(v->chunk));
-    if (v->source->words->zarr_format != l->job->zarr_format)
-        return cm_fail(err, CM_EUNSUPPORTED, "array %s cannot become Zarr format %d: %s", name,
-                       l->job->zarr_format, why);
-    bool otherwise;
-    int rc = says_otherwise(l->job, v, &otherwise, err);
-    if (rc != CM_OK)
-        return rc;
-    if (named || codec || otherwise)
-        return cm_fail(err, CM_EUNSUPPORTED,
-                       "array %s can only be carried over as it is: %s; name the arrays that are "
-                       "to be changed, or leave it out of those that are chosen",
-                       name, why);
-    if (!chunks && !shards)
-        return CM_OK;
-    return cm_job_warn(l->job, err, "array %s keeps its chunks: %s", name, why);
-}
-
 static int choose_layout(layout *l, cm_job_var *v, uint64_t most, uint64_t *objects, cm_error *err)
 {
     if (v->as_objects)
-        return carry(l, v, err);
+        return cm_job_carry_over(l->job, v, &l->chunks, &l->shards, &l->codec, err);
     int rc = choose_codec(l, v, err);
     if (rc == CM_OK && v->codec.keep)
         rc = keep_chunks(l, v, err);
@@ -563,6 +505,29 @@ static int check_options(layout *l, cm_error *err)
     return rc;
 }
 
+/*
+ * Other options may say all chunks that the sample is for.  Where there are other stores, it may be
+ * for one of those.
+ */
+static int check_sample(const layout *l, cm_error *err)
+{
+    const cm_job *job = l->job;
+    if (l->sampled || job->options->nothers > 0)
+        return CM_OK;
+    for (size_t i = 0; i < job->nvars; i++) {
+        const cm_job_var *v = &job->var[i];
+        const bool kept = v->pass != CM_PASS_NOTHING;
+        if (!suits_sample(l, v) || v->as_objects || is_small_coordinate(v) ||
+            (kept ? l->codec.n : l->chunks.n) == 0)
+            continue;
+        return cm_fail(err, CM_EINVAL,
+                       "`sample` has no effect: %s says the chunks of %s, and none are left to be "
+                       "chosen",
+                       kept ? "`codec`" : "`chunks`", cm_job_name(v));
+    }
+    return CM_OK;
+}
+
 static int say_unmeasured(layout *l, cm_error *err)
 {
     char needs[32];
@@ -582,6 +547,8 @@ int cm_job_layout(cm_job *job, cm_error *err)
         rc = check_options(&l, err);
     if (rc == CM_OK)
         rc = choose_all(&l, err);
+    if (rc == CM_OK)
+        rc = check_sample(&l, err);
     if (rc == CM_OK && l.nunmeasured > 0)
         rc = say_unmeasured(&l, err);
     cm_suit_run_release(&l.run);

@@ -364,7 +364,7 @@ static int open_journal(cm_job *job, cm_output *out, const cm_made *made, cm_jou
         made = &nothing;
     }
     if (rc == CM_OK && phase == CM_JOURNAL_WRITING)
-        rc = cm_journal_resume(&out->beside, p->journal, is, made, out->store, job->nthreads,
+        rc = cm_journal_resume(&out->beside, p->journal, is, made, out->store, cm_job_threads(job),
                                job->memory_limit, journal, &done, err);
     else if (rc == CM_OK)
         rc = cm_journal_begin(&out->beside, p->journal, is, made, journal, err);
