@@ -191,7 +191,8 @@ unit-%: ## unit-LAYER: build and run the unit tests of one layer
 	@$(MAKE) --no-print-directory $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/$*/test_*.c tests/$*/test_*.c))
 	@for t in $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/$*/test_*.c tests/$*/test_*.c)); do $$t || exit 1; done
 unit: $(UNIT_BIN)
-test-programs: all unit fuzzers $(SUPPORT_BIN) $(BARE_BIN) $(SAMPLE_BIN) $(FAULT_LIB)
+# tests/run.sh runs no fuzzer under ThreadSanitizer: they have one thread.
+test-programs: all unit $(if $(filter thread,$(SAN)),,fuzzers) $(SUPPORT_BIN) $(BARE_BIN) $(SAMPLE_BIN) $(FAULT_LIB)
 
 $(BUILD)/tests/bin/%: $(BUILD)/tests/support/bin/%.o $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
 	@mkdir -p $(@D)

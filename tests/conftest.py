@@ -1,5 +1,6 @@
 """Fixtures for every suite, and the corpus made before tests are collected."""
 
+import asyncio
 import os
 import re
 import signal
@@ -28,6 +29,14 @@ import hdf5plugin  # noqa: E402
 os.environ["HDF5_PLUGIN_PATH"] = hdf5plugin.PLUGIN_PATH
 
 from support import paths, tool  # noqa: E402
+
+
+async def at_once(function, /, *args, **kw):
+    return function(*args, **kw)
+
+
+# zarr-python asks a thread for each chunk and document; of some KB that takes longer than reading them.
+asyncio.to_thread = at_once
 
 
 def pytest_configure(config):

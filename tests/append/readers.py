@@ -15,7 +15,7 @@ warnings.filterwarnings("ignore")
 def by_xarray(store, scratch):
     import xarray as xr
 
-    with xr.open_zarr(store, consolidated=True, decode_times=False) as ds:
+    with xr.open_zarr(store, consolidated=True, chunks=None, decode_times=False) as ds:
         ds = ds.load()
         return {name: ds[name].values for name in ("tas", "time", "time_bnds")}
 

@@ -40,7 +40,7 @@ def convert(folder, *options):
     asked = decide(folder, *options)
     stores.convert("--verify", "full", *asked, folder, out).ok()
     tool.nc2zarr("-q", "--check", *asked, folder, out).ok()
-    return asked, xr.open_zarr(out, decode_times=False, mask_and_scale=False)
+    return asked, xr.open_zarr(out, chunks=None, decode_times=False, mask_and_scale=False)
 
 
 def hours(n, first=0, name="time", **attrs):

@@ -111,7 +111,7 @@ def proposed(folder):
 
 def convert(options, folder, out):
     stores.convert("--verify", "full", *options, folder, out).ok()
-    return xr.open_zarr(out, decode_times=False, mask_and_scale=False)
+    return xr.open_zarr(out, chunks=None, decode_times=False, mask_and_scale=False)
 
 
 @pytest.mark.parametrize("name", ONE)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's own memor
 MIB = 1 << 20
 # shape, chunk of the file, variables, unlimited
 FILES = {
-    "4 GB decoded": dict(shape=(1000, 1024, 1024), chunk=(1, 1024, 1024)),
+    "2 GB decoded": dict(shape=(500, 1024, 1024), chunk=(1, 1024, 1024)),
     "series to maps": dict(shape=(4096, 256, 256), chunk=(4096, 16, 16)),
     "large chunks": dict(shape=(64, 2048, 2048), chunk=(4, 2048, 2048)),
     "60 variables": dict(shape=(16, 512, 512), chunk=(4, 512, 512), variables=60),
@@ -20,9 +20,9 @@ FILES = {
     "many small chunks": dict(shape=(100_000, 32), chunk=(2, 32), unlimited=True),
 }
 CASES = [
-    ("4 GB decoded", 256, []),
-    ("4 GB decoded", 256, ["--shards", "auto"]),
-    ("4 GB decoded", 128, ["--chunks", "v00:8x512x512", "-j", "2"]),
+    ("2 GB decoded", 256, []),
+    ("2 GB decoded", 256, ["--shards", "auto"]),
+    ("2 GB decoded", 128, ["--chunks", "v00:8x512x512", "-j", "2"]),
     ("series to maps", 128, []),
     ("series to maps", 256, ["--chunks", "v00:1x256x256"]),
     ("series to maps", 256, ["-j", "8"]),

@@ -62,13 +62,14 @@ def test_the_second_run_reads_from_the_cache(store, cache, tmp_path, mode):
 
 def test_the_slow_storage_is_behind_the_cache(store, cache, tmp_path):
     args = [*ALL, "--cache-dir", cache, "--epochs", 1, "--emulate", "latency=4ms", "--mode", "sync"]
-    first = rb.measure(tmp_path / "first", store, *args).only
-    second = rb.measure(tmp_path / "second", store, *args).only
+    first = rb.measure(tmp_path / "first", store, *args, program=rb.BARE).only
+    second = rb.measure(tmp_path / "second", store, *args, program=rb.BARE).only
     assert first.training["wall_seconds"] >= CHUNKS * 0.004 > second.training["wall_seconds"]
 
 
 def test_two_epochs_of_one_run(store, cache, tmp_path):
-    counts = rb.measure(tmp_path / "out", store, *ALL, "--cache-dir", cache, "--epochs", 2).only.counts
+    args = [*ALL, "--cache-dir", cache, "--epochs", 2]
+    counts = rb.measure(tmp_path / "out", store, *args, program=rb.BARE).only.counts
     assert counts["disk_misses"] == counts["disk_hits"] == CHUNKS
 
 
@@ -100,7 +101,8 @@ def test_it_is_bounded(store, cache, tmp_path, mode):
 
 
 def test_what_is_larger_than_the_cache(store, cache, tmp_path):
-    session = rb.measure(tmp_path / "out", store, *ALL, "--cache-dir", cache, "--cache-dir-size", 500).only
+    args = [*ALL, "--cache-dir", cache, "--cache-dir-size", 500]
+    session = rb.measure(tmp_path / "out", store, *args, program=rb.BARE).only
     rb.same_bytes(session, {"t": FIELD})
     assert session.counts["disk_hits"] == 0 and held(cache) <= 500
 
@@ -109,7 +111,7 @@ def test_killed_while_filling(store, cache, tmp_path):
     args = [*ALL, "--cache-dir", cache, "--cache-dir-size", "60KB", "--epochs", 1000, "--mode", "processes"]
     for wait in (0.15, 0.3):
         process = subprocess.Popen(
-            [tool.program("readbench"), *map(str, args), "--memory", "128MiB", "--no-out", store],
+            [tool.program(rb.BARE), *map(str, args), "--memory", "128MiB", "--no-out", store],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env=tool.environment(),
@@ -117,7 +119,7 @@ def test_killed_while_filling(store, cache, tmp_path):
         time.sleep(wait)
         process.send_signal(signal.SIGKILL)
         process.wait()
-    session = rb.measure(tmp_path / "out", store, *args, "--epochs", 2).only
+    session = rb.measure(tmp_path / "out", store, *args, "--epochs", 2, program=rb.BARE).only
     rb.same_bytes(session, {"t": FIELD})
     assert session.counts["failed_batches"] == 0
     assert held(cache) <= 60_000
@@ -137,7 +139,7 @@ def test_files_that_a_crash_left_half_written(store, cache, tmp_path, harm):
                 f.write(bytes(size))
             else:
                 f.truncate(size // 2 if harm == "half" else 0)
-    session = rb.measure(tmp_path / "second", store, *args).only
+    session = rb.measure(tmp_path / "second", store, *args, program=rb.BARE).only
     rb.same_bytes(session, {"t": FIELD})
     assert session.counts["failed_batches"] == 0
 
@@ -149,7 +151,8 @@ def test_a_chunk_that_was_written_anew(cache, tmp_path):
     time.sleep(0.02)
     changed = FIELD + 1
     zarr.open_group(str(path), mode="r+")["t"][...] = changed
-    rb.same_bytes(rb.measure(tmp_path / "second", path, *args).only, {"t": changed})
+    session = rb.measure(tmp_path / "second", path, *args, program=rb.BARE).only
+    rb.same_bytes(session, {"t": changed})
 
 
 def test_stores_of_the_same_name_are_told_apart(cache, tmp_path):

@@ -49,7 +49,7 @@ def descendants(pid):
 
 
 def command(store, out, *args):
-    return [tool.program("readbench"), *map(str, [*BOX, "--log-samples", "--memory", rb.MEMORY, *args, "--out", out, store])]
+    return [tool.program(rb.BARE), *map(str, [*BOX, "--log-samples", "--memory", rb.MEMORY, *args, "--out", out, store])]
 
 
 def begin(store, out, *args, env=None):
@@ -174,7 +174,7 @@ def test_a_batch_that_always_kills_its_worker(store, tmp_path):
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
-            time.sleep(0.001)
+            time.sleep(0.01)
         out, err = process.communicate(timeout=terminal.HANG)
     finally:
         process.kill()

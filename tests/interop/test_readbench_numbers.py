@@ -199,14 +199,18 @@ SETTINGS = {
     "no step": ["--step-time", "0ms", "--epochs", 1],
     "a part of the step for each sample": ["--step-time", "forward=0.1ms", "--step-time-per-sample", "0.1ms"],
 }
+WITH_RATES = ("threads", "processes", "accelerators")  # the raw rates are taken alike in the others
 
 
-@pytest.mark.parametrize("args", SETTINGS.values(), ids=SETTINGS)
-def test_the_summary_is_computed_from_the_records(root, tmp_path, args):
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_summary_is_computed_from_the_records(root, tmp_path, name):
     # The last batch of an epoch is not full: sums must be over samples, not batches.
     all_of = ["--order", "strided:3", "--batches", 1000, "--batch", 5, "--step-time", "0.3ms"]
-    session = rb.measure(tmp_path / "out", root / "v3.zarr", "--sample", BOX, *all_of, *args).only
-    recompute(session)
+    program = "readbench" if name in WITH_RATES else rb.BARE
+    session = rb.measure(
+        tmp_path / "out", root / "v3.zarr", "--sample", BOX, *all_of, *SETTINGS[name], program=program
+    ).only
+    recompute(session, bare=program == rb.BARE)
     in_order(session)
     assert session.counts["logical_nbytes"] == session.counts["samples"] * NBYTES
     lengths = [b["nsamples"] for b in session.batches if b["epoch"] == 0]
@@ -287,8 +291,8 @@ def test_steps_take_the_time_that_was_asked_for(root, tmp_path):
         "--step-time-per-sample",
         "0.5ms",
     ]
-    session = rb.measure(tmp_path / "out", root / "v3.zarr", "--sample", BOX, *args).only
-    recompute(session)
+    session = rb.measure(tmp_path / "out", root / "v3.zarr", "--sample", BOX, *args, program=rb.BARE).only
+    recompute(session, bare=True)
     assert min(b["done_ns"] - b["ready_ns"] for b in session.batches) >= 6e6
 
 
@@ -351,6 +355,7 @@ def by_chunkcalc(path, sample=BOX):
         "--step-time",
         "0ms",
         path,
+        program=rb.BARE,
     )
     (part,) = json.loads(chunks.out)["sessions"][0]["sample"]
     shape = ",".join(f"{d}={n}" for d, n in zip(part["dimensions"], part["chunk"]))
@@ -370,7 +375,8 @@ KINDS = {"v3.zarr": CHUNK, "v2.zarr": CHUNK, "sharded.zarr": (2, 8, 4), "deflate
 
 @pytest.mark.parametrize("name", KINDS)
 def test_counts_are_those_of_chunkcalc(root, tmp_path, name):
-    session = rb.measure(tmp_path / "out", root / name, "--sample", BOX, "--batch", 10, "--batches", 10).only
+    args = ["--sample", BOX, "--batch", 10, "--batches", 10]
+    session = rb.measure(tmp_path / "out", root / name, *args, program=rb.BARE).only
     read = by_chunkcalc(root / name)
     predicted, counts = session.predicted, session.counts
     assert predicted["chunks_per_sample"] == pytest.approx(read["chunks"]["mean"])
@@ -466,7 +472,7 @@ def test_stored_bytes_are_those_of_the_objects(root, tmp_path):
         6,
     ]
     for name in ("v3.zarr", "v2.zarr"):
-        session = rb.measure(tmp_path / name, root / name, *args).only
+        session = rb.measure(tmp_path / name, root / name, *args, program=rb.BARE).only
         objects = [
             p
             for p in (root / name / "t").rglob("*")
@@ -519,8 +525,8 @@ def test_a_cache_of_chunks(root, tmp_path, policy):
 
 
 def test_cold_and_warm(root, tmp_path):
-    cold = rb.measure(tmp_path / "cold", root / "v3.zarr", *ALL, "--epochs", 1, "--cold")
-    warm = rb.measure(tmp_path / "warm", root / "v3.zarr", *ALL, "--epochs", 1, "--warm")
+    cold = rb.measure(tmp_path / "cold", root / "v3.zarr", *ALL, "--epochs", 1, "--cold", program=rb.BARE)
+    warm = rb.measure(tmp_path / "warm", root / "v3.zarr", *ALL, "--epochs", 1, "--warm", program=rb.BARE)
     assert cold.only.resources["temperature"] == "cold" and warm.only.resources["temperature"] == "warm"
     before = warm.only.resources["resident_before"]
     if before is None:
@@ -535,9 +541,9 @@ def test_cold_and_warm(root, tmp_path):
 @pytest.mark.parametrize("workers", [1, 4])
 def test_emulated_requests_take_their_time(root, tmp_path, workers):
     args = ["--sample", BOX, "--batch", 4, "--batches", 5, "--epochs", 1, "--workers", workers]
-    report = rb.measure(tmp_path / "out", root / "v3.zarr", *args, "--emulate", "latency=4ms")
+    report = rb.measure(tmp_path / "out", root / "v3.zarr", *args, "--emulate", "latency=4ms", program=rb.BARE)
     session = report.only
-    recompute(session)
+    recompute(session, bare=True)
     asked = sum(b["storage_ns"] for b in session.batches)
     assert asked >= session.counts["requests"] * 4e6
     at_least = session.counts["requests"] * 0.004 / workers
@@ -547,9 +553,13 @@ def test_emulated_requests_take_their_time(root, tmp_path, workers):
 def test_emulated_bandwidth_and_concurrency(root, tmp_path):
     """A megabyte a second: 57 KB take as long as they should; and one request at a time means one after another."""
     args = ["--sample", BOX, "--batch", 4, "--batches", 5, "--epochs", 1, "--workers", 4]
-    slow = rb.measure(tmp_path / "slow", root / "v3.zarr", *args, "--emulate", "latency=0ms,bandwidth=2MB/s").only
+
+    def emulated(name, how):
+        return rb.measure(tmp_path / name, root / "v3.zarr", *args, "--emulate", how, program=rb.BARE).only
+
+    slow = emulated("slow", "latency=0ms,bandwidth=2MB/s")
     assert sum(b["storage_ns"] for b in slow.batches) * S >= slow.counts["stored_nbytes"] / 2e6
-    alone = rb.measure(tmp_path / "alone", root / "v3.zarr", *args, "--emulate", "latency=3ms,concurrency=1").only
+    alone = emulated("alone", "latency=3ms,concurrency=1")
     assert alone.training["wall_seconds"] >= alone.counts["requests"] * 0.003
 
 
@@ -560,7 +570,7 @@ def test_every_output_says_that_it_was_emulated(root, tmp_path):
     assert report.document["emulated"] is True and report.only.emulation
     for name in ("report.html", "summary.json", "summary.yaml", "config.yaml", "timeline.svg", "wait_histogram.svg"):
         assert "EMULATED" in (report.folder / name).read_text().upper(), name
-    quiet = rb.measure(tmp_path / "plain", root / "v3.zarr", *args[:-2])
+    quiet = rb.measure(tmp_path / "plain", root / "v3.zarr", *args[:-2], program=rb.BARE)
     assert "EMULATED" not in quiet.result.out and quiet.document["emulated"] is False
     for r, emulated in ((report, True), (quiet, False)):
         records = r.only.batches + rb.rows(r.folder / "samples.csv")
@@ -576,13 +586,12 @@ def test_every_output_says_that_it_was_emulated(root, tmp_path):
 
 
 def test_a_sweep_makes_every_combination(root, tmp_path):
-    report = rb.measure(
-        tmp_path / "out", root / "v3.zarr", *ALL, "--workers", 1, "--sweep", "workers=1,2", "--sweep", "prefetch=1,3"
-    )
+    swept = ["--workers", 1, "--sweep", "workers=1,2", "--sweep", "prefetch=1,3"]
+    report = rb.measure(tmp_path / "out", root / "v3.zarr", *ALL, *swept, program=rb.BARE)
     ran = [(s.loader["workers"], s.loader["prefetch"]) for s in report.sessions]
     assert sorted(ran) == [(1, 1), (1, 3), (2, 1), (2, 3)]
     for session in report.sessions:
-        recompute(session)
+        recompute(session, bare=True)
         assert session.logged == report.sessions[0].logged
     assert len({s.label for s in report.sessions}) == 4
     assert report.document["best"] is not None and report.document["reason"]

@@ -63,6 +63,8 @@ MAKERS = {
 }
 
 
+# What is measured besides meets each kind of file once; the others differ in their codecs and types.
+MEASURED = ("v3.zarr", "sharded.zarr", "v2.zarr", "record.nc", "deflate.nc", "contiguous.nc", "zstd.h5")
 UNCHUNKED = ("classic.nc", "record.nc", "cdf5.nc", "contiguous.nc")
 
 
@@ -125,8 +127,7 @@ def test_formats(store, measure, name, loader):
     if loader == "planned" and name in UNCHUNKED:
         rb.readbench(*args, "--loader", loader, "--no-out", path, status=1).fails(1, name, "t has no chunks")
         return
-    # What is measured besides meets every format, too.
-    program = "readbench" if loader == "map" else rb.BARE
+    program = "readbench" if loader == "map" and name in MEASURED else rb.BARE
     session = measure(path, *args, "--epochs", 1, "--loader", loader, program=program).only
     rb.same_bytes(session, direct(path))
     once(session, rb.tiles(SHAPE, SAMPLE, clipped=True), 1)

@@ -47,13 +47,13 @@ def test_types(name, dtype, tmp_path):
     tool.nc2zarr("-q", "--verify", "full", "--unpack", "v", a, tmp_path / "one.zarr").ok()
     tool.run("rechunk", "-q", "--unpack", "all", a, tmp_path / "two.zarr").ok()
     for store in ("one", "two"):
-        with xr.open_zarr(tmp_path / f"{store}.zarr") as made:
+        with xr.open_zarr(tmp_path / f"{store}.zarr", chunks=None) as made:
             assert made.v.dtype == want.dtype, store
             np.testing.assert_array_equal(made.v.values, want, err_msg=store)
     # A store says the attributes in double precision, and so xarray decodes it.
     tool.nc2zarr("-q", a, tmp_path / "packed.zarr").ok()
     tool.run("rechunk", "-q", "--unpack", "v", tmp_path / "packed.zarr", tmp_path / "three.zarr").ok()
-    with xr.open_zarr(tmp_path / "three.zarr") as made:
+    with xr.open_zarr(tmp_path / "three.zarr", chunks=None) as made:
         assert made.v.dtype == "f8"
         np.testing.assert_allclose(made.v.values, want, rtol=1e-5)
 
@@ -73,6 +73,6 @@ def test_a_type_that_is_asked_for_is_computed_in_double(dtype, to, tmp_path):
     tool.nc2zarr("-q", "--verify", "full", "--unpack", "v", "--dtype", f"v:{to}", paths[0], tmp_path / "one.zarr").ok()
     tool.nc2zarr("-q", "--verify", "full", "--packing", "unpack", "--dtype", f"v:{to}", *paths, tmp_path / "both.zarr").ok()
     for store, want in (("one", parts[0]), ("both", np.concatenate(parts))):
-        with xr.open_zarr(tmp_path / f"{store}.zarr") as made:
+        with xr.open_zarr(tmp_path / f"{store}.zarr", chunks=None) as made:
             assert made.v.dtype == to
             np.testing.assert_array_equal(made.v.values, want, err_msg=store)

@@ -43,6 +43,9 @@ class Handler(BaseHTTPRequestHandler):
         s = self.server.state
         n = int(self.headers.get("Content-Length") or 0)
         self.body = self.rfile.read(n)
+        if len(self.body) < n:  # who sent it is gone; no server keeps the half of an object
+            self.close_connection = True
+            return
         if self.path.startswith("http://"):  # asked as a proxy
             self.path = "/" + self.path.split("/", 3)[3]
         path, _, query = self.path.partition("?")

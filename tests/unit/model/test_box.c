@@ -186,6 +186,27 @@ static void test_bad_grids(void **state)
     }
 }
 
+static void test_chunks_that_are_runs(void **state)
+{
+    static const struct {
+        uint64_t chunk[3], shape[3]; /* of the box */
+        bool are_runs;
+    } ROW[] = {
+        {{4, 5, 6}, {4, 5, 6}, true},  {{2, 5, 6}, {4, 5, 6}, true},  {{1, 2, 6}, {4, 5, 6}, true},
+        {{1, 1, 2}, {4, 5, 6}, true},  {{2, 2, 6}, {4, 5, 6}, false}, {{2, 1, 6}, {4, 5, 6}, false},
+        {{4, 5, 2}, {4, 5, 6}, false}, {{4, 5, 6}, {8, 5, 6}, true},  {{4, 5, 6}, {4, 5, 3}, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(ROW); i++) {
+        const uint64_t shape[] = {8, 10, 12};
+        cm_grid grid;
+        cm_error err = {0};
+        print_message("  %zu\n", i);
+        assert_int_equal(cm_grid_init(&grid, 3, shape, ROW[i].chunk, &err), CM_OK);
+        assert_int_equal(cm_grid_chunks_are_runs(&grid, ROW[i].shape), ROW[i].are_runs);
+    }
+}
+
 static void test_texts(void **state)
 {
     (void)state;
@@ -207,6 +228,7 @@ int main(void)
         cmocka_unit_test(test_chunks_tile_the_array),
         cmocka_unit_test(test_cover_is_exact),
         cmocka_unit_test(test_bad_grids),
+        cmocka_unit_test(test_chunks_that_are_runs),
         cmocka_unit_test(test_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
