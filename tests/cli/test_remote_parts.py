@@ -131,6 +131,7 @@ def test_uploads_of_a_part_that_was_killed(bucket, tmp_path):
     run = subprocess.Popen([tool.program("nc2zarr"), "-q", "--part", "1/1", *map(str, options)], env=tool.environment(bucket.environment()))
     run.wait(300)
     bucket.fault = None
+    bucket.settle()
     assert seen and bucket.uploads
     part(bucket, 1, 1, *options).ok()
     assert bucket.uploads == {} and "s.zarr/zarr.json" in bucket.objects

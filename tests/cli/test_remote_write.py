@@ -154,9 +154,7 @@ def test_killed_within_an_upload(bucket, tmp_path, then):
         ds.createVariable("v", "f4", ("time", "x"))[:] = np.random.default_rng(2).normal(size=(100, 250000)).astype("f4")
     options = ("-q", "--chunks", "time=1,x=125000", "--shards", "time=50,x=250000", "--codec", "none", "--memory", "112MiB")
     run = begin(bucket, *options, tmp_path / "in.nc", "s3://bucket/out.zarr", until=lambda h: h.query.get("partNumber") == "3")
-    run.kill()
-    run.communicate()
-    bucket.fault = None
+    bucket.kill(run)
     assert len(bucket.uploads) >= 1 and "out.zarr/zarr.json" not in bucket.keys()
     bucket.uploads["foreign"] = ("elsewhere/v", {}, False)
     tool.nc2zarr(*options, then, tmp_path / "in.nc", "s3://bucket/out.zarr", env=bucket.environment()).ok()
@@ -177,13 +175,16 @@ def test_a_node_of_a_store(bucket, source, tmp_path):
 
 
 def begin(bucket, *args, until, env=None):
-    """A run that is stopped at the Nth request for which UNTIL is true, and held there."""
-    reached = []
+    """A run that is held at the requests for which UNTIL is true, and that no answer reaches before it is gone."""
+    reached, run = [], None
 
     def hold(handler):
-        if until(handler):
-            reached.append(handler.key)
-            time.sleep(60)
+        if not until(handler):
+            return None
+        reached.append(handler.key)
+        objects.wait_until(lambda: run is not None and run.poll() is not None)
+        handler.close_connection = True
+        return "done"
 
     bucket.fault = hold
     run = subprocess.Popen([tool.program("nc2zarr"), *map(str, args)], env=tool.environment(env or bucket.environment()),
@@ -204,9 +205,7 @@ def test_killed_and_resumed(bucket, source, tmp_path):
         return len(seen) > 20
 
     run = begin(bucket, "-j", "2", *CHUNKS, source, "s3://bucket/out.zarr", until=at_chunk)
-    run.kill()
-    run.communicate()
-    bucket.fault = None
+    bucket.kill(run)
     assert "out.zarr/zarr.json" not in bucket.keys() and "out.zarr.chunkmill/journal" in bucket.keys()
     tool.nc2zarr(*CHUNKS, source, "s3://bucket/out.zarr", env=env).fails(1, "--resume")
     tool.nc2zarr("--resume", "--chunks", "g/tas:time=2,y=8,x=12", source, "s3://bucket/out.zarr", env=env).fails(1, "--overwrite")
@@ -224,8 +223,7 @@ def test_one_run_at_a_time(bucket, source):
     bucket.fault = None
     for options in ((), ("--overwrite",), ("--resume",), ("--overwrite", "--break-lock")):
         tool.nc2zarr(*options, source, "s3://bucket/out.zarr", env=env).fails(1, "another run is writing it")
-    run.kill()
-    run.communicate()
+    bucket.kill(run)
     # One that cannot be seen from here is believed to run, until somebody says otherwise.
     lock = json.loads(bucket.objects["out.zarr.chunkmill/lock"][0])
     lock["host"] = "elsewhere"

@@ -12,6 +12,7 @@ import random
 import re
 import socket
 import subprocess
+import sys
 import threading
 import time
 import urllib.parse
@@ -268,6 +269,36 @@ def crc32c_of(data):
     return base64.b64encode(google_crc32c.value(data).to_bytes(4, "big")).decode()
 
 
+class Connections(ThreadingHTTPServer):
+    """Counts those whose requests may still be answered."""
+
+    daemon_threads = True
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.open, self.changed = 0, threading.Condition()
+
+    def count(self, n):
+        with self.changed:
+            self.open += n
+            self.changed.notify_all()
+
+    def process_request(self, *args):
+        self.count(+1)
+        super().process_request(*args)
+
+    def process_request_thread(self, *args):
+        try:
+            super().process_request_thread(*args)
+        finally:
+            self.count(-1)
+
+    def handle_error(self, *_):
+        """Somebody who was killed hears no answer."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(*_)
+
+
 class Server:
     """`objects` maps keys to (bytes, ETag), `times` those that were put to seconds; `asked` lists (method, key, range, query) of all requests."""
 
@@ -281,15 +312,28 @@ class Server:
         self.objects, self.times, self.uploads, self.counter, self.asked = {}, {}, {}, 0, []
         self.lock = threading.RLock()
         self.__dict__.update(more)
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http = Connections(("127.0.0.1", 0), Handler)
         self.http.state = self
-        self.http.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.http.server_port}"
         threading.Thread(target=self.http.serve_forever, daemon=True, kwargs={"poll_interval": 0.05}).start()
 
     def close(self):
         self.http.shutdown()
         self.http.server_close()
+
+    def settle(self):
+        """Waits until all is answered that those who are gone have asked."""
+        with socket.create_connection(self.http.server_address) as last:
+            last.shutdown(socket.SHUT_WR)
+            assert last.recv(1) == b""  # those that came before it are counted
+        with self.http.changed:
+            assert self.http.changed.wait_for(lambda: self.http.open == 0, 300), "somebody is still there"
+
+    def kill(self, run):
+        run.kill()
+        run.communicate()
+        self.fault = None
+        self.settle()
 
     def put_folder(self, folder, prefix):
         for path in folder.rglob("*"):
@@ -392,4 +436,5 @@ def kill_at(bucket, nth, done, *command, program="nc2zarr"):
     started.set()
     err = run[0].communicate(timeout=300)[1]
     bucket.fault = None
+    bucket.settle()
     return run[0].returncode, writes, err
