@@ -1,4 +1,6 @@
 """What is refused is refused before anything is written, erased or changed in meaning."""
+import json
+
 import netCDF4
 import numpy as np
 import pytest
@@ -75,6 +77,24 @@ def test_a_sample_for_a_coordinate_alone(fields, out, tmp_path):
     """rechunk cuts coordinates by it too, beside arrays whose chunks are given."""
     tool.nc2zarr("--variable", "near", fields, out).ok()
     tool.run("rechunk", "--sample", "x=20", "--chunks", "10x10", out, tmp_path / "b.zarr").ok()
+
+
+@pytest.mark.parametrize("options", [(), ("--codec", "same")], ids=["nothing else", "same"])
+def test_rechunk_cuts_a_file_for_a_sample(fields, out, tmp_path, options):
+    """Its chunks stay where nothing says otherwise, and a sample does."""
+    choice = ("--variable", "chunked", "--sample", "x=20,y=5")
+    tool.nc2zarr(*choice, fields, tmp_path / "a.zarr").ok()
+    tool.run("rechunk", *choice, *options, fields, out).ok()
+    grids = [json.loads((store / "chunked/zarr.json").read_text())["chunk_grid"] for store in (tmp_path / "a.zarr", out)]
+    assert grids[0] == grids[1]
+    with netCDF4.Dataset(fields) as ds:
+        assert grids[1]["configuration"]["chunk_shape"] != ds["chunked"].chunking()
+
+
+@pytest.mark.parametrize("options, by", [(("--chunks", "source"), "--chunks"), (("--codec", "keep"), "--codec")])
+def test_rechunk_of_a_file_whose_chunks_stay(fields, out, options, by):
+    done = tool.run("rechunk", "--variable", "chunked", "--sample", "x=20,y=5", *options, fields, out)
+    done.fails(2, f"--sample has no effect: {by} says the chunks of chunked")
 
 
 # ---- missing values ---------------------------------------------------------------------------------

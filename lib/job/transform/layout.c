@@ -97,6 +97,11 @@ static const char *option_of(cm_varopts *opts, const cm_job_var *v, bool *named)
     return cm_varopts_get(opts, v->name, v->rank >= 2, named);
 }
 
+static bool suits_sample(const layout *l, const cm_job_var *v)
+{
+    return l->has_sample && cm_shape_option_fits(&l->sample, v->rank, v->source->dim_name);
+}
+
 static uint64_t count_chunks(const cm_job_var *v)
 {
     uint64_t n = 1;
@@ -141,7 +146,7 @@ static int choose_codec(layout *l, cm_job_var *v, cm_error *err)
         v->same_codec = zarr;
         /* A file's pipeline is not cut otherwise: it stays where its chunks do. */
         const char *chunks = option_of(&l->chunks, v, NULL);
-        v->codec.keep = !zarr && (chunks == NULL || is_word(chunks, "source"));
+        v->codec.keep = !zarr && (chunks == NULL ? !suits_sample(l, v) : is_word(chunks, "source"));
         return CM_OK;
     }
     int rc = value == NULL ? CM_OK : cm_codec_choice_parse(value, &v->codec, err);
@@ -199,11 +204,6 @@ static bool is_small_coordinate(const cm_job_var *v)
 {
     return v->source->is_coordinate && v->rank == 1 &&
            v->shape[0] <= CM_WHOLE_COORDINATE / itemsize_of(v);
-}
-
-static bool suits_sample(const layout *l, const cm_job_var *v)
-{
-    return l->has_sample && cm_shape_option_fits(&l->sample, v->rank, v->source->dim_name);
 }
 
 /* What the chunks of V, read SAMPLE at a time, cost here. */
@@ -509,21 +509,21 @@ static int check_options(layout *l, cm_error *err)
  * Other options may say all chunks that the sample is for.  Where there are other stores, it may be
  * for one of those.
  */
-static int check_sample(const layout *l, cm_error *err)
+static int check_sample(layout *l, cm_error *err)
 {
     const cm_job *job = l->job;
     if (l->sampled || job->options->nothers > 0)
         return CM_OK;
     for (size_t i = 0; i < job->nvars; i++) {
         const cm_job_var *v = &job->var[i];
-        const bool kept = v->pass != CM_PASS_NOTHING;
-        if (!suits_sample(l, v) || v->as_objects || is_small_coordinate(v) ||
-            (kept ? l->codec.n : l->chunks.n) == 0)
-            continue;
-        return cm_fail(err, CM_EINVAL,
-                       "`sample` has no effect: %s says the chunks of %s, and none are left to be "
-                       "chosen",
-                       kept ? "`codec`" : "`chunks`", cm_job_name(v));
+        const char *by = option_of(&l->chunks, v, NULL) != NULL ? "`chunks`"
+                         : v->pass != CM_PASS_NOTHING           ? "`codec`"
+                                                                : NULL;
+        if (by != NULL && suits_sample(l, v) && !v->as_objects && !is_small_coordinate(v))
+            return cm_fail(err, CM_EINVAL,
+                           "`sample` has no effect: %s says the chunks of %s, and none are left to "
+                           "be chosen",
+                           by, cm_job_name(v));
     }
     return CM_OK;
 }
