@@ -97,6 +97,13 @@ int cm_nc_variables_read(cm_nc_file *file, cm_error *err);
  */
 int cm_h5_check_groups(hid_t file, cm_error *err);
 
+/*
+ * Calls VISIT for each link of group number GROUP, in any order, until one call returns less
+ * than 0.  Where HDF5 cannot go on, the walk ends without an error.  The caller holds the lock.
+ */
+int cm_h5_walk_links(const cm_nc_file *file, size_t group, H5L_iterate_t visit, void *context,
+                     cm_error *err);
+
 typedef struct cm_nc_hazard {
     char *name;         /* of the link; the caller frees it */
     const char *reason; /* NULL: none */

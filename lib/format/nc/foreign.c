@@ -365,16 +365,10 @@ int cm_h5_add_unseen(cm_nc_file *file, cm_error *err)
 {
     for (size_t i = 0; i < file->ngroups && file->h5 >= 0; i++) {
         walker w = {.file = file, .group = i, .err = err};
-        char *path = cm_asprintf(err, "/%s", file->group[i].path);
-        if (!path)
-            return CM_ENOMEM;
-        hsize_t at = 0;
         /* When HDF5 itself fails here, netCDF-C has already read all that it can. */
-        (void)H5Literate_by_name(file->h5, path, H5_INDEX_NAME, H5_ITER_NATIVE, &at, visit_link, &w,
-                                 H5P_DEFAULT);
-        free(path);
-        if (w.rc)
-            return w.rc;
+        int rc = cm_h5_walk_links(file, i, visit_link, &w, err);
+        if (rc != CM_OK || w.rc != CM_OK)
+            return rc != CM_OK ? rc : w.rc;
     }
     return CM_OK;
 }

@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "format/nc/file.h"
@@ -89,4 +90,17 @@ int cm_h5_check_groups(hid_t file, cm_error *err)
     if (rc < 0 && !w.rc)
         return cm_fail(err, CM_EFORMAT, "the groups cannot be read");
     return w.rc;
+}
+
+int cm_h5_walk_links(const cm_nc_file *file, size_t group, H5L_iterate_t visit, void *context,
+                     cm_error *err)
+{
+    char *path = cm_asprintf(err, "/%s", file->group[group].path);
+    if (path == NULL)
+        return CM_ENOMEM;
+    hsize_t at = 0;
+    (void)H5Literate_by_name(file->h5, path, H5_INDEX_NAME, H5_ITER_NATIVE, &at, visit, context,
+                             H5P_DEFAULT);
+    free(path);
+    return CM_OK;
 }

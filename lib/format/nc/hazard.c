@@ -91,13 +91,7 @@ int cm_h5_find_hazards(const cm_nc_file *file, size_t group, int nvars, cm_nc_ha
     if (file->h5 < 0 || nvars == 0)
         return CM_OK;
     walker w = {.ncid = file->group_ncid[group], .nvars = nvars, .hazard = hazard, .err = err};
-    char *path = cm_asprintf(err, "/%s", file->group[group].path);
-    if (!path)
-        return CM_ENOMEM;
-    hsize_t at = 0;
     /* What HDF5 cannot walk it cannot read either, and says so later. */
-    (void)H5Literate_by_name(file->h5, path, H5_INDEX_NAME, H5_ITER_NATIVE, &at, visit_link, &w,
-                             H5P_DEFAULT);
-    free(path);
-    return w.rc;
+    int rc = cm_h5_walk_links(file, group, visit_link, &w, err);
+    return rc == CM_OK ? w.rc : rc;
 }
