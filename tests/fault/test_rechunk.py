@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 import zarr
-from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec, ZstdCodec
+from zarr.codecs import BytesCodec, Crc32cCodec, GzipCodec, ShardingCodec, ZstdCodec
 
 from support import paths, rechunked, tool
 from support.cgroup import Limited
@@ -111,12 +111,15 @@ def test_killed_and_resumed(source, truth, tmp_path, out, layout):
     pytest.fail(f"only {kills} kills in {8 * most} attempts")
 
 
-def large(path, shape, chunk):
-    """An array too large for small memories, of three distinct chunks that compress well."""
-    a = zarr.create_array(str(path), shape=shape, chunks=chunk, dtype="f4", compressors=ZstdCodec(level=1))
+def large(path, shape, chunk, slow=False):
+    """An array too large for small memories, of three distinct chunks that compress well, or decode SLOWly."""
+    codec = GzipCodec(level=1) if slow else ZstdCodec(level=1)
+    a = zarr.create_array(str(path), shape=shape, chunks=chunk, dtype="f4", compressors=codec)
     raw = []
     for i in range(3):
         part = ((np.arange(np.prod(chunk)) // 1000 + i) % 100).astype("f4").reshape(chunk)
+        if slow:
+            part = np.random.default_rng(i).normal(size=chunk).astype("f4")
         a[tuple(slice(0, c) for c in chunk)] = part
         raw.append((path / "c" / "/".join("0" * len(chunk))).read_bytes())
     for n, at in enumerate(np.ndindex(*(-(-n // c) for n, c in zip(shape, chunk)))):
@@ -131,7 +134,8 @@ TIGHT = ["--memory", "48MiB", "-j", "1", "--chunks", "100x32x32", "--verify", "n
 
 def test_killed_with_scratch_files(tmp_path, out):
     """Killed in the passes of such a plan, resumed it ends right, and scratch space is as empty as before."""
-    source, scratch = large(tmp_path / "in.zarr", (100, 512, 512), (1, 512, 512)), tmp_path / "scratch"
+    # Reading again costs more than writing to any disk: the chunks decode slowly.
+    source, scratch = large(tmp_path / "in.zarr", (100, 512, 512), (1, 512, 512), slow=True), tmp_path / "scratch"
     scratch.mkdir()
     options = [*TIGHT, "--scratch", scratch]
     # A disk that stands still while it is probed makes reading again look cheaper.
