@@ -129,13 +129,15 @@ def large(path, shape, chunk, slow=False):
     return path
 
 
-TIGHT = ["--memory", "48MiB", "-j", "1", "--chunks", "100x32x32", "--verify", "none"]
+# Of 200 MiB of maps, columns, in a memory of which a sanitizer's program takes 40 MiB before it has a chunk.
+MAPS = (200, 512, 512)
+TIGHT = ["--memory", "64MiB", "-j", "1", "--chunks", "200x32x32", "--verify", "none"]
 
 
 def test_killed_with_scratch_files(tmp_path, out):
     """Killed in the passes of such a plan, resumed it ends right, and scratch space is as empty as before."""
     # Reading again costs more than writing to any disk: the chunks decode slowly.
-    source, scratch = large(tmp_path / "in.zarr", (100, 512, 512), (1, 512, 512), slow=True), tmp_path / "scratch"
+    source, scratch = large(tmp_path / "in.zarr", MAPS, (1, 128, 512), slow=True), tmp_path / "scratch"
     scratch.mkdir()
     options = [*TIGHT, "--scratch", scratch]
     # A disk that stands still while it is probed makes reading again look cheaper.
@@ -232,7 +234,7 @@ def test_disk_full_while_metadata_are_written(tmp_path, small_disk, size):
 
 def test_scratch_that_does_not_fit_is_known_before(tmp_path, out, small_disk):
     """Another plan or a refusal that names the folder; never a run that dies half-way."""
-    source = large(tmp_path / "in.zarr", (100, 512, 512), (1, 512, 512))
+    source = large(tmp_path / "in.zarr", MAPS, (1, 128, 512))
     disk = small_disk("size=8m")
     done = run("--json", *TIGHT, "--scratch", disk, source, out)
     if done.status:
