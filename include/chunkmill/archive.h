@@ -114,6 +114,7 @@ typedef enum cm_finding_kind {
     CM_FINDING_GAP,
     CM_FINDING_INTERLEAVED,
     CM_FINDING_MEANING,
+    CM_FINDING_MISSING_VALUE, /* numbers that are missing in one file are data in another */
     CM_FINDING_ATTRIBUTE,
     CM_FINDING_ORDER,     /* of dimensions */
     CM_FINDING_DIRECTION, /* of an axis */

@@ -75,11 +75,22 @@ bool cm_time_int_fits(const cm_dtype *t, int64_t value)
     return bits == 64 || (value >= -(INT64_C(1) << (bits - 1)) && value < INT64_C(1) << (bits - 1));
 }
 
+static bool is_element(const cm_time_coding *c, const uint8_t *fill, const void *element,
+                       const number *n)
+{
+    number f;
+    if (!memcmp(element, fill, c->dtype.nbytes))
+        return true;
+    return n->is_float && load(&c->dtype, fill, &f) && f.d == n->d; /* zeros of either sign */
+}
+
 static bool is_missing(const cm_time_coding *c, const void *element, const number *n)
 {
-    if (n->is_float && isnan(n->d))
-        return true;
-    return c->has_fill && !memcmp(element, c->fill, c->dtype.nbytes);
+    bool missing =
+        (n->is_float && isnan(n->d)) || (c->has_fill && is_element(c, c->fill, element, n));
+    for (unsigned i = 0; i < c->nothers; i++)
+        missing = missing || is_element(c, c->other[i], element, n);
+    return missing;
 }
 
 /*
@@ -302,7 +313,9 @@ static int rebase_one(const cm_time_coding *from, const cm_time_coding *to, cons
     if (!store_number(from, to, element, &point, out))
         return outside(from, &point, CM_EINVAL, "has no exact value in the new units and type",
                        err);
-    if (to->has_fill && !memcmp(out, to->fill, to->dtype.nbytes))
+    number made;
+    (void)load(&to->dtype, out, &made);
+    if (is_missing(to, out, &made))
         return outside(from, &point, CM_EINVAL, "would become the fill value", err);
     return CM_OK;
 }

@@ -19,12 +19,18 @@
 #include "model/calendar.h"
 #include "model/dtype.h"
 
+enum {
+    CM_TIME_OTHERS = 5
+};
+
 /* How one variable of one file counts time. */
 typedef struct cm_time_coding {
     cm_time_axis axis;
     cm_dtype dtype; /* int, uint, or float of 4 and 8 bytes */
     bool has_fill;
     uint8_t fill[8]; /* elements equal to it, and NaN, are missing; as stored */
+    unsigned nothers;
+    uint8_t other[CM_TIME_OTHERS][8]; /* so are elements equal to one of these */
 } cm_time_coding;
 
 /* The instant of an element. */

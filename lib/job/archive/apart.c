@@ -8,6 +8,7 @@
 
 #include "job/archive/made.h"
 #include "job/archive/propose.h"
+#include "job/archive/reading.h"
 #include "model/name_pattern.h"
 
 /* Files as the cells of a table: whether each has one of its own, and none is left over. */
@@ -76,7 +77,7 @@ static bool scalar_in(const cm_join *j, uint32_t at, uint32_t file, cm_digest *o
 {
     cm_surveyed_var s;
     bool there = cm_join_record(j, at, file, &s) && s.has_values;
-    *out = there ? s.values : (cm_digest){0};
+    *out = there ? cm_join_meaning(j, at, file, &s) : (cm_digest){0};
     return there;
 }
 

@@ -43,11 +43,20 @@ static cm_digest digest_of(const cm_join_vec *v)
     return cm_wire_digest(&id, sizeof(id));
 }
 
-/* The variable that says where elements along D lie. */
-static bool locates(const cm_join *j, const cm_join_dim *d, uint32_t at)
+/*
+ * Whether S, which is variable AT of FILE, says where elements along D lie: there it may have
+ * another dimension.
+ */
+static bool locates(const cm_join *j, const cm_join_dim *d, uint32_t at, uint32_t file,
+                    const cm_surveyed_var *s)
 {
+    char buf[512];
     const cm_join_var *v = &j->var[at];
-    return d->var == at && v->rank >= 1 && &j->dim[v->dim[0]] == d;
+    if (d->var != at || !s->has_values || !cm_file_has(d->length[file]) ||
+        s->var->rank + v->nlacking != v->rank)
+        return false;
+    return d->one_each || (s->shape[0] == cm_file_count(d->length[file]) &&
+                           strcmp(cm_join_name(j, s->var->dim[0], buf, sizeof(buf)), d->name) == 0);
 }
 
 static int collect_file(cm_join *j, cm_known *known, uint32_t file, cm_error *err)
@@ -57,22 +66,20 @@ static int collect_file(cm_join *j, cm_known *known, uint32_t file, cm_error *er
     const uint32_t *to = j->to_var[cm_join_skeleton(j, file)->index];
     for (size_t i = 0; cm_surveyed_next(&it, &s); i++) {
         const cm_join_var *v = &j->var[to[i]];
-        for (unsigned k = 0; k < v->rank && k < 1; k++) {
-            cm_join_dim *d = &j->dim[v->dim[0]];
-            if (!locates(j, d, to[i]) || !s.has_values || s.var->rank + v->nlacking != v->rank)
-                continue;
-            const cm_join_vec vec = {
-                .like = s.var, .values = s.values, .n = d->one_each ? 1 : s.shape[0], .file = file};
-            int rc = add_vec(j, d, &known[v->dim[0]], digest_of(&vec), &vec, &d->at[file], err);
-            if (rc != CM_OK)
-                return rc;
-        }
+        cm_join_dim *d = v->rank > 0 ? &j->dim[v->dim[0]] : NULL;
+        if (d == NULL || !locates(j, d, to[i], file, &s))
+            continue;
+        const cm_join_vec vec = {
+            .like = s.var, .values = s.values, .n = d->one_each ? 1 : s.shape[0], .file = file};
+        int rc = add_vec(j, d, &known[v->dim[0]], digest_of(&vec), &vec, &d->at[file], err);
+        if (rc != CM_OK)
+            return rc;
     }
     for (size_t i = 0; i < j->ndims; i++) {
         cm_join_dim *d = &j->dim[i];
-        if (d->at[file] != CM_JOIN_NONE || d->length[file] == UINT64_MAX)
+        if (d->at[file] != CM_JOIN_NONE || !cm_file_has(d->length[file]))
             continue;
-        const cm_join_vec vec = {.n = d->length[file], .file = file};
+        const cm_join_vec vec = {.n = cm_file_count(d->length[file]), .file = file};
         int rc = add_vec(j, d, &known[i], digest_of(&vec), &vec, &d->at[file], err);
         if (rc != CM_OK)
             return rc;
@@ -458,6 +465,64 @@ static int find_along(cm_join *j, cm_error *err)
     return f == NULL ? CM_ENOMEM : cm_join_propose(j, f, err);
 }
 
+/* ---- lengths of the others ---- */
+
+/* Whether FILE has a chosen variable along D. */
+static bool is_used_in(const cm_join *j, const cm_join_dim *d, uint32_t file)
+{
+    char buf[512];
+    const cm_skeleton *k = cm_join_skeleton(j, file);
+    for (size_t i = 0; cm_file_has(d->length[file]) && i < k->nvars; i++)
+        for (unsigned r = 0; j->var[j->to_var[k->index][i]].wanted && r < k->var[i]->rank; r++)
+            if (strcmp(cm_join_name(j, k->var[i]->dim[r], buf, sizeof(buf)), d->name) == 0)
+                return true;
+    return false;
+}
+
+/* No elements along a dimension that is not joined: a length like any other, that differs. */
+static int find_empty(cm_join *j, cm_join_dim *d, cm_error *err)
+{
+    uint32_t first = CM_JOIN_NONE;
+    cm_finding *f = NULL;
+    int rc = CM_OK;
+    for (uint32_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
+        const uint64_t n = cm_file_count(d->length[i]);
+        if (!is_used_in(j, d, i))
+            continue;
+        if (first == CM_JOIN_NONE)
+            first = i;
+        const uint64_t before = cm_file_count(d->length[first]);
+        if ((n == 0) == (before == 0))
+            continue;
+        if (f != NULL) {
+            rc = cm_join_found_in(j, f, i, err);
+            continue;
+        }
+        d->apart = true;
+        f = cm_join_find(j, CM_FINDING_LENGTH, CM_WEIGHT_DECISION, false, d->name, i, err,
+                         "the dimension has %" PRIu64 " elements, %" PRIu64 " in %s", n, before,
+                         j->file[first]->path);
+        rc = f == NULL ? CM_ENOMEM : CM_OK;
+    }
+    return rc;
+}
+
+static int check_lengths(cm_join *j, cm_error *err)
+{
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < j->ndims; i++) {
+        cm_join_dim *d = &j->dim[i];
+        bool empty = false, filled = false;
+        for (size_t k = 0; k < j->nfiles; k++) {
+            empty |= cm_file_has(d->length[k]) && cm_file_count(d->length[k]) == 0;
+            filled |= cm_file_count(d->length[k]) > 0;
+        }
+        if (empty && filled && d->joined < 0 && !d->is_text && !d->apart)
+            rc = find_empty(j, d, err);
+    }
+    return rc;
+}
+
 int cm_join_axes(cm_join *j, cm_error *err)
 {
     int rc = find_coordinates(j, err);
@@ -465,6 +530,8 @@ int cm_join_axes(cm_join *j, cm_error *err)
         rc = classify(j, err);
     if (rc == CM_OK)
         rc = find_along(j, err);
+    if (rc == CM_OK)
+        rc = check_lengths(j, err);
     for (unsigned i = 0; rc == CM_OK && i < j->naxes; i++)
         rc = cm_axis_join(j, &j->dim[j->axis[i]], err);
     for (unsigned i = 0; rc == CM_OK && i < j->naxes; i++)

@@ -354,7 +354,8 @@ static int split_by_file(cm_join *j, cm_join_dim *d, cm_error *err)
     for (size_t f = 0; f < j->nfiles; f++) {
         if (d->at[f] == CM_JOIN_NONE)
             continue;
-        vec[n] = (cm_join_vec){.n = d->length[f], .file = (uint32_t)f, .same = (uint32_t)n};
+        vec[n] = (cm_join_vec){
+            .n = cm_file_count(d->length[f]), .file = (uint32_t)f, .same = (uint32_t)n};
         d->at[f] = (uint32_t)n++;
     }
     d->vec = vec;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/archive/reading.h"
 #include "job/archive/values.h"
 
 /* ---- instants as elements ---- */
@@ -66,6 +67,7 @@ bool cm_join_has_bounds(const cm_join *j, uint32_t at, const cm_placement *p)
 typedef struct mover {
     const cm_join_dim *d;
     cm_time_coding coding; /* CM_KEY_TIME */
+    cm_reading packed;     /* of numbers that stay packed: only where PACKED.packed */
     int64_t from, to;      /* keys */
 } mover;
 
@@ -84,9 +86,26 @@ static int move_time(const mover *m, const uint8_t *src, uint8_t *dst, cm_error 
     return cm_join_put_instant(&m->coding, us, dst, err);
 }
 
+static int move_packed(const mover *m, const uint8_t *src, uint8_t *dst, cm_error *err)
+{
+    cm_meaning bound;
+    cm_reading_means(&m->packed, src, &bound);
+    if (bound.kind == CM_MEANS_NOTHING) {
+        memcpy(dst, src, m->packed.dtype.nbytes);
+        return CM_OK;
+    }
+    const double by = m->d->kind == CM_KEY_REAL ? cm_key_real(m->to) - cm_key_real(m->from)
+                                                : (double)(m->to - m->from);
+    return cm_reading_store_number(&m->packed, cm_meaning_number(&bound) + by, dst)
+               ? CM_OK
+               : cm_fail(err, CM_EUNSUPPORTED, "packed bounds of missing steps cannot be told");
+}
+
 static int move_number(const mover *m, const cm_dtype *type, const uint8_t *src, uint8_t *dst,
                        cm_error *err)
 {
+    if (m->packed.packed)
+        return move_packed(m, src, dst, err);
     if (type->kind == CM_KIND_FLOAT && type->nbytes >= 4 && m->d->kind != CM_KEY_TIME) {
         const double by = m->d->kind == CM_KEY_REAL ? cm_key_real(m->to) - cm_key_real(m->from)
                                                     : (double)(m->to - m->from);
@@ -107,20 +126,20 @@ static int move_number(const mover *m, const cm_dtype *type, const uint8_t *src,
     return CM_OK;
 }
 
-static int coding_of(const cm_join *j, const cm_join_var *v, const cm_join_dim *d,
-                     cm_time_coding *out, cm_error *err)
+static int coding_of(const cm_join *j, uint32_t at, cm_time_coding *out, cm_error *err)
 {
-    const cm_join_var *axis = &j->var[d->var];
-    const char *units = cm_join_text(v->like, "units");
-    const char *calendar = cm_join_text(v->like, "calendar");
+    const cm_join_var *v = &j->var[at];
+    cm_reading r;
     *out = v->coding;
     if (v->rebased)
         return CM_OK;
-    *out = (cm_time_coding){.dtype = v->dtype, .has_fill = v->has_fill_value};
+    if (!v->unpacked && cm_join_reading(j, at, v->first, &r) && r.packed)
+        return cm_fail(err, CM_EUNSUPPORTED, "packed bounds of missing steps cannot be told");
+    int rc = cm_join_time_coding(j, at, v->first, out, err);
+    out->dtype = v->dtype;
+    out->has_fill = v->has_fill_value;
     memcpy(out->fill, v->fill_value, sizeof(out->fill));
-    return cm_time_axis_parse(units != NULL ? units : cm_join_text(axis->like, "units"),
-                              calendar != NULL ? calendar : cm_join_text(axis->like, "calendar"),
-                              &out->axis, err);
+    return rc;
 }
 
 /* Steps that some file has; those of bounds that a file lacks are among them. */
@@ -155,7 +174,9 @@ int cm_join_fill_bounds(cm_join *j, uint32_t at, const cm_join_dim *d, size_t ne
     bool *there = find_steps(d, err);
     int rc = there == NULL ? CM_ENOMEM : CM_OK;
     if (rc == CM_OK && d->kind == CM_KEY_TIME)
-        rc = coding_of(j, v, d, &m.coding, err);
+        rc = coding_of(j, at, &m.coding, err);
+    else if (rc == CM_OK && !v->unpacked)
+        (void)cm_join_reading(j, at, v->first, &m.packed);
     uint64_t last = 0; /* gaps lie between steps: the first is there */
     for (uint64_t i = 0; rc == CM_OK && i < d->n; i++) {
         if (there[i]) {

@@ -47,14 +47,18 @@ static const char *const MEANING[] = {"standard_name",
                                       "bounds",
                                       "climatology",
                                       "coordinates",
-                                      "missing_value",
+                                      "valid_min",
+                                      "valid_max",
+                                      "valid_range",
                                       "month_lengths",
                                       "leap_year",
                                       "_Encoding",
                                       NULL};
 /* Of these what writers of stores say in their own way. */
-static const char *const OF_WRITERS[] = {"bounds", "climatology", "coordinates", "missing_value",
-                                         NULL};
+static const char *const OF_WRITERS[] = {"bounds",    "climatology", "coordinates", "valid_min",
+                                         "valid_max", "valid_range", NULL};
+/* Of these what is said in packed numbers, and goes when they are unpacked. */
+static const char *const OF_PACKED[] = {"valid_min", "valid_max", "valid_range", NULL};
 static const char *const NONE[] = {NULL};
 /* Members of time that the table has rows of their own for. */
 static const char *const TIME[] = {"units", "calendar", NULL};
@@ -86,7 +90,8 @@ static const char *differing(const char *const *list, const char *const *except,
 
 static bool is_ordinary(const char *name)
 {
-    return !is_one_of(PACKING, name) && !is_one_of(MEANING, name) && !is_one_of(TIME, name);
+    return !is_one_of(PACKING, name) && !is_one_of(MEANING, name) && !is_one_of(TIME, name) &&
+           strcmp(name, "missing_value") != 0;
 }
 
 /* Takes out of FROM what B does not say alike. */
@@ -168,16 +173,22 @@ static uint32_t compare_units(const cm_described *a, const cm_described *b)
     return kinds;
 }
 
-cm_join_var *cm_join_bounded_by(const cm_join *j, const cm_join_var *v)
+void cm_join_find_bounds(cm_join *j)
 {
-    static const char *const REFERRING[] = {"bounds", "climatology"};
+    static const char *const REFERRING[] = {"climatology", "bounds"};
     for (size_t i = 0; i < j->nvars; i++)
         for (size_t k = 0; k < 2; k++) {
             const char *name = cm_join_text(j->var[i].like, REFERRING[k]);
-            if (name != NULL && strcmp(name, v->name) == 0 && cm_join_counts_time(j->var[i].like))
-                return &j->var[i];
+            const uint32_t at = name == NULL ? CM_JOIN_NONE : cm_join_var_named(j, name);
+            if (at != CM_JOIN_NONE && at != i && j->var[at].bounds_of == CM_JOIN_NONE)
+                j->var[at].bounds_of = (uint32_t)i;
         }
-    return NULL;
+}
+
+cm_join_var *cm_join_bounded_by(const cm_join *j, const cm_join_var *v)
+{
+    cm_join_var *of = v->bounds_of == CM_JOIN_NONE ? NULL : &j->var[v->bounds_of];
+    return of != NULL && cm_join_counts_time(of->like) ? of : NULL;
 }
 
 /*
@@ -199,6 +210,39 @@ static bool same_fill(const cm_described *a, const cm_described *b)
         return false;
     return !a->has_fill_value || !cm_dtype_equal(&a->dtype, &b->dtype) ||
            memcmp(a->fill_value, b->fill_value, a->dtype.nbytes) == 0;
+}
+
+static bool says(const cm_json *values, double x)
+{
+    double y;
+    bool found = cm_json_get_double(values, &y) && x == y;
+    for (size_t i = 0; i < cm_json_length(values) && !found; i++)
+        found = cm_json_get_double(cm_json_at(values, i), &y) && x == y;
+    return found;
+}
+
+/* Whether all that missing_value calls missing in A, but for its fill value, is missing in B. */
+static bool misses_all(const cm_described *a, const cm_described *b)
+{
+    const cm_json *value = cm_json_member(cm_described_attrs(a), "missing_value");
+    const cm_json *other = cm_json_member(cm_described_attrs(b), "missing_value");
+    const size_t n = cm_json_length(value);
+    bool all = true;
+    for (size_t i = 0; i < (n > 0 ? n : 1) && all; i++) {
+        double x;
+        const bool number = cm_json_get_double(n > 0 ? cm_json_at(value, i) : value, &x);
+        all = !number || isnan(x) || says(other, x) ||
+              (a->has_fill_value && cm_element_to_double(&a->dtype, a->fill_value) == x);
+    }
+    return all;
+}
+
+/* Times are counted anew, each with what is missing in its own file. */
+static bool same_missing(const cm_described *a, const cm_described *b)
+{
+    return !cm_dtype_is_number(&a->dtype) || !cm_dtype_is_number(&b->dtype) ||
+           same_member(cm_described_attrs(a), cm_described_attrs(b), "missing_value") ||
+           (misses_all(a, b) && misses_all(b, a));
 }
 
 /* The same variables, under the names that they get. */
@@ -245,12 +289,19 @@ static comparison compare(const cm_join *j, cm_join_var *v, const cm_described *
         c.kinds |= BIT(CM_FINDING_ORDER);
     if (!cm_dtype_equal(&first->dtype, &d->dtype) || first->is_char != d->is_char)
         c.kinds |= BIT(CM_FINDING_TYPE);
-    if (!same_fill(first, d))
+    const bool missing = same_missing(first, d);
+    const bool times = cm_join_counts_time(first) && cm_join_counts_time(d);
+    if (!same_fill(first, d) || (!missing && times))
         c.kinds |= BIT(CM_FINDING_FILL);
+    if (!missing && !times)
+        c.kinds |= BIT(CM_FINDING_MISSING_VALUE);
     if ((c.attribute = differing(PACKING, NONE, first, d)) != NULL)
         c.kinds |= BIT(CM_FINDING_PACKING);
     /* In a store "coordinates" says what a writer took for some, and nothing of the numbers. */
-    const char *meaning = differing(MEANING, j->has_base ? OF_WRITERS : NONE, first, d);
+    const char *const *except = j->has_base                                 ? OF_WRITERS
+                                : c.attribute != NULL && j->options->unpack ? OF_PACKED
+                                                                            : NONE;
+    const char *meaning = differing(MEANING, except, first, d);
     if (meaning != NULL && j->options->rename.n > 0 && same_reworded(j, first, d, meaning))
         meaning = NULL;
     if (meaning == NULL)
@@ -363,6 +414,8 @@ static cm_finding *find_one(cm_join *j, cm_finding_kind kind, cm_join_var *v, co
         return find_packing(j, v, d, file, attribute, err);
     case CM_FINDING_MEANING:
         return differs(j, kind, CM_WEIGHT_DECISION, o->first_attrs, v, d, file, attribute, err);
+    case CM_FINDING_MISSING_VALUE:
+        return differs(j, kind, CM_WEIGHT_DECISION, false, v, d, file, "missing_value", err);
     case CM_FINDING_ATTRIBUTE:
         return cm_join_find(j, kind, CM_WEIGHT_NOTE, false, v->name, file, err,
                             "the attribute %s is not that of %s, and left out", left_out, first);

@@ -214,76 +214,6 @@ static int set_axes(const cm_join *j, const cm_join_var *v, const cm_field_sourc
     return CM_OK;
 }
 
-/* What else is missing would become a number like any other. */
-static int check_missing_values(const cm_join *j, const cm_join_var *v, cm_error *err)
-{
-    uint32_t at = (uint32_t)(v - j->var);
-    for (size_t i = 0; i < v->nfiles; i++) {
-        const cm_described *d = cm_join_described(j, at, v->file[i]);
-        const cm_json *value = cm_json_member(cm_described_attrs(d), "missing_value");
-        char fill[64];
-        double x, y = 0;
-        if (value == NULL)
-            continue;
-        cm_element_text(&d->dtype, d->fill_value, fill, sizeof(fill));
-        if (!d->has_fill_value || !cm_json_get_double(value, &x) ||
-            cm_parse_double(fill, &y, NULL) != CM_OK || x != y)
-            return cm_fail(err, CM_EUNSUPPORTED,
-                           "%s: %s: has a missing_value that is not its _FillValue, and cannot be "
-                           "unpacked with others",
-                           j->file[v->file[i]]->path, v->name);
-    }
-    return CM_OK;
-}
-
-/* What holds the numbers of all files as they are decoded. */
-static cm_dtype unpacked_type(const cm_join *j, const cm_join_var *v)
-{
-    const cm_described *last = NULL;
-    cm_dtype type = cm_dtype_make(CM_KIND_FLOAT, 4);
-    for (size_t i = 0; i < v->nfiles; i++) {
-        const cm_described *d = cm_join_described(j, (uint32_t)(v - j->var), v->file[i]);
-        if (d == last)
-            continue;
-        last = d;
-        cm_survey_rest(j->survey);
-        if (cm_join_unpacked(d).nbytes > type.nbytes)
-            type = cm_join_unpacked(d);
-    }
-    return type;
-}
-
-/* Values of several packings are stored as what they mean: as xarray would decode them. */
-static int unpack_variable(cm_join *j, cm_join_var *v, cm_error *err)
-{
-    const double nan = NAN;
-    const float nanf = NAN;
-    static const char *const PACKING[] = {"scale_factor", "add_offset", "_Unsigned",
-                                          "missing_value"};
-    if ((v->kinds & UINT32_C(1) << CM_FINDING_PACKING) == 0 || !j->options->unpack)
-        return CM_OK;
-    if (!cm_dtype_is_number(&v->dtype))
-        return cm_fail(err, CM_EUNSUPPORTED, "%s: only numbers are unpacked", v->name);
-    int rc = check_missing_values(j, v, err);
-    if (rc != CM_OK)
-        return rc;
-    /* A store has its type, which holds what files have, and a NaN of its own. */
-    cm_dtype asked;
-    v->in_double = !j->has_base && cm_join_asked_type(j, v, &asked);
-    v->dtype = j->has_base    ? v->like->dtype
-               : v->in_double ? cm_dtype_make(CM_KIND_FLOAT, 8)
-                              : unpacked_type(j, v);
-    if (!j->has_base) {
-        v->has_fill_value = true;
-        memset(v->fill_value, 0, sizeof(v->fill_value));
-        memcpy(v->fill_value, v->dtype.nbytes == 4 ? (const void *)&nanf : &nan, v->dtype.nbytes);
-    }
-    for (size_t i = 0; i < sizeof(PACKING) / sizeof(PACKING[0]); i++)
-        cm_json_remove(v->attrs, PACKING[i]);
-    v->unpacked = true;
-    return cm_join_irreversible(j, err, "%s was unpacked", v->name);
-}
-
 static void set_fill(const cm_join_var *v, cm_multi_var *out)
 {
     out->has_fill_value = v->has_fill_value;
@@ -352,10 +282,8 @@ static int emit_variable(cm_join *j, const cm_field_sources *f, uint32_t at, cm_
 {
     cm_join_var *v = &j->var[at];
     bool placed = !v->given && f->of[at].place != NULL;
-    int rc = cm_join_settle_fill(j, at, placed, err);
-    if (rc == CM_OK && !v->given)
-        rc = unpack_variable(j, v, err);
-    if (rc == CM_OK && placed && f->of[at].place->nholes > 0)
+    int rc = CM_OK;
+    if (placed && f->of[at].place->nholes > 0)
         rc = cm_join_make_fill(j, v, err);
     if (rc != CM_OK)
         return rc;
@@ -458,7 +386,10 @@ static int emit_all(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error *er
         if (!j->var[i].wanted)
             continue;
         e->number[i] = (uint32_t)s->nvars;
-        rc = cm_join_give_values(j, f, (uint32_t)i, err);
+        /* What is made of files' values is made with the fill value of the whole. */
+        rc = cm_join_settle_fill(j, (uint32_t)i, f->of[i].place != NULL, err);
+        if (rc == CM_OK)
+            rc = cm_join_give_values(j, f, (uint32_t)i, err);
         if (rc == CM_OK)
             rc = emit_variable(j, f, (uint32_t)i, e, &e->var[s->nvars++], err);
     }

@@ -6,6 +6,7 @@
 
 #include "job/archive/axis.h"
 #include "job/archive/propose.h"
+#include "job/archive/reading.h"
 
 const cm_described *cm_join_described(const cm_join *j, uint32_t at, uint32_t file)
 {
@@ -349,8 +350,21 @@ static bool can_promote(const cm_join *j, const cm_join_var *v)
 {
     bool fine = !j->has_base && j->naxes == 1;
     for (size_t i = 0; fine && i < v->nfiles; i++)
-        fine = j->dim[j->axis[0]].length[v->file[i]] == 1;
+        fine = cm_file_count(j->dim[j->axis[0]].length[v->file[i]]) == 1;
     return fine;
+}
+
+/* Whether both records have the values, and in one order. */
+static bool is_told(const cm_join *j, const cm_surveyed_var *a, const cm_surveyed_var *b)
+{
+    char x[512], y[512];
+    bool told = a->has_values && b->has_values && a->var->rank == b->var->rank &&
+                a->var->is_char == b->var->is_char;
+    for (unsigned i = 0; told && a->var != b->var && i < a->var->rank; i++)
+        told = (a->var->is_char && i + 1 == a->var->rank) ||
+               strcmp(cm_join_name(j, a->var->dim[i], x, sizeof(x)),
+                      cm_join_name(j, b->var->dim[i], y, sizeof(y))) == 0;
+    return told;
 }
 
 static int check_static(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *err)
@@ -372,10 +386,9 @@ static int check_static(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *
     for (size_t i = 1; rc == CM_OK && i < v->nfiles; i++) {
         if (!cm_join_record(j, at, v->file[i], &other))
             continue;
-        bool told = first.has_values && other.has_values && first.var->rank == other.var->rank &&
-                    cm_dtype_equal(&first.var->dtype, &other.var->dtype);
         uint64_t element = 0;
-        if (told && cm_join_same_values(j, at, &first, &other, &element))
+        const bool told = is_told(j, &first, &other);
+        if (told && cm_join_same_values(j, at, v->first, &first, v->file[i], &other, &element))
             continue;
         if (told) {
             rc = find_static(j, v, element, v->file[i], &number, err);
@@ -417,10 +430,12 @@ static int check_twice(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *e
         return CM_OK;
     for (size_t i = 0; rc == CM_OK && i < p->ntwice; i++) {
         const cm_placed_twice *t = &p->twice[i];
+        uint64_t element;
         if (f->of[at].auxiliary && cm_join_record(j, at, t->part[0].file, &a) &&
-            cm_join_record(j, at, t->part[1].file, &b) && a.has_values && b.has_values &&
-            cm_wire_same(a.values, b.values) && t->part[0].first[0] == t->part[1].first[0] &&
-            t->part[0].first[1] == t->part[1].first[1])
+            cm_join_record(j, at, t->part[1].file, &b) && is_told(j, &a, &b) &&
+            t->part[0].first[0] == t->part[1].first[0] &&
+            t->part[0].first[1] == t->part[1].first[1] &&
+            cm_join_same_values(j, at, t->part[0].file, &a, t->part[1].file, &b, &element))
             continue;
         const cm_multi_check check = {.var = at,
                                       .part = {t->part[0], t->part[1]},

@@ -37,8 +37,8 @@ int cm_join_settle_fill(cm_join *j, uint32_t at, bool placed, cm_error *err)
     cm_join_var *v = &j->var[at];
     bool of_first = v->has_fill_value;
     bool of_others = placed && (v->kinds & UINT32_C(1) << CM_FINDING_FILL) != 0;
-    /* What is given was made with its fill value. */
-    if (v->given || !cm_dtype_is_number(&v->dtype) || (!of_first && !of_others))
+    /* Of times a choice was made; NaN is missing wherever numbers are unpacked. */
+    if (v->given || v->unpacked || !cm_dtype_is_number(&v->dtype) || (!of_first && !of_others))
         return CM_OK;
     if (take_asked(j, v) || (of_first && cm_dtype_equal(&v->like->dtype, &v->dtype)))
         return CM_OK;

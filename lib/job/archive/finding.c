@@ -24,6 +24,7 @@ const char *cm_finding_name(cm_finding_kind kind)
         [CM_FINDING_GAP] = "gap",
         [CM_FINDING_INTERLEAVED] = "interleaved",
         [CM_FINDING_MEANING] = "meaning",
+        [CM_FINDING_MISSING_VALUE] = "missing-value",
         [CM_FINDING_ATTRIBUTE] = "attribute",
         [CM_FINDING_ORDER] = "dimension-order",
         [CM_FINDING_DIRECTION] = "direction",

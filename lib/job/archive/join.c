@@ -180,11 +180,15 @@ static int join(cm_join *j, cm_error *err)
     if (rc == CM_OK)
         rc = cm_join_renamed(j, err);
     if (rc == CM_OK)
+        cm_join_find_bounds(j);
+    if (rc == CM_OK)
         cm_join_widen(j);
     if (rc == CM_OK)
         rc = cm_join_texts(j, err);
     if (rc == CM_OK)
         rc = cm_join_compare(j, err);
+    if (rc == CM_OK)
+        rc = cm_join_unpack(j, err);
     if (rc == CM_OK)
         rc = cm_join_layouts(j, err);
     if (rc == CM_OK)

@@ -49,6 +49,27 @@ typedef struct cm_join_vec {
     size_t nruns;
 } cm_join_vec;
 
+/* How many elements one file has of a dimension, or that it lacks it: no number stands for that. */
+typedef struct cm_file_length {
+    uint64_t plus_one;
+} cm_file_length;
+
+static inline cm_file_length cm_file_length_make(uint64_t n)
+{
+    return (cm_file_length){n + 1};
+}
+
+static inline bool cm_file_has(cm_file_length length)
+{
+    return length.plus_one > 0;
+}
+
+/* 0 where the file lacks the dimension. */
+static inline uint64_t cm_file_count(cm_file_length length)
+{
+    return length.plus_one > 0 ? length.plus_one - 1 : 0;
+}
+
 /* Steps that no file has and that stay out. */
 typedef struct cm_join_gap {
     uint64_t after, n; /* N steps behind element AFTER */
@@ -59,8 +80,8 @@ typedef struct cm_join_gap {
 typedef struct cm_join_dim {
     char *name;
     bool unlimited;
-    uint64_t *length; /* of each file; UINT64_MAX: the file has it not */
-    uint32_t *at;     /* vec of each file */
+    cm_file_length *length; /* of each file */
+    uint32_t *at;           /* vec of each file */
     cm_join_vec *vec;
     size_t nvecs;
     uint32_t same_as; /* the dimension that it is by its coordinate's meaning; or CM_JOIN_NONE */
@@ -98,11 +119,12 @@ typedef struct cm_join_var {
     cm_json *attrs; /* those that files agree on */
     bool has_fill_value;
     uint8_t fill_value[16];
-    bool made_fill; /* that is of no file: data must not equal it */
-    uint32_t kinds; /* of disagreement, a bit for each cm_finding_kind */
-    bool given;     /* VALUES are its elements */
-    bool promoted;  /* GIVEN: each file's value, repeated for each of the file's steps */
-    bool rebased;   /* its units follow those that were chosen */
+    bool made_fill;     /* that is of no file: data must not equal it */
+    uint32_t kinds;     /* of disagreement, a bit for each cm_finding_kind */
+    bool given;         /* VALUES are its elements */
+    bool promoted;      /* GIVEN: each file's value, repeated for each of the file's steps */
+    uint32_t bounds_of; /* the variable whose bounds or climatology it is; CM_JOIN_NONE */
+    bool rebased;       /* its units follow those that were chosen */
     cm_time_coding coding;
     bool unpacked;
     bool in_double;             /* for a type that is asked for */
@@ -213,12 +235,6 @@ bool cm_join_has_dims(const cm_join *j, const cm_join_var *v, uint32_t file);
 int cm_join_texts(cm_join *j, cm_error *err);
 /* How long texts of AT, which is one of them, are in FILE. */
 uint64_t cm_join_text_length(const cm_join *j, uint32_t at, uint32_t file);
-/*
- * Whether variable AT has the same values in two files: texts however they are filled up.  In
- * *FIRST, which may be NULL, the first element that differs.
- */
-bool cm_join_same_values(const cm_join *j, uint32_t at, const cm_surveyed_var *a,
-                         const cm_surveyed_var *b, uint64_t *first);
 
 /* compare.c: descriptions, and attributes of groups. */
 int cm_join_compare(cm_join *j, cm_error *err);
@@ -234,6 +250,10 @@ int cm_join_settle_fill(cm_join *j, uint32_t at, bool placed, cm_error *err);
 /* layouts.c: codecs, for `strict`. */
 int cm_join_layouts(cm_join *j, cm_error *err);
 bool cm_join_counts_time(const cm_described *d);
+/* unpack.c: the type, fill value and attributes of variables that are unpacked, if asked for. */
+int cm_join_unpack(cm_join *j, cm_error *err);
+/* Sets `bounds_of` of all variables. */
+void cm_join_find_bounds(cm_join *j);
 /* The variable that counts time and whose bounds are V; NULL: none. */
 cm_join_var *cm_join_bounded_by(const cm_join *j, const cm_join_var *v);
 const char *cm_join_text(const cm_described *d, const char *attribute);

@@ -6,7 +6,8 @@
 
 #include "base/number.h"
 #include "job/archive/axis.h"
-#include "model/half.h"
+#include "job/archive/reading.h"
+#include "model/convert.h"
 
 /* The bits of a double, so that their order as integers is that of the numbers. */
 int64_t cm_key_of_real(double x)
@@ -25,60 +26,20 @@ double cm_key_real(int64_t key)
     return x;
 }
 
-static double load_real(const cm_dtype *t, const uint8_t *p)
-{
-    float f;
-    double d;
-    if (t->nbytes == 2)
-        return cm_half_to_double(cm_load_le16(p));
-    if (t->nbytes == 4) {
-        memcpy(&f, p, sizeof(f));
-        return (double)f;
-    }
-    memcpy(&d, p, sizeof(d));
-    return d;
-}
-
-static int64_t load_integer(const cm_dtype *t, const uint8_t *p)
-{
-    uint64_t v = 0;
-    memcpy(&v, p, t->nbytes);
-    unsigned unused = 64 - 8 * t->nbytes;
-    return t->kind == CM_KIND_INT ? (int64_t)(v << unused) >> unused : (int64_t)v;
-}
-
 /* ---- what a dimension's coordinates are ---- */
 
-static bool is_integer(const cm_dtype *t)
+static cm_key_kind kind_of(const cm_join *j, const cm_join_dim *d, const cm_join_vec *v)
 {
-    return t->kind == CM_KIND_INT || (t->kind == CM_KIND_UINT && t->nbytes < 8) ||
-           t->kind == CM_KIND_BOOL;
-}
-
-static bool parse_axis(const cm_described *d, cm_time_axis *out)
-{
-    const char *units = cm_join_text(d, "units");
-    return units != NULL && cm_time_axis_is(units) &&
-           cm_time_axis_parse(units, cm_join_text(d, "calendar"), out, NULL) == CM_OK;
-}
-
-static bool is_packed(const cm_described *d)
-{
-    const cm_json *attrs = cm_described_attrs(d);
-    return cm_json_has(attrs, "scale_factor") || cm_json_has(attrs, "add_offset");
-}
-
-static cm_key_kind kind_of(const cm_described *d)
-{
-    cm_time_axis axis;
-    if (d->is_char)
+    cm_reading r;
+    if (v->like->is_char)
         return CM_KEY_TEXT;
-    if (!cm_dtype_is_number(&d->dtype))
+    if (!cm_join_reading(j, d->var, v->file, &r))
         return CM_KEY_NONE;
-    if (!is_packed(d) && parse_axis(d, &axis) &&
-        d->dtype.nbytes >= (d->dtype.kind == CM_KIND_FLOAT ? 4u : 1u))
+    if (r.is_time)
         return CM_KEY_TIME;
-    return is_integer(&d->dtype) ? CM_KEY_INTEGER : CM_KEY_REAL;
+    return r.packed || r.kind == CM_KIND_FLOAT || (r.kind == CM_KIND_UINT && r.dtype.nbytes == 8)
+               ? CM_KEY_REAL
+               : CM_KEY_INTEGER;
 }
 
 /* The kind that all coordinates of D can be compared as. */
@@ -89,8 +50,7 @@ static cm_key_kind common_kind(const cm_join *j, const cm_join_dim *d)
         const cm_join_vec *v = cm_axis_vec_at(j, d, i);
         if (v->like == NULL)
             continue;
-        cm_survey_rest(j->survey);
-        cm_key_kind own = kind_of(v->like);
+        cm_key_kind own = kind_of(j, d, v);
         if (kind == CM_KEY_NONE)
             kind = own;
         else if (kind != own && (kind == CM_KEY_INTEGER || kind == CM_KEY_REAL) &&
@@ -160,37 +120,35 @@ static void note_bad(cm_join_vec *v, uint64_t i, const char *why)
     v->why = why;
 }
 
-static int time_keys(cm_join_vec *v, const uint8_t *values, cm_error *err)
+/* What M has no place for lies behind everything. */
+static int64_t key_of(cm_key_kind kind, cm_join_vec *v, uint64_t i, const cm_meaning *m,
+                      bool is_nan)
 {
-    cm_time_coding coding = {.dtype = v->like->dtype, .has_fill = v->like->has_fill_value};
-    cm_time_point point;
-    if (!parse_axis(v->like, &coding.axis))
-        return cm_fail(err, CM_EINTERNAL, "a time axis that is none");
-    memcpy(coding.fill, v->like->fill_value, sizeof(coding.fill));
-    for (uint64_t i = 0; i < v->n; i++) {
-        bool held = cm_time_coding_point(&coding, values + i * coding.dtype.nbytes, &point);
-        if (!held || point.missing)
-            note_bad(v, i, held ? "is missing" : "is out of range");
-        v->key[i] = held && !point.missing ? point.us : INT64_MAX;
-    }
-    return CM_OK;
+    const double x = cm_meaning_number(m);
+    if (m->kind == CM_MEANS_NOTHING)
+        note_bad(v, i, is_nan ? "is not a number" : "is missing");
+    else if (m->kind == CM_MEANS_UNKNOWN)
+        note_bad(v, i, "is out of range");
+    else if (kind == CM_KEY_TIME)
+        return m->us;
+    else if (kind == CM_KEY_INTEGER)
+        return m->integer;
+    return kind == CM_KEY_REAL ? cm_key_of_real(isnan(x) ? (double)INFINITY : x) : INT64_MAX;
 }
 
-static int number_keys(const cm_join_dim *d, cm_join_vec *v, const uint8_t *values)
+static int number_keys(const cm_join *j, const cm_join_dim *d, cm_join_vec *v,
+                       const uint8_t *values, cm_error *err)
 {
-    const cm_dtype *t = &v->like->dtype;
+    cm_reading r;
+    cm_meaning m;
+    if (!cm_join_reading(j, d->var, v->file, &r))
+        return cm_fail(err, CM_EINTERNAL, "%s: a coordinate that is no number", d->name);
     for (uint64_t i = 0; i < v->n; i++) {
-        const uint8_t *p = values + i * t->nbytes;
-        if (v->like->has_fill_value && memcmp(p, v->like->fill_value, t->nbytes) == 0)
-            note_bad(v, i, "is missing");
-        if (d->kind == CM_KEY_INTEGER) {
-            v->key[i] = load_integer(t, p);
-            continue;
-        }
-        double x = t->kind == CM_KIND_FLOAT ? load_real(t, p) : (double)load_integer(t, p);
-        if (isnan(x))
-            note_bad(v, i, "is not a number");
-        v->key[i] = cm_key_of_real(isnan(x) ? (double)INFINITY : x);
+        const uint8_t *element = values + i * r.dtype.nbytes;
+        const bool is_nan = d->kind == CM_KEY_REAL && r.nmissing == 0 &&
+                            isnan(cm_element_to_double(&r.dtype, element));
+        cm_reading_means(&r, element, &m);
+        v->key[i] = key_of(d->kind, v, i, &m, is_nan && r.dtype.kind == CM_KIND_FLOAT);
     }
     return CM_OK;
 }
@@ -199,7 +157,6 @@ static int keys_of(const cm_join *j, const cm_join_dim *d, cm_join_vec *v, cm_er
 {
     size_t nbytes;
     uint64_t width = v->like->dtype.nbytes;
-    cm_survey_rest(j->survey);
     const void *values = cm_survey_values(j->survey, v->values, &nbytes);
     if (values == NULL || (d->kind != CM_KEY_TEXT && nbytes / width != v->n))
         return cm_fail(err, CM_EFORMAT, "%s: %s: its values are not in the survey",
@@ -208,7 +165,7 @@ static int keys_of(const cm_join *j, const cm_join_dim *d, cm_join_vec *v, cm_er
         return CM_ENOMEM;
     if (d->kind == CM_KEY_TEXT)
         return CM_OK; /* ranked together */
-    return d->kind == CM_KEY_TIME ? time_keys(v, values, err) : number_keys(d, v, values);
+    return number_keys(j, d, v, values, err);
 }
 
 int cm_join_keys(cm_join *j, cm_join_dim *d, cm_error *err)
@@ -218,8 +175,10 @@ int cm_join_keys(cm_join *j, cm_join_dim *d, cm_error *err)
     if (d->kind == CM_KEY_NONE)
         return CM_OK;
     for (size_t i = 0; i < d->nvecs; i++) {
-        if (d->kind == CM_KEY_TIME && d->vec[i].like != NULL) {
-            (void)parse_axis(d->vec[i].like, &d->axis); /* it is one, by its kind */
+        cm_reading r;
+        if (d->kind == CM_KEY_TIME && d->vec[i].like != NULL &&
+            cm_join_reading(j, d->var, d->vec[i].file, &r)) {
+            d->axis = r.axis;
             break;
         }
     }

@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "job/archive/axis.h"
 #include "job/archive/made.h"
+#include "job/archive/reading.h"
 #include "job/archive/values.h"
 #include "job/common/varopt.h"
 #include "model/name_pattern.h"
@@ -158,7 +159,7 @@ static int set_steps(cm_join *j, cm_join_dim *d, const int64_t *key, cm_error *e
                 rc = cm_known_add(&known, digest, at, err);
         }
         d->at[i] = (uint32_t)at;
-        d->length[i] = 1;
+        d->length[i] = cm_file_length_make(1);
     }
     cm_known_release(&known);
     return rc;
@@ -214,6 +215,7 @@ bool cm_join_gets_dim(const cm_join *j, uint32_t at, uint32_t dim, bool there)
 {
     const cm_join_var *v = &j->var[at];
     cm_surveyed_var first, other;
+    uint64_t element;
     if (!v->wanted || v->made != NULL || v->like->is_coordinate || v->rank >= CM_MAX_RANK ||
         cm_join_is_step(j, v->name))
         return false;
@@ -222,11 +224,14 @@ bool cm_join_gets_dim(const cm_join *j, uint32_t at, uint32_t dim, bool there)
             return false;
     if (v->rank > 0 && !there && !cm_join_is_auxiliary(j, at))
         return true;
+    if (v->bounds_of != CM_JOIN_NONE) /* they go with their coordinate */
+        return cm_join_is_step(j, j->var[v->bounds_of].name) ||
+               cm_join_gets_dim(j, v->bounds_of, dim, there);
     if (!cm_join_record(j, at, v->first, &first) || !first.has_values)
         return false;
     for (size_t i = 1; i < v->nfiles; i++)
         if (cm_join_record(j, at, v->file[i], &other) && other.has_values &&
-            !cm_join_same_values(j, at, &first, &other, NULL))
+            !cm_join_same_values(j, at, v->first, &first, v->file[i], &other, &element))
             return true;
     return false;
 }
@@ -246,11 +251,11 @@ int cm_join_new_dim_named(cm_join *j, const char *name, bool *there, uint32_t *o
     if (!*there)
         return cm_join_add_dim(j, name, out, err);
     for (size_t i = 0; i < j->nfiles; i++)
-        if (j->dim[*out].length[i] != UINT64_MAX && j->dim[*out].length[i] != 1)
+        if (cm_file_has(j->dim[*out].length[i]) && cm_file_count(j->dim[*out].length[i]) != 1)
             return cm_fail(err, CM_EINVAL,
                            "%s: files have such a dimension already, and %s has %" PRIu64
                            " elements of it",
-                           name, j->file[i]->path, j->dim[*out].length[i]);
+                           name, j->file[i]->path, cm_file_count(j->dim[*out].length[i]));
     return CM_OK;
 }
 

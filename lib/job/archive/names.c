@@ -112,10 +112,8 @@ int cm_join_add_dim(cm_join *j, const char *name, uint32_t *out, cm_error *err)
     d->at = cm_join_alloc(j, j->nfiles, sizeof(d->at[0]), err);
     if (d->name == NULL || d->length == NULL || d->at == NULL)
         return CM_ENOMEM;
-    for (size_t i = 0; i < j->nfiles; i++) {
-        d->length[i] = UINT64_MAX;
+    for (size_t i = 0; i < j->nfiles; i++)
         d->at[i] = CM_JOIN_NONE;
-    }
     return CM_OK;
 }
 
@@ -160,7 +158,8 @@ static int add_var(cm_join *j, cm_described *like, const char *name, uint32_t *o
     if (make_room(j, err) != CM_OK)
         return CM_ENOMEM;
     cm_join_var *v = &j->var[j->nvars];
-    *v = (cm_join_var){.like = like, .first = CM_JOIN_NONE, .rank = like->rank};
+    *v = (cm_join_var){
+        .like = like, .first = CM_JOIN_NONE, .rank = like->rank, .bounds_of = CM_JOIN_NONE};
     *out = (uint32_t)j->nvars++;
     v->name = cm_strdup(name, err);
     v->dtype = like->dtype;
@@ -193,6 +192,7 @@ int cm_join_make_var(cm_join *j, const char *name, uint32_t dim, cm_dtype dtype,
     *v = (cm_join_var){.like = d,
                        .made = d,
                        .first = CM_JOIN_NONE,
+                       .bounds_of = CM_JOIN_NONE,
                        .rank = 1,
                        .dim = {dim},
                        .dtype = dtype,
@@ -351,7 +351,7 @@ static int add_file(cm_join *j, uint32_t file, cm_error *err)
             int rc = dim == CM_JOIN_NONE ? cm_join_add_dim(j, name, &dim, err) : CM_OK;
             if (rc != CM_OK)
                 return rc;
-            j->dim[dim].length[file] = s.shape[k];
+            j->dim[dim].length[file] = cm_file_length_make(s.shape[k]);
         }
     }
     return it.at.bad ? cm_fail(err, CM_EFORMAT, "%s: its record in the survey is damaged",

@@ -27,7 +27,7 @@ static const cm_join_vec *vec_of(const cm_join *j, unsigned axis, uint32_t file)
 static uint64_t length_of(const cm_join *j, unsigned axis, uint32_t file)
 {
     const cm_join_dim *d = &j->dim[j->axis[axis]];
-    return d->length[file] == UINT64_MAX ? 1 : d->length[file];
+    return cm_file_has(d->length[file]) ? cm_file_count(d->length[file]) : 1;
 }
 
 /* Where element AT of the joined dimension lies in FILE, which has it. */

@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "job/archive/fields.h"
 #include "job/archive/propose.h"
+#include "job/archive/reading.h"
 #include "model/name_pattern.h"
 
 /* What files say, one after the other: whether each, and with it its list of variables, is new. */
@@ -45,8 +46,9 @@ static size_t count_scalar(const cm_join *j, uint32_t at)
     for (uint32_t i = 0; fine && i < j->nfiles; i++) {
         cm_surveyed_var s;
         const cm_skeleton *k = cm_join_skeleton(j, i);
-        fine =
-            cm_join_record(j, at, i, &s) && s.has_values && add(&d, &s.values, sizeof(s.values), k);
+        fine = cm_join_record(j, at, i, &s) && s.has_values;
+        const cm_digest own = fine ? cm_join_meaning(j, at, i, &s) : (cm_digest){0};
+        fine = fine && add(&d, &own, sizeof(own), k);
     }
     cm_known_release(&d.known);
     return fine && !d.repeated && d.n > 1 ? d.n : 0;
@@ -254,7 +256,7 @@ static bool find_star(const cm_join *j, bool whole, char *out)
 static bool is_short(const cm_join *j, const cm_join_dim *d)
 {
     for (size_t i = 0; i < j->nfiles; i++)
-        if (d->length[i] != 1)
+        if (cm_file_count(d->length[i]) != 1)
             return false;
     return true;
 }
@@ -271,7 +273,7 @@ static bool is_in_fields(const cm_join *j, const cm_join_dim *d, unsigned rank)
 static bool is_everywhere(const cm_join *j, const cm_join_dim *d)
 {
     for (size_t i = 0; i < j->nfiles; i++)
-        if (d->length[i] == UINT64_MAX)
+        if (!cm_file_has(d->length[i]))
             return false;
     return true;
 }
@@ -289,7 +291,7 @@ static bool alone_varies(const cm_join *j, const cm_join_dim *d)
     for (size_t i = 0; i < j->ndims; i++) {
         bool varies = false;
         for (size_t f = 1; f < j->nfiles; f++)
-            varies |= j->dim[i].length[f] != j->dim[i].length[0];
+            varies |= j->dim[i].length[f].plus_one != j->dim[i].length[0].plus_one;
         if (varies != (&j->dim[i] == d))
             return false;
     }
@@ -326,7 +328,7 @@ static bool is_short_along(const cm_join_var *v, const cm_join_dim *d)
 {
     bool one = true;
     for (size_t i = 0; i < v->nfiles; i++)
-        one &= d->length[v->file[i]] == 1;
+        one &= cm_file_count(d->length[v->file[i]]) == 1;
     return one || v->rank == 0;
 }
 
@@ -339,9 +341,11 @@ static bool moves(const cm_join *j, uint32_t at)
     bool fine = !j->has_base && j->naxes == 1 && v->nlacking == 0 && v->widest == NULL &&
                 is_short_along(v, &j->dim[j->axis[0]]) &&
                 (v->nfiles > 2 || v->rank == 0 || !cm_join_is_auxiliary(j, at));
-    for (size_t i = 0; fine && i < v->nfiles; i++)
-        fine = cm_join_record(j, at, v->file[i], &s) && s.has_values &&
-               add(&d, &s.values, sizeof(s.values), cm_join_skeleton(j, v->file[i]));
+    for (size_t i = 0; fine && i < v->nfiles; i++) {
+        fine = cm_join_record(j, at, v->file[i], &s) && s.has_values;
+        const cm_digest own = fine ? cm_join_meaning(j, at, v->file[i], &s) : (cm_digest){0};
+        fine = fine && add(&d, &own, sizeof(own), cm_join_skeleton(j, v->file[i]));
+    }
     cm_known_release(&d.known);
     return fine && d.n > v->nfiles / 2;
 }

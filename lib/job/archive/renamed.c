@@ -36,7 +36,7 @@ static bool is_same(const cm_join *j, uint32_t a, uint32_t b)
         return false;
     bool same = means_same(v, w);
     for (size_t f = 0; same && f < j->nfiles; f++)
-        same = j->dim[a].length[f] == UINT64_MAX || j->dim[b].length[f] == UINT64_MAX;
+        same = !cm_file_has(j->dim[a].length[f]) || !cm_file_has(j->dim[b].length[f]);
     return same;
 }
 

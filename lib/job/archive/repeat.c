@@ -10,9 +10,9 @@ uint64_t cm_join_length(const cm_join_var *v, const cm_join_dim *d)
     if (d->joined >= 0 || d->is_text)
         return d->n;
     for (size_t i = 0; i < v->nfiles; i++)
-        if (d->length[v->file[i]] != UINT64_MAX)
-            return d->length[v->file[i]];
-    return d->length[v->first];
+        if (cm_file_has(d->length[v->file[i]]))
+            return cm_file_count(d->length[v->file[i]]);
+    return 0;
 }
 
 /* Whether dimension AT is one of D. */
@@ -113,7 +113,7 @@ static int tell(cm_join *j, const cm_join_var *v, const cm_join_dim *d, uint32_t
     bool decided = d->joined < 0 && is_promoted(j, v);
     uint32_t with = v->first;
     for (size_t i = 0; i < v->nfiles; i++)
-        if (d->length[v->file[i]] != UINT64_MAX) {
+        if (cm_file_has(d->length[v->file[i]])) {
             with = v->file[i];
             break;
         }
@@ -167,7 +167,7 @@ int cm_join_lacking(cm_join *j, cm_error *err)
 bool cm_join_has_dims(const cm_join *j, const cm_join_var *v, uint32_t file)
 {
     for (unsigned i = 0; i < v->rank; i++)
-        if (j->dim[v->dim[i]].length[file] == UINT64_MAX)
+        if (!cm_file_has(j->dim[v->dim[i]].length[file]))
             return false;
     return true;
 }

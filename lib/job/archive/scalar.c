@@ -101,7 +101,7 @@ int cm_join_scalar_dim(cm_join *j, const char *option, const char *name, cm_erro
     cm_join_dim *d = &j->dim[dim];
     d->one_each = true;
     for (size_t i = 0; i < j->nfiles; i++)
-        d->length[i] = 1;
+        d->length[i] = cm_file_length_make(1);
     j->var[at].wanted = true;
     for (uint32_t i = 0; i < j->nvars; i++)
         if (i == at || cm_join_gets_dim(j, i, dim, there))

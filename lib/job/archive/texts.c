@@ -133,8 +133,8 @@ static void find_lengths(cm_join *j, uint32_t at)
 static void keep_lengths(cm_join *j)
 {
     for (size_t i = 0; j->has_base && i < j->ndims; i++)
-        if (j->dim[i].is_text && j->dim[i].length[0] != UINT64_MAX)
-            j->dim[i].n = j->dim[i].length[0];
+        if (j->dim[i].is_text && cm_file_has(j->dim[i].length[0]))
+            j->dim[i].n = cm_file_count(j->dim[i].length[0]);
 }
 
 /* Of the dimensions that the texts have in files V gets the longest; a store keeps its own. */
@@ -246,40 +246,4 @@ int cm_join_texts(cm_join *j, cm_error *err)
         if (j->var[i].is_text)
             rc = find_others(j, i, err);
     return rc;
-}
-
-/* ---- values ---- */
-
-/* Element I of texts that are FROM characters long, as if they were LENGTH. */
-static uint8_t character(const uint8_t *values, uint64_t from, uint64_t length, uint64_t i)
-{
-    return i % length < from ? values[i / length * from + i % length] : 0;
-}
-
-bool cm_join_same_values(const cm_join *j, uint32_t at, const cm_surveyed_var *a,
-                         const cm_surveyed_var *b, uint64_t *first)
-{
-    const cm_join_var *v = &j->var[at];
-    size_t na = 0, nb = 0, i = 0;
-    if (cm_wire_same(a->values, b->values))
-        return true;
-    const uint8_t *x = cm_survey_values(j->survey, a->values, &na);
-    const uint8_t *y = cm_survey_values(j->survey, b->values, &nb);
-    if (v->is_text && x != NULL && y != NULL && a->var->rank > 0 && b->var->rank > 0) {
-        const uint64_t from[2] = {a->shape[a->var->rank - 1], b->shape[b->var->rank - 1]};
-        const uint64_t n = cm_join_length(v, &j->dim[v->dim[v->rank - 1]]);
-        const uint64_t rows[2] = {from[0] > 0 ? na / from[0] : 0, from[1] > 0 ? nb / from[1] : 0};
-        bool same = rows[0] == rows[1] || from[0] == 0 || from[1] == 0;
-        uint64_t most = n * (rows[0] > rows[1] ? rows[0] : rows[1]);
-        while (same && i < most && character(x, from[0], n, i) == character(y, from[1], n, i))
-            i++;
-        if (first != NULL)
-            *first = i;
-        return same && i == most;
-    }
-    while (x != NULL && y != NULL && i < na && i < nb && x[i] == y[i])
-        i++;
-    if (first != NULL)
-        *first = a->var->dtype.nbytes > 0 ? i / a->var->dtype.nbytes : 0;
-    return false;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/archive/reading.h"
 #include "job/archive/values.h"
 
 #define BIT(kind) (UINT32_C(1) << (kind))
@@ -27,41 +28,42 @@ static void find_family(const cm_join *j, uint32_t at, family *f)
     }
 }
 
-/* The units of a member are those of its parent, where it says none itself. */
-static int coding_of(const cm_join *j, const family *f, unsigned m, uint32_t file,
-                     cm_time_coding *out, cm_error *err)
+/* The numbers of variable AT in FILE, and how it counts; nothing in *NELEM where it has none. */
+typedef struct counted {
+    cm_time_coding coding;
+    const void *number;
+    void *own; /* to be freed */
+    uint64_t nelem;
+    bool there;
+} counted;
+
+static int read_file(const cm_join *j, uint32_t at, uint32_t file, counted *out, cm_error *err)
 {
-    cm_survey_rest(j->survey);
-    const cm_described *parent = cm_join_described(j, f->member[0], file);
-    const cm_described *own = cm_join_described(j, f->member[m], file);
-    const cm_described *units = cm_join_text(own, "units") != NULL ? own : parent;
-    const char *text = units == NULL ? NULL : cm_join_text(units, "units");
-    if (text == NULL)
-        return cm_fail(err, CM_EUNSUPPORTED, "it has no units");
-    const char *calendar = cm_join_text(units, "calendar");
-    if (calendar == NULL && parent != NULL)
-        calendar = cm_join_text(parent, "calendar");
-    *out = (cm_time_coding){.dtype = own->dtype, .has_fill = own->has_fill_value};
-    memcpy(out->fill, own->fill_value, sizeof(out->fill));
-    return cm_time_axis_parse(text, calendar, &out->axis, err);
+    cm_surveyed_var s;
+    size_t nbytes;
+    *out = (counted){0};
+    if (!cm_join_record(j, at, file, &s))
+        return CM_OK;
+    out->there = true;
+    if (!s.has_values)
+        return cm_fail(err, CM_EUNSUPPORTED, "it is too large to be counted from another date");
+    int rc = cm_join_time_coding(j, at, file, &out->coding, err);
+    const void *values = cm_survey_values(j->survey, s.values, &nbytes);
+    out->nelem = nbytes / s.var->dtype.nbytes;
+    return rc == CM_OK
+               ? cm_join_time_numbers(j, at, file, values, out->nelem, &out->number, &out->own, err)
+               : rc;
 }
 
 static int see_file(cm_join *j, const family *f, unsigned m, uint32_t file, cm_time_choice *choice,
                     cm_error *err)
 {
-    cm_surveyed_var s;
-    cm_time_coding coding;
-    size_t nbytes;
+    counted c;
     uint64_t bad;
-    if (!cm_join_record(j, f->member[m], file, &s))
-        return CM_OK;
-    if (!s.has_values)
-        return cm_fail(err, CM_EUNSUPPORTED, "it is too large to be counted from another date");
-    int rc = coding_of(j, f, m, file, &coding, err);
-    const void *values = cm_survey_values(j->survey, s.values, &nbytes);
-    if (rc == CM_OK)
-        rc = cm_time_choice_see(choice, m, &coding, values, nbytes / s.var->dtype.nbytes, file,
-                                &bad, err);
+    int rc = read_file(j, f->member[m], file, &c, err);
+    if (rc == CM_OK && c.there)
+        rc = cm_time_choice_see(choice, m, &c.coding, c.number, c.nelem, file, &bad, err);
+    free(c.own);
     return rc;
 }
 
@@ -69,23 +71,18 @@ static int see_file(cm_join *j, const family *f, unsigned m, uint32_t file, cm_t
 static int check_file(cm_join *j, const family *f, unsigned m, uint32_t file,
                       const cm_time_coding *to, cm_error *err)
 {
-    cm_surveyed_var s;
-    cm_time_coding from;
-    size_t nbytes;
+    counted c;
     uint64_t bad;
-    if (file == 0 || !cm_join_record(j, f->member[m], file, &s))
+    if (file == 0)
         return CM_OK;
-    if (!s.has_values)
-        return cm_fail(err, CM_EUNSUPPORTED, "it is too large to be counted from another date");
-    int rc = coding_of(j, f, m, file, &from, err);
-    const void *values = cm_survey_values(j->survey, s.values, &nbytes);
-    uint64_t n = nbytes / s.var->dtype.nbytes;
-    void *dst = rc == CM_OK ? cm_calloc((size_t)n + 1, to->dtype.nbytes, err) : NULL;
+    int rc = read_file(j, f->member[m], file, &c, err);
+    void *dst = rc == CM_OK ? cm_calloc((size_t)c.nelem + 1, to->dtype.nbytes, err) : NULL;
     if (rc == CM_OK && dst == NULL)
-        return CM_ENOMEM;
-    if (rc == CM_OK)
-        rc = cm_time_rebase(&from, to, values, dst, n, &bad, err);
+        rc = CM_ENOMEM;
+    if (rc == CM_OK && c.there)
+        rc = cm_time_rebase(&c.coding, to, c.number, dst, c.nelem, &bad, err);
     free(dst);
+    free(c.own);
     return rc;
 }
 
@@ -103,6 +100,8 @@ static int refuse(cm_join *j, const cm_join_var *v, uint32_t file, const cm_erro
 static int take_choice(cm_join *j, const family *f, const cm_time_choice *choice,
                        const cm_time_chosen *chosen, cm_error *err)
 {
+    /* Said in numbers that are counted otherwise now; the fill value says what is missing. */
+    static const char *const COUNTED[] = {"missing_value", "valid_min", "valid_max", "valid_range"};
     cm_join_var *parent = &j->var[f->member[0]];
     char type[32];
     int rc = cm_json_set(parent->attrs, "units", cm_json_string(chosen->units), err);
@@ -113,6 +112,8 @@ static int take_choice(cm_join *j, const family *f, const cm_time_choice *choice
         v->dtype = v->coding.dtype;
         v->has_fill_value = v->coding.has_fill;
         memcpy(v->fill_value, v->coding.fill, sizeof(v->coding.fill));
+        for (size_t i = 0; !j->has_base && i < sizeof(COUNTED) / sizeof(COUNTED[0]); i++)
+            cm_json_remove(v->attrs, COUNTED[i]);
         if (m > 0 && cm_json_has(v->attrs, "units"))
             rc = cm_json_set(v->attrs, "units", cm_json_string(chosen->units), err);
     }
@@ -137,7 +138,7 @@ static int count_as_base(cm_join *j, const family *f, cm_error *err)
     for (unsigned m = 0; m < f->n; m++) {
         if (cm_join_described(j, f->member[m], 0) == NULL)
             return cm_fail(err, CM_EINVAL, "%s: is not in the store", j->var[f->member[m]].name);
-        int rc = coding_of(j, f, m, 0, &chosen.coding[m], &why);
+        int rc = cm_join_time_coding(j, f->member[m], 0, &chosen.coding[m], &why);
         for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
             rc = check_file(j, f, m, (uint32_t)i, &chosen.coding[m], &why);
             if (rc != CM_OK && rc != CM_ENOMEM)
@@ -166,7 +167,7 @@ static int choose(cm_join *j, const family *f, cm_error *err)
     if (rc != CM_OK)
         return refuse(j, v, v->first, &why, err);
     const cm_json *attrs = cm_described_attrs(v->like);
-    if (cm_json_has(attrs, "scale_factor") || cm_json_has(attrs, "add_offset")) {
+    if (!v->unpacked && (cm_json_has(attrs, "scale_factor") || cm_json_has(attrs, "add_offset"))) {
         (void)cm_fail(&why, CM_EINVAL, "packed times are not counted from another date");
         return refuse(j, v, v->first, &why, err);
     }

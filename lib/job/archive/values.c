@@ -6,71 +6,32 @@
 #include <string.h>
 
 #include "job/archive/axis.h"
+#include "job/archive/reading.h"
 #include "model/convert.h"
 
-/* ---- elements of one file as those of the variable ---- */
-
-/* What says the units of D, which may be bounds, in FILE. */
-static const cm_described *units_of(const cm_join *j, const cm_join_var *v, const cm_described *d,
-                                    uint32_t file)
-{
-    for (size_t i = 0; cm_join_text(d, "units") == NULL && i < j->nvars; i++) {
-        const char *bounds = cm_join_text(j->var[i].like, "bounds");
-        if (bounds == NULL)
-            bounds = cm_join_text(j->var[i].like, "climatology");
-        if (bounds != NULL && strcmp(bounds, v->name) == 0)
-            return cm_join_described(j, (uint32_t)i, file);
-    }
-    return d;
-}
-
-static int rebase(const cm_join *j, const cm_join_var *v, const cm_described *d, uint32_t file,
-                  const void *src, void *dst, uint64_t nelem, cm_error *err)
-{
-    uint64_t bad;
-    cm_time_coding from = {.dtype = d->dtype, .has_fill = d->has_fill_value};
-    memcpy(from.fill, d->fill_value, sizeof(from.fill));
-    cm_survey_rest(j->survey);
-    const cm_described *units = units_of(j, v, d, file);
-    const char *text = units == NULL ? NULL : cm_join_text(units, "units");
-    int rc = text == NULL
-                 ? cm_fail(err, CM_EFORMAT, "it has no units")
-                 : cm_time_axis_parse(text, cm_join_text(units, "calendar"), &from.axis, err);
-    if (rc == CM_OK)
-        rc = cm_time_rebase(&from, &v->coding, src, dst, nelem, &bad, err);
-    if (rc != CM_OK)
-        cm_error_prefix(err, "%s: %s", j->file[file]->path, v->name);
-    return rc;
-}
-
-static int convert(const cm_join *j, uint32_t at, uint32_t file, const void *src, void *dst,
-                   uint64_t nelem, cm_error *err)
-{
-    const cm_join_var *v = &j->var[at];
-    const cm_described *d = cm_join_described(j, at, file);
-    if (v->rebased)
-        return rebase(j, v, d, file, src, dst, nelem, err);
-    if (cm_dtype_equal(&d->dtype, &v->dtype)) {
-        memcpy(dst, src, nelem * v->dtype.nbytes);
-        return CM_OK;
-    }
-    const cm_conversion c = {.src = d->dtype, .dst = v->dtype, .exact = true};
-    uint64_t bad;
-    int rc = cm_conversion_run(&c, dst, src, nelem, &bad, err);
-    if (rc == CM_OK)
-        return CM_OK;
-    cm_error_prefix(err, "%s: variable %s", j->file[file]->path, v->name);
-    err->status = CM_EFORMAT; /* it is no option that is wrong */
-    return CM_EFORMAT;
-}
-
 /* ---- a coordinate along a joined dimension ---- */
+
+/* The same of numbers that stay packed. */
+static int make_packed(const cm_join_dim *d, int64_t key, cm_reading *r, uint8_t *dst,
+                       cm_error *err)
+{
+    const double number =
+        d->kind == CM_KEY_TIME ? cm_time_axis_number(&r->axis, key - r->axis.origin_us) : cm_key_real(key);
+    r->is_time = false;
+    return cm_reading_store_number(r, number, dst)
+               ? CM_OK
+               : cm_fail(err, CM_EUNSUPPORTED,
+                         "%s: no packed number is exactly that of a missing step", d->name);
+}
 
 /* A value that no file has: a step that is filled. */
 static int make_value(const cm_join *j, const cm_join_dim *d, const cm_join_var *v, uint64_t at,
                       uint8_t *dst, cm_error *err)
 {
     int64_t key = d->descending ? ~d->key[at] : d->key[at];
+    cm_reading r;
+    if (v->made == NULL && !v->unpacked && cm_join_reading(j, d->var, v->first, &r) && r.packed)
+        return make_packed(d, key, &r, dst, err);
     if (d->kind == CM_KEY_TIME) {
         cm_time_axis axis = v->rebased || v->made != NULL ? v->coding.axis : d->axis;
         const cm_time_coding to = {.axis = axis, .dtype = v->dtype};
@@ -129,8 +90,8 @@ static int fill_coordinate(cm_join *j, uint32_t at, const cm_join_dim *d, cm_err
             const cm_join_run own = without_base(j, d, vec, vec->run[k]), *r = &own;
             uint8_t *to = (uint8_t *)v->values + r->origin * size;
             cm_paged_touch(j->survey->paged, to, r->count * size);
-            rc = convert(j, at, vec->file, values + r->first * vec->like->dtype.nbytes, to,
-                         r->count, err);
+            rc = cm_join_convert(j, at, vec->file, values + r->first * vec->like->dtype.nbytes, to,
+                                 r->count, err);
             memset(set + r->origin, true, r->count);
         }
     }
@@ -173,9 +134,8 @@ static void make_cut(const cm_join *j, const cm_join_var *v, const cm_described 
     for (unsigned i = v->rank; i-- > 0;) {
         const cm_join_dim *dim = &j->dim[v->dim[i]];
         where[i] = dim_in_file(j, v, d, i);
-        c->n[i] = dim->length[part->file];
-        if (c->n[i] == UINT64_MAX)
-            c->n[i] = cm_join_length(v, dim); /* repeated */
+        c->n[i] = cm_file_has(dim->length[part->file]) ? cm_file_count(dim->length[part->file])
+                                                       : cm_join_length(v, dim); /* repeated */
         first[i] = 0;
         c->goes[i] = goes;
         if (where[i] < d->rank)
@@ -240,7 +200,7 @@ static int read_part(cm_join *j, uint32_t at, const cm_placement *p, const cm_mu
     for (uint64_t i = 0; rc == CM_OK && i < c->nelem; i++)
         memcpy(src + i * from, values + (c->first + place_of(c, v->rank, i, c->step)) * from, from);
     if (rc == CM_OK)
-        rc = convert(j, at, part->file, src, *out, c->nelem, err);
+        rc = cm_join_convert(j, at, part->file, src, *out, c->nelem, err);
     free(src);
     if (rc == CM_OK)
         return CM_OK;
@@ -309,7 +269,7 @@ static int read_step(cm_join *j, uint32_t at, uint32_t file, uint8_t **out, size
     if (v->is_text)
         put_texts(&s, values, to, *out);
     else
-        rc = convert(j, at, file, values, *out, *nelem, err);
+        rc = cm_join_convert(j, at, file, values, *out, *nelem, err);
     if (rc == CM_OK)
         return CM_OK;
     free(*out);
@@ -321,9 +281,6 @@ static int fill_promoted(cm_join *j, uint32_t at, const cm_placement *p, cm_erro
 {
     const cm_join_var *v = &j->var[at];
     int rc = CM_OK;
-    if ((v->kinds & UINT32_C(1) << CM_FINDING_FILL) != 0)
-        return cm_fail(err, CM_EUNSUPPORTED,
-                       "%s: files have different fill values, and it cannot be promoted", v->name);
     for (size_t i = 0; rc == CM_OK && i < p->nparts; i++) {
         const cm_multi_part *part = &p->part[i];
         uint8_t *values;
@@ -343,7 +300,8 @@ static int fill_promoted(cm_join *j, uint32_t at, const cm_placement *p, cm_erro
 static int find_promoted(cm_join *j, uint32_t at, const cm_placement *p, cm_error *err)
 {
     cm_join_var *v = &j->var[at];
-    v->promoted = v->nlacking == 1 && !j->dim[v->dim[0]].one_each && v->made == NULL && p != NULL;
+    v->promoted = v->nlacking == 1 && !j->dim[v->dim[0]].one_each && v->made == NULL && p != NULL &&
+                  (v->kinds & UINT32_C(1) << CM_FINDING_ORDER) == 0;
     for (size_t i = 0; v->promoted && i < v->nfiles; i++) {
         cm_surveyed_var s;
         v->promoted = cm_join_record(j, at, v->file[i], &s) && s.has_values;
@@ -367,7 +325,7 @@ static int fill_static(cm_join *j, uint32_t at, cm_error *err)
         return cm_fail(err, CM_EFORMAT, "%s: %s: its values are not in the survey",
                        j->file[v->first]->path, v->name);
     const void *values = cm_survey_values(j->survey, s.values, &nbytes);
-    return convert(j, at, v->first, values, v->values, nbytes / s.var->dtype.nbytes, err);
+    return cm_join_convert(j, at, v->first, values, v->values, nbytes / s.var->dtype.nbytes, err);
 }
 
 bool cm_join_default_fill(const cm_dtype *type, uint8_t *out)
@@ -477,7 +435,10 @@ static bool is_same(const cm_join_var *v, const uint8_t *x, const uint8_t *y)
 {
     if (memcmp(x, y, v->dtype.nbytes) == 0)
         return true;
-    const double apart = cm_element_to_double(&v->dtype, x) - cm_element_to_double(&v->dtype, y);
+    const double a = cm_element_to_double(&v->dtype, x), b = cm_element_to_double(&v->dtype, y);
+    const double apart = a - b;
+    if (isnan(a) && isnan(b)) /* missing in both, however it is written */
+        return true;
     return v->rebased &&
            fabs(apart) * (double)v->coding.axis.unit_us <= (double)v->coding.axis.per_us;
 }
@@ -509,8 +470,13 @@ int cm_join_check_given(cm_join *j, const cm_field_sources *f, const cm_multi_ch
     size_t nelem[2] = {0, 0};
     cut c = {0};
     int rc = CM_OK;
-    if (check->may_differ || p == NULL || v->dtype.kind == CM_KIND_STRING)
+    if (check->may_differ || v->dtype.kind == CM_KIND_STRING)
         return CM_OK;
+    if (p == NULL)
+        return cm_fail(err, CM_EUNSUPPORTED,
+                       "%s: %s: its dimensions have another order, or it is too large, and it "
+                       "cannot be compared with that of other files",
+                       j->file[check->part[1].file]->path, v->name);
     for (unsigned k = 0; rc == CM_OK && k < 2; k++) {
         rc = v->promoted ? read_step(j, at, check->part[k].file, &values[k], &nelem[k], err)
                          : read_part(j, at, p, &check->part[k], &c, &values[k], err);
