@@ -204,8 +204,12 @@ typedef struct merging {
     bool refused;
 } merging;
 
-static int reserve(merging *m, uint64_t n, cm_error *err)
+/* Room for MORE elements. */
+static int reserve(merging *m, uint64_t more, cm_error *err)
 {
+    size_t n;
+    if (!cm_add_size((size_t)m->d->n, (size_t)more, &n) || n > SIZE_MAX / 2)
+        return cm_fail(err, CM_EFORMAT, "%s: too many elements in all files together", m->d->name);
     if (n <= m->capacity)
         return CM_OK;
     uint64_t capacity = m->capacity * 2 > n ? m->capacity * 2 : n;
@@ -230,7 +234,7 @@ static int merge_vec(merging *m, uint32_t at, cm_error *err)
     cm_join_dim *d = m->d;
     const cm_join_vec *v = cm_axis_vec_at(m->j, d, at);
     uint64_t i = bisect(d->key, d->n, v->key[0]), k = 0;
-    int rc = reserve(m, d->n + v->n, err);
+    int rc = reserve(m, v->n, err);
     if (rc != CM_OK)
         return rc;
     for (; i < d->n && k < v->n; i++, k++) {
@@ -256,7 +260,7 @@ static int append_vec(merging *m, uint32_t at, cm_error *err)
 {
     cm_join_dim *d = m->d;
     cm_join_vec *v = cm_axis_vec_at(m->j, d, at);
-    int rc = reserve(m, d->n + v->n, err);
+    int rc = reserve(m, v->n, err);
     if (rc != CM_OK)
         return rc;
     cm_paged_touch(m->j->survey->paged, &d->key[d->n], v->n * sizeof(d->key[0]));

@@ -15,8 +15,9 @@
 static int make_packed(const cm_join_dim *d, int64_t key, cm_reading *r, uint8_t *dst,
                        cm_error *err)
 {
-    const double number =
-        d->kind == CM_KEY_TIME ? cm_time_axis_number(&r->axis, key - r->axis.origin_us) : cm_key_real(key);
+    const double number = d->kind == CM_KEY_TIME
+                              ? cm_time_axis_number(&r->axis, key - r->axis.origin_us)
+                              : cm_key_real(key);
     r->is_time = false;
     return cm_reading_store_number(r, number, dst)
                ? CM_OK
