@@ -82,15 +82,16 @@ typedef struct cm_archive_options {
     cm_texts dtype;        /* "[VAR:]TYPE": what joins types that none holds every value of; the
                               other casts are for the conversion */
     cm_texts fill_value;   /* "VAR:X": of a variable that has several, or several types */
+    cm_texts statics;      /* "[VAR:]first": fields without the joined dimension that differ are the
+                              first file's; "error" refuses them, as no text does */
     const char *time_units;
-    double tolerance;
-    int order;   /* cm_archive_order */
-    int overlap; /* cm_archive_overlap */
-    int gaps;    /* cm_archive_gaps */
+    double tolerance; /* of coordinates that are not joined, and of their bounds */
+    int order;        /* cm_archive_order */
+    int overlap;      /* cm_archive_overlap */
+    int gaps;         /* cm_archive_gaps */
     /* The other decisions; false: a file that needs one is a finding. */
     int unpack;       /* packings that differ */
     int fill_missing; /* variables that some files lack */
-    int first_static; /* fields without the joined dimension that differ */
     int first_attrs;  /* attributes that differ */
     int skip_bad;     /* files that cannot be read */
     int skip_offline; /* files that a tape system has */
@@ -143,6 +144,7 @@ typedef enum cm_decider {
     CM_DECIDER_NEW_DIM,
     CM_DECIDER_PROMOTE,
     CM_DECIDER_DTYPE,
+    CM_DECIDER_TOLERANCE,
     CM_DECIDER_CHAR /* `char_mode` of the conversion */
 } cm_decider;
 
@@ -155,8 +157,9 @@ typedef struct cm_finding {
     char *file;     /* the first that it concerns; or NULL */
     char *last;     /* the last */
     size_t nfiles;
-    double apart; /* COORDINATE: the largest difference; 0: it is no matter of that */
-    char *other;  /* NAME: the name that it has elsewhere; else NULL */
+    /* COORDINATE, STATIC: the largest difference, of times in seconds; 0: it is no matter of one */
+    double apart;
+    char *other; /* NAME: the name that it has elsewhere; else NULL */
     cm_decider by;
     char *value; /* that BY would be given; NULL: there is none that would do */
     char *text;  /* one sentence, which names neither */

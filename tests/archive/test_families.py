@@ -81,7 +81,7 @@ def test_starts_of_runs(tmp_path):
     F.write_all(files, tmp_path / "in")
     asked, got = convert(tmp_path / "in")
     with got:
-        assert set(zip(asked[::2], asked[1::2])) == {("--promote", "start"), ("--static", "first")}
+        assert set(zip(asked[::2], asked[1::2])) == {("--promote", "start"), ("--static", "dt:first")}
         np.testing.assert_array_equal(got.start.values, np.repeat(10.0 * np.arange(5), 3))
         assert got.dt.values == 5
 
@@ -323,7 +323,7 @@ def test_large_fields_that_differ(tmp_path):
     files = [File(f"{i}.nc", {"time": hours(1, i), "z": Var(("y", "x"), g), "v": Var(("time",), np.ones(1))}, unlimited=()) for i, g in enumerate(ground)]
     F.write_all(files, tmp_path / "in")
     r = stores.convert(tmp_path / "in", tmp_path / "out.zarr")
-    assert r.status == 1 and "variable z: " in r.err and "--promote" in r.err and "--static first" in r.err, str(r)
+    assert r.status == 1 and "variable z: " in r.err and "--promote" in r.err and "--static VAR:first" in r.err, str(r)
     _, got = convert(tmp_path / "in", "--promote", "z", "--overwrite")
     with got:
         np.testing.assert_array_equal(got.z.values, np.stack(ground))
@@ -335,7 +335,7 @@ def test_strings_that_differ(steps, tmp_path):
     files = [File(f"{i}.nc", {"time": hours(steps, steps * i), "expver": Var((), np.array(f"000{i}", object)), "v": Var(("time",), np.ones(steps))}) for i in (1, 5)]
     F.write_all(files, tmp_path / "in")
     r = stores.convert(tmp_path / "in", tmp_path / "out.zarr")
-    assert r.status == 1 and "variable expver: " in r.err and ("--promote" in r.err) == (steps == 1) and "--static first" in r.err, str(r)
+    assert r.status == 1 and "variable expver: " in r.err and ("--promote" in r.err) == (steps == 1) and "--static VAR:first" in r.err, str(r)
     _, got = convert(tmp_path / "in", "--overwrite", *(["--promote", "expver"] if steps == 1 else ["--static", "first"]))
     with got:
         assert got.expver.values.tolist() == (["0001", "0005"] if steps == 1 else "0001")

@@ -123,7 +123,7 @@ DECISIONS = {
     "type": (dict(dtype="i8"), ("type", "tas"), "--dtype tas:float64"),
     "missing": (dict(field=False), ("missing", "tas"), "--missing fill"),
     "missing static": (dict(static=None), ("missing", "oro"), "--missing fill"),
-    "static": (dict(static=8.0), ("static", "oro"), "--static first"),
+    "static": (dict(static=8.0), ("static", "oro"), "--static oro:first"),
     "coordinate": (dict(lat=(10.0, 20.0, 30.001)), ("coordinate", "lat"), "--tolerance 0.0"),
     "meaning": (dict(standard_name="sea_temperature"), ("meaning", "tas"), "--attrs first"),
 }

@@ -33,11 +33,10 @@ static const char *with_value(const char *option, const char *value, char *buf, 
 /* What the finding itself proposes. */
 static const char *proposed(const cm_finding *f, char *buf, size_t size)
 {
-    static const char *const OPTION[] = {[CM_DECIDER_ALONG] = "--along",
-                                         [CM_DECIDER_NEW_DIM] = "--new-dim",
-                                         [CM_DECIDER_PROMOTE] = "--promote",
-                                         [CM_DECIDER_DTYPE] = "--dtype",
-                                         [CM_DECIDER_CHAR] = "--char"};
+    static const char *const OPTION[] = {
+        [CM_DECIDER_ALONG] = "--along",         [CM_DECIDER_NEW_DIM] = "--new-dim",
+        [CM_DECIDER_PROMOTE] = "--promote",     [CM_DECIDER_DTYPE] = "--dtype",
+        [CM_DECIDER_TOLERANCE] = "--tolerance", [CM_DECIDER_CHAR] = "--char"};
     /* A quote within quotes: no file name of an archive has one. */
     if (f->value == NULL || strchr(f->value, '\'') != NULL)
         return "";
@@ -64,7 +63,8 @@ const char *nc2zarr_option_for(const cm_finding *f, char *buf, size_t size)
     case CM_FINDING_MISSING:
         return "--missing fill";
     case CM_FINDING_STATIC:
-        return "--static first";
+        snprintf(buf, size, "--static %s:first", f->variable);
+        return buf;
     case CM_FINDING_OVERLAP:
         return "--overlap first";
     case CM_FINDING_GAP:

@@ -1,6 +1,7 @@
 /*
  * Two files that must say the same: static fields, and steps that both have.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,8 +50,25 @@ static void note_first(const cm_box *box, uint64_t i, cm_multi_clash *out)
     }
 }
 
-static void compare(const cm_multi_var *v, const cm_box *box, const uint8_t *a, const uint8_t *b,
-                    cm_multi_clash *out)
+/* Whether elements are the same; in *APART how far numbers are, infinite where one is none. */
+static bool is_same(const cm_dtype *t, double tolerance, const uint8_t *x, const uint8_t *y,
+                    double *apart)
+{
+    *apart = 0;
+    if (memcmp(x, y, t->nbytes) == 0)
+        return true;
+    *apart = INFINITY;
+    if (!cm_dtype_is_number(t))
+        return false;
+    const double a = cm_element_to_double(t, x), b = cm_element_to_double(t, y);
+    if (isnan(a) && isnan(b)) /* missing in both, however it is written */
+        return true;
+    *apart = isnan(a) || isnan(b) ? INFINITY : a == b ? 0 : fabs(a - b);
+    return tolerance > 0 && *apart <= tolerance;
+}
+
+static void compare(const cm_multi_var *v, const cm_box *box, double tolerance, const uint8_t *a,
+                    const uint8_t *b, cm_multi_clash *out)
 {
     size_t itemsize = v->dtype.nbytes;
     uint64_t nelem = cm_box_nelem(box);
@@ -58,7 +76,11 @@ static void compare(const cm_multi_var *v, const cm_box *box, const uint8_t *a, 
         return;
     for (uint64_t i = 0; i < nelem; i++) {
         const uint8_t *x = a + i * itemsize, *y = b + i * itemsize;
-        if (memcmp(x, y, itemsize) == 0 || out->ndiffering++ > 0)
+        double apart;
+        if (is_same(&v->dtype, tolerance, x, y, &apart))
+            continue;
+        out->most = apart > out->most ? apart : out->most;
+        if (out->ndiffering++ > 0)
             continue;
         note_first(box, i, out);
         cm_element_text(&v->dtype, x, out->value[0], sizeof(out->value[0]));
@@ -190,7 +212,7 @@ static int compare_pieces(const cm_multi_array *a, const cm_multi_check *check, 
         for (unsigned k = 0; rc == CM_OK && k < 2; k++)
             rc = read_one(a, check, k, &box, s, err);
         if (rc == CM_OK)
-            compare(a->var, &box, s->check[0].data, s->check[1].data, out);
+            compare(a->var, &box, check->tolerance, s->check[0].data, s->check[1].data, out);
     }
     return rc;
 }

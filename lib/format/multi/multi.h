@@ -119,6 +119,7 @@ typedef struct cm_multi_check {
      * is what was decided for.
      */
     bool may_differ;
+    double tolerance;   /* numbers that differ by no more are the same */
     const char *what;   /* "overlapping steps": stands in a message */
     const char *decide; /* ends it: the settings that decide; or NULL */
 } cm_multi_check;
@@ -187,6 +188,7 @@ typedef struct cm_multi_clash {
     uint64_t ndiffering;         /* elements */
     uint64_t first[CM_MAX_RANK]; /* of them, in the variable */
     char value[2][48];           /* what the two files have there */
+    double most;                 /* the largest difference; infinite: some are not numbers */
 } cm_multi_clash;
 
 /*

@@ -261,6 +261,13 @@ static bool is_blurred(const cm_join_dim *d, double *most, uint32_t *file)
     return *most < least_step(d) / 2;
 }
 
+bool cm_join_is_blurred(const cm_join *j, uint32_t at, double most)
+{
+    const cm_join_var *v = &j->var[at];
+    const cm_join_dim *d = v->rank > 0 ? &j->dim[v->dim[0]] : NULL;
+    return d != NULL && d->kind == CM_KEY_REAL && d->vec[0].n >= 2 && most < least_step(d) / 2;
+}
+
 /* Grids of space follow each other without an overlap, or are meant to be the same. */
 static bool overlaps(const cm_join_dim *d)
 {

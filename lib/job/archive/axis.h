@@ -23,6 +23,9 @@ cm_join_vec *cm_axis_vec_at(const cm_join *j, const cm_join_dim *d, size_t i);
 /* The coordinates of FILE along D, which are going to be read; NULL: it has none. */
 const cm_join_vec *cm_axis_vec(const cm_join *j, const cm_join_dim *d, uint32_t file);
 
+/* axes.c: whether values of AT that differ by MOST may be the same points, computed otherwise. */
+bool cm_join_is_blurred(const cm_join *j, uint32_t at, double most);
+
 /* gaps.c: steps that no file has. */
 int cm_axis_find_gaps(cm_join *j, cm_join_dim *d, cm_archive_axis *report, cm_error *err);
 

@@ -7,6 +7,7 @@
 #include "job/archive/axis.h"
 #include "job/archive/propose.h"
 #include "job/archive/reading.h"
+#include "job/archive/statics.h"
 
 const cm_described *cm_join_described(const cm_join *j, uint32_t at, uint32_t file)
 {
@@ -52,6 +53,14 @@ bool cm_join_is_auxiliary(const cm_join *j, uint32_t at)
             if (names(cm_join_text(j->var[i].like, REFERRING[k]), j->var[at].name))
                 return true;
     return j->var[at].like->rank == 0;
+}
+
+bool cm_join_is_coordinate(const cm_join *j, uint32_t at)
+{
+    for (size_t i = 0; i < j->nvars; i++)
+        if (names(cm_join_text(j->var[i].like, "coordinates"), j->var[at].name))
+            return true;
+    return false;
 }
 
 static void find_auxiliary(const cm_join *j, cm_field_sources *f)
@@ -299,7 +308,7 @@ static int find_all_missing(cm_join *j, const cm_field_sources *f, cm_error *err
 
 /* ---- what must be the same ---- */
 
-static int add_check(cm_field_sources *f, const cm_multi_check *check, cm_error *err)
+int cm_field_sources_check(cm_field_sources *f, const cm_multi_check *check, cm_error *err)
 {
     if (f->nchecks == f->check_capacity) {
         size_t capacity = f->check_capacity > 0 ? f->check_capacity * 2 : 16;
@@ -313,97 +322,12 @@ static int add_check(cm_field_sources *f, const cm_multi_check *check, cm_error 
     return CM_OK;
 }
 
-/* Element ELEMENT of V is the first that is not the same in FILE. */
-static int find_static(cm_join *j, const cm_join_var *v, uint64_t element, uint32_t file,
-                       size_t *number, cm_error *err)
-{
-    bool decided = j->options->first_static;
-    if (*number > 0)
-        return cm_join_found_in(j, &j->report->finding[*number - 1], file, err);
-    if (cm_join_find(j, CM_FINDING_STATIC, CM_WEIGHT_DECISION, decided, v->name, file, err,
-                     "its values are not those of %s; the first that differs is element %" PRIu64
-                     "%s",
-                     j->file[v->first]->path, element,
-                     decided ? "; the first file's are taken" : "") == NULL)
-        return CM_ENOMEM;
-    *number = j->report->nfindings;
-    return decided ? cm_join_irreversible(j, err, "%s differs between files", v->name) : CM_OK;
-}
-
 static bool is_given(const cm_join *j, uint32_t at)
 {
     for (unsigned i = 0; i < j->naxes; i++)
         if (j->dim[j->axis[i]].var == at && !j->dim[j->axis[i]].substitute)
             return true;
     return false;
-}
-
-/* A coordinate whose values were compared already, with more patience. */
-static bool is_compared(const cm_join *j, uint32_t at)
-{
-    const cm_join_var *v = &j->var[at];
-    return v->rank == 1 && j->dim[v->dim[0]].var == at && j->dim[v->dim[0]].kind != CM_KEY_NONE;
-}
-
-/* What no record of the survey has is not repeated: each file must be one step. */
-static bool can_promote(const cm_join *j, const cm_join_var *v)
-{
-    bool fine = !j->has_base && j->naxes == 1;
-    for (size_t i = 0; fine && i < v->nfiles; i++)
-        fine = cm_file_count(j->dim[j->axis[0]].length[v->file[i]]) == 1;
-    return fine;
-}
-
-/* Whether both records have the values, and in one order. */
-static bool is_told(const cm_join *j, const cm_surveyed_var *a, const cm_surveyed_var *b)
-{
-    char x[512], y[512];
-    bool told = a->has_values && b->has_values && a->var->rank == b->var->rank &&
-                a->var->is_char == b->var->is_char;
-    for (unsigned i = 0; told && a->var != b->var && i < a->var->rank; i++)
-        told = (a->var->is_char && i + 1 == a->var->rank) ||
-               strcmp(cm_join_name(j, a->var->dim[i], x, sizeof(x)),
-                      cm_join_name(j, b->var->dim[i], y, sizeof(y))) == 0;
-    return told;
-}
-
-static int check_static(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *err)
-{
-    static const char FIRST[] = "`first_static` first takes the first file's";
-    static const char PROMOTE[] = "`promote` gives them that dimension, "
-                                  "`first_static` first takes the first file's";
-    const cm_join_var *v = &j->var[at];
-    cm_surveyed_var first, other;
-    size_t number = 0;
-    int rc = CM_OK;
-    for (unsigned i = 0; i < v->rank; i++)
-        if (j->dim[v->dim[i]].apart)
-            return CM_OK;
-    if (v->nfiles < 2 || is_compared(j, at) || v->like->unsupported != NULL ||
-        !cm_join_record(j, at, v->first, &first))
-        return CM_OK;
-    const char *decide = can_promote(j, v) ? PROMOTE : FIRST;
-    for (size_t i = 1; rc == CM_OK && i < v->nfiles; i++) {
-        if (!cm_join_record(j, at, v->file[i], &other))
-            continue;
-        uint64_t element = 0;
-        const bool told = is_told(j, &first, &other);
-        if (told && cm_join_same_values(j, at, v->first, &first, v->file[i], &other, &element))
-            continue;
-        if (told) {
-            rc = find_static(j, v, element, v->file[i], &number, err);
-            continue;
-        }
-        const cm_multi_check check = {.var = at,
-                                      .part = {{.file = v->first}, {.file = v->file[i]}},
-                                      .may_differ = j->options->first_static,
-                                      .what = "values without the joined dimension",
-                                      .decide = decide};
-        rc = add_check(f, &check, err);
-    }
-    return rc == CM_OK && number > 0
-               ? cm_join_propose_promotion(j, at, &j->report->finding[number - 1], err)
-               : rc;
 }
 
 /* How a message about steps that differ ends; it lives as long as the join. */
@@ -419,6 +343,24 @@ static const char *decide_twice(cm_join *j)
     return j->twice != NULL ? j->twice : ONE;
 }
 
+/*
+ * Whether two files lie apart along a joined dimension that the placement has not: tiles that are
+ * neighbours say the same latitudes, and neither is the other's overlap.
+ */
+static bool lies_apart(const cm_join *j, const cm_placement *p, uint32_t a, uint32_t b)
+{
+    bool apart = false;
+    for (unsigned i = 0; i < j->naxes; i++) {
+        bool has = false;
+        for (unsigned k = 0; k < p->naxes; k++)
+            has |= p->axis[k] == i;
+        const cm_join_vec *x = cm_axis_vec(j, &j->dim[j->axis[i]], a);
+        const cm_join_vec *y = cm_axis_vec(j, &j->dim[j->axis[i]], b);
+        apart |= !has && x != NULL && y != NULL && x != y;
+    }
+    return apart;
+}
+
 /* Elements that two files have. */
 static int check_twice(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *err)
 {
@@ -430,19 +372,20 @@ static int check_twice(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *e
         return CM_OK;
     for (size_t i = 0; rc == CM_OK && i < p->ntwice; i++) {
         const cm_placed_twice *t = &p->twice[i];
-        uint64_t element;
         if (f->of[at].auxiliary && cm_join_record(j, at, t->part[0].file, &a) &&
-            cm_join_record(j, at, t->part[1].file, &b) && is_told(j, &a, &b) &&
+            cm_join_record(j, at, t->part[1].file, &b) && cm_join_is_told(j, &a, &b) &&
             t->part[0].first[0] == t->part[1].first[0] &&
             t->part[0].first[1] == t->part[1].first[1] &&
-            cm_join_same_values(j, at, t->part[0].file, &a, t->part[1].file, &b, &element))
+            cm_join_same_values(j, at, t->part[0].file, &a, t->part[1].file, &b, NULL))
             continue;
-        const cm_multi_check check = {.var = at,
-                                      .part = {t->part[0], t->part[1]},
-                                      .may_differ = j->options->overlap != CM_OVERLAP_ERROR,
-                                      .what = "overlapping steps",
-                                      .decide = decide};
-        rc = add_check(f, &check, err);
+        cm_multi_check check = {.var = at,
+                                .part = {t->part[0], t->part[1]},
+                                .may_differ = j->options->overlap != CM_OVERLAP_ERROR,
+                                .what = "overlapping steps",
+                                .decide = decide};
+        if (lies_apart(j, p, t->part[0].file, t->part[1].file))
+            cm_join_settle_static(j, at, &check);
+        rc = cm_field_sources_check(f, &check, err);
     }
     return rc;
 }
@@ -452,7 +395,7 @@ static int check_all(cm_join *j, cm_field_sources *f, cm_error *err)
     int rc = CM_OK;
     for (size_t i = 0; rc == CM_OK && i < j->nvars; i++)
         if (j->var[i].wanted && j->var[i].made == NULL)
-            rc = f->of[i].place == NULL ? check_static(j, (uint32_t)i, f, err)
+            rc = f->of[i].place == NULL ? cm_join_check_static(j, (uint32_t)i, f, err)
                                         : check_twice(j, (uint32_t)i, f, err);
     return rc;
 }
@@ -463,6 +406,7 @@ static int say_twice(cm_join *j, const cm_field_sources *f, cm_error *err)
     const cm_placement *p = NULL;
     for (size_t i = 0; i < j->nvars; i++)
         if (j->var[i].wanted && f->of[i].place != NULL && !f->of[i].auxiliary &&
+            f->of[i].place->naxes == j->naxes &&
             f->of[i].place->nrepeated > (p == NULL ? 0 : p->nrepeated))
             p = f->of[i].place;
     if (p == NULL)

@@ -174,9 +174,21 @@ static int describe(cm_join *j, cm_error *err)
 
 /* ---- in order ---- */
 
+/* Of several stores each has variables of its own. */
+static int check_statics(cm_join *j, cm_error *err)
+{
+    for (size_t i = 0; i < j->nvars; i++)
+        (void)cm_varopts_get(&j->statics, j->var[i].name, true, NULL);
+    return j->only == NULL && j->options->store_per == NULL
+               ? cm_varopts_check_used(&j->statics, err)
+               : CM_OK;
+}
+
 static int join(cm_join *j, cm_error *err)
 {
     int rc = cm_join_names(j, err);
+    if (rc == CM_OK)
+        rc = check_statics(j, err);
     if (rc == CM_OK)
         rc = cm_join_renamed(j, err);
     if (rc == CM_OK)
@@ -213,6 +225,18 @@ static int join(cm_join *j, cm_error *err)
     return rc == CM_OK ? cm_survey_failed(j->survey, err) : rc;
 }
 
+static int parse_statics(cm_join *j, cm_error *err)
+{
+    static const char *const WORDS[] = {"first", "error", NULL};
+    int rc = cm_varopts_parse("`statics`", &j->options->statics, WORDS, &j->statics, err);
+    for (size_t i = 0; rc == CM_OK && i < j->statics.n; i++)
+        if (strcmp(j->statics.item[i].value, "first") != 0 &&
+            strcmp(j->statics.item[i].value, "error") != 0)
+            rc = cm_fail(err, CM_EINVAL, "`statics` %s: must be first or error, or VAR:first",
+                         j->statics.item[i].value);
+    return rc;
+}
+
 static int create(const cm_archive_options *options, cm_survey *survey, cm_archive_report *report,
                   cm_join **out, cm_error *err)
 {
@@ -227,8 +251,9 @@ static int create(const cm_archive_options *options, cm_survey *survey, cm_archi
     if (j->fields == NULL || j->emitted == NULL)
         return CM_ENOMEM;
     int rc = cm_varopts_parse("`dtype`", &options->dtype, NULL, &j->dtype, err);
-    return rc == CM_OK ? cm_varopts_parse("`fill_value`", &options->fill_value, NULL, &j->fill, err)
-                       : rc;
+    if (rc == CM_OK)
+        rc = cm_varopts_parse("`fill_value`", &options->fill_value, NULL, &j->fill, err);
+    return rc == CM_OK ? parse_statics(j, err) : rc;
 }
 
 int cm_join_create(const cm_archive_options *options, cm_survey *survey, const uint32_t *file,
@@ -293,6 +318,7 @@ void cm_join_free(cm_join *j)
     free(j->warning);
     cm_varopts_release(&j->dtype);
     cm_varopts_release(&j->fill);
+    cm_varopts_release(&j->statics);
     free(j->renames);
     free(j->scalar);
     free(j->irreversible);

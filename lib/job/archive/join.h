@@ -148,8 +148,8 @@ typedef struct cm_join {
     cm_archive_report *report;
 
     bool *renames; /* each pair of --rename that joins names; others are for the conversion */
-    cm_varopts dtype, fill; /* those of the options */
-    bool *scalar;           /* each of --new-dim that takes the values of a scalar variable */
+    cm_varopts dtype, fill, statics; /* those of the options */
+    bool *scalar; /* each of --new-dim that takes the values of a scalar variable */
     cm_join_var *var;
     size_t nvars, var_capacity;
     cm_join_dim *dim;

@@ -215,7 +215,6 @@ bool cm_join_gets_dim(const cm_join *j, uint32_t at, uint32_t dim, bool there)
 {
     const cm_join_var *v = &j->var[at];
     cm_surveyed_var first, other;
-    uint64_t element;
     if (!v->wanted || v->made != NULL || v->like->is_coordinate || v->rank >= CM_MAX_RANK ||
         cm_join_is_step(j, v->name))
         return false;
@@ -231,7 +230,7 @@ bool cm_join_gets_dim(const cm_join *j, uint32_t at, uint32_t dim, bool there)
         return false;
     for (size_t i = 1; i < v->nfiles; i++)
         if (cm_join_record(j, at, v->file[i], &other) && other.has_values &&
-            !cm_join_same_values(j, at, v->first, &first, v->file[i], &other, &element))
+            !cm_join_same_values(j, at, v->first, &first, v->file[i], &other, NULL))
             return true;
     return false;
 }

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,9 +79,20 @@ static uint8_t character(const uint8_t *values, uint64_t from, uint64_t length, 
     return i % length < from ? values[i / length * from + i % length] : 0;
 }
 
+/* Text ROW of those that are FROM characters long, in quotes, without the NULs behind it. */
+static void quote(const uint8_t *x, size_t nbytes, uint64_t from, uint64_t row, char *buf,
+                  size_t size)
+{
+    size_t n = 0;
+    const bool there = (row + 1) * from <= nbytes;
+    while (there && n < from && x[row * from + n] != 0)
+        n++;
+    snprintf(buf, size, "\"%.*s\"", (int)n, there ? (const char *)x + row * from : "");
+}
+
 static bool same_texts(const cm_join *j, const cm_join_var *v, const cm_surveyed_var *a,
                        const uint8_t *x, size_t na, const cm_surveyed_var *b, const uint8_t *y,
-                       size_t nb, uint64_t *first)
+                       size_t nb, cm_join_difference *out)
 {
     const uint64_t from[2] = {a->shape[a->var->rank - 1], b->shape[b->var->rank - 1]};
     const uint64_t n = cm_join_length(v, &j->dim[v->dim[v->rank - 1]]);
@@ -90,28 +102,60 @@ static bool same_texts(const cm_join *j, const cm_join_var *v, const cm_surveyed
     uint64_t i = 0;
     while (same && i < most && character(x, from[0], n, i) == character(y, from[1], n, i))
         i++;
-    *first = i;
-    return same && i == most;
+    if (same && i == most)
+        return true;
+    out->element = n > 0 ? i / n : 0;
+    quote(x, na, from[0], out->element, out->one, sizeof(out->one));
+    quote(y, nb, from[1], out->element, out->other, sizeof(out->other));
+    return false;
 }
 
 /* Elements that are neither numbers nor texts mean their bytes. */
-static bool same_bytes(const cm_surveyed_var *a, const uint8_t *x, size_t na, const uint8_t *y,
-                       size_t nb, uint64_t *first)
+static bool same_bytes(const cm_dtype *type, const uint8_t *x, size_t na, const uint8_t *y,
+                       size_t nb, cm_join_difference *out)
 {
     size_t i = 0;
     while (i < na && i < nb && x[i] == y[i])
         i++;
-    *first = a->var->dtype.nbytes > 0 ? i / a->var->dtype.nbytes : 0;
-    return i == na && i == nb;
+    if (i == na && i == nb)
+        return true;
+    out->element = type->nbytes > 0 ? i / type->nbytes : 0;
+    if (type->nbytes > 0 && (out->element + 1) * type->nbytes <= (na < nb ? na : nb)) {
+        cm_element_text(type, x + out->element * type->nbytes, out->one, sizeof(out->one));
+        cm_element_text(type, y + out->element * type->nbytes, out->other, sizeof(out->other));
+    }
+    return false;
+}
+
+/* Of N numbers from element FIRST on, which differs. */
+static void measure(const cm_reading *r, const uint8_t *x, const cm_reading *s, const uint8_t *y,
+                    uint64_t first, uint64_t n, cm_join_difference *out)
+{
+    cm_meaning a, b;
+    out->element = first;
+    out->most = 0;
+    out->is_time = r->is_time && s->is_time;
+    for (uint64_t i = first; i < n; i++) {
+        cm_reading_means(r, x + i * r->dtype.nbytes, &a);
+        cm_reading_means(s, y + i * s->dtype.nbytes, &b);
+        const double apart = cm_meaning_distance(&a, &b);
+        out->most = apart > out->most ? apart : out->most;
+        if (i > first)
+            continue;
+        cm_meaning_text(r, &a, out->one, sizeof(out->one));
+        cm_meaning_text(s, &b, out->other, sizeof(out->other));
+    }
 }
 
 bool cm_join_same_values(const cm_join *j, uint32_t at, uint32_t file, const cm_surveyed_var *a,
-                         uint32_t other, const cm_surveyed_var *b, uint64_t *first)
+                         uint32_t other, const cm_surveyed_var *b, cm_join_difference *out)
 {
     const cm_join_var *v = &j->var[at];
     size_t na = 0, nb = 0;
     cm_reading r, s;
-    *first = 0;
+    cm_join_difference unused;
+    out = out == NULL ? &unused : out;
+    *out = (cm_join_difference){.one = "another value", .other = "one value", .most = INFINITY};
     /* Most files are like the first; bounds are as their coordinate says. */
     if (cm_wire_same(a->values, b->values) && a->var == b->var && v->bounds_of == CM_JOIN_NONE)
         return true;
@@ -120,14 +164,16 @@ bool cm_join_same_values(const cm_join *j, uint32_t at, uint32_t file, const cm_
     if (x == NULL || y == NULL)
         return false;
     if (v->is_text && a->var->rank > 0 && b->var->rank > 0)
-        return same_texts(j, v, a, x, na, b, y, nb, first);
+        return same_texts(j, v, a, x, na, b, y, nb, out);
     if (!cm_join_reading(j, at, file, &r) || !cm_join_reading(j, at, other, &s))
-        return same_bytes(a, x, na, y, nb, first);
+        return same_bytes(&a->var->dtype, x, na, y, nb, out);
     const uint64_t n = na / r.dtype.nbytes;
     if (n != nb / s.dtype.nbytes)
         return false;
-    *first = cm_meanings_differ(&r, x, &s, y, n);
-    return *first == n;
+    const uint64_t first = cm_meanings_differ(&r, x, &s, y, n);
+    if (first < n)
+        measure(&r, x, &s, y, first, n, out);
+    return first == n;
 }
 
 cm_digest cm_join_meaning(const cm_join *j, uint32_t at, uint32_t file, const cm_surveyed_var *s)

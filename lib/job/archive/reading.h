@@ -11,13 +11,21 @@
  */
 bool cm_join_reading(const cm_join *j, uint32_t at, uint32_t file, cm_reading *out);
 
+/* How the values of one file differ from those of another. */
+typedef struct cm_join_difference {
+    uint64_t element;        /* the first number or text that differs, */
+    char one[64], other[64]; /* as it is in both */
+    double most;  /* the largest difference; infinite: some are no numbers, or missing in one */
+    bool is_time; /* it is in seconds */
+} cm_join_difference;
+
 /*
- * Whether AT has the same values in two files, which it means by the same or by other numbers;
- * texts however they are filled up.  In *FIRST the first element that differs.  Both records have
+ * Whether AT has the same values in two files, which may mean them by other numbers; texts
+ * however they are filled up.  OUT, which may be NULL, says how they differ.  Both records have
  * the values, with the dimensions in one order.
  */
 bool cm_join_same_values(const cm_join *j, uint32_t at, uint32_t file, const cm_surveyed_var *a,
-                         uint32_t other, const cm_surveyed_var *b, uint64_t *first);
+                         uint32_t other, const cm_surveyed_var *b, cm_join_difference *out);
 
 /* A digest of what the values of AT, which FILE has in its record S, mean. */
 cm_digest cm_join_meaning(const cm_join *j, uint32_t at, uint32_t file, const cm_surveyed_var *s);

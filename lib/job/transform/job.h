@@ -142,6 +142,7 @@ typedef struct cm_job {
     cm_outfile trace;               /* claimed where the options ask for one */
     cm_error trace_error;           /* a trace that failed does not cost the target */
     bool metadata_repaired;         /* metadata_text.c found text that was no UTF-8 */
+    bool inputs_differ; /* where several have the same elements, and one of them is stored */
 } cm_job;
 
 /* What messages call V and its kind: a file has variables, a store arrays. */

@@ -3,11 +3,21 @@
  * before data move, so that a clash costs minutes and not hours.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
+#include "base/number.h"
 #include "base/threads.h"
 #include "job/transform/select/clashes.h"
+
+/* Differences of one variable that an option has decided about. */
+typedef struct decided {
+    uint64_t npairs, nelem; /* of files, that differ */
+    size_t first_pair;
+    double most;
+} decided;
 
 typedef struct inquiry {
     cm_job *job;
@@ -17,8 +27,7 @@ typedef struct inquiry {
     size_t worst;         /* the first check that failed; of those, so that it is always the same */
     cm_error error;
     cm_multi_clash clash;
-    uint64_t npairs, nelem; /* that differ, and may */
-    size_t first_pair;
+    decided *decided; /* of each variable */
 } inquiry;
 
 /* True when the variable that is checked is converted. */
@@ -37,9 +46,11 @@ static void note(inquiry *q, size_t i, int rc, const cm_error *err, const cm_mul
         return;
     pthread_mutex_lock(&q->lock);
     if (differ && q->spec->check[i].may_differ) {
-        if (q->npairs++ == 0 || i < q->first_pair)
-            q->first_pair = i;
-        q->nelem += clash->ndiffering;
+        decided *d = &q->decided[q->spec->check[i].var];
+        if (d->npairs++ == 0 || i < d->first_pair)
+            d->first_pair = i;
+        d->nelem += clash->ndiffering;
+        d->most = clash->most > d->most ? clash->most : d->most;
     } else if (i < q->worst) {
         q->worst = i;
         q->error = rc == CM_OK ? (cm_error){0} : *err;
@@ -66,36 +77,55 @@ static void worker_main(void *context, unsigned index)
     }
 }
 
+/* How far apart, as the rest of a sentence; "" where some are no numbers. */
+static const char *most_text(double most, char *buf, size_t size)
+{
+    char number[40];
+    buf[0] = '\0';
+    if (isfinite(most) && most > 0)
+        snprintf(buf, size, " by up to %s", cm_format_double(most, number, sizeof(number)));
+    return buf;
+}
+
 static int tell_clash(const inquiry *q, cm_error *err)
 {
     const cm_multi_check *check = &q->spec->check[q->worst];
     const cm_multi_var *v = &q->spec->var[check->var];
     const char *path[2] = {q->spec->file[check->part[0].file].path,
                            q->spec->file[check->part[1].file].path};
-    char text[CM_MAX_RANK * 21];
+    char text[CM_MAX_RANK * 21], most[64];
     q->job->report->clash = check->what;
-    cm_fail(err, CM_EFORMAT,
-            "%s: variable %s: %s differ: element %s is %s, and %s in %s; %" PRIu64 " element%s%s%s",
-            path[1], v->name, check->what,
-            cm_coord_text(v->rank, q->clash.first, text, sizeof text), q->clash.value[1],
-            q->clash.value[0], path[0], q->clash.ndiffering,
-            q->clash.ndiffering == 1 ? " differs" : "s differ", check->decide != NULL ? "; " : "",
-            check->decide != NULL ? check->decide : "");
+    cm_fail(
+        err, CM_EFORMAT,
+        "%s: variable %s: %s differ: element %s is %s, and %s in %s; %" PRIu64 " element%s%s%s%s",
+        path[1], v->name, check->what, cm_coord_text(v->rank, q->clash.first, text, sizeof text),
+        q->clash.value[1], q->clash.value[0], path[0], q->clash.ndiffering,
+        q->clash.ndiffering == 1 ? " differs" : "s differ",
+        most_text(q->clash.most, most, sizeof(most)), check->decide != NULL ? "; " : "",
+        check->decide != NULL ? check->decide : "");
     cm_error_place(err, path[1]);
     return CM_EFORMAT;
 }
 
-/* Differences that somebody decided about are counted. */
+/* Differences that an option decided about are counted. */
 static int tell_decided(inquiry *q, cm_error *err)
 {
-    if (q->npairs == 0)
-        return CM_OK;
-    const cm_multi_check *check = &q->spec->check[q->first_pair];
-    return cm_job_warn(q->job, err,
-                       "%" PRIu64 " element%s between files that have the same ones (%s), "
-                       "in %" PRIu64 " pair%s of files; the first is %s",
-                       q->nelem, q->nelem == 1 ? " differs" : "s differ", check->what, q->npairs,
-                       q->npairs == 1 ? "" : "s", q->spec->file[check->part[1].file].path);
+    char most[64];
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < q->spec->nvars; i++) {
+        const decided *d = &q->decided[i];
+        const cm_multi_check *check = &q->spec->check[d->first_pair];
+        if (d->npairs == 0)
+            continue;
+        q->job->inputs_differ = true;
+        rc = cm_job_warn(q->job, err,
+                         "%s: %" PRIu64 " element%s%s between files that have the same ones (%s), "
+                         "in %" PRIu64 " pair%s of files; the first is %s",
+                         q->spec->var[i].name, d->nelem, d->nelem == 1 ? " differs" : "s differ",
+                         most_text(d->most, most, sizeof(most)), check->what, d->npairs,
+                         d->npairs == 1 ? "" : "s", q->spec->file[check->part[1].file].path);
+    }
+    return rc;
 }
 
 int cm_job_compare_inputs(cm_job *job, cm_error *err)
@@ -105,16 +135,20 @@ int cm_job_compare_inputs(cm_job *job, cm_error *err)
         return CM_OK;
     inquiry q = {.job = job, .spec = spec, .worst = spec->nchecks};
     unsigned n = cm_job_threads(job);
+    if ((q.decided = cm_calloc(spec->nvars + 1, sizeof(*q.decided), err)) == NULL)
+        return CM_ENOMEM;
     pthread_mutex_init(&q.lock, NULL);
     cm_threads_run(n, worker_main, &q);
     pthread_mutex_destroy(&q.lock);
+    int rc = CM_OK;
     if (q.worst == spec->nchecks)
-        return tell_decided(&q, err);
-    if (q.error.status == CM_OK)
-        return tell_clash(&q, err);
-    if (err != NULL)
+        rc = tell_decided(&q, err);
+    else if (q.error.status == CM_OK)
+        rc = tell_clash(&q, err);
+    else if ((rc = (int)q.error.status) != CM_OK && err != NULL)
         *err = q.error;
-    return q.error.status;
+    free(q.decided);
+    return rc;
 }
 
 int cm_job_inputs_unchanged(cm_job *job, cm_error *err)

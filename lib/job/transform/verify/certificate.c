@@ -94,6 +94,8 @@ static cm_json *losses(const cm_job *job, cm_error *err)
         {o->rename.n > 0, "names were changed"},
         {o->fill_value.n > 0, "the value of unwritten elements was changed"},
         {o->char_mode != CM_CHAR_KEEP, "character variables were changed"},
+        {job->inputs_differ,
+         "files differ where they have the same elements; one of them is stored"},
     };
     bool repaired = job->metadata_repaired;
     for (size_t i = 0; i < job->nvars; i++)

@@ -1,0 +1,16 @@
+/* Fields without the joined dimension: all files must mean the same by them. */
+#ifndef CM_JOB_ARCHIVE_STATICS_H
+#define CM_JOB_ARCHIVE_STATICS_H
+
+#include "job/archive/fields.h"
+
+/* Findings where values of the survey differ; what it does not have is compared while data move. */
+int cm_join_check_static(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *err);
+
+/* What decides about variable AT of CHECK, which is repeated along a joined dimension. */
+void cm_join_settle_static(cm_join *j, uint32_t at, cm_multi_check *check);
+
+/* Whether both records have the values, in one order of dimensions. */
+bool cm_join_is_told(const cm_join *j, const cm_surveyed_var *a, const cm_surveyed_var *b);
+
+#endif
