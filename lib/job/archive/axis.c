@@ -99,24 +99,36 @@ static bool descends(const cm_join_vec *v)
     return true;
 }
 
-/* False, with a finding, where elements have no place: they are missing. */
+/* V, of FILE, has an element that is missing, or no values where other files have some. */
+static int tell_absent(cm_join *j, const cm_join_dim *d, const cm_join_vec *v, uint32_t file,
+                       cm_error *err)
+{
+    const cm_finding *f =
+        v->key == NULL
+            ? cm_join_find(j, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, false, d->name, file, err,
+                           "its %" PRIu64 " steps have no coordinate, which other files have, and "
+                           "so no place",
+                           v->n)
+            : cm_join_find(j, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, false, d->name, file, err,
+                           "element %" PRIu64 " %s, so that its step has no place", v->bad - 1,
+                           v->why);
+    return f == NULL ? CM_ENOMEM : CM_OK;
+}
+
+/* False, with a finding, where elements have no place. */
 static int check_present(cm_join *j, const cm_join_dim *d, bool *fine, cm_error *err)
 {
     size_t number = 0;
     int rc = CM_OK;
     for (uint32_t i = 0; rc == CM_OK && i < j->nfiles; i++) {
         const cm_join_vec *v = d->at[i] == CM_JOIN_NONE ? NULL : cm_axis_vec_at(j, d, d->at[i]);
-        if (v == NULL || v->bad == 0)
+        /* One that was taken for another has that one's places. */
+        if (v == NULL || (v->key != NULL ? v->bad == 0 : v->n == 0 || v->same != d->at[i]))
             continue;
         *fine = false;
-        if (number > 0)
-            rc = cm_join_found_in(j, &j->report->finding[number - 1], i, err);
-        else if (cm_join_find(j, CM_FINDING_COORDINATE, CM_WEIGHT_DECISION, false, d->name, i, err,
-                              "element %" PRIu64 " %s, so that its step has no place", v->bad - 1,
-                              v->why) == NULL)
-            rc = CM_ENOMEM;
-        else
-            number = j->report->nfindings;
+        rc = number > 0 ? cm_join_found_in(j, &j->report->finding[number - 1], i, err)
+                        : tell_absent(j, d, v, i, err);
+        number = number > 0 ? number : j->report->nfindings;
     }
     return rc;
 }
@@ -392,16 +404,20 @@ int cm_axis_join(cm_join *j, cm_join_dim *d, cm_error *err)
         rc = check_present(j, d, &fine, err);
     if (rc == CM_OK && fine && !in_order)
         rc = check_directions(j, d, &fine, err);
-    uint32_t *list = rc == CM_OK ? sorted(j, d, &n, err) : NULL;
-    if (rc == CM_OK && list == NULL)
+    if (rc != CM_OK || !fine) {
+        j->refused |= !fine;
+        return rc;
+    }
+    uint32_t *list = sorted(j, d, &n, err);
+    if (list == NULL)
         rc = CM_ENOMEM;
-    for (size_t i = 0; rc == CM_OK && fine && !m.refused && i < n; i++)
+    for (size_t i = 0; rc == CM_OK && !m.refused && i < n; i++)
         rc = in_order ? append_vec(&m, list[i], err) : merge_vec(&m, list[i], err);
-    if (rc == CM_OK && fine && !m.refused && !in_order)
+    if (rc == CM_OK && !m.refused && !in_order)
         rc = cm_axis_find_runs(j, d, err);
-    if (rc == CM_OK && fine && in_order && !by_file)
+    if (rc == CM_OK && in_order && !by_file)
         rc = find_repeated(j, d, list, n, err);
-    j->refused |= !fine || m.refused;
+    j->refused |= m.refused;
     free(list);
     return rc;
 }

@@ -173,6 +173,12 @@ static uint32_t compare_units(const cm_described *a, const cm_described *b)
     return kinds;
 }
 
+/* Bounds have none themselves, so that none go round. */
+static bool has_bounds(const cm_described *d)
+{
+    return cm_join_text(d, "bounds") != NULL || cm_join_text(d, "climatology") != NULL;
+}
+
 void cm_join_find_bounds(cm_join *j)
 {
     static const char *const REFERRING[] = {"climatology", "bounds"};
@@ -180,7 +186,8 @@ void cm_join_find_bounds(cm_join *j)
         for (size_t k = 0; k < 2; k++) {
             const char *name = cm_join_text(j->var[i].like, REFERRING[k]);
             const uint32_t at = name == NULL ? CM_JOIN_NONE : cm_join_var_named(j, name);
-            if (at != CM_JOIN_NONE && at != i && j->var[at].bounds_of == CM_JOIN_NONE)
+            if (at != CM_JOIN_NONE && !has_bounds(j->var[at].like) &&
+                j->var[at].bounds_of == CM_JOIN_NONE)
                 j->var[at].bounds_of = (uint32_t)i;
         }
 }
