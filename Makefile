@@ -210,6 +210,12 @@ $(BUILD)/tests/bin/readbench_report: $(BUILD)/tests/support/bin/readbench_report
 	@echo "  LINK    $@"
 	@$(CC) -o $@ $^ $(ALL_LIBS)
 
+# nc2zarr with joins that are wrong on purpose.
+$(BUILD)/tests/bin/nc2zarr_planted: $(BUILD)/tests/support/bin/nc2zarr_planted.o $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/nc2zarr/*.c)) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
+	@mkdir -p $(@D)
+	@echo "  LINK    $@"
+	@$(CC) -o $@ $^ -Wl,--wrap=cm_run_prepare $(ALL_LIBS)
+
 # A program with some of its functions replaced.
 $(BUILD)/tests/bare/readbench: $(BUILD)/tests/support/bare/readbench.o $(BUILD)/tools/readbench/main.o $(READBENCH_OBJ) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
 	@mkdir -p $(@D)

@@ -220,3 +220,13 @@ int cm_multi_unchanged(cm_dataset *ds, cm_error *err)
         rc = cm_multi_file_check(cm_multi_file_at(spec, i), err);
     return rc;
 }
+
+int cm_multi_file_open(cm_dataset *joined, uint32_t i, cm_dataset **out, cm_error *err)
+{
+    return cm_multi_files_open(of(cm_dataset_bottom(joined))->files, i, out, err);
+}
+
+void cm_multi_file_close(cm_dataset *joined, uint32_t i)
+{
+    cm_multi_files_close(of(cm_dataset_bottom(joined))->files, i);
+}

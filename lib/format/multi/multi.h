@@ -151,7 +151,14 @@ typedef struct cm_multi_spec {
      * NULL: nothing.  To be freed.  NULL: it is not known.
      */
     int (*left_out)(const void *context, uint32_t file, cm_json **out, cm_error *err);
-    const void *left_out_context;
+    /* By which name a dimension or variable NAME of a file is known here; NULL: by its own. */
+    const char *(*known_as)(const void *context, const char *name, char *buf, size_t size);
+    const void *context; /* of both */
+    /* What a user has decided about, for those who verify what was made of it. */
+    bool first_static;       /* fields without a joined dimension are those of the first file */
+    bool any_overlap;        /* a step that several files have is that of one of them */
+    bool base_yields;        /* a store that is open gives what no other file gives */
+    double tolerance;        /* by which coordinates may differ */
     const char *fingerprint; /* of everything that was decided, for runs that go on; or NULL */
     /* What the lists of files, parts and places lie in, and what is found of them will; or NULL. */
     cm_paged *paged;
@@ -227,6 +234,13 @@ typedef struct cm_multi_said {
     uint8_t fill[16];
     char units[256], calendar[64]; /* its own, or of the coordinate whose bounds it is; or "" */
 } cm_multi_said;
+
+/*
+ * File I of a joined dataset as a library reads it, for this thread alone until it is given back; a
+ * thread has one at a time.
+ */
+int cm_multi_file_open(cm_dataset *joined, uint32_t i, cm_dataset **out, cm_error *err);
+void cm_multi_file_close(cm_dataset *joined, uint32_t i);
 
 /* COUNT rows from FIRST on, of the file that PART of VAR.said names; any thread. */
 int cm_multi_said_read(cm_dataset *joined, const cm_multi_var *var, const cm_multi_part *part,

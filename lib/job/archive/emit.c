@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "job/archive/axis.h"
+#include "job/archive/planted.h"
 #include "model/convert.h"
 
 /* ---- how a file's elements become the variable's ---- */
@@ -174,6 +175,17 @@ static const cm_multi_part *touch_part(const cm_join *j, const cm_multi_part *pa
     return part;
 }
 
+/* The last of N parts of V, or its only one. */
+static void plant(const cm_join_var *v, const cm_placement *p, size_t n, cm_multi_part *part)
+{
+    if ((cm_join_planted & CM_PLANTED_STATIC) != 0 && p == NULL)
+        part[0].file = v->file[v->nfiles - 1];
+    if ((cm_join_planted & CM_PLANTED_PLACE) == 0 || p == NULL || part[n - 1].count[0] < 2)
+        return;
+    part[n - 1].first[0]++;
+    part[n - 1].count[0]--;
+}
+
 static int set_parts(cm_join *j, uint32_t at, const cm_field_source *field, cm_emitted *e,
                      cm_multi_var *out, cm_error *err)
 {
@@ -193,6 +205,8 @@ static int set_parts(cm_join *j, uint32_t at, const cm_field_source *field, cm_e
         if (p != NULL)
             part[i] = *touch_part(j, &p->part[i]);
         (void)touch_part(j, &part[i]);
+        if (cm_join_planted != 0 && i + 1 == n)
+            plant(&j->var[at], p, n, part);
         rc = set_how(j, at, e, &h, &part[i], err);
         if (rc == CM_OK)
             rc = set_located(j, at, &part[i], touch_located(j, &located[i]), err);
@@ -442,6 +456,11 @@ static int emit_checks(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error 
     return rc == CM_OK ? gather_places(j, located, 2 * kept, err) : rc;
 }
 
+static const char *known_as(const void *context, const char *name, char *buf, size_t size)
+{
+    return cm_join_name(context, name, buf, size);
+}
+
 int cm_join_emit(cm_join *j, cm_error *err)
 {
     cm_field_sources *f = j->fields;
@@ -461,7 +480,12 @@ int cm_join_emit(cm_join *j, cm_error *err)
     s->nwarnings = j->nwarnings;
     s->irreversible = j->irreversible;
     s->left_out = cm_join_left_out;
-    s->left_out_context = j;
+    s->known_as = known_as;
+    s->context = j;
+    s->first_static = j->options->first_static;
+    s->any_overlap = j->options->overlap != CM_OVERLAP_ERROR;
+    s->base_yields = j->options->base_yields;
+    s->tolerance = j->options->tolerance;
     if (rc == CM_OK)
         rc = set_fingerprint(j, e, s, err);
     s->paged = j->survey->paged;

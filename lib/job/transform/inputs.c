@@ -247,7 +247,7 @@ static int digest_files(const cm_job *job, size_t first, size_t n, char (**out)[
 static int add_left_out(cm_json *j, const cm_multi_spec *spec, uint32_t i, cm_error *err)
 {
     cm_json *more = NULL;
-    int rc = spec->left_out == NULL ? CM_OK : spec->left_out(spec->left_out_context, i, &more, err);
+    int rc = spec->left_out == NULL ? CM_OK : spec->left_out(spec->context, i, &more, err);
     return more == NULL ? rc : cm_json_set(j, "left_out", more, err);
 }
 

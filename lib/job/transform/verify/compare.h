@@ -23,6 +23,7 @@ typedef struct cm_comparison {
     uint64_t first;    /* index, in C order of the box, of the first that differs */
     char want[64];     /* that element in the file and in the store */
     char got[64];
+    const char *file; /* one of many, which has WANT; or NULL */
 } cm_comparison;
 
 /*

@@ -20,6 +20,7 @@
 #include "job/transform/verify/verify_boxes.h"
 #include "job/transform/verify/verify_memory.h"
 #include "job/transform/verify/verify_said.h"
+#include "job/transform/verify/witness.h"
 
 enum {
     SAMPLE_BOXES = 3,
@@ -45,6 +46,7 @@ typedef struct verification {
     subject *subject;
     size_t nsubjects;
     bool full;
+    cm_witnesses *witnesses; /* FULL, of many files: these are asked; or NULL */
     unsigned nthreads;
     double share; /* bytes that the boxes of one thread may take */
     uint64_t ntasks;
@@ -201,10 +203,11 @@ static int tell(verification *ver, subject *s, const cm_box *box, const cm_compa
                            s->var->name, cm_coord_text(box->rank, coord, chunk, sizeof(chunk)),
                            text, c->want);
     else if (s->told <= MAX_DIFFERENCES)
-        rc = cm_job_differ(ver->job, err,
-                           "%s: element %s: %s became %s; %llu of %llu around it differ",
-                           s->var->name, text, c->want, c->got, (unsigned long long)c->ndiffer,
-                           (unsigned long long)cm_box_nelem(box));
+        rc = cm_job_differ(
+            ver->job, err, "%s: element %s: %s became %s%s%s; %llu of %llu around it differ",
+            s->var->name, text, c->want, c->got, c->file != NULL ? ", and comes from " : "",
+            c->file != NULL ? c->file : "", (unsigned long long)c->ndiffer,
+            (unsigned long long)cm_box_nelem(box));
     pthread_mutex_unlock(&ver->lock);
     return rc;
 }
@@ -238,6 +241,16 @@ static int tell_damaged(verification *ver, subject *s, cm_error *err)
     return rc;
 }
 
+static int compare(const verification *ver, const subject *s, const cm_box *box,
+                   cm_compare_buffers *b, cm_digest *digest, cm_comparison *out, cm_error *err)
+{
+    *digest = (cm_digest){0};
+    cm_digest *sum = ver->full ? digest : NULL;
+    return cm_witnesses_know(ver->witnesses, s->var)
+               ? cm_witness_box(ver->witnesses, s->var, s->array, box, b, sum, out, err)
+               : cm_compare_box(ver->job, s->var, s->array, box, b, sum, out, err);
+}
+
 static int run_task(verification *ver, uint64_t task, cm_compare_buffers *b, cm_error *err)
 {
     size_t i = 0;
@@ -245,7 +258,7 @@ static int run_task(verification *ver, uint64_t task, cm_compare_buffers *b, cm_
         i++;
     subject *s = &ver->subject[i];
     uint64_t coord[CM_MAX_RANK];
-    cm_digest digest = {0};
+    cm_digest digest;
     cm_comparison found;
     cm_box box;
     cm_grid_coord(&s->boxes, cm_verify_box_number(s->boxes.nchunks, s->nboxes, task - s->first),
@@ -254,14 +267,10 @@ static int run_task(verification *ver, uint64_t task, cm_compare_buffers *b, cm_
     for (unsigned j = 0; j < box.rank; j++)
         box.start[j] += s->area.start[j];
     cm_monitor_at(ver->job->options->monitor, s->var->name, task - s->first, "comparing");
-    int rc = cm_compare_box(ver->job, s->var, s->array, &box, b, ver->full ? &digest : NULL, &found,
-                            err);
+    int rc = compare(ver, s, &box, b, &digest, &found, err);
     /* Twice more: an answer that a network made shorter looks like a damaged object. */
-    for (int again = 0; again < 2 && rc == CM_EFORMAT && found.store_failed; again++) {
-        digest = (cm_digest){0};
-        rc = cm_compare_box(ver->job, s->var, s->array, &box, b, ver->full ? &digest : NULL, &found,
-                            err);
-    }
+    for (int again = 0; again < 2 && rc == CM_EFORMAT && found.store_failed; again++)
+        rc = compare(ver, s, &box, b, &digest, &found, err);
     if (rc == CM_EUNSUPPORTED)
         return tell_unverified(ver, s, err);
     if (rc == CM_EFORMAT && found.store_failed)
@@ -345,6 +354,8 @@ static int compare_data(verification *ver, const cm_zarr_tree *tree, cm_error *e
     rc = share_memory(ver, err);
     for (size_t i = 0; rc == CM_OK && i < ver->nsubjects; i++)
         rc = cut(ver, &ver->subject[i], err);
+    if (rc == CM_OK && ver->full)
+        rc = cm_witnesses_open(job, tree, ver->share, &ver->witnesses, err);
     if (rc != CM_OK || ver->ntasks == 0)
         return rc;
     cm_monitor_phase(job->options->monitor, CM_PHASE_VERIFYING, work_nbytes(ver));
@@ -353,7 +364,8 @@ static int compare_data(verification *ver, const cm_zarr_tree *tree, cm_error *e
         *err = ver->error;
     rc = ver->error.status;
     for (size_t i = 0; rc == CM_OK && i < ver->nsubjects; i++)
-        if (!ver->subject[i].shares_array)
+        if (!ver->subject[i].shares_array &&
+            !cm_witnesses_know(ver->witnesses, ver->subject[i].var))
             rc = cm_job_verify_said(job, ver->subject[i].var, tree, ver->subject[i].array,
                                     ver->full, err);
     return rc;
@@ -443,6 +455,7 @@ static int compare_boxes(cm_job *job, cm_store *store, cm_error *err)
     for (size_t i = 0; i < ver.nsubjects; i++)
         if (!ver.subject[i].shares_array)
             cm_array_free(ver.subject[i].array);
+    cm_witnesses_free(ver.witnesses);
     free(ver.subject);
     cm_zarr_tree_release(&tree);
     cm_store_free(documents);
