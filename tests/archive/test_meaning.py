@@ -33,7 +33,7 @@ def two(a, b, time_units=(DAYS, DAYS), **kw):
 
 def run(tmp_path, files, *options):
     F.write_all(files, tmp_path / "in")
-    return stores.convert("--verify", "none", *options, tmp_path / "in", tmp_path / "out.zarr")
+    return stores.convert("--verify", "full", *options, tmp_path / "in", tmp_path / "out.zarr")
 
 
 def shown(tmp_path, files, *options):
@@ -305,7 +305,7 @@ def test_missing_times_are_appended(tmp_path):
     F.write_all([counted("a.nc", DAYS, [0, 1], [3, -999], missing_value=np.int32(-999))], tmp_path / "in")
     stores.convert(tmp_path / "in", tmp_path / "out.zarr").ok()
     F.write_all([counted("b.nc", SINCE, [0, 1], [3, -999], missing_value=np.int32(-999))], tmp_path / "more")
-    stores.convert("--verify", "none", "--append", "time", tmp_path / "more", tmp_path / "out.zarr").ok()
+    stores.convert("--verify", "full", "--append", "time", tmp_path / "more", tmp_path / "out.zarr").ok()
     with xr.open_zarr(tmp_path / "out.zarr") as ds:
         np.testing.assert_array_equal(ds.t, dates("2000-01-04", "NaT", "2000-01-06", "NaT"))
 

@@ -93,6 +93,8 @@ typedef struct cm_multi_var {
     uint8_t fill[16];
     const char *fill_text;   /* the same of strings; NULL: "" */
     const char *unsupported; /* why its elements cannot be read; NULL: they can */
+    bool first_static;       /* decided: without a joined dimension it is the first file's */
+    double tolerance;        /* decided: by which elements of files may differ */
 
     unsigned naxes; /* 0: one part gives all of it */
     unsigned axis[CM_MULTI_MAX_AXES];
@@ -155,7 +157,6 @@ typedef struct cm_multi_spec {
     const char *(*known_as)(const void *context, const char *name, char *buf, size_t size);
     const void *context; /* of both */
     /* What a user has decided about, for those who verify what was made of it. */
-    bool first_static;       /* fields without a joined dimension are those of the first file */
     bool any_overlap;        /* a step that several files have is that of one of them */
     bool base_yields;        /* a store that is open gives what no other file gives */
     double tolerance;        /* by which coordinates may differ */

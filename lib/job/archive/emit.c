@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "job/archive/axis.h"
 #include "job/archive/planted.h"
+#include "job/archive/statics.h"
 #include "model/convert.h"
 
 /* ---- how a file's elements become the variable's ---- */
@@ -306,6 +307,8 @@ static int emit_variable(cm_join *j, const cm_field_sources *f, uint32_t at, cm_
                           .rank = v->rank,
                           .attrs = v->attrs,
                           .is_char = v->like->is_char,
+                          .first_static = cm_join_takes_first(j, v),
+                          .tolerance = cm_join_is_tolerant(j, at) ? j->options->tolerance : 0,
                           .unsupported = v->like->unsupported};
     for (unsigned i = 0; i < v->rank; i++) {
         const cm_join_dim *d = &j->dim[v->dim[i]];
@@ -482,7 +485,6 @@ int cm_join_emit(cm_join *j, cm_error *err)
     s->left_out = cm_join_left_out;
     s->known_as = known_as;
     s->context = j;
-    s->first_static = j->options->first_static;
     s->any_overlap = j->options->overlap != CM_OVERLAP_ERROR;
     s->base_yields = j->options->base_yields;
     s->tolerance = j->options->tolerance;

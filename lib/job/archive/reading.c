@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/archive/planted.h"
 #include "model/convert.h"
 
 /* ---- how one file is read ---- */
@@ -156,7 +157,10 @@ bool cm_join_same_values(const cm_join *j, uint32_t at, uint32_t file, const cm_
     cm_join_difference unused;
     out = out == NULL ? &unused : out;
     *out = (cm_join_difference){.one = "another value", .other = "one value", .most = INFINITY};
+    const bool planted = (cm_join_planted & (CM_PLANTED_RAW | CM_PLANTED_PACKED)) != 0;
     /* Most files are like the first; bounds are as their coordinate says. */
+    if (planted && cm_wire_same(a->values, b->values))
+        return true;
     if (cm_wire_same(a->values, b->values) && a->var == b->var && v->bounds_of == CM_JOIN_NONE)
         return true;
     const uint8_t *x = cm_survey_values(j->survey, a->values, &na);
@@ -215,6 +219,8 @@ int cm_join_time_coding(const cm_join *j, uint32_t at, uint32_t file, cm_time_co
         return CM_OK;
     }
     out->dtype.kind = r.kind;
+    if ((cm_join_planted & CM_PLANTED_MISSING) != 0)
+        r.nmissing = cm_join_described(j, at, file)->has_fill_value;
     out->has_fill = r.nmissing > 0;
     memcpy(out->fill, r.missing[0], sizeof(out->fill));
     for (unsigned i = 1; i < r.nmissing; i++)
@@ -322,7 +328,8 @@ int cm_join_convert(const cm_join *j, uint32_t at, uint32_t file, const void *sr
     if (v->rebased)
         return rebase(j, at, file, src, dst, nelem, err);
     const bool number = cm_join_reading(j, at, file, &r);
-    const bool unpacks = number && v->unpacked && r.packed;
+    const bool unpacks =
+        number && v->unpacked && r.packed && (cm_join_planted & CM_PLANTED_PACKED) == 0;
     if (!unpacks && cm_dtype_equal(&d->dtype, &v->dtype) && (!number || same_fill(v, d))) {
         memcpy(dst, src, nelem * v->dtype.nbytes);
         return CM_OK;

@@ -12,14 +12,13 @@
 
 /* ---- what was asked for ---- */
 
-static bool takes_first(cm_join *j, const cm_join_var *v)
+bool cm_join_takes_first(cm_join *j, const cm_join_var *v)
 {
     const char *text = cm_varopts_get(&j->statics, v->name, true, NULL);
     return text != NULL && strcmp(text, "first") == 0;
 }
 
-/* Coordinates, but for the one-dimensional that are compared elsewhere, and bounds of any. */
-static bool is_tolerant(const cm_join *j, uint32_t at)
+bool cm_join_is_tolerant(const cm_join *j, uint32_t at)
 {
     const cm_join_var *v = &j->var[at];
     return j->options->tolerance > 0 && cm_dtype_is_number(&v->like->dtype) && !v->like->is_char &&
@@ -39,8 +38,8 @@ static bool can_promote(const cm_join *j, const cm_join_var *v)
 void cm_join_settle_static(cm_join *j, uint32_t at, cm_multi_check *check)
 {
     const cm_join_var *v = &j->var[at];
-    check->may_differ = takes_first(j, v);
-    check->tolerance = is_tolerant(j, at) ? j->options->tolerance : 0;
+    check->may_differ = cm_join_takes_first(j, v);
+    check->tolerance = cm_join_is_tolerant(j, at) ? j->options->tolerance : 0;
     check->what = "values without the joined dimension";
     check->decide = can_promote(j, v) ? "`promote` gives them that dimension, `statics` VAR:first "
                                         "takes the first file's"
@@ -170,7 +169,7 @@ static int check_later(cm_join *j, uint32_t at, uint32_t file, cm_field_sources 
 int cm_join_check_static(cm_join *j, uint32_t at, cm_field_sources *f, cm_error *err)
 {
     const cm_join_var *v = &j->var[at];
-    const bool tolerant = is_tolerant(j, at), first_taken = takes_first(j, v);
+    const bool tolerant = cm_join_is_tolerant(j, at), first_taken = cm_join_takes_first(j, v);
     cm_surveyed_var first, other;
     findings refused = {0}, tolerated = {0};
     int rc = CM_OK;

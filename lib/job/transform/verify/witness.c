@@ -35,16 +35,6 @@ static bool is_comparable(const cm_witness_var *v)
     return job == NULL || (!job->converts && !job->as_strings && !job->join && !job->as_objects);
 }
 
-static bool bounds_of_coordinate(const cm_multi_spec *spec, const cm_multi_var *v)
-{
-    for (size_t i = 0; i < spec->nvars; i++) {
-        const char *name = cm_json_text(cm_json_member(spec->var[i].attrs, "bounds"), NULL);
-        if (spec->var[i].is_coordinate && name != NULL && strcmp(name, v->name) == 0)
-            return true;
-    }
-    return false;
-}
-
 static int make_var(cm_witnesses *w, size_t i, cm_error *err)
 {
     const cm_variable *source = &w->job->source->var[i];
@@ -57,9 +47,8 @@ static int make_var(cm_witnesses *w, size_t i, cm_error *err)
     if (v->job != NULL || (w->job->options->append != NULL && !source->is_taken))
         v->node = cm_zarr_find(w->tree, v->job != NULL ? v->job->name : v->of->name);
     v->is_known = is_comparable(v);
-    if (w->spec->tolerance > 0 && (v->of->is_coordinate || bounds_of_coordinate(w->spec, v->of)))
-        v->tolerance = w->spec->tolerance;
-    return v->is_known ? cm_witness_meaning_in(w, v, &v->store, err) : CM_OK;
+    v->tolerance = v->of->is_coordinate ? w->spec->tolerance : v->of->tolerance;
+    return v->is_known ? cm_witness_decoding_in(w, v, &v->store, err) : CM_OK;
 }
 
 static void find_joined(const cm_witnesses *w, cm_witness_var *v)
@@ -120,7 +109,7 @@ static int check_lengths(cm_witnesses *w, cm_witness_var *v, const cm_witness_vi
 static int check_meaning(cm_witnesses *w, cm_witness_var *v, const cm_witness_view *view,
                          cm_error *err)
 {
-    const char *clash = cm_meaning_clash(&view->meaning, &v->store);
+    const char *clash = cm_decoding_clash(&view->meaning, &v->store);
     return clash != NULL && may_tell(v) ? cm_job_differ(w->job, err, "%s: %s: %s", v->of->name,
                                                         w->spec->file[view->file].path, clash)
                                         : CM_OK;
@@ -162,8 +151,8 @@ static int tell_field(cm_witnesses *w, cm_witness_var *v, const cm_witness_verdi
         at[j] = verdict->box->start[j] + rest % verdict->box->shape[j];
         rest /= verdict->box->shape[j];
     }
-    cm_meaning_text(&v->store, verdict->got + verdict->first * v->store.dtype.nbytes, got,
-                    sizeof(got));
+    cm_decoding_text(&v->store, verdict->got + verdict->first * v->store.dtype.nbytes, got,
+                     sizeof(got));
     return cm_job_differ(w->job, err, "%s: element %s: %s became %s, and comes from %s",
                          v->of->name, cm_coord_text(verdict->box->rank, at, text, sizeof(text)),
                          verdict->want, got, w->spec->file[verdict->file].path);
@@ -224,7 +213,7 @@ static int compare_field(cm_witnesses *w, cm_witness_var *v, const cm_witness_vi
     if (w->job->parts != NULL)
         n = v->job != NULL ? cm_parts_areas(v->job, area) : 0;
     /* The fields of a store that grows are what they are compared with. */
-    if (w->spec->file[view->file].open != NULL || (w->spec->first_static && v->nfiles > 1))
+    if (w->spec->file[view->file].open != NULL || (v->of->first_static && v->nfiles > 1))
         return CM_OK;
     int rc = CM_OK;
     for (unsigned i = 0; rc == CM_OK && i < n; i++)
@@ -256,7 +245,7 @@ static int look_at_var(cm_witnesses *w, cm_witness_var *v, cm_variable *in, cm_d
     }
     view.ds = ds;
     view.file = file;
-    int rc = cm_witness_meaning_of(ds, in, &view.meaning, err);
+    int rc = cm_witness_decoding_of(ds, in, &view.meaning, err);
     if (rc == CM_OK && w->spec->file[file].open != NULL)
         rc = cm_dataset_prepare(ds, in, err);
     if (rc == CM_OK)

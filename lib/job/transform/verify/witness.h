@@ -2,7 +2,7 @@
  * The files of a joined dataset as witnesses of the store that was made of them.
  *
  * Nothing of the join is believed but how things are called.  Each file is opened, by libraries,
- * and what its own attributes make of its elements (meaning.h) must be what the attributes of the
+ * and what its own attributes make of its elements (decoding.h) must be what the attributes of the
  * store make of those that lie at the same coordinates:
  *
  *   - Along a joined dimension the file's coordinate is decoded, and its values are looked up in

@@ -66,7 +66,7 @@ static int judge_file(box_task *t, const cm_witness_run *run, cm_error *err)
     view.ds = ds;
     view.file = run->file;
     if (rc == CM_OK)
-        rc = cm_witness_meaning_of(ds, view.v, &view.meaning, err);
+        rc = cm_witness_decoding_of(ds, view.v, &view.meaning, err);
     const size_t first = other != NULL ? other->begin[run->file] : 0;
     const size_t end = other != NULL ? other->begin[run->file + 1] : 1;
     for (size_t i = first; rc == CM_OK && i < end; i++) {
@@ -114,9 +114,9 @@ static int judge_files(box_task *t, bool the_store, cm_error *err)
 /* What no file has must be missing, or be what is said to be there. */
 static bool is_hole(const cm_witness_var *v, const uint8_t *got)
 {
-    cm_meant x = {0};
+    cm_decoded x = {0};
     if (v->store.is_number)
-        cm_meant_read(&v->store, got, &x);
+        cm_decoded_read(&v->store, got, &x);
     return x.missing || !v->of->has_fill || memcmp(got, v->of->fill, v->store.dtype.nbytes) == 0;
 }
 
@@ -142,7 +142,7 @@ static void conclude(const box_task *t, uint64_t nelem, cm_comparison *out)
         strcpy(out->want,
                verdict->mark[out->first] == CM_MARK_NONE ? "nothing" : "what files have");
     out->file = known ? t->w->spec->file[verdict->file].path : NULL;
-    cm_meaning_text(&t->var->store, verdict->got + out->first * size, out->got, sizeof(out->got));
+    cm_decoding_text(&t->var->store, verdict->got + out->first * size, out->got, sizeof(out->got));
 }
 
 int cm_witness_box(cm_witnesses *w, cm_job_var *v, cm_array *array, const cm_box *box,
@@ -155,6 +155,8 @@ int cm_witness_box(cm_witnesses *w, cm_job_var *v, cm_array *array, const cm_box
         there.start[j] += v->at[j];
     box_task t = {.w = w, .var = var_of(w, v)};
     t.verdict = (cm_witness_verdict){.box = &there, .raw = &b->dense, .any = w->spec->any_overlap};
+    /* Neighbours along a joined dimension that it lacks: one of them was taken. */
+    t.verdict.any |= t.var->of->first_static;
     int rc = cm_buf_resize(&b->got, (size_t)nelem * v->type.nbytes, err);
     if (rc == CM_OK)
         rc = cm_buf_resize(&b->want, (size_t)nelem, err);

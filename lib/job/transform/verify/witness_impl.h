@@ -3,7 +3,7 @@
 #define CM_JOB_VERIFY_WITNESS_IMPL_H
 
 #include "format/multi/multi.h"
-#include "job/transform/verify/meaning.h"
+#include "job/transform/verify/decoding.h"
 #include "job/transform/verify/witness.h"
 
 /* Elements of a file, every STRIDE-th from FIRST on, that lie side by side from POSITION on. */
@@ -24,8 +24,8 @@ typedef struct cm_witness_dim {
     bool complete;           /* and the store has all of it */
     uint64_t start, step;    /* of the joined dimension, which the store has from AT on */
     uint64_t at;
-    cm_meaning store; /* of the coordinate in the store, whose elements are */
-    cm_buf values;    /* empty: they are not looked at */
+    cm_decoding store; /* of the coordinate in the store, whose elements are */
+    cm_buf values;     /* empty: they are not looked at */
     uint64_t nvalues;
     uint64_t *order; /* sorted; NULL: they ascend or */
     bool descends;
@@ -40,7 +40,7 @@ typedef struct cm_witness_var {
     const cm_multi_var *of;
     const cm_job_var *job; /* one of it; NULL: this run does not write it */
     const cm_zarr_node *node;
-    cm_meaning store;
+    cm_decoding store;
     bool is_known; /* its elements are compared */
     unsigned njoined;
     unsigned axis[CM_MULTI_MAX_AXES];      /* its joined dimensions */
@@ -69,7 +69,7 @@ typedef struct cm_witness_view {
     cm_variable *v;
     uint32_t file;
     int dim[CM_MAX_RANK]; /* of the file, for each of the store; -1: it lacks it */
-    cm_meaning meaning;
+    cm_decoding meaning;
 } cm_witness_view;
 
 /* How the elements of one box came out. */
@@ -108,10 +108,10 @@ void cm_witness_dims_release(cm_witnesses *w);
 /* witness_view.c */
 /* The name of the joined dataset for NAME of a file. */
 const char *cm_witness_name(const cm_witnesses *w, const char *name, char *buf, size_t size);
-int cm_witness_meaning_of(const cm_dataset *ds, const cm_variable *v, cm_meaning *out,
-                          cm_error *err);
-int cm_witness_meaning_in(const cm_witnesses *w, const cm_witness_var *var, cm_meaning *out,
-                          cm_error *err);
+int cm_witness_decoding_of(const cm_dataset *ds, const cm_variable *v, cm_decoding *out,
+                           cm_error *err);
+int cm_witness_decoding_in(const cm_witnesses *w, const cm_witness_var *var, cm_decoding *out,
+                           cm_error *err);
 /* False where the dimensions of V are not those of VAR. */
 bool cm_witness_view_make(const cm_witnesses *w, const cm_witness_var *var, cm_variable *v,
                           cm_witness_view *out);

@@ -107,13 +107,13 @@ static uint64_t claimed(const cm_witness_dim *d, uint32_t file, uint64_t i)
 
 /* ---- the coordinate of the store ---- */
 
-static void value_at(const cm_witness_dim *d, uint64_t i, cm_meant *out)
+static void value_at(const cm_witness_dim *d, uint64_t i, cm_decoded *out)
 {
-    cm_meant_read(&d->store, d->values.data + i * d->store.dtype.nbytes, out);
+    cm_decoded_read(&d->store, d->values.data + i * d->store.dtype.nbytes, out);
 }
 
 /* Missing ones come last. */
-static int order_of(const cm_meaning *m, const cm_meant *a, const cm_meant *b)
+static int order_of(const cm_decoding *m, const cm_decoded *a, const cm_decoded *b)
 {
     if (a->missing || b->missing)
         return a->missing - b->missing;
@@ -126,7 +126,7 @@ static int by_value(const void *a, const void *b, void *context)
 {
     const cm_witness_dim *d = context;
     const uint64_t i = *(const uint64_t *)a, j = *(const uint64_t *)b;
-    cm_meant x, y;
+    cm_decoded x, y;
     value_at(d, i, &x);
     value_at(d, j, &y);
     const int order = order_of(&d->store, &x, &y);
@@ -136,7 +136,7 @@ static int by_value(const void *a, const void *b, void *context)
 static int sort_values(cm_witness_dim *d, cm_error *err)
 {
     bool ascends = true, descends = true;
-    cm_meant last = {0}, next;
+    cm_decoded last = {0}, next;
     for (uint64_t i = 0; i < d->nvalues; i++, last = next) {
         value_at(d, i, &next);
         const int order = i > 0 ? order_of(&d->store, &last, &next) : 0;
@@ -160,25 +160,25 @@ static uint64_t sorted(const cm_witness_dim *d, uint64_t i)
     return d->order != NULL ? d->order[i] : d->descends ? d->nvalues - 1 - i : i;
 }
 
-static bool is_at(const cm_witness_dim *d, const cm_meaning *file, const cm_meant *value,
+static bool is_at(const cm_witness_dim *d, const cm_decoding *file, const cm_decoded *value,
                   uint64_t at)
 {
-    cm_meant there;
+    cm_decoded there;
     if (at >= d->nvalues)
         return false;
     value_at(d, at, &there);
-    return !value->missing && cm_meant_same(file, value, &d->store, &there, 0);
+    return !value->missing && cm_decoded_same(file, value, &d->store, &there, 0);
 }
 
 /*
  * Where VALUE lies in the store; UINT64_MAX: nowhere.  Of several places, GUESS, and the one before
  * or behind it where rounding hides which comes first.
  */
-static uint64_t look_up(const cm_witness_dim *d, const cm_meaning *file, const cm_meant *value,
+static uint64_t look_up(const cm_witness_dim *d, const cm_decoding *file, const cm_decoded *value,
                         uint64_t guess)
 {
     uint64_t lo = 0, hi = d->nvalues;
-    cm_meant there;
+    cm_decoded there;
     if (is_at(d, file, value, guess))
         return guess;
     while (lo < hi) {
@@ -348,10 +348,10 @@ static int place_by_values(cm_witnesses *w, cm_witness_dim *d, uint32_t file, cm
     const uint64_t n = v->rank == 0 ? 1 : v->shape[0];
     cm_box box = {.rank = v->rank, .shape = {n}};
     cm_buf values = {0};
-    cm_meaning m;
-    cm_meant value;
+    cm_decoding m;
+    cm_decoded value;
     char text[64];
-    int rc = cm_witness_meaning_of(ds, v, &m, err);
+    int rc = cm_witness_decoding_of(ds, v, &m, err);
     if (rc == CM_OK)
         rc = cm_buf_resize(&values, (size_t)n * v->dtype.nbytes, err);
     if (rc == CM_OK && n > 0)
@@ -359,14 +359,14 @@ static int place_by_values(cm_witnesses *w, cm_witness_dim *d, uint32_t file, cm
     unsigned nlost = 0;
     for (uint64_t i = 0, last = UINT64_MAX - 1; rc == CM_OK && i < n; i++) {
         const uint8_t *p = values.data + i * v->dtype.nbytes;
-        cm_meant_read(&m, p, &value);
+        cm_decoded_read(&m, p, &value);
         const uint64_t claim = claimed(d, file, i);
         const uint64_t at = look_up(d, &m, &value, claim != UINT64_MAX ? claim : last + 1);
         const char *why = misplaced(d, claim, at);
         if (why != NULL && nlost++ == 0)
             rc = cm_job_differ(w->job, err, "%s: element %" PRIu64 " of %s, %s, %s", d->name, i,
-                               w->spec->file[file].path, cm_meaning_text(&m, p, text, sizeof(text)),
-                               why);
+                               w->spec->file[file].path,
+                               cm_decoding_text(&m, p, text, sizeof(text)), why);
         if (rc == CM_OK && at != UINT64_MAX)
             rc = put(d, file, i, last = at, err);
     }

@@ -21,15 +21,15 @@ static bool bounds_name(const cm_json *attrs, const char *name)
            (climatology != NULL && strcmp(climatology, name) == 0);
 }
 
-int cm_witness_meaning_of(const cm_dataset *ds, const cm_variable *v, cm_meaning *out,
-                          cm_error *err)
+int cm_witness_decoding_of(const cm_dataset *ds, const cm_variable *v, cm_decoding *out,
+                           cm_error *err)
 {
-    cm_meaning_of of = {
+    cm_decoding_of of = {
         .dtype = v->dtype, .attrs = v->attrs, .fill = v->has_fill_value ? v->fill_value : NULL};
     for (size_t i = 0; v->rank > 0 && !cm_json_has(v->attrs, "units") && i < ds->nvars; i++)
         if (bounds_name(ds->var[i].attrs, v->name))
             of.parent = ds->var[i].attrs;
-    int rc = cm_meaning_read(&of, out, err);
+    int rc = cm_decoding_read(&of, out, err);
     if (rc != CM_OK)
         cm_error_prefix(err, "variable %s", v->name);
     return rc;
@@ -46,12 +46,12 @@ static const uint8_t *fill_in_store(const cm_zarr_meta *meta, uint8_t *room)
     return meta->zarr_format == 2 && meta->has_fill ? meta->fill : NULL;
 }
 
-int cm_witness_meaning_in(const cm_witnesses *w, const cm_witness_var *var, cm_meaning *out,
-                          cm_error *err)
+int cm_witness_decoding_in(const cm_witnesses *w, const cm_witness_var *var, cm_decoding *out,
+                           cm_error *err)
 {
     uint8_t room[16];
     const cm_zarr_meta *meta = &var->node->meta;
-    cm_meaning_of of = {
+    cm_decoding_of of = {
         .dtype = meta->dtype, .attrs = meta->attrs, .fill = fill_in_store(meta, room)};
     const char *name = var->node->path;
     for (size_t i = 0; meta->rank > 0 && !cm_json_has(meta->attrs, "units") && i < w->tree->nnodes;
@@ -62,7 +62,7 @@ int cm_witness_meaning_in(const cm_witnesses *w, const cm_witness_var *var, cm_m
     for (size_t i = 0; w->job->parts != NULL && of.parent == NULL && i < w->spec->nvars; i++)
         if (meta->rank > 0 && bounds_name(w->spec->var[i].attrs, var->of->name))
             of.parent = w->spec->var[i].attrs;
-    int rc = cm_meaning_read(&of, out, err);
+    int rc = cm_decoding_read(&of, out, err);
     if (rc != CM_OK)
         cm_error_prefix(err, "variable %s", name);
     return rc;
@@ -207,15 +207,15 @@ typedef struct judge {
 
 static bool is_same(const judge *g, const uint8_t *want, const uint8_t *got)
 {
-    const cm_meaning *file = &g->view->meaning, *store = &g->var->store;
-    cm_meant a, b;
+    const cm_decoding *file = &g->view->meaning, *store = &g->var->store;
+    cm_decoded a, b;
     if (g->alike && memcmp(want, got, store->dtype.nbytes) == 0)
         return true;
     if (g->bits || !file->is_number || !store->is_number)
         return false;
-    cm_meant_read(file, want, &a);
-    cm_meant_read(store, got, &b);
-    return cm_meant_same(file, &a, store, &b, g->var->tolerance);
+    cm_decoded_read(file, want, &a);
+    cm_decoded_read(store, got, &b);
+    return cm_decoded_same(file, &a, store, &b, g->var->tolerance);
 }
 
 static void mark(const judge *g, uint64_t i, bool same, const uint8_t *want)
@@ -234,7 +234,7 @@ static void mark(const judge *g, uint64_t i, bool same, const uint8_t *want)
     out->found = true;
     out->first = i;
     out->file = g->view->file;
-    cm_meaning_text(&g->view->meaning, want, out->want, sizeof(out->want));
+    cm_decoding_text(&g->view->meaning, want, out->want, sizeof(out->want));
 }
 
 /* A row of the store's elements, COUNT of them, from number AT of the box on. */
@@ -282,7 +282,7 @@ int cm_witness_judge(const cm_witness_var *var, const cm_witness_view *view,
     judge g = {.var = var, .view = view, .verdict = verdict};
     if (cm_box_nelem(part) == 0)
         return CM_OK;
-    g.alike = cm_meaning_alike(&view->meaning, &var->store);
+    g.alike = cm_decoding_alike(&view->meaning, &var->store);
     /* What a join computes may say with other bytes that something is missing. */
     g.bits = g.alike && var->of->values == NULL && var->tolerance == 0;
     plan_reading(var, view, run, part, &r);

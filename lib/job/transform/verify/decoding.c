@@ -1,4 +1,4 @@
-#include "job/transform/verify/meaning.h"
+#include "job/transform/verify/decoding.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ static bool is_integer(const cm_dtype *t)
     return t->kind == CM_KIND_INT || t->kind == CM_KIND_UINT;
 }
 
-static long double stored_number(const cm_meaning *m, const uint8_t *p)
+static long double stored_number(const cm_decoding *m, const uint8_t *p)
 {
     uint64_t bits = 0;
     const unsigned unused = 64 - 8 * (m->dtype.nbytes <= 8 ? m->dtype.nbytes : 8);
@@ -27,7 +27,7 @@ static long double stored_number(const cm_meaning *m, const uint8_t *p)
 }
 
 /* A number of an attribute as an element of M would have it. */
-static long double as_element(const cm_meaning *m, long double x)
+static long double as_element(const cm_decoding *m, long double x)
 {
     const long double all = ldexpl(1, (int)(8 * m->dtype.nbytes));
     if (m->dtype.kind == CM_KIND_FLOAT && m->dtype.nbytes == 4)
@@ -57,19 +57,19 @@ static bool number_of(const cm_json *j, long double *out)
     return true;
 }
 
-static int add_missing(cm_meaning *m, const cm_json *value, cm_error *err)
+static int add_missing(cm_decoding *m, const cm_json *value, cm_error *err)
 {
     long double x;
     if (!number_of(value, &x))
         return CM_OK;
-    if (m->nmissing == CM_MEANING_MISSING)
+    if (m->nmissing == CM_DECODING_MISSING)
         return cm_fail(err, CM_EUNSUPPORTED, "more than %d values stand for missing ones",
-                       CM_MEANING_MISSING);
+                       CM_DECODING_MISSING);
     m->missing[m->nmissing++] = as_element(m, x);
     return CM_OK;
 }
 
-static int read_missing(const cm_meaning_of *of, cm_meaning *m, cm_error *err)
+static int read_missing(const cm_decoding_of *of, cm_decoding *m, cm_error *err)
 {
     const cm_json *value = cm_json_member(of->attrs, "missing_value");
     int rc = CM_OK;
@@ -83,7 +83,7 @@ static int read_missing(const cm_meaning_of *of, cm_meaning *m, cm_error *err)
 }
 
 /* Of bounds that leave it out, the word of their coordinate. */
-static const char *text_of(const cm_meaning_of *of, const char *name)
+static const char *text_of(const cm_decoding_of *of, const char *name)
 {
     const char *text = cm_json_text(cm_json_member(of->attrs, name), NULL);
     return text != NULL || of->parent == NULL
@@ -91,7 +91,7 @@ static const char *text_of(const cm_meaning_of *of, const char *name)
                : cm_json_text(cm_json_member(of->parent, name), NULL);
 }
 
-static void read_sign(const cm_meaning_of *of, cm_meaning *m)
+static void read_sign(const cm_decoding_of *of, cm_decoding *m)
 {
     const char *sign = cm_json_text(cm_json_member(of->attrs, "_Unsigned"), NULL);
     m->is_unsigned = m->dtype.kind == CM_KIND_UINT;
@@ -101,9 +101,9 @@ static void read_sign(const cm_meaning_of *of, cm_meaning *m)
         m->is_unsigned = false;
 }
 
-int cm_meaning_read(const cm_meaning_of *of, cm_meaning *out, cm_error *err)
+int cm_decoding_read(const cm_decoding_of *of, cm_decoding *out, cm_error *err)
 {
-    cm_meaning m = {.dtype = of->dtype, .scale = 1, .units = text_of(of, "units")};
+    cm_decoding m = {.dtype = of->dtype, .scale = 1, .units = text_of(of, "units")};
     m.is_number = cm_dtype_is_number(&of->dtype);
     if (m.is_number) {
         read_sign(of, &m);
@@ -121,7 +121,7 @@ int cm_meaning_read(const cm_meaning_of *of, cm_meaning *out, cm_error *err)
 
 /* ---- elements ---- */
 
-static __int128 instant(const cm_meaning *m, long double x)
+static __int128 instant(const cm_decoding *m, long double x)
 {
     const __int128 unit = (__int128)m->axis.unit_us * NS_PER_US / m->axis.per_us;
     const long double whole = truncl(x);
@@ -132,10 +132,10 @@ static __int128 instant(const cm_meaning *m, long double x)
            (__int128)roundl((x - whole) * (long double)unit);
 }
 
-void cm_meant_read(const cm_meaning *m, const uint8_t *p, cm_meant *out)
+void cm_decoded_read(const cm_decoding *m, const uint8_t *p, cm_decoded *out)
 {
     const long double x = stored_number(m, p);
-    *out = (cm_meant){.number = x, .missing = isnan(x)};
+    *out = (cm_decoded){.number = x, .missing = isnan(x)};
     for (unsigned i = 0; i < m->nmissing; i++)
         out->missing = out->missing || x == m->missing[i];
     out->rounded = m->is_packed || m->dtype.kind == CM_KIND_FLOAT;
@@ -150,13 +150,13 @@ void cm_meant_read(const cm_meaning *m, const uint8_t *p, cm_meant *out)
 }
 
 /* X unpacked, in one of the ways in which readers do it, is Y. */
-static bool is_unpacked(const cm_meant *x, long double y)
+static bool is_unpacked(const cm_decoded *x, long double y)
 {
     return (long double)(float)x->number == y || (long double)x->single == y;
 }
 
-bool cm_meant_same(const cm_meaning *file, const cm_meant *a, const cm_meaning *store,
-                   const cm_meant *b, double tolerance)
+bool cm_decoded_same(const cm_decoding *file, const cm_decoded *a, const cm_decoding *store,
+                     const cm_decoded *b, double tolerance)
 {
     enum {
         ROUNDED_NS = 3000
@@ -188,7 +188,7 @@ static bool same_axis(const cm_time_axis *a, const cm_time_axis *b)
            a->unit_us == b->unit_us && a->per_us == b->per_us;
 }
 
-bool cm_meaning_alike(const cm_meaning *a, const cm_meaning *b)
+bool cm_decoding_alike(const cm_decoding *a, const cm_decoding *b)
 {
     bool alike = cm_dtype_equal(&a->dtype, &b->dtype) && a->is_unsigned == b->is_unsigned &&
                  a->is_packed == b->is_packed && a->scale == b->scale && a->offset == b->offset &&
@@ -199,7 +199,7 @@ bool cm_meaning_alike(const cm_meaning *a, const cm_meaning *b)
     return alike;
 }
 
-const char *cm_meaning_clash(const cm_meaning *file, const cm_meaning *store)
+const char *cm_decoding_clash(const cm_decoding *file, const cm_decoding *store)
 {
     if (file->is_number != store->is_number)
         return "is of another kind";
@@ -214,11 +214,11 @@ const char *cm_meaning_clash(const cm_meaning *file, const cm_meaning *store)
     return NULL;
 }
 
-char *cm_meaning_text(const cm_meaning *m, const uint8_t *p, char *buf, size_t size)
+char *cm_decoding_text(const cm_decoding *m, const uint8_t *p, char *buf, size_t size)
 {
-    cm_meant x = {0};
+    cm_decoded x = {0};
     if (m->is_number)
-        cm_meant_read(m, p, &x);
+        cm_decoded_read(m, p, &x);
     if (x.missing)
         snprintf(buf, size, "missing");
     else if (m->is_number && m->is_time)
