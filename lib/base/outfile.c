@@ -277,9 +277,8 @@ int cm_outfile_open(cm_outfile *f, cm_error *err)
 
 /* ---- writing ---- */
 
-int cm_outfile_write(cm_outfile *f, const void *data, size_t nbytes, cm_error *err)
+static int write_all(cm_outfile *f, const char *p, size_t nbytes)
 {
-    const char *p = data;
     while (nbytes > 0) {
         ssize_t n = f->in_place ? cm_pipe_write(f->fd, p, nbytes) : write(f->fd, p, nbytes);
         if (n >= 0) {
@@ -288,33 +287,42 @@ int cm_outfile_write(cm_outfile *f, const void *data, size_t nbytes, cm_error *e
         } else if (errno == EAGAIN) {
             struct pollfd wait = {.fd = f->fd, .events = POLLOUT};
             if (is_canceled(f))
-                return cm_fail(err, CM_ECANCELED, "%s: nobody reads this pipe", f->path);
+                return ECANCELED;
             poll(&wait, 1, WAIT_MS);
         } else if (errno != EINTR) {
-            return cm_fail_errno(err, errno, "%s: cannot be written", f->path);
+            return errno;
         }
     }
-    return CM_OK;
+    return 0;
 }
 
-static ssize_t write_cookie(void *cookie, const char *data, size_t nbytes)
+/* A document with a gap is none: after a failure nothing more is written. */
+static int write_on(void *context, const void *data, size_t nbytes)
 {
-    cm_outfile *f = cookie;
-    cm_error err = {0};
-    errno = 0;
-    if (cm_outfile_write(f, data, nbytes, &err) == CM_OK)
-        return (ssize_t)nbytes;
-    if (err.status == CM_ECANCELED || errno == 0)
-        errno = ECANCELED;
-    return 0;
+    cm_outfile *f = context;
+    if (f->errnum == 0)
+        f->errnum = write_all(f, data, nbytes);
+    return f->errnum;
+}
+
+int cm_outfile_check(const cm_outfile *f, cm_error *err)
+{
+    if (f->errnum == ECANCELED)
+        return cm_fail(err, CM_ECANCELED, "%s: nobody reads this pipe", f->path);
+    return f->errnum == 0 ? CM_OK : cm_fail_errno(err, f->errnum, "%s: cannot be written", f->path);
+}
+
+int cm_outfile_write(cm_outfile *f, const void *data, size_t nbytes, cm_error *err)
+{
+    write_on(f, data, nbytes);
+    return cm_outfile_check(f, err);
 }
 
 FILE *cm_outfile_stream(cm_outfile *f, cm_error *err)
 {
-    FILE *stream = fopencookie(f, "w", (cookie_io_functions_t){.write = write_cookie});
-    if (stream == NULL)
+    if (cm_outstream_wrap(&f->stream, write_on, f) != 0)
         cm_fail(err, CM_ENOMEM, "%s: no memory to write it", f->path);
-    return stream;
+    return f->stream.file;
 }
 
 /* ---- taking its place ---- */
@@ -388,8 +396,11 @@ static int take_place(cm_outfile *f, cm_error *err)
 
 int cm_outfile_commit(cm_outfile *f, cm_error *err)
 {
-    int rc = CM_OK;
-    if (!f->in_place && !f->made) {
+    int failed = cm_outstream_close(&f->stream);
+    if (f->errnum == 0)
+        f->errnum = failed;
+    int rc = cm_outfile_check(f, err);
+    if (rc == CM_OK && !f->in_place && !f->made) {
         const char *name;
         char *folder = cm_outfile_folder(f->real, &name, err);
         rc = folder == NULL ? CM_ENOMEM : make_part(f, folder, name, true, err);
@@ -397,7 +408,7 @@ int cm_outfile_commit(cm_outfile *f, cm_error *err)
     }
     if (rc == CM_OK && f->sync && !f->in_place && fsync(f->fd) != 0)
         rc = cm_fail_errno(err, errno, "%s: cannot be written", f->path);
-    int failed = close(f->fd);
+    failed = close(f->fd);
     f->fd = -1;
     if (rc == CM_OK && failed != 0)
         rc = cm_fail_errno(err, errno, "%s: cannot be written", f->path);
@@ -408,6 +419,7 @@ void cm_outfile_release(cm_outfile *f)
 {
     if (f->path == NULL)
         return;
+    cm_outstream_close(&f->stream);
     if (f->fd >= 0)
         close(f->fd);
     if (f->made)

@@ -17,6 +17,7 @@
 
 #include "base/marks.h"
 #include "base/outfile_guard.h"
+#include "base/outstream.h"
 
 typedef struct cm_outfile {
     char *path; /* as the user named it */
@@ -24,8 +25,10 @@ typedef struct cm_outfile {
     char *part; /* the document's name while it has one that is not its own */
     bool made;  /* it has that name, and loses it when it is released */
     bool in_place;
-    bool sync; /* to be set by who writes it: on the disk before it takes its place */
-    int fd;    /* -1: not open */
+    bool sync;  /* to be set by who writes it: on the disk before it takes its place */
+    int fd;     /* -1: not open */
+    int errnum; /* of the first write that failed, which a later one does not hide; 0: none did */
+    cm_outstream stream;
     bool overwrite;
     const cm_document_kind *kind;
     cm_outfile_guard guard; /* own copies of its texts */
@@ -41,9 +44,11 @@ int cm_outfile_claim(cm_outfile *f, const char *path, const cm_document_kind *ki
 /* Opens it for writing.  A pipe is waited for until somebody reads it, or the guard cancels. */
 int cm_outfile_open(cm_outfile *f, cm_error *err);
 int cm_outfile_write(cm_outfile *f, const void *data, size_t nbytes, cm_error *err);
-/* The same as a stream, to be closed before commit; NULL and an error. */
+/* To print to until commit or release, which close it; NULL and an error. */
 FILE *cm_outfile_stream(cm_outfile *f, cm_error *err);
-/* The document is whole, and takes its place. */
+/* CM_OK, or the error of the first write that failed: who prints much stops early. */
+int cm_outfile_check(const cm_outfile *f, cm_error *err);
+/* The document is whole, and takes its place; where a write failed, that is the error. */
 int cm_outfile_commit(cm_outfile *f, cm_error *err);
 /* What was not committed is gone. */
 void cm_outfile_release(cm_outfile *f);

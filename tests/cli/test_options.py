@@ -192,7 +192,7 @@ def test_a_full_standard_output_is_a_failure(work):
     with open("/dev/full", "w") as full:
         done = subprocess.run([NC2ZARR, "in.nc"], cwd=work, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
-    assert "standard output" in done.stderr
+    assert "standard output: the result could not be written: No space left on device" in done.stderr
 
 
 def test_escapes_in_names_do_not_reach_the_terminal(work):

@@ -307,22 +307,14 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-int chunkcalc_plot(const cm_chunkcalc_report *r, cm_outfile *file, cm_error *err)
+static int draw(const cm_chunkcalc_report *r, const cm_chunkcalc_layout **sorted, FILE *to,
+                const char *path, cm_error *err)
 {
-    const cm_chunkcalc_layout **sorted = calloc(r->nlayouts, sizeof(*sorted));
     canvas *c;
+    int rc = canvas_create(to, path, WIDTH, HEIGHT, &c, err);
 
-    if (sorted == NULL)
-        return cm_fail(err, CM_ENOMEM, "no memory for the plot");
-    for (size_t i = 0; i < r->nlayouts; i++)
-        sorted[i] = &r->layout[i];
-    qsort(sorted, r->nlayouts, sizeof(*sorted), by_size);
-    int rc = cm_outfile_open(file, err);
-    FILE *to = rc == CM_OK ? cm_outfile_stream(file, err) : NULL;
-    if (to == NULL || (rc = canvas_create(to, file->path, WIDTH, HEIGHT, &c, err)) != CM_OK) {
-        free(sorted);
-        return rc != CM_OK ? rc : CM_ENOMEM;
-    }
+    if (rc != CM_OK)
+        return rc;
     panel p = {.c = c, .r = r, .layout = sorted, .n = r->nlayouts, .top = TOP};
     draw_legend(c, r);
     rc = draw_panel(&p, err);
@@ -332,8 +324,24 @@ int chunkcalc_plot(const cm_chunkcalc_report *r, cm_outfile *file, cm_error *err
         rc = draw_panel(&p, err);
     draw_labels(&p);
     int finished = canvas_finish(c, rc == CM_OK ? err : NULL);
+    return rc == CM_OK ? finished : rc;
+}
+
+int chunkcalc_plot(const cm_chunkcalc_report *r, cm_outfile *file, cm_error *err)
+{
+    const cm_chunkcalc_layout **sorted = calloc(r->nlayouts, sizeof(*sorted));
+
+    if (sorted == NULL)
+        return cm_fail(err, CM_ENOMEM, "no memory for the plot");
+    for (size_t i = 0; i < r->nlayouts; i++)
+        sorted[i] = &r->layout[i];
+    qsort(sorted, r->nlayouts, sizeof(*sorted), by_size);
+    int rc = cm_outfile_open(file, err);
+    FILE *to = rc == CM_OK ? cm_outfile_stream(file, err) : NULL;
+    if (to != NULL)
+        rc = draw(r, sorted, to, file->path, err);
+    else if (rc == CM_OK)
+        rc = CM_ENOMEM;
     free(sorted);
-    if (rc == CM_OK)
-        rc = finished;
     return rc == CM_OK ? cm_outfile_commit(file, err) : rc;
 }

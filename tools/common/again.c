@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/outstream.h"
 #include "print.h"
 
 /* The last row that ARG names: "--name", "--name=value", or letters up to one with a value. */
@@ -35,9 +36,8 @@ static bool is_among(const cm_option *o, const char *const *names)
 
 char *cm_again_command(const cm_tool *tool, int argc, char **argv, const char *const *without)
 {
-    char *text = NULL;
-    size_t nbytes = 0;
-    FILE *f = open_memstream(&text, &nbytes);
+    cm_outtext t;
+    FILE *f = cm_outtext_open(&t);
     if (f == NULL)
         return NULL;
     cm_print_shell_word(argv[0], f);
@@ -65,9 +65,5 @@ char *cm_again_command(const cm_tool *tool, int argc, char **argv, const char *c
                 break;
         }
     }
-    if (fclose(f) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return cm_outtext_close(&t);
 }

@@ -18,7 +18,7 @@ struct canvas {
     char *path;   /* for messages */
     FILE *to;     /* of a PNG */
     FILE *svg;    /* NULL: PNG */
-    bool inlined; /* in a page: SVG is not ours to close, and colours are classes */
+    bool inlined; /* in a page: colours are classes */
     cairo_surface_t *surface;
     cairo_t *cr;
 };
@@ -161,10 +161,6 @@ static int release(canvas *c, int rc)
         cairo_destroy(c->cr);
     if (c->surface != NULL)
         cairo_surface_destroy(c->surface);
-    if (c->svg != NULL && !c->inlined)
-        fclose(c->svg);
-    if (c->to != NULL)
-        fclose(c->to);
     free(c->path);
     free(c);
     return rc;
@@ -179,7 +175,6 @@ int canvas_create(FILE *to, const char *name, unsigned width, unsigned height, c
 
     if (c == NULL || (c->path = strdup(name)) == NULL) {
         free(c);
-        fclose(to);
         return cm_fail(err, CM_ENOMEM, "%s: no memory for the picture", name);
     }
     if (n > 4 && strcmp(name + n - 4, ".png") == 0) {
@@ -272,13 +267,11 @@ void canvas_write(canvas *c, const canvas_text *style, const char *text)
 typedef struct png {
     FILE *to;
     size_t at;
-    int errnum;
 } png;
 
-static void put_png(png *p, const void *data, size_t nbytes)
+static void put_png(const png *p, const void *data, size_t nbytes)
 {
-    if (nbytes > 0 && p->errnum == 0 && fwrite(data, 1, nbytes, p->to) != nbytes)
-        p->errnum = errno != 0 ? errno : EIO;
+    fwrite(data, 1, nbytes, p->to);
 }
 
 /* The bytes of a PNG on their way to its file; the mark goes behind the first chunk. */
@@ -293,40 +286,20 @@ static cairo_status_t write_png(void *context, const unsigned char *data, unsign
     }
     put_png(p, data + before, nbytes - before);
     p->at += nbytes;
-    return p->errnum == 0 ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_WRITE_ERROR;
-}
-
-/* Closes TO.  0, or the errno of what could not be written. */
-static int close_file(FILE *to)
-{
-    errno = 0;
-    bool bad = fflush(to) != 0 || ferror(to) != 0;
-    int errnum = bad ? (errno != 0 ? errno : EIO) : 0;
-    return fclose(to) != 0 && errnum == 0 ? errno : errnum;
+    return ferror(p->to) ? CAIRO_STATUS_WRITE_ERROR : CAIRO_STATUS_SUCCESS;
 }
 
 int canvas_finish(canvas *c, cm_error *err)
 {
-    int errnum = 0;
-    cairo_status_t status = CAIRO_STATUS_SUCCESS;
+    int rc = CM_OK;
 
     if (c->svg != NULL) {
         fputs("</svg>\n", c->svg);
-        if (c->inlined)
-            return release(c, CM_OK);
-        errnum = close_file(c->svg);
-        c->svg = NULL;
-    } else {
-        png p = {.to = c->to};
-        status = cairo_surface_write_to_png_stream(c->surface, write_png, &p);
-        int closed = close_file(c->to);
-        errnum = p.errnum != 0 ? p.errnum : closed;
-        c->to = NULL;
+        return release(c, rc);
     }
-    int rc = CM_OK;
-    if (errnum != 0)
-        rc = cm_fail_errno(err, errnum, "%s: cannot be written", c->path);
-    else if (status != CAIRO_STATUS_SUCCESS)
+    png p = {.to = c->to};
+    cairo_status_t status = cairo_surface_write_to_png_stream(c->surface, write_png, &p);
+    if (status != CAIRO_STATUS_SUCCESS && status != CAIRO_STATUS_WRITE_ERROR)
         rc = cm_fail(err, CM_EIO, "%s: cannot be written: %s", c->path,
                      cairo_status_to_string(status));
     return release(c, rc);

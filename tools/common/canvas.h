@@ -39,8 +39,8 @@ typedef struct canvas_text {
 } canvas_text;
 
 /*
- * A picture that is written to TO, which canvas_finish closes (and this call where it
- * fails).  NAME, for messages, ends in .svg or .png.  The file begins with the mark of
+ * A picture that is written to TO, which stays its owner's, to close and to ask whether it took
+ * everything.  NAME, for messages, ends in .svg or .png.  The file begins with the mark of
  * base/marks.h.
  */
 int canvas_create(FILE *to, const char *name, unsigned width, unsigned height, canvas **out,
@@ -61,7 +61,7 @@ void canvas_area(canvas *c, const canvas_point *p, size_t n, double opacity, uns
 void canvas_boxes(canvas *c, const canvas_box *box, size_t n, double opacity, unsigned colour);
 void canvas_write(canvas *c, const canvas_text *style, const char *text);
 
-/* Writes the file and frees C, also when it fails. */
+/* Writes the rest of the picture and frees C, also when it fails. */
 int canvas_finish(canvas *c, cm_error *err);
 
 #endif

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/outstream.h"
+
 /* The field's own name, without that of the struct which holds it. */
 static const char *setting(const cm_option *o)
 {
@@ -30,9 +32,8 @@ static bool is_word(char before, const char *end)
 
 char *cm_tool_name_options(const cm_tool *tool, const char *text)
 {
-    char *out = NULL;
-    size_t nbytes = 0;
-    FILE *f = open_memstream(&out, &nbytes);
+    cm_outtext t;
+    FILE *f = cm_outtext_open(&t);
     if (!f)
         return NULL;
     for (char before = ' '; *text; before = *text++) {
@@ -47,11 +48,7 @@ char *cm_tool_name_options(const cm_tool *tool, const char *text)
             putc(*text, f);
         }
     }
-    if (fclose(f) != 0) {
-        free(out);
-        return NULL;
-    }
-    return out;
+    return cm_outtext_close(&t);
 }
 
 void cm_tool_name_error(const cm_tool *tool, cm_error *err)

@@ -1,12 +1,12 @@
 #include "options.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <chunkmill/version.h>
 
 #include "base/number.h"
+#include "result.h"
 #include "say.h"
 
 enum action {
@@ -159,14 +159,10 @@ int cm_tool_exit_status(int status)
 
 int cm_tool_finish(const cm_tool *tool, int status)
 {
-    bool failed = ferror(stdout) != 0;
-    errno = 0;
-    if (fflush(stdout) != 0)
-        failed = true;
-    if (!failed)
+    int errnum = cm_result_flush();
+    if (errnum == 0)
         return status;
-    cm_say(tool->name, "standard output: the result could not be written%s%s", errno ? ": " : "",
-           errno ? strerror(errno) : "");
+    cm_say(tool->name, "standard output: the result could not be written: %s", strerror(errnum));
     return status == CM_EXIT_DONE ? CM_EXIT_FAILED : status;
 }
 
@@ -509,7 +505,10 @@ int cm_tool_parse(const cm_tool *tool, int argc, char **argv, void *values,
                 .paths = paths};
     memset(common, 0, sizeof(*common));
     memset(paths, 0, sizeof(*paths));
-    if (!store_presets(&p))
+    int errnum = cm_result_open();
+    if (errnum != 0)
+        cm_say(tool->name, "standard output: cannot be opened: %s", strerror(errnum));
+    if (errnum != 0 || !store_presets(&p))
         return CM_EXIT_FAILED;
     bool ended = false;
     for (int i = 1; i < argc && !p.action; i++) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/outstream.h"
 #include "launcher.h"
 #include "print.h"
 #include "say.h"
@@ -17,9 +18,8 @@ int cm_part_progress(const cm_part_choice *part, int progress)
 
 char *cm_part_command(const cm_tool *tool, int argc, char **argv)
 {
-    char *text = NULL;
-    size_t nbytes = 0;
-    FILE *f = open_memstream(&text, &nbytes);
+    cm_outtext t;
+    FILE *f = cm_outtext_open(&t);
     if (!f)
         return NULL;
     fputs(tool->name, f);
@@ -34,11 +34,7 @@ char *cm_part_command(const cm_tool *tool, int argc, char **argv)
         putc(' ', f);
         cm_print_shell_word(a, f);
     }
-    if (fclose(f) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return cm_outtext_close(&t);
 }
 
 /* "3/16": the third of sixteen. */

@@ -5,22 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/outstream.h"
 #include "say.h"
 
 /* TEXT without control characters on the heap, or NULL. */
 static char *clean_copy(const char *text)
 {
-    char *out = NULL;
-    size_t nbytes = 0;
-    FILE *f = open_memstream(&out, &nbytes);
+    cm_outtext t;
+    FILE *f = cm_outtext_open(&t);
     if (!f)
         return NULL;
     cm_print_clean(text, f);
-    if (fclose(f) != 0) {
-        free(out);
-        return NULL;
-    }
-    return out;
+    return cm_outtext_close(&t);
 }
 
 static bool push(cm_table *t, const char *text)

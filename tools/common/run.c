@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fileurl.h"
+#include "base/outstream.h"
 #include "naming.h"
 #include "print.h"
 #include "progress.h"
@@ -58,9 +59,8 @@ void cm_run_prepare(void)
 
 char *cm_run_command_line(int argc, char **argv)
 {
-    char *text = NULL;
-    size_t nbytes = 0;
-    FILE *f = open_memstream(&text, &nbytes);
+    cm_outtext t;
+    FILE *f = cm_outtext_open(&t);
     if (!f)
         return NULL;
     for (int i = 0; i < argc; i++) {
@@ -68,11 +68,7 @@ char *cm_run_command_line(int argc, char **argv)
             putc(' ', f);
         cm_print_shell_word(argv[i], f);
     }
-    if (fclose(f) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return cm_outtext_close(&t);
 }
 
 int cm_run_refuse(const cm_tool *tool, const char *format, ...)

@@ -12,6 +12,7 @@
 #include "../common/summary.h"
 #include "base/fileurl.h"
 #include "base/number.h"
+#include "base/outstream.h"
 
 enum {
     SHAPE_TEXT = 96 /* bytes; a shape of 32 long dimensions is cut */
@@ -259,12 +260,22 @@ static void print_python_string(const char *text, size_t nbytes, FILE *to)
     putc('"', to);
 }
 
+/* CODE as a command; frees it.  NULL: there was no memory for it. */
+static void print_python(char *code)
+{
+    if (code != NULL) {
+        fputs("  python3 -c ", stdout);
+        cm_print_shell_word(code, stdout);
+        putchar('\n');
+    }
+    free(code);
+}
+
 /* The line that opens GROUP (NULL: the root) of the store in xarray, quoted for a shell. */
 static void print_open(const char *store, const char *group, size_t group_nbytes, bool consolidated)
 {
-    char *code = NULL;
-    size_t nbytes = 0;
-    FILE *f = open_memstream(&code, &nbytes);
+    cm_outtext t;
+    FILE *f = cm_outtext_open(&t);
     if (!f)
         return;
     fputs("import xarray; print(xarray.open_zarr(", f);
@@ -274,12 +285,7 @@ static void print_open(const char *store, const char *group, size_t group_nbytes
         print_python_string(group, group_nbytes, f);
     }
     fputs(consolidated ? "))" : ", consolidated=False))", f);
-    if (fclose(f) == 0) {
-        fputs("  python3 -c ", stdout);
-        cm_print_shell_word(code, stdout);
-        putchar('\n');
-    }
-    free(code);
+    print_python(cm_outtext_close(&t));
 }
 
 static void print_how_to_open(const cm_transform_options *options, const cm_transform_report *r)
@@ -317,9 +323,8 @@ static void print_references(const cm_transform_options *options, const cm_trans
     printf("  %s references, %s chunks that stand in the document\n\nOpen it:\n",
            cm_format_count(r->nreferences, refs, sizeof(refs)),
            cm_format_count(r->ninline, inside, sizeof(inside)));
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
+    cm_outtext t;
+    FILE *f = cm_outtext_open(&t);
     if (f == NULL)
         return;
     fputs("import xarray; print(xarray.open_dataset(\"reference://\", engine=\"zarr\", "
@@ -327,12 +332,7 @@ static void print_references(const cm_transform_options *options, const cm_trans
           f);
     print_python_string(options->target, strlen(options->target), f);
     fputs("}}))", f);
-    if (fclose(f) == 0) {
-        fputs("  python3 -c ", stdout);
-        cm_print_shell_word(text, stdout);
-        putchar('\n');
-    }
-    free(text);
+    print_python(cm_outtext_close(&t));
 }
 
 /* ": time=20:30 anew from " */

@@ -18,40 +18,42 @@ char *readbench_file_path(const char *folder, const char *prefix, const char *na
     return cm_asprintf(err, "%s/%s%s", folder, prefix, name);
 }
 
-static int fill(const char *part, const char *mode, const char *whole, readbench_content *content,
-                const void *context, cm_error *err)
+int readbench_part_open(readbench_part *p, const char *folder, const char *name, cm_error *err)
 {
-    FILE *to = fopen(part, mode);
-    if (to == NULL)
-        return cm_fail_errno(err, errno, "%s: cannot be written", whole);
-    int rc = content(context, to, err);
-    errno = 0;
-    bool bad = fflush(to) != 0 || ferror(to) != 0;
-    int errnum = errno ? errno : EIO;
-    if (fclose(to) != 0 && !bad) {
-        bad = true;
-        errnum = errno;
-    }
-    if (rc == CM_OK && bad)
-        rc = cm_fail_errno(err, errnum, "%s: cannot be written", whole);
+    *p = (readbench_part){.part = readbench_file_path(folder, READBENCH_PART, name, err),
+                          .whole = readbench_file_path(folder, "", name, err)};
+    if (p->part == NULL || p->whole == NULL)
+        return CM_ENOMEM;
+    int fd = open(p->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return cm_fail_errno(err, errno, "%s: cannot be written", p->whole);
+    p->made = true;
+    int errnum = cm_outstream_open(&p->stream, fd);
+    return errnum == 0 ? CM_OK : cm_fail_errno(err, errnum, "%s: cannot be written", p->whole);
+}
+
+int readbench_part_close(readbench_part *p, int rc, cm_error *err)
+{
+    int errnum = cm_outstream_close(&p->stream);
+    if (rc == CM_OK && errnum != 0)
+        rc = cm_fail_errno(err, errnum, "%s: cannot be written", p->whole);
+    if (rc == CM_OK && rename(p->part, p->whole) != 0)
+        rc = cm_fail_errno(err, errno, "%s: cannot be renamed to %s", p->part, p->whole);
+    if (rc != CM_OK && p->made)
+        unlink(p->part);
+    free(p->part);
+    free(p->whole);
     return rc;
 }
 
 int readbench_file_write(const char *folder, const char *name, readbench_content *content,
                          const void *context, cm_error *err)
 {
-    char *part = readbench_file_path(folder, READBENCH_PART, name, err);
-    char *whole = readbench_file_path(folder, "", name, err);
-    int rc = CM_ENOMEM;
-    if (part && whole)
-        rc = fill(part, "wxe", whole, content, context, err);
-    if (rc == CM_OK && rename(part, whole) != 0)
-        rc = cm_fail_errno(err, errno, "%s: cannot be renamed to %s", part, whole);
-    if (rc != CM_OK && part)
-        unlink(part);
-    free(part);
-    free(whole);
-    return rc;
+    readbench_part p;
+    int rc = readbench_part_open(&p, folder, name, err);
+    if (rc == CM_OK)
+        rc = content(context, p.stream.file, err);
+    return readbench_part_close(&p, rc, err);
 }
 
 enum {

@@ -1,5 +1,4 @@
 /* One call of the library, and what is told of it. */
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,9 +68,6 @@ static int write_trace(const readbench_run *run, cm_outfile *file, cm_error *err
     if (to == NULL)
         return rc != CM_OK ? rc : CM_ENOMEM;
     rc = readbench_chrome_trace(&run->report->session[0], to, err);
-    errno = 0;
-    if (fclose(to) != 0 && rc == CM_OK)
-        rc = cm_fail_errno(err, errno != 0 ? errno : EIO, "%s: cannot be written", file->path);
     return rc == CM_OK ? cm_outfile_commit(file, err) : rc;
 }
 

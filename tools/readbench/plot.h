@@ -3,6 +3,7 @@
 #define CM_TOOLS_READBENCH_PLOT_H
 
 #include "../common/canvas.h"
+#include "file.h"
 #include "palette.h"
 #include "readbench.h"
 
@@ -109,8 +110,7 @@ enum {
 
 /* A file that is drawn under another name, then renamed. */
 typedef struct plot_picture {
-    char *part, *whole;
-    bool made; /* PART is there */
+    readbench_part file;
     canvas *c;
 } plot_picture;
 

@@ -97,7 +97,7 @@ int plot_comparison_write(const readbench_comparison *plot_of, const cm_readbenc
     int rc = CM_OK;
 
     for (size_t i = 0; i < 2 && rc == CM_OK; i++) {
-        plot_picture f = {NULL};
+        plot_picture f = {0};
         char title[96];
         unsigned height = height_of(r) + PLOT_TITLE;
         rc = plot_begin_picture(&f, folder, plot_of->name, PLOT_SUFFIX[i], height, err);

@@ -1,10 +1,7 @@
 /* Every plot by name, to files and into a page. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "file.h"
 #include "plot.h"
 
 const readbench_plot READBENCH_PLOTS[] = {
@@ -70,15 +67,10 @@ int plot_begin_picture(plot_picture *f, const char *folder, const char *name, co
 {
     char file[96];
     snprintf(file, sizeof(file), "%s.%s", name, suffix);
-    f->part = readbench_file_path(folder, READBENCH_PART, file, err);
-    f->whole = readbench_file_path(folder, "", file, err);
-    if (f->part == NULL || f->whole == NULL)
-        return CM_ENOMEM;
-    FILE *to = fopen(f->part, "wxe");
-    if (to == NULL)
-        return cm_fail_errno(err, errno, "%s: cannot be written", f->whole);
-    f->made = true;
-    return canvas_create(to, f->whole, PLOT_WIDE, height, &f->c, err);
+    int rc = readbench_part_open(&f->file, folder, file, err);
+    return rc == CM_OK
+               ? canvas_create(f->file.stream.file, f->file.whole, PLOT_WIDE, height, &f->c, err)
+               : rc;
 }
 
 int plot_end_picture(plot_picture *f, int rc, cm_error *err)
@@ -87,13 +79,7 @@ int plot_end_picture(plot_picture *f, int rc, cm_error *err)
         int finished = canvas_finish(f->c, rc == CM_OK ? err : NULL);
         rc = rc == CM_OK ? finished : rc;
     }
-    if (rc == CM_OK && rename(f->part, f->whole) != 0)
-        rc = cm_fail_errno(err, errno, "%s: cannot be renamed to %s", f->part, f->whole);
-    if (rc != CM_OK && f->made)
-        unlink(f->part);
-    free(f->part);
-    free(f->whole);
-    return rc;
+    return readbench_part_close(&f->file, rc, err);
 }
 
 int plot_write(const readbench_plot *r, const cm_readbench_session *s, const char *folder,
@@ -102,7 +88,7 @@ int plot_write(const readbench_plot *r, const cm_readbench_session *s, const cha
     int rc = CM_OK;
 
     for (size_t i = 0; i < 2 && rc == CM_OK; i++) {
-        plot_picture f = {NULL};
+        plot_picture f = {0};
         unsigned height = height_of(r, s, false) + PLOT_TITLE;
         rc = plot_begin_picture(&f, folder, r->name, PLOT_SUFFIX[i], height, err);
         if (rc == CM_OK) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "../common/print.h"
+#include "base/outstream.h"
 
 /* ---- words of a command -------------------------------------------------------------------- */
 
@@ -258,28 +259,26 @@ static const struct {
 
 char *readbench_remedy(const readbench_run *run, const cm_readbench_session *s, const char *what)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *to = open_memstream(&text, &n);
+    cm_outtext t;
+    FILE *to = cm_outtext_open(&t);
     if (to == NULL)
         return NULL;
     for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++)
         if (strcmp(remedies[i].what, what) == 0)
             remedies[i].put(run, s, to);
-    if (fclose(to) != 0 || n == 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    char *text = cm_outtext_close(&t);
+    if (text != NULL && *text != '\0')
+        return text;
+    free(text);
+    return NULL;
 }
 
 char *readbench_tuned_command(const readbench_run *run, const cm_readbench_session *s)
 {
-    char *text = NULL;
-    size_t n = 0;
+    cm_outtext t;
     if (run->again == NULL || run->report->baseline == SIZE_MAX)
         return NULL;
-    FILE *to = open_memstream(&text, &n);
+    FILE *to = cm_outtext_open(&t);
     if (to == NULL)
         return NULL;
     fputs(run->again, to);
@@ -289,9 +288,5 @@ char *readbench_tuned_command(const readbench_run *run, const cm_readbench_sessi
         fprintf(to, " --mode %s --workers %u --worker-threads %u --prefetch %u", s->mode,
                 s->workers, s->worker_threads, s->prefetch);
     fprintf(to, " --loader %s", s->loader);
-    if (fclose(to) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return cm_outtext_close(&t);
 }

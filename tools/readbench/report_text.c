@@ -6,6 +6,7 @@
 #include "../common/print.h"
 #include "../common/say.h"
 #include "base/number.h"
+#include "base/outstream.h"
 #include "items.h"
 #include "remedy.h"
 
@@ -16,13 +17,13 @@ enum {
 /* TABLE without the spaces at the ends of lines, where columns on the right are empty. */
 static bool print_trimmed(const cm_table *table, FILE *to)
 {
-    char *text = NULL;
-    size_t nbytes = 0;
-    FILE *f = open_memstream(&text, &nbytes);
+    cm_outtext t;
+    FILE *f = cm_outtext_open(&t);
     if (f == NULL)
         return false;
     bool ok = cm_table_print(table, 0, f);
-    ok = fclose(f) == 0 && ok;
+    char *text = cm_outtext_close(&t);
+    ok = text != NULL && ok;
     for (char *line = text; ok && *line;) {
         size_t n = strcspn(line, "\n"), used = n;
         while (used > 0 && line[used - 1] == ' ')

@@ -27,7 +27,8 @@
 typedef struct writing {
     cm_job *job;
     cm_store *store; /* what stands in the document */
-    FILE *to;
+    cm_outfile *file;
+    FILE *to;           /* its stream */
     bool any;           /* a reference was written: a comma comes before the next */
     char *folder;       /* of all files, with its '/': what the base URL stands for; NULL: no URL */
     cm_buf text;        /* of a string in JSON */
@@ -285,7 +286,7 @@ static int write_part(writing *w, const cm_job_var *v, const cm_refer_part *p, c
                 coord[j] = 0;
         }
     }
-    return ferror(w->to) ? cm_fail_errno(err, errno, "%s", w->job->options->target) : CM_OK;
+    return cm_outfile_check(w->file, err);
 }
 
 static int write_variable(writing *w, const cm_job_var *v, cm_error *err)
@@ -409,14 +410,12 @@ static int write_document(writing *w, cm_error *err)
 static int write_file(writing *w, cm_outfile *file, cm_error *err)
 {
     int rc = cm_outfile_open(file, err);
+    w->file = file;
     if (rc == CM_OK && (w->to = cm_outfile_stream(file, err)) == NULL)
         rc = CM_ENOMEM;
     if (rc != CM_OK)
         return rc;
     rc = write_document(w, err);
-    errno = 0;
-    if (fclose(w->to) != 0 && rc == CM_OK)
-        rc = cm_fail_errno(err, errno != 0 ? errno : EIO, "%s: cannot be written", file->path);
     return rc == CM_OK ? cm_outfile_commit(file, err) : rc;
 }
 

@@ -1,0 +1,51 @@
+/*
+ * A stream for output that remembers why it failed.
+ *
+ * stdio knows that a write failed, not why: errno belongs to the last call, and after a full disk
+ * a flush with nothing left to write succeeds.  So a stream keeps the errno of its first failed
+ * write, and writes nothing behind the gap.
+ */
+#ifndef CM_BASE_OUTSTREAM_H
+#define CM_BASE_OUTSTREAM_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* Takes all NBYTES: 0, or an errno. */
+typedef int cm_outstream_write(void *context, const void *data, size_t nbytes);
+
+typedef struct cm_outstream {
+    FILE *file; /* to print to; NULL: not open */
+    cm_outstream_write *write;
+    void *context;
+    int fd;     /* -1: none, or not its own */
+    int errnum; /* of the first write that failed; 0: none did */
+} cm_outstream;
+
+/*
+ * Open S, which must not move until it is closed.  Return 0, or an errno.  cm_outstream_open takes
+ * FD, which is closed with the stream, and where that cannot be opened; cm_outstream_borrow leaves
+ * FD open; cm_outstream_wrap writes by a function.
+ */
+int cm_outstream_open(cm_outstream *s, int fd);
+int cm_outstream_borrow(cm_outstream *s, int fd);
+int cm_outstream_wrap(cm_outstream *s, cm_outstream_write *write, void *context);
+
+/* Writes what is buffered.  0, or the errno of the first write that failed since the opening. */
+int cm_outstream_flush(cm_outstream *s);
+/* The same, and closes; 0 where nothing is open. */
+int cm_outstream_close(cm_outstream *s);
+
+/* A text in memory, whole or none: open_memstream cuts it without a word where memory ends. */
+typedef struct cm_outtext {
+    cm_outstream stream;
+    char *text;
+    size_t nbytes, capacity;
+} cm_outtext;
+
+/* To print to; NULL: no memory.  T must not move until it is closed. */
+FILE *cm_outtext_open(cm_outtext *t);
+/* The text, to be freed; NULL: no memory. */
+char *cm_outtext_close(cm_outtext *t);
+
+#endif
