@@ -1,5 +1,7 @@
 """--unpack of both programs and --packing unpack make what xarray decodes, bit for bit; --dtype computes in double."""
 
+import re
+
 import netCDF4
 import numpy as np
 import pytest
@@ -76,3 +78,70 @@ def test_a_type_that_is_asked_for_is_computed_in_double(dtype, to, tmp_path):
         with xr.open_zarr(tmp_path / f"{store}.zarr", chunks=None) as made:
             assert made.v.dtype == to
             np.testing.assert_array_equal(made.v.values, want, err_msg=store)
+
+
+# ---- kept packed: who sees another type is named --------------------------------------------------
+
+
+def many_packings(path, dtype, day=0):
+    """A variable of each packing, with a fill value and without."""
+    with netCDF4.Dataset(path, "w") as nc:
+        nc.createDimension("time", None)
+        nc.createDimension("x", 50)
+        t = nc.createVariable("time", "f8", ("time",))
+        t.units = "days since 2000-01-01"
+        t[:] = [day]
+        for i, attrs in enumerate(PACKINGS.values()):
+            for fill in (None, 7):
+                v = nc.createVariable(f"v{i}" if fill is None else f"f{i}", dtype, ("time", "x"), fill_value=fill)
+                v.set_auto_maskandscale(False)
+                v.setncatts(attrs)
+                v[:] = np.arange(50)[None] + day
+    return path
+
+
+def seen_otherwise(paths, store):
+    """The variables of which xarray shows other types or numbers."""
+    with (
+        xr.open_mfdataset(paths, combine="by_coords", chunks=None, data_vars="all") as files,
+        xr.open_zarr(store, chunks=None) as made,
+    ):
+        return {
+            n for n, v in files.data_vars.items() if v.dtype != made[n].dtype or not v.equals(made[n].astype(v.dtype, copy=False))
+        }
+
+
+def told(done):
+    """The variables that the one warning about packing names."""
+    lines = [line for line in done.warnings if "packed variable" in line]
+    assert len(lines) <= 1, str(done)
+    if not lines:
+        return set()
+    count, names = re.search(r"(\d+) packed variables? \(([^)]*)\)", lines[0]).groups()
+    assert "--unpack" in lines[0] and int(count) == len(names.split(", ")), lines[0]
+    return set(names.split(", "))
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "f4"])
+def test_who_sees_another_type_is_told_once(dtype, zarr_format, tmp_path):
+    paths = [many_packings(tmp_path / f"{i}.nc", dtype, day=i) for i in range(2)]
+    store, form = tmp_path / "made.zarr", ["--zarr-format", zarr_format, "--overwrite"]
+    for name, files in (("nc2zarr", paths[:1]), ("rechunk", paths[:1]), ("nc2zarr", paths)):
+        done = tool.run(name, *form, *files, store).ok()
+        expected = seen_otherwise(files, store)
+        assert told(done) == expected and expected, name
+        done = tool.run(name, *form, "--unpack", "all", *files, store).ok()
+        assert told(done) == seen_otherwise(files, store) == set(), name
+    # What is known of a store is the same as what is made of it.
+    tool.nc2zarr("-q", *form, paths[0], store).ok()
+    assert told(tool.run("rechunk", "--chunks", "1x7", store, tmp_path / "again.zarr").ok()) == set()
+
+
+def test_a_warning_names_ten_variables_at_most(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as nc:
+        nc.createDimension("x", 2)
+        for i in range(12):
+            nc.createVariable(f"v{i}", "i2", ("x",)).scale_factor = S(0.1)
+    done = tool.nc2zarr("--dry-run", tmp_path / "a.nc", tmp_path / "a.zarr").ok()
+    assert len(done.warnings) == 1 and "12 packed variables (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, ...)" in done.err

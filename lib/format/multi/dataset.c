@@ -22,6 +22,8 @@ static void describe(cm_multi_array *a, cm_variable *out)
     out->unsupported = v->unsupported;
     out->is_char = v->is_char;
     out->is_coordinate = v->is_coordinate;
+    out->scale_nbytes = v->scale_nbytes;
+    out->offset_nbytes = v->offset_nbytes;
     memcpy(out->unlimited, v->unlimited, sizeof(out->unlimited));
     out->has_fill_value = v->has_fill_value;
     memcpy(out->fill_value, v->fill_value, sizeof(out->fill_value));

@@ -87,7 +87,8 @@ typedef struct cm_multi_var {
     bool unlimited[CM_MAX_RANK];
     const cm_json *attrs; /* without _FillValue */
     bool is_char, is_coordinate;
-    bool has_fill_value; /* readers take FILL_VALUE for missing */
+    uint8_t scale_nbytes, offset_nbytes; /* as of cm_variable */
+    bool has_fill_value;                 /* readers take FILL_VALUE for missing */
     uint8_t fill_value[16];
     bool has_fill; /* what holes are, and what was never written; else undefined */
     uint8_t fill[16];

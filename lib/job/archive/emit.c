@@ -309,6 +309,8 @@ static int emit_variable(cm_join *j, const cm_field_sources *f, uint32_t at, cm_
                           .is_char = v->like->is_char,
                           .first_static = cm_join_takes_first(j, v),
                           .tolerance = cm_join_is_tolerant(j, at) ? j->options->tolerance : 0,
+                          .scale_nbytes = v->like->scale_nbytes,
+                          .offset_nbytes = v->like->offset_nbytes,
                           .unsupported = v->like->unsupported};
     for (unsigned i = 0; i < v->rank; i++) {
         const cm_join_dim *d = &j->dim[v->dim[i]];

@@ -12,6 +12,7 @@ typedef struct cm_packing {
     cm_dtype type; /* of the stored numbers: _Unsigned makes signed ones unsigned */
     double scale;  /* value = stored * scale + offset */
     double offset;
+    cm_dtype shown; /* that xarray decodes the file's numbers to */
 } cm_packing;
 
 /* Without such attributes scale is 1 and offset 0. */

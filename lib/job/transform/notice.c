@@ -8,6 +8,7 @@
 
 #include "format/zarr/dataset.h"
 #include "job/common/conflicts.h"
+#include "job/common/packing.h"
 #include "job/transform/job.h"
 
 enum {
@@ -86,6 +87,48 @@ static int notice_fill_values(cm_job *job, cm_error *err)
                        job->zarr_format == 2 ? "missing" : "a number");
 }
 
+/* ---- packed numbers ---- */
+
+/* ", NAME" behind those that LIST has; "..." for the first of more than MAX_TOLD. */
+static int list_name(char **list, uint64_t n, const char *name, cm_error *err)
+{
+    if (n > MAX_TOLD)
+        return CM_OK;
+    char *longer = cm_asprintf(err, "%s%s%s", *list != NULL ? *list : "", *list != NULL ? ", " : "",
+                               n == MAX_TOLD ? "..." : name);
+    if (longer == NULL)
+        return CM_ENOMEM;
+    free(*list);
+    *list = longer;
+    return CM_OK;
+}
+
+/*
+ * xarray decodes to the type that the attributes of a file have.  A number of JSON has none, and
+ * is a float64.
+ */
+static int notice_packing(cm_job *job, cm_error *err)
+{
+    char *list = NULL;
+    uint64_t n = 0;
+    int rc = CM_OK;
+    for (size_t i = 0; rc == CM_OK && i < job->nvars; i++) {
+        const cm_job_var *v = &job->var[i];
+        const cm_packing p = cm_packing_of(v->source);
+        if (p.packed && !v->conversion.unpack && cm_dtype_is_number(&p.type) && p.shown.nbytes == 4)
+            rc = list_name(&list, n++, v->name, err);
+    }
+    if (rc == CM_OK && n > 0)
+        rc = cm_job_warn(
+            job, err,
+            "%llu packed variable%s (%s): scale_factor is float32, and a number of JSON has no "
+            "type: xarray shows float64 of the store and float32 of the file, which differ in the "
+            "8th digit; `unpack` stores what it shows of the file",
+            (unsigned long long)n, n > 1 ? "s" : "", list);
+    free(list);
+    return rc;
+}
+
 /* ---- what is not in all metadata, or in none ---- */
 
 /* True for what is meant: the arrays that were chosen, and groups where all are. */
@@ -152,9 +195,10 @@ static int notice_foreign(cm_job *job, cm_error *err)
 
 int cm_job_notice(cm_job *job, cm_error *err)
 {
-    if (job->source->kind != CM_DATASET_ZARR)
-        return CM_OK;
-    int rc = notice_attributes(job, err);
+    int rc = notice_packing(job, err);
+    if (rc != CM_OK || job->source->kind != CM_DATASET_ZARR)
+        return rc;
+    rc = notice_attributes(job, err);
     if (rc == CM_OK)
         rc = notice_fill_values(job, err);
     if (rc == CM_OK)

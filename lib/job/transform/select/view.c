@@ -45,12 +45,7 @@ static int set_unpack(cm_job_var *v, cm_conversion *k, const cm_packing *p, cm_e
     k->offset = p->offset;
     k->src = p->type;
     /* As xarray shows them, bit for bit; a type that is asked for is made of doubles. */
-    const cm_packed_as as = {.dtype = v->source->dtype,
-                             .has_scale = cm_json_has(v->source->attrs, "scale_factor"),
-                             .has_offset = cm_json_has(v->source->attrs, "add_offset"),
-                             .scale_nbytes = v->source->scale_nbytes,
-                             .offset_nbytes = v->source->offset_nbytes};
-    k->dst = cm_unpacked_dtype(&as);
+    k->dst = p->shown;
     k->single = k->dst.nbytes == 4;
     return CM_OK;
 }

@@ -73,6 +73,8 @@ int cm_stack_choose_type(cm_stack *s, cm_multi_var *out, cm_error *err)
 {
     char a[32], b[32];
     out->dtype = s->member[0].dtype;
+    out->scale_nbytes = s->member[0].var->scale_nbytes;
+    out->offset_nbytes = s->member[0].var->offset_nbytes;
     for (size_t i = 1; i < s->nmembers; i++) {
         const cm_stack_member *m = &s->member[i];
         cm_dtype wide;
