@@ -135,9 +135,10 @@ typedef struct cm_plan_counts {
 
 /* What was, or with dry_run would be, made of one variable. */
 typedef struct cm_transform_variable {
-    char *name;                 /* in the target, with its group */
-    char *source;               /* in the source */
-    char *type;                 /* as stored: "float32", "string", ... */
+    char *name;         /* in the target, with its group */
+    char *source;       /* in the source */
+    char *decoded_from; /* the text that the source has in its place; NULL: the source has it */
+    char *type;         /* as stored: "float32", "string", ... */
     char *codec_before, *codec; /* "blosc:zstd:2:shuffle", ...; before: NULL where not known */
     char *access; /* how its bytes are reached, with the reason where it is the slow way */
     unsigned rank;

@@ -41,6 +41,9 @@ typedef struct cm_variable {
     uint8_t scale_nbytes, offset_nbytes;
     const cm_zarr_meta *words; /* of a Zarr array as its document has it; NULL otherwise */
 
+    /* The file has it as text alone, in the variable of this name beside it; NULL: it has it. */
+    const char *decoded_from;
+
     bool wanted; /* set by the caller: it will be prepared, soon after others are */
 
     /* Of a dataset that is laid over another one (overlay.h), set by who made it: */

@@ -109,7 +109,8 @@ ARCHIVES = {
 
 
 def compare(want, got):
-    assert set(got.variables) == set(want.variables)
+    made = {"Time"} if "Times" in want.variables else set()  # of WRF's texts
+    assert set(got.variables) - made == set(want.variables)
     for v in want.variables:
         a, b = want[v].transpose(*got[v].dims), got[v]
         assert a.dims == b.dims and a.shape == b.shape, v

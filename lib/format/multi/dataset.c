@@ -20,6 +20,7 @@ static void describe(cm_multi_array *a, cm_variable *out)
     out->dim_name = a->base.dim_name;
     out->attrs = v->attrs;
     out->unsupported = v->unsupported;
+    out->decoded_from = v->decoded_from;
     out->is_char = v->is_char;
     out->is_coordinate = v->is_coordinate;
     out->scale_nbytes = v->scale_nbytes;

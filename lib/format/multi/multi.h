@@ -92,10 +92,11 @@ typedef struct cm_multi_var {
     uint8_t fill_value[16];
     bool has_fill; /* what holes are, and what was never written; else undefined */
     uint8_t fill[16];
-    const char *fill_text;   /* the same of strings; NULL: "" */
-    const char *unsupported; /* why its elements cannot be read; NULL: they can */
-    bool first_static;       /* decided: without a joined dimension it is the first file's */
-    double tolerance;        /* decided: by which elements of files may differ */
+    const char *fill_text;    /* the same of strings; NULL: "" */
+    const char *unsupported;  /* why its elements cannot be read; NULL: they can */
+    const char *decoded_from; /* as of cm_variable */
+    bool first_static;        /* decided: without a joined dimension it is the first file's */
+    double tolerance;         /* decided: by which elements of files may differ */
 
     unsigned naxes; /* 0: one part gives all of it */
     unsigned axis[CM_MULTI_MAX_AXES];

@@ -38,6 +38,7 @@ typedef struct cm_nc_var {
     uint64_t stored_nbytes; /* on disk, where it is known; else 0 */
     bool has_source_chunks; /* stored in chunks: array.grid is theirs */
     uint64_t source_chunk[CM_MAX_RANK];
+    const char *decoded_from; /* as of cm_variable */
 } cm_nc_var;
 
 typedef struct cm_nc_dim {

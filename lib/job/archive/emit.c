@@ -311,7 +311,8 @@ static int emit_variable(cm_join *j, const cm_field_sources *f, uint32_t at, cm_
                           .tolerance = cm_join_is_tolerant(j, at) ? j->options->tolerance : 0,
                           .scale_nbytes = v->like->scale_nbytes,
                           .offset_nbytes = v->like->offset_nbytes,
-                          .unsupported = v->like->unsupported};
+                          .unsupported = v->like->unsupported,
+                          .decoded_from = v->like->decoded_from};
     for (unsigned i = 0; i < v->rank; i++) {
         const cm_join_dim *d = &j->dim[v->dim[i]];
         out->dim_name[i] = d->name;

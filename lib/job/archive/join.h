@@ -112,6 +112,8 @@ typedef struct cm_join_var {
     uint32_t *file; /* that hold it, ascending */
     size_t nfiles;
     bool wanted;
+    bool decoded; /* from text, in some files (cm_described.decoded_from), */
+    bool ignored; /* and not in all of them: it is nobody's then */
     unsigned rank;
     uint32_t dim[CM_MAX_RANK];
     cm_dtype dtype; /* that holds those of all files; */

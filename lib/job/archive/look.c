@@ -99,6 +99,7 @@ static int share_variable(look *s, const cm_variable *v, cm_digest *out)
         cm_wire_put(&w, v->fill, nfill);
     cm_wire_put_text(&w, v->fill_text);
     cm_wire_put_text(&w, v->unsupported);
+    cm_wire_put_text(&w, v->decoded_from);
     cm_wire_put_u8(&w, v->has_source_chunks);
     for (unsigned j = 0; v->has_source_chunks && j < v->rank; j++)
         cm_wire_put_u64(&w, v->source_chunk[j]);

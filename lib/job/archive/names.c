@@ -90,12 +90,19 @@ uint32_t cm_join_dim_named(const cm_join *j, const char *name)
     return CM_JOIN_NONE;
 }
 
-uint32_t cm_join_var_named(const cm_join *j, const char *name)
+/* The variable NAME, ignored or not. */
+static uint32_t find_name(const cm_join *j, const char *name)
 {
     for (size_t i = 0; i < j->nvars; i++)
         if (strcmp(j->var[i].name, name) == 0)
             return (uint32_t)i;
     return CM_JOIN_NONE;
+}
+
+uint32_t cm_join_var_named(const cm_join *j, const char *name)
+{
+    const uint32_t at = find_name(j, name);
+    return at != CM_JOIN_NONE && j->var[at].ignored ? CM_JOIN_NONE : at;
 }
 
 int cm_join_add_dim(cm_join *j, const char *name, uint32_t *out, cm_error *err)
@@ -218,10 +225,11 @@ static int map_skeleton(cm_join *j, const cm_skeleton *k, cm_error *err)
         return CM_ENOMEM;
     for (size_t i = 0; i < k->nvars; i++) {
         const char *name = cm_join_name(j, k->var[i]->name, buf, sizeof(buf));
-        to[i] = cm_join_var_named(j, name);
+        to[i] = find_name(j, name);
         int rc = to[i] == CM_JOIN_NONE ? add_var(j, k->var[i], name, &to[i], err) : CM_OK;
         if (rc != CM_OK)
             return rc;
+        j->var[to[i]].decoded |= k->var[i]->decoded_from != NULL;
     }
     return CM_OK;
 }
@@ -252,7 +260,7 @@ static int visit(void *context, char *pattern, cm_error *err)
     const choice *c = context;
     bool found = c->value || c->j->has_base || c->j->options->store_per != NULL;
     for (size_t i = 0; i < c->j->nvars; i++)
-        if (cm_name_matches(pattern, c->j->var[i].name)) {
+        if (!c->j->var[i].ignored && cm_name_matches(pattern, c->j->var[i].name)) {
             c->j->var[i].wanted = c->value;
             found = true;
         }
@@ -273,7 +281,8 @@ static bool want(cm_join *j, const char *name, size_t nbytes)
 {
     for (size_t i = 0; i < j->nvars; i++) {
         cm_join_var *v = &j->var[i];
-        if (v->wanted || strlen(v->name) != nbytes || strncmp(v->name, name, nbytes) != 0)
+        if (v->wanted || v->ignored || strlen(v->name) != nbytes ||
+            strncmp(v->name, name, nbytes) != 0)
             continue;
         v->wanted = true;
         return true;
@@ -315,7 +324,7 @@ static int choose(cm_join *j, cm_error *err)
     bool all = j->only == NULL && j->options->variable.n == 0;
     int rc = CM_OK;
     for (size_t i = 0; i < j->nvars; i++)
-        j->var[i].wanted = all;
+        j->var[i].wanted = all && !j->var[i].ignored;
     for (size_t i = 0; j->only != NULL && i < j->only->n; i++)
         (void)want(j, j->only->text[i], strlen(j->only->text[i]));
     if (j->only == NULL)
@@ -359,6 +368,23 @@ static int add_file(cm_join *j, uint32_t file, cm_error *err)
                      : CM_OK;
 }
 
+/*
+ * A coordinate that is decoded from text is one where all files with its dimension have it: texts
+ * that are no dates in one of them leave all as they are. A store that has it asks it of them.
+ */
+static void ignore_decoded(cm_join *j)
+{
+    for (size_t i = 0; i < j->nvars; i++) {
+        cm_join_var *v = &j->var[i];
+        size_t nfiles = 0;
+        if (!v->decoded || (j->has_base && v->first == 0))
+            continue;
+        for (size_t k = 0; k < j->nfiles; k++)
+            nfiles += j->dim[v->dim[0]].length[k] != UINT64_MAX;
+        v->ignored = nfiles > v->nfiles;
+    }
+}
+
 int cm_join_names(cm_join *j, cm_error *err)
 {
     int rc = find_renames(j, err);
@@ -378,5 +404,6 @@ int cm_join_names(cm_join *j, cm_error *err)
             rc = map_back(j, cm_join_skeleton(j, (uint32_t)i), err);
     for (size_t i = 0; rc == CM_OK && i < j->nfiles; i++)
         rc = add_file(j, (uint32_t)i, err);
+    ignore_decoded(j);
     return rc == CM_OK ? choose(j, err) : rc;
 }

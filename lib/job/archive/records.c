@@ -349,6 +349,7 @@ static void parse_fill(cm_wire_in *w, cm_described *d)
         memcpy(d->fill, p, d->dtype.nbytes);
     d->fill_text = cm_wire_get_text(w);
     d->unsupported = cm_wire_get_text(w);
+    d->decoded_from = cm_wire_get_text(w);
 }
 
 static int parse_described(cm_paged *paged, cm_wire_in *w, cm_described *d, cm_error *err)

@@ -28,6 +28,7 @@ typedef struct cm_described {
     uint8_t fill_value[16], fill[16];
     uint8_t scale_nbytes, offset_nbytes; /* as of cm_variable */
     const char *fill_text, *unsupported;
+    const char *decoded_from; /* as of cm_variable */
     uint64_t *chunk;
     /* Its attributes as JSON, mapped, and parsed as long as they are used: */
     const uint8_t *text;

@@ -106,6 +106,8 @@ static int set_texts(const cm_job *job, const cm_job_var *v, cm_transform_variab
         return CM_ENOMEM;
     if (readers != NULL && (out->readers = cm_strdup(readers, err)) == NULL)
         return CM_ENOMEM;
+    if (s->decoded_from != NULL && (out->decoded_from = cm_strdup(s->decoded_from, err)) == NULL)
+        return CM_ENOMEM;
     return CM_OK;
 }
 
@@ -222,6 +224,7 @@ void cm_transform_variable_release(cm_transform_variable *v)
     free(v->codec);
     free(v->access);
     free(v->digest);
+    free(v->decoded_from);
     free(v->readers);
     free(v->plan_reason);
     for (unsigned j = 0; j < v->rank; j++)

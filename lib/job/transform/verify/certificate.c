@@ -52,6 +52,8 @@ static cm_json *variable_json(const cm_transform_variable *v, cm_error *err)
         rc = cm_json_set(j, "name", cm_json_string(v->source), err);
     if (rc == CM_OK)
         rc = cm_json_set(j, "array", cm_json_string(v->name), err);
+    if (rc == CM_OK && v->decoded_from != NULL)
+        rc = cm_json_set(j, "decoded_from", cm_json_string(v->decoded_from), err);
     if (rc == CM_OK)
         rc = cm_json_set(j, "type", cm_json_string(v->type), err);
     if (rc == CM_OK) {
