@@ -76,6 +76,8 @@ typedef struct cm_archive_options {
     const char *store_per; /* pattern; NULL: one store */
     cm_texts file_attr;    /* "NAME": a global attribute that becomes a coordinate */
     cm_texts promote;      /* "A,B": variables that get a dimension that they lack */
+    cm_texts merge_along;  /* "DIM=V,V": a dimension that the conversion takes out, and that files
+                              may lack */
     cm_texts rename;       /* "OLD=NEW": where files call a thing differently */
     cm_texts variable;     /* "A,B": others are not looked at; */
     cm_texts exclude;      /* "A,B" */

@@ -75,6 +75,7 @@ typedef struct cm_transform_options {
     cm_texts exclude;           /* "A,B" */
     cm_texts rename;            /* "OLD=NEW" */
     cm_texts stack;             /* "NAME=A,B@DIM,C@DIM=V/V": one array of several variables */
+    cm_texts merge_along;       /* "DIM=V,V": of that dimension the first that is not missing */
     cm_texts subset;            /* "DIM=START:STOP[:STEP]", "DIM=2000-01-01..2009-12-31" */
     cm_texts dtype;             /* "[VAR:]TYPE" */
     cm_texts unpack;            /* "VAR", "all" */

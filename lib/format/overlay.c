@@ -36,7 +36,7 @@ static void copy(cm_dataset *ds, cm_variable *var)
     var->wanted = was.wanted;
     var->is_made = was.is_made;
     var->is_stack = was.is_stack;
-    var->is_taken = was.is_taken;
+    var->is_taken = was.is_taken || from->is_taken;
     var->channel = was.channel;
     if (var->is_stack) {
         var->access = "variables laid side by side";

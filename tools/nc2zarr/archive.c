@@ -194,6 +194,7 @@ int nc2zarr_archive(const nc2zarr_values *v, const cm_common_options *common,
     job.asked.monitor = monitor;
     job.asked.fetched = v->o.scratch;
     job.asked.rename = v->o.rename;
+    job.asked.merge_along = v->o.merge_along;
     job.asked.variable = v->o.variable;
     job.asked.exclude = v->o.exclude;
     job.asked.dtype = v->o.dtype;

@@ -32,6 +32,13 @@ static const cm_option OPTIONS[] = {
     CM_ROW_RENAME(VALUE(o.rename)),
     CM_ROW_SUBSET(VALUE(o.subset)),
     CM_ROW_STACK(VALUE(o.stack)),
+    {.name = "merge-along",
+     .value = "DIM=VALUE,VALUE",
+     .kind = CM_OPTION_LIST,
+     .field = VALUE(o.merge_along),
+     .help = "Take the dimension DIM out: each element is the first that is not missing, in the "
+             "order of these values of DIM's coordinate. expver=1,5 makes one field of the final "
+             "and provisional data of ERA5; files may lack the dimension."},
     CM_ROW_SKIP_UNSUPPORTED(VALUE(o.skip_unsupported)),
 
     CM_ROW_DTYPE(VALUE(o.dtype),

@@ -97,6 +97,17 @@ static bool is_promoted(const cm_join *j, const cm_join_var *v)
     return q.matches;
 }
 
+/* Whether the conversion takes D out, so that a file without it says all there is to say. */
+static bool is_merged(const cm_join *j, const cm_join_dim *d)
+{
+    const cm_texts *texts = &j->options->merge_along;
+    const size_t n = strlen(d->name);
+    for (size_t i = 0; i < texts->n; i++)
+        if (strncmp(texts->text[i], d->name, n) == 0 && texts->text[i][n] == '=')
+            return true;
+    return false;
+}
+
 /* A dimension of V that D lacks; a joined one, where there is one. */
 static const cm_join_dim *lacking(const cm_join *j, const cm_join_var *v, const cm_described *d)
 {
@@ -110,7 +121,8 @@ static const cm_join_dim *lacking(const cm_join *j, const cm_join_var *v, const 
 static int tell(cm_join *j, const cm_join_var *v, const cm_join_dim *d, uint32_t file,
                 cm_error *err)
 {
-    bool decided = d->joined < 0 && is_promoted(j, v);
+    bool merged = d->joined < 0 && is_merged(j, d);
+    bool decided = merged || (d->joined < 0 && is_promoted(j, v));
     uint32_t with = v->first;
     for (size_t i = 0; i < v->nfiles; i++)
         if (cm_file_has(d->length[v->file[i]])) {
@@ -120,7 +132,9 @@ static int tell(cm_join *j, const cm_join_var *v, const cm_join_dim *d, uint32_t
     cm_finding *f =
         cm_join_find(j, CM_FINDING_DIMENSIONS, CM_WEIGHT_DECISION, decided, v->name, file, err,
                      "it has no dimension %s here, and one in %s%s", d->name, j->file[with]->path,
-                     decided ? "; its values are repeated along it" : "");
+                     merged    ? "; its values stand for all along it"
+                     : decided ? "; its values are repeated along it"
+                               : "");
     if (f == NULL)
         return CM_ENOMEM;
     if (d->joined < 0) {

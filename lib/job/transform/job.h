@@ -136,6 +136,7 @@ typedef struct cm_job {
     cm_early *early;                /* where those wait */
     struct cm_parts *parts;         /* parts.h; NULL: this process does all of it */
     struct cm_into *into;           /* into.h */
+    struct cm_merges *merges;       /* merge_along.h; NULL: no dimension is taken out */
     struct cm_stacks *stacks;       /* stack.h; NULL: nothing is stacked */
     struct cm_append_source *grown; /* append_source.h; NULL: SOURCE is what was opened */
     const char **guarded;           /* what no file that the options name may be */

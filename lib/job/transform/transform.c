@@ -16,6 +16,7 @@
 #include "job/transform/output/into.h"
 #include "job/transform/parts/parts.h"
 #include "job/transform/refer/refer.h"
+#include "job/transform/select/merge_along.h"
 #include "job/transform/stack/stack.h"
 #include "job/transform/statistics/statistics.h"
 #include "job/transform/write.h"
@@ -103,6 +104,7 @@ static const char *option_without_choice(const cm_transform_options *o, bool ref
         {o->subset.n > 0, "`subset`", VALUES | REFER},
         {o->fill_value.n > 0, "`fill_value`", LAYOUT | REFER},
         {o->stack.n > 0, "`stack`", VALUES | REFER},
+        {o->merge_along.n > 0, "`merge_along`", VALUES | REFER},
         {o->variable.n > 0 && o->dataset != NULL, "`variable`", OTHER},
         {o->overwrite, "`overwrite`", OTHER},
         {o->no_consolidate, "`no_consolidate`", LAYOUT},
@@ -323,6 +325,8 @@ static int open_source(cm_job *job, const cm_store_path *at, cm_transform_option
     if (job->zarr_format == 0)
         job->zarr_format = job->source->zarr_format != 0 ? job->source->zarr_format : 3;
     r->zarr_format_after = job->zarr_format;
+    if (rc == CM_OK)
+        rc = cm_job_merge_along(job, err);
     return rc == CM_OK ? cm_job_stack(job, &options, err) : rc;
 }
 
@@ -440,6 +444,7 @@ static void release(cm_job *job)
     free(job->guarded);
     cm_outfile_release(&job->trace);
     cm_job_unstack(job);
+    cm_job_unmerge(job);
     /* Where the source was joined with the store, it is closed after what was made of both. */
     if (job->source != job->options->dataset &&
         (job->grown == NULL || cm_multi_spec_of(job->source) != NULL))

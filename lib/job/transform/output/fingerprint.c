@@ -52,6 +52,8 @@ static int set_options(cm_json *j, const cm_job *job, cm_error *err)
         rc = cm_json_set(j, CM_FINGERPRINT_CHUNKS, cm_json_copy(job->sample_chunks), err);
     if (rc == CM_OK && o->stack.n > 0)
         rc = add_texts(j, "`stack`", &o->stack, err);
+    if (rc == CM_OK && o->merge_along.n > 0)
+        rc = add_texts(j, "`merge_along`", &o->merge_along, err);
     if (rc == CM_OK && o->overflow != CM_OVERFLOW_ERROR)
         rc = cm_json_set(j, "`overflow`", cm_json_i64(o->overflow), err);
     /* A run that goes on counts what is there; parts count all together or not at all. */

@@ -58,9 +58,11 @@ static int visit_name(void *context, char *pattern, cm_error *err)
     for (size_t i = 0; i < s->job->source->nvars; i++) {
         const char *path = path_in_group(s->job, &s->job->source->var[i]);
         if (path != NULL && cm_name_matches(pattern, path)) {
-            if (!s->value && s->job->source->var[i].is_taken)
-                return cm_fail(err, CM_EINVAL, "%s %s: %s is a channel of a stack", s->option,
-                               pattern, path);
+            const cm_variable *v = &s->job->source->var[i];
+            const bool merged = v->is_taken && v->is_coordinate;
+            if (v->is_taken && (!s->value || (merged && strcmp(pattern, path) == 0)))
+                return cm_fail(err, CM_EINVAL, "%s %s: %s is %s", s->option, pattern, path,
+                               merged ? "taken out by `merge_along`" : "a channel of a stack");
             s->chosen[i] = s->value;
             found = true;
         }

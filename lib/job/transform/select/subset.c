@@ -107,6 +107,32 @@ cm_variable *cm_job_coordinate(cm_job *job, const cm_job_var *v, const char *dim
     return found;
 }
 
+int cm_job_read_coordinate(cm_job *job, const cm_variable *of, const char *dim, uint64_t n,
+                           double **out, cm_error *err)
+{
+    const cm_job_var v = {.source = (cm_variable *)(uintptr_t)of};
+    cm_variable *c = cm_job_coordinate(job, &v, dim, n);
+    *out = NULL;
+    if (c == NULL || !cm_dtype_is_number(&c->dtype))
+        return CM_OK;
+    const cm_packing packing = cm_packing_of(c);
+    cm_buf raw = {0};
+    cm_box box = {.rank = 1, .shape = {n}};
+    int rc = cm_dataset_prepare(job->source, c, err);
+    if (rc == CM_OK)
+        rc = cm_buf_resize(&raw, (size_t)n * c->dtype.nbytes, err);
+    if (rc == CM_OK)
+        rc = cm_array_read(c->array, NULL, &box, raw.data, err);
+    if (rc == CM_OK && (*out = cm_calloc((size_t)n + 1, sizeof(double), err)) == NULL)
+        rc = CM_ENOMEM;
+    for (uint64_t i = 0; rc == CM_OK && i < n; i++) {
+        const double x = cm_element_to_double(&packing.type, raw.data + i * c->dtype.nbytes);
+        (*out)[i] = packing.packed ? x * packing.scale + packing.offset : x;
+    }
+    cm_buf_release(&raw);
+    return rc;
+}
+
 static bool is_time(const cm_variable *c)
 {
     const char *units = cm_json_text(cm_json_member(c->attrs, "units"), NULL);

@@ -3,11 +3,9 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "job/common/packing.h"
 #include "job/transform/select/subset.h"
 #include "job/transform/stack/stack.h"
 #include "model/calendar.h"
-#include "model/convert.h"
 
 /* ---- the variables ---- */
 
@@ -48,33 +46,6 @@ int cm_stack_find_member(const cm_job *job, cm_stack *s, size_t i, cm_error *err
 
 /* ---- levels ---- */
 
-/* All values of the dimension's coordinate; NULL where it has none of numbers. */
-static int read_coordinate(cm_job *job, const cm_stack_member *m, double **out, cm_error *err)
-{
-    const uint64_t n = m->var->shape[m->level];
-    const cm_job_var v = {.source = m->var};
-    cm_variable *c = cm_job_coordinate(job, &v, m->item->dim, n);
-    *out = NULL;
-    if (c == NULL || !cm_dtype_is_number(&c->dtype))
-        return CM_OK;
-    const cm_packing packing = cm_packing_of(c);
-    cm_buf raw = {0};
-    cm_box box = {.rank = 1, .shape = {n}};
-    int rc = cm_dataset_prepare(job->source, c, err);
-    if (rc == CM_OK)
-        rc = cm_buf_resize(&raw, (size_t)n * c->dtype.nbytes, err);
-    if (rc == CM_OK)
-        rc = cm_array_read(c->array, NULL, &box, raw.data, err);
-    if (rc == CM_OK && (*out = cm_calloc((size_t)n + 1, sizeof(double), err)) == NULL)
-        rc = CM_ENOMEM;
-    for (uint64_t i = 0; rc == CM_OK && i < n; i++) {
-        const double x = cm_element_to_double(&packing.type, raw.data + i * c->dtype.nbytes);
-        (*out)[i] = packing.packed ? x * packing.scale + packing.offset : x;
-    }
-    cm_buf_release(&raw);
-    return rc;
-}
-
 /* 0.1 means the float32 that is nearest, too. */
 static bool is_value(double x, double typed)
 {
@@ -110,7 +81,7 @@ int cm_stack_find_levels(cm_job *job, cm_stack *s, cm_stack_member *m, cm_error 
         return cm_fail(err, CM_EINVAL, "`stack` %s: dimension %s of %s has %llu elements",
                        s->text.text, m->item->dim, m->var->name, (unsigned long long)n);
     m->nchannels = chosen ? m->item->nvalues : (size_t)n;
-    int rc = read_coordinate(job, m, &all, err);
+    int rc = cm_job_read_coordinate(job, m->var, m->item->dim, n, &all, err);
     if (rc == CM_OK && all == NULL && chosen)
         rc = cm_fail(err, CM_EINVAL, "`stack` %s: dimension %s has no numeric coordinate variable",
                      s->text.text, m->item->dim);

@@ -87,6 +87,8 @@ static cm_json *losses(const cm_job *job, cm_error *err)
         {job->group[0] != '\0', "only one group was converted"},
         {o->variable.n > 0 || o->exclude.n > 0, "only some variables were chosen"},
         {o->stack.n > 0, "variables were stacked into one array"},
+        {o->merge_along.n > 0,
+         "of a dimension only the first element that is not missing was kept"},
         {o->subset.n > 0, "only a part of the dimensions was chosen"},
         {o->dtype.n > 0, "types were changed"},
         {o->overflow == CM_OVERFLOW_SATURATE,

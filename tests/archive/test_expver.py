@@ -1,0 +1,201 @@
+"""ERA5's final and provisional data, along a dimension expver, as one field: --merge-along."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from support import readers, tool
+
+from . import files as F
+from . import stores
+
+HOURS = "hours since 2020-01-01"
+PACKED = {"scale_factor": 0.01, "add_offset": 250.0, "units": "K"}
+FILL = np.int16(-32767)
+MERGE = ("--merge-along", "expver=1,5")
+
+
+def values(first, n, dtype="i2"):
+    return np.random.default_rng(first).integers(-30000, 30000, (n, 3, 4)).astype(dtype)
+
+
+def coords(first, n):
+    return {
+        "time": F.Var(("time",), np.arange(first, first + n, dtype="i4"), {"units": HOURS}),
+        "latitude": F.Var(("latitude",), np.array([60, 50, 40], "f4")),
+        "longitude": F.Var(("longitude",), np.array([0, 1, 2, 3], "f4")),
+    }
+
+
+def both(data, split, fill, axis=1):
+    """DATA with a dimension expver: final before step SPLIT, provisional after, the other missing; a hole in both."""
+    out = np.full((2, *data.shape), fill, data.dtype)
+    out[0, :split], out[1, split:] = data[:split], data[split:]
+    out[:, -1, 2, 3] = fill
+    return np.moveaxis(out, 0, axis)
+
+
+def merged(data, fill):
+    data = data.copy()
+    data[-1, 2, 3] = fill
+    return data
+
+
+def recent(first=4, n=4, split=2, name="recent.nc", format="NETCDF4", dims=("time", "expver", "latitude", "longitude"), **kw):
+    vars = {
+        **coords(first, n),
+        "expver": F.Var(("expver",), np.array([1, 5], "i4")),
+        "t2m": F.Var(dims, both(values(first, n), split, FILL, dims.index("expver")), PACKED, FILL, **kw),
+        "lsm": F.Var(("latitude", "longitude"), np.ones((3, 4), "f4")),
+    }
+    return F.File(name, vars, unlimited=(), format=format)
+
+
+def final(first=0, n=4, name="final.nc"):
+    vars = {**coords(first, n), "t2m": F.Var(("time", "latitude", "longitude"), values(first, n), PACKED, FILL), "lsm": F.Var(("latitude", "longitude"), np.ones((3, 4), "f4"))}
+    return F.File(name, vars, unlimited=())
+
+
+def check(store, want):
+    got = readers.arrays(store)
+    assert "expver" not in got and got["t2m"].shape == want.shape and got["t2m"].dtype == want.dtype
+    assert stores.dimensions(got["t2m"]) == ("time", "latitude", "longitude")
+    np.testing.assert_array_equal(got["t2m"][...], want)
+
+
+LAYOUTS = {
+    "classic": {"format": "NETCDF3_64BIT_OFFSET"},
+    "contiguous": {},
+    "chunks of both": {"chunks": (1, 2, 2, 3), "deflate": 1},
+    "chunks of one": {"chunks": (3, 1, 3, 4), "deflate": 1},
+    "first": {"dims": ("expver", "time", "latitude", "longitude")},
+    "last": {"dims": ("time", "latitude", "longitude", "expver"), "chunks": (2, 3, 2, 2)},
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_one_file(layout, tmp_path):
+    """Numbers stay packed, and readers see what combine_first of both halves shows."""
+    path = F.write(recent(**LAYOUTS[layout]), tmp_path)
+    out = tmp_path / "out.zarr"
+    stores.convert(*MERGE, "--chunks", "time=2,latitude=2,longitude=2", "--verify", "full", "--certificate", tmp_path / "c.json", path, out).ok()
+    check(out, merged(values(4, 4), FILL))
+    with xr.open_dataset(path) as ds, xr.open_zarr(out) as got:
+        want = ds.t2m.sel(expver=1).combine_first(ds.t2m.sel(expver=5)).transpose(*got.t2m.dims)
+        np.testing.assert_array_equal(got.t2m.values, want.values)
+        assert got.t2m.dtype == want.dtype and got.t2m.attrs["units"] == "K"
+    doc = json.loads((tmp_path / "c.json").read_text())
+    assert not doc["reproducible"] and "only the first element that is not missing" in doc["not_reproducible_because"][0]
+    stores.convert(*MERGE, "--check", path, out).ok()
+
+
+def test_the_order_is_that_of_the_list(tmp_path):
+    """Where both have data, the one that is named first counts."""
+    f = recent()
+    data = f.vars["t2m"].data
+    data[:, 0], data[:, 1] = values(4, 4), values(5, 4)
+    path = F.write(f, tmp_path)
+    for order, first in (("1,5", 4), ("5,1", 5), ("5", 5)):
+        stores.convert("--overwrite", "--merge-along", f"expver={order}", "--verify", "full", path, tmp_path / "out.zarr").ok()
+        check(tmp_path / "out.zarr", values(first, 4))
+
+
+MARKS = {
+    "NaN": ("f4", {}, None, np.nan),
+    "fill": ("f8", {}, -1.0, -1.0),
+    "missing_value": ("f4", {"missing_value": np.float32(1e20)}, None, np.float32(1e20)),
+    "two missing_values": ("i4", {"missing_value": np.array([-5, -6], "i4")}, None, -6),
+    "both": ("i8", {"missing_value": np.int64(-7)}, -8, -7),
+    "zeros": ("f4", {}, np.float32(0), np.float32(-0.0)),
+    "half a NaN": ("f4", {}, -9, np.nan),
+}
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_what_is_missing(mark, tmp_path):
+    dtype, attrs, fill, hole = MARKS[mark]
+    f = recent()
+    f.vars["t2m"] = F.Var(("time", "expver", "latitude", "longitude"), both(np.abs(values(4, 4, dtype)) + np.dtype(dtype).type(1), 1, np.dtype(dtype).type(hole)), attrs, fill)
+    path = F.write(f, tmp_path)
+    stores.convert(*MERGE, "--verify", "full", path, tmp_path / "out.zarr").ok()
+    check(tmp_path / "out.zarr", merged(np.abs(values(4, 4, dtype)) + np.dtype(dtype).type(1), hole))
+
+
+@pytest.mark.parametrize("packing", [False, True], ids=["alike", "unpacked"])
+def test_an_archive(packing, tmp_path):
+    """Final files without the dimension, and one with it: joined, in parts of it, and checked."""
+    files = [final(0), recent(4), final(8, name="later.nc")]
+    if packing:
+        files[2].vars["t2m"].attrs["scale_factor"] = 0.02
+    paths = F.write_all(files, tmp_path / "in")
+    how = (*MERGE, *(("--packing", "unpack") if packing else ()))
+    out = tmp_path / "out.zarr"
+    stores.convert(*how, "--verify", "full", "--certificate", tmp_path / "c.json", *paths, out).ok()
+    assert not json.loads((tmp_path / "c.json").read_text())["reproducible"]
+    want = np.concatenate([values(0, 4), merged(values(4, 4), FILL), values(8, 4)])
+    if packing:
+        with xr.open_zarr(out) as got, xr.open_mfdataset([str(paths[0]), str(paths[2])]) as ds, xr.open_dataset(paths[1]) as two:
+            assert got.t2m.dims == ("time", "latitude", "longitude") and "expver" not in got.variables
+            middle = two.t2m.sel(expver=1).combine_first(two.t2m.sel(expver=5))
+            np.testing.assert_array_equal(got.t2m.values, np.concatenate([ds.t2m.values[:4], middle.values, ds.t2m.values[4:]]))
+        return
+    check(out, want)
+    stores.convert(*how, "--check", *paths, out).ok()
+    stores.convert(*how, "--subset", "time=2020-01-01T03..2020-01-01T08", *paths, tmp_path / "part.zarr").ok()
+    check(tmp_path / "part.zarr", want[3:9])
+    _, doc = stores.survey(*how, *paths, status=0)
+    assert [f for f in doc["findings"] if f["variable"] == "t2m" and f["decided"]]
+    stores.survey(*paths, status=4)
+
+
+def test_a_wrong_store_is_found(tmp_path):
+    """Provisional data where there are final ones: told by verification alone."""
+    f = recent()
+    f.vars["t2m"].data[:, 1] = values(5, 4)
+    path = F.write(f, tmp_path)
+    stores.convert("--merge-along", "expver=5,1", path, tmp_path / "out.zarr").ok()
+    r = stores.convert(*MERGE, "--check", path, tmp_path / "out.zarr")
+    assert r.status == 3 and "t2m: element 0/0/0: " in r.err, str(r)
+
+
+def test_with_a_stack_and_little_memory(tmp_path):
+    path = F.write(recent(), tmp_path)
+    stores.convert(*MERGE, "--stack", "x=t2m", "--memory", "64MiB", "--verify", "full", path, tmp_path / "out.zarr").ok()
+    np.testing.assert_array_equal(readers.arrays(tmp_path / "out.zarr")["x"][...][:, 0], merged(values(4, 4), FILL))
+
+
+REFUSED = {
+    "unknown value": (("--merge-along", "expver=1,7"), "--merge-along expver=1,7: expver has no value 7"),
+    "no dimension": (("--merge-along", "expvers=1,5"), "no variable has a dimension expvers"),
+    "no values": (("--merge-along", "expver"), "is not DIM=VALUE,VALUE"),
+    "a text": (("--merge-along", "expver=1,x"), '"x" is not a number'),
+    "twice": (("--merge-along", "expver=1,1"), "1 is named twice"),
+    "the coordinate": ((*MERGE, "--variable", "expver"), "--variable expver: expver is taken out by --merge-along"),
+    "the coordinate, too": ((*MERGE, "--exclude", "exp*"), "expver is taken out by --merge-along"),
+    "references": ((*MERGE, "--virtual", "json"), "--merge-along: references point to the files' own bytes"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_refused(what, tmp_path):
+    options, sentence = REFUSED[what]
+    path = F.write(recent(), tmp_path)
+    r = tool.nc2zarr(*options, path, tmp_path / "out")
+    assert r.status in (1, 2) and sentence in r.err and not (tmp_path / "out").exists(), str(r)
+
+
+def test_refused_for_what_the_file_is(tmp_path):
+    f = recent()
+    f.vars["flag"] = F.Var(("time", "expver"), np.ones((4, 2), "i1"))
+    path = F.write(f, tmp_path)
+    r = tool.nc2zarr(*MERGE, path, tmp_path / "out.zarr")
+    assert r.status == 1 and "flag: it has no _FillValue and no missing_value" in r.err, str(r)
+    stores.convert(*MERGE, "--exclude", "flag", path, tmp_path / "out.zarr").ok()
+    check(tmp_path / "out.zarr", merged(values(4, 4), FILL))
+    r = tool.nc2zarr(*MERGE, "--append", "time", path, tmp_path / "out.zarr")
+    assert r.status == 2 and "--merge-along: not with --append; merge the new files into a store of their own" in r.err, str(r)
+    del f.vars["expver"]
+    r = tool.nc2zarr(*MERGE, F.write(f, tmp_path), tmp_path / "other.zarr")
+    assert r.status in (1, 2) and "dimension expver has no coordinate variable of numbers" in r.err, str(r)
