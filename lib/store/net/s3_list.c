@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "store/checksum.h"
 #include "store/net/s3_known.h"
 #include "store/net/xml.h"
 
@@ -24,6 +25,12 @@ typedef struct listing {
     char *key; /* of the entry that is read */
     cm_told told;
     uint64_t nfound;
+    uint64_t sum; /* of the names on this page */
+    struct {      /* of an earlier page */
+        char *token;
+        uint64_t sum, number;
+    } mark;
+    uint64_t npages;
 } listing;
 
 /* KEY without the prefix; NULL where no key of a store can have it. */
@@ -104,6 +111,8 @@ static int visit(void *context, const char *path, const char *text, cm_error *er
     if (strncmp(path, ROOT, sizeof(ROOT) - 1) != 0)
         return CM_OK;
     path += sizeof(ROOT) - 1;
+    if (strcmp(path, "Contents/Key") == 0 || strcmp(path, "CommonPrefixes/Prefix") == 0)
+        l->sum = cm_checksum64(text, strlen(text) + 1, l->sum);
     if (strcmp(path, "Contents/Key") == 0)
         return set(&l->key, text, err);
     if (strcmp(path, "Contents/Size") == 0)
@@ -153,6 +162,7 @@ static int read_page(listing *l, cm_error *err)
     char *token = l->token;
     l->token = NULL;
     l->truncated = false;
+    l->sum = 0;
     int rc = write_query(l, token, &url, err);
     cm_http r = {.method = CM_HTTP_GET,
                  .url = (const char *)url.data,
@@ -178,6 +188,25 @@ static int read_page(listing *l, cm_error *err)
     return rc;
 }
 
+/*
+ * Refuses a page that goes on with a token, or holds names, that an earlier one had: it would go on
+ * for ever.  The page that is remembered moves on as their number doubles, so that a round of any
+ * length is found, and one page is all that is kept.
+ */
+static int check_headway(listing *l, cm_error *err)
+{
+    bool again = l->npages++ > 0 && (l->sum == l->mark.sum || strcmp(l->token, l->mark.token) == 0);
+    if (again)
+        return cm_fail(err, CM_EIO,
+                       "%s: the server's listing has no end: a page comes that came before",
+                       l->store->base.name);
+    if (l->npages < 2 * l->mark.number)
+        return CM_OK;
+    l->mark.number = l->npages;
+    l->mark.sum = l->sum;
+    return set(&l->mark.token, l->token, err);
+}
+
 static int read_pages(listing *l, const char *prefix, cm_error *err)
 {
     l->prefix = cm_asprintf(err, "%s%s%s", l->store->prefix, prefix, *prefix != '\0' ? "/" : "");
@@ -185,11 +214,14 @@ static int read_pages(listing *l, const char *prefix, cm_error *err)
         return CM_ENOMEM;
     l->skip = strlen(l->prefix);
     int rc = CM_OK;
-    do
+    do {
         rc = read_page(l, err);
-    while (rc == CM_OK && l->truncated);
+        if (rc == CM_OK && l->truncated)
+            rc = check_headway(l, err);
+    } while (rc == CM_OK && l->truncated);
     free(l->prefix);
     free(l->token);
+    free(l->mark.token);
     free(l->key);
     return rc;
 }
