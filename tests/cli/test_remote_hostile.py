@@ -1,10 +1,12 @@
 """Servers that lie, and what they must not get (server of support/objects.py)."""
 
 import json
-import time
+import shutil
+import ssl
+import subprocess
 
 import pytest
-from support import objects, tool
+from support import objects, preload, tool
 
 ARRAY = {"zarr_format": 2, "shape": [1], "chunks": [1], "dtype": "<f8", "compressor": None, "filters": None, "fill_value": 0, "order": "C"}
 
@@ -60,3 +62,90 @@ def test_a_listing_that_goes_round_is_an_error(bucket, kind):
     bucket.fault = listing
     tool.run("rechunk", "--digest", "s3://bucket/a.zarr", env=bucket.environment()).fails(1, "s3://bucket/a.zarr", "listing has no end")
     assert 2 <= len(pages) < 30
+
+
+# ---- sent elsewhere ----
+
+
+def sends(server, where):
+    """SERVER answers requests below old/ by sending them to WHERE(rest of the key)."""
+
+    def fault(handler):
+        if handler.key.startswith("old/"):
+            handler.reply(302, b"", {"Location": where(handler.key[4:])})
+            return "done"
+
+    server.fault = fault
+
+
+@pytest.mark.parametrize("where, words", [("file:///etc/passwd", "no http:// or https://"), ("ftp://127.0.0.1/x", "no http:// or https://"),
+                                          ("//me:SECRET@{host}/a.zarr/.zmetadata", "where the server sends this"), ("/old/round", "again and again")])  # fmt: skip
+def test_where_no_request_is_sent_is_asked_once(web, where, words):
+    sends(web, lambda rest: where.format(host=web.url.split("//")[1]))
+    done = tool.run("rechunk", "--digest", f"{web.url}/old/a.zarr").fails(1, "zarr", words)
+    assert "SECRET" not in done.err and "passwd" not in done.err
+    assert len(web.asked) <= 6 and {key for _, key, _, _ in web.asked[1:]} <= {"old/round"}
+
+
+def test_netrc_stays_at_its_port(web, tmp_path):
+    """What was typed gets the password, also by another path; another port or name of the same machine does not."""
+    other, seen = objects.Server(bucket=None, signed=False), []
+    other.objects = web.objects
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password PASSWORD\n")
+    (tmp_path / ".netrc").chmod(0o600)
+    for to, trusted in ((web.url, True), (other.url, False)):
+        sends(web, lambda rest, to=to: f"{to}/{rest}")
+        for server in (web, other):
+            send, before = server.fault, len(seen)
+            server.fault = lambda h, send=send: seen.append((h.server.state, h.headers.get("Authorization"))) or (send and send(h))
+        tool.run("rechunk", "--digest", f"{web.url}/old/a.zarr", env={"HOME": str(tmp_path)}).ok()
+        assert all((auth is not None) == (server is web) for server, auth in seen[before:])
+        assert any(server is (web if trusted else other) for server, _ in seen[before:])
+    other.close()
+
+
+@pytest.mark.parametrize("kind", ["instance", "container", "role"])
+def test_credentials_come_from_their_address_alone(bucket, web, tmp_path, kind):
+    """Neither the token that goes along nor a password is sent on."""
+    seen = []
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password PASSWORD\n")
+    (tmp_path / "token").write_text("IDENTITY")
+    service = objects.Server(bucket=None, signed=False)
+
+    def fault(h):
+        seen.append(h.headers.get("Authorization"))
+        if h.command == "PUT":
+            h.reply(200, b"METADATA-TOKEN", {})
+        else:
+            h.reply(307, b"", {"Location": f"{web.url}/{h.key}"})
+        return "done"
+
+    service.fault = fault
+    env = bucket.environment(AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="", HOME=str(tmp_path), AWS_EC2_METADATA_DISABLED="") | {
+        "instance": {"AWS_EC2_METADATA_SERVICE_ENDPOINT": service.url},
+        "container": {"AWS_CONTAINER_CREDENTIALS_FULL_URI": service.url, "AWS_CONTAINER_AUTHORIZATION_TOKEN": "AUTHORIZED"},
+        "role": {"AWS_ROLE_ARN": "arn:aws:x", "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"), "AWS_ENDPOINT_URL_STS": service.url},
+    }[kind]
+    tool.run("rechunk", "--digest", "s3://bucket/a.zarr", env=env).fails(1, "elsewhere")
+    assert web.asked == [] and bucket.asked == []
+    assert set(seen) == {"AUTHORIZED"} if kind == "container" else set(seen) == {None}
+    service.close()
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_https_never_becomes_http(web, tmp_path):
+    """A server whose certificate is trusted sends to one that anybody may be."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost", "-addext",
+                    "subjectAltName=IP:127.0.0.1", "-keyout", tmp_path / "key", "-out", tmp_path / "cert"], check=True, capture_output=True)  # fmt: skip
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert", tmp_path / "key")
+    server = objects.Server(bucket=None, signed=False)
+    server.http.socket = context.wrap_socket(server.http.socket, server_side=True)
+    url, env = server.url.replace("http", "https"), {"LD_PRELOAD": str(preload.library("trustca")), "TRUSTCA": str(tmp_path / "cert")}
+    sends(server, lambda rest: f"{web.url}/{rest}")
+    tool.run("rechunk", "--digest", f"{url}/old/a.zarr", env=env).fails(1, "from https:// to http://")
+    assert web.asked == [] and len(server.asked) == 1
+    server.objects = web.objects
+    sends(server, lambda rest: f"{url}/{rest}")
+    tool.run("rechunk", "--digest", f"{url}/old/a.zarr", env=env).ok()
+    server.close()

@@ -87,6 +87,7 @@ int cm_aws_web_identity(cm_aws *aws, cm_aws_keys *out, cm_error *err)
                  .url = url,
                  .shown = "credentials for a role",
                  .s3 = true,
+                 .credentials = true,
                  .body = body.data,
                  .body_nbytes = body.nbytes,
                  .patience = 4};
@@ -112,6 +113,7 @@ static int fetch(cm_aws *aws, const char *url, const char *shown, const char *he
     cm_http r = {.method = CM_HTTP_GET,
                  .url = url,
                  .shown = shown,
+                 .credentials = true,
                  .header = {header},
                  .patience = patience,
                  .max_ns = 2 * SECOND};
@@ -164,6 +166,7 @@ static int instance_token(cm_aws *aws, const char *base, char **out, cm_error *e
     cm_http r = {.method = CM_HTTP_PUT,
                  .url = url,
                  .shown = "instance metadata",
+                 .credentials = true,
                  .header = {"X-aws-ec2-metadata-token-ttl-seconds: 21600"},
                  .patience = 1,
                  .max_ns = SECOND};

@@ -5,6 +5,9 @@
  * cut short, servers that are busy) is repeated there, after a random pause that grows; what is
  * final comes back at once.  A request is sent again as it is: callers see to it that this does no
  * harm.
+ *
+ * A web server may send a GET or HEAD elsewhere, but never from https to http, and what ~/.netrc
+ * holds for it goes to the scheme, host and port that were asked, and nowhere else.
  */
 #ifndef CM_STORE_NET_HTTP_H
 #define CM_STORE_NET_HTTP_H
@@ -59,6 +62,7 @@ typedef struct cm_http {
     const cm_http_signer *signer; /* NULL: not signed */
     bool s3;                      /* errors are XML, also inside an answer that says 200 */
     bool listing;                 /* is counted as one */
+    bool credentials;             /* brings some: goes nowhere but to its address */
     cm_http_range range;
     char if_match[CM_HTTP_ETAG_SIZE]; /* "": any */
     bool if_none_match;               /* only where nothing is there */

@@ -204,7 +204,10 @@ static void finish(cm_net *net, cm_transfer_state *t, CURLcode result)
     } else if (verdict == CM_HTTP_DONE) {
         look_at_speed(net, t->ngot);
     }
-    bool again = verdict != CM_HTTP_DONE && plan_again(net, t);
+    bool onward = verdict == CM_HTTP_ELSEWHERE;
+    bool again = onward || (verdict != CM_HTTP_DONE && plan_again(net, t));
+    if (!onward)
+        cm_transfer_come_back(t);
     if (again && verdict == CM_HTTP_SLOWER)
         net->counts.throttled_ns += t->due_ns - cm_now_ns();
     if (!again && verdict != CM_HTTP_DONE)

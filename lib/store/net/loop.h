@@ -17,7 +17,8 @@
 enum {
     CM_NET_MAX_CONCURRENCY = 128, /* that is found; more may be asked for */
     CM_NET_FIRST_CONCURRENCY = 16,
-    CM_NET_PATIENCE_FIRST = 4 /* tries while nobody has answered yet, and at what makes no sense */
+    CM_NET_PATIENCE_FIRST = 4, /* tries while nobody has answered yet, and at what makes no sense */
+    CM_NET_MAX_SENT_ON = 5     /* how often a request is sent elsewhere */
 };
 
 /* One call of cm_http_run, or of cm_http_begin. */
@@ -39,6 +40,8 @@ typedef struct cm_transfer_state {
     cm_http_group *group;
     TAILQ_ENTRY(cm_transfer_state) next;
     CURL *easy;
+    char *elsewhere; /* the address that the server gave; NULL: the request's own is asked */
+    unsigned nsent_on;
     struct curl_slist *headers;
     char message[CURL_ERROR_SIZE];
     unsigned ntries;
@@ -101,6 +104,8 @@ struct cm_net {
 
 /* Makes ready T->easy for another try.  CM_ENOMEM. */
 int cm_transfer_prepare(cm_transfer_state *t, cm_error *err);
+/* The next try asks the request's own address. */
+void cm_transfer_come_back(cm_transfer_state *t);
 /* What a try has needed, but for the easy handle. */
 void cm_transfer_release(cm_transfer_state *t);
 
@@ -109,7 +114,8 @@ void cm_transfer_release(cm_transfer_state *t);
 typedef enum cm_verdict_http {
     CM_HTTP_DONE, /* request->rc says how */
     CM_HTTP_AGAIN,
-    CM_HTTP_SLOWER /* again, and with fewer at once */
+    CM_HTTP_SLOWER,   /* again, and with fewer at once */
+    CM_HTTP_ELSEWHERE /* at once, where T->elsewhere says */
 } cm_verdict_http;
 
 /*

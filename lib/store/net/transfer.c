@@ -7,6 +7,7 @@
 #include "store/impl.h"
 #include "store/net/loop.h"
 #include "store/net/sign.h"
+#include "store/net/url.h"
 
 enum {
     MAX_ERROR_TEXT = 64 << 10,
@@ -59,7 +60,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *user)
     char text[256];
     const char *value;
     if (nbytes > 5 && strncmp(line, "HTTP/", 5) == 0) {
-        /* Another answer begins: after a redirect, or after 100 Continue. */
+        /* Another answer begins: after 100 Continue. */
         t->has_length = t->has_range = t->is_xml = false;
         t->request->etag[0] = '\0';
         t->said = (cm_sum_said){.etag = t->request->etag};
@@ -343,16 +344,17 @@ static void set_security(cm_transfer_state *t)
     const cm_http *r = t->request;
     CURL *e = t->easy;
     curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(e, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(e, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
+    curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L); /* verdict.c decides where to */
     if (r->signer != NULL && !cm_sign_is_needed(r->url)) {
         /* Set apart: a key may hold a colon. */
         curl_easy_setopt(e, CURLOPT_AWS_SIGV4, r->signer->scope);
         curl_easy_setopt(e, CURLOPT_USERNAME, r->signer->key);
         curl_easy_setopt(e, CURLOPT_PASSWORD, r->signer->secret);
-    } else if (!r->s3) {
+    } else if (!r->s3 && !r->credentials &&
+               (t->elsewhere == NULL || cm_url_same_origin(t->elsewhere, r->url))) {
+        /* libcurl looks there by the name of the host alone. */
         curl_easy_setopt(e, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
-        curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, r->method <= CM_HTTP_HEAD ? 1L : 0L);
-        curl_easy_setopt(e, CURLOPT_MAXREDIRS, 5L);
     }
 }
 
@@ -396,7 +398,7 @@ int cm_transfer_prepare(cm_transfer_state *t, cm_error *err)
     curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, seconds);
     curl_easy_setopt(e, CURLOPT_USERAGENT, "chunkmill/" CM_VERSION);
-    curl_easy_setopt(e, CURLOPT_URL, t->request->url);
+    curl_easy_setopt(e, CURLOPT_URL, t->elsewhere != NULL ? t->elsewhere : t->request->url);
     if (t->request->max_ns > 0)
         curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)(t->request->max_ns / 1000000));
     set_method(t);
@@ -410,8 +412,16 @@ int cm_transfer_prepare(cm_transfer_state *t, cm_error *err)
     return rc;
 }
 
+void cm_transfer_come_back(cm_transfer_state *t)
+{
+    free(t->elsewhere);
+    t->elsewhere = NULL;
+    t->nsent_on = 0;
+}
+
 void cm_transfer_release(cm_transfer_state *t)
 {
+    cm_transfer_come_back(t);
     curl_slist_free_all(t->headers);
     t->headers = NULL;
     cm_buf_release(&t->own);

@@ -75,6 +75,24 @@ int cm_url_parse(const char *text, cm_url *out, cm_error *err)
     return out->kind == CM_URL_S3 ? parse_s3(text, out, err) : parse_http(text, out, err);
 }
 
+/* The scheme, host and port of URL, without a port that is the scheme's own. */
+static size_t origin_nbytes(const char *url)
+{
+    const char *host = strstr(url, "://") + 3;
+    size_t n = strcspn(host, "/?#");
+    const char *own = strncasecmp(url, "https:", 6) == 0 ? ":443" : ":80";
+    size_t k = strlen(own);
+    if (n > k && strncmp(host + n - k, own, k) == 0)
+        n -= k;
+    return (size_t)(host - url) + n;
+}
+
+bool cm_url_same_origin(const char *a, const char *b)
+{
+    size_t n = origin_nbytes(a);
+    return n == origin_nbytes(b) && strncasecmp(a, b, n) == 0;
+}
+
 void cm_url_release(cm_url *url)
 {
     free(url->origin);

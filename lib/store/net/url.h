@@ -33,6 +33,9 @@ cm_url_kind cm_url_scheme(const char *text);
 int cm_url_parse(const char *text, cm_url *out, cm_error *err);
 void cm_url_release(cm_url *url);
 
+/* True where two addresses of the web have the same scheme, host and port. */
+bool cm_url_same_origin(const char *a, const char *b);
+
 /*
  * Appends TEXT percent-encoded strictly, in upper case: all but letters, digits and "-._~", and '/'
  * where SLASHES.

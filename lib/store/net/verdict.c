@@ -2,9 +2,11 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "store/impl.h"
 #include "store/net/loop.h"
+#include "store/net/url.h"
 #include "store/net/xml.h"
 
 enum {
@@ -221,9 +223,9 @@ static int check_sum(cm_transfer_state *t, cm_error *err)
     t->summed = true;
     t->checked = verdict != CM_SUM_UNKNOWN;
     r->checked = verdict == CM_SUM_SAME;
+    t->doubtful = true;
     if (verdict != CM_SUM_OTHER)
         return CM_OK;
-    t->doubtful = true;
     return lies(t, err,
                 r->method == CM_HTTP_GET
                     ? "the bytes that came have another checksum than the server says"
@@ -271,6 +273,47 @@ static cm_verdict_http judge_success(cm_transfer_state *t, cm_error *err)
     if (r->rc == CM_OK && is_summed(r))
         r->rc = check_sum(t, err);
     return t->doubtful ? CM_HTTP_AGAIN : CM_HTTP_DONE;
+}
+
+/* ---- answers that send a request elsewhere ---- */
+
+static bool is_sent_on(const cm_http *r)
+{
+    bool moved = (r->status >= 301 && r->status <= 303) || r->status == 307 || r->status == 308;
+    return moved && r->method <= CM_HTTP_HEAD && !r->s3;
+}
+
+/* Why a request for URL is not sent on to NEXT; NULL: it is.  NEXT is somebody else's text. */
+static const char *refuse_to_go(const cm_transfer_state *t, const char *url, const char *next)
+{
+    if (t->request->credentials)
+        return "the server sends a request for credentials elsewhere, which is not done";
+    if (cm_url_scheme(next) != CM_URL_HTTP)
+        return "the server sends this request to what is no http:// or https:// address";
+    if (strncasecmp(url, "https:", 6) == 0 && strncasecmp(next, "https:", 6) != 0)
+        return "the server sends this request from https:// to http://, which is not done";
+    if (t->nsent_on == CM_NET_MAX_SENT_ON)
+        return "the server sends this request elsewhere again and again";
+    return NULL;
+}
+
+static cm_verdict_http judge_address(cm_transfer_state *t, const char *next, cm_error *err)
+{
+    cm_http *r = t->request;
+    const char *why = refuse_to_go(t, t->elsewhere != NULL ? t->elsewhere : r->url, next);
+    char *copy = why == NULL ? cm_strdup(next, err) : NULL;
+    if (why != NULL)
+        r->rc = cm_fail(err, CM_EIO, "%s: %s (HTTP %ld)", r->shown, why, r->status);
+    else if (copy == NULL)
+        r->rc = CM_ENOMEM;
+    if (copy == NULL)
+        return CM_HTTP_DONE;
+    free(t->elsewhere);
+    t->elsewhere = copy;
+    t->nsent_on++;
+    t->ntries--; /* it is one try, however many servers it takes */
+    t->due_ns = 0;
+    return CM_HTTP_ELSEWHERE;
 }
 
 /* ---- answers that do not, and none ---- */
@@ -363,9 +406,11 @@ static cm_verdict_http judge_failure(cm_transfer_state *t, CURLcode result, cm_e
         r->rc = lies(t, err, "the server sends more bytes than were asked for");
         return CM_HTTP_AGAIN;
     }
-    char why[CURL_ERROR_SIZE];
-    snprintf(why, sizeof(why), "%s",
-             t->message[0] != '\0' ? t->message : curl_easy_strerror(result));
+    char why[CURL_ERROR_SIZE + 64];
+    /* Of an address that a server gave, its own words would be repeated. */
+    bool told = t->message[0] != '\0' && t->elsewhere == NULL;
+    snprintf(why, sizeof(why), "%s%s", t->elsewhere != NULL ? "where the server sends this: " : "",
+             told ? t->message : curl_easy_strerror(result));
     tidy(why);
     if (result == CURLE_PEER_FAILED_VERIFICATION)
         r->rc =
@@ -387,5 +432,10 @@ cm_verdict_http cm_http_judge(cm_transfer_state *t, CURLcode result, cm_error *e
     /* curl reports a mere error status as success: no CURLOPT_FAILONERROR. */
     if (result != CURLE_OK)
         return judge_failure(t, result, err);
+    char *next = NULL;
+    if (is_sent_on(r))
+        curl_easy_getinfo(t->easy, CURLINFO_REDIRECT_URL, &next);
+    if (next != NULL)
+        return judge_address(t, next, err);
     return r->status / 100 == 2 ? judge_success(t, err) : judge_status(t, err);
 }
