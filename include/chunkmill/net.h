@@ -35,7 +35,7 @@ typedef struct cm_net_settings {
     cm_net_checksum checksum;
     const char *scratch;  /* folder for files that are fetched whole; NULL: "/tmp" */
     unsigned concurrency; /* requests under way at once; 0: found by their speed */
-    double timeout;       /* seconds that a failing request is repeated; 0: 5 minutes */
+    double timeout;       /* seconds in which a failing request is repeated; 0: 5 minutes */
     /* Any thread; NULL: never.  What fails is then given up instead of repeated. */
     bool (*canceled)(void *context);
     void *canceled_context;

@@ -149,3 +149,41 @@ def test_https_never_becomes_http(web, tmp_path):
     sends(server, lambda rest: f"{url}/{rest}")
     tool.run("rechunk", "--digest", f"{url}/old/a.zarr", env=env).ok()
     server.close()
+
+
+# ---- what is final ends at once, what may pass in time ----
+
+
+def answers(status, headers=None, body=b"12345678"):
+    """One that is written byte by byte: http.server would make sense of it."""
+    head = "".join(f"{k}: {v}\r\n" for k, v in (headers or {}).items())
+
+    def fault(handler):
+        handler.close_connection = True
+        handler.wfile.write(f"HTTP/1.1 {status} x\r\n{head}\r\n".encode() + body)
+        return "done"
+
+    return fault
+
+
+@pytest.mark.parametrize("name, fault, most", [
+    ("a negative length", answers(200, {"Content-Length": -5}), 1),
+    ("no length", answers(200, {"Content-Length": "many"}), 1),
+    ("a coding that nobody asked for", answers(200, {"Transfer-Encoding": "rot13", "Content-Length": 8}), 4),
+    ("a part of what is whole", answers(206, {"Content-Length": 8, "Content-Range": "bytes 0-7/20"}), 4),
+    ("a part without a range", answers(206, {"Content-Length": 8}), 4),
+    ("nothing", answers(204, body=b""), 4),
+    ("no answer", answers(100), 4),
+])  # fmt: skip
+def test_an_answer_that_makes_no_sense_is_not_asked_for_again_and_again(web, name, fault, most):
+    web.fault = lambda h: fault(h) if h.key.endswith("t/0") else None
+    tool.run("rechunk", "--digest", f"{web.url}/a.zarr").fails(1, "t/0")
+    assert 1 <= sum(key.endswith("t/0") for _, key, _, _ in web.asked) <= most
+
+
+@pytest.mark.parametrize("timeout, retry_after, most", [("2s", 59, 1), ("2s", 3, 1), ("1500ms", 1, 2)])
+def test_timeout_is_a_deadline(web, timeout, retry_after, most):
+    """No try begins after it, and a server that says that it will be later is not waited for."""
+    web.fault = lambda h: h.reply(503, b"", {"Retry-After": str(retry_after)}) or "done"
+    tool.run("rechunk", "--digest", "--timeout", timeout, f"{web.url}/a.zarr").fails(1, "503")
+    assert len(web.asked) <= most

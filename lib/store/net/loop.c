@@ -159,7 +159,8 @@ static bool plan_again(cm_net *net, cm_transfer_state *t)
     const cm_http *r = t->request;
     uint64_t now = cm_now_ns(), most = FIRST_PAUSE << (t->ntries < 10 ? t->ntries : 10);
     if (t->failing_ns == 0)
-        t->failing_ns = now;
+        t->failing_ns = t->progress_ns;
+    const uint64_t end = t->failing_ns + net->timeout_ns;
     if (r->patience > 0 && t->ntries >= r->patience)
         return false;
     if (t->doubtful && t->ntries >= CM_NET_PATIENCE_FIRST)
@@ -167,12 +168,12 @@ static bool plan_again(cm_net *net, cm_transfer_state *t)
     /* Where nobody has ever answered, the address is wrong rather than the weather bad. */
     if (!net->answered && r->status == 0 && t->ntries >= CM_NET_PATIENCE_FIRST)
         return false;
-    if (now - t->failing_ns > net->timeout_ns || is_canceled(net) || is_unwanted(t))
+    if (now + t->retry_after_ns >= end || is_canceled(net) || is_unwanted(t))
         return false;
     uint64_t pause = random_below(net, most < LONGEST_PAUSE ? most : LONGEST_PAUSE);
     if (pause < t->retry_after_ns)
         pause = t->retry_after_ns + random_below(net, FIRST_PAUSE);
-    t->due_ns = now + pause;
+    t->due_ns = now + pause < end ? now + pause : end;
     return true;
 }
 

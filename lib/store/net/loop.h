@@ -46,7 +46,7 @@ typedef struct cm_transfer_state {
     char message[CURL_ERROR_SIZE];
     unsigned ntries;
     uint64_t due_ns;      /* when it is tried again */
-    uint64_t failing_ns;  /* since when it fails; 0: it does not */
+    uint64_t failing_ns;  /* since when nothing came of it; 0: it does not fail */
     uint64_t begun_ns;    /* this try */
     uint64_t progress_ns; /* its last bytes */
     /* Of this try: */

@@ -376,12 +376,21 @@ static void forget_try(cm_transfer_state *t)
     r->code[0] = r->etag[0] = '\0';
 }
 
+/* For how long a try may wait for bytes: to the end of the time in which the request may fail. */
+static long patience_s(const cm_transfer_state *t)
+{
+    const uint64_t second = 1000000000, since = cm_now_ns() - t->failing_ns;
+    uint64_t left = t->net->timeout_ns;
+    if (t->failing_ns > 0)
+        left = since < left ? left - since : 0;
+    left = (left + second - 1) / second;
+    return left < 1 ? 1 : left > 30 ? 30 : (long)left;
+}
+
 int cm_transfer_prepare(cm_transfer_state *t, cm_error *err)
 {
-    const uint64_t timeout = t->net->timeout_ns;
     CURL *e = t->easy;
-    long seconds = (long)(timeout / 1000000000);
-    seconds = seconds < 1 ? 1 : seconds > 30 ? 30 : seconds;
+    const long seconds = patience_s(t);
     forget_try(t);
     curl_easy_reset(e);
     curl_easy_setopt(e, CURLOPT_PRIVATE, t);

@@ -148,8 +148,10 @@ static int refuse(cm_transfer_state *t, int rc, const char *words, cm_error *err
 
 /* ---- answers that say that all is well ---- */
 
-static int lies(const cm_transfer_state *t, cm_error *err, const char *what)
+/* The answer makes no sense: another question may be answered better, but not for minutes. */
+static int lies(cm_transfer_state *t, cm_error *err, const char *what)
 {
+    t->doubtful = true;
     return cm_fail(err, CM_EIO, "%s: %s", t->request->shown, what);
 }
 
@@ -159,11 +161,16 @@ static int check_object(cm_transfer_state *t, cm_error *err)
     cm_http *r = t->request;
     uint64_t want = r->range.nbytes;
     bool ranged = r->range.kind != CM_HTTP_WHOLE;
+    if (r->status != 200 && !(ranged && r->status == 206))
+        return lies(t, err,
+                    r->status == 206
+                        ? "the server sends a part of the object, which was asked for whole"
+                        : "the answer of the server says nothing of the object");
     if (t->has_length && t->length != t->ngot)
         return lies(t, err, "the answer of the server is not as long as it says");
     if (ranged && r->status == 206 && !t->has_range)
         return lies(t, err, "the server does not say which bytes it sends");
-    if (!ranged || r->status != 206) {
+    if (r->status == 200) {
         r->total_nbytes = t->ngot;
         /* All of an object that is no longer than what was asked for is as good. */
         if (r->range.kind == CM_HTTP_SUFFIX ? t->ngot > want
@@ -223,7 +230,6 @@ static int check_sum(cm_transfer_state *t, cm_error *err)
     t->summed = true;
     t->checked = verdict != CM_SUM_UNKNOWN;
     r->checked = verdict == CM_SUM_SAME;
-    t->doubtful = true;
     if (verdict != CM_SUM_OTHER)
         return CM_OK;
     return lies(t, err,
@@ -368,24 +374,38 @@ static cm_verdict_http judge_status(cm_transfer_state *t, cm_error *err)
     return again ? CM_HTTP_AGAIN : CM_HTTP_DONE;
 }
 
-static bool is_final(CURLcode result)
+/* All others will be there the next time, too. */
+static bool may_pass(CURLcode result)
 {
     switch (result) {
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_CERTPROBLEM:
-    case CURLE_SSL_CIPHER:
-    case CURLE_SSL_ISSUER_ERROR:
-    case CURLE_URL_MALFORMAT:
-    case CURLE_TOO_MANY_REDIRECTS:
-    case CURLE_BAD_FUNCTION_ARGUMENT:
-    case CURLE_UNKNOWN_OPTION:
-    case CURLE_NOT_BUILT_IN:
-    case CURLE_OUT_OF_MEMORY:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_PROXY:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_SSL_SHUTDOWN_FAILED:
+    case CURLE_SEND_ERROR:
+    case CURLE_SEND_FAIL_REWIND:
+    case CURLE_RECV_ERROR:
+    case CURLE_GOT_NOTHING:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_HTTP2:
+    case CURLE_HTTP2_STREAM:
+    case CURLE_AGAIN:
+    case CURLE_NO_CONNECTION_AVAILABLE:
         return true;
     default:
         return false;
     }
+}
+
+/* No answer at all, but bytes: also what follows an answer that said it was shorter, on the same
+ * connection. */
+static bool is_babble(const cm_http *r, CURLcode result)
+{
+    bool strange = result == CURLE_UNSUPPORTED_PROTOCOL || result == CURLE_WEIRD_SERVER_REPLY;
+    return strange && r->status == 0;
 }
 
 static cm_verdict_http judge_failure(cm_transfer_state *t, CURLcode result, cm_error *err)
@@ -417,12 +437,12 @@ static cm_verdict_http judge_failure(cm_transfer_state *t, CURLcode result, cm_e
             cm_fail(err, CM_EIO, "%s: the server's certificate is not trusted (%s)", r->shown, why);
     else if (result == CURLE_OUT_OF_MEMORY)
         r->rc = cm_fail(err, CM_ENOMEM, "%s: no memory for a request", r->shown);
-    else if (result == CURLE_UNSUPPORTED_PROTOCOL || result == CURLE_WEIRD_SERVER_REPLY)
-        /* Also what follows an answer that said it was shorter, on the same connection. */
+    else if (is_babble(r, result))
         r->rc = cm_fail(err, CM_EIO, "%s: the server does not answer in HTTP (%s)", r->shown, why);
     else
         r->rc = cm_fail(err, CM_EIO, "%s: %s", r->shown, why);
-    return is_final(result) ? CM_HTTP_DONE : CM_HTTP_AGAIN;
+    t->doubtful = is_babble(r, result);
+    return t->doubtful || may_pass(result) ? CM_HTTP_AGAIN : CM_HTTP_DONE;
 }
 
 cm_verdict_http cm_http_judge(cm_transfer_state *t, CURLcode result, cm_error *err)
