@@ -5,6 +5,7 @@ import shutil
 import ssl
 import subprocess
 
+import netCDF4
 import pytest
 from support import objects, preload, tool
 
@@ -187,3 +188,99 @@ def test_timeout_is_a_deadline(web, timeout, retry_after, most):
     web.fault = lambda h: h.reply(503, b"", {"Retry-After": str(retry_after)}) or "done"
     tool.run("rechunk", "--digest", "--timeout", timeout, f"{web.url}/a.zarr").fails(1, "503")
     assert len(web.asked) <= most
+
+
+# ---- what must stay secret ----
+
+KEY, SECRET = "ASIA7QXZWVKJHGFD", "q8Zr+T1mVx/9sLw2Kc4Ny6Hb0Jd5Gf3Re7Pa/UoE"
+TOKEN = "FwoGZXIvYXdzE" + "".join(f"{a}{b}/{b}x{a}+" for a in "kLmNpQrS" for b in "2T4V6X8Z") + "=="
+
+
+def secrets_in(*texts):
+    """Eight characters in a row of any of them."""
+    parts = {s[i : i + 8].encode() for s in (KEY, SECRET, TOKEN, "IDENTITY-OF-A-ROLE") for i in range(len(s) - 7)}
+    return [p for p in parts for t in texts if p in (t if isinstance(t, bytes) else t.encode())]
+
+
+@pytest.fixture
+def keeper(bucket, tmp_path):
+    """A bucket that is asked with a session token, what all programs are told, and one source."""
+    bucket.key, bucket.secret, bucket.token = KEY, SECRET, TOKEN
+    bucket.env = bucket.environment(AWS_ACCESS_KEY_ID=KEY, AWS_SECRET_ACCESS_KEY=SECRET, AWS_SESSION_TOKEN=TOKEN)
+    bucket.objects = {k: (v, objects.etag_of(v)) for k, v in store("a.zarr/").items()}
+    for name, at in (("one.nc", 0), ("two.nc", 4)):
+        with netCDF4.Dataset(tmp_path / name, "w") as ds:
+            ds.createDimension("time", None)
+            time = ds.createVariable("time", "f8", ("time",))
+            time.units = "days since 2000-01-01"
+            time[:] = range(at, at + 4)
+            ds.createVariable("t", "f4", ("time",))[:] = range(4)
+    return bucket
+
+
+def error(code="AccessDenied", message="no", more=""):
+    return f"<Error><Code>{code}</Code><Message>{message}</Message>{more}</Error>".encode()
+
+
+XML = {"Content-Type": "application/xml"}
+ECHOES = {
+    "a code": (400, error(TOKEN), XML),
+    "a code that is cut": (400, error("x" * 40 + SECRET), XML),
+    "a sentence": (400, error("Odd", f"not with {TOKEN}, {SECRET} or {KEY}"), XML),
+    "a sentence that is cut": (400, error("Odd", "x" * 225 + TOKEN), XML),
+    "a long sentence": (400, error("Odd", "  " * 500 + TOKEN), XML),
+    "half of it": (400, error("Odd", "you said " + TOKEN[20:60]), XML),
+    "within a 200": (200, error("Odd", "you said " + SECRET[3:]), XML),
+    "a region": (400, error("Odd", "no", f"<Region>{SECRET[:38]}</Region>"), XML),
+    "a header": (301, b"", {"x-amz-bucket-region": SECRET[:30]}),
+    "an address": (307, error(), {"Location": f"http://{KEY}.invalid/{TOKEN}"}),
+    "a length": (200, b"", {"Content-Length": SECRET}),
+}
+
+
+@pytest.mark.parametrize("kind", ECHOES)
+def test_what_a_server_repeats_is_not_shown(keeper, kind):
+    status, body, headers = ECHOES[kind]
+    keeper.fault = lambda h: h.reply(status, body, headers) or "done"
+    done = tool.run("rechunk", "-v", "--digest", "s3://bucket/a.zarr", env=keeper.env)
+    assert done.status == 1 and "s3://bucket/a.zarr" in done.err
+    assert secrets_in(done.out, done.err) == [], done.err
+
+
+@pytest.mark.parametrize("kind", ["container", "role"])
+def test_what_a_service_for_credentials_repeats_is_not_shown(keeper, web, tmp_path, kind):
+    (tmp_path / "token").write_text("IDENTITY-OF-A-ROLE")
+    web.fault = lambda h: h.reply(400, error("IDENTITY-OF-A-ROLE", "not with IDENTITY-OF-A-ROLE"), XML) or "done"
+    env = keeper.env | {"AWS_ACCESS_KEY_ID": "", "HOME": str(tmp_path)} | {
+        "container": {"AWS_CONTAINER_CREDENTIALS_FULL_URI": web.url, "AWS_CONTAINER_AUTHORIZATION_TOKEN": "IDENTITY-OF-A-ROLE"},
+        "role": {"AWS_ROLE_ARN": "arn:aws:x", "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"), "AWS_ENDPOINT_URL_STS": web.url},
+    }[kind]  # fmt: skip
+    done = tool.run("rechunk", "--digest", "s3://bucket/a.zarr", env=env).fails(1, "credentials")
+    assert secrets_in(done.err) == [], done.err
+
+
+def test_no_output_holds_a_secret(keeper, tmp_path):
+    """All that programs print, write and leave, of runs that succeed: of a server that gives the token as an ETag, too."""
+    (tmp_path / "made").mkdir()
+    for key in ("one.nc", "two.nc"):
+        keeper.objects[key] = ((tmp_path / key).read_bytes(), f'"{TOKEN[:60]}"')
+    made = [str(tmp_path / "made" / name) for name in ("proof.json", "trace.json", "report", "refs.json", "cache")]
+    runs = [
+        ("nc2zarr", "-v", "--json", "--verify", "full", "--statistics", "--certificate", made[0], "--trace", made[1], "s3://bucket/one.nc", "s3://bucket/b.zarr"),
+        ("nc2zarr", "-v", "--json", "--append", "time", "s3://bucket/two.nc", "s3://bucket/b.zarr"),
+        ("nc2zarr", "-v", "--json", "--survey", "--survey-cache", made[4], "s3://bucket/one.nc", "s3://bucket/two.nc"),
+        ("nc2zarr", "-v", "--virtual", "json", "s3://bucket/one.nc", made[3]),
+        ("nc2zarr", "-v", "--part", "1/2", "s3://bucket/one.nc", "s3://bucket/c.zarr"),
+        ("nc2zarr", "--json", "--parts-status", "s3://bucket/c.zarr"),
+        ("rechunk", "-v", "--json", "s3://bucket/b.zarr", "s3://bucket/d.zarr"),
+        ("chunkcalc", "-v", "--json", "s3://bucket/b.zarr"),
+        ("readbench", "-v", "--out", made[2], "--sample", "time=2", "--batch", "1", "--batches", "2", "--step-time", "0ms", "s3://bucket/b.zarr::t"),
+    ]  # fmt: skip
+    said = []
+    for run in runs:
+        done = tool.run(*run, env=keeper.env)
+        assert done.status in (0, 3), done
+        said += [done.out, done.err]
+    kept = [data for key, (data, _) in keeper.objects.items()] + [p.read_bytes() for p in (tmp_path / "made").rglob("*") if p.is_file()]
+    assert len(kept) > 30 and any(b"sha256" in data for data in kept)
+    assert secrets_in(*said, *kept) == []

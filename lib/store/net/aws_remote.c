@@ -85,6 +85,7 @@ int cm_aws_web_identity(cm_aws *aws, cm_aws_keys *out, cm_error *err)
         rc = cm_url_encode(&body, token, false, err);
     cm_http r = {.method = CM_HTTP_POST,
                  .url = url,
+                 .secret = token,
                  .shown = "credentials for a role",
                  .s3 = true,
                  .credentials = true,
@@ -114,6 +115,7 @@ static int fetch(cm_aws *aws, const char *url, const char *shown, const char *he
                  .url = url,
                  .shown = shown,
                  .credentials = true,
+                 .secret = header != NULL ? strchr(header, ':') + 2 : NULL,
                  .header = {header},
                  .patience = patience,
                  .max_ns = 2 * SECOND};

@@ -62,6 +62,7 @@ typedef struct cm_http {
     const cm_http_signer *signer; /* NULL: not signed */
     bool s3;                      /* errors are XML, also inside an answer that says 200 */
     bool listing;                 /* is counted as one */
+    const char *secret;           /* goes along, beside what the signer has; NULL: nothing */
     bool credentials;             /* brings some: goes nowhere but to its address */
     cm_http_range range;
     char if_match[CM_HTTP_ETAG_SIZE]; /* "": any */

@@ -6,6 +6,7 @@
 
 #include "store/checksum.h"
 #include "store/net/s3_known.h"
+#include "store/net/secret.h"
 #include "store/net/xml.h"
 
 enum {
@@ -15,6 +16,7 @@ enum {
 /* A listing under way. */
 typedef struct listing {
     cm_remote *store;
+    const cm_http *page; /* that is read */
     char *prefix;        /* in the bucket, encoded in the query */
     size_t skip;         /* of keys, to what is below the prefix */
     cm_name_list *names; /* of folders too; or ... */
@@ -72,13 +74,16 @@ static int64_t seconds_of(const char *text)
 }
 
 /* As requests give it: some servers leave the quotes out of a listing. */
-static void take_tag(cm_told *told, const char *text)
+static void take_tag(listing *l, const char *text)
 {
+    char *tag = l->told.tag;
     size_t n = strlen(text);
     bool quoted = strchr(text, '"') != NULL;
-    told->tag[0] = '\0';
-    if (n > 0 && n + 2 < sizeof(told->tag) && strncmp(text, "W/", 2) != 0)
-        snprintf(told->tag, sizeof(told->tag), quoted ? "%s" : "\"%s\"", text);
+    tag[0] = '\0';
+    if (n > 0 && n + 2 < sizeof(l->told.tag) && strncmp(text, "W/", 2) != 0)
+        snprintf(tag, sizeof(l->told.tag), quoted ? "%s" : "\"%s\"", text);
+    if (cm_secret_hide(tag, l->page)) /* documents show it */
+        tag[0] = '\0';
 }
 
 static int take_folder(listing *l, const char *text, cm_error *err)
@@ -118,7 +123,7 @@ static int visit(void *context, const char *path, const char *text, cm_error *er
     if (strcmp(path, "Contents/Size") == 0)
         l->told.nbytes = strtoull(text, NULL, 10);
     else if (strcmp(path, "Contents/ETag") == 0)
-        take_tag(&l->told, text);
+        take_tag(l, text);
     else if (strcmp(path, "Contents/LastModified") == 0)
         l->told.modified_s = seconds_of(text);
     else if (strcmp(path, "Contents") == 0)
@@ -177,6 +182,7 @@ static int read_page(listing *l, cm_error *err)
     }
     if (rc == CM_OK && r.rc == CM_ENOTFOUND)
         rc = cm_fail(err, CM_EIO, "%s: there is no such bucket", l->store->base.name);
+    l->page = &r;
     if (rc == CM_OK && (rc = cm_xml_read(r.text.data, r.text.nbytes, visit, l, err)) == CM_EFORMAT)
         cm_error_prefix(err, "%s: the server's listing", l->store->base.name);
     if (rc == CM_OK && l->truncated && l->token == NULL)

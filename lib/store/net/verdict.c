@@ -6,11 +6,13 @@
 
 #include "store/impl.h"
 #include "store/net/loop.h"
+#include "store/net/secret.h"
 #include "store/net/url.h"
 #include "store/net/xml.h"
 
 enum {
-    MAX_WORDS = 240 /* of a server's sentence */
+    MAX_WORDS = 240,     /* of a server's sentence */
+    MAX_LOOKED_AT = 4096 /* of it, for what must not be shown */
 };
 
 /* What codes of S3 mean to a user; others are shown as they are. */
@@ -62,11 +64,11 @@ static bool is_bad_digest(const char *code)
            strcmp(code, "XAmzContentChecksumMismatch") == 0;
 }
 
-/* TEXT on one line, cut. */
-static void tidy(char *text)
+/* TEXT, which came with the answer to R, as it may be shown: on one line, cut. */
+static void tidy(char *text, const cm_http *r)
 {
     size_t n = 0;
-    for (const char *p = text; *p != '\0' && n < MAX_WORDS; p++) {
+    for (const char *p = text; *p != '\0'; p++) {
         bool space = (unsigned char)*p <= ' ' || *p == 0x7f;
         if (!space)
             text[n++] = *p;
@@ -76,34 +78,30 @@ static void tidy(char *text)
     while (n > 0 && (text[n - 1] == ' ' || text[n - 1] == '.'))
         n--;
     text[n] = '\0';
+    cm_secret_hide(text, r);
+    text[strnlen(text, MAX_WORDS)] = '\0';
 }
 
-/* Servers repeat what they were sent now and then. */
-static void hide(char *text, const char *secret)
+/* What the error that came with R's answer has in its element PATH; false: it is none. */
+static bool find_words(const cm_http *r, const char *path, char *out, size_t size)
 {
-    if (secret != NULL && *secret != '\0' && strstr(text, secret) != NULL)
-        text[0] = '\0';
+    char text[MAX_LOOKED_AT];
+    bool found = r->s3 && r->text.nbytes > 0 &&
+                 cm_xml_find(r->text.data, r->text.nbytes, path, text, sizeof(text));
+    if (found)
+        tidy(text, r);
+    snprintf(out, size, "%.*s", (int)size - 1, found ? text : "");
+    return found;
 }
 
-static void read_words(cm_transfer_state *t, char *words, size_t size)
+static void read_words(cm_transfer_state *t, char words[MAX_WORDS + 1])
 {
     cm_http *r = t->request;
-    char region[40];
-    words[0] = '\0';
-    if (r->text.nbytes == 0 || !r->s3)
-        return;
-    cm_xml_find(r->text.data, r->text.nbytes, "Error/Code", r->code, sizeof(r->code));
-    cm_xml_find(r->text.data, r->text.nbytes, "Error/Message", words, size);
-    if (cm_xml_find(r->text.data, r->text.nbytes, "Error/Region", region, sizeof(region)) &&
-        t->region[0] == '\0')
-        memcpy(t->region, region, sizeof(region));
-    tidy(r->code);
-    tidy(words);
-    if (r->signer != NULL) {
-        hide(words, r->signer->secret);
-        hide(words, r->signer->token);
-        hide(words, r->signer->key);
-    }
+    find_words(r, "Error/Code", r->code, sizeof(r->code));
+    find_words(r, "Error/Message", words, MAX_WORDS + 1);
+    if (t->region[0] == '\0')
+        find_words(r, "Error/Region", t->region, sizeof(t->region));
+    tidy(t->region, r);
 }
 
 static const char *meaning(const char *code)
@@ -251,13 +249,10 @@ static bool is_summed(const cm_http *r)
 static cm_verdict_http judge_success(cm_transfer_state *t, cm_error *err)
 {
     cm_http *r = t->request;
-    char words[1024];
+    char words[MAX_WORDS + 1];
     bool object = r->dst != NULL || r->buf != NULL;
-    bool error_inside =
-        r->s3 && r->text.nbytes > 0 &&
-        cm_xml_find(r->text.data, r->text.nbytes, "Error/Code", r->code, sizeof(r->code));
-    if (error_inside) {
-        read_words(t, words, sizeof(words));
+    if (find_words(r, "Error/Code", r->code, sizeof(r->code))) {
+        read_words(t, words);
         r->rc = refuse(t, CM_EIO, words, err);
         return is_slow_down(r->code) ? CM_HTTP_SLOWER
                : passes(r->code)     ? CM_HTTP_AGAIN
@@ -327,8 +322,8 @@ static cm_verdict_http judge_address(cm_transfer_state *t, const char *next, cm_
 static cm_verdict_http judge_status(cm_transfer_state *t, cm_error *err)
 {
     cm_http *r = t->request;
-    char words[1024];
-    read_words(t, words, sizeof(words));
+    char words[MAX_WORDS + 1];
+    read_words(t, words);
     r->rc = CM_EIO;
     if (r->status == 404 && strcmp(r->code, "NoSuchBucket") != 0) {
         r->rc = CM_ENOTFOUND;
@@ -431,7 +426,7 @@ static cm_verdict_http judge_failure(cm_transfer_state *t, CURLcode result, cm_e
     bool told = t->message[0] != '\0' && t->elsewhere == NULL;
     snprintf(why, sizeof(why), "%s%s", t->elsewhere != NULL ? "where the server sends this: " : "",
              told ? t->message : curl_easy_strerror(result));
-    tidy(why);
+    tidy(why, r);
     if (result == CURLE_PEER_FAILED_VERIFICATION)
         r->rc =
             cm_fail(err, CM_EIO, "%s: the server's certificate is not trusted (%s)", r->shown, why);
