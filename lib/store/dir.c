@@ -27,7 +27,12 @@ typedef struct dir_writer {
 } dir_writer;
 
 enum {
-    WRITE_NBYTES = 64 << 10
+    WRITE_NBYTES = 64 << 10,
+    /*
+     * Another run may remove an empty folder that it made, and that we were about to use: then it
+     * is made again.  So often only where somebody removes all that is written.
+     */
+    MAX_TRIES = 100
 };
 
 static int root_of(const cm_store *store)
@@ -38,22 +43,19 @@ static int root_of(const cm_store *store)
 /* ---- writing ---- */
 
 /*
- * Makes the folder of PATH, as the user named it, and what is missing above it:
- * upwards to the first folder whose parent exists, then down again.
+ * Makes the first NBYTES of PATH, a folder as the user named it, and what is missing above it:
+ * upwards to the first folder whose parent exists, then down again.  0 or an errno; FOLDER
+ * (PATH_MAX) holds the name that this is about.
  */
-static int make_root_folder(const char *path, cm_error *err)
+static int try_root_folder(const char *path, size_t nbytes, char *folder)
 {
-    char folder[PATH_MAX];
-    size_t nbytes = cm_key_folder(path);
-    if (nbytes >= sizeof folder)
-        return cm_fail_errno(err, ENAMETOOLONG, "%s", path);
     memcpy(folder, path, nbytes);
     folder[nbytes] = '\0';
     size_t end = nbytes;
     while (end > 0 && mkdir(folder, 0777) != 0 && errno != EEXIST) {
         size_t above = cm_key_folder(folder);
         if (errno != ENOENT || above == 0)
-            return cm_fail_errno(err, errno, "%s: cannot make the folder %s", path, folder);
+            return errno;
         folder[above] = '\0';
         end = above;
     }
@@ -61,9 +63,23 @@ static int make_root_folder(const char *path, cm_error *err)
         folder[end] = '/';
         end = strlen(folder);
         if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-            return cm_fail_errno(err, errno, "%s: cannot make the folder %s", path, folder);
+            return errno;
     }
-    return CM_OK;
+    return 0;
+}
+
+/* What PATH lies in. */
+static int make_root_folder(const char *path, cm_error *err)
+{
+    char folder[PATH_MAX];
+    size_t nbytes = cm_key_folder(path);
+    if (nbytes >= sizeof folder)
+        return cm_fail_errno(err, ENAMETOOLONG, "%s", path);
+    int errnum = ENOENT;
+    for (int i = 0; i < MAX_TRIES && errnum == ENOENT; i++)
+        errnum = try_root_folder(path, nbytes, folder);
+    return errnum == 0 ? CM_OK
+                       : cm_fail_errno(err, errnum, "%s: cannot make the folder %s", path, folder);
 }
 
 /* What an errno of cm_beneath_open means to the user. */
@@ -79,13 +95,11 @@ static int fail_beneath(cm_error *err, int errnum, const char *key)
 
 /*
  * Makes the NBYTES of PATH, a folder of the store, and what is missing above it; the same way,
- * but through no link.
+ * but through no link.  0 or an errno.
  */
-static int make_folder(int root, const char *path, size_t nbytes, const char *key, cm_error *err)
+static int try_folder(int root, const char *path, size_t nbytes)
 {
     char folder[PATH_MAX];
-    if (nbytes >= sizeof folder)
-        return cm_fail_errno(err, ENAMETOOLONG, "%s", key);
     memcpy(folder, path, nbytes);
     folder[nbytes] = '\0';
     size_t end = nbytes;
@@ -94,7 +108,7 @@ static int make_folder(int root, const char *path, size_t nbytes, const char *ke
     while (at < 0) {
         at = cm_beneath_open(root, folder, O_PATH | O_DIRECTORY, 0);
         if (at < 0 && (errno != ENOENT || end == 0))
-            return fail_beneath(err, errno, key);
+            return errno;
         if (at < 0) {
             end = cm_key_folder(folder);
             folder[end] = '\0';
@@ -110,11 +124,19 @@ static int make_folder(int root, const char *path, size_t nbytes, const char *ke
         int errnum = errno;
         close(at);
         if (below < 0)
-            return fail_beneath(err, errnum, key);
+            return errnum;
         at = below;
     }
     close(at);
-    return CM_OK;
+    return 0;
+}
+
+static int make_folder(int root, const char *path, size_t nbytes, const char *key, cm_error *err)
+{
+    int errnum = nbytes < PATH_MAX ? ENOENT : ENAMETOOLONG;
+    for (int i = 0; i < MAX_TRIES && errnum == ENOENT; i++)
+        errnum = try_folder(root, path, nbytes);
+    return errnum == 0 ? CM_OK : fail_beneath(err, errnum, key);
 }
 
 /* Creates a temporary file beside KEY, leaving its path in PATH (PATH_MAX). */
@@ -122,8 +144,7 @@ static int create_temporary(cm_store *store, const char *key, char *path, int *o
 {
     cm_dir_store *dir = (cm_dir_store *)store;
     size_t folder = cm_key_folder(key);
-    bool made_folder = false;
-    for (;;) {
+    for (int nmade = 0;;) {
         unsigned long long number = atomic_fetch_add(&dir->temporary, 1);
         int n = snprintf(path, PATH_MAX, "%.*s%s.chunkmill-%s%ld-%llu.tmp", (int)folder, key,
                          folder ? "/" : "", store->tag, (long)getpid(), number);
@@ -136,12 +157,11 @@ static int create_temporary(cm_store *store, const char *key, char *path, int *o
         }
         if (errno == EEXIST) /* left by a killed process that had our number */
             continue;
-        if (errno != ENOENT || made_folder)
+        if (errno != ENOENT || nmade++ == MAX_TRIES)
             return fail_beneath(err, errno, key);
         int rc = make_folder(dir->root, key, folder, key, err);
         if (rc)
             return rc;
-        made_folder = true;
     }
 }
 
@@ -348,11 +368,11 @@ static const cm_store_ops dir_ops = {
 static int open_root(const char *path, bool create, int *out, cm_error *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT && create) {
+    for (int i = 0; fd < 0 && errno == ENOENT && create && i < MAX_TRIES; i++) {
         int rc = make_root_folder(path, err);
         if (rc)
             return rc;
-        if (mkdir(path, 0777) != 0 && errno != EEXIST)
+        if (mkdir(path, 0777) != 0 && errno != EEXIST && errno != ENOENT)
             return cm_fail_errno(err, errno, "%s: cannot make this folder", path);
         fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
@@ -422,6 +442,21 @@ int cm_store_open_output(const char *path, bool create, cm_store **out, cm_error
     return rc;
 }
 
+static int open_folder(int root, const char *path, bool create, int *out, cm_error *err)
+{
+    *out = cm_beneath_open(root, path, O_RDONLY | O_DIRECTORY, 0);
+    for (int i = 0; *out < 0 && errno == ENOENT && create && i < MAX_TRIES; i++) {
+        int rc = make_folder(root, path, strlen(path), path, err);
+        if (rc)
+            return rc;
+        *out = cm_beneath_open(root, path, O_RDONLY | O_DIRECTORY, 0);
+    }
+    if (*out >= 0)
+        return CM_OK;
+    return errno == ENOENT ? cm_fail(err, CM_ENOTFOUND, "%s: no such folder", path)
+                           : fail_beneath(err, errno, path);
+}
+
 int cm_store_open_below(cm_store *store, const char *prefix, bool create, cm_store **out,
                         cm_error *err)
 {
@@ -429,8 +464,6 @@ int cm_store_open_below(cm_store *store, const char *prefix, bool create, cm_sto
     int rc = cm_key_check(prefix, err);
     if (rc == CM_OK && store->ops != &dir_ops)
         rc = cm_fail(err, CM_EINVAL, "%s: not a folder", store->name);
-    if (rc == CM_OK && create)
-        rc = make_folder(root_of(store), prefix, strlen(prefix), prefix, err);
     if (rc)
         return rc;
     cm_dir_store *dir = cm_calloc(1, sizeof *dir, err);
@@ -439,12 +472,9 @@ int cm_store_open_below(cm_store *store, const char *prefix, bool create, cm_sto
     dir->base.ops = &dir_ops;
     dir->own = true;
     dir->base.name = cm_asprintf(err, "%s/%s", store->name, prefix);
-    dir->root = cm_beneath_open(root_of(store), prefix, O_RDONLY | O_DIRECTORY, 0);
+    rc = open_folder(root_of(store), prefix, create, &dir->root, err);
     if (!dir->base.name)
         rc = CM_ENOMEM;
-    else if (dir->root < 0)
-        rc = errno == ENOENT ? cm_fail(err, CM_ENOTFOUND, "%s: no such folder", prefix)
-                             : fail_beneath(err, errno, prefix);
     if (rc) {
         if (dir->root >= 0)
             close(dir->root);

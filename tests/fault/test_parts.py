@@ -12,7 +12,7 @@ import netCDF4
 import numpy as np
 import pytest
 
-from support import failio, paths, tool
+from support import failio, paths, preload, tool
 
 NPARTS = 3
 # What a process that is killed may have done halfway.
@@ -165,3 +165,49 @@ def test_two_end_at_once(case, tmp_path):
         same(top / "one.zarr", store)
         assert sorted(p.name for p in beside.iterdir()) == ["complete", "plan"]
     print(f"both found the store complete in {both} rounds")
+
+
+# Whoever stands here after a folder was made leaves it empty for so long that others meet it.
+SLOW = {"LD_PRELOAD": str(preload.library("slowmkdir"))}
+
+
+def start_parts(program, options, store, env):
+    argv = [tool.program(program), "-q", "-j", "1", *options, store]
+    return [
+        subprocess.Popen(
+            [*map(str, argv), "--part", f"{k}/{NPARTS}"], stderr=subprocess.PIPE, text=True, env=tool.environment(env)
+        )
+        for k in range(1, NPARTS + 1)
+    ]
+
+
+@pytest.mark.longer
+@pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's library has to be the first one")
+@pytest.mark.parametrize("program", ("nc2zarr", "rechunk"))
+def test_all_killed_and_started_again_at_once(case, program, tmp_path, request):
+    """What one of them removes of a killed one is never a folder that another has just made."""
+    top, options = case
+    layout = LAYOUTS[request.node.callspec.params["case"]]
+    options = [*layout, options[-1] if program == "nc2zarr" else top / "one.zarr"]
+    rng = random.Random(7)
+    tool.run(program, "-q", *options, tmp_path / "one.zarr").ok()
+    root = tmp_path / "work"
+    store, beside = root / "o.zarr", root / "o.zarr.chunkmill"
+    for i in range(paths.tries(2, 100, 250)):
+        env = SLOW if i % 2 == 0 or not paths.LONG else {}
+        failio.renew(top / "nothing", root)
+        first = start_parts(program, options, store, env)
+        end = time.monotonic() + 1
+        while len(list(root.glob("*/part-*.journal"))) < NPARTS and time.monotonic() < end:
+            time.sleep(0.001)
+        time.sleep(rng.uniform(0, 0.2 if env else 0.02))
+        for p in first:
+            p.kill()
+        for p in first:
+            p.communicate()
+        again = start_parts(program, options, store, env)
+        said = [p.communicate(timeout=300)[1] for p in again]
+        assert [p.returncode for p in again] == [0] * NPARTS, (i, said)
+        same(tmp_path / "one.zarr", store)
+        assert sorted(p.name for p in beside.iterdir()) == ["complete", "plan"], i
+    shutil.rmtree(root)

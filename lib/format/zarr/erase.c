@@ -257,15 +257,16 @@ int cm_zarr_erase_chunks(cm_store *store, const char *path, const cm_zarr_meta *
     return cm_store_sweep(store, path, judge_chunk, &keys, err);
 }
 
+/* Folders stay: another part may just have made one that is empty still. */
 static cm_verdict judge_temporary(void *context, const char *below, cm_entry_kind kind)
 {
     const key_space *keys = context;
-    bool others = kind == CM_ENTRY_TEMPORARY && !cm_store_is_own_temporary(keys->store, below);
-    if (kind == CM_ENTRY_FILE || others)
-        return CM_KEEP;
-    if (keys->meta == NULL)
-        return kind == CM_ENTRY_TEMPORARY ? CM_REMOVE : CM_KEEP;
-    return judge_chunk(context, below, kind);
+    bool above = false;
+    if (kind == CM_ENTRY_TEMPORARY)
+        return cm_store_is_own_temporary(keys->store, below) ? CM_REMOVE : CM_KEEP;
+    if (kind == CM_ENTRY_FOLDER && keys->meta != NULL)
+        (void)is_chunk_key(keys, below, &above);
+    return above ? CM_ENTER : CM_KEEP;
 }
 
 int cm_zarr_erase_temporaries(cm_store *store, const char *path, const cm_zarr_meta *meta,

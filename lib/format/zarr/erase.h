@@ -37,7 +37,7 @@ int cm_zarr_erase_chunks(cm_store *store, const char *path, const cm_zarr_meta *
                          cm_error *err);
 /*
  * Removes only temporaries that lie where those chunks would, or, META being NULL, a group's
- * metadata; where STORE is written by parts, those of its own part.
+ * metadata; where STORE is written by parts, those of its own part.  No folder goes.
  */
 int cm_zarr_erase_temporaries(cm_store *store, const char *path, const cm_zarr_meta *meta,
                               cm_error *err);

@@ -1,7 +1,9 @@
 /* What only a folder on a real file system can do wrong. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -388,10 +390,68 @@ static void test_deep_key(void **state)
     cm_store_free(s);
 }
 
+/* ---- others in the same folders ---- */
+
+static atomic_bool over;
+
+/* As a run that ends or begins: an empty folder goes as soon as it is seen. */
+static void *remove_empty(void *context)
+{
+    static const char *const NAME[] = {"s/a/b/c", "s/a/b", "s/a", "s"};
+    char name[4][128];
+    (void)context;
+    for (size_t i = 0; i < COUNT(NAME); i++)
+        snprintf(name[i], sizeof name[i], "%s/%s", root, NAME[i]);
+    for (size_t i = 0; !over; i++)
+        (void)rmdir(name[i % COUNT(NAME)]);
+    return NULL;
+}
+
+static void test_folders_that_vanish_are_made_again(void **state)
+{
+    (void)state;
+    enum {
+        ROUNDS = 100
+    };
+    pthread_t remover;
+    char name[128];
+    snprintf(name, sizeof name, "%s/s/a", root);
+    over = false;
+    assert_int_equal(pthread_create(&remover, NULL, remove_empty, NULL), 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        cm_store *s, *below;
+        cm_error err = {0};
+        assert_int_equal(cm_store_open_dir(name, true, &s, &err), CM_OK);
+        cm_store_free(s);
+        s = open_root();
+        assert_int_equal(cm_store_put(s, "s/a/b/c/x", "x", 1, &err), CM_OK);
+        assert_int_equal(cm_store_delete(s, "s/a/b/c/x", &err), CM_OK);
+        assert_int_equal(cm_store_open_below(s, "s/a/b", true, &below, &err), CM_OK);
+        cm_store_free(below);
+        cm_store_free(s);
+    }
+    over = true;
+    pthread_join(remover, NULL);
+}
+
+/* A store whose folder somebody removed is an error, and no endless loop. */
+static void test_removed_root_is_told(void **state)
+{
+    (void)state;
+    cm_store *s = open_root();
+    cm_error err = {0};
+    assert_int_equal(rmdir(root), 0);
+    assert_int_equal(cm_store_put(s, "a/b", "x", 1, &err), CM_ENOTFOUND);
+    cm_store_free(s);
+    assert_int_equal(mkdir(root, 0777), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_root, remove_root)
     const struct CMUnitTest tests[] = {
+        TEST(test_folders_that_vanish_are_made_again),
+        TEST(test_removed_root_is_told),
         TEST(test_open),
         TEST(test_key_through_a_file),
         TEST(test_odd_files),

@@ -11,6 +11,10 @@
 
 #define ENDING ".chunkmill"
 
+enum {
+    MAX_TRIES = 100 /* others come and go meanwhile */
+};
+
 /* The real path of PATH, of which the end need not be there yet. */
 static int real_path(const char *path, char **out, cm_error *err)
 {
@@ -79,14 +83,9 @@ static int open_in(cm_beside *b, cm_store *above, const char *name, bool create,
                    why.text);
 }
 
-int cm_beside_open(cm_beside *b, bool create, cm_error *err)
+static int open_once(cm_beside *b, bool create, cm_error *err)
 {
     cm_store *above = NULL;
-    cm_beside_close(b);
-    /* There are no folders: it is there as soon as something is in it. */
-    if (b->remote)
-        return cm_store_open(b->path, &(cm_store_options){.output = true, .net = b->net}, &b->in,
-                             err);
     char *folder = cm_strdup(b->path, err);
     if (folder == NULL)
         return CM_ENOMEM;
@@ -99,6 +98,20 @@ int cm_beside_open(cm_beside *b, bool create, cm_error *err)
         rc = open_in(b, above, slash + 1, create, err);
     cm_store_free(above);
     free(folder);
+    return rc;
+}
+
+int cm_beside_open(cm_beside *b, bool create, cm_error *err)
+{
+    int rc = CM_ENOTFOUND;
+    cm_beside_close(b);
+    /* There are no folders: it is there as soon as something is in it. */
+    if (b->remote)
+        return cm_store_open(b->path, &(cm_store_options){.output = true, .net = b->net}, &b->in,
+                             err);
+    /* Whoever ends removes the folder: it may go between any two calls. */
+    for (int i = 0; rc == CM_ENOTFOUND && i < MAX_TRIES; i++)
+        rc = open_once(b, create, err);
     return rc;
 }
 

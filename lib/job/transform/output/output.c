@@ -11,6 +11,10 @@
 #include "job/transform/statistics/statistics.h"
 #include "store/open.h"
 
+enum {
+    MAX_TRIES = 100 /* others come and go meanwhile */
+};
+
 /* ---- what is there ---- */
 
 /* The journal of versions that had it inside the store. */
@@ -275,12 +279,15 @@ static int check_unchanged(cm_output *out, cm_error *err)
     return rc;
 }
 
-static int make_folder(cm_output *out, cm_error *err)
+/*
+ * A run that fails removes the folders above its node that it made and that are empty, the root
+ * among them: the one that was just opened may be gone.
+ */
+static int make_node(cm_output *out, cm_error *err)
 {
+    const cm_store_options options = {.output = true, .create = true, .net = out->net};
     cm_store *root = NULL;
-    int rc = cm_store_open(out->root,
-                           &(cm_store_options){.output = true, .create = true, .net = out->net},
-                           &root, err);
+    int rc = cm_store_open(out->root, &options, &root, err);
     if (rc == CM_OK && *out->node == '\0') {
         out->store = root;
         root = NULL;
@@ -290,6 +297,14 @@ static int make_folder(cm_output *out, cm_error *err)
             cm_error_prefix(err, "%s", out->root);
     }
     cm_store_free(root);
+    return rc;
+}
+
+static int make_folder(cm_output *out, cm_error *err)
+{
+    int rc = make_node(out, err);
+    for (int i = 0; rc == CM_ENOTFOUND && !out->beside.remote && i < MAX_TRIES; i++)
+        rc = make_node(out, err);
     out->made = rc == CM_OK;
     return rc;
 }

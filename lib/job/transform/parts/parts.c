@@ -222,12 +222,13 @@ static int publish(cm_job *job, cm_output *out, cm_error *err)
         rc = make_plan(job, out, err);
     if (rc == CM_OK)
         rc = cm_parts_plan_publish(&out->beside, plan, &published, err);
+    /* Nothing is in it, and nobody else is about to fill it. */
+    if (rc != CM_OK && !published && out->made && !out->beside.remote)
+        rmdir(out->path);
     if (rc == CM_OK && !published)
         rc = cm_fail(err, CM_EEXIST, "%s: another process published a plan meanwhile", out->path);
     if (published || out->touched)
         cm_output_complete(out); /* the journal of the erasure */
-    if (rc != CM_OK && out->made && !out->beside.remote)
-        rmdir(out->path); /* nothing is in it */
     if (rc == CM_OK && left.n > 0)
         rc = cm_job_warn(job, err,
                          "%s: %" PRIu64 " files are not the old store's and were left: "
