@@ -380,7 +380,7 @@ static void ignore_decoded(cm_join *j)
         if (!v->decoded || (j->has_base && v->first == 0))
             continue;
         for (size_t k = 0; k < j->nfiles; k++)
-            nfiles += j->dim[v->dim[0]].length[k] != UINT64_MAX;
+            nfiles += cm_file_has(j->dim[v->dim[0]].length[k]);
         v->ignored = nfiles > v->nfiles;
     }
 }
