@@ -333,3 +333,44 @@ def test_missing_values_are_told_apart_whatever_is_asked(tmp_path):
     """The first file's attribute would make data of the second's."""
     files = two({"v": var("time", [1, -1], missing_value=np.int32(-1))}, {"v": var("time", [1, -2], missing_value=np.int32(-2))})
     refused(tmp_path, files, "--attrs", "first", text="v: missing_value is -2, and -1 in ")
+
+
+# ---- one file hides no other ----
+
+
+def test_three_types(tmp_path):
+    """The second widens the first; the third fits the first, and not both."""
+    files = [F.File(f"{i}.nc", {"time": time([i]), "v": var("time", [x], t)}) for i, (x, t) in enumerate(((20, "i2"), (18, "i8"), (1.5, "f8")))]
+    refused(tmp_path, files, text="v: its type is float64, and int16 in ")
+
+
+def test_packed_bounds_of_another_unit(tmp_path):
+    """The coordinate is re-based; its bounds are packed, alike in all files."""
+
+    def file(name, units, day):
+        t = time([day], units)
+        t.attrs["bounds"] = "time_bnds"
+        return F.File(name, {"time": t, "time_bnds": packed("time two", [[day, day + 1]], 0.5, units=DAYS)})
+
+    r = run(tmp_path, [file("a.nc", DAYS, 0), file("b.nc", SINCE, 0)])
+    assert r.status == 4 and "time" in r.err and "packed times are not counted from another date" in r.err, str(r)
+
+
+# ---- numbers of another sign ----
+
+
+def test_unsigned_numbers_of_one_file(tmp_path):
+    a = {"o": var("time", [3, 4], "u1", scale_factor=0.5)}
+    b = {"o": var("time", [250, 1], "u1", _Unsigned="false")}
+    np.testing.assert_array_equal(shown(tmp_path, two(a, b), "--packing", "unpack").o, [1.5, 2, -6, 1])
+
+
+def test_unsigned_numbers_are_not_widened(tmp_path):
+    files = two({"o": var("time", [-6, 1], "i1", _Unsigned="true")}, {"o": var("time", [3, 4], "i2", _Unsigned="true")})
+    refused(tmp_path, files, text="o: its type is int16, and int8 in ")
+
+
+@pytest.mark.parametrize("dtype, sign, stored, want", [("i1", "true", -6, 250), ("u1", "false", 250, -6)])
+def test_unsigned_numbers_of_one_file_are_unpacked(dtype, sign, stored, want, tmp_path):
+    files = [F.File("a.nc", {"time": time([0]), "o": var("time", [stored], dtype, _Unsigned=sign, scale_factor=0.5)})]
+    assert shown(tmp_path, files, "--unpack", "o").o[0] == want / 2

@@ -19,7 +19,7 @@ typedef struct number {
     double x;
 } number;
 
-static bool load(const cm_dtype *t, bool is_unsigned, const uint8_t *p, number *out)
+static bool load(const cm_dtype *t, bool other_sign, const uint8_t *p, number *out)
 {
     float f;
     uint64_t bits = 0;
@@ -32,7 +32,7 @@ static bool load(const cm_dtype *t, bool is_unsigned, const uint8_t *p, number *
     } else if ((t->kind == CM_KIND_INT || t->kind == CM_KIND_UINT) && t->nbytes <= 8) {
         unsigned unused = 64 - 8 * t->nbytes;
         memcpy(&bits, p, t->nbytes);
-        out->is_unsigned = is_unsigned || t->kind == CM_KIND_UINT;
+        out->is_unsigned = (t->kind == CM_KIND_UINT) != other_sign;
         out->i = out->is_unsigned ? (int64_t)bits : (int64_t)(bits << unused) >> unused;
         out->x = out->is_unsigned ? (double)bits : (double)out->i;
     } else {
@@ -74,8 +74,8 @@ static bool store(const cm_dtype *t, const number *n, uint8_t *p)
 typedef struct meaning {
     const cm_variable *in; /* the file's */
     const cm_multi_var *var;
-    bool packed, is_unsigned; /* and the joined variable is not */
-    bool single;              /* and computed in float32 */
+    bool packed, other_sign; /* and the joined variable is not */
+    bool single;             /* and computed in float32 */
     double scale, offset;
     bool has_fill;
     uint8_t fill[16];
@@ -97,7 +97,8 @@ static meaning read_meaning(const cm_multi_array *a, const cm_multi_how *how, co
     meaning m = {.in = v, .var = a->var, .has_fill = v->has_fill_value};
     const char *sign = cm_json_text(cm_json_member(v->attrs, "_Unsigned"), NULL);
     m.packed = goes(&m, "scale_factor") || goes(&m, "add_offset");
-    m.is_unsigned = sign != NULL && strcmp(sign, "true") == 0 && goes(&m, "_Unsigned");
+    m.other_sign = sign != NULL && goes(&m, "_Unsigned") &&
+                   strcmp(sign, v->dtype.kind == CM_KIND_INT ? "true" : "false") == 0;
     const cm_packed_as packed = {.dtype = v->dtype,
                                  .has_scale = cm_json_has(v->attrs, "scale_factor"),
                                  .has_offset = cm_json_has(v->attrs, "add_offset"),
@@ -136,7 +137,7 @@ static bool put(const meaning *m, const uint8_t *raw, uint8_t *dst)
         memcpy(dst, raw, v->dtype.nbytes);
         return true;
     }
-    if (!load(&m->in->dtype, m->is_unsigned, raw, &n))
+    if (!load(&m->in->dtype, m->other_sign, raw, &n))
         return false;
     if (m->single) {
         float x = (float)n.x;

@@ -63,9 +63,9 @@ typedef struct cm_multi_how {
      * characters long, no more than the variable's, and NULs follow them. */
     bool pads;
     uint64_t width;
-    bool unpacks;     /* stored x scale + offset, in double; its fill value stays fill */
-    bool single;      /* each step of that is rounded to float32 */
-    bool is_unsigned; /* the integers are taken for unsigned ones before */
+    bool unpacks;    /* stored x scale + offset, in double; its fill value stays fill */
+    bool single;     /* each step of that is rounded to float32 */
+    bool other_sign; /* _Unsigned: the integers are taken for those of the other sign before */
     double scale, offset;
     /*
      * The file's own fill value (in its own type) becomes the variable's.  An element that

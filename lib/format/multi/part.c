@@ -401,8 +401,8 @@ static int convert(const cm_multi_piece *p, const cm_box *box, void *dst, const 
                        .offset = how->offset,
                        .exact = how->exact,
                        .has_nodata = how->replaces_fill};
-    if (how->is_unsigned)
-        c.src.kind = CM_KIND_UINT;
+    if (how->other_sign)
+        c.src.kind = c.src.kind == CM_KIND_UINT ? CM_KIND_INT : CM_KIND_UINT;
     memcpy(c.nodata, how->fill, sizeof(c.nodata));
     memcpy(c.dst_nodata, v->fill_value, sizeof(c.dst_nodata));
     uint64_t nelem = cm_box_nelem(box), bad = nelem;

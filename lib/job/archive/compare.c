@@ -20,6 +20,13 @@ bool cm_join_counts_time(const cm_described *d)
     return units != NULL && cm_time_axis_is(units);
 }
 
+bool cm_join_has_other_sign(const cm_described *d)
+{
+    const char *sign = cm_join_text(d, "_Unsigned");
+    return sign != NULL && (d->dtype.kind == CM_KIND_INT || d->dtype.kind == CM_KIND_UINT) &&
+           strcmp(sign, d->dtype.kind == CM_KIND_INT ? "true" : "false") == 0;
+}
+
 cm_dtype cm_join_unpacked(const cm_described *d)
 {
     const cm_json *attrs = cm_described_attrs(d);
@@ -86,6 +93,11 @@ static const char *differing(const char *const *list, const char *const *except,
         if (!is_one_of(except, list[i]) && !same_member(x, y, list[i]))
             return list[i];
     return NULL;
+}
+
+bool cm_join_packs_otherwise(const cm_described *a, const cm_described *b)
+{
+    return differing(PACKING, NONE, a, b) != NULL;
 }
 
 static bool is_ordinary(const char *name)
@@ -445,11 +457,12 @@ static cm_finding *find_one(cm_join *j, cm_finding_kind kind, cm_join_var *v, co
 
 /* Descriptions that one variable was compared with, and the findings of it. */
 typedef struct memory {
-    const cm_described *last;         /* like files stand in a row */
-    comparison result;                /* of LAST; its names are there when it was just made */
-    size_t finding[CM_FINDING_KINDS]; /* its number, + 1 */
-    const cm_described **seen;        /* distinct ones, in a table by address */
-    uint32_t *seen_kinds;             /* in which they differ */
+    const cm_described *last; /* like files stand in a row */
+    comparison result;        /* of LAST; its names are there when it was just made */
+    size_t finding[CM_FINDING_KINDS]
+                  [2];         /* its number, + 1; of what is settled, and of what is not */
+    const cm_described **seen; /* distinct ones, in a table by address */
+    uint32_t *seen_kinds;      /* in which they differ */
     size_t nseen, capacity;
 } memory;
 
@@ -505,14 +518,23 @@ static int see(cm_join *j, cm_join_var *v, memory *m, const cm_described *d, com
     return rc;
 }
 
+/* A file that needs no decision must not hide one that does: they are found apart. */
+static bool is_settled(cm_join *j, cm_finding_kind kind, cm_join_var *v, const cm_described *d)
+{
+    if (kind == CM_FINDING_TYPE)
+        return cm_join_type_is_settled(j, v, d);
+    return kind == CM_FINDING_PACKING && j->options->unpack && may_unpack(j, v, d);
+}
+
 static int note_kinds(cm_join *j, cm_join_var *v, memory *m, const cm_described *d,
                       const comparison *c, uint32_t file, cm_error *err)
 {
     for (unsigned kind = 0; kind < CM_FINDING_KINDS; kind++) {
         if ((c->kinds & BIT(kind)) == 0)
             continue;
-        if (m->finding[kind] != 0) {
-            cm_finding *f = &j->report->finding[m->finding[kind] - 1];
+        size_t *number = &m->finding[kind][!is_settled(j, (cm_finding_kind)kind, v, d)];
+        if (*number != 0) {
+            cm_finding *f = &j->report->finding[*number - 1];
             int rc = cm_join_found_in(j, f, file, err);
             if (rc != CM_OK)
                 return rc;
@@ -520,7 +542,7 @@ static int note_kinds(cm_join *j, cm_join_var *v, memory *m, const cm_described 
         }
         if (find_one(j, (cm_finding_kind)kind, v, d, file, c->attribute, c->left_out, err) == NULL)
             return CM_ENOMEM;
-        m->finding[kind] = j->report->nfindings;
+        *number = j->report->nfindings;
     }
     return CM_OK;
 }

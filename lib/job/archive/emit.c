@@ -82,9 +82,8 @@ static int make_how(cm_join *j, const cm_join_var *v, const cm_described *d, uin
         how.checks_fill = true;
     /* In a store they are. */
     if (v->unpacked && !(j->has_base && d == v->like)) {
-        const char *sign = cm_join_text(d, "_Unsigned");
         how.unpacks = true;
-        how.is_unsigned = sign != NULL && strcmp(sign, "true") == 0;
+        how.other_sign = cm_join_has_other_sign(d);
         how.scale = number_of(d, "scale_factor", 1);
         how.offset = number_of(d, "add_offset", 0);
         how.single = !v->in_double && cm_join_unpacked(d).nbytes == 4;

@@ -244,6 +244,8 @@ int cm_join_compare(cm_join *j, cm_error *err);
 void cm_join_widen_types(cm_join *j, uint32_t at);
 /* What the user asks V to be; false: nothing, or no type that numbers have. */
 bool cm_join_asked_type(cm_join *j, const cm_join_var *v, cm_dtype *out);
+/* Whether no decision is needed about D's type, which is not V's. */
+bool cm_join_type_is_settled(cm_join *j, cm_join_var *v, const cm_described *d);
 /* FILE has V with another type, D's. */
 cm_finding *cm_join_find_type(cm_join *j, cm_join_var *v, const cm_described *d, uint32_t file,
                               cm_error *err);
@@ -259,6 +261,10 @@ void cm_join_find_bounds(cm_join *j);
 /* The variable that counts time and whose bounds are V; NULL: none. */
 cm_join_var *cm_join_bounded_by(const cm_join *j, const cm_join_var *v);
 const char *cm_join_text(const cm_described *d, const char *attribute);
+/* Whether scale_factor, add_offset or _Unsigned of A and B differ. */
+bool cm_join_packs_otherwise(const cm_described *a, const cm_described *b);
+/* Whether _Unsigned has D's integers read with the other sign. */
+bool cm_join_has_other_sign(const cm_described *d);
 /* The type that the packed numbers of D are decoded to. */
 cm_dtype cm_join_unpacked(const cm_described *d);
 

@@ -25,11 +25,8 @@ static void add_missing(cm_reading *r, const cm_json *value)
 static void read_packing(const cm_described *d, cm_reading *out)
 {
     const cm_json *attrs = cm_described_attrs(d);
-    const char *sign = cm_join_text(d, "_Unsigned");
-    if (sign != NULL && strcmp(sign, "true") == 0 && out->kind == CM_KIND_INT)
-        out->kind = CM_KIND_UINT;
-    else if (sign != NULL && strcmp(sign, "false") == 0 && out->kind == CM_KIND_UINT)
-        out->kind = CM_KIND_INT;
+    if (cm_join_has_other_sign(d))
+        out->kind = out->kind == CM_KIND_INT ? CM_KIND_UINT : CM_KIND_INT;
     out->scale = 1;
     (void)cm_json_get_double(cm_json_member(attrs, "scale_factor"), &out->scale);
     (void)cm_json_get_double(cm_json_member(attrs, "add_offset"), &out->offset);
@@ -213,8 +210,10 @@ int cm_join_time_coding(const cm_join *j, uint32_t at, uint32_t file, cm_time_co
     int rc = cm_time_axis_parse(units, text_of_family(j, at, file, "calendar"), &out->axis, err);
     if (rc != CM_OK || !cm_join_reading(j, at, file, &r))
         return rc;
+    if (r.packed && !j->var[at].unpacked)
+        return cm_fail(err, CM_EINVAL, "packed times are not counted from another date");
     out->dtype = r.dtype;
-    if (j->var[at].unpacked && r.packed) {
+    if (r.packed) {
         out->dtype = cm_dtype_make(CM_KIND_FLOAT, 8);
         return CM_OK;
     }

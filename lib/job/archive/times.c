@@ -166,11 +166,6 @@ static int choose(cm_join *j, const family *f, cm_error *err)
         return cm_fail(err, CM_EINVAL, "`time_units` %s: %s", units, why.text);
     if (rc != CM_OK)
         return refuse(j, v, v->first, &why, err);
-    const cm_json *attrs = cm_described_attrs(v->like);
-    if (!v->unpacked && (cm_json_has(attrs, "scale_factor") || cm_json_has(attrs, "add_offset"))) {
-        (void)cm_fail(&why, CM_EINVAL, "packed times are not counted from another date");
-        return refuse(j, v, v->first, &why, err);
-    }
     cm_time_choice_begin(&choice, &axis, j->options->time_units != NULL);
     for (size_t i = 0; i < j->nfiles; i++) {
         for (unsigned m = 0; rc == CM_OK && m < f->n; m++)

@@ -26,9 +26,18 @@ static cm_join_var *counted_with(cm_join *j, cm_join_var *v, const cm_described 
     return cm_join_counts_time(v->like) && cm_join_counts_time(d) ? v : cm_join_bounded_by(j, v);
 }
 
+/* Stored integers are read with another sign: a wider type would not read them so. */
+static bool has_other_sign(const cm_join *j, const cm_join_var *v, const cm_described *d)
+{
+    return !(j->options->unpack && cm_join_packs_otherwise(v->like, d)) &&
+           (cm_join_has_other_sign(v->like) || cm_join_has_other_sign(d));
+}
+
 static void take_type(cm_join *j, cm_join_var *v, const cm_described *d)
 {
     cm_dtype wide;
+    if (!cm_dtype_equal(&v->like->dtype, &d->dtype) && has_other_sign(j, v, d))
+        return;
     bool widens = cm_widen(&v->dtype, &d->dtype, &wide);
     if (widens)
         v->dtype = wide;
@@ -66,16 +75,26 @@ static int propose(cm_finding *f, const cm_join_var *v, const cm_described *d, c
     return f->value == NULL ? CM_ENOMEM : CM_OK;
 }
 
+/* V's type holds every value of D's. */
+static bool is_held(const cm_join *j, const cm_join_var *v, const cm_described *d)
+{
+    cm_dtype wide;
+    return !has_other_sign(j, v, d) && v->like->is_char == d->is_char &&
+           cm_widen(&v->like->dtype, &d->dtype, &wide) && cm_widen(&v->dtype, &d->dtype, &wide) &&
+           !v->exact && (!j->has_base || cm_dtype_equal(&v->dtype, &v->like->dtype));
+}
+
+bool cm_join_type_is_settled(cm_join *j, cm_join_var *v, const cm_described *d)
+{
+    return v->exact || is_held(j, v, d) || counted_with(j, v, d) != NULL;
+}
+
 cm_finding *cm_join_find_type(cm_join *j, cm_join_var *v, const cm_described *d, uint32_t file,
                               cm_error *err)
 {
     char a[32], b[32], c[32];
-    cm_dtype wide;
     const char *first = j->file[v->first]->path;
     bool number = cm_dtype_is_number(&v->dtype) && cm_dtype_is_number(&d->dtype);
-    bool held = v->like->is_char == d->is_char && cm_widen(&v->like->dtype, &d->dtype, &wide) &&
-                cm_widen(&v->dtype, &d->dtype, &wide) && !v->exact &&
-                (!j->has_base || cm_dtype_equal(&v->dtype, &v->like->dtype));
     cm_dtype_name(&d->dtype, a, sizeof(a));
     cm_dtype_name(&v->like->dtype, b, sizeof(b));
     cm_dtype_name(&v->dtype, c, sizeof(c));
@@ -84,7 +103,7 @@ cm_finding *cm_join_find_type(cm_join *j, cm_join_var *v, const cm_described *d,
                             "its type is %s, and %s in %s; they are joined as %s, and a number "
                             "that it does not hold exactly stops the run",
                             a, b, first, c);
-    if (held)
+    if (is_held(j, v, d))
         return cm_join_find(j, CM_FINDING_TYPE, CM_WEIGHT_NOTE, false, v->name, file, err,
                             "its type is %s, and %s in %s; %s holds both", a, b, first, c);
     if (counted_with(j, v, d) != NULL)
@@ -97,7 +116,8 @@ cm_finding *cm_join_find_type(cm_join *j, cm_join_var *v, const cm_described *d,
         cm_join_find(j, CM_FINDING_TYPE, CM_WEIGHT_DECISION, false, v->name, file, err,
                      "its type is %s, and %s in %s; %s", a, b, first,
                      j->has_base ? "a store keeps its types" : "no type holds every value of both");
-    if (f != NULL && number && !j->has_base && propose(f, v, d, err) != CM_OK)
+    if (f != NULL && number && !j->has_base && !has_other_sign(j, v, d) &&
+        propose(f, v, d, err) != CM_OK)
         return NULL;
     return f;
 }

@@ -18,4 +18,7 @@ typedef struct cm_packing {
 /* Without such attributes scale is 1 and offset 0. */
 cm_packing cm_packing_of(const cm_variable *v);
 
+/* Whether _Unsigned, of ATTRS, has integers of type T read with the other sign, as xarray does. */
+bool cm_packing_other_sign(const cm_json *attrs, const cm_dtype *t);
+
 #endif

@@ -1,8 +1,8 @@
 /* What --cast, --unpack and --fill-to-nan do to one array, from its attributes. */
 #include <string.h>
-#include <strings.h>
 
 #include "format/attr_value.h"
+#include "job/common/packing.h"
 #include "job/loader/run.h"
 #include "model/convert.h"
 
@@ -73,9 +73,8 @@ static int find_packing(const cm_array *a, cm_feed *f, cm_error *err)
      * Where a format had no unsigned type (netCDF's conventions for attributes, xarray's rule
      * too).
      */
-    const char *is_unsigned = cm_json_text(cm_json_member(a->attrs, "_Unsigned"), NULL);
-    if (is_unsigned != NULL && strcasecmp(is_unsigned, "true") == 0 && f->src.kind == CM_KIND_INT)
-        f->src.kind = CM_KIND_UINT;
+    if (cm_packing_other_sign(a->attrs, &f->src))
+        f->src.kind = f->src.kind == CM_KIND_INT ? CM_KIND_UINT : CM_KIND_INT;
     return CM_OK;
 }
 

@@ -142,7 +142,7 @@ static int make_parts(cm_stack *s, cm_multi_var *out, cm_error *err)
     for (size_t i = 0, at = 0; i < s->nmembers; at += s->member[i++].nchannels) {
         cm_stack_member *m = &s->member[i];
         m->converts = m->how.lacks_axis[0] || m->how.transposed || m->how.unpacks ||
-                      m->how.is_unsigned || m->how.replaces_fill || m->how.checks_fill ||
+                      m->how.other_sign || m->how.replaces_fill || m->how.checks_fill ||
                       !cm_dtype_equal(&m->var->dtype, &out->dtype);
         for (size_t k = 0, n; k < m->nchannels; k += n) {
             for (n = 1; k + n < m->nchannels && m->index[k + n] == m->index[k] + n;)

@@ -22,7 +22,7 @@ static bool is_of_packing(const char *name)
 static const cm_json *said(const cm_stack_member *m, const char *name)
 {
     if ((m->unpacks && is_of_packing(name)) ||
-        ((m->unpacks || m->how.is_unsigned) && strcmp(name, "_Unsigned") == 0))
+        ((m->unpacks || m->how.other_sign) && strcmp(name, "_Unsigned") == 0))
         return NULL;
     return cm_json_member(m->var->attrs, name);
 }

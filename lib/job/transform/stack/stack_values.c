@@ -53,7 +53,7 @@ int cm_stack_choose_values(const cm_job *job, cm_stack *s, cm_error *err)
         if (!plain)
             continue;
         m->unpacks = m->how.unpacks = p.packed && wants_unpack(job, s, m, false);
-        m->how.is_unsigned = !cm_dtype_equal(&p.type, &m->dtype);
+        m->how.other_sign = !cm_dtype_equal(&p.type, &m->dtype);
         m->how.scale = p.scale;
         m->how.offset = p.offset;
         m->dtype = m->unpacks ? cm_dtype_make(CM_KIND_FLOAT, 8) : p.type;

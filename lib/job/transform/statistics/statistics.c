@@ -3,11 +3,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "format/attr_value.h"
+#include "job/common/packing.h"
 #include "job/transform/select/subset.h"
 #include "job/transform/statistics/statistics_impl.h"
 #include "model/copy.h"
@@ -60,7 +60,6 @@ static void find_rule(const cm_job_var *v, cm_tally_rule *rule)
 {
     const cm_zarr_meta *m = &v->meta;
     const cm_json *more = cm_json_member(m->attrs, "missing_value");
-    const char *is_unsigned = text_of(m->attrs, "_Unsigned");
     *rule = (cm_tally_rule){.type = v->type, .simd = cm_cpu_simd()};
     if (m->zarr_format == 2 && m->has_fill && m->fill != NULL)
         memcpy(rule->fill[rule->nfills++], m->fill, v->type.nbytes);
@@ -69,8 +68,8 @@ static void find_rule(const cm_job_var *v, cm_tally_rule *rule)
         add_fill(rule, more);
     for (size_t i = 0; cm_json_is(more, CM_JSON_ARRAY) && i < cm_json_length(more); i++)
         add_fill(rule, cm_json_at(more, i));
-    if (strcasecmp(is_unsigned, "true") == 0 && v->type.kind == CM_KIND_INT)
-        rule->type.kind = CM_KIND_UINT;
+    if (cm_packing_other_sign(m->attrs, &v->type))
+        rule->type.kind = v->type.kind == CM_KIND_INT ? CM_KIND_UINT : CM_KIND_INT;
 }
 
 static int set_range(cm_job *job, cm_job_var *v, cm_statistics *s, bool *used, cm_error *err)
