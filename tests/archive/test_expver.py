@@ -150,6 +150,26 @@ def test_an_archive(packing, tmp_path):
     stores.survey(*paths, status=4)
 
 
+@pytest.mark.parametrize("chunks", ["time=3", "time=8,latitude=2"])
+def test_a_store_grows(chunks, tmp_path):
+    """The same command each night, whether files have the dimension or not; then final data come."""
+    files = [final(0, name="a.nc"), recent(4, name="b.nc"), final(8, name="c.nc"), recent(12, split=1, name="d.nc")]
+    paths = F.write_all(files, tmp_path / "in")
+    out = tmp_path / "out.zarr"
+    want = np.concatenate([values(0, 4), merged(values(4, 4), FILL), values(8, 4), merged(values(12, 4), FILL)])
+    stores.convert("--chunks", chunks, paths[0], out).ok()
+    for n in (2, 3, 4, 4):
+        stores.convert("--append", "time", *MERGE, "--verify", "full", *paths[:n], out).ok()
+        check(out, want[: 4 * n])
+    late = F.write(final(4, name="late.nc"), tmp_path)
+    stores.convert("--replace", "time=2020-01-01T04..2020-01-01T07", *MERGE, "--verify", "full", late, out).ok()
+    check(out, np.concatenate([values(0, 4), values(4, 4), want[8:]]))
+    stores.convert("--replace", "time=2020-01-01T04..2020-01-01T07", *MERGE, "--verify", "full", paths[1], out).ok()
+    check(out, want)
+    r = stores.convert("--append", "time", F.write(recent(16), tmp_path), out)
+    assert r.status == 4 and "t2m: it has no dimension expver here" in r.err, str(r)
+
+
 def test_a_wrong_store_is_found(tmp_path):
     """Provisional data where there are final ones: told by verification alone."""
     f = recent()
@@ -194,8 +214,6 @@ def test_refused_for_what_the_file_is(tmp_path):
     assert r.status == 1 and "flag: it has no _FillValue and no missing_value" in r.err, str(r)
     stores.convert(*MERGE, "--exclude", "flag", path, tmp_path / "out.zarr").ok()
     check(tmp_path / "out.zarr", merged(values(4, 4), FILL))
-    r = tool.nc2zarr(*MERGE, "--append", "time", path, tmp_path / "out.zarr")
-    assert r.status == 2 and "--merge-along: not with --append; merge the new files into a store of their own" in r.err, str(r)
     del f.vars["expver"]
     r = tool.nc2zarr(*MERGE, F.write(f, tmp_path), tmp_path / "other.zarr")
     assert r.status in (1, 2) and "dimension expver has no coordinate variable of numbers" in r.err, str(r)

@@ -8,6 +8,7 @@ import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 
 from support import readers, tool
 
@@ -91,6 +92,21 @@ def test_an_archive(fixed, tmp_path):
     stores.convert("--check", *paths, out).ok()
     stores.convert("--subset", "Time=2000-01-25T12..2000-01-26", *paths, tmp_path / "part.zarr").ok()
     check(tmp_path / "part.zarr", dates(0, 8)[4:8])
+
+
+def test_a_wrong_date_is_found(tmp_path):
+    """In a joined store, by verification alone; a file without steps takes part."""
+    files = steps(2)
+    for v in files[0].vars.values():
+        v.data = v.data[:0]
+    paths = F.write_all(files, tmp_path / "in")
+    out = tmp_path / "out.zarr"
+    stores.convert("--verify", "full", *paths, out).ok()
+    check(out, dates(2, 2))
+    times = zarr.open_group(str(out), mode="a")["Time"]
+    times[1] = times[1] + 1
+    r = stores.convert("--check", *paths, out)
+    assert r.status == 3 and "difference: Time: " in r.err, str(r)
 
 
 def test_references(tmp_path):

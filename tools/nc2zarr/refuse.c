@@ -57,12 +57,6 @@ static int refuse_append(const nc2zarr_values *v, const cm_common_options *commo
         if (cm_tool_given(&NC2ZARR, common, OTHER[i]))
             return cm_tool_usage_error(
                 &NC2ZARR, "--%s: not with --%s, which leaves a store as it is", OTHER[i], asked);
-    if (cm_tool_given(&NC2ZARR, common, "merge-along"))
-        return cm_tool_usage_error(
-            &NC2ZARR,
-            "--merge-along: not with --%s; merge the new files into a store of their own, and add "
-            "that one with rechunk --append",
-            asked);
     if (v->o.resume)
         return cm_tool_usage_error(
             &NC2ZARR,

@@ -267,6 +267,12 @@ static int find_missing_static(cm_join *j, const cm_join_var *v, const cm_digest
     return rc;
 }
 
+/* The coordinate of a dimension that is taken out goes with it. */
+static bool goes(const cm_join *j, const cm_join_var *v)
+{
+    return v->rank == 1 && v->like->is_coordinate && cm_join_is_merged(j, &j->dim[v->dim[0]]);
+}
+
 /* Nothing adds a variable to a store that grows; its elements before the end are nowhere. */
 static int find_new(cm_join *j, const cm_join_var *v, cm_error *err)
 {
@@ -297,7 +303,7 @@ static int find_all_missing(cm_join *j, const cm_field_sources *f, cm_error *err
             rc = v->first < j->var[other].first ? cm_join_tell_renamed(j, v, &j->var[other], err)
                                                 : CM_OK;
         else if (j->has_base && !has(v, 0))
-            rc = find_new(j, v, err);
+            rc = goes(j, v) ? CM_OK : find_new(j, v, err);
         else
             rc = f->of[i].place != NULL ? find_missing(j, (uint32_t)i, &f->of[i], err)
                                         : find_missing_static(j, v, group, err);

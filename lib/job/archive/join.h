@@ -225,6 +225,8 @@ int cm_join_tell_renamed(cm_join *j, const cm_join_var *v, const cm_join_var *w,
  */
 void cm_join_widen(cm_join *j);
 int cm_join_lacking(cm_join *j, cm_error *err);
+/* Whether the conversion takes D out: a file without it says all there is to say. */
+bool cm_join_is_merged(const cm_join *j, const cm_join_dim *d);
 /* Of V along D: of the whole, or of the files that have it. */
 uint64_t cm_join_length(const cm_join_var *v, const cm_join_dim *d);
 /* Whether FILE has all dimensions of V. */

@@ -97,8 +97,7 @@ static bool is_promoted(const cm_join *j, const cm_join_var *v)
     return q.matches;
 }
 
-/* Whether the conversion takes D out, so that a file without it says all there is to say. */
-static bool is_merged(const cm_join *j, const cm_join_dim *d)
+bool cm_join_is_merged(const cm_join *j, const cm_join_dim *d)
 {
     const cm_texts *texts = &j->options->merge_along;
     const size_t n = strlen(d->name);
@@ -121,7 +120,7 @@ static const cm_join_dim *lacking(const cm_join *j, const cm_join_var *v, const 
 static int tell(cm_join *j, const cm_join_var *v, const cm_join_dim *d, uint32_t file,
                 cm_error *err)
 {
-    bool merged = d->joined < 0 && is_merged(j, d);
+    bool merged = d->joined < 0 && cm_join_is_merged(j, d);
     bool decided = merged || (d->joined < 0 && is_promoted(j, v));
     uint32_t with = v->first;
     for (size_t i = 0; i < v->nfiles; i++)

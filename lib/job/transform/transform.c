@@ -104,7 +104,7 @@ static const char *option_without_choice(const cm_transform_options *o, bool ref
         {o->subset.n > 0, "`subset`", VALUES | REFER},
         {o->fill_value.n > 0, "`fill_value`", LAYOUT | REFER},
         {o->stack.n > 0, "`stack`", VALUES | REFER},
-        {o->merge_along.n > 0, "`merge_along`", VALUES | REFER},
+        {o->merge_along.n > 0, "`merge_along`", REFER},
         {o->variable.n > 0 && o->dataset != NULL, "`variable`", OTHER},
         {o->overwrite, "`overwrite`", OTHER},
         {o->no_consolidate, "`no_consolidate`", LAYOUT},

@@ -126,7 +126,9 @@ static int lay_over(cm_job *job, merged *m, cm_error *err)
     int rc = parse(m, err);
     if (rc == CM_OK)
         rc = find_variable(job, m, &v, &n, err);
-    if (rc == CM_OK && v == NULL && cm_job_dim_elsewhere(job, m->dim))
+    /* The files of this night may all be final. */
+    if (rc == CM_OK && v == NULL &&
+        (job->options->append != NULL || cm_job_dim_elsewhere(job, m->dim)))
         return CM_OK;
     if (rc == CM_OK && v == NULL)
         rc = cm_fail(err, CM_EINVAL, "`merge_along` %s: no %s has a dimension %s", m->text,
