@@ -110,6 +110,9 @@ typedef struct cm_transform_options {
         memory; /* bytes; 0: what decoding everything once needs, half of what is free at most */
     cm_monitor *monitor; /* or NULL */
     cm_net *net;         /* for stores behind a network; NULL: there is none */
+    /* Called once before anything is written, with the warnings that there are by then; or NULL. */
+    void (*warn)(void *context, char *const *warning, size_t n);
+    void *warn_context;
 } cm_transform_options;
 
 /* The defaults of nc2zarr or of rechunk. */
@@ -223,7 +226,8 @@ typedef struct cm_transform_report {
     size_t nvariables;
     char **warning; /* sentences a user should read */
     size_t nwarnings;
-    char **note; /* details for -v */
+    size_t nwarned; /* the first of them, which `warn` was called with */
+    char **note;    /* details for -v */
     size_t nnotes;
     char **skipped; /* "obs: compound type obs_t", left out by skip_unsupported or by choice */
     size_t nskipped;

@@ -1,13 +1,15 @@
 #include "summary.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/number.h"
 #include "naming.h"
 #include "print.h"
+#include "run.h"
 #include "say.h"
 
-void cm_summary_name_options(const cm_tool *tool, cm_transform_report *r)
+static void name_options(const cm_tool *tool, cm_transform_report *r)
 {
     cm_tool_name_texts(tool, r->warning, r->nwarnings);
     cm_tool_name_texts(tool, r->note, r->nnotes);
@@ -18,6 +20,35 @@ void cm_summary_name_options(const cm_tool *tool, cm_transform_report *r)
         cm_tool_name_text(tool, &r->variable[i].plan_reason);
         cm_tool_name_text(tool, &r->variable[i].readers);
     }
+}
+
+static void warn(void *context, char *const *warning, size_t n)
+{
+    const cm_tool *tool = context;
+    for (size_t i = 0; i < n; i++) {
+        char *text = cm_tool_name_options(tool, warning[i]);
+        cm_say(tool->name, "warning: %s", text != NULL ? text : warning[i]);
+        free(text);
+    }
+}
+
+int cm_summary_transform(const cm_tool *tool, const cm_common_options *common,
+                         const cm_transform_options *options, cm_transform_report *r, cm_error *err)
+{
+    cm_transform_options loud = *options;
+    loud.warn = warn;
+    loud.warn_context = (void *)(uintptr_t)tool;
+    int rc = cm_transform(common->verbosity >= 0 ? &loud : options, r, err);
+    name_options(tool, r);
+    return rc;
+}
+
+void cm_summary_say(const cm_tool *tool, const cm_common_options *common,
+                    const cm_transform_report *r)
+{
+    if (common->verbosity >= 0 && r->nwarnings > r->nwarned)
+        cm_run_say_all(tool, "warning", r->warning + r->nwarned, r->nwarnings - r->nwarned);
+    cm_run_say_all(tool, "difference", r->difference, r->ndifferences);
 }
 
 const char *cm_plural(uint64_t n)

@@ -6,8 +6,16 @@
 
 #include "options.h"
 
-/* Options of TOOL for settings in the sentences of R; see naming.h. */
-void cm_summary_name_options(const cm_tool *tool, cm_transform_report *r);
+/*
+ * cm_transform, with options of TOOL for settings in the report's sentences (naming.h).  Warnings
+ * that there are before anything is written are said by then, unless COMMON says to be quiet.
+ */
+int cm_summary_transform(const cm_tool *tool, const cm_common_options *common,
+                         const cm_transform_options *options, cm_transform_report *r,
+                         cm_error *err);
+/* The other warnings, and differences. */
+void cm_summary_say(const cm_tool *tool, const cm_common_options *common,
+                    const cm_transform_report *r);
 
 /* "s" but for one. */
 const char *cm_plural(uint64_t n);

@@ -91,9 +91,8 @@ int nc2zarr_convert_store(void *context, cm_error *err)
     job->options.dataset = dataset;
     job->options.source = NULL;
     job->began = true;
-    rc = cm_transform(&job->options, &job->report, err);
+    rc = cm_summary_transform(&NC2ZARR, job->common, &job->options, &job->report, err);
     job->report.nfiles_opened = job->survey[job->store]->nopened;
-    cm_summary_name_options(&NC2ZARR, &job->report);
     free((void *)(uintptr_t)left.text);
     job->options.rename = job->v->o.rename;
     return rc;

@@ -58,22 +58,21 @@ static char *default_output(const char *input)
 
 typedef struct conversion {
     const cm_transform_options *options;
+    const cm_common_options *common;
     cm_transform_report report;
 } conversion;
 
 static int convert(void *context, cm_error *err)
 {
     conversion *c = context;
-    int status = cm_transform(c->options, &c->report, err);
-    cm_summary_name_options(&NC2ZARR, &c->report);
-    return status;
+    return cm_summary_transform(&NC2ZARR, c->common, c->options, &c->report, err);
 }
 
 static int run(const cm_net_settings *net, const cm_texts *paths, cm_transform_options *options,
                const cm_common_options *common)
 {
     cm_error err = {0};
-    conversion c = {.options = options};
+    conversion c = {.options = options, .common = common};
     cm_common_options shown = *common;
     shown.progress = cm_part_progress(&options->part, common->progress);
     int status = cm_remote_open(net, paths, options->target, options->monitor, &options->net, &err);

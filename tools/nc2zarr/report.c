@@ -1,18 +1,8 @@
 /* How a conversion ends: warnings and the error, the document or the summary. */
 #include "../common/run.h"
 #include "../common/say.h"
+#include "../common/summary.h"
 #include "nc2zarr.h"
-
-/*
- * About a store that is there.  On standard error, so that results stay alone on standard
- * output.
- */
-static void say_findings(const cm_transform_report *r, const cm_common_options *common)
-{
-    if (common->verbosity >= 0)
-        cm_run_say_all(&NC2ZARR, "warning", r->warning, r->nwarnings);
-    cm_run_say_all(&NC2ZARR, "difference", r->difference, r->ndifferences);
-}
 
 static int print_document(const cm_transform_options *options, const cm_transform_report *r,
                           const nc2zarr_of *of, const cm_error *failure, cm_error *err)
@@ -37,8 +27,9 @@ int nc2zarr_report(int status, const cm_transform_options *asked, const cm_trans
     shown.check = asked->check || (r->finished && asked->verify == CM_VERIFY_FULL);
     bool whole = status == CM_OK || status == CM_EDIFFER;
     int exit_status = cm_tool_exit_status(status);
+    /* On standard error, so that results stay alone on standard output. */
     if (whole)
-        say_findings(r, common);
+        cm_summary_say(&NC2ZARR, common, r);
     if (common->json) {
         cm_error print_err = {0};
         if (print_document(options, r, of, status == CM_OK ? NULL : err, &print_err) != CM_OK) {

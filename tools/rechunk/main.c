@@ -19,10 +19,8 @@ static int report(int status, const cm_transform_options *options, const cm_tran
 {
     bool whole = status == CM_OK || status == CM_EDIFFER;
     int exit_status = cm_tool_exit_status(status);
-    if (whole && common->verbosity >= 0)
-        cm_run_say_all(&RECHUNK, "warning", r->warning, r->nwarnings);
     if (whole)
-        cm_run_say_all(&RECHUNK, "difference", r->difference, r->ndifferences);
+        cm_summary_say(&RECHUNK, common, r);
     if (common->json) {
         cm_error print_err = {0};
         if (rechunk_print_json(options, r, status == CM_OK ? NULL : err, &print_err) != CM_OK) {
@@ -86,8 +84,7 @@ static int rechunk(void *context, cm_error *err)
     job *j = context;
     int status = j->v->append ? open_append(j, err) : CM_OK;
     if (status == CM_OK)
-        status = cm_transform(j->options, &j->report, err);
-    cm_summary_name_options(&RECHUNK, &j->report);
+        status = cm_summary_transform(&RECHUNK, j->common, j->options, &j->report, err);
     return status;
 }
 

@@ -35,6 +35,7 @@ typedef struct cm_job_var {
     /* view.c: the target's elements */
     cm_dtype type;
     bool as_strings; /* variable-length text, moved by strings.c */
+    bool typed;      /* the user named the type */
     bool join;       /* characters whose last dimension becomes the text; */
     bool latin1;     /* they are ISO 8859-1 */
     bool converts;
@@ -201,6 +202,8 @@ int cm_job_describe_by_rules(cm_job *job, cm_job_var *v, const char *asked, cm_e
 int cm_job_check_text(cm_job *job, cm_error *err);
 /* notice.c: warns of what comes out otherwise than a reader might expect. */
 int cm_job_notice(cm_job *job, cm_error *err);
+/* growth.c: warns of variables that become much larger than what they are made of. */
+int cm_job_notice_growth(cm_job *job, cm_error *err);
 /* The same of a Zarr source's documents that contradict each other. */
 int cm_job_notice_conflicts(cm_job *job, cm_error *err);
 /* prepare.c: nothing of V needs to be written. */

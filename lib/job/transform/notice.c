@@ -196,6 +196,8 @@ static int notice_foreign(cm_job *job, cm_error *err)
 int cm_job_notice(cm_job *job, cm_error *err)
 {
     int rc = notice_packing(job, err);
+    if (rc == CM_OK)
+        rc = cm_job_notice_growth(job, err);
     if (rc != CM_OK || job->source->kind != CM_DATASET_ZARR)
         return rc;
     rc = notice_attributes(job, err);

@@ -413,6 +413,10 @@ static int transform(cm_job *job, cm_output *out, cm_error *err)
         rc = cm_job_notice(job, err);
     if (rc != CM_OK)
         return rc;
+    if (o->warn != NULL) {
+        o->warn(o->warn_context, job->report->warning, job->report->nwarnings);
+        job->report->nwarned = job->report->nwarnings;
+    }
     if (o->statistics)
         rc = cm_statistics_prepare(job, o->dry_run || o->part.on ? NULL : out->path, err);
     if (rc != CM_OK)

@@ -108,6 +108,7 @@ static int set_conversion(const cm_job *job, changes *c, cm_job_var *v, cm_error
             return CM_EINVAL;
         }
         k->single = false;
+        v->typed = true;
     }
     const char *bits = cm_varopts_get(&c->keepbits, v->name, general, &named);
     if (rc == CM_OK && bits != NULL && (named || k->dst.kind == CM_KIND_FLOAT)) {
