@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/marks.h"
+#include "file.h"
 #include "plot.h"
 
 /* Whether the open folder FD holds a summary of this program. */
@@ -35,7 +36,7 @@ bool readbench_is_report(const char *path)
     return is;
 }
 
-static int clear_name(int folder, const char *name, const char *shown, cm_error *err)
+static int clear_one(int folder, const char *name, const char *shown, cm_error *err)
 {
     struct stat st;
     if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
@@ -43,6 +44,15 @@ static int clear_name(int folder, const char *name, const char *shown, cm_error 
     return unlinkat(folder, name, 0) == 0
                ? CM_OK
                : cm_fail_errno(err, errno, "%s/%s: cannot be replaced", shown, name);
+}
+
+/* With what a run that was killed left of it. */
+static int clear_name(int folder, const char *name, const char *shown, cm_error *err)
+{
+    char part[128];
+    snprintf(part, sizeof(part), READBENCH_PART "%s", name);
+    int rc = clear_one(folder, part, shown, err);
+    return rc == CM_OK ? clear_one(folder, name, shown, err) : rc;
 }
 
 static int clear_picture(int folder, const char *name, const char *shown, cm_error *err)

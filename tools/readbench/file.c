@@ -110,15 +110,17 @@ static int make_parents(char *path, cm_error *err)
     return CM_OK;
 }
 
+/* But for files that a run which was killed had begun. */
 static bool is_empty(const char *path)
 {
     DIR *dir = opendir(path);
-    size_t n = 0;
-    while (dir && n <= 2 && readdir(dir))
-        n++; /* with "." and ".." */
+    bool any = dir == NULL;
+    for (const struct dirent *e; !any && (e = readdir(dir)) != NULL;)
+        any = strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+              strncmp(e->d_name, READBENCH_PART, strlen(READBENCH_PART)) != 0;
     if (dir)
         closedir(dir);
-    return dir && n <= 2;
+    return !any;
 }
 
 /* What is there may be written into when it is a report, and the user said so. */

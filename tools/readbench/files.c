@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "../common/print.h"
 #include "file.h"
@@ -72,14 +73,13 @@ static int write_session(const readbench_run *run, size_t i, const char *folder,
                 {"events_workers.log", readbench_worker_events_log},
                 {"trace.json", readbench_chrome_trace}};
     const cm_readbench_session *s = &run->report->session[i];
-    int rc = CM_OK;
+    /* First: by its summary a folder is known as a report, whatever happens to the rest. */
+    int rc = write_summary(run, i, folder, err);
 
     for (size_t k = 0; k < sizeof(DATA) / sizeof(DATA[0]) && rc == CM_OK; k++)
         rc = readbench_file_write(folder, DATA[k].name, DATA[k].content, s, err);
     if (rc == CM_OK && s->nlogged > 0)
         rc = readbench_file_write(folder, "samples.csv", readbench_samples_csv, s, err);
-    if (rc == CM_OK)
-        rc = write_summary(run, i, folder, err);
     if (rc == CM_OK)
         rc = write_config(run, i, folder, err);
     /* After the numbers: a disk that fills up costs a picture rather than them. */
@@ -101,10 +101,13 @@ static int write_below(const readbench_run *run, size_t i, cm_error *err)
         return CM_ENOMEM;
     struct stat st;
     /* A session's folder of an older report may hold what is not ours, and stay. */
-    bool there = mkdir(folder, 0777) == 0 || (run->replaces && errno == EEXIST &&
-                                              lstat(folder, &st) == 0 && S_ISDIR(st.st_mode));
+    bool made = mkdir(folder, 0777) == 0;
+    bool there = made || (run->replaces && errno == EEXIST && lstat(folder, &st) == 0 &&
+                          S_ISDIR(st.st_mode));
     int rc = there ? write_session(run, i, folder, false, err)
                    : cm_fail_errno(err, errno, "%s: this folder cannot be made", folder);
+    if (rc != CM_OK && made)
+        (void)rmdir(folder); /* where nothing came into it */
     free(folder);
     return rc;
 }
@@ -116,10 +119,10 @@ int readbench_write_files(const readbench_run *run, cm_error *err)
 
     if (rc == CM_OK && r->nsessions == 1)
         return write_session(run, 0, run->out, true, err);
-    for (size_t i = 0; i < r->nsessions && rc == CM_OK; i++)
-        rc = write_below(run, i, err);
     if (rc == CM_OK)
         rc = write_summary(run, SIZE_MAX, run->out, err);
+    for (size_t i = 0; i < r->nsessions && rc == CM_OK; i++)
+        rc = write_below(run, i, err);
     if (rc == CM_OK)
         rc = write_config(run, SIZE_MAX, run->out, err);
     for (const readbench_comparison *p = READBENCH_COMPARISONS; p->name && rc == CM_OK; p++)
