@@ -59,7 +59,7 @@ def is_busy(process):
     return cpu_seconds(process.pid) >= BUSY
 
 
-def stopped(name, *args, cwd, begun=is_busy):
+def stopped(name, *args, cwd, begun=is_busy, number=signal.SIGTERM):
     process = subprocess.Popen(
         [tool.program(name), *map(str, args)],
         stdout=subprocess.PIPE,
@@ -73,12 +73,12 @@ def stopped(name, *args, cwd, begun=is_busy):
         while process.poll() is None and not begun(process) and time.monotonic() < end:
             time.sleep(0.01)
         assert process.poll() is None, f"too fast to be stopped: {process.stderr.read()}"
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         said = process.communicate(timeout=300)[1]
     finally:
         process.kill()
-    assert process.returncode == -signal.SIGTERM, said
-    assert "stopped by SIGTERM" in said
+    assert process.returncode == -number, said
+    assert f"stopped by {number.name}" in said
 
 
 def test_while_the_page_cache_is_asked_about_a_sparse_file(tmp_path):
@@ -91,9 +91,10 @@ def test_while_a_sparse_file_is_warmed(tmp_path):
     stopped("readbench", "--warm", "--sample", "row=1", sparse(tmp_path / "in.nc"), cwd=tmp_path)
 
 
-def test_while_small_chunks_are_looked_for(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda n: n.name)
+def test_while_small_chunks_are_looked_for(tmp_path, number):
     store = array(tmp_path / "in.zarr", [1000020, 18], [3, 1])
-    stopped("rechunk", "--chunks", "100x18", store, tmp_path / "out.zarr", cwd=tmp_path)
+    stopped("rechunk", "--chunks", "100x18", store, tmp_path / "out.zarr", cwd=tmp_path, number=number)
     assert not tool.opens_as_store(tmp_path / "out.zarr")
 
 

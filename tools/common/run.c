@@ -127,7 +127,6 @@ bool cm_run_stopped(int status)
 
 void cm_run_say_stopped(const cm_tool *tool, const char *output, const cm_run_state *state)
 {
-    const char *name = cm_signals_caught() == SIGINT ? "SIGINT" : "SIGTERM";
     const char *then = "run the same command again";
     if (state->untouched)
         then = "nothing was changed";
@@ -139,7 +138,7 @@ void cm_run_say_stopped(const cm_tool *tool, const char *output, const cm_run_st
         then = "the same command with --resume in place of --overwrite goes on";
     else if (state->resumable)
         then = "the same command with --resume goes on";
-    cm_say(tool->name, "%s: stopped by %s; %s", output, name, then);
+    cm_say(tool->name, "%s: stopped by %s; %s", output, cm_signals_name(), then);
 }
 
 void cm_run_end(int status)

@@ -26,8 +26,8 @@ int cm_run_refuse_remote(const cm_tool *tool, const cm_texts *paths);
 int cm_run_refuse_overflow(const cm_tool *tool, const cm_common_options *common);
 
 /*
- * Calls JOB with CONTEXT while MONITOR is shown as progress and cancelled by SIGINT and
- * SIGTERM.  Returns what it returned.
+ * Calls JOB with CONTEXT while MONITOR is shown as progress and cancelled by SIGINT,
+ * SIGTERM and SIGHUP.  Returns what it returned.
  */
 typedef int cm_run_job(void *context, cm_error *err);
 int cm_run(const cm_tool *tool, const cm_common_options *common, cm_monitor *monitor,

@@ -9,7 +9,7 @@
 static cm_monitor *volatile watched;
 static volatile sig_atomic_t caught;
 
-static const int SIGNALS[] = {SIGINT, SIGTERM};
+static const int SIGNALS[] = {SIGINT, SIGTERM, SIGHUP};
 
 static void on_signal(int number)
 {
@@ -50,6 +50,11 @@ void cm_signals_release(void)
 int cm_signals_caught(void)
 {
     return caught;
+}
+
+const char *cm_signals_name(void)
+{
+    return caught == SIGINT ? "SIGINT" : caught == SIGHUP ? "SIGHUP" : "SIGTERM";
 }
 
 _Noreturn void cm_signals_end(void)

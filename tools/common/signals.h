@@ -1,5 +1,5 @@
 /*
- * Stopping on SIGINT and SIGTERM: the first cancels the job, which then stops
+ * Stopping on SIGINT, SIGTERM and SIGHUP: the first cancels the job, which then stops
  * between chunks; a second one ends the process at once.
  */
 #ifndef CM_TOOLS_SIGNALS_H
@@ -20,6 +20,7 @@ void cm_signals_release(void);
 
 /* The signal that came, or 0. */
 int cm_signals_caught(void);
+const char *cm_signals_name(void);
 
 /* Ends the process by the signal that came, so that its parent sees which; does not return. */
 _Noreturn void cm_signals_end(void);

@@ -112,7 +112,7 @@ static void say_end(int status, const readbench_run *run, const cm_error *err)
             cm_say(READBENCH.name, "%s", err->text);
         return;
     }
-    const char *name = cm_signals_caught() == SIGINT ? "SIGINT" : "SIGTERM";
+    const char *name = cm_signals_name();
     if (run->report->nsessions == 0)
         cm_say(READBENCH.name, "stopped by %s before anything was measured", name);
     else

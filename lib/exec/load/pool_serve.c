@@ -22,7 +22,7 @@ enum {
 
 void cm_pool_become_worker(pid_t parent)
 {
-    static const int usual[] = {SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCHLD};
+    static const int usual[] = {SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCHLD};
     sigset_t none;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     /* It may have died before it was asked to tell. */
@@ -31,10 +31,11 @@ void cm_pool_become_worker(pid_t parent)
     for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
         signal(usual[i], SIG_DFL);
     /*
-     * An interrupt at the terminal reaches the whole group: it is the parent who stops the
-     * workers.
+     * An interrupt at the terminal, and its end, reach the whole group: it is the parent who stops
+     * the workers.
      */
     signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -279,5 +280,6 @@ int cm_pool_serve(int fd, cm_pool_make_source *make, void (*release)(cm_load_sou
     /* Programs that the source runs do not get it. */
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
     return serve(fd, &s, err);
 }
