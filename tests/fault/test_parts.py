@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from support import failio, paths, preload, tool
+from support.locks import lock_text
 
 NPARTS = 3
 # What a process that is killed may have done halfway.
@@ -211,3 +212,26 @@ def test_all_killed_and_started_again_at_once(case, program, tmp_path, request):
         same(tmp_path / "one.zarr", store)
         assert sorted(p.name for p in beside.iterdir()) == ["complete", "plan"], i
     shutil.rmtree(root)
+
+
+UNSEEN = {  # locks that say of nobody here that he ends
+    "of no host": (lambda: lock_text(host="", part=True, beats=True), "does not say by whom"),
+    "of another host, and never beats": (lambda: lock_text(host="elsewhere", part=True), "elsewhere"),
+    "of another container, and never beats": (lambda: lock_text(**{"process space": "?", "part": True}), "cannot be seen"),
+    "half": (lambda: lock_text(part=True)[:60], "does not say by whom"),
+}
+
+
+@pytest.mark.parametrize("name", ("lock", f"part-{NPARTS}.lock"))
+@pytest.mark.parametrize("damage", UNSEEN)
+def test_no_part_waits_for_a_lock_of_nobody(case, name, damage, tmp_path):
+    top, options = case
+    text, sentence = UNSEEN[damage]
+    failio.renew(top / ("nothing" if name == "lock" else "rest"), tmp_path / "work")
+    beside = tmp_path / "work" / "o.zarr.chunkmill"
+    beside.mkdir(exist_ok=True)
+    (beside / name).write_text(text())
+    store = tmp_path / "work" / "o.zarr"
+    part(NPARTS, options, store).fails(1, sentence, "o.zarr", "break the lock")
+    assert (beside / name).read_text() == text()
+    part(NPARTS, options, store, "--break-lock").ok()

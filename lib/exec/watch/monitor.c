@@ -120,7 +120,9 @@ void cm_monitor_snapshot(cm_monitor *m, cm_snapshot *out)
     out->all_done_nbytes = m->all_done_nbytes;
     out->all_total_nbytes = m->all_total_nbytes;
     out->what[0] = '\0';
-    if (m->name[0] != '\0')
+    if (m->name[0] != '\0' && m->chunk == CM_NO_CHUNK)
+        snprintf(out->what, sizeof(out->what), "%s %s", m->name, m->stage);
+    else if (m->name[0] != '\0')
         snprintf(out->what, sizeof(out->what), "%s: %s chunk %llu", m->name, m->stage,
                  (unsigned long long)m->chunk);
     pthread_mutex_unlock(&m->lock);

@@ -216,7 +216,7 @@ static void test_holders(void **state)
         {{"machine", "boot"}, {"", "earlier"}, .broken = true, .message = unseen},
         {{"host"}, {"elsewhere.example"}, .broken = true, .message = "on elsewhere.example since "},
         {{"host"}, {"elsewhere.example"}, .ended = true, .broken = true, .message = unseen},
-        {{"host"}, {""}, .ended = true, .broken = true, .message = unseen},
+        {{"host"}, {""}, .ended = true, .broken = true, .message = "does not say by whom"},
         {{"process space"}, {"pid:[1]"}, .ended = true, .broken = true, .message = unseen},
     };
     cm_json *own = own_lock();

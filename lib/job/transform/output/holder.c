@@ -149,5 +149,6 @@ cm_holder_state cm_holder_read(const char *text, size_t n, cm_holder *h)
     (void)cm_json_get_bool(cm_json_member(j, "part"), &h->of_part);
     (void)cm_json_get_bool(cm_json_member(j, "beats"), &h->beats);
     cm_json_free(j);
+    whole = whole && h->host[0] != '\0';
     return whole ? CM_HELD : CM_HOLDER_UNCLEAR;
 }

@@ -117,7 +117,9 @@ void cm_lock_describe(cm_holder_state state, const cm_holder *h, int64_t silent_
         snprintf(out->who, sizeof(out->who), "an unknown process");
     else
         snprintf(out->who, sizeof(out->who), "process %lld on %s", (long long)h->process, h->host);
-    if (state == CM_HOLDER_UNCLEAR)
+    /* Of one that cannot be seen and never beats nobody will know when it has ended. */
+    bool silent = state == CM_HOLDER_ELSEWHERE && !h->beats;
+    if (state == CM_HOLDER_UNCLEAR || silent)
         out->state = CM_LOCK_OF_RUN;
     else if (state != CM_HOLDER_ENDED)
         out->state = h->of_part ? CM_LOCK_OF_PART : CM_LOCK_OF_RUN;

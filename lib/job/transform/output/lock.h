@@ -54,7 +54,7 @@ int cm_lock_take_as(cm_beside *b, const cm_lock_request *request, cm_lock **out,
 typedef enum cm_lock_state {
     CM_LOCK_FREE,    /* or to be taken over */
     CM_LOCK_OF_PART, /* held by a process that gives it back soon, or makes that part */
-    CM_LOCK_OF_RUN   /* held by a run without parts, or nobody knows by whom */
+    CM_LOCK_OF_RUN   /* held by a run without parts, or nobody knows by whom or for how long */
 } cm_lock_state;
 
 typedef struct cm_lock_holder {

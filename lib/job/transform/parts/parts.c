@@ -35,11 +35,12 @@ enum {
 
 /* ---- waiting ---- */
 
-static int pause_for(cm_job *job, bool remote, const char *what, cm_error *err)
+static int pause_for(cm_job *job, bool remote, const cm_lock_holder *who, cm_error *err)
 {
     const long ms = remote ? REMOTE_PAUSE_MS : PAUSE_MS;
     const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
-    cm_monitor_at(job->options->monitor, "part", job->parts->number + 1, what);
+    cm_monitor_at(job->options->monitor, who->there ? who->who : "another process", CM_NO_CHUNK,
+                  "is waited for");
     nanosleep(&pause, NULL);
     return cm_monitor_canceled(job->options->monitor)
                ? cm_fail(err, CM_ECANCELED, "stopped by request")
@@ -79,7 +80,7 @@ int cm_parts_wait(cm_job *job, cm_output *out, const char *name, cm_lock **lock,
         nfree = rc == CM_EEXIST && who.state == CM_LOCK_FREE ? nfree + 1 : 0;
         if (rc != CM_EEXIST || who.state == CM_LOCK_OF_RUN || nfree > MAX_FREE)
             return cm_fail(err, (cm_status)rc, "%s", why.text);
-        if ((rc = pause_for(job, out->beside.remote, "waiting for another process", err)) != CM_OK)
+        if ((rc = pause_for(job, out->beside.remote, &who, err)) != CM_OK)
             return rc;
     }
 }
