@@ -12,7 +12,7 @@
 #include "base/pipe.h"
 
 enum {
-    WAIT_MS = 50,  /* between two looks whether a pipe has a reader */
+    WAIT_MS = 50,  /* between two looks whether a pipe has room */
     MAX_TRIES = 8, /* at a name that others take at the same time */
     MAX_PARTS = 1000,
     MAX_LINKS = 40
@@ -73,12 +73,18 @@ static int may_replace(const cm_outfile *f, const char *name, const struct stat 
     if (!S_ISREG(st->st_mode))
         return cm_fail(err, CM_EINVAL, "%s: is not a file that the %s could replace", f->path,
                        f->kind->name);
-    bool ours = f->overwrite;
+    bool ours = f->overwrite && !f->linked;
     if (!ours && (rc = read_head(f, name, &ours, err)) != CM_OK)
         return rc;
-    return ours ? CM_OK
-                : cm_fail(err, CM_EEXIST, "%s: exists and is not a %s that Chunkmill wrote",
-                          f->path, f->kind->name);
+    if (ours)
+        return CM_OK;
+    if (f->linked)
+        return cm_fail(err, CM_EINVAL,
+                       "%s: is a symbolic link to %s, which is not a %s that Chunkmill wrote; only "
+                       "a file that is named itself can be overwritten",
+                       f->path, f->real, f->kind->name);
+    return cm_fail(err, CM_EEXIST, "%s: exists and is not a %s that Chunkmill wrote", f->path,
+                   f->kind->name);
 }
 
 /* ---- claiming ---- */
@@ -194,13 +200,12 @@ int cm_outfile_claim(cm_outfile *f, const char *path, const cm_document_kind *ki
     int own = own_descriptor(path);
     if (own >= 0)
         return claim_descriptor(f, own, err);
+    f->linked = lstat(path, &link) == 0 && S_ISLNK(link.st_mode);
     if (stat(path, &st) == 0)
         return claim_existing(f, &st, err);
     if (errno != ENOENT && errno != ENOTDIR)
         return cm_fail_errno(err, errno, "%s", path);
-    if (lstat(path, &link) == 0 && S_ISLNK(link.st_mode))
-        return claim_link(f, err);
-    return claim_new(f, f->path, err);
+    return f->linked ? claim_link(f, err) : claim_new(f, f->path, err);
 }
 
 /* ---- opening ---- */
@@ -246,7 +251,7 @@ static int open_part(cm_outfile *f, cm_error *err)
     return rc;
 }
 
-/* Opening waits until there is a reader; a signal's handler would not end that wait. */
+/* Without waiting: a pipe that nobody ever reads would hold the run for good. */
 static int open_in_place(cm_outfile *f, cm_error *err)
 {
     struct stat st;
@@ -255,16 +260,16 @@ static int open_in_place(cm_outfile *f, cm_error *err)
         f->fd = fcntl(own, F_DUPFD_CLOEXEC, 3);
         return f->fd >= 0 ? CM_OK : cm_fail_errno(err, errno, "%s: cannot be written", f->path);
     }
-    while ((f->fd = open(f->path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) < 0 &&
-           (errno == ENXIO || errno == EINTR)) {
-        if (errno == ENXIO && (stat(f->path, &st) != 0 || !S_ISFIFO(st.st_mode)))
-            return cm_fail_errno(err, ENXIO, "%s: cannot be written", f->path);
-        if (is_canceled(f))
-            return cm_fail(err, CM_ECANCELED, "%s: nobody reads this pipe", f->path);
-        poll(NULL, 0, WAIT_MS);
-    }
+    do
+        f->fd = open(f->path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    while (f->fd < 0 && errno == EINTR);
+    int errnum = errno;
+    if (f->fd < 0 && errnum == ENXIO && stat(f->path, &st) == 0 && S_ISFIFO(st.st_mode))
+        return cm_fail(err, CM_EINVAL,
+                       "%s: nobody reads this pipe; start what reads it before, or name a file",
+                       f->path);
     if (f->fd < 0 || fstat(f->fd, &st) != 0)
-        return cm_fail_errno(err, errno, "%s: cannot be written", f->path);
+        return cm_fail_errno(err, errnum, "%s: cannot be written", f->path);
     if (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode))
         return CM_OK;
     return cm_fail(err, CM_EEXIST, "%s: is no longer the pipe or device that it was", f->path);
@@ -272,6 +277,8 @@ static int open_in_place(cm_outfile *f, cm_error *err)
 
 int cm_outfile_open(cm_outfile *f, cm_error *err)
 {
+    if (f->fd >= 0)
+        return CM_OK;
     return f->in_place ? open_in_place(f, err) : open_part(f, err);
 }
 
@@ -287,7 +294,12 @@ static int write_all(cm_outfile *f, const char *p, size_t nbytes)
         } else if (errno == EAGAIN) {
             struct pollfd wait = {.fd = f->fd, .events = POLLOUT};
             if (is_canceled(f))
+<<<<<<< HEAD
                 return ECANCELED;
+=======
+                return cm_fail(err, CM_ECANCELED, "%s: what reads this pipe takes nothing",
+                               f->path);
+>>>>>>> 8ccf823 (base: an output file replaces nothing through a link, and no pipe is waited for)
             poll(&wait, 1, WAIT_MS);
         } else if (errno != EINTR) {
             return errno;

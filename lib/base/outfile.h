@@ -3,9 +3,10 @@
  *
  * It must not be an input, nor lie in a folder that is read or made.  An existing file is
  * replaced only if it is a document of the same kind, or if the user asked for that.  A link
- * stands for its file; devices and pipes are written into.  Any other file appears whole: an
- * unnamed file is written and takes the name at the end.  The old file is first moved aside and
- * checked again, so that a file that somebody put there meanwhile is not lost.
+ * stands for its file, which goes only if it is such a document; devices and pipes are written
+ * into.  Any other file appears whole: an unnamed file is written and takes the name at the end.
+ * The old file is first moved aside and checked again, so that a file that somebody put there
+ * meanwhile is not lost.
  *
  *     claim -> open -> write -> commit, and release in any case
  */
@@ -25,10 +26,16 @@ typedef struct cm_outfile {
     char *part; /* the document's name while it has one that is not its own */
     bool made;  /* it has that name, and loses it when it is released */
     bool in_place;
+<<<<<<< HEAD
     bool sync;  /* to be set by who writes it: on the disk before it takes its place */
     int fd;     /* -1: not open */
     int errnum; /* of the first write that failed, which a later one does not hide; 0: none did */
     cm_outstream stream;
+=======
+    bool linked; /* PATH is a symbolic link */
+    bool sync;   /* to be set by who writes it: on the disk before it takes its place */
+    int fd;      /* -1: not open */
+>>>>>>> 8ccf823 (base: an output file replaces nothing through a link, and no pipe is waited for)
     bool overwrite;
     const cm_document_kind *kind;
     cm_outfile_guard guard; /* own copies of its texts */
@@ -41,7 +48,10 @@ typedef struct cm_outfile {
  */
 int cm_outfile_claim(cm_outfile *f, const char *path, const cm_document_kind *kind,
                      const cm_outfile_guard *guard, bool overwrite, cm_error *err);
-/* Opens it for writing.  A pipe is waited for until somebody reads it, or the guard cancels. */
+/*
+ * Opens it for writing; nothing where that was done.  A pipe that nobody reads is CM_EINVAL, and
+ * one whose reader takes nothing is waited for until the guard cancels.
+ */
 int cm_outfile_open(cm_outfile *f, cm_error *err);
 int cm_outfile_write(cm_outfile *f, const void *data, size_t nbytes, cm_error *err);
 /* To print to until commit or release, which close it; NULL and an error. */

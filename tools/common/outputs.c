@@ -111,6 +111,8 @@ int cm_outputs_claim(const cm_tool *tool, const char *path, const cm_document_ki
     const cm_outfile_guard guard = {.read = p.read, .nread = p.nread, .made = p.made};
     if (rc == CM_OK)
         rc = cm_outfile_claim(out, path, kind, &guard, outputs->overwrite, &err);
+    if (rc == CM_OK && out->in_place) /* a pipe that nobody reads is told before the work */
+        rc = cm_outfile_open(out, &err);
     release(&p);
     return rc == CM_OK ? CM_TOOL_RUN : say(tool, rc, true, &err);
 }

@@ -31,6 +31,11 @@ int cm_job_claim_files(cm_job *job, const char *source, const char *target, cm_o
     if (rc == CM_OK && o->certificate != NULL)
         rc = cm_outfile_claim(certificate, o->certificate, &CM_KIND_CERTIFICATE, &guard,
                               o->overwrite, err);
+    /* A pipe that nobody reads is told before the work, not after it. */
+    if (rc == CM_OK && !o->dry_run && job->trace.in_place)
+        rc = cm_outfile_open(&job->trace, err);
+    if (rc == CM_OK && !o->dry_run && certificate->in_place)
+        rc = cm_outfile_open(certificate, err);
     return rc;
 }
 
