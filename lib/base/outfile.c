@@ -294,12 +294,7 @@ static int write_all(cm_outfile *f, const char *p, size_t nbytes)
         } else if (errno == EAGAIN) {
             struct pollfd wait = {.fd = f->fd, .events = POLLOUT};
             if (is_canceled(f))
-<<<<<<< HEAD
                 return ECANCELED;
-=======
-                return cm_fail(err, CM_ECANCELED, "%s: what reads this pipe takes nothing",
-                               f->path);
->>>>>>> 8ccf823 (base: an output file replaces nothing through a link, and no pipe is waited for)
             poll(&wait, 1, WAIT_MS);
         } else if (errno != EINTR) {
             return errno;
@@ -320,7 +315,7 @@ static int write_on(void *context, const void *data, size_t nbytes)
 int cm_outfile_check(const cm_outfile *f, cm_error *err)
 {
     if (f->errnum == ECANCELED)
-        return cm_fail(err, CM_ECANCELED, "%s: nobody reads this pipe", f->path);
+        return cm_fail(err, CM_ECANCELED, "%s: what reads this pipe takes nothing", f->path);
     return f->errnum == 0 ? CM_OK : cm_fail_errno(err, f->errnum, "%s: cannot be written", f->path);
 }
 

@@ -26,16 +26,11 @@ typedef struct cm_outfile {
     char *part; /* the document's name while it has one that is not its own */
     bool made;  /* it has that name, and loses it when it is released */
     bool in_place;
-<<<<<<< HEAD
-    bool sync;  /* to be set by who writes it: on the disk before it takes its place */
-    int fd;     /* -1: not open */
-    int errnum; /* of the first write that failed, which a later one does not hide; 0: none did */
-    cm_outstream stream;
-=======
     bool linked; /* PATH is a symbolic link */
     bool sync;   /* to be set by who writes it: on the disk before it takes its place */
     int fd;      /* -1: not open */
->>>>>>> 8ccf823 (base: an output file replaces nothing through a link, and no pipe is waited for)
+    int errnum;  /* of the first write that failed, which a later one does not hide; 0: none did */
+    cm_outstream stream;
     bool overwrite;
     const cm_document_kind *kind;
     cm_outfile_guard guard; /* own copies of its texts */
