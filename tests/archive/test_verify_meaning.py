@@ -68,6 +68,12 @@ CASES = {
         "w",
     ),
     "no elements, static": ("Z", pair(obs(0), obs(3)), (), "s"),
+    "two lengths of one dimension": (
+        "Z",
+        [F.File("a.nc", {"time": time([0, 1]), "s": along("obs", [], "f4")}), F.File("b.nc", {"time": time([0, 1]), "t": along("obs", [1, 2, 3], "f4")})],
+        (),
+        "t",
+    ),
     "a scalar date": ("R", pair({"ref": scalar(0, units=JAN)}, {"ref": scalar(0, units=FEB)}), (), "ref"),
     "dates": ("R", pair({"launch": along("x", [1, 2], units=JAN)}, {"launch": along("x", [1, 2], units=FEB)}), (), "launch"),
     "two fill values": ("R", pair({"k": along("x", [1, -1], "i4", np.int32(-1))}, {"k": along("x", [1, -1], "i4", np.int32(-2))}), (), "k"),
@@ -114,6 +120,15 @@ CASES = {
         "b",
     ),
     "data one step early": ("W", pair({}, {}), (), "v"),
+    "texts one step early": (
+        "W",
+        pair(*({"t": F.Var(("time",), np.array(t, object))} for t in (["a", "b"], ["c", "d"]))),
+        (),
+        "t",
+    ),
+    "data one step early in another type": ("W", pair({}, {}), ("--dtype", "v:float64"), "v"),
+    "data one step early, unpacked": ("W", pair(*({"k": along("time", [1, 2], "i2", scale_factor=0.1)} for _ in "ab")), ("--unpack", "k"), "k"),
+    "every other step": ("W", pair({}, {}), ("--subset", "time=0:4:2"), "v"),
     "a static field of another file": ("S", pair({"h": scalar(2)}, {"h": scalar(10)}), ("--static", "first"), "h"),
 }
 
@@ -193,6 +208,9 @@ def test_a_store_that_is_changed_afterwards(tmp_path):
         ({}, {"time": time([5, 6])}, ("--gaps", "fill")),
         ({}, {}, ("--subset", "time=1:4:2")),
         ({"k": F.Var(("time", "x"), np.arange(6.0).reshape(2, 3))}, {"k": F.Var(("x", "time"), np.arange(6.0).reshape(3, 2))}, ()),
+        ({"k": along("time", [1, 300], "f8")}, {"k": along("time", [0.1, -2], "f8")}, ("--dtype", "k:float32")),
+        ({"k": along("time", [1, 2], "i2", scale_factor=0.1)}, {"k": along("time", [3, 4], "i2", scale_factor=0.1)}, ("--unpack", "k", "--dtype", "k:float32")),
+        ({"k": along("time", [1, 2], "i2", scale_factor=0.1)}, {"k": along("time", [3, 4], "i2", scale_factor=0.3)}, (*UNPACK, "--dtype", "k:float32")),
     ],
 )
 def test_what_is_right(tmp_path, first, second, options):

@@ -160,6 +160,7 @@ typedef struct cm_multi_spec {
     const void *context; /* of both */
     /* What a user has decided about, for those who verify what was made of it. */
     bool any_overlap;        /* a step that several files have is that of one of them */
+    bool fills_gaps;         /* steps that no file has are there */
     bool base_yields;        /* a store that is open gives what no other file gives */
     double tolerance;        /* by which coordinates may differ */
     const char *fingerprint; /* of everything that was decided, for runs that go on; or NULL */

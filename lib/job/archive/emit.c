@@ -488,6 +488,7 @@ int cm_join_emit(cm_join *j, cm_error *err)
     s->known_as = known_as;
     s->context = j;
     s->any_overlap = j->options->overlap != CM_OVERLAP_ERROR;
+    s->fills_gaps = j->options->gaps == CM_GAPS_FILL;
     s->base_yields = j->options->base_yields;
     s->tolerance = j->options->tolerance;
     if (rc == CM_OK)

@@ -145,6 +145,7 @@ typedef struct cm_job {
     cm_error trace_error;           /* a trace that failed does not cost the target */
     bool metadata_repaired;         /* metadata_text.c found text that was no UTF-8 */
     bool inputs_differ; /* where several have the same elements, and one of them is stored */
+    bool witnessed;     /* witness.h: all files of a joined dataset agree to the store */
 } cm_job;
 
 /* What messages call V and its kind: a file has variables, a store arrays. */

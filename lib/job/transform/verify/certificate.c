@@ -83,6 +83,8 @@ static cm_json *losses(const cm_job *job, cm_error *err)
         {r->ndifferences > 0, job->source->kind == CM_DATASET_ZARR
                                   ? "the store differs from the source"
                                   : "the store differs from the file"},
+        {cm_multi_spec_of(job->source) != NULL && !job->witnessed && r->ndifferences == 0,
+         "the files were not held against the store"},
         {r->nskipped > 0, "variables of types that Zarr lacks were left out"},
         {job->group[0] != '\0', "only one group was converted"},
         {o->variable.n > 0 || o->exclude.n > 0, "only some variables were chosen"},

@@ -110,6 +110,16 @@ static uint64_t linear_index(const cm_job_var *v, const cm_box *box, uint64_t i)
     return index;
 }
 
+void cm_compare_digest_texts(const cm_job_var *v, const cm_box *box, const cm_strings *texts,
+                             cm_digest *digest)
+{
+    for (uint64_t i = 0; i < cm_box_nelem(box); i++) {
+        size_t nbytes;
+        const char *text = cm_strings_get(texts, i, &nbytes);
+        cm_digest_element(digest, linear_index(v, box, i), text, nbytes);
+    }
+}
+
 static int compare_strings(cm_job *job, cm_job_var *v, cm_array *array, const cm_box *box,
                            cm_compare_buffers *b, cm_digest *digest, cm_comparison *out,
                            cm_error *err)
@@ -117,11 +127,8 @@ static int compare_strings(cm_job *job, cm_job_var *v, cm_array *array, const cm
     int rc = cm_job_read_strings(job, v, box, true, &b->want_text, err);
     if (rc != CM_OK)
         return rc;
-    for (uint64_t i = 0; digest != NULL && i < cm_box_nelem(box); i++) {
-        size_t nwant;
-        const char *want = cm_strings_get(&b->want_text, i, &nwant);
-        cm_digest_element(digest, linear_index(v, box, i), want, nwant);
-    }
+    if (digest != NULL)
+        cm_compare_digest_texts(v, box, &b->want_text, digest);
     const cm_box there = box_in_store(v, box);
     rc = cm_array_read_strings(array, &there, &b->got_text, err);
     out->store_failed = rc != CM_OK;

@@ -155,8 +155,20 @@ static bool is_unpacked(const cm_decoded *x, long double y)
     return (long double)(float)x->number == y || (long double)x->single == y;
 }
 
+/* X in the type that the store has; packed ones are rounded before they are scaled. */
+static bool is_cast(long double x, const cm_decoding *store, long double y)
+{
+    const bool whole = is_integer(&store->dtype);
+    if (store->is_packed)
+        return fabsl(x - y) <= (whole ? fabsl((long double)store->scale) / 2 : 0) +
+                                   ldexpl(fabsl(x) + fabsl((long double)store->offset), -22);
+    return whole                      ? rintl(x) == y
+           : store->dtype.nbytes == 4 ? (long double)(float)x == y
+                                      : (long double)(double)x == y;
+}
+
 bool cm_decoded_same(const cm_decoding *file, const cm_decoded *a, const cm_decoding *store,
-                     const cm_decoded *b, double tolerance)
+                     const cm_decoded *b, const cm_decoding_leeway *leeway)
 {
     enum {
         ROUNDED_NS = 3000
@@ -171,7 +183,9 @@ bool cm_decoded_same(const cm_decoding *file, const cm_decoded *a, const cm_deco
     }
     return a->number == b->number || (file->is_packed && is_unpacked(a, b->number)) ||
            (store->is_packed && is_unpacked(b, a->number)) ||
-           (tolerance > 0 && fabsl(a->number - b->number) <= (long double)tolerance);
+           (leeway->is_cast && is_cast(a->number, store, b->number)) ||
+           (leeway->tolerance > 0 &&
+            fabsl(a->number - b->number) <= (long double)leeway->tolerance);
 }
 
 /* ---- two meanings ---- */

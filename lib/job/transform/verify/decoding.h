@@ -50,13 +50,18 @@ typedef struct cm_decoded {
 
 void cm_decoded_read(const cm_decoding *m, const uint8_t *p, cm_decoded *out);
 
+/* What was decided about numbers that are not the same. */
+typedef struct cm_decoding_leeway {
+    double tolerance; /* how far apart they may lie */
+    bool is_cast;     /* those of the store were rounded to its type */
+} cm_decoding_leeway;
+
 /*
  * A, of a file, is what the store shows as B: both missing, the same number, the same instant.
- * Unpacked numbers may be rounded to single precision, computed instants by 3 microseconds, and
- * numbers may lie TOLERANCE apart.
+ * Unpacked numbers may be rounded to single precision, and computed instants by 3 microseconds.
  */
 bool cm_decoded_same(const cm_decoding *file, const cm_decoded *a, const cm_decoding *store,
-                     const cm_decoded *b, double tolerance);
+                     const cm_decoded *b, const cm_decoding_leeway *leeway);
 
 /* Equal bits mean the same to readers of both, and only equal bits do. */
 bool cm_decoding_alike(const cm_decoding *a, const cm_decoding *b);

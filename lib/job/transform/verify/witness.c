@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "job/transform/parts/parts.h"
+#include "job/transform/verify/verify_memory.h"
 #include "job/transform/verify/witness_impl.h"
 
 enum {
@@ -23,16 +24,27 @@ static const cm_job_var *job_var_of(const cm_job *job, size_t index)
     return NULL;
 }
 
-/* The elements that the store has are those of the joined dataset. */
+/* A conversion whose results follow from the numbers alone. */
+static bool is_cast(const cm_job_var *v)
+{
+    const cm_conversion *c = &v->conversion;
+    return v->converts && c->keepbits == 0 && !c->saturate &&
+           (c->dst.kind != CM_KIND_FLOAT || c->dst.nbytes >= 4);
+}
+
+/* The elements that the store has follow from those of the joined dataset. */
 static bool is_comparable(const cm_witness_var *v)
 {
     const cm_job_var *job = v->job;
     const cm_zarr_meta *meta = v->node != NULL ? &v->node->meta : NULL;
     if (meta == NULL || meta->is_group || meta->rank != v->of->rank ||
-        v->node->unsupported != NULL || !cm_dtype_equal(&meta->dtype, &v->of->dtype) ||
-        cm_dtype_is_vlen(&meta->dtype) || meta->dtype.nbytes > 16)
+        v->node->unsupported != NULL || meta->dtype.nbytes > 16 ||
+        !cm_dtype_equal(&meta->dtype, job != NULL ? &job->type : &v->of->dtype))
         return false;
-    return job == NULL || (!job->converts && !job->as_strings && !job->join && !job->as_objects);
+    if (job != NULL && (job->as_objects || job->join || (job->converts && !is_cast(job))))
+        return false;
+    return cm_dtype_is_vlen(&meta->dtype) == cm_dtype_is_vlen(&v->of->dtype) &&
+           cm_dtype_is_number(&meta->dtype) == cm_dtype_is_number(&v->of->dtype);
 }
 
 static int make_var(cm_witnesses *w, size_t i, cm_error *err)
@@ -47,8 +59,12 @@ static int make_var(cm_witnesses *w, size_t i, cm_error *err)
     if (v->job != NULL || (w->job->options->append != NULL && !source->is_taken))
         v->node = cm_zarr_find(w->tree, v->job != NULL ? v->job->name : v->of->name);
     v->is_known = is_comparable(v);
-    v->tolerance = v->of->is_coordinate ? w->spec->tolerance : v->of->tolerance;
-    return v->is_known ? cm_witness_decoding_in(w, v, &v->store, err) : CM_OK;
+    v->leeway.tolerance = v->of->is_coordinate ? w->spec->tolerance : v->of->tolerance;
+    v->leeway.is_cast = v->job != NULL && v->job->converts;
+    int rc = v->is_known ? cm_witness_decoding_in(w, v, &v->store, err) : CM_OK;
+    /* Of an instant more is lost than its number says. */
+    v->is_known = v->is_known && !(v->store.is_time && v->leeway.is_cast);
+    return rc;
 }
 
 static void find_joined(const cm_witnesses *w, cm_witness_var *v)
@@ -115,7 +131,62 @@ static int check_meaning(cm_witnesses *w, cm_witness_var *v, const cm_witness_vi
                                         : CM_OK;
 }
 
+/* ---- the store by itself ---- */
+
+static size_t group_length(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return slash != NULL ? (size_t)(slash - name) : 0;
+}
+
+static bool same_group(const cm_multi_var *a, const cm_multi_var *b)
+{
+    const size_t n = group_length(a->name);
+    return n == group_length(b->name) && strncmp(a->name, b->name, n) == 0;
+}
+
+/* Of texts the same name may have several lengths. */
+static bool is_length(const cm_multi_var *v, unsigned j)
+{
+    return v->is_char && j + 1 == v->rank;
+}
+
+/* The first variable of V's group that has its dimension J, which the store gives a length. */
+static const cm_witness_var *first_with(const cm_witnesses *w, const cm_witness_var *v, unsigned j,
+                                        unsigned *axis)
+{
+    for (const cm_witness_var *u = w->var; u < v; u++)
+        for (unsigned k = 0; u->is_known && same_group(u->of, v->of) && k < u->of->rank; k++) {
+            *axis = k;
+            if (!is_length(u->of, k) && strcmp(u->of->dim_name[k], v->of->dim_name[j]) == 0)
+                return u;
+        }
+    return NULL;
+}
+
+/* No reader opens a store in which a dimension has two lengths. */
+static int check_store(cm_witnesses *w, cm_error *err)
+{
+    int rc = CM_OK;
+    for (cm_witness_var *v = w->var; v < w->var + w->spec->nvars; v++)
+        for (unsigned j = 0; rc == CM_OK && v->is_known && j < v->of->rank; j++) {
+            unsigned k = 0;
+            const cm_witness_var *u = is_length(v->of, j) ? NULL : first_with(w, v, j, &k);
+            const uint64_t n = v->node->meta.shape[j];
+            if (u != NULL && u->node->meta.shape[k] != n && may_tell(v))
+                rc = cm_job_differ(
+                    w->job, err, "%s: has %" PRIu64 " elements along %s, and %s has %" PRIu64,
+                    v->of->name, n, v->of->dim_name[j], u->of->name, u->node->meta.shape[k]);
+        }
+    return rc;
+}
+
 /* ---- fields without a joined dimension ---- */
+
+static int open_array(const cm_witnesses *w, cm_witness_var *v, cm_error *err)
+{
+    return v->array != NULL ? CM_OK : cm_zarr_array_open(w->tree, v->node, 0, &v->array, err);
+}
 
 /* Elements BOX of the store; kept for the next file where they are all, and few. */
 static int read_store(cm_witnesses *w, cm_witness_var *v, const cm_box *box, bool whole,
@@ -124,12 +195,12 @@ static int read_store(cm_witnesses *w, cm_witness_var *v, const cm_box *box, boo
     const size_t nbytes = (size_t)cm_box_nelem(box) * v->store.dtype.nbytes;
     const bool keep = whole && nbytes <= KEPT_NBYTES;
     cm_buf *room = keep ? &v->kept : &b->got;
-    int rc = CM_OK;
     *out = v->kept.data;
     if (keep && v->kept.nbytes == nbytes && nbytes > 0)
         return CM_OK;
-    if (v->array == NULL)
-        rc = cm_zarr_array_open(w->tree, v->node, 0, &v->array, err);
+    int rc = open_array(w, v, err);
+    if (rc == CM_OK && cm_witness_is_text(v))
+        return cm_array_read_strings(v->array, box, &b->got_text, err);
     if (rc == CM_OK)
         rc = cm_buf_resize(room, nbytes, err);
     if (rc == CM_OK && nbytes > 0)
@@ -151,8 +222,7 @@ static int tell_field(cm_witnesses *w, cm_witness_var *v, const cm_witness_verdi
         at[j] = verdict->box->start[j] + rest % verdict->box->shape[j];
         rest /= verdict->box->shape[j];
     }
-    cm_decoding_text(&v->store, verdict->got + verdict->first * v->store.dtype.nbytes, got,
-                     sizeof(got));
+    (void)cm_witness_got(v, verdict, verdict->first, got, sizeof(got));
     return cm_job_differ(w->job, err, "%s: element %s: %s became %s, and comes from %s",
                          v->of->name, cm_coord_text(verdict->box->rank, at, text, sizeof(text)),
                          verdict->want, got, w->spec->file[verdict->file].path);
@@ -162,7 +232,8 @@ static int compare_field_box(cm_witnesses *w, cm_witness_var *v, const cm_witnes
                              const cm_box *box, bool whole, cm_compare_buffers *b, cm_error *err)
 {
     const uint64_t nelem = cm_box_nelem(box);
-    cm_witness_verdict verdict = {.box = box, .raw = &b->dense};
+    cm_witness_verdict verdict = {
+        .box = box, .raw = &b->dense, .raw_text = &b->want_text, .got_text = &b->got_text};
     int rc = read_store(w, v, box, whole, b, &verdict.got, err);
     /* A store that cannot be read is told of where its boxes are compared. */
     if (rc == CM_EFORMAT || rc == CM_EIO)
@@ -182,7 +253,9 @@ static int compare_field_area(cm_witnesses *w, cm_witness_var *v, const cm_witne
                               const cm_box *area, cm_compare_buffers *b, cm_error *err)
 {
     cm_box box = *area;
-    const double size = 2.0 * v->store.dtype.nbytes + view->meaning.dtype.nbytes + 1;
+    const double size = cm_witness_is_text(v)
+                            ? 2.0 * CM_STRING_ESTIMATE
+                            : 2.0 * v->store.dtype.nbytes + view->meaning.dtype.nbytes + 1;
     bool whole = true;
     for (unsigned j = 0; j < box.rank; j++)
         whole = whole && box.start[j] == 0 && box.shape[j] == v->node->meta.shape[j];
@@ -237,10 +310,17 @@ static int look_at_var(cm_witnesses *w, cm_witness_var *v, cm_variable *in, cm_d
 {
     cm_witness_view view;
     bool alike;
-    if (!v->is_known || in->unsupported != NULL || cm_dtype_is_vlen(&in->dtype))
+    if (!v->is_known || in->unsupported != NULL ||
+        cm_dtype_is_vlen(&in->dtype) != cm_witness_is_text(v))
         return CM_OK;
-    if (!cm_witness_view_make(w, v, in, &view)) {
-        v->is_known = false; /* what it is made of is not said in its dimensions */
+    const cm_witness_match match = cm_witness_view_make(w, v, in, &view);
+    if (match == CM_WITNESS_HAS_MORE)
+        return may_tell(v)
+                   ? cm_job_differ(w->job, err, "%s: %s has dimensions that the store lacks",
+                                   v->of->name, w->spec->file[file].path)
+                   : CM_OK;
+    if (match == CM_WITNESS_UNKNOWN) {
+        v->is_known = false;
         return CM_OK;
     }
     view.ds = ds;
@@ -259,15 +339,48 @@ static int look_at_var(cm_witnesses *w, cm_witness_var *v, cm_variable *in, cm_d
     return v->njoined == 0 ? compare_field(w, v, &view, b, err) : CM_OK;
 }
 
+/* Whether FILE gives something to BOX of V along the first of its joined dimensions. */
+static bool lies_in(const cm_witnesses *w, const cm_witness_var *v, uint32_t file,
+                    const cm_box *box)
+{
+    const cm_witness_dim *d = &w->dim[v->dimension[0]];
+    const uint64_t start = box->start[v->axis[0]] + v->job->at[v->axis[0]];
+    const uint64_t end = start + box->shape[v->axis[0]];
+    for (size_t i = d->begin[file]; i < d->begin[file + 1]; i++)
+        if (d->run.item[i].position < end && start < d->run.item[i].position + d->run.item[i].count)
+            return true;
+    return false;
+}
+
+/* One part of several looks at the files that it takes from, and at all for what all must say. */
+static bool is_asked(const cm_witnesses *w, uint32_t file)
+{
+    cm_box area[CM_PART_MAX_BOXES];
+    if (w->job->parts == NULL)
+        return true;
+    for (size_t i = 0; i < w->spec->nvars; i++) {
+        const cm_witness_var *v = &w->var[i];
+        const unsigned n = v->is_known && v->job != NULL ? cm_parts_areas(v->job, area) : 0;
+        for (unsigned k = 0; k < n; k++)
+            if (v->njoined == 0 || lies_in(w, v, file, &area[k]))
+                return true;
+    }
+    return false;
+}
+
 static int look_at_file(cm_witnesses *w, uint32_t file, cm_compare_buffers *b, cm_error *err)
 {
     cm_dataset *ds;
     size_t next = 0;
     char buf[512];
-    int rc = cm_multi_file_open(w->job->source, file, &ds, err);
+    int rc = w->job->parts != NULL ? cm_witness_place(w, file, NULL, err) : CM_OK;
+    if (rc != CM_OK || !is_asked(w, file))
+        return rc;
+    rc = cm_multi_file_open(w->job->source, file, &ds, err);
     if (rc != CM_OK)
         return rc;
-    rc = cm_witness_place(w, file, ds, err);
+    if (w->job->parts == NULL)
+        rc = cm_witness_place(w, file, ds, err);
     for (size_t i = 0; rc == CM_OK && i < ds->nvars; i++) {
         const char *name = cm_witness_name(w, ds->var[i].name, buf, sizeof(buf));
         cm_witness_var *v = cm_witness_var_named(w, name, &next);
@@ -316,6 +429,8 @@ int cm_witnesses_open(cm_job *job, const cm_zarr_tree *tree, double share, cm_wi
         rc = cm_witness_dims_make(w, err);
     for (size_t i = 0; rc == CM_OK && i < spec->nvars; i++)
         find_joined(w, &w->var[i]);
+    if (rc == CM_OK)
+        rc = check_store(w, err);
     if (rc == CM_OK)
         rc = look_at_files(w, err);
     if (rc == CM_OK)

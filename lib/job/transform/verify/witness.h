@@ -17,9 +17,10 @@
  *     of any.  What no file has is missing.
  *
  * The comparison of what the join says (compare.h, verify_said.h) stays for what a file's elements
- * cannot be held against: variables that are given another type, unpacked, or rounded by the
- * conversion, stacked variables, characters that become texts, variable-length texts, coordinates
- * made of names and attributes, and dimensions that a file has and the store does not.
+ * cannot be held against: numbers that a conversion rounds to fewer bits, saturates or makes
+ * float16, times that it casts, characters that become texts or numbers, stacked variables, what is
+ * made of names and attributes of files, and several dimensions that have other names in a file
+ * and may lack there.
  */
 #ifndef CM_JOB_VERIFY_WITNESS_H
 #define CM_JOB_VERIFY_WITNESS_H

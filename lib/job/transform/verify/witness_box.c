@@ -1,4 +1,5 @@
 /* Boxes of variables that have a joined dimension: the files that lie in them are asked. */
+#include <stdio.h>
 #include <string.h>
 
 #include "job/transform/verify/witness_impl.h"
@@ -59,7 +60,7 @@ static int judge_file(box_task *t, const cm_witness_run *run, cm_error *err)
     for (size_t i = 0; i < ds->nvars && !found; i++)
         found = cm_witness_var_named(t->w, cm_witness_name(t->w, ds->var[i].name, buf, sizeof(buf)),
                                      &next) == var &&
-                cm_witness_view_make(t->w, var, &ds->var[i], &view);
+                cm_witness_view_make(t->w, var, &ds->var[i], &view) == CM_WITNESS_FITS;
     if (!found)
         rc = cm_fail(err, CM_EFORMAT, "%s: there is no variable %s any more", ds->path,
                      var->of->name);
@@ -112,24 +113,30 @@ static int judge_files(box_task *t, bool the_store, cm_error *err)
 }
 
 /* What no file has must be missing, or be what is said to be there. */
-static bool is_hole(const cm_witness_var *v, const uint8_t *got)
+static bool is_hole(const cm_witness_var *v, const cm_witness_verdict *verdict, uint64_t i)
 {
+    const uint8_t *got = verdict->got + i * v->store.dtype.nbytes;
     cm_decoded x = {0};
+    size_t nbytes;
+    if (cm_witness_is_text(v)) {
+        const char *text = cm_strings_get(verdict->got_text, (size_t)i, &nbytes);
+        const char *fill = v->of->fill_text != NULL ? v->of->fill_text : "";
+        return nbytes == strlen(fill) && memcmp(text, fill, nbytes) == 0;
+    }
     if (v->store.is_number)
         cm_decoded_read(&v->store, got, &x);
-    return x.missing || !v->of->has_fill || memcmp(got, v->of->fill, v->store.dtype.nbytes) == 0;
+    return x.missing || !v->of->has_fill || v->leeway.is_cast ||
+           memcmp(got, v->of->fill, v->store.dtype.nbytes) == 0;
 }
 
 static void conclude(const box_task *t, uint64_t nelem, cm_comparison *out)
 {
     const cm_witness_verdict *verdict = &t->verdict;
-    const size_t size = t->var->store.dtype.nbytes;
     /* Steps that no file has and that were added have a coordinate. */
-    const bool holes = t->var->of->values == NULL;
+    const bool holes = !t->w->spec->fills_gaps || t->var->of->values == NULL;
     for (uint64_t i = nelem; i-- > 0;) {
-        const uint8_t *got = verdict->got + i * size;
-        if (verdict->mark[i] == CM_MARK_SAME ||
-            (verdict->mark[i] == CM_MARK_NONE && (!holes || is_hole(t->var, got))))
+        const uint8_t m = verdict->mark[i];
+        if (m == CM_MARK_SAME || (m == CM_MARK_NONE && (!holes || is_hole(t->var, verdict, i))))
             continue;
         out->ndiffer++;
         out->first = i;
@@ -137,12 +144,20 @@ static void conclude(const box_task *t, uint64_t nelem, cm_comparison *out)
     if (out->ndiffer == 0)
         return;
     const bool known = verdict->found && verdict->first == out->first;
-    memcpy(out->want, known ? verdict->want : "", known ? sizeof(out->want) : 1);
-    if (!known)
-        strcpy(out->want,
-               verdict->mark[out->first] == CM_MARK_NONE ? "nothing" : "what files have");
+    const bool nobody = verdict->mark[out->first] == CM_MARK_NONE;
+    snprintf(out->want, sizeof(out->want), "%s",
+             known    ? verdict->want
+             : nobody ? "what no file has"
+                      : "what files have");
     out->file = known ? t->w->spec->file[verdict->file].path : NULL;
-    cm_decoding_text(&t->var->store, verdict->got + out->first * size, out->got, sizeof(out->got));
+    (void)cm_witness_got(t->var, verdict, out->first, out->got, sizeof(out->got));
+}
+
+static int read_store(const box_task *t, cm_array *array, cm_compare_buffers *b, cm_error *err)
+{
+    if (cm_witness_is_text(t->var))
+        return cm_array_read_strings(array, t->verdict.box, &b->got_text, err);
+    return cm_array_read(array, b->ctx, t->verdict.box, b->got.data, err);
 }
 
 int cm_witness_box(cm_witnesses *w, cm_job_var *v, cm_array *array, const cm_box *box,
@@ -154,23 +169,29 @@ int cm_witness_box(cm_witnesses *w, cm_job_var *v, cm_array *array, const cm_box
     for (unsigned j = 0; j < v->rank; j++)
         there.start[j] += v->at[j];
     box_task t = {.w = w, .var = var_of(w, v)};
-    t.verdict = (cm_witness_verdict){.box = &there, .raw = &b->dense, .any = w->spec->any_overlap};
-    /* Neighbours along a joined dimension that it lacks: one of them was taken. */
-    t.verdict.any |= t.var->of->first_static;
     int rc = cm_buf_resize(&b->got, (size_t)nelem * v->type.nbytes, err);
     if (rc == CM_OK)
         rc = cm_buf_resize(&b->want, (size_t)nelem, err);
-    if (rc == CM_OK) {
-        rc = cm_array_read(array, b->ctx, &there, b->got.data, err);
-        out->store_failed = rc != CM_OK;
-    }
     if (rc != CM_OK)
         return rc;
-    if (digest != NULL)
+    t.verdict =
+        (cm_witness_verdict){.box = &there,
+                             .got = b->got.data,
+                             .got_text = &b->got_text,
+                             .mark = b->want.data,
+                             /* Neighbours along a joined dimension that it lacks: one was taken. */
+                             .any = w->spec->any_overlap || t.var->of->first_static,
+                             .raw = &b->dense,
+                             .raw_text = &b->want_text};
+    rc = read_store(&t, array, b, err);
+    out->store_failed = rc != CM_OK;
+    if (rc != CM_OK)
+        return rc;
+    if (digest != NULL && cm_witness_is_text(t.var))
+        cm_compare_digest_texts(v, box, &b->got_text, digest);
+    else if (digest != NULL)
         cm_digest_box(digest, v->shape, box, b->got.data, v->type.nbytes);
-    memset(b->want.data, CM_MARK_NONE, (size_t)nelem);
-    t.verdict.mark = b->want.data;
-    t.verdict.got = b->got.data;
+    memset(t.verdict.mark, CM_MARK_NONE, (size_t)nelem);
     rc = judge_files(&t, false, err);
     t.verdict.only_unmarked = w->spec->base_yields;
     if (rc == CM_OK)

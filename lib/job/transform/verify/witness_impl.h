@@ -45,7 +45,7 @@ typedef struct cm_witness_var {
     unsigned njoined;
     unsigned axis[CM_MULTI_MAX_AXES];      /* its joined dimensions */
     unsigned dimension[CM_MULTI_MAX_AXES]; /* as numbered in cm_witnesses */
-    double tolerance;
+    cm_decoding_leeway leeway;
     uint64_t *has; /* a bit for each file */
     size_t nfiles;
     cm_array *array; /* of one without a joined dimension */
@@ -81,13 +81,15 @@ enum {
 
 typedef struct cm_witness_verdict {
     const cm_box *box;  /* of the store; */
-    const uint8_t *got; /* its elements */
+    const uint8_t *got; /* its elements, or */
+    const cm_strings *got_text;
     uint8_t *mark;      /* of each */
     bool any;           /* one file that has an element suffices */
     bool only_unmarked; /* what another file has is not looked at */
-    cm_buf *raw;        /* for elements of files */
-    uint64_t first;     /* element that differs; */
-    char want[64];      /* what the file has there */
+    cm_buf *raw;        /* for elements of files, or */
+    cm_strings *raw_text;
+    uint64_t first; /* element that differs; */
+    char want[64];  /* what the file has there */
     uint32_t file;
     bool found;
 } cm_witness_verdict;
@@ -100,10 +102,18 @@ cm_witness_var *cm_witness_var_named(const cm_witnesses *w, const char *name, si
 
 /* witness_places.c */
 int cm_witness_dims_make(cm_witnesses *w, cm_error *err);
-/* Where FILE, open as DS, lies along all joined dimensions; files come in their order. */
+/*
+ * Where FILE lies along all joined dimensions, by its coordinates where it is open as DS, else as
+ * the join says; files come in their order.
+ */
 int cm_witness_place(cm_witnesses *w, uint32_t file, cm_dataset *ds, cm_error *err);
 int cm_witness_places_sort(cm_witnesses *w, cm_error *err);
 void cm_witness_dims_release(cm_witnesses *w);
+
+/* The element of number I of the store's box, for people. */
+char *cm_witness_got(const cm_witness_var *var, const cm_witness_verdict *verdict, uint64_t i,
+                     char *buf, size_t size);
+bool cm_witness_is_text(const cm_witness_var *var);
 
 /* witness_view.c */
 /* The name of the joined dataset for NAME of a file. */
@@ -112,9 +122,15 @@ int cm_witness_decoding_of(const cm_dataset *ds, const cm_variable *v, cm_decodi
                            cm_error *err);
 int cm_witness_decoding_in(const cm_witnesses *w, const cm_witness_var *var, cm_decoding *out,
                            cm_error *err);
-/* False where the dimensions of V are not those of VAR. */
-bool cm_witness_view_make(const cm_witnesses *w, const cm_witness_var *var, cm_variable *v,
-                          cm_witness_view *out);
+/* How the dimensions that a file has stand to those of the store. */
+typedef enum cm_witness_match {
+    CM_WITNESS_FITS,
+    CM_WITNESS_HAS_MORE,
+    CM_WITNESS_UNKNOWN
+} cm_witness_match;
+
+cm_witness_match cm_witness_view_make(const cm_witnesses *w, const cm_witness_var *var,
+                                      cm_variable *v, cm_witness_view *out);
 /*
  * Judges PART of the verdict's box, which lies along the joined dimensions of VAR in RUN.
  */

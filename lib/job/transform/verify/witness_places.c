@@ -167,7 +167,8 @@ static bool is_at(const cm_witness_dim *d, const cm_decoding *file, const cm_dec
     if (at >= d->nvalues)
         return false;
     value_at(d, at, &there);
-    return !value->missing && cm_decoded_same(file, value, &d->store, &there, 0);
+    return !value->missing &&
+           cm_decoded_same(file, value, &d->store, &there, &(cm_decoding_leeway){0});
 }
 
 /*
@@ -315,7 +316,7 @@ static int put(cm_witness_dim *d, uint32_t file, uint64_t element, uint64_t posi
 static cm_variable *coordinate_in(const cm_witnesses *w, const cm_witness_dim *d, cm_dataset *ds)
 {
     char buf[512];
-    if (d->nvalues == 0 || d->var == NULL)
+    if (ds == NULL || d->nvalues == 0 || d->var == NULL)
         return NULL;
     for (size_t i = 0; i < ds->nvars; i++) {
         cm_variable *v = &ds->var[i];
@@ -404,7 +405,7 @@ int cm_witness_place(cm_witnesses *w, uint32_t file, cm_dataset *ds, cm_error *e
         d->begin[file] = d->run.n;
         rc = v != NULL ? place_by_values(w, d, file, ds, v, err) : place_as_claimed(d, file, err);
         d->begin[file + 1] = d->run.n;
-        if (rc != CM_OK)
+        if (rc != CM_OK && ds != NULL)
             cm_error_place(err, ds->path);
     }
     return rc;

@@ -1,5 +1,5 @@
 /* One variable of one file beside that of the store. */
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "format/attr_value.h"
@@ -70,19 +70,22 @@ int cm_witness_decoding_in(const cm_witnesses *w, const cm_witness_var *var, cm_
 
 /* ---- dimensions ---- */
 
-/* Those that have other names in the file, as many on both sides, are in the same order. */
-static bool match_rest(const cm_witness_var *var, const cm_variable *v, bool *used,
-                       cm_witness_view *out)
+/*
+ * Those that have other names in the file, as many on both sides, are in the same order.  Of more
+ * in the store nobody knows which are which.
+ */
+static cm_witness_match match_rest(const cm_witness_var *var, const cm_variable *v, bool *used,
+                                   cm_witness_view *out)
 {
     unsigned left = 0, lacking = 0;
     for (unsigned k = 0; k < v->rank; k++)
         left += !used[k];
     for (unsigned j = 0; j < var->of->rank; j++)
         lacking += out->dim[j] < 0;
-    if (left == 0)
-        return true;
-    if (left != lacking)
-        return false;
+    if (left == 0 || left != lacking)
+        return left == 0        ? CM_WITNESS_FITS
+               : left > lacking ? CM_WITNESS_HAS_MORE
+                                : CM_WITNESS_UNKNOWN;
     for (unsigned j = 0, k = 0; j < var->of->rank; j++) {
         if (out->dim[j] >= 0)
             continue;
@@ -91,11 +94,11 @@ static bool match_rest(const cm_witness_var *var, const cm_variable *v, bool *us
         used[k] = true;
         out->dim[j] = (int)k;
     }
-    return true;
+    return CM_WITNESS_FITS;
 }
 
-bool cm_witness_view_make(const cm_witnesses *w, const cm_witness_var *var, cm_variable *v,
-                          cm_witness_view *out)
+cm_witness_match cm_witness_view_make(const cm_witnesses *w, const cm_witness_var *var,
+                                      cm_variable *v, cm_witness_view *out)
 {
     const cm_multi_var *of = var->of;
     bool used[CM_MAX_RANK] = {false};
@@ -175,8 +178,10 @@ static void plan_reading(const cm_witness_var *var, const cm_witness_view *view,
         out->stride[j] = view->dim[j] < 0 ? 0 : stride[view->dim[j]] * step[j];
 }
 
-static int read_file(const cm_witness_view *view, cm_buf *raw, reading *r, cm_error *err)
+static int read_file(const cm_witness_view *view, const cm_witness_verdict *verdict, reading *r,
+                     cm_error *err)
 {
+    cm_buf *raw = verdict->raw;
     const cm_variable *v = view->v;
     bool inside = true;
     for (unsigned k = 0; k < v->rank; k++)
@@ -187,7 +192,9 @@ static int read_file(const cm_witness_view *view, cm_buf *raw, reading *r, cm_er
                        view->ds->path, v->name);
     const uint64_t nelem = cm_box_nelem(&r->file);
     int rc = cm_buf_resize(raw, (size_t)nelem * v->dtype.nbytes, err);
-    if (rc == CM_OK && nelem > 0)
+    if (rc == CM_OK && cm_dtype_is_vlen(&v->dtype))
+        rc = cm_dataset_read_strings(view->ds, view->v, &r->file, verdict->raw_text, err);
+    else if (rc == CM_OK && nelem > 0)
         rc = cm_dataset_read(view->ds, view->v, &r->file, raw->data, err);
     r->data = raw->data;
     if (rc != CM_OK)
@@ -215,41 +222,83 @@ static bool is_same(const judge *g, const uint8_t *want, const uint8_t *got)
         return false;
     cm_decoded_read(file, want, &a);
     cm_decoded_read(store, got, &b);
-    return cm_decoded_same(file, &a, store, &b, g->var->tolerance);
+    return cm_decoded_same(file, &a, store, &b, &g->var->leeway);
 }
 
-static void mark(const judge *g, uint64_t i, bool same, const uint8_t *want)
+static char *quoted(const cm_strings *texts, uint64_t i, char *buf, size_t size)
+{
+    size_t nbytes;
+    const char *text = cm_strings_get(texts, (size_t)i, &nbytes);
+    snprintf(buf, size, "\"%.*s\"", (int)(nbytes > 40 ? 40 : nbytes), text);
+    return buf;
+}
+
+static bool same_text(const cm_witness_verdict *verdict, uint64_t want, uint64_t got)
+{
+    size_t n, m;
+    const char *a = cm_strings_get(verdict->raw_text, (size_t)want, &n);
+    const char *b = cm_strings_get(verdict->got_text, (size_t)got, &m);
+    return n == m && (n == 0 || memcmp(a, b, n) == 0);
+}
+
+/* True where element I of the box is the first that is known to differ. */
+static bool mark(const judge *g, uint64_t i, bool same)
 {
     cm_witness_verdict *out = g->verdict;
     uint8_t *m = &out->mark[i];
     if (out->only_unmarked && *m != CM_MARK_NONE)
-        return;
+        return false;
     if (same && (*m == CM_MARK_NONE || out->any))
         *m = CM_MARK_SAME;
     if (same || (*m == CM_MARK_SAME && out->any))
-        return;
+        return false;
     *m = CM_MARK_DIFFERENT;
     if (out->found && out->first <= i)
-        return;
+        return false;
     out->found = true;
     out->first = i;
     out->file = g->view->file;
-    cm_decoding_text(&g->view->meaning, want, out->want, sizeof(out->want));
+    return true;
 }
 
-/* A row of the store's elements, COUNT of them, from number AT of the box on. */
-static void judge_row(const judge *g, const reading *r, const uint8_t *want, uint64_t stride,
-                      uint64_t at, uint64_t count)
+/* A row of texts, COUNT of them: number FROM of what was read on, number AT of the box on. */
+static void judge_texts(const judge *g, uint64_t from, uint64_t stride, uint64_t at, uint64_t count)
+{
+    cm_witness_verdict *out = g->verdict;
+    for (uint64_t i = 0; i < count; i++)
+        if (mark(g, at + i, same_text(out, from + i * stride, at + i)))
+            (void)quoted(out->raw_text, from + i * stride, out->want, sizeof(out->want));
+}
+
+/* The same of numbers and characters. */
+static void judge_row(const judge *g, const reading *r, uint64_t from, uint64_t stride, uint64_t at,
+                      uint64_t count)
 {
     static const uint8_t NUL[16] = {0};
-    const size_t size = g->var->store.dtype.nbytes, from = g->view->meaning.dtype.nbytes;
-    const uint8_t *got = g->verdict->got + at * size;
+    cm_witness_verdict *out = g->verdict;
+    const size_t size = g->var->store.dtype.nbytes, own = g->view->meaning.dtype.nbytes;
+    const uint8_t *got = out->got + at * size, *want = r->data + from * own;
     const bool row = g->alike && stride == 1 && r->width >= count &&
                      memcmp(want, got, (size_t)count * size) == 0;
     for (uint64_t i = 0; i < count; i++) {
-        const uint8_t *element = i < r->width ? want + i * stride * from : NUL;
-        mark(g, at + i, row || is_same(g, element, got + i * size), element);
+        const uint8_t *element = i < r->width ? want + i * stride * own : NUL;
+        if (mark(g, at + i, row || is_same(g, element, got + i * size)))
+            cm_decoding_text(&g->view->meaning, element, out->want, sizeof(out->want));
     }
+}
+
+bool cm_witness_is_text(const cm_witness_var *var)
+{
+    return cm_dtype_is_vlen(&var->store.dtype);
+}
+
+char *cm_witness_got(const cm_witness_var *var, const cm_witness_verdict *verdict, uint64_t i,
+                     char *buf, size_t size)
+{
+    return cm_witness_is_text(var)
+               ? quoted(verdict->got_text, i, buf, size)
+               : cm_decoding_text(&var->store, verdict->got + i * var->store.dtype.nbytes, buf,
+                                  size);
 }
 
 static void judge_all(const judge *g, const reading *r, const cm_box *part)
@@ -269,8 +318,11 @@ static void judge_all(const judge *g, const reading *r, const cm_box *part)
             at += (part->start[j] - box->start[j] + coord[j]) * stride;
             stride *= box->shape[j];
         }
-        judge_row(g, r, r->data + from * g->view->meaning.dtype.nbytes,
-                  rank > 0 ? r->stride[last] : 1, at, count);
+        const uint64_t step = rank > 0 ? r->stride[last] : 1;
+        if (cm_witness_is_text(g->var))
+            judge_texts(g, from, step, at, count);
+        else
+            judge_row(g, r, from, step, at, count);
     }
 }
 
@@ -284,9 +336,9 @@ int cm_witness_judge(const cm_witness_var *var, const cm_witness_view *view,
         return CM_OK;
     g.alike = cm_decoding_alike(&view->meaning, &var->store);
     /* What a join computes may say with other bytes that something is missing. */
-    g.bits = g.alike && var->of->values == NULL && var->tolerance == 0;
+    g.bits = g.alike && var->of->values == NULL && var->leeway.tolerance == 0;
     plan_reading(var, view, run, part, &r);
-    int rc = read_file(view, verdict->raw, &r, err);
+    int rc = read_file(view, verdict, &r, err);
     if (rc == CM_OK)
         judge_all(&g, &r, part);
     return rc;
