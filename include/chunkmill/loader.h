@@ -69,7 +69,7 @@ extern "C" {
 #endif
 
 enum {
-    CM_LOADER_VERSION = 3, /* of this interface; grows with its structs */
+    CM_LOADER_VERSION = 4, /* of this interface; grows with its structs */
     CM_LOADER_MAX_DIMS = 32,
     CM_LOADER_POSITION_NBYTES = 64
 };
@@ -135,6 +135,13 @@ typedef struct cm_loader_options {
      */
     const char *decode;
     const char *nvcomp; /* path of NVIDIA's libnvcomp.so.5 or .6; NULL: the system's */
+
+    /*
+     * Since version 4: what a document of references may point to beside what lies where it lies,
+     * as `allow` of cm_net_settings.
+     */
+    const char *const *allow;
+    size_t nallow;
 } cm_loader_options;
 
 void cm_loader_options_init(cm_loader_options *options, size_t size);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include <chunkmill/error.h>
+#include <chunkmill/texts.h>
 
 typedef struct cm_net cm_net;
 
@@ -33,6 +34,8 @@ typedef struct cm_net_settings {
     bool anonymous;  /* nothing is signed, and no credentials are looked for */
     bool absent_403; /* a 403 to a read means that the object is absent */
     cm_net_checksum checksum;
+    cm_texts allow; /* "s3://BUCKET/PREFIX", "https://HOST/PATH", "/FOLDER": documents of references
+                       may point there, too */
     const char *scratch;  /* folder for files that are fetched whole; NULL: "/tmp" */
     unsigned concurrency; /* requests under way at once; 0: found by their speed */
     double timeout;       /* seconds in which a failing request is repeated; 0: 5 minutes */

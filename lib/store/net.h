@@ -12,6 +12,9 @@ int cm_store_open_remote(const char *url, cm_net *net, cm_store **out, cm_error 
 /* Requests that may be under way at once, as it was set; 0: found by their speed. */
 unsigned cm_net_concurrency(const cm_net *net);
 
+/* What documents of references may point to beside what lies where they lie. */
+const cm_texts *cm_net_allow(const cm_net *net);
+
 /* "libcurl 7.88.1, expat 2.5.0", cut to SIZE. */
 char *cm_net_versions(char *buf, size_t size);
 

@@ -84,7 +84,7 @@ static int open_folder(const char *path, const cm_store_options *o, cm_store **o
     if (rc != CM_OK)
         return rc;
     if (document != NULL)
-        rc = cm_store_open_references(document, node, o->net, out, err);
+        rc = cm_store_open_references(document, node, o->net, o->trusted, out, err);
     else if (o->io != CM_IO_PREAD)
         rc = cm_store_open_dir_io(path, o->io, out, err);
     else
@@ -168,7 +168,7 @@ static int open_remote(const char *url, const cm_store_options *o, cm_store **ou
     const char *node;
     int rc = o->output ? CM_OK : find_remote_document(url, &document, &node, err);
     if (rc == CM_OK && document != NULL)
-        rc = cm_store_open_references(document, node, o->net, out, err);
+        rc = cm_store_open_references(document, node, o->net, o->trusted, out, err);
     else if (rc == CM_OK)
         rc = cm_store_open_remote(url, o->net, out, err);
     free(document);

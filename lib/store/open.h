@@ -9,10 +9,11 @@
 #include "store/net.h"
 
 typedef struct cm_store_options {
-    bool output; /* what a run writes into: nothing below is reached through a link */
-    bool create; /* make it where it is missing */
-    cm_io io;    /* how a folder's objects are read; not for an output */
-    cm_net *net; /* for what lies behind a network; NULL: there is none */
+    bool output;  /* what a run writes into: nothing below is reached through a link */
+    bool create;  /* make it where it is missing */
+    cm_io io;     /* how a folder's objects are read; not for an output */
+    cm_net *net;  /* for what lies behind a network; NULL: there is none */
+    bool trusted; /* this run wrote it: references may point anywhere */
 } cm_store_options;
 
 /*

@@ -365,15 +365,16 @@ static void keep_below(cm_reference_table *t, const char *node)
     t->n = nbytes > 0 ? kept : t->n;
 }
 
-int cm_store_open_references(const char *place, const char *node, cm_net *net, cm_store **out,
-                             cm_error *err)
+int cm_store_open_references(const char *place, const char *node, cm_net *net, bool trusted,
+                             cm_store **out, cm_error *err)
 {
     *out = NULL;
     cm_reference_store *s = cm_calloc(1, sizeof *s, err);
     if (s == NULL)
         return CM_ENOMEM;
     s->base.name = cm_store_join(place, node, err);
-    int rc = s->base.name == NULL ? CM_ENOMEM : cm_references_read(place, net, &s->table, err);
+    int rc =
+        s->base.name == NULL ? CM_ENOMEM : cm_references_read(place, net, trusted, &s->table, err);
     if (rc == CM_OK)
         keep_below(&s->table, node);
     if (rc == CM_OK && *node != '\0' && s->table.n == 0)

@@ -4,7 +4,9 @@
  *
  * A document is somebody else's word.  Its keys are keys like any other; paths that are not
  * absolute lie below the document's own folder and cannot leave it; what they name must be a
- * regular file that has the bytes; one that came over a network names no file of this machine;
+ * regular file that has the bytes; one that came over a network names no file of this machine; it
+ * refers to its own server or bucket, and one of this machine to its own folder and what is below,
+ * unless the settings of the net allow more, or whoever opens it has just written it (`trusted`);
  * "http://", "https://" and "s3://" are read by the rules of a remote store, with its credentials;
  * a template is a text, never an expression; nothing is generated.  Anything else is refused by
  * name when the document is opened, or, where only the file can tell, when the object is read.
@@ -58,7 +60,8 @@ bool cm_references_are(const char *path);
  * Reads the document at PLACE, a path, or a URL that NET reaches.  OUT is to be released whatever
  * is returned.
  */
-int cm_references_read(const char *place, cm_net *net, cm_reference_table *out, cm_error *err);
+int cm_references_read(const char *place, cm_net *net, bool trusted, cm_reference_table *out,
+                       cm_error *err);
 static inline const char *cm_reference_key(const cm_reference_table *t, const cm_reference *r)
 {
     return (const char *)t->texts.data + r->key;
@@ -69,7 +72,7 @@ void cm_references_release(cm_reference_table *table);
  * A store of the objects of PLACE below NODE, a key or "", only to read from.  NET may be NULL
  * where nothing lies behind a network: CM_EINVAL otherwise.
  */
-int cm_store_open_references(const char *place, const char *node, cm_net *net, cm_store **out,
-                             cm_error *err);
+int cm_store_open_references(const char *place, const char *node, cm_net *net, bool trusted,
+                             cm_store **out, cm_error *err);
 
 #endif

@@ -113,22 +113,22 @@ static int resolve_local(cm_reference_reading *r, const char *url, cm_reference_
                        "'%s': a document that came over a network cannot refer to files of this "
                        "machine",
                        url);
-    if (absolute && url[0] != '/')
-        return cm_fileurl_path(url, &out->name, err);
-    if (absolute)
-        return (out->name = cm_strdup(url, err)) == NULL ? CM_ENOMEM : CM_OK;
+    if (absolute) {
+        int rc = CM_OK;
+        if (url[0] != '/')
+            rc = cm_fileurl_path(url, &out->name, err);
+        else if ((out->name = cm_strdup(url, err)) == NULL)
+            rc = CM_ENOMEM;
+        return rc == CM_OK ? cm_reference_check_place(r, out, err) : rc;
+    }
     if (strstr(url, "://") != NULL)
         return cm_fail(err, CM_EUNSUPPORTED,
                        "'%s': only references to files, http://, https:// and s3:// are read", url);
     int rc = cm_key_check(url, err); /* no "..", so that it stays below the folder */
-    char *folder = rc == CM_OK ? cm_asprintf(err, "%.*s", (int)r->folder, r->path) : NULL;
-    if (folder == NULL)
-        return rc != CM_OK ? rc : CM_ENOMEM;
-    if (r->remote)
-        rc = cm_reference_resolve_remote(r, folder, url, out, err);
-    else if ((out->name = cm_asprintf(err, "%s%s", folder, url)) == NULL)
+    if (rc == CM_OK && r->remote)
+        rc = cm_reference_resolve_remote(r, r->own_folder, url, out, err);
+    else if (rc == CM_OK && (out->name = cm_asprintf(err, "%s%s", r->own_folder, url)) == NULL)
         rc = CM_ENOMEM;
-    free(folder);
     return rc;
 }
 
@@ -141,8 +141,11 @@ void cm_reference_release_file(cm_reference_file *file)
 
 static int resolve(cm_reference_reading *r, const char *url, cm_reference_file *out, cm_error *err)
 {
-    int rc = cm_url_scheme(url) == CM_URL_LOCAL ? resolve_local(r, url, out, err)
-                                                : cm_reference_resolve_remote(r, url, "", out, err);
+    const bool local = cm_url_scheme(url) == CM_URL_LOCAL;
+    int rc =
+        local ? resolve_local(r, url, out, err) : cm_reference_resolve_remote(r, url, "", out, err);
+    if (rc == CM_OK && !local)
+        rc = cm_reference_check_place(r, out, err);
     if (rc != CM_OK)
         cm_reference_release_file(out);
     return rc;
@@ -244,6 +247,7 @@ void cm_reference_reading_release(cm_reference_reading *r)
         free(r->url[i]);
     free(r->url);
     free(r->bucket);
+    free(r->own_folder);
     cm_json_free(r->templates);
     cm_json_free(r->files);
 }

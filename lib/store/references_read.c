@@ -376,17 +376,23 @@ static int read_text(reading *r, cm_net *net, cm_buf *text, cm_error *err)
     return rc;
 }
 
-int cm_references_read(const char *place, cm_net *net, cm_reference_table *out, cm_error *err)
+int cm_references_read(const char *place, cm_net *net, bool trusted, cm_reference_table *out,
+                       cm_error *err)
 {
     const char *slash = strrchr(place, '/');
     reading r = {.path = place,
-                 .folder = slash == NULL ? 0 : (size_t)(slash - place) + 1,
+                 .own_folder =
+                     cm_asprintf(err, "%.*s", slash == NULL ? 0 : (int)(slash - place) + 1, place),
                  .remote = cm_url_kind_of(place) != CM_URL_LOCAL,
+                 .allow = net != NULL ? cm_net_allow(net) : NULL,
+                 .trusted = trusted,
                  .out = out};
     cm_buf text;
     *out = (cm_reference_table){0};
     cm_buf_init(&text, 0);
-    int rc = read_text(&r, net, &text, err);
+    int rc = r.own_folder == NULL ? CM_ENOMEM : cm_reference_check_allowed(r.allow, err);
+    if (rc == CM_OK)
+        rc = read_text(&r, net, &text, err);
     if (rc == CM_OK && (rc = read_document(&r, &text, err)) != CM_OK)
         cm_error_prefix(err, "%s", place);
     cm_buf_release(&text);

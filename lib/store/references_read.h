@@ -5,10 +5,14 @@
 #include "base/json.h"
 #include "store/references.h"
 
+#include <chunkmill/texts.h>
+
 typedef struct cm_reference_reading {
-    const char *path; /* of the document, or its URL */
-    size_t folder;    /* bytes of it that are its folder */
-    bool remote;      /* it is a URL */
+    const char *path;      /* of the document, or its URL */
+    bool remote;           /* it is a URL */
+    char *own_folder;      /* with its '/'; "" for that of the process */
+    const cm_texts *allow; /* beside what lies there; NULL: nothing */
+    bool trusted;          /* it may refer to anything */
     cm_json *templates, *files;
     cm_reference_table *out;
     size_t capacity, file_capacity;
@@ -26,6 +30,11 @@ bool cm_reference_file_find(const cm_reference_reading *r, const char *url, uint
 /* URL, and BELOW it a path as a key has it, as an object of its origin. */
 int cm_reference_resolve_remote(cm_reference_reading *r, const char *url, const char *below,
                                 cm_reference_file *out, cm_error *err);
+/* Whether the document may refer to FILE: CM_EUNSUPPORTED tells the option that permits it. */
+int cm_reference_check_place(const cm_reference_reading *r, const cm_reference_file *file,
+                             cm_error *err);
+/* CM_EINVAL where something in ALLOW, which may be NULL, is no place. */
+int cm_reference_check_allowed(const cm_texts *allow, cm_error *err);
 void cm_reference_release_file(cm_reference_file *file);
 void cm_reference_reading_release(cm_reference_reading *r);
 

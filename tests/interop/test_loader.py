@@ -1001,8 +1001,10 @@ def test_references_to_what_lies_behind_a_url(tmp_path, monkeypatch, kind):
         base = f"s3://{server.bucket}/data" if kind == "bucket" else f"{server.url}/data"
         chunkmill.convert(source, refs, virtual="json", base_url=base)
         source.unlink()
+        with pytest.raises(chunkmill.ChunkmillError, match=f"; allow {base} permits it"):
+            chunkmill.Loader(refs, sample=SAMPLE)
         for place in (refs, f"file://{refs}"):
-            with chunkmill.Loader(place, sample=SAMPLE, variables=["a", "b"], batch=4, batches=5) as loader:
+            with chunkmill.Loader(place, sample=SAMPLE, variables=["a", "b"], batch=4, batches=5, allow=base) as loader:
                 for batch in loader:
                     assert_right(loader, batch, "ab")
     finally:

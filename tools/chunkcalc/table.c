@@ -152,6 +152,7 @@ static const cm_option OPTIONS[] = {
     CM_ROW_ANONYMOUS(VALUE(net.anonymous)),
     CM_ROW_TIMEOUT(VALUE(net.timeout)),
     CM_ROW_ABSENT_403(VALUE(net.absent_403)),
+    CM_ROW_ALLOW(VALUE(net.allow)),
     CM_ROW_CHECKSUM(VALUE(net.checksum)),
 
     {.section = "Output",

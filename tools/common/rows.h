@@ -171,6 +171,14 @@
         .unset = "5 minutes"                                                                       \
     }
 
+#define CM_ROW_ALLOW(at)                                                                           \
+    {                                                                                              \
+        .name = "allow", .value = "URL-PREFIX", .kind = CM_OPTION_LIST, .field = at,               \
+        .help = "Let documents of references point to what lies there. That is a folder, bucket, " \
+                "server or a path of one; of itself a document refers to what lies in its own "    \
+                "folder or below, one behind a network to its own server or bucket."               \
+    }
+
 #define CM_ROW_ABSENT_403(at)                                                                      \
     {                                                                                              \
         .name = "absent-403", .kind = CM_OPTION_FLAG, .field = at,                                 \

@@ -62,6 +62,7 @@ static const cm_option OPTIONS[] = {
     CM_ROW_CONCURRENCY(VALUE(net.concurrency)),
     CM_ROW_TIMEOUT(VALUE(net.timeout)),
     CM_ROW_ABSENT_403(VALUE(net.absent_403)),
+    CM_ROW_ALLOW(VALUE(net.allow)),
     CM_ROW_CHECKSUM(VALUE(net.checksum)),
     {.section = "Many files as one dataset",
      .name = "survey",

@@ -165,7 +165,7 @@ int rechunk_digest(const cm_net_settings *net, const cm_common_options *common,
                    const cm_texts *paths)
 {
     static const char *const ALLOWED[] = {"digest",     "anonymous", "concurrency", "timeout",
-                                          "absent-403", "checksum",  NULL};
+                                          "absent-403", "allow",     "checksum",    NULL};
     int refused = cm_tool_refuse_others(&RECHUNK, common, ALLOWED);
     if (refused != CM_TOOL_RUN)
         return refused;

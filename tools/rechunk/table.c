@@ -46,6 +46,7 @@ static const cm_option OPTIONS[] = {
     CM_ROW_CONCURRENCY(VALUE(net.concurrency)),
     CM_ROW_TIMEOUT(VALUE(net.timeout)),
     CM_ROW_ABSENT_403(VALUE(net.absent_403)),
+    CM_ROW_ALLOW(VALUE(net.allow)),
     CM_ROW_CHECKSUM(VALUE(net.checksum)),
 
     CM_ROW_DRY_RUN(VALUE(o.dry_run),

@@ -54,8 +54,8 @@ static int check_parts(const cm_load_run *run, cm_error *err)
 /* What a URL, or what a document of references points to, is reached by. */
 static int open_net(cm_loader *l, const cm_loader_options *given, cm_error *err)
 {
-    const cm_net_settings settings = {.variable = given->environment,
-                                      .anonymous = given->anonymous};
+    const cm_net_settings settings = {
+        .variable = given->environment, .anonymous = given->anonymous, .allow = l->allow};
     cm_store_path at = {0};
     int rc = cm_store_path_split(l->store, &at, err);
     if (rc == CM_OK && cm_store_url_needs_net(at.path))

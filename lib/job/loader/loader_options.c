@@ -54,6 +54,18 @@ static int keep(cm_loader *l, const char *text, const char **out, cm_error *err)
     return CM_OK;
 }
 
+static int keep_list(cm_loader *l, const char *const *text, size_t n, const char *noun,
+                     cm_texts *out, cm_error *err)
+{
+    const char **copy = cm_calloc(n + 1, sizeof *copy, err);
+    int rc = copy != NULL ? CM_OK : CM_ENOMEM;
+    *out = (cm_texts){copy, n};
+    for (size_t i = 0; i < n && rc == CM_OK; i++)
+        rc = text[i] != NULL ? keep(l, text[i], &copy[i], err)
+                             : cm_fail(err, CM_EINVAL, "%s has no name", noun);
+    return rc;
+}
+
 static int keep_texts(cm_loader *l, const cm_loader_options *o, cm_error *err)
 {
     cm_readbench_options *to = &l->options;
@@ -73,18 +85,13 @@ static int keep_texts(cm_loader *l, const cm_loader_options *o, cm_error *err)
                 {o->decode, &to->decode},
                 {o->nvcomp, &to->nvcomp}};
     const size_t nrows = sizeof rows / sizeof *rows;
-    const char **variable = cm_calloc(o->nvariables + 1, sizeof *variable, err);
-    l->text = cm_calloc(nrows + o->nvariables, sizeof *l->text, err);
-    to->variables = (cm_texts){variable, o->nvariables};
-    if (variable == NULL || l->text == NULL)
-        return CM_ENOMEM;
-    int rc = CM_OK;
+    l->text = cm_calloc(nrows + o->nvariables + o->nallow, sizeof *l->text, err);
+    int rc = l->text != NULL ? CM_OK : CM_ENOMEM;
     for (size_t i = 0; i < nrows && rc == CM_OK; i++)
         rc = keep(l, rows[i].from, rows[i].to, err);
-    for (size_t i = 0; i < o->nvariables && rc == CM_OK; i++)
-        rc = o->variable[i] != NULL ? keep(l, o->variable[i], &variable[i], err)
-                                    : cm_fail(err, CM_EINVAL, "a variable has no name");
-    return rc;
+    if (rc == CM_OK)
+        rc = keep_list(l, o->variable, o->nvariables, "a variable", &to->variables, err);
+    return rc == CM_OK ? keep_list(l, o->allow, o->nallow, "what is allowed", &l->allow, err) : rc;
 }
 
 /* Where the caller says nothing: as the CPUs are shared by the ranks of this machine. */
@@ -146,4 +153,5 @@ void cm_loader_options_release(cm_loader *l)
         free(l->text[i]);
     free(l->text);
     free((void *)l->options.variables.text);
+    free((void *)l->allow.text);
 }

@@ -122,7 +122,8 @@ class Loader:
     `seed`, `rank` and `world_size` (those of torchrun, where its variables are set).  How:
     `loader` ("map" or "planned"), `window`, `workers`, `worker_threads`, `prefetch`, `memory`,
     `cache`, `cache_dir`, `io`, `sync` (without threads).  What it becomes: `cast`, `unpack`,
-    `fill_to_nan`.  Where it comes to lie: `device` ("cuda:0"), `staging`, and where chunks are
+    `fill_to_nan`.  What references may point to beside what lies where they lie: `allow`, a place
+    or several.  Where it comes to lie: `device` ("cuda:0"), `staging`, and where chunks are
     decoded: `decode` ("device": there, by NVIDIA's `nvcomp`).  `held`: batches that you hold when
     you ask for the next one (2).
 
@@ -135,7 +136,7 @@ class Loader:
                  window=0, workers=0, worker_threads=0, prefetch=2, held=2, sync=False, memory=0,
                  cast=None, unpack=False, fill_to_nan=False, io=None, cache=0, cache_policy=None,
                  cache_dir=None, cache_dir_size=0, device=None, staging=None, decode=None,
-                 nvcomp=None, anonymous=False):
+                 nvcomp=None, anonymous=False, allow=None):
         self._handle = None
         # One that a handler of signals may take again, to save where the loader is.
         self._lock = threading.RLock()
@@ -148,6 +149,8 @@ class Loader:
             world_size = _from_environment("WORLD_SIZE", 1)
         names = [_text(name) for name in variables or []]
         list_of_names = (c_char_p * (len(names) + 1))(*names)
+        allowed = [_text(place) for place in ([allow] if isinstance(allow, str) else allow or [])]
+        list_of_allowed = (c_char_p * (len(allowed) + 1))(*allowed)
         lib, o = c.library(), c.Options()
         lib.cm_loader_options_init(byref(o), sizeof(o))
         values = {
@@ -165,6 +168,8 @@ class Loader:
             "cache_dir": _text(cache_dir), "cache_dir_nbytes": _size(cache_dir_size),
             "device": _text(device), "staging": _text(staging), "decode": _text(decode),
             "nvcomp": _text(nvcomp), "anonymous": anonymous,
+            "allow": ctypes.cast(list_of_allowed, ctypes.POINTER(c_char_p)),
+            "nallow": len(allowed),
             # The C library's own: it is asked without Python's lock.
             "environment": ctypes.cast(ctypes.CDLL(None).getenv, c_void_p)}
         for name, value in values.items():
