@@ -1,17 +1,17 @@
 #include "say.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/visible.h"
 
 void cm_print_clean(const char *text, FILE *to)
 {
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        if (*p < 0x20 || *p == 0x7f)
-            fprintf(to, "\\x%02x", *p);
-        else if (*p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f) { /* C1 controls, in UTF-8 */
-            fprintf(to, "\\x%02x", p[1]);
-            p++;
-        } else
-            putc(*p, to);
+    char shown[CM_VISIBLE_SIZE];
+    size_t left = strlen(text), nshown;
+    for (size_t used; left > 0; text += used, left -= used) {
+        used = cm_visible(text, left, shown, &nshown);
+        fwrite(shown, 1, nshown, to);
     }
 }
 
