@@ -319,6 +319,47 @@ def test_an_answer_that_is_lost(bucket, tmp_path):
     assert not bucket.keys("out.zarr.chunkmill")
 
 
+def test_a_run_that_is_stopped_gives_its_lock_back(bucket, source):
+    """A run that is stopped asks for nothing twice, but for this: in which requests the server fails is chance."""
+    now = {"written": False, "stopped": False, "failed": 0}
+    argv = [tool.program("nc2zarr"), "--verify", "full", *CHUNKS, source, "s3://bucket/out.zarr"]
+
+    def fault(handler):
+        if handler.key.endswith("out.zarr/zarr.json"):
+            now["written"] |= handler.command == "PUT"
+        elif now["written"] and not now["stopped"] and "/c/" in handler.key:
+            now["stopped"] = True
+            process.send_signal(signal.SIGTERM)
+        if now["stopped"] and handler.key.endswith("/lock") and now["failed"] < 3:
+            now["failed"] += 1
+            handler.reply(503, b"", {})
+            return "done"
+
+    bucket.fault = fault
+    process = subprocess.Popen(list(map(str, argv)), env=tool.environment(bucket.environment()), stderr=subprocess.PIPE, text=True)
+    said = process.communicate(timeout=300)[1]
+    assert process.returncode == -signal.SIGTERM and "the store is complete, but not verified" in said, said
+    assert now["failed"] == 3 and not bucket.keys("out.zarr.chunkmill")
+
+
+def test_a_lock_that_was_put_and_not_heard_of_is_taken_back(bucket, source):
+    """The server has put it, and then fails for as long as the run waits."""
+    now = {"put": 0}
+
+    def fault(handler):
+        if not handler.key.endswith("/lock"):
+            return None
+        if handler.command == "PUT":
+            now["put"] += 1
+            bucket.objects["out.zarr.chunkmill/lock"] = (handler.body, objects.etag_of(handler.body))
+            handler.reply(403, b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>", {"Content-Type": "application/xml"})
+            return "done"
+
+    bucket.fault = fault
+    tool.nc2zarr(*CHUNKS, source, "s3://bucket/out.zarr", env=bucket.environment()).fails(1, "cannot be locked", "access denied")
+    assert now["put"] and bucket.keys() == []
+
+
 def test_what_a_server_refuses(bucket, source):
     """One sentence; nothing half there, no upload left."""
     def refuse(handler):

@@ -8,13 +8,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "job/transform/output/lock_impl.h"
 #include "store/open.h"
 
 enum {
     MAX_NBYTES = 4096,
-    SETTLE_US = 300000 /* after which a second writer would be seen */
+    SETTLE_US = 300000, /* after which a second writer would be seen */
+    RELEASE_US = 200000 /* between two attempts to remove it */
 };
+
+#define RELEASE_NS UINT64_C(5000000000) /* in which it is attempted */
 
 /* ---- what is there ---- */
 
@@ -108,6 +112,15 @@ bool cm_lock_remote_beat(cm_lock *lock)
     return rc != CM_EEXIST || find_ours(lock->in, lock, &tag, NULL) != CM_EEXIST;
 }
 
+/* CM_EEXIST: it is not ours, or gone. */
+static int try_to_remove(cm_lock *lock)
+{
+    cm_object_tag tag;
+    /* One that was broken meanwhile is not ours to remove. */
+    int rc = find_ours(lock->in, lock, &tag, NULL);
+    return rc == CM_OK ? cm_store_delete(lock->in, lock->name, NULL) : rc;
+}
+
 /* ---- taking it ---- */
 
 /*
@@ -174,7 +187,8 @@ static int take(cm_beside *b, const cm_lock_request *r, cm_lock *lock, char **no
 {
     seen s;
     int rc = look(b, r->name, &s, err);
-    if (rc == CM_OK && s.there && !is_takable(s.state, r))
+    bool tries = rc == CM_OK && (!s.there || is_takable(s.state, r));
+    if (rc == CM_OK && !tries)
         rc = cm_lock_refuse(b, r, s.state, &s.holder, err);
     else if (rc == CM_OK &&
              (rc = put_lock(b->in, lock, s.there ? &s.tag : NULL, note, err)) == CM_EEXIST)
@@ -190,6 +204,9 @@ static int take(cm_beside *b, const cm_lock_request *r, cm_lock *lock, char **no
         free(advisory);
         rc = *note == NULL ? CM_ENOMEM : CM_OK;
     }
+    /* The server may have put it, though nobody heard of it. */
+    if (tries && rc != CM_OK && rc != CM_EEXIST)
+        (void)try_to_remove(lock);
     seen_release(&s);
     return rc;
 }
@@ -211,11 +228,17 @@ int cm_lock_remote_take(cm_beside *b, const cm_lock_request *r, cm_lock **out, c
     return rc;
 }
 
+/*
+ * A run that is stopped asks a server once, and goes; but a lock that stays stops others.  Of one
+ * that does not answer, a single request takes longer than this.
+ */
 void cm_lock_remote_release(cm_lock *lock)
 {
-    cm_object_tag tag;
-    /* One that was broken meanwhile is not ours to remove. */
-    if (find_ours(lock->in, lock, &tag, NULL) == CM_OK)
-        (void)cm_store_delete(lock->in, lock->name, NULL);
+    const uint64_t end = cm_now_ns() + RELEASE_NS;
+    int rc = try_to_remove(lock);
+    while (rc != CM_OK && rc != CM_EEXIST && cm_now_ns() < end) {
+        usleep(RELEASE_US);
+        rc = try_to_remove(lock);
+    }
     free_lock(lock);
 }
