@@ -1,5 +1,6 @@
 """Killed at any moment and resumed, a store is what it would have been, and nothing else is left."""
 
+import json
 import os
 import random
 import shutil
@@ -12,7 +13,7 @@ import pytest
 import zarr
 from zarr.codecs import ZstdCodec
 
-from support import paths, rechunked, tool
+from support import failio, paths, rechunked, tool
 
 KILLS = paths.tries(2, 6, 38)  # of each layout, those of runs that resume not counted
 
@@ -172,3 +173,49 @@ def test_killed_and_resumed(sources, tmp_path, layout, record_property):
             record_property("kills", kills + again)
             return
     pytest.fail(f"only {kills} kills in {8 * KILLS} attempts")
+
+
+@pytest.mark.longer
+def test_a_store_that_opens_has_its_consolidated_metadata(tmp_path):
+    """Of version 2, whose documents are several: killed before its root was named, or whole, and then while it is replaced."""
+    root, state = tmp_path / "work", tmp_path / "state"
+    source, store = tmp_path / "in.nc", root / "o.zarr"
+    with netCDF4.Dataset(source, "w") as ds:
+        ds.createDimension("x", 8)
+        for name in ("a", "b"):
+            ds.createVariable(name, "f4", ("x",))[:] = np.arange(8)
+    command = ["-q", "-j", "1", "--verify", "none", "--zarr-format", "2", source, store]
+
+    def run(kind, nth, *more):
+        return failio.inject("nc2zarr", *more, *command, root=root, state=state, kind=kind, nth=nth, way="kill")
+
+    def opens():
+        try:
+            return json.loads((store / ".zgroup").read_text()) == {"zarr_format": 2}
+        except FileNotFoundError:
+            return False
+
+    (tmp_path / "begun").mkdir()
+    failio.renew(tmp_path / "begun", root)
+    names = run(None, 0).counts["rename"]
+    failio.renew(root, tmp_path / "whole")
+    for nth in range(names, 0, -1):  # the last state in which only .zgroup lacks
+        failio.renew(tmp_path / "begun", root)
+        run("rename", nth)
+        if not (store / ".zgroup").exists() and (store / ".zmetadata").exists():
+            break
+    assert (store / ".zmetadata").exists()
+    failio.renew(root, tmp_path / "rootless")
+    for begun in ("whole", "rootless"):
+        for kind in ("rename", "unlink"):
+            failio.renew(tmp_path / begun, root)
+            count = run(kind, 0, "--overwrite").counts[kind]
+            seen = 0
+            for nth in range(1, min(count, paths.tries(7, 1000, 1000)) + 1):
+                failio.renew(tmp_path / begun, root)
+                killed = run(kind, nth, "--overwrite")
+                if opens():
+                    seen += 1
+                    json.loads((store / ".zmetadata").read_text())
+                    assert zarr.open_group(str(store), mode="r", use_consolidated=True)["b"][:].tolist() == list(range(8)), killed.what
+            assert begun == "rootless" or seen > 0

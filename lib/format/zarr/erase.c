@@ -25,7 +25,7 @@ static const struct {
  * The zarr_format of a node that is being removed: every reader refuses it, and the rest of the
  * document still tells an erasure that was interrupted what belongs to the node.
  */
-static const char REMOVED[] = "none: this is being removed";
+#define REMOVED "none: this is being removed"
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
@@ -380,10 +380,13 @@ static cm_verdict judge_consolidated(void *context, const char *below, cm_entry_
     return kind == CM_ENTRY_FILE && strcmp(below, ".zmetadata") == 0 ? CM_REMOVE : CM_KEEP;
 }
 
-/* Before anything goes, the root becomes something that no reader opens. */
+/*
+ * Before anything goes, the root becomes something that no reader opens: its own document first,
+ * so that there is at no time a store that opens and has lost its consolidated metadata.
+ */
 static int hide_nodes(cm_store *store, cm_error *err)
 {
-    static const char group[] = "{\"zarr_format\": 2}";
+    static const char group[] = "{\"zarr_format\": \"" REMOVED "\"}";
     cm_zarr_meta meta;
     folder_kind kind;
     int rc = read_folder(store, "", &meta, &kind, err);
@@ -393,10 +396,10 @@ static int hide_nodes(cm_store *store, cm_error *err)
             return cm_fail(err, CM_EFORMAT, "no Zarr store: nothing was removed");
         rc = cm_store_put(store, ".zgroup", group, sizeof group - 1, err);
     }
-    /* Some readers look at nothing else. */
     if (rc == CM_OK)
-        rc = cm_store_sweep(store, "", judge_consolidated, NULL, err);
-    return rc ? rc : mark_node(store, "", err);
+        rc = mark_node(store, "", err);
+    /* Some readers look at nothing else. */
+    return rc ? rc : cm_store_sweep(store, "", judge_consolidated, NULL, err);
 }
 
 int cm_zarr_erase(cm_store *store, cm_error *err)

@@ -432,6 +432,8 @@ void cm_output_discard(cm_output *out, const cm_made *made)
 {
     if (!out->touched)
         return;
+    /* The root, and what it says of all others, first: what is half removed is no store. */
+    cm_zarr_erase_metadata(out->store, "", NULL);
     for (size_t i = 0; i < made->n; i++) {
         const cm_made_node *node = &made->node[i];
         cm_zarr_erase_metadata(out->store, node->path, NULL);
