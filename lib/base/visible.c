@@ -20,8 +20,8 @@ static bool is_control(uint32_t c)
 }
 
 /*
- * Marks of direction, breaks of lines, what has no width, and tags.  Joiners (U+200C, U+200D) belong
- * to the spelling of some languages.
+ * Marks of direction, breaks of lines, characters without width, and tags.  Joiners (U+200C,
+ * U+200D) belong to the spelling of some languages.
  */
 static bool is_unseen(uint32_t c)
 {
