@@ -42,7 +42,8 @@ size_t cm_visible(const char *p, size_t n, char out[CM_VISIBLE_SIZE], size_t *nb
     if (length == 0 || is_control(c)) {
         *nbytes = (size_t)snprintf(out, CM_VISIBLE_SIZE, "\\x%02x", (unsigned)c);
     } else if (is_unseen(c)) {
-        *nbytes = (size_t)snprintf(out, CM_VISIBLE_SIZE, "\\u%04x", (unsigned)c);
+        *nbytes =
+            (size_t)snprintf(out, CM_VISIBLE_SIZE, c > 0xffff ? "\\U%08x" : "\\u%04x", (unsigned)c);
     } else {
         memcpy(out, p, length);
         *nbytes = length;

@@ -16,7 +16,7 @@ enum {
 /*
  * OUT becomes how the first character of P (of N bytes, N > 0) is shown, without a NUL, and *NBYTES
  * how many bytes that are; returns those it has at P.  Controls and bytes that are no UTF-8 become
- * "\x1b", marks that are not seen "\u202e"; anything else stays.
+ * "\x1b", marks that are not seen "\u202e" or "\U000e0041"; anything else stays.
  */
 size_t cm_visible(const char *p, size_t n, char out[CM_VISIBLE_SIZE], size_t *nbytes);
 

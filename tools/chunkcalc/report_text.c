@@ -129,7 +129,7 @@ static int print_layouts(const printer *p, cm_error *err)
 
 static void heading(const printer *p, const char *text)
 {
-    printf(p->format == FORMAT_MARKDOWN ? "\n## %s\n\n" : "\n%s\n", text);
+    cm_print(stdout, p->format == FORMAT_MARKDOWN ? "\n## %s\n\n" : "\n%s\n", text);
 }
 
 static int print_grid(const printer *p, const char *title, grid *g, cm_error *err)
@@ -219,12 +219,12 @@ static void print_choice(const printer *p)
     cm_print_shell_word(r->chunks_option, stdout);
     fputs(" --shards ", stdout);
     cm_print_shell_word(r->shards_option, stdout);
-    printf("\n\n%s decoded a chunk", cm_format_size(l->chunk_nbytes, size, sizeof(size)));
+    cm_print(stdout, "\n\n%s decoded a chunk", cm_format_size(l->chunk_nbytes, size, sizeof(size)));
     if (l->has_footprint)
-        printf(", %s chunks", cm_format_count(l->nchunks, count, sizeof(count)));
+        cm_print(stdout, ", %s chunks", cm_format_count(l->nchunks, count, sizeof(count)));
     if (r->sharded_objects > 0)
-        printf(" in %s file%s", cm_format_count(r->sharded_objects, count, sizeof(count)),
-               r->sharded_objects == 1 ? "" : "s");
+        cm_print(stdout, " in %s file%s", cm_format_count(r->sharded_objects, count, sizeof(count)),
+                 r->sharded_objects == 1 ? "" : "s");
     fputs(": ", stdout);
     cm_print_clean(r->reason, stdout);
     fputs(".\n", stdout);
@@ -236,11 +236,12 @@ static void print_model(const printer *p)
     char latency[32], bandwidth[32], decode[32];
 
     heading(p, "The cost model");
-    printf("%s: %s a request, %s, decoding at %s, %.3g at a time, compressed %.3g times.\n",
-           r->storage, cm_format_time(r->latency, latency, sizeof(latency)),
-           cm_format_rate(r->bandwidth, bandwidth, sizeof(bandwidth)),
-           cm_format_rate(r->decode, decode, sizeof(decode)), r->concurrency, r->ratio);
-    printf("Source: %s.\n", r->storage_source);
+    cm_print(stdout,
+             "%s: %s a request, %s, decoding at %s, %.3g at a time, compressed %.3g times.\n",
+             r->storage, cm_format_time(r->latency, latency, sizeof(latency)),
+             cm_format_rate(r->bandwidth, bandwidth, sizeof(bandwidth)),
+             cm_format_rate(r->decode, decode, sizeof(decode)), r->concurrency, r->ratio);
+    cm_print(stdout, "Source: %s.\n", r->storage_source);
 }
 
 static int print_batches(const printer *p, cm_error *err)
@@ -357,7 +358,7 @@ static int print_advice(const printer *p, cm_error *err)
 
     if (r->audit != NULL) {
         heading(p, "Audit");
-        printf("%s: ", r->verdict);
+        cm_print(stdout, "%s: ", r->verdict);
         cm_print_clean(r->audit, stdout);
         fputs(".\n", stdout);
     }

@@ -10,23 +10,23 @@ void cm_growth_print(const cm_append_report *a)
     char was[32], length[32];
     fputs(": ", stdout);
     cm_print_clean(a->dimension, stdout);
-    printf(" %s to %s from ", cm_format_count(a->was, was, sizeof(was)),
-           cm_format_count(a->length, length, sizeof(length)));
+    cm_print(stdout, " %s to %s from ", cm_format_count(a->was, was, sizeof(was)),
+             cm_format_count(a->length, length, sizeof(length)));
 }
 
 static void print_listed(const cm_append_report *a, const char *before, const char *after)
 {
     if (a->nlisted > 0)
-        printf("%s%zu file%s in the store already, and not read%s", before, a->nlisted,
-               a->nlisted == 1 ? " is" : "s are", after);
+        cm_print(stdout, "%s%zu file%s in the store already, and not read%s", before, a->nlisted,
+                 a->nlisted == 1 ? " is" : "s are", after);
 }
 
 void cm_growth_print_nothing(const cm_append_report *a)
 {
     fputs("  Nothing is to be added", stdout);
     if (a->nheld > 0)
-        printf("; %llu are held back until they fill a chunk or shard",
-               (unsigned long long)a->nheld);
+        cm_print(stdout, "; %llu are held back until they fill a chunk or shard",
+                 (unsigned long long)a->nheld);
     print_listed(a, "; ", "");
     putchar('\n');
 }
@@ -34,8 +34,8 @@ void cm_growth_print_nothing(const cm_append_report *a)
 void cm_growth_print_rest(const cm_append_report *a)
 {
     if (a->nheld > 0)
-        printf("  Held back until they fill a chunk or shard: %llu along %s\n",
-               (unsigned long long)a->nheld, a->dimension);
+        cm_print(stdout, "  Held back until they fill a chunk or shard: %llu along %s\n",
+                 (unsigned long long)a->nheld, a->dimension);
     print_listed(a, "  ", "\n");
 }
 

@@ -160,16 +160,16 @@ void cm_part_document(cm_document *doc, cm_json *o, const cm_part_report *r)
 
 void cm_part_print(const cm_part_report *r)
 {
-    printf("  Part %" PRIu64 " of %" PRIu64 " %s; ", r->number + 1, r->nparts,
-           r->was_done ? "was done before" : "is done");
+    cm_print(stdout, "  Part %" PRIu64 " of %" PRIu64 " %s; ", r->number + 1, r->nparts,
+             r->was_done ? "was done before" : "is done");
     if (r->complete) {
         puts(r->finished ? "it was the last: the store is complete" : "the store is complete");
         return;
     }
-    printf("%" PRIu64 " done", r->ndone);
+    cm_print(stdout, "%" PRIu64 " done", r->ndone);
     if (r->nrunning > 0)
-        printf(", %" PRIu64 " running", r->nrunning);
+        cm_print(stdout, ", %" PRIu64 " running", r->nrunning);
     if (r->missing != NULL && *r->missing != '\0')
-        printf(", missing: %s", r->missing);
+        cm_print(stdout, ", missing: %s", r->missing);
     puts("");
 }

@@ -21,18 +21,20 @@ static void print_list(const cm_parts_report *r, unsigned states, const char *la
 {
     char *list = cm_parts_list(r, states, NULL);
     if (list && *list)
-        printf("  %-8s %s\n", label, list);
+        cm_print(stdout, "  %-8s %s\n", label, list);
     free(list);
 }
 
 static void print_part(const cm_parts_report *r, uint64_t k)
 {
     const cm_part_status *p = &r->part[k];
-    printf("  %-8s %" PRIu64 ": %s", STATES[p->state], k + 1, p->who ? p->who : "");
+    cm_print(stdout, "  %-8s %" PRIu64 ": %s", STATES[p->state], k + 1, p->who ? p->who : "");
     if (p->state == CM_PART_STALE)
-        printf(", which has ended or is silent; last beat %" PRId64 " s ago", p->silent_s);
+        cm_print(stdout, ", which has ended or is silent; last beat %" PRId64 " s ago",
+                 p->silent_s);
     else if (p->total_nbytes > 0)
-        printf(", %.0f %% of its bytes", 100 * (double)p->done_nbytes / (double)p->total_nbytes);
+        cm_print(stdout, ", %.0f %% of its bytes",
+                 100 * (double)p->done_nbytes / (double)p->total_nbytes);
     putchar('\n');
 }
 
@@ -46,7 +48,7 @@ static void print_numbers(const cm_parts_report *r, bool of_array, char between)
         if (!first)
             putchar(between);
         first = false;
-        printf("%" PRIu64, of_array ? r->first + k * r->step : k + 1);
+        cm_print(stdout, "%" PRIu64, of_array ? r->first + k * r->step : k + 1);
     }
 }
 
@@ -55,7 +57,7 @@ static void print_command(const cm_parts_report *r, const char *part)
 {
     const char *space = r->command ? strchr(r->command, ' ') : NULL;
     int n = space ? (int)(space - r->command) : 0;
-    printf("%.*s --part %s%s", n, r->command ? r->command : "", part, space ? space : "");
+    cm_print(stdout, "%.*s --part %s%s", n, r->command ? r->command : "", part, space ? space : "");
 }
 
 static void print_how(const cm_parts_report *r)
@@ -100,13 +102,13 @@ static void print_text(const char *target, const cm_parts_report *r)
 {
     cm_print_clean(target, stdout);
     if (r->complete) {
-        printf(": complete, made in %" PRIu64 " parts\n", r->nparts);
+        cm_print(stdout, ": complete, made in %" PRIu64 " parts\n", r->nparts);
         return;
     }
-    printf(": %" PRIu64 " parts", r->nparts);
+    cm_print(stdout, ": %" PRIu64 " parts", r->nparts);
     for (int s = CM_PART_DONE; s >= 0; s--)
         if (r->count[s] > 0 || s == CM_PART_DONE)
-            printf(", %" PRIu64 " %s", r->count[s], STATES[s]);
+            cm_print(stdout, ", %" PRIu64 " %s", r->count[s], STATES[s]);
     puts("");
     for (uint64_t k = 0; k < r->nparts; k++)
         if (r->part[k].state == CM_PART_RUNNING || r->part[k].state == CM_PART_STALE)

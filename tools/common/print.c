@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/outstream.h"
+#include "base/visible.h"
 #include "say.h"
 
 /* TEXT without control characters on the heap, or NULL. */
@@ -131,12 +132,47 @@ char *cm_format_count(uint64_t n, char *buf, size_t size)
     return buf;
 }
 
+/* The bytes at TEXT that are shown as they are; 0: its first character is not. */
+static size_t plain_nbytes(const char *text)
+{
+    char shown[CM_VISIBLE_SIZE];
+    size_t n = 0, left = strlen(text), nshown;
+    for (size_t used; left > 0; n += used, left -= used) {
+        used = cm_visible(text + n, left, shown, &nshown);
+        if (nshown != used || memcmp(shown, text + n, used) != 0)
+            break;
+    }
+    return n;
+}
+
+/* In the words of bash, zsh and ksh, byte by byte what is not shown as it is: $'a\x1bb'. */
+static void print_shown_word(const char *text, FILE *to)
+{
+    fputs("$'", to);
+    while (*text != '\0') {
+        const size_t n = plain_nbytes(text);
+        for (size_t i = 0; i < n; i++)
+            fprintf(to, "%s%c", text[i] == '\'' || text[i] == '\\' ? "\\" : "", text[i]);
+        text += n;
+        if (*text == '\0')
+            break;
+        do
+            fprintf(to, "\\x%02x", (unsigned char)*text++);
+        while ((*text & 0xc0) == 0x80);
+    }
+    putc('\'', to);
+}
+
 void cm_print_shell_word(const char *text, FILE *to)
 {
     static const char SAFE[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                "_-./:=,+@%";
     if (*text && text[strspn(text, SAFE)] == '\0') {
         fputs(text, to);
+        return;
+    }
+    if (text[plain_nbytes(text)] != '\0') {
+        print_shown_word(text, to);
         return;
     }
     putc('\'', to);

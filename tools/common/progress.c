@@ -200,7 +200,7 @@ static void draw_bar(cm_progress *p, const cm_snapshot *s)
         fputs("] ", stderr);
     }
     /* The last column stays free: writing there makes some terminals wrap. */
-    fprintf(stderr, "%.*s", columns - 1 - (bar ? bar + 3 : 0), text);
+    cm_print(stderr, "%.*s", columns - 1 - (bar ? bar + 3 : 0), text);
     fputs("\033[K", stderr);
     fflush(stderr);
     funlockfile(stderr);

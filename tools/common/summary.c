@@ -58,7 +58,7 @@ const char *cm_plural(uint64_t n)
 
 void cm_print_remark(const char *label, const char *text)
 {
-    printf("  %s: ", label);
+    cm_print(stdout, "  %s: ", label);
     cm_print_clean(text, stdout);
     putchar('\n');
 }
@@ -66,12 +66,12 @@ void cm_print_remark(const char *label, const char *text)
 void cm_print_verdict(const char *what, uint64_t nverified, double seconds, size_t ndifferences)
 {
     char count[32], time[32];
-    printf("  %s: %s elements", what, cm_format_count(nverified, count, sizeof(count)));
+    cm_print(stdout, "  %s: %s elements", what, cm_format_count(nverified, count, sizeof(count)));
     if (seconds > 0)
-        printf(" in %s", cm_format_time(seconds, time, sizeof(time)));
+        cm_print(stdout, " in %s", cm_format_time(seconds, time, sizeof(time)));
     if (ndifferences)
-        printf(", %s differences, listed above\n",
-               cm_format_count(ndifferences, count, sizeof(count)));
+        cm_print(stdout, ", %s differences, listed above\n",
+                 cm_format_count(ndifferences, count, sizeof(count)));
     else
         puts(", no difference");
 }
@@ -79,8 +79,9 @@ void cm_print_verdict(const char *what, uint64_t nverified, double seconds, size
 void cm_print_planned_memory(uint64_t planned, uint64_t limit, unsigned nthreads)
 {
     char most[32], of[32];
-    printf("  Memory: at most %s of %s, %u thread%s\n", cm_format_size(planned, most, sizeof(most)),
-           cm_format_size(limit, of, sizeof(of)), nthreads, cm_plural(nthreads));
+    cm_print(stdout, "  Memory: at most %s of %s, %u thread%s\n",
+             cm_format_size(planned, most, sizeof(most)), cm_format_size(limit, of, sizeof(of)),
+             nthreads, cm_plural(nthreads));
 }
 
 void cm_print_statistics(const char *folder, size_t nvariables, double seconds, double share)
@@ -88,19 +89,19 @@ void cm_print_statistics(const char *folder, size_t nvariables, double seconds, 
     char text[32];
     if (folder == NULL)
         return;
-    printf("  Statistics of %zu variable%s in ", nvariables, cm_plural(nvariables));
+    cm_print(stdout, "  Statistics of %zu variable%s in ", nvariables, cm_plural(nvariables));
     cm_print_clean(folder, stdout);
-    printf(" (%s, %.1f %% of the work)\n", cm_format_time(seconds, text, sizeof(text)),
-           100 * share);
+    cm_print(stdout, " (%s, %.1f %% of the work)\n", cm_format_time(seconds, text, sizeof(text)),
+             100 * share);
 }
 
 void cm_print_cost(double seconds, uint64_t decoded_nbytes, unsigned nthreads, uint64_t peak)
 {
     char time[32], rate[32], most[32];
     double per_s = seconds > 0 ? (double)decoded_nbytes / seconds : 0;
-    printf("  %s, %s decoded, %u thread%s, at most %s of memory\n",
-           cm_format_time(seconds, time, sizeof(time)), cm_format_rate(per_s, rate, sizeof(rate)),
-           nthreads, cm_plural(nthreads), cm_format_size(peak, most, sizeof(most)));
+    cm_print(stdout, "  %s, %s decoded, %u thread%s, at most %s of memory\n",
+             cm_format_time(seconds, time, sizeof(time)), cm_format_rate(per_s, rate, sizeof(rate)),
+             nthreads, cm_plural(nthreads), cm_format_size(peak, most, sizeof(most)));
 }
 
 void cm_print_stages(const char *tool, const cm_stage_time *stage, size_t n)

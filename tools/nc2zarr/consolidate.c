@@ -27,11 +27,11 @@ static int print_json(const char *store, const cm_consolidate_report *r, const c
 static void print_text(const char *store, const cm_consolidate_report *r)
 {
     cm_print_clean(store, stdout);
-    printf(": consolidated metadata %s %zu array%s and %zu group%s",
-           r->nwritten > 0 ? "now list" : "listed already", r->narrays, r->narrays == 1 ? "" : "s",
-           r->ngroups, r->ngroups == 1 ? "" : "s");
+    cm_print(stdout, ": consolidated metadata %s %zu array%s and %zu group%s",
+             r->nwritten > 0 ? "now list" : "listed already", r->narrays,
+             r->narrays == 1 ? "" : "s", r->ngroups, r->ngroups == 1 ? "" : "s");
     if (r->nwritten > 1)
-        printf("; %zu documents were renewed", r->nwritten);
+        cm_print(stdout, "; %zu documents were renewed", r->nwritten);
     puts("");
 }
 

@@ -139,7 +139,7 @@ static void print_unlimited(const cm_transform_report *r)
             char count[32];
             fputs("  Unlimited in the file: ", stdout);
             cm_print_clean(v->dim_name[d], stdout);
-            printf(", %s now\n", cm_format_count(v->shape[d], count, sizeof(count)));
+            cm_print(stdout, ", %s now\n", cm_format_count(v->shape[d], count, sizeof(count)));
         }
     }
 }
@@ -180,7 +180,7 @@ static void print_remarks(const cm_transform_report *r, const char *label, remar
             seen |= same_remark(&v[k], &v[i], of);
         if (!of(&v[i]) || seen)
             continue;
-        printf("  %s ", label);
+        cm_print(stdout, "  %s ", label);
         for (size_t k = i; k < r->nvariables; k++) {
             if (!same_remark(&v[k], &v[i], of))
                 continue;
@@ -210,17 +210,20 @@ static void print_sizes(const cm_transform_report *r, mode m)
 {
     char objects[32], stored[32], input[32], decoded[32];
     if (m != CHECKED)
-        printf("  %s file%s, %s%s; ", cm_format_count(r->nobjects, objects, sizeof(objects)),
-               cm_plural(r->nobjects), m == PLANNED ? "about " : "",
-               cm_format_size(r->stored_nbytes, stored, sizeof(stored)));
+        cm_print(stdout, "  %s file%s, %s%s; ",
+                 cm_format_count(r->nobjects, objects, sizeof(objects)), cm_plural(r->nobjects),
+                 m == PLANNED ? "about " : "",
+                 cm_format_size(r->stored_nbytes, stored, sizeof(stored)));
     else
         fputs("  ", stdout);
     if (r->zarr_format_before != 0) {
-        printf("decoded %s\n", cm_format_size(r->decoded_nbytes, decoded, sizeof(decoded)));
+        cm_print(stdout, "decoded %s\n",
+                 cm_format_size(r->decoded_nbytes, decoded, sizeof(decoded)));
         return;
     }
-    printf("input %s, decoded %s\n", cm_format_size(r->source_nbytes, input, sizeof(input)),
-           cm_format_size(r->decoded_nbytes, decoded, sizeof(decoded)));
+    cm_print(stdout, "input %s, decoded %s\n",
+             cm_format_size(r->source_nbytes, input, sizeof(input)),
+             cm_format_size(r->decoded_nbytes, decoded, sizeof(decoded)));
 }
 
 static void print_cost(const cm_transform_report *r, mode m)
@@ -251,9 +254,9 @@ static void print_python_string(const char *text, size_t nbytes, FILE *to)
     putc('"', to);
     for (const unsigned char *c = (const unsigned char *)text; nbytes > 0; c++, nbytes--) {
         if (*c == '"' || *c == '\\')
-            fprintf(to, "\\%c", *c);
+            cm_print(to, "\\%c", *c);
         else if (*c < 0x20 || *c == 0x7f)
-            fprintf(to, "\\x%02x", *c);
+            cm_print(to, "\\x%02x", *c);
         else
             putc(*c, to);
     }
@@ -320,9 +323,9 @@ static void print_references(const cm_transform_options *options, const cm_trans
     char refs[32], inside[32];
     if (m == PLANNED)
         return;
-    printf("  %s references, %s chunks that stand in the document\n\nOpen it:\n",
-           cm_format_count(r->nreferences, refs, sizeof(refs)),
-           cm_format_count(r->ninline, inside, sizeof(inside)));
+    cm_print(stdout, "  %s references, %s chunks that stand in the document\n\nOpen it:\n",
+             cm_format_count(r->nreferences, refs, sizeof(refs)),
+             cm_format_count(r->ninline, inside, sizeof(inside)));
     cm_outtext t;
     FILE *f = cm_outtext_open(&t);
     if (f == NULL)
@@ -340,7 +343,8 @@ static void print_replaced(const cm_replace_report *r)
 {
     fputs(": ", stdout);
     cm_print_clean(r->dimension, stdout);
-    printf("=%llu:%llu anew from ", (unsigned long long)r->first, (unsigned long long)r->end);
+    cm_print(stdout, "=%llu:%llu anew from ", (unsigned long long)r->first,
+             (unsigned long long)r->end);
 }
 
 /* What is other than before. */
@@ -353,10 +357,10 @@ static void print_changes(const cm_transform_report *r)
             continue;
         fputs("  Changed in ", stdout);
         cm_print_clean(v->name, stdout);
-        printf(": %s element%s", cm_format_count(v->nchanged, count, sizeof(count)),
-               v->nchanged == 1 ? "" : "s");
+        cm_print(stdout, ": %s element%s", cm_format_count(v->nchanged, count, sizeof(count)),
+                 v->nchanged == 1 ? "" : "s");
         if (!isnan(v->largest_change))
-            printf(", by %.6g at most", v->largest_change);
+            cm_print(stdout, ", by %.6g at most", v->largest_change);
         putchar('\n');
     }
 }
@@ -373,13 +377,13 @@ void nc2zarr_print_summary(const cm_transform_options *options, const cm_transfo
     else if (report->replace.on)
         print_replaced(&report->replace);
     else
-        printf(": %s%d from ", options->refer ? "references as Zarr " : "Zarr ",
-               options->refer ? 2 : options->zarr_format);
+        cm_print(stdout, ": %s%d from ", options->refer ? "references as Zarr " : "Zarr ",
+                 options->refer ? 2 : options->zarr_format);
     cm_print_clean(options->source, stdout);
-    printf(" (%s)%s\n\n", report->source_format ? report->source_format : "NetCDF",
-           m == MADE      ? ""
-           : m == PLANNED ? ", planned: nothing is written"
-                          : ", nothing is written");
+    cm_print(stdout, " (%s)%s\n\n", report->source_format ? report->source_format : "NetCDF",
+             m == MADE      ? ""
+             : m == PLANNED ? ", planned: nothing is written"
+                            : ", nothing is written");
     if (report->append.on && report->nvariables == 0 && !report->part.on) {
         cm_growth_print_nothing(&report->append);
         return;

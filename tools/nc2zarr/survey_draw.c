@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "../common/say.h"
 #include "nc2zarr.h"
 
 enum {
@@ -94,7 +95,7 @@ static void print_row(const cm_coverage *c, uint64_t n, int width, size_t ncells
     unsigned cell[COLUMNS_MOST];
     format_label(c, label, sizeof(label));
     fill_cells(c, n, cell, ncells);
-    printf("%*s%-*.*s  ", INDENT, "", width, width, label);
+    cm_print(stdout, "%*s%-*.*s  ", INDENT, "", width, width, label);
     for (size_t i = 0; i < ncells; i++)
         for (size_t k = 0; k < sizeof(MARK) / sizeof(MARK[0]); k++)
             if (MARK[k].has == cell[i]) {
@@ -109,16 +110,17 @@ static void print_ends(const cm_archive_axis *a, int width, size_t ncells)
 {
     if (a->first == NULL || a->last == NULL || strlen(a->first) + strlen(a->last) + 1 > ncells)
         return;
-    printf("%*s  %s%*s\n", INDENT + width, "", a->first, (int)(ncells - strlen(a->first)), a->last);
+    cm_print(stdout, "%*s  %s%*s\n", INDENT + width, "", a->first, (int)(ncells - strlen(a->first)),
+             a->last);
 }
 
 static void print_legend(unsigned seen)
 {
     const char *comma = "";
-    printf("%*s", INDENT, "");
+    cm_print(stdout, "%*s", INDENT, "");
     for (size_t k = 0; k < sizeof(MARK) / sizeof(MARK[0]); k++)
         if ((seen >> k & 1) != 0) {
-            printf("%s%c %s", comma, MARK[k].mark, MARK[k].means);
+            cm_print(stdout, "%s%c %s", comma, MARK[k].mark, MARK[k].means);
             comma = ", ";
         }
     putchar('\n');

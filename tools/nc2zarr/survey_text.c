@@ -133,26 +133,28 @@ void nc2zarr_say_findings(const cm_archive_report *r, const cm_common_options *c
 
 static void print_axis(const cm_archive_axis *a)
 {
-    printf("  %s: %llu step%s", a->name, (unsigned long long)a->length, cm_plural(a->length));
+    cm_print(stdout, "  %s: %llu step%s", a->name, (unsigned long long)a->length,
+             cm_plural(a->length));
     if (a->step)
-        printf(" of %s", a->step);
+        cm_print(stdout, " of %s", a->step);
     if (a->first && a->last)
-        printf(", %s to %s", a->first, a->last);
+        cm_print(stdout, ", %s to %s", a->first, a->last);
     if (a->nmissing > 0)
-        printf(", %llu missing", (unsigned long long)a->nmissing);
+        cm_print(stdout, ", %llu missing", (unsigned long long)a->nmissing);
     if (a->nrepeated > 0)
-        printf(", %llu in more than one file", (unsigned long long)a->nrepeated);
+        cm_print(stdout, ", %llu in more than one file", (unsigned long long)a->nrepeated);
     putchar('\n');
 }
 
 static void print_variable(const cm_archive_variable *v, size_t nfiles)
 {
-    printf("  %s: %s", v->name, v->type);
+    cm_print(stdout, "  %s: %s", v->name, v->type);
     for (unsigned k = 0; k < v->rank; k++)
-        printf("%s%s=%llu", k == 0 ? " (" : ", ", v->dim_name[k], (unsigned long long)v->shape[k]);
-    printf("%s", v->rank > 0 ? ")" : "");
+        cm_print(stdout, "%s%s=%llu", k == 0 ? " (" : ", ", v->dim_name[k],
+                 (unsigned long long)v->shape[k]);
+    cm_print(stdout, "%s", v->rank > 0 ? ")" : "");
     if (v->nfiles < nfiles)
-        printf(", in %zu file%s", v->nfiles, cm_plural(v->nfiles));
+        cm_print(stdout, ", in %zu file%s", v->nfiles, cm_plural(v->nfiles));
     putchar('\n');
 }
 
@@ -160,9 +162,10 @@ static void print_report(const cm_archive_report *r)
 {
     char size[32], text[4096];
     if (r->store)
-        printf("%s:\n", r->store);
-    printf("%zu file%s, %s%s%s\n", r->nfiles, r->nfiles == 1 ? "" : "s",
-           cm_format_size(r->nbytes, size, sizeof(size)), r->how ? ", " : "", r->how ? r->how : "");
+        cm_print(stdout, "%s:\n", r->store);
+    cm_print(stdout, "%zu file%s, %s%s%s\n", r->nfiles, r->nfiles == 1 ? "" : "s",
+             cm_format_size(r->nbytes, size, sizeof(size)), r->how ? ", " : "",
+             r->how ? r->how : "");
     for (size_t i = 0; i < r->naxes; i++) {
         print_axis(&r->axis[i]);
         nc2zarr_draw_coverage(&r->axis[i]);
@@ -174,7 +177,7 @@ static void print_report(const cm_archive_report *r)
             if ((int)r->finding[i].weight != weight)
                 continue;
             format_finding(&r->finding[i], text, sizeof(text));
-            printf("%s: %s\n", weight_name(&r->finding[i]), text);
+            cm_print(stdout, "%s: %s\n", weight_name(&r->finding[i]), text);
         }
 }
 
@@ -188,14 +191,14 @@ void nc2zarr_print_survey(const cm_archive_report *const *report, size_t n, cons
         ndecisions += report[i]->ndecisions;
     }
     if (cache && n == 1)
-        printf("%zu of %zu files opened, the others known from %s\n", report[0]->nopened,
-               report[0]->nfiles, cache);
+        cm_print(stdout, "%zu of %zu files opened, the others known from %s\n", report[0]->nopened,
+                 report[0]->nfiles, cache);
     else if (cache && n > 1)
-        printf("%zu file%s opened, the others known from %s\n", report[0]->nlooked,
-               report[0]->nlooked == 1 ? "" : "s", cache);
+        cm_print(stdout, "%zu file%s opened, the others known from %s\n", report[0]->nlooked,
+                 report[0]->nlooked == 1 ? "" : "s", cache);
     if (ndecisions == 0)
-        printf("can be converted as it is\n");
+        cm_print(stdout, "can be converted as it is\n");
     else
-        printf("%zu finding%s need%s a decision\n", ndecisions, ndecisions == 1 ? "" : "s",
-               ndecisions == 1 ? "s" : "");
+        cm_print(stdout, "%zu finding%s need%s a decision\n", ndecisions,
+                 ndecisions == 1 ? "" : "s", ndecisions == 1 ? "s" : "");
 }

@@ -36,11 +36,11 @@ int readbench_advise(const readbench_values *v, const cm_common_options *common,
     if (rc == CM_OK && common->json) {
         rc = print_json(&a, &err);
     } else if (rc == CM_OK && common->verbosity >= 0) {
-        printf("workers for each accelerator: %u\nthreads for each worker: %u\n", a.workers,
-               a.threads);
-        printf("(%u CPU%s - %u reserved x %u accelerator%s) / %u, at least 1\n", a.cpus,
-               a.cpus == 1 ? "" : "s", a.reserve, a.accelerators, a.accelerators == 1 ? "" : "s",
-               a.accelerators);
+        cm_print(stdout, "workers for each accelerator: %u\nthreads for each worker: %u\n",
+                 a.workers, a.threads);
+        cm_print(stdout, "(%u CPU%s - %u reserved x %u accelerator%s) / %u, at least 1\n", a.cpus,
+                 a.cpus == 1 ? "" : "s", a.reserve, a.accelerators, a.accelerators == 1 ? "" : "s",
+                 a.accelerators);
     }
     if (rc != CM_OK)
         cm_say(READBENCH.name, "%s", err.text);

@@ -177,13 +177,14 @@ static int print_table(const side *a, const side *b, cm_error *err)
         return cm_fail(err, CM_ENOMEM, "no memory to print the table");
     const side *sides[] = {a, b};
     for (size_t i = 0; i < 2; i++) {
-        printf("%s: ", i ? "after" : "before");
+        cm_print(stdout, "%s: ", i ? "after" : "before");
         cm_print_clean(sides[i]->folder, stdout);
         if (sides[i]->label) {
             fputs(", ", stdout);
             cm_print_clean(sides[i]->label, stdout);
         }
-        printf(": %.4g samples/s%s\n", sides[i]->samples, sides[i]->emulated ? ", EMULATED" : "");
+        cm_print(stdout, ": %.4g samples/s%s\n", sides[i]->samples,
+                 sides[i]->emulated ? ", EMULATED" : "");
     }
     unsigned nchanges = 0;
     each_change(a, b, &nchanges, print_change);

@@ -37,7 +37,7 @@ static const char *epoch_name(uint64_t turn, char *buf, size_t size)
 static int text_content(const void *text, FILE *to, cm_error *err)
 {
     (void)err;
-    fputs(text, to); /* readbench_file_write looks for errors */
+    fwrite(text, 1, strlen(text), to); /* readbench_file_write looks for errors */
     return CM_OK;
 }
 
@@ -210,14 +210,14 @@ static int write_all(const readbench_ranks *r, together *all, cm_error *err)
 static void print_all(const readbench_ranks *r, const together *all, FILE *to)
 {
     char rate[64];
-    fprintf(to,
-            "\nreadbench: %" PRIu64 " ranks, whose epochs began together: %.4g samples/s, %s in "
-            "all; a rank %.4g to %.4g samples/s\n"
-            "readbench: they waited for data %.0f %% of the time, rank %" PRIu64
-            " %.0f %%: the %" PRIu64 " ranks are %s\n",
-            r->n, all->samples, cm_format_rate(all->logical, rate, sizeof(rate)), all->least,
-            all->most, all->wait * 100, all->worst_rank, all->worst * 100, r->n,
-            all->worst <= MOST_WAIT ? "fed" : "not fed");
+    cm_print(to,
+             "\nreadbench: %" PRIu64 " ranks, whose epochs began together: %.4g samples/s, %s in "
+             "all; a rank %.4g to %.4g samples/s\n"
+             "readbench: they waited for data %.0f %% of the time, rank %" PRIu64
+             " %.0f %%: the %" PRIu64 " ranks are %s\n",
+             r->n, all->samples, cm_format_rate(all->logical, rate, sizeof(rate)), all->least,
+             all->most, all->wait * 100, all->worst_rank, all->worst * 100, r->n,
+             all->worst <= MOST_WAIT ? "fed" : "not fed");
 }
 
 /* What ranks left to begin together is of no use any more. */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "../common/print.h"
+#include "../common/say.h"
 #include "base/outstream.h"
 
 /* ---- words of a command -------------------------------------------------------------------- */
@@ -43,9 +44,9 @@ static void put_sample(const cm_readbench_part *p, FILE *to)
                  p->dim_name[d][0] != '\0' && strpbrk(p->dim_name[d], ",=:\\ '\"$`*") == NULL;
     for (unsigned d = 0; d < p->rank; d++)
         if (named)
-            fprintf(to, "%s%s=%" PRIu64, d > 0 ? "," : "", p->dim_name[d], p->sample[d]);
+            cm_print(to, "%s%s=%" PRIu64, d > 0 ? "," : "", p->dim_name[d], p->sample[d]);
         else
-            fprintf(to, "%s%" PRIu64, d > 0 ? "x" : "", p->sample[d]);
+            cm_print(to, "%s%" PRIu64, d > 0 ? "x" : "", p->sample[d]);
 }
 
 static bool is_netcdf(const cm_readbench_session *s)
@@ -116,7 +117,7 @@ static bool put_again(const readbench_run *run, FILE *to)
 {
     if (run->again == NULL || run->report->best != SIZE_MAX || run->report->baseline != SIZE_MAX)
         return false;
-    fputs(run->again, to);
+    cm_print(to, "%s", run->again);
     return true;
 }
 
@@ -140,11 +141,11 @@ static void with_more_workers(const readbench_run *run, const cm_readbench_sessi
             fputs(" --mode threads", to);
     } else if (put_again(run, to)) {
         const unsigned workers = s->workers * 2, ranks = s->ranks > 0 ? s->ranks : 1;
-        fprintf(to, " --workers %u", workers);
+        cm_print(to, " --workers %u", workers);
         /* The limit that was typed refuses more of them. */
         if (run->nthreads > 0)
-            fprintf(to, " --threads %u",
-                    workers * ranks * (s->worker_threads > 0 ? s->worker_threads : 1));
+            cm_print(to, " --threads %u",
+                     workers * ranks * (s->worker_threads > 0 ? s->worker_threads : 1));
     }
 }
 
@@ -154,7 +155,7 @@ static void with_fewer_workers(const readbench_run *run, const cm_readbench_sess
     const unsigned ranks = s->ranks > 0 ? s->ranks : 1;
     const unsigned fit = s->cpus / threads / ranks;
     if (fit > 0 && fit < s->workers && put_again(run, to))
-        fprintf(to, " --workers %u", fit);
+        cm_print(to, " --workers %u", fit);
 }
 
 static void with_the_native_engine(const readbench_run *run, const cm_readbench_session *s,
@@ -187,7 +188,7 @@ static void for_the_sample(const readbench_run *run, const cm_readbench_session 
     p = worst != NULL ? worst : p;
     if (p == NULL || p->rank == 0)
         return;
-    fprintf(to, "%s --sample ", is_netcdf(s) ? "nc2zarr" : "rechunk");
+    cm_print(to, "%s --sample ", is_netcdf(s) ? "nc2zarr" : "rechunk");
     put_sample(p, to);
     put_paths(s, to);
 }
@@ -209,7 +210,7 @@ static void ask_chunkcalc(const readbench_run *run, const cm_readbench_session *
 
 static void with_codec(const cm_readbench_session *s, const char *codec, FILE *to)
 {
-    fprintf(to, "%s --codec %s", is_netcdf(s) ? "nc2zarr" : "rechunk", codec);
+    cm_print(to, "%s --codec %s", is_netcdf(s) ? "nc2zarr" : "rechunk", codec);
     put_paths(s, to);
 }
 
@@ -281,12 +282,12 @@ char *readbench_tuned_command(const readbench_run *run, const cm_readbench_sessi
     FILE *to = cm_outtext_open(&t);
     if (to == NULL)
         return NULL;
-    fputs(run->again, to);
+    cm_print(to, "%s", run->again);
     if (s->mode != NULL && strcmp(s->mode, "sync") == 0)
         fputs(" --mode sync", to);
     else
-        fprintf(to, " --mode %s --workers %u --worker-threads %u --prefetch %u", s->mode,
-                s->workers, s->worker_threads, s->prefetch);
-    fprintf(to, " --loader %s", s->loader);
+        cm_print(to, " --mode %s --workers %u --worker-threads %u --prefetch %u", s->mode,
+                 s->workers, s->worker_threads, s->prefetch);
+    cm_print(to, " --loader %s", s->loader);
     return cm_outtext_close(&t);
 }

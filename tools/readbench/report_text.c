@@ -28,7 +28,7 @@ static bool print_trimmed(const cm_table *table, FILE *to)
         size_t n = strcspn(line, "\n"), used = n;
         while (used > 0 && line[used - 1] == ' ')
             used--;
-        fprintf(to, "%.*s\n", (int)used, line);
+        cm_print(to, "%.*s\n", (int)used, line);
         line += n + (line[n] == '\n');
     }
     free(text);
@@ -126,16 +126,17 @@ static void print_predicted(const cm_readbench_session *s, FILE *to)
 
     if (p->planned_chunks == 0)
         return;
-    fprintf(to, "predicted: %s chunks for the samples drawn",
-            cm_format_count(p->planned_chunks, planned, sizeof(planned)));
+    cm_print(to, "predicted: %s chunks for the samples drawn",
+             cm_format_count(p->planned_chunks, planned, sizeof(planned)));
     if (s->counts.chunks == 0)
         fputs("; this engine does not count the chunks read", to);
     else
-        fprintf(to, once ? "; read %s, by a plan that reads each of a window once" : "; counted %s",
-                cm_format_count(s->counts.chunks, counted, sizeof(counted)));
+        cm_print(to,
+                 once ? "; read %s, by a plan that reads each of a window once" : "; counted %s",
+                 cm_format_count(s->counts.chunks, counted, sizeof(counted)));
     if (p->known)
-        fprintf(to, "; %.2f chunks and %.2f requests a sample over all offsets", p->chunks,
-                p->requests);
+        cm_print(to, "; %.2f chunks and %.2f requests a sample over all offsets", p->chunks,
+                 p->requests);
     fputs("\n", to);
 }
 
@@ -148,21 +149,21 @@ static void print_foreseen(const cm_readbench_session *s, FILE *to)
 
     if (m->rounds == 0 || p->batch_seconds <= 0)
         return;
-    fprintf(to,
-            "a batch alone, read by one thread: predicted %s, measured %s (%+.0f %%); "
-            "CPU time %s and %s\n",
-            cm_format_time(p->batch_seconds, said, sizeof(said)),
-            cm_format_time(m->batch_seconds, took, sizeof(took)),
-            100 * (p->batch_seconds / m->batch_seconds - 1),
-            cm_format_time(p->batch_cpu_seconds, cpu_said, sizeof(cpu_said)),
-            cm_format_time(m->batch_cpu_seconds, cpu_took, sizeof(cpu_took)));
+    cm_print(to,
+             "a batch alone, read by one thread: predicted %s, measured %s (%+.0f %%); "
+             "CPU time %s and %s\n",
+             cm_format_time(p->batch_seconds, said, sizeof(said)),
+             cm_format_time(m->batch_seconds, took, sizeof(took)),
+             100 * (p->batch_seconds / m->batch_seconds - 1),
+             cm_format_time(p->batch_cpu_seconds, cpu_said, sizeof(cpu_said)),
+             cm_format_time(m->batch_cpu_seconds, cpu_took, sizeof(cpu_took)));
 }
 
 static void print_line(const char *label, const char *text, FILE *to)
 {
     if (text == NULL)
         return;
-    fprintf(to, "%s", label);
+    cm_print(to, "%s", label);
     cm_print_clean(text, to);
     fputs("\n", to);
 }

@@ -127,7 +127,7 @@ static void print_reasons(const cm_transform_report *r)
             seen = same_reason(&a[k], &a[i]);
         if (seen)
             continue;
-        printf("  %s of ", rechunk_plan_name(a[i].plan));
+        cm_print(stdout, "  %s of ", rechunk_plan_name(a[i].plan));
         for (size_t k = i; k < r->nvariables; k++) {
             if (!same_reason(&a[k], &a[i]))
                 continue;
@@ -145,8 +145,8 @@ static void print_rate(const char *what, double rate, bool *first)
     char text[32];
     if (rate <= 0)
         return;
-    printf("%s%s %s", *first ? "  Measured here: " : ", ", what,
-           cm_format_rate(rate, text, sizeof(text)));
+    cm_print(stdout, "%s%s %s", *first ? "  Measured here: " : ", ", what,
+             cm_format_rate(rate, text, sizeof(text)));
     *first = false;
 }
 
@@ -170,8 +170,8 @@ void rechunk_print_plan(const cm_transform_report *report)
     putchar('\n');
     print_reasons(report);
     if (report->scratch_needed)
-        printf("  Scratch space: at most %s at one time\n",
-               cm_format_size(report->scratch_needed, text, sizeof(text)));
+        cm_print(stdout, "  Scratch space: at most %s at one time\n",
+                 cm_format_size(report->scratch_needed, text, sizeof(text)));
     print_probe(report);
 }
 

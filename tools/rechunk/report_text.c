@@ -123,11 +123,11 @@ static void print_empty(const cm_transform_report *r)
         after += r->variable[i].nskipped;
     }
     if (before)
-        printf("  %s chunk%s of the source not stored: fill value\n",
-               cm_format_count(before, count, sizeof(count)), cm_plural(before));
+        cm_print(stdout, "  %s chunk%s of the source not stored: fill value\n",
+                 cm_format_count(before, count, sizeof(count)), cm_plural(before));
     if (after)
-        printf("  %s chunk%s of the target left out: fill value only\n",
-               cm_format_count(after, count, sizeof(count)), cm_plural(after));
+        cm_print(stdout, "  %s chunk%s of the target left out: fill value only\n",
+                 cm_format_count(after, count, sizeof(count)), cm_plural(after));
 }
 
 static void print_totals(const cm_transform_report *r, bool plan)
@@ -136,11 +136,11 @@ static void print_totals(const cm_transform_report *r, bool plan)
     uint64_t nobjects = r->nobjects;
     for (size_t i = 0; plan && i < r->nvariables; i++)
         nobjects += r->variable[i].nobjects;
-    printf("  %s file%s%s, ", cm_format_count(nobjects, objects, sizeof(objects)),
-           cm_plural(nobjects), plan ? " and those of metadata" : "");
+    cm_print(stdout, "  %s file%s%s, ", cm_format_count(nobjects, objects, sizeof(objects)),
+             cm_plural(nobjects), plan ? " and those of metadata" : "");
     if (!plan)
-        printf("%s stored, ", cm_format_size(r->stored_nbytes, stored, sizeof(stored)));
-    printf("%s decoded\n", cm_format_size(r->decoded_nbytes, decoded, sizeof(decoded)));
+        cm_print(stdout, "%s stored, ", cm_format_size(r->stored_nbytes, stored, sizeof(stored)));
+    cm_print(stdout, "%s decoded\n", cm_format_size(r->decoded_nbytes, decoded, sizeof(decoded)));
     if (plan) {
         cm_print_planned_memory(r->memory_planned, r->memory_limit, r->nthreads);
         return;
@@ -156,9 +156,9 @@ static void print_digests(const cm_transform_report *r)
         const cm_transform_variable *a = &r->variable[i];
         if (!a->digest)
             continue;
-        printf("  Digest of ");
+        cm_print(stdout, "  Digest of ");
         cm_print_clean(a->name[0] ? a->name : "/", stdout);
-        printf(": %s\n", a->digest);
+        cm_print(stdout, ": %s\n", a->digest);
     }
 }
 
@@ -189,9 +189,10 @@ void rechunk_print_summary(const cm_transform_options *options, const cm_transfo
     if (report->append.on)
         cm_growth_print(&report->append);
     else
-        printf(": Zarr %d from ", report->zarr_format_after);
+        cm_print(stdout, ": Zarr %d from ", report->zarr_format_after);
     cm_print_clean(options->source, stdout);
-    printf(" (%s)%s\n", report->source_format, plan ? ", planned: nothing is written" : "");
+    cm_print(stdout, " (%s)%s\n", report->source_format,
+             plan ? ", planned: nothing is written" : "");
     if (report->append.on && report->nvariables == 0) {
         putchar('\n');
         cm_growth_print_nothing(&report->append);

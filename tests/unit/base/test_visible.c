@@ -24,7 +24,7 @@ static void test_what_is_shown(void **state)
          "\\u202eabc"}, /* right to left */
         {"\xe2\x81\xa6\xe2\x80\x8b\xef\xbb\xbf", "\\u2066\\u200b\\ufeff"},
         {"\xe2\x80\xa8\xe2\x80\xa9", "\\u2028\\u2029"}, /* lines and paragraphs */
-        {"\xf3\xa0\x81\x81", "\\ue0041"},               /* a tag */
+        {"\xf3\xa0\x81\x81", "\\U000e0041"},            /* a tag */
         {"\xc3\xa9 \xe6\x97\xa5 \xf0\x9f\x98\x80", "\xc3\xa9 \xe6\x97\xa5 \xf0\x9f\x98\x80"},
         {"\xe2\x80\x8d", "\xe2\x80\x8d"}, /* a joiner */
         {"\xff\xc3", "\\xff\\xc3"},       /* no UTF-8, also where it is cut */
