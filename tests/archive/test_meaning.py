@@ -374,3 +374,54 @@ def test_unsigned_numbers_are_not_widened(tmp_path):
 def test_unsigned_numbers_of_one_file_are_unpacked(dtype, sign, stored, want, tmp_path):
     files = [F.File("a.nc", {"time": time([0]), "o": var("time", [stored], dtype, _Unsigned=sign, scale_factor=0.5)})]
     assert shown(tmp_path, files, "--unpack", "o").o[0] == want / 2
+
+
+# ---- what a store cannot say ----
+
+
+def grown(tmp_path, first, more, *options):
+    F.write_all([first], tmp_path / "in")
+    stores.convert(tmp_path / "in", tmp_path / "out.zarr").ok()
+    F.write_all([more], tmp_path / "more")
+    return stores.convert("--verify", "none", *options, "--append", "time", tmp_path / "more", tmp_path / "out.zarr")
+
+
+@pytest.mark.parametrize("dims", ["time", "time x"])
+def test_a_store_without_a_fill_value_takes_nothing_missing(dims, tmp_path):
+    def file(name, day, data, fill):
+        data = data if dims == "time" else [[x] for x in data]
+        return F.File(name, {"time": time([day, day + 1]), "v": var(dims, data, fill=fill)})
+
+    r = grown(tmp_path, file("a.nc", 0, [8, 9], None), file("b.nc", 2, [1, -1], -1))
+    assert r.status == 1 and "is missing, and the store has no _FillValue that says so" in r.err, str(r)
+    r = grown(tmp_path / "present", file("a.nc", 0, [8, 9], None), file("b.nc", 2, [1, 2], -1)).ok()
+    with xr.open_zarr(tmp_path / "present/out.zarr") as ds:
+        np.testing.assert_array_equal(np.ravel(ds.v), [8, 9, 1, 2])
+
+
+def test_a_store_without_a_fill_value_has_no_holes(tmp_path):
+    a = F.File("a.nc", {"time": time([0, 1]), "v": var("time", [8, 9]), "w": var("time", [1, 2])})
+    b = F.File("b.nc", {"time": time([2, 3]), "v": var("time", [8, 9])})
+    r = grown(tmp_path, a, b, "--missing", "fill")
+    assert r.status == 1 and "w: the store has no _FillValue for it" in r.err, str(r)
+
+
+def test_holes_of_unpacked_numbers(tmp_path):
+    """The first file's fill value is no data, and shown as none."""
+    a = {"q": var("time", [48.0, 1.0], "f8", fill=-1e9), "v": var("time", [1, 2])}
+    b = {"q": var("time", [80, -1], "i1", fill=-1, scale_factor=0.25, add_offset=8.0), "v": var("time", [1, 2])}
+    files = [*two(a, b), F.File("c.nc", {"time": time([4]), "v": var("time", [3])})]
+    got = shown(tmp_path, files, "--packing", "unpack", "--missing", "fill").q
+    np.testing.assert_array_equal(got, [48, 1, 28, NAN, NAN])
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_data_that_equal_an_asked_fill_value(zarr_format, tmp_path):
+    a = {"t": var("time", [0.0, 1.0], "f4", fill=-32767)}
+    b = {"t": var("time", [23, 7], fill=9999, scale_factor=2.0, add_offset=8.0)}
+    options = ("--packing", "unpack", "--zarr-format", str(zarr_format))
+    r = run(tmp_path, two(a, b), *options, "--fill-value", "t:0")
+    assert r.status == 1 and "t: element 0 is data, but equals the fill value" in r.err, str(r)
+    b["t"].data[1] = 9999
+    got = shown(tmp_path / "other", two(a, b), *options, "--fill-value", "t:-5").t
+    np.testing.assert_array_equal(got, [0, 1, 54, NAN])

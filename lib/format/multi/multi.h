@@ -74,6 +74,8 @@ typedef struct cm_multi_how {
     bool replaces_fill;
     uint8_t fill[16];
     bool checks_fill; /* the same check of a file without a fill value */
+    /* FILL of the file is missing, and the variable has no fill value: such an element stops it. */
+    bool refuses_fill;
     /* Times are moved from one unit to the other; instead of the above.  NULL: they are not. */
     const cm_time_coding *time_from, *time_to;
 } cm_multi_how;

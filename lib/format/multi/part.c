@@ -311,6 +311,24 @@ static bool is_missing(const cm_dtype *t, const uint8_t *element, const uint8_t 
     return t->kind == CM_KIND_FLOAT && (x == y || (isnan(x) && isnan(y)));
 }
 
+/* An element that is missing would become data. */
+static int refuse_fill(const cm_multi_piece *p, const cm_box *box, const uint8_t *from,
+                       uint64_t nelem, cm_error *err)
+{
+    const cm_multi_how *how = p->part->how;
+    uint64_t i = 0;
+    while (i < nelem && !is_missing(&how->dtype, from + i * how->dtype.nbytes, how->fill))
+        i++;
+    if (i == nelem)
+        return CM_OK;
+    char text[CM_MAX_RANK * 21];
+    cm_fail(err, CM_EFORMAT,
+            "variable %s: element %s is missing, and the store has no _FillValue that says so",
+            p->array->var->name, element_text(box, i, text, sizeof(text)));
+    cm_error_place(err, path_of(p->array, p->part));
+    return CM_EFORMAT;
+}
+
 /* What was data and equals the variable's fill value would become missing. */
 static int check_fill(const cm_multi_piece *p, const cm_box *box, const uint8_t *from,
                       const uint8_t *to, uint64_t nelem, cm_error *err)
@@ -338,8 +356,8 @@ static int check_fill(const cm_multi_piece *p, const cm_box *box, const uint8_t 
 
 static bool changes_values(const cm_multi_array *a, const cm_multi_how *how)
 {
-    return how->unpacks || how->replaces_fill || how->checks_fill || how->time_from != NULL ||
-           !cm_dtype_equal(&how->dtype, &a->var->dtype);
+    return how->unpacks || how->replaces_fill || how->checks_fill || how->refuses_fill ||
+           how->time_from != NULL || !cm_dtype_equal(&how->dtype, &a->var->dtype);
 }
 
 bool cm_multi_converts(const cm_multi_array *a, const cm_multi_part *part)
@@ -415,6 +433,8 @@ static int convert(const cm_multi_piece *p, const cm_box *box, void *dst, const 
         rc = cm_conversion_run(&c, dst, src, nelem, &bad, err);
     if (rc != CM_OK)
         return explain_element(p, box, src, rc, bad, err);
+    if (how->refuses_fill)
+        return refuse_fill(p, box, src, nelem, err);
     return how->replaces_fill || how->checks_fill ? check_fill(p, box, src, dst, nelem, err)
                                                   : CM_OK;
 }

@@ -377,6 +377,10 @@ static cm_finding *differs(cm_join *j, cm_finding_kind kind, cm_finding_weight w
 static cm_finding *find_fill(cm_join *j, const cm_join_var *v, const cm_described *d, uint32_t file,
                              cm_error *err)
 {
+    if (j->has_base && !v->like->has_fill_value)
+        return cm_join_find(j, CM_FINDING_FILL, CM_WEIGHT_NOTE, false, v->name, file, err,
+                            "it has a fill value, and the store has none; an element that is "
+                            "missing stops the run");
     if (d->has_fill_value && !v->like->has_fill_value)
         return cm_join_find(j, CM_FINDING_FILL, CM_WEIGHT_NOTE, false, v->name, file, err,
                             "it has a fill value, and none in %s; the store has one, and a value "

@@ -76,8 +76,13 @@ static int make_how(cm_join *j, const cm_join_var *v, const cm_described *d, uin
         how.replaces_fill = true;
         memcpy(how.fill, d->fill_value, d->dtype.nbytes);
     }
+    /* Only a store that grows has none where a file has one. */
+    if (d->has_fill_value && !v->has_fill_value && cm_dtype_is_number(&d->dtype)) {
+        how.refuses_fill = true;
+        memcpy(how.fill, d->fill_value, d->dtype.nbytes);
+    }
     /* A NaN of the data means what a NaN for missing does. */
-    if (!d->has_fill_value && v->has_fill_value && !v->unpacked && !is_nan(v) &&
+    if (!d->has_fill_value && v->has_fill_value && !is_nan(v) &&
         (v->made_fill || (v->kinds & UINT32_C(1) << CM_FINDING_FILL) != 0))
         how.checks_fill = true;
     /* In a store they are. */
@@ -89,7 +94,7 @@ static int make_how(cm_join *j, const cm_join_var *v, const cm_described *d, uin
         how.single = !v->in_double && cm_join_unpacked(d).nbytes == 4;
     }
     if (plain && !how.transposed && !how.replaces_fill && !how.unpacks && !how.checks_fill &&
-        !how.pads && v->nlacking == 0)
+        !how.refuses_fill && !how.pads && v->nlacking == 0)
         return CM_OK;
     cm_multi_how **more = realloc(e->how, (e->nhows + 1) * sizeof(*more));
     if (more == NULL)
@@ -235,7 +240,8 @@ static void set_fill(const cm_join_var *v, cm_multi_var *out)
     out->has_fill = v->like->has_fill && cm_dtype_equal(&v->like->dtype, &v->dtype);
     memcpy(out->fill, v->like->fill, sizeof(out->fill));
     /* A fill value of its own is what unwritten elements are, and what no file has. */
-    if (v->has_fill_value && !v->like->has_fill_value)
+    if (v->has_fill_value && (!v->like->has_fill_value ||
+                              memcmp(v->fill_value, v->like->fill_value, v->dtype.nbytes) != 0))
         out->has_fill = false;
     if (!out->has_fill && v->has_fill_value) {
         out->has_fill = true;

@@ -24,7 +24,7 @@ static bool take_asked(cm_join *j, cm_join_var *v)
     const uint32_t several = UINT32_C(1) << CM_FINDING_FILL | UINT32_C(1) << CM_FINDING_TYPE;
     const char *text = cm_varopts_get(&j->fill, v->name, false, NULL);
     uint8_t value[sizeof(v->fill_value)] = {0};
-    if (text == NULL || j->has_base || (v->kinds & several) == 0 ||
+    if (text == NULL || j->has_base || ((v->kinds & several) == 0 && !v->unpacked) ||
         !cm_fill_parse(&v->dtype, text, value))
         return false; /* whoever converts tells that it is no such value */
     memcpy(v->fill_value, value, sizeof(value));
@@ -36,9 +36,15 @@ int cm_join_settle_fill(cm_join *j, uint32_t at, bool placed, cm_error *err)
 {
     cm_join_var *v = &j->var[at];
     bool of_first = v->has_fill_value;
-    bool of_others = placed && (v->kinds & UINT32_C(1) << CM_FINDING_FILL) != 0;
-    /* Of times a choice was made; NaN is missing wherever numbers are unpacked. */
-    if (v->given || v->unpacked || !cm_dtype_is_number(&v->dtype) || (!of_first && !of_others))
+    /* A store that grows keeps what it has, and has none where it says none. */
+    bool of_others = placed && !j->has_base && (v->kinds & UINT32_C(1) << CM_FINDING_FILL) != 0;
+    if (v->given || !cm_dtype_is_number(&v->dtype))
+        return CM_OK; /* of times a choice was made */
+    if (v->unpacked) {
+        (void)take_asked(j, v); /* else NaN is missing */
+        return CM_OK;
+    }
+    if (!of_first && !of_others)
         return CM_OK;
     if (take_asked(j, v) || (of_first && cm_dtype_equal(&v->like->dtype, &v->dtype)))
         return CM_OK;

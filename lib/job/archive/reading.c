@@ -311,11 +311,10 @@ static int convert_one(const cm_conversion *c, const cm_join *j, const cm_join_v
     return CM_OK;
 }
 
-/* Without a fill value of V nothing is missing, or a file's own was missing in no element. */
 static bool same_fill(const cm_join_var *v, const cm_described *d)
 {
-    return !v->has_fill_value ||
-           (d->has_fill_value && memcmp(d->fill_value, v->fill_value, d->dtype.nbytes) == 0);
+    return v->has_fill_value == d->has_fill_value &&
+           (!v->has_fill_value || memcmp(d->fill_value, v->fill_value, d->dtype.nbytes) == 0);
 }
 
 int cm_join_convert(const cm_join *j, uint32_t at, uint32_t file, const void *src, void *dst,

@@ -351,6 +351,11 @@ int cm_join_make_fill(cm_join *j, cm_join_var *v, cm_error *err)
 {
     if (v->has_fill_value || !cm_dtype_is_number(&v->dtype))
         return CM_OK;
+    if (j->has_base)
+        return cm_fail(err, CM_EFORMAT,
+                       "%s: the store has no _FillValue for it, and cannot say that steps are "
+                       "missing",
+                       v->name);
     if (v->like->has_fill && cm_dtype_equal(&v->like->dtype, &v->dtype))
         memcpy(v->fill_value, v->like->fill, sizeof(v->fill_value));
     else if (!cm_join_default_fill(&v->dtype, v->fill_value))
