@@ -172,6 +172,16 @@ def test_killed(source, tmp_path, layout, how):
     shutil.rmtree(root)
 
 
+def test_the_name_of_the_store_is_all_that_differs(source, tmp_path):
+    """The bytes of two stores of other names, one of them made in parts, with that name put in place of the other."""
+    tool.nc2zarr("-q", "--statistics", source, tmp_path / "a.zarr").ok()
+    for k in (1, 2):
+        part(k, 2, source, tmp_path / "b.zarr").ok()
+    a, b = (failio.contents(tmp_path / f"{name}.zarr.statistics.zarr") for name in "ab")
+    assert a["zarr.json"] != b["zarr.json"]
+    assert {k: v and v.replace(b'"store": "b.zarr"', b'"store": "a.zarr"') for k, v in b.items()} == a
+
+
 def test_a_complete_store_without_them_is_not_counted(source, tmp_path):
     out = tmp_path / "o.zarr"
     tool.nc2zarr("-q", source, out).ok()
