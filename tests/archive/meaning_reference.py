@@ -216,6 +216,10 @@ def plain(value):
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
+def takes_first(name, options):
+    return options.get("static") in ("first", f"{name}:first")
+
+
 class Judge:
     """Holds a store against its files; AXES has for each joined dimension of the store the coordinate of the files."""
 
@@ -253,7 +257,8 @@ class Judge:
         want = {key for f in self.files for key in steps(f, axis)}
         for key in sorted(want - set(got), key=repr)[:2]:
             self.say(f"{dim}: {key!r} of a file is not in the store")
-        for key in sorted(set(got) - want, key=repr)[:2]:
+        added = set(got) - want if self.options.get("gaps") != "fill" or None in got else set()
+        for key in sorted(added, key=repr)[:2]:
             self.say(f"{dim}: {key!r} of the store is in no file")
         if all(in_order(steps(f, axis)) for f in self.files) and not in_order(got):
             self.say(f"{dim}: out of order: {got!r}")
@@ -268,7 +273,7 @@ class Judge:
             return None
         if all(d in made.dims for d in self.axes):
             return self.options.get("overlap")
-        return self.options.get("static")
+        return "first" if takes_first(name, self.options) else None
 
     def compare(self, name, made):
         having = self.by_name(f for f in self.files if name in f.vars)
@@ -374,7 +379,7 @@ def clash(name, files, axes, options):
         beside = [a for a in axes.values() if a not in v.dims and given and not coordinate]
         along = [steps(f, d) if d in axes.values() else None for d in v.dims]
         whole = len(beside) + sum(a is not None for a in along) == len(axes)
-        decided = "overlap" in options if whole else "static" in options and not coordinate
+        decided = "overlap" in options if whole else takes_first(name, options) and not coordinate
         if decided:
             return set()
         for step in np.ndindex(*(len(steps(f, a)) for a in beside)):

@@ -166,7 +166,8 @@ class Maker:
         if how == "packing" and not self.unpacks and self.chance(0.9):
             how = "epoch" if time else "fill"
         if how == "all":
-            return self.time_style() if time else self.number_style()
+            packs = 0.3 if self.unpacks else 0
+            return self.time_style(packs) if time else self.number_style(packs)
         if how == "fill":
             other = self.with_fill(s)
             return other if time or self.chance(0.15) else replace(other, missing=s.missing)
@@ -176,7 +177,7 @@ class Maker:
             if time:
                 return replace(s, scale=np.float64(self.pick((0.5, 0.25))), offset=s.offset)
             return self.with_packing(s)
-        return replace(s, dtype=self.pick(WIDER[s.dtype])) if not s.packed() else self.with_packing(s)
+        return replace(s, dtype=self.pick(WIDER[s.dtype])) if not s.packed() else self.with_fill(s)
 
     def spring(self, trap, p=0.4):
         """Whether the one thing that files of this case really disagree on is TRAP, and here; it is used up then."""
@@ -185,19 +186,33 @@ class Maker:
         self.trap = None
         return True
 
-    def styles(self, time=False, drifts=0.4, packs=0.3):
-        """One for each file; the same for all but where there is drift."""
-        first = self.time_style(packs) if time else self.number_style(packs)
+    def styles(self, truth, time=False, drifts=0.4, packs=0.3):
+        """One for each file, that can hold TRUTH; the same for all but where there is drift."""
+        make = self.time_style if time else self.number_style
+        safe = Style("f8", fill=-1e9)
+        first = self.fitting(lambda: make(packs), truth) or (self.with_epoch(safe) if time else safe)
         if not self.chance(drifts):
             return [first] * self.nfiles
         again = 0.3 + 0.5 * self.r.random()
-        return [first if i == 0 or self.chance(again) else self.drift(first, time) for i in range(self.nfiles)]
+        others = [None if self.chance(again) else self.fitting(lambda: self.drift(first, time), truth) for _ in range(self.nfiles - 1)]
+        return [first, *(s or first for s in others)]
+
+    def fitting(self, make, truth):
+        """One of some styles that holds TRUTH, or None."""
+        for _ in range(6):
+            s = make()
+            if self.in_range(s) and s.store(truth) is not None:
+                return s
+        return None
+
+    def in_range(self, s):
+        return s.dtype[0] == "f" or all(-RANGE[s.dtype] - 1 <= x <= RANGE[s.dtype] for x in (s.fill or 0, *np.ravel(s.missing or 0)))
 
     # ---- variables ----------------------------------------------------------------------------------
 
     def encoded(self, dims, truth, s, time):
         """A Var that means TRUTH, by style S if that can hold it, else by one like it."""
-        if s.dtype[0] != "f" and any(not -RANGE[s.dtype] - 1 <= x <= RANGE[s.dtype] for x in np.ravel([s.fill or 0, *np.ravel(s.missing or 0)])):
+        if not self.in_range(s):
             s = self.with_fill(s)
         for tried in (s, replace(s, fill=-999 if RANGE[s.dtype] > 999 and s.dtype[0] != "u" else s.fill)):
             raw = tried.store(truth)
@@ -234,9 +249,10 @@ class Maker:
     def static(self, name, dims, shape, time=False, differs=0.0, attrs=None):
         """In all files the same, or not; or the same stored numbers under what drifts."""
         draw = self.dates if time else self.numbers
-        truth, styles = draw(shape, 0.1 if shape else 0.05), self.styles(time, 0.3)
+        truth = draw(shape, 0.1 if shape else 0.05)
         if name == "lat":
             truth = self.lists(np.array(range(0, 10 * shape[0], 10), object))
+        styles = self.styles(truth, time, 0.3)
         other = draw(shape) if self.chance(differs) or self.spring("static") else None
         odd = int(self.r.integers(self.nfiles))
         made = [self.encoded(dims, other if other is not None and i == odd else truth, s, time) for i, s in enumerate(styles)]
@@ -266,8 +282,11 @@ class Maker:
         draw = self.dates if time else self.numbers
         whole = draw([self.nsteps, *inner])
         made = []
-        for i, (s, (a, b)) in enumerate(zip(self.styles(time, 0.3), self.ranges)):
+        for i, (s, (a, b)) in enumerate(zip(self.styles(whole, time, 0.3), self.ranges)):
             truth = whole[a:b].copy()
+            if not time and self.chance(0.05):
+                made.append(self.rough(dims, truth.shape))
+                continue
             if differs and b > a and i:
                 truth[0] = draw(inner) if inner else draw([1])[0]
             made.append(self.encoded(dims, truth, s, time))
@@ -278,13 +297,30 @@ class Maker:
             v.attrs.update(attrs or {})
             f.vars[name] = v
 
+    def rough(self, dims, shape):
+        """Numbers packed by factors that are no powers of two, or integers that no double holds."""
+        if self.unpacks:
+            kind = self.pick((np.float32, np.float64))
+            s = Style("i2", fill=-32767, scale=kind(self.pick((0.1, 0.01, 1e-3))), offset=kind(self.pick((273.15, 0.0, 0.3))))
+            return self.var(dims, self.r.integers(-300, 300, shape).astype("i2"), s)
+        s = Style("i4" if self.classic else "i8", fill=self.pick((None, -1)))
+        return self.var(dims, self.r.integers(0, 2**30 if self.classic else 2**62, shape).astype(s.dtype), s)
+
+    def turn(self, name):
+        """In one file the order of dimensions is another."""
+        f = self.pick(self.files)
+        v = f.vars.get(name)
+        if v is None or f.unlimited or self.classic or not v.data.size or not self.chance(0.15):
+            return
+        v.dims, v.data = v.dims[::-1], v.data.T
+
     def text(self, name, dims):
         """Characters, in files of different lengths; in one of them it may be another."""
         joined = dims == ("time",)
         words = [self.pick(("alpha", "be", "gamma-ray", "")) for _ in range(self.nsteps if joined else 1)]
         odd = int(self.r.integers(self.nfiles)) if not joined and self.spring("text", 0.9) else None
         for i, (f, (a, b)) in enumerate(zip(self.files, self.ranges)):
-            length = self.pick((9, 9, 9, 12))
+            length = 9 if self.mode == "append" else self.pick((9, 9, 9, 12))
             these = words[a:b] if joined else words if i != odd else ["other"]
             rows = F.characters(these, length) if these else np.zeros((0, length), "S1")
             f.vars[name] = F.Var((*dims, f"{name}_len"), rows if joined else rows[0])
@@ -297,7 +333,7 @@ class Maker:
         self.tiled = self.chance(0.1) and self.mode != "append"
         if self.tiled:
             self.nfiles = 4
-        self.trap = self.pick(TRAPS) if self.chance(0.5) else None
+        self.trap = self.pick(TRAPS) if self.chance(0.25 if self.mode == "append" else 0.4) else None
         self.unpacks = self.chance(0.5)  # and so packings may differ
         format = self.pick(("NETCDF4",) * 6 + CLASSIC)
         self.classic = format != "NETCDF4"
@@ -320,6 +356,7 @@ class Maker:
         if self.tiled:
             self.cut()
             axes["lat"] = "lat"
+        self.turn("o")
         self.odd_length()
         self.lacking()
         self.file_attributes()
@@ -353,7 +390,7 @@ class Maker:
 
     def axis(self, new_dim):
         instants = self.lists(np.array(self.instants, object))
-        styles = self.styles(time=True, drifts=0.6, packs=0.12)
+        styles = self.styles(instants, time=True, drifts=0.6, packs=0.12)
         bounds = not new_dim and self.chance(0.35)
         own = self.chance(0.3)
         dims = () if new_dim else ("time",)
@@ -398,7 +435,7 @@ class Maker:
             self.static("u", ("lat",), (self.length["lat"],), differs=0.6, attrs={"units": "m s-1"})
             if self.chance(0.5):
                 self.static("launch", ("lat",), (self.length["lat"],), time=True, differs=0.6)
-        self.different = [n for n, p in (("ref", 0.45), ("height", 0.35)) if self.chance(p) and self.static(n, (), (), n == "ref", differs=0.25)]
+        self.different = [n for n, p in (("ref", 0.45), ("height", 0.35)) if self.chance(p) and self.static(n, (), (), n == "ref", 0.0 if self.mode == "append" else 0.15)]
         if self.chance(0.25):
             self.static("born", ("lat",), (self.length["lat"],), time=True)
         if self.chance(0.35):
@@ -411,7 +448,7 @@ class Maker:
     def latitudes(self):
         self.static("lat", ("lat",), (self.length["lat"],), attrs={"units": "degrees_north"})
         vs = [f.vars["lat"] for f in self.files]
-        if not self.chance(0.15) or any(v.data.dtype.kind != "f" or "scale_factor" in v.attrs or "add_offset" in v.attrs for v in vs):
+        if self.tiled or not self.chance(0.15) or any(v.data.dtype.kind != "f" or "scale_factor" in v.attrs or "add_offset" in v.attrs for v in vs):
             return
         for f, v in zip(self.files, vs):
             v.attrs["bounds"] = "lat_bnds"
@@ -461,13 +498,19 @@ class Maker:
             o["new-dim"] = f"{new_dim}=@t"
         if self.lacks and self.chance(0.85):
             o["missing"] = "fill"
-        if self.overlapped and self.chance(0.6):
+        if self.overlapped and self.chance(0.75):
             o["overlap"] = self.pick(("first", "last"))
         scalars = [n for n in ("ref", "height") if all(n in f.vars for f in files)]
-        if scalars and not new_dim and not self.tiled and self.mode != "append" and self.chance(0.6 if self.different else 0.1):
+        if scalars and not new_dim and not self.tiled and self.mode != "append" and self.chance(0.8 if self.different else 0.1):
             o["promote"] = ",".join(scalars)
         if self.chance(0.12):
-            o["static"] = "first"
+            o["static"] = self.pick(("first", *(f"{n}:first" for n in ("ref", "height", "orog") if n in files[0].vars)))
+        if self.mode in ("one", "parts") and self.chance(0.05) and "t2m" in files[0].vars:
+            o["fill-value"] = f"t2m:{self.pick(FILLS[:5])}"
+        if self.chance(0.05) and not self.tiled:
+            o["gaps"] = "fill"
+        if self.chance(0.1) and self.mode != "append":
+            o["char"] = "join"
         if self.chance(0.15):
             o["time-units"] = f"{self.pick(list(UNIT)[:4])} since {self.pick(EPOCHS[:4])}"
         if self.chance(0.08):
