@@ -425,3 +425,22 @@ def test_data_that_equal_an_asked_fill_value(zarr_format, tmp_path):
     b["t"].data[1] = 9999
     got = shown(tmp_path / "other", two(a, b), *options, "--fill-value", "t:-5").t
     np.testing.assert_array_equal(got, [0, 1, 54, NAN])
+
+
+@pytest.mark.parametrize("fill", [-1, None])
+def test_overlapping_steps_that_are_missing_in_both(fill, tmp_path):
+    files = [
+        F.File("a.nc", {"time": time([0, 1]), "v": var("time", [5, -1], "f8", fill=-1)}),
+        F.File("b.nc", {"time": time([1, 2]), "v": var("time", [NAN, 7], "f8", fill=fill)}),
+    ]
+    np.testing.assert_array_equal(shown(tmp_path, files).v, [5, NAN, 7])
+
+
+def test_a_date_that_would_become_the_fill_value(tmp_path):
+    r = run(tmp_path, [counted("a.nc", DAYS, [0, 1], [3, 4]), counted("b.nc", SINCE, [0, 1], [5, 6])][::-1])
+    r.ok()
+    files = [counted("a.nc", DAYS, [0, 1], [3, 4]), counted("b.nc", SINCE, [0, 1], [5, 6])]
+    for f, fill in zip(files, (7, -1)):
+        f.vars["t"].fill = np.int32(fill)
+    r = run(tmp_path / "other", files)
+    assert r.status == 1 and "would become the fill value" in r.err, str(r)

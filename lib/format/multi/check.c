@@ -50,10 +50,17 @@ static void note_first(const cm_box *box, uint64_t i, cm_multi_clash *out)
     }
 }
 
+static bool is_missing(const cm_multi_var *v, const uint8_t *element, double number)
+{
+    return isnan(number) ||
+           (v->has_fill_value && memcmp(element, v->fill_value, v->dtype.nbytes) == 0);
+}
+
 /* Whether elements are the same; in *APART how far numbers are, infinite where one is none. */
-static bool is_same(const cm_dtype *t, double tolerance, const uint8_t *x, const uint8_t *y,
+static bool is_same(const cm_multi_var *v, double tolerance, const uint8_t *x, const uint8_t *y,
                     double *apart)
 {
+    const cm_dtype *t = &v->dtype;
     *apart = 0;
     if (memcmp(x, y, t->nbytes) == 0)
         return true;
@@ -61,9 +68,10 @@ static bool is_same(const cm_dtype *t, double tolerance, const uint8_t *x, const
     if (!cm_dtype_is_number(t))
         return false;
     const double a = cm_element_to_double(t, x), b = cm_element_to_double(t, y);
-    if (isnan(a) && isnan(b)) /* missing in both, however it is written */
+    const bool missing = is_missing(v, x, a);
+    if (missing && is_missing(v, y, b)) /* in both, however it is written */
         return true;
-    *apart = isnan(a) || isnan(b) ? INFINITY : a == b ? 0 : fabs(a - b);
+    *apart = missing || is_missing(v, y, b) ? INFINITY : a == b ? 0 : fabs(a - b);
     return tolerance > 0 && *apart <= tolerance;
 }
 
@@ -77,7 +85,7 @@ static void compare(const cm_multi_var *v, const cm_box *box, double tolerance, 
     for (uint64_t i = 0; i < nelem; i++) {
         const uint8_t *x = a + i * itemsize, *y = b + i * itemsize;
         double apart;
-        if (is_same(&v->dtype, tolerance, x, y, &apart))
+        if (is_same(v, tolerance, x, y, &apart))
             continue;
         out->most = apart > out->most ? apart : out->most;
         if (out->ndiffering++ > 0)

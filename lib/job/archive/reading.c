@@ -261,8 +261,12 @@ static int rebase(const cm_join *j, uint32_t at, uint32_t file, const void *src,
     if (rc == CM_OK)
         rc = cm_time_rebase(&from, &j->var[at].coding, numbers, dst, nelem, &bad, err);
     free(own);
-    if (rc != CM_OK)
-        cm_error_prefix(err, "%s: %s", j->file[file]->path, j->var[at].name);
+    if (rc == CM_OK)
+        return CM_OK;
+    cm_error_prefix(err, "%s: %s", j->file[file]->path, j->var[at].name);
+    rc = rc == CM_EINVAL ? CM_EFORMAT : rc; /* it is no option that is wrong */
+    if (err != NULL)
+        err->status = (cm_status)rc;
     return rc;
 }
 

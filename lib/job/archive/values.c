@@ -436,6 +436,12 @@ int cm_join_give_values(cm_join *j, const cm_field_sources *f, uint32_t at, cm_e
 
 /* ---- steps that two files have ---- */
 
+static bool is_missing(const cm_join_var *v, const uint8_t *element, double number)
+{
+    return isnan(number) ||
+           (v->has_fill_value && memcmp(element, v->fill_value, v->dtype.nbytes) == 0);
+}
+
 /* Numbers of one instant may differ in their last digits where files count in different units. */
 static bool is_same(const cm_join_var *v, const uint8_t *x, const uint8_t *y)
 {
@@ -443,7 +449,7 @@ static bool is_same(const cm_join_var *v, const uint8_t *x, const uint8_t *y)
         return true;
     const double a = cm_element_to_double(&v->dtype, x), b = cm_element_to_double(&v->dtype, y);
     const double apart = a - b;
-    if (isnan(a) && isnan(b)) /* missing in both, however it is written */
+    if (is_missing(v, x, a) && is_missing(v, y, b)) /* however it is written */
         return true;
     return v->rebased &&
            fabs(apart) * (double)v->coding.axis.unit_us <= (double)v->coding.axis.per_us;
