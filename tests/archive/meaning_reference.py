@@ -3,7 +3,7 @@
 import base64
 import functools
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import cftime
@@ -151,6 +151,14 @@ def fill_of(a, attrs):
     if isinstance(fill, str):
         return struct.unpack("<d", base64.standard_b64decode(fill))[0]
     return fill
+
+
+def within(dataset, dim, first, last):
+    """DATASET without the steps of the coordinate DIM before the instant FIRST and after LAST."""
+    keep = [i for i, (_, us) in enumerate(dataset.vars[dim].values) if first <= us <= last]
+    cut = lambda v, a: np.take(a, keep, axis=v.dims.index(dim)) if dim in v.dims else a  # noqa: E731
+    vars = {n: replace(v, values=cut(v, v.values), raw=cut(v, v.raw)) for n, v in dataset.vars.items()}
+    return replace(dataset, vars=vars)
 
 
 def show_store(group):

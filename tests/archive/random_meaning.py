@@ -6,82 +6,16 @@ own way; now and then files store the same numbers under different attributes, o
 
 from dataclasses import dataclass, field, replace
 
+import cftime
 import numpy as np
 
 from . import files as F
-from .meaning_reference import SPELLED, UNIT, decode, time_axis
+from .meaning_reference import UNIT, time_axis
+from .meaning_styles import EPOCHS, FILLS, RANGE, Style, Styles
 
-EPOCHS = ("1970-01-01", "2000-01-01", "1999-12-30 12:00:00", "2000-02-01", "1900-01-01", "2000-01-01 06:00:00")
-ODD_EPOCHS = ("1970-01-01T00:00:00Z", "2000-1-1 6:0:0", "2000-01-01 06:00:00 +02:00", "2000-01-01 06:00:00 UTC", "1999-12-30T12:00")
 STEPS = {"days": 1, "hours": 1, "minutes": 10, "seconds": 30}
-FILLS = (-1, -2, -999, 0, 4, 9999, -32767)
-APART = (-1, -2, -99, -999, 9999, -32767)
-RANGE = {"i1": 127, "i2": 32767, "i4": 2**31 - 1, "i8": 2**53, "u1": 255, "f4": 2**24, "f8": 2**53}
 TRAPS = ("static", "static", "stored", "stored", "stored", "joined", "joined", "text", "axis", "step", "length", "length", "lacks", "units")
-WIDER = {"i1": ("i2",), "i2": ("i1", "i4", "f4"), "i4": ("i2", "f8"), "i8": ("i4",), "u1": ("i2",), "f4": ("f8", "i2"), "f8": ("f4", "i4")}
 CLASSIC = ("NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF4_CLASSIC")
-
-
-@dataclass(frozen=True)
-class Style:
-    """How a file encodes a variable."""
-
-    dtype: str = "f8"
-    fill: object = None
-    missing: object = None
-    scale: object = None
-    offset: object = None
-    unsigned: object = None
-    units: str = None  # of times
-    calendar: str = None
-
-    def attrs(self):
-        kind = np.dtype(self.dtype).type
-        pairs = {"scale_factor": self.scale, "add_offset": self.offset, "_Unsigned": self.unsigned, "units": self.units, "calendar": self.calendar}
-        pairs["missing_value"] = None if self.missing is None else np.array(self.missing, kind) if isinstance(self.missing, list) else kind(self.missing)
-        return {k: v for k, v in pairs.items() if v is not None}
-
-    def packed(self):
-        return self.scale is not None or self.offset is not None
-
-    def nothing(self):
-        """A number that stands for what is missing, or None."""
-        if self.fill is not None:
-            return self.fill
-        if self.missing is not None:
-            return self.missing[0] if isinstance(self.missing, list) else self.missing
-        return np.nan if self.dtype[0] == "f" else None
-
-    def store(self, truth):
-        """Raw elements for TRUTH, numbers or microseconds, None what is missing; None: this style cannot hold them."""
-        raw = np.zeros(truth.shape, self.dtype)
-        for at in np.ndindex(truth.shape):
-            value = truth[at]
-            if value is None:
-                number = self.nothing()
-            else:
-                if self.units:
-                    _, origin, unit = time_axis(self.units, self.calendar or "standard")
-                    value = (value - origin) / unit
-                number = (value - float(self.offset or 0)) / float(self.scale or 1)
-            if number is None or (self.dtype[0] != "f" and (number != round(number) or not self.holds(number))):
-                return None
-            raw[at] = number if self.dtype[0] == "f" else self.wrapped(int(round(number)))
-        if self.units and raw.size:
-            got = decode(raw, {**self.attrs(), **({} if self.fill is None else {"_FillValue": self.fill})})
-            if any(w is not None and (g is None or g[1] != w) for g, w in zip(got.ravel(), truth.ravel())):
-                return None
-        return raw
-
-    def holds(self, number):
-        most = RANGE[self.dtype]
-        if self.unsigned == "true":
-            return number in (self.fill,) or 0 <= number <= 2 * most + 1
-        return (0 if self.dtype[0] == "u" else -most - 1) <= number <= most
-
-    def wrapped(self, number):
-        info = np.iinfo(self.dtype)
-        return number - (1 << info.bits) if number > info.max else number
 
 
 @dataclass
@@ -92,92 +26,17 @@ class Case:
     options: dict = field(default_factory=dict)
     mode: str = "one"
     zarr: list = field(default_factory=list)
+    within: tuple = None  # the first and last instant that are taken, in microseconds
 
     def command(self, layout=True):
         words = [x for k, v in self.options.items() for x in (f"--{k}", str(v))]
         return [*words, *self.zarr] if layout else words
 
 
-class Maker:
+class Maker(Styles):
     def __init__(self, seed):
-        self.seed, self.r = seed, np.random.default_rng([31, seed])
+        super().__init__(seed)
         self.options = {}
-
-    def chance(self, p):
-        return self.r.random() < p
-
-    def pick(self, seq):
-        return seq[int(self.r.integers(len(seq)))]
-
-    # ---- styles -------------------------------------------------------------------------------------
-
-    def number_style(self, packs=0.35):
-        dtype = self.pick(("f8", "f4", "i4", "i2", "i2", "i1") if self.classic else ("f8", "f4", "i4", "i2", "i2", "i1", "u1", "i8"))
-        s = self.with_fill(Style(dtype))
-        return self.with_packing(s) if self.chance(packs) else s
-
-    def with_fill(self, s):
-        s = replace(s, fill=None, missing=None)
-        fits = [x for x in (APART if s.units else FILLS) if (-RANGE[s.dtype] - 1 if s.dtype[0] != "u" else 0) <= x <= RANGE[s.dtype]]
-        if self.chance(0.65):
-            s = replace(s, fill=self.pick(fits))
-        careful = s.packed() or self.unpacks
-        if self.chance(0.25 if s.fill is not None or not careful else 0.04) and s.unsigned is None:
-            alike = s.fill is not None and self.chance(0.9 if careful else 0.5)
-            s = replace(s, missing=s.fill if alike else self.pick(fits))
-            if self.chance(0.1) and not alike:
-                s = replace(s, missing=[s.missing, self.pick(fits)])
-        return s
-
-    def with_packing(self, s):
-        if s.dtype[0] == "f" or s.dtype == "i8":
-            s = self.with_fill(replace(s, dtype=self.pick(("i2", "i4", "i1"))))
-        single = s.dtype != "i4" and self.chance(0.2)
-        kind = np.float32 if single else np.float64
-        s = replace(s, scale=None, offset=None, unsigned=None, missing=s.missing if s.missing == s.fill else None)
-        if self.chance(0.85):
-            s = replace(s, scale=kind(self.pick((0.5, 2.0, 0.25, 1.0))))
-        if self.chance(0.5) or s.scale is None:
-            s = replace(s, offset=kind(self.pick((0.0, 8.0, -4.0, 2.0, 1.0))))
-        if self.chance(0.15) and s.dtype[0] == "i" and s.missing is None:
-            s = replace(s, unsigned="true")
-        return s
-
-    def time_style(self, packs=0.2):
-        s = self.with_epoch(Style(self.pick(("f8", "f8", "i4", "f4") if self.classic else ("f8", "f8", "i8", "i4", "f4"))))
-        s = self.with_fill(s)
-        if self.chance(packs if self.unpacks else packs / 4):
-            s = replace(s, dtype=self.pick(("i4", "i2", "f8")), scale=np.float64(self.pick((0.5, 2.0, 0.25))))
-            if self.chance(0.5):
-                s = replace(s, offset=np.float64(self.pick((0.0, 12.0, -4.0, 1.0))))
-            s = self.with_fill(s)
-        return s
-
-    def with_epoch(self, s):
-        calendar = self.calendar
-        if calendar == "standard":
-            calendar = self.pick((None, "standard", "gregorian", "proleptic_gregorian", "standard"))
-        unit = self.pick(list(SPELLED) if self.chance(0.1) else list(UNIT)[:4])
-        return replace(s, units=f"{unit} since {self.pick(ODD_EPOCHS if self.chance(0.1) else EPOCHS)}", calendar=calendar)
-
-    def drift(self, s, time):
-        """S as another file may have it."""
-        how = self.pick(("epoch",) * 4 + ("fill", "fill", "all", "packing") if time else ("fill",) * 4 + ("packing",) * 3 + ("type", "type", "all"))
-        if how == "packing" and not self.unpacks and self.chance(0.9):
-            how = "epoch" if time else "fill"
-        if how == "all":
-            packs = 0.3 if self.unpacks else 0
-            return self.time_style(packs) if time else self.number_style(packs)
-        if how == "fill":
-            other = self.with_fill(s)
-            return other if time or self.chance(0.15) else replace(other, missing=s.missing)
-        if how == "epoch":
-            return self.with_epoch(s)
-        if how == "packing":
-            if time:
-                return replace(s, scale=np.float64(self.pick((0.5, 0.25))), offset=s.offset)
-            return self.with_packing(s)
-        return replace(s, dtype=self.pick(WIDER[s.dtype])) if not s.packed() else self.with_fill(s)
 
     def spring(self, trap, p=0.4):
         """Whether the one thing that files of this case really disagree on is TRAP, and here; it is used up then."""
@@ -185,30 +44,6 @@ class Maker:
             return False
         self.trap = None
         return True
-
-    def styles(self, truth, time=False, drifts=0.4, packs=0.3):
-        """One for each file, that can hold TRUTH; the same for all but where there is drift."""
-        make = self.time_style if time else self.number_style
-        safe = Style("f8", fill=-1e9)
-        first = self.fitting(lambda: make(packs), truth) or (self.with_epoch(safe) if time else safe)
-        if not self.chance(drifts):
-            return [first] * self.nfiles
-        again = 0.3 + 0.5 * self.r.random()
-        others = [None if self.chance(again) else self.fitting(lambda: self.drift(first, time), truth) for _ in range(self.nfiles - 1)]
-        return [first, *(s or first for s in others)]
-
-    def fitting(self, make, truth):
-        """One of some styles that holds TRUTH, or None."""
-        for _ in range(6):
-            s = make()
-            if self.in_range(s) and s.store(truth) is not None:
-                return s
-        return None
-
-    def in_range(self, s):
-        return s.dtype[0] == "f" or all(-RANGE[s.dtype] - 1 <= x <= RANGE[s.dtype] for x in (s.fill or 0, *np.ravel(s.missing or 0)))
-
-    # ---- variables ----------------------------------------------------------------------------------
 
     def encoded(self, dims, truth, s, time):
         """A Var that means TRUTH, by style S if that can hold it, else by one like it."""
@@ -317,11 +152,16 @@ class Maker:
     def text(self, name, dims):
         """Characters, in files of different lengths; in one of them it may be another."""
         joined = dims == ("time",)
+        strings = not self.classic and self.chance(0.4)
         words = [self.pick(("alpha", "be", "gamma-ray", "")) for _ in range(self.nsteps if joined else 1)]
         odd = int(self.r.integers(self.nfiles)) if not joined and self.spring("text", 0.9) else None
         for i, (f, (a, b)) in enumerate(zip(self.files, self.ranges)):
             length = 9 if self.mode == "append" else self.pick((9, 9, 9, 12))
             these = words[a:b] if joined else words if i != odd else ["other"]
+            if strings:
+                whole = np.array(these, object)
+                f.vars[name] = F.Var(dims, whole if joined else whole[0:1].reshape(()))
+                continue
             rows = F.characters(these, length) if these else np.zeros((0, length), "S1")
             f.vars[name] = F.Var((*dims, f"{name}_len"), rows if joined else rows[0])
 
@@ -356,12 +196,28 @@ class Maker:
         if self.tiled:
             self.cut()
             axes["lat"] = "lat"
+        if not self.classic and self.chance(0.25):
+            for v in (v for f in self.files for v in f.vars.values() if v.dims and v.data.dtype.kind != "O"):
+                v.deflate = 1
         self.turn("o")
         self.odd_length()
         self.lacking()
         self.file_attributes()
         self.choose(new_dim and next(iter(axes)))
-        return Case(self.seed, self.files, axes, self.options, self.mode, self.layout())
+        return Case(self.seed, self.files, axes, self.options, self.mode, self.layout(), self.subset(new_dim))
+
+    def subset(self, new_dim):
+        """Steps between two dates, both of them taken."""
+        if new_dim or self.mode not in ("one", "parts") or "gaps" in self.options or not self.chance(0.08):
+            return None
+        known = [x for a, b in self.ranges for x in self.instants[a:b]]
+        if not known:
+            return None
+        within = tuple(sorted((self.pick(known), self.pick(known))))
+        units = "microseconds since 1970-01-01"
+        dates = [cftime.num2date(x, units, self.calendar).strftime("%Y-%m-%dT%H:%M:%S") for x in within]
+        self.options["subset"] = f"time={dates[0]}..{dates[1]}"
+        return within
 
     def cut(self):
         """Every other file has the north, its neighbour the south."""
@@ -390,7 +246,7 @@ class Maker:
 
     def axis(self, new_dim):
         instants = self.lists(np.array(self.instants, object))
-        styles = self.styles(instants, time=True, drifts=0.6, packs=0.12)
+        styles = self.styles(instants, time=True, drifts=0.6, packs=0.3 if self.mode == "append" else 0.12)
         bounds = not new_dim and self.chance(0.35)
         own = self.chance(0.3)
         dims = () if new_dim else ("time",)
@@ -475,7 +331,7 @@ class Maker:
 
     def lacking(self):
         names = [n for n in ("q", "valid", "o", "orog", "note", "height") if n in self.files[0].vars]
-        self.lacks = bool(names) and self.spring("lacks", 1)
+        self.lacks = bool(names) and (self.spring("lacks", 1) or self.chance(0.04))
         if self.lacks:
             del self.files[int(self.r.integers(self.nfiles))].vars[self.pick(names)]
 
@@ -507,19 +363,26 @@ class Maker:
             o["static"] = self.pick(("first", *(f"{n}:first" for n in ("ref", "height", "orog") if n in files[0].vars)))
         if self.mode in ("one", "parts") and self.chance(0.05) and "t2m" in files[0].vars:
             o["fill-value"] = f"t2m:{self.pick(FILLS[:5])}"
+        if self.mode in ("one", "parts") and self.chance(0.06):
+            o["unpack"] = "all"
+        if self.mode != "append" and self.chance(0.06) and "t2m" in files[0].vars:
+            o["dtype"] = "t2m:float64"
         if self.chance(0.05) and not self.tiled:
             o["gaps"] = "fill"
         if self.chance(0.1) and self.mode != "append":
             o["char"] = "join"
         if self.chance(0.15):
-            o["time-units"] = f"{self.pick(list(UNIT)[:4])} since {self.pick(EPOCHS[:4])}"
+            # Mostly one that counts the steps.
+            fine = [u for u, us in UNIT.items() if self.step % us == 0 and us > 1000]
+            o["time-units"] = f"{self.pick(fine if self.chance(0.8) else list(UNIT)[:4])} since {self.pick(EPOCHS[:4])}"
         if self.chance(0.08):
             o["attrs"] = "first"
 
     def layout(self):
-        words = ["--zarr-format", "2"] if self.chance(0.3) and self.mode != "virtual" else []
-        if self.chance(0.3) and self.mode != "virtual" and "new-dim" not in self.options:
-            words += ["--chunks", "time=2"]
+        # The option's fill value is the store's; in format 2 readers mask by it, whatever the data are.
+        words = ["--zarr-format", "2"] if self.chance(0.3) and self.mode != "virtual" and "fill-value" not in self.options else []
+        if self.chance(0.4) and self.mode != "virtual" and "new-dim" not in self.options:
+            words += self.pick((["--chunks", "time=2"], ["--chunks", "time=1", *([] if words else ["--shards", "time=2"])], ["--codec", "keep"]))
         return words
 
 

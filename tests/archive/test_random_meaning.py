@@ -46,6 +46,8 @@ def refused(r):
 def judged(outcome, files, out, nbase=None):
     case = outcome.case
     shown = [R.show_file(p) for p in files]
+    if case.within:
+        shown = [R.within(f, "time", *case.within) for f in shown]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         store = R.show_store(R.open_store(out))
@@ -112,7 +114,7 @@ MODES = {"one": at_once, "append": appended, "parts": in_parts, "virtual": refer
 
 
 # Said of files that mean the same, these would be wrong.
-DIFFERENT = ("its values are not those of", "has another value", "overlapping steps differ", "values run the other way")
+DIFFERENT = ("its values are not those of", "has another value", "overlapping steps differ")
 
 
 def hold(seeds, folder):
