@@ -50,8 +50,10 @@ def same(file, out, names):
             np.testing.assert_array_equal(ours[name].values, var.values, err_msg=name)
 
 
-def digests(path):
-    doc = tool.run("rechunk", "--digest", "--json", path).ok().json()
+def digests(path, *allowed):
+    """ALLOWED: folders that a document of references may point to, beside its own."""
+    options = [word for folder in allowed for word in ("--allow", folder)]
+    doc = tool.run("rechunk", "--digest", "--json", *options, path).ok().json()
     return {d["name"]: d["digest"] for d in doc["digests"]}
 
 
@@ -71,7 +73,7 @@ def stored(source):
 def test_zarr_python_reads_the_file(source, tmp_path):
     out = tmp_path / "refs.json"
     virtual("--skip-unsupported", source, out).ok()
-    names = set(digests(out))
+    names = set(digests(out, os.path.dirname(source)))
     group = zarr.open_group(
         "reference://", mode="r", zarr_format=2, storage_options={"fo": str(out), "remote_protocol": "file"}
     )
@@ -88,7 +90,7 @@ def test_zarr_python_reads_the_file(source, tmp_path):
 def test_references_are_the_file(source, tmp_path):
     out = tmp_path / "refs.json"
     virtual("--skip-unsupported", "--verify", "full", source, out).ok()
-    ours, file = digests(out), digests(source)
+    ours, file = digests(out, os.path.dirname(source)), digests(source)
     assert ours == {name: file[name] for name in ours}
     try:
         xr.open_dataset(source, decode_cf=False).close()
