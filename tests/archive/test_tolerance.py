@@ -116,3 +116,19 @@ def test_tiles_and_time(tmp_path):
     with xr.open_zarr(tmp_path / "out.zarr") as ds:
         np.testing.assert_array_equal(ds.label, [0, 10])
         assert ds.v.shape == (2, 4)
+
+
+def test_a_tolerance_for_one_point(tmp_path):
+    """They were two tiles, whose grid --missing fill doubled."""
+
+    def site(name, day, lat):
+        v = {"time": F.Var(("time",), np.array([day], "f8"), {"units": F.UNITS}), "lat": F.Var(("lat",), np.array([lat]))}
+        return F.File(name, {**v, "v": F.Var(("time", "lat"), np.full((1, 1), float(day)))})
+
+    files = [site("a.nc", 0, 0.0), site("b.nc", 1, 1e-6)]
+    run(tmp_path, files, "--tolerance", "1e-3", "--missing", "fill").ok()
+    with xr.open_zarr(tmp_path / "out.zarr") as ds:
+        assert ds.v.shape == (2, 1) and ds.lat.values == [0.0]
+    r = run(tmp_path / "tiles", [site("a.nc", 0, 0.0), site("b.nc", 0, 1.0)], "--tolerance", "1e-3").ok()
+    with xr.open_zarr(tmp_path / "tiles/out.zarr") as ds:
+        assert ds.v.shape == (1, 2)

@@ -254,12 +254,13 @@ static double least_step(const cm_join_dim *d)
 }
 
 /* The same points, computed a little differently. */
-static bool is_blurred(const cm_join_dim *d, double *most, uint32_t *file)
+static bool is_blurred(const cm_join *j, const cm_join_dim *d, double *most, uint32_t *file)
 {
-    if (d->kind != CM_KEY_REAL || d->vec[0].n < 2)
+    if (d->kind != CM_KEY_REAL || d->vec[0].n == 0)
         return false;
     *most = largest_difference(d, file);
-    return *most < least_step(d) / 2;
+    /* One point alone has no step: a tolerance says what is the same. */
+    return d->vec[0].n == 1 ? *most <= j->options->tolerance : *most < least_step(d) / 2;
 }
 
 bool cm_join_is_blurred(const cm_join *j, uint32_t at, double most)
@@ -406,7 +407,7 @@ static int classify(cm_join *j, cm_error *err)
         if ((!d->differs && !d->one_each) || d->joined >= 0 || d->same_as != CM_JOIN_NONE ||
             d->is_text)
             continue;
-        if (!named && is_blurred(d, &most, &file))
+        if (!named && is_blurred(j, d, &most, &file))
             rc = used ? find_blurred(j, d, most, file, err) : CM_OK;
         else if (d->kind == CM_KEY_NONE && !named && !d->unlimited)
             rc = used ? find_length(j, d, err) : CM_OK;
