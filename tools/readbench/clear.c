@@ -90,8 +90,9 @@ static int clear_session(int folder, const char *name, const char *shown, cm_err
     if (below < 0)
         return CM_OK;
     bool ours = is_report(below);
-    if (ours)
-        rc = clear_files(below, shown, err);
+    /* A run that was killed before a session's summary had its name leaves a part of it. */
+    rc = ours ? clear_files(below, shown, err)
+              : clear_one(below, READBENCH_PART "summary.json", shown, err);
     close(below);
     if (ours && rc == CM_OK)
         (void)unlinkat(folder, name, AT_REMOVEDIR); /* what else is in it keeps it */
