@@ -145,6 +145,15 @@ static void measure(const cm_reading *r, const uint8_t *x, const cm_reading *s, 
     }
 }
 
+/* Like descriptions are one object; bounds are read as their coordinate says. */
+static bool described_alike(const cm_join *j, uint32_t at, uint32_t file, uint32_t other)
+{
+    const uint32_t of = j->var[at].bounds_of;
+    return cm_join_described(j, at, file) == cm_join_described(j, at, other) &&
+           (of == CM_JOIN_NONE ||
+            cm_join_described(j, of, file) == cm_join_described(j, of, other));
+}
+
 bool cm_join_same_values(const cm_join *j, uint32_t at, uint32_t file, const cm_surveyed_var *a,
                          uint32_t other, const cm_surveyed_var *b, cm_join_difference *out)
 {
@@ -155,10 +164,8 @@ bool cm_join_same_values(const cm_join *j, uint32_t at, uint32_t file, const cm_
     out = out == NULL ? &unused : out;
     *out = (cm_join_difference){.one = "another value", .other = "one value", .most = INFINITY};
     const bool planted = (cm_join_planted & (CM_PLANTED_RAW | CM_PLANTED_PACKED)) != 0;
-    /* Most files are like the first; bounds are as their coordinate says. */
-    if (planted && cm_wire_same(a->values, b->values))
-        return true;
-    if (cm_wire_same(a->values, b->values) && a->var == b->var && v->bounds_of == CM_JOIN_NONE)
+    /* Most files are like the first. */
+    if (cm_wire_same(a->values, b->values) && (planted || described_alike(j, at, file, other)))
         return true;
     const uint8_t *x = cm_survey_values(j->survey, a->values, &na);
     const uint8_t *y = cm_survey_values(j->survey, b->values, &nb);
@@ -329,6 +336,11 @@ int cm_join_convert(const cm_join *j, uint32_t at, uint32_t file, const void *sr
     cm_reading r;
     if (v->rebased)
         return rebase(j, at, file, src, dst, nelem, err);
+    /* Most files are like the first: no attributes are parsed for them. */
+    if (!v->unpacked && cm_dtype_equal(&d->dtype, &v->dtype) && same_fill(v, d)) {
+        memcpy(dst, src, nelem * v->dtype.nbytes);
+        return CM_OK;
+    }
     const bool number = cm_join_reading(j, at, file, &r);
     const bool unpacks =
         number && v->unpacked && r.packed && (cm_join_planted & CM_PLANTED_PACKED) == 0;
