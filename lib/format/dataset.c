@@ -85,3 +85,20 @@ cm_store *cm_dataset_store(const cm_dataset *ds)
 {
     return ds->ops->store == NULL ? NULL : ds->ops->store(ds);
 }
+
+/* ---- laid over another ---- */
+
+size_t cm_dataset_below_nwarnings(const cm_dataset *ds)
+{
+    return cm_dataset_nwarnings(ds->below);
+}
+
+const char *cm_dataset_below_warning_at(const cm_dataset *ds, size_t i)
+{
+    return cm_dataset_warning_at(ds->below, i);
+}
+
+cm_store *cm_dataset_below_store(const cm_dataset *ds)
+{
+    return cm_dataset_store(ds->below);
+}

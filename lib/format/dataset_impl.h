@@ -22,6 +22,11 @@ typedef struct cm_dataset_ops {
 int cm_dataset_init(cm_dataset *ds, const char *path, size_t nvars, size_t ngroups, cm_error *err);
 void cm_dataset_release(cm_dataset *ds);
 
+/* Operations of a dataset that is laid over another: the answers of that one. */
+size_t cm_dataset_below_nwarnings(const cm_dataset *ds);
+const char *cm_dataset_below_warning_at(const cm_dataset *ds, size_t i);
+cm_store *cm_dataset_below_store(const cm_dataset *ds);
+
 int cm_nc_dataset_open(const char *path, const cm_dataset_options *options, cm_dataset **out,
                        cm_error *err);
 int cm_zarr_dataset_open(const char *path, const char *node, const cm_dataset_options *options,

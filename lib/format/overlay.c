@@ -81,21 +81,6 @@ static int read_strings(cm_dataset *ds, cm_variable *var, const cm_box *box, cm_
     return cm_dataset_read_strings(owner, there, box, out, err);
 }
 
-static size_t nwarnings(const cm_dataset *ds)
-{
-    return cm_dataset_nwarnings(ds->below);
-}
-
-static const char *warning_at(const cm_dataset *ds, size_t i)
-{
-    return cm_dataset_warning_at(ds->below, i);
-}
-
-static cm_store *store_of(const cm_dataset *ds)
-{
-    return cm_dataset_store(ds->below);
-}
-
 static void close_overlay(cm_dataset *ds)
 {
     cm_dataset_close(of(ds)->joined);
@@ -108,9 +93,9 @@ static const cm_dataset_ops ops = {
     .unprepare = unprepare,
     .read = read_box,
     .read_strings = read_strings,
-    .nwarnings = nwarnings,
-    .warning_at = warning_at,
-    .store = store_of,
+    .nwarnings = cm_dataset_below_nwarnings,
+    .warning_at = cm_dataset_below_warning_at,
+    .store = cm_dataset_below_store,
     .close = close_overlay,
 };
 

@@ -394,21 +394,6 @@ static int locate(cm_dataset *ds, cm_variable *var, cm_located *out, cm_error *e
     return cm_dataset_locate(ds->below, below_of(ds, var), out, err);
 }
 
-static size_t nwarnings(const cm_dataset *ds)
-{
-    return cm_dataset_nwarnings(ds->below);
-}
-
-static const char *warning_at(const cm_dataset *ds, size_t i)
-{
-    return cm_dataset_warning_at(ds->below, i);
-}
-
-static cm_store *store_of(const cm_dataset *ds)
-{
-    return cm_dataset_store(ds->below);
-}
-
 static void close_preferred(cm_dataset *ds)
 {
     preferred *p = of(ds);
@@ -431,9 +416,9 @@ static const cm_dataset_ops ops = {
     .read = read_library,
     .read_strings = read_strings,
     .locate = locate,
-    .nwarnings = nwarnings,
-    .warning_at = warning_at,
-    .store = store_of,
+    .nwarnings = cm_dataset_below_nwarnings,
+    .warning_at = cm_dataset_below_warning_at,
+    .store = cm_dataset_below_store,
     .close = close_preferred,
 };
 

@@ -160,7 +160,7 @@ typedef struct cm_multi_spec {
     /* By which name a dimension or variable NAME of a file is known here; NULL: by its own. */
     const char *(*known_as)(const void *context, const char *name, char *buf, size_t size);
     const void *context; /* of both */
-    /* What a user has decided about, for those who verify what was made of it. */
+    /* The user's decisions, for verification. */
     bool any_overlap;        /* a step that several files have is that of one of them */
     bool fills_gaps;         /* steps that no file has are there */
     bool base_yields;        /* a store that is open gives what no other file gives */

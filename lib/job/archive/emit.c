@@ -411,7 +411,7 @@ static int emit_all(cm_join *j, cm_field_sources *f, cm_emitted *e, cm_error *er
         if (!j->var[i].wanted)
             continue;
         e->number[i] = (uint32_t)s->nvars;
-        /* What is made of files' values is made with the fill value of the whole. */
+        /* Values that the join makes have the fill value of the whole. */
         rc = cm_join_settle_fill(j, (uint32_t)i, f->of[i].place != NULL, err);
         if (rc == CM_OK)
             rc = cm_join_give_values(j, f, (uint32_t)i, err);

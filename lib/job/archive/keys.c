@@ -120,7 +120,7 @@ static void note_bad(cm_join_vec *v, uint64_t i, const char *why)
     v->why = why;
 }
 
-/* What M has no place for lies behind everything. */
+/* The key of element I, which means M; elements without a place lie behind everything. */
 static int64_t key_of(cm_key_kind kind, cm_join_vec *v, uint64_t i, const cm_meaning *m,
                       bool is_nan)
 {

@@ -297,7 +297,7 @@ static int refuse_element(const cm_join *j, const cm_join_var *v, uint32_t file,
     return CM_EFORMAT;
 }
 
-/* What missing elements are in a file becomes what they are in the whole; data stay data. */
+/* A missing element gets the fill value of the whole; data must not become missing. */
 static int convert_one(const cm_conversion *c, const cm_join *j, const cm_join_var *v,
                        uint32_t file, const uint8_t *src, bool missing, uint64_t element,
                        uint8_t *dst, cm_error *err)

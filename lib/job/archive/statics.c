@@ -60,7 +60,7 @@ bool cm_join_is_told(const cm_join *j, const cm_surveyed_var *a, const cm_survey
     return told;
 }
 
-/* What is found about one variable: how files differ from the first that has it. */
+/* How files differ from the first that has a variable. */
 typedef struct findings {
     size_t number;               /* of the finding, from 1; 0: there is none yet */
     cm_join_difference first;    /* in the first file that differs */
@@ -154,7 +154,7 @@ static bool lies_on_finding(const cm_join *j, const cm_join_var *v)
     return false;
 }
 
-/* What the survey does not tell is compared while data move. */
+/* Values that the survey does not have are compared while data move. */
 static int check_later(cm_join *j, uint32_t at, uint32_t file, cm_field_sources *f, cm_error *err)
 {
     cm_multi_check check = {.var = at, .part = {{.file = j->var[at].first}, {.file = file}}};

@@ -12,7 +12,7 @@ bool cm_join_takes_first(cm_join *j, const cm_join_var *v);
 /* Whether AT follows `tolerance`: coordinates of two dimensions and more, and bounds of any. */
 bool cm_join_is_tolerant(const cm_join *j, uint32_t at);
 
-/* What decides about variable AT of CHECK, which is repeated along a joined dimension. */
+/* Sets the options that decide about variable AT of CHECK, repeated along a joined dimension. */
 void cm_join_settle_static(cm_join *j, uint32_t at, cm_multi_check *check);
 
 /* Whether both records have the values, in one order of dimensions. */
