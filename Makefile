@@ -9,6 +9,7 @@
 #   QUICK                 1: shorter `make bench`
 #   NODEPS                1: do not look for missing packages first
 #   T                     seconds of `make fuzz`                   (600)
+#   V                     1: demo and check show each file that is compiled
 #   FULL                  1: `make check-long` takes no samples
 
 CC      ?= cc
@@ -20,6 +21,11 @@ NODEPS  ?=
 JOBS    ?= $(shell nproc)
 
 VERSION := $(shell cat VERSION)
+
+# A line for each file that is made.  Targets that build on the way to something else are silent:
+# QUIETLY makes what they need, and what fails still says so.
+note = $(if $(QUIET),:,printf '  %-7s %s\n' '$(1)' '$(2)')
+QUIETLY = $(MAKE) --no-print-directory -j$(JOBS) $(if $(V),,QUIET=1)
 
 # ---- libraries ---------------------------------------------------------------------------------
 
@@ -82,7 +88,7 @@ deps: ## install what is missing from the distribution
 # Anew when the flags here change, too: a compiler cache makes that cheap.
 $(BUILD)/%.o: %.c VERSION Makefile
 	@mkdir -p $(@D)
-	@echo "  CC      $<"
+	@$(call note,CC,$<)
 	@$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # One set of objects for the programs and for the shared library, which shows no names but those
@@ -111,7 +117,7 @@ $(TOOL_LIB): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/common/*.c))
 define tool_rule
 $(BUILD)/bin/$(1): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/$(1)/*.c)) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
 	@mkdir -p $$(@D)
-	@echo "  LINK    $$@"
+	@$(call note,LINK,$$@)
 	@$(CC) -o $$@ $$^ $$(ALL_LIBS)
 endef
 $(foreach t,$(TOOLS),$(eval $(call tool_rule,$(t))))
@@ -125,7 +131,7 @@ LOADER_LINK = $(CC) -shared -o $@ -Wl,-soname,$(LOADER_SONAME) -Wl,--no-undefine
               $(foreach l,$(UNDER_job),$(call layer_lib,$(l))) $(ALL_LIBS)
 loader: $(LOADER_SO) $(BUILD)/lib/libchunkmill_loader.so $(BUILD)/lib/chunkmill-loader.pc
 $(LOADER_SO): $(LOADER_OBJ) $(foreach l,$(UNDER_job),$(call layer_lib,$(l))) lib/job/loader/loader.map
-	@echo "  LINK    $@"
+	@$(call note,LINK,$@)
 	@$(LOADER_LINK)
 $(BUILD)/lib/libchunkmill_loader.so: $(LOADER_SO)
 	@ln -sf $(LOADER_SONAME) $@
@@ -136,7 +142,7 @@ $(BUILD)/lib/chunkmill-loader.pc: scripts/chunkmill-loader.pc.in VERSION
 
 define unit_rule
 $(BUILD)/tests/unit/$(1)/test_%: $(BUILD)/tests/unit/$(1)/test_%.o $(SUPPORT_OBJ) $(foreach l,$(UNDER_$(1)),$(call layer_lib,$(l)))
-	@echo "  LINK    $$@"
+	@$(call note,LINK,$$@)
 	@$(CC) -o $$@ $$^ $$(shell pkg-config --libs cmocka) $$(ALL_LIBS)
 endef
 $(foreach l,$(LAYERS),$(eval $(call unit_rule,$(l))))
@@ -145,38 +151,38 @@ $(foreach l,$(LAYERS),$(eval $(call unit_rule,$(l))))
 READBENCH_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c,$(wildcard tools/readbench/*.c)))
 TABLE_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tools/readbench/%,$(wildcard tools/*/table.c)))
 $(BUILD)/tests/unit/tools/test_%: $(BUILD)/tests/unit/tools/test_%.o $(READBENCH_OBJ) $(TABLE_OBJ) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
-	@echo "  LINK    $@"
+	@$(call note,LINK,$@)
 	@$(CC) -o $@ $^ $(shell pkg-config --libs cmocka) $(ALL_LIBS)
 
 $(BUILD)/tests/gpu/test_%: $(BUILD)/tests/gpu/test_%.o $(BUILD)/tests/gpu/kinds.o $(foreach l,$(UNDER_gpu),$(call layer_lib,$(l)))
-	@echo "  LINK    $@"
+	@$(call note,LINK,$@)
 	@$(CC) -o $@ $^ $(shell pkg-config --libs cmocka) $(ALL_LIBS)
 
 # Fakes of NVIDIA's driver, of four ages, which the tests name by their path.
 FAKE_CUDA := $(foreach v,9 10 11 12,$(BUILD)/tests/lib/fake_cuda_$(v).so)
 $(BUILD)/tests/lib/fake_cuda_%.so: tests/support/lib/fake_cuda.c tests/support/lib/fake_cuda.h lib/gpu/cuda_abi.h lib/gpu/parcel.h
 	@mkdir -p $(@D)
-	@echo "  CC      $< ($*)"
+	@$(call note,CC,$< ($*))
 	@$(CC) $(ALL_CFLAGS) -DFAKE_CUDA=$* -fPIC -shared -o $@ $< $(SAN_FLAGS)
 # And of nvCOMP, of both versions that are known, which decodes with the libraries of this machine.
 FAKE_NVCOMP := $(foreach v,5 6,$(BUILD)/tests/lib/fake_nvcomp_$(v).so)
 $(BUILD)/tests/lib/fake_nvcomp_%.so: tests/support/lib/fake_nvcomp.c tests/support/lib/fake_nvcomp.h lib/gpu/nvcomp.h
 	@mkdir -p $(@D)
-	@echo "  CC      $< ($*)"
+	@$(call note,CC,$< ($*))
 	@$(CC) $(ALL_CFLAGS) -DFAKE_NVCOMP=$* -fPIC -shared -o $@ $< $(SAN_FLAGS) -lzstd -llz4 -ldeflate
 $(filter $(BUILD)/tests/gpu/% $(BUILD)/tests/unit/gpu/% $(BUILD)/tests/unit/job/test_readbench_de% $(BUILD)/tests/unit/job/test_loader_de%,$(UNIT_BIN)): | $(FAKE_CUDA) $(FAKE_NVCOMP)
 
 # That of its management library has the real one's name inside, by which it is found once it is loaded.
 $(BUILD)/tests/lib/fake_nvml.so: tests/support/lib/fake_nvml.c
 	@mkdir -p $(@D)
-	@echo "  CC      $<"
+	@$(call note,CC,$<)
 	@$(CC) $(ALL_CFLAGS) -fPIC -shared -Wl,-soname,libnvidia-ml.so.1 -o $@ $< $(SAN_FLAGS)
 $(BUILD)/tests/unit/job/test_readbench_device: | $(BUILD)/tests/lib/fake_nvml.so
 
 # And of cuFile.
 $(BUILD)/tests/lib/fake_cufile.so: tests/support/lib/fake_cufile.c tests/support/lib/fake_cufile.h lib/gpu/cufile.h
 	@mkdir -p $(@D)
-	@echo "  CC      $<"
+	@$(call note,CC,$<)
 	@$(CC) $(ALL_CFLAGS) -fPIC -shared -o $@ $< $(SAN_FLAGS)
 $(BUILD)/tests/unit/gpu/test_cufile $(BUILD)/tests/unit/job/test_readbench_decode: | $(BUILD)/tests/lib/fake_cufile.so
 
@@ -184,7 +190,7 @@ $(BUILD)/tests/unit/gpu/test_cufile $(BUILD)/tests/unit/job/test_readbench_decod
 FAULT_LIB := $(patsubst tests/fault/%.c,$(BUILD)/tests/lib/%.so,$(wildcard tests/fault/*.c))
 $(BUILD)/tests/lib/%.so: tests/fault/%.c
 	@mkdir -p $(@D)
-	@echo "  CC      $<"
+	@$(call note,CC,$<)
 	@$(CC) -Wall -Wextra -O1 -g -fPIC -shared -fno-builtin -o $@ $< -ldl
 
 unit-%: ## unit-LAYER: build and run the unit tests of one layer
@@ -196,30 +202,30 @@ test-programs: all unit $(if $(filter thread,$(SAN)),,fuzzers) $(SUPPORT_BIN) $(
 
 $(BUILD)/tests/bin/%: $(BUILD)/tests/support/bin/%.o $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
 	@mkdir -p $(@D)
-	@echo "  LINK    $@"
+	@$(call note,LINK,$@)
 	@$(CC) -o $@ $^ $(ALL_LIBS)
 
 $(BUILD)/tests/bin/store_conformance: $(BUILD)/tests/support/bin/store_conformance.o $(foreach l,$(UNDER_store),$(call layer_lib,$(l)))
 	@mkdir -p $(@D)
-	@echo "  LINK    $@"
+	@$(call note,LINK,$@)
 	@$(CC) -o $@ $^ $(shell pkg-config --libs cmocka) $(ALL_LIBS)
 
 # This one shows what readbench makes of reports: it is that program, but for its main.
 $(BUILD)/tests/bin/readbench_report: $(BUILD)/tests/support/bin/readbench_report.o $(READBENCH_OBJ) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
 	@mkdir -p $(@D)
-	@echo "  LINK    $@"
+	@$(call note,LINK,$@)
 	@$(CC) -o $@ $^ $(ALL_LIBS)
 
 # nc2zarr with joins that are wrong on purpose.
 $(BUILD)/tests/bin/nc2zarr_planted: $(BUILD)/tests/support/bin/nc2zarr_planted.o $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/nc2zarr/*.c)) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
 	@mkdir -p $(@D)
-	@echo "  LINK    $@"
+	@$(call note,LINK,$@)
 	@$(CC) -o $@ $^ -Wl,--wrap=cm_run_prepare $(ALL_LIBS)
 
 # A program with some of its functions replaced.
 $(BUILD)/tests/bare/readbench: $(BUILD)/tests/support/bare/readbench.o $(BUILD)/tools/readbench/main.o $(READBENCH_OBJ) $(TOOL_LIB) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
 	@mkdir -p $(@D)
-	@echo "  LINK    $@"
+	@$(call note,LINK,$@)
 	@$(CC) -o $@ $^ -Wl,--wrap=cm_readbench,--wrap=plot_write $(ALL_LIBS)
 
 # Fuzzers: with libFuzzer when FUZZ_ENGINE is set (tests/fuzz/run.sh), otherwise with a main that
@@ -229,7 +235,7 @@ FUZZ_PART := $(BUILD)/tests/fuzz/store.o $(if $(FUZZ_ENGINE),,$(BUILD)/tests/fuz
              $(READBENCH_OBJ) $(TOOL_LIB)
 fuzzers: $(FUZZ_BIN)
 $(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(FUZZ_PART) $(foreach l,$(UNDER_job),$(call layer_lib,$(l)))
-	@echo "  LINK    $@"
+	@$(call note,LINK,$@)
 	@$(CC) -o $@ $^ $(ALL_LIBS)
 
 $(BUILD)/bin/%: $(BUILD)/scripts/%.o
@@ -237,7 +243,8 @@ $(BUILD)/bin/%: $(BUILD)/scripts/%.o
 	@$(CC) -o $@ $^ $(ALL_LIBS)
 
 demo: deps ## a sample file made, converted and looked at: start here
-	@$(MAKE) --no-print-directory -j$(JOBS) all $(SAMPLE_BIN)
+	@echo "building the programs (V=1 shows each file)"
+	@$(QUIETLY) all $(SAMPLE_BIN)
 	@scripts/demo.sh $(BUILD)
 
 pictures: deps ## measure again what the README shows, and renew its pictures; needs Chromium and a quiet machine
@@ -245,7 +252,8 @@ pictures: deps ## measure again what the README shows, and renew its pictures; n
 	@scripts/pictures.py $(BUILD)
 
 check: deps ## build and run every test; the last line counts them
-	@$(MAKE) --no-print-directory -j$(JOBS) test-programs
+	@echo "building the programs and their tests in $(BUILD) (V=1 shows each file)"
+	@$(QUIETLY) test-programs
 	@tests/run.sh $(BUILD)
 
 check-long: deps ## what takes too long for check: torture, kills, corpora, sanitizers
@@ -269,11 +277,11 @@ fuzz-replay: fuzzers ## the fuzzers' committed inputs, without a fuzzer's engine
 
 bench: deps ## measure against peers and the roofline; writes build/bench/report.md
 	@$(MAKE) --no-print-directory -j$(JOBS) all $(SAMPLE_BIN)
-	@tests/bench/run.sh $(BUILD) $(QUICK)
+	@scripts/bench/run.sh $(BUILD) $(QUICK)
 
 foresight: deps ## how well predicted times and recommendations hold (RANDOM_SEED=N: other layouts); some minutes
 	@$(MAKE) --no-print-directory -j$(JOBS) all $(SAMPLE_BIN)
-	@tests/bench/foresight.py $(BUILD)/bin $(BUILD)/foresight --rounds $(or $(ROUNDS),3) \
+	@scripts/bench/foresight.py $(BUILD)/bin $(BUILD)/foresight --rounds $(or $(ROUNDS),3) \
 	    $(if $(RANDOM_SEED),--random $(RANDOM_SEED))
 
 lint: ## includes go down only, third-party headers in their place, sources formatted
@@ -297,11 +305,11 @@ $(BUILD)/bundle/tests/gpu/test_%: $(BUILD)/tests/gpu/test_%.o $(BUILD)/tests/gpu
 	@mkdir -p $(@D)
 	@$(CC) -o $@ $^ $(shell pkg-config --libs cmocka) $(ALL_LIBS) $(call RPATH,../../)
 # Bare loops to hold the programs against, for the machine that the bundle is carried to.
-BUNDLED_LOOP := $(BUILD)/bundle/tests/bench/roofline $(BUILD)/bundle/tests/bench/read_roofline
-$(BUILD)/bundle/tests/bench/%: tests/bench/%.c tests/bench/roofline_plan.c tests/bench/loops.c tests/bench/loops.h tests/bench/roofline.h
+BUNDLED_LOOP := $(BUILD)/bundle/scripts/bench/roofline $(BUILD)/bundle/scripts/bench/read_roofline
+$(BUILD)/bundle/scripts/bench/%: scripts/bench/%.c scripts/bench/roofline_plan.c scripts/bench/loops.c scripts/bench/loops.h scripts/bench/roofline.h
 	@mkdir -p $(@D)
-	@$(CC) -std=c11 -D_GNU_SOURCE -O3 -march=x86-64-v3 -pthread -o $@ $< $(if $(filter roofline,$*),tests/bench/roofline_plan.c) \
-		tests/bench/loops.c $(shell pkg-config --libs libdeflate libzstd) $(call RPATH,../../)
+	@$(CC) -std=c11 -D_GNU_SOURCE -O3 -march=x86-64-v3 -pthread -o $@ $< $(if $(filter roofline,$*),scripts/bench/roofline_plan.c) \
+		scripts/bench/loops.c $(shell pkg-config --libs libdeflate libzstd) $(call RPATH,../../)
 bundle: deps ## BUILD/bundle: programs and the libraries they need, for a machine without them
 	@$(MAKE) --no-print-directory -j$(JOBS) $(BUNDLED_BIN) $(BUNDLED_TEST) $(BUNDLED_LOOP) $(FAKE_CUDA) $(FAKE_NVCOMP)
 	@mkdir -p $(BUILD)/bundle/tests/lib && cp $(FAKE_CUDA) $(FAKE_NVCOMP) $(BUILD)/bundle/tests/lib

@@ -443,7 +443,7 @@ def part_peers(run, work):
 
 
 def conversion_plan(run, source, work):
-    """For the bare loops of a conversion (tests/bench/roofline_plan.c)."""
+    """For the bare loops of a conversion (scripts/bench/roofline_plan.c)."""
     plan = work / "convert.plan"
     nbytes, begin = 4 * NLAT * NLON, data_begin(run.ntime)
     with open(plan, "w") as f:
@@ -466,7 +466,7 @@ def reading_plan(run, store, work):
 
 
 def bare_reading(run, plan, nthreads):
-    loop = subprocess.Popen([str(run.bundle / "tests/bench/read_roofline"), "-j", str(nthreads), str(plan)],
+    loop = subprocess.Popen([str(run.bundle / "scripts/bench/read_roofline"), "-j", str(nthreads), str(plan)],
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with loop:
         loop.stdout.readline()  # ready
@@ -484,7 +484,7 @@ def bare_reading(run, plan, nthreads):
 def bare_conversion(run, plan, work, nthreads):
     shutil.rmtree(work / "bare", ignore_errors=True)
     begun = time.monotonic()
-    done = run.command(run.bundle / "tests/bench/roofline", "-j", nthreads, plan, work / "bare")
+    done = run.command(run.bundle / "scripts/bench/roofline", "-j", nthreads, plan, work / "bare")
     return None if done is None else time.monotonic() - begun
 
 

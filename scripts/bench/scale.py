@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The formulas of docs/scale.md beside what a run at a thousandth of the files shows.
 
-    tests/bench/scale.py [--files 200] [--parts 8] [--mb 1] [--sparse] [--bin build/bin] [--folder DIR]
+    scripts/bench/scale.py [--files 200] [--parts 8] [--mb 1] [--sparse] [--bin build/bin] [--folder DIR]
 
 200 files are a thousandth of 200,000; their bytes (--mb each, before compression) are far less than a
 thousandth of a petabyte (with --mb 10 a thousandth of that thousandth), so figures that go by bytes are checked as formulas and not as times.

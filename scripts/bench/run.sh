@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Measures nc2zarr, rechunk and readbench against their peers and the roofline.
 #
-#     tests/bench/run.sh BUILD [QUICK] [bench.py's options]
+#     scripts/bench/run.sh BUILD [QUICK] [bench.py's options]
 #
 # Writes BUILD/bench/report.md and report.json.  QUICK=1: under two minutes once
 # the virtual environment is there.  CHUNKMILL_VENV names one that has what
 # requirements.txt lists; otherwise one is made in BUILD/bench/venv.
 set -eu
 cd "$(dirname "$0")/../.."
-build=${1:?usage: tests/bench/run.sh BUILD [QUICK]}
+build=${1:?usage: scripts/bench/run.sh BUILD [QUICK]}
 shift
 options=()
 case ${1:-} in
@@ -21,13 +21,13 @@ build=$(cd "$build" && pwd)
 # For this machine: the roofline is the best that it can do.
 # shellcheck disable=SC2046 # words
 "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O3 -march=native -Wall -Wextra -pthread -o "$build/bench/roofline" \
-    tests/bench/roofline.c tests/bench/roofline_plan.c tests/bench/loops.c $(pkg-config --cflags --libs libdeflate libzstd)
+    scripts/bench/roofline.c scripts/bench/roofline_plan.c scripts/bench/loops.c $(pkg-config --cflags --libs libdeflate libzstd)
 # shellcheck disable=SC2046 # words
 "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O3 -march=native -Wall -Wextra -pthread -o "$build/bench/read_roofline" \
-    tests/bench/read_roofline.c tests/bench/loops.c $(pkg-config --cflags --libs libzstd)
+    scripts/bench/read_roofline.c scripts/bench/loops.c $(pkg-config --cflags --libs libzstd)
 # shellcheck disable=SC2046 # words
 "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O3 -march=native -Wall -Wextra -o "$build/bench/survey_loop" \
-    tests/bench/survey_loop.c $(pkg-config --cflags --libs netcdf)
+    scripts/bench/survey_loop.c $(pkg-config --cflags --libs netcdf)
 
 # fill FOLDER REQUIREMENTS: a virtual environment that has them, made once.
 fill() {
@@ -41,9 +41,9 @@ fill() {
 }
 
 venv=${CHUNKMILL_VENV:-$build/bench/venv}
-[ -n "${CHUNKMILL_VENV:-}" ] || fill "$venv" tests/bench/requirements.txt
+[ -n "${CHUNKMILL_VENV:-}" ] || fill "$venv" scripts/bench/requirements.txt
 # rechunker knows Zarr version 2 only, and needs an older zarr-python; without it one contender is missing.
-if fill "$build/bench/venv-rechunker" tests/bench/requirements-rechunker.txt; then
+if fill "$build/bench/venv-rechunker" scripts/bench/requirements-rechunker.txt; then
     export BENCH_RECHUNKER_PYTHON="$build/bench/venv-rechunker/bin/python"
 else
     echo "bench: rechunker could not be installed"
@@ -51,4 +51,4 @@ fi
 
 export BENCH_PYTHON="$venv/bin/python"
 # The system's own Python starts in less memory than one with packages.
-exec python3 -B tests/bench/bench.py "$build" ${options[@]+"${options[@]}"} "$@"
+exec python3 -B scripts/bench/bench.py "$build" ${options[@]+"${options[@]}"} "$@"
