@@ -28,7 +28,7 @@ import hdf5plugin  # noqa: E402
 # netCDF4 finds the filters that it lacks there; it looks once, when it is imported.
 os.environ["HDF5_PLUGIN_PATH"] = hdf5plugin.PLUGIN_PATH
 
-from support import paths, tool  # noqa: E402
+from support import paths, progress, tool  # noqa: E402
 
 
 async def at_once(function, /, *args, **kw):
@@ -40,6 +40,7 @@ asyncio.to_thread = at_once
 
 
 def pytest_configure(config):
+    progress.install(config)
     if hasattr(config, "workerinput"):
         return
     maker = paths.TESTS / "interop" / "make_corpus.py"

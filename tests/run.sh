@@ -10,7 +10,8 @@
 # The last line is `N passed, N failed, N skipped`; the exit status is 1 when
 # anything failed.  Logs are kept in BUILD/tests/logs.  CHUNKMILL_VENV names a
 # virtual environment to use (or to make) instead of BUILD/venv; the servers that `long`
-# starts lie in another beside it, CHUNKMILL_VENV-servers.
+# starts lie in another beside it, CHUNKMILL_VENV-servers.  CHUNKMILL_TESTS_TMP is the folder of the
+# tests' files (BUILD/tests/tmp), CHUNKMILL_WORKERS how many pytest processes run (the CPUs and one).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=${1:?usage: tests/run.sh BUILD [long|asan|tsan]}
@@ -36,6 +37,7 @@ tsan)
 esac
 mkdir -p "$logs"
 rm -f "$logs"/*
+echo "testing $build ($mode); logs in $logs"
 passed=0 failed=0 skipped=0
 
 # Exit status 99 is a sanitizer's alone, so that no expected failure hides one.
@@ -79,6 +81,19 @@ try_fuzzer() { # NAME LOG
 at_once() { # FUNCTION, the arguments of each call on two lines
     xargs -r -d '\n' -n 2 -P "$(nproc)" bash -c "$1"' "$@"' bash
 }
+# A line every ten seconds while programs run, with counts; each writes a .status when it is done.
+tell_progress() { # WHAT COUNT
+    local start=$SECONDS
+    while sleep 10; do
+        printf '  %d of %d %s, %d s\n' "$(find "$logs" -name '*.status' | wc -l)" "$2" "$1" $((SECONDS - start))
+    done
+}
+stop_progress() {
+    [ -z "$teller" ] || { kill "$teller" && wait "$teller"; } 2>/dev/null
+    teller=
+}
+teller=
+trap stop_progress EXIT
 wrapped=${wrap[*]-}
 # For what hangs, and for nothing else: with a sanitizer, on a busy machine, a program may take minutes.
 unit_limit=1800
@@ -138,7 +153,10 @@ for layer in $layers; do
         fi
     done
 done
+tell_progress "unit test programs" ${#units[@]} &
+teller=$!
 for bin in ${units[@]+"${units[@]}"}; do printf '%s\n%s\n' "$bin" "$(unit_log "$bin")"; done | at_once try_unit
+stop_progress
 for bin in ${units[@]+"${units[@]}"}; do judge_unit "$bin"; done
 
 # ---- fuzzers: their committed inputs ------------------------------------------------------------
@@ -160,7 +178,10 @@ fuzzers=()
 case $mode in
 all | asan) for source in tests/fuzz/fuzz_*.c; do fuzzers+=("$(basename "$source" .c)"); done ;;
 esac
+tell_progress "fuzzers' inputs" ${#fuzzers[@]} &
+teller=$!
 for name in ${fuzzers[@]+"${fuzzers[@]}"}; do printf '%s\n%s\n' "$name" "$logs/$name.log"; done | at_once try_fuzzer
+stop_progress
 for name in ${fuzzers[@]+"${fuzzers[@]}"}; do judge_fuzzer "$name"; done
 [ ${#units[@]} -eq 0 ] || printf 'unit tests and fuzzers: %d passed, %d failed, %d skipped\n' $passed $failed $skipped
 
@@ -206,13 +227,15 @@ if [ $have_venv -ne 0 ]; then
     skipped=$((skipped + n))
 else
     log=$logs/pytest.log junit=$logs/pytest.xml
-    rm -rf "$build/tests/tmp"
+    tmp=${CHUNKMILL_TESTS_TMP:-$build/tests/tmp}
+    rm -rf "$tmp"
+    export CHUNKMILL_PROGRESS=3 # tests/support/progress.py
     # One more than CPUs: some tests wait for a scheduler or a deadline.
-    ${wrap[@]+"${wrap[@]}"} "$venv/bin/python" -m pytest -n $(($(nproc) + 1)) --dist worksteal -q --no-header --tb=short -rsfE \
-        --basetemp="$build/tests/tmp" --durations=15 --junitxml="$junit" -o junit_family=xunit1 \
-        ${select[@]+"${select[@]}"} "${suites[@]}" >"$log" 2>&1
+    ${wrap[@]+"${wrap[@]}"} "$venv/bin/python" -m pytest -n "${CHUNKMILL_WORKERS:-$(($(nproc) + 1))}" --dist worksteal -q --no-header --tb=short -rsfE \
+        --basetemp="$tmp" --durations=15 --junitxml="$junit" -o junit_family=xunit1 \
+        ${select[@]+"${select[@]}"} "${suites[@]}" 3>&1 >"$log" 2>&1
     status=$?
-    rm -rf "$build/tests/tmp"
+    rm -rf "$tmp"
     read -r p f s < <("$venv/bin/python" - "$junit" <<'PY'
 import sys, xml.etree.ElementTree as tree
 try:

@@ -13,6 +13,7 @@ MANIFEST = CORPUS / "manifest.json"
 SHARED = ROOT.parent / "shared"
 LONG = os.environ.get("CHUNKMILL_LONG") == "1"  # make check-long
 FULL = LONG and os.environ.get("CHUNKMILL_FULL") == "1"  # make check-long FULL=1
+PRELOAD = os.environ.get("CHUNKMILL_PRELOAD")  # what all programs run with (tests/conditions.sh)
 SANITIZED = BUILD.name in ("asan", "tsan") or BUILD.name.endswith(("-asan", "-tsan"))
 
 

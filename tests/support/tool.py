@@ -83,6 +83,8 @@ class Result:
 
 def environment(extra=None):
     env = {k: v for k, v in os.environ.items() if k not in ("HDF5_PLUGIN_PATH", "COLUMNS", "LD_PRELOAD")}
+    if paths.PRELOAD:
+        env["LD_PRELOAD"] = paths.PRELOAD
     env.update(extra or {})
     return env
 
