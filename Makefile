@@ -72,7 +72,7 @@ SUPPORT_BIN := $(patsubst tests/support/bin/%.c,$(BUILD)/tests/bin/%,$(wildcard 
 BARE_BIN := $(patsubst tests/support/bare/%.c,$(BUILD)/tests/bare/%,$(wildcard tests/support/bare/*.c))
 SAMPLE_BIN := $(patsubst scripts/%.c,$(BUILD)/bin/%,$(wildcard scripts/*.c))
 
-.PHONY: all lib tools loader demo check check-long check-asan check-tsan test-programs unit bench foresight asan tsan \
+.PHONY: all lib tools loader demo check check-ci check-long check-asan check-tsan test-programs unit bench foresight asan tsan \
         fuzz fuzzers fuzz-replay lint format pictures \
         install uninstall bundle wheel deps clean help
 .SECONDARY:
@@ -256,7 +256,9 @@ check: deps ## build and run every test; the last line counts them
 	@$(QUIETLY) test-programs
 	@tests/run.sh $(BUILD)
 
-check-long: deps ## what takes too long for check: torture, kills, corpora, sanitizers
+check-ci: ## of what takes too long for check, what .ci/run takes
+	@tests/check_long.sh $(BUILD) ci-long ci-asan ci-tsan
+check-long: deps ## every test in its long version, and the sanitizers' builds
 	@$(if $(NODEPS),:,scripts/install-deps.sh long)
 	@CHUNKMILL_FULL=$(FULL) tests/check_long.sh $(BUILD)
 

@@ -4,12 +4,13 @@
 #     tests/check_long.sh BUILD [PART...]
 #
 # PARTS are
-#     long    pytest tests marked `long`, and those marked `longer` in their long versions
+#     long    every test, in its long version
 #     asan    a build under AddressSanitizer and UBSan: all unit tests, hostile and failing input
 #     tsan    a build under ThreadSanitizer: all unit tests, the engine's conversions
-# and by default all of them.  CHUNKMILL_FULL=1 (`make check-long FULL=1`) tries everything where
-# there is a sample else: hours instead of minutes.  The last line is `N passed, N failed, N skipped` of all
-# parts; the exit status is 1 when anything failed.
+# and by default all of these.  .ci/run takes samples (tests/support/sampling.py):
+#     ci-long, ci-asan, ci-tsan
+# The last line is `N passed, N failed, N skipped` of all parts; the exit status is 1 when anything
+# failed.  With CHUNKMILL_FULL=1 (`make check-long FULL=1`) tests try the most: hours instead of minutes.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=${1:?usage: tests/check_long.sh BUILD [PART...]}
@@ -44,10 +45,10 @@ count_faults() {
         awk '{ n += $2 } END { if (n) printf "torture: %d faults injected in %d small runs\n", n, NR }'
 }
 
-run_long() {
+run_plain() { # MODE
     rm -rf "$build/tests/torture"
     make --no-print-directory -j"$jobs" BUILD="$build" test-programs >/dev/null || return 1
-    tests/run.sh "$build" long
+    tests/run.sh "$build" "$1"
 }
 
 run_sanitizer() {
@@ -57,9 +58,12 @@ run_sanitizer() {
 
 for name in "${parts[@]}"; do
     case $name in
-    long) part long run_long ;;
-    asan) part asan run_sanitizer asan address ;;
-    tsan) part tsan run_sanitizer tsan thread ;;
+    long) part "$name" run_plain long ;;
+    ci-long) part "$name" run_plain ci ;;
+    asan) CHUNKMILL_ALL=1 part "$name" run_sanitizer asan address ;;
+    ci-asan) part "$name" run_sanitizer asan address ;;
+    tsan) CHUNKMILL_ALL=1 part "$name" run_sanitizer tsan thread ;;
+    ci-tsan) part "$name" run_sanitizer tsan thread ;;
     *)
         echo "check_long: unknown part $name" >&2
         exit 2

@@ -28,7 +28,7 @@ import hdf5plugin  # noqa: E402
 # netCDF4 finds the filters that it lacks there; it looks once, when it is imported.
 os.environ["HDF5_PLUGIN_PATH"] = hdf5plugin.PLUGIN_PATH
 
-from support import paths, progress, tool  # noqa: E402
+from support import paths, progress, sampling, tool  # noqa: E402
 
 
 async def at_once(function, /, *args, **kw):
@@ -48,13 +48,11 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """What is long is not skipped elsewhere, for nobody waits for it there."""
-    if paths.LONG:
-        return
-    long = [item for item in items if item.get_closest_marker("long")]
-    if long:
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if not item.get_closest_marker("long")]
+    taken = sampling.choose(items)
+    left = set(items) - set(taken)
+    if left:
+        config.hook.pytest_deselected(items=list(left))
+        items[:] = taken
 
 
 @pytest.fixture

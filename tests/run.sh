@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Runs tests and counts.
 #
-#     tests/run.sh BUILD          all unit tests, the fuzzers' inputs, then all pytest suites but what is marked `long`
-#     tests/run.sh BUILD long     the pytest tests marked `long` or `longer`, and the unit tests that have
-#                                 one, in their long versions, with CHUNKMILL_FULL=1 in their longest
+#     tests/run.sh BUILD          all unit tests, the fuzzers' inputs, then of all pytest suites what
+#                                 tests/support/sampling.py chooses
+#     tests/run.sh BUILD long     the same without a choice, in long versions; with CHUNKMILL_FULL=1 in the longest
 #     tests/run.sh BUILD asan     all unit tests, the fuzzers' inputs, and the pytest suites that meet hostile or failing input
 #     tests/run.sh BUILD tsan     all unit tests, and the pytest tests marked `engine`
+#     tests/run.sh BUILD ci       the pytest tests that are long, and a sample of which .ci/run takes
 #
 # The last line is `N passed, N failed, N skipped`; the exit status is 1 when
 # anything failed.  Logs are kept in BUILD/tests/logs.  CHUNKMILL_VENV names a
@@ -14,14 +15,15 @@
 # tests' files (BUILD/tests/tmp), CHUNKMILL_WORKERS how many pytest processes run (the CPUs and one).
 set -u
 cd "$(dirname "$0")/.." || exit 1
-build=${1:?usage: tests/run.sh BUILD [long|asan|tsan]}
+build=${1:?usage: tests/run.sh BUILD [long|asan|tsan|ci]}
 mode=${2:-all}
 logs=$build/tests/logs
 layers="base model codec store plan format exec job tools gpu"
 suites=(tests) select=()
 case $mode in
 all) ;;
-long) logs=$logs-long layers="" select=(-m "long or longer") ;;
+long) logs=$logs-long ;;
+ci) logs=$logs-ci layers="" ;;
 # Hostile files and failing systems are where memory errors hide; that good input converts
 # well is checked without a sanitizer, and by `make asan`, which runs everything.
 asan)
@@ -46,8 +48,12 @@ export UBSAN_OPTIONS="exitcode=99:print_stacktrace=1:halt_on_error=1${UBSAN_OPTI
 export TSAN_OPTIONS="exitcode=99${TSAN_OPTIONS:+:$TSAN_OPTIONS}"
 export LSAN_OPTIONS="suppressions=$PWD/tests/support/lsan.supp:print_suppressions=0${LSAN_OPTIONS:+:$LSAN_OPTIONS}"
 export CHUNKMILL_BUILD
-# Tests read it where they have a short and a long version.
-if [ "$mode" = long ]; then export CHUNKMILL_LONG=1; else unset CHUNKMILL_LONG; fi
+# Tests read these where they have a short and a long version, and tests/support/sampling.py does.
+unset CHUNKMILL_LONG CHUNKMILL_CI
+case $mode in
+long) export CHUNKMILL_LONG=1 ;;
+ci) export CHUNKMILL_CI=1 ;;
+esac
 case $build in /*) CHUNKMILL_BUILD=$build ;; *) CHUNKMILL_BUILD=$PWD/$build ;; esac
 
 # ThreadSanitizer cannot place its shadow under the wider address randomisation
@@ -139,8 +145,6 @@ judge_unit() {
 }
 
 units=()
-# Cuts and chunks at random: 100 geometries, with CHUNKMILL_FULL=1 500.
-[ "$mode" != long ] || units+=("$build/tests/unit/job/test_multi")
 for layer in $layers; do
     for source in tests/unit/"$layer"/test_*.c tests/"$layer"/test_*.c; do
         [ -e "$source" ] || continue
@@ -176,7 +180,7 @@ judge_fuzzer() {
 
 fuzzers=()
 case $mode in
-all | asan) for source in tests/fuzz/fuzz_*.c; do fuzzers+=("$(basename "$source" .c)"); done ;;
+all | long | asan) for source in tests/fuzz/fuzz_*.c; do fuzzers+=("$(basename "$source" .c)"); done ;;
 esac
 tell_progress "fuzzers' inputs" ${#fuzzers[@]} &
 teller=$!
@@ -214,7 +218,7 @@ flock 9
 make_venv "$venv" tests/interop/requirements.txt
 have_venv=$?
 # Servers have one of their own: tests that miss one are skipped, each by itself.
-if [ "$mode" = long ] && [ $have_venv -eq 0 ]; then
+if [[ $mode = long || $mode = ci ]] && [ $have_venv -eq 0 ]; then
     make_venv "$venv-servers" tests/store/requirements.txt || echo "servers of objects are missing: $reason"
     case $venv in /*) CHUNKMILL_SERVERS=$venv-servers/bin ;; *) CHUNKMILL_SERVERS=$PWD/$venv-servers/bin ;; esac
     export CHUNKMILL_SERVERS

@@ -162,6 +162,7 @@ def refused(store, *words, status=1):
     assert not os.path.exists(f"{store}.chunkmill/lock")
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("fmt", [2, 3])
 @pytest.mark.parametrize("text", ["{", "[]", "", '{"zarr_format": 9}', '{"a": "\xff"}'], ids=["cut", "list", "empty", "format", "latin1"])
 def test_a_document_that_cannot_be_read(fmt, text, tmp_path):

@@ -37,7 +37,6 @@ def case(request, tmp_path_factory):
     return request.param, top, b
 
 
-@pytest.mark.longer
 @pytest.mark.parametrize("kind", F.KILLED_BEFORE)
 def test_killed(case, kind, tmp_path):
     layout, top, files = case
@@ -77,7 +76,6 @@ def test_killed(case, kind, tmp_path):
     assert "old" in views
 
 
-@pytest.mark.longer
 def test_killed_then_another_append(case, tmp_path):
     """What a run that was killed left behind the end is not what comes later, which is all fill."""
     layout, top, files = case

@@ -54,6 +54,7 @@ def length(store):
         return ds.sizes["time"]
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("name", LOCKS)
 def test_locks(store, new, name):
     text, age, refused, broken = LOCKS[name]

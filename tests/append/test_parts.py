@@ -111,7 +111,6 @@ def has_lock(store, pid):
     return False
 
 
-@pytest.mark.longer
 @pytest.mark.parametrize("kind", ("open", "stat", *(pytest.param(k, marks=pytest.mark.long) for k in ("list", "unlink"))))
 def test_a_late_double_spoils_nothing(case, tmp_path, kind):
     """A part that stands still, where it has no lock, while its double and the others finish, and the next append begins."""
@@ -216,6 +215,7 @@ def test_objects_that_are_gone_are_missed(case, tmp_path):
 REFUSED = [(("--replace", "time=2000-01-01..2000-01-03"), "--replace"), (("--append", "time", "--statistics"), "--statistics")]
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("options, told", REFUSED)
 def test_what_is_not_built(case, tmp_path, options, told):
     layout, top, files = case
@@ -232,7 +232,6 @@ def before_and_after(top):
     return seen(old), seen(new), raw, failio.contents(new)
 
 
-@pytest.mark.longer
 @pytest.mark.parametrize("kind", ("rename", "unlink", "write", "mkdir", "lock"))
 @pytest.mark.parametrize("number", (1, 3))
 def test_killed(case, number, kind, tmp_path):

@@ -263,6 +263,7 @@ def test_parts(tmp_path):
     assert failio.contents(tmp_path) == before
 
 
+@pytest.mark.long(ci=1)
 @pytest.mark.parametrize("conditional", [True, False], ids=["conditional", "unconditional"])
 @pytest.mark.parametrize("layout", ["v3", "v2", "shards"])
 def test_in_a_bucket(layout, conditional, tmp_path):

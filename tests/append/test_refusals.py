@@ -138,6 +138,7 @@ def test_a_store_without_names_of_dimensions(tmp_path):
     assert failio.contents(store) == before
 
 
+@pytest.mark.every
 @pytest.mark.parametrize(
     "options",
     [["--chunks", "time=2"], ["--codec", "none"], ["--dtype", "tas:float64"], ["--resume"], ["--overwrite"],

@@ -149,6 +149,7 @@ def test_what_is_left_alone(tmp_path):
     assert len([p for p in (tmp_path / "new.zarr" / "time").iterdir() if not p.name.startswith(".")]) == 1
 
 
+@pytest.mark.long(ci=1)
 def test_a_run_that_failed(tmp_path):
     """Steps that differ are found before anything is written; a disk that is full, while it is: nothing stays of either."""
     days, store = grown_by_xarray(tmp_path)
@@ -176,6 +177,7 @@ def test_a_run_that_failed(tmp_path):
         F.same(root / "s.zarr", days + more)
 
 
+@pytest.mark.long(ci=1)
 def test_overwritten(tmp_path):
     """Killed before any rename, then begun anew: chunks of both names go."""
     days, store = grown_by_xarray(tmp_path)

@@ -102,6 +102,7 @@ def test_old_indices(writer, location, seed, tmp_path):
     np.testing.assert_array_equal(zarr.open_array(store, path="tas", mode="r")[...], data)
 
 
+@pytest.mark.long(ci=1)
 def test_dead_bytes_are_used_again(tmp_path):
     """Each append leaves one chunk dead in each shard; the shards do not grow by all of them."""
     rng = np.random.default_rng(5)
@@ -149,6 +150,7 @@ class Reader(threading.Thread):
             raise self.error
 
 
+@pytest.mark.long(ci=1)
 @pytest.mark.parametrize("location", ["end", "start"])
 def test_readers_meanwhile(location, tmp_path):
     rng = np.random.default_rng(9)

@@ -205,6 +205,7 @@ def test_one_damage_and_nothing_is_believed(archive, tmp_path, harm):
     assert opened(tmp_path) == 0
 
 
+@pytest.mark.long(ci=1)
 def test_every_bit_counts(tmp_path):
     """A bit turned anywhere: every file is opened again, or the file is none of ours."""
     F.write_all(F.clean(1), tmp_path / "in")

@@ -198,6 +198,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("what", REFUSED)
 def test_refused(what, tmp_path):
     options, sentence = REFUSED[what]

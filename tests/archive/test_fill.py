@@ -42,6 +42,7 @@ def test_a_gap_in_integers_is_missing(tmp_path, first, second):
     np.testing.assert_array_equal(values(out, "v"), [0, 1, np.nan, 0, 4])
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("dtype", ["u1", "i2", "i4", "i8"])
 @pytest.mark.parametrize("how", ["gaps", "missing", "promote"])
 def test_data_that_would_become_missing_stop_the_run(tmp_path, dtype, how):

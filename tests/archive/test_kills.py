@@ -30,7 +30,7 @@ def archive(tmp_path_factory):
     return files, folder
 
 
-@pytest.mark.longer
+@pytest.mark.long(ci=1)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_kills(archive, layout, tmp_path):
     files, folder = archive

@@ -62,6 +62,7 @@ def observed(name, day, nobs, dims="time obs", format="NETCDF4"):
     return F.File(name, {"time": time([day, day + 1]), "a": var(dims, data, "f4")}, format=format)
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("lengths", [(5, 0), (0, 5), (5, 0, 5), (0, 0, 5)])
 @pytest.mark.parametrize("dims", ["time obs", "obs"])
 def test_no_elements_are_a_length_too(lengths, dims, tmp_path):

@@ -30,6 +30,7 @@ def decoded(tmp_path, files):
         return np.concatenate(parts), made.v.values
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("which", ["a", "b", "ab"])
 @pytest.mark.parametrize("missing", [np.int16(-1), np.array([-32767, -1], "i2")], ids=["one", "two"])
 def test_a_missing_value_that_is_not_the_fill_value_is_refused(tmp_path, which, missing):

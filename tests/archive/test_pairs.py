@@ -89,6 +89,7 @@ def survives(seed, folder):
         p.unlink()
 
 
+@pytest.mark.long(ci=1)
 def test_pairs(tmp_path):
     for seed in range(60):
         survives(seed, tmp_path)

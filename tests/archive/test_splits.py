@@ -96,7 +96,6 @@ def digests(store):
     return {d["name"]: d["digest"] for d in doc["digests"]}
 
 
-@pytest.mark.longer
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_split(seed, tmp_path):
     rng, r = random.Random(seed), np.random.default_rng(seed)

@@ -264,6 +264,7 @@ def test_an_option_for_one_variable_is_applied_where_it_is(tmp_path, options, st
     tool.nc2zarr(*per, "--check", *options, tmp_path / "in", out).ok()
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("options", [("--codec", "tsa:gzip"), ("--chunks", "tsa:1x2x2"), ("--chunks", "tmie=2"), ("--dtype", "tsa:float64"),
                                      ("--fill-value", "tsa:0"), ("--unpack", "tsa"), ("--rename", "tsa=t"), ("--subset", "tmie=0:2")], ids=" ".join)
 def test_an_option_for_a_variable_of_no_store_is_refused(tmp_path, options):

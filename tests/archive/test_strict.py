@@ -55,6 +55,7 @@ def at(name, dtype, values, fill=None, units=F.UNITS):
     return F.File(f"{name}.nc", {"x": x, "v": F.Var(("x",), np.arange(len(values), dtype="f4"))}, unlimited=("x",))
 
 
+@pytest.mark.every
 @pytest.mark.parametrize(
     "dtype, bad, fill, units, word",
     [

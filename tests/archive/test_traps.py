@@ -130,7 +130,6 @@ def check(trap, files, k, folder, tmp_path, *options):
 AMONG_12 = [(name, (0, 5, SMALL - 1)[(i + j) % 3]) for i, name in enumerate(TRAPS) for j in range(3)]
 
 
-@pytest.mark.longer
 @pytest.mark.parametrize("name, k", AMONG_12[:: paths.tries(3, 1, 1)])
 def test_trap(small, name, k, tmp_path):
     folder = tmp_path / "in"

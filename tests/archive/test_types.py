@@ -130,6 +130,7 @@ def test_the_number_that_does_not_fit_is_told_to_the_last_digit(tmp_path):
     assert r.status == 1 and str(BIG) in r.err and "b.nc" in r.err, str(r)
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("a, b, option", [("i8", "f4", "int64"), ("f4", "i8", "int64"), ("i8", "f8", "float64"), ("f8", "i8", "float64")])
 @pytest.mark.parametrize("fills", [(None, 1e20), (1e20, None), (-(2**63), 1e20), (None, np.nan)], ids=str)
 def test_fill_values_that_the_type_lacks(a, b, option, fills, tmp_path):

@@ -91,9 +91,10 @@ def test_while_a_sparse_file_is_warmed(tmp_path):
     stopped("readbench", "--warm", "--sample", "row=1", sparse(tmp_path / "in.nc"), cwd=tmp_path)
 
 
+@pytest.mark.long(ci=1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda n: n.name)
 def test_while_small_chunks_are_looked_for(tmp_path, number):
-    store = array(tmp_path / "in.zarr", [1000020, 18], [3, 1])
+    store = array(tmp_path / "in.zarr", [6000120, 18], [3, 1])
     stopped("rechunk", "--chunks", "100x18", store, tmp_path / "out.zarr", cwd=tmp_path, number=number)
     assert not tool.opens_as_store(tmp_path / "out.zarr")
 

@@ -93,6 +93,7 @@ CASES = {
 }
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("sample, shape, chunks, align", CASES.values(), ids=CASES)
 def test_statistics_equal_brute_force(sample, shape, chunks, align):
     doc = document("--sample", sample, "--shape", shape, "--chunks", chunks, "--align", align, "--itemsize", 2)
@@ -217,6 +218,7 @@ def test_a_plot_that_cannot_be_written(tmp_path):
 READS = ["--read", "10@time=1", "--read", "lat=1,lon=1", "--read", "3@time=24,lat=64,lon=64"]
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("objective, key", [("cost", "seconds"), ("bytes", "bytes"), ("requests", "requests"),
                                             ("regret", "regret")])
 @pytest.mark.parametrize("storage", ["local", "nfs", "s3"])
@@ -525,6 +527,7 @@ WRONG = {
 }
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("args, sentence", WRONG.values(), ids=WRONG)
 def test_wrong_input_is_one_sentence(args, sentence):
     run(*args).fails(2, sentence)

@@ -32,6 +32,7 @@ def place(tmp_path):
     return folder
 
 
+@pytest.mark.long(ci=1)
 def test_no_report_holds_what_a_terminal_obeys(place, tmp_path):
     one, two = sorted(place.iterdir())
     store, again, refs = place / "o.zarr", place / "p.zarr", place / "refs.json"

@@ -63,7 +63,7 @@ def nobjects(out):
     return sum(1 for p in out.rglob("*") if p.is_file())
 
 
-@pytest.mark.longer
+@pytest.mark.long(ci=1)
 def test_srun(cluster, noise, one, tmp_path):
     """Nothing but srun: each task is a part, each object is written once."""
     out = tmp_path / "o.zarr"
@@ -83,7 +83,6 @@ def test_srun(cluster, noise, one, tmp_path):
         assert alone.returncode != 0 and "exists" in alone.stderr and "nc2zarr: part" not in alone.stderr
 
 
-@pytest.mark.longer
 def test_sbatch_without_srun_is_one_process(cluster, noise, one, tmp_path):
     script = tmp_path / "job.sh"
     script.write_text(f"#!/bin/sh\nexec {tool.program('nc2zarr')} {' '.join(SLOW)} {noise} {tmp_path / 'o.zarr'}\n")
@@ -111,7 +110,7 @@ def disturb(cluster, first, double, rng):
             cluster.run(*(("scontrol", "requeue", task) if command == "requeue" else ("scancel", task)))
 
 
-@pytest.mark.longer
+@pytest.mark.long(ci=1)
 def test_an_array_with_accidents_and_a_rerun_of_two(cluster, noise, one, tmp_path):
     """Requeued, cancelled and doubled tasks; then 3 and 7 alone, which counts two and is eight."""
     for round_ in range(paths.tries(1, 4, 40)):
@@ -148,7 +147,6 @@ def test_an_array_with_accidents_and_a_rerun_of_two(cluster, noise, one, tmp_pat
         shutil.rmtree(here)
 
 
-@pytest.mark.longer
 def test_mpirun(noise, one, tmp_path):
     if not shutil.which("mpirun"):
         pytest.skip("mpirun is not installed")
@@ -184,6 +182,7 @@ def test_auto_without_a_launcher_is_one_process_and_says_so(noise, quick, tmp_pa
     assert not (tmp_path / "o.zarr.chunkmill").exists()
 
 
+@pytest.mark.long(ci=1)
 def test_parts_under_gnu_parallel_or_xargs(noise, one, tmp_path):
     out = tmp_path / "o.zarr"
     subprocess.run(
@@ -198,6 +197,7 @@ def test_parts_under_gnu_parallel_or_xargs(noise, one, tmp_path):
 JOBS = paths.ROOT / "scripts" / "jobs"
 
 
+@pytest.mark.long(ci=1)
 def test_the_job_script_of_an_array(cluster, noise, one, tmp_path):
     out = tmp_path / "o.zarr"
     cluster.env["NC2ZARR"] = tool.program("nc2zarr")
@@ -208,6 +208,7 @@ def test_the_job_script_of_an_array(cluster, noise, one, tmp_path):
     same(one, out)
 
 
+@pytest.mark.long(ci=1)
 def test_the_job_script_of_a_step(cluster, noise, one, tmp_path):
     out = tmp_path / "o.zarr"
     cluster.env["NC2ZARR"] = tool.program("nc2zarr")
@@ -218,6 +219,7 @@ def test_the_job_script_of_a_step(cluster, noise, one, tmp_path):
     same(one, out)
 
 
+@pytest.mark.long(ci=1)
 def test_the_job_script_of_mpi(noise, one, tmp_path):
     if not shutil.which("mpirun"):
         pytest.skip("mpirun is not installed")
@@ -226,6 +228,7 @@ def test_the_job_script_of_mpi(noise, one, tmp_path):
     same(one, tmp_path / "o.zarr")
 
 
+@pytest.mark.long(ci=1)
 def test_the_job_script_of_pbs(noise, one, tmp_path):
     """No PBS can be had: its variables, and the directives as PBS reads them."""
     text = (JOBS / "pbs-array.sh").read_text()
@@ -256,6 +259,7 @@ def test_the_manifest_of_kubernetes():
 RANK = ("--sample", "1x8x8", "--batch", "4", "--step-time", "1ms", "--batches", "3")
 
 
+@pytest.mark.long(ci=1)
 def test_readbench_takes_its_rank_from_the_launcher(one, tmp_path):
     argv = (*RANK, "--no-out", "--json", f"{one}::tas")
     env = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}
@@ -278,6 +282,7 @@ def check_ranks(out, n):
     assert not list(out.glob("rank-*/*.here"))
 
 
+@pytest.mark.long(ci=1)
 def test_ranks_under_srun_are_one_report(cluster, one, tmp_path):
     out = tmp_path / "o"
     done = cluster.run("srun", "-n", 3, tool.program("readbench"), *RANK, "--out", out, f"{one}::tas")
@@ -288,6 +293,7 @@ def test_ranks_under_srun_are_one_report(cluster, one, tmp_path):
     assert again.returncode != 0 and again.stderr.count("exists already") == 3, again.stderr
 
 
+@pytest.mark.long(ci=1)
 def test_ranks_under_mpirun_are_one_report(one, tmp_path):
     if not shutil.which("mpirun"):
         pytest.skip("mpirun is not installed")
@@ -332,6 +338,7 @@ def test_a_rank_that_never_comes_ends_the_others(one, tmp_path):
     assert p.returncode == 1 and "rank 1 failed: rank 0 did not come" in err, err
 
 
+@pytest.mark.long(ci=1)
 def test_a_rank_that_fails_or_is_killed_ends_the_others(one, tmp_path):
     fails = [start_rank(0, 2, one, tmp_path / "a", "--rank-wait", "60s"), start_rank(1, 2, tmp_path / "nothing.zarr", tmp_path / "a")]
     err = [p.communicate(timeout=300)[1] for p in fails]
@@ -348,6 +355,7 @@ def test_a_rank_that_fails_or_is_killed_ends_the_others(one, tmp_path):
     assert not (tmp_path / "b" / "ranks.json").exists()
 
 
+@pytest.mark.long(ci=1)
 def test_a_rank_leaves_no_part_of_a_file(one, tmp_path):
     """Renaming fails: of the first file that tells the others, and so of the run."""
     out = tmp_path / "o"

@@ -483,6 +483,7 @@ def test_shards(grid, out):
     equal(raw(grid), store(out))
 
 
+@pytest.mark.long(ci=1)
 def test_more_than_ten_thousand_objects_become_shards(out, tmp_path):
     path = make(tmp_path / "many.nc", {"v": ("i1", ("y", "x"), np.arange(400 * 300).reshape(400, 300) % 100, {})})
     done = tool.nc2zarr("--chunks", "v:2x5", path, out).ok()
@@ -607,6 +608,7 @@ WRONG = {
 }
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_values_exit_2(grid, out, tmp_path, case):
     tool.nc2zarr(*WRONG[case], grid, out, cwd=tmp_path).fails(2)
@@ -636,6 +638,7 @@ def test_a_group_that_is_not_there(out):
     assert not out.exists()
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("pattern, chosen", [
     ("*", {"v", "o/v", "o/s/v", "o/s/w"}), ("v", {"v", "o/v", "o/s/v"}), ("o/*", {"o/v"}),
     ("o/**", {"o/v", "o/s/v", "o/s/w"}), ("**/w", {"o/s/w"}), ("o/*/?", {"o/s/v", "o/s/w"}),

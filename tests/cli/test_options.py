@@ -82,6 +82,7 @@ WRONG = {
 }
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("args, sentence", WRONG.values(), ids=WRONG)
 def test_wrong_command_line(work, args, sentence):
     done = run(*args, cwd=work)
@@ -108,6 +109,7 @@ def threads_of(done):
     return json.loads(done.stdout)["threads"]
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("args", [["-j1"], ["-j", "1"], ["--threads=1"], ["--threads", "1"], ["-vj1"],
                                   ["-j9", "--threads=1"]], ids=" ".join)
 def test_spellings_of_a_value(work, args):
@@ -136,6 +138,7 @@ def test_variables_is_variable(work):
     assert json.loads(one.stdout)["variables"] == json.loads(other.stdout)["variables"]
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("name, made", [("in.nc", "in.zarr"), ("in.nc4", "in.zarr"), ("a.b.NC", "a.b.zarr"),
                                         ("plain", "plain.zarr"), ("x.Height", "x.Height.zarr"),
                                         (".nc", ".nc.zarr")])
@@ -328,6 +331,7 @@ def on_terminal(args, cwd):
     return terminal.shown([NC2ZARR, *args], cwd)
 
 
+@pytest.mark.long(ci=1)
 def test_progress_is_a_bar_on_a_terminal(sample, tmp_path):
     seen = on_terminal(["--progress", "always", "-j1", "--codec", "zstd:12", "--variable", "msl", sample,
                         tmp_path / "out.zarr"], tmp_path)

@@ -373,6 +373,7 @@ def test_a_folder_of_someone_else(world, option, what, overwrite):
     assert world.state() == before
 
 
+@pytest.mark.long(ci=1)
 def test_a_report_is_replaced_and_what_is_not_ours_stays(world):
     place, outside = world.tmp / "report", world.tmp / "outside.txt"
     outside.write_text("mine")

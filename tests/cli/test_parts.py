@@ -65,6 +65,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.long(ci=1)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_any_number_in_any_order_some_twice(field, tmp_path, layout):
     options = LAYOUTS[layout]
@@ -150,6 +151,7 @@ def test_what_is_there_is_not_overwritten(field, tmp_path):
     assert not (tmp_path / "o.zarr.chunkmill").exists()
 
 
+@pytest.mark.long(ci=1)
 def test_a_damaged_chunk_costs_one_part(field, tmp_path):
     """Its part fails, the others finish, and what is missing is named; repaired, it is made."""
     broken = tmp_path / "field.nc"
@@ -211,6 +213,7 @@ def test_a_part_that_reads_again_says_so(tmp_path):
     same(tmp_path / "one.zarr", tmp_path / "two.zarr")
 
 
+@pytest.mark.long(ci=1)
 def test_status_says_how_they_stand(field, tmp_path):
     schema = json.loads((paths.ROOT / "tools/schema/parts.json").read_text())
 
@@ -250,6 +253,7 @@ def test_status_says_how_they_stand(field, tmp_path):
     assert "complete, made in 4 parts" in tool.nc2zarr("--parts-status", out).ok().out
 
 
+@pytest.mark.long
 def test_the_first_part_tells_of_all(tmp_path):
     with netCDF4.Dataset(tmp_path / "noise.nc", "w") as ds:
         ds.createDimension("x", 3_000_000)
@@ -316,7 +320,6 @@ def test_a_part_run_again_leaves_a_store_that_has_changed(tmp_path, change):
         same(tmp_path / "grown.zarr", out)
 
 
-@pytest.mark.longer
 def test_ten_begin_at_once_on_nothing(field, tmp_path):
     """One plan, one store, each time."""
     options = ("-q", "-j", "1", "--verify", "none", *LAYOUTS["small"], str(field))
@@ -332,7 +335,7 @@ def test_ten_begin_at_once_on_nothing(field, tmp_path):
         shutil.rmtree(beside)
 
 
-@pytest.mark.longer
+@pytest.mark.long(ci=1)
 def test_parts_that_are_killed_are_run_again(field, tmp_path):
     """At any moment, the end included; a store that opens is complete."""
     rng = random.Random(4)
@@ -354,6 +357,7 @@ def test_parts_that_are_killed_are_run_again(field, tmp_path):
         shutil.rmtree(tmp_path / "o.zarr.chunkmill")
 
 
+@pytest.mark.long(ci=1)
 def test_a_store_that_was_removed_is_begun_again(field, tmp_path):
     """Its plan says nothing any more, whether it was complete or not, and whatever is made instead."""
     out, beside = tmp_path / "o.zarr", tmp_path / "o.zarr.chunkmill"
@@ -434,6 +438,7 @@ def test_a_finished_part_notices_that_its_objects_are_gone(field, tmp_path):
     same(tmp_path / "one.zarr", out)
 
 
+@pytest.mark.long(ci=1)
 def test_objects_that_go_while_a_part_runs(tmp_path):
     """It does not say that it is done."""
     with netCDF4.Dataset(tmp_path / "noise.nc", "w") as ds:

@@ -91,6 +91,7 @@ WRONG = {
 }
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("args, sentence", WRONG.values(), ids=WRONG)
 def test_wrong_command_line(work, args, sentence):
     run(*args, cwd=work).fails(2, sentence)
@@ -114,6 +115,7 @@ FAILS = {
 }
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("args, words", FAILS.values(), ids=FAILS)
 def test_failures(work, args, words):
     (work / "empty").mkdir()
@@ -131,6 +133,7 @@ def test_failures(work, args, words):
 ADVICE = [(10, 1, 8, 1), (20, 1, 18, 1), (60, 3, 18, 1), (160, 8, 18, 1), (20, 8, 1, 2)]
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("cpus, accelerators, workers, threads", ADVICE)
 def test_advice(cpus, accelerators, workers, threads):
     args = ["--advise", "--cpus", cpus, "--accelerators", accelerators]
@@ -189,6 +192,7 @@ def test_hints_run_when_they_are_pasted(work, args):
     assert pasted(work, *args)
 
 
+@pytest.mark.long(ci=1)
 def test_the_turn_of_a_store_that_comes_later(work):
     """What is drawn of CPUs and memory before the first epoch of a second store ends with its set-up."""
     run("--sample", "time=2,lat=8,lon=8", "--batch", 4, "--batches", 20, "--step-time", "20ms", "--sample-interval", 5,

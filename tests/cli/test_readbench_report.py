@@ -68,6 +68,7 @@ def batches(folder):
 # ---- documents ------------------------------------------------------------------------------------
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("case", [*ALONE, *SEVERAL])
 def test_documents_follow_the_schema(case):
     document = validate(json.loads(run(case, "--json").ok().out))
@@ -107,6 +108,7 @@ def percentile(values, share):
     return sorted(values)[math.ceil(share * len(values)) - 1]
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("case", ["usual", "ranks", "device", "zero", "failed"])
 def test_the_breakdown_is_that_of_the_batches(made, case):
     session = json.loads((made(case) / "summary.json").read_text())["sessions"][0]

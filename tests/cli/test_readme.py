@@ -54,6 +54,7 @@ def test_there_are_commands():
     assert found == set(DOCUMENTS[1:]) | {"docs/scale.md"}
 
 
+@pytest.mark.long(ci=1)
 def test_the_page_of_the_demo(demo):
     folder, printed = demo
     page = (folder / "comparison" / "report.html").read_text()
@@ -74,6 +75,7 @@ def test_the_page_of_the_demo(demo):
     assert len(digests) == 2 and len(set(digests)) == 1
 
 
+@pytest.mark.long(ci=1)
 def test_readme(folder):
     run("README.md", folder)
     assert (folder / "before" / "report.html").stat().st_size > 10000
@@ -87,6 +89,7 @@ def test_docs(document, folder):
     run(document, folder)
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("document", ("README.md", *(f"docs/{p.name}" for p in (paths.ROOT / "docs").glob("*.md"))))
 def test_links_lead_to_files(document):
     path = paths.ROOT / document

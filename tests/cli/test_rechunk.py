@@ -148,6 +148,7 @@ def test_variable_takes_arrays_and_their_groups(either, out):
     assert rechunked.listing(out) == {k: want[k] for k in ("", "tas", "model", "model/run", "model/run/flags")}
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("how", ["::", "folder", "url"])
 def test_a_node_of_a_store(either, out, how):
     source = {"::": f"{either}::model/run", "folder": either / "model" / "run", "url": f"file://{either}::model/run"}[
@@ -221,6 +222,7 @@ def test_an_unknown_type_passes_through(tmp_path, out):
 # ---- plans ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("options", GEOMETRIES.values(), ids=GEOMETRIES)
 def test_the_plan_is_what_is_done(store, out, options):
     before = rechunked.names_below(out.parent)
@@ -316,6 +318,7 @@ def test_quiet_says_nothing(store, out):
     assert (done.out, done.err) == ("", "")
 
 
+@pytest.mark.every
 @pytest.mark.parametrize(
     "options",
     [["--durable"], ["-j", "3"], ["--memory", "200MB"], ["--progress", "always"], ["--scratch", "."]],

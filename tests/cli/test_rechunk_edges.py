@@ -120,6 +120,7 @@ def test_codecs_of_version_2_stay_as_written(tmp_path, out, members):
     assert np.array_equal(zarr.open_array(out, mode="r")[...], DATA)
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("before", [None, (14, 16)], ids=["unsharded", "sharded"])
 @pytest.mark.parametrize("after", [None, (20, 22)], ids=["to chunks", "to shards"])
 @pytest.mark.parametrize("codecs", V3.values(), ids=V3)
@@ -189,6 +190,7 @@ def make_strings(path, shape, chunks, length):
     return text
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("chunks", ["70x9", "1x40", "300x1", "2000x2000"])
 @pytest.mark.parametrize("threads", [1, 4])
 def test_strings_by_many_threads(tmp_path, out, chunks, threads):

@@ -159,6 +159,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("target, status, sentence", REFUSED.values(), ids=REFUSED)
 def test_refused(pair, there, target, status, sentence):
     before = rechunked.files(there)

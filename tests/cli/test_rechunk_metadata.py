@@ -31,6 +31,7 @@ def attributes(store):
 # ---- attributes -----------------------------------------------------------------------------------
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("options", [[], ["--chunks", "3x5"], ["--zarr-format", "2"], ["--zarr-format", "3"]])
 @pytest.mark.parametrize("fmt", [3, 2])
 def test_numbers_that_json_does_not_know_become_text(tmp_path, out, fmt, options):

@@ -51,6 +51,7 @@ WRONG = {
 }
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("args, sentence", WRONG.values(), ids=WRONG)
 def test_wrong_command_line(work, args, sentence):
     before = rechunked.files(work)
@@ -146,6 +147,7 @@ def test_progress_is_a_bar_on_a_terminal(tmp_path, out):
 
 # ---- one table: help, man page, completion --------------------------------------------------------
 
+@pytest.mark.long(ci=1)
 def test_the_examples_of_the_man_page_run(tmp_path):
     tool.subprocess.run([tool.program("make_sample"), "weather.nc"], cwd=tmp_path, check=True)
     tool.nc2zarr("-q", "--variable", "z", "--verify", "none", "weather.nc", "a.zarr", cwd=tmp_path).ok()

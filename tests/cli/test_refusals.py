@@ -35,6 +35,7 @@ def fields(tmp_path):
 
 # ---- an old store outlives a refusal ----------------------------------------------------------------
 
+@pytest.mark.every
 @pytest.mark.parametrize("options", [
     ["--memory", "1MiB"], ["--fill-value", "near:words"], ["--rename", "near=far/near"], ["--dtype", "far:int16"],
     ["--chunks", "near:0x1"], ["--fill-value", "text:x"],
@@ -63,6 +64,7 @@ SAMPLES = {
 }
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("options, sentence", SAMPLES.values(), ids=SAMPLES)
 def test_a_sample_that_chooses_no_chunks(fields, out, options, sentence):
     done = tool.nc2zarr("--sample", "x=20,y=5", *options, fields, out)
@@ -140,6 +142,7 @@ def test_types_that_no_number_becomes(fields, out, dtype):
 
 # ---- subsets ----------------------------------------------------------------------------------------
 
+@pytest.mark.every
 @pytest.mark.parametrize("spec, want", [
     ("-9223372036854775808:", slice(None)), (":9223372036854775807", slice(None)), ("-5:", slice(95, None)), (":-97", slice(3)),
     ("::9223372036854775808", slice(0, 1)), ("7::18446744073709551615", slice(7, 8)), ("::4611686018427387904", slice(0, 1)),
@@ -153,6 +156,7 @@ def test_odd_bounds_and_steps(fields, out, spec, want):
     assert list(zarr.open(str(out))["text"][:]) == [str(i) for i in range(100)][want]
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("spec", ["-9223372036854775809:", ":18446744073709551616", "::-1", "::0", "nan..5", "..inf", "5", "1:2:3:4"])
 def test_bounds_that_mean_nothing(fields, out, spec):
     tool.nc2zarr("--subset", f"x={spec}", fields, out).fails(2, f"--subset x={spec}")

@@ -45,6 +45,7 @@ LISTINGS = {  # what page N holds, and the token of the next one
 }
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("kind", LISTINGS)
 def test_a_listing_that_goes_round_is_an_error(bucket, kind):
     pages = []
@@ -238,6 +239,7 @@ ECHOES = {
 }
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("kind", ECHOES)
 def test_what_a_server_repeats_is_not_shown(keeper, kind):
     status, body, headers = ECHOES[kind]

@@ -287,6 +287,7 @@ def test_a_faulty_server(bucket, archive, out, scratch):
     assert len(met) > 10 and list(scratch.iterdir()) == []
 
 
+@pytest.mark.long(ci=1)
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_stopped(bucket, archive, out, scratch, way):
     """At any request: nothing stays in the scratch folder, and --resume completes it."""

@@ -81,7 +81,6 @@ def test_any_order_some_twice(bucket, field, tmp_path, layout):
     tool.nc2zarr("--check", field, STORE, env=bucket.environment()).ok()
 
 
-@pytest.mark.longer
 def test_all_at_once(bucket, field, tmp_path):
     options = ("-q", "-j", "1", *LAYOUTS["small"], str(field))
     tool.nc2zarr(*options, tmp_path / "one.zarr").ok()
@@ -175,6 +174,7 @@ def test_a_lock_of_a_part_elsewhere(bucket, field):
     assert "s.zarr/zarr.json" in bucket.objects
 
 
+@pytest.mark.long(ci=1)
 def test_short_answers_to_parts(bucket, field, tmp_path):
     """Answers that are shorter, and say so: a part that is done counts as done, and the last one completes the store."""
     options = (*LAYOUTS["small"], field, STORE)

@@ -59,6 +59,7 @@ def digest(store, server=None, *options, **more):
     return [line.split() for line in tool.run("rechunk", "--digest", *options, store, env=env).ok().out.splitlines()]
 
 
+@pytest.mark.long(ci=1)
 def test_a_web_server(web, made):
     for name in ("v3.zarr", "v2.zarr", "shards.zarr"):
         assert digest(f"{web.url}/data/{name}") == digest(made / name), name
@@ -68,6 +69,7 @@ def test_a_web_server(web, made):
     tool.run("rechunk", "--digest", f"{web.url}/data/v3.zarr::nothing").fails(1, "nothing")
 
 
+@pytest.mark.long(ci=1)
 def test_a_bucket(bucket, made):
     for page in (1000, 3):
         bucket.page = page
@@ -81,6 +83,7 @@ def test_keys_are_encoded(bucket, made):
     assert digest(f"s3://bucket/{odd}", bucket) == digest(made / "plain.zarr")
 
 
+@pytest.mark.long(ci=1)
 def test_every_tool(bucket, web, made, out):
     env = bucket.environment()
     for source in ("s3://bucket/data/v3.zarr", f"{web.url}/data/shards.zarr"):
@@ -158,6 +161,7 @@ def test_a_slow_store_is_measured(fields, name):
     assert predicted["best_seconds_per_sample"] <= predicted["seconds_per_sample"]
 
 
+@pytest.mark.long(ci=1)
 def test_a_loader_has_many_requests_under_way(fields):
     """Nobody said how many workers: as many threads as keep 16 requests on their way, whoever loads."""
     server = objects.Server(bucket=None, signed=False)

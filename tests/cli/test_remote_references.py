@@ -235,6 +235,7 @@ def pasted(said):
     return shlex.split(said.split("; ")[-1].rsplit(" permits it", 1)[0])
 
 
+@pytest.mark.long(ci=1)
 def test_a_local_document_refers_to_its_folder_and_below(servers, tmp_path, monkeypatch):
     """By a path that is absolute or not, typed in any way; to all else by the option that the message gives."""
     env, odd = servers[1].environment(), tmp_path / "it's odd $(x)"

@@ -87,6 +87,7 @@ def test_they_are_of_the_store_as_it_is(bucket, source, tmp_path):
         del bucket.objects[f"{BESIDE}/notes.txt"]
 
 
+@pytest.mark.long(ci=1)
 @pytest.mark.parametrize("done", [True, False], ids=["done", "lost"])
 def test_killed_while_they_are_written(bucket, source, tmp_path, done):
     """At every request that writes them: none that is whole, or all; the same command finishes them."""
@@ -172,6 +173,7 @@ def test_a_document_that_changes_meanwhile_stays(bucket, source):
         assert bucket.objects[root][0].startswith(b"{ ")
 
 
+@pytest.mark.long(ci=1)
 @pytest.mark.parametrize("done", [True, False], ids=["done", "lost"])
 def test_killed_while_it_consolidates(bucket, source, tmp_path, done):
     """Each document is the old one or the new one, and the same command finishes it."""

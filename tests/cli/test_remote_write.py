@@ -78,6 +78,7 @@ def test_metadata_come_last(bucket, source):
     assert not any("/c/" in k for k in puts[first:])
 
 
+@pytest.mark.long(ci=1)
 def test_large_objects_go_in_parts(bucket, tmp_path):
     """A shard of 40 MB: parts of 16 MiB, in any order of its chunks; the memory is that of parts."""
     with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:
@@ -117,6 +118,7 @@ def listed(bucket, prefix):
     return [q for m, _, _, q in bucket.asked if m == "GET" and q.get("prefix", "").startswith(prefix)]
 
 
+@pytest.mark.long(ci=1)
 @pytest.mark.parametrize("page", [1000, 50])
 def test_what_is_replaced_is_listed_once(bucket, tmp_path, page):
     """Pages of its objects, and one of uploads, however many arrays there are; beside them what tells which store it is."""
@@ -145,6 +147,7 @@ def test_what_is_replaced_is_listed_once(bucket, tmp_path, page):
     assert made == {k.partition("/")[2]: bucket.objects[k][0] for k in bucket.keys("other.zarr/")}
 
 
+@pytest.mark.long(ci=1)
 @pytest.mark.parametrize("then", ["--resume", "--overwrite"])
 def test_killed_within_an_upload(bucket, tmp_path, then):
     """Parts that nobody will complete go with the next run."""
@@ -164,6 +167,7 @@ def test_killed_within_an_upload(bucket, tmp_path, then):
     assert not bucket.keys("out.zarr.chunkmill")
 
 
+@pytest.mark.long(ci=1)
 def test_a_node_of_a_store(bucket, source, tmp_path):
     env = bucket.environment()
     for where in (f"{tmp_path}/local.zarr", "s3://bucket/out.zarr"):

@@ -71,6 +71,7 @@ def test_threads_and_memory_do_not_matter(field, tmp_path, shards):
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
 
 
+@pytest.mark.long(ci=1)
 def test_rechunk_by_every_plan(tmp_path):
     """In one pass, through scratch, in parts that read again, from shards to shards."""
     with netCDF4.Dataset(tmp_path / "a.nc", "w") as ds:

@@ -276,6 +276,7 @@ def test_parts_make_the_same_store(source, tmp_path):
         p.relative_to(parts): p.read_bytes() for p in parts.rglob("*") if p.is_file()}
 
 
+@pytest.mark.long(ci=1)
 def test_a_stopped_run_goes_on_with_the_same_stack_alone(source, tmp_path):
     out = tmp_path / "out.zarr"
     options = ["--chunks", "x:1x1x1x20", "--codec", "none", "--variable", "orog", "-j", "1"]
@@ -364,6 +365,7 @@ def test_what_does_not_fit_is_refused(source, store, tmp_path, spec, told):
         assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("more, told", [
     (["--codec", "keep"], "--codec"), (["--codec", "x:keep"], "--codec"), (["--exclude", "x"], "--exclude"),
     (["--exclude", "tas"], "--exclude"), (["--subset", "level=0:2"], "--stack"), (["--virtual", "json"], "--stack"),

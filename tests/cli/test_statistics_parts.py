@@ -61,6 +61,7 @@ def part(k, n, *args):
     return tool.nc2zarr("--part", f"{k}/{n}", "-q", "--statistics", *args)
 
 
+@pytest.mark.long(ci=1)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_any_number_in_any_order_some_twice(source, tmp_path, layout):
     options = (*LAYOUTS[layout], source)
@@ -135,7 +136,7 @@ def killed_at(kind, nth, root, state, command):
     assert done.done.status < 0 or done.done.status > 128, str(done.done)
 
 
-@pytest.mark.longer
+@pytest.mark.long(ci=1)
 @pytest.mark.parametrize("layout", ("chunks", "shards"))
 @pytest.mark.parametrize("how", ("first part", "last part", "resume"))
 def test_killed(source, tmp_path, layout, how):

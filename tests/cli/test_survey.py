@@ -81,6 +81,7 @@ def test_a_file_named_twice_counts_once_and_says_so(archive):
     assert findings(document) == [("repeated", None, "day05.nc")]
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("given", ["nosuch/*.nc", "*.xyz", "@nosuch", "nosuch.nc", "empty"])
 def test_inputs_that_are_not_there(tmp_path, given):
     (tmp_path / "empty").mkdir()

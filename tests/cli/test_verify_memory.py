@@ -97,6 +97,7 @@ def least_of(done):
     return float(re.search(r"at least ([\d.]+) MiB", done.err)[1])
 
 
+@pytest.mark.long(ci=1)
 def test_what_verification_cannot_hold_is_refused_before(noise, out):
     """With the least that would do; and without verification less does."""
     tool.nc2zarr("--memory", "226MiB", *CHUNK, noise, out).fails(1, "noise.nc", "for verification", "--memory")

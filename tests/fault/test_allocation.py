@@ -30,7 +30,7 @@ def attempt(library, nth, folder, path, options):
     return done, reached.exists(), out
 
 
-@pytest.mark.longer
+@pytest.mark.long(ci=1)
 @pytest.mark.parametrize("case", CASES)
 def test_each_allocation_fails_once(failmalloc, tmp_path, case):
     name, options = CASES[case]
@@ -58,6 +58,7 @@ def test_each_allocation_fails_once(failmalloc, tmp_path, case):
     assert failures > 3, "the failures never reached the program"
 
 
+@pytest.mark.long(ci=1)
 def test_a_difference_is_not_lost(failmalloc, tmp_path):
     """Whatever allocation fails: a store that differs never passes."""
     path, out = paths.CORPUS / "cmip_nc4.nc", tmp_path / "out.zarr"

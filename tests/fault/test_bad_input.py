@@ -58,6 +58,7 @@ NOT_NETCDF = {
 }
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("kind", NOT_NETCDF)
 def test_no_netcdf(tmp_path, out, kind):
     path = tmp_path / "input.nc"
@@ -149,6 +150,7 @@ FAMILIES = [
 PLACES = [0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1.0]
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_truncated(tmp_path, out, family, place):
@@ -197,6 +199,7 @@ LIES_64 = {
 }
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("version, lie", [(v, k) for v in (1, 2, 5) for k in LIES] + [(5, k) for k in LIES_64])
 def test_false_header(tmp_path, out, version, lie):
     fields = {**LIES, **LIES_64}[lie]
@@ -213,6 +216,7 @@ def test_rank_beyond_32(tmp_path, out):
     must_be_right_or_refused(path, out, timeout=300)
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("seed", range(40))
 def test_noise_in_a_classic_header(tmp_path, out, seed):
     """Bytes changed at random: refused or converted, never a crash, never without end."""
@@ -287,6 +291,7 @@ FLIPS = [
 ]
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("options", [[], ["--verify", "none", "-j", "1"]], ids=["default", "unverified"])
 @pytest.mark.parametrize("kind, place", FLIPS)
 def test_flipped_byte(tmp_path, out, kind, place, options):
@@ -294,6 +299,7 @@ def test_flipped_byte(tmp_path, out, kind, place, options):
     refused(path, out, f"variable {name}: chunk 2/1: ", options=options)
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("kind", FILES)
 def test_chunk_cut_short(tmp_path, out, kind):
     path, name = broken_file(tmp_path, kind, lambda raw: bytes(raw[: len(raw) // 2]))
@@ -337,6 +343,7 @@ METADATA = [
 ]
 
 
+@pytest.mark.every
 @pytest.mark.parametrize(
     "name, signature, which", METADATA, ids=lambda v: v.decode() if isinstance(v, bytes) else str(v)
 )

@@ -48,7 +48,6 @@ def damage(rng, data):
     return bytes(data)
 
 
-@pytest.mark.longer
 @pytest.mark.parametrize("way", WAYS)
 def test_damaged_files(tmp_path, out, way):
     rng = random.Random(f"damage {way}")

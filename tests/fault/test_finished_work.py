@@ -22,6 +22,7 @@ def environment(library, bad, marker):
     return {"LD_PRELOAD": str(library), "FAILREAD_PATH": str(bad), "FAILREAD_AFTER": str(marker)}
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("fmt, marker", [("3", "zarr.json"), ("2", ".zmetadata")])
 @pytest.mark.parametrize("verify", ["sample", "full"])
 @pytest.mark.parametrize("bad", ["input", "output"])

@@ -9,6 +9,7 @@ import zarr
 from support import hang, tool
 
 
+@pytest.mark.long(ci=1)
 def test_what_it_waits_for_is_told(tmp_path):
     store = tmp_path / "t.zarr"
     zarr.create_group(str(store)).create_array("t", data=np.zeros((8, 8), "f4"), chunks=(4, 4))

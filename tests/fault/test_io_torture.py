@@ -20,7 +20,6 @@ from support import failio, paths, tool
 from support import readbench as rb
 
 pytestmark = [
-    pytest.mark.longer,
     pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's library has to be the first one"),
 ]
 MOST = paths.tries(1, 3, 15)  # failures of each kind in each class of calls
@@ -293,6 +292,7 @@ class Bench:
             yield f"after {self.case.again} {self.differs()}"
 
 
+@pytest.mark.long(ci=9)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_each_call_fails_once(case, inputs, tmp_path):
     bench = Bench(case, inputs, tmp_path)

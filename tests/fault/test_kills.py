@@ -138,7 +138,6 @@ class Run:
         return False
 
 
-@pytest.mark.longer
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_killed_and_resumed(sources, tmp_path, layout, record_property):
     if paths.SANITIZED and "scratch" in layout:
@@ -175,7 +174,6 @@ def test_killed_and_resumed(sources, tmp_path, layout, record_property):
     pytest.fail(f"only {kills} kills in {8 * KILLS} attempts")
 
 
-@pytest.mark.longer
 def test_a_store_that_opens_has_its_consolidated_metadata(tmp_path):
     """Of version 2, whose documents are several: killed before its root was named, or whole, and then while it is replaced."""
     root, state = tmp_path / "work", tmp_path / "state"

@@ -46,12 +46,14 @@ def files(tmp_path_factory):
     return get
 
 
+@pytest.mark.long(ci=1)
 @pytest.mark.parametrize("kind, limit, options", CASES, ids=lambda v: " ".join(v) if isinstance(v, list) else str(v))
 def test_peak_stays_below_the_limit(files, out, kind, limit, options):
     done = tool.nc2zarr("--memory", f"{limit}MiB", *options, files(kind), out, peak=True).ok()
     assert done.peak <= limit * MIB, f"peak {done.peak / MIB:.0f} MiB, limit {limit} MiB\n{done}"
 
 
+@pytest.mark.long(ci=1)
 def test_the_peak_is_measured(files, out):
     """The same file under a larger limit uses more: what is measured is the program."""
     plan = {}
@@ -63,6 +65,7 @@ def test_the_peak_is_measured(files, out):
     assert 10 * MIB < plan[96] < plan[1024]
 
 
+@pytest.mark.long(ci=1)
 @pytest.mark.parametrize("limit, measured", [(256, False), (2048, True)])
 def test_measuring_for_a_sample_keeps_to_the_limit(tmp_path, out, limit, measured):
     """A chunk of 64 MiB, decoded only to know what decoding costs, would take more than an eighth of 256 MiB."""

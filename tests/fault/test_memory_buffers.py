@@ -26,6 +26,7 @@ def opposite(tmp_path_factory):
     return path, data
 
 
+@pytest.mark.long(ci=1)
 @pytest.mark.parametrize("memory", [110, 120, 160])
 def test_peak_with_opposite_chunks(opposite, out, memory):
     path, data = opposite

@@ -84,6 +84,7 @@ def test_killed(noise, out, objects, options):
     assert not tool.opens_as_store(out), sorted(p.name for p in out.iterdir())
 
 
+@pytest.mark.long(ci=1)
 def test_killed_then_done_again(noise, out):
     process = start_and_wait([*SLOW, noise], out, 5)
     process.kill()

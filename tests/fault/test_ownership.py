@@ -143,7 +143,6 @@ def forge(out):
         (beside(out) / "journal").write_text(json.dumps({"made": True, "phase": "writing", "arrays": ["", "t"]}) + "\n")
 
 
-@pytest.mark.longer
 @pytest.mark.parametrize("seed", range(paths.tries(30, 100, 400)))
 def test_what_is_foreign_stays(sources, tmp_path, out, seed):
     rng = random.Random(seed)
@@ -227,6 +226,7 @@ def test_the_root_may_be_a_link(sources, tmp_path, out):
 # ---- the lock ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.long(ci=1)
 def test_one_of_two_wins(sources, tmp_path, out):
     """Two runs at once, again and again: one store, whole, of the one that says that it made it."""
     truth = {name: rechunked.digests(sources[name]) for name in ("good", "other")}
@@ -281,6 +281,7 @@ def test_locks(sources, out, name):
             return
 
 
+@pytest.mark.long(ci=1)
 def test_many_take_a_stale_lock(sources, out):
     """Of several at once one takes it over."""
     for _ in range(10):
@@ -349,6 +350,7 @@ def crc32c(data):
     return crc ^ 0xFFFFFFFF
 
 
+@pytest.mark.long(ci=1)
 def test_lines_that_are_cut_or_wrong_count_for_nothing(sources, out):
     interrupted(sources, out)
     journal = beside(out) / "journal"

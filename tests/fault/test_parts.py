@@ -134,7 +134,7 @@ def run_at_once(commands, rng):
     return [json.loads(out)["part"] for out, _ in done]
 
 
-@pytest.mark.longer
+@pytest.mark.long(ci=1)
 def test_all_find_at_once_that_they_can_finish(case, ended, tmp_path):
     top, options = case
     rng = random.Random(5)
@@ -149,7 +149,7 @@ def test_all_find_at_once_that_they_can_finish(case, ended, tmp_path):
         assert sorted(p.name for p in (root / "o.zarr.chunkmill").iterdir()) == ["complete", "plan"]
 
 
-@pytest.mark.longer
+@pytest.mark.long(ci=1)
 def test_two_end_at_once(case, tmp_path):
     """Each writes that it is done, then looks whether the other has; one of them finishes, whoever is first."""
     top, options = case
@@ -182,7 +182,6 @@ def start_parts(program, options, store, env):
     ]
 
 
-@pytest.mark.longer
 @pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's library has to be the first one")
 @pytest.mark.parametrize("program", ("nc2zarr", "rechunk"))
 def test_all_killed_and_started_again_at_once(case, program, tmp_path, request):

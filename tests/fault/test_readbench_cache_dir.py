@@ -164,6 +164,7 @@ def test_stores_of_the_same_name_are_told_apart(cache, tmp_path):
         rb.same_bytes(session, {"t": FIELD * np.float32(number + 1)})
 
 
+@pytest.mark.long(ci=1)
 def test_what_it_does_not_own_is_left_alone(store, cache, tmp_path):
     rb.readbench(*ALL, "--no-out", "--cache-dir", cache, "--cache-dir-size", "20KB", store)
     (cache / "mine.txt").write_text("mine")

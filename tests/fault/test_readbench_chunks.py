@@ -174,6 +174,7 @@ def test_corrupt_chunks_by_every_way_of_reading(tmp_path, io):
     failures(rb.measure(tmp_path / "out", path, *TILED, "--io", io, status=1, program=rb.BARE), [(1, 1, 1)])
 
 
+@pytest.mark.long(ci=1)
 def test_every_chunk_is_corrupt(tmp_path):
     path = make(tmp_path / "t.zarr", compressors=BloscCodec())
     for file in (path / "t" / "c").rglob("*"):
@@ -187,6 +188,7 @@ def test_every_chunk_is_corrupt(tmp_path):
     assert not (report.folder / "samples.csv").exists(), "nothing was delivered"
 
 
+@pytest.mark.long(ci=1)
 def test_a_cache_does_not_keep_what_is_corrupt(tmp_path):
     path = make(tmp_path / "t.zarr", compressors=ZstdCodec(checksum=True))
     flip(chunk_file(path, (1, 0, 1)))
@@ -249,6 +251,7 @@ def test_a_corrupt_chunk_of_a_netcdf_file(tmp_path, engine):
     rb.same_bytes(session, {"t": FIELD})
 
 
+@pytest.mark.long(ci=1)
 def test_one_of_two_stores_fails(tmp_path):
     """The other is measured all the same."""
     bad, good = make(tmp_path / "bad.zarr", compressors=ZstdCodec(checksum=True)), make(tmp_path / "good.zarr")

@@ -20,7 +20,6 @@ def world(tmp_path_factory):
     return root
 
 
-@pytest.mark.longer
 @pytest.mark.parametrize("sessions", ("one", "two"))
 @pytest.mark.parametrize("kind, way", (("write", "ENOSPC+"), ("write", "kill"), ("rename", "kill")))
 def test_what_was_begun_is_known(world, kind, way, sessions):

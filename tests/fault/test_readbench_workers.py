@@ -109,6 +109,7 @@ def gone(pids):
 # ---- killed ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.long(ci=1)
 @pytest.mark.parametrize("loader", ["map", "planned"])
 @pytest.mark.parametrize("context", ["fork", "spawn", "forkserver"])
 def test_workers_that_are_killed_are_begun_anew(store, tmp_path, context, loader):

@@ -82,7 +82,7 @@ def kill_at(moment, source, out, *options):
     return False
 
 
-@pytest.mark.longer
+@pytest.mark.long(ci=2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_killed_and_resumed(source, truth, tmp_path, out, layout):
     """Three of each layout: twelve kills; ten of each in the long version, forty in the full one."""
@@ -134,6 +134,7 @@ MAPS = (200, 512, 512)
 TIGHT = ["--memory", "64MiB", "-j", "1", "--chunks", "200x32x32", "--verify", "none"]
 
 
+@pytest.mark.long(ci=1)
 def test_killed_with_scratch_files(tmp_path, out):
     """Killed in the passes of such a plan, resumed it ends right, and scratch space is as empty as before."""
     # Reading again costs more than writing to any disk: the chunks decode slowly.
@@ -375,6 +376,7 @@ def limited():
         group.close()
 
 
+@pytest.mark.long
 @needs_own_memory
 def test_twenty_times_the_memory(tmp_path, out, limited):
     """1.9 GB through 96 MiB, in a cgroup of 128 MiB that counts page cache, too."""
@@ -441,6 +443,7 @@ def many_arrays(tmp_path_factory):
     return source
 
 
+@pytest.mark.long(ci=1)
 @needs_own_memory
 @pytest.mark.skipif(paths.SANITIZED, reason="a sanitizer's own memory would be counted")
 @pytest.mark.parametrize("options", [[], ["--shards", "8x6"], ["--zarr-format", "2"]], ids=["v3", "shards", "v2"])
@@ -452,6 +455,7 @@ def test_the_metadata_of_many_arrays_are_counted(many_arrays, tmp_path, out, opt
     run("--memory", "24MiB", "--chunks", "8x3", *options, many_arrays, tmp_path / "other.zarr").fails(1, "at least")
 
 
+@pytest.mark.long(ci=1)
 @pytest.mark.parametrize("case", ALLOCATIONS)
 def test_each_allocation_fails_once(failmalloc, tmp_path, out, case):
     """Refused memory ends a run in one sentence; what then opens is whole."""

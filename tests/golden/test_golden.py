@@ -22,7 +22,6 @@ def bench():
 
 
 @pytest.mark.skipif(paths.SANITIZED, reason="takes minutes there, and other suites run the same code")
-@pytest.mark.longer
 @pytest.mark.parametrize("name", NAMES[::SAMPLE])
 def test_outputs_are_as_blessed(bench, name):
     assert golden.check(bench, TABLE, name) == []

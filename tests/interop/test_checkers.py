@@ -123,6 +123,7 @@ def test_right_store_passes(source, version):
     assert readers.disagreements(store) == []
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault_is_found(source, fault, tmp_path):
     apply, said = FAULTS[fault]

@@ -27,6 +27,7 @@ def write(path, encoding, codec):
 NAMED = [("utf-8", "utf-8"), ("UTF8", "utf-8"), (None, "utf-8"), ("latin-1", "latin-1"), ("ISO-8859-1", "latin-1"), ("latin_1", "latin-1")]
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("fmt", ["2", "3"])
 @pytest.mark.parametrize("encoding, codec", NAMED)
 def test_strings(tmp_path, encoding, codec, fmt):
@@ -39,6 +40,7 @@ def test_strings(tmp_path, encoding, codec, fmt):
     assert tool.nc2zarr("--char", "join", "--check", tmp_path / "in.nc", out).status == 0
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("encoding, codec", NAMED)
 def test_numbers(tmp_path, encoding, codec):
     raw = write(tmp_path / "in.nc", encoding, codec)
@@ -48,6 +50,7 @@ def test_numbers(tmp_path, encoding, codec):
         np.testing.assert_array_equal(ds["name"].values, raw)
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("encoding, codec", [*NAMED, ("utf-16-le", "utf-8")])
 def test_as_they_are(tmp_path, encoding, codec):
     raw = write(tmp_path / "in.nc", encoding, codec)

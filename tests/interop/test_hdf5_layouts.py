@@ -162,6 +162,7 @@ def pipelines(tmp_path_factory):
     return path, made
 
 
+@pytest.mark.long(ci=1)
 @pytest.mark.parametrize("zarr_format", ["2", "3"])
 def test_keep_every_order_of_filters(pipelines, out, zarr_format):
     """What `keep` passes through can be read by numcodecs; what cannot is recoded, and said to be."""

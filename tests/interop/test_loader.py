@@ -200,6 +200,7 @@ LABELLED = {
 }
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("kind", LABELLED)
 @pytest.mark.filterwarnings("ignore")  # of zarr-python, about types of version 3
 def test_labels(tmp_path, kind):
@@ -787,6 +788,7 @@ print(loader.stats()["held"], held() - before)
 """
 
 
+@pytest.mark.long(ci=1)
 @pytest.mark.parametrize("what", ["open", "next"])
 def test_interrupts_lose_nothing(store, what):
     """Wherever Ctrl-C falls, slots, workers and files are given back."""

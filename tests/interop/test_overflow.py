@@ -31,6 +31,7 @@ def store(path, kind, numbers):
     return path
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("program", ["nc2zarr", "rechunk"])
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: f"{r[0]}-{r[2]}")
 def test_overflow(tmp_path, program, row):

@@ -194,6 +194,7 @@ STAYS = [
 ]
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("args", STAYS, ids=" ".join)
 def test_what_cannot_be_done_with_anothers_data_is_refused(stores, tmp_path, args):
     engine = ["--engine", "exec:false"]

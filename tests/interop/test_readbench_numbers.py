@@ -296,6 +296,7 @@ def test_steps_take_the_time_that_was_asked_for(root, tmp_path):
     assert min(b["done_ns"] - b["ready_ns"] for b in session.batches) >= 6e6
 
 
+@pytest.mark.long(ci=1)
 def test_a_slow_loader_feeds_nobody_and_a_fast_one_does(root, tmp_path):
     args = ["--sample", BOX, "--batch", 4, "--batches", 8, "--epochs", 1]
     slow = rb.measure(
@@ -373,6 +374,7 @@ def touched(logged, shape, chunk):
 KINDS = {"v3.zarr": CHUNK, "v2.zarr": CHUNK, "sharded.zarr": (2, 8, 4), "deflate.nc": CHUNK, "large.zarr": SHAPE}
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("name", KINDS)
 def test_counts_are_those_of_chunkcalc(root, tmp_path, name):
     args = ["--sample", BOX, "--batch", 10, "--batches", 10]
@@ -426,6 +428,7 @@ def test_what_is_not_foreseen_is_null(root, tmp_path):
     assert session.measured["rounds"] == 0
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("loader", ["map", "planned"])
 @pytest.mark.parametrize("mode", ["sync", "threads", "processes"])
 def test_counts_are_the_same_in_every_mode(root, tmp_path, mode, loader):

@@ -173,6 +173,7 @@ def sync(store, tmp_path_factory):
     return rb.measure(tmp_path_factory.mktemp("sync") / "out", store("v3.zarr"), *args, program=rb.BARE).only
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("args", MODES.values(), ids=MODES)
 def test_every_mode_delivers_the_same(store, measure, sync, args):
     session = measure(store("v3.zarr"), *RANDOM, *args).only
@@ -182,6 +183,7 @@ def test_every_mode_delivers_the_same(store, measure, sync, args):
     assert session.counts["samples"] == len(session.logged) == 80
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("mode", MODES)
 def test_the_planned_loader_delivers_the_same_samples(store, measure, sync, mode):
     """In another order, and with batches that are filled otherwise."""
@@ -316,6 +318,7 @@ def test_everything(measure, store, loader):
     assert (cover == 1).all()
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("order", ["sequential", "strided:5", "block-shuffle:6", "chunks", "map", "series"])
 def test_orders_through_the_planned_loader(measure, store, order):
     sample = None if order in ("map", "series") else BOX
@@ -371,6 +374,7 @@ def test_accelerators_through_the_planned_loader(measure, store, pool, mode):
 # ---- validation -----------------------------------------------------------------------------------
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("loader", ["map", "planned"])
 @pytest.mark.parametrize(
     "args", [["--device", "host"], ["--device", "host", "--validate", "checksum"], ["--validate", "full"]]
@@ -498,6 +502,7 @@ def packed(tmp_path_factory):
     return root
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("to", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("fill", [False, True])
 @pytest.mark.parametrize("unpack", [False, True])

@@ -95,7 +95,7 @@ def random_files(rng):
     return files
 
 
-@pytest.mark.longer
+@pytest.mark.long(ci=1)
 def test_random_files_keep_their_instants():
     refused = 0
     for seed in range(paths.tries(400, 1000, 4000)):
@@ -171,6 +171,7 @@ CASES = {
 }
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("calendar", ["standard", "noleap", "360_day"])
 @pytest.mark.parametrize("case", CASES)
 def test_unit_and_type(case, calendar):

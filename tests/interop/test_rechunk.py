@@ -283,6 +283,7 @@ FILTERS = {
 }
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("endian", ["<", ">"])
 @pytest.mark.parametrize("name", FILTERS)
@@ -435,6 +436,7 @@ def geometry(seed):
     return shape, before, after, fmt, to, shards, r
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("seed", range(56))
 def test_any_geometry(tmp_path, out, seed):
     shape, before, after, fmt, to, shards, r = geometry(seed)

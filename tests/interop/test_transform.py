@@ -138,6 +138,7 @@ def test_unpacked_as_float32_in_part(changed):
     np.testing.assert_allclose(out["t"][...], UNPACKED[:, :, 2:20].astype("f4"))
 
 
+@pytest.mark.every
 def test_another_type(changed):
     out = changed("--dtype", "f:float64")
     same(out["f"], PLAIN.astype("f8"))
@@ -152,6 +153,7 @@ def test_rounded(changed):
     assert got[stays].tobytes() == PLAIN[stays].tobytes()
 
 
+@pytest.mark.every
 def test_new_names_everywhere(changed):
     out = changed("--rename", "t=temp", "--rename", "area=cell", "--rename", "lat=y")
     same(out["temp"], PACKED)
@@ -177,6 +179,7 @@ def test_chunks_for_a_sample(changed):
     assert out["t"].chunks[0] > out["t"].chunks[1]
 
 
+@pytest.mark.every
 def test_left_out(changed):
     out = changed("--exclude", "f,area")
     assert sorted(out.array_keys()) == ["lat", "lon", "t", "time"]
@@ -316,6 +319,7 @@ def test_a_files_compressed_bytes_stay_where_its_chunks_do(netcdf, tmp_path):
     assert plans[0]["t"] == ("copy" if netCDF4.Dataset(netcdf).data_model == "NETCDF4" else "sweep")
 
 
+@pytest.mark.long(ci=1)
 @pytest.mark.parametrize("program", ["rechunk", "nc2zarr"])
 def test_maps_to_series_in_little_memory(program, tmp_path):
     """Equal digests with and without room: what does not fit goes through files, and the limit holds."""

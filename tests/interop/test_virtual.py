@@ -152,6 +152,7 @@ def test_only_references_of_ours_are_replaced(fields, tmp_path):
     assert r.status != 0 and netCDF4.Dataset(fields)["t"].shape == (12, 60, 80)
 
 
+@pytest.mark.every
 @pytest.mark.parametrize(
     "args",
     [["--chunks", "time=1"], ["--codec", "zstd"], ["--dtype", "float64"], ["--subset", "time=0:2"], ["--zarr-format", "3"], ["--resume"], ["--append", "time"]],
@@ -184,6 +185,7 @@ def test_what_is_not_stored_keeps_its_value(tmp_path):
     assert digests(out)["t"] == digests(path)["t"]
 
 
+@pytest.mark.long(ci=1)
 def test_filters_left_out_for_a_chunk_are_named(tmp_path):
     path = tmp_path / "masked.h5"
     with h5py.File(path, "w") as f:

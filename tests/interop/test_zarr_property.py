@@ -219,7 +219,6 @@ def check(seed, folder):
     return done
 
 
-@pytest.mark.longer
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_everything_is_there_or_refused(tmp_path, batch):
     with warnings.catch_warnings():

