@@ -13,8 +13,8 @@
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
-/* The stride of a loop over cases that take long: N, and 1 in the long version (tests/run.sh BUILD long).
- * N shares no factor with the cases' kinds, so that each kind is met. */
+/* The stride of a loop over cases that take long: N, and 1 in the long version (tests/run.sh
+ * BUILD long).  N shares no factor with the cases' kinds, so that each kind is met. */
 static inline unsigned stride(unsigned n)
 {
     const char *is_long = getenv("CHUNKMILL_LONG");
