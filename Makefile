@@ -286,8 +286,9 @@ foresight: deps ## how well predicted times and recommendations hold (RANDOM_SEE
 	@scripts/bench/foresight.py $(BUILD)/bin $(BUILD)/foresight --rounds $(or $(ROUNDS),3) \
 	    $(if $(RANDOM_SEED),--random $(RANDOM_SEED))
 
-lint: ## includes go down only, third-party headers in their place, sources formatted
-	@scripts/lint.sh
+lint: deps ## includes go down only, no new circle of files, third-party headers in their place, sources formatted
+	@$(MAKE) --no-print-directory -j$(JOBS) all
+	@scripts/lint.sh $(BUILD)
 
 format: ## clang-format 14 over every source
 	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs scripts/clang-format.sh -i

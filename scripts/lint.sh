@@ -1,10 +1,12 @@
 #!/bin/sh
-# Checks that the layers hold and the sources are formatted.
+# scripts/lint.sh BUILD: checks that the layers hold and the sources are formatted.  BUILD has the objects of
+# `make all`, in which calls between files are found.
 #
 # The table below is the architecture: a file in the folder on the left may
 # include headers only from the folders on the right (and its own).
 set -eu
 cd "$(dirname "$0")/.."
+build=${1:?usage: scripts/lint.sh BUILD}
 
 fail=0
 tmp=$(mktemp -d)
@@ -149,6 +151,9 @@ for folder in base exec/engine exec/watch; do
         sort -u | tsort 2>&1 >/dev/null | sed 's/^tsort: //' | tr '\n' ' ')
     [ -z "$circle" ] || complain "a circle of includes: ${circle#*loop: }"
 done
+
+# Nor do files call each other in a circle, but for those that stand on a list.
+scripts/circles.py "$build" || fail=1
 
 # A name belongs to one type.  Those without cm_ are a file's own.
 for name in $(git ls-files -co --exclude-standard 'lib/*.[ch]' 'tools/*.[ch]' 'include/*.h' |
