@@ -293,17 +293,22 @@ static int put_variables(look *s)
 }
 
 /* All of a record behind the file's identity. */
-static int describe(look *s, const char *path)
+static int describe(look *s)
+{
+    cm_wire_put_u32(&s->own, CM_OK);
+    int rc = put_skeleton(s);
+    if (rc == CM_OK)
+        rc = put_groups(s);
+    return rc == CM_OK ? put_variables(s) : rc;
+}
+
+static int describe_at(look *s, const char *path)
 {
     /* This process is the trial. */
     const cm_dataset_options options = {.guard = CM_GUARD_NONE, .plain = true, .net = s->l->net};
     int rc = cm_dataset_open(path, "", &options, &s->file, s->err);
     if (rc == CM_OK)
-        rc = put_skeleton(s);
-    if (rc == CM_OK)
-        rc = put_groups(s);
-    if (rc == CM_OK)
-        rc = put_variables(s);
+        rc = describe(s);
     cm_dataset_close(s->file);
     return rc;
 }
@@ -398,6 +403,23 @@ static cm_wire_out begin_own(cm_buf *own, const cm_look_file *f, uint64_t number
     return w;
 }
 
+static int make_context(cm_looker *l, cm_error *err)
+{
+    if (l->ctx == NULL)
+        l->ctx = cm_codec_ctx_create(err);
+    return l->ctx == NULL ? CM_ENOMEM : CM_OK;
+}
+
+int cm_look_at(cm_looker *l, cm_dataset *ds, uint64_t number, cm_error *err)
+{
+    cm_buf own = {0};
+    look s = {.l = l, .file = ds, .err = err};
+    s.own = (cm_wire_out){&own, cm_buf_resize(&own, sizeof(cm_frame), err), err};
+    put_identity(&s.own, number, &(struct stat){0});
+    int rc = make_context(l, err);
+    return append_own(l, &own, rc == CM_OK ? describe(&s) : rc);
+}
+
 int cm_look(cm_looker *l, const cm_look_file *file, uint64_t number, cm_error *err)
 {
     struct stat st;
@@ -407,11 +429,10 @@ int cm_look(cm_looker *l, const cm_look_file *file, uint64_t number, cm_error *e
     s.own = begin_own(&own, file, number, &st, &why);
     size_t identity = own.nbytes;
     int rc = why.status;
-    if (rc == CM_OK && l->ctx == NULL && (l->ctx = cm_codec_ctx_create(&why)) == NULL)
-        rc = CM_ENOMEM;
-    cm_wire_put_u32(&s.own, CM_OK);
     if (rc == CM_OK)
-        rc = describe(&s, file->copy != NULL ? file->lies : file->path);
+        rc = make_context(l, &why);
+    if (rc == CM_OK)
+        rc = describe_at(&s, file->copy != NULL ? file->lies : file->path);
     if (rc != CM_OK && file->copy != NULL)
         cm_copy_name(file->copy, file->lies, &why);
     if (rc != CM_OK && rc != CM_ENOMEM) {

@@ -13,6 +13,7 @@
 #include <chunkmill/net.h>
 
 #include "codec/codec.h"
+#include "format/dataset.h"
 #include "job/archive/known.h"
 #include "job/archive/wire.h"
 #include "store/copies.h"
@@ -57,6 +58,8 @@ typedef struct cm_look_file {
  * with the reason; only CM_ENOMEM is returned.
  */
 int cm_look(cm_looker *l, const cm_look_file *file, uint64_t number, cm_error *err);
+/* The same of a dataset that is open: what it is a file of is not known. */
+int cm_look_at(cm_looker *l, cm_dataset *ds, uint64_t number, cm_error *err);
 /* Appends the record of a file that cost its process: STATUS and TEXT say why. */
 int cm_look_failed(cm_looker *l, const cm_look_file *file, uint64_t number, const cm_error *why,
                    cm_error *err);

@@ -1,0 +1,108 @@
+/* A store that grows is the first of the files: what it has stays as it is. */
+
+#include "archive_fixture.h"
+
+#define BASE .base = "a"
+#define X(n, list)                                                                                 \
+    {                                                                                              \
+        "t", "int32", "t*=" n, .values = list                                                      \
+    }
+
+static const joined_row ROWS[] = {
+    {"what is new follows",
+     {{"a", .var = {X("3", "0 1 2"), {"v", "int16", "t*=3", .fill = "-9"}}},
+      {"b", .var = {X("2", "3 4"), {"v", "int16", "t*=2", .fill = "-9"}}}},
+     {BASE},
+     .axes = "t: 0 1 2 3 4 | a 0+3>0 b 0+2>3",
+     .findings = "",
+     .variable = {"v: int16 t*=5 fill -9 | a 0+3>0 b 0+2>3"}},
+    {"steps that it has are its own, and compared",
+     {{"a", .var = {X("3", "0 1 2"), {"v", "int16", "t*=3"}}},
+      {"b", .var = {X("2", "2 3"), {"v", "int16", "t*=2"}}}},
+     {BASE},
+     .checks = "v a 2+1>2 b 0+1>2",
+     .variable = {"v: int16 t*=4 | a 0+3>0 b 1+1>3"}},
+    {"or are replaced",
+     {{"a", .var = {X("3", "0 1 2"), {"v", "int16", "t*=3"}}},
+      {"b", .var = {X("1", "1"), {"v", "int16", "t*=1"}}}},
+     {BASE, .base_yields = true, .overlap = CM_OVERLAP_LAST},
+     .variable = {"v: int16 t*=3 | a 0+1>0 b 0+1>1 a 2+1>2"}},
+    {"nothing is put before or between what it has",
+     {{"a", .var = {X("2", "1 2"), {"v", "int16", "t*=2"}}},
+      {"b", .var = {X("1", "0"), {"v", "int16", "t*=1"}}}},
+     {BASE},
+     .findings =
+         "decision interleaved t b: 0 lies before the end of the store, 2, which has no such step"},
+    {"it keeps its types",
+     {{"a", .var = {X("1", "0"), {"v", "int16", "t*=1"}}},
+      {"b", .var = {X("1", "1"), {"v", "int32", "t*=1"}}}},
+     {BASE},
+     .findings = "decision type v b: its type is int32, and int16 in a; a store keeps its types"},
+    {"a smaller type fits",
+     {{"a", .var = {X("1", "0"), {"v", "int32", "t*=1"}}},
+      {"b", .var = {X("1", "1"), {"v", "int16", "t*=1"}}}},
+     {BASE},
+     .findings = "note type v b: its type is int16, and int32 in a; int32 holds both",
+     .variable = {"v: int32 t*=2 | a 0+1>0 b 0+1>1 from int16"}},
+    {"it keeps its fill value",
+     {{"a", .var = {X("1", "0"), {"v", "int16", "t*=1", .fill = "-9"}}},
+      {"b", .var = {X("1", "1"), {"v", "int16", "t*=1", .fill = "-8"}}}},
+     {BASE, .fill_value = TEXTS("v:-7")},
+     .findings = "note fill-value v b: its fill value is not that of a, which the store has; a "
+                 "value of the data that equals it stops the run",
+     .variable = {"v: int16 t*=2 fill -9 | a 0+1>0 b 0+1>1 fill -8"}},
+    {"and has none where it says none",
+     {{"a", .var = {X("1", "0"), {"v", "int16", "t*=1"}}},
+      {"b", .var = {X("1", "1"), {"v", "int16", "t*=1", .fill = "-8"}}}},
+     {BASE},
+     .findings = "note fill-value v b: it has a fill value, and the store has none; an element "
+                 "that is missing stops the run",
+     .variable = {"v: int16 t*=2 | a 0+1>0 b 0+1>1 refuses fill"}},
+    {"it keeps the length of its texts",
+     {{"a", .var = {X("1", "0"), {"name", "char", "t*=1 n=2", .values = "ab"}}},
+      {"b", .var = {X("1", "1"), {"name", "char", "t*=1 n=3", .values = "xyz"}}}},
+     {BASE},
+     .findings = "decision type name b: its texts are 3 characters long, and 2 in the store, which "
+                 "keeps that length"},
+    {"shorter texts are filled up",
+     {{"a", .var = {X("1", "0"), {"name", "char", "t*=1 n=3", .values = "abc"}}},
+      {"b", .var = {X("1", "1"), {"name", "char", "t*=1 n=2", .values = "xy"}}}},
+     {BASE},
+     .variable = {"name: char t*=2 n=3 | a 0+1>0 b 0+1>1 width 2"}},
+    {"it keeps its attributes",
+     {{"a", .var = {X("1", "0"), {"v", "int16", "t*=1", .attrs = "{'history': 'x'}"}}},
+      {"b", .var = {X("1", "1"), {"v", "int16", "t*=1", .attrs = "{'history': 'y'}"}}}},
+     {BASE},
+     .findings = "",
+     .variable = {"v: int16 t*=2 {'history':'x'} | a 0+1>0 b 0+1>1"}},
+    {"it counts times as it did",
+     {{"a", .var = {{"t", "int32", "t*=1", .values = "0",
+                     .attrs = "{'units': 'days since 2000-01-01'}"}}},
+      {"b", .var = {{"t", "int32", "t*=1", .values = "0",
+                     .attrs = "{'units': 'days since 2000-01-05'}"}}}},
+     {BASE},
+     .variable = {"t: int32 t*=2 = 0 4 {'units':'days since 2000-01-01'} |"}},
+    {"and refuses what its units cannot count",
+     {{"a", .var = {{"t", "int32", "t*=1", .values = "0",
+                     .attrs = "{'units': 'days since 2000-01-01'}"}}},
+      {"b", .var = {{"t", "int32", "t*=1", .values = "30",
+                     .attrs = "{'units': 'hours since 2000-01-01'}"}}}},
+     {BASE},
+     .findings = "note time-units t b: units is \"hours since 2000-01-01\", and \"days since "
+                 "2000-01-01\" in a\n"
+                 "decision time-units t b: 2000-01-02T06:00:00 has no exact value in the new units "
+                 "and type",
+     .variable = {"t: none"}},
+};
+
+static void stays(void **state)
+{
+    (void)state;
+    joined_try(ROWS, COUNT(ROWS));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(stays)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
