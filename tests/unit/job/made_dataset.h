@@ -87,15 +87,17 @@ static inline int made_read_box(cm_array *a, const cm_box *box, void *dst, cm_er
 static inline void made_elements(const cm_dtype *type, const char *text, uint64_t nelem, void *dst)
 {
     char word[64];
+    int used;
     for (uint64_t i = 0; i < nelem; i++, dst = (uint8_t *)dst + type->nbytes) {
-        int used = 0;
-        if (text == NULL)
-            snprintf(word, sizeof word, "%u", (unsigned)i);
-        else if (sscanf(text, " %63s%n", word, &used) != 1)
+        if (text == NULL) {
+            assert_true(cm_element_from_double(type, (double)i, dst));
+            continue;
+        }
+        if (sscanf(text, " %63s%n", word, &used) != 1)
             fail_msg("there are only %u values in \"%s\"", (unsigned)i, text);
         if (!cm_fill_parse(type, word, dst))
             fail_msg("%s is no value of its type", word);
-        text = text == NULL ? NULL : text + used;
+        text += used;
     }
 }
 
