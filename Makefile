@@ -287,7 +287,7 @@ foresight: deps ## how well predicted times and recommendations hold (RANDOM_SEE
 	    $(if $(RANDOM_SEED),--random $(RANDOM_SEED))
 
 lint: deps ## includes go down only, no new circle of files, third-party headers in their place, sources formatted
-	@$(MAKE) --no-print-directory -j$(JOBS) all
+	@$(QUIETLY) all
 	@scripts/lint.sh $(BUILD)
 
 format: ## clang-format 14 over every source
