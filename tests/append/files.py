@@ -1,5 +1,8 @@
 """Files of a daily archive, and stores that other programs make of them."""
 
+import json
+from pathlib import Path
+
 import netCDF4
 import numpy as np
 import xarray as xr
@@ -23,6 +26,12 @@ ANOTHER_LAYOUT = ("shards", "repaired")  # than one conversion has, or other byt
 def beside(layout):
     """What stays beside a store that grew."""
     return ["append-left", "ledger"] if layout == "repaired" else ["ledger"]
+
+
+def listed(store):
+    """Paths of the ledger's lines, in order."""
+    lines = (store.parent / f"{store.name}.chunkmill" / "ledger").read_text().splitlines()[1:-1]
+    return [json.loads(line.split(" ", 1)[1])["path"] for line in lines]
 
 
 KILLED_BEFORE = ("rename", "unlink", "write") if paths.LONG else ("rename", "unlink")
@@ -62,7 +71,7 @@ def day(
         nc.createDimension("lat", NLAT)
         nc.createDimension("lon", NLON)
         nc.createDimension("nv", 2)
-        nc.history = f"made as {path}"
+        nc.history = f"made as {Path(path).name}"
         t = nc.createVariable("time", dtype, ("time",))
         t.units, t.calendar, t.standard_name = units, calendar, "time"
         t[:] = when[:-1]

@@ -73,6 +73,8 @@ def test_killed(case, kind, tmp_path):
         if layout != "shards":
             assert got == want, (kind, nth)
         assert sorted(p.name for p in (root / "s.zarr.chunkmill").iterdir()) == F.beside(layout), (kind, nth)
+        listed = F.listed(store)
+        assert len(listed) == len(set(listed)), (kind, nth, listed)
     assert "old" in views
 
 

@@ -256,8 +256,21 @@ static int put_line(cm_ledger_writer *w, const char *payload, size_t nbytes, cm_
     return cm_journal_line_append(&w->lines, payload, nbytes, err);
 }
 
+/* The line PAYLOAD, unless its path is one of RENEWED. */
+static int put_known_line(cm_ledger_writer *w, const char *payload, const cm_ledger *renewed,
+                          cm_error *err)
+{
+    cm_ledger_entry entry;
+    int rc = parse(payload, &entry, err);
+    if (rc == CM_OK && cm_ledger_find(renewed, entry.path) == NULL)
+        rc = put_line(w, payload, strlen(payload), err);
+    free(entry.path);
+    return rc;
+}
+
 /* The first line, and those of the ledger that is there. */
-static int put_known(const cm_beside *b, cm_ledger_writer *w, cm_error *err)
+static int put_known(const cm_beside *b, const cm_ledger *renewed, cm_ledger_writer *w,
+                     cm_error *err)
 {
     cm_buf text = {0};
     char **list;
@@ -266,7 +279,7 @@ static int put_known(const cm_beside *b, cm_ledger_writer *w, cm_error *err)
     if (rc == CM_OK)
         rc = cm_journal_line_append(&w->lines, HEAD, strlen(HEAD), err);
     for (size_t i = 1; rc == CM_OK && i <= n; i++)
-        rc = put_line(w, list[i], strlen(list[i]), err);
+        rc = put_known_line(w, list[i], renewed, err);
     free(list);
     cm_buf_release(&text);
     return rc;
@@ -290,10 +303,11 @@ static int flush(cm_ledger_writer *w, cm_error *err)
     return rc;
 }
 
-int cm_ledger_begin(const cm_beside *b, cm_ledger_writer *out, cm_error *err)
+/* Lines of paths in RENEWED are left out. */
+static int begin(const cm_beside *b, const cm_ledger *renewed, cm_ledger_writer *out, cm_error *err)
 {
     *out = (cm_ledger_writer){.path = b->path};
-    int rc = put_known(b, out, err);
+    int rc = put_known(b, renewed, out, err);
     if (rc == CM_OK)
         rc = cm_object_create_as(b->in, CM_LEDGER_NAME, &(cm_object_form){.in_order = true},
                                  &out->object, err);
@@ -302,6 +316,11 @@ int cm_ledger_begin(const cm_beside *b, cm_ledger_writer *out, cm_error *err)
         cm_buf_release(&out->lines);
     }
     return rc;
+}
+
+int cm_ledger_begin(const cm_beside *b, cm_ledger_writer *out, cm_error *err)
+{
+    return begin(b, &(cm_ledger){0}, out, err);
 }
 
 static int put_json(cm_ledger_writer *w, const cm_json *j, cm_error *err)
@@ -340,10 +359,29 @@ int cm_ledger_end(cm_ledger_writer *w, int rc, cm_error *err)
     return rc;
 }
 
+/* The paths of LIST, in order; *OUT borrows them, its entries are to be freed. */
+static int get_paths(const cm_json *list, cm_ledger *out, cm_error *err)
+{
+    out->n = cm_json_length(list);
+    if ((out->entry = cm_calloc(out->n + 1, sizeof(out->entry[0]), err)) == NULL)
+        return CM_ENOMEM;
+    for (size_t i = 0; i < out->n; i++) {
+        const char *path = cm_json_text(cm_json_member(cm_json_at(list, i), "path"), NULL);
+        out->entry[i].path = (char *)(uintptr_t)(path == NULL ? "" : path);
+    }
+    if (out->n > 0)
+        qsort(out->entry, out->n, sizeof(out->entry[0]), by_path);
+    return CM_OK;
+}
+
 int cm_ledger_add(const cm_beside *b, const cm_json *list, cm_error *err)
 {
+    cm_ledger renewed = {0};
     cm_ledger_writer w;
-    int rc = cm_ledger_begin(b, &w, err);
+    int rc = get_paths(list, &renewed, err);
+    if (rc == CM_OK)
+        rc = begin(b, &renewed, &w, err);
+    free(renewed.entry);
     if (rc != CM_OK)
         return rc;
     for (size_t i = 0; rc == CM_OK && i < cm_json_length(list); i++)

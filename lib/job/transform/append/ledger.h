@@ -54,7 +54,11 @@ int cm_ledger_begin(const cm_beside *b, cm_ledger_writer *out, cm_error *err);
 int cm_ledger_put(cm_ledger_writer *w, const cm_ledger_entry *entry, cm_error *err);
 /* Where RC is CM_OK the lines are added, else nothing changes; returns RC, or why it failed. */
 int cm_ledger_end(cm_ledger_writer *w, int rc, cm_error *err);
-/* Adds the lines of LIST, an array of such objects, to the ledger, which is made if need be. */
+/*
+ * Adds the lines of LIST, an array of such objects, to the ledger, which is made if need be.  They
+ * take the place of earlier lines of their paths: a change that is made again after a kill, or
+ * every day from the same file, lets no ledger grow.
+ */
 int cm_ledger_add(const cm_beside *b, const cm_json *list, cm_error *err);
 
 #endif
