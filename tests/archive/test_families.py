@@ -11,8 +11,8 @@ import xarray as xr
 from support import tool
 
 from . import files as F
+from . import kinds
 from . import stores
-from . import test_kinds as kinds
 from .files import File, Var
 
 
