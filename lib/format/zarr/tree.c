@@ -420,7 +420,11 @@ static int keep_or_walk(cm_zarr_tree *tree, int zarr_format, int rc, const cm_er
     empty(tree, zarr_format);
     if (rc != CM_ENOTFOUND && !(tree->ignored = cm_strdup(why->text, err)))
         return CM_ENOMEM;
-    return cm_zarr_tree_walk(tree, NULL, NULL, err);
+    int walked = cm_zarr_tree_walk(tree, NULL, NULL, err);
+    /* A web server lists nothing: why its consolidated metadata are of no use is what to tell. */
+    if (walked == CM_EUNSUPPORTED && tree->ignored != NULL)
+        return cm_fail(err, (cm_status)rc, "%s", tree->ignored);
+    return walked;
 }
 
 static int open_v3(cm_zarr_tree *tree, const cm_json *root, cm_error *err)

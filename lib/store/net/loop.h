@@ -56,6 +56,7 @@ typedef struct cm_transfer_state {
     bool to_text;  /* the body is an error, or no object */
     bool placed;   /* there is room for the object, also for further tries */
     bool too_much; /* more came than was asked for */
+    bool enough;   /* of an error's text: the rest was not waited for */
     size_t room;
     cm_buf own; /* an object whose length was not told */
     uint64_t length, range_first, range_last;

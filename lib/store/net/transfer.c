@@ -153,8 +153,11 @@ static int take_text(cm_transfer_state *t, const char *data, size_t nbytes)
     if (r->text.nbytes + nbytes > most && r->status / 100 == 2)
         return cm_fail(&t->broken_why, CM_EFORMAT, "%s: the answer of the server is too long",
                        r->shown);
-    if (r->text.nbytes + nbytes > most)
-        return CM_OK; /* enough of it was read */
+    /* Its status says what an error is; a server may send its text for ever, fast or slowly. */
+    t->enough = r->status / 100 != 2 && (r->text.nbytes + nbytes > most ||
+                                         t->progress_ns - t->begun_ns > t->net->timeout_ns);
+    if (t->enough)
+        return CM_EIO;
     return cm_buf_append(&r->text, data, nbytes, &t->broken_why);
 }
 
@@ -188,7 +191,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *user)
     int rc = t->ngot == 0 ? begin_body(t, data, nbytes) : CM_OK;
     if (rc == CM_OK)
         rc = t->to_text ? take_text(t, data, nbytes) : take_object(t, data, nbytes);
-    if (rc != CM_OK && !t->too_much)
+    if (rc != CM_OK && !t->too_much && !t->enough)
         t->broken = rc;
     t->ngot += nbytes;
     return rc == CM_OK ? nbytes : CURL_WRITEFUNC_ERROR;
@@ -363,7 +366,7 @@ static void forget_try(cm_transfer_state *t)
     cm_http *r = t->request;
     t->nsent = 0;
     t->ngot = 0;
-    t->has_length = t->has_range = t->is_xml = t->to_text = t->too_much = false;
+    t->has_length = t->has_range = t->is_xml = t->to_text = t->too_much = t->enough = false;
     t->retry_after_ns = 0;
     t->doubtful = t->summed = t->checked = false;
     t->said = (cm_sum_said){.etag = r->etag};

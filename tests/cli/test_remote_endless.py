@@ -1,0 +1,154 @@
+"""Answers without an end, and listings without one: a run ends in time, in its memory, with one sentence that is true."""
+
+import json
+import time
+import zlib
+
+import netCDF4
+import pytest
+from support import objects, tool
+
+ARRAY = {"zarr_format": 2, "shape": [4], "chunks": [1], "dtype": "<f8", "compressor": None, "filters": None, "fill_value": 0, "order": "C"}
+METADATA = json.dumps({"zarr_consolidated_format": 1, "metadata": {".zgroup": {"zarr_format": 2}, "t/.zarray": ARRAY}}).encode()
+STORE = {"a.zarr/.zmetadata": METADATA, "a.zarr/.zgroup": b'{"zarr_format": 2}', "a.zarr/t/.zarray": json.dumps(ARRAY).encode()} | {
+    f"a.zarr/t/{i}": b"12345678" for i in range(4)
+}
+LIMIT = 120  # seconds against hangs
+
+
+@pytest.fixture
+def web():
+    server = objects.Server(bucket=None, signed=False, objects={k: (v, objects.etag_of(v)) for k, v in STORE.items()})
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def bucket():
+    server = objects.Server(objects={k: (v, objects.etag_of(v)) for k, v in STORE.items()})
+    yield server
+    server.close()
+
+
+def on(server, key, answer):
+    server.fault = lambda h: answer(h) if h.key.endswith(key) else None
+
+
+def endless(status, headers=b"", some=b"x" * 65536, pause=0.0):
+    """A body, byte for byte as it is, until the other one hangs up."""
+
+    def answer(handler):
+        handler.close_connection = True
+        try:
+            handler.wfile.write(b"HTTP/1.1 %d x\r\n%s\r\n" % (status, headers))
+            while True:
+                handler.wfile.write(some)
+                time.sleep(pause)
+        except OSError:
+            return "done"
+
+    return answer
+
+
+CHUNKED = b"%x\r\n%s\r\n" % (1000, b"x" * 1000)
+ENDLESS = {  # what is sent, and what is said
+    "an object": (endless(200), "more than the"),
+    "an object in chunks": (endless(200, b"Transfer-Encoding: chunked\r\n", CHUNKED), "more than the"),
+    "access denied": (endless(403), "access denied"),
+    "an error": (endless(500), "HTTP 500"),
+    "an error in chunks": (endless(503, b"Transfer-Encoding: chunked\r\n", CHUNKED), "HTTP 503"),
+    "an error, drop by drop": (endless(500, some=b"x", pause=0.2), "HTTP 500"),
+    "a change": (endless(412), "changed while it was read"),
+    "headers": (endless(200, some=b"A: b\r\n" * 1000), "more than the"),
+    "nothing at all": (endless(204), "the server"),
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_a_body_without_end(web, kind):
+    answer, words = ENDLESS[kind]
+    on(web, "t/3", answer)
+    tool.run("rechunk", "--digest", "--timeout", "1s", f"{web.url}/a.zarr", timeout=LIMIT).fails(1, "t/3", words)
+
+
+def test_an_absent_object_whose_page_has_no_end(web):
+    on(web, "t/3", endless(404))
+    before = tool.run("rechunk", "--digest", f"{web.url}/a.zarr", timeout=LIMIT).ok().out
+    web.fault = None
+    del web.objects["a.zarr/t/3"]
+    assert tool.run("rechunk", "--digest", f"{web.url}/a.zarr").ok().out == before
+
+
+def test_writing_where_errors_have_no_end(bucket, tmp_path):
+    """The store is not there, and is written once the server is well again."""
+    bucket.fault = lambda h: endless(500)(h) if h.command == "PUT" and "/t/" in h.key else None
+    command = ("--timeout", "1s", "s3://bucket/a.zarr", "s3://bucket/b.zarr")
+    tool.run("rechunk", *command, env=bucket.environment(), timeout=LIMIT).fails(1, "HTTP 500")
+    assert "b.zarr/.zmetadata" not in bucket.objects
+    bucket.fault = None
+    tool.run("rechunk", "--resume", *command, env=bucket.environment()).ok()
+    digests = [tool.run("rechunk", "--digest", f"s3://bucket/{name}.zarr", env=bucket.environment()).ok().out.splitlines()[-1] for name in "ab"]
+    assert digests[0] == digests[1]
+
+
+@pytest.mark.parametrize("answer, words", [(endless(500), "HTTP 500"), (lambda h: h.reply(200, b"{", {}) or "done", "JSON")], ids=["an error", "half a document"])
+def test_why_metadata_are_of_no_use(web, answer, words):
+    """Of a web server, which lists nothing: not that there are none."""
+    on(web, ".zmetadata", answer)
+    tool.run("rechunk", "--digest", "--timeout", "1s", f"{web.url}/a.zarr", timeout=LIMIT).fails(1, ".zmetadata", words)
+
+
+def test_a_gzip_bomb(web):
+    """Nobody asked for a coding: bytes are taken as they come, and are too many."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    bomb = b"".join(packer.compress(bytes(1 << 20)) for _ in range(100)) + packer.flush()
+    for data, words in ((bomb, "more than the"), (bomb[:2000], "chunk 3")):
+        on(web, "t/3", lambda h, data=data: h.reply(200, data, {"Content-Encoding": "gzip"}) or "done")
+        done = tool.run("rechunk", "--digest", "--timeout", "1s", f"{web.url}/a.zarr", peak=True).fails(1, words)
+        assert done.peak < 64 << 20
+
+
+def test_an_error_instead_of_a_size(bucket, tmp_path):
+    """SlowDown within a 200 is asked about again, also where only headers come: its length is not the object's."""
+    with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:
+        ds.createDimension("x", 4)
+        ds.createVariable("v", "f4", ("x",))[:] = range(4)
+    data = (tmp_path / "in.nc").read_bytes()
+    bucket.objects["in.nc"] = (data, objects.etag_of(data))
+    slow, met = b"<?xml version='1.0'?><Error><Code>SlowDown</Code></Error>", []
+
+    def fault(handler):
+        if handler.command == "HEAD" and handler.key.endswith("in.nc") and len(met) < 3:
+            met.append(1)
+            handler.reply(200, slow, {"Content-Type": "application/xml"})
+            return "done"
+
+    bucket.fault = fault
+    tool.nc2zarr("-q", "s3://bucket/in.nc", tmp_path / "o.zarr", env=bucket.environment()).ok()
+    assert len(met) == 3
+
+
+def test_a_long_listing(bucket):
+    """100,000 keys beside few that matter: all pages are read, once, and nothing is lost."""
+    del bucket.objects["a.zarr/.zmetadata"]
+    want = tool.run("rechunk", "--digest", "s3://bucket/a.zarr", env=bucket.environment()).ok().out
+    bucket.objects |= {f"a.zarr/t/x{i}": (b"", '"e"') for i in range(100_000)}
+    names = sorted(bucket.objects)
+    pages = []
+
+    def listing(handler):
+        # As the server would, which sorts all of them for each page.
+        if handler.query.get("list-type") != "2" or handler.query.get("delimiter"):
+            return None
+        start = int(handler.query.get("continuation-token", "0"))
+        found = [k for k in names[start : start + 1000] if k.startswith(handler.query["prefix"])]
+        pages.append(start)
+        more = f"<NextContinuationToken>{start + 1000}</NextContinuationToken>" if start + 1000 < len(names) else ""
+        body = "".join(f"<Contents><Key>{k}</Key><Size>8</Size></Contents>" for k in found)
+        handler.reply(200, f"<ListBucketResult><IsTruncated>{str(bool(more)).lower()}</IsTruncated>{body}{more}</ListBucketResult>".encode(), {})
+        return "done"
+
+    bucket.fault = listing
+    done = tool.run("rechunk", "--digest", "s3://bucket/a.zarr", env=bucket.environment(), peak=True).ok()
+    assert done.out == want and done.peak < 128 << 20
+    assert len(pages) == len(set(pages))
