@@ -416,3 +416,25 @@ def test_empty_folders_are_nothing(bucket, source):
     bucket.folders = {"out.zarr/g/", "out.zarr.statistics.zarr/mean/"}
     tool.nc2zarr("-q", "--statistics", *CHUNKS, source, "s3://bucket/out.zarr", env=bucket.environment()).ok()
     tool.nc2zarr("--check", source, "s3://bucket/out.zarr", env=bucket.environment()).ok()
+
+
+@pytest.mark.parametrize("options", [(), ("--statistics",)], ids=["", "statistics"])
+def test_a_failed_run_that_cannot_tidy_up(bucket, tmp_path, options):
+    """Chunks that the server does not remove stay somebody's: resume finishes what they belong to."""
+    with netCDF4.Dataset(tmp_path / "in.nc", "w") as ds:
+        ds.createDimension("x", 40)
+        ds.createVariable("v", "f4", ("x",))[:] = range(40)
+    command = ("-q", "-j", "1", *options, "--chunks", "v:x=4", tmp_path / "in.nc", "s3://bucket/s.zarr")
+
+    def fault(handler):
+        if (handler.command, handler.key[-6:]) in (("PUT", "/v/c/7"), ("DELETE", "/v/c/2")):
+            handler.reply(403, b"<Error><Code>AccessDenied</Code></Error>", {"Content-Type": "application/xml"})
+            return "done"
+
+    bucket.fault = fault
+    tool.nc2zarr(*command, env=bucket.environment()).fails(1, "v/c/7", "--resume finishes it")
+    assert "s.zarr/v/c/2" in bucket.objects and "s.zarr/zarr.json" not in bucket.objects
+    bucket.fault = None
+    tool.nc2zarr("--resume", *command, env=bucket.environment()).ok()
+    tool.nc2zarr("--check", tmp_path / "in.nc", "s3://bucket/s.zarr", env=bucket.environment()).ok()
+    assert not bucket.keys("s.zarr.chunkmill/")

@@ -263,7 +263,9 @@ static void leave(cm_job *job, cm_output *out, const cm_made *made, int rc, cm_e
     if (cm_lock_check(out->lock, &out->beside, NULL) == CM_EEXIST)
         return;
     cm_job_release_writers(job);
-    cm_output_discard(out, made);
+    r->resumable = !cm_output_discard(out, made);
+    if (r->resumable)
+        cm_error_suffix(err, "; not all that was written could be removed: `resume` finishes it");
     cm_into_discard(job->into);
 }
 

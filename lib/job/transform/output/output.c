@@ -428,25 +428,40 @@ static cm_verdict judge_itself(void *context, const char *below, cm_entry_kind k
     return *below == '\0' ? CM_REMOVE : CM_KEEP;
 }
 
-void cm_output_discard(cm_output *out, const cm_made *made)
+static bool is_gone(int rc)
 {
-    if (!out->touched)
-        return;
+    return rc == CM_OK || rc == CM_ENOTFOUND;
+}
+
+/* False where something of it stays. */
+static bool erase_made(cm_store *store, const cm_made *made)
+{
     /* The root, and what it says of all others, first: what is half removed is no store. */
-    cm_zarr_erase_metadata(out->store, "", NULL);
+    bool gone = is_gone(cm_zarr_erase_metadata(store, "", NULL));
     for (size_t i = 0; i < made->n; i++) {
         const cm_made_node *node = &made->node[i];
-        cm_zarr_erase_metadata(out->store, node->path, NULL);
+        gone &= is_gone(cm_zarr_erase_metadata(store, node->path, NULL));
         if (node->meta != NULL)
-            cm_zarr_erase_chunks(out->store, node->path, node->meta, NULL);
+            gone &= is_gone(cm_zarr_erase_chunks(store, node->path, node->meta, NULL));
     }
     /* Groups come last, and the deepest of them may be anywhere among them. */
     for (size_t i = made->n; i-- > 0;)
-        cm_store_sweep(out->store, made->node[i].path, judge_itself, NULL, NULL);
+        gone &= is_gone(cm_store_sweep(store, made->node[i].path, judge_itself, NULL, NULL));
+    return gone;
+}
+
+bool cm_output_discard(cm_output *out, const cm_made *made)
+{
+    if (!out->touched)
+        return true;
+    /* Without the journal no run would know chunks that stay for what they are. */
+    if (!erase_made(out->store, made) && out->begun)
+        return false;
     /* What is gone cannot be resumed. */
     cm_output_complete(out);
     if (out->made && !cm_store_is_remote(out->store))
         rmdir(out->path);
+    return true;
 }
 
 void cm_output_release(cm_output *out)

@@ -88,8 +88,11 @@ void cm_output_complete(cm_output *out);
  * very end.
  */
 void cm_output_tidy(cm_output *out);
-/* Removes what was written of MADE, and the folder if it is ours and then empty. */
-void cm_output_discard(cm_output *out, const cm_made *made);
+/*
+ * Removes what was written of MADE, and the folder if it is ours and then empty.  False: something
+ * could not be removed, and the journal stays for a run that resumes.
+ */
+bool cm_output_discard(cm_output *out, const cm_made *made);
 /* Gives the lock back. */
 void cm_output_release(cm_output *out);
 
