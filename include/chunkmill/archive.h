@@ -69,6 +69,7 @@ typedef struct cm_archive_options {
     const char *fetched;     /* folder for files that are fetched; NULL: that of the net */
     uint64_t fetched_nbytes; /* that they may take at once; 0: half of what is free there */
     unsigned nprocesses;     /* 0: the CPUs that this process may use */
+    uint64_t memory;         /* bytes that the user allows; 0: nothing is said */
     cm_monitor *monitor;     /* or NULL */
 
     const char *along;     /* dimension; NULL: found */

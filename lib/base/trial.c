@@ -43,16 +43,21 @@ static void fall_silent(void)
     close(nowhere);
 }
 
-/* Of the process, when this is read in the child: that of its parent. */
-static uint64_t address_space(void)
+/* What the process holds, bytes; when this is read in the child: what its parent does. */
+typedef struct held {
+    uint64_t space, resident, data; /* all zero: not known */
+} held;
+
+static held what_is_held(void)
 {
-    unsigned long long npages = 0;
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    unsigned long long space, resident, data;
     FILE *f = fopen("/proc/self/statm", "re");
     if (f == NULL)
-        return 0;
-    int n = fscanf(f, "%llu", &npages);
+        return (held){0};
+    int n = fscanf(f, "%llu %llu %*u %*u %*u %llu", &space, &resident, &data);
     fclose(f);
-    return n == 1 ? npages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+    return n == 3 ? (held){space * page, resident * page, data * page} : (held){0};
 }
 
 /*
@@ -73,9 +78,11 @@ static void limit(int resource, rlim_t soft, bool lasting)
 
 static void set_limits(const cm_trial_limits *limits, bool lasting)
 {
-    uint64_t held = address_space();
-    if (limits->memory > 0 && held > 0)
-        limit(RLIMIT_AS, held + limits->memory, lasting);
+    const held now = what_is_held();
+    if (limits->memory > 0 && now.space > 0)
+        limit(RLIMIT_AS, now.space + limits->memory, lasting);
+    if (limits->data > 0 && now.space > 0)
+        limit(RLIMIT_DATA, now.data + limits->data, lasting);
     if (limits->cpu_s > 0)
         limit(RLIMIT_CPU, limits->cpu_s, lasting);
     (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
@@ -85,9 +92,11 @@ static void set_limits(const cm_trial_limits *limits, bool lasting)
 void cm_trial_renew_limits(unsigned cpu_s, uint64_t memory)
 {
     struct rusage used;
-    uint64_t held = memory > 0 ? address_space() : 0;
-    if (held > 0)
-        limit(RLIMIT_AS, held + memory, false);
+    const held now = memory > 0 ? what_is_held() : (held){0};
+    if (now.space > 0) {
+        limit(RLIMIT_AS, now.space + memory, false);
+        limit(RLIMIT_DATA, now.data + memory, false);
+    }
     if (cpu_s > 0 && getrusage(RUSAGE_SELF, &used) == 0)
         limit(RLIMIT_CPU, (rlim_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + 2 + cpu_s, false);
 }
@@ -173,7 +182,8 @@ typedef struct child {
     int fd;
     const cm_trial_limits *limits;
     bool canceled;
-    cm_buf got; /* what came through the socket */
+    cm_buf got;        /* what came through the socket */
+    uint64_t resident; /* of the parent when it was made, which the child has from the beginning */
 } child;
 
 static bool is_canceled(child *c)
@@ -232,15 +242,18 @@ static int hear(child *c, cm_error *err)
     return CM_OK;
 }
 
-cm_trial_fate cm_trial_reap(pid_t pid, bool kill_it)
+/* *PEAK is what the child had in memory at most, bytes. */
+static cm_trial_fate reap(pid_t pid, bool kill_it, uint64_t *peak)
 {
+    struct rusage used = {0};
     int status = 0;
     pid_t reaped;
     if (kill_it)
         (void)kill(pid, SIGKILL);
     do {
-        reaped = waitpid(pid, &status, 0);
+        reaped = wait4(pid, &status, 0, &used);
     } while (reaped < 0 && errno == EINTR);
+    *peak = (uint64_t)used.ru_maxrss << 10;
     if (reaped == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return (cm_trial_fate){.end = CM_TRIAL_RETURNED};
     if (reaped != pid || !WIFSIGNALED(status)) /* or someone else has reaped it */
@@ -248,6 +261,12 @@ cm_trial_fate cm_trial_reap(pid_t pid, bool kill_it)
     if (WTERMSIG(status) == SIGXCPU)
         return (cm_trial_fate){.end = CM_TRIAL_ENDLESS};
     return (cm_trial_fate){.end = CM_TRIAL_CRASHED, .signal = WTERMSIG(status)};
+}
+
+cm_trial_fate cm_trial_reap(pid_t pid, bool kill_it)
+{
+    uint64_t peak;
+    return reap(pid, kill_it, &peak);
 }
 
 static int take_answer(const child *c, cm_buf *record, cm_error *err)
@@ -279,11 +298,13 @@ static int attend(child *c, cm_buf *record, cm_trial_fate *fate, cm_trial_child 
         *fate = (cm_trial_fate){.end = CM_TRIAL_RETURNED};
     } else {
         /* One that would stay, and is not wanted, waits for nothing that could come. */
-        *fate = cm_trial_reap(c->pid, rc != CM_OK || c->canceled || (answered && kept != NULL));
+        uint64_t peak;
+        *fate = reap(c->pid, rc != CM_OK || c->canceled || (answered && kept != NULL), &peak);
+        fate->starved = c->limits->data > 0 && peak > c->resident + c->limits->data / 2;
         if (answered)
-            *fate = (cm_trial_fate){.end = CM_TRIAL_RETURNED};
+            fate->end = CM_TRIAL_RETURNED;
         else if (c->canceled)
-            *fate = (cm_trial_fate){.end = CM_TRIAL_CANCELED};
+            fate->end = CM_TRIAL_CANCELED;
         else if (fate->end == CM_TRIAL_RETURNED) /* it said nothing */
             fate->end = CM_TRIAL_CRASHED;
     }
@@ -303,7 +324,8 @@ static int run(const task *t, cm_buf *record, cm_trial_fate *fate, cm_trial_chil
     /* A handler of the parent must not run in the child. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    child c = {.pid = fork(), .fd = fd[0], .limits = t->limits};
+    child c = {.fd = fd[0], .limits = t->limits, .resident = what_is_held().resident};
+    c.pid = fork();
     if (c.pid == 0) {
         close(fd[0]);
         be_child(t, record == NULL ? 1 : record->max_nbytes, parent, fd[1]);

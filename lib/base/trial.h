@@ -21,6 +21,7 @@ typedef struct cm_trial_limits {
        count, and neither does what other processes do to the machine. */
     unsigned cpu_s;
     uint64_t memory; /* bytes of address space beyond what the process has; 0: no limit */
+    uint64_t data;   /* bytes of private memory beyond what it has; 0: no limit */
     bool (*canceled)(void *context); /* asked several times a second; NULL: never */
     void *context;
 } cm_trial_limits;
@@ -35,7 +36,8 @@ typedef enum cm_trial_end {
 
 typedef struct cm_trial_fate {
     cm_trial_end end;
-    int signal; /* CM_TRIAL_CRASHED */
+    int signal;   /* CM_TRIAL_CRASHED */
+    bool starved; /* it took so much memory that its limit of data may be why it failed */
 } cm_trial_fate;
 
 /* What it appends to RECORD comes back to the caller. */
@@ -68,7 +70,7 @@ int cm_trial_keep(cm_trial_fn *fn, cm_trial_serve *serve, void *context,
                   const cm_trial_limits *limits, cm_buf *record, cm_trial_fate *fate,
                   cm_trial_child *kept, cm_error *err);
 
-/* In the child: from now on this much more CPU time, and address space beyond what it has. */
+/* In the child: from now on this much more CPU time, and memory of both kinds. */
 void cm_trial_renew_limits(unsigned cpu_s, uint64_t memory);
 
 /* cm_fd_recv, which gives up also when the child is dead or the caller not wanted any more. */

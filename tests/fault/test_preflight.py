@@ -149,3 +149,38 @@ def test_stops_while_a_library_loops(badlibrary, tmp_path, out):
         assert running.wait() == -signal.SIGTERM, err
     assert "stopped by SIGTERM" in err
     assert not os.path.exists(f"/proc/{child}")
+
+
+LARGE = 4  # MiB of attributes, which take hundreds as JSON
+
+
+@pytest.fixture(scope="module")
+def large_attributes(tmp_path_factory):
+    path = tmp_path_factory.mktemp("large") / "attributes.nc"
+    with netCDF4.Dataset(path, "w") as ds:
+        ds.createDimension("x", 4)
+        v = ds.createVariable("v", "f4", ("x",))
+        v[:] = 1
+        for i in range(LARGE):
+            v.setncattr(f"a{i}", np.full(1 << 20, i, "u1"))
+    return path
+
+
+@pytest.mark.parametrize("name", ("nc2zarr", "rechunk"))
+def test_metadata_that_do_not_fit_are_refused_before_they_are_read(large_attributes, out, name):
+    """The child that opens the file first has a limit from --memory; the program itself never begins to."""
+    done = tool.run(name, "-q", "--memory", "64MiB", large_attributes, out, peak=True)
+    done.fails(1, "attributes.nc", "its metadata do not fit the memory", "raise --memory")
+    assert done.peak < 64 << 20, f"peak {done.peak >> 20} MiB"
+    assert not out.exists()
+
+
+def test_a_file_of_a_survey_has_a_limit_too(large_attributes, tmp_path):
+    """Of which a child may take 256 MiB at least: a file for which that is not enough is told, and the others are surveyed."""
+    other = tmp_path / "other.nc"
+    with netCDF4.Dataset(other, "w") as ds:
+        ds.createDimension("x", 4)
+        ds.createVariable("w", "f4", ("x",))[:] = 1
+    done = tool.nc2zarr("-q", "--memory", "64MiB", "--survey", large_attributes, other, peak=True)
+    assert done.status == 4 and "attributes.nc" in done.out and "take more than the 256 MiB" in done.out and "w: float32" in done.out, str(done)
+    assert done.peak < 320 << 20, f"peak {done.peak >> 20} MiB"

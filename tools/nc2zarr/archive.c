@@ -202,6 +202,7 @@ int nc2zarr_archive(const nc2zarr_values *v, const cm_common_options *common,
     job.options.command = command;
     job.options.nthreads = common->nthreads;
     job.options.memory = common->memory;
+    job.asked.memory = common->memory;
     job.options.monitor = monitor;
     if (!monitor) {
         cm_say(NC2ZARR.name, "%s", err.text);

@@ -251,7 +251,7 @@ static int open_file(const char *path, const cm_dataset_options *o, cm_nc_file *
     const bool is_tried = o->guard == CM_GUARD_NEEDED || o->guard == CM_GUARD_NONE;
     if (o->guard == CM_GUARD_STAYS && !o->library)
         return cm_nc_open_tried(path, o, out, err);
-    int rc = is_tried ? CM_OK : cm_nc_preflight(path, o->canceled, o->canceled_context, err);
+    int rc = is_tried ? CM_OK : cm_nc_preflight(path, o, err);
     return rc == CM_OK ? cm_nc_open(path, &how, out, err) : rc;
 }
 

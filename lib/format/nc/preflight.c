@@ -1,6 +1,7 @@
 #include "format/nc/preflight.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <netcdf.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -21,9 +22,11 @@ enum {
 
 /* What metadata take is held by the parent as well; 1,000 groups and variables take 10 MB. */
 #define MEMORY (UINT64_C(4) << 30)
+/* Whatever is allowed: what the libraries need for a file of some hundred variables. */
+#define LEAST_METADATA (UINT64_C(32) << 20)
 
-void cm_nc_trial_limits(const char *path, bool (*canceled)(void *context), void *context,
-                        cm_trial_limits *out)
+void cm_nc_trial_limits(const char *path, uint64_t memory, bool (*canceled)(void *context),
+                        void *context, cm_trial_limits *out)
 {
     struct stat st;
     uint64_t seconds = BASE_CPU_S;
@@ -31,6 +34,9 @@ void cm_nc_trial_limits(const char *path, bool (*canceled)(void *context), void 
         seconds += (uint64_t)st.st_size / BYTES_A_CPU_S;
     *out = (cm_trial_limits){.cpu_s = seconds < MAX_CPU_S ? (unsigned)seconds : MAX_CPU_S,
                              .memory = MEMORY,
+                             .data = memory == 0                   ? 0
+                                     : memory / 2 > LEAST_METADATA ? memory / 2
+                                                                   : LEAST_METADATA,
                              .canceled = canceled,
                              .context = context};
 }
@@ -45,6 +51,23 @@ static const char *library_of(const char *path)
     ssize_t n = pread(fd, magic, sizeof magic, 0);
     close(fd);
     return n == sizeof magic && memcmp(magic, "CDF", sizeof magic) == 0 ? "libnetcdf" : "libhdf5";
+}
+
+static int starved(const char *path, const char *doing, const cm_trial_limits *limits,
+                   cm_error *err)
+{
+    return cm_fail(err, CM_EBUDGET,
+                   "%s: its metadata do not fit the memory: %s takes more than the %" PRIu64
+                   " MiB that there are for them; raise `memory`",
+                   path, doing, limits->data >> 20);
+}
+
+int cm_nc_trial_judge(int rc, const char *path, const cm_trial_limits *limits,
+                      const cm_trial_fate *fate, cm_error *err)
+{
+    if (rc == CM_OK)
+        return cm_nc_trial_failed(path, "opening it", limits, fate, err);
+    return fate->starved ? starved(path, "opening it", limits, err) : rc;
 }
 
 int cm_nc_trial_failed(const char *path, const char *doing, const cm_trial_limits *limits,
@@ -65,11 +88,18 @@ int cm_nc_trial_failed(const char *path, const char *doing, const cm_trial_limit
     case CM_TRIAL_CRASHED:
         break;
     }
+    if (fate->starved)
+        return starved(path, doing, limits, err);
     if (fate->signal == SIGKILL) /* not ours: the kernel's, when memory is out */
         return cm_fail(err, CM_EFORMAT,
                        "%s: the process that was %s was killed (signal 9); the file is damaged, "
                        "or memory is short",
                        path, doing);
+    if (fate->signal == 0 && limits->data > 0)
+        return cm_fail(err, CM_EFORMAT,
+                       "%s: %s ended the process that was %s; the file is damaged, or its metadata "
+                       "take more than the %" PRIu64 " MiB that the limit of memory leaves it",
+                       path, library, doing, limits->data >> 20);
     if (fate->signal == 0)
         return cm_fail(err, CM_EFORMAT, "%s: %s ended the process that was %s; the file is damaged",
                        path, library, doing);
@@ -106,7 +136,7 @@ int cm_nc_trial_begin(cm_error *err)
     return begun ? CM_OK : cm_fail(err, CM_ENOMEM, "netCDF-C and HDF5 cannot begin");
 }
 
-int cm_nc_preflight(const char *path, bool (*canceled)(void *context), void *context, cm_error *err)
+int cm_nc_preflight(const char *path, const cm_dataset_options *options, cm_error *err)
 {
     cm_trial_limits limits;
     cm_trial_fate fate;
@@ -114,10 +144,11 @@ int cm_nc_preflight(const char *path, bool (*canceled)(void *context), void *con
     char *copy = rc == CM_OK ? cm_strdup(path, err) : NULL;
     if (copy == NULL)
         return rc == CM_OK ? CM_ENOMEM : rc;
-    cm_nc_trial_limits(path, canceled, context, &limits);
+    cm_nc_trial_limits(path, options->memory, options->canceled, options->canceled_context,
+                       &limits);
     rc = cm_trial_run(open_and_end, copy, &limits, NULL, &fate, err);
     free(copy);
-    return rc == CM_OK ? cm_nc_trial_failed(path, "opening it", &limits, &fate, err) : rc;
+    return cm_nc_trial_judge(rc, path, &limits, &fate, err);
 }
 
 /* READER is FILE's, or is ended; NULL: no process could be made. */

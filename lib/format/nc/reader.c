@@ -67,8 +67,7 @@ static int start(cm_nc_reader *r, cm_error *err)
     cm_buf_init(&record, sizeof r->opened);
     int rc = cm_trial_keep(cm_nc_child_open, cm_nc_child_serve, &child, &r->limits, &record, &fate,
                            &r->child, err);
-    if (rc == CM_OK)
-        rc = cm_nc_trial_failed(r->path, "opening it", &r->limits, &fate, err);
+    rc = cm_nc_trial_judge(rc, r->path, &r->limits, &fate, err);
     if (rc == CM_OK && r->child.pid != 0 && record.nbytes == sizeof r->opened)
         memcpy(&r->opened, record.data, sizeof r->opened);
     cm_buf_release(&record);
@@ -100,14 +99,13 @@ int cm_nc_reader_start(const char *path, const cm_dataset_options *options, cm_n
     r->child.fd = -1;
     r->path = cm_strdup(path, err);
     int rc = r->path == NULL ? CM_ENOMEM : cm_nc_trial_begin(err);
-    cm_nc_trial_limits(path, options->canceled, options->canceled_context, &r->limits);
+    cm_nc_trial_limits(path, options->memory, options->canceled, options->canceled_context,
+                       &r->limits);
     r->most = options->memory > 0 ? options->memory : cm_memory_available() / 2;
     /* Of what is allowed, a part is the program's own. */
     r->most = r->most / 4 * 3 > LEAST_MEMORY ? r->most / 4 * 3 : LEAST_MEMORY;
     if (rc == CM_OK)
-        rc = r->memory < 0
-                 ? cm_nc_preflight(path, options->canceled, options->canceled_context, err)
-                 : start(r, err);
+        rc = r->memory < 0 ? cm_nc_preflight(path, options, err) : start(r, err);
     if (rc == CM_OK && r->child.pid != 0)
         *out = r;
     else

@@ -53,6 +53,7 @@ int cm_archive_open(const cm_archive_options *options, cm_archive **out, cm_erro
                                       .listed = options->listed,
                                       .listed_context = options->listed_context,
                                       .nprocesses = options->nprocesses,
+                                      .memory = options->memory,
                                       .monitor = options->monitor};
     int rc = cm_survey_run(&survey, &a->survey, err);
     a->seconds = (double)(cm_now_ns() - start) * 1e-9;

@@ -32,6 +32,12 @@ enum {
 /* A record is longer than what a survey reads of a file by little. */
 #define MAX_FRAME (UINT64_C(1) << 30)
 
+/*
+ * Whatever is allowed, a child may take the half of this: a file that needs more for its metadata
+ * and the coordinates that are read of it is damaged.
+ */
+#define LEAST_MEMORY (UINT64_C(512) << 20)
+
 /* What parent and children share. */
 typedef struct board {
     atomic_size_t next;                   /* position in the list that nobody has taken */
@@ -66,6 +72,12 @@ static bool send_all(int fd, cm_buf *out)
     return sent;
 }
 
+static uint64_t memory_of(const pool *p)
+{
+    const uint64_t most = p->job->memory;
+    return most == 0 || most > LEAST_MEMORY ? most : LEAST_MEMORY;
+}
+
 static bool look_at(pool *p, cm_looker *l, size_t at)
 {
     cm_trial_limits limits;
@@ -73,7 +85,7 @@ static bool look_at(pool *p, cm_looker *l, size_t at)
     const cm_look_file file = {.path = p->job->path[at], .copy = p->job->copy[at], .lies = lies};
     if (file.copy != NULL && !cm_ahead_wait(&p->ahead, at, lies))
         return true; /* the parent says why */
-    cm_nc_trial_limits(file.copy != NULL ? lies : file.path, NULL, NULL, &limits);
+    cm_nc_trial_limits(file.copy != NULL ? lies : file.path, 0, NULL, NULL, &limits);
     cm_trial_renew_limits(limits.cpu_s, 0);
     return cm_look(l, &file, p->job->number[at], NULL) == CM_OK;
 }
@@ -122,7 +134,7 @@ static _Noreturn void be_child(pool *p, unsigned me, pid_t parent, int fd, size_
 {
     cm_looker l = {0};
     cm_trial_limits limits;
-    cm_nc_trial_limits("", NULL, NULL, &limits);
+    cm_nc_trial_limits("", memory_of(p), NULL, NULL, &limits);
     limits.cpu_s = 0; /* each file has its own */
     cm_trial_settle(parent, &limits);
     keep_freed_memory();
@@ -302,7 +314,7 @@ static int blame(pool *p, size_t at, const cm_trial_fate *fate, cm_error *err)
     cm_error why = {0};
     cm_trial_limits limits;
     const char *path = p->job->path[at];
-    cm_nc_trial_limits(path, NULL, NULL, &limits);
+    cm_nc_trial_limits(path, memory_of(p), NULL, NULL, &limits);
     cm_trial_fate end = *fate;
     if (end.end == CM_TRIAL_RETURNED) /* it said nothing */
         end = (cm_trial_fate){.end = CM_TRIAL_CRASHED};

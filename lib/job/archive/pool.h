@@ -18,6 +18,7 @@ typedef struct cm_survey_job {
     cm_copies *copies;      /* theirs; NULL: all are files */
     size_t n;
     unsigned nprocesses;
+    uint64_t memory;     /* bytes that the user allows for all; 0: nothing is said */
     cm_monitor *monitor; /* or NULL */
     /* One frame; in the caller's thread. */
     int (*take)(void *context, const cm_frame *frame, const uint8_t *payload, cm_error *err);

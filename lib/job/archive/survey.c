@@ -120,6 +120,7 @@ static int look_at_files(const cm_survey_options *o, cm_survey *s, collector *c,
                          .copy = copy,
                          .copies = s->copies,
                          .nprocesses = o->nprocesses > 0 ? o->nprocesses : cm_cpu_count(),
+                         .memory = o->memory,
                          .monitor = o->monitor,
                          .take = take,
                          .context = c};

@@ -92,6 +92,7 @@ typedef struct cm_survey_options {
     cm_archive_listed *listed; /* or NULL */
     void *listed_context;
     unsigned nprocesses; /* 0: as many as the CPUs that this process may use */
+    uint64_t memory;     /* bytes that the user allows for all; 0: nothing is said */
     cm_monitor *monitor; /* or NULL */
 } cm_survey_options;
 
