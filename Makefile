@@ -191,7 +191,7 @@ FAULT_LIB := $(patsubst tests/fault/%.c,$(BUILD)/tests/lib/%.so,$(wildcard tests
 $(BUILD)/tests/lib/%.so: tests/fault/%.c
 	@mkdir -p $(@D)
 	@$(call note,CC,$<)
-	@$(CC) -Wall -Wextra -O1 -g -fPIC -shared -fno-builtin -o $@ $< -ldl
+	@$(CC) $(PKG_CFLAGS) -Wall -Wextra -O1 -g -fPIC -shared -fno-builtin -o $@ $< -ldl
 
 unit-%: ## unit-LAYER: build and run the unit tests of one layer
 	@$(MAKE) --no-print-directory $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/$*/test_*.c tests/$*/test_*.c))

@@ -15,6 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/heap.h"
+
 enum {
     LOOK_MS = 100, /* between two looks whether it is still there, and still wanted */
     READ_NBYTES = 65536
@@ -159,12 +162,17 @@ static _Noreturn void be_child(const task *t, size_t max_record, pid_t parent, i
 {
     answer a = {.complete = COMPLETE};
     cm_buf record;
+    const cm_heap heap = cm_heap_find(); /* later the system tells less of this process */
     settle(parent, t->limits, t->serve == NULL);
     if (t->serve != NULL)
         drop_streams(fd);
     cm_buf_init(&record, max_record);
+    cm_heap_fill(true);
     a.status = t->fn(t->context, &record, &a.error);
     a.nrecord = record.nbytes;
+    cm_heap_fill(false); /* what follows is data */
+    /* Here nothing may have died of it yet; in the parent something would. */
+    cm_heap_check(&heap);
     bool stays = t->serve != NULL && a.status == CM_OK;
     /* That signal comes when the thread ends that forked; the end of the stream tells more. */
     if (stays)
@@ -181,10 +189,17 @@ typedef struct child {
     pid_t pid;
     int fd;
     const cm_trial_limits *limits;
+    uint64_t deadline; /* of the monotonic clock; UINT64_MAX: none */
     bool canceled;
+    bool late;
     cm_buf got;        /* what came through the socket */
     uint64_t resident; /* of the parent when it was made, which the child has from the beginning */
 } child;
+
+static uint64_t deadline_of(const cm_trial_limits *l)
+{
+    return l->wall_s == 0 ? UINT64_MAX : cm_now_ns() + (uint64_t)l->wall_s * 1000000000u;
+}
 
 static bool is_canceled(child *c)
 {
@@ -221,6 +236,8 @@ static int hear(child *c, cm_error *err)
         if (n < 0 && errno != EINTR)
             return cm_fail_errno(err, errno, "a child process cannot be waited for");
         if (is_canceled(c))
+            return CM_OK;
+        if ((c->late = n <= 0 && cm_now_ns() > c->deadline))
             return CM_OK;
         if (n <= 0) {
             if (dead)
@@ -294,17 +311,20 @@ static int attend(child *c, cm_buf *record, cm_trial_fate *fate, cm_trial_child 
     bool answered = rc == CM_OK && !c->canceled && has_answered(c);
     int read = answered ? take_answer(c, record, err) : rc;
     if (answered && read == CM_OK && kept != NULL) {
-        *kept = (cm_trial_child){c->pid, c->fd};
+        *kept = (cm_trial_child){.pid = c->pid, .fd = c->fd};
         *fate = (cm_trial_fate){.end = CM_TRIAL_RETURNED};
     } else {
         /* One that would stay, and is not wanted, waits for nothing that could come. */
         uint64_t peak;
-        *fate = reap(c->pid, rc != CM_OK || c->canceled || (answered && kept != NULL), &peak);
+        *fate = reap(c->pid, rc != CM_OK || c->canceled || c->late || (answered && kept != NULL),
+                     &peak);
         fate->starved = c->limits->data > 0 && peak > c->resident + c->limits->data / 2;
         if (answered)
             fate->end = CM_TRIAL_RETURNED;
         else if (c->canceled)
             fate->end = CM_TRIAL_CANCELED;
+        else if (c->late)
+            fate->end = CM_TRIAL_LATE;
         else if (fate->end == CM_TRIAL_RETURNED) /* it said nothing */
             fate->end = CM_TRIAL_CRASHED;
     }
@@ -324,7 +344,10 @@ static int run(const task *t, cm_buf *record, cm_trial_fate *fate, cm_trial_chil
     /* A handler of the parent must not run in the child. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    child c = {.fd = fd[0], .limits = t->limits, .resident = what_is_held().resident};
+    child c = {.fd = fd[0],
+               .limits = t->limits,
+               .deadline = deadline_of(t->limits),
+               .resident = what_is_held().resident};
     c.pid = fork();
     if (c.pid == 0) {
         close(fd[0]);
@@ -357,19 +380,21 @@ int cm_trial_keep(cm_trial_fn *fn, cm_trial_serve *serve, void *context,
 /* ---- a child that stays ---- */
 
 /* Whether something came, or nothing more will; false: it is not wanted any more. */
-static bool wait_for_words(const cm_trial_child *kept, const cm_trial_limits *limits)
+static bool wait_for_words(cm_trial_child *kept, const cm_trial_limits *limits)
 {
+    const uint64_t deadline = deadline_of(limits);
     for (bool dead = false;;) {
         struct pollfd ready = {.fd = kept->fd, .events = POLLIN};
         if (poll(&ready, 1, LOOK_MS) > 0)
             return true;
-        if (dead || (limits->canceled != NULL && limits->canceled(limits->context)))
+        kept->late = !dead && cm_now_ns() > deadline;
+        if (dead || kept->late || (limits->canceled != NULL && limits->canceled(limits->context)))
             return false;
         dead = is_dead(&(child){.pid = kept->pid});
     }
 }
 
-bool cm_trial_receive(const cm_trial_child *from, void *data, size_t nbytes,
+bool cm_trial_receive(cm_trial_child *from, void *data, size_t nbytes,
                       const cm_trial_limits *limits)
 {
     for (uint8_t *p = data; nbytes > 0;)
@@ -383,10 +408,12 @@ cm_trial_fate cm_trial_part(cm_trial_child *kept, bool kill_it)
     if (kept->pid == 0)
         return (cm_trial_fate){.end = CM_TRIAL_NONE};
     /* Before it finds the end of its stream. */
-    if (kill_it)
+    if (kill_it || kept->late)
         (void)kill(kept->pid, SIGKILL);
     close(kept->fd);
     cm_trial_fate fate = cm_trial_reap(kept->pid, false);
+    if (kept->late)
+        fate = (cm_trial_fate){.end = CM_TRIAL_LATE};
     *kept = (cm_trial_child){.fd = -1};
     return fate;
 }

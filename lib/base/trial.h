@@ -20,6 +20,8 @@ typedef struct cm_trial_limits {
     /* Seconds of CPU time; 0: no limit.  Waiting for storage, which may take long, does not
        count, and neither does what other processes do to the machine. */
     unsigned cpu_s;
+    /* Seconds that pass, of all or of one answer; 0: no limit.  For storage that never answers. */
+    unsigned wall_s;
     uint64_t memory; /* bytes of address space beyond what the process has; 0: no limit */
     uint64_t data;   /* bytes of private memory beyond what it has; 0: no limit */
     bool (*canceled)(void *context); /* asked several times a second; NULL: never */
@@ -28,8 +30,10 @@ typedef struct cm_trial_limits {
 
 typedef enum cm_trial_end {
     CM_TRIAL_RETURNED, /* the function did */
-    CM_TRIAL_CRASHED,  /* by signal NUMBER, or, with 0, by calling exit */
-    CM_TRIAL_ENDLESS,  /* cpu_s were over */
+    /* By SIGNAL, or, with 0, by calling exit; SIGABRT where the heap was damaged (heap.h). */
+    CM_TRIAL_CRASHED,
+    CM_TRIAL_ENDLESS, /* cpu_s were over */
+    CM_TRIAL_LATE,    /* wall_s were */
     CM_TRIAL_CANCELED,
     CM_TRIAL_NONE /* there is no child: no process could be made */
 } cm_trial_end;
@@ -54,8 +58,9 @@ int cm_trial_run(cm_trial_fn *fn, void *context, const cm_trial_limits *limits, 
 /* ---- a child that stays ---- */
 
 typedef struct cm_trial_child {
-    int pid; /* 0: there is none */
-    int fd;  /* a stream socket to the child */
+    int pid;   /* 0: there is none */
+    int fd;    /* a stream socket to the child */
+    bool late; /* it gave no answer in time */
 } cm_trial_child;
 
 /* Runs in the child after FN has returned CM_OK, and speaks through FD; then the child ends. */
@@ -73,13 +78,16 @@ int cm_trial_keep(cm_trial_fn *fn, cm_trial_serve *serve, void *context,
 /* In the child: from now on this much more CPU time, and memory of both kinds. */
 void cm_trial_renew_limits(unsigned cpu_s, uint64_t memory);
 
-/* cm_fd_recv, which gives up also when the child is dead or the caller not wanted any more. */
-bool cm_trial_receive(const cm_trial_child *from, void *data, size_t nbytes,
+/*
+ * cm_fd_recv, which gives up also when the child is dead or late, or the caller not wanted any
+ * more.
+ */
+bool cm_trial_receive(cm_trial_child *from, void *data, size_t nbytes,
                       const cm_trial_limits *limits);
 
 /*
- * Waits for a child that has ended, or, with KILL, ends it; tells how it came to its end
- * (CM_TRIAL_RETURNED: as it should).
+ * Waits for a child that has ended, or, with KILL or where it is late, ends it; tells how it came
+ * to its end (CM_TRIAL_RETURNED: as it should).
  */
 cm_trial_fate cm_trial_part(cm_trial_child *child, bool kill);
 /* The same for any child of this process. */

@@ -118,10 +118,10 @@ def test_a_certificate_names_every_file(archive, tmp_path):
 
 
 @pytest.mark.skipif(paths.SANITIZED, reason="the sanitizers' own wrappers come first")
-@pytest.mark.parametrize("how", ["crash", "abort", "kill", "exit", "loop"])
+@pytest.mark.parametrize("how", ["crash", "abort", "kill", "exit", "overflow", "wait", "loop"])
 def test_a_file_over_which_the_library_ends(archive, badlibrary, tmp_path, how):
     if how == "loop" and not paths.LONG:
-        pytest.skip("takes 20 s of CPU time: CHUNKMILL_LONG=1")
+        pytest.skip("takes 10 s of CPU time: CHUNKMILL_LONG=1")
     files, made = archive
     F.for_libraries(made[BAD])
     env = {"LD_PRELOAD": str(badlibrary), "BADLIBRARY": how, "BADLIBRARY_FILE": made[BAD].name}

@@ -1,18 +1,23 @@
 /*
  * Preloaded into a program: netCDF-C fails as it does on some damaged files.
  *
- * BADLIBRARY is crash, abort, exit, kill, loop or memory, while it opens a file; or read and the
- * same, while it reads elements; or "close crash".  With BADLIBRARY_FILE only files fail to open
+ * BADLIBRARY is crash, abort, exit, kill, loop, memory, overflow (it writes past a block, and goes
+ * on), lack (HDF5 finds no memory, and netCDF-C goes on) or wait (for ever; the clock runs a
+ * thousand times as fast), while it opens a file; or read and the same, while it reads elements; or
+ * "close crash".  With BADLIBRARY_FILE only files fail to open
  * whose path holds that.  With BADLIBRARY_REACHED that file is made before the first failure.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <hdf5.h>
+#include <malloc.h>
 #include <netcdf.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
@@ -25,6 +30,37 @@ static const char *how_in(const char *part)
     if (!how || !space)
         return strcmp(part, "open") == 0 ? how : NULL;
     return strncmp(how, part, n) == 0 && how + n == space ? space + 1 : NULL;
+}
+
+/* The block behind loses its size, and nothing of that is seen here. */
+static int overflow(void)
+{
+    char *volatile block = malloc(1000), *volatile behind = malloc(1000);
+    memset(block, 0, malloc_usable_size(block) + 16);
+    return behind != NULL ? NC_NOERR : NC_ENOMEM;
+}
+
+/* As a call of HDF5 does that netCDF-C thinks it can do without. */
+static int lack(void)
+{
+    H5E_auto2_t handler = NULL;
+    void *context = NULL;
+    if (H5Eget_auto2(H5E_DEFAULT, &handler, &context) < 0 || handler == NULL)
+        return NC_NOERR;
+    H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_RESOURCE, H5E_NOSPACE,
+             "no memory");
+    handler(H5E_DEFAULT, context);
+    H5Eclear2(H5E_DEFAULT);
+    return NC_NOERR;
+}
+
+int clock_gettime(clockid_t id, struct timespec *now)
+{
+    const char *how = getenv("BADLIBRARY");
+    int rc = REAL(clock_gettime)(id, now);
+    if (rc == 0 && id == CLOCK_MONOTONIC && how != NULL && strstr(how, "wait") != NULL)
+        now->tv_sec = now->tv_sec * 1000 + now->tv_nsec / 1000000;
+    return rc;
 }
 
 /* Returns where that is what netCDF-C does then. */
@@ -44,6 +80,12 @@ static int fail(const char *how)
         _exit(0);
     if (strcmp(how, "kill") == 0)
         raise(SIGKILL);
+    if (strcmp(how, "overflow") == 0)
+        return overflow();
+    if (strcmp(how, "lack") == 0)
+        return lack();
+    while (strcmp(how, "wait") == 0)
+        pause();
     for (volatile int looping = strcmp(how, "loop") == 0; looping;) {
     }
     void *p = mmap(NULL, (size_t)100 << 30, PROT_READ | PROT_WRITE,

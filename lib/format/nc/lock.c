@@ -9,6 +9,8 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 /* What HDF5 would do with errors outside; guarded by the mutex. */
 static H5E_auto2_t outer_handler;
 static void *outer_data;
+static unsigned long ntimes;
+static bool lacked_memory;
 
 /* A child forked while another thread uses the libraries would find the lock held for ever. */
 static void before_fork(void)
@@ -33,9 +35,32 @@ void cm_nc_handle_forks(void)
     pthread_once(&once, handle_forks);
 }
 
+static herr_t look_at_error(unsigned depth, const H5E_error2_t *error, void *lacked)
+{
+    (void)depth;
+    if (error->min_num == H5E_NOSPACE || error->min_num == H5E_CANTALLOC)
+        *(bool *)lacked = true;
+    return 0;
+}
+
+/* In place of the page that HDF5 prints about each error. */
+static herr_t hear_error(hid_t stack, void *lacked)
+{
+    (void)H5Ewalk2(stack, H5E_WALK_DOWNWARD, look_at_error, lacked);
+    return 0;
+}
+
+bool cm_nc_lacked_memory(void)
+{
+    bool lacked = lacked_memory;
+    lacked_memory = false;
+    return lacked;
+}
+
 void cm_nc_lock(void)
 {
     pthread_mutex_lock(&mutex);
+    ntimes++;
     /*
      * Before HDF5's first call: its clean-up at exit finds what a corrupt file left
      * open, and prints a page about it.  Nothing is open for writing.
@@ -43,11 +68,19 @@ void cm_nc_lock(void)
     H5dont_atexit();
     if (H5Eget_auto2(H5E_DEFAULT, &outer_handler, &outer_data) < 0)
         outer_handler = NULL;
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    H5Eset_auto2(H5E_DEFAULT, hear_error, &lacked_memory);
 }
 
 void cm_nc_unlock(void)
 {
     H5Eset_auto2(H5E_DEFAULT, outer_handler, outer_data);
     pthread_mutex_unlock(&mutex);
+}
+
+unsigned long cm_nc_times_locked(void)
+{
+    pthread_mutex_lock(&mutex);
+    const unsigned long n = ntimes;
+    pthread_mutex_unlock(&mutex);
+    return n;
 }

@@ -217,6 +217,7 @@ static int open_netcdf(const char *real_path, bool keep_caches, int *ncid)
 static int open_libraries(cm_nc_file *file, bool is_hdf5, const char *real_path, cm_error *err)
 {
     hid_t mark = -1;
+    (void)cm_nc_lacked_memory();
     int rc = is_hdf5 ? open_hdf5(file, real_path, &mark, err) : CM_OK;
     if (rc)
         return rc;
@@ -241,6 +242,12 @@ static int open_libraries(cm_nc_file *file, bool is_hdf5, const char *real_path,
         rc = cm_nc_variables_read(file, err);
     if (!rc)
         rc = cm_h5_add_unseen(file, err);
+    /* What was left out for that would be missing from the store, without a word. */
+    if (!rc && cm_nc_lacked_memory())
+        rc = cm_fail(err, CM_EFORMAT,
+                     "%s: HDF5 found no memory for what its metadata say; the file is damaged, or "
+                     "`memory` is too small for it",
+                     file->path);
     if (!rc)
         set_format_name(file);
     return rc;

@@ -15,9 +15,11 @@
 
 enum {
     /* Opening a file of 10,000 variables and 20 MB takes 2 s. */
-    BASE_CPU_S = 20,
+    BASE_CPU_S = 10,
     BYTES_A_CPU_S = 1 << 20,
-    MAX_CPU_S = 600
+    MAX_CPU_S = 600,
+    /* Storage takes its time: a tape, a server that comes back. */
+    WALL_S_A_CPU_S = 60
 };
 
 /* What metadata take is held by the parent as well; 1,000 groups and variables take 10 MB. */
@@ -32,7 +34,9 @@ void cm_nc_trial_limits(const char *path, uint64_t memory, bool (*canceled)(void
     uint64_t seconds = BASE_CPU_S;
     if (stat(path, &st) == 0 && st.st_size > 0)
         seconds += (uint64_t)st.st_size / BYTES_A_CPU_S;
-    *out = (cm_trial_limits){.cpu_s = seconds < MAX_CPU_S ? (unsigned)seconds : MAX_CPU_S,
+    const unsigned cpu_s = seconds < MAX_CPU_S ? (unsigned)seconds : MAX_CPU_S;
+    *out = (cm_trial_limits){.cpu_s = cpu_s,
+                             .wall_s = cpu_s * WALL_S_A_CPU_S,
                              .memory = MEMORY,
                              .data = memory == 0                   ? 0
                                      : memory / 2 > LEAST_METADATA ? memory / 2
@@ -73,7 +77,6 @@ int cm_nc_trial_judge(int rc, const char *path, const cm_trial_limits *limits,
 int cm_nc_trial_failed(const char *path, const char *doing, const cm_trial_limits *limits,
                        const cm_trial_fate *fate, cm_error *err)
 {
-    const char *library = library_of(path);
     switch (fate->end) {
     case CM_TRIAL_RETURNED:
     case CM_TRIAL_NONE:
@@ -84,12 +87,18 @@ int cm_nc_trial_failed(const char *path, const char *doing, const cm_trial_limit
         return cm_fail(err, CM_EFORMAT,
                        "%s: %s does not finish %s (gave up after %u s of CPU time); the "
                        "file is damaged",
-                       path, library, doing, limits->cpu_s);
+                       path, library_of(path), doing, limits->cpu_s);
+    case CM_TRIAL_LATE: /* the file is left alone: whoever asks for its bytes may wait as well */
+        return cm_fail(err, CM_EIO,
+                       "%s: %s did not come to an end in %u min: its storage does not answer; "
+                       "see that it can be read, and run again",
+                       path, doing, limits->wall_s / 60);
     case CM_TRIAL_CRASHED:
         break;
     }
     if (fate->starved)
         return starved(path, doing, limits, err);
+    const char *library = library_of(path);
     if (fate->signal == SIGKILL) /* not ours: the kernel's, when memory is out */
         return cm_fail(err, CM_EFORMAT,
                        "%s: the process that was %s was killed (signal 9); the file is damaged, "
@@ -123,7 +132,9 @@ static int open_and_end(void *context, cm_buf *record, cm_error *err)
 {
     cm_nc_file *file = NULL;
     (void)record;
-    return cm_nc_open_and_ask(context, true, &file, err); /* the process ends: nothing is closed */
+    int rc = cm_nc_open_and_ask(context, true, &file, err);
+    cm_nc_close(file); /* as the parent will */
+    return rc;
 }
 
 int cm_nc_trial_begin(cm_error *err)

@@ -13,7 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
+#include "base/heap.h"
 #include "format/nc/lock.h"
 #include "format/nc/preflight.h"
 #include "job/archive/ahead.h"
@@ -42,6 +44,8 @@ enum {
 typedef struct board {
     atomic_size_t next;                   /* position in the list that nobody has taken */
     atomic_size_t current[MAX_PROCESSES]; /* that each child works on */
+    /* When it has to have an end, of the monotonic clock; NONE: it waits for the parent. */
+    atomic_ullong deadline[MAX_PROCESSES];
 } board;
 
 typedef struct child {
@@ -49,6 +53,7 @@ typedef struct child {
     int fd;
     cm_buf got;
     size_t alone; /* the position that it has for itself; NONE: it takes from the board */
+    bool late;    /* and killed for that */
 } child;
 
 typedef struct pool {
@@ -78,7 +83,7 @@ static uint64_t memory_of(const pool *p)
     return most == 0 || most > LEAST_MEMORY ? most : LEAST_MEMORY;
 }
 
-static bool look_at(pool *p, cm_looker *l, size_t at)
+static bool look_at(pool *p, cm_looker *l, unsigned me, size_t at)
 {
     cm_trial_limits limits;
     char lies[CM_COPY_PATH_SIZE];
@@ -87,7 +92,20 @@ static bool look_at(pool *p, cm_looker *l, size_t at)
         return true; /* the parent says why */
     cm_nc_trial_limits(file.copy != NULL ? lies : file.path, 0, NULL, NULL, &limits);
     cm_trial_renew_limits(limits.cpu_s, 0);
-    return cm_look(l, &file, p->job->number[at], NULL) == CM_OK;
+    atomic_store(&p->board->deadline[me], cm_now_ns() + limits.wall_s * UINT64_C(1000000000));
+    bool looked = cm_look(l, &file, p->job->number[at], NULL) == CM_OK;
+    atomic_store(&p->board->deadline[me], NONE);
+    return looked;
+}
+
+/* As look_at, which dies where libraries damaged the heap: of that file, and not of a later one. */
+static bool look_well(pool *p, cm_looker *l, unsigned me, size_t at, const cm_heap *heap)
+{
+    const unsigned long before = cm_nc_times_locked();
+    bool looked = look_at(p, l, me, at);
+    if (cm_nc_times_locked() != before)
+        cm_heap_check(heap);
+    return looked;
 }
 
 /*
@@ -136,6 +154,7 @@ static _Noreturn void be_child(pool *p, unsigned me, pid_t parent, int fd, size_
     cm_trial_limits limits;
     cm_nc_trial_limits("", memory_of(p), NULL, NULL, &limits);
     limits.cpu_s = 0; /* each file has its own */
+    const cm_heap heap = cm_heap_find();
     cm_trial_settle(parent, &limits);
     keep_freed_memory();
     uint64_t first = 0;
@@ -148,7 +167,7 @@ static _Noreturn void be_child(pool *p, unsigned me, pid_t parent, int fd, size_
         /* What it has looked at takes the room that the next may wait for. */
         if (cm_ahead_must_wait(&p->ahead, at) && l.out.nbytes > 0 && !send_all(fd, &l.out))
             _exit(1);
-        if (!look_at(p, &l, at))
+        if (!look_well(p, &l, me, at, &heap))
             _exit(2);
         if ((l.out.nbytes >= SEND_NBYTES || alone != NONE) && !send_all(fd, &l.out))
             _exit(1);
@@ -169,6 +188,7 @@ static int start_child(pool *p, size_t alone, cm_error *err)
         return cm_fail_errno(err, errno, "a child process cannot be made");
     unsigned me = p->nchildren;
     atomic_store(&p->board->current[me], NONE);
+    atomic_store(&p->board->deadline[me], NONE);
     /* A handler of the parent must not run in the child. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -308,7 +328,7 @@ static int take_failures(pool *p, cm_error *err)
     return rc;
 }
 
-/* The record of a file that ended its process twice. */
+/* The record of a file that ended its process: twice, or by a limit that is its own. */
 static int blame(pool *p, size_t at, const cm_trial_fate *fate, cm_error *err)
 {
     cm_error why = {0};
@@ -320,6 +340,19 @@ static int blame(pool *p, size_t at, const cm_trial_fate *fate, cm_error *err)
         end = (cm_trial_fate){.end = CM_TRIAL_CRASHED};
     (void)cm_nc_trial_failed(path, "opening it", &limits, &end, &why);
     return take_failure(p, at, &why, err);
+}
+
+/* Whoever waits for a file that does not come is killed. */
+static void kill_late(pool *p)
+{
+    const uint64_t now = cm_now_ns();
+    for (unsigned i = 0; i < p->nchildren; i++) {
+        child *c = &p->child[i];
+        if (c->fd < 0 || c->late || now < atomic_load(&p->board->deadline[i]))
+            continue;
+        c->late = true;
+        (void)kill(c->pid, SIGKILL);
+    }
 }
 
 /* One turn of all children that there are, until the last has ended. */
@@ -338,6 +371,7 @@ static int attend(pool *p, bool *suspect, cm_error *err)
             rc = cm_fail(err, CM_ECANCELED, "stopped by request");
         if (rc == CM_OK)
             rc = take_failures(p, err);
+        kill_late(p);
         for (unsigned i = 0; rc == CM_OK && n > 0 && i < p->nchildren; i++) {
             child *c = &p->child[i];
             bool ended = false;
@@ -349,6 +383,8 @@ static int attend(pool *p, bool *suspect, cm_error *err)
             size_t at = atomic_load(&p->board->current[i]);
             wait_for_end(c);
             cm_trial_fate fate = reap(c);
+            if (c->late)
+                fate = (cm_trial_fate){.end = CM_TRIAL_LATE};
             c->fd = -1;
             left--;
             /* One that ended as it should has sent the record of the last file that it took. */
@@ -357,7 +393,8 @@ static int attend(pool *p, bool *suspect, cm_error *err)
                 continue;
             suspect[at] = true;
             cm_ahead_undo(&p->ahead, at);
-            if (rc == CM_OK && c->alone != NONE)
+            bool limited = fate.end == CM_TRIAL_LATE || fate.end == CM_TRIAL_ENDLESS;
+            if (rc == CM_OK && (c->alone != NONE || limited))
                 rc = blame(p, at, &fate, err);
         }
     }

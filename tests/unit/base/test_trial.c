@@ -3,6 +3,7 @@
 #include "base/trial.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -222,6 +223,16 @@ static int want_100_gb(void *context, cm_buf *record, cm_error *err)
     return p == MAP_FAILED ? cm_fail(err, CM_ENOMEM, "refused") : CM_OK;
 }
 
+/* The block behind loses its size, and nobody sees it. */
+static int overflow(void *context, cm_buf *record, cm_error *err)
+{
+    char *volatile block = malloc(1000), *volatile behind = malloc(1000);
+    (void)context;
+    (void)record;
+    memset(block, 0, malloc_usable_size(block) + 16);
+    return behind != NULL ? CM_OK : cm_fail(err, CM_ENOMEM, "no memory");
+}
+
 static bool third_time(void *context)
 {
     return ++*(int *)context == 3;
@@ -244,6 +255,8 @@ static void test_other_ends(void **state)
         {"aborted", die, &aborted, {0}, CM_OK, CM_TRIAL_CRASHED, 0},
         {"exits", leave, NULL, {0}, CM_OK, CM_TRIAL_CRASHED, 0},
         {"loops", loop, &killed, {.cpu_s = 1}, CM_OK, CM_TRIAL_ENDLESS, 0},
+        {"leaves a damaged heap", overflow, NULL, {0}, CM_OK, CM_TRIAL_CRASHED, 0},
+        {"waits for ever", wait_for_ever, NULL, {.wall_s = 1}, CM_OK, CM_TRIAL_LATE, 0},
         {"waits, and is not wanted any more",
          wait_for_ever,
          NULL,
