@@ -27,8 +27,8 @@ ci) logs=$logs-ci layers="" ;;
 # Hostile files and failing systems are where memory errors hide; that good input converts
 # well is checked without a sanitizer, and by `make asan`, which runs everything.
 asan)
-    suites=(tests/fault tests/cli/test_hostile_shapes.py tests/cli/test_long_elements.py tests/cli/test_names.py
-        tests/cli/test_refusals.py tests/cli/test_rechunk.py tests/cli/test_rechunk_edges.py tests/cli/test_nc2zarr.py
+    suites=(tests/fault tests/cli/nc2zarr/test_hostile_shapes.py tests/cli/nc2zarr/test_long_elements.py tests/cli/nc2zarr/test_names.py
+        tests/cli/common/test_refusals.py tests/cli/rechunk/test_rechunk.py tests/cli/rechunk/test_rechunk_edges.py tests/cli/nc2zarr/test_nc2zarr.py
         tests/interop/test_zarr_roundtrip.py tests/interop/test_checkers.py)
     ;;
 tsan)

@@ -1,4 +1,4 @@
-"""Stores made in a bucket: the same bytes as in a folder, locked, resumed, replaced; tests/cli/test_remote_read.py reads."""
+"""Stores made in a bucket: the same bytes as in a folder, locked, resumed, replaced; tests/cli/remote/test_remote_read.py reads."""
 
 import filecmp
 import json

@@ -50,7 +50,7 @@ def run(document, folder):
 def test_there_are_commands():
     assert {c.split()[0] for c in commands("README.md")} == set(PROGRAMS)
     found = {f"docs/{p.name}" for p in (paths.ROOT / "docs").glob("*.md") if list(commands(f"docs/{p.name}"))}
-    # What needs several machines is run by tests/cli/test_launchers.py.
+    # What needs several machines is run by tests/cli/common/test_launchers.py.
     assert found == set(DOCUMENTS[1:]) | {"docs/scale.md"}
 
 
