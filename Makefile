@@ -25,7 +25,7 @@ VERSION := $(shell cat VERSION)
 # A line for each file that is made.  Targets that build on the way to something else are silent:
 # QUIETLY makes what they need, and what fails still says so.
 note = $(if $(QUIET),:,printf '  %-7s %s\n' '$(1)' '$(2)')
-QUIETLY = $(MAKE) --no-print-directory -j$(JOBS) $(if $(V),,QUIET=1)
+QUIETLY = $(MAKE) -s --no-print-directory -j$(JOBS) $(if $(V),,QUIET=1)
 
 # ---- libraries ---------------------------------------------------------------------------------
 

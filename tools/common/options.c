@@ -294,6 +294,8 @@ static int store_real(const cm_option *o, const char *text, double *out, cm_erro
     int rc = o->kind == CM_OPTION_TIME   ? cm_parse_time(text, out, err)
              : o->kind == CM_OPTION_RATE ? cm_parse_rate(text, out, err)
                                          : cm_parse_double(text, out, err);
+    if (rc == CM_OK && *out < 0)
+        rc = cm_fail(err, CM_EINVAL, "%s: must not be negative", text);
     if (rc == CM_OK)
         return CM_OK;
     cm_error_prefix(err, "--%s", o->name);

@@ -58,7 +58,7 @@ typedef enum cm_option_kind {
     CM_OPTION_LIST,   /* cm_texts, the texts in the order given */
     CM_OPTION_UINT,   /* unsigned, min to max */
     CM_OPTION_U64,    /* uint64_t, min to max */
-    CM_OPTION_DOUBLE, /* double, finite */
+    CM_OPTION_DOUBLE, /* double, finite, not negative */
     CM_OPTION_SIZE,   /* uint64_t bytes, min to max: "512MiB" */
     CM_OPTION_TIME,   /* double seconds: "30ms" */
     CM_OPTION_RATE,   /* double bytes a second: "1.2GB/s" */
