@@ -9,6 +9,7 @@
 #   QUICK                 1: shorter `make bench`
 #   NODEPS                1: do not look for missing packages first
 #   T                     seconds of `make fuzz`                   (600)
+#   UNIT_LAYERS           of which layers `make unit` builds tests      (all)
 #   V                     1: demo and check show each file that is compiled
 #   FULL                  1: `make check-long` takes no samples
 
@@ -65,7 +66,8 @@ TOOLS    := $(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c))
 TOOL_BIN := $(TOOLS:%=$(BUILD)/bin/%)
 TOOL_LIB := $(BUILD)/tools/libcommon.a
 
-UNIT_SRC := $(wildcard tests/unit/*/test_*.c tests/gpu/test_*.c)
+UNIT_LAYERS ?= *
+UNIT_SRC := $(foreach l,$(UNIT_LAYERS),$(wildcard tests/unit/$(l)/test_*.c)) $(if $(filter *,$(UNIT_LAYERS)),$(wildcard tests/gpu/test_*.c))
 UNIT_BIN := $(UNIT_SRC:%.c=$(BUILD)/%)
 SUPPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 SUPPORT_BIN := $(patsubst tests/support/bin/%.c,$(BUILD)/tests/bin/%,$(wildcard tests/support/bin/*.c))
@@ -263,12 +265,12 @@ check-long: deps ## every test in its long version, and the sanitizers' builds
 	@CHUNKMILL_FULL=$(FULL) tests/check_long.sh $(BUILD)
 
 asan: ## the tests under AddressSanitizer and UBSan
-	@$(MAKE) --no-print-directory SAN=address BUILD=$(BUILD)/asan CFLAGS="-O1 -g" check
+	@$(MAKE) --no-print-directory SAN=address BUILD=$(BUILD)/asan CFLAGS="-O1 -g1" check
 check-asan: test-programs
 	@tests/run.sh $(BUILD) asan
 
 tsan: ## unit tests of all layers, and the engine's conversions, under ThreadSanitizer
-	@$(MAKE) --no-print-directory SAN=thread BUILD=$(BUILD)/tsan CFLAGS="-O1 -g" check-tsan
+	@$(MAKE) --no-print-directory SAN=thread BUILD=$(BUILD)/tsan CFLAGS="-O1 -g1" check-tsan
 check-tsan: test-programs
 	@tests/run.sh $(BUILD) tsan
 

@@ -51,9 +51,12 @@ run_plain() { # MODE
     tests/run.sh "$build" "$1"
 }
 
-run_sanitizer() {
-    make --no-print-directory -j"$jobs" SAN="$2" BUILD="$build/$1" CFLAGS="-O1 -g" test-programs >/dev/null || return 1
-    tests/run.sh "$build/$1" "$1"
+run_sanitizer() { # NAME, SAN, and the layers whose unit tests run, or all
+    local layers=()
+    [ $# -lt 3 ] || layers=(UNIT_LAYERS="$3")
+    # Line numbers are all that reports need of debugging information; with the rest, linking takes longer than tests.
+    make --no-print-directory -j"$jobs" SAN="$2" BUILD="$build/$1" CFLAGS="-O1 -g1" "${layers[@]}" test-programs >/dev/null || return 1
+    CHUNKMILL_LAYERS=${3:-} tests/run.sh "$build/$1" "$1"
 }
 
 for name in "${parts[@]}"; do
@@ -63,7 +66,7 @@ for name in "${parts[@]}"; do
     asan) CHUNKMILL_ALL=1 part "$name" run_sanitizer asan address ;;
     ci-asan) part "$name" run_sanitizer asan address ;;
     tsan) CHUNKMILL_ALL=1 part "$name" run_sanitizer tsan thread ;;
-    ci-tsan) part "$name" run_sanitizer tsan thread ;;
+    ci-tsan) part "$name" run_sanitizer tsan thread "store exec job" ;; # where threads meet
     *)
         echo "check_long: unknown part $name" >&2
         exit 2

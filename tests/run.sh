@@ -12,13 +12,14 @@
 # anything failed.  Logs are kept in BUILD/tests/logs.  CHUNKMILL_VENV names a
 # virtual environment to use (or to make) instead of BUILD/venv; the servers that `long`
 # starts lie in another beside it, CHUNKMILL_VENV-servers.  CHUNKMILL_TESTS_TMP is the folder of the
-# tests' files (BUILD/tests/tmp), CHUNKMILL_WORKERS how many pytest processes run (the CPUs and one).
+# tests' files (BUILD/tests/tmp), CHUNKMILL_WORKERS how many pytest processes run (the CPUs and one),
+# CHUNKMILL_LAYERS the layers whose unit tests run (all).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=${1:?usage: tests/run.sh BUILD [long|asan|tsan|ci]}
 mode=${2:-all}
 logs=$build/tests/logs
-layers="base model codec store plan format exec job tools gpu"
+layers=${CHUNKMILL_LAYERS:-base model codec store plan format exec job tools gpu}
 suites=(tests) select=()
 case $mode in
 all) ;;

@@ -223,6 +223,13 @@ static int want_100_gb(void *context, cm_buf *record, cm_error *err)
     return p == MAP_FAILED ? cm_fail(err, CM_ENOMEM, "refused") : CM_OK;
 }
 
+/* ThreadSanitizer brings an allocator of its own, whose heap is not checked. */
+#ifdef __SANITIZE_THREAD__
+#define END_OF_DAMAGED CM_TRIAL_RETURNED
+#else
+#define END_OF_DAMAGED CM_TRIAL_CRASHED
+#endif
+
 /* The block behind loses its size, and nobody sees it. */
 static int overflow(void *context, cm_buf *record, cm_error *err)
 {
@@ -255,7 +262,7 @@ static void test_other_ends(void **state)
         {"aborted", die, &aborted, {0}, CM_OK, CM_TRIAL_CRASHED, 0},
         {"exits", leave, NULL, {0}, CM_OK, CM_TRIAL_CRASHED, 0},
         {"loops", loop, &killed, {.cpu_s = 1}, CM_OK, CM_TRIAL_ENDLESS, 0},
-        {"leaves a damaged heap", overflow, NULL, {0}, CM_OK, CM_TRIAL_CRASHED, 0},
+        {"leaves a damaged heap", overflow, NULL, {0}, CM_OK, END_OF_DAMAGED, 0},
         {"waits for ever", wait_for_ever, NULL, {.wall_s = 1}, CM_OK, CM_TRIAL_LATE, 0},
         {"waits, and is not wanted any more",
          wait_for_ever,
