@@ -33,6 +33,11 @@ void cm_run_prepare(void)
 {
     hold_standard_files();
     /*
+     * Unbuffered, a line goes out in pieces, between those of the other ranks of a launcher.
+     */
+    static char line[BUFSIZ];
+    setvbuf(stderr, line, _IOLBF, sizeof(line));
+    /*
      * Archives lie on file systems that are read-only or have no locks; a user's own choice
      * stands.
      */
