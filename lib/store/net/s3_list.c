@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "store/checksum.h"
+#include "store/net/headway.h"
 #include "store/net/s3_known.h"
 #include "store/net/secret.h"
 #include "store/net/xml.h"
@@ -27,34 +28,40 @@ typedef struct listing {
     char *key; /* of the entry that is read */
     cm_told told;
     uint64_t nfound;
-    uint64_t sum; /* of the names on this page */
-    struct {      /* of an earlier page */
-        char *token;
-        uint64_t sum, number;
-    } mark;
-    uint64_t npages;
+    uint64_t sum, nbytes; /* of the names on this page */
+    cm_headway headway;
 } listing;
 
-/* KEY without the prefix; NULL where no key of a store can have it. */
-static const char *below(const listing *l, char *key)
+/*
+ * KEY without the prefix, *NAME; NULL where no key of a store can have it.  CM_EIO: it lies in a
+ * folder, of which a listing of names has the folder alone.
+ */
+static int below(const listing *l, const char *key, const char **name, cm_error *err)
 {
-    cm_url_decode(key);
+    *name = NULL;
     size_t n = strlen(key);
-    if (n <= l->skip || (l->see == NULL && key[n - 1] == '/'))
-        return NULL; /* a folder's own mark, as consoles make them */
-    return cm_key_check(key + l->skip, NULL) == CM_OK ? key + l->skip : NULL;
+    if (n <= l->skip || (l->names != NULL && key[n - 1] == '/'))
+        return CM_OK; /* a folder's own mark, as consoles make them */
+    if (l->names != NULL && strchr(key + l->skip, '/') != NULL)
+        return cm_fail(err, CM_EIO,
+                       "%s: the server's listing of a folder has what lies in other folders",
+                       l->store->base.name);
+    if (cm_key_check(key + l->skip, NULL) == CM_OK)
+        *name = key + l->skip;
+    return CM_OK;
 }
 
 static int take_object(listing *l, cm_error *err)
 {
+    const char *name;
     char *key = l->key;
     l->key = NULL;
     if (key == NULL)
         return CM_OK;
     l->nfound++;
-    const char *name = below(l, key);
-    int rc = CM_OK;
-    if (name != NULL)
+    cm_url_decode(key);
+    int rc = below(l, key, &name, err);
+    if (rc == CM_OK && name != NULL)
         rc = l->see != NULL ? l->see(l->context, name, &l->told, err)
                             : cm_name_list_add(l->names, name, strlen(name), false, err);
     l->told = (cm_told){0};
@@ -88,6 +95,7 @@ static void take_tag(listing *l, const char *text)
 
 static int take_folder(listing *l, const char *text, cm_error *err)
 {
+    const char *name;
     char *key = cm_strdup(text, err);
     if (key == NULL)
         return CM_ENOMEM;
@@ -96,9 +104,9 @@ static int take_folder(listing *l, const char *text, cm_error *err)
     size_t n = strlen(key);
     if (n > 0 && key[n - 1] == '/')
         key[n - 1] = '\0';
-    int rc = CM_OK;
-    if (strlen(key) > l->skip && cm_key_check(key + l->skip, NULL) == CM_OK)
-        rc = cm_name_list_add(l->names, key + l->skip, strlen(key + l->skip), true, err);
+    int rc = below(l, key, &name, err);
+    if (rc == CM_OK && name != NULL)
+        rc = cm_name_list_add(l->names, name, strlen(name), true, err);
     free(key);
     return rc;
 }
@@ -116,8 +124,10 @@ static int visit(void *context, const char *path, const char *text, cm_error *er
     if (strncmp(path, ROOT, sizeof(ROOT) - 1) != 0)
         return CM_OK;
     path += sizeof(ROOT) - 1;
-    if (strcmp(path, "Contents/Key") == 0 || strcmp(path, "CommonPrefixes/Prefix") == 0)
+    if (strcmp(path, "Contents/Key") == 0 || strcmp(path, "CommonPrefixes/Prefix") == 0) {
         l->sum = cm_checksum64(text, strlen(text) + 1, l->sum);
+        l->nbytes += strlen(text);
+    }
     if (strcmp(path, "Contents/Key") == 0)
         return set(&l->key, text, err);
     if (strcmp(path, "Contents/Size") == 0)
@@ -167,7 +177,7 @@ static int read_page(listing *l, cm_error *err)
     char *token = l->token;
     l->token = NULL;
     l->truncated = false;
-    l->sum = 0;
+    l->sum = l->nbytes = 0;
     int rc = write_query(l, token, &url, err);
     cm_http r = {.method = CM_HTTP_GET,
                  .url = (const char *)url.data,
@@ -194,25 +204,6 @@ static int read_page(listing *l, cm_error *err)
     return rc;
 }
 
-/*
- * Refuses a page that goes on with a token, or holds names, that an earlier one had: it would go on
- * for ever.  The page that is remembered moves on as their number doubles, so that a round of any
- * length is found, and one page is all that is kept.
- */
-static int check_headway(listing *l, cm_error *err)
-{
-    bool again = l->npages++ > 0 && (l->sum == l->mark.sum || strcmp(l->token, l->mark.token) == 0);
-    if (again)
-        return cm_fail(err, CM_EIO,
-                       "%s: the server's listing has no end: a page comes that came before",
-                       l->store->base.name);
-    if (l->npages < 2 * l->mark.number)
-        return CM_OK;
-    l->mark.number = l->npages;
-    l->mark.sum = l->sum;
-    return set(&l->mark.token, l->token, err);
-}
-
 static int read_pages(listing *l, const char *prefix, cm_error *err)
 {
     l->prefix = cm_asprintf(err, "%s%s%s", l->store->prefix, prefix, *prefix != '\0' ? "/" : "");
@@ -223,11 +214,12 @@ static int read_pages(listing *l, const char *prefix, cm_error *err)
     do {
         rc = read_page(l, err);
         if (rc == CM_OK && l->truncated)
-            rc = check_headway(l, err);
+            rc = cm_headway_check(&l->headway, l->token, l->sum, l->nbytes, l->store->base.name,
+                                  err);
     } while (rc == CM_OK && l->truncated);
     free(l->prefix);
     free(l->token);
-    free(l->mark.token);
+    cm_headway_release(&l->headway);
     free(l->key);
     return rc;
 }

@@ -66,6 +66,24 @@ def test_a_listing_that_goes_round_is_an_error(bucket, kind):
     assert 2 <= len(pages) < 30
 
 
+def test_names_that_a_folder_cannot_have(bucket):
+    """Of a listing with a delimiter, new ones for ever: the first of them is refused."""
+    pages = []
+
+    def listing(handler):
+        if not handler.query.get("delimiter"):
+            return None
+        pages.append(handler.key)
+        key = f"<Contents><Key>{handler.query['prefix']}f/{len(pages)}</Key><Size>8</Size></Contents>"
+        text = f"<ListBucketResult><IsTruncated>true</IsTruncated>{key}<NextContinuationToken>{len(pages)}</NextContinuationToken></ListBucketResult>"
+        handler.reply(200, text.encode(), {"Content-Type": "application/xml"})
+        return "done"
+
+    bucket.fault = listing
+    tool.run("rechunk", "--digest", "s3://bucket/a.zarr", env=bucket.environment()).fails(1, "s3://bucket/a.zarr", "in other folders")
+    assert len(pages) == 1
+
+
 # ---- sent elsewhere ----
 
 

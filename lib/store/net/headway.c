@@ -1,0 +1,42 @@
+#include "store/net/headway.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/*
+ * The page that is remembered moves on as their number doubles, so that a round of any length is
+ * found, and one page is all that is kept.
+ */
+static int remember(cm_headway *h, const char *token, uint64_t sum, cm_error *err)
+{
+    if (h->npages < 2 * h->mark.number)
+        return CM_OK;
+    free(h->mark.token);
+    h->mark.number = h->npages;
+    h->mark.sum = sum;
+    return (h->mark.token = cm_strdup(token, err)) == NULL ? CM_ENOMEM : CM_OK;
+}
+
+int cm_headway_check(cm_headway *h, const char *token, uint64_t sum, uint64_t nbytes,
+                     const char *shown, cm_error *err)
+{
+    bool again = h->npages++ > 0 && (sum == h->mark.sum || strcmp(token, h->mark.token) == 0);
+    if (again)
+        return cm_fail(err, CM_EIO,
+                       "%s: the server's listing has no end: a page comes that came before", shown);
+    h->nbytes += nbytes;
+    if (h->npages > CM_HEADWAY_MAX_PAGES || h->nbytes > CM_HEADWAY_MAX_NBYTES)
+        return cm_fail(err, CM_EIO,
+                       "%s: the server's listing has no end: %llu pages with %llu bytes of names "
+                       "are more than any store has",
+                       shown, (unsigned long long)h->npages, (unsigned long long)h->nbytes);
+    return remember(h, token, sum, err);
+}
+
+void cm_headway_release(cm_headway *h)
+{
+    free(h->mark.token);
+    *h = (cm_headway){0};
+}
