@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "job/common/store_path.h"
 #include "job/transform/append/append_source.h"
+#include "job/transform/give_back.h"
 #include "job/transform/inputs.h"
 #include "job/transform/output/files.h"
 #include "job/transform/output/fingerprint.h"
@@ -584,6 +585,9 @@ int cm_transform(const cm_transform_options *asked, cm_transform_report *report,
     release(job);
     cm_outfile_release(&h.certificate);
     free(h.target);
+    int given_back = cm_job_give_back(job, &h.out, rc == CM_OK ? err : NULL);
+    if (rc == CM_OK)
+        rc = given_back;
     cm_output_release(&h.out);
     cm_into_release(&h.into);
     cm_store_path_release(&h.at);

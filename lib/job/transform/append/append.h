@@ -54,6 +54,8 @@ struct cm_append {
 #define CM_APPEND_MARK "append-begun"
 int cm_append_mark(cm_append *a, uint64_t reach, cm_error *err);
 void cm_append_unmark(cm_append *a);
+/* The store and its lock; beside.stays tells of what could not be removed. */
+void cm_append_give_back(cm_append *a);
 
 /*
  * append_view.c: without the lock others may add to the store while it is looked at, so that what

@@ -119,7 +119,7 @@ int cm_append_mark(cm_append *a, uint64_t reach, cm_error *err)
 
 void cm_append_unmark(cm_append *a)
 {
-    (void)cm_store_delete(a->beside.in, CM_APPEND_MARK, NULL);
+    cm_beside_remove(&a->beside, CM_APPEND_MARK);
 }
 
 /*
@@ -310,13 +310,20 @@ int cm_append_listed(void *context, const char *path, uint64_t nbytes, const cha
     return rc;
 }
 
+void cm_append_give_back(cm_append *a)
+{
+    cm_store_free(a->store);
+    a->store = NULL;
+    cm_lock_release(a->lock, &a->beside);
+    a->lock = NULL;
+}
+
 void cm_append_close(cm_append *a)
 {
     if (a == NULL)
         return;
-    cm_store_free(a->store);
+    cm_append_give_back(a);
     cm_ledger_release(&a->ledger);
-    cm_lock_release(a->lock, &a->beside);
     cm_beside_release(&a->beside);
     cm_json_free(a->left);
     free(a->stopped.dimension);

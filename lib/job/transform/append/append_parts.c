@@ -248,6 +248,9 @@ int cm_append_in_parts(cm_job *job, cm_append_state *s, cm_error *err)
         rc == CM_OK)
         rc = cm_fail(err, CM_ENOMEM, "no memory for a name");
     cm_job_release_writers(job);
+    cm_output_end(&out);
+    if (rc == CM_OK && out.beside.stays != NULL)
+        rc = cm_job_warn(job, err, "%s", out.beside.stays);
     cm_output_release(&out);
     join(job, all, n, &w);
     return rc;

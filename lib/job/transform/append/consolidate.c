@@ -164,6 +164,19 @@ static int under_lock(consolidation *c, cm_consolidate_report *report, cm_error 
     return rc == CM_OK ? write_all(c, report, err) : rc;
 }
 
+/* Behind what is said of the lock already. */
+static int note_left(const consolidation *c, cm_consolidate_report *report, cm_error *err)
+{
+    const char *stays = c->beside.stays;
+    char *before = report->note;
+    if (stays == NULL)
+        return CM_OK;
+    report->note =
+        before == NULL ? cm_strdup(stays, err) : cm_asprintf(err, "%s; %s", before, stays);
+    free(before);
+    return report->note == NULL ? CM_ENOMEM : CM_OK;
+}
+
 int cm_consolidate(const cm_consolidate_options *options, cm_consolidate_report *report,
                    cm_error *err)
 {
@@ -189,6 +202,8 @@ int cm_consolidate(const cm_consolidate_options *options, cm_consolidate_report 
     cm_store_free(c.read);
     cm_store_free(c.write);
     cm_lock_release(c.lock, &c.beside);
+    if (rc == CM_OK)
+        rc = note_left(&c, report, err);
     cm_beside_release(&c.beside);
     cm_store_path_release(&c.at);
     return rc;

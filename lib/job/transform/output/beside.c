@@ -139,5 +139,27 @@ void cm_beside_release(cm_beside *b)
     free(b->shown);
     free(b->root);
     free(b->path);
+    free(b->stays);
     *b = (cm_beside){.fd = -1};
+}
+
+void cm_beside_tell(cm_beside *b, const char *name, const cm_error *why)
+{
+    char *before = b->stays;
+    b->stays = before == NULL
+                   ? cm_asprintf(NULL,
+                                 "%s/%s could not be removed (%s); remove it when no run writes "
+                                 "there, for the next one may refuse the output, or take it for "
+                                 "unfinished",
+                                 b->path, name, why->text)
+                   : cm_asprintf(NULL, "%s/%s, %s", b->path, name, before);
+    free(before);
+}
+
+void cm_beside_remove(cm_beside *b, const char *name)
+{
+    cm_error why = {0};
+    int rc = b->in != NULL ? cm_store_delete(b->in, name, &why) : CM_OK;
+    if (rc != CM_OK && rc != CM_ENOTFOUND)
+        cm_beside_tell(b, name, &why);
 }

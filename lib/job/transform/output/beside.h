@@ -16,6 +16,7 @@ typedef struct cm_beside {
     int fd;       /* of it; -1 behind a network */
     bool remote;  /* behind a network: ROOT and PATH are URLs */
     cm_net *net;
+    char *stays; /* the sentence about what was to be removed from it, and was not; or NULL */
 } cm_beside;
 
 /*
@@ -34,5 +35,12 @@ void cm_beside_close(cm_beside *b);
 /* Closes, and removes the folder if it is empty. */
 void cm_beside_leave(cm_beside *b);
 void cm_beside_release(cm_beside *b);
+/*
+ * Removes the file NAME of a run that has ended well enough to be left so: where that fails,
+ * B->stays tells of it.
+ */
+void cm_beside_remove(cm_beside *b, const char *name);
+/* NAME stays, for the reason WHY. */
+void cm_beside_tell(cm_beside *b, const char *name, const cm_error *why);
 
 #endif

@@ -51,12 +51,6 @@ char *cm_journal_name(const char *node, cm_error *err)
     return (char *)text.data;
 }
 
-void cm_journal_remove(const cm_beside *b, const char *name)
-{
-    if (b->in != NULL)
-        cm_store_delete(b->in, name, NULL);
-}
-
 /* ---- reading ---- */
 
 /* A journal's text while it is read. */

@@ -55,8 +55,6 @@ int cm_journal_look(const cm_beside *b, const char *name, cm_journal_phase *out,
 /* A copy of member KEY of the head, its fingerprint's among them; NULL: there is none. */
 int cm_journal_member(const cm_beside *b, const char *name, const char *key, cm_json **out,
                       cm_error *err);
-/* Removes it, if there is one. */
-void cm_journal_remove(const cm_beside *b, const char *name);
 
 /*
  * Says that the chunks of MADE, of the arrays in STORE (NULL: there is none) and of

@@ -344,18 +344,18 @@ int cm_lock_check(cm_lock *lock, const cm_beside *b, cm_error *err)
                                      b->shown);
 }
 
-void cm_lock_release(cm_lock *lock, cm_beside *b)
+static void release_object(cm_lock *lock, cm_beside *b)
 {
-    if (lock == NULL)
-        return;
-    cm_ticker_stop(&lock->beats);
-    if (lock->in != NULL) {
-        bool of_part = lock->of_part;
-        cm_lock_remote_release(lock);
-        if (!of_part)
-            cm_beside_leave(b);
-        return;
-    }
+    char name[sizeof(lock->name)];
+    cm_error why = {0};
+    strcpy(name, lock->name);
+    if (cm_lock_remote_release(lock, &why) != CM_OK)
+        cm_beside_tell(b, name, &why);
+}
+
+static void release_file(cm_lock *lock, cm_beside *b)
+{
+    cm_error why = {0};
     /* Whoever breaks it holds flock() while it is replaced; then it is not ours to remove. */
     while (flock(lock->fd, LOCK_EX) != 0 && errno == EINTR)
         ;
@@ -366,11 +366,25 @@ void cm_lock_release(cm_lock *lock, cm_beside *b)
          */
         if (b->in != NULL && !lock->of_part)
             cm_store_sweep_temporaries(b->in, "", false, NULL);
-        unlinkat(b->fd, lock->name, 0);
+        if (unlinkat(b->fd, lock->name, 0) != 0) {
+            (void)cm_fail_errno(&why, errno, "%s", lock->name);
+            cm_beside_tell(b, lock->name, &why);
+        }
     }
-    bool of_part = lock->of_part;
     close(lock->fd);
     free(lock);
+}
+
+void cm_lock_release(cm_lock *lock, cm_beside *b)
+{
+    if (lock == NULL)
+        return;
+    const bool of_part = lock->of_part;
+    cm_ticker_stop(&lock->beats);
+    if (lock->in != NULL)
+        release_object(lock, b);
+    else
+        release_file(lock, b);
     if (!of_part)
         cm_beside_leave(b);
 }

@@ -69,7 +69,8 @@ int cm_lock_look(const cm_beside *b, const char *name, cm_lock_holder *out, cm_e
 
 /*
  * Gives it back, with temporaries that killed runs left in the folder, and the folder if it is
- * empty then; one of a part leaves both to others.  NULL accepted.
+ * empty then; one of a part leaves both to others.  B->stays tells where it could not be removed.
+ * NULL accepted.
  */
 void cm_lock_release(cm_lock *lock, cm_beside *b);
 

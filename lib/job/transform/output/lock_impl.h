@@ -36,7 +36,7 @@ int cm_lock_remote_take(cm_beside *b, const cm_lock_request *r, cm_lock **out, c
 int cm_lock_remote_check(cm_lock *lock, const cm_beside *b, cm_error *err);
 /* Says that the holder is alive; false: the lock is another's. */
 bool cm_lock_remote_beat(cm_lock *lock);
-/* Removes it, and frees LOCK. */
-void cm_lock_remote_release(cm_lock *lock);
+/* Removes it, and frees LOCK; WHY it could not, if not CM_OK. */
+int cm_lock_remote_release(cm_lock *lock, cm_error *why);
 
 #endif

@@ -113,12 +113,12 @@ bool cm_lock_remote_beat(cm_lock *lock)
 }
 
 /* CM_EEXIST: it is not ours, or gone. */
-static int try_to_remove(cm_lock *lock)
+static int try_to_remove(cm_lock *lock, cm_error *err)
 {
     cm_object_tag tag;
     /* One that was broken meanwhile is not ours to remove. */
-    int rc = find_ours(lock->in, lock, &tag, NULL);
-    return rc == CM_OK ? cm_store_delete(lock->in, lock->name, NULL) : rc;
+    int rc = find_ours(lock->in, lock, &tag, err);
+    return rc == CM_OK ? cm_store_delete(lock->in, lock->name, err) : rc;
 }
 
 /* ---- taking it ---- */
@@ -206,7 +206,7 @@ static int take(cm_beside *b, const cm_lock_request *r, cm_lock *lock, char **no
     }
     /* The server may have put it, though nobody heard of it. */
     if (tries && rc != CM_OK && rc != CM_EEXIST)
-        (void)try_to_remove(lock);
+        (void)try_to_remove(lock, NULL);
     seen_release(&s);
     return rc;
 }
@@ -232,13 +232,14 @@ int cm_lock_remote_take(cm_beside *b, const cm_lock_request *r, cm_lock **out, c
  * A run that is stopped asks a server once, and goes; but a lock that stays stops others.  Of one
  * that does not answer, a single request takes longer than this.
  */
-void cm_lock_remote_release(cm_lock *lock)
+int cm_lock_remote_release(cm_lock *lock, cm_error *why)
 {
     const uint64_t end = cm_now_ns() + RELEASE_NS;
-    int rc = try_to_remove(lock);
+    int rc = try_to_remove(lock, why);
     while (rc != CM_OK && rc != CM_EEXIST && cm_now_ns() < end) {
         usleep(RELEASE_US);
-        rc = try_to_remove(lock);
+        rc = try_to_remove(lock, why);
     }
     free_lock(lock);
+    return rc == CM_EEXIST ? CM_OK : rc;
 }

@@ -411,7 +411,7 @@ int cm_output_open_journal(cm_output *out, const cm_json *fingerprint, const cm_
 
 void cm_output_complete(cm_output *out)
 {
-    cm_journal_remove(&out->beside, out->journal);
+    cm_beside_remove(&out->beside, out->journal);
     out->begun = false;
 }
 
@@ -464,10 +464,17 @@ bool cm_output_discard(cm_output *out, const cm_made *made)
     return true;
 }
 
-void cm_output_release(cm_output *out)
+void cm_output_end(cm_output *out)
 {
     cm_store_free(out->store);
+    out->store = NULL;
     cm_lock_release(out->lock, &out->beside);
+    out->lock = NULL;
+}
+
+void cm_output_release(cm_output *out)
+{
+    cm_output_end(out);
     cm_beside_release(&out->beside);
     free(out->root);
     free(out->node);

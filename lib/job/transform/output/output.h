@@ -93,7 +93,8 @@ void cm_output_tidy(cm_output *out);
  * could not be removed, and the journal stays for a run that resumes.
  */
 bool cm_output_discard(cm_output *out, const cm_made *made);
-/* Gives the lock back. */
+/* Gives the lock back: out->beside.stays tells where it could not be removed, or the journal. */
+void cm_output_end(cm_output *out);
 void cm_output_release(cm_output *out);
 
 /* Whether a run that makes NODE of the store ROOT was stopped. */

@@ -74,6 +74,9 @@ int cm_parts_wait(cm_job *job, cm_output *out, const char *name, cm_lock **lock,
         free(note);
         if (*lock != NULL)
             return rc;
+        /* Its own, which this process could not remove, it would wait for until it ends. */
+        if (rc == CM_EEXIST && out->beside.stays != NULL)
+            return cm_fail(err, CM_EEXIST, "%s", out->beside.stays);
         cm_error looking = {0};
         if (rc == CM_EEXIST && cm_lock_look(&out->beside, name, &who, &looking) != CM_OK)
             who.state = CM_LOCK_OF_RUN;
@@ -443,7 +446,7 @@ static int say_done(cm_job *job, cm_output *out, cm_error *err)
     if (rc == CM_OK)
         rc = cm_store_sync(out->beside.in, err);
     if (rc == CM_OK)
-        cm_journal_remove(&out->beside, p->journal);
+        cm_beside_remove(&out->beside, p->journal);
     return rc;
 }
 

@@ -89,7 +89,7 @@ static int sweep_left(cm_job *job, cm_output *out, cm_error *err)
     for (size_t i = 0; rc == CM_OK && i < made.n; i++)
         rc = sweep_node(out->store, made.node[i].path, err);
     if (rc == CM_OK)
-        cm_journal_remove(&out->beside, out->journal);
+        cm_beside_remove(&out->beside, out->journal);
     free(made.node);
     return rc;
 }

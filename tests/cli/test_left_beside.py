@@ -1,0 +1,46 @@
+"""A run that ends well and cannot remove its own lock or journal says so, by name, and the next one knows what it has before it."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from append import files as F
+from support import objects, tool
+
+DENIED = b"<Error><Code>AccessDenied</Code><Message>no</Message></Error>"
+
+
+def denied(handler):
+    if handler.command == "DELETE" and ".chunkmill/" in handler.key and handler.key.split("/")[-1] in ("lock", "journal", "append-begun"):
+        handler.reply(403, DENIED, {"Content-Type": "application/xml"})
+        return "done"
+
+
+@pytest.mark.long(ci=1)
+def test_what_cannot_be_removed_is_named(tmp_path):
+    bucket, days = objects.Server(), F.days(tmp_path, 0, 6)
+    days = [tmp_path / f"day{i:05}.nc" for i in range(6)]
+    for name in ("grown", "renewed"):
+        tool.nc2zarr("-q", *days[:3], f"s3://bucket/{name}.zarr", env=bucket.environment()).ok()
+    runs = {
+        "made": days[:3],
+        "grown": ["--append", "time", *days[3:]],
+        "renewed": ["--consolidate"],
+        "part": ["-q", "--part", "1/1", *days[:3]],
+    }
+    bucket.fault = denied
+    with ThreadPoolExecutor(4) as pool:
+        done = dict(zip(runs, pool.map(lambda n: tool.nc2zarr(*runs[n], f"s3://bucket/{n}.zarr", env=bucket.environment()), runs)))
+    for name, left in {"made": ("lock", "journal"), "grown": ("lock", "append-begun"), "renewed": ("lock",)}.items():
+        assert done[name].ok().err.count("could not be removed") == 1
+        assert all(f"s3://bucket/{name}.zarr.chunkmill/{key}" in done[name].err for key in left)
+        assert {f"{name}.zarr.chunkmill/{key}" for key in left} <= set(bucket.objects)
+    # It needs the lock that it could not give back, and does not wait for itself.
+    done["part"].fails(1, "part.zarr.chunkmill/lock", "could not be removed")
+    bucket.fault = None
+    tool.nc2zarr(*runs["part"], "s3://bucket/part.zarr", env=bucket.environment()).ok()
+    for name, command in {"made": ["--overwrite", *days[:3]], "grown": ["--append", "time", *days[3:]]}.items():
+        assert "could not" not in tool.nc2zarr(*command, f"s3://bucket/{name}.zarr", env=bucket.environment()).ok().err
+    assert [key for key in bucket.objects if key.endswith(("/lock", "/journal", "begun")) and "renewed" not in key] == []
+    digests = {tool.run("rechunk", "--digest", f"s3://bucket/{n}.zarr", env=bucket.environment()).ok().out.splitlines()[-1] for n in ("made", "part")}
+    assert len(digests) == 1
+    bucket.close()
