@@ -261,7 +261,8 @@ static void test_phases(void **state)
         put_journal(line, n);
         assert_int_equal(look(), CM_JOURNAL_DAMAGED);
     }
-    cm_journal_remove(&beside, "journal");
+    cm_beside_remove(&beside, "journal");
+    assert_null(beside.stays);
     assert_int_equal(look(), CM_JOURNAL_NONE);
 }
 
