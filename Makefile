@@ -11,7 +11,7 @@
 #   T                     seconds of `make fuzz`                   (600)
 #   UNIT_LAYERS           of which layers `make unit` builds tests      (all)
 #   V                     1: demo and check show each file that is compiled
-#   FULL                  1: `make check-long` takes no samples
+#   FULL                  1: `make check-long` tries the most, for hours
 
 CC      ?= cc
 BUILD   ?= build

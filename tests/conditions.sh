@@ -80,7 +80,7 @@ under() { # CONDITION
     one-cpu) taskset -c 0 "${run[@]}" ;;
     memory) CHUNKMILL_WORKERS=1 in_group memory memory.limit_in_bytes $((512 << 20)) "${run[@]}" ;;
     disk) in_group blkio blkio.throttle.write_bps_device "$(device) $((5 << 20))" "${run[@]}" ;;
-    tmpfs) TMPDIR=/dev/shm CHUNKMILL_TESTS_TMP=/dev/shm/chunkmill-tests "${run[@]}" ;;
+    tmpfs) TMPDIR=/dev/shm CHUNKMILL_TESTS_TMP=/dev/shm "${run[@]}" ;;
     ext4) TMPDIR=/var/tmp "${run[@]}" ;;
     clock) CHUNKMILL_PRELOAD=$build/tests/lib/jumpclock.so "${run[@]}" ;;
     offline) unshare --net bash -c 'ip link set lo up 2>/dev/null || ifconfig lo up; exec "$@"' bash "${run[@]}" ;;

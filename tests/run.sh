@@ -11,8 +11,8 @@
 # The last line is `N passed, N failed, N skipped`; the exit status is 1 when
 # anything failed.  Logs are kept in BUILD/tests/logs.  CHUNKMILL_VENV names a
 # virtual environment to use (or to make) instead of BUILD/venv; the servers that `long`
-# starts lie in another beside it, CHUNKMILL_VENV-servers.  CHUNKMILL_TESTS_TMP is the folder of the
-# tests' files (BUILD/tests/tmp), CHUNKMILL_WORKERS how many pytest processes run (the CPUs and one),
+# starts lie in another beside it, CHUNKMILL_VENV-servers.  CHUNKMILL_TESTS_TMP is where the
+# tests' files are made (BUILD/tests), CHUNKMILL_WORKERS how many pytest processes run (the CPUs and one),
 # CHUNKMILL_LAYERS the layers whose unit tests run (all).
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -85,13 +85,10 @@ try_fuzzer() { # NAME LOG
     timeout 1800 "$build/tests/fuzz/$1" "tests/fuzz/corpus/$1" >"$2" 2>&1 </dev/null
     echo $? >"$2.status"
 }
-at_once() { # FUNCTION, the arguments of each call on two lines
-    xargs -r -d '\n' -n 2 -P "$(nproc)" bash -c "$1"' "$@"' bash
-}
 # A line every ten seconds while programs run, with counts; each writes a .status when it is done.
 tell_progress() { # WHAT COUNT
     local start=$SECONDS
-    while sleep 10; do
+    while sleep 10 >/dev/null 2>&1; do # a sleep that outlives this holds nobody's pipe
         printf '  %d of %d %s, %d s\n' "$(find "$logs" -name '*.status' | wc -l)" "$2" "$1" $((SECONDS - start))
     done
 }
@@ -101,6 +98,12 @@ stop_progress() {
 }
 teller=
 trap stop_progress EXIT
+at_once() { # FUNCTION, WHAT it runs and how many; the arguments of each call come on two lines
+    tell_progress "$2" "$3" &
+    teller=$!
+    xargs -r -d '\n' -n 2 -P "$(nproc)" bash -c "$1"' "$@"' bash
+    stop_progress
+}
 wrapped=${wrap[*]-}
 # For what hangs, and for nothing else: with a sanitizer, on a busy machine, a program may take minutes.
 unit_limit=1800
@@ -158,10 +161,9 @@ for layer in $layers; do
         fi
     done
 done
-tell_progress "unit test programs" ${#units[@]} &
-teller=$!
-for bin in ${units[@]+"${units[@]}"}; do printf '%s\n%s\n' "$bin" "$(unit_log "$bin")"; done | at_once try_unit
-stop_progress
+at_once try_unit "unit test programs" ${#units[@]} < <(
+    for bin in ${units[@]+"${units[@]}"}; do printf '%s\n%s\n' "$bin" "$(unit_log "$bin")"; done
+)
 for bin in ${units[@]+"${units[@]}"}; do judge_unit "$bin"; done
 
 # ---- fuzzers: their committed inputs ------------------------------------------------------------
@@ -183,10 +185,9 @@ fuzzers=()
 case $mode in
 all | long | asan) for source in tests/fuzz/fuzz_*.c; do fuzzers+=("$(basename "$source" .c)"); done ;;
 esac
-tell_progress "fuzzers' inputs" ${#fuzzers[@]} &
-teller=$!
-for name in ${fuzzers[@]+"${fuzzers[@]}"}; do printf '%s\n%s\n' "$name" "$logs/$name.log"; done | at_once try_fuzzer
-stop_progress
+at_once try_fuzzer "fuzzers' inputs" ${#fuzzers[@]} < <(
+    for name in ${fuzzers[@]+"${fuzzers[@]}"}; do printf '%s\n%s\n' "$name" "$logs/$name.log"; done
+)
 for name in ${fuzzers[@]+"${fuzzers[@]}"}; do judge_fuzzer "$name"; done
 [ ${#units[@]} -eq 0 ] || printf 'unit tests and fuzzers: %d passed, %d failed, %d skipped\n' $passed $failed $skipped
 
@@ -232,7 +233,9 @@ if [ $have_venv -ne 0 ]; then
     skipped=$((skipped + n))
 else
     log=$logs/pytest.log junit=$logs/pytest.xml
-    tmp=${CHUNKMILL_TESTS_TMP:-$build/tests/tmp}
+    # A folder that the user names holds other things; in it one is made.
+    tmp=$build/tests/tmp
+    [ -z "${CHUNKMILL_TESTS_TMP:-}" ] || tmp=$(mktemp -d "$CHUNKMILL_TESTS_TMP/chunkmill-tests.XXXXXX") || exit 2
     rm -rf "$tmp"
     export CHUNKMILL_PROGRESS=3 # tests/support/progress.py
     # One more than CPUs: some tests wait for a scheduler or a deadline.

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What glibc writes in front of a block and, once it is free, into it. */
+/* A block's header in glibc; the list is written into blocks that are free. */
 typedef struct block {
     size_t nbytes_before;                /* of the block before, where that is free */
     size_t nbytes;                       /* of this one, from here on; its lowest bits are flags */
@@ -72,7 +72,8 @@ static const char *find_begin(void)
 void cm_heap_fill(bool fill)
 {
     enum {
-        NO_NUMBER = 0x5a /* what is free is full of it, what is handed out of 0xa5 */
+        NO_NUMBER =
+            0x5a /* fills memory that is freed; its complement, 0xa5, memory that is handed out */
     };
     (void)mallopt(M_PERTURB, fill ? NO_NUMBER : 0);
 }

@@ -46,21 +46,21 @@ static void fall_silent(void)
     close(nowhere);
 }
 
-/* What the process holds, bytes; when this is read in the child: what its parent does. */
-typedef struct held {
+/* Memory of this process, bytes; read in the child, that of its parent. */
+typedef struct memory_use {
     uint64_t space, resident, data; /* all zero: not known */
-} held;
+} memory_use;
 
-static held what_is_held(void)
+static memory_use read_memory_use(void)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     unsigned long long space, resident, data;
     FILE *f = fopen("/proc/self/statm", "re");
     if (f == NULL)
-        return (held){0};
+        return (memory_use){0};
     int n = fscanf(f, "%llu %llu %*u %*u %*u %llu", &space, &resident, &data);
     fclose(f);
-    return n == 3 ? (held){space * page, resident * page, data * page} : (held){0};
+    return n == 3 ? (memory_use){space * page, resident * page, data * page} : (memory_use){0};
 }
 
 /*
@@ -81,7 +81,7 @@ static void limit(int resource, rlim_t soft, bool lasting)
 
 static void set_limits(const cm_trial_limits *limits, bool lasting)
 {
-    const held now = what_is_held();
+    const memory_use now = read_memory_use();
     if (limits->memory > 0 && now.space > 0)
         limit(RLIMIT_AS, now.space + limits->memory, lasting);
     if (limits->data > 0 && now.space > 0)
@@ -95,7 +95,7 @@ static void set_limits(const cm_trial_limits *limits, bool lasting)
 void cm_trial_renew_limits(unsigned cpu_s, uint64_t memory)
 {
     struct rusage used;
-    const held now = memory > 0 ? what_is_held() : (held){0};
+    const memory_use now = memory > 0 ? read_memory_use() : (memory_use){0};
     if (now.space > 0) {
         limit(RLIMIT_AS, now.space + memory, false);
         limit(RLIMIT_DATA, now.data + memory, false);
@@ -196,7 +196,7 @@ typedef struct child {
     uint64_t resident; /* of the parent when it was made, which the child has from the beginning */
 } child;
 
-static uint64_t deadline_of(const cm_trial_limits *l)
+uint64_t cm_trial_deadline(const cm_trial_limits *l)
 {
     return l->wall_s == 0 ? UINT64_MAX : cm_now_ns() + (uint64_t)l->wall_s * 1000000000u;
 }
@@ -346,8 +346,8 @@ static int run(const task *t, cm_buf *record, cm_trial_fate *fate, cm_trial_chil
     pthread_sigmask(SIG_SETMASK, &all, &before);
     child c = {.fd = fd[0],
                .limits = t->limits,
-               .deadline = deadline_of(t->limits),
-               .resident = what_is_held().resident};
+               .deadline = cm_trial_deadline(t->limits),
+               .resident = read_memory_use().resident};
     c.pid = fork();
     if (c.pid == 0) {
         close(fd[0]);
@@ -382,7 +382,7 @@ int cm_trial_keep(cm_trial_fn *fn, cm_trial_serve *serve, void *context,
 /* Whether something came, or nothing more will; false: it is not wanted any more. */
 static bool wait_for_words(cm_trial_child *kept, const cm_trial_limits *limits)
 {
-    const uint64_t deadline = deadline_of(limits);
+    const uint64_t deadline = cm_trial_deadline(limits);
     for (bool dead = false;;) {
         struct pollfd ready = {.fd = kept->fd, .events = POLLIN};
         if (poll(&ready, 1, LOOK_MS) > 0)

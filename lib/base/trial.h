@@ -75,6 +75,9 @@ int cm_trial_keep(cm_trial_fn *fn, cm_trial_serve *serve, void *context,
                   const cm_trial_limits *limits, cm_buf *record, cm_trial_fate *fate,
                   cm_trial_child *kept, cm_error *err);
 
+/* When a trial that begins now is late: ns of the monotonic clock; UINT64_MAX: never. */
+uint64_t cm_trial_deadline(const cm_trial_limits *limits);
+
 /* In the child: from now on this much more CPU time, and memory of both kinds. */
 void cm_trial_renew_limits(unsigned cpu_s, uint64_t memory);
 

@@ -57,7 +57,7 @@ def written(root, blessed):
 
 def without(document, dropped=DROPPED, key=None):
     """DOCUMENT but for members that are DROPPED; sentences are those of a plan, which may name amounts of memory."""
-    if key in SENTENCES and key in dropped | SENTENCES and dropped is DROPPED:
+    if key in SENTENCES and dropped is DROPPED:
         return bool(document)
     if key == "scratch_nbytes":
         return min(document, 1)  # how much follows from {least}, which the process's own memory moves

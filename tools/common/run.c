@@ -32,9 +32,7 @@ static void hold_standard_files(void)
 void cm_run_prepare(void)
 {
     hold_standard_files();
-    /*
-     * Unbuffered, a line goes out in pieces, between those of the other ranks of a launcher.
-     */
+    /* Unbuffered, a line goes out in pieces, between those of the other ranks of a launcher. */
     static char line[BUFSIZ];
     setvbuf(stderr, line, _IOLBF, sizeof(line));
     /*

@@ -242,7 +242,7 @@ static int open_libraries(cm_nc_file *file, bool is_hdf5, const char *real_path,
         rc = cm_nc_variables_read(file, err);
     if (!rc)
         rc = cm_h5_add_unseen(file, err);
-    /* What was left out for that would be missing from the store, without a word. */
+    /* Attributes or variables may be left out for that, and would be missing from the store. */
     if (!rc && cm_nc_lacked_memory())
         rc = cm_fail(err, CM_EFORMAT,
                      "%s: HDF5 found no memory for what its metadata say; the file is damaged, or "

@@ -24,7 +24,7 @@ void cm_nc_trial_limits(const char *path, uint64_t memory, bool (*canceled)(void
  */
 int cm_nc_trial_failed(const char *path, const char *doing, const cm_trial_limits *limits,
                        const cm_trial_fate *fate, cm_error *err);
-/* What a trial of opening PATH, which returned RC, comes to: CM_EBUDGET where memory was short. */
+/* The result of a trial of opening PATH that returned RC: CM_EBUDGET where memory was short. */
 int cm_nc_trial_judge(int rc, const char *path, const cm_trial_limits *limits,
                       const cm_trial_fate *fate, cm_error *err);
 /*

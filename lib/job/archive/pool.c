@@ -92,7 +92,7 @@ static bool look_at(pool *p, cm_looker *l, unsigned me, size_t at)
         return true; /* the parent says why */
     cm_nc_trial_limits(file.copy != NULL ? lies : file.path, 0, NULL, NULL, &limits);
     cm_trial_renew_limits(limits.cpu_s, 0);
-    atomic_store(&p->board->deadline[me], cm_now_ns() + limits.wall_s * UINT64_C(1000000000));
+    atomic_store(&p->board->deadline[me], cm_trial_deadline(&limits));
     bool looked = cm_look(l, &file, p->job->number[at], NULL) == CM_OK;
     atomic_store(&p->board->deadline[me], NONE);
     return looked;

@@ -12,6 +12,7 @@
 #include "job/archive/look.h"
 #include "job/archive/records.h"
 #include "made_dataset.h"
+#include "tell.h"
 
 enum {
     JOINED_FILES = 8
@@ -84,42 +85,24 @@ static inline void joined_release(joined *a)
 
 /* ---- as text ---- */
 
-static inline void told(joined *a, const char *format, ...)
-{
-    char line[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    OK(cm_buf_append(&a->text, line, strlen(line) + 1, err));
-    a->text.nbytes--;
-}
-
-static inline const char *told_begin(joined *a)
-{
-    a->text.nbytes = 0;
-    told(a, "%s", "");
-    return (const char *)a->text.data;
-}
-
 /* "t: 0 1 2 | a 0+2>0 b 1+2>1": the coordinates, then first + count > place of each file. */
 static inline const char *told_axes(joined *a)
 {
     char text[64];
     const cm_join *j = a->join;
-    told_begin(a);
+    tell_begin(&a->text);
     for (unsigned i = 0; i < j->naxes; i++) {
         const cm_join_dim *d = &j->dim[j->axis[i]];
-        told(a, "%s%s:", i > 0 ? "; " : "", d->name);
+        tell(&a->text, "%s%s:", i > 0 ? "; " : "", d->name);
         if (d->key == NULL)
-            told(a, " %u steps", (unsigned)d->n);
+            tell(&a->text, " %u steps", (unsigned)d->n);
         for (uint64_t k = 0; d->key != NULL && k < d->n; k++)
-            told(a, " %s", cm_key_text(j, d, d->key[k], text, sizeof text));
-        told(a, " |");
+            tell(&a->text, " %s", cm_key_text(j, d, d->key[k], text, sizeof text));
+        tell(&a->text, " |");
         for (uint32_t f = 0; f < j->nfiles; f++) {
             const cm_join_vec *v = cm_axis_vec(j, d, f);
             for (size_t r = 0; v != NULL && r < v->nruns; r++)
-                told(a, " %s %u+%u>%u", j->file[f]->path, (unsigned)v->run[r].first,
+                tell(&a->text, " %s %u+%u>%u", j->file[f]->path, (unsigned)v->run[r].first,
                      (unsigned)v->run[r].count, (unsigned)v->run[r].origin);
         }
     }
@@ -141,14 +124,14 @@ static inline void told_elements(joined *a, const cm_multi_var *v)
     uint64_t n = 1;
     for (unsigned k = 0; k < v->rank; k++)
         n *= v->shape[k];
-    told(a, " =");
+    tell(&a->text, " =");
     for (uint64_t i = 0; v->is_char && i < n; i++) {
         const char c = ((const char *)v->values)[i];
-        told(a, "%s%c", i == 0 ? " " : "", c == '\0' ? '.' : c);
+        tell(&a->text, "%s%c", i == 0 ? " " : "", c == '\0' ? '.' : c);
     }
     for (uint64_t i = 0; !v->is_char && i < n; i++)
-        told(
-            a, " %s",
+        tell(
+            &a->text, " %s",
             made_text(&v->dtype, (const char *)v->values + i * v->dtype.nbytes, text, sizeof text));
 }
 
@@ -159,28 +142,28 @@ static inline void told_how(joined *a, const cm_multi_var *v, const cm_multi_how
     if (how == NULL)
         return;
     if (!cm_dtype_equal(&how->dtype, &v->dtype))
-        told(a, " from %s", cm_dtype_name(&how->dtype, text, sizeof text));
+        tell(&a->text, " from %s", cm_dtype_name(&how->dtype, text, sizeof text));
     if (how->exact)
-        told(a, " exactly");
+        tell(&a->text, " exactly");
     for (unsigned k = 0; how->transposed && k < v->rank; k++)
-        told(a, k == 0 ? " order %u" : ",%u", how->order[k]);
+        tell(&a->text, k == 0 ? " order %u" : ",%u", how->order[k]);
     if (how->lacks_axis[0] || how->lacks_axis[1])
-        told(a, " lacks %u", how->lacks_axis[0] ? 0u : 1u);
+        tell(&a->text, " lacks %u", how->lacks_axis[0] ? 0u : 1u);
     for (unsigned k = 0; k < v->rank; k++)
         if (how->repeats[k])
-            told(a, " repeats %u", k);
+            tell(&a->text, " repeats %u", k);
     if (how->pads)
-        told(a, " width %u", (unsigned)how->width);
+        tell(&a->text, " width %u", (unsigned)how->width);
     if (how->unpacks)
-        told(a, " x%g+%g", how->scale, how->offset);
+        tell(&a->text, " x%g+%g", how->scale, how->offset);
     if (how->other_sign)
-        told(a, " other sign");
+        tell(&a->text, " other sign");
     if (how->replaces_fill)
-        told(a, " fill %s", made_text(&how->dtype, how->fill, text, sizeof text));
+        tell(&a->text, " fill %s", made_text(&how->dtype, how->fill, text, sizeof text));
     if (how->checks_fill)
-        told(a, " checks fill");
+        tell(&a->text, " checks fill");
     if (how->refuses_fill)
-        told(a, " refuses fill");
+        tell(&a->text, " refuses fill");
 }
 
 static inline void told_attrs(joined *a, const cm_json *attrs)
@@ -192,7 +175,7 @@ static inline void told_attrs(joined *a, const cm_json *attrs)
     for (size_t i = 0; i < text.nbytes; i++)
         if (text.data[i] == '"')
             text.data[i] = '\'';
-    told(a, " %.*s", (int)text.nbytes, (const char *)text.data);
+    tell(&a->text, " %.*s", (int)text.nbytes, (const char *)text.data);
     cm_buf_release(&text);
 }
 
@@ -201,32 +184,34 @@ static inline const char *told_variable(joined *a, const char *name)
 {
     char text[64];
     const cm_multi_var *v = joined_variable(a, name);
-    told_begin(a);
+    tell_begin(&a->text);
     if (v == NULL) {
-        told(a, "%s: none", name);
+        tell(&a->text, "%s: none", name);
         return (const char *)a->text.data;
     }
-    told(a, "%s: %s", name, v->is_char ? "char" : cm_dtype_name(&v->dtype, text, sizeof text));
+    tell(&a->text, "%s: %s", name,
+         v->is_char ? "char" : cm_dtype_name(&v->dtype, text, sizeof text));
     for (unsigned k = 0; k < v->rank; k++)
-        told(a, " %s%s=%u", v->dim_name[k], v->unlimited[k] ? "*" : "", (unsigned)v->shape[k]);
+        tell(&a->text, " %s%s=%u", v->dim_name[k], v->unlimited[k] ? "*" : "",
+             (unsigned)v->shape[k]);
     if (v->has_fill_value)
-        told(a, " fill %s", made_text(&v->dtype, v->fill_value, text, sizeof text));
+        tell(&a->text, " fill %s", made_text(&v->dtype, v->fill_value, text, sizeof text));
     if (v->values != NULL)
         told_elements(a, v);
     for (size_t i = 0; v->texts != NULL && i < v->texts->nelem; i++) {
         size_t n;
         const char *one = cm_strings_get(v->texts, i, &n);
-        told(a, "%s %.*s", i == 0 ? " =" : "", (int)n, one);
+        tell(&a->text, "%s %.*s", i == 0 ? " =" : "", (int)n, one);
     }
     told_attrs(a, v->attrs);
-    told(a, " |");
+    tell(&a->text, " |");
     for (size_t i = 0; i < v->nparts; i++) {
         const cm_multi_part *p = &v->part[i];
-        told(a, " %s", a->join->spec.file[p->file].path);
+        tell(&a->text, " %s", a->join->spec.file[p->file].path);
         if (p->name != NULL)
-            told(a, ":%s", p->name);
+            tell(&a->text, ":%s", p->name);
         for (unsigned k = 0; k < v->naxes; k++)
-            told(a, " %u+%u>%u", (unsigned)p->first[k], (unsigned)p->count[k],
+            tell(&a->text, " %u+%u>%u", (unsigned)p->first[k], (unsigned)p->count[k],
                  (unsigned)p->origin[k]);
         told_how(a, v, p->how);
     }
@@ -237,17 +222,17 @@ static inline const char *told_variable(joined *a, const char *name)
 static inline const char *told_findings(joined *a)
 {
     static const char *const WEIGHT[] = {"note", "warning", "decision"};
-    told_begin(a);
+    tell_begin(&a->text);
     for (size_t i = 0; i < a->report.nfindings; i++) {
         const cm_finding *f = &a->report.finding[i];
-        told(a, "%s%s %s", i > 0 ? "\n" : "", WEIGHT[f->weight], cm_finding_name(f->kind));
+        tell(&a->text, "%s%s %s", i > 0 ? "\n" : "", WEIGHT[f->weight], cm_finding_name(f->kind));
         if (f->variable != NULL)
-            told(a, " %s", f->variable);
+            tell(&a->text, " %s", f->variable);
         if (f->file != NULL)
-            told(a, " %s", f->file);
+            tell(&a->text, " %s", f->file);
         if (f->nfiles > 1)
-            told(a, " to %s", f->last);
-        told(a, ": %s", f->text);
+            tell(&a->text, " to %s", f->last);
+        tell(&a->text, ": %s", f->text);
     }
     return (const char *)a->text.data;
 }
@@ -255,21 +240,21 @@ static inline const char *told_findings(joined *a)
 /* The values that two files must have alike are compared while data move: "v a b; ...". */
 static inline const char *told_checks(joined *a)
 {
-    told_begin(a);
+    tell_begin(&a->text);
     for (size_t i = 0; i < a->join->spec.nchecks; i++) {
         const cm_multi_check *c = &a->join->spec.check[i];
         const cm_multi_var *v = &a->join->spec.var[c->var];
-        told(a, "%s%s", i > 0 ? "; " : "", v->name);
+        tell(&a->text, "%s%s", i > 0 ? "; " : "", v->name);
         for (unsigned k = 0; k < 2; k++) {
-            told(a, " %s", a->join->spec.file[c->part[k].file].path);
+            tell(&a->text, " %s", a->join->spec.file[c->part[k].file].path);
             for (unsigned x = 0; x < v->naxes; x++)
-                told(a, " %u+%u>%u", (unsigned)c->part[k].first[x], (unsigned)c->part[k].count[x],
-                     (unsigned)c->part[k].origin[x]);
+                tell(&a->text, " %u+%u>%u", (unsigned)c->part[k].first[x],
+                     (unsigned)c->part[k].count[x], (unsigned)c->part[k].origin[x]);
         }
         if (c->may_differ)
-            told(a, " may differ");
+            tell(&a->text, " may differ");
         if (c->tolerance > 0)
-            told(a, " within %g", c->tolerance);
+            tell(&a->text, " within %g", c->tolerance);
     }
     return (const char *)a->text.data;
 }
@@ -291,30 +276,21 @@ typedef struct joined_row {
     const char *error; /* the sentence of what fails; NULL: nothing does */
 } joined_row;
 
-static inline void joined_compare(const char *row, const char *got, const char *wanted,
-                                  unsigned *bad)
-{
-    if (wanted == NULL || strcmp(got, wanted) == 0)
-        return;
-    print_error("%s:\n  want %s\n  have %s\n", row, wanted, got);
-    ++*bad;
-}
-
 static inline void joined_try(const joined_row *row, size_t n)
 {
     unsigned bad = 0;
     for (; n-- > 0; row++) {
         joined a;
         joined_make(&a, row->file, &row->options);
-        joined_compare(row->name, a.status == CM_OK ? "" : a.error.text,
-                       row->error != NULL ? row->error : "", &bad);
-        joined_compare(row->name, told_axes(&a), row->axes, &bad);
-        joined_compare(row->name, told_findings(&a), row->findings, &bad);
-        joined_compare(row->name, told_checks(&a), row->checks, &bad);
+        tell_compare(row->name, a.status == CM_OK ? "" : a.error.text,
+                     row->error != NULL ? row->error : "", &bad);
+        tell_compare(row->name, told_axes(&a), row->axes, &bad);
+        tell_compare(row->name, told_findings(&a), row->findings, &bad);
+        tell_compare(row->name, told_checks(&a), row->checks, &bad);
         for (unsigned i = 0; i < COUNT(row->variable) && row->variable[i] != NULL; i++) {
             char name[64] = "";
             sscanf(row->variable[i], "%63[^:]", name);
-            joined_compare(row->name, told_variable(&a, name), row->variable[i], &bad);
+            tell_compare(row->name, told_variable(&a, name), row->variable[i], &bad);
         }
         joined_release(&a);
     }

@@ -11,6 +11,7 @@
 #include "job/transform/statistics/statistics.h"
 #include "job/transform/write.h"
 #include "made_dataset.h"
+#include "tell.h"
 
 /* The last step that is taken. */
 typedef enum planned_step {
@@ -114,33 +115,21 @@ static inline void planned_release(planned *p)
 
 /* ---- as text ---- */
 
-static inline void say(planned *p, const char *format, ...)
-{
-    char line[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    OK(cm_buf_append(&p->text, line, strlen(line) + 1, err));
-    p->text.nbytes--;
-}
-
 static inline void say_numbers(planned *p, const char *what, const uint64_t *number, unsigned n)
 {
     for (unsigned k = 0; k < n; k++)
-        say(p, "%s%u", k == 0 ? what : ",", (unsigned)number[k]);
+        tell(&p->text, "%s%u", k == 0 ? what : ",", (unsigned)number[k]);
 }
 
 /* "v y; w": the variables, with their names in the source where these are others. */
 static inline const char *say_names(planned *p)
 {
-    p->text.nbytes = 0;
-    say(p, "%s", "");
+    tell_begin(&p->text);
     for (size_t i = 0; i < p->job.nvars; i++) {
         const cm_job_var *v = &p->job.var[i];
-        say(p, "%s%s", i > 0 ? " " : "", v->name);
+        tell(&p->text, "%s%s", i > 0 ? " " : "", v->name);
         if (strcmp(v->name, v->source->name) != 0)
-            say(p, "(%s)", v->source->name);
+            tell(&p->text, "(%s)", v->source->name);
     }
     return (const char *)p->text.data;
 }
@@ -149,11 +138,11 @@ static inline const char *say_names(planned *p)
 static inline const char *say_views(planned *p)
 {
     char type[32];
-    p->text.nbytes = 0;
-    say(p, "%s", "");
+    tell_begin(&p->text);
     for (size_t i = 0; i < p->job.nvars; i++) {
         const cm_job_var *v = &p->job.var[i];
-        say(p, "%s%s: %s", i > 0 ? "; " : "", v->name, cm_dtype_name(&v->type, type, sizeof type));
+        tell(&p->text, "%s%s: %s", i > 0 ? "; " : "", v->name,
+             cm_dtype_name(&v->type, type, sizeof type));
         say_numbers(p, " ", v->shape, v->rank);
         if (v->whole)
             continue;
@@ -166,11 +155,10 @@ static inline const char *say_views(planned *p)
 /* "v: 2,3 in 4,6; ...": chunks, and shards. */
 static inline const char *say_layouts(planned *p)
 {
-    p->text.nbytes = 0;
-    say(p, "%s", "");
+    tell_begin(&p->text);
     for (size_t i = 0; i < p->job.nvars; i++) {
         const cm_job_var *v = &p->job.var[i];
-        say(p, "%s%s:", i > 0 ? "; " : "", v->name);
+        tell(&p->text, "%s%s:", i > 0 ? "; " : "", v->name);
         say_numbers(p, " ", v->chunk, v->rank);
         if (v->sharded)
             say_numbers(p, " in ", v->shard, v->rank);
@@ -187,8 +175,7 @@ static inline const char *say_stored(planned *p)
     uint8_t values[512];
     OK(cm_job_write_metadata(&p->job, p->store, err));
     OK(cm_dataset_open("memory", "", &options, &ds, err));
-    p->text.nbytes = 0;
-    say(p, "%s", "");
+    tell_begin(&p->text);
     for (size_t i = 0; i < ds->nvars; i++) {
         cm_variable *v = &ds->var[i];
         cm_box box = {.rank = v->rank};
@@ -197,11 +184,13 @@ static inline const char *say_stored(planned *p)
         cm_codec_ctx *ctx = cm_codec_ctx_create(NULL);
         OK(cm_array_read(v->array, ctx, &box, values, err));
         cm_codec_ctx_free(ctx);
-        say(p, "%s%s: %s", i > 0 ? "; " : "", v->name, cm_dtype_name(&v->dtype, type, sizeof type));
+        tell(&p->text, "%s%s: %s", i > 0 ? "; " : "", v->name,
+             cm_dtype_name(&v->dtype, type, sizeof type));
         say_numbers(p, " ", v->shape, v->rank);
-        say(p, " =");
+        tell(&p->text, " =");
         for (uint64_t k = 0; k < cm_box_nelem(&box); k++)
-            say(p, " %s", made_text(&v->dtype, values + k * v->dtype.nbytes, text, sizeof text));
+            tell(&p->text, " %s",
+                 made_text(&v->dtype, values + k * v->dtype.nbytes, text, sizeof text));
     }
     cm_dataset_close(ds);
     return (const char *)p->text.data;
@@ -218,15 +207,6 @@ typedef struct planned_row {
     const made_file *file;               /* NULL: that of all rows */
 } planned_row;
 
-static inline void planned_compare(const char *row, const char *got, const char *wanted,
-                                   unsigned *bad)
-{
-    if (wanted == NULL || strcmp(got, wanted) == 0)
-        return;
-    print_error("%s:\n  want %s\n  have %s\n", row, wanted, got);
-    ++*bad;
-}
-
 static inline void planned_try(const planned_row *row, size_t n, const made_file *file,
                                planned_step last)
 {
@@ -234,14 +214,14 @@ static inline void planned_try(const planned_row *row, size_t n, const made_file
     for (; n-- > 0; row++) {
         planned p;
         planned_make(&p, row->file != NULL ? row->file : file, &row->options, last);
-        planned_compare(row->name, p.status == CM_OK ? "" : p.error.text,
-                        row->error != NULL ? row->error : "", &bad);
-        planned_compare(row->name, say_names(&p), row->names, &bad);
-        planned_compare(row->name, say_views(&p), row->views, &bad);
-        planned_compare(row->name, say_layouts(&p), row->layouts, &bad);
+        tell_compare(row->name, p.status == CM_OK ? "" : p.error.text,
+                     row->error != NULL ? row->error : "", &bad);
+        tell_compare(row->name, say_names(&p), row->names, &bad);
+        tell_compare(row->name, say_views(&p), row->views, &bad);
+        tell_compare(row->name, say_layouts(&p), row->layouts, &bad);
         const size_t nwarnings = p.report.nwarnings;
-        planned_compare(row->name, nwarnings > 0 ? p.report.warning[nwarnings - 1] : "",
-                        row->warning, &bad);
+        tell_compare(row->name, nwarnings > 0 ? p.report.warning[nwarnings - 1] : "", row->warning,
+                     &bad);
         planned_release(&p);
     }
     assert_int_equal(bad, 0);

@@ -16,12 +16,11 @@
 static const char *say_windows(planned *p)
 {
     static const char *const PHASE[] = {"beyond", "within", "labels"};
-    p->text.nbytes = 0;
-    say(p, "%s", "");
+    tell_begin(&p->text);
     for (size_t i = 0; i < p->job.nvars; i++) {
         const cm_job_var *v = &p->job.var[i];
-        say(p, "%s%s %s %u+%u object %u", i > 0 ? "; " : "", v->name, PHASE[v->phase],
-            (unsigned)v->at[0], (unsigned)v->shape[0], (unsigned)v->first_object[0]);
+        tell(&p->text, "%s%s %s %u+%u object %u", i > 0 ? "; " : "", v->name, PHASE[v->phase],
+             (unsigned)v->at[0], (unsigned)v->shape[0], (unsigned)v->first_object[0]);
         assert_int_equal(v->start[0], v->at[0]);
         assert_true(v->is_window);
     }
@@ -31,11 +30,10 @@ static const char *say_windows(planned *p)
 /* The lengths that documents get: "t 3>5; v 3>5". */
 static const char *say_grown(planned *p, const cm_append_state *s)
 {
-    p->text.nbytes = 0;
-    say(p, "%s", "");
+    tell_begin(&p->text);
     for (size_t i = 0; i < s->ngrown; i++)
-        say(p, "%s%s %u>%u", i > 0 ? "; " : "", s->grown[i].growth.path,
-            (unsigned)s->grown[i].growth.was, (unsigned)s->grown[i].growth.length);
+        tell(&p->text, "%s%s %u>%u", i > 0 ? "; " : "", s->grown[i].growth.path,
+             (unsigned)s->grown[i].growth.was, (unsigned)s->grown[i].growth.length);
     return (const char *)p->text.data;
 }
 
@@ -161,10 +159,10 @@ static void windows(void **state)
         OK(cm_dataset_open("memory", "", &options, &s.target, err));
         planned_make(&new, &ROWS[i].new, NULL, STEP_VIEW);
         const int rc = cm_append_make_windows(&new.job, &s, &why);
-        planned_compare(ROWS[i].name, rc == CM_OK ? "" : why.text,
-                        ROWS[i].error != NULL ? ROWS[i].error : "", &bad);
-        planned_compare(ROWS[i].name, say_windows(&new), ROWS[i].windows, &bad);
-        planned_compare(ROWS[i].name, say_grown(&new, &s), ROWS[i].grown, &bad);
+        tell_compare(ROWS[i].name, rc == CM_OK ? "" : why.text,
+                     ROWS[i].error != NULL ? ROWS[i].error : "", &bad);
+        tell_compare(ROWS[i].name, say_windows(&new), ROWS[i].windows, &bad);
+        tell_compare(ROWS[i].name, say_grown(&new, &s), ROWS[i].grown, &bad);
         cm_dataset_close(s.target);
         s.target = NULL;
         free(s.grown);

@@ -2,6 +2,13 @@
 
 #include "archive_fixture.h"
 
+/* A grid of two points, and a field on it. */
+#define GRID(y)                                                                                    \
+    {"y", "float64", "y=2", .values = y},                                                          \
+    {                                                                                              \
+        "v", "float32", "t*=1 y=2"                                                                 \
+    }
+
 #define T(n, list)                                                                                 \
     {                                                                                              \
         "t", "int32", "t*=" n, .values = list                                                      \
@@ -150,28 +157,13 @@ static const joined_row REFUSED[] = {
      .findings = "decision length y b: the dimension has 3 elements, 2 in a, and no coordinate "
                  "that says which"},
     {"a grid that is another",
-     {{"a", .var = {T("1", "0"),
-                    {"y", "float64", "y=2", .values = "0 1"},
-                    {"v", "float32", "t*=1 y=2"}}},
-      {"b", .var = {T("1", "1"),
-                    {"y", "float64", "y=2", .values = "0.75 1.75"},
-                    {"v", "float32", "t*=1 y=2"}}}},
+     {{"a", .var = {T("1", "0"), GRID("0 1")}}, {"b", .var = {T("1", "1"), GRID("0.75 1.75")}}},
      .findings = "decision coordinate y b: its values are not those of a"},
     {"a grid that is the same, computed otherwise",
-     {{"a", .var = {T("1", "0"),
-                    {"y", "float64", "y=2", .values = "0 1"},
-                    {"v", "float32", "t*=1 y=2"}}},
-      {"b", .var = {T("1", "1"),
-                    {"y", "float64", "y=2", .values = "0 1.125"},
-                    {"v", "float32", "t*=1 y=2"}}}},
+     {{"a", .var = {T("1", "0"), GRID("0 1")}}, {"b", .var = {T("1", "1"), GRID("0 1.125")}}},
      .findings = "decision coordinate y b: its values differ from those of a by up to 0.125"},
     {"and within the tolerance",
-     {{"a", .var = {T("1", "0"),
-                    {"y", "float64", "y=2", .values = "0 1"},
-                    {"v", "float32", "t*=1 y=2"}}},
-      {"b", .var = {T("1", "1"),
-                    {"y", "float64", "y=2", .values = "0 1.125"},
-                    {"v", "float32", "t*=1 y=2"}}}},
+     {{"a", .var = {T("1", "0"), GRID("0 1")}}, {"b", .var = {T("1", "1"), GRID("0 1.125")}}},
      {.tolerance = 0.125},
      .axes = "t: 0 1 | a 0+1>0 b 0+1>1",
      .findings = "warning coordinate y b: its values differ from those of a by up to 0.125; those "

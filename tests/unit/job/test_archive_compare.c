@@ -2,6 +2,13 @@
 
 #include "archive_fixture.h"
 
+/* Two times, counted so, and what hangs on them. */
+#define TIMED(units, two)                                                                          \
+    {"t", "int32", "t*=2", .attrs = "{'units': '" units "'}", .values = two},                      \
+    {                                                                                              \
+        "v", "int16", "t*=2"                                                                       \
+    }
+
 static const joined_row ATTRIBUTES[] = {
     {"alike",
      {{"a", .var = {STEP(0), {"v", "int16", "t*=1 y=2", .attrs = "{'units': 'K'}"}}},
@@ -130,33 +137,21 @@ static const joined_row SHAPES[] = {
 
 static const joined_row TIMES[] = {
     {"from two dates: those of the first",
-     {{"a", .var = {{"t", "int32", "t*=2", .attrs = "{'units': 'days since 2000-01-01'}",
-                     .values = "0 1"},
-                    {"v", "int16", "t*=2"}}},
-      {"b", .var = {{"t", "int32", "t*=2", .attrs = "{'units': 'days since 2000-01-03'}",
-                     .values = "0 1"},
-                    {"v", "int16", "t*=2"}}}},
+     {{"a", .var = {TIMED("days since 2000-01-01", "0 1")}},
+      {"b", .var = {TIMED("days since 2000-01-03", "0 1")}}},
      .findings = "note time-units t b: units is \"days since 2000-01-03\", and \"days since "
                  "2000-01-01\" in a",
      .variable = {"t: int32 t*=4 = 0 1 2 3 {'units':'days since 2000-01-01'} |"}},
     {"in two units: the finer",
-     {{"a", .var = {{"t", "int32", "t*=2", .attrs = "{'units': 'days since 2000-01-01'}",
-                     .values = "0 1"},
-                    {"v", "int16", "t*=2"}}},
-      {"b", .var = {{"t", "int32", "t*=2", .attrs = "{'units': 'hours since 2000-01-01'}",
-                     .values = "48 54"},
-                    {"v", "int16", "t*=2"}}}},
+     {{"a", .var = {TIMED("days since 2000-01-01", "0 1")}},
+      {"b", .var = {TIMED("hours since 2000-01-01", "48 54")}}},
      .findings = "note time-units t b: units is \"hours since 2000-01-01\", and \"days since "
                  "2000-01-01\" in a\n"
                  "warning time-units t b: all times are stored as int64, hours since 2000-01-01",
      .variable = {"t: int64 t*=4 = 0 24 48 54 {'units':'hours since 2000-01-01'} |"}},
     {"in units that are asked for",
-     {{"a", .var = {{"t", "int32", "t*=2", .attrs = "{'units': 'days since 2000-01-01'}",
-                     .values = "0 1"},
-                    {"v", "int16", "t*=2"}}},
-      {"b", .var = {{"t", "int32", "t*=2", .attrs = "{'units': 'days since 2000-01-03'}",
-                     .values = "0 1"},
-                    {"v", "int16", "t*=2"}}}},
+     {{"a", .var = {TIMED("days since 2000-01-01", "0 1")}},
+      {"b", .var = {TIMED("days since 2000-01-03", "0 1")}}},
      {.time_units = "hours since 1999-12-31"},
      .variable = {"t: int32 t*=4 = 24 48 72 96 {'units':'hours since 1999-12-31'} |"}},
     {"of two calendars",

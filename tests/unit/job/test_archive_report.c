@@ -8,11 +8,11 @@ static const char *say_proposal(joined *a)
 {
     static const char *const BY[] = {"",      "along",     "new_dim", "promote",
                                      "dtype", "tolerance", "char"};
-    told_begin(a);
+    tell_begin(&a->text);
     for (size_t i = 0; i < a->report.nfindings; i++) {
         const cm_finding *f = &a->report.finding[i];
         if (f->weight == CM_WEIGHT_DECISION && !f->decided) {
-            told(a, "%s %s", BY[f->by], f->value != NULL ? f->value : "");
+            tell(&a->text, "%s %s", BY[f->by], f->value != NULL ? f->value : "");
             break;
         }
     }
@@ -22,16 +22,16 @@ static const char *say_proposal(joined *a)
 /* "v w: 2x1 1x0 2x1": of each set of variables, so many steps that so many files have. */
 static const char *say_coverage(joined *a)
 {
-    told_begin(a);
+    tell_begin(&a->text);
     const cm_archive_axis *axis = &a->report.axis[0];
     for (size_t i = 0; i < axis->ncoverages; i++) {
         const cm_coverage *c = &axis->coverage[i];
-        told(a, "%s", i > 0 ? "; " : "");
+        tell(&a->text, "%s", i > 0 ? "; " : "");
         for (size_t k = 0; k < c->nvariables; k++)
-            told(a, "%s%s", k > 0 ? " " : "", c->variable[k]);
-        told(a, ":");
+            tell(&a->text, "%s%s", k > 0 ? " " : "", c->variable[k]);
+        tell(&a->text, ":");
         for (size_t k = 0; k < c->nspans; k++)
-            told(a, " %ux%u", (unsigned)c->span[k].nsteps, c->span[k].nfiles);
+            tell(&a->text, " %ux%u", (unsigned)c->span[k].nsteps, c->span[k].nfiles);
     }
     return (const char *)a->text.data;
 }
@@ -41,7 +41,7 @@ static const char *say_left_out(joined *a)
 {
     cm_json *json = NULL;
     OK(cm_join_left_out(a->join, 1, &json, err));
-    told_begin(a);
+    tell_begin(&a->text);
     if (json != NULL)
         told_attrs(a, json);
     cm_json_free(json);
@@ -62,7 +62,7 @@ static void try_all(const row *r, size_t n, const char *(*say)(joined *))
         joined a;
         joined_make(&a, r->file, &r->options);
         assert_int_equal(a.status, CM_OK);
-        joined_compare(r->name, say(&a), r->said, &bad);
+        tell_compare(r->name, say(&a), r->said, &bad);
         joined_release(&a);
     }
     assert_int_equal(bad, 0);

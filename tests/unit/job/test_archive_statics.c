@@ -2,6 +2,13 @@
 
 #include "archive_fixture.h"
 
+/* A coordinate, and its bounds. */
+#define BOUNDED(bounds)                                                                            \
+    {"y", "float64", "y=2", .attrs = "{'bounds': 'yb'}", .values = "0 10"},                        \
+    {                                                                                              \
+        "yb", "float64", "y=2 n=2", .values = bounds                                               \
+    }
+
 static const joined_row ROWS[] = {
     {"the same in all files",
      {{"a", .var = {STEP(0), {"s", "float32", "y=2", .values = "1 2"}}},
@@ -89,23 +96,13 @@ static const joined_row ROWS[] = {
      .findings = "note type s b: its type is float64, and int16 in a; float64 holds both",
      .variable = {"s: float64 y=2 | a from int16"}},
     {"bounds within the tolerance",
-     {{"a", .var = {STEP(0),
-                    {"y", "float64", "y=2", .attrs = "{'bounds': 'yb'}", .values = "0 10"},
-                    {"yb", "float64", "y=2 n=2", .values = "0 5 5 10"}}},
-      {"b", .var = {STEP(1),
-                    {"y", "float64", "y=2", .attrs = "{'bounds': 'yb'}", .values = "0 10"},
-                    {"yb", "float64", "y=2 n=2", .values = "0 5 5 10.5"}}}},
+     {{"a", .var = {STEP(0), BOUNDED("0 5 5 10")}}, {"b", .var = {STEP(1), BOUNDED("0 5 5 10.5")}}},
      {.tolerance = 0.5},
      .findings = "warning static yb b: its values are not those of a: element 1/1 is 10.5, and "
                  "10.0 there; they differ by up to 0.5; the first file's are taken",
      .variable = {"yb: float64 y=2 n=2 | a"}},
     {"bounds without it",
-     {{"a", .var = {STEP(0),
-                    {"y", "float64", "y=2", .attrs = "{'bounds': 'yb'}", .values = "0 10"},
-                    {"yb", "float64", "y=2 n=2", .values = "0 5 5 10"}}},
-      {"b", .var = {STEP(1),
-                    {"y", "float64", "y=2", .attrs = "{'bounds': 'yb'}", .values = "0 10"},
-                    {"yb", "float64", "y=2 n=2", .values = "0 5 5 10.5"}}}},
+     {{"a", .var = {STEP(0), BOUNDED("0 5 5 10")}}, {"b", .var = {STEP(1), BOUNDED("0 5 5 10.5")}}},
      .findings = "decision static yb b: its values are not those of a: element 1/1 is 10.5, and "
                  "10.0 there; they differ by up to 0.5"},
     {"a field of data has no tolerance",

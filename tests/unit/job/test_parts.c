@@ -14,15 +14,15 @@ static const char *say_runs(planned *p)
     parts.plan =
         (cm_parts_plan){.json = plan, .nparts = p->options.part.nparts, .first = 1, .step = 1};
     p->job.parts = &parts;
-    p->text.nbytes = 0;
+    tell_begin(&p->text);
     for (; parts.number < parts.plan.nparts; parts.number++) {
         cm_part_run run[8];
         OK(cm_parts_runs(&p->job, parts.number, 1, run, err));
-        say(p, "%s", parts.number > 0 ? " |" : "");
+        tell(&p->text, "%s", parts.number > 0 ? " |" : "");
         for (size_t i = 0; i < p->job.nvars; i++)
             if (run[i].first < run[i].end)
-                say(p, " %s %u-%u", p->job.var[i].name, (unsigned)run[i].first,
-                    (unsigned)run[i].end);
+                tell(&p->text, " %s %u-%u", p->job.var[i].name, (unsigned)run[i].first,
+                     (unsigned)run[i].end);
     }
     p->job.parts = NULL;
     cm_json_free(plan);
@@ -65,7 +65,7 @@ static void runs(void **state)
         planned_make(&p, RUNS[i].file, &RUNS[i].options, STEP_DESCRIBE);
         if (p.status != CM_OK)
             fail_msg("%s: %s", RUNS[i].name, p.error.text);
-        planned_compare(RUNS[i].name, say_runs(&p), RUNS[i].runs, &bad);
+        tell_compare(RUNS[i].name, say_runs(&p), RUNS[i].runs, &bad);
         planned_release(&p);
     }
     assert_int_equal(bad, 0);
@@ -144,8 +144,8 @@ static void plans_are_compared(void **state)
         cm_error err = {0};
         planned_make(&p, &TWO, &PLANS[i].options, STEP_DESCRIBE);
         const int rc = cm_parts_compare(&p.job, &plan, &err);
-        planned_compare(PLANS[i].name, rc == CM_OK ? "" : err.text,
-                        PLANS[i].error != NULL ? PLANS[i].error : "", &bad);
+        tell_compare(PLANS[i].name, rc == CM_OK ? "" : err.text,
+                     PLANS[i].error != NULL ? PLANS[i].error : "", &bad);
         planned_release(&p);
     }
     cm_json_free(plan.json);

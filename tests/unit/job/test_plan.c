@@ -15,12 +15,12 @@ static const made_file GRID = {
 /* "12 chunks, 24 bytes read, 24 written": as they were foretold. */
 static const char *say_counts(planned *p)
 {
-    p->text.nbytes = 0;
+    tell_begin(&p->text);
     for (size_t i = 0; i < p->job.nvars; i++) {
         const cm_plan_counts *c = &p->job.var[i].planned;
-        say(p, "%s%u chunks, %u bytes read, %u written", i > 0 ? "; " : "",
-            (unsigned)c->chunk_writes, (unsigned)c->element_nbytes_read,
-            (unsigned)c->element_nbytes_written);
+        tell(&p->text, "%s%u chunks, %u bytes read, %u written", i > 0 ? "; " : "",
+             (unsigned)c->chunk_writes, (unsigned)c->element_nbytes_read,
+             (unsigned)c->element_nbytes_written);
     }
     return (const char *)p->text.data;
 }
@@ -79,8 +79,8 @@ static void stored(void **state)
         planned_make(&p, &GRID, &ROWS[i].options, STEP_RUN);
         if (p.status != CM_OK)
             fail_msg("%s: %s", ROWS[i].name, p.error.text);
-        planned_compare(ROWS[i].name, say_stored(&p), ROWS[i].stored, &bad);
-        planned_compare(ROWS[i].name, say_counts(&p), ROWS[i].counts, &bad);
+        tell_compare(ROWS[i].name, say_stored(&p), ROWS[i].stored, &bad);
+        tell_compare(ROWS[i].name, say_counts(&p), ROWS[i].counts, &bad);
         for (size_t k = 0; k < p.job.nvars; k++) {
             const cm_job_var *v = &p.job.var[k];
             assert_int_equal(v->planned.chunk_writes, v->counts.delivered);

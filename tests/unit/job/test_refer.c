@@ -15,17 +15,16 @@ static const made_file NOWHERE = {"f", .var = {{"v", "float32", "t*=8 x=4096"}}}
 /* "v: 3,2048, 6 there, 0 missing" or "v: 8,4096 inline": the chunks of each variable. */
 static const char *say_references(planned *p)
 {
-    p->text.nbytes = 0;
-    say(p, "%s", "");
+    tell_begin(&p->text);
     for (size_t i = 0; i < p->job.nvars; i++) {
         const cm_job_var *v = &p->job.var[i];
-        say(p, "%s%s:", i > 0 ? "; " : "", v->name);
+        tell(&p->text, "%s%s:", i > 0 ? "; " : "", v->name);
         say_numbers(p, " ", v->chunk, v->rank);
         if (v->refer == NULL)
-            say(p, " inline");
+            tell(&p->text, " inline");
         else
-            say(p, " of %u part, %u missing", (unsigned)v->refer->nparts,
-                (unsigned)v->refer->nmissing);
+            tell(&p->text, " of %u part, %u missing", (unsigned)v->refer->nparts,
+                 (unsigned)v->refer->nmissing);
         assert_int_equal(v->pass, v->refer == NULL ? CM_PASS_NOTHING : CM_PASS_BYTES);
     }
     return (const char *)p->text.data;
@@ -61,7 +60,7 @@ static void references(void **state)
         planned p;
         planned_make(&p, ROWS[i].file, &ROWS[i].options, STEP_VIEW);
         OK(cm_job_refer_layout(&p.job, err));
-        planned_compare(ROWS[i].name, say_references(&p), ROWS[i].references, &bad);
+        tell_compare(ROWS[i].name, say_references(&p), ROWS[i].references, &bad);
         for (size_t k = 0; k < p.job.nvars; k++)
             cm_refer_free(p.job.var[k].refer);
         planned_release(&p);

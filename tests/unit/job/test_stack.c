@@ -24,21 +24,20 @@ static const made_file RUNS = {
 static const char *say_elements(planned *p, const char *name)
 {
     char type[32], text[64];
-    p->text.nbytes = 0;
-    say(p, "%s", "");
+    tell_begin(&p->text);
     for (size_t i = 0; i < p->job.source->nvars; i++) {
         cm_variable *v = &p->job.source->var[i];
         cm_box box = {.rank = v->rank};
         if (strcmp(v->name, name) != 0)
             continue;
         memcpy(box.shape, v->shape, sizeof box.shape);
-        say(p, "%s: %s", name, cm_dtype_name(&v->dtype, type, sizeof type));
+        tell(&p->text, "%s: %s", name, cm_dtype_name(&v->dtype, type, sizeof type));
         for (unsigned k = 0; k < v->rank; k++)
-            say(p, " %s=%u", v->dim_name[k], (unsigned)v->shape[k]);
+            tell(&p->text, " %s=%u", v->dim_name[k], (unsigned)v->shape[k]);
         if (v->has_fill_value)
-            say(p, " fill %s", made_text(&v->dtype, v->fill_value, text, sizeof text));
+            tell(&p->text, " fill %s", made_text(&v->dtype, v->fill_value, text, sizeof text));
         OK(cm_dataset_prepare(p->job.source, v, err));
-        say(p, " =");
+        tell(&p->text, " =");
         if (v->dtype.kind == CM_KIND_STRING) {
             cm_strings s;
             cm_strings_init(&s, 1 << 20);
@@ -46,7 +45,7 @@ static const char *say_elements(planned *p, const char *name)
             for (size_t k = 0; k < s.nelem; k++) {
                 size_t n;
                 const char *one = cm_strings_get(&s, k, &n);
-                say(p, " %.*s", (int)n, one);
+                tell(&p->text, " %.*s", (int)n, one);
             }
             cm_strings_release(&s);
             continue;
@@ -54,7 +53,8 @@ static const char *say_elements(planned *p, const char *name)
         uint8_t values[256];
         OK(cm_array_read(v->array, NULL, &box, values, err));
         for (uint64_t k = 0; k < cm_box_nelem(&box); k++)
-            say(p, " %s", made_text(&v->dtype, values + k * v->dtype.nbytes, text, sizeof text));
+            tell(&p->text, " %s",
+                 made_text(&v->dtype, values + k * v->dtype.nbytes, text, sizeof text));
     }
     return (const char *)p->text.data;
 }
@@ -119,7 +119,7 @@ static const struct {
      &FILLED,
      {.stack = TEXTS("s=a,b")},
      .elements = {"s: int16 channel=2 x=2 fill -9 = 1 -9 -9 2"}},
-    {"what is packed is unpacked beside others",
+    {"packed variables are unpacked beside others",
      &FILLED,
      {.stack = TEXTS("s=a,p"), .unpack = TEXTS("s")},
      .elements = {"s: float64 channel=2 x=2 fill nan = 1 nan 1 nan"}},
@@ -157,12 +157,12 @@ static void elements(void **state)
     for (size_t i = 0; i < COUNT(ROWS); i++) {
         planned p;
         planned_make(&p, ROWS[i].file, &ROWS[i].options, STEP_OPEN);
-        planned_compare(ROWS[i].name, p.status == CM_OK ? "" : p.error.text,
-                        ROWS[i].error != NULL ? ROWS[i].error : "", &bad);
+        tell_compare(ROWS[i].name, p.status == CM_OK ? "" : p.error.text,
+                     ROWS[i].error != NULL ? ROWS[i].error : "", &bad);
         for (unsigned k = 0; k < 2 && ROWS[i].elements[k] != NULL; k++) {
             char name[64] = "";
             sscanf(ROWS[i].elements[k], "%63[^:]", name);
-            planned_compare(ROWS[i].name, say_elements(&p, name), ROWS[i].elements[k], &bad);
+            tell_compare(ROWS[i].name, say_elements(&p, name), ROWS[i].elements[k], &bad);
         }
         planned_release(&p);
     }

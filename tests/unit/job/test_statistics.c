@@ -14,16 +14,15 @@ static const made_file GRID = {
 /* "v 0: 4 of 4, 1 to 6, mean 3 std 1.87": each level of what is counted. */
 static const char *say_tallies(planned *p)
 {
-    p->text.nbytes = 0;
-    say(p, "%s", "");
+    tell_begin(&p->text);
     for (size_t i = 0; i < p->job.nvars; i++) {
         const cm_job_var *v = &p->job.var[i];
         for (uint64_t level = 0; v->statistics != NULL && level < v->statistics->nlevels; level++) {
             cm_tally t;
             OK(cm_statistics_level(v, level, &t, err));
-            say(p, "%s%s %u: %u of %u, %g to %g, mean %g std %.4g", p->text.nbytes > 0 ? "; " : "",
-                v->name, (unsigned)level, (unsigned)t.count, (unsigned)(t.count + t.missing), t.min,
-                t.max, t.mean + t.rest, cm_tally_std(&t));
+            tell(&p->text, "%s%s %u: %u of %u, %g to %g, mean %g std %.4g",
+                 p->text.nbytes > 0 ? "; " : "", v->name, (unsigned)level, (unsigned)t.count,
+                 (unsigned)(t.count + t.missing), t.min, t.max, t.mean + t.rest, cm_tally_std(&t));
         }
     }
     return (const char *)p->text.data;
@@ -75,10 +74,10 @@ static void tallies(void **state)
     for (size_t i = 0; i < COUNT(ROWS); i++) {
         planned p;
         planned_make(&p, &GRID, &ROWS[i].options, STEP_RUN);
-        planned_compare(ROWS[i].name, p.status == CM_OK ? "" : p.error.text,
-                        ROWS[i].error != NULL ? ROWS[i].error : "", &bad);
+        tell_compare(ROWS[i].name, p.status == CM_OK ? "" : p.error.text,
+                     ROWS[i].error != NULL ? ROWS[i].error : "", &bad);
         if (p.status == CM_OK)
-            planned_compare(ROWS[i].name, say_tallies(&p), ROWS[i].tallies, &bad);
+            tell_compare(ROWS[i].name, say_tallies(&p), ROWS[i].tallies, &bad);
         planned_release(&p);
     }
     assert_int_equal(bad, 0);
